@@ -1,0 +1,253 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// AddonsLayerKind is the kind of AddonsLayer.
+const AddonsLayerKind = "AddonsLayer"
+
+// AddonsLayerSpec says which directory makes up the layer, at which version,
+// and what must hold before it may be deployed.
+type AddonsLayerSpec struct {
+	// Source names the directory that holds the layer's manifests.
+	// +required
+	Source SourceSpec `json:"source"`
+
+	// Prereqs is what must hold before anything of the layer is applied.
+	// +optional
+	Prereqs PrereqsSpec `json:"prereqs,omitempty,omitzero"`
+
+	// Hold stops everything that Strata does for the layer, but its deletion.
+	// The annotation kraan.io/hold does the same with a reason and an end.
+	// +optional
+	Hold bool `json:"hold,omitempty"`
+
+	// Interval is how often the layer is looked at although nothing happened.
+	// It is a safety net only: every change wakes the layer at once. Defaults
+	// to the controller's --sync-period.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="interval must be at least 1s: it is only a safety net, changes are seen at once"
+	// +optional
+	Interval *metav1.Duration `json:"interval,omitempty"`
+
+	// OrphanGrace is how long an object that left the layer waits for another
+	// layer to adopt it before it is deleted. Defaults to interval.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="orphanGrace must not be negative"
+	// +optional
+	OrphanGrace *metav1.Duration `json:"orphanGrace,omitempty"`
+
+	// Timeout is how long the layer may be Applying before it is Failed. It
+	// still heals afterwards. Defaults to the larger of interval and the
+	// longest timeout of the layer's releases plus one minute.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="timeout must be at least 1s"
+	// +optional
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+
+	// Version of the layer. Any string; other layers compare it exactly.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +required
+	Version string `json:"version"`
+
+	// DeletionPolicy says what becomes of the layer's objects when the layer
+	// is deleted: Delete uninstalls them (the default), Orphan leaves them without
+	// owner.
+	// +kubebuilder:validation:XValidation:rule="self in ['Delete', 'Orphan']",message="deletionPolicy must be Delete (uninstall the layer's objects) or Orphan (leave them without owner)"
+	// +optional
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+}
+
+// DeletionPolicy is what becomes of a layer's objects when it is deleted.
+type DeletionPolicy string
+
+const (
+	// DeletionPolicyDelete uninstalls the layer's objects in reverse order.
+	DeletionPolicyDelete DeletionPolicy = "Delete"
+	// DeletionPolicyOrphan leaves the layer's objects without owner.
+	DeletionPolicyOrphan DeletionPolicy = "Orphan"
+)
+
+// SourceSpec names a directory in the artifact of a Flux source.
+type SourceSpec struct {
+	// Kind of the source. Defaults to GitRepository.
+	// +kubebuilder:validation:XValidation:rule="self in ['', 'GitRepository', 'gitrepositories.source.toolkit.fluxcd.io']",message="source.kind must be GitRepository"
+	// +optional
+	Kind string `json:"kind,omitempty"`
+
+	// Name of the source.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+
+	// Namespace of the source. Defaults to the controller's own.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// Path of the directory below the root of the artifact, beginning with ./
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('./')",message="source.path must begin with ./ and name a directory below the root of the source, for example ./addons/base"
+	// +kubebuilder:validation:XValidation:rule="!self.split('/').exists(part, part == '..')",message="source.path must stay inside the source: remove the .. from it"
+	// +required
+	Path string `json:"path"`
+}
+
+// PrereqsSpec is what must hold before a layer may be deployed.
+type PrereqsSpec struct {
+	// K8sVersion is the Kubernetes version that the cluster must have: 1.16
+	// and v1.16 are minimums, ">=1.30 <2" is a range.
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[v0-9<>=!~^*xX.,| a-zA-Z+-]+$') && self.matches('[0-9*]')",message="prereqs.k8sVersion must be a minimum such as 1.30 or a range such as >=1.30 <2"
+	// +optional
+	K8sVersion string `json:"k8sVersion,omitempty"`
+
+	// DependsOn lists the layers that must be deployed before this one, each
+	// as name@version.
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=512
+	// +listType=atomic
+	// +optional
+	DependsOn []string `json:"dependsOn,omitempty"`
+}
+
+// AddonsLayerStatus says what is deployed and where the layer stands.
+type AddonsLayerStatus struct {
+	// State is the layer's state in one word.
+	// +optional
+	State State `json:"state,omitempty"`
+
+	// Version is the version that is deployed: the last one of which every
+	// release was ready.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// Revision of the source that is deployed.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+
+	// Digest identifies the content of the directory that is deployed. A
+	// revision that leaves the directory as it was has the same digest.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+
+	// ObservedGeneration is the generation that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// LastHandledReconcileAt is the value of the annotation
+	// reconcile.fluxcd.io/requestedAt that was handled last.
+	// +optional
+	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
+
+	// Attempt is the content that is being rolled out, or was last.
+	// +optional
+	Attempt *Attempt `json:"attempt,omitempty"`
+
+	// Conditions in the form that kstatus understands.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// Resources lists the objects that the layer has: its inventory.
+	// +listType=atomic
+	// +optional
+	Resources []Resource `json:"resources,omitempty"`
+}
+
+// Attempt is one roll-out of one content of the layer's directory.
+type Attempt struct {
+	// Version of the layer.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// Revision of the source.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+	// Digest of the directory's content.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+	// StartTime is when the roll-out began; spec.timeout counts from it.
+	// +optional
+	StartTime metav1.Time `json:"startTime,omitempty,omitzero"`
+	// Allowed lists the guards that an annotation opened for this roll-out:
+	// Empty, Prune. It is emptied when the removals have been marked.
+	// +listType=atomic
+	// +optional
+	Allowed []string `json:"allowed,omitempty"`
+}
+
+// Resource is one object of a layer.
+type Resource struct {
+	// Namespace of the object; empty where its kind has none.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the object.
+	Name string `json:"name"`
+	// Kind of the object, with its group, as kubectl understands it.
+	Kind string `json:"kind"`
+	// LastTransitionTime is when Status became what it is.
+	// +optional
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty,omitzero"`
+	// Status is Deployed, NotDeployed, Suspended, Orphaned, or the reason of
+	// the object's Ready condition.
+	Status string `json:"status"`
+	// Digest of the object as it was last applied.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+	// Generation that the object had after it was last applied.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+	// ResourceVersion that the object had after it was last applied, for
+	// kinds that have no generation.
+	// +optional
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+	// File of the layer's source that lists the object.
+	// +optional
+	File string `json:"file,omitempty"`
+	// DependsOn names the objects of this layer, as namespace/name, that must
+	// be ready before this one and that go after it.
+	// +listType=atomic
+	// +optional
+	DependsOn []string `json:"dependsOn,omitempty"`
+}
+
+// AddonsLayer is a directory of HelmReleases that is deployed as one, after
+// the layers that it depends on.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=addonslayers,scope=Cluster,shortName=al;layer;addonlayer
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version`
+// +kubebuilder:printcolumn:name="Source",type=string,JSONPath=`.spec.source.name`
+// +kubebuilder:printcolumn:name="Path",type=string,JSONPath=`.spec.source.path`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.revision`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,priority=1
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name of an AddonsLayer must have at most 63 characters: it is the value of a label on every object of the layer"
+type AddonsLayer struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec AddonsLayerSpec `json:"spec,omitempty"`
+	// +kubebuilder:default:={"observedGeneration":-1}
+	// +optional
+	Status AddonsLayerStatus `json:"status,omitempty"`
+}
+
+// AddonsLayerList is a list of AddonsLayers.
+//
+// +kubebuilder:object:root=true
+type AddonsLayerList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []AddonsLayer `json:"items"`
+}

@@ -1,0 +1,90 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// State is the one word that says where a layer stands. The words are Kraan's.
+type State string
+
+const (
+	// StateK8sVersion waits for the cluster's Kubernetes version.
+	StateK8sVersion State = "K8sVersion"
+	// StatePending waits for the source.
+	StatePending State = "Pending"
+	// StatePruning waits for removed objects to go, and for nothing else.
+	StatePruning State = "Pruning"
+	// StateApplyPending waits for other layers.
+	StateApplyPending State = "ApplyPending"
+	// StateApplying applies objects or waits until they are ready.
+	StateApplying State = "Applying"
+	// StateDeployed has every release of one revision ready.
+	StateDeployed State = "Deployed"
+	// StateFailed cannot go on, or has taken longer than its timeout.
+	StateFailed State = "Failed"
+	// StateHold is held by somebody.
+	StateHold State = "Hold"
+)
+
+// Condition types of an AddonsLayer.
+const (
+	// ReadyCondition says whether the layer is as its specification wants it.
+	ReadyCondition = "Ready"
+	// ReconcilingCondition is True while the layer is on its way.
+	ReconcilingCondition = "Reconciling"
+	// StalledCondition is True when only an author can mend what is wrong.
+	StalledCondition = "Stalled"
+	// HeldCondition is True while somebody holds the layer; its message is
+	// the reason that they gave.
+	HeldCondition = "Held"
+	// DeployedCondition says whether what status names is deployed.
+	DeployedCondition = "Deployed"
+	// SourceReadyCondition is False while the source cannot be updated, though
+	// its last artifact is still being used.
+	SourceReadyCondition = "SourceReady"
+)
+
+// Condition and event reasons of an AddonsLayer.
+const (
+	ReasonDeployed             = "Deployed"
+	ReasonHold                 = "Hold"
+	ReasonSourceNotFound       = "SourceNotFound"
+	ReasonSourceNotReady       = "SourceNotReady"
+	ReasonK8sVersion           = "K8sVersion"
+	ReasonDependencyNotFound   = "DependencyNotFound"
+	ReasonDependencyVersion    = "DependencyVersion"
+	ReasonDependencyNotReady   = "DependencyNotDeployed"
+	ReasonDependencyCycle      = "DependencyCycle"
+	ReasonInvalidSpec          = "InvalidSpec"
+	ReasonApplying             = "Applying"
+	ReasonPruning              = "Pruning"
+	ReasonTimeout              = "Timeout"
+	ReasonReleaseFailed        = "ReleaseFailed"
+	ReasonApplyFailed          = "ApplyFailed"
+	ReasonPruneFailed          = "PruneFailed"
+	ReasonKindNotServed        = "KindNotServed"
+	ReasonOwnershipConflict    = "OwnershipConflict"
+	ReasonSuspendedRelease     = "SuspendedRelease"
+	ReasonMassPrune            = "MassPrune"
+	ReasonEmptyDirectory       = "EmptyDirectory"
+	ReasonPathNotFound         = "PathNotFound"
+	ReasonPathOutside          = "PathOutsideArtifact"
+	ReasonInvalidManifest      = "InvalidManifest"
+	ReasonEncryptedManifest    = "EncryptedManifest"
+	ReasonDuplicateObject      = "DuplicateObject"
+	ReasonKustomizeFailed      = "KustomizeFailed"
+	ReasonArtifactRefused      = "ArtifactRefused"
+	ReasonArtifactFailed       = "ArtifactFailed"
+	ReasonDeleting             = "Deleting"
+	ReasonDeletionBlocked      = "DeletionBlocked"
+	ReasonProgressingWithRetry = "ProgressingWithRetry"
+
+	// Reasons of events alone.
+	ReasonAdopted    = "Adopted"
+	ReasonOrphaned   = "Orphaned"
+	ReasonPruned     = "Pruned"
+	ReasonReleased   = "Released"
+	ReasonSuspended  = "Suspended"
+	ReasonResumed    = "Resumed"
+	ReasonCorrected  = "DriftCorrected"
+	ReasonSuperseded = "Superseded"
+)

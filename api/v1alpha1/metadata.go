@@ -1,0 +1,63 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Finalizer keeps a layer until its objects are gone or handed over. It is the
+// one that Kraan sets, so that a layer can change hands in place.
+const Finalizer = "finalizers.kraan.io"
+
+// Labels on the objects of a layer.
+const (
+	// LayerLabel names the layer that owns the object.
+	LayerLabel = "kraan/layer"
+	// OrphanedLabel marks an object that its layer no longer lists. Its value
+	// is the moment in RFC 3339, in UTC, with "." for each ":".
+	OrphanedLabel = "orphaned"
+)
+
+// Annotations on an AddonsLayer. All of them are words to Strata, and none is
+// part of the specification: setting one does not change the generation.
+const (
+	// HoldAnnotation holds the layer while it is present; its value says why.
+	// The value "false" holds nothing.
+	HoldAnnotation = "kraan.io/hold"
+	// HoldUntilAnnotation ends the hold of HoldAnnotation at an RFC 3339 time.
+	HoldUntilAnnotation = "kraan.io/hold-until"
+	// HoldReleasesAnnotation with the value "true" also suspends the layer's
+	// HelmReleases while it is held.
+	HoldReleasesAnnotation = "kraan.io/hold-releases"
+	// AllowEmptyAnnotation lets a directory without objects empty the layer.
+	// Its value is the revision that may do so, or AllowNext.
+	AllowEmptyAnnotation = "kraan.io/allow-empty"
+	// AllowPruneAnnotation lets one revision remove most of the releases. Its
+	// value is that revision, or AllowNext.
+	AllowPruneAnnotation = "kraan.io/allow-prune"
+	// ForceDeleteAnnotation with the value "true" deletes a layer although
+	// other layers depend on it.
+	ForceDeleteAnnotation = "kraan.io/force-delete"
+	// AbandonAnnotation with the value "true" deletes suspended HelmReleases
+	// although Flux will not uninstall what they installed.
+	AbandonAnnotation = "kraan.io/abandon"
+)
+
+// AllowNext is the value of AllowEmptyAnnotation and AllowPruneAnnotation that
+// allows whichever revision needs it next. It is removed when it is used.
+const AllowNext = "next"
+
+// Annotations on objects of a layer directory.
+const (
+	// UpdateVersionAnnotation with the value "true" gives a HelmRelease the
+	// layer's version as the value "kraanVersion".
+	UpdateVersionAnnotation = "kraan.updateVersion"
+	// PruneAnnotation with the value "disabled" keeps an object for ever;
+	// "enabled" lets a Namespace, a CustomResourceDefinition or a
+	// PersistentVolumeClaim be deleted, which is never done otherwise.
+	PruneAnnotation = "kraan.io/prune"
+	// SuspendedByHoldAnnotation marks a HelmRelease that Strata suspended for
+	// a hold and will resume after it.
+	SuspendedByHoldAnnotation = "kraan/suspended-by-hold"
+	// SupersededByAnnotation marks a HelmRelease that Strata suspended because
+	// another one, which it names, has taken over its Helm release.
+	SupersededByAnnotation = "kraan.io/superseded-by"
+)

@@ -1,0 +1,169 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package dependents decides what must happen to the objects that a primary
+// object wants, from plain values: it reads no clock, no cluster and no file.
+//
+// A primary (an AddonsLayer is the first) says what it wants as Dependents and
+// what it had as an inventory of Entries; the caller adds what lives on the
+// cluster and what other primaries list. Plan answers with Actions, and with
+// the standing of every object. Package apply carries the actions out.
+package dependents
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ID identifies an object on a cluster, whatever version it is read in.
+type ID struct {
+	Group     string
+	Kind      string
+	Namespace string
+	Name      string
+}
+
+// IDOf returns the ID of an object.
+func IDOf(obj *unstructured.Unstructured) ID {
+	gvk := obj.GroupVersionKind()
+	return ID{Group: gvk.Group, Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}
+
+// GroupKind returns the group and kind of the object.
+func (id ID) GroupKind() schema.GroupKind {
+	return schema.GroupKind{Group: id.Group, Kind: id.Kind}
+}
+
+// Key returns the namespace and name of the object.
+func (id ID) Key() types.NamespacedName {
+	return types.NamespacedName{Namespace: id.Namespace, Name: id.Name}
+}
+
+// String returns the ID as messages show it: "HelmRelease default/podinfo".
+func (id ID) String() string {
+	if id.Namespace == "" {
+		return id.Kind + " " + id.Name
+	}
+	return id.Kind + " " + id.Namespace + "/" + id.Name
+}
+
+// Compare orders IDs by group, kind, namespace and name.
+func (id ID) Compare(other ID) int {
+	return cmp.Or(
+		strings.Compare(id.Group, other.Group),
+		strings.Compare(id.Kind, other.Kind),
+		strings.Compare(id.Namespace, other.Namespace),
+		strings.Compare(id.Name, other.Name),
+	)
+}
+
+// SortIDs sorts ids in place and returns them without repetitions.
+func SortIDs(ids []ID) []ID {
+	slices.SortFunc(ids, ID.Compare)
+	return slices.Compact(ids)
+}
+
+// Mode is how a dependent is brought about.
+type Mode string
+
+const (
+	// ModeApply keeps the object as wanted. It is the zero value's meaning.
+	ModeApply Mode = "Apply"
+	// ModeCreateOnce creates the object and leaves it alone from then on.
+	ModeCreateOnce Mode = "CreateOnce"
+	// ModeObserve only looks at the object; somebody else makes it.
+	ModeObserve Mode = "Observe"
+)
+
+// Deletion is what becomes of an object that is no longer wanted.
+type Deletion string
+
+const (
+	// DeletionDelete deletes the object. It is the zero value's meaning.
+	DeletionDelete Deletion = "Delete"
+	// DeletionOrphan takes the owner off and leaves the object.
+	DeletionOrphan Deletion = "Orphan"
+)
+
+// Assess says how to tell whether an object is ready.
+type Assess string
+
+const (
+	// AssessStatus asks kstatus. It is the zero value's meaning.
+	AssessStatus Assess = "Status"
+	// AssessCondition wants the condition Ready at the object's own
+	// generation: a missing condition is not ready, and a suspended object
+	// neither blocks nor counts. It is the rule of Flux's kinds.
+	AssessCondition Assess = "Condition"
+	// AssessExistence is content with an object that exists.
+	AssessExistence Assess = "Existence"
+)
+
+// Dependent is one object that a primary wants.
+type Dependent struct {
+	ID ID
+	// Object is what it should be; ignored with ModeObserve.
+	Object *unstructured.Unstructured
+	// Digest identifies Object.
+	Digest string
+	// Stage orders writes: a stage is written when all before it have been.
+	Stage int
+	// Detached objects do not hold up later stages when they cannot be
+	// written.
+	Detached bool
+	// DependsOn lists dependents that must be ready first, and that go later.
+	DependsOn []ID
+	// Mode is how it is brought about.
+	Mode Mode
+	// Deletion is what becomes of it when it is no longer wanted.
+	Deletion Deletion
+	// Assess says when it is ready.
+	Assess Assess
+	// Exclusive names what only one live object may stand for, such as a Helm
+	// release. Empty where there is no such thing.
+	Exclusive string
+	// Origin is the file it comes from.
+	Origin string
+}
+
+// Entry is what the inventory remembers of one object.
+type Entry struct {
+	ID ID
+	// Digest of the object as it was last applied; empty before that.
+	Digest string
+	// Generation that the last apply led to; 0 for kinds without one.
+	Generation int64
+	// ResourceVersion that the last apply led to, for kinds without a
+	// generation.
+	ResourceVersion string
+	// Status is the object's standing in one word; see the Status constants.
+	Status string
+	// Since is when Status became what it is.
+	Since time.Time
+	// DependsOn lists the objects that must outlive this one.
+	DependsOn []ID
+	// Origin is the file that listed it last.
+	Origin string
+}
+
+// Words for Entry.Status. Besides them, the reason of an object's own Ready
+// condition is used.
+const (
+	StatusReady      = "Deployed"
+	StatusMissing    = "NotDeployed"
+	StatusSuspended  = "Suspended"
+	StatusOrphaned   = "Orphaned"
+	StatusSuperseded = "Superseded"
+	StatusDeleting   = "Deleting"
+	StatusNotServed  = "KindNotServed"
+	StatusProgress   = "InProgress"
+	StatusFailed     = "Failed"
+	StatusConflict   = "OwnershipConflict"
+	StatusKept       = "Kept"
+)
