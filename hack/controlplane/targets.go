@@ -1,0 +1,269 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/strata-project/strata/hack/controlplane/cache"
+)
+
+// target is one thing in the cache folder: a program, or the Flux CRDs.
+type target struct {
+	name    string
+	modules []string // folders of the tool modules it is made from
+	pkg     string   // package of a program
+	require string   // module whose version is the target's
+	ldflags func(version string) string
+	make    func(context.Context, builder, target) error
+}
+
+const (
+	kubernetes       = "k8s.io/kubernetes"
+	sourceController = "github.com/fluxcd/source-controller"
+	helmController   = "github.com/fluxcd/helm-controller"
+)
+
+var targets = []target{
+	program("etcd", "etcd", "go.etcd.io/etcd/server/v3", ""),
+	kubernetesProgram("kube-apiserver"),
+	kubernetesProgram("kube-controller-manager"),
+	kubernetesProgram("kube-scheduler"),
+	kubernetesProgram("kubectl"),
+	program("kwok", "kwok", "sigs.k8s.io/kwok", "/cmd/kwok"),
+	program("source-controller", "source-controller", sourceController, ""),
+	program("helm-controller", "helm-controller", helmController, ""),
+	{
+		name:    cache.CRDs,
+		modules: []string{"source-controller", "helm-controller"},
+		require: sourceController,
+		ldflags: noFlags,
+		make:    copyCRDs,
+	},
+}
+
+func program(name, folder, module, pkg string) target {
+	return target{
+		name:    name,
+		modules: []string{folder},
+		require: module,
+		pkg:     module + pkg,
+		ldflags: noFlags,
+		make:    compile,
+	}
+}
+
+// kubernetesProgram is a program that tells its version, which decides what
+// clients believe the server can do, by linker flags only.
+func kubernetesProgram(name string) target {
+	t := program(name, "kubernetes", kubernetes, "/cmd/"+name)
+	t.ldflags = func(version string) string {
+		const pkg = "k8s.io/component-base/version"
+		parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+		return fmt.Sprintf("-X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s -X %[1]s.gitTreeState=clean",
+			pkg, version, parts[0], parts[1])
+	}
+	return t
+}
+
+func noFlags(string) string { return "" }
+
+func targetNames() []string {
+	names := make([]string, 0, len(targets))
+	for _, t := range targets {
+		names = append(names, t.name)
+	}
+	return names
+}
+
+// staleTarget is a target together with the stamp it gets once it is built.
+type staleTarget struct {
+	target target
+	key    string
+}
+
+// stale returns the targets whose stamp is not that of their present pins.
+func (b builder) stale(wanted []target) ([]staleTarget, error) {
+	var stale []staleTarget
+	for _, t := range wanted {
+		key, err := b.key(t)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := os.Stat(filepath.Join(b.dir, t.name)); err == nil {
+			if stamp, err := os.ReadFile(b.stampFile(t)); err == nil && string(stamp) == key {
+				continue
+			}
+		}
+		stale = append(stale, staleTarget{target: t, key: key})
+	}
+	return stale, nil
+}
+
+// key is a digest of all that decides what the target is built into.
+func (b builder) key(t target) (string, error) {
+	version, err := b.version(t)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	fmt.Fprintln(h, runtime.Version(), runtime.GOOS, runtime.GOARCH, t.pkg, linkerFlags(t, version))
+	for _, module := range t.modules {
+		for _, name := range []string{"go.mod", "go.sum"} {
+			content, err := os.ReadFile(filepath.Join(b.modules, module, name))
+			if err != nil {
+				return "", err
+			}
+			fmt.Fprintln(h, module, name, len(content))
+			h.Write(content)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// version returns the version of the target that its module requires.
+func (b builder) version(t target) (string, error) {
+	path := filepath.Join(b.modules, t.modules[0], "go.mod")
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	line := regexp.MustCompile(`(?m)^(?:require)?\s+` + regexp.QuoteMeta(t.require) + `\s+(v\S+)`)
+	match := line.FindSubmatch(content)
+	if match == nil {
+		return "", fmt.Errorf("%s does not require %s", path, t.require)
+	}
+	return string(match[1]), nil
+}
+
+func (b builder) stampFile(t target) string {
+	return filepath.Join(b.dir, ".stamps", t.name)
+}
+
+func (b builder) stamp(s staleTarget) error {
+	path := b.stampFile(s.target)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	temp := path + ".new"
+	if err := os.WriteFile(temp, []byte(s.key), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(temp, path)
+}
+
+func linkerFlags(t target, version string) string {
+	return strings.TrimSpace("-s -w " + t.ldflags(version))
+}
+
+// compile builds a program beside its place and renames it, so that whoever
+// runs the old one meanwhile is not disturbed.
+func compile(ctx context.Context, b builder, t target) error {
+	version, err := b.version(t)
+	if err != nil {
+		return err
+	}
+	temp := filepath.Join(b.dir, ".new-"+t.name)
+	defer os.Remove(temp)
+	_, err = goCommand(ctx, filepath.Join(b.modules, t.modules[0]),
+		"build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-ldflags", linkerFlags(t, version), "-o", temp, t.pkg)
+	if err != nil {
+		return err
+	}
+	return os.Rename(temp, filepath.Join(b.dir, t.name))
+}
+
+// copyCRDs takes the Flux CRDs out of the modules of their controllers.
+func copyCRDs(ctx context.Context, b builder, t target) error {
+	temp := filepath.Join(b.dir, ".new-"+t.name)
+	if err := os.RemoveAll(temp); err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	if err := os.MkdirAll(temp, 0o755); err != nil {
+		return err
+	}
+	for folder, module := range map[string]string{"source-controller": sourceController, "helm-controller": helmController} {
+		dir, err := moduleDir(ctx, filepath.Join(b.modules, folder), module)
+		if err != nil {
+			return err
+		}
+		crds := os.DirFS(filepath.Join(dir, "config", "crd", "bases"))
+		names, err := fs.Glob(crds, "*.yaml")
+		if err != nil {
+			return err
+		}
+		if len(names) == 0 {
+			return fmt.Errorf("module %s has no CRDs in config/crd/bases", module)
+		}
+		for _, name := range names {
+			content, err := fs.ReadFile(crds, name)
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(filepath.Join(temp, name), content, 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	place := filepath.Join(b.dir, t.name)
+	if err := os.RemoveAll(place); err != nil {
+		return err
+	}
+	return os.Rename(temp, place)
+}
+
+// moduleDir returns the folder of a module in the module cache, downloading
+// it when it is not there.
+func moduleDir(ctx context.Context, dir, module string) (string, error) {
+	out, err := goCommand(ctx, dir, "mod", "download", "-json", module)
+	if err != nil {
+		return "", err
+	}
+	var info struct{ Dir string }
+	if err := json.Unmarshal(out, &info); err != nil {
+		return "", fmt.Errorf("cannot read what go mod download says of %s: %w", module, err)
+	}
+	return info.Dir, nil
+}
+
+// goCommand runs the go command and returns its standard output. Cancelling
+// ctx interrupts it with all its children.
+func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	var stdout, both bytes.Buffer
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+	cmd.Stdout = &stdout
+	cmd.Stderr = &both
+	isolate(cmd)
+	cmd.Cancel = func() error { return interruptGroup(cmd) }
+	cmd.WaitDelay = 10 * time.Second
+	if err := cmd.Run(); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			return nil, fmt.Errorf("cannot run go: %w", err)
+		}
+		both.Write(stdout.Bytes())
+		return nil, fmt.Errorf("go %s: %w\n%s", args[0], err, lastLines(both.String(), 20))
+	}
+	return stdout.Bytes(), nil
+}
+
+// lastLines returns the last n lines of text.
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
