@@ -1,0 +1,106 @@
+# Copyright The Strata Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Everything here needs Go, git, make, a C compiler and curl, and installs the
+# rest into a cache folder. STRATA_CACHE names that folder; it defaults to the
+# folder strata in the user's cache directory.
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+TOOLS := $(shell hack/tools.sh --dir)
+
+# Where envtest finds etcd and kube-apiserver.
+export KUBEBUILDER_ASSETS ?= $(patsubst %/tools,%/controlplane,$(TOOLS))
+
+# What make unit tests; the packages below test/ start servers and are e2e.
+UNIT_PACKAGES := . ./api/... ./internal/... ./controllers/... ./cmd/... ./chart/... ./examples/... ./hack/...
+# More arguments for go test, for example: make unit TESTFLAGS='-run TestPlan -v'
+TESTFLAGS ?=
+# How long make fuzz spends on each fuzz test.
+FUZZTIME ?= 30s
+
+##@ Everyday
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} \
+	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@printf '\nCache folder: %s\n' "$(patsubst %/tools,%,$(TOOLS))"
+
+.PHONY: build
+build: ## Build the controller and the kubectl plug-in into bin/
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/strata .
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/kubectl-strata ./cmd/kubectl-strata
+
+.PHONY: demo
+demo: controlplane ## Run Strata, Flux and a control plane here, with examples/platform; DEMO_EXIT=1 ends it when all is deployed
+	DEMO_EXIT='$(DEMO_EXIT)' go run -ldflags '-X main.version=$(VERSION)' ./hack/demo
+
+.PHONY: generate
+generate: ## Write deepcopy functions, CRDs, roles and docs/api.md again
+	hack/generate.sh
+
+.PHONY: fmt
+fmt: tool-golangci-lint ## Format the Go files
+	$(TOOLS)/golangci-lint fmt ./...
+
+.PHONY: clean
+clean: ## Remove what was built in the tree; the cache folder stays
+	rm -rf bin dist
+
+##@ Tests
+
+.PHONY: test
+test: ## All checks that a change must pass, with the time of each
+	@MAKE='$(MAKE)' hack/step.sh tools lint verify controlplane unit e2e
+
+.PHONY: test-all
+test-all: ## The heavier checks, beyond make test
+	@MAKE='$(MAKE)' hack/step.sh tools controlplane fuzz unit-all e2e-all
+
+.PHONY: lint
+lint: tool-golangci-lint ## Lint, with the import rules of the rooms
+	$(TOOLS)/golangci-lint run ./...
+
+.PHONY: verify
+verify: ## Fail when a generated file is not current
+	hack/verify.sh
+
+.PHONY: unit
+unit: tool-gotestsum ## Unit, property, API and chart tests, with the race detector
+	$(TOOLS)/gotestsum --format standard-quiet --format-hide-empty-pkg -- -race -timeout 10m $(TESTFLAGS) $(UNIT_PACKAGES)
+
+.PHONY: e2e
+e2e: tool-gotestsum ## End-to-end tests on a real API server with the real Flux controllers
+	$(TOOLS)/gotestsum --format testname -- -race -count=1 -p 1 -timeout 25m $(TESTFLAGS) ./test/...
+
+.PHONY: unit-all
+unit-all: tool-gotestsum ## As unit, with the heavier cases (STRATA_TEST_ALL=1)
+	STRATA_TEST_ALL=1 $(TOOLS)/gotestsum --format standard-quiet --format-hide-empty-pkg -- -race -count=1 -timeout 30m $(TESTFLAGS) $(UNIT_PACKAGES)
+
+.PHONY: e2e-all
+e2e-all: tool-gotestsum ## As e2e, with the heavier cases (STRATA_TEST_ALL=1)
+	STRATA_TEST_ALL=1 $(TOOLS)/gotestsum --format testname -- -race -count=1 -p 1 -timeout 60m $(TESTFLAGS) ./test/...
+
+.PHONY: fuzz
+fuzz: ## Every fuzz test for FUZZTIME (30s)
+	hack/fuzz.sh $(FUZZTIME)
+
+##@ What they need
+
+.PHONY: tools
+tools: ## Build the linter, the generators and the test runner into the cache folder
+	@hack/tools.sh
+	@echo "tools are current in $(TOOLS)"
+
+.PHONY: controlplane
+controlplane: ## Build etcd, Kubernetes, kwok and Flux into the cache folder
+	go run ./hack/controlplane
+
+tool-%:
+	@hack/tools.sh $*

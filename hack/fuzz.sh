@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Copyright The Strata Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Runs every fuzz test of the module for a while, one after the other.
+#
+#   hack/fuzz.sh DURATION
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# The names of a package's tests come before the line that names the package.
+tests=$(go test -list '^Fuzz' ./internal/... ./controllers/... |
+  awk '/^Fuzz/ {names[n++] = $1} $1 == "ok" {for (i = 0; i < n; i++) print $2, names[i]; n = 0}')
+
+count=0
+while read -r package test; do
+  [[ -n $test ]] || continue
+  echo "fuzz: $test of $package for $1"
+  go test -run='^$' -fuzz="^$test\$" -fuzztime="$1" "$package"
+  count=$((count + 1))
+done <<<"$tests"
+echo "fuzz: $count fuzz tests"

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Copyright The Strata Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Writes everything in the tree that is made from something else:
+#
+#   deepcopy functions        from the types of api/
+#   config/crd/bases          from the types of api/
+#   chart/files/crds          from config/crd/bases
+#   config/rbac/*role.yaml    from chart/files/rbac
+#   docs/api.md               from the types of api/
+#
+#   hack/generate.sh           write
+#   hack/generate.sh --list    print the generated files
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if [[ ${1:-} == --list ]]; then
+  ls api/*/zz_generated.deepcopy.go config/crd/bases/*.yaml chart/files/crds/*.yaml \
+    config/rbac/role.yaml config/rbac/leader_election_role.yaml docs/api.md 2>/dev/null || true
+  exit
+fi
+
+tools=$(hack/tools.sh --dir)
+hack/tools.sh controller-gen crd-ref-docs
+
+"$tools/controller-gen" object:headerFile=hack/boilerplate.go.txt paths=./api/...
+
+# From scratch, so that the file of a kind that is gone goes too.
+rm -f config/crd/bases/*.yaml chart/files/crds/*.yaml
+"$tools/controller-gen" crd paths=./api/... output:crd:dir=config/crd/bases
+mkdir -p chart/files/crds
+cp config/crd/bases/*.yaml chart/files/crds/
+
+# role KIND NAME FILE: a role whose rules are those of a file of the chart.
+role() {
+  cat <<END
+# Generated from chart/files/rbac/$3. DO NOT EDIT.
+apiVersion: rbac.authorization.k8s.io/v1
+kind: $1
+metadata:
+  name: $2
+rules:
+END
+  grep -v '^#' "chart/files/rbac/$3"
+}
+role ClusterRole strata controller.yaml >config/rbac/role.yaml
+role Role strata-leader-election leader-election.yaml >config/rbac/leader_election_role.yaml
+
+"$tools/crd-ref-docs" --log-level=ERROR --config=hack/tools/crd-ref-docs/config.yaml \
+  --source-path=api --renderer=markdown --output-path=docs/api.md

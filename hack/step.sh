@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Copyright The Strata Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Runs make targets one after the other and prints the name and the time of
+# each, and at the end all of them together. A step that fails does not keep
+# the next ones from running; the exit code is 1 when any failed.
+#
+#   hack/step.sh TARGET...
+#
+# Where STRATA_DEADLINE is set (seconds since 1970), a step that is not done by
+# then is stopped, and the ones after it are left out, by name.
+set -uo pipefail
+
+make=${MAKE:-make}
+summary=()
+failed=0
+
+clock() { printf '%dm%02ds' $(($1 / 60)) $(($1 % 60)); }
+
+for step; do
+  limit=()
+  if [[ -n ${STRATA_DEADLINE:-} ]]; then
+    left=$((STRATA_DEADLINE - $(date +%s)))
+    if ((left < 60)); then
+      summary+=("$(printf '%-14s left out: the time is used up' "$step")")
+      continue
+    fi
+    # The step and all it started get ten seconds to put things away.
+    limit=(timeout --kill-after=10 "$left")
+  fi
+  echo "==> $step"
+  begin=$SECONDS
+  ${limit[@]+"${limit[@]}"} "$make" --no-print-directory "$step"
+  code=$?
+  took=$(clock $((SECONDS - begin)))
+  case $code in
+    0) verdict=ok ;;
+    124 | 137) verdict="stopped: the time is used up" ;;
+    *) verdict=FAILED failed=1 ;;
+  esac
+  echo "<== $step: $verdict after $took"
+  summary+=("$(printf '%-14s %-7s %s' "$step" "$took" "$verdict")")
+done
+
+echo
+printf '%s\n' "${summary[@]}"
+exit "$failed"

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Copyright The Strata Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Fails when a generated file is not what hack/generate.sh makes of its source.
+# The files are compared with themselves before and after, so that edits that
+# are not committed yet are no failure.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+before=$(mktemp -d)
+trap 'rm -rf "$before"' EXIT
+
+save() {
+  local file
+  while read -r file; do
+    mkdir -p "$1/$(dirname "$file")"
+    cp "$file" "$1/$file"
+  done < <(hack/generate.sh --list)
+}
+
+save "$before/a"
+hack/generate.sh
+save "$before/b"
+
+if ! (cd "$before" && git --no-pager diff --no-index --no-prefix a b); then
+  echo "verify: the files above were not current; they are now: commit what make generate has made of them" >&2
+  exit 1
+fi
+echo "verify: all $(hack/generate.sh --list | wc -l | tr -d ' ') generated files are current"
