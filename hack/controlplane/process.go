@@ -44,6 +44,10 @@ func lock(ctx context.Context, path string, waiting func()) (func(), error) {
 	go func() { locked <- flock(fd) }()
 	select {
 	case <-ctx.Done():
+		go func() {
+			<-locked
+			release()
+		}()
 		return nil, errors.New("interrupted")
 	case err := <-locked:
 		if err != nil {
