@@ -148,6 +148,15 @@ type Entry struct {
 	Since time.Time
 	// DependsOn lists the objects that must outlive this one.
 	DependsOn []ID
+	// Rank orders deletions: objects of a higher rank go first. It follows
+	// from the kind and is not stored.
+	Rank int
+	// Retain leaves the object, without owner, when it is no longer wanted.
+	// It follows from the live object and is not stored.
+	Retain bool
+	// Assess is how to tell whether the object is ready; it follows from the
+	// kind and is not stored.
+	Assess Assess
 	// Origin is the file that listed it last.
 	Origin string
 }

@@ -1,0 +1,235 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package apply carries out a plan for the dependents of one primary on one
+// cluster. It decides nothing: what to do is in the plan, and an object that
+// is not as the plan saw it is left alone and reported as outdated.
+package apply
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+const (
+	// FieldManager owns the fields of the objects that are applied.
+	FieldManager = "strata"
+	// MarksManager owns labels and annotations that say where an object
+	// stands, and a suspension; they are never part of what is applied.
+	MarksManager = "strata-marks"
+)
+
+// defaultWorkers is how many objects of one stage are written at a time.
+const defaultWorkers = 8
+
+// Executor carries out plans on one cluster. It is safe for concurrent use.
+type Executor struct {
+	// Client writes. Its RESTMapper must know the kinds of the plan.
+	Client client.Client
+	// Reader reads past every cache: what is about to be changed is looked at
+	// as it is now, with its managedFields.
+	Reader client.Reader
+	// Keys are the labels and annotations by which objects are owned.
+	Keys dependents.Keys
+	// Strict tells kinds of whose spec fields that others added are taken
+	// back, all but suspend.
+	Strict func(schema.GroupKind) bool
+	// Workers is how many objects of one stage are written at a time;
+	// 0 means 8.
+	Workers int
+}
+
+// Run carries out a plan for the primary named owner and returns what became
+// of every action that was tried, in the order of the plan. Preparations that
+// fail stop everything; a stage of writes that fails stops later stages, unless
+// only detached objects failed; removals are tried all the same.
+func (e *Executor) Run(ctx context.Context, owner string, plan dependents.Plan) []dependents.Result {
+	run := &run{Executor: e, owner: owner, versions: map[dependents.ID]string{}}
+	var results []dependents.Result
+	writesStopped := false
+	for _, group := range groups(plan.Actions) {
+		if group.writes && writesStopped {
+			continue
+		}
+		outcome := run.group(ctx, group)
+		results = append(results, outcome...)
+		if !stops(outcome) {
+			continue
+		}
+		if group.preparation {
+			return results
+		}
+		writesStopped = writesStopped || group.writes
+	}
+	return results
+}
+
+// stops tells whether results forbid what comes after them.
+func stops(results []dependents.Result) bool {
+	for _, result := range results {
+		detached := result.Action.Wanted != nil && result.Action.Wanted.Detached
+		if !detached && (result.Err != nil || result.Outdated) {
+			return true
+		}
+	}
+	return false
+}
+
+// group is a run of actions that may be carried out side by side, those on one
+// object in their order.
+type group struct {
+	writes, preparation bool
+	objects             [][]dependents.Action
+}
+
+// groups cuts the actions of a plan, which come in order, into groups.
+func groups(actions []dependents.Action) []group {
+	var found []group
+	index := map[dependents.ID]int{}
+	var last dependents.Action
+	for i, action := range actions {
+		if i == 0 || kindOf(action) != kindOf(last) || kindOf(action) == kindWrite && action.Stage != last.Stage {
+			found = append(found, group{writes: kindOf(action) == kindWrite, preparation: kindOf(action) == kindPreparation})
+			index = map[dependents.ID]int{}
+		}
+		last = action
+		current := &found[len(found)-1]
+		at, known := index[action.ID]
+		if !known {
+			at = len(current.objects)
+			index[action.ID] = at
+			current.objects = append(current.objects, nil)
+		}
+		current.objects[at] = append(current.objects[at], action)
+	}
+	return found
+}
+
+const (
+	kindPreparation = iota
+	kindWrite
+	kindRemoval
+)
+
+func kindOf(action dependents.Action) int {
+	switch action.Verb {
+	case dependents.VerbWrite:
+		return kindWrite
+	case dependents.VerbMark, dependents.VerbRelease, dependents.VerbDelete:
+		return kindRemoval
+	default:
+		return kindPreparation
+	}
+}
+
+// run is one Run: it remembers the resourceVersions of what it changed, for
+// the next action on the same object.
+type run struct {
+	*Executor
+	owner    string
+	mu       sync.Mutex
+	versions map[dependents.ID]string
+}
+
+func (r *run) group(ctx context.Context, g group) []dependents.Result {
+	workers := r.Workers
+	if workers <= 0 {
+		workers = defaultWorkers
+	}
+	outcomes := make([][]dependents.Result, len(g.objects))
+	var eg errgroup.Group
+	eg.SetLimit(workers)
+	for i, actions := range g.objects {
+		eg.Go(func() error {
+			for _, action := range actions {
+				result := r.do(ctx, action)
+				outcomes[i] = append(outcomes[i], result)
+				if result.Err != nil || result.Outdated {
+					break
+				}
+			}
+			return nil
+		})
+	}
+	_ = eg.Wait()
+	var results []dependents.Result
+	for _, outcome := range outcomes {
+		results = append(results, outcome...)
+	}
+	return results
+}
+
+// do carries out one action.
+func (r *run) do(ctx context.Context, action dependents.Action) dependents.Result {
+	if err := ctx.Err(); err != nil {
+		return dependents.Result{Action: action, Err: err}
+	}
+	before := r.version(action)
+	live, err := r.dispatch(ctx, action, before)
+	result := dependents.Result{Action: action}
+	switch {
+	case err == nil && live == nil:
+		result.Outdated = true
+	case err == nil:
+		result.Generation, result.ResourceVersion = live.GetGeneration(), live.GetResourceVersion()
+		result.Changed = before == "" || result.ResourceVersion != before
+		r.remember(action.ID, result.ResourceVersion)
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err) && action.Verb != dependents.VerbWrite:
+		result.Outdated = true
+	default:
+		result.Err = withoutSecrets(action.ID, err)
+	}
+	return result
+}
+
+// dispatch returns the object afterwards; nil where it is not as it was seen.
+func (r *run) dispatch(ctx context.Context, action dependents.Action, version string) (*unstructured.Unstructured, error) {
+	switch action.Verb {
+	case dependents.VerbWrite:
+		return r.write(ctx, action)
+	case dependents.VerbDelete:
+		return r.delete(ctx, action, version)
+	default:
+		patch := patchFor(r.owner, r.Keys, action)
+		if patch == nil {
+			return nil, fmt.Errorf("cannot carry out the unknown verb %s", action.Verb)
+		}
+		if action.Verb == dependents.VerbDisown {
+			return r.disown(ctx, action)
+		}
+		return r.patch(ctx, action, version, patch)
+	}
+}
+
+func (r *run) version(action dependents.Action) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if version, changed := r.versions[action.ID]; changed {
+		return version
+	}
+	return action.ResourceVersion
+}
+
+func (r *run) remember(id dependents.ID, version string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.versions[id] = version
+}
+
+// withoutSecrets keeps the content of a Secret, which the API server quotes
+// when it refuses one, out of errors.
+func withoutSecrets(id dependents.ID, err error) error {
+	if id.GroupKind() != (schema.GroupKind{Kind: "Secret"}) || !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
+		return err
+	}
+	return fmt.Errorf("the API server refuses it as %s; what it says is withheld, because it may quote the Secret", apierrors.ReasonForError(err))
+}

@@ -1,0 +1,237 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+// write brings an object about. One that is not there is created, so that of
+// two who want it at the same moment only one succeeds; one that is there is
+// claimed by a patch with its resourceVersion, and then applied.
+func (r *run) write(ctx context.Context, action dependents.Action) (*unstructured.Unstructured, error) {
+	wanted := action.Wanted
+	if action.UID == "" {
+		created := wanted.Object.DeepCopy()
+		err := r.Client.Create(ctx, created, client.FieldOwner(FieldManager))
+		if err == nil {
+			return created, nil
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return nil, err
+		}
+	}
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(wanted.Object.GroupVersionKind())
+	if err := r.Reader.Get(ctx, wanted.ID.Key(), live); err != nil {
+		if apierrors.IsNotFound(err) && action.UID != "" {
+			action.UID = ""
+			return r.write(ctx, action)
+		}
+		return nil, err
+	}
+	if live.GetDeletionTimestamp() != nil || !r.mayTake(live, action) {
+		return nil, nil
+	}
+	live, err := r.claim(ctx, live, wanted)
+	if err != nil || wanted.Mode == dependents.ModeCreateOnce {
+		return live, err
+	}
+	applied := wanted.Object.DeepCopy()
+	applied.SetUID(live.GetUID())
+	err = r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(FieldManager), client.ForceOwnership)
+	if err != nil {
+		return nil, err
+	}
+	return applied, nil
+}
+
+// mayTake tells whether an object is nobody's, the primary's own, or of an
+// owner that the plan takes it from.
+func (r *run) mayTake(live *unstructured.Unstructured, action dependents.Action) bool {
+	owner := live.GetLabels()[r.Keys.Owner]
+	return owner == "" || owner == r.owner || slices.Contains(action.From, owner)
+}
+
+// claim makes an object the primary's, and its fields the applier's: the label
+// of ownership, no orphaned label, no reference to a former owner, and what
+// others wrote into the spec of a strict kind, so that applying takes it back.
+// It writes only where something is to change.
+func (r *run) claim(ctx context.Context, live *unstructured.Unstructured, wanted *dependents.Dependent) (*unstructured.Unstructured, error) {
+	meta := map[string]any{}
+	labels := map[string]any{}
+	if live.GetLabels()[r.Keys.Owner] != r.owner {
+		labels[r.Keys.Owner] = r.owner
+	}
+	if _, orphaned := live.GetLabels()[r.Keys.Orphaned]; orphaned {
+		labels[r.Keys.Orphaned] = nil
+	}
+	if len(labels) > 0 {
+		meta["labels"] = labels
+	}
+	if _, superseded := live.GetAnnotations()[r.Keys.SupersededBy]; superseded {
+		meta["annotations"] = map[string]any{r.Keys.SupersededBy: nil}
+	}
+	if dependents.HasOwner(live, r.Keys) {
+		meta["ownerReferences"] = otherOwners(live, r.Keys)
+	}
+	if wanted.Mode != dependents.ModeCreateOnce {
+		fields, changed, err := foldManagedFields(live, r.Strict != nil && r.Strict(wanted.ID.GroupKind()))
+		if err != nil {
+			return nil, err
+		}
+		if changed {
+			meta["managedFields"] = fields
+		}
+	}
+	if len(meta) == 0 {
+		return live, nil
+	}
+	return r.patchMeta(ctx, live, meta)
+}
+
+// patchMeta patches the metadata of an object as it was read.
+func (r *run) patchMeta(ctx context.Context, live *unstructured.Unstructured, meta map[string]any) (*unstructured.Unstructured, error) {
+	meta["uid"], meta["resourceVersion"] = string(live.GetUID()), live.GetResourceVersion()
+	return r.merge(ctx, live, map[string]any{"metadata": meta})
+}
+
+// disown takes the former owner's references off, leaving others in place.
+func (r *run) disown(ctx context.Context, action dependents.Action) (*unstructured.Unstructured, error) {
+	live, err := r.stub(action.ID)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Reader.Get(ctx, action.ID.Key(), live); err != nil {
+		return nil, err
+	}
+	if !dependents.HasOwner(live, r.Keys) {
+		return live, nil
+	}
+	return r.patchMeta(ctx, live, map[string]any{"ownerReferences": otherOwners(live, r.Keys)})
+}
+
+// patch carries out a change of marks on an object as the plan saw it.
+func (r *run) patch(ctx context.Context, action dependents.Action, version string, patch map[string]any) (*unstructured.Unstructured, error) {
+	stub, err := r.stub(action.ID)
+	if err != nil {
+		return nil, err
+	}
+	meta, _ := patch["metadata"].(map[string]any)
+	meta["uid"], meta["resourceVersion"] = string(action.UID), version
+	return r.merge(ctx, stub, patch)
+}
+
+func (r *run) merge(ctx context.Context, obj *unstructured.Unstructured, patch map[string]any) (*unstructured.Unstructured, error) {
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("cannot write the patch: %w", err)
+	}
+	patched := obj.DeepCopy()
+	err = r.Client.Patch(ctx, patched, client.RawPatch(types.MergePatchType, data), client.FieldOwner(MarksManager))
+	if err != nil {
+		return nil, err
+	}
+	return patched, nil
+}
+
+// delete deletes the very object that the plan saw.
+func (r *run) delete(ctx context.Context, action dependents.Action, version string) (*unstructured.Unstructured, error) {
+	stub, err := r.stub(action.ID)
+	if err != nil {
+		return nil, err
+	}
+	uid := action.UID
+	err = r.Client.Delete(ctx, stub, client.Preconditions{UID: &uid, ResourceVersion: &version},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err != nil {
+		return nil, err
+	}
+	return stub, nil
+}
+
+// stub returns an object with nothing but its identity, in the version that
+// the cluster prefers.
+func (r *run) stub(id dependents.ID) (*unstructured.Unstructured, error) {
+	mapping, err := r.Client.RESTMapper().RESTMapping(id.GroupKind())
+	if err != nil {
+		return nil, fmt.Errorf("cannot find kind %s: %w", id.GroupKind(), err)
+	}
+	stub := &unstructured.Unstructured{}
+	stub.SetGroupVersionKind(mapping.GroupVersionKind)
+	stub.SetNamespace(id.Namespace)
+	stub.SetName(id.Name)
+	return stub, nil
+}
+
+// patchFor returns the merge patch of a verb that changes marks; nil for a verb
+// that is none.
+func patchFor(owner string, keys dependents.Keys, action dependents.Action) map[string]any {
+	labels := map[string]any{}
+	annotations := map[string]any{}
+	var spec map[string]any
+	switch action.Verb {
+	case dependents.VerbDisown:
+	case dependents.VerbSuspend:
+		annotations[keys.SuspendedByHold] = "true"
+		spec = map[string]any{"suspend": true}
+	case dependents.VerbResume:
+		annotations[keys.SuspendedByHold] = nil
+		annotations[keys.SupersededBy] = nil
+		spec = map[string]any{"suspend": nil}
+	case dependents.VerbUnmark:
+		labels[keys.Orphaned] = nil
+	case dependents.VerbAdopt:
+		labels[keys.Owner], labels[keys.Orphaned] = owner, nil
+	case dependents.VerbSupersede:
+		labels[keys.Owner], labels[keys.Orphaned] = owner, nil
+		annotations[keys.SupersededBy] = action.Successor.Key().String()
+		spec = map[string]any{"suspend": true}
+	case dependents.VerbMark:
+		labels[keys.Orphaned] = OrphanedValue(action)
+	case dependents.VerbRelease:
+		labels[keys.Owner], labels[keys.Orphaned] = nil, nil
+	default:
+		return nil
+	}
+	patch := map[string]any{"metadata": map[string]any{"labels": labels, "annotations": annotations}}
+	if spec != nil {
+		patch["spec"] = spec
+	}
+	return patch
+}
+
+// OrphanedValue returns a moment as the orphaned label says it: RFC 3339 in
+// UTC, with "." for ":", which labels must not have.
+func OrphanedValue(action dependents.Action) string {
+	return strings.ReplaceAll(action.Moment.UTC().Format("2006-01-02T15:04:05Z"), ":", ".")
+}
+
+// otherOwners returns the ownerReferences that stay, as a patch wants them.
+func otherOwners(live *unstructured.Unstructured, keys dependents.Keys) any {
+	kept := []metav1.OwnerReference{}
+	for _, ref := range live.GetOwnerReferences() {
+		single := &unstructured.Unstructured{Object: map[string]any{}}
+		single.SetOwnerReferences([]metav1.OwnerReference{ref})
+		if !dependents.HasOwner(single, keys) {
+			kept = append(kept, ref)
+		}
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	return kept
+}

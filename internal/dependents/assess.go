@@ -1,0 +1,151 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dependents
+
+import (
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Health is how an object fares, from best to worst.
+type Health int
+
+// The healths. The worst one wins when they are put together.
+const (
+	// Ready is as it should be.
+	Ready Health = iota
+	// Ignored neither blocks nor counts: it is suspended, or on its way to
+	// another owner.
+	Ignored
+	// Progressing is on its way.
+	Progressing
+	// Blocked waits for something else.
+	Blocked
+	// Unknown cannot be told.
+	Unknown
+	// Failed does not get on by itself.
+	Failed
+)
+
+// Standing is where one object stands.
+type Standing struct {
+	ID ID
+	// Health of the object.
+	Health Health
+	// Status in one word, as the inventory shows it.
+	Status string
+	// Reason is a condition reason where there is a special one.
+	Reason string
+	// Message says what is being waited for, or what went wrong.
+	Message string
+	// Origin is the file that lists the object.
+	Origin string
+	// Unwanted is true for an object that is to go.
+	Unwanted bool
+	// Current is true when the object is as it was last wanted: Health speaks
+	// of that content.
+	Current bool
+}
+
+// AssessObject says how a live object fares, by itself.
+func AssessObject(how Assess, live *unstructured.Unstructured) Standing {
+	switch how {
+	case AssessExistence:
+		return Standing{Health: Ready, Status: StatusReady}
+	case AssessCondition:
+		return assessCondition(live)
+	default:
+		return assessStatus(live)
+	}
+}
+
+// IsSuspended tells whether a live object has spec.suspend set.
+func IsSuspended(live *unstructured.Unstructured) bool {
+	suspended, _, _ := unstructured.NestedBool(live.Object, "spec", "suspend")
+	return suspended
+}
+
+// assessCondition reads the conditions of Flux's kinds. Ready counts only at
+// the object's own generation, which kstatus does not ask of an object without
+// status.
+func assessCondition(live *unstructured.Unstructured) Standing {
+	if IsSuspended(live) {
+		return Standing{Health: Ignored, Status: StatusSuspended, Message: "is suspended"}
+	}
+	ready, found := condition(live, "Ready")
+	stalled, _ := condition(live, "Stalled")
+	observed, _, _ := unstructured.NestedInt64(live.Object, "status", "observedGeneration")
+	current := observed == live.GetGeneration()
+	switch {
+	case !found:
+		return Standing{Health: Progressing, Status: StatusMissing, Message: "has no Ready condition yet"}
+	case current && ready.status == "True":
+		return Standing{Health: Ready, Status: StatusReady}
+	case current && stalled.status == "True":
+		return Standing{Health: Failed, Status: orDefault(ready.reason, StatusFailed), Message: orDefault(ready.message, stalled.message)}
+	case !current && ready.status == "True":
+		return Standing{Health: Progressing, Status: StatusProgress, Message: "is Ready at an older generation"}
+	default:
+		return Standing{Health: Progressing, Status: orDefault(ready.reason, StatusProgress), Message: ready.message}
+	}
+}
+
+type conditionView struct{ status, reason, message string }
+
+func condition(obj *unstructured.Unstructured, kind string) (conditionView, bool) {
+	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	for _, item := range conditions {
+		fields, ok := item.(map[string]any)
+		if !ok || fields["type"] != kind {
+			continue
+		}
+		text := func(key string) string { value, _ := fields[key].(string); return value }
+		return conditionView{status: text("status"), reason: text("reason"), message: text("message")}, true
+	}
+	return conditionView{}, false
+}
+
+func assessStatus(live *unstructured.Unstructured) Standing {
+	result, err := status.Compute(live)
+	if err != nil {
+		return Standing{Health: Unknown, Status: StatusProgress, Message: err.Error()}
+	}
+	switch result.Status {
+	case status.CurrentStatus:
+		return Standing{Health: Ready, Status: StatusReady}
+	case status.FailedStatus:
+		return Standing{Health: Failed, Status: StatusFailed, Message: result.Message}
+	default:
+		return Standing{Health: Progressing, Status: StatusProgress, Message: result.Message}
+	}
+}
+
+func orDefault(value, fallback string) string {
+	if value == "" {
+		return fallback
+	}
+	return value
+}
+
+// Worst returns the standing that decides for all: the one with the worst
+// health and, among equals, the one with the smallest ID. The order of the
+// standings does not matter. Unwanted objects count only where nothing else
+// does. It returns false where there are none.
+func Worst(standings []Standing) (Standing, bool) {
+	var worst Standing
+	found := false
+	for _, standing := range standings {
+		if !found || worse(standing, worst) {
+			worst, found = standing, true
+		}
+	}
+	return worst, found
+}
+
+func worse(a, b Standing) bool {
+	if a.Health != b.Health {
+		return a.Health > b.Health
+	}
+	return a.ID.Compare(b.ID) < 0
+}

@@ -1,0 +1,134 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dependents
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// hand says whether an object may be taken from its owner.
+type hand struct {
+	// from names the owner it is taken from; "" where nobody or the primary
+	// itself has it.
+	from string
+	// waits says what is waited for before it may be taken; "" for nothing.
+	waits string
+	// claim is the rightful owner's, which makes taking it a conflict.
+	claim *Claim
+}
+
+// handOver judges whether this primary may take a live object, which is owned
+// by another one only while that one lists it.
+func (p *planner) handOver(live *unstructured.Unstructured, id ID) hand {
+	owner := p.owner(live)
+	if owner == "" || owner == p.Owner {
+		return hand{}
+	}
+	for _, claim := range p.Others.Listed[id] {
+		if claim.Owner == owner {
+			return hand{claim: &claim}
+		}
+	}
+	switch {
+	case !p.Others.Existing[owner]:
+		return hand{from: owner}
+	case p.Others.Unreadable[owner]:
+		return hand{waits: fmt.Sprintf("%s belongs to layer %s, and what that layer lists cannot be read", id, owner)}
+	case live.GetLabels()[p.Keys.Orphaned] == "":
+		return hand{waits: fmt.Sprintf("%s belongs to layer %s, which no longer lists it and has yet to let it go", id, owner)}
+	default:
+		return hand{from: owner}
+	}
+}
+
+// findConflicts looks for wanted objects that another primary rightfully has,
+// and for two objects that stand for the same exclusive thing.
+func (p *planner) findConflicts() {
+	exclusive := map[string]ID{}
+	for i := range p.Wanted {
+		d := &p.Wanted[i]
+		if d.Mode == ModeObserve {
+			continue
+		}
+		if live := p.Live[d.ID]; live != nil {
+			if h := p.handOver(live, d.ID); h.claim != nil {
+				p.conflict(Conflict{ID: d.ID, Origin: d.Origin, Owner: h.claim.Owner, OwnerOrigin: h.claim.Origin, With: d.ID})
+			}
+		}
+		if d.Exclusive == "" {
+			continue
+		}
+		if first, taken := exclusive[d.Exclusive]; taken {
+			p.conflict(Conflict{ID: d.ID, Origin: d.Origin, Owner: p.Owner, OwnerOrigin: p.wanted[first].Origin, With: first})
+		} else {
+			exclusive[d.Exclusive] = d.ID
+		}
+		p.findExclusiveConflicts(d)
+	}
+}
+
+// findExclusiveConflicts looks for live objects that stand for the same thing
+// as a wanted one and are listed still, or are nobody's.
+func (p *planner) findExclusiveConflicts(d *Dependent) {
+	for _, id := range p.Exclusive[d.Exclusive] {
+		live := p.Live[id]
+		if id == d.ID || live == nil || p.wanted[id] != nil || p.Keep[id] {
+			continue
+		}
+		if claims := p.Others.Listed[id]; len(claims) > 0 {
+			p.conflict(Conflict{ID: d.ID, Origin: d.Origin, Owner: claims[0].Owner, OwnerOrigin: claims[0].Origin, With: id})
+		} else if p.owner(live) == "" && live.GetAnnotations()[p.Keys.SupersededBy] == "" {
+			p.conflict(Conflict{ID: d.ID, Origin: d.Origin, With: id})
+		}
+	}
+}
+
+func (p *planner) conflict(c Conflict) { p.plan.Conflicts = append(p.plan.Conflicts, c) }
+
+// makeRoom deals with live objects that stand for the same thing as a wanted
+// one: they are suspended and owned before the wanted one is written. It
+// returns what is still waited for.
+func (p *planner) makeRoom(d *Dependent) string {
+	if d.Exclusive == "" {
+		return ""
+	}
+	for _, id := range p.Exclusive[d.Exclusive] {
+		live := p.Live[id]
+		if id == d.ID || live == nil || p.wanted[id] != nil || p.Keep[id] {
+			continue
+		}
+		if live.GetDeletionTimestamp() != nil && !IsSuspended(live) {
+			return fmt.Sprintf("%s is being uninstalled and must be gone first", id)
+		}
+		h := p.handOver(live, id)
+		if h.waits != "" {
+			return h.waits
+		}
+		if live.GetAnnotations()[p.Keys.SupersededBy] == d.ID.Key().String() && IsSuspended(live) && p.owner(live) == p.Owner {
+			continue
+		}
+		action := Action{Verb: VerbSupersede, ID: id, Stage: d.Stage, Successor: d.ID}
+		if h.from != "" {
+			action.From = []string{h.from}
+		}
+		p.act(action)
+		p.superseding[id] = true
+		if _, known := p.entries[id]; !known {
+			p.adoptEntry(id, d)
+		}
+	}
+	return ""
+}
+
+// adoptEntry takes an object that d succeeds into the inventory.
+func (p *planner) adoptEntry(id ID, d *Dependent) {
+	entry := Entry{ID: id, Status: StatusSuperseded, Since: p.Now, Origin: d.Origin, Assess: d.Assess}
+	p.entries[id] = entry
+	p.stand(entry, Standing{
+		Health: Progressing, Status: StatusSuperseded, Unwanted: true,
+		Message: fmt.Sprintf("is succeeded by %s", d.ID),
+	})
+}

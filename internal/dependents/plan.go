@@ -1,0 +1,328 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dependents
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Keys names the labels and annotations by which objects are owned.
+type Keys struct {
+	// Owner is the label with the name of the owning primary.
+	Owner string
+	// Orphaned is the label that marks what its primary no longer wants.
+	Orphaned string
+	// SuspendedByHold is the annotation on what a hold suspended.
+	SuspendedByHold string
+	// SupersededBy is the annotation that names a successor.
+	SupersededBy string
+	// Abandon is the annotation by which people give up what a suspended
+	// release installed; messages name it.
+	Abandon string
+	// FormerOwner is the API group and kind whose ownerReferences are taken
+	// off, because garbage collection knows neither grace nor order.
+	FormerOwner schema.GroupKind
+}
+
+// Claim is another primary's wish for an object.
+type Claim struct {
+	// Owner is the name of the primary.
+	Owner string
+	// Origin is the file that lists the object.
+	Origin string
+	// ID of the object it lists; differs from the object asked about where
+	// only their Exclusive is the same.
+	ID ID
+}
+
+// Others is what the other primaries of the same cluster want. It need only
+// speak of the objects in question.
+type Others struct {
+	// Listed holds the claims on an object.
+	Listed map[ID][]Claim
+	// Exclusive holds the claims on what only one object may stand for.
+	Exclusive map[string][]Claim
+	// Existing names every primary there is, but those without finalizer that
+	// are gone.
+	Existing map[string]bool
+	// Unreadable names primaries of which it is not known what they list.
+	Unreadable map[string]bool
+	// UnreadableSiblings names those of Unreadable that share the source of
+	// this primary: what left it may have gone to one of them.
+	UnreadableSiblings []string
+}
+
+// Input is everything that Plan decides from.
+type Input struct {
+	// Owner is the name of the primary, the value of its label.
+	Owner string
+	Keys  Keys
+	// Now is the time of the observation.
+	Now time.Time
+	// Grace is how long an unwanted object waits to be adopted.
+	Grace time.Duration
+
+	// Wanted is what the primary wants.
+	Wanted []Dependent
+	// Keep holds objects that are not unwanted although Wanted lacks them:
+	// the primary will want them once it may.
+	Keep map[ID]bool
+	// Inventory is what the primary had.
+	Inventory []Entry
+
+	// Live holds the objects on the cluster, perhaps as metadata only.
+	Live map[ID]*unstructured.Unstructured
+	// Stale holds objects of which Live is known to be older than the
+	// primary's own last write.
+	Stale map[ID]bool
+	// NotServed holds kinds that the cluster does not serve.
+	NotServed map[schema.GroupKind]bool
+	// Exclusive holds the live objects that stand for something exclusive.
+	Exclusive map[string][]ID
+	// Others is what the other primaries want.
+	Others Others
+
+	// Held stops all actions but Suspend.
+	Held bool
+	// SuspendHeld suspends the releases of a held primary.
+	SuspendHeld bool
+	// MayPrune allows what concerns ownership: adopt, mark, release, delete.
+	MayPrune bool
+	// MayWrite allows writing what is wanted.
+	MayWrite bool
+	// RepairOnly narrows MayWrite to objects that were last applied with the
+	// very content that is wanted: drift is corrected, nothing is changed.
+	RepairOnly bool
+	// Abandon allows deleting suspended releases, which uninstalls nothing.
+	Abandon bool
+}
+
+// ReasonSuspended is the reason of a Standing that is in the way of a removal
+// because somebody suspended it.
+const ReasonSuspended = "SuspendedRelease"
+
+// Verb is what an Action does.
+type Verb string
+
+// The verbs, in the order in which they are carried out within one stage.
+const (
+	// VerbDisown takes off ownerReferences of the former owner kind.
+	VerbDisown Verb = "Disown"
+	// VerbSuspend suspends a release for a hold.
+	VerbSuspend Verb = "Suspend"
+	// VerbResume resumes a release that Strata suspended.
+	VerbResume Verb = "Resume"
+	// VerbUnmark takes the orphaned label off.
+	VerbUnmark Verb = "Unmark"
+	// VerbAdopt makes the primary the owner, without changing anything else.
+	VerbAdopt Verb = "Adopt"
+	// VerbSupersede suspends and owns an object that another one succeeds.
+	VerbSupersede Verb = "Supersede"
+	// VerbWrite creates the object, or claims and applies it.
+	VerbWrite Verb = "Write"
+	// VerbMark sets the orphaned label.
+	VerbMark Verb = "Mark"
+	// VerbRelease takes the labels off and leaves the object.
+	VerbRelease Verb = "Release"
+	// VerbDelete deletes the object.
+	VerbDelete Verb = "Delete"
+)
+
+var verbOrder = []Verb{
+	VerbDisown, VerbSuspend, VerbResume, VerbUnmark, VerbAdopt, VerbSupersede,
+	VerbWrite, VerbMark, VerbRelease, VerbDelete,
+}
+
+// Action is one thing to do to one object.
+type Action struct {
+	Verb Verb
+	ID   ID
+	// Stage orders actions; all Writes of one stage come before the next.
+	Stage int
+	// UID and ResourceVersion of the object as it was seen; empty where it
+	// was not there.
+	UID             types.UID
+	ResourceVersion string
+	// Wanted is what to write, with VerbWrite only.
+	Wanted *Dependent
+	// From names owners that the object may be taken from; nobody's objects
+	// and one's own always may be.
+	From []string
+	// Successor is the object that succeeds it, with VerbSupersede.
+	Successor ID
+	// Moment is the time that the orphaned label says, with VerbMark.
+	Moment time.Time
+	// Correction is true where the write undoes somebody else's change.
+	Correction bool
+	// KeptFor names the primary that will have the object, with VerbMark.
+	KeptFor string
+}
+
+// Conflict is an object that two want.
+type Conflict struct {
+	ID     ID
+	Origin string
+	// Owner has the object and OwnerOrigin lists it; Owner is empty where the
+	// object belongs to nobody and stands for the same exclusive thing.
+	Owner       string
+	OwnerOrigin string
+	// With is the object in the way; it differs from ID where both stand for
+	// the same exclusive thing.
+	With ID
+}
+
+// Plan is what to do and where every object stands.
+type Plan struct {
+	// Actions in the order in which they are to be carried out.
+	Actions []Action
+	// Standings of the wanted objects, then of the unwanted ones.
+	Standings []Standing
+	// Inventory to be persisted before the first action.
+	Inventory []Entry
+	// Conflicts; when there are any, there are no actions.
+	Conflicts []Conflict
+	// Until is the next moment at which the plan may differ although nothing
+	// else has changed; zero where there is none.
+	Until time.Time
+}
+
+// Writes tells whether the plan changes anything.
+func (p Plan) Writes() bool { return len(p.Actions) > 0 }
+
+// Of returns the actions with a verb.
+func (p Plan) Of(verb Verb) []Action {
+	var found []Action
+	for _, action := range p.Actions {
+		if action.Verb == verb {
+			found = append(found, action)
+		}
+	}
+	return found
+}
+
+// planner holds the input and the plan in the making.
+type planner struct {
+	Input
+	wanted    map[ID]*Dependent
+	entries   map[ID]Entry
+	standings map[ID]Standing
+	// superseding holds what this plan supersedes.
+	superseding map[ID]bool
+	plan        Plan
+}
+
+// Make returns the plan for an input. It is deterministic, and the order of
+// the input's slices does not matter.
+func Make(in Input) Plan {
+	p := newPlanner(in)
+	p.findConflicts()
+	if len(p.plan.Conflicts) > 0 {
+		p.Held = true
+		p.SuspendHeld = false
+	}
+	for i := range p.Wanted {
+		p.planWanted(&p.Wanted[i])
+	}
+	for _, entry := range p.Inventory {
+		if p.wanted[entry.ID] == nil {
+			p.planUnwanted(entry)
+		}
+	}
+	p.finish()
+	return p.plan
+}
+
+func newPlanner(in Input) *planner {
+	in.Wanted = slices.Clone(in.Wanted)
+	slices.SortFunc(in.Wanted, func(a, b Dependent) int {
+		return cmp.Or(cmp.Compare(a.Stage, b.Stage), a.ID.Compare(b.ID))
+	})
+	in.Inventory = slices.Clone(in.Inventory)
+	slices.SortFunc(in.Inventory, func(a, b Entry) int { return a.ID.Compare(b.ID) })
+	p := &planner{
+		Input:     in,
+		wanted:    make(map[ID]*Dependent, len(in.Wanted)),
+		entries:   make(map[ID]Entry, len(in.Inventory)),
+		standings: make(map[ID]Standing, len(in.Wanted)),
+
+		superseding: map[ID]bool{},
+	}
+	for i := range in.Wanted {
+		p.wanted[in.Wanted[i].ID] = &in.Wanted[i]
+	}
+	for _, entry := range in.Inventory {
+		p.entries[entry.ID] = entry
+	}
+	return p
+}
+
+// act adds an action, unless the primary is held.
+func (p *planner) act(action Action) {
+	if p.Held && action.Verb != VerbSuspend {
+		return
+	}
+	if live := p.Live[action.ID]; live != nil {
+		action.UID, action.ResourceVersion = live.GetUID(), live.GetResourceVersion()
+	}
+	p.plan.Actions = append(p.plan.Actions, action)
+}
+
+// stand records where an object stands, and keeps it in the inventory.
+func (p *planner) stand(entry Entry, standing Standing) {
+	standing.ID = entry.ID
+	standing.Origin = entry.Origin
+	if entry.Status != standing.Status {
+		entry.Status = standing.Status
+		entry.Since = p.Now
+	}
+	p.standings[entry.ID] = standing
+	p.plan.Standings = append(p.plan.Standings, standing)
+	p.plan.Inventory = append(p.plan.Inventory, entry)
+}
+
+// until brings the next look forward to a moment.
+func (p *planner) until(moment time.Time) {
+	if p.plan.Until.IsZero() || moment.Before(p.plan.Until) {
+		p.plan.Until = moment
+	}
+}
+
+// owner returns the primary that owns an object; "" for nobody.
+func (p *planner) owner(live *unstructured.Unstructured) string {
+	return live.GetLabels()[p.Keys.Owner]
+}
+
+func (p *planner) finish() {
+	slices.SortStableFunc(p.plan.Actions, func(a, b Action) int {
+		return cmp.Or(
+			cmp.Compare(verbPhase(a.Verb), verbPhase(b.Verb)),
+			cmp.Compare(a.Stage, b.Stage),
+			cmp.Compare(slices.Index(verbOrder, a.Verb), slices.Index(verbOrder, b.Verb)),
+			a.ID.Compare(b.ID),
+		)
+	})
+	slices.SortFunc(p.plan.Inventory, func(a, b Entry) int { return a.ID.Compare(b.ID) })
+	slices.SortFunc(p.plan.Conflicts, func(a, b Conflict) int {
+		return cmp.Or(a.ID.Compare(b.ID), a.With.Compare(b.With))
+	})
+}
+
+// verbPhase puts what makes room before the writes, and what removes after
+// them: an object that changes hands is written before anything is deleted.
+func verbPhase(verb Verb) int {
+	switch verb {
+	case VerbWrite:
+		return 1
+	case VerbMark, VerbRelease, VerbDelete:
+		return 2
+	default:
+		return 0
+	}
+}

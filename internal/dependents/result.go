@@ -1,0 +1,45 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dependents
+
+import (
+	"slices"
+)
+
+// Result is what happened to one action.
+type Result struct {
+	Action Action
+	// Generation and ResourceVersion of the object afterwards.
+	Generation      int64
+	ResourceVersion string
+	// Changed is true where the object is not what it was before.
+	Changed bool
+	// Outdated is true where the object was not as the plan had seen it, so
+	// that nothing was done: the next look decides anew.
+	Outdated bool
+	// Err says why the action failed.
+	Err error
+}
+
+// Record returns an inventory with the results of a plan's actions in it.
+func Record(inventory []Entry, results []Result) []Entry {
+	recorded := slices.Clone(inventory)
+	index := make(map[ID]int, len(recorded))
+	for i, entry := range recorded {
+		index[entry.ID] = i
+	}
+	for _, result := range results {
+		i, known := index[result.Action.ID]
+		if !known || result.Err != nil || result.Outdated || result.Action.Verb != VerbWrite {
+			continue
+		}
+		recorded[i].Digest = result.Action.Wanted.Digest
+		recorded[i].Generation = result.Generation
+		recorded[i].ResourceVersion = ""
+		if result.Generation == 0 {
+			recorded[i].ResourceVersion = result.ResourceVersion
+		}
+	}
+	return recorded
+}

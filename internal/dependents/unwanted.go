@@ -1,0 +1,230 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dependents
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// planUnwanted decides what becomes of an object of the inventory that is no
+// longer wanted. An object that has gone, or that somebody else has taken, is
+// forgotten.
+func (p *planner) planUnwanted(entry Entry) {
+	if _, seen := p.standings[entry.ID]; seen {
+		return
+	}
+	live := p.Live[entry.ID]
+	switch {
+	case p.superseding[entry.ID]:
+		p.stand(entry, Standing{Health: Progressing, Status: StatusSuperseded, Unwanted: true, Message: "is being suspended for its successor"})
+	case p.Keep[entry.ID]:
+		if live != nil {
+			p.keepMarks(entry, live)
+		}
+		p.stand(entry, Standing{Health: Progressing, Status: orDefault(entry.Status, StatusMissing), Message: "has yet to be applied"})
+	case p.Stale[entry.ID]:
+		p.stand(entry, Standing{Health: Progressing, Status: entry.Status, Unwanted: true, Message: "was written a moment ago"})
+	case live == nil || p.owner(live) != p.Owner:
+	case p.isFormerlyOwned(live) && !p.Held:
+		p.act(Action{Verb: VerbDisown, ID: entry.ID})
+		p.stand(entry, Standing{Health: Progressing, Status: entry.Status, Unwanted: true, Message: "is taken over"})
+	case p.Held || !p.MayPrune:
+		p.planHold(entry.ID, live, entry.Assess, 0)
+		p.stand(entry, Standing{Health: Ignored, Status: orDefault(entry.Status, StatusProgress), Unwanted: true, Message: "is no longer listed"})
+	case live.GetAnnotations()[p.Keys.SupersededBy] != "":
+		p.planSuperseded(entry, live)
+	case entry.Retain:
+		p.act(Action{Verb: VerbRelease, ID: entry.ID})
+		p.stand(entry, Standing{Health: Ignored, Status: StatusKept, Unwanted: true, Message: "is released and kept"})
+	case live.GetDeletionTimestamp() != nil:
+		p.stand(entry, Standing{Health: Progressing, Status: StatusDeleting, Unwanted: true, Message: "is being removed"})
+	default:
+		p.planOrphan(entry, live)
+	}
+}
+
+// keepMarks takes the orphaned label off what the primary lists again.
+func (p *planner) keepMarks(entry Entry, live *unstructured.Unstructured) {
+	if p.owner(live) != p.Owner {
+		return
+	}
+	if live.GetLabels()[p.Keys.Orphaned] != "" {
+		p.act(Action{Verb: VerbUnmark, ID: entry.ID})
+	}
+	p.planHold(entry.ID, live, entry.Assess, 0)
+}
+
+// planOrphan marks an unwanted object, waits for its grace, and deletes it
+// when nobody wants it and nothing that outlives it is in the way.
+func (p *planner) planOrphan(entry Entry, live *unstructured.Unstructured) {
+	claim, claimed := p.claimOn(entry.ID, live)
+	marked := live.GetLabels()[p.Keys.Orphaned] != ""
+	if !marked || entry.Status != StatusOrphaned {
+		p.act(Action{Verb: VerbMark, ID: entry.ID, Moment: p.Now, KeptFor: claim.Owner})
+		entry.Since, entry.Status = p.Now, StatusOrphaned
+		marked = true
+	}
+	orphaned := Standing{Health: Progressing, Status: StatusOrphaned, Unwanted: true}
+	// The inventory keeps whole seconds, cut off: never delete sooner.
+	due := entry.Since.Truncate(time.Second).Add(p.Grace + time.Second)
+	switch {
+	case claimed:
+		orphaned.Health = Ignored
+		orphaned.Message = fmt.Sprintf("is kept for layer %s, which lists it", claim.Owner)
+	case p.Now.Before(due):
+		p.until(due)
+		orphaned.Message = fmt.Sprintf("waits until %s for another layer to adopt it", due.UTC().Format(time.RFC3339))
+	case len(p.Others.UnreadableSiblings) > 0:
+		orphaned.Health = Blocked
+		orphaned.Message = fmt.Sprintf("is kept while it is not known whether layer %s lists it",
+			strings.Join(p.Others.UnreadableSiblings, ", "))
+	default:
+		orphaned = p.planDelete(entry, live)
+	}
+	p.stand(entry, orphaned)
+}
+
+// claimOn returns the first claim of another primary on an object, or on what
+// it stands for.
+func (p *planner) claimOn(id ID, live *unstructured.Unstructured) (Claim, bool) {
+	claims := slices.Clone(p.Others.Listed[id])
+	for exclusive, ids := range p.Exclusive {
+		if !slices.Contains(ids, id) {
+			continue
+		}
+		for _, d := range p.Wanted {
+			if d.Exclusive == exclusive && d.ID != id {
+				claims = append(claims, Claim{Owner: p.Owner, Origin: d.Origin, ID: d.ID})
+			}
+		}
+		claims = append(claims, p.Others.Exclusive[exclusive]...)
+	}
+	if len(claims) == 0 {
+		return Claim{}, false
+	}
+	slices.SortFunc(claims, func(a, b Claim) int { return strings.Compare(a.Owner, b.Owner) })
+	return claims[0], true
+}
+
+// planDelete deletes an object whose grace is over, in reverse order, and
+// never a suspended release, which Flux would drop without uninstalling it.
+func (p *planner) planDelete(entry Entry, live *unstructured.Unstructured) Standing {
+	waiting := Standing{Health: Progressing, Status: StatusOrphaned, Unwanted: true}
+	if user, found := p.userOf(entry); found {
+		waiting.Message = fmt.Sprintf("goes after %s", user)
+		return waiting
+	}
+	if isRelease(entry.Assess, live) {
+		if standing, waits := p.awaitResume(entry, live); waits {
+			return standing
+		}
+	}
+	p.act(Action{Verb: VerbDelete, ID: entry.ID})
+	waiting.Message = "is being removed"
+	return waiting
+}
+
+// awaitResume resumes a release that a hold suspended; one that somebody else
+// suspended is in the way.
+func (p *planner) awaitResume(entry Entry, live *unstructured.Unstructured) (Standing, bool) {
+	waiting := Standing{Health: Progressing, Status: StatusOrphaned, Unwanted: true}
+	switch {
+	case live.GetAnnotations()[p.Keys.SuspendedByHold] != "":
+		p.act(Action{Verb: VerbResume, ID: entry.ID})
+		waiting.Message = "is resumed before it is removed"
+	case IsSuspended(live) && !p.Abandon:
+		waiting.Health, waiting.Reason = Blocked, ReasonSuspended
+		waiting.Message = "is suspended, so Flux would drop it without uninstalling anything: resume it, or abandon what it installed with the annotation " + p.Keys.Abandon
+	default:
+		return Standing{}, false
+	}
+	return waiting, true
+}
+
+// userOf finds an object that must go before this one: one that depends on it,
+// or one of a higher rank. Objects that somebody else will have do not count.
+func (p *planner) userOf(entry Entry) (ID, bool) {
+	for _, other := range p.Inventory {
+		live := p.Live[other.ID]
+		if other.ID == entry.ID || p.wanted[other.ID] != nil || p.Keep[other.ID] || other.Retain ||
+			live == nil || p.owner(live) != p.Owner {
+			continue
+		}
+		if other.Rank <= entry.Rank && !slices.Contains(other.DependsOn, entry.ID) {
+			continue
+		}
+		if _, claimed := p.claimOn(other.ID, live); !claimed {
+			return other.ID, true
+		}
+	}
+	return ID{}, false
+}
+
+// planSuperseded deletes a suspended object once its successor is ready, so
+// that what both stand for lives on. Without successor it is resumed, to go
+// the way of every other orphan.
+func (p *planner) planSuperseded(entry Entry, live *unstructured.Unstructured) {
+	standing := Standing{Health: Progressing, Status: StatusSuperseded, Unwanted: true}
+	successor := p.successorOf(live)
+	switch {
+	case live.GetDeletionTimestamp() != nil:
+		standing.Message = "is being removed, and what it installed stays"
+	case successor == nil:
+		p.act(Action{Verb: VerbResume, ID: entry.ID})
+		standing.Status, standing.Message = StatusProgress, "is resumed, because its successor is no longer listed"
+	case !IsSuspended(live):
+		p.act(Action{Verb: VerbSupersede, ID: entry.ID, Successor: successor.ID})
+		standing.Message = fmt.Sprintf("is suspended, because %s succeeds it", successor.ID)
+	case p.isSettled(successor):
+		p.act(Action{Verb: VerbDelete, ID: entry.ID})
+		standing.Message = fmt.Sprintf("is removed without uninstalling anything, because %s has succeeded it", successor.ID)
+	default:
+		standing.Message = fmt.Sprintf("stays suspended until %s is ready", successor.ID)
+	}
+	p.stand(entry, standing)
+}
+
+func (p *planner) successorOf(live *unstructured.Unstructured) *Dependent {
+	name := live.GetAnnotations()[p.Keys.SupersededBy]
+	for i := range p.Wanted {
+		if p.Wanted[i].ID.Kind == live.GetKind() && p.Wanted[i].ID.Key().String() == name {
+			return &p.Wanted[i]
+		}
+	}
+	return nil
+}
+
+func (p *planner) isSettled(d *Dependent) bool {
+	live := p.Live[d.ID]
+	return live != nil && !p.Stale[d.ID] && p.isCurrent(d, p.entries[d.ID], live) &&
+		AssessObject(d.Assess, live).Health == Ready
+}
+
+// isRelease tells whether deleting an object uninstalls something: the kinds
+// of Flux that know suspend and are assessed by their condition.
+func isRelease(assess Assess, live *unstructured.Unstructured) bool {
+	gk := live.GroupVersionKind().GroupKind()
+	return assess == AssessCondition && IsReleaseKind(gk)
+}
+
+// IsReleaseKind tells whether a kind stands for something installed, which
+// its deletion uninstalls unless it is suspended.
+func IsReleaseKind(gk schema.GroupKind) bool {
+	return gk == schema.GroupKind{Group: "helm.toolkit.fluxcd.io", Kind: "HelmRelease"} ||
+		gk == schema.GroupKind{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"}
+}
+
+func groupOf(apiVersion string) string {
+	group, _, found := strings.Cut(apiVersion, "/")
+	if !found {
+		return ""
+	}
+	return group
+}

@@ -1,0 +1,208 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dependents
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// planWanted decides what a wanted object needs.
+func (p *planner) planWanted(d *Dependent) {
+	entry, known := p.entries[d.ID]
+	entry.ID, entry.Origin, entry.DependsOn = d.ID, d.Origin, d.DependsOn
+	live := p.Live[d.ID]
+
+	if standing, waits := p.waitForKind(d, entry); waits {
+		p.stand(entry, standing)
+		return
+	}
+	if d.Mode == ModeObserve {
+		p.stand(entry, p.observe(d, live))
+		return
+	}
+	if live != nil {
+		p.clearMarks(d, live)
+	}
+	if live != nil && live.GetDeletionTimestamp() != nil {
+		p.stand(entry, Standing{Health: Progressing, Status: StatusDeleting, Message: "is being deleted and will be created again"})
+		return
+	}
+	if p.Stale[d.ID] {
+		p.stand(entry, Standing{Health: Progressing, Status: orDefault(entry.Status, StatusProgress), Message: "was written a moment ago"})
+		return
+	}
+	if live != nil && (p.isCurrent(d, entry, live) || d.Mode == ModeCreateOnce && p.owner(live) == p.Owner) {
+		standing := AssessObject(d.Assess, live)
+		standing.Current = true
+		if p.MayWrite && !p.Held {
+			p.makeRoom(d)
+		}
+		p.stand(entry, standing)
+		return
+	}
+	if d.Mode == ModeCreateOnce && live == nil && known && entry.Digest != "" {
+		p.stand(entry, Standing{Health: Ready, Status: StatusMissing, Current: true})
+		return
+	}
+	p.stand(entry, p.planWrite(d, entry, live))
+}
+
+// isCurrent tells whether a live object is this primary's and still as the
+// last apply of this very content left it.
+func (p *planner) isCurrent(d *Dependent, entry Entry, live *unstructured.Unstructured) bool {
+	if p.owner(live) != p.Owner || entry.Digest == "" || entry.Digest != d.Digest {
+		return false
+	}
+	if generation := live.GetGeneration(); generation != 0 {
+		return generation == entry.Generation
+	}
+	return live.GetResourceVersion() == entry.ResourceVersion
+}
+
+// planWrite decides whether an object that differs may be written now.
+func (p *planner) planWrite(d *Dependent, entry Entry, live *unstructured.Unstructured) Standing {
+	repair := entry.Digest != "" && entry.Digest == d.Digest
+	pending := Standing{Health: Progressing, Status: StatusMissing, Message: "has yet to be applied"}
+	if live != nil {
+		pending = AssessObject(d.Assess, live)
+		pending.Health = max(pending.Health, Progressing)
+		pending.Message = "has yet to be applied"
+	}
+	var from []string
+	if live != nil {
+		h := p.handOver(live, d.ID)
+		if h.waits != "" {
+			return Standing{Health: Blocked, Status: pending.Status, Message: h.waits}
+		}
+		if h.from != "" {
+			from = []string{h.from}
+		}
+	}
+	if p.Held {
+		return pending
+	}
+	if !p.MayWrite || p.RepairOnly && !repair {
+		if live != nil && from != nil && p.MayPrune {
+			p.act(Action{Verb: VerbAdopt, ID: d.ID, Stage: d.Stage, From: from})
+		}
+		return pending
+	}
+	if !repair {
+		if waits := p.waitForDependencies(d); waits != "" {
+			return Standing{Health: Blocked, Status: pending.Status, Message: waits}
+		}
+	}
+	if waits := p.makeRoom(d); waits != "" {
+		return Standing{Health: Blocked, Status: pending.Status, Message: waits}
+	}
+	p.act(Action{
+		Verb: VerbWrite, ID: d.ID, Stage: d.Stage, Wanted: d, From: from,
+		Correction: repair && !p.Stale[d.ID],
+	})
+	return pending
+}
+
+// waitForDependencies names the first dependency that is not ready with the
+// content that is wanted now; a suspended one neither blocks nor counts.
+func (p *planner) waitForDependencies(d *Dependent) string {
+	for _, id := range SortIDs(append([]ID(nil), d.DependsOn...)) {
+		dependency, wanted := p.wanted[id]
+		if !wanted {
+			continue
+		}
+		live := p.Live[id]
+		if live == nil || p.Stale[id] || !p.isCurrent(dependency, p.entries[id], live) {
+			return fmt.Sprintf("waits for %s, which has yet to be applied", id)
+		}
+		standing := AssessObject(dependency.Assess, live)
+		if standing.Health > Ignored {
+			return fmt.Sprintf("waits for %s: %s", id, orDefault(standing.Message, standing.Status))
+		}
+	}
+	return ""
+}
+
+// waitForKind deals with objects of a kind that is not served. They come after
+// everything that reports readiness, also once the kind has appeared, because
+// what serves it may not be up before.
+func (p *planner) waitForKind(d *Dependent, entry Entry) (Standing, bool) {
+	unserved := p.NotServed[d.ID.GroupKind()]
+	if !unserved && (entry.Status != StatusNotServed || !p.MayWrite) {
+		return Standing{}, false
+	}
+	for i := range p.Wanted {
+		other := &p.Wanted[i]
+		if other.Assess != AssessCondition || p.NotServed[other.ID.GroupKind()] || other.ID == d.ID {
+			continue
+		}
+		live := p.Live[other.ID]
+		if live == nil || !p.isCurrent(other, p.entries[other.ID], live) || AssessObject(other.Assess, live).Health > Ignored {
+			return Standing{
+				Health: Blocked, Status: StatusNotServed, Reason: StatusNotServed,
+				Message: fmt.Sprintf("waits for %s, after which its kind may be served", other.ID),
+			}, true
+		}
+	}
+	if !unserved {
+		return Standing{}, false
+	}
+	return Standing{
+		Health: Progressing, Status: StatusNotServed, Reason: StatusNotServed,
+		Message: fmt.Sprintf("is of kind %s, which the cluster does not serve", d.ID.GroupKind()),
+	}, true
+}
+
+// clearMarks takes back what is said of an object that is wanted: its orphaned
+// label, the former owner's reference, and a suspension of Strata's own.
+func (p *planner) clearMarks(d *Dependent, live *unstructured.Unstructured) {
+	if p.owner(live) != p.Owner {
+		return
+	}
+	if p.isFormerlyOwned(live) {
+		p.act(Action{Verb: VerbDisown, ID: d.ID, Stage: d.Stage})
+	}
+	if live.GetLabels()[p.Keys.Orphaned] != "" {
+		p.act(Action{Verb: VerbUnmark, ID: d.ID, Stage: d.Stage})
+	}
+	p.planHold(d.ID, live, d.Assess, d.Stage)
+}
+
+// planHold suspends releases of a held primary, and resumes what a hold or a
+// rename that was taken back has suspended.
+func (p *planner) planHold(id ID, live *unstructured.Unstructured, assess Assess, stage int) {
+	byHold := live.GetAnnotations()[p.Keys.SuspendedByHold] != ""
+	switch {
+	case p.Held && p.SuspendHeld && isRelease(assess, live) && !IsSuspended(live):
+		p.act(Action{Verb: VerbSuspend, ID: id, Stage: stage})
+	case p.Held:
+	case byHold, p.wanted[id] != nil && live.GetAnnotations()[p.Keys.SupersededBy] != "":
+		p.act(Action{Verb: VerbResume, ID: id, Stage: stage})
+	}
+}
+
+func (p *planner) isFormerlyOwned(live *unstructured.Unstructured) bool {
+	return HasOwner(live, p.Keys)
+}
+
+// HasOwner tells whether an object has an ownerReference of the former owner
+// kind.
+func HasOwner(live *unstructured.Unstructured, keys Keys) bool {
+	for _, ref := range live.GetOwnerReferences() {
+		if ref.Kind == keys.FormerOwner.Kind && groupOf(ref.APIVersion) == keys.FormerOwner.Group {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *planner) observe(d *Dependent, live *unstructured.Unstructured) Standing {
+	if live == nil {
+		return Standing{Health: Progressing, Status: StatusMissing, Message: "does not exist yet"}
+	}
+	standing := AssessObject(d.Assess, live)
+	standing.Current = true
+	return standing
+}

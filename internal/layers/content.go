@@ -1,0 +1,257 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package layers
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+// Scope says whether objects of a kind live in a namespace.
+type Scope string
+
+// The scopes. The zero value means that the cluster does not serve the kind.
+const (
+	ScopeUnknown    Scope = ""
+	ScopeNamespaced Scope = "Namespaced"
+	ScopeCluster    Scope = "Cluster"
+)
+
+// Content returns what a layer at a version wants from a directory: objects
+// with its label, in stages, with the order among releases taken out of the
+// hands of Flux, which would poll for it. The error is a ContentError.
+func Content(dir *Directory, layer, version string, scopes map[schema.GroupKind]Scope) ([]dependents.Dependent, error) {
+	own := make(map[dependents.ID]bool, len(dir.Manifests))
+	for _, manifest := range dir.Manifests {
+		own[dependents.IDOf(manifest.Object)] = true
+	}
+	wanted := make([]dependents.Dependent, 0, len(dir.Manifests))
+	for _, manifest := range dir.Manifests {
+		dependent, err := contentOf(manifest, layer, version, own, scopes)
+		if err != nil {
+			return nil, err
+		}
+		wanted = append(wanted, dependent)
+	}
+	if err := checkReleaseOrder(wanted); err != nil {
+		return nil, err
+	}
+	return wanted, nil
+}
+
+func contentOf(manifest Manifest, layer, version string, own map[dependents.ID]bool, scopes map[schema.GroupKind]Scope) (dependents.Dependent, error) {
+	obj := manifest.Object.DeepCopy()
+	id := dependents.IDOf(obj)
+	if err := checkScope(manifest, id, scopes[id.GroupKind()]); err != nil {
+		return dependents.Dependent{}, err
+	}
+	labels := obj.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[v1alpha1.LayerLabel] = layer
+	delete(labels, v1alpha1.OrphanedLabel)
+	obj.SetLabels(labels)
+
+	dependent := dependents.Dependent{
+		ID: id, Object: obj, Stage: stageOf(id.GroupKind()), Assess: assessOf(obj), Origin: manifest.File,
+		Detached: stageOf(id.GroupKind()) == stageCustom,
+	}
+	if dependents.IsReleaseKind(id.GroupKind()) {
+		dependent.DependsOn = takeDependsOn(obj, own)
+	}
+	if id.GroupKind() == HelmReleaseKind {
+		dependent.Exclusive = HelmReleaseIdentity(obj)
+		if obj.GetAnnotations()[v1alpha1.UpdateVersionAnnotation] == "true" {
+			if err := unstructured.SetNestedField(obj.Object, version, "spec", "values", "kraanVersion"); err != nil {
+				return dependents.Dependent{}, &ContentError{
+					Reason: v1alpha1.ReasonInvalidManifest, File: manifest.File, Line: manifest.Line, Field: "spec.values",
+					Message: "must be a mapping, because the annotation " + v1alpha1.UpdateVersionAnnotation + " adds a value to it",
+				}
+			}
+		}
+	}
+	dependent.Digest = digestOf(obj)
+	return dependent, nil
+}
+
+func checkScope(manifest Manifest, id dependents.ID, scope Scope) error {
+	problem := ""
+	switch {
+	case scope == ScopeNamespaced && id.Namespace == "":
+		problem = fmt.Sprintf("%s has none: name the namespace it belongs in", id)
+	case scope == ScopeCluster && id.Namespace != "":
+		problem = fmt.Sprintf("%s is of a kind without namespaces: remove it", id)
+	default:
+		return nil
+	}
+	return &ContentError{
+		Reason: v1alpha1.ReasonInvalidManifest, File: manifest.File, Line: manifest.Line,
+		Field: "metadata.namespace", Message: problem,
+	}
+}
+
+// digestOf identifies an object, short enough to be kept for every object of a
+// layer. JSON writes the keys of a mapping in order.
+func digestOf(obj *unstructured.Unstructured) string {
+	data, err := json.Marshal(obj.Object)
+	if err != nil {
+		// Objects come out of a decoder, which yields nothing that JSON lacks.
+		return ""
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:10])
+}
+
+// takeDependsOn takes the releases of this very layer out of spec.dependsOn
+// and returns them. What asks for more than readiness stays for Flux, too.
+func takeDependsOn(obj *unstructured.Unstructured, own map[dependents.ID]bool) []dependents.ID {
+	list, _, _ := unstructured.NestedSlice(obj.Object, "spec", "dependsOn")
+	var taken []dependents.ID
+	var left []any
+	for _, item := range list {
+		fields, _ := item.(map[string]any)
+		name, _ := fields["name"].(string)
+		namespace, _ := fields["namespace"].(string)
+		id := dependents.IDOf(obj)
+		id.Name = name
+		if namespace != "" {
+			id.Namespace = namespace
+		}
+		if own[id] {
+			taken = append(taken, id)
+		}
+		if !own[id] || fields["readyExpr"] != nil {
+			left = append(left, item)
+		}
+	}
+	switch {
+	case len(taken) == 0:
+	case len(left) == 0:
+		unstructured.RemoveNestedField(obj.Object, "spec", "dependsOn")
+	default:
+		spec, _ := obj.Object["spec"].(map[string]any)
+		spec["dependsOn"] = left
+	}
+	return dependents.SortIDs(taken)
+}
+
+// checkReleaseOrder refuses releases that wait for each other.
+func checkReleaseOrder(wanted []dependents.Dependent) error {
+	byName := map[string]*dependents.Dependent{}
+	for i := range wanted {
+		byName[wanted[i].ID.String()] = &wanted[i]
+	}
+	for i := range wanted {
+		if len(wanted[i].DependsOn) == 0 {
+			continue
+		}
+		cycle := Cycle(wanted[i].ID.String(), func(name string) []string {
+			var next []string
+			if d := byName[name]; d != nil {
+				for _, id := range d.DependsOn {
+					next = append(next, id.String())
+				}
+			}
+			return next
+		})
+		if cycle != nil {
+			return &ContentError{
+				Reason: v1alpha1.ReasonInvalidManifest, File: wanted[i].Origin, Field: "spec.dependsOn",
+				Message: "releases wait for each other: " + strings.Join(cycle, " -> "),
+			}
+		}
+	}
+	return nil
+}
+
+// HelmReleaseIdentity names the Helm release that a HelmRelease stands for, by
+// Flux's rules: the storage namespace, and the release name shortened to 53
+// characters.
+func HelmReleaseIdentity(obj *unstructured.Unstructured) string {
+	text := func(fields ...string) string {
+		value, _, _ := unstructured.NestedString(obj.Object, fields...)
+		return value
+	}
+	name := text("spec", "releaseName")
+	if name == "" {
+		name = obj.GetName()
+		if target := text("spec", "targetNamespace"); target != "" {
+			name = target + "-" + name
+		}
+	}
+	if len(name) > 53 {
+		sum := sha256.Sum256([]byte(name))
+		name = name[:40] + "-" + hex.EncodeToString(sum[:])[:12]
+	}
+	namespace := text("spec", "storageNamespace")
+	if namespace == "" {
+		namespace = obj.GetNamespace()
+	}
+	cluster := ""
+	for _, ref := range []string{"secretRef", "configMapRef"} {
+		if config := text("spec", "kubeConfig", ref, "name"); config != "" {
+			cluster = obj.GetNamespace() + "/" + config + "/"
+		}
+	}
+	return cluster + namespace + "/" + name
+}
+
+// defaultReleaseTimeout is what Flux gives a HelmRelease that names none.
+const defaultReleaseTimeout = 5 * time.Minute
+
+// timeoutOf returns how long a layer may be Applying: what it says itself, or
+// the larger of its interval and its releases' longest timeout plus a minute.
+func timeoutOf(layer *v1alpha1.AddonsLayer, interval time.Duration, wanted []dependents.Dependent) time.Duration {
+	if layer.Spec.Timeout != nil {
+		return layer.Spec.Timeout.Duration
+	}
+	longest := interval
+	for _, d := range wanted {
+		if !dependents.IsReleaseKind(d.ID.GroupKind()) {
+			continue
+		}
+		timeout := defaultReleaseTimeout
+		if text, found, _ := unstructured.NestedString(d.Object.Object, "spec", "timeout"); found {
+			if parsed, err := time.ParseDuration(text); err == nil {
+				timeout = parsed
+			}
+		}
+		longest = max(longest, timeout+time.Minute)
+	}
+	return longest
+}
+
+// Listing is what a directory lists, without the objects.
+type Listing struct {
+	// Files by the object they list.
+	Files map[dependents.ID]string
+	// Exclusive holds the objects by what only one of them may stand for.
+	Exclusive map[string][]dependents.ID
+}
+
+// ListingOf returns what a directory lists.
+func ListingOf(dir *Directory) Listing {
+	listing := Listing{Files: make(map[dependents.ID]string, len(dir.Manifests)), Exclusive: map[string][]dependents.ID{}}
+	for _, manifest := range dir.Manifests {
+		id := dependents.IDOf(manifest.Object)
+		listing.Files[id] = manifest.File
+		if id.GroupKind() == HelmReleaseKind {
+			exclusive := HelmReleaseIdentity(manifest.Object)
+			listing.Exclusive[exclusive] = dependents.SortIDs(append(slices.Clone(listing.Exclusive[exclusive]), id))
+		}
+	}
+	return listing
+}

@@ -1,0 +1,364 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package layers
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+// Target is one content of a layer.
+type Target struct {
+	Version  string
+	Revision string
+	Digest   string
+}
+
+// Decision is what is to be done for a layer, and what to say of it.
+type Decision struct {
+	State   v1alpha1.State
+	Reason  string
+	Message string
+	// Stalled is true where only an author can mend it.
+	Stalled bool
+	// Retry is an error that passes; the layer backs off and tries again.
+	Retry error
+	// Hold is what keeps the layer as it is.
+	Hold Hold
+	// SourceMessage says why the source is not Ready although its last
+	// artifact is used; empty where it is.
+	SourceMessage string
+	// Plan for the objects of the layer.
+	Plan dependents.Plan
+	// Target is the content that the plan works towards; it is deployed when
+	// State is Deployed.
+	Target Target
+	// KeepsDeployed is true where what was deployed still counts as that.
+	KeepsDeployed bool
+	// Attempt is the roll-out to be recorded before anything is written.
+	Attempt *v1alpha1.Attempt
+	// Consume lists annotations that are used up by this decision; they are
+	// removed before anything is written.
+	Consume []string
+	// Finalized is true when a deleted layer has nothing left.
+	Finalized bool
+	// Until is the next moment at which the decision may differ although
+	// nothing else has changed; zero where there is none.
+	Until time.Time
+}
+
+// Decide says what one layer needs. It is deterministic.
+func Decide(o Observation) Decision {
+	if isDeleting(o.Layer) {
+		return decideDeletion(o)
+	}
+	decision := decideLayer(o)
+	if o.Source != nil && !o.Source.Ready && o.Source.Digest != "" {
+		decision.SourceMessage = cmp.Or(o.Source.Message, "the source is not ready")
+	}
+	return decision
+}
+
+func decideLayer(o Observation) Decision {
+	if hold := HoldOf(o.Layer, o.Now); hold.Active {
+		return decideHold(o, hold)
+	}
+	if blocked := firstClosed(beforePrune, o); blocked != nil {
+		return decideBlocked(o, blocked)
+	}
+	wanted, err := Content(o.Directory, o.Layer.Name, o.Layer.Spec.Version, o.Scopes)
+	if err != nil {
+		return decideBlocked(o, contentProblem(err))
+	}
+	consume, allowed, blocked := emptyGuard(o)
+	if blocked != nil {
+		return decideBlocked(o, blocked)
+	}
+	closed := firstClosed(beforeApply, o)
+	plan := dependents.Make(o.input(wanted, closed == nil))
+	if used, opened, blocked := pruneGuard(o, plan, allowed); blocked != nil {
+		return decideBlocked(o, blocked)
+	} else if opened != nil {
+		consume, allowed = append(consume, used...), opened
+	}
+	decision := decidePlan(o, plan, wanted, closed)
+	decision.Consume = consume
+	if decision.Attempt != nil && decision.State != v1alpha1.StateDeployed {
+		decision.Attempt.Allowed = allowed
+	}
+	return decision
+}
+
+// input returns what the plan is made from when the directory can be trusted:
+// open layers apply it; waiting ones change hands and correct drift of what
+// they have.
+func (o Observation) input(wanted []dependents.Dependent, open bool) dependents.Input {
+	in := o.baseInput()
+	in.MayPrune, in.MayWrite = true, true
+	in.Wanted = wanted
+	if !open {
+		in.RepairOnly = true
+		in.Wanted = o.asDeployed(wanted)
+	}
+	return in
+}
+
+func (o Observation) baseInput() dependents.Input {
+	return dependents.Input{
+		Owner: o.Layer.Name, Keys: Keys, Now: o.Now, Grace: o.grace(),
+		Inventory: o.inventory(), Live: o.Live, Stale: o.Stale, NotServed: o.notServed(),
+		Exclusive: o.Exclusive, Others: o.Others,
+		Abandon: o.Layer.Annotations[v1alpha1.AbandonAnnotation] == "true",
+	}
+}
+
+// deployedContent returns what is deployed, as far as it is known.
+func (o Observation) deployedContent() []dependents.Dependent {
+	if o.Deployed == nil {
+		return nil
+	}
+	content, err := Content(o.Deployed, o.Layer.Name, o.Layer.Status.Version, o.Scopes)
+	if err != nil {
+		return nil
+	}
+	return content
+}
+
+// asDeployed replaces what is wanted by what is deployed of it.
+func (o Observation) asDeployed(wanted []dependents.Dependent) []dependents.Dependent {
+	deployed := map[dependents.ID]dependents.Dependent{}
+	for _, d := range o.deployedContent() {
+		deployed[d.ID] = d
+	}
+	result := slices.Clone(wanted)
+	for i, d := range result {
+		if was, found := deployed[d.ID]; found {
+			result[i] = was
+		}
+	}
+	return result
+}
+
+// keepEverything returns the input of a layer whose directory does not count
+// for now: nothing leaves, nothing arrives, and drift of what is deployed is
+// corrected.
+func (o Observation) keepEverything() dependents.Input {
+	in := o.baseInput()
+	in.MayWrite, in.RepairOnly = true, true
+	in.Keep = map[dependents.ID]bool{}
+	for _, entry := range in.Inventory {
+		in.Keep[entry.ID] = entry.Status != dependents.StatusOrphaned && entry.Status != dependents.StatusSuperseded
+	}
+	for _, d := range o.deployedContent() {
+		if in.Keep[d.ID] {
+			in.Wanted = append(in.Wanted, d)
+		}
+	}
+	return in
+}
+
+func decideHold(o Observation, hold Hold) Decision {
+	in := o.keepEverything()
+	in.Held, in.SuspendHeld = true, hold.Releases
+	message := "held"
+	if hold.Reason != "" {
+		message += ": " + hold.Reason
+	}
+	if !hold.Until.IsZero() {
+		message += fmt.Sprintf(" (until %s)", hold.Until.UTC().Format(time.RFC3339))
+	}
+	return Decision{
+		State: v1alpha1.StateHold, Reason: v1alpha1.ReasonHold, Message: message, Hold: hold,
+		Plan: dependents.Make(in), KeepsDeployed: true, Until: hold.Until, Attempt: o.Layer.Status.Attempt,
+	}
+}
+
+// decideBlocked reports a closed gate. What is deployed stays and is repaired,
+// except while the source has nothing to go by.
+func decideBlocked(o Observation, blocked *Blocked) Decision {
+	decision := Decision{
+		State: blocked.State, Reason: blocked.Reason, Message: blocked.Message,
+		Stalled: blocked.Stalled, Retry: blocked.Retry, Attempt: o.Layer.Status.Attempt,
+	}
+	in := o.keepEverything()
+	if blocked.State == v1alpha1.StatePending {
+		in.MayWrite = false
+	}
+	decision.Plan = dependents.Make(in)
+	if len(decision.Plan.Conflicts) > 0 {
+		decision.Plan.Conflicts = nil
+	}
+	layer := o.Layer
+	sameGeneration := layer.Status.ObservedGeneration == layer.Generation
+	if blocked.State == v1alpha1.StateK8sVersion && sameGeneration && o.Directory != nil && o.Directory.Digest == layer.Status.Digest {
+		decision.KeepsDeployed = true
+	}
+	// A source that cannot be fetched from right now undeploys nothing that
+	// came from the very revision it still shows.
+	if blocked.Retry != nil && sameGeneration && deployed(layer) && o.Source != nil && o.Source.Revision == layer.Status.Revision {
+		decision.State, decision.Reason, decision.KeepsDeployed = v1alpha1.StateDeployed, v1alpha1.ReasonDeployed, true
+		decision.SourceMessage = blocked.Message
+		decision.Target = Target{Version: layer.Status.Version, Revision: layer.Status.Revision, Digest: layer.Status.Digest}
+	}
+	return decision
+}
+
+func contentProblem(err error) *Blocked {
+	var content *ContentError
+	if errors.As(err, &content) {
+		return contentBlocked(content)
+	}
+	return &Blocked{State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonInvalidManifest, Message: err.Error(), Stalled: true}
+}
+
+// decidePlan says where a layer stands whose directory counts, from the plan
+// for its objects.
+func decidePlan(o Observation, plan dependents.Plan, wanted []dependents.Dependent, closed *Blocked) Decision {
+	decision := Decision{
+		Plan: plan, Until: plan.Until, Attempt: o.Layer.Status.Attempt,
+		Target: Target{Version: o.Layer.Spec.Version, Revision: o.Directory.Revision, Digest: o.Directory.Digest},
+	}
+	if len(plan.Conflicts) > 0 {
+		decision.State, decision.Reason, decision.Stalled = v1alpha1.StateFailed, v1alpha1.ReasonOwnershipConflict, true
+		decision.Message = conflictMessage(o.Layer.Name, plan.Conflicts)
+		return decision
+	}
+	if closed != nil {
+		decision.State, decision.Reason, decision.Message = closed.State, closed.Reason, closed.Message
+		decision.Stalled, decision.Retry = closed.Stalled, closed.Retry
+		return decision
+	}
+	var arriving, leaving []dependents.Standing
+	for _, standing := range plan.Standings {
+		if standing.Unwanted {
+			leaving = append(leaving, standing)
+		} else {
+			arriving = append(arriving, standing)
+		}
+	}
+	if worst, found := dependents.Worst(arriving); found && worst.Health > dependents.Ignored {
+		return decision.progressing(o, wanted, worst)
+	}
+	if worst, found := dependents.Worst(leaving); found && worst.Health > dependents.Ignored {
+		decision.Attempt = nextAttempt(o, decision.Target)
+		decision.State, decision.Reason = v1alpha1.StatePruning, cmp.Or(worst.Reason, v1alpha1.ReasonPruning)
+		decision.Message = fmt.Sprintf("%s %s", worst.ID, worst.Message)
+		return decision
+	}
+	decision.State, decision.Reason = v1alpha1.StateDeployed, v1alpha1.ReasonDeployed
+	decision.Message = deployedMessage(plan.Standings, decision.Target)
+	decision.Attempt = nextAttempt(o, decision.Target)
+	decision.Attempt.Allowed = nil
+	return decision
+}
+
+// progressing says how a roll-out fares whose worst object is not ready.
+func (d Decision) progressing(o Observation, wanted []dependents.Dependent, worst dependents.Standing) Decision {
+	d.Attempt = nextAttempt(o, d.Target)
+	timeout := timeoutOf(o.Layer, o.interval(), wanted)
+	deadline := d.Attempt.StartTime.Add(timeout)
+	d.Message = fmt.Sprintf("%s %s", worst.ID, cmp.Or(worst.Message, "is "+worst.Status))
+	if worst.Origin != "" && worst.Reason != "" {
+		d.Message += fmt.Sprintf(" (%s)", worst.Origin)
+	}
+	switch {
+	case worst.Health == dependents.Failed:
+		d.State, d.Reason = v1alpha1.StateFailed, v1alpha1.ReasonReleaseFailed
+	case !o.Now.Before(deadline):
+		d.State, d.Reason = v1alpha1.StateFailed, cmp.Or(worst.Reason, v1alpha1.ReasonTimeout)
+		d.Message = fmt.Sprintf("not deployed within %s: %s", timeout, d.Message)
+	default:
+		d.State, d.Reason = v1alpha1.StateApplying, v1alpha1.ReasonApplying
+		if d.Until.IsZero() || deadline.Before(d.Until) {
+			d.Until = deadline
+		}
+	}
+	return d
+}
+
+// nextAttempt goes on with the roll-out that is under way, or begins one: when
+// the content is another, when the layer was deployed or waited before, and
+// when an author has mended it.
+func nextAttempt(o Observation, target Target) *v1alpha1.Attempt {
+	status := o.Layer.Status
+	if last := status.Attempt; last != nil && last.Version == target.Version && last.Digest == target.Digest {
+		goesOn := status.State == v1alpha1.StateApplying || status.State == v1alpha1.StatePruning ||
+			status.State == v1alpha1.StateFailed && !isStalled(o.Layer)
+		if goesOn {
+			attempt := last.DeepCopy()
+			attempt.Revision = target.Revision
+			return attempt
+		}
+	}
+	return &v1alpha1.Attempt{
+		Version: target.Version, Revision: target.Revision, Digest: target.Digest,
+		StartTime: metav1.NewTime(o.Now.Truncate(time.Second)),
+	}
+}
+
+func isStalled(layer *v1alpha1.AddonsLayer) bool {
+	for _, condition := range layer.Status.Conditions {
+		if condition.Type == v1alpha1.StalledCondition {
+			return condition.Status == metav1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func deployedMessage(standings []dependents.Standing, target Target) string {
+	releases, suspended, kept := 0, 0, 0
+	for _, standing := range standings {
+		switch {
+		case standing.Unwanted:
+			kept++
+		case standing.Status == dependents.StatusSuspended:
+			suspended++
+			releases++
+		case dependents.IsReleaseKind(standing.ID.GroupKind()):
+			releases++
+		}
+	}
+	message := fmt.Sprintf("version %s of revision %s is deployed: %d releases", target.Version, target.Revision, releases)
+	if suspended > 0 {
+		message += fmt.Sprintf(", %d of them suspended", suspended)
+	}
+	if kept > 0 {
+		message += fmt.Sprintf(", %d objects kept for other layers", kept)
+	}
+	return message
+}
+
+// conflictMessage names both layers and both files of every conflict, up to a
+// few.
+func conflictMessage(layer string, conflicts []dependents.Conflict) string {
+	const most = 5
+	var messages []string
+	for i, c := range conflicts {
+		if i == most {
+			messages = append(messages, fmt.Sprintf("and %d more", len(conflicts)-most))
+			break
+		}
+		switch {
+		case c.Owner == "":
+			messages = append(messages, fmt.Sprintf("%s of layer %s (%s) stands for the same Helm release as %s, which belongs to no layer",
+				c.ID, layer, c.Origin, c.With))
+		case c.With != c.ID:
+			messages = append(messages, fmt.Sprintf("%s of layer %s (%s) stands for the same Helm release as %s, which layer %s lists (%s)",
+				c.ID, layer, c.Origin, c.With, c.Owner, c.OwnerOrigin))
+		default:
+			messages = append(messages, fmt.Sprintf("%s is listed by layer %s (%s) and belongs to layer %s (%s)",
+				c.ID, layer, c.Origin, c.Owner, c.OwnerOrigin))
+		}
+	}
+	return strings.Join(messages, "; ")
+}

@@ -1,0 +1,84 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package layers
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+// decideDeletion takes a layer down: not while another layer needs it, then by
+// way of the orphan's grace, in reverse order. A hold does not stop it.
+func decideDeletion(o Observation) Decision {
+	decision := Decision{
+		State: v1alpha1.StatePruning, Reason: v1alpha1.ReasonDeleting, Attempt: o.Layer.Status.Attempt,
+	}
+	if names := o.dependants(); len(names) > 0 && o.Layer.Annotations[v1alpha1.ForceDeleteAnnotation] != "true" {
+		decision.Reason = v1alpha1.ReasonDeletionBlocked
+		decision.Message = fmt.Sprintf("is not deleted while layer %s depends on it: delete that first, or set the annotation %s to \"true\"",
+			strings.Join(names, ", "), v1alpha1.ForceDeleteAnnotation)
+		decision.Plan = dependents.Make(o.keepEverything())
+		decision.Plan.Conflicts = nil
+		return decision
+	}
+	in := o.baseInput()
+	in.MayPrune = true
+	if o.Layer.Spec.DeletionPolicy == v1alpha1.DeletionPolicyOrphan {
+		for i := range in.Inventory {
+			in.Inventory[i].Retain = true
+		}
+	}
+	decision.Plan = dependents.Make(in)
+	decision.Until = decision.Plan.Until
+	decision.Finalized = len(decision.Plan.Inventory) == 0
+	decision.Message = "has nothing left"
+	if worst, found := dependents.Worst(decision.Plan.Standings); found {
+		decision.Reason = cmp.Or(worst.Reason, decision.Reason)
+		decision.Message = fmt.Sprintf("is being deleted, %d objects left: %s %s",
+			len(decision.Plan.Inventory), worst.ID, worst.Message)
+	}
+	return decision
+}
+
+// dependants returns the names of layers that depend on this one and have
+// something deployed, but for members of its own cycle: those would wait for
+// each other for ever.
+func (o Observation) dependants() []string {
+	var names []string
+	for name, other := range o.Layers {
+		if other.Layer == nil || !hasDeployed(other.Layer) || !dependsOn(other.Layer, o.Layer.Name) || o.reaches(name) {
+			continue
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// reaches tells whether this layer depends on another, directly or not.
+func (o Observation) reaches(target string) bool {
+	seen := map[string]bool{}
+	var visit func(layer *v1alpha1.AddonsLayer) bool
+	visit = func(layer *v1alpha1.AddonsLayer) bool {
+		if layer == nil || seen[layer.Name] {
+			return false
+		}
+		seen[layer.Name] = true
+		found, _ := Dependencies(layer.Spec.Prereqs.DependsOn)
+		return slices.ContainsFunc(found, func(d Dependency) bool {
+			return d.Name == target || visit(o.Layers[d.Name].Layer)
+		})
+	}
+	return visit(o.Layer)
+}
+
+func dependsOn(layer *v1alpha1.AddonsLayer, name string) bool {
+	found, _ := Dependencies(layer.Spec.Prereqs.DependsOn)
+	return slices.ContainsFunc(found, func(d Dependency) bool { return d.Name == name })
+}

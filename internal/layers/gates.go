@@ -1,0 +1,225 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package layers
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+)
+
+// A gate looks at an observation and returns why the layer may not go on, or
+// nil. To add a gate, write a function and put it into its place below.
+type gate func(o Observation) *Blocked
+
+// Blocked says which gate is closed, and what is waited for.
+type Blocked struct {
+	State   v1alpha1.State
+	Reason  string
+	Message string
+	// Stalled is true where only an author can mend it.
+	Stalled bool
+	// Retry is an error that passes; the layer backs off and tries again.
+	Retry error
+}
+
+// beforePrune are the gates that must be open before anything changes hands.
+var beforePrune = []gate{sourceGate, directoryGate, k8sVersionGate, specGate}
+
+// beforeApply are the gates that must be open before anything is applied.
+var beforeApply = []gate{dependsOnGate}
+
+func firstClosed(gates []gate, o Observation) *Blocked {
+	for _, closed := range gates {
+		if blocked := closed(o); blocked != nil {
+			return blocked
+		}
+	}
+	return nil
+}
+
+// sourceGate wants a source whose status speaks of its own generation and that
+// has an artifact. It does not ask whether the source is Ready: a git server
+// that is away undeploys nothing.
+func sourceGate(o Observation) *Blocked {
+	ref := o.Layer.Spec.Source
+	namespace := ref.Namespace
+	if namespace == "" {
+		namespace = o.Settings.Namespace
+	}
+	name := fmt.Sprintf("GitRepository %s/%s", namespace, ref.Name)
+	pending := &Blocked{State: v1alpha1.StatePending, Reason: v1alpha1.ReasonSourceNotReady}
+	switch {
+	case o.Source == nil:
+		pending.Reason = v1alpha1.ReasonSourceNotFound
+		pending.Message = fmt.Sprintf("waits for %s, which does not exist", name)
+	case o.Source.ObservedGeneration != o.Source.Generation:
+		pending.Message = fmt.Sprintf("waits for %s: generation %d is not fetched yet, generation %d is",
+			name, o.Source.Generation, o.Source.ObservedGeneration)
+	case o.Source.Digest == "":
+		pending.Message = fmt.Sprintf("waits for %s, which has no artifact yet%s", name, colon(o.Source.Message))
+	default:
+		return nil
+	}
+	return pending
+}
+
+// directoryGate wants a directory that can be read.
+func directoryGate(o Observation) *Blocked {
+	if o.DirectoryError == nil {
+		return nil
+	}
+	var content *ContentError
+	if errors.As(o.DirectoryError, &content) {
+		return contentBlocked(content)
+	}
+	return &Blocked{
+		State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonArtifactFailed,
+		Message: o.DirectoryError.Error(), Retry: o.DirectoryError,
+	}
+}
+
+func contentBlocked(err *ContentError) *Blocked {
+	return &Blocked{State: v1alpha1.StateFailed, Reason: err.Reason, Message: err.Error(), Stalled: true}
+}
+
+// k8sVersionGate wants the cluster's version to be what the layer asks for.
+func k8sVersionGate(o Observation) *Blocked {
+	wanted := o.Layer.Spec.Prereqs.K8sVersion
+	satisfied, err := K8sVersionSatisfied(wanted, o.ClusterVersion)
+	if err != nil {
+		return &Blocked{
+			State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonInvalidSpec, Stalled: true,
+			Message: "spec.prereqs.k8sVersion: " + err.Error(),
+		}
+	}
+	if satisfied {
+		return nil
+	}
+	return &Blocked{
+		State: v1alpha1.StateK8sVersion, Reason: v1alpha1.ReasonK8sVersion,
+		Message: fmt.Sprintf("waits for Kubernetes %s: the cluster is at %s", wanted, o.ClusterVersion),
+	}
+}
+
+// specGate wants dependencies that can be understood and that do not lead back
+// to the layer.
+func specGate(o Observation) *Blocked {
+	if _, err := Dependencies(o.Layer.Spec.Prereqs.DependsOn); err != nil {
+		return &Blocked{State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error(), Stalled: true}
+	}
+	if cycle := o.cycle(); cycle != nil {
+		return &Blocked{
+			State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonDependencyCycle, Stalled: true,
+			Message: "layers depend on each other: " + strings.Join(cycle, " -> "),
+		}
+	}
+	return nil
+}
+
+// cycle returns the path along which the layer depends on itself.
+func (o Observation) cycle() []string {
+	return Cycle(o.Layer.Name, func(name string) []string {
+		layer := o.Layer
+		if name != layer.Name {
+			layer = o.Layers[name].Layer
+		}
+		if layer == nil {
+			return nil
+		}
+		var names []string
+		found, _ := Dependencies(layer.Spec.Prereqs.DependsOn)
+		for _, dependency := range found {
+			names = append(names, dependency.Name)
+		}
+		return names
+	})
+}
+
+// dependsOnGate wants every dependency deployed. All that are not are named;
+// the first one gives the reason.
+func dependsOnGate(o Observation) *Blocked {
+	wanted, _ := Dependencies(o.Layer.Spec.Prereqs.DependsOn)
+	var reason string
+	var messages []string
+	for _, dependency := range wanted {
+		why, seen := unmet(o, dependency)
+		if why == "" {
+			continue
+		}
+		if reason == "" {
+			reason = why
+		}
+		messages = append(messages, fmt.Sprintf("waits for %s: %s", dependency, seen))
+	}
+	if reason == "" {
+		return nil
+	}
+	return &Blocked{State: v1alpha1.StateApplyPending, Reason: reason, Message: strings.Join(messages, "; ")}
+}
+
+// unmet returns the reason why a dependency does not hold, and what was seen;
+// an empty reason where it holds. A held layer counts as what it has deployed.
+func unmet(o Observation, dependency Dependency) (reason, seen string) {
+	other, exists := o.Layers[dependency.Name]
+	if !exists || other.Layer == nil {
+		return v1alpha1.ReasonDependencyNotFound, fmt.Sprintf("there is no layer %s", dependency.Name)
+	}
+	layer := other.Layer
+	held := HoldOf(layer, o.Now).Active
+	standing := standingOf(layer)
+	switch {
+	case isDeleting(layer):
+		return v1alpha1.ReasonDependencyNotReady, layer.Name + " is being deleted"
+	case !held && layer.Status.ObservedGeneration != layer.Generation:
+		return v1alpha1.ReasonDependencyNotReady, fmt.Sprintf("%s has changed and is not deployed as it is now (generation %d, seen %d)",
+			layer.Name, layer.Generation, layer.Status.ObservedGeneration)
+	case dependency.Version != "" && layer.Status.Version != dependency.Version:
+		return v1alpha1.ReasonDependencyVersion, standing
+	case !deployed(layer) || layer.Status.Version == "":
+		return v1alpha1.ReasonDependencyNotReady, standing
+	case held || !other.SameSource:
+		return "", ""
+	case other.Digest == "":
+		return v1alpha1.ReasonDependencyNotReady, fmt.Sprintf("what revision %s holds for %s cannot be read", o.Source.Revision, layer.Name)
+	case other.Digest != layer.Status.Digest:
+		return v1alpha1.ReasonDependencyNotReady, fmt.Sprintf("revision %s changes %s, which has not deployed that yet; %s",
+			o.Source.Revision, layer.Name, standing)
+	}
+	return "", ""
+}
+
+// standingOf says in a few words where a layer is.
+func standingOf(layer *v1alpha1.AddonsLayer) string {
+	state := string(layer.Status.State)
+	if state == "" {
+		state = "new"
+	}
+	text := fmt.Sprintf("%s has deployed no version yet, %s", layer.Name, state)
+	if layer.Status.Version != "" {
+		text = fmt.Sprintf("%s is at %s, %s", layer.Name, layer.Status.Version, state)
+	}
+	if layer.Status.State != v1alpha1.StateDeployed {
+		text += colon(shorten(readyMessage(layer)))
+	}
+	return text
+}
+
+// shorten bounds what one layer repeats of another's message.
+func shorten(message string) string {
+	const limit = 300
+	if len(message) <= limit {
+		return message
+	}
+	return strings.ToValidUTF8(message[:limit], "") + "..."
+}
+
+func colon(message string) string {
+	if message == "" {
+		return ""
+	}
+	return ": " + message
+}

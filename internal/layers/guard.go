@@ -1,0 +1,105 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package layers
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+// Guards that an annotation opens, as Attempt.Allowed records them.
+const (
+	allowedEmpty = "Empty"
+	allowedPrune = "Prune"
+)
+
+// minMassPrune is how many releases may always go at once.
+const minMassPrune = 3
+
+// emptyGuard stops a directory without objects from emptying a layer, unless
+// somebody said that this revision may. A layer that was deployed as empty
+// stays so.
+func emptyGuard(o Observation) (consume, allowed []string, blocked *Blocked) {
+	allowed = o.alreadyAllowed()
+	if len(o.Directory.Manifests) > 0 || o.Layer.Status.Digest == o.Directory.Digest || slices.Contains(allowed, allowedEmpty) {
+		return nil, allowed, nil
+	}
+	if consume, yes := o.allows(v1alpha1.AllowEmptyAnnotation); yes {
+		return consume, append(allowed, allowedEmpty), nil
+	}
+	blocked = &Blocked{State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonEmptyDirectory, Stalled: true}
+	what := "holds no objects"
+	if o.Directory.Missing {
+		blocked.Reason = v1alpha1.ReasonPathNotFound
+		what = "does not exist"
+	}
+	blocked.Message = fmt.Sprintf("spec.source.path: %s %s at revision %s, and an empty directory removes nothing by itself: "+
+		"to empty the layer set the annotation %s to that revision or to %q",
+		o.Layer.Spec.Source.Path, what, o.Directory.Revision, v1alpha1.AllowEmptyAnnotation, v1alpha1.AllowNext)
+	return nil, nil, blocked
+}
+
+// pruneGuard stops a plan that would remove most of a layer's releases. What
+// is moved to another layer, or renamed, is not removed.
+func pruneGuard(o Observation, plan dependents.Plan, allowed []string) (consume, opened []string, blocked *Blocked) {
+	if o.Settings.MaxPrunePercent <= 0 || slices.Contains(allowed, allowedPrune) || slices.Contains(allowed, allowedEmpty) {
+		return nil, allowed, nil
+	}
+	removed := 0
+	for _, action := range plan.Of(dependents.VerbMark) {
+		if action.KeptFor == "" && dependents.IsReleaseKind(action.ID.GroupKind()) && !o.wasOrphaned(action.ID) {
+			removed++
+		}
+	}
+	total := 0
+	for _, resource := range o.Layer.Status.Resources {
+		if dependents.IsReleaseKind(ParseResourceKind(resource.Kind)) && resource.Status != dependents.StatusOrphaned {
+			total++
+		}
+	}
+	if removed <= minMassPrune || removed*100 <= total*o.Settings.MaxPrunePercent {
+		return nil, allowed, nil
+	}
+	if consume, yes := o.allows(v1alpha1.AllowPruneAnnotation); yes {
+		return consume, append(allowed, allowedPrune), nil
+	}
+	return nil, nil, &Blocked{
+		State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonMassPrune, Stalled: true,
+		Message: fmt.Sprintf("revision %s removes %d of the layer's %d releases, more than %d%%: "+
+			"if that is meant set the annotation %s to that revision or to %q",
+			o.Directory.Revision, removed, total, o.Settings.MaxPrunePercent, v1alpha1.AllowPruneAnnotation, v1alpha1.AllowNext),
+	}
+}
+
+// wasOrphaned tells whether the inventory already has an object as an orphan.
+func (o Observation) wasOrphaned(id dependents.ID) bool {
+	return slices.ContainsFunc(o.Layer.Status.Resources, func(r v1alpha1.Resource) bool {
+		return r.Status == dependents.StatusOrphaned && r.Namespace == id.Namespace && r.Name == id.Name &&
+			ParseResourceKind(r.Kind) == id.GroupKind()
+	})
+}
+
+// alreadyAllowed returns the guards that were opened for this very content.
+func (o Observation) alreadyAllowed() []string {
+	attempt := o.Layer.Status.Attempt
+	if attempt == nil || attempt.Digest != o.Directory.Digest {
+		return nil
+	}
+	return slices.Clone(attempt.Allowed)
+}
+
+// allows tells whether an annotation speaks of this revision, and which
+// annotations that uses up.
+func (o Observation) allows(annotation string) (consume []string, yes bool) {
+	switch o.Layer.Annotations[annotation] {
+	case v1alpha1.AllowNext:
+		return []string{annotation}, true
+	case o.Directory.Revision:
+		return nil, true
+	}
+	return nil, false
+}

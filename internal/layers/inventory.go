@@ -1,0 +1,71 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package layers
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+// Inventory reads the objects of a layer from its status, and adds what
+// follows from their kinds and from the live objects.
+func Inventory(resources []v1alpha1.Resource, live map[dependents.ID]*unstructured.Unstructured) []dependents.Entry {
+	entries := make([]dependents.Entry, 0, len(resources))
+	for _, resource := range resources {
+		gk := ParseResourceKind(resource.Kind)
+		id := dependents.ID{Group: gk.Group, Kind: gk.Kind, Namespace: resource.Namespace, Name: resource.Name}
+		entry := dependents.Entry{
+			ID: id, Digest: resource.Digest, Generation: resource.Generation, ResourceVersion: resource.ResourceVersion,
+			Status: resource.Status, Since: resource.LastTransitionTime.Time, Origin: resource.File,
+		}
+		for _, name := range resource.DependsOn {
+			on := id
+			on.Namespace, on.Name, _ = strings.Cut(name, "/")
+			entry.DependsOn = append(entry.DependsOn, on)
+		}
+		entries = append(entries, Entry(entry, live[id]))
+	}
+	return entries
+}
+
+// Entry adds to an inventory entry what follows from its kind and from the
+// live object, which may be nil.
+func Entry(entry dependents.Entry, live *unstructured.Unstructured) dependents.Entry {
+	gk := entry.ID.GroupKind()
+	entry.Rank = rankOf(gk)
+	if live != nil {
+		entry.Retain = retains(gk, live)
+		entry.Assess = assessOf(live)
+	}
+	return entry
+}
+
+// Resources writes an inventory as it stands in a layer's status, sorted by
+// namespace, name and kind as Kraan does.
+func Resources(entries []dependents.Entry) []v1alpha1.Resource {
+	resources := make([]v1alpha1.Resource, 0, len(entries))
+	for _, entry := range entries {
+		resource := v1alpha1.Resource{
+			Namespace: entry.ID.Namespace, Name: entry.ID.Name, Kind: ResourceKind(entry.ID.GroupKind()),
+			Status: entry.Status, LastTransitionTime: metav1.NewTime(entry.Since.Truncate(time.Second)),
+			Digest: entry.Digest, Generation: entry.Generation, ResourceVersion: entry.ResourceVersion, File: entry.Origin,
+		}
+		for _, on := range entry.DependsOn {
+			resource.DependsOn = append(resource.DependsOn, on.Namespace+"/"+on.Name)
+		}
+		resources = append(resources, resource)
+	}
+	slices.SortFunc(resources, func(a, b v1alpha1.Resource) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.Kind, b.Kind))
+	})
+	return resources
+}

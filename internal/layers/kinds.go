@@ -1,0 +1,146 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package layers
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+// HelmReleaseKind is the kind that layers are made of.
+var HelmReleaseKind = schema.GroupKind{Group: "helm.toolkit.fluxcd.io", Kind: "HelmRelease"}
+
+// HelmRepositoryKind is the other kind that Kraan's layers own.
+var HelmRepositoryKind = schema.GroupKind{Group: "source.toolkit.fluxcd.io", Kind: "HelmRepository"}
+
+// kraanHelmRelease is how Kraan writes the kind of a release in a status.
+const kraanHelmRelease = "helmreleases.helm.toolkit.fluxcd.io"
+
+// The stages in which objects are applied. Each is written when the one before
+// it has been; custom kinds do not hold up the releases behind them, because
+// what serves them may be one of those.
+const (
+	stageFoundation = iota // Namespaces and CustomResourceDefinitions
+	stageClasses
+	stageIdentity
+	stageConfig
+	stageOther
+	stageCustom
+	stageRelease
+	stageWebhook
+)
+
+var stages = map[schema.GroupKind]int{
+	{Kind: "Namespace"}: stageFoundation,
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: stageFoundation,
+
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}: stageClasses,
+	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:       stageClasses,
+	{Group: "storage.k8s.io", Kind: "StorageClass"}:           stageClasses,
+	{Group: "networking.k8s.io", Kind: "IngressClass"}:        stageClasses,
+	{Group: "node.k8s.io", Kind: "RuntimeClass"}:              stageClasses,
+
+	{Kind: "ServiceAccount"}: stageIdentity,
+	{Kind: "ResourceQuota"}:  stageIdentity,
+	{Kind: "LimitRange"}:     stageIdentity,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: stageIdentity,
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:               stageIdentity,
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:        stageIdentity,
+
+	{Kind: "Secret"}:                stageConfig,
+	{Kind: "ConfigMap"}:             stageConfig,
+	{Kind: "PersistentVolume"}:      stageConfig,
+	{Kind: "PersistentVolumeClaim"}: stageConfig,
+
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   stageWebhook,
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: stageWebhook,
+}
+
+// stageOf returns the stage in which objects of a kind are applied.
+func stageOf(gk schema.GroupKind) int {
+	if stage, known := stages[gk]; known {
+		return stage
+	}
+	switch {
+	case dependents.IsReleaseKind(gk):
+		return stageRelease
+	case isFlux(gk), isBuiltIn(gk):
+		return stageOther
+	default:
+		return stageCustom
+	}
+}
+
+// rankOf orders removals: webhooks and custom objects go while what serves
+// them still runs, then the releases, then what those used.
+func rankOf(gk schema.GroupKind) int {
+	stage := stageOf(gk)
+	if stage == stageCustom {
+		return stageWebhook
+	}
+	return stage
+}
+
+// assessOf says how objects are assessed. Kinds of Flux report a Ready
+// condition, but for those that no controller reconciles.
+func assessOf(obj *unstructured.Unstructured) dependents.Assess {
+	gk := obj.GroupVersionKind().GroupKind()
+	switch {
+	case gk == HelmRepositoryKind:
+		if kind, _, _ := unstructured.NestedString(obj.Object, "spec", "type"); kind == "oci" {
+			return dependents.AssessExistence
+		}
+		return dependents.AssessCondition
+	case gk.Group == "notification.toolkit.fluxcd.io" && gk.Kind != "Receiver":
+		return dependents.AssessExistence
+	case isFlux(gk):
+		return dependents.AssessCondition
+	case gk.Group == "" && (gk.Kind == "Secret" || gk.Kind == "ConfigMap"):
+		return dependents.AssessExistence
+	default:
+		return dependents.AssessStatus
+	}
+}
+
+// retains tells whether a live object is left alone, without owner, when its
+// layer no longer wants it.
+func retains(gk schema.GroupKind, live *unstructured.Unstructured) bool {
+	switch live.GetAnnotations()[v1alpha1.PruneAnnotation] {
+	case "disabled":
+		return true
+	case "enabled":
+		return false
+	}
+	return gk == schema.GroupKind{Kind: "Namespace"} ||
+		gk == schema.GroupKind{Kind: "PersistentVolumeClaim"} ||
+		gk == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+}
+
+func isFlux(gk schema.GroupKind) bool { return strings.HasSuffix(gk.Group, ".toolkit.fluxcd.io") }
+
+func isBuiltIn(gk schema.GroupKind) bool {
+	return !strings.Contains(gk.Group, ".") || strings.HasSuffix(gk.Group, ".k8s.io")
+}
+
+// ResourceKind returns a kind as status.resources shows it, in a form that
+// kubectl understands: Kraan's word for a HelmRelease, Kind.group otherwise.
+func ResourceKind(gk schema.GroupKind) string {
+	if gk == HelmReleaseKind {
+		return kraanHelmRelease
+	}
+	return gk.String()
+}
+
+// ParseResourceKind reverses ResourceKind.
+func ParseResourceKind(kind string) schema.GroupKind {
+	if kind == kraanHelmRelease {
+		return HelmReleaseKind
+	}
+	return schema.ParseGroupKind(kind)
+}

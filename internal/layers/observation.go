@@ -1,0 +1,154 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package layers
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+// Settings are the controller's, the same for all layers.
+type Settings struct {
+	// Interval is the safety-net resync of layers that name none.
+	Interval time.Duration
+	// Namespace is that of sources whose namespace is not given.
+	Namespace string
+	// MaxPrunePercent of a layer's releases may go at once without being
+	// allowed; 0 turns the guard off.
+	MaxPrunePercent int
+}
+
+// Source is what is known of a layer's source.
+type Source struct {
+	Generation         int64
+	ObservedGeneration int64
+	// Revision and Digest of the artifact; Digest is empty where there is
+	// none.
+	Revision string
+	Digest   string
+	// Ready is the source's own condition and Message what it says.
+	Ready   bool
+	Message string
+}
+
+// Observation is everything that Decide decides from, at one moment.
+type Observation struct {
+	Now      time.Time
+	Settings Settings
+	// Layer as it was read, with its last status.
+	Layer *v1alpha1.AddonsLayer
+	// Source of the layer; nil where there is none.
+	Source *Source
+	// ClusterVersion is the API server's version.
+	ClusterVersion string
+	// Directory at the source's current revision; nil where it could not be
+	// read, and then DirectoryError says why: a ContentError is the author's
+	// to mend, anything else passes.
+	Directory      *Directory
+	DirectoryError error
+	// Deployed is the directory that is deployed, as long as it is known.
+	Deployed *Directory
+	// Scopes of the kinds in question, as the cluster serves them.
+	Scopes map[schema.GroupKind]Scope
+	// Layers holds the other layers by name: at least those that this one
+	// depends on, directly or not, and those that depend on it.
+	Layers map[string]Other
+	// Live, Stale, Exclusive and Others are handed on to dependents.Make.
+	Live      map[dependents.ID]*unstructured.Unstructured
+	Stale     map[dependents.ID]bool
+	Exclusive map[string][]dependents.ID
+	Others    dependents.Others
+	// Taken holds objects that belong to the layer although its inventory
+	// lacks them, because Kraan kept none.
+	Taken []dependents.ID
+}
+
+// Other is another layer, as far as this one cares.
+type Other struct {
+	Layer *v1alpha1.AddonsLayer
+	// SameSource is true where both layers come from one source object.
+	SameSource bool
+	// Digest is that of its directory in the artifact that this layer sees;
+	// only for dependencies of the same source. Empty where it cannot be read.
+	Digest string
+}
+
+// Keys are the labels and annotations by which layers own objects.
+var Keys = dependents.Keys{
+	Owner:           v1alpha1.LayerLabel,
+	Orphaned:        v1alpha1.OrphanedLabel,
+	SuspendedByHold: v1alpha1.SuspendedByHoldAnnotation,
+	SupersededBy:    v1alpha1.SupersededByAnnotation,
+	Abandon:         v1alpha1.AbandonAnnotation,
+	FormerOwner:     schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.AddonsLayerKind},
+}
+
+// interval returns the layer's safety-net resync.
+func (o Observation) interval() time.Duration {
+	if o.Layer.Spec.Interval != nil {
+		return o.Layer.Spec.Interval.Duration
+	}
+	return o.Settings.Interval
+}
+
+// grace returns how long an orphan waits.
+func (o Observation) grace() time.Duration {
+	if o.Layer.Spec.OrphanGrace != nil {
+		return o.Layer.Spec.OrphanGrace.Duration
+	}
+	return o.interval()
+}
+
+// deployed tells whether the layer's Deployed condition is True.
+func deployed(layer *v1alpha1.AddonsLayer) bool {
+	return meta.IsStatusConditionTrue(layer.Status.Conditions, v1alpha1.DeployedCondition)
+}
+
+// hasDeployed tells whether the layer has anything on the cluster.
+func hasDeployed(layer *v1alpha1.AddonsLayer) bool {
+	return layer.Status.Revision != "" || len(layer.Status.Resources) > 0
+}
+
+func isDeleting(layer *v1alpha1.AddonsLayer) bool { return !layer.DeletionTimestamp.IsZero() }
+
+// readyMessage returns what a layer says of itself.
+func readyMessage(layer *v1alpha1.AddonsLayer) string {
+	if ready := meta.FindStatusCondition(layer.Status.Conditions, v1alpha1.ReadyCondition); ready != nil && ready.Status != metav1.ConditionTrue {
+		return ready.Message
+	}
+	return ""
+}
+
+// inventory returns what the layer has, with what was taken over from Kraan.
+func (o Observation) inventory() []dependents.Entry {
+	entries := Inventory(o.Layer.Status.Resources, o.Live)
+	known := make(map[dependents.ID]bool, len(entries))
+	for _, entry := range entries {
+		known[entry.ID] = true
+	}
+	for _, id := range o.Taken {
+		if !known[id] {
+			entries = append(entries, Entry(dependents.Entry{ID: id, Status: dependents.StatusProgress, Since: o.Now}, o.Live[id]))
+		}
+	}
+	return entries
+}
+
+// notServed returns the kinds that the cluster does not serve.
+func (o Observation) notServed() map[schema.GroupKind]bool {
+	unserved := map[schema.GroupKind]bool{}
+	for gk, scope := range o.Scopes {
+		if scope == ScopeUnknown {
+			unserved[gk] = true
+		}
+	}
+	return unserved
+}

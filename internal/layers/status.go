@@ -1,0 +1,176 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package layers
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+// reconcileRequest is Flux's annotation that asks for a look at once.
+const reconcileRequest = "reconcile.fluxcd.io/requestedAt"
+
+// maxMessage bounds a condition's message; the API server allows 32768.
+const maxMessage = 4096
+
+// Report returns the status of a layer after a decision and what became of its
+// actions. Before they are carried out, results is nil. A decision with failed
+// actions comes back as failed.
+func Report(o Observation, d Decision, results []dependents.Result) (v1alpha1.AddonsLayerStatus, Decision) {
+	d = d.withFailures(results)
+	last := o.Layer.Status
+	status := v1alpha1.AddonsLayerStatus{
+		State: d.State, Version: last.Version, Revision: last.Revision, Digest: last.Digest,
+		ObservedGeneration:     o.Layer.Generation,
+		LastHandledReconcileAt: cmp.Or(o.Layer.Annotations[reconcileRequest], last.LastHandledReconcileAt),
+		Attempt:                d.Attempt,
+		Resources:              Resources(dependents.Record(d.Plan.Inventory, results)),
+	}
+	if d.State == v1alpha1.StateDeployed {
+		status.Version, status.Revision, status.Digest = d.Target.Version, d.Target.Revision, d.Target.Digest
+	}
+	status.Conditions = conditions(o, d)
+	return status, d
+}
+
+// withFailures turns a decision into the report of actions that failed. What
+// was merely outdated is decided anew and not reported.
+func (d Decision) withFailures(results []dependents.Result) Decision {
+	var failed []dependents.Result
+	for _, result := range results {
+		if result.Err != nil && !apierrors.IsConflict(result.Err) {
+			failed = append(failed, result)
+		}
+	}
+	if len(failed) == 0 {
+		return d
+	}
+	first := failed[0]
+	d.Retry = first.Err
+	d.KeepsDeployed = false
+	d.State, d.Reason = v1alpha1.StateFailed, v1alpha1.ReasonApplyFailed
+	verb := "cannot apply"
+	switch first.Action.Verb {
+	case dependents.VerbMark, dependents.VerbRelease, dependents.VerbDelete:
+		verb, d.Reason = "cannot remove", v1alpha1.ReasonPruneFailed
+	case dependents.VerbWrite:
+		if apierrors.IsInvalid(first.Err) {
+			d.Reason, d.Stalled = v1alpha1.ReasonInvalidManifest, true
+		}
+	}
+	origin := ""
+	if first.Action.Wanted != nil && first.Action.Wanted.Origin != "" {
+		origin = fmt.Sprintf(" (%s)", first.Action.Wanted.Origin)
+	}
+	d.Message = fmt.Sprintf("%s %s%s: %v", verb, first.Action.ID, origin, first.Err)
+	if more := len(failed) - 1; more > 0 {
+		d.Message += fmt.Sprintf("; %d more objects failed", more)
+	}
+	return d
+}
+
+// conditions computes every condition of a layer in one place; see the table
+// in docs/layers.md.
+func conditions(o Observation, d Decision) []metav1.Condition {
+	set := newConditions(o)
+	message := truncate(d.Message)
+	switch {
+	case d.Stalled:
+		set.put(v1alpha1.ReadyCondition, metav1.ConditionFalse, d.Reason, message)
+		set.put(v1alpha1.StalledCondition, metav1.ConditionTrue, d.Reason, message)
+	case d.State == v1alpha1.StateDeployed:
+		set.put(v1alpha1.ReadyCondition, metav1.ConditionTrue, d.Reason, message)
+	case d.State == v1alpha1.StateHold:
+		set.put(v1alpha1.ReadyCondition, metav1.ConditionUnknown, d.Reason, message)
+	case d.State == v1alpha1.StateFailed:
+		set.put(v1alpha1.ReadyCondition, metav1.ConditionFalse, d.Reason, message)
+		set.put(v1alpha1.ReconcilingCondition, metav1.ConditionTrue, v1alpha1.ReasonProgressingWithRetry, message)
+	default:
+		set.put(v1alpha1.ReadyCondition, metav1.ConditionUnknown, d.Reason, message)
+		set.put(v1alpha1.ReconcilingCondition, metav1.ConditionTrue, d.Reason, message)
+	}
+	if d.Hold.Active {
+		set.put(v1alpha1.HeldCondition, metav1.ConditionTrue, v1alpha1.ReasonHold, truncate(cmp.Or(d.Hold.Reason, message)))
+	}
+	set.putDeployed(o, d, message)
+	if d.SourceMessage != "" {
+		set.put(v1alpha1.SourceReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonSourceNotReady,
+			truncate("the last artifact is used: "+d.SourceMessage))
+	}
+	return set.list
+}
+
+// putDeployed sets the condition that Kraan's users wait for. It exists from
+// the first look on.
+func (c *conditionSet) putDeployed(o Observation, d Decision, message string) {
+	was := meta.FindStatusCondition(o.Layer.Status.Conditions, v1alpha1.DeployedCondition)
+	switch {
+	case d.State == v1alpha1.StateDeployed:
+		c.put(v1alpha1.DeployedCondition, metav1.ConditionTrue, v1alpha1.ReasonDeployed, message)
+	case d.KeepsDeployed && was != nil && was.Status == metav1.ConditionTrue:
+		c.put(v1alpha1.DeployedCondition, metav1.ConditionTrue, v1alpha1.ReasonDeployed, was.Message)
+	default:
+		c.put(v1alpha1.DeployedCondition, metav1.ConditionFalse, d.Reason, message)
+	}
+}
+
+// conditionSet builds the conditions anew, so that none of an earlier kind
+// stays behind, and keeps the transition times of those whose status is as it
+// was.
+type conditionSet struct {
+	list       []metav1.Condition
+	last       []metav1.Condition
+	generation int64
+	now        metav1.Time
+}
+
+func newConditions(o Observation) *conditionSet {
+	return &conditionSet{last: o.Layer.Status.Conditions, generation: o.Layer.Generation, now: metav1.NewTime(o.Now)}
+}
+
+func (c *conditionSet) put(kind string, status metav1.ConditionStatus, reason, message string) {
+	since := c.now.Rfc3339Copy()
+	if was := meta.FindStatusCondition(c.last, kind); was != nil && was.Status == status {
+		since = was.LastTransitionTime
+	}
+	c.list = append(c.list, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message,
+		ObservedGeneration: c.generation, LastTransitionTime: since,
+	})
+}
+
+func truncate(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
+}
+
+// NeedsRecord tells whether a status must be persisted before the actions of
+// its decision: when they concern objects that the layer's inventory lacks, or
+// a roll-out that it does not know.
+func NeedsRecord(last v1alpha1.AddonsLayerStatus, next v1alpha1.AddonsLayerStatus) bool {
+	if (last.Attempt == nil) != (next.Attempt == nil) ||
+		next.Attempt != nil && (last.Attempt.Digest != next.Attempt.Digest || last.Attempt.Version != next.Attempt.Version ||
+			!slices.Equal(last.Attempt.Allowed, next.Attempt.Allowed)) {
+		return true
+	}
+	type key struct{ kind, namespace, name string }
+	known := make(map[key]bool, len(last.Resources))
+	for _, r := range last.Resources {
+		known[key{r.Kind, r.Namespace, r.Name}] = true
+	}
+	return slices.ContainsFunc(next.Resources, func(r v1alpha1.Resource) bool {
+		return !known[key{r.Kind, r.Namespace, r.Name}]
+	})
+}
