@@ -1,0 +1,661 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chart_test renders the chart with Helm's own library, and holds it
+// against config/default, which installs the same without Helm.
+package chart_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	helmreleasev2 "github.com/fluxcd/helm-controller/api/v2"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+)
+
+const (
+	releaseName      = "strata"
+	releaseNamespace = "strata-system"
+)
+
+// decoder refuses fields that the types do not have, and fields written twice.
+var decoder = func() runtime.Decoder {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, sourcev1.AddToScheme,
+		helmreleasev2.AddToScheme, v1alpha1.AddToScheme,
+	} {
+		utilruntime.Must(add(scheme))
+	}
+	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+}()
+
+// object is what all of the typed objects are.
+type object interface {
+	runtime.Object
+	metav1.Object
+}
+
+func TestRendersStrictlyValidObjects(t *testing.T) {
+	cases := []struct {
+		name   string
+		reason string
+		values string
+		want   []string
+	}{
+		{
+			name:   "defaults",
+			reason: "an installation without values has what the controller needs, and no more",
+			want: []string{
+				"ClusterRole strata", "ClusterRole strata-view", "ClusterRoleBinding strata",
+				"CustomResourceDefinition addonslayers.kraan.io", "Deployment strata",
+				"Role strata-leader-election", "RoleBinding strata-leader-election",
+				"Service strata-metrics", "ServiceAccount strata",
+			},
+		},
+		{
+			name:   "everything",
+			reason: "all that is behind values fits together",
+			values: everything,
+			want: []string{
+				"ClusterRole strata", "ClusterRole strata-kinds", "ClusterRole strata-view",
+				"ClusterRoleBinding strata", "ClusterRoleBinding strata-cluster-admin", "ClusterRoleBinding strata-kinds",
+				"ConfigMap strata-system-extra", "CustomResourceDefinition addonslayers.kraan.io", "Deployment strata",
+				"NetworkPolicy strata", "NetworkPolicy strata-artifacts", "PodDisruptionBudget strata",
+				"PrometheusRule strata", "Role strata-leader-election", "RoleBinding strata-leader-election",
+				"Service strata-metrics", "ServiceAccount addons", "ServiceMonitor strata",
+			},
+		},
+		{
+			name:   "nothing",
+			reason: "a platform that makes CRDs and roles itself gets the Deployment alone",
+			values: `{crds: {install: false}, rbac: {create: false}, serviceAccount: {create: false}, metrics: {service: {enabled: false}}}`,
+			want:   []string{"Deployment strata"},
+		},
+		{
+			name:   "other name",
+			reason: "no name is written out in a template",
+			values: `{fullnameOverride: layers, rbac: {aggregateToView: false}, crds: {install: false}}`,
+			want: []string{
+				"ClusterRole layers", "ClusterRoleBinding layers", "Deployment layers", "Role layers-leader-election",
+				"RoleBinding layers-leader-election", "Service layers-metrics", "ServiceAccount layers",
+			},
+		},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			var got []string
+			for _, obj := range render(t, tc.values) {
+				got = append(got, kindOf(obj)+" "+obj.GetName())
+				checkMetadata(t, obj)
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: objects (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// everything switches on all that the chart can make, and sets each value that
+// goes somewhere else than into a condition.
+const everything = `
+replicas: 2
+image: {repository: mirror/strata, digest: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}
+imagePullSecrets: [{name: pull}]
+controller:
+  syncPeriod: 5m
+  concurrent: 4
+  maxPrunePercent: 0
+  watchLabelSelector: shard in (a, b)
+  logLevel: debug
+  logEncoding: console
+  kubeAPI: {qps: 100.5, burst: 400}
+extraArgs: [--artifact-max-size=10]
+env: [{name: A, value: b}]
+envFrom: [{configMapRef: {name: more}}]
+artifacts:
+  cacheSize: 1048576
+  maxSize: 2048
+  volume: {ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}
+proxy: {httpProxy: "http://proxy:3128", httpsProxy: "http://proxy:3128", noProxy: internal.example}
+serviceAccount: {name: addons, annotations: {a: b}}
+rbac:
+  kinds:
+  - {apiGroup: "", resources: [configmaps, serviceaccounts]}
+  - {apiGroup: apps, resources: [deployments], verbs: [get, list, watch]}
+  clusterAdmin: true
+commonLabels: {team: platform}
+annotations: {a: b}
+podLabels: {c: d}
+podAnnotations: {e: f}
+strategy: {type: Recreate}
+priorityClassName: system-cluster-critical
+tolerations: [{operator: Exists}]
+affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}
+topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]
+podDisruptionBudget: {enabled: true, minAvailable: 50%}
+metrics: {service: {annotations: {a: b}}}
+serviceMonitor: {enabled: true, scrapeTimeout: 10s, labels: {release: prometheus}, relabelings: [{action: keep}], metricRelabelings: [{action: drop}]}
+prometheusRule: {enabled: true, labels: {release: prometheus}, alertLabels: {team: platform}, extraRules: [{alert: More, expr: "1"}]}
+networkPolicy:
+  enabled: true
+  metricsFrom: [{namespaceSelector: {matchLabels: {a: b}}}]
+  extraEgress: [{ports: [{port: 3128}]}]
+  allowArtifacts: {enabled: true}
+extraObjects:
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ .Release.Namespace }}-extra"}}
+`
+
+func TestPodRunsWithoutPrivileges(t *testing.T) {
+	for name, values := range map[string]string{"defaults": "", "everything": everything} {
+		t.Run(name, func(t *testing.T) {
+			spec := only[*appsv1.Deployment](t, render(t, values)).Spec.Template.Spec
+			container := spec.Containers[0]
+			want := &corev1.SecurityContext{
+				AllowPrivilegeEscalation: new(bool),
+				Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				ReadOnlyRootFilesystem:   ptr(true),
+			}
+			if diff := cmp.Diff(want, container.SecurityContext); diff != "" {
+				t.Errorf("security context of the container (-want +got):\n%s", diff)
+			}
+			wantPod := &corev1.PodSecurityContext{
+				RunAsNonRoot:   ptr(true),
+				RunAsUser:      ptr(int64(65532)),
+				RunAsGroup:     ptr(int64(65532)),
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			}
+			if diff := cmp.Diff(wantPod, spec.SecurityContext); diff != "" {
+				t.Errorf("security context of the pod (-want +got):\n%s", diff)
+			}
+			if spec.HostNetwork || spec.HostPID || spec.HostIPC {
+				t.Error("the pod shares a namespace with its node")
+			}
+			if !slices.Contains(container.Args, "--enable-leader-election") {
+				t.Errorf("args %q do not ask for leader election", container.Args)
+			}
+			for _, probe := range []*corev1.Probe{container.LivenessProbe, container.ReadinessProbe} {
+				if probe.HTTPGet == nil || probe.HTTPGet.Port.String() != "health" {
+					t.Errorf("probe %v does not ask the health port", probe)
+				}
+			}
+		})
+	}
+}
+
+func TestArgsComeFromValues(t *testing.T) {
+	container := only[*appsv1.Deployment](t, render(t, everything)).Spec.Template.Spec.Containers[0]
+	want := []string{
+		"--metrics-addr=:8080", "--health-addr=:9440", "--enable-leader-election",
+		"--leader-election-namespace=$(RUNTIME_NAMESPACE)", "--artifact-cache-dir=/data",
+		"--artifact-cache-size=1048576", "--artifact-max-size=2048", "--sync-period=5m", "--concurrent=4",
+		"--max-prune-percent=0", "--log-level=debug", "--log-encoding=console",
+		"--watch-label-selector=shard in (a, b)", "--kube-api-qps=100.5", "--kube-api-burst=400",
+		"--artifact-max-size=10",
+	}
+	if diff := cmp.Diff(want, container.Args); diff != "" {
+		t.Errorf("args (-want +got):\n%s", diff)
+	}
+	if got, want := container.Image, "mirror/strata@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"; got != want {
+		t.Errorf("image is %s, want %s", got, want)
+	}
+	index := slices.IndexFunc(container.Env, func(env corev1.EnvVar) bool { return env.Name == "NO_PROXY" })
+	if index < 0 {
+		t.Fatal("a proxy without NO_PROXY catches what goes to the API server")
+	}
+	if got, want := container.Env[index].Value, "$(KUBERNETES_SERVICE_HOST),.svc,.cluster.local,.cluster.local.,internal.example"; got != want {
+		t.Errorf("NO_PROXY is %s, want %s", got, want)
+	}
+}
+
+func TestRolesAreNarrow(t *testing.T) {
+	for _, rule := range rulesOf(render(t, "")) {
+		for _, word := range slices.Concat(rule.Verbs, rule.Resources, rule.APIGroups, rule.NonResourceURLs) {
+			if strings.Contains(word, "*") {
+				t.Errorf("rule %v has a wildcard", rule)
+			}
+		}
+		for _, verb := range []string{"escalate", "bind", "impersonate", "deletecollection", "approve"} {
+			if slices.Contains(rule.Verbs, verb) {
+				t.Errorf("rule %v may %s", rule, verb)
+			}
+		}
+		for _, resource := range rule.Resources {
+			switch resource {
+			case "secrets", "configmaps", "serviceaccounts", "serviceaccounts/token", "pods", "pods/exec", "roles", "clusterroles", "rolebindings", "clusterrolebindings":
+				t.Errorf("rule %v reaches %s", rule, resource)
+			case "addonslayers", "addonslayers/status", "addonslayers/finalizers", "customresourcedefinitions", "helmcharts":
+				if slices.Contains(rule.Verbs, "delete") || slices.Contains(rule.Verbs, "create") {
+					t.Errorf("rule %v makes or deletes %s", rule, resource)
+				}
+			}
+		}
+	}
+}
+
+func TestKindsGetRulesOfTheirOwn(t *testing.T) {
+	objects := render(t, `{rbac: {kinds: [
+		{apiGroup: "", resources: [configmaps, services]},
+		{apiGroup: cert-manager.io, resources: [clusterissuers], verbs: [get, list]}]}}`)
+	role := named[*rbacv1.ClusterRole](t, objects, "strata-kinds")
+	want := []rbacv1.PolicyRule{
+		{
+			APIGroups: []string{""}, Resources: []string{"configmaps", "services"},
+			Verbs: []string{"get", "list", "watch", "create", "patch", "update", "delete"},
+		},
+		{APIGroups: []string{"cert-manager.io"}, Resources: []string{"clusterissuers"}, Verbs: []string{"get", "list"}},
+	}
+	if diff := cmp.Diff(want, role.Rules); diff != "" {
+		t.Errorf("rules of rbac.kinds (-want +got):\n%s", diff)
+	}
+	binding := named[*rbacv1.ClusterRoleBinding](t, objects, "strata-kinds")
+	if binding.RoleRef.Name != role.Name || binding.Subjects[0].Name != "strata" || binding.Subjects[0].Namespace != releaseNamespace {
+		t.Errorf("binding %v does not give %s to the controller", binding, role.Name)
+	}
+}
+
+func TestClusterAdminIsOptIn(t *testing.T) {
+	bound := func(values string) bool {
+		return slices.ContainsFunc(render(t, values), func(obj object) bool {
+			binding, ok := obj.(*rbacv1.ClusterRoleBinding)
+			return ok && binding.RoleRef.Name == "cluster-admin"
+		})
+	}
+	if bound("") {
+		t.Error("the controller is cluster-admin by default")
+	}
+	if !bound(`{rbac: {clusterAdmin: true}}`) {
+		t.Error("rbac.clusterAdmin binds nothing")
+	}
+}
+
+func TestSchemaRefusesMistakes(t *testing.T) {
+	cases := []struct{ reason, values, want string }{
+		{"a value that does not exist", `{replica: 2}`, "'replica' not allowed"},
+		{"one that does not exist further down", `{controller: {syncPeriode: 1m}}`, "'syncPeriode' not allowed"},
+		{"a string for a number", `{replicas: "2"}`, "want integer"},
+		{"a string for a list", `{extraArgs: --x}`, "want array"},
+		{"a string for a boolean", `{rbac: {clusterAdmin: "no"}}`, "want boolean"},
+		{"a duration without a unit", `{controller: {syncPeriod: "60"}}`, "does not match pattern"},
+		{"more than all", `{controller: {maxPrunePercent: 101}}`, "maximum"},
+		{"a level that no logger has", `{controller: {logLevel: loud}}`, "must be one of"},
+		{"a kind without its group", `{rbac: {kinds: [{resources: [configmaps]}]}}`, "apiGroup"},
+		{"a wildcard", `{rbac: {kinds: [{apiGroup: "", resources: ["*"]}]}}`, "does not match pattern"},
+		{"an argument that is none", `{extraArgs: [verbose]}`, "does not match pattern"},
+		{"a digest that is none", `{image: {digest: latest}}`, "does not match pattern"},
+		{"a port that is none", `{metrics: {service: {port: 70000}}}`, "maximum"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.reason, func(t *testing.T) {
+			_, err := renderChart(t, tc.values)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s gives the error %v, want one with %q", tc.values, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestServiceMonitorNeedsTheService(t *testing.T) {
+	_, err := renderChart(t, `{serviceMonitor: {enabled: true}, metrics: {service: {enabled: false}}}`)
+	if err == nil || !strings.Contains(err.Error(), "needs metrics.service.enabled") {
+		t.Errorf("error is %v, want one that names the value that is missing", err)
+	}
+}
+
+func TestAlertsKeepTheirPlaceholders(t *testing.T) {
+	text, err := sigsyaml.Marshal(index(render(t, everything))["PrometheusRule strata"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"{{ $labels.layer }}", `strata_layer_state{state="Failed"}`, `job="strata-metrics",namespace="strata-system"`, "team: platform", "alert: More",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the rule has no %s:\n%s", want, text)
+		}
+	}
+}
+
+func TestNetworkPolicyLetsProbesAndArtifactsThrough(t *testing.T) {
+	policy := named[*networkingv1.NetworkPolicy](t, render(t, everything), "strata")
+	var ports []string
+	for _, rule := range policy.Spec.Ingress {
+		for _, port := range rule.Ports {
+			ports = append(ports, port.Port.String())
+		}
+	}
+	for _, rule := range policy.Spec.Egress {
+		for _, port := range rule.Ports {
+			ports = append(ports, port.Port.String())
+		}
+	}
+	want := []string{"health", "http-metrics", "53", "53", "443", "6443", "80", "9090", "3128"}
+	if diff := cmp.Diff(want, ports); diff != "" {
+		t.Errorf("open ports (-want +got):\n%s", diff)
+	}
+	if got := named[*networkingv1.NetworkPolicy](t, render(t, everything), "strata-artifacts").Namespace; got != "flux-system" {
+		t.Errorf("the policy that opens source-controller is in %s, want flux-system", got)
+	}
+	budget := only[*policyv1.PodDisruptionBudget](t, render(t, everything)).Spec
+	if budget.MinAvailable.String() != "50%" || budget.MaxUnavailable != nil {
+		t.Errorf("disruption budget is %v, want minAvailable 50%% alone", budget)
+	}
+}
+
+func TestCRDsAreThoseOfConfig(t *testing.T) {
+	files, err := filepath.Glob("../config/crd/bases/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no CRDs in config/crd/bases: %v", err)
+	}
+	want := map[string]apiextensionsv1.CustomResourceDefinitionSpec{}
+	for _, file := range files {
+		for _, obj := range decodeFile(t, file) {
+			want[obj.GetName()] = obj.(*apiextensionsv1.CustomResourceDefinition).Spec
+		}
+	}
+	for _, tc := range []struct {
+		values string
+		policy string
+	}{{"", "keep"}, {`{crds: {keep: false}}`, ""}} {
+		got := map[string]apiextensionsv1.CustomResourceDefinitionSpec{}
+		for _, obj := range render(t, tc.values) {
+			if crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition); ok {
+				got[crd.Name] = crd.Spec
+				if policy := crd.Annotations["helm.sh/resource-policy"]; policy != tc.policy {
+					t.Errorf("with values %q the resource policy of %s is %q, want %q", tc.values, crd.Name, policy, tc.policy)
+				}
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("CRDs of config and chart (-config +chart):\n%s", diff)
+		}
+	}
+}
+
+func TestConfigDefaultInstallsTheSame(t *testing.T) {
+	chart := index(render(t, ""))
+	config := index(build(t, "../config/default"))
+	delete(config, "Namespace strata-system")
+	if diff := cmp.Diff(keys(chart), keys(config)); diff != "" {
+		t.Fatalf("objects (-chart +config):\n%s", diff)
+	}
+	for name := range chart {
+		if diff := cmp.Diff(essence(chart[name]), essence(config[name])); diff != "" {
+			t.Errorf("%s (-chart +config):\n%s", name, diff)
+		}
+	}
+}
+
+func TestSamplesAreValid(t *testing.T) {
+	got := keys(index(build(t, "../config/samples")))
+	want := []string{"AddonsLayer base", "AddonsLayer bootstrap", "GitRepository addons"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("samples (-want +got):\n%s", diff)
+	}
+}
+
+func TestReadmeListsEveryValue(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range leaves("", parse(t, string(text))) {
+		if !bytes.Contains(readme, []byte("| `"+path+"` |")) {
+			t.Errorf("README.md has no row for the value %s", path)
+		}
+	}
+}
+
+// leaves returns the paths of all values; a section that is empty is one.
+func leaves(prefix string, values map[string]any) []string {
+	var paths []string
+	for key, value := range values {
+		path := strings.TrimPrefix(prefix+"."+key, ".")
+		section, ok := value.(map[string]any)
+		if !ok || len(section) == 0 || slices.Contains(opaque, path) {
+			paths = append(paths, path)
+			continue
+		}
+		paths = append(paths, leaves(path, section)...)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// opaque are values that are Kubernetes' own structures.
+var opaque = []string{
+	"resources", "podSecurityContext", "securityContext", "livenessProbe", "readinessProbe", "nodeSelector",
+	"artifacts.volume", "networkPolicy.allowArtifacts.podLabels",
+}
+
+func render(t *testing.T, values string) []object {
+	t.Helper()
+	files, err := renderChart(t, values)
+	if err != nil {
+		t.Fatalf("cannot render: %v\nvalues: %s", err, values)
+	}
+	var objects []object
+	for _, name := range keys(files) {
+		if strings.HasSuffix(name, ".yaml") {
+			objects = append(objects, decode(t, name, files[name])...)
+		}
+	}
+	return objects
+}
+
+func renderChart(t *testing.T, values string) (map[string]string, error) {
+	t.Helper()
+	chart, err := loader.LoadDir(".")
+	if err != nil {
+		t.Fatalf("cannot load the chart: %v", err)
+	}
+	options := common.ReleaseOptions{Name: releaseName, Namespace: releaseNamespace, IsInstall: true, Revision: 1}
+	all, err := util.ToRenderValues(chart, parse(t, values), options, nil)
+	if err != nil {
+		return nil, err
+	}
+	return engine.Engine{Strict: true}.Render(chart, all)
+}
+
+// build is what kustomize makes of a directory.
+func build(t *testing.T, dir string) []object {
+	t.Helper()
+	result, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
+	if err != nil {
+		t.Fatalf("cannot build %s: %v", dir, err)
+	}
+	text, err := result.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decode(t, dir, string(text))
+}
+
+func decodeFile(t *testing.T, file string) []object {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decode(t, file, string(text))
+}
+
+// decode reads documents strictly; only kinds of Prometheus have no types here.
+func decode(t *testing.T, name, text string) []object {
+	t.Helper()
+	var objects []object
+	reader := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
+	for {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return objects
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		raw := parse(t, string(document))
+		if len(raw) == 0 {
+			continue
+		}
+		untyped := &unstructured.Unstructured{Object: raw}
+		if untyped.GroupVersionKind().Group == "monitoring.coreos.com" {
+			objects = append(objects, untyped)
+			continue
+		}
+		obj, gvk, err := decoder.Decode(document, nil, nil)
+		if err != nil {
+			t.Errorf("%s: %v\n%s", name, err, document)
+			continue
+		}
+		obj.GetObjectKind().SetGroupVersionKind(*gvk)
+		objects = append(objects, obj.(object))
+	}
+}
+
+func parse(t *testing.T, text string) map[string]any {
+	t.Helper()
+	values := map[string]any{}
+	if err := sigsyaml.UnmarshalStrict([]byte(text), &values); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return values
+}
+
+func checkMetadata(t *testing.T, obj object) {
+	t.Helper()
+	if len(obj.GetName()) > 63 {
+		t.Errorf("the name %s is longer than a label's value", obj.GetName())
+	}
+	clusterWide := strings.HasPrefix(kindOf(obj), "Cluster") || kindOf(obj) == "CustomResourceDefinition" || kindOf(obj) == "ConfigMap"
+	if (obj.GetNamespace() == "") != clusterWide {
+		t.Errorf("%s %s has the namespace %q", kindOf(obj), obj.GetName(), obj.GetNamespace())
+	}
+	if kindOf(obj) != "ConfigMap" && obj.GetLabels()["app.kubernetes.io/instance"] != releaseName {
+		t.Errorf("%s %s has the labels %v", kindOf(obj), obj.GetName(), obj.GetLabels())
+	}
+}
+
+// essence is what an object does, without what tells who made it.
+func essence(obj object) map[string]any {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		panic(err)
+	}
+	accessor, err := meta.Accessor(&unstructured.Unstructured{Object: content})
+	if err != nil {
+		panic(err)
+	}
+	labels := map[string]string{}
+	for key, value := range accessor.GetLabels() {
+		if !strings.HasPrefix(key, "app.kubernetes.io/") && key != "helm.sh/chart" {
+			labels[key] = value
+		}
+	}
+	accessor.SetLabels(labels)
+	annotations := accessor.GetAnnotations()
+	delete(annotations, "helm.sh/resource-policy")
+	accessor.SetAnnotations(annotations)
+	return content
+}
+
+func rulesOf(objects []object) []rbacv1.PolicyRule {
+	var rules []rbacv1.PolicyRule
+	for _, obj := range objects {
+		switch role := obj.(type) {
+		case *rbacv1.ClusterRole:
+			rules = append(rules, role.Rules...)
+		case *rbacv1.Role:
+			rules = append(rules, role.Rules...)
+		}
+	}
+	return rules
+}
+
+func named[T object](t *testing.T, objects []object, name string) T {
+	t.Helper()
+	for _, obj := range objects {
+		if typed, ok := obj.(T); ok && obj.GetName() == name {
+			return typed
+		}
+	}
+	var none T
+	t.Fatalf("there is no %T %s", none, name)
+	return none
+}
+
+func only[T object](t *testing.T, objects []object) T {
+	t.Helper()
+	var found []T
+	for _, obj := range objects {
+		if typed, ok := obj.(T); ok {
+			found = append(found, typed)
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("there are %d of %T, want one", len(found), found)
+	}
+	return found[0]
+}
+
+func index(objects []object) map[string]object {
+	byName := map[string]object{}
+	for _, obj := range objects {
+		name := fmt.Sprintf("%s %s", kindOf(obj), obj.GetName())
+		byName[name] = obj
+	}
+	return byName
+}
+
+func keys[V any](m map[string]V) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func kindOf(obj runtime.Object) string {
+	return obj.GetObjectKind().GroupVersionKind().Kind
+}
+
+func ptr[T any](value T) *T {
+	return &value
+}
