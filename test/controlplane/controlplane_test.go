@@ -42,19 +42,18 @@ func startForTest(t *testing.T, opts Options) *ControlPlane {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			c.Keep()
-			t.Logf("the logs are in %s", c.Dir())
-		}
-		stopForTest(t, c)
-	})
+	t.Cleanup(func() { stopForTest(t, c) })
 	return c
 }
 
-// stopForTest stops the control plane and checks that nothing of it is left.
+// stopForTest stops the control plane and checks that nothing of it is left
+// but the logs of a test that failed.
 func stopForTest(t *testing.T, c *ControlPlane) {
 	t.Helper()
+	if t.Failed() {
+		c.Keep()
+		t.Logf("the logs are in %s", c.Dir())
+	}
 	pids := c.PIDs()
 	if err := c.Stop(); err != nil {
 		t.Errorf("Stop(): %v", err)
@@ -120,6 +119,26 @@ func waitReady(t *testing.T, c *ControlPlane, resource schema.GroupVersionResour
 	return object
 }
 
+// waitRevision waits for the artifact of a commit. Being ready says less: Flux
+// writes the conditions before it writes the rest of the status.
+func waitRevision(t *testing.T, c *ControlPlane, want string) {
+	t.Helper()
+	client := dynamicClient(t, c).Resource(gitRepositories).Namespace(namespace)
+	if err := WaitFor(t.Context(), time.Minute, func(ctx context.Context) error {
+		object, err := client.Get(ctx, "platform", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		got, _, err := unstructured.NestedString(object.Object, "status", "artifact", "revision")
+		if err == nil && got != want {
+			err = fmt.Errorf("GitRepository revision: got %q, want %q", got, want)
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
 // The whole path is real: a commit becomes an artifact, a chart becomes a
 // release, a Deployment gets ready pods, and restarts in between are survived.
 func TestEverything(t *testing.T) {
@@ -163,10 +182,7 @@ func TestEverything(t *testing.T) {
 	createRelease(t, c, "workload", "deployment", "6.0.0", map[string]any{"replicas": int64(2)})
 	createRelease(t, c, "definitions", "crd", "5.x", nil)
 
-	revision, _, _ := unstructured.NestedString(waitReady(t, c, gitRepositories, "platform").Object, "status", "artifact", "revision")
-	if want := Branch + "@sha1:" + sha; revision != want {
-		t.Errorf("GitRepository revision: got %q, want %q", revision, want)
-	}
+	waitRevision(t, c, Branch+"@sha1:"+sha)
 	for _, name := range []string{"web", "workload", "definitions"} {
 		waitReady(t, c, helmReleases, name)
 	}
