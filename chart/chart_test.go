@@ -201,6 +201,9 @@ func TestPodRunsWithoutPrivileges(t *testing.T) {
 			if diff := cmp.Diff(wantPod, spec.SecurityContext); diff != "" {
 				t.Errorf("security context of the pod (-want +got):\n%s", diff)
 			}
+			if len(spec.Volumes) != 2 || (spec.Volumes[0].EmptyDir == nil) == (spec.Volumes[0].Ephemeral == nil) {
+				t.Errorf("volumes are %v, want one source for the artifacts, and one for /tmp", spec.Volumes)
+			}
 			if spec.HostNetwork || spec.HostPID || spec.HostIPC {
 				t.Error("the pod shares a namespace with its node")
 			}
@@ -462,7 +465,7 @@ func leaves(prefix string, values map[string]any) []string {
 // opaque are values that are Kubernetes' own structures.
 var opaque = []string{
 	"resources", "podSecurityContext", "securityContext", "livenessProbe", "readinessProbe", "nodeSelector",
-	"artifacts.volume", "networkPolicy.allowArtifacts.podLabels",
+	"networkPolicy.allowArtifacts.podLabels",
 }
 
 func render(t *testing.T, values string) []object {
