@@ -1,0 +1,311 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package repos
+
+import (
+	"container/list"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr"
+)
+
+// Names in the cache folder. One artifact is one folder with its content and
+// what that is expected to be; both appear at once, by a rename.
+const (
+	contentName = "content"
+	treeName    = "tree.json"
+	tempPrefix  = "strata-tmp-"
+)
+
+var artifactName = regexp.MustCompile(`^[a-z0-9]+-[a-f0-9]{32,}$`)
+
+// disk keeps unpacked artifacts below one folder, the most recently used
+// first.
+type disk struct {
+	dir string
+	max int64
+	log logr.Logger
+
+	mu       sync.Mutex
+	size     int64
+	moved    int
+	order    *list.List // of *entry
+	byDigest map[string]*list.Element
+}
+
+// entry is an unpacked artifact. While somebody holds it, its files stay.
+type entry struct {
+	digest string
+	path   string
+	tree   tree
+	// check makes sure, once, of what an earlier process left.
+	check func() error
+
+	holders int
+	evicted bool
+}
+
+// openDisk takes over what an earlier process left in a folder and removes
+// what it did not finish.
+func openDisk(dir string, limit int64, log logr.Logger) (*disk, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	d := &disk{dir: dir, max: limit, log: log, order: list.New(), byDigest: map[string]*list.Element{}}
+	found, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var kept []leftover
+	for _, item := range found {
+		name := filepath.Join(dir, item.Name())
+		switch {
+		case strings.HasPrefix(item.Name(), tempPrefix):
+			err = os.RemoveAll(name)
+		case artifactName.MatchString(item.Name()):
+			var l *leftover
+			if l, err = readLeftover(name); l != nil {
+				kept = append(kept, *l)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(kept, func(a, b leftover) int { return int(min(1, max(-1, b.used-a.used))) })
+	for _, l := range kept {
+		d.byDigest[l.digest] = d.order.PushBack(l.entry)
+		d.size += l.tree.Size
+	}
+	return d, d.removeAll(d.evict())
+}
+
+type leftover struct {
+	*entry
+	used int64
+}
+
+// readLeftover returns nil for a folder that was no whole artifact, and
+// removes it.
+func readLeftover(path string) (*leftover, error) {
+	e := &entry{path: path, digest: strings.Replace(filepath.Base(path), "-", ":", 1)}
+	file := filepath.Join(path, treeName)
+	info, err := os.Stat(file)
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(file) // #nosec G304 -- a name below the cache folder
+	}
+	if err != nil || json.Unmarshal(data, &e.tree) != nil || e.tree.Size < 0 {
+		return nil, os.RemoveAll(path)
+	}
+	e.check = sync.OnceValue(e.verify)
+	return &leftover{e, info.ModTime().UnixNano()}, nil
+}
+
+// acquire returns the artifact and holds it, or nil if it is not there.
+func (d *disk) acquire(digest string) *entry {
+	d.mu.Lock()
+	element, ok := d.byDigest[digest]
+	if !ok {
+		d.mu.Unlock()
+		return nil
+	}
+	d.order.MoveToFront(element)
+	e := element.Value.(*entry)
+	e.holders++
+	d.mu.Unlock()
+	if e.check == nil {
+		return e
+	}
+	if err := e.check(); err != nil {
+		d.log.V(1).Info("Removed an artifact that an earlier process left", "digest", digest, "reason", err.Error())
+		d.drop(e)
+		d.release(e)
+		return nil
+	}
+	return e
+}
+
+// hold holds an entry that its caller has not acquired, unless it is gone.
+func (d *disk) hold(e *entry) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if e.evicted {
+		return false
+	}
+	e.holders++
+	return true
+}
+
+// release lets the entry's files go when it is evicted and nobody holds it.
+func (d *disk) release(e *entry) {
+	d.mu.Lock()
+	e.holders--
+	gone := d.evict()
+	if e.evicted && e.holders == 0 {
+		gone = append(gone, e)
+	}
+	d.mu.Unlock()
+	d.logged(d.removeAll(gone))
+}
+
+// drop forgets an entry that somebody holds.
+func (d *disk) drop(e *entry) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if element, ok := d.byDigest[e.digest]; ok && element.Value == any(e) {
+		d.forget(element)
+	}
+}
+
+func (d *disk) forget(element *list.Element) {
+	e := d.order.Remove(element).(*entry)
+	delete(d.byDigest, e.digest)
+	d.size -= e.tree.Size
+	e.evicted = true
+	// The same artifact may come back before this one is removed. Whoever has
+	// it open is not disturbed by its new name.
+	d.moved++
+	away := filepath.Join(d.dir, fmt.Sprintf("%sgone-%d", tempPrefix, d.moved))
+	if err := os.Rename(e.path, away); err == nil {
+		e.path = away
+	}
+}
+
+// evict forgets what is too much, the least recently used first, and returns
+// what nobody holds.
+func (d *disk) evict() []*entry {
+	var gone []*entry
+	for element := d.order.Back(); element != nil && d.size > d.max; {
+		previous := element.Prev()
+		if e := element.Value.(*entry); e.holders == 0 {
+			d.forget(element)
+			gone = append(gone, e)
+		}
+		element = previous
+	}
+	return gone
+}
+
+func (d *disk) removeAll(gone []*entry) error {
+	var all error
+	for _, e := range gone {
+		d.log.V(1).Info("Removed an artifact from the cache", "digest", e.digest, "bytes", e.tree.Size)
+		all = errors.Join(all, os.RemoveAll(e.path))
+	}
+	return all
+}
+
+func (d *disk) logged(err error) {
+	if err != nil {
+		d.log.Error(err, "Cannot remove an artifact from the cache")
+	}
+}
+
+// put adds an artifact: fill writes the archive to one name and the content
+// below another. The entry is not held.
+func (d *disk) put(digest string, fill func(archive, content string) (tree, error)) (_ *entry, err error) {
+	temp, err := os.MkdirTemp(d.dir, tempPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("cannot store artifact: %w", err)
+	}
+	defer func() { d.logged(os.RemoveAll(temp)) }()
+	whole := filepath.Join(temp, "artifact")
+	content := filepath.Join(whole, contentName)
+	if err := os.MkdirAll(content, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot store artifact: %w", err)
+	}
+	filled, err := fill(filepath.Join(temp, "archive"), content)
+	if err != nil {
+		return nil, err
+	}
+	e := &entry{digest: digest, path: filepath.Join(d.dir, strings.Replace(digest, ":", "-", 1)), tree: filled}
+	data, err := json.Marshal(filled)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(whole, treeName), data, 0o600)
+	}
+	if err == nil {
+		err = d.add(e, whole)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot store artifact: %w", err)
+	}
+	return e, nil
+}
+
+// add moves a whole artifact to its place and makes room for it.
+func (d *disk) add(e *entry, whole string) error {
+	d.mu.Lock()
+	// One flight per digest: nothing that the cache knows is in the way.
+	err := os.RemoveAll(e.path)
+	if err == nil {
+		err = os.Rename(whole, e.path)
+	}
+	if err != nil {
+		d.mu.Unlock()
+		return err
+	}
+	d.byDigest[e.digest] = d.order.PushFront(e)
+	d.size += e.tree.Size
+	// The new one stays for whoever asked for it: release makes the room that
+	// it alone takes too much of.
+	e.holders++
+	gone := d.evict()
+	e.holders--
+	d.mu.Unlock()
+	d.logged(d.removeAll(gone))
+	return nil
+}
+
+// read hands the entry's files to a function. A link in them, which no
+// artifact has, would not lead out.
+func (e *entry) read(use func(fs.FS) error) error {
+	root, err := os.OpenRoot(filepath.Join(e.path, contentName))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	return use(root.FS())
+}
+
+// verify compares the files with what they were when they were unpacked.
+func (e *entry) verify() error {
+	var lines []string
+	err := e.read(func(files fs.FS) error {
+		return fs.WalkDir(files, ".", func(name string, item fs.DirEntry, err error) error {
+			if err != nil || item.IsDir() {
+				return err
+			}
+			if !item.Type().IsRegular() {
+				return fmt.Errorf("%s is not a file", name)
+			}
+			sum := sha256.New()
+			file, err := files.Open(name)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = file.Close() }()
+			if _, err := io.Copy(sum, file); err != nil {
+				return err
+			}
+			lines = append(lines, treeLine(name, sum.Sum(nil)))
+			return nil
+		})
+	})
+	if err == nil && treeDigest(lines) != e.tree.Digest {
+		err = errors.New("its files have changed")
+	}
+	return err
+}

@@ -1,0 +1,269 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package repos fetches the artifacts of Flux sources, verifies and caches
+// them, and hands on the objects of the directories in them.
+package repos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime/debug"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// Defaults of Options.
+const (
+	DefaultMaxBytes    int64 = 1 << 30
+	DefaultMaxArtifact int64 = 64 << 20
+	DefaultMaxParsed   int64 = 64 << 20
+	DefaultTimeout           = 2 * time.Minute
+)
+
+// How many artifacts are downloaded, and how many directories parsed, at the
+// same time. Both bound memory and disk.
+const (
+	maxFetches = 4
+	maxParses  = 2
+)
+
+// ErrNotFound says that the artifact is no longer where its source said it is.
+// The source will say where the next one is.
+var ErrNotFound = errors.New("artifact not found")
+
+// Artifact is what a Flux source says about its artifact.
+type Artifact struct {
+	// URL of the archive, a tar compressed with gzip.
+	URL string
+	// Revision is handed on to the Directory.
+	Revision string
+	// Digest of the archive, as algorithm:hex.
+	Digest string
+	// Size of the archive in bytes; 0 where the source does not say.
+	Size int64
+}
+
+// Options of a Store. What is zero has a default, but for Dir.
+type Options struct {
+	// Dir is the folder of the cache, of one process alone. It is created.
+	// Artifacts that an earlier process left there are verified and used
+	// again; nothing but what a Store has put there is removed.
+	Dir string
+	// MaxBytes is how many unpacked bytes may stay on disk. The least recently
+	// used artifact goes first.
+	MaxBytes int64
+	// MaxArtifact is how large one artifact may be, packed and unpacked.
+	MaxArtifact int64
+	// MaxParsed is how many bytes of parsed objects, as JSON, may stay in
+	// memory. The directory that was used last stays, however large.
+	MaxParsed int64
+	// Timeout of the download of one artifact with its retries.
+	Timeout time.Duration
+	// Log receives what was evicted or removed, at level 1.
+	Log logr.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = DefaultMaxBytes
+	}
+	if o.MaxArtifact <= 0 {
+		o.MaxArtifact = DefaultMaxArtifact
+	}
+	if o.MaxParsed <= 0 {
+		o.MaxParsed = DefaultMaxParsed
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = DefaultTimeout
+	}
+	return o
+}
+
+// Store is a cache of artifacts on disk and of parsed directories in memory.
+// Its methods may be called at the same time.
+type Store struct {
+	options Options
+	fetcher *fetcher
+	disk    *disk
+	memory  *memory
+
+	fetches, parses       singleflight.Group
+	fetchSlots, parseSlot chan struct{}
+}
+
+// New returns a Store over options.Dir. Its error is of the file system.
+func New(options Options) (*Store, error) {
+	options = options.withDefaults()
+	if options.Dir == "" {
+		return nil, errors.New("the folder of the artifact cache is not set")
+	}
+	disk, err := openDisk(options.Dir, options.MaxBytes, options.Log)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open artifact cache: %w", err)
+	}
+	return &Store{
+		options:    options,
+		fetcher:    newFetcher(options.MaxArtifact),
+		disk:       disk,
+		memory:     newMemory(options.MaxParsed),
+		fetchSlots: make(chan struct{}, maxFetches),
+		parseSlot:  make(chan struct{}, maxParses),
+	}, nil
+}
+
+// Directory returns the objects of a directory of an artifact. The error is a
+// *layers.ContentError where only an author can mend it, wraps ErrNotFound
+// where the artifact is gone, and is worth a retry otherwise. All callers
+// share one download of a digest and one parse of a directory; one whose
+// context ends returns at once and leaves the work to the others.
+func (s *Store) Directory(ctx context.Context, artifact Artifact, path string) (*layers.Directory, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	path, err := cleanPath(path)
+	if err != nil {
+		return nil, err
+	}
+	artifact.Digest, err = cleanDigest(artifact.Digest)
+	if err != nil {
+		return nil, err
+	}
+	key := parsedKey{artifact: artifact.Digest, path: path}
+	if found, ok := s.memory.get(key); ok {
+		return found.directory(artifact.Revision)
+	}
+	done := s.parses.DoChan(key.artifact+"\x00"+key.path, func() (any, error) {
+		// The work is for every caller: it outlives the first one's context.
+		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*s.options.Timeout)
+		defer cancel()
+		return s.load(shared, artifact, key)
+	})
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case result := <-done:
+		if result.Err != nil {
+			return nil, result.Err
+		}
+		return result.Val.(*parsed).directory(artifact.Revision)
+	}
+}
+
+// ByDigest returns a directory that was parsed earlier by the digest of its
+// objects, while it is in memory.
+func (s *Store) ByDigest(digest string) (*layers.Directory, bool) {
+	if digest == EmptyDigest {
+		return &layers.Directory{Digest: EmptyDigest}, true
+	}
+	return s.memory.byDigest(digest)
+}
+
+// load parses one directory, or fails in a way that is remembered where it
+// would fail again.
+func (s *Store) load(ctx context.Context, artifact Artifact, key parsedKey) (_ *parsed, err error) {
+	defer recoverTo(&err, s.options.Log)
+	if found, ok := s.memory.get(key); ok {
+		return found, nil
+	}
+	refused := parsedKey{artifact: artifact.Digest, refused: true}
+	if found, ok := s.memory.get(refused); ok {
+		return found, nil
+	}
+	entry, err := s.artifact(ctx, artifact)
+	if err != nil {
+		var content *layers.ContentError
+		var again unverifiedError
+		if errors.As(err, &content) && !errors.As(err, &again) {
+			return s.memory.add(refused, newParsed(nil, content)), nil
+		}
+		return nil, err
+	}
+	defer s.disk.release(entry)
+	if err := acquire(ctx, s.parseSlot); err != nil {
+		return nil, fmt.Errorf("cannot parse artifact %s: %w", artifact.Digest, err)
+	}
+	defer func() { <-s.parseSlot }()
+	var directory *layers.Directory
+	err = entry.read(func(files fs.FS) error {
+		var err error
+		directory, err = Parse(ctx, files, key.path)
+		return err
+	})
+	var content *layers.ContentError
+	if err != nil && !errors.As(err, &content) {
+		return nil, fmt.Errorf("cannot parse artifact %s: %w", artifact.Digest, err)
+	}
+	return s.memory.add(key, newParsed(directory, content)), nil
+}
+
+// artifact returns the unpacked artifact, which is kept until it is released.
+func (s *Store) artifact(ctx context.Context, artifact Artifact) (*entry, error) {
+	for {
+		if entry := s.disk.acquire(artifact.Digest); entry != nil {
+			return entry, nil
+		}
+		// The flight has no result: its entry may be evicted before this
+		// caller comes to hold it, and then it is fetched again.
+		done := s.fetches.DoChan(artifact.Digest, func() (_ any, err error) {
+			defer recoverTo(&err, s.options.Log)
+			shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.Timeout)
+			defer cancel()
+			return s.fetch(shared, artifact)
+		})
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("cannot fetch artifact %s: %w", artifact.Digest, ctx.Err())
+		case result := <-done:
+			if result.Err != nil {
+				return nil, result.Err
+			}
+			held := result.Val.(*entry)
+			if s.disk.hold(held) {
+				return held, nil
+			}
+		}
+	}
+}
+
+// fetch downloads, verifies and unpacks one artifact into the cache.
+func (s *Store) fetch(ctx context.Context, artifact Artifact) (*entry, error) {
+	if err := acquire(ctx, s.fetchSlots); err != nil {
+		return nil, fmt.Errorf("cannot fetch artifact %s: %w", artifact.Digest, err)
+	}
+	defer func() { <-s.fetchSlots }()
+	// A flight that landed between the caller's look and this one has it.
+	if found := s.disk.acquire(artifact.Digest); found != nil {
+		s.disk.release(found)
+		return found, nil
+	}
+	return s.disk.put(artifact.Digest, func(archive, content string) (tree, error) {
+		if err := s.fetcher.download(ctx, artifact, archive); err != nil {
+			return tree{}, err
+		}
+		return untarFile(archive, content, s.options.MaxArtifact)
+	})
+}
+
+func acquire(ctx context.Context, slots chan struct{}) error {
+	select {
+	case slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// recoverTo makes an error of a panic: one bad file must not end the process.
+func recoverTo(err *error, log logr.Logger) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("reading the artifact panicked: %v", r)
+		log.Error(*err, "Recovered", "stack", string(debug.Stack()))
+	}
+}
