@@ -1,3 +1,6 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Command controlplane builds the servers that the end-to-end tests and the
 // demo run (etcd, the Kubernetes control plane, kwok and the Flux controllers)
 // from Go modules into a cache folder outside the tree.

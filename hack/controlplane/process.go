@@ -1,3 +1,6 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 import (
@@ -44,10 +47,7 @@ func lock(ctx context.Context, path string, waiting func()) (func(), error) {
 	go func() { locked <- flock(fd) }()
 	select {
 	case <-ctx.Done():
-		go func() {
-			<-locked
-			release()
-		}()
+		// The program is about to exit, which closes the file.
 		return nil, errors.New("interrupted")
 	case err := <-locked:
 		if err != nil {

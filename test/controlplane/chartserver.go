@@ -1,3 +1,6 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 package controlplane
 
 import (
@@ -84,13 +87,12 @@ func (s *ChartServer) Close() error { return s.close(s.dir) }
 func (s *ChartServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := filepath.Base(r.URL.Path)
 	s.mu.Lock()
-	content, found := s.packages[name].content, false
+	content := s.packages[name].content
 	if name == "index.yaml" {
 		content = s.index
 	}
-	found = content != nil
 	s.mu.Unlock()
-	if !found {
+	if content == nil {
 		http.NotFound(w, r)
 		return
 	}

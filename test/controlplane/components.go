@@ -1,3 +1,6 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 package controlplane
 
 import (
@@ -57,13 +60,12 @@ func binaries() (string, error) {
 
 // launcher knows how each component is run.
 type launcher struct {
-	dir      string
-	pki      *pki
-	opts     Options
-	ports    []port
-	etcd     string // address
-	server   string // URL of kube-apiserver
-	contexts map[Component]string
+	dir    string
+	pki    *pki
+	opts   Options
+	ports  []port
+	etcd   string // URL of etcd
+	server string // URL of kube-apiserver
 }
 
 // reserve returns the address of a port that is kept until the control plane
@@ -174,11 +176,10 @@ func (l *launcher) describeAPIServer(p *process) error {
 }
 
 func (l *launcher) describeControllerManager(p *process) error {
-	secure, err := l.describeSecure(p)
-	if err != nil {
+	if err := l.describeSecure(p); err != nil {
 		return err
 	}
-	p.args = append(secure,
+	p.args = append(p.args,
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file="+l.pki.file("service-account.key"),
 		"--root-ca-file="+l.pki.file("ca.crt"),
@@ -190,27 +191,26 @@ func (l *launcher) describeControllerManager(p *process) error {
 }
 
 func (l *launcher) describeScheduler(p *process) error {
-	secure, err := l.describeSecure(p)
-	if err != nil {
+	if err := l.describeSecure(p); err != nil {
 		return err
 	}
-	p.args = append(secure, "--kube-api-qps=500", "--kube-api-burst=1000")
+	p.args = append(p.args, "--kube-api-qps=500", "--kube-api-burst=1000")
 	return nil
 }
 
-// describeSecure returns the arguments that kube-controller-manager and
+// describeSecure sets the arguments that kube-controller-manager and
 // kube-scheduler share.
-func (l *launcher) describeSecure(p *process) ([]string, error) {
+func (l *launcher) describeSecure(p *process) error {
 	secure, err := l.reserve()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	kubeconfig, err := l.kubeconfig("system:" + string(p.name))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p.healthy = httpHealth(l.secureClient(), "https://"+secure.address()+"/healthz", "")
-	return []string{
+	p.args = []string{
 		"--kubeconfig=" + kubeconfig,
 		"--authentication-skip-lookup=true",
 		"--leader-elect=false",
@@ -218,7 +218,8 @@ func (l *launcher) describeSecure(p *process) ([]string, error) {
 		"--secure-port=" + strconv.Itoa(secure.number),
 		"--tls-cert-file=" + l.pki.file("serving.crt"),
 		"--tls-private-key-file=" + l.pki.file("serving.key"),
-	}, nil
+	}
+	return nil
 }
 
 func (l *launcher) describeKwok(p *process) error {

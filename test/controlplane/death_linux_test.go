@@ -1,3 +1,6 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 package controlplane
 
 import (

@@ -1,3 +1,6 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package controlplane runs a real Kubernetes control plane with the Flux
 // controllers, as plain processes on loopback, for tests and for the demo.
 //

@@ -1,3 +1,6 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 package controlplane
 
 import (
@@ -33,7 +36,6 @@ type process struct {
 type run struct {
 	cmd  *exec.Cmd
 	done chan struct{}
-	err  error // how it ended, readable once done is closed
 }
 
 // start runs the process and returns once it is healthy. A process that runs
@@ -46,7 +48,7 @@ func (p *process) start(ctx context.Context) error {
 	if err := poll(ctx, func(ctx context.Context) error {
 		select {
 		case <-r.done:
-			return fatal(fmt.Errorf("it exited: %v", r.err))
+			return fatal(fmt.Errorf("it ended: %s", r.cmd.ProcessState))
 		default:
 			return p.healthy(ctx)
 		}
@@ -83,7 +85,7 @@ func (p *process) launch() (*run, error) {
 	}
 	r := &run{cmd: cmd, done: make(chan struct{})}
 	go func() {
-		r.err = cmd.Wait()
+		_ = cmd.Wait() // how it ended is in its ProcessState
 		close(r.done)
 	}()
 	p.run = r

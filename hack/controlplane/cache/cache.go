@@ -1,3 +1,6 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cache names the folder in which the programs of a local control
 // plane are kept, so that what builds them and what runs them agree.
 package cache
