@@ -10,7 +10,7 @@ WORKDIR /src
 # The modules are a layer of their own, so that a change of code fetches none.
 COPY go.mod go.sum ./
 RUN go mod download
-COPY main.go ./
+COPY *.go ./
 COPY api/ api/
 COPY controllers/ controllers/
 COPY internal/ internal/
