@@ -137,10 +137,15 @@ func dropAnnotations(value map[string]any) {
 
 var mountedPath = regexp.MustCompile(regexp.QuoteMeta(mount) + `/?`)
 
+// notFile matches what kustomize says of a resource that is no file it can
+// read, nor, which it tries next and nobody meant, a directory.
+var notFile = regexp.MustCompile(`accumulating resources: accumulation err='(.*)': must build at directory: .*$`)
+
 // buildMessage shows paths as they are in the artifact, on one line.
 func buildMessage(err error) string {
 	message := mountedPath.ReplaceAllString(err.Error(), "")
 	message = strings.Join(strings.Fields(message), " ")
+	message = notFile.ReplaceAllString(message, "$1")
 	const limit = 1000
 	if len(message) > limit {
 		message = strings.ToValidUTF8(message[:limit], "") + "..."

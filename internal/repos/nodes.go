@@ -107,8 +107,8 @@ func (c *nodeCheck) checkKeys(node *kyaml.Node) error {
 		if key.Kind == kyaml.AliasNode {
 			key = key.Alias
 		}
-		if key.Kind != kyaml.ScalarNode {
-			return c.invalid(key, "has a key that is no text")
+		if key.Kind != kyaml.ScalarNode || isNull(key) {
+			return c.invalid(key, "has a key that is no text: quote it")
 		}
 		name := key.Value
 		if isMerge(key) {
@@ -158,6 +158,9 @@ type jsonError struct {
 	offset int
 	error
 }
+
+// Unwrap returns the mistake.
+func (e jsonError) Unwrap() error { return e.error }
 
 func jsonOffset(err error, length int) int {
 	var at jsonError

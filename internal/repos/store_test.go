@@ -1,0 +1,327 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package repos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/strata-project/strata/internal/layers"
+)
+
+func TestOneDownloadForAll(t *testing.T) {
+	data := archive(t, "a/r.yaml", release("a"), "b/r.yaml", release("b"))
+	var gets atomic.Int64
+	proceed := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		gets.Add(1)
+		<-proceed
+		_, _ = w.Write(data)
+	}))
+	defer server.Close()
+	artifact := newOrigin(t).serve("x", data)
+	artifact.URL = server.URL
+	store := newStore(t, Options{})
+
+	// The first caller starts the download and gives up on it.
+	impatient, cancel := context.WithCancel(context.Background())
+	gaveUp := make(chan error, 1)
+	go func() {
+		_, err := store.Directory(impatient, artifact, "./a")
+		gaveUp <- err
+	}()
+	for gets.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	if err := <-gaveUp; !errors.Is(err, context.Canceled) {
+		t.Errorf("a caller that gave up got %v", err)
+	}
+
+	var all sync.WaitGroup
+	got := make([]*layers.Directory, 50)
+	for i := range got {
+		all.Go(func() {
+			directory, err := store.Directory(context.Background(), artifact, "./"+string(rune('a'+i%2)))
+			if err != nil {
+				t.Error(err)
+			}
+			got[i] = directory
+		})
+	}
+	time.Sleep(20 * time.Millisecond)
+	close(proceed)
+	all.Wait()
+	if n := gets.Load(); n != 1 {
+		t.Errorf("50 callers and one that gave up caused %d downloads", n)
+	}
+	for i, directory := range got {
+		if directory == nil || directory.Manifests[0].Object != got[i%2].Manifests[0].Object {
+			t.Fatalf("caller %d has objects of its own: a directory was parsed twice", i)
+		}
+	}
+}
+
+func TestRevisionAndDigest(t *testing.T) {
+	origin, store := newOrigin(t), newStore(t, Options{})
+	artifact := origin.serve("x", archive(t, "a/r.yaml", release("a"), "b/other.yaml", "# moved\n"+release("a")))
+	first, err := store.Directory(context.Background(), artifact, "./a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	artifact.Revision = "tag@2"
+	second, err := store.Directory(context.Background(), artifact, "a/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Revision != "main@x" || second.Revision != "tag@2" {
+		t.Errorf("revisions are %s and %s", first.Revision, second.Revision)
+	}
+	moved, err := store.Directory(context.Background(), artifact, "./b")
+	if err != nil || moved.Digest != first.Digest {
+		t.Errorf("the same objects in another file have another digest: %v", err)
+	}
+	if got, ok := store.ByDigest(first.Digest); !ok || len(got.Manifests) != 1 {
+		t.Errorf("the directory is not found by its digest")
+	}
+	if _, ok := store.ByDigest("sha256:0"); ok {
+		t.Errorf("a digest that nobody has is found")
+	}
+	if got, ok := store.ByDigest(EmptyDigest); !ok || len(got.Manifests) > 0 {
+		t.Errorf("the empty directory is always known")
+	}
+	if n := origin.gets.Load(); n != 1 {
+		t.Errorf("%d downloads", n)
+	}
+}
+
+func TestRefusedOnce(t *testing.T) {
+	origin, store := newOrigin(t), newStore(t, Options{})
+	artifact := origin.serve("x", archive(t, "a/../../x.yaml", "a"))
+	for range 3 {
+		if reason, text := mistake(func() error { _, err := store.Directory(context.Background(), artifact, "./a"); return err }()); reason != "ArtifactRefused" {
+			t.Errorf("got %s: %s", reason, text)
+		}
+	}
+	if n := origin.gets.Load(); n != 1 {
+		t.Errorf("an artifact that can only be refused was downloaded %d times", n)
+	}
+}
+
+func TestFetchErrors(t *testing.T) {
+	data := archive(t, "a/r.yaml", release("a"))
+	good := newOrigin(t).serve("x", data)
+	cases := map[string]struct {
+		reason  string
+		handler http.HandlerFunc
+		change  func(*Artifact)
+		want    string // part of the message
+		kind    string
+		gone    bool
+		gets    int64
+	}{
+		"gone":         {"the source will say more", http.NotFound, nil, "artifact not found", "not an author's", true, 1},
+		"server error": {"it may pass", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }, nil, "the server answers 502 Bad Gateway", "not an author's", false, 3},
+		"forbidden":    {"a retry would not help", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, nil, "the server answers 403 Forbidden", "not an author's", false, 1},
+		"cut off": {"it may pass", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", fmt.Sprint(len(data)))
+			_, _ = w.Write(data[:10])
+		}, nil, "unexpected EOF", "not an author's", false, 3},
+		"short": {"it may pass", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(data[:10]) }, nil, "got 10 bytes of", "not an author's", false, 3},
+		"another content": {"the bytes could be anybody's", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("other")) },
+			func(a *Artifact) { a.Size = 0 }, "its digest is not sha256:", "ArtifactRefused", false, 1},
+		"no digest":      {"the bytes could be anybody's", http.NotFound, func(a *Artifact) { a.Digest = "" }, "has no digest", "ArtifactRefused", false, 0},
+		"strange digest": {"it cannot be verified", http.NotFound, func(a *Artifact) { a.Digest = "md5:abc" }, "not one that can be verified", "ArtifactRefused", false, 0},
+		"large by its source": {"nothing is downloaded", http.NotFound, func(a *Artifact) { a.Size = 1 << 40 },
+			"has 1099511627776 bytes, and 4096 are allowed", "ArtifactRefused", false, 0},
+		"large by its header": {"the body is not read", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "1099511627776") },
+			func(a *Artifact) { a.Size = 0 }, "has 1099511627776 bytes, and 4096 are allowed", "ArtifactRefused", false, 1},
+		"endless": {"the body is not drained", func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(w, zeros{})
+		}, func(a *Artifact) { a.Size = 0 }, "has more than the 4096 bytes", "ArtifactRefused", false, 1},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var gets atomic.Int64
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				gets.Add(1)
+				c.handler(w, r)
+			}))
+			defer server.Close()
+			artifact := good
+			artifact.URL = server.URL + "/x?secret=1"
+			if c.change != nil {
+				c.change(&artifact)
+			}
+			store := newStore(t, Options{MaxArtifact: 4096})
+			_, err := store.Directory(context.Background(), artifact, "./a")
+			kind, text := mistake(err)
+			if kind != c.kind || !strings.Contains(text, c.want) || errors.Is(err, ErrNotFound) != c.gone || gets.Load() != c.gets || strings.Contains(text, "secret") {
+				t.Errorf("%s: got %s: %s after %d requests", c.reason, kind, text, gets.Load())
+			}
+			if left := names(t, store.options.Dir); len(left) > 0 {
+				t.Errorf("left in the cache: %v", left)
+			}
+			// The same digest is fine once the server is.
+			artifact = newOrigin(t).serve("x", data)
+			if _, err := store.Directory(context.Background(), artifact, "./a"); err != nil {
+				t.Errorf("does not recover: %v", err)
+			}
+		})
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+func TestEviction(t *testing.T) {
+	origin := newOrigin(t)
+	store := newStore(t, Options{MaxBytes: 5 * blockSize, MaxParsed: 1})
+	artifacts := make([]Artifact, 4)
+	for i := range artifacts {
+		artifacts[i] = origin.serve(fmt.Sprint(i), archive(t, "a/r.yaml", release(fmt.Sprint("r", i))))
+	}
+	read := func(i int, path string) {
+		t.Helper()
+		if _, err := store.Directory(context.Background(), artifacts[i], path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read(0, "./a")
+	read(1, "./a")
+	read(0, "./b") // used again: 1 is the oldest now
+	read(2, "./a")
+	if got := len(names(t, store.options.Dir)); got != 2 {
+		t.Errorf("%d artifacts of two blocks each are kept in five blocks", got)
+	}
+	before := origin.gets.Load()
+	read(0, "./a")
+	if origin.gets.Load() != before {
+		t.Errorf("the artifact that was used was evicted")
+	}
+	read(1, "./a")
+	if origin.gets.Load() != before+1 {
+		t.Errorf("the artifact that was not used was kept")
+	}
+	if got := store.memory.order.Len(); got != 1 {
+		t.Errorf("%d directories are kept in memory, the last one is to be", got)
+	}
+	if store.disk.size != 4*blockSize || len(names(t, store.options.Dir)) != 2 {
+		t.Errorf("%d bytes in %v", store.disk.size, names(t, store.options.Dir))
+	}
+}
+
+func TestLargerThanTheCache(t *testing.T) {
+	store := newStore(t, Options{MaxBytes: 1})
+	if _, err := store.Directory(context.Background(), newOrigin(t).serve("x", archive(t, "a/r.yaml", release("a"))), "./a"); err != nil {
+		t.Fatal(err)
+	}
+	if left := names(t, store.options.Dir); len(left) > 0 || store.disk.size != 0 {
+		t.Errorf("left in the cache: %v", left)
+	}
+}
+
+func TestLeftovers(t *testing.T) {
+	origin, dir := newOrigin(t), t.TempDir()
+	good := origin.serve("good", archive(t, "a/r.yaml", release("a")))
+	bad := origin.serve("bad", archive(t, "a/r.yaml", release("b")))
+	first := newStore(t, Options{Dir: dir})
+	for _, artifact := range []Artifact{good, bad} {
+		if _, err := first.Directory(context.Background(), artifact, "./a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	folder := func(a Artifact) string { return filepath.Join(dir, strings.Replace(a.Digest, ":", "-", 1)) }
+	changed := filepath.Join(folder(bad), contentName, "a", "r.yaml")
+	half := "sha256-" + strings.Repeat("0", 64)
+	for name, data := range map[string]string{changed: release("hacked"), filepath.Join(dir, "somebody's"): "x"} {
+		if err := os.WriteFile(name, []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{half + "/content", tempPrefix + "1/artifact"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	second := newStore(t, Options{Dir: dir})
+	if diff := cmp.Diff([]string{filepath.Base(folder(good)), filepath.Base(folder(bad)), "somebody's"}, sortedLike(names(t, dir), good, bad, folder)); diff != "" {
+		t.Errorf("what is whole is kept, what is not ours is not touched (-want +got):\n%s", diff)
+	}
+	before := origin.gets.Load()
+	if _, err := second.Directory(context.Background(), good, "./a"); err != nil || origin.gets.Load() != before {
+		t.Errorf("an artifact that is whole was downloaded again: %v", err)
+	}
+	got, err := second.Directory(context.Background(), bad, "./a")
+	if err != nil || got.Manifests[0].Object.GetName() != "b" || origin.gets.Load() != before+1 {
+		t.Errorf("an artifact that was changed was used: %v %v", objects(got), err)
+	}
+}
+
+func sortedLike(all []string, good, bad Artifact, folder func(Artifact) string) []string {
+	var out []string
+	for _, want := range []string{filepath.Base(folder(good)), filepath.Base(folder(bad)), "somebody's"} {
+		for _, name := range all {
+			if name == want {
+				out = append(out, name)
+			}
+		}
+	}
+	for _, name := range all {
+		if strings.HasPrefix(name, tempPrefix) || strings.HasPrefix(name, "sha256-000000") {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// Callers that read, evict and fetch at once must all get their objects.
+func TestConcurrentEviction(t *testing.T) {
+	origin := newOrigin(t)
+	store := newStore(t, Options{MaxBytes: 3 * blockSize, MaxParsed: 1})
+	artifacts := make([]Artifact, 4)
+	for i := range artifacts {
+		artifacts[i] = origin.serve(fmt.Sprint(i), archive(t, "a/r.yaml", release(fmt.Sprint("r", i))))
+	}
+	var all sync.WaitGroup
+	for worker := range 8 {
+		all.Go(func() {
+			for i := range 40 {
+				n := (worker + i) % len(artifacts)
+				got, err := store.Directory(context.Background(), artifacts[n], "./a")
+				if err != nil || got.Manifests[0].Object.GetName() != fmt.Sprint("r", n) {
+					t.Errorf("artifact %d: %v %v", n, objects(got), err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if store.disk.size > 3*blockSize {
+		t.Errorf("%d bytes are kept", store.disk.size)
+	}
+	for element := store.disk.order.Front(); element != nil; element = element.Next() {
+		if e := element.Value.(*entry); e.holders != 0 {
+			t.Errorf("%s is still held %d times", e.digest, e.holders)
+		}
+	}
+}
