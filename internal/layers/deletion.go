@@ -27,6 +27,12 @@ func decideDeletion(o Observation) Decision {
 		decision.Plan.Conflicts = nil
 		return decision
 	}
+	if o.KindError != nil {
+		decision.Reason, decision.Retry = v1alpha1.ReasonPruneFailed, o.KindError
+		decision.Message = "the controller lacks rights: " + o.KindError.Error()
+		decision.Plan = dependents.Make(o.keepEverything())
+		return decision
+	}
 	in := o.baseInput()
 	in.MayPrune = true
 	if o.Layer.Spec.DeletionPolicy == v1alpha1.DeletionPolicyOrphan {

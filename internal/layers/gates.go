@@ -27,7 +27,7 @@ type Blocked struct {
 }
 
 // beforePrune are the gates that must be open before anything changes hands.
-var beforePrune = []gate{sourceGate, directoryGate, k8sVersionGate, specGate}
+var beforePrune = []gate{sourceGate, directoryGate, k8sVersionGate, specGate, kindGate}
 
 // beforeApply are the gates that must be open before anything is applied.
 var beforeApply = []gate{dependsOnGate}
@@ -118,6 +118,17 @@ func specGate(o Observation) *Blocked {
 		}
 	}
 	return nil
+}
+
+// kindGate wants to be allowed to look at every kind of the layer.
+func kindGate(o Observation) *Blocked {
+	if o.KindError == nil {
+		return nil
+	}
+	return &Blocked{
+		State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonApplyFailed, Retry: o.KindError,
+		Message: "the controller lacks rights: " + o.KindError.Error(),
+	}
 }
 
 // cycle returns the path along which the layer depends on itself.

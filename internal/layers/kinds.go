@@ -122,6 +122,9 @@ func retains(gk schema.GroupKind, live *unstructured.Unstructured) bool {
 		gk == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 }
 
+// IsStrict tells kinds of whose spec fields that others added are taken back.
+func IsStrict(gk schema.GroupKind) bool { return isFlux(gk) }
+
 func isFlux(gk schema.GroupKind) bool { return strings.HasSuffix(gk.Group, ".toolkit.fluxcd.io") }
 
 func isBuiltIn(gk schema.GroupKind) bool {

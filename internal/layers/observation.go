@@ -58,6 +58,8 @@ type Observation struct {
 	Deployed *Directory
 	// Scopes of the kinds in question, as the cluster serves them.
 	Scopes map[schema.GroupKind]Scope
+	// KindError says that a kind of the layer must not be watched or read.
+	KindError error
 	// Layers holds the other layers by name: at least those that this one
 	// depends on, directly or not, and those that depend on it.
 	Layers map[string]Other

@@ -1,0 +1,307 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controllers reconciles the kinds of kraan.io: it observes, has the
+// pure rules decide, carries out and reports. One file per kind, plus its
+// watches.
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/jitter"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/apply"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/repos"
+)
+
+const (
+	// lookAgain is how soon a layer is looked at again that was not as the
+	// plan had seen it, when no watch comes first.
+	lookAgain = 200 * time.Millisecond
+	// discoveryLag is how soon a layer looks again for a kind whose definition
+	// is there already; discovery follows it a moment later.
+	discoveryLag = 500 * time.Millisecond
+	// minRetry and maxRetry bound the back-off after errors.
+	minRetry = 200 * time.Millisecond
+	maxRetry = 2 * time.Minute
+)
+
+// Artifacts hands out what the artifacts of sources hold.
+type Artifacts interface {
+	// Directory returns a directory of an artifact.
+	Directory(ctx context.Context, artifact repos.Artifact, path string) (*layers.Directory, error)
+	// ByDigest returns a directory by its content, as long as it is cached.
+	ByDigest(digest string) (*layers.Directory, bool)
+}
+
+// AddonsLayerReconciler keeps AddonsLayers as they are specified.
+type AddonsLayerReconciler struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+	// Reader reads past the cache.
+	Reader client.Reader
+	// Cache that Client reads from.
+	Cache cache.Cache
+	// Artifacts of the sources.
+	Artifacts Artifacts
+	// Cluster knows the API server's version.
+	Cluster *ClusterVersion
+	// Events receives what happens to layers.
+	Events events.EventRecorder
+	// Settings of the rules.
+	Settings layers.Settings
+	// Selector narrows the layers that this controller looks after; nil means
+	// all. It sees the others, and takes nothing from them.
+	Selector labels.Selector
+	// Concurrent is how many layers are looked at side by side.
+	Concurrent int
+	// Now returns the time; nil means time.Now.
+	Now func() time.Time
+
+	executor   *apply.Executor
+	controller controller.Controller
+	kinds      *kinds
+	listings   *listings
+	recent     *recent
+	wakeups    chan event.GenericEvent
+}
+
+// Reconcile looks at one layer: observe, decide, act, report.
+func (r *AddonsLayerReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	layer, err := r.read(ctx, req.Name)
+	if err != nil || layer == nil {
+		return ctrl.Result{}, err
+	}
+	observation, err := r.observe(ctx, layer)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	decision := layers.Decide(*observation)
+	if decision.Finalized {
+		return ctrl.Result{}, r.finalize(ctx, observation.Layer)
+	}
+	if err := r.consume(ctx, observation, decision.Consume); err != nil {
+		return ctrl.Result{}, err
+	}
+	results, err := r.act(ctx, observation, decision)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	status, decision := layers.Report(*observation, decision, results)
+	if err := r.report(ctx, observation, decision, status, results); err != nil {
+		return ctrl.Result{}, ignoreConflict(err)
+	}
+	r.note(observation, decision)
+	return r.again(observation, decision, results)
+}
+
+// read returns a layer with its finalizer, or nil where there is nothing to do
+// for it.
+func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha1.AddonsLayer, error) {
+	cached := &v1alpha1.AddonsLayer{}
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, cached); err != nil {
+		if !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("cannot read layer %s: %w", name, err)
+		}
+		r.listings.forget(name)
+		r.recent.forget(name)
+		r.wake(r.listings.whoWaits()...)
+		return nil, nil
+	}
+	if r.Selector != nil && !r.Selector.Matches(labels.Set(cached.Labels)) {
+		return nil, nil
+	}
+	layer := r.recent.newest(cached)
+	if controllerutil.ContainsFinalizer(layer, v1alpha1.Finalizer) {
+		return layer, nil
+	}
+	if !layer.DeletionTimestamp.IsZero() {
+		return nil, nil
+	}
+	// A patch of the metadata alone leaves the specification, and so the
+	// generation, as it is.
+	patched := layer.DeepCopy()
+	controllerutil.AddFinalizer(patched, v1alpha1.Finalizer)
+	err := r.Client.Patch(ctx, patched, client.MergeFromWithOptions(layer, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	if err != nil {
+		return nil, fmt.Errorf("cannot add the finalizer to layer %s: %w", name, err)
+	}
+	r.recent.wroteLayer(patched.DeepCopy())
+	return patched, nil
+}
+
+// finalize lets a deleted layer go.
+func (r *AddonsLayerReconciler) finalize(ctx context.Context, layer *v1alpha1.AddonsLayer) error {
+	patched := layer.DeepCopy()
+	controllerutil.RemoveFinalizer(patched, v1alpha1.Finalizer)
+	err := r.Client.Patch(ctx, patched, client.MergeFromWithOptions(layer, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	if client.IgnoreNotFound(ignoreConflict(err)) != nil {
+		return fmt.Errorf("cannot remove the finalizer of layer %s: %w", layer.Name, err)
+	}
+	return nil
+}
+
+// consume removes annotations that are used up, before they have their effect:
+// a crash in between refuses once more what was allowed, and never allows
+// twice.
+func (r *AddonsLayerReconciler) consume(ctx context.Context, o *layers.Observation, keys []string) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	annotations := map[string]any{}
+	for _, key := range keys {
+		annotations[key] = nil
+	}
+	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations, "resourceVersion": o.Layer.ResourceVersion}})
+	if err != nil {
+		return fmt.Errorf("cannot write the patch: %w", err)
+	}
+	patched := o.Layer.DeepCopy()
+	err = r.Client.Patch(ctx, patched, client.RawPatch(types.MergePatchType, data), client.FieldOwner(apply.FieldManager))
+	if err != nil {
+		return fmt.Errorf("cannot use up annotations of layer %s: %w", o.Layer.Name, err)
+	}
+	r.recent.wroteLayer(patched.DeepCopy())
+	o.Layer = patched
+	return nil
+}
+
+// act carries out a decision's plan, after the inventory of what it is about
+// to touch has been persisted.
+func (r *AddonsLayerReconciler) act(ctx context.Context, o *layers.Observation, d layers.Decision) ([]dependents.Result, error) {
+	if !d.Plan.Writes() {
+		return nil, nil
+	}
+	status, _ := layers.Report(*o, d, nil)
+	if layers.NeedsRecord(o.Layer.Status, status) {
+		if err := r.persist(ctx, o, status); err != nil {
+			return nil, err
+		}
+	}
+	results := r.executor.Run(ctx, o.Layer.Name, d.Plan)
+	r.recent.wrote(results, r.now())
+	return results, nil
+}
+
+// report persists a status that differs, and then tells of what changed.
+func (r *AddonsLayerReconciler) report(ctx context.Context, o *layers.Observation, d layers.Decision, status v1alpha1.AddonsLayerStatus, results []dependents.Result) error {
+	before := o.Layer.Status
+	if err := r.persist(ctx, o, status); err != nil {
+		return err
+	}
+	r.tell(o.Layer, before, d, results)
+	return nil
+}
+
+// persist writes a status where it differs from the last one. It fails with a
+// conflict where somebody else has changed the layer meanwhile.
+func (r *AddonsLayerReconciler) persist(ctx context.Context, o *layers.Observation, status v1alpha1.AddonsLayerStatus) error {
+	if equality.Semantic.DeepEqual(o.Layer.Status, status) {
+		return nil
+	}
+	patched := o.Layer.DeepCopy()
+	patched.Status = status
+	err := r.Client.Status().Patch(ctx, patched, client.MergeFromWithOptions(o.Layer, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	r.recent.wroteLayer(patched.DeepCopy())
+	o.Layer = patched
+	return nil
+}
+
+// again says when the layer is looked at next, when nothing wakes it before.
+func (r *AddonsLayerReconciler) again(o *layers.Observation, d layers.Decision, results []dependents.Result) (ctrl.Result, error) {
+	if d.Retry != nil && !d.Stalled {
+		return ctrl.Result{}, d.Retry
+	}
+	for _, result := range results {
+		if result.Outdated {
+			return ctrl.Result{RequeueAfter: lookAgain}, nil
+		}
+	}
+	interval := r.Settings.Interval
+	if o.Layer.Spec.Interval != nil {
+		interval = o.Layer.Spec.Interval.Duration
+	}
+	result := ctrl.Result{RequeueAfter: jitter.JitteredIntervalDuration(interval)}
+	if r.kindIsComing(o, d) {
+		result.RequeueAfter = min(result.RequeueAfter, discoveryLag)
+	}
+	if len(o.Stale) > 0 {
+		result.RequeueAfter = min(result.RequeueAfter, staleFor)
+	}
+	if !d.Until.IsZero() {
+		result.RequeueAfter = min(result.RequeueAfter, max(d.Until.Sub(r.now()), time.Millisecond))
+	}
+	return result, nil
+}
+
+// note remembers what the layer waits for, so that events find it.
+func (r *AddonsLayerReconciler) note(o *layers.Observation, d layers.Decision) {
+	waits := len(d.Plan.Conflicts) > 0 || !o.Layer.DeletionTimestamp.IsZero()
+	groups := map[string]bool{}
+	for _, standing := range d.Plan.Standings {
+		waits = waits || standing.Unwanted || standing.Health == dependents.Blocked
+		if standing.Status == dependents.StatusNotServed {
+			groups[standing.ID.Group] = true
+		}
+	}
+	r.listings.setWaiting(o.Layer.Name, waits, groups)
+}
+
+func (r *AddonsLayerReconciler) now() time.Time {
+	if r.Now != nil {
+		return r.Now()
+	}
+	return time.Now()
+}
+
+// ignoreConflict drops an error that a newer version of the layer answers: its
+// event is on the way.
+func ignoreConflict(err error) error {
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// SetupWithManager registers the controller, its indexes and its watches.
+func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	r.listings, r.recent = newListings(), newRecent()
+	r.wakeups = make(chan event.GenericEvent, 4096)
+	r.executor = &apply.Executor{Client: r.Client, Reader: r.Reader, Keys: layers.Keys, Strict: layers.IsStrict}
+	if err := setupIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	c, err := controller.New("addonslayer", mgr, controller.Options{
+		Reconciler:              r,
+		MaxConcurrentReconciles: max(r.Concurrent, 1),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minRetry, maxRetry),
+	})
+	if err != nil {
+		return fmt.Errorf("cannot make the controller: %w", err)
+	}
+	r.controller = c
+	r.kinds = newKinds(r)
+	return r.setupWatches(ctx)
+}

@@ -1,0 +1,261 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// firstSync bounds the wait for the first list of a kind that is new to the
+// controller.
+const firstSync = 10 * time.Second
+
+// kinds watches the kinds that layers hold, from the first layer that holds
+// one, and reads objects from those watches. Objects without an owner label are
+// not in the cache, but for HelmReleases.
+type kinds struct {
+	*AddonsLayerReconciler
+	mu     sync.Mutex
+	served map[schema.GroupKind]schema.GroupVersionKind
+}
+
+func newKinds(r *AddonsLayerReconciler) *kinds {
+	return &kinds{AddonsLayerReconciler: r, served: map[schema.GroupKind]schema.GroupVersionKind{}}
+}
+
+// scope says how the cluster serves a kind at all of some versions; at none of
+// them in particular where versions is empty.
+func (k *kinds) scope(gk schema.GroupKind, versions []string) (layers.Scope, error) {
+	if len(versions) == 0 {
+		versions = []string{""}
+	}
+	scope := layers.ScopeUnknown
+	for _, version := range versions {
+		var wanted []string
+		if version != "" {
+			wanted = []string{version}
+		}
+		mapping, err := k.Client.RESTMapper().RESTMapping(gk, wanted...)
+		if meta.IsNoMatchError(err) {
+			return layers.ScopeUnknown, nil
+		}
+		if err != nil {
+			return layers.ScopeUnknown, fmt.Errorf("cannot find out how kind %s is served: %w", gk, err)
+		}
+		scope = layers.ScopeCluster
+		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+			scope = layers.ScopeNamespaced
+		}
+	}
+	return scope, nil
+}
+
+// watch sees to it that a kind is watched. Where the controller has no right
+// to, it says so instead of waiting for a watch that never begins.
+func (k *kinds) watch(ctx context.Context, gk schema.GroupKind) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, known := k.served[gk]; known {
+		return nil
+	}
+	mapping, err := k.Client.RESTMapper().RESTMapping(gk)
+	if err != nil {
+		return fmt.Errorf("cannot find out how kind %s is served: %w", gk, err)
+	}
+	gvk := mapping.GroupVersionKind
+	probe := &metav1.PartialObjectMetadataList{}
+	probe.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err := k.Reader.List(ctx, probe, client.Limit(1)); err != nil {
+		return err
+	}
+	obj := newObject(gvk)
+	err = k.controller.Watch(source.Kind(k.Cache, obj, k.objectHandler(gk), objectChanged))
+	if err != nil {
+		return fmt.Errorf("cannot watch kind %s: %w", gk, err)
+	}
+	informer, err := k.Cache.GetInformer(ctx, newObject(gvk), cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("cannot watch kind %s: %w", gk, err)
+	}
+	waiting, cancel := context.WithTimeout(ctx, firstSync)
+	defer cancel()
+	if !toolscache.WaitForCacheSync(waiting.Done(), informer.HasSynced) {
+		return fmt.Errorf("cannot list kind %s within %s", gk, firstSync)
+	}
+	k.served[gk] = gvk
+	return nil
+}
+
+// watched tells whether a kind can be read.
+func (k *kinds) watched(gk schema.GroupKind) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_, known := k.served[gk]
+	return known
+}
+
+func (k *kinds) version(gk schema.GroupKind) (schema.GroupVersionKind, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	gvk, known := k.served[gk]
+	return gvk, known
+}
+
+// get returns an object from the cache, or nil.
+func (k *kinds) get(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+	gvk, known := k.version(id.GroupKind())
+	if !known {
+		return nil, nil
+	}
+	obj := newObject(gvk)
+	if err := k.Client.Get(ctx, id.Key(), obj); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("cannot read %s: %w", id, err)
+	}
+	return toUnstructured(obj, gvk)
+}
+
+// list returns objects of a kind from the cache. There are none of a kind that
+// is not watched.
+func (k *kinds) list(ctx context.Context, gk schema.GroupKind, opts ...client.ListOption) ([]unstructured.Unstructured, error) {
+	gvk, known := k.version(gk)
+	if !known {
+		return nil, nil
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err := k.Client.List(ctx, list, opts...); err != nil {
+		return nil, fmt.Errorf("cannot list kind %s: %w", gk, err)
+	}
+	return list.Items, nil
+}
+
+// newObject returns an empty object to read a kind into: metadata only for
+// kinds whose content is nobody's business.
+func newObject(gvk schema.GroupVersionKind) client.Object {
+	if gvk.Group == "" && (gvk.Kind == "Secret" || gvk.Kind == "ConfigMap") {
+		obj := &metav1.PartialObjectMetadata{}
+		obj.SetGroupVersionKind(gvk)
+		return obj
+	}
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(gvk)
+	return obj
+}
+
+func toUnstructured(obj client.Object, gvk schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return u, nil
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, fmt.Errorf("cannot convert %s: %w", gvk.Kind, err)
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(gvk)
+	return u, nil
+}
+
+// CacheOptions returns what the manager's cache is to hold: objects with an
+// owner label, without managedFields and Helm history; and all layers, sources
+// and HelmReleases, since those may matter to a layer that does not own them.
+func CacheOptions() cache.Options {
+	owned, err := labels.Parse(v1alpha1.LayerLabel)
+	if err != nil {
+		panic(err) // the label is a constant
+	}
+	everything := cache.ByObject{Label: labels.Everything()}
+	helmRelease := &unstructured.Unstructured{}
+	helmRelease.SetGroupVersionKind(helmReleaseVersion)
+	repository := &unstructured.Unstructured{}
+	repository.SetGroupVersionKind(gitRepositoryVersion)
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(crdVersion)
+	return cache.Options{
+		DefaultLabelSelector: owned,
+		DefaultTransform:     strip,
+		ByObject: map[client.Object]cache.ByObject{
+			&v1alpha1.AddonsLayer{}: everything,
+			helmRelease:             everything,
+			repository:              everything,
+			crd:                     everything,
+		},
+	}
+}
+
+var (
+	helmReleaseVersion   = layers.HelmReleaseKind.WithVersion("v2")
+	gitRepositoryVersion = schema.GroupVersionKind{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "GitRepository"}
+	crdVersion           = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+)
+
+// strip removes what is large and never looked at.
+func strip(in any) (any, error) {
+	obj, ok := in.(client.Object)
+	if !ok {
+		return in, nil
+	}
+	obj.SetManagedFields(nil)
+	if annotations := obj.GetAnnotations(); annotations["kubectl.kubernetes.io/last-applied-configuration"] != "" {
+		delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
+		obj.SetAnnotations(annotations)
+	}
+	if u, ok := in.(*unstructured.Unstructured); ok && u.GroupVersionKind().GroupKind() == layers.HelmReleaseKind {
+		unstructured.RemoveNestedField(u.Object, "status", "history")
+		unstructured.RemoveNestedField(u.Object, "status", "inventory")
+	}
+	return in, nil
+}
+
+// recentDefinition is how long after its creation a definition's kind is
+// expected in discovery.
+const recentDefinition = 2 * time.Minute
+
+// kindIsComing tells whether a layer waits for a kind of which a definition
+// has appeared, so that discovery will know it any moment.
+func (r *AddonsLayerReconciler) kindIsComing(o *layers.Observation, d layers.Decision) bool {
+	groups := map[string]bool{}
+	for _, standing := range d.Plan.Standings {
+		if standing.Status == dependents.StatusNotServed {
+			groups[standing.ID.Group] = true
+		}
+	}
+	if len(groups) == 0 {
+		return false
+	}
+	definitions := &metav1.PartialObjectMetadataList{}
+	definitions.SetGroupVersionKind(crdVersion.GroupVersion().WithKind(crdVersion.Kind + "List"))
+	if err := r.Cache.List(context.Background(), definitions, client.UnsafeDisableDeepCopy); err != nil {
+		return false
+	}
+	for i := range definitions.Items {
+		_, group, _ := strings.Cut(definitions.Items[i].Name, ".")
+		if groups[group] && o.Now.Sub(definitions.Items[i].CreationTimestamp.Time) < recentDefinition {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,167 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"sync"
+
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// listings remembers what every layer lists, so that an event on an object
+// finds all layers that care, and which layers wait for others to be read. It
+// is safe for concurrent use.
+type listings struct {
+	mu          sync.Mutex
+	byLayer     map[string]listing
+	byID        map[dependents.ID]names
+	byExclusive map[string]names
+	// waiting holds layers with orphans, conflicts or kinds that are not
+	// served: a change of another layer's listing may free them.
+	waiting names
+	// unserved holds the API groups that layers wait for.
+	unserved map[string]map[string]bool
+}
+
+type names map[string]struct{}
+
+// listing is what one layer lists, at one state of its directory.
+type listing struct {
+	// digest of the directory's content; empty where it cannot be read.
+	digest string
+	layers.Listing
+}
+
+func newListings() *listings {
+	return &listings{
+		byLayer: map[string]listing{}, byID: map[dependents.ID]names{}, byExclusive: map[string]names{},
+		waiting: names{}, unserved: map[string]map[string]bool{},
+	}
+}
+
+// update records what a layer lists; dir is nil where it cannot be read. It
+// tells whether that is something new.
+func (l *listings) update(layer string, dir *layers.Directory) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last, known := l.byLayer[layer]
+	digest := ""
+	if dir != nil {
+		digest = dir.Digest
+	}
+	if known && last.digest == digest {
+		return false
+	}
+	l.remove(layer)
+	next := listing{digest: digest}
+	if dir != nil {
+		next.Listing = layers.ListingOf(dir)
+	}
+	l.byLayer[layer] = next
+	for id := range next.Files {
+		add(l.byID, id, layer)
+	}
+	for exclusive := range next.Exclusive {
+		add(l.byExclusive, exclusive, layer)
+	}
+	return true
+}
+
+// get returns what a layer lists at a digest, if that is what is remembered.
+func (l *listings) get(layer, digest string) (layers.Listing, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last, known := l.byLayer[layer]
+	return last.Listing, known && last.digest == digest && digest != ""
+}
+
+// forget removes a layer.
+func (l *listings) forget(layer string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.remove(layer)
+	delete(l.waiting, layer)
+	delete(l.unserved, layer)
+}
+
+func (l *listings) remove(layer string) {
+	last := l.byLayer[layer]
+	for id := range last.Files {
+		drop(l.byID, id, layer)
+	}
+	for exclusive := range last.Exclusive {
+		drop(l.byExclusive, exclusive, layer)
+	}
+	delete(l.byLayer, layer)
+}
+
+// setWaiting records whether a layer waits for others, and for which groups.
+func (l *listings) setWaiting(layer string, waits bool, groups map[string]bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.waiting, layer)
+	if waits {
+		l.waiting[layer] = struct{}{}
+	}
+	delete(l.unserved, layer)
+	if len(groups) > 0 {
+		l.unserved[layer] = groups
+	}
+}
+
+// whoWaits returns the layers that wait for others.
+func (l *listings) whoWaits() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	found := make([]string, 0, len(l.waiting))
+	for layer := range l.waiting {
+		found = append(found, layer)
+	}
+	return found
+}
+
+// whoWaitsFor returns the layers that wait for kinds of an API group.
+func (l *listings) whoWaitsFor(group string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []string
+	for layer, groups := range l.unserved {
+		if groups[group] {
+			found = append(found, layer)
+		}
+	}
+	return found
+}
+
+// whoLists returns the layers that list an object, or one that stands for the
+// same exclusive thing.
+func (l *listings) whoLists(id dependents.ID, exclusive string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []string
+	for layer := range l.byID[id] {
+		found = append(found, layer)
+	}
+	if exclusive != "" {
+		for layer := range l.byExclusive[exclusive] {
+			found = append(found, layer)
+		}
+	}
+	return found
+}
+
+func add[K comparable](index map[K]names, key K, layer string) {
+	if index[key] == nil {
+		index[key] = names{}
+	}
+	index[key][layer] = struct{}{}
+}
+
+func drop[K comparable](index map[K]names, key K, layer string) {
+	delete(index[key], layer)
+	if len(index[key]) == 0 {
+		delete(index, key)
+	}
+}

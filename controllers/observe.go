@@ -1,0 +1,403 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/repos"
+)
+
+// observer gathers one observation. It reads only.
+type observer struct {
+	*AddonsLayerReconciler
+	*layers.Observation
+	// wantedIDs lists the objects in question, in order.
+	wantedIDs []dependents.ID
+}
+
+// observe gathers everything that the rules decide from.
+func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.AddonsLayer) (*layers.Observation, error) {
+	o := &observer{AddonsLayerReconciler: r, Observation: &layers.Observation{
+		Now: r.now(), Settings: r.Settings, Layer: layer, ClusterVersion: r.Cluster.Version(),
+		Layers: map[string]layers.Other{}, Scopes: map[schema.GroupKind]layers.Scope{},
+		Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
+		Exclusive: map[string][]dependents.ID{},
+	}}
+	for _, step := range []func(context.Context) error{
+		o.observeDirectory, o.observeLayers, o.observeKinds, o.observeObjects, o.observeOthers,
+	} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return o.Observation, nil
+}
+
+// observeDirectory reads the source, and the layer's directory in its artifact.
+func (o *observer) observeDirectory(ctx context.Context) error {
+	source, artifact, err := o.readSource(ctx, o.Layer)
+	if err != nil {
+		return err
+	}
+	o.Source = source
+	if artifact != nil {
+		o.Directory, o.DirectoryError = o.Artifacts.Directory(ctx, *artifact, o.Layer.Spec.Source.Path)
+		if o.DirectoryError != nil {
+			o.Directory = nil
+		}
+		if errors.Is(o.DirectoryError, context.Canceled) {
+			return o.DirectoryError
+		}
+	}
+	if o.Layer.DeletionTimestamp.IsZero() && o.listings.update(o.Layer.Name, o.Directory) {
+		o.wake(o.listings.whoWaits()...)
+	}
+	switch digest := o.Layer.Status.Digest; {
+	case digest == "":
+	case o.Directory != nil && o.Directory.Digest == digest:
+		o.Deployed = o.Directory
+	default:
+		o.Deployed, _ = o.Artifacts.ByDigest(digest)
+	}
+	return nil
+}
+
+// readSource returns a layer's source, and its artifact where that speaks of
+// the source as it is specified now.
+func (r *AddonsLayerReconciler) readSource(ctx context.Context, layer *v1alpha1.AddonsLayer) (*layers.Source, *repos.Artifact, error) {
+	key := sourceKey(layer, r.Settings.Namespace)
+	repository := &sourcev1.GitRepository{}
+	if err := r.Client.Get(ctx, key, repository); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil, nil
+		}
+		return nil, nil, fmt.Errorf("cannot read GitRepository %s: %w", key, err)
+	}
+	source := &layers.Source{
+		Generation: repository.Generation, ObservedGeneration: repository.Status.ObservedGeneration,
+	}
+	if ready := meta.FindStatusCondition(repository.Status.Conditions, "Ready"); ready != nil {
+		source.Ready, source.Message = ready.Status == metav1.ConditionTrue, ready.Message
+	}
+	stored := repository.Status.Artifact
+	if stored == nil {
+		return source, nil, nil
+	}
+	source.Revision, source.Digest = stored.Revision, stored.Digest
+	if source.ObservedGeneration != source.Generation || stored.Digest == "" {
+		return source, nil, nil
+	}
+	artifact := &repos.Artifact{URL: stored.URL, Revision: stored.Revision, Digest: stored.Digest}
+	if stored.Size != nil {
+		artifact.Size = *stored.Size
+	}
+	return source, artifact, nil
+}
+
+func sourceKey(layer *v1alpha1.AddonsLayer, namespace string) types.NamespacedName {
+	key := types.NamespacedName{Namespace: layer.Spec.Source.Namespace, Name: layer.Spec.Source.Name}
+	if key.Namespace == "" {
+		key.Namespace = namespace
+	}
+	return key
+}
+
+// observeLayers reads what the layer depends on, directly or not, and what
+// depends on it.
+func (o *observer) observeLayers(ctx context.Context) error {
+	queue := dependencyNames(o.Layer)
+	for len(queue) > 0 {
+		name := queue[0]
+		queue = queue[1:]
+		if _, seen := o.Layers[name]; seen || name == o.Layer.Name {
+			continue
+		}
+		layer := &v1alpha1.AddonsLayer{}
+		if err := o.Client.Get(ctx, types.NamespacedName{Name: name}, layer); err != nil {
+			if !apierrors.IsNotFound(err) {
+				return fmt.Errorf("cannot read layer %s: %w", name, err)
+			}
+			layer = nil
+		}
+		o.Layers[name] = layers.Other{Layer: layer}
+		if layer != nil {
+			queue = append(queue, dependencyNames(layer)...)
+		}
+	}
+	for _, name := range dependencyNames(o.Layer) {
+		if layer := o.Layers[name].Layer; layer != nil {
+			o.Layers[name] = o.dependency(ctx, layer)
+		}
+	}
+	dependants := &v1alpha1.AddonsLayerList{}
+	if err := o.Client.List(ctx, dependants, client.MatchingFields{indexDependsOn: o.Layer.Name}); err != nil {
+		return fmt.Errorf("cannot list the dependants of layer %s: %w", o.Layer.Name, err)
+	}
+	for i := range dependants.Items {
+		if _, seen := o.Layers[dependants.Items[i].Name]; !seen && dependants.Items[i].Name != o.Layer.Name {
+			o.Layers[dependants.Items[i].Name] = layers.Other{Layer: &dependants.Items[i]}
+		}
+	}
+	return nil
+}
+
+// dependency adds what this layer's artifact holds for another layer.
+func (o *observer) dependency(ctx context.Context, layer *v1alpha1.AddonsLayer) layers.Other {
+	other := layers.Other{Layer: layer}
+	if sourceKey(layer, o.Observation.Settings.Namespace) != sourceKey(o.Layer, o.Observation.Settings.Namespace) {
+		return other
+	}
+	other.SameSource = true
+	_, artifact, err := o.readSource(ctx, layer)
+	if err != nil || artifact == nil {
+		return other
+	}
+	if directory, err := o.Artifacts.Directory(ctx, *artifact, layer.Spec.Source.Path); err == nil {
+		other.Digest = directory.Digest
+	}
+	return other
+}
+
+func dependencyNames(layer *v1alpha1.AddonsLayer) []string {
+	found, _ := layers.Dependencies(layer.Spec.Prereqs.DependsOn)
+	names := make([]string, 0, len(found))
+	for _, dependency := range found {
+		names = append(names, dependency.Name)
+	}
+	return names
+}
+
+// observeKinds asks how the cluster serves the kinds in question, and sees to
+// it that they are watched.
+func (o *observer) observeKinds(ctx context.Context) error {
+	ids := map[dependents.ID]bool{}
+	// Releases and their repositories are always looked at: one may stand for
+	// the same as a wanted one, or be Kraan's.
+	versions := map[schema.GroupKind][]string{layers.HelmReleaseKind: nil, layers.HelmRepositoryKind: nil}
+	for _, directory := range []*layers.Directory{o.Directory, o.Deployed} {
+		if directory == nil {
+			continue
+		}
+		for _, manifest := range directory.Manifests {
+			gvk := manifest.Object.GroupVersionKind()
+			ids[dependents.IDOf(manifest.Object)] = true
+			if !slices.Contains(versions[gvk.GroupKind()], gvk.Version) {
+				versions[gvk.GroupKind()] = append(versions[gvk.GroupKind()], gvk.Version)
+			}
+		}
+	}
+	for _, entry := range layers.Inventory(o.Layer.Status.Resources, nil) {
+		ids[entry.ID] = true
+		if _, known := versions[entry.ID.GroupKind()]; !known {
+			versions[entry.ID.GroupKind()] = nil
+		}
+	}
+	o.wantedIDs = dependents.SortIDs(slices.Collect(maps.Keys(ids)))
+	for gk, wanted := range versions {
+		scope, err := o.kinds.scope(gk, wanted)
+		if err != nil {
+			return err
+		}
+		o.Scopes[gk] = scope
+		if scope == layers.ScopeUnknown {
+			continue
+		}
+		if err := o.kinds.watch(ctx, gk); err != nil {
+			if !apierrors.IsForbidden(err) {
+				return err
+			}
+			o.KindError = err
+		}
+	}
+	return nil
+}
+
+// observeObjects reads the objects in question from the cache, the Helm
+// releases that stand in for each other, and what Kraan left to the layer.
+func (o *observer) observeObjects(ctx context.Context) error {
+	for _, id := range o.wantedIDs {
+		if err := o.readObject(ctx, id); err != nil {
+			return err
+		}
+	}
+	for _, gk := range []schema.GroupKind{layers.HelmReleaseKind, layers.HelmRepositoryKind} {
+		owned, err := o.kinds.list(ctx, gk, client.MatchingFields{indexFormerOwner: o.Layer.Name})
+		if err != nil {
+			return err
+		}
+		for i := range owned {
+			o.see(&owned[i])
+			o.Taken = append(o.Taken, dependents.IDOf(&owned[i]))
+		}
+	}
+	return o.observeExclusive(ctx)
+}
+
+func (o *observer) readObject(ctx context.Context, id dependents.ID) error {
+	if o.Scopes[id.GroupKind()] == layers.ScopeUnknown {
+		return nil
+	}
+	if !o.kinds.watched(id.GroupKind()) {
+		o.Stale[id] = true
+		return nil
+	}
+	live, err := o.kinds.get(ctx, id)
+	if err != nil {
+		return err
+	}
+	version := ""
+	if live != nil {
+		o.Live[id] = live
+		version = live.GetResourceVersion()
+	}
+	if o.recent.isStale(id, version, o.Observation.Now) {
+		o.Stale[id] = true
+	}
+	return nil
+}
+
+func (o *observer) see(live *unstructured.Unstructured) {
+	id := dependents.IDOf(live)
+	if o.Live[id] == nil {
+		o.Live[id] = live
+		if o.recent.isStale(id, live.GetResourceVersion(), o.Observation.Now) {
+			o.Stale[id] = true
+		}
+	}
+}
+
+// observeExclusive finds the live HelmReleases that stand for the same Helm
+// releases as those of the layer.
+func (o *observer) observeExclusive(ctx context.Context) error {
+	identities := map[string]bool{}
+	for _, directory := range []*layers.Directory{o.Directory, o.Deployed} {
+		if directory != nil {
+			for exclusive := range layers.ListingOf(directory).Exclusive {
+				identities[exclusive] = true
+			}
+		}
+	}
+	for id, live := range o.Live {
+		if id.GroupKind() == layers.HelmReleaseKind {
+			identities[layers.HelmReleaseIdentity(live)] = true
+		}
+	}
+	for identity := range identities {
+		found, err := o.kinds.list(ctx, layers.HelmReleaseKind, client.MatchingFields{indexIdentity: identity})
+		if err != nil {
+			return err
+		}
+		for i := range found {
+			o.see(&found[i])
+			o.Exclusive[identity] = append(o.Exclusive[identity], dependents.IDOf(&found[i]))
+		}
+		o.Exclusive[identity] = dependents.SortIDs(o.Exclusive[identity])
+	}
+	return nil
+}
+
+// observeOthers asks what other layers list, where objects change hands or are
+// about to go. Nothing needs to be known of them otherwise.
+func (o *observer) observeOthers(ctx context.Context) error {
+	if !o.needsOthers() {
+		return nil
+	}
+	list := &v1alpha1.AddonsLayerList{}
+	if err := o.Client.List(ctx, list); err != nil {
+		return fmt.Errorf("cannot list layers: %w", err)
+	}
+	others := dependents.Others{
+		Listed: map[dependents.ID][]dependents.Claim{}, Exclusive: map[string][]dependents.Claim{},
+		Existing: map[string]bool{}, Unreadable: map[string]bool{},
+	}
+	for i := range list.Items {
+		layer := &list.Items[i]
+		if layer.Name == o.Layer.Name {
+			continue
+		}
+		others.Existing[layer.Name] = true
+		if !layer.DeletionTimestamp.IsZero() {
+			continue
+		}
+		listing, readable := o.listingOf(ctx, layer)
+		if !readable {
+			others.Unreadable[layer.Name] = true
+			if sourceKey(layer, o.Observation.Settings.Namespace) == sourceKey(o.Layer, o.Observation.Settings.Namespace) {
+				others.UnreadableSiblings = append(others.UnreadableSiblings, layer.Name)
+			}
+			continue
+		}
+		o.claim(&others, layer.Name, listing)
+	}
+	slices.Sort(others.UnreadableSiblings)
+	o.Others = others
+	return nil
+}
+
+// claim records what another layer lists of the objects in question.
+func (o *observer) claim(others *dependents.Others, layer string, listing layers.Listing) {
+	for id := range o.Live {
+		if file, listed := listing.Files[id]; listed {
+			others.Listed[id] = append(others.Listed[id], dependents.Claim{Owner: layer, Origin: file, ID: id})
+		}
+	}
+	for exclusive := range o.Exclusive {
+		for _, id := range listing.Exclusive[exclusive] {
+			others.Exclusive[exclusive] = append(others.Exclusive[exclusive], dependents.Claim{Owner: layer, Origin: listing.Files[id], ID: id})
+		}
+	}
+}
+
+// listingOf returns what another layer lists at its source's current revision.
+func (o *observer) listingOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (layers.Listing, bool) {
+	_, artifact, err := o.readSource(ctx, layer)
+	if err != nil || artifact == nil {
+		return layers.Listing{}, false
+	}
+	directory, err := o.Artifacts.Directory(ctx, *artifact, layer.Spec.Source.Path)
+	if err != nil {
+		return layers.Listing{}, false
+	}
+	if listing, known := o.listings.get(layer.Name, directory.Digest); known {
+		return listing, true
+	}
+	return layers.ListingOf(directory), true
+}
+
+// needsOthers tells whether an object of the layer belongs to somebody else,
+// or is not listed any more.
+func (o *observer) needsOthers() bool {
+	if !o.Layer.DeletionTimestamp.IsZero() || len(o.Taken) > 0 {
+		return true
+	}
+	listed := map[dependents.ID]bool{}
+	if o.Directory != nil {
+		for _, manifest := range o.Directory.Manifests {
+			listed[dependents.IDOf(manifest.Object)] = true
+		}
+	}
+	for id, live := range o.Live {
+		if owner := live.GetLabels()[v1alpha1.LayerLabel]; !listed[id] || owner != "" && owner != o.Layer.Name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,104 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+// staleFor bounds how long a cache may be believed to lag behind a write: an
+// object that was deleted before the cache saw it would be waited for
+// otherwise.
+const staleFor = 10 * time.Second
+
+// recent remembers this process's own last writes, so that a cache that has
+// not seen them yet is not mistaken for somebody else's change. It is safe for
+// concurrent use.
+type recent struct {
+	mu      sync.Mutex
+	objects map[dependents.ID]write
+	layers  map[string]*v1alpha1.AddonsLayer
+}
+
+type write struct {
+	version string
+	at      time.Time
+}
+
+func newRecent() *recent {
+	return &recent{objects: map[dependents.ID]write{}, layers: map[string]*v1alpha1.AddonsLayer{}}
+}
+
+// wrote records what became of actions.
+func (r *recent) wrote(results []dependents.Result, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, result := range results {
+		switch {
+		case result.Err != nil || result.Outdated:
+		case result.Action.Verb == dependents.VerbDelete, result.Action.Verb == dependents.VerbRelease:
+			delete(r.objects, result.Action.ID)
+		default:
+			r.objects[result.Action.ID] = write{version: result.ResourceVersion, at: now}
+		}
+	}
+}
+
+// isStale tells whether an object as the cache has it, with "" for one that
+// the cache lacks, is older than the last write.
+func (r *recent) isStale(id dependents.ID, version string, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, known := r.objects[id]
+	if !known {
+		return false
+	}
+	if now.Sub(last.at) > staleFor || version != "" && !older(version, last.version) {
+		delete(r.objects, id)
+		return false
+	}
+	return true
+}
+
+// wroteLayer records a layer as it was after a write.
+func (r *recent) wroteLayer(layer *v1alpha1.AddonsLayer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.layers[layer.Name] = layer
+}
+
+// newest returns the newer of a layer in the cache and the last one written.
+func (r *recent) newest(cached *v1alpha1.AddonsLayer) *v1alpha1.AddonsLayer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := r.layers[cached.Name]
+	if last == nil {
+		return cached
+	}
+	if last.UID != cached.UID || !older(cached.ResourceVersion, last.ResourceVersion) {
+		delete(r.layers, cached.Name)
+		return cached
+	}
+	return last.DeepCopy()
+}
+
+// forget drops a layer that is gone.
+func (r *recent) forget(layer string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.layers, layer)
+}
+
+// older compares resourceVersions of one resource, which the API server
+// guarantees to be comparable numbers.
+func older(a, b string) bool {
+	x, errX := strconv.ParseUint(a, 10, 64)
+	y, errY := strconv.ParseUint(b, 10, 64)
+	return errX == nil && errY == nil && x < y
+}

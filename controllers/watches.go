@@ -1,0 +1,270 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// The names of the field indexes.
+const (
+	indexDependsOn   = "strata.dependsOn"
+	indexSource      = "strata.source"
+	indexIdentity    = "strata.identity"
+	indexFormerOwner = "strata.formerOwner"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+
+// setupIndexes registers the field indexes.
+func setupIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	helmRelease := &unstructured.Unstructured{}
+	helmRelease.SetGroupVersionKind(helmReleaseVersion)
+	helmRepository := &unstructured.Unstructured{}
+	helmRepository.SetGroupVersionKind(layers.HelmRepositoryKind.WithVersion("v1"))
+	for _, index := range []struct {
+		obj   client.Object
+		field string
+		value func(client.Object) []string
+	}{
+		{&v1alpha1.AddonsLayer{}, indexDependsOn, func(obj client.Object) []string { return dependencyNames(obj.(*v1alpha1.AddonsLayer)) }},
+		{&v1alpha1.AddonsLayer{}, indexSource, indexedSource},
+		{helmRelease, indexIdentity, indexedIdentity},
+		{helmRelease, indexFormerOwner, indexedFormerOwner},
+		{helmRepository, indexFormerOwner, indexedFormerOwner},
+	} {
+		if err := indexer.IndexField(ctx, index.obj, index.field, index.value); err != nil {
+			return fmt.Errorf("cannot index %s: %w", index.field, err)
+		}
+	}
+	return nil
+}
+
+// indexedSource leaves the namespace out, which the controller's settings may
+// default.
+func indexedSource(obj client.Object) []string {
+	return []string{obj.(*v1alpha1.AddonsLayer).Spec.Source.Name}
+}
+
+func indexedIdentity(obj client.Object) []string {
+	return []string{layers.HelmReleaseIdentity(obj.(*unstructured.Unstructured))}
+}
+
+// indexedFormerOwner names the layer that owns an object in the way that Kraan
+// writes it down.
+func indexedFormerOwner(obj client.Object) []string {
+	if u := obj.(*unstructured.Unstructured); dependents.HasOwner(u, layers.Keys) {
+		return []string{u.GetLabels()[v1alpha1.LayerLabel]}
+	}
+	return nil
+}
+
+// setupWatches says what wakes layers up.
+func (r *AddonsLayerReconciler) setupWatches(ctx context.Context) error {
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(crdVersion)
+	watches := []source.Source{
+		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), &handler.EnqueueRequestForObject{}, layerChanged),
+		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(r.dependantsOf), standingChanged),
+		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), dependenciesHandler(), layerChanged),
+		source.Kind(r.Cache, client.Object(&sourcev1.GitRepository{}), handler.EnqueueRequestsFromMapFunc(r.layersOf), sourceChanged),
+		source.Kind(r.Cache, client.Object(crd), handler.EnqueueRequestsFromMapFunc(r.waitingForCRD)),
+		source.Channel(r.wakeups, &handler.EnqueueRequestForObject{}),
+		source.Channel(r.Cluster.changes, handler.EnqueueRequestsFromMapFunc(r.allLayers)),
+	}
+	for _, watch := range watches {
+		if err := r.controller.Watch(watch); err != nil {
+			return fmt.Errorf("cannot watch: %w", err)
+		}
+	}
+	return nil
+}
+
+// wake looks at layers again. It never blocks: when the queue of wake-ups is
+// full, the safety net of each layer's interval has to do.
+func (r *AddonsLayerReconciler) wake(names ...string) {
+	for _, name := range names {
+		select {
+		case r.wakeups <- event.GenericEvent{Object: &v1alpha1.AddonsLayer{ObjectMeta: metav1.ObjectMeta{Name: name}}}:
+		default:
+		}
+	}
+}
+
+func requests(names ...string) []ctrl.Request {
+	found := make([]ctrl.Request, 0, len(names))
+	for _, name := range names {
+		if name != "" {
+			found = append(found, ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
+		}
+	}
+	return found
+}
+
+// layerChanged passes what people change on a layer, and not its status.
+var layerChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+			!equality.Semantic.DeepEqual(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) ||
+			!equality.Semantic.DeepEqual(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers()) ||
+			e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+	},
+}
+
+// standingChanged passes what dependants of a layer wait for.
+var standingChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld.(*v1alpha1.AddonsLayer), e.ObjectNew.(*v1alpha1.AddonsLayer)
+		return layerChanged.UpdateFunc(e) || was.Status.State != is.Status.State ||
+			was.Status.Version != is.Status.Version || was.Status.Digest != is.Status.Digest ||
+			was.Status.ObservedGeneration != is.Status.ObservedGeneration ||
+			meta.IsStatusConditionTrue(was.Status.Conditions, v1alpha1.DeployedCondition) !=
+				meta.IsStatusConditionTrue(is.Status.Conditions, v1alpha1.DeployedCondition)
+	},
+}
+
+// sourceChanged passes what a layer reads of its source.
+var sourceChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld.(*sourcev1.GitRepository), e.ObjectNew.(*sourcev1.GitRepository)
+		ready := func(g *sourcev1.GitRepository) string {
+			if condition := meta.FindStatusCondition(g.Status.Conditions, "Ready"); condition != nil {
+				return string(condition.Status) + condition.Message
+			}
+			return ""
+		}
+		return was.Generation != is.Generation || was.Status.ObservedGeneration != is.Status.ObservedGeneration ||
+			!equality.Semantic.DeepEqual(was.Status.Artifact, is.Status.Artifact) || ready(was) != ready(is)
+	},
+}
+
+// objectChanged passes what a layer reads of its objects: everything but the
+// ticks of a controller that says the same again.
+var objectChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, isUnstructured := e.ObjectOld.(*unstructured.Unstructured)
+		is, _ := e.ObjectNew.(*unstructured.Unstructured)
+		if !isUnstructured || is == nil || is.GetGeneration() == 0 {
+			return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
+		}
+		return was.GetUID() != is.GetUID() || was.GetGeneration() != is.GetGeneration() ||
+			was.GetDeletionTimestamp().IsZero() != is.GetDeletionTimestamp().IsZero() ||
+			!equality.Semantic.DeepEqual(was.GetLabels(), is.GetLabels()) ||
+			!equality.Semantic.DeepEqual(was.GetAnnotations(), is.GetAnnotations()) ||
+			!equality.Semantic.DeepEqual(was.GetOwnerReferences(), is.GetOwnerReferences()) ||
+			!equality.Semantic.DeepEqual(was.Object["status"], is.Object["status"])
+	},
+}
+
+// dependantsOf returns the layers that depend on a layer.
+func (r *AddonsLayerReconciler) dependantsOf(ctx context.Context, obj client.Object) []ctrl.Request {
+	return r.listRequests(ctx, client.MatchingFields{indexDependsOn: obj.GetName()})
+}
+
+// layersOf returns the layers of a source.
+func (r *AddonsLayerReconciler) layersOf(ctx context.Context, obj client.Object) []ctrl.Request {
+	list := &v1alpha1.AddonsLayerList{}
+	if err := r.Client.List(ctx, list, client.MatchingFields{indexSource: obj.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "cannot list the layers of a source", "source", obj.GetName())
+		return nil
+	}
+	var found []string
+	for i := range list.Items {
+		if sourceKey(&list.Items[i], r.Settings.Namespace) == client.ObjectKeyFromObject(obj) {
+			found = append(found, list.Items[i].Name)
+		}
+	}
+	return requests(found...)
+}
+
+func (r *AddonsLayerReconciler) allLayers(ctx context.Context, _ client.Object) []ctrl.Request {
+	return r.listRequests(ctx)
+}
+
+func (r *AddonsLayerReconciler) listRequests(ctx context.Context, opts ...client.ListOption) []ctrl.Request {
+	list := &v1alpha1.AddonsLayerList{}
+	if err := r.Client.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+		log.FromContext(ctx).Error(err, "cannot list layers")
+		return nil
+	}
+	found := make([]string, 0, len(list.Items))
+	for i := range list.Items {
+		found = append(found, list.Items[i].Name)
+	}
+	return requests(found...)
+}
+
+// waitingForCRD returns the layers that wait for kinds of a definition's
+// group: its name is the plural, a dot and the group.
+func (r *AddonsLayerReconciler) waitingForCRD(_ context.Context, obj client.Object) []ctrl.Request {
+	_, group, _ := strings.Cut(obj.GetName(), ".")
+	return requests(r.listings.whoWaitsFor(group)...)
+}
+
+// dependenciesHandler wakes the layers that a layer depends on or depended on,
+// which may wait for its deletion.
+func dependenciesHandler() handler.EventHandler {
+	enqueue := func(q queue, objects ...client.Object) {
+		for _, obj := range objects {
+			for _, req := range requests(dependencyNames(obj.(*v1alpha1.AddonsLayer))...) {
+				q.Add(req)
+			}
+		}
+	}
+	return handler.Funcs{
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { enqueue(q, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(q, e.Object) },
+	}
+}
+
+// objectHandler wakes the layers that own an object, owned it, or list it.
+func (r *AddonsLayerReconciler) objectHandler(gk schema.GroupKind) handler.EventHandler {
+	enqueue := func(q queue, objects ...client.Object) {
+		found := names{}
+		for _, obj := range objects {
+			id := dependents.ID{Group: gk.Group, Kind: gk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+			exclusive := ""
+			if u, ok := obj.(*unstructured.Unstructured); ok && gk == layers.HelmReleaseKind {
+				exclusive = layers.HelmReleaseIdentity(u)
+			}
+			found[obj.GetLabels()[v1alpha1.LayerLabel]] = struct{}{}
+			for _, name := range r.listings.whoLists(id, exclusive) {
+				found[name] = struct{}{}
+			}
+		}
+		for name := range found {
+			for _, req := range requests(name) {
+				q.Add(req)
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc:  func(_ context.Context, e event.CreateEvent, q queue) { enqueue(q, e.Object) },
+		UpdateFunc:  func(_ context.Context, e event.UpdateEvent, q queue) { enqueue(q, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc:  func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(q, e.Object) },
+		GenericFunc: func(_ context.Context, e event.GenericEvent, q queue) { enqueue(q, e.Object) },
+	}
+}

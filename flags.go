@@ -1,0 +1,140 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	fluxclient "github.com/fluxcd/pkg/runtime/client"
+	"github.com/fluxcd/pkg/runtime/jitter"
+	"github.com/fluxcd/pkg/runtime/leaderelection"
+	"github.com/fluxcd/pkg/runtime/logger"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// defaultNamespace is where the controller runs unless it is told otherwise.
+const defaultNamespace = "strata-system"
+
+// options are what the flags and the environment say. Their names are those
+// that users of Flux and of Kraan know.
+type options struct {
+	kubeconfig       string
+	metricsAddr      string
+	healthAddr       string
+	syncPeriod       time.Duration
+	concurrent       int
+	maxPrunePercent  int
+	runtimeNamespace string
+	leaderNamespace  string
+	selectorText     string
+	selector         labels.Selector
+	cacheDir         string
+	cacheSize        resource.Quantity
+	artifactMaxSize  resource.Quantity
+	showVersion      bool
+
+	client fluxclient.Options
+	log    logger.Options
+	leader leaderelection.Options
+	jitter jitter.IntervalOptions
+}
+
+// parseFlags reads the flags; an error says which of them is wrong.
+func parseFlags(args []string, getenv func(string) string) (*options, error) {
+	o := &options{cacheSize: resource.MustParse("2Gi"), artifactMaxSize: resource.MustParse("50Mi")}
+	flags := pflag.NewFlagSet("strata", pflag.ContinueOnError)
+	flags.SortFlags = false
+	namespace := getenv("RUNTIME_NAMESPACE")
+	if namespace == "" {
+		namespace = defaultNamespace
+	}
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "path of a kubeconfig; without it KUBECONFIG, the cluster it runs in, and the user's own are tried")
+	flags.StringVar(&o.metricsAddr, "metrics-addr", ":8080", "address of the metrics; 0 turns them off")
+	flags.StringVar(&o.healthAddr, "health-addr", ":9440", "address of /healthz and /readyz; 0 turns them off")
+	flags.DurationVar(&o.syncPeriod, "sync-period", time.Minute, "how often layers that name no interval are looked at although nothing happened, and the cluster is asked for its version")
+	flags.IntVar(&o.concurrent, "concurrent", 10, "how many layers are looked at side by side")
+	flags.IntVar(&o.maxPrunePercent, "max-prune-percent", 50, "how many percent of a layer's releases one revision may remove without being allowed; 0 turns the guard off")
+	flags.StringVar(&o.selectorText, "watch-label-selector", "", "look after layers with these labels only; the others are seen and respected")
+	flags.StringVar(&o.runtimeNamespace, "runtime-namespace", namespace, "namespace of sources that name none; RUNTIME_NAMESPACE gives the default")
+	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the leader's lease; defaults to --runtime-namespace")
+	flags.StringVar(&o.cacheDir, "artifact-cache-dir", filepath.Join("/tmp", "strata", "artifacts"), "folder of the artifact cache, of one process alone")
+	flags.Var(quantity{&o.cacheSize}, "artifact-cache-size", "how much the artifact cache may hold, unpacked")
+	flags.Var(quantity{&o.artifactMaxSize}, "artifact-max-size", "how large one artifact may be, packed and unpacked")
+	flags.BoolVar(&o.showVersion, "version", false, "print the version and exit")
+	o.client.BindFlags(flags)
+	o.log.BindFlags(flags)
+	o.leader.BindFlags(flags)
+	o.jitter.BindFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	if rest := flags.Args(); len(rest) > 0 {
+		return nil, fmt.Errorf("%q is no flag", strings.Join(rest, " "))
+	}
+	return o, o.check()
+}
+
+// check refuses values that make no sense, or not together.
+func (o *options) check() error {
+	var err error
+	switch {
+	case o.syncPeriod < time.Second:
+		return fmt.Errorf("--sync-period is %s: it must be at least 1s", o.syncPeriod)
+	case o.concurrent < 1:
+		return fmt.Errorf("--concurrent is %d: it must be at least 1", o.concurrent)
+	case o.maxPrunePercent < 0 || o.maxPrunePercent > 100:
+		return fmt.Errorf("--max-prune-percent is %d: it must be from 0 to 100", o.maxPrunePercent)
+	case o.runtimeNamespace == "":
+		return errors.New("--runtime-namespace is empty")
+	case o.cacheDir == "":
+		return errors.New("--artifact-cache-dir is empty")
+	case o.artifactMaxSize.Sign() <= 0:
+		return fmt.Errorf("--artifact-max-size is %s: it must be more than 0", &o.artifactMaxSize)
+	case o.cacheSize.Cmp(o.artifactMaxSize) < 0:
+		return fmt.Errorf("--artifact-cache-size is %s, less than --artifact-max-size, which is %s: it must hold at least one artifact", &o.cacheSize, &o.artifactMaxSize)
+	case o.metricsAddr == o.healthAddr && o.metricsAddr != "0" && !strings.HasSuffix(o.metricsAddr, ":0"):
+		return fmt.Errorf("--metrics-addr and --health-addr are both %s", o.metricsAddr)
+	case o.leaderNamespace != "" && !o.leader.Enable:
+		return errors.New("--leader-election-namespace is given without --enable-leader-election")
+	case o.log.LogEncoding != "json" && o.log.LogEncoding != "console":
+		return fmt.Errorf("--log-encoding is %q: it must be json or console", o.log.LogEncoding)
+	}
+	switch o.log.LogLevel {
+	case "trace", "debug", "info", "error":
+	default:
+		return fmt.Errorf("--log-level is %q: it must be trace, debug, info or error", o.log.LogLevel)
+	}
+	if o.leaderNamespace == "" {
+		o.leaderNamespace = o.runtimeNamespace
+	}
+	if o.selectorText == "" {
+		return nil
+	}
+	if o.selector, err = labels.Parse(o.selectorText); err != nil {
+		return fmt.Errorf("--watch-label-selector: %w", err)
+	}
+	return nil
+}
+
+// quantity is a flag's value in the words of Kubernetes: 50Mi, 2Gi.
+type quantity struct{ *resource.Quantity }
+
+// Set parses a value.
+func (q quantity) Set(text string) error {
+	parsed, err := resource.ParseQuantity(text)
+	if err != nil {
+		return fmt.Errorf("%q is no size such as 50Mi: %w", text, err)
+	}
+	*q.Quantity = parsed
+	return nil
+}
+
+// Type names the kind of value in the help.
+func (q quantity) Type() string { return "size" }

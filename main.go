@@ -1,0 +1,177 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Strata keeps the add-ons of a Kubernetes cluster in layers, over Flux.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	fluxclient "github.com/fluxcd/pkg/runtime/client"
+	"github.com/fluxcd/pkg/runtime/leaderelection"
+	"github.com/fluxcd/pkg/runtime/logger"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/controllers"
+	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/repos"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+// shutdownTimeout is how long writes that are under way may take to finish
+// after the signal to stop.
+const shutdownTimeout = 20 * time.Second
+
+func main() {
+	options, err := parseFlags(os.Args[1:], os.Getenv)
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		return
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "strata: %v\nusage: strata [flags]; strata --help lists them\n", err)
+		os.Exit(2)
+	case options.showVersion:
+		fmt.Println("strata", version)
+		return
+	}
+	logger.SetLogger(logger.NewLogger(options.log))
+	if err := run(ctrl.SetupSignalHandler(), options); err != nil {
+		ctrl.Log.WithName("setup").Error(err, "cannot go on")
+		os.Exit(1)
+	}
+}
+
+// run starts the controller and returns when the context ends.
+func run(ctx context.Context, o *options) error {
+	if o.kubeconfig != "" {
+		if err := flag.CommandLine.Set("kubeconfig", o.kubeconfig); err != nil {
+			return fmt.Errorf("cannot set --kubeconfig: %w", err)
+		}
+	}
+	if err := o.jitter.SetGlobalJitter(nil); err != nil {
+		return fmt.Errorf("cannot use --interval-jitter-percentage: %w", err)
+	}
+	config := fluxclient.GetConfigOrDie(o.client)
+	questions, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return fmt.Errorf("cannot make a discovery client: %w", err)
+	}
+	clusterVersion, err := controllers.NewClusterVersion(questions, o.syncPeriod)
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(config, o.managerOptions(clusterVersion))
+	if err != nil {
+		return fmt.Errorf("cannot make the manager: %w", err)
+	}
+	artifacts, err := repos.New(repos.Options{
+		Dir: o.cacheDir, MaxBytes: o.cacheSize.Value(), MaxArtifact: o.artifactMaxSize.Value(),
+		Log: ctrl.Log.WithName("artifacts"),
+	})
+	if err != nil {
+		return err
+	}
+	reconciler := &controllers.AddonsLayerReconciler{
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(),
+		Artifacts: artifacts, Cluster: clusterVersion, Events: mgr.GetEventRecorder("strata"),
+		Settings:   layers.Settings{Interval: o.syncPeriod, Namespace: o.runtimeNamespace, MaxPrunePercent: o.maxPrunePercent},
+		Concurrent: o.concurrent, Selector: o.selector,
+	}
+	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {
+		return err
+	}
+	if err := mgr.Add(clusterVersion); err != nil {
+		return fmt.Errorf("cannot add what asks for the cluster's version: %w", err)
+	}
+	if err := addChecks(mgr); err != nil {
+		return err
+	}
+	if err := metrics.Registry.Register(controllers.NewLayerMetrics(mgr.GetCache())); err != nil {
+		return fmt.Errorf("cannot register metrics: %w", err)
+	}
+	ctrl.Log.WithName("setup").Info("starting", "version", version, "kubernetes", clusterVersion.Version())
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("the manager has stopped: %w", err)
+	}
+	return nil
+}
+
+func (o *options) managerOptions(clusterVersion *controllers.ClusterVersion) ctrl.Options {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, sourcev1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			panic(err) // the types are constant
+		}
+	}
+	cacheOptions := controllers.CacheOptions()
+	cacheOptions.DefaultWatchErrorHandler = func(ctx context.Context, r *toolscache.Reflector, err error) {
+		clusterVersion.Ask()
+		toolscache.DefaultWatchErrorHandler(ctx, r, err)
+	}
+	timeout := shutdownTimeout
+	leader := leaderelection.GenerateID("strata.kraan.io", o.selectorText)
+	return ctrl.Options{
+		Scheme:  scheme,
+		Logger:  ctrl.Log,
+		Cache:   cacheOptions,
+		Metrics: metricsserver.Options{BindAddress: o.metricsAddr},
+		Client: client.Options{Cache: &client.CacheOptions{
+			Unstructured: true,
+			DisableFor:   []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}},
+		}},
+		HealthProbeBindAddress:        o.healthAddr,
+		LeaderElection:                o.leader.Enable,
+		LeaderElectionID:              leader,
+		LeaderElectionNamespace:       o.leaderNamespace,
+		LeaderElectionReleaseOnCancel: o.leader.ReleaseOnCancel,
+		LeaseDuration:                 &o.leader.LeaseDuration,
+		RenewDeadline:                 &o.leader.RenewDeadline,
+		RetryPeriod:                   &o.leader.RetryPeriod,
+		GracefulShutdownTimeout:       &timeout,
+	}
+}
+
+// addChecks makes the controller alive when it answers, and ready when its
+// caches are.
+func addChecks(mgr manager.Manager) error {
+	alive := func(*http.Request) error { return nil }
+	if err := mgr.AddHealthzCheck("ping", alive); err != nil {
+		return fmt.Errorf("cannot add the health check: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("caches", cachesReady(mgr.GetCache())); err != nil {
+		return fmt.Errorf("cannot add the readiness check: %w", err)
+	}
+	return nil
+}
+
+func cachesReady(c cache.Cache) func(*http.Request) error {
+	return func(req *http.Request) error {
+		ctx, cancel := context.WithTimeout(req.Context(), time.Second)
+		defer cancel()
+		if !c.WaitForCacheSync(ctx) {
+			return errors.New("the caches are not filled yet")
+		}
+		return nil
+	}
+}

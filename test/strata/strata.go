@@ -1,0 +1,168 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package strata installs Strata's chart into a control plane and runs the
+// controller as a process beside it, as the ServiceAccount of the chart, so
+// that it has the chart's rights and no others.
+package strata
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/kube"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/strata-project/strata/test/controlplane"
+)
+
+// Namespace is where the chart is installed.
+const Namespace = "strata-system"
+
+// release is the name of the Helm release, and of the ServiceAccount.
+const release = "strata"
+
+// Root returns the root of the source tree, found by its go.mod from the
+// working directory upwards.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("cannot find the working directory: %w", err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "chart", "Chart.yaml")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("this is not inside Strata's source tree")
+		}
+		dir = parent
+	}
+}
+
+// Build builds the controller into a folder and returns its path.
+func Build(ctx context.Context, dir string, flags ...string) (string, error) {
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "strata")
+	args := append(append([]string{"build"}, flags...), "-o", path, ".")
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = root
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("cannot build the controller: %w\n%s", err, output)
+	}
+	return path, nil
+}
+
+// Install installs the chart with Helm's own library and returns the identity
+// of the controller's ServiceAccount.
+func Install(ctx context.Context, plane *controlplane.ControlPlane, values map[string]any) (controlplane.Identity, error) {
+	root, err := Root()
+	if err != nil {
+		return controlplane.Identity{}, err
+	}
+	chart, err := loader.LoadDir(filepath.Join(root, "chart"))
+	if err != nil {
+		return controlplane.Identity{}, fmt.Errorf("cannot load the chart: %w", err)
+	}
+	flags := genericclioptions.NewConfigFlags(false)
+	kubeconfig, namespace := plane.Kubeconfig(), Namespace
+	flags.KubeConfig, flags.Namespace = &kubeconfig, &namespace
+	config := action.NewConfiguration(action.ConfigurationSetLogger(slog.NewTextHandler(io.Discard, nil)))
+	if err := config.Init(flags, Namespace, "secret"); err != nil {
+		return controlplane.Identity{}, fmt.Errorf("cannot prepare Helm: %w", err)
+	}
+	install := action.NewInstall(config)
+	install.ReleaseName, install.Namespace, install.CreateNamespace = release, Namespace, true
+	install.WaitStrategy = kube.HookOnlyStrategy
+	if _, err := install.RunWithContext(ctx, chart, values); err != nil {
+		return controlplane.Identity{}, fmt.Errorf("cannot install the chart: %w", err)
+	}
+	return plane.ServiceAccount(ctx, Namespace, release)
+}
+
+// Controller is the running controller.
+type Controller struct {
+	*controlplane.Runner
+	// MetricsURL and HealthURL are where it answers.
+	MetricsURL, HealthURL string
+	release               []func()
+}
+
+// Options say how the controller is run.
+type Options struct {
+	// Binary is what Build returned.
+	Binary string
+	// Kubeconfig of the identity it has.
+	Kubeconfig string
+	// Dir is for its log and cache.
+	Dir string
+	// Args are more flags.
+	Args []string
+}
+
+// Prepare returns the controller, which has yet to be started.
+func Prepare(o Options) (*Controller, error) {
+	metrics, releaseMetrics, err := controlplane.FreePort()
+	if err != nil {
+		return nil, fmt.Errorf("cannot find a port: %w", err)
+	}
+	health, releaseHealth, err := controlplane.FreePort()
+	if err != nil {
+		releaseMetrics()
+		return nil, fmt.Errorf("cannot find a port: %w", err)
+	}
+	c := &Controller{
+		MetricsURL: "http://" + controlplane.Loopback(metrics) + "/metrics",
+		HealthURL:  "http://" + controlplane.Loopback(health),
+		release:    []func(){releaseMetrics, releaseHealth},
+	}
+	c.Runner, err = controlplane.NewRunner(controlplane.Program{
+		Name: "strata", Path: o.Binary, Dir: o.Dir,
+		Env: []string{"RUNTIME_NAMESPACE=" + Namespace},
+		Args: append([]string{
+			"--kubeconfig", o.Kubeconfig,
+			"--metrics-addr", controlplane.Loopback(metrics),
+			"--health-addr", controlplane.Loopback(health),
+			"--artifact-cache-dir", filepath.Join(o.Dir, "artifacts"),
+		}, o.Args...),
+		Healthy: c.ready,
+	})
+	return c, err
+}
+
+// Close gives back what the controller had reserved; it must have ended.
+func (c *Controller) Close() {
+	for _, release := range c.release {
+		release()
+	}
+}
+
+// ready asks whether the caches are filled.
+func (c *Controller) ready(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.HealthURL+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("/readyz answers %s", response.Status)
+	}
+	return nil
+}
