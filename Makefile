@@ -16,8 +16,8 @@ TOOLS := $(shell hack/tools.sh --dir)
 # Where envtest finds etcd and kube-apiserver.
 export KUBEBUILDER_ASSETS ?= $(patsubst %/tools,%/controlplane,$(TOOLS))
 
-# What make unit tests; the packages below test/ start servers and are e2e.
-UNIT_PACKAGES := . ./api/... ./internal/... ./controllers/... ./cmd/... ./chart/... ./examples/... ./hack/...
+# What make unit tests: all but what is below test/, which starts servers and is e2e.
+UNIT_PACKAGES = $$(go list ./... | grep -v '^github.com/strata-project/strata/test')
 # More arguments for go test, for example: make unit TESTFLAGS='-run TestPlan -v'
 TESTFLAGS ?=
 # How long make fuzz spends on each fuzz test.
