@@ -49,3 +49,8 @@ role Role strata-leader-election leader-election.yaml >config/rbac/leader_electi
 
 "$tools/crd-ref-docs" --log-level=ERROR --config=hack/tools/crd-ref-docs/config.yaml \
   --source-path=api --renderer=markdown --output-path=docs/api.md
+
+# As its tables are read by people: no empty braces, no breaks at the end of a
+# cell, no two empty lines after each other.
+sed -e 's/Optional: \\{\\}/optional/; s/Required: \\{\\}/required/; s/ *<br \/> |$/ |/' docs/api.md | cat -s >docs/api.md.new
+mv docs/api.md.new docs/api.md
