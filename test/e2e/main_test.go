@@ -1,0 +1,123 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package e2e_test tests Strata against a real API server and the real Flux
+// controllers, as a process with nothing but the rights of its chart.
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/test/controlplane"
+	"github.com/strata-project/strata/test/strata"
+)
+
+// stack is what all tests of the package share.
+var stack struct {
+	plane      *controlplane.ControlPlane
+	git        *controlplane.GitServer
+	charts     *controlplane.ChartServer
+	controller *strata.Controller
+	client     client.WithWatch
+	conformity *conformity
+}
+
+// kindsOfTheSuite are the kinds that the layers of the tests hold beside those
+// that the chart allows anyway.
+var kindsOfTheSuite = []any{
+	map[string]any{"apiGroup": "", "resources": []any{"configmaps", "serviceaccounts"}},
+	map[string]any{"apiGroup": "example.dev", "resources": []any{"widgets"}},
+	map[string]any{"apiGroup": "apiextensions.k8s.io", "resources": []any{"customresourcedefinitions"}},
+}
+
+func TestMain(m *testing.M) {
+	code := controlplane.Main(m, controlplane.Options{HelmConcurrency: 20}, setUp)
+	tearDown()
+	os.Exit(max(code, stack.conformity.report()))
+}
+
+func setUp(plane *controlplane.ControlPlane) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	stack.plane = plane
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, sourcev1.AddToScheme, helmv2.AddToScheme, v1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return err
+		}
+	}
+	var err error
+	if stack.client, err = client.NewWithWatch(plane.Config(), client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("cannot make a client: %w", err)
+	}
+	if stack.git, err = controlplane.NewGitServer(); err != nil {
+		return err
+	}
+	if stack.charts, err = controlplane.NewChartServer(); err != nil {
+		return err
+	}
+	for name, versions := range map[string][]string{
+		"podinfo": {"5.0.0", "6.0.0"}, "configmap": {"1.0.0", "2.0.0"}, "deployment": {"1.0.0"}, "crd": {"1.0.0"}, "widget": {"1.0.0"},
+	} {
+		if err := stack.charts.AddBuiltin(name, versions...); err != nil {
+			return err
+		}
+	}
+	return startController(ctx)
+}
+
+// startController installs the chart and runs a controller that looks for
+// races, as the chart's ServiceAccount.
+func startController(ctx context.Context) error {
+	identity, err := strata.Install(ctx, stack.plane, map[string]any{"rbac": map[string]any{"kinds": kindsOfTheSuite}})
+	if err != nil {
+		return err
+	}
+	if stack.conformity, err = watchConformity(stack.client); err != nil {
+		return err
+	}
+	dir := filepath.Join(stack.plane.Dir(), "strata")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	binary, err := strata.Build(ctx, dir, "-race")
+	if err != nil {
+		return err
+	}
+	stack.controller, err = strata.Prepare(strata.Options{
+		Binary: binary, Kubeconfig: identity.Kubeconfig, Dir: dir,
+		Args: []string{"--log-level", "debug"},
+	})
+	if err != nil {
+		return err
+	}
+	return stack.controller.Start(ctx)
+}
+
+func tearDown() {
+	if stack.controller != nil {
+		_ = stack.controller.Stop(30 * time.Second)
+		stack.controller.Close()
+	}
+	if stack.charts != nil {
+		_ = stack.charts.Close()
+	}
+	if stack.git != nil {
+		_ = stack.git.Close()
+	}
+}
