@@ -11,7 +11,6 @@ import (
 	"time"
 
 	fluxclient "github.com/fluxcd/pkg/runtime/client"
-	"github.com/fluxcd/pkg/runtime/jitter"
 	"github.com/fluxcd/pkg/runtime/leaderelection"
 	"github.com/fluxcd/pkg/runtime/logger"
 	"github.com/spf13/pflag"
@@ -43,7 +42,6 @@ type options struct {
 	client fluxclient.Options
 	log    logger.Options
 	leader leaderelection.Options
-	jitter jitter.IntervalOptions
 }
 
 // parseFlags reads the flags; an error says which of them is wrong.
@@ -71,7 +69,6 @@ func parseFlags(args []string, getenv func(string) string) (*options, error) {
 	o.client.BindFlags(flags)
 	o.log.BindFlags(flags)
 	o.leader.BindFlags(flags)
-	o.jitter.BindFlags(flags)
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}

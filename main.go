@@ -26,6 +26,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -69,10 +70,8 @@ func run(ctx context.Context, o *options) error {
 			return fmt.Errorf("cannot set --kubeconfig: %w", err)
 		}
 	}
-	if err := o.jitter.SetGlobalJitter(nil); err != nil {
-		return fmt.Errorf("cannot use --interval-jitter-percentage: %w", err)
-	}
 	config := fluxclient.GetConfigOrDie(o.client)
+	config.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true})
 	questions, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return fmt.Errorf("cannot make a discovery client: %w", err)

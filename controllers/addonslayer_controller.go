@@ -12,11 +12,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/fluxcd/pkg/runtime/jitter"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -37,6 +37,9 @@ const (
 	// lookAgain is how soon a layer is looked at again that was not as the
 	// plan had seen it, when no watch comes first.
 	lookAgain = 200 * time.Millisecond
+	// intervalJitter spreads the safety net's looks, by this part of the
+	// interval, so that layers made together are not looked at together.
+	intervalJitter = 0.05
 	// discoveryLag is how soon a layer looks again for a kind whose definition
 	// is there already; discovery follows it a moment later.
 	discoveryLag = 500 * time.Millisecond
@@ -243,7 +246,7 @@ func (r *AddonsLayerReconciler) again(o *layers.Observation, d layers.Decision, 
 	if o.Layer.Spec.Interval != nil {
 		interval = o.Layer.Spec.Interval.Duration
 	}
-	result := ctrl.Result{RequeueAfter: jitter.JitteredIntervalDuration(interval)}
+	result := ctrl.Result{RequeueAfter: wait.Jitter(interval, intervalJitter)}
 	if r.kindIsComing(o, d) {
 		result.RequeueAfter = min(result.RequeueAfter, discoveryLag)
 	}

@@ -50,6 +50,9 @@ type Options struct {
 	// ExitOnSignal stops the control plane and exits with 130 when this
 	// process is interrupted or terminated.
 	ExitOnSignal bool
+	// After is called by Main when the tests have run and the control plane
+	// still does; its error fails the tests.
+	After func() error
 }
 
 // APIOnly is the value of Options.With for etcd and kube-apiserver alone. The

@@ -36,6 +36,12 @@ func Main(m *testing.M, opts Options, setup func(*ControlPlane) error) int {
 		return 1
 	}
 	code := runTests(m, c, setup)
+	if opts.After != nil {
+		if err := opts.After(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}
 	if c.Managed() && (code != 0 || os.Getenv(EnvKeep) == "1") {
 		c.Keep()
 		fmt.Fprintf(os.Stderr, "the control plane's logs are in %s\n", c.Dir())

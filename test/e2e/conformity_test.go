@@ -6,7 +6,7 @@ package e2e_test
 import (
 	"context"
 	"fmt"
-	"os"
+	"strings"
 	"sync"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -65,21 +65,18 @@ func (c *conformity) follow(ctx context.Context, reader client.WithWatch, watchi
 	}
 }
 
-// report ends the watch, prints what did not conform, and returns an exit code.
-func (c *conformity) report() int {
+// report ends the watch and returns what did not conform.
+func (c *conformity) report() error {
 	if c == nil {
-		return 0
+		return nil
 	}
 	c.stop()
 	<-c.done
 	fmt.Printf("conformity: %d statuses checked, by state: %v\n", c.seen, c.states)
-	for _, problem := range c.problems {
-		fmt.Fprintln(os.Stderr, "conformity:", problem)
-	}
 	if len(c.problems) > 0 {
-		return 1
+		return fmt.Errorf("statuses do not conform:\n%s", strings.Join(c.problems, "\n"))
 	}
-	return 0
+	return nil
 }
 
 func (c *conformity) check(layer *v1alpha1.AddonsLayer) {

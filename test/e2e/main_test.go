@@ -6,7 +6,9 @@
 package e2e_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -44,9 +46,7 @@ var kindsOfTheSuite = []any{
 }
 
 func TestMain(m *testing.M) {
-	code := controlplane.Main(m, controlplane.Options{HelmConcurrency: 20}, setUp)
-	tearDown()
-	os.Exit(max(code, stack.conformity.report()))
+	os.Exit(controlplane.Main(m, controlplane.Options{HelmConcurrency: 20, After: tearDown}, setUp))
 }
 
 func setUp(plane *controlplane.ControlPlane) error {
@@ -109,15 +109,31 @@ func startController(ctx context.Context) error {
 	return stack.controller.Start(ctx)
 }
 
-func tearDown() {
+// tearDown stops what setUp has started, and fails when a status did not
+// conform or the controller has data races.
+func tearDown() error {
+	var problems []error
 	if stack.controller != nil {
-		_ = stack.controller.Stop(30 * time.Second)
+		problems = append(problems, stack.controller.Stop(30*time.Second), stack.conformity.report(), races(stack.controller.Log()))
 		stack.controller.Close()
 	}
 	if stack.charts != nil {
-		_ = stack.charts.Close()
+		problems = append(problems, stack.charts.Close())
 	}
 	if stack.git != nil {
-		_ = stack.git.Close()
+		problems = append(problems, stack.git.Close())
 	}
+	return errors.Join(problems...)
+}
+
+// races returns what the race detector has found in a controller.
+func races(log string) error {
+	content, err := os.ReadFile(log)
+	if err != nil {
+		return fmt.Errorf("cannot read the controller's log: %w", err)
+	}
+	if at := bytes.Index(content, []byte("WARNING: DATA RACE")); at >= 0 {
+		return fmt.Errorf("the controller has a data race:\n%s", content[at:min(len(content), at+4000)])
+	}
+	return nil
 }
