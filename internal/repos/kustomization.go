@@ -51,8 +51,8 @@ func findKustomization(files fs.FS, directory string) (string, error) {
 // isKustomization reports whether a document is for kustomize, which lets its
 // files go without version and kind.
 func isKustomization(d *document) bool {
-	_, version := field(d.root, "apiVersion")
-	_, kind := field(d.root, "kind")
+	version := field(d.root, "apiVersion")
+	kind := field(d.root, "kind")
 	if version != nil {
 		return strings.HasPrefix(version.Value, kustomizeGroup+"/")
 	}

@@ -78,7 +78,7 @@ func addObjects(at place, value map[string]any, node *kyaml.Node, set *objectSet
 	if depth >= maxLists {
 		return invalid(at.file, at.line(node), "", "is a list in a list in a list: write the objects one by one")
 	}
-	_, nodes := field(node, "items")
+	nodes := field(node, "items")
 	for i, item := range items {
 		child := element(nodes, i)
 		object, ok := item.(map[string]any)
@@ -122,7 +122,7 @@ func inheritKind(list, item map[string]any) {
 func addObject(at place, value map[string]any, node *kyaml.Node, set *objectSet) error {
 	if mistake := checkObject(value); mistake != nil {
 		line := at.line(node)
-		if _, found := field(node, strings.Split(mistake.Field, ".")...); found != nil {
+		if found := field(node, strings.Split(mistake.Field, ".")...); found != nil {
 			line = at.line(found)
 		}
 		mistake.File, mistake.Line = at.file, line
@@ -243,11 +243,11 @@ func stripServerFields(object *unstructured.Unstructured) {
 
 // isEncrypted reports whether SOPS encrypted a document.
 func isEncrypted(root *kyaml.Node) bool {
-	_, sops := field(root, "sops")
+	sops := field(root, "sops")
 	if sops == nil || sops.Kind != kyaml.MappingNode {
 		return false
 	}
-	_, mac := field(sops, "mac")
+	mac := field(sops, "mac")
 	return mac != nil || containsEncrypted(root, 0)
 }
 
@@ -268,15 +268,15 @@ func encrypted(file string) *layers.ContentError {
 	}
 }
 
-// field returns the key and the value below a mapping, following names.
-func field(node *kyaml.Node, names ...string) (key, value *kyaml.Node) {
-	value = node
+// field returns the value below a mapping that names lead to, or nil.
+func field(node *kyaml.Node, names ...string) *kyaml.Node {
+	value := node
 	for _, name := range names {
 		if value != nil && value.Kind == kyaml.AliasNode {
 			value = value.Alias
 		}
 		if value == nil || value.Kind != kyaml.MappingNode {
-			return nil, nil
+			return nil
 		}
 		at := -1
 		for i := 0; i+1 < len(value.Content); i += 2 {
@@ -285,14 +285,14 @@ func field(node *kyaml.Node, names ...string) (key, value *kyaml.Node) {
 			}
 		}
 		if at < 0 {
-			return nil, nil
+			return nil
 		}
-		key, value = value.Content[at], value.Content[at+1]
+		value = value.Content[at+1]
 	}
 	if value != nil && value.Kind == kyaml.AliasNode {
 		value = value.Alias
 	}
-	return key, value
+	return value
 }
 
 func element(list *kyaml.Node, i int) *kyaml.Node {

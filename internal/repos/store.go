@@ -34,6 +34,10 @@ const (
 	maxParses  = 2
 )
 
+// maxAttempts is how often an artifact is fetched for one caller that sees it
+// evicted before it can be read.
+const maxAttempts = 5
+
 // ErrNotFound says that the artifact is no longer where its source said it is.
 // The source will say where the next one is.
 var ErrNotFound = errors.New("artifact not found")
@@ -205,7 +209,7 @@ func (s *Store) load(ctx context.Context, artifact Artifact, key parsedKey) (_ *
 
 // artifact returns the unpacked artifact, which is kept until it is released.
 func (s *Store) artifact(ctx context.Context, artifact Artifact) (*entry, error) {
-	for {
+	for range maxAttempts {
 		if entry := s.disk.acquire(artifact.Digest); entry != nil {
 			return entry, nil
 		}
@@ -230,6 +234,7 @@ func (s *Store) artifact(ctx context.Context, artifact Artifact) (*entry, error)
 			}
 		}
 	}
+	return nil, fmt.Errorf("cannot keep artifact %s: it is evicted before it is read: raise --artifact-cache-size", artifact.Digest)
 }
 
 // fetch downloads, verifies and unpacks one artifact into the cache.
@@ -261,6 +266,8 @@ func acquire(ctx context.Context, slots chan struct{}) error {
 }
 
 // recoverTo makes an error of a panic: one bad file must not end the process.
+//
+//nolint:gocritic // a deferred call sets the result through it
 func recoverTo(err *error, log logr.Logger) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("reading the artifact panicked: %v", r)

@@ -47,6 +47,13 @@ func TestOneDownloadForAll(t *testing.T) {
 	for gets.Load() == 0 {
 		time.Sleep(time.Millisecond)
 	}
+	// Another one joins it before that.
+	patient := make(chan error, 1)
+	go func() {
+		_, err := store.Directory(context.Background(), artifact, "./a")
+		patient <- err
+	}()
+	time.Sleep(20 * time.Millisecond)
 	cancel()
 	if err := <-gaveUp; !errors.Is(err, context.Canceled) {
 		t.Errorf("a caller that gave up got %v", err)
@@ -66,6 +73,9 @@ func TestOneDownloadForAll(t *testing.T) {
 	time.Sleep(20 * time.Millisecond)
 	close(proceed)
 	all.Wait()
+	if err := <-patient; err != nil {
+		t.Errorf("the caller that joined got %v", err)
+	}
 	if n := gets.Load(); n != 1 {
 		t.Errorf("50 callers and one that gave up caused %d downloads", n)
 	}
@@ -142,14 +152,20 @@ func TestFetchErrors(t *testing.T) {
 			_, _ = w.Write(data[:10])
 		}, nil, "unexpected EOF", "not an author's", false, 3},
 		"short": {"it may pass", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(data[:10]) }, nil, "got 10 bytes of", "not an author's", false, 3},
-		"another content": {"the bytes could be anybody's", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("other")) },
-			func(a *Artifact) { a.Size = 0 }, "its digest is not sha256:", "ArtifactRefused", false, 1},
+		"another content": {
+			"the bytes could be anybody's", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("other")) },
+			func(a *Artifact) { a.Size = 0 }, "its digest is not sha256:", "ArtifactRefused", false, 1,
+		},
 		"no digest":      {"the bytes could be anybody's", http.NotFound, func(a *Artifact) { a.Digest = "" }, "has no digest", "ArtifactRefused", false, 0},
 		"strange digest": {"it cannot be verified", http.NotFound, func(a *Artifact) { a.Digest = "md5:abc" }, "not one that can be verified", "ArtifactRefused", false, 0},
-		"large by its source": {"nothing is downloaded", http.NotFound, func(a *Artifact) { a.Size = 1 << 40 },
-			"has 1099511627776 bytes, and 4096 are allowed", "ArtifactRefused", false, 0},
-		"large by its header": {"the body is not read", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "1099511627776") },
-			func(a *Artifact) { a.Size = 0 }, "has 1099511627776 bytes, and 4096 are allowed", "ArtifactRefused", false, 1},
+		"large by its source": {
+			"nothing is downloaded", http.NotFound, func(a *Artifact) { a.Size = 1 << 40 },
+			"has 1099511627776 bytes, and 4096 are allowed", "ArtifactRefused", false, 0,
+		},
+		"large by its header": {
+			"the body is not read", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "1099511627776") },
+			func(a *Artifact) { a.Size = 0 }, "has 1099511627776 bytes, and 4096 are allowed", "ArtifactRefused", false, 1,
+		},
 		"endless": {"the body is not drained", func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(w, zeros{})
 		}, func(a *Artifact) { a.Size = 0 }, "has more than the 4096 bytes", "ArtifactRefused", false, 1},
