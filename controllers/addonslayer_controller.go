@@ -90,6 +90,16 @@ type AddonsLayerReconciler struct {
 
 // Reconcile looks at one layer: observe, decide, act, report.
 func (r *AddonsLayerReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	result, err := r.reconcile(ctx, req)
+	if apierrors.IsConflict(err) {
+		// Somebody else has changed the layer meanwhile, perhaps in a way that
+		// wakes nobody.
+		return ctrl.Result{RequeueAfter: lookAgain}, nil
+	}
+	return result, err
+}
+
+func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	layer, err := r.read(ctx, req.Name)
 	if err != nil || layer == nil {
 		return ctrl.Result{}, err
@@ -111,7 +121,7 @@ func (r *AddonsLayerReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 	}
 	status, decision := layers.Report(*observation, decision, results)
 	if err := r.report(ctx, observation, decision, status, results); err != nil {
-		return ctrl.Result{}, ignoreConflict(err)
+		return ctrl.Result{}, err
 	}
 	r.note(observation, decision)
 	return r.again(observation, decision, results)
@@ -157,7 +167,7 @@ func (r *AddonsLayerReconciler) finalize(ctx context.Context, layer *v1alpha1.Ad
 	patched := layer.DeepCopy()
 	controllerutil.RemoveFinalizer(patched, v1alpha1.Finalizer)
 	err := r.Client.Patch(ctx, patched, client.MergeFromWithOptions(layer, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
-	if client.IgnoreNotFound(ignoreConflict(err)) != nil {
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot remove the finalizer of layer %s: %w", layer.Name, err)
 	}
 	return nil
@@ -277,15 +287,6 @@ func (r *AddonsLayerReconciler) now() time.Time {
 		return r.Now()
 	}
 	return time.Now()
-}
-
-// ignoreConflict drops an error that a newer version of the layer answers: its
-// event is on the way.
-func ignoreConflict(err error) error {
-	if apierrors.IsConflict(err) {
-		return nil
-	}
-	return err
 }
 
 // SetupWithManager registers the controller, its indexes and its watches.

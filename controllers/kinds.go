@@ -36,12 +36,15 @@ const firstSync = 10 * time.Second
 // not in the cache, but for HelmReleases.
 type kinds struct {
 	*AddonsLayerReconciler
-	mu     sync.Mutex
-	served map[schema.GroupKind]schema.GroupVersionKind
+	mu sync.Mutex
+	// watching holds kinds whose watch has begun, and served those that can be
+	// read from it.
+	watching map[schema.GroupKind]bool
+	served   map[schema.GroupKind]schema.GroupVersionKind
 }
 
 func newKinds(r *AddonsLayerReconciler) *kinds {
-	return &kinds{AddonsLayerReconciler: r, served: map[schema.GroupKind]schema.GroupVersionKind{}}
+	return &kinds{AddonsLayerReconciler: r, watching: map[schema.GroupKind]bool{}, served: map[schema.GroupKind]schema.GroupVersionKind{}}
 }
 
 // scope says how the cluster serves a kind at all of some versions; at none of
@@ -89,10 +92,11 @@ func (k *kinds) watch(ctx context.Context, gk schema.GroupKind) error {
 	if err := k.Reader.List(ctx, probe, client.Limit(1)); err != nil {
 		return err
 	}
-	obj := newObject(gvk)
-	err = k.controller.Watch(source.Kind(k.Cache, obj, k.objectHandler(gk), objectChanged))
-	if err != nil {
-		return fmt.Errorf("cannot watch kind %s: %w", gk, err)
+	if !k.watching[gk] {
+		if err := k.controller.Watch(source.Kind(k.Cache, newObject(gvk), k.objectHandler(gk), objectChanged)); err != nil {
+			return fmt.Errorf("cannot watch kind %s: %w", gk, err)
+		}
+		k.watching[gk] = true
 	}
 	informer, err := k.Cache.GetInformer(ctx, newObject(gvk), cache.BlockUntilSynced(false))
 	if err != nil {

@@ -95,7 +95,8 @@ func (r *AddonsLayerReconciler) readSource(ctx context.Context, layer *v1alpha1.
 		Generation: repository.Generation, ObservedGeneration: repository.Status.ObservedGeneration,
 	}
 	if ready := meta.FindStatusCondition(repository.Status.Conditions, "Ready"); ready != nil {
-		source.Ready, source.Message = ready.Status == metav1.ConditionTrue, ready.Message
+		// While it fetches a source is neither ready nor not; that is no news.
+		source.Ready, source.Message = ready.Status != metav1.ConditionFalse, ready.Message
 	}
 	stored := repository.Status.Artifact
 	if stored == nil {

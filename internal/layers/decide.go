@@ -91,12 +91,23 @@ func decideLayer(o Observation) Decision {
 	} else if opened != nil {
 		consume, allowed = append(consume, used...), opened
 	}
-	decision := decidePlan(o, plan, wanted, closed)
-	decision.Consume = consume
-	if decision.Attempt != nil && decision.State != v1alpha1.StateDeployed {
-		decision.Attempt.Allowed = allowed
+	return decidePlan(o, plan, wanted, closed).allowing(o, consume, allowed)
+}
+
+// allowing records the guards that an annotation has opened in the attempt, and
+// the annotations that this uses up. Nothing is recorded where nothing changes
+// hands, and no longer than until the layer is deployed.
+func (d Decision) allowing(o Observation, consume, allowed []string) Decision {
+	if len(d.Plan.Conflicts) > 0 {
+		return d
 	}
-	return decision
+	d.Consume = consume
+	if d.State == v1alpha1.StateDeployed || len(allowed) == 0 {
+		return d
+	}
+	d.Attempt = nextAttempt(o, d.Target)
+	d.Attempt.Allowed = allowed
+	return d
 }
 
 // input returns what the plan is made from when the directory can be trusted:
@@ -257,9 +268,19 @@ func decidePlan(o Observation, plan dependents.Plan, wanted []dependents.Depende
 	}
 	decision.State, decision.Reason = v1alpha1.StateDeployed, v1alpha1.ReasonDeployed
 	decision.Message = deployedMessage(plan.Standings, decision.Target)
-	decision.Attempt = nextAttempt(o, decision.Target)
-	decision.Attempt.Allowed = nil
+	decision.Attempt = doneAttempt(o, decision.Target)
 	return decision
+}
+
+// doneAttempt is the roll-out that led to what is deployed; it stays as it was
+// however often that is found to be so.
+func doneAttempt(o Observation, target Target) *v1alpha1.Attempt {
+	attempt := nextAttempt(o, target)
+	if last := o.Layer.Status.Attempt; last != nil && last.Version == target.Version && last.Digest == target.Digest {
+		attempt.StartTime = last.StartTime
+	}
+	attempt.Allowed = nil
+	return attempt
 }
 
 // progressing says how a roll-out fares whose worst object is not ready.
