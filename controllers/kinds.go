@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -92,6 +93,9 @@ func (k *kinds) watch(ctx context.Context, gk schema.GroupKind) error {
 	if err := k.Reader.List(ctx, probe, client.Limit(1)); err != nil {
 		return err
 	}
+	if err := k.mayWatch(ctx, mapping); err != nil {
+		return err
+	}
 	if !k.watching[gk] {
 		if err := k.controller.Watch(source.Kind(k.Cache, newObject(gvk), k.objectHandler(gk), objectChanged)); err != nil {
 			return fmt.Errorf("cannot watch kind %s: %w", gk, err)
@@ -109,6 +113,28 @@ func (k *kinds) watch(ctx context.Context, gk schema.GroupKind) error {
 	}
 	k.served[gk] = gvk
 	return nil
+}
+
+// mayWatch asks for the right to watch a kind that may be listed. Without it
+// the cache would be filled once, and drift never be seen.
+func (k *kinds) mayWatch(ctx context.Context, mapping *meta.RESTMapping) error {
+	resource := mapping.Resource
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: "watch", Group: resource.Group, Version: resource.Version, Resource: resource.Resource,
+		},
+	}}
+	err := k.Client.Create(ctx, review)
+	switch {
+	case apierrors.IsForbidden(err): // who may not ask finds out by the watch
+		return nil
+	case err != nil:
+		return fmt.Errorf("cannot ask for the right to watch kind %s: %w", mapping.GroupVersionKind.GroupKind(), err)
+	case review.Status.Allowed:
+		return nil
+	}
+	return apierrors.NewForbidden(resource.GroupResource(), "",
+		fmt.Errorf("the controller cannot watch resource %q in API group %q at the cluster scope", resource.Resource, resource.Group))
 }
 
 // watched tells whether a kind can be read.
