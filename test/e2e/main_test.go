@@ -42,6 +42,9 @@ var stack struct {
 var kindsOfTheSuite = []any{
 	map[string]any{"apiGroup": "", "resources": []any{"configmaps", "serviceaccounts"}},
 	map[string]any{"apiGroup": "example.dev", "resources": []any{"widgets"}},
+	map[string]any{"apiGroup": groupBeside, "resources": []any{"gadgets"}},
+	map[string]any{"apiGroup": groupEarlier, "resources": []any{"gadgets"}},
+	map[string]any{"apiGroup": groupLater, "resources": []any{"gadgets"}},
 	map[string]any{"apiGroup": "apiextensions.k8s.io", "resources": []any{"customresourcedefinitions"}},
 }
 
