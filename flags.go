@@ -6,7 +6,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -62,7 +61,7 @@ func parseFlags(args []string, getenv func(string) string) (*options, error) {
 	flags.StringVar(&o.selectorText, "watch-label-selector", "", "look after layers with these labels only; the others are seen and respected")
 	flags.StringVar(&o.runtimeNamespace, "runtime-namespace", namespace, "namespace of sources that name none; RUNTIME_NAMESPACE gives the default")
 	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the leader's lease; defaults to --runtime-namespace")
-	flags.StringVar(&o.cacheDir, "artifact-cache-dir", filepath.Join("/tmp", "strata", "artifacts"), "folder of the artifact cache, of one process alone")
+	flags.StringVar(&o.cacheDir, "artifact-cache-dir", "/tmp/strata/artifacts", "folder of the artifact cache, of one process alone")
 	flags.Var(quantity{&o.cacheSize}, "artifact-cache-size", "how much the artifact cache may hold, unpacked")
 	flags.Var(quantity{&o.artifactMaxSize}, "artifact-max-size", "how large one artifact may be, packed and unpacked")
 	flags.BoolVar(&o.showVersion, "version", false, "print the version and exit")

@@ -307,5 +307,5 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	}
 	r.controller = c
 	r.kinds = newKinds(r)
-	return r.setupWatches(ctx)
+	return r.setupWatches()
 }

@@ -83,7 +83,7 @@ func indexedFormerOwner(obj client.Object) []string {
 }
 
 // setupWatches says what wakes layers up.
-func (r *AddonsLayerReconciler) setupWatches(ctx context.Context) error {
+func (r *AddonsLayerReconciler) setupWatches() error {
 	crd := &metav1.PartialObjectMetadata{}
 	crd.SetGroupVersionKind(crdVersion)
 	watches := []source.Source{

@@ -88,7 +88,7 @@ func contentOf(manifest Manifest, layer, version string, own map[dependents.ID]b
 }
 
 func checkScope(manifest Manifest, id dependents.ID, scope Scope) error {
-	problem := ""
+	var problem string
 	switch {
 	case scope == ScopeNamespaced && id.Namespace == "":
 		problem = fmt.Sprintf("%s has none: name the namespace it belongs in", id)

@@ -110,20 +110,6 @@ func conditions(o Observation, d Decision) []metav1.Condition {
 	return set.list
 }
 
-// putDeployed sets the condition that Kraan's users wait for. It exists from
-// the first look on.
-func (c *conditionSet) putDeployed(o Observation, d Decision, message string) {
-	was := meta.FindStatusCondition(o.Layer.Status.Conditions, v1alpha1.DeployedCondition)
-	switch {
-	case d.State == v1alpha1.StateDeployed:
-		c.put(v1alpha1.DeployedCondition, metav1.ConditionTrue, v1alpha1.ReasonDeployed, message)
-	case d.KeepsDeployed && was != nil && was.Status == metav1.ConditionTrue:
-		c.put(v1alpha1.DeployedCondition, metav1.ConditionTrue, v1alpha1.ReasonDeployed, was.Message)
-	default:
-		c.put(v1alpha1.DeployedCondition, metav1.ConditionFalse, d.Reason, message)
-	}
-}
-
 // conditionSet builds the conditions anew, so that none of an earlier kind
 // stays behind, and keeps the transition times of those whose status is as it
 // was.
@@ -149,6 +135,20 @@ func (c *conditionSet) put(kind string, status metav1.ConditionStatus, reason, m
 	})
 }
 
+// putDeployed sets the condition that Kraan's users wait for. It exists from
+// the first look on.
+func (c *conditionSet) putDeployed(o Observation, d Decision, message string) {
+	was := meta.FindStatusCondition(o.Layer.Status.Conditions, v1alpha1.DeployedCondition)
+	switch {
+	case d.State == v1alpha1.StateDeployed:
+		c.put(v1alpha1.DeployedCondition, metav1.ConditionTrue, v1alpha1.ReasonDeployed, message)
+	case d.KeepsDeployed && was != nil && was.Status == metav1.ConditionTrue:
+		c.put(v1alpha1.DeployedCondition, metav1.ConditionTrue, v1alpha1.ReasonDeployed, was.Message)
+	default:
+		c.put(v1alpha1.DeployedCondition, metav1.ConditionFalse, d.Reason, message)
+	}
+}
+
 func truncate(message string) string {
 	if len(message) <= maxMessage {
 		return message
@@ -159,7 +159,7 @@ func truncate(message string) string {
 // NeedsRecord tells whether a status must be persisted before the actions of
 // its decision: when they concern objects that the layer's inventory lacks, or
 // a roll-out that it does not know.
-func NeedsRecord(last v1alpha1.AddonsLayerStatus, next v1alpha1.AddonsLayerStatus) bool {
+func NeedsRecord(last, next v1alpha1.AddonsLayerStatus) bool {
 	if (last.Attempt == nil) != (next.Attempt == nil) ||
 		next.Attempt != nil && (last.Attempt.Digest != next.Attempt.Digest || last.Attempt.Version != next.Attempt.Version ||
 			!slices.Equal(last.Attempt.Allowed, next.Attempt.Allowed)) {

@@ -114,7 +114,7 @@ func conformityProblem(layer *v1alpha1.AddonsLayer) string {
 		return meta.IsStatusConditionPresentAndEqual(layer.Status.Conditions, kind, want)
 	}
 	want := status.InProgressStatus
-	ok := true
+	var ok bool
 	switch layer.Status.State {
 	case v1alpha1.StateDeployed:
 		want = status.CurrentStatus
