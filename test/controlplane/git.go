@@ -96,6 +96,13 @@ type Repo struct {
 // URL returns the address to clone from.
 func (r *Repo) URL() string { return r.url }
 
+// AllowPush lets everybody who reaches the server push. What Edit commits
+// afterwards does not know of such pushes and replaces them.
+func (r *Repo) AllowPush() error {
+	_, err := git("", "-C", r.bare, "config", "http.receivepack", "true")
+	return err
+}
+
 // Commit writes files, by their slash-separated paths, leaves the others as
 // they are, and returns the new commit's SHA.
 func (r *Repo) Commit(message string, files map[string]string) (string, error) {
