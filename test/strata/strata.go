@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
@@ -52,16 +53,28 @@ func Root() (string, error) {
 
 // Build builds the controller into a folder and returns its path.
 func Build(ctx context.Context, dir string, flags ...string) (string, error) {
+	return build(ctx, ".", filepath.Join(dir, "strata"), flags)
+}
+
+// BuildPlugin builds the kubectl plug-in into a folder and returns its path.
+// With the folder in PATH, kubectl strata runs it.
+func BuildPlugin(ctx context.Context, dir string, flags ...string) (string, error) {
+	return build(ctx, "./cmd/kubectl-strata", filepath.Join(dir, "kubectl-strata"), flags)
+}
+
+func build(ctx context.Context, program, path string, flags []string) (string, error) {
 	root, err := Root()
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "strata")
-	args := append(append([]string{"build"}, flags...), "-o", path, ".")
+	args := append(append([]string{"build"}, flags...), "-o", path, program)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = root
+	// Interrupted, go puts away what it has begun; killed, it does not.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
 	if output, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("cannot build the controller: %w\n%s", err, output)
+		return "", fmt.Errorf("cannot build %s: %w\n%s", filepath.Base(path), err, output)
 	}
 	return path, nil
 }
