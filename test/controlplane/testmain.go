@@ -17,13 +17,14 @@ import (
 // installs what all tests need.
 //
 // With -short nothing is started and setup is not called: tests that need the
-// control plane skip themselves. When tests fail, or EnvKeep is 1, the folder
+// control plane skip themselves. The same holds while tests are listed or
+// fuzzed, which none that needs a control plane takes part in. When tests fail, or EnvKeep is 1, the folder
 // with the logs is kept and its path is printed.
 func Main(m *testing.M, opts Options, setup func(*ControlPlane) error) int {
 	if !flag.Parsed() {
 		flag.Parse()
 	}
-	if testing.Short() {
+	if testing.Short() || isSet("test.list") || isSet("test.fuzz") {
 		return m.Run()
 	}
 	opts.ExitOnSignal = true
@@ -51,6 +52,12 @@ func Main(m *testing.M, opts Options, setup func(*ControlPlane) error) int {
 		return max(code, 1)
 	}
 	return code
+}
+
+// isSet tells whether a flag is given.
+func isSet(name string) bool {
+	f := flag.Lookup(name)
+	return f != nil && f.Value.String() != ""
 }
 
 // EnvKeep makes Main keep the control plane's folder when it is 1.
