@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +32,9 @@ const (
 // defaultWorkers is how many objects of one stage are written at a time.
 const defaultWorkers = 8
 
+// callTimeout bounds one call to the API server.
+const callTimeout = 15 * time.Second
+
 // Executor carries out plans on one cluster. It is safe for concurrent use.
 type Executor struct {
 	// Client writes. Its RESTMapper must know the kinds of the plan.
@@ -51,7 +55,8 @@ type Executor struct {
 // Run carries out a plan for the primary named owner and returns what became
 // of every action that was tried, in the order of the plan. Preparations that
 // fail stop everything; a stage of writes that fails stops later stages, unless
-// only detached objects failed; removals are tried all the same.
+// only detached objects failed; removals are tried all the same. When ctx ends,
+// actions that have begun are finished and no other one begins.
 func (e *Executor) Run(ctx context.Context, owner string, plan dependents.Plan) []dependents.Result {
 	run := &run{Executor: e, owner: owner, versions: map[dependents.ID]string{}}
 	var results []dependents.Result
@@ -151,6 +156,9 @@ func (r *run) group(ctx context.Context, g group) []dependents.Result {
 	for i, actions := range g.objects {
 		eg.Go(func() error {
 			for _, action := range actions {
+				if ctx.Err() != nil {
+					break
+				}
 				result := r.do(ctx, action)
 				outcomes[i] = append(outcomes[i], result)
 				if result.Err != nil || result.Outdated {
@@ -170,9 +178,6 @@ func (r *run) group(ctx context.Context, g group) []dependents.Result {
 
 // do carries out one action.
 func (r *run) do(ctx context.Context, action dependents.Action) dependents.Result {
-	if err := ctx.Err(); err != nil {
-		return dependents.Result{Action: action, Err: err}
-	}
 	before := r.version(action)
 	live, err := r.dispatch(ctx, action, before)
 	result := dependents.Result{Action: action}
@@ -193,10 +198,12 @@ func (r *run) do(ctx context.Context, action dependents.Action) dependents.Resul
 
 // dispatch returns the object afterwards; nil where it is not as it was seen.
 func (r *run) dispatch(ctx context.Context, action dependents.Action, version string) (*unstructured.Unstructured, error) {
-	switch action.Verb {
-	case dependents.VerbWrite:
+	switch {
+	case action.Verb == dependents.VerbWrite:
 		return r.write(ctx, action)
-	case dependents.VerbDelete:
+	case action.UID == "":
+		return nil, nil // the plan has not seen it
+	case action.Verb == dependents.VerbDelete:
 		return r.delete(ctx, action, version)
 	default:
 		patch := patchFor(r.owner, r.Keys, action)
@@ -204,10 +211,18 @@ func (r *run) dispatch(ctx context.Context, action dependents.Action, version st
 			return nil, fmt.Errorf("cannot carry out the unknown verb %s", action.Verb)
 		}
 		if action.Verb == dependents.VerbDisown {
-			return r.disown(ctx, action)
+			return r.disown(ctx, action, version)
 		}
 		return r.patch(ctx, action, version, patch)
 	}
+}
+
+// call makes one call, which ends in its own time and not with ctx: a caller
+// that gave up half way would not know what it has written.
+func call(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	return do(ctx)
 }
 
 func (r *run) version(action dependents.Action) string {

@@ -21,12 +21,16 @@ import (
 
 // write brings an object about. One that is not there is created, so that of
 // two who want it at the same moment only one succeeds; one that is there is
-// claimed by a patch with its resourceVersion, and then applied.
+// claimed by a patch with its resourceVersion, and then applied, in the same
+// way. A UID alone would not do: the API server calls an object of another UID
+// invalid, as if its author had to mend it.
 func (r *run) write(ctx context.Context, action dependents.Action) (*unstructured.Unstructured, error) {
 	wanted := action.Wanted
 	if action.UID == "" {
 		created := wanted.Object.DeepCopy()
-		err := r.Client.Create(ctx, created, client.FieldOwner(FieldManager))
+		err := call(ctx, func(ctx context.Context) error {
+			return r.Client.Create(ctx, created, client.FieldOwner(FieldManager))
+		})
 		if err == nil {
 			return created, nil
 		}
@@ -36,27 +40,40 @@ func (r *run) write(ctx context.Context, action dependents.Action) (*unstructure
 	}
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(wanted.Object.GroupVersionKind())
-	if err := r.Reader.Get(ctx, wanted.ID.Key(), live); err != nil {
-		if apierrors.IsNotFound(err) && action.UID != "" {
-			action.UID = ""
-			return r.write(ctx, action)
-		}
+	switch err := r.read(ctx, live, wanted.ID); {
+	case apierrors.IsNotFound(err) && action.UID != "":
+		action.UID = ""
+		return r.write(ctx, action)
+	case apierrors.IsNotFound(err):
+		return nil, nil // it was there a moment ago
+	case err != nil:
 		return nil, err
 	}
 	if live.GetDeletionTimestamp() != nil || !r.mayTake(live, action) {
 		return nil, nil
 	}
 	live, err := r.claim(ctx, live, wanted)
-	if err != nil || wanted.Mode == dependents.ModeCreateOnce {
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil || wanted.Mode == dependents.ModeCreateOnce:
 		return live, err
 	}
 	applied := wanted.Object.DeepCopy()
 	applied.SetUID(live.GetUID())
-	err = r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(FieldManager), client.ForceOwnership)
+	applied.SetResourceVersion(live.GetResourceVersion())
+	err = call(ctx, func(ctx context.Context) error {
+		return r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(FieldManager), client.ForceOwnership)
+	})
 	if err != nil {
 		return nil, err
 	}
 	return applied, nil
+}
+
+// read reads an object as it is now.
+func (r *run) read(ctx context.Context, live *unstructured.Unstructured, id dependents.ID) error {
+	return call(ctx, func(ctx context.Context) error { return r.Reader.Get(ctx, id.Key(), live) })
 }
 
 // mayTake tells whether an object is nobody's, the primary's own, or of an
@@ -109,17 +126,18 @@ func (r *run) patchMeta(ctx context.Context, live *unstructured.Unstructured, me
 	return r.merge(ctx, live, map[string]any{"metadata": meta})
 }
 
-// disown takes the former owner's references off, leaving others in place.
-func (r *run) disown(ctx context.Context, action dependents.Action) (*unstructured.Unstructured, error) {
+// disown takes the former owner's references off an object as the plan saw it,
+// leaving others in place.
+func (r *run) disown(ctx context.Context, action dependents.Action, version string) (*unstructured.Unstructured, error) {
 	live, err := r.stub(action.ID)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.Reader.Get(ctx, action.ID.Key(), live); err != nil {
+	if err := r.read(ctx, live, action.ID); err != nil {
 		return nil, err
 	}
-	if !dependents.HasOwner(live, r.Keys) {
-		return live, nil
+	if live.GetUID() != action.UID || live.GetResourceVersion() != version {
+		return nil, nil
 	}
 	return r.patchMeta(ctx, live, map[string]any{"ownerReferences": otherOwners(live, r.Keys)})
 }
@@ -141,7 +159,9 @@ func (r *run) merge(ctx context.Context, obj *unstructured.Unstructured, patch m
 		return nil, fmt.Errorf("cannot write the patch: %w", err)
 	}
 	patched := obj.DeepCopy()
-	err = r.Client.Patch(ctx, patched, client.RawPatch(types.MergePatchType, data), client.FieldOwner(MarksManager))
+	err = call(ctx, func(ctx context.Context) error {
+		return r.Client.Patch(ctx, patched, client.RawPatch(types.MergePatchType, data), client.FieldOwner(MarksManager))
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -155,8 +175,10 @@ func (r *run) delete(ctx context.Context, action dependents.Action, version stri
 		return nil, err
 	}
 	uid := action.UID
-	err = r.Client.Delete(ctx, stub, client.Preconditions{UID: &uid, ResourceVersion: &version},
-		client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err = call(ctx, func(ctx context.Context) error {
+		return r.Client.Delete(ctx, stub, client.Preconditions{UID: &uid, ResourceVersion: &version},
+			client.PropagationPolicy(metav1.DeletePropagationBackground))
+	})
 	if err != nil {
 		return nil, err
 	}
