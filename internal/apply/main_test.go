@@ -380,7 +380,7 @@ func managers(obj *unstructured.Unstructured) []string {
 func fieldsOfManager(obj *unstructured.Unstructured, manager string, operation metav1.ManagedFieldsOperationType) string {
 	for _, entry := range obj.GetManagedFields() {
 		if entry.Manager == manager && entry.Operation == operation && entry.FieldsV1 != nil {
-			return string(entry.FieldsV1.Raw)
+			return entry.FieldsV1.GetRawString()
 		}
 	}
 	return ""

@@ -4,7 +4,6 @@
 package apply
 
 import (
-	"bytes"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +29,7 @@ func foldManagedFields(live *unstructured.Unstructured, strict bool) (fields []m
 			continue
 		}
 		set := &fieldpath.Set{}
-		if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil {
+		if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
 			return nil, false, fmt.Errorf("cannot read the managedFields of %s: %w", entry.Manager, err)
 		}
 		switch {
@@ -93,5 +92,5 @@ func fieldsOf(set *fieldpath.Set) (*metav1.FieldsV1, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot write managedFields: %w", err)
 	}
-	return &metav1.FieldsV1{Raw: data}, nil
+	return metav1.NewFieldsV1(string(data)), nil
 }

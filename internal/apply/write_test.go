@@ -547,8 +547,10 @@ func withOwners(obj *unstructured.Unstructured, kinds ...string) *unstructured.U
 
 func TestFormerOwnerIsTakenOff(t *testing.T) {
 	take := map[string]func(f *fixture, release, live *unstructured.Unstructured){
-		"by a write": func(f *fixture, release, live *unstructured.Unstructured) { f.done(seen(writeOf(owner, release), live)) },
-		"by disown":  func(f *fixture, _, live *unstructured.Unstructured) { f.done(on(dependents.VerbDisown, live)) },
+		"by a write": func(f *fixture, release, live *unstructured.Unstructured) {
+			f.done(seen(writeOf(owner, release), live))
+		},
+		"by disown": func(f *fixture, _, live *unstructured.Unstructured) { f.done(on(dependents.VerbDisown, live)) },
 	}
 	for name, takeOff := range take {
 		t.Run(name, func(t *testing.T) {
