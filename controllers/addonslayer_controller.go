@@ -248,7 +248,7 @@ func (r *AddonsLayerReconciler) again(o *layers.Observation, d layers.Decision, 
 		return ctrl.Result{}, d.Retry
 	}
 	for _, result := range results {
-		if result.Outdated {
+		if result.Outdated || wakesNobody(o, result) {
 			return ctrl.Result{RequeueAfter: lookAgain}, nil
 		}
 	}
@@ -267,6 +267,20 @@ func (r *AddonsLayerReconciler) again(o *layers.Observation, d layers.Decision, 
 		result.RequeueAfter = min(result.RequeueAfter, max(d.Until.Sub(r.now()), time.Millisecond))
 	}
 	return result, nil
+}
+
+// wakesNobody tells whether a write has found an object to be as it is wanted,
+// so that no event follows it although the object now counts as applied.
+func wakesNobody(o *layers.Observation, result dependents.Result) bool {
+	live := o.Live[result.Action.ID]
+	switch {
+	case result.Action.Verb != dependents.VerbWrite || result.Err != nil || live == nil:
+		return false
+	case live.GetGeneration() != 0:
+		return live.GetGeneration() == result.Generation
+	default:
+		return !result.Changed
+	}
 }
 
 // note remembers what the layer waits for, so that events find it.
