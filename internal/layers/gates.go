@@ -56,11 +56,14 @@ func sourceGate(o Observation) *Blocked {
 	case o.Source == nil:
 		pending.Reason = v1alpha1.ReasonSourceNotFound
 		pending.Message = fmt.Sprintf("waits for %s, which does not exist", name)
+	case o.Source.Digest == "":
+		pending.Message = fmt.Sprintf("waits for %s, which has no artifact yet%s", name, colon(o.Source.Message))
 	case o.Source.ObservedGeneration != o.Source.Generation:
 		pending.Message = fmt.Sprintf("waits for %s: generation %d is not fetched yet, generation %d is",
 			name, o.Source.Generation, o.Source.ObservedGeneration)
-	case o.Source.Digest == "":
-		pending.Message = fmt.Sprintf("waits for %s, which has no artifact yet%s", name, colon(o.Source.Message))
+		if !o.Source.Ready {
+			pending.Message += colon(o.Source.Message)
+		}
 	default:
 		return nil
 	}
