@@ -94,7 +94,8 @@ func assessCondition(live *unstructured.Unstructured) Standing {
 type conditionView struct{ status, reason, message string }
 
 func condition(obj *unstructured.Unstructured, kind string) (conditionView, bool) {
-	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "status", "conditions")
+	conditions, _ := value.([]any)
 	for _, item := range conditions {
 		fields, ok := item.(map[string]any)
 		if !ok || fields["type"] != kind {
@@ -130,8 +131,7 @@ func orDefault(value, fallback string) string {
 
 // Worst returns the standing that decides for all: the one with the worst
 // health and, among equals, the one with the smallest ID. The order of the
-// standings does not matter. Unwanted objects count only where nothing else
-// does. It returns false where there are none.
+// standings does not matter. It returns false where there are none.
 func Worst(standings []Standing) (Standing, bool) {
 	var worst Standing
 	found := false

@@ -81,16 +81,6 @@ const (
 	ModeObserve Mode = "Observe"
 )
 
-// Deletion is what becomes of an object that is no longer wanted.
-type Deletion string
-
-const (
-	// DeletionDelete deletes the object. It is the zero value's meaning.
-	DeletionDelete Deletion = "Delete"
-	// DeletionOrphan takes the owner off and leaves the object.
-	DeletionOrphan Deletion = "Orphan"
-)
-
 // Assess says how to tell whether an object is ready.
 type Assess string
 
@@ -121,8 +111,6 @@ type Dependent struct {
 	DependsOn []ID
 	// Mode is how it is brought about.
 	Mode Mode
-	// Deletion is what becomes of it when it is no longer wanted.
-	Deletion Deletion
 	// Assess says when it is ready.
 	Assess Assess
 	// Exclusive names what only one live object may stand for, such as a Helm
@@ -173,6 +161,5 @@ const (
 	StatusNotServed  = "KindNotServed"
 	StatusProgress   = "InProgress"
 	StatusFailed     = "Failed"
-	StatusConflict   = "OwnershipConflict"
 	StatusKept       = "Kept"
 )
