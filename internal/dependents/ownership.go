@@ -71,17 +71,30 @@ func (p *planner) findConflicts() {
 }
 
 // findExclusiveConflicts looks for live objects that stand for the same thing
-// as a wanted one and are listed still, or are nobody's.
+// as a wanted one and are listed still, or are nobody's; and for those that are
+// about to be made.
 func (p *planner) findExclusiveConflicts(d *Dependent) {
-	for _, id := range p.Exclusive[d.Exclusive] {
+	for _, id := range p.inTheWay(d) {
 		live := p.Live[id]
-		if id == d.ID || live == nil || p.wanted[id] != nil || p.Keep[id] {
-			continue
-		}
-		if claims := p.Others.Listed[id]; len(claims) > 0 {
-			p.conflict(Conflict{ID: d.ID, Origin: d.Origin, Owner: claims[0].Owner, OwnerOrigin: claims[0].Origin, With: id})
+		if claim, listed := firstClaim(p.Others.Listed[id]); listed {
+			p.conflict(Conflict{ID: d.ID, Origin: d.Origin, Owner: claim.Owner, OwnerOrigin: claim.Origin, With: id})
 		} else if p.owner(live) == "" && live.GetAnnotations()[p.Keys.SupersededBy] == "" {
 			p.conflict(Conflict{ID: d.ID, Origin: d.Origin, With: id})
+		}
+	}
+	if live := p.Live[d.ID]; live == nil || p.owner(live) != p.Owner {
+		p.findEarlierClaim(d)
+	}
+}
+
+// findEarlierClaim looks for another primary that wants the same thing under
+// another name, while none of them has it yet. No object is there on which only
+// one of them could win, so the first in the order of their names does.
+func (p *planner) findEarlierClaim(d *Dependent) {
+	for _, claim := range p.Others.Exclusive[d.Exclusive] {
+		if claim.ID != d.ID && claim.Owner < p.Owner && p.Live[claim.ID] == nil {
+			p.conflict(Conflict{ID: d.ID, Origin: d.Origin, Owner: claim.Owner, OwnerOrigin: claim.Origin, With: claim.ID})
+			return
 		}
 	}
 }
@@ -92,13 +105,10 @@ func (p *planner) conflict(c Conflict) { p.plan.Conflicts = append(p.plan.Confli
 // one: they are suspended and owned before the wanted one is written. It
 // returns what is still waited for.
 func (p *planner) makeRoom(d *Dependent) string {
-	if d.Exclusive == "" {
-		return ""
-	}
-	for _, id := range p.Exclusive[d.Exclusive] {
+	for _, id := range p.inTheWay(d) {
 		live := p.Live[id]
-		if id == d.ID || live == nil || p.wanted[id] != nil || p.Keep[id] {
-			continue
+		if p.Stale[id] {
+			return fmt.Sprintf("%s was written a moment ago", id)
 		}
 		if live.GetDeletionTimestamp() != nil && !IsSuspended(live) {
 			return fmt.Sprintf("%s is being uninstalled and must be gone first", id)

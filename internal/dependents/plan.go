@@ -213,6 +213,10 @@ type planner struct {
 	wanted    map[ID]*Dependent
 	entries   map[ID]Entry
 	standings map[ID]Standing
+	// standsFor names what exclusive thing a live object stands for.
+	standsFor map[ID][]string
+	// successors holds the wanted objects by what they stand for.
+	successors map[string][]*Dependent
 	// superseding holds what this plan supersedes.
 	superseding map[ID]bool
 	plan        Plan
@@ -252,15 +256,40 @@ func newPlanner(in Input) *planner {
 		entries:   make(map[ID]Entry, len(in.Inventory)),
 		standings: make(map[ID]Standing, len(in.Wanted)),
 
+		standsFor: map[ID][]string{}, successors: map[string][]*Dependent{},
 		superseding: map[ID]bool{},
 	}
-	for i := range in.Wanted {
-		p.wanted[in.Wanted[i].ID] = &in.Wanted[i]
+	for i := range p.Wanted {
+		d := &p.Wanted[i]
+		p.wanted[d.ID] = d
+		if d.Exclusive != "" {
+			p.successors[d.Exclusive] = append(p.successors[d.Exclusive], d)
+		}
 	}
-	for _, entry := range in.Inventory {
+	for _, entry := range p.Inventory {
 		p.entries[entry.ID] = entry
 	}
+	for exclusive, ids := range p.Exclusive {
+		for _, id := range ids {
+			p.standsFor[id] = append(p.standsFor[id], exclusive)
+		}
+	}
 	return p
+}
+
+// inTheWay returns the live objects, in order, that stand for the same
+// exclusive thing as a wanted one and are neither wanted nor kept.
+func (p *planner) inTheWay(d *Dependent) []ID {
+	if d.Exclusive == "" {
+		return nil
+	}
+	var found []ID
+	for _, id := range p.Exclusive[d.Exclusive] {
+		if id != d.ID && p.Live[id] != nil && p.wanted[id] == nil && !p.Keep[id] {
+			found = append(found, id)
+		}
+	}
+	return SortIDs(found)
 }
 
 // act adds an action, unless the primary is held.

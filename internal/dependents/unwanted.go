@@ -4,6 +4,7 @@
 package dependents
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,7 +26,7 @@ func (p *planner) planUnwanted(entry Entry) {
 	case p.superseding[entry.ID]:
 		p.stand(entry, Standing{Health: Progressing, Status: StatusSuperseded, Unwanted: true, Message: "is being suspended for its successor"})
 	case p.Keep[entry.ID]:
-		if live != nil {
+		if live != nil && !p.Stale[entry.ID] {
 			p.keepMarks(entry, live)
 		}
 		p.stand(entry, Standing{Health: Progressing, Status: orDefault(entry.Status, StatusMissing), Message: "has yet to be applied"})
@@ -64,13 +65,13 @@ func (p *planner) keepMarks(entry Entry, live *unstructured.Unstructured) {
 // planOrphan marks an unwanted object, waits for its grace, and deletes it
 // when nobody wants it and nothing that outlives it is in the way.
 func (p *planner) planOrphan(entry Entry, live *unstructured.Unstructured) {
-	claim, claimed := p.claimOn(entry.ID, live)
+	claim, claimed := p.claimOn(entry.ID)
 	marked := live.GetLabels()[p.Keys.Orphaned] != ""
 	if !marked || entry.Status != StatusOrphaned {
 		p.act(Action{Verb: VerbMark, ID: entry.ID, Moment: p.Now, KeptFor: claim.Owner})
 		entry.Since, entry.Status = p.Now, StatusOrphaned
-		marked = true
 	}
+	p.planHold(entry.ID, live, entry.Assess, 0)
 	orphaned := Standing{Health: Progressing, Status: StatusOrphaned, Unwanted: true}
 	// The inventory keeps whole seconds, cut off: never delete sooner.
 	due := entry.Since.Truncate(time.Second).Add(p.Grace + time.Second)
@@ -84,7 +85,7 @@ func (p *planner) planOrphan(entry Entry, live *unstructured.Unstructured) {
 	case len(p.Others.UnreadableSiblings) > 0:
 		orphaned.Health = Blocked
 		orphaned.Message = fmt.Sprintf("is kept while it is not known whether layer %s lists it",
-			strings.Join(p.Others.UnreadableSiblings, ", "))
+			strings.Join(slices.Sorted(slices.Values(p.Others.UnreadableSiblings)), ", "))
 	default:
 		orphaned = p.planDelete(entry, live)
 	}
@@ -93,24 +94,27 @@ func (p *planner) planOrphan(entry Entry, live *unstructured.Unstructured) {
 
 // claimOn returns the first claim of another primary on an object, or on what
 // it stands for.
-func (p *planner) claimOn(id ID, live *unstructured.Unstructured) (Claim, bool) {
+func (p *planner) claimOn(id ID) (Claim, bool) {
 	claims := slices.Clone(p.Others.Listed[id])
-	for exclusive, ids := range p.Exclusive {
-		if !slices.Contains(ids, id) {
-			continue
-		}
-		for _, d := range p.Wanted {
-			if d.Exclusive == exclusive && d.ID != id {
+	for _, exclusive := range p.standsFor[id] {
+		for _, d := range p.successors[exclusive] {
+			if d.ID != id {
 				claims = append(claims, Claim{Owner: p.Owner, Origin: d.Origin, ID: d.ID})
 			}
 		}
 		claims = append(claims, p.Others.Exclusive[exclusive]...)
 	}
+	return firstClaim(claims)
+}
+
+// firstClaim returns the claim that messages name, whatever the order.
+func firstClaim(claims []Claim) (Claim, bool) {
 	if len(claims) == 0 {
 		return Claim{}, false
 	}
-	slices.SortFunc(claims, func(a, b Claim) int { return strings.Compare(a.Owner, b.Owner) })
-	return claims[0], true
+	return slices.MinFunc(claims, func(a, b Claim) int {
+		return cmp.Or(strings.Compare(a.Owner, b.Owner), strings.Compare(a.Origin, b.Origin), a.ID.Compare(b.ID))
+	}), true
 }
 
 // planDelete deletes an object whose grace is over, in reverse order, and
@@ -131,13 +135,12 @@ func (p *planner) planDelete(entry Entry, live *unstructured.Unstructured) Stand
 	return waiting
 }
 
-// awaitResume resumes a release that a hold suspended; one that somebody else
-// suspended is in the way.
+// awaitResume waits for a release that a hold suspended and that is being
+// resumed; one that somebody else suspended is in the way.
 func (p *planner) awaitResume(entry Entry, live *unstructured.Unstructured) (Standing, bool) {
 	waiting := Standing{Health: Progressing, Status: StatusOrphaned, Unwanted: true}
 	switch {
 	case live.GetAnnotations()[p.Keys.SuspendedByHold] != "":
-		p.act(Action{Verb: VerbResume, ID: entry.ID})
 		waiting.Message = "is resumed before it is removed"
 	case IsSuspended(live) && !p.Abandon:
 		waiting.Health, waiting.Reason = Blocked, ReasonSuspended
@@ -160,7 +163,7 @@ func (p *planner) userOf(entry Entry) (ID, bool) {
 		if other.Rank <= entry.Rank && !slices.Contains(other.DependsOn, entry.ID) {
 			continue
 		}
-		if _, claimed := p.claimOn(other.ID, live); !claimed {
+		if _, claimed := p.claimOn(other.ID); !claimed {
 			return other.ID, true
 		}
 	}
@@ -169,36 +172,38 @@ func (p *planner) userOf(entry Entry) (ID, bool) {
 
 // planSuperseded deletes a suspended object once its successor is ready, so
 // that what both stand for lives on. Without successor it is resumed, to go
-// the way of every other orphan.
+// the way of every other orphan, but for one that is to be kept beside it.
 func (p *planner) planSuperseded(entry Entry, live *unstructured.Unstructured) {
 	standing := Standing{Health: Progressing, Status: StatusSuperseded, Unwanted: true}
-	successor := p.successorOf(live)
+	id := p.successorOf(entry, live)
+	successor := p.wanted[id]
 	switch {
 	case live.GetDeletionTimestamp() != nil:
 		standing.Message = "is being removed, and what it installed stays"
+	case successor == nil && entry.Retain && p.Live[id] != nil:
+		p.act(Action{Verb: VerbRelease, ID: entry.ID})
+		standing.Health, standing.Status = Ignored, StatusKept
+		standing.Message = fmt.Sprintf("is released and stays suspended, because %s succeeds it", id)
 	case successor == nil:
 		p.act(Action{Verb: VerbResume, ID: entry.ID})
 		standing.Status, standing.Message = StatusProgress, "is resumed, because its successor is no longer listed"
 	case !IsSuspended(live):
-		p.act(Action{Verb: VerbSupersede, ID: entry.ID, Successor: successor.ID})
-		standing.Message = fmt.Sprintf("is suspended, because %s succeeds it", successor.ID)
+		p.act(Action{Verb: VerbSupersede, ID: entry.ID, Successor: id})
+		standing.Message = fmt.Sprintf("is suspended, because %s succeeds it", id)
 	case p.isSettled(successor):
 		p.act(Action{Verb: VerbDelete, ID: entry.ID})
-		standing.Message = fmt.Sprintf("is removed without uninstalling anything, because %s has succeeded it", successor.ID)
+		standing.Message = fmt.Sprintf("is removed without uninstalling anything, because %s has succeeded it", id)
 	default:
-		standing.Message = fmt.Sprintf("stays suspended until %s is ready", successor.ID)
+		standing.Message = fmt.Sprintf("stays suspended until %s is ready", id)
 	}
 	p.stand(entry, standing)
 }
 
-func (p *planner) successorOf(live *unstructured.Unstructured) *Dependent {
-	name := live.GetAnnotations()[p.Keys.SupersededBy]
-	for i := range p.Wanted {
-		if p.Wanted[i].ID.Kind == live.GetKind() && p.Wanted[i].ID.Key().String() == name {
-			return &p.Wanted[i]
-		}
-	}
-	return nil
+// successorOf returns the object that succeeds a superseded one.
+func (p *planner) successorOf(entry Entry, live *unstructured.Unstructured) ID {
+	id := entry.ID
+	id.Namespace, id.Name, _ = strings.Cut(live.GetAnnotations()[p.Keys.SupersededBy], "/")
+	return id
 }
 
 func (p *planner) isSettled(d *Dependent) bool {

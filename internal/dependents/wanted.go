@@ -23,15 +23,15 @@ func (p *planner) planWanted(d *Dependent) {
 		p.stand(entry, p.observe(d, live))
 		return
 	}
+	if p.Stale[d.ID] {
+		p.stand(entry, Standing{Health: Progressing, Status: orDefault(entry.Status, StatusProgress), Message: "was written a moment ago"})
+		return
+	}
 	if live != nil {
 		p.clearMarks(d, live)
 	}
 	if live != nil && live.GetDeletionTimestamp() != nil {
 		p.stand(entry, Standing{Health: Progressing, Status: StatusDeleting, Message: "is being deleted and will be created again"})
-		return
-	}
-	if p.Stale[d.ID] {
-		p.stand(entry, Standing{Health: Progressing, Status: orDefault(entry.Status, StatusProgress), Message: "was written a moment ago"})
 		return
 	}
 	if live != nil && (p.isCurrent(d, entry, live) || d.Mode == ModeCreateOnce && p.owner(live) == p.Owner) {
@@ -100,7 +100,7 @@ func (p *planner) planWrite(d *Dependent, entry Entry, live *unstructured.Unstru
 	}
 	p.act(Action{
 		Verb: VerbWrite, ID: d.ID, Stage: d.Stage, Wanted: d, From: from,
-		Correction: repair && !p.Stale[d.ID],
+		Correction: repair,
 	})
 	return pending
 }
