@@ -1,0 +1,196 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dependents
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"pgregory.net/rapid"
+)
+
+func TestAssessObject(t *testing.T) {
+	deployment := ID{Group: "apps", Kind: "Deployment", Namespace: "default", Name: "a"}
+	stalled := conditioned("Stalled", "True", "RetriesExceeded", "gave up")
+	cases := map[string]struct {
+		reason string
+		how    Assess
+		live   *unstructured.Unstructured
+		want   Standing
+	}{
+		"existence": {
+			reason: "it exists", how: AssessExistence, live: config("a"), want: Standing{Health: Ready, Status: StatusReady},
+		},
+		"ready": {
+			reason: "Ready at its own generation", how: AssessCondition, live: release("a"), want: Standing{Health: Ready, Status: StatusReady},
+		},
+		"not reported": {
+			reason: "a missing condition is not Ready", how: AssessCondition, live: release("a", unreported),
+			want: Standing{Health: Progressing, Status: StatusMissing, Message: "has no Ready condition yet"},
+		},
+		"older generation": {
+			reason: "Ready speaks of what was before", how: AssessCondition, live: release("a", generation(2)),
+			want: Standing{Health: Progressing, Status: StatusProgress, Message: "is Ready at an older generation"},
+		},
+		"generation not reported": {
+			reason: "Ready without a generation speaks of nothing", how: AssessCondition,
+			live: release("a", unreported, conditioned("Ready", "True", "", "")),
+			want: Standing{Health: Progressing, Status: StatusProgress, Message: "is Ready at an older generation"},
+		},
+		"failing": {
+			reason: "it may still get on", how: AssessCondition, live: release("a", notReady),
+			want: Standing{Health: Progressing, Status: "InstallFailed", Message: "no such chart"},
+		},
+		"stalled": {
+			reason: "its controller has given up; Ready says why", how: AssessCondition, live: release("a", notReady, stalled),
+			want: Standing{Health: Failed, Status: "InstallFailed", Message: "no such chart"},
+		},
+		"stalled without words": {
+			reason: "what Stalled says is next best", how: AssessCondition, live: release("a", conditioned("Ready", "False", "", ""), stalled),
+			want: Standing{Health: Failed, Status: StatusFailed, Message: "gave up"},
+		},
+		"stalled before": {
+			reason: "giving up on an older generation says nothing", how: AssessCondition, live: release("a", notReady, stalled, generation(2)),
+			want: Standing{Health: Progressing, Status: "InstallFailed", Message: "no such chart"},
+		},
+		"suspended": {
+			reason: "it neither blocks nor counts", how: AssessCondition, live: release("a", notReady, suspended),
+			want: Standing{Health: Ignored, Status: StatusSuspended, Message: "is suspended"},
+		},
+		"kstatus, current": {
+			reason: "every other kind is assessed by kstatus", live: config("a"), want: Standing{Health: Ready, Status: StatusReady},
+		},
+		"kstatus, in progress": {
+			reason: "a Deployment that was not looked at yet", live: object(deployment, generation(2), observed(1)),
+			want: Standing{Health: Progressing, Status: StatusProgress, Message: "Deployment generation is 2, but latest observed generation is 1"},
+		},
+		"kstatus, failed": {
+			reason: "a Deployment that does not get on", how: AssessStatus,
+			live: object(deployment, generation(1), observed(1), conditioned("Progressing", "False", "ProgressDeadlineExceeded", "too slow")),
+			want: Standing{Health: Failed, Status: StatusFailed, Message: "Progress deadline exceeded"},
+		},
+		"kstatus, nonsense": {
+			reason: "what cannot be read cannot be told", live: object(deployment, func(o *unstructured.Unstructured) { o.Object["status"] = "x" }),
+			want: Standing{Health: Unknown, Status: StatusProgress, Message: "cannot restore struct from: string"},
+		},
+		"conditions that are none": {
+			reason: "a status of another form is no status", how: AssessCondition,
+			live: release("a", func(o *unstructured.Unstructured) {
+				o.Object["status"] = map[string]any{"conditions": []any{"x", map[string]any{"type": "Other"}}}
+			}),
+			want: Standing{Health: Progressing, Status: StatusMissing, Message: "has no Ready condition yet"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, AssessObject(tc.how, tc.live)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestWorst(t *testing.T) {
+	if _, found := Worst(nil); found {
+		t.Error("nothing has no worst standing")
+	}
+	order := []Health{Ready, Ignored, Progressing, Blocked, Unknown, Failed}
+	if !slices.IsSorted(order) {
+		t.Errorf("healths are not from best to worst: %v", order)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		standings := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) Standing {
+			return Standing{ID: releaseID(rapid.StringMatching(`[a-z]`).Draw(t, "name")), Health: rapid.SampledFrom(order).Draw(t, "health")}
+		}), 1, 8, func(s Standing) ID { return s.ID }).Draw(t, "standings")
+		worst, _ := Worst(standings)
+		for _, standing := range standings {
+			if standing.Health > worst.Health || standing.Health == worst.Health && standing.ID.Compare(worst.ID) < 0 {
+				t.Errorf("%v is worse than %v", standing, worst)
+			}
+		}
+		shuffled, _ := Worst(rapid.Permutation(standings).Draw(t, "shuffled"))
+		if shuffled != worst {
+			t.Errorf("the order matters: %v, then %v", worst, shuffled)
+		}
+	})
+}
+
+func TestRecord(t *testing.T) {
+	settings := configID("s")
+	da, ds := want(a, digest("v2")), want(settings, digest("v2"))
+	before := []Entry{had(a), had(settings)}
+	cases := map[string]struct {
+		reason string
+		result Result
+		want   []Entry
+	}{
+		"written": {
+			reason: "the generation says when it changes", result: Result{Action: Action{Verb: VerbWrite, ID: a, Wanted: &da}, Generation: 5, ResourceVersion: "9"},
+			want: []Entry{had(a, func(e *Entry) { e.Digest, e.Generation = "v2", 5 }), had(settings)},
+		},
+		"written without generation": {
+			reason: "the version says when it changes", result: Result{Action: Action{Verb: VerbWrite, ID: settings, Wanted: &ds}, ResourceVersion: "9"},
+			want: []Entry{had(a), had(settings, func(e *Entry) { e.Digest, e.ResourceVersion = "v2", "9" })},
+		},
+		"failed": {
+			reason: "what failed is not there", result: Result{Action: Action{Verb: VerbWrite, ID: a, Wanted: &da}, Err: errors.New("no")}, want: before,
+		},
+		"outdated": {
+			reason: "nothing was done", result: Result{Action: Action{Verb: VerbWrite, ID: a, Wanted: &da}, Outdated: true}, want: before,
+		},
+		"marked": {
+			reason: "only a write leads to content", result: Result{Action: Action{Verb: VerbMark, ID: a}, Generation: 5}, want: before,
+		},
+		"unknown": {
+			reason: "what is not in the inventory is not put there", result: Result{Action: Action{Verb: VerbWrite, ID: b, Wanted: &da}}, want: before,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Record(before, []Result{tc.result})); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff([]Entry{had(a), had(settings)}, before); diff != "" {
+				t.Errorf("the inventory that was given is changed:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestID(t *testing.T) {
+	obj := object(a)
+	if IDOf(obj) != a || a.String() != "HelmRelease default/a" || issuerID("x").String() != "Issuer x" || a.Key().String() != "default/a" {
+		t.Errorf("got %v, %v, %v", IDOf(obj), a, issuerID("x"))
+	}
+	got := SortIDs([]ID{b, configID("z"), a, b, issuerID("x")})
+	if diff := cmp.Diff([]ID{configID("z"), issuerID("x"), a, b}, got); diff != "" {
+		t.Errorf("IDs are sorted by group, kind, namespace and name, without repetitions (-want +got):\n%s", diff)
+	}
+}
+
+func TestHasOwner(t *testing.T) {
+	cases := map[string]struct {
+		reason, apiVersion, kind string
+		want                     bool
+	}{
+		"former owner":  {"any version of its group", "example.com/v3", "Primary", true},
+		"another kind":  {"of the same group", "example.com/v1", "Other", false},
+		"another group": {"with the same kind", "example.org/v1", "Primary", false},
+		"no group":      {"a core kind has none", "v1", "Primary", false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			obj := object(a, formerlyOwned)
+			refs := obj.GetOwnerReferences()
+			refs[0].APIVersion, refs[0].Kind = tc.apiVersion, tc.kind
+			obj.SetOwnerReferences(refs)
+			if got := HasOwner(obj, testKeys); got != tc.want {
+				t.Errorf("%s: got %v", tc.reason, got)
+			}
+		})
+	}
+}

@@ -1,0 +1,332 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dependents
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	releaseRank = 6
+	configRank  = 3
+)
+
+var (
+	testKeys = Keys{
+		Owner: "owner", Orphaned: "orphaned", SuspendedByHold: "held", SupersededBy: "successor", Abandon: "abandon",
+		FormerOwner: schema.GroupKind{Group: "example.com", Kind: "Primary"},
+	}
+	testNow   = time.Date(2026, 1, 2, 3, 4, 5, 600_000_000, time.UTC)
+	longAgo   = testNow.Add(-time.Hour).Truncate(time.Second)
+	testGrace = time.Minute
+)
+
+// releaseID and configID name objects with and without a generation.
+func releaseID(name string) ID {
+	return ID{Group: "helm.toolkit.fluxcd.io", Kind: "HelmRelease", Namespace: "default", Name: name}
+}
+
+func configID(name string) ID { return ID{Kind: "ConfigMap", Namespace: "default", Name: name} }
+
+func issuerID(name string) ID { return ID{Group: "acme.example.com", Kind: "Issuer", Name: name} }
+
+type change func(*unstructured.Unstructured)
+
+// object returns a live object of the primary base.
+func object(id ID, changes ...change) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{}}
+	obj.SetGroupVersionKind(id.GroupKind().WithVersion("v1"))
+	obj.SetNamespace(id.Namespace)
+	obj.SetName(id.Name)
+	obj.SetUID(types.UID("uid-" + id.Name))
+	obj.SetResourceVersion("7")
+	obj.SetLabels(map[string]string{testKeys.Owner: "base"})
+	for _, change := range changes {
+		change(obj)
+	}
+	return obj
+}
+
+// release returns a live HelmRelease that is Ready at generation 1.
+func release(name string, changes ...change) *unstructured.Unstructured {
+	return object(releaseID(name), append([]change{generation(1), conditioned("Ready", "True", "", ""), observed(1)}, changes...)...)
+}
+
+func config(name string, changes ...change) *unstructured.Unstructured {
+	return object(configID(name), changes...)
+}
+
+func generation(g int64) change { return func(o *unstructured.Unstructured) { o.SetGeneration(g) } }
+
+func version(v string) change { return func(o *unstructured.Unstructured) { o.SetResourceVersion(v) } }
+
+func observed(g int64) change {
+	return func(o *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(o.Object, g, "status", "observedGeneration")
+	}
+}
+
+// conditioned puts a condition in the place of the one of its type.
+func conditioned(kind, status, reason, message string) change {
+	return func(o *unstructured.Unstructured) {
+		list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+		list = slices.DeleteFunc(list, func(item any) bool { return item.(map[string]any)["type"] == kind })
+		list = append(list, map[string]any{"type": kind, "status": status, "reason": reason, "message": message})
+		_ = unstructured.SetNestedSlice(o.Object, list, "status", "conditions")
+	}
+}
+
+var notReady = conditioned("Ready", "False", "InstallFailed", "no such chart")
+
+func unreported(o *unstructured.Unstructured) { unstructured.RemoveNestedField(o.Object, "status") }
+
+func label(key, value string) change {
+	return func(o *unstructured.Unstructured) {
+		labels := o.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[key] = value
+		if value == "" {
+			delete(labels, key)
+		}
+		o.SetLabels(labels)
+	}
+}
+
+func ownedBy(owner string) change { return label(testKeys.Owner, owner) }
+
+var (
+	unowned  = label(testKeys.Owner, "")
+	orphaned = label(testKeys.Orphaned, "2026-01-02T02.04.05Z")
+)
+
+func annotated(key, value string) change {
+	return func(o *unstructured.Unstructured) { o.SetAnnotations(map[string]string{key: value}) }
+}
+
+var heldByStrata = annotated(testKeys.SuspendedByHold, "true")
+
+func supersededBy(name string) change { return annotated(testKeys.SupersededBy, "default/"+name) }
+
+func suspended(o *unstructured.Unstructured) {
+	_ = unstructured.SetNestedField(o.Object, true, "spec", "suspend")
+}
+
+func deleting(o *unstructured.Unstructured) {
+	moment := metav1.NewTime(testNow)
+	o.SetDeletionTimestamp(&moment)
+}
+
+func formerlyOwned(o *unstructured.Unstructured) {
+	o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Primary", Name: "base", UID: "x"}})
+}
+
+// want returns a dependent with content v1.
+func want(id ID, changes ...func(*Dependent)) Dependent {
+	d := Dependent{ID: id, Digest: "v1", Stage: configRank, Assess: AssessExistence, Origin: id.Name + ".yaml"}
+	if id.Kind == "HelmRelease" {
+		d.Stage, d.Assess, d.Exclusive = releaseRank, AssessCondition, "helm/"+id.Name
+	}
+	for _, change := range changes {
+		change(&d)
+	}
+	return d
+}
+
+func digest(v string) func(*Dependent) { return func(d *Dependent) { d.Digest = v } }
+
+func mode(m Mode) func(*Dependent) { return func(d *Dependent) { d.Mode = m } }
+
+func standsFor(exclusive string) func(*Dependent) {
+	return func(d *Dependent) { d.Exclusive = exclusive }
+}
+
+func after(names ...string) func(*Dependent) {
+	return func(d *Dependent) {
+		for _, name := range names {
+			d.DependsOn = append(d.DependsOn, releaseID(name))
+		}
+	}
+}
+
+// had returns the entry of an object that was deployed with content v1.
+func had(id ID, changes ...func(*Entry)) Entry {
+	e := Entry{ID: id, Digest: "v1", Generation: 1, Status: StatusReady, Since: longAgo, Rank: releaseRank, Assess: AssessCondition, Origin: id.Name + ".yaml"}
+	if id.Kind != "HelmRelease" {
+		e.Generation, e.ResourceVersion, e.Rank, e.Assess = 0, "7", configRank, AssessExistence
+	}
+	for _, change := range changes {
+		change(&e)
+	}
+	return e
+}
+
+// since makes an entry one that has had a status for some time.
+func since(status string, ago time.Duration) func(*Entry) {
+	return func(e *Entry) { e.Status, e.Since = status, testNow.Add(-ago) }
+}
+
+func retained(e *Entry) { e.Retain = true }
+
+func undeployed(e *Entry) { e.Digest, e.Generation, e.Status = "", 0, StatusMissing }
+
+// world returns an input that may do everything.
+func world(changes ...func(*Input)) Input {
+	in := Input{
+		Owner: "base", Keys: testKeys, Now: testNow, Grace: testGrace, MayPrune: true, MayWrite: true,
+		Live: map[ID]*unstructured.Unstructured{}, Stale: map[ID]bool{}, Keep: map[ID]bool{}, Exclusive: map[string][]ID{},
+		Others: Others{Listed: map[ID][]Claim{}, Exclusive: map[string][]Claim{}, Existing: map[string]bool{}, Unreadable: map[string]bool{}},
+	}
+	for _, change := range changes {
+		change(&in)
+	}
+	return in
+}
+
+func wanted(ds ...Dependent) func(*Input) {
+	return func(in *Input) { in.Wanted = append(in.Wanted, ds...) }
+}
+
+func inventory(es ...Entry) func(*Input) {
+	return func(in *Input) { in.Inventory = append(in.Inventory, es...) }
+}
+
+func lives(objects ...*unstructured.Unstructured) func(*Input) {
+	return func(in *Input) {
+		for _, obj := range objects {
+			in.Live[IDOf(obj)] = obj
+		}
+	}
+}
+
+func stale(ids ...ID) func(*Input) {
+	return func(in *Input) {
+		for _, id := range ids {
+			in.Stale[id] = true
+		}
+	}
+}
+
+func listedBy(owner string, id ID) func(*Input) {
+	return func(in *Input) {
+		in.Others.Existing[owner] = true
+		in.Others.Listed[id] = append(in.Others.Listed[id], Claim{Owner: owner, Origin: owner + "/" + id.Name + ".yaml", ID: id})
+	}
+}
+
+func exists(owners ...string) func(*Input) {
+	return func(in *Input) {
+		for _, owner := range owners {
+			in.Others.Existing[owner] = true
+		}
+	}
+}
+
+// sharing says that live objects stand for the same exclusive thing.
+func sharing(exclusive string, ids ...ID) func(*Input) {
+	return func(in *Input) { in.Exclusive[exclusive] = ids }
+}
+
+func held(in *Input) { in.Held = true }
+
+func suspendHeld(in *Input) { in.Held, in.SuspendHeld = true, true }
+
+func repairOnly(in *Input) { in.RepairOnly = true }
+
+func readOnly(in *Input) { in.MayWrite, in.MayPrune = false, false }
+
+// actionLines writes actions as a table shows them.
+func actionLines(plan Plan) []string {
+	var lines []string
+	for _, a := range plan.Actions {
+		line := fmt.Sprintf("%s %s", a.Verb, a.ID.Name)
+		if len(a.From) > 0 {
+			line += " from " + strings.Join(a.From, ",")
+		}
+		if a.Correction {
+			line += " as a correction"
+		}
+		if a.KeptFor != "" {
+			line += " kept for " + a.KeptFor
+		}
+		if a.Successor != (ID{}) {
+			line += " for " + a.Successor.Name
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+var healthWords = map[Health]string{
+	Ready: "ready", Ignored: "ignored", Progressing: "progressing", Blocked: "blocked", Unknown: "unknown", Failed: "failed",
+}
+
+// standingLines writes standings as a table shows them.
+func standingLines(plan Plan) []string {
+	var lines []string
+	for _, s := range plan.Standings {
+		line := fmt.Sprintf("%s %s %s", s.ID.Name, healthWords[s.Health], s.Status)
+		if s.Unwanted {
+			line += " unwanted"
+		}
+		if s.Reason != "" {
+			line += " (" + s.Reason + ")"
+		}
+		if s.Message != "" {
+			line += ": " + s.Message
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func conflictLines(plan Plan) []string {
+	var lines []string
+	for _, c := range plan.Conflicts {
+		lines = append(lines, fmt.Sprintf("%s (%s) with %s of %q (%s)", c.ID.Name, c.Origin, c.With.Name, c.Owner, c.OwnerOrigin))
+	}
+	return lines
+}
+
+// planCase is one row of a table of plans.
+type planCase struct {
+	reason    string
+	in        Input
+	actions   []string
+	standings []string
+	conflicts []string
+	until     time.Time
+}
+
+func runPlanCases(t *testing.T, cases map[string]planCase) {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(cases)) {
+		t.Run(name, func(t *testing.T) {
+			tc := cases[name]
+			plan := Make(tc.in)
+			for what, diff := range map[string]string{
+				"actions":   cmp.Diff(tc.actions, actionLines(plan)),
+				"standings": cmp.Diff(tc.standings, standingLines(plan)),
+				"conflicts": cmp.Diff(tc.conflicts, conflictLines(plan)),
+				"until":     cmp.Diff(tc.until, plan.Until),
+			} {
+				if diff != "" {
+					t.Errorf("%s\n%s (-want +got):\n%s", tc.reason, what, diff)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,180 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dependents
+
+import (
+	"testing"
+	"time"
+)
+
+// graceOver is an orphan that has waited for its whole grace, and a second
+// more for what the inventory cuts off.
+func graceOver(e *Entry) { since(StatusOrphaned, testGrace+time.Second)(e) }
+
+func TestMakeOrphans(t *testing.T) {
+	secondsLeft := func(e *Entry) { e.Status, e.Since = StatusOrphaned, testNow.Truncate(time.Second).Add(-testGrace) }
+	cutOff := testNow.Truncate(time.Second).Add(time.Second)
+	full := testNow.Truncate(time.Second).Add(testGrace + time.Second)
+	fullMessage := "a progressing Orphaned unwanted: waits until 2026-01-02T03:05:06Z for another layer to adopt it"
+	runPlanCases(t, map[string]planCase{
+		"no longer listed": {
+			reason: "it is marked at once", in: world(inventory(had(a)), lives(release("a"))),
+			actions: []string{"Mark a"}, standings: []string{fullMessage}, until: full,
+		},
+		"no grace": {
+			reason: "it is marked first all the same", in: world(inventory(had(a)), lives(release("a")), func(in *Input) { in.Grace = 0 }),
+			actions: []string{"Mark a"}, until: cutOff,
+			standings: []string{"a progressing Orphaned unwanted: waits until 2026-01-02T03:04:06Z for another layer to adopt it"},
+		},
+		"within the second that is cut off": {
+			reason: "whole seconds are remembered, and it must never go sooner",
+			in:     world(inventory(had(a, secondsLeft)), lives(release("a", orphaned))), until: cutOff,
+			standings: []string{"a progressing Orphaned unwanted: waits until 2026-01-02T03:04:06Z for another layer to adopt it"},
+		},
+		"grace over": {
+			reason: "nobody wanted it", in: world(inventory(had(a, graceOver)), lives(release("a", orphaned))),
+			actions: []string{"Delete a"}, standings: []string{"a progressing Orphaned unwanted: is being removed"},
+		},
+		"label taken off by hand": {
+			reason: "it waits for a full grace again", in: world(inventory(had(a, graceOver)), lives(release("a"))),
+			actions: []string{"Mark a"}, standings: []string{fullMessage}, until: full,
+		},
+		"removed again": {
+			reason:  "the label of an earlier removal counts for nothing when the object was listed in between",
+			in:      world(inventory(had(a)), lives(release("a", orphaned))),
+			actions: []string{"Mark a"}, standings: []string{fullMessage}, until: full,
+		},
+		"claimed": {
+			reason: "another one lists it, so it is kept and does not count",
+			in:     world(inventory(had(a, graceOver)), lives(release("a", orphaned)), listedBy("other", a)),
+			standings: []string{
+				"a ignored Orphaned unwanted: is kept for layer other, which lists it",
+			},
+		},
+		"moved": {
+			reason: "the mark says who will have it", in: world(inventory(had(a)), lives(release("a")), listedBy("other", a)),
+			actions: []string{"Mark a kept for other"}, standings: []string{"a ignored Orphaned unwanted: is kept for layer other, which lists it"},
+		},
+		"moved and renamed": {
+			reason: "another one lists an object that stands for the same",
+			in: world(inventory(had(a, graceOver)), lives(release("a", orphaned)), sharing("helm/x", a), func(in *Input) {
+				in.Others.Exclusive["helm/x"] = []Claim{{Owner: "other", ID: b}}
+			}),
+			standings: []string{"a ignored Orphaned unwanted: is kept for layer other, which lists it"},
+		},
+		"claimed by several": {
+			reason:    "the message names the same one whatever order they come in",
+			in:        world(inventory(had(a, graceOver)), lives(release("a", orphaned)), listedBy("zeta", a), listedBy("alpha", a)),
+			standings: []string{"a ignored Orphaned unwanted: is kept for layer alpha, which lists it"},
+		},
+		"unreadable siblings": {
+			reason:    "one of them may list it",
+			in:        world(inventory(had(a, graceOver)), lives(release("a", orphaned)), func(in *Input) { in.Others.UnreadableSiblings = []string{"z", "y"} }),
+			standings: []string{"a blocked Orphaned unwanted: is kept while it is not known whether layer y, z lists it"},
+		},
+		"not seen yet": {
+			reason: "the cache still shows it without the mark", in: world(inventory(had(a, graceOver)), lives(release("a")), stale(a)),
+			standings: []string{"a progressing Orphaned unwanted: was written a moment ago"},
+		},
+		"being deleted": {
+			reason: "it is on its way", in: world(inventory(had(a, graceOver)), lives(release("a", orphaned, deleting))),
+			standings: []string{"a progressing Deleting unwanted: is being removed"},
+		},
+		"without prune": {
+			reason: "nothing leaves while the directory does not count", in: world(readOnly, inventory(had(a, graceOver)), lives(release("a", orphaned))),
+			standings: []string{"a ignored Orphaned unwanted: is no longer listed"},
+		},
+		"former owner": {
+			reason:  "garbage collection must not come first",
+			in:      world(inventory(had(a)), lives(release("a", formerlyOwned))),
+			actions: []string{"Disown a"}, standings: []string{"a progressing Deployed unwanted: is taken over"},
+		},
+		"retained": {
+			reason: "it is released and reported", in: world(inventory(had(a, retained)), lives(release("a"))),
+			actions: []string{"Release a"}, standings: []string{"a ignored Kept unwanted: is released and kept"},
+		},
+	})
+}
+
+func TestMakeSuspendedOrphans(t *testing.T) {
+	abandon := func(in *Input) { in.Abandon = true }
+	inTheWay := "a blocked Orphaned unwanted (SuspendedRelease): is suspended, so Flux would drop it without uninstalling anything: resume it, or abandon what it installed with the annotation abandon"
+	runPlanCases(t, map[string]planCase{
+		"by hand": {
+			reason: "Flux would delete it without uninstalling what it installed",
+			in:     world(inventory(had(a, graceOver)), lives(release("a", orphaned, suspended))), standings: []string{inTheWay},
+		},
+		"abandoned": {
+			reason: "somebody said that it may", in: world(abandon, inventory(had(a, graceOver)), lives(release("a", orphaned, suspended))),
+			actions: []string{"Delete a"}, standings: []string{"a progressing Orphaned unwanted: is being removed"},
+		},
+		"by a hold": {
+			reason: "it is resumed first, and uninstalled then", in: world(inventory(had(a, graceOver)), lives(release("a", orphaned, suspended, heldByStrata))),
+			actions: []string{"Resume a"}, standings: []string{"a progressing Orphaned unwanted: is resumed before it is removed"},
+		},
+		"by a hold, abandoned": {
+			reason: "it is resumed all the same", in: world(abandon, inventory(had(a, graceOver)), lives(release("a", orphaned, suspended, heldByStrata))),
+			actions: []string{"Resume a"}, standings: []string{"a progressing Orphaned unwanted: is resumed before it is removed"},
+		},
+		"another kind": {
+			reason: "suspend means nothing to it", in: world(inventory(had(configID("a"), graceOver)), lives(config("a", orphaned, suspended))),
+			actions: []string{"Delete a"}, standings: []string{"a progressing Orphaned unwanted: is being removed"},
+		},
+	})
+}
+
+func TestMakeReverseOrder(t *testing.T) {
+	needs := func(names ...string) func(*Entry) {
+		return func(e *Entry) { e.DependsOn = want(e.ID, after(names...)).DependsOn }
+	}
+	settings := configID("s")
+	runPlanCases(t, map[string]planCase{
+		"dependency": {
+			reason:  "what depends on another goes first",
+			in:      world(inventory(had(a, graceOver), had(b, graceOver, needs("a"))), lives(release("a", orphaned), release("b", orphaned))),
+			actions: []string{"Delete b"},
+			standings: []string{
+				"a progressing Orphaned unwanted: goes after HelmRelease default/b", "b progressing Orphaned unwanted: is being removed",
+			},
+		},
+		"dependency on its way": {
+			reason:    "it has to be gone, not merely going",
+			in:        world(inventory(had(a, graceOver), had(b, graceOver, needs("a"))), lives(release("a", orphaned), release("b", orphaned, deleting))),
+			standings: []string{"a progressing Orphaned unwanted: goes after HelmRelease default/b", "b progressing Deleting unwanted: is being removed"},
+		},
+		"dependency within its grace": {
+			reason:    "the one that is needed waits for it",
+			in:        world(inventory(had(a, graceOver), had(b, since(StatusOrphaned, 0), needs("a"))), lives(release("a", orphaned), release("b", orphaned))),
+			standings: []string{"a progressing Orphaned unwanted: goes after HelmRelease default/b", "b progressing Orphaned unwanted: waits until 2026-01-02T03:05:06Z for another layer to adopt it"},
+			until:     testNow.Truncate(time.Second).Add(testGrace + time.Second),
+		},
+		"rank": {
+			reason:    "what releases use goes when they are gone",
+			in:        world(inventory(had(settings, graceOver), had(a, graceOver)), lives(config("s", orphaned), release("a", orphaned))),
+			actions:   []string{"Delete a"},
+			standings: []string{"s progressing Orphaned unwanted: goes after HelmRelease default/a", "a progressing Orphaned unwanted: is being removed"},
+		},
+		"gone": {
+			reason:  "then its turn has come",
+			in:      world(inventory(had(settings, graceOver), had(a, graceOver)), lives(config("s", orphaned))),
+			actions: []string{"Delete s"}, standings: []string{"s progressing Orphaned unwanted: is being removed"},
+		},
+		"wanted release": {
+			reason:  "a release that stays holds up nothing: it no longer uses what left the directory",
+			in:      world(wanted(want(a)), inventory(had(settings, graceOver), had(a)), lives(config("s", orphaned), release("a"))),
+			actions: []string{"Delete s"}, standings: []string{"a ready Deployed", "s progressing Orphaned unwanted: is being removed"},
+		},
+		"retained, taken, claimed and kept ones": {
+			reason: "what stays is not waited for",
+			in: world(inventory(had(settings, graceOver), had(a, retained), had(b), had(c, graceOver), had(releaseID("d"))),
+				lives(config("s", orphaned), release("a"), release("b", ownedBy("other")), release("c", orphaned), release("d")),
+				listedBy("other", c), func(in *Input) { in.Keep[releaseID("d")] = true }),
+			actions: []string{"Release a", "Delete s"},
+			standings: []string{
+				"s progressing Orphaned unwanted: is being removed", "a ignored Kept unwanted: is released and kept",
+				"c ignored Orphaned unwanted: is kept for layer other, which lists it", "d progressing Deployed: has yet to be applied",
+			},
+		},
+	})
+}
