@@ -1,0 +1,84 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// errNoCluster is returned where neither flags nor files name a cluster.
+var errNoCluster = errors.New("no cluster is configured: set KUBECONFIG, or use --kubeconfig or --server")
+
+// restConfig returns how to reach the cluster.
+func restConfig(flags *genericclioptions.ConfigFlags) (*rest.Config, error) {
+	raw, err := flags.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the kubeconfig: %w", err)
+	}
+	if clientcmd.IsConfigurationInvalid(clientcmd.Validate(raw)) && len(raw.Clusters) > 0 {
+		return nil, fmt.Errorf("cannot use the kubeconfig: %w", clientcmd.Validate(raw))
+	}
+	config, err := flags.ToRESTConfig()
+	switch {
+	case clientcmd.IsEmptyConfig(err), err == nil && len(raw.Clusters) == 0 && *flags.APIServer == "" && config.BearerTokenFile == "":
+		return nil, errNoCluster
+	case err != nil:
+		return nil, fmt.Errorf("cannot use the kubeconfig: %w", err)
+	}
+	return config, nil
+}
+
+func newClient(flags *genericclioptions.ConfigFlags) (dynamic.Interface, error) {
+	config, err := restConfig(flags)
+	if err != nil {
+		return nil, err
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the kubeconfig: %w", err)
+	}
+	return client, nil
+}
+
+// explain says what to do about an error of the API server or on the way to
+// it. Other errors stay as they are.
+func explain(err error, flags *genericclioptions.ConfigFlags) error {
+	var missing *missingError
+	var unreachable *url.Error
+	var network net.Error
+	switch {
+	case err == nil, errors.As(err, &missing):
+		return err
+	case apierrors.IsNotFound(err):
+		return errors.New("this cluster has no Strata, for it knows no AddonsLayers; install the chart (docs/install.md), or choose another cluster with --context")
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("the cluster does not know who you are; log in again, or choose another --context or --user: %w", err)
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("your rights do not suffice; ask for the role strata-view, or for get, list and watch on addonslayers.kraan.io: %w", err)
+	case errors.Is(err, context.Canceled):
+		return errors.New("interrupted")
+	case errors.As(err, &unreachable), errors.As(err, &network):
+		return fmt.Errorf("cannot reach the cluster%s; check that it runs, and that it is the one you mean (kubectl config current-context): %w", at(flags), err)
+	default:
+		return err
+	}
+}
+
+// at names the cluster's address where it is known.
+func at(flags *genericclioptions.ConfigFlags) string {
+	if config, err := flags.ToRESTConfig(); err == nil {
+		return " at " + config.Host
+	}
+	return ""
+}

@@ -1,0 +1,81 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command kubectl-strata is the plug-in kubectl strata. It reads what the API
+// server has, and needs no server of its own.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+// Exit codes, the same for all commands.
+const (
+	exitFine    = 0
+	exitError   = 1
+	exitBlocked = 2
+)
+
+// errBlocked ends a command that has worked, and found a layer that is blocked
+// or failed. What there is to say has been printed.
+var errBlocked = errors.New("a layer is blocked or failed")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run runs a command line and returns the exit code.
+func run(ctx context.Context, args []string, out, errOut io.Writer) int {
+	command := newCommand(out)
+	command.SetArgs(args)
+	command.SetOut(out)
+	command.SetErr(errOut)
+	err := command.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return exitFine
+	case errors.Is(err, errBlocked):
+		return exitBlocked
+	default:
+		fmt.Fprintf(errOut, "kubectl strata: %v\n", err)
+		return exitError
+	}
+}
+
+func newCommand(out io.Writer) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "strata",
+		Short: "See the layers of add-ons in a cluster",
+		Long: `See the layers of add-ons that Strata keeps in a cluster.
+
+All commands read only. They exit with 0 when all is well, with 1 when
+they cannot say, and with 2 when a layer is blocked or failed.`,
+		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl strata"},
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		Args:              cobra.NoArgs,
+		RunE:              func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	flags := genericclioptions.NewConfigFlags(true)
+	// Layers have no namespace, and nothing is cached on disk.
+	flags.Namespace, flags.CacheDir = nil, nil
+	flags.AddFlags(root.PersistentFlags())
+	root.AddCommand(newGet(flags, out), newVersion(flags, out))
+	return root
+}
