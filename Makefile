@@ -39,7 +39,8 @@ build: ## Build the controller and the kubectl plug-in into bin/
 
 .PHONY: demo
 demo: controlplane ## Run Strata, Flux and a control plane here, with examples/platform; DEMO_EXIT=1 ends it when all is deployed
-	DEMO_EXIT='$(DEMO_EXIT)' go run -ldflags '-X main.version=$(VERSION)' ./hack/demo
+	@go build -ldflags '-X main.version=$(VERSION)' -o bin/demo ./hack/demo
+	@DEMO_EXIT='$(DEMO_EXIT)' exec bin/demo
 
 .PHONY: generate
 generate: ## Write deepcopy functions, CRDs, roles and docs/api.md again

@@ -1,0 +1,166 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/test/controlplane"
+	"github.com/strata-project/strata/test/strata"
+)
+
+// stopGrace is how long the controller may take to finish its writes.
+const stopGrace = 10 * time.Second
+
+// demo is everything that runs, and where it is.
+type demo struct {
+	out  io.Writer
+	root string // the source tree
+	dir  string // keys, logs and programs of this run
+	bin  string
+
+	plane      *controlplane.ControlPlane
+	charts     *controlplane.ChartServer
+	repo       *controlplane.Repo
+	controller *strata.Controller
+	client     client.Client
+	layers     []string
+
+	closers []func() error // in the order of what they close
+}
+
+// onStop adds what stop must do, before what was added earlier.
+func (d *demo) onStop(closer func() error) { d.closers = append(d.closers, closer) }
+
+// stop takes everything down that was started.
+func (d *demo) stop() error {
+	var problems []error
+	for _, closer := range slices.Backward(d.closers) {
+		problems = append(problems, closer())
+	}
+	return errors.Join(problems...)
+}
+
+// startPlane starts the control plane while Strata is being built.
+func (d *demo) startPlane(ctx context.Context) error {
+	var err error
+	if d.root, err = strata.Root(); err != nil {
+		return err
+	}
+	if d.dir, err = os.MkdirTemp("", "strata-demo-"); err != nil {
+		return err
+	}
+	d.onStop(func() error { return os.RemoveAll(d.dir) })
+	d.bin = filepath.Join(d.dir, "bin")
+	if err := os.Mkdir(d.bin, 0o755); err != nil {
+		return err
+	}
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error { return d.build(groupCtx) })
+	group.Go(func() error {
+		plane, err := controlplane.Start(groupCtx, controlplane.Options{Dir: filepath.Join(d.dir, "controlplane")})
+		if err != nil {
+			return err
+		}
+		d.plane = plane
+		d.onStop(plane.Stop)
+		return nil
+	})
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return d.connect()
+}
+
+// build puts the controller, the plug-in and kubectl into one folder.
+func (d *demo) build(ctx context.Context) error {
+	flags := []string{"-ldflags", "-s -w -X main.version=" + version}
+	if _, err := strata.Build(ctx, d.bin, flags...); err != nil {
+		return err
+	}
+	if _, err := strata.BuildPlugin(ctx, d.bin, flags...); err != nil {
+		return err
+	}
+	kubectl, err := controlplane.Binary("kubectl")
+	if err != nil {
+		return err
+	}
+	return os.Symlink(kubectl, filepath.Join(d.bin, "kubectl"))
+}
+
+func (d *demo) connect() error {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(sourcev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	var err error
+	if d.client, err = client.New(d.plane.Config(), client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("cannot make a client: %w", err)
+	}
+	return nil
+}
+
+// startController installs the chart and runs the controller beside the
+// control plane, with the rights of the chart's ServiceAccount. No pod can run
+// it here, because nothing but the kubelet is missing.
+func (d *demo) startController(ctx context.Context) error {
+	identity, err := strata.Install(ctx, d.plane, map[string]any{
+		"replicas": 0,
+		"image":    map[string]any{"tag": version},
+		// The platform holds nothing that needs this, but who tries things
+		// out may want to add a ConfigMap.
+		"rbac": map[string]any{"kinds": []any{
+			map[string]any{"apiGroup": "", "resources": []any{"configmaps"}},
+		}},
+	})
+	if err != nil {
+		return err
+	}
+	d.controller, err = strata.Prepare(strata.Options{
+		Binary: filepath.Join(d.bin, "strata"), Kubeconfig: identity.Kubeconfig, Dir: filepath.Join(d.dir, "strata"),
+	})
+	if err != nil {
+		return err
+	}
+	d.onStop(func() error {
+		defer d.controller.Close()
+		return d.controller.Stop(stopGrace)
+	})
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("not ready within a minute"))
+	defer cancel()
+	return d.controller.Start(ctx)
+}
+
+// stay keeps everything running until somebody interrupts it.
+func (d *demo) stay(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-d.controller.Ended():
+		return d.controllerEnded()
+	}
+}
+
+// controllerEnded says that the controller is gone, with the end of its log.
+func (d *demo) controllerEnded() error {
+	const end = 2000
+	log, err := os.ReadFile(d.controller.Log())
+	if err != nil {
+		return fmt.Errorf("the controller has ended, and its log cannot be read: %w", err)
+	}
+	return fmt.Errorf("the controller has ended; the end of its log:\n%s", log[max(0, len(log)-end):])
+}

@@ -1,0 +1,125 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command demo shows Strata at work on this machine: a real control plane with
+// Flux, a git server, a chart repository, and the controller with the rights
+// of its chart. It deploys examples/platform, shows the layers on their way,
+// and then keeps everything running to look around in.
+//
+//	make demo               until Ctrl-C
+//	make demo DEMO_EXIT=1   until all layers are deployed
+//
+// It exits with 0 when it has done that, with 1 when something failed, and
+// with 130 when it was interrupted before.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+// errInterrupted ends a demo that somebody has had enough of.
+var errInterrupted = errors.New("interrupted")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// The second Ctrl-C does not wait for anything.
+	context.AfterFunc(ctx, stop)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errInterrupted):
+		os.Exit(130)
+	default:
+		fmt.Fprintf(os.Stderr, "demo: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// settings are what the flags say.
+type settings struct {
+	exit    bool
+	timeout time.Duration
+}
+
+func parse(args []string) (settings, error) {
+	var s settings
+	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
+	exit := os.Getenv("DEMO_EXIT")
+	flags.BoolVar(&s.exit, "exit", exit != "" && exit != "0", "stop when all layers are deployed; DEMO_EXIT=1 says the same")
+	flags.DurationVar(&s.timeout, "timeout", 5*time.Minute, "with --exit, how long the layers may take")
+	return s, flags.Parse(args)
+}
+
+// run shows the demo and takes everything down again.
+func run(ctx context.Context, args []string, out io.Writer) (err error) {
+	s, err := parse(args)
+	if err != nil {
+		return err
+	}
+	d := &demo{out: out}
+	defer func() {
+		if ctx.Err() != nil {
+			fmt.Fprintln(out, "\nstopping ...")
+		}
+		err = errors.Join(err, d.stop())
+	}()
+	if err := d.show(ctx, s); err != nil {
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
+		return err
+	}
+	if s.exit {
+		return nil
+	}
+	if err := d.invite(); err != nil {
+		return err
+	}
+	return d.stay(ctx)
+}
+
+// show starts everything and waits until the platform is deployed.
+func (d *demo) show(ctx context.Context, s settings) error {
+	for _, step := range []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"starting etcd, Kubernetes and Flux, building Strata", d.startPlane},
+		{"serving examples/charts, and examples/platform from git", d.serve},
+		{"installing Strata's chart, starting its controller", d.startController},
+		{"applying the GitRepository and the layers", d.apply},
+	} {
+		if err := d.step(ctx, step.what, step.do); err != nil {
+			return err
+		}
+	}
+	if s.exit {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("not all layers are deployed after %s", s.timeout))
+		defer cancel()
+	}
+	return d.follow(ctx)
+}
+
+// step says what is being done, and how long it took.
+func (d *demo) step(ctx context.Context, what string, do func(context.Context) error) error {
+	fmt.Fprintf(d.out, "%s ... ", what)
+	began := time.Now()
+	if err := do(ctx); err != nil {
+		fmt.Fprintln(d.out, "failed")
+		return err
+	}
+	fmt.Fprintf(d.out, "%.1fs\n", time.Since(began).Seconds())
+	return nil
+}
