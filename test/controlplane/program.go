@@ -87,6 +87,23 @@ func (r *Runner) PID() int {
 	return run.cmd.Process.Pid
 }
 
+// ExitCode returns the exit code of the last run; -1 where it has not ended or a
+// signal ended it.
+func (r *Runner) ExitCode() int {
+	r.process.mu.Lock()
+	defer r.process.mu.Unlock()
+	run := r.process.run
+	if run == nil {
+		return -1
+	}
+	select {
+	case <-run.done:
+		return run.cmd.ProcessState.ExitCode()
+	default:
+		return -1
+	}
+}
+
 // FreePort returns a loopback port that nothing listens on, and a function that
 // gives it back.
 func FreePort() (number int, release func(), err error) {
