@@ -104,7 +104,7 @@ func startController(ctx context.Context) error {
 	}
 	stack.controller, err = strata.Prepare(strata.Options{
 		Binary: binary, Kubeconfig: identity.Kubeconfig, Dir: dir,
-		Args: []string{"--log-level", "debug"},
+		Args: []string{"--log-level", "debug", "--watch-label-selector", "!" + ownController},
 	})
 	if err != nil {
 		return err
