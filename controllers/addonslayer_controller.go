@@ -46,6 +46,8 @@ const (
 	// minRetry and maxRetry bound the back-off after errors.
 	minRetry = 200 * time.Millisecond
 	maxRetry = 2 * time.Minute
+	// writeTimeout bounds the write of a status.
+	writeTimeout = 15 * time.Second
 )
 
 // Artifacts hands out what the artifacts of sources hold.
@@ -105,7 +107,8 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 		return ctrl.Result{}, err
 	}
 	observation, err := r.observe(ctx, layer)
-	if err != nil {
+	if err != nil || ctx.Err() != nil {
+		// What is seen while the controller stops may lack something.
 		return ctrl.Result{}, err
 	}
 	decision := layers.Decide(*observation)
@@ -115,14 +118,16 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 	if err := r.consume(ctx, observation, decision.Consume); err != nil {
 		return ctrl.Result{}, err
 	}
+	before := observation.Layer.Status
 	results, err := r.act(ctx, observation, decision)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	status, decision := layers.Report(*observation, decision, results)
-	if err := r.report(ctx, observation, decision, status, results); err != nil {
+	if err := r.persist(ctx, observation, status); err != nil {
 		return ctrl.Result{}, err
 	}
+	r.tell(observation.Layer, before, decision, results)
 	r.note(observation, decision)
 	return r.again(observation, decision, results)
 }
@@ -215,22 +220,15 @@ func (r *AddonsLayerReconciler) act(ctx context.Context, o *layers.Observation, 
 	return results, nil
 }
 
-// report persists a status that differs, and then tells of what changed.
-func (r *AddonsLayerReconciler) report(ctx context.Context, o *layers.Observation, d layers.Decision, status v1alpha1.AddonsLayerStatus, results []dependents.Result) error {
-	before := o.Layer.Status
-	if err := r.persist(ctx, o, status); err != nil {
-		return err
-	}
-	r.tell(o.Layer, before, d, results)
-	return nil
-}
-
 // persist writes a status where it differs from the last one. It fails with a
-// conflict where somebody else has changed the layer meanwhile.
+// conflict where somebody else has changed the layer meanwhile. It does not end
+// with ctx: what was done must be known to whoever comes next.
 func (r *AddonsLayerReconciler) persist(ctx context.Context, o *layers.Observation, status v1alpha1.AddonsLayerStatus) error {
 	if equality.Semantic.DeepEqual(o.Layer.Status, status) {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
 	patched := o.Layer.DeepCopy()
 	patched.Status = status
 	err := r.Client.Status().Patch(ctx, patched, client.MergeFromWithOptions(o.Layer, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
