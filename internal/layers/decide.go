@@ -287,7 +287,8 @@ func doneAttempt(o Observation, target Target) *v1alpha1.Attempt {
 func (d Decision) progressing(o Observation, wanted []dependents.Dependent, worst dependents.Standing) Decision {
 	d.Attempt = nextAttempt(o, d.Target)
 	timeout := timeoutOf(o.Layer, o.interval(), wanted)
-	deadline := d.Attempt.StartTime.Add(timeout)
+	// The attempt keeps whole seconds, cut off: never fail sooner.
+	deadline := d.Attempt.StartTime.Add(timeout + time.Second)
 	d.Message = fmt.Sprintf("%s %s", worst.ID, cmp.Or(worst.Message, "is "+worst.Status))
 	if worst.Origin != "" && worst.Reason != "" {
 		d.Message += fmt.Sprintf(" (%s)", worst.Origin)
