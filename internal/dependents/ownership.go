@@ -36,9 +36,9 @@ func (p *planner) handOver(live *unstructured.Unstructured, id ID) hand {
 	case !p.Others.Existing[owner]:
 		return hand{from: owner}
 	case p.Others.Unreadable[owner]:
-		return hand{waits: fmt.Sprintf("%s belongs to layer %s, and what that layer lists cannot be read", id, owner)}
+		return hand{waits: fmt.Sprintf("belongs to layer %s, and what that layer lists cannot be read", owner)}
 	case live.GetLabels()[p.Keys.Orphaned] == "":
-		return hand{waits: fmt.Sprintf("%s belongs to layer %s, which no longer lists it and has yet to let it go", id, owner)}
+		return hand{waits: fmt.Sprintf("belongs to layer %s, which no longer lists it and has yet to let it go", owner)}
 	default:
 		return hand{from: owner}
 	}
@@ -108,14 +108,14 @@ func (p *planner) makeRoom(d *Dependent) string {
 	for _, id := range p.inTheWay(d) {
 		live := p.Live[id]
 		if p.Stale[id] {
-			return fmt.Sprintf("%s was written a moment ago", id)
+			return fmt.Sprintf("waits for %s, which was written a moment ago", id)
 		}
 		if live.GetDeletionTimestamp() != nil && !IsSuspended(live) {
-			return fmt.Sprintf("%s is being uninstalled and must be gone first", id)
+			return fmt.Sprintf("waits for %s, which is being uninstalled and must be gone first", id)
 		}
 		h := p.handOver(live, id)
 		if h.waits != "" {
-			return h.waits
+			return fmt.Sprintf("waits for %s, which %s", id, h.waits)
 		}
 		if live.GetAnnotations()[p.Keys.SupersededBy] == d.ID.Key().String() && IsSuspended(live) && p.owner(live) == p.Owner {
 			continue

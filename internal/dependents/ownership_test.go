@@ -36,12 +36,12 @@ func TestMakeOwnership(t *testing.T) {
 		"not yet let go": {
 			reason:    "the owner has yet to say so",
 			in:        world(wanted(want(a)), lives(others), exists("other")),
-			standings: []string{"a blocked Deployed: HelmRelease default/a belongs to layer other, which no longer lists it and has yet to let it go"},
+			standings: []string{"a blocked Deployed: belongs to layer other, which no longer lists it and has yet to let it go"},
 		},
 		"owner cannot be read": {
 			reason:    "it may still list the object",
 			in:        world(wanted(want(a)), lives(let), exists("other"), func(in *Input) { in.Others.Unreadable["other"] = true }),
-			standings: []string{"a blocked Deployed: HelmRelease default/a belongs to layer other, and what that layer lists cannot be read"},
+			standings: []string{"a blocked Deployed: belongs to layer other, and what that layer lists cannot be read"},
 		},
 		"owner gone": {
 			reason:    "there is nobody to let it go",
@@ -106,12 +106,12 @@ func TestMakeRename(t *testing.T) {
 		"from another owner that has yet to let go": {
 			reason:    "nothing is suspended behind the owner's back",
 			in:        world(wanted(successor), lives(release("a", ownedBy("other"))), exists("other"), shared),
-			standings: []string{"b blocked NotDeployed: HelmRelease default/a belongs to layer other, which no longer lists it and has yet to let it go"},
+			standings: []string{"b blocked NotDeployed: waits for HelmRelease default/a, which belongs to layer other, which no longer lists it and has yet to let it go"},
 		},
 		"just suspended": {
 			reason:    "the cache has not seen the suspension yet",
 			in:        world(wanted(successor), inventory(superseded), lives(release("a")), shared, stale(a)),
-			standings: []string{"b blocked NotDeployed: HelmRelease default/a was written a moment ago", "a progressing Superseded unwanted: was written a moment ago"},
+			standings: []string{"b blocked NotDeployed: waits for HelmRelease default/a, which was written a moment ago", "a progressing Superseded unwanted: was written a moment ago"},
 		},
 		"new one not ready": {
 			reason:    "the old one stays, suspended",
@@ -148,7 +148,7 @@ func TestMakeRename(t *testing.T) {
 			in:      world(wanted(successor), inventory(had(a)), lives(release("a", deleting)), shared),
 			actions: nil,
 			standings: []string{
-				"b blocked NotDeployed: HelmRelease default/a is being uninstalled and must be gone first", "a progressing Deleting unwanted: is being removed",
+				"b blocked NotDeployed: waits for HelmRelease default/a, which is being uninstalled and must be gone first", "a progressing Deleting unwanted: is being removed",
 			},
 		},
 		"taken back": {
