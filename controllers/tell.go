@@ -24,7 +24,7 @@ var verbEvents = []struct {
 	words  string
 }{
 	{dependents.VerbAdopt, v1alpha1.ReasonAdopted, "adopted"},
-	{dependents.VerbSupersede, v1alpha1.ReasonSuperseded, "suspended, because another one takes over its Helm release,"},
+	{dependents.VerbSupersede, v1alpha1.ReasonSuperseded, "suspended, because another one takes over its Helm release"},
 	{dependents.VerbSuspend, v1alpha1.ReasonSuspended, "suspended due to hold"},
 	{dependents.VerbResume, v1alpha1.ReasonResumed, "resumed"},
 	{dependents.VerbMark, v1alpha1.ReasonOrphaned, "marked as orphaned"},

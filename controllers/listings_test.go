@@ -1,0 +1,112 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// newRelease returns a HelmRelease with a release name of its own or another's.
+func newRelease(name, releaseName string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"releaseName": releaseName}}}
+	obj.SetGroupVersionKind(helmReleaseVersion)
+	obj.SetNamespace("default")
+	obj.SetName(name)
+	return obj
+}
+
+// directory returns one that lists releases of the given names.
+func directory(digest string, names ...string) *layers.Directory {
+	dir := &layers.Directory{Digest: digest}
+	for _, name := range names {
+		dir.Manifests = append(dir.Manifests, layers.Manifest{File: name + ".yaml", Object: newRelease(name, name)})
+	}
+	return dir
+}
+
+func sorted(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func TestListings(t *testing.T) {
+	l := newListings()
+	id := dependents.IDOf(newRelease("podinfo", "podinfo"))
+	exclusive := layers.HelmReleaseIdentity(newRelease("podinfo", "podinfo"))
+	check := func(what string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, sorted(l.whoLists(id, ""))); diff != "" {
+			t.Errorf("%s: who lists the object (-want +got):\n%s", what, diff)
+		}
+	}
+	update := func(layer string, dir *layers.Directory, news bool) {
+		t.Helper()
+		if got := l.update(layer, dir); got != news {
+			t.Errorf("update of %s is news: %t, want %t", layer, got, news)
+		}
+	}
+
+	check("at first")
+	update("base", directory("1", "podinfo", "other"), true)
+	update("base", directory("1", "podinfo", "other"), false)
+	update("apps", directory("2", "podinfo"), true)
+	check("both list it", "apps", "base")
+
+	if listing, known := l.get("base", "1"); !known || len(listing.Files) != 2 || listing.Files[id] != "podinfo.yaml" {
+		t.Errorf("get returns %v, %t", listing, known)
+	}
+	if _, known := l.get("base", "2"); known {
+		t.Error("get returns what another digest lists")
+	}
+
+	update("base", directory("3", "other"), true)
+	check("base lists it no more", "apps")
+	update("apps", nil, true)
+	update("apps", nil, false)
+	check("apps cannot be read")
+	if _, known := l.get("apps", ""); known {
+		t.Error("get returns what cannot be read")
+	}
+
+	renamed := directory("4")
+	renamed.Manifests = []layers.Manifest{{File: "new.yaml", Object: newRelease("renamed", "podinfo")}}
+	update("apps", renamed, true)
+	check("apps lists another one of the same Helm release")
+	if diff := cmp.Diff([]string{"apps"}, sorted(l.whoLists(id, exclusive))); diff != "" {
+		t.Errorf("who lists the Helm release (-want +got):\n%s", diff)
+	}
+
+	l.forget("apps")
+	l.forget("base")
+	l.forget("never known")
+	if len(l.byLayer)+len(l.byID)+len(l.byExclusive) != 0 {
+		t.Errorf("something is left of layers that are gone: %+v", l)
+	}
+}
+
+func TestListingsOfWaitingLayers(t *testing.T) {
+	l := newListings()
+	l.setWaiting("base", true, map[string]bool{"cert-manager.io": true})
+	l.setWaiting("apps", true, nil)
+	l.setWaiting("mesh", false, map[string]bool{"istio.io": true})
+	if diff := cmp.Diff([]string{"apps", "base"}, sorted(l.whoWaits())); diff != "" {
+		t.Errorf("who waits (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"base"}, l.whoWaitsFor("cert-manager.io")); diff != "" {
+		t.Errorf("who waits for a group (-want +got):\n%s", diff)
+	}
+	l.setWaiting("base", false, nil)
+	l.forget("apps")
+	l.forget("mesh")
+	if waits := append(l.whoWaits(), append(l.whoWaitsFor("cert-manager.io"), l.whoWaitsFor("istio.io")...)...); len(waits) != 0 {
+		t.Errorf("%v still wait", waits)
+	}
+}

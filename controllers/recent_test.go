@@ -1,0 +1,113 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+func TestIsStale(t *testing.T) {
+	id := dependents.ID{Kind: "ConfigMap", Namespace: "default", Name: "settings"}
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	wrote := func(verb dependents.Verb, version string) dependents.Result {
+		return dependents.Result{Action: dependents.Action{Verb: verb, ID: id}, ResourceVersion: version}
+	}
+	failed := wrote(dependents.VerbWrite, "100")
+	failed.Err = errors.New("refused")
+	outdated := wrote(dependents.VerbWrite, "100")
+	outdated.Outdated = true
+	tests := map[string]struct {
+		reason  string
+		results []dependents.Result
+		version string
+		after   time.Duration
+		want    bool
+	}{
+		"nothing written":     {reason: "there is nothing to lag behind", version: "9"},
+		"older":               {reason: "the cache has not seen the write", results: []dependents.Result{wrote(dependents.VerbWrite, "100")}, version: "99", want: true},
+		"numbers, not words":  {reason: "9 comes before 100", results: []dependents.Result{wrote(dependents.VerbWrite, "100")}, version: "9", want: true},
+		"the same":            {reason: "the cache has seen the write", results: []dependents.Result{wrote(dependents.VerbWrite, "100")}, version: "100"},
+		"newer":               {reason: "somebody else has written since", results: []dependents.Result{wrote(dependents.VerbWrite, "100")}, version: "101"},
+		"lacking":             {reason: "the cache has not seen the creation", results: []dependents.Result{wrote(dependents.VerbWrite, "100")}, want: true},
+		"lacking, much later": {reason: "it was deleted before the cache saw it", results: []dependents.Result{wrote(dependents.VerbWrite, "100")}, after: staleFor + 1},
+		"lacking, at the end": {reason: "the limit itself is still within", results: []dependents.Result{wrote(dependents.VerbWrite, "100")}, after: staleFor, want: true},
+		"older, much later":   {reason: "no cache lags that long", results: []dependents.Result{wrote(dependents.VerbWrite, "100")}, version: "99", after: staleFor + 1},
+		"marked":              {reason: "marks are writes", results: []dependents.Result{wrote(dependents.VerbMark, "100")}, version: "99", want: true},
+		"failed":              {reason: "nothing was written", results: []dependents.Result{failed}, version: "99"},
+		"outdated":            {reason: "nothing was written", results: []dependents.Result{outdated}, version: "99"},
+		"deleted":             {reason: "the object has no version any more", results: []dependents.Result{wrote(dependents.VerbWrite, "100"), wrote(dependents.VerbDelete, "")}, version: "99"},
+		"released":            {reason: "the object may leave the cache", results: []dependents.Result{wrote(dependents.VerbWrite, "100"), wrote(dependents.VerbRelease, "101")}},
+		"written twice":       {reason: "the last one counts", results: []dependents.Result{wrote(dependents.VerbUnmark, "100"), wrote(dependents.VerbWrite, "105")}, version: "104", want: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := newRecent()
+			r.wrote(test.results, noon)
+			if got := r.isStale(id, test.version, noon.Add(test.after)); got != test.want {
+				t.Errorf("isStale is %t, want %t: %s", got, test.want, test.reason)
+			}
+			if got := r.isStale(id, test.version, noon.Add(test.after)); got != test.want {
+				t.Errorf("asked again, isStale is %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+// Once the cache has caught up, an object that vanishes is missed at once.
+func TestIsStaleForgetsWhatWasSeen(t *testing.T) {
+	id := dependents.ID{Kind: "ConfigMap", Name: "settings"}
+	r := newRecent()
+	now := time.Now()
+	r.wrote([]dependents.Result{{Action: dependents.Action{Verb: dependents.VerbWrite, ID: id}, ResourceVersion: "100"}}, now)
+	if r.isStale(id, "100", now) || r.isStale(id, "", now) {
+		t.Error("an object that the cache has seen and that is gone counts as stale")
+	}
+}
+
+func TestNewestLayer(t *testing.T) {
+	layer := func(uid, version, state string) *v1alpha1.AddonsLayer {
+		return &v1alpha1.AddonsLayer{
+			ObjectMeta: metav1.ObjectMeta{Name: "base", UID: types.UID(uid), ResourceVersion: version},
+			Status:     v1alpha1.AddonsLayerStatus{State: v1alpha1.State(state)},
+		}
+	}
+	tests := map[string]struct {
+		written, cached *v1alpha1.AddonsLayer
+		want            string
+	}{
+		"nothing written":   {nil, layer("a", "9", "cached"), "cached"},
+		"cache lags behind": {layer("a", "10", "written"), layer("a", "9", "cached"), "written"},
+		"cache has it":      {layer("a", "10", "written"), layer("a", "10", "cached"), "cached"},
+		"cache is ahead":    {layer("a", "10", "written"), layer("a", "11", "cached"), "cached"},
+		"another one":       {layer("a", "10", "written"), layer("b", "9", "cached"), "cached"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := newRecent()
+			if test.written != nil {
+				r.wroteLayer(test.written)
+			}
+			for range 2 {
+				if got := r.newest(test.cached); string(got.Status.State) != test.want {
+					t.Errorf("got the one that is %s, want %s", got.Status.State, test.want)
+				}
+			}
+			if test.want == "written" && r.newest(test.cached) == test.written {
+				t.Error("the remembered layer is handed out itself: a change of it would be remembered")
+			}
+			r.forget("base")
+			if got := r.newest(test.cached); got != test.cached {
+				t.Error("a layer that was forgotten is remembered")
+			}
+		})
+	}
+}
