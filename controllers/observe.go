@@ -315,8 +315,8 @@ func (o *observer) observeExclusive(ctx context.Context) error {
 	return nil
 }
 
-// observeOthers asks what other layers list, where objects change hands or are
-// about to go. Nothing needs to be known of them otherwise.
+// observeOthers asks what other layers list, where objects change hands, come
+// or are about to go. Nothing needs to be known of them otherwise.
 func (o *observer) observeOthers(ctx context.Context) error {
 	if !o.needsOthers() {
 		return nil
@@ -383,8 +383,9 @@ func (o *observer) listingOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (
 	return layers.ListingOf(directory), true
 }
 
-// needsOthers tells whether an object of the layer belongs to somebody else,
-// or is not listed any more.
+// needsOthers tells whether an object of the layer belongs to somebody else, or
+// is not listed any more, or is a release that is not there: somebody else may
+// be about to make one for the same Helm release.
 func (o *observer) needsOthers() bool {
 	if !o.Layer.DeletionTimestamp.IsZero() || len(o.Taken) > 0 {
 		return true
@@ -392,7 +393,11 @@ func (o *observer) needsOthers() bool {
 	listed := map[dependents.ID]bool{}
 	if o.Directory != nil {
 		for _, manifest := range o.Directory.Manifests {
-			listed[dependents.IDOf(manifest.Object)] = true
+			id := dependents.IDOf(manifest.Object)
+			listed[id] = true
+			if id.GroupKind() == layers.HelmReleaseKind && o.Live[id] == nil {
+				return true
+			}
 		}
 	}
 	for id, live := range o.Live {
