@@ -82,8 +82,8 @@ func TestUpgradeOfReleasesThatDependOnEachOtherKeepsTheOrder(t *testing.T) {
 	revision := f.push(files("second"))
 	f.deployed("chain", revision)
 	upgraded := w.firstRelease("one", "is upgraded", func(release *helmv2.HelmRelease) bool {
-		return release.Status.ObservedGeneration == release.Generation && release.Generation == f.release("one").Generation &&
-			release.Status.History.Latest() != nil && release.Status.History.Latest().Version == 2
+		latest := release.Status.History.Latest()
+		return latest != nil && latest.Version == 2 && release.Status.ObservedGeneration == release.Generation
 	})
 	w.after(w.holds("two", "second"), upgraded, "the second release is upgraded")
 }
