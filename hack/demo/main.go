@@ -117,7 +117,9 @@ func (d *demo) step(ctx context.Context, what string, do func(context.Context) e
 	fmt.Fprintf(d.out, "%s ... ", what)
 	began := time.Now()
 	if err := do(ctx); err != nil {
-		fmt.Fprintln(d.out, "failed")
+		if ctx.Err() == nil {
+			fmt.Fprintln(d.out, "failed")
+		}
 		return err
 	}
 	fmt.Fprintf(d.out, "%.1fs\n", time.Since(began).Seconds())

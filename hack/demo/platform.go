@@ -9,14 +9,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
-	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/test/controlplane"
 )
 
@@ -102,32 +102,18 @@ func (d *demo) apply(ctx context.Context) error {
 	if err := d.client.Create(ctx, source); err != nil {
 		return fmt.Errorf("cannot create the GitRepository: %w", err)
 	}
-	manifests, err := os.ReadFile(filepath.Join(d.root, "examples", "platform", "layers.yaml"))
+	// As a user would, so that users can apply a changed file afterwards.
+	kubectl := exec.CommandContext(ctx, filepath.Join(d.bin, "kubectl"), "apply", "--output=name",
+		"--kubeconfig", d.plane.Kubeconfig(), "--cache-dir", filepath.Join(d.dir, "kubectl"),
+		"--filename", filepath.Join(d.root, "examples", "platform", "layers.yaml"))
+	var problems bytes.Buffer
+	kubectl.Stderr = &problems
+	applied, err := kubectl.Output()
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot apply the layers: %w\n%s", err, &problems)
 	}
-	layers, err := readLayers(manifests)
-	if err != nil {
-		return err
-	}
-	for _, layer := range layers {
-		if err := d.client.Create(ctx, layer); err != nil {
-			return fmt.Errorf("cannot create layer %s: %w", layer.Name, err)
-		}
-		d.layers = append(d.layers, layer.Name)
+	for name := range strings.FieldsSeq(string(applied)) {
+		d.layers = append(d.layers, name[strings.IndexByte(name, '/')+1:])
 	}
 	return nil
-}
-
-// readLayers reads a file of AddonsLayers.
-func readLayers(manifests []byte) ([]*v1alpha1.AddonsLayer, error) {
-	var layers []*v1alpha1.AddonsLayer
-	for document := range bytes.SplitSeq(manifests, []byte("\n---\n")) {
-		layer := &v1alpha1.AddonsLayer{}
-		if err := yaml.UnmarshalStrict(document, layer); err != nil {
-			return nil, fmt.Errorf("cannot read the layers: %w", err)
-		}
-		layers = append(layers, layer)
-	}
-	return layers, nil
 }
