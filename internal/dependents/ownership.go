@@ -5,6 +5,7 @@ package dependents
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -91,11 +92,11 @@ func (p *planner) findExclusiveConflicts(d *Dependent) {
 // another name, while none of them has it yet. No object is there on which only
 // one of them could win, so the first in the order of their names does.
 func (p *planner) findEarlierClaim(d *Dependent) {
-	for _, claim := range p.Others.Exclusive[d.Exclusive] {
-		if claim.ID != d.ID && claim.Owner < p.Owner && p.Live[claim.ID] == nil {
-			p.conflict(Conflict{ID: d.ID, Origin: d.Origin, Owner: claim.Owner, OwnerOrigin: claim.Origin, With: claim.ID})
-			return
-		}
+	claims := slices.DeleteFunc(slices.Clone(p.Others.Exclusive[d.Exclusive]), func(c Claim) bool {
+		return c.ID == d.ID || c.Owner >= p.Owner || p.Live[c.ID] != nil
+	})
+	if claim, found := firstClaim(claims); found {
+		p.conflict(Conflict{ID: d.ID, Origin: d.Origin, Owner: claim.Owner, OwnerOrigin: claim.Origin, With: claim.ID})
 	}
 }
 
