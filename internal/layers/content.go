@@ -75,7 +75,7 @@ func contentOf(manifest Manifest, layer, version string, own map[dependents.ID]b
 	if id.GroupKind() == HelmReleaseKind {
 		dependent.Exclusive = HelmReleaseIdentity(obj)
 		if obj.GetAnnotations()[v1alpha1.UpdateVersionAnnotation] == "true" {
-			if err := unstructured.SetNestedField(obj.Object, version, "spec", "values", "kraanVersion"); err != nil {
+			if err := setVersion(obj, version); err != nil {
 				return dependents.Dependent{}, &ContentError{
 					Reason: v1alpha1.ReasonInvalidManifest, File: manifest.File, Line: manifest.Line, Field: "spec.values",
 					Message: "must be a mapping, because the annotation " + v1alpha1.UpdateVersionAnnotation + " adds a value to it",
@@ -85,6 +85,15 @@ func contentOf(manifest Manifest, layer, version string, own map[dependents.ID]b
 	}
 	dependent.Digest = digestOf(obj)
 	return dependent, nil
+}
+
+// setVersion puts the layer's version into the values of a HelmRelease, which
+// may be left out or be written as nothing.
+func setVersion(obj *unstructured.Unstructured, version string) error {
+	if values, found, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", "values"); found && values == nil {
+		unstructured.RemoveNestedField(obj.Object, "spec", "values")
+	}
+	return unstructured.SetNestedField(obj.Object, version, "spec", "values", "kraanVersion")
 }
 
 func checkScope(manifest Manifest, id dependents.ID, scope Scope) error {
@@ -118,7 +127,8 @@ func digestOf(obj *unstructured.Unstructured) string {
 // takeDependsOn takes the releases of this very layer out of spec.dependsOn
 // and returns them. What asks for more than readiness stays for Flux, too.
 func takeDependsOn(obj *unstructured.Unstructured, own map[dependents.ID]bool) []dependents.ID {
-	list, _, _ := unstructured.NestedSlice(obj.Object, "spec", "dependsOn")
+	value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", "dependsOn")
+	list, _ := value.([]any)
 	var taken []dependents.ID
 	var left []any
 	for _, item := range list {
