@@ -14,37 +14,27 @@ import (
 // K8sVersionSatisfied tells whether a cluster's version meets what a layer
 // asks for. A plain version is a minimum; anything with an operator is a
 // range; nothing is always met. The cluster's version counts as
-// major.minor.patch, so that a provider's suffix never makes it a pre-release.
-// An error means that wanted cannot be understood, or the cluster's version.
+// major.minor.patch, so that a provider's suffix never makes it a pre-release;
+// one that cannot be understood meets nothing. An error means that wanted
+// cannot be understood.
 func K8sVersionSatisfied(wanted, cluster string) (bool, error) {
 	wanted = strings.TrimSpace(wanted)
 	if wanted == "" {
 		return true, nil
 	}
-	have, err := plainVersion(cluster)
-	if err != nil {
-		return false, fmt.Errorf("the cluster's version %q cannot be understood: %w", cluster, err)
-	}
+	have, unreadable := semver.NewVersion(leadingVersion.FindString(cluster))
 	if minimum, err := semver.NewVersion(wanted); err == nil {
-		return !have.LessThan(minimum), nil
+		return unreadable == nil && !have.LessThan(minimum), nil
 	}
 	constraint, err := semver.NewConstraint(wanted)
 	if err != nil {
 		return false, fmt.Errorf("%q is neither a version such as 1.30 nor a range such as >=1.30 <2", wanted)
 	}
-	return constraint.Check(have), nil
+	return unreadable == nil && constraint.Check(have), nil
 }
 
+// leadingVersion is major.minor.patch at the beginning of a version.
 var leadingVersion = regexp.MustCompile(`^v?[0-9]+(\.[0-9]+){0,2}`)
-
-// plainVersion strips a version to major.minor.patch.
-func plainVersion(version string) (*semver.Version, error) {
-	parsed, err := semver.NewVersion(leadingVersion.FindString(version))
-	if err != nil {
-		return nil, fmt.Errorf("not a version: %w", err)
-	}
-	return parsed, nil
-}
 
 // Dependency is a layer that another one waits for.
 type Dependency struct {
