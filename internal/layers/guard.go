@@ -21,11 +21,12 @@ const (
 const minMassPrune = 3
 
 // emptyGuard stops a directory without objects from emptying a layer, unless
-// somebody said that this revision may. A layer that was deployed as empty
-// stays so.
+// somebody said that this revision may. A layer that was deployed as empty, and
+// has got nothing since, stays so.
 func emptyGuard(o Observation) (consume, allowed []string, blocked *Blocked) {
 	allowed = o.alreadyAllowed()
-	if len(o.Directory.Manifests) > 0 || o.Layer.Status.Digest == o.Directory.Digest || slices.Contains(allowed, allowedEmpty) {
+	isEmpty := o.Layer.Status.Digest == o.Directory.Digest && !slices.ContainsFunc(o.Layer.Status.Resources, stays)
+	if len(o.Directory.Manifests) > 0 || isEmpty || slices.Contains(allowed, allowedEmpty) {
 		return nil, allowed, nil
 	}
 	if consume, yes := o.allows(v1alpha1.AllowEmptyAnnotation); yes {
@@ -73,6 +74,15 @@ func pruneGuard(o Observation, plan dependents.Plan, allowed []string) (consume,
 			"if that is meant set the annotation %s to that revision or to %q",
 			o.Directory.Revision, removed, total, o.Settings.MaxPrunePercent, v1alpha1.AllowPruneAnnotation, v1alpha1.AllowNext),
 	}
+}
+
+// stays tells whether an object of the inventory is not on its way out.
+func stays(resource v1alpha1.Resource) bool {
+	switch resource.Status {
+	case dependents.StatusOrphaned, dependents.StatusSuperseded, dependents.StatusDeleting, dependents.StatusKept:
+		return false
+	}
+	return true
 }
 
 // wasOrphaned tells whether the inventory already has an object as an orphan.
