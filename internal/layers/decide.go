@@ -105,7 +105,9 @@ func (d Decision) allowing(o Observation, consume, allowed []string) Decision {
 	if d.State == v1alpha1.StateDeployed || len(allowed) == 0 {
 		return d
 	}
-	d.Attempt = nextAttempt(o, d.Target)
+	if attempt := o.Layer.Status.Attempt; d.Attempt == attempt {
+		d.Attempt = sameAttempt(o, d.Target)
+	}
 	d.Attempt.Allowed = allowed
 	return d
 }
@@ -162,10 +164,12 @@ func (o Observation) asDeployed(wanted []dependents.Dependent) []dependents.Depe
 
 // keepEverything returns the input of a layer whose directory does not count
 // for now: nothing leaves, nothing arrives, and drift of what is deployed is
-// corrected.
+// corrected, unless the layer is held.
 func (o Observation) keepEverything() dependents.Input {
 	in := o.baseInput()
 	in.MayWrite, in.RepairOnly = true, true
+	hold := HoldOf(o.Layer, o.Now)
+	in.Held, in.SuspendHeld = hold.Active, hold.Releases
 	in.Keep = map[dependents.ID]bool{}
 	for _, entry := range in.Inventory {
 		in.Keep[entry.ID] = entry.Status != dependents.StatusOrphaned && entry.Status != dependents.StatusSuperseded
@@ -179,8 +183,6 @@ func (o Observation) keepEverything() dependents.Input {
 }
 
 func decideHold(o Observation, hold Hold) Decision {
-	in := o.keepEverything()
-	in.Held, in.SuspendHeld = true, hold.Releases
 	message := "held"
 	if hold.Reason != "" {
 		message += ": " + hold.Reason
@@ -190,7 +192,7 @@ func decideHold(o Observation, hold Hold) Decision {
 	}
 	return Decision{
 		State: v1alpha1.StateHold, Reason: v1alpha1.ReasonHold, Message: message, Hold: hold,
-		Plan: dependents.Make(in), KeepsDeployed: true, Until: hold.Until, Attempt: o.Layer.Status.Attempt,
+		Plan: dependents.Make(o.keepEverything()), KeepsDeployed: true, Until: hold.Until, Attempt: o.Layer.Status.Attempt,
 	}
 }
 
@@ -206,9 +208,7 @@ func decideBlocked(o Observation, blocked *Blocked) Decision {
 		in.MayWrite = false
 	}
 	decision.Plan = dependents.Make(in)
-	if len(decision.Plan.Conflicts) > 0 {
-		decision.Plan.Conflicts = nil
-	}
+	decision.Plan.Conflicts = nil
 	layer := o.Layer
 	sameGeneration := layer.Status.ObservedGeneration == layer.Generation
 	if blocked.State == v1alpha1.StateK8sVersion && sameGeneration && o.Directory != nil && o.Directory.Digest == layer.Status.Digest {
@@ -216,10 +216,11 @@ func decideBlocked(o Observation, blocked *Blocked) Decision {
 	}
 	// A source that cannot be fetched from right now undeploys nothing that
 	// came from the very revision it still shows.
-	if blocked.Retry != nil && sameGeneration && deployed(layer) && o.Source != nil && o.Source.Revision == layer.Status.Revision {
-		decision.State, decision.Reason, decision.KeepsDeployed = v1alpha1.StateDeployed, v1alpha1.ReasonDeployed, true
-		decision.SourceMessage = blocked.Message
+	if blocked.Reason == v1alpha1.ReasonArtifactFailed && sameGeneration && deployed(layer) && o.Source.Revision == layer.Status.Revision {
 		decision.Target = Target{Version: layer.Status.Version, Revision: layer.Status.Revision, Digest: layer.Status.Digest}
+		decision.State, decision.Reason = v1alpha1.StateDeployed, v1alpha1.ReasonDeployed
+		decision.Message = deployedMessage(decision.Plan.Standings, decision.Target)
+		decision.SourceMessage = blocked.Message
 	}
 	return decision
 }
@@ -268,13 +269,13 @@ func decidePlan(o Observation, plan dependents.Plan, wanted []dependents.Depende
 	}
 	decision.State, decision.Reason = v1alpha1.StateDeployed, v1alpha1.ReasonDeployed
 	decision.Message = deployedMessage(plan.Standings, decision.Target)
-	decision.Attempt = doneAttempt(o, decision.Target)
+	decision.Attempt = sameAttempt(o, decision.Target)
 	return decision
 }
 
-// doneAttempt is the roll-out that led to what is deployed; it stays as it was
-// however often that is found to be so.
-func doneAttempt(o Observation, target Target) *v1alpha1.Attempt {
+// sameAttempt is a roll-out that nothing is written for, because it is done or
+// waits; it stays as it was however often that is found to be so.
+func sameAttempt(o Observation, target Target) *v1alpha1.Attempt {
 	attempt := nextAttempt(o, target)
 	if last := o.Layer.Status.Attempt; last != nil && last.Version == target.Version && last.Digest == target.Digest {
 		attempt.StartTime = last.StartTime
@@ -341,8 +342,9 @@ func deployedMessage(standings []dependents.Standing, target Target) string {
 	releases, suspended, kept := 0, 0, 0
 	for _, standing := range standings {
 		switch {
-		case standing.Unwanted:
+		case standing.Unwanted && standing.Status == dependents.StatusOrphaned:
 			kept++
+		case standing.Unwanted:
 		case standing.Status == dependents.StatusSuspended:
 			suspended++
 			releases++

@@ -14,11 +14,14 @@ import (
 )
 
 // decideDeletion takes a layer down: not while another layer needs it, then by
-// way of the orphan's grace, in reverse order. A hold does not stop it.
+// way of the orphan's grace, in reverse order. A hold does not stop it, but a
+// layer that may not go yet is held as any other.
 func decideDeletion(o Observation) Decision {
 	decision := Decision{
 		State: v1alpha1.StatePruning, Reason: v1alpha1.ReasonDeleting, Attempt: o.Layer.Status.Attempt,
+		Hold: HoldOf(o.Layer, o.Now),
 	}
+	decision.Until = decision.Hold.Until
 	if names := o.dependants(); len(names) > 0 && o.Layer.Annotations[v1alpha1.ForceDeleteAnnotation] != "true" {
 		decision.Reason = v1alpha1.ReasonDeletionBlocked
 		decision.Message = fmt.Sprintf("is not deleted while layer %s depends on it: delete that first, or set the annotation %s to \"true\"",
@@ -41,7 +44,7 @@ func decideDeletion(o Observation) Decision {
 		}
 	}
 	decision.Plan = dependents.Make(in)
-	decision.Until = decision.Plan.Until
+	decision.Hold, decision.Until = Hold{}, decision.Plan.Until
 	decision.Finalized = len(decision.Plan.Inventory) == 0
 	decision.Message = "has nothing left"
 	if worst, found := dependents.Worst(decision.Plan.Standings); found {

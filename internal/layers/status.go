@@ -36,6 +36,11 @@ func Report(o Observation, d Decision, results []dependents.Result) (v1alpha1.Ad
 		Attempt:                d.Attempt,
 		Resources:              Resources(dependents.Record(d.Plan.Inventory, results)),
 	}
+	if d.Stalled && status.Attempt != nil && last.Attempt != nil && status.Attempt.Digest == last.Attempt.Digest && status.Attempt.Version == last.Attempt.Version {
+		// What is refused each time it is tried is one attempt.
+		status.Attempt = status.Attempt.DeepCopy()
+		status.Attempt.StartTime = last.Attempt.StartTime
+	}
 	if d.State == v1alpha1.StateDeployed {
 		status.Version, status.Revision, status.Digest = d.Target.Version, d.Target.Revision, d.Target.Digest
 	}
