@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"testing"
 	"time"
 
@@ -195,7 +196,7 @@ func TestTerminatedControllerEndsInTheMiddleOfARollOut(t *testing.T) {
 
 // reconciles returns how often a controller has looked at layers, by its own
 // metrics.
-func (f *fixture) reconciles(controller *strata.Controller) string {
+func (f *fixture) reconciles(controller *strata.Controller) int {
 	f.Helper()
 	request, err := http.NewRequestWithContext(f.ctx, http.MethodGet, controller.MetricsURL, http.NoBody)
 	f.must(err)
@@ -204,11 +205,13 @@ func (f *fixture) reconciles(controller *strata.Controller) string {
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	f.must(err)
-	found := regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{controller="addonslayer",result="success"\} (\d+)$`).FindSubmatch(body)
-	if found == nil {
-		return "0"
+	total := 0
+	for _, found := range regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{controller="addonslayer".*\} (\d+)$`).FindAllSubmatch(body, -1) {
+		count, err := strconv.Atoi(string(found[1]))
+		f.must(err)
+		total += count
 	}
-	return string(found[1])
+	return total
 }
 
 // Of two controllers with leader election one acts; the other is ready all the
@@ -229,8 +232,8 @@ func TestOnlyTheLeaderActs(t *testing.T) {
 	revision = f.push(map[string]string{"base/release.yaml": f.configMapRelease("base", "two")})
 	f.deployed("base", revision)
 	f.throughout(2*time.Second, "only the first one looks at layers", func() error {
-		if leader, other := f.reconciles(first), f.reconciles(second); leader == "0" || other != "0" {
-			return fmt.Errorf("the leader has looked %s times, the other one %s times", leader, other)
+		if leader, other := f.reconciles(first), f.reconciles(second); leader == 0 || other != 0 {
+			return fmt.Errorf("the leader has looked %d times, the other one %d times", leader, other)
 		}
 		return nil
 	})
@@ -245,6 +248,37 @@ func TestOnlyTheLeaderActs(t *testing.T) {
 	}
 	revision = f.push(map[string]string{"base/release.yaml": f.configMapRelease("base", "four")})
 	f.deployed("base", revision)
+}
+
+// A controller with --watch-label-selector leaves other layers alone, and sees
+// at once when a layer becomes its own or another's.
+func TestControllerLooksAfterTheLayersOfItsSelectorOnly(t *testing.T) {
+	f := newFixture(t)
+	revision := f.push(map[string]string{"base/release.yaml": f.configMapRelease("base", "one")})
+	f.layer("base", func(l *v1alpha1.AddonsLayer) { l.Labels = map[string]string{ownController: "nobody"} })
+	f.throughout(2*time.Second, "the layer of nobody is left alone", func() error {
+		if layer := f.get("base"); len(layer.Finalizers) > 0 || layer.Status.State != "" {
+			return fmt.Errorf("finalizers %v, state %s", layer.Finalizers, layer.Status.State)
+		}
+		return nil
+	})
+	f.edit("base", fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, ownController))
+	f.deployed("base", revision)
+
+	// The suite's controller leaves it to the test's own, which goes on.
+	f.edit("base", fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, ownController, f.prefix))
+	before := f.uids()
+	revision = f.push(map[string]string{"base/release.yaml": f.configMapRelease("base", "two")})
+	f.throughout(2*time.Second, "the layer is left alone", func() error {
+		if layer := f.get("base"); layer.Status.Revision == revision {
+			return errors.New("the suite's controller has deployed it")
+		}
+		return nil
+	})
+	controller := f.controller(raceBinary)
+	f.must(controller.Start(f.ctx))
+	f.deployed("base", revision)
+	f.stillThere(before)
 }
 
 // disturb is for tests that take the control plane's programs away. They run
