@@ -18,14 +18,12 @@ import (
 	"github.com/fluxcd/pkg/runtime/logger"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -131,14 +129,11 @@ func (o *options) managerOptions(clusterVersion *controllers.ClusterVersion) ctr
 	timeout := shutdownTimeout
 	leader := leaderelection.GenerateID("strata.kraan.io", o.selectorText)
 	return ctrl.Options{
-		Scheme:  scheme,
-		Logger:  ctrl.Log,
-		Cache:   cacheOptions,
-		Metrics: metricsserver.Options{BindAddress: o.metricsAddr},
-		Client: client.Options{Cache: &client.CacheOptions{
-			Unstructured: true,
-			DisableFor:   []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}},
-		}},
+		Scheme:                        scheme,
+		Logger:                        ctrl.Log,
+		Cache:                         cacheOptions,
+		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddr},
+		Client:                        controllers.ClientOptions(),
 		HealthProbeBindAddress:        o.healthAddr,
 		LeaderElection:                o.leader.Enable,
 		LeaderElectionID:              leader,

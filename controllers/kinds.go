@@ -236,6 +236,13 @@ func CacheOptions() cache.Options {
 	}
 }
 
+// ClientOptions returns how the manager's client reads: from the cache, also
+// Secrets and ConfigMaps, of which it holds the metadata. To disable the cache
+// for those two would turn every look at a layer into requests.
+func ClientOptions() client.Options {
+	return client.Options{Cache: &client.CacheOptions{Unstructured: true}}
+}
+
 var (
 	helmReleaseVersion   = layers.HelmReleaseKind.WithVersion("v2")
 	gitRepositoryVersion = schema.GroupVersionKind{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "GitRepository"}
