@@ -1,0 +1,141 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+)
+
+// What is settled costs nothing, and a revision that leaves the directories as
+// they were costs one small write per layer.
+func TestCost(t *testing.T) {
+	f := newFixture(t, nil)
+	files := map[string]string{
+		"base/releases.yaml": f.release("ingress"),
+		"base/settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: " + f.namespace + ", name: settings}\ndata: {a: b}\n",
+		"apps/web.yaml":      f.release("web"),
+		"apps/api.yaml":      f.release("api"),
+	}
+	f.publish("main@sha1:1", files)
+	f.layer("base")
+	f.layer("apps", "base")
+	f.ready("ingress")
+	f.ready("web")
+	f.ready("api")
+	f.deployed("base", "main@sha1:1")
+	f.deployed("apps", "main@sha1:1")
+
+	f.settle()
+	f.taken()
+	looks := f.looks.Load()
+	const window = 4 * time.Second
+	<-time.After(window)
+	requests, versions := f.taken()
+	if len(requests) != 0 {
+		t.Errorf("requests while nothing happens: %v", requests)
+	}
+	looked := f.looks.Load() - looks
+	if looked < 4 || versions < 2 {
+		t.Errorf("%d looks and %d questions for the version in %s: the test shows nothing", looked, versions, window)
+	}
+	t.Logf("settled: %d requests, %d questions for the version, the clock was read %d times, in %s", len(requests), versions, looked, window)
+
+	files["README.md"] = "touches no layer"
+	f.publish("main@sha1:2", files)
+	f.deployed("base", "main@sha1:2")
+	f.deployed("apps", "main@sha1:2")
+	f.settle()
+	requests, _ = f.taken()
+	events := "POST /apis/events.k8s.io/v1/namespaces/default/events"
+	status := "PATCH /apis/kraan.io/v1alpha1/addonslayers/"
+	want := []string{status + f.name("apps") + "/status", status + f.name("base") + "/status", events, events}
+	var got []string
+	for _, request := range requests {
+		got = append(got, request.what)
+		if strings.HasPrefix(request.what, status) && request.size > 2048 {
+			t.Errorf("%s has %d bytes", request.what, request.size)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("requests of a revision that touches no layer (-want +got):\n%s", diff)
+	}
+	t.Logf("another revision: %v", requests)
+}
+
+// cancelling is a client that cancels when a release is created.
+type cancelling struct {
+	client.Client
+	once   sync.Once
+	cancel func()
+}
+
+func (c *cancelling) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	if obj.GetObjectKind().GroupVersionKind().Kind == "HelmRelease" {
+		c.once.Do(c.cancel)
+	}
+	return c.Client.Create(ctx, obj, opts...)
+}
+
+// A controller that is told to stop while it writes finishes the write, and
+// says so in the status: nothing that it has done is unknown to the next one.
+func TestStopInTheMiddle(t *testing.T) {
+	var f *fixture
+	started := make(chan struct{})
+	f = newFixture(t, func(c client.Client) client.Client {
+		return &cancelling{Client: c, cancel: func() { <-started; f.cancel() }}
+	})
+	close(started)
+	f.publish("main@sha1:1", map[string]string{"base/release.yaml": f.release("ingress")})
+	f.layer("base")
+	f.stopped()
+
+	release := &unstructured.Unstructured{}
+	release.SetGroupVersionKind(schema.GroupVersionKind{Group: "helm.toolkit.fluxcd.io", Version: "v2", Kind: "HelmRelease"})
+	f.must(f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: "ingress"}, release))
+	resources := f.get("base").Status.Resources
+	if len(resources) != 1 || resources[0].Digest == "" || resources[0].Generation != release.GetGeneration() {
+		t.Errorf("the inventory is %+v, want the release at generation %d with its digest", resources, release.GetGeneration())
+	}
+	if state := f.get("base").Status.State; state != v1alpha1.StateApplying {
+		t.Errorf("the state is %s", state)
+	}
+}
+
+// Every change is told once.
+func TestEventsOfARollOut(t *testing.T) {
+	f := newFixture(t, nil)
+	f.publish("main@sha1:1", map[string]string{"base/release.yaml": f.release("ingress")})
+	f.layer("base")
+	f.ready("ingress")
+	f.deployed("base", "main@sha1:1")
+	f.settle()
+	list := &eventsv1.EventList{}
+	f.must(f.client.List(f.ctx, list, client.InNamespace("default")))
+	told := map[string]int{}
+	for _, event := range list.Items {
+		if event.Regarding.Name != f.name("base") {
+			continue
+		}
+		told[event.Reason]++
+		if event.Series != nil {
+			told[event.Reason] += int(event.Series.Count)
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"Applying": 1, "Deployed": 1}, told); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,354 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/repos"
+	"github.com/strata-project/strata/test/controlplane"
+)
+
+// plane is the API server that all tests of the package share. No controller of
+// Flux runs there: the tests write the status of sources and releases.
+var plane *controlplane.ControlPlane
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(controlplane.Main(m, controlplane.Options{With: controlplane.APIOnly(), FluxCRDs: true}, func(p *controlplane.ControlPlane) error {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		plane = p
+		return p.InstallCRDs(ctx, "../config/crd/bases")
+	}))
+}
+
+// patience bounds every wait for something that must happen.
+const patience = 30 * time.Second
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, sourcev1.AddToScheme, helmv2.AddToScheme, v1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			panic(err)
+		}
+	}
+	return scheme
+}
+
+// request is one that the controller has made of the API server.
+type request struct {
+	what string
+	size int64
+}
+
+// fixture is a controller of its own, with a namespace and a source whose
+// artifacts a local server hands out.
+type fixture struct {
+	*testing.T
+	ctx       context.Context
+	namespace string
+	client    client.Client
+	files     *httptest.Server
+	looks     atomic.Int64
+	cancel    context.CancelFunc
+	ended     chan error
+
+	mu        sync.Mutex
+	artifacts map[string][]byte
+	requests  []request
+	versions  int
+	last      time.Time
+}
+
+var namespaces atomic.Int32
+
+// newFixture starts a controller. Intercept may change the client that it
+// writes with.
+func newFixture(t *testing.T, intercept func(client.Client) client.Client) *fixture {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs an API server")
+	}
+	f := &fixture{
+		T: t, ctx: context.Background(), namespace: fmt.Sprintf("t%d", namespaces.Add(1)),
+		artifacts: map[string][]byte{}, ended: make(chan error, 1),
+	}
+	f.must(plane.CreateNamespace(f.ctx, f.namespace))
+	var err error
+	f.client, err = client.New(plane.Config(), client.Options{Scheme: newScheme()})
+	f.must(err)
+	f.files = httptest.NewServer(http.HandlerFunc(f.serve))
+	t.Cleanup(f.files.Close)
+	f.start(intercept)
+	return f
+}
+
+func (f *fixture) must(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// start runs the controller for the layers of this test, wired as main does it.
+func (f *fixture) start(intercept func(client.Client) client.Client) {
+	f.Helper()
+	const period = time.Second
+	counted := plane.Config()
+	counted.Wrap(f.count)
+	questions, err := discovery.NewDiscoveryClientForConfig(counted)
+	f.must(err)
+	version, err := NewClusterVersion(questions, period)
+	f.must(err)
+	mgr, err := ctrl.NewManager(counted, managerOptions())
+	f.must(err)
+	artifacts, err := repos.New(repos.Options{Dir: f.TempDir(), Log: logr.Discard()})
+	f.must(err)
+	selector, err := labels.Parse("test=" + f.namespace)
+	f.must(err)
+	reconciler := &AddonsLayerReconciler{
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(), Artifacts: artifacts,
+		Cluster: version, Events: mgr.GetEventRecorder("strata"), Selector: selector, Concurrent: 4,
+		Settings: layers.Settings{Interval: period, Namespace: f.namespace, MaxPrunePercent: 50},
+		Now:      func() time.Time { f.looks.Add(1); return time.Now() },
+	}
+	if intercept != nil {
+		reconciler.Client = intercept(reconciler.Client)
+	}
+	ctx, cancel := context.WithCancel(f.ctx)
+	f.cancel = cancel
+	f.must(reconciler.SetupWithManager(ctx, mgr))
+	f.must(mgr.Add(version))
+	go func() { f.ended <- mgr.Start(ctx) }()
+	f.Cleanup(func() {
+		cancel()
+		f.stopped()
+	})
+}
+
+// stopped waits until the controller has stopped.
+func (f *fixture) stopped() {
+	f.Helper()
+	select {
+	case err := <-f.ended:
+		f.ended <- err
+		f.must(err)
+	case <-time.After(patience):
+		f.Fatal("the controller does not stop")
+	}
+}
+
+func managerOptions() ctrl.Options {
+	yes := true
+	return ctrl.Options{
+		Scheme: newScheme(), Cache: CacheOptions(), Logger: logr.Discard(),
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: &yes},
+		Client:     ClientOptions(),
+	}
+}
+
+// count notes every request but watches, and questions for the version apart.
+func (f *fixture) count(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		f.mu.Lock()
+		switch {
+		case req.URL.Query().Get("watch") == "true":
+		case req.URL.Path == "/version":
+			f.versions++
+		default:
+			f.last = time.Now()
+			f.requests = append(f.requests, request{req.Method + " " + strings.TrimSuffix(req.URL.Path, "/"), req.ContentLength})
+		}
+		f.mu.Unlock()
+		return next.RoundTrip(req)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
+
+// taken returns the requests since the last call, in order, and how often the
+// version was asked for.
+func (f *fixture) taken() ([]request, int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	requests, versions := f.requests, f.versions
+	f.requests, f.versions = nil, 0
+	slices.SortFunc(requests, func(a, b request) int { return strings.Compare(a.what, b.what) })
+	return requests, versions
+}
+
+// settle waits until there has been no request for a while.
+func (f *fixture) settle() {
+	f.Helper()
+	f.eventually("the controller settles", func() error {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if quiet := time.Since(f.last); quiet < 1500*time.Millisecond {
+			return fmt.Errorf("the last request was %s ago; the last ones are %v", quiet, f.requests[max(0, len(f.requests)-5):])
+		}
+		return nil
+	})
+}
+
+// eventually waits until check returns nil.
+func (f *fixture) eventually(what string, check func() error) {
+	f.Helper()
+	if err := controlplane.WaitFor(f.ctx, patience, func(context.Context) error { return check() }); err != nil {
+		f.Fatalf("%s: %v", what, err)
+	}
+}
+
+func (f *fixture) serve(w http.ResponseWriter, req *http.Request) {
+	f.mu.Lock()
+	data, found := f.artifacts[req.URL.Path]
+	f.mu.Unlock()
+	if !found {
+		http.NotFound(w, req)
+		return
+	}
+	_, _ = w.Write(data)
+}
+
+// publish makes files the artifact of the source, at a revision.
+func (f *fixture) publish(revision string, files map[string]string) {
+	f.Helper()
+	var buffer bytes.Buffer
+	packed := gzip.NewWriter(&buffer)
+	archive := tar.NewWriter(packed)
+	for name, content := range files {
+		f.must(archive.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(content)), Typeflag: tar.TypeReg}))
+		_, err := archive.Write([]byte(content))
+		f.must(err)
+	}
+	f.must(errors.Join(archive.Close(), packed.Close()))
+	path := "/" + revision + ".tar.gz"
+	f.mu.Lock()
+	f.artifacts[path] = buffer.Bytes()
+	f.mu.Unlock()
+
+	source := &sourcev1.GitRepository{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "addons"},
+		Spec:       sourcev1.GitRepositorySpec{URL: "https://git.example/addons.git", Interval: metav1.Duration{Duration: time.Hour}},
+	}
+	f.must(client.IgnoreAlreadyExists(f.client.Create(f.ctx, source)))
+	f.must(f.client.Get(f.ctx, client.ObjectKeyFromObject(source), source))
+	size := int64(buffer.Len())
+	source.Status.ObservedGeneration = source.Generation
+	source.Status.Artifact = &fluxmeta.Artifact{
+		URL: f.files.URL + path, Path: path, Revision: revision, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(buffer.Bytes())),
+		LastUpdateTime: metav1.Now(), Size: &size,
+	}
+	source.Status.Conditions = []metav1.Condition{{
+		Type: "Ready", Status: metav1.ConditionTrue, Reason: "Succeeded", Message: "stored " + revision, LastTransitionTime: metav1.Now(),
+	}}
+	f.must(f.client.Status().Update(f.ctx, source))
+}
+
+// release returns the manifest of a HelmRelease.
+func (f *fixture) release(name string) string {
+	return fmt.Sprintf(`
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {namespace: %s, name: %s}
+spec:
+  interval: 1m
+  chart: {spec: {chart: podinfo, sourceRef: {kind: HelmRepository, name: charts}}}
+`, f.namespace, name)
+}
+
+func (f *fixture) name(layer string) string { return f.namespace + "-" + layer }
+
+// layer creates a layer with a directory of its name.
+func (f *fixture) layer(name string, dependsOn ...string) {
+	f.Helper()
+	layer := &v1alpha1.AddonsLayer{
+		ObjectMeta: metav1.ObjectMeta{Name: f.name(name), Labels: map[string]string{"test": f.namespace}},
+		Spec: v1alpha1.AddonsLayerSpec{
+			Version: "1.0.0", Source: v1alpha1.SourceSpec{Name: "addons", Path: "./" + name},
+		},
+	}
+	for _, other := range dependsOn {
+		layer.Spec.Prereqs.DependsOn = append(layer.Spec.Prereqs.DependsOn, f.name(other)+"@1.0.0")
+	}
+	f.must(f.client.Create(f.ctx, layer))
+	f.Cleanup(func() {
+		f.cancel()
+		f.stopped()
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		f.must(f.client.Patch(f.ctx, layer, patch))
+		f.must(client.IgnoreNotFound(f.client.Delete(f.ctx, layer)))
+	})
+}
+
+func (f *fixture) get(layer string) *v1alpha1.AddonsLayer {
+	f.Helper()
+	found := &v1alpha1.AddonsLayer{}
+	f.must(f.client.Get(f.ctx, types.NamespacedName{Name: f.name(layer)}, found))
+	return found
+}
+
+// ready plays helm-controller: it waits for a release and makes it Ready.
+func (f *fixture) ready(name string) {
+	f.Helper()
+	release := &helmv2.HelmRelease{}
+	f.eventually("release "+name, func() error {
+		return f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: name}, release)
+	})
+	release.Status.ObservedGeneration = release.Generation
+	release.Status.Conditions = []metav1.Condition{{
+		Type: "Ready", Status: metav1.ConditionTrue, Reason: "InstallSucceeded", Message: "installed",
+		ObservedGeneration: release.Generation, LastTransitionTime: metav1.Now(),
+	}}
+	f.must(f.client.Status().Update(f.ctx, release))
+}
+
+// deployed waits until a layer has deployed a revision.
+func (f *fixture) deployed(layer, revision string) {
+	f.Helper()
+	f.eventually("layer "+layer+" is deployed", func() error {
+		status := f.get(layer).Status
+		if status.State != v1alpha1.StateDeployed || status.Revision != revision {
+			return fmt.Errorf("it is %+v", status)
+		}
+		return nil
+	})
+}
