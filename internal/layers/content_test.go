@@ -1,0 +1,291 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package layers
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+func contentOne(t *testing.T, m Manifest) dependents.Dependent {
+	t.Helper()
+	content, err := Content(directory(newRevision, m), "base", "1.0.0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content[0]
+}
+
+func TestContentOwns(t *testing.T) {
+	m := manifest("a")
+	m.Object.SetLabels(map[string]string{"team": "x", v1alpha1.OrphanedLabel: "forged", v1alpha1.LayerLabel: "other"})
+	before := m.Object.DeepCopy()
+	got := contentOne(t, m)
+	if diff := cmp.Diff(map[string]string{"team": "x", v1alpha1.LayerLabel: "base"}, got.Object.GetLabels()); diff != "" {
+		t.Errorf("the label of the layer is set and no other mark is applied (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(before, m.Object); diff != "" {
+		t.Errorf("the shared manifest is changed:\n%s", diff)
+	}
+	got.Object, got.Digest = nil, ""
+	want := dependents.Dependent{ID: releaseID("a"), Stage: stageRelease, Assess: dependents.AssessCondition, Exclusive: "default/a", Origin: "base/a.yaml"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestContentDigest(t *testing.T) {
+	same, again := contentOne(t, manifest("a", "x", "1", "y", "2")), contentOne(t, manifest("a", "y", "2", "x", "1"))
+	other := contentOne(t, manifest("a", "x", "1", "y", "3"))
+	if same.Digest == "" || same.Digest != again.Digest || same.Digest == other.Digest {
+		t.Errorf("a digest speaks of content: %s, %s and %s", same.Digest, again.Digest, other.Digest)
+	}
+}
+
+func TestContentDependsOn(t *testing.T) {
+	on := func(names ...any) []any {
+		var list []any
+		for _, name := range names {
+			if text, ok := name.(string); ok {
+				namespace, name, found := strings.Cut(text, "/")
+				if !found {
+					list = append(list, map[string]any{"name": text})
+					continue
+				}
+				list = append(list, map[string]any{"name": name, "namespace": namespace})
+				continue
+			}
+			list = append(list, name)
+		}
+		return list
+	}
+	expression := map[string]any{"name": "a", "readyExpr": "true"}
+	cases := map[string]struct {
+		reason string
+		given  []any
+		taken  []dependents.ID
+		left   any
+	}{
+		"of this layer":   {"Strata orders it, without Flux's polling", on("b", "default/a"), []dependents.ID{releaseID("a"), releaseID("b")}, nil},
+		"of elsewhere":    {"Flux goes on waiting for it", on("z", "other/a"), nil, on("z", "other/a")},
+		"some":            {"each goes where it belongs", on("a", "z"), []dependents.ID{releaseID("a")}, on("z")},
+		"more than ready": {"an expression is Flux's to judge as well", on(expression), []dependents.ID{releaseID("a")}, on(expression)},
+		"repeated":        {"once is enough", on("a", "a"), []dependents.ID{releaseID("a")}, nil},
+		"none":            {"an empty list stays as it is", []any{}, nil, []any{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			content, err := Content(directory(newRevision, manifest("a"), manifest("b"), manifest("c", "dependsOn", tc.given)), "base", "1", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			left, _, _ := unstructured.NestedFieldNoCopy(content[2].Object.Object, "spec", "dependsOn")
+			if diff := cmp.Diff(tc.taken, content[2].DependsOn); diff != "" {
+				t.Errorf("%s; taken (-want +got):\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.left, left); diff != "" {
+				t.Errorf("%s; left (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestContentVersion(t *testing.T) {
+	update := func(m Manifest) Manifest {
+		m.Object.SetAnnotations(map[string]string{v1alpha1.UpdateVersionAnnotation: "true"})
+		return m
+	}
+	exact := map[string]any{"big": int64(9007199254740993), "float": 1e21, "nested": map[string]any{"n": int64(-1)}}
+	cases := map[string]struct {
+		reason string
+		given  Manifest
+		want   any
+	}{
+		"beside others": {
+			"other values keep their exact numbers", update(manifest("a", "values", exact)),
+			map[string]any{"big": int64(9007199254740993), "float": 1e21, "nested": map[string]any{"n": int64(-1)}, "kraanVersion": "../../x"},
+		},
+		"no values":      {"there are some then", update(manifest("a")), map[string]any{"kraanVersion": "../../x"}},
+		"null":           {"a key without a value is no mistake", update(manifest("a", "values", nil)), map[string]any{"kraanVersion": "../../x"}},
+		"replaced":       {"the layer's version it is", update(manifest("a", "values", map[string]any{"kraanVersion": "1"})), map[string]any{"kraanVersion": "../../x"}},
+		"not asked for":  {"values are the author's", manifest("a", "values", exact), exact},
+		"not asked, nil": {"and stay as they are", manifest("a"), nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			content, err := Content(directory(newRevision, tc.given), "base", "../../x", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, _, _ := unstructured.NestedFieldNoCopy(content[0].Object.Object, "spec", "values")
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+	first, _ := Content(directory(newRevision, update(manifest("a"))), "base", "1", nil)
+	second, _ := Content(directory(newRevision, update(manifest("a"))), "base", "2", nil)
+	if first[0].Digest == second[0].Digest {
+		t.Error("the release is written again when only the layer's version changes")
+	}
+}
+
+func TestContentErrors(t *testing.T) {
+	scopes := map[schema.GroupKind]Scope{HelmReleaseKind: ScopeNamespaced, {Kind: "Namespace"}: ScopeCluster}
+	listed := manifest("a", "values", []any{"x"})
+	listed.Object.SetAnnotations(map[string]string{v1alpha1.UpdateVersionAnnotation: "true"})
+	homeless := manifest("a")
+	homeless.Object.SetNamespace("")
+	on := func(name string) []any { return []any{map[string]any{"name": name}} }
+	cases := map[string]struct {
+		reason    string
+		manifests []Manifest
+		want      string
+	}{
+		"values that are none": {
+			"there is nowhere to put the version", []Manifest{listed},
+			"base/a.yaml:1: spec.values: must be a mapping, because the annotation kraan.updateVersion adds a value to it",
+		},
+		"no namespace": {
+			"a namespaced kind needs one", []Manifest{homeless},
+			"base/a.yaml:1: metadata.namespace: HelmRelease a has none: name the namespace it belongs in",
+		},
+		"a namespace too many": {
+			"a kind of the cluster has none", []Manifest{anyManifest("v1", "Namespace", "default", "x")},
+			"base/x.yaml:1: metadata.namespace: Namespace default/x is of a kind without namespaces: remove it",
+		},
+		"releases in a circle": {
+			"they would wait for each other", []Manifest{manifest("a", "dependsOn", on("b")), manifest("b", "dependsOn", on("a"))},
+			"base/a.yaml: spec.dependsOn: releases wait for each other: HelmRelease default/a -> HelmRelease default/b -> HelmRelease default/a",
+		},
+		"a release after itself": {
+			"it would wait for ever", []Manifest{manifest("a", "dependsOn", on("a"))},
+			"base/a.yaml: spec.dependsOn: releases wait for each other: HelmRelease default/a -> HelmRelease default/a",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := Content(directory(newRevision, tc.manifests...), "base", "1", scopes)
+			if err == nil || err.Error() != tc.want {
+				t.Errorf("%s: want %s\ngot %v", tc.reason, tc.want, err)
+			}
+		})
+	}
+	if _, err := Content(directory(newRevision, anyManifest("acme.io/v1", "Issuer", "", "x")), "base", "1", scopes); err != nil {
+		t.Errorf("a kind that is not served yet has either scope: %v", err)
+	}
+}
+
+// TestHelmReleaseIdentity compares with what helm-controller makes of it.
+func TestHelmReleaseIdentity(t *testing.T) {
+	long := strings.Repeat("n", 54)
+	cases := map[string]struct {
+		name string
+		spec []any
+		want string
+	}{
+		"plain":        {name: "a", want: "default/a"},
+		"target":       {name: "a", spec: []any{"targetNamespace", "apps"}, want: "default/apps-a"},
+		"name":         {name: "a", spec: []any{"releaseName", "x", "targetNamespace", "apps"}, want: "default/x"},
+		"storage":      {name: "a", spec: []any{"storageNamespace", "store"}, want: "store/a"},
+		"53 of them":   {name: long[:53], want: "default/" + long[:53]},
+		"54 of them":   {name: long, want: "default/" + long[:40] + "-b905c05321dd"},
+		"remote":       {name: "a", spec: []any{"kubeConfig", map[string]any{"secretRef": map[string]any{"name": "prod"}}}, want: "default/prod/default/a"},
+		"remote, maps": {name: "a", spec: []any{"kubeConfig", map[string]any{"configMapRef": map[string]any{"name": "prod"}}}, want: "default/prod/default/a"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			obj := manifest(tc.name, tc.spec...).Object
+			got := HelmReleaseIdentity(obj)
+			hr := helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Name: tc.name, Namespace: "default"}}
+			hr.Spec.ReleaseName, _, _ = unstructured.NestedString(obj.Object, "spec", "releaseName")
+			hr.Spec.TargetNamespace, _, _ = unstructured.NestedString(obj.Object, "spec", "targetNamespace")
+			hr.Spec.StorageNamespace, _, _ = unstructured.NestedString(obj.Object, "spec", "storageNamespace")
+			if len(hr.GetReleaseName()) <= 53 && !strings.HasSuffix(got, hr.GetStorageNamespace()+"/"+hr.GetReleaseName()) {
+				t.Errorf("helm-controller calls it %s/%s: got %s", hr.GetStorageNamespace(), hr.GetReleaseName(), got)
+			}
+			if got != tc.want {
+				t.Errorf("want %s, got %s", tc.want, got)
+			}
+			if _, short, _ := strings.Cut(got, "/"); len(short) > 53 && !strings.Contains(name, "remote") {
+				t.Errorf("longer than 53: %s", short)
+			}
+		})
+	}
+}
+
+func TestTimeoutOf(t *testing.T) {
+	kustomization := anyManifest("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "default", "k")
+	kustomization.Object.Object["spec"] = map[string]any{"timeout": "20m"}
+	cases := map[string]struct {
+		reason    string
+		own       time.Duration
+		interval  time.Duration
+		manifests []Manifest
+		want      time.Duration
+	}{
+		"own":           {"what the layer says", time.Second, time.Hour, []Manifest{manifest("a")}, time.Second},
+		"interval":      {"the larger one", 0, time.Hour, []Manifest{manifest("a")}, time.Hour},
+		"Flux's":        {"a release without timeout has Flux's, and a minute", 0, time.Minute, []Manifest{manifest("a")}, 6 * time.Minute},
+		"longest":       {"the longest of all", 0, time.Minute, []Manifest{manifest("a", "timeout", "10m"), manifest("b", "timeout", "1s")}, 11 * time.Minute},
+		"shorter":       {"shorter than Flux's", 0, time.Second, []Manifest{manifest("a", "timeout", "30s")}, 90 * time.Second},
+		"nonsense":      {"what cannot be read is Flux's", 0, time.Minute, []Manifest{manifest("a", "timeout", "soon")}, 6 * time.Minute},
+		"others":        {"other kinds have none", 0, time.Minute, []Manifest{anyManifest("v1", "ConfigMap", "default", "x")}, time.Minute},
+		"Kustomization": {"counts like a release", 0, time.Minute, []Manifest{kustomization}, 21 * time.Minute},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := layer()
+			if tc.own != 0 {
+				l.Spec.Timeout = &metav1.Duration{Duration: tc.own}
+			}
+			content, err := Content(directory(newRevision, tc.manifests...), "base", "1", nil)
+			if got := timeoutOf(l, tc.interval, content); got != tc.want || err != nil {
+				t.Errorf("%s: want %s, got %s, %v", tc.reason, tc.want, got, err)
+			}
+		})
+	}
+}
+
+func TestListingOf(t *testing.T) {
+	got := ListingOf(directory(newRevision, manifest("b", "releaseName", "x"), manifest("a", "releaseName", "x"), anyManifest("v1", "ConfigMap", "default", "c")))
+	want := Listing{
+		Files: map[dependents.ID]string{
+			releaseID("a"): "base/a.yaml", releaseID("b"): "base/b.yaml", {Kind: "ConfigMap", Namespace: "default", Name: "c"}: "base/c.yaml",
+		},
+		Exclusive: map[string][]dependents.ID{"default/x": {releaseID("a"), releaseID("b")}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// BenchmarkContent has a layer of many releases in a chain.
+func BenchmarkContent(b *testing.B) {
+	var manifests []Manifest
+	for i := range 200 {
+		m := manifest(fmt.Sprintf("r%03d", i), "values", map[string]any{"replicas": int64(1), "labels": map[string]any{"a": "b"}})
+		if i > 0 {
+			_ = unstructured.SetNestedSlice(m.Object.Object, []any{map[string]any{"name": fmt.Sprintf("r%03d", i-1)}}, "spec", "dependsOn")
+		}
+		manifests = append(manifests, m)
+	}
+	dir := directory(newRevision, manifests...)
+	for b.Loop() {
+		if _, err := Content(dir, "base", "1", nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
