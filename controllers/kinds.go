@@ -21,6 +21,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -97,7 +98,8 @@ func (k *kinds) watch(ctx context.Context, gk schema.GroupKind) error {
 		return err
 	}
 	if !k.watching[gk] {
-		if err := k.controller.Watch(source.Kind(k.Cache, newObject(gvk), k.objectHandler(gk), objectChanged)); err != nil {
+		passes := predicate.Or[client.Object](objectChanged, k.ownWrites(gk))
+		if err := k.controller.Watch(source.Kind(k.Cache, newObject(gvk), k.objectHandler(gk), passes)); err != nil {
 			return fmt.Errorf("cannot watch kind %s: %w", gk, err)
 		}
 		k.watching[gk] = true

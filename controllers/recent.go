@@ -66,6 +66,15 @@ func (r *recent) isStale(id dependents.ID, version string, now time.Time) bool {
 	return true
 }
 
+// awaits tells whether an object at a version is what the last write, which no
+// look has found in the cache yet, has led to.
+func (r *recent) awaits(id dependents.ID, version string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, known := r.objects[id]
+	return known && !older(version, last.version)
+}
+
 // wroteLayer records a layer as it was after a write.
 func (r *recent) wroteLayer(layer *v1alpha1.AddonsLayer) {
 	r.mu.Lock()

@@ -180,6 +180,18 @@ var objectChanged = predicate.Funcs{
 	},
 }
 
+// ownWrites passes the last writes of this process to objects of a kind,
+// whatever they have changed: a layer that was looked at before them takes the
+// cache for outdated, and waits for nothing else.
+func (r *AddonsLayerReconciler) ownWrites(gk schema.GroupKind) predicate.Funcs {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			id := dependents.ID{Group: gk.Group, Kind: gk.Kind, Namespace: e.ObjectNew.GetNamespace(), Name: e.ObjectNew.GetName()}
+			return r.recent.awaits(id, e.ObjectNew.GetResourceVersion())
+		},
+	}
+}
+
 // dependantsOf returns the layers that depend on a layer.
 func (r *AddonsLayerReconciler) dependantsOf(ctx context.Context, obj client.Object) []ctrl.Request {
 	return r.listRequests(ctx, client.MatchingFields{indexDependsOn: obj.GetName()})
