@@ -1,0 +1,120 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// env returns the environment of NAME=VALUE pairs.
+func env(pairs ...string) func(string) string {
+	return func(name string) string {
+		for _, pair := range pairs {
+			if value, found := strings.CutPrefix(pair, name+"="); found {
+				return value
+			}
+		}
+		return ""
+	}
+}
+
+func TestFlagDefaults(t *testing.T) {
+	o, err := parseFlags(nil, env())
+	if err != nil {
+		t.Fatal(err)
+	}
+	type defaults struct {
+		Kubeconfig, Metrics, Health, Namespace, LeaderNamespace, CacheDir, CacheSize, ArtifactMaxSize, LogLevel, LogEncoding string
+		Sync                                                                                                                 time.Duration
+		Concurrent, MaxPrunePercent                                                                                          int
+		Leader, Selects, Version                                                                                             bool
+	}
+	got := defaults{
+		Kubeconfig: o.kubeconfig, Metrics: o.metricsAddr, Health: o.healthAddr, Namespace: o.runtimeNamespace,
+		LeaderNamespace: o.leaderNamespace, CacheDir: o.cacheDir, CacheSize: o.cacheSize.String(), ArtifactMaxSize: o.artifactMaxSize.String(),
+		LogLevel: o.log.LogLevel, LogEncoding: o.log.LogEncoding, Sync: o.syncPeriod, Concurrent: o.concurrent,
+		MaxPrunePercent: o.maxPrunePercent, Leader: o.leader.Enable, Selects: o.selector != nil, Version: o.showVersion,
+	}
+	want := defaults{
+		Metrics: ":8080", Health: ":9440", Namespace: "strata-system", LeaderNamespace: "strata-system",
+		CacheDir: "/tmp/strata/artifacts", CacheSize: "2Gi", ArtifactMaxSize: "50Mi", LogLevel: "info", LogEncoding: "json",
+		Sync: time.Minute, Concurrent: 10, MaxPrunePercent: 50,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("defaults (-want +got):\n%s", diff)
+	}
+}
+
+func TestFlagValues(t *testing.T) {
+	tests := map[string]struct {
+		args string
+		env  func(string) string
+		got  func(*options) any
+		want any
+	}{
+		"namespace of the environment":  {"", env("RUNTIME_NAMESPACE=addons"), func(o *options) any { return o.runtimeNamespace }, "addons"},
+		"namespace of the flag":         {"--runtime-namespace=mine", env("RUNTIME_NAMESPACE=addons"), func(o *options) any { return o.runtimeNamespace }, "mine"},
+		"lease where it runs":           {"--enable-leader-election", env("RUNTIME_NAMESPACE=addons"), func(o *options) any { return o.leaderNamespace }, "addons"},
+		"lease elsewhere":               {"--enable-leader-election --leader-election-namespace=leases", env(), func(o *options) any { return o.leaderNamespace }, "leases"},
+		"sync period":                   {"--sync-period 90s", env(), func(o *options) any { return o.syncPeriod }, 90 * time.Second},
+		"concurrent":                    {"--concurrent=1", env(), func(o *options) any { return o.concurrent }, 1},
+		"guard turned off":              {"--max-prune-percent=0", env(), func(o *options) any { return o.maxPrunePercent }, 0},
+		"qps":                           {"--kube-api-qps=7", env(), func(o *options) any { return o.client.QPS }, float32(7)},
+		"burst":                         {"--kube-api-burst=8", env(), func(o *options) any { return o.client.Burst }, 8},
+		"level and encoding":            {"--log-level=debug --log-encoding=console", env(), func(o *options) any { return o.log.LogLevel + o.log.LogEncoding }, "debugconsole"},
+		"sizes":                         {"--artifact-max-size=1Gi --artifact-cache-size=1Gi", env(), func(o *options) any { return o.artifactMaxSize.Value() + o.cacheSize.Value() }, int64(2 << 30)},
+		"selector":                      {"--watch-label-selector=team=a,stage!=test", env(), func(o *options) any { return o.selector.String() }, "stage!=test,team=a"},
+		"metrics and health turned off": {"--metrics-addr=0 --health-addr=0", env(), func(o *options) any { return o.metricsAddr + o.healthAddr }, "00"},
+		"any free port twice":           {"--metrics-addr=127.0.0.1:0 --health-addr=127.0.0.1:0", env(), func(o *options) any { return o.healthAddr }, "127.0.0.1:0"},
+		"kubeconfig":                    {"--kubeconfig=/a/b", env(), func(o *options) any { return o.kubeconfig }, "/a/b"},
+		"version":                       {"--version", env(), func(o *options) any { return o.showVersion }, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			o, err := parseFlags(strings.Fields(test.args), test.env)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, test.got(o)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.args, diff)
+			}
+		})
+	}
+}
+
+func TestFlagMistakes(t *testing.T) {
+	tests := map[string]string{
+		"--unknown":                                   "unknown flag: --unknown",
+		"--concurent=3":                               "unknown flag",
+		"run":                                         `"run" is no flag`,
+		"--concurrent=0":                              "--concurrent is 0: it must be at least 1",
+		"--concurrent=many":                           "--concurrent",
+		"--sync-period=10ms":                          "--sync-period is 10ms: it must be at least 1s",
+		"--sync-period=-1m":                           "--sync-period",
+		"--max-prune-percent=101":                     "--max-prune-percent is 101: it must be from 0 to 100",
+		"--max-prune-percent=-1":                      "--max-prune-percent",
+		"--runtime-namespace=":                        "--runtime-namespace is empty",
+		"--artifact-cache-dir=":                       "--artifact-cache-dir is empty",
+		"--artifact-max-size=0":                       "--artifact-max-size is 0: it must be more than 0",
+		"--artifact-max-size=large":                   `"large" is no size such as 50Mi`,
+		"--artifact-cache-size=10Mi":                  "--artifact-cache-size is 10Mi, less than --artifact-max-size, which is 50Mi",
+		"--metrics-addr=:9440":                        "--metrics-addr and --health-addr are both :9440",
+		"--leader-election-namespace=a":               "--leader-election-namespace is given without --enable-leader-election",
+		"--log-encoding=xml":                          `--log-encoding is "xml": it must be json or console`,
+		"--log-level=loud":                            `--log-level is "loud": it must be trace, debug, info or error`,
+		"--watch-label-selector=a=b=c":                "--watch-label-selector",
+		"--enable-leader-election --concurrent=0 now": `"now" is no flag`,
+	}
+	for args, want := range tests {
+		t.Run(args, func(t *testing.T) {
+			if _, err := parseFlags(strings.Fields(args), env()); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("error is %v, want %q in it", err, want)
+			}
+		})
+	}
+}
