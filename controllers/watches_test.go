@@ -33,6 +33,7 @@ func TestLayerChanges(t *testing.T) {
 		"resourceVersion":     {func(l *v1alpha1.AddonsLayer) { l.ResourceVersion = "2" }, false, false},
 		"specification":       {func(l *v1alpha1.AddonsLayer) { l.Generation++ }, true, true},
 		"annotation":          {func(l *v1alpha1.AddonsLayer) { l.Annotations = map[string]string{"kraan.io/hold": "x"} }, true, true},
+		"label":               {func(l *v1alpha1.AddonsLayer) { l.Labels = map[string]string{"team": "x"} }, true, true},
 		"finalizer":           {func(l *v1alpha1.AddonsLayer) { l.Finalizers = nil }, true, true},
 		"deletion":            {func(l *v1alpha1.AddonsLayer) { now := metav1.Now(); l.DeletionTimestamp = &now }, true, true},
 		"managed fields":      {func(l *v1alpha1.AddonsLayer) { l.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}} }, false, false},
