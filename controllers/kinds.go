@@ -39,14 +39,20 @@ const firstSync = 10 * time.Second
 type kinds struct {
 	*AddonsLayerReconciler
 	mu sync.Mutex
-	// watching holds kinds whose watch has begun, and served those that can be
-	// read from it.
-	watching map[schema.GroupKind]bool
-	served   map[schema.GroupKind]schema.GroupVersionKind
+	// starts holds kinds whose watch was asked for, and served those that can
+	// be read from it.
+	starts map[schema.GroupKind]*start
+	served map[schema.GroupKind]schema.GroupVersionKind
+}
+
+// start is the begin of a kind's watch, which takes a while.
+type start struct {
+	mu       sync.Mutex
+	watching bool
 }
 
 func newKinds(r *AddonsLayerReconciler) *kinds {
-	return &kinds{AddonsLayerReconciler: r, watching: map[schema.GroupKind]bool{}, served: map[schema.GroupKind]schema.GroupVersionKind{}}
+	return &kinds{AddonsLayerReconciler: r, starts: map[schema.GroupKind]*start{}, served: map[schema.GroupKind]schema.GroupVersionKind{}}
 }
 
 // scope says how the cluster serves a kind at all of some versions; at none of
@@ -78,10 +84,15 @@ func (k *kinds) scope(gk schema.GroupKind, versions []string) (layers.Scope, err
 
 // watch sees to it that a kind is watched. Where the controller has no right
 // to, it says so instead of waiting for a watch that never begins.
+// A kind that is slow to begin holds up only the layers that hold it.
 func (k *kinds) watch(ctx context.Context, gk schema.GroupKind) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if _, known := k.served[gk]; known {
+	if k.watched(gk) {
+		return nil
+	}
+	start := k.startOf(gk)
+	start.mu.Lock()
+	defer start.mu.Unlock()
+	if k.watched(gk) {
 		return nil
 	}
 	mapping, err := k.Client.RESTMapper().RESTMapping(gk)
@@ -97,12 +108,12 @@ func (k *kinds) watch(ctx context.Context, gk schema.GroupKind) error {
 	if err := k.mayWatch(ctx, mapping); err != nil {
 		return err
 	}
-	if !k.watching[gk] {
+	if !start.watching {
 		passes := predicate.Or[client.Object](objectChanged, k.ownWrites(gk))
 		if err := k.controller.Watch(source.Kind(k.Cache, newObject(gvk), k.objectHandler(gk), passes)); err != nil {
 			return fmt.Errorf("cannot watch kind %s: %w", gk, err)
 		}
-		k.watching[gk] = true
+		start.watching = true
 	}
 	informer, err := k.Cache.GetInformer(ctx, newObject(gvk), cache.BlockUntilSynced(false))
 	if err != nil {
@@ -113,8 +124,20 @@ func (k *kinds) watch(ctx context.Context, gk schema.GroupKind) error {
 	if !toolscache.WaitForCacheSync(waiting.Done(), informer.HasSynced) {
 		return fmt.Errorf("cannot list kind %s within %s", gk, firstSync)
 	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.served[gk] = gvk
 	return nil
+}
+
+// startOf returns the start of a kind's watch, which is made once.
+func (k *kinds) startOf(gk schema.GroupKind) *start {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.starts[gk] == nil {
+		k.starts[gk] = &start{}
+	}
+	return k.starts[gk]
 }
 
 // mayWatch asks for the right to watch a kind that may be listed. Without it
