@@ -78,7 +78,7 @@ unit: tool-gotestsum ## Unit, property, API and chart tests, with the race detec
 
 .PHONY: e2e
 e2e: tool-gotestsum ## End-to-end tests on a real API server with the real Flux controllers
-	$(TOOLS)/gotestsum --format testname -- -race -count=1 -p 1 -timeout 25m $(TESTFLAGS) ./test/...
+	$(TOOLS)/gotestsum --format testname -- -race -count=1 -p 1 -parallel 6 -timeout 25m $(TESTFLAGS) ./test/...
 
 .PHONY: unit-all
 unit-all: tool-gotestsum ## As unit, with the heavier cases (STRATA_TEST_ALL=1)
@@ -86,7 +86,7 @@ unit-all: tool-gotestsum ## As unit, with the heavier cases (STRATA_TEST_ALL=1)
 
 .PHONY: e2e-all
 e2e-all: tool-gotestsum ## As e2e, with the heavier cases (STRATA_TEST_ALL=1)
-	STRATA_TEST_ALL=1 $(TOOLS)/gotestsum --format testname -- -race -count=1 -p 1 -timeout 60m $(TESTFLAGS) ./test/...
+	STRATA_TEST_ALL=1 $(TOOLS)/gotestsum --format testname -- -race -count=1 -p 1 -parallel 6 -timeout 60m $(TESTFLAGS) ./test/...
 
 .PHONY: fuzz
 fuzz: ## Every fuzz test for FUZZTIME (30s)
