@@ -160,6 +160,7 @@ func TestSourceThatHasNotSeenItsNewGenerationIsWaitedFor(t *testing.T) {
 	t.Cleanup(func() { f.must(stack.plane.StartComponent(f.ctx, controlplane.SourceController)) })
 	f.patch(&sourcev1.GitRepository{ObjectMeta: metav1.ObjectMeta{Namespace: f.prefix, Name: "addons"}},
 		`{"spec":{"ref":{"branch":null,"tag":"v2"}}}`)
+	f.state("apps", v1alpha1.StatePending)
 	f.edit("apps", `{"spec":{"version":"2.0.0"}}`)
 	f.layer("newcomer")
 	for _, name := range []string{"apps", "newcomer"} {
