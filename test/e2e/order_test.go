@@ -193,7 +193,7 @@ func (f *fixture) makeOutdated(name string) {
 // first, although its status still says Deployed when the commit arrives.
 func TestWaitsForTheNewDirectoryOfADependency(t *testing.T) {
 	f := newFixture(t)
-	const dependants = 6
+	const dependants = 3
 	files := func(value string) map[string]string {
 		files := map[string]string{"base/release.yaml": f.configMapRelease("base", value)}
 		for i := range dependants {
