@@ -1,0 +1,130 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package layers
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+func TestDecideDeletion(t *testing.T) {
+	pair := directory(oldRevision, manifest("a"), manifest("b", "dependsOn", []any{map[string]any{"name": "a"}}))
+	going := func(changes ...layerChange) *v1alpha1.AddonsLayer {
+		return layer(append([]layerChange{isDeployed(pair), deleted}, changes...)...)
+	}
+	graceOver := func(l *v1alpha1.AddonsLayer) {
+		for i := range l.Status.Resources {
+			l.Status.Resources[i].Status = dependents.StatusOrphaned
+			l.Status.Resources[i].LastTransitionTime.Time = testNow.Add(-2 * time.Minute).Truncate(time.Second)
+		}
+	}
+	orphan := func(l *v1alpha1.AddonsLayer) { l.Spec.DeletionPolicy = v1alpha1.DeletionPolicyOrphan }
+	held := annotation(v1alpha1.HoldAnnotation, "freeze")
+	both := lives(live("a"), live("b"))
+	ended := lives(live("a", marked), live("b", marked))
+	dependant := others(Other{Layer: layer(named("apps"), needs("base@1.0.0"), isDeployed(oldDir))})
+	const blocked = `is not deleted while layer apps depends on it: delete that first, or set the annotation kraan.io/force-delete to "true"`
+	cases := map[string]struct {
+		reason, actions, why, message string
+		in                            Observation
+		finalized, held               bool
+	}{
+		"begins": {
+			reason: "its releases are orphans first, so that they can be adopted", in: observation(going(), pair, both),
+			actions: "Mark a, Mark b", why: "Deleting",
+			message: "is being deleted, 2 objects left: HelmRelease default/a waits until 2026-01-02T03:05:06Z for another layer to adopt it",
+		},
+		"reverse order": {
+			reason: "what depends on another goes first", in: observation(going(graceOver), pair, ended), actions: "Delete b", why: "Deleting",
+			message: "is being deleted, 2 objects left: HelmRelease default/a goes after HelmRelease default/b",
+		},
+		"last": {
+			reason: "then the other", in: observation(going(graceOver), pair, lives(live("a", marked))), actions: "Delete a", why: "Deleting",
+			message: "is being deleted, 1 objects left: HelmRelease default/a is being removed",
+		},
+		"nothing left": {
+			reason: "the finalizer may go", in: observation(going(graceOver), pair), why: "Deleting", message: "has nothing left", finalized: true,
+		},
+		"without source": {
+			reason: "what is there goes whatever becomes of the source", in: observation(going(graceOver), nil, ended, func(o *Observation) { o.Source = nil }),
+			actions: "Delete b", why: "Deleting", message: "is being deleted, 2 objects left: HelmRelease default/a goes after HelmRelease default/b",
+		},
+		"held": {
+			reason: "deletion proceeds under hold", in: observation(going(graceOver, held), pair, ended), actions: "Delete b", why: "Deleting",
+			message: "is being deleted, 2 objects left: HelmRelease default/a goes after HelmRelease default/b",
+		},
+		"suspended by hand": {
+			reason: "Flux would uninstall nothing", in: observation(going(graceOver), pair, lives(live("a", marked, suspendedByHand))), why: "SuspendedRelease",
+			message: "is being deleted, 1 objects left: HelmRelease default/a is suspended, so Flux would drop it without uninstalling anything: " +
+				"resume it, or abandon what it installed with the annotation kraan.io/abandon",
+		},
+		"abandoned": {
+			reason: "somebody gave up what it installed", in: observation(going(graceOver, annotation(v1alpha1.AbandonAnnotation, "true")), pair, lives(live("a", marked, suspendedByHand))),
+			actions: "Delete a", why: "Deleting", message: "is being deleted, 1 objects left: HelmRelease default/a is being removed",
+		},
+		"policy Orphan": {
+			reason: "they stay, without owner", in: observation(going(orphan), pair, both), actions: "Release a, Release b", why: "Deleting",
+			message: "is being deleted, 2 objects left: HelmRelease default/a is released and kept",
+		},
+		"policy Orphan, released": {
+			reason: "what is nobody's is not this layer's", in: observation(going(orphan), pair, lives(live("a", of("")), live("b", of("")))),
+			why: "Deleting", message: "has nothing left", finalized: true,
+		},
+		"adopted": {
+			reason: "what another layer has taken is its own", in: observation(going(graceOver), pair, lives(live("a", of("mesh")), live("b", of("mesh")))),
+			why: "Deleting", message: "has nothing left", finalized: true,
+		},
+		"dependant": {
+			reason: "it is needed; drift is repaired until then", in: observation(going(), pair, lives(live("a", drifted), live("b")), dependant, func(o *Observation) { o.Deployed = pair }),
+			actions: "Write a", why: "DeletionBlocked", message: blocked,
+		},
+		"dependant, held": {
+			reason: "a hold holds until the deletion begins", in: observation(going(held), pair, lives(live("a", drifted), live("b")), dependant, func(o *Observation) { o.Deployed = pair }),
+			why: "DeletionBlocked", message: blocked, held: true,
+		},
+		"dependant, forced": {
+			reason: "somebody insists", in: observation(going(annotation(v1alpha1.ForceDeleteAnnotation, "true")), pair, both, dependant),
+			actions: "Mark a, Mark b", why: "Deleting",
+			message: "is being deleted, 2 objects left: HelmRelease default/a waits until 2026-01-02T03:05:06Z for another layer to adopt it",
+		},
+		"dependant that is going": {
+			reason: "it goes first", in: observation(going(), pair, both, others(Other{Layer: layer(named("apps"), needs("base"), isDeployed(oldDir), deleted)})),
+			why: "DeletionBlocked", message: blocked,
+		},
+		"dependant without anything": {
+			reason: "it loses nothing", in: observation(going(graceOver), pair, ended, others(Other{Layer: layer(named("apps"), needs("base"))})),
+			actions: "Delete b", why: "Deleting", message: "is being deleted, 2 objects left: HelmRelease default/a goes after HelmRelease default/b",
+		},
+		"member of its own cycle": {
+			reason: "both would wait for each other for ever",
+			in: observation(going(graceOver, needs("mesh")), pair, ended,
+				others(Other{Layer: layer(named("mesh"), needs("apps"))}, Other{Layer: layer(named("apps"), needs("base"), isDeployed(oldDir))})),
+			actions: "Delete b", why: "Deleting", message: "is being deleted, 2 objects left: HelmRelease default/a goes after HelmRelease default/b",
+		},
+		"rights missing": {
+			reason: "what cannot be looked at is not given up", in: observation(going(), pair, both, func(o *Observation) { o.KindError = errors.New("cannot list issuers") }),
+			why: "PruneFailed", message: "the controller lacks rights: cannot list issuers",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			d := Decide(tc.in)
+			type outcome struct {
+				Actions, Why, Message string
+				Finalized, Held       bool
+				State                 v1alpha1.State
+			}
+			want := outcome{tc.actions, tc.why, tc.message, tc.finalized, tc.held, v1alpha1.StatePruning}
+			if diff := cmp.Diff(want, outcome{verbs(d.Plan), d.Reason, d.Message, d.Finalized, d.Hold.Active, d.State}); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

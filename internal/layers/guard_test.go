@@ -1,0 +1,188 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package layers
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+// many returns a directory of releases r0, r1, ... and their live objects.
+func many(revision string, from, to int) (*Directory, []*unstructured.Unstructured) {
+	var manifests []Manifest
+	var objects []*unstructured.Unstructured
+	for i := from; i < to; i++ {
+		manifests = append(manifests, manifest(fmt.Sprintf("r%d", i)))
+		objects = append(objects, live(fmt.Sprintf("r%d", i)))
+	}
+	return directory(revision, manifests...), objects
+}
+
+// resourcesAre gives all objects of the inventory one status.
+func resourcesAre(status string) layerChange {
+	return func(l *v1alpha1.AddonsLayer) {
+		for i := range l.Status.Resources {
+			l.Status.Resources[i].Status = status
+		}
+	}
+}
+
+type guardCase struct {
+	reason  string
+	in      Observation
+	state   v1alpha1.State
+	why     string
+	actions int
+	consume []string
+	allowed []string
+}
+
+func runGuardCases(t *testing.T, cases map[string]guardCase) {
+	t.Helper()
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			decision := Decide(tc.in)
+			var allowed []string
+			if decision.Attempt != nil {
+				allowed = decision.Attempt.Allowed
+			}
+			got := guardCase{reason: tc.reason, state: decision.State, why: decision.Reason, actions: len(decision.Plan.Actions), consume: decision.Consume, allowed: allowed}
+			tc.in = Observation{}
+			if diff := cmp.Diff(tc, got, cmp.AllowUnexported(guardCase{}), cmp.Comparer(func(a, b Observation) bool { return true })); diff != "" {
+				t.Errorf("%s (-want +got):\n%s\n%s", tc.reason, diff, decision.Message)
+			}
+		})
+	}
+}
+
+func TestEmptyGuard(t *testing.T) {
+	empty := directory(newRevision)
+	missing := directory(newRevision)
+	missing.Missing = true
+	was := directory(oldRevision, manifest("a"))
+	allow := func(value string) layerChange { return annotation(v1alpha1.AllowEmptyAnnotation, value) }
+	opened := func(digest string) layerChange {
+		return func(l *v1alpha1.AddonsLayer) {
+			l.Status.Attempt = &v1alpha1.Attempt{Version: "1.0.0", Digest: digest, Allowed: []string{allowedEmpty}}
+		}
+	}
+	// A layer that was emptied, and has got a release since that is not ready.
+	refilled := func(l *v1alpha1.AddonsLayer) { isDeployed(was)(l); l.Status.Digest = empty.Digest }
+	runGuardCases(t, map[string]guardCase{
+		"empty": {
+			reason: "an empty directory removes nothing by itself", in: observation(layer(isDeployed(was)), empty, lives(live("a"))),
+			state: v1alpha1.StateFailed, why: "EmptyDirectory",
+		},
+		"gone": {
+			reason: "nor does one that is gone", in: observation(layer(isDeployed(was)), missing, lives(live("a"))),
+			state: v1alpha1.StateFailed, why: "PathNotFound",
+		},
+		"new and empty": {
+			reason: "a new layer without objects is a mistake", in: observation(layer(), empty), state: v1alpha1.StateFailed, why: "EmptyDirectory",
+		},
+		"next": {
+			reason: "the word is used up", in: observation(layer(isDeployed(was), allow("next")), empty, lives(live("a"))),
+			state: v1alpha1.StatePruning, why: "Pruning", actions: 1, consume: []string{v1alpha1.AllowEmptyAnnotation}, allowed: []string{allowedEmpty},
+		},
+		"this revision": {
+			reason: "a revision cannot come again, so it stays", in: observation(layer(isDeployed(was), allow(newRevision)), empty, lives(live("a"))),
+			state: v1alpha1.StatePruning, why: "Pruning", actions: 1, allowed: []string{allowedEmpty},
+		},
+		"another revision": {
+			reason: "it was meant for something else", in: observation(layer(isDeployed(was), allow(oldRevision)), empty, lives(live("a"))),
+			state: v1alpha1.StateFailed, why: "EmptyDirectory",
+		},
+		"opened before": {
+			reason: "what was used up goes on until it is done", in: observation(layer(isDeployed(was), opened(empty.Digest)), empty, lives(live("a"))),
+			state: v1alpha1.StatePruning, why: "Pruning", actions: 1, allowed: []string{allowedEmpty},
+		},
+		"opened for other content": {
+			reason: "but not for something else", in: observation(layer(isDeployed(was), opened("x")), empty, lives(live("a"))),
+			state: v1alpha1.StateFailed, why: "EmptyDirectory", allowed: []string{allowedEmpty},
+		},
+		"while a dependency is waited for": {
+			reason: "what is used up is remembered behind a closed gate, too", in: observation(layer(isDeployed(was), allow("next"), needs("mesh")), empty, lives(live("a"))),
+			state: v1alpha1.StateApplyPending, why: "DependencyNotFound", actions: 1, consume: []string{v1alpha1.AllowEmptyAnnotation}, allowed: []string{allowedEmpty},
+		},
+		"emptied": {
+			reason: "a layer that was deployed as empty stays so", in: observation(layer(isDeployed(empty)), empty),
+			state: v1alpha1.StateDeployed, why: "Deployed",
+		},
+		"emptied, then gone": {
+			reason: "git drops empty directories", in: observation(layer(isDeployed(empty)), missing),
+			state: v1alpha1.StateDeployed, why: "Deployed",
+		},
+		"emptied, with an orphan for others": {
+			reason: "what others will have does not count", in: observation(layer(refilled, resourcesAre(dependents.StatusOrphaned)), empty),
+			state: v1alpha1.StateDeployed, why: "Deployed",
+		},
+		"emptied and filled again": {
+			reason: "that it once was empty says nothing of what it has got since", in: observation(layer(refilled), empty, lives(live("a"))),
+			state: v1alpha1.StateFailed, why: "EmptyDirectory",
+		},
+	})
+}
+
+func TestPruneGuard(t *testing.T) {
+	ten, lived := many(oldRevision, 0, 10)
+	four, _ := many(newRevision, 0, 4)
+	five, _ := many(newRevision, 0, 5)
+	small, smallLived := many(oldRevision, 0, 4)
+	one, _ := many(newRevision, 0, 1)
+	allow := func(value string) layerChange { return annotation(v1alpha1.AllowPruneAnnotation, value) }
+	percent := func(n int) func(*Observation) {
+		return func(o *Observation) { o.Settings.MaxPrunePercent = n }
+	}
+	moved := func(o *Observation) {
+		o.Others.Listed, o.Others.Existing = map[dependents.ID][]dependents.Claim{releaseID("r9"): {{Owner: "mesh"}}}, map[string]bool{"mesh": true}
+	}
+	runGuardCases(t, map[string]guardCase{
+		"more than half": {
+			reason: "six of ten wait for a word, and nothing is changed", in: observation(layer(isDeployed(ten)), four, lives(lived...)),
+			state: v1alpha1.StateFailed, why: "MassPrune",
+		},
+		"half": {
+			reason: "half is not more than half", in: observation(layer(isDeployed(ten)), five, lives(lived...)),
+			state: v1alpha1.StatePruning, why: "Pruning", actions: 5,
+		},
+		"few": {
+			reason: "three may always go", in: observation(layer(isDeployed(small)), one, lives(smallLived...)),
+			state: v1alpha1.StatePruning, why: "Pruning", actions: 3,
+		},
+		"moved": {
+			reason: "what another layer lists is not removed", in: observation(layer(isDeployed(ten)), four, lives(lived...), moved),
+			state: v1alpha1.StatePruning, why: "Pruning", actions: 6,
+		},
+		"off": {
+			reason: "0 turns the guard off", in: observation(layer(isDeployed(ten)), four, lives(lived...), percent(0)),
+			state: v1alpha1.StatePruning, why: "Pruning", actions: 6,
+		},
+		"stricter": {
+			reason: "a share of one's own", in: observation(layer(isDeployed(ten)), five, lives(lived...), percent(49)),
+			state: v1alpha1.StateFailed, why: "MassPrune",
+		},
+		"next": {
+			reason: "the word is used up", in: observation(layer(isDeployed(ten), allow("next")), four, lives(lived...)),
+			state: v1alpha1.StatePruning, why: "Pruning", actions: 6, consume: []string{v1alpha1.AllowPruneAnnotation}, allowed: []string{allowedPrune},
+		},
+		"another revision": {
+			reason: "it was meant for something else", in: observation(layer(isDeployed(ten), allow(oldRevision)), four, lives(lived...)),
+			state: v1alpha1.StateFailed, why: "MassPrune",
+		},
+		"not needed": {
+			reason: "a word that is not needed is kept", in: observation(layer(isDeployed(ten), allow("next")), five, lives(lived...)),
+			state: v1alpha1.StatePruning, why: "Pruning", actions: 5,
+		},
+		"orphans already": {
+			reason: "what was marked before is not marked anew", in: observation(layer(isDeployed(ten), resourcesAre(dependents.StatusOrphaned)), four, lives(lived...)),
+			state: v1alpha1.StatePruning, why: "Pruning", actions: 6,
+		},
+	})
+}

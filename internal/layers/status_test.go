@@ -1,0 +1,234 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package layers
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+var releases = schema.GroupResource{Group: HelmReleaseKind.Group, Resource: "helmreleases"}
+
+func TestReportFailures(t *testing.T) {
+	forbidden := apierrors.NewForbidden(releases, "a", errors.New("no"))
+	invalid := apierrors.NewInvalid(HelmReleaseKind, "a", nil)
+	conflict := apierrors.NewConflict(releases, "a", errors.New("changed"))
+	wanted := dependents.Dependent{ID: releaseID("a"), Digest: "v1", Origin: "base/a.yaml"}
+	did := func(verb dependents.Verb, err error) dependents.Result {
+		action := dependents.Action{Verb: verb, ID: releaseID("a")}
+		if verb == dependents.VerbWrite {
+			action.Wanted = &wanted
+		}
+		return dependents.Result{Action: action, Generation: 1, Err: err}
+	}
+	cases := map[string]struct {
+		reason  string
+		results []dependents.Result
+		want    decided
+		retry   bool
+	}{
+		"done": {
+			reason: "what was written is waited for", results: []dependents.Result{did(dependents.VerbWrite, nil)},
+			want: decided{state: v1alpha1.StateApplying, conditions: waitingFor("Applying"), kstatus: status.InProgressStatus, message: "HelmRelease default/a has yet to be applied"},
+		},
+		"forbidden": {
+			reason: "the verb and the resource that are missing are named, with the file; it is tried again", results: []dependents.Result{did(dependents.VerbWrite, forbidden)},
+			want: decided{
+				state: v1alpha1.StateFailed, conditions: failedWith("ApplyFailed"), kstatus: status.InProgressStatus,
+				message: `cannot apply HelmRelease default/a (base/a.yaml): helmreleases.helm.toolkit.fluxcd.io "a" is forbidden: no`,
+			},
+			retry: true,
+		},
+		"invalid": {
+			reason: "only the author can mend it", results: []dependents.Result{did(dependents.VerbWrite, invalid)},
+			want: decided{
+				state: v1alpha1.StateFailed, conditions: stalledWith("InvalidManifest"), kstatus: status.FailedStatus,
+				message: `cannot apply HelmRelease default/a (base/a.yaml): HelmRelease.helm.toolkit.fluxcd.io "a" is invalid`,
+			},
+			retry: true,
+		},
+		"conflict": {
+			reason: "somebody was faster: it is decided anew, and no failure", results: []dependents.Result{did(dependents.VerbWrite, conflict)},
+			want: decided{state: v1alpha1.StateApplying, conditions: waitingFor("Applying"), kstatus: status.InProgressStatus, message: "HelmRelease default/a has yet to be applied"},
+		},
+		"mark": {
+			reason: "a failing prune is an error", results: []dependents.Result{did(dependents.VerbMark, forbidden)},
+			want: decided{
+				state: v1alpha1.StateFailed, conditions: failedWith("PruneFailed"), kstatus: status.InProgressStatus,
+				message: `cannot remove HelmRelease default/a: helmreleases.helm.toolkit.fluxcd.io "a" is forbidden: no`,
+			},
+			retry: true,
+		},
+		"several": {
+			reason: "the first is named and the others are counted", results: []dependents.Result{did(dependents.VerbDelete, forbidden), did(dependents.VerbWrite, conflict), did(dependents.VerbDelete, invalid)},
+			want: decided{
+				state: v1alpha1.StateFailed, conditions: failedWith("PruneFailed"), kstatus: status.InProgressStatus,
+				message: `cannot remove HelmRelease default/a: helmreleases.helm.toolkit.fluxcd.io "a" is forbidden: no; 1 more objects failed`,
+			},
+			retry: true,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := observation(layer(), directory(newRevision, manifest("a")))
+			report, d := Report(o, Decide(o), tc.results)
+			got := decided{state: report.State, conditions: conditionsOf(report), kstatus: kstatusOf(t, o.Layer, report), message: d.Message}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(decided{})); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if (d.Retry != nil) != tc.retry {
+				t.Errorf("%s: the error to try again after is %v", tc.reason, d.Retry)
+			}
+		})
+	}
+}
+
+func TestReportFailureWhileDeployed(t *testing.T) {
+	o := observation(layer(isDeployed(oldDir), annotation(v1alpha1.HoldAnnotation, "x")), oldDir, lives(live("a")))
+	report, _ := Report(o, Decide(o), []dependents.Result{{Action: dependents.Action{Verb: dependents.VerbSuspend, ID: releaseID("a")}, Err: errors.New("no")}})
+	if want := "Deployed=False/ApplyFailed Held=True/Hold Ready=False/ApplyFailed Reconciling=True/ProgressingWithRetry"; conditionsOf(report) != want {
+		t.Errorf("what failed is not deployed as before: %s", conditionsOf(report))
+	}
+	if report.Version != "1.0.0" || report.Revision != oldRevision || report.Digest != oldDir.Digest {
+		t.Errorf("what was deployed last is still said: %+v", report)
+	}
+}
+
+func TestReportRefusedAgain(t *testing.T) {
+	results := []dependents.Result{{
+		Action: dependents.Action{Verb: dependents.VerbWrite, ID: releaseID("a"), Wanted: &dependents.Dependent{}},
+		Err:    apierrors.NewInvalid(HelmReleaseKind, "a", nil),
+	}}
+	o := observation(layer(), directory(newRevision, manifest("a")))
+	first, _ := Report(o, Decide(o), results)
+	o.Layer, o.Now = withStatus(o.Layer, first), testNow.Add(time.Hour)
+	again, _ := Report(o, Decide(o), results)
+	if diff := cmp.Diff(first, again); diff != "" {
+		t.Errorf("the same refusal an hour later writes nothing (-want +got):\n%s", diff)
+	}
+}
+
+func TestReportDeployed(t *testing.T) {
+	l := layer(isDeployed(oldDir), annotation(reconcileRequest, "now"), func(l *v1alpha1.AddonsLayer) {
+		l.Spec.Version, l.Generation = "2.0.0", 2
+		l.Status.LastHandledReconcileAt = "before"
+	})
+	moved := directory(newRevision, manifest("a"))
+	o := observation(l, moved, lives(live("a")))
+	report, _ := Report(o, Decide(o), nil)
+	want := l.Status.DeepCopy()
+	want.Version, want.Revision, want.ObservedGeneration, want.LastHandledReconcileAt = "2.0.0", newRevision, 2, "now"
+	want.Attempt = &v1alpha1.Attempt{Version: "2.0.0", Revision: newRevision, Digest: oldDir.Digest, StartTime: metav1.NewTime(testNow.Truncate(time.Second))}
+	for i := range want.Conditions {
+		want.Conditions[i].ObservedGeneration, want.Conditions[i].Message = 2, "version 2.0.0 of revision main@sha1:new is deployed: 1 releases"
+	}
+	if diff := cmp.Diff(*want, report); diff != "" {
+		t.Errorf("a version and a revision that change nothing are deployed at once; transition times stay (-want +got):\n%s", diff)
+	}
+	if _, _, got := decide(t, o); got.kstatus != status.CurrentStatus {
+		t.Errorf("kstatus says %s", got.kstatus)
+	}
+}
+
+func TestReportTransitions(t *testing.T) {
+	o := observation(layer(isDeployed(oldDir)), newDir, lives(live("a")))
+	report, _ := Report(o, Decide(o), nil)
+	ready := meta.FindStatusCondition(report.Conditions, "Ready")
+	if ready.Status != metav1.ConditionUnknown || !ready.LastTransitionTime.Equal(&metav1.Time{Time: testNow.Truncate(time.Second)}) {
+		t.Errorf("a status that changes has a time of its own: %+v", ready)
+	}
+	if meta.FindStatusCondition(report.Conditions, "Reconciling") == nil || meta.FindStatusCondition(report.Conditions, "Stalled") != nil {
+		t.Errorf("conditions are there that do not belong: %s", conditionsOf(report))
+	}
+	o.Layer = withStatus(o.Layer, report)
+	o.Layer.Status.Conditions = append(o.Layer.Status.Conditions, metav1.Condition{Type: "Stalled", Status: "True", Reason: "X"})
+	again, _ := Report(o, Decide(o), nil)
+	if meta.FindStatusCondition(again.Conditions, "Stalled") != nil {
+		t.Errorf("a condition of before stays behind: %s", conditionsOf(again))
+	}
+}
+
+func TestReportBoundsMessages(t *testing.T) {
+	o := observation(layer(), nil, func(o *Observation) { o.DirectoryError = errors.New(strings.Repeat("ä", 5000)) })
+	report, _ := Report(o, Decide(o), nil)
+	for _, c := range report.Conditions {
+		if len(c.Message) > maxMessage || !strings.HasSuffix(c.Message, "...") || strings.ContainsRune(c.Message, '�') {
+			t.Errorf("%s has %d bytes, ending in %q", c.Type, len(c.Message), c.Message[len(c.Message)-8:])
+		}
+	}
+	other := layer(named("mesh"), isDeployed(oldDir), inState(v1alpha1.StateFailed, "False"))
+	other.Status.Conditions[0].Message = strings.Repeat("ü", 400)
+	if got := standingOf(other); len(got) > 350 || strings.ContainsRune(got, '�') {
+		t.Errorf("another layer's message is repeated at length: %d bytes", len(got))
+	}
+}
+
+func TestNeedsRecord(t *testing.T) {
+	one := []v1alpha1.Resource{{Kind: "ConfigMap", Name: "a", Status: "Deployed"}}
+	two := append(one[:1:1], v1alpha1.Resource{Kind: "Secret", Name: "a"})
+	attempt := func(change func(*v1alpha1.Attempt)) *v1alpha1.Attempt {
+		a := &v1alpha1.Attempt{Version: "1", Revision: "r", Digest: "d", StartTime: longAgo}
+		if change != nil {
+			change(a)
+		}
+		return a
+	}
+	status := func(resources []v1alpha1.Resource, a *v1alpha1.Attempt) v1alpha1.AddonsLayerStatus {
+		return v1alpha1.AddonsLayerStatus{Resources: resources, Attempt: a}
+	}
+	cases := map[string]struct {
+		reason     string
+		last, next v1alpha1.AddonsLayerStatus
+		want       bool
+	}{
+		"same":        {"nothing is new", status(one, attempt(nil)), status(one, attempt(nil)), false},
+		"standing":    {"how an object fares can wait", status(one, nil), status([]v1alpha1.Resource{{Kind: "ConfigMap", Name: "a", Status: "x"}}, nil), false},
+		"new object":  {"it must be known before it is written", status(one, nil), status(two, nil), true},
+		"gone object": {"what is gone can wait", status(two, nil), status(one, nil), false},
+		"first":       {"the deadline counts from here", status(one, nil), status(one, attempt(nil)), true},
+		"content":     {"another roll-out", status(one, attempt(nil)), status(one, attempt(func(a *v1alpha1.Attempt) { a.Digest = "x" })), true},
+		"version":     {"another roll-out", status(one, attempt(nil)), status(one, attempt(func(a *v1alpha1.Attempt) { a.Version = "x" })), true},
+		"guard":       {"what is used up must be remembered", status(one, attempt(nil)), status(one, attempt(func(a *v1alpha1.Attempt) { a.Allowed = []string{"Empty"} })), true},
+		"revision":    {"the same content", status(one, attempt(nil)), status(one, attempt(func(a *v1alpha1.Attempt) { a.Revision = "x" })), false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := NeedsRecord(tc.last, tc.next); got != tc.want {
+				t.Errorf("%s: got %v", tc.reason, got)
+			}
+		})
+	}
+}
+
+func TestConflictMessage(t *testing.T) {
+	var conflicts []dependents.Conflict
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		conflicts = append(conflicts, dependents.Conflict{ID: releaseID(name), Origin: name + ".yaml", With: releaseID(name), Owner: "mesh", OwnerOrigin: "m.yaml"})
+	}
+	conflicts[0].With = releaseID("x")
+	conflicts[1].With, conflicts[1].Owner = releaseID("y"), ""
+	want := []string{
+		"HelmRelease default/a of layer base (a.yaml) stands for the same Helm release as HelmRelease default/x, which layer mesh lists (m.yaml)",
+		"HelmRelease default/b of layer base (b.yaml) stands for the same Helm release as HelmRelease default/y, which belongs to no layer",
+		"HelmRelease default/c is listed by layer base (c.yaml) and belongs to layer mesh (m.yaml)",
+		"HelmRelease default/d is listed by layer base (d.yaml) and belongs to layer mesh (m.yaml)",
+		"HelmRelease default/e is listed by layer base (e.yaml) and belongs to layer mesh (m.yaml)",
+		"and 2 more",
+	}
+	if diff := cmp.Diff(want, strings.Split(conflictMessage("base", conflicts), "; ")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
