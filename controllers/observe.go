@@ -53,7 +53,14 @@ func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.Add
 
 // observeDirectory reads the source, and the layer's directory in its artifact.
 func (o *observer) observeDirectory(ctx context.Context) error {
-	source, artifact, err := o.readSource(ctx, o.Layer)
+	// A layer that was changed together with its source must not be deployed at
+	// its new version from the old artifact, because the cache has yet to see
+	// the source's change.
+	var reader client.Reader = o.Client
+	if o.Layer.Status.ObservedGeneration != o.Layer.Generation {
+		reader = o.Reader
+	}
+	source, artifact, err := o.readSource(ctx, reader, o.Layer)
 	if err != nil {
 		return err
 	}
@@ -82,10 +89,10 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 
 // readSource returns a layer's source, and its artifact where that speaks of
 // the source as it is specified now.
-func (r *AddonsLayerReconciler) readSource(ctx context.Context, layer *v1alpha1.AddonsLayer) (*layers.Source, *repos.Artifact, error) {
+func (r *AddonsLayerReconciler) readSource(ctx context.Context, reader client.Reader, layer *v1alpha1.AddonsLayer) (*layers.Source, *repos.Artifact, error) {
 	key := sourceKey(layer, r.Settings.Namespace)
 	repository := &sourcev1.GitRepository{}
-	if err := r.Client.Get(ctx, key, repository); err != nil {
+	if err := reader.Get(ctx, key, repository); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, nil, nil
 		}
@@ -167,7 +174,7 @@ func (o *observer) dependency(ctx context.Context, layer *v1alpha1.AddonsLayer) 
 		return other
 	}
 	other.SameSource = true
-	_, artifact, err := o.readSource(ctx, layer)
+	_, artifact, err := o.readSource(ctx, o.Client, layer)
 	if err != nil || artifact == nil {
 		return other
 	}
@@ -369,7 +376,7 @@ func (o *observer) claim(others *dependents.Others, layer string, listing layers
 
 // listingOf returns what another layer lists at its source's current revision.
 func (o *observer) listingOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (layers.Listing, bool) {
-	_, artifact, err := o.readSource(ctx, layer)
+	_, artifact, err := o.readSource(ctx, o.Client, layer)
 	if err != nil || artifact == nil {
 		return layers.Listing{}, false
 	}
