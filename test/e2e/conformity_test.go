@@ -6,6 +6,7 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -89,6 +90,14 @@ func (c *conformity) check(layer *v1alpha1.AddonsLayer) {
 	}
 }
 
+// isOurStatus tells whether Strata has written a layer's status, which may be
+// Kraan's until it is taken over.
+func isOurStatus(layer *v1alpha1.AddonsLayer) bool {
+	return slices.ContainsFunc(layer.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == "strata" && entry.Subresource == "status"
+	})
+}
+
 // conformityProblem says what is wrong with a layer's status; "" for nothing.
 func conformityProblem(layer *v1alpha1.AddonsLayer) string {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(layer)
@@ -107,7 +116,7 @@ func conformityProblem(layer *v1alpha1.AddonsLayer) string {
 		}
 		return ""
 	}
-	if !layer.DeletionTimestamp.IsZero() || layer.Status.ObservedGeneration != layer.Generation {
+	if !layer.DeletionTimestamp.IsZero() || layer.Status.ObservedGeneration != layer.Generation || !isOurStatus(layer) {
 		return ""
 	}
 	is := func(kind string, want metav1.ConditionStatus) bool {
