@@ -352,7 +352,11 @@ func deployedMessage(standings []dependents.Standing, target Target) string {
 			releases++
 		}
 	}
-	message := fmt.Sprintf("version %s of revision %s is deployed: %d releases", target.Version, target.Revision, releases)
+	noun := "releases"
+	if releases == 1 {
+		noun = "release"
+	}
+	message := fmt.Sprintf("version %s of revision %s is deployed: %d %s", target.Version, target.Revision, releases, noun)
 	if suspended > 0 {
 		message += fmt.Sprintf(", %d of them suspended", suspended)
 	}

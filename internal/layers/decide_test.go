@@ -97,7 +97,7 @@ func TestDecideSource(t *testing.T) {
 			in:     observation(running, oldDir, lives(live("a")), source(func(s *Source) { s.Ready, s.Message = false, "git is away" })),
 			want: decided{
 				v1alpha1.StateDeployed, "", readyConditions + " SourceReady=False/SourceNotReady", status.CurrentStatus,
-				"version 1.0.0 of revision main@sha1:old is deployed: 1 releases",
+				"version 1.0.0 of revision main@sha1:old is deployed: 1 release",
 			},
 		},
 		"artifact away": {
@@ -107,7 +107,7 @@ func TestDecideSource(t *testing.T) {
 			}),
 			want: decided{
 				v1alpha1.StateDeployed, "Write a", readyConditions + " SourceReady=False/SourceNotReady", status.CurrentStatus,
-				"version 1.0.0 of revision main@sha1:old is deployed: 1 releases",
+				"version 1.0.0 of revision main@sha1:old is deployed: 1 release",
 			},
 		},
 		"new artifact away": {
@@ -229,7 +229,7 @@ func TestDecideDependencies(t *testing.T) {
 		"same source, untouched":  goes("a commit that does not touch the dependency disturbs nobody", Other{Layer: mesh(), SameSource: true, Digest: oldDir.Digest}),
 		"held":                    goes("a held layer counts as what it has deployed", Other{Layer: mesh(held), SameSource: true, Digest: "newer"}),
 		"other version":           seen("mesh is at 2.0.0, Deployed", Other{Layer: mesh(atVersion("2.0.0"))}),
-		"new":                     seen("mesh has changed and is not deployed as it is now (generation 1, seen -1)", Other{Layer: layer(named("mesh"))}),
+		"new":                     seen("mesh has not been looked at yet", Other{Layer: layer(named("mesh"))}),
 		"changed":                 seen("mesh has changed and is not deployed as it is now (generation 2, seen 1)", Other{Layer: mesh(func(l *v1alpha1.AddonsLayer) { l.Generation = 2 })}),
 		"failing":                 seen("mesh is at 1.0.0, Failed: no such chart", Other{Layer: mesh(inState(v1alpha1.StateFailed, "False"))}),
 		"held and never deployed": seen("mesh is at 1.0.0, Hold: no such chart", Other{Layer: mesh(held, inState(v1alpha1.StateHold, "Unknown"))}),
@@ -297,7 +297,7 @@ func TestDecideProgress(t *testing.T) {
 	}
 	young := layer(under(v1alpha1.StateApplying, time.Minute))
 	old := layer(under(v1alpha1.StateApplying, 6*time.Minute+time.Second))
-	const bad = "HelmRelease default/b no such chart"
+	const bad = "HelmRelease default/b is not ready: no such chart"
 	runDecideCases(t, map[string]decideCase{
 		"in time": {
 			reason: "a release that is not ready is Applying", in: observation(young, newDir, lives(live("a"), live("b", failing))),
@@ -310,7 +310,7 @@ func TestDecideProgress(t *testing.T) {
 		},
 		"given up": {
 			reason: "what its controller has given up is failed at once", in: observation(young, newDir, lives(live("a"), live("b", gaveUp))),
-			want: decided{v1alpha1.StateFailed, "", failedWith("ReleaseFailed"), status.InProgressStatus, bad},
+			want: decided{v1alpha1.StateFailed, "", failedWith("ReleaseFailed"), status.InProgressStatus, "HelmRelease default/b has failed: no such chart"},
 		},
 		"heals": {
 			reason: "Failed goes on watching",
@@ -343,7 +343,7 @@ func TestDecideProgress(t *testing.T) {
 			in: observation(layer(isDeployed(newDir)), oldDir, lives(live("a"), live("b")), func(o *Observation) {
 				o.Others = dependents.Others{Existing: map[string]bool{"mesh": true}, Listed: map[dependents.ID][]dependents.Claim{releaseID("b"): {{Owner: "mesh"}}}}
 			}),
-			want: decided{v1alpha1.StateDeployed, "Mark b", readyConditions, status.CurrentStatus, "version 1.0.0 of revision main@sha1:old is deployed: 1 releases, 1 objects kept for other layers"},
+			want: decided{v1alpha1.StateDeployed, "Mark b", readyConditions, status.CurrentStatus, "version 1.0.0 of revision main@sha1:old is deployed: 1 release, 1 objects kept for other layers"},
 		},
 		"conflict": {
 			reason: "both layers and both files are named, and nothing is changed",

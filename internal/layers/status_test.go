@@ -133,7 +133,7 @@ func TestReportDeployed(t *testing.T) {
 	want.Version, want.Revision, want.ObservedGeneration, want.LastHandledReconcileAt = "2.0.0", newRevision, 2, "now"
 	want.Attempt = &v1alpha1.Attempt{Version: "2.0.0", Revision: newRevision, Digest: oldDir.Digest, StartTime: metav1.NewTime(testNow.Truncate(time.Second))}
 	for i := range want.Conditions {
-		want.Conditions[i].ObservedGeneration, want.Conditions[i].Message = 2, "version 2.0.0 of revision main@sha1:new is deployed: 1 releases"
+		want.Conditions[i].ObservedGeneration, want.Conditions[i].Message = 2, "version 2.0.0 of revision main@sha1:new is deployed: 1 release"
 	}
 	if diff := cmp.Diff(*want, report); diff != "" {
 		t.Errorf("a version and a revision that change nothing are deployed at once; transition times stay (-want +got):\n%s", diff)
