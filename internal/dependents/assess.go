@@ -83,11 +83,11 @@ func assessCondition(live *unstructured.Unstructured) Standing {
 	case current && ready.status == "True":
 		return Standing{Health: Ready, Status: StatusReady}
 	case current && stalled.status == "True":
-		return Standing{Health: Failed, Status: orDefault(ready.reason, StatusFailed), Message: orDefault(ready.message, stalled.message)}
+		return Standing{Health: Failed, Status: orDefault(ready.reason, StatusFailed), Message: said("has failed", orDefault(ready.message, stalled.message))}
 	case !current && ready.status == "True":
 		return Standing{Health: Progressing, Status: StatusProgress, Message: "is Ready at an older generation"}
 	default:
-		return Standing{Health: Progressing, Status: orDefault(ready.reason, StatusProgress), Message: ready.message}
+		return Standing{Health: Progressing, Status: orDefault(ready.reason, StatusProgress), Message: said("is not ready", ready.message)}
 	}
 }
 
@@ -116,10 +116,18 @@ func assessStatus(live *unstructured.Unstructured) Standing {
 	case status.CurrentStatus:
 		return Standing{Health: Ready, Status: StatusReady}
 	case status.FailedStatus:
-		return Standing{Health: Failed, Status: StatusFailed, Message: result.Message}
+		return Standing{Health: Failed, Status: StatusFailed, Message: said("has failed", result.Message)}
 	default:
-		return Standing{Health: Progressing, Status: StatusProgress, Message: result.Message}
+		return Standing{Health: Progressing, Status: StatusProgress, Message: said("is not ready", result.Message)}
 	}
+}
+
+// said makes a sentence's end of what an object says of itself.
+func said(verdict, message string) string {
+	if message == "" {
+		return verdict
+	}
+	return verdict + ": " + message
 }
 
 func orDefault(value, fallback string) string {

@@ -116,7 +116,7 @@ func TestMakeRename(t *testing.T) {
 		"new one not ready": {
 			reason:    "the old one stays, suspended",
 			in:        world(wanted(successor), inventory(superseded, had(b)), lives(old, release("b", notReady)), both),
-			standings: []string{"b progressing InstallFailed: no such chart", "a progressing Superseded unwanted: stays suspended until HelmRelease default/b is ready"},
+			standings: []string{"b progressing InstallFailed: is not ready: no such chart", "a progressing Superseded unwanted: stays suspended until HelmRelease default/b is ready"},
 		},
 		"new one ready with older content": {
 			reason:    "ready means ready with what is wanted now",

@@ -119,7 +119,7 @@ func (p *planner) waitForDependencies(d *Dependent) string {
 		}
 		standing := AssessObject(dependency.Assess, live)
 		if standing.Health > Ignored {
-			return fmt.Sprintf("waits for %s: %s", id, orDefault(standing.Message, standing.Status))
+			return fmt.Sprintf("waits for %s, which %s", id, orDefault(standing.Message, "is "+standing.Status))
 		}
 	}
 	return ""

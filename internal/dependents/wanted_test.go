@@ -152,7 +152,7 @@ func TestMakeDependencies(t *testing.T) {
 				lives(release("a", generation(2)))),
 			standings: []string{
 				"a progressing InProgress: is Ready at an older generation",
-				"b blocked NotDeployed: waits for HelmRelease default/a: is Ready at an older generation",
+				"b blocked NotDeployed: waits for HelmRelease default/a, which is Ready at an older generation",
 			},
 		},
 		"just written": {
@@ -163,7 +163,7 @@ func TestMakeDependencies(t *testing.T) {
 		"failing": {
 			reason:    "its own message is passed on",
 			in:        world(wanted(want(a), want(b, after("a"))), inventory(had(a)), lives(release("a", notReady))),
-			standings: []string{"a progressing InstallFailed: no such chart", "b blocked NotDeployed: waits for HelmRelease default/a: no such chart"},
+			standings: []string{"a progressing InstallFailed: is not ready: no such chart", "b blocked NotDeployed: waits for HelmRelease default/a, which is not ready: no such chart"},
 		},
 		"suspended": {
 			reason:    "a suspended dependency neither blocks nor counts",
@@ -181,7 +181,7 @@ func TestMakeDependencies(t *testing.T) {
 			reason:    "drift is taken back whatever the dependency does",
 			in:        world(wanted(want(a), want(b, after("a"))), inventory(had(a), had(b)), lives(release("a", notReady), release("b", generation(2)))),
 			actions:   []string{"Write b as a correction"},
-			standings: []string{"a progressing InstallFailed: no such chart", "b progressing InProgress: has yet to be applied"},
+			standings: []string{"a progressing InstallFailed: is not ready: no such chart", "b progressing InProgress: has yet to be applied"},
 		},
 	})
 }
@@ -212,7 +212,7 @@ func TestMakeKindsNotServed(t *testing.T) {
 			in:     world(wanted(want(a), want(issuer)), inventory(had(a), waiting), lives(release("a", notReady))),
 			standings: []string{
 				"ca blocked KindNotServed (KindNotServed): waits for HelmRelease default/a, after which its kind may be served",
-				"a progressing InstallFailed: no such chart",
+				"a progressing InstallFailed: is not ready: no such chart",
 			},
 		},
 		"kind appears": {

@@ -86,7 +86,7 @@ func TestKubectlShowsLayersUnderTheirShortNames(t *testing.T) {
 		if got, want := strings.Join(strings.Fields(lines[0]), " "), "NAME VERSION SOURCE PATH STATUS MESSAGE"; got != want {
 			t.Errorf("kubectl get %s has the columns %q, want %q", name, got, want)
 		}
-		want := fmt.Sprintf("%s 1.0.0 addons ./base Deployed version 1.0.0 of revision %s is deployed: 1 releases", f.name("base"), revision)
+		want := fmt.Sprintf("%s 1.0.0 addons ./base Deployed version 1.0.0 of revision %s is deployed: 1 release", f.name("base"), revision)
 		if got := strings.Join(strings.Fields(lines[1]), " "); got != want {
 			t.Errorf("kubectl get %s shows %q, want %q", name, got, want)
 		}
