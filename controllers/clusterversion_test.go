@@ -31,10 +31,10 @@ func (s *fakeServer) ServerVersion() (*version.Info, error) {
 	return &version.Info{GitVersion: s.version}, nil
 }
 
-func (s *fakeServer) set(version string, err error) {
+func (s *fakeServer) set(answer string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.version, s.err = version, err
+	s.version, s.err = answer, err
 }
 
 func (s *fakeServer) count() int {
@@ -66,13 +66,13 @@ func TestClusterVersion(t *testing.T) {
 				return false
 			}
 		}
-		check := func(what, version string, asked int, wakes bool) {
+		check := func(what, want string, asked int, wakes bool) {
 			t.Helper()
 			if got := woken(); got != wakes {
 				t.Errorf("%s: layers are woken: %t, want %t", what, got, wakes)
 			}
-			if c.Version() != version || server.count() != asked {
-				t.Errorf("%s: version %s after %d questions, want %s after %d", what, c.Version(), server.count(), version, asked)
+			if c.Version() != want || server.count() != asked {
+				t.Errorf("%s: version %s after %d questions, want %s after %d", what, c.Version(), server.count(), want, asked)
 			}
 		}
 

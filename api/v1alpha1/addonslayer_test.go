@@ -79,7 +79,7 @@ func create(t *testing.T, obj client.Object) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := server.Delete(context.Background(), obj); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(server.Delete(context.Background(), obj)); err != nil {
 			t.Error(err)
 		}
 	})
