@@ -81,6 +81,17 @@ const (
 	ModeObserve Mode = "Observe"
 )
 
+// Deletion is what becomes of an object that is no longer wanted.
+type Deletion string
+
+const (
+	// DeletionDelete deletes the object after its grace. It is the zero
+	// value's meaning.
+	DeletionDelete Deletion = "Delete"
+	// DeletionOrphan takes the owner off at once and leaves the object.
+	DeletionOrphan Deletion = "Orphan"
+)
+
 // Assess says how to tell whether an object is ready.
 type Assess string
 
@@ -139,9 +150,9 @@ type Entry struct {
 	// Rank orders deletions: objects of a higher rank go first. It follows
 	// from the kind and is not stored.
 	Rank int
-	// Retain leaves the object, without owner, when it is no longer wanted.
-	// It follows from the live object and is not stored.
-	Retain bool
+	// Deletion is what becomes of the object when it is no longer wanted. It
+	// follows from the live object and is not stored.
+	Deletion Deletion
 	// Assess is how to tell whether the object is ready; it follows from the
 	// kind and is not stored.
 	Assess Assess

@@ -179,7 +179,7 @@ func since(status string, ago time.Duration) func(*Entry) {
 	return func(e *Entry) { e.Status, e.Since = status, testNow.Add(-ago) }
 }
 
-func retained(e *Entry) { e.Retain = true }
+func retained(e *Entry) { e.Deletion = DeletionOrphan }
 
 func undeployed(e *Entry) { e.Digest, e.Generation, e.Status = "", 0, StatusMissing }
 

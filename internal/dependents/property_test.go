@@ -76,7 +76,9 @@ func drawEntry(t *rapid.T, in *Input, id ID) {
 	e := had(id)
 	e.Status = rapid.SampledFrom([]string{StatusReady, StatusOrphaned, StatusOrphaned, StatusSuperseded, StatusNotServed, StatusMissing}).Draw(t, "status")
 	e.Since = testNow.Add(-time.Duration(rapid.Int64Range(0, int64(3*testGrace)).Draw(t, "ago")))
-	e.Retain = chance(t, 10, "retain")
+	if chance(t, 10, "orphan") {
+		e.Deletion = DeletionOrphan
+	}
 	if chance(t, 15, "undeployed") {
 		e.Digest, e.Generation, e.ResourceVersion = "", 0, ""
 	}
@@ -312,7 +314,7 @@ func (s *safety) checkRemoval(action Action) {
 	switch {
 	case entry.Status != StatusOrphaned || live.GetLabels()[testKeys.Orphaned] == "" || s.Now.Sub(entry.Since) < s.Grace:
 		s.Errorf("%s goes before its grace is over", id)
-	case entry.Retain, len(s.Others.Listed[id]) > 0, len(s.Others.UnreadableSiblings) > 0:
+	case entry.Deletion == DeletionOrphan, len(s.Others.Listed[id]) > 0, len(s.Others.UnreadableSiblings) > 0:
 		s.Errorf("%s goes although it is kept or may be wanted", id)
 	case id.Kind == "HelmRelease" && IsSuspended(live) && !s.Abandon:
 		s.Errorf("%s goes while it is suspended", id)

@@ -41,7 +41,7 @@ func (p *planner) planUnwanted(entry Entry) {
 		p.stand(entry, Standing{Health: Ignored, Status: orDefault(entry.Status, StatusProgress), Unwanted: true, Message: "is no longer listed"})
 	case live.GetAnnotations()[p.Keys.SupersededBy] != "":
 		p.planSuperseded(entry, live)
-	case entry.Retain:
+	case entry.Deletion == DeletionOrphan:
 		p.act(Action{Verb: VerbRelease, ID: entry.ID})
 		p.stand(entry, Standing{Health: Ignored, Status: StatusKept, Unwanted: true, Message: "is released and kept"})
 	case live.GetDeletionTimestamp() != nil:
@@ -156,7 +156,7 @@ func (p *planner) awaitResume(entry Entry, live *unstructured.Unstructured) (Sta
 func (p *planner) userOf(entry Entry) (ID, bool) {
 	for _, other := range p.Inventory {
 		live := p.Live[other.ID]
-		if other.ID == entry.ID || p.wanted[other.ID] != nil || p.Keep[other.ID] || other.Retain ||
+		if other.ID == entry.ID || p.wanted[other.ID] != nil || p.Keep[other.ID] || other.Deletion == DeletionOrphan ||
 			live == nil || p.owner(live) != p.Owner {
 			continue
 		}
@@ -180,7 +180,7 @@ func (p *planner) planSuperseded(entry Entry, live *unstructured.Unstructured) {
 	switch {
 	case live.GetDeletionTimestamp() != nil:
 		standing.Message = "is being removed, and what it installed stays"
-	case successor == nil && entry.Retain && p.Live[id] != nil:
+	case successor == nil && entry.Deletion == DeletionOrphan && p.Live[id] != nil:
 		p.act(Action{Verb: VerbRelease, ID: entry.ID})
 		standing.Health, standing.Status = Ignored, StatusKept
 		standing.Message = fmt.Sprintf("is released and stays suspended, because %s succeeds it", id)

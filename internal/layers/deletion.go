@@ -40,7 +40,7 @@ func decideDeletion(o Observation) Decision {
 	in.MayPrune = true
 	if o.Layer.Spec.DeletionPolicy == v1alpha1.DeletionPolicyOrphan {
 		for i := range in.Inventory {
-			in.Inventory[i].Retain = true
+			in.Inventory[i].Deletion = dependents.DeletionOrphan
 		}
 	}
 	decision.Plan = dependents.Make(in)

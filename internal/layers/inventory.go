@@ -43,7 +43,7 @@ func Entry(entry dependents.Entry, live *unstructured.Unstructured) dependents.E
 	gk := entry.ID.GroupKind()
 	entry.Rank = rankOf(gk)
 	if live != nil {
-		entry.Retain = retains(gk, live)
+		entry.Deletion = deletionOf(gk, live)
 		entry.Assess = assessOf(live)
 	}
 	return entry

@@ -108,18 +108,23 @@ func assessOf(obj *unstructured.Unstructured) dependents.Assess {
 	}
 }
 
-// retains tells whether a live object is left alone, without owner, when its
-// layer no longer wants it.
-func retains(gk schema.GroupKind, live *unstructured.Unstructured) bool {
+// deletionOf says what becomes of a live object when its layer no longer wants
+// it: what holds other things or data is left alone, unless the object says
+// otherwise itself.
+func deletionOf(gk schema.GroupKind, live *unstructured.Unstructured) dependents.Deletion {
 	switch live.GetAnnotations()[v1alpha1.PruneAnnotation] {
 	case "disabled":
-		return true
+		return dependents.DeletionOrphan
 	case "enabled":
-		return false
+		return dependents.DeletionDelete
 	}
-	return gk == schema.GroupKind{Kind: "Namespace"} ||
-		gk == schema.GroupKind{Kind: "PersistentVolumeClaim"} ||
-		gk == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	switch gk {
+	case schema.GroupKind{Kind: "Namespace"},
+		schema.GroupKind{Kind: "PersistentVolumeClaim"},
+		schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+		return dependents.DeletionOrphan
+	}
+	return dependents.DeletionDelete
 }
 
 // IsStrict tells kinds of whose spec fields that others added are taken back.

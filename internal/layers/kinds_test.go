@@ -59,12 +59,12 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-func TestRetains(t *testing.T) {
+func TestDeletionOf(t *testing.T) {
 	for _, kind := range []schema.GroupKind{{Kind: "Namespace"}, {Kind: "PersistentVolumeClaim"}, {Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, HelmReleaseKind} {
 		for value, want := range map[string]bool{"": kind != HelmReleaseKind, "disabled": true, "enabled": false, "typo": kind != HelmReleaseKind} {
 			obj := &unstructured.Unstructured{Object: map[string]any{}}
 			obj.SetAnnotations(map[string]string{v1alpha1.PruneAnnotation: value})
-			if got := retains(kind, obj); got != want {
+			if got := deletionOf(kind, obj); (got == dependents.DeletionOrphan) != want {
 				t.Errorf("%s with %q: got %v", kind, value, got)
 			}
 		}
@@ -132,7 +132,7 @@ func TestInventoryFollowsLiveObjects(t *testing.T) {
 	id := releaseID("a")
 	resources := []v1alpha1.Resource{{Namespace: "default", Name: "a", Kind: kraanHelmRelease, Status: "Deployed", LastTransitionTime: metav1.NewTime(longAgo.Time)}}
 	got := Inventory(resources, map[dependents.ID]*unstructured.Unstructured{id: obj})
-	want := []dependents.Entry{{ID: id, Status: "Deployed", Since: longAgo.Time, Rank: stageRelease, Retain: true, Assess: dependents.AssessCondition}}
+	want := []dependents.Entry{{ID: id, Status: "Deployed", Since: longAgo.Time, Rank: stageRelease, Deletion: dependents.DeletionOrphan, Assess: dependents.AssessCondition}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("what is not stored follows from the kind and the object (-want +got):\n%s", diff)
 	}
