@@ -43,6 +43,9 @@ type disk struct {
 	moved    int
 	order    *list.List // of *entry
 	byDigest map[string]*list.Element
+	// wanted counts the callers that wait for an artifact: it is not evicted
+	// before they hold it.
+	wanted map[string]int
 }
 
 // entry is an unpacked artifact. While somebody holds it, its files stay.
@@ -63,7 +66,7 @@ func openDisk(dir string, limit int64, log logr.Logger) (*disk, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	d := &disk{dir: dir, max: limit, log: log, order: list.New(), byDigest: map[string]*list.Element{}}
+	d := &disk{dir: dir, max: limit, log: log, order: list.New(), byDigest: map[string]*list.Element{}, wanted: map[string]int{}}
 	found, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -149,6 +152,25 @@ func (d *disk) hold(e *entry) bool {
 	return true
 }
 
+// want keeps an artifact that is about to come until unwant is called.
+func (d *disk) want(digest string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.wanted[digest]++
+}
+
+// unwant takes one want back.
+func (d *disk) unwant(digest string) {
+	d.mu.Lock()
+	d.wanted[digest]--
+	if d.wanted[digest] == 0 {
+		delete(d.wanted, digest)
+	}
+	gone := d.evict()
+	d.mu.Unlock()
+	d.logged(d.removeAll(gone))
+}
+
 // release lets the entry's files go when it is evicted and nobody holds it.
 func (d *disk) release(e *entry) {
 	d.mu.Lock()
@@ -190,7 +212,7 @@ func (d *disk) evict() []*entry {
 	var gone []*entry
 	for element := d.order.Back(); element != nil && d.size > d.max; {
 		previous := element.Prev()
-		if e := element.Value.(*entry); e.holders == 0 {
+		if e := element.Value.(*entry); e.holders == 0 && d.wanted[e.digest] == 0 {
 			d.forget(element)
 			gone = append(gone, e)
 		}

@@ -34,8 +34,9 @@ const (
 	maxParses  = 2
 )
 
-// maxAttempts is how often an artifact is fetched for one caller that sees it
-// evicted before it can be read.
+// maxAttempts is how often an artifact is fetched for one caller that joined a
+// flight whose entry was gone before the caller wanted it, or that finds it
+// damaged.
 const maxAttempts = 5
 
 // ErrNotFound says that the artifact is no longer where its source said it is.
@@ -209,12 +210,12 @@ func (s *Store) load(ctx context.Context, artifact Artifact, key parsedKey) (_ *
 
 // artifact returns the unpacked artifact, which is kept until it is released.
 func (s *Store) artifact(ctx context.Context, artifact Artifact) (*entry, error) {
+	s.disk.want(artifact.Digest)
+	defer s.disk.unwant(artifact.Digest)
 	for range maxAttempts {
 		if entry := s.disk.acquire(artifact.Digest); entry != nil {
 			return entry, nil
 		}
-		// The flight has no result: its entry may be evicted before this
-		// caller comes to hold it, and then it is fetched again.
 		done := s.fetches.DoChan(artifact.Digest, func() (_ any, err error) {
 			defer recoverTo(&err, s.options.Log)
 			shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.Timeout)
@@ -234,7 +235,7 @@ func (s *Store) artifact(ctx context.Context, artifact Artifact) (*entry, error)
 			}
 		}
 	}
-	return nil, fmt.Errorf("cannot keep artifact %s: it is evicted before it is read: raise --artifact-cache-size", artifact.Digest)
+	return nil, fmt.Errorf("cannot keep artifact %s: it was dropped from the cache %d times before it could be read", artifact.Digest, maxAttempts)
 }
 
 // fetch downloads, verifies and unpacks one artifact into the cache.
