@@ -138,6 +138,12 @@ func TestMakeRename(t *testing.T) {
 			actions:   []string{"Supersede a for b"},
 			standings: []string{"b ready Deployed", "a progressing Superseded unwanted: is being suspended for its successor"},
 		},
+		"old one resumed and renamed by hand": {
+			reason:    "it stands for something else now, and would uninstall that",
+			in:        world(wanted(successor), inventory(superseded, had(b)), lives(release("a", supersededBy("b")), release("b")), sharing("helm/x", b)),
+			actions:   []string{"Supersede a for b"},
+			standings: []string{"b ready Deployed", "a progressing Superseded unwanted: is suspended, because HelmRelease default/b succeeds it"},
+		},
 		"old one on its way out": {
 			reason:    "deleted while suspended; the new one waits for nothing",
 			in:        world(wanted(successor), inventory(superseded, had(b)), lives(release("a", suspended, supersededBy("b"), deleting), release("b")), both),

@@ -99,8 +99,16 @@ func drawLive(t *rapid.T, in *Input, id ID) {
 		percent int
 		change  change
 	}{
-		{25, generation(2)}, {20, notReady}, {40, orphaned}, {20, suspended}, {10, deleting}, {10, formerlyOwned}, {20, version("8")},
-		{10, heldByStrata}, {10, supersededBy("a")}, {10, supersededBy("b")},
+		{25, generation(2)},
+		{20, notReady},
+		{40, orphaned},
+		{20, suspended},
+		{10, deleting},
+		{10, formerlyOwned},
+		{20, version("8")},
+		{10, heldByStrata},
+		{10, supersededBy("a")},
+		{10, supersededBy("b")},
 	} {
 		if chance(t, option.percent, "option") {
 			option.change(obj)

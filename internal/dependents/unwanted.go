@@ -126,7 +126,7 @@ func (p *planner) planDelete(entry Entry, live *unstructured.Unstructured) Stand
 		return waiting
 	}
 	if isRelease(entry.Assess, live) {
-		if standing, waits := p.awaitResume(entry, live); waits {
+		if standing, waits := p.awaitResume(live); waits {
 			return standing
 		}
 	}
@@ -137,7 +137,7 @@ func (p *planner) planDelete(entry Entry, live *unstructured.Unstructured) Stand
 
 // awaitResume waits for a release that a hold suspended and that is being
 // resumed; one that somebody else suspended is in the way.
-func (p *planner) awaitResume(entry Entry, live *unstructured.Unstructured) (Standing, bool) {
+func (p *planner) awaitResume(live *unstructured.Unstructured) (Standing, bool) {
 	waiting := Standing{Health: Progressing, Status: StatusOrphaned, Unwanted: true}
 	switch {
 	case live.GetAnnotations()[p.Keys.SuspendedByHold] != "":

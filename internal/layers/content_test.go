@@ -155,23 +155,28 @@ func TestContentErrors(t *testing.T) {
 		want      string
 	}{
 		"values that are none": {
-			"there is nowhere to put the version", []Manifest{listed},
+			"there is nowhere to put the version",
+			[]Manifest{listed},
 			"base/a.yaml:1: spec.values: must be a mapping, because the annotation kraan.updateVersion adds a value to it",
 		},
 		"no namespace": {
-			"a namespaced kind needs one", []Manifest{homeless},
+			"a namespaced kind needs one",
+			[]Manifest{homeless},
 			"base/a.yaml:1: metadata.namespace: HelmRelease a has none: name the namespace it belongs in",
 		},
 		"a namespace too many": {
-			"a kind of the cluster has none", []Manifest{anyManifest("v1", "Namespace", "default", "x")},
+			"a kind of the cluster has none",
+			[]Manifest{anyManifest("v1", "Namespace", "default", "x")},
 			"base/x.yaml:1: metadata.namespace: Namespace default/x is of a kind without namespaces: remove it",
 		},
 		"releases in a circle": {
-			"they would wait for each other", []Manifest{manifest("a", "dependsOn", on("b")), manifest("b", "dependsOn", on("a"))},
+			"they would wait for each other",
+			[]Manifest{manifest("a", "dependsOn", on("b")), manifest("b", "dependsOn", on("a"))},
 			"base/a.yaml: spec.dependsOn: releases wait for each other: HelmRelease default/a -> HelmRelease default/b -> HelmRelease default/a",
 		},
 		"a release after itself": {
-			"it would wait for ever", []Manifest{manifest("a", "dependsOn", on("a"))},
+			"it would wait for ever",
+			[]Manifest{manifest("a", "dependsOn", on("a"))},
 			"base/a.yaml: spec.dependsOn: releases wait for each other: HelmRelease default/a -> HelmRelease default/a",
 		},
 	}

@@ -122,6 +122,13 @@ func TestDecideSource(t *testing.T) {
 			}),
 			want: decided{v1alpha1.StateFailed, "Write a", stalledWith("InvalidManifest"), status.FailedStatus, "base/a.yaml:3: kind: is missing"},
 		},
+		"bad content, with an orphan": {
+			reason: "an orphan stays one: it is neither removed nor taken back",
+			in: observation(layer(isDeployed(oldDir), resourcesAre(dependents.StatusOrphaned)), nil, lives(live("a", marked)), func(o *Observation) {
+				o.DirectoryError, o.Deployed = &ContentError{Reason: "InvalidManifest", Message: "is no YAML"}, oldDir
+			}),
+			want: decided{v1alpha1.StateFailed, "", stalledWith("InvalidManifest"), status.FailedStatus, "is no YAML"},
+		},
 		"bad scope": {
 			reason: "what only the cluster can tell is Stalled in the same way",
 			in:     observation(layer(), directory(newRevision, anyManifest("v1", "ConfigMap", "", "x"))),

@@ -72,8 +72,12 @@ func TestDeletionOf(t *testing.T) {
 }
 
 var someKinds = []schema.GroupKind{
-	HelmReleaseKind, {Kind: "ConfigMap"}, {Group: "apps", Kind: "Deployment"}, HelmRepositoryKind,
-	{Group: "cert-manager.io", Kind: "ClusterIssuer"}, {Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"},
+	HelmReleaseKind,
+	{Kind: "ConfigMap"},
+	{Group: "apps", Kind: "Deployment"},
+	HelmRepositoryKind,
+	{Group: "cert-manager.io", Kind: "ClusterIssuer"},
+	{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"},
 }
 
 func TestResourceKind(t *testing.T) {

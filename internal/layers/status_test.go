@@ -141,6 +141,11 @@ func TestReportDeployed(t *testing.T) {
 	if _, _, got := decide(t, o); got.kstatus != status.CurrentStatus {
 		t.Errorf("kstatus says %s", got.kstatus)
 	}
+	o.Layer, o.Now = withStatus(l, report), testNow.Add(time.Hour)
+	again, _ := Report(o, Decide(o), nil)
+	if diff := cmp.Diff(report, again); diff != "" {
+		t.Errorf("an hour later nothing is written (-want +got):\n%s", diff)
+	}
 }
 
 func TestReportTransitions(t *testing.T) {
@@ -178,7 +183,7 @@ func TestReportBoundsMessages(t *testing.T) {
 
 func TestNeedsRecord(t *testing.T) {
 	one := []v1alpha1.Resource{{Kind: "ConfigMap", Name: "a", Status: "Deployed"}}
-	two := append(one[:1:1], v1alpha1.Resource{Kind: "Secret", Name: "a"})
+	two := []v1alpha1.Resource{one[0], {Kind: "Secret", Name: "a"}}
 	attempt := func(change func(*v1alpha1.Attempt)) *v1alpha1.Attempt {
 		a := &v1alpha1.Attempt{Version: "1", Revision: "r", Digest: "d", StartTime: longAgo}
 		if change != nil {
@@ -186,7 +191,7 @@ func TestNeedsRecord(t *testing.T) {
 		}
 		return a
 	}
-	status := func(resources []v1alpha1.Resource, a *v1alpha1.Attempt) v1alpha1.AddonsLayerStatus {
+	with := func(resources []v1alpha1.Resource, a *v1alpha1.Attempt) v1alpha1.AddonsLayerStatus {
 		return v1alpha1.AddonsLayerStatus{Resources: resources, Attempt: a}
 	}
 	cases := map[string]struct {
@@ -194,15 +199,15 @@ func TestNeedsRecord(t *testing.T) {
 		last, next v1alpha1.AddonsLayerStatus
 		want       bool
 	}{
-		"same":        {"nothing is new", status(one, attempt(nil)), status(one, attempt(nil)), false},
-		"standing":    {"how an object fares can wait", status(one, nil), status([]v1alpha1.Resource{{Kind: "ConfigMap", Name: "a", Status: "x"}}, nil), false},
-		"new object":  {"it must be known before it is written", status(one, nil), status(two, nil), true},
-		"gone object": {"what is gone can wait", status(two, nil), status(one, nil), false},
-		"first":       {"the deadline counts from here", status(one, nil), status(one, attempt(nil)), true},
-		"content":     {"another roll-out", status(one, attempt(nil)), status(one, attempt(func(a *v1alpha1.Attempt) { a.Digest = "x" })), true},
-		"version":     {"another roll-out", status(one, attempt(nil)), status(one, attempt(func(a *v1alpha1.Attempt) { a.Version = "x" })), true},
-		"guard":       {"what is used up must be remembered", status(one, attempt(nil)), status(one, attempt(func(a *v1alpha1.Attempt) { a.Allowed = []string{"Empty"} })), true},
-		"revision":    {"the same content", status(one, attempt(nil)), status(one, attempt(func(a *v1alpha1.Attempt) { a.Revision = "x" })), false},
+		"same":        {"nothing is new", with(one, attempt(nil)), with(one, attempt(nil)), false},
+		"standing":    {"how an object fares can wait", with(one, nil), with([]v1alpha1.Resource{{Kind: "ConfigMap", Name: "a", Status: "x"}}, nil), false},
+		"new object":  {"it must be known before it is written", with(one, nil), with(two, nil), true},
+		"gone object": {"what is gone can wait", with(two, nil), with(one, nil), false},
+		"first":       {"the deadline counts from here", with(one, nil), with(one, attempt(nil)), true},
+		"content":     {"another roll-out", with(one, attempt(nil)), with(one, attempt(func(a *v1alpha1.Attempt) { a.Digest = "x" })), true},
+		"version":     {"another roll-out", with(one, attempt(nil)), with(one, attempt(func(a *v1alpha1.Attempt) { a.Version = "x" })), true},
+		"guard":       {"what is used up must be remembered", with(one, attempt(nil)), with(one, attempt(func(a *v1alpha1.Attempt) { a.Allowed = []string{"Empty"} })), true},
+		"revision":    {"the same content", with(one, attempt(nil)), with(one, attempt(func(a *v1alpha1.Attempt) { a.Revision = "x" })), false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
