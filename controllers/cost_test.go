@@ -60,9 +60,8 @@ func TestCost(t *testing.T) {
 	f.deployed("apps", "main@sha1:2")
 	f.settle()
 	requests, _ = f.taken()
-	events := "POST /apis/events.k8s.io/v1/namespaces/default/events"
 	status := "PATCH /apis/kraan.io/v1alpha1/addonslayers/"
-	want := []string{status + f.name("apps") + "/status", status + f.name("base") + "/status", events, events}
+	want := []string{status + f.name("apps") + "/status", status + f.name("base") + "/status"}
 	var got []string
 	for _, request := range requests {
 		got = append(got, request.what)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
@@ -55,14 +56,14 @@ func (r *AddonsLayerReconciler) tell(layer *v1alpha1.AddonsLayer, before v1alpha
 	r.event(layer, kind, string(d.State), d.Message)
 }
 
-// sameReason tells whether a status already gave this decision's reason.
+// sameReason tells whether a status already gave this decision's reason. A new
+// revision that leaves a layer's directory as it was is no news.
 func sameReason(before v1alpha1.AddonsLayerStatus, d layers.Decision) bool {
-	for _, condition := range before.Conditions {
-		if condition.Type == v1alpha1.ReadyCondition {
-			return condition.Reason == d.Reason && (d.State != v1alpha1.StateDeployed || before.Revision == d.Target.Revision || d.Target.Revision == "")
-		}
+	ready := meta.FindStatusCondition(before.Conditions, v1alpha1.ReadyCondition)
+	if ready == nil || ready.Reason != d.Reason {
+		return false
 	}
-	return false
+	return d.State != v1alpha1.StateDeployed || d.Target.Digest == before.Digest && d.Target.Version == before.Version
 }
 
 // tellDone writes one event for all actions of a sort that were carried out.

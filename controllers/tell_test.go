@@ -31,14 +31,14 @@ func told(before v1alpha1.AddonsLayerStatus, d layers.Decision, results ...depen
 }
 
 func TestTellStates(t *testing.T) {
-	was := func(state v1alpha1.State, reason, revision string) v1alpha1.AddonsLayerStatus {
+	was := func(state v1alpha1.State, reason, digest string) v1alpha1.AddonsLayerStatus {
 		return v1alpha1.AddonsLayerStatus{
-			State: state, Revision: revision,
+			State: state, Revision: "1", Digest: digest,
 			Conditions: []metav1.Condition{{Type: v1alpha1.ReadyCondition, Reason: reason}},
 		}
 	}
 	is := func(state v1alpha1.State, reason, message string) layers.Decision {
-		return layers.Decision{State: state, Reason: reason, Message: message, Target: layers.Target{Revision: "2"}}
+		return layers.Decision{State: state, Reason: reason, Message: message, Target: layers.Target{Revision: "2", Digest: "2"}}
 	}
 	tests := map[string]struct {
 		reason string
@@ -52,9 +52,9 @@ func TestTellStates(t *testing.T) {
 			"the same state for another cause", was("Pending", "SourceNotFound", ""), is("Pending", "SourceNotReady", "no artifact"),
 			[]string{"Normal Pending no artifact"},
 		},
-		"another message": {"counters and names that change are no news", was("Applying", "Applying", "1"), is("Applying", "Applying", "next one"), nil},
-		"the same":        {"nothing has happened", was("Deployed", "Deployed", "2"), is("Deployed", "Deployed", "all of it"), nil},
-		"another revision": {
+		"another message":  {"counters and names that change are no news", was("Applying", "Applying", "1"), is("Applying", "Applying", "next one"), nil},
+		"the same content": {"a revision that leaves the directory as it was is no news", was("Deployed", "Deployed", "2"), is("Deployed", "Deployed", "all of it"), nil},
+		"another content": {
 			"what is deployed is another content", was("Deployed", "Deployed", "1"), is("Deployed", "Deployed", "all of it"),
 			[]string{"Normal Deployed all of it"},
 		},
