@@ -186,3 +186,19 @@ func TestPruneGuard(t *testing.T) {
 		},
 	})
 }
+
+// TestGuardStaysOpenWhileWaiting goes on without the annotation that was used
+// up, although a dependency is still waited for.
+func TestGuardStaysOpenWhileWaiting(t *testing.T) {
+	empty, was := directory(newRevision), directory(oldRevision, manifest("a"))
+	allowed := layer(isDeployed(was), annotation(v1alpha1.AllowEmptyAnnotation, v1alpha1.AllowNext), needs("mesh"))
+	o := observation(allowed, empty, lives(live("a")))
+	first, _ := Report(o, Decide(o), nil)
+	o.Layer = withStatus(o.Layer, first)
+	delete(o.Layer.Annotations, v1alpha1.AllowEmptyAnnotation)
+	lives(live("a", marked))(&o)
+	second := Decide(o)
+	if second.State != v1alpha1.StateApplyPending || second.Plan.Until.IsZero() {
+		t.Errorf("what was allowed is refused on the second look: %s, %s", second.State, second.Message)
+	}
+}
