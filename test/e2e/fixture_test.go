@@ -353,4 +353,3 @@ spec:
   values: {data: {value: %q}}
 `, name, f.prefix, f.prefix, value)
 }
-
