@@ -160,14 +160,14 @@ func takeDependsOn(obj *unstructured.Unstructured, own map[dependents.ID]bool) [
 
 // checkReleaseOrder refuses releases that wait for each other.
 func checkReleaseOrder(wanted []dependents.Dependent) error {
+	if isOrdered(wanted) {
+		return nil
+	}
 	byName := map[string]*dependents.Dependent{}
 	for i := range wanted {
 		byName[wanted[i].ID.String()] = &wanted[i]
 	}
 	for i := range wanted {
-		if len(wanted[i].DependsOn) == 0 {
-			continue
-		}
 		cycle := Cycle(wanted[i].ID.String(), func(name string) []string {
 			var next []string
 			if d := byName[name]; d != nil {
@@ -185,6 +185,30 @@ func checkReleaseOrder(wanted []dependents.Dependent) error {
 		}
 	}
 	return nil
+}
+
+// isOrdered tells whether no release waits for itself, by whatever way. It looks
+// at each once, where Cycle looks at all of them for each.
+func isOrdered(wanted []dependents.Dependent) bool {
+	needs := make(map[dependents.ID][]dependents.ID, len(wanted))
+	for _, d := range wanted {
+		needs[d.ID] = d.DependsOn
+	}
+	// Those on the way are in here as false, those behind as true.
+	ends := map[dependents.ID]bool{}
+	var circles func(id dependents.ID) bool
+	circles = func(id dependents.ID) bool {
+		if done, seen := ends[id]; seen {
+			return !done
+		}
+		ends[id] = false
+		if slices.ContainsFunc(needs[id], circles) {
+			return true
+		}
+		ends[id] = true
+		return false
+	}
+	return !slices.ContainsFunc(wanted, func(d dependents.Dependent) bool { return circles(d.ID) })
 }
 
 // HelmReleaseIdentity names the Helm release that a HelmRelease stands for, by

@@ -5,6 +5,7 @@ package layers
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"pgregory.net/rapid"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
@@ -293,4 +295,26 @@ func BenchmarkContent(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// TestReleaseOrder compares with what Cycle finds, release by release.
+func TestReleaseOrder(t *testing.T) {
+	names := []string{"a", "b", "c", "d", "e"}
+	rapid.Check(t, func(t *rapid.T) {
+		var wanted []dependents.Dependent
+		edges := map[string][]string{}
+		for _, name := range names {
+			d := dependents.Dependent{ID: releaseID(name)}
+			for _, other := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 0, 2, rapid.ID).Draw(t, name+" needs") {
+				d.DependsOn, edges[name] = append(d.DependsOn, releaseID(other)), append(edges[name], other)
+			}
+			wanted = append(wanted, d)
+		}
+		circle := slices.ContainsFunc(names, func(name string) bool {
+			return Cycle(name, func(n string) []string { return edges[n] }) != nil
+		})
+		if err := checkReleaseOrder(wanted); (err != nil) != circle || isOrdered(wanted) == circle {
+			t.Errorf("%v: a circle is %v, and got %v", edges, circle, err)
+		}
+	})
 }
