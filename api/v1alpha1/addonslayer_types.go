@@ -201,6 +201,10 @@ type Resource struct {
 	// Digest of the object as it was last applied.
 	// +optional
 	Digest string `json:"digest,omitempty"`
+	// UID begins like that of the object that was last applied, so that one that
+	// somebody made in its place is told from it.
+	// +optional
+	UID string `json:"uid,omitempty"`
 	// Generation that the object had after it was last applied.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`

@@ -185,7 +185,7 @@ func (r *run) do(ctx context.Context, action dependents.Action) dependents.Resul
 	case err == nil && live == nil:
 		result.Outdated = true
 	case err == nil:
-		result.Generation, result.ResourceVersion = live.GetGeneration(), live.GetResourceVersion()
+		result.UID, result.Generation, result.ResourceVersion = live.GetUID(), live.GetGeneration(), live.GetResourceVersion()
 		result.Changed = before == "" || result.ResourceVersion != before
 		r.remember(action.ID, result.ResourceVersion)
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err) && action.Verb != dependents.VerbWrite:

@@ -136,6 +136,9 @@ type Entry struct {
 	ID ID
 	// Digest of the object as it was last applied; empty before that.
 	Digest string
+	// UID is the beginning of the UID of the object that was last applied; empty
+	// where that is not known.
+	UID string
 	// Generation that the last apply led to; 0 for kinds without one.
 	Generation int64
 	// ResourceVersion that the last apply led to, for kinds without a

@@ -5,12 +5,15 @@ package dependents
 
 import (
 	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Result is what happened to one action.
 type Result struct {
 	Action Action
-	// Generation and ResourceVersion of the object afterwards.
+	// UID, Generation and ResourceVersion of the object afterwards.
+	UID             types.UID
 	Generation      int64
 	ResourceVersion string
 	// Changed is true where the object is not what it was before.
@@ -35,6 +38,7 @@ func Record(inventory []Entry, results []Result) []Entry {
 			continue
 		}
 		recorded[i].Digest = result.Action.Wanted.Digest
+		recorded[i].UID = shortUID(result.UID)
 		recorded[i].Generation = result.Generation
 		recorded[i].ResourceVersion = ""
 		if result.Generation == 0 {
@@ -43,3 +47,7 @@ func Record(inventory []Entry, results []Result) []Entry {
 	}
 	return recorded
 }
+
+// shortUID returns the beginning of a UID, which is enough to tell an object
+// from one that was made in its place, and is kept for every object.
+func shortUID(uid types.UID) string { return string(uid[:min(len(uid), 8)]) }

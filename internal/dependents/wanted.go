@@ -56,6 +56,9 @@ func (p *planner) isCurrent(d *Dependent, entry Entry, live *unstructured.Unstru
 	if p.owner(live) != p.Owner || entry.Digest == "" || entry.Digest != d.Digest {
 		return false
 	}
+	if entry.UID != "" && entry.UID != shortUID(live.GetUID()) {
+		return false
+	}
 	if generation := live.GetGeneration(); generation != 0 {
 		return generation == entry.Generation
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -48,6 +49,17 @@ func TestMakeWrites(t *testing.T) {
 			reason:    "the version after the last apply needs nothing",
 			in:        world(wanted(want(settings)), inventory(had(settings)), lives(config("settings"))),
 			standings: []string{"settings ready Deployed"},
+		},
+		"made in its place": {
+			reason:    "an object that somebody made in the place of the one that was applied is another, whatever its generation",
+			in:        world(wanted(want(a)), inventory(had(a, func(e *Entry) { e.UID = "01234567" })), lives(release("a", func(o *unstructured.Unstructured) { o.SetUID("76543210-9") }))),
+			actions:   []string{"Write a as a correction"},
+			standings: []string{"a progressing Deployed: has yet to be applied"},
+		},
+		"the very object": {
+			reason:    "the beginning of the UID tells that it is the one that was applied",
+			in:        world(wanted(want(a)), inventory(had(a, func(e *Entry) { e.UID = "01234567" })), lives(release("a", func(o *unstructured.Unstructured) { o.SetUID("01234567-9") }))),
+			standings: []string{"a ready Deployed"},
 		},
 		"gone": {
 			reason:    "what somebody deleted is made again",

@@ -24,7 +24,7 @@ func Inventory(resources []v1alpha1.Resource, live map[dependents.ID]*unstructur
 		gk := ParseResourceKind(resource.Kind)
 		id := dependents.ID{Group: gk.Group, Kind: gk.Kind, Namespace: resource.Namespace, Name: resource.Name}
 		entry := dependents.Entry{
-			ID: id, Digest: resource.Digest, Generation: resource.Generation, ResourceVersion: resource.ResourceVersion,
+			ID: id, Digest: resource.Digest, UID: resource.UID, Generation: resource.Generation, ResourceVersion: resource.ResourceVersion,
 			Status: resource.Status, Since: resource.LastTransitionTime.Time, Origin: resource.File,
 		}
 		for _, name := range resource.DependsOn {
@@ -57,7 +57,7 @@ func Resources(entries []dependents.Entry) []v1alpha1.Resource {
 		resource := v1alpha1.Resource{
 			Namespace: entry.ID.Namespace, Name: entry.ID.Name, Kind: ResourceKind(entry.ID.GroupKind()),
 			Status: entry.Status, LastTransitionTime: metav1.NewTime(entry.Since.Truncate(time.Second)),
-			Digest: entry.Digest, Generation: entry.Generation, ResourceVersion: entry.ResourceVersion, File: entry.Origin,
+			Digest: entry.Digest, UID: entry.UID, Generation: entry.Generation, ResourceVersion: entry.ResourceVersion, File: entry.Origin,
 		}
 		for _, on := range entry.DependsOn {
 			resource.DependsOn = append(resource.DependsOn, on.Namespace+"/"+on.Name)
