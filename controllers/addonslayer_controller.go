@@ -9,6 +9,7 @@ package controllers
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -40,6 +41,9 @@ const (
 	// intervalJitter spreads the safety net's looks, by this part of the
 	// interval, so that layers made together are not looked at together.
 	intervalJitter = 0.05
+	// othersUnread is how soon a layer looks again at what another one lists
+	// that could not be fetched.
+	othersUnread = 5 * time.Second
 	// discoveryLag is how soon a layer looks again for a kind whose definition
 	// is there already; discovery follows it a moment later.
 	discoveryLag = 500 * time.Millisecond
@@ -97,6 +101,9 @@ func (r *AddonsLayerReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 		// Somebody else has changed the layer meanwhile, perhaps in a way that
 		// wakes nobody.
 		return ctrl.Result{RequeueAfter: lookAgain}, nil
+	}
+	if errors.Is(err, errGone) {
+		return ctrl.Result{}, nil
 	}
 	return result, err
 }
@@ -233,12 +240,19 @@ func (r *AddonsLayerReconciler) persist(ctx context.Context, o *layers.Observati
 	patched.Status = status
 	err := r.Client.Status().Patch(ctx, patched, client.MergeFromWithOptions(o.Layer, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
 	if err != nil {
-		return client.IgnoreNotFound(err)
+		if apierrors.IsNotFound(err) {
+			return errGone
+		}
+		return err
 	}
 	r.recent.wroteLayer(patched.DeepCopy())
 	o.Layer = patched
 	return nil
 }
+
+// errGone says that a layer is no longer there, so that nothing more is done
+// for it.
+var errGone = errors.New("the layer is gone")
 
 // again says when the layer is looked at next, when nothing wakes it before.
 func (r *AddonsLayerReconciler) again(o *layers.Observation, d layers.Decision, results []dependents.Result) (ctrl.Result, error) {
@@ -257,6 +271,9 @@ func (r *AddonsLayerReconciler) again(o *layers.Observation, d layers.Decision, 
 	result := ctrl.Result{RequeueAfter: wait.Jitter(interval, intervalJitter)}
 	if r.kindIsComing(o, d) {
 		result.RequeueAfter = min(result.RequeueAfter, discoveryLag)
+	}
+	if o.OthersUnread {
+		result.RequeueAfter = min(result.RequeueAfter, othersUnread)
 	}
 	if len(o.Stale) > 0 {
 		result.RequeueAfter = min(result.RequeueAfter, staleFor)

@@ -6,7 +6,7 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,6 +43,8 @@ type kinds struct {
 	// be read from it.
 	starts map[schema.GroupKind]*start
 	served map[schema.GroupKind]schema.GroupVersionKind
+	// defined says when a definition of an API group was last seen to change.
+	defined map[string]time.Time
 }
 
 // start is the begin of a kind's watch, which takes a while.
@@ -52,34 +54,27 @@ type start struct {
 }
 
 func newKinds(r *AddonsLayerReconciler) *kinds {
-	return &kinds{AddonsLayerReconciler: r, starts: map[schema.GroupKind]*start{}, served: map[schema.GroupKind]schema.GroupVersionKind{}}
+	return &kinds{AddonsLayerReconciler: r, starts: map[schema.GroupKind]*start{}, served: map[schema.GroupKind]schema.GroupVersionKind{}, defined: map[string]time.Time{}}
 }
 
-// scope says how the cluster serves a kind at all of some versions; at none of
-// them in particular where versions is empty.
-func (k *kinds) scope(gk schema.GroupKind, versions []string) (layers.Scope, error) {
-	if len(versions) == 0 {
-		versions = []string{""}
+// scope says how the cluster serves a kind, at a version or, where that is
+// empty, at any.
+func (k *kinds) scope(gk schema.GroupKind, version string) (layers.Scope, error) {
+	var versions []string
+	if version != "" {
+		versions = []string{version}
 	}
-	scope := layers.ScopeUnknown
-	for _, version := range versions {
-		var wanted []string
-		if version != "" {
-			wanted = []string{version}
-		}
-		mapping, err := k.Client.RESTMapper().RESTMapping(gk, wanted...)
-		if meta.IsNoMatchError(err) {
-			return layers.ScopeUnknown, nil
-		}
-		if err != nil {
-			return layers.ScopeUnknown, fmt.Errorf("cannot find out how kind %s is served: %w", gk, err)
-		}
-		scope = layers.ScopeCluster
-		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-			scope = layers.ScopeNamespaced
-		}
+	mapping, err := k.Client.RESTMapper().RESTMapping(gk, versions...)
+	switch {
+	case meta.IsNoMatchError(err):
+		return layers.ScopeUnknown, nil
+	case err != nil:
+		return layers.ScopeUnknown, fmt.Errorf("cannot find out how kind %s is served: %w", gk, err)
+	case mapping.Scope.Name() == meta.RESTScopeNameNamespace:
+		return layers.ScopeNamespaced, nil
+	default:
+		return layers.ScopeCluster, nil
 	}
-	return scope, nil
 }
 
 // watch sees to it that a kind is watched. Where the controller has no right
@@ -292,32 +287,29 @@ func strip(in any) (any, error) {
 	return in, nil
 }
 
-// recentDefinition is how long after its creation a definition's kind is
+// recentDefinition is how long after a change of a definition its kind is
 // expected in discovery.
 const recentDefinition = 2 * time.Minute
 
-// kindIsComing tells whether a layer waits for a kind of which a definition
-// has appeared, so that discovery will know it any moment.
+// define remembers that a definition of an API group has appeared or changed.
+func (k *kinds) define(group string, now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.defined[group] = now
+}
+
+// isComing tells whether discovery may know more kinds of a group any moment.
+func (k *kinds) isComing(group string, now time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	at, known := k.defined[group]
+	return known && now.Sub(at) < recentDefinition
+}
+
+// kindIsComing tells whether a layer waits for a kind that discovery may know
+// any moment.
 func (r *AddonsLayerReconciler) kindIsComing(o *layers.Observation, d layers.Decision) bool {
-	groups := map[string]bool{}
-	for _, standing := range d.Plan.Standings {
-		if standing.Status == dependents.StatusNotServed {
-			groups[standing.ID.Group] = true
-		}
-	}
-	if len(groups) == 0 {
-		return false
-	}
-	definitions := &metav1.PartialObjectMetadataList{}
-	definitions.SetGroupVersionKind(crdVersion.GroupVersion().WithKind(crdVersion.Kind + "List"))
-	if err := r.Cache.List(context.Background(), definitions, client.UnsafeDisableDeepCopy); err != nil {
-		return false
-	}
-	for i := range definitions.Items {
-		_, group, _ := strings.Cut(definitions.Items[i].Name, ".")
-		if groups[group] && o.Now.Sub(definitions.Items[i].CreationTimestamp.Time) < recentDefinition {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.Plan.Standings, func(standing dependents.Standing) bool {
+		return standing.Status == dependents.StatusNotServed && r.kinds.isComing(standing.ID.Group, o.Now)
+	})
 }

@@ -29,6 +29,8 @@ import (
 type observer struct {
 	*AddonsLayerReconciler
 	*layers.Observation
+	// artifact of the layer's source, as this observation has it.
+	artifact *repos.Artifact
 	// wantedIDs lists the objects in question, in order.
 	wantedIDs []dependents.ID
 }
@@ -37,7 +39,7 @@ type observer struct {
 func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.AddonsLayer) (*layers.Observation, error) {
 	o := &observer{AddonsLayerReconciler: r, Observation: &layers.Observation{
 		Now: r.now(), Settings: r.Settings, Layer: layer, ClusterVersion: r.Cluster.Version(),
-		Layers: map[string]layers.Other{}, Scopes: map[schema.GroupKind]layers.Scope{},
+		Layers: map[string]layers.Other{}, Scopes: map[schema.GroupKind]layers.Scope{}, Unserved: map[schema.GroupVersionKind]bool{},
 		Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
 		Exclusive: map[string][]dependents.ID{},
 	}}
@@ -64,7 +66,7 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.Source = source
+	o.Source, o.artifact = source, artifact
 	if artifact != nil {
 		o.Directory, o.DirectoryError = o.Artifacts.Directory(ctx, *artifact, o.Layer.Spec.Source.Path)
 		if o.DirectoryError != nil {
@@ -174,13 +176,15 @@ func (o *observer) dependency(ctx context.Context, layer *v1alpha1.AddonsLayer) 
 		return other
 	}
 	other.SameSource = true
-	_, artifact, err := o.readSource(ctx, o.Client, layer)
-	if err != nil || artifact == nil {
+	if o.artifact == nil {
 		return other
 	}
-	if directory, err := o.Artifacts.Directory(ctx, *artifact, layer.Spec.Source.Path); err == nil {
-		other.Digest = directory.Digest
+	directory, err := o.Artifacts.Directory(ctx, *o.artifact, layer.Spec.Source.Path)
+	if err != nil {
+		o.unread(err)
+		return other
 	}
+	other.Digest = directory.Digest
 	return other
 }
 
@@ -220,11 +224,18 @@ func (o *observer) observeKinds(ctx context.Context) error {
 	}
 	o.wantedIDs = dependents.SortIDs(slices.Collect(maps.Keys(ids)))
 	for gk, wanted := range versions {
-		scope, err := o.kinds.scope(gk, wanted)
+		scope, err := o.kinds.scope(gk, "")
 		if err != nil {
 			return err
 		}
 		o.Scopes[gk] = scope
+		for _, version := range wanted {
+			if scope, err := o.kinds.scope(gk, version); err != nil {
+				return err
+			} else if scope == layers.ScopeUnknown {
+				o.Unserved[gk.WithVersion(version)] = true
+			}
+		}
 		if scope == layers.ScopeUnknown {
 			continue
 		}
@@ -382,12 +393,22 @@ func (o *observer) listingOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (
 	}
 	directory, err := o.Artifacts.Directory(ctx, *artifact, layer.Spec.Source.Path)
 	if err != nil {
+		o.unread(err)
 		return layers.Listing{}, false
 	}
 	if listing, known := o.listings.get(layer.Name, directory.Digest); known {
 		return listing, true
 	}
 	return layers.ListingOf(directory), true
+}
+
+// unread notes that another layer's directory could not be read for a reason
+// that passes, so that it is tried again.
+func (o *observer) unread(err error) {
+	var content *layers.ContentError
+	if !errors.As(err, &content) {
+		o.OthersUnread = true
+	}
 }
 
 // needsOthers tells whether an object of the layer belongs to somebody else, or

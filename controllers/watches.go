@@ -234,6 +234,7 @@ func (r *AddonsLayerReconciler) listRequests(ctx context.Context, opts ...client
 // group: its name is the plural, a dot and the group.
 func (r *AddonsLayerReconciler) waitingForCRD(_ context.Context, obj client.Object) []ctrl.Request {
 	_, group, _ := strings.Cut(obj.GetName(), ".")
+	r.kinds.define(group, r.now())
 	return requests(r.listings.whoWaitsFor(group)...)
 }
 

@@ -6,6 +6,7 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,6 +50,9 @@ func (r *run) write(ctx context.Context, action dependents.Action) (*unstructure
 	case err != nil:
 		return nil, err
 	}
+	if live.GetDeletionTimestamp() != nil && action.UID == "" {
+		return nil, errTerminating
+	}
 	if live.GetDeletionTimestamp() != nil || !r.mayTake(live, action) {
 		return nil, nil
 	}
@@ -75,6 +79,10 @@ func (r *run) write(ctx context.Context, action dependents.Action) (*unstructure
 func (r *run) read(ctx context.Context, live *unstructured.Unstructured, id dependents.ID) error {
 	return call(ctx, func(ctx context.Context) error { return r.Reader.Get(ctx, id.Key(), live) })
 }
+
+// errTerminating says that an object that no cache shows is on its way out, for
+// as long as that takes.
+var errTerminating = errors.New("it is being deleted by somebody else, and can be created when it has gone")
 
 // mayTake tells whether an object is nobody's, the primary's own, or of an
 // owner that the plan takes it from.

@@ -153,6 +153,21 @@ func TestBeingDeletedIsOutdated(t *testing.T) {
 	f.patch(release, "somebody", `{"metadata":{"finalizers":null}}`)
 }
 
+// An object that the plan has not seen, because no cache shows it, and that is
+// on its way out, is an error that backs off: it may take days.
+func TestUnseenAndBeingDeletedIsAnError(t *testing.T) {
+	f := newFixture(t)
+	config := f.configMap("settings")
+	config.SetFinalizers([]string{"example.dev/slow"})
+	created := f.create(config, "somebody")
+	f.must(f.others.Delete(f.ctx, created.DeepCopy()))
+	results := f.run(writeOf(owner, f.configMap("settings")))
+	if len(results) != 1 || results[0].Err == nil || results[0].Outdated {
+		t.Errorf("results are %+v", results)
+	}
+	f.patch(config, "somebody", `{"metadata":{"finalizers":null}}`)
+}
+
 func TestGoneIsCreatedAgain(t *testing.T) {
 	f := newFixture(t)
 	release := f.release("podinfo")

@@ -42,6 +42,7 @@ func (p *planner) planUnwanted(entry Entry) {
 	case live.GetAnnotations()[p.Keys.SupersededBy] != "":
 		p.planSuperseded(entry, live)
 	case entry.Deletion == DeletionOrphan:
+		p.planHold(entry.ID, live, entry.Assess, 0)
 		p.act(Action{Verb: VerbRelease, ID: entry.ID})
 		p.stand(entry, Standing{Health: Ignored, Status: StatusKept, Unwanted: true, Message: "is released and kept"})
 	case live.GetDeletionTimestamp() != nil:
@@ -125,6 +126,10 @@ func (p *planner) planDelete(entry Entry, live *unstructured.Unstructured) Stand
 		waiting.Message = fmt.Sprintf("goes after %s", user)
 		return waiting
 	}
+	if user, found := p.oldUserOf(entry); found {
+		waiting.Message = fmt.Sprintf("goes when %s, which may still use it, has been applied anew", user)
+		return waiting
+	}
 	if isRelease(entry.Assess, live) {
 		if standing, waits := p.awaitResume(live); waits {
 			return standing
@@ -165,6 +170,23 @@ func (p *planner) userOf(entry Entry) (ID, bool) {
 		}
 		if _, claimed := p.claimOn(other.ID); !claimed {
 			return other.ID, true
+		}
+	}
+	return ID{}, false
+}
+
+// oldUserOf finds a wanted release that is not as it is wanted now, and so may
+// still use what only its old content refers to. A layer that may only repair
+// holds all of its releases to their old content.
+func (p *planner) oldUserOf(entry Entry) (ID, bool) {
+	if IsReleaseKind(entry.ID.GroupKind()) {
+		return ID{}, false
+	}
+	for i := range p.Wanted {
+		d := &p.Wanted[i]
+		live := p.Live[d.ID]
+		if IsReleaseKind(d.ID.GroupKind()) && live != nil && (p.RepairOnly || !p.isCurrent(d, p.entries[d.ID], live)) {
+			return d.ID, true
 		}
 	}
 	return ID{}, false

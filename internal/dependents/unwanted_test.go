@@ -94,6 +94,37 @@ func TestMakeOrphans(t *testing.T) {
 			reason: "it is released and reported", in: world(inventory(had(a, retained)), lives(release("a"))),
 			actions: []string{"Release a"}, standings: []string{"a ignored Kept unwanted: is released and kept"},
 		},
+		"retained, suspended by a hold": {
+			reason:  "what a hold suspended is resumed before nobody owns it",
+			in:      world(inventory(had(a, retained)), lives(release("a", suspended, heldByStrata))),
+			actions: []string{"Resume a", "Release a"}, standings: []string{"a ignored Kept unwanted: is released and kept"},
+		},
+	})
+}
+
+func TestMakeKeepsWhatOldReleasesUse(t *testing.T) {
+	settings := configID("settings")
+	old := []string{"a progressing Deployed: has yet to be applied"}
+	waits := "settings progressing Orphaned unwanted: goes when HelmRelease default/a, which may still use it, has been applied anew"
+	runPlanCases(t, map[string]planCase{
+		"not applied yet": {
+			reason: "the release still runs with its old content",
+			in: world(wanted(want(a, digest("v2"))), inventory(had(a), had(settings, graceOver)),
+				lives(release("a"), config("settings", orphaned))),
+			actions: []string{"Write a"}, standings: append(old, waits),
+		},
+		"may only be repaired": {
+			reason: "a layer that waits holds its releases to their old content",
+			in: world(repairOnly, wanted(want(a)), inventory(had(a), had(settings, graceOver)),
+				lives(release("a"), config("settings", orphaned))),
+			standings: []string{"a ready Deployed", waits},
+		},
+		"applied": {
+			reason: "nothing refers to it any more",
+			in: world(wanted(want(a)), inventory(had(a), had(settings, graceOver)),
+				lives(release("a"), config("settings", orphaned))),
+			actions: []string{"Delete settings"}, standings: []string{"a ready Deployed", "settings progressing Orphaned unwanted: is being removed"},
+		},
 	})
 }
 

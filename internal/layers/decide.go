@@ -144,7 +144,7 @@ func (o Observation) deployedContent() []dependents.Dependent {
 	if err != nil {
 		return nil
 	}
-	return content
+	return slices.DeleteFunc(content, func(d dependents.Dependent) bool { return o.Unserved[d.Object.GroupVersionKind()] })
 }
 
 // asDeployed replaces what is wanted by what is deployed of it.

@@ -12,6 +12,7 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -458,5 +459,33 @@ func TestDecideHold(t *testing.T) {
 	over, _, _ := decide(t, observation(layer(reason, annotation(v1alpha1.HoldUntilAnnotation, "2026-01-02T03:04:05Z")), newDir))
 	if over.State != v1alpha1.StateApplying || over.Hold.Active {
 		t.Errorf("a hold that is over holds nothing: %+v", over)
+	}
+}
+
+// A version that the cluster no longer serves concerns what is written in it,
+// and hides no object of the kind.
+func TestVersionsThatAreNotServed(t *testing.T) {
+	obj := func(version string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.dev/" + version, "kind": "Widget", "metadata": map[string]any{"name": "w", "namespace": "default"},
+		}}
+	}
+	old := &Directory{Digest: "old", Manifests: []Manifest{{File: "w.yaml", Object: obj("v1beta1")}}}
+	mended := &Directory{Digest: "new", Manifests: []Manifest{{File: "w.yaml", Object: obj("v1")}}}
+	gk := schema.GroupKind{Group: "example.dev", Kind: "Widget"}
+	o := Observation{
+		Layer: layer(), Directory: old, Deployed: old,
+		Scopes:   map[schema.GroupKind]Scope{gk: ScopeNamespaced},
+		Unserved: map[schema.GroupVersionKind]bool{gk.WithVersion("v1beta1"): true},
+	}
+	if !o.notServed()[gk] {
+		t.Error("a directory in a version that is not served cannot be applied")
+	}
+	if content := o.deployedContent(); len(content) != 0 {
+		t.Errorf("what cannot be applied is no content to repair: %v", content)
+	}
+	o.Directory = mended
+	if o.notServed()[gk] {
+		t.Error("the kind is served at the version that the directory is written in now, whatever was deployed before")
 	}
 }

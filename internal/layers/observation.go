@@ -58,6 +58,13 @@ type Observation struct {
 	Deployed *Directory
 	// Scopes of the kinds in question, as the cluster serves them.
 	Scopes map[schema.GroupKind]Scope
+	// Unserved holds the versions that the layer's directories are written in
+	// and that the cluster does not serve, also of kinds that it serves at
+	// another version.
+	Unserved map[schema.GroupVersionKind]bool
+	// OthersUnread is true where another layer's directory could not be read
+	// for a reason that passes.
+	OthersUnread bool
 	// KindError says that a kind of the layer must not be watched or read.
 	KindError error
 	// Layers holds the other layers by name: at least those that this one
@@ -144,12 +151,20 @@ func (o Observation) inventory() []dependents.Entry {
 	return entries
 }
 
-// notServed returns the kinds that the cluster does not serve.
+// notServed returns the kinds that the cluster does not serve, or not at the
+// version that the layer's directory is written in.
 func (o Observation) notServed() map[schema.GroupKind]bool {
 	unserved := map[schema.GroupKind]bool{}
 	for gk, scope := range o.Scopes {
 		if scope == ScopeUnknown {
 			unserved[gk] = true
+		}
+	}
+	if o.Directory != nil {
+		for _, manifest := range o.Directory.Manifests {
+			if gvk := manifest.Object.GroupVersionKind(); o.Unserved[gvk] {
+				unserved[gvk.GroupKind()] = true
+			}
 		}
 	}
 	return unserved

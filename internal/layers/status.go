@@ -62,6 +62,9 @@ func (d Decision) withFailures(results []dependents.Result) Decision {
 	}
 	first := failed[0]
 	d.Retry = first.Err
+	onlyInvalid := !slices.ContainsFunc(failed, func(r dependents.Result) bool {
+		return r.Action.Verb != dependents.VerbWrite || !apierrors.IsInvalid(r.Err)
+	})
 	d.KeepsDeployed = false
 	d.State, d.Reason = v1alpha1.StateFailed, v1alpha1.ReasonApplyFailed
 	verb := "cannot apply"
@@ -70,7 +73,8 @@ func (d Decision) withFailures(results []dependents.Result) Decision {
 		verb, d.Reason = "cannot remove", v1alpha1.ReasonPruneFailed
 	case dependents.VerbWrite:
 		if apierrors.IsInvalid(first.Err) {
-			d.Reason, d.Stalled = v1alpha1.ReasonInvalidManifest, true
+			// What failed beside it may pass, and has to be tried again.
+			d.Reason, d.Stalled = v1alpha1.ReasonInvalidManifest, onlyInvalid
 		}
 	}
 	origin := ""

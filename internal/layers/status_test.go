@@ -60,6 +60,14 @@ func TestReportFailures(t *testing.T) {
 			},
 			retry: true,
 		},
+		"invalid and forbidden": {
+			reason: "what may pass is tried again, whatever failed beside it", results: []dependents.Result{did(dependents.VerbWrite, invalid), did(dependents.VerbWrite, forbidden)},
+			want: decided{
+				state: v1alpha1.StateFailed, conditions: failedWith("InvalidManifest"), kstatus: status.InProgressStatus,
+				message: `cannot apply HelmRelease default/a (base/a.yaml): HelmRelease.helm.toolkit.fluxcd.io "a" is invalid; 1 more objects failed`,
+			},
+			retry: true,
+		},
 		"conflict": {
 			reason: "somebody was faster: it is decided anew, and no failure", results: []dependents.Result{did(dependents.VerbWrite, conflict)},
 			want: decided{state: v1alpha1.StateApplying, conditions: waitingFor("Applying"), kstatus: status.InProgressStatus, message: "HelmRelease default/a has yet to be applied"},
