@@ -188,7 +188,7 @@ func unmet(o Observation, dependency Dependency) (reason, seen string) {
 	switch {
 	case isDeleting(layer):
 		return v1alpha1.ReasonDependencyNotReady, layer.Name + " is being deleted"
-	case !held && layer.Status.ObservedGeneration <= 0:
+	case !held && layer.Status.ObservedGeneration < 0:
 		return v1alpha1.ReasonDependencyNotReady, layer.Name + " has not been looked at yet"
 	case !held && layer.Status.ObservedGeneration != layer.Generation:
 		return v1alpha1.ReasonDependencyNotReady, fmt.Sprintf("%s has changed and is not deployed as it is now (generation %d, seen %d)",
