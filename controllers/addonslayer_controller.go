@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -120,7 +121,7 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 	}
 	decision := layers.Decide(*observation)
 	if decision.Finalized {
-		return ctrl.Result{}, r.finalize(ctx, observation.Layer)
+		return r.finalize(ctx, observation.Layer)
 	}
 	if err := r.consume(ctx, observation, decision.Consume); err != nil {
 		return ctrl.Result{}, err
@@ -174,15 +175,43 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 	return patched, nil
 }
 
-// finalize lets a deleted layer go.
-func (r *AddonsLayerReconciler) finalize(ctx context.Context, layer *v1alpha1.AddonsLayer) error {
+// finalize lets a deleted layer go. That is the one step that nothing takes
+// back, so what the layer had last is looked for past the cache once more.
+func (r *AddonsLayerReconciler) finalize(ctx context.Context, layer *v1alpha1.AddonsLayer) (ctrl.Result, error) {
+	left, err := r.leftBehind(ctx, layer)
+	if err != nil || left {
+		return ctrl.Result{RequeueAfter: lookAgain}, err
+	}
 	patched := layer.DeepCopy()
 	controllerutil.RemoveFinalizer(patched, v1alpha1.Finalizer)
-	err := r.Client.Patch(ctx, patched, client.MergeFromWithOptions(layer, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	err = r.Client.Patch(ctx, patched, client.MergeFromWithOptions(layer, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("cannot remove the finalizer of layer %s: %w", layer.Name, err)
+		return ctrl.Result{}, fmt.Errorf("cannot remove the finalizer of layer %s: %w", layer.Name, err)
 	}
-	return nil
+	return ctrl.Result{}, nil
+}
+
+// leftBehind tells whether an object of a layer's inventory is there and the
+// layer's, although the cache does not show it.
+func (r *AddonsLayerReconciler) leftBehind(ctx context.Context, layer *v1alpha1.AddonsLayer) (bool, error) {
+	for _, entry := range layers.Inventory(layer.Status.Resources, nil) {
+		gvk, watched := r.kinds.version(entry.ID.GroupKind())
+		if !watched {
+			continue
+		}
+		live := &metav1.PartialObjectMetadata{}
+		live.SetGroupVersionKind(gvk)
+		if err := r.Reader.Get(ctx, entry.ID.Key(), live); err != nil {
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			return false, fmt.Errorf("cannot make sure that %s has gone: %w", entry.ID, err)
+		}
+		if live.Labels[v1alpha1.LayerLabel] == layer.Name {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // consume removes annotations that are used up, before they have their effect:
