@@ -25,12 +25,12 @@ import (
 
 // footprint is what a release is on the cluster, down to its last write.
 type footprint struct {
-	UID             types.UID
-	ResourceVersion string
-	Generation      int64
-	Labels          map[string]string
-	Annotations     map[string]string
-	Deleted         bool
+	UID         types.UID
+	Written     string
+	Generation  int64
+	Labels      map[string]string
+	Annotations map[string]string
+	Deleted     bool
 	// Made is the UID and the resourceVersion of the ConfigMap that its chart
 	// made.
 	Made string
@@ -48,7 +48,7 @@ func (f *fixture) footprints() map[string]footprint {
 			made = &corev1.ConfigMap{}
 		}
 		found[release.Name] = footprint{
-			UID: release.UID, ResourceVersion: release.ResourceVersion, Generation: release.Generation,
+			UID: release.UID, Written: written(&release), Generation: release.Generation,
 			Labels: release.Labels, Annotations: release.Annotations, Deleted: !release.DeletionTimestamp.IsZero(),
 			Made: string(made.UID) + "@" + made.ResourceVersion,
 		}

@@ -6,6 +6,7 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -242,14 +243,27 @@ func condition(layer *v1alpha1.AddonsLayer, kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// versions returns the resourceVersions of the fixture's releases by name.
+// written says when, and by whom, an object was last written, but for its
+// status: Flux's controllers may be a moment behind with that.
+func written(obj client.Object) string {
+	var writes []string
+	for _, entry := range obj.GetManagedFields() {
+		if entry.Subresource == "" {
+			writes = append(writes, fmt.Sprintf("%s %s %s", entry.Manager, entry.Operation, entry.Time))
+		}
+	}
+	slices.Sort(writes)
+	return fmt.Sprintf("%s generation %d: %s", obj.GetUID(), obj.GetGeneration(), strings.Join(writes, ", "))
+}
+
+// versions says of the fixture's releases by name how they were last written.
 func (f *fixture) versions() map[string]string {
 	f.Helper()
 	list := &helmv2.HelmReleaseList{}
 	f.must(stack.client.List(f.ctx, list, client.InNamespace(f.prefix)))
 	found := make(map[string]string, len(list.Items))
 	for i := range list.Items {
-		found[list.Items[i].Name] = list.Items[i].ResourceVersion
+		found[list.Items[i].Name] = written(&list.Items[i])
 	}
 	return found
 }

@@ -250,8 +250,8 @@ func TestCommitThatDoesNotTouchADependencyWaitsForNobody(t *testing.T) {
 			}
 		}
 	}
-	if now := f.release("base"); now.ResourceVersion != base.ResourceVersion {
-		t.Errorf("base's release was written: generation %d, then %d", base.Generation, now.Generation)
+	if before, now := written(base), written(f.release("base")); now != before {
+		t.Errorf("base's release was written: %s, then %s", before, now)
 	}
 }
 
