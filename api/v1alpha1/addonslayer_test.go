@@ -127,7 +127,7 @@ func TestValidation(t *testing.T) {
 		"kind GitRepository":         {from("kind: GitRepository, name: addons, path: ./base"), ""},
 		"kind in Kraan's long form":  {from("kind: gitrepositories.source.toolkit.fluxcd.io, name: addons, path: ./base"), ""},
 		"empty kind":                 {from("kind: '', name: addons, path: ./base"), ""},
-		"another kind":               {from("kind: Bucket, name: addons, path: ./base"), "source.kind must be GitRepository"},
+		"another kind":               {from("kind: HelmRepository, name: addons, path: ./base"), "source.kind must be GitRepository, OCIRepository, Bucket or ExternalArtifact"},
 		"no name of a source":        {from("name: '', path: ./base"), "spec.source.name"},
 		"path ./":                    {from("name: addons, path: ./"), ""},
 		"path with dots in names":    {from("name: addons, path: ./a..b/...c/d"), ""},

@@ -49,7 +49,8 @@ type AddonsLayerSpec struct {
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// Version of the layer. Any string; other layers compare it exactly.
+	// Version of the layer. Any string; other layers compare it exactly, or
+	// with a range where it is a semantic version.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	// +required
@@ -61,6 +62,20 @@ type AddonsLayerSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self in ['Delete', 'Orphan']",message="deletionPolicy must be Delete (uninstall the layer's objects) or Orphan (leave them without owner)"
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	// ServiceAccountName is the account, of the source's namespace, as which the
+	// layer's objects are applied and removed. Defaults to the controller's
+	// --default-service-account, and without that to the controller itself.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="serviceAccountName must be the name of a ServiceAccount in the source's namespace"
+	// +optional
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// Rollback takes the whole layer back to what was deployed last when a
+	// revision fails. It stays there until the layer, or what its source holds
+	// for it, changes.
+	// +optional
+	Rollback bool `json:"rollback,omitempty"`
 }
 
 // DeletionPolicy is what becomes of a layer's objects when it is deleted.
@@ -76,7 +91,7 @@ const (
 // SourceSpec names a directory in the artifact of a Flux source.
 type SourceSpec struct {
 	// Kind of the source. Defaults to GitRepository.
-	// +kubebuilder:validation:XValidation:rule="self in ['', 'GitRepository', 'gitrepositories.source.toolkit.fluxcd.io']",message="source.kind must be GitRepository"
+	// +kubebuilder:validation:XValidation:rule="self in ['', 'GitRepository', 'gitrepositories.source.toolkit.fluxcd.io', 'OCIRepository', 'Bucket', 'ExternalArtifact']",message="source.kind must be GitRepository, OCIRepository, Bucket or ExternalArtifact"
 	// +optional
 	Kind string `json:"kind,omitempty"`
 
@@ -108,8 +123,10 @@ type PrereqsSpec struct {
 	// +optional
 	K8sVersion string `json:"k8sVersion,omitempty"`
 
-	// DependsOn lists the layers that must be deployed before this one, each
-	// as name@version.
+	// DependsOn lists the layers that must be deployed before this one: each as
+	// name@version, where an exact version is compared as a string and one with
+	// an operator (>=1.1 <2, ^2, ~1.4, 1.x) is a range of semantic versions, or
+	// as a bare name for any version.
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=512
 	// +listType=atomic
@@ -150,6 +167,22 @@ type AddonsLayerStatus struct {
 	// +optional
 	Attempt *Attempt `json:"attempt,omitempty"`
 
+	// Rollback says what the layer has gone back from, and to what.
+	// +optional
+	Rollback *Rollback `json:"rollback,omitempty"`
+
+	// BlockedBy says what stands in the way, from what the layer itself waits
+	// for down to the cause of it all. Each entry of depth n+1 explains the
+	// last one of depth n before it.
+	// +listType=atomic
+	// +optional
+	BlockedBy []Cause `json:"blockedBy,omitempty"`
+
+	// History lists the last deployments, the newest first.
+	// +listType=atomic
+	// +optional
+	History []HistoryEntry `json:"history,omitempty"`
+
 	// Conditions in the form that kstatus understands.
 	// +listType=map
 	// +listMapKey=type
@@ -181,6 +214,99 @@ type Attempt struct {
 	// +listType=atomic
 	// +optional
 	Allowed []string `json:"allowed,omitempty"`
+}
+
+// Rollback is what a layer has gone back from. It ends when the layer's
+// specification, or what its source holds for it, is another.
+type Rollback struct {
+	// To is the entry of the history that the layer has gone back to.
+	To string `json:"to"`
+	// Version that the layer has gone back from.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// Digest of the directory's content that the layer has gone back from.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+	// Generation of the layer that it has gone back from.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+	// Message says why.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// Cause is one link in the chain of what stands in a layer's way.
+type Cause struct {
+	// Depth is 0 for what the layer itself waits for, 1 for what that waits
+	// for, and so on.
+	// +optional
+	Depth int32 `json:"depth,omitempty"`
+	// Kind of the object that stands in the way, such as AddonsLayer,
+	// GitRepository or HelmRelease; Cluster for the cluster itself.
+	Kind string `json:"kind"`
+	// Namespace of the object; empty where its kind has none.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the object.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Reason in one word, as conditions give it.
+	Reason string `json:"reason"`
+	// Message is what the object says of itself, or what is seen of it.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// Until is when it ends by itself, where that is known.
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
+}
+
+// DeploymentResult is what became of a deployment.
+type DeploymentResult string
+
+const (
+	// ResultDeployed had every release ready.
+	ResultDeployed DeploymentResult = "Deployed"
+	// ResultFailed has failed and may still heal.
+	ResultFailed DeploymentResult = "Failed"
+	// ResultRolledBack has failed and was taken back.
+	ResultRolledBack DeploymentResult = "RolledBack"
+)
+
+// HistoryEntry is one deployment of a layer.
+type HistoryEntry struct {
+	// ID identifies the deployment among those of the layer.
+	ID string `json:"id"`
+	// Version of the layer.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// Revision of the source, the last one that held this content.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+	// Digest of the directory's content.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+	// Result is Deployed, Failed or RolledBack.
+	Result DeploymentResult `json:"result"`
+	// Message says why it failed.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// Started is when the roll-out began.
+	Started metav1.Time `json:"started"`
+	// Duration of the roll-out, until it had its result.
+	Duration metav1.Duration `json:"duration"`
+	// Artifact that held the content last.
+	// +optional
+	Artifact *ArtifactReference `json:"artifact,omitempty"`
+}
+
+// ArtifactReference is where a content was read.
+type ArtifactReference struct {
+	// URL of the artifact.
+	URL string `json:"url"`
+	// Digest of the artifact's bytes, as algorithm:hex.
+	Digest string `json:"digest"`
+	// Path of the directory in the artifact.
+	Path string `json:"path"`
 }
 
 // Resource is one object of a layer.

@@ -77,6 +77,11 @@ const (
 	ReasonDeleting             = "Deleting"
 	ReasonDeletionBlocked      = "DeletionBlocked"
 	ReasonProgressingWithRetry = "ProgressingWithRetry"
+	ReasonWouldBreakDependants = "WouldBreakDependants"
+	ReasonRollingBack          = "RollingBack"
+	ReasonRolledBack           = "RolledBack"
+	ReasonRollbackFailed       = "RollbackFailed"
+	ReasonRollbackNotPossible  = "RollbackNotPossible"
 
 	// Reasons of events alone.
 	ReasonAdopted    = "Adopted"

@@ -36,6 +36,15 @@ const (
 	// ForceDeleteAnnotation with the value "true" deletes a layer although
 	// other layers depend on it.
 	ForceDeleteAnnotation = "kraan.io/force-delete"
+	// ConfirmDeletionAnnotation with the value "true" deletes a layer although
+	// custom resources or volumes exist that go with it.
+	ConfirmDeletionAnnotation = "kraan.io/confirm-deletion"
+	// AllowBreakAnnotation with the value "true" lets the layer move to a
+	// version that dependants do not accept.
+	AllowBreakAnnotation = "kraan.io/allow-break"
+	// RollbackToAnnotation takes the layer back to the deployment of its
+	// history that it names.
+	RollbackToAnnotation = "kraan.io/rollback-to"
 	// AbandonAnnotation with the value "true" deletes suspended HelmReleases
 	// although Flux will not uninstall what they installed.
 	AbandonAnnotation = "kraan.io/abandon"
