@@ -34,9 +34,10 @@ type target struct {
 }
 
 const (
-	kubernetes       = "k8s.io/kubernetes"
-	sourceController = "github.com/fluxcd/source-controller"
-	helmController   = "github.com/fluxcd/helm-controller"
+	kubernetes             = "k8s.io/kubernetes"
+	sourceController       = "github.com/fluxcd/source-controller"
+	helmController         = "github.com/fluxcd/helm-controller"
+	notificationController = "github.com/fluxcd/notification-controller"
 )
 
 var targets = []target{
@@ -48,9 +49,10 @@ var targets = []target{
 	program("kwok", "kwok", "sigs.k8s.io/kwok", "/cmd/kwok"),
 	program("source-controller", "source-controller", sourceController, ""),
 	program("helm-controller", "helm-controller", helmController, ""),
+	program("notification-controller", "notification-controller", notificationController, ""),
 	{
 		name:    cache.CRDs,
-		modules: []string{"source-controller", "helm-controller"},
+		modules: []string{"source-controller", "helm-controller", "notification-controller"},
 		require: sourceController,
 		ldflags: noFlags,
 		make:    copyCRDs,
@@ -198,7 +200,9 @@ func copyCRDs(ctx context.Context, b builder, t target) error {
 	if err := os.MkdirAll(temp, 0o755); err != nil {
 		return err
 	}
-	for folder, module := range map[string]string{"source-controller": sourceController, "helm-controller": helmController} {
+	for folder, module := range map[string]string{
+		"source-controller": sourceController, "helm-controller": helmController, "notification-controller": notificationController,
+	} {
 		dir, err := moduleDir(ctx, filepath.Join(b.modules, folder), module)
 		if err != nil {
 			return err

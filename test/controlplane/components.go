@@ -13,7 +13,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/strata-project/strata/hack/controlplane/cache"
@@ -31,6 +33,8 @@ const (
 	Kwok              Component = "kwok"
 	SourceController  Component = "source-controller"
 	HelmController    Component = "helm-controller"
+	// NotificationController takes events at ControlPlane.EventsURL.
+	NotificationController Component = "notification-controller"
 )
 
 // EnvBinaries names a folder with the programs, in place of the cache folder
@@ -66,6 +70,7 @@ type launcher struct {
 	ports  []port
 	etcd   string // URL of etcd
 	server string // URL of kube-apiserver
+	events string // URL of notification-controller's events
 }
 
 // reserve returns the address of a port that is kept until the control plane
@@ -104,6 +109,8 @@ func (l *launcher) process(name Component) (*process, error) {
 		Kwok:              l.describeKwok,
 		SourceController:  l.describeSourceController,
 		HelmController:    l.describeHelmController,
+
+		NotificationController: l.describeNotificationController,
 	}[name]
 	if describe == nil {
 		return nil, fmt.Errorf("unknown component %q", name)
@@ -262,6 +269,24 @@ func (l *launcher) describeSourceController(p *process) error {
 
 func (l *launcher) describeHelmController(p *process) error {
 	return l.describeFlux(p, l.opts.HelmConcurrency)
+}
+
+func (l *launcher) describeNotificationController(p *process) error {
+	events, err := l.reserve()
+	if err != nil {
+		return err
+	}
+	receiver, err := l.reserve()
+	if err != nil {
+		return err
+	}
+	if err := l.describeFlux(p, 4); err != nil {
+		return err
+	}
+	l.events = "http://" + events.address()
+	p.args = slices.DeleteFunc(p.args, func(arg string) bool { return strings.HasPrefix(arg, "--events-addr=") })
+	p.args = append(p.args, "--events-addr="+events.address(), "--receiverAddr="+receiver.address())
+	return nil
 }
 
 // describeFlux sets the arguments that the Flux controllers share.

@@ -84,7 +84,7 @@ func (o Options) withDefaults() Options {
 }
 
 func (o Options) wantsFluxCRDs() bool {
-	return o.FluxCRDs || o.runs(SourceController) || o.runs(HelmController)
+	return o.FluxCRDs || o.runs(SourceController) || o.runs(HelmController) || o.runs(NotificationController)
 }
 
 // ControlPlane is a running control plane, or an existing cluster that is
@@ -95,6 +95,7 @@ type ControlPlane struct {
 	removeDir  bool
 	config     *rest.Config
 	kubeconfig string
+	events     string
 	processes  []*process // in the order of their start; none of an existing cluster
 	ports      []port
 	stopOnce   sync.Once
@@ -146,8 +147,8 @@ func prepare(opts Options) (c *ControlPlane, err error) {
 		return nil, err
 	}
 	l := &launcher{dir: c.dir, pki: keys, opts: opts}
-	defer func() { c.ports = l.ports }()
-	for _, name := range []Component{Etcd, APIServer, ControllerManager, Scheduler, Kwok, SourceController, HelmController} {
+	defer func() { c.ports, c.events = l.ports, l.events }()
+	for _, name := range []Component{Etcd, APIServer, ControllerManager, Scheduler, Kwok, SourceController, HelmController, NotificationController} {
 		if !opts.runs(name) {
 			continue
 		}
@@ -221,7 +222,7 @@ func (c *ControlPlane) startFlux(ctx context.Context) error {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	for _, name := range []Component{SourceController, HelmController} {
+	for _, name := range []Component{SourceController, HelmController, NotificationController} {
 		if c.opts.runs(name) {
 			group.Go(func() error { return c.startProcess(ctx, name) })
 		}
@@ -248,6 +249,10 @@ func (c *ControlPlane) Config() *rest.Config { return rest.CopyConfig(c.config) 
 
 // Kubeconfig returns the path of a kubeconfig file that says what Config says.
 func (c *ControlPlane) Kubeconfig() string { return c.kubeconfig }
+
+// EventsURL returns where notification-controller takes events, and "" where
+// this process did not start one.
+func (c *ControlPlane) EventsURL() string { return c.events }
 
 // Dir returns the folder with the control plane's data, keys and logs.
 func (c *ControlPlane) Dir() string { return c.dir }

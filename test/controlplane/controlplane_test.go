@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"syscall"
@@ -234,10 +235,24 @@ func TestEverything(t *testing.T) {
 	}
 	createRelease(t, c, "late", "configmap", "6.0.0", map[string]any{"data": map[string]any{"key": "value"}})
 	waitReady(t, c, helmReleases, "late")
-	if got := len(c.PIDs()); got != 7 {
-		t.Errorf("components that run after the restarts: got %v, want all 7", c.PIDs())
+	if got := len(c.PIDs()); got != 8 {
+		t.Errorf("components that run after the restarts: got %v, want all 8", c.PIDs())
 	}
+	takesEvents(t, c)
 	stopForTest(t, c)
+}
+
+// takesEvents posts an event that nobody has asked to be told of.
+func takesEvents(t *testing.T, c *ControlPlane) {
+	t.Helper()
+	response, err := http.Post(c.EventsURL(), "application/json", strings.NewReader(`{"involvedObject":{"kind":"Test","name":"a"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusAccepted {
+		t.Errorf("notification-controller answers %s, want 202", response.Status)
+	}
 }
 
 func TestAPIServerOnly(t *testing.T) {

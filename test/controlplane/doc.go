@@ -5,8 +5,8 @@
 // controllers, as plain processes on loopback, for tests and for the demo.
 //
 // Nothing is faked but the kubelet: etcd, kube-apiserver (RBAC on),
-// kube-controller-manager, kube-scheduler, source-controller and
-// helm-controller are the released programs, and kwok plays the nodes, so
+// kube-controller-manager, kube-scheduler, source-controller, helm-controller
+// and notification-controller are the released programs, and kwok plays the nodes, so
 // that the pods of a Deployment become ready. GitServer and ChartServer are
 // the places that Flux fetches from.
 //

@@ -121,6 +121,7 @@ func (p *pki) writeTokens() error {
 		{name: string(Kwok), group: masters},
 		{name: string(SourceController), group: masters},
 		{name: string(HelmController), group: masters},
+		{name: string(NotificationController), group: masters},
 	}
 	var lines strings.Builder
 	for _, u := range users {
