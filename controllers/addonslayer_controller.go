@@ -90,6 +90,7 @@ type AddonsLayerReconciler struct {
 	executor   *apply.Executor
 	controller controller.Controller
 	kinds      *kinds
+	sources    *kinds
 	listings   *listings
 	recent     *recent
 	wakeups    chan event.GenericEvent
@@ -331,6 +332,9 @@ func wakesNobody(o *layers.Observation, result dependents.Result) bool {
 func (r *AddonsLayerReconciler) note(o *layers.Observation, d layers.Decision) {
 	waits := len(d.Plan.Conflicts) > 0 || !o.Layer.DeletionTimestamp.IsZero()
 	groups := map[string]bool{}
+	if o.SourceUnserved {
+		groups[layers.SourceGroup] = true
+	}
 	for _, standing := range d.Plan.Standings {
 		waits = waits || standing.Unwanted || standing.Health == dependents.Blocked
 		if standing.Status == dependents.StatusNotServed {
@@ -364,6 +368,10 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 		return fmt.Errorf("cannot make the controller: %w", err)
 	}
 	r.controller = c
-	r.kinds = newKinds(r)
+	sources, err := newSourceCache(mgr)
+	if err != nil {
+		return err
+	}
+	r.kinds, r.sources = newKinds(r), newSources(r, sources)
 	return r.setupWatches()
 }

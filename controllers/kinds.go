@@ -21,6 +21,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -38,7 +39,13 @@ const firstSync = 10 * time.Second
 // not in the cache, but for HelmReleases.
 type kinds struct {
 	*AddonsLayerReconciler
-	mu sync.Mutex
+	// cache of the kinds, what reads from it, what events wake, and which ones
+	// pass.
+	cache  cache.Cache
+	reader client.Reader
+	handle func(schema.GroupKind) handler.EventHandler
+	passes func(schema.GroupKind) predicate.Predicate
+	mu     sync.Mutex
 	// starts holds kinds whose watch was asked for, and served those that can
 	// be read from it.
 	starts map[schema.GroupKind]*start
@@ -54,7 +61,13 @@ type start struct {
 }
 
 func newKinds(r *AddonsLayerReconciler) *kinds {
-	return &kinds{AddonsLayerReconciler: r, starts: map[schema.GroupKind]*start{}, served: map[schema.GroupKind]schema.GroupVersionKind{}, defined: map[string]time.Time{}}
+	return &kinds{
+		AddonsLayerReconciler: r, cache: r.Cache, reader: r.Client, handle: r.objectHandler,
+		passes: func(gk schema.GroupKind) predicate.Predicate {
+			return predicate.Or[client.Object](objectChanged, r.ownWrites(gk))
+		},
+		starts: map[schema.GroupKind]*start{}, served: map[schema.GroupKind]schema.GroupVersionKind{}, defined: map[string]time.Time{},
+	}
 }
 
 // scope says how the cluster serves a kind, at a version or, where that is
@@ -104,13 +117,12 @@ func (k *kinds) watch(ctx context.Context, gk schema.GroupKind) error {
 		return err
 	}
 	if !start.watching {
-		passes := predicate.Or[client.Object](objectChanged, k.ownWrites(gk))
-		if err := k.controller.Watch(source.Kind(k.Cache, newObject(gvk), k.objectHandler(gk), passes)); err != nil {
+		if err := k.controller.Watch(source.Kind(k.cache, newObject(gvk), k.handle(gk), k.passes(gk))); err != nil {
 			return fmt.Errorf("cannot watch kind %s: %w", gk, err)
 		}
 		start.watching = true
 	}
-	informer, err := k.Cache.GetInformer(ctx, newObject(gvk), cache.BlockUntilSynced(false))
+	informer, err := k.cache.GetInformer(ctx, newObject(gvk), cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("cannot watch kind %s: %w", gk, err)
 	}
@@ -179,7 +191,7 @@ func (k *kinds) get(ctx context.Context, id dependents.ID) (*unstructured.Unstru
 		return nil, nil
 	}
 	obj := newObject(gvk)
-	if err := k.Client.Get(ctx, id.Key(), obj); err != nil {
+	if err := k.reader.Get(ctx, id.Key(), obj); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}
@@ -197,7 +209,7 @@ func (k *kinds) list(ctx context.Context, gk schema.GroupKind, opts ...client.Li
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if err := k.Client.List(ctx, list, opts...); err != nil {
+	if err := k.reader.List(ctx, list, opts...); err != nil {
 		return nil, fmt.Errorf("cannot list kind %s: %w", gk, err)
 	}
 	return list.Items, nil
@@ -230,8 +242,8 @@ func toUnstructured(obj client.Object, gvk schema.GroupVersionKind) (*unstructur
 }
 
 // CacheOptions returns what the manager's cache is to hold: objects with an
-// owner label, without managedFields and Helm history; and all layers, sources
-// and HelmReleases, since those may matter to a layer that does not own them.
+// owner label, without managedFields and Helm history; and all layers and
+// HelmReleases, since those may matter to a layer that does not own them.
 func CacheOptions() cache.Options {
 	owned, err := labels.Parse(v1alpha1.LayerLabel)
 	if err != nil {
@@ -240,8 +252,6 @@ func CacheOptions() cache.Options {
 	everything := cache.ByObject{Label: labels.Everything()}
 	helmRelease := &unstructured.Unstructured{}
 	helmRelease.SetGroupVersionKind(helmReleaseVersion)
-	repository := &unstructured.Unstructured{}
-	repository.SetGroupVersionKind(gitRepositoryVersion)
 	crd := &metav1.PartialObjectMetadata{}
 	crd.SetGroupVersionKind(crdVersion)
 	return cache.Options{
@@ -250,7 +260,6 @@ func CacheOptions() cache.Options {
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.AddonsLayer{}: everything,
 			helmRelease:             everything,
-			repository:              everything,
 			crd:                     everything,
 		},
 	}
@@ -264,9 +273,8 @@ func ClientOptions() client.Options {
 }
 
 var (
-	helmReleaseVersion   = layers.HelmReleaseKind.WithVersion("v2")
-	gitRepositoryVersion = schema.GroupVersionKind{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "GitRepository"}
-	crdVersion           = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	helmReleaseVersion = layers.HelmReleaseKind.WithVersion("v2")
+	crdVersion         = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 )
 
 // strip removes what is large and never looked at.
@@ -309,6 +317,9 @@ func (k *kinds) isComing(group string, now time.Time) bool {
 // kindIsComing tells whether a layer waits for a kind that discovery may know
 // any moment.
 func (r *AddonsLayerReconciler) kindIsComing(o *layers.Observation, d layers.Decision) bool {
+	if o.SourceUnserved && r.kinds.isComing(layers.SourceGroup, o.Now) {
+		return true
+	}
 	return slices.ContainsFunc(d.Plan.Standings, func(standing dependents.Standing) bool {
 		return standing.Status == dependents.StatusNotServed && r.kinds.isComing(standing.ID.Group, o.Now)
 	})

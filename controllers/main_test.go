@@ -248,8 +248,8 @@ func (f *fixture) serve(w http.ResponseWriter, req *http.Request) {
 	_, _ = w.Write(data)
 }
 
-// publish makes files the artifact of the source, at a revision.
-func (f *fixture) publish(revision string, files map[string]string) {
+// pack serves an archive of files at a path, and returns its digest and size.
+func (f *fixture) pack(path string, files map[string]string) (string, int64) {
 	f.Helper()
 	var buffer bytes.Buffer
 	packed := gzip.NewWriter(&buffer)
@@ -260,21 +260,26 @@ func (f *fixture) publish(revision string, files map[string]string) {
 		f.must(err)
 	}
 	f.must(errors.Join(archive.Close(), packed.Close()))
-	path := "/" + revision + ".tar.gz"
 	f.mu.Lock()
 	f.artifacts[path] = buffer.Bytes()
 	f.mu.Unlock()
+	return fmt.Sprintf("sha256:%x", sha256.Sum256(buffer.Bytes())), int64(buffer.Len())
+}
 
+// publish makes files the artifact of the source, at a revision.
+func (f *fixture) publish(revision string, files map[string]string) {
+	f.Helper()
+	path := "/" + revision + ".tar.gz"
+	digest, size := f.pack(path, files)
 	source := &sourcev1.GitRepository{
 		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "addons"},
 		Spec:       sourcev1.GitRepositorySpec{URL: "https://git.example/addons.git", Interval: metav1.Duration{Duration: time.Hour}},
 	}
 	f.must(client.IgnoreAlreadyExists(f.client.Create(f.ctx, source)))
 	f.must(f.client.Get(f.ctx, client.ObjectKeyFromObject(source), source))
-	size := int64(buffer.Len())
 	source.Status.ObservedGeneration = source.Generation
 	source.Status.Artifact = &fluxmeta.Artifact{
-		URL: f.files.URL + path, Path: path, Revision: revision, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(buffer.Bytes())),
+		URL: f.files.URL + path, Path: path, Revision: revision, Digest: digest,
 		LastUpdateTime: metav1.Now(), Size: &size,
 	}
 	source.Status.Conditions = []metav1.Condition{{
@@ -300,6 +305,12 @@ func (f *fixture) name(layer string) string { return f.namespace + "-" + layer }
 // layer creates a layer with a directory of its name.
 func (f *fixture) layer(name string, dependsOn ...string) {
 	f.Helper()
+	f.layerWith(name, func(*v1alpha1.AddonsLayer) {}, dependsOn...)
+}
+
+// layerWith is layer with a change.
+func (f *fixture) layerWith(name string, change func(*v1alpha1.AddonsLayer), dependsOn ...string) {
+	f.Helper()
 	layer := &v1alpha1.AddonsLayer{
 		ObjectMeta: metav1.ObjectMeta{Name: f.name(name), Labels: map[string]string{"test": f.namespace}},
 		Spec: v1alpha1.AddonsLayerSpec{
@@ -309,6 +320,7 @@ func (f *fixture) layer(name string, dependsOn ...string) {
 	for _, other := range dependsOn {
 		layer.Spec.Prereqs.DependsOn = append(layer.Spec.Prereqs.DependsOn, f.name(other)+"@1.0.0")
 	}
+	change(layer)
 	f.must(f.client.Create(f.ctx, layer))
 	f.Cleanup(func() {
 		f.cancel()

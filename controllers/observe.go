@@ -10,10 +10,7 @@ import (
 	"maps"
 	"slices"
 
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -58,12 +55,14 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 	// A layer that was changed together with its source must not be deployed at
 	// its new version from the old artifact, because the cache has yet to see
 	// the source's change.
-	var reader client.Reader = o.Client
-	if o.Layer.Status.ObservedGeneration != o.Layer.Generation {
-		reader = o.Reader
-	}
-	source, artifact, err := o.readSource(ctx, reader, o.Layer)
-	if err != nil {
+	pastCache := o.Layer.Status.ObservedGeneration != o.Layer.Generation
+	source, artifact, err := o.readSource(ctx, o.Layer, pastCache)
+	switch {
+	case errors.Is(err, errUnserved):
+		o.SourceUnserved = true
+	case apierrors.IsForbidden(err):
+		o.SourceError = err
+	case err != nil:
 		return err
 	}
 	o.Source, o.artifact = source, artifact
@@ -87,47 +86,6 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 		o.Deployed, _ = o.Artifacts.ByDigest(digest)
 	}
 	return nil
-}
-
-// readSource returns a layer's source, and its artifact where that speaks of
-// the source as it is specified now.
-func (r *AddonsLayerReconciler) readSource(ctx context.Context, reader client.Reader, layer *v1alpha1.AddonsLayer) (*layers.Source, *repos.Artifact, error) {
-	key := sourceKey(layer, r.Settings.Namespace)
-	repository := &sourcev1.GitRepository{}
-	if err := reader.Get(ctx, key, repository); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil, nil
-		}
-		return nil, nil, fmt.Errorf("cannot read GitRepository %s: %w", key, err)
-	}
-	source := &layers.Source{
-		Generation: repository.Generation, ObservedGeneration: repository.Status.ObservedGeneration,
-	}
-	if ready := meta.FindStatusCondition(repository.Status.Conditions, "Ready"); ready != nil {
-		// While it fetches a source is neither ready nor not; that is no news.
-		source.Ready, source.Message = ready.Status != metav1.ConditionFalse, ready.Message
-	}
-	stored := repository.Status.Artifact
-	if stored == nil {
-		return source, nil, nil
-	}
-	source.Revision, source.Digest = stored.Revision, stored.Digest
-	if source.ObservedGeneration != source.Generation || stored.Digest == "" {
-		return source, nil, nil
-	}
-	artifact := &repos.Artifact{URL: stored.URL, Revision: stored.Revision, Digest: stored.Digest}
-	if stored.Size != nil {
-		artifact.Size = *stored.Size
-	}
-	return source, artifact, nil
-}
-
-func sourceKey(layer *v1alpha1.AddonsLayer, namespace string) types.NamespacedName {
-	key := types.NamespacedName{Namespace: layer.Spec.Source.Namespace, Name: layer.Spec.Source.Name}
-	if key.Namespace == "" {
-		key.Namespace = namespace
-	}
-	return key
 }
 
 // observeLayers reads what the layer depends on, directly or not, and what
@@ -172,7 +130,7 @@ func (o *observer) observeLayers(ctx context.Context) error {
 // dependency adds what this layer's artifact holds for another layer.
 func (o *observer) dependency(ctx context.Context, layer *v1alpha1.AddonsLayer) layers.Other {
 	other := layers.Other{Layer: layer}
-	if sourceKey(layer, o.Observation.Settings.Namespace) != sourceKey(o.Layer, o.Observation.Settings.Namespace) {
+	if !o.sameSource(layer) {
 		return other
 	}
 	other.SameSource = true
@@ -186,6 +144,12 @@ func (o *observer) dependency(ctx context.Context, layer *v1alpha1.AddonsLayer) 
 	}
 	other.Digest = directory.Digest
 	return other
+}
+
+// sameSource tells whether another layer comes from the very same source.
+func (o *observer) sameSource(layer *v1alpha1.AddonsLayer) bool {
+	namespace := o.Observation.Settings.Namespace
+	return layers.SourceOf(layer, namespace) == layers.SourceOf(o.Layer, namespace)
 }
 
 func dependencyNames(layer *v1alpha1.AddonsLayer) []string {
@@ -359,7 +323,7 @@ func (o *observer) observeOthers(ctx context.Context) error {
 		listing, readable := o.listingOf(ctx, layer)
 		if !readable {
 			others.Unreadable[layer.Name] = true
-			if sourceKey(layer, o.Observation.Settings.Namespace) == sourceKey(o.Layer, o.Observation.Settings.Namespace) {
+			if o.sameSource(layer) {
 				others.UnreadableSiblings = append(others.UnreadableSiblings, layer.Name)
 			}
 			continue
@@ -387,7 +351,7 @@ func (o *observer) claim(others *dependents.Others, layer string, listing layers
 
 // listingOf returns what another layer lists at its source's current revision.
 func (o *observer) listingOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (layers.Listing, bool) {
-	_, artifact, err := o.readSource(ctx, o.Client, layer)
+	_, artifact, err := o.readSource(ctx, layer, false)
 	if err != nil || artifact == nil {
 		return layers.Listing{}, false
 	}

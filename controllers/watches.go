@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,8 +62,7 @@ func setupIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// indexedSource leaves the namespace out, which the controller's settings may
-// default.
+// indexedSource leaves the kind and the namespace out, which have defaults.
 func indexedSource(obj client.Object) []string {
 	return []string{obj.(*v1alpha1.AddonsLayer).Spec.Source.Name}
 }
@@ -90,7 +88,6 @@ func (r *AddonsLayerReconciler) setupWatches() error {
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), &handler.EnqueueRequestForObject{}, layerChanged),
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(r.dependantsOf), standingChanged),
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), dependenciesHandler(), layerChanged),
-		source.Kind(r.Cache, client.Object(&sourcev1.GitRepository{}), handler.EnqueueRequestsFromMapFunc(r.layersOf), sourceChanged),
 		source.Kind(r.Cache, client.Object(crd), handler.EnqueueRequestsFromMapFunc(r.waitingForCRD)),
 		source.Channel(r.wakeups, &handler.EnqueueRequestForObject{}),
 		source.Channel(r.Cluster.changes, handler.EnqueueRequestsFromMapFunc(r.allLayers)),
@@ -147,21 +144,6 @@ var standingChanged = predicate.Funcs{
 	},
 }
 
-// sourceChanged passes what a layer reads of its source.
-var sourceChanged = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		was, is := e.ObjectOld.(*sourcev1.GitRepository), e.ObjectNew.(*sourcev1.GitRepository)
-		ready := func(g *sourcev1.GitRepository) string {
-			if condition := meta.FindStatusCondition(g.Status.Conditions, "Ready"); condition != nil {
-				return string(condition.Status) + condition.Message
-			}
-			return ""
-		}
-		return was.Generation != is.Generation || was.Status.ObservedGeneration != is.Status.ObservedGeneration ||
-			!equality.Semantic.DeepEqual(was.Status.Artifact, is.Status.Artifact) || ready(was) != ready(is)
-	},
-}
-
 // objectChanged passes what a layer reads of its objects: everything but the
 // ticks of a controller that says the same again.
 var objectChanged = predicate.Funcs{
@@ -195,22 +177,6 @@ func (r *AddonsLayerReconciler) ownWrites(gk schema.GroupKind) predicate.Funcs {
 // dependantsOf returns the layers that depend on a layer.
 func (r *AddonsLayerReconciler) dependantsOf(ctx context.Context, obj client.Object) []ctrl.Request {
 	return r.listRequests(ctx, client.MatchingFields{indexDependsOn: obj.GetName()})
-}
-
-// layersOf returns the layers of a source.
-func (r *AddonsLayerReconciler) layersOf(ctx context.Context, obj client.Object) []ctrl.Request {
-	list := &v1alpha1.AddonsLayerList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{indexSource: obj.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Error(err, "cannot list the layers of a source", "source", obj.GetName())
-		return nil
-	}
-	var found []string
-	for i := range list.Items {
-		if sourceKey(&list.Items[i], r.Settings.Namespace) == client.ObjectKeyFromObject(obj) {
-			found = append(found, list.Items[i].Name)
-		}
-	}
-	return requests(found...)
 }
 
 func (r *AddonsLayerReconciler) allLayers(ctx context.Context, _ client.Object) []ctrl.Request {

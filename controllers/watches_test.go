@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -93,11 +94,21 @@ func TestSourceChanged(t *testing.T) {
 			was.Status.Conditions = ready("True", "stored")
 			is := was.DeepCopy()
 			test.change(is)
-			if got := sourceChanged.Update(updated(was, is)); got != test.want {
+			if got := sourceChanged.Update(updated(sourceObject(t, was), sourceObject(t, is))); got != test.want {
 				t.Errorf("sourceChanged is %t", got)
 			}
 		})
 	}
+}
+
+// sourceObject returns a source as the cache holds it.
+func sourceObject(t *testing.T, source *sourcev1.GitRepository) *unstructured.Unstructured {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &unstructured.Unstructured{Object: content}
 }
 
 func TestObjectChanged(t *testing.T) {

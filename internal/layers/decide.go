@@ -63,8 +63,8 @@ func Decide(o Observation) Decision {
 		return decideDeletion(o)
 	}
 	decision := decideLayer(o)
-	if o.Source != nil && !o.Source.Ready && o.Source.Digest != "" {
-		decision.SourceMessage = cmp.Or(o.Source.Message, "the source is not ready")
+	if message := o.sourceMessage(); message != "" {
+		decision.SourceMessage = message
 	}
 	return decision
 }

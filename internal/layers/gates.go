@@ -41,35 +41,6 @@ func firstClosed(gates []gate, o Observation) *Blocked {
 	return nil
 }
 
-// sourceGate wants a source whose status speaks of its own generation and that
-// has an artifact. It does not ask whether the source is Ready: a git server
-// that is away undeploys nothing.
-func sourceGate(o Observation) *Blocked {
-	ref := o.Layer.Spec.Source
-	namespace := ref.Namespace
-	if namespace == "" {
-		namespace = o.Settings.Namespace
-	}
-	name := fmt.Sprintf("GitRepository %s/%s", namespace, ref.Name)
-	pending := &Blocked{State: v1alpha1.StatePending, Reason: v1alpha1.ReasonSourceNotReady}
-	switch {
-	case o.Source == nil:
-		pending.Reason = v1alpha1.ReasonSourceNotFound
-		pending.Message = fmt.Sprintf("waits for %s, which does not exist", name)
-	case o.Source.Digest == "":
-		pending.Message = fmt.Sprintf("waits for %s, which has no artifact yet%s", name, colon(o.Source.Message))
-	case o.Source.ObservedGeneration != o.Source.Generation:
-		pending.Message = fmt.Sprintf("waits for %s: generation %d is not fetched yet, generation %d is",
-			name, o.Source.Generation, o.Source.ObservedGeneration)
-		if !o.Source.Ready {
-			pending.Message += colon(o.Source.Message)
-		}
-	default:
-		return nil
-	}
-	return pending
-}
-
 // directoryGate wants a directory that can be read.
 func directoryGate(o Observation) *Blocked {
 	if o.DirectoryError == nil {

@@ -26,19 +26,6 @@ type Settings struct {
 	MaxPrunePercent int
 }
 
-// Source is what is known of a layer's source.
-type Source struct {
-	Generation         int64
-	ObservedGeneration int64
-	// Revision and Digest of the artifact; Digest is empty where there is
-	// none.
-	Revision string
-	Digest   string
-	// Ready is the source's own condition and Message what it says.
-	Ready   bool
-	Message string
-}
-
 // Observation is everything that Decide decides from, at one moment.
 type Observation struct {
 	Now      time.Time
@@ -47,6 +34,10 @@ type Observation struct {
 	Layer *v1alpha1.AddonsLayer
 	// Source of the layer; nil where there is none.
 	Source *Source
+	// SourceUnserved is true where the cluster does not serve the source's
+	// kind, and SourceError says that the controller must not read it.
+	SourceUnserved bool
+	SourceError    error
 	// ClusterVersion is the API server's version.
 	ClusterVersion string
 	// Directory at the source's current revision; nil where it could not be
