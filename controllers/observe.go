@@ -99,7 +99,9 @@ func (o *observer) observeLayers(ctx context.Context) error {
 			continue
 		}
 		layer := &v1alpha1.AddonsLayer{}
-		if err := o.Client.Get(ctx, types.NamespacedName{Name: name}, layer); err != nil {
+		// The rules change nothing of what they see, and a graph may be large:
+		// it is not copied.
+		if err := o.Client.Get(ctx, types.NamespacedName{Name: name}, layer, client.UnsafeDisableDeepCopy); err != nil {
 			if !apierrors.IsNotFound(err) {
 				return fmt.Errorf("cannot read layer %s: %w", name, err)
 			}
@@ -115,9 +117,25 @@ func (o *observer) observeLayers(ctx context.Context) error {
 			o.Layers[name] = o.dependency(ctx, layer)
 		}
 	}
+	if err := o.observeDependants(ctx, o.Layer.Name); err != nil {
+		return err
+	}
+	for _, name := range dependencyNames(o.Layer) {
+		// Whether a layer is still refused its new version, its dependants say.
+		if layer := o.Layers[name].Layer; layer != nil && isRefused(layer) {
+			if err := o.observeDependants(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// observeDependants reads the layers that depend on a layer.
+func (o *observer) observeDependants(ctx context.Context, name string) error {
 	dependants := &v1alpha1.AddonsLayerList{}
-	if err := o.Client.List(ctx, dependants, client.MatchingFields{indexDependsOn: o.Layer.Name}); err != nil {
-		return fmt.Errorf("cannot list the dependants of layer %s: %w", o.Layer.Name, err)
+	if err := o.Client.List(ctx, dependants, client.MatchingFields{indexDependsOn: name}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("cannot list the dependants of layer %s: %w", name, err)
 	}
 	for i := range dependants.Items {
 		if _, seen := o.Layers[dependants.Items[i].Name]; !seen && dependants.Items[i].Name != o.Layer.Name {
@@ -125,6 +143,10 @@ func (o *observer) observeLayers(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func isRefused(layer *v1alpha1.AddonsLayer) bool {
+	return readyReason(layer) == v1alpha1.ReasonWouldBreakDependants
 }
 
 // dependency adds what this layer's artifact holds for another layer.
@@ -153,12 +175,7 @@ func (o *observer) sameSource(layer *v1alpha1.AddonsLayer) bool {
 }
 
 func dependencyNames(layer *v1alpha1.AddonsLayer) []string {
-	found, _ := layers.Dependencies(layer.Spec.Prereqs.DependsOn)
-	names := make([]string, 0, len(found))
-	for _, dependency := range found {
-		names = append(names, dependency.Name)
-	}
-	return names
+	return layers.DependencyNames(layer.Spec.Prereqs.DependsOn)
 }
 
 // observeKinds asks how the cluster serves the kinds in question, and sees to

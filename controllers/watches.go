@@ -87,7 +87,7 @@ func (r *AddonsLayerReconciler) setupWatches() error {
 	watches := []source.Source{
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), &handler.EnqueueRequestForObject{}, layerChanged),
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(r.dependantsOf), standingChanged),
-		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), dependenciesHandler(), layerChanged),
+		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), r.graphHandler(), layerChanged),
 		source.Kind(r.Cache, client.Object(crd), handler.EnqueueRequestsFromMapFunc(r.waitingForCRD)),
 		source.Channel(r.wakeups, &handler.EnqueueRequestForObject{}),
 		source.Channel(r.Cluster.changes, handler.EnqueueRequestsFromMapFunc(r.allLayers)),
@@ -138,10 +138,17 @@ var standingChanged = predicate.Funcs{
 		was, is := e.ObjectOld.(*v1alpha1.AddonsLayer), e.ObjectNew.(*v1alpha1.AddonsLayer)
 		return layerChanged.UpdateFunc(e) || was.Status.State != is.Status.State ||
 			was.Status.Version != is.Status.Version || was.Status.Digest != is.Status.Digest ||
-			was.Status.ObservedGeneration != is.Status.ObservedGeneration ||
+			was.Status.ObservedGeneration != is.Status.ObservedGeneration || readyReason(was) != readyReason(is) ||
 			meta.IsStatusConditionTrue(was.Status.Conditions, v1alpha1.DeployedCondition) !=
 				meta.IsStatusConditionTrue(is.Status.Conditions, v1alpha1.DeployedCondition)
 	},
+}
+
+func readyReason(layer *v1alpha1.AddonsLayer) string {
+	if ready := meta.FindStatusCondition(layer.Status.Conditions, v1alpha1.ReadyCondition); ready != nil {
+		return ready.Reason
+	}
+	return ""
 }
 
 // objectChanged passes what a layer reads of its objects: everything but the
@@ -202,22 +209,6 @@ func (r *AddonsLayerReconciler) waitingForCRD(_ context.Context, obj client.Obje
 	_, group, _ := strings.Cut(obj.GetName(), ".")
 	r.kinds.define(group, r.now())
 	return requests(r.listings.whoWaitsFor(group)...)
-}
-
-// dependenciesHandler wakes the layers that a layer depends on or depended on,
-// which may wait for its deletion.
-func dependenciesHandler() handler.EventHandler {
-	enqueue := func(q queue, objects ...client.Object) {
-		for _, obj := range objects {
-			for _, req := range requests(dependencyNames(obj.(*v1alpha1.AddonsLayer))...) {
-				q.Add(req)
-			}
-		}
-	}
-	return handler.Funcs{
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { enqueue(q, e.ObjectOld, e.ObjectNew) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(q, e.Object) },
-	}
 }
 
 // objectHandler wakes the layers that own an object, owned it, or list it.

@@ -45,7 +45,10 @@ func TestLayerChanges(t *testing.T) {
 		"deployed condition":  {func(l *v1alpha1.AddonsLayer) { l.Status.Conditions = []metav1.Condition{deployed} }, false, true},
 		"revision only":       {func(l *v1alpha1.AddonsLayer) { l.Status.Revision = "main@sha1:2" }, false, false},
 		"resources":           {func(l *v1alpha1.AddonsLayer) { l.Status.Resources = []v1alpha1.Resource{{Name: "x"}} }, false, false},
-		"message":             {func(l *v1alpha1.AddonsLayer) { l.Status.Conditions = []metav1.Condition{{Type: "Ready", Message: "x"}} }, false, false},
+		"reason of not being ready": {func(l *v1alpha1.AddonsLayer) {
+			l.Status.Conditions = []metav1.Condition{{Type: "Ready", Reason: v1alpha1.ReasonWouldBreakDependants}}
+		}, false, true},
+		"message": {func(l *v1alpha1.AddonsLayer) { l.Status.Conditions = []metav1.Condition{{Type: "Ready", Message: "x"}} }, false, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

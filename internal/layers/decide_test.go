@@ -188,10 +188,51 @@ func TestDecideVersionAndSpec(t *testing.T) {
 			},
 		},
 		"dependency unreadable": {
-			reason: "the field is named", in: observation(layer(needs("mesh@1", "mesh@>=2")), newDir),
+			reason: "the field is named", in: observation(layer(needs("mesh@>=1 <2", "mesh@>=two")), newDir),
 			want: decided{
 				v1alpha1.StateFailed, "", stalledWith("InvalidSpec"), status.FailedStatus,
-				`spec.prereqs.dependsOn[1]: "mesh@>=2" asks for a range, which is not supported: write name@version with one exact version`,
+				`spec.prereqs.dependsOn[1]: "mesh@>=two" asks for a range that cannot be understood: write one such as mesh@>=1.1 <2, mesh@^2, mesh@~1.4 or mesh@1.x`,
+			},
+		},
+		"dependency without a version": {
+			reason: "the field is named, and what to write; what is deployed stays and is repaired",
+			in:     observation(running(needs("mesh@")), newDir, lives(live("a", drifted)), func(o *Observation) { o.Deployed = oldDir }),
+			want: decided{
+				v1alpha1.StateFailed, "Write a", stalledWith("InvalidSpec"), status.FailedStatus,
+				`spec.prereqs.dependsOn[0]: "mesh@" has no version behind the @: write name@version, or the name alone for any version`,
+			},
+		},
+		"dependency with capitals": {
+			reason: "no layer can have that name", in: observation(layer(needs("Mesh@1")), newDir),
+			want: decided{
+				v1alpha1.StateFailed, "", stalledWith("InvalidSpec"), status.FailedStatus,
+				`spec.prereqs.dependsOn[0]: "Mesh@1" does not begin with the name of a layer: names of layers have no capitals: write name@version`,
+			},
+		},
+		"itself": {
+			reason: "a cycle of one", in: observation(layer(needs("base@>=1")), newDir),
+			want: decided{v1alpha1.StateFailed, "", stalledWith("DependencyCycle"), status.FailedStatus, "layers depend on each other: base -> base"},
+		},
+		"cycle that appears while deployed": {
+			reason: "what is deployed stays, also what the directory no longer lists, and is repaired",
+			in: observation(running(needs("mesh@1.0.0")), newDir, lives(live("a", drifted)), others(Other{Layer: self}), func(o *Observation) {
+				o.Deployed = oldDir
+			}),
+			want: decided{
+				v1alpha1.StateFailed, "Write a", stalledWith("DependencyCycle"), status.FailedStatus, "layers depend on each other: base -> mesh -> base",
+			},
+		},
+		"cycle of others": {
+			reason: "whoever depends on a member waits for it, and is not stalled itself",
+			in: observation(layer(needs("mesh@1.0.0")), newDir, others(
+				Other{Layer: layer(named("mesh"), needs("dns"), inState(v1alpha1.StateFailed, "False"), func(l *v1alpha1.AddonsLayer) {
+					l.Status.ObservedGeneration = 1
+					l.Status.Conditions[0].Message = "layers depend on each other: mesh -> dns -> mesh"
+				})},
+				Other{Layer: layer(named("dns"), needs("mesh"))})),
+			want: decided{
+				v1alpha1.StateApplyPending, "", waitingFor("DependencyNotDeployed"), status.InProgressStatus,
+				"waits for mesh@1.0.0: mesh has deployed no version yet, Failed: layers depend on each other: mesh -> dns -> mesh",
 			},
 		},
 		"cycle": {
@@ -245,6 +286,34 @@ func TestDecideDependencies(t *testing.T) {
 		"same source, touched": seen("revision main@sha1:new changes mesh, which has not deployed that yet; mesh is at 1.0.0, Deployed",
 			Other{Layer: mesh(), SameSource: true, Digest: "newer"}),
 		"same source, unreadable": seen("what revision main@sha1:new holds for mesh cannot be read", Other{Layer: mesh(), SameSource: true}),
+		"in the range": {
+			reason: "a range is content with any version in it", in: observation(layer(needs("mesh@>=1.1 <2")), newDir, others(Other{Layer: mesh(atVersion("1.4.2"))})),
+			want: decided{v1alpha1.StateApplying, "Write a, Write b", waitingFor("Applying"), status.InProgressStatus, "HelmRelease default/a has yet to be applied"},
+		},
+		"out of the range": {
+			reason: "the range and what is seen are named", in: observation(layer(needs("mesh@>=1.1 <2")), newDir, others(Other{Layer: mesh()})),
+			want: decided{
+				v1alpha1.StateApplyPending, "", waitingFor("DependencyVersion"), status.InProgressStatus,
+				"waits for mesh@>=1.1 <2: mesh is at 1.0.0, Deployed",
+			},
+		},
+		"no semantic version": {
+			reason: "a range never takes it, and it is said why", in: observation(layer(needs("mesh@>=0.1")), newDir, others(Other{Layer: mesh(atVersion("0.1.01"))})),
+			want: decided{
+				v1alpha1.StateApplyPending, "", waitingFor("DependencyVersion"), status.InProgressStatus,
+				"waits for mesh@>=0.1: mesh is at 0.1.01, Deployed, which is no semantic version, so that no range takes it",
+			},
+		},
+		"nothing deployed, and a range": {
+			reason: "nothing deployed is no wrong version",
+			in: observation(layer(needs("mesh@>=1")), newDir, others(Other{Layer: layer(named("mesh"), inState(v1alpha1.StateApplying, "Unknown"), func(l *v1alpha1.AddonsLayer) {
+				l.Status.ObservedGeneration = 1
+			})})),
+			want: decided{
+				v1alpha1.StateApplyPending, "", waitingFor("DependencyNotDeployed"), status.InProgressStatus,
+				"waits for mesh@>=1: mesh has deployed no version yet, Applying: no such chart",
+			},
+		},
 		"any version": {
 			reason: "a bare name is content with any version", in: observation(layer(needs("mesh")), newDir, others(Other{Layer: mesh(atVersion("7"))})),
 			want: decided{v1alpha1.StateApplying, "Write a, Write b", waitingFor("Applying"), status.InProgressStatus, "HelmRelease default/a has yet to be applied"},

@@ -79,15 +79,13 @@ func (o Observation) reaches(target string) bool {
 			return false
 		}
 		seen[layer.Name] = true
-		found, _ := Dependencies(layer.Spec.Prereqs.DependsOn)
-		return slices.ContainsFunc(found, func(d Dependency) bool {
-			return d.Name == target || visit(o.Layers[d.Name].Layer)
+		return slices.ContainsFunc(DependencyNames(layer.Spec.Prereqs.DependsOn), func(name string) bool {
+			return name == target || visit(o.Layers[name].Layer)
 		})
 	}
 	return visit(o.Layer)
 }
 
 func dependsOn(layer *v1alpha1.AddonsLayer, name string) bool {
-	found, _ := Dependencies(layer.Spec.Prereqs.DependsOn)
-	return slices.ContainsFunc(found, func(d Dependency) bool { return d.Name == name })
+	return slices.Contains(DependencyNames(layer.Spec.Prereqs.DependsOn), name)
 }

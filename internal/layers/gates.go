@@ -27,7 +27,9 @@ type Blocked struct {
 }
 
 // beforePrune are the gates that must be open before anything changes hands.
-var beforePrune = []gate{sourceGate, directoryGate, k8sVersionGate, specGate, kindGate}
+// breakGate is the last of them: what it says is the layer's own doing, and not
+// that of something it lacks.
+var beforePrune = []gate{sourceGate, directoryGate, k8sVersionGate, specGate, kindGate, breakGate}
 
 // beforeApply are the gates that must be open before anything is applied.
 var beforeApply = []gate{dependsOnGate}
@@ -115,12 +117,7 @@ func (o Observation) cycle() []string {
 		if layer == nil {
 			return nil
 		}
-		var names []string
-		found, _ := Dependencies(layer.Spec.Prereqs.DependsOn)
-		for _, dependency := range found {
-			names = append(names, dependency.Name)
-		}
-		return names
+		return DependencyNames(layer.Spec.Prereqs.DependsOn)
 	})
 }
 
@@ -147,7 +144,8 @@ func dependsOnGate(o Observation) *Blocked {
 }
 
 // unmet returns the reason why a dependency does not hold, and what was seen;
-// an empty reason where it holds. A held layer counts as what it has deployed.
+// an empty reason where it holds. A layer that stays at what it has deployed
+// counts as that.
 func unmet(o Observation, dependency Dependency) (reason, seen string) {
 	other, exists := o.Layers[dependency.Name]
 	if !exists || other.Layer == nil {
@@ -155,20 +153,21 @@ func unmet(o Observation, dependency Dependency) (reason, seen string) {
 	}
 	layer := other.Layer
 	held := HoldOf(layer, o.Now).Active
+	stays := held || o.countsAsDeployed(layer)
 	standing := standingOf(layer)
 	switch {
 	case isDeleting(layer):
 		return v1alpha1.ReasonDependencyNotReady, layer.Name + " is being deleted"
-	case !held && layer.Status.ObservedGeneration < 0:
+	case !stays && layer.Status.ObservedGeneration < 0:
 		return v1alpha1.ReasonDependencyNotReady, layer.Name + " has not been looked at yet"
-	case !held && layer.Status.ObservedGeneration != layer.Generation:
+	case !stays && layer.Status.ObservedGeneration != layer.Generation:
 		return v1alpha1.ReasonDependencyNotReady, fmt.Sprintf("%s has changed and is not deployed as it is now (generation %d, seen %d)",
 			layer.Name, layer.Generation, layer.Status.ObservedGeneration)
-	case dependency.Version != "" && layer.Status.Version != dependency.Version:
-		return v1alpha1.ReasonDependencyVersion, standing
-	case !deployed(layer) || layer.Status.Version == "":
+	case layer.Status.Version != "" && !dependency.Accepts(layer.Status.Version):
+		return v1alpha1.ReasonDependencyVersion, standing + dependency.explain(layer.Status.Version)
+	case layer.Status.Version == "" || !deployed(layer) && (held || !stays):
 		return v1alpha1.ReasonDependencyNotReady, standing
-	case held || !other.SameSource:
+	case stays || !other.SameSource:
 		return "", ""
 	case other.Digest == "":
 		return v1alpha1.ReasonDependencyNotReady, fmt.Sprintf("what revision %s holds for %s cannot be read", o.Source.Revision, layer.Name)

@@ -47,7 +47,7 @@ func drawLayer(t *rapid.T, deployedDir *Directory) *v1alpha1.AddonsLayer {
 	l.Spec.Hold = chance(t, 10, "hold")
 	l.Spec.Version = rapid.SampledFrom([]string{"1.0.0", "1.0.0", "2.0.0"}).Draw(t, "version")
 	l.Spec.Prereqs.K8sVersion = rapid.SampledFrom([]string{"", "1.16", "v99.0", "latest"}).Draw(t, "k8s")
-	l.Spec.Prereqs.DependsOn = rapid.SampledFrom([][]string{nil, nil, {"mesh@1.0.0"}, {"mesh@"}, {"nothing"}}).Draw(t, "dependsOn")
+	l.Spec.Prereqs.DependsOn = rapid.SampledFrom([][]string{nil, nil, {"mesh@1.0.0"}, {"mesh@"}, {"nothing"}, {"mesh@^1"}, {"base"}}).Draw(t, "dependsOn")
 	for _, option := range []struct{ key, value string }{
 		{v1alpha1.HoldAnnotation, "freeze"},
 		{v1alpha1.HoldUntilAnnotation, "2026-12-01T08:00:00Z"},
@@ -94,6 +94,10 @@ func drawObservation(t *rapid.T) Observation {
 		o.Deployed = deployedDir
 	}
 	drawTrouble(t, &o)
+	if chance(t, 30, "dependant") {
+		dependant := layer(named("apps"), isDeployed(oldDir), needs(rapid.SampledFrom([]string{"base@^1", "base@>=1", "base@1.0.0"}).Draw(t, "range")))
+		o.Layers["apps"] = Other{Layer: dependant}
+	}
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		if !chance(t, 70, "live "+name) {
 			continue
@@ -181,7 +185,8 @@ func TestClosedGates(t *testing.T) {
 				t.Errorf("%s is written anew in state %s (%s)", action.ID, d.State, d.Reason)
 			}
 			removal := action.Verb == dependents.VerbMark || action.Verb == dependents.VerbDelete || action.Verb == dependents.VerbRelease
-			if removal && !isDeleting(o.Layer) && (o.Directory == nil || d.Stalled || d.State == v1alpha1.StateK8sVersion) {
+			if removal && !isDeleting(o.Layer) && (o.Directory == nil || d.Stalled || d.State == v1alpha1.StateK8sVersion ||
+				d.Reason == v1alpha1.ReasonWouldBreakDependants) {
 				t.Errorf("%s %s in state %s (%s)", action.Verb, action.ID, d.State, d.Reason)
 			}
 		}

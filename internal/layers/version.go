@@ -39,9 +39,11 @@ var leadingVersion = regexp.MustCompile(`^v?[0-9]+(\.[0-9]+){0,2}`)
 // Dependency is a layer that another one waits for.
 type Dependency struct {
 	Name string
-	// Version that the layer must be at, compared as a string; empty where any
-	// version will do.
+	// Version that the layer must be at: an exact one, compared as a string, or
+	// a range; empty where any version will do.
 	Version string
+	// Range is true where Version is a range of semantic versions.
+	Range bool
 }
 
 // String returns the dependency as it is written in a specification.
@@ -52,21 +54,103 @@ func (d Dependency) String() string {
 	return d.Name + "@" + d.Version
 }
 
-var layerName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
+// Accepts tells whether a layer at a version is what the dependency asks for.
+// An exact version accepts itself, character by character. A range accepts
+// semantic versions alone, and a pre-release only where it names one itself. No
+// version, which is what a layer has that has deployed nothing, is accepted by
+// a bare name only.
+func (d Dependency) Accepts(version string) bool {
+	if !d.Range {
+		return d.Version == "" || d.Version == version
+	}
+	constraint, err := semver.NewConstraint(d.Version)
+	have := semanticVersion(version)
+	return err == nil && have != nil && constraint.Check(have)
+}
 
-// ParseDependency reads name@version, or a bare name for any version. The
-// version is whatever follows the first @; a range is refused.
+// explain says what about a version keeps a range from accepting it, beside
+// its number; empty where there is nothing to say.
+func (d Dependency) explain(version string) string {
+	if !d.Range || version == "" {
+		return ""
+	}
+	have := semanticVersion(version)
+	switch {
+	case have == nil:
+		return ", which is no semantic version, so that no range takes it"
+	case have.Prerelease() != "":
+		return ", a pre-release, which is taken only by a range that names one"
+	}
+	return ""
+}
+
+// semanticVersion reads a version as ranges see it, or returns nil where it is
+// none. A leading v and missing numbers, as in v1.2, do not matter. Leading
+// zeros do: 0.1.01 is no semantic version.
+func semanticVersion(text string) *semver.Version {
+	if !semanticNumbers.MatchString(text) {
+		return nil
+	}
+	version, err := semver.NewVersion(text)
+	if err != nil {
+		return nil
+	}
+	return version
+}
+
+var semanticNumbers = regexp.MustCompile(`^v?(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){0,2}([-+]|$)`)
+
+// isLayerName tells whether a text can be the name of a layer: lower case,
+// digits, dashes and dots, beginning and ending with a letter or a digit.
+func isLayerName(text string) bool {
+	for i := range len(text) {
+		c := text[i]
+		inside := (c == '-' || c == '.') && i > 0 && i < len(text)-1
+		if !inside && (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return text != ""
+}
+
+// What makes a version a range: an operator anywhere, two versions with a dash
+// between blanks, or numbers that end in an x. Any other text is exact, also
+// one that has an x elsewhere.
+const rangeOperators = "<>=^~*|"
+
+var (
+	rangeDash     = regexp.MustCompile(`\s-\s`)
+	rangeWildcard = regexp.MustCompile(`(^|[\s,])v?[0-9]+(\.[0-9]+\.[xX]|\.[xX](\.[xX])?)([\s,]|$)`)
+)
+
+// ParseDependency reads name@version, name@range, or a bare name for any
+// version. The version is whatever follows the first @.
 func ParseDependency(text string) (Dependency, error) {
 	name, version, versioned := strings.Cut(text, "@")
 	switch {
-	case !layerName.MatchString(name):
-		return Dependency{}, fmt.Errorf("%q does not begin with the name of a layer: write name@version", text)
-	case versioned && version == "":
-		return Dependency{}, fmt.Errorf("%q has no version behind the @: write name@version", text)
-	case strings.ContainsAny(version, "<>=^~*|, "):
-		return Dependency{}, fmt.Errorf("%q asks for a range, which is not supported: write name@version with one exact version", text)
+	case !isLayerName(name):
+		hint := ""
+		if lower := strings.ToLower(name); lower != name && isLayerName(lower) {
+			hint = ": names of layers have no capitals"
+		}
+		return Dependency{}, fmt.Errorf("%q does not begin with the name of a layer%s: write name@version", text, hint)
+	case versioned && strings.TrimSpace(version) == "":
+		return Dependency{}, fmt.Errorf("%q has no version behind the @: write name@version, or the name alone for any version", text)
 	}
-	return Dependency{Name: name, Version: version}, nil
+	dependency := Dependency{Name: name, Version: version}
+	dependency.Range = strings.ContainsAny(version, rangeOperators) || rangeDash.MatchString(version) || rangeWildcard.MatchString(version)
+	if dependency.Range {
+		if _, err := semver.NewConstraint(version); err != nil {
+			return Dependency{}, fmt.Errorf("%q asks for a range that cannot be understood: write one such as %s@>=1.1 <2, %s@^2, %s@~1.4 or %s@1.x",
+				text, name, name, name, name)
+		}
+		return dependency, nil
+	}
+	if strings.ContainsAny(version, ", \t\r\n") {
+		return Dependency{}, fmt.Errorf("%q has blanks or commas in its version: write name@version with one exact version, or a range such as %s@>=1.1 <2",
+			text, name)
+	}
+	return dependency, nil
 }
 
 // Dependencies reads every dependency of a layer. It returns those that can be
@@ -85,30 +169,4 @@ func Dependencies(dependsOn []string) ([]Dependency, error) {
 		found = append(found, dependency)
 	}
 	return found, first
-}
-
-// Cycle returns the path from a layer back to itself along its dependencies,
-// beginning and ending with its name, or nil where there is none. The path is
-// a shortest one. next returns the names a layer depends on.
-func Cycle(name string, next func(string) []string) []string {
-	from := map[string]string{}
-	queue := []string{name}
-	for len(queue) > 0 {
-		current := queue[0]
-		queue = queue[1:]
-		for _, dependency := range next(current) {
-			if dependency == name {
-				path := []string{name}
-				for step := current; step != name; step = from[step] {
-					path = append([]string{step}, path...)
-				}
-				return append([]string{name}, path...)
-			}
-			if _, seen := from[dependency]; !seen {
-				from[dependency] = current
-				queue = append(queue, dependency)
-			}
-		}
-	}
-	return nil
 }
