@@ -83,6 +83,11 @@ const (
 	ReasonRollbackFailed       = "RollbackFailed"
 	ReasonRollbackNotPossible  = "RollbackNotPossible"
 
+	// Reasons of who may do it.
+	ReasonAccessDenied           = "AccessDenied"
+	ReasonServiceAccountNotFound = "ServiceAccountNotFound"
+	ReasonImpersonationDenied    = "ImpersonationDenied"
+
 	// Reasons of events alone.
 	ReasonAdopted    = "Adopted"
 	ReasonOrphaned   = "Orphaned"

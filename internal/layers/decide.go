@@ -197,14 +197,14 @@ func decideHold(o Observation, hold Hold) Decision {
 }
 
 // decideBlocked reports a closed gate. What is deployed stays and is repaired,
-// except while the source has nothing to go by.
+// except while the source has nothing to go by, or may not be used.
 func decideBlocked(o Observation, blocked *Blocked) Decision {
 	decision := Decision{
 		State: blocked.State, Reason: blocked.Reason, Message: blocked.Message,
 		Stalled: blocked.Stalled, Retry: blocked.Retry, Attempt: o.Layer.Status.Attempt,
 	}
 	in := o.keepEverything()
-	if blocked.State == v1alpha1.StatePending {
+	if blocked.State == v1alpha1.StatePending || blocked.Reason == v1alpha1.ReasonAccessDenied {
 		in.MayWrite = false
 	}
 	decision.Plan = dependents.Make(in)

@@ -143,7 +143,7 @@ func TestDecideSource(t *testing.T) {
 			in: observation(running, oldDir, lives(live("a")), func(o *Observation) {
 				o.KindError = errors.New("cannot list issuers")
 			}),
-			want: decided{v1alpha1.StateFailed, "", failedWith("ApplyFailed"), status.InProgressStatus, "the controller lacks rights: cannot list issuers"},
+			want: decided{v1alpha1.StateFailed, "", failedWith("ApplyFailed"), status.InProgressStatus, "the controller lacks rights: cannot list issuers; add the kind to rbac.kinds of the chart"},
 		},
 	})
 }

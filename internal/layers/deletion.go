@@ -32,7 +32,7 @@ func decideDeletion(o Observation) Decision {
 	}
 	if o.KindError != nil {
 		decision.Reason, decision.Retry = v1alpha1.ReasonPruneFailed, o.KindError
-		decision.Message = "the controller lacks rights: " + o.KindError.Error()
+		decision.Message = kindMessage(o)
 		decision.Plan = dependents.Make(o.keepEverything())
 		return decision
 	}

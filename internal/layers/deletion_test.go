@@ -110,7 +110,7 @@ func TestDecideDeletion(t *testing.T) {
 		},
 		"rights missing": {
 			reason: "what cannot be looked at is not given up", in: observation(going(), pair, both, func(o *Observation) { o.KindError = errors.New("cannot list issuers") }),
-			why: "PruneFailed", message: "the controller lacks rights: cannot list issuers",
+			why: "PruneFailed", message: "the controller lacks rights: cannot list issuers; add the kind to rbac.kinds of the chart",
 		},
 	}
 	for name, tc := range cases {

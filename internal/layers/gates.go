@@ -29,7 +29,7 @@ type Blocked struct {
 // beforePrune are the gates that must be open before anything changes hands.
 // breakGate is the last of them: what it says is the layer's own doing, and not
 // that of something it lacks.
-var beforePrune = []gate{sourceGate, directoryGate, k8sVersionGate, specGate, kindGate, breakGate}
+var beforePrune = []gate{sourceAccessGate, accountGate, sourceGate, directoryGate, contentAccessGate, k8sVersionGate, specGate, kindGate, breakGate}
 
 // beforeApply are the gates that must be open before anything is applied.
 var beforeApply = []gate{dependsOnGate}
@@ -94,17 +94,6 @@ func specGate(o Observation) *Blocked {
 		}
 	}
 	return nil
-}
-
-// kindGate wants to be allowed to look at every kind of the layer.
-func kindGate(o Observation) *Blocked {
-	if o.KindError == nil {
-		return nil
-	}
-	return &Blocked{
-		State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonApplyFailed, Retry: o.KindError,
-		Message: "the controller lacks rights: " + o.KindError.Error(),
-	}
 }
 
 // cycle returns the path along which the layer depends on itself.

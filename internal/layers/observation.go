@@ -24,6 +24,12 @@ type Settings struct {
 	// MaxPrunePercent of a layer's releases may go at once without being
 	// allowed; 0 turns the guard off.
 	MaxPrunePercent int
+	// DefaultServiceAccount writes the objects of layers that name no account;
+	// empty means the controller itself.
+	DefaultServiceAccount string
+	// NoCrossNamespaceRefs refuses sources outside Namespace, and objects that
+	// refer to another namespace than their own.
+	NoCrossNamespaceRefs bool
 }
 
 // Observation is everything that Decide decides from, at one moment.

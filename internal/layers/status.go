@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
@@ -27,7 +28,7 @@ const maxMessage = 4096
 // actions. Before they are carried out, results is nil. A decision with failed
 // actions comes back as failed.
 func Report(o Observation, d Decision, results []dependents.Result) (v1alpha1.AddonsLayerStatus, Decision) {
-	d = d.withFailures(results)
+	d = d.withFailures(results, AccountOf(o.Layer, o.Settings))
 	last := o.Layer.Status
 	status := v1alpha1.AddonsLayerStatus{
 		State: d.State, Version: last.Version, Revision: last.Revision, Digest: last.Digest,
@@ -50,7 +51,7 @@ func Report(o Observation, d Decision, results []dependents.Result) (v1alpha1.Ad
 
 // withFailures turns a decision into the report of actions that failed. What
 // was merely outdated is decided anew and not reported.
-func (d Decision) withFailures(results []dependents.Result) Decision {
+func (d Decision) withFailures(results []dependents.Result, account types.NamespacedName) Decision {
 	var failed []dependents.Result
 	for _, result := range results {
 		if result.Err != nil && !apierrors.IsConflict(result.Err) {
@@ -67,12 +68,14 @@ func (d Decision) withFailures(results []dependents.Result) Decision {
 	})
 	d.KeepsDeployed = false
 	d.State, d.Reason = v1alpha1.StateFailed, v1alpha1.ReasonApplyFailed
+	why := failureOf(account, first.Err)
 	verb := "cannot apply"
 	switch first.Action.Verb {
 	case dependents.VerbMark, dependents.VerbRelease, dependents.VerbDelete:
 		verb, d.Reason = "cannot remove", v1alpha1.ReasonPruneFailed
-	case dependents.VerbWrite:
-		if apierrors.IsInvalid(first.Err) {
+	default:
+		d.Reason = cmp.Or(why.reason, d.Reason)
+		if first.Action.Verb == dependents.VerbWrite && apierrors.IsInvalid(first.Err) {
 			// What failed beside it may pass, and has to be tried again.
 			d.Reason, d.Stalled = v1alpha1.ReasonInvalidManifest, onlyInvalid
 		}
@@ -81,7 +84,7 @@ func (d Decision) withFailures(results []dependents.Result) Decision {
 	if first.Action.Wanted != nil && first.Action.Wanted.Origin != "" {
 		origin = fmt.Sprintf(" (%s)", first.Action.Wanted.Origin)
 	}
-	d.Message = fmt.Sprintf("%s %s%s: %v", verb, first.Action.ID, origin, first.Err)
+	d.Message = fmt.Sprintf("%s %s%s%s: %s", verb, first.Action.ID, origin, why.as, why.message)
 	if more := len(failed) - 1; more > 0 {
 		d.Message += fmt.Sprintf("; %d more objects failed", more)
 	}

@@ -1,0 +1,197 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package layers
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+// AccountOf returns the ServiceAccount that writes a layer's objects: the one
+// that the layer names, or else the settings' default, in the namespace of the
+// layer's source. The zero value means the controller itself.
+func AccountOf(layer *v1alpha1.AddonsLayer, settings Settings) types.NamespacedName {
+	name := cmp.Or(layer.Spec.ServiceAccountName, settings.DefaultServiceAccount)
+	if name == "" {
+		return types.NamespacedName{}
+	}
+	return types.NamespacedName{Namespace: cmp.Or(layer.Spec.Source.Namespace, settings.Namespace), Name: name}
+}
+
+// CheckAccount refuses an account whose parts are no names: of those the name
+// of a user is made, in which a colon would name somebody else.
+func CheckAccount(account types.NamespacedName) error {
+	if problems := validation.IsDNS1123Label(account.Namespace); len(problems) > 0 {
+		return fmt.Errorf("%q is no namespace: %s", account.Namespace, strings.Join(problems, "; "))
+	}
+	if problems := validation.IsDNS1123Subdomain(account.Name); len(problems) > 0 {
+		return fmt.Errorf("%q is no name of a ServiceAccount: %s", account.Name, strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+// AccountMissingError says that a layer's account does not exist. RBAC would
+// still give an account that was deleted the rights that are bound to its name.
+type AccountMissingError struct{ Account types.NamespacedName }
+
+// Error names the account.
+func (e *AccountMissingError) Error() string {
+	return fmt.Sprintf("there is no ServiceAccount %s", e.Account)
+}
+
+// accountGate wants an account that can be one.
+func accountGate(o Observation) *Blocked {
+	account := AccountOf(o.Layer, o.Settings)
+	if account.Name == "" {
+		return nil
+	}
+	if err := CheckAccount(account); err != nil {
+		return &Blocked{
+			State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonInvalidSpec, Stalled: true,
+			Message: "cannot act as the layer's ServiceAccount: " + err.Error(),
+		}
+	}
+	return nil
+}
+
+// MayUseSource tells whether a layer's source, and with it the accounts of the
+// source's namespace, are those of this controller.
+func MayUseSource(layer *v1alpha1.AddonsLayer, settings Settings) bool {
+	namespace := layer.Spec.Source.Namespace
+	return !settings.NoCrossNamespaceRefs || namespace == "" || namespace == settings.Namespace
+}
+
+// sourceAccessGate wants the layer's source in the controller's own namespace,
+// where references across namespaces are refused. It comes before everything
+// that would speak of the source.
+func sourceAccessGate(o Observation) *Blocked {
+	if MayUseSource(o.Layer, o.Settings) {
+		return nil
+	}
+	return accessDenied(fmt.Sprintf("spec.source.namespace: %s is not the controller's namespace, %s, and references across namespaces are refused (--no-cross-namespace-refs)",
+		o.Layer.Spec.Source.Namespace, o.Settings.Namespace))
+}
+
+// contentAccessGate wants the objects of the layer to refer to their own
+// namespaces alone, where references across namespaces are refused.
+func contentAccessGate(o Observation) *Blocked {
+	if !o.Settings.NoCrossNamespaceRefs || o.Directory == nil {
+		return nil
+	}
+	for _, manifest := range o.Directory.Manifests {
+		field, namespace := foreignReference(manifest.Object)
+		if field == "" {
+			continue
+		}
+		return accessDenied((&ContentError{
+			File: manifest.File, Line: manifest.Line, Field: field,
+			Message: fmt.Sprintf("%s refers to the namespace %s, and references across namespaces are refused (--no-cross-namespace-refs)",
+				dependents.IDOf(manifest.Object), namespace),
+		}).Error())
+	}
+	return nil
+}
+
+func accessDenied(message string) *Blocked {
+	return &Blocked{State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonAccessDenied, Stalled: true, Message: message}
+}
+
+// referencesOf says where objects of Flux's kinds name others with a namespace
+// of their own. A field may be a reference or a list of them.
+var referencesOf = map[schema.GroupKind][]string{
+	HelmReleaseKind: {"spec.chart.spec.sourceRef", "spec.chartRef"},
+	{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"}:     {"spec.sourceRef"},
+	{Group: "image.toolkit.fluxcd.io", Kind: "ImagePolicy"}:           {"spec.imageRepositoryRef"},
+	{Group: "image.toolkit.fluxcd.io", Kind: "ImageUpdateAutomation"}: {"spec.sourceRef"},
+	{Group: "notification.toolkit.fluxcd.io", Kind: "Alert"}:          {"spec.eventSources"},
+	{Group: "notification.toolkit.fluxcd.io", Kind: "Receiver"}:       {"spec.resources"},
+	{Group: "source.extensions.fluxcd.io", Kind: "ArtifactGenerator"}: {"spec.sources"},
+	{Group: "source.toolkit.fluxcd.io", Kind: "ExternalArtifact"}:     {"spec.sourceRef"},
+}
+
+// foreignReference returns the first field of an object that names another
+// namespace than the object's own, and that namespace.
+func foreignReference(obj *unstructured.Unstructured) (field, namespace string) {
+	for _, path := range referencesOf[obj.GroupVersionKind().GroupKind()] {
+		value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, strings.Split(path, ".")...)
+		if found := foreignNamespace(value, obj.GetNamespace()); found != "" {
+			return path + ".namespace", found
+		}
+		list, _ := value.([]any)
+		for i, item := range list {
+			if found := foreignNamespace(item, obj.GetNamespace()); found != "" {
+				return fmt.Sprintf("%s[%d].namespace", path, i), found
+			}
+		}
+	}
+	return "", ""
+}
+
+func foreignNamespace(reference any, own string) string {
+	fields, _ := reference.(map[string]any)
+	if namespace, _ := fields["namespace"].(string); namespace != own {
+		return namespace
+	}
+	return ""
+}
+
+// kindGate wants to be allowed to look at every kind of the layer.
+func kindGate(o Observation) *Blocked {
+	if o.KindError == nil {
+		return nil
+	}
+	return &Blocked{
+		State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonApplyFailed, Retry: o.KindError, Message: kindMessage(o),
+	}
+}
+
+// kindMessage says which right on a kind the controller itself lacks, and what
+// to grant: it watches also what an account writes.
+func kindMessage(o Observation) string {
+	verbs := ""
+	if account := AccountOf(o.Layer, o.Settings); account.Name != "" {
+		verbs = fmt.Sprintf(", with the verbs get, list and watch, since ServiceAccount %s writes it", account)
+	}
+	return fmt.Sprintf("the controller lacks rights: %v; add the kind to rbac.kinds of the chart%s", o.KindError, verbs)
+}
+
+// failure is what a failed action says of itself.
+type failure struct {
+	// reason is empty where the action's own applies.
+	reason string
+	// as is the account that acted, to follow what it acted on.
+	as      string
+	message string
+}
+
+// failureOf explains the error of an action that an account has tried, or the
+// controller itself.
+func failureOf(account types.NamespacedName, err error) failure {
+	if account.Name == "" {
+		return failure{message: err.Error()}
+	}
+	failed := failure{as: fmt.Sprintf(" as ServiceAccount %s", account), message: err.Error()}
+	var missing *AccountMissingError
+	denial, denied := dependents.DenialOf(err)
+	switch {
+	case errors.As(err, &missing):
+		failed.reason, failed.message = v1alpha1.ReasonServiceAccountNotFound, "that account does not exist"
+	case denied && denial.OfImpersonation():
+		failed.reason = v1alpha1.ReasonImpersonationDenied
+		failed.message = "the controller may not impersonate that account; add it to rbac.impersonate of the chart"
+	case denied:
+		failed.message = "it may not " + denial.String()
+	}
+	return failed
+}
