@@ -88,6 +88,7 @@ type AddonsLayerReconciler struct {
 	Now func() time.Time
 
 	executor   *apply.Executor
+	accounts   *accounts
 	controller controller.Controller
 	kinds      *kinds
 	sources    *kinds
@@ -246,13 +247,17 @@ func (r *AddonsLayerReconciler) act(ctx context.Context, o *layers.Observation, 
 	if !d.Plan.Writes() {
 		return nil, nil
 	}
+	executor, err := r.executorFor(ctx, o)
+	if err != nil {
+		return refused(d.Plan, err), nil
+	}
 	status, _ := layers.Report(*o, d, nil)
 	if layers.NeedsRecord(o.Layer.Status, status) {
 		if err := r.persist(ctx, o, status); err != nil {
 			return nil, err
 		}
 	}
-	results := r.executor.Run(ctx, o.Layer.Name, d.Plan)
+	results := executor.Run(ctx, o.Layer.Name, d.Plan)
 	r.recent.wrote(results, r.now())
 	return results, nil
 }
@@ -356,6 +361,7 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	r.listings, r.recent = newListings(), newRecent()
 	r.wakeups = make(chan event.GenericEvent, 4096)
 	r.executor = &apply.Executor{Client: r.Client, Reader: r.Reader, Keys: layers.Keys, Strict: layers.IsStrict}
+	r.accounts = newAccounts(mgr, r.Reader)
 	if err := setupIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}

@@ -273,8 +273,9 @@ func ClientOptions() client.Options {
 }
 
 var (
-	helmReleaseVersion = layers.HelmReleaseKind.WithVersion("v2")
-	crdVersion         = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	helmReleaseVersion    = layers.HelmReleaseKind.WithVersion("v2")
+	serviceAccountVersion = schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}
+	crdVersion            = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 )
 
 // strip removes what is large and never looked at.

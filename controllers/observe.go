@@ -51,7 +51,12 @@ func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.Add
 }
 
 // observeDirectory reads the source, and the layer's directory in its artifact.
+// A source that the layer may not use is not read.
 func (o *observer) observeDirectory(ctx context.Context) error {
+	if !layers.MayUseSource(o.Layer, o.Observation.Settings) {
+		o.observeDeployed()
+		return nil
+	}
 	// A layer that was changed together with its source must not be deployed at
 	// its new version from the old artifact, because the cache has yet to see
 	// the source's change.
@@ -78,6 +83,12 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 	if o.Layer.DeletionTimestamp.IsZero() && o.listings.update(o.Layer.Name, o.Directory) {
 		o.wake(o.listings.whoWaits()...)
 	}
+	o.observeDeployed()
+	return nil
+}
+
+// observeDeployed finds the content that is deployed, as long as it is cached.
+func (o *observer) observeDeployed() {
 	switch digest := o.Layer.Status.Digest; {
 	case digest == "":
 	case o.Directory != nil && o.Directory.Digest == digest:
@@ -85,7 +96,6 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 	default:
 		o.Deployed, _ = o.Artifacts.ByDigest(digest)
 	}
-	return nil
 }
 
 // observeLayers reads what the layer depends on, directly or not, and what
@@ -367,7 +377,11 @@ func (o *observer) claim(others *dependents.Others, layer string, listing layers
 }
 
 // listingOf returns what another layer lists at its source's current revision.
+// A source that the layer may not use is not read.
 func (o *observer) listingOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (layers.Listing, bool) {
+	if !layers.MayUseSource(layer, o.Observation.Settings) {
+		return layers.Listing{}, false
+	}
 	_, artifact, err := o.readSource(ctx, layer, false)
 	if err != nil || artifact == nil {
 		return layers.Listing{}, false

@@ -8,7 +8,9 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
@@ -50,6 +52,14 @@ type Executor struct {
 	// Workers is how many objects of one stage are written at a time;
 	// 0 means 8.
 	Workers int
+}
+
+// As returns an executor that reads and writes by another client, as whoever
+// that client acts for. All else is as before.
+func (e *Executor) As(c client.Client) *Executor {
+	as := *e
+	as.Client, as.Reader = c, c
+	return &as
 }
 
 // Run carries out a plan for the primary named owner and returns what became
@@ -240,11 +250,29 @@ func (r *run) remember(id dependents.ID, version string) {
 	r.versions[id] = version
 }
 
-// withoutSecrets keeps the content of a Secret, which the API server quotes
-// when it refuses one, out of errors.
+// withoutSecrets keeps the content of a Secret, which the API server or a
+// webhook quotes when it refuses one, out of errors.
 func withoutSecrets(id dependents.ID, err error) error {
-	if id.GroupKind() != (schema.GroupKind{Kind: "Secret"}) || !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
+	if id.GroupKind() != (schema.GroupKind{Kind: "Secret"}) || !mayQuote(err) {
 		return err
 	}
 	return fmt.Errorf("the API server refuses it as %s; what it says is withheld, because it may quote the Secret", apierrors.ReasonForError(err))
+}
+
+// mayQuote tells whether an error is about what was sent, and not about a right
+// that is missing or a server that is busy.
+func mayQuote(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch code := status.Status().Code; code {
+	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return false
+	case http.StatusForbidden:
+		_, denied := dependents.DenialOf(err)
+		return !denied
+	default:
+		return code >= http.StatusBadRequest && code < http.StatusInternalServerError
+	}
 }

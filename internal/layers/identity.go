@@ -26,7 +26,7 @@ func AccountOf(layer *v1alpha1.AddonsLayer, settings Settings) types.NamespacedN
 	if name == "" {
 		return types.NamespacedName{}
 	}
-	return types.NamespacedName{Namespace: cmp.Or(layer.Spec.Source.Namespace, settings.Namespace), Name: name}
+	return types.NamespacedName{Namespace: SourceOf(layer, settings.Namespace).Namespace, Name: name}
 }
 
 // CheckAccount refuses an account whose parts are no names: of those the name
@@ -68,8 +68,7 @@ func accountGate(o Observation) *Blocked {
 // MayUseSource tells whether a layer's source, and with it the accounts of the
 // source's namespace, are those of this controller.
 func MayUseSource(layer *v1alpha1.AddonsLayer, settings Settings) bool {
-	namespace := layer.Spec.Source.Namespace
-	return !settings.NoCrossNamespaceRefs || namespace == "" || namespace == settings.Namespace
+	return !settings.NoCrossNamespaceRefs || SourceOf(layer, settings.Namespace).Namespace == settings.Namespace
 }
 
 // sourceAccessGate wants the layer's source in the controller's own namespace,

@@ -26,8 +26,8 @@ func actsAs(account string) layerChange {
 	return func(l *v1alpha1.AddonsLayer) { l.Spec.ServiceAccountName = account }
 }
 
-// from puts a layer's source into a namespace.
-func from(namespace string) layerChange {
+// sourceIn puts a layer's source into a namespace.
+func sourceIn(namespace string) layerChange {
 	return func(l *v1alpha1.AddonsLayer) { l.Spec.Source.Namespace = namespace }
 }
 
@@ -39,9 +39,9 @@ func TestAccountOf(t *testing.T) {
 		want     string
 	}{
 		"none":                 {reason: "without a name the controller writes itself", layer: layer(), settings: Settings{Namespace: "strata"}, want: "/"},
-		"named":                {reason: "it is the source's namespace that the account is in", layer: layer(actsAs("deployer"), from("team-a")), settings: Settings{Namespace: "strata"}, want: "team-a/deployer"},
+		"named":                {reason: "it is the source's namespace that the account is in", layer: layer(actsAs("deployer"), sourceIn("team-a")), settings: Settings{Namespace: "strata"}, want: "team-a/deployer"},
 		"named, no namespace":  {reason: "a source without a namespace is in the controller's", layer: layer(actsAs("deployer")), settings: Settings{Namespace: "strata"}, want: "strata/deployer"},
-		"default":              {reason: "the default is a name, in the same namespace", layer: layer(from("team-a")), settings: Settings{Namespace: "strata", DefaultServiceAccount: "layers"}, want: "team-a/layers"},
+		"default":              {reason: "the default is a name, in the same namespace", layer: layer(sourceIn("team-a")), settings: Settings{Namespace: "strata", DefaultServiceAccount: "layers"}, want: "team-a/layers"},
 		"named, with default":  {reason: "what the layer names comes first", layer: layer(actsAs("deployer")), settings: Settings{Namespace: "strata", DefaultServiceAccount: "layers"}, want: "strata/deployer"},
 		"default of no source": {reason: "the default is there for layers of the controller's namespace, too", layer: layer(), settings: Settings{Namespace: "strata", DefaultServiceAccount: "layers"}, want: "strata/layers"},
 	}
@@ -116,14 +116,14 @@ func TestDecideAccess(t *testing.T) {
 	const refused = "references across namespaces are refused (--no-cross-namespace-refs)"
 	runDecideCases(t, map[string]decideCase{
 		"allowed by default": {
-			reason: "without the flag sources and charts are where they are", in: observation(layer(from("team-a")), foreign),
+			reason: "without the flag sources and charts are where they are", in: observation(layer(sourceIn("team-a")), foreign),
 			want: decided{
 				state: v1alpha1.StateApplying, actions: "Write a", conditions: waitingFor("Applying"), kstatus: status.InProgressStatus,
 				message: "HelmRelease default/a has yet to be applied",
 			},
 		},
 		"source elsewhere": {
-			reason: "only the controller's own sources may be used, and nothing is said of others", in: observation(layer(from("team-a")), newDir, ownNamespaceOnly),
+			reason: "only the controller's own sources may be used, and nothing is said of others", in: observation(layer(sourceIn("team-a")), newDir, ownNamespaceOnly),
 			want: decided{
 				state: v1alpha1.StateFailed, conditions: stalledWith("AccessDenied"), kstatus: status.FailedStatus,
 				message: "spec.source.namespace: team-a is not the controller's namespace, gotk-system, and " + refused,
@@ -131,14 +131,14 @@ func TestDecideAccess(t *testing.T) {
 		},
 		"source elsewhere that does not exist": {
 			reason: "whether it exists is not told",
-			in:     observation(layer(from("team-a")), nil, ownNamespaceOnly, func(o *Observation) { o.Source = nil }),
+			in:     observation(layer(sourceIn("team-a")), nil, ownNamespaceOnly, func(o *Observation) { o.Source = nil }),
 			want: decided{
 				state: v1alpha1.StateFailed, conditions: stalledWith("AccessDenied"), kstatus: status.FailedStatus,
 				message: "spec.source.namespace: team-a is not the controller's namespace, gotk-system, and " + refused,
 			},
 		},
 		"own source, written out": {
-			reason: "naming the controller's namespace crosses nothing", in: observation(layer(from("gotk-system")), oldDir, ownNamespaceOnly),
+			reason: "naming the controller's namespace crosses nothing", in: observation(layer(sourceIn("gotk-system")), oldDir, ownNamespaceOnly),
 			want: decided{
 				state: v1alpha1.StateApplying, actions: "Write a", conditions: waitingFor("Applying"), kstatus: status.InProgressStatus,
 				message: "HelmRelease default/a has yet to be applied",
@@ -146,7 +146,7 @@ func TestDecideAccess(t *testing.T) {
 		},
 		"deployed before": {
 			reason: "nothing is written, repaired or removed for a layer that may not use its source; what it has stays",
-			in:     observation(layer(from("team-a"), isDeployed(newDir)), newDir, ownNamespaceOnly, lives(live("a", drifted), live("b"))),
+			in:     observation(layer(sourceIn("team-a"), isDeployed(newDir)), newDir, ownNamespaceOnly, lives(live("a", drifted), live("b"))),
 			want: decided{
 				state: v1alpha1.StateFailed, conditions: stalledWith("AccessDenied"), kstatus: status.FailedStatus,
 				message: "spec.source.namespace: team-a is not the controller's namespace, gotk-system, and " + refused,
@@ -167,7 +167,7 @@ func TestDecideAccess(t *testing.T) {
 			},
 		},
 		"account that cannot be one": {
-			reason: "of a CRD that did not check it, or a namespace with a colon", in: observation(layer(actsAs("deployer"), from("kube-system:x")), newDir),
+			reason: "of a CRD that did not check it, or a namespace with a colon", in: observation(layer(actsAs("deployer"), sourceIn("kube-system:x")), newDir),
 			want: decided{
 				state: v1alpha1.StateFailed, conditions: stalledWith("InvalidSpec"), kstatus: status.FailedStatus,
 				message: `cannot act as the layer's ServiceAccount: "kube-system:x" is no namespace: ` +
@@ -177,7 +177,7 @@ func TestDecideAccess(t *testing.T) {
 		},
 		"kind that the controller cannot watch": {
 			reason: "the account's rights do not help the controller's watch, and both are named",
-			in: observation(layer(actsAs("deployer"), from("team-a")), oldDir, func(o *Observation) {
+			in: observation(layer(actsAs("deployer"), sourceIn("team-a")), oldDir, func(o *Observation) {
 				o.KindError = errors.New("cannot list issuers")
 			}),
 			want: decided{
@@ -190,7 +190,7 @@ func TestDecideAccess(t *testing.T) {
 
 // A layer that may not use its source can still be deleted.
 func TestRefusedLayerIsDeleted(t *testing.T) {
-	in := observation(layer(from("team-a"), isDeployed(oldDir), deleted), nil, ownNamespaceOnly, lives(live("a")))
+	in := observation(layer(sourceIn("team-a"), isDeployed(oldDir), deleted), nil, ownNamespaceOnly, lives(live("a")))
 	if got := verbs(Decide(in).Plan); got != "Mark a" {
 		t.Errorf("the plan is %q, want the first step of the deletion", got)
 	}
@@ -309,7 +309,7 @@ func TestReportFailuresOfAnAccount(t *testing.T) {
 			if tc.verb == dependents.VerbWrite {
 				action.Wanted = &dependents.Dependent{ID: action.ID, Origin: "file"}
 			}
-			o := observation(layer(actsAs(tc.account), from("team-a")), directory(newRevision, manifest("podinfo")))
+			o := observation(layer(actsAs(tc.account), sourceIn("team-a")), directory(newRevision, manifest("podinfo")))
 			_, got := Report(o, Decide(o), []dependents.Result{{Action: action, Err: tc.err}})
 			if diff := cmp.Diff(decided{state: v1alpha1.StateFailed, message: tc.message, conditions: tc.want},
 				decided{state: got.State, message: got.Message, conditions: got.Reason}, cmp.AllowUnexported(decided{})); diff != "" {

@@ -1,0 +1,122 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/lru"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/strata-project/strata/internal/apply"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// maxAccounts is how many accounts' clients are kept. One that is used again
+// after it was dropped is made anew, which costs no request.
+const maxAccounts = 256
+
+// accounts hands out clients that act as ServiceAccounts. They share the
+// manager's connections and what it knows of kinds, and have one rate limit
+// among them. It is safe for concurrent use.
+type accounts struct {
+	config  *rest.Config
+	web     *http.Client
+	options client.Options
+	reader  client.Reader
+
+	mu      sync.Mutex
+	clients *lru.Cache
+}
+
+// newAccounts returns accounts of the manager's cluster. They are looked up
+// with reader, as the controller.
+func newAccounts(mgr ctrl.Manager, reader client.Reader) *accounts {
+	config := rest.CopyConfig(mgr.GetConfig())
+	if config.RateLimiter == nil && config.QPS > 0 {
+		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, max(config.Burst, 1))
+	}
+	return &accounts{
+		config: config, web: mgr.GetHTTPClient(), reader: reader, clients: lru.New(maxAccounts),
+		options: client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()},
+	}
+}
+
+// client returns a client that reads past the cache and writes as an account,
+// with the groups that a token of that account has: the API server adds them
+// where only the user is named, and asks for the right to impersonate that one
+// account alone.
+func (a *accounts) client(account types.NamespacedName) (client.Client, error) {
+	if err := layers.CheckAccount(account); err != nil {
+		return nil, fmt.Errorf("cannot act as a ServiceAccount: %w", err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if known, found := a.clients.Get(account); found {
+		return known.(client.Client), nil
+	}
+	user := transport.ImpersonationConfig{UserName: fmt.Sprintf("system:serviceaccount:%s:%s", account.Namespace, account.Name)}
+	web := *a.web
+	web.Transport = transport.NewImpersonatingRoundTripper(user, a.web.Transport)
+	options := a.options
+	options.HTTPClient = &web
+	made, err := client.New(a.config, options)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a client that acts as ServiceAccount %s: %w", account, err)
+	}
+	a.clients.Add(account, made)
+	return made, nil
+}
+
+// check makes sure that an account exists. RBAC gives rights to names, so that
+// those of an account that was deleted would still be there. Where the
+// controller may impersonate the account but not read it, it goes ahead.
+func (a *accounts) check(ctx context.Context, account types.NamespacedName) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(serviceAccountVersion)
+	switch err := a.reader.Get(ctx, account, found); {
+	case apierrors.IsNotFound(err):
+		return &layers.AccountMissingError{Account: account}
+	case err == nil, apierrors.IsForbidden(err):
+		return nil
+	default:
+		return fmt.Errorf("cannot look up ServiceAccount %s: %w", account, err)
+	}
+}
+
+// executorFor returns what carries out a layer's plan, as the layer's account
+// where it has one.
+func (r *AddonsLayerReconciler) executorFor(ctx context.Context, o *layers.Observation) (*apply.Executor, error) {
+	account := layers.AccountOf(o.Layer, r.Settings)
+	if account.Name == "" {
+		return r.executor, nil
+	}
+	c, err := r.accounts.client(account)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.accounts.check(ctx, account); err != nil {
+		return nil, err
+	}
+	return r.executor.As(c), nil
+}
+
+// refused reports a plan that nobody may carry out: its first action failed,
+// and no other one was tried.
+func refused(plan dependents.Plan, err error) []dependents.Result {
+	return []dependents.Result{{Action: plan.Actions[0], Err: err}}
+}

@@ -1,0 +1,170 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+// actAs has the fixture's executor act as an account with rights on ConfigMaps
+// of the fixture's namespace.
+func (f *fixture) actAs(name string, verbs ...string) {
+	f.Helper()
+	scheme := runtime.NewScheme()
+	f.must(clientgoscheme.AddToScheme(scheme))
+	admin, err := client.New(server.plane.Config(), client.Options{Scheme: scheme})
+	f.must(err)
+	meta := metav1.ObjectMeta{Namespace: f.namespace, Name: name}
+	f.must(admin.Create(f.ctx, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs}}}))
+	f.must(admin.Create(f.ctx, &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: f.namespace, Name: name}},
+	}))
+	identity, err := server.plane.User("system:serviceaccount:" + f.namespace + ":" + name)
+	f.must(err)
+	f.executor = f.executor.As(f.client(identity.Config, nil))
+}
+
+// denials says in words which rights results say are missing.
+func denials(results []dependents.Result) []string {
+	var words []string
+	for _, result := range results {
+		word := string(result.Action.Verb) + " "
+		denial, denied := dependents.DenialOf(result.Err)
+		switch {
+		case result.Err == nil && result.Outdated:
+			word += "is outdated"
+		case result.Err == nil:
+			word += "is done"
+		case denied:
+			word += "may not " + denial.Verb + " " + denial.Resource
+		default:
+			word += "fails: " + result.Err.Error()
+		}
+		words = append(words, word)
+	}
+	return words
+}
+
+// Every request of an executor, also what it reads, is one of whom it acts as:
+// the rights of whoever runs the process help with none of them.
+func TestExecutorActsAsAnother(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		verbs  []string
+		want   []string
+	}{
+		"nothing": {
+			reason: "the first thing that each action does is refused", verbs: []string{"list"},
+			want: []string{
+				"Disown may not get configmaps", "Unmark may not patch configmaps", "Write may not create configmaps", "Write may not get configmaps",
+				"Mark may not patch configmaps", "Release may not patch configmaps", "Delete may not delete configmaps",
+			},
+		},
+		"reading": {
+			reason: "what may be read may not be claimed", verbs: []string{"get"},
+			want: []string{
+				"Disown may not patch configmaps", "Unmark may not patch configmaps", "Write may not create configmaps", "Write may not patch configmaps",
+				"Mark may not patch configmaps", "Release may not patch configmaps", "Delete may not delete configmaps",
+			},
+		},
+		"everything": {
+			reason: "the rights that the documentation names are enough", verbs: []string{"get", "create", "patch", "delete"},
+			want: []string{"Disown is done", "Unmark is done", "Write is done", "Write is done", "Mark is done", "Release is done", "Delete is done"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			live := func(name string) dependents.Action {
+				obj := ownedBy(owner, f.configMap(name, "a", "b"))
+				obj.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "kraan.io/v1alpha1", Kind: "AddonsLayer", Name: "base", UID: "1"}})
+				return seen(dependents.Action{}, f.create(obj, "somebody"))
+			}
+			action := func(verb dependents.Verb, name string) dependents.Plan {
+				action := live(name)
+				action.Verb, action.ID = verb, dependents.IDOf(f.configMap(name))
+				return dependents.Plan{Actions: []dependents.Action{action}}
+			}
+			plans := []dependents.Plan{
+				action(dependents.VerbDisown, "disowned"),
+				action(dependents.VerbUnmark, "unmarked"),
+				{Actions: []dependents.Action{writeOf(owner, f.configMap("created", "a", "b"))}},
+				{Actions: []dependents.Action{seen(writeOf(owner, f.configMap("written", "a", "c")), f.create(f.configMap("written"), "somebody"))}},
+				action(dependents.VerbMark, "marked"),
+				action(dependents.VerbRelease, "released"),
+				action(dependents.VerbDelete, "deleted"),
+			}
+			f.actAs("deployer", test.verbs...)
+			var got []string
+			for _, plan := range plans {
+				got = append(got, denials(f.executor.Run(f.ctx, owner, plan))...)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+			}
+		})
+	}
+}
+
+// As leaves the executor that it comes from as it is.
+func TestAsChangesNobodyElse(t *testing.T) {
+	f := newFixture(t)
+	before := f.executor
+	f.actAs("nobody", "list")
+	if f.executor == before || f.executor.Client == before.Client || f.executor.Reader == before.Reader {
+		t.Fatal("it is the same executor")
+	}
+	f.executor = before
+	f.done(writeOf(owner, f.configMap("created")))
+}
+
+func TestSecretsAreNotQuoted(t *testing.T) {
+	const content = "hunter2"
+	secrets := schema.GroupResource{Resource: "secrets"}
+	denied := `User "a" cannot patch resource "secrets" in API group "" in the namespace "b"`
+	webhook := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: 403, Message: `admission webhook "policy" denied the request: ` + content + ` is too short`,
+	}}
+	tests := map[string]struct {
+		reason string
+		kind   string
+		err    error
+		kept   bool
+	}{
+		"invalid":          {reason: "validation quotes values", kind: "Secret", err: apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, content, nil)},
+		"bad request":      {reason: "so does a decoder", kind: "Secret", err: apierrors.NewBadRequest(content)},
+		"webhook":          {reason: "so may whoever has an opinion on it", kind: "Secret", err: webhook},
+		"forbidden":        {reason: "so may an admission plug-in", kind: "Secret", err: apierrors.NewForbidden(secrets, "a", errors.New(content))},
+		"right is missing": {reason: "the authorizer never sees the content, and a right that is missing must be named", kind: "Secret", err: apierrors.NewForbidden(secrets, "a", errors.New(denied)), kept: true},
+		"too many":         {reason: "a server that is busy has not looked", kind: "Secret", err: apierrors.NewTooManyRequests(content, 1), kept: true},
+		"broken":           {reason: "a server that is broken says how", kind: "Secret", err: apierrors.NewInternalError(errors.New(content)), kept: true},
+		"network":          {reason: "no server has said it", kind: "Secret", err: errors.New(content), kept: true},
+		"ConfigMap":        {reason: "other kinds hold no secrets", kind: "ConfigMap", err: apierrors.NewBadRequest(content), kept: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := withoutSecrets(dependents.ID{Kind: test.kind, Namespace: "b", Name: "a"}, test.err).Error()
+			if kept := got == test.err.Error(); kept != test.kept {
+				t.Errorf("%s: it says %s", test.reason, got)
+			}
+			if !test.kept && strings.Contains(got, content) {
+				t.Errorf("%s: it quotes the content: %s", test.reason, got)
+			}
+		})
+	}
+}
