@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // defaultNamespace is where the controller runs unless it is told otherwise.
@@ -37,6 +38,9 @@ type options struct {
 	cacheSize        resource.Quantity
 	artifactMaxSize  resource.Quantity
 	showVersion      bool
+
+	defaultServiceAccount string
+	noCrossNamespaceRefs  bool
 
 	client fluxclient.Options
 	log    logger.Options
@@ -64,6 +68,8 @@ func parseFlags(args []string, getenv func(string) string) (*options, error) {
 	flags.StringVar(&o.cacheDir, "artifact-cache-dir", "/tmp/strata/artifacts", "folder of the artifact cache, of one process alone")
 	flags.Var(quantity{&o.cacheSize}, "artifact-cache-size", "how much the artifact cache may hold, unpacked")
 	flags.Var(quantity{&o.artifactMaxSize}, "artifact-max-size", "how large one artifact may be, packed and unpacked")
+	flags.StringVar(&o.defaultServiceAccount, "default-service-account", "", "write the objects of layers that name no serviceAccountName as this account of their source's namespace, and not as the controller")
+	flags.BoolVar(&o.noCrossNamespaceRefs, "no-cross-namespace-refs", false, "refuse sources outside --runtime-namespace, and objects of layers that refer to another namespace than their own")
 	flags.BoolVar(&o.showVersion, "version", false, "print the version and exit")
 	o.client.BindFlags(flags)
 	o.log.BindFlags(flags)
@@ -89,6 +95,8 @@ func (o *options) check() error {
 		return fmt.Errorf("--max-prune-percent is %d: it must be from 0 to 100", o.maxPrunePercent)
 	case o.runtimeNamespace == "":
 		return errors.New("--runtime-namespace is empty")
+	case o.defaultServiceAccount != "" && len(validation.IsDNS1123Subdomain(o.defaultServiceAccount)) > 0:
+		return fmt.Errorf("--default-service-account is %q: it must be the name of a ServiceAccount, without its namespace", o.defaultServiceAccount)
 	case o.cacheDir == "":
 		return errors.New("--artifact-cache-dir is empty")
 	case o.artifactMaxSize.Sign() <= 0:

@@ -92,7 +92,10 @@ func run(ctx context.Context, o *options) error {
 	reconciler := &controllers.AddonsLayerReconciler{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(),
 		Artifacts: artifacts, Cluster: clusterVersion, Events: mgr.GetEventRecorder("strata"),
-		Settings:   layers.Settings{Interval: o.syncPeriod, Namespace: o.runtimeNamespace, MaxPrunePercent: o.maxPrunePercent},
+		Settings: layers.Settings{
+			Interval: o.syncPeriod, Namespace: o.runtimeNamespace, MaxPrunePercent: o.maxPrunePercent,
+			DefaultServiceAccount: o.defaultServiceAccount, NoCrossNamespaceRefs: o.noCrossNamespaceRefs,
+		},
 		Concurrent: o.concurrent, Selector: o.selector,
 	}
 	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {

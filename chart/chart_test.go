@@ -90,11 +90,11 @@ func TestRendersStrictlyValidObjects(t *testing.T) {
 			reason: "all that is behind values fits together",
 			values: everything,
 			want: []string{
-				"ClusterRole strata", "ClusterRole strata-kinds", "ClusterRole strata-view",
-				"ClusterRoleBinding strata", "ClusterRoleBinding strata-cluster-admin", "ClusterRoleBinding strata-kinds",
+				"ClusterRole strata", "ClusterRole strata-impersonate", "ClusterRole strata-kinds", "ClusterRole strata-view",
+				"ClusterRoleBinding strata", "ClusterRoleBinding strata-cluster-admin", "ClusterRoleBinding strata-impersonate", "ClusterRoleBinding strata-kinds",
 				"ConfigMap strata-system-extra", "CustomResourceDefinition addonslayers.kraan.io", "Deployment strata",
 				"NetworkPolicy strata", "NetworkPolicy strata-artifacts", "PodDisruptionBudget strata",
-				"PrometheusRule strata", "Role strata-leader-election", "RoleBinding strata-leader-election",
+				"PrometheusRule strata", "Role strata-impersonate", "Role strata-leader-election", "RoleBinding strata-impersonate", "RoleBinding strata-leader-election",
 				"Service strata-metrics", "ServiceAccount addons", "ServiceMonitor strata",
 			},
 		},
@@ -140,6 +140,8 @@ controller:
   concurrent: 4
   maxPrunePercent: 0
   watchLabelSelector: shard in (a, b)
+  defaultServiceAccount: layers
+  noCrossNamespaceRefs: true
   logLevel: debug
   logEncoding: console
   kubeAPI: {qps: 100.5, burst: 400}
@@ -156,6 +158,7 @@ rbac:
   kinds:
   - {apiGroup: "", resources: [configmaps, serviceaccounts]}
   - {apiGroup: apps, resources: [deployments], verbs: [get, list, watch]}
+  impersonate: [{names: [deployer]}]
   clusterAdmin: true
 commonLabels: {team: platform}
 annotations: {a: b}
@@ -226,7 +229,7 @@ func TestArgsComeFromValues(t *testing.T) {
 		"--leader-election-namespace=$(RUNTIME_NAMESPACE)", "--artifact-cache-dir=/data",
 		"--artifact-cache-size=1048576", "--artifact-max-size=2048", "--sync-period=5m", "--concurrent=4",
 		"--max-prune-percent=0", "--log-level=debug", "--log-encoding=console",
-		"--watch-label-selector=shard in (a, b)", "--kube-api-qps=100.5", "--kube-api-burst=400",
+		"--watch-label-selector=shard in (a, b)", "--default-service-account=layers", "--no-cross-namespace-refs", "--kube-api-qps=100.5", "--kube-api-burst=400",
 		"--artifact-max-size=10",
 	}
 	if diff := cmp.Diff(want, container.Args); diff != "" {
@@ -290,6 +293,59 @@ func TestKindsGetRulesOfTheirOwn(t *testing.T) {
 	}
 }
 
+func TestImpersonationIsNarrow(t *testing.T) {
+	rule := func(names ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: names, Verbs: []string{"get", "impersonate"}}
+	}
+	cases := []struct {
+		reason, values string
+		want           map[string][]rbacv1.PolicyRule
+	}{
+		{"nobody by default", ``, map[string][]rbacv1.PolicyRule{}},
+		{
+			"entries of one namespace are one role, there and nowhere else", `{rbac: {impersonate: [{namespace: team-a, names: [x]}, {namespace: team-b}, {namespace: team-a, names: [v, w]}]}}`,
+			map[string][]rbacv1.PolicyRule{"team-a": {rule("x"), rule("v", "w")}, "team-b": {rule()}},
+		},
+		{"without a namespace only some names, everywhere", `{rbac: {impersonate: [{names: [x]}]}}`, map[string][]rbacv1.PolicyRule{"": {rule("x")}}},
+		{
+			"the default account may be in the namespace of each source", `{controller: {defaultServiceAccount: layers}, rbac: {impersonate: [{names: [x]}]}}`,
+			map[string][]rbacv1.PolicyRule{"": {rule("x"), rule("layers")}},
+		},
+		{
+			"where all sources are in the controller's namespace, so is the default account", `{controller: {defaultServiceAccount: layers, noCrossNamespaceRefs: true}}`,
+			map[string][]rbacv1.PolicyRule{releaseNamespace: {rule("layers")}},
+		},
+		{"roles are somebody else's", `{controller: {defaultServiceAccount: layers}, rbac: {create: false}}`, map[string][]rbacv1.PolicyRule{}},
+	}
+	for _, tc := range cases {
+		t.Run(tc.reason, func(t *testing.T) {
+			got := map[string][]rbacv1.PolicyRule{}
+			for _, obj := range render(t, tc.values) {
+				if obj.GetName() != "strata-impersonate" {
+					continue
+				}
+				switch obj := obj.(type) {
+				case *rbacv1.Role:
+					got[obj.Namespace] = obj.Rules
+				case *rbacv1.ClusterRole:
+					got[""] = obj.Rules
+				case *rbacv1.RoleBinding:
+					if obj.RoleRef.Kind != "Role" || obj.Subjects[0].Name != "strata" || obj.Subjects[0].Namespace != releaseNamespace {
+						t.Errorf("%v does not give the role to the controller", obj)
+					}
+				case *rbacv1.ClusterRoleBinding:
+					if obj.RoleRef.Kind != "ClusterRole" || obj.Subjects[0].Name != "strata" || obj.Subjects[0].Namespace != releaseNamespace {
+						t.Errorf("%v does not give the role to the controller", obj)
+					}
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("rules by namespace (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestClusterAdminIsOptIn(t *testing.T) {
 	bound := func(values string) bool {
 		return slices.ContainsFunc(render(t, values), func(obj object) bool {
@@ -317,6 +373,9 @@ func TestSchemaRefusesMistakes(t *testing.T) {
 		{"a level that no logger has", `{controller: {logLevel: loud}}`, "must be one of"},
 		{"a kind without its group", `{rbac: {kinds: [{resources: [configmaps]}]}}`, "apiGroup"},
 		{"a wildcard", `{rbac: {kinds: [{apiGroup: "", resources: ["*"]}]}}`, "does not match pattern"},
+		{"an account that is none", `{controller: {defaultServiceAccount: "a:b"}}`, "does not match pattern"},
+		{"all accounts of the cluster", `{rbac: {impersonate: [{}]}}`, "missing propert"},
+		{"no accounts at all", `{rbac: {impersonate: [{names: []}]}}`, "minItems"},
 		{"an argument that is none", `{extraArgs: [verbose]}`, "does not match pattern"},
 		{"a digest that is none", `{image: {digest: latest}}`, "does not match pattern"},
 		{"a port that is none", `{metrics: {service: {port: 70000}}}`, "maximum"},

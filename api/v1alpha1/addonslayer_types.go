@@ -103,6 +103,7 @@ type SourceSpec struct {
 
 	// Namespace of the source. Defaults to the controller's own.
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="source.namespace must be the name of a namespace"
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
