@@ -81,7 +81,7 @@ func TestRendersStrictlyValidObjects(t *testing.T) {
 			want: []string{
 				"ClusterRole strata", "ClusterRole strata-view", "ClusterRoleBinding strata",
 				"CustomResourceDefinition addonslayers.kraan.io", "Deployment strata",
-				"Role strata-leader-election", "RoleBinding strata-leader-election",
+				"Role strata-leader-election", "Role strata-revisions", "RoleBinding strata-leader-election", "RoleBinding strata-revisions",
 				"Service strata-metrics", "ServiceAccount strata",
 			},
 		},
@@ -94,7 +94,8 @@ func TestRendersStrictlyValidObjects(t *testing.T) {
 				"ClusterRoleBinding strata", "ClusterRoleBinding strata-cluster-admin", "ClusterRoleBinding strata-impersonate", "ClusterRoleBinding strata-kinds",
 				"ConfigMap strata-system-extra", "CustomResourceDefinition addonslayers.kraan.io", "Deployment strata",
 				"NetworkPolicy strata", "NetworkPolicy strata-artifacts", "PodDisruptionBudget strata",
-				"PrometheusRule strata", "Role strata-impersonate", "Role strata-leader-election", "RoleBinding strata-impersonate", "RoleBinding strata-leader-election",
+				"PrometheusRule strata", "Role strata-impersonate", "Role strata-leader-election", "Role strata-revisions",
+				"RoleBinding strata-impersonate", "RoleBinding strata-leader-election", "RoleBinding strata-revisions",
 				"Service strata-metrics", "ServiceAccount addons", "ServiceMonitor strata",
 			},
 		},
@@ -110,7 +111,7 @@ func TestRendersStrictlyValidObjects(t *testing.T) {
 			values: `{fullnameOverride: layers, rbac: {aggregateToView: false}, crds: {install: false}}`,
 			want: []string{
 				"ClusterRole layers", "ClusterRoleBinding layers", "Deployment layers", "Role layers-leader-election",
-				"RoleBinding layers-leader-election", "Service layers-metrics", "ServiceAccount layers",
+				"Role layers-revisions", "RoleBinding layers-leader-election", "RoleBinding layers-revisions", "Service layers-metrics", "ServiceAccount layers",
 			},
 		},
 	}
@@ -262,12 +263,30 @@ func TestRolesAreNarrow(t *testing.T) {
 		for _, resource := range rule.Resources {
 			switch resource {
 			case "secrets", "configmaps", "serviceaccounts", "serviceaccounts/token", "pods", "pods/exec", "roles", "clusterroles", "rolebindings", "clusterrolebindings":
-				t.Errorf("rule %v reaches %s", rule, resource)
+				if resource != "secrets" || !ownSecrets(rule) {
+					t.Errorf("rule %v reaches %s", rule, resource)
+				}
 			case "addonslayers", "addonslayers/status", "addonslayers/finalizers", "customresourcedefinitions", "helmcharts":
 				if slices.Contains(rule.Verbs, "delete") || slices.Contains(rule.Verbs, "create") {
 					t.Errorf("rule %v makes or deletes %s", rule, resource)
 				}
 			}
+		}
+	}
+}
+
+// ownSecrets tells the one rule about Secrets that there is: those of revisions,
+// by a Role of the controller's own namespace, which can neither list nor change
+// them.
+func ownSecrets(rule rbacv1.PolicyRule) bool {
+	return cmp.Equal(rule, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "create", "delete"}})
+}
+
+func TestSecretsAreOfTheOwnNamespaceAlone(t *testing.T) {
+	for _, obj := range render(t, "") {
+		role, isCluster := obj.(*rbacv1.ClusterRole)
+		if isCluster && slices.ContainsFunc(role.Rules, ownSecrets) {
+			t.Errorf("ClusterRole %s reaches the Secrets of all namespaces", role.Name)
 		}
 	}
 }

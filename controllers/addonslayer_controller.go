@@ -61,6 +61,8 @@ type Artifacts interface {
 	Directory(ctx context.Context, artifact repos.Artifact, path string) (*layers.Directory, error)
 	// ByDigest returns a directory by its content, as long as it is cached.
 	ByDigest(digest string) (*layers.Directory, bool)
+	// Remember caches a directory, so that ByDigest returns it.
+	Remember(directory *layers.Directory)
 }
 
 // AddonsLayerReconciler keeps AddonsLayers as they are specified.
@@ -94,6 +96,7 @@ type AddonsLayerReconciler struct {
 	sources    *kinds
 	listings   *listings
 	recent     *recent
+	revisions  *revisions
 	wakeups    chan event.GenericEvent
 }
 
@@ -134,11 +137,15 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 		return ctrl.Result{}, err
 	}
 	status, decision := layers.Report(*observation, decision, results)
+	keeping := r.revisions.keep(ctx, observation, &status)
 	if err := r.persist(ctx, observation, status); err != nil {
 		return ctrl.Result{}, err
 	}
 	r.tell(observation.Layer, before, decision, results)
 	r.note(observation, decision)
+	if err := r.consume(ctx, observation, decision.Accept); err != nil || keeping != nil {
+		return ctrl.Result{}, errors.Join(err, keeping)
+	}
 	return r.again(observation, decision, results)
 }
 
@@ -379,5 +386,6 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 		return err
 	}
 	r.kinds, r.sources = newKinds(r), newSources(r, sources)
+	r.revisions = &revisions{AddonsLayerReconciler: r, tooLarge: map[string]bool{}}
 	return r.setupWatches()
 }

@@ -41,7 +41,7 @@ func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.Add
 		Exclusive: map[string][]dependents.ID{},
 	}}
 	for _, step := range []func(context.Context) error{
-		o.observeDirectory, o.observeLayers, o.observeKinds, o.observeObjects, o.observeOthers,
+		o.observeDirectory, o.observeRestored, o.observeLayers, o.observeKinds, o.observeObjects, o.observeOthers,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -96,6 +96,29 @@ func (o *observer) observeDeployed() {
 	default:
 		o.Deployed, _ = o.Artifacts.ByDigest(digest)
 	}
+}
+
+// observeRestored reads what the layer goes back to, or may have to.
+func (o *observer) observeRestored(ctx context.Context) error {
+	id := layers.RestoreID(o.Layer)
+	for _, entry := range o.Layer.Status.History {
+		if entry.ID != id {
+			continue
+		}
+		restored, err := o.revisions.read(ctx, o.Layer, entry)
+		if errors.Is(err, context.Canceled) {
+			return err
+		}
+		if err != nil {
+			o.RestoreError = err.Error()
+			return nil
+		}
+		o.Restored = restored
+		if o.Deployed == nil && restored.Digest == o.Layer.Status.Digest {
+			o.Deployed = restored
+		}
+	}
+	return nil
 }
 
 // observeLayers reads what the layer depends on, directly or not, and what
@@ -195,7 +218,7 @@ func (o *observer) observeKinds(ctx context.Context) error {
 	// Releases and their repositories are always looked at: one may stand for
 	// the same as a wanted one, or be Kraan's.
 	versions := map[schema.GroupKind][]string{layers.HelmReleaseKind: nil, layers.HelmRepositoryKind: nil}
-	for _, directory := range []*layers.Directory{o.Directory, o.Deployed} {
+	for _, directory := range []*layers.Directory{o.Directory, o.Deployed, o.Restored} {
 		if directory == nil {
 			continue
 		}
@@ -298,7 +321,7 @@ func (o *observer) see(live *unstructured.Unstructured) {
 // releases as those of the layer.
 func (o *observer) observeExclusive(ctx context.Context) error {
 	identities := map[string]bool{}
-	for _, directory := range []*layers.Directory{o.Directory, o.Deployed} {
+	for _, directory := range []*layers.Directory{o.Directory, o.Deployed, o.Restored} {
 		if directory != nil {
 			for exclusive := range layers.ListingOf(directory).Exclusive {
 				identities[exclusive] = true

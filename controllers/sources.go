@@ -98,7 +98,7 @@ func (s *fluxSource) observed() (*layers.Source, *repos.Artifact) {
 	if stored == nil {
 		return source, nil
 	}
-	source.Revision, source.Digest = stored.Revision, stored.Digest
+	source.Revision, source.Digest, source.URL = stored.Revision, stored.Digest, stored.URL
 	if source.ObservedGeneration != source.Generation || stored.Digest == "" {
 		return source, nil
 	}

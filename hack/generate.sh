@@ -17,7 +17,7 @@ cd "$(dirname "$0")/.."
 
 if [[ ${1:-} == --list ]]; then
   ls api/*/zz_generated.deepcopy.go config/crd/bases/*.yaml chart/files/crds/*.yaml \
-    config/rbac/role.yaml config/rbac/leader_election_role.yaml docs/api.md 2>/dev/null || true
+    config/rbac/role.yaml config/rbac/leader_election_role.yaml config/rbac/revisions_role.yaml docs/api.md 2>/dev/null || true
   exit
 fi
 
@@ -46,6 +46,7 @@ END
 }
 role ClusterRole strata controller.yaml >config/rbac/role.yaml
 role Role strata-leader-election leader-election.yaml >config/rbac/leader_election_role.yaml
+role Role strata-revisions revisions.yaml >config/rbac/revisions_role.yaml
 
 "$tools/crd-ref-docs" --log-level=ERROR --config=hack/tools/crd-ref-docs/config.yaml \
   --source-path=api --renderer=markdown --output-path=docs/api.md

@@ -207,6 +207,9 @@ type Attempt struct {
 	// Digest of the directory's content.
 	// +optional
 	Digest string `json:"digest,omitempty"`
+	// Artifact that holds the content.
+	// +optional
+	Artifact *ArtifactReference `json:"artifact,omitempty"`
 	// StartTime is when the roll-out began; spec.timeout counts from it.
 	// +optional
 	StartTime metav1.Time `json:"startTime,omitempty,omitzero"`
@@ -225,6 +228,9 @@ type Rollback struct {
 	// Version that the layer has gone back from.
 	// +optional
 	Version string `json:"version,omitempty"`
+	// Revision of the source that the layer has gone back from.
+	// +optional
+	Revision string `json:"revision,omitempty"`
 	// Digest of the directory's content that the layer has gone back from.
 	// +optional
 	Digest string `json:"digest,omitempty"`
@@ -293,11 +299,17 @@ type HistoryEntry struct {
 	Message string `json:"message,omitempty"`
 	// Started is when the roll-out began.
 	Started metav1.Time `json:"started"`
-	// Duration of the roll-out, until it had its result.
+	// Duration of the roll-out, until it had its result; 0s where that is not
+	// known.
 	Duration metav1.Duration `json:"duration"`
 	// Artifact that held the content last.
 	// +optional
 	Artifact *ArtifactReference `json:"artifact,omitempty"`
+	// Kept is true while the cluster keeps the objects of the content, in a
+	// Secret of the controller's namespace, so that the layer can go back to
+	// them although the source no longer has them.
+	// +optional
+	Kept bool `json:"kept,omitempty"`
 }
 
 // ArtifactReference is where a content was read.

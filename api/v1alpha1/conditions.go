@@ -97,4 +97,5 @@ const (
 	ReasonResumed    = "Resumed"
 	ReasonCorrected  = "DriftCorrected"
 	ReasonSuperseded = "Superseded"
+	ReasonNotKept    = "RevisionNotKept"
 )

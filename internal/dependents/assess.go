@@ -4,6 +4,8 @@
 package dependents
 
 import (
+	"strings"
+
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -91,7 +93,29 @@ func assessCondition(live *unstructured.Unstructured) Standing {
 	}
 }
 
-type conditionView struct{ status, reason, message string }
+// IsActing tells whether Flux acts on a release, or has yet to look at it as it
+// is now. While it fetches a chart a release is Reconciling, too, and not Ready
+// when that fails. It is not Ready either while Helm goes back by itself, which
+// only the message tells apart. Conditions are written before the generation
+// that was observed, and that is not written at all while Flux tries again.
+func IsActing(live *unstructured.Unstructured) bool {
+	ready, known := condition(live, "Ready")
+	reconciling, _ := condition(live, "Reconciling")
+	if !known || ready.generation < live.GetGeneration() {
+		return true
+	}
+	isReconciling := reconciling.status == "True" && reconciling.reason == "Progressing"
+	if ready.status == "False" {
+		return isReconciling && strings.HasPrefix(reconciling.message, "Running '")
+	}
+	observed, _, _ := unstructured.NestedInt64(live.Object, "status", "observedGeneration")
+	return isReconciling || observed < live.GetGeneration()
+}
+
+type conditionView struct {
+	status, reason, message string
+	generation              int64
+}
 
 func condition(obj *unstructured.Unstructured, kind string) (conditionView, bool) {
 	value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "status", "conditions")
@@ -102,7 +126,8 @@ func condition(obj *unstructured.Unstructured, kind string) (conditionView, bool
 			continue
 		}
 		text := func(key string) string { value, _ := fields[key].(string); return value }
-		return conditionView{status: text("status"), reason: text("reason"), message: text("message")}, true
+		generation, _, _ := unstructured.NestedInt64(fields, "observedGeneration")
+		return conditionView{status: text("status"), reason: text("reason"), message: text("message"), generation: generation}, true
 	}
 	return conditionView{}, false
 }

@@ -70,9 +70,9 @@ func (p *planner) planWrite(d *Dependent, entry Entry, live *unstructured.Unstru
 	repair := entry.Digest != "" && entry.Digest == d.Digest
 	pending := Standing{Health: Progressing, Status: StatusMissing, Message: "has yet to be applied"}
 	if live != nil {
+		// How it fares with another content says nothing of this one.
 		pending = AssessObject(d.Assess, live)
-		pending.Health = max(pending.Health, Progressing)
-		pending.Message = "has yet to be applied"
+		pending.Health, pending.Message = Progressing, "has yet to be applied"
 	}
 	var from []string
 	if live != nil {

@@ -17,18 +17,26 @@ import (
 // take. A roll-out of that version and content that has begun goes on, whatever
 // ranges become of it.
 func breakGate(o Observation) *Blocked {
-	layer := o.Layer
-	if o.begun() || layer.Annotations[v1alpha1.AllowBreakAnnotation] == "true" {
+	if o.begun() {
 		return nil
 	}
-	broken := wouldBreak(o, layer.Spec.Version)
+	return o.refuses(o.Layer.Spec.Version)
+}
+
+// refuses says why the layer does not move to a version, forwards or back; nil
+// where it may.
+func (o Observation) refuses(version string) *Blocked {
+	if o.Layer.Annotations[v1alpha1.AllowBreakAnnotation] == "true" {
+		return nil
+	}
+	broken := wouldBreak(o, version)
 	if len(broken) == 0 {
 		return nil
 	}
 	return &Blocked{
 		State: v1alpha1.StateApplyPending, Reason: v1alpha1.ReasonWouldBreakDependants,
 		Message: fmt.Sprintf("stays at %s, because %s is outside of what its dependants take: %s; change what they depend on, or set the annotation %s to \"true\"",
-			layer.Status.Version, layer.Spec.Version, listed(broken), v1alpha1.AllowBreakAnnotation),
+			o.Layer.Status.Version, version, listed(broken), v1alpha1.AllowBreakAnnotation),
 	}
 }
 

@@ -22,6 +22,8 @@ type Target struct {
 	Version  string
 	Revision string
 	Digest   string
+	// Artifact that holds it; nil where that is not known.
+	Artifact *v1alpha1.ArtifactReference
 }
 
 // Decision is what is to be done for a layer, and what to say of it.
@@ -50,6 +52,10 @@ type Decision struct {
 	// Consume lists annotations that are used up by this decision; they are
 	// removed before anything is written.
 	Consume []string
+	// Rollback is what the layer has gone back from, or goes back from now.
+	Rollback *v1alpha1.Rollback
+	// Accept lists annotations that are removed once the decision is recorded.
+	Accept []string
 	// Finalized is true when a deleted layer has nothing left.
 	Finalized bool
 	// Until is the next moment at which the decision may differ although
@@ -76,6 +82,14 @@ func decideLayer(o Observation) Decision {
 	if blocked := firstClosed(beforePrune, o); blocked != nil {
 		return decideBlocked(o, blocked)
 	}
+	if back, blocked := o.goesBack(); blocked != nil {
+		return decideBlocked(o, blocked)
+	} else if back != nil {
+		return decideRollback(o, back)
+	}
+	if blocked := firstClosed(beforeMove, o); blocked != nil {
+		return decideBlocked(o, blocked)
+	}
 	wanted, err := Content(o.Directory, o.Layer.Name, o.Layer.Spec.Version, o.Scopes)
 	if err != nil {
 		return decideBlocked(o, contentProblem(err))
@@ -91,7 +105,14 @@ func decideLayer(o Observation) Decision {
 	} else if opened != nil {
 		consume, allowed = append(consume, used...), opened
 	}
-	return decidePlan(o, plan, wanted, closed).allowing(o, consume, allowed)
+	decision := decidePlan(o, plan, wanted, closed, o.target()).afterFailure(o).afterRefusal(o)
+	if decision.Rollback != nil {
+		return decision
+	}
+	if o.Layer.Annotations[v1alpha1.RollbackToAnnotation] != "" {
+		decision.Accept = []string{v1alpha1.RollbackToAnnotation}
+	}
+	return decision.allowing(o, consume, allowed)
 }
 
 // allowing records the guards that an annotation has opened in the attempt, and
@@ -193,6 +214,7 @@ func decideHold(o Observation, hold Hold) Decision {
 	return Decision{
 		State: v1alpha1.StateHold, Reason: v1alpha1.ReasonHold, Message: message, Hold: hold,
 		Plan: dependents.Make(o.keepEverything()), KeepsDeployed: true, Until: hold.Until, Attempt: o.Layer.Status.Attempt,
+		Rollback: o.Layer.Status.Rollback,
 	}
 }
 
@@ -201,7 +223,7 @@ func decideHold(o Observation, hold Hold) Decision {
 func decideBlocked(o Observation, blocked *Blocked) Decision {
 	decision := Decision{
 		State: blocked.State, Reason: blocked.Reason, Message: blocked.Message,
-		Stalled: blocked.Stalled, Retry: blocked.Retry, Attempt: o.Layer.Status.Attempt,
+		Stalled: blocked.Stalled, Retry: blocked.Retry, Attempt: o.Layer.Status.Attempt, Rollback: o.Layer.Status.Rollback,
 	}
 	in := o.keepEverything()
 	if blocked.State == v1alpha1.StatePending || blocked.Reason == v1alpha1.ReasonAccessDenied {
@@ -235,11 +257,8 @@ func contentProblem(err error) *Blocked {
 
 // decidePlan says where a layer stands whose directory counts, from the plan
 // for its objects.
-func decidePlan(o Observation, plan dependents.Plan, wanted []dependents.Dependent, closed *Blocked) Decision {
-	decision := Decision{
-		Plan: plan, Until: plan.Until, Attempt: o.Layer.Status.Attempt,
-		Target: Target{Version: o.Layer.Spec.Version, Revision: o.Directory.Revision, Digest: o.Directory.Digest},
-	}
+func decidePlan(o Observation, plan dependents.Plan, wanted []dependents.Dependent, closed *Blocked, target Target) Decision {
+	decision := Decision{Plan: plan, Until: plan.Until, Attempt: o.Layer.Status.Attempt, Target: target}
 	if len(plan.Conflicts) > 0 {
 		decision.State, decision.Reason, decision.Stalled = v1alpha1.StateFailed, v1alpha1.ReasonOwnershipConflict, true
 		decision.Message = conflictMessage(o.Layer.Name, plan.Conflicts)
@@ -271,6 +290,15 @@ func decidePlan(o Observation, plan dependents.Plan, wanted []dependents.Depende
 	decision.Message = deployedMessage(plan.Standings, decision.Target)
 	decision.Attempt = sameAttempt(o, decision.Target)
 	return decision
+}
+
+// target returns what the layer's specification and source ask for.
+func (o Observation) target() Target {
+	target := Target{Version: o.Layer.Spec.Version, Revision: o.Directory.Revision, Digest: o.Directory.Digest}
+	if o.Source != nil && o.Source.URL != "" {
+		target.Artifact = &v1alpha1.ArtifactReference{URL: o.Source.URL, Digest: o.Source.Digest, Path: o.Layer.Spec.Source.Path}
+	}
+	return target
 }
 
 // sameAttempt is a roll-out that nothing is written for, because it is done or
@@ -319,12 +347,12 @@ func nextAttempt(o Observation, target Target) *v1alpha1.Attempt {
 			status.State == v1alpha1.StateFailed && !isStalled(o.Layer)
 		if goesOn {
 			attempt := last.DeepCopy()
-			attempt.Revision = target.Revision
+			attempt.Revision, attempt.Artifact = target.Revision, target.Artifact
 			return attempt
 		}
 	}
 	return &v1alpha1.Attempt{
-		Version: target.Version, Revision: target.Revision, Digest: target.Digest,
+		Version: target.Version, Revision: target.Revision, Digest: target.Digest, Artifact: target.Artifact,
 		StartTime: metav1.NewTime(o.Now.Truncate(time.Second)),
 	}
 }

@@ -19,7 +19,7 @@ import (
 func decideDeletion(o Observation) Decision {
 	decision := Decision{
 		State: v1alpha1.StatePruning, Reason: v1alpha1.ReasonDeleting, Attempt: o.Layer.Status.Attempt,
-		Hold: HoldOf(o.Layer, o.Now),
+		Hold: HoldOf(o.Layer, o.Now), Rollback: o.Layer.Status.Rollback,
 	}
 	decision.Until = decision.Hold.Until
 	if names := o.dependants(); len(names) > 0 && o.Layer.Annotations[v1alpha1.ForceDeleteAnnotation] != "true" {

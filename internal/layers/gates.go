@@ -27,9 +27,12 @@ type Blocked struct {
 }
 
 // beforePrune are the gates that must be open before anything changes hands.
-// breakGate is the last of them: what it says is the layer's own doing, and not
-// that of something it lacks.
-var beforePrune = []gate{sourceAccessGate, accountGate, sourceGate, directoryGate, contentAccessGate, k8sVersionGate, specGate, kindGate, breakGate}
+var beforePrune = []gate{sourceAccessGate, accountGate, sourceGate, directoryGate, contentAccessGate, k8sVersionGate, specGate, kindGate}
+
+// beforeMove are the gates that must be open before a layer moves to what it
+// asks for; one that goes back to what it had does not. What they say is the
+// layer's own doing, and not that of something it lacks.
+var beforeMove = []gate{breakGate}
 
 // beforeApply are the gates that must be open before anything is applied.
 var beforeApply = []gate{dependsOnGate}

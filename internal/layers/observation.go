@@ -53,6 +53,10 @@ type Observation struct {
 	DirectoryError error
 	// Deployed is the directory that is deployed, as long as it is known.
 	Deployed *Directory
+	// Restored is the content of the deployment that RestoreID names; nil where
+	// it could not be read, and then RestoreError says why.
+	Restored     *Directory
+	RestoreError string
 	// Scopes of the kinds in question, as the cluster serves them.
 	Scopes map[schema.GroupKind]Scope
 	// Unserved holds the versions that the layer's directories are written in
@@ -157,8 +161,11 @@ func (o Observation) notServed() map[schema.GroupKind]bool {
 			unserved[gk] = true
 		}
 	}
-	if o.Directory != nil {
-		for _, manifest := range o.Directory.Manifests {
+	for _, directory := range []*Directory{o.Directory, o.Restored} {
+		if directory == nil {
+			continue
+		}
+		for _, manifest := range directory.Manifests {
 			if gvk := manifest.Object.GroupVersionKind(); o.Unserved[gvk] {
 				unserved[gvk.GroupKind()] = true
 			}

@@ -63,6 +63,8 @@ type Source struct {
 	// none.
 	Revision string
 	Digest   string
+	// URL of the artifact; empty where there is none.
+	URL string
 	// Ready is the source's own condition and Message what it says.
 	Ready   bool
 	Message string

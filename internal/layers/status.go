@@ -35,6 +35,8 @@ func Report(o Observation, d Decision, results []dependents.Result) (v1alpha1.Ad
 		ObservedGeneration:     o.Layer.Generation,
 		LastHandledReconcileAt: cmp.Or(o.Layer.Annotations[reconcileRequest], last.LastHandledReconcileAt),
 		Attempt:                d.Attempt,
+		Rollback:               d.Rollback,
+		History:                historyAfter(o, d),
 		Resources:              Resources(dependents.Record(d.Plan.Inventory, results)),
 	}
 	if d.Stalled && status.Attempt != nil && last.Attempt != nil && status.Attempt.Digest == last.Attempt.Digest && status.Attempt.Version == last.Attempt.Version {
@@ -46,6 +48,9 @@ func Report(o Observation, d Decision, results []dependents.Result) (v1alpha1.Ad
 		status.Version, status.Revision, status.Digest = d.Target.Version, d.Target.Revision, d.Target.Digest
 	}
 	status.Conditions = conditions(o, d)
+	if d.Stalled && len(results) > 0 && o.Layer.Spec.Rollback && d.Rollback == nil && !isStalled(o.Layer) {
+		d.Until = o.Now // what has been refused is gone back from at the next look
+	}
 	return status, d
 }
 
@@ -161,11 +166,14 @@ func (c *conditionSet) putDeployed(o Observation, d Decision, message string) {
 	}
 }
 
-func truncate(message string) string {
-	if len(message) <= maxMessage {
+func truncate(message string) string { return cut(message, maxMessage) }
+
+// cut bounds a message to a number of bytes.
+func cut(message string, limit int) string {
+	if len(message) <= limit {
 		return message
 	}
-	return strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
+	return strings.ToValidUTF8(message[:limit-3], "") + "..."
 }
 
 // NeedsRecord tells whether a status must be persisted before the actions of
@@ -175,6 +183,9 @@ func NeedsRecord(last, next v1alpha1.AddonsLayerStatus) bool {
 	if (last.Attempt == nil) != (next.Attempt == nil) ||
 		next.Attempt != nil && (last.Attempt.Digest != next.Attempt.Digest || last.Attempt.Version != next.Attempt.Version ||
 			!slices.Equal(last.Attempt.Allowed, next.Attempt.Allowed)) {
+		return true
+	}
+	if next.Rollback != nil && !sameRollback(last.Rollback, next.Rollback) {
 		return true
 	}
 	type key struct{ kind, namespace, name string }

@@ -140,6 +140,9 @@ func TestReportDeployed(t *testing.T) {
 	want := l.Status.DeepCopy()
 	want.Version, want.Revision, want.ObservedGeneration, want.LastHandledReconcileAt = "2.0.0", newRevision, 2, "now"
 	want.Attempt = &v1alpha1.Attempt{Version: "2.0.0", Revision: newRevision, Digest: oldDir.Digest, StartTime: metav1.NewTime(testNow.Truncate(time.Second))}
+	want.History = []v1alpha1.HistoryEntry{{
+		ID: "1", Version: "2.0.0", Revision: newRevision, Digest: oldDir.Digest, Result: v1alpha1.ResultDeployed, Started: want.Attempt.StartTime,
+	}}
 	for i := range want.Conditions {
 		want.Conditions[i].ObservedGeneration, want.Conditions[i].Message = 2, "version 2.0.0 of revision main@sha1:new is deployed: 1 release"
 	}

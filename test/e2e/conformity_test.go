@@ -128,6 +128,10 @@ func conformityProblem(layer *v1alpha1.AddonsLayer) string {
 	case v1alpha1.StateDeployed:
 		want = status.CurrentStatus
 		ok = is("Ready", metav1.ConditionTrue) && is("Deployed", metav1.ConditionTrue)
+		if layer.Status.Rollback != nil {
+			want = status.FailedStatus
+			ok = is("Ready", metav1.ConditionFalse) && is("Stalled", metav1.ConditionTrue) && is("Deployed", metav1.ConditionTrue)
+		}
 	case v1alpha1.StateFailed:
 		ok = is("Ready", metav1.ConditionFalse) && is("Deployed", metav1.ConditionFalse)
 		if is("Stalled", metav1.ConditionTrue) {

@@ -1,0 +1,198 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/apply"
+	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/repos"
+)
+
+const (
+	// revisionType is the type of the Secrets that keep what was deployed.
+	revisionType = "kraan.io/revision"
+	// revisionOf is the label with the layer's name on them. It is not the one
+	// by which layers own objects.
+	revisionOf = "kraan.io/revision-of"
+	// revisionKey holds the packed objects.
+	revisionKey = "objects.json.gz"
+)
+
+// revisions keeps what layers have deployed in the cluster, for when a layer
+// must go back and its source has moved on. It is safe for concurrent use.
+type revisions struct {
+	*AddonsLayerReconciler
+	mu sync.Mutex
+	// tooLarge holds contents that cannot be kept.
+	tooLarge map[string]bool
+}
+
+// revisionName returns the name of the Secret that keeps a layer's content.
+func revisionName(layer, digest string) string {
+	_, hex, _ := strings.Cut(digest, ":")
+	return fmt.Sprintf("%s.%s", layer, hex[:min(len(hex), 12)])
+}
+
+// read returns the content of a deployment: from memory, from the cluster where
+// it is kept there, and else from the artifact that it came from, as long as
+// that is cached or the source has it.
+func (r *revisions) read(ctx context.Context, layer *v1alpha1.AddonsLayer, entry v1alpha1.HistoryEntry) (*layers.Directory, error) {
+	if directory, known := r.Artifacts.ByDigest(entry.Digest); known {
+		return directory, nil
+	}
+	var directory *layers.Directory
+	err := errors.New("neither the cluster nor the source has it any more")
+	if entry.Kept {
+		if directory, err = r.kept(ctx, layer.Name, entry.Digest); err == nil {
+			r.Artifacts.Remember(directory)
+			return directory, nil
+		}
+	}
+	if entry.Artifact == nil {
+		return nil, err
+	}
+	artifact := repos.Artifact{URL: entry.Artifact.URL, Revision: entry.Revision, Digest: entry.Artifact.Digest}
+	directory, fetching := r.Artifacts.Directory(ctx, artifact, entry.Artifact.Path)
+	switch {
+	case errors.Is(fetching, repos.ErrNotFound):
+		return nil, err
+	case fetching != nil:
+		return nil, fetching
+	case directory.Digest != entry.Digest:
+		return nil, fmt.Errorf("the artifact of revision %s holds something else", entry.Revision)
+	}
+	return directory, nil
+}
+
+func (r *revisions) kept(ctx context.Context, layer, digest string) (*layers.Directory, error) {
+	secret := &corev1.Secret{}
+	key := types.NamespacedName{Namespace: r.Settings.Namespace, Name: revisionName(layer, digest)}
+	if err := r.Reader.Get(ctx, key, secret); err != nil {
+		return nil, fmt.Errorf("cannot read Secret %s: %w", key, err)
+	}
+	directory, err := repos.UnpackRevision(secret.Data[revisionKey], digest)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use Secret %s: %w", key, err)
+	}
+	return directory, nil
+}
+
+// keep sees to it that the cluster holds what a layer may have to go back to,
+// and no more, and notes that in the status. It writes nothing where nothing
+// changes. Secrets of a layer that is gone are garbage-collected.
+func (r *revisions) keep(ctx context.Context, o *layers.Observation, status *v1alpha1.AddonsLayerStatus) error {
+	if !o.Layer.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	wanted := layers.KeptDigests(o.Layer, *status)
+	var failed error
+	for i := range status.History {
+		entry := &status.History[i]
+		if entry.Kept || !slices.Contains(wanted, entry.Digest) {
+			continue
+		}
+		kept := slices.ContainsFunc(status.History, func(e v1alpha1.HistoryEntry) bool { return e.Kept && e.Digest == entry.Digest })
+		if !kept {
+			var err error
+			kept, err = r.create(ctx, o, entry.Digest)
+			failed = errors.Join(failed, err)
+		}
+		entry.Kept = kept
+	}
+	for i := range status.History {
+		if entry := &status.History[i]; entry.Kept && !slices.Contains(wanted, entry.Digest) {
+			err := r.remove(ctx, o.Layer.Name, entry.Digest)
+			failed = errors.Join(failed, err)
+			entry.Kept = err != nil
+		}
+	}
+	// What has left the history altogether is not left behind either.
+	for _, entry := range o.Layer.Status.History {
+		if entry.Kept && !slices.ContainsFunc(status.History, func(e v1alpha1.HistoryEntry) bool { return e.Digest == entry.Digest }) {
+			failed = errors.Join(failed, r.remove(ctx, o.Layer.Name, entry.Digest))
+		}
+	}
+	return failed
+}
+
+// create keeps a content, as far as it is at hand and not too large.
+func (r *revisions) create(ctx context.Context, o *layers.Observation, digest string) (bool, error) {
+	directory := r.atHand(o, digest)
+	if directory == nil || r.isTooLarge(digest) {
+		return false, nil
+	}
+	data, err := repos.PackRevision(directory)
+	if err != nil {
+		r.refuse(o.Layer, digest, err)
+		return false, nil
+	}
+	yes := true
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: r.Settings.Namespace, Name: revisionName(o.Layer.Name, digest),
+			Labels:      map[string]string{revisionOf: o.Layer.Name},
+			Annotations: map[string]string{"kraan.io/digest": digest},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.AddonsLayerKind, Name: o.Layer.Name, UID: o.Layer.UID,
+			}},
+		},
+		Type: revisionType, Immutable: &yes, Data: map[string][]byte{revisionKey: data},
+	}
+	err = r.Client.Create(ctx, secret, client.FieldOwner(apply.FieldManager))
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return false, fmt.Errorf("cannot keep what layer %s has deployed in Secret %s/%s: %w", o.Layer.Name, secret.Namespace, secret.Name, err)
+	}
+	return true, nil
+}
+
+// atHand returns a content that needs not be fetched, or nil.
+func (r *revisions) atHand(o *layers.Observation, digest string) *layers.Directory {
+	for _, directory := range []*layers.Directory{o.Directory, o.Deployed, o.Restored} {
+		if directory != nil && directory.Digest == digest {
+			return directory
+		}
+	}
+	directory, _ := r.Artifacts.ByDigest(digest)
+	return directory
+}
+
+func (r *revisions) remove(ctx context.Context, layer, digest string) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Settings.Namespace, Name: revisionName(layer, digest)}}
+	if err := client.IgnoreNotFound(r.Client.Delete(ctx, secret)); err != nil {
+		return fmt.Errorf("cannot remove Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	}
+	return nil
+}
+
+func (r *revisions) isTooLarge(digest string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.tooLarge[digest]
+}
+
+// refuse says once that a content is not kept.
+func (r *revisions) refuse(layer *v1alpha1.AddonsLayer, digest string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.tooLarge) > 1000 {
+		clear(r.tooLarge)
+	}
+	r.tooLarge[digest] = true
+	r.event(layer, corev1.EventTypeWarning, v1alpha1.ReasonNotKept,
+		fmt.Sprintf("%v: the layer can go back to version %s only while its source has it", err, layer.Spec.Version))
+}

@@ -1,0 +1,96 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package repos
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// MaxRevision is how many bytes a packed directory may have: what the API
+// server accepts as one object, with room for what is around it.
+const MaxRevision = 512 << 10
+
+// ErrRevisionTooLarge says that a directory does not fit into one object of the
+// cluster.
+var ErrRevisionTooLarge = errors.New("the objects are too large to be kept in the cluster")
+
+// packedManifest is one object of a packed directory.
+type packedManifest struct {
+	File   string                     `json:"file,omitempty"`
+	Line   int                        `json:"line,omitempty"`
+	Object *unstructured.Unstructured `json:"object"`
+}
+
+// PackRevision returns a directory's objects as compressed JSON, the same for
+// the same directory. The error is ErrRevisionTooLarge where that has more than
+// MaxRevision bytes.
+func PackRevision(directory *layers.Directory) ([]byte, error) {
+	packed := make([]packedManifest, 0, len(directory.Manifests))
+	for _, manifest := range directory.Manifests {
+		packed = append(packed, packedManifest{File: manifest.File, Line: manifest.Line, Object: manifest.Object})
+	}
+	var buffer bytes.Buffer
+	writer, err := gzip.NewWriterLevel(&buffer, gzip.BestCompression)
+	if err != nil {
+		return nil, fmt.Errorf("cannot pack the revision: %w", err)
+	}
+	if err := errors.Join(json.NewEncoder(writer).Encode(packed), writer.Close()); err != nil {
+		return nil, fmt.Errorf("cannot pack the revision: %w", err)
+	}
+	if buffer.Len() > MaxRevision {
+		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrRevisionTooLarge, buffer.Len(), MaxRevision)
+	}
+	return buffer.Bytes(), nil
+}
+
+// UnpackRevision returns the directory that PackRevision packed, if it is the
+// one with that digest: what was kept in a cluster may have been changed there.
+func UnpackRevision(data []byte, digest string) (*layers.Directory, error) {
+	if len(data) > MaxRevision {
+		return nil, fmt.Errorf("cannot unpack the revision: it has %d bytes, at most %d are read", len(data), MaxRevision)
+	}
+	reader, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("cannot unpack the revision: %w", err)
+	}
+	plain, err := io.ReadAll(io.LimitReader(reader, maxDirectory+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("cannot unpack the revision: %w", err)
+	case len(plain) > maxDirectory:
+		return nil, fmt.Errorf("cannot unpack the revision: it has more than %d bytes", maxDirectory)
+	}
+	var packed []packedManifest
+	if err := json.Unmarshal(plain, &packed); err != nil {
+		return nil, fmt.Errorf("cannot unpack the revision: %w", err)
+	}
+	set := newObjectSet()
+	for _, manifest := range packed {
+		if manifest.Object == nil {
+			return nil, errors.New("cannot unpack the revision: it has an entry without an object")
+		}
+		if err := set.add(layers.Manifest{File: manifest.File, Line: manifest.Line, Object: manifest.Object}); err != nil {
+			return nil, fmt.Errorf("cannot unpack the revision: %w", err)
+		}
+	}
+	directory := set.directory()
+	if directory.Digest != digest {
+		return nil, fmt.Errorf("cannot unpack the revision: its digest is %s instead of %s", directory.Digest, digest)
+	}
+	return directory, nil
+}
+
+// Remember puts a directory into memory, so that ByDigest finds it.
+func (s *Store) Remember(directory *layers.Directory) {
+	s.memory.add(parsedKey{artifact: directory.Digest, path: "."}, newParsed(directory, nil))
+}
