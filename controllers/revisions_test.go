@@ -119,7 +119,7 @@ func TestRollbackAfterARestart(t *testing.T) {
 
 			f.cancel()
 			f.stopped()
-			<-f.ended
+			f.must(<-f.ended)
 			tc.change(f, secret)
 			f.start(nil)
 			f.publish("main@sha1:2", map[string]string{"base/a.yaml": strings.Replace(f.release("a"), "interval: 1m", "interval: 2m", 1)})

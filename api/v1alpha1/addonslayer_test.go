@@ -360,7 +360,7 @@ func fill(value reflect.Value) {
 		value.SetString("some")
 	case reflect.Bool:
 		value.SetBool(true)
-	case reflect.Int64:
+	case reflect.Int32, reflect.Int64:
 		value.SetInt(7)
 	default:
 		panic("the test cannot fill " + value.Type().String())
