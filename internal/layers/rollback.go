@@ -183,6 +183,11 @@ func decideRollback(o Observation, back *v1alpha1.Rollback) Decision {
 			Message: fmt.Sprintf("cannot go back to deployment %s: what it held cannot be read: %s", back.To, why),
 		})
 	}
+	read := o
+	read.Directory = o.Restored
+	if blocked := contentAccessGate(read); blocked != nil {
+		return decideBlocked(o, blocked)
+	}
 	restored := *o.Restored
 	restored.Revision = entry.Revision
 	wanted, err := Content(&restored, o.Layer.Name, entry.Version, o.Scopes)
