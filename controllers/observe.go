@@ -41,7 +41,7 @@ func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.Add
 		Exclusive: map[string][]dependents.ID{},
 	}}
 	for _, step := range []func(context.Context) error{
-		o.observeDirectory, o.observeRestored, o.observeLayers, o.observeKinds, o.observeObjects, o.observeOthers,
+		o.observeDirectory, o.observeRestored, o.observeLayers, o.observeKinds, o.observeObjects, o.observeOthers, o.observeBlockers,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err

@@ -38,6 +38,9 @@ const (
 	HeldCondition = "Held"
 	// DeployedCondition says whether what status names is deployed.
 	DeployedCondition = "Deployed"
+	// DeletingCondition is True from the moment at which the objects of a
+	// deleted layer begin to go.
+	DeletingCondition = "Deleting"
 	// SourceReadyCondition is False while the source cannot be updated, though
 	// its last artifact is still being used.
 	SourceReadyCondition = "SourceReady"

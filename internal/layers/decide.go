@@ -56,6 +56,9 @@ type Decision struct {
 	Rollback *v1alpha1.Rollback
 	// Accept lists annotations that are removed once the decision is recorded.
 	Accept []string
+	// Deleting is true when nothing is in the way of a layer's deletion. From
+	// then on only dependants are.
+	Deleting bool
 	// Finalized is true when a deleted layer has nothing left.
 	Finalized bool
 	// Until is the next moment at which the decision may differ although

@@ -13,8 +13,9 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 )
 
-// decideDeletion takes a layer down: not while another layer needs it, then by
-// way of the orphan's grace, in reverse order. A hold does not stop it, but a
+// decideDeletion takes a layer down: not while another layer needs it or
+// objects of others would be lost with it, then by way of the orphan's grace,
+// in reverse order. A hold does not stop it, but a
 // layer that may not go yet is held as any other.
 func decideDeletion(o Observation) Decision {
 	decision := Decision{
@@ -22,7 +23,7 @@ func decideDeletion(o Observation) Decision {
 		Hold: HoldOf(o.Layer, o.Now), Rollback: o.Layer.Status.Rollback,
 	}
 	decision.Until = decision.Hold.Until
-	if names := o.dependants(); len(names) > 0 && o.Layer.Annotations[v1alpha1.ForceDeleteAnnotation] != "true" {
+	if names := o.blockingDependants(); len(names) > 0 {
 		decision.Reason = v1alpha1.ReasonDeletionBlocked
 		decision.Message = fmt.Sprintf("is not deleted while layer %s depends on it: delete that first, or set the annotation %s to \"true\"",
 			strings.Join(names, ", "), v1alpha1.ForceDeleteAnnotation)
@@ -36,6 +37,16 @@ func decideDeletion(o Observation) Decision {
 		decision.Plan = dependents.Make(o.keepEverything())
 		return decision
 	}
+	if blocked := blockersMessage(o.Blockers); blocked != "" && o.AsksForBlockers() {
+		decision.Reason, decision.Message = v1alpha1.ReasonDeletionBlocked, blocked
+		decision.Plan = dependents.Make(o.keepEverything())
+		decision.Plan.Conflicts = nil
+		if again := o.Now.Add(blockersPeriod); decision.Until.IsZero() || again.Before(decision.Until) {
+			decision.Until = again
+		}
+		return decision
+	}
+	decision.Deleting = true
 	in := o.baseInput()
 	in.MayPrune = true
 	if o.Layer.Spec.DeletionPolicy == v1alpha1.DeletionPolicyOrphan {
@@ -53,6 +64,15 @@ func decideDeletion(o Observation) Decision {
 			len(decision.Plan.Inventory), worst.ID, worst.Message)
 	}
 	return decision
+}
+
+// blockingDependants returns the dependants that the layer's deletion waits
+// for.
+func (o Observation) blockingDependants() []string {
+	if o.Layer.Annotations[v1alpha1.ForceDeleteAnnotation] == "true" {
+		return nil
+	}
+	return o.dependants()
 }
 
 // dependants returns the names of layers that depend on this one and have

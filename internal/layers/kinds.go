@@ -19,6 +19,9 @@ var HelmReleaseKind = schema.GroupKind{Group: "helm.toolkit.fluxcd.io", Kind: "H
 // HelmRepositoryKind is the other kind that Kraan's layers own.
 var HelmRepositoryKind = schema.GroupKind{Group: "source.toolkit.fluxcd.io", Kind: "HelmRepository"}
 
+// definitionKind is the kind that defines others.
+var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
 // kraanHelmRelease is how Kraan writes the kind of a release in a status.
 const kraanHelmRelease = "helmreleases.helm.toolkit.fluxcd.io"
 
@@ -38,7 +41,7 @@ const (
 
 var stages = map[schema.GroupKind]int{
 	{Kind: "Namespace"}: stageFoundation,
-	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: stageFoundation,
+	definitionKind:      stageFoundation,
 
 	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}: stageClasses,
 	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:       stageClasses,
@@ -121,7 +124,7 @@ func deletionOf(gk schema.GroupKind, live *unstructured.Unstructured) dependents
 	switch gk {
 	case schema.GroupKind{Kind: "Namespace"},
 		schema.GroupKind{Kind: "PersistentVolumeClaim"},
-		schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+		definitionKind:
 		return dependents.DeletionOrphan
 	}
 	return dependents.DeletionDelete

@@ -76,6 +76,9 @@ type Observation struct {
 	Stale     map[dependents.ID]bool
 	Exclusive map[string][]dependents.ID
 	Others    dependents.Others
+	// Blockers lists what stands in the way of the layer's deletion; only where
+	// AsksForBlockers says so.
+	Blockers []Blocker
 	// Taken holds objects that belong to the layer although its inventory
 	// lacks them, because Kraan kept none.
 	Taken []dependents.ID

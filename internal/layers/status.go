@@ -119,6 +119,9 @@ func conditions(o Observation, d Decision) []metav1.Condition {
 	if d.Hold.Active {
 		set.put(v1alpha1.HeldCondition, metav1.ConditionTrue, v1alpha1.ReasonHold, truncate(cmp.Or(d.Hold.Reason, message)))
 	}
+	if d.Deleting || hasBegun(o.Layer) {
+		set.put(v1alpha1.DeletingCondition, metav1.ConditionTrue, v1alpha1.ReasonDeleting, "the objects of the layer are being removed")
+	}
 	set.putDeployed(o, d, message)
 	if d.SourceMessage != "" {
 		set.put(v1alpha1.SourceReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonSourceNotReady,
@@ -178,8 +181,11 @@ func cut(message string, limit int) string {
 
 // NeedsRecord tells whether a status must be persisted before the actions of
 // its decision: when they concern objects that the layer's inventory lacks, or
-// a roll-out that it does not know.
+// a roll-out that it does not know, or begin its deletion.
 func NeedsRecord(last, next v1alpha1.AddonsLayerStatus) bool {
+	if meta.IsStatusConditionTrue(next.Conditions, v1alpha1.DeletingCondition) && !meta.IsStatusConditionTrue(last.Conditions, v1alpha1.DeletingCondition) {
+		return true
+	}
 	if (last.Attempt == nil) != (next.Attempt == nil) ||
 		next.Attempt != nil && (last.Attempt.Digest != next.Attempt.Digest || last.Attempt.Version != next.Attempt.Version ||
 			!slices.Equal(last.Attempt.Allowed, next.Attempt.Allowed)) {
