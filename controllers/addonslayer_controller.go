@@ -367,7 +367,8 @@ func (r *AddonsLayerReconciler) now() time.Time {
 func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	r.listings, r.recent = newListings(), newRecent()
 	r.wakeups = make(chan event.GenericEvent, 4096)
-	r.executor = &apply.Executor{Client: r.Client, Reader: r.Reader, Keys: layers.Keys, Strict: layers.IsStrict}
+	r.kinds = newKinds(r)
+	r.executor = &apply.Executor{Client: r.Client, Reader: r.Reader, Keys: layers.Keys, Strict: layers.IsStrict, Version: r.kinds.version}
 	r.accounts = newAccounts(mgr, r.Reader)
 	if err := setupIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
@@ -385,7 +386,7 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	if err != nil {
 		return err
 	}
-	r.kinds, r.sources = newKinds(r), newSources(r, sources)
+	r.sources = newSources(r, sources)
 	r.revisions = &revisions{AddonsLayerReconciler: r, tooLarge: map[string]bool{}}
 	return r.setupWatches()
 }

@@ -52,12 +52,20 @@ type kinds struct {
 	served map[schema.GroupKind]schema.GroupVersionKind
 	// defined says when a definition of an API group was last seen to change.
 	defined map[string]time.Time
+	// definitions holds those of watched kinds by name, and definedBy their
+	// names.
+	definitions map[string]*definition
+	definedBy   map[schema.GroupKind]string
+	// reading is held by those who read from the cache of a kind that may go.
+	reading sync.RWMutex
 }
 
 // start is the begin of a kind's watch, which takes a while.
 type start struct {
 	mu       sync.Mutex
 	watching bool
+	// kind is what is watched, at its version.
+	kind schema.GroupVersionKind
 }
 
 func newKinds(r *AddonsLayerReconciler) *kinds {
@@ -67,6 +75,7 @@ func newKinds(r *AddonsLayerReconciler) *kinds {
 			return predicate.Or[client.Object](objectChanged, r.ownWrites(gk))
 		},
 		starts: map[schema.GroupKind]*start{}, served: map[schema.GroupKind]schema.GroupVersionKind{}, defined: map[string]time.Time{},
+		definitions: map[string]*definition{}, definedBy: map[schema.GroupKind]string{},
 	}
 }
 
@@ -77,7 +86,7 @@ func (k *kinds) scope(gk schema.GroupKind, version string) (layers.Scope, error)
 	if version != "" {
 		versions = []string{version}
 	}
-	mapping, err := k.Client.RESTMapper().RESTMapping(gk, versions...)
+	mapping, err := k.mapping(gk, versions...)
 	switch {
 	case meta.IsNoMatchError(err):
 		return layers.ScopeUnknown, nil
@@ -103,14 +112,18 @@ func (k *kinds) watch(ctx context.Context, gk schema.GroupKind) error {
 	if k.watched(gk) {
 		return nil
 	}
-	mapping, err := k.Client.RESTMapper().RESTMapping(gk)
+	mapping, err := k.mapping(gk)
 	if err != nil {
 		return fmt.Errorf("cannot find out how kind %s is served: %w", gk, err)
 	}
+	k.follow(mapping)
 	gvk := mapping.GroupVersionKind
 	probe := &metav1.PartialObjectMetadataList{}
 	probe.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	if err := k.Reader.List(ctx, probe, client.Limit(1)); err != nil {
+		if apierrors.IsNotFound(err) {
+			k.redefined(mapping.Resource.GroupResource().String())
+		}
 		return err
 	}
 	if err := k.mayWatch(ctx, mapping); err != nil {
@@ -120,7 +133,7 @@ func (k *kinds) watch(ctx context.Context, gk schema.GroupKind) error {
 		if err := k.controller.Watch(source.Kind(k.cache, newObject(gvk), k.handle(gk), k.passes(gk))); err != nil {
 			return fmt.Errorf("cannot watch kind %s: %w", gk, err)
 		}
-		start.watching = true
+		start.watching, start.kind = true, gvk
 	}
 	informer, err := k.cache.GetInformer(ctx, newObject(gvk), cache.BlockUntilSynced(false))
 	if err != nil {
@@ -186,6 +199,8 @@ func (k *kinds) version(gk schema.GroupKind) (schema.GroupVersionKind, bool) {
 
 // get returns an object from the cache, or nil.
 func (k *kinds) get(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+	k.reading.RLock()
+	defer k.reading.RUnlock()
 	gvk, known := k.version(id.GroupKind())
 	if !known {
 		return nil, nil
@@ -203,6 +218,8 @@ func (k *kinds) get(ctx context.Context, id dependents.ID) (*unstructured.Unstru
 // list returns objects of a kind from the cache. There are none of a kind that
 // is not watched.
 func (k *kinds) list(ctx context.Context, gk schema.GroupKind, opts ...client.ListOption) ([]unstructured.Unstructured, error) {
+	k.reading.RLock()
+	defer k.reading.RUnlock()
 	gvk, known := k.version(gk)
 	if !known {
 		return nil, nil

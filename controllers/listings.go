@@ -6,6 +6,8 @@ package controllers
 import (
 	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 )
@@ -147,6 +149,22 @@ func (l *listings) whoLists(id dependents.ID, exclusive string) []string {
 	if exclusive != "" {
 		for layer := range l.byExclusive[exclusive] {
 			found = append(found, layer)
+		}
+	}
+	return found
+}
+
+// whoListsKind returns the layers that list objects of a kind.
+func (l *listings) whoListsKind(gk schema.GroupKind) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []string
+	for layer, listing := range l.byLayer {
+		for id := range listing.Files {
+			if id.GroupKind() == gk {
+				found = append(found, layer)
+				break
+			}
 		}
 	}
 	return found

@@ -238,6 +238,9 @@ func (o *observer) observeKinds(ctx context.Context) error {
 	}
 	o.wantedIDs = dependents.SortIDs(slices.Collect(maps.Keys(ids)))
 	for gk, wanted := range versions {
+		if err := o.kinds.revise(ctx, gk); err != nil {
+			return err
+		}
 		scope, err := o.kinds.scope(gk, "")
 		if err != nil {
 			return err

@@ -204,11 +204,16 @@ func (r *AddonsLayerReconciler) listRequests(ctx context.Context, opts ...client
 }
 
 // waitingForCRD returns the layers that wait for kinds of a definition's
-// group: its name is the plural, a dot and the group.
-func (r *AddonsLayerReconciler) waitingForCRD(_ context.Context, obj client.Object) []ctrl.Request {
+// group: its name is the plural, a dot and the group. Where the kind is watched,
+// those that hold it may find it served in another way.
+func (r *AddonsLayerReconciler) waitingForCRD(ctx context.Context, obj client.Object) []ctrl.Request {
 	_, group, _ := strings.Cut(obj.GetName(), ".")
 	r.kinds.define(group, r.now())
-	return requests(r.listings.whoWaitsFor(group)...)
+	found := r.listings.whoWaitsFor(group)
+	if gk, watched := r.kinds.redefined(obj.GetName()); watched {
+		found = append(found, r.holders(ctx, gk)...)
+	}
+	return requests(found...)
 }
 
 // objectHandler wakes the layers that own an object, owned it, or list it.

@@ -49,6 +49,9 @@ type Executor struct {
 	// Strict tells kinds of whose spec fields that others added are taken
 	// back, all but suspend.
 	Strict func(schema.GroupKind) bool
+	// Version returns the version at which a kind that has no manifest in the
+	// plan is written, if it is known; otherwise the RESTMapper says.
+	Version func(schema.GroupKind) (schema.GroupVersionKind, bool)
 	// Workers is how many objects of one stage are written at a time;
 	// 0 means 8.
 	Workers int

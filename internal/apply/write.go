@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -193,18 +194,31 @@ func (r *run) delete(ctx context.Context, action dependents.Action, version stri
 	return stub, nil
 }
 
-// stub returns an object with nothing but its identity, in the version that
-// the cluster prefers.
+// stub returns an object with nothing but its identity, in the version that is
+// known to be served, or that the cluster prefers.
 func (r *run) stub(id dependents.ID) (*unstructured.Unstructured, error) {
-	mapping, err := r.Client.RESTMapper().RESTMapping(id.GroupKind())
+	gvk, err := r.kindVersion(id.GroupKind())
 	if err != nil {
 		return nil, fmt.Errorf("cannot find kind %s: %w", id.GroupKind(), err)
 	}
 	stub := &unstructured.Unstructured{}
-	stub.SetGroupVersionKind(mapping.GroupVersionKind)
+	stub.SetGroupVersionKind(gvk)
 	stub.SetNamespace(id.Namespace)
 	stub.SetName(id.Name)
 	return stub, nil
+}
+
+func (r *run) kindVersion(gk schema.GroupKind) (schema.GroupVersionKind, error) {
+	if r.Version != nil {
+		if gvk, known := r.Version(gk); known {
+			return gvk, nil
+		}
+	}
+	mapping, err := r.Client.RESTMapper().RESTMapping(gk)
+	if err != nil {
+		return schema.GroupVersionKind{}, err
+	}
+	return mapping.GroupVersionKind, nil
 }
 
 // patchFor returns the merge patch of a verb that changes marks; nil for a verb

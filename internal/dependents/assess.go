@@ -112,6 +112,8 @@ func IsActing(live *unstructured.Unstructured) bool {
 	return isReconciling || observed < live.GetGeneration()
 }
 
+// conditionView is a condition; generation is 0 where it does not say which one
+// it speaks of.
 type conditionView struct {
 	status, reason, message string
 	generation              int64
@@ -137,8 +139,13 @@ func assessStatus(live *unstructured.Unstructured) Standing {
 	if err != nil {
 		return Standing{Health: Unknown, Status: StatusProgress, Message: err.Error()}
 	}
+	// kstatus reads the generation of the status and not that of a condition.
+	ready, _ := condition(live, "Ready")
 	switch result.Status {
 	case status.CurrentStatus:
+		if ready.generation != 0 && ready.generation < live.GetGeneration() {
+			return Standing{Health: Progressing, Status: StatusProgress, Message: "is Ready at an older generation"}
+		}
 		return Standing{Health: Ready, Status: StatusReady}
 	case status.FailedStatus:
 		return Standing{Health: Failed, Status: StatusFailed, Message: said("has failed", result.Message)}

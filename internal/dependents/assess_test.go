@@ -15,6 +15,12 @@ import (
 
 func TestAssessObject(t *testing.T) {
 	deployment := ID{Group: "apps", Kind: "Deployment", Namespace: "default", Name: "a"}
+	custom := ID{Group: "example.com", Kind: "Database", Namespace: "default", Name: "a"}
+	readyAt := func(generation int64) func(*unstructured.Unstructured) {
+		return func(obj *unstructured.Unstructured) {
+			obj.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True", "observedGeneration": generation}}}
+		}
+	}
 	stalled := conditioned("Stalled", "True", "RetriesExceeded", "gave up")
 	cases := map[string]struct {
 		reason string
@@ -72,6 +78,23 @@ func TestAssessObject(t *testing.T) {
 			reason: "a Deployment that does not get on", how: AssessStatus,
 			live: object(deployment, generation(1), observed(1), conditioned("Progressing", "False", "ProgressDeadlineExceeded", "too slow")),
 			want: Standing{Health: Failed, Status: StatusFailed, Message: "has failed: Progress deadline exceeded"},
+		},
+		"kstatus, condition of an older generation": {
+			reason: "kstatus overlooks that Ready speaks of what was before", live: object(custom, generation(2), readyAt(1)),
+			want: Standing{Health: Progressing, Status: StatusProgress, Message: "is Ready at an older generation"},
+		},
+		"kstatus, condition of its own generation": {
+			reason: "Ready speaks of what is", live: object(custom, generation(2), readyAt(2)), want: Standing{Health: Ready, Status: StatusReady},
+		},
+		"kstatus, condition of no generation": {
+			reason: "many controllers do not say", live: object(custom, generation(2), conditioned("Ready", "True", "", "")), want: Standing{Health: Ready, Status: StatusReady},
+		},
+		"kstatus, not ready": {
+			reason: "what it says of itself is more than that it is old", live: object(custom, generation(2), conditioned("Ready", "False", "", "no issuer")),
+			want: Standing{Health: Progressing, Status: StatusProgress, Message: "is not ready: no issuer"},
+		},
+		"kstatus, no status": {
+			reason: "whether anything will ever report on it cannot be known", live: object(custom, generation(1)), want: Standing{Health: Ready, Status: StatusReady},
 		},
 		"kstatus, nonsense": {
 			reason: "what cannot be read cannot be told", live: object(deployment, func(o *unstructured.Unstructured) { o.Object["status"] = "x" }),

@@ -154,7 +154,7 @@ func (b Blocker) describe() string {
 	where := ""
 	switch {
 	case b.MoreNamespaces && len(b.Namespaces) > 0:
-		where = fmt.Sprintf(" in %d namespaces or more", len(b.Namespaces))
+		where = fmt.Sprintf(" in %d or more namespaces", len(b.Namespaces))
 	case len(b.Namespaces) == 1:
 		where = " in namespace " + b.Namespaces[0]
 	case len(b.Namespaces) > 1:

@@ -60,7 +60,7 @@ func TestBlockersMessage(t *testing.T) {
 				"and 3 persistentvolumeclaims in namespace db would be left behind: delete them first" + or,
 			[]Blocker{claims(FateKept, 3, "db"), issuers, certificates(FateDeleted, 12, "shop")},
 		},
-		"too many to look at": {"the number of namespaces is not known", "is not deleted while 9000 certificates.cert-manager.io in 2 namespaces or more would be deleted with it: delete them first" + or, []Blocker{many}},
+		"too many to look at": {"the number of namespaces is not known", "is not deleted while 9000 certificates.cert-manager.io in 2 or more namespaces would be deleted with it: delete them first" + or, []Blocker{many}},
 		"not known": {
 			"what may not be looked at is not given up, and the right that is missing is named",
 			"is not deleted while it is not known whether there are certificates.cert-manager.io, which would be left without a controller " +

@@ -25,6 +25,11 @@ func TestDecideDeletion(t *testing.T) {
 			l.Status.Resources[i].LastTransitionTime.Time = testNow.Add(-2 * time.Minute).Truncate(time.Second)
 		}
 	}
+	planned := func(l *v1alpha1.AddonsLayer) {
+		l.Status.Resources = Resources([]dependents.Entry{{ID: releaseID("c"), Status: dependents.StatusMissing}})
+	}
+	rollingOut := func(l *v1alpha1.AddonsLayer) { l.Status.Attempt = &v1alpha1.Attempt{Digest: "x"} }
+	adopted := func(l *v1alpha1.AddonsLayer) { l.Status.Resources[0].Status = dependents.StatusReady }
 	orphan := func(l *v1alpha1.AddonsLayer) { l.Spec.DeletionPolicy = v1alpha1.DeletionPolicyOrphan }
 	held := annotation(v1alpha1.HoldAnnotation, "freeze")
 	both := lives(live("a"), live("b"))
@@ -101,6 +106,18 @@ func TestDecideDeletion(t *testing.T) {
 		"dependant without anything": {
 			reason: "it loses nothing", in: observation(going(graceOver), pair, ended, others(Other{Layer: layer(named("apps"), needs("base"))})),
 			actions: "Delete b", why: "Deleting", message: "is being deleted, 2 objects left: HelmRelease default/a goes after HelmRelease default/b",
+		},
+		"dependant that waits": {
+			reason: "what it lists it does not have", in: observation(going(graceOver), pair, ended, others(Other{Layer: layer(named("apps"), needs("base"), planned)})),
+			actions: "Delete b", why: "Deleting", message: "is being deleted, 2 objects left: HelmRelease default/a goes after HelmRelease default/b",
+		},
+		"dependant that has begun": {
+			reason: "the inventory comes before the first write", in: observation(going(), pair, both, others(Other{Layer: layer(named("apps"), needs("base"), planned, rollingOut)})),
+			why: "DeletionBlocked", message: blocked,
+		},
+		"dependant that has adopted": {
+			reason: "it has what another layer had deployed", in: observation(going(), pair, both, others(Other{Layer: layer(named("apps"), needs("base"), planned, adopted)})),
+			why: "DeletionBlocked", message: blocked,
 		},
 		"member of its own cycle": {
 			reason: "both would wait for each other for ever",

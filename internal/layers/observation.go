@@ -4,6 +4,7 @@
 package layers
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -125,9 +126,15 @@ func deployed(layer *v1alpha1.AddonsLayer) bool {
 	return meta.IsStatusConditionTrue(layer.Status.Conditions, v1alpha1.DeployedCondition)
 }
 
-// hasDeployed tells whether the layer has anything on the cluster.
+// hasDeployed tells whether the layer has anything on the cluster, or may have.
+// One that only waits lists what it will have.
 func hasDeployed(layer *v1alpha1.AddonsLayer) bool {
-	return layer.Status.Revision != "" || len(layer.Status.Resources) > 0
+	if layer.Status.Revision != "" || layer.Status.Attempt != nil && len(layer.Status.Resources) > 0 {
+		return true
+	}
+	return slices.ContainsFunc(layer.Status.Resources, func(r v1alpha1.Resource) bool {
+		return r.Digest != "" || r.Status != dependents.StatusMissing && r.Status != dependents.StatusNotServed
+	})
 }
 
 func isDeleting(layer *v1alpha1.AddonsLayer) bool { return !layer.DeletionTimestamp.IsZero() }

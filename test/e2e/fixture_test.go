@@ -92,7 +92,7 @@ func (f *fixture) takeDown() {
 		if !strings.HasPrefix(layer.Name, f.prefix+"-") {
 			continue
 		}
-		_ = f.patchLayer(layer.Name, `{"metadata":{"annotations":{"kraan.io/force-delete":"true","kraan.io/abandon":"true"}},"spec":{"orphanGrace":"0s"}}`)
+		_ = f.patchLayer(layer.Name, `{"metadata":{"annotations":{"kraan.io/force-delete":"true","kraan.io/confirm-deletion":"true","kraan.io/abandon":"true"}},"spec":{"orphanGrace":"0s"}}`)
 		f.must(client.IgnoreNotFound(stack.client.Delete(f.ctx, layer)))
 	}
 	f.must(client.IgnoreNotFound(stack.client.Delete(f.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.prefix}})))

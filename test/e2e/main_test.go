@@ -45,6 +45,9 @@ var kindsOfTheSuite = []any{
 	map[string]any{"apiGroup": groupBeside, "resources": []any{"gadgets"}},
 	map[string]any{"apiGroup": groupEarlier, "resources": []any{"gadgets"}},
 	map[string]any{"apiGroup": groupLater, "resources": []any{"gadgets"}},
+	map[string]any{"apiGroup": groupOwned, "resources": []any{"boxes", "crates", "kegs", "tins", "jars", "cups"}},
+	map[string]any{"apiGroup": groupMoving, "resources": []any{"movers", "leavers"}},
+	map[string]any{"apiGroup": "", "resources": []any{"persistentvolumeclaims"}},
 	map[string]any{"apiGroup": "apiextensions.k8s.io", "resources": []any{"customresourcedefinitions"}},
 }
 
