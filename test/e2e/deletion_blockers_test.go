@@ -168,7 +168,7 @@ func TestDeletionCountsTheObjectsOfItsChartsDefinitions(t *testing.T) {
 			err := stack.client.Get(f.ctx, types.NamespacedName{Namespace: tc.namespace, Name: tc.name}, instance(groupOwned, tc.kind, "", ""))
 			gone := client.IgnoreNotFound(err) == nil && err != nil || meta.IsNoMatchError(err)
 			if err != nil && !gone || gone == tc.stays {
-				return fmt.Errorf("%s: %v", tc.reason, err)
+				return fmt.Errorf("it is gone: %v, but %s (%w)", gone, tc.reason, err)
 			}
 			return nil
 		})
