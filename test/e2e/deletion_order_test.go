@@ -125,25 +125,25 @@ func TestLayersDeletedTogetherGoInReverseOrder(t *testing.T) {
 func TestDependantsThatHaveNothingHoldNobodyUp(t *testing.T) {
 	f := newFixture(t)
 	revision := f.push(map[string]string{
-		"base/release.yaml":   f.configMapRelease("base", "x"),
-		"held/release.yaml":   f.configMapRelease("held", "x"),
-		"never/release.yaml":  f.configMapRelease("never", "x"),
-		"broken/release.yaml": "this: is: no manifest\n",
+		"base/release.yaml":  f.configMapRelease("base", "x"),
+		"held/release.yaml":  f.configMapRelease("held", "x"),
+		"never/release.yaml": f.configMapRelease("never", "x"),
+		"later/release.yaml": f.configMapRelease("later", "x"),
 	})
 	f.layer("base")
 	f.layer("held", f.dependsOn("base@1.0.0"))
 	f.layer("never", f.dependsOn("base@2.0.0"))
-	f.layer("broken", f.dependsOn("base"))
+	f.layer("later", f.dependsOn("base"), func(l *v1alpha1.AddonsLayer) { l.Spec.Prereqs.K8sVersion = "9.9" })
 	f.deployed("held", revision)
 	f.state("never", v1alpha1.StateApplyPending)
-	f.state("broken", v1alpha1.StateFailed)
+	f.state("later", v1alpha1.StateK8sVersion)
 	f.edit("held", `{"metadata":{"annotations":{"kraan.io/hold":"freeze"}}}`)
 	f.held("held", "freeze")
 
 	w := f.witness()
 	f.deleteLayer("base")
 	layer := f.reason("base", v1alpha1.ReasonDeletionBlocked, "while layer "+f.name("held")+" depends on it")
-	for _, other := range []string{"never", "broken"} {
+	for _, other := range []string{"never", "later"} {
 		if strings.Contains(readyMessage(layer), f.name(other)) {
 			t.Errorf("%s is in the way: %s", other, readyMessage(layer))
 		}
@@ -154,9 +154,9 @@ func TestDependantsThatHaveNothingHoldNobodyUp(t *testing.T) {
 	f.uninstalled("held", "base")
 	// Those that stay are told, and go without further ado.
 	f.state("never", v1alpha1.StateApplyPending, "there is no layer "+f.name("base"))
-	f.deleteTogether("never", "broken")
+	f.deleteTogether("never", "later")
 	f.layerGone("never")
-	f.layerGone("broken")
+	f.layerGone("later")
 }
 
 // One layer that cannot go keeps what it stands on, and nothing else; when it
