@@ -166,6 +166,12 @@ func TestRollbackBegins(t *testing.T) {
 			observation(failingLayer(soon), secondDir, restored(firstDir), lives(live("a", drifted, gaveUp), live("b"), live("c"))),
 			v1alpha1.StateApplying, v1alpha1.ReasonApplying, "Write a", "has yet to be applied", false,
 		},
+		"another version of what fails already": {
+			"its roll-out is recorded before anything is said of it",
+			observation(layer(withRollback, isDeployed(firstDir), withHistory(entry("4", "1.0.0", firstDir, v1alpha1.ResultDeployed)), atVersion("2.0.0")),
+				firstDir, restored(firstDir), lives(live("a"), live("b", gaveUp))),
+			v1alpha1.StateFailed, v1alpha1.ReasonReleaseFailed, "", "no such chart", false,
+		},
 		"held": {
 			"nothing is done for a held layer",
 			observation(failingLayer(late, annotation(v1alpha1.HoldAnnotation, "no")), secondDir, restored(firstDir), lives(live("a"), live("b"), live("c", gaveUp))),
