@@ -5,6 +5,7 @@ package dependents
 
 import (
 	"strings"
+	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -41,6 +42,12 @@ type Standing struct {
 	Reason string
 	// Message says what is being waited for, or what went wrong.
 	Message string
+	// Said is what the object says of itself; empty where it says nothing.
+	Said string
+	// WaitsFor is the object that this one waits for; zero where there is none.
+	WaitsFor ID
+	// Until is when it goes on by itself; zero where that is not known.
+	Until time.Time
 	// Origin is the file that lists the object.
 	Origin string
 	// Unwanted is true for an object that is to go.
@@ -85,11 +92,11 @@ func assessCondition(live *unstructured.Unstructured) Standing {
 	case current && ready.status == "True":
 		return Standing{Health: Ready, Status: StatusReady}
 	case current && stalled.status == "True":
-		return Standing{Health: Failed, Status: orDefault(ready.reason, StatusFailed), Message: said("has failed", orDefault(ready.message, stalled.message))}
+		return Standing{Health: Failed, Status: orDefault(ready.reason, StatusFailed), Message: said("has failed", orDefault(ready.message, stalled.message)), Said: orDefault(ready.message, stalled.message)}
 	case !current && ready.status == "True":
 		return Standing{Health: Progressing, Status: StatusProgress, Message: "is Ready at an older generation"}
 	default:
-		return Standing{Health: Progressing, Status: orDefault(ready.reason, StatusProgress), Message: said("is not ready", ready.message)}
+		return Standing{Health: Progressing, Status: orDefault(ready.reason, StatusProgress), Message: said("is not ready", ready.message), Said: ready.message}
 	}
 }
 
@@ -148,9 +155,9 @@ func assessStatus(live *unstructured.Unstructured) Standing {
 		}
 		return Standing{Health: Ready, Status: StatusReady}
 	case status.FailedStatus:
-		return Standing{Health: Failed, Status: StatusFailed, Message: said("has failed", result.Message)}
+		return Standing{Health: Failed, Status: StatusFailed, Message: said("has failed", result.Message), Said: result.Message}
 	default:
-		return Standing{Health: Progressing, Status: StatusProgress, Message: said("is not ready", result.Message)}
+		return Standing{Health: Progressing, Status: StatusProgress, Message: said("is not ready", result.Message), Said: result.Message}
 	}
 }
 

@@ -49,19 +49,19 @@ func TestAssessObject(t *testing.T) {
 		},
 		"failing": {
 			reason: "it may still get on", how: AssessCondition, live: release("a", notReady),
-			want: Standing{Health: Progressing, Status: "InstallFailed", Message: "is not ready: no such chart"},
+			want: Standing{Health: Progressing, Status: "InstallFailed", Message: "is not ready: no such chart", Said: "no such chart"},
 		},
 		"stalled": {
 			reason: "its controller has given up; Ready says why", how: AssessCondition, live: release("a", notReady, stalled),
-			want: Standing{Health: Failed, Status: "InstallFailed", Message: "has failed: no such chart"},
+			want: Standing{Health: Failed, Status: "InstallFailed", Message: "has failed: no such chart", Said: "no such chart"},
 		},
 		"stalled without words": {
 			reason: "what Stalled says is next best", how: AssessCondition, live: release("a", conditioned("Ready", "False", "", ""), stalled),
-			want: Standing{Health: Failed, Status: StatusFailed, Message: "has failed: gave up"},
+			want: Standing{Health: Failed, Status: StatusFailed, Message: "has failed: gave up", Said: "gave up"},
 		},
 		"stalled before": {
 			reason: "giving up on an older generation says nothing", how: AssessCondition, live: release("a", notReady, stalled, generation(2)),
-			want: Standing{Health: Progressing, Status: "InstallFailed", Message: "is not ready: no such chart"},
+			want: Standing{Health: Progressing, Status: "InstallFailed", Message: "is not ready: no such chart", Said: "no such chart"},
 		},
 		"suspended": {
 			reason: "it neither blocks nor counts", how: AssessCondition, live: release("a", notReady, suspended),
@@ -72,12 +72,12 @@ func TestAssessObject(t *testing.T) {
 		},
 		"kstatus, in progress": {
 			reason: "a Deployment that was not looked at yet", live: object(deployment, generation(2), observed(1)),
-			want: Standing{Health: Progressing, Status: StatusProgress, Message: "is not ready: Deployment generation is 2, but latest observed generation is 1"},
+			want: Standing{Health: Progressing, Status: StatusProgress, Message: "is not ready: Deployment generation is 2, but latest observed generation is 1", Said: "Deployment generation is 2, but latest observed generation is 1"},
 		},
 		"kstatus, failed": {
 			reason: "a Deployment that does not get on", how: AssessStatus,
 			live: object(deployment, generation(1), observed(1), conditioned("Progressing", "False", "ProgressDeadlineExceeded", "too slow")),
-			want: Standing{Health: Failed, Status: StatusFailed, Message: "has failed: Progress deadline exceeded"},
+			want: Standing{Health: Failed, Status: StatusFailed, Message: "has failed: Progress deadline exceeded", Said: "Progress deadline exceeded"},
 		},
 		"kstatus, condition of an older generation": {
 			reason: "kstatus overlooks that Ready speaks of what was before", live: object(custom, generation(2), readyAt(1)),

@@ -104,19 +104,19 @@ func (p *planner) conflict(c Conflict) { p.plan.Conflicts = append(p.plan.Confli
 
 // makeRoom deals with live objects that stand for the same thing as a wanted
 // one: they are suspended and owned before the wanted one is written. It
-// returns what is still waited for.
-func (p *planner) makeRoom(d *Dependent) string {
+// returns which one is still waited for, and why.
+func (p *planner) makeRoom(d *Dependent) (ID, string) {
 	for _, id := range p.inTheWay(d) {
 		live := p.Live[id]
 		if p.Stale[id] {
-			return fmt.Sprintf("waits for %s, which was written a moment ago", id)
+			return id, fmt.Sprintf("waits for %s, which was written a moment ago", id)
 		}
 		if live.GetDeletionTimestamp() != nil && !IsSuspended(live) {
-			return fmt.Sprintf("waits for %s, which is being uninstalled and must be gone first", id)
+			return id, fmt.Sprintf("waits for %s, which is being uninstalled and must be gone first", id)
 		}
 		h := p.handOver(live, id)
 		if h.waits != "" {
-			return fmt.Sprintf("waits for %s, which %s", id, h.waits)
+			return id, fmt.Sprintf("waits for %s, which %s", id, h.waits)
 		}
 		if live.GetAnnotations()[p.Keys.SupersededBy] == d.ID.Key().String() && IsSuspended(live) && p.owner(live) == p.Owner {
 			continue
@@ -131,7 +131,7 @@ func (p *planner) makeRoom(d *Dependent) string {
 			p.adoptEntry(id, d)
 		}
 	}
-	return ""
+	return ID{}, ""
 }
 
 // adoptEntry takes an object that d succeeds into the inventory.

@@ -301,6 +301,26 @@ func conflictLines(plan Plan) []string {
 	return lines
 }
 
+// checkStandings wants every standing to say in its fields what its message
+// says in words.
+func checkStandings(t interface{ Errorf(string, ...any) }, plan Plan) {
+	for _, s := range plan.Standings {
+		named := s.WaitsFor.String()
+		of := strings.HasPrefix(s.Message, "waits for ") || strings.HasPrefix(s.Message, "goes after ") ||
+			strings.HasPrefix(s.Message, "goes when ") || strings.HasPrefix(s.Message, "stays suspended until ")
+		if of != (s.WaitsFor != ID{}) || of && !strings.Contains(s.Message, named) {
+			t.Errorf("%s %q, and waits for %q", s.ID, s.Message, named)
+		}
+		until := strings.HasPrefix(s.Message, "waits until ")
+		if until == s.Until.IsZero() || until && !strings.Contains(s.Message, s.Until.UTC().Format(time.RFC3339)) {
+			t.Errorf("%s %q, and goes on at %s", s.ID, s.Message, s.Until)
+		}
+		if s.Said != "" && !strings.HasSuffix(s.Message, ": "+s.Said) {
+			t.Errorf("%s %q, and has said %q", s.ID, s.Message, s.Said)
+		}
+	}
+}
+
 // planCase is one row of a table of plans.
 type planCase struct {
 	reason    string
@@ -317,6 +337,7 @@ func runPlanCases(t *testing.T, cases map[string]planCase) {
 		t.Run(name, func(t *testing.T) {
 			tc := cases[name]
 			plan := Make(tc.in)
+			checkStandings(t, plan)
 			for what, diff := range map[string]string{
 				"actions":   cmp.Diff(tc.actions, actionLines(plan)),
 				"standings": cmp.Diff(tc.standings, standingLines(plan)),

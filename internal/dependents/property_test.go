@@ -185,6 +185,7 @@ func TestMakeIsSafe(t *testing.T) {
 			s.wanted[in.Wanted[i].ID] = &in.Wanted[i]
 		}
 		s.checkPlan()
+		checkStandings(t, plan)
 		seen := map[ID][]Verb{}
 		for _, action := range plan.Actions {
 			if slices.Contains(seen[action.ID], action.Verb) {

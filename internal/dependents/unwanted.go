@@ -82,6 +82,7 @@ func (p *planner) planOrphan(entry Entry, live *unstructured.Unstructured) {
 		orphaned.Message = fmt.Sprintf("is kept for layer %s, which lists it", claim.Owner)
 	case p.Now.Before(due):
 		p.until(due)
+		orphaned.Until = due
 		orphaned.Message = fmt.Sprintf("waits until %s for another layer to adopt it", due.UTC().Format(time.RFC3339))
 	case len(p.Others.UnreadableSiblings) > 0:
 		orphaned.Health = Blocked
@@ -123,11 +124,11 @@ func firstClaim(claims []Claim) (Claim, bool) {
 func (p *planner) planDelete(entry Entry, live *unstructured.Unstructured) Standing {
 	waiting := Standing{Health: Progressing, Status: StatusOrphaned, Unwanted: true}
 	if user, found := p.userOf(entry); found {
-		waiting.Message = fmt.Sprintf("goes after %s", user)
+		waiting.Message, waiting.WaitsFor = fmt.Sprintf("goes after %s", user), user
 		return waiting
 	}
 	if user, found := p.oldUserOf(entry); found {
-		waiting.Message = fmt.Sprintf("goes when %s, which may still use it, has been applied anew", user)
+		waiting.Message, waiting.WaitsFor = fmt.Sprintf("goes when %s, which may still use it, has been applied anew", user), user
 		return waiting
 	}
 	if isRelease(entry.Assess, live) {
@@ -216,7 +217,7 @@ func (p *planner) planSuperseded(entry Entry, live *unstructured.Unstructured) {
 		p.act(Action{Verb: VerbDelete, ID: entry.ID})
 		standing.Message = fmt.Sprintf("is removed without uninstalling anything, because %s has succeeded it", id)
 	default:
-		standing.Message = fmt.Sprintf("stays suspended until %s is ready", id)
+		standing.Message, standing.WaitsFor = fmt.Sprintf("stays suspended until %s is ready", id), id
 	}
 	p.stand(entry, standing)
 }

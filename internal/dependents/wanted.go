@@ -72,7 +72,7 @@ func (p *planner) planWrite(d *Dependent, entry Entry, live *unstructured.Unstru
 	if live != nil {
 		// How it fares with another content says nothing of this one.
 		pending = AssessObject(d.Assess, live)
-		pending.Health, pending.Message = Progressing, "has yet to be applied"
+		pending.Health, pending.Message, pending.Said = Progressing, "has yet to be applied", ""
 	}
 	var from []string
 	if live != nil {
@@ -94,12 +94,12 @@ func (p *planner) planWrite(d *Dependent, entry Entry, live *unstructured.Unstru
 		return pending
 	}
 	if !repair {
-		if waits := p.waitForDependencies(d); waits != "" {
-			return Standing{Health: Blocked, Status: pending.Status, Message: waits}
+		if id, waits := p.waitForDependencies(d); waits != "" {
+			return Standing{Health: Blocked, Status: pending.Status, Message: waits, WaitsFor: id}
 		}
 	}
-	if waits := p.makeRoom(d); waits != "" {
-		return Standing{Health: Blocked, Status: pending.Status, Message: waits}
+	if id, waits := p.makeRoom(d); waits != "" {
+		return Standing{Health: Blocked, Status: pending.Status, Message: waits, WaitsFor: id}
 	}
 	p.act(Action{
 		Verb: VerbWrite, ID: d.ID, Stage: d.Stage, Wanted: d, From: from,
@@ -110,7 +110,7 @@ func (p *planner) planWrite(d *Dependent, entry Entry, live *unstructured.Unstru
 
 // waitForDependencies names the first dependency that is not ready with the
 // content that is wanted now; a suspended one neither blocks nor counts.
-func (p *planner) waitForDependencies(d *Dependent) string {
+func (p *planner) waitForDependencies(d *Dependent) (ID, string) {
 	for _, id := range SortIDs(append([]ID(nil), d.DependsOn...)) {
 		dependency, wanted := p.wanted[id]
 		if !wanted {
@@ -118,14 +118,14 @@ func (p *planner) waitForDependencies(d *Dependent) string {
 		}
 		live := p.Live[id]
 		if live == nil || p.Stale[id] || !p.isCurrent(dependency, p.entries[id], live) {
-			return fmt.Sprintf("waits for %s, which has yet to be applied", id)
+			return id, fmt.Sprintf("waits for %s, which has yet to be applied", id)
 		}
 		standing := AssessObject(dependency.Assess, live)
 		if standing.Health > Ignored {
-			return fmt.Sprintf("waits for %s, which %s", id, orDefault(standing.Message, "is "+standing.Status))
+			return id, fmt.Sprintf("waits for %s, which %s", id, orDefault(standing.Message, "is "+standing.Status))
 		}
 	}
-	return ""
+	return ID{}, ""
 }
 
 // waitForKind deals with objects of a kind that is not served. They come after
@@ -144,7 +144,7 @@ func (p *planner) waitForKind(d *Dependent, entry Entry) (Standing, bool) {
 		live := p.Live[other.ID]
 		if live == nil || !p.isCurrent(other, p.entries[other.ID], live) || AssessObject(other.Assess, live).Health > Ignored {
 			return Standing{
-				Health: Blocked, Status: StatusNotServed, Reason: StatusNotServed,
+				Health: Blocked, Status: StatusNotServed, Reason: StatusNotServed, WaitsFor: other.ID,
 				Message: fmt.Sprintf("waits for %s, after which its kind may be served", other.ID),
 			}, true
 		}
