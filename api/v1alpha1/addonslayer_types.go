@@ -173,8 +173,9 @@ type AddonsLayerStatus struct {
 	Rollback *Rollback `json:"rollback,omitempty"`
 
 	// BlockedBy says what stands in the way, from what the layer itself waits
-	// for down to the cause of it all. Each entry of depth n+1 explains the
-	// last one of depth n before it.
+	// for down to the cause of it all. Each entry explains the last one before
+	// it that is less deep; where the depth skips a number, links were left
+	// out. There are at most 12, and none where the layer is deployed.
 	// +listType=atomic
 	// +optional
 	BlockedBy []Cause `json:"blockedBy,omitempty"`

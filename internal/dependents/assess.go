@@ -4,6 +4,7 @@
 package dependents
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -183,16 +184,14 @@ func Worst(standings []Standing) (Standing, bool) {
 	var worst Standing
 	found := false
 	for _, standing := range standings {
-		if !found || worse(standing, worst) {
+		if !found || Compare(standing, worst) < 0 {
 			worst, found = standing, true
 		}
 	}
 	return worst, found
 }
 
-func worse(a, b Standing) bool {
-	if a.Health != b.Health {
-		return a.Health > b.Health
-	}
-	return a.ID.Compare(b.ID) < 0
+// Compare orders standings, the worst first.
+func Compare(a, b Standing) int {
+	return cmp.Or(cmp.Compare(b.Health, a.Health), a.ID.Compare(b.ID))
 }

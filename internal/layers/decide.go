@@ -61,6 +61,8 @@ type Decision struct {
 	Deleting bool
 	// Finalized is true when a deleted layer has nothing left.
 	Finalized bool
+	// Deadline of the roll-out that is under way; zero where there is none.
+	Deadline time.Time
 	// Until is the next moment at which the decision may differ although
 	// nothing else has changed; zero where there is none.
 	Until time.Time
@@ -332,7 +334,7 @@ func (d Decision) progressing(o Observation, wanted []dependents.Dependent, wors
 		d.State, d.Reason = v1alpha1.StateFailed, cmp.Or(worst.Reason, v1alpha1.ReasonTimeout)
 		d.Message = fmt.Sprintf("not deployed within %s: %s", timeout, d.Message)
 	default:
-		d.State, d.Reason = v1alpha1.StateApplying, v1alpha1.ReasonApplying
+		d.State, d.Reason, d.Deadline = v1alpha1.StateApplying, v1alpha1.ReasonApplying, deadline
 		if d.Until.IsZero() || deadline.Before(d.Until) {
 			d.Until = deadline
 		}

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,7 +21,7 @@ import (
 const reconcileRequest = "reconcile.fluxcd.io/requestedAt"
 
 // maxMessage bounds a condition's message; the API server allows 32768.
-const maxMessage = 4096
+const maxMessage = 1024
 
 // Report returns the status of a layer after a decision and what became of its
 // actions. Before they are carried out, results is nil. A decision with failed
@@ -48,6 +47,7 @@ func Report(o Observation, d Decision, results []dependents.Result) (v1alpha1.Ad
 		status.Version, status.Revision, status.Digest = d.Target.Version, d.Target.Revision, d.Target.Digest
 	}
 	status.Conditions = conditions(o, d)
+	status.BlockedBy = Causes(o, d, results)
 	if d.Stalled && len(results) > 0 && o.Layer.Spec.Rollback && d.Rollback == nil && !isStalled(o.Layer) {
 		d.Until = o.Now // what has been refused is gone back from at the next look
 	}
@@ -72,18 +72,15 @@ func (d Decision) withFailures(results []dependents.Result, account types.Namesp
 		return r.Action.Verb != dependents.VerbWrite || !apierrors.IsInvalid(r.Err)
 	})
 	d.KeepsDeployed = false
-	d.State, d.Reason = v1alpha1.StateFailed, v1alpha1.ReasonApplyFailed
 	why := failureOf(account, first.Err)
+	d.State, d.Reason = v1alpha1.StateFailed, failureReason(first, why)
 	verb := "cannot apply"
-	switch first.Action.Verb {
-	case dependents.VerbMark, dependents.VerbRelease, dependents.VerbDelete:
-		verb, d.Reason = "cannot remove", v1alpha1.ReasonPruneFailed
-	default:
-		d.Reason = cmp.Or(why.reason, d.Reason)
-		if first.Action.Verb == dependents.VerbWrite && apierrors.IsInvalid(first.Err) {
-			// What failed beside it may pass, and has to be tried again.
-			d.Reason, d.Stalled = v1alpha1.ReasonInvalidManifest, onlyInvalid
-		}
+	switch d.Reason {
+	case v1alpha1.ReasonPruneFailed:
+		verb = "cannot remove"
+	case v1alpha1.ReasonInvalidManifest:
+		// What failed beside it may pass, and has to be tried again.
+		d.Stalled = onlyInvalid
 	}
 	origin := ""
 	if first.Action.Wanted != nil && first.Action.Wanted.Origin != "" {
@@ -177,6 +174,19 @@ func cut(message string, limit int) string {
 		return message
 	}
 	return strings.ToValidUTF8(message[:limit-3], "") + "..."
+}
+
+// failureReason says in one word what an action that failed has failed at.
+func failureReason(result dependents.Result, why failure) string {
+	switch result.Action.Verb {
+	case dependents.VerbMark, dependents.VerbRelease, dependents.VerbDelete:
+		return v1alpha1.ReasonPruneFailed
+	case dependents.VerbWrite:
+		if apierrors.IsInvalid(result.Err) {
+			return v1alpha1.ReasonInvalidManifest
+		}
+	}
+	return cmp.Or(why.reason, v1alpha1.ReasonApplyFailed)
 }
 
 // NeedsRecord tells whether a status must be persisted before the actions of
