@@ -98,6 +98,9 @@ type AddonsLayerReconciler struct {
 	recent     *recent
 	revisions  *revisions
 	wakeups    chan event.GenericEvent
+	// spacing says how far apart statuses are written; nil means
+	// layers.Spacing.
+	spacing func(last, next v1alpha1.AddonsLayerStatus) time.Duration
 }
 
 // Reconcile looks at one layer: observe, decide, act, report.
@@ -138,6 +141,12 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 	}
 	status, decision := layers.Report(*observation, decision, results)
 	keeping := r.revisions.keep(ctx, observation, &status)
+	if early := r.early(observation, status, decision, results); early > 0 && keeping == nil {
+		r.note(observation, decision)
+		result, err := r.again(observation, decision, results)
+		result.RequeueAfter = min(result.RequeueAfter, early)
+		return result, err
+	}
 	if err := r.persist(ctx, observation, status); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -288,8 +297,24 @@ func (r *AddonsLayerReconciler) persist(ctx context.Context, o *layers.Observati
 		return err
 	}
 	r.recent.wroteLayer(patched.DeepCopy())
+	r.recent.wroteStatus(patched.Name, r.now())
 	o.Layer = patched
 	return nil
+}
+
+// early returns how long a status is kept back that says only how the layer
+// gets on, because the last one was written a moment ago; the look that follows
+// computes it anew. Nothing is kept back after a write or an error.
+func (r *AddonsLayerReconciler) early(o *layers.Observation, status v1alpha1.AddonsLayerStatus, d layers.Decision, results []dependents.Result) time.Duration {
+	if len(results) > 0 || len(d.Accept) > 0 || d.Retry != nil {
+		return 0
+	}
+	spacing := r.spacing(o.Layer.Status, status)
+	since, known := r.recent.sinceStatus(o.Layer.Name, r.now())
+	if spacing == 0 || !known || since < 0 {
+		return 0
+	}
+	return spacing - since
 }
 
 // errGone says that a layer is no longer there, so that nothing more is done
@@ -366,6 +391,9 @@ func (r *AddonsLayerReconciler) now() time.Time {
 // SetupWithManager registers the controller, its indexes and its watches.
 func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	r.listings, r.recent = newListings(), newRecent()
+	if r.spacing == nil {
+		r.spacing = layers.Spacing
+	}
 	r.wakeups = make(chan event.GenericEvent, 4096)
 	r.kinds = newKinds(r)
 	r.executor = &apply.Executor{Client: r.Client, Reader: r.Reader, Keys: layers.Keys, Strict: layers.IsStrict, Version: r.kinds.version}

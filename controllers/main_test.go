@@ -99,8 +99,8 @@ type fixture struct {
 var namespaces atomic.Int32
 
 // newFixture starts a controller. Intercept may change the client that it
-// writes with.
-func newFixture(t *testing.T, intercept func(client.Client) client.Client) *fixture {
+// writes with, and options the rest of it.
+func newFixture(t *testing.T, intercept func(client.Client) client.Client, options ...func(*AddonsLayerReconciler)) *fixture {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("needs an API server")
@@ -115,7 +115,7 @@ func newFixture(t *testing.T, intercept func(client.Client) client.Client) *fixt
 	f.must(err)
 	f.files = httptest.NewServer(http.HandlerFunc(f.serve))
 	t.Cleanup(f.files.Close)
-	f.start(intercept)
+	f.start(intercept, options...)
 	return f
 }
 
@@ -127,7 +127,7 @@ func (f *fixture) must(err error) {
 }
 
 // start runs the controller for the layers of this test, wired as main does it.
-func (f *fixture) start(intercept func(client.Client) client.Client) {
+func (f *fixture) start(intercept func(client.Client) client.Client, options ...func(*AddonsLayerReconciler)) {
 	f.Helper()
 	const period = time.Second
 	counted := plane.Config()
@@ -150,6 +150,9 @@ func (f *fixture) start(intercept func(client.Client) client.Client) {
 	}
 	if intercept != nil {
 		reconciler.Client = intercept(reconciler.Client)
+	}
+	for _, option := range options {
+		option(reconciler)
 	}
 	ctx, cancel := context.WithCancel(f.ctx)
 	f.cancel = cancel

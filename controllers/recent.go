@@ -24,6 +24,8 @@ type recent struct {
 	mu      sync.Mutex
 	objects map[dependents.ID]write
 	layers  map[string]*v1alpha1.AddonsLayer
+	// statuses holds when the status of a layer was written last.
+	statuses map[string]time.Time
 }
 
 type write struct {
@@ -32,7 +34,7 @@ type write struct {
 }
 
 func newRecent() *recent {
-	return &recent{objects: map[dependents.ID]write{}, layers: map[string]*v1alpha1.AddonsLayer{}}
+	return &recent{objects: map[dependents.ID]write{}, layers: map[string]*v1alpha1.AddonsLayer{}, statuses: map[string]time.Time{}}
 }
 
 // wrote records what became of actions.
@@ -97,10 +99,27 @@ func (r *recent) newest(cached *v1alpha1.AddonsLayer) *v1alpha1.AddonsLayer {
 	return last.DeepCopy()
 }
 
+// wroteStatus records when the status of a layer was written.
+func (r *recent) wroteStatus(layer string, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.statuses[layer] = now
+}
+
+// sinceStatus returns how long ago this process wrote the status of a layer,
+// less than nothing where the clock was set back; false where it has not.
+func (r *recent) sinceStatus(layer string, now time.Time) (time.Duration, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, known := r.statuses[layer]
+	return now.Sub(last), known
+}
+
 // forget drops a layer that is gone.
 func (r *recent) forget(layer string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	delete(r.statuses, layer)
 	delete(r.layers, layer)
 }
 

@@ -15,6 +15,24 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 )
 
+func TestSinceStatus(t *testing.T) {
+	r := newRecent()
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	if since, known := r.sinceStatus("base", noon); known {
+		t.Errorf("a status was written %s ago, before there was one", since)
+	}
+	r.wroteStatus("base", noon)
+	for _, after := range []time.Duration{time.Second, -time.Hour} {
+		if since, known := r.sinceStatus("base", noon.Add(after)); !known || since != after {
+			t.Errorf("the status was written %s ago, not %s", since, after)
+		}
+	}
+	r.forget("base")
+	if _, known := r.sinceStatus("base", noon); known {
+		t.Error("a layer that is gone is remembered")
+	}
+}
+
 func TestIsStale(t *testing.T) {
 	id := dependents.ID{Kind: "ConfigMap", Namespace: "default", Name: "settings"}
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

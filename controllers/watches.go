@@ -87,7 +87,7 @@ func (r *AddonsLayerReconciler) setupWatches() error {
 	watches := []source.Source{
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), &handler.EnqueueRequestForObject{}, layerChanged),
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(r.dependantsOf), standingChanged),
-		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), r.graphHandler(), layerChanged),
+		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), r.graphHandler(), needChanged),
 		source.Kind(r.Cache, client.Object(crd), handler.EnqueueRequestsFromMapFunc(r.waitingForCRD)),
 		source.Channel(r.wakeups, &handler.EnqueueRequestForObject{}),
 		source.Channel(r.Cluster.changes, handler.EnqueueRequestsFromMapFunc(r.allLayers)),
@@ -140,7 +140,8 @@ var standingChanged = predicate.Funcs{
 			was.Status.Version != is.Status.Version || was.Status.Digest != is.Status.Digest ||
 			was.Status.ObservedGeneration != is.Status.ObservedGeneration || readyReason(was) != readyReason(is) ||
 			meta.IsStatusConditionTrue(was.Status.Conditions, v1alpha1.DeployedCondition) !=
-				meta.IsStatusConditionTrue(is.Status.Conditions, v1alpha1.DeployedCondition)
+				meta.IsStatusConditionTrue(is.Status.Conditions, v1alpha1.DeployedCondition) ||
+			carriedChanged(was, is)
 	},
 }
 
@@ -149,6 +150,21 @@ func readyReason(layer *v1alpha1.AddonsLayer) string {
 		return ready.Reason
 	}
 	return ""
+}
+
+// needChanged passes what the dependencies of a layer wait for: that it no
+// longer needs them, and what keeps it when it is being deleted itself.
+var needChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld.(*v1alpha1.AddonsLayer), e.ObjectNew.(*v1alpha1.AddonsLayer)
+		return layerChanged.UpdateFunc(e) || !is.DeletionTimestamp.IsZero() && carriedChanged(was, is)
+	},
+}
+
+// carriedChanged tells whether others have to repeat something else of what
+// stands in a layer's way.
+func carriedChanged(was, is *v1alpha1.AddonsLayer) bool {
+	return !equality.Semantic.DeepEqual(layers.Carried(was), layers.Carried(is))
 }
 
 // objectChanged passes what a layer reads of its objects: everything but the

@@ -4,7 +4,9 @@
 package controllers
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -60,6 +62,47 @@ func TestLayerChanges(t *testing.T) {
 			}
 			if got := standingChanged.Update(updated(was, is)); got != test.standing {
 				t.Errorf("standingChanged is %t", got)
+			}
+		})
+	}
+}
+
+// What others repeat of a layer wakes them, and nothing beyond that.
+func TestCauseChanges(t *testing.T) {
+	fails := v1alpha1.Cause{Kind: "HelmRelease", Name: "a", Reason: "InstallFailed", Message: strings.Repeat("x", 400)}
+	tests := map[string]struct {
+		reason string
+		change func(*v1alpha1.AddonsLayer)
+		// above tells whether those that depend on the layer are woken, below
+		// whether those are that it depends on.
+		above, below bool
+	}{
+		"another message":  {"they repeat it", func(l *v1alpha1.AddonsLayer) { l.Status.BlockedBy[0].Message = "y" }, true, false},
+		"the end of one":   {"they repeat its beginning", func(l *v1alpha1.AddonsLayer) { l.Status.BlockedBy[0].Message += "y" }, false, false},
+		"nothing any more": {"they repeat it", func(l *v1alpha1.AddonsLayer) { l.Status.BlockedBy = nil }, true, false},
+		"something in time": {"what takes its time is not repeated", func(l *v1alpha1.AddonsLayer) {
+			l.Status.BlockedBy = append(l.Status.BlockedBy, v1alpha1.Cause{Kind: "HelmRelease", Reason: "Progressing"})
+		}, false, false},
+		"while it is deleted": {"those that it depends on wait for that", func(l *v1alpha1.AddonsLayer) {
+			l.Status.BlockedBy[0].Message = "y"
+			l.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		}, true, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			was := &v1alpha1.AddonsLayer{ObjectMeta: metav1.ObjectMeta{Name: "base", Generation: 1}}
+			was.Status.ObservedGeneration, was.Status.BlockedBy = 1, []v1alpha1.Cause{fails}
+			is := was.DeepCopy()
+			test.change(is)
+			was.DeletionTimestamp = is.DeletionTimestamp
+			if got := standingChanged.Update(updated(was, is)); got != test.above {
+				t.Errorf("%s: standingChanged is %t", test.reason, got)
+			}
+			if got := needChanged.Update(updated(was, is)); got != test.below {
+				t.Errorf("%s: needChanged is %t", test.reason, got)
+			}
+			if layerChanged.Update(updated(was, is)) {
+				t.Error("a layer must not wake itself")
 			}
 		})
 	}

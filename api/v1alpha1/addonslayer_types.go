@@ -352,11 +352,12 @@ type Resource struct {
 	// kinds that have no generation.
 	// +optional
 	ResourceVersion string `json:"resourceVersion,omitempty"`
-	// File of the layer's source that lists the object.
+	// File of the layer's directory that lists the object.
 	// +optional
 	File string `json:"file,omitempty"`
-	// DependsOn names the objects of this layer, as namespace/name, that must
-	// be ready before this one and that go after it.
+	// DependsOn names the objects of this layer that must be ready before this
+	// one and that go after it: by name, or as namespace/name where they are of
+	// another namespace.
 	// +listType=atomic
 	// +optional
 	DependsOn []string `json:"dependsOn,omitempty"`

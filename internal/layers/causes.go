@@ -5,6 +5,7 @@ package layers
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -37,25 +38,26 @@ type causes struct {
 // causesOf says, by the reason of a decision, who knows what stands in the
 // way. For every other reason the layer itself is the cause, with its message.
 var causesOf = map[string]func(causes) []v1alpha1.Cause{
-	v1alpha1.ReasonHold:               causes.ofHold,
-	v1alpha1.ReasonSourceNotFound:     causes.ofSource,
-	v1alpha1.ReasonSourceNotReady:     causes.ofSource,
-	v1alpha1.ReasonArtifactFailed:     causes.ofSource,
-	v1alpha1.ReasonArtifactRefused:    causes.ofSource,
-	v1alpha1.ReasonK8sVersion:         causes.ofCluster,
-	v1alpha1.ReasonDependencyNotFound: causes.ofDependencies,
-	v1alpha1.ReasonDependencyVersion:  causes.ofDependencies,
-	v1alpha1.ReasonDependencyNotReady: causes.ofDependencies,
-	v1alpha1.ReasonDependencyCycle:    causes.ofCycle,
-	v1alpha1.ReasonOwnershipConflict:  causes.ofConflicts,
-	v1alpha1.ReasonDeletionBlocked:    causes.ofDependants,
-	v1alpha1.ReasonDeleting:           causes.ofObjects,
-	v1alpha1.ReasonApplying:           causes.ofObjects,
-	v1alpha1.ReasonReleaseFailed:      causes.ofObjects,
-	v1alpha1.ReasonTimeout:            causes.ofObjects,
-	v1alpha1.ReasonPruning:            causes.ofObjects,
-	v1alpha1.ReasonKindNotServed:      causes.ofObjects,
-	v1alpha1.ReasonSuspendedRelease:   causes.ofObjects,
+	v1alpha1.ReasonHold:                 causes.ofHold,
+	v1alpha1.ReasonSourceNotFound:       causes.ofSource,
+	v1alpha1.ReasonSourceNotReady:       causes.ofSource,
+	v1alpha1.ReasonArtifactFailed:       causes.ofSource,
+	v1alpha1.ReasonArtifactRefused:      causes.ofSource,
+	v1alpha1.ReasonK8sVersion:           causes.ofCluster,
+	v1alpha1.ReasonDependencyNotFound:   causes.ofDependencies,
+	v1alpha1.ReasonDependencyVersion:    causes.ofDependencies,
+	v1alpha1.ReasonDependencyNotReady:   causes.ofDependencies,
+	v1alpha1.ReasonDependencyCycle:      causes.ofCycle,
+	v1alpha1.ReasonWouldBreakDependants: causes.ofBroken,
+	v1alpha1.ReasonOwnershipConflict:    causes.ofConflicts,
+	v1alpha1.ReasonDeletionBlocked:      causes.ofDependants,
+	v1alpha1.ReasonDeleting:             causes.ofObjects,
+	v1alpha1.ReasonApplying:             causes.ofObjects,
+	v1alpha1.ReasonReleaseFailed:        causes.ofObjects,
+	v1alpha1.ReasonTimeout:              causes.ofObjects,
+	v1alpha1.ReasonPruning:              causes.ofObjects,
+	v1alpha1.ReasonKindNotServed:        causes.ofObjects,
+	v1alpha1.ReasonSuspendedRelease:     causes.ofObjects,
 }
 
 // Causes says what stands in a layer's way after a decision and what became of
@@ -137,7 +139,7 @@ func (c causes) ofDependencies() []v1alpha1.Cause {
 		beside++
 		other := c.Layers[dependency.Name].Layer
 		if other != nil {
-			seen = strings.TrimSuffix(seen, colon(shorten(readyMessage(other))))
+			seen = strings.Replace(seen, colon(shorten(readyMessage(other))), "", 1)
 		}
 		found = append(found, layerCause(dependency.Name, reason, seen))
 		found = append(found, c.carried(other)...)
@@ -196,6 +198,18 @@ func (c causes) ofCycle() []v1alpha1.Cause {
 	path := c.cycle()
 	for i := 0; i+1 < len(path); i++ {
 		found = append(found, layerCause(path[i], c.decision.Reason, "depends on "+path[i+1]))
+	}
+	return found
+}
+
+// ofBroken names the layers whose ranges the layer would leave.
+func (c causes) ofBroken() []v1alpha1.Cause {
+	var found []v1alpha1.Cause
+	for _, name := range slices.Sorted(maps.Keys(c.Layers)) {
+		dependant := c.Layers[name].Layer
+		if len(found) < maxBeside && dependant != nil && breaks(dependant, c.Layer, c.Layer.Spec.Version) {
+			found = append(found, layerCause(name, c.decision.Reason, "depends on "+strings.Join(rangesOf(dependant, c.Layer.Name), ", ")))
+		}
 	}
 	return found
 }

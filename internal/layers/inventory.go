@@ -5,6 +5,7 @@ package layers
 
 import (
 	"cmp"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -29,7 +30,10 @@ func Inventory(resources []v1alpha1.Resource, live map[dependents.ID]*unstructur
 		}
 		for _, name := range resource.DependsOn {
 			on := id
-			on.Namespace, on.Name, _ = strings.Cut(name, "/")
+			on.Name = name
+			if namespace, name, elsewhere := strings.Cut(name, "/"); elsewhere {
+				on.Namespace, on.Name = namespace, name
+			}
 			entry.DependsOn = append(entry.DependsOn, on)
 		}
 		entries = append(entries, Entry(entry, live[id]))
@@ -60,7 +64,11 @@ func Resources(entries []dependents.Entry) []v1alpha1.Resource {
 			Digest: entry.Digest, UID: entry.UID, Generation: entry.Generation, ResourceVersion: entry.ResourceVersion, File: entry.Origin,
 		}
 		for _, on := range entry.DependsOn {
-			resource.DependsOn = append(resource.DependsOn, on.Namespace+"/"+on.Name)
+			name := on.Name
+			if on.Namespace != entry.ID.Namespace {
+				name = on.Namespace + "/" + on.Name
+			}
+			resource.DependsOn = append(resource.DependsOn, name)
 		}
 		resources = append(resources, resource)
 	}
@@ -68,4 +76,32 @@ func Resources(entries []dependents.Entry) []v1alpha1.Resource {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.Kind, b.Kind))
 	})
 	return resources
+}
+
+// shortFiles takes the layer's directory off the names of files, so that the
+// status of a layer of many objects stays small.
+func shortFiles(layer *v1alpha1.AddonsLayer, resources []v1alpha1.Resource) []v1alpha1.Resource {
+	for i := range resources {
+		resources[i].File = strings.TrimPrefix(resources[i].File, directoryOf(layer))
+	}
+	return resources
+}
+
+// longFiles reverses shortFiles.
+func longFiles(layer *v1alpha1.AddonsLayer, entries []dependents.Entry) []dependents.Entry {
+	for i := range entries {
+		if entries[i].Origin != "" {
+			entries[i].Origin = directoryOf(layer) + entries[i].Origin
+		}
+	}
+	return entries
+}
+
+// directoryOf returns a layer's directory as the names of its files begin.
+func directoryOf(layer *v1alpha1.AddonsLayer) string {
+	directory := path.Clean(layer.Spec.Source.Path)
+	if directory == "." {
+		return ""
+	}
+	return directory + "/"
 }

@@ -123,7 +123,7 @@ func isDeployed(dir *Directory) layerChange {
 				ID: d.ID, Digest: d.Digest, Generation: 1, Status: dependents.StatusReady, Since: longAgo.Time, DependsOn: d.DependsOn, Origin: d.Origin,
 			})
 		}
-		l.Status.Resources = Resources(entries)
+		l.Status.Resources = shortFiles(l, Resources(entries))
 	}
 }
 

@@ -149,7 +149,7 @@ func readyMessage(layer *v1alpha1.AddonsLayer) string {
 
 // inventory returns what the layer has, with what was taken over from Kraan.
 func (o Observation) inventory() []dependents.Entry {
-	entries := Inventory(o.Layer.Status.Resources, o.Live)
+	entries := longFiles(o.Layer, Inventory(o.Layer.Status.Resources, o.Live))
 	known := make(map[dependents.ID]bool, len(entries))
 	for _, entry := range entries {
 		known[entry.ID] = true

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -36,7 +37,7 @@ func Report(o Observation, d Decision, results []dependents.Result) (v1alpha1.Ad
 		Attempt:                d.Attempt,
 		Rollback:               d.Rollback,
 		History:                historyAfter(o, d),
-		Resources:              Resources(dependents.Record(d.Plan.Inventory, results)),
+		Resources:              shortFiles(o.Layer, Resources(dependents.Record(d.Plan.Inventory, results))),
 	}
 	if d.Stalled && status.Attempt != nil && last.Attempt != nil && status.Attempt.Digest == last.Attempt.Digest && status.Attempt.Version == last.Attempt.Version {
 		// What is refused each time it is tried is one attempt.

@@ -248,3 +248,36 @@ func TestConflictMessage(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// What a status keeps short is read again in full.
+func TestResourcesAreShort(t *testing.T) {
+	l := layer(func(l *v1alpha1.AddonsLayer) { l.Spec.Source.Path = "./addons/base/" })
+	elsewhere := releaseID("x")
+	elsewhere.Namespace = "other"
+	entries := []dependents.Entry{
+		{ID: releaseID("a"), Origin: "addons/base/sub/a.yaml", DependsOn: []dependents.ID{releaseID("b"), elsewhere}},
+		{ID: releaseID("b"), Origin: "elsewhere.yaml"},
+		{ID: releaseID("c")},
+	}
+	resources := shortFiles(l, Resources(entries))
+	want := []v1alpha1.Resource{{File: "sub/a.yaml", DependsOn: []string{"b", "other/x"}}, {File: "elsewhere.yaml"}, {}}
+	for i, r := range resources {
+		if diff := cmp.Diff(want[i], v1alpha1.Resource{File: r.File, DependsOn: r.DependsOn}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", r.Name, diff)
+		}
+	}
+	again := longFiles(l, Inventory(resources, nil))
+	if again[0].Origin != entries[0].Origin || again[2].Origin != "" {
+		t.Errorf("read again, the files are %q and %q", again[0].Origin, again[2].Origin)
+	}
+	if diff := cmp.Diff(entries[0].DependsOn, again[0].DependsOn); diff != "" {
+		t.Errorf("read again (-want +got):\n%s", diff)
+	}
+	old := v1alpha1.Resource{Kind: kraanHelmRelease, Namespace: "default", Name: "a", DependsOn: []string{"default/b"}}
+	if on := Inventory([]v1alpha1.Resource{old}, nil)[0].DependsOn; len(on) != 1 || on[0] != releaseID("b") {
+		t.Errorf("a full name is read as %v", on)
+	}
+	if got := directoryOf(layer(func(l *v1alpha1.AddonsLayer) { l.Spec.Source.Path = "./" })); got != "" {
+		t.Errorf("the root of a source is %q", got)
+	}
+}

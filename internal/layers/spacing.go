@@ -1,0 +1,61 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package layers
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+const (
+	// progressSpacing is how far apart statuses are written that differ in how
+	// a layer gets on, and in nothing else.
+	progressSpacing = 250 * time.Millisecond
+	// repeatedSpacing is the same for what a layer only repeats of others, so
+	// that many layers that wait for one do not all write as often as it does.
+	repeatedSpacing = 2 * time.Second
+)
+
+// Spacing returns how long after the last one a status may be written: 0 where
+// it must be written at once, because it is final or because something depends
+// on its being known.
+func Spacing(last, next v1alpha1.AddonsLayerStatus) time.Duration {
+	if next.State == v1alpha1.StateDeployed || !equality.Semantic.DeepEqual(settled(last), settled(next)) {
+		return 0
+	}
+	if next.State == v1alpha1.StateApplyPending && equality.Semantic.DeepEqual(last.Resources, next.Resources) {
+		return repeatedSpacing
+	}
+	return progressSpacing
+}
+
+// settled returns of a status what is no matter of progress: everything but
+// what stands in the way, the words of conditions, and whether objects are
+// ready.
+func settled(s v1alpha1.AddonsLayerStatus) v1alpha1.AddonsLayerStatus {
+	s.BlockedBy = nil
+	s.Conditions = slices.Clone(s.Conditions)
+	for i := range s.Conditions {
+		s.Conditions[i].Message = ""
+	}
+	s.Resources = slices.Clone(s.Resources)
+	for i := range s.Resources {
+		if isReadiness(s.Resources[i].Status) {
+			s.Resources[i].Status, s.Resources[i].LastTransitionTime = "", metav1.Time{}
+		}
+	}
+	return s
+}
+
+// isReadiness tells whether an object's status is for people to read, and not
+// what the next look goes by.
+func isReadiness(status string) bool {
+	return stays(v1alpha1.Resource{Status: status}) && status != dependents.StatusNotServed
+}
