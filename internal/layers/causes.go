@@ -106,15 +106,12 @@ func (c causes) ofHold() []v1alpha1.Cause {
 }
 
 func (c causes) ofSource() []v1alpha1.Cause {
-	ref := c.Layer.Spec.Source
+	ref := SourceOf(c.Layer, c.Settings.Namespace)
 	cause := v1alpha1.Cause{
-		Kind: ref.Kind, Namespace: cmp.Or(ref.Namespace, c.Settings.Namespace), Name: ref.Name,
+		Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,
 		Reason: c.decision.Reason, Message: c.decision.Message,
 	}
-	if cause.Kind == "" || strings.HasPrefix(cause.Kind, "gitrepositories.") {
-		cause.Kind = "GitRepository"
-	}
-	if c.Source != nil && !c.Source.Ready && c.Source.Message != "" && c.DirectoryError == nil {
+	if c.Source != nil && !c.Source.Ready && c.Source.Message != "" && c.DirectoryError == nil && c.SourceError == nil {
 		cause.Message = c.Source.Message
 	}
 	return []v1alpha1.Cause{cause}
