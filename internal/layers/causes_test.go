@@ -169,6 +169,24 @@ func TestCauses(t *testing.T) {
 				"AddonsLayer c DependencyNotFound: there is no layer c",
 			},
 		},
+		"range": {
+			"the layers whose ranges it would leave",
+			observation(layer(isDeployed(oldDir), func(l *v1alpha1.AddonsLayer) { l.Spec.Version = "2.0.0" }), newDir, others(
+				Other{Layer: layer(named("web"), needs("base@<2"), isDeployed(oldDir))}, Other{Layer: layer(named("any"), needs("base"), isDeployed(oldDir))},
+				Other{Layer: layer(named("apps"), needs("base@>=1 <2", "base@^1"), isDeployed(oldDir))})),
+			[]string{
+				"AddonsLayer apps WouldBreakDependants: depends on base@>=1 <2, base@^1",
+				"AddonsLayer web WouldBreakDependants: depends on base@<2",
+			},
+		},
+		"dependency out of range": {
+			"the version is named, and the release that keeps it from the next one",
+			observation(layer(needs("mesh@>=2")), newDir, others(Other{Layer: failed})),
+			[]string{
+				"AddonsLayer mesh DependencyVersion: mesh is at 1.0.0, Failed",
+				"> HelmRelease default/web InstallFailed: no such chart",
+			},
+		},
 		"cycle": {
 			"its members are named in order", observation(layer(needs("mesh")), newDir, others(Other{Layer: layer(named("mesh"), needs("apps"))}, Other{Layer: layer(named("apps"), needs("base"))})),
 			[]string{
