@@ -249,19 +249,23 @@ func objectCause(id dependents.ID, reason, message string) v1alpha1.Cause {
 	return v1alpha1.Cause{Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Reason: reason, Message: message}
 }
 
-// ofFailures names the objects that could not be written or removed. The first
-// one gave the decision its reason.
+// ofFailures names the objects that could not be written or removed, or the
+// account as which nothing can be. The first one gave the decision its reason.
 func (c causes) ofFailures(results []dependents.Result) []v1alpha1.Cause {
+	account := AccountOf(c.Layer, c.Settings)
 	var found []v1alpha1.Cause
 	for _, result := range results {
 		if result.Err == nil || apierrors.IsConflict(result.Err) || len(found) == maxBeside {
 			continue
 		}
-		reason := c.decision.Reason
-		if len(found) > 0 {
-			reason = failureReason(result)
+		why := failureOf(account, result.Err)
+		if why.reason == v1alpha1.ReasonServiceAccountNotFound {
+			return []v1alpha1.Cause{{
+				Kind: "ServiceAccount", Namespace: account.Namespace, Name: account.Name,
+				Reason: c.decision.Reason, Message: why.message,
+			}}
 		}
-		found = append(found, objectCause(result.Action.ID, reason, result.Err.Error()))
+		found = append(found, objectCause(result.Action.ID, failureReason(result, why), why.message))
 	}
 	return found
 }

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -268,6 +269,23 @@ func TestCausesOfFailures(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, causeLines(report.BlockedBy)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestCausesOfAMissingAccount(t *testing.T) {
+	wanted := dependents.Dependent{ID: releaseID("a")}
+	account := types.NamespacedName{Namespace: "gotk-system", Name: "deployer"}
+	o := observation(layer(func(l *v1alpha1.AddonsLayer) { l.Spec.ServiceAccountName = "deployer" }), newDir)
+	var results []dependents.Result
+	for range 2 {
+		results = append(results, dependents.Result{
+			Action: dependents.Action{Verb: dependents.VerbWrite, ID: releaseID("a"), Wanted: &wanted}, Err: &AccountMissingError{Account: account},
+		})
+	}
+	report, _ := Report(o, Decide(o), results)
+	want := []string{"ServiceAccount gotk-system/deployer ServiceAccountNotFound: that account does not exist"}
+	if diff := cmp.Diff(want, causeLines(report.BlockedBy)); diff != "" {
+		t.Errorf("the account is in the way, and no object (-want +got):\n%s", diff)
 	}
 }
 
