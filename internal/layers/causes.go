@@ -57,6 +57,8 @@ var causesOf = map[string]func(causes) []v1alpha1.Cause{
 	v1alpha1.ReasonTimeout:              causes.ofObjects,
 	v1alpha1.ReasonPruning:              causes.ofObjects,
 	v1alpha1.ReasonKindNotServed:        causes.ofObjects,
+	v1alpha1.ReasonRollingBack:          causes.ofObjects,
+	v1alpha1.ReasonRollbackFailed:       causes.ofObjects,
 	v1alpha1.ReasonSuspendedRelease:     causes.ofObjects,
 }
 
