@@ -91,7 +91,7 @@ func TestAssessObject(t *testing.T) {
 		},
 		"kstatus, not ready": {
 			reason: "what it says of itself is more than that it is old", live: object(custom, generation(2), conditioned("Ready", "False", "", "no issuer")),
-			want: Standing{Health: Progressing, Status: StatusProgress, Message: "is not ready: no issuer"},
+			want: Standing{Health: Progressing, Status: StatusProgress, Message: "is not ready: no issuer", Said: "no issuer"},
 		},
 		"kstatus, no status": {
 			reason: "whether anything will ever report on it cannot be known", live: object(custom, generation(1)), want: Standing{Health: Ready, Status: StatusReady},

@@ -218,7 +218,7 @@ func (c causes) ofBroken() []v1alpha1.Cause {
 func (c causes) ofDependants() []v1alpha1.Cause {
 	var found []v1alpha1.Cause
 	for i, name := range c.dependants() {
-		if i == maxBeside {
+		if i == maxBeside || c.Layer.Annotations[v1alpha1.ForceDeleteAnnotation] == "true" {
 			break
 		}
 		found = append(found, layerCause(name, c.decision.Reason, "depends on "+c.Layer.Name))
