@@ -1,0 +1,107 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+	oras "oras.land/oras-go/v2"
+	"oras.land/oras-go/v2/content/memory"
+	"oras.land/oras-go/v2/registry/remote"
+)
+
+// The media types of what `flux push artifact` makes.
+const (
+	fluxConfig  = "application/vnd.cncf.flux.config.v1+json"
+	fluxContent = "application/vnd.cncf.flux.content.v1.tar+gzip"
+)
+
+// OCIServer is a registry of OCI artifacts over plain HTTP.
+type OCIServer struct{ *server }
+
+// NewOCIServer starts a registry without repositories.
+func NewOCIServer() (*OCIServer, error) {
+	s, err := newServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	if err != nil {
+		return nil, err
+	}
+	return &OCIServer{server: s}, nil
+}
+
+// Close stops the server and forgets its repositories.
+func (s *OCIServer) Close() error { return s.close("") }
+
+// URL returns the address of a repository as an OCIRepository names it.
+func (s *OCIServer) URL(repository string) string { return "oci://" + s.host + "/" + repository }
+
+// Push makes files, by their slash-separated paths, what a tag of a repository
+// stands for, in the form of Flux's own artifacts. It returns the revision
+// tag@sha256:..., which is new also where the files are not.
+func (s *OCIServer) Push(ctx context.Context, repository, tag string, files map[string]string) (string, error) {
+	archive, err := Archive(files)
+	if err != nil {
+		return "", err
+	}
+	store := memory.New()
+	layer, err := oras.PushBytes(ctx, store, fluxContent, archive)
+	if err != nil {
+		return "", fmt.Errorf("cannot store the layer: %w", err)
+	}
+	config, err := oras.PushBytes(ctx, store, fluxConfig, fmt.Appendf(nil, "{\"created\":%q}", time.Now().UTC().Format(time.RFC3339Nano)))
+	if err != nil {
+		return "", fmt.Errorf("cannot store the configuration: %w", err)
+	}
+	opts := oras.PackManifestOptions{ConfigDescriptor: &config}
+	opts.Layers = append(opts.Layers, layer)
+	manifest, err := oras.PackManifest(ctx, store, oras.PackManifestVersion1_1, "", opts)
+	if err == nil {
+		err = store.Tag(ctx, manifest, tag)
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot make the manifest: %w", err)
+	}
+	// The server's own side of it, wherever others find it.
+	target, err := remote.NewRepository(s.port.address() + "/" + repository)
+	if err != nil {
+		return "", fmt.Errorf("cannot push to %s: %w", repository, err)
+	}
+	target.PlainHTTP = true
+	if _, err := oras.Copy(ctx, store, tag, target, tag, oras.DefaultCopyOptions); err != nil {
+		return "", fmt.Errorf("cannot push to %s: %w", repository, err)
+	}
+	return tag + "@" + manifest.Digest.String(), nil
+}
+
+// Archive packs files, by their slash-separated paths, as the artifacts of Flux
+// are packed.
+func Archive(files map[string]string) ([]byte, error) {
+	var out bytes.Buffer
+	zipped := gzip.NewWriter(&out)
+	packed := tar.NewWriter(zipped)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		header := &tar.Header{Name: name, Mode: 0o644, Size: int64(len(files[name])), Typeflag: tar.TypeReg}
+		if err := packed.WriteHeader(header); err != nil {
+			return nil, fmt.Errorf("cannot pack %s: %w", name, err)
+		}
+		if _, err := io.Copy(packed, strings.NewReader(files[name])); err != nil {
+			return nil, fmt.Errorf("cannot pack %s: %w", name, err)
+		}
+	}
+	if err := errors.Join(packed.Close(), zipped.Close()); err != nil {
+		return nil, fmt.Errorf("cannot pack: %w", err)
+	}
+	return out.Bytes(), nil
+}
