@@ -161,6 +161,37 @@ func (r *Repo) Edit(message string, edit func(dir string) error) (string, error)
 	return git(r.work, "rev-parse", "HEAD")
 }
 
+// Sign replaces the last commit by the same one with a signature, which the
+// function makes of the commit's text. It returns the new SHA.
+func (r *Repo) Sign(sign func(commit string) (string, error)) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	text, err := git(r.work, "cat-file", "commit", "HEAD")
+	if err != nil {
+		return "", err
+	}
+	text += "\n" // which git's message ends with
+	signature, err := sign(text)
+	if err != nil {
+		return "", fmt.Errorf("cannot sign a commit of %s: %w", r.url, err)
+	}
+	headers, message, _ := strings.Cut(text, "\n\n")
+	headers += "\ngpgsig " + strings.ReplaceAll(strings.TrimSpace(signature), "\n", "\n ")
+	signed := filepath.Join(r.work, ".git", "signed-commit")
+	if err := os.WriteFile(signed, []byte(headers+"\n\n"+message), 0o600); err != nil {
+		return "", err
+	}
+	sha, err := git(r.work, "hash-object", "-t", "commit", "-w", signed)
+	if err != nil {
+		return "", err
+	}
+	if _, err := git(r.work, "reset", "--quiet", "--soft", sha); err != nil {
+		return "", err
+	}
+	_, err = git(r.work, "push", "--quiet", "--force", "origin", "HEAD:refs/heads/"+Branch)
+	return sha, err
+}
+
 // Tag gives the last commit a lightweight tag.
 func (r *Repo) Tag(name string) error {
 	r.mu.Lock()

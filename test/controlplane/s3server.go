@@ -5,7 +5,9 @@ package controlplane
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
+	"time"
 
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
@@ -44,7 +46,8 @@ func (s *S3Server) NewBucket(name string) error {
 // Put writes objects, by their keys, and leaves the others as they are.
 func (s *S3Server) Put(bucket string, objects map[string]string) error {
 	for key, content := range objects {
-		_, err := s.store.PutObject(bucket, key, map[string]string{}, strings.NewReader(content), int64(len(content)), nil)
+		headers := map[string]string{"Last-Modified": time.Now().UTC().Format(http.TimeFormat)}
+		_, err := s.store.PutObject(bucket, key, headers, strings.NewReader(content), int64(len(content)), nil)
 		if err != nil {
 			return fmt.Errorf("cannot put %s into bucket %s: %w", key, bucket, err)
 		}

@@ -136,6 +136,9 @@ func TestS3Server(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if _, err := http.ParseTime(response.Header.Get("Last-Modified")); err != nil && response.StatusCode == http.StatusOK {
+			t.Errorf("%s has no time that a client understands: %v", key, err)
+		}
 		return response.StatusCode, string(body)
 	}
 	if err := s.Put("addons", map[string]string{"a.txt": "1"}); err == nil {

@@ -32,6 +32,8 @@ var stack struct {
 	plane      *controlplane.ControlPlane
 	git        *controlplane.GitServer
 	charts     *controlplane.ChartServer
+	oci        *controlplane.OCIServer
+	buckets    *controlplane.S3Server
 	controller *strata.Controller
 	client     client.WithWatch
 	conformity *conformity
@@ -75,6 +77,12 @@ func setUp(plane *controlplane.ControlPlane) error {
 		return err
 	}
 	if stack.charts, err = controlplane.NewChartServer(); err != nil {
+		return err
+	}
+	if stack.oci, err = controlplane.NewOCIServer(); err != nil {
+		return err
+	}
+	if stack.buckets, err = controlplane.NewS3Server(); err != nil {
 		return err
 	}
 	for name, versions := range map[string][]string{
@@ -125,6 +133,12 @@ func tearDown() error {
 	}
 	if stack.charts != nil {
 		problems = append(problems, stack.charts.Close())
+	}
+	if stack.oci != nil {
+		problems = append(problems, stack.oci.Close())
+	}
+	if stack.buckets != nil {
+		problems = append(problems, stack.buckets.Close())
 	}
 	if stack.git != nil {
 		problems = append(problems, stack.git.Close())
