@@ -8,6 +8,10 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/ecdsa"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -23,10 +27,13 @@ import (
 	"oras.land/oras-go/v2/registry/remote"
 )
 
-// The media types of what `flux push artifact` makes.
+// The media types of what `flux push artifact` and `cosign sign` make.
 const (
-	fluxConfig  = "application/vnd.cncf.flux.config.v1+json"
-	fluxContent = "application/vnd.cncf.flux.content.v1.tar+gzip"
+	fluxConfig      = "application/vnd.cncf.flux.config.v1+json"
+	fluxContent     = "application/vnd.cncf.flux.content.v1.tar+gzip"
+	imageConfig     = "application/vnd.oci.image.config.v1+json"
+	cosignPayload   = "application/vnd.dev.cosign.simplesigning.v1+json"
+	cosignSignature = "dev.cosignproject.cosign/signature"
 )
 
 // OCIServer is a registry of OCI artifacts over plain HTTP.
@@ -55,16 +62,50 @@ func (s *OCIServer) Push(ctx context.Context, repository, tag string, files map[
 	if err != nil {
 		return "", err
 	}
+	digest, err := s.push(ctx, repository, tag, blob{fluxConfig, []byte("{}"), nil}, blob{fluxContent, archive, nil})
+	return tag + "@" + digest, err
+}
+
+// Sign adds a signature to a revision that Push has returned, as `cosign sign`
+// does with a key of one's own.
+func (s *OCIServer) Sign(ctx context.Context, repository, revision string, key *ecdsa.PrivateKey) error {
+	_, digest, _ := strings.Cut(revision, "@")
+	payload := fmt.Appendf(nil, `{"critical":{"identity":{"docker-reference":%q},"image":{"docker-manifest-digest":%q},`+
+		`"type":"cosign container image signature"},"optional":null}`, s.host+"/"+repository, digest)
+	sum := sha256.Sum256(payload)
+	signature, err := ecdsa.SignASN1(rand.Reader, key, sum[:])
+	if err != nil {
+		return fmt.Errorf("cannot sign %s: %w", revision, err)
+	}
+	_, err = s.push(ctx, repository, strings.ReplaceAll(digest, ":", "-")+".sig", blob{imageConfig, []byte("{}"), nil},
+		blob{cosignPayload, payload, map[string]string{cosignSignature: base64.StdEncoding.EncodeToString(signature)}})
+	return err
+}
+
+// blob is a part of an artifact.
+type blob struct {
+	mediaType   string
+	content     []byte
+	annotations map[string]string
+}
+
+// push stores an artifact of one layer and returns its digest.
+func (s *OCIServer) push(ctx context.Context, repository, tag string, config, content blob) (string, error) {
 	store := memory.New()
-	layer, err := oras.PushBytes(ctx, store, fluxContent, archive)
+	layer, err := oras.PushBytes(ctx, store, content.mediaType, content.content)
 	if err != nil {
 		return "", fmt.Errorf("cannot store the layer: %w", err)
 	}
-	config, err := oras.PushBytes(ctx, store, fluxConfig, fmt.Appendf(nil, "{\"created\":%q}", time.Now().UTC().Format(time.RFC3339Nano)))
+	layer.Annotations = content.annotations
+	settings, err := oras.PushBytes(ctx, store, config.mediaType, config.content)
 	if err != nil {
 		return "", fmt.Errorf("cannot store the configuration: %w", err)
 	}
-	opts := oras.PackManifestOptions{ConfigDescriptor: &config}
+	opts := oras.PackManifestOptions{
+		ConfigDescriptor: &settings,
+		// As precise as need be for each manifest to be another one.
+		ManifestAnnotations: map[string]string{"dev.strata.test/pushed": time.Now().Format(time.RFC3339Nano)},
+	}
 	opts.Layers = append(opts.Layers, layer)
 	manifest, err := oras.PackManifest(ctx, store, oras.PackManifestVersion1_1, "", opts)
 	if err == nil {
@@ -82,7 +123,7 @@ func (s *OCIServer) Push(ctx context.Context, repository, tag string, files map[
 	if _, err := oras.Copy(ctx, store, tag, target, tag, oras.DefaultCopyOptions); err != nil {
 		return "", fmt.Errorf("cannot push to %s: %w", repository, err)
 	}
-	return tag + "@" + manifest.Digest.String(), nil
+	return manifest.Digest.String(), nil
 }
 
 // Archive packs files, by their slash-separated paths, as the artifacts of Flux

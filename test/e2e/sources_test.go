@@ -5,20 +5,17 @@ package e2e_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
-	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/test/controlplane"
 )
 
 // A layer of each kind of source waits while there is none, is deployed when it
@@ -175,65 +172,6 @@ func TestAPIRefusesOtherKindsOfSources(t *testing.T) {
 	}
 }
 
-// A source that cannot be verified has either no artifact, and is waited for,
-// or an older one, which stays in use: nothing unverified is ever deployed.
-func TestUnverifiedRevisionIsNotDeployed(t *testing.T) {
-	f := newFixture(t)
-	repo, err := stack.git.NewRepo(f.prefix + "-signed")
-	f.must(err)
-	key := f.signingKey()
-	f.must(stack.client.Create(f.ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.prefix, Name: "authors"}, StringData: map[string]string{"author.asc": key.public},
-	}))
-	release := func(value string) map[string]string {
-		return map[string]string{"addons/apps/release.yaml": f.configMapRelease("apps", value)}
-	}
-	source := &origin{fixture: f, kind: "GitRepository", name: "signed"}
-	source.object = func() client.Object {
-		return &sourcev1.GitRepository{Spec: sourcev1.GitRepositorySpec{
-			URL: repo.URL(), Interval: metav1.Duration{Duration: time.Hour}, Reference: &sourcev1.GitRepositoryRef{Branch: controlplane.Branch},
-			Verification: &sourcev1.GitRepositoryVerification{Mode: sourcev1.ModeGitHEAD, SecretRef: fluxmeta.LocalObjectReference{Name: "authors"}},
-		}}
-	}
-	_, err = repo.Commit("nobody's", release("unsigned"))
-	f.must(err)
-	source.create()
-	f.layer("apps", source.from)
-	f.reason("apps", v1alpha1.ReasonSourceNotReady, "waits for GitRepository", "has no artifact yet", "signature verification of commit")
-
-	_, err = repo.Commit("the author's", release("signed"))
-	f.must(err)
-	commit, err := repo.Sign(key.sign)
-	f.must(err)
-	signed := controlplane.Branch + "@sha1:" + commit
-	if revision := source.revision(); revision != signed {
-		t.Fatalf("%s was fetched, want %s", revision, signed)
-	}
-	f.deployed("apps", signed)
-	before := f.footprints()
-
-	_, err = repo.Commit("nobody's again", release("forged"))
-	f.must(err)
-	source.revision()
-	f.eventually("the layer says that its source is not verified", func() error {
-		found := condition(f.get("apps"), v1alpha1.SourceReadyCondition)
-		if found.Status != metav1.ConditionFalse || !strings.Contains(found.Message, "the last artifact is used: signature verification of commit") {
-			return fmt.Errorf("the condition is %v", found)
-		}
-		return nil
-	})
-	f.deployed("apps", signed)
-	f.untouched(before)
-
-	_, err = repo.Commit("the author's again", release("again"))
-	f.must(err)
-	commit, err = repo.Sign(key.sign)
-	f.must(err)
-	source.revision()
-	f.deployed("apps", controlplane.Branch+"@sha1:"+commit)
-	f.must(sourceReady(f.get("apps"), ""))
-}
-
 // source-controller counts the generation of a suspended source as seen without
 // fetching anything. A layer that moves to a new version together with the
 // source's reference waits until the source is resumed; until then everything
@@ -267,5 +205,33 @@ func TestSuspendedSourceWhoseReferenceChanges(t *testing.T) {
 		if (status.Version == "2.0.0") != (status.Revision == second) {
 			t.Errorf("version %s of revision %s is reported", status.Version, status.Revision)
 		}
+	}
+}
+
+// Every manifest of the page about sources is one that the API server takes.
+func TestManifestsOfTheSourcesPage(t *testing.T) {
+	f := newFixture(t)
+	page, err := os.ReadFile("../../docs/sources.md")
+	f.must(err)
+	kinds := map[string]int{}
+	var block strings.Builder
+	for line := range strings.Lines(string(page) + "\nend\n") {
+		if text, indented := strings.CutPrefix(line, "    "); indented {
+			block.WriteString(text)
+			continue
+		}
+		if text := block.String(); strings.HasPrefix(text, "apiVersion:") {
+			for manifest := range strings.SplitSeq(text, "---\n") {
+				obj := f.manifest(strings.ReplaceAll(manifest, "gotk-system", f.prefix))
+				kinds[obj.GetKind()]++
+				if err := stack.client.Create(f.ctx, obj, client.DryRunAll, client.FieldValidation("Strict")); err != nil {
+					t.Errorf("%v in\n%s", err, manifest)
+				}
+			}
+		}
+		block.Reset()
+	}
+	if kinds["AddonsLayer"] != 3 || kinds["OCIRepository"] != 1 || kinds["Bucket"] != 1 || kinds["GitRepository"] != 1 {
+		t.Errorf("the page has %v", kinds)
 	}
 }
