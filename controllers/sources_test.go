@@ -31,7 +31,7 @@ func TestObservedSource(t *testing.T) {
 		return map[string]any{"type": kind, "status": status, "message": message, "observedGeneration": generation}
 	}
 	artifact := &repos.Artifact{URL: "http://a", Revision: "r", Digest: "sha256:d", Size: 7}
-	current := layers.Source{Generation: 2, ObservedGeneration: 2, ArtifactGeneration: 2, Revision: "r", Digest: "sha256:d", Ready: true, Message: "stored"}
+	current := layers.Source{Generation: 2, ObservedGeneration: 2, ArtifactGeneration: 2, Revision: "r", Digest: "sha256:d", URL: "http://a", Ready: true, Message: "stored"}
 	with := func(change func(*layers.Source)) layers.Source {
 		changed := current
 		change(&changed)
@@ -90,7 +90,7 @@ func TestObservedSource(t *testing.T) {
 		"no digest": {
 			"what cannot be verified is no artifact", "ExternalArtifact", nil,
 			map[string]any{"artifact": map[string]any{"url": "http://a", "revision": "r"}},
-			layers.Source{Generation: 2, ObservedGeneration: 2, Revision: "r", Ready: true}, nil,
+			layers.Source{Generation: 2, ObservedGeneration: 2, Revision: "r", URL: "http://a", Ready: true}, nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
