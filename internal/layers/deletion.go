@@ -15,8 +15,8 @@ import (
 
 // decideDeletion takes a layer down: not while another layer needs it or
 // objects of others would be lost with it, then by way of the orphan's grace,
-// in reverse order. A hold does not stop it, but a
-// layer that may not go yet is held as any other.
+// in reverse order. A hold does not stop it, but a layer that may not go yet is
+// held as any other.
 func decideDeletion(o Observation) Decision {
 	decision := Decision{
 		State: v1alpha1.StatePruning, Reason: v1alpha1.ReasonDeleting, Attempt: o.Layer.Status.Attempt,
