@@ -5,10 +5,13 @@ package layers
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
@@ -144,4 +147,72 @@ func TestDecideDeletion(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Layers of any graph that are deleted together all go, and none goes before
+// one that depends on it, but for members of its own cycle.
+func TestLayersDeletedTogetherGoInReverseOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		count := rapid.IntRange(1, 7).Draw(t, "layers")
+		name := func(i int) string { return string(rune('a' + i)) }
+		// reaches is the slow and obvious reference.
+		reaches := map[string]map[string]bool{}
+		left := map[string]*v1alpha1.AddonsLayer{}
+		dir := directory(oldRevision, manifest("x"))
+		for i := range count {
+			var on []string
+			reaches[name(i)] = map[string]bool{}
+			for j := range count {
+				if i != j && rapid.IntRange(0, 3).Draw(t, name(i)+" on "+name(j)) == 0 {
+					on = append(on, name(j))
+					reaches[name(i)][name(j)] = true
+				}
+			}
+			left[name(i)] = layer(named(name(i)), needs(on...), isDeployed(dir), deleted)
+		}
+		for range count {
+			for from := range reaches {
+				for over := range reaches[from] {
+					for to := range reaches[over] {
+						reaches[from][to] = true
+					}
+				}
+			}
+		}
+		for len(left) > 0 {
+			var going []string
+			for name, l := range left {
+				o := observation(l, nil)
+				for other, l := range left {
+					if other != name {
+						o.Layers[other] = Other{Layer: l}
+					}
+				}
+				if Decide(o).Reason == v1alpha1.ReasonDeletionBlocked {
+					continue
+				}
+				going = append(going, name)
+				for other := range left {
+					if other != name && slices.Contains(dependencyNames(left[other]), name) && !reaches[name][other] {
+						t.Fatalf("%s goes before %s, which depends on it", name, other)
+					}
+				}
+			}
+			if len(going) == 0 {
+				t.Fatalf("these wait for each other for ever: %v", slices.Sorted(maps.Keys(left)))
+			}
+			for _, name := range going {
+				delete(left, name)
+			}
+		}
+	})
+}
+
+func dependencyNames(l *v1alpha1.AddonsLayer) []string {
+	found, _ := Dependencies(l.Spec.Prereqs.DependsOn)
+	names := make([]string, 0, len(found))
+	for _, dependency := range found {
+		names = append(names, dependency.Name)
+	}
+	return names
 }
