@@ -170,6 +170,22 @@ func (r *AddonsLayerReconciler) layersOf(ctx context.Context, source layers.Sour
 	return requests(found...)
 }
 
+// layersOfKind returns the layers whose sources are of a kind.
+func (r *AddonsLayerReconciler) layersOfKind(ctx context.Context, kind string) []string {
+	list := &v1alpha1.AddonsLayerList{}
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "cannot list the layers of a kind of sources", "kind", kind)
+		return nil
+	}
+	var found []string
+	for i := range list.Items {
+		if layers.SourceOf(&list.Items[i], r.Settings.Namespace).Kind == kind {
+			found = append(found, list.Items[i].Name)
+		}
+	}
+	return found
+}
+
 // readSource returns a layer's source, and its artifact where that speaks of
 // the source as it is specified now. The source is nil where there is none.
 // Past the cache, it reads what the API server has.
@@ -195,6 +211,9 @@ var errUnserved = errors.New("the cluster does not serve the kind of the source"
 
 // watchSources sees to it that a kind of sources is watched.
 func (r *AddonsLayerReconciler) watchSources(ctx context.Context, gk schema.GroupKind) error {
+	if err := r.sources.revise(ctx, gk); err != nil {
+		return err
+	}
 	if r.sources.watched(gk) {
 		return nil
 	}

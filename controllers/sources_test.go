@@ -168,19 +168,23 @@ func TestKindOfSourceThatIsNotServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := admin.Delete(t.Context(), crd); err != nil {
-		t.Fatal(err)
-	}
-	if err := controlplane.WaitFor(t.Context(), patience, func(ctx context.Context) error {
-		if err := admin.Get(ctx, client.ObjectKeyFromObject(crd), crd); client.IgnoreNotFound(err) != nil {
-			return err
-		} else if err == nil {
-			return fmt.Errorf("the definition is still there")
+	withdraw := func() {
+		t.Helper()
+		if err := admin.Delete(t.Context(), crd); err != nil {
+			t.Fatal(err)
 		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
+		if err := controlplane.WaitFor(t.Context(), patience, func(ctx context.Context) error {
+			if err := admin.Get(ctx, client.ObjectKeyFromObject(crd), crd); client.IgnoreNotFound(err) != nil {
+				return err
+			} else if err == nil {
+				return fmt.Errorf("the definition is still there")
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
 	}
+	withdraw()
 
 	f := newFixture(t, nil)
 	f.publish("main@sha1:1", map[string]string{"git/release.yaml": f.release("git")})
@@ -198,6 +202,14 @@ func TestKindOfSourceThatIsNotServed(t *testing.T) {
 	f.put("addons", "rev-1", map[string]string{"external/release.yaml": f.release("external")})
 	f.ready("external")
 	f.deployed("external", "rev-1")
+
+	// It may go again, and come back.
+	withdraw()
+	f.says("external", "does not serve the kind ExternalArtifact")
+	f.must(plane.InstallCRDs(f.ctx, files...))
+	f.says("external", "waits for ExternalArtifact "+f.namespace+"/addons, which does not exist")
+	f.put("addons", "rev-2", map[string]string{"external/release.yaml": f.release("external")})
+	f.deployed("external", "rev-2")
 }
 
 // Two sources of different kinds are two sources, also under one name: what

@@ -229,6 +229,9 @@ func (r *AddonsLayerReconciler) waitingForCRD(ctx context.Context, obj client.Ob
 	if gk, watched := r.kinds.redefined(obj.GetName()); watched {
 		found = append(found, r.holders(ctx, gk)...)
 	}
+	if gk, watched := r.sources.redefined(obj.GetName()); watched {
+		found = append(found, r.layersOfKind(ctx, gk.Kind)...)
+	}
 	return requests(found...)
 }
 
