@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/strata-project/strata/internal/notify"
 )
 
 // defaultNamespace is where the controller runs unless it is told otherwise.
@@ -27,6 +29,7 @@ type options struct {
 	kubeconfig       string
 	metricsAddr      string
 	healthAddr       string
+	eventsAddr       string
 	syncPeriod       time.Duration
 	concurrent       int
 	maxPrunePercent  int
@@ -59,6 +62,7 @@ func parseFlags(args []string, getenv func(string) string) (*options, error) {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "path of a kubeconfig; without it KUBECONFIG, the cluster it runs in, and the user's own are tried")
 	flags.StringVar(&o.metricsAddr, "metrics-addr", ":8080", "address of the metrics; 0 turns them off")
 	flags.StringVar(&o.healthAddr, "health-addr", ":9440", "address of /healthz and /readyz; 0 turns them off")
+	flags.StringVar(&o.eventsAddr, "events-addr", "", "URL of Flux's notification-controller, which is told what happens to layers; empty turns that off")
 	flags.DurationVar(&o.syncPeriod, "sync-period", time.Minute, "how often layers that name no interval are looked at although nothing happened, and the cluster is asked for its version")
 	flags.IntVar(&o.concurrent, "concurrent", 10, "how many layers are looked at side by side")
 	flags.IntVar(&o.maxPrunePercent, "max-prune-percent", 50, "how many percent of a layer's releases one revision may remove without being allowed; 0 turns the guard off")
@@ -109,6 +113,11 @@ func (o *options) check() error {
 		return errors.New("--leader-election-namespace is given without --enable-leader-election")
 	case o.log.LogEncoding != "json" && o.log.LogEncoding != "console":
 		return fmt.Errorf("--log-encoding is %q: it must be json or console", o.log.LogEncoding)
+	}
+	if o.eventsAddr != "" {
+		if err := notify.CheckURL(o.eventsAddr); err != nil {
+			return fmt.Errorf("--events-addr is no URL to post events to: %w", err)
+		}
 	}
 	switch o.log.LogLevel {
 	case "trace", "debug", "info", "error":

@@ -76,6 +76,7 @@ func TestFlagValues(t *testing.T) {
 		"no account":                    {"", env(), func(o *options) any { return o.defaultServiceAccount }, ""},
 		"references":                    {"--no-cross-namespace-refs", env(), func(o *options) any { return o.noCrossNamespaceRefs }, true},
 		"references as in Flux":         {"", env(), func(o *options) any { return o.noCrossNamespaceRefs }, false},
+		"events":                        {"--events-addr=http://events/", env(), func(o *options) any { return o.eventsAddr }, "http://events/"},
 		"version":                       {"--version", env(), func(o *options) any { return o.showVersion }, true},
 	}
 	for name, test := range tests {
@@ -111,6 +112,7 @@ func TestFlagMistakes(t *testing.T) {
 		"--artifact-max-size=large":                   `"large" is no size such as 50Mi`,
 		"--artifact-cache-size=10Mi":                  "--artifact-cache-size is 10Mi, less than --artifact-max-size, which is 50Mi",
 		"--metrics-addr=:9440":                        "--metrics-addr and --health-addr are both :9440",
+		"--events-addr=events:80":                     "--events-addr is no URL to post events to: it must begin with http:// or https://",
 		"--leader-election-namespace=a":               "--leader-election-namespace is given without --enable-leader-election",
 		"--log-encoding=xml":                          `--log-encoding is "xml": it must be json or console`,
 		"--log-level=loud":                            `--log-level is "loud": it must be trace, debug, info or error`,

@@ -26,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -69,6 +68,8 @@ func run(ctx context.Context, o *options) error {
 		}
 	}
 	config := fluxclient.GetConfigOrDie(o.client)
+	writes := controllers.NewWriteMeter()
+	config.Wrap(writes.Wrap)
 	config.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true})
 	questions, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -82,9 +83,10 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return fmt.Errorf("cannot make the manager: %w", err)
 	}
+	fetches, meters := controllers.NewFetchMeter(), controllers.NewMeters()
 	artifacts, err := repos.New(repos.Options{
 		Dir: o.cacheDir, MaxBytes: o.cacheSize.Value(), MaxArtifact: o.artifactMaxSize.Value(),
-		Log: ctrl.Log.WithName("artifacts"),
+		Log: ctrl.Log.WithName("artifacts"), Fetched: fetches.Fetched,
 	})
 	if err != nil {
 		return err
@@ -96,7 +98,7 @@ func run(ctx context.Context, o *options) error {
 			Interval: o.syncPeriod, Namespace: o.runtimeNamespace, MaxPrunePercent: o.maxPrunePercent,
 			DefaultServiceAccount: o.defaultServiceAccount, NoCrossNamespaceRefs: o.noCrossNamespaceRefs,
 		},
-		Concurrent: o.concurrent, Selector: o.selector,
+		Concurrent: o.concurrent, Selector: o.selector, Meters: meters,
 	}
 	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {
 		return err
@@ -107,8 +109,8 @@ func run(ctx context.Context, o *options) error {
 	if err := addChecks(mgr); err != nil {
 		return err
 	}
-	if err := metrics.Registry.Register(controllers.NewLayerMetrics(mgr.GetCache())); err != nil {
-		return fmt.Errorf("cannot register metrics: %w", err)
+	if err := o.addSignals(mgr, reconciler, meters, fetches, writes); err != nil {
+		return err
 	}
 	ctrl.Log.WithName("setup").Info("starting", "version", version, "kubernetes", clusterVersion.Version())
 	if err := mgr.Start(ctx); err != nil {

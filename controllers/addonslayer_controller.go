@@ -79,6 +79,12 @@ type AddonsLayerReconciler struct {
 	Cluster *ClusterVersion
 	// Events receives what happens to layers.
 	Events events.EventRecorder
+	// Notifier receives the same, for people; nil means that nobody listens.
+	Notifier Notifier
+	// Instance names this process in what Notifier receives.
+	Instance string
+	// Meters count what is done; nil means that nobody does.
+	Meters *Meters
 	// Settings of the rules.
 	Settings layers.Settings
 	// Selector narrows the layers that this controller looks after; nil means
@@ -97,6 +103,7 @@ type AddonsLayerReconciler struct {
 	listings   *listings
 	recent     *recent
 	revisions  *revisions
+	untold     untold
 	wakeups    chan event.GenericEvent
 	// spacing says how far apart statuses are written; nil means
 	// layers.Spacing.
@@ -122,6 +129,7 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 	if err != nil || layer == nil {
 		return ctrl.Result{}, err
 	}
+	defer r.Meters.looked(layer.Name, time.Now())
 	observation, err := r.observe(ctx, layer)
 	if err != nil || ctx.Err() != nil {
 		// What is seen while the controller stops may lack something.
@@ -136,6 +144,8 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 	}
 	before := observation.Layer.Status
 	results, err := r.act(ctx, observation, decision)
+	r.untold.add(layer.Name, before, results)
+	r.Meters.did(layer.Name, results)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -150,7 +160,9 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 	if err := r.persist(ctx, observation, status); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.tell(observation.Layer, before, decision, results)
+	before, done := r.untold.take(layer.Name)
+	r.Meters.reported(observation.Layer, before, r.now())
+	r.tell(observation.Layer, before, decision, done)
 	r.note(observation, decision)
 	if err := r.consume(ctx, observation, decision.Accept); err != nil || keeping != nil {
 		return ctrl.Result{}, errors.Join(err, keeping)
@@ -168,10 +180,13 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 		}
 		r.listings.forget(name)
 		r.recent.forget(name)
+		r.untold.forget(name)
+		r.Meters.forget(name)
 		r.wake(r.listings.whoWaits()...)
 		return nil, nil
 	}
 	if r.Selector != nil && !r.Selector.Matches(labels.Set(cached.Labels)) {
+		r.Meters.forget(name)
 		return nil, nil
 	}
 	layer := r.recent.newest(cached)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -122,19 +121,7 @@ func TestEventsOfARollOut(t *testing.T) {
 	f.ready("ingress")
 	f.deployed("base", "main@sha1:1")
 	f.settle()
-	list := &eventsv1.EventList{}
-	f.must(f.client.List(f.ctx, list, client.InNamespace("default")))
-	told := map[string]int{}
-	for _, event := range list.Items {
-		if event.Regarding.Name != f.name("base") {
-			continue
-		}
-		told[event.Reason]++
-		if event.Series != nil {
-			told[event.Reason] += int(event.Series.Count)
-		}
-	}
-	if diff := cmp.Diff(map[string]int{"Applying": 1, "Deployed": 1}, told); diff != "" {
+	if diff := cmp.Diff(map[string]int{"Applying": 1, "Deployed": 1}, f.told("base")); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }

@@ -19,6 +19,15 @@ var (
 		"The state of each layer: 1 for the one it is in.", []string{"layer", "state"}, nil)
 	layerReady = prometheus.NewDesc("strata_layer_ready",
 		"Whether each layer is Ready: 1, 0, or -1 for unknown.", []string{"layer"}, nil)
+	layerSince = prometheus.NewDesc("strata_layer_state_since_timestamp_seconds",
+		"Since when each layer is in its state, in seconds since 1970.", []string{"layer"}, nil)
+	layerReason = prometheus.NewDesc("strata_layer_reason",
+		"The reason of each layer's Ready condition: 1 for the one it has.", []string{"layer", "reason"}, nil)
+	layerStalled = prometheus.NewDesc("strata_layer_stalled",
+		"Whether only an author can mend what is wrong with each layer: 1 or 0.", []string{"layer"}, nil)
+	kraanCondition = prometheus.NewDesc("reconcile_condition",
+		"Whether each layer is Deployed or Failed: 1 for the status that the condition has. Kraan's metric.",
+		[]string{"kind", "name", "namespace", "type", "status"}, nil)
 	layerResources = prometheus.NewDesc("strata_layer_resources",
 		"How many objects each layer has, by their status.", []string{"layer", "status"}, nil)
 )
@@ -36,6 +45,10 @@ func NewLayerMetrics(reader client.Reader) prometheus.Collector { return &layerM
 func (m *layerMetrics) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- layerState
 	descriptions <- layerReady
+	descriptions <- layerSince
+	descriptions <- layerReason
+	descriptions <- layerStalled
+	descriptions <- kraanCondition
 	descriptions <- layerResources
 }
 
@@ -56,9 +69,16 @@ func collect(layer *v1alpha1.AddonsLayer, metrics chan<- prometheus.Metric) {
 	}
 	if layer.Status.State != "" {
 		gauge(layerState, 1, string(layer.Status.State))
+		if since := since(&layer.Status); !since.IsZero() {
+			gauge(layerSince, float64(since.Unix()))
+		}
 	}
 	ready := -1.0
-	switch condition := meta.FindStatusCondition(layer.Status.Conditions, v1alpha1.ReadyCondition); {
+	condition := meta.FindStatusCondition(layer.Status.Conditions, v1alpha1.ReadyCondition)
+	if condition != nil && condition.Reason != "" {
+		gauge(layerReason, 1, condition.Reason)
+	}
+	switch {
 	case condition == nil:
 	case condition.Status == metav1.ConditionTrue:
 		ready = 1
@@ -66,11 +86,54 @@ func collect(layer *v1alpha1.AddonsLayer, metrics chan<- prometheus.Metric) {
 		ready = 0
 	}
 	gauge(layerReady, ready)
+	stalled := 0.0
+	if meta.IsStatusConditionTrue(layer.Status.Conditions, v1alpha1.StalledCondition) {
+		stalled = 1
+	}
+	gauge(layerStalled, stalled)
+	collectKraan(layer, metrics)
 	counts := map[string]float64{}
 	for _, resource := range layer.Status.Resources {
 		counts[resource.Status]++
 	}
 	for status, count := range counts {
 		gauge(layerResources, count, status)
+	}
+}
+
+// since returns when a layer came into its state. A status of an earlier
+// version does not say; what it says of being ready is at least as old.
+func since(status *v1alpha1.AddonsLayerStatus) metav1.Time {
+	if !status.StateSince.IsZero() {
+		return status.StateSince
+	}
+	if condition := meta.FindStatusCondition(status.Conditions, v1alpha1.ReadyCondition); condition != nil {
+		return condition.LastTransitionTime
+	}
+	return metav1.Time{}
+}
+
+// collectKraan writes the metric that Kraan has. A layer is in one state, and
+// Kraan's conditions are its states.
+func collectKraan(layer *v1alpha1.AddonsLayer, metrics chan<- prometheus.Metric) {
+	deployed, failed := metav1.ConditionUnknown, metav1.ConditionUnknown
+	if condition := meta.FindStatusCondition(layer.Status.Conditions, v1alpha1.DeployedCondition); condition != nil {
+		deployed = condition.Status
+	}
+	switch layer.Status.State {
+	case "":
+	case v1alpha1.StateFailed:
+		failed = metav1.ConditionTrue
+	default:
+		failed = metav1.ConditionFalse
+	}
+	for kind, is := range map[string]metav1.ConditionStatus{v1alpha1.DeployedCondition: deployed, string(v1alpha1.StateFailed): failed} {
+		for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown, "Deleted"} {
+			value := 0.0
+			if status == is {
+				value = 1
+			}
+			metrics <- prometheus.MustNewConstMetric(kraanCondition, prometheus.GaugeValue, value, kraanKind, layer.Name, "", kind, string(status))
+		}
 	}
 }

@@ -193,6 +193,8 @@ func (r *revisions) refuse(layer *v1alpha1.AddonsLayer, digest string, err error
 		clear(r.tooLarge)
 	}
 	r.tooLarge[digest] = true
-	r.event(layer, corev1.EventTypeWarning, v1alpha1.ReasonNotKept,
-		fmt.Sprintf("%v: the layer can go back to version %s only while its source has it", err, layer.Spec.Version))
+	r.event(layer, layers.Decision{State: layer.Status.State}, story{
+		kind: corev1.EventTypeWarning, reason: v1alpha1.ReasonNotKept,
+		message: fmt.Sprintf("%v: the layer can go back to version %s only while its source has it", err, layer.Spec.Version),
+	})
 }

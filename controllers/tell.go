@@ -4,19 +4,45 @@
 package controllers
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
+	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 )
 
-// maxEventNote is the API server's limit for what an event says.
-const maxEventNote = 1024
+// maxEventNote is the API server's limit for what an event says, and
+// maxNotification ours for what people are sent.
+const (
+	maxEventNote    = 1024
+	maxNotification = 4096
+)
+
+// Notifier takes what is told of layers. It does not make the caller wait.
+type Notifier interface {
+	Send(event eventv1.Event)
+}
+
+// warnings are reasons that somebody has to act on, whatever the state.
+var warnings = map[string]bool{
+	v1alpha1.ReasonRolledBack: true, v1alpha1.ReasonRollbackFailed: true, v1alpha1.ReasonRollbackNotPossible: true,
+	v1alpha1.ReasonDeletionBlocked: true, v1alpha1.ReasonSuspendedRelease: true, v1alpha1.ReasonWouldBreakDependants: true,
+}
+
+// story is one thing that is told of a layer.
+type story struct {
+	kind, reason, message string
+	// cause is the condition's reason where the story is of a state.
+	cause string
+}
 
 // verbEvents says which actions are told, and how.
 var verbEvents = []struct {
@@ -36,24 +62,22 @@ var verbEvents = []struct {
 // tell writes events for what has changed, after the status says it.
 func (r *AddonsLayerReconciler) tell(layer *v1alpha1.AddonsLayer, before v1alpha1.AddonsLayerStatus, d layers.Decision, results []dependents.Result) {
 	for _, told := range verbEvents {
-		r.tellDone(layer, results, told.reason, told.words, func(result dependents.Result) bool {
+		r.tellDone(layer, d, results, told.reason, told.words, func(result dependents.Result) bool {
 			return result.Action.Verb == told.verb
 		})
 	}
-	r.tellDone(layer, results, v1alpha1.ReasonAdopted, "adopted", func(result dependents.Result) bool {
-		return result.Action.Verb == dependents.VerbWrite && len(result.Action.From) > 0
+	r.tellDone(layer, d, results, v1alpha1.ReasonAdopted, "adopted", func(result dependents.Result) bool {
+		return result.Action.Verb == dependents.VerbWrite && isAdoption(result)
 	})
-	r.tellDone(layer, results, v1alpha1.ReasonCorrected, "restored", func(result dependents.Result) bool {
-		return result.Action.Verb == dependents.VerbWrite && result.Action.Correction && result.Changed
-	})
+	r.tellDone(layer, d, results, v1alpha1.ReasonCorrected, "restored", isCorrection)
 	if before.State == d.State && sameReason(before, d) {
 		return
 	}
 	kind := corev1.EventTypeNormal
-	if d.State == v1alpha1.StateFailed || d.Reason == v1alpha1.ReasonDeletionBlocked || d.Reason == v1alpha1.ReasonSuspendedRelease {
+	if d.State == v1alpha1.StateFailed || d.Stalled || warnings[d.Reason] {
 		kind = corev1.EventTypeWarning
 	}
-	r.event(layer, kind, string(d.State), d.Message)
+	r.event(layer, d, story{kind: kind, reason: string(d.State), cause: d.Reason, message: d.Message})
 }
 
 // sameReason tells whether a status already gave this decision's reason. A new
@@ -67,7 +91,7 @@ func sameReason(before v1alpha1.AddonsLayerStatus, d layers.Decision) bool {
 }
 
 // tellDone writes one event for all actions of a sort that were carried out.
-func (r *AddonsLayerReconciler) tellDone(layer *v1alpha1.AddonsLayer, results []dependents.Result, reason, words string, is func(dependents.Result) bool) {
+func (r *AddonsLayerReconciler) tellDone(layer *v1alpha1.AddonsLayer, d layers.Decision, results []dependents.Result, reason, words string, is func(dependents.Result) bool) {
 	var objects []string
 	for _, result := range results {
 		if result.Err == nil && !result.Outdated && is(result) {
@@ -75,13 +99,61 @@ func (r *AddonsLayerReconciler) tellDone(layer *v1alpha1.AddonsLayer, results []
 		}
 	}
 	if len(objects) > 0 {
-		r.event(layer, corev1.EventTypeNormal, reason, fmt.Sprintf("%s %s", strings.Join(objects, ", "), words))
+		r.event(layer, d, story{
+			kind: corev1.EventTypeNormal, reason: reason, message: fmt.Sprintf("%s %s", strings.Join(objects, ", "), words),
+		})
 	}
 }
 
-func (r *AddonsLayerReconciler) event(layer *v1alpha1.AddonsLayer, kind, reason, message string) {
-	if len(message) > maxEventNote {
-		message = strings.ToValidUTF8(message[:maxEventNote-3], "") + "..."
+// event tells Kubernetes, and whoever else listens.
+func (r *AddonsLayerReconciler) event(layer *v1alpha1.AddonsLayer, d layers.Decision, s story) {
+	r.Events.Eventf(layer, nil, s.kind, s.reason, "Reconcile", "%s", shorten(s.message, maxEventNote))
+	if r.Notifier != nil {
+		r.Notifier.Send(r.notification(layer, d, s))
 	}
-	r.Events.Eventf(layer, nil, kind, reason, "Reconcile", "%s", message)
+}
+
+// notification is a story as Flux's notification-controller takes it. That one
+// asks for a namespace, which a layer has not: it speaks in the namespace of
+// its source, where its author is at home.
+func (r *AddonsLayerReconciler) notification(layer *v1alpha1.AddonsLayer, d layers.Decision, s story) eventv1.Event {
+	severity := eventv1.EventSeverityInfo
+	if s.kind == corev1.EventTypeWarning {
+		severity = eventv1.EventSeverityError
+	}
+	now := metav1.NewTime(r.now())
+	group := v1alpha1.GroupVersion.Group + "/"
+	metadata := map[string]string{group + "state": string(d.State)}
+	for key, value := range map[string]string{
+		eventv1.MetaRevisionKey: cmp.Or(d.Target.Revision, layer.Status.Revision),
+		"version":               cmp.Or(d.Target.Version, layer.Spec.Version),
+	} {
+		if value != "" {
+			metadata[group+key] = value
+		}
+	}
+	if s.cause != "" {
+		// A state that comes back within minutes is news all the same, and
+		// whoever was told Failed must be told Deployed; the receiver takes two
+		// events that differ in their time alone for one.
+		metadata[group+eventv1.MetaTokenKey] = now.UTC().Format(time.RFC3339Nano)
+	}
+	return eventv1.Event{
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.AddonsLayerKind,
+			Namespace: layers.SourceOf(layer, r.Settings.Namespace).Namespace, Name: layer.Name,
+			UID: layer.UID, ResourceVersion: layer.ResourceVersion,
+		},
+		Severity: severity, Timestamp: now, Reason: cmp.Or(s.cause, s.reason),
+		Message: shorten(cmp.Or(s.message, s.reason), maxNotification), Metadata: metadata,
+		ReportingController: "strata", ReportingInstance: r.Instance,
+	}
+}
+
+// shorten cuts a message to a number of bytes.
+func shorten(message string, limit int) string {
+	if len(message) <= limit {
+		return message
+	}
+	return strings.ToValidUTF8(message[:limit-3], "") + "..."
 }

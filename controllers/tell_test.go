@@ -59,6 +59,27 @@ func TestTellStates(t *testing.T) {
 			[]string{"Normal Deployed all of it"},
 		},
 		"failed": {"people look for warnings", was("Applying", "Applying", "1"), is("Failed", "Timeout", "too long"), []string{"Warning Failed too long"}},
+		"stalled": {
+			"only an author can mend it", was("Applying", "Applying", "1"),
+			layers.Decision{State: "Pending", Reason: "InvalidSpec", Message: "no such version", Stalled: true},
+			[]string{"Warning Pending no such version"},
+		},
+		"rolled back": {
+			"what was asked for is not what runs", was("Applying", "Applying", "1"), is("Deployed", "RolledBack", "2.0.0 has failed"),
+			[]string{"Warning Deployed 2.0.0 has failed"},
+		},
+		"would break dependants": {
+			"somebody has to decide", was("Deployed", "Deployed", "1"), is("ApplyPending", "WouldBreakDependants", "apps wants <2"),
+			[]string{"Warning ApplyPending apps wants <2"},
+		},
+		"a suspended release": {
+			"deletion would not uninstall it", was("Deployed", "Deployed", "1"), is("Deployed", "SuspendedRelease", "ingress is suspended"),
+			[]string{"Warning Deployed ingress is suspended"},
+		},
+		"waits": {
+			"a dependency that is on its way is nobody's fault", was("Deployed", "Deployed", "1"), is("ApplyPending", "DependencyVersion", "waits for base"),
+			[]string{"Normal ApplyPending waits for base"},
+		},
 		"deletion is blocked": {
 			"somebody waits for it", was("Deployed", "Deployed", "1"), is("Deployed", "DeletionBlocked", "apps depends on it"),
 			[]string{"Warning Deployed apps depends on it"},

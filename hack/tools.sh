@@ -37,7 +37,7 @@ pins() {
 }
 
 build() {
-  local name=$1 folder=$root/hack/tools/$1 stamp package begin
+  local name=$1 folder=$root/hack/tools/$1 stamp package tags begin
   if [[ ! -f $folder/go.mod ]]; then
     echo "tools: there is no hack/tools/$name" >&2
     return 1
@@ -47,12 +47,14 @@ build() {
     return
   fi
   package=$(awk '$1 == "tool" {print $2}' "$folder/go.mod")
+  # A comment "// tags: LIST" in a go.mod names build tags.
+  tags=$(awk '$1 == "//" && $2 == "tags:" {print $3}' "$folder/go.mod")
   echo "tools: building $name ($package), once"
   begin=$SECONDS
   mkdir -p "$dir"
   # Built beside its place and moved there, so that two runs at a time are no
   # harm and nobody executes half a file.
-  (cd "$folder" && GOWORK=off GOFLAGS=-mod=readonly CGO_ENABLED=0 go build -trimpath -o "$dir/.$name.$$" "$package")
+  (cd "$folder" && GOWORK=off GOFLAGS=-mod=readonly CGO_ENABLED=0 go build -trimpath -tags "$tags" -o "$dir/.$name.$$" "$package")
   mv "$dir/.$name.$$" "$dir/$name"
   echo "$stamp" >"$dir/$name.stamp"
   echo "tools: built $name in $((SECONDS - begin)) s"

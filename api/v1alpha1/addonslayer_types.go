@@ -141,6 +141,10 @@ type AddonsLayerStatus struct {
 	// +optional
 	State State `json:"state,omitempty"`
 
+	// StateSince is when State became what it is.
+	// +optional
+	StateSince metav1.Time `json:"stateSince,omitempty,omitzero"`
+
 	// Version is the version that is deployed: the last one of which every
 	// release was ready.
 	// +optional

@@ -39,6 +39,10 @@ func Report(o Observation, d Decision, results []dependents.Result) (v1alpha1.Ad
 		History:                historyAfter(o, d),
 		Resources:              shortFiles(o.Layer, Resources(dependents.Record(d.Plan.Inventory, results))),
 	}
+	status.StateSince = last.StateSince
+	if last.State != d.State {
+		status.StateSince = metav1.NewTime(o.Now).Rfc3339Copy()
+	}
 	if d.Stalled && status.Attempt != nil && last.Attempt != nil && status.Attempt.Digest == last.Attempt.Digest && status.Attempt.Version == last.Attempt.Version {
 		// What is refused each time it is tried is one attempt.
 		status.Attempt = status.Attempt.DeepCopy()

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"runtime/debug"
 	"time"
 
@@ -73,6 +74,9 @@ type Options struct {
 	Timeout time.Duration
 	// Log receives what was evicted or removed, at level 1.
 	Log logr.Logger
+	// Fetched is told the end of each download, retries included: how many
+	// bytes the archive has, or why there is none. Nil means nobody.
+	Fetched func(bytes int64, err error)
 }
 
 func (o Options) withDefaults() Options {
@@ -250,11 +254,25 @@ func (s *Store) fetch(ctx context.Context, artifact Artifact) (*entry, error) {
 		return found, nil
 	}
 	return s.disk.put(artifact.Digest, func(archive, content string) (tree, error) {
-		if err := s.fetcher.download(ctx, artifact, archive); err != nil {
+		err := s.fetcher.download(ctx, artifact, archive)
+		s.fetched(archive, err)
+		if err != nil {
 			return tree{}, err
 		}
 		return untarFile(archive, content, s.options.MaxArtifact)
 	})
+}
+
+// fetched tells whoever counts that a download has ended.
+func (s *Store) fetched(archive string, err error) {
+	if s.options.Fetched == nil {
+		return
+	}
+	var size int64
+	if info, statErr := os.Stat(archive); err == nil && statErr == nil {
+		size = info.Size()
+	}
+	s.options.Fetched(size, err)
 }
 
 func acquire(ctx context.Context, slots chan struct{}) error {

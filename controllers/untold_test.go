@@ -1,0 +1,55 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+func TestUntold(t *testing.T) {
+	deleted := func(name string) dependents.Result {
+		return dependents.Result{Changed: true, Action: dependents.Action{
+			Verb: dependents.VerbDelete, ID: dependents.ID{Kind: "HelmRelease", Namespace: "a", Name: name},
+		}}
+	}
+	failed, outdated := deleted("failed"), deleted("outdated")
+	failed.Err, outdated.Outdated = errors.New("refused"), true
+	marked := deleted("one")
+	marked.Action.Verb = dependents.VerbMark
+	first, second := v1alpha1.AddonsLayerStatus{State: "Deployed"}, v1alpha1.AddonsLayerStatus{State: "Pruning"}
+
+	u := untold{}
+	u.add("base", first, []dependents.Result{marked, failed, outdated})
+	u.add("base", second, []dependents.Result{deleted("one"), deleted("two")})
+	u.add("base", second, []dependents.Result{deleted("two")})
+	u.add("apps", second, nil)
+	u.add("gone", second, []dependents.Result{deleted("three")})
+	u.forget("gone")
+
+	before, done := u.take("base")
+	if before.State != first.State {
+		t.Errorf("base was last told to be %s, want what it was before the first look", before.State)
+	}
+	if diff := cmp.Diff([]dependents.Result{marked, deleted("one"), deleted("two")}, done); diff != "" {
+		t.Errorf("what was done and not told (-want +got):\n%s", diff)
+	}
+	if _, done := u.take("base"); len(done) > 0 {
+		t.Errorf("%v is told twice", done)
+	}
+	if before, done := u.take("apps"); before.State != second.State || len(done) > 0 {
+		t.Errorf("apps: %v, %v", before, done)
+	}
+	if _, done := u.take("gone"); len(done) > 0 {
+		t.Errorf("%v is told of a layer that is gone", done)
+	}
+	if len(u.layers) > 0 {
+		t.Errorf("%d layers are remembered for nothing", len(u.layers))
+	}
+}
