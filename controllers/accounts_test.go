@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/layers"
 )
 
 // account makes a ServiceAccount of the fixture's namespace with rights there.
@@ -287,5 +288,22 @@ func TestAccountThatMayNotBeRead(t *testing.T) {
 	accounts.reader = nobody
 	if err := accounts.check(t.Context(), key); err != nil {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// The source of a layer that may not use it is not read, for whichever layer
+// wants to know what it lists: there is no client here to read it with.
+func TestRefusedSourceIsNotRead(t *testing.T) {
+	settings := layers.Settings{Namespace: "strata-system", NoCrossNamespaceRefs: true}
+	refused := &v1alpha1.AddonsLayer{Spec: v1alpha1.AddonsLayerSpec{Source: v1alpha1.SourceSpec{Name: "addons", Namespace: "team-a", Path: "./base"}}}
+	o := &observer{
+		AddonsLayerReconciler: &AddonsLayerReconciler{Settings: settings},
+		Observation:           &layers.Observation{Settings: settings, Layer: refused},
+	}
+	if err := o.observeDirectory(t.Context()); err != nil || o.Source != nil || o.Directory != nil {
+		t.Errorf("its own look: error %v, source %v, directory %v", err, o.Source, o.Directory)
+	}
+	if listing, readable := o.listingOf(t.Context(), refused); readable || len(listing.Files) > 0 || o.OthersUnread {
+		t.Errorf("another layer's look: readable %t, %v, tried again %t", readable, listing, o.OthersUnread)
 	}
 }

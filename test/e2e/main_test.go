@@ -98,7 +98,7 @@ func setUp(plane *controlplane.ControlPlane) error {
 // startController installs the chart and runs a controller that looks for
 // races, as the chart's ServiceAccount.
 func startController(ctx context.Context) error {
-	identity, err := strata.Install(ctx, stack.plane, map[string]any{"rbac": map[string]any{"kinds": kindsOfTheSuite}})
+	identity, err := strata.Install(ctx, stack.plane, map[string]any{"rbac": map[string]any{"kinds": kindsOfTheSuite, "impersonate": accountsOfTheSuite}})
 	if err != nil {
 		return err
 	}
