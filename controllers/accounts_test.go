@@ -69,6 +69,7 @@ func newTestAccounts(t *testing.T) (found *accounts, taken func() []string) {
 	var mu sync.Mutex
 	var requests []string
 	config := plane.Config()
+	config.QPS, config.Burst = 500, 500 // as flags set them
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(req *http.Request) (*http.Response, error) {
 			mu.Lock()
@@ -148,7 +149,7 @@ func TestAccountsShareWhatTheyKnow(t *testing.T) {
 	if diff := cmp.Diff(want, taken()); diff != "" {
 		t.Errorf("requests of the second account (-want +got):\n%s", diff)
 	}
-	if accounts.config.QPS > 0 && accounts.config.RateLimiter == nil {
+	if accounts.config.RateLimiter == nil {
 		t.Error("each account has a rate limit of its own")
 	}
 }
