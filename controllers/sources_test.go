@@ -49,11 +49,14 @@ func TestObservedSource(t *testing.T) {
 	}{
 		"git": {
 			"all is as it should be", "GitRepository", nil,
-			map[string]any{"observedGeneration": int64(2), "artifact": stored, "conditions": []any{inStorage, ready}}, current, artifact,
+			map[string]any{"observedGeneration": int64(2), "artifact": stored, "conditions": []any{inStorage, ready}},
+			current, artifact,
 		},
 		"new": {
-			"nothing has looked at it", "OCIRepository", nil, map[string]any{"observedGeneration": int64(-1)},
-			layers.Source{Generation: 2, ObservedGeneration: -1}, nil,
+			"nothing has looked at it", "OCIRepository", nil,
+			map[string]any{"observedGeneration": int64(-1)},
+			layers.Source{Generation: 2, ObservedGeneration: -1},
+			nil,
 		},
 		"earlier generation": {
 			"the artifact is of another specification and must not be read", "Bucket", nil,
@@ -61,7 +64,8 @@ func TestObservedSource(t *testing.T) {
 			with(func(s *layers.Source) { s.ObservedGeneration, s.ArtifactGeneration = 1, 0 }), nil,
 		},
 		"suspended": {
-			"source-controller counts the generation as seen and fetches nothing", "GitRepository", map[string]any{"suspend": true},
+			"source-controller counts the generation as seen and fetches nothing", "GitRepository",
+			map[string]any{"suspend": true},
 			map[string]any{"observedGeneration": int64(2), "artifact": stored, "conditions": []any{condition("ArtifactInStorage", "True", "stored", 1), ready}},
 			with(func(s *layers.Source) { s.ArtifactGeneration, s.Suspended = 1, true }), artifact,
 		},
@@ -77,20 +81,25 @@ func TestObservedSource(t *testing.T) {
 		},
 		"external": {
 			"its status has no observedGeneration, so what it holds is current", "ExternalArtifact", nil,
-			map[string]any{"artifact": stored, "conditions": []any{ready}}, with(func(s *layers.Source) { s.ArtifactGeneration = 0 }), artifact,
+			map[string]any{"artifact": stored, "conditions": []any{ready}},
+			with(func(s *layers.Source) { s.ArtifactGeneration = 0 }), artifact,
 		},
 		"external without conditions": {
-			"they are optional", "ExternalArtifact", nil, map[string]any{"artifact": stored},
+			"they are optional", "ExternalArtifact", nil,
+			map[string]any{"artifact": stored},
 			with(func(s *layers.Source) { s.ArtifactGeneration, s.Message = 0, "" }), artifact,
 		},
 		"external without artifact": {
-			"whoever makes it has not put one there", "ExternalArtifact", nil, map[string]any{},
-			layers.Source{Generation: 2, ObservedGeneration: 2}, nil,
+			"whoever makes it has not put one there", "ExternalArtifact", nil,
+			map[string]any{},
+			layers.Source{Generation: 2, ObservedGeneration: 2},
+			nil,
 		},
 		"no digest": {
 			"what cannot be verified is no artifact", "ExternalArtifact", nil,
 			map[string]any{"artifact": map[string]any{"url": "http://a", "revision": "r"}},
-			layers.Source{Generation: 2, ObservedGeneration: 2, Revision: "r", URL: "http://a", Ready: true}, nil,
+			layers.Source{Generation: 2, ObservedGeneration: 2, Revision: "r", URL: "http://a", Ready: true},
+			nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

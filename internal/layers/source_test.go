@@ -27,7 +27,8 @@ func TestSourceOf(t *testing.T) {
 	}{
 		"no kind": {"the default", v1alpha1.SourceSpec{Name: "addons"}, "GitRepository gotk-system/addons"},
 		"Kraan's long form": {
-			"manifests of Kraan stay as they are", v1alpha1.SourceSpec{Kind: "gitrepositories.source.toolkit.fluxcd.io", Name: "addons"},
+			"manifests of Kraan stay as they are",
+			v1alpha1.SourceSpec{Kind: "gitrepositories.source.toolkit.fluxcd.io", Name: "addons"},
 			"GitRepository gotk-system/addons",
 		},
 		"git": {"the same in short", v1alpha1.SourceSpec{Kind: "GitRepository", Name: "addons"}, "GitRepository gotk-system/addons"},
