@@ -139,9 +139,6 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 	if decision.Finalized {
 		return r.finalize(ctx, observation.Layer)
 	}
-	if err := r.consume(ctx, observation, decision.Consume); err != nil {
-		return ctrl.Result{}, err
-	}
 	before := observation.Layer.Status
 	results, err := r.act(ctx, observation, decision)
 	r.untold.add(layer.Name, before, results)
@@ -247,9 +244,10 @@ func (r *AddonsLayerReconciler) leftBehind(ctx context.Context, layer *v1alpha1.
 	return false, nil
 }
 
-// consume removes annotations that are used up, before they have their effect:
-// a crash in between refuses once more what was allowed, and never allows
-// twice.
+// consume removes annotations that are used up, when the attempt they allow has
+// been recorded and before they have their effect: after a crash in between the
+// next look finds both, and neither refuses what was allowed nor allows another
+// revision.
 func (r *AddonsLayerReconciler) consume(ctx context.Context, o *layers.Observation, keys []string) error {
 	if len(keys) == 0 {
 		return nil
@@ -275,7 +273,7 @@ func (r *AddonsLayerReconciler) consume(ctx context.Context, o *layers.Observati
 // act carries out a decision's plan, after the inventory of what it is about
 // to touch has been persisted.
 func (r *AddonsLayerReconciler) act(ctx context.Context, o *layers.Observation, d layers.Decision) ([]dependents.Result, error) {
-	if !d.Plan.Writes() {
+	if !d.Plan.Writes() && len(d.Consume) == 0 {
 		return nil, nil
 	}
 	executor, err := r.executorFor(ctx, o)
@@ -287,6 +285,9 @@ func (r *AddonsLayerReconciler) act(ctx context.Context, o *layers.Observation, 
 		if err := r.persist(ctx, o, status); err != nil {
 			return nil, err
 		}
+	}
+	if err := r.consume(ctx, o, d.Consume); err != nil {
+		return nil, err
 	}
 	results := executor.Run(ctx, o.Layer.Name, d.Plan)
 	r.recent.wrote(results, r.now())

@@ -50,7 +50,7 @@ type Decision struct {
 	// Attempt is the roll-out to be recorded before anything is written.
 	Attempt *v1alpha1.Attempt
 	// Consume lists annotations that are used up by this decision; they are
-	// removed before anything is written.
+	// removed when Attempt has been recorded, and before anything is written.
 	Consume []string
 	// Rollback is what the layer has gone back from, or goes back from now.
 	Rollback *v1alpha1.Rollback
@@ -122,13 +122,13 @@ func decideLayer(o Observation) Decision {
 
 // allowing records the guards that an annotation has opened in the attempt, and
 // the annotations that this uses up. Nothing is recorded where nothing changes
-// hands, and no longer than until the layer is deployed.
+// hands, and no longer than until the layer is deployed and they are used up.
 func (d Decision) allowing(o Observation, consume, allowed []string) Decision {
 	if len(d.Plan.Conflicts) > 0 {
 		return d
 	}
 	d.Consume = consume
-	if d.State == v1alpha1.StateDeployed || len(allowed) == 0 {
+	if d.State == v1alpha1.StateDeployed && len(consume) == 0 || len(allowed) == 0 {
 		return d
 	}
 	if attempt := o.Layer.Status.Attempt; d.Attempt == attempt {

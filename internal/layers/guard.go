@@ -25,8 +25,11 @@ const minMassPrune = 3
 // has got nothing since, stays so.
 func emptyGuard(o Observation) (consume, allowed []string, blocked *Blocked) {
 	allowed = o.alreadyAllowed()
+	if slices.Contains(allowed, allowedEmpty) {
+		return o.leftOver(v1alpha1.AllowEmptyAnnotation), allowed, nil
+	}
 	isEmpty := o.Layer.Status.Digest == o.Directory.Digest && !slices.ContainsFunc(o.Layer.Status.Resources, stays)
-	if len(o.Directory.Manifests) > 0 || isEmpty || slices.Contains(allowed, allowedEmpty) {
+	if len(o.Directory.Manifests) > 0 || isEmpty {
 		return nil, allowed, nil
 	}
 	if consume, yes := o.allows(v1alpha1.AllowEmptyAnnotation); yes {
@@ -47,7 +50,10 @@ func emptyGuard(o Observation) (consume, allowed []string, blocked *Blocked) {
 // pruneGuard stops a plan that would remove most of a layer's releases. What
 // is moved to another layer, or renamed, is not removed.
 func pruneGuard(o Observation, plan dependents.Plan, allowed []string) (consume, opened []string, blocked *Blocked) {
-	if o.Settings.MaxPrunePercent <= 0 || slices.Contains(allowed, allowedPrune) || slices.Contains(allowed, allowedEmpty) {
+	if slices.Contains(allowed, allowedPrune) {
+		return o.leftOver(v1alpha1.AllowPruneAnnotation), allowed, nil
+	}
+	if o.Settings.MaxPrunePercent <= 0 || slices.Contains(allowed, allowedEmpty) {
 		return nil, allowed, nil
 	}
 	removed := 0
@@ -100,6 +106,13 @@ func (o Observation) alreadyAllowed() []string {
 		return nil
 	}
 	return slices.Clone(attempt.Allowed)
+}
+
+// leftOver returns an annotation that has opened a guard for the roll-out that
+// is under way and was to be removed then: whoever recorded that has died.
+func (o Observation) leftOver(annotation string) []string {
+	consume, _ := o.allows(annotation)
+	return consume
 }
 
 // allows tells whether an annotation speaks of this revision, and which

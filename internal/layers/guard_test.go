@@ -202,3 +202,44 @@ func TestGuardStaysOpenWhileWaiting(t *testing.T) {
 		t.Errorf("what was allowed is refused on the second look: %s, %s", second.State, second.Message)
 	}
 }
+
+// A crash between the record of what a word has allowed and its removal leaves
+// both: the word is removed then, at every later look and whatever the state
+// is, and allows no other revision. See docs/adr/0015-faults.md.
+func TestWordThatACrashHasLeftIsUsedUp(t *testing.T) {
+	empty, was := directory(newRevision), directory(oldRevision, manifest("a"))
+	ten, lived := many(oldRevision, 0, 10)
+	four, _ := many(newRevision, 0, 4)
+	cases := map[string]struct {
+		reason     string
+		in         Observation
+		annotation string
+	}{
+		"empty":      {"an object is left to remove", observation(layer(isDeployed(was), annotation(v1alpha1.AllowEmptyAnnotation, "next")), empty, lives(live("a"))), v1alpha1.AllowEmptyAnnotation},
+		"empty, new": {"nothing is left to remove: it is Deployed at once", observation(layer(annotation(v1alpha1.AllowEmptyAnnotation, "next")), empty), v1alpha1.AllowEmptyAnnotation},
+		"prune":      {"releases are left to remove", observation(layer(isDeployed(ten), annotation(v1alpha1.AllowPruneAnnotation, "next")), four, lives(lived...)), v1alpha1.AllowPruneAnnotation},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			first := Decide(tc.in)
+			recorded, _ := Report(tc.in, first, nil)
+			if !NeedsRecord(tc.in.Layer.Status, recorded) {
+				t.Fatalf("%s: what is used up is not recorded", tc.reason)
+			}
+			tc.in.Layer = withStatus(tc.in.Layer, recorded)
+			second := Decide(tc.in)
+			if diff := cmp.Diff([]string{tc.annotation}, second.Consume); diff != "" {
+				t.Errorf("%s: after the crash it uses up (-want +got):\n%s", tc.reason, diff)
+			}
+			if second.State != first.State || len(second.Plan.Actions) != len(first.Plan.Actions) {
+				t.Errorf("%s: it goes on with %s, %v; before with %s, %v", tc.reason, second.State, second.Plan.Actions, first.State, first.Plan.Actions)
+			}
+			again, _ := Report(tc.in, second, nil)
+			tc.in.Layer = withStatus(tc.in.Layer, again)
+			delete(tc.in.Layer.Annotations, tc.annotation)
+			if third := Decide(tc.in); third.State != first.State || len(third.Consume) > 0 {
+				t.Errorf("%s: at last it is %s and uses up %v", tc.reason, third.State, third.Consume)
+			}
+		})
+	}
+}
