@@ -31,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -102,6 +103,14 @@ var namespaces atomic.Int32
 // writes with, and options the rest of it.
 func newFixture(t *testing.T, intercept func(client.Client) client.Client, options ...func(*AddonsLayerReconciler)) *fixture {
 	t.Helper()
+	f := newBareFixture(t)
+	f.start(intercept, options...)
+	return f
+}
+
+// newBareFixture is newFixture without a controller.
+func newBareFixture(t *testing.T) *fixture {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("needs an API server")
 	}
@@ -115,7 +124,6 @@ func newFixture(t *testing.T, intercept func(client.Client) client.Client, optio
 	f.must(err)
 	f.files = httptest.NewServer(http.HandlerFunc(f.serve))
 	t.Cleanup(f.files.Close)
-	f.start(intercept, options...)
 	return f
 }
 
@@ -126,28 +134,13 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// start runs the controller for the layers of this test, wired as main does it.
+// start runs the controller for the layers of this test.
 func (f *fixture) start(intercept func(client.Client) client.Client, options ...func(*AddonsLayerReconciler)) {
 	f.Helper()
-	const period = time.Second
 	counted := plane.Config()
 	counted.Wrap(f.count)
-	questions, err := discovery.NewDiscoveryClientForConfig(counted)
-	f.must(err)
-	version, err := NewClusterVersion(questions, period)
-	f.must(err)
-	mgr, err := ctrl.NewManager(counted, managerOptions())
-	f.must(err)
-	artifacts, err := repos.New(repos.Options{Dir: f.TempDir(), Log: logr.Discard()})
-	f.must(err)
-	selector, err := labels.Parse("test=" + f.namespace)
-	f.must(err)
-	reconciler := &AddonsLayerReconciler{
-		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(), Artifacts: artifacts,
-		Cluster: version, Events: mgr.GetEventRecorder("strata"), Selector: selector, Concurrent: 4,
-		Settings: layers.Settings{Interval: period, Namespace: f.namespace, MaxPrunePercent: 50},
-		Now:      func() time.Time { f.looks.Add(1); return time.Now() },
-	}
+	mgr, reconciler := f.assemble(counted, managerOptions(), time.Second)
+	reconciler.Now = func() time.Time { f.looks.Add(1); return time.Now() }
 	if intercept != nil {
 		reconciler.Client = intercept(reconciler.Client)
 	}
@@ -157,12 +150,33 @@ func (f *fixture) start(intercept func(client.Client) client.Client, options ...
 	ctx, cancel := context.WithCancel(f.ctx)
 	f.cancel = cancel
 	f.must(reconciler.SetupWithManager(ctx, mgr))
-	f.must(mgr.Add(version))
 	go func() { f.ended <- mgr.Start(ctx) }()
 	f.Cleanup(func() {
 		cancel()
 		f.stopped()
 	})
+}
+
+// assemble wires a controller for the layers of this test as main does it. It
+// is yet to be set up and started.
+func (f *fixture) assemble(config *rest.Config, options ctrl.Options, period time.Duration) (ctrl.Manager, *AddonsLayerReconciler) {
+	f.Helper()
+	questions, err := discovery.NewDiscoveryClientForConfig(config)
+	f.must(err)
+	version, err := NewClusterVersion(questions, period)
+	f.must(err)
+	mgr, err := ctrl.NewManager(config, options)
+	f.must(err)
+	f.must(mgr.Add(version))
+	artifacts, err := repos.New(repos.Options{Dir: f.TempDir(), Log: logr.Discard()})
+	f.must(err)
+	selector, err := labels.Parse("test=" + f.namespace)
+	f.must(err)
+	return mgr, &AddonsLayerReconciler{
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(), Artifacts: artifacts,
+		Cluster: version, Events: mgr.GetEventRecorder("strata"), Selector: selector, Concurrent: 4,
+		Settings: layers.Settings{Interval: period, Namespace: f.namespace, MaxPrunePercent: 50},
+	}
 }
 
 // stopped waits until the controller has stopped.
