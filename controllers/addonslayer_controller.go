@@ -102,6 +102,7 @@ type AddonsLayerReconciler struct {
 	sources    *kinds
 	listings   *listings
 	recent     *recent
+	waits      *waits
 	revisions  *revisions
 	untold     untold
 	wakeups    chan event.GenericEvent
@@ -179,6 +180,7 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 		r.recent.forget(name)
 		r.untold.forget(name)
 		r.Meters.forget(name)
+		r.waits.forget(name)
 		r.wake(r.listings.whoWaits()...)
 		return nil, nil
 	}
@@ -315,6 +317,7 @@ func (r *AddonsLayerReconciler) persist(ctx context.Context, o *layers.Observati
 	r.recent.wroteLayer(patched.DeepCopy())
 	r.recent.wroteStatus(patched.Name, r.now())
 	o.Layer = patched
+	r.waits.of(patched, o.Now)
 	return nil
 }
 
@@ -406,7 +409,7 @@ func (r *AddonsLayerReconciler) now() time.Time {
 
 // SetupWithManager registers the controller, its indexes and its watches.
 func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	r.listings, r.recent = newListings(), newRecent()
+	r.listings, r.recent, r.waits = newListings(), newRecent(), newWaits()
 	if r.spacing == nil {
 		r.spacing = layers.Spacing
 	}

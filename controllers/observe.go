@@ -40,6 +40,7 @@ func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.Add
 		Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
 		Exclusive: map[string][]dependents.ID{},
 	}}
+	o.Waited, o.UnderWay = r.waits.of(layer, o.Observation.Now)
 	for _, step := range []func(context.Context) error{
 		o.observeDirectory, o.observeRestored, o.observeLayers, o.observeKinds, o.observeObjects, o.observeOthers, o.observeBlockers,
 	} {

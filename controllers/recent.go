@@ -61,6 +61,10 @@ func (r *recent) isStale(id dependents.ID, version string, now time.Time) bool {
 	if !known {
 		return false
 	}
+	if now.Before(last.at) { // the clock was set back
+		last.at = now
+		r.objects[id] = last
+	}
 	if now.Sub(last.at) > staleFor || version != "" && !older(version, last.version) {
 		delete(r.objects, id)
 		return false

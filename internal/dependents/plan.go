@@ -68,6 +68,10 @@ type Input struct {
 	Now time.Time
 	// Grace is how long an unwanted object waits to be adopted.
 	Grace time.Duration
+	// Waited says how long orphans have waited at most, by a clock that is
+	// never set: Now, and Entry.Since, are the wall clock's. One that it lacks
+	// is judged by those two alone.
+	Waited map[ID]time.Duration
 
 	// Wanted is what the primary wants.
 	Wanted []Dependent

@@ -71,11 +71,12 @@ func (p *planner) planOrphan(entry Entry, live *unstructured.Unstructured) {
 	if !marked || entry.Status != StatusOrphaned {
 		p.act(Action{Verb: VerbMark, ID: entry.ID, Moment: p.Now, KeptFor: claim.Owner})
 		entry.Since, entry.Status = p.Now, StatusOrphaned
+	} else if entry.Since.After(p.Now) { // the clock was set back: begin again
+		entry.Since = p.Now
 	}
 	p.planHold(entry.ID, live, entry.Assess, 0)
 	orphaned := Standing{Health: Progressing, Status: StatusOrphaned, Unwanted: true}
-	// The inventory keeps whole seconds, cut off: never delete sooner.
-	due := entry.Since.Truncate(time.Second).Add(p.Grace + time.Second)
+	due := p.dueOf(entry)
 	switch {
 	case claimed:
 		orphaned.Health = Ignored
@@ -92,6 +93,19 @@ func (p *planner) planOrphan(entry Entry, live *unstructured.Unstructured) {
 		orphaned = p.planDelete(entry, live)
 	}
 	p.stand(entry, orphaned)
+}
+
+// dueOf returns when the grace of an orphan is over, in whole seconds. The
+// inventory keeps such, cut off: it is never sooner than the grace. Nor is it
+// for a clock that was set forward, as far as is known how long it has waited.
+func (p *planner) dueOf(entry Entry) time.Time {
+	due := entry.Since.Truncate(time.Second).Add(p.Grace + time.Second)
+	if waited, known := p.Waited[entry.ID]; known {
+		if steady := p.Now.Add(p.Grace - waited).Truncate(time.Second).Add(time.Second); steady.After(due) {
+			return steady
+		}
+	}
+	return due
 }
 
 // claimOn returns the first claim of another primary on an object, or on what

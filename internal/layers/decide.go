@@ -155,7 +155,7 @@ func (o Observation) input(wanted []dependents.Dependent, open bool) dependents.
 func (o Observation) baseInput() dependents.Input {
 	return dependents.Input{
 		Owner: o.Layer.Name, Keys: Keys, Now: o.Now, Grace: o.grace(),
-		Inventory: o.inventory(), Live: o.Live, Stale: o.Stale, NotServed: o.notServed(),
+		Waited: o.Waited, Inventory: o.inventory(), Live: o.Live, Stale: o.Stale, NotServed: o.notServed(),
 		Exclusive: o.Exclusive, Others: o.Others,
 		Abandon: o.Layer.Annotations[v1alpha1.AbandonAnnotation] == "true",
 	}
@@ -321,8 +321,7 @@ func sameAttempt(o Observation, target Target) *v1alpha1.Attempt {
 func (d Decision) progressing(o Observation, wanted []dependents.Dependent, worst dependents.Standing) Decision {
 	d.Attempt = nextAttempt(o, d.Target)
 	timeout := timeoutOf(o.Layer, o.interval(), wanted)
-	// The attempt keeps whole seconds, cut off: never fail sooner.
-	deadline := d.Attempt.StartTime.Add(timeout + time.Second)
+	deadline := o.deadline(d.Attempt, timeout)
 	d.Message = fmt.Sprintf("%s %s", worst.ID, cmp.Or(worst.Message, "is "+worst.Status))
 	if worst.Origin != "" && worst.Reason != "" {
 		d.Message += fmt.Sprintf(" (%s)", worst.Origin)
@@ -353,6 +352,9 @@ func nextAttempt(o Observation, target Target) *v1alpha1.Attempt {
 		if goesOn {
 			attempt := last.DeepCopy()
 			attempt.Revision, attempt.Artifact = target.Revision, target.Artifact
+			if attempt.StartTime.After(o.Now) { // the clock was set back
+				attempt.StartTime = metav1.NewTime(o.Now.Truncate(time.Second))
+			}
 			return attempt
 		}
 	}

@@ -35,7 +35,11 @@ type Settings struct {
 
 // Observation is everything that Decide decides from, at one moment.
 type Observation struct {
-	Now      time.Time
+	Now time.Time
+	// Waited is handed on to dependents.Make, and UnderWay says the same of the
+	// roll-out of the layer's last status; nil where it is not known.
+	Waited   map[dependents.ID]time.Duration
+	UnderWay *time.Duration
 	Settings Settings
 	// Layer as it was read, with its last status.
 	Layer *v1alpha1.AddonsLayer

@@ -1,0 +1,80 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"sync"
+	"time"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// waits measures how long orphans and roll-outs of layers have waited, by a
+// clock that nobody sets: what the status says since when is the wall clock's
+// word, and that may jump. What began before this process is believed as it is
+// seen first. It is safe for concurrent use.
+type waits struct {
+	// steady returns the time since some moment, always going on.
+	steady func() time.Duration
+
+	mu     sync.Mutex
+	layers map[string]map[waitFor]waited
+}
+
+// waitFor is an orphan, or with an empty ID a roll-out, and since when the
+// status says it waits.
+type waitFor struct {
+	id    dependents.ID
+	since int64
+}
+
+// waited is how long something had waited when it was seen first, and when that
+// was.
+type waited struct {
+	before, seen time.Duration
+}
+
+func newWaits() *waits {
+	began := time.Now()
+	return &waits{steady: func() time.Duration { return time.Since(began) }, layers: map[string]map[waitFor]waited{}}
+}
+
+// of returns how long a layer's orphans have waited at most, and its roll-out,
+// where it has one. What the status says no longer is forgotten.
+func (w *waits) of(layer *v1alpha1.AddonsLayer, now time.Time) (orphans map[dependents.ID]time.Duration, underWay *time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last, next := w.layers[layer.Name], map[waitFor]waited{}
+	steady := w.steady()
+	measure := func(id dependents.ID, since time.Time) time.Duration {
+		key := waitFor{id, since.Unix()}
+		known, found := last[key]
+		if !found {
+			known = waited{before: max(0, now.Sub(since)), seen: steady}
+		}
+		next[key] = known
+		return known.before + steady - known.seen
+	}
+	orphans = map[dependents.ID]time.Duration{}
+	for _, entry := range layers.Inventory(layer.Status.Resources, nil) {
+		if entry.Status == dependents.StatusOrphaned {
+			orphans[entry.ID] = measure(entry.ID, entry.Since)
+		}
+	}
+	if attempt := layer.Status.Attempt; attempt != nil {
+		rollOut := measure(dependents.ID{}, attempt.StartTime.Time)
+		underWay = &rollOut
+	}
+	w.layers[layer.Name] = next
+	return orphans, underWay
+}
+
+// forget drops a layer that is gone.
+func (w *waits) forget(layer string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.layers, layer)
+}
