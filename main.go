@@ -100,6 +100,9 @@ func run(ctx context.Context, o *options) error {
 		},
 		Concurrent: o.concurrent, Selector: o.selector, Meters: meters,
 	}
+	if o.leader.Enable {
+		reconciler.PlanValid = max(o.leader.LeaseDuration-o.leader.RenewDeadline, time.Second)
+	}
 	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}

@@ -92,6 +92,11 @@ type AddonsLayerReconciler struct {
 	Selector labels.Selector
 	// Concurrent is how many layers are looked at side by side.
 	Concurrent int
+	// PlanValid is how long after it was made a plan may be acted on. With
+	// leader election it is the time between giving up the lead and losing it,
+	// so that a process that was stopped meanwhile writes nothing old; 0 is no
+	// limit.
+	PlanValid time.Duration
 	// Now returns the time; nil means time.Now.
 	Now func() time.Time
 
@@ -278,9 +283,12 @@ func (r *AddonsLayerReconciler) act(ctx context.Context, o *layers.Observation, 
 	if !d.Plan.Writes() && len(d.Consume) == 0 {
 		return nil, nil
 	}
-	executor, err := r.executorFor(ctx, o)
-	if err != nil {
-		return refused(d.Plan, err), nil
+	executor := r.executor
+	if d.Plan.Writes() {
+		var err error
+		if executor, err = r.executorFor(ctx, o); err != nil {
+			return refused(d.Plan, err), nil
+		}
 	}
 	status, _ := layers.Report(*o, d, nil)
 	if layers.NeedsRecord(o.Layer.Status, status) {
@@ -415,7 +423,7 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	}
 	r.wakeups = make(chan event.GenericEvent, 4096)
 	r.kinds = newKinds(r)
-	r.executor = &apply.Executor{Client: r.Client, Reader: r.Reader, Keys: layers.Keys, Strict: layers.IsStrict, Version: r.kinds.version}
+	r.executor = &apply.Executor{Client: r.Client, Reader: r.Reader, Keys: layers.Keys, Strict: layers.IsStrict, Version: r.kinds.version, Valid: r.PlanValid}
 	r.accounts = newAccounts(mgr, r.Reader)
 	if err := setupIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err

@@ -55,6 +55,10 @@ type Executor struct {
 	// Workers is how many objects of one stage are written at a time;
 	// 0 means 8.
 	Workers int
+	// Valid is how long after the beginning of Run actions may begin; those
+	// left then are outdated, so that the next look decides anew. 0 means no
+	// limit.
+	Valid time.Duration
 }
 
 // As returns an executor that reads and writes by another client, as whoever
@@ -71,7 +75,7 @@ func (e *Executor) As(c client.Client) *Executor {
 // only detached objects failed; removals are tried all the same. When ctx ends,
 // actions that have begun are finished and no other one begins.
 func (e *Executor) Run(ctx context.Context, owner string, plan dependents.Plan) []dependents.Result {
-	run := &run{Executor: e, owner: owner, versions: map[dependents.ID]string{}}
+	run := &run{Executor: e, owner: owner, began: time.Now(), versions: map[dependents.ID]string{}}
 	var results []dependents.Result
 	writesStopped := false
 	for _, group := range groups(plan.Actions) {
@@ -154,6 +158,7 @@ func kindOf(action dependents.Action) int {
 type run struct {
 	*Executor
 	owner    string
+	began    time.Time
 	mu       sync.Mutex
 	versions map[dependents.ID]string
 }
@@ -172,6 +177,10 @@ func (r *run) group(ctx context.Context, g group) []dependents.Result {
 				if ctx.Err() != nil {
 					break
 				}
+				if r.expired() {
+					outcomes[i] = append(outcomes[i], dependents.Result{Action: action, Outdated: true})
+					break
+				}
 				result := r.do(ctx, action)
 				outcomes[i] = append(outcomes[i], result)
 				if result.Err != nil || result.Outdated {
@@ -188,6 +197,9 @@ func (r *run) group(ctx context.Context, g group) []dependents.Result {
 	}
 	return results
 }
+
+// expired tells whether a plan is too old to be acted on.
+func (r *run) expired() bool { return r.Valid > 0 && time.Since(r.began) > r.Valid }
 
 // do carries out one action.
 func (r *run) do(ctx context.Context, action dependents.Action) dependents.Result {

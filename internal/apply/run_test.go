@@ -130,6 +130,27 @@ func (f *fixture) step(step string) dependents.Action {
 	return action
 }
 
+// A process that was stopped between two actions, for longer than others wait
+// before they take the lead, begins none that is left.
+func TestPlanThatIsTooOldIsNotActedOn(t *testing.T) {
+	f := newFixture(t)
+	f.executor = f.newExecutor(interceptor.NewClient(f.client(server.plane.Config(), nil), interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			if obj.GetName() == "stop" {
+				<-time.After(50 * time.Millisecond)
+			}
+			return c.Create(ctx, obj, opts...)
+		},
+	}))
+	f.executor.Valid = 40 * time.Millisecond
+	f.executor.Workers = 1
+	results := f.run(f.step("Write stop 0"), f.step("Write late 0"), f.step("Write later 1"), f.step("Delete seen 0"))
+	want := []string{"Write stop done", "Write late outdated", "Delete seen outdated"}
+	if diff := cmp.Diff(want, outcomes(results)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestForbiddenNamesVerbAndResource(t *testing.T) {
 	f := newFixture(t)
 	nobody, err := server.plane.User("nobody")
