@@ -102,6 +102,10 @@ func run(ctx context.Context, o *options) error {
 	}
 	if o.leader.Enable {
 		reconciler.PlanValid = max(o.leader.LeaseDuration-o.leader.RenewDeadline, time.Second)
+		reconciler.Fence = controllers.NewFence(reconciler.PlanValid)
+		if err := mgr.Add(reconciler.Fence); err != nil {
+			return fmt.Errorf("cannot add the fence: %w", err)
+		}
 	}
 	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {
 		return err

@@ -97,6 +97,8 @@ type AddonsLayerReconciler struct {
 	// so that a process that was stopped meanwhile writes nothing old; 0 is no
 	// limit.
 	PlanValid time.Duration
+	// Fence says whether the process may still act; nil means that it may.
+	Fence *Fence
 	// Now returns the time; nil means time.Now.
 	Now func() time.Time
 
@@ -118,6 +120,9 @@ type AddonsLayerReconciler struct {
 
 // Reconcile looks at one layer: observe, decide, act, report.
 func (r *AddonsLayerReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if !r.Fence.Holds() {
+		return ctrl.Result{}, nil // the process is about to end
+	}
 	result, err := r.reconcile(ctx, req)
 	if apierrors.IsConflict(err) {
 		// Somebody else has changed the layer meanwhile, perhaps in a way that
@@ -308,6 +313,9 @@ func (r *AddonsLayerReconciler) act(ctx context.Context, o *layers.Observation, 
 // conflict where somebody else has changed the layer meanwhile. It does not end
 // with ctx: what was done must be known to whoever comes next.
 func (r *AddonsLayerReconciler) persist(ctx context.Context, o *layers.Observation, status v1alpha1.AddonsLayerStatus) error {
+	if !r.Fence.Holds() {
+		return errStopped
+	}
 	if equality.Semantic.DeepEqual(o.Layer.Status, status) {
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 
 // quickLead are flags by which the lead changes hands within seconds.
 var quickLead = []string{
-	"--enable-leader-election", "--leader-election-lease-duration=3s",
+	"--enable-leader-election", "--leader-election-lease-duration=5s",
 	"--leader-election-renew-deadline=2s", "--leader-election-retry-period=500ms",
 }
 

@@ -218,11 +218,7 @@ func (f *fixture) reconciles(controller *strata.Controller) int {
 // time and takes over when the first one ends, or is killed.
 func TestOnlyTheLeaderActs(t *testing.T) {
 	f := newFixture(t)
-	args := []string{
-		"--enable-leader-election", "--leader-election-lease-duration=3s",
-		"--leader-election-renew-deadline=2s", "--leader-election-retry-period=500ms",
-	}
-	first, second := f.controller(raceBinary, args...), f.controller(raceBinary, args...)
+	first, second := f.controller(raceBinary, quickLead...), f.controller(raceBinary, quickLead...)
 	f.must(first.Start(f.ctx))
 	revision := f.push(map[string]string{"base/release.yaml": f.configMapRelease("base", "one")})
 	f.layer("base", f.own)
