@@ -130,6 +130,8 @@ type PrereqsSpec struct {
 	// as a bare name for any version.
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(@|$)')",message="each of prereqs.dependsOn must begin with the name of a layer, which has no capitals: write name@version, name@range or name"
+	// +kubebuilder:validation:items:XValidation:rule="!self.matches('^[^@]*@[ ]*$')",message="each of prereqs.dependsOn must have a version or a range behind the @: write name@version, or the name alone for any version"
 	// +listType=atomic
 	// +optional
 	DependsOn []string `json:"dependsOn,omitempty"`
