@@ -30,11 +30,14 @@ type observer struct {
 	artifact *repos.Artifact
 	// wantedIDs lists the objects in question, in order.
 	wantedIDs []dependents.ID
+	// sources of other layers that were read already, as many layers have one
+	// in common; nil where there is no artifact.
+	sources map[layers.SourceRef]*repos.Artifact
 }
 
 // observe gathers everything that the rules decide from.
 func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.AddonsLayer) (*layers.Observation, error) {
-	o := &observer{AddonsLayerReconciler: r, Observation: &layers.Observation{
+	o := &observer{AddonsLayerReconciler: r, sources: map[layers.SourceRef]*repos.Artifact{}, Observation: &layers.Observation{
 		Now: r.now(), Settings: r.Settings, Layer: layer, ClusterVersion: r.Cluster.Version(),
 		Layers: map[string]layers.Other{}, Scopes: map[schema.GroupKind]layers.Scope{}, Unserved: map[schema.GroupVersionKind]bool{},
 		Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
@@ -358,7 +361,7 @@ func (o *observer) observeOthers(ctx context.Context) error {
 		return nil
 	}
 	list := &v1alpha1.AddonsLayerList{}
-	if err := o.Client.List(ctx, list); err != nil {
+	if err := o.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("cannot list layers: %w", err)
 	}
 	others := dependents.Others{
@@ -409,8 +412,16 @@ func (o *observer) listingOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (
 	if !layers.MayUseSource(layer, o.Observation.Settings) {
 		return layers.Listing{}, false
 	}
-	_, artifact, err := o.readSource(ctx, layer, false)
-	if err != nil || artifact == nil {
+	ref := layers.SourceOf(layer, o.Observation.Settings.Namespace)
+	artifact, known := o.sources[ref]
+	if !known {
+		var err error
+		if _, artifact, err = o.readSource(ctx, layer, false); err != nil {
+			artifact = nil
+		}
+		o.sources[ref] = artifact
+	}
+	if artifact == nil {
 		return layers.Listing{}, false
 	}
 	directory, err := o.Artifacts.Directory(ctx, *artifact, layer.Spec.Source.Path)
