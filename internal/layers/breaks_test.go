@@ -55,6 +55,11 @@ func TestDecideBreak(t *testing.T) {
 		}
 	}
 	newcomer := Other{Layer: layer(named("apps"), needs("base@<2"))}
+	// A layer that waits has what it will apply in its inventory.
+	waiting := Other{Layer: layer(named("apps"), needs("base@<2"), func(l *v1alpha1.AddonsLayer) {
+		l.Status.State, l.Status.ObservedGeneration = v1alpha1.StateApplyPending, 1
+		l.Status.Resources = []v1alpha1.Resource{{Kind: "helmreleases.helm.toolkit.fluxcd.io", Namespace: "default", Name: "a", Status: "NotDeployed"}}
+	})}
 	cases := map[string]decideCase{
 		"in the way":        stays("the dependant is named with its range; drift of what is deployed is repaired", "apps (base@<2)", seen(moving(), dependant("apps", needs("base@<2")))),
 		"all are named":     stays("in order", "apps (base@<2), web (base@~1.0)", seen(moving(), dependant("web", needs("dns", "base@~1.0")), dependant("apps", needs("base@<2")))),
@@ -64,21 +69,22 @@ func TestDecideBreak(t *testing.T) {
 		"first roll-out of a dependant": stays("objects are on the cluster before it is deployed", "apps (base@<2)", seen(moving(), dependant("apps", needs("base@<2"), func(l *v1alpha1.AddonsLayer) {
 			l.Status.Version, l.Status.Revision, l.Status.Digest = "", "", ""
 		}))),
-		"annotation of another value": stays("only the word that the message gives", "apps (base@<2)", seen(moving(annotation(v1alpha1.AllowBreakAnnotation, "yes")), dependant("apps", needs("base@<2")))),
-		"another roll-out has begun":  stays("what was begun was another content", "apps (base@<2)", seen(moving(attempt("2.0.0", "older")), dependant("apps", needs("base@<2")))),
-		"another version has begun":   stays("or another version", "apps (base@<2)", seen(moving(attempt("1.5.0", newDir.Digest)), dependant("apps", needs("base@<2")))),
-		"allowed":                     goes("somebody said so", seen(moving(annotation(v1alpha1.AllowBreakAnnotation, "true")), dependant("apps", needs("base@<2")))),
-		"begun":                       goes("a roll-out is not stopped half way by a range that narrows", seen(moving(attempt("2.0.0", newDir.Digest)), dependant("apps", needs("base@<2")))),
-		"in the range":                goes("nobody is in the way", seen(moving(), dependant("apps", needs("base@>=1 <3")))),
-		"widened":                     goes("the present specification counts, and it does not take what is deployed either", seen(moving(), dependant("apps", needs("base@^2"), wants("2.0.0")))),
-		"exact version":               goes("the layer goes ahead and the dependant waits", seen(moving(), dependant("apps", needs("base@1.0.0")))),
-		"bare name":                   goes("any version will do", seen(moving(), dependant("apps", needs("base")))),
-		"never deployed":              goes("what has nothing loses nothing", seen(moving(), newcomer)),
-		"being deleted":               goes("it goes anyway", seen(moving(), dependant("apps", needs("base@<2"), deleted))),
-		"broken already":              goes("it takes neither version", seen(moving(), dependant("apps", needs("base@>=1.5 <2")))),
-		"range of another layer":      goes("names are whole", seen(moving(), dependant("apps", needs("base-1@<2", "bas@<2")))),
-		"range that is none":          goes("the dependant is told so itself", seen(moving(), dependant("apps", needs("base@<two")))),
-		"not there":                   goes("a name without a layer", seen(moving(), Other{Layer: layer(named("other"))})),
+		"annotation of another value":    stays("only the word that the message gives", "apps (base@<2)", seen(moving(annotation(v1alpha1.AllowBreakAnnotation, "yes")), dependant("apps", needs("base@<2")))),
+		"another roll-out has begun":     stays("what was begun was another content", "apps (base@<2)", seen(moving(attempt("2.0.0", "older")), dependant("apps", needs("base@<2")))),
+		"another version has begun":      stays("or another version", "apps (base@<2)", seen(moving(attempt("1.5.0", newDir.Digest)), dependant("apps", needs("base@<2")))),
+		"allowed":                        goes("somebody said so", seen(moving(annotation(v1alpha1.AllowBreakAnnotation, "true")), dependant("apps", needs("base@<2")))),
+		"begun":                          goes("a roll-out is not stopped half way by a range that narrows", seen(moving(attempt("2.0.0", newDir.Digest)), dependant("apps", needs("base@<2")))),
+		"in the range":                   goes("nobody is in the way", seen(moving(), dependant("apps", needs("base@>=1 <3")))),
+		"widened":                        goes("the present specification counts, and it does not take what is deployed either", seen(moving(), dependant("apps", needs("base@^2"), wants("2.0.0")))),
+		"exact version":                  goes("the layer goes ahead and the dependant waits", seen(moving(), dependant("apps", needs("base@1.0.0")))),
+		"bare name":                      goes("any version will do", seen(moving(), dependant("apps", needs("base")))),
+		"never deployed":                 goes("what has nothing loses nothing", seen(moving(), newcomer)),
+		"waiting for its first roll-out": goes("it has nothing on the cluster yet", seen(moving(), waiting)),
+		"being deleted":                  goes("it goes anyway", seen(moving(), dependant("apps", needs("base@<2"), deleted))),
+		"broken already":                 goes("it takes neither version", seen(moving(), dependant("apps", needs("base@>=1.5 <2")))),
+		"range of another layer":         goes("names are whole", seen(moving(), dependant("apps", needs("base-1@<2", "bas@<2")))),
+		"range that is none":             goes("the dependant is told so itself", seen(moving(), dependant("apps", needs("base@<two")))),
+		"not there":                      goes("a name without a layer", seen(moving(), Other{Layer: layer(named("other"))})),
 	}
 	runDecideCases(t, cases)
 }
