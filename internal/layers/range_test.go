@@ -42,7 +42,8 @@ func drawTerm(t *rapid.T) term {
 		{"<=" + v.String(), func(w triple) bool { return !v.less(w) }},
 		{"=" + v.String(), func(w triple) bool { return w == v }},
 		{"!=" + v.String(), func(w triple) bool { return w != v }},
-		{"~" + v.String(), func(w triple) bool { return !w.less(v) && w[0] == v[0] && w[1] == v[1] }},
+		// As everywhere where these ranges are used, ~0.0.0 means any version.
+		{"~" + v.String(), func(w triple) bool { return v == triple{} || !w.less(v) && w[0] == v[0] && w[1] == v[1] }},
 		{fmt.Sprintf("~%d", v[0]), func(w triple) bool { return w[0] == v[0] }},
 		{fmt.Sprintf("%d.x", v[0]), func(w triple) bool { return w[0] == v[0] }},
 		{fmt.Sprintf("%d.%d.x", v[0], v[1]), func(w triple) bool { return w[0] == v[0] && w[1] == v[1] }},
