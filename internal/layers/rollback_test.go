@@ -258,6 +258,16 @@ func TestRolledBackLayerStaysWhereItIs(t *testing.T) {
 				"went back from version 2.0.0 of revision main@sha1:new to version 1.0.0 of revision main@sha1:old (deployment 4), because it failed",
 			},
 		},
+		"its source is suspended": {
+			"a layer that has gone back wants nothing new of it",
+			observation(back(), secondDir, restored(firstDir), lives(live("a", drifted), live("b")), source(func(s *Source) {
+				s.Suspended, s.Generation, s.ObservedGeneration, s.ArtifactGeneration = true, 2, 2, 1
+			})),
+			decided{
+				v1alpha1.StateApplying, "Write a", waitingFor("RollingBack") + " SourceReady=False/SourceNotReady", status.InProgressStatus,
+				"goes back from version 2.0.0 of revision main@sha1:new to version 1.0.0 of revision main@sha1:old (deployment 4): HelmRelease default/a has yet to be applied",
+			},
+		},
 		"a dependency is missing": {
 			"what is deployed needs nothing that the failed specification asks for",
 			observation(back(needs("mesh@2")), secondDir, restored(firstDir), lives(live("a", drifted), live("b"))),

@@ -121,7 +121,7 @@ func sourceGate(o Observation) *Blocked {
 }
 
 // isNews tells whether the artifact would change what the layer has deployed,
-// or is rolling out.
+// is rolling out, or has gone back from.
 func (o Observation) isNews() bool {
 	status := o.Layer.Status
 	if o.Directory == nil {
@@ -132,7 +132,8 @@ func (o Observation) isNews() bool {
 	is := func(version, digest string) bool {
 		return version == o.Layer.Spec.Version && digest == o.Directory.Digest
 	}
-	return !is(status.Version, status.Digest) && (status.Attempt == nil || !is(status.Attempt.Version, status.Attempt.Digest))
+	return !is(status.Version, status.Digest) && (status.Attempt == nil || !is(status.Attempt.Version, status.Attempt.Digest)) &&
+		(status.Rollback == nil || !is(status.Rollback.Version, status.Rollback.Digest))
 }
 
 // sourceMessage says why the last artifact of a source is used although it is
