@@ -116,6 +116,8 @@ func why(layer *v1alpha1.AddonsLayer) string {
 		return "the controller has not looked at it yet"
 	case outdated(layer):
 		return fmt.Sprintf("the controller has not looked at generation %d yet", layer.Generation)
+	case ready.Status != metav1.ConditionTrue && throughOthers(layer) != "":
+		return throughOthers(layer)
 	case ready.Status != metav1.ConditionTrue:
 		return strings.Join(strings.Fields(ready.Message), " ")
 	}
@@ -127,6 +129,22 @@ func why(layer *v1alpha1.AddonsLayer) string {
 		notes = append(notes, "suspended: "+strings.Join(names, ", "))
 	}
 	return strings.Join(notes, "; ")
+}
+
+// throughOthers names what is at the root where a layer waits for another one
+// that has a cause of its own; empty elsewhere.
+func throughOthers(layer *v1alpha1.AddonsLayer) string {
+	root, found := layers.RootCause(layer.Status.BlockedBy)
+	first := v1alpha1.Cause{}
+	if found {
+		first = layer.Status.BlockedBy[0]
+	}
+	if root.Depth == 0 || first.Kind != v1alpha1.AddonsLayerKind {
+		return ""
+	}
+	name := strings.TrimPrefix(root.Namespace+"/"+root.Name, "/")
+	text := fmt.Sprintf("waits for %s, because of %s %s (%s): %s", first.Name, root.Kind, name, root.Reason, root.Message)
+	return strings.Join(strings.Fields(text), " ")
 }
 
 func suspended(resources []v1alpha1.Resource) []string {

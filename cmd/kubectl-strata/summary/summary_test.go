@@ -119,6 +119,17 @@ var cases = []struct {
 		"another layer blocks this one",
 	},
 	{
+		layer("behind", at(v1alpha1.StateApplyPending, metav1.ConditionUnknown, v1alpha1.ReasonDependencyNotReady, "waits for mid@1.0.0: mid has deployed no version yet, ApplyPending"),
+			func(l *v1alpha1.AddonsLayer) {
+				l.Status.BlockedBy = []v1alpha1.Cause{
+					{Kind: "AddonsLayer", Name: "mid", Reason: v1alpha1.ReasonDependencyNotReady, Message: "mid is new"},
+					{Depth: 1, Kind: "AddonsLayer", Name: "base", Reason: v1alpha1.ReasonDependencyNotReady, Message: "base is Failed"},
+					{Depth: 2, Kind: "HelmRelease", Namespace: "platform", Name: "web", Reason: "InstallFailed", Message: "no\nsuch chart"},
+				}
+			}), true,
+		"what is at the root says more than the next layer",
+	},
+	{
 		layer("too-old", at(v1alpha1.StateK8sVersion, metav1.ConditionUnknown, v1alpha1.ReasonK8sVersion, "waits for Kubernetes v99.0: the cluster is at v1.36.3")), true,
 		"the cluster blocks this one",
 	},
