@@ -362,6 +362,11 @@ func TestCausesReachTheRoot(t *testing.T) {
 	for i := range length {
 		report, _ := Report(o, Decide(o), nil)
 		checkCauses(t, report.BlockedBy)
+		for _, c := range report.BlockedBy {
+			if c.Depth > 0 && len(c.Message) > maxCarriedCause {
+				t.Errorf("layer %d repeats %d bytes", i, len(c.Message))
+			}
+		}
 		root, _ := RootCause(report.BlockedBy)
 		if root.Name != "a" || root.Kind != "HelmRelease" || int(root.Depth) != i || !strings.HasPrefix(root.Message, "ää") {
 			t.Fatalf("layer %d names %v", i, causeLines(report.BlockedBy))
