@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -48,6 +49,9 @@ const (
 	// discoveryLag is how soon a layer looks again for a kind whose definition
 	// is there already; discovery follows it a moment later.
 	discoveryLag = 500 * time.Millisecond
+	// afterProgress is how soon a layer is looked at again of which some objects
+	// were written and others were not.
+	afterProgress = time.Second
 	// minRetry and maxRetry bound the back-off after errors.
 	minRetry = 200 * time.Millisecond
 	maxRetry = 2 * time.Minute
@@ -358,7 +362,11 @@ var errGone = errors.New("the layer is gone")
 
 // again says when the layer is looked at next, when nothing wakes it before.
 func (r *AddonsLayerReconciler) again(o *layers.Observation, d layers.Decision, results []dependents.Result) (ctrl.Result, error) {
-	if d.Retry != nil && !d.Stalled {
+	switch {
+	case d.Retry == nil || d.Stalled:
+	case progressed(results):
+		return ctrl.Result{RequeueAfter: afterProgress}, nil
+	default:
 		return ctrl.Result{}, d.Retry
 	}
 	for _, result := range results {
@@ -384,6 +392,14 @@ func (r *AddonsLayerReconciler) again(o *layers.Observation, d layers.Decision, 
 		result.RequeueAfter = min(result.RequeueAfter, max(d.Until.Sub(r.now()), time.Millisecond))
 	}
 	return result, nil
+}
+
+// progressed tells whether something new has been written, so that an error
+// beside it is no reason to wait ever longer.
+func progressed(results []dependents.Result) bool {
+	return slices.ContainsFunc(results, func(result dependents.Result) bool {
+		return result.Err == nil && !result.Outdated && result.Changed && !result.Action.Correction
+	})
 }
 
 // wakesNobody tells whether a write has found an object to be as it is wanted,

@@ -80,7 +80,7 @@ func (f *flaky) wrap(next http.RoundTripper) http.RoundTripper {
 		}
 		body, err := json.Marshal(metav1.Status{
 			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-			Status:   metav1.StatusFailure, Reason: refusals[code], Code: int32(code), Message: "this is not a good moment", //nolint:gosec // a status code
+			Status:   metav1.StatusFailure, Reason: refusals[code], Code: int32(code), Message: "this is not a good moment",
 		})
 		if err != nil {
 			return nil, err
@@ -108,11 +108,11 @@ func TestAPIServerThatRefusesAtRandom(t *testing.T) {
 	}
 	var names []string
 	for i := range runs {
-		names = append(names, fmt.Sprintf("seed %d", seed+uint64(i))) //nolint:gosec // counts up
+		names = append(names, fmt.Sprintf("seed %d", seed+uint64(i)))
 	}
 	sideBySide(t, crashWorkers, names, func(t *testing.T, i int) {
 		r := newRollout(t, o)
-		faulty := &flaky{percent: 25, random: rand.New(rand.NewPCG(seed+uint64(i), 0)), faults: map[int]int{}} //nolint:gosec // a test draws
+		faulty := &flaky{percent: 25, random: rand.New(rand.NewPCG(seed+uint64(i), 0)), faults: map[int]int{}}
 		m := &mortal{ended: make(chan struct{})}
 		ctx, cancel := context.WithCancel(r.ctx)
 		m.kill = cancel
@@ -179,7 +179,7 @@ func lieOf(layer *v1alpha1.AddonsLayer) string {
 	case strings.Contains(ready.Message, "has been modified") || strings.Contains(ready.Message, "onflict"):
 		return "a conflict is nobody's failure: " + ready.Message
 	}
-	ok := false
+	var ok bool
 	switch layer.Status.State {
 	case v1alpha1.StateDeployed:
 		ok = is(v1alpha1.ReadyCondition, metav1.ConditionTrue) && is(v1alpha1.DeployedCondition, metav1.ConditionTrue)

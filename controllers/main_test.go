@@ -159,13 +159,13 @@ func (f *fixture) start(intercept func(client.Client) client.Client, options ...
 
 // assemble wires a controller for the layers of this test as main does it. It
 // is yet to be set up and started.
-func (f *fixture) assemble(config *rest.Config, options ctrl.Options, period time.Duration) (ctrl.Manager, *AddonsLayerReconciler) {
+func (f *fixture) assemble(server *rest.Config, options ctrl.Options, period time.Duration) (ctrl.Manager, *AddonsLayerReconciler) {
 	f.Helper()
-	questions, err := discovery.NewDiscoveryClientForConfig(config)
+	questions, err := discovery.NewDiscoveryClientForConfig(server)
 	f.must(err)
 	version, err := NewClusterVersion(questions, period)
 	f.must(err)
-	mgr, err := ctrl.NewManager(config, options)
+	mgr, err := ctrl.NewManager(server, options)
 	f.must(err)
 	f.must(mgr.Add(version))
 	artifacts, err := repos.New(repos.Options{Dir: f.TempDir(), Log: logr.Discard()})

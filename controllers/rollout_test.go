@@ -28,7 +28,7 @@ import (
 const rolloutGrace = time.Second
 
 // rolloutPatience bounds each step of a rollout. Many run side by side.
-const rolloutPatience = 90 * time.Second
+const rolloutPatience = 5 * time.Minute
 
 // rollout is the life of three layers: installed, changed by a revision with
 // everything that a revision can bring, and deleted. Whoever looks after them

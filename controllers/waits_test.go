@@ -147,7 +147,8 @@ func TestGraceUnderAnyClock(t *testing.T) {
 				s.by = time.Duration(rapid.IntRange(-7200, 7200).Draw(t, "by")) * time.Second
 			}
 			s.look()
-			if looks++; looks > 2000 {
+			looks++
+			if looks > 2000 {
 				t.Fatal("it is never deleted")
 			}
 			if s.deleted {
