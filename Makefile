@@ -73,7 +73,7 @@ verify: ## Fail when a generated file is not current
 	hack/verify.sh
 
 .PHONY: unit
-unit: tool-gotestsum ## Unit, property, API and chart tests, with the race detector
+unit: tool-gotestsum tool-promtool ## Unit, property, API and chart tests, with the race detector
 	$(TOOLS)/gotestsum --format standard-quiet --format-hide-empty-pkg -- -race -timeout 10m $(TESTFLAGS) $(UNIT_PACKAGES)
 
 .PHONY: e2e
@@ -81,7 +81,7 @@ e2e: tool-gotestsum ## End-to-end tests on a real API server with the real Flux 
 	$(TOOLS)/gotestsum --format testname -- -race -count=1 -p 1 -parallel 6 -timeout 25m $(TESTFLAGS) ./test/...
 
 .PHONY: unit-all
-unit-all: tool-gotestsum ## As unit, with the heavier cases (STRATA_TEST_ALL=1)
+unit-all: tool-gotestsum tool-promtool ## As unit, with the heavier cases (STRATA_TEST_ALL=1)
 	STRATA_TEST_ALL=1 $(TOOLS)/gotestsum --format standard-quiet --format-hide-empty-pkg -- -race -count=1 -timeout 30m $(TESTFLAGS) $(UNIT_PACKAGES)
 
 .PHONY: e2e-all

@@ -92,7 +92,7 @@ func TestRendersStrictlyValidObjects(t *testing.T) {
 			want: []string{
 				"ClusterRole strata", "ClusterRole strata-impersonate", "ClusterRole strata-kinds", "ClusterRole strata-view",
 				"ClusterRoleBinding strata", "ClusterRoleBinding strata-cluster-admin", "ClusterRoleBinding strata-impersonate", "ClusterRoleBinding strata-kinds",
-				"ConfigMap strata-system-extra", "CustomResourceDefinition addonslayers.kraan.io", "Deployment strata",
+				"ConfigMap strata-dashboard", "ConfigMap strata-system-extra", "CustomResourceDefinition addonslayers.kraan.io", "Deployment strata",
 				"NetworkPolicy strata", "NetworkPolicy strata-artifacts", "PodDisruptionBudget strata",
 				"PrometheusRule strata", "Role strata-impersonate", "Role strata-leader-election", "Role strata-revisions",
 				"RoleBinding strata-impersonate", "RoleBinding strata-leader-election", "RoleBinding strata-revisions",
@@ -147,6 +147,7 @@ controller:
   logEncoding: console
   kubeAPI: {qps: 100.5, burst: 400}
 extraArgs: [--artifact-max-size=10]
+notifications: {address: "http://notification-controller.flux-system.svc.cluster.local./"}
 env: [{name: A, value: b}]
 envFrom: [{configMapRef: {name: more}}]
 artifacts:
@@ -173,7 +174,8 @@ topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: S
 podDisruptionBudget: {enabled: true, minAvailable: 50%}
 metrics: {service: {annotations: {a: b}}}
 serviceMonitor: {enabled: true, scrapeTimeout: 10s, labels: {release: prometheus}, relabelings: [{action: keep}], metricRelabelings: [{action: drop}]}
-prometheusRule: {enabled: true, labels: {release: prometheus}, alertLabels: {team: platform}, extraRules: [{alert: More, expr: "1"}]}
+prometheusRule: {enabled: true, labels: {release: prometheus}, absentFor: 1.5h, alertLabels: {team: platform}, extraRules: [{alert: More, expr: "1"}]}
+dashboard: {enabled: true, labels: {board: yes-please}, annotations: {grafana_folder: Flux}}
 networkPolicy:
   enabled: true
   metricsFrom: [{namespaceSelector: {matchLabels: {a: b}}}]
@@ -231,7 +233,7 @@ func TestArgsComeFromValues(t *testing.T) {
 		"--artifact-cache-size=1048576", "--artifact-max-size=2048", "--sync-period=5m", "--concurrent=4",
 		"--max-prune-percent=0", "--log-level=debug", "--log-encoding=console",
 		"--watch-label-selector=shard in (a, b)", "--default-service-account=layers", "--no-cross-namespace-refs", "--kube-api-qps=100.5", "--kube-api-burst=400",
-		"--artifact-max-size=10",
+		"--events-addr=http://notification-controller.flux-system.svc.cluster.local./", "--artifact-max-size=10",
 	}
 	if diff := cmp.Diff(want, container.Args); diff != "" {
 		t.Errorf("args (-want +got):\n%s", diff)
@@ -397,6 +399,7 @@ func TestSchemaRefusesMistakes(t *testing.T) {
 		{"no accounts at all", `{rbac: {impersonate: [{names: []}]}}`, "minItems"},
 		{"an argument that is none", `{extraArgs: [verbose]}`, "does not match pattern"},
 		{"a digest that is none", `{image: {digest: latest}}`, "does not match pattern"},
+		{"an address that is no URL", `{notifications: {address: "notification-controller:80"}}`, "does not match pattern"},
 		{"a port that is none", `{metrics: {service: {port: 70000}}}`, "maximum"},
 	}
 	for _, tc := range cases {
@@ -422,7 +425,7 @@ func TestAlertsKeepTheirPlaceholders(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"{{ $labels.layer }}", `strata_layer_state{state="Failed"}`, `job="strata-metrics",namespace="strata-system"`, "team: platform", "alert: More",
+		"{{ $labels.layer }}", "for: 5400s", `strata_layer_state{state="Failed"}`, `job="strata-metrics",namespace="strata-system"`, "team: platform", "alert: More",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the rule has no %s:\n%s", want, text)
@@ -543,7 +546,7 @@ func leaves(prefix string, values map[string]any) []string {
 // opaque are values that are Kubernetes' own structures.
 var opaque = []string{
 	"resources", "podSecurityContext", "securityContext", "livenessProbe", "readinessProbe", "nodeSelector",
-	"networkPolicy.allowArtifacts.podLabels",
+	"networkPolicy.allowArtifacts.podLabels", "dashboard.labels",
 }
 
 func render(t *testing.T, values string) []object {
@@ -644,11 +647,14 @@ func checkMetadata(t *testing.T, obj object) {
 	if len(obj.GetName()) > 63 {
 		t.Errorf("the name %s is longer than a label's value", obj.GetName())
 	}
-	clusterWide := strings.HasPrefix(kindOf(obj), "Cluster") || kindOf(obj) == "CustomResourceDefinition" || kindOf(obj) == "ConfigMap"
+	if strings.HasSuffix(obj.GetName(), "-extra") {
+		return // whoever writes it says all of it
+	}
+	clusterWide := strings.HasPrefix(kindOf(obj), "Cluster") || kindOf(obj) == "CustomResourceDefinition"
 	if (obj.GetNamespace() == "") != clusterWide {
 		t.Errorf("%s %s has the namespace %q", kindOf(obj), obj.GetName(), obj.GetNamespace())
 	}
-	if kindOf(obj) != "ConfigMap" && obj.GetLabels()["app.kubernetes.io/instance"] != releaseName {
+	if obj.GetLabels()["app.kubernetes.io/instance"] != releaseName {
 		t.Errorf("%s %s has the labels %v", kindOf(obj), obj.GetName(), obj.GetLabels())
 	}
 }

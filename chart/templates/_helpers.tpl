@@ -61,3 +61,15 @@ subjects:
 {{- define "strata.rules" -}}
 {{- regexReplaceAll "(?m)^#.*\n" (.Files.Get .file) "" | trim -}}
 {{- end -}}
+
+{{/* The whole seconds of a duration such as 1h30m. Prometheus reads no fractions
+and only one order of units; PromQL compares numbers. */}}
+{{- define "strata.seconds" -}}
+{{- $units := dict "ms" 0.001 "s" 1.0 "m" 60.0 "h" 3600.0 -}}
+{{- $sum := 0.0 -}}
+{{- range regexFindAll "[0-9]+(\\.[0-9]+)?(ms|s|m|h)" . -1 -}}
+{{- $unit := regexFind "[a-z]+$" . -}}
+{{- $sum = addf $sum (mulf (trimSuffix $unit . | float64) (get $units $unit)) -}}
+{{- end -}}
+{{- ceil $sum | int64 -}}
+{{- end -}}
