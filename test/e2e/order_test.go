@@ -154,16 +154,17 @@ func TestWaitsForALayerWhoseStatusIsOfAnOldGeneration(t *testing.T) {
 	w := f.witness()
 	f.layer("base")
 	f.deployed("base", revision)
+	// A layer that is left to another controller is seen, and not looked after.
+	f.edit("base", fmt.Sprintf(`{"metadata":{"labels":{%q:"nobody"}}}`, ownController))
 	f.makeOutdated("base")
 
-	// Adding the finalizer would be a change that base is looked at for.
-	f.layer("apps", f.dependsOn("base"), func(l *v1alpha1.AddonsLayer) { l.Finalizers = []string{v1alpha1.Finalizer} })
+	f.layer("apps", f.dependsOn("base"))
 	f.reason("apps", v1alpha1.ReasonDependencyNotReady, "waits for "+f.name("base")+": ", "generation 1, seen 0")
 	f.state("apps", v1alpha1.StateApplyPending)
 	if !f.absent(&helmv2.HelmRelease{}, "apps") {
 		t.Error("apps was applied over a dependency that has not been looked at")
 	}
-	f.edit("base", `{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"now"}}}`)
+	f.edit("base", fmt.Sprintf(`{"metadata":{"labels":{%q:null},"annotations":{"reconcile.fluxcd.io/requestedAt":"now"}}}`, ownController))
 	looked := w.firstLayer("base", "is looked at again", func(layer *v1alpha1.AddonsLayer) bool {
 		return layer.Status.ObservedGeneration == 1 && layer.Status.LastHandledReconcileAt == "now"
 	})
