@@ -161,6 +161,9 @@ func (f *fixture) says(layer string, words ...string) *v1alpha1.AddonsLayer {
 // the layers of other kinds. The layer that names it says so, and goes on by
 // itself when the kind comes.
 func TestKindOfSourceThatIsNotServed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs an API server")
+	}
 	crds, err := controlplane.FluxCRDs()
 	if err != nil {
 		t.Fatal(err)
