@@ -18,9 +18,12 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/test/controlplane"
@@ -92,7 +95,31 @@ func setUp(plane *controlplane.ControlPlane) error {
 			return err
 		}
 	}
+	if err := alertOnLayers(ctx); err != nil {
+		return err
+	}
 	return startController(ctx)
+}
+
+// alertOnLayers lets Alerts name layers, with the patch that users apply, where
+// the suite's controller tells the notification-controller.
+func alertOnLayers(ctx context.Context) error {
+	if stack.plane.EventsURL() == "" {
+		return nil
+	}
+	text, err := os.ReadFile("../../config/notification/alert-kinds.yaml")
+	if err != nil {
+		return err
+	}
+	patch, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return fmt.Errorf("the patch of the Alert CRD is no YAML: %w", err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "alerts.notification.toolkit.fluxcd.io"}}
+	if err := stack.client.Patch(ctx, crd, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+		return fmt.Errorf("cannot patch the Alert CRD: %w", err)
+	}
+	return nil
 }
 
 // startController installs the chart and runs a controller that looks for
@@ -115,7 +142,7 @@ func startController(ctx context.Context) error {
 	}
 	stack.controller, err = strata.Prepare(strata.Options{
 		Binary: binary, Kubeconfig: identity.Kubeconfig, Dir: dir,
-		Args: []string{"--log-level", "debug", "--watch-label-selector", "!" + ownController},
+		Args: []string{"--log-level", "debug", "--watch-label-selector", "!" + ownController, "--events-addr", stack.plane.EventsURL()},
 	})
 	if err != nil {
 		return err

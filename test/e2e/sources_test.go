@@ -6,6 +6,7 @@ package e2e_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -211,9 +212,25 @@ func TestSuspendedSourceWhoseReferenceChanges(t *testing.T) {
 // Every manifest of the page about sources is one that the API server takes.
 func TestManifestsOfTheSourcesPage(t *testing.T) {
 	f := newFixture(t)
-	page, err := os.ReadFile("../../docs/sources.md")
-	f.must(err)
 	kinds := map[string]int{}
+	for _, manifest := range f.page("sources.md") {
+		obj := f.manifest(strings.ReplaceAll(manifest, "gotk-system", f.prefix))
+		kinds[obj.GetKind()]++
+		if err := stack.client.Create(f.ctx, obj, client.DryRunAll, client.FieldValidation("Strict")); err != nil {
+			t.Errorf("%v in\n%s", err, manifest)
+		}
+	}
+	if kinds["AddonsLayer"] != 3 || kinds["OCIRepository"] != 1 || kinds["Bucket"] != 1 || kinds["GitRepository"] != 1 {
+		t.Errorf("the page has %v", kinds)
+	}
+}
+
+// page returns the manifests of a page of the documentation.
+func (f *fixture) page(name string) []string {
+	f.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
+	f.must(err)
+	var manifests []string
 	var block strings.Builder
 	for line := range strings.Lines(string(page) + "\nend\n") {
 		if text, indented := strings.CutPrefix(line, "    "); indented {
@@ -221,17 +238,9 @@ func TestManifestsOfTheSourcesPage(t *testing.T) {
 			continue
 		}
 		if text := block.String(); strings.HasPrefix(text, "apiVersion:") {
-			for manifest := range strings.SplitSeq(text, "---\n") {
-				obj := f.manifest(strings.ReplaceAll(manifest, "gotk-system", f.prefix))
-				kinds[obj.GetKind()]++
-				if err := stack.client.Create(f.ctx, obj, client.DryRunAll, client.FieldValidation("Strict")); err != nil {
-					t.Errorf("%v in\n%s", err, manifest)
-				}
-			}
+			manifests = append(manifests, strings.Split(text, "---\n")...)
 		}
 		block.Reset()
 	}
-	if kinds["AddonsLayer"] != 3 || kinds["OCIRepository"] != 1 || kinds["Bucket"] != 1 || kinds["GitRepository"] != 1 {
-		t.Errorf("the page has %v", kinds)
-	}
+	return manifests
 }
