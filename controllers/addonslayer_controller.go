@@ -162,7 +162,7 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 		return ctrl.Result{}, err
 	}
 	status, decision := layers.Report(*observation, decision, results)
-	keeping := r.revisions.keep(ctx, observation, &status)
+	keeping := r.revisions.keep(ctx, observation, before.History, &status)
 	if early := r.early(observation, status, decision, results); early > 0 && keeping == nil {
 		r.note(observation, decision)
 		result, err := r.again(observation, decision, results)
@@ -301,6 +301,12 @@ func (r *AddonsLayerReconciler) act(ctx context.Context, o *layers.Observation, 
 	}
 	status, _ := layers.Report(*o, d, nil)
 	if layers.NeedsRecord(o.Layer.Status, status) {
+		if status.Rollback != nil {
+			// What the layer goes back to must be at hand until it is there.
+			if err := r.revisions.keep(ctx, o, o.Layer.Status.History, &status); err != nil {
+				return nil, err
+			}
+		}
 		if err := r.persist(ctx, o, status); err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@
 package controllers
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -95,7 +97,7 @@ func (r *revisions) kept(ctx context.Context, layer, digest string) (*layers.Dir
 // keep sees to it that the cluster holds what a layer may have to go back to,
 // and no more, and notes that in the status. It writes nothing where nothing
 // changes. Secrets of a layer that is gone are garbage-collected.
-func (r *revisions) keep(ctx context.Context, o *layers.Observation, status *v1alpha1.AddonsLayerStatus) error {
+func (r *revisions) keep(ctx context.Context, o *layers.Observation, before []v1alpha1.HistoryEntry, status *v1alpha1.AddonsLayerStatus) error {
 	if !o.Layer.DeletionTimestamp.IsZero() {
 		return nil
 	}
@@ -122,7 +124,7 @@ func (r *revisions) keep(ctx context.Context, o *layers.Observation, status *v1a
 		}
 	}
 	// What has left the history altogether is not left behind either.
-	for _, entry := range o.Layer.Status.History {
+	for _, entry := range before {
 		if entry.Kept && !slices.ContainsFunc(status.History, func(e v1alpha1.HistoryEntry) bool { return e.Digest == entry.Digest }) {
 			failed = errors.Join(failed, r.remove(ctx, o.Layer.Name, entry.Digest))
 		}
@@ -153,11 +155,30 @@ func (r *revisions) create(ctx context.Context, o *layers.Observation, digest st
 		},
 		Type: revisionType, Immutable: &yes, Data: map[string][]byte{revisionKey: data},
 	}
-	err = r.Client.Create(ctx, secret, client.FieldOwner(apply.FieldManager))
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	err = r.Client.Create(ctx, secret.DeepCopy(), client.FieldOwner(apply.FieldManager))
+	if apierrors.IsAlreadyExists(err) {
+		err = r.replace(ctx, secret)
+	}
+	if err != nil {
 		return false, fmt.Errorf("cannot keep what layer %s has deployed in Secret %s/%s: %w", o.Layer.Name, secret.Namespace, secret.Name, err)
 	}
 	return true, nil
+}
+
+// replace makes a Secret anew that an earlier layer of the same name has left,
+// because that would be garbage-collected. One of this layer stays.
+func (r *revisions) replace(ctx context.Context, secret *corev1.Secret) error {
+	found := &corev1.Secret{}
+	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(secret), found); err != nil {
+		return err
+	}
+	if equality.Semantic.DeepEqual(found.OwnerReferences, secret.OwnerReferences) && bytes.Equal(found.Data[revisionKey], secret.Data[revisionKey]) {
+		return nil
+	}
+	if err := r.Client.Delete(ctx, found, client.Preconditions{UID: &found.UID}); err != nil {
+		return err
+	}
+	return r.Client.Create(ctx, secret, client.FieldOwner(apply.FieldManager))
 }
 
 // atHand returns a content that needs not be fetched, or nil.

@@ -213,3 +213,31 @@ func TestKeptRevisionsAreFew(t *testing.T) {
 		return nil
 	})
 }
+
+// What an earlier layer of the same name has left goes with that layer; the one
+// that is there now has its own.
+func TestRevisionOfAnEarlierLayerIsReplaced(t *testing.T) {
+	f := newFixture(t, nil)
+	f.publish("main@sha1:1", map[string]string{"base/a.yaml": f.release("a")})
+	f.layer("base")
+	rollback := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"rollback":true,"orphanGrace":"0s"}}`))
+	f.must(f.client.Patch(f.ctx, f.get("base"), rollback))
+	f.ready("a")
+	f.deployed("base", "main@sha1:1")
+	before := f.revision("base")
+	first := f.get("base")
+	f.must(f.client.Delete(f.ctx, first))
+	f.eventually("the first layer is gone", func() error {
+		if err := f.client.Get(f.ctx, client.ObjectKeyFromObject(first), &v1alpha1.AddonsLayer{}); client.IgnoreNotFound(err) != nil || err == nil {
+			return fmt.Errorf("it is there, or: %w", err)
+		}
+		return nil
+	})
+	second := &v1alpha1.AddonsLayer{ObjectMeta: metav1.ObjectMeta{Name: first.Name, Labels: first.Labels}, Spec: first.Spec}
+	f.must(f.client.Create(f.ctx, second))
+	f.ready("a")
+	f.deployed("base", "main@sha1:1")
+	if after := f.revision("base"); after.Name != before.Name || after.UID == before.UID {
+		t.Errorf("Secret %s (%s) stands for %s (%s)", after.Name, after.UID, before.Name, before.UID)
+	}
+}

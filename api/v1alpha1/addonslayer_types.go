@@ -220,6 +220,9 @@ type Attempt struct {
 	// StartTime is when the roll-out began; spec.timeout counts from it.
 	// +optional
 	StartTime metav1.Time `json:"startTime,omitempty,omitzero"`
+	// Refused is true where the API server has refused an object of the content.
+	// +optional
+	Refused bool `json:"refused,omitempty"`
 	// Allowed lists the guards that an annotation opened for this roll-out:
 	// Empty, Prune. It is emptied when the removals have been marked.
 	// +listType=atomic

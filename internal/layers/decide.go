@@ -88,7 +88,10 @@ func decideLayer(o Observation) Decision {
 		return decideBlocked(o, blocked)
 	}
 	if back, blocked := o.goesBack(); blocked != nil {
-		return decideBlocked(o, blocked)
+		d := decideBlocked(o, blocked)
+		status := o.Layer.Status
+		d.KeepsDeployed = status.ObservedGeneration == o.Layer.Generation && status.Version == o.Layer.Spec.Version && status.Digest == o.Directory.Digest
+		return d
 	} else if back != nil {
 		return decideRollback(o, back)
 	}
@@ -104,7 +107,7 @@ func decideLayer(o Observation) Decision {
 		return decideBlocked(o, blocked)
 	}
 	closed := firstClosed(beforeApply, o)
-	plan := dependents.Make(o.input(wanted, closed == nil))
+	plan := dependents.Make(o.input(o.Directory, wanted, closed == nil))
 	if used, opened, blocked := pruneGuard(o, plan, allowed); blocked != nil {
 		return decideBlocked(o, blocked)
 	} else if opened != nil {
@@ -141,8 +144,9 @@ func (d Decision) allowing(o Observation, consume, allowed []string) Decision {
 // input returns what the plan is made from when the directory can be trusted:
 // open layers apply it; waiting ones change hands and correct drift of what
 // they have.
-func (o Observation) input(wanted []dependents.Dependent, open bool) dependents.Input {
+func (o Observation) input(directory *Directory, wanted []dependents.Dependent, open bool) dependents.Input {
 	in := o.baseInput()
+	in.NotServed = o.notServed(directory)
 	in.MayPrune, in.MayWrite = true, true
 	in.Wanted = wanted
 	if !open {
@@ -155,7 +159,7 @@ func (o Observation) input(wanted []dependents.Dependent, open bool) dependents.
 func (o Observation) baseInput() dependents.Input {
 	return dependents.Input{
 		Owner: o.Layer.Name, Keys: Keys, Now: o.Now, Grace: o.grace(),
-		Waited: o.Waited, Inventory: o.inventory(), Live: o.Live, Stale: o.Stale, NotServed: o.notServed(),
+		Waited: o.Waited, Inventory: o.inventory(), Live: o.Live, Stale: o.Stale, NotServed: o.notServed(nil),
 		Exclusive: o.Exclusive, Others: o.Others,
 		Abandon: o.Layer.Annotations[v1alpha1.AbandonAnnotation] == "true",
 	}
@@ -242,7 +246,12 @@ func decideBlocked(o Observation, blocked *Blocked) Decision {
 		decision.KeepsDeployed = true
 	}
 	// A source that cannot be fetched from right now undeploys nothing that
-	// came from the very revision it still shows.
+	// came from the very revision it still shows, or was gone back from.
+	if back := layer.Status.Rollback; blocked.Reason == v1alpha1.ReasonArtifactFailed && o.wentBack(back) && o.Source.Revision == back.Revision {
+		decision = o.staysBack(back, "whether its source holds something else cannot be read")
+		decision.SourceMessage = blocked.Message
+		return decision
+	}
 	if blocked.Reason == v1alpha1.ReasonArtifactFailed && sameGeneration && deployed(layer) && o.Source.Revision == layer.Status.Revision {
 		decision.Target = Target{Version: layer.Status.Version, Revision: layer.Status.Revision, Digest: layer.Status.Digest}
 		decision.State, decision.Reason = v1alpha1.StateDeployed, v1alpha1.ReasonDeployed

@@ -547,14 +547,14 @@ func TestVersionsThatAreNotServed(t *testing.T) {
 		Scopes:   map[schema.GroupKind]Scope{gk: ScopeNamespaced},
 		Unserved: map[schema.GroupVersionKind]bool{gk.WithVersion("v1beta1"): true},
 	}
-	if !o.notServed()[gk] {
+	if !o.notServed(o.Directory)[gk] {
 		t.Error("a directory in a version that is not served cannot be applied")
 	}
 	if content := o.deployedContent(); len(content) != 0 {
 		t.Errorf("what cannot be applied is no content to repair: %v", content)
 	}
 	o.Directory = mended
-	if o.notServed()[gk] {
+	if o.notServed(o.Directory)[gk] {
 		t.Error("the kind is served at the version that the directory is written in now, whatever was deployed before")
 	}
 }

@@ -23,7 +23,7 @@ func decideDeletion(o Observation) Decision {
 		Hold: HoldOf(o.Layer, o.Now), Rollback: o.Layer.Status.Rollback,
 	}
 	decision.Until = decision.Hold.Until
-	if names := o.blockingDependants(); len(names) > 0 {
+	if names := o.blockingDependants(); len(names) > 0 && !hasBegun(o.Layer) {
 		decision.Reason = v1alpha1.ReasonDeletionBlocked
 		decision.Message = fmt.Sprintf("is not deleted while layer %s depends on it: delete that first, or set the annotation %s to \"true\"",
 			strings.Join(names, ", "), v1alpha1.ForceDeleteAnnotation)
@@ -34,7 +34,10 @@ func decideDeletion(o Observation) Decision {
 	if o.KindError != nil {
 		decision.Reason, decision.Retry = v1alpha1.ReasonPruneFailed, o.KindError
 		decision.Message = kindMessage(o)
-		decision.Plan = dependents.Make(o.keepEverything())
+		in := o.keepEverything()
+		// What has been taken away is not brought back.
+		in.MayWrite = !hasBegun(o.Layer)
+		decision.Plan = dependents.Make(in)
 		return decision
 	}
 	if blocked := blockersMessage(o.Blockers); blocked != "" && o.AsksForBlockers() {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -215,4 +216,27 @@ func dependencyNames(l *v1alpha1.AddonsLayer) []string {
 		names = append(names, dependency.Name)
 	}
 	return names
+}
+
+// A deletion that has begun is not taken back half way: what was uninstalled
+// would be installed again.
+func TestDeletionThatHasBegunGoesOn(t *testing.T) {
+	begun := func(l *v1alpha1.AddonsLayer) {
+		l.Status.Conditions = append(l.Status.Conditions, metav1.Condition{Type: v1alpha1.DeletingCondition, Status: metav1.ConditionTrue})
+		for i := range l.Status.Resources {
+			l.Status.Resources[i].Status = dependents.StatusDeleting
+		}
+	}
+	dependant := Other{Layer: layer(named("apps"), needs("base"), isDeployed(oldDir))}
+	for name, in := range map[string]Observation{
+		"a layer begins to depend on it": observation(layer(isDeployed(newDir), deleted, begun), newDir, lives(live("b")), others(dependant)),
+		"a right is lost":                observation(layer(isDeployed(newDir), deleted, begun), newDir, lives(live("b")), func(o *Observation) { o.KindError = errors.New("forbidden") }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := Decide(in)
+			if d.Reason == v1alpha1.ReasonDeletionBlocked || len(d.Plan.Of(dependents.VerbWrite)) > 0 {
+				t.Errorf("%s: %s, actions %q", d.Reason, d.Message, verbs(d.Plan))
+			}
+		})
+	}
 }

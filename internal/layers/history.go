@@ -33,7 +33,7 @@ func historyAfter(o Observation, d Decision) []v1alpha1.HistoryEntry {
 		history = record(history, outcome(o, last.Attempt, v1alpha1.ResultRolledBack, back.Message))
 	}
 	if !isContentOf(d.Attempt, d.Target.Version, d.Target.Digest) {
-		return history
+		return trimmed(history, d.Rollback)
 	}
 	switch d.State {
 	case v1alpha1.StateDeployed:
@@ -45,7 +45,7 @@ func historyAfter(o Observation, d Decision) []v1alpha1.HistoryEntry {
 	case v1alpha1.StateFailed:
 		history = record(history, outcome(o, d.Attempt, v1alpha1.ResultFailed, d.Message))
 	}
-	return history
+	return trimmed(history, d.Rollback)
 }
 
 // located says where the content that is deployed was last seen, before
@@ -82,7 +82,7 @@ func outcome(o Observation, attempt *v1alpha1.Attempt, result v1alpha1.Deploymen
 func record(history []v1alpha1.HistoryEntry, entry v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry {
 	if len(history) == 0 || history[0].Version != entry.Version || history[0].Digest != entry.Digest {
 		entry.ID = nextID(history)
-		return trimmed(slices.Insert(history, 0, entry))
+		return slices.Insert(history, 0, entry)
 	}
 	if newest := history[0]; newest.Result != v1alpha1.ResultDeployed && newest.Result != entry.Result {
 		entry.ID, entry.Kept = newest.ID, newest.Kept
@@ -101,16 +101,16 @@ func nextID(history []v1alpha1.HistoryEntry) string {
 	return strconv.Itoa(highest + 1)
 }
 
-// trimmed drops the oldest entries, but never the last one that was deployed.
-func trimmed(history []v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry {
-	if len(history) <= maxHistory {
-		return history
-	}
+// trimmed drops the oldest entries, but never the last one that was deployed,
+// nor the one that the layer has gone back to.
+func trimmed(history []v1alpha1.HistoryEntry, back *v1alpha1.Rollback) []v1alpha1.HistoryEntry {
 	deployed := slices.IndexFunc(history, func(e v1alpha1.HistoryEntry) bool { return e.Result == v1alpha1.ResultDeployed })
-	if deployed >= maxHistory {
-		history[maxHistory-1] = history[deployed]
+	for i := len(history) - 1; i >= 0 && len(history) > maxHistory; i-- {
+		if i != deployed && (back == nil || history[i].ID != back.To) {
+			history = slices.Delete(history, i, i+1)
+		}
 	}
-	return history[:maxHistory]
+	return history
 }
 
 // findEntry returns an entry of a layer's history by its id.
@@ -123,14 +123,19 @@ func findEntry(history []v1alpha1.HistoryEntry, id string) (v1alpha1.HistoryEntr
 }
 
 // KeptDigests returns the contents that a layer with a status has to be able to
-// go back to although its source has moved on, the newest first.
+// go back to although its source has moved on: that which it has gone back to,
+// and with spec.rollback the last ones that were deployed, the newest first.
 func KeptDigests(layer *v1alpha1.AddonsLayer, status v1alpha1.AddonsLayerStatus) []string {
-	if !layer.Spec.Rollback {
-		return nil
-	}
 	var digests []string
-	for _, entry := range status.History {
-		if entry.Result == v1alpha1.ResultDeployed && !slices.Contains(digests, entry.Digest) && len(digests) < maxKept {
+	if layer.Spec.Rollback {
+		for _, entry := range status.History {
+			if entry.Result == v1alpha1.ResultDeployed && !slices.Contains(digests, entry.Digest) && len(digests) < maxKept {
+				digests = append(digests, entry.Digest)
+			}
+		}
+	}
+	if back := status.Rollback; back != nil {
+		if entry, found := findEntry(status.History, back.To); found && !slices.Contains(digests, entry.Digest) {
 			digests = append(digests, entry.Digest)
 		}
 	}

@@ -130,6 +130,7 @@ func TestHistoryOfRandomDeployments(t *testing.T) {
 			if result == v1alpha1.ResultDeployed {
 				lastDeployed = content
 			}
+			history = trimmed(history, nil)
 			if len(history) > maxHistory {
 				t.Fatalf("%d entries", len(history))
 			}
@@ -149,6 +150,21 @@ func TestHistoryOfRandomDeployments(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What a layer has gone back to stays in its history, however long ago that was.
+func TestHistoryKeepsWhatWasGoneBackTo(t *testing.T) {
+	var history []v1alpha1.HistoryEntry
+	for i := range 25 {
+		history = trimmed(record(history, v1alpha1.HistoryEntry{Version: "1", Digest: fmt.Sprint(i), Result: v1alpha1.ResultDeployed}), &v1alpha1.Rollback{To: "2"})
+	}
+	if got := historyText(history); len(history) != maxHistory || !strings.HasSuffix(got, " 2:1:Deployed") || !strings.HasPrefix(got, "25:") {
+		t.Errorf("%d entries: %s", len(history), got)
+	}
+	status := v1alpha1.AddonsLayerStatus{History: history, Rollback: &v1alpha1.Rollback{To: "2"}}
+	if diff := cmp.Diff([]string{"1"}, KeptDigests(layer(), status)); diff != "" {
+		t.Errorf("the cluster keeps what the layer went back to, also without spec.rollback (-want +got):\n%s", diff)
+	}
 }
 
 func mustAtoi(t *rapid.T, text string) int {

@@ -167,22 +167,20 @@ func (o Observation) inventory() []dependents.Entry {
 }
 
 // notServed returns the kinds that the cluster does not serve, or not at the
-// version that the layer's directory is written in.
-func (o Observation) notServed() map[schema.GroupKind]bool {
+// version that a directory, if there is one, is written in.
+func (o Observation) notServed(directory *Directory) map[schema.GroupKind]bool {
 	unserved := map[schema.GroupKind]bool{}
 	for gk, scope := range o.Scopes {
 		if scope == ScopeUnknown {
 			unserved[gk] = true
 		}
 	}
-	for _, directory := range []*Directory{o.Directory, o.Restored} {
-		if directory == nil {
-			continue
-		}
-		for _, manifest := range directory.Manifests {
-			if gvk := manifest.Object.GroupVersionKind(); o.Unserved[gvk] {
-				unserved[gvk.GroupKind()] = true
-			}
+	if directory == nil {
+		return unserved
+	}
+	for _, manifest := range directory.Manifests {
+		if gvk := manifest.Object.GroupVersionKind(); o.Unserved[gvk] {
+			unserved[gvk.GroupKind()] = true
 		}
 	}
 	return unserved

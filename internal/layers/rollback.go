@@ -117,7 +117,8 @@ func (o Observation) rollback(to v1alpha1.HistoryEntry, why string) *v1alpha1.Ro
 // afterRefusal goes back from a content of which the API server has refused an
 // object: to try again would not help, and nothing else is wrong.
 func (d Decision) afterRefusal(o Observation) Decision {
-	if !d.Plan.Writes() || !isStalled(o.Layer) || !wasRefused(o.Layer) {
+	attempt := o.Layer.Status.Attempt
+	if !d.Plan.Writes() || attempt == nil || !attempt.Refused || !isStalled(o.Layer) {
 		return d
 	}
 	failed := d
@@ -178,6 +179,9 @@ func decideRollback(o Observation, back *v1alpha1.Rollback) Decision {
 	entry, found := findEntry(o.Layer.Status.History, back.To)
 	if !found || o.Restored == nil {
 		why := cmp.Or(o.RestoreError, "it is not in status.history")
+		if o.wentBack(back) {
+			return o.staysBack(back, "what it has cannot be read, and is not repaired: "+why)
+		}
 		return decideBlocked(o, &Blocked{
 			State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonRollbackFailed, Retry: errors.New(why),
 			Message: fmt.Sprintf("cannot go back to deployment %s: what it held cannot be read: %s", back.To, why),
@@ -194,7 +198,7 @@ func decideRollback(o Observation, back *v1alpha1.Rollback) Decision {
 	if err != nil {
 		return decideBlocked(o, contentProblem(err))
 	}
-	in := o.input(o.notHandedOver(wanted), true)
+	in := o.input(o.Restored, o.notHandedOver(wanted), true)
 	for i := range in.Inventory {
 		if holdsOthers(in.Inventory[i].ID.GroupKind()) {
 			in.Inventory[i].Deletion = dependents.DeletionOrphan
@@ -207,6 +211,24 @@ func decideRollback(o Observation, back *v1alpha1.Rollback) Decision {
 		d.Accept = []string{v1alpha1.RollbackToAnnotation}
 	}
 	return d.goingBack(back)
+}
+
+// wentBack tells whether the layer is back at what it has deployed, whole, from
+// what a roll-back says.
+func (o Observation) wentBack(back *v1alpha1.Rollback) bool {
+	status := o.Layer.Status
+	return back != nil && back.Generation == o.Layer.Generation && deployed(o.Layer) && isContentOf(status.Attempt, status.Version, status.Digest)
+}
+
+// staysBack leaves a layer that went back as it is, while something keeps it
+// from being looked after.
+func (o Observation) staysBack(back *v1alpha1.Rollback, why string) Decision {
+	status := o.Layer.Status
+	d := decideBlocked(o, &Blocked{State: v1alpha1.StateDeployed})
+	d.Target = Target{Version: status.Version, Revision: status.Revision, Digest: status.Digest, Artifact: status.Attempt.Artifact}
+	d = d.goingBack(back)
+	d.Message += "; " + why
+	return d
 }
 
 // goingBack says of a roll-out that it is a roll-back, and why.

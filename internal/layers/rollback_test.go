@@ -4,6 +4,7 @@
 package layers
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
@@ -78,6 +80,12 @@ func acting(obj *unstructured.Unstructured) {
 }
 
 func refusedByServer(l *v1alpha1.AddonsLayer) {
+	l.Status.Attempt.Refused = true
+	mistaken(l)
+}
+
+// mistaken gives a layer the conditions of one whose directory has a mistake.
+func mistaken(l *v1alpha1.AddonsLayer) {
 	l.Status.State = v1alpha1.StateFailed
 	l.Status.Conditions = []metav1.Condition{
 		{Type: "Ready", Status: "False", Reason: v1alpha1.ReasonInvalidManifest, Message: "the API server refuses c"},
@@ -140,6 +148,11 @@ func TestRollbackBegins(t *testing.T) {
 			"it is waited for first",
 			observation(failingLayer(soon, refusedByServer), secondDir, restored(firstDir), lives(live("a", acting), live("b"))),
 			v1alpha1.StateApplying, v1alpha1.ReasonApplying, "Write c", "HelmRelease default/a is not ready", false,
+		},
+		"a mistake between that is taken back": {
+			"what the next revision had wrong is not held against this one",
+			observation(failingLayer(soon, mistaken), secondDir, restored(firstDir), lives(live("a"), live("b"))),
+			v1alpha1.StateApplying, v1alpha1.ReasonApplying, "Write c", "has yet to be applied", false,
 		},
 		"not asked for": {
 			"spec.rollback is false",
@@ -268,6 +281,30 @@ func TestRolledBackLayerStaysWhereItIs(t *testing.T) {
 				"goes back from version 2.0.0 of revision main@sha1:new to version 1.0.0 of revision main@sha1:old (deployment 4): HelmRelease default/a has yet to be applied",
 			},
 		},
+		"what it went back to cannot be read": {
+			"it stays where it is, though nothing can repair it",
+			observation(back(), secondDir, lives(live("a", drifted), live("b")), func(o *Observation) { o.RestoreError = "gone" }),
+			decided{
+				v1alpha1.StateDeployed, "", rolledBack, status.FailedStatus,
+				"went back from version 2.0.0 of revision main@sha1:new to version 1.0.0 of revision main@sha1:old (deployment 4), because it failed; what it has cannot be read, and is not repaired: gone",
+			},
+		},
+		"its history has lost the entry": {
+			"it is where it is all the same",
+			observation(back(withHistory()), secondDir, lives(live("a"), live("b"))),
+			decided{
+				v1alpha1.StateDeployed, "", rolledBack, status.FailedStatus,
+				"went back from version 2.0.0 of revision main@sha1:new to version 1.0.0 of revision main@sha1:old (deployment 4), because it failed; what it has cannot be read, and is not repaired: it is not in status.history",
+			},
+		},
+		"its source cannot be fetched": {
+			"a layer that went back stays so, and does not fail",
+			observation(back(), nil, restored(firstDir), lives(live("a"), live("b")), func(o *Observation) { o.DirectoryError = errors.New("no route to host") }),
+			decided{
+				v1alpha1.StateDeployed, "", "Deployed=True/Deployed Ready=False/RolledBack SourceReady=False/SourceNotReady Stalled=True/RolledBack", status.FailedStatus,
+				"went back from version 2.0.0 of revision main@sha1:new to version 1.0.0 of revision main@sha1:old (deployment 4), because it failed; whether its source holds something else cannot be read",
+			},
+		},
 		"a dependency is missing": {
 			"what is deployed needs nothing that the failed specification asks for",
 			observation(back(needs("mesh@2")), secondDir, restored(firstDir), lives(live("a", drifted), live("b"))),
@@ -394,6 +431,64 @@ func TestRollbackOnRequest(t *testing.T) {
 				t.Errorf("%s: %s %s stalled %v accepts %v actions %q: %s", tc.reason, d.State, d.Reason, d.Stalled, accepted, verbs(d.Plan), d.Message)
 			}
 		})
+	}
+}
+
+// A request that cannot be met leaves what is deployed to those who depend on it.
+func TestRollbackThatIsNotPossibleUndeploysNothing(t *testing.T) {
+	l := layer(isDeployed(firstDir), withHistory(entry("4", "1.0.0", firstDir, v1alpha1.ResultDeployed)), annotation(v1alpha1.RollbackToAnnotation, "9"))
+	_, report, got := decide(t, observation(l, firstDir, lives(live("a"), live("b"))))
+	if want := "Deployed=True/Deployed Ready=False/RollbackNotPossible Stalled=True/RollbackNotPossible"; got.conditions != want {
+		t.Errorf("conditions %s, want %s", got.conditions, want)
+	}
+	dependant := layer(named("apps"), needs("base@1.0.0"))
+	o := observation(dependant, oldDir, others(Other{Layer: withStatus(l, report)}))
+	if reason, seen := unmet(o, Dependency{Name: "base", Version: "1.0.0"}); reason != "" {
+		t.Errorf("a layer that depends on it waits: %s %s", reason, seen)
+	}
+}
+
+// A version of a kind that is not served matters to the content that is written
+// in it, and to no other.
+func TestRollbackBetweenVersionsOfAKind(t *testing.T) {
+	widget := schema.GroupKind{Group: "example.dev", Kind: "Widget"}
+	at := func(version string) Manifest { return anyManifest("example.dev/"+version, "Widget", "default", "w") }
+	before, after := directory(oldRevision, at("v1beta1"), manifest("b")), directory(newRevision, at("v1"), manifest("b"))
+	l := layer(withRollback, isDeployed(before), withHistory(entry("4", "1.0.0", before, v1alpha1.ResultDeployed)), atVersion("2.0.0"), rollsOut(after, soon))
+	for i := range l.Status.Resources {
+		if l.Status.Resources[i].Name == "w" {
+			l.Status.Resources[i].Digest = ""
+		}
+	}
+	world := func(unserved string, objects ...*unstructured.Unstructured) Observation {
+		return observation(l, after, restored(before), lives(objects...), func(o *Observation) {
+			o.Scopes[widget] = ScopeNamespaced
+			o.Unserved = map[schema.GroupVersionKind]bool{widget.WithVersion(unserved): true}
+		})
+	}
+	if got := verbs(Decide(world("v1beta1", live("b"))).Plan); got != "Write w" {
+		t.Errorf("forwards to a version that is served: %q", got)
+	}
+	back := Decide(world("v1", live("b", gaveUp)))
+	if got := verbs(back.Plan); back.Rollback == nil || got != "Write w" {
+		t.Errorf("backwards to a version that is served: %q, %s", got, back.Message)
+	}
+}
+
+// A right that passes, a call that fails: what is Stalled for another reason
+// tries that again.
+func TestFailureBesideAMistakeIsTriedAgain(t *testing.T) {
+	o := observation(layer(isDeployed(firstDir)), nil, lives(live("a", drifted), live("b")), func(o *Observation) {
+		o.Deployed = firstDir
+		o.DirectoryError = &ContentError{Reason: v1alpha1.ReasonInvalidManifest, Message: "no"}
+	})
+	d := Decide(o)
+	if got := verbs(d.Plan); !d.Stalled || got != "Write a" {
+		t.Fatalf("stalled %v, actions %q", d.Stalled, got)
+	}
+	_, reported := Report(o, d, []dependents.Result{{Action: d.Plan.Actions[0], Err: errors.New("not now")}})
+	if reported.Stalled || reported.Retry == nil {
+		t.Errorf("stalled %v, retry %v: nothing would look again before the interval", reported.Stalled, reported.Retry)
 	}
 }
 

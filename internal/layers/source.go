@@ -127,7 +127,7 @@ func (o Observation) isNews() bool {
 	if o.Directory == nil {
 		// What cannot be fetched right now is nothing new where it is the very
 		// revision that is deployed.
-		return o.Source.Revision != status.Revision
+		return o.Source.Revision != status.Revision && (status.Rollback == nil || o.Source.Revision != status.Rollback.Revision)
 	}
 	is := func(version, digest string) bool {
 		return version == o.Layer.Spec.Version && digest == o.Directory.Digest

@@ -48,6 +48,10 @@ func Report(o Observation, d Decision, results []dependents.Result) (v1alpha1.Ad
 		status.Attempt = status.Attempt.DeepCopy()
 		status.Attempt.StartTime = last.Attempt.StartTime
 	}
+	if d.Stalled && len(results) > 0 && isContentOf(status.Attempt, d.Target.Version, d.Target.Digest) {
+		status.Attempt = status.Attempt.DeepCopy()
+		status.Attempt.Refused = true
+	}
 	if d.State == v1alpha1.StateDeployed {
 		status.Version, status.Revision, status.Digest = d.Target.Version, d.Target.Revision, d.Target.Digest
 	}
@@ -76,7 +80,7 @@ func (d Decision) withFailures(results []dependents.Result, account types.Namesp
 	onlyInvalid := !slices.ContainsFunc(failed, func(r dependents.Result) bool {
 		return r.Action.Verb != dependents.VerbWrite || !apierrors.IsInvalid(r.Err)
 	})
-	d.KeepsDeployed = false
+	d.KeepsDeployed, d.Stalled = false, false // whatever it was: this has to be tried again
 	why := failureOf(account, first.Err)
 	d.State, d.Reason = v1alpha1.StateFailed, failureReason(first, why)
 	verb := "cannot apply"
