@@ -88,10 +88,7 @@ func decideLayer(o Observation) Decision {
 		return decideBlocked(o, blocked)
 	}
 	if back, blocked := o.goesBack(); blocked != nil {
-		d := decideBlocked(o, blocked)
-		status := o.Layer.Status
-		d.KeepsDeployed = status.ObservedGeneration == o.Layer.Generation && status.Version == o.Layer.Spec.Version && status.Digest == o.Directory.Digest
-		return d
+		return o.notGoingBack(blocked)
 	} else if back != nil {
 		return decideRollback(o, back)
 	}

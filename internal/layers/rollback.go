@@ -106,6 +106,24 @@ func (o Observation) notPossible(asked, why string) *Blocked {
 	}
 }
 
+// notGoingBack reports a request that is not met. A layer that has deployed what
+// it asks for stays so, to those who depend on it, too.
+func (o Observation) notGoingBack(blocked *Blocked) Decision {
+	d := decideBlocked(o, blocked)
+	status := o.Layer.Status
+	is := deployed(o.Layer) && status.ObservedGeneration == o.Layer.Generation && status.Version == o.Layer.Spec.Version && status.Digest == o.Directory.Digest
+	switch {
+	case !is:
+	case d.State == v1alpha1.StateFailed:
+		d.State, d.Stalled = v1alpha1.StateDeployed, true
+		d.Target = o.target()
+		d.Attempt = sameAttempt(o, d.Target)
+	default:
+		d.KeepsDeployed = true
+	}
+	return d
+}
+
 // rollback goes back from what the layer wants now to an entry.
 func (o Observation) rollback(to v1alpha1.HistoryEntry, why string) *v1alpha1.Rollback {
 	return &v1alpha1.Rollback{

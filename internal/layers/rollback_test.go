@@ -394,16 +394,16 @@ func TestRollbackOnRequest(t *testing.T) {
 		},
 		"to nothing": {
 			"the message says what there is", observation(deployed(asked("99")), secondDir, running),
-			v1alpha1.StateFailed, v1alpha1.ReasonRollbackNotPossible, true, "",
+			v1alpha1.StateDeployed, v1alpha1.ReasonRollbackNotPossible, true, "",
 			`annotation kraan.io/rollback-to: cannot go back to deployment "99": there is no such deployment: status.history has 6 (version 2.0.0), 4 (version 1.0.0)`, false,
 		},
 		"to a failure": {
 			"only what was deployed is known to work", observation(deployed(asked("5")), secondDir, running),
-			v1alpha1.StateFailed, v1alpha1.ReasonRollbackNotPossible, true, "", "that deployment of version 3.0.0 is Failed", false,
+			v1alpha1.StateDeployed, v1alpha1.ReasonRollbackNotPossible, true, "", "that deployment of version 3.0.0 is Failed", false,
 		},
 		"to what cannot be read": {
-			"it is tried again, because that may pass", observation(deployed(asked("4")), secondDir, running, func(o *Observation) { o.RestoreError = "gone" }),
-			v1alpha1.StateFailed, v1alpha1.ReasonRollbackNotPossible, false, "", "what it held cannot be read: gone", false,
+			"the source may bring it back, or not", observation(deployed(asked("4")), secondDir, running, func(o *Observation) { o.RestoreError = "gone" }),
+			v1alpha1.StateDeployed, v1alpha1.ReasonRollbackNotPossible, true, "", "what it held cannot be read: gone", false,
 		},
 		"out of a dependant's range": {
 			"the guard covers the way back", observation(deployed(asked("4")), secondDir, restored(firstDir), running,
@@ -421,7 +421,7 @@ func TestRollbackOnRequest(t *testing.T) {
 		},
 		"nonsense": {
 			"it is no id", observation(deployed(asked("../4 or so")), secondDir, running),
-			v1alpha1.StateFailed, v1alpha1.ReasonRollbackNotPossible, true, "", `cannot go back to deployment "../4 or so"`, false,
+			v1alpha1.StateDeployed, v1alpha1.ReasonRollbackNotPossible, true, "", `cannot go back to deployment "../4 or so"`, false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
