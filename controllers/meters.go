@@ -118,6 +118,10 @@ func (m *Meters) reported(layer *v1alpha1.AddonsLayer, before v1alpha1.AddonsLay
 	case status.State == v1alpha1.StateDeployed && (status.Digest != before.Digest || status.Version != before.Version) &&
 		attempt.Digest == status.Digest && attempt.Version == status.Version:
 		result = rollOutDeployed
+	case status.Rollback != nil && before.Rollback == nil && before.State == v1alpha1.StateApplying && before.Attempt != nil &&
+		(before.Attempt.Digest != before.Digest || before.Attempt.Version != before.Version):
+		// What is taken back at once is never Failed.
+		result, attempt = rollOutFailed, before.Attempt
 	case status.State == v1alpha1.StateFailed && before.State == v1alpha1.StateApplying &&
 		(attempt.Digest != status.Digest || attempt.Version != status.Version):
 		result = rollOutFailed

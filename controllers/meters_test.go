@@ -79,24 +79,30 @@ func TestRollOutDurations(t *testing.T) {
 	status := func(state v1alpha1.State, version, digest string) v1alpha1.AddonsLayerStatus {
 		return v1alpha1.AddonsLayerStatus{State: state, Version: version, Digest: digest, Attempt: attempt}
 	}
+	goesBack := status("Applying", "1", "a")
+	goesBack.Attempt = &v1alpha1.Attempt{Version: "1", Digest: "a", StartTime: metav1.NewTime(noon.Add(10 * time.Second))}
+	goesBack.Rollback = &v1alpha1.Rollback{To: "1", Version: "2", Digest: "b"}
 	tests := map[string]struct {
 		reason        string
 		before, after v1alpha1.AddonsLayerStatus
 		at            time.Duration
 		want          string
 	}{
-		"another content":   {"a roll-out ends when it is deployed", status("Applying", "1", "a"), status("Deployed", "2", "b"), 90 * time.Second, "deployed 90"},
-		"the first":         {"so does the first one", status("Applying", "", ""), status("Deployed", "2", "b"), time.Second, "deployed 1"},
-		"another version":   {"the same directory at another version is one", status("Applying", "1", "b"), status("Deployed", "2", "b"), time.Second, "deployed 1"},
-		"drift":             {"what was restored was not rolled out", status("Applying", "2", "b"), status("Deployed", "2", "b"), time.Hour, ""},
-		"settled":           {"nothing has happened", status("Deployed", "2", "b"), status("Deployed", "2", "b"), time.Hour, ""},
-		"failed":            {"the deadline has passed", status("Applying", "1", "a"), status("Failed", "1", "a"), 5 * time.Minute, "failed 300"},
-		"still failed":      {"it has failed once", status("Failed", "1", "a"), status("Failed", "1", "a"), time.Hour, ""},
-		"heals":             {"late is deployed all the same", status("Failed", "1", "a"), status("Deployed", "2", "b"), time.Hour, "deployed 3600"},
-		"degraded":          {"what is deployed has broken later", status("Deployed", "2", "b"), status("Failed", "2", "b"), time.Hour, ""},
-		"went back":         {"what runs is not what was attempted", status("Applying", "3", "c"), status("Deployed", "1", "a"), time.Hour, ""},
-		"clock goes back":   {"no duration is below nothing", status("Applying", "1", "a"), status("Deployed", "2", "b"), -time.Hour, "deployed 0"},
-		"nothing attempted": {"Kraan's status has no attempt", v1alpha1.AddonsLayerStatus{}, v1alpha1.AddonsLayerStatus{State: "Deployed", Digest: "b"}, 0, ""},
+		"another content":    {"a roll-out ends when it is deployed", status("Applying", "1", "a"), status("Deployed", "2", "b"), 90 * time.Second, "deployed 90"},
+		"the first":          {"so does the first one", status("Applying", "", ""), status("Deployed", "2", "b"), time.Second, "deployed 1"},
+		"another version":    {"the same directory at another version is one", status("Applying", "1", "b"), status("Deployed", "2", "b"), time.Second, "deployed 1"},
+		"drift":              {"what was restored was not rolled out", status("Applying", "2", "b"), status("Deployed", "2", "b"), time.Hour, ""},
+		"settled":            {"nothing has happened", status("Deployed", "2", "b"), status("Deployed", "2", "b"), time.Hour, ""},
+		"failed":             {"the deadline has passed", status("Applying", "1", "a"), status("Failed", "1", "a"), 5 * time.Minute, "failed 300"},
+		"still failed":       {"it has failed once", status("Failed", "1", "a"), status("Failed", "1", "a"), time.Hour, ""},
+		"heals":              {"late is deployed all the same", status("Failed", "1", "a"), status("Deployed", "2", "b"), time.Hour, "deployed 3600"},
+		"degraded":           {"what is deployed has broken later", status("Deployed", "2", "b"), status("Failed", "2", "b"), time.Hour, ""},
+		"went back":          {"what runs is not what was attempted", status("Applying", "3", "c"), status("Deployed", "1", "a"), time.Hour, ""},
+		"taken back":         {"it has failed, though its layer is not Failed", status("Applying", "1", "a"), goesBack, 10 * time.Second, "failed 10"},
+		"goes on going back": {"it has failed once", goesBack, goesBack, time.Hour, ""},
+		"asked to go back":   {"what was deployed has not failed", status("Deployed", "2", "b"), goesBack, time.Hour, ""},
+		"clock goes back":    {"no duration is below nothing", status("Applying", "1", "a"), status("Deployed", "2", "b"), -time.Hour, "deployed 0"},
+		"nothing attempted":  {"Kraan's status has no attempt", v1alpha1.AddonsLayerStatus{}, v1alpha1.AddonsLayerStatus{State: "Deployed", Digest: "b"}, 0, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
