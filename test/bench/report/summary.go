@@ -1,0 +1,179 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Measures returns all figures of a result: the scenario's own, and those of
+// its wall time, cost, requests and downloads as far as they were taken.
+func (r Result) Measures() []Figure {
+	figures := append(slices.Clone(r.Figures), Figure{Name: Wall, Unit: Seconds, Value: r.WallSeconds})
+	if r.Cost != nil {
+		figures = append(figures,
+			Figure{Name: CPU, Unit: Seconds, Value: r.Cost.CPUSeconds},
+			Figure{Name: RSS, Unit: Bytes, Value: float64(r.Cost.PeakRSSBytes)})
+	}
+	if q := r.Requests; q != nil {
+		for _, f := range []struct {
+			name  string
+			count int
+		}{{Reads, q.Reads()}, {Writes, q.Writes()}, {Watches, q.Watches()}, {Leases, q.Leases}, {Version, q.Version}} {
+			figures = append(figures, Figure{Name: f.name, Value: float64(f.count)})
+		}
+	}
+	if r.Downloads != nil {
+		figures = append(figures, Figure{Name: Downloads, Value: float64(*r.Downloads)})
+	}
+	return figures
+}
+
+// Summary is what one system did in one scenario of one size, over all the
+// times it was repeated.
+type Summary struct {
+	Scenario string
+	System   string
+	Sizes    Sizes
+	// Runs is how many results without an error there are.
+	Runs int
+	// Figures are the medians over those results, by nearest rank.
+	Figures []Figure
+	// Notes and Errors are those of all results, each once.
+	Notes, Errors []string
+}
+
+// Figure returns the value of a figure, and whether it was measured.
+func (s Summary) Figure(name string) (float64, bool) {
+	for _, f := range s.Figures {
+		if f.Name == name {
+			return f.Value, true
+		}
+	}
+	return 0, false
+}
+
+// Group is everything that can be compared: the summaries of all systems in
+// one scenario of one size.
+type Group struct {
+	Scenario string
+	Sizes    Sizes
+	Systems  []Summary
+}
+
+// System returns the summary of a system, and whether it took part.
+func (g Group) System(name string) (Summary, bool) {
+	for _, s := range g.Systems {
+		if s.System == name {
+			return s, true
+		}
+	}
+	return Summary{}, false
+}
+
+// measures are the figures that Result.Measures adds, in their order.
+var measures = []string{Wall, CPU, RSS, Reads, Writes, Watches, Leases, Version, Downloads}
+
+// FigureNames returns the names of all figures of the group, each once: those
+// of the scenario in the order of the first system that has them, and then
+// those that every scenario has.
+func (g Group) FigureNames() []string {
+	var names []string
+	for _, s := range g.Systems {
+		for _, f := range s.Figures {
+			if !slices.Contains(names, f.Name) {
+				names = append(names, f.Name)
+			}
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int {
+		return cmp.Compare(slices.Index(measures, a), slices.Index(measures, b))
+	})
+	return names
+}
+
+// scenarioOrder and systemOrder are the orders in which things are shown.
+// What is not named in them comes last.
+var (
+	scenarioOrder = []string{Chain, FanOut, Idle, Commit, Restart, Storm, Curve}
+	systemOrder   = []string{Plain, PlainCreate, Strata, KustomizeTuned, Kustomize}
+)
+
+// Groups summarizes results, ordered by scenario, sizes and system. The order
+// of the results does not matter but for that of notes and errors.
+func Groups(results []Result) []Group {
+	var groups []Group
+	for _, r := range results {
+		i := slices.IndexFunc(groups, func(g Group) bool { return g.Scenario == r.Scenario && g.Sizes == r.Sizes })
+		if i < 0 {
+			groups = append(groups, Group{Scenario: r.Scenario, Sizes: r.Sizes})
+			i = len(groups) - 1
+		}
+		if _, ok := groups[i].System(r.System); !ok {
+			groups[i].Systems = append(groups[i].Systems, summarize(results, r))
+		}
+	}
+	for _, g := range groups {
+		slices.SortStableFunc(g.Systems, func(a, b Summary) int {
+			return inOrder(systemOrder, a.System, b.System)
+		})
+	}
+	slices.SortStableFunc(groups, func(a, b Group) int {
+		return cmp.Or(
+			inOrder(scenarioOrder, a.Scenario, b.Scenario),
+			cmp.Compare(a.Sizes.Layers, b.Sizes.Layers),
+			cmp.Compare(a.Sizes.Releases, b.Sizes.Releases),
+			cmp.Compare(a.Sizes.Commits, b.Sizes.Commits),
+		)
+	})
+	return groups
+}
+
+// inOrder compares two names by their places in an order, and then as text.
+func inOrder(order []string, a, b string) int {
+	place := func(name string) int {
+		if i := slices.Index(order, name); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b))
+}
+
+// summarize takes all results that repeat one of them.
+func summarize(results []Result, of Result) Summary {
+	s := Summary{Scenario: of.Scenario, System: of.System, Sizes: of.Sizes}
+	values := map[string][]float64{}
+	for _, r := range results {
+		if r.Scenario != of.Scenario || r.System != of.System || r.Sizes != of.Sizes {
+			continue
+		}
+		s.Notes = appendNew(s.Notes, r.Notes...)
+		if r.Error != "" {
+			s.Errors = appendNew(s.Errors, r.Error)
+			continue
+		}
+		s.Runs++
+		for _, f := range r.Measures() {
+			if _, ok := values[f.Name]; !ok {
+				s.Figures = append(s.Figures, Figure{Name: f.Name, Unit: f.Unit})
+			}
+			values[f.Name] = append(values[f.Name], f.Value)
+		}
+	}
+	for i := range s.Figures {
+		s.Figures[i].Value, _ = Percentile(values[s.Figures[i].Name], 50)
+	}
+	return s
+}
+
+func appendNew(to []string, more ...string) []string {
+	for _, text := range more {
+		if !slices.Contains(to, text) {
+			to = append(to, text)
+		}
+	}
+	return to
+}

@@ -1,0 +1,169 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// verdicts returns the verdict of each target that has one, by name.
+func verdicts(results []Result) map[string]Verdict {
+	got := map[string]Verdict{}
+	for _, t := range Judge(results) {
+		if t.Verdict != NotMeasured {
+			got[t.Name] = t.Verdict
+		}
+	}
+	return got
+}
+
+// seconds makes a result of figures in seconds.
+func seconds(scenario, system string, layers, releases int, figures ...any) Result {
+	r := Result{Scenario: scenario, System: system, Sizes: Sizes{Layers: layers, Releases: releases}}
+	for i := 0; i < len(figures); i += 2 {
+		r.Figures = append(r.Figures, Figure{Name: figures[i].(string), Unit: Seconds, Value: figures[i+1].(float64)})
+	}
+	return r
+}
+
+func TestJudge(t *testing.T) {
+	idle := seconds(Idle, Strata, 1000, 10)
+	idle.WallSeconds, idle.Cost = 120, &Cost{CPUSeconds: 0.59, PeakRSSBytes: 399_999_999}
+	idle.Requests = NewRequests([]RequestCount{{Verb: "watch", Resource: "a", Count: 9}}, 60, 2)
+	busy := idle
+	busy.Cost = &Cost{CPUSeconds: 0.6, PeakRSSBytes: 400_000_000}
+	busy.Requests = NewRequests([]RequestCount{{Verb: "get", Resource: "a", Count: 1}, {Verb: "patch", Resource: "a", Count: 1}}, 0, 0)
+	failed := seconds(Chain, Strata, 10, 5, HopP95, 0.1, AllDeployed, 2.0)
+	failed.Error = "killed"
+
+	for _, test := range []struct {
+		reason  string
+		results []Result
+		want    map[string]Verdict
+	}{
+		{"nothing was measured", nil, map[string]Verdict{}},
+		{
+			"a limit that is to be undercut is missed when it is reached",
+			[]Result{seconds(Chain, Strata, 10, 5, HopP95, 0.15, AllDeployed, 2.499)},
+			map[string]Verdict{
+				"chain of 10 layers of 5 releases: hop, p95":     Missed,
+				"chain of 10 layers of 5 releases: all Deployed": Met,
+			},
+		},
+		{"what failed was not measured", []Result{failed}, map[string]Verdict{}},
+		{"another size says nothing", []Result{seconds(Chain, Strata, 11, 5, HopP95, 0.1)}, map[string]Verdict{}},
+		{"another system says nothing", []Result{seconds(Chain, Kustomize, 10, 5, HopP95, 0.1)}, map[string]Verdict{}},
+		{
+			"without the limit only the second half of a fan-out is judged",
+			[]Result{seconds(FanOut, Strata, 100, 10, AllCreated, 2.0, AllDeployed, 2.9)},
+			map[string]Verdict{"fan-out 100 x 10: from all created to all Deployed": Met},
+		},
+		{
+			"a fan-out is judged by the limit of server-side apply, and not of create",
+			[]Result{
+				seconds(FanOut, Strata, 100, 10, AllCreated, 2.0, AllDeployed, 3.1),
+				seconds(FanOut, Plain, 100, 10, AllCreated, 1.6),
+				seconds(FanOut, PlainCreate, 100, 10, AllCreated, 1.0),
+			},
+			map[string]Verdict{
+				"fan-out 100 x 10: all created, to the limit":        Met,
+				"fan-out 100 x 10: from all created to all Deployed": Missed,
+			},
+		},
+		{
+			"commits are judged whatever their number",
+			[]Result{{
+				Scenario: Commit, System: Strata, Sizes: Sizes{Layers: 100, Releases: 10, Commits: 50},
+				Figures: []Figure{
+					{Name: CommitP50, Value: 0.099}, {Name: CommitP95, Value: 0.31},
+					{Name: OtherReleases, Value: 0}, {Name: OtherLayerWrites, Value: 1},
+				},
+			}},
+			map[string]Verdict{
+				"commit in one of 100 layers: p50":                        Met,
+				"commit in one of 100 layers: p95":                        Missed,
+				"commit in one of 100 layers: releases changed elsewhere": Met,
+				"commit in one of 100 layers: writes to each other layer": Met,
+			},
+		},
+		{
+			"leases, versions and watches are not counted against an idle controller",
+			[]Result{idle},
+			map[string]Verdict{
+				"idle: API writes":                     Met,
+				"idle: API reads beyond watches":       Met,
+				"idle at 1000 layers: share of a core": Met,
+				"RSS at 1000 layers of 10 releases":    Met,
+			},
+		},
+		{
+			"one read and one write are too many",
+			[]Result{busy},
+			map[string]Verdict{
+				"idle: API writes":                     Missed,
+				"idle: API reads beyond watches":       Missed,
+				"idle at 1000 layers: share of a core": Missed,
+				"RSS at 1000 layers of 10 releases":    Missed,
+			},
+		},
+		{
+			"twice the limit is within a storm",
+			[]Result{
+				seconds(Storm, Strata, 100, 10, StormArtifacts, 4.0, StormEdits, 4.1),
+				seconds(Storm, Plain, 100, 10, StormArtifacts, 2.0, StormEdits, 2.0),
+			},
+			map[string]Verdict{
+				"storm on 100 x 10: new artifacts applied, to the limit": Met,
+				"storm on 100 x 10: edits taken back, to the limit":      Missed,
+			},
+		},
+		{
+			"ten times the time for ten times the layers is linear, a hundred times is not",
+			[]Result{
+				{Scenario: Curve, System: Strata, Sizes: Sizes{Layers: 100, Releases: 10}, Cost: &Cost{1, 1e8}, Figures: []Figure{{Name: AllDeployed, Value: 1}}},
+				{Scenario: Curve, System: Strata, Sizes: Sizes{Layers: 1000, Releases: 10}, Cost: &Cost{100, 3e8}, Figures: []Figure{{Name: AllDeployed, Value: 10}}},
+			},
+			map[string]Verdict{
+				"growth from 100 to 1000 layers: exponent of all deployed": Met,
+				"growth from 100 to 1000 layers: exponent of cpu":          Missed,
+				"growth from 100 to 1000 layers: exponent of peak rss":     Met,
+				"RSS at 1000 layers of 10 releases":                        Met,
+			},
+		},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, verdicts(test.results)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestJudgeIgnoresTheOrderOfResults(t *testing.T) {
+	results := sample().Results
+	want := Judge(results)
+	for range 20 {
+		rand.Shuffle(len(results), func(i, j int) { results[i], results[j] = results[j], results[i] })
+		if diff := cmp.Diff(want, Judge(results)); diff != "" {
+			t.Fatal(diff)
+		}
+	}
+}
+
+func TestTargetsHaveNamesOfTheirOwn(t *testing.T) {
+	seen := map[string]bool{}
+	for _, target := range Judge(nil) {
+		if seen[target.Name] || strings.TrimSpace(target.Name) == "" {
+			t.Errorf("the name %q is not one target's own", target.Name)
+		}
+		seen[target.Name] = true
+		if target.Verdict != NotMeasured {
+			t.Errorf("%s is %s without results", target.Name, target.Verdict)
+		}
+	}
+}
