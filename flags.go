@@ -40,6 +40,7 @@ type options struct {
 	cacheDir         string
 	cacheSize        resource.Quantity
 	artifactMaxSize  resource.Quantity
+	pprof            bool
 	showVersion      bool
 
 	defaultServiceAccount string
@@ -74,6 +75,7 @@ func parseFlags(args []string, getenv func(string) string) (*options, error) {
 	flags.Var(quantity{&o.artifactMaxSize}, "artifact-max-size", "how large one artifact may be, packed and unpacked")
 	flags.StringVar(&o.defaultServiceAccount, "default-service-account", "", "write the objects of layers that name no serviceAccountName as this account of their source's namespace, and not as the controller")
 	flags.BoolVar(&o.noCrossNamespaceRefs, "no-cross-namespace-refs", false, "refuse sources outside --runtime-namespace, and objects of layers that refer to another namespace than their own")
+	flags.BoolVar(&o.pprof, "pprof", false, "serve Go's profiles below /debug/pprof/ at --metrics-addr")
 	flags.BoolVar(&o.showVersion, "version", false, "print the version and exit")
 	o.client.BindFlags(flags)
 	o.log.BindFlags(flags)
@@ -109,6 +111,8 @@ func (o *options) check() error {
 		return fmt.Errorf("--artifact-cache-size is %s, less than --artifact-max-size, which is %s: it must hold at least one artifact", &o.cacheSize, &o.artifactMaxSize)
 	case o.metricsAddr == o.healthAddr && o.metricsAddr != "0" && !strings.HasSuffix(o.metricsAddr, ":0"):
 		return fmt.Errorf("--metrics-addr and --health-addr are both %s", o.metricsAddr)
+	case o.pprof && o.metricsAddr == "0":
+		return errors.New("--pprof is given and --metrics-addr is 0: the profiles are served there")
 	case o.leaderNamespace != "" && !o.leader.Enable:
 		return errors.New("--leader-election-namespace is given without --enable-leader-election")
 	case o.log.LogEncoding != "json" && o.log.LogEncoding != "console":

@@ -77,6 +77,8 @@ func TestFlagValues(t *testing.T) {
 		"references":                    {"--no-cross-namespace-refs", env(), func(o *options) any { return o.noCrossNamespaceRefs }, true},
 		"references as in Flux":         {"", env(), func(o *options) any { return o.noCrossNamespaceRefs }, false},
 		"events":                        {"--events-addr=http://events/", env(), func(o *options) any { return o.eventsAddr }, "http://events/"},
+		"profiles":                      {"--pprof", env(), func(o *options) any { return o.pprof }, true},
+		"no profiles":                   {"", env(), func(o *options) any { return o.pprof }, false},
 		"version":                       {"--version", env(), func(o *options) any { return o.showVersion }, true},
 	}
 	for name, test := range tests {
@@ -111,6 +113,7 @@ func TestFlagMistakes(t *testing.T) {
 		"--artifact-max-size=0":                       "--artifact-max-size is 0: it must be more than 0",
 		"--artifact-max-size=large":                   `"large" is no size such as 50Mi`,
 		"--artifact-cache-size=10Mi":                  "--artifact-cache-size is 10Mi, less than --artifact-max-size, which is 50Mi",
+		"--pprof --metrics-addr=0":                    "--pprof is given and --metrics-addr is 0: the profiles are served there",
 		"--metrics-addr=:9440":                        "--metrics-addr and --health-addr are both :9440",
 		"--events-addr=events:80":                     "--events-addr is no URL to post events to: it must begin with http:// or https://",
 		"--leader-election-namespace=a":               "--leader-election-namespace is given without --enable-leader-election",

@@ -16,6 +16,7 @@ import (
 	fluxclient "github.com/fluxcd/pkg/runtime/client"
 	"github.com/fluxcd/pkg/runtime/leaderelection"
 	"github.com/fluxcd/pkg/runtime/logger"
+	"github.com/fluxcd/pkg/runtime/pprof"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -138,13 +139,17 @@ func (o *options) managerOptions(clusterVersion *controllers.ClusterVersion) ctr
 		clusterVersion.Ask()
 		toolscache.DefaultWatchErrorHandler(ctx, r, err)
 	}
+	serving := metricsserver.Options{BindAddress: o.metricsAddr}
+	if o.pprof {
+		serving.ExtraHandlers = pprof.GetHandlers()
+	}
 	timeout := shutdownTimeout
 	leader := leaderelection.GenerateID("strata.kraan.io", o.selectorText)
 	return ctrl.Options{
 		Scheme:                        scheme,
 		Logger:                        ctrl.Log,
 		Cache:                         cacheOptions,
-		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddr},
+		Metrics:                       serving,
 		Client:                        controllers.ClientOptions(),
 		HealthProbeBindAddress:        o.healthAddr,
 		LeaderElection:                o.leader.Enable,

@@ -91,7 +91,7 @@ func testHelp(t *testing.T, binary string) {
 	for _, flag := range []string{
 		"kubeconfig", "metrics-addr", "health-addr", "enable-leader-election", "sync-period", "concurrent",
 		"kube-api-qps", "kube-api-burst", "watch-label-selector", "log-level", "log-encoding", "runtime-namespace",
-		"artifact-cache-dir", "artifact-cache-size", "artifact-max-size", "version", "default-service-account", "no-cross-namespace-refs",
+		"artifact-cache-dir", "artifact-cache-size", "artifact-max-size", "pprof", "version", "default-service-account", "no-cross-namespace-refs",
 	} {
 		if !strings.Contains(string(output), "--"+flag) {
 			t.Errorf("--help does not list --%s", flag)
