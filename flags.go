@@ -6,6 +6,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -143,8 +144,14 @@ func (o *options) check() error {
 // quantity is a flag's value in the words of Kubernetes: 50Mi, 2Gi.
 type quantity struct{ *resource.Quantity }
 
+// longExponent is one that no size has, and that takes minutes to write out.
+var longExponent = regexp.MustCompile(`[eE][+-]?[0-9]{3,}`)
+
 // Set parses a value.
 func (q quantity) Set(text string) error {
+	if longExponent.MatchString(text) {
+		return fmt.Errorf("%q is no size such as 50Mi: its exponent has more than two digits", text)
+	}
 	parsed, err := resource.ParseQuantity(text)
 	if err != nil {
 		return fmt.Errorf("%q is no size such as 50Mi: %w", text, err)

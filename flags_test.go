@@ -112,6 +112,7 @@ func TestFlagMistakes(t *testing.T) {
 		"--no-cross-namespace-refs=perhaps":           "--no-cross-namespace-refs",
 		"--artifact-max-size=0":                       "--artifact-max-size is 0: it must be more than 0",
 		"--artifact-max-size=large":                   `"large" is no size such as 50Mi`,
+		"--artifact-max-size=1e99999999":              `"1e99999999" is no size such as 50Mi: its exponent has more than two digits`,
 		"--artifact-cache-size=10Mi":                  "--artifact-cache-size is 10Mi, less than --artifact-max-size, which is 50Mi",
 		"--pprof --metrics-addr=0":                    "--pprof is given and --metrics-addr is 0: the profiles are served there",
 		"--metrics-addr=:9440":                        "--metrics-addr and --health-addr are both :9440",
