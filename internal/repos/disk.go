@@ -79,7 +79,7 @@ func openDisk(dir string, limit int64, log logr.Logger) (*disk, error) {
 			err = os.RemoveAll(name)
 		case artifactName.MatchString(item.Name()):
 			var l *leftover
-			if l, err = readLeftover(name); l != nil {
+			if l, err = readLeftover(name, limit); l != nil {
 				kept = append(kept, *l)
 			}
 		}
@@ -100,9 +100,9 @@ type leftover struct {
 	used int64
 }
 
-// readLeftover returns nil for a folder that was no whole artifact, and
-// removes it.
-func readLeftover(path string) (*leftover, error) {
+// readLeftover returns nil for a folder that was no whole artifact, or says
+// that it is larger than the cache may be, and removes it.
+func readLeftover(path string, limit int64) (*leftover, error) {
 	e := &entry{path: path, digest: strings.Replace(filepath.Base(path), "-", ":", 1)}
 	file := filepath.Join(path, treeName)
 	info, err := os.Stat(file)
@@ -110,7 +110,7 @@ func readLeftover(path string) (*leftover, error) {
 	if err == nil {
 		data, err = os.ReadFile(file) // #nosec G304 -- a name below the cache folder
 	}
-	if err != nil || json.Unmarshal(data, &e.tree) != nil || e.tree.Size < 0 {
+	if err != nil || json.Unmarshal(data, &e.tree) != nil || e.tree.Size < 0 || e.tree.Size > limit {
 		return nil, os.RemoveAll(path)
 	}
 	e.check = sync.OnceValue(e.verify)
