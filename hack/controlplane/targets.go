@@ -29,6 +29,7 @@ type target struct {
 	modules []string // folders of the tool modules it is made from
 	pkg     string   // package of a program
 	require string   // module whose version is the target's
+	asked   bool     // made only when it is named
 	ldflags func(version string) string
 	make    func(context.Context, builder, target) error
 }
@@ -38,6 +39,7 @@ const (
 	sourceController       = "github.com/fluxcd/source-controller"
 	helmController         = "github.com/fluxcd/helm-controller"
 	notificationController = "github.com/fluxcd/notification-controller"
+	kustomizeController    = "github.com/fluxcd/kustomize-controller"
 )
 
 var targets = []target{
@@ -55,8 +57,25 @@ var targets = []target{
 		modules: []string{"source-controller", "helm-controller", "notification-controller"},
 		require: sourceController,
 		ldflags: noFlags,
-		make:    copyCRDs,
+		make: copyCRDs(map[string]string{
+			"source-controller": sourceController, "helm-controller": helmController, "notification-controller": notificationController,
+		}),
 	},
+	// What only benchmarks need takes minutes to build, which no test waits for.
+	whenAsked(program("kustomize-controller", "kustomize-controller", kustomizeController, "")),
+	whenAsked(target{
+		name:    cache.KustomizeCRDs,
+		modules: []string{"kustomize-controller"},
+		require: kustomizeController,
+		ldflags: noFlags,
+		make:    copyCRDs(map[string]string{"kustomize-controller": kustomizeController}),
+	}),
+}
+
+// whenAsked is a target that is made only when it is named.
+func whenAsked(t target) target {
+	t.asked = true
+	return t
 }
 
 func program(name, folder, module, pkg string) target {
@@ -190,46 +209,55 @@ func compile(ctx context.Context, b builder, t target) error {
 	return os.Rename(temp, filepath.Join(b.dir, t.name))
 }
 
-// copyCRDs takes the Flux CRDs out of the modules of their controllers.
-func copyCRDs(ctx context.Context, b builder, t target) error {
-	temp := filepath.Join(b.dir, ".new-"+t.name)
-	if err := os.RemoveAll(temp); err != nil {
-		return err
-	}
-	defer os.RemoveAll(temp)
-	if err := os.MkdirAll(temp, 0o755); err != nil {
-		return err
-	}
-	for folder, module := range map[string]string{
-		"source-controller": sourceController, "helm-controller": helmController, "notification-controller": notificationController,
-	} {
-		dir, err := moduleDir(ctx, filepath.Join(b.modules, folder), module)
-		if err != nil {
+// copyCRDs takes the CRDs out of modules of Flux, which are named by the
+// folders that pin them.
+func copyCRDs(modules map[string]string) func(context.Context, builder, target) error {
+	return func(ctx context.Context, b builder, t target) error {
+		temp := filepath.Join(b.dir, ".new-"+t.name)
+		if err := os.RemoveAll(temp); err != nil {
 			return err
 		}
-		crds := os.DirFS(filepath.Join(dir, "config", "crd", "bases"))
-		names, err := fs.Glob(crds, "*.yaml")
-		if err != nil {
+		defer os.RemoveAll(temp)
+		if err := os.MkdirAll(temp, 0o755); err != nil {
 			return err
 		}
-		if len(names) == 0 {
-			return fmt.Errorf("module %s has no CRDs in config/crd/bases", module)
-		}
-		for _, name := range names {
-			content, err := fs.ReadFile(crds, name)
+		for folder, module := range modules {
+			dir, err := moduleDir(ctx, filepath.Join(b.modules, folder), module)
 			if err != nil {
 				return err
 			}
-			if err := os.WriteFile(filepath.Join(temp, name), content, 0o644); err != nil {
+			if err := copyCRDsOf(module, dir, temp); err != nil {
 				return err
 			}
 		}
+		place := filepath.Join(b.dir, t.name)
+		if err := os.RemoveAll(place); err != nil {
+			return err
+		}
+		return os.Rename(temp, place)
 	}
-	place := filepath.Join(b.dir, t.name)
-	if err := os.RemoveAll(place); err != nil {
+}
+
+// copyCRDsOf copies the CRDs of a module, which is in dir, into another folder.
+func copyCRDsOf(module, dir, into string) error {
+	crds := os.DirFS(filepath.Join(dir, "config", "crd", "bases"))
+	names, err := fs.Glob(crds, "*.yaml")
+	if err != nil {
 		return err
 	}
-	return os.Rename(temp, place)
+	if len(names) == 0 {
+		return fmt.Errorf("module %s has no CRDs in config/crd/bases", module)
+	}
+	for _, name := range names {
+		content, err := fs.ReadFile(crds, name)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(into, name), content, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // moduleDir returns the folder of a module in the module cache, downloading

@@ -18,6 +18,10 @@ const EnvRoot = "STRATA_CACHE"
 // CRDs is the folder, inside Dir, that holds the Flux CRDs.
 const CRDs = "crds"
 
+// KustomizeCRDs is the folder, inside Dir, that holds the CRD of
+// kustomize-controller, which only benchmarks run.
+const KustomizeCRDs = "crds-kustomize"
+
 // Dir returns the folder of the programs. It need not exist yet. It fails
 // when EnvRoot is unset and the user has no cache folder.
 func Dir() (string, error) {
