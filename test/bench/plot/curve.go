@@ -72,8 +72,8 @@ func seriesOf(groups []report.Group, figure string) []series {
 	var all []series
 	for _, g := range groups {
 		for _, s := range g.Systems {
-			value, ok := s.Figure(figure)
-			if !ok || value <= 0 || s.Runs == 0 {
+			value, ok := s.Measured(figure)
+			if !ok || value <= 0 {
 				continue
 			}
 			i := slices.IndexFunc(all, func(known series) bool { return known.system == s.System })

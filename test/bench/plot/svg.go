@@ -17,7 +17,7 @@ import (
 
 // style are the colours of a light page, and those of a dark one where the
 // viewer tells. The defaults can be read on both.
-const style = `text { font: 12px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #57606a }
+const style = `text { font: 12px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #6e7781 }
 .title { font-size: 14px; font-weight: 600 }
 .small { font-size: 11px }
 .grid { stroke: #8c959f; stroke-opacity: .3; stroke-width: 1 }

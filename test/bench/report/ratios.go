@@ -49,7 +49,7 @@ func groupFigure(g Group, system, name string) *float64 {
 	if !ok {
 		return nil
 	}
-	value, ok := s.Figure(name)
+	value, ok := s.Measured(name)
 	if !ok {
 		return nil
 	}

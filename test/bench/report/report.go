@@ -103,6 +103,8 @@ type Report struct {
 // judges the results.
 func New(run Run, results []Result) Report {
 	run.StandIn = StandIn
+	run.Programs = firsts(run.Programs, func(p Program) string { return p.Name + " " + p.Version })
+	run.Systems = firsts(run.Systems, func(s System) string { return s.Name })
 	return Report{Schema: Schema, Run: run, Results: results, Targets: Judge(results)}
 }
 

@@ -167,8 +167,14 @@ func TestGroupsTakeTheMedianOfRepeats(t *testing.T) {
 		}
 	}
 	failed, ok := groups[0].System(Kustomize)
-	if !ok || failed.Runs != 0 || len(failed.Figures) != 0 || len(failed.Errors) != 1 {
+	if !ok || failed.Runs != 0 || len(failed.Errors) != 1 {
 		t.Errorf("a failed result counts: %+v", failed)
+	}
+	if wall, ok := failed.Figure(Wall); !ok || wall != 600 {
+		t.Errorf("what a failed result has is not shown: %v, %t", wall, ok)
+	}
+	if _, ok := failed.Measured(Wall); ok {
+		t.Error("what a failed result has counts as measured")
 	}
 }
 

@@ -39,13 +39,14 @@ type Summary struct {
 	Sizes    Sizes
 	// Runs is how many results without an error there are.
 	Runs int
-	// Figures are the medians over those results, by nearest rank.
+	// Figures are the medians over those results, by nearest rank. Where there
+	// are none they are what the results with an error have, which did not end.
 	Figures []Figure
 	// Notes and Errors are those of all results, each once.
 	Notes, Errors []string
 }
 
-// Figure returns the value of a figure, and whether it was measured.
+// Figure returns the value of a figure, and whether it was taken.
 func (s Summary) Figure(name string) (float64, bool) {
 	for _, f := range s.Figures {
 		if f.Name == name {
@@ -53,6 +54,15 @@ func (s Summary) Figure(name string) (float64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// Measured returns the value of a figure of results that ended, and whether
+// there is one. Figure has those of failed ones too.
+func (s Summary) Measured(name string) (float64, bool) {
+	if s.Runs == 0 {
+		return 0, false
+	}
+	return s.Figure(name)
 }
 
 // Group is everything that can be compared: the summaries of all systems in
@@ -145,7 +155,7 @@ func inOrder(order []string, a, b string) int {
 // summarize takes all results that repeat one of them.
 func summarize(results []Result, of Result) Summary {
 	s := Summary{Scenario: of.Scenario, System: of.System, Sizes: of.Sizes}
-	values := map[string][]float64{}
+	var ended, failed []Figure
 	for _, r := range results {
 		if r.Scenario != of.Scenario || r.System != of.System || r.Sizes != of.Sizes {
 			continue
@@ -153,20 +163,42 @@ func summarize(results []Result, of Result) Summary {
 		s.Notes = appendNew(s.Notes, r.Notes...)
 		if r.Error != "" {
 			s.Errors = appendNew(s.Errors, r.Error)
+			failed = append(failed, r.Measures()...)
 			continue
 		}
 		s.Runs++
-		for _, f := range r.Measures() {
-			if _, ok := values[f.Name]; !ok {
-				s.Figures = append(s.Figures, Figure{Name: f.Name, Unit: f.Unit})
-			}
-			values[f.Name] = append(values[f.Name], f.Value)
-		}
+		ended = append(ended, r.Measures()...)
 	}
-	for i := range s.Figures {
-		s.Figures[i].Value, _ = Percentile(values[s.Figures[i].Name], 50)
+	if s.Figures = medians(ended); s.Runs == 0 {
+		s.Figures = medians(failed)
 	}
 	return s
+}
+
+// medians returns each figure once, with the median of its values.
+func medians(figures []Figure) []Figure {
+	values := map[string][]float64{}
+	for _, f := range figures {
+		values[f.Name] = append(values[f.Name], f.Value)
+	}
+	once := firsts(figures, func(f Figure) string { return f.Name })
+	for i := range once {
+		once[i].Value, _ = Percentile(values[once[i].Name], 50)
+	}
+	return once
+}
+
+// firsts returns the first of those that have the same name.
+func firsts[T any](all []T, name func(T) string) []T {
+	var found []T
+	seen := map[string]bool{}
+	for _, one := range all {
+		if !seen[name(one)] {
+			seen[name(one)] = true
+			found = append(found, one)
+		}
+	}
+	return found
 }
 
 func appendNew(to []string, more ...string) []string {

@@ -182,7 +182,7 @@ func find(groups []Group, scenario string, sizes Sizes, system, figure string) *
 			continue
 		}
 		if s, ok := g.System(system); ok {
-			if value, ok := s.Figure(figure); ok {
+			if value, ok := s.Measured(figure); ok {
 				return &value
 			}
 		}
@@ -196,7 +196,7 @@ func highest(groups []Group, figure string, match func(Group) bool) *float64 {
 	var found *float64
 	for _, g := range groups {
 		if s, ok := g.System(Strata); ok && match(g) {
-			if value, ok := s.Figure(figure); ok && (found == nil || value > *found) {
+			if value, ok := s.Measured(figure); ok && (found == nil || value > *found) {
 				found = &value
 			}
 		}
