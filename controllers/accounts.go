@@ -19,9 +19,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/strata-project/strata/internal/apply"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/round"
 )
 
 // maxAccounts is how many accounts' clients are kept. One that is used again
@@ -98,25 +97,19 @@ func (a *accounts) check(ctx context.Context, account types.NamespacedName) erro
 	}
 }
 
-// executorFor returns what carries out a layer's plan, as the layer's account
+// Executor returns what carries out a layer's plan, as the layer's account
 // where it has one.
-func (r *AddonsLayerReconciler) executorFor(ctx context.Context, o *layers.Observation) (*apply.Executor, error) {
-	account := layers.AccountOf(o.Layer, r.Settings)
+func (h *hands) Executor(ctx context.Context, o *layers.Observation) (round.Executor, error) {
+	account := layers.AccountOf(o.Layer, h.Settings)
 	if account.Name == "" {
-		return r.executor, nil
+		return h.executor, nil
 	}
-	c, err := r.accounts.client(account)
+	c, err := h.accounts.client(account)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.accounts.check(ctx, account); err != nil {
+	if err := h.accounts.check(ctx, account); err != nil {
 		return nil, err
 	}
-	return r.executor.As(c), nil
-}
-
-// refused reports a plan that nobody may carry out: its first action failed,
-// and no other one was tried.
-func refused(plan dependents.Plan, err error) []dependents.Result {
-	return []dependents.Result{{Action: plan.Actions[0], Err: err}}
+	return h.executor.As(c), nil
 }

@@ -8,18 +8,12 @@ package controllers
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -31,27 +25,16 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/apply"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/memory"
 	"github.com/strata-project/strata/internal/repos"
+	"github.com/strata-project/strata/internal/round"
 )
 
 const (
-	// lookAgain is how soon a layer is looked at again that was not as the
-	// plan had seen it, when no watch comes first.
-	lookAgain = 200 * time.Millisecond
 	// intervalJitter spreads the safety net's looks, by this part of the
 	// interval, so that layers made together are not looked at together.
 	intervalJitter = 0.05
-	// othersUnread is how soon a layer looks again at what another one lists
-	// that could not be fetched.
-	othersUnread = 5 * time.Second
-	// discoveryLag is how soon a layer looks again for a kind whose definition
-	// is there already; discovery follows it a moment later.
-	discoveryLag = 500 * time.Millisecond
-	// afterProgress is how soon a layer is looked at again of which some objects
-	// were written and others were not.
-	afterProgress = time.Second
 	// minRetry and maxRetry bound the back-off after errors.
 	minRetry = 200 * time.Millisecond
 	maxRetry = 2 * time.Minute
@@ -111,9 +94,9 @@ type AddonsLayerReconciler struct {
 	controller controller.Controller
 	kinds      *kinds
 	sources    *kinds
-	listings   *listings
-	recent     *recent
-	waits      *waits
+	listings   *memory.Listings
+	recent     *memory.Writes
+	waits      *memory.Waits
 	revisions  *revisions
 	untold     untold
 	wakeups    chan event.GenericEvent
@@ -127,59 +110,22 @@ func (r *AddonsLayerReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 	if !r.Fence.Holds() {
 		return ctrl.Result{}, nil // the process is about to end
 	}
-	result, err := r.reconcile(ctx, req)
-	if apierrors.IsConflict(err) {
-		// Somebody else has changed the layer meanwhile, perhaps in a way that
-		// wakes nobody.
-		return ctrl.Result{RequeueAfter: lookAgain}, nil
-	}
-	if errors.Is(err, errGone) {
-		return ctrl.Result{}, nil
-	}
-	return result, err
+	after, err := round.Outcome(r.reconcile(ctx, req))
+	return ctrl.Result{RequeueAfter: after}, err
 }
 
-func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request) (time.Duration, error) {
 	layer, err := r.read(ctx, req.Name)
 	if err != nil || layer == nil {
-		return ctrl.Result{}, err
+		return 0, err
 	}
 	defer r.Meters.looked(layer.Name, time.Now())
 	observation, err := r.observe(ctx, layer)
 	if err != nil || ctx.Err() != nil {
 		// What is seen while the controller stops may lack something.
-		return ctrl.Result{}, err
+		return 0, err
 	}
-	decision := layers.Decide(*observation)
-	if decision.Finalized {
-		return r.finalize(ctx, observation.Layer)
-	}
-	before := observation.Layer.Status
-	results, err := r.act(ctx, observation, decision)
-	r.untold.add(layer.Name, before, results)
-	r.Meters.did(layer.Name, results)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	status, decision := layers.Report(*observation, decision, results)
-	keeping := r.revisions.keep(ctx, observation, before.History, &status)
-	if early := r.early(observation, status, decision, results); early > 0 && keeping == nil {
-		r.note(observation, decision)
-		result, err := r.again(observation, decision, results)
-		result.RequeueAfter = min(result.RequeueAfter, early)
-		return result, err
-	}
-	if err := r.persist(ctx, observation, status); err != nil {
-		return ctrl.Result{}, err
-	}
-	before, done := r.untold.take(layer.Name)
-	r.Meters.reported(observation.Layer, before, r.now())
-	r.tell(observation.Layer, before, decision, done)
-	r.note(observation, decision)
-	if err := r.consume(ctx, observation, decision.Accept); err != nil || keeping != nil {
-		return ctrl.Result{}, errors.Join(err, keeping)
-	}
-	return r.again(observation, decision, results)
+	return round.Run(ctx, &hands{r}, observation)
 }
 
 // read returns a layer with its finalizer, or nil where there is nothing to do
@@ -190,19 +136,19 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 		if !apierrors.IsNotFound(err) {
 			return nil, fmt.Errorf("cannot read layer %s: %w", name, err)
 		}
-		r.listings.forget(name)
-		r.recent.forget(name)
+		r.listings.Forget(name)
+		r.recent.Forget(name)
 		r.untold.forget(name)
 		r.Meters.forget(name)
-		r.waits.forget(name)
-		r.wake(r.listings.whoWaits()...)
+		r.waits.Forget(name)
+		r.wake(r.listings.WhoWaits()...)
 		return nil, nil
 	}
 	if r.Selector != nil && !r.Selector.Matches(labels.Set(cached.Labels)) {
 		r.Meters.forget(name)
 		return nil, nil
 	}
-	layer := r.recent.newest(cached)
+	layer := r.recent.Newest(cached)
 	if controllerutil.ContainsFinalizer(layer, v1alpha1.Finalizer) {
 		return layer, nil
 	}
@@ -217,225 +163,8 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 	if err != nil {
 		return nil, fmt.Errorf("cannot add the finalizer to layer %s: %w", name, err)
 	}
-	r.recent.wroteLayer(patched.DeepCopy())
+	r.recent.WroteLayer(patched.DeepCopy())
 	return patched, nil
-}
-
-// finalize lets a deleted layer go. That is the one step that nothing takes
-// back, so what the layer had last is looked for past the cache once more.
-func (r *AddonsLayerReconciler) finalize(ctx context.Context, layer *v1alpha1.AddonsLayer) (ctrl.Result, error) {
-	left, err := r.leftBehind(ctx, layer)
-	if err != nil || left {
-		return ctrl.Result{RequeueAfter: lookAgain}, err
-	}
-	patched := layer.DeepCopy()
-	controllerutil.RemoveFinalizer(patched, v1alpha1.Finalizer)
-	err = r.Client.Patch(ctx, patched, client.MergeFromWithOptions(layer, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
-	if client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("cannot remove the finalizer of layer %s: %w", layer.Name, err)
-	}
-	return ctrl.Result{}, nil
-}
-
-// leftBehind tells whether an object of a layer's inventory is there and the
-// layer's, although the cache does not show it.
-func (r *AddonsLayerReconciler) leftBehind(ctx context.Context, layer *v1alpha1.AddonsLayer) (bool, error) {
-	for _, entry := range layers.Inventory(layer.Status.Resources, nil) {
-		gvk, watched := r.kinds.version(entry.ID.GroupKind())
-		if !watched {
-			continue
-		}
-		live := &metav1.PartialObjectMetadata{}
-		live.SetGroupVersionKind(gvk)
-		if err := r.Reader.Get(ctx, entry.ID.Key(), live); err != nil {
-			if apierrors.IsNotFound(err) {
-				continue
-			}
-			return false, fmt.Errorf("cannot make sure that %s has gone: %w", entry.ID, err)
-		}
-		if live.Labels[v1alpha1.LayerLabel] == layer.Name {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// consume removes annotations that are used up, when the attempt they allow has
-// been recorded and before they have their effect: after a crash in between the
-// next look finds both, and neither refuses what was allowed nor allows another
-// revision.
-func (r *AddonsLayerReconciler) consume(ctx context.Context, o *layers.Observation, keys []string) error {
-	if len(keys) == 0 {
-		return nil
-	}
-	annotations := map[string]any{}
-	for _, key := range keys {
-		annotations[key] = nil
-	}
-	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations, "resourceVersion": o.Layer.ResourceVersion}})
-	if err != nil {
-		return fmt.Errorf("cannot write the patch: %w", err)
-	}
-	patched := o.Layer.DeepCopy()
-	err = r.Client.Patch(ctx, patched, client.RawPatch(types.MergePatchType, data), client.FieldOwner(apply.FieldManager))
-	if err != nil {
-		return fmt.Errorf("cannot use up annotations of layer %s: %w", o.Layer.Name, err)
-	}
-	r.recent.wroteLayer(patched.DeepCopy())
-	o.Layer = patched
-	return nil
-}
-
-// act carries out a decision's plan, after the inventory of what it is about
-// to touch has been persisted.
-func (r *AddonsLayerReconciler) act(ctx context.Context, o *layers.Observation, d layers.Decision) ([]dependents.Result, error) {
-	if !d.Plan.Writes() && len(d.Consume) == 0 {
-		return nil, nil
-	}
-	executor := r.executor
-	if d.Plan.Writes() {
-		var err error
-		if executor, err = r.executorFor(ctx, o); err != nil {
-			return refused(d.Plan, err), nil
-		}
-	}
-	status, _ := layers.Report(*o, d, nil)
-	if layers.NeedsRecord(o.Layer.Status, status) {
-		if status.Rollback != nil {
-			// What the layer goes back to must be at hand until it is there.
-			if err := r.revisions.keep(ctx, o, o.Layer.Status.History, &status); err != nil {
-				return nil, err
-			}
-		}
-		if err := r.persist(ctx, o, status); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.consume(ctx, o, d.Consume); err != nil {
-		return nil, err
-	}
-	results := executor.Run(ctx, o.Layer.Name, d.Plan)
-	r.recent.wrote(results, r.now())
-	return results, nil
-}
-
-// persist writes a status where it differs from the last one. It fails with a
-// conflict where somebody else has changed the layer meanwhile. It does not end
-// with ctx: what was done must be known to whoever comes next.
-func (r *AddonsLayerReconciler) persist(ctx context.Context, o *layers.Observation, status v1alpha1.AddonsLayerStatus) error {
-	if !r.Fence.Holds() {
-		return errStopped
-	}
-	if equality.Semantic.DeepEqual(o.Layer.Status, status) {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
-	defer cancel()
-	patched := o.Layer.DeepCopy()
-	patched.Status = status
-	err := r.Client.Status().Patch(ctx, patched, client.MergeFromWithOptions(o.Layer, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
-	if err != nil {
-		if apierrors.IsNotFound(err) {
-			return errGone
-		}
-		return err
-	}
-	r.recent.wroteLayer(patched.DeepCopy())
-	r.recent.wroteStatus(patched.Name, r.now())
-	o.Layer = patched
-	r.waits.of(patched, o.Now)
-	return nil
-}
-
-// early returns how long a status is kept back that says only how the layer
-// gets on, because the last one was written a moment ago; the look that follows
-// computes it anew. Nothing is kept back after a write or an error.
-func (r *AddonsLayerReconciler) early(o *layers.Observation, status v1alpha1.AddonsLayerStatus, d layers.Decision, results []dependents.Result) time.Duration {
-	if len(results) > 0 || len(d.Accept) > 0 || d.Retry != nil {
-		return 0
-	}
-	spacing := r.spacing(o.Layer.Status, status)
-	since, known := r.recent.sinceStatus(o.Layer.Name, r.now())
-	if spacing == 0 || !known || since < 0 {
-		return 0
-	}
-	return spacing - since
-}
-
-// errGone says that a layer is no longer there, so that nothing more is done
-// for it.
-var errGone = errors.New("the layer is gone")
-
-// again says when the layer is looked at next, when nothing wakes it before.
-func (r *AddonsLayerReconciler) again(o *layers.Observation, d layers.Decision, results []dependents.Result) (ctrl.Result, error) {
-	switch {
-	case d.Retry == nil || d.Stalled:
-	case progressed(results):
-		return ctrl.Result{RequeueAfter: afterProgress}, nil
-	default:
-		return ctrl.Result{}, d.Retry
-	}
-	for _, result := range results {
-		if result.Outdated || wakesNobody(o, result) {
-			return ctrl.Result{RequeueAfter: lookAgain}, nil
-		}
-	}
-	interval := r.Settings.Interval
-	if o.Layer.Spec.Interval != nil {
-		interval = o.Layer.Spec.Interval.Duration
-	}
-	result := ctrl.Result{RequeueAfter: wait.Jitter(interval, intervalJitter)}
-	if r.kindIsComing(o, d) {
-		result.RequeueAfter = min(result.RequeueAfter, discoveryLag)
-	}
-	if o.OthersUnread {
-		result.RequeueAfter = min(result.RequeueAfter, othersUnread)
-	}
-	if len(o.Stale) > 0 {
-		result.RequeueAfter = min(result.RequeueAfter, staleFor)
-	}
-	if !d.Until.IsZero() {
-		result.RequeueAfter = min(result.RequeueAfter, max(d.Until.Sub(r.now()), time.Millisecond))
-	}
-	return result, nil
-}
-
-// progressed tells whether something new has been written, so that an error
-// beside it is no reason to wait ever longer.
-func progressed(results []dependents.Result) bool {
-	return slices.ContainsFunc(results, func(result dependents.Result) bool {
-		return result.Err == nil && !result.Outdated && result.Changed && !result.Action.Correction
-	})
-}
-
-// wakesNobody tells whether a write has found an object to be as it is wanted,
-// so that no event follows it although the object now counts as applied.
-func wakesNobody(o *layers.Observation, result dependents.Result) bool {
-	live := o.Live[result.Action.ID]
-	switch {
-	case result.Action.Verb != dependents.VerbWrite || result.Err != nil || live == nil:
-		return false
-	case live.GetGeneration() != 0:
-		return live.GetGeneration() == result.Generation
-	default:
-		return !result.Changed
-	}
-}
-
-// note remembers what the layer waits for, so that events find it.
-func (r *AddonsLayerReconciler) note(o *layers.Observation, d layers.Decision) {
-	waits := len(d.Plan.Conflicts) > 0 || !o.Layer.DeletionTimestamp.IsZero()
-	groups := map[string]bool{}
-	if o.SourceUnserved {
-		groups[layers.SourceGroup] = true
-	}
-	for _, standing := range d.Plan.Standings {
-		waits = waits || standing.Unwanted || standing.Health == dependents.Blocked
-		if standing.Status == dependents.StatusNotServed {
-			groups[standing.ID.Group] = true
-		}
-	}
-	r.listings.setWaiting(o.Layer.Name, waits, groups)
 }
 
 func (r *AddonsLayerReconciler) now() time.Time {
@@ -445,9 +174,15 @@ func (r *AddonsLayerReconciler) now() time.Time {
 	return time.Now()
 }
 
+// steady returns a clock that nobody sets.
+func steady() func() time.Duration {
+	began := time.Now()
+	return func() time.Duration { return time.Since(began) }
+}
+
 // SetupWithManager registers the controller, its indexes and its watches.
 func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	r.listings, r.recent, r.waits = newListings(), newRecent(), newWaits()
+	r.listings, r.recent, r.waits = memory.NewListings(), memory.NewWrites(), memory.NewWaits(steady())
 	if r.spacing == nil {
 		r.spacing = layers.Spacing
 	}

@@ -182,7 +182,7 @@ func isEstablished(definition *unstructured.Unstructured) bool {
 
 // holders returns the layers that list objects of a kind, or have some.
 func (r *AddonsLayerReconciler) holders(ctx context.Context, gk schema.GroupKind) []string {
-	found := r.listings.whoListsKind(gk)
+	found := r.listings.WhoListsKind(gk)
 	list := &v1alpha1.AddonsLayerList{}
 	if err := r.Client.List(ctx, list); err != nil {
 		return found // the cache is that of this very process: it has them, or stops

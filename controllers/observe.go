@@ -43,7 +43,7 @@ func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.Add
 		Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
 		Exclusive: map[string][]dependents.ID{},
 	}}
-	o.Waited, o.UnderWay = r.waits.of(layer, o.Observation.Now)
+	o.Waited, o.UnderWay = r.waits.Of(layer, o.Observation.Now)
 	for _, step := range []func(context.Context) error{
 		o.observeDirectory, o.observeRestored, o.observeLayers, o.observeKinds, o.observeObjects, o.observeOthers, o.observeBlockers,
 	} {
@@ -84,8 +84,8 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 			return o.DirectoryError
 		}
 	}
-	if o.Layer.DeletionTimestamp.IsZero() && o.listings.update(o.Layer.Name, o.Directory) {
-		o.wake(o.listings.whoWaits()...)
+	if o.Layer.DeletionTimestamp.IsZero() && o.listings.Update(o.Layer.Name, o.Directory) {
+		o.wake(o.listings.WhoWaits()...)
 	}
 	o.observeDeployed()
 	return nil
@@ -159,7 +159,7 @@ func (o *observer) observeLayers(ctx context.Context) error {
 	}
 	for _, name := range dependencyNames(o.Layer) {
 		// Whether a layer is still refused its new version, its dependants say.
-		if layer := o.Layers[name].Layer; layer != nil && isRefused(layer) {
+		if layer := o.Layers[name].Layer; layer != nil && layers.IsRefused(layer) {
 			if err := o.observeDependants(ctx, name); err != nil {
 				return err
 			}
@@ -180,10 +180,6 @@ func (o *observer) observeDependants(ctx context.Context, name string) error {
 		}
 	}
 	return nil
-}
-
-func isRefused(layer *v1alpha1.AddonsLayer) bool {
-	return readyReason(layer) == v1alpha1.ReasonWouldBreakDependants
 }
 
 // dependency adds what this layer's artifact holds for another layer.
@@ -308,7 +304,7 @@ func (o *observer) readObject(ctx context.Context, id dependents.ID) error {
 		o.Live[id] = live
 		version = live.GetResourceVersion()
 	}
-	if o.recent.isStale(id, version, o.Observation.Now) {
+	if o.recent.IsStale(id, version, o.Observation.Now) {
 		o.Stale[id] = true
 	}
 	return nil
@@ -318,7 +314,7 @@ func (o *observer) see(live *unstructured.Unstructured) {
 	id := dependents.IDOf(live)
 	if o.Live[id] == nil {
 		o.Live[id] = live
-		if o.recent.isStale(id, live.GetResourceVersion(), o.Observation.Now) {
+		if o.recent.IsStale(id, live.GetResourceVersion(), o.Observation.Now) {
 			o.Stale[id] = true
 		}
 	}
@@ -357,7 +353,7 @@ func (o *observer) observeExclusive(ctx context.Context) error {
 // observeOthers asks what other layers list, where objects change hands, come
 // or are about to go. Nothing needs to be known of them otherwise.
 func (o *observer) observeOthers(ctx context.Context) error {
-	if !o.needsOthers() {
+	if !o.NeedsOthers() {
 		return nil
 	}
 	list := &v1alpha1.AddonsLayerList{}
@@ -385,25 +381,11 @@ func (o *observer) observeOthers(ctx context.Context) error {
 			}
 			continue
 		}
-		o.claim(&others, layer.Name, listing)
+		o.AddClaims(&others, layer.Name, listing)
 	}
 	slices.Sort(others.UnreadableSiblings)
 	o.Others = others
 	return nil
-}
-
-// claim records what another layer lists of the objects in question.
-func (o *observer) claim(others *dependents.Others, layer string, listing layers.Listing) {
-	for id := range o.Live {
-		if file, listed := listing.Files[id]; listed {
-			others.Listed[id] = append(others.Listed[id], dependents.Claim{Owner: layer, Origin: file, ID: id})
-		}
-	}
-	for exclusive := range o.Exclusive {
-		for _, id := range listing.Exclusive[exclusive] {
-			others.Exclusive[exclusive] = append(others.Exclusive[exclusive], dependents.Claim{Owner: layer, Origin: listing.Files[id], ID: id})
-		}
-	}
 }
 
 // listingOf returns what another layer lists at its source's current revision.
@@ -429,7 +411,7 @@ func (o *observer) listingOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (
 		o.unread(err)
 		return layers.Listing{}, false
 	}
-	if listing, known := o.listings.get(layer.Name, directory.Digest); known {
+	if listing, known := o.listings.Get(layer.Name, directory.Digest); known {
 		return listing, true
 	}
 	return layers.ListingOf(directory), true
@@ -442,29 +424,4 @@ func (o *observer) unread(err error) {
 	if !errors.As(err, &content) {
 		o.OthersUnread = true
 	}
-}
-
-// needsOthers tells whether an object of the layer belongs to somebody else, or
-// is not listed any more, or is a release that is not there: somebody else may
-// be about to make one for the same Helm release.
-func (o *observer) needsOthers() bool {
-	if !o.Layer.DeletionTimestamp.IsZero() || len(o.Taken) > 0 {
-		return true
-	}
-	listed := map[dependents.ID]bool{}
-	if o.Directory != nil {
-		for _, manifest := range o.Directory.Manifests {
-			id := dependents.IDOf(manifest.Object)
-			listed[id] = true
-			if id.GroupKind() == layers.HelmReleaseKind && o.Live[id] == nil {
-				return true
-			}
-		}
-	}
-	for id, live := range o.Live {
-		if owner := live.GetLabels()[v1alpha1.LayerLabel]; !listed[id] || owner != "" && owner != o.Layer.Name {
-			return true
-		}
-	}
-	return false
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/memory"
 )
 
 // A write may change nothing that a layer reads, such as who owns a field; the
@@ -19,7 +20,7 @@ func TestOwnWritesPassUntilTheyAreSeen(t *testing.T) {
 	gk := schema.GroupKind{Kind: "ServiceAccount"}
 	id := dependents.ID{Kind: gk.Kind, Namespace: "default", Name: "deployer"}
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	r := &AddonsLayerReconciler{recent: newRecent()}
+	r := &AddonsLayerReconciler{recent: memory.NewWrites()}
 	passes := func(namespace, version string) bool {
 		was := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: id.Name, ResourceVersion: "1"}}
 		is := was.DeepCopy()
@@ -29,7 +30,7 @@ func TestOwnWritesPassUntilTheyAreSeen(t *testing.T) {
 	if passes("default", "100") {
 		t.Error("an event passes although nothing was written")
 	}
-	r.recent.wrote([]dependents.Result{{Action: dependents.Action{Verb: dependents.VerbWrite, ID: id}, ResourceVersion: "100"}}, noon)
+	r.recent.Wrote([]dependents.Result{{Action: dependents.Action{Verb: dependents.VerbWrite, ID: id}, ResourceVersion: "100"}}, noon)
 	for _, test := range []struct {
 		namespace, version string
 		want               bool
@@ -38,7 +39,7 @@ func TestOwnWritesPassUntilTheyAreSeen(t *testing.T) {
 			t.Errorf("version %s in %s passes: %t", test.version, test.namespace, got)
 		}
 	}
-	r.recent.isStale(id, "100", noon)
+	r.recent.IsStale(id, "100", noon)
 	if passes("default", "101") {
 		t.Error("an event passes although the write was seen")
 	}

@@ -192,7 +192,7 @@ func (r *AddonsLayerReconciler) ownWrites(gk schema.GroupKind) predicate.Funcs {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			id := dependents.ID{Group: gk.Group, Kind: gk.Kind, Namespace: e.ObjectNew.GetNamespace(), Name: e.ObjectNew.GetName()}
-			return r.recent.awaits(id, e.ObjectNew.GetResourceVersion())
+			return r.recent.Awaits(id, e.ObjectNew.GetResourceVersion())
 		},
 	}
 }
@@ -225,7 +225,7 @@ func (r *AddonsLayerReconciler) listRequests(ctx context.Context, opts ...client
 func (r *AddonsLayerReconciler) waitingForCRD(ctx context.Context, obj client.Object) []ctrl.Request {
 	_, group, _ := strings.Cut(obj.GetName(), ".")
 	r.kinds.define(group, r.now())
-	found := r.listings.whoWaitsFor(group)
+	found := r.listings.WhoWaitsFor(group)
 	if gk, watched := r.kinds.redefined(obj.GetName()); watched {
 		found = append(found, r.holders(ctx, gk)...)
 	}
@@ -238,7 +238,7 @@ func (r *AddonsLayerReconciler) waitingForCRD(ctx context.Context, obj client.Ob
 // objectHandler wakes the layers that own an object, owned it, or list it.
 func (r *AddonsLayerReconciler) objectHandler(gk schema.GroupKind) handler.EventHandler {
 	enqueue := func(q queue, objects ...client.Object) {
-		found := names{}
+		found := map[string]struct{}{}
 		for _, obj := range objects {
 			id := dependents.ID{Group: gk.Group, Kind: gk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 			exclusive := ""
@@ -246,7 +246,7 @@ func (r *AddonsLayerReconciler) objectHandler(gk schema.GroupKind) handler.Event
 				exclusive = layers.HelmReleaseIdentity(u)
 			}
 			found[obj.GetLabels()[v1alpha1.LayerLabel]] = struct{}{}
-			for _, name := range r.listings.whoLists(id, exclusive) {
+			for _, name := range r.listings.WhoLists(id, exclusive) {
 				found[name] = struct{}{}
 			}
 		}

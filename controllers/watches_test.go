@@ -253,3 +253,12 @@ func checkStripped(t *testing.T, in, want client.Object) {
 		t.Errorf("stripped (-want +got):\n%s", diff)
 	}
 }
+
+// newRelease returns a HelmRelease with a release name of its own or another's.
+func newRelease(name, releaseName string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"releaseName": releaseName}}}
+	obj.SetGroupVersionKind(helmReleaseVersion)
+	obj.SetNamespace("default")
+	obj.SetName(name)
+	return obj
+}

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package memory
 
 import (
 	"slices"
@@ -17,7 +17,7 @@ import (
 // newRelease returns a HelmRelease with a release name of its own or another's.
 func newRelease(name, releaseName string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"releaseName": releaseName}}}
-	obj.SetGroupVersionKind(helmReleaseVersion)
+	obj.SetGroupVersionKind(layers.HelmReleaseKind.WithVersion("v2"))
 	obj.SetNamespace("default")
 	obj.SetName(name)
 	return obj
@@ -38,18 +38,18 @@ func sorted(names []string) []string {
 }
 
 func TestListings(t *testing.T) {
-	l := newListings()
+	l := NewListings()
 	id := dependents.IDOf(newRelease("podinfo", "podinfo"))
 	exclusive := layers.HelmReleaseIdentity(newRelease("podinfo", "podinfo"))
 	check := func(what string, want ...string) {
 		t.Helper()
-		if diff := cmp.Diff(want, sorted(l.whoLists(id, ""))); diff != "" {
+		if diff := cmp.Diff(want, sorted(l.WhoLists(id, ""))); diff != "" {
 			t.Errorf("%s: who lists the object (-want +got):\n%s", what, diff)
 		}
 	}
 	update := func(layer string, dir *layers.Directory, news bool) {
 		t.Helper()
-		if got := l.update(layer, dir); got != news {
+		if got := l.Update(layer, dir); got != news {
 			t.Errorf("update of %s is news: %t, want %t", layer, got, news)
 		}
 	}
@@ -60,10 +60,10 @@ func TestListings(t *testing.T) {
 	update("apps", directory("2", "podinfo"), true)
 	check("both list it", "apps", "base")
 
-	if listing, known := l.get("base", "1"); !known || len(listing.Files) != 2 || listing.Files[id] != "podinfo.yaml" {
+	if listing, known := l.Get("base", "1"); !known || len(listing.Files) != 2 || listing.Files[id] != "podinfo.yaml" {
 		t.Errorf("get returns %v, %t", listing, known)
 	}
-	if _, known := l.get("base", "2"); known {
+	if _, known := l.Get("base", "2"); known {
 		t.Error("get returns what another digest lists")
 	}
 
@@ -72,7 +72,7 @@ func TestListings(t *testing.T) {
 	update("apps", nil, true)
 	update("apps", nil, false)
 	check("apps cannot be read")
-	if _, known := l.get("apps", ""); known {
+	if _, known := l.Get("apps", ""); known {
 		t.Error("get returns what cannot be read")
 	}
 
@@ -80,33 +80,33 @@ func TestListings(t *testing.T) {
 	renamed.Manifests = []layers.Manifest{{File: "new.yaml", Object: newRelease("renamed", "podinfo")}}
 	update("apps", renamed, true)
 	check("apps lists another one of the same Helm release")
-	if diff := cmp.Diff([]string{"apps"}, sorted(l.whoLists(id, exclusive))); diff != "" {
+	if diff := cmp.Diff([]string{"apps"}, sorted(l.WhoLists(id, exclusive))); diff != "" {
 		t.Errorf("who lists the Helm release (-want +got):\n%s", diff)
 	}
 
-	l.forget("apps")
-	l.forget("base")
-	l.forget("never known")
+	l.Forget("apps")
+	l.Forget("base")
+	l.Forget("never known")
 	if len(l.byLayer)+len(l.byID)+len(l.byExclusive) != 0 {
 		t.Errorf("something is left of layers that are gone: %+v", l)
 	}
 }
 
 func TestListingsOfWaitingLayers(t *testing.T) {
-	l := newListings()
-	l.setWaiting("base", true, map[string]bool{"cert-manager.io": true})
-	l.setWaiting("apps", true, nil)
-	l.setWaiting("mesh", false, map[string]bool{"istio.io": true})
-	if diff := cmp.Diff([]string{"apps", "base"}, sorted(l.whoWaits())); diff != "" {
+	l := NewListings()
+	l.SetWaiting("base", true, map[string]bool{"cert-manager.io": true})
+	l.SetWaiting("apps", true, nil)
+	l.SetWaiting("mesh", false, map[string]bool{"istio.io": true})
+	if diff := cmp.Diff([]string{"apps", "base"}, sorted(l.WhoWaits())); diff != "" {
 		t.Errorf("who waits (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"base"}, l.whoWaitsFor("cert-manager.io")); diff != "" {
+	if diff := cmp.Diff([]string{"base"}, l.WhoWaitsFor("cert-manager.io")); diff != "" {
 		t.Errorf("who waits for a group (-want +got):\n%s", diff)
 	}
-	l.setWaiting("base", false, nil)
-	l.forget("apps")
-	l.forget("mesh")
-	if waits := append(l.whoWaits(), append(l.whoWaitsFor("cert-manager.io"), l.whoWaitsFor("istio.io")...)...); len(waits) != 0 {
+	l.SetWaiting("base", false, nil)
+	l.Forget("apps")
+	l.Forget("mesh")
+	if waits := append(l.WhoWaits(), append(l.WhoWaitsFor("cert-manager.io"), l.WhoWaitsFor("istio.io")...)...); len(waits) != 0 {
 		t.Errorf("%v still wait", waits)
 	}
 }

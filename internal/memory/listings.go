@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package memory
 
 import (
 	"sync"
@@ -12,10 +12,10 @@ import (
 	"github.com/strata-project/strata/internal/layers"
 )
 
-// listings remembers what every layer lists, so that an event on an object
+// Listings remembers what every layer lists, so that an event on an object
 // finds all layers that care, and which layers wait for others to be read. It
 // is safe for concurrent use.
-type listings struct {
+type Listings struct {
 	mu          sync.Mutex
 	byLayer     map[string]listing
 	byID        map[dependents.ID]names
@@ -36,16 +36,17 @@ type listing struct {
 	layers.Listing
 }
 
-func newListings() *listings {
-	return &listings{
+// NewListings returns one without memory.
+func NewListings() *Listings {
+	return &Listings{
 		byLayer: map[string]listing{}, byID: map[dependents.ID]names{}, byExclusive: map[string]names{},
 		waiting: names{}, unserved: map[string]map[string]bool{},
 	}
 }
 
-// update records what a layer lists; dir is nil where it cannot be read. It
+// Update records what a layer lists; dir is nil where it cannot be read. It
 // tells whether that is something new.
-func (l *listings) update(layer string, dir *layers.Directory) bool {
+func (l *Listings) Update(layer string, dir *layers.Directory) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	last, known := l.byLayer[layer]
@@ -71,16 +72,16 @@ func (l *listings) update(layer string, dir *layers.Directory) bool {
 	return true
 }
 
-// get returns what a layer lists at a digest, if that is what is remembered.
-func (l *listings) get(layer, digest string) (layers.Listing, bool) {
+// Get returns what a layer lists at a digest, if that is what is remembered.
+func (l *Listings) Get(layer, digest string) (layers.Listing, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	last, known := l.byLayer[layer]
 	return last.Listing, known && last.digest == digest && digest != ""
 }
 
-// forget removes a layer.
-func (l *listings) forget(layer string) {
+// Forget removes a layer.
+func (l *Listings) Forget(layer string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.remove(layer)
@@ -88,7 +89,7 @@ func (l *listings) forget(layer string) {
 	delete(l.unserved, layer)
 }
 
-func (l *listings) remove(layer string) {
+func (l *Listings) remove(layer string) {
 	last := l.byLayer[layer]
 	for id := range last.Files {
 		drop(l.byID, id, layer)
@@ -99,8 +100,8 @@ func (l *listings) remove(layer string) {
 	delete(l.byLayer, layer)
 }
 
-// setWaiting records whether a layer waits for others, and for which groups.
-func (l *listings) setWaiting(layer string, waits bool, groups map[string]bool) {
+// SetWaiting records whether a layer waits for others, and for which groups.
+func (l *Listings) SetWaiting(layer string, waits bool, groups map[string]bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.waiting, layer)
@@ -113,8 +114,8 @@ func (l *listings) setWaiting(layer string, waits bool, groups map[string]bool) 
 	}
 }
 
-// whoWaits returns the layers that wait for others.
-func (l *listings) whoWaits() []string {
+// WhoWaits returns the layers that wait for others.
+func (l *Listings) WhoWaits() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	found := make([]string, 0, len(l.waiting))
@@ -124,8 +125,8 @@ func (l *listings) whoWaits() []string {
 	return found
 }
 
-// whoWaitsFor returns the layers that wait for kinds of an API group.
-func (l *listings) whoWaitsFor(group string) []string {
+// WhoWaitsFor returns the layers that wait for kinds of an API group.
+func (l *Listings) WhoWaitsFor(group string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var found []string
@@ -137,9 +138,9 @@ func (l *listings) whoWaitsFor(group string) []string {
 	return found
 }
 
-// whoLists returns the layers that list an object, or one that stands for the
+// WhoLists returns the layers that list an object, or one that stands for the
 // same exclusive thing.
-func (l *listings) whoLists(id dependents.ID, exclusive string) []string {
+func (l *Listings) WhoLists(id dependents.ID, exclusive string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var found []string
@@ -154,8 +155,8 @@ func (l *listings) whoLists(id dependents.ID, exclusive string) []string {
 	return found
 }
 
-// whoListsKind returns the layers that list objects of a kind.
-func (l *listings) whoListsKind(gk schema.GroupKind) []string {
+// WhoListsKind returns the layers that list objects of a kind.
+func (l *Listings) WhoListsKind(gk schema.GroupKind) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var found []string

@@ -1,7 +1,10 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+// Package memory holds what a controller remembers between its looks: its own
+// writes, how long things have waited, and what layers list. A restart loses all
+// of it, and nothing may depend on its being there.
+package memory
 
 import (
 	"strconv"
@@ -12,15 +15,15 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 )
 
-// staleFor bounds how long a cache may be believed to lag behind a write: an
+// StaleFor bounds how long a cache may be believed to lag behind a write: an
 // object that was deleted before the cache saw it would be waited for
 // otherwise.
-const staleFor = 10 * time.Second
+const StaleFor = 10 * time.Second
 
-// recent remembers this process's own last writes, so that a cache that has
+// Writes remembers this process's own last writes, so that a cache that has
 // not seen them yet is not mistaken for somebody else's change. It is safe for
 // concurrent use.
-type recent struct {
+type Writes struct {
 	mu      sync.Mutex
 	objects map[dependents.ID]write
 	layers  map[string]*v1alpha1.AddonsLayer
@@ -33,12 +36,13 @@ type write struct {
 	at      time.Time
 }
 
-func newRecent() *recent {
-	return &recent{objects: map[dependents.ID]write{}, layers: map[string]*v1alpha1.AddonsLayer{}, statuses: map[string]time.Time{}}
+// NewWrites returns one without memory.
+func NewWrites() *Writes {
+	return &Writes{objects: map[dependents.ID]write{}, layers: map[string]*v1alpha1.AddonsLayer{}, statuses: map[string]time.Time{}}
 }
 
-// wrote records what became of actions.
-func (r *recent) wrote(results []dependents.Result, now time.Time) {
+// Wrote records what became of actions.
+func (r *Writes) Wrote(results []dependents.Result, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, result := range results {
@@ -52,9 +56,9 @@ func (r *recent) wrote(results []dependents.Result, now time.Time) {
 	}
 }
 
-// isStale tells whether an object as the cache has it, with "" for one that
+// IsStale tells whether an object as the cache has it, with "" for one that
 // the cache lacks, is older than the last write.
-func (r *recent) isStale(id dependents.ID, version string, now time.Time) bool {
+func (r *Writes) IsStale(id dependents.ID, version string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last, known := r.objects[id]
@@ -65,31 +69,31 @@ func (r *recent) isStale(id dependents.ID, version string, now time.Time) bool {
 		last.at = now
 		r.objects[id] = last
 	}
-	if now.Sub(last.at) > staleFor || version != "" && !older(version, last.version) {
+	if now.Sub(last.at) > StaleFor || version != "" && !older(version, last.version) {
 		delete(r.objects, id)
 		return false
 	}
 	return true
 }
 
-// awaits tells whether an object at a version is what the last write, which no
+// Awaits tells whether an object at a version is what the last write, which no
 // look has found in the cache yet, has led to.
-func (r *recent) awaits(id dependents.ID, version string) bool {
+func (r *Writes) Awaits(id dependents.ID, version string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last, known := r.objects[id]
 	return known && !older(version, last.version)
 }
 
-// wroteLayer records a layer as it was after a write.
-func (r *recent) wroteLayer(layer *v1alpha1.AddonsLayer) {
+// WroteLayer records a layer as it was after a write.
+func (r *Writes) WroteLayer(layer *v1alpha1.AddonsLayer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.layers[layer.Name] = layer
 }
 
-// newest returns the newer of a layer in the cache and the last one written.
-func (r *recent) newest(cached *v1alpha1.AddonsLayer) *v1alpha1.AddonsLayer {
+// Newest returns the newer of a layer in the cache and the last one written.
+func (r *Writes) Newest(cached *v1alpha1.AddonsLayer) *v1alpha1.AddonsLayer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := r.layers[cached.Name]
@@ -103,24 +107,24 @@ func (r *recent) newest(cached *v1alpha1.AddonsLayer) *v1alpha1.AddonsLayer {
 	return last.DeepCopy()
 }
 
-// wroteStatus records when the status of a layer was written.
-func (r *recent) wroteStatus(layer string, now time.Time) {
+// WroteStatus records when the status of a layer was written.
+func (r *Writes) WroteStatus(layer string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.statuses[layer] = now
 }
 
-// sinceStatus returns how long ago this process wrote the status of a layer,
+// SinceStatus returns how long ago this process wrote the status of a layer,
 // less than nothing where the clock was set back; false where it has not.
-func (r *recent) sinceStatus(layer string, now time.Time) (time.Duration, bool) {
+func (r *Writes) SinceStatus(layer string, now time.Time) (time.Duration, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last, known := r.statuses[layer]
 	return now.Sub(last), known
 }
 
-// forget drops a layer that is gone.
-func (r *recent) forget(layer string) {
+// Forget drops a layer that is gone.
+func (r *Writes) Forget(layer string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.statuses, layer)

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package memory
 
 import (
 	"errors"
@@ -16,19 +16,19 @@ import (
 )
 
 func TestSinceStatus(t *testing.T) {
-	r := newRecent()
+	r := NewWrites()
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	if since, known := r.sinceStatus("base", noon); known {
+	if since, known := r.SinceStatus("base", noon); known {
 		t.Errorf("a status was written %s ago, before there was one", since)
 	}
-	r.wroteStatus("base", noon)
+	r.WroteStatus("base", noon)
 	for _, after := range []time.Duration{time.Second, -time.Hour} {
-		if since, known := r.sinceStatus("base", noon.Add(after)); !known || since != after {
+		if since, known := r.SinceStatus("base", noon.Add(after)); !known || since != after {
 			t.Errorf("the status was written %s ago, not %s", since, after)
 		}
 	}
-	r.forget("base")
-	if _, known := r.sinceStatus("base", noon); known {
+	r.Forget("base")
+	if _, known := r.SinceStatus("base", noon); known {
 		t.Error("a layer that is gone is remembered")
 	}
 }
@@ -56,9 +56,9 @@ func TestIsStale(t *testing.T) {
 		"the same":            {reason: "the cache has seen the write", results: []dependents.Result{wrote(dependents.VerbWrite, "100")}, version: "100"},
 		"newer":               {reason: "somebody else has written since", results: []dependents.Result{wrote(dependents.VerbWrite, "100")}, version: "101"},
 		"lacking":             {reason: "the cache has not seen the creation", results: []dependents.Result{wrote(dependents.VerbWrite, "100")}, want: true},
-		"lacking, much later": {reason: "it was deleted before the cache saw it", results: []dependents.Result{wrote(dependents.VerbWrite, "100")}, after: staleFor + 1},
-		"lacking, at the end": {reason: "the limit itself is still within", results: []dependents.Result{wrote(dependents.VerbWrite, "100")}, after: staleFor, want: true},
-		"older, much later":   {reason: "no cache lags that long", results: []dependents.Result{wrote(dependents.VerbWrite, "100")}, version: "99", after: staleFor + 1},
+		"lacking, much later": {reason: "it was deleted before the cache saw it", results: []dependents.Result{wrote(dependents.VerbWrite, "100")}, after: StaleFor + 1},
+		"lacking, at the end": {reason: "the limit itself is still within", results: []dependents.Result{wrote(dependents.VerbWrite, "100")}, after: StaleFor, want: true},
+		"older, much later":   {reason: "no cache lags that long", results: []dependents.Result{wrote(dependents.VerbWrite, "100")}, version: "99", after: StaleFor + 1},
 		"marked":              {reason: "marks are writes", results: []dependents.Result{wrote(dependents.VerbMark, "100")}, version: "99", want: true},
 		"failed":              {reason: "nothing was written", results: []dependents.Result{failed}, version: "99"},
 		"outdated":            {reason: "nothing was written", results: []dependents.Result{outdated}, version: "99"},
@@ -68,12 +68,12 @@ func TestIsStale(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := newRecent()
-			r.wrote(test.results, noon)
-			if got := r.isStale(id, test.version, noon.Add(test.after)); got != test.want {
+			r := NewWrites()
+			r.Wrote(test.results, noon)
+			if got := r.IsStale(id, test.version, noon.Add(test.after)); got != test.want {
 				t.Errorf("isStale is %t, want %t: %s", got, test.want, test.reason)
 			}
-			if got := r.isStale(id, test.version, noon.Add(test.after)); got != test.want {
+			if got := r.IsStale(id, test.version, noon.Add(test.after)); got != test.want {
 				t.Errorf("asked again, isStale is %t, want %t", got, test.want)
 			}
 		})
@@ -83,10 +83,10 @@ func TestIsStale(t *testing.T) {
 // Once the cache has caught up, an object that vanishes is missed at once.
 func TestIsStaleForgetsWhatWasSeen(t *testing.T) {
 	id := dependents.ID{Kind: "ConfigMap", Name: "settings"}
-	r := newRecent()
+	r := NewWrites()
 	now := time.Now()
-	r.wrote([]dependents.Result{{Action: dependents.Action{Verb: dependents.VerbWrite, ID: id}, ResourceVersion: "100"}}, now)
-	if r.isStale(id, "100", now) || r.isStale(id, "", now) {
+	r.Wrote([]dependents.Result{{Action: dependents.Action{Verb: dependents.VerbWrite, ID: id}, ResourceVersion: "100"}}, now)
+	if r.IsStale(id, "100", now) || r.IsStale(id, "", now) {
 		t.Error("an object that the cache has seen and that is gone counts as stale")
 	}
 }
@@ -110,20 +110,20 @@ func TestNewestLayer(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := newRecent()
+			r := NewWrites()
 			if test.written != nil {
-				r.wroteLayer(test.written)
+				r.WroteLayer(test.written)
 			}
 			for range 2 {
-				if got := r.newest(test.cached); string(got.Status.State) != test.want {
+				if got := r.Newest(test.cached); string(got.Status.State) != test.want {
 					t.Errorf("got the one that is %s, want %s", got.Status.State, test.want)
 				}
 			}
-			if test.want == "written" && r.newest(test.cached) == test.written {
+			if test.want == "written" && r.Newest(test.cached) == test.written {
 				t.Error("the remembered layer is handed out itself: a change of it would be remembered")
 			}
-			r.forget("base")
-			if got := r.newest(test.cached); got != test.cached {
+			r.Forget("base")
+			if got := r.Newest(test.cached); got != test.cached {
 				t.Error("a layer that was forgotten is remembered")
 			}
 		})

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package memory
 
 import (
 	"sync"
@@ -12,12 +12,11 @@ import (
 	"github.com/strata-project/strata/internal/layers"
 )
 
-// waits measures how long orphans and roll-outs of layers have waited, by a
+// Waits measures how long orphans and roll-outs of layers have waited, by a
 // clock that nobody sets: what the status says since when is the wall clock's
 // word, and that may jump. What began before this process is believed as it is
 // seen first. It is safe for concurrent use.
-type waits struct {
-	// steady returns the time since some moment, always going on.
+type Waits struct {
 	steady func() time.Duration
 
 	mu     sync.Mutex
@@ -37,14 +36,15 @@ type waited struct {
 	before, seen time.Duration
 }
 
-func newWaits() *waits {
-	began := time.Now()
-	return &waits{steady: func() time.Duration { return time.Since(began) }, layers: map[string]map[waitFor]waited{}}
+// NewWaits returns one without memory. steady returns the time since some
+// moment, always going on.
+func NewWaits(steady func() time.Duration) *Waits {
+	return &Waits{steady: steady, layers: map[string]map[waitFor]waited{}}
 }
 
-// of returns how long a layer's orphans have waited at most, and its roll-out,
+// Of returns how long a layer's orphans have waited at most, and its roll-out,
 // where it has one. What the status says no longer is forgotten.
-func (w *waits) of(layer *v1alpha1.AddonsLayer, now time.Time) (orphans map[dependents.ID]time.Duration, underWay *time.Duration) {
+func (w *Waits) Of(layer *v1alpha1.AddonsLayer, now time.Time) (orphans map[dependents.ID]time.Duration, underWay *time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	last, next := w.layers[layer.Name], map[waitFor]waited{}
@@ -72,8 +72,8 @@ func (w *waits) of(layer *v1alpha1.AddonsLayer, now time.Time) (orphans map[depe
 	return orphans, underWay
 }
 
-// forget drops a layer that is gone.
-func (w *waits) forget(layer string) {
+// Forget drops a layer that is gone.
+func (w *Waits) Forget(layer string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.layers, layer)

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package memory
 
 import (
 	"testing"
@@ -32,7 +32,7 @@ type orphaned struct {
 	*clocks
 	layer   *v1alpha1.AddonsLayer
 	release *unstructured.Unstructured
-	waits   *waits
+	waits   *Waits
 	deleted bool
 	marked  time.Duration
 	until   time.Time
@@ -44,7 +44,7 @@ var orphanedID = dependents.ID{Group: layers.HelmReleaseKind.Group, Kind: layers
 func newOrphaned(grace time.Duration) *orphaned {
 	s := &orphaned{clocks: &clocks{began: time.Date(2026, 5, 1, 12, 0, 0, 400e6, time.UTC)}, layer: &v1alpha1.AddonsLayer{}, release: &unstructured.Unstructured{}}
 	s.restart()
-	s.release.SetGroupVersionKind(helmReleaseVersion)
+	s.release.SetGroupVersionKind(layers.HelmReleaseKind.WithVersion("v2"))
 	s.release.SetNamespace(orphanedID.Namespace)
 	s.release.SetName(orphanedID.Name)
 	s.release.SetLabels(map[string]string{v1alpha1.LayerLabel: "base"})
@@ -57,8 +57,7 @@ func newOrphaned(grace time.Duration) *orphaned {
 
 // restart is another process, which remembers nothing.
 func (s *orphaned) restart() {
-	s.waits = newWaits()
-	s.waits.steady = func() time.Duration { return s.passed }
+	s.waits = NewWaits(func() time.Duration { return s.passed })
 }
 
 // look is one reconcile of the layer, which is being deleted.
@@ -67,7 +66,7 @@ func (s *orphaned) look() {
 		Now: s.wall(), Layer: s.layer, Live: map[dependents.ID]*unstructured.Unstructured{orphanedID: s.release},
 		Others: dependents.Others{Existing: map[string]bool{}},
 	}
-	o.Waited, o.UnderWay = s.waits.of(s.layer, o.Now)
+	o.Waited, o.UnderWay = s.waits.Of(s.layer, o.Now)
 	decision := layers.Decide(o)
 	var results []dependents.Result
 	for _, action := range decision.Plan.Actions {
@@ -86,7 +85,7 @@ func (s *orphaned) look() {
 	}
 	s.layer = s.layer.DeepCopy()
 	s.layer.Status = status
-	s.waits.of(s.layer, o.Now)
+	s.waits.Of(s.layer, o.Now)
 	s.until = decision.Until
 }
 

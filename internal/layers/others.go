@@ -1,0 +1,75 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package layers
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+// NeedsOthers tells whether what other layers list matters to a look: where an
+// object of the layer belongs to somebody else, or is not listed any more, or is
+// a release that is not there, since somebody else may be about to make one for
+// the same Helm release. It is asked when all else has been observed.
+func (o Observation) NeedsOthers() bool {
+	if isDeleting(o.Layer) || len(o.Taken) > 0 {
+		return true
+	}
+	listed := map[dependents.ID]bool{}
+	if o.Directory != nil {
+		for _, manifest := range o.Directory.Manifests {
+			id := dependents.IDOf(manifest.Object)
+			listed[id] = true
+			if id.GroupKind() == HelmReleaseKind && o.Live[id] == nil {
+				return true
+			}
+		}
+	}
+	for id, live := range o.Live {
+		if owner := live.GetLabels()[v1alpha1.LayerLabel]; !listed[id] || owner != "" && owner != o.Layer.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// AddClaims adds what another layer lists of the objects in question.
+func (o Observation) AddClaims(others *dependents.Others, layer string, listing Listing) {
+	for id := range o.Live {
+		if file, listed := listing.Files[id]; listed {
+			others.Listed[id] = append(others.Listed[id], dependents.Claim{Owner: layer, Origin: file, ID: id})
+		}
+	}
+	for exclusive := range o.Exclusive {
+		for _, id := range listing.Exclusive[exclusive] {
+			others.Exclusive[exclusive] = append(others.Exclusive[exclusive], dependents.Claim{Owner: layer, Origin: listing.Files[id], ID: id})
+		}
+	}
+}
+
+// IsRefused tells whether a layer says that its version is refused for the sake
+// of its dependants. Whether it still is, those say.
+func IsRefused(layer *v1alpha1.AddonsLayer) bool {
+	ready := meta.FindStatusCondition(layer.Status.Conditions, v1alpha1.ReadyCondition)
+	return ready != nil && ready.Reason == v1alpha1.ReasonWouldBreakDependants
+}
+
+// WaitsForOthers tells whether a change of what another layer lists may free a
+// layer, and for which API groups it waits.
+func (d Decision) WaitsForOthers(o Observation) (waits bool, groups map[string]bool) {
+	waits = len(d.Plan.Conflicts) > 0 || isDeleting(o.Layer)
+	groups = map[string]bool{}
+	if o.SourceUnserved {
+		groups[SourceGroup] = true
+	}
+	for _, standing := range d.Plan.Standings {
+		waits = waits || standing.Unwanted || standing.Health == dependents.Blocked
+		if standing.Status == dependents.StatusNotServed {
+			groups[standing.ID.Group] = true
+		}
+	}
+	return waits, groups
+}
