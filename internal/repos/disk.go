@@ -38,9 +38,11 @@ type disk struct {
 	max int64
 	log logr.Logger
 
-	mu       sync.Mutex
-	size     int64
-	moved    int
+	mu    sync.Mutex
+	size  int64
+	moved int
+	// indexed holds the entries whose index is kept, the newest last.
+	indexed  []*entry
 	order    *list.List // of *entry
 	byDigest map[string]*list.Element
 	// wanted counts the callers that wait for an artifact: it is not evicted
@@ -141,6 +143,32 @@ func (d *disk) acquire(digest string) *entry {
 	return e
 }
 
+// maxIndexed is how many names of artifacts are kept in memory, so that what is
+// the same in the next artifact need not be read again.
+const maxIndexed = 2 * maxEntries
+
+// index returns the index of an entry that somebody holds, or nil where there
+// is none any more. The indexes that were made last are kept.
+func (d *disk) index(e *entry) *index {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if e.tree.index != nil && !slices.Contains(d.indexed, e) {
+		d.indexed = append(d.indexed, e)
+		names := 0
+		for i, last := range slices.Backward(d.indexed) {
+			names += last.tree.index.size()
+			if names > maxIndexed && last != e {
+				for _, old := range d.indexed[:i+1] {
+					old.tree.index = nil
+				}
+				d.indexed = slices.Clone(d.indexed[i+1:])
+				break
+			}
+		}
+	}
+	return e.tree.index
+}
+
 // hold holds an entry that its caller has not acquired, unless it is gone.
 func (d *disk) hold(e *entry) bool {
 	d.mu.Lock()
@@ -197,6 +225,8 @@ func (d *disk) forget(element *list.Element) {
 	delete(d.byDigest, e.digest)
 	d.size -= e.tree.Size
 	e.evicted = true
+	e.tree.index = nil
+	d.indexed = slices.DeleteFunc(d.indexed, func(other *entry) bool { return other == e })
 	// The same artifact may come back before this one is removed. Whoever has
 	// it open is not disturbed by its new name.
 	d.moved++
@@ -304,30 +334,40 @@ func (e *entry) read(use func(fs.FS) error) error {
 
 // verify compares the files with what they were when they were unpacked.
 func (e *entry) verify() error {
-	var lines []string
+	found, folders := map[string]sum{}, map[string]bool{".": true}
 	err := e.read(func(files fs.FS) error {
 		return fs.WalkDir(files, ".", func(name string, item fs.DirEntry, err error) error {
-			if err != nil || item.IsDir() {
+			switch {
+			case err != nil:
 				return err
-			}
-			if !item.Type().IsRegular() {
+			case item.IsDir():
+				folders[name] = true
+				return nil
+			case !item.Type().IsRegular():
 				return fmt.Errorf("%s is not a file", name)
 			}
-			sum := sha256.New()
-			file, err := files.Open(name)
-			if err != nil {
-				return err
-			}
-			defer func() { _ = file.Close() }()
-			if _, err := io.Copy(sum, file); err != nil {
-				return err
-			}
-			lines = append(lines, treeLine(name, sum.Sum(nil)))
-			return nil
+			found[name], err = sumOf(files, name)
+			return err
 		})
 	})
-	if err == nil && treeDigest(lines) != e.tree.Digest {
+	if err == nil && treeDigest(found) != e.tree.Digest {
 		err = errors.New("its files have changed")
 	}
+	if err == nil {
+		e.tree.index = newIndex(found, folders)
+	}
 	return err
+}
+
+func sumOf(files fs.FS, name string) (sum, error) {
+	file, err := files.Open(name)
+	if err != nil {
+		return sum{}, err
+	}
+	defer func() { _ = file.Close() }()
+	digest := sha256.New()
+	if _, err := io.Copy(digest, file); err != nil {
+		return sum{}, err
+	}
+	return sum(digest.Sum(nil)), nil
 }

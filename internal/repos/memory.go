@@ -22,16 +22,25 @@ type parsed struct {
 	result *layers.Directory
 	err    *layers.ContentError
 	weight int64
+	// basis is what it follows from; nil where that is not known.
+	basis basis
+	// keys counts the directories of artifacts that it is remembered for.
+	keys int
 }
 
-// What an entry weighs beside its objects, and an object beside its JSON.
+// What an entry weighs beside its objects, an object beside its JSON, and a
+// question beside its name.
 const (
 	entryWeight  = 1 << 10
+	askedWeight  = 1 << 7
 	objectWeight = 1 << 9
 )
 
-func newParsed(directory *layers.Directory, err *layers.ContentError) *parsed {
-	p := &parsed{result: directory, err: err, weight: entryWeight}
+func newParsed(directory *layers.Directory, err *layers.ContentError, b basis) *parsed {
+	p := &parsed{result: directory, err: err, basis: b}
+	for asked := range b {
+		p.weight += askedWeight + int64(len(asked.name))
+	}
 	if directory != nil {
 		for _, manifest := range directory.Manifests {
 			p.weight += objectWeight + int64(len(canonical(manifest.Object)))
@@ -60,6 +69,7 @@ type memory struct {
 	size    int64
 	order   *list.List // of *remembered
 	byKey   map[parsedKey]*list.Element
+	byPath  map[string]*list.Element // the one that was added last
 	content map[string]*list.Element // by the digest of the objects
 }
 
@@ -69,7 +79,7 @@ type remembered struct {
 }
 
 func newMemory(limit int64) *memory {
-	return &memory{max: limit, order: list.New(), byKey: map[parsedKey]*list.Element{}, content: map[string]*list.Element{}}
+	return &memory{max: limit, order: list.New(), byKey: map[parsedKey]*list.Element{}, byPath: map[string]*list.Element{}, content: map[string]*list.Element{}}
 }
 
 func (m *memory) get(key parsedKey) (*parsed, bool) {
@@ -80,6 +90,18 @@ func (m *memory) get(key parsedKey) (*parsed, bool) {
 		return nil, false
 	}
 	m.order.MoveToFront(element)
+	return element.Value.(*remembered).parsed, true
+}
+
+// last returns what a path turned out to be in the artifact that it was read
+// from last.
+func (m *memory) last(path string) (*parsed, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	element, ok := m.byPath[path]
+	if !ok {
+		return nil, false
+	}
 	return element.Value.(*remembered).parsed, true
 }
 
@@ -104,10 +126,16 @@ func (m *memory) add(key parsedKey, p *parsed) *parsed {
 	}
 	element := m.order.PushFront(&remembered{key, p})
 	m.byKey[key] = element
+	if p.basis != nil {
+		m.byPath[key.path] = element
+	}
 	if p.result != nil {
 		m.content[p.result.Digest] = element
 	}
-	m.size += p.weight
+	m.size += entryWeight
+	if p.keys++; p.keys == 1 {
+		m.size += p.weight
+	}
 	for m.size > m.max && m.order.Len() > 1 {
 		m.remove(m.order.Back())
 	}
@@ -117,7 +145,13 @@ func (m *memory) add(key parsedKey, p *parsed) *parsed {
 func (m *memory) remove(element *list.Element) {
 	old := m.order.Remove(element).(*remembered)
 	delete(m.byKey, old.key)
-	m.size -= old.weight
+	if m.byPath[old.key.path] == element {
+		delete(m.byPath, old.key.path)
+	}
+	m.size -= entryWeight
+	if old.keys--; old.keys == 0 {
+		m.size -= old.weight
+	}
 	if old.result == nil || m.content[old.result.Digest] != element {
 		return
 	}

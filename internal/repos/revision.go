@@ -92,5 +92,5 @@ func UnpackRevision(data []byte, digest string) (*layers.Directory, error) {
 
 // Remember puts a directory into memory, so that ByDigest finds it.
 func (s *Store) Remember(directory *layers.Directory) {
-	s.memory.add(parsedKey{artifact: directory.Digest, path: "."}, newParsed(directory, nil))
+	s.memory.add(parsedKey{artifact: directory.Digest, path: "."}, newParsed(directory, nil, nil))
 }

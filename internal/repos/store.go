@@ -190,26 +190,34 @@ func (s *Store) load(ctx context.Context, artifact Artifact, key parsedKey) (_ *
 		var content *layers.ContentError
 		var again unverifiedError
 		if errors.As(err, &content) && !errors.As(err, &again) {
-			return s.memory.add(refused, newParsed(nil, content)), nil
+			return s.memory.add(refused, newParsed(nil, content, nil)), nil
 		}
 		return nil, err
 	}
 	defer s.disk.release(entry)
+	index := s.disk.index(entry)
+	// The next artifact holds most directories as the one before held them.
+	if last, ok := s.memory.last(key.path); ok && last.basis.holds(index) {
+		return s.memory.add(key, last), nil
+	}
 	if err := acquire(ctx, s.parseSlot); err != nil {
 		return nil, fmt.Errorf("cannot parse artifact %s: %w", artifact.Digest, err)
 	}
 	defer func() { <-s.parseSlot }()
 	var directory *layers.Directory
+	var read basis
 	err = entry.read(func(files fs.FS) error {
+		recorder := newRecorder(files)
 		var err error
-		directory, err = Parse(ctx, files, key.path)
+		directory, err = Parse(ctx, recorder, key.path)
+		read = recorder.basis(index)
 		return err
 	})
 	var content *layers.ContentError
 	if err != nil && !errors.As(err, &content) {
 		return nil, fmt.Errorf("cannot parse artifact %s: %w", artifact.Digest, err)
 	}
-	return s.memory.add(key, newParsed(directory, content)), nil
+	return s.memory.add(key, newParsed(directory, content, read)), nil
 }
 
 // artifact returns the unpacked artifact, which is kept until it is released.

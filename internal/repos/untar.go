@@ -37,6 +37,8 @@ type tree struct {
 	Digest string `json:"digest"`
 	// Size on disk in bytes, in whole blocks.
 	Size int64 `json:"size"`
+	// index of the names; nil where it is not known.
+	index *index
 }
 
 // untarFile unpacks a verified archive into a folder that exists. It does what
@@ -64,7 +66,7 @@ func untar(archive io.Reader, root *os.Root, limit int64) (tree, error) {
 	// Headers count too: entries without content can go on for ever.
 	stream := &io.LimitedReader{R: unzipped, N: 2*limit + 64<<20}
 	reader := tar.NewReader(stream)
-	u := &untarrer{root: root, limit: limit, folders: map[string]bool{".": true}}
+	u := &untarrer{root: root, limit: limit, folders: map[string]bool{".": true}, files: map[string]sum{}}
 	for {
 		header, err := reader.Next()
 		switch {
@@ -88,7 +90,7 @@ type untarrer struct {
 	bytes   int64
 	size    int64
 	folders map[string]bool
-	lines   []string
+	files   map[string]sum
 }
 
 func (u *untarrer) entry(header *tar.Header, content io.Reader) error {
@@ -138,9 +140,9 @@ func (u *untarrer) file(name string, size int64, content io.Reader) error {
 	if err != nil {
 		return unpackError(name, err)
 	}
-	sum := sha256.New()
+	digest := sha256.New()
 	source := &readErrors{Reader: io.LimitReader(content, size)}
-	n, err := io.Copy(io.MultiWriter(file, sum), source)
+	n, err := io.Copy(io.MultiWriter(file, digest), source)
 	if closed := file.Close(); err == nil {
 		err = closed
 	}
@@ -151,12 +153,12 @@ func (u *untarrer) file(name string, size int64, content io.Reader) error {
 		return unpackError(name, err)
 	}
 	u.size += (size/blockSize + 1) * blockSize
-	u.lines = append(u.lines, treeLine(name, sum.Sum(nil)))
+	u.files[name] = sum(digest.Sum(nil))
 	return nil
 }
 
 func (u *untarrer) tree() tree {
-	return tree{Digest: treeDigest(u.lines), Size: u.size}
+	return tree{Digest: treeDigest(u.files), Size: u.size, index: newIndex(u.files, u.folders)}
 }
 
 func (u *untarrer) tooLarge() error {
@@ -219,15 +221,15 @@ func unpackError(name string, err error) error {
 	return fmt.Errorf("cannot unpack artifact: %w", err)
 }
 
-func treeLine(name string, sum []byte) string {
-	return hex.EncodeToString(sum) + " " + name
-}
-
-func treeDigest(lines []string) string {
-	slices.Sort(lines)
-	sum := sha256.New()
-	for _, line := range lines {
-		_, _ = fmt.Fprintf(sum, "%q\n", line)
+func treeDigest(files map[string]sum) string {
+	lines := make([]string, 0, len(files))
+	for name, sum := range files {
+		lines = append(lines, hex.EncodeToString(sum[:])+" "+name)
 	}
-	return hex.EncodeToString(sum.Sum(nil))
+	slices.Sort(lines)
+	digest := sha256.New()
+	for _, line := range lines {
+		_, _ = fmt.Fprintf(digest, "%q\n", line)
+	}
+	return hex.EncodeToString(digest.Sum(nil))
 }
