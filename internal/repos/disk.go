@@ -4,12 +4,10 @@
 package repos
 
 import (
+	"bufio"
 	"container/list"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,10 +22,16 @@ import (
 // Names in the cache folder. One artifact is one folder with its content and
 // what that is expected to be; both appear at once, by a rename.
 const (
-	contentName = "content"
+	contentName = "files"
 	treeName    = "tree.json"
 	tempPrefix  = "strata-tmp-"
 )
+
+// blockSize is what a file takes on disk at the least.
+const blockSize = 4 << 10
+
+// blocks returns what a file of a size takes on disk.
+func blocks(size int64) int64 { return (size/blockSize + 1) * blockSize }
 
 var artifactName = regexp.MustCompile(`^[a-z0-9]+-[a-f0-9]{32,}$`)
 
@@ -54,7 +58,10 @@ type disk struct {
 type entry struct {
 	digest string
 	path   string
-	tree   tree
+	// size on disk in bytes, in whole blocks.
+	size int64
+	// index of its files; nil where it is to be read first.
+	index *index
 	// check makes sure, once, of what an earlier process left.
 	check func() error
 
@@ -92,7 +99,7 @@ func openDisk(dir string, limit int64, log logr.Logger) (*disk, error) {
 	slices.SortFunc(kept, func(a, b leftover) int { return int(min(1, max(-1, b.used-a.used))) })
 	for _, l := range kept {
 		d.byDigest[l.digest] = d.order.PushBack(l.entry)
-		d.size += l.tree.Size
+		d.size += l.size
 	}
 	return d, d.removeAll(d.evict())
 }
@@ -102,21 +109,24 @@ type leftover struct {
 	used int64
 }
 
-// readLeftover returns nil for a folder that was no whole artifact, or says
-// that it is larger than the cache may be, and removes it.
+// readLeftover returns nil for a folder that was no whole artifact, or is
+// larger than the cache may be, and removes it.
 func readLeftover(path string, limit int64) (*leftover, error) {
 	e := &entry{path: path, digest: strings.Replace(filepath.Base(path), "-", ":", 1)}
-	file := filepath.Join(path, treeName)
-	info, err := os.Stat(file)
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(file) // #nosec G304 -- a name below the cache folder
+	var used int64
+	for _, name := range []string{contentName, treeName} {
+		info, err := os.Lstat(filepath.Join(path, name))
+		if err != nil || !info.Mode().IsRegular() {
+			return nil, os.RemoveAll(path)
+		}
+		e.size += blocks(info.Size())
+		used = info.ModTime().UnixNano()
 	}
-	if err != nil || json.Unmarshal(data, &e.tree) != nil || e.tree.Size < 0 || e.tree.Size > limit {
+	if e.size > limit {
 		return nil, os.RemoveAll(path)
 	}
 	e.check = sync.OnceValue(e.verify)
-	return &leftover{e, info.ModTime().UnixNano()}, nil
+	return &leftover{e, used}, nil
 }
 
 // acquire returns the artifact and holds it, or nil if it is not there.
@@ -143,30 +153,59 @@ func (d *disk) acquire(digest string) *entry {
 	return e
 }
 
-// maxIndexed is how many names of artifacts are kept in memory, so that what is
-// the same in the next artifact need not be read again.
-const maxIndexed = 2 * maxEntries
+// maxIndexed is about how many bytes of memory the indexes of artifacts may
+// take. The one that was used last stays, however large.
+const maxIndexed = 32 << 20
 
-// index returns the index of an entry that somebody holds, or nil where there
-// is none any more. The indexes that were made last are kept.
-func (d *disk) index(e *entry) *index {
+// indexOf returns the index of an entry that somebody holds.
+func (d *disk) indexOf(e *entry) (*index, error) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if e.tree.index != nil && !slices.Contains(d.indexed, e) {
-		d.indexed = append(d.indexed, e)
-		names := 0
-		for i, last := range slices.Backward(d.indexed) {
-			names += last.tree.index.size()
-			if names > maxIndexed && last != e {
-				for _, old := range d.indexed[:i+1] {
-					old.tree.index = nil
-				}
-				d.indexed = slices.Clone(d.indexed[i+1:])
-				break
-			}
+	found, folder := e.index, e.path
+	d.mu.Unlock()
+	if found == nil {
+		var err error
+		if found, err = readIndex(folder); err != nil {
+			return nil, err
 		}
 	}
-	return e.tree.index
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.keep(e, found)
+	return found, nil
+}
+
+// keep keeps the index of an entry, and forgets those that were used longest
+// ago where they are too many.
+func (d *disk) keep(e *entry, x *index) {
+	if e.evicted {
+		return
+	}
+	e.index = x
+	d.indexed = append(slices.DeleteFunc(d.indexed, func(other *entry) bool { return other == e }), e)
+	weight := 0
+	for i, other := range slices.Backward(d.indexed) {
+		weight += other.index.weight
+		if weight <= maxIndexed || other == e {
+			continue
+		}
+		for _, old := range d.indexed[:i+1] {
+			old.index = nil
+		}
+		d.indexed = slices.Clone(d.indexed[i+1:])
+		return
+	}
+}
+
+func readIndex(folder string) (*index, error) {
+	data, err := os.ReadFile(filepath.Join(folder, treeName)) // #nosec G304 -- a name below the cache folder
+	if err != nil {
+		return nil, err
+	}
+	x, err := parseIndex(data)
+	if err != nil {
+		return nil, fmt.Errorf("what it holds cannot be read: %w", err)
+	}
+	return x, nil
 }
 
 // hold holds an entry that its caller has not acquired, unless it is gone.
@@ -223,9 +262,9 @@ func (d *disk) drop(e *entry) {
 func (d *disk) forget(element *list.Element) {
 	e := d.order.Remove(element).(*entry)
 	delete(d.byDigest, e.digest)
-	d.size -= e.tree.Size
+	d.size -= e.size
 	e.evicted = true
-	e.tree.index = nil
+	e.index = nil
 	d.indexed = slices.DeleteFunc(d.indexed, func(other *entry) bool { return other == e })
 	// The same artifact may come back before this one is removed. Whoever has
 	// it open is not disturbed by its new name.
@@ -254,7 +293,7 @@ func (d *disk) evict() []*entry {
 func (d *disk) removeAll(gone []*entry) error {
 	var all error
 	for _, e := range gone {
-		d.log.V(1).Info("Removed an artifact from the cache", "digest", e.digest, "bytes", e.tree.Size)
+		d.log.V(1).Info("Removed an artifact from the cache", "digest", e.digest, "bytes", e.size)
 		all = errors.Join(all, os.RemoveAll(e.path))
 	}
 	return all
@@ -266,9 +305,9 @@ func (d *disk) logged(err error) {
 	}
 }
 
-// put adds an artifact: fill writes the archive to one name and the content
-// below another. The entry is not held.
-func (d *disk) put(digest string, fill func(archive, content string) (tree, error)) (_ *entry, err error) {
+// put adds an artifact: fill writes the archive to one name and the content of
+// its files to another. The entry is not held.
+func (d *disk) put(digest string, fill func(archive, content string) (*index, error)) (_ *entry, err error) {
 	temp, err := os.MkdirTemp(d.dir, tempPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("cannot store artifact: %w", err)
@@ -276,25 +315,35 @@ func (d *disk) put(digest string, fill func(archive, content string) (tree, erro
 	defer func() { d.logged(os.RemoveAll(temp)) }()
 	whole := filepath.Join(temp, "artifact")
 	content := filepath.Join(whole, contentName)
-	if err := os.MkdirAll(content, 0o700); err != nil {
+	if err := os.Mkdir(whole, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot store artifact: %w", err)
 	}
 	filled, err := fill(filepath.Join(temp, "archive"), content)
 	if err != nil {
 		return nil, err
 	}
-	e := &entry{digest: digest, path: filepath.Join(d.dir, strings.Replace(digest, ":", "-", 1)), tree: filled}
-	data, err := json.Marshal(filled)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(whole, treeName), data, 0o600)
-	}
-	if err == nil {
-		err = d.add(e, whole)
-	}
-	if err != nil {
+	e := &entry{digest: digest, path: filepath.Join(d.dir, strings.Replace(digest, ":", "-", 1)), index: filled}
+	if err := d.store(e, whole); err != nil {
 		return nil, fmt.Errorf("cannot store artifact: %w", err)
 	}
 	return e, nil
+}
+
+// store completes an artifact, whose content is there, and adds it.
+func (d *disk) store(e *entry, whole string) error {
+	info, err := os.Stat(filepath.Join(whole, contentName))
+	if err != nil {
+		return err
+	}
+	data, err := e.index.marshal()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(whole, treeName), data, 0o600); err != nil {
+		return err
+	}
+	e.size = blocks(info.Size()) + blocks(int64(len(data)))
+	return d.add(e, whole)
 }
 
 // add moves a whole artifact to its place and makes room for it.
@@ -310,7 +359,7 @@ func (d *disk) add(e *entry, whole string) error {
 		return err
 	}
 	d.byDigest[e.digest] = d.order.PushFront(e)
-	d.size += e.tree.Size
+	d.size += e.size
 	// The new one stays for whoever asked for it: release makes the room that
 	// it alone takes too much of.
 	e.holders++
@@ -321,53 +370,29 @@ func (d *disk) add(e *entry, whole string) error {
 	return nil
 }
 
-// read hands the entry's files to a function. A link in them, which no
-// artifact has, would not lead out.
-func (e *entry) read(use func(fs.FS) error) error {
-	root, err := os.OpenRoot(filepath.Join(e.path, contentName))
+// read hands the files of an entry to a function.
+func (d *disk) read(e *entry, x *index, use func(fs.FS) error) error {
+	d.mu.Lock()
+	name := filepath.Join(e.path, contentName)
+	d.mu.Unlock()
+	content, err := os.Open(name) // #nosec G304 -- a name below the cache folder
 	if err != nil {
 		return err
 	}
-	defer func() { _ = root.Close() }()
-	return use(root.FS())
+	defer func() { _ = content.Close() }()
+	return use(packedFS{content: content, index: x})
 }
 
-// verify compares the files with what they were when they were unpacked.
+// verify compares the content with what it was when it was unpacked.
 func (e *entry) verify() error {
-	found, folders := map[string]sum{}, map[string]bool{".": true}
-	err := e.read(func(files fs.FS) error {
-		return fs.WalkDir(files, ".", func(name string, item fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return err
-			case item.IsDir():
-				folders[name] = true
-				return nil
-			case !item.Type().IsRegular():
-				return fmt.Errorf("%s is not a file", name)
-			}
-			found[name], err = sumOf(files, name)
-			return err
-		})
-	})
-	if err == nil && treeDigest(found) != e.tree.Digest {
-		err = errors.New("its files have changed")
-	}
-	if err == nil {
-		e.tree.index = newIndex(found, folders)
-	}
-	return err
-}
-
-func sumOf(files fs.FS, name string) (sum, error) {
-	file, err := files.Open(name)
+	found, err := readIndex(e.path)
 	if err != nil {
-		return sum{}, err
+		return err
 	}
-	defer func() { _ = file.Close() }()
-	digest := sha256.New()
-	if _, err := io.Copy(digest, file); err != nil {
-		return sum{}, err
+	content, err := os.Open(filepath.Join(e.path, contentName))
+	if err != nil {
+		return err
 	}
-	return sum(digest.Sum(nil)), nil
+	defer func() { _ = content.Close() }()
+	return found.verify(bufio.NewReader(content))
 }

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"io/fs"
@@ -224,21 +225,25 @@ func FuzzDownload(f *testing.F) {
 // was; nothing keeps the cache from opening, and it knows its size.
 func FuzzLeftover(f *testing.F) {
 	good := func(content string) string {
-		return `{"digest":"` + treeDigest([]string{digest.FromString(content).Encoded() + " a/r.yaml"}) + `","size":8192}`
+		data, err := indexed(files("a/r.yaml", content)).marshal()
+		if err != nil {
+			f.Fatal(err)
+		}
+		return string(data)
 	}
 	f.Add(good("x"), "x", good("y"), "y")
 	f.Add(good("x"), "changed", "{}", "")
-	f.Add(`{"digest":"","size":-1}`, "x", "{", "x")
-	f.Add(`{"digest":"","size":9223372036854775807}`, "x", `{"size":9223372036854775807}`, "x")
+	f.Add(`{"digest":"","files":[{"name":"a","size":-1}]}`, "x", "{", "x")
+	f.Add(`{"digest":"","files":[{"name":"a","size":9223372036854775807}]}`, "x", `{"files":[{"name":"../a"}]}`, "x")
 	f.Add("null", "", "[]", "x")
 	f.Fuzz(func(t *testing.T, tree1, content1, tree2, content2 string) {
 		dir := t.TempDir()
 		contents := map[string]string{}
 		for i, pair := range [][2]string{{tree1, content1}, {tree2, content2}} {
 			name := "sha256-" + strings.Repeat(string(rune('a'+i)), 64)
-			folder := filepath.Join(dir, name, contentName, "a")
-			if err := errors.Join(os.MkdirAll(folder, 0o700), os.WriteFile(filepath.Join(folder, "r.yaml"), []byte(pair[1]), 0o600),
-				os.WriteFile(filepath.Join(dir, name, treeName), []byte(pair[0]), 0o600)); err != nil {
+			folder := filepath.Join(dir, name)
+			if err := errors.Join(os.MkdirAll(folder, 0o700), os.WriteFile(filepath.Join(folder, contentName), []byte(pair[1]), 0o600),
+				os.WriteFile(filepath.Join(folder, treeName), []byte(pair[0]), 0o600)); err != nil {
 				t.Fatal(err)
 			}
 			contents[strings.Replace(name, "-", ":", 1)] = pair[1]
@@ -256,8 +261,26 @@ func FuzzLeftover(f *testing.F) {
 			if e == nil {
 				continue
 			}
-			if e.tree.Digest != treeDigest([]string{digest.FromString(content).Encoded() + " a/r.yaml"}) {
-				t.Fatalf("%q was used for a tree of digest %q", content, e.tree.Digest)
+			index, err := d.indexOf(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			total := 0
+			err = d.read(e, index, func(files fs.FS) error {
+				for name, file := range index.files {
+					data, err := fs.ReadFile(files, name)
+					if err != nil {
+						return err
+					}
+					if sum(sha256.Sum256(data)) != file.sum {
+						t.Fatalf("%s holds %q, which is not what it was", name, data)
+					}
+					total += len(data)
+				}
+				return nil
+			})
+			if err != nil || total != len(content) {
+				t.Fatalf("%d bytes of %q were used: %v", total, content, err)
 			}
 			d.release(e)
 		}

@@ -4,13 +4,19 @@
 package repos
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"testing/fstest"
 
@@ -22,14 +28,14 @@ import (
 
 // indexed returns the index of an artifact's files.
 func indexed(files fstest.MapFS) *index {
-	sums, folders := map[string]sum{}, map[string]bool{".": true}
+	sums := map[string]stored{}
+	var folders []string
 	for name, file := range files {
 		if file.Mode.IsDir() {
-			folders[name] = true
+			folders = append(folders, name)
 			continue
 		}
-		sums[name] = sha256.Sum256(file.Data)
-		folders[path.Dir(name)] = true
+		sums[name] = stored{size: int64(len(file.Data)), sum: sha256.Sum256(file.Data)}
 	}
 	return newIndex(sums, folders)
 }
@@ -204,27 +210,106 @@ func TestWeightOfWhatIsShared(t *testing.T) {
 }
 
 // The names of artifacts take a bounded amount of memory: the indexes that were
-// made first go first.
+// used longest ago go first, and are read again.
 func TestIndexesAreBounded(t *testing.T) {
+	dir := t.TempDir()
 	d := &disk{}
-	many := map[string]sum{}
-	for i := range maxIndexed / 2 {
-		many[fmt.Sprintf("%06d", i)] = sum{}
+	small := indexed(files("a", "a"))
+	data, err := small.marshal()
+	if err != nil {
+		t.Fatal(err)
 	}
-	var entries []*entry
-	for range 4 {
-		entries = append(entries, &entry{tree: tree{index: newIndex(many, map[string]bool{".": true})}})
-		if d.index(entries[len(entries)-1]) == nil {
-			t.Fatal("the index that was just made is gone")
+	if err := os.WriteFile(filepath.Join(dir, treeName), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	entries := make([]*entry, 4)
+	for i := range entries {
+		large := indexed(files("a", "a"))
+		large.weight = maxIndexed/2 - 1000
+		entries[i] = &entry{path: dir, index: large}
+		if _, err := d.indexOf(entries[i]); err != nil {
+			t.Fatal(err)
 		}
 	}
-	kept := 0
-	for _, e := range entries {
-		if d.index(e) != nil {
-			kept++
+	if _, err := d.indexOf(entries[2]); err != nil {
+		t.Fatal(err)
+	}
+	if entries[0].index != nil || entries[1].index != nil || entries[2].index == nil || entries[3].index == nil || len(d.indexed) != 2 {
+		t.Errorf("%d indexes of nearly half the limit each are kept", len(d.indexed))
+	}
+	again, err := d.indexOf(entries[0])
+	if err != nil || again.digest() != small.digest() || entries[3].index == nil || entries[2].index == nil {
+		t.Errorf("the index that was forgotten is not read again: %v", err)
+	}
+}
+
+// What is written down of an index is read back, and nothing else is.
+func TestIndexIsWrittenDown(t *testing.T) {
+	content, index := unpacked(t, "a/r.yaml", "one", "a/empty", "", "b", "three", "a/deep/s.yaml", "four")
+	data, err := index.marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := parseIndex(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(index, read, cmp.AllowUnexported(*index, stored{}, folder{}, child{})); diff != "" {
+		t.Errorf("(-written +read):\n%s", diff)
+	}
+	if err := read.verify(bytes.NewReader(content)); err != nil {
+		t.Error(err)
+	}
+	for name, damaged := range map[string][]byte{"cut off": content[1:], "longer": append(slices.Clone(content), 'x'), "changed": bytes.ToUpper(content)} {
+		if read.verify(bytes.NewReader(damaged)) == nil {
+			t.Errorf("content that is %s counts as whole", name)
 		}
 	}
-	if kept != 1 || len(d.indexed) != 1 {
-		t.Errorf("%d indexes of half the limit and the top each are kept", kept)
+	for _, change := range [][2]string{
+		{`"name":"b"`, `"name":"../b"`}, {`"name":"b"`, `"name":"a/r.yaml"`}, {`"name":"b"`, `"name":"a"`}, {`"name":"b"`, `"name":"c"`},
+		{`"size":3`, `"size":-3`}, {`"size":3`, `"size":9223372036854775807`}, {`"a/deep"`, `"/a"`}, {`"sum":"`, `"sum":"00`}, {`"digest":"`, `"digest":"0`},
+	} {
+		if _, err := parseIndex([]byte(strings.Replace(string(data), change[0], change[1], 1))); err == nil {
+			t.Errorf("%s is read instead of %s", change[1], change[0])
+		}
+	}
+}
+
+// unpacked returns the content and the index of an artifact of names and
+// contents.
+func unpacked(t *testing.T, pairs ...string) ([]byte, *index) {
+	t.Helper()
+	var content bytes.Buffer
+	index, err := untar(bytes.NewReader(archive(t, pairs...)), &content, DefaultMaxArtifact)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content.Bytes(), index
+}
+
+func TestPackedFiles(t *testing.T) {
+	content, index := unpacked(t, "a/r.yaml", "one", "a/empty", "", "b", "three", "a/deep/s.yaml", "four")
+	packed := packedFS{content: bytes.NewReader(content), index: index}
+	if err := fstest.TestFS(packed, "a/r.yaml", "a/empty", "b", "a/deep/s.yaml"); err != nil {
+		t.Error(err)
+	}
+	for name, want := range map[string]string{"a/r.yaml": "one", "a/empty": "", "b": "three", "a/deep/s.yaml": "four"} {
+		if got, err := fs.ReadFile(packed, name); err != nil || string(got) != want {
+			t.Errorf("%s holds %q, want %q: %v", name, got, want, err)
+		}
+	}
+	for _, name := range []string{"c", "b/c", "../a", "/a", "a/"} {
+		if _, err := packed.Open(name); err == nil {
+			t.Errorf("%s is opened", name)
+		}
+		if _, err := packed.ReadDir(name); err == nil {
+			t.Errorf("%s is read as a folder", name)
+		}
+	}
+	if _, err := packed.ReadDir("b"); !errors.Is(err, syscall.ENOTDIR) {
+		t.Errorf("a file is read as a folder: %v", err)
+	}
+	if _, err := fs.ReadFile(packed, "a"); !errors.Is(err, syscall.EISDIR) {
+		t.Errorf("a folder is read as a file: %v", err)
 	}
 }

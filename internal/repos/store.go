@@ -195,7 +195,10 @@ func (s *Store) load(ctx context.Context, artifact Artifact, key parsedKey) (_ *
 		return nil, err
 	}
 	defer s.disk.release(entry)
-	index := s.disk.index(entry)
+	index, err := s.disk.indexOf(entry)
+	if err != nil {
+		return nil, fmt.Errorf("cannot parse artifact %s: %w", artifact.Digest, err)
+	}
 	// The next artifact holds most directories as the one before held them.
 	if last, ok := s.memory.last(key.path); ok && last.basis.holds(index) {
 		return s.memory.add(key, last), nil
@@ -206,7 +209,7 @@ func (s *Store) load(ctx context.Context, artifact Artifact, key parsedKey) (_ *
 	defer func() { <-s.parseSlot }()
 	var directory *layers.Directory
 	var read basis
-	err = entry.read(func(files fs.FS) error {
+	err = s.disk.read(entry, index, func(files fs.FS) error {
 		recorder := newRecorder(files)
 		var err error
 		directory, err = Parse(ctx, recorder, key.path)
@@ -261,11 +264,11 @@ func (s *Store) fetch(ctx context.Context, artifact Artifact) (*entry, error) {
 		s.disk.release(found)
 		return found, nil
 	}
-	return s.disk.put(artifact.Digest, func(archive, content string) (tree, error) {
+	return s.disk.put(artifact.Digest, func(archive, content string) (*index, error) {
 		err := s.fetcher.download(ctx, artifact, archive)
 		s.fetched(archive, err)
 		if err != nil {
-			return tree{}, err
+			return nil, err
 		}
 		return untarFile(archive, content, s.options.MaxArtifact)
 	})

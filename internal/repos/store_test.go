@@ -266,7 +266,7 @@ func TestLeftovers(t *testing.T) {
 		}
 	}
 	folder := func(a Artifact) string { return filepath.Join(dir, strings.Replace(a.Digest, ":", "-", 1)) }
-	changed := filepath.Join(folder(bad), contentName, "a", "r.yaml")
+	changed := filepath.Join(folder(bad), contentName)
 	half := "sha256-" + strings.Repeat("0", 64)
 	for name, data := range map[string]string{changed: release("hacked"), filepath.Join(dir, "somebody's"): "x"} {
 		if err := os.WriteFile(name, []byte(data), 0o600); err != nil {

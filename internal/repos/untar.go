@@ -8,16 +8,14 @@ import (
 	"bufio"
 	"compress/gzip"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 	"unicode/utf8"
 )
 
@@ -28,69 +26,62 @@ const (
 	maxName     = 1024
 )
 
-// blockSize is what a small file takes on disk.
-const blockSize = 4 << 10
-
-// tree is what an artifact holds, unpacked.
-type tree struct {
-	// Digest over the names and contents of all files.
-	Digest string `json:"digest"`
-	// Size on disk in bytes, in whole blocks.
-	Size int64 `json:"size"`
-	// index of the names; nil where it is not known.
-	index *index
+// untarFile unpacks a verified archive into one file. It does what Flux's tar
+// package does, and refuses what that drops or lets pass: links, devices,
+// entries without end, names that are too long for a file system.
+func untarFile(archive, content string, limit int64) (_ *index, err error) {
+	in, err := os.Open(archive) // #nosec G304 -- a name below the cache folder
+	if err != nil {
+		return nil, fmt.Errorf("cannot unpack artifact: %w", err)
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.OpenFile(content, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // #nosec G304 -- a name below the cache folder
+	if err != nil {
+		return nil, fmt.Errorf("cannot unpack artifact: %w", err)
+	}
+	buffered := bufio.NewWriterSize(out, 1<<16)
+	unpacked, err := untar(bufio.NewReader(in), buffered, limit)
+	if stored := errors.Join(buffered.Flush(), out.Close()); err == nil && stored != nil {
+		err = fmt.Errorf("cannot unpack artifact: %w", stored)
+	}
+	return unpacked, err
 }
 
-// untarFile unpacks a verified archive into a folder that exists. It does what
-// Flux's tar package does, and refuses what that drops or lets pass: links,
-// devices, entries without end, names that are too long for a file system.
-func untarFile(archive, content string, limit int64) (tree, error) {
-	file, err := os.Open(archive) // #nosec G304 -- a name below the cache folder
-	if err != nil {
-		return tree{}, fmt.Errorf("cannot unpack artifact: %w", err)
-	}
-	defer func() { _ = file.Close() }()
-	root, err := os.OpenRoot(content)
-	if err != nil {
-		return tree{}, fmt.Errorf("cannot unpack artifact: %w", err)
-	}
-	defer func() { _ = root.Close() }()
-	return untar(bufio.NewReader(file), root, limit)
-}
-
-func untar(archive io.Reader, root *os.Root, limit int64) (tree, error) {
+// untar writes the contents of the files in an archive one after the other.
+func untar(archive io.Reader, content io.Writer, limit int64) (*index, error) {
 	unzipped, err := gzip.NewReader(archive)
 	if err != nil {
-		return tree{}, refuse("", "the artifact is not a tar archive compressed with gzip: %s", err)
+		return nil, refuse("", "the artifact is not a tar archive compressed with gzip: %s", err)
 	}
 	// Headers count too: entries without content can go on for ever.
 	stream := &io.LimitedReader{R: unzipped, N: 2*limit + 64<<20}
 	reader := tar.NewReader(stream)
-	u := &untarrer{root: root, limit: limit, folders: map[string]bool{".": true}, files: map[string]sum{}}
+	u := &untarrer{content: content, limit: limit, folders: map[string]bool{".": true}, files: map[string]stored{}}
 	for {
 		header, err := reader.Next()
 		switch {
 		case errors.Is(err, io.EOF):
-			return u.tree(), nil
+			return newIndex(u.files, slices.Collect(maps.Keys(u.folders))), nil
 		case err != nil && stream.N <= 0:
-			return tree{}, u.tooLarge()
+			return nil, u.tooLarge()
 		case err != nil:
-			return tree{}, refuse("", "the artifact is not a tar archive that can be read: %s", err)
+			return nil, refuse("", "the artifact is not a tar archive that can be read: %s", err)
 		}
 		if err := u.entry(header, reader); err != nil {
-			return tree{}, err
+			return nil, err
 		}
 	}
 }
 
 type untarrer struct {
-	root    *os.Root
+	content io.Writer
 	limit   int64
 	entries int
-	bytes   int64
-	size    int64
-	folders map[string]bool
-	files   map[string]sum
+	// bytes of names and contents, which count alike; offset is where the next
+	// content begins.
+	bytes, offset int64
+	folders       map[string]bool
+	files         map[string]stored
 }
 
 func (u *untarrer) entry(header *tar.Header, content io.Reader) error {
@@ -119,46 +110,46 @@ func (u *untarrer) folder(name string) error {
 	if u.folders[name] {
 		return nil
 	}
-	if err := u.root.MkdirAll(name, 0o700); err != nil {
-		return unpackError(name, err)
-	}
-	u.folders[name] = true
-	u.size += blockSize
-	return nil
-}
-
-func (u *untarrer) file(name string, size int64, content io.Reader) error {
-	u.bytes += size
-	if size < 0 || u.bytes > u.limit {
-		return u.tooLarge()
+	if _, isFile := u.files[name]; isFile {
+		return twice(name)
 	}
 	if err := u.folder(path.Dir(name)); err != nil {
 		return err
 	}
-	// The mode in the archive is of no use: a manifest is read by us alone.
-	file, err := u.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return unpackError(name, err)
+	if u.bytes += int64(len(name)); u.bytes > u.limit {
+		return u.tooLarge()
+	}
+	u.folders[name] = true
+	return nil
+}
+
+func (u *untarrer) file(name string, size int64, content io.Reader) error {
+	u.bytes += int64(len(name)) + size
+	if size < 0 || u.bytes > u.limit {
+		return u.tooLarge()
+	}
+	if _, isFile := u.files[name]; isFile || u.folders[name] {
+		return twice(name)
+	}
+	if err := u.folder(path.Dir(name)); err != nil {
+		return err
 	}
 	digest := sha256.New()
 	source := &readErrors{Reader: io.LimitReader(content, size)}
-	n, err := io.Copy(io.MultiWriter(file, digest), source)
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
+	n, err := io.Copy(io.MultiWriter(u.content, digest), source)
 	switch {
 	case source.err != nil || err == nil && n != size:
 		return refuse(shown(name), "the artifact ends, or is damaged, in the middle of this file")
 	case err != nil:
-		return unpackError(name, err)
+		return fmt.Errorf("cannot unpack artifact: %w", err)
 	}
-	u.size += (size/blockSize + 1) * blockSize
-	u.files[name] = sum(digest.Sum(nil))
+	u.files[name] = stored{offset: u.offset, size: size, sum: sum(digest.Sum(nil))}
+	u.offset += size
 	return nil
 }
 
-func (u *untarrer) tree() tree {
-	return tree{Digest: treeDigest(u.files), Size: u.size, index: newIndex(u.files, u.folders)}
+func twice(name string) error {
+	return refuse(shown(name), "is in the artifact twice, or as a file and a directory")
 }
 
 func (u *untarrer) tooLarge() error {
@@ -208,28 +199,4 @@ func kindOf(flag byte) string {
 	default:
 		return fmt.Sprintf("tar entry of type %q", flag)
 	}
-}
-
-// unpackError tells an archive that no file system can hold from a file system
-// that fails.
-func unpackError(name string, err error) error {
-	for _, errno := range []error{fs.ErrExist, fs.ErrInvalid, syscall.ENOTDIR, syscall.EISDIR, syscall.ENAMETOOLONG, syscall.ELOOP} {
-		if errors.Is(err, errno) {
-			return refuse(shown(name), "is in the artifact twice, as a file and a directory, or has a name that cannot be stored")
-		}
-	}
-	return fmt.Errorf("cannot unpack artifact: %w", err)
-}
-
-func treeDigest(files map[string]sum) string {
-	lines := make([]string, 0, len(files))
-	for name, sum := range files {
-		lines = append(lines, hex.EncodeToString(sum[:])+" "+name)
-	}
-	slices.Sort(lines)
-	digest := sha256.New()
-	for _, line := range lines {
-		_, _ = fmt.Fprintf(digest, "%q\n", line)
-	}
-	return hex.EncodeToString(digest.Sum(nil))
 }
