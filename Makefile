@@ -22,6 +22,9 @@ UNIT_PACKAGES = $$(go list ./... | grep -v '^github.com/strata-project/strata/te
 TESTFLAGS ?=
 # How long make fuzz spends on each fuzz test.
 FUZZTIME ?= 30s
+# How long make chaos kills and commits, and the seed of its plan; 0 draws one.
+CHAOS_TIME ?= 30m
+CHAOS_SEED ?= 0
 
 ##@ Everyday
 
@@ -62,7 +65,7 @@ test: ## All checks that a change must pass, with the time of each
 
 .PHONY: test-all
 test-all: ## The heavier checks, beyond make test
-	@MAKE='$(MAKE)' hack/step.sh tools controlplane fuzz unit-all e2e-all
+	@MAKE='$(MAKE)' hack/step.sh tools controlplane fuzz unit-all e2e-all chaos-brief
 
 .PHONY: lint
 lint: tool-golangci-lint ## Lint, with the import rules of the rooms
@@ -91,6 +94,15 @@ e2e-all: tool-gotestsum ## As e2e, with the heavier cases (STRATA_TEST_ALL=1)
 .PHONY: fuzz
 fuzz: ## Every fuzz test for FUZZTIME (30s)
 	hack/fuzz.sh $(FUZZTIME)
+
+.PHONY: chaos
+chaos: controlplane ## Kill Strata, Flux, kube-apiserver and etcd for CHAOS_TIME (30m) while commits go on; CHAOS_SEED=N again
+	@go build -o bin/chaos ./test/chaos
+	@exec bin/chaos --time='$(CHAOS_TIME)' --seed='$(CHAOS_SEED)'
+
+.PHONY: chaos-brief
+chaos-brief: ## As chaos, for three minutes
+	@$(MAKE) --no-print-directory chaos CHAOS_TIME=3m
 
 ##@ What they need
 
