@@ -13,23 +13,31 @@ import (
 // NeedsOthers tells whether what other layers list matters to a look: where an
 // object of the layer belongs to somebody else, or is not listed any more, or is
 // a release that is not there, since somebody else may be about to make one for
-// the same Helm release. It is asked when all else has been observed.
+// the same Helm release. Where the layer may go back, an object that only one of
+// both contents lists is not listed any more, either. It is asked when all else
+// has been observed.
 func (o Observation) NeedsOthers() bool {
 	if isDeleting(o.Layer) || len(o.Taken) > 0 {
 		return true
 	}
-	listed := map[dependents.ID]bool{}
-	if o.Directory != nil {
-		for _, manifest := range o.Directory.Manifests {
+	contents, listed := 1, map[dependents.ID]int{}
+	if o.Restored != nil {
+		contents++
+	}
+	for _, directory := range []*Directory{o.Directory, o.Restored} {
+		if directory == nil {
+			continue
+		}
+		for _, manifest := range directory.Manifests {
 			id := dependents.IDOf(manifest.Object)
-			listed[id] = true
+			listed[id]++
 			if id.GroupKind() == HelmReleaseKind && o.Live[id] == nil {
 				return true
 			}
 		}
 	}
 	for id, live := range o.Live {
-		if owner := live.GetLabels()[v1alpha1.LayerLabel]; !listed[id] || owner != "" && owner != o.Layer.Name {
+		if owner := live.GetLabels()[v1alpha1.LayerLabel]; listed[id] < contents || owner != "" && owner != o.Layer.Name {
 			return true
 		}
 	}
