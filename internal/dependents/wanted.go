@@ -174,8 +174,12 @@ func (p *planner) clearMarks(d *Dependent, live *unstructured.Unstructured) {
 }
 
 // planHold suspends releases of a held primary, and resumes what a hold or a
-// rename that was taken back has suspended.
+// rename that was taken back has suspended. One that is being deleted stays as it
+// is: whether that uninstalls anything was decided when it was deleted.
 func (p *planner) planHold(id ID, live *unstructured.Unstructured, assess Assess, stage int) {
+	if live.GetDeletionTimestamp() != nil {
+		return
+	}
 	byHold := live.GetAnnotations()[p.Keys.SuspendedByHold] != ""
 	switch {
 	case p.Held && p.SuspendHeld && isRelease(assess, live) && !IsSuspended(live):

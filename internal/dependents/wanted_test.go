@@ -94,6 +94,16 @@ func TestMakeWrites(t *testing.T) {
 			in:        world(wanted(want(a)), inventory(had(a)), lives(release("a", deleting))),
 			standings: []string{"a progressing Deleting: is being deleted and will be created again"},
 		},
+		"being deleted by its successor's doing": {
+			reason:    "awake, it would uninstall what it stands for; it goes as it was deleted, suspended",
+			in:        world(wanted(want(a)), inventory(had(a)), lives(release("a", suspended, supersededBy("b"), deleting))),
+			standings: []string{"a progressing Deleting: is being deleted and will be created again"},
+		},
+		"being deleted during a hold": {
+			reason:    "the same, where a hold has suspended it",
+			in:        world(wanted(want(a)), inventory(had(a)), lives(release("a", suspended, annotated(testKeys.SuspendedByHold, "true"), deleting))),
+			standings: []string{"a progressing Deleting: is being deleted and will be created again"},
+		},
 		"listed again": {
 			reason:    "the label goes at once, and nothing else is written",
 			in:        world(wanted(want(a)), inventory(had(a, since(StatusOrphaned, testGrace/2))), lives(release("a", orphaned))),
