@@ -31,6 +31,9 @@ func (p *planner) planUnwanted(entry Entry) {
 		}
 		p.stand(entry, Standing{Health: Progressing, Status: orDefault(entry.Status, StatusMissing), Message: "has yet to be applied"})
 	case p.Stale[entry.ID]:
+		if _, claimed := p.claimOn(entry.ID); !claimed {
+			p.plan.Undecided = append(p.plan.Undecided, entry.ID)
+		}
 		p.stand(entry, Standing{Health: Progressing, Status: entry.Status, Unwanted: true, Message: "was written a moment ago"})
 	case live == nil || p.owner(live) != p.Owner:
 	case p.isFormerlyOwned(live) && !p.Held:

@@ -48,7 +48,8 @@ func emptyGuard(o Observation) (consume, allowed []string, blocked *Blocked) {
 }
 
 // pruneGuard stops a plan that would remove most of a layer's releases. What
-// is moved to another layer, or renamed, is not removed.
+// is moved to another layer, or renamed, is not removed; what will be removed a
+// moment later is, or most would go one after another.
 func pruneGuard(o Observation, plan dependents.Plan, allowed []string) (consume, opened []string, blocked *Blocked) {
 	if slices.Contains(allowed, allowedPrune) {
 		return o.leftOver(v1alpha1.AllowPruneAnnotation), allowed, nil
@@ -59,6 +60,11 @@ func pruneGuard(o Observation, plan dependents.Plan, allowed []string) (consume,
 	removed := 0
 	for _, action := range plan.Of(dependents.VerbMark) {
 		if action.KeptFor == "" && dependents.IsReleaseKind(action.ID.GroupKind()) && !o.wasOrphaned(action.ID) {
+			removed++
+		}
+	}
+	for _, id := range plan.Undecided {
+		if dependents.IsReleaseKind(id.GroupKind()) && !o.wasOrphaned(id) {
 			removed++
 		}
 	}

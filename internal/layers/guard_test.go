@@ -143,6 +143,13 @@ func TestPruneGuard(t *testing.T) {
 	moved := func(o *Observation) {
 		o.Others.Listed, o.Others.Existing = map[dependents.ID][]dependents.Claim{releaseID("r9"): {{Owner: "mesh"}}}, map[string]bool{"mesh": true}
 	}
+	stale := func(objects []*unstructured.Unstructured) func(*Observation) {
+		return func(o *Observation) {
+			for _, obj := range objects {
+				o.Stale[dependents.IDOf(obj)] = true
+			}
+		}
+	}
 	runGuardCases(t, map[string]guardCase{
 		"more than half": {
 			reason: "six of ten wait for a word, and nothing is changed", in: observation(layer(isDeployed(ten)), four, lives(lived...)),
@@ -159,6 +166,14 @@ func TestPruneGuard(t *testing.T) {
 		"moved": {
 			reason: "what another layer lists is not removed", in: observation(layer(isDeployed(ten)), four, lives(lived...), moved),
 			state: v1alpha1.StatePruning, why: "Pruning", actions: 6,
+		},
+		"written a moment ago": {
+			reason: "what is decided a moment later is removed, too: or all would go, few at a time", in: observation(layer(isDeployed(ten)), four, lives(lived...), stale(lived[5:])),
+			state: v1alpha1.StateFailed, why: "MassPrune",
+		},
+		"moved and written a moment ago": {
+			reason: "what another layer lists is not removed", in: observation(layer(isDeployed(ten)), four, lives(lived...), stale(lived[5:]), moved),
+			state: v1alpha1.StatePruning, why: "Pruning", actions: 1,
 		},
 		"off": {
 			reason: "0 turns the guard off", in: observation(layer(isDeployed(ten)), four, lives(lived...), percent(0)),
