@@ -122,8 +122,8 @@ type Options struct {
 	Kubeconfig string
 	// Dir is for its log and cache.
 	Dir string
-	// Args are more flags.
-	Args []string
+	// Args are more flags, and Env more of its environment.
+	Args, Env []string
 }
 
 // Prepare returns the controller, which has yet to be started.
@@ -144,7 +144,7 @@ func Prepare(o Options) (*Controller, error) {
 	}
 	c.Runner, err = controlplane.NewRunner(controlplane.Program{
 		Name: "strata", Path: o.Binary, Dir: o.Dir,
-		Env: []string{"RUNTIME_NAMESPACE=" + Namespace},
+		Env: append([]string{"RUNTIME_NAMESPACE=" + Namespace}, o.Env...),
 		Args: append([]string{
 			"--kubeconfig", o.Kubeconfig,
 			"--metrics-addr", controlplane.Loopback(metrics),
