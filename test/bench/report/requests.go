@@ -6,6 +6,7 @@ package report
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // Requests are requests to the API server. Those about leader leases and the
@@ -52,15 +53,29 @@ func (r *Requests) Verb(verbs ...string) int {
 	return sum
 }
 
-// Reads returns the number of requests that only read, without watches.
-func (r *Requests) Reads() int { return r.Verb("get", "list", "head", "options") }
+// Reads returns the number of requests that only read, without watches. Those
+// that ask who somebody is or what he may do are created, but change nothing.
+func (r *Requests) Reads() int { return r.Verb("get", "list", "head", "options") + r.reviews() }
+
+// reviews returns the number of questions to the API server that are asked by
+// creating an object that is never stored.
+func (r *Requests) reviews() int {
+	sum := 0
+	for _, c := range r.Counts {
+		_, group, _ := strings.Cut(c.Resource, ".")
+		if c.Verb == "create" && (group == "authorization.k8s.io" || group == "authentication.k8s.io") {
+			sum += c.Count
+		}
+	}
+	return sum
+}
 
 // Watches returns the number of watches that were opened.
 func (r *Requests) Watches() int { return r.Verb("watch") }
 
 // Writes returns the number of requests that change something.
 func (r *Requests) Writes() int {
-	return r.Verb("create", "update", "patch", "delete", "deletecollection", "post", "put")
+	return r.Verb("create", "update", "patch", "delete", "deletecollection", "post", "put") - r.reviews()
 }
 
 // ByVerb returns the number of requests of each verb, sorted by verb.
