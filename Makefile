@@ -25,6 +25,8 @@ FUZZTIME ?= 30s
 # How long make chaos kills and commits, and the seed of its plan; 0 draws one.
 CHAOS_TIME ?= 30m
 CHAOS_SEED ?= 0
+# Flags of make bench, for example: make bench BENCHFLAGS='--systems strata,plain --scenarios chain'
+BENCHFLAGS ?=
 
 ##@ Everyday
 
@@ -103,6 +105,11 @@ chaos: controlplane ## Kill Strata, Flux, kube-apiserver and etcd for CHAOS_TIME
 .PHONY: chaos-brief
 chaos-brief: ## As chaos, for three minutes
 	@$(MAKE) --no-print-directory chaos CHAOS_TIME=3m
+.PHONY: bench
+bench: controlplane ## Measure Strata beside others, with a table and bin/bench.json; BENCHFLAGS='--help' lists the flags
+	@mkdir -p bin
+	go build -o bin/bench ./test/bench
+	@exec bin/bench --out bin/bench.json $(BENCHFLAGS)
 
 ##@ What they need
 

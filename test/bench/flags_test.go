@@ -1,0 +1,76 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/strata-project/strata/test/bench/report"
+)
+
+func TestChosen(t *testing.T) {
+	for _, c := range []struct {
+		reason, args       string
+		systems, scenarios []string
+	}{
+		{
+			"a name stands for those that begin with it, and dashes are no matter", "--systems strata,plain --scenarios fanout,chain",
+			[]string{report.Plain, report.PlainCreate, report.Strata},
+			[]string{report.Chain, report.FanOut},
+		},
+		{
+			"full names", "--systems plain-create --scenarios fan-out",
+			[]string{report.PlainCreate},
+			[]string{report.FanOut},
+		},
+		{
+			"each once", "--systems plain,plain-apply --scenarios storm,storm",
+			[]string{report.Plain, report.PlainCreate},
+			[]string{report.Storm},
+		},
+	} {
+		o, err := parseFlags(strings.Fields(c.args), io.Discard)
+		if err != nil {
+			t.Errorf("%s: %v", c.reason, err)
+			continue
+		}
+		var systems []string
+		for _, s := range o.systems {
+			systems = append(systems, s.name)
+		}
+		if diff := cmp.Diff(c.systems, systems); diff != "" {
+			t.Errorf("%s: systems (-want +got):\n%s", c.reason, diff)
+		}
+		if diff := cmp.Diff(c.scenarios, o.scenarios); diff != "" {
+			t.Errorf("%s: scenarios (-want +got):\n%s", c.reason, diff)
+		}
+	}
+}
+
+func TestRefusedFlags(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"--systems kraan", `there is no system "kraan"; there are plain-apply, plain-create, strata`},
+		{"--systems stra", `there is no system "stra"; there are`},
+		{"--scenarios flood", `there is no scenario "flood"; there are chain, fan-out, idle`},
+		{"--chain-layers 0", "--chain-layers is 0: it must be from 1 to 9999"},
+		{"--idle 0s", "--idle is 0s: it must be more than 0"},
+		{"--ready-delay -1s", "--ready-delay is -1s: it must not be negative"},
+		{"--timeout 0s", "--timeout is 0s: it must be more than 0"},
+		{"--systems=", "--systems is empty"},
+		{"--scenarios=", "--scenarios is empty"},
+		{"--curve-layers=100,20000", "--curve-layers holds 20000: each must be from 1 to 9999"},
+		{"--curve-layers=0", "--curve-layers holds 0: each must be from 1 to 9999"},
+		{"--curve-systems=strata,kraan", `--curve-systems: there is no system "kraan"`},
+		{"chain", `"chain" is no flag`},
+	} {
+		_, err := parseFlags(strings.Fields(c.args), io.Discard)
+		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %s", c.args, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/strata-project/strata/test/bench/report"
+)
+
+// profiled is a System that serves Go's profiles.
+type profiled interface {
+	// Profiles returns the URL of the profiles, without a slash at the end.
+	Profiles() string
+}
+
+// profile begins to take a CPU profile of a scenario, where profiles are wanted
+// and served. The function that it returns waits for its end and takes those of
+// the memory.
+func (s *session) profile(ctx context.Context, r *report.Result) (finish func() error) {
+	system, ok := s.system.(profiled)
+	if !ok || s.o.profiles == "" {
+		return func() error { return nil }
+	}
+	base := filepath.Join(s.o.profiles, fmt.Sprintf("%s-%s-%dx%d", r.System, r.Scenario, r.Sizes.Layers, r.Sizes.Releases))
+	r.Notes = append(r.Notes, "profiles were taken meanwhile")
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		seconds := max(int(s.o.profileTime/time.Second), 1)
+		return download(ctx, fmt.Sprintf("%s/profile?seconds=%d", system.Profiles(), seconds), base+"-cpu.pprof")
+	})
+	return func() error {
+		if err := group.Wait(); err != nil {
+			return err
+		}
+		for _, kind := range []string{"heap", "allocs", "mutex", "block", "goroutine"} {
+			if err := download(context.WithoutCancel(ctx), system.Profiles()+"/"+kind, base+"-"+kind+".pprof"); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// download writes what a URL answers into a file.
+func download(ctx context.Context, url, path string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("cannot take a profile: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("cannot take a profile: %s: %s", url, response.Status)
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("cannot keep a profile: %w", err)
+	}
+	if _, err := io.Copy(file, response.Body); err != nil {
+		return fmt.Errorf("cannot keep a profile: %w", err)
+	}
+	return file.Close()
+}

@@ -1,0 +1,143 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// namespace holds the sources and the releases of a run.
+const namespace = "bench"
+
+// layer is a directory of releases, as every system is given it.
+type layer struct {
+	// Name of the layer, and of its directory in the repository.
+	Name string
+	// DependsOn names the layers that come before this one.
+	DependsOn []string
+	// Source is the name of its GitRepository.
+	Source string
+	// Releases are the names of its HelmReleases.
+	Releases []string
+}
+
+// path returns the layer's directory below the root of the repository.
+func (l layer) path() string { return "./layers/" + l.Name }
+
+// file returns the path of a release's manifest in the repository.
+func (l layer) file(release string) string { return "layers/" + l.Name + "/" + release + ".yaml" }
+
+// workload is the layers of a scenario and what their releases hold.
+type workload struct {
+	layers []layer
+	// marks is the value by which the content of each release is told.
+	marks map[string]string
+}
+
+// newWorkload makes count layers of size releases. In a chain each depends on
+// the one before it, otherwise none depends on another. With sources each has
+// one of its own, otherwise all have the same.
+func newWorkload(count, size int, chain, sources bool) *workload {
+	w := &workload{marks: map[string]string{}}
+	for i := range count {
+		l := layer{Name: fmt.Sprintf("layer-%04d", i), Source: "addons"}
+		if sources {
+			l.Source = l.Name
+		}
+		if chain && i > 0 {
+			l.DependsOn = []string{w.layers[i-1].Name}
+		}
+		for j := range size {
+			name := fmt.Sprintf("%s-release-%02d", l.Name, j)
+			l.Releases = append(l.Releases, name)
+			w.marks[name] = "first"
+		}
+		w.layers = append(w.layers, l)
+	}
+	return w
+}
+
+// sources returns the names of the sources of all layers, each once.
+func (w *workload) sources() []string {
+	var names []string
+	for _, l := range w.layers {
+		if len(names) == 0 || names[len(names)-1] != l.Source {
+			names = append(names, l.Source)
+		}
+	}
+	return names
+}
+
+// releases returns the number of releases of all layers.
+func (w *workload) releases() int { return len(w.marks) }
+
+// files returns the manifests of all releases by their paths.
+func (w *workload) files() map[string]string {
+	files := map[string]string{}
+	for _, l := range w.layers {
+		for _, release := range l.Releases {
+			files[l.file(release)] = manifest(release, w.marks[release])
+		}
+	}
+	return files
+}
+
+// manifestsOf returns the manifests of some layers, in their order.
+func (w *workload) manifestsOf(layers []layer) []string {
+	var manifests []string
+	for _, l := range layers {
+		for _, release := range l.Releases {
+			manifests = append(manifests, manifest(release, w.marks[release]))
+		}
+	}
+	return manifests
+}
+
+// mark gives all releases a new content.
+func (w *workload) mark(value string) {
+	for name := range w.marks {
+		w.marks[name] = value
+	}
+}
+
+// manifest returns a HelmRelease whose values hold a mark. It is of the size
+// that a release with a few values has.
+func manifest(release, mark string) string {
+	return strings.NewReplacer("NAMESPACE", namespace, "NAME", release, "MARK", mark).Replace(`apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata:
+  name: NAME
+  namespace: NAMESPACE
+spec:
+  interval: 1h
+  timeout: 5m
+  releaseName: NAME
+  chart:
+    spec:
+      chart: podinfo
+      version: 6.0.0
+      sourceRef:
+        kind: HelmRepository
+        name: charts
+        namespace: NAMESPACE
+  install:
+    remediation:
+      retries: 3
+  upgrade:
+    remediation:
+      retries: 3
+  values:
+    mark: MARK
+    replicaCount: 2
+    logLevel: info
+    resources:
+      requests:
+        cpu: 100m
+        memory: 64Mi
+    ingress:
+      enabled: true
+      host: NAME.example.com
+`)
+}
