@@ -40,13 +40,15 @@ type facts struct {
 	Helm map[string][]revision
 	// Made holds what the charts made, by name: the value that it carries.
 	Made map[string]string
+	// Settings holds the ConfigMaps that layers have, by name.
+	Settings map[string]corev1.ConfigMap
 }
 
 // look reads everything.
 func look(ctx context.Context, c client.Client) (facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	f := facts{Layers: map[string]v1alpha1.AddonsLayer{}, Releases: map[string]helmv2.HelmRelease{}, Helm: map[string][]revision{}, Made: map[string]string{}}
+	f := facts{Layers: map[string]v1alpha1.AddonsLayer{}, Releases: map[string]helmv2.HelmRelease{}, Helm: map[string][]revision{}, Made: map[string]string{}, Settings: map[string]corev1.ConfigMap{}}
 	layers, releases, secrets := &v1alpha1.AddonsLayerList{}, &helmv2.HelmReleaseList{}, &corev1.SecretList{}
 	maps, deployments := &corev1.ConfigMapList{}, &appsv1.DeploymentList{}
 	for _, list := range []client.ObjectList{layers, releases, secrets, maps, deployments} {
@@ -75,7 +77,10 @@ func look(ctx context.Context, c client.Client) (facts, error) {
 		slices.SortFunc(f.Helm[name], func(a, b revision) int { return cmp.Compare(a.Number, b.Number) })
 	}
 	for _, made := range maps.Items {
-		if made.Name != "kube-root-ca.crt" {
+		switch {
+		case made.Labels[v1alpha1.LayerLabel] != "":
+			f.Settings[made.Name] = made
+		case made.Name != "kube-root-ca.crt":
 			f.Made[made.Name] = cmp.Or(made.Data["value"], made.Data["message"])
 		}
 	}

@@ -163,14 +163,21 @@ func (s *storm) progress(ctx context.Context) {
 	s.say("progress: %d commits, %d kills; %d of %d layers are deployed, %d releases", commits, faults, deployed, len(f.Layers), len(f.Releases))
 }
 
-// untilRight waits until nothing is wrong.
+// untilRight waits until nothing is wrong, and says now and then what it waits
+// for.
 func (s *storm) untilRight(ctx context.Context, patience time.Duration) error {
+	const often = 20 * time.Second
+	told := time.Now()
 	return controlplane.WaitFor(ctx, patience, func(ctx context.Context) error {
 		f, err := look(ctx, s.client)
 		if err != nil {
 			return err
 		}
 		if wrong := s.world.wrong(f, s.revision); len(wrong) > 0 {
+			if time.Since(told) > often {
+				told = time.Now()
+				s.say("waiting, %d things are wrong:\n  %s", len(wrong), strings.Join(wrong[:min(len(wrong), 8)], "\n  "))
+			}
 			return fmt.Errorf("%d things are wrong:\n  %s", len(wrong), strings.Join(wrong, "\n  "))
 		}
 		return nil

@@ -117,7 +117,9 @@ func (s *stack) serve(ctx context.Context) error {
 
 // startController runs Strata with the rights of its chart.
 func (s *stack) startController(ctx context.Context, binary, dir string) error {
-	identity, err := strata.Install(ctx, s.plane, nil)
+	identity, err := strata.Install(ctx, s.plane, map[string]any{"rbac": map[string]any{"kinds": []any{
+		map[string]any{"apiGroup": "", "resources": []any{"configmaps"}},
+	}}})
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,9 @@ func (w *world) wrong(f facts, revision string) []string {
 		if status.State != v1alpha1.StateDeployed || status.ObservedGeneration != found.Generation || status.Version != l.version() || status.Revision != revision {
 			report("layer %s is %s at version %q of revision %q, want %s of %s: %s", l.Name, status.State, status.Version, status.Revision, l.version(), revision, readyMessage(&found))
 		}
+		if s := f.Settings[l.settings()]; s.Labels[v1alpha1.LayerLabel] != l.Name || s.Labels[v1alpha1.OrphanedLabel] != "" || s.Data["value"] != l.Settings {
+			report("ConfigMap %s has labels %v and data %v, want layer %s and %s", l.settings(), s.Labels, s.Data, l.Name, l.Settings)
+		}
 		for name, want := range l.Releases {
 			if problem := wrongRelease(l.Name, name, want, f); problem != "" {
 				report("release %s: %s", name, problem)
@@ -53,6 +56,9 @@ func (w *world) unlisted(f facts) map[string]bool {
 	}
 	for name := range f.Made {
 		found["object "+name] = w.home(name) == nil
+	}
+	for name := range f.Settings {
+		found["ConfigMap "+name] = !slices.ContainsFunc(w.Layers, func(l *layer) bool { return l.settings() == name })
 	}
 	maps.DeleteFunc(found, func(_ string, left bool) bool { return !left })
 	return found
@@ -120,6 +126,11 @@ func (w *world) lived(h history) (problems, excused []string) {
 		one.generations()
 		one.revisions()
 		problems, excused = append(problems, one.problems...), append(excused, one.excused...)
+	}
+	for _, l := range w.Layers {
+		if s := h.seen["ConfigMap "+l.settings()]; len(s.UIDs) != 1 || !s.Deleted.IsZero() {
+			problems = append(problems, fmt.Sprintf("ConfigMap %s was made %d times, or deleted", l.settings(), len(s.UIDs)))
+		}
 	}
 	return problems, excused
 }

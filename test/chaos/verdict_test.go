@@ -11,6 +11,7 @@ import (
 	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -26,7 +27,7 @@ func at(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.S
 // in which all went as it should.
 func perfect() (*world, history) {
 	w := &world{Lives: map[string]*life{}}
-	w.Layers = []*layer{{Name: "base", Releases: map[string]content{}}}
+	w.Layers = []*layer{{Name: "base", Settings: "c0", Releases: map[string]content{}}}
 	one, two := content{"configmap", "1.0.0", "c0"}, content{"configmap", "1.0.0", "c1"}
 	w.set(w.Layers[0], "base-1", one)
 	w.set(w.Layers[0], "base-1", two)
@@ -42,9 +43,13 @@ func perfect() (*world, history) {
 				{Number: 1, Status: "superseded", Content: one, Made: at(0), First: at(0)}, {Number: 2, Status: "deployed", Content: two, Made: at(10), First: at(0)},
 			}},
 			Made: map[string]string{"base-1": "c1"},
+			Settings: map[string]corev1.ConfigMap{"settings-base": {
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LayerLabel: "base"}}, Data: map[string]string{"value": "c0"},
+			}},
 		},
 		seen: map[string]sight{
 			"HelmRelease base-1": {UIDs: []string{"a"}, Contents: map[int64]content{1: one, 2: two}}, "ConfigMap base-1": {UIDs: []string{"b"}},
+			"ConfigMap settings-base":             {UIDs: []string{"e"}},
 			"Secret sh.helm.release.v1.base-1.v1": {UIDs: []string{"c"}, Statuses: []string{"deployed", "superseded"}},
 			"HelmRelease gone":                    {UIDs: []string{"d"}, Contents: map[int64]content{1: one}, Deleted: at(31)},
 		},
@@ -103,6 +108,9 @@ func TestVerdictFindsWhatIsWrong(t *testing.T) {
 		"release with more values":   {change(func(r *helmv2.HelmRelease) { r.Spec.Values.Raw = []byte(`{"data":{"value":"c1"},"x":1}`) }), "it holds"},
 		"release not ready":          {change(func(r *helmv2.HelmRelease) { r.Status.ObservedGeneration = 1 }), "not Ready"},
 		"object of an old content":   {func(_ *world, h *history) { h.Made["base-1"] = "c0" }, "what the chart made"},
+		"settings of another layer":  {func(w *world, _ *history) { w.Layers[0].Settings = "c2" }, "want layer base and c2"},
+		"settings left":              {func(_ *world, h *history) { h.Settings["settings-x"] = corev1.ConfigMap{} }, "ConfigMap settings-x is left"},
+		"settings made again":        {spot("ConfigMap settings-base", func(s *sight) { s.UIDs = []string{"e", "z"} }), "made 2 times"},
 		"orphan":                     {func(_ *world, h *history) { h.Releases["gone"] = helmv2.HelmRelease{} }, "HelmRelease gone is left"},
 		"not uninstalled":            {func(_ *world, h *history) { h.Helm["gone"] = []revision{{Number: 1}} }, "Helm release gone is left"},
 		"object left":                {func(_ *world, h *history) { h.Made["gone"] = "c0" }, "object gone is left"},

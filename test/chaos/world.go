@@ -73,13 +73,28 @@ type layer struct {
 	Exact bool
 	// Releases of the layer, by name.
 	Releases map[string]content
+	// Settings is the value of a ConfigMap that the layer holds beside them.
+	Settings string
 	// former is the directory of the version before, until the next commit.
-	former map[string]content
+	former map[string]string
 }
 
 // version returns the layer's version, and directory the folder that holds it.
 func (l *layer) version() string   { return fmt.Sprintf("1.%d.0", l.Minor) }
 func (l *layer) directory() string { return path.Join("layers", l.Name, l.version()) }
+
+// settings returns the name of the layer's ConfigMap.
+func (l *layer) settings() string { return "settings-" + l.Name }
+
+// files returns what is in the layer's directory.
+func (l *layer) files() map[string]string {
+	files := map[string]string{path.Join(l.directory(), "settings.yaml"): fmt.Sprintf(
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\ndata: {value: %q}\n", l.settings(), namespace, l.Settings)}
+	for name, c := range l.Releases {
+		files[path.Join(l.directory(), name+".yaml")] = c.manifest(name)
+	}
+	return files
+}
 
 // life is what the record says of one release from its first commit on.
 type life struct {
@@ -109,7 +124,7 @@ func newWorld(random *rand.Rand, releases int) *world {
 		{Name: "base"}, {Name: "network", Needs: []string{"base"}, Exact: true}, {Name: "storage", Needs: []string{"base"}},
 		{Name: "platform", Needs: []string{"network", "storage"}, Exact: true}, {Name: "apps", Needs: []string{"platform"}}, {Name: "extras"},
 	} {
-		l.Releases = map[string]content{}
+		l.Releases, l.Settings = map[string]content{}, w.value()
 		w.Layers = append(w.Layers, l)
 		for range releases {
 			w.add(random, l)
@@ -157,12 +172,8 @@ func (w *world) add(random *rand.Rand, l *layer) string {
 func (w *world) files() map[string]string {
 	files := map[string]string{"README.md": fmt.Sprintf("commit %d\n", w.Commits)}
 	for _, l := range w.Layers {
-		for name, c := range l.Releases {
-			files[path.Join(l.directory(), name+".yaml")] = c.manifest(name)
-		}
-		for file, c := range l.former {
-			files[file] = c.manifest(strings.TrimSuffix(path.Base(file), ".yaml"))
-		}
+		maps.Copy(files, l.files())
+		maps.Copy(files, l.former)
 	}
 	return files
 }
@@ -189,8 +200,11 @@ func (w *world) commit(random *rand.Rand, now time.Time) string {
 	}
 	l := pick(random, w.Layers)
 	switch n := random.IntN(100); {
-	case n < 45:
+	case n < 40:
 		return "change " + w.change(random, l, 1+random.IntN(2))
+	case n < 45:
+		l.Settings = w.value()
+		return "change " + l.settings()
 	case n < 55:
 		return "change " + w.change(random, l, len(l.Releases)) // the whole layer
 	case n < 67:
@@ -251,10 +265,7 @@ func (w *world) move(random *rand.Rand, l *layer) string {
 // bump gives a layer its next version, in a directory of its own. The one of
 // the version before stays for this commit.
 func (w *world) bump(random *rand.Rand, l *layer) string {
-	l.former = map[string]content{}
-	for name, c := range l.Releases {
-		l.former[path.Join(l.directory(), name+".yaml")] = c
-	}
+	l.former = l.files()
 	l.Minor++
 	changed := w.change(random, l, 1)
 	return fmt.Sprintf("move layer %s to %s and change %s", l.Name, l.version(), changed)
