@@ -13,8 +13,13 @@ import (
 // Flags that are accepted make sense together, and can be used as they are.
 func FuzzFlags(f *testing.F) {
 	for _, seed := range [][4]string{
-		{"50Mi", "2Gi", "team in (a,b),!c", "http://host/"}, {"1e3", "1e3", "", ""}, {"-1", "0", "a=b", "host"}, {"0.5", "1n", "a==", "http://"},
-		{"9223372036854775807", "1E", "=", "ftp://x"}, {"1e99999999", "1e-99999999", ",", "http://h:99999999/"}, {"", " ", "\x00", "http://[::1]:80"},
+		{"50Mi", "2Gi", "team in (a,b),!c", "http://host/"},
+		{"1e3", "1e3", "", ""},
+		{"-1", "0", "a=b", "host"},
+		{"0.5", "1n", "a==", "http://"},
+		{"9223372036854775807", "1E", "=", "ftp://x"},
+		{"1e99999999", "1e-99999999", ",", "http://h:99999999/"},
+		{"", " ", "\x00", "http://[::1]:80"},
 	} {
 		f.Add(seed[0], seed[1], seed[2], seed[3])
 	}

@@ -30,12 +30,14 @@ var situations = []struct {
 	open             func(Decision) bool
 }{
 	{
-		"an empty directory", v1alpha1.AllowEmptyAnnotation, []string{v1alpha1.AllowNext, newRevision},
+		"an empty directory", v1alpha1.AllowEmptyAnnotation,
+		[]string{v1alpha1.AllowNext, newRevision},
 		func() Observation { return observation(layer(isDeployed(oldDir)), directory(newRevision)) },
 		func(d Decision) bool { return d.Reason != v1alpha1.ReasonEmptyDirectory },
 	},
 	{
-		"most releases go", v1alpha1.AllowPruneAnnotation, []string{v1alpha1.AllowNext, newRevision},
+		"most releases go", v1alpha1.AllowPruneAnnotation,
+		[]string{v1alpha1.AllowNext, newRevision},
 		func() Observation {
 			before, objects := many(oldRevision, 0, 6)
 			after, _ := many(newRevision, 0, 1)
@@ -44,14 +46,16 @@ var situations = []struct {
 		func(d Decision) bool { return d.Reason != v1alpha1.ReasonMassPrune },
 	},
 	{
-		"a dependant is left", v1alpha1.ForceDeleteAnnotation, []string{"true"},
+		"a dependant is left", v1alpha1.ForceDeleteAnnotation,
+		[]string{"true"},
 		func() Observation {
 			return observation(layer(isDeployed(oldDir), deleted), oldDir, lives(live("a")), others(Other{Layer: layer(named("apps"), isDeployed(oldDir), needs("base@1.0.0"))}))
 		},
 		func(d Decision) bool { return d.Reason != v1alpha1.ReasonDeletionBlocked },
 	},
 	{
-		"custom resources are left", v1alpha1.ConfirmDeletionAnnotation, []string{"true"},
+		"custom resources are left", v1alpha1.ConfirmDeletionAnnotation,
+		[]string{"true"},
 		func() Observation {
 			o := observation(layer(isDeployed(oldDir), deleted), oldDir, lives(live("a")))
 			o.Blockers = []Blocker{{Resource: schema.GroupResource{Group: "x.io", Resource: "widgets"}, Count: 3, Fate: FateDeleted}}
@@ -60,7 +64,8 @@ var situations = []struct {
 		func(d Decision) bool { return d.Reason != v1alpha1.ReasonDeletionBlocked },
 	},
 	{
-		"a dependant would break", v1alpha1.AllowBreakAnnotation, []string{"true"},
+		"a dependant would break", v1alpha1.AllowBreakAnnotation,
+		[]string{"true"},
 		func() Observation {
 			l := layer(isDeployed(oldDir))
 			l.Spec.Version, l.Generation = "2.0.0", 2
@@ -97,7 +102,7 @@ func FuzzAnnotations(f *testing.F) {
 		}
 		held := decidedSoundly(t, o)
 		if !isDeleting(o.Layer) && HoldOf(o.Layer, o.Now).Active != (held.State == v1alpha1.StateHold) {
-			t.Fatalf("held: %t, and the state is %s", !(held.State == v1alpha1.StateHold), held.State)
+			t.Fatalf("held: %t, and the state is %s", held.State != v1alpha1.StateHold, held.State)
 		}
 
 		o = observation(layer(isDeployed(newDir), withHistory(entry("1", "1.0.0", oldDir, v1alpha1.ResultDeployed), entry("2", "1.0.0", newDir, v1alpha1.ResultDeployed))), newDir, restored(oldDir))
