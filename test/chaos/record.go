@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"maps"
@@ -147,7 +148,7 @@ func valueOf(chart string, values map[string]any) string {
 		value, _ = data["value"].(string)
 	}
 	want, _ := json.Marshal(content{Chart: chart, Value: value}.values())
-	if got, _ := json.Marshal(values); string(got) != string(want) {
+	if got, _ := json.Marshal(values); !bytes.Equal(got, want) {
 		return string(got)
 	}
 	return value

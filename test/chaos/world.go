@@ -121,8 +121,12 @@ type world struct {
 func newWorld(random *rand.Rand, releases int) *world {
 	w := &world{Lives: map[string]*life{}}
 	for _, l := range []*layer{
-		{Name: "base"}, {Name: "network", Needs: []string{"base"}, Exact: true}, {Name: "storage", Needs: []string{"base"}},
-		{Name: "platform", Needs: []string{"network", "storage"}, Exact: true}, {Name: "apps", Needs: []string{"platform"}}, {Name: "extras"},
+		{Name: "base"},
+		{Name: "network", Needs: []string{"base"}, Exact: true},
+		{Name: "storage", Needs: []string{"base"}},
+		{Name: "platform", Needs: []string{"network", "storage"}, Exact: true},
+		{Name: "apps", Needs: []string{"platform"}},
+		{Name: "extras"},
 	} {
 		l.Releases, l.Settings = map[string]content{}, w.value()
 		w.Layers = append(w.Layers, l)
