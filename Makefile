@@ -105,10 +105,10 @@ chaos: controlplane ## Kill Strata, Flux, kube-apiserver and etcd for CHAOS_TIME
 .PHONY: chaos-brief
 chaos-brief: ## As chaos, for three minutes
 	@$(MAKE) --no-print-directory chaos CHAOS_TIME=3m
+
 .PHONY: bench
 bench: controlplane ## Measure Strata beside others, with a table and bin/bench.json; BENCHFLAGS='--help' lists the flags
-	@mkdir -p bin
-	go build -o bin/bench ./test/bench
+	@go build -o bin/bench ./test/bench
 	@exec bin/bench --out bin/bench.json $(BENCHFLAGS)
 
 ##@ What they need

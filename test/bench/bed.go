@@ -55,20 +55,16 @@ type bed struct {
 }
 
 // makeBed starts a control plane and what belongs to it, and counts what a user
-// asks of it. The caller closes it, also when the context, which ends its
-// watches, has ended.
-func makeBed(ctx context.Context, o *options, work *workload, user string) (b *bed, err error) {
-	b = &bed{work: work, logf: o.logf, releases: newReleaseRecord(), layers: newLayerRecord(), sources: newSourceRecord()}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, b.close())
-		}
-	}()
+// asks of it. The caller closes it, also beside an error. The context ends
+// its watches.
+func makeBed(ctx context.Context, o *options, work *workload, user string) (*bed, error) {
+	b := &bed{work: work, logf: o.logf, releases: newReleaseRecord(), layers: newLayerRecord(), sources: newSourceRecord()}
 	b.lasting, b.end = context.WithCancel(ctx)
 	ctx = b.lasting
 	if err := b.startPlane(ctx, user); err != nil {
 		return b, err
 	}
+	var err error
 	if b.client, err = restClient(b.plane.Config()); err != nil {
 		return b, err
 	}

@@ -33,8 +33,8 @@ func TestMeasure(t *testing.T) {
 	}
 	var progress bytes.Buffer
 	o, err := parseFlags(strings.Fields(`--systems plain-apply,strata
-		--chain-layers 2 --chain-releases 2 --fanout-layers 2 --fanout-releases 2 --commits 2 --idle 2s --quiet 1s
-		--curve-layers 3 --curve-releases 1 --curve-systems strata --timeout 1m
+		--chain-layers 2 --chain-releases 2 --fanout-layers 2 --fanout-releases 2 --commits 2 --idle 2s --quiet 1s --calm 500ms
+		--scenarios chain,fan-out,idle,commit,restart,storm --timeout 1m
 		--strata-flag --leader-election-lease-duration=3s --strata-flag --leader-election-renew-deadline=2s --strata-flag --leader-election-retry-period=500ms`), &progress)
 	if err != nil {
 		t.Fatal(err)
@@ -62,9 +62,6 @@ func TestMeasure(t *testing.T) {
 		"strata commit 2":       {report.CommitP50, report.CommitP95, report.CommitMax, report.OtherReleases, report.OtherLayerWrites},
 		"strata restart 2":      {report.Quiet},
 		"strata storm 2":        {report.StormArtifacts, report.StormEdits},
-		"strata curve 3":        {report.AllCreated, report.AllDeployed},
-		"strata idle 3":         nil,
-		"strata restart 3":      {report.Quiet},
 	} {
 		r, ok := found[key]
 		if !ok {

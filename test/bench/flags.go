@@ -25,7 +25,8 @@ type options struct {
 	curve         []int
 	curveReleases int
 	curveSystems  []string
-	idle, quiet   time.Duration
+	idle          time.Duration
+	calm, quiet   time.Duration
 	commits       int
 	readyDelay    time.Duration
 	timeout       time.Duration
@@ -63,6 +64,7 @@ func parseFlags(args []string, progress io.Writer) (*options, error) {
 	flags.StringSliceVar(&o.curveSystems, "curve-systems", []string{report.Plain, report.Strata}, "systems of which the curve is taken")
 	flags.DurationVar(&o.idle, "idle", 2*time.Minute, "how long idle lasts")
 	flags.IntVar(&o.commits, "commits", 50, "commits of the scenario of that name")
+	flags.DurationVar(&o.calm, "calm", 2*time.Second, "how long nothing may happen until a scenario begins; some systems never rest, which is waited for 20s")
 	flags.DurationVar(&o.quiet, "quiet", 5*time.Second, "how long no request may be made until a system counts as quiet after its restart")
 	flags.DurationVar(&o.readyDelay, "ready-delay", 100*time.Millisecond, "how long after a release was written the stand-in for helm-controller says that it is Ready")
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long a system may take for a scenario")
@@ -119,6 +121,8 @@ func (o *options) check() error {
 		return errors.New("--curve-layers is empty")
 	case o.idle <= 0:
 		return fmt.Errorf("--idle is %s: it must be more than 0", o.idle)
+	case o.calm < 0:
+		return fmt.Errorf("--calm is %s: it must not be negative", o.calm)
 	case o.quiet < time.Second:
 		return fmt.Errorf("--quiet is %s: it must be at least 1s", o.quiet)
 	case o.timeout <= 0:

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -71,6 +72,45 @@ func TestRefusedFlags(t *testing.T) {
 		_, err := parseFlags(strings.Fields(c.args), io.Discard)
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %s", c.args, err, c.want)
+		}
+	}
+}
+
+func TestPlans(t *testing.T) {
+	for _, c := range []struct {
+		reason, args, system string
+		want                 []string
+	}{
+		{
+			"everything", "", report.Strata,
+			[]string{
+				"10x5 chain", "100x10 fan-out idle commit restart storm",
+				"100x10 curve", "200x10 curve", "500x10 curve", "1000x10 curve idle restart",
+			},
+		},
+		{
+			"no curve of a system that it is not taken of", "--curve-systems plain", report.Strata,
+			[]string{"10x5 chain", "100x10 fan-out idle commit restart storm"},
+		},
+		{"what is settled begins with a fan-out", "--scenarios commit", report.Strata, []string{"100x10 fan-out commit"}},
+		{"the curve alone", "--scenarios curve --curve-layers 7,3 --curve-releases 2", report.Strata, []string{"7x2 curve", "3x2 curve"}},
+		{"the chain alone", "--scenarios chain --chain-layers 3", report.Strata, []string{"3x5 chain"}},
+	} {
+		o, err := parseFlags(strings.Fields(c.args), io.Discard)
+		if err != nil {
+			t.Errorf("%s: %v", c.reason, err)
+			continue
+		}
+		var got []string
+		for _, p := range o.plans(c.system) {
+			text := fmt.Sprintf("%dx%d", p.layers, p.releases)
+			for _, of := range p.scenarios {
+				text += " " + of.name
+			}
+			got = append(got, text)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 		}
 	}
 }

@@ -47,19 +47,37 @@ func main() {
 	}
 }
 
-// bench measures, prints the report as a table and writes it as JSON.
+// bench measures, prints the report as a table and writes it as JSON, as far as
+// it came also when the context has ended. What did not end is an error then.
 func bench(ctx context.Context, o *options) error {
 	made, err := measure(ctx, o)
+	if len(made.Results) == 0 {
+		return err
+	}
+	if err := errors.Join(report.Text(os.Stdout, made), write(o.out, made)); err != nil {
+		return err
+	}
 	if err != nil {
 		return err
 	}
-	if err := report.Text(os.Stdout, made); err != nil {
-		return err
+	failed := 0
+	for _, r := range made.Results {
+		if r.Error != "" {
+			failed++
+		}
 	}
-	if o.out == "" {
+	if failed > 0 {
+		return fmt.Errorf("%d of %d scenarios did not end", failed, len(made.Results))
+	}
+	return nil
+}
+
+// write writes a report as JSON into a file, if there is to be one.
+func write(path string, made report.Report) error {
+	if path == "" {
 		return nil
 	}
-	file, err := os.Create(o.out)
+	file, err := os.Create(path)
 	if err != nil {
 		return fmt.Errorf("cannot write the report: %w", err)
 	}

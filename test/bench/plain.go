@@ -13,7 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"time"
+	"strings"
 
 	"github.com/strata-project/strata/test/bench/report"
 	"github.com/strata-project/strata/test/controlplane"
@@ -78,37 +78,29 @@ func (p *plain) Start(ctx context.Context, b *bed) error {
 	return p.runner.Start(ctx)
 }
 
-func (p *plain) healthy(ctx context.Context) error {
-	_, err := p.ask(ctx, nil)
-	return err
-}
+// healthy asks the process to write nothing.
+func (p *plain) healthy(ctx context.Context) error { return p.Push(ctx, nil) }
 
 // Push has the process write manifests.
 func (p *plain) Push(ctx context.Context, manifests []string) error {
-	_, err := p.ask(ctx, manifests)
-	return err
-}
-
-// ask posts manifests to the process and returns its answer.
-func (p *plain) ask(ctx context.Context, manifests []string) (string, error) {
 	data, err := json.Marshal(manifests)
 	if err != nil {
-		return "", err
+		return err
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(data))
 	if err != nil {
-		return "", err
+		return err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer func() { _ = response.Body.Close() }()
 	answer, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode != http.StatusOK {
-		err = errors.New(string(answer))
+		err = errors.New(strings.TrimSpace(string(answer)))
 	}
-	return string(answer), err
+	return err
 }
 
 // Kill ends the process.
@@ -133,6 +125,3 @@ func (p *plain) PIDs() []int { return pidsOf(p.runner) }
 
 // User returns the name of its ServiceAccount.
 func (p *plain) User() string { return accountUser(p.name) }
-
-// plainTimeout is how long one push of a plain client may take.
-const plainTimeout = 10 * time.Minute

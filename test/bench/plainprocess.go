@@ -46,7 +46,9 @@ func plainProcess(args []string) error {
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
 		}
+		w.WriteHeader(http.StatusOK)
 	})
 	server := &http.Server{Addr: args[1], Handler: handler, ReadHeaderTimeout: stopGrace}
 	ended := make(chan error, 1)

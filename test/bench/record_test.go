@@ -39,36 +39,50 @@ func TestReleaseRecord(t *testing.T) {
 		ready   bool
 	}{
 		{
-			"created", []change{told("ADDED", "1", 1, "x", "", 5)},
-			releaseTimes{Created: at(5), Mark: "x", MarkAt: at(5), Generation: 1, Writes: 1}, false,
+			"created",
+			[]change{told("ADDED", "1", 1, "x", "", 5)},
+			releaseTimes{Created: at(5), Mark: "x", MarkAt: at(5), Generation: 1, Writes: 1},
+			false,
 		},
 		{
-			"Ready, which is no write of another", []change{told("ADDED", "1", 1, "x", "", 5), told("MODIFIED", "2", 1, "x", ready(1), 9)},
-			releaseTimes{Created: at(5), Mark: "x", MarkAt: at(5), Generation: 1, Writes: 1, ReadyGeneration: 1, ReadyAt: at(9), FirstReady: at(9)}, true,
+			"Ready, which is no write of another",
+			[]change{told("ADDED", "1", 1, "x", "", 5), told("MODIFIED", "2", 1, "x", ready(1), 9)},
+			releaseTimes{Created: at(5), Mark: "x", MarkAt: at(5), Generation: 1, Writes: 1, ReadyGeneration: 1, ReadyAt: at(9), FirstReady: at(9)},
+			true,
 		},
 		{
-			"changed and Ready as it was before", []change{
+			"changed and Ready as it was before",
+			[]change{
 				told("ADDED", "1", 1, "x", "", 5), told("MODIFIED", "2", 1, "x", ready(1), 9), told("MODIFIED", "3", 2, "y", ready(1), 12),
 			},
-			releaseTimes{Created: at(5), Mark: "y", MarkAt: at(12), Generation: 2, Writes: 2, ReadyGeneration: 1, ReadyAt: at(9), FirstReady: at(9)}, false,
+			releaseTimes{Created: at(5), Mark: "y", MarkAt: at(12), Generation: 2, Writes: 2, ReadyGeneration: 1, ReadyAt: at(9), FirstReady: at(9)},
+			false,
 		},
 		{
-			"Ready again", []change{
+			"Ready again",
+			[]change{
 				told("ADDED", "1", 1, "x", ready(1), 5), told("MODIFIED", "3", 2, "y", ready(1), 12), told("MODIFIED", "4", 2, "y", ready(2), 20),
 			},
-			releaseTimes{Created: at(5), Mark: "y", MarkAt: at(12), Generation: 2, Writes: 2, ReadyGeneration: 2, ReadyAt: at(20), FirstReady: at(5)}, true,
+			releaseTimes{Created: at(5), Mark: "y", MarkAt: at(12), Generation: 2, Writes: 2, ReadyGeneration: 2, ReadyAt: at(20), FirstReady: at(5)},
+			true,
 		},
 		{
-			"told again when a watch begins again", []change{told("ADDED", "1", 1, "x", "", 5), told("ADDED", "1", 1, "x", "", 50)},
-			releaseTimes{Created: at(5), Mark: "x", MarkAt: at(5), Generation: 1, Writes: 1}, false,
+			"told again when a watch begins again",
+			[]change{told("ADDED", "1", 1, "x", "", 5), told("ADDED", "1", 1, "x", "", 50)},
+			releaseTimes{Created: at(5), Mark: "x", MarkAt: at(5), Generation: 1, Writes: 1},
+			false,
 		},
 		{
-			"written without a new generation", []change{told("ADDED", "1", 1, "x", "", 5), told("MODIFIED", "2", 1, "x", "", 6)},
-			releaseTimes{Created: at(5), Mark: "x", MarkAt: at(5), Generation: 1, Writes: 2}, false,
+			"written without a new generation",
+			[]change{told("ADDED", "1", 1, "x", "", 5), told("MODIFIED", "2", 1, "x", "", 6)},
+			releaseTimes{Created: at(5), Mark: "x", MarkAt: at(5), Generation: 1, Writes: 2},
+			false,
 		},
 		{
-			"deleted", []change{told("ADDED", "1", 1, "x", "", 5), told("DELETED", "2", 1, "x", "", 6)},
-			releaseTimes{}, false,
+			"deleted",
+			[]change{told("ADDED", "1", 1, "x", "", 5), told("DELETED", "2", 1, "x", "", 6)},
+			releaseTimes{},
+			false,
 		},
 	} {
 		record := newReleaseRecord()

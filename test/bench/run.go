@@ -4,11 +4,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/strata-project/strata/test/bench/meter"
@@ -20,16 +22,17 @@ type session struct {
 	*bed
 	o      *options
 	system System
+	// started is true once the system has run.
+	started bool
 	// results are those of the scenarios that have run.
 	results []report.Result
 }
 
 // measure runs all scenarios with all systems and returns the report. Scenarios
-// that do not end have an error in their result; an error is returned when
-// nothing can be measured, or the context has ended.
+// that do not end have an error in their result. When nothing can be measured,
+// or the context ends, the error is beside what there is by then.
 func measure(ctx context.Context, o *options) (report.Report, error) {
-	began := time.Now()
-	run := report.Run{Date: began.UTC(), Command: o.command, ReadyDelaySeconds: o.readyDelay.Seconds()}
+	run := report.Run{Date: time.Now().UTC(), Command: o.command, ReadyDelaySeconds: o.readyDelay.Seconds()}
 	var err error
 	if run.Programs, err = programs(); err != nil {
 		return report.Report{}, err
@@ -43,31 +46,39 @@ func measure(ctx context.Context, o *options) (report.Report, error) {
 	defer func() { _ = os.RemoveAll(o.programs) }()
 	var results []report.Result
 	for _, chosen := range o.systems {
-		var about System
-		for _, plan := range o.plans(chosen.name) {
-			s := &session{o: o, system: chosen.make(o)}
-			err := s.run(ctx, plan)
-			results = append(results, s.results...)
-			about = s.system
-			if ctx.Err() != nil {
-				return report.Report{}, context.Cause(ctx)
-			}
-			if err != nil {
-				o.logf("%s: %v", chosen.name, err)
-				results = append(results, report.Result{
-					Scenario: plan.scenarios[0].name, System: chosen.name, Sizes: plan.scenarios[0].sizes(o, plan), Error: err.Error(),
-				})
-			}
-		}
-		if about == nil {
+		found, last := measureSystem(ctx, o, chosen)
+		results = append(results, found...)
+		if last == nil {
 			continue // nothing was to be done with it
 		}
-		run.Systems = append(run.Systems, about.Report())
-		if of, ok := about.(built); ok {
+		run.Systems = append(run.Systems, last.Report())
+		if of, ok := last.(built); ok {
 			run.Programs = append(run.Programs, of.Program())
 		}
+		if ctx.Err() != nil {
+			break
+		}
 	}
-	return report.New(run, results), nil
+	return report.New(run, results), context.Cause(ctx)
+}
+
+// measureSystem runs all scenarios with one system, until the context ends. It
+// returns the results, and the system as it was on the last bed on which it ran.
+func measureSystem(ctx context.Context, o *options, chosen choice) (results []report.Result, last System) {
+	for _, plan := range o.plans(chosen.name) {
+		if ctx.Err() != nil {
+			break
+		}
+		s := &session{o: o, system: chosen.make(o)}
+		if err := s.run(ctx, plan); err != nil {
+			o.logf("%s: %v", chosen.name, err)
+		}
+		results = append(results, s.results...)
+		if last == nil || s.started {
+			last = s.system
+		}
+	}
+	return results, last
 }
 
 // plan is what happens on one bed: scenarios, each of which begins with what
@@ -148,38 +159,40 @@ func (o *options) curvePlans() []plan {
 	return plans
 }
 
-// run makes a bed, starts the system on it and runs the scenarios of a plan.
-func (s *session) run(ctx context.Context, p plan) (err error) {
+// run makes a bed, starts the system on it and runs the scenarios of a plan. It
+// leaves a result of every scenario, but for those that the end of the context
+// has cut short.
+func (s *session) run(ctx context.Context, p plan) error {
 	name := s.system.Report().Name
 	s.o.logf("%s: starts for %d layers of %d releases", name, p.layers, p.releases)
-	s.bed, err = makeBed(ctx, s.o, newWorkload(p.layers, p.releases, p.chain, s.o.ownSources), s.system.User())
-	if err != nil {
-		return err
+	var failed error
+	s.bed, failed = makeBed(ctx, s.o, newWorkload(p.layers, p.releases, p.chain, s.o.ownSources), s.system.User())
+	if failed == nil {
+		s.onClose(s.system.Stop)
+		failed = s.begin(ctx)
+		s.started = failed == nil
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	s.onClose(s.system.Stop)
-	if err := s.begin(ctx); err != nil {
-		return err
-	}
-	for _, scenario := range p.scenarios {
-		if !scenario.suits(s.system) {
+	for _, of := range p.scenarios {
+		if !of.suits(s.system) {
 			continue
 		}
-		result := report.Result{Scenario: scenario.name, System: name, Sizes: scenario.sizes(s.o, p)}
-		err := s.within(ctx, func(ctx context.Context) error { return s.play(ctx, scenario, &result) })
+		result := report.Result{Scenario: of.name, System: name, Sizes: of.sizes(s.o, p)}
+		err := failed
+		if err == nil {
+			err = s.within(ctx, func(ctx context.Context) error { return s.play(ctx, of, &result) })
+		}
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			break
 		}
 		if err != nil {
 			result.Error = err.Error()
+			// What comes next begins with what this one did not leave.
+			failed = cmp.Or(failed, fmt.Errorf("not run, because %s did not end", of.name))
 		}
 		s.results = append(s.results, result)
-		s.logf("%s: %s: %s", name, scenario.name, describe(result))
-		if err != nil {
-			return nil // what comes next begins with what this one did not leave
-		}
+		s.o.logf("%s: %s: %s", name, of.name, describe(result))
 	}
-	return nil
+	return s.close()
 }
 
 // play runs one scenario and says what it has cost.
@@ -228,7 +241,7 @@ func describe(r report.Result) string {
 		text += fmt.Sprintf("%s %s, ", f.Name, report.Format(f.Value, f.Unit))
 	}
 	if r.Error != "" {
-		return text + r.Error
+		return text + strings.TrimSpace(r.Error)
 	}
 	return text + fmt.Sprintf("wall %s", time.Duration(r.WallSeconds*float64(time.Second)).Round(time.Millisecond))
 }

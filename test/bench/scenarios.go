@@ -12,12 +12,8 @@ import (
 	"github.com/strata-project/strata/test/bench/report"
 )
 
-// calmFor is how long nothing may happen for a cluster to count as calm, and
-// calmAtMost how long that is waited for.
-const (
-	calmFor    = 2 * time.Second
-	calmAtMost = 20 * time.Second
-)
+// calmAtMost is how long is waited for a cluster to be calm.
+const calmAtMost = 20 * time.Second
 
 // seldom is how often is looked for what costs a request, or much reading.
 const seldom = 100 * time.Millisecond
@@ -40,7 +36,7 @@ func (s *session) calm(ctx context.Context) error {
 		if asked, err := s.lastRequest(s.system); err == nil {
 			since = later(since, asked)
 		}
-		return time.Since(since) >= calmFor
+		return time.Since(since) >= s.o.calm
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
 		s.logf("%s is not calm after %s", s.system.Report().Name, calmAtMost)

@@ -46,14 +46,3 @@ func lastCreated(seen map[string]releaseTimes) time.Time {
 	}
 	return last
 }
-
-// lastReady returns when the last of the releases was Ready for the first time.
-func lastReady(seen map[string]releaseTimes) time.Time {
-	var last time.Time
-	for _, times := range seen {
-		if times.FirstReady.After(last) {
-			last = times.FirstReady
-		}
-	}
-	return last
-}
