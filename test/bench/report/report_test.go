@@ -136,16 +136,22 @@ func TestDecodeRefuses(t *testing.T) {
 
 func TestRequests(t *testing.T) {
 	r := NewRequests([]RequestCount{
-		{Verb: "watch", Resource: "b", Count: 3}, {Verb: "get", Resource: "/apis", Count: 2},
-		{Verb: "patch", Resource: "b/status", Count: 7}, {Verb: "delete", Resource: "b", Count: 1},
-		{Verb: "list", Resource: "b", Count: 4}, {Verb: "patch", Resource: "a", Count: 5},
+		{Verb: "watch", Resource: "b", Count: 3},
+		{Verb: "get", Resource: "/apis", Count: 2},
+		{Verb: "patch", Resource: "b/status", Count: 7},
+		{Verb: "delete", Resource: "b", Count: 1},
+		{Verb: "list", Resource: "b", Count: 4},
+		{Verb: "patch", Resource: "a", Count: 5},
 	}, 11, 12)
 	if r.Reads() != 6 || r.Writes() != 13 || r.Watches() != 3 {
 		t.Errorf("reads %d, writes %d, watches %d, want 6, 13, 3", r.Reads(), r.Writes(), r.Watches())
 	}
 	want := []RequestCount{
-		{Verb: "delete", Count: 1}, {Verb: "get", Count: 2}, {Verb: "list", Count: 4},
-		{Verb: "patch", Count: 12}, {Verb: "watch", Count: 3},
+		{Verb: "delete", Count: 1},
+		{Verb: "get", Count: 2},
+		{Verb: "list", Count: 4},
+		{Verb: "patch", Count: 12},
+		{Verb: "watch", Count: 3},
 	}
 	if diff := cmp.Diff(want, r.ByVerb()); diff != "" {
 		t.Error(diff)

@@ -80,8 +80,10 @@ func TestJudge(t *testing.T) {
 			[]Result{{
 				Scenario: Commit, System: Strata, Sizes: Sizes{Layers: 100, Releases: 10, Commits: 50},
 				Figures: []Figure{
-					{Name: CommitP50, Value: 0.099}, {Name: CommitP95, Value: 0.31},
-					{Name: OtherReleases, Value: 0}, {Name: OtherLayerWrites, Value: 1},
+					{Name: CommitP50, Value: 0.099},
+					{Name: CommitP95, Value: 0.31},
+					{Name: OtherReleases, Value: 0},
+					{Name: OtherLayerWrites, Value: 1},
 				},
 			}},
 			map[string]Verdict{
