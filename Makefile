@@ -108,6 +108,7 @@ chaos-brief: ## As chaos, for three minutes
 
 .PHONY: bench
 bench: controlplane ## Measure Strata beside others, with a table and bin/bench.json; BENCHFLAGS='--help' lists the flags
+	@go run ./hack/controlplane --only kustomize-controller,crds-kustomize
 	@go build -o bin/bench ./test/bench
 	@exec bin/bench --out bin/bench.json $(BENCHFLAGS)
 

@@ -27,6 +27,13 @@ func main() {
 		}
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == publishCommand {
+		if err := publishReports(os.Args[2:], os.Stderr); err != nil {
+			fmt.Fprintf(os.Stderr, "bench %s: %v\n", publishCommand, err)
+			os.Exit(1)
+		}
+		return
+	}
 	o, err := parseFlags(os.Args[1:], os.Stderr)
 	switch {
 	case errors.Is(err, pflag.ErrHelp):

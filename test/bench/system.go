@@ -61,6 +61,8 @@ var systems = []choice{
 	{report.Plain, func(o *options) System { return newPlain(report.Plain, methodApply) }},
 	{report.PlainCreate, func(o *options) System { return newPlain(report.PlainCreate, methodCreate) }},
 	{report.Strata, newStrata},
+	{report.KustomizeTuned, newKustomizeTuned},
+	{report.Kustomize, newKustomize},
 }
 
 // chooseSystems finds systems by their names. A name also stands for all that

@@ -1,0 +1,60 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/strata-project/strata/test/bench/publish"
+	"github.com/strata-project/strata/test/bench/report"
+)
+
+// writeReport writes a report with one result and returns its path.
+func writeReport(t *testing.T, dir, system string, cores int) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := report.Encode(&out, report.New(report.Run{Machine: report.Machine{Cores: cores}}, []report.Result{{
+		Scenario: report.FanOut, System: system, Sizes: report.Sizes{Layers: 100, Releases: 10},
+		Figures: []report.Figure{{Name: report.AllCreated, Unit: report.Seconds, Value: 2}},
+	}})); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, system+".json")
+	if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestPublishReports(t *testing.T) {
+	dir := t.TempDir()
+	page := filepath.Join(dir, publish.Page)
+	if err := os.WriteFile(page, []byte(publish.Begin+"\n"+publish.End+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	strata, plain, other := writeReport(t, dir, report.Strata, 2), writeReport(t, dir, report.Plain, 2), writeReport(t, dir, report.Kustomize, 4)
+	if err := publishReports([]string{"--docs", dir, strata, plain}, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(page)
+	if err != nil || !strings.Contains(string(content), "| figure | plain-apply | strata |") {
+		t.Errorf("the page is %s, %v", content, err)
+	}
+	for reason, args := range map[string][]string{
+		"no report":              {"--docs", dir},
+		"a file that is missing": {"--docs", dir, filepath.Join(dir, "absent.json")},
+		"a file that is none":    {"--docs", dir, page},
+		"another machine":        {"--docs", dir, strata, other},
+		"an unknown flag":        {"--doc", dir, strata},
+	} {
+		if err := publishReports(args, io.Discard); err == nil {
+			t.Errorf("%s is accepted", reason)
+		}
+	}
+}
