@@ -98,6 +98,7 @@ type AddonsLayerReconciler struct {
 	recent     *memory.Writes
 	waits      *memory.Waits
 	revisions  *revisions
+	looks      *looks
 	untold     untold
 	wakeups    chan event.GenericEvent
 	// spacing says how far apart statuses are written; nil means
@@ -120,12 +121,21 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 		return 0, err
 	}
 	defer r.Meters.looked(layer.Name, time.Now())
-	observation, err := r.observe(ctx, layer)
+	if after, same := r.settled(ctx, layer); same {
+		return after, nil
+	}
+	r.looks.set(layer.Name, nil)
+	observed, err := r.observe(ctx, layer)
 	if err != nil || ctx.Err() != nil {
 		// What is seen while the controller stops may lack something.
 		return 0, err
 	}
-	return round.Run(ctx, &hands{r}, observation)
+	h := &hands{AddonsLayerReconciler: r}
+	after, err := round.Run(ctx, h, observed.Observation)
+	if err == nil {
+		r.looks.set(layer.Name, observed.settledLook(h, r.intervalOf(layer)))
+	}
+	return after, err
 }
 
 // read returns a layer with its finalizer, or nil where there is nothing to do
@@ -141,6 +151,7 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 		r.untold.forget(name)
 		r.Meters.forget(name)
 		r.waits.Forget(name)
+		r.looks.set(name, nil)
 		r.wake(r.listings.WhoWaits()...)
 		return nil, nil
 	}
@@ -186,6 +197,7 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	if r.spacing == nil {
 		r.spacing = layers.Spacing
 	}
+	r.looks = newLooks()
 	r.wakeups = make(chan event.GenericEvent, 4096)
 	r.kinds = newKinds(r)
 	r.executor = &apply.Executor{Client: r.Client, Reader: r.Reader, Keys: layers.Keys, Strict: layers.IsStrict, Version: r.kinds.version, Valid: r.PlanValid}

@@ -59,6 +59,7 @@ func (k *kinds) redefined(name string) (schema.GroupKind, bool) {
 		return schema.GroupKind{}, false
 	}
 	found.changes++
+	k.changes++
 	return found.kind, true
 }
 
@@ -88,6 +89,7 @@ func (k *kinds) revise(ctx context.Context, gk schema.GroupKind) error {
 		return nil // somebody else has been here
 	}
 	found.read, found.versions = changes, versions
+	k.changes++
 	if !start.watching || slices.Contains(versions, start.kind.Version) {
 		return nil
 	}

@@ -25,7 +25,13 @@ import (
 )
 
 // hands carry out a round on the cluster. Executor is in accounts.go.
-type hands struct{ *AddonsLayerReconciler }
+type hands struct {
+	*AddonsLayerReconciler
+	// wrote is true once something was written, and decision is what the round
+	// has reported.
+	wrote    bool
+	decision *layers.Decision
+}
 
 var _ round.Hands = (*hands)(nil)
 
@@ -43,6 +49,7 @@ func (h *hands) Persist(ctx context.Context, o *layers.Observation, status v1alp
 	if equality.Semantic.DeepEqual(o.Layer.Status, status) {
 		return nil
 	}
+	h.wrote = true
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 	patched := o.Layer.DeepCopy()
@@ -63,6 +70,7 @@ func (h *hands) Persist(ctx context.Context, o *layers.Observation, status v1alp
 
 // Consume removes annotations.
 func (h *hands) Consume(ctx context.Context, o *layers.Observation, keys []string) error {
+	h.wrote = true
 	annotations := map[string]any{}
 	for _, key := range keys {
 		annotations[key] = nil
@@ -117,6 +125,7 @@ func (h *hands) Finalize(ctx context.Context, layer *v1alpha1.AddonsLayer) error
 
 // Acted remembers what was done, for the next look and for those to be told.
 func (h *hands) Acted(o *layers.Observation, before v1alpha1.AddonsLayerStatus, results []dependents.Result) {
+	h.wrote = h.wrote || len(results) > 0
 	h.recent.Wrote(results, h.now())
 	h.untold.add(o.Layer.Name, before, results)
 	h.Meters.did(o.Layer.Name, results)
@@ -124,6 +133,7 @@ func (h *hands) Acted(o *layers.Observation, before v1alpha1.AddonsLayerStatus, 
 
 // Reported tells what has happened since the status was written last.
 func (h *hands) Reported(o *layers.Observation, d layers.Decision) {
+	h.decision = &d
 	before, done := h.untold.take(o.Layer.Name)
 	h.Meters.reported(o.Layer, before, h.now())
 	h.tell(o.Layer, before, d, done)
@@ -140,16 +150,17 @@ func (h *hands) Now() time.Time { return h.now() }
 
 // SafetyNet returns the layer's interval, or a little more.
 func (h *hands) SafetyNet(o *layers.Observation) time.Duration {
-	interval := h.Settings.Interval
-	if o.Layer.Spec.Interval != nil {
-		interval = o.Layer.Spec.Interval.Duration
-	}
-	return wait.Jitter(interval, intervalJitter)
+	return jittered(h.intervalOf(o.Layer))
 }
 
+func jittered(interval time.Duration) time.Duration { return wait.Jitter(interval, intervalJitter) }
+
 // KeepBack returns how long a status has to be kept back, because this process
-// wrote the last one a moment ago.
+// wrote the last one a moment ago, or because there is more urgent work.
 func (h *hands) KeepBack(o *layers.Observation, status v1alpha1.AddonsLayerStatus) time.Duration {
+	if layers.OnlyRevision(o.Layer.Status, status) {
+		return h.recent.PutOff(o.Layer.Name, h.now(), wait.Jitter(layers.RevisionLag, 1))
+	}
 	spacing := h.spacing(o.Layer.Status, status)
 	since, known := h.recent.SinceStatus(o.Layer.Name, h.now())
 	if spacing == 0 || !known || since < 0 {

@@ -56,6 +56,8 @@ type kinds struct {
 	// names.
 	definitions map[string]*definition
 	definedBy   map[schema.GroupKind]string
+	// changes counts what may have changed how kinds are served.
+	changes int
 	// reading is held by those who read from the cache of a kind that may go.
 	reading sync.RWMutex
 }
@@ -147,6 +149,7 @@ func (k *kinds) watch(ctx context.Context, gk schema.GroupKind) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.served[gk] = gvk
+	k.changes++
 	return nil
 }
 
@@ -197,7 +200,8 @@ func (k *kinds) version(gk schema.GroupKind) (schema.GroupVersionKind, bool) {
 	return gvk, known
 }
 
-// get returns an object from the cache, or nil.
+// get returns an object from the cache, or nil. It is the cache's own and must
+// not be changed; to copy all objects of a layer is most of the work of a look.
 func (k *kinds) get(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
 	k.reading.RLock()
 	defer k.reading.RUnlock()
@@ -206,7 +210,7 @@ func (k *kinds) get(ctx context.Context, id dependents.ID) (*unstructured.Unstru
 		return nil, nil
 	}
 	obj := newObject(gvk)
-	if err := k.reader.Get(ctx, id.Key(), obj); err != nil {
+	if err := k.reader.Get(ctx, id.Key(), obj, client.UnsafeDisableDeepCopy); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}
@@ -215,8 +219,8 @@ func (k *kinds) get(ctx context.Context, id dependents.ID) (*unstructured.Unstru
 	return toUnstructured(obj, gvk)
 }
 
-// list returns objects of a kind from the cache. There are none of a kind that
-// is not watched.
+// list returns objects of a kind from the cache, which must not be changed.
+// There are none of a kind that is not watched.
 func (k *kinds) list(ctx context.Context, gk schema.GroupKind, opts ...client.ListOption) ([]unstructured.Unstructured, error) {
 	k.reading.RLock()
 	defer k.reading.RUnlock()
@@ -226,7 +230,7 @@ func (k *kinds) list(ctx context.Context, gk schema.GroupKind, opts ...client.Li
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if err := k.reader.List(ctx, list, opts...); err != nil {
+	if err := k.reader.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("cannot list kind %s: %w", gk, err)
 	}
 	return list.Items, nil
@@ -322,6 +326,14 @@ func (k *kinds) define(group string, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.defined[group] = now
+	k.changes++
+}
+
+// changed returns how often it may have changed how kinds are served.
+func (k *kinds) changed() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.changes
 }
 
 // isComing tells whether discovery may know more kinds of a group any moment.

@@ -33,11 +33,16 @@ type observer struct {
 	// sources of other layers that were read already, as many layers have one
 	// in common; nil where there is no artifact.
 	sources map[layers.SourceRef]*repos.Artifact
+	// answers is what the caches have said, opaque is true where something else
+	// was asked, and kindsBefore how often kinds had changed by then.
+	answers     map[reading]string
+	opaque      bool
+	kindsBefore int
 }
 
 // observe gathers everything that the rules decide from.
-func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.AddonsLayer) (*layers.Observation, error) {
-	o := &observer{AddonsLayerReconciler: r, sources: map[layers.SourceRef]*repos.Artifact{}, Observation: &layers.Observation{
+func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.AddonsLayer) (*observer, error) {
+	o := &observer{AddonsLayerReconciler: r, sources: map[layers.SourceRef]*repos.Artifact{}, answers: map[reading]string{}, kindsBefore: r.kindChanges(), Observation: &layers.Observation{
 		Now: r.now(), Settings: r.Settings, Layer: layer, ClusterVersion: r.Cluster.Version(),
 		Layers: map[string]layers.Other{}, Scopes: map[schema.GroupKind]layers.Scope{}, Unserved: map[schema.GroupVersionKind]bool{},
 		Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
@@ -51,7 +56,7 @@ func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.Add
 			return nil, err
 		}
 	}
-	return o.Observation, nil
+	return o, nil
 }
 
 // observeDirectory reads the source, and the layer's directory in its artifact.
@@ -65,7 +70,7 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 	// its new version from the old artifact, because the cache has yet to see
 	// the source's change.
 	pastCache := o.Layer.Status.ObservedGeneration != o.Layer.Generation
-	source, artifact, err := o.readSource(ctx, o.Layer, pastCache)
+	obj, source, artifact, err := o.readSource(ctx, o.Layer, pastCache)
 	switch {
 	case errors.Is(err, errUnserved):
 		o.SourceUnserved = true
@@ -75,6 +80,11 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 		return err
 	}
 	o.Source, o.artifact = source, artifact
+	if ref := layers.SourceOf(o.Layer, o.Observation.Settings.Namespace); pastCache || err != nil {
+		o.opaque = true
+	} else {
+		o.saw(reading{sources: true, id: ref.ID()}, obj)
+	}
 	if artifact != nil {
 		o.Directory, o.DirectoryError = o.Artifacts.Directory(ctx, *artifact, o.Layer.Spec.Source.Path)
 		if o.DirectoryError != nil {
@@ -109,6 +119,7 @@ func (o *observer) observeRestored(ctx context.Context) error {
 		if entry.ID != id {
 			continue
 		}
+		o.opaque = true
 		restored, err := o.revisions.read(ctx, o.Layer, entry)
 		if errors.Is(err, context.Canceled) {
 			return err
@@ -144,6 +155,7 @@ func (o *observer) observeLayers(ctx context.Context) error {
 			}
 			layer = nil
 		}
+		o.sawLayer(name, layer)
 		o.Layers[name] = layers.Other{Layer: layer}
 		if layer != nil {
 			queue = append(queue, dependencyNames(layer)...)
@@ -174,6 +186,7 @@ func (o *observer) observeDependants(ctx context.Context, name string) error {
 	if err := o.Client.List(ctx, dependants, client.MatchingFields{indexDependsOn: name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("cannot list the dependants of layer %s: %w", name, err)
 	}
+	o.answers[dependantsReading(name)] = layerVersions(dependants.Items)
 	for i := range dependants.Items {
 		if _, seen := o.Layers[dependants.Items[i].Name]; !seen && dependants.Items[i].Name != o.Layer.Name {
 			o.Layers[dependants.Items[i].Name] = layers.Other{Layer: &dependants.Items[i]}
@@ -275,7 +288,7 @@ func (o *observer) observeObjects(ctx context.Context) error {
 		}
 	}
 	for _, gk := range []schema.GroupKind{layers.HelmReleaseKind, layers.HelmRepositoryKind} {
-		owned, err := o.kinds.list(ctx, gk, client.MatchingFields{indexFormerOwner: o.Layer.Name})
+		owned, err := o.list(ctx, gk, indexFormerOwner, o.Layer.Name)
 		if err != nil {
 			return err
 		}
@@ -299,6 +312,7 @@ func (o *observer) readObject(ctx context.Context, id dependents.ID) error {
 	if err != nil {
 		return err
 	}
+	o.saw(reading{id: id}, live)
 	version := ""
 	if live != nil {
 		o.Live[id] = live
@@ -308,6 +322,28 @@ func (o *observer) readObject(ctx context.Context, id dependents.ID) error {
 		o.Stale[id] = true
 	}
 	return nil
+}
+
+// saw notes what the caches said of an object; nil where there is none.
+func (o *observer) saw(q reading, live *unstructured.Unstructured) {
+	o.answers[q] = ""
+	if live != nil {
+		o.answers[q] = versionOf(live)
+	}
+}
+
+func (o *observer) sawLayer(name string, layer *v1alpha1.AddonsLayer) {
+	o.answers[ofLayer(name)] = ""
+	if layer != nil {
+		o.answers[ofLayer(name)] = versionOf(layer)
+	}
+}
+
+// list returns the objects of a kind that an index finds.
+func (o *observer) list(ctx context.Context, gk schema.GroupKind, field, value string) ([]unstructured.Unstructured, error) {
+	found, err := o.kinds.list(ctx, gk, client.MatchingFields{field: value})
+	o.answers[reading{id: dependents.ID{Group: gk.Group, Kind: gk.Kind}, field: field, value: value}] = objectVersions(found)
+	return found, err
 }
 
 func (o *observer) see(live *unstructured.Unstructured) {
@@ -337,7 +373,7 @@ func (o *observer) observeExclusive(ctx context.Context) error {
 		}
 	}
 	for identity := range identities {
-		found, err := o.kinds.list(ctx, layers.HelmReleaseKind, client.MatchingFields{indexIdentity: identity})
+		found, err := o.list(ctx, layers.HelmReleaseKind, indexIdentity, identity)
 		if err != nil {
 			return err
 		}
@@ -356,6 +392,7 @@ func (o *observer) observeOthers(ctx context.Context) error {
 	if !o.NeedsOthers() {
 		return nil
 	}
+	o.opaque = true
 	list := &v1alpha1.AddonsLayerList{}
 	if err := o.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("cannot list layers: %w", err)
@@ -398,7 +435,7 @@ func (o *observer) listingOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (
 	artifact, known := o.sources[ref]
 	if !known {
 		var err error
-		if _, artifact, err = o.readSource(ctx, layer, false); err != nil {
+		if _, _, artifact, err = o.readSource(ctx, layer, false); err != nil {
 			artifact = nil
 		}
 		o.sources[ref] = artifact

@@ -27,7 +27,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/repos"
 )
@@ -186,24 +185,25 @@ func (r *AddonsLayerReconciler) layersOfKind(ctx context.Context, kind string) [
 	return found
 }
 
-// readSource returns a layer's source, and its artifact where that speaks of
-// the source as it is specified now. The source is nil where there is none.
+// readSource returns a layer's source as it was read and as the rules see it,
+// and its artifact where that speaks of the source as it is specified now. The
+// source is nil where there is none.
 // Past the cache, it reads what the API server has.
-func (r *AddonsLayerReconciler) readSource(ctx context.Context, layer *v1alpha1.AddonsLayer, pastCache bool) (*layers.Source, *repos.Artifact, error) {
+func (r *AddonsLayerReconciler) readSource(ctx context.Context, layer *v1alpha1.AddonsLayer, pastCache bool) (*unstructured.Unstructured, *layers.Source, *repos.Artifact, error) {
 	ref := layers.SourceOf(layer, r.Settings.Namespace)
 	if err := r.watchSources(ctx, ref.GroupKind()); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	obj, err := r.source(ctx, ref, pastCache)
 	if err != nil || obj == nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	parsed, err := parseSource(obj)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	source, artifact := parsed.observed()
-	return source, artifact, nil
+	return obj, source, artifact, nil
 }
 
 // errUnserved says that the cluster does not serve the kind of a source.
@@ -230,7 +230,7 @@ func (r *AddonsLayerReconciler) watchSources(ctx context.Context, gk schema.Grou
 // source reads a source of a kind that is watched; nil where there is none.
 func (r *AddonsLayerReconciler) source(ctx context.Context, ref layers.SourceRef, pastCache bool) (*unstructured.Unstructured, error) {
 	if !pastCache {
-		return r.sources.get(ctx, dependents.ID{Group: layers.SourceGroup, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name})
+		return r.sources.get(ctx, ref.ID())
 	}
 	gvk, _ := r.sources.version(ref.GroupKind())
 	obj := &unstructured.Unstructured{}

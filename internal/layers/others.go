@@ -13,7 +13,8 @@ import (
 // NeedsOthers tells whether what other layers list matters to a look: where an
 // object of the layer belongs to somebody else, or is not listed any more, or is
 // a release that is not there, since somebody else may be about to make one for
-// the same Helm release. Where the layer may go back, an object that only one of
+// the same Helm release; one that this very process has made, and that the cache
+// has yet to see, is there. Where the layer may go back, an object that only one of
 // both contents lists is not listed any more, either. It is asked when all else
 // has been observed.
 func (o Observation) NeedsOthers() bool {
@@ -31,7 +32,7 @@ func (o Observation) NeedsOthers() bool {
 		for _, manifest := range directory.Manifests {
 			id := dependents.IDOf(manifest.Object)
 			listed[id]++
-			if id.GroupKind() == HelmReleaseKind && o.Live[id] == nil {
+			if id.GroupKind() == HelmReleaseKind && o.Live[id] == nil && !o.Stale[id] {
 				return true
 			}
 		}

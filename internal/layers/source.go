@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
 )
 
 // SourceGroup is the API group of Flux's sources.
@@ -30,6 +31,11 @@ const kraanGitRepository = "gitrepositories.source.toolkit.fluxcd.io"
 // sources, also under one name.
 type SourceRef struct {
 	Kind, Namespace, Name string
+}
+
+// ID names the source among objects.
+func (r SourceRef) ID() dependents.ID {
+	return dependents.ID{Group: SourceGroup, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
 // SourceOf returns a layer's source. Namespace is that of sources whose

@@ -23,6 +23,42 @@ const (
 	repeatedSpacing = 2 * time.Second
 )
 
+// RevisionLag is how long, at the least, the status of a deployed layer waits
+// that differs in the name of the revision only. A commit changes that of all
+// layers of a source, and what it is about of one of them, which goes first.
+const RevisionLag = 500 * time.Millisecond
+
+// OnlyRevision tells whether a layer is deployed as it was, and only the
+// revision that holds its content has another name.
+func OnlyRevision(last, next v1alpha1.AddonsLayerStatus) bool {
+	return last.Revision != next.Revision && last.State == v1alpha1.StateDeployed &&
+		equality.Semantic.DeepEqual(unnamed(last), unnamed(next))
+}
+
+// unnamed returns a status without the name of the revision and where that is.
+func unnamed(s v1alpha1.AddonsLayerStatus) v1alpha1.AddonsLayerStatus {
+	s.Revision = ""
+	if s.Attempt != nil {
+		attempt := *s.Attempt
+		attempt.Revision, attempt.Artifact = "", nil
+		s.Attempt = &attempt
+	}
+	s.History = slices.Clone(s.History)
+	for i := range s.History {
+		s.History[i].Revision, s.History[i].Artifact = "", nil
+	}
+	return wordless(s)
+}
+
+// wordless returns a status without the words of its conditions.
+func wordless(s v1alpha1.AddonsLayerStatus) v1alpha1.AddonsLayerStatus {
+	s.Conditions = slices.Clone(s.Conditions)
+	for i := range s.Conditions {
+		s.Conditions[i].Message = ""
+	}
+	return s
+}
+
 // Spacing returns how long after the last one a status may be written: 0 where
 // it must be written at once, because it is final or because something depends
 // on its being known.
@@ -41,10 +77,7 @@ func Spacing(last, next v1alpha1.AddonsLayerStatus) time.Duration {
 // ready.
 func settled(s v1alpha1.AddonsLayerStatus) v1alpha1.AddonsLayerStatus {
 	s.BlockedBy = nil
-	s.Conditions = slices.Clone(s.Conditions)
-	for i := range s.Conditions {
-		s.Conditions[i].Message = ""
-	}
+	s = wordless(s)
 	s.Resources = slices.Clone(s.Resources)
 	for i := range s.Resources {
 		if isReadiness(s.Resources[i].Status) {

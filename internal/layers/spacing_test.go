@@ -110,3 +110,54 @@ func TestWhatIsKeptBackDecidesNothing(t *testing.T) {
 		t.Error("nothing was kept back: the test shows nothing")
 	}
 }
+
+func TestOnlyRevision(t *testing.T) {
+	last := v1alpha1.AddonsLayerStatus{
+		State: v1alpha1.StateDeployed, Version: "1.0.0", Revision: "main@1", Digest: "d", ObservedGeneration: 2,
+		Attempt:    &v1alpha1.Attempt{Version: "1.0.0", Revision: "main@1", Digest: "d", Artifact: &v1alpha1.ArtifactReference{Digest: "a"}},
+		Conditions: []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Deployed", Message: "main@1 is deployed"}},
+		History:    []v1alpha1.HistoryEntry{{ID: "1", Revision: "main@1", Digest: "d", Artifact: &v1alpha1.ArtifactReference{Digest: "a"}}},
+		Resources:  []v1alpha1.Resource{{Kind: "HelmRelease", Name: "a", Digest: "x"}},
+	}
+	tests := map[string]struct {
+		change func(*v1alpha1.AddonsLayerStatus)
+		want   bool
+	}{
+		"all that names the revision": {func(s *v1alpha1.AddonsLayerStatus) {
+			s.Attempt.Revision, s.Attempt.Artifact = "main@2", nil
+			s.History[0].Revision, s.History[0].Artifact = "main@2", &v1alpha1.ArtifactReference{Digest: "b"}
+			s.Conditions[0].Message = "main@2 is deployed"
+		}, true},
+		"nothing":            {func(s *v1alpha1.AddonsLayerStatus) { s.Revision = "main@1" }, false},
+		"a condition":        {func(s *v1alpha1.AddonsLayerStatus) { s.Conditions[0].Status = metav1.ConditionFalse }, false},
+		"a reason":           {func(s *v1alpha1.AddonsLayerStatus) { s.Conditions[0].Reason = "Other" }, false},
+		"the content":        {func(s *v1alpha1.AddonsLayerStatus) { s.Digest = "e" }, false},
+		"the version":        {func(s *v1alpha1.AddonsLayerStatus) { s.Version = "2.0.0" }, false},
+		"the state":          {func(s *v1alpha1.AddonsLayerStatus) { s.State = v1alpha1.StateApplying }, false},
+		"the generation":     {func(s *v1alpha1.AddonsLayerStatus) { s.ObservedGeneration++ }, false},
+		"an object":          {func(s *v1alpha1.AddonsLayerStatus) { s.Resources[0].Digest = "y" }, false},
+		"a deployment":       {func(s *v1alpha1.AddonsLayerStatus) { s.History = append(s.History, v1alpha1.HistoryEntry{ID: "2"}) }, false},
+		"an answer to a nod": {func(s *v1alpha1.AddonsLayerStatus) { s.LastHandledReconcileAt = "now" }, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			next := *last.DeepCopy()
+			next.Revision = "main@2"
+			test.change(&next)
+			before := last.DeepCopy()
+			if got := OnlyRevision(last, next); got != test.want {
+				t.Errorf("only the revision differs: %t, want %t", got, test.want)
+			}
+			if diff := cmp.Diff(*before, last); diff != "" {
+				t.Errorf("it was changed:\n%s", diff)
+			}
+		})
+	}
+	applying := *last.DeepCopy()
+	applying.State = v1alpha1.StateApplying
+	next := *applying.DeepCopy()
+	next.Revision = "main@2"
+	if OnlyRevision(applying, next) {
+		t.Error("what is being applied counts as deployed")
+	}
+}

@@ -29,6 +29,8 @@ type Writes struct {
 	layers  map[string]*v1alpha1.AddonsLayer
 	// statuses holds when the status of a layer was written last.
 	statuses map[string]time.Time
+	// due holds until when the next one waits that was put off.
+	due map[string]time.Time
 }
 
 type write struct {
@@ -38,7 +40,7 @@ type write struct {
 
 // NewWrites returns one without memory.
 func NewWrites() *Writes {
-	return &Writes{objects: map[dependents.ID]write{}, layers: map[string]*v1alpha1.AddonsLayer{}, statuses: map[string]time.Time{}}
+	return &Writes{objects: map[dependents.ID]write{}, layers: map[string]*v1alpha1.AddonsLayer{}, statuses: map[string]time.Time{}, due: map[string]time.Time{}}
 }
 
 // Wrote records what became of actions.
@@ -112,6 +114,7 @@ func (r *Writes) WroteStatus(layer string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.statuses[layer] = now
+	delete(r.due, layer)
 }
 
 // SinceStatus returns how long ago this process wrote the status of a layer,
@@ -123,11 +126,25 @@ func (r *Writes) SinceStatus(layer string, now time.Time) (time.Duration, bool) 
 	return now.Sub(last), known
 }
 
+// PutOff returns how long a status of a layer still waits that may be written so
+// long after it was first put off; 0 or less when that is over.
+func (r *Writes) PutOff(layer string, now time.Time, lag time.Duration) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	due, known := r.due[layer]
+	if !known || due.Sub(now) > 2*lag { // the clock was set back
+		due = now.Add(lag)
+		r.due[layer] = due
+	}
+	return due.Sub(now)
+}
+
 // Forget drops a layer that is gone.
 func (r *Writes) Forget(layer string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.statuses, layer)
+	delete(r.due, layer)
 	delete(r.layers, layer)
 }
 

@@ -129,3 +129,27 @@ func TestNewestLayer(t *testing.T) {
 		})
 	}
 }
+
+func TestPutOff(t *testing.T) {
+	const lag = time.Second
+	w, now := NewWrites(), time.Unix(1000, 0)
+	wait := func(layer string, want time.Duration) {
+		t.Helper()
+		if got := w.PutOff(layer, now, lag); got != want {
+			t.Errorf("%s waits %s, want %s", layer, got, want)
+		}
+	}
+	wait("a", lag)
+	now = now.Add(400 * time.Millisecond)
+	wait("a", 600*time.Millisecond)
+	wait("b", lag)
+	now = now.Add(time.Second)
+	wait("a", -400*time.Millisecond)
+	w.WroteStatus("a", now)
+	wait("a", lag)
+	w.Forget("a")
+	now = now.Add(100 * time.Millisecond)
+	wait("a", lag)
+	now = now.Add(-time.Hour) // the clock is set back
+	wait("a", lag)
+}

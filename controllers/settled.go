@@ -1,0 +1,188 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+// reading is one question that a look asks of the caches: for an object, or for
+// those that an index finds. Its answer is versions, and not content.
+type reading struct {
+	// sources is true for what is asked of the cache of sources.
+	sources bool
+	id      dependents.ID
+	// field and value of an index; empty where id is asked for.
+	field, value string
+}
+
+var layerKind = schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.AddonsLayerKind}
+
+// ofLayer asks for another layer.
+func ofLayer(name string) reading {
+	return reading{id: dependents.ID{Group: layerKind.Group, Kind: layerKind.Kind, Name: name}}
+}
+
+// dependantsReading asks for the layers that depend on a layer.
+func dependantsReading(name string) reading {
+	return reading{id: dependents.ID{Group: layerKind.Group, Kind: layerKind.Kind}, field: indexDependsOn, value: name}
+}
+
+// versionOf is how an answer names an object.
+func versionOf(obj client.Object) string {
+	return obj.GetNamespace() + "/" + obj.GetName() + "@" + obj.GetResourceVersion()
+}
+
+// versionsOf is the answer that names several objects.
+func versionsOf(versions []string) string {
+	slices.Sort(versions)
+	return strings.Join(versions, " ")
+}
+
+func layerVersions(items []v1alpha1.AddonsLayer) string {
+	found := make([]string, 0, len(items))
+	for i := range items {
+		found = append(found, versionOf(&items[i]))
+	}
+	return versionsOf(found)
+}
+
+func objectVersions(items []unstructured.Unstructured) string {
+	found := make([]string, 0, len(items))
+	for i := range items {
+		found = append(found, versionOf(&items[i]))
+	}
+	return versionsOf(found)
+}
+
+// look is what one look at a layer has read, for the next one: where all of it
+// is as it was, and no moment has come that the rules named, they would decide
+// the same.
+type look struct {
+	answers map[reading]string
+	// layer, cluster and kinds are the versions of the layer itself and of the
+	// cluster, and how often it has changed which kinds are served.
+	layer, cluster string
+	kinds          int
+	// until is the moment from which the rules may decide otherwise; zero where
+	// there is none.
+	until time.Time
+	// interval of the layer's safety net.
+	interval time.Duration
+}
+
+// looks remembers the last look at each layer that had nothing to do. It is
+// safe for concurrent use.
+type looks struct {
+	mu      sync.Mutex
+	byLayer map[string]*look
+}
+
+func newLooks() *looks { return &looks{byLayer: map[string]*look{}} }
+
+func (l *looks) get(layer string) *look {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.byLayer[layer]
+}
+
+// set remembers a look; nil forgets it.
+func (l *looks) set(layer string, last *look) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if last == nil {
+		delete(l.byLayer, layer)
+		return
+	}
+	l.byLayer[layer] = last
+}
+
+// settled tells whether a look would find all as the last one has left it, and
+// when the next one is due then. It asks the caches for versions and copies
+// nothing.
+func (r *AddonsLayerReconciler) settled(ctx context.Context, layer *v1alpha1.AddonsLayer) (time.Duration, bool) {
+	last := r.looks.get(layer.Name)
+	now := r.now()
+	if last == nil || last.layer != layer.ResourceVersion || last.cluster != r.Cluster.Version() || last.kinds != r.kindChanges() ||
+		!last.until.IsZero() && !now.Before(last.until) {
+		return 0, false
+	}
+	for question, was := range last.answers {
+		if is, err := r.answer(ctx, question); err != nil || is != was {
+			return 0, false
+		}
+	}
+	after := jittered(last.interval)
+	if !last.until.IsZero() {
+		after = min(after, max(last.until.Sub(now), time.Millisecond))
+	}
+	return after, true
+}
+
+func (r *AddonsLayerReconciler) kindChanges() int { return r.kinds.changed() + r.sources.changed() }
+
+// answer answers a question anew.
+func (r *AddonsLayerReconciler) answer(ctx context.Context, q reading) (string, error) {
+	k := r.kinds
+	switch {
+	case q.id.GroupKind() == layerKind && q.field != "":
+		list := &v1alpha1.AddonsLayerList{}
+		err := r.Client.List(ctx, list, client.MatchingFields{q.field: q.value}, client.UnsafeDisableDeepCopy)
+		return layerVersions(list.Items), err
+	case q.id.GroupKind() == layerKind:
+		layer := &v1alpha1.AddonsLayer{}
+		err := r.Client.Get(ctx, types.NamespacedName{Name: q.id.Name}, layer, client.UnsafeDisableDeepCopy)
+		if apierrors.IsNotFound(err) {
+			return "", nil
+		}
+		return versionOf(layer), err
+	case q.field != "":
+		items, err := k.list(ctx, q.id.GroupKind(), client.MatchingFields{q.field: q.value})
+		return objectVersions(items), err
+	case q.sources:
+		k = r.sources
+	}
+	live, err := k.get(ctx, q.id)
+	if err != nil || live == nil {
+		return "", err
+	}
+	return versionOf(live), nil
+}
+
+// settledLook returns what is to be remembered of a look that had nothing to
+// do: it has written nothing, has left nothing open but moments to come, and
+// its answers are all that it was decided from. Otherwise it returns nil.
+func (o *observer) settledLook(h *hands, interval time.Duration) *look {
+	if h.wrote || h.decision == nil || o.opaque || o.OthersUnread || len(o.Stale) > 0 || !o.Layer.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	d := h.decision
+	if d.State != v1alpha1.StateDeployed || d.Retry != nil || len(d.Accept) > 0 || o.kindIsComing(o.Observation, *d) {
+		return nil
+	}
+	return &look{
+		answers: o.answers, layer: o.Layer.ResourceVersion, cluster: o.ClusterVersion, kinds: o.kindsBefore, until: d.Until, interval: interval,
+	}
+}
+
+// intervalOf returns the interval of a layer's safety net.
+func (r *AddonsLayerReconciler) intervalOf(layer *v1alpha1.AddonsLayer) time.Duration {
+	if layer.Spec.Interval != nil {
+		return layer.Spec.Interval.Duration
+	}
+	return r.Settings.Interval
+}

@@ -1,0 +1,152 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// asked notes what the caches are asked for.
+type asked struct {
+	client.Client
+	mu  sync.Mutex
+	all []string
+}
+
+func (a *asked) note(obj any, format string, args ...any) {
+	kind := fmt.Sprintf("%T", obj)
+	if object, ok := obj.(client.Object); ok {
+		if gvk, err := apiutil.GVKForObject(object, a.Scheme()); err == nil {
+			kind = gvk.Kind
+		}
+	}
+	if list, ok := obj.(client.ObjectList); ok {
+		if gvk, err := apiutil.GVKForObject(list, a.Scheme()); err == nil {
+			kind = gvk.Kind
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all = append(a.all, kind+" "+fmt.Sprintf(format, args...))
+}
+
+func (a *asked) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	a.note(obj, "%s", key)
+	return a.Client.Get(ctx, key, obj, opts...)
+}
+
+func (a *asked) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	options := client.ListOptions{}
+	options.ApplyOptions(opts)
+	a.note(list, "%v", options.FieldSelector)
+	return a.Client.List(ctx, list, opts...)
+}
+
+// taken returns what was asked since the last call, each once.
+func (a *asked) taken() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	found := a.all
+	a.all = nil
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// A look at a settled layer asks the caches for the versions of all that the
+// last one has read, and decides anew when any of it is another.
+func TestSettledLook(t *testing.T) {
+	var r *AddonsLayerReconciler
+	var caches *asked
+	f := newFixture(t, func(c client.Client) client.Client {
+		caches = &asked{Client: c}
+		return caches
+	}, func(reconciler *AddonsLayerReconciler) {
+		r = reconciler
+		r.Settings.Interval = time.Hour
+	})
+	f.publish("main@sha1:1", map[string]string{
+		"base/releases.yaml": f.release("ingress"), "middle/release.yaml": f.release("web"), "top/release.yaml": f.release("api"),
+		"middle/settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: " + f.namespace + ", name: settings}\ndata: {a: b}\n",
+	})
+	f.layer("base")
+	f.layer("middle", "base")
+	f.layer("top", "middle")
+	for _, each := range [][2]string{{"base", "ingress"}, {"middle", "web"}, {"top", "api"}} {
+		f.ready(each[1])
+		f.deployed(each[0], "main@sha1:1")
+	}
+	f.settle()
+	name := f.name("middle")
+	looks := func() []string {
+		t.Helper()
+		caches.taken()
+		result, err := r.Reconcile(f.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
+		f.must(err)
+		if after := result.RequeueAfter; after < time.Hour || after > time.Hour+time.Hour/10 {
+			t.Errorf("the next look is due in %s", after)
+		}
+		return caches.taken()
+	}
+	r.looks.set(name, nil)
+	f.taken()
+	whole, again := looks(), looks()
+	if len(whole) < 8 {
+		t.Errorf("a whole look asks for %s only", strings.Join(whole, ", "))
+	}
+	if diff := cmp.Diff(whole, again); diff != "" {
+		t.Errorf("what a whole look asks for, and one at a settled layer (-whole +settled):\n%s", diff)
+	}
+	if requests, _ := f.taken(); len(requests) != 0 {
+		t.Errorf("the looks made requests: %v", requests)
+	}
+
+	layer := f.get("middle")
+	last := r.looks.get(name)
+	if last == nil {
+		t.Fatal("the look was not remembered")
+	}
+	counts := func(what string, change func(*look), want bool) {
+		t.Helper()
+		changed := *last
+		changed.answers = map[reading]string{}
+		for question, answer := range last.answers {
+			changed.answers[question] = answer
+		}
+		change(&changed)
+		r.looks.set(name, &changed)
+		if _, same := r.settled(f.ctx, layer); same != want {
+			t.Errorf("%s: it counts as settled: %t", what, same)
+		}
+	}
+	counts("nothing", func(*look) {}, true)
+	for question := range last.answers {
+		counts(fmt.Sprintf("%+v", question), func(l *look) { l.answers[question] += "1" }, false)
+	}
+	counts("the layer", func(l *look) { l.layer = "1" }, false)
+	counts("the cluster's version", func(l *look) { l.cluster = "v1.0.0" }, false)
+	counts("the kinds", func(l *look) { l.kinds-- }, false)
+	counts("a moment to come", func(l *look) { l.until = time.Now().Add(time.Minute) }, true)
+	counts("a moment that has come", func(l *look) { l.until = time.Now() }, false)
+	sources := 0
+	for question := range last.answers {
+		if question.sources {
+			sources++
+		}
+	}
+	if sources != 1 {
+		t.Errorf("%d sources are among the answers", sources)
+	}
+}
