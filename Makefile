@@ -20,6 +20,9 @@ export KUBEBUILDER_ASSETS ?= $(patsubst %/tools,%/controlplane,$(TOOLS))
 UNIT_PACKAGES = $$(go list ./... | grep -v '^github.com/strata-project/strata/test')
 # More arguments for go test, for example: make unit TESTFLAGS='-run TestPlan -v'
 TESTFLAGS ?=
+# Has client-go end the tests, and the controller in the end-to-end tests, when
+# something changes what is in a cache.
+DETECT = KUBE_CACHE_MUTATION_DETECTOR=true
 # How long make fuzz spends on each fuzz test.
 FUZZTIME ?= 30s
 # How long make chaos kills and commits, and the seed of its plan; 0 draws one.
@@ -79,7 +82,7 @@ verify: ## Fail when a generated file is not current
 
 .PHONY: unit
 unit: tool-gotestsum tool-promtool ## Unit, property, API and chart tests, with the race detector
-	$(TOOLS)/gotestsum --format standard-quiet --format-hide-empty-pkg -- -race -timeout 10m $(TESTFLAGS) $(UNIT_PACKAGES)
+	$(DETECT) $(TOOLS)/gotestsum --format standard-quiet --format-hide-empty-pkg -- -race -timeout 10m $(TESTFLAGS) $(UNIT_PACKAGES)
 
 .PHONY: e2e
 e2e: tool-gotestsum ## End-to-end tests on a real API server with the real Flux controllers
@@ -87,7 +90,7 @@ e2e: tool-gotestsum ## End-to-end tests on a real API server with the real Flux 
 
 .PHONY: unit-all
 unit-all: tool-gotestsum tool-promtool ## As unit, with the heavier cases (STRATA_TEST_ALL=1)
-	STRATA_TEST_ALL=1 $(TOOLS)/gotestsum --format standard-quiet --format-hide-empty-pkg -- -race -count=1 -timeout 30m $(TESTFLAGS) $(UNIT_PACKAGES)
+	$(DETECT) STRATA_TEST_ALL=1 $(TOOLS)/gotestsum --format standard-quiet --format-hide-empty-pkg -- -race -count=1 -timeout 30m $(TESTFLAGS) $(UNIT_PACKAGES)
 
 .PHONY: e2e-all
 e2e-all: tool-gotestsum ## As e2e, with the heavier cases (STRATA_TEST_ALL=1)

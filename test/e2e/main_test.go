@@ -142,6 +142,9 @@ func startController(ctx context.Context) error {
 	}
 	stack.controller, err = strata.Prepare(strata.Options{
 		Binary: binary, Kubeconfig: identity.Kubeconfig, Dir: dir,
+		// What is in a cache belongs to all looks: client-go ends the process
+		// where one of them changes it.
+		Env:  []string{"KUBE_CACHE_MUTATION_DETECTOR=true"},
 		Args: []string{"--log-level", "debug", "--watch-label-selector", "!" + ownController, "--events-addr", stack.plane.EventsURL()},
 	})
 	if err != nil {
