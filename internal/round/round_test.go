@@ -1,0 +1,224 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package round
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// scripted are hands that note what they are asked for, and fail at one step.
+type scripted struct {
+	steps  []string
+	failAt string
+	left   bool
+	late   time.Duration
+}
+
+var (
+	errStep = errors.New("this step fails")
+	noon    = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+)
+
+func (s *scripted) step(name string) error {
+	s.steps = append(s.steps, name)
+	if name == s.failAt {
+		return errStep
+	}
+	return nil
+}
+
+func (s *scripted) Executor(context.Context, *layers.Observation) (Executor, error) {
+	return s, s.step("executor")
+}
+
+func (s *scripted) Run(_ context.Context, _ string, plan dependents.Plan) []dependents.Result {
+	_ = s.step("run")
+	return []dependents.Result{{Action: plan.Actions[0], Changed: true, Generation: 1}}
+}
+
+func (s *scripted) Keep(context.Context, *layers.Observation, []v1alpha1.HistoryEntry, *v1alpha1.AddonsLayerStatus) error {
+	return s.step("keep")
+}
+
+func (s *scripted) Persist(_ context.Context, o *layers.Observation, status v1alpha1.AddonsLayerStatus) error {
+	o.Layer = o.Layer.DeepCopy()
+	o.Layer.Status = status
+	return s.step("persist")
+}
+
+func (s *scripted) Consume(context.Context, *layers.Observation, []string) error {
+	return s.step("consume")
+}
+
+func (s *scripted) LeftBehind(context.Context, *v1alpha1.AddonsLayer) (bool, error) {
+	return s.left, s.step("left behind")
+}
+
+func (s *scripted) Finalize(context.Context, *v1alpha1.AddonsLayer) error { return s.step("finalize") }
+
+func (s *scripted) Acted(*layers.Observation, v1alpha1.AddonsLayerStatus, []dependents.Result) {
+	_ = s.step("acted")
+}
+
+func (s *scripted) Reported(*layers.Observation, layers.Decision) { _ = s.step("reported") }
+
+func (s *scripted) Note(*layers.Observation, layers.Decision) { _ = s.step("note") }
+
+func (s *scripted) Now() time.Time { return noon }
+
+func (s *scripted) SafetyNet(*layers.Observation) time.Duration { return time.Minute }
+
+func (s *scripted) KeepBack(*layers.Observation, v1alpha1.AddonsLayerStatus) time.Duration {
+	return s.late
+}
+
+func (s *scripted) KindIsComing(*layers.Observation, layers.Decision) bool { return false }
+
+// newcomer is a layer that lists one release, and has nothing yet.
+func newcomer() *layers.Observation {
+	release := &unstructured.Unstructured{Object: map[string]any{}}
+	release.SetGroupVersionKind(layers.HelmReleaseKind.WithVersion("v2"))
+	release.SetNamespace("default")
+	release.SetName("podinfo")
+	layer := &v1alpha1.AddonsLayer{ObjectMeta: metav1.ObjectMeta{Name: "base", Generation: 1}}
+	layer.Spec.Version = "1.0.0"
+	return &layers.Observation{
+		Now: noon, Settings: layers.Settings{Interval: time.Minute, Namespace: "default"}, Layer: layer,
+		Source:    &layers.Source{Generation: 1, ObservedGeneration: 1, Revision: "main@sha1:1", Digest: "sha256:1", Ready: true},
+		Directory: &layers.Directory{Revision: "main@sha1:1", Digest: "sha256:2", Manifests: []layers.Manifest{{File: "podinfo.yaml", Object: release}}},
+		Scopes:    map[schema.GroupKind]layers.Scope{layers.HelmReleaseKind: layers.ScopeNamespaced},
+	}
+}
+
+// emptied is a layer whose folder is empty, which is allowed, and which has
+// nothing that would have to go.
+func emptied() *layers.Observation {
+	o := newcomer()
+	o.Directory.Manifests = nil
+	o.Layer.Annotations = map[string]string{v1alpha1.AllowEmptyAnnotation: v1alpha1.AllowNext}
+	return o
+}
+
+// leaving is a layer that is being deleted and has nothing left.
+func leaving() *layers.Observation {
+	o := newcomer()
+	o.Layer.DeletionTimestamp = &metav1.Time{Time: noon}
+	return o
+}
+
+func TestOrderOfARound(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		o      *layers.Observation
+		hands  scripted
+		want   []string
+		after  time.Duration
+		fails  bool
+	}{
+		"something to write": {
+			"the inventory is recorded before, and the status reported behind", newcomer(),
+			scripted{},
+			[]string{"executor", "persist", "run", "acted", "keep", "persist", "reported", "note"},
+			time.Minute, false,
+		},
+		"cannot be recorded": {
+			"nothing is written that is not recorded", newcomer(),
+			scripted{failAt: "persist"},
+			[]string{"executor", "persist", "acted"},
+			0, true,
+		},
+		"nobody to write": {
+			"that is reported as the failure of the first action", newcomer(),
+			scripted{failAt: "executor"},
+			[]string{"executor", "acted", "keep", "persist", "reported", "note"},
+			0, true,
+		},
+		"used up": {
+			"what allows it goes when the attempt is recorded, and nothing is carried out", emptied(),
+			scripted{},
+			[]string{"persist", "consume", "acted", "keep", "persist", "reported", "note"},
+			time.Minute, false,
+		},
+		"kept back": {
+			"it is looked at again when the status may be written", held(),
+			scripted{late: time.Second},
+			[]string{"acted", "keep", "note"},
+			time.Second, false,
+		},
+		"cannot be kept": {
+			"the status is written all the same", held(),
+			scripted{failAt: "keep", late: time.Second},
+			[]string{"acted", "keep", "persist", "reported", "note"},
+			0, true,
+		},
+		"has nothing left": {
+			"it is looked for once more, and then it goes", leaving(),
+			scripted{},
+			[]string{"left behind", "finalize"},
+			0, false,
+		},
+		"has something left": {
+			"the cache lags", leaving(), scripted{left: true}, []string{"left behind"}, LookAgain, false,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			after, err := Run(t.Context(), &test.hands, test.o)
+			if after != test.after || (err != nil) != test.fails {
+				t.Errorf("%s: %s, %v", test.reason, after, err)
+			}
+			if diff := cmp.Diff(test.want, test.hands.steps); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+			}
+		})
+	}
+}
+
+// held is a layer that does nothing.
+func held() *layers.Observation {
+	o := newcomer()
+	o.Layer.Spec.Hold = true
+	return o
+}
+
+func TestOutcome(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "addonslayers"}, "base", errStep)
+	for name, test := range map[string]struct {
+		err   error
+		after time.Duration
+		fails bool
+	}{
+		"fine":     {nil, time.Minute, false},
+		"conflict": {conflict, LookAgain, false},
+		"gone":     {ErrGone, 0, false},
+		"fails":    {errStep, time.Minute, true},
+	} {
+		if after, err := Outcome(time.Minute, test.err); after != test.after || (err != nil) != test.fails {
+			t.Errorf("%s: %s, %v", name, after, err)
+		}
+	}
+}
+
+func TestProgressed(t *testing.T) {
+	wrote := dependents.Result{Changed: true}
+	failed := dependents.Result{Changed: true, Err: errStep}
+	corrected := dependents.Result{Changed: true, Action: dependents.Action{Correction: true}}
+	if progressed([]dependents.Result{failed, corrected}) || !progressed(slices.Concat([]dependents.Result{failed}, []dependents.Result{wrote})) {
+		t.Error("only something new that was written is progress")
+	}
+}
