@@ -1,0 +1,220 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package simulation has the controller's real rules look after a cluster that
+// is simulated, together with source-controller, helm-controller and the people
+// who use it, in one process, with a virtual clock and a random order of steps
+// that one number decides. What must hold is judged by rules of its own.
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// The kinds of objects of a cluster, each with a history of its own.
+const (
+	kindLayer = iota
+	kindRelease
+	kindSource
+	kindsOfObjects
+)
+
+// object is a layer, a release or a source. What a cluster holds is never
+// changed, but replaced.
+type object interface {
+	GetName() string
+	GetUID() types.UID
+	GetResourceVersion() string
+	GetDeletionTimestamp() *metav1.Time
+}
+
+// change is one write: what was there, and what is; nil for nothing.
+type change struct {
+	name    string
+	was, is object
+}
+
+// cluster is what an API server stores.
+type cluster struct {
+	version uint64
+	uids    int
+	objects [kindsOfObjects]map[string]object
+	history [kindsOfObjects][]change
+	// kept holds the contents that layers may go back to, by layer and digest.
+	kept map[string]*layers.Directory
+	// kubernetes is the version of the cluster.
+	kubernetes string
+	// writes counts what was written.
+	writes int
+}
+
+func newCluster() *cluster {
+	c := &cluster{kept: map[string]*layers.Directory{}, kubernetes: "v1.30.2"}
+	for kind := range c.objects {
+		c.objects[kind] = map[string]object{}
+	}
+	return c
+}
+
+// next returns the resourceVersion of the next write.
+func (c *cluster) next() string {
+	c.version++
+	return strconv.FormatUint(c.version, 10)
+}
+
+func (c *cluster) newUID() types.UID {
+	c.uids++
+	return types.UID(fmt.Sprintf("%08d-0000", c.uids))
+}
+
+func (c *cluster) put(kind int, name string, is object) {
+	was := c.objects[kind][name]
+	c.writes++
+	if is == nil {
+		delete(c.objects[kind], name)
+	} else {
+		c.objects[kind][name] = is
+	}
+	c.history[kind] = append(c.history[kind], change{name, was, is})
+}
+
+// releases returns the names of all releases, in order.
+func (c *cluster) releases() []string { return sortedKeys(c.objects[kindRelease]) }
+
+func (c *cluster) layer(name string) *v1alpha1.AddonsLayer {
+	layer, _ := c.objects[kindLayer][name].(*v1alpha1.AddonsLayer)
+	return layer
+}
+
+func (c *cluster) release(name string) *unstructured.Unstructured {
+	release, _ := c.objects[kindRelease][name].(*unstructured.Unstructured)
+	return release
+}
+
+func (c *cluster) source(name string) *source {
+	found, _ := c.objects[kindSource][name].(*source)
+	return found
+}
+
+// putLayer stores a layer. A layer that is being deleted goes with its last
+// finalizer.
+func (c *cluster) putLayer(layer *v1alpha1.AddonsLayer) {
+	layer.ResourceVersion = c.next()
+	if layer.DeletionTimestamp != nil && len(layer.Finalizers) == 0 {
+		c.put(kindLayer, layer.Name, nil)
+		return
+	}
+	c.put(kindLayer, layer.Name, layer)
+}
+
+// putRelease stores a release, likewise.
+func (c *cluster) putRelease(release *unstructured.Unstructured) {
+	release.SetResourceVersion(c.next())
+	if release.GetDeletionTimestamp() != nil && len(release.GetFinalizers()) == 0 {
+		c.put(kindRelease, release.GetName(), nil)
+		return
+	}
+	c.put(kindRelease, release.GetName(), release)
+}
+
+// changeLayer has somebody change the specification or the metadata of a layer.
+func (c *cluster) changeLayer(name string, do func(*v1alpha1.AddonsLayer)) {
+	was := c.layer(name)
+	layer := was.DeepCopy()
+	if layer.Annotations == nil {
+		layer.Annotations = map[string]string{}
+	}
+	do(layer)
+	if !sameSpec(&was.Spec, &layer.Spec) {
+		layer.Generation++
+	}
+	c.putLayer(layer)
+}
+
+// changeRelease has somebody change a release. A change of the specification
+// counts up the generation.
+func (c *cluster) changeRelease(name string, do func(*unstructured.Unstructured)) *unstructured.Unstructured {
+	was := c.release(name)
+	release := was.DeepCopy()
+	do(release)
+	if !sameValue(was.Object["spec"], release.Object["spec"]) {
+		release.SetGeneration(release.GetGeneration() + 1)
+	}
+	c.putRelease(release)
+	return release
+}
+
+func (c *cluster) createRelease(release *unstructured.Unstructured) *unstructured.Unstructured {
+	release.SetUID(c.newUID())
+	release.SetGeneration(1)
+	c.putRelease(release)
+	return release
+}
+
+// deleteRelease begins or completes the deletion of a release.
+func (c *cluster) deleteRelease(name string, now metav1.Time) {
+	if c.release(name).GetDeletionTimestamp() != nil {
+		return
+	}
+	c.changeRelease(name, func(r *unstructured.Unstructured) { r.SetDeletionTimestamp(&now) })
+}
+
+var (
+	layerResource   = schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "addonslayers"}
+	releaseResource = schema.GroupResource{Group: layers.HelmReleaseKind.Group, Resource: "helmreleases"}
+)
+
+func conflict(resource schema.GroupResource, name string) error {
+	return apierrors.NewConflict(resource, name, fmt.Errorf("the object has been modified"))
+}
+
+func notFound(resource schema.GroupResource, name string) error {
+	return apierrors.NewNotFound(resource, name)
+}
+
+// source is a GitRepository and its artifact.
+type source struct {
+	metav1.ObjectMeta
+	seen layers.Source
+	// away is true while the artifact cannot be fetched.
+	away bool
+}
+
+// sameValue compares what JSON can say.
+func sameValue(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		other, is := b.(map[string]any)
+		if !is || len(a) != len(other) {
+			return false
+		}
+		for key, value := range a {
+			if has, found := other[key]; !found || !sameValue(value, has) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		other, is := b.([]any)
+		return is && slices.EqualFunc(a, other, sameValue)
+	default:
+		return a == b
+	}
+}
+
+func sameSpec(a, b *v1alpha1.AddonsLayerSpec) bool {
+	return a.Version == b.Version && a.Hold == b.Hold && a.Rollback == b.Rollback && a.DeletionPolicy == b.DeletionPolicy &&
+		a.Prereqs.K8sVersion == b.Prereqs.K8sVersion && slices.Equal(a.Prereqs.DependsOn, b.Prereqs.DependsOn) &&
+		*a.Interval == *b.Interval && *a.OrphanGrace == *b.OrphanGrace && *a.Timeout == *b.Timeout
+}

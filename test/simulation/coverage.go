@@ -1,0 +1,94 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// cell is an event that happens to a layer in a state.
+type cell struct{ event, state string }
+
+// coverage counts what has happened in which state.
+type coverage map[cell]int
+
+func (c coverage) add(event, state string) { c[cell{event, state}]++ }
+
+func (c coverage) merge(other coverage) {
+	for at, count := range other {
+		c[at] += count
+	}
+}
+
+// String is the table of events and states.
+func (c coverage) String() string {
+	table := &strings.Builder{}
+	fmt.Fprintf(table, "%-28s", "event")
+	for _, state := range states {
+		fmt.Fprintf(table, "%13s", state)
+	}
+	for _, e := range events {
+		fmt.Fprintf(table, "\n%-28s", e.name)
+		for _, state := range states {
+			switch count := c[cell{e.name, state}]; {
+			case count > 0:
+				fmt.Fprintf(table, "%13d", count)
+			case impossible(e.name, state) != "":
+				fmt.Fprintf(table, "%13s", "-")
+			default:
+				fmt.Fprintf(table, "%13s", "EMPTY")
+			}
+		}
+	}
+	return table.String()
+}
+
+// problems lists the cells that are empty without a reason, and the reasons that
+// do not hold.
+func (c coverage) problems() []string {
+	var found []string
+	for _, e := range events {
+		for _, state := range states {
+			reason := impossible(e.name, state)
+			switch count := c[cell{e.name, state}]; {
+			case count == 0 && reason == "":
+				found = append(found, fmt.Sprintf("%q never happened to a layer that is %s", e.name, state))
+			case count > 0 && reason != "":
+				found = append(found, fmt.Sprintf("%q happened to a layer that is %s, although %s", e.name, state, reason))
+			}
+		}
+	}
+	return found
+}
+
+// impossible says why an event cannot happen in a state; "" where it can.
+func impossible(event, state string) string {
+	edits := slices.Contains(editsOfLayers, event)
+	switch {
+	case state == "absent" && edits:
+		return "there is no layer to change"
+	case state != "absent" && event == "layer created again":
+		return "the layer is there"
+	case state == "Deleting" && event == "layer deleted":
+		return "it is being deleted already"
+	case (state == "absent" || state == "new") && slices.Contains(editsOfReleases, event):
+		return "a layer that is not there, or was never looked at, has no releases"
+	}
+	return ""
+}
+
+// editsOfLayers want a layer that is there.
+var editsOfLayers = []string{
+	"version and content", "version", "prereqs", "prereqs in a circle", "prereqs of the cluster",
+	"hold by annotation", "hold until", "hold by spec", "hold with releases", "hold ends", "interval", "grace",
+	"rollback enabled", "rollback asked for", "allow-empty", "allow-prune", "allow-break", "force-delete", "layer deleted",
+}
+
+// editsOfReleases want a release that belongs to the layer.
+var editsOfReleases = []string{
+	"release drifts", "release deleted by hand", "release suspended by hand", "release resumed by hand",
+	"label taken off", "orphaned label forged", "release fails", "release heals",
+}

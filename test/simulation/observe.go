@@ -1,0 +1,266 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// settings are the controller's, as it is shipped.
+var settings = layers.Settings{Interval: defaultInterval, Namespace: namespace, MaxPrunePercent: 50}
+
+var scopes = map[schema.GroupKind]layers.Scope{
+	layers.HelmReleaseKind: layers.ScopeNamespaced, layers.HelmRepositoryKind: layers.ScopeNamespaced,
+}
+
+// observe gathers what the rules decide from, out of the caches.
+func (h *hands) observe(layer *v1alpha1.AddonsLayer) *layers.Observation {
+	o := &layers.Observation{
+		Now: h.Now(), Settings: settings, Layer: layer, ClusterVersion: h.kubernetes,
+		Layers: map[string]layers.Other{}, Scopes: maps.Clone(scopes),
+		Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
+		Exclusive: map[string][]dependents.ID{},
+	}
+	h.view = h.viewOf(layer)
+	o.Waited, o.UnderWay = h.waits.Of(layer, o.Now)
+	h.observeDirectory(o)
+	h.observeRestored(o)
+	h.observeLayers(o)
+	h.observeObjects(o)
+	h.observeOthers(o)
+	return o
+}
+
+var errAway = errors.New("the artifact cannot be fetched: connection refused")
+
+// fetch returns what a source's artifact holds for a layer, and remembers it.
+func (p *process) fetch(from *source, layer string) (*layers.Directory, error) {
+	if p.cluster.source(from.Name) == nil || p.cluster.source(from.Name).away {
+		return nil, errAway
+	}
+	directory, err := p.contents.directory(p.repositories[from.Name].commits[from.seen.Revision][layer], layer, from.seen.Revision)
+	if err == nil {
+		p.artifacts[directory.Digest] = directory
+	}
+	return directory, err
+}
+
+// sourceOf returns a layer's source as it is cached, or past the cache, and
+// whether it has an artifact that can be used.
+func (p *process) sourceOf(layer *v1alpha1.AddonsLayer, pastCache bool) (*source, bool) {
+	found, _ := p.caches[kindSource].objects[layer.Spec.Source.Name].(*source)
+	if pastCache {
+		found = p.cluster.source(layer.Spec.Source.Name)
+	}
+	return found, found != nil && found.seen.Digest != "" && found.seen.ObservedGeneration == found.seen.Generation
+}
+
+func (h *hands) observeDirectory(o *layers.Observation) {
+	from, usable := h.sourceOf(o.Layer, o.Layer.Status.ObservedGeneration != o.Layer.Generation)
+	if from != nil {
+		seen := from.seen
+		o.Source = &seen
+	}
+	h.artifact = nil
+	if usable {
+		h.artifact = from
+		o.Directory, o.DirectoryError = h.fetch(from, o.Layer.Name)
+	}
+	if o.Layer.DeletionTimestamp == nil && h.listings.Update(o.Layer.Name, o.Directory) {
+		h.wakeWaiting()
+	}
+	switch digest := o.Layer.Status.Digest; {
+	case digest == "":
+	case o.Directory != nil && o.Directory.Digest == digest:
+		o.Deployed = o.Directory
+	default:
+		o.Deployed = h.artifacts[digest]
+	}
+}
+
+func (h *hands) observeRestored(o *layers.Observation) {
+	id := layers.RestoreID(o.Layer)
+	for _, entry := range o.Layer.Status.History {
+		if entry.ID != id {
+			continue
+		}
+		restored := h.artifacts[entry.Digest]
+		if restored == nil && entry.Kept {
+			restored = h.cluster.kept[keptName(o.Layer, entry.Digest)]
+		}
+		if restored == nil {
+			o.RestoreError = "neither the cluster nor the source has it any more"
+			return
+		}
+		o.Restored = restored
+		if o.Deployed == nil && restored.Digest == o.Layer.Status.Digest {
+			o.Deployed = restored
+		}
+	}
+}
+
+func (h *hands) observeLayers(o *layers.Observation) {
+	queue := layers.DependencyNames(o.Layer.Spec.Prereqs.DependsOn)
+	for i := 0; i < len(queue); i++ {
+		name := queue[i]
+		if _, seen := o.Layers[name]; seen || name == o.Layer.Name {
+			continue
+		}
+		layer := h.cachedLayer(name)
+		o.Layers[name] = layers.Other{Layer: layer}
+		if layer != nil {
+			queue = append(queue, layers.DependencyNames(layer.Spec.Prereqs.DependsOn)...)
+		}
+	}
+	direct := layers.DependencyNames(o.Layer.Spec.Prereqs.DependsOn)
+	for _, name := range direct {
+		if layer := o.Layers[name].Layer; layer != nil {
+			o.Layers[name] = h.dependency(o, layer)
+		}
+	}
+	h.observeDependants(o, o.Layer.Name)
+	for _, name := range direct {
+		if layer := o.Layers[name].Layer; layer != nil && layers.IsRefused(layer) {
+			h.observeDependants(o, name)
+		}
+	}
+}
+
+func (h *hands) observeDependants(o *layers.Observation, name string) {
+	for _, other := range h.layerNames() {
+		layer := h.cachedLayer(other)
+		if !slices.Contains(layers.DependencyNames(layer.Spec.Prereqs.DependsOn), name) || other == o.Layer.Name {
+			continue
+		}
+		if _, seen := o.Layers[other]; !seen {
+			o.Layers[other] = layers.Other{Layer: layer}
+		}
+	}
+}
+
+func (h *hands) dependency(o *layers.Observation, layer *v1alpha1.AddonsLayer) layers.Other {
+	other := layers.Other{Layer: layer, SameSource: layer.Spec.Source.Name == o.Layer.Spec.Source.Name}
+	if !other.SameSource || h.artifact == nil {
+		return other
+	}
+	directory, err := h.fetch(h.artifact, layer.Name)
+	if err != nil {
+		unread(o, err)
+		return other
+	}
+	other.Digest = directory.Digest
+	return other
+}
+
+func unread(o *layers.Observation, err error) {
+	if errors.Is(err, errAway) {
+		o.OthersUnread = true
+	}
+}
+
+// observeObjects reads what the layer lists, has and had, and the releases that
+// stand for the same Helm releases.
+func (h *hands) observeObjects(o *layers.Observation) {
+	identities := map[string]bool{}
+	see := func(id dependents.ID) {
+		live := h.cachedRelease(id.Name)
+		version := ""
+		if live != nil {
+			o.Live[id] = live
+			version = live.GetResourceVersion()
+			identities[layers.HelmReleaseIdentity(live)] = true
+		}
+		if h.writes.IsStale(id, version, o.Now) {
+			o.Stale[id] = true
+		}
+	}
+	var wanted []dependents.ID
+	for _, directory := range []*layers.Directory{o.Directory, o.Deployed, o.Restored} {
+		if directory == nil {
+			continue
+		}
+		for _, manifest := range directory.Manifests {
+			wanted = append(wanted, dependents.IDOf(manifest.Object))
+			identities[layers.HelmReleaseIdentity(manifest.Object)] = true
+		}
+	}
+	for _, entry := range layers.Inventory(o.Layer.Status.Resources, nil) {
+		wanted = append(wanted, entry.ID)
+	}
+	for _, id := range dependents.SortIDs(wanted) {
+		see(id)
+	}
+	for _, name := range sortedKeys(h.caches[kindRelease].objects) {
+		release := h.cachedRelease(name)
+		identity := layers.HelmReleaseIdentity(release)
+		if !identities[identity] {
+			continue
+		}
+		id := dependents.IDOf(release)
+		o.Exclusive[identity] = append(o.Exclusive[identity], id)
+		if o.Live[id] == nil {
+			see(id)
+		}
+	}
+	for identity := range identities {
+		if _, found := o.Exclusive[identity]; !found {
+			o.Exclusive[identity] = nil
+		}
+	}
+}
+
+func (h *hands) observeOthers(o *layers.Observation) {
+	if !o.NeedsOthers() {
+		return
+	}
+	others := dependents.Others{
+		Listed: map[dependents.ID][]dependents.Claim{}, Exclusive: map[string][]dependents.Claim{},
+		Existing: map[string]bool{}, Unreadable: map[string]bool{},
+	}
+	for _, name := range h.layerNames() {
+		layer := h.cachedLayer(name)
+		if name == o.Layer.Name {
+			continue
+		}
+		others.Existing[name] = true
+		if layer.DeletionTimestamp != nil {
+			continue
+		}
+		listing, readable := h.listingOf(o, layer)
+		if !readable {
+			others.Unreadable[name] = true
+			if layer.Spec.Source.Name == o.Layer.Spec.Source.Name {
+				others.UnreadableSiblings = append(others.UnreadableSiblings, name)
+			}
+			continue
+		}
+		o.AddClaims(&others, name, listing)
+	}
+	o.Others = others
+}
+
+func (h *hands) listingOf(o *layers.Observation, layer *v1alpha1.AddonsLayer) (layers.Listing, bool) {
+	from, usable := h.sourceOf(layer, false)
+	if !usable {
+		return layers.Listing{}, false
+	}
+	directory, err := h.fetch(from, layer.Name)
+	if err != nil {
+		unread(o, err)
+		return layers.Listing{}, false
+	}
+	if listing, known := h.listings.Get(layer.Name, directory.Digest); known {
+		return listing, true
+	}
+	return layers.ListingOf(directory), true
+}

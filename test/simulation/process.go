@@ -1,0 +1,204 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/memory"
+	"github.com/strata-project/strata/internal/round"
+)
+
+const (
+	// workers is how many layers a process looks at side by side.
+	workers = 3
+	// minRetry and maxRetry bound the back-off after errors.
+	minRetry = 200 * time.Millisecond
+	maxRetry = 2 * time.Minute
+)
+
+// process is one life of the layer controller: what it remembers is lost with it.
+type process struct {
+	*simulation
+	caches   [kindsOfObjects]*cache
+	writes   *memory.Writes
+	waits    *memory.Waits
+	listings *memory.Listings
+	// artifacts holds the contents that were read, by digest.
+	artifacts map[string]*layers.Directory
+	// kubernetes is the version of the cluster as it was last asked for.
+	kubernetes string
+	// queue holds layers that are due, later those that will be, and failures
+	// how often a layer has failed in a row.
+	queue    []string
+	later    map[string]moment
+	failures map[string]int
+	// looks are under way.
+	looks []*look
+}
+
+// look is one reconcile, which goes on from one write to the next.
+type look struct {
+	layer string
+	next  func() (struct{}, bool)
+	stop  func()
+	after time.Duration
+	err   error
+}
+
+// crashed ends a look whose process has died.
+type crashed struct{}
+
+// begin starts a life. Its caches are filled, and every layer is looked at.
+func (s *simulation) begin() {
+	born := s.now
+	p := &process{
+		simulation: s, writes: memory.NewWrites(), listings: memory.NewListings(),
+		artifacts: map[string]*layers.Directory{}, later: map[string]moment{}, failures: map[string]int{}, kubernetes: s.cluster.kubernetes,
+	}
+	p.waits = memory.NewWaits(func() time.Duration { return time.Duration(s.now - born) })
+	for kind := range p.caches {
+		p.caches[kind] = &cache{kind: kind}
+		p.caches[kind].sync(s.cluster)
+	}
+	p.enqueue(p.layerNames()...)
+	s.process = p
+}
+
+// crash ends the life, wherever its looks are.
+func (s *simulation) crash() {
+	for _, l := range s.process.looks {
+		l.stop()
+	}
+	s.note("crash with %d looks under way", len(s.process.looks))
+	s.people.crashes++
+	s.dying, s.dieIn = false, 0
+	s.begin()
+}
+
+func (p *process) enqueue(names ...string) {
+	for _, name := range names {
+		if !slices.Contains(p.queue, name) {
+			p.queue = append(p.queue, name)
+		}
+	}
+}
+
+func (p *process) enqueueLater(name string, after time.Duration) {
+	due := p.now + moment(after)
+	if last, known := p.later[name]; !known || due < last {
+		p.later[name] = due
+	}
+}
+
+// tick moves what has become due into the queue.
+func (p *process) tick() {
+	for _, name := range sortedKeys(p.later) {
+		if p.later[name] <= p.now {
+			delete(p.later, name)
+			p.enqueue(name)
+		}
+	}
+}
+
+// startable returns the layers in the queue that nobody is looking at.
+func (p *process) startable() []string {
+	if len(p.looks) >= workers {
+		return nil
+	}
+	var found []string
+	for _, name := range p.queue {
+		if !slices.ContainsFunc(p.looks, func(l *look) bool { return l.layer == name }) {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// start begins a look at a layer.
+func (p *process) start(name string) {
+	p.queue = slices.DeleteFunc(p.queue, func(queued string) bool { return queued == name })
+	l := &look{layer: name}
+	steps := func(yield func(struct{}) bool) {
+		defer func() {
+			if died := recover(); died != nil {
+				if _, is := died.(crashed); !is {
+					panic(died)
+				}
+			}
+		}()
+		pause := func() {
+			if p.dieIn > 0 {
+				p.dieIn--
+				p.dying = p.dieIn == 0
+			}
+			if !yield(struct{}{}) {
+				panic(crashed{})
+			}
+		}
+		l.after, l.err = round.Outcome(p.reconcile(name, pause))
+	}
+	l.next, l.stop = iter.Pull(iter.Seq[struct{}](steps))
+	p.looks = append(p.looks, l)
+	p.step(l)
+}
+
+// step goes on with a look, up to its next write.
+func (p *process) step(l *look) {
+	p.counted++
+	if _, more := l.next(); more {
+		return
+	}
+	p.looks = slices.DeleteFunc(p.looks, func(other *look) bool { return other == l })
+	switch {
+	case l.err != nil:
+		delay := min(minRetry<<min(p.failures[l.layer], 20), maxRetry)
+		p.failures[l.layer]++
+		p.enqueueLater(l.layer, delay)
+		p.note("%s: look fails: %v", l.layer, l.err)
+	default:
+		delete(p.failures, l.layer)
+		if l.after > 0 {
+			p.enqueueLater(l.layer, l.after)
+		}
+	}
+}
+
+// reconcile is one look at a layer, as the controller's.
+func (p *process) reconcile(name string, pause func()) (time.Duration, error) {
+	cached := p.cachedLayer(name)
+	if cached == nil {
+		p.listings.Forget(name)
+		p.writes.Forget(name)
+		p.waits.Forget(name)
+		p.wakeWaiting()
+		return 0, nil
+	}
+	layer := p.writes.Newest(cached)
+	h := &hands{process: p, pause: pause}
+	if !slices.Contains(layer.Finalizers, v1alpha1.Finalizer) {
+		if layer.DeletionTimestamp != nil {
+			return 0, nil
+		}
+		var err error
+		if layer, err = h.writeLayer(layer, "is new", "gets the finalizer", func(l *v1alpha1.AddonsLayer) {
+			l.Finalizers = append(l.Finalizers, v1alpha1.Finalizer)
+		}); err != nil {
+			return 0, err
+		}
+	}
+	observation := h.observe(layer)
+	return round.Run(context.Background(), h, observation)
+}
+
+func (p *process) wakeWaiting() {
+	waiting := p.listings.WhoWaits()
+	slices.Sort(waiting)
+	p.enqueue(waiting...)
+}
