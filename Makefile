@@ -16,8 +16,10 @@ TOOLS := $(shell hack/tools.sh --dir)
 # Where envtest finds etcd and kube-apiserver.
 export KUBEBUILDER_ASSETS ?= $(patsubst %/tools,%/controlplane,$(TOOLS))
 
-# What make unit tests: all but what is below test/, which starts servers and is e2e.
+# What make unit tests: all but what is below test/, which starts servers and is
+# e2e, but for the simulation.
 UNIT_PACKAGES = $$(go list ./... | grep -v '^github.com/strata-project/strata/test')
+E2E_PACKAGES = $$(go list ./test/... | grep -v '/test/simulation$$')
 # More arguments for go test, for example: make unit TESTFLAGS='-run TestPlan -v'
 TESTFLAGS ?=
 # Has client-go end the tests, and the controller in the end-to-end tests, when
@@ -66,11 +68,11 @@ clean: ## Remove what was built in the tree; the cache folder stays
 
 .PHONY: test
 test: ## All checks that a change must pass, with the time of each
-	@MAKE='$(MAKE)' hack/step.sh tools lint verify controlplane unit e2e
+	@MAKE='$(MAKE)' hack/step.sh tools lint verify controlplane unit simulate e2e
 
 .PHONY: test-all
 test-all: ## The heavier checks, beyond make test
-	@MAKE='$(MAKE)' hack/step.sh tools controlplane fuzz unit-all e2e-all chaos-brief
+	@MAKE='$(MAKE)' hack/step.sh tools controlplane fuzz unit-all simulate-all mutants e2e-all chaos-brief
 
 .PHONY: lint
 lint: tool-golangci-lint ## Lint, with the import rules of the rooms
@@ -86,7 +88,19 @@ unit: tool-gotestsum tool-promtool ## Unit, property, API and chart tests, with 
 
 .PHONY: e2e
 e2e: tool-gotestsum ## End-to-end tests on a real API server with the real Flux controllers
-	$(TOOLS)/gotestsum --format testname -- -race -count=1 -p 1 -parallel 6 -timeout 25m $(TESTFLAGS) ./test/...
+	$(TOOLS)/gotestsum --format testname -- -race -count=1 -p 1 -parallel 6 -timeout 25m $(TESTFLAGS) $(E2E_PACKAGES)
+
+.PHONY: simulate
+simulate: ## The rules against a simulated cluster, 1000 runs; STRATA_SEED=N shows one run, STRATA_RUNS=N makes N
+	GOGC=400 go test -race -count=1 -timeout 20m -v $(TESTFLAGS) ./test/simulation
+
+.PHONY: simulate-all
+simulate-all: ## As simulate, 10000 runs
+	GOGC=400 STRATA_TEST_ALL=1 go test -count=1 -timeout 30m -v $(TESTFLAGS) ./test/simulation
+
+.PHONY: mutants
+mutants: ## Break the rules on purpose by each patch of test/mutants, and have the simulation find it
+	hack/mutants.sh
 
 .PHONY: unit-all
 unit-all: tool-gotestsum tool-promtool ## As unit, with the heavier cases (STRATA_TEST_ALL=1)
@@ -94,7 +108,7 @@ unit-all: tool-gotestsum tool-promtool ## As unit, with the heavier cases (STRAT
 
 .PHONY: e2e-all
 e2e-all: tool-gotestsum ## As e2e, with the heavier cases (STRATA_TEST_ALL=1)
-	STRATA_TEST_ALL=1 $(TOOLS)/gotestsum --format testname -- -race -count=1 -p 1 -parallel 6 -timeout 60m $(TESTFLAGS) ./test/...
+	STRATA_TEST_ALL=1 $(TOOLS)/gotestsum --format testname -- -race -count=1 -p 1 -parallel 6 -timeout 60m $(TESTFLAGS) $(E2E_PACKAGES)
 
 .PHONY: fuzz
 fuzz: ## Every fuzz test for FUZZTIME (30s)
