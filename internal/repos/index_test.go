@@ -266,8 +266,15 @@ func TestIndexIsWrittenDown(t *testing.T) {
 		}
 	}
 	for _, change := range [][2]string{
-		{`"name":"b"`, `"name":"../b"`}, {`"name":"b"`, `"name":"a/r.yaml"`}, {`"name":"b"`, `"name":"a"`}, {`"name":"b"`, `"name":"c"`},
-		{`"size":3`, `"size":-3`}, {`"size":3`, `"size":9223372036854775807`}, {`"a/deep"`, `"/a"`}, {`"sum":"`, `"sum":"00`}, {`"digest":"`, `"digest":"0`},
+		{`"name":"b"`, `"name":"../b"`},
+		{`"name":"b"`, `"name":"a/r.yaml"`},
+		{`"name":"b"`, `"name":"a"`},
+		{`"name":"b"`, `"name":"c"`},
+		{`"size":3`, `"size":-3`},
+		{`"size":3`, `"size":9223372036854775807`},
+		{`"a/deep"`, `"/a"`},
+		{`"sum":"`, `"sum":"00`},
+		{`"digest":"`, `"digest":"0`},
 	} {
 		if _, err := parseIndex([]byte(strings.Replace(string(data), change[0], change[1], 1))); err == nil {
 			t.Errorf("%s is read instead of %s", change[1], change[0])

@@ -133,7 +133,8 @@ func (m *memory) add(key parsedKey, p *parsed) *parsed {
 		m.content[p.result.Digest] = element
 	}
 	m.size += entryWeight
-	if p.keys++; p.keys == 1 {
+	p.keys++
+	if p.keys == 1 {
 		m.size += p.weight
 	}
 	for m.size > m.max && m.order.Len() > 1 {
@@ -149,7 +150,8 @@ func (m *memory) remove(element *list.Element) {
 		delete(m.byPath, old.key.path)
 	}
 	m.size -= entryWeight
-	if old.keys--; old.keys == 0 {
+	old.keys--
+	if old.keys == 0 {
 		m.size -= old.weight
 	}
 	if old.result == nil || m.content[old.result.Digest] != element {
