@@ -185,9 +185,9 @@ func (b *bed) commit(files map[string]string) error {
 	return nil
 }
 
-// fetch has the sources fetch the last commit and returns when the first of
-// them was seen to have it.
-func (b *bed) fetch(ctx context.Context) (time.Time, error) {
+// fetch has the sources fetch the last commit. It returns when a source was seen
+// to have it, or the first of all where none is named.
+func (b *bed) fetch(ctx context.Context, source string) (time.Time, error) {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":%q}},"spec":{"suspend":false}}`,
 		time.Now().Format(time.RFC3339Nano))
 	for _, name := range b.work.sources() {
@@ -195,9 +195,13 @@ func (b *bed) fetch(ctx context.Context) (time.Time, error) {
 			return time.Time{}, fmt.Errorf("cannot ask source %s to fetch: %w", name, err)
 		}
 	}
+	key := b.revision
+	if source != "" {
+		key = arrivalAt(source, b.revision)
+	}
 	select {
-	case <-b.sources.arrival(b.revision):
-		return b.sources.arrived(b.revision), nil
+	case <-b.sources.arrival(key):
+		return b.sources.arrived(key), nil
 	case <-ctx.Done():
 		return time.Time{}, fmt.Errorf("%w: waited for source-controller to fetch %s", errTimeout, b.revision)
 	}
@@ -211,7 +215,7 @@ func (b *bed) lookAtSource(seen change) {
 		} `json:"artifact"`
 	}
 	if json.Unmarshal(seen.Object.Status, &status) == nil && status.Artifact != nil {
-		b.sources.tell(status.Artifact.Revision, seen.At)
+		b.sources.tell(seen.Object.Metadata.Name, status.Artifact.Revision, seen.At)
 	}
 }
 

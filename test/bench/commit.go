@@ -42,13 +42,14 @@ func runCommit(ctx context.Context, s *session, r *report.Result) error {
 }
 
 // change commits one release with another mark and waits until all is deployed.
-// It returns when the artifact arrived and when the release was changed.
+// It returns when the artifact of the layer's source arrived and when the release
+// was changed.
 func (s *session) change(ctx context.Context, l layer, release, mark string) (start, end time.Time, err error) {
 	s.work.marks[release] = mark
 	if err := s.commit(map[string]string{l.file(release): manifest(release, mark)}); err != nil {
 		return start, end, err
 	}
-	if start, err = s.fetch(ctx); err != nil {
+	if start, err = s.fetch(ctx, l.Source); err != nil {
 		return start, end, err
 	}
 	if pusher, ok := s.system.(Pusher); ok {

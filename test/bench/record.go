@@ -214,12 +214,14 @@ func newSourceRecord() *sourceRecord {
 }
 
 // tell takes in that a source has an artifact of a revision.
-func (r *sourceRecord) tell(revision string, at time.Time) {
+func (r *sourceRecord) tell(source, revision string, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if of := r.of(revision); of.at.IsZero() {
-		of.at = at
-		close(of.seen)
+	for _, key := range []string{revision, arrivalAt(source, revision)} {
+		if of := r.of(key); of.at.IsZero() {
+			of.at = at
+			close(of.seen)
+		}
 	}
 }
 
@@ -236,6 +238,10 @@ func (r *sourceRecord) arrived(revision string) time.Time {
 	defer r.mu.Unlock()
 	return r.of(revision).at
 }
+
+// arrivalAt names the arrival of a revision at one source; the revision alone
+// names that at the first of all.
+func arrivalAt(source, revision string) string { return source + " " + revision }
 
 func (r *sourceRecord) of(revision string) *arrival {
 	if r.first[revision] == nil {

@@ -119,16 +119,22 @@ func TestLayerRecord(t *testing.T) {
 func TestSourceRecord(t *testing.T) {
 	record := newSourceRecord()
 	arrived := record.arrival("r1")
-	record.tell("r2", at(1))
+	record.tell("a", "r2", at(1))
 	select {
 	case <-arrived:
 		t.Fatal("another revision counts as this one")
 	default:
 	}
-	record.tell("r1", at(2))
-	record.tell("r1", at(3))
+	record.tell("a", "r1", at(2))
+	record.tell("b", "r1", at(3))
 	<-arrived
 	if got := record.arrived("r1"); !got.Equal(at(2)) {
 		t.Errorf("arrived at %s, want %s", got, at(2))
+	}
+	if got := record.arrived(arrivalAt("b", "r1")); !got.Equal(at(3)) {
+		t.Errorf("arrived at source b at %s, want %s", got, at(3))
+	}
+	if got := record.arrived(arrivalAt("b", "r2")); !got.IsZero() {
+		t.Errorf("arrived at source b, where it never was, at %s", got)
 	}
 }

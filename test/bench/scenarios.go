@@ -105,7 +105,7 @@ func later(a, b time.Time) time.Time {
 // by layer where they depend on each other. It returns when the artifact
 // arrived and when all was deployed.
 func (s *session) rollOut(ctx context.Context) (start, end time.Time, err error) {
-	if start, err = s.fetch(ctx); err != nil {
+	if start, err = s.fetch(ctx, ""); err != nil {
 		return start, end, err
 	}
 	if pusher, ok := s.system.(Pusher); ok {
