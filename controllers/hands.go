@@ -159,7 +159,7 @@ func jittered(interval time.Duration) time.Duration { return wait.Jitter(interva
 // wrote the last one a moment ago, or because there is more urgent work.
 func (h *hands) KeepBack(o *layers.Observation, status v1alpha1.AddonsLayerStatus) time.Duration {
 	if layers.OnlyRevision(o.Layer.Status, status) {
-		return h.recent.PutOff(o.Layer.Name, h.now(), wait.Jitter(layers.RevisionLag, 1))
+		return h.putOff(o.Layer.Name)
 	}
 	spacing := h.spacing(o.Layer.Status, status)
 	since, known := h.recent.SinceStatus(o.Layer.Name, h.now())

@@ -14,10 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/layers"
 )
 
 // reading is one question that a look asks of the caches: for an object, or for
@@ -78,6 +80,10 @@ type look struct {
 	// cluster, and how often it has changed which kinds are served.
 	layer, cluster string
 	kinds          int
+	// source and digest are the layer's source as the rules saw it, and what its
+	// directory held.
+	source layers.Source
+	digest string
 	// until is the moment from which the rules may decide otherwise; zero where
 	// there is none.
 	until time.Time
@@ -111,9 +117,9 @@ func (l *looks) set(layer string, last *look) {
 	l.byLayer[layer] = last
 }
 
-// settled tells whether a look would find all as the last one has left it, and
-// when the next one is due then. It asks the caches for versions and copies
-// nothing.
+// settled tells whether a look would find all as the last one has left it, or
+// nothing to do yet, and when the next one is due then. It asks the caches for
+// versions and copies nothing.
 func (r *AddonsLayerReconciler) settled(ctx context.Context, layer *v1alpha1.AddonsLayer) (time.Duration, bool) {
 	last := r.looks.get(layer.Name)
 	now := r.now()
@@ -121,16 +127,57 @@ func (r *AddonsLayerReconciler) settled(ctx context.Context, layer *v1alpha1.Add
 		!last.until.IsZero() && !now.Before(last.until) {
 		return 0, false
 	}
+	after := jittered(last.interval)
 	for question, was := range last.answers {
-		if is, err := r.answer(ctx, question); err != nil || is != was {
+		is, err := r.answer(ctx, question)
+		switch {
+		case err != nil:
+			return 0, false
+		case is == was:
+			continue
+		case !question.sources:
 			return 0, false
 		}
+		late := r.moved(ctx, layer, last)
+		if late <= 0 {
+			return 0, false
+		}
+		after = min(after, late)
 	}
-	after := jittered(last.interval)
 	if !last.until.IsZero() {
 		after = min(after, max(last.until.Sub(now), time.Millisecond))
 	}
 	return after, true
+}
+
+// moved returns how long a layer may leave it that its source has moved to a
+// revision that holds what the layer has; 0 or less where there is more to it,
+// or the time to write that down has come. So what a commit is about does not
+// stand in one queue with whole looks at all other layers.
+func (r *AddonsLayerReconciler) moved(ctx context.Context, layer *v1alpha1.AddonsLayer, last *look) time.Duration {
+	_, source, artifact, err := r.readSource(ctx, layer, false)
+	if err != nil || artifact == nil {
+		return 0
+	}
+	as := *source
+	as.Revision, as.Digest, as.URL = last.source.Revision, last.source.Digest, last.source.URL
+	if as.Ready && last.source.Ready {
+		as.Message = last.source.Message // it names the revision
+	}
+	if as != last.source {
+		return 0
+	}
+	directory, err := r.Artifacts.Directory(ctx, *artifact, layer.Spec.Source.Path)
+	if err != nil || directory.Digest != last.digest || directory.Missing {
+		return 0
+	}
+	return r.putOff(layer.Name)
+}
+
+// putOff returns how long a layer still waits to write down the name of a
+// revision.
+func (r *AddonsLayerReconciler) putOff(layer string) time.Duration {
+	return r.recent.PutOff(layer, r.now(), wait.Jitter(layers.RevisionLag, 1))
 }
 
 func (r *AddonsLayerReconciler) kindChanges() int { return r.kinds.changed() + r.sources.changed() }
@@ -167,7 +214,7 @@ func (r *AddonsLayerReconciler) answer(ctx context.Context, q reading) (string, 
 // do: it has written nothing, has left nothing open but moments to come, and
 // its answers are all that it was decided from. Otherwise it returns nil.
 func (o *observer) settledLook(h *hands, interval time.Duration) *look {
-	if h.wrote || h.decision == nil || o.opaque || o.OthersUnread || len(o.Stale) > 0 || !o.Layer.DeletionTimestamp.IsZero() {
+	if h.wrote || h.decision == nil || o.Source == nil || o.Directory == nil || o.opaque || o.OthersUnread || len(o.Stale) > 0 || !o.Layer.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	d := h.decision
@@ -175,6 +222,7 @@ func (o *observer) settledLook(h *hands, interval time.Duration) *look {
 		return nil
 	}
 	return &look{
+		source: *o.Source, digest: o.Directory.Digest,
 		answers: o.answers, layer: o.Layer.ResourceVersion, cluster: o.ClusterVersion, kinds: o.kindsBefore, until: d.Until, interval: interval,
 	}
 }

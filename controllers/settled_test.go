@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/strata-project/strata/internal/layers"
 )
 
 // asked notes what the caches are asked for.
@@ -132,21 +135,33 @@ func TestSettledLook(t *testing.T) {
 		}
 	}
 	counts("nothing", func(*look) {}, true)
+	var source reading
 	for question := range last.answers {
+		if question.sources {
+			source = question
+			continue
+		}
 		counts(fmt.Sprintf("%+v", question), func(l *look) { l.answers[question] += "1" }, false)
 	}
+	if !source.sources {
+		t.Error("the source is not among the answers")
+	}
+	moved := func(l *look) { l.answers[source] += "1" }
+	counts("a source that holds something else", func(l *look) { moved(l); l.digest += "1" }, false)
+	counts("a source that is suspended", func(l *look) { moved(l); l.source.Suspended = true }, false)
+	counts("a source that has moved", func(l *look) { moved(l); l.source.Revision, l.source.Message = "main@sha1:0", "stored main@sha1:0" }, true)
+	if after, _ := r.settled(f.ctx, layer); after <= 0 || after > 2*layers.RevisionLag {
+		t.Errorf("the name of a revision is written down in %s", after)
+	}
+	f.eventually("the time to write the revision down comes", func() error {
+		if _, same := r.settled(f.ctx, layer); same {
+			return errors.New("it is still put off")
+		}
+		return nil
+	})
 	counts("the layer", func(l *look) { l.layer = "1" }, false)
 	counts("the cluster's version", func(l *look) { l.cluster = "v1.0.0" }, false)
 	counts("the kinds", func(l *look) { l.kinds-- }, false)
 	counts("a moment to come", func(l *look) { l.until = time.Now().Add(time.Minute) }, true)
 	counts("a moment that has come", func(l *look) { l.until = time.Now() }, false)
-	sources := 0
-	for question := range last.answers {
-		if question.sources {
-			sources++
-		}
-	}
-	if sources != 1 {
-		t.Errorf("%d sources are among the answers", sources)
-	}
 }

@@ -17,7 +17,7 @@ import (
 const (
 	// progressSpacing is how far apart statuses are written that differ in how
 	// a layer gets on, and in nothing else.
-	progressSpacing = 250 * time.Millisecond
+	progressSpacing = time.Second
 	// repeatedSpacing is the same for what a layer only repeats of others, so
 	// that many layers that wait for one do not all write as often as it does.
 	repeatedSpacing = 2 * time.Second
