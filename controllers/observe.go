@@ -448,10 +448,7 @@ func (o *observer) listingOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (
 		o.unread(err)
 		return layers.Listing{}, false
 	}
-	if listing, known := o.listings.Get(layer.Name, directory.Digest); known {
-		return listing, true
-	}
-	return layers.ListingOf(directory), true
+	return o.listings.Of(layer.Name, directory), true
 }
 
 // unread notes that another layer's directory could not be read for a reason

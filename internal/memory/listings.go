@@ -16,8 +16,10 @@ import (
 // finds all layers that care, and which layers wait for others to be read. It
 // is safe for concurrent use.
 type Listings struct {
-	mu          sync.Mutex
-	byLayer     map[string]listing
+	mu      sync.Mutex
+	byLayer map[string]listing
+	// asRead holds what other layers have read of a layer since its own look.
+	asRead      map[string]listing
 	byID        map[dependents.ID]names
 	byExclusive map[string]names
 	// waiting holds layers with orphans, conflicts or kinds that are not
@@ -39,7 +41,7 @@ type listing struct {
 // NewListings returns one without memory.
 func NewListings() *Listings {
 	return &Listings{
-		byLayer: map[string]listing{}, byID: map[dependents.ID]names{}, byExclusive: map[string]names{},
+		byLayer: map[string]listing{}, asRead: map[string]listing{}, byID: map[dependents.ID]names{}, byExclusive: map[string]names{},
 		waiting: names{}, unserved: map[string]map[string]bool{},
 	}
 }
@@ -59,10 +61,13 @@ func (l *Listings) Update(layer string, dir *layers.Directory) bool {
 	}
 	l.remove(layer)
 	next := listing{digest: digest}
-	if dir != nil {
+	if read, known := l.asRead[layer]; known && read.digest == digest {
+		next = read
+	} else if dir != nil {
 		next.Listing = layers.ListingOf(dir)
 	}
 	l.byLayer[layer] = next
+	delete(l.asRead, layer)
 	for id := range next.Files {
 		add(l.byID, id, layer)
 	}
@@ -72,12 +77,21 @@ func (l *Listings) Update(layer string, dir *layers.Directory) bool {
 	return true
 }
 
-// Get returns what a layer lists at a digest, if that is what is remembered.
-func (l *Listings) Get(layer, digest string) (layers.Listing, bool) {
+// Of returns what a layer lists in a directory as another layer reads it. That
+// may be newer or older than what its own look has recorded, and changes nothing
+// of it; the last one is remembered, as every new release asks for all layers.
+func (l *Listings) Of(layer string, dir *layers.Directory) layers.Listing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	last, known := l.byLayer[layer]
-	return last.Listing, known && last.digest == digest && digest != ""
+	if last, known := l.byLayer[layer]; known && last.digest == dir.Digest {
+		return last.Listing
+	}
+	if last, known := l.asRead[layer]; known && last.digest == dir.Digest {
+		return last.Listing
+	}
+	read := listing{digest: dir.Digest, Listing: layers.ListingOf(dir)}
+	l.asRead[layer] = read
+	return read.Listing
 }
 
 // Forget removes a layer.
@@ -85,6 +99,7 @@ func (l *Listings) Forget(layer string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.remove(layer)
+	delete(l.asRead, layer)
 	delete(l.waiting, layer)
 	delete(l.unserved, layer)
 }

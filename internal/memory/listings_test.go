@@ -60,21 +60,33 @@ func TestListings(t *testing.T) {
 	update("apps", directory("2", "podinfo"), true)
 	check("both list it", "apps", "base")
 
-	if listing, known := l.Get("base", "1"); !known || len(listing.Files) != 2 || listing.Files[id] != "podinfo.yaml" {
-		t.Errorf("get returns %v, %t", listing, known)
+	// reads looks at a directory as another layer does; the digest says what it
+	// holds, so that what is remembered can be told from what is read.
+	reads := func(layer string, dir *layers.Directory, want ...string) {
+		t.Helper()
+		var got []string
+		for id := range l.Of(layer, dir).Files {
+			got = append(got, id.Name)
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s as it is read (-want +got):\n%s", layer, diff)
+		}
 	}
-	if _, known := l.Get("base", "2"); known {
-		t.Error("get returns what another digest lists")
-	}
+	reads("base", directory("1"), "other", "podinfo")
+	reads("base", directory("2", "newer"), "newer")
+	reads("base", directory("2"), "newer")
+	reads("none", directory("1", "unseen"), "unseen")
+	check("what is read by others wakes nobody", "apps", "base")
 
 	update("base", directory("3", "other"), true)
 	check("base lists it no more", "apps")
 	update("apps", nil, true)
 	update("apps", nil, false)
 	check("apps cannot be read")
-	if _, known := l.Get("apps", ""); known {
-		t.Error("get returns what cannot be read")
-	}
+	reads("apps", directory("5", "podinfo"), "podinfo")
+	l.Forget("none")
+	reads("none", directory("1", "again"), "again")
 
 	renamed := directory("4")
 	renamed.Manifests = []layers.Manifest{{File: "new.yaml", Object: newRelease("renamed", "podinfo")}}

@@ -259,8 +259,5 @@ func (h *hands) listingOf(o *layers.Observation, layer *v1alpha1.AddonsLayer) (l
 		unread(o, err)
 		return layers.Listing{}, false
 	}
-	if listing, known := h.listings.Get(layer.Name, directory.Digest); known {
-		return listing, true
-	}
-	return layers.ListingOf(directory), true
+	return h.listings.Of(layer.Name, directory), true
 }
