@@ -192,8 +192,8 @@ type Plan struct {
 	Inventory []Entry
 	// Conflicts; when there are any, there are no actions.
 	Conflicts []Conflict
-	// Undecided holds objects that are to go, as nobody else wants them, but were
-	// written a moment ago: what to do about them is decided when that is seen.
+	// Undecided holds objects that are to go, as nobody else wants them, but not
+	// yet: they were written a moment ago, or have to be resumed first.
 	Undecided []ID
 	// Until is the next moment at which the plan may differ although nothing
 	// else has changed; zero where there is none.

@@ -31,9 +31,7 @@ func (p *planner) planUnwanted(entry Entry) {
 		}
 		p.stand(entry, Standing{Health: Progressing, Status: orDefault(entry.Status, StatusMissing), Message: "has yet to be applied"})
 	case p.Stale[entry.ID]:
-		if _, claimed := p.claimOn(entry.ID); !claimed {
-			p.plan.Undecided = append(p.plan.Undecided, entry.ID)
-		}
+		p.undecided(entry.ID)
 		p.stand(entry, Standing{Health: Progressing, Status: entry.Status, Unwanted: true, Message: "was written a moment ago"})
 	case live == nil || p.owner(live) != p.Owner:
 	case p.isFormerlyOwned(live) && !p.Held:
@@ -52,6 +50,14 @@ func (p *planner) planUnwanted(entry Entry) {
 		p.stand(entry, Standing{Health: Progressing, Status: StatusDeleting, Unwanted: true, Message: "is being removed"})
 	default:
 		p.planOrphan(entry, live)
+	}
+}
+
+// undecided notes an object that goes at a later look, unless another primary
+// lists it.
+func (p *planner) undecided(id ID) {
+	if _, claimed := p.claimOn(id); !claimed {
+		p.plan.Undecided = append(p.plan.Undecided, id)
 	}
 }
 
@@ -225,6 +231,7 @@ func (p *planner) planSuperseded(entry Entry, live *unstructured.Unstructured) {
 		standing.Health, standing.Status = Ignored, StatusKept
 		standing.Message = fmt.Sprintf("is released and stays suspended, because %s succeeds it", id)
 	case successor == nil:
+		p.undecided(entry.ID)
 		p.act(Action{Verb: VerbResume, ID: entry.ID})
 		standing.Status, standing.Message = StatusProgress, "is resumed, because its successor is no longer listed"
 	case !IsSuspended(live):

@@ -150,7 +150,21 @@ func TestPruneGuard(t *testing.T) {
 			}
 		}
 	}
+	superseded := func(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+		marked := make([]*unstructured.Unstructured, 0, len(objects))
+		for _, obj := range objects {
+			obj = obj.DeepCopy()
+			obj.SetAnnotations(map[string]string{v1alpha1.SupersededByAnnotation: "addons/gone"})
+			_ = unstructured.SetNestedField(obj.Object, true, "spec", "suspend")
+			marked = append(marked, obj)
+		}
+		return marked
+	}
 	runGuardCases(t, map[string]guardCase{
+		"renamed to what is not listed any more": {
+			reason: "what is resumed now is removed next", in: observation(layer(isDeployed(ten)), four, lives(lived[:5]...), lives(superseded(lived[5:])...)),
+			state: v1alpha1.StateFailed, why: "MassPrune",
+		},
 		"more than half": {
 			reason: "six of ten wait for a word, and nothing is changed", in: observation(layer(isDeployed(ten)), four, lives(lived...)),
 			state: v1alpha1.StateFailed, why: "MassPrune",
