@@ -205,8 +205,12 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	if err := setupIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
+	// The priority queue of controller-runtime 0.24 may wait for itself when it
+	// is shut down, which keeps the process until it is killed.
+	plain := false
 	c, err := controller.New("addonslayer", mgr, controller.Options{
 		Reconciler:              r,
+		UsePriorityQueue:        &plain,
 		MaxConcurrentReconciles: max(r.Concurrent, 1),
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minRetry, maxRetry),
 	})

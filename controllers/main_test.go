@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"sync"
@@ -187,7 +188,9 @@ func (f *fixture) stopped() {
 		f.ended <- err
 		f.must(err)
 	case <-time.After(patience):
-		f.Fatal("the controller does not stop")
+		var stacks strings.Builder
+		_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1)
+		f.Fatalf("the controller does not stop:\n%s", stacks.String())
 	}
 }
 
