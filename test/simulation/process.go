@@ -5,7 +5,6 @@ package simulation
 
 import (
 	"context"
-	"iter"
 	"slices"
 	"time"
 
@@ -45,9 +44,8 @@ type process struct {
 
 // look is one reconcile, which goes on from one write to the next.
 type look struct {
+	*coroutine
 	layer string
-	next  func() (struct{}, bool)
-	stop  func()
 	after time.Duration
 	err   error
 }
@@ -125,7 +123,7 @@ func (p *process) startable() []string {
 func (p *process) start(name string) {
 	p.queue = slices.DeleteFunc(p.queue, func(queued string) bool { return queued == name })
 	l := &look{layer: name}
-	steps := func(yield func(struct{}) bool) {
+	l.coroutine = newCoroutine(func(yield func() bool) {
 		defer func() {
 			if died := recover(); died != nil {
 				if _, is := died.(crashed); !is {
@@ -138,13 +136,12 @@ func (p *process) start(name string) {
 				p.dieIn--
 				p.dying = p.dieIn == 0
 			}
-			if !yield(struct{}{}) {
+			if !yield() {
 				panic(crashed{})
 			}
 		}
 		l.after, l.err = round.Outcome(p.reconcile(name, pause))
-	}
-	l.next, l.stop = iter.Pull(iter.Seq[struct{}](steps))
+	})
 	p.looks = append(p.looks, l)
 	p.step(l)
 }
@@ -152,7 +149,7 @@ func (p *process) start(name string) {
 // step goes on with a look, up to its next write.
 func (p *process) step(l *look) {
 	p.counted++
-	if _, more := l.next(); more {
+	if l.next() {
 		return
 	}
 	p.looks = slices.DeleteFunc(p.looks, func(other *look) bool { return other == l })
