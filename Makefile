@@ -95,7 +95,7 @@ e2e: tool-gotestsum ## End-to-end tests on a real API server with the real Flux 
 .PHONY: simulate
 simulate: ## The rules against a simulated cluster, 1000 runs; STRATA_SEED=N shows one run, STRATA_RUNS=N makes N
 	GOGC=400 go test -count=1 -timeout 20m -v $(TESTFLAGS) ./test/simulation
-	STRATA_RUNS=$(or $(STRATA_RUNS),20) go test -race -count=1 -timeout 20m $(TESTFLAGS) -run '^TestSimulation$$' ./test/simulation
+	STRATA_RUNS=$(or $(STRATA_RUNS),100) go test -race -count=1 -timeout 20m $(TESTFLAGS) -run '^TestSimulation$$' ./test/simulation
 
 .PHONY: simulate-all
 simulate-all: ## As simulate, 10000 runs
