@@ -200,7 +200,7 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	r.looks = newLooks()
 	r.wakeups = make(chan event.GenericEvent, 4096)
 	r.kinds = newKinds(r)
-	r.executor = &apply.Executor{Client: r.Client, Reader: r.Reader, Keys: layers.Keys, Strict: layers.IsStrict, Version: r.kinds.version, Valid: r.PlanValid}
+	r.executor = &apply.Executor{Client: r.Client, Reader: r.Reader, Keys: layers.Keys, Strict: layers.IsStrict, Version: r.kinds.version, Valid: r.PlanValid, Seen: r.kinds.get, Beside: &apply.Beside{}}
 	r.accounts = newAccounts(mgr, r.Reader)
 	if err := setupIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err

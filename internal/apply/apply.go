@@ -49,6 +49,13 @@ type Executor struct {
 	// Strict tells kinds of whose spec fields that others added are taken
 	// back, all but suspend.
 	Strict func(schema.GroupKind) bool
+	// Seen returns an object as a cache has it, or nil; it is not changed. With
+	// it and Beside, objects of strict kinds are written in one request where
+	// that is enough; without either they are always read and claimed first.
+	Seen func(context.Context, dependents.ID) (*unstructured.Unstructured, error)
+	// Beside remembers what is known of the objects of strict kinds that were
+	// written.
+	Beside *Beside
 	// Version returns the version at which a kind that has no manifest in the
 	// plan is written, if it is known; otherwise the RESTMapper says.
 	Version func(schema.GroupKind) (schema.GroupVersionKind, bool)

@@ -132,9 +132,19 @@ func newFixture(t *testing.T) *fixture {
 
 func (f *fixture) newExecutor(c client.Client) *Executor {
 	return &Executor{
-		Client: c, Reader: c, Keys: testKeys,
+		Client: c, Reader: c, Keys: testKeys, Seen: f.seen, Beside: &Beside{},
 		Strict: func(gk schema.GroupKind) bool { return strings.HasSuffix(gk.Group, ".toolkit.fluxcd.io") },
 	}
+}
+
+// seen returns an object as a cache has it that does not lag.
+func (f *fixture) seen(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+	live := &unstructured.Unstructured{}
+	live.SetAPIVersion(id.Group + "/v2")
+	live.SetKind(id.Kind)
+	err := f.others.Get(ctx, id.Key(), live)
+	live.SetManagedFields(nil)
+	return live, err
 }
 
 // client returns a client whose requests are counted, unless counter is nil.

@@ -27,6 +27,20 @@ import (
 // way. A UID alone would not do: the API server calls an object of another UID
 // invalid, as if its author had to mend it.
 func (r *run) write(ctx context.Context, action dependents.Action) (*unstructured.Unstructured, error) {
+	live, done, err := r.direct(ctx, action)
+	if !done {
+		live, err = r.writeClaimed(ctx, action)
+	}
+	switch {
+	case err != nil || live == nil:
+		r.Beside.forget(action.ID)
+	case r.strict(action.ID):
+		r.Beside.remember(action.ID, live, action.Wanted.Object)
+	}
+	return live, err
+}
+
+func (r *run) writeClaimed(ctx context.Context, action dependents.Action) (*unstructured.Unstructured, error) {
 	wanted := action.Wanted
 	if action.UID == "" {
 		created := wanted.Object.DeepCopy()
@@ -45,7 +59,7 @@ func (r *run) write(ctx context.Context, action dependents.Action) (*unstructure
 	switch err := r.read(ctx, live, wanted.ID); {
 	case apierrors.IsNotFound(err) && action.UID != "":
 		action.UID = ""
-		return r.write(ctx, action)
+		return r.writeClaimed(ctx, action)
 	case apierrors.IsNotFound(err):
 		return nil, nil // it was there a moment ago
 	case err != nil:
@@ -64,10 +78,16 @@ func (r *run) write(ctx context.Context, action dependents.Action) (*unstructure
 	case err != nil || wanted.Mode == dependents.ModeCreateOnce:
 		return live, err
 	}
-	applied := wanted.Object.DeepCopy()
-	applied.SetUID(live.GetUID())
-	applied.SetResourceVersion(live.GetResourceVersion())
-	err = call(ctx, func(ctx context.Context) error {
+	return r.apply(ctx, wanted.Object, live.GetUID(), live.GetResourceVersion())
+}
+
+// apply applies an object as long as it is at a version, and returns what the
+// API server has made of it.
+func (r *run) apply(ctx context.Context, wanted *unstructured.Unstructured, uid types.UID, version string) (*unstructured.Unstructured, error) {
+	applied := wanted.DeepCopy()
+	applied.SetUID(uid)
+	applied.SetResourceVersion(version)
+	err := call(ctx, func(ctx context.Context) error {
 		return r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(FieldManager), client.ForceOwnership)
 	})
 	if err != nil {

@@ -38,21 +38,31 @@ func TestCreate(t *testing.T) {
 }
 
 func TestRequestsOfAChange(t *testing.T) {
-	f := newFixture(t)
-	release := f.release("podinfo")
-	f.written(release)
-	f.requests.taken()
-	for i, want := range [][]string{
+	for name, test := range map[string]struct {
+		memory *Beside
+		want   [][]string
+	}{
 		// What was created by POST is made the applier's once.
-		{"GET", "PATCH", "PATCH"},
-		{"GET", "PATCH"},
-		{"GET", "PATCH"},
+		"claimed":        {nil, [][]string{{"GET", "PATCH", "PATCH"}, {"GET", "PATCH"}, {"GET", "PATCH"}}},
+		"in one request": {&Beside{}, [][]string{{"PATCH"}, {"PATCH"}, {"PATCH"}}},
 	} {
-		set(release, int64(i+2), "spec", "values", "replicas")
-		f.rewritten(release)
-		if diff := cmp.Diff(want, f.requests.taken()); diff != "" {
-			t.Errorf("requests of change %d (-want +got):\n%s", i+1, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.executor.Beside = test.memory
+			release := f.release("podinfo")
+			f.written(release)
+			f.requests.taken()
+			for i, want := range test.want {
+				set(release, int64(i+2), "spec", "values", "replicas")
+				live := f.rewritten(release)
+				if diff := cmp.Diff(want, f.requests.taken()); diff != "" {
+					t.Errorf("requests of change %d (-want +got):\n%s", i+1, diff)
+				}
+				if diff := cmp.Diff(release.Object["spec"], live.Object["spec"]); diff != "" {
+					t.Errorf("spec after change %d (-want +got):\n%s", i+1, diff)
+				}
+			}
+		})
 	}
 }
 
@@ -442,6 +452,7 @@ func TestFieldsOthersAddedAreTakenBack(t *testing.T) {
 	for name, change := range tests {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
+			f.executor.Beside = nil // direct_test.go has the same with it
 			release := f.release("podinfo")
 			f.written(release)
 			change(f, release)
