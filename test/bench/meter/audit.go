@@ -96,13 +96,14 @@ type userCounts struct {
 	counts          map[requestKey]int
 	leases, version int
 	last            time.Time
+	leaseNames      map[string]bool // those that were asked for
 }
 
 type requestKey struct{ verb, resource string }
 
 func (c *userCounts) clone() *userCounts {
 	copied := *c
-	copied.counts = maps.Clone(c.counts)
+	copied.counts, copied.leaseNames = maps.Clone(c.counts), nil
 	return &copied
 }
 
@@ -217,6 +218,7 @@ type event struct {
 	} `json:"user"`
 	ObjectRef *struct {
 		Resource    string `json:"resource"`
+		Name        string `json:"name"`
 		APIGroup    string `json:"apiGroup"`
 		Subresource string `json:"subresource"`
 	} `json:"objectRef"`
@@ -224,7 +226,8 @@ type event struct {
 }
 
 // count adds one event. A watch has an event when it begins and one when it
-// ends, of which the first counts.
+// ends, of which the first counts. What is told about a lease, that somebody
+// leads now, counts as the lease does.
 func (l *AuditLog) count(e event) {
 	switch {
 	case e.Stage == "ResponseStarted":
@@ -235,15 +238,21 @@ func (l *AuditLog) count(e event) {
 	}
 	counts := l.users[e.User.Username]
 	if counts == nil {
-		counts = &userCounts{counts: map[requestKey]int{}}
+		counts = &userCounts{counts: map[requestKey]int{}, leaseNames: map[string]bool{}}
 		l.users[e.User.Username] = counts
 	}
 	resource := e.resource()
-	switch resource {
-	case "leases.coordination.k8s.io":
+	switch {
+	case resource == "leases.coordination.k8s.io":
+		counts.leases++
+		if e.ObjectRef != nil {
+			counts.leaseNames[e.ObjectRef.Name] = true
+		}
+		return
+	case resource == "events" && counts.leaseNames[e.subject()]:
 		counts.leases++
 		return
-	case "/version":
+	case resource == "/version":
 		counts.version++
 		return
 	}
@@ -251,6 +260,16 @@ func (l *AuditLog) count(e event) {
 	if e.Verb != "watch" && e.StageTimestamp.After(counts.last) {
 		counts.last = e.StageTimestamp
 	}
+}
+
+// subject returns the name of the object that an event of Kubernetes is about:
+// by convention the event is named after it, with a suffix behind the last dot.
+func (e event) subject() string {
+	if e.ObjectRef == nil {
+		return ""
+	}
+	name := e.ObjectRef.Name
+	return name[:max(0, strings.LastIndex(name, "."))]
 }
 
 // resource names what the request is about: plural name, group and

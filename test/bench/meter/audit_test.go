@@ -31,7 +31,9 @@ const (
 	release       = `{"resource":"helmreleases","namespace":"n","name":"r","apiGroup":"helm.toolkit.fluxcd.io","apiVersion":"v2"}`
 	releaseStatus = `{"resource":"helmreleases","name":"r","apiGroup":"helm.toolkit.fluxcd.io","apiVersion":"v2","subresource":"status"}`
 	secret        = `{"resource":"secrets","name":"s","apiVersion":"v1"}`
-	lease         = `{"resource":"leases","name":"l","apiGroup":"coordination.k8s.io","apiVersion":"v1"}`
+	elected       = `{"resource":"events","namespace":"n","name":"the.leader.18a2f","apiVersion":"v1"}`
+	told          = `{"resource":"events","namespace":"n","name":"the.18a2f","apiVersion":"v1"}`
+	lease         = `{"resource":"leases","name":"the.leader","apiGroup":"coordination.k8s.io","apiVersion":"v1"}`
 )
 
 // write appends to the audit log of a folder.
@@ -73,18 +75,21 @@ func TestAuditLog(t *testing.T) {
 			line("3", "ResponseComplete", "b", "get", "/x", secret, "03")+
 			line("4", "ResponseComplete", "a", "get", "/version", "", "09")+
 			line("5", "ResponseComplete", "a", "update", "/x", lease, "09")+
+			line("11", "ResponseComplete", "a", "create", "/x", elected, "09")+
+			line("12", "ResponseComplete", "a", "create", "/x", told, "05")+
 			line("6", "ResponseComplete", "a", "get", "/apis/apps/v1?timeout=32s", "", "04")+
 			line("7", "Panic", "a", "patch", "/x", releaseStatus, "05")+
 			line("8", "ResponseComplete", "a", "watch", "/x", secret, "06")+
 			half[:40])
 	first := requests(t, log)
 	want := report.NewRequests([]report.RequestCount{
+		{Verb: "create", Resource: "events", Count: 1},
 		{Verb: "get", Resource: "/apis/apps/v1", Count: 1},
 		{Verb: "get", Resource: "secrets", Count: 1},
 		{Verb: "patch", Resource: "helmreleases.helm.toolkit.fluxcd.io/status", Count: 1},
 		{Verb: "watch", Resource: "helmreleases.helm.toolkit.fluxcd.io", Count: 1},
 		{Verb: "watch", Resource: "secrets", Count: 1},
-	}, 1, 1)
+	}, 2, 1)
 	if diff := cmp.Diff(want, first.Since(start, "a")); diff != "" {
 		t.Errorf("requests from the beginning:\n%s", diff)
 	}

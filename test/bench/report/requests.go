@@ -15,7 +15,8 @@ import (
 type Requests struct {
 	// Counts are sorted by verb and then resource.
 	Counts []RequestCount `json:"counts,omitempty"`
-	// Leases are requests about leases of coordination.k8s.io.
+	// Leases are requests about leases of coordination.k8s.io, and the events
+	// that tell of them.
 	Leases int `json:"leases"`
 	// Version are requests for /version.
 	Version int `json:"version"`
