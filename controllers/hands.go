@@ -134,6 +134,7 @@ func (h *hands) Acted(o *layers.Observation, before v1alpha1.AddonsLayerStatus, 
 // Reported tells what has happened since the status was written last.
 func (h *hands) Reported(o *layers.Observation, d layers.Decision) {
 	h.decision = &d
+	h.executor.Saw(d.Plan.Unchanged, o.Live)
 	before, done := h.untold.take(o.Layer.Name)
 	h.Meters.reported(o.Layer, before, h.now())
 	h.tell(o.Layer, before, d, done)

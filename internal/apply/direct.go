@@ -46,7 +46,21 @@ func (r *run) direct(ctx context.Context, action dependents.Action) (live *unstr
 	return applied, true, nil
 }
 
-func (r *run) strict(id dependents.ID) bool { return r.Strict != nil && r.Strict(id.GroupKind()) }
+// Saw is told of objects that are as the last apply of what is wanted left
+// them, as a cache has them: so after a restart they need not be claimed again.
+func (e *Executor) Saw(wanted []*dependents.Dependent, live map[dependents.ID]*unstructured.Unstructured) {
+	for _, d := range wanted {
+		seen := live[d.ID]
+		if seen == nil || d.Mode == dependents.ModeCreateOnce || !e.strict(d.ID) {
+			continue
+		}
+		if _, known := e.Beside.of(d.ID, seen.GetUID()); !known {
+			e.Beside.remember(d.ID, seen, d.Object)
+		}
+	}
+}
+
+func (e *Executor) strict(id dependents.ID) bool { return e.Strict != nil && e.Strict(id.GroupKind()) }
 
 // isSeen tells whether an object is the one that an action was planned for, the
 // primary's own, and without anything that claiming it would take off.

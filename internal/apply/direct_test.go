@@ -26,6 +26,12 @@ func (f *fixture) withDefaults() *unstructured.Unstructured {
 	return release
 }
 
+// saw tells the executor of a release that is on the cluster.
+func (f *fixture) saw(release *unstructured.Unstructured) {
+	d := writeOf(owner, release).Wanted
+	f.executor.Saw([]*dependents.Dependent{d}, map[dependents.ID]*unstructured.Unstructured{d.ID: f.live(release)})
+}
+
 // One request is enough for a change of git, and for what somebody else has
 // changed; where it is not, the outcome is the same as with all of them.
 func TestOneRequestWhereThatIsEnough(t *testing.T) {
@@ -88,6 +94,17 @@ func TestOneRequestWhereThatIsEnough(t *testing.T) {
 		"after a restart": {func(f *fixture, release *unstructured.Unstructured) {
 			f.executor.Beside = &Beside{}
 			set(release, int64(7), "spec", "values", "replicas")
+		}, all},
+		"after a restart, when it has been seen as it was left": {func(f *fixture, release *unstructured.Unstructured) {
+			f.executor.Beside = &Beside{}
+			f.saw(release)
+			set(release, int64(7), "spec", "values", "replicas")
+		}, one},
+		"seen once, and then changed by others": {func(f *fixture, release *unstructured.Unstructured) {
+			f.executor.Beside = &Beside{}
+			f.saw(release)
+			f.patch(release, "kubectl-edit", `{"spec":{"timeout":"9m"}}`)
+			f.saw(release) // what is known is not forgotten for it
 		}, all},
 		"without a cache": {func(f *fixture, release *unstructured.Unstructured) {
 			f.executor.Seen = nil

@@ -195,6 +195,9 @@ type Plan struct {
 	// Undecided holds objects that are to go, as nobody else wants them, but not
 	// yet: they were written a moment ago, or have to be resumed first.
 	Undecided []ID
+	// Unchanged holds the wanted objects that are as the last apply of what is
+	// wanted left them.
+	Unchanged []*Dependent
 	// Until is the next moment at which the plan may differ although nothing
 	// else has changed; zero where there is none.
 	Until time.Time

@@ -34,7 +34,11 @@ func (p *planner) planWanted(d *Dependent) {
 		p.stand(entry, Standing{Health: Progressing, Status: StatusDeleting, Message: "is being deleted and will be created again"})
 		return
 	}
-	if live != nil && (p.isCurrent(d, entry, live) || d.Mode == ModeCreateOnce && p.owner(live) == p.Owner) {
+	unchanged := live != nil && p.isCurrent(d, entry, live)
+	if unchanged {
+		p.plan.Unchanged = append(p.plan.Unchanged, d)
+	}
+	if unchanged || live != nil && d.Mode == ModeCreateOnce && p.owner(live) == p.Owner {
 		standing := AssessObject(d.Assess, live)
 		standing.Current = true
 		if p.MayWrite && !p.Held {

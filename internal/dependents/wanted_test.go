@@ -358,3 +358,15 @@ func TestMakeNamesWhatItSaw(t *testing.T) {
 		t.Errorf("an action is for the object as it was seen (-want +got):\n%s", diff)
 	}
 }
+
+func TestMakeTellsWhatIsUnchanged(t *testing.T) {
+	once := configID("once")
+	plan := Make(world(
+		wanted(want(a), want(b), want(c, digest("v2")), want(releaseID("d")), want(once, mode(ModeCreateOnce))),
+		inventory(had(a), had(b), had(c), had(once)),
+		lives(release("a"), release("b", generation(2)), release("c"), config("once", version("8"))),
+	))
+	if len(plan.Unchanged) != 1 || plan.Unchanged[0].ID != a {
+		t.Errorf("unchanged is %v, want a alone: others edited b, c is wanted otherwise, and d is missing", plan.Unchanged)
+	}
+}
