@@ -161,9 +161,6 @@ func (r *AddonsLayerReconciler) moved(ctx context.Context, layer *v1alpha1.Addon
 	}
 	as := *source
 	as.Revision, as.Digest, as.URL = last.source.Revision, last.source.Digest, last.source.URL
-	if as.Ready && last.source.Ready {
-		as.Message = last.source.Message // it names the revision
-	}
 	if as != last.source {
 		return 0
 	}

@@ -66,14 +66,19 @@ func parseSource(obj *unstructured.Unstructured) (*fluxSource, error) {
 	return parsed, nil
 }
 
-// ready returns whether the source says that all is well, and what it says.
+// ready returns whether the source says that all is well, and otherwise what it
+// says instead.
 func (s *fluxSource) ready() (bool, string) {
 	condition := meta.FindStatusCondition(s.Status.Conditions, "Ready")
 	if condition == nil {
 		return s.Status.Artifact != nil, ""
 	}
-	// While it fetches a source is neither ready nor not; that is no news.
-	return condition.Status != metav1.ConditionFalse, condition.Message
+	if condition.Status == metav1.ConditionFalse {
+		return false, condition.Message
+	}
+	// While it fetches a source is neither ready nor not; that is no news, and
+	// what it says of its steps need not be said again by each of its layers.
+	return true, ""
 }
 
 // fetched returns the generation that the artifact is known to be of, or 0.

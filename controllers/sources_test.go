@@ -31,7 +31,7 @@ func TestObservedSource(t *testing.T) {
 		return map[string]any{"type": kind, "status": status, "message": message, "observedGeneration": generation}
 	}
 	artifact := &repos.Artifact{URL: "http://a", Revision: "r", Digest: "sha256:d", Size: 7}
-	current := layers.Source{Generation: 2, ObservedGeneration: 2, ArtifactGeneration: 2, Revision: "r", Digest: "sha256:d", URL: "http://a", Ready: true, Message: "stored"}
+	current := layers.Source{Generation: 2, ObservedGeneration: 2, ArtifactGeneration: 2, Revision: "r", Digest: "sha256:d", URL: "http://a", Ready: true}
 	with := func(change func(*layers.Source)) layers.Source {
 		changed := current
 		change(&changed)
@@ -75,8 +75,8 @@ func TestObservedSource(t *testing.T) {
 			with(func(s *layers.Source) { s.Ready, s.Message = false, "no signature" }), artifact,
 		},
 		"fetching": {
-			"a source that is being looked at is not failing", "OCIRepository", nil,
-			map[string]any{"observedGeneration": int64(2), "artifact": stored, "conditions": []any{inStorage, condition("Ready", "Unknown", "stored", 2)}},
+			"a source that is being looked at is not failing, and its steps are no news to its layers", "OCIRepository", nil,
+			map[string]any{"observedGeneration": int64(2), "artifact": stored, "conditions": []any{inStorage, condition("Ready", "Unknown", "building artifact", 2)}},
 			current, artifact,
 		},
 		"external": {
@@ -87,7 +87,7 @@ func TestObservedSource(t *testing.T) {
 		"external without conditions": {
 			"they are optional", "ExternalArtifact", nil,
 			map[string]any{"artifact": stored},
-			with(func(s *layers.Source) { s.ArtifactGeneration, s.Message = 0, "" }), artifact,
+			with(func(s *layers.Source) { s.ArtifactGeneration = 0 }), artifact,
 		},
 		"external without artifact": {
 			"whoever makes it has not put one there", "ExternalArtifact", nil,

@@ -71,7 +71,8 @@ type Source struct {
 	Digest   string
 	// URL of the artifact; empty where there is none.
 	URL string
-	// Ready is the source's own condition and Message what it says.
+	// Ready is false where the source's own condition is, and Message is what
+	// that says; empty where the source is ready or on its way.
 	Ready   bool
 	Message string
 }
