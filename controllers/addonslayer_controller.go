@@ -99,6 +99,7 @@ type AddonsLayerReconciler struct {
 	waits      *memory.Waits
 	revisions  *revisions
 	looks      *looks
+	begun      *begun
 	untold     untold
 	wakeups    chan event.GenericEvent
 	// spacing says how far apart statuses are written; nil means
@@ -152,6 +153,7 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 		r.Meters.forget(name)
 		r.waits.Forget(name)
 		r.looks.set(name, nil)
+		r.begun.set(name, false)
 		r.wake(r.listings.WhoWaits()...)
 		return nil, nil
 	}
@@ -197,7 +199,7 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	if r.spacing == nil {
 		r.spacing = layers.Spacing
 	}
-	r.looks = newLooks()
+	r.looks, r.begun = newLooks(), &begun{}
 	r.wakeups = make(chan event.GenericEvent, 4096)
 	r.kinds = newKinds(r)
 	r.executor = &apply.Executor{Client: r.Client, Reader: r.Reader, Keys: layers.Keys, Strict: layers.IsStrict, Version: r.kinds.version, Valid: r.PlanValid, Seen: r.kinds.get, Beside: &apply.Beside{}}
@@ -205,12 +207,9 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	if err := setupIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	// The priority queue of controller-runtime 0.24 may wait for itself when it
-	// is shut down, which keeps the process until it is killed.
-	plain := false
 	c, err := controller.New("addonslayer", mgr, controller.Options{
 		Reconciler:              r,
-		UsePriorityQueue:        &plain,
+		NewQueue:                newQueue(r.begun),
 		MaxConcurrentReconciles: max(r.Concurrent, 1),
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minRetry, maxRetry),
 	})

@@ -144,6 +144,7 @@ func (h *hands) Reported(o *layers.Observation, d layers.Decision) {
 func (h *hands) Note(o *layers.Observation, d layers.Decision) {
 	waits, groups := d.WaitsForOthers(*o)
 	h.listings.SetWaiting(o.Layer.Name, waits, groups)
+	h.begun.set(o.Layer.Name, d.State == v1alpha1.StateApplying)
 }
 
 // Now returns the time.
