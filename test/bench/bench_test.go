@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/strata-project/strata/test/bench/report"
 )
 
@@ -112,4 +114,36 @@ func figure(r report.Result, name string) (float64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// What is repeated is measured by one system after the other each time.
+func TestMeasureRepeats(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts control planes")
+	}
+	var progress bytes.Buffer
+	o, err := parseFlags(strings.Fields("--systems plain --scenarios chain --chain-layers 1 --chain-releases 1 --calm 0s --timeout 1m --repeat 2"), &progress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := measure(t.Context(), o)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &progress)
+	}
+	var order, systems []string
+	for _, r := range made.Results {
+		order = append(order, r.System)
+		if r.Error != "" {
+			t.Errorf("%s: %s", r.System, r.Error)
+		}
+	}
+	for _, s := range made.Run.Systems {
+		systems = append(systems, s.Name)
+	}
+	if diff := cmp.Diff([]string{report.Plain, report.PlainCreate, report.Plain, report.PlainCreate}, order); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{report.Plain, report.PlainCreate}, systems); diff != "" {
+		t.Errorf("systems (-want +got):\n%s", diff)
+	}
 }

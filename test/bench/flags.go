@@ -28,6 +28,7 @@ type options struct {
 	idle          time.Duration
 	calm, quiet   time.Duration
 	commits       int
+	repeat        int
 	readyDelay    time.Duration
 	timeout       time.Duration
 	ownSources    bool
@@ -64,6 +65,7 @@ func parseFlags(args []string, progress io.Writer) (*options, error) {
 	flags.StringSliceVar(&o.curveSystems, "curve-systems", []string{report.Plain, report.Strata, report.KustomizeTuned}, "systems of which the curve is taken")
 	flags.DurationVar(&o.idle, "idle", 2*time.Minute, "how long idle lasts")
 	flags.IntVar(&o.commits, "commits", 50, "commits of the scenario of that name")
+	flags.IntVar(&o.repeat, "repeat", 1, "how often all is measured, one system after the other each time; the tables show medians")
 	flags.DurationVar(&o.calm, "calm", 2*time.Second, "how long nothing may happen until a scenario begins; some systems never rest, which is waited for 20s")
 	flags.DurationVar(&o.quiet, "quiet", 5*time.Second, "how long no request may be made until a system counts as quiet after its restart")
 	flags.DurationVar(&o.readyDelay, "ready-delay", 100*time.Millisecond, "how long after a release was written the stand-in for helm-controller says that it is Ready")
@@ -104,6 +106,7 @@ func (o *options) check() error {
 		{"fanout-releases", o.fanOut.releases},
 		{"curve-releases", o.curveReleases},
 		{"commits", o.commits},
+		{"repeat", o.repeat},
 	} {
 		if number.value < 1 || number.value > 9999 {
 			return fmt.Errorf("--%s is %d: it must be from 1 to 9999", number.name, number.value)

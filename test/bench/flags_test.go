@@ -59,6 +59,7 @@ func TestRefusedFlags(t *testing.T) {
 		{"--systems stra", `there is no system "stra"; there are`},
 		{"--scenarios flood", `there is no scenario "flood"; there are chain, fan-out, idle`},
 		{"--chain-layers 0", "--chain-layers is 0: it must be from 1 to 9999"},
+		{"--repeat 0", "--repeat is 0: it must be from 1 to 9999"},
 		{"--idle 0s", "--idle is 0s: it must be more than 0"},
 		{"--ready-delay -1s", "--ready-delay is -1s: it must not be negative"},
 		{"--timeout 0s", "--timeout is 0s: it must be more than 0"},

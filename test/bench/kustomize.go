@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -146,21 +145,7 @@ func (k *kustomize) port() (string, error) {
 	return controlplane.Loopback(number), nil
 }
 
-func (k *kustomize) healthy(ctx context.Context) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, k.health, http.NoBody)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", k.health, response.Status)
-	}
-	return nil
-}
+func (k *kustomize) healthy(ctx context.Context) error { return controlplane.Healthy(ctx, k.health) }
 
 // Kill ends the controller as a crash would.
 func (k *kustomize) Kill() error { return k.runner.Kill() }

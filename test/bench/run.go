@@ -45,21 +45,37 @@ func measure(ctx context.Context, o *options) (report.Report, error) {
 	}
 	defer func() { _ = os.RemoveAll(o.programs) }()
 	var results []report.Result
-	for _, chosen := range o.systems {
-		found, last := measureSystem(ctx, o, chosen)
-		results = append(results, found...)
-		if last == nil {
-			continue // nothing was to be done with it
+	for turn := range o.repeat {
+		if o.repeat > 1 {
+			o.logf("turn %d of %d", turn+1, o.repeat)
 		}
-		run.Systems = append(run.Systems, last.Report())
-		if of, ok := last.(built); ok {
-			run.Programs = append(run.Programs, of.Program())
-		}
+		results = append(results, measureInTurn(ctx, o, &run)...)
 		if ctx.Err() != nil {
 			break
 		}
 	}
 	return report.New(run, results), context.Cause(ctx)
+}
+
+// measureInTurn runs all scenarios with one system after the other and returns
+// the results. What it is the first time to know of the systems is noted.
+func measureInTurn(ctx context.Context, o *options, run *report.Run) []report.Result {
+	var results []report.Result
+	for _, chosen := range o.systems {
+		found, last := measureSystem(ctx, o, chosen)
+		results = append(results, found...)
+		known := slices.ContainsFunc(run.Systems, func(s report.System) bool { return s.Name == chosen.name })
+		if last != nil && !known { // otherwise nothing was to be done with it
+			run.Systems = append(run.Systems, last.Report())
+			if of, ok := last.(built); ok {
+				run.Programs = append(run.Programs, of.Program())
+			}
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return results
 }
 
 // measureSystem runs all scenarios with one system, until the context ends. It

@@ -328,6 +328,12 @@ func (l *launcher) secureClient() *http.Client {
 	}}
 }
 
+// Healthy asks a URL, such as that of a controller's /readyz, which answers 200
+// when all is well. The error says what it answers instead.
+func Healthy(ctx context.Context, url string) error {
+	return httpHealth(http.DefaultClient, url, "")(ctx)
+}
+
 // httpHealth asks url, which answers 200 when the component is healthy.
 func httpHealth(client *http.Client, url, token string) func(context.Context) error {
 	return func(ctx context.Context) error {
