@@ -58,7 +58,7 @@ func (o *options) buildStrata(ctx context.Context) (string, error) {
 		return path, nil
 	}
 	o.logf("builds strata")
-	return strata.Build(ctx, o.programs)
+	return strata.Build(ctx, o.programs, "-buildvcs=auto")
 }
 
 // Report returns what it is, with the flags of the chart.
