@@ -10,6 +10,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"maps"
 	"os"
@@ -56,7 +57,10 @@ func untar(archive io.Reader, content io.Writer, limit int64) (*index, error) {
 	// Headers count too: entries without content can go on for ever.
 	stream := &io.LimitedReader{R: unzipped, N: 2*limit + 64<<20}
 	reader := tar.NewReader(stream)
-	u := &untarrer{content: content, limit: limit, folders: map[string]bool{".": true}, files: map[string]stored{}}
+	u := &untarrer{
+		content: content, limit: limit, folders: map[string]bool{".": true}, files: map[string]stored{},
+		buffer: make([]byte, copySize), digest: sha256.New(),
+	}
 	for {
 		header, err := reader.Next()
 		switch {
@@ -82,7 +86,12 @@ type untarrer struct {
 	bytes, offset int64
 	folders       map[string]bool
 	files         map[string]stored
+	// buffer and digest serve one file after the other; artifacts have many.
+	buffer []byte
+	digest hash.Hash
 }
+
+const copySize = 32 << 10
 
 func (u *untarrer) entry(header *tar.Header, content io.Reader) error {
 	u.entries++
@@ -134,16 +143,16 @@ func (u *untarrer) file(name string, size int64, content io.Reader) error {
 	if err := u.folder(path.Dir(name)); err != nil {
 		return err
 	}
-	digest := sha256.New()
+	u.digest.Reset()
 	source := &readErrors{Reader: io.LimitReader(content, size)}
-	n, err := io.Copy(io.MultiWriter(u.content, digest), source)
+	n, err := io.CopyBuffer(io.MultiWriter(u.content, u.digest), source, u.buffer)
 	switch {
 	case source.err != nil || err == nil && n != size:
 		return refuse(shown(name), "the artifact ends, or is damaged, in the middle of this file")
 	case err != nil:
 		return fmt.Errorf("cannot unpack artifact: %w", err)
 	}
-	u.files[name] = stored{offset: u.offset, size: size, sum: sum(digest.Sum(nil))}
+	u.files[name] = stored{offset: u.offset, size: size, sum: sum(u.digest.Sum(nil))}
 	u.offset += size
 	return nil
 }

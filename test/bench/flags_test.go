@@ -115,3 +115,26 @@ func TestPlans(t *testing.T) {
 		}
 	}
 }
+
+func TestScenariosThatSuit(t *testing.T) {
+	for name, want := range map[string]string{
+		report.Plain:       "commit storm",
+		report.PlainCreate: "",
+		report.Strata:      "idle commit restart storm",
+		report.Kustomize:   "idle commit restart storm",
+	} {
+		o, err := parseFlags([]string{"--systems", name}, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var suits []string
+		for _, of := range settledScenarios {
+			if of.suits(o.systems[0].make(o)) {
+				suits = append(suits, of.name)
+			}
+		}
+		if got := strings.Join(suits, " "); got != want {
+			t.Errorf("%s: after the fan-out it does %q, want %q", name, got, want)
+		}
+	}
+}

@@ -81,6 +81,9 @@ func (p *plain) Start(ctx context.Context, b *bed) error {
 // healthy asks the process to write nothing.
 func (p *plain) healthy(ctx context.Context) error { return p.Push(ctx, nil) }
 
+// Changes is true for server-side apply.
+func (p *plain) Changes() bool { return p.method == methodApply }
+
 // Push has the process write manifests.
 func (p *plain) Push(ctx context.Context, manifests []string) error {
 	data, err := json.Marshal(manifests)

@@ -111,12 +111,16 @@ type scenario struct {
 	run  func(ctx context.Context, s *session, r *report.Result) error
 	// standing says that it needs something that goes on running.
 	standing bool
+	// changing says that it changes releases that exist.
+	changing bool
 }
 
 // suits tells whether a system can do what the scenario asks of it.
 func (of scenario) suits(system System) bool {
-	_, controlled := system.(Controller)
-	return controlled || !of.standing
+	if pusher, ok := system.(Pusher); ok {
+		return !of.standing && (!of.changing || pusher.Changes())
+	}
+	return true
 }
 
 // sizes returns those of the scenario's result.
@@ -131,9 +135,9 @@ func (of scenario) sizes(o *options, p plan) report.Sizes {
 // settledScenarios are those that begin with a fan-out that has settled.
 var settledScenarios = []scenario{
 	{name: report.Idle, run: runIdle, standing: true},
-	{name: report.Commit, run: runCommit},
+	{name: report.Commit, run: runCommit, changing: true},
 	{name: report.Restart, run: runRestart, standing: true},
-	{name: report.Storm, run: runStorm},
+	{name: report.Storm, run: runStorm, changing: true},
 }
 
 // plans returns what is to be done with a system.

@@ -48,6 +48,8 @@ type Pusher interface {
 	System
 	// Push writes manifests and returns when all of them are written.
 	Push(ctx context.Context, manifests []string) error
+	// Changes tells whether it can write objects that exist already.
+	Changes() bool
 }
 
 // choice is a System that can be chosen by its name.
