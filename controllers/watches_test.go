@@ -127,7 +127,8 @@ func TestSourceChanged(t *testing.T) {
 		"last update":          {func(g *sourcev1.GitRepository) { g.Status.Artifact.LastUpdateTime = metav1.Now() }, true},
 		"no artifact":          {func(g *sourcev1.GitRepository) { g.Status.Artifact = nil }, true},
 		"not ready":            {func(g *sourcev1.GitRepository) { g.Status.Conditions = ready("False", "stored") }, true},
-		"another message":      {func(g *sourcev1.GitRepository) { g.Status.Conditions = ready("True", "other") }, true},
+		"another message":      {func(g *sourcev1.GitRepository) { g.Status.Conditions = ready("True", "other") }, false},
+		"a step":               {func(g *sourcev1.GitRepository) { g.Status.Conditions = ready("Unknown", "building artifact") }, false},
 		"a handled annotation": {func(g *sourcev1.GitRepository) { g.Status.LastHandledReconcileAt = "now" }, false},
 		"reconciling": {func(g *sourcev1.GitRepository) {
 			g.Status.Conditions = append(g.Status.Conditions, metav1.Condition{Type: "Reconciling", Status: "True"})
@@ -144,6 +145,17 @@ func TestSourceChanged(t *testing.T) {
 				t.Errorf("sourceChanged is %t", got)
 			}
 		})
+	}
+}
+
+func TestSourceThatFailsInAnotherWay(t *testing.T) {
+	failing := func(message string) *sourcev1.GitRepository {
+		source := &sourcev1.GitRepository{ObjectMeta: metav1.ObjectMeta{Name: "addons"}}
+		source.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Message: message}}
+		return source
+	}
+	if !sourceChanged.Update(updated(sourceObject(t, failing("no such branch")), sourceObject(t, failing("no such host")))) {
+		t.Error("its layers are not woken to say so")
 	}
 }
 
