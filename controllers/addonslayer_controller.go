@@ -100,6 +100,7 @@ type AddonsLayerReconciler struct {
 	revisions  *revisions
 	looks      *looks
 	begun      *begun
+	heard      heard
 	untold     untold
 	wakeups    chan event.GenericEvent
 	// spacing says how far apart statuses are written; nil means

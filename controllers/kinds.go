@@ -132,7 +132,7 @@ func (k *kinds) watch(ctx context.Context, gk schema.GroupKind) error {
 		return err
 	}
 	if !start.watching {
-		if err := k.controller.Watch(source.Kind(k.cache, newObject(gvk), k.handle(gk), k.passes(gk))); err != nil {
+		if err := k.controller.Watch(source.Kind(k.cache, newObject(gvk), k.handle(gk), k.heard.count(k.passes(gk)))); err != nil {
 			return fmt.Errorf("cannot watch kind %s: %w", gk, err)
 		}
 		start.watching, start.kind = true, gvk

@@ -34,15 +34,17 @@ type observer struct {
 	// in common; nil where there is no artifact.
 	sources map[layers.SourceRef]*repos.Artifact
 	// answers is what the caches have said, opaque is true where something else
-	// was asked, and kindsBefore how often kinds had changed by then.
+	// was asked; kindsBefore is how often kinds had changed by then, and
+	// heardBefore how many events the caches had told of.
 	answers     map[reading]string
 	opaque      bool
 	kindsBefore int
+	heardBefore uint64
 }
 
 // observe gathers everything that the rules decide from.
 func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.AddonsLayer) (*observer, error) {
-	o := &observer{AddonsLayerReconciler: r, sources: map[layers.SourceRef]*repos.Artifact{}, answers: map[reading]string{}, kindsBefore: r.kindChanges(), Observation: &layers.Observation{
+	o := &observer{AddonsLayerReconciler: r, sources: map[layers.SourceRef]*repos.Artifact{}, answers: map[reading]string{}, kindsBefore: r.kindChanges(), heardBefore: r.heard.Load(), Observation: &layers.Observation{
 		Now: r.now(), Settings: r.Settings, Layer: layer, ClusterVersion: r.Cluster.Version(),
 		Layers: map[string]layers.Other{}, Scopes: map[schema.GroupKind]layers.Scope{}, Unserved: map[schema.GroupVersionKind]bool{},
 		Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},

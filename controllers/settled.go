@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
@@ -76,6 +79,9 @@ func objectVersions(items []unstructured.Unstructured) string {
 // the same.
 type look struct {
 	answers map[reading]string
+	// heard is how many events the caches had told of before they gave these
+	// answers.
+	heard uint64
 	// layer, cluster and kinds are the versions of the layer itself and of the
 	// cluster, and how often it has changed which kinds are served.
 	layer, cluster string
@@ -117,9 +123,25 @@ func (l *looks) set(layer string, last *look) {
 	l.byLayer[layer] = last
 }
 
+// heard counts what the caches tell of. It counts before anybody is woken, so
+// where it stands still a look finds what the last one has found, or its layer
+// is about to be woken.
+type heard struct{ atomic.Uint64 }
+
+// count returns a predicate that counts all events and passes those that another
+// one passes.
+func (h *heard) count(passes predicate.Predicate) predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(e event.CreateEvent) bool { h.Add(1); return passes.Create(e) },
+		UpdateFunc:  func(e event.UpdateEvent) bool { h.Add(1); return passes.Update(e) },
+		DeleteFunc:  func(e event.DeleteEvent) bool { h.Add(1); return passes.Delete(e) },
+		GenericFunc: func(e event.GenericEvent) bool { h.Add(1); return passes.Generic(e) },
+	}
+}
+
 // settled tells whether a look would find all as the last one has left it, or
-// nothing to do yet, and when the next one is due then. It asks the caches for
-// versions and copies nothing.
+// nothing to do yet, and when the next one is due then. Where the caches have
+// told of something since, it asks them for versions; it copies nothing.
 func (r *AddonsLayerReconciler) settled(ctx context.Context, layer *v1alpha1.AddonsLayer) (time.Duration, bool) {
 	last := r.looks.get(layer.Name)
 	now := r.now()
@@ -128,6 +150,27 @@ func (r *AddonsLayerReconciler) settled(ctx context.Context, layer *v1alpha1.Add
 		return 0, false
 	}
 	after := jittered(last.interval)
+	if heard := r.heard.Load(); heard != last.heard {
+		late, same := r.compare(ctx, layer, last)
+		switch {
+		case !same:
+			return 0, false
+		case late > 0:
+			after = min(after, late)
+		default:
+			last.heard = heard
+		}
+	}
+	if !last.until.IsZero() {
+		after = min(after, max(last.until.Sub(now), time.Millisecond))
+	}
+	return after, true
+}
+
+// compare asks the caches again what the last look has asked them, and tells
+// whether they answer the same. Where only the source has moved, late is how long
+// the layer may leave it at that.
+func (r *AddonsLayerReconciler) compare(ctx context.Context, layer *v1alpha1.AddonsLayer, last *look) (late time.Duration, same bool) {
 	for question, was := range last.answers {
 		is, err := r.answer(ctx, question)
 		switch {
@@ -138,16 +181,11 @@ func (r *AddonsLayerReconciler) settled(ctx context.Context, layer *v1alpha1.Add
 		case !question.sources:
 			return 0, false
 		}
-		late := r.moved(ctx, layer, last)
-		if late <= 0 {
+		if late = r.moved(ctx, layer, last); late <= 0 {
 			return 0, false
 		}
-		after = min(after, late)
 	}
-	if !last.until.IsZero() {
-		after = min(after, max(last.until.Sub(now), time.Millisecond))
-	}
-	return after, true
+	return late, true
 }
 
 // moved returns how long a layer may leave it that its source has moved to a
@@ -220,7 +258,7 @@ func (o *observer) settledLook(h *hands, interval time.Duration) *look {
 	}
 	return &look{
 		source: *o.Source, digest: o.Directory.Digest,
-		answers: o.answers, layer: o.Layer.ResourceVersion, cluster: o.ClusterVersion, kinds: o.kindsBefore, until: d.Until, interval: interval,
+		answers: o.answers, heard: o.heardBefore, layer: o.Layer.ResourceVersion, cluster: o.ClusterVersion, kinds: o.kindsBefore, until: d.Until, interval: interval,
 	}
 }
 

@@ -105,7 +105,12 @@ func TestSettledLook(t *testing.T) {
 	}
 	r.looks.set(name, nil)
 	f.taken()
-	whole, again := looks(), looks()
+	whole := looks()
+	if asked := looks(); len(asked) != 1 || asked[0] != "AddonsLayer /"+name {
+		t.Errorf("nothing was told, and the next look asks for %s", strings.Join(asked, ", "))
+	}
+	r.heard.Add(1)
+	again := looks()
 	if len(whole) < 8 {
 		t.Errorf("a whole look asks for %s only", strings.Join(whole, ", "))
 	}
@@ -124,6 +129,7 @@ func TestSettledLook(t *testing.T) {
 	counts := func(what string, change func(*look), want bool) {
 		t.Helper()
 		changed := *last
+		changed.heard--
 		changed.answers = map[reading]string{}
 		for question, answer := range last.answers {
 			changed.answers[question] = answer
@@ -135,6 +141,9 @@ func TestSettledLook(t *testing.T) {
 		}
 	}
 	counts("nothing", func(*look) {}, true)
+	if found := r.looks.get(name); found.heard != r.heard.Load() {
+		t.Errorf("it would be compared again: %d of %d", found.heard, r.heard.Load())
+	}
 	var source reading
 	for question := range last.answers {
 		if question.sources {

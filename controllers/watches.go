@@ -85,7 +85,7 @@ func (r *AddonsLayerReconciler) setupWatches() error {
 	crd := &metav1.PartialObjectMetadata{}
 	crd.SetGroupVersionKind(crdVersion)
 	watches := []source.Source{
-		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), &handler.EnqueueRequestForObject{}, layerChanged),
+		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), &handler.EnqueueRequestForObject{}, r.heard.count(layerChanged)),
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(r.dependantsOf), standingChanged),
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), r.graphHandler(), needChanged),
 		source.Kind(r.Cache, client.Object(crd), handler.EnqueueRequestsFromMapFunc(r.waitingForCRD)),

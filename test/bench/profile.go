@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -28,7 +29,8 @@ type profiled interface {
 // the memory.
 func (s *session) profile(ctx context.Context, r *report.Result) (finish func() error) {
 	system, ok := s.system.(profiled)
-	if !ok || s.o.profiles == "" {
+	// A process that is killed meanwhile gives none.
+	if !ok || s.o.profiles == "" || r.Scenario == report.Restart {
 		return func() error { return nil }
 	}
 	base := filepath.Join(s.o.profiles, fmt.Sprintf("%s-%s-%dx%d", r.System, r.Scenario, r.Sizes.Layers, r.Sizes.Releases))
@@ -42,8 +44,10 @@ func (s *session) profile(ctx context.Context, r *report.Result) (finish func() 
 		if err := group.Wait(); err != nil {
 			return err
 		}
-		for _, kind := range []string{"heap", "allocs", "mutex", "block", "goroutine"} {
-			if err := download(context.WithoutCancel(ctx), system.Profiles()+"/"+kind, base+"-"+kind+".pprof"); err != nil {
+		// What is in use is what a collection leaves.
+		for _, kind := range []string{"heap?gc=1", "allocs", "mutex", "block", "goroutine"} {
+			name, _, _ := strings.Cut(kind, "?")
+			if err := download(context.WithoutCancel(ctx), system.Profiles()+"/"+kind, base+"-"+name+".pprof"); err != nil {
 				return err
 			}
 		}
