@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/apply"
@@ -127,6 +128,7 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 		return after, nil
 	}
 	r.looks.set(layer.Name, nil)
+	layer = layer.DeepCopy()
 	observed, err := r.observe(ctx, layer)
 	if err != nil || ctx.Err() != nil {
 		// What is seen while the controller stops may lack something.
@@ -134,17 +136,21 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 	}
 	h := &hands{AddonsLayerReconciler: r}
 	after, err := round.Run(ctx, h, observed.Observation)
-	if err == nil {
-		r.looks.set(layer.Name, observed.settledLook(h, r.intervalOf(layer)))
+	if err != nil {
+		return after, err
 	}
-	return after, err
+	if last := observed.settledLook(h, r.intervalOf(layer)); last != nil {
+		after = r.rest(last, last.heard, observed.Observation.Now)
+		r.looks.set(layer.Name, last)
+	}
+	return after, nil
 }
 
 // read returns a layer with its finalizer, or nil where there is nothing to do
-// for it.
+// for it. It may be the cache's own, and must not be changed.
 func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha1.AddonsLayer, error) {
 	cached := &v1alpha1.AddonsLayer{}
-	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, cached); err != nil {
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, cached, client.UnsafeDisableDeepCopy); err != nil {
 		if !apierrors.IsNotFound(err) {
 			return nil, fmt.Errorf("cannot read layer %s: %w", name, err)
 		}
@@ -153,13 +159,13 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 		r.untold.forget(name)
 		r.Meters.forget(name)
 		r.waits.Forget(name)
-		r.looks.set(name, nil)
-		r.begun.set(name, false)
+		r.letGo(name)
 		r.wake(r.listings.WhoWaits()...)
 		return nil, nil
 	}
 	if r.Selector != nil && !r.Selector.Matches(labels.Set(cached.Labels)) {
 		r.Meters.forget(name)
+		r.letGo(name)
 		return nil, nil
 	}
 	layer := r.recent.Newest(cached)
@@ -179,6 +185,12 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 	}
 	r.recent.WroteLayer(patched.DeepCopy())
 	return patched, nil
+}
+
+// letGo forgets how a layer that is none of this controller's was looked at.
+func (r *AddonsLayerReconciler) letGo(name string) {
+	r.looks.set(name, nil)
+	r.begun.set(name, false)
 }
 
 func (r *AddonsLayerReconciler) now() time.Time {
@@ -224,5 +236,8 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	}
 	r.sources = newSources(r, sources)
 	r.revisions = &revisions{AddonsLayerReconciler: r, tooLarge: map[string]bool{}}
+	if err := mgr.Add(manager.RunnableFunc(r.net)); err != nil {
+		return fmt.Errorf("cannot add the safety net: %w", err)
+	}
 	return r.setupWatches()
 }

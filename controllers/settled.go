@@ -93,8 +93,10 @@ type look struct {
 	// until is the moment from which the rules may decide otherwise; zero where
 	// there is none.
 	until time.Time
-	// interval of the layer's safety net.
+	// interval of the layer's safety net, and when it looks next; zero where the
+	// queue holds the layer until then.
 	interval time.Duration
+	due      time.Time
 }
 
 // looks remembers the last look at each layer that had nothing to do. It is
@@ -123,6 +125,57 @@ func (l *looks) set(layer string, last *look) {
 	l.byLayer[layer] = last
 }
 
+// rest leaves a layer to the safety net, whose next look is due at a moment,
+// with what the caches had told of when its look was found to be true.
+func (l *looks) rest(last *look, heard uint64, due time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last.heard, last.due = heard, due
+}
+
+// heardBy returns what the caches had told of when a look was found to be true.
+func (l *looks) heardBy(last *look) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return last.heard
+}
+
+// sweep wakes the layers whose look is due, but for those of which nothing has
+// changed: they are due an interval later. A layer that could not be woken stays
+// due.
+func (l *looks) sweep(now time.Time, unchanged func(*look) bool, wake func(layer string) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for layer, last := range l.byLayer {
+		switch {
+		case last.due.IsZero() || now.Before(last.due):
+		case unchanged(last):
+			last.due = now.Add(jittered(last.interval))
+		case wake(layer):
+			last.due = time.Time{}
+		}
+	}
+}
+
+// sweepPeriod is how often it is seen which layers are due, and so how late the
+// safety net may be.
+const sweepPeriod = time.Second
+
+// net is the safety net of the layers at rest. A layer that is looked at goes
+// through the queue, which costs many times what it costs to see that the caches
+// have told of nothing.
+func (r *AddonsLayerReconciler) net(ctx context.Context) error {
+	wait.UntilWithContext(ctx, func(context.Context) { r.sweep(r.now()) }, sweepPeriod)
+	return nil
+}
+
+func (r *AddonsLayerReconciler) sweep(now time.Time) {
+	heard, cluster, kinds := r.heard.Load(), r.Cluster.Version(), r.kindChanges()
+	r.looks.sweep(now, func(last *look) bool {
+		return last.heard == heard && last.cluster == cluster && last.kinds == kinds
+	}, r.wakeOne)
+}
+
 // heard counts what the caches tell of. It counts before anybody is woken, so
 // where it stands still a look finds what the last one has found, or its layer
 // is about to be woken.
@@ -140,8 +193,9 @@ func (h *heard) count(passes predicate.Predicate) predicate.Predicate {
 }
 
 // settled tells whether a look would find all as the last one has left it, or
-// nothing to do yet, and when the next one is due then. Where the caches have
-// told of something since, it asks them for versions; it copies nothing.
+// nothing to do yet, and when the layer is to be queued again then; 0 leaves it
+// to the safety net. Where the caches have told of something since, it asks them
+// for versions; it copies nothing.
 func (r *AddonsLayerReconciler) settled(ctx context.Context, layer *v1alpha1.AddonsLayer) (time.Duration, bool) {
 	last := r.looks.get(layer.Name)
 	now := r.now()
@@ -149,22 +203,38 @@ func (r *AddonsLayerReconciler) settled(ctx context.Context, layer *v1alpha1.Add
 		!last.until.IsZero() && !now.Before(last.until) {
 		return 0, false
 	}
-	after := jittered(last.interval)
-	if heard := r.heard.Load(); heard != last.heard {
+	heard := r.heard.Load()
+	if heard != r.looks.heardBy(last) {
 		late, same := r.compare(ctx, layer, last)
 		switch {
 		case !same:
 			return 0, false
 		case late > 0:
-			after = min(after, late)
-		default:
-			last.heard = heard
+			return min(late, r.untilNext(last, now)), true
 		}
 	}
-	if !last.until.IsZero() {
-		after = min(after, max(last.until.Sub(now), time.Millisecond))
+	return r.rest(last, heard, now), true
+}
+
+// rest returns when a layer that has nothing to do is to be queued again: where
+// there is no moment to wait for, the safety net has it, and it is 0.
+func (r *AddonsLayerReconciler) rest(last *look, heard uint64, now time.Time) time.Duration {
+	next := r.untilNext(last, now)
+	if last.until.IsZero() {
+		r.looks.rest(last, heard, now.Add(next))
+		return 0
 	}
-	return after, true
+	r.looks.rest(last, heard, time.Time{})
+	return next
+}
+
+// untilNext returns how long it is until a layer is looked at in any case.
+func (r *AddonsLayerReconciler) untilNext(last *look, now time.Time) time.Duration {
+	next := jittered(last.interval)
+	if !last.until.IsZero() {
+		next = min(next, max(last.until.Sub(now), time.Millisecond))
+	}
+	return next
 }
 
 // compare asks the caches again what the last look has asked them, and tells

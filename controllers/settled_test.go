@@ -98,7 +98,10 @@ func TestSettledLook(t *testing.T) {
 		caches.taken()
 		result, err := r.Reconcile(f.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
 		f.must(err)
-		if after := result.RequeueAfter; after < time.Hour || after > time.Hour+time.Hour/10 {
+		if result.RequeueAfter != 0 {
+			t.Errorf("the queue has the layer in %s", result.RequeueAfter)
+		}
+		if after := time.Until(r.looks.get(name).due); after < time.Hour-time.Minute || after > time.Hour+time.Hour/10 {
 			t.Errorf("the next look is due in %s", after)
 		}
 		return caches.taken()
@@ -171,6 +174,113 @@ func TestSettledLook(t *testing.T) {
 	counts("the layer", func(l *look) { l.layer = "1" }, false)
 	counts("the cluster's version", func(l *look) { l.cluster = "v1.0.0" }, false)
 	counts("the kinds", func(l *look) { l.kinds-- }, false)
-	counts("a moment to come", func(l *look) { l.until = time.Now().Add(time.Minute) }, true)
 	counts("a moment that has come", func(l *look) { l.until = time.Now() }, false)
+	counts("a moment to come", func(l *look) { l.until = time.Now().Add(time.Minute) }, true)
+	if after, _ := r.settled(f.ctx, layer); after < 50*time.Second || after > time.Minute {
+		t.Errorf("a minute before a moment to come the queue has the layer in %s", after)
+	}
+	if due := r.looks.get(name).due; !due.IsZero() {
+		t.Errorf("the queue has the layer, and the safety net as well, at %s", due)
+	}
+}
+
+// The safety net looks at a layer that is due when the caches have told of
+// something, and at no other.
+func TestSweep(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		due                    time.Duration
+		queued, changed, full  bool
+		wakes, again, stillDue bool
+	}{
+		"not due":                           {due: time.Second, changed: true},
+		"due, and nothing has changed":      {again: true},
+		"long due, and nothing has changed": {due: -time.Hour, again: true},
+		"due, and something has changed":    {changed: true, wakes: true},
+		"due, and too many are woken":       {changed: true, full: true, wakes: true, stillDue: true},
+		"the queue has it":                  {queued: true, changed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			was := now.Add(c.due)
+			if c.queued {
+				was = time.Time{}
+			}
+			all := newLooks()
+			last := &look{due: was, interval: time.Minute}
+			all.set("base", last)
+			var woken []string
+			all.sweep(now, func(*look) bool { return !c.changed }, func(layer string) bool {
+				woken = append(woken, layer)
+				return !c.full
+			})
+			if (len(woken) == 1) != c.wakes {
+				t.Errorf("woken: %v", woken)
+			}
+			next := last.due.Sub(now)
+			switch {
+			case c.again:
+				if next < time.Minute || next > time.Minute+time.Minute/10 {
+					t.Errorf("due again in %s", next)
+				}
+			case c.wakes && !c.stillDue:
+				if !last.due.IsZero() {
+					t.Errorf("it is woken, and due in %s", next)
+				}
+			case !last.due.Equal(was):
+				t.Errorf("due at %s, and then at %s", was, last.due)
+			}
+		})
+	}
+}
+
+// What no event has told a layer of is found by the safety net, an interval
+// after the last look.
+func TestSafetyNet(t *testing.T) {
+	var r *AddonsLayerReconciler
+	f := newFixture(t, func(c client.Client) client.Client { return c }, func(reconciler *AddonsLayerReconciler) {
+		r = reconciler
+		r.Settings.Interval = time.Second
+	})
+	f.publish("main@sha1:1", map[string]string{"base/release.yaml": f.release("ingress")})
+	f.layer("base")
+	f.ready("ingress")
+	f.deployed("base", "main@sha1:1")
+	name := f.name("base")
+	atRest := func() error {
+		r.looks.mu.Lock()
+		defer r.looks.mu.Unlock()
+		if last := r.looks.byLayer[name]; last == nil || last.due.IsZero() {
+			return errors.New("the safety net does not have it")
+		}
+		return nil
+	}
+	f.eventually("the layer is at rest", atRest)
+	lie := func(change func(*look)) *look {
+		r.looks.mu.Lock()
+		defer r.looks.mu.Unlock()
+		lied := *r.looks.byLayer[name]
+		lied.answers = map[reading]string{}
+		for question, answer := range r.looks.byLayer[name].answers {
+			lied.answers[question] = answer
+			if question.id.GroupKind() == layers.HelmReleaseKind {
+				lied.answers[question] += "1"
+			}
+		}
+		change(&lied)
+		r.looks.byLayer[name] = &lied
+		return &lied
+	}
+	for what, change := range map[string]func(*look){
+		"a change":                func(l *look) { l.heard-- },
+		"another cluster version": func(l *look) { l.cluster = "v1.0.0" },
+		"other kinds":             func(l *look) { l.kinds-- },
+	} {
+		lied := lie(change)
+		f.eventually(what+" that nobody was woken for leads to a look", func() error {
+			if r.looks.get(name) == lied {
+				return errors.New("it is as it was")
+			}
+			return atRest()
+		})
+	}
 }

@@ -104,10 +104,17 @@ func (r *AddonsLayerReconciler) setupWatches() error {
 // full, the safety net of each layer's interval has to do.
 func (r *AddonsLayerReconciler) wake(names ...string) {
 	for _, name := range names {
-		select {
-		case r.wakeups <- event.GenericEvent{Object: &v1alpha1.AddonsLayer{ObjectMeta: metav1.ObjectMeta{Name: name}}}:
-		default:
-		}
+		r.wakeOne(name)
+	}
+}
+
+// wakeOne is as wake, and tells whether the layer will be looked at.
+func (r *AddonsLayerReconciler) wakeOne(name string) bool {
+	select {
+	case r.wakeups <- event.GenericEvent{Object: &v1alpha1.AddonsLayer{ObjectMeta: metav1.ObjectMeta{Name: name}}}:
+		return true
+	default:
+		return false
 	}
 }
 
