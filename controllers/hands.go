@@ -27,10 +27,10 @@ import (
 // hands carry out a round on the cluster. Executor is in accounts.go.
 type hands struct {
 	*AddonsLayerReconciler
-	// wrote is true once something was written, and decision is what the round
-	// has reported.
-	wrote    bool
-	decision *layers.Decision
+	// acted is true once something other than the status was written, and told
+	// once the status was; decision is what the round has reported.
+	acted, told bool
+	decision    *layers.Decision
 }
 
 var _ round.Hands = (*hands)(nil)
@@ -49,7 +49,7 @@ func (h *hands) Persist(ctx context.Context, o *layers.Observation, status v1alp
 	if equality.Semantic.DeepEqual(o.Layer.Status, status) {
 		return nil
 	}
-	h.wrote = true
+	h.told = true
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 	patched := o.Layer.DeepCopy()
@@ -70,7 +70,7 @@ func (h *hands) Persist(ctx context.Context, o *layers.Observation, status v1alp
 
 // Consume removes annotations.
 func (h *hands) Consume(ctx context.Context, o *layers.Observation, keys []string) error {
-	h.wrote = true
+	h.acted = true
 	annotations := map[string]any{}
 	for _, key := range keys {
 		annotations[key] = nil
@@ -125,7 +125,7 @@ func (h *hands) Finalize(ctx context.Context, layer *v1alpha1.AddonsLayer) error
 
 // Acted remembers what was done, for the next look and for those to be told.
 func (h *hands) Acted(o *layers.Observation, before v1alpha1.AddonsLayerStatus, results []dependents.Result) {
-	h.wrote = h.wrote || len(results) > 0
+	h.acted = h.acted || len(results) > 0
 	h.recent.Wrote(results, h.now())
 	h.untold.add(o.Layer.Name, before, results)
 	h.Meters.did(o.Layer.Name, results)

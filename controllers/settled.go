@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -316,20 +317,38 @@ func (r *AddonsLayerReconciler) answer(ctx context.Context, q reading) (string, 
 }
 
 // settledLook returns what is to be remembered of a look that had nothing to
-// do: it has written nothing, has left nothing open but moments to come, and
-// its answers are all that it was decided from. Otherwise it returns nil.
+// do: it has written nothing, or nothing but a status after which there is
+// nothing to do, has left nothing open but moments to come, and its answers are
+// all that it was decided from. Otherwise it returns nil.
 func (o *observer) settledLook(h *hands, interval time.Duration) *look {
-	if h.wrote || h.decision == nil || o.Source == nil || o.Directory == nil || o.opaque || o.OthersUnread || len(o.Stale) > 0 || !o.Layer.DeletionTimestamp.IsZero() {
+	if h.acted || h.decision == nil || o.Source == nil || o.Directory == nil || o.opaque || o.OthersUnread || len(o.Stale) > 0 || !o.Layer.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	d := h.decision
 	if d.State != v1alpha1.StateDeployed || d.Retry != nil || len(d.Accept) > 0 || o.kindIsComing(o.Observation, *d) {
 		return nil
 	}
+	if h.told {
+		if d = o.afterStatus(); d == nil {
+			return nil
+		}
+	}
 	return &look{
 		source: *o.Source, digest: o.Directory.Digest,
 		answers: o.answers, heard: o.heardBefore, layer: o.Layer.ResourceVersion, cluster: o.ClusterVersion, kinds: o.kindsBefore, until: d.Until, interval: interval,
 	}
+}
+
+// afterStatus returns what another look at the same, but for the status that was
+// written, decides; nil where there would be more to do or something else to say.
+func (o *observer) afterStatus() *layers.Decision {
+	o.observeDeployed()
+	d := layers.Decide(*o.Observation)
+	status, d := layers.Report(*o.Observation, d, nil)
+	if d.Plan.Writes() || len(d.Consume) > 0 || len(d.Accept) > 0 || !equality.Semantic.DeepEqual(o.Layer.Status, status) {
+		return nil
+	}
+	return &d
 }
 
 // intervalOf returns the interval of a layer's safety net.

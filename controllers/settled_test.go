@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -181,6 +182,44 @@ func TestSettledLook(t *testing.T) {
 	}
 	if due := r.looks.get(name).due; !due.IsZero() {
 		t.Errorf("the queue has the layer, and the safety net as well, at %s", due)
+	}
+}
+
+// A look that has written nothing but a status is the last one: the next would
+// find the same.
+func TestLookAfterStatus(t *testing.T) {
+	var r *AddonsLayerReconciler
+	f := newFixture(t, func(c client.Client) client.Client { return c }, func(reconciler *AddonsLayerReconciler) {
+		r = reconciler
+		r.Settings.Interval = time.Hour
+	})
+	f.publish("main@sha1:1", map[string]string{"base/release.yaml": f.release("ingress")})
+	f.layer("base")
+	f.ready("ingress")
+	f.deployed("base", "main@sha1:1")
+	f.settle()
+	layer := f.get("base")
+	edited := layer.DeepCopy()
+	edited.Status.Conditions = nil
+	f.must(f.client.Status().Patch(f.ctx, edited, client.MergeFrom(layer)))
+	f.eventually("the cache has the status that somebody has edited", func() error {
+		cached := &v1alpha1.AddonsLayer{}
+		if err := r.Client.Get(f.ctx, client.ObjectKeyFromObject(layer), cached); err != nil {
+			return err
+		}
+		if len(cached.Status.Conditions) > 0 {
+			return errors.New("it has conditions")
+		}
+		return nil
+	})
+	_, err := r.Reconcile(f.ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(layer)})
+	f.must(err)
+	last, mended := r.looks.get(layer.Name), f.get("base")
+	if len(mended.Status.Conditions) == 0 {
+		t.Fatal("the status was not written")
+	}
+	if last == nil || last.layer != mended.ResourceVersion || last.due.IsZero() {
+		t.Errorf("the look was not remembered: %+v of layer version %s", last, mended.ResourceVersion)
 	}
 }
 
