@@ -73,7 +73,7 @@ func parseFlags(args []string, progress io.Writer) (*options, error) {
 	flags.BoolVar(&o.ownSources, "own-sources", false, "give each layer a GitRepository of its own; without it all layers have the same")
 	flags.StringVar(&o.out, "out", "", "file for the report as JSON")
 	flags.StringArrayVar(&o.strataFlags, "strata-flag", nil, "a flag for Strata beside those that its chart gives it; may be given again")
-	flags.StringVar(&o.profiles, "pprof-dir", "", "folder for profiles of each scenario, of systems that serve them; this has its cost")
+	flags.StringVar(&o.profiles, "pprof-dir", "", "folder for profiles of each scenario, of systems that serve them; it is made where it is missing; this has its cost")
 	flags.DurationVar(&o.profileTime, "pprof-time", 5*time.Second, "how long the CPU profile of a scenario is taken, from its begin")
 	if err := flags.Parse(args); err != nil {
 		return nil, err

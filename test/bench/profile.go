@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,6 +23,22 @@ import (
 type profiled interface {
 	// Profiles returns the URL of the profiles, without a slash at the end.
 	Profiles() string
+}
+
+// makeProfiles makes the folder of the profiles, where there are to be any, and
+// makes sure that files can be written there.
+func makeProfiles(folder string) error {
+	if folder == "" {
+		return nil
+	}
+	if err := os.MkdirAll(folder, 0o750); err != nil {
+		return fmt.Errorf("--pprof-dir: %w", err)
+	}
+	probe, err := os.CreateTemp(folder, "probe-")
+	if err != nil {
+		return fmt.Errorf("--pprof-dir: %w", err)
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
 // profile begins to take a CPU profile of a scenario, where profiles are wanted

@@ -32,6 +32,10 @@ type session struct {
 // that do not end have an error in their result. When nothing can be measured,
 // or the context ends, the error is beside what there is by then.
 func measure(ctx context.Context, o *options) (report.Report, error) {
+	// A scenario is long, and its profiles are written at its end.
+	if err := makeProfiles(o.profiles); err != nil {
+		return report.Report{}, err
+	}
 	run := report.Run{Date: time.Now().UTC(), Command: o.command, ReadyDelaySeconds: o.readyDelay.Seconds()}
 	var err error
 	if run.Programs, err = programs(); err != nil {
