@@ -47,6 +47,9 @@ const (
 type Artifacts interface {
 	// Directory returns a directory of an artifact.
 	Directory(ctx context.Context, artifact repos.Artifact, path string) (*layers.Directory, error)
+	// Digest returns the digest of a directory's objects, and whether it is
+	// missing. It costs less than the directory.
+	Digest(ctx context.Context, artifact repos.Artifact, path string) (digest string, missing bool, err error)
 	// ByDigest returns a directory by its content, as long as it is cached.
 	ByDigest(digest string) (*layers.Directory, bool)
 	// Remember caches a directory, so that ByDigest returns it.

@@ -207,12 +207,12 @@ func (o *observer) dependency(ctx context.Context, layer *v1alpha1.AddonsLayer) 
 	if o.artifact == nil {
 		return other
 	}
-	directory, err := o.Artifacts.Directory(ctx, *o.artifact, layer.Spec.Source.Path)
+	digest, _, err := o.Artifacts.Digest(ctx, *o.artifact, layer.Spec.Source.Path)
 	if err != nil {
 		o.unread(err)
 		return other
 	}
-	other.Digest = directory.Digest
+	other.Digest = digest
 	return other
 }
 
@@ -444,6 +444,14 @@ func (o *observer) listingOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (
 	}
 	if artifact == nil {
 		return layers.Listing{}, false
+	}
+	digest, _, err := o.Artifacts.Digest(ctx, *artifact, layer.Spec.Source.Path)
+	if err != nil {
+		o.unread(err)
+		return layers.Listing{}, false
+	}
+	if known, ok := o.listings.Known(layer.Name, digest); ok {
+		return known, true
 	}
 	directory, err := o.Artifacts.Directory(ctx, *artifact, layer.Spec.Source.Path)
 	if err != nil {

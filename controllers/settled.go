@@ -273,8 +273,8 @@ func (r *AddonsLayerReconciler) moved(ctx context.Context, layer *v1alpha1.Addon
 	if as != last.source {
 		return 0
 	}
-	directory, err := r.Artifacts.Directory(ctx, *artifact, layer.Spec.Source.Path)
-	if err != nil || directory.Digest != last.digest || directory.Missing {
+	digest, missing, err := r.Artifacts.Digest(ctx, *artifact, layer.Spec.Source.Path)
+	if err != nil || digest != last.digest || missing {
 		return 0
 	}
 	return r.putOff(layer.Name)

@@ -77,17 +77,31 @@ func (l *Listings) Update(layer string, dir *layers.Directory) bool {
 	return true
 }
 
+// Known returns what a layer lists in the directory of a digest, where that has
+// been read last.
+func (l *Listings) Known(layer, digest string) (layers.Listing, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.known(layer, digest)
+}
+
+func (l *Listings) known(layer, digest string) (layers.Listing, bool) {
+	for _, last := range []map[string]listing{l.byLayer, l.asRead} {
+		if read, ok := last[layer]; ok && read.digest == digest {
+			return read.Listing, true
+		}
+	}
+	return layers.Listing{}, false
+}
+
 // Of returns what a layer lists in a directory as another layer reads it. That
 // may be newer or older than what its own look has recorded, and changes nothing
 // of it; the last one is remembered, as every new release asks for all layers.
 func (l *Listings) Of(layer string, dir *layers.Directory) layers.Listing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if last, known := l.byLayer[layer]; known && last.digest == dir.Digest {
-		return last.Listing
-	}
-	if last, known := l.asRead[layer]; known && last.digest == dir.Digest {
-		return last.Listing
+	if known, ok := l.known(layer, dir.Digest); ok {
+		return known
 	}
 	read := listing{digest: dir.Digest, Listing: layers.ListingOf(dir)}
 	l.asRead[layer] = read

@@ -65,13 +65,20 @@ func TestListings(t *testing.T) {
 	reads := func(layer string, dir *layers.Directory, want ...string) {
 		t.Helper()
 		var got []string
-		for id := range l.Of(layer, dir).Files {
+		read := l.Of(layer, dir)
+		for id := range read.Files {
 			got = append(got, id.Name)
+		}
+		if known, ok := l.Known(layer, dir.Digest); !ok || !cmp.Equal(known, read) {
+			t.Errorf("%s was read, and is known to list %v", layer, known)
 		}
 		slices.Sort(got)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s as it is read (-want +got):\n%s", layer, diff)
 		}
+	}
+	if _, known := l.Known("base", "2"); known {
+		t.Error("what nobody has read is known")
 	}
 	reads("base", directory("1"), "other", "podinfo")
 	reads("base", directory("2", "newer"), "newer")

@@ -19,51 +19,69 @@ type parsedKey struct {
 
 // parsed is what a directory turned out to be: its objects or its mistake.
 type parsed struct {
-	result *layers.Directory
-	err    *layers.ContentError
-	weight int64
+	// head is the directory without its manifests.
+	head layers.Directory
+	// objects are nil where there is a mistake, or JSON would not give back the
+	// manifests: these stay then.
+	objects *condensed
+	err     *layers.ContentError
+	weight  int64
 	// basis is what it follows from; nil where that is not known.
 	basis basis
 	// keys counts the directories of artifacts that it is remembered for.
 	keys int
+
+	// manifests are those of the objects, while expansion is in its list; they
+	// weigh expanded.
+	manifests []layers.Manifest
+	expansion *list.Element
+	expanded  int64
 }
 
-// What an entry weighs beside its objects, an object beside its JSON, and a
-// question beside its name.
+// What an entry weighs beside its objects, and a question beside its name.
 const (
-	entryWeight  = 1 << 10
-	askedWeight  = 1 << 7
-	objectWeight = 1 << 9
+	entryWeight = 1 << 10
+	askedWeight = 1 << 7
 )
 
 func newParsed(directory *layers.Directory, err *layers.ContentError, b basis) *parsed {
-	p := &parsed{result: directory, err: err, basis: b}
+	p := &parsed{err: err, basis: b}
 	for asked := range b {
 		p.weight += askedWeight + int64(len(asked.name))
 	}
-	if directory != nil {
-		for _, manifest := range directory.Manifests {
-			p.weight += objectWeight + int64(len(canonical(manifest.Object)))
-		}
+	if directory == nil {
+		return p
+	}
+	p.head, p.manifests = *directory, directory.Manifests
+	p.head.Manifests = nil
+	p.objects, p.expanded = condense(directory.Manifests)
+	if p.objects == nil {
+		p.weight += p.expanded
+	} else {
+		p.weight += p.objects.weight()
 	}
 	return p
 }
 
-// directory returns the result for one revision: artifacts with the same bytes
-// may have several.
-func (p *parsed) directory(revision string) (*layers.Directory, error) {
+// directory returns the directory without its manifests, or its mistake.
+func (p *parsed) directory() (layers.Directory, error) {
 	if p.err != nil {
 		mistake := *p.err
-		return nil, &mistake
+		return layers.Directory{}, &mistake
 	}
-	directory := *p.result
-	directory.Revision = revision
-	return &directory, nil
+	return p.head, nil
 }
+
+// expandedShare is the part of the memory that directories may take as they are
+// handed out, beside all of them as JSON: with the default, 4 MiB or some 60
+// layers of 10 releases. A layer that is under way asks for its directory several
+// times in a row; one that is settled does not ask. To expand such a directory
+// takes a fraction of a millisecond, so that more would be of little use.
+const expandedShare = 16
 
 // memory keeps parsed directories, the most recently used first.
 type memory struct {
-	max int64
+	max, maxExpanded int64
 
 	mu      sync.Mutex
 	size    int64
@@ -71,6 +89,11 @@ type memory struct {
 	byKey   map[parsedKey]*list.Element
 	byPath  map[string]*list.Element // the one that was added last
 	content map[string]*list.Element // by the digest of the objects
+
+	// expanded holds the *parsed that have manifests beside their objects, the
+	// most recently used first.
+	expanded     *list.List
+	expandedSize int64
 }
 
 type remembered struct {
@@ -79,7 +102,11 @@ type remembered struct {
 }
 
 func newMemory(limit int64) *memory {
-	return &memory{max: limit, order: list.New(), byKey: map[parsedKey]*list.Element{}, byPath: map[string]*list.Element{}, content: map[string]*list.Element{}}
+	expanded := limit / expandedShare
+	return &memory{
+		max: limit - expanded, maxExpanded: expanded, order: list.New(), expanded: list.New(),
+		byKey: map[parsedKey]*list.Element{}, byPath: map[string]*list.Element{}, content: map[string]*list.Element{},
+	}
 }
 
 func (m *memory) get(key parsedKey) (*parsed, bool) {
@@ -105,7 +132,7 @@ func (m *memory) last(path string) (*parsed, bool) {
 	return element.Value.(*remembered).parsed, true
 }
 
-func (m *memory) byDigest(digest string) (*layers.Directory, bool) {
+func (m *memory) byDigest(digest string) (*parsed, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	element, ok := m.content[digest]
@@ -113,8 +140,7 @@ func (m *memory) byDigest(digest string) (*layers.Directory, bool) {
 		return nil, false
 	}
 	m.order.MoveToFront(element)
-	directory := *element.Value.(*remembered).result
-	return &directory, true
+	return element.Value.(*remembered).parsed, true
 }
 
 // add remembers what key turned out to be and returns it.
@@ -129,13 +155,17 @@ func (m *memory) add(key parsedKey, p *parsed) *parsed {
 	if p.basis != nil {
 		m.byPath[key.path] = element
 	}
-	if p.result != nil {
-		m.content[p.result.Digest] = element
+	if p.err == nil {
+		m.content[p.head.Digest] = element
 	}
 	m.size += entryWeight
 	p.keys++
 	if p.keys == 1 {
 		m.size += p.weight
+		// One that was forgotten meanwhile has its objects alone.
+		if p.objects != nil && p.manifests != nil {
+			m.keepExpanded(p)
+		}
 	}
 	for m.size > m.max && m.order.Len() > 1 {
 		m.remove(m.order.Back())
@@ -153,15 +183,16 @@ func (m *memory) remove(element *list.Element) {
 	old.keys--
 	if old.keys == 0 {
 		m.size -= old.weight
+		m.dropExpanded(old.parsed)
 	}
-	if old.result == nil || m.content[old.result.Digest] != element {
+	if old.err != nil || m.content[old.head.Digest] != element {
 		return
 	}
-	delete(m.content, old.result.Digest)
+	delete(m.content, old.head.Digest)
 	// Another path or artifact may hold the same objects.
 	for other := m.order.Front(); other != nil; other = other.Next() {
-		if r := other.Value.(*remembered).result; r != nil && r.Digest == old.result.Digest {
-			m.content[r.Digest] = other
+		if r := other.Value.(*remembered); r.err == nil && r.head.Digest == old.head.Digest {
+			m.content[r.head.Digest] = other
 			return
 		}
 	}

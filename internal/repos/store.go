@@ -67,8 +67,9 @@ type Options struct {
 	MaxBytes int64
 	// MaxArtifact is how large one artifact may be, packed and unpacked.
 	MaxArtifact int64
-	// MaxParsed is how many bytes of parsed objects, as JSON, may stay in
-	// memory. The directory that was used last stays, however large.
+	// MaxParsed is how many bytes parsed directories may take in memory: nearly
+	// all of it as JSON, a part as objects. The directory that was used last
+	// stays as JSON, however large.
 	MaxParsed int64
 	// Timeout of the download of one artifact with its retries.
 	Timeout time.Duration
@@ -133,6 +134,32 @@ func New(options Options) (*Store, error) {
 // share one download of a digest and one parse of a directory; one whose
 // context ends returns at once and leaves the work to the others.
 func (s *Store) Directory(ctx context.Context, artifact Artifact, path string) (*layers.Directory, error) {
+	found, err := s.find(ctx, artifact, path)
+	if err != nil {
+		return nil, err
+	}
+	directory, err := s.memory.directory(found)
+	if err != nil {
+		return nil, err
+	}
+	directory.Revision = artifact.Revision // artifacts with the same bytes may have several
+	return directory, nil
+}
+
+// Digest returns the Digest that Directory would, and whether the directory is
+// Missing. It does not have to expand the objects. The error is as of Directory.
+func (s *Store) Digest(ctx context.Context, artifact Artifact, path string) (digest string, missing bool, _ error) {
+	found, err := s.find(ctx, artifact, path)
+	if err != nil {
+		return "", false, err
+	}
+	directory, err := found.directory()
+	return directory.Digest, directory.Missing, err
+}
+
+// find returns what a directory turned out to be, which it reads where it is
+// not in memory.
+func (s *Store) find(ctx context.Context, artifact Artifact, path string) (*parsed, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -146,7 +173,7 @@ func (s *Store) Directory(ctx context.Context, artifact Artifact, path string) (
 	}
 	key := parsedKey{artifact: artifact.Digest, path: path}
 	if found, ok := s.memory.get(key); ok {
-		return found.directory(artifact.Revision)
+		return found, nil
 	}
 	done := s.parses.DoChan(key.artifact+"\x00"+key.path, func() (any, error) {
 		// The work is for every caller: it outlives the first one's context.
@@ -161,7 +188,7 @@ func (s *Store) Directory(ctx context.Context, artifact Artifact, path string) (
 		if result.Err != nil {
 			return nil, result.Err
 		}
-		return result.Val.(*parsed).directory(artifact.Revision)
+		return result.Val.(*parsed), nil
 	}
 }
 
@@ -171,7 +198,12 @@ func (s *Store) ByDigest(digest string) (*layers.Directory, bool) {
 	if digest == EmptyDigest {
 		return &layers.Directory{Digest: EmptyDigest}, true
 	}
-	return s.memory.byDigest(digest)
+	found, ok := s.memory.byDigest(digest)
+	if !ok {
+		return nil, false
+	}
+	directory, err := s.memory.directory(found)
+	return directory, err == nil
 }
 
 // load parses one directory, or fails in a way that is remembered where it
