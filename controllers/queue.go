@@ -10,10 +10,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// inARow is how many layers that are under way are looked at in a row while
-// others wait.
-const inARow = 4
-
 // begun names the layers that are under way: what they want is written, or in
 // part, and not ready yet. It is safe for concurrent use.
 type begun struct {
@@ -42,12 +38,13 @@ func (b *begun) has(layer string) bool {
 }
 
 // lines are two lines of layers, first come, first served. Those that are under
-// way go first: what has begun is brought to its end, and lets its dependants
-// begin, before more is begun. The others get one turn after so many.
+// way have the first, however many others wait: what has begun is brought to its
+// end, and lets its dependants begin, while more is begun. The lines take turns.
 type lines struct {
 	begun         *begun
 	first, second workqueue.Queue[ctrl.Request]
-	served        int
+	// wasFirst is true where the last turn was one of the first line.
+	wasFirst bool
 }
 
 var _ workqueue.Queue[ctrl.Request] = (*lines)(nil)
@@ -73,11 +70,10 @@ func (l *lines) Len() int { return l.first.Len() + l.second.Len() }
 
 // Pop takes the layer whose turn it is; there must be one.
 func (l *lines) Pop() ctrl.Request {
-	if l.second.Len() == 0 || l.first.Len() > 0 && l.served < inARow {
-		l.served++
+	l.wasFirst = l.second.Len() == 0 || l.first.Len() > 0 && !l.wasFirst
+	if l.wasFirst {
 		return l.first.Pop()
 	}
-	l.served = 0
 	return l.second.Pop()
 }
 

@@ -20,9 +20,9 @@ func TestOrderOfLooks(t *testing.T) {
 	for name, test := range map[string]struct{ reason, begun, pushed, want string }{
 		"nobody is under way": {"first come, first served", "", "abc", "abc"},
 		"all are under way":   {"first come, first served", "abc", "abc", "abc"},
-		"some are under way":  {"what has begun is brought to its end before more is begun", "bd", "abcd", "bdac"},
-		"many are under way":  {"nobody waits for ever for those that never get ready", "cdefghijk", "abcdefghijk", "cdefaghijbk"},
-		"one of many waits":   {"it gets a turn after four others", "bcdef", "abcdef", "bcdeaf"},
+		"some are under way":  {"the lines take turns", "cd", "abcd", "cadb"},
+		"many are under way":  {"nobody waits for ever for those that never get ready", "cdefghijk", "abcdefghijk", "cadbefghijk"},
+		"one is under way":    {"it is brought to its end, however many others wait", "f", "abcdef", "fabcde"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			underWay := &begun{}
