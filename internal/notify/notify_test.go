@@ -323,6 +323,9 @@ func TestManySendAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
+	for end := time.Now().Add(30 * time.Second); counts(s)["sent"] < 500 && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
 	stop()
 	if diff := cmp.Diff(map[string]float64{"sent": 500}, counts(s)); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
