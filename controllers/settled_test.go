@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -134,10 +135,7 @@ func TestSettledLook(t *testing.T) {
 		t.Helper()
 		changed := *last
 		changed.heard--
-		changed.answers = map[reading]string{}
-		for question, answer := range last.answers {
-			changed.answers[question] = answer
-		}
+		changed.answers = maps.Clone(last.answers)
 		change(&changed)
 		r.looks.set(name, &changed)
 		if _, same := r.settled(f.ctx, layer); same != want {
@@ -298,9 +296,8 @@ func TestSafetyNet(t *testing.T) {
 		r.looks.mu.Lock()
 		defer r.looks.mu.Unlock()
 		lied := *r.looks.byLayer[name]
-		lied.answers = map[reading]string{}
-		for question, answer := range r.looks.byLayer[name].answers {
-			lied.answers[question] = answer
+		lied.answers = maps.Clone(lied.answers)
+		for question := range lied.answers {
 			if question.id.GroupKind() == layers.HelmReleaseKind {
 				lied.answers[question] += "1"
 			}
