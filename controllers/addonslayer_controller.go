@@ -109,7 +109,7 @@ type AddonsLayerReconciler struct {
 	wakeups    chan event.GenericEvent
 	// spacing says how far apart statuses are written; nil means
 	// layers.Spacing.
-	spacing func(last, next v1alpha1.AddonsLayerStatus) time.Duration
+	spacing func(last, next v1alpha1.AddonsLayerStatus, wrote bool) time.Duration
 }
 
 // Reconcile looks at one layer: observe, decide, act, report.
@@ -131,13 +131,14 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 		return after, nil
 	}
 	r.looks.set(layer.Name, nil)
-	layer = layer.DeepCopy()
+	stored := layer.DeepCopy()
+	layer = r.recent.WithWithheld(stored)
 	observed, err := r.observe(ctx, layer)
 	if err != nil || ctx.Err() != nil {
 		// What is seen while the controller stops may lack something.
 		return 0, err
 	}
-	h := &hands{AddonsLayerReconciler: r}
+	h := &hands{AddonsLayerReconciler: r, stored: stored}
 	after, err := round.Run(ctx, h, observed.Observation)
 	if err != nil {
 		return after, err
@@ -239,8 +240,10 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	}
 	r.sources = newSources(r, sources)
 	r.revisions = &revisions{AddonsLayerReconciler: r, tooLarge: map[string]bool{}}
-	if err := mgr.Add(manager.RunnableFunc(r.net)); err != nil {
-		return fmt.Errorf("cannot add the safety net: %w", err)
+	for _, run := range []manager.RunnableFunc{r.net, r.tellWithheld} {
+		if err := mgr.Add(run); err != nil {
+			return fmt.Errorf("cannot set the controller up: %w", err)
+		}
 	}
 	return r.setupWatches()
 }

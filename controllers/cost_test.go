@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/layers"
 )
 
 // What is settled costs nothing, and a revision that leaves the directories as
@@ -113,9 +114,44 @@ func TestStopInTheMiddle(t *testing.T) {
 	}
 }
 
+// What was withheld is told when the controller stops.
+func TestStopTellsWhatWasWithheld(t *testing.T) {
+	withheld := make(chan struct{})
+	var once sync.Once
+	f := newFixture(t, nil, func(r *AddonsLayerReconciler) {
+		r.spacing = func(last, next v1alpha1.AddonsLayerStatus, wrote bool) time.Duration {
+			if layers.Spacing(last, next, wrote) == 0 {
+				return 0
+			}
+			if wrote {
+				once.Do(func() { close(withheld) })
+			}
+			return time.Hour
+		}
+	})
+	f.publish("main@sha1:1", map[string]string{"base/release.yaml": f.release("ingress")})
+	f.layer("base")
+	select {
+	case <-withheld:
+	case <-time.After(patience):
+		t.Fatal("nothing is withheld")
+	}
+	f.settle()
+	if resources := f.get("base").Status.Resources; len(resources) != 1 || resources[0].Digest != "" {
+		t.Errorf("the inventory is %+v before the controller stops", resources)
+	}
+	f.cancel()
+	f.stopped()
+	if resources := f.get("base").Status.Resources; len(resources) != 1 || resources[0].Digest == "" || resources[0].Generation != 1 {
+		t.Errorf("the inventory is %+v after the controller has stopped", resources)
+	}
+}
+
 // Every change is told once.
 func TestEventsOfARollOut(t *testing.T) {
-	f := newFixture(t, nil)
+	f := newFixture(t, nil, func(r *AddonsLayerReconciler) {
+		r.spacing = func(v1alpha1.AddonsLayerStatus, v1alpha1.AddonsLayerStatus, bool) time.Duration { return 0 }
+	})
 	f.publish("main@sha1:1", map[string]string{"base/release.yaml": f.release("ingress")})
 	f.layer("base")
 	f.ready("ingress")

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/apply"
@@ -31,6 +32,9 @@ type hands struct {
 	// once the status was; decision is what the round has reported.
 	acted, told bool
 	decision    *layers.Decision
+	// stored is the layer as the cluster has it. The observed one may have a
+	// status that was withheld.
+	stored *v1alpha1.AddonsLayer
 }
 
 var _ round.Hands = (*hands)(nil)
@@ -46,15 +50,15 @@ func (h *hands) Persist(ctx context.Context, o *layers.Observation, status v1alp
 	if !h.Fence.Holds() {
 		return errStopped
 	}
-	if equality.Semantic.DeepEqual(o.Layer.Status, status) {
+	if equality.Semantic.DeepEqual(h.stored.Status, status) {
 		return nil
 	}
 	h.told = true
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
-	patched := o.Layer.DeepCopy()
+	patched := h.stored.DeepCopy()
 	patched.Status = status
-	err := h.Client.Status().Patch(ctx, patched, client.MergeFromWithOptions(o.Layer, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	err := h.Client.Status().Patch(ctx, patched, client.MergeFromWithOptions(h.stored, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
 	if err != nil {
 		if apierrors.IsNotFound(err) {
 			return round.ErrGone
@@ -63,8 +67,26 @@ func (h *hands) Persist(ctx context.Context, o *layers.Observation, status v1alp
 	}
 	h.recent.WroteLayer(patched.DeepCopy())
 	h.recent.WroteStatus(patched.Name, h.now())
-	o.Layer = patched
+	o.Layer, h.stored = patched, patched
 	h.waits.Of(patched, o.Now)
+	return nil
+}
+
+// Withhold remembers a status that is not written yet.
+func (h *hands) Withhold(_ *layers.Observation, status v1alpha1.AddonsLayerStatus) {
+	h.recent.Withhold(h.stored, status)
+}
+
+// tellWithheld waits for the end and writes the statuses that were withheld until
+// then, so that the next process need not find out what this one has done.
+func (r *AddonsLayerReconciler) tellWithheld(ctx context.Context) error {
+	<-ctx.Done()
+	r.recent.EachWithheld(func(layer *v1alpha1.AddonsLayer, status v1alpha1.AddonsLayerStatus) {
+		h := &hands{AddonsLayerReconciler: r, stored: layer}
+		if err := h.Persist(ctx, &layers.Observation{Now: r.now(), Layer: layer}, status); err != nil {
+			log.FromContext(ctx).Info("cannot write what was withheld", "layer", layer.Name, "error", err.Error())
+		}
+	})
 	return nil
 }
 
@@ -85,7 +107,9 @@ func (h *hands) Consume(ctx context.Context, o *layers.Observation, keys []strin
 		return fmt.Errorf("cannot use up annotations of layer %s: %w", o.Layer.Name, err)
 	}
 	h.recent.WroteLayer(patched.DeepCopy())
-	o.Layer = patched
+	withheld := o.Layer.Status
+	h.stored, o.Layer = patched, patched.DeepCopy()
+	o.Layer.Status = withheld
 	return nil
 }
 
@@ -159,11 +183,11 @@ func jittered(interval time.Duration) time.Duration { return wait.Jitter(interva
 
 // KeepBack returns how long a status has to be kept back, because this process
 // wrote the last one a moment ago, or because there is more urgent work.
-func (h *hands) KeepBack(o *layers.Observation, status v1alpha1.AddonsLayerStatus) time.Duration {
+func (h *hands) KeepBack(o *layers.Observation, status v1alpha1.AddonsLayerStatus, wrote bool) time.Duration {
 	if layers.OnlyRevision(o.Layer.Status, status) {
 		return h.putOff(o.Layer.Name)
 	}
-	spacing := h.spacing(o.Layer.Status, status)
+	spacing := h.spacing(o.Layer.Status, status, wrote)
 	since, known := h.recent.SinceStatus(o.Layer.Name, h.now())
 	if spacing == 0 || !known || since < 0 {
 		return 0

@@ -6,6 +6,7 @@ package controllers
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -120,11 +121,11 @@ func statusWrites(t *testing.T, count int, begins func(), options ...func(*Addon
 func TestManyReleasesThatAStandInMakesReadyAreCoalesced(t *testing.T) {
 	var due atomic.Int32
 	counting := func(r *AddonsLayerReconciler) {
-		r.spacing = func(last, next v1alpha1.AddonsLayerStatus) time.Duration {
+		r.spacing = func(last, next v1alpha1.AddonsLayerStatus, wrote bool) time.Duration {
 			if !equality.Semantic.DeepEqual(last, next) {
 				due.Add(1)
 			}
-			return layers.Spacing(last, next)
+			return layers.Spacing(last, next, wrote)
 		}
 	}
 	const count = 100
@@ -136,6 +137,63 @@ func TestManyReleasesThatAStandInMakesReadyAreCoalesced(t *testing.T) {
 	}
 	if int(due.Load()) <= writes {
 		t.Error("there was nothing to coalesce: the test shows nothing")
+	}
+}
+
+// What writes have led to is told with how they fare, so that a layer that is
+// ready soon has its status written twice. Until then the controller goes by what
+// it has not told.
+func TestWhatIsWrittenIsToldWithHowItFares(t *testing.T) {
+	var withheld atomic.Int32
+	f := newFixture(t, nil, func(r *AddonsLayerReconciler) {
+		r.spacing = func(last, next v1alpha1.AddonsLayerStatus, wrote bool) time.Duration {
+			spacing := layers.Spacing(last, next, wrote)
+			if spacing > 0 && wrote {
+				withheld.Add(1)
+			}
+			if spacing > 0 {
+				spacing = time.Hour
+			}
+			return spacing
+		}
+	})
+	f.publish("main@sha1:1", map[string]string{"base/a.yaml": f.release("a"), "base/b.yaml": f.release("b")})
+	f.layer("base")
+	f.eventually("both releases are written, and that is withheld", func() error {
+		if withheld.Load() == 0 {
+			return errors.New("nothing is withheld")
+		}
+		return nil
+	})
+	f.settle()
+	for _, resource := range f.get("base").Status.Resources {
+		if resource.Digest != "" || resource.Generation != 0 {
+			t.Errorf("%s is told to be at generation %d", resource.Name, resource.Generation)
+		}
+	}
+	f.taken()
+	f.ready("a")
+	f.ready("b")
+	f.deployed("base", "main@sha1:1")
+	f.settle()
+	requests, _ := f.taken()
+	statuses := 0
+	for _, request := range requests {
+		switch {
+		case strings.HasSuffix(request.what, "/events"):
+		case request.what == "PATCH /apis/kraan.io/v1alpha1/addonslayers/"+f.name("base")+"/status":
+			statuses++
+		default:
+			t.Errorf("%s, although both releases were as they are wanted", request.what)
+		}
+	}
+	if statuses != 1 {
+		t.Errorf("%d statuses were written, want 1", statuses)
+	}
+	for _, resource := range f.get("base").Status.Resources {
+		if resource.Digest == "" || resource.UID == "" || resource.Generation != 1 || resource.Status != "Deployed" {
+			t.Errorf("%s is told to be %s at generation %d", resource.Name, resource.Status, resource.Generation)
+		}
 	}
 }
 

@@ -61,9 +61,14 @@ func wordless(s v1alpha1.AddonsLayerStatus) v1alpha1.AddonsLayerStatus {
 
 // Spacing returns how long after the last one a status may be written: 0 where
 // it must be written at once, because it is final or because something depends
-// on its being known.
-func Spacing(last, next v1alpha1.AddonsLayerStatus) time.Duration {
-	if next.State == v1alpha1.StateDeployed || !equality.Semantic.DeepEqual(settled(last), settled(next)) {
+// on its being known. Where wrote is true it also says what was just written,
+// after the last one had said what would be; a layer that is deployed within that
+// time tells both at once.
+func Spacing(last, next v1alpha1.AddonsLayerStatus, wrote bool) time.Duration {
+	if wrote && last.State == v1alpha1.StateApplying && next.State == v1alpha1.StateApplying {
+		return progressSpacing
+	}
+	if wrote || next.State == v1alpha1.StateDeployed || !equality.Semantic.DeepEqual(settled(last), settled(next)) {
 		return 0
 	}
 	if next.State == v1alpha1.StateApplyPending && equality.Semantic.DeepEqual(last.Resources, next.Resources) {

@@ -63,13 +63,28 @@ func TestSpacing(t *testing.T) {
 			last, next := in(tc.state), in(tc.state)
 			tc.change(&next)
 			before := last.DeepCopy()
-			if got := Spacing(last, next); got != tc.want {
+			if got := Spacing(last, next, false); got != tc.want {
 				t.Errorf("%s: got %s, want %s", tc.reason, got, tc.want)
 			}
 			if diff := cmp.Diff(*before, last); diff != "" {
 				t.Errorf("the status has changed:\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestSpacingAfterWrites(t *testing.T) {
+	for _, last := range []v1alpha1.State{v1alpha1.StateApplying, v1alpha1.StateDeployed, v1alpha1.StatePruning, v1alpha1.StateFailed, v1alpha1.StateHold} {
+		for _, next := range []v1alpha1.State{v1alpha1.StateApplying, v1alpha1.StateDeployed, v1alpha1.StatePruning, v1alpha1.StateFailed, v1alpha1.StateHold} {
+			want := time.Duration(0)
+			if last == v1alpha1.StateApplying && next == v1alpha1.StateApplying {
+				want = progressSpacing
+			}
+			got := Spacing(v1alpha1.AddonsLayerStatus{State: last}, v1alpha1.AddonsLayerStatus{State: next}, true)
+			if got != want {
+				t.Errorf("%s after %s: %s, want %s", next, last, got, want)
+			}
+		}
 	}
 }
 
@@ -94,7 +109,7 @@ func TestWhatIsKeptBackDecidesNothing(t *testing.T) {
 		}
 		d := Decide(o)
 		next, _ := Report(o, d, nil)
-		if Spacing(o.Layer.Status, next) == 0 || d.Plan.Writes() {
+		if Spacing(o.Layer.Status, next, false) == 0 || d.Plan.Writes() {
 			return
 		}
 		kept++

@@ -7,9 +7,13 @@
 package memory
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
@@ -31,6 +35,14 @@ type Writes struct {
 	statuses map[string]time.Time
 	// due holds until when the next one waits that was put off.
 	due map[string]time.Time
+	// withheld holds statuses that were not written.
+	withheld map[string]withheld
+}
+
+// withheld is a status that was not written, of a layer as the cluster has it.
+type withheld struct {
+	layer  *v1alpha1.AddonsLayer
+	status v1alpha1.AddonsLayerStatus
 }
 
 type write struct {
@@ -40,7 +52,7 @@ type write struct {
 
 // NewWrites returns one without memory.
 func NewWrites() *Writes {
-	return &Writes{objects: map[dependents.ID]write{}, layers: map[string]*v1alpha1.AddonsLayer{}, statuses: map[string]time.Time{}, due: map[string]time.Time{}}
+	return &Writes{objects: map[dependents.ID]write{}, layers: map[string]*v1alpha1.AddonsLayer{}, statuses: map[string]time.Time{}, due: map[string]time.Time{}, withheld: map[string]withheld{}}
 }
 
 // Wrote records what became of actions.
@@ -115,6 +127,44 @@ func (r *Writes) WroteStatus(layer string, now time.Time) {
 	defer r.mu.Unlock()
 	r.statuses[layer] = now
 	delete(r.due, layer)
+	delete(r.withheld, layer)
+}
+
+// Withhold records a status that is not written yet, of a layer as the cluster
+// has it.
+func (r *Writes) Withhold(layer *v1alpha1.AddonsLayer, status v1alpha1.AddonsLayerStatus) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.withheld[layer.Name] = withheld{layer: layer.DeepCopy(), status: *status.DeepCopy()}
+}
+
+// EachWithheld calls a function with each layer of which a status is withheld, as
+// the cluster has it, and with that status.
+func (r *Writes) EachWithheld(do func(layer *v1alpha1.AddonsLayer, status v1alpha1.AddonsLayerStatus)) {
+	r.mu.Lock()
+	all := slices.Collect(maps.Values(r.withheld))
+	r.mu.Unlock()
+	for _, one := range all {
+		do(one.layer.DeepCopy(), *one.status.DeepCopy())
+	}
+}
+
+// WithWithheld returns a layer with the status that was withheld of it: the layer
+// itself where there is none, or where the cluster has another status by now.
+func (r *Writes) WithWithheld(layer *v1alpha1.AddonsLayer) *v1alpha1.AddonsLayer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, known := r.withheld[layer.Name]
+	if !known {
+		return layer
+	}
+	if last.layer.UID != layer.UID || !equality.Semantic.DeepEqual(last.layer.Status, layer.Status) {
+		delete(r.withheld, layer.Name)
+		return layer
+	}
+	with := layer.DeepCopy()
+	with.Status = *last.status.DeepCopy()
+	return with
 }
 
 // SinceStatus returns how long ago this process wrote the status of a layer,
@@ -146,6 +196,7 @@ func (r *Writes) Forget(layer string) {
 	delete(r.statuses, layer)
 	delete(r.due, layer)
 	delete(r.layers, layer)
+	delete(r.withheld, layer)
 }
 
 // older compares resourceVersions of one resource, which the API server

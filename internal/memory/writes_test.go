@@ -33,6 +33,44 @@ func TestSinceStatus(t *testing.T) {
 	}
 }
 
+// What was withheld of a layer is its status until a status is written, or
+// somebody else writes one.
+func TestWithheld(t *testing.T) {
+	layer := func(uid types.UID, state v1alpha1.State) *v1alpha1.AddonsLayer {
+		return &v1alpha1.AddonsLayer{ObjectMeta: metav1.ObjectMeta{Name: "base", UID: uid}, Status: v1alpha1.AddonsLayerStatus{State: state}}
+	}
+	recorded, next := layer("1", v1alpha1.StateApplying), layer("1", v1alpha1.StateApplying)
+	next.Status.Resources = []v1alpha1.Resource{{Name: "podinfo"}}
+	for name, test := range map[string]struct {
+		meanwhile func(*Writes)
+		read      *v1alpha1.AddonsLayer
+		want      bool
+	}{
+		"nothing else happens":      {func(*Writes) {}, layer("1", v1alpha1.StateApplying), true},
+		"the status is written":     {func(r *Writes) { r.WroteStatus("base", time.Now()) }, layer("1", v1alpha1.StateApplying), false},
+		"the layer is gone":         {func(r *Writes) { r.Forget("base") }, layer("1", v1alpha1.StateApplying), false},
+		"it is another layer":       {func(*Writes) {}, layer("2", v1alpha1.StateApplying), false},
+		"somebody writes a status":  {func(*Writes) {}, layer("1", v1alpha1.StateFailed), false},
+		"it was another one before": {func(r *Writes) { r.WithWithheld(layer("2", v1alpha1.StateApplying)) }, layer("1", v1alpha1.StateApplying), false},
+		"annotations are changed": {func(*Writes) {}, func() *v1alpha1.AddonsLayer {
+			l := layer("1", v1alpha1.StateApplying)
+			l.Annotations = map[string]string{"a": "b"}
+			return l
+		}(), true},
+	} {
+		r := NewWrites()
+		r.Withhold(recorded, next.Status)
+		test.meanwhile(r)
+		got := r.WithWithheld(test.read)
+		if with := len(got.Status.Resources) == 1; with != test.want || len(test.read.Status.Resources) != 0 {
+			t.Errorf("%s: the layer has what was withheld: %t, want %t", name, with, test.want)
+		}
+		if got != test.read && (got.UID != test.read.UID || len(got.Annotations) != len(test.read.Annotations)) {
+			t.Errorf("%s: more than the status is another: %v", name, got)
+		}
+	}
+}
+
 func TestIsStale(t *testing.T) {
 	id := dependents.ID{Kind: "ConfigMap", Namespace: "default", Name: "settings"}
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

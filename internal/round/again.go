@@ -60,12 +60,18 @@ func again(t Timing, o *layers.Observation, d layers.Decision, results []depende
 
 // keptBack returns how long a status is kept back that says only how the layer
 // gets on, because the last one was written a moment ago; the look that follows
-// computes it anew. Nothing is kept back after a write or an error.
+// computes it anew. What has just been written may be a part of how it gets on.
+// Nothing is kept back after an error, or after anything but writes.
 func keptBack(t Timing, o *layers.Observation, status v1alpha1.AddonsLayerStatus, d layers.Decision, results []dependents.Result) time.Duration {
-	if len(results) > 0 || len(d.Accept) > 0 || d.Retry != nil {
+	if len(d.Accept) > 0 || d.Retry != nil || slices.ContainsFunc(results, isNoWrite) {
 		return 0
 	}
-	return t.KeepBack(o, status)
+	return t.KeepBack(o, status, len(results) > 0)
+}
+
+// isNoWrite tells whether an action was anything but a write that succeeded.
+func isNoWrite(result dependents.Result) bool {
+	return result.Err != nil || result.Outdated || result.Action.Verb != dependents.VerbWrite
 }
 
 // progressed tells whether something new has been written, so that an error

@@ -32,6 +32,11 @@ type Writer interface {
 	// Persist writes a status where it differs from the last one. It returns
 	// ErrGone where the layer is no longer there.
 	Persist(ctx context.Context, o *layers.Observation, status v1alpha1.AddonsLayerStatus) error
+	// Withhold remembers a status that says what has just been written, until a
+	// later one is persisted: the next look goes by it. It may be forgotten, as
+	// it is when the process dies; what was written is then written again, which
+	// changes nothing.
+	Withhold(o *layers.Observation, status v1alpha1.AddonsLayerStatus)
 	// Consume removes annotations.
 	Consume(ctx context.Context, o *layers.Observation, keys []string) error
 	// LeftBehind tells whether an object of a layer's inventory is there and the
@@ -64,8 +69,9 @@ type Timing interface {
 	// SafetyNet returns when a layer is looked at again that nothing wakes.
 	SafetyNet(o *layers.Observation) time.Duration
 	// KeepBack returns how long a status has to be kept back, because the last
-	// one was written a moment ago; 0 or less where it need not be.
-	KeepBack(o *layers.Observation, status v1alpha1.AddonsLayerStatus) time.Duration
+	// one was written a moment ago; 0 or less where it need not be. Where wrote is
+	// true, the status also says what has just been written.
+	KeepBack(o *layers.Observation, status v1alpha1.AddonsLayerStatus, wrote bool) time.Duration
 	// KindIsComing tells whether a kind that the layer waits for may be served
 	// any moment.
 	KindIsComing(o *layers.Observation, d layers.Decision) bool
@@ -98,7 +104,11 @@ func Run(ctx context.Context, h Hands, o *layers.Observation) (time.Duration, er
 	}
 	status, decision := layers.Report(*o, decision, results)
 	keeping := h.Keep(ctx, o, before.History, &status)
-	if late := keptBack(h, o, status, decision, results); late > 0 && keeping == nil {
+	// Who is told to stop tells all that it has done.
+	if late := keptBack(h, o, status, decision, results); late > 0 && keeping == nil && ctx.Err() == nil {
+		if len(results) > 0 {
+			h.Withhold(o, status)
+		}
 		h.Note(o, decision)
 		after, err := again(h, o, decision, results)
 		return min(after, late), err

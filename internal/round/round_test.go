@@ -27,6 +27,8 @@ type scripted struct {
 	failAt string
 	left   bool
 	late   time.Duration
+	// wrote is what KeepBack was told.
+	wrote bool
 }
 
 var (
@@ -61,6 +63,8 @@ func (s *scripted) Persist(_ context.Context, o *layers.Observation, status v1al
 	return s.step("persist")
 }
 
+func (s *scripted) Withhold(*layers.Observation, v1alpha1.AddonsLayerStatus) { _ = s.step("withhold") }
+
 func (s *scripted) Consume(context.Context, *layers.Observation, []string) error {
 	return s.step("consume")
 }
@@ -83,7 +87,8 @@ func (s *scripted) Now() time.Time { return noon }
 
 func (s *scripted) SafetyNet(*layers.Observation) time.Duration { return time.Minute }
 
-func (s *scripted) KeepBack(*layers.Observation, v1alpha1.AddonsLayerStatus) time.Duration {
+func (s *scripted) KeepBack(_ *layers.Observation, _ v1alpha1.AddonsLayerStatus, wrote bool) time.Duration {
+	s.wrote = wrote
 	return s.late
 }
 
@@ -160,6 +165,12 @@ func TestOrderOfARound(t *testing.T) {
 			[]string{"acted", "keep", "note"},
 			time.Second, false,
 		},
+		"kept back after writes": {
+			"what was written is remembered, and told when the status may be written", newcomer(),
+			scripted{late: time.Second},
+			[]string{"executor", "persist", "run", "acted", "keep", "withhold", "note"},
+			time.Second, false,
+		},
 		"cannot be kept": {
 			"the status is written all the same", held(),
 			scripted{failAt: "keep", late: time.Second},
@@ -185,7 +196,34 @@ func TestOrderOfARound(t *testing.T) {
 			if diff := cmp.Diff(test.want, test.hands.steps); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
 			}
+			if test.hands.wrote && !slices.Contains(test.hands.steps, "run") {
+				t.Error("the status is said to tell of writes, and there were none")
+			}
 		})
+	}
+}
+
+// Only what was written without a flaw may be told later.
+func TestKeptBackAfterActions(t *testing.T) {
+	write := dependents.Action{Verb: dependents.VerbWrite}
+	for name, test := range map[string]struct {
+		results []dependents.Result
+		want    time.Duration
+	}{
+		"nothing":       {nil, time.Second},
+		"a write":       {[]dependents.Result{{Action: write, Changed: true}}, time.Second},
+		"an error":      {[]dependents.Result{{Action: write}, {Action: write, Err: errStep}}, 0},
+		"one too late":  {[]dependents.Result{{Action: write}, {Action: write, Outdated: true}}, 0},
+		"a removal":     {[]dependents.Result{{Action: write}, {Action: dependents.Action{Verb: dependents.VerbDelete}}}, 0},
+		"one is marked": {[]dependents.Result{{Action: dependents.Action{Verb: dependents.VerbMark}}}, 0},
+	} {
+		hands := &scripted{late: time.Second}
+		if got := keptBack(hands, newcomer(), v1alpha1.AddonsLayerStatus{}, layers.Decision{}, test.results); got != test.want {
+			t.Errorf("%s: kept back for %s, want %s", name, got, test.want)
+		}
+		if hands.wrote != (test.want > 0 && len(test.results) > 0) {
+			t.Errorf("%s: it is said to tell of writes: %t", name, hands.wrote)
+		}
 	}
 }
 

@@ -26,6 +26,9 @@ type hands struct {
 	view view
 	// artifact of the layer's source; nil where it has none.
 	artifact *source
+	// stored is the layer as the cluster had it. The observed one may have a
+	// status that was withheld.
+	stored *v1alpha1.AddonsLayer
 }
 
 var _ round.Hands = (*hands)(nil)
@@ -74,11 +77,14 @@ func (h *hands) Executor(_ context.Context, o *layers.Observation) (round.Execut
 
 // Persist writes a status where it differs.
 func (h *hands) Persist(_ context.Context, o *layers.Observation, status v1alpha1.AddonsLayerStatus) error {
-	if equality.Semantic.DeepEqual(o.Layer.Status, status) {
+	if equality.Semantic.DeepEqual(h.stored.Status, status) {
 		return nil
 	}
-	h.judgeStatus(o, &status)
-	written, err := h.writeLayer(o.Layer, string(status.State), conditionIn(status.Conditions, v1alpha1.ReadyCondition).Message, func(l *v1alpha1.AddonsLayer) { l.Status = *status.DeepCopy() })
+	written, err := h.writeLayer(h.stored, string(status.State), conditionIn(status.Conditions, v1alpha1.ReadyCondition).Message, func(l *v1alpha1.AddonsLayer) {
+		// Only what is stored counts for what comes later.
+		h.judgeStatus(o, &status)
+		l.Status = *status.DeepCopy()
+	})
 	if err != nil {
 		if h.cluster.layer(o.Layer.Name) == nil {
 			return round.ErrGone
@@ -86,9 +92,14 @@ func (h *hands) Persist(_ context.Context, o *layers.Observation, status v1alpha
 		return err
 	}
 	h.writes.WroteStatus(written.Name, h.Now())
-	o.Layer = written
+	o.Layer, h.stored = written, written
 	h.waits.Of(written, o.Now)
 	return nil
+}
+
+// Withhold remembers a status that is not written yet.
+func (h *hands) Withhold(_ *layers.Observation, status v1alpha1.AddonsLayerStatus) {
+	h.writes.Withhold(h.stored, status)
 }
 
 // Consume removes annotations.
@@ -101,7 +112,9 @@ func (h *hands) Consume(_ context.Context, o *layers.Observation, keys []string)
 	if err != nil {
 		return err
 	}
-	o.Layer = written
+	withheld := o.Layer.Status
+	h.stored, o.Layer = written, written.DeepCopy()
+	o.Layer.Status = withheld
 	return nil
 }
 
@@ -194,8 +207,8 @@ func (h *hands) SafetyNet(o *layers.Observation) time.Duration {
 }
 
 // KeepBack spaces statuses out as the controller does.
-func (h *hands) KeepBack(o *layers.Observation, status v1alpha1.AddonsLayerStatus) time.Duration {
-	spacing := layers.Spacing(o.Layer.Status, status)
+func (h *hands) KeepBack(o *layers.Observation, status v1alpha1.AddonsLayerStatus, wrote bool) time.Duration {
+	spacing := layers.Spacing(o.Layer.Status, status, wrote)
 	since, known := h.writes.SinceStatus(o.Layer.Name, h.Now())
 	if spacing == 0 || !known || since < 0 {
 		return 0

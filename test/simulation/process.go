@@ -190,7 +190,8 @@ func (p *process) reconcile(name string, pause func()) (time.Duration, error) {
 			return 0, err
 		}
 	}
-	observation := h.observe(layer)
+	h.stored = layer
+	observation := h.observe(p.writes.WithWithheld(layer))
 	return round.Run(context.Background(), h, observation)
 }
 
