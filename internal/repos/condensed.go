@@ -6,18 +6,15 @@ package repos
 import (
 	"bytes"
 	"fmt"
-	"math"
-	"strconv"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 
 	"github.com/strata-project/strata/internal/layers"
 )
 
-// condensed is the objects of a directory as JSON, one after the other: about a
-// seventh of what they take as maps.
+// condensed is the objects of a directory as CBOR, one after the other: about a
+// seventh of what they take as maps. JSON would not tell 1.0 from 1.
 type condensed struct {
 	data  []byte
 	items []condensedItem
@@ -41,21 +38,27 @@ const (
 	stringBytes   = 16 // beside the letters of a value
 )
 
-// condense returns manifests as JSON, and about how many bytes they take as they
-// are. It is nil where JSON would not give back the very same.
+// condense returns manifests as CBOR, and about how many bytes they take as they
+// are. It is nil where CBOR would not give back the very same.
 func condense(manifests []layers.Manifest) (*condensed, int64) {
-	w := &exactWriter{}
+	w := &weigher{}
 	c := &condensed{items: make([]condensedItem, 0, len(manifests))}
+	var data []byte
 	for _, manifest := range manifests {
-		w.weight += manifestBytes
+		w.bytes += manifestBytes
 		w.value(manifest.Object.Object)
-		c.items = append(c.items, condensedItem{file: manifest.File, line: manifest.Line, end: len(w.data)})
+		object, err := direct.Marshal(manifest.Object.Object)
+		if err != nil {
+			w.inexact = true
+		}
+		data = append(data, object...)
+		c.items = append(c.items, condensedItem{file: manifest.File, line: manifest.Line, end: len(data)})
 	}
 	if w.inexact {
-		return nil, w.weight
+		return nil, w.bytes
 	}
-	c.data = bytes.Clone(w.data) // without the room that it has grown
-	return c, w.weight
+	c.data = bytes.Clone(data) // without the room that it has grown
+	return c, w.bytes
 }
 
 // weight is about how many bytes it takes.
@@ -77,7 +80,7 @@ func (c *condensed) expand() ([]layers.Manifest, error) {
 	begin := 0
 	for _, item := range c.items {
 		object := &unstructured.Unstructured{}
-		if err := json.Unmarshal(c.data[begin:item.end], &object.Object); err != nil {
+		if err := direct.Unmarshal(c.data[begin:item.end], &object.Object); err != nil {
 			return nil, fmt.Errorf("cannot read an object of %s from memory: %w", item.file, err)
 		}
 		manifests = append(manifests, layers.Manifest{File: item.file, Line: item.line, Object: object})
@@ -86,100 +89,43 @@ func (c *condensed) expand() ([]layers.Manifest, error) {
 	return manifests, nil
 }
 
-// exactWriter writes values as JSON that is read as the very same values:
-// floats are written so that they are not read as integers.
-type exactWriter struct {
-	data []byte
-	// weight is about how many bytes the values take.
-	weight int64
-	// inexact is true once there was a value that JSON has no words for.
+// weigher adds up about how many bytes values take.
+type weigher struct {
+	bytes int64
+	// inexact is true once there was a value that CBOR does not give back.
 	inexact bool
 }
 
-func (w *exactWriter) value(value any) {
+func (w *weigher) value(value any) {
 	switch value := value.(type) {
-	case nil:
-		w.data = append(w.data, "null"...)
-	case bool:
-		w.data = strconv.AppendBool(w.data, value)
-	case int64:
-		w.weight += numberBytes
-		w.data = strconv.AppendInt(w.data, value, 10)
-	case float64:
-		w.weight += numberBytes
-		w.inexact = w.inexact || math.IsNaN(value) || math.IsInf(value, 0)
-		w.data = strconv.AppendFloat(w.data, value, 'e', -1, 64)
+	case nil, bool:
+	case int64, float64:
+		w.bytes += numberBytes
 	case string:
-		w.weight += stringBytes
-		w.text(value)
+		w.bytes += stringBytes + lettersOf(value)
 	case []any:
-		w.list(value)
+		w.inexact = w.inexact || value == nil // it would be read as no list
+		w.bytes += listBytes + elementBytes*int64(len(value))
+		for _, element := range value {
+			w.value(element)
+		}
 	case map[string]any:
-		w.mapping(value)
+		w.inexact = w.inexact || value == nil
+		w.bytes += mapBytes
+		switch slots := int64(len(value)); {
+		case slots > 8:
+			w.bytes += 2 * slots * slotBytes
+		case slots > 0:
+			w.bytes += 8 * slotBytes
+		}
+		for key, element := range value {
+			w.bytes += lettersOf(key)
+			w.value(element)
+		}
 	default:
 		w.inexact = true
 	}
 }
 
-func (w *exactWriter) list(list []any) {
-	w.weight += listBytes + elementBytes*int64(len(list))
-	w.inexact = w.inexact || list == nil // null is read as no list
-	w.data = append(w.data, '[')
-	for i, element := range list {
-		if i > 0 {
-			w.data = append(w.data, ',')
-		}
-		w.value(element)
-	}
-	w.data = append(w.data, ']')
-}
-
-// mapping does not sort the keys: nobody compares what is written.
-func (w *exactWriter) mapping(mapping map[string]any) {
-	w.weight += mapBytes
-	switch slots := int64(len(mapping)); {
-	case slots > 8:
-		w.weight += 2 * slots * slotBytes
-	case slots > 0:
-		w.weight += 8 * slotBytes
-	}
-	w.inexact = w.inexact || mapping == nil
-	w.data = append(w.data, '{')
-	first := true
-	for key, value := range mapping {
-		if !first {
-			w.data = append(w.data, ',')
-		}
-		first = false
-		w.text(key)
-		w.data = append(w.data, ':')
-		w.value(value)
-	}
-	w.data = append(w.data, '}')
-}
-
-// text escapes what JSON demands, and no more.
-func (w *exactWriter) text(text string) {
-	w.weight += int64(len(text)+7) &^ 7
-	w.inexact = w.inexact || !utf8.ValidString(text)
-	w.data = append(w.data, '"')
-	start := 0
-	for i := range len(text) {
-		c := text[i]
-		if c >= ' ' && c != '"' && c != '\\' {
-			continue
-		}
-		w.data = append(w.data, text[start:i]...)
-		start = i + 1
-		switch c {
-		case '"', '\\':
-			w.data = append(w.data, '\\', c)
-		case '\n':
-			w.data = append(w.data, '\\', 'n')
-		default:
-			w.data = fmt.Appendf(w.data, "\\u%04x", c)
-		}
-	}
-	w.data = append(w.data, text[start:]...)
-	w.data = append(w.data, '"')
-}
+// lettersOf returns what the letters of a string take.
+func lettersOf(text string) int64 { return int64(len(text)+7) &^ 7 }

@@ -21,7 +21,7 @@ type parsedKey struct {
 type parsed struct {
 	// head is the directory without its manifests.
 	head layers.Directory
-	// objects are nil where there is a mistake, or JSON would not give back the
+	// objects are nil where there is a mistake, or CBOR would not give back the
 	// manifests: these stay then.
 	objects *condensed
 	err     *layers.ContentError
@@ -73,7 +73,7 @@ func (p *parsed) directory() (layers.Directory, error) {
 }
 
 // expandedShare is the part of the memory that directories may take as they are
-// handed out, beside all of them as JSON: with the default, 4 MiB or some 60
+// handed out, beside all of them as CBOR: with the default, 4 MiB or some 60
 // layers of 10 releases. A layer that is under way asks for its directory several
 // times in a row; one that is settled does not ask. To expand such a directory
 // takes a fraction of a millisecond, so that more would be of little use.

@@ -68,8 +68,8 @@ type Options struct {
 	// MaxArtifact is how large one artifact may be, packed and unpacked.
 	MaxArtifact int64
 	// MaxParsed is how many bytes parsed directories may take in memory: nearly
-	// all of it as JSON, a part as objects. The directory that was used last
-	// stays as JSON, however large.
+	// all of it as CBOR, a part as objects. The directory that was used last
+	// stays as CBOR, however large.
 	MaxParsed int64
 	// Timeout of the download of one artifact with its retries.
 	Timeout time.Duration
