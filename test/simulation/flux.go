@@ -18,6 +18,8 @@ const helmFinalizer = "finalizers.fluxcd.io"
 type flux struct {
 	// installed holds the value that each Helm release was installed with last.
 	installed map[string]int64
+	// installedBy holds the UID of the object that installed it last.
+	installedBy map[string]types.UID
 	// failing holds releases that cannot be installed for now, and whether
 	// helm-controller gives up on them.
 	failing map[string]bool
@@ -31,7 +33,7 @@ type flux struct {
 
 func newFlux() flux {
 	return flux{
-		installed: map[string]int64{}, failing: map[string]bool{}, looked: map[string]string{},
+		installed: map[string]int64{}, installedBy: map[string]types.UID{}, failing: map[string]bool{}, looked: map[string]string{},
 		wasReady: map[types.UID]map[int64]bool{}, deletedBy: map[types.UID]string{},
 	}
 }
@@ -79,13 +81,37 @@ func (s *simulation) helm(name string) {
 	case ready != "Unknown" && s.chance(30):
 		s.helmSays(name, "Unknown", false)
 	default:
-		s.installed[helmOf(release)] = valueOf(release, "value")
+		s.install(release)
+		s.after(helmInterval, func() { s.helmAgain(name, release.GetUID()) })
 		if s.wasReady[release.GetUID()] == nil {
 			s.wasReady[release.GetUID()] = map[int64]bool{}
 		}
 		s.wasReady[release.GetUID()][valueOf(release, "value")] = true
 		s.helmSays(name, "True", false)
 	}
+}
+
+// helmInterval is how often helm-controller looks at a release that nobody has
+// changed.
+const helmInterval = 30 * time.Second
+
+// helmAgain has a release that is Ready installed again where another object has
+// installed it since: helm-controller does not find its own release then.
+func (s *simulation) helmAgain(name string, uid types.UID) {
+	release := s.cluster.release(name)
+	if release == nil || release.GetUID() != uid || release.GetDeletionTimestamp() != nil {
+		return
+	}
+	s.after(helmInterval, func() { s.helmAgain(name, uid) })
+	if !isSuspended(release) && releaseCondition(release, "Ready") == "True" && s.installedBy[helmOf(release)] != uid {
+		s.note("helm: installs %s as %s has it", helmOf(release), name)
+		s.install(release)
+	}
+}
+
+func (s *simulation) install(release *unstructured.Unstructured) {
+	helm := helmOf(release)
+	s.installed[helm], s.installedBy[helm] = valueOf(release, "value"), release.GetUID()
 }
 
 // uninstall ends a release that is being deleted: a suspended one leaves what it
