@@ -74,7 +74,7 @@ func (h *hands) Persist(ctx context.Context, o *layers.Observation, status v1alp
 
 // Withhold remembers a status that is not written yet.
 func (h *hands) Withhold(_ *layers.Observation, status v1alpha1.AddonsLayerStatus) {
-	h.recent.Withhold(h.stored, status)
+	h.recent.Withhold(h.stored, status, h.now())
 }
 
 // tellWithheld waits for the end and writes the statuses that were withheld until
@@ -187,12 +187,7 @@ func (h *hands) KeepBack(o *layers.Observation, status v1alpha1.AddonsLayerStatu
 	if layers.OnlyRevision(o.Layer.Status, status) {
 		return h.putOff(o.Layer.Name)
 	}
-	spacing := h.spacing(o.Layer.Status, status, wrote)
-	since, known := h.recent.SinceStatus(o.Layer.Name, h.now())
-	if spacing == 0 || !known || since < 0 {
-		return 0
-	}
-	return spacing - since
+	return h.recent.Spaced(o.Layer.Name, h.now(), h.spacing(o.Layer.Status, status, wrote), wrote)
 }
 
 // KindIsComing tells whether a kind that the layer waits for may be served any

@@ -164,8 +164,9 @@ func TestSettledLook(t *testing.T) {
 	if after, _ := r.settled(f.ctx, layer); after <= 0 || after > 2*layers.RevisionLag {
 		t.Errorf("the name of a revision is written down in %s", after)
 	}
+	putOff := r.looks.get(name)
 	f.eventually("the time to write the revision down comes", func() error {
-		if _, same := r.settled(f.ctx, layer); same {
+		if _, same := r.settled(f.ctx, layer); same && r.looks.get(name) == putOff {
 			return errors.New("it is still put off")
 		}
 		return nil

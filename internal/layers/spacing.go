@@ -14,14 +14,9 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 )
 
-const (
-	// progressSpacing is how far apart statuses are written that differ in how
-	// a layer gets on, and in nothing else.
-	progressSpacing = time.Second
-	// repeatedSpacing is the same for what a layer only repeats of others, so
-	// that many layers that wait for one do not all write as often as it does.
-	repeatedSpacing = 2 * time.Second
-)
+// progressSpacing is how far apart statuses are written that differ in how a layer
+// gets on, or in what it repeats of others, and in nothing else.
+const progressSpacing = 2 * time.Second
 
 // RevisionLag is how long, at the least, the status of a deployed layer waits
 // that differs in the name of the revision only. A commit changes that of all
@@ -70,9 +65,6 @@ func Spacing(last, next v1alpha1.AddonsLayerStatus, wrote bool) time.Duration {
 	}
 	if wrote || next.State == v1alpha1.StateDeployed || !equality.Semantic.DeepEqual(settled(last), settled(next)) {
 		return 0
-	}
-	if next.State == v1alpha1.StateApplyPending && equality.Semantic.DeepEqual(last.Resources, next.Resources) {
-		return repeatedSpacing
 	}
 	return progressSpacing
 }

@@ -37,7 +37,7 @@ func TestSpacing(t *testing.T) {
 		"readiness":   {"one of many objects", v1alpha1.StateApplying, func(s *status) { s.Resources[0].Status, s.Resources[0].LastTransitionTime = "Deployed", now }, progressSpacing},
 		"failing":     {"Helm tries again and again", v1alpha1.StateFailed, func(s *status) { s.Resources[0].Status = "InstallFailed" }, progressSpacing},
 		"causes":      {"another release is in the way", v1alpha1.StateApplying, func(s *status) { s.BlockedBy = nil }, progressSpacing},
-		"repeated":    {"many layers may wait for one", v1alpha1.StateApplyPending, func(s *status) { s.BlockedBy[0].Message = "n" }, repeatedSpacing},
+		"repeated":    {"many layers may wait for one", v1alpha1.StateApplyPending, func(s *status) { s.BlockedBy[0].Message = "n" }, progressSpacing},
 		"repair":      {"a layer that waits has objects of its own", v1alpha1.StateApplyPending, func(s *status) { s.Resources[0].Status = "Progressing" }, progressSpacing},
 		"state":       {"it is waited for", v1alpha1.StateApplying, func(s *status) { s.State = v1alpha1.StateFailed }, 0},
 		"deployed":    {"whatever is said of a deployed layer is final", v1alpha1.StateDeployed, func(s *status) { s.Conditions[0].Message = "1 suspended" }, 0},

@@ -43,6 +43,8 @@ type Writes struct {
 type withheld struct {
 	layer  *v1alpha1.AddonsLayer
 	status v1alpha1.AddonsLayerStatus
+	// since is when the first one was withheld after the last that was written.
+	since time.Time
 }
 
 type write struct {
@@ -132,10 +134,13 @@ func (r *Writes) WroteStatus(layer string, now time.Time) {
 
 // Withhold records a status that is not written yet, of a layer as the cluster
 // has it.
-func (r *Writes) Withhold(layer *v1alpha1.AddonsLayer, status v1alpha1.AddonsLayerStatus) {
+func (r *Writes) Withhold(layer *v1alpha1.AddonsLayer, status v1alpha1.AddonsLayerStatus, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.withheld[layer.Name] = withheld{layer: layer.DeepCopy(), status: *status.DeepCopy()}
+	if last, known := r.withheld[layer.Name]; known {
+		now = last.since
+	}
+	r.withheld[layer.Name] = withheld{layer: layer.DeepCopy(), status: *status.DeepCopy(), since: now}
 }
 
 // EachWithheld calls a function with each layer of which a status is withheld, as
@@ -167,13 +172,23 @@ func (r *Writes) WithWithheld(layer *v1alpha1.AddonsLayer) *v1alpha1.AddonsLayer
 	return with
 }
 
-// SinceStatus returns how long ago this process wrote the status of a layer,
-// less than nothing where the clock was set back; false where it has not.
-func (r *Writes) SinceStatus(layer string, now time.Time) (time.Duration, bool) {
+// Spaced returns how long a status of a layer still waits that may be written so
+// long after the last one that this process wrote; 0 or less when that is over.
+// One that says what has just been written waits from now on, and where such a
+// status is withheld already, from then on.
+func (r *Writes) Spaced(layer string, now time.Time, spacing time.Duration, wrote bool) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	last, known := r.statuses[layer]
-	return now.Sub(last), known
+	from, known := r.statuses[layer]
+	if first, isWithheld := r.withheld[layer]; isWithheld {
+		from, known = first.since, true
+	} else if wrote {
+		return spacing
+	}
+	if !known || from.After(now) { // the clock was set back
+		return 0
+	}
+	return spacing - now.Sub(from)
 }
 
 // PutOff returns how long a status of a layer still waits that may be written so

@@ -15,21 +15,42 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 )
 
-func TestSinceStatus(t *testing.T) {
-	r := NewWrites()
+func TestSpaced(t *testing.T) {
+	const spacing = 2 * time.Second
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	if since, known := r.SinceStatus("base", noon); known {
-		t.Errorf("a status was written %s ago, before there was one", since)
-	}
-	r.WroteStatus("base", noon)
-	for _, after := range []time.Duration{time.Second, -time.Hour} {
-		if since, known := r.SinceStatus("base", noon.Add(after)); !known || since != after {
-			t.Errorf("the status was written %s ago, not %s", since, after)
+	wrote := func(r *Writes) { r.WroteStatus("base", noon) }
+	withhold := func(after time.Duration) func(r *Writes) {
+		return func(r *Writes) {
+			r.Withhold(&v1alpha1.AddonsLayer{ObjectMeta: metav1.ObjectMeta{Name: "base"}}, v1alpha1.AddonsLayerStatus{}, noon.Add(after))
 		}
 	}
-	r.Forget("base")
-	if _, known := r.SinceStatus("base", noon); known {
-		t.Error("a layer that is gone is remembered")
+	for name, test := range map[string]struct {
+		before []func(*Writes)
+		after  time.Duration
+		wrote  bool
+		want   time.Duration
+	}{
+		"first":                           {nil, 0, false, 0},
+		"too soon":                        {[]func(*Writes){wrote}, 500 * time.Millisecond, false, 1500 * time.Millisecond},
+		"due":                             {[]func(*Writes){wrote}, spacing, false, 0},
+		"the clock was set back":          {[]func(*Writes){wrote}, -time.Hour, false, 0},
+		"gone since":                      {[]func(*Writes){wrote, func(r *Writes) { r.Forget("base") }}, 0, false, 0},
+		"writes that took long":           {[]func(*Writes){wrote}, time.Minute, true, spacing},
+		"writes of a new process":         {nil, 0, true, spacing},
+		"news after writes":               {[]func(*Writes){wrote, withhold(time.Minute)}, time.Minute + time.Second, false, time.Second},
+		"writes after writes":             {[]func(*Writes){wrote, withhold(time.Minute)}, time.Minute + time.Second, true, time.Second},
+		"writes over and over":            {[]func(*Writes){withhold(0), withhold(time.Second), withhold(1900 * time.Millisecond)}, spacing, true, 0},
+		"writes, and the clock set back":  {[]func(*Writes){withhold(time.Minute)}, 0, true, 0},
+		"writes after what was withheld":  {[]func(*Writes){withhold(0), wrote}, time.Second, true, spacing},
+		"another layer has something due": {[]func(*Writes){func(r *Writes) { r.WroteStatus("apps", noon) }}, 0, false, 0},
+	} {
+		r := NewWrites()
+		for _, do := range test.before {
+			do(r)
+		}
+		if got := max(0, r.Spaced("base", noon.Add(test.after), spacing, test.wrote)); got != test.want {
+			t.Errorf("%s: waits %s, want %s", name, got, test.want)
+		}
 	}
 }
 
@@ -59,7 +80,7 @@ func TestWithheld(t *testing.T) {
 		}(), true},
 	} {
 		r := NewWrites()
-		r.Withhold(recorded, next.Status)
+		r.Withhold(recorded, next.Status, time.Now())
 		test.meanwhile(r)
 		got := r.WithWithheld(test.read)
 		if with := len(got.Status.Resources) == 1; with != test.want || len(test.read.Status.Resources) != 0 {

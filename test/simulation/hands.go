@@ -99,7 +99,7 @@ func (h *hands) Persist(_ context.Context, o *layers.Observation, status v1alpha
 
 // Withhold remembers a status that is not written yet.
 func (h *hands) Withhold(_ *layers.Observation, status v1alpha1.AddonsLayerStatus) {
-	h.writes.Withhold(h.stored, status)
+	h.writes.Withhold(h.stored, status, h.Now())
 }
 
 // Consume removes annotations.
@@ -208,12 +208,7 @@ func (h *hands) SafetyNet(o *layers.Observation) time.Duration {
 
 // KeepBack spaces statuses out as the controller does.
 func (h *hands) KeepBack(o *layers.Observation, status v1alpha1.AddonsLayerStatus, wrote bool) time.Duration {
-	spacing := layers.Spacing(o.Layer.Status, status, wrote)
-	since, known := h.writes.SinceStatus(o.Layer.Name, h.Now())
-	if spacing == 0 || !known || since < 0 {
-		return 0
-	}
-	return spacing - since
+	return h.writes.Spaced(o.Layer.Name, h.Now(), layers.Spacing(o.Layer.Status, status, wrote), wrote)
 }
 
 // KindIsComing is never so: all kinds are served.
