@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,6 +42,10 @@ const (
 	maxRetry = 2 * time.Minute
 	// writeTimeout bounds the write of a status.
 	writeTimeout = 15 * time.Second
+	// spareWrites is how many objects all layers together write side by side
+	// beyond one each. More of them make an API server of two cores answer
+	// nobody sooner, and keep helm-controller and the watches waiting (ADR 0018).
+	spareWrites = 16
 )
 
 // Artifacts hands out what the artifacts of sources hold.
@@ -219,7 +224,7 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	r.looks, r.begun = newLooks(), &begun{}
 	r.wakeups = make(chan event.GenericEvent, 4096)
 	r.kinds = newKinds(r)
-	r.executor = &apply.Executor{Client: r.Client, Reader: r.Reader, Keys: layers.Keys, Strict: layers.IsStrict, Version: r.kinds.version, Valid: r.PlanValid, Seen: r.kinds.get, Beside: &apply.Beside{}}
+	r.executor = &apply.Executor{Client: r.Client, Reader: r.Reader, Keys: layers.Keys, Strict: layers.IsStrict, Version: r.kinds.version, Valid: r.PlanValid, Seen: r.kinds.get, Beside: &apply.Beside{}, Spare: semaphore.NewWeighted(spareWrites)}
 	r.accounts = newAccounts(mgr, r.Reader)
 	if err := setupIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err

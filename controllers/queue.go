@@ -37,20 +37,25 @@ func (b *begun) has(layer string) bool {
 	return b.layers[layer]
 }
 
-// lines are two lines of layers, first come, first served. Those that are under
-// way have the first, however many others wait: what has begun is brought to its
-// end, and lets its dependants begin, while more is begun. The lines take turns.
+// turns is how many turns in a row layers have that are not under way while some
+// wait that are (ADR 0018).
+const turns = 2
+
+// lines are two lines of layers, each first come, first served: layers that are
+// under way, and all others. What has begun is so brought to its end, and lets its
+// dependants begin, while more is begun, and layers that never get ready hold up
+// nobody.
 type lines struct {
-	begun         *begun
-	first, second workqueue.Queue[ctrl.Request]
-	// wasFirst is true where the last turn was one of the first line.
-	wasFirst bool
+	begun            *begun
+	underWay, others workqueue.Queue[ctrl.Request]
+	// inRow counts the turns of the others since the last one of those under way.
+	inRow int
 }
 
 var _ workqueue.Queue[ctrl.Request] = (*lines)(nil)
 
 func newLines(begun *begun) *lines {
-	return &lines{begun: begun, first: workqueue.DefaultQueue[ctrl.Request](), second: workqueue.DefaultQueue[ctrl.Request]()}
+	return &lines{begun: begun, underWay: workqueue.DefaultQueue[ctrl.Request](), others: workqueue.DefaultQueue[ctrl.Request]()}
 }
 
 // Touch leaves a layer where it stands.
@@ -59,25 +64,27 @@ func (l *lines) Touch(ctrl.Request) {}
 // Push has a layer wait at the end of its line.
 func (l *lines) Push(layer ctrl.Request) {
 	if l.begun.has(layer.Name) {
-		l.first.Push(layer)
+		l.underWay.Push(layer)
 		return
 	}
-	l.second.Push(layer)
+	l.others.Push(layer)
 }
 
 // Len returns how many layers wait.
-func (l *lines) Len() int { return l.first.Len() + l.second.Len() }
+func (l *lines) Len() int { return l.underWay.Len() + l.others.Len() }
 
 // Pop takes the layer whose turn it is; there must be one.
 func (l *lines) Pop() ctrl.Request {
-	l.wasFirst = l.second.Len() == 0 || l.first.Len() > 0 && !l.wasFirst
-	if l.wasFirst {
-		return l.first.Pop()
+	if l.others.Len() == 0 || l.underWay.Len() > 0 && l.inRow >= turns {
+		l.inRow = 0
+		return l.underWay.Pop()
 	}
-	return l.second.Pop()
+	l.inRow++
+	return l.others.Pop()
 }
 
-// newQueue returns a queue in which layers that are under way go first. It is not
+// newQueue returns a queue in which layers that are under way have a line of their
+// own. It is not
 // controller-runtime's: that of 0.24 may wait for itself when it is shut down,
 // which keeps the process until it is killed.
 func newQueue(begun *begun) func(string, workqueue.TypedRateLimiter[ctrl.Request]) workqueue.TypedRateLimitingInterface[ctrl.Request] {

@@ -20,9 +20,9 @@ func TestOrderOfLooks(t *testing.T) {
 	for name, test := range map[string]struct{ reason, begun, pushed, want string }{
 		"nobody is under way": {"first come, first served", "", "abc", "abc"},
 		"all are under way":   {"first come, first served", "abc", "abc", "abc"},
-		"some are under way":  {"the lines take turns", "cd", "abcd", "cadb"},
-		"many are under way":  {"nobody waits for ever for those that never get ready", "cdefghijk", "abcdefghijk", "cadbefghijk"},
-		"one is under way":    {"it is brought to its end, however many others wait", "f", "abcdef", "fabcde"},
+		"some are under way":  {"others have two turns for one", "cd", "abcd", "abcd"},
+		"many are under way":  {"nobody waits for ever for those that never get ready", "abcd", "abcdefgh", "efaghbcd"},
+		"one is under way":    {"it is brought to its end, however many others wait", "f", "abcdef", "abfcde"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			underWay := &begun{}
@@ -47,7 +47,7 @@ func TestOrderOfLooks(t *testing.T) {
 	}
 }
 
-// A layer that comes to be under way while it is looked at is first in line
+// A layer that comes to be under way while it is looked at is in the line of those
 // afterwards, and no longer when it has ended.
 func TestQueueOfLooks(t *testing.T) {
 	underWay := &begun{}
@@ -59,18 +59,19 @@ func TestQueueOfLooks(t *testing.T) {
 			t.Fatalf("got %s, want %s", item.Name, want)
 		}
 	}
-	for _, layer := range []string{"a", "b", "c"} {
+	for _, layer := range []string{"a", "b", "c", "d"} {
 		queue.Add(lookAt(layer))
 	}
 	get("a")
 	underWay.set("a", true)
 	queue.Add(lookAt("a"))
 	queue.Done(lookAt("a"))
+	get("b")
 	get("a")
 	underWay.set("a", false)
 	queue.Add(lookAt("a"))
 	queue.Done(lookAt("a"))
-	get("b")
 	get("c")
+	get("d")
 	get("a")
 }

@@ -11,10 +11,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,7 +33,7 @@ const (
 	MarksManager = "strata-marks"
 )
 
-// defaultWorkers is how many objects of one stage are written at a time.
+// defaultWorkers is how many objects of one stage are written at a time at most.
 const defaultWorkers = 8
 
 // callTimeout bounds one call to the API server.
@@ -59,9 +61,13 @@ type Executor struct {
 	// Version returns the version at which a kind that has no manifest in the
 	// plan is written, if it is known; otherwise the RESTMapper says.
 	Version func(schema.GroupKind) (schema.GroupVersionKind, bool)
-	// Workers is how many objects of one stage are written at a time;
+	// Workers is how many objects of one stage are written at a time at most;
 	// 0 means 8.
 	Workers int
+	// Spare bounds how many objects all runs together write at a time, beside
+	// the one that each of them always may; nil means no bound. Copies that As
+	// returns share it.
+	Spare *semaphore.Weighted
 	// Valid is how long after the beginning of Run actions may begin; those
 	// left then are outdated, so that the next look decides anew. 0 means no
 	// limit.
@@ -170,39 +176,72 @@ type run struct {
 	versions map[dependents.ID]string
 }
 
+// group carries out a group of actions. Objects are taken in their order by one
+// worker that nothing holds up and by others as far as there are spare turns, so
+// that runs that are many, or that wait long, leave each other room.
 func (r *run) group(ctx context.Context, g group) []dependents.Result {
-	workers := r.Workers
-	if workers <= 0 {
-		workers = defaultWorkers
-	}
 	outcomes := make([][]dependents.Result, len(g.objects))
-	var eg errgroup.Group
-	eg.SetLimit(workers)
-	for i, actions := range g.objects {
-		eg.Go(func() error {
-			for _, action := range actions {
-				if ctx.Err() != nil {
-					break
-				}
-				if r.expired() {
-					outcomes[i] = append(outcomes[i], dependents.Result{Action: action, Outdated: true})
-					break
-				}
-				result := r.do(ctx, action)
-				outcomes[i] = append(outcomes[i], result)
-				if result.Err != nil || result.Outdated {
-					break
-				}
+	var taken atomic.Int64
+	next := func() bool {
+		i := int(taken.Add(1)) - 1
+		if i < len(g.objects) {
+			outcomes[i] = r.object(ctx, g.objects[i])
+		}
+		return i < len(g.objects)-1
+	}
+	waiting, done := context.WithCancel(ctx)
+	var helpers sync.WaitGroup
+	for range min(r.workers(), len(g.objects)) - 1 {
+		helpers.Go(func() {
+			for more := true; more && r.spare(waiting); {
+				more = next()
+				r.spent()
 			}
-			return nil
 		})
 	}
-	_ = eg.Wait()
+	for next() {
+	}
+	done()
+	helpers.Wait()
+	return slices.Concat(outcomes...)
+}
+
+// object carries out the actions on one object in their order, until one fails.
+func (r *run) object(ctx context.Context, actions []dependents.Action) []dependents.Result {
 	var results []dependents.Result
-	for _, outcome := range outcomes {
-		results = append(results, outcome...)
+	for _, action := range actions {
+		if ctx.Err() != nil {
+			break
+		}
+		if r.expired() {
+			return append(results, dependents.Result{Action: action, Outdated: true})
+		}
+		result := r.do(ctx, action)
+		results = append(results, result)
+		if result.Err != nil || result.Outdated {
+			break
+		}
 	}
 	return results
+}
+
+func (r *run) workers() int {
+	if r.Workers <= 0 {
+		return defaultWorkers
+	}
+	return r.Workers
+}
+
+// spare waits for a spare turn and returns false where ctx ends before.
+func (r *run) spare(ctx context.Context) bool {
+	return ctx.Err() == nil && (r.Spare == nil || r.Spare.Acquire(ctx, 1) == nil)
+}
+
+// spent gives a spare turn back.
+func (r *run) spent() {
+	if r.Spare != nil {
+		r.Spare.Release(1)
+	}
 }
 
 // expired tells whether a plan is too old to be acted on.

@@ -7,10 +7,12 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -148,6 +150,61 @@ func TestPlanThatIsTooOldIsNotActedOn(t *testing.T) {
 	want := []string{"Write stop done", "Write late outdated", "Delete seen outdated"}
 	if diff := cmp.Diff(want, outcomes(results)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A run always has one turn of its own to write, and beside it as many as are
+// spare, whoever holds the others.
+func TestSpareTurns(t *testing.T) {
+	const turns = 3
+	for held, want := range []int{1 + turns, turns, turns - 1, 1} {
+		t.Run(fmt.Sprintf("%d of %d are held", held, turns), func(t *testing.T) {
+			f := newFixture(t)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			var mu sync.Mutex
+			writing, most, all := 0, 0, make(chan struct{})
+			f.executor = f.newExecutor(interceptor.NewClient(f.client(server.plane.Config(), nil), interceptor.Funcs{
+				Create: func(_ context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+					mu.Lock()
+					writing++
+					most = max(most, writing)
+					if most == want && writing == want {
+						select {
+						case <-all:
+						default:
+							close(all)
+						}
+					}
+					mu.Unlock()
+					select {
+					case <-all: // as many write side by side as may
+					case <-ctx.Done():
+					}
+					err := c.Create(ctx, obj, opts...)
+					mu.Lock()
+					writing--
+					mu.Unlock()
+					return err
+				},
+			}))
+			f.executor.Spare = semaphore.NewWeighted(turns)
+			f.must(f.executor.Spare.Acquire(ctx, int64(held)))
+			var steps []dependents.Action
+			var done []string
+			for _, name := range strings.Split("abcdefghi", "") {
+				steps, done = append(steps, f.step("Write "+name+" 0")), append(done, "Write "+name+" done")
+			}
+			if diff := cmp.Diff(done, outcomes(f.run(steps...))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if most != want || writing != 0 {
+				t.Errorf("%d objects were written side by side, want %d; %d still are", most, want, writing)
+			}
+			if !f.executor.Spare.TryAcquire(int64(turns - held)) {
+				t.Error("a turn was not given back")
+			}
+		})
 	}
 }
 
