@@ -72,9 +72,11 @@ func (h *hands) Persist(ctx context.Context, o *layers.Observation, status v1alp
 	return nil
 }
 
-// Withhold remembers a status that is not written yet.
-func (h *hands) Withhold(_ *layers.Observation, status v1alpha1.AddonsLayerStatus) {
+// Withhold remembers a status that is not written yet. That the layer is applying
+// is written, and told.
+func (h *hands) Withhold(o *layers.Observation, status v1alpha1.AddonsLayerStatus, d layers.Decision) {
 	h.recent.Withhold(h.stored, status, h.now())
+	h.tellState(o.Layer, h.untold.swap(o.Layer.Name, h.stored.Status), d)
 }
 
 // tellWithheld waits for the end and writes the statuses that were withheld until

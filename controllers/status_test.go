@@ -166,6 +166,12 @@ func TestWhatIsWrittenIsToldWithHowItFares(t *testing.T) {
 		return nil
 	})
 	f.settle()
+	f.eventually("the layer is told to be applying", func() error {
+		if told := f.told("base"); told["Applying"] != 1 {
+			return fmt.Errorf("told are %v", told)
+		}
+		return nil
+	})
 	for _, resource := range f.get("base").Status.Resources {
 		if resource.Digest != "" || resource.Generation != 0 {
 			t.Errorf("%s is told to be at generation %d", resource.Name, resource.Generation)
@@ -190,6 +196,12 @@ func TestWhatIsWrittenIsToldWithHowItFares(t *testing.T) {
 	if statuses != 1 {
 		t.Errorf("%d statuses were written, want 1", statuses)
 	}
+	f.eventually("the layer is told to be deployed", func() error {
+		if told := f.told("base"); told["Applying"] != 1 || told["Deployed"] != 1 {
+			return fmt.Errorf("told are %v", told)
+		}
+		return nil
+	})
 	for _, resource := range f.get("base").Status.Resources {
 		if resource.Digest == "" || resource.UID == "" || resource.Generation != 1 || resource.Status != "Deployed" {
 			t.Errorf("%s is told to be %s at generation %d", resource.Name, resource.Status, resource.Generation)

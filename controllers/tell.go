@@ -70,6 +70,12 @@ func (r *AddonsLayerReconciler) tell(layer *v1alpha1.AddonsLayer, before v1alpha
 		return result.Action.Verb == dependents.VerbWrite && isAdoption(result)
 	})
 	r.tellDone(layer, d, results, v1alpha1.ReasonCorrected, "restored", isCorrection)
+	r.tellState(layer, before, d)
+}
+
+// tellState writes an event for a state that is another one than before, or has
+// another reason.
+func (r *AddonsLayerReconciler) tellState(layer *v1alpha1.AddonsLayer, before v1alpha1.AddonsLayerStatus, d layers.Decision) {
 	if before.State == d.State && sameReason(before, d) {
 		return
 	}

@@ -53,6 +53,19 @@ func (u *untold) add(layer string, before v1alpha1.AddonsLayerStatus, results []
 	}
 }
 
+// swap notes that a status of a layer is told while what was done is not, and
+// returns the one that was told before it: the same where nothing is untold.
+func (u *untold) swap(layer string, told v1alpha1.AddonsLayerStatus) (before v1alpha1.AddonsLayerStatus) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	n := u.layers[layer]
+	if n == nil {
+		return told
+	}
+	before, n.before = n.before, told
+	return before
+}
+
 // take returns what is to be told of a layer, which then counts as told.
 func (u *untold) take(layer string) (before v1alpha1.AddonsLayerStatus, done []dependents.Result) {
 	u.mu.Lock()

@@ -32,6 +32,17 @@ func TestUntold(t *testing.T) {
 	u.add("apps", second, nil)
 	u.add("gone", second, []dependents.Result{deleted("three")})
 	u.forget("gone")
+	applying := v1alpha1.AddonsLayerStatus{State: "Applying"}
+	if before := u.swap("nothing", applying); before.State != applying.State {
+		t.Errorf("nothing is untold, and %s was told before", before.State)
+	}
+	u.add("web", first, []dependents.Result{marked})
+	if before := u.swap("web", applying); before.State != first.State {
+		t.Errorf("web was last told to be %s", before.State)
+	}
+	if before, done := u.take("web"); before.State != applying.State || len(done) != 1 {
+		t.Errorf("web was last told to be %s, and %v is untold", before.State, done)
+	}
 
 	before, done := u.take("base")
 	if before.State != first.State {

@@ -36,7 +36,7 @@ type Writer interface {
 	// later one is persisted: the next look goes by it. It may be forgotten, as
 	// it is when the process dies; what was written is then written again, which
 	// changes nothing.
-	Withhold(o *layers.Observation, status v1alpha1.AddonsLayerStatus)
+	Withhold(o *layers.Observation, status v1alpha1.AddonsLayerStatus, d layers.Decision)
 	// Consume removes annotations.
 	Consume(ctx context.Context, o *layers.Observation, keys []string) error
 	// LeftBehind tells whether an object of a layer's inventory is there and the
@@ -107,7 +107,7 @@ func Run(ctx context.Context, h Hands, o *layers.Observation) (time.Duration, er
 	// Who is told to stop tells all that it has done.
 	if late := keptBack(h, o, status, decision, results); late > 0 && keeping == nil && ctx.Err() == nil {
 		if len(results) > 0 {
-			h.Withhold(o, status)
+			h.Withhold(o, status, decision)
 		}
 		h.Note(o, decision)
 		after, err := again(h, o, decision, results)

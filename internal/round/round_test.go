@@ -63,7 +63,9 @@ func (s *scripted) Persist(_ context.Context, o *layers.Observation, status v1al
 	return s.step("persist")
 }
 
-func (s *scripted) Withhold(*layers.Observation, v1alpha1.AddonsLayerStatus) { _ = s.step("withhold") }
+func (s *scripted) Withhold(*layers.Observation, v1alpha1.AddonsLayerStatus, layers.Decision) {
+	_ = s.step("withhold")
+}
 
 func (s *scripted) Consume(context.Context, *layers.Observation, []string) error {
 	return s.step("consume")

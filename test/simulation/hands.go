@@ -98,7 +98,7 @@ func (h *hands) Persist(_ context.Context, o *layers.Observation, status v1alpha
 }
 
 // Withhold remembers a status that is not written yet.
-func (h *hands) Withhold(_ *layers.Observation, status v1alpha1.AddonsLayerStatus) {
+func (h *hands) Withhold(_ *layers.Observation, status v1alpha1.AddonsLayerStatus, _ layers.Decision) {
 	h.writes.Withhold(h.stored, status, h.Now())
 }
 
