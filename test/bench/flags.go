@@ -165,3 +165,19 @@ func (o *options) runs(scenario string) bool { return slices.Contains(o.scenario
 func (o *options) logf(format string, args ...any) {
 	fmt.Fprintf(o.progress, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }
+
+// withoutPlaces leaves out of arguments where files of this machine are written,
+// which makes no difference to what is measured.
+func withoutPlaces(args []string) []string {
+	var left []string
+	for i := 0; i < len(args); i++ {
+		name, _, joined := strings.Cut(args[i], "=")
+		switch {
+		case name != "--out" && name != "--pprof-dir":
+			left = append(left, args[i])
+		case !joined:
+			i++
+		}
+	}
+	return left
+}

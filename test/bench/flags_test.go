@@ -138,3 +138,16 @@ func TestScenariosThatSuit(t *testing.T) {
 		}
 	}
 }
+
+func TestCommandNamesNoPlaces(t *testing.T) {
+	for given, want := range map[string]string{
+		"--out /tmp/a.json --repeat 3":                "--repeat 3",
+		"--repeat 3 --out=/tmp/a.json --idle=10s":     "--repeat 3 --idle=10s",
+		"--pprof-dir /tmp/p --systems strata --out a": "--systems strata",
+		"--systems strata --out":                      "--systems strata",
+	} {
+		if got := strings.Join(withoutPlaces(strings.Fields(given)), " "); got != want {
+			t.Errorf("%s is told as %q, want %q", given, got, want)
+		}
+	}
+}

@@ -42,7 +42,7 @@ func main() {
 		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
 		os.Exit(2)
 	}
-	o.command = append([]string{"bench"}, os.Args[1:]...)
+	o.command = append([]string{"bench"}, withoutPlaces(os.Args[1:])...)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := bench(ctx, o); err != nil {
