@@ -149,9 +149,7 @@ func TestStopTellsWhatWasWithheld(t *testing.T) {
 
 // Every change is told once.
 func TestEventsOfARollOut(t *testing.T) {
-	f := newFixture(t, nil, func(r *AddonsLayerReconciler) {
-		r.spacing = func(v1alpha1.AddonsLayerStatus, v1alpha1.AddonsLayerStatus, bool) time.Duration { return 0 }
-	})
+	f := newFixture(t, nil)
 	f.publish("main@sha1:1", map[string]string{"base/release.yaml": f.release("ingress")})
 	f.layer("base")
 	f.ready("ingress")

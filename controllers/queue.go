@@ -84,9 +84,8 @@ func (l *lines) Pop() ctrl.Request {
 }
 
 // newQueue returns a queue in which layers that are under way have a line of their
-// own. It is not
-// controller-runtime's: that of 0.24 may wait for itself when it is shut down,
-// which keeps the process until it is killed.
+// own. It is not controller-runtime's: that of 0.24 may wait for itself when it is
+// shut down, which keeps the process until it is killed.
 func newQueue(begun *begun) func(string, workqueue.TypedRateLimiter[ctrl.Request]) workqueue.TypedRateLimitingInterface[ctrl.Request] {
 	return func(name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) workqueue.TypedRateLimitingInterface[ctrl.Request] {
 		queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[ctrl.Request]{Name: name, Queue: newLines(begun)})

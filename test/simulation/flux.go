@@ -82,8 +82,8 @@ func (s *simulation) helm(name string) {
 		s.helmSays(name, "Unknown", false)
 	default:
 		s.install(release)
-		s.after(helmInterval, func() { s.helmAgain(name, release.GetUID()) })
 		if s.wasReady[release.GetUID()] == nil {
+			s.after(helmInterval, func() { s.helmAgain(name, release.GetUID()) })
 			s.wasReady[release.GetUID()] = map[int64]bool{}
 		}
 		s.wasReady[release.GetUID()][valueOf(release, "value")] = true
