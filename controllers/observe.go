@@ -99,6 +99,9 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 	if o.Layer.DeletionTimestamp.IsZero() && o.listings.Update(o.Layer.Name, o.Directory) {
 		o.wake(o.listings.WhoWaits()...)
 	}
+	if o.Directory != nil {
+		o.listings.Found(o.Layer.Name, o.Directory.Digest, originIn(o.artifact, o.Layer))
+	}
 	o.observeDeployed()
 	return nil
 }
@@ -386,86 +389,4 @@ func (o *observer) observeExclusive(ctx context.Context) error {
 		o.Exclusive[identity] = dependents.SortIDs(o.Exclusive[identity])
 	}
 	return nil
-}
-
-// observeOthers asks what other layers list, where objects change hands, come
-// or are about to go. Nothing needs to be known of them otherwise.
-func (o *observer) observeOthers(ctx context.Context) error {
-	if !o.NeedsOthers() {
-		return nil
-	}
-	o.opaque = true
-	list := &v1alpha1.AddonsLayerList{}
-	if err := o.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("cannot list layers: %w", err)
-	}
-	others := dependents.Others{
-		Listed: map[dependents.ID][]dependents.Claim{}, Exclusive: map[string][]dependents.Claim{},
-		Existing: map[string]bool{}, Unreadable: map[string]bool{},
-	}
-	for i := range list.Items {
-		layer := &list.Items[i]
-		if layer.Name == o.Layer.Name {
-			continue
-		}
-		others.Existing[layer.Name] = true
-		if !layer.DeletionTimestamp.IsZero() {
-			continue
-		}
-		listing, readable := o.listingOf(ctx, layer)
-		if !readable {
-			others.Unreadable[layer.Name] = true
-			if o.sameSource(layer) {
-				others.UnreadableSiblings = append(others.UnreadableSiblings, layer.Name)
-			}
-			continue
-		}
-		o.AddClaims(&others, layer.Name, listing)
-	}
-	slices.Sort(others.UnreadableSiblings)
-	o.Others = others
-	return nil
-}
-
-// listingOf returns what another layer lists at its source's current revision.
-// A source that the layer may not use is not read.
-func (o *observer) listingOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (layers.Listing, bool) {
-	if !layers.MayUseSource(layer, o.Observation.Settings) {
-		return layers.Listing{}, false
-	}
-	ref := layers.SourceOf(layer, o.Observation.Settings.Namespace)
-	artifact, known := o.sources[ref]
-	if !known {
-		var err error
-		if _, _, artifact, err = o.readSource(ctx, layer, false); err != nil {
-			artifact = nil
-		}
-		o.sources[ref] = artifact
-	}
-	if artifact == nil {
-		return layers.Listing{}, false
-	}
-	digest, _, err := o.Artifacts.Digest(ctx, *artifact, layer.Spec.Source.Path)
-	if err != nil {
-		o.unread(err)
-		return layers.Listing{}, false
-	}
-	if known, ok := o.listings.Known(layer.Name, digest); ok {
-		return known, true
-	}
-	directory, err := o.Artifacts.Directory(ctx, *artifact, layer.Spec.Source.Path)
-	if err != nil {
-		o.unread(err)
-		return layers.Listing{}, false
-	}
-	return o.listings.Of(layer.Name, directory), true
-}
-
-// unread notes that another layer's directory could not be read for a reason
-// that passes, so that it is tried again.
-func (o *observer) unread(err error) {
-	var content *layers.ContentError
-	if !errors.As(err, &content) {
-		o.OthersUnread = true
-	}
 }

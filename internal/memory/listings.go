@@ -4,6 +4,7 @@
 package memory
 
 import (
+	"iter"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,7 +36,22 @@ type names map[string]struct{}
 type listing struct {
 	// digest of the directory's content; empty where it cannot be read.
 	digest string
+	// origin is where that was read last; empty where it is not known.
+	origin Origin
 	layers.Listing
+}
+
+// Origin is where a directory is read. What is there never changes.
+type Origin struct {
+	// Artifact is the digest of an archive, and Path the directory in it, as a
+	// layer writes it.
+	Artifact, Path string
+}
+
+// Question asks what a layer lists at an origin.
+type Question struct {
+	Layer string
+	Origin
 }
 
 // NewListings returns one without memory.
@@ -106,6 +122,56 @@ func (l *Listings) Of(layer string, dir *layers.Directory) layers.Listing {
 	read := listing{digest: dir.Digest, Listing: layers.ListingOf(dir)}
 	l.asRead[layer] = read
 	return read.Listing
+}
+
+// Found records where the directory of a digest was read, if a layer is known to
+// list that.
+func (l *Listings) Found(layer, digest string, origin Origin) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, last := range []map[string]listing{l.byLayer, l.asRead} {
+		if read, ok := last[layer]; ok && read.digest == digest {
+			read.origin = origin
+			last[layer] = read
+		}
+	}
+}
+
+// Concerning answers questions at once, so that a layer need not look at what
+// every other one lists: it returns what those list that may list one of the
+// objects, or one that stands for one of the exclusive things. Unknown has the
+// indexes of the questions that have to be answered by reading.
+func (l *Listings) Concerning(questions []Question, ids iter.Seq[dependents.ID], exclusives iter.Seq[string]) (found map[string]layers.Listing, unknown []int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	indexed := names{}
+	for id := range ids {
+		for layer := range l.byID[id] {
+			indexed[layer] = struct{}{}
+		}
+	}
+	for exclusive := range exclusives {
+		for layer := range l.byExclusive[exclusive] {
+			indexed[layer] = struct{}{}
+		}
+	}
+	found = map[string]layers.Listing{}
+	for i, question := range questions {
+		last, read := l.byLayer[question.Layer], l.asRead[question.Layer]
+		switch {
+		case question.Artifact == "":
+			unknown = append(unknown, i)
+		case last.origin == question.Origin:
+			if _, lists := indexed[question.Layer]; lists {
+				found[question.Layer] = last.Listing
+			}
+		case read.origin == question.Origin:
+			found[question.Layer] = read.Listing
+		default:
+			unknown = append(unknown, i)
+		}
+	}
+	return found, unknown
 }
 
 // Forget removes a layer.

@@ -129,3 +129,66 @@ func TestListingsOfWaitingLayers(t *testing.T) {
 		t.Errorf("%v still wait", waits)
 	}
 }
+
+func TestListingsConcerning(t *testing.T) {
+	l := NewListings()
+	at := func(artifact string) Origin { return Origin{Artifact: artifact, Path: "./apps"} }
+	// answer returns what each layer is found to list of what matters, or that
+	// it has to be read.
+	answer := func(questions ...Question) map[string][]string {
+		t.Helper()
+		podinfo := newRelease("podinfo", "podinfo")
+		found, unknown := l.Concerning(questions, slices.Values([]dependents.ID{dependents.IDOf(podinfo)}), slices.Values([]string{layers.HelmReleaseIdentity(podinfo)}))
+		answers := map[string][]string{}
+		for name, listing := range found {
+			answers[name] = []string{}
+			for id := range listing.Files {
+				answers[name] = append(answers[name], id.Name)
+			}
+			slices.Sort(answers[name])
+		}
+		for _, i := range unknown {
+			answers[questions[i].Layer] = []string{"has to be read"}
+		}
+		return answers
+	}
+	check := func(what string, want map[string][]string, questions ...Question) {
+		t.Helper()
+		if diff := cmp.Diff(want, answer(questions...)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	read := []string{"has to be read"}
+
+	check("nothing is known of a layer", map[string][]string{"apps": read}, Question{Layer: "apps", Origin: at("a")})
+	l.Update("apps", directory("1", "other", "podinfo"))
+	check("it is not known where that was read", map[string][]string{"apps": read}, Question{Layer: "apps", Origin: at("a")})
+	check("a source without digest", map[string][]string{"apps": read}, Question{Layer: "apps"})
+	l.Found("apps", "1", at("a"))
+	check("it lists the object", map[string][]string{"apps": {"other", "podinfo"}}, Question{Layer: "apps", Origin: at("a")})
+	check("in another artifact", map[string][]string{"apps": read}, Question{Layer: "apps", Origin: at("b")})
+	check("in another directory", map[string][]string{"apps": read}, Question{Layer: "apps", Origin: Origin{Artifact: "a", Path: "./base"}})
+
+	l.Found("apps", "2", at("b"))
+	check("another content was read there", map[string][]string{"apps": read}, Question{Layer: "apps", Origin: at("b")})
+	l.Of("apps", directory("2", "newer"))
+	l.Found("apps", "2", at("b"))
+	check("what another layer has read", map[string][]string{"apps": {"newer"}}, Question{Layer: "apps", Origin: at("b")})
+	check("what the layer itself has read, still", map[string][]string{"apps": {"other", "podinfo"}}, Question{Layer: "apps", Origin: at("a")})
+
+	l.Update("base", directory("3", "other"))
+	l.Found("base", "3", at("a"))
+	check("one that lists nothing of it", map[string][]string{"apps": {"other", "podinfo"}},
+		Question{Layer: "base", Origin: at("a")}, Question{Layer: "apps", Origin: at("a")})
+
+	renamed := &layers.Directory{Digest: "4", Manifests: []layers.Manifest{{File: "new.yaml", Object: newRelease("renamed", "podinfo")}}}
+	l.Update("base", renamed)
+	check("its new content has not been found there", map[string][]string{"base": read}, Question{Layer: "base", Origin: at("a")})
+	l.Found("base", "4", at("c"))
+	check("one that lists another object for the same Helm release", map[string][]string{"base": {"renamed"}}, Question{Layer: "base", Origin: at("c")})
+
+	l.Update("base", nil)
+	check("one that cannot be read any more", map[string][]string{"base": read}, Question{Layer: "base", Origin: at("c")})
+	l.Forget("apps")
+	check("one that is gone", map[string][]string{"apps": read}, Question{Layer: "apps", Origin: at("a")})
+}

@@ -1,0 +1,132 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/memory"
+	"github.com/strata-project/strata/internal/repos"
+)
+
+// observeOthers asks what other layers list, where objects change hands, come
+// or are about to go. Nothing needs to be known of them otherwise.
+func (o *observer) observeOthers(ctx context.Context) error {
+	if !o.NeedsOthers() {
+		return nil
+	}
+	o.opaque = true
+	list := &v1alpha1.AddonsLayerList{}
+	if err := o.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("cannot list layers: %w", err)
+	}
+	o.Others = dependents.Others{
+		Listed: map[dependents.ID][]dependents.Claim{}, Exclusive: map[string][]dependents.Claim{},
+		Existing: make(map[string]bool, len(list.Items)), Unreadable: map[string]bool{},
+	}
+	var (
+		asked     = make([]*v1alpha1.AddonsLayer, 0, len(list.Items))
+		questions = make([]memory.Question, 0, len(list.Items))
+	)
+	for i := range list.Items {
+		layer := &list.Items[i]
+		if layer.Name == o.Layer.Name {
+			continue
+		}
+		o.Others.Existing[layer.Name] = true
+		if !layer.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if artifact := o.artifactOf(ctx, layer); artifact != nil {
+			asked, questions = append(asked, layer), append(questions, memory.Question{Layer: layer.Name, Origin: originIn(artifact, layer)})
+		} else {
+			o.unreadable(layer)
+		}
+	}
+	found, unknown := o.listings.Concerning(questions, maps.Keys(o.Live), maps.Keys(o.Exclusive))
+	for name, listing := range found {
+		o.AddClaims(&o.Others, name, listing)
+	}
+	for _, i := range unknown {
+		if listing, readable := o.listingOf(ctx, asked[i]); readable {
+			o.AddClaims(&o.Others, asked[i].Name, listing)
+		} else {
+			o.unreadable(asked[i])
+		}
+	}
+	slices.Sort(o.Others.UnreadableSiblings)
+	return nil
+}
+
+// unreadable notes that it is not known what another layer lists.
+func (o *observer) unreadable(layer *v1alpha1.AddonsLayer) {
+	o.Others.Unreadable[layer.Name] = true
+	if o.sameSource(layer) {
+		o.Others.UnreadableSiblings = append(o.Others.UnreadableSiblings, layer.Name)
+	}
+}
+
+// artifactOf returns the artifact that another layer's source has, or nil. A
+// source that the layer may not use is not read.
+func (o *observer) artifactOf(ctx context.Context, layer *v1alpha1.AddonsLayer) *repos.Artifact {
+	if !layers.MayUseSource(layer, o.Observation.Settings) {
+		return nil
+	}
+	ref := layers.SourceOf(layer, o.Observation.Settings.Namespace)
+	artifact, known := o.sources[ref]
+	if !known {
+		var err error
+		if _, _, artifact, err = o.readSource(ctx, layer, false); err != nil {
+			artifact = nil
+		}
+		o.sources[ref] = artifact
+	}
+	return artifact
+}
+
+// listingOf reads what another layer lists at its source's current revision, of
+// which artifactOf has told.
+func (o *observer) listingOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (layers.Listing, bool) {
+	artifact := o.artifactOf(ctx, layer)
+	digest, _, err := o.Artifacts.Digest(ctx, *artifact, layer.Spec.Source.Path)
+	if err != nil {
+		o.unread(err)
+		return layers.Listing{}, false
+	}
+	if known, ok := o.listings.Known(layer.Name, digest); ok {
+		o.listings.Found(layer.Name, digest, originIn(artifact, layer))
+		return known, true
+	}
+	directory, err := o.Artifacts.Directory(ctx, *artifact, layer.Spec.Source.Path)
+	if err != nil {
+		o.unread(err)
+		return layers.Listing{}, false
+	}
+	listing := o.listings.Of(layer.Name, directory)
+	o.listings.Found(layer.Name, directory.Digest, originIn(artifact, layer))
+	return listing, true
+}
+
+// originIn returns where a layer's directory is in an artifact.
+func originIn(artifact *repos.Artifact, layer *v1alpha1.AddonsLayer) memory.Origin {
+	return memory.Origin{Artifact: artifact.Digest, Path: layer.Spec.Source.Path}
+}
+
+// unread notes that another layer's directory could not be read for a reason
+// that passes, so that it is tried again.
+func (o *observer) unread(err error) {
+	var content *layers.ContentError
+	if !errors.As(err, &content) {
+		o.OthersUnread = true
+	}
+}
