@@ -121,10 +121,11 @@ func IsActing(live *unstructured.Unstructured) bool {
 }
 
 // conditionView is a condition; generation is 0 where it does not say which one
-// it speaks of.
+// it speaks of, and since is zero where it does not say since when.
 type conditionView struct {
 	status, reason, message string
 	generation              int64
+	since                   time.Time
 }
 
 func condition(obj *unstructured.Unstructured, kind string) (conditionView, bool) {
@@ -137,7 +138,8 @@ func condition(obj *unstructured.Unstructured, kind string) (conditionView, bool
 		}
 		text := func(key string) string { value, _ := fields[key].(string); return value }
 		generation, _, _ := unstructured.NestedInt64(fields, "observedGeneration")
-		return conditionView{status: text("status"), reason: text("reason"), message: text("message"), generation: generation}, true
+		since, _ := time.Parse(time.RFC3339, text("lastTransitionTime")) // zero where it is no time
+		return conditionView{status: text("status"), reason: text("reason"), message: text("message"), generation: generation, since: since}, true
 	}
 	return conditionView{}, false
 }

@@ -158,6 +158,9 @@ func (p *planner) planDelete(entry Entry, live *unstructured.Unstructured) Stand
 		if standing, waits := p.awaitResume(live); waits {
 			return standing
 		}
+		if standing, waits := p.awaitAction(live); waits {
+			return standing
+		}
 	}
 	p.act(Action{Verb: VerbDelete, ID: entry.ID})
 	waiting.Message = "is being removed"
@@ -178,6 +181,39 @@ func (p *planner) awaitResume(live *unstructured.Unstructured) (Standing, bool) 
 		return Standing{}, false
 	}
 	return waiting, true
+}
+
+// defaultTimeout is what Flux gives an action of a release that names no timeout,
+// and actionMargin what is added to it, for what comes before and after.
+const (
+	defaultTimeout = 5 * time.Minute
+	actionMargin   = time.Minute
+)
+
+// awaitAction waits for a release that Flux is installing or upgrading right now.
+// Where helm-controller dies in the middle of that it may not know any more, after
+// that, that there is something to uninstall. It is not waited for longer than the
+// action may take.
+func (p *planner) awaitAction(live *unstructured.Unstructured) (Standing, bool) {
+	ready, found := condition(live, "Ready")
+	if IsSuspended(live) || !found || ready.status != "Unknown" || ready.reason != "Progressing" {
+		return Standing{}, false
+	}
+	timeout := defaultTimeout
+	if text, _, _ := unstructured.NestedString(live.Object, "spec", "timeout"); text != "" {
+		if parsed, err := time.ParseDuration(text); err == nil {
+			timeout = parsed
+		}
+	}
+	end := ready.since.Add(timeout + actionMargin)
+	if !p.Now.Before(end) {
+		return Standing{}, false
+	}
+	p.until(end)
+	return Standing{
+		Health: Progressing, Status: StatusOrphaned, Unwanted: true, Until: end,
+		Message: said(fmt.Sprintf("waits until %s at most for Flux to be done with it", end.UTC().Format(time.RFC3339)), ready.message), Said: ready.message,
+	}, true
 }
 
 // userOf finds an object that must go before this one: one that depends on it,

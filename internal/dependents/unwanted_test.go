@@ -6,6 +6,8 @@ package dependents
 import (
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // graceOver is an orphan that has waited for its whole grace, and a second
@@ -206,6 +208,60 @@ func TestMakeReverseOrder(t *testing.T) {
 				"s progressing Orphaned unwanted: is being removed", "a ignored Kept unwanted: is released and kept",
 				"c ignored Orphaned unwanted: is kept for layer other, which lists it", "d progressing Deployed: has yet to be applied",
 			},
+		},
+	})
+}
+
+// A release that Flux is at right now is not deleted: a helm-controller that dies in
+// the middle of an upgrade may have forgotten what there is to uninstall.
+func TestMakeWaitsForFlux(t *testing.T) {
+	at := func(ago time.Duration, message string) change {
+		return func(o *unstructured.Unstructured) {
+			_ = unstructured.SetNestedSlice(o.Object, []any{map[string]any{
+				"type": "Ready", "status": "Unknown", "reason": "Progressing", "message": message, "lastTransitionTime": testNow.Add(-ago).Format(time.RFC3339),
+			}}, "status", "conditions")
+		}
+	}
+	timeout := func(text string) change {
+		return func(o *unstructured.Unstructured) { _ = unstructured.SetNestedField(o.Object, text, "spec", "timeout") }
+	}
+	gone := []string{"a progressing Orphaned unwanted: is being removed"}
+	start := testNow.Add(-time.Minute).Truncate(time.Second)
+	runPlanCases(t, map[string]planCase{
+		"upgrading": {
+			reason: "it ends, and then the release goes",
+			in:     world(inventory(had(a, graceOver)), lives(release("a", orphaned, at(time.Minute, "Running 'upgrade' action")))),
+			standings: []string{
+				"a progressing Orphaned unwanted: waits until 2026-01-02T03:09:05Z at most for Flux to be done with it: Running 'upgrade' action",
+			},
+			until: start.Add(6 * time.Minute),
+		},
+		"upgrading for longer than it may": {
+			reason:  "nobody is at it any more",
+			in:      world(inventory(had(a, graceOver)), lives(release("a", orphaned, at(6*time.Minute+time.Second, "Running 'upgrade' action")))),
+			actions: []string{"Delete a"}, standings: gone,
+		},
+		"with a timeout of its own": {
+			reason:  "that one counts",
+			in:      world(inventory(had(a, graceOver)), lives(release("a", orphaned, timeout("10s"), at(2*time.Minute, "Running 'upgrade' action")))),
+			actions: []string{"Delete a"}, standings: gone,
+		},
+		"failed": {
+			reason:  "Flux is done with it",
+			in:      world(inventory(had(a, graceOver)), lives(release("a", orphaned, notReady))),
+			actions: []string{"Delete a"}, standings: gone,
+		},
+		"since nobody knows when": {
+			reason:  "what does not say since when would be waited for without end",
+			in:      world(inventory(had(a, graceOver)), lives(release("a", orphaned, conditioned("Ready", "Unknown", "Progressing", "")))),
+			actions: []string{"Delete a"}, standings: gone,
+		},
+		"suspended and abandoned": {
+			reason: "Flux does nothing with it",
+			in: world(inventory(had(a, graceOver)), lives(release("a", orphaned, suspended, at(time.Minute, ""))), func(in *Input) {
+				in.Abandon = true
+			}),
+			actions: []string{"Delete a"}, standings: gone,
 		},
 	})
 }
