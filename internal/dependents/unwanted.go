@@ -183,12 +183,22 @@ func (p *planner) awaitResume(live *unstructured.Unstructured) (Standing, bool) 
 	return waiting, true
 }
 
-// defaultTimeout is what Flux gives an action of a release that names no timeout,
-// and actionMargin what is added to it, for what comes before and after.
-const (
-	defaultTimeout = 5 * time.Minute
-	actionMargin   = time.Minute
-)
+// defaultTimeout is what Flux gives an action of a release that names no timeout.
+const defaultTimeout = 5 * time.Minute
+
+// actionMargin is added to the timeout of an action, for what comes before and
+// after it.
+const actionMargin = time.Minute
+
+// TimeoutOf returns how long an action of a release may take, by Flux's rules.
+func TimeoutOf(release *unstructured.Unstructured) time.Duration {
+	if text, _, _ := unstructured.NestedString(release.Object, "spec", "timeout"); text != "" {
+		if timeout, err := time.ParseDuration(text); err == nil {
+			return timeout
+		}
+	}
+	return defaultTimeout
+}
 
 // awaitAction waits for a release that Flux is installing or upgrading right now.
 // Where helm-controller dies in the middle of that it may not know any more, after
@@ -199,13 +209,7 @@ func (p *planner) awaitAction(live *unstructured.Unstructured) (Standing, bool) 
 	if IsSuspended(live) || !found || ready.status != "Unknown" || ready.reason != "Progressing" {
 		return Standing{}, false
 	}
-	timeout := defaultTimeout
-	if text, _, _ := unstructured.NestedString(live.Object, "spec", "timeout"); text != "" {
-		if parsed, err := time.ParseDuration(text); err == nil {
-			timeout = parsed
-		}
-	}
-	end := ready.since.Add(timeout + actionMargin)
+	end := ready.since.Add(TimeoutOf(live) + actionMargin)
 	if !p.Now.Before(end) {
 		return Standing{}, false
 	}

@@ -243,9 +243,6 @@ func HelmReleaseIdentity(obj *unstructured.Unstructured) string {
 	return cluster + namespace + "/" + name
 }
 
-// defaultReleaseTimeout is what Flux gives a HelmRelease that names none.
-const defaultReleaseTimeout = 5 * time.Minute
-
 // timeoutOf returns how long a layer may be Applying: what it says itself, or
 // the larger of its interval and its releases' longest timeout plus a minute.
 func timeoutOf(layer *v1alpha1.AddonsLayer, interval time.Duration, wanted []dependents.Dependent) time.Duration {
@@ -257,13 +254,7 @@ func timeoutOf(layer *v1alpha1.AddonsLayer, interval time.Duration, wanted []dep
 		if !dependents.IsReleaseKind(d.ID.GroupKind()) {
 			continue
 		}
-		timeout := defaultReleaseTimeout
-		if text, found, _ := unstructured.NestedString(d.Object.Object, "spec", "timeout"); found {
-			if parsed, err := time.ParseDuration(text); err == nil {
-				timeout = parsed
-			}
-		}
-		longest = max(longest, timeout+time.Minute)
+		longest = max(longest, dependents.TimeoutOf(d.Object)+time.Minute)
 	}
 	return longest
 }

@@ -269,7 +269,7 @@ func FuzzContent(f *testing.F) {
 		if values, _, err := unstructured.NestedString(d.Object.Object, "spec", "values", "kraanVersion"); versioned && (err != nil || values != "1.0.0") {
 			t.Fatalf("the version is %q: %v", values, err)
 		}
-		if timeout := timeoutOf(layer(), 90, got); timeout < defaultReleaseTimeout {
+		if timeout := timeoutOf(layer(), 90, got); timeout < dependents.TimeoutOf(&unstructured.Unstructured{}) {
 			t.Fatalf("%s is less than Flux gives the other release", timeout)
 		}
 	})
