@@ -209,6 +209,9 @@ func (p *planner) awaitAction(live *unstructured.Unstructured) (Standing, bool) 
 	if IsSuspended(live) || !found || ready.status != "Unknown" || ready.reason != "Progressing" {
 		return Standing{}, false
 	}
+	if ready.since.After(p.Now.Add(actionMargin)) { // by a wrong clock, which may be years ahead
+		return Standing{}, false
+	}
 	end := ready.since.Add(TimeoutOf(live) + actionMargin)
 	if !p.Now.Before(end) {
 		return Standing{}, false

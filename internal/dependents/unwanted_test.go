@@ -256,6 +256,11 @@ func TestMakeWaitsForFlux(t *testing.T) {
 			in:      world(inventory(had(a, graceOver)), lives(release("a", orphaned, conditioned("Ready", "Unknown", "Progressing", "")))),
 			actions: []string{"Delete a"}, standings: gone,
 		},
+		"since a moment to come": {
+			reason:  "a clock that is wrong would be waited for as long as it is wrong",
+			in:      world(inventory(had(a, graceOver)), lives(release("a", orphaned, at(-time.Hour, "Running 'upgrade' action")))),
+			actions: []string{"Delete a"}, standings: gone,
+		},
 		"suspended and abandoned": {
 			reason: "Flux does nothing with it",
 			in: world(inventory(had(a, graceOver)), lives(release("a", orphaned, suspended, at(time.Minute, ""))), func(in *Input) {
