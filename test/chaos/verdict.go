@@ -212,6 +212,9 @@ func (b *biography) revisions() {
 			b.problem("revision %d of Helm is where %d should be", r.Number, i+1)
 		case !r.First.Equal(b.Helm[b.name][0].First):
 			b.problem("revision %d of Helm was installed anew at %s", r.Number, clock(r.First))
+		case at < 0 && b.halfway(i):
+			b.excused = append(b.excused, fmt.Sprintf("release %s: revision %d has the new values with the chart of before, because helm-controller had yet to see that its chart was to change",
+				b.name, r.Number))
 		case at < 0:
 			b.problem("revision %d of Helm holds %v, which no commit says", r.Number, r.Content)
 		case at < last:
@@ -224,6 +227,23 @@ func (b *biography) revisions() {
 		}
 		last = max(last, at)
 	}
+}
+
+// halfway tells whether a revision has the values of a content with the chart of the
+// one before, and is followed by one that has both: helm-controller reads a HelmChart
+// that it has just written from its cache, which may be as before for a moment.
+func (b *biography) halfway(i int) bool {
+	revisions := b.Helm[b.name]
+	if i+1 >= len(revisions) {
+		return false
+	}
+	at := b.index(revisions[i+1].Content)
+	if at < 1 {
+		return false
+	}
+	mixed := b.life.Contents[at-1]
+	mixed.Value = b.life.Contents[at].Value
+	return revisions[i].Content == mixed && mixed.Chart == b.life.Contents[at].Chart
 }
 
 // repeated judges a revision with the content of the one before.

@@ -85,6 +85,25 @@ func TestVerdictFindsWhatIsWrong(t *testing.T) {
 		}
 	}
 	two := content{"configmap", "1.0.0", "c1"}
+	// Before its last content the release had another chart, and Helm has one
+	// revision between the two that no commit says, with the values of the last.
+	halfway := func(version string, ends bool) func(*world, *history) {
+		return func(w *world, h *history) {
+			before := content{"configmap", "2.0.0", "c0"}
+			w.Lives["base-1"].Contents[0] = before
+			revisions := h.Helm["base-1"]
+			revisions[0].Content = before
+			between := revision{Number: 2, First: at(0), Made: at(9), Status: "superseded", Content: content{"configmap", version, "c1"}}
+			last := revisions[1]
+			last.Number = 3
+			h.Helm["base-1"] = []revision{revisions[0], between, last}
+			if !ends {
+				h.Helm["base-1"] = h.Helm["base-1"][:2]
+			}
+			s := h.seen["HelmRelease base-1"]
+			s.Contents[1] = before
+		}
+	}
 	killed := func(name string, from, to int) fault { return fault{Victim: name, Begin: at(from), End: at(to)} }
 	spot := func(key string, f func(*sight)) func(*world, *history) {
 		return func(_ *world, h *history) {
@@ -131,6 +150,9 @@ func TestVerdictFindsWhatIsWrong(t *testing.T) {
 		"upgraded after a kill":      {third(revision{Status: "deployed", Content: two, Made: at(20)}, killed(helmProgram, 12, 14)), "excused"},
 		"upgraded long after a kill": {third(revision{Status: "deployed", Content: two, Made: at(20)}, killed(helmProgram, 2, 4)), "nothing that Helm needs was killed"},
 		"went back":                  {third(revision{Status: "deployed", Content: content{"configmap", "1.0.0", "c0"}, Made: at(20)}), "goes back"},
+		"new values, old chart":      {halfway("2.0.0", true), "excused"},
+		"and nothing after it":       {halfway("2.0.0", false), "no commit says"},
+		"new values, another chart":  {halfway("3.0.0", true), "no commit says"},
 		"failed for no reason":       {func(_ *world, h *history) { h.Helm["base-1"][0].Status = "failed" }, "is failed, and nothing"},
 		"failed for a reason": {func(_ *world, h *history) {
 			h.Helm["base-1"][0].Status = "failed"
