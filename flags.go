@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/strata-project/strata/internal/kubeconfig"
 	"github.com/strata-project/strata/internal/notify"
 )
 
@@ -46,6 +47,7 @@ type options struct {
 
 	defaultServiceAccount string
 	noCrossNamespaceRefs  bool
+	allow                 kubeconfig.Allow
 
 	client fluxclient.Options
 	log    logger.Options
@@ -76,6 +78,9 @@ func parseFlags(args []string, getenv func(string) string) (*options, error) {
 	flags.Var(quantity{&o.artifactMaxSize}, "artifact-max-size", "how large one artifact may be, packed and unpacked")
 	flags.StringVar(&o.defaultServiceAccount, "default-service-account", "", "write the objects of layers that name no serviceAccountName as this account of their source's namespace, and not as the controller")
 	flags.BoolVar(&o.noCrossNamespaceRefs, "no-cross-namespace-refs", false, "refuse sources outside --runtime-namespace, and objects of layers that refer to another namespace than their own")
+	flags.BoolVar(&o.allow.Exec, "insecure-kubeconfig-exec", false, "let the kubeconfig of a RemoteCluster run a program for credentials")
+	flags.BoolVar(&o.allow.Files, "insecure-kubeconfig-files", false, "let the kubeconfig of a RemoteCluster name files of the controller")
+	flags.BoolVar(&o.allow.Insecure, "insecure-kubeconfig-tls", false, "let the kubeconfig of a RemoteCluster leave the API server's certificate unchecked")
 	flags.BoolVar(&o.pprof, "pprof", false, "serve Go's profiles below /debug/pprof/ at --metrics-addr")
 	flags.BoolVar(&o.showVersion, "version", false, "print the version and exit")
 	o.client.BindFlags(flags)

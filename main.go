@@ -120,6 +120,10 @@ func run(ctx context.Context, o *options) error {
 	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
+	clusters := &controllers.RemoteClusterReconciler{Layers: reconciler, Allow: o.allow}
+	if err := clusters.SetupWithManager(mgr); err != nil {
+		return err
+	}
 	if err := mgr.Add(clusterVersion); err != nil {
 		return fmt.Errorf("cannot add what asks for the cluster's version: %w", err)
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/strata-project/strata/internal/notify"
 )
 
-// addSignals has the controller tell what happens to layers: as metrics, and to
-// Flux's notification-controller where its address is given.
+// addSignals has the controller tell what happens to layers and RemoteClusters: as
+// metrics, and to Flux's notification-controller where its address is given.
 func (o *options) addSignals(mgr manager.Manager, reconciler *controllers.AddonsLayerReconciler, collectors ...prometheus.Collector) error {
-	collectors = append(collectors, controllers.NewLayerMetrics(mgr.GetCache()))
+	collectors = append(collectors, controllers.NewLayerMetrics(mgr.GetCache(), o.runtimeNamespace), controllers.NewClusterMetrics(mgr.GetCache()))
 	if o.eventsAddr != "" {
 		sender, err := notify.New(notify.Options{URL: o.eventsAddr, Log: ctrl.Log.WithName("events")})
 		if err != nil {

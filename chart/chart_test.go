@@ -35,6 +35,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -80,7 +81,7 @@ func TestRendersStrictlyValidObjects(t *testing.T) {
 			reason: "an installation without values has what the controller needs, and no more",
 			want: []string{
 				"ClusterRole strata", "ClusterRole strata-view", "ClusterRoleBinding strata",
-				"CustomResourceDefinition addonslayers.kraan.io", "Deployment strata",
+				"CustomResourceDefinition addonslayers.kraan.io", "CustomResourceDefinition remoteclusters.kraan.io", "Deployment strata",
 				"Role strata-leader-election", "Role strata-revisions", "RoleBinding strata-leader-election", "RoleBinding strata-revisions",
 				"Service strata-metrics", "ServiceAccount strata",
 			},
@@ -90,9 +91,10 @@ func TestRendersStrictlyValidObjects(t *testing.T) {
 			reason: "all that is behind values fits together",
 			values: everything,
 			want: []string{
-				"ClusterRole strata", "ClusterRole strata-impersonate", "ClusterRole strata-kinds", "ClusterRole strata-view",
-				"ClusterRoleBinding strata", "ClusterRoleBinding strata-cluster-admin", "ClusterRoleBinding strata-impersonate", "ClusterRoleBinding strata-kinds",
-				"ConfigMap strata-dashboard", "ConfigMap strata-system-extra", "CustomResourceDefinition addonslayers.kraan.io", "Deployment strata",
+				"ClusterRole strata", "ClusterRole strata-impersonate", "ClusterRole strata-kinds",
+				"ClusterRole strata-remote-clusters", "ClusterRole strata-view",
+				"ClusterRoleBinding strata", "ClusterRoleBinding strata-cluster-admin", "ClusterRoleBinding strata-impersonate", "ClusterRoleBinding strata-kinds", "ClusterRoleBinding strata-remote-clusters",
+				"ConfigMap strata-dashboard", "ConfigMap strata-system-extra", "CustomResourceDefinition addonslayers.kraan.io", "CustomResourceDefinition remoteclusters.kraan.io", "Deployment strata",
 				"NetworkPolicy strata", "NetworkPolicy strata-artifacts", "PodDisruptionBudget strata",
 				"PrometheusRule strata", "Role strata-impersonate", "Role strata-leader-election", "Role strata-revisions",
 				"RoleBinding strata-impersonate", "RoleBinding strata-leader-election", "RoleBinding strata-revisions",
@@ -171,14 +173,16 @@ priorityClassName: system-cluster-critical
 tolerations: [{operator: Exists}]
 affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}
 topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]
+remoteClusters: {enabled: true}
 podDisruptionBudget: {enabled: true, minAvailable: 50%}
 metrics: {service: {annotations: {a: b}}}
 serviceMonitor: {enabled: true, scrapeTimeout: 10s, labels: {release: prometheus}, relabelings: [{action: keep}], metricRelabelings: [{action: drop}]}
-prometheusRule: {enabled: true, labels: {release: prometheus}, absentFor: 1.5h, alertLabels: {team: platform}, extraRules: [{alert: More, expr: "1"}]}
+prometheusRule: {enabled: true, labels: {release: prometheus}, absentFor: 1.5h, clusterUnreachableFor: 1h30m, clusterNotReadyFor: 2h, credentialsEndWithin: 0.5h, alertLabels: {team: platform}, extraRules: [{alert: More, expr: "1"}]}
 dashboard: {enabled: true, labels: {board: yes-please}, annotations: {grafana_folder: Flux}}
 networkPolicy:
   enabled: true
   metricsFrom: [{namespaceSelector: {matchLabels: {a: b}}}]
+  remoteClusterPorts: [8443]
   extraEgress: [{ports: [{port: 3128}]}]
   allowArtifacts: {enabled: true}
 extraObjects:
@@ -268,7 +272,8 @@ func TestRolesAreNarrow(t *testing.T) {
 				if resource != "secrets" || !ownSecrets(rule) {
 					t.Errorf("rule %v reaches %s", rule, resource)
 				}
-			case "addonslayers", "addonslayers/status", "addonslayers/finalizers", "customresourcedefinitions", "helmcharts":
+			case "addonslayers", "addonslayers/status", "addonslayers/finalizers", "remoteclusters", "remoteclusters/status",
+				"customresourcedefinitions", "helmcharts":
 				if slices.Contains(rule.Verbs, "delete") || slices.Contains(rule.Verbs, "create") {
 					t.Errorf("rule %v makes or deletes %s", rule, resource)
 				}
@@ -367,6 +372,42 @@ func TestImpersonationIsNarrow(t *testing.T) {
 	}
 }
 
+// Secrets and ConfigMaps of all namespaces are reached where it is asked for, and
+// nowhere else. What the controller does with RemoteClusters it may do anyway, so
+// that one without those rights can say what it lacks.
+func TestRemoteClustersAreOptIn(t *testing.T) {
+	isOfThem := func(obj object) bool { return obj.GetName() == "strata-remote-clusters" }
+	for _, values := range []string{"", `{remoteClusters: {enabled: true}, rbac: {create: false}}`} {
+		if slices.ContainsFunc(render(t, values), isOfThem) {
+			t.Errorf("with values %q the controller reaches all Secrets", values)
+		}
+	}
+	objects := render(t, `{remoteClusters: {enabled: true}}`)
+	want := []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"secrets", "configmaps"},
+		Verbs: []string{"get", "list", "watch", "create", "patch", "update", "delete"},
+	}}
+	if diff := cmp.Diff(want, named[*rbacv1.ClusterRole](t, objects, "strata-remote-clusters").Rules); diff != "" {
+		t.Errorf("rules of remoteClusters (-want +got):\n%s", diff)
+	}
+	binding := named[*rbacv1.ClusterRoleBinding](t, objects, "strata-remote-clusters")
+	if binding.RoleRef.Name != "strata-remote-clusters" || binding.Subjects[0].Name != "strata" || binding.Subjects[0].Namespace != releaseNamespace {
+		t.Errorf("binding %v does not give the role to the controller", binding)
+	}
+	verbs := map[string][]string{}
+	for _, rule := range named[*rbacv1.ClusterRole](t, render(t, ""), "strata").Rules {
+		for _, resource := range rule.Resources {
+			if strings.HasPrefix(resource, "remoteclusters") {
+				verbs[resource] = rule.Verbs
+			}
+		}
+	}
+	wantVerbs := map[string][]string{"remoteclusters": {"get", "list", "watch", "patch", "update"}, "remoteclusters/status": {"get", "patch", "update"}}
+	if diff := cmp.Diff(wantVerbs, verbs); diff != "" {
+		t.Errorf("what the controller may do with RemoteClusters (-want +got):\n%s", diff)
+	}
+}
+
 func TestClusterAdminIsOptIn(t *testing.T) {
 	bound := func(values string) bool {
 		return slices.ContainsFunc(render(t, values), func(obj object) bool {
@@ -401,6 +442,8 @@ func TestSchemaRefusesMistakes(t *testing.T) {
 		{"a digest that is none", `{image: {digest: latest}}`, "does not match pattern"},
 		{"an address that is no URL", `{notifications: {address: "notification-controller:80"}}`, "does not match pattern"},
 		{"a port that is none", `{metrics: {service: {port: 70000}}}`, "maximum"},
+		{"a port of other clusters that is none", `{networkPolicy: {remoteClusterPorts: [any]}}`, "want integer"},
+		{"other clusters by a word", `{remoteClusters: {enabled: "yes"}}`, "want boolean"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -446,7 +489,7 @@ func TestNetworkPolicyLetsProbesAndArtifactsThrough(t *testing.T) {
 			ports = append(ports, port.Port.String())
 		}
 	}
-	want := []string{"health", "http-metrics", "53", "53", "443", "6443", "80", "9090", "3128"}
+	want := []string{"health", "http-metrics", "53", "53", "443", "6443", "80", "9090", "8443", "3128"}
 	if diff := cmp.Diff(want, ports); diff != "" {
 		t.Errorf("open ports (-want +got):\n%s", diff)
 	}
@@ -456,6 +499,36 @@ func TestNetworkPolicyLetsProbesAndArtifactsThrough(t *testing.T) {
 	budget := only[*policyv1.PodDisruptionBudget](t, render(t, everything)).Spec
 	if budget.MinAvailable.String() != "50%" || budget.MaxUnavailable != nil {
 		t.Errorf("disruption budget is %v, want minAvailable 50%% alone", budget)
+	}
+}
+
+// The API server of another cluster may be anywhere, and be known only later: what
+// the policy leaves open is not to be guessed from the ports of this one.
+func TestNetworkPolicyLetsOtherClustersThrough(t *testing.T) {
+	tcp := corev1.ProtocolTCP
+	open := []networkingv1.NetworkPolicyPort{{Protocol: &tcp}}
+	for _, test := range []struct {
+		reason, values string
+		want           []networkingv1.NetworkPolicyPort
+	}{
+		{"there are no other clusters", `{networkPolicy: {enabled: true, remoteClusterPorts: [8443]}}`, nil},
+		{"all ports where none is named", `{networkPolicy: {enabled: true}, remoteClusters: {enabled: true}}`, open},
+		{
+			"those that are named", `{networkPolicy: {enabled: true, remoteClusterPorts: [8443]}, remoteClusters: {enabled: true}}`,
+			[]networkingv1.NetworkPolicyPort{{Protocol: &tcp, Port: ptr(intstr.FromInt32(8443))}},
+		},
+	} {
+		egress := named[*networkingv1.NetworkPolicy](t, render(t, test.values), "strata").Spec.Egress
+		var got []networkingv1.NetworkPolicyPort
+		for _, rule := range egress[2:] { // those before are of names, and of this cluster
+			if len(rule.To) > 0 {
+				t.Errorf("%s: a rule opens %v alone", test.reason, rule.To)
+			}
+			got = append(got, rule.Ports...)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s: ports (-want +got):\n%s", test.reason, diff)
+		}
 	}
 }
 

@@ -24,14 +24,14 @@ const (
 	patchOfConfig = "../config/notification/alert-kinds.yaml"
 )
 
-func TestAlertsOfFluxAcceptLayers(t *testing.T) {
+func TestAlertsOfFluxAcceptLayersAndClusters(t *testing.T) {
 	crd := alertCRD(t)
 	want, got := decode(t, "the CRD", crd)[0], patched(t, crd)
 	enum := kindsOfAlert(t, want)
-	if slices.ContainsFunc(enum, isAddonsLayer) {
+	if slices.ContainsFunc(enum, isOurs) {
 		t.Fatalf("the CRD of Flux accepts %s without the patch", enum)
 	}
-	setKindsOfAlert(want, append(enum, apiextensionsv1.JSON{Raw: []byte(`"AddonsLayer"`)}))
+	setKindsOfAlert(want, append(enum, apiextensionsv1.JSON{Raw: []byte(`"AddonsLayer"`)}, apiextensionsv1.JSON{Raw: []byte(`"RemoteCluster"`)}))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the patched CRD (-want +got):\n%s", diff)
 	}
@@ -155,4 +155,6 @@ func setKindsOfAlert(crd object, kinds []apiextensionsv1.JSON) {
 	properties["kind"] = kind
 }
 
-func isAddonsLayer(kind apiextensionsv1.JSON) bool { return string(kind.Raw) == `"AddonsLayer"` }
+func isOurs(kind apiextensionsv1.JSON) bool {
+	return slices.Contains([]string{`"AddonsLayer"`, `"RemoteCluster"`}, string(kind.Raw))
+}

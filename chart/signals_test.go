@@ -172,7 +172,7 @@ func exports(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	collectors := []prometheus.Collector{
-		controllers.NewLayerMetrics(nil), controllers.NewMeters(), controllers.NewFetchMeter(), controllers.NewWriteMeter(), sender,
+		controllers.NewLayerMetrics(nil, ""), controllers.NewClusterMetrics(nil), controllers.NewMeters(), controllers.NewFetchMeter(), controllers.NewWriteMeter(), sender,
 	}
 	// A Desc has no way to ask for these but its text.
 	form := regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)

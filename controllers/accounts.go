@@ -19,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/round"
 )
@@ -43,13 +44,17 @@ type accounts struct {
 // newAccounts returns accounts of the manager's cluster. They are looked up
 // with reader, as the controller.
 func newAccounts(mgr ctrl.Manager, reader client.Reader) *accounts {
-	config := rest.CopyConfig(mgr.GetConfig())
+	return accountsOf(mgr.GetConfig(), mgr.GetHTTPClient(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}, reader)
+}
+
+// accountsOf returns accounts of a cluster, over a connection to it.
+func accountsOf(config *rest.Config, web *http.Client, options client.Options, reader client.Reader) *accounts {
+	config = rest.CopyConfig(config)
 	if config.RateLimiter == nil && config.QPS > 0 {
 		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, max(config.Burst, 1))
 	}
 	return &accounts{
-		config: config, web: mgr.GetHTTPClient(), reader: reader, clients: lru.New(maxAccounts),
-		options: client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()},
+		config: config, web: web, reader: reader, clients: lru.New(maxAccounts), options: options,
 	}
 }
 
@@ -104,6 +109,9 @@ func (h *hands) Executor(ctx context.Context, o *layers.Observation) (round.Exec
 	if account.Name == "" {
 		return h.executor, nil
 	}
+	if o.Remote != nil {
+		return h.executorOn(ctx, o.Remote.Name.String(), account)
+	}
 	c, err := h.accounts.client(account)
 	if err != nil {
 		return nil, err
@@ -111,5 +119,31 @@ func (h *hands) Executor(ctx context.Context, o *layers.Observation) (round.Exec
 	if err := h.accounts.check(ctx, account); err != nil {
 		return nil, err
 	}
-	return h.executor.As(c), nil
+	return h.executor.With(h.kinds.writes().As(c), h.executor.Other), nil
+}
+
+// executorOn returns what carries out the plan of a layer of another cluster:
+// there as an account of that cluster. What stays here, for Flux to install from,
+// the controller itself writes.
+func (h *hands) executorOn(ctx context.Context, cluster string, account types.NamespacedName) (round.Executor, error) {
+	found := h.remotes.get(cluster)
+	if found == nil {
+		return nil, fmt.Errorf("RemoteCluster %s: %w", cluster, errNotConnected)
+	}
+	if err := found.answers(); err != nil {
+		return nil, fmt.Errorf("RemoteCluster %s: %w", cluster, err)
+	}
+	c, err := found.accounts.client(account)
+	if err != nil {
+		return nil, err
+	}
+	if err := found.accounts.check(ctx, account); err != nil {
+		return nil, err
+	}
+	return h.executor.With(h.executor.Cluster, func(name string) (apply.Cluster, error) {
+		if name == cluster {
+			return found.kinds.writes().As(c), nil
+		}
+		return h.remotes.writes(name)
+	}), nil
 }

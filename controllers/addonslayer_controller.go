@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -103,15 +104,22 @@ type AddonsLayerReconciler struct {
 	controller controller.Controller
 	kinds      *kinds
 	sources    *kinds
+	remotes    *remotes
+	follows    *follows
 	listings   *memory.Listings
 	recent     *memory.Writes
 	waits      *memory.Waits
 	revisions  *revisions
 	looks      *looks
 	begun      *begun
-	heard      heard
-	untold     untold
-	wakeups    chan event.GenericEvent
+	// started is closed when the controller starts; what it is to watch from then
+	// on it does not wait for.
+	started chan struct{}
+	heard   heard
+	untold  untold
+	wakeups chan event.GenericEvent
+	// clusterWakeups are those of RemoteClusters.
+	clusterWakeups chan event.GenericEvent
 	// spacing says how far apart statuses are written; nil means
 	// layers.Spacing.
 	spacing func(last, next v1alpha1.AddonsLayerStatus, wrote bool) time.Duration
@@ -143,12 +151,15 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 		// What is seen while the controller stops may lack something.
 		return 0, err
 	}
+	if observed.awaitsConnection() {
+		return time.Second, nil
+	}
 	h := &hands{AddonsLayerReconciler: r, stored: stored}
 	after, err := round.Run(ctx, h, observed.Observation)
 	if err != nil {
 		return after, err
 	}
-	if last := observed.settledLook(h, r.intervalOf(layer)); last != nil {
+	if last := observed.settledLook(ctx, h, r.intervalOf(layer)); last != nil {
 		after = r.rest(last, last.heard, observed.Observation.Now)
 		r.looks.set(layer.Name, last)
 	}
@@ -168,6 +179,7 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 		r.untold.forget(name)
 		r.Meters.forget(name)
 		r.waits.Forget(name)
+		r.follows.keep(name, nil)
 		r.letGo(name)
 		r.wake(r.listings.WhoWaits()...)
 		return nil, nil
@@ -221,17 +233,31 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	if r.spacing == nil {
 		r.spacing = layers.Spacing
 	}
-	r.looks, r.begun = newLooks(), &begun{}
-	r.wakeups = make(chan event.GenericEvent, 4096)
+	r.looks, r.begun, r.started = newLooks(), &begun{}, make(chan struct{})
+	r.wakeups, r.clusterWakeups = make(chan event.GenericEvent, 4096), make(chan event.GenericEvent, 4096)
 	r.kinds = newKinds(r)
-	r.executor = &apply.Executor{Client: r.Client, Reader: r.Reader, Keys: layers.Keys, Strict: layers.IsStrict, Version: r.kinds.version, Valid: r.PlanValid, Seen: r.kinds.get, Beside: &apply.Beside{}, Spare: semaphore.NewWeighted(spareWrites)}
+	r.remotes = newRemotes(r)
+	home, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("cannot make a client: %w", err)
+	}
+	r.follows = newFollows(func(cluster string) dynamic.Interface {
+		if cluster == "" {
+			return home
+		}
+		return r.remotes.dynamic(cluster)
+	}, r.wakeReaders)
+	r.executor = &apply.Executor{
+		Cluster: r.kinds.writes(), Other: r.remotes.writes, Keys: layers.Keys, Strict: layers.IsStrict, Valid: r.PlanValid,
+		Beside: &apply.Beside{}, Spare: semaphore.NewWeighted(spareWrites),
+	}
 	r.accounts = newAccounts(mgr, r.Reader)
 	if err := setupIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	c, err := controller.New("addonslayer", mgr, controller.Options{
 		Reconciler:              r,
-		NewQueue:                newQueue(r.begun),
+		NewQueue:                r.newQueue,
 		MaxConcurrentReconciles: max(r.Concurrent, 1),
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minRetry, maxRetry),
 	})

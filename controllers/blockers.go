@@ -49,6 +49,8 @@ var (
 // departure looks up what a layer's deletion would do to objects of others.
 type departure struct {
 	*observer
+	// there are the kinds of the cluster that the layer is on.
+	there    *kinds
 	releases map[types.NamespacedName]bool
 	// definitions of the layer itself that it would delete.
 	definitions map[string]bool
@@ -84,11 +86,12 @@ type finding struct {
 // observeBlockers looks up what stands in the way of a layer's deletion. That
 // is not in the cache, and is asked for while a deletion waits to begin only.
 func (o *observer) observeBlockers(ctx context.Context) error {
-	if !o.AsksForBlockers() {
+	there := o.kindsOf(o.cluster())
+	if !o.AsksForBlockers() || there == nil {
 		return nil
 	}
 	d := departure{
-		observer: o, releases: map[types.NamespacedName]bool{}, definitions: map[string]bool{}, inventoried: map[string]bool{},
+		observer: o, there: there, releases: map[types.NamespacedName]bool{}, definitions: map[string]bool{}, inventoried: map[string]bool{},
 		own: map[types.UID]bool{}, unseen: map[class]int64{}, unknown: map[class]string{},
 	}
 	for _, id := range o.Departing() {
@@ -150,7 +153,7 @@ func (d *departure) readInventory(release *unstructured.Unstructured) {
 func (d *departure) lookUpCustomObjects(ctx context.Context) error {
 	definitions := &metav1.PartialObjectMetadataList{}
 	definitions.SetGroupVersionKind(crdVersion.GroupVersion().WithKind(crdVersion.Kind + "List"))
-	if err := d.Client.List(ctx, definitions, client.UnsafeDisableDeepCopy); err != nil {
+	if err := d.there.reader.List(ctx, definitions, client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
 	for i := range definitions.Items {
@@ -164,7 +167,7 @@ func (d *departure) lookUpCustomObjects(ctx context.Context) error {
 		}
 		plural, group, _ := strings.Cut(definition.Name, ".")
 		resource := schema.GroupResource{Group: group, Resource: plural}
-		gvk, err := d.Client.RESTMapper().KindFor(resource.WithVersion(""))
+		gvk, err := d.there.client.RESTMapper().KindFor(resource.WithVersion(""))
 		if meta.IsNoMatchError(err) {
 			continue // what is not served has no objects that could be named
 		}
@@ -258,7 +261,7 @@ func (d *departure) list(ctx context.Context, gvk schema.GroupVersionKind, visit
 	for range lookupPages {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-		if err := d.Reader.List(ctx, list, append(slices.Clone(opts), client.Limit(lookupPage), client.Continue(next))...); err != nil {
+		if err := d.there.past.List(ctx, list, append(slices.Clone(opts), client.Limit(lookupPage), client.Continue(next))...); err != nil {
 			return 0, err
 		}
 		for i := range list.Items {
@@ -384,7 +387,7 @@ func (d *departure) claimTemplates(ctx context.Context) (map[string][]claimTempl
 	for _, key := range keys {
 		set := &unstructured.Unstructured{}
 		set.SetGroupVersionKind(statefulSetVersion)
-		if err := d.Reader.Get(ctx, key, set); err != nil {
+		if err := d.there.past.Get(ctx, key, set); err != nil {
 			if apierrors.IsNotFound(err) {
 				continue
 			}

@@ -138,7 +138,8 @@ func crashAtEvery(t *testing.T, o *onlooker, d death) {
 		t.Logf("%s: %d calls undisturbed; %d crashes, the last one at call %d", name, undisturbed[step], covered[step], last[step])
 		// How often a roll-out says how it gets on is a matter of how long it takes, so
 		// what has to be covered is what the disturbed ones did, not the undisturbed one.
-		if last[step] >= len(deaths) || covered[step] < last[step]*9/10 || covered[step] < undisturbed[step]/2 {
+		// The calls behind the last few come about in some of them only.
+		if last[step] >= len(deaths) || covered[step] < last[step]*3/4 || covered[step] < undisturbed[step]/2 {
 			t.Errorf("%s was not covered to its end", name)
 		}
 	}

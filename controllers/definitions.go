@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -131,7 +132,7 @@ func (k *kinds) defines(gk schema.GroupKind) (versions []string, known bool) {
 func (k *kinds) mapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	served, known := k.defines(gk)
 	if !known {
-		return k.Client.RESTMapper().RESTMapping(gk, versions...)
+		return k.client.RESTMapper().RESTMapping(gk, versions...)
 	}
 	if len(versions) > 0 {
 		served = slices.DeleteFunc(slices.Clone(served), func(version string) bool { return !slices.Contains(versions, version) })
@@ -139,7 +140,7 @@ func (k *kinds) mapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapp
 	if len(served) == 0 {
 		return nil, &meta.NoKindMatchError{GroupKind: gk, SearchedVersions: versions}
 	}
-	mapping, err := k.Client.RESTMapper().RESTMapping(gk, served[0])
+	mapping, err := k.client.RESTMapper().RESTMapping(gk, served[0])
 	if meta.IsNoMatchError(err) {
 		// To take the kind for one that is not served would be to take its
 		// objects for gone.
@@ -153,7 +154,7 @@ func (k *kinds) mapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapp
 func (k *kinds) servedVersions(ctx context.Context, name string) ([]string, error) {
 	definition := &unstructured.Unstructured{}
 	definition.SetGroupVersionKind(crdVersion)
-	if err := k.Reader.Get(ctx, types.NamespacedName{Name: name}, definition); err != nil {
+	if err := k.past.Get(ctx, types.NamespacedName{Name: name}, definition); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}
@@ -183,16 +184,18 @@ func isEstablished(definition *unstructured.Unstructured) bool {
 }
 
 // holders returns the layers that list objects of a kind, or have some.
-func (r *AddonsLayerReconciler) holders(ctx context.Context, gk schema.GroupKind) []string {
-	found := r.listings.WhoListsKind(gk)
+func (r *AddonsLayerReconciler) holders(ctx context.Context, served dependents.ServedKind) []string {
+	found := r.listings.WhoListsKind(served)
 	list := &v1alpha1.AddonsLayerList{}
 	if err := r.Client.List(ctx, list); err != nil {
 		return found // the cache is that of this very process: it has them, or stops
 	}
-	kind := layers.ResourceKind(gk)
+	kind := layers.ResourceKind(served.GroupKind)
 	for i := range list.Items {
 		layer := &list.Items[i]
-		if slices.ContainsFunc(layer.Status.Resources, func(resource v1alpha1.Resource) bool { return resource.Kind == kind }) {
+		if slices.ContainsFunc(layer.Status.Resources, func(resource v1alpha1.Resource) bool {
+			return resource.Kind == kind && resource.Cluster == served.Cluster
+		}) {
 			found = append(found, layer.Name)
 		}
 	}

@@ -119,13 +119,17 @@ func (h *hands) Consume(ctx context.Context, o *layers.Observation, keys []strin
 // layer's, although the cache does not show it.
 func (h *hands) LeftBehind(ctx context.Context, layer *v1alpha1.AddonsLayer) (bool, error) {
 	for _, entry := range layers.Inventory(layer.Status.Resources, nil) {
-		gvk, watched := h.kinds.version(entry.ID.GroupKind())
+		k := h.kindsOf(entry.ID.Cluster)
+		if k == nil {
+			return true, nil
+		}
+		gvk, watched := k.version(entry.ID.GroupKind())
 		if !watched {
 			continue
 		}
 		live := &metav1.PartialObjectMetadata{}
 		live.SetGroupVersionKind(gvk)
-		if err := h.Reader.Get(ctx, entry.ID.Key(), live); err != nil {
+		if err := k.past.Get(ctx, entry.ID.Key(), live); err != nil {
 			if apierrors.IsNotFound(err) {
 				continue
 			}

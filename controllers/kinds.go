@@ -39,6 +39,11 @@ const firstSync = 10 * time.Second
 // not in the cache, but for HelmReleases.
 type kinds struct {
 	*AddonsLayerReconciler
+	// cluster that serves them, as IDs name it; client and past reach it, past its
+	// caches.
+	cluster string
+	client  client.Client
+	past    client.Reader
 	// cache of the kinds, what reads from it, what events wake, and which ones
 	// pass.
 	cache  cache.Cache
@@ -71,14 +76,16 @@ type start struct {
 }
 
 func newKinds(r *AddonsLayerReconciler) *kinds {
-	return &kinds{
-		AddonsLayerReconciler: r, cache: r.Cache, reader: r.Client, handle: r.objectHandler,
-		passes: func(gk schema.GroupKind) predicate.Predicate {
-			return predicate.Or[client.Object](objectChanged, r.ownWrites(gk))
-		},
+	k := &kinds{
+		AddonsLayerReconciler: r, client: r.Client, past: r.Reader, cache: r.Cache, reader: r.Client,
 		starts: map[schema.GroupKind]*start{}, served: map[schema.GroupKind]schema.GroupVersionKind{}, defined: map[string]time.Time{},
 		definitions: map[string]*definition{}, definedBy: map[schema.GroupKind]string{},
 	}
+	k.handle = func(gk schema.GroupKind) handler.EventHandler { return r.objectHandler(k.cluster, gk) }
+	k.passes = func(gk schema.GroupKind) predicate.Predicate {
+		return predicate.Or[client.Object](objectChanged, r.ownWrites(k.cluster, gk))
+	}
+	return k
 }
 
 // scope says how the cluster serves a kind, at a version or, where that is
@@ -122,7 +129,7 @@ func (k *kinds) watch(ctx context.Context, gk schema.GroupKind) error {
 	gvk := mapping.GroupVersionKind
 	probe := &metav1.PartialObjectMetadataList{}
 	probe.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if err := k.Reader.List(ctx, probe, client.Limit(1)); err != nil {
+	if err := k.past.List(ctx, probe, client.Limit(1)); err != nil {
 		if apierrors.IsNotFound(err) {
 			k.redefined(mapping.Resource.GroupResource().String())
 		}
@@ -172,7 +179,7 @@ func (k *kinds) mayWatch(ctx context.Context, mapping *meta.RESTMapping) error {
 			Verb: "watch", Group: resource.Group, Version: resource.Version, Resource: resource.Resource,
 		},
 	}}
-	err := k.Client.Create(ctx, review)
+	err := k.client.Create(ctx, review)
 	switch {
 	case apierrors.IsForbidden(err): // who may not ask finds out by the watch
 		return nil
@@ -215,6 +222,28 @@ func (k *kinds) get(ctx context.Context, id dependents.ID) (*unstructured.Unstru
 			return nil, nil
 		}
 		return nil, fmt.Errorf("cannot read %s: %w", id, err)
+	}
+	return toUnstructured(obj, gvk)
+}
+
+// getPast is as get, past the cache. Of what the cache would not hold, as it is no
+// layer's, there is none.
+func (k *kinds) getPast(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+	gvk, known := k.version(id.GroupKind())
+	if !known {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, firstSync)
+	defer cancel()
+	obj := newObject(gvk)
+	if err := k.past.Get(ctx, id.Key(), obj); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("cannot make sure that %s is not there: %w", id, err)
+	}
+	if obj.GetLabels()[v1alpha1.LayerLabel] == "" {
+		return nil, nil
 	}
 	return toUnstructured(obj, gvk)
 }
@@ -279,9 +308,10 @@ func CacheOptions() cache.Options {
 		DefaultLabelSelector: owned,
 		DefaultTransform:     strip,
 		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.AddonsLayer{}: everything,
-			helmRelease:             everything,
-			crd:                     everything,
+			&v1alpha1.AddonsLayer{}:   everything,
+			&v1alpha1.RemoteCluster{}: everything,
+			helmRelease:               everything,
+			crd:                       everything,
 		},
 	}
 }
@@ -295,6 +325,7 @@ func ClientOptions() client.Options {
 
 var (
 	helmReleaseVersion    = layers.HelmReleaseKind.WithVersion("v2")
+	namespaceVersion      = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 	serviceAccountVersion = schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}
 	crdVersion            = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 )
@@ -351,6 +382,10 @@ func (r *AddonsLayerReconciler) kindIsComing(o *layers.Observation, d layers.Dec
 		return true
 	}
 	return slices.ContainsFunc(d.Plan.Standings, func(standing dependents.Standing) bool {
-		return standing.Status == dependents.StatusNotServed && r.kinds.isComing(standing.ID.Group, o.Now)
+		if standing.Status != dependents.StatusNotServed {
+			return false
+		}
+		k := r.kindsOf(standing.ID.Cluster)
+		return k != nil && k.isComing(standing.ID.Group, o.Now)
 	})
 }

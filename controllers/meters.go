@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/clusters"
 	"github.com/strata-project/strata/internal/dependents"
 )
 
@@ -21,11 +22,18 @@ const (
 	rollOutFailed   = "failed"
 )
 
-// Meters count what is done for layers. The series of a layer go with it. A nil
-// Meters counts nothing.
+// Results of a probe: the values of the label result.
+const (
+	probeAnswered = "answered"
+	probeFailed   = "failed"
+)
+
+// Meters count what is done for layers and RemoteClusters. The series of each go
+// with it. A nil Meters counts nothing.
 type Meters struct {
 	corrections, prunes, adoptions *prometheus.CounterVec
-	rollOuts, looks                *prometheus.HistogramVec
+	rollOuts, looks, probes        *prometheus.HistogramVec
+	lastSeen                       *prometheus.GaugeVec
 }
 
 // NewMeters returns meters that stand at zero.
@@ -48,11 +56,20 @@ func NewMeters() *Meters {
 			// These are Kraan's: 10 ns to 10 s.
 			Buckets: prometheus.ExponentialBuckets(10e-9, 10, 10),
 		}, []string{"kind", "name", "namespace"}),
+		probes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "strata_remote_cluster_probe_duration_seconds",
+			Help:    "How long each RemoteCluster took to answer, or not to.",
+			Buckets: []float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
+		}, []string{labelCluster, "result"}),
+		lastSeen: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "strata_remote_cluster_last_seen_timestamp_seconds",
+			Help: "When each RemoteCluster has answered last, in seconds since 1970.",
+		}, []string{labelCluster}),
 	}
 }
 
 func (m *Meters) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.corrections, m.prunes, m.adoptions, m.rollOuts, m.looks}
+	return []prometheus.Collector{m.corrections, m.prunes, m.adoptions, m.rollOuts, m.looks, m.probes, m.lastSeen}
 }
 
 // Describe names the metrics.
@@ -148,4 +165,28 @@ func (m *Meters) forget(layer string) {
 		vector.DeletePartialMatch(prometheus.Labels{"layer": layer})
 	}
 	m.looks.DeletePartialMatch(prometheus.Labels{"name": layer})
+}
+
+// probed measures one question to a RemoteCluster.
+func (m *Meters) probed(cluster string, answer clusters.Answer, took time.Duration) {
+	if m == nil {
+		return
+	}
+	result := probeAnswered
+	if answer.Err != nil {
+		result = probeFailed
+	}
+	m.probes.WithLabelValues(cluster, result).Observe(took.Seconds())
+	if !answer.LastSeen.IsZero() {
+		m.lastSeen.WithLabelValues(cluster).Set(float64(answer.LastSeen.Unix()))
+	}
+}
+
+// forgetCluster removes the series of a RemoteCluster that is gone.
+func (m *Meters) forgetCluster(cluster string) {
+	if m == nil {
+		return
+	}
+	m.probes.DeletePartialMatch(prometheus.Labels{labelCluster: cluster})
+	m.lastSeen.DeleteLabelValues(cluster)
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/layers"
 )
 
 var (
@@ -30,16 +31,22 @@ var (
 		[]string{"kind", "name", "namespace", "type", "status"}, nil)
 	layerResources = prometheus.NewDesc("strata_layer_resources",
 		"How many objects each layer has, by their status.", []string{"layer", "status"}, nil)
+	layerCluster = prometheus.NewDesc("strata_layer_cluster",
+		"The RemoteCluster that each layer belongs on, as namespace/name: 1 for the one it names.", []string{"layer", labelCluster}, nil)
 )
 
 // layerMetrics reads the layers from the cache when it is scraped, so that
 // there is nothing left of a layer that is gone.
 type layerMetrics struct {
-	reader client.Reader
+	reader    client.Reader
+	namespace string
 }
 
-// NewLayerMetrics returns a collector of what layers report.
-func NewLayerMetrics(reader client.Reader) prometheus.Collector { return &layerMetrics{reader: reader} }
+// NewLayerMetrics returns a collector of what layers report. namespace is that of
+// clusters whose namespace a layer does not give.
+func NewLayerMetrics(reader client.Reader, namespace string) prometheus.Collector {
+	return &layerMetrics{reader: reader, namespace: namespace}
+}
 
 // Describe names the metrics.
 func (m *layerMetrics) Describe(descriptions chan<- *prometheus.Desc) {
@@ -50,6 +57,7 @@ func (m *layerMetrics) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- layerStalled
 	descriptions <- kraanCondition
 	descriptions <- layerResources
+	descriptions <- layerCluster
 }
 
 // Collect reads the layers. There are no metrics while the cache cannot answer.
@@ -59,11 +67,11 @@ func (m *layerMetrics) Collect(metrics chan<- prometheus.Metric) {
 		return
 	}
 	for i := range list.Items {
-		collect(&list.Items[i], metrics)
+		collect(&list.Items[i], m.namespace, metrics)
 	}
 }
 
-func collect(layer *v1alpha1.AddonsLayer, metrics chan<- prometheus.Metric) {
+func collect(layer *v1alpha1.AddonsLayer, namespace string, metrics chan<- prometheus.Metric) {
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, append([]string{layer.Name}, labels...)...)
 	}
@@ -73,19 +81,14 @@ func collect(layer *v1alpha1.AddonsLayer, metrics chan<- prometheus.Metric) {
 			gauge(layerSince, float64(since.Unix()))
 		}
 	}
-	ready := -1.0
 	condition := meta.FindStatusCondition(layer.Status.Conditions, v1alpha1.ReadyCondition)
 	if condition != nil && condition.Reason != "" {
 		gauge(layerReason, 1, condition.Reason)
 	}
-	switch {
-	case condition == nil:
-	case condition.Status == metav1.ConditionTrue:
-		ready = 1
-	case condition.Status == metav1.ConditionFalse:
-		ready = 0
+	gauge(layerReady, truth(condition))
+	if cluster := layers.ClusterName(layers.PlaceOf(layer, namespace)); cluster != "" {
+		gauge(layerCluster, 1, cluster)
 	}
-	gauge(layerReady, ready)
 	stalled := 0.0
 	if meta.IsStatusConditionTrue(layer.Status.Conditions, v1alpha1.StalledCondition) {
 		stalled = 1

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/clusters"
 )
 
 // layerReader lists layers.
@@ -54,7 +55,7 @@ func TestLayerMetrics(t *testing.T) {
 	reader.items[0].Status.StateSince = metav1.Unix(2000, 0)
 	reader.items[0].Status.Conditions = append(reader.items[0].Status.Conditions, metav1.Condition{Type: v1alpha1.StalledCondition, Status: metav1.ConditionTrue})
 	reader.items[1].Status.Conditions = append(reader.items[1].Status.Conditions, metav1.Condition{Type: v1alpha1.DeployedCondition, Status: metav1.ConditionTrue})
-	collector := NewLayerMetrics(reader)
+	collector := NewLayerMetrics(reader, "strata-system")
 	const want = `
 # HELP strata_layer_ready Whether each layer is Ready: 1, 0, or -1 for unknown.
 # TYPE strata_layer_ready gauge
@@ -158,6 +159,7 @@ func TestMetricsAreConventional(t *testing.T) {
 	meters.did("base", nil)
 	meters.looked("base", time.Now())
 	meters.rollOuts.WithLabelValues("base", rollOutDeployed)
+	meters.probed("fleet/prod", clusters.Answer{LastSeen: time.Now()}, time.Second)
 	writes.WithLabelValues("patch", "namespaces", resultSuccess)
 	registry := prometheus.NewPedanticRegistry()
 	for _, collector := range []prometheus.Collector{meters, fetches, writes} {

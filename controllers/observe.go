@@ -19,6 +19,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/memory"
 	"github.com/strata-project/strata/internal/repos"
 )
 
@@ -28,6 +29,10 @@ type observer struct {
 	*layers.Observation
 	// artifact of the layer's source, as this observation has it.
 	artifact *repos.Artifact
+	// following holds what the layer's objects read beside them.
+	following map[dependents.ID]bool
+	// homeVersion is the version of the cluster that Strata runs in.
+	homeVersion string
 	// wantedIDs lists the objects in question, in order.
 	wantedIDs []dependents.ID
 	// sources of other layers that were read already, as many layers have one
@@ -44,20 +49,22 @@ type observer struct {
 
 // observe gathers everything that the rules decide from.
 func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.AddonsLayer) (*observer, error) {
-	o := &observer{AddonsLayerReconciler: r, sources: map[layers.SourceRef]*repos.Artifact{}, answers: map[reading]string{}, kindsBefore: r.kindChanges(), heardBefore: r.heard.Load(), Observation: &layers.Observation{
+	o := &observer{AddonsLayerReconciler: r, sources: map[layers.SourceRef]*repos.Artifact{}, answers: map[reading]string{}, following: map[dependents.ID]bool{}, kindsBefore: r.kindChanges(), heardBefore: r.heard.Load(), Observation: &layers.Observation{
 		Now: r.now(), Settings: r.Settings, Layer: layer, ClusterVersion: r.Cluster.Version(),
-		Layers: map[string]layers.Other{}, Scopes: map[schema.GroupKind]layers.Scope{}, Unserved: map[schema.GroupVersionKind]bool{},
+		Layers: map[string]layers.Other{}, Scopes: map[dependents.ServedKind]layers.Scope{}, Unserved: map[dependents.ServedVersion]bool{},
 		Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
-		Exclusive: map[string][]dependents.ID{},
+		Exclusive: map[string][]dependents.ID{}, Forsaken: map[string]bool{},
 	}}
+	o.homeVersion = o.ClusterVersion
 	o.Waited, o.UnderWay = r.waits.Of(layer, o.Observation.Now)
 	for _, step := range []func(context.Context) error{
-		o.observeDirectory, o.observeRestored, o.observeLayers, o.observeKinds, o.observeObjects, o.observeOthers, o.observeBlockers,
+		o.observeRemote, o.observeDirectory, o.observeRestored, o.observeLayers, o.observeKinds, o.observeObjects, o.observeTargets, o.observeOthers, o.observeBlockers,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
 	}
+	o.follows.keep(layer.Name, o.following)
 	return o, nil
 }
 
@@ -65,8 +72,7 @@ func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.Add
 // A source that the layer may not use is not read.
 func (o *observer) observeDirectory(ctx context.Context) error {
 	if !layers.MayUseSource(o.Layer, o.Observation.Settings) {
-		o.observeDeployed()
-		return nil
+		return o.observeDeployed(ctx)
 	}
 	// A layer that was changed together with its source must not be deployed at
 	// its new version from the old artifact, because the cache has yet to see
@@ -89,6 +95,9 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 	}
 	if artifact != nil {
 		o.Directory, o.DirectoryError = o.Artifacts.Directory(ctx, *artifact, o.Layer.Spec.Source.Path)
+		if o.DirectoryError == nil {
+			o.Directory, o.DirectoryError = o.put(ctx, o.Directory)
+		}
 		if o.DirectoryError != nil {
 			o.Directory = nil
 		}
@@ -98,23 +107,32 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 	}
 	if o.Layer.DeletionTimestamp.IsZero() && o.listings.Update(o.Layer.Name, o.Directory) {
 		o.wake(o.listings.WhoWaits()...)
+		o.wakeNeighbours(ctx)
 	}
 	if o.Directory != nil {
-		o.listings.Found(o.Layer.Name, o.Directory.Digest, originIn(o.artifact, o.Layer))
+		o.listings.Found(o.Layer.Name, memory.DigestOf(o.Directory), o.originIn(o.artifact, o.Layer))
 	}
-	o.observeDeployed()
-	return nil
+	return o.observeDeployed(ctx)
 }
 
-// observeDeployed finds the content that is deployed, as long as it is cached.
-func (o *observer) observeDeployed() {
-	switch digest := o.Layer.Status.Digest; {
-	case digest == "":
-	case o.Directory != nil && o.Directory.Digest == digest:
-		o.Deployed = o.Directory
-	default:
-		o.Deployed, _ = o.Artifacts.ByDigest(digest)
+// observeDeployed finds the content that is deployed, as long as it is cached, as
+// it was put where it is deployed.
+func (o *observer) observeDeployed(ctx context.Context) error {
+	status := o.Layer.Status
+	if status.Digest == "" {
+		return nil
 	}
+	if o.Directory != nil && o.Directory.Digest == status.Digest && o.Directory.Cluster == status.Cluster {
+		o.Deployed = o.Directory
+		return nil
+	}
+	written, _ := o.Artifacts.ByDigest(status.Digest)
+	deployed, err := o.putOn(ctx, status.Cluster, written)
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	o.Deployed = deployed
+	return nil
 }
 
 // observeRestored reads what the layer goes back to, or may have to.
@@ -133,8 +151,12 @@ func (o *observer) observeRestored(ctx context.Context) error {
 			o.RestoreError = err.Error()
 			return nil
 		}
+		if restored, err = o.put(ctx, restored); err != nil {
+			o.RestoreError = err.Error()
+			return nil
+		}
 		o.Restored = restored
-		if o.Deployed == nil && restored.Digest == o.Layer.Status.Digest {
+		if o.Deployed == nil && restored.Digest == o.Layer.Status.Digest && restored.Cluster == o.Layer.Status.Cluster {
 			o.Deployed = restored
 		}
 	}
@@ -229,59 +251,79 @@ func dependencyNames(layer *v1alpha1.AddonsLayer) []string {
 	return layers.DependencyNames(layer.Spec.Prereqs.DependsOn)
 }
 
-// observeKinds asks how the cluster serves the kinds in question, and sees to
-// it that they are watched.
+// observeKinds asks how the clusters serve the kinds in question, and sees to it
+// that they are watched.
 func (o *observer) observeKinds(ctx context.Context) error {
 	ids := map[dependents.ID]bool{}
 	// Releases and their repositories are always looked at: one may stand for
 	// the same as a wanted one, or be Kraan's.
-	versions := map[schema.GroupKind][]string{layers.HelmReleaseKind: nil, layers.HelmRepositoryKind: nil}
+	versions := map[dependents.ServedKind][]string{{GroupKind: layers.HelmReleaseKind}: nil, {GroupKind: layers.HelmRepositoryKind}: nil}
 	for _, directory := range []*layers.Directory{o.Directory, o.Deployed, o.Restored} {
 		if directory == nil {
 			continue
 		}
 		for _, manifest := range directory.Manifests {
-			gvk := manifest.Object.GroupVersionKind()
-			ids[dependents.IDOf(manifest.Object)] = true
-			if !slices.Contains(versions[gvk.GroupKind()], gvk.Version) {
-				versions[gvk.GroupKind()] = append(versions[gvk.GroupKind()], gvk.Version)
+			id := manifest.ID()
+			ids[id] = true
+			if version := manifest.Object.GroupVersionKind().Version; !slices.Contains(versions[id.ServedKind()], version) {
+				versions[id.ServedKind()] = append(versions[id.ServedKind()], version)
 			}
 		}
 	}
 	for _, entry := range layers.Inventory(o.Layer.Status.Resources, nil) {
 		ids[entry.ID] = true
-		if _, known := versions[entry.ID.GroupKind()]; !known {
-			versions[entry.ID.GroupKind()] = nil
+		if _, known := versions[entry.ID.ServedKind()]; !known {
+			versions[entry.ID.ServedKind()] = nil
 		}
 	}
 	o.wantedIDs = dependents.SortIDs(slices.Collect(maps.Keys(ids)))
-	for gk, wanted := range versions {
-		if err := o.kinds.revise(ctx, gk); err != nil {
-			return err
-		}
-		scope, err := o.kinds.scope(gk, "")
-		if err != nil {
-			return err
-		}
-		o.Scopes[gk] = scope
-		for _, version := range wanted {
-			if scope, err := o.kinds.scope(gk, version); err != nil {
-				return err
-			} else if scope == layers.ScopeUnknown {
-				o.Unserved[gk.WithVersion(version)] = true
-			}
-		}
-		if scope == layers.ScopeUnknown {
-			continue
-		}
-		if err := o.kinds.watch(ctx, gk); err != nil {
-			if !apierrors.IsForbidden(err) {
-				return err
-			}
+	for kind, wanted := range versions {
+		err := o.observeKind(ctx, kind, wanted)
+		switch {
+		case apierrors.IsForbidden(err):
 			o.KindError = err
+		case err != nil && kind.Cluster != "":
+			o.lost(kind.Cluster, err)
+		case err != nil:
+			return err
 		}
 	}
 	return nil
+}
+
+// observeKind asks how a cluster serves a kind, at the versions that are wanted.
+func (o *observer) observeKind(ctx context.Context, kind dependents.ServedKind, wanted []string) error {
+	k := o.kindsOf(kind.Cluster)
+	if k == nil {
+		return nil // its objects are stale
+	}
+	if kind.Cluster != "" {
+		if found := o.remotes.get(kind.Cluster); found != nil && !k.watched(kind.GroupKind) && found.answers() != nil {
+			return found.answers()
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, firstSync)
+		defer cancel()
+	}
+	if err := k.revise(ctx, kind.GroupKind); err != nil {
+		return err
+	}
+	scope, err := k.scope(kind.GroupKind, "")
+	if err != nil {
+		return err
+	}
+	o.Scopes[kind] = scope
+	for _, version := range wanted {
+		if scope, err := k.scope(kind.GroupKind, version); err != nil {
+			return err
+		} else if scope == layers.ScopeUnknown {
+			o.Unserved[dependents.ServedVersion{Cluster: kind.Cluster, GroupVersionKind: kind.WithVersion(version)}] = true
+		}
+	}
+	if scope == layers.ScopeUnknown {
+		return nil
+	}
+	return k.watch(ctx, kind.GroupKind)
 }
 
 // observeObjects reads the objects in question from the cache, the Helm
@@ -305,15 +347,29 @@ func (o *observer) observeObjects(ctx context.Context) error {
 	return o.observeExclusive(ctx)
 }
 
+// readObject reads an object from the cache of its cluster. Of one that cannot be
+// read nothing is known, which is not that it has gone.
 func (o *observer) readObject(ctx context.Context, id dependents.ID) error {
-	if o.Scopes[id.GroupKind()] == layers.ScopeUnknown {
+	if scope, known := o.Scopes[id.ServedKind()]; known && scope == layers.ScopeUnknown {
 		return nil
 	}
-	if !o.kinds.watched(id.GroupKind()) {
+	k := o.kindsOf(id.Cluster)
+	if k == nil || !k.watched(id.GroupKind()) {
 		o.Stale[id] = true
 		return nil
 	}
-	live, err := o.kinds.get(ctx, id)
+	live, err := k.get(ctx, id)
+	if err == nil && live == nil && layers.MayBeThere(*o.Observation, id) && !o.recent.IsStale(id, "", o.Observation.Now) {
+		o.opaque = true
+		if err = o.remotes.answers(id.Cluster); err == nil {
+			live, err = k.getPast(ctx, id)
+		}
+	}
+	if err != nil && id.Cluster != "" {
+		o.lost(id.Cluster, err)
+		o.Stale[id] = true
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,6 @@ import (
 var (
 	layerVersion     = v1alpha1.GroupVersion.WithKind(v1alpha1.AddonsLayerKind)
 	configMapVersion = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
-	namespaceVersion = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 )
 
 // onlooker watches the API server on its own, and remembers everything that

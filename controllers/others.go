@@ -48,7 +48,7 @@ func (o *observer) observeOthers(ctx context.Context) error {
 			continue
 		}
 		if artifact := o.artifactOf(ctx, layer); artifact != nil {
-			asked, questions = append(asked, layer), append(questions, memory.Question{Layer: layer.Name, Origin: originIn(artifact, layer)})
+			asked, questions = append(asked, layer), append(questions, memory.Question{Layer: layer.Name, Origin: o.originIn(artifact, layer)})
 		} else {
 			o.unreadable(layer)
 		}
@@ -103,8 +103,9 @@ func (o *observer) listingOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (
 		o.unread(err)
 		return layers.Listing{}, false
 	}
-	if known, ok := o.listings.Known(layer.Name, digest); ok {
-		o.listings.Found(layer.Name, digest, originIn(artifact, layer))
+	cluster := layers.ClusterName(layers.PlaceOf(layer, o.Observation.Settings.Namespace))
+	if known, ok := o.listings.Known(layer.Name, memory.DigestOn(digest, cluster)); ok {
+		o.listings.Found(layer.Name, memory.DigestOn(digest, cluster), o.originIn(artifact, layer))
 		return known, true
 	}
 	directory, err := o.Artifacts.Directory(ctx, *artifact, layer.Spec.Source.Path)
@@ -112,14 +113,23 @@ func (o *observer) listingOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (
 		o.unread(err)
 		return layers.Listing{}, false
 	}
+	// What a layer copies for itself nobody else lists, so it is left out.
+	if cluster != "" {
+		if directory, err = o.placeOn(layer, cluster).Put(directory); err != nil {
+			return layers.Listing{}, false
+		}
+	}
 	listing := o.listings.Of(layer.Name, directory)
-	o.listings.Found(layer.Name, directory.Digest, originIn(artifact, layer))
+	o.listings.Found(layer.Name, memory.DigestOf(directory), o.originIn(artifact, layer))
 	return listing, true
 }
 
-// originIn returns where a layer's directory is in an artifact.
-func originIn(artifact *repos.Artifact, layer *v1alpha1.AddonsLayer) memory.Origin {
-	return memory.Origin{Artifact: artifact.Digest, Path: layer.Spec.Source.Path}
+// originIn returns where a layer's directory is in an artifact, and where it goes.
+func (o *observer) originIn(artifact *repos.Artifact, layer *v1alpha1.AddonsLayer) memory.Origin {
+	return memory.Origin{
+		Artifact: artifact.Digest, Path: layer.Spec.Source.Path,
+		Cluster: layers.ClusterName(layers.PlaceOf(layer, o.Observation.Settings.Namespace)),
+	}
 }
 
 // unread notes that another layer's directory could not be read for a reason

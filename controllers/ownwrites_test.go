@@ -25,7 +25,7 @@ func TestOwnWritesPassUntilTheyAreSeen(t *testing.T) {
 		was := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: id.Name, ResourceVersion: "1"}}
 		is := was.DeepCopy()
 		is.ResourceVersion = version
-		return r.ownWrites(gk).Update(updated(was, is))
+		return r.ownWrites("", gk).Update(updated(was, is))
 	}
 	if passes("default", "100") {
 		t.Error("an event passes although nothing was written")

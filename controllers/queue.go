@@ -94,3 +94,9 @@ func newQueue(begun *begun) func(string, workqueue.TypedRateLimiter[ctrl.Request
 		})
 	}
 }
+
+// newQueue returns the controller's queue, which it asks for once, when it starts.
+func (r *AddonsLayerReconciler) newQueue(name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) workqueue.TypedRateLimitingInterface[ctrl.Request] {
+	close(r.started)
+	return newQueue(r.begun)(name, limiter)
+}

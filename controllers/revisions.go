@@ -184,9 +184,13 @@ func (r *revisions) replace(ctx context.Context, secret *corev1.Secret) error {
 // atHand returns a content that needs not be fetched, or nil.
 func (r *revisions) atHand(o *layers.Observation, digest string) *layers.Directory {
 	for _, directory := range []*layers.Directory{o.Directory, o.Deployed, o.Restored} {
-		if directory != nil && directory.Digest == digest {
-			return directory
+		if directory == nil || directory.Digest != digest {
+			continue
 		}
+		if directory.Written != nil {
+			return directory.Written
+		}
+		return directory
 	}
 	directory, _ := r.Artifacts.ByDigest(digest)
 	return directory

@@ -31,12 +31,21 @@ import (
 type reading struct {
 	// sources is true for what is asked of the cache of sources.
 	sources bool
-	id      dependents.ID
+	// followed is true for an object that is followed with what it holds.
+	followed bool
+	id       dependents.ID
 	// field and value of an index; empty where id is asked for.
 	field, value string
 }
 
 var layerKind = schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.AddonsLayerKind}
+
+var clusterKind = schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.RemoteClusterKind}
+
+// ofCluster asks for a RemoteCluster.
+func ofCluster(name types.NamespacedName) reading {
+	return reading{id: dependents.ID{Group: clusterKind.Group, Kind: clusterKind.Kind, Namespace: name.Namespace, Name: name.Name}}
+}
 
 // ofLayer asks for another layer.
 func ofLayer(name string) reading {
@@ -286,12 +295,26 @@ func (r *AddonsLayerReconciler) putOff(layer string) time.Duration {
 	return r.recent.PutOff(layer, r.now(), wait.Jitter(layers.RevisionLag, 1))
 }
 
-func (r *AddonsLayerReconciler) kindChanges() int { return r.kinds.changed() + r.sources.changed() }
+func (r *AddonsLayerReconciler) kindChanges() int {
+	return r.kinds.changed() + r.sources.changed() + r.remotes.changed()
+}
 
 // answer answers a question anew.
 func (r *AddonsLayerReconciler) answer(ctx context.Context, q reading) (string, error) {
-	k := r.kinds
+	k := r.kindsOf(q.id.Cluster)
+	if k == nil {
+		return "", errNotConnected
+	}
 	switch {
+	case q.followed:
+		return r.follows.version(q.id)
+	case q.id.GroupKind() == clusterKind:
+		cluster := &v1alpha1.RemoteCluster{}
+		err := r.Client.Get(ctx, q.id.Key(), cluster, client.UnsafeDisableDeepCopy)
+		if apierrors.IsNotFound(err) {
+			return "", nil
+		}
+		return readOf(cluster), err
 	case q.id.GroupKind() == layerKind && q.field != "":
 		list := &v1alpha1.AddonsLayerList{}
 		err := r.Client.List(ctx, list, client.MatchingFields{q.field: q.value}, client.UnsafeDisableDeepCopy)
@@ -320,7 +343,7 @@ func (r *AddonsLayerReconciler) answer(ctx context.Context, q reading) (string, 
 // do: it has written nothing, or nothing but a status after which there is
 // nothing to do, has left nothing open but moments to come, and its answers are
 // all that it was decided from. Otherwise it returns nil.
-func (o *observer) settledLook(h *hands, interval time.Duration) *look {
+func (o *observer) settledLook(ctx context.Context, h *hands, interval time.Duration) *look {
 	if h.acted || h.decision == nil || o.Source == nil || o.Directory == nil || o.opaque || o.OthersUnread || len(o.Stale) > 0 || !o.Layer.DeletionTimestamp.IsZero() {
 		return nil
 	}
@@ -329,20 +352,22 @@ func (o *observer) settledLook(h *hands, interval time.Duration) *look {
 		return nil
 	}
 	if h.told {
-		if d = o.afterStatus(); d == nil {
+		if d = o.afterStatus(ctx); d == nil {
 			return nil
 		}
 	}
 	return &look{
 		source: *o.Source, digest: o.Directory.Digest,
-		answers: o.answers, heard: o.heardBefore, layer: o.Layer.ResourceVersion, cluster: o.ClusterVersion, kinds: o.kindsBefore, until: d.Until, interval: interval,
+		answers: o.answers, heard: o.heardBefore, layer: o.Layer.ResourceVersion, cluster: o.homeVersion, kinds: o.kindsBefore, until: d.Until, interval: interval,
 	}
 }
 
 // afterStatus returns what another look at the same, but for the status that was
 // written, decides; nil where there would be more to do or something else to say.
-func (o *observer) afterStatus() *layers.Decision {
-	o.observeDeployed()
+func (o *observer) afterStatus(ctx context.Context) *layers.Decision {
+	if o.observeDeployed(ctx) != nil {
+		return nil
+	}
 	d := layers.Decide(*o.Observation)
 	status, d := layers.Report(*o.Observation, d, nil)
 	if d.Plan.Writes() || len(d.Consume) > 0 || len(d.Accept) > 0 || !equality.Semantic.DeepEqual(o.Layer.Status, status) {

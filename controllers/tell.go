@@ -26,7 +26,7 @@ const (
 	maxNotification = 4096
 )
 
-// Notifier takes what is told of layers. It does not make the caller wait.
+// Notifier takes what is told of layers and RemoteClusters. It does not make the caller wait.
 type Notifier interface {
 	Send(event eventv1.Event)
 }
@@ -44,33 +44,55 @@ type story struct {
 	cause string
 }
 
-// verbEvents says which actions are told, and how.
+// verbEvents says which actions are told, and how. mark is that of a suspension.
 var verbEvents = []struct {
 	verb   dependents.Verb
+	mark   string
 	reason string
 	words  string
 }{
-	{dependents.VerbAdopt, v1alpha1.ReasonAdopted, "adopted"},
-	{dependents.VerbSupersede, v1alpha1.ReasonSuperseded, "suspended, because another one takes over its Helm release"},
-	{dependents.VerbSuspend, v1alpha1.ReasonSuspended, "suspended due to hold"},
-	{dependents.VerbResume, v1alpha1.ReasonResumed, "resumed"},
-	{dependents.VerbMark, v1alpha1.ReasonOrphaned, "marked as orphaned"},
-	{dependents.VerbRelease, v1alpha1.ReasonReleased, "released and kept"},
-	{dependents.VerbDelete, v1alpha1.ReasonPruned, "removed"},
+	{verb: dependents.VerbAdopt, reason: v1alpha1.ReasonAdopted, words: "adopted"},
+	{verb: dependents.VerbSupersede, reason: v1alpha1.ReasonSuperseded, words: "suspended, because another one takes over its Helm release"},
+	{verb: dependents.VerbSuspend, mark: v1alpha1.SuspendedByHoldAnnotation, reason: v1alpha1.ReasonSuspended, words: "suspended due to hold"},
+	{
+		verb: dependents.VerbSuspend, mark: v1alpha1.SuspendedByLossAnnotation, reason: v1alpha1.ReasonSuspended,
+		words: "suspended, because its cluster is away or given up",
+	},
+	{verb: dependents.VerbResume, reason: v1alpha1.ReasonResumed, words: "resumed"},
+	{verb: dependents.VerbMark, reason: v1alpha1.ReasonOrphaned, words: "marked as orphaned"},
+	{verb: dependents.VerbRelease, reason: v1alpha1.ReasonReleased, words: "released and kept"},
+	{verb: dependents.VerbDelete, reason: v1alpha1.ReasonPruned, words: "removed"},
 }
 
 // tell writes events for what has changed, after the status says it.
 func (r *AddonsLayerReconciler) tell(layer *v1alpha1.AddonsLayer, before v1alpha1.AddonsLayerStatus, d layers.Decision, results []dependents.Result) {
 	for _, told := range verbEvents {
 		r.tellDone(layer, d, results, told.reason, told.words, func(result dependents.Result) bool {
-			return result.Action.Verb == told.verb
+			return result.Action.Verb == told.verb && result.Action.Mark == told.mark
 		})
 	}
+	r.tellLeftBehind(layer, d)
 	r.tellDone(layer, d, results, v1alpha1.ReasonAdopted, "adopted", func(result dependents.Result) bool {
 		return result.Action.Verb == dependents.VerbWrite && isAdoption(result)
 	})
 	r.tellDone(layer, d, results, v1alpha1.ReasonCorrected, "restored", isCorrection)
 	r.tellState(layer, before, d)
+}
+
+// tellLeftBehind writes an event that names what is left behind on a cluster that
+// was given up.
+func (r *AddonsLayerReconciler) tellLeftBehind(layer *v1alpha1.AddonsLayer, d layers.Decision) {
+	if len(d.Plan.Forsaken) == 0 {
+		return
+	}
+	objects := make([]string, 0, len(d.Plan.Forsaken))
+	for _, id := range d.Plan.Forsaken {
+		objects = append(objects, id.String())
+	}
+	r.event(layer, d, story{
+		kind: corev1.EventTypeWarning, reason: v1alpha1.ReasonLeftBehind,
+		message: fmt.Sprintf("left behind with the cluster: %s", strings.Join(objects, ", ")),
+	})
 }
 
 // tellState writes an event for a state that is another one than before, or has
@@ -80,7 +102,7 @@ func (r *AddonsLayerReconciler) tellState(layer *v1alpha1.AddonsLayer, before v1
 		return
 	}
 	kind := corev1.EventTypeNormal
-	if d.State == v1alpha1.StateFailed || d.Stalled || warnings[d.Reason] {
+	if d.State == v1alpha1.StateFailed || d.State == v1alpha1.StateUnknown || d.Stalled || warnings[d.Reason] {
 		kind = corev1.EventTypeWarning
 	}
 	r.event(layer, d, story{kind: kind, reason: string(d.State), cause: d.Reason, message: d.Message})
@@ -123,10 +145,6 @@ func (r *AddonsLayerReconciler) event(layer *v1alpha1.AddonsLayer, d layers.Deci
 // asks for a namespace, which a layer has not: it speaks in the namespace of
 // its source, where its author is at home.
 func (r *AddonsLayerReconciler) notification(layer *v1alpha1.AddonsLayer, d layers.Decision, s story) eventv1.Event {
-	severity := eventv1.EventSeverityInfo
-	if s.kind == corev1.EventTypeWarning {
-		severity = eventv1.EventSeverityError
-	}
 	now := metav1.NewTime(r.now())
 	group := v1alpha1.GroupVersion.Group + "/"
 	metadata := map[string]string{group + "state": string(d.State)}
@@ -150,10 +168,18 @@ func (r *AddonsLayerReconciler) notification(layer *v1alpha1.AddonsLayer, d laye
 			Namespace: layers.SourceOf(layer, r.Settings.Namespace).Namespace, Name: layer.Name,
 			UID: layer.UID, ResourceVersion: layer.ResourceVersion,
 		},
-		Severity: severity, Timestamp: now, Reason: cmp.Or(s.cause, s.reason),
+		Severity: severityOf(s.kind), Timestamp: now, Reason: cmp.Or(s.cause, s.reason),
 		Message: shorten(cmp.Or(s.message, s.reason), maxNotification), Metadata: metadata,
 		ReportingController: "strata", ReportingInstance: r.Instance,
 	}
+}
+
+// severityOf returns what Flux calls a kind of event.
+func severityOf(kind string) string {
+	if kind == corev1.EventTypeWarning {
+		return eventv1.EventSeverityError
+	}
+	return eventv1.EventSeverityInfo
 }
 
 // shorten cuts a message to a number of bytes.

@@ -6,6 +6,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -34,6 +35,7 @@ const (
 	indexSource      = "strata.source"
 	indexIdentity    = "strata.identity"
 	indexFormerOwner = "strata.formerOwner"
+	indexCluster     = "strata.cluster"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
@@ -51,6 +53,7 @@ func setupIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	}{
 		{&v1alpha1.AddonsLayer{}, indexDependsOn, func(obj client.Object) []string { return dependencyNames(obj.(*v1alpha1.AddonsLayer)) }},
 		{&v1alpha1.AddonsLayer{}, indexSource, indexedSource},
+		{&v1alpha1.AddonsLayer{}, indexCluster, indexedCluster},
 		{helmRelease, indexIdentity, indexedIdentity},
 		{helmRelease, indexFormerOwner, indexedFormerOwner},
 		{helmRepository, indexFormerOwner, indexedFormerOwner},
@@ -65,6 +68,21 @@ func setupIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 // indexedSource leaves the kind and the namespace out, which have defaults.
 func indexedSource(obj client.Object) []string {
 	return []string{obj.(*v1alpha1.AddonsLayer).Spec.Source.Name}
+}
+
+// indexedCluster leaves the namespace out, which has a default, and adds the
+// clusters that a layer still has something on.
+func indexedCluster(obj client.Object) []string {
+	layer := obj.(*v1alpha1.AddonsLayer)
+	var names []string
+	if layer.Spec.Cluster != nil {
+		names = append(names, layer.Spec.Cluster.Name)
+	}
+	for _, cluster := range layers.ClustersLeft(layer) {
+		names = append(names, cluster.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func indexedIdentity(obj client.Object) []string {
@@ -88,7 +106,8 @@ func (r *AddonsLayerReconciler) setupWatches() error {
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), &handler.EnqueueRequestForObject{}, r.heard.count(layerChanged)),
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(r.dependantsOf), standingChanged),
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), r.graphHandler(), needChanged),
-		source.Kind(r.Cache, client.Object(crd), handler.EnqueueRequestsFromMapFunc(r.waitingForCRD)),
+		source.Kind(r.Cache, client.Object(crd), handler.EnqueueRequestsFromMapFunc(r.waitingForCRD(r.kinds))),
+		source.Kind(r.Cache, client.Object(&v1alpha1.RemoteCluster{}), handler.EnqueueRequestsFromMapFunc(r.layersOn), r.heard.count(clusterChanged)),
 		source.Channel(r.wakeups, &handler.EnqueueRequestForObject{}),
 		source.Channel(r.Cluster.changes, handler.EnqueueRequestsFromMapFunc(r.allLayers)),
 	}
@@ -195,10 +214,10 @@ var objectChanged = predicate.Funcs{
 // ownWrites passes the last writes of this process to objects of a kind,
 // whatever they have changed: a layer that was looked at before them takes the
 // cache for outdated, and waits for nothing else.
-func (r *AddonsLayerReconciler) ownWrites(gk schema.GroupKind) predicate.Funcs {
+func (r *AddonsLayerReconciler) ownWrites(cluster string, gk schema.GroupKind) predicate.Funcs {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			id := dependents.ID{Group: gk.Group, Kind: gk.Kind, Namespace: e.ObjectNew.GetNamespace(), Name: e.ObjectNew.GetName()}
+			id := dependents.ID{Cluster: cluster, Group: gk.Group, Kind: gk.Kind, Namespace: e.ObjectNew.GetNamespace(), Name: e.ObjectNew.GetName()}
 			return r.recent.Awaits(id, e.ObjectNew.GetResourceVersion())
 		},
 	}
@@ -226,28 +245,33 @@ func (r *AddonsLayerReconciler) listRequests(ctx context.Context, opts ...client
 	return requests(found...)
 }
 
-// waitingForCRD returns the layers that wait for kinds of a definition's
-// group: its name is the plural, a dot and the group. Where the kind is watched,
-// those that hold it may find it served in another way.
-func (r *AddonsLayerReconciler) waitingForCRD(ctx context.Context, obj client.Object) []ctrl.Request {
-	_, group, _ := strings.Cut(obj.GetName(), ".")
-	r.kinds.define(group, r.now())
-	found := r.listings.WhoWaitsFor(group)
-	if gk, watched := r.kinds.redefined(obj.GetName()); watched {
-		found = append(found, r.holders(ctx, gk)...)
+// waitingForCRD returns the layers that wait for kinds of the group of one of a
+// cluster's definitions: its name is the plural, a dot and the group. Where the
+// kind is watched, those that hold it may find it served in another way.
+func (r *AddonsLayerReconciler) waitingForCRD(k *kinds) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) []ctrl.Request {
+		_, group, _ := strings.Cut(obj.GetName(), ".")
+		k.define(group, r.now())
+		found := r.listings.WhoWaitsFor(group)
+		if gk, watched := k.redefined(obj.GetName()); watched {
+			found = append(found, r.holders(ctx, dependents.ServedKind{Cluster: k.cluster, GroupKind: gk})...)
+		}
+		if k.cluster != "" {
+			return requests(found...)
+		}
+		if gk, watched := r.sources.redefined(obj.GetName()); watched {
+			found = append(found, r.layersOfKind(ctx, gk.Kind)...)
+		}
+		return requests(found...)
 	}
-	if gk, watched := r.sources.redefined(obj.GetName()); watched {
-		found = append(found, r.layersOfKind(ctx, gk.Kind)...)
-	}
-	return requests(found...)
 }
 
 // objectHandler wakes the layers that own an object, owned it, or list it.
-func (r *AddonsLayerReconciler) objectHandler(gk schema.GroupKind) handler.EventHandler {
+func (r *AddonsLayerReconciler) objectHandler(cluster string, gk schema.GroupKind) handler.EventHandler {
 	enqueue := func(q queue, objects ...client.Object) {
 		found := map[string]struct{}{}
 		for _, obj := range objects {
-			id := dependents.ID{Group: gk.Group, Kind: gk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+			id := dependents.ID{Cluster: cluster, Group: gk.Group, Kind: gk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 			exclusive := ""
 			if u, ok := obj.(*unstructured.Unstructured); ok && gk == layers.HelmReleaseKind {
 				exclusive = layers.HelmReleaseIdentity(u)

@@ -71,6 +71,12 @@ type AddonsLayerSpec struct {
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
+	// Cluster names the RemoteCluster that the layer belongs on. It defaults to
+	// the cluster that Strata runs in. Where it is changed, the layer moves: it is
+	// removed from the cluster that it was on.
+	// +optional
+	Cluster *ClusterReference `json:"cluster,omitempty"`
+
 	// Rollback takes the whole layer back to what was deployed last when a
 	// revision fails. It stays there until the layer, or what its source holds
 	// for it, changes.
@@ -160,6 +166,11 @@ type AddonsLayerStatus struct {
 	// revision that leaves the directory as it was has the same digest.
 	// +optional
 	Digest string `json:"digest,omitempty"`
+
+	// Cluster that Digest is deployed on, as namespace/name of a RemoteCluster;
+	// empty for the cluster that Strata runs in.
+	// +optional
+	Cluster string `json:"cluster,omitempty"`
 
 	// ObservedGeneration is the generation that this status speaks of.
 	// +optional
@@ -259,8 +270,13 @@ type Cause struct {
 	// +optional
 	Depth int32 `json:"depth,omitempty"`
 	// Kind of the object that stands in the way, such as AddonsLayer,
-	// GitRepository or HelmRelease; Cluster for the cluster itself.
+	// GitRepository, HelmRelease or RemoteCluster; Cluster for the cluster that
+	// Strata runs in.
 	Kind string `json:"kind"`
+	// Cluster is the RemoteCluster, as namespace/name, that the object is on;
+	// empty for the cluster that Strata runs in.
+	// +optional
+	Cluster string `json:"cluster,omitempty"`
 	// Namespace of the object; empty where its kind has none.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
@@ -334,6 +350,10 @@ type ArtifactReference struct {
 
 // Resource is one object of a layer.
 type Resource struct {
+	// Cluster that holds the object, as namespace/name of a RemoteCluster; empty
+	// for the cluster that Strata runs in.
+	// +optional
+	Cluster string `json:"cluster,omitempty"`
 	// Namespace of the object; empty where its kind has none.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
@@ -383,6 +403,7 @@ type Resource struct {
 // +kubebuilder:printcolumn:name="Path",type=string,JSONPath=`.spec.source.path`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.state`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.cluster.name`,priority=1
 // +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.revision`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,priority=1
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name of an AddonsLayer must have at most 63 characters: it is the value of a label on every object of the layer"

@@ -23,6 +23,8 @@ const (
 	StateFailed State = "Failed"
 	// StateHold is held by somebody.
 	StateHold State = "Hold"
+	// StateUnknown is on a cluster that does not answer.
+	StateUnknown State = "Unknown"
 )
 
 // Condition types of an AddonsLayer.
@@ -44,6 +46,39 @@ const (
 	// SourceReadyCondition is False while the source cannot be updated, though
 	// its last artifact is still being used.
 	SourceReadyCondition = "SourceReady"
+)
+
+// Condition types of a RemoteCluster, beside Ready.
+const (
+	// ReachableCondition says whether the cluster answers.
+	ReachableCondition = "Reachable"
+	// CredentialsExpiringCondition is True when the credentials end soon.
+	CredentialsExpiringCondition = "CredentialsExpiring"
+)
+
+// Condition reasons of a RemoteCluster.
+const (
+	// ReasonReachable says that the cluster answers.
+	ReasonReachable = "Reachable"
+	// ReasonUnreachable says that the cluster does not answer.
+	ReasonUnreachable = "Unreachable"
+	// ReasonPending waits for the Secret of the kubeconfig, or for the cluster
+	// on which it lies.
+	ReasonPending = "Pending"
+	// ReasonInvalidKubeConfig says that the kubeconfig cannot be used.
+	ReasonInvalidKubeConfig = "InvalidKubeConfig"
+	// ReasonCredentialsSourceGone says that the Secret of the kubeconfig has
+	// gone, and that Strata goes on with its copy.
+	ReasonCredentialsSourceGone = "CredentialsSourceGone"
+	// ReasonCredentialsRefused says that the cluster does not accept the
+	// credentials.
+	ReasonCredentialsRefused = "CredentialsRefused"
+	// ReasonCredentialsExpiring and ReasonCredentialsValid say how long the
+	// credentials last.
+	ReasonCredentialsExpiring = "CredentialsExpiring"
+	ReasonCredentialsValid    = "CredentialsValid"
+	// ReasonLayersLeft says that layers are still on a cluster that is deleted.
+	ReasonLayersLeft = "LayersLeft"
 )
 
 // Condition and event reasons of an AddonsLayer.
@@ -91,6 +126,12 @@ const (
 	ReasonServiceAccountNotFound = "ServiceAccountNotFound"
 	ReasonImpersonationDenied    = "ImpersonationDenied"
 
+	// Reasons of the cluster that a layer belongs on.
+	ReasonClusterNotFound    = "ClusterNotFound"
+	ReasonClusterNotReady    = "ClusterNotReady"
+	ReasonClusterUnreachable = "ClusterUnreachable"
+	ReasonClusterAbandoned   = "ClusterAbandoned"
+
 	// Reasons of events alone.
 	ReasonAdopted    = "Adopted"
 	ReasonOrphaned   = "Orphaned"
@@ -101,4 +142,5 @@ const (
 	ReasonCorrected  = "DriftCorrected"
 	ReasonSuperseded = "Superseded"
 	ReasonNotKept    = "RevisionNotKept"
+	ReasonLeftBehind = "LeftBehind"
 )

@@ -54,6 +54,24 @@ const (
 // allows whichever revision needs it next. It is removed when it is used.
 const AllowNext = "next"
 
+// Labels and annotations on what Strata makes for a RemoteCluster.
+const (
+	// ClusterLabel names the RemoteCluster, of the object's own namespace, that
+	// an object was made for.
+	ClusterLabel = "kraan.io/cluster"
+	// ClusterFinalizer keeps a RemoteCluster until nothing is on its cluster, or
+	// what is there was given up.
+	ClusterFinalizer = "kraan.io/remote-cluster"
+	// KubeConfigFinalizer keeps Strata's own copy of a kubeconfig as long as
+	// something is installed through it: Flux uninstalls nothing without it.
+	KubeConfigFinalizer = "kraan.io/kubeconfig"
+	// CopyOfAnnotation says what an object is a copy of, as kind/namespace/name.
+	CopyOfAnnotation = "kraan.io/copy-of"
+	// SuspendedByLossAnnotation marks a HelmRelease that Strata suspended because
+	// its cluster does not answer, and will resume when it does.
+	SuspendedByLossAnnotation = "kraan.io/suspended-by-loss"
+)
+
 // Annotations on objects of a layer directory.
 const (
 	// UpdateVersionAnnotation with the value "true" gives a HelmRelease the

@@ -52,8 +52,8 @@ func newClient(flags *genericclioptions.ConfigFlags) (dynamic.Interface, error) 
 }
 
 // explain says what to do about an error of the API server or on the way to
-// it. Other errors stay as they are.
-func explain(err error, flags *genericclioptions.ConfigFlags) error {
+// it, where somebody asks for objects of a kind. Other errors stay as they are.
+func explain(err error, flags *genericclioptions.ConfigFlags, of kind) error {
 	var missing *missingError
 	var unreachable *url.Error
 	var network net.Error
@@ -61,11 +61,11 @@ func explain(err error, flags *genericclioptions.ConfigFlags) error {
 	case err == nil, errors.As(err, &missing):
 		return err
 	case apierrors.IsNotFound(err):
-		return errors.New("this cluster has no Strata, for it knows no AddonsLayers; install the chart (docs/install.md), or choose another cluster with --context")
+		return errors.New(of.unknown)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the cluster does not know who you are; log in again, or choose another --context or --user: %w", err)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("your rights do not suffice; ask for the role strata-view, or for get, list and watch on addonslayers.kraan.io: %w", err)
+		return fmt.Errorf("your rights do not suffice; ask for the role strata-view, or for get, list and watch on %s: %w", of.resource.GroupResource(), err)
 	case errors.Is(err, context.Canceled):
 		return errors.New("interrupted")
 	case errors.As(err, &unreachable), errors.As(err, &network):

@@ -29,8 +29,8 @@ const (
 )
 
 // errBlocked ends a command that has worked, and found a layer that is blocked
-// or failed. What there is to say has been printed.
-var errBlocked = errors.New("a layer is blocked or failed")
+// or failed, or a cluster that is not ready. What there is to say has been printed.
+var errBlocked = errors.New("a layer or a cluster is blocked or failed")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -64,7 +64,8 @@ func newCommand(out io.Writer) *cobra.Command {
 		Long: `See the layers of add-ons that Strata keeps in a cluster.
 
 All commands read only. They exit with 0 when all is well, with 1 when
-they cannot say, and with 2 when a layer is blocked or failed.`,
+they cannot say, and with 2 when a layer is blocked or failed, or a
+cluster is not ready.`,
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl strata"},
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		SilenceErrors:     true,
@@ -73,9 +74,10 @@ they cannot say, and with 2 when a layer is blocked or failed.`,
 		RunE:              func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	flags := genericclioptions.NewConfigFlags(true)
-	// Layers have no namespace, and nothing is cached on disk.
+	// Layers have no namespace, clusters say so themselves, and nothing is cached
+	// on disk.
 	flags.Namespace, flags.CacheDir = nil, nil
 	flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(newGet(flags, out), newVersion(flags, out))
+	root.AddCommand(newGet(flags, out), newClusters(flags, out), newVersion(flags, out))
 	return root
 }

@@ -18,13 +18,17 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 )
 
-const layersPath = "/apis/kraan.io/v1alpha1/addonslayers"
+const (
+	layersPath   = "/apis/kraan.io/v1alpha1/addonslayers"
+	clustersPath = "/apis/kraan.io/v1alpha1/remoteclusters"
+)
 
 // apiServer is as much of an API server as the plug-in asks for.
 type apiServer struct {
-	layers []v1alpha1.AddonsLayer
-	refuse int      // answers every request for layers with this code
-	events []string // what a watch sends before it ends
+	layers   []v1alpha1.AddonsLayer
+	clusters []v1alpha1.RemoteCluster
+	refuse   int      // answers every request for layers or clusters with this code
+	events   []string // what a watch sends before it ends
 }
 
 func (s apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -37,6 +41,8 @@ func (s apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden)
 	case s.refuse != 0:
 		refuse(w, s.refuse)
+	case strings.Contains(r.URL.Path, "/namespaces/") || strings.HasPrefix(r.URL.Path, clustersPath):
+		s.serveClusters(w, r)
 	case one:
 		for _, layer := range s.layers {
 			if layer.Name == name {
@@ -52,6 +58,32 @@ func (s apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		list := v1alpha1.AddonsLayerList{Items: s.layers}
 		list.APIVersion, list.Kind, list.ResourceVersion = v1alpha1.GroupVersion.String(), "AddonsLayerList", "7"
+		reply(w, http.StatusOK, list)
+	}
+}
+
+// serveClusters answers for all namespaces, for one, and for one RemoteCluster.
+func (s apiServer) serveClusters(w http.ResponseWriter, r *http.Request) {
+	path := strings.Split(strings.TrimPrefix(r.URL.Path, "/apis/kraan.io/v1alpha1"), "/")
+	list := v1alpha1.RemoteClusterList{Items: []v1alpha1.RemoteCluster{}}
+	list.APIVersion, list.Kind, list.ResourceVersion = v1alpha1.GroupVersion.String(), "RemoteClusterList", "7"
+	for _, cluster := range s.clusters {
+		switch {
+		case len(path) == 2, len(path) == 4 && path[2] == cluster.Namespace:
+			list.Items = append(list.Items, cluster)
+		case len(path) == 5 && path[2] == cluster.Namespace && path[4] == cluster.Name:
+			reply(w, http.StatusOK, cluster)
+			return
+		}
+	}
+	switch {
+	case len(path) == 5:
+		refuse(w, http.StatusNotFound)
+	case r.URL.Query().Get("watch") != "":
+		for _, event := range s.events {
+			fmt.Fprintln(w, event)
+		}
+	default:
 		reply(w, http.StatusOK, list)
 	}
 }
@@ -88,6 +120,20 @@ func deployed(name string) v1alpha1.AddonsLayer {
 	return layer(name, v1alpha1.StateDeployed, metav1.ConditionTrue)
 }
 
+func remoteCluster(namespace, name string, ready metav1.ConditionStatus) v1alpha1.RemoteCluster {
+	return v1alpha1.RemoteCluster{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.RemoteClusterKind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Generation: 1, ResourceVersion: "5"},
+		Status: v1alpha1.RemoteClusterStatus{
+			ObservedGeneration: 1, Version: "v1.30.1", Layers: v1alpha1.LayerCount{Deployed: 1, Total: 2},
+			Conditions: []metav1.Condition{
+				{Type: v1alpha1.ReadyCondition, Status: ready, Reason: "Because", Message: "of " + name},
+				{Type: v1alpha1.ReachableCondition, Status: ready},
+			},
+		},
+	}
+}
+
 // plugin runs a command line without any kubeconfig.
 func plugin(t *testing.T, args ...string) (code int, out, errOut string) {
 	t.Helper()
@@ -101,15 +147,11 @@ func plugin(t *testing.T, args ...string) (code int, out, errOut string) {
 func TestGet(t *testing.T) {
 	both := apiServer{layers: []v1alpha1.AddonsLayer{deployed("mesh"), deployed("base")}}
 	held := apiServer{layers: []v1alpha1.AddonsLayer{deployed("base"), layer("apps", v1alpha1.StateHold, metav1.ConditionUnknown)}}
-	for name, c := range map[string]struct {
-		server apiServer
-		args   string
-		code   int
-		out    []string // in this order
-		errOut string
-		reason string
-	}{
-		"all":           {both, "get", 0, []string{"NAME   VERSION", "base   1.0.0", "Deployed", "main@sha1:01234567 ", "mesh   1.0.0"}, "", "layers are sorted by name"},
+	remote := deployed("base")
+	remote.Spec.Cluster = &v1alpha1.ClusterReference{Namespace: "fleet", Name: "prod"}
+	away := apiServer{layers: []v1alpha1.AddonsLayer{deployed("home"), remote}}
+	checkShown(t, map[string]showCase{
+		"all":           {both, "get", 0, []string{"NAME   VERSION", "base   1.0.0", "Deployed", "- ", "main@sha1:01234567 ", "mesh   1.0.0"}, "", "layers are sorted by name"},
 		"one":           {both, "get mesh", 0, []string{"NAME", "mesh"}, "", "a layer by its name"},
 		"names":         {both, "get -o name", 0, []string{"addonslayer.kraan.io/base\naddonslayer.kraan.io/mesh\n"}, "", "what other commands take"},
 		"one as json":   {both, "get mesh -o json", 0, []string{`"kind": "AddonsLayer"`, `"name": "mesh"`}, "", "one layer is itself"},
@@ -130,7 +172,57 @@ func TestGet(t *testing.T) {
 		"bad format":    {both, "get -o xml", 1, nil, `--output is "xml": it must be wide, json, yaml or name`, "what to write instead"},
 		"both":          {both, "get base -l a=b", 1, nil, "give names or --selector, not both", "as kubectl has it"},
 		"unknown flag":  {both, "get --every", 1, nil, "unknown flag: --every", "a usage error is an error"},
-	} {
+		"on a cluster":  {away, "get", 0, []string{"CLUSTER", "base", "fleet/prod", "home", "- "}, "", "where each layer belongs"},
+		"as json":       {away, "get base -o json", 0, []string{`"cluster"`, `"name": "prod"`, `"namespace": "fleet"`}, "", "the layer says so itself"},
+		"clusters":      {both, "get clusters", 1, nil, "there is no layer clusters; kubectl strata clusters shows RemoteClusters", "what was meant has a command of its own"},
+	})
+}
+
+func TestClusters(t *testing.T) {
+	well := apiServer{clusters: []v1alpha1.RemoteCluster{remoteCluster("fleet", "prod", "True"), remoteCluster("fleet", "dev", "True"), remoteCluster("edge", "prod", "True")}}
+	lost := apiServer{clusters: []v1alpha1.RemoteCluster{remoteCluster("fleet", "prod", "True"), remoteCluster("fleet", "away", "False")}}
+	checkShown(t, map[string]showCase{
+		"all":             {well, "clusters", 0, []string{"NAME ", "READY ", "REACHABLE ", "VERSION ", "LAYERS ", "EXPIRES ", "LAST SEEN", "edge/prod ", "True", "v1.30.1 ", "1/2 ", "now", "fleet/dev ", "fleet/prod "}, "", "sorted by namespace and name"},
+		"singular":        {well, "cluster fleet/dev", 0, []string{"fleet/dev "}, "", "some say so"},
+		"of a namespace":  {well, "clusters -n edge", 0, []string{"NAME", "edge/prod "}, "", "for who may see no others"},
+		"one":             {well, "clusters fleet/prod", 0, []string{"NAME", "fleet/prod "}, "", "by its name"},
+		"one of -n":       {well, "clusters prod -n fleet", 0, []string{"fleet/prod "}, "", "as kubectl has it"},
+		"a name twice":    {well, "clusters prod", 0, []string{"edge/prod", "fleet/prod"}, "", "nobody has said which"},
+		"twice asked for": {well, "clusters dev fleet/dev dev -o name", 0, []string{"remotecluster.kraan.io/dev\n"}, "", "once is enough"},
+		"one as json":     {well, "clusters dev -o json", 0, []string{`"kind": "RemoteCluster"`, `"name": "dev"`, `"status"`}, "", "one cluster is itself"},
+		"two as json":     {well, "clusters prod -o json", 0, []string{`"items"`, `"edge"`, `"fleet"`, `"kind": "List"`}, "", "several are a list"},
+		"all as yaml":     {well, "clusters -o yaml", 0, []string{"apiVersion: v1", "kind: RemoteCluster", "kind: List"}, "", "several are a list"},
+		"wide":            {well, "clusters -o wide", 0, []string{"ENDPOINT", "SECRET", "REASON", "AGE", "Because"}, "", "nothing is left out"},
+		"none":            {apiServer{}, "clusters", 0, []string{"No RemoteClusters found."}, "", "not everybody has some"},
+		"lost":            {lost, "clusters", 2, []string{"fleet/away ", "False", "never", "of away", "fleet/prod "}, "", "a cluster that is not ready"},
+		"not the lost":    {lost, "clusters fleet/prod", 0, []string{"fleet/prod "}, "", "only what is shown counts"},
+		"near":            {well, "clusters fleet/prd", 1, nil, "there is no RemoteCluster fleet/prd; did you mean fleet/prod", "a suggestion"},
+		"near anywhere":   {well, "clusters prd", 1, nil, "there is no RemoteCluster prd; did you mean prod?", "each name once"},
+		"far":             {well, "clusters a/zzzz", 1, nil, "kubectl strata clusters lists those there are", "no suggestion is better than a bad one"},
+		"far anywhere":    {well, "clusters zzzz", 1, nil, "there is no RemoteCluster zzzz", "it is in no namespace"},
+		"some":            {well, "clusters dev zzzz", 1, []string{"fleet/dev"}, "there is no RemoteCluster zzzz", "what there is, is shown"},
+		"two namespaces":  {well, "clusters fleet/dev -n edge", 1, nil, "fleet/dev is not in the namespace edge", "both cannot be meant"},
+		"no CRD":          {apiServer{refuse: 404}, "clusters", 1, nil, "this cluster has no Strata that knows RemoteClusters", "the API server knows none"},
+		"no CRD, named":   {apiServer{refuse: 404}, "clusters a/b", 1, nil, "this cluster has no Strata that knows RemoteClusters", "a missing kind is no missing cluster"},
+		"no rights":       {apiServer{refuse: 403}, "clusters", 1, nil, "get, list and watch on remoteclusters.kraan.io", "what to ask for"},
+		"bad format":      {well, "clusters -o xml", 1, nil, `--output is "xml"`, "what to write instead"},
+		"both":            {well, "clusters dev -l a=b", 1, nil, "give names or --selector, not both", "as kubectl has it"},
+	})
+}
+
+// showCase is one command line, and what becomes of it.
+type showCase struct {
+	server apiServer
+	args   string
+	code   int
+	out    []string // in this order
+	errOut string
+	reason string
+}
+
+func checkShown(t *testing.T, cases map[string]showCase) {
+	t.Helper()
+	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(c.server)
 			defer server.Close()
@@ -201,6 +293,45 @@ func TestWatchShowsWhatChanges(t *testing.T) {
 	}
 }
 
+func TestWatchShowsClusters(t *testing.T) {
+	event := func(kind string, cluster v1alpha1.RemoteCluster) string {
+		text, err := json.Marshal(map[string]any{"type": kind, "object": cluster})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	at := func(namespace string, ready metav1.ConditionStatus, version string) v1alpha1.RemoteCluster {
+		cluster := remoteCluster(namespace, "prod", ready)
+		cluster.ResourceVersion = version
+		return cluster
+	}
+	server := httptest.NewServer(apiServer{
+		clusters: []v1alpha1.RemoteCluster{at("fleet", "True", "5")},
+		events: []string{
+			event("MODIFIED", at("fleet", "True", "8")), event("MODIFIED", at("fleet", "False", "9")),
+			event("ADDED", at("edge", "True", "10")), event("DELETED", at("fleet", "False", "11")),
+			`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410,"message":"too old"}}`,
+		},
+	})
+	defer server.Close()
+	for args, want := range map[string]string{
+		"clusters --watch":            "fleet/prod True, fleet/prod False, edge/prod True, fleet/prod Deleted",
+		"clusters fleet/prod --watch": "fleet/prod True, fleet/prod False, fleet/prod Deleted",
+		"clusters prod --watch":       "fleet/prod True, fleet/prod False, edge/prod True, fleet/prod Deleted",
+	} {
+		_, out, _ := plugin(t, append(strings.Fields(args), "--server", server.URL)...)
+		var rows []string
+		for _, line := range strings.Split(strings.TrimSpace(out), "\n")[1:] {
+			fields := strings.Fields(line)
+			rows = append(rows, fields[0]+" "+fields[1])
+		}
+		if got := strings.Join(rows, ", "); got != want {
+			t.Errorf("%s shows %s, want %s", args, got, want)
+		}
+	}
+}
+
 func TestVersion(t *testing.T) {
 	server := httptest.NewServer(apiServer{})
 	defer server.Close()
@@ -223,7 +354,7 @@ func TestVersion(t *testing.T) {
 }
 
 func TestHelpNamesThePlugin(t *testing.T) {
-	for _, args := range []string{"--help", "get --help", "version --help", ""} {
+	for _, args := range []string{"--help", "get --help", "clusters --help", "version --help", ""} {
 		code, out, errOut := plugin(t, strings.Fields(args)...)
 		if code != exitFine || !strings.Contains(out, "  kubectl strata ") || strings.Contains(out, "\n  strata") {
 			t.Errorf("%q: exit code %d: %s%s", args, code, out, errOut)

@@ -12,25 +12,24 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/printers"
-
-	"github.com/strata-project/strata/cmd/kubectl-strata/summary"
 )
 
-// printer writes layers in one of the output formats, and remembers what it
+// printer writes objects in one of the output formats, and remembers what it
 // wrote: which rows, so as to write only changes, and whether one is blocked.
 type printer struct {
+	kind    kind
 	out     io.Writer
 	wide    bool
 	objects printers.ResourcePrinter // nil for tables
 	single  bool                     // one object is written as itself, not as a list
 	table   io.Writer
 	flush   func() error
-	rows    map[string]summary.Row
+	rows    map[string]row
 }
 
 // newPrinter returns the printer of a format.
-func newPrinter(format string, out io.Writer, single bool) (*printer, error) {
-	p := &printer{out: out, single: single, rows: map[string]summary.Row{}}
+func newPrinter(of kind, format string, out io.Writer, single bool) (*printer, error) {
+	p := &printer{kind: of, out: out, single: single, rows: map[string]row{}}
 	switch format {
 	case "", "wide":
 		p.wide = format == "wide"
@@ -48,64 +47,61 @@ func newPrinter(format string, out io.Writer, single bool) (*printer, error) {
 	return p, nil
 }
 
-// print writes the layers that are there at first.
-func (p *printer) print(layers []unstructured.Unstructured) error {
+// print writes the objects that are there at first.
+func (p *printer) print(objects []unstructured.Unstructured) error {
 	now := time.Now()
-	if p.table != nil && len(layers) > 0 {
-		p.line(summary.Header(p.wide))
+	if p.table != nil && len(objects) > 0 {
+		p.line(p.kind.header(p.wide))
 	}
-	for i := range layers {
-		row, err := rowOf(&layers[i], now)
+	for i := range objects {
+		row, err := p.kind.row(&objects[i], now)
 		if err != nil {
 			return err
 		}
-		p.rows[row.Name] = row
+		p.rows[row.name] = row
 		switch {
 		case p.table != nil:
-			p.line(row.Cells(p.wide))
+			p.line(row.cells(p.wide, false))
 		case p.single:
-			if err := p.objects.PrintObj(&layers[i], p.out); err != nil {
-				return fmt.Errorf("cannot print layer %s: %w", row.Name, err)
+			if err := p.objects.PrintObj(&objects[i], p.out); err != nil {
+				return fmt.Errorf("cannot print %s %s: %w", p.kind.noun, row.name, err)
 			}
 		}
 	}
 	if p.table != nil {
-		if len(layers) == 0 {
-			fmt.Fprintln(p.out, "No layers found.")
+		if len(objects) == 0 {
+			fmt.Fprintf(p.out, "No %s found.\n", p.kind.plural)
 		}
 		return p.flush()
 	}
 	if !p.single {
-		return p.objects.PrintObj(listOf(layers), p.out)
+		return p.objects.PrintObj(listOf(objects), p.out)
 	}
 	return nil
 }
 
-// update writes a layer that has changed, unless its row has not.
-func (p *printer) update(layer *unstructured.Unstructured, deleted bool) error {
-	row, err := rowOf(layer, time.Now())
+// update writes an object that has changed, unless its row has not.
+func (p *printer) update(object *unstructured.Unstructured, deleted bool) error {
+	row, err := p.kind.row(object, time.Now())
 	if err != nil {
 		return err
 	}
-	last, known := p.rows[row.Name]
-	if p.table == nil {
-		p.rows[row.Name] = row
-		if deleted {
-			delete(p.rows, row.Name)
-		}
-		return p.objects.PrintObj(layer, p.out)
-	}
-	if known && !deleted && !row.Changed(last) {
+	last, known := p.rows[row.name]
+	first := len(p.rows) == 0
+	if p.table != nil && known && !deleted && row.lasting == last.lasting {
 		return nil
 	}
-	if len(p.rows) == 0 {
-		p.line(summary.Header(p.wide))
+	p.rows[row.name] = row
+	if deleted {
+		delete(p.rows, row.name)
 	}
-	if p.rows[row.Name] = row; deleted {
-		delete(p.rows, row.Name)
-		row.State, row.Why = "Deleted", ""
+	if p.table == nil {
+		return p.objects.PrintObj(object, p.out)
 	}
-	p.line(row.Cells(p.wide))
+	if first {
+		p.line(p.kind.header(p.wide))
+	}
+	p.line(row.cells(p.wide, deleted))
 	return p.flush()
 }
 
@@ -115,10 +111,10 @@ func (p *printer) line(cells []string) {
 	_, _ = io.WriteString(p.table, strings.TrimRight(printers.EscapeTerminal(strings.Join(cells, "\t")), "\t")+"\n")
 }
 
-// verdict returns errBlocked when a layer is blocked or failed.
+// verdict returns errBlocked when something that is shown is blocked.
 func (p *printer) verdict() error {
 	for _, row := range p.rows {
-		if row.Blocked {
+		if row.blocked {
 			return errBlocked
 		}
 	}
@@ -126,8 +122,8 @@ func (p *printer) verdict() error {
 }
 
 // listOf is the list that kubectl makes of objects.
-func listOf(layers []unstructured.Unstructured) runtime.Object {
-	list := &unstructured.UnstructuredList{Items: layers}
+func listOf(objects []unstructured.Unstructured) runtime.Object {
+	list := &unstructured.UnstructuredList{Items: objects}
 	list.SetAPIVersion("v1")
 	list.SetKind("List")
 	return list

@@ -60,7 +60,7 @@ func newVersion(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Comm
 			found := versions{Client: version, Platform: runtime.GOOS + "/" + runtime.GOARCH}
 			if !clientOnly {
 				if err := found.ask(command.Context(), flags); err != nil {
-					return fmt.Errorf("the plug-in is %s (--client shows only that): %w", version, explain(err, flags))
+					return fmt.Errorf("the plug-in is %s (--client shows only that): %w", version, explain(err, flags, layerKind))
 				}
 			}
 			return found.print(output, out)

@@ -18,21 +18,21 @@ import (
 )
 
 // follow writes what changes after a list, until the context ends.
-func (o *getOptions) follow(ctx context.Context, layers dynamic.ResourceInterface, list *unstructured.UnstructuredList, p *printer) error {
-	watcher, err := toolswatch.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), selected{layers, o.selector})
+func (o *showOptions) follow(ctx context.Context, objects dynamic.ResourceInterface, references []reference, list *unstructured.UnstructuredList, p *printer) error {
+	watcher, err := toolswatch.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), selected{objects, o.selector})
 	if err != nil {
-		return fmt.Errorf("cannot watch layers: %w", err)
+		return fmt.Errorf("cannot watch %s: %w", o.kind.plural, err)
 	}
 	defer watcher.Stop()
 	for event := range watcher.ResultChan() {
-		layer, ok := event.Object.(*unstructured.Unstructured)
+		object, ok := event.Object.(*unstructured.Unstructured)
 		switch {
 		case event.Type == watch.Error:
 			return apierrors.FromObject(event.Object)
 		case !ok || event.Type == watch.Bookmark:
-		case len(o.names) > 0 && !slices.Contains(o.names, layer.GetName()):
+		case len(references) > 0 && !slices.ContainsFunc(references, func(r reference) bool { return r.names(object) }):
 		default:
-			if err := p.update(layer, event.Type == watch.Deleted); err != nil {
+			if err := p.update(object, event.Type == watch.Deleted); err != nil {
 				return err
 			}
 		}
@@ -43,14 +43,14 @@ func (o *getOptions) follow(ctx context.Context, layers dynamic.ResourceInterfac
 	return nil
 }
 
-// selected watches the layers with some labels.
+// selected watches the objects with some labels.
 type selected struct {
-	layers   dynamic.ResourceInterface
+	objects  dynamic.ResourceInterface
 	selector string
 }
 
 // WatchWithContext starts a watch.
 func (s selected) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.LabelSelector = s.selector
-	return s.layers.Watch(ctx, options)
+	return s.objects.Watch(ctx, options)
 }

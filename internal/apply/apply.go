@@ -1,8 +1,8 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apply carries out a plan for the dependents of one primary on one
-// cluster. It decides nothing: what to do is in the plan, and an object that
+// Package apply carries out a plan for the dependents of one primary, on its own
+// cluster and on others. It decides nothing: what to do is in the plan, and an object that
 // is not as the plan saw it is left alone and reported as outdated.
 package apply
 
@@ -39,28 +39,44 @@ const defaultWorkers = 8
 // callTimeout bounds one call to the API server.
 const callTimeout = 15 * time.Second
 
-// Executor carries out plans on one cluster. It is safe for concurrent use.
-type Executor struct {
+// Cluster is how objects of one cluster are read and written.
+type Cluster struct {
 	// Client writes. Its RESTMapper must know the kinds of the plan.
 	Client client.Client
 	// Reader reads past every cache: what is about to be changed is looked at
 	// as it is now, with its managedFields.
 	Reader client.Reader
+	// Seen returns an object as a cache has it, or nil; it is not changed. With
+	// it and Beside, objects of strict kinds are written in one request where
+	// that is enough; without either they are always read and claimed first.
+	Seen func(context.Context, dependents.ID) (*unstructured.Unstructured, error)
+	// Version returns the version at which a kind that has no manifest in the
+	// plan is written, if it is known; otherwise the RESTMapper says.
+	Version func(schema.GroupKind) (schema.GroupVersionKind, bool)
+}
+
+// As returns the cluster as another client reads and writes it, as whoever that
+// client acts for.
+func (c Cluster) As(as client.Client) Cluster {
+	c.Client, c.Reader = as, as
+	return c
+}
+
+// Executor carries out plans. It is safe for concurrent use.
+type Executor struct {
+	// Cluster of the primary.
+	Cluster
+	// Other returns another cluster, by the name that IDs have for it. Nil means
+	// that there is none. An error is that of the action.
+	Other func(cluster string) (Cluster, error)
 	// Keys are the labels and annotations by which objects are owned.
 	Keys dependents.Keys
 	// Strict tells kinds of whose spec fields that others added are taken
 	// back, all but suspend.
 	Strict func(schema.GroupKind) bool
-	// Seen returns an object as a cache has it, or nil; it is not changed. With
-	// it and Beside, objects of strict kinds are written in one request where
-	// that is enough; without either they are always read and claimed first.
-	Seen func(context.Context, dependents.ID) (*unstructured.Unstructured, error)
 	// Beside remembers what is known of the objects of strict kinds that were
 	// written.
 	Beside *Beside
-	// Version returns the version at which a kind that has no manifest in the
-	// plan is written, if it is known; otherwise the RESTMapper says.
-	Version func(schema.GroupKind) (schema.GroupVersionKind, bool)
 	// Workers is how many objects of one stage are written at a time at most;
 	// 0 means 8.
 	Workers int
@@ -74,12 +90,23 @@ type Executor struct {
 	Valid time.Duration
 }
 
-// As returns an executor that reads and writes by another client, as whoever
-// that client acts for. All else is as before.
-func (e *Executor) As(c client.Client) *Executor {
-	as := *e
-	as.Client, as.Reader = c, c
-	return &as
+// With returns an executor of other clusters. All else is as before, and shared.
+func (e *Executor) With(own Cluster, other func(cluster string) (Cluster, error)) *Executor {
+	with := *e
+	with.Cluster, with.Other = own, other
+	return &with
+}
+
+// at returns the cluster of that name.
+func (e *Executor) at(cluster string) (Cluster, error) {
+	switch {
+	case cluster == "":
+		return e.Cluster, nil
+	case e.Other == nil:
+		return Cluster{}, fmt.Errorf("there is no cluster %s", cluster)
+	default:
+		return e.Other(cluster)
+	}
 }
 
 // Run carries out a plan for the primary named owner and returns what became
@@ -106,6 +133,18 @@ func (e *Executor) Run(ctx context.Context, owner string, plan dependents.Plan) 
 		writesStopped = writesStopped || group.writes
 	}
 	return results
+}
+
+// Carry carries out a plan whose inventory must be known before anything of it is
+// done: record writes it down. A plan that writes nothing records nothing.
+func (e *Executor) Carry(ctx context.Context, owner string, plan dependents.Plan, record func(context.Context) error) ([]dependents.Result, error) {
+	if !plan.Writes() {
+		return nil, nil
+	}
+	if err := record(ctx); err != nil {
+		return nil, err
+	}
+	return e.Run(ctx, owner, plan), nil
 }
 
 // stops tells whether results forbid what comes after them.
@@ -247,10 +286,20 @@ func (r *run) spent() {
 // expired tells whether a plan is too old to be acted on.
 func (r *run) expired() bool { return r.Valid > 0 && time.Since(r.began) > r.Valid }
 
+// there is a run where it acts on one cluster.
+type there struct {
+	*run
+	Cluster
+}
+
 // do carries out one action.
 func (r *run) do(ctx context.Context, action dependents.Action) dependents.Result {
+	cluster, err := r.at(action.ID.Cluster)
+	if err != nil {
+		return dependents.Result{Action: action, Err: err}
+	}
 	before := r.version(action)
-	live, err := r.dispatch(ctx, action, before)
+	live, err := (&there{r, cluster}).dispatch(ctx, action, before)
 	result := dependents.Result{Action: action}
 	switch {
 	case err == nil && live == nil:
@@ -268,7 +317,7 @@ func (r *run) do(ctx context.Context, action dependents.Action) dependents.Resul
 }
 
 // dispatch returns the object afterwards; nil where it is not as it was seen.
-func (r *run) dispatch(ctx context.Context, action dependents.Action, version string) (*unstructured.Unstructured, error) {
+func (r *there) dispatch(ctx context.Context, action dependents.Action, version string) (*unstructured.Unstructured, error) {
 	switch {
 	case action.Verb == dependents.VerbWrite:
 		return r.write(ctx, action)

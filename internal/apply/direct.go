@@ -24,7 +24,7 @@ import (
 // beside what is wanted but what it held beside that when this executor wrote
 // it last, as defaults of the API server do. It is applied at the version that
 // the plan was made for. done is false where it has to be claimed first.
-func (r *run) direct(ctx context.Context, action dependents.Action) (live *unstructured.Unstructured, done bool, err error) {
+func (r *there) direct(ctx context.Context, action dependents.Action) (live *unstructured.Unstructured, done bool, err error) {
 	wanted := action.Wanted
 	beside, known := r.Beside.of(action.ID, action.UID)
 	if !known || r.Seen == nil || wanted.Mode == dependents.ModeCreateOnce || !r.strict(action.ID) {
@@ -64,7 +64,7 @@ func (e *Executor) strict(id dependents.ID) bool { return e.Strict != nil && e.S
 
 // isSeen tells whether an object is the one that an action was planned for, the
 // primary's own, and without anything that claiming it would take off.
-func (r *run) isSeen(seen *unstructured.Unstructured, action dependents.Action) bool {
+func (r *there) isSeen(seen *unstructured.Unstructured, action dependents.Action) bool {
 	if seen == nil || seen.GroupVersionKind() != action.Wanted.Object.GroupVersionKind() || seen.GetUID() != action.UID || seen.GetResourceVersion() != r.version(action) || seen.GetDeletionTimestamp() != nil {
 		return false
 	}

@@ -132,7 +132,7 @@ func newFixture(t *testing.T) *fixture {
 
 func (f *fixture) newExecutor(c client.Client) *Executor {
 	return &Executor{
-		Client: c, Reader: c, Keys: testKeys, Seen: f.seen, Beside: &Beside{},
+		Cluster: Cluster{Client: c, Reader: c, Seen: f.seen}, Keys: testKeys, Beside: &Beside{},
 		Strict: func(gk schema.GroupKind) bool { return strings.HasSuffix(gk.Group, ".toolkit.fluxcd.io") },
 	}
 }

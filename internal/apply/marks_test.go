@@ -33,7 +33,9 @@ func TestMarks(t *testing.T) {
 		// layer has the object, and prepare is what is done to it before.
 		layer, prepare string
 		verb           dependents.Verb
-		want           marks
+		// mark says who suspends it.
+		mark string
+		want marks
 	}{
 		"mark": {
 			reason: "the moment is written as a label can have it", layer: owner, verb: dependents.VerbMark,
@@ -58,10 +60,17 @@ func TestMarks(t *testing.T) {
 			},
 		},
 		"suspend": {
-			reason: "it says that a hold suspended it", layer: owner, verb: dependents.VerbSuspend,
+			reason: "it says that a hold suspended it", layer: owner, verb: dependents.VerbSuspend, mark: "kraan/suspended-by-hold",
 			want: marks{
 				Labels:      map[string]string{"kraan/layer": owner},
 				Annotations: map[string]string{"kraan/suspended-by-hold": "true"}, Suspend: "true",
+			},
+		},
+		"suspend for another reason": {
+			reason: "it says which", layer: owner, verb: dependents.VerbSuspend, mark: "kraan/suspended-by-loss",
+			want: marks{
+				Labels:      map[string]string{"kraan/layer": owner},
+				Annotations: map[string]string{"kraan/suspended-by-loss": "true"}, Suspend: "true",
 			},
 		},
 		"resume after a hold": {
@@ -84,6 +93,9 @@ func TestMarks(t *testing.T) {
 			before := f.live(release)
 			action := on(test.verb, before)
 			action.Moment, action.Successor = noon, dependents.ID{Namespace: "default", Name: "new"}
+			if test.verb == dependents.VerbSuspend {
+				action.Mark = test.mark
+			}
 			result := f.done(action)[0]
 			if diff := cmp.Diff([]string{"PATCH"}, f.requests.taken()); diff != "" {
 				t.Errorf("requests (-want +got):\n%s", diff)

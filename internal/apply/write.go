@@ -26,7 +26,7 @@ import (
 // claimed by a patch with its resourceVersion, and then applied, in the same
 // way. A UID alone would not do: the API server calls an object of another UID
 // invalid, as if its author had to mend it.
-func (r *run) write(ctx context.Context, action dependents.Action) (*unstructured.Unstructured, error) {
+func (r *there) write(ctx context.Context, action dependents.Action) (*unstructured.Unstructured, error) {
 	live, done, err := r.direct(ctx, action)
 	if !done {
 		live, err = r.writeClaimed(ctx, action)
@@ -40,7 +40,7 @@ func (r *run) write(ctx context.Context, action dependents.Action) (*unstructure
 	return live, err
 }
 
-func (r *run) writeClaimed(ctx context.Context, action dependents.Action) (*unstructured.Unstructured, error) {
+func (r *there) writeClaimed(ctx context.Context, action dependents.Action) (*unstructured.Unstructured, error) {
 	wanted := action.Wanted
 	if action.UID == "" {
 		created := wanted.Object.DeepCopy()
@@ -68,6 +68,9 @@ func (r *run) writeClaimed(ctx context.Context, action dependents.Action) (*unst
 	if live.GetDeletionTimestamp() != nil && action.UID == "" {
 		return nil, errTerminating
 	}
+	if wanted.Shared {
+		return live, nil
+	}
 	if live.GetDeletionTimestamp() != nil || !r.mayTake(live, action) {
 		return nil, nil
 	}
@@ -83,7 +86,7 @@ func (r *run) writeClaimed(ctx context.Context, action dependents.Action) (*unst
 
 // apply applies an object as long as it is at a version, and returns what the
 // API server has made of it.
-func (r *run) apply(ctx context.Context, wanted *unstructured.Unstructured, uid types.UID, version string) (*unstructured.Unstructured, error) {
+func (r *there) apply(ctx context.Context, wanted *unstructured.Unstructured, uid types.UID, version string) (*unstructured.Unstructured, error) {
 	applied := wanted.DeepCopy()
 	applied.SetUID(uid)
 	applied.SetResourceVersion(version)
@@ -97,7 +100,7 @@ func (r *run) apply(ctx context.Context, wanted *unstructured.Unstructured, uid 
 }
 
 // read reads an object as it is now.
-func (r *run) read(ctx context.Context, live *unstructured.Unstructured, id dependents.ID) error {
+func (r *there) read(ctx context.Context, live *unstructured.Unstructured, id dependents.ID) error {
 	return call(ctx, func(ctx context.Context) error { return r.Reader.Get(ctx, id.Key(), live) })
 }
 
@@ -107,7 +110,7 @@ var errTerminating = errors.New("it is being deleted by somebody else, and can b
 
 // mayTake tells whether an object is nobody's, the primary's own, or of an
 // owner that the plan takes it from.
-func (r *run) mayTake(live *unstructured.Unstructured, action dependents.Action) bool {
+func (r *there) mayTake(live *unstructured.Unstructured, action dependents.Action) bool {
 	owner := live.GetLabels()[r.Keys.Owner]
 	return owner == "" || owner == r.owner || slices.Contains(action.From, owner)
 }
@@ -116,7 +119,7 @@ func (r *run) mayTake(live *unstructured.Unstructured, action dependents.Action)
 // of ownership, no orphaned label, no reference to a former owner, and what
 // others wrote into the spec of a strict kind, so that applying takes it back.
 // It writes only where something is to change.
-func (r *run) claim(ctx context.Context, live *unstructured.Unstructured, wanted *dependents.Dependent) (*unstructured.Unstructured, error) {
+func (r *there) claim(ctx context.Context, live *unstructured.Unstructured, wanted *dependents.Dependent) (*unstructured.Unstructured, error) {
 	meta := map[string]any{}
 	labels := map[string]any{}
 	if live.GetLabels()[r.Keys.Owner] != r.owner {
@@ -150,14 +153,14 @@ func (r *run) claim(ctx context.Context, live *unstructured.Unstructured, wanted
 }
 
 // patchMeta patches the metadata of an object as it was read.
-func (r *run) patchMeta(ctx context.Context, live *unstructured.Unstructured, meta map[string]any) (*unstructured.Unstructured, error) {
+func (r *there) patchMeta(ctx context.Context, live *unstructured.Unstructured, meta map[string]any) (*unstructured.Unstructured, error) {
 	meta["uid"], meta["resourceVersion"] = string(live.GetUID()), live.GetResourceVersion()
 	return r.merge(ctx, live, map[string]any{"metadata": meta})
 }
 
 // disown takes the former owner's references off an object as the plan saw it,
 // leaving others in place.
-func (r *run) disown(ctx context.Context, action dependents.Action, version string) (*unstructured.Unstructured, error) {
+func (r *there) disown(ctx context.Context, action dependents.Action, version string) (*unstructured.Unstructured, error) {
 	live, err := r.stub(action.ID)
 	if err != nil {
 		return nil, err
@@ -172,7 +175,7 @@ func (r *run) disown(ctx context.Context, action dependents.Action, version stri
 }
 
 // patch carries out a change of marks on an object as the plan saw it.
-func (r *run) patch(ctx context.Context, action dependents.Action, version string, patch map[string]any) (*unstructured.Unstructured, error) {
+func (r *there) patch(ctx context.Context, action dependents.Action, version string, patch map[string]any) (*unstructured.Unstructured, error) {
 	stub, err := r.stub(action.ID)
 	if err != nil {
 		return nil, err
@@ -182,7 +185,7 @@ func (r *run) patch(ctx context.Context, action dependents.Action, version strin
 	return r.merge(ctx, stub, patch)
 }
 
-func (r *run) merge(ctx context.Context, obj *unstructured.Unstructured, patch map[string]any) (*unstructured.Unstructured, error) {
+func (r *there) merge(ctx context.Context, obj *unstructured.Unstructured, patch map[string]any) (*unstructured.Unstructured, error) {
 	data, err := json.Marshal(patch)
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the patch: %w", err)
@@ -198,7 +201,7 @@ func (r *run) merge(ctx context.Context, obj *unstructured.Unstructured, patch m
 }
 
 // delete deletes the very object that the plan saw.
-func (r *run) delete(ctx context.Context, action dependents.Action, version string) (*unstructured.Unstructured, error) {
+func (r *there) delete(ctx context.Context, action dependents.Action, version string) (*unstructured.Unstructured, error) {
 	stub, err := r.stub(action.ID)
 	if err != nil {
 		return nil, err
@@ -216,7 +219,7 @@ func (r *run) delete(ctx context.Context, action dependents.Action, version stri
 
 // stub returns an object with nothing but its identity, in the version that is
 // known to be served, or that the cluster prefers.
-func (r *run) stub(id dependents.ID) (*unstructured.Unstructured, error) {
+func (r *there) stub(id dependents.ID) (*unstructured.Unstructured, error) {
 	gvk, err := r.kindVersion(id.GroupKind())
 	if err != nil {
 		return nil, fmt.Errorf("cannot find kind %s: %w", id.GroupKind(), err)
@@ -228,7 +231,7 @@ func (r *run) stub(id dependents.ID) (*unstructured.Unstructured, error) {
 	return stub, nil
 }
 
-func (r *run) kindVersion(gk schema.GroupKind) (schema.GroupVersionKind, error) {
+func (r *there) kindVersion(gk schema.GroupKind) (schema.GroupVersionKind, error) {
 	if r.Version != nil {
 		if gvk, known := r.Version(gk); known {
 			return gvk, nil
@@ -250,10 +253,13 @@ func patchFor(owner string, keys dependents.Keys, action dependents.Action) map[
 	switch action.Verb {
 	case dependents.VerbDisown:
 	case dependents.VerbSuspend:
-		annotations[keys.SuspendedByHold] = "true"
+		annotations[action.Mark] = "true"
 		spec = map[string]any{"suspend": true}
 	case dependents.VerbResume:
 		annotations[keys.SuspendedByHold] = nil
+		if keys.SuspendedByLoss != "" {
+			annotations[keys.SuspendedByLoss] = nil
+		}
 		annotations[keys.SupersededBy] = nil
 		spec = map[string]any{"suspend": nil}
 	case dependents.VerbUnmark:

@@ -114,10 +114,16 @@ func IsActing(live *unstructured.Unstructured) bool {
 	}
 	isReconciling := reconciling.status == "True" && reconciling.reason == "Progressing"
 	if ready.status == "False" {
-		return isReconciling && strings.HasPrefix(reconciling.message, "Running '")
+		return runsAction(reconciling)
 	}
 	observed, _, _ := unstructured.NestedInt64(live.Object, "status", "observedGeneration")
 	return isReconciling || observed < live.GetGeneration()
+}
+
+// runsAction tells whether Flux runs an action of Helm, by the condition
+// Reconciling of a release.
+func runsAction(reconciling conditionView) bool {
+	return reconciling.status == "True" && reconciling.reason == "Progressing" && strings.HasPrefix(reconciling.message, "Running '")
 }
 
 // conditionView is a condition; generation is 0 where it does not say which one

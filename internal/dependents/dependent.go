@@ -21,15 +21,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ID identifies an object on a cluster, whatever version it is read in.
+// ID identifies an object, whatever version it is read in.
 type ID struct {
+	// Cluster that holds the object, by the name that the primary has for it;
+	// empty for the cluster that the primary is on.
+	Cluster   string
 	Group     string
 	Kind      string
 	Namespace string
 	Name      string
 }
 
-// IDOf returns the ID of an object.
+// IDOf returns the ID of an object on the primary's own cluster.
 func IDOf(obj *unstructured.Unstructured) ID {
 	gvk := obj.GroupVersionKind()
 	return ID{Group: gvk.Group, Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
@@ -40,26 +43,55 @@ func (id ID) GroupKind() schema.GroupKind {
 	return schema.GroupKind{Group: id.Group, Kind: id.Kind}
 }
 
+// ServedKind is a kind as one cluster serves it.
+type ServedKind struct {
+	// Cluster as in an ID.
+	Cluster string
+	schema.GroupKind
+}
+
+// ServedVersion is a version of a kind as one cluster serves it.
+type ServedVersion struct {
+	// Cluster as in an ID.
+	Cluster string
+	schema.GroupVersionKind
+}
+
+// ServedKind returns the kind of the object on its cluster.
+func (id ID) ServedKind() ServedKind { return ServedKind{id.Cluster, id.GroupKind()} }
+
+// On returns the ID of the same object on another cluster.
+func (id ID) On(cluster string) ID {
+	id.Cluster = cluster
+	return id
+}
+
 // Key returns the namespace and name of the object.
 func (id ID) Key() types.NamespacedName {
 	return types.NamespacedName{Namespace: id.Namespace, Name: id.Name}
 }
 
-// String returns the ID as messages show it: "HelmRelease default/podinfo".
+// String returns the ID as messages show it: "HelmRelease default/podinfo", and
+// "ConfigMap default/flags on fleet/prod" for one of another cluster.
 func (id ID) String() string {
-	if id.Namespace == "" {
-		return id.Kind + " " + id.Name
+	text := id.Kind + " " + id.Name
+	if id.Namespace != "" {
+		text = id.Kind + " " + id.Namespace + "/" + id.Name
 	}
-	return id.Kind + " " + id.Namespace + "/" + id.Name
+	if id.Cluster != "" {
+		text += " on " + id.Cluster
+	}
+	return text
 }
 
-// Compare orders IDs by group, kind, namespace and name.
+// Compare orders IDs by group, kind, namespace, name and cluster.
 func (id ID) Compare(other ID) int {
 	return cmp.Or(
 		strings.Compare(id.Group, other.Group),
 		strings.Compare(id.Kind, other.Kind),
 		strings.Compare(id.Namespace, other.Namespace),
 		strings.Compare(id.Name, other.Name),
+		strings.Compare(id.Cluster, other.Cluster),
 	)
 }
 
@@ -122,6 +154,12 @@ type Dependent struct {
 	DependsOn []ID
 	// Mode is how it is brought about.
 	Mode Mode
+	// Shared objects belong to nobody: they are created where they are missing,
+	// and left from then on, whoever made them and whoever wants them no more.
+	Shared bool
+	// Optional objects hold nothing up: whoever depends on one does not wait for
+	// it, and one that is not ready is told and does not count.
+	Optional bool
 	// Assess says when it is ready.
 	Assess Assess
 	// Exclusive names what only one live object may stand for, such as a Helm
@@ -159,6 +197,9 @@ type Entry struct {
 	// Assess is how to tell whether the object is ready; it follows from the
 	// kind and is not stored.
 	Assess Assess
+	// Target is the cluster that a release installs on, where that is another
+	// one. It follows from the live object and is not stored.
+	Target string
 	// Origin is the file that listed it last.
 	Origin string
 }

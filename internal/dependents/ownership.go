@@ -51,7 +51,7 @@ func (p *planner) findConflicts() {
 	exclusive := map[string]ID{}
 	for i := range p.Wanted {
 		d := &p.Wanted[i]
-		if d.Mode == ModeObserve {
+		if d.Mode == ModeObserve || d.Shared {
 			continue
 		}
 		if live := p.Live[d.ID]; live != nil {

@@ -21,6 +21,9 @@ type Keys struct {
 	Orphaned string
 	// SuspendedByHold is the annotation on what a hold suspended.
 	SuspendedByHold string
+	// SuspendedByLoss is the annotation on what was suspended while its cluster
+	// was away; empty where there are no other clusters.
+	SuspendedByLoss string
 	// SupersededBy is the annotation that names a successor.
 	SupersededBy string
 	// Abandon is the annotation by which people give up what a suspended
@@ -86,8 +89,8 @@ type Input struct {
 	// Stale holds objects of which Live is known to be older than the
 	// primary's own last write.
 	Stale map[ID]bool
-	// NotServed holds kinds that the cluster does not serve.
-	NotServed map[schema.GroupKind]bool
+	// NotServed holds kinds that their cluster does not serve.
+	NotServed map[ServedKind]bool
 	// Exclusive holds the live objects that stand for something exclusive.
 	Exclusive map[string][]ID
 	// Others is what the other primaries want.
@@ -97,6 +100,9 @@ type Input struct {
 	Held bool
 	// SuspendHeld suspends the releases of a held primary.
 	SuspendHeld bool
+	// Away names a cluster that does not answer. The releases that install there
+	// are suspended, and all else is stopped as Held does; empty for none.
+	Away string
 	// MayPrune allows what concerns ownership: adopt, mark, release, delete.
 	MayPrune bool
 	// MayWrite allows writing what is wanted.
@@ -106,6 +112,10 @@ type Input struct {
 	RepairOnly bool
 	// Abandon allows deleting suspended releases, which uninstalls nothing.
 	Abandon bool
+	// Forsaken holds clusters that are given up: what an unwanted object there
+	// was is forgotten, and releases that installed there are suspended and
+	// deleted, so that nobody asks the cluster for anything.
+	Forsaken map[string]bool
 }
 
 // ReasonSuspended is the reason of a Standing that is in the way of a removal
@@ -119,7 +129,7 @@ type Verb string
 const (
 	// VerbDisown takes off ownerReferences of the former owner kind.
 	VerbDisown Verb = "Disown"
-	// VerbSuspend suspends a release for a hold.
+	// VerbSuspend suspends a release, for a hold or while its cluster is away.
 	VerbSuspend Verb = "Suspend"
 	// VerbResume resumes a release that Strata suspended.
 	VerbResume Verb = "Resume"
@@ -161,6 +171,8 @@ type Action struct {
 	From []string
 	// Successor is the object that succeeds it, with VerbSupersede.
 	Successor ID
+	// Mark is the annotation that says who suspended it, with VerbSuspend.
+	Mark string
 	// Moment is the time that the orphaned label says, with VerbMark.
 	Moment time.Time
 	// Correction is true where the write undoes somebody else's change.
@@ -192,6 +204,9 @@ type Plan struct {
 	Inventory []Entry
 	// Conflicts; when there are any, there are no actions.
 	Conflicts []Conflict
+	// Forsaken holds objects on clusters that were given up, and releases that
+	// installed there: what they stand for is left behind.
+	Forsaken []ID
 	// Undecided holds objects that are to go, as nobody else wants them, but not
 	// yet: they were written a moment ago, or have to be resumed first.
 	Undecided []ID
@@ -239,7 +254,7 @@ func Make(in Input) Plan {
 	p.findConflicts()
 	if len(p.plan.Conflicts) > 0 {
 		p.Held = true
-		p.SuspendHeld = false
+		p.SuspendHeld, p.Away = false, ""
 	}
 	for i := range p.Wanted {
 		p.planWanted(&p.Wanted[i])
@@ -254,6 +269,7 @@ func Make(in Input) Plan {
 }
 
 func newPlanner(in Input) *planner {
+	in.Held = in.Held || in.Away != ""
 	in.Wanted = slices.Clone(in.Wanted)
 	slices.SortFunc(in.Wanted, func(a, b Dependent) int {
 		return cmp.Or(cmp.Compare(a.Stage, b.Stage), a.ID.Compare(b.ID))
@@ -315,6 +331,9 @@ func (p *planner) act(action Action) {
 
 // stand records where an object stands, and keeps it in the inventory.
 func (p *planner) stand(entry Entry, standing Standing) {
+	if d := p.wanted[entry.ID]; d != nil && d.Optional {
+		standing.Health = min(standing.Health, Ignored)
+	}
 	standing.ID = entry.ID
 	standing.Origin = entry.Origin
 	if entry.Status != standing.Status {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
 )
 
@@ -31,7 +30,7 @@ func drawWorld(t *rapid.T) Input {
 	if chance(t, 10, "unreadable siblings") {
 		in.Others.UnreadableSiblings = []string{"third", "other"}
 	}
-	in.NotServed = map[schema.GroupKind]bool{issuerID("").GroupKind(): chance(t, 30, "not served")}
+	in.NotServed = map[ServedKind]bool{issuerID("").ServedKind(): chance(t, 30, "not served")}
 	for _, id := range allIDs {
 		drawWanted(t, &in, id)
 		drawEntry(t, &in, id)
@@ -281,7 +280,7 @@ func (s *safety) checkWrite(action Action) {
 		s.Errorf("%s is written and not wanted", action.ID)
 	case !s.MayWrite, s.RepairOnly && entry.Digest != d.Digest:
 		s.Errorf("%s is written behind a closed gate", action.ID)
-	case s.NotServed[action.ID.GroupKind()]:
+	case s.NotServed[action.ID.ServedKind()]:
 		s.Errorf("%s is of a kind that is not served", action.ID)
 	case action.UID != "" && s.Live[action.ID].GetDeletionTimestamp() != nil:
 		s.Errorf("%s is being deleted", action.ID)

@@ -25,6 +25,10 @@ func (p *planner) planUnwanted(entry Entry) {
 	switch {
 	case p.superseding[entry.ID]:
 		p.stand(entry, Standing{Health: Progressing, Status: StatusSuperseded, Unwanted: true, Message: "is being suspended for its successor"})
+	case p.Forsaken[entry.ID.Cluster] && entry.ID.Cluster != "":
+		p.plan.Forsaken = append(p.plan.Forsaken, entry.ID)
+	case p.Forsaken[entry.Target] && entry.Target != "" && live != nil && p.owner(live) == p.Owner && !p.Stale[entry.ID]:
+		p.planForsaken(entry, live)
 	case p.Keep[entry.ID]:
 		if live != nil && !p.Stale[entry.ID] {
 			p.keepMarks(entry, live)
@@ -51,6 +55,22 @@ func (p *planner) planUnwanted(entry Entry) {
 	default:
 		p.planOrphan(entry, live)
 	}
+}
+
+// planForsaken deletes a release whose cluster was given up. It is suspended
+// first: Flux then lets it go without asking the cluster, and what it installed
+// stays there.
+func (p *planner) planForsaken(entry Entry, live *unstructured.Unstructured) {
+	standing := Standing{Health: Progressing, Status: StatusDeleting, Unwanted: true, Message: "is being removed, and what it installed is left behind"}
+	switch {
+	case !IsSuspended(live):
+		// It may be on its way already, and wait for an answer of its cluster.
+		p.act(Action{Verb: VerbSuspend, ID: entry.ID, Mark: p.Keys.SuspendedByLoss})
+	case live.GetDeletionTimestamp() == nil:
+		p.plan.Forsaken = append(p.plan.Forsaken, entry.ID)
+		p.act(Action{Verb: VerbDelete, ID: entry.ID})
+	}
+	p.stand(entry, standing)
 }
 
 // undecided notes an object that goes at a later look, unless another primary
@@ -172,7 +192,7 @@ func (p *planner) planDelete(entry Entry, live *unstructured.Unstructured) Stand
 func (p *planner) awaitResume(live *unstructured.Unstructured) (Standing, bool) {
 	waiting := Standing{Health: Progressing, Status: StatusOrphaned, Unwanted: true}
 	switch {
-	case live.GetAnnotations()[p.Keys.SuspendedByHold] != "":
+	case p.isSuspendedByUs(live):
 		waiting.Message = "is resumed before it is removed"
 	case IsSuspended(live) && !p.Abandon:
 		waiting.Health, waiting.Reason = Blocked, ReasonSuspended
@@ -205,22 +225,40 @@ func TimeoutOf(release *unstructured.Unstructured) time.Duration {
 // that, that there is something to uninstall. It is not waited for longer than the
 // action may take.
 func (p *planner) awaitAction(live *unstructured.Unstructured) (Standing, bool) {
-	ready, found := condition(live, "Ready")
-	if IsSuspended(live) || !found || ready.status != "Unknown" || ready.reason != "Progressing" {
+	action, runs := actionOf(live)
+	if !runs || IsSuspended(live) {
 		return Standing{}, false
 	}
-	if ready.since.After(p.Now.Add(actionMargin)) { // by a wrong clock, which may be years ahead
+	if action.since.After(p.Now.Add(actionMargin)) { // by a wrong clock, which may be years ahead
 		return Standing{}, false
 	}
-	end := ready.since.Add(TimeoutOf(live) + actionMargin)
+	end := action.since.Add(TimeoutOf(live) + actionMargin)
 	if !p.Now.Before(end) {
 		return Standing{}, false
 	}
 	p.until(end)
 	return Standing{
 		Health: Progressing, Status: StatusOrphaned, Unwanted: true, Until: end,
-		Message: said(fmt.Sprintf("waits until %s at most for Flux to be done with it", end.UTC().Format(time.RFC3339)), ready.message), Said: ready.message,
+		Message: said(fmt.Sprintf("waits until %s at most for Flux to be done with it", end.UTC().Format(time.RFC3339)), action.message), Said: action.message,
 	}, true
+}
+
+// actionOf returns what a release says of the action that Flux is in the middle of.
+// Between two actions, as when it has unlocked a release that it left half done, it
+// is not Ready already, and the next action follows at once.
+func actionOf(live *unstructured.Unstructured) (conditionView, bool) {
+	ready, _ := condition(live, "Ready")
+	if ready.status == "Unknown" && ready.reason == "Progressing" {
+		return ready, true
+	}
+	reconciling, _ := condition(live, "Reconciling")
+	if ready.status != "False" || !runsAction(reconciling) {
+		return conditionView{}, false
+	}
+	if ready.since.After(reconciling.since) {
+		reconciling.since = ready.since
+	}
+	return reconciling, true
 }
 
 // userOf finds an object that must go before this one: one that depends on it,

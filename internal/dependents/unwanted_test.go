@@ -4,6 +4,7 @@
 package dependents
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -215,12 +216,17 @@ func TestMakeReverseOrder(t *testing.T) {
 // A release that Flux is at right now is not deleted: a helm-controller that dies in
 // the middle of an upgrade may have forgotten what there is to uninstall.
 func TestMakeWaitsForFlux(t *testing.T) {
-	at := func(ago time.Duration, message string) change {
+	saying := func(kind, status, reason string, ago time.Duration, message string) change {
 		return func(o *unstructured.Unstructured) {
-			_ = unstructured.SetNestedSlice(o.Object, []any{map[string]any{
-				"type": "Ready", "status": "Unknown", "reason": "Progressing", "message": message, "lastTransitionTime": testNow.Add(-ago).Format(time.RFC3339),
-			}}, "status", "conditions")
+			conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+			conditions = slices.DeleteFunc(conditions, func(item any) bool { return item.(map[string]any)["type"] == kind })
+			_ = unstructured.SetNestedSlice(o.Object, append(conditions, map[string]any{
+				"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": testNow.Add(-ago).Format(time.RFC3339),
+			}), "status", "conditions")
 		}
+	}
+	at := func(ago time.Duration, message string) change {
+		return saying("Ready", "Unknown", "Progressing", ago, message)
 	}
 	timeout := func(text string) change {
 		return func(o *unstructured.Unstructured) { _ = unstructured.SetNestedField(o.Object, text, "spec", "timeout") }
@@ -249,6 +255,21 @@ func TestMakeWaitsForFlux(t *testing.T) {
 		"failed": {
 			reason:  "Flux is done with it",
 			in:      world(inventory(had(a, graceOver)), lives(release("a", orphaned, notReady))),
+			actions: []string{"Delete a"}, standings: gone,
+		},
+		"unlocked a moment ago": {
+			reason: "the upgrade that it was unlocked for follows at once",
+			in: world(inventory(had(a, graceOver)), lives(release("a", orphaned,
+				saying("Ready", "False", "PendingRelease", 10*time.Second, "Unlocked"), saying("Reconciling", "True", "Progressing", time.Minute, "Running 'unlock' action")))),
+			standings: []string{
+				"a progressing Orphaned unwanted: waits until 2026-01-02T03:09:55Z at most for Flux to be done with it: Running 'unlock' action",
+			},
+			until: testNow.Add(-10 * time.Second).Truncate(time.Second).Add(6 * time.Minute),
+		},
+		"failed, and tried again later": {
+			reason: "Flux does nothing until then",
+			in: world(inventory(had(a, graceOver)), lives(release("a", orphaned,
+				saying("Ready", "False", "UpgradeFailed", time.Second, "no"), saying("Reconciling", "True", "ProgressingWithRetry", time.Second, "retrying after 5m")))),
 			actions: []string{"Delete a"}, standings: gone,
 		},
 		"since nobody knows when": {

@@ -23,6 +23,10 @@ func (p *planner) planWanted(d *Dependent) {
 		p.stand(entry, p.observe(d, live))
 		return
 	}
+	if d.Shared {
+		p.planShared(d, live)
+		return
+	}
 	if p.Stale[d.ID] {
 		p.stand(entry, Standing{Health: Progressing, Status: orDefault(entry.Status, StatusProgress), Message: "was written a moment ago"})
 		return
@@ -52,6 +56,20 @@ func (p *planner) planWanted(d *Dependent) {
 		return
 	}
 	p.stand(entry, p.planWrite(d, entry, live))
+}
+
+// planShared creates an object that belongs to nobody where it is missing. It is
+// not in the inventory, so nothing ever becomes of it.
+func (p *planner) planShared(d *Dependent, live *unstructured.Unstructured) {
+	standing := Standing{ID: d.ID, Origin: d.Origin, Health: Ready, Status: StatusReady, Current: true}
+	if live == nil {
+		standing.Health, standing.Status, standing.Message, standing.Current = Progressing, StatusMissing, "has yet to be created", false
+		if p.MayWrite && !p.Held && !p.RepairOnly && !p.Stale[d.ID] {
+			p.act(Action{Verb: VerbWrite, ID: d.ID, Stage: d.Stage, Wanted: d})
+		}
+	}
+	p.standings[d.ID] = standing
+	p.plan.Standings = append(p.plan.Standings, standing)
 }
 
 // isCurrent tells whether a live object is this primary's and still as the
@@ -117,10 +135,16 @@ func (p *planner) planWrite(d *Dependent, entry Entry, live *unstructured.Unstru
 func (p *planner) waitForDependencies(d *Dependent) (ID, string) {
 	for _, id := range SortIDs(append([]ID(nil), d.DependsOn...)) {
 		dependency, wanted := p.wanted[id]
-		if !wanted {
+		if !wanted || dependency.Optional {
 			continue
 		}
 		live := p.Live[id]
+		if dependency.Mode == ModeObserve {
+			if live == nil {
+				return id, fmt.Sprintf("waits for %s, which does not exist yet", id)
+			}
+			continue
+		}
 		if live == nil || p.Stale[id] || !p.isCurrent(dependency, p.entries[id], live) {
 			return id, fmt.Sprintf("waits for %s, which has yet to be applied", id)
 		}
@@ -136,13 +160,13 @@ func (p *planner) waitForDependencies(d *Dependent) (ID, string) {
 // everything that reports readiness, also once the kind has appeared, because
 // what serves it may not be up before.
 func (p *planner) waitForKind(d *Dependent, entry Entry) (Standing, bool) {
-	unserved := p.NotServed[d.ID.GroupKind()]
+	unserved := p.NotServed[d.ID.ServedKind()]
 	if !unserved && (entry.Status != StatusNotServed || !p.MayWrite) {
 		return Standing{}, false
 	}
 	for i := range p.Wanted {
 		other := &p.Wanted[i]
-		if other.Assess != AssessCondition || p.NotServed[other.ID.GroupKind()] || other.ID == d.ID {
+		if other.Assess != AssessCondition || p.NotServed[other.ID.ServedKind()] || other.ID == d.ID {
 			continue
 		}
 		live := p.Live[other.ID]
@@ -184,14 +208,23 @@ func (p *planner) planHold(id ID, live *unstructured.Unstructured, assess Assess
 	if live.GetDeletionTimestamp() != nil {
 		return
 	}
-	byHold := live.GetAnnotations()[p.Keys.SuspendedByHold] != ""
+	suspend := p.Held && isRelease(assess, live) && !IsSuspended(live)
 	switch {
-	case p.Held && p.SuspendHeld && isRelease(assess, live) && !IsSuspended(live):
-		p.act(Action{Verb: VerbSuspend, ID: id, Stage: stage})
+	case suspend && p.Away != "" && p.entries[id].Target == p.Away:
+		p.act(Action{Verb: VerbSuspend, ID: id, Stage: stage, Mark: p.Keys.SuspendedByLoss})
+	case suspend && p.SuspendHeld:
+		p.act(Action{Verb: VerbSuspend, ID: id, Stage: stage, Mark: p.Keys.SuspendedByHold})
 	case p.Held:
-	case byHold, p.wanted[id] != nil && live.GetAnnotations()[p.Keys.SupersededBy] != "":
+	case p.isSuspendedByUs(live), p.wanted[id] != nil && live.GetAnnotations()[p.Keys.SupersededBy] != "":
 		p.act(Action{Verb: VerbResume, ID: id, Stage: stage})
 	}
+}
+
+// isSuspendedByUs tells whether a hold, or the loss of a cluster, has suspended an
+// object.
+func (p *planner) isSuspendedByUs(live *unstructured.Unstructured) bool {
+	annotations := live.GetAnnotations()
+	return annotations[p.Keys.SuspendedByHold] != "" || p.Keys.SuspendedByLoss != "" && annotations[p.Keys.SuspendedByLoss] != ""
 }
 
 func (p *planner) isFormerlyOwned(live *unstructured.Unstructured) bool {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 var a, b, c = releaseID("a"), releaseID("b"), releaseID("c")
@@ -210,7 +209,7 @@ func TestMakeDependencies(t *testing.T) {
 
 func TestMakeKindsNotServed(t *testing.T) {
 	issuer := issuerID("ca")
-	unserved := func(in *Input) { in.NotServed = map[schema.GroupKind]bool{issuer.GroupKind(): true} }
+	unserved := func(in *Input) { in.NotServed = map[ServedKind]bool{issuer.ServedKind(): true} }
 	waiting := had(issuer, undeployed, since(StatusNotServed, testGrace))
 	runPlanCases(t, map[string]planCase{
 		"releases first": {

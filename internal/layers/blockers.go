@@ -65,7 +65,7 @@ func (o Observation) AsksForBlockers() bool {
 }
 
 // Departing returns, in order, the HelmReleases that the layer's deletion would
-// have uninstalled from this cluster, and the definitions of the layer that it
+// have uninstalled from its cluster, and the definitions of the layer that it
 // would delete.
 func (o Observation) Departing() []dependents.ID {
 	var ids []dependents.ID
@@ -87,12 +87,13 @@ func (o Observation) Departing() []dependents.ID {
 	return dependents.SortIDs(ids)
 }
 
-// isUninstalled tells whether deleting a HelmRelease uninstalls something here.
+// isUninstalled tells whether deleting a HelmRelease uninstalls something on the
+// layer's cluster.
 func (o Observation) isUninstalled(live *unstructured.Unstructured) bool {
 	elsewhere, _, _ := unstructured.NestedMap(live.Object, "spec", "kubeConfig")
 	abandoned := o.Layer.Annotations[v1alpha1.AbandonAnnotation] == "true" && dependents.IsSuspended(live) &&
 		live.GetAnnotations()[v1alpha1.SuspendedByHoldAnnotation] == ""
-	return len(elsewhere) == 0 && !abandoned
+	return (len(elsewhere) == 0 || o.Remote != nil && TargetOf(live) == o.cluster()) && !abandoned
 }
 
 // isClaimed tells whether another layer will have an object.

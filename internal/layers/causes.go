@@ -11,6 +11,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -44,6 +45,10 @@ var causesOf = map[string]func(causes) []v1alpha1.Cause{
 	v1alpha1.ReasonArtifactFailed:       causes.ofSource,
 	v1alpha1.ReasonArtifactRefused:      causes.ofSource,
 	v1alpha1.ReasonK8sVersion:           causes.ofCluster,
+	v1alpha1.ReasonClusterNotFound:      causes.ofRemote,
+	v1alpha1.ReasonClusterNotReady:      causes.ofRemote,
+	v1alpha1.ReasonClusterUnreachable:   causes.ofRemote,
+	v1alpha1.ReasonClusterAbandoned:     causes.ofRemote,
 	v1alpha1.ReasonDependencyNotFound:   causes.ofDependencies,
 	v1alpha1.ReasonDependencyVersion:    causes.ofDependencies,
 	v1alpha1.ReasonDependencyNotReady:   causes.ofDependencies,
@@ -119,8 +124,27 @@ func (c causes) ofSource() []v1alpha1.Cause {
 	return []v1alpha1.Cause{cause}
 }
 
+// ofCluster names the cluster that the layer belongs on.
 func (c causes) ofCluster() []v1alpha1.Cause {
-	return []v1alpha1.Cause{{Kind: "Cluster", Reason: c.decision.Reason, Message: c.decision.Message}}
+	cause := v1alpha1.Cause{Kind: "Cluster", Reason: c.decision.Reason, Message: c.decision.Message}
+	if c.Remote != nil {
+		cause.Kind, cause.Namespace, cause.Name = v1alpha1.RemoteClusterKind, c.Remote.Name.Namespace, c.Remote.Name.Name
+	}
+	return []v1alpha1.Cause{cause}
+}
+
+// ofRemote names the RemoteCluster, with what that says of itself where it is not
+// ready.
+func (c causes) ofRemote() []v1alpha1.Cause {
+	found := c.ofCluster()
+	if c.Remote == nil || c.Remote.Object == nil {
+		return found
+	}
+	ready := meta.FindStatusCondition(c.Remote.Object.Status.Conditions, v1alpha1.ReadyCondition)
+	if ready != nil && ready.Status != metav1.ConditionTrue {
+		found[0].Reason, found[0].Message = ready.Reason, ready.Message
+	}
+	return found
 }
 
 // ofDependencies names the first few layers that are waited for, each followed
@@ -248,22 +272,22 @@ func (c causes) ofConflicts() []v1alpha1.Cause {
 }
 
 func objectCause(id dependents.ID, reason, message string) v1alpha1.Cause {
-	return v1alpha1.Cause{Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Reason: reason, Message: message}
+	return v1alpha1.Cause{Kind: id.Kind, Cluster: id.Cluster, Namespace: id.Namespace, Name: id.Name, Reason: reason, Message: message}
 }
 
 // ofFailures names the objects that could not be written or removed, or the
 // account as which nothing can be. The first one gave the decision its reason.
 func (c causes) ofFailures(results []dependents.Result) []v1alpha1.Cause {
-	account := AccountOf(c.Layer, c.Settings)
 	var found []v1alpha1.Cause
 	for _, result := range results {
 		if result.Err == nil || apierrors.IsConflict(result.Err) || len(found) == maxBeside {
 			continue
 		}
-		why := failureOf(account, result.Err)
+		why := failureOf(c.actor(result.Action.ID), result.Err)
 		if why.reason == v1alpha1.ReasonServiceAccountNotFound {
+			account := AccountOf(c.Layer, c.Settings)
 			return []v1alpha1.Cause{{
-				Kind: "ServiceAccount", Namespace: account.Namespace, Name: account.Name,
+				Kind: "ServiceAccount", Cluster: c.cluster(), Namespace: account.Namespace, Name: account.Name,
 				Reason: c.decision.Reason, Message: why.message,
 			}}
 		}

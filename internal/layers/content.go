@@ -4,6 +4,7 @@
 package layers
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,7 +14,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
@@ -32,10 +32,10 @@ const (
 // Content returns what a layer at a version wants from a directory: objects
 // with its label, in stages, with the order among releases taken out of the
 // hands of Flux, which would poll for it. The error is a ContentError.
-func Content(dir *Directory, layer, version string, scopes map[schema.GroupKind]Scope) ([]dependents.Dependent, error) {
+func Content(dir *Directory, layer, version string, scopes map[dependents.ServedKind]Scope) ([]dependents.Dependent, error) {
 	own := make(map[dependents.ID]bool, len(dir.Manifests))
 	for _, manifest := range dir.Manifests {
-		own[dependents.IDOf(manifest.Object)] = true
+		own[manifest.ID()] = true
 	}
 	wanted := make([]dependents.Dependent, 0, len(dir.Manifests))
 	for _, manifest := range dir.Manifests {
@@ -51,11 +51,22 @@ func Content(dir *Directory, layer, version string, scopes map[schema.GroupKind]
 	return wanted, nil
 }
 
-func contentOf(manifest Manifest, layer, version string, own map[dependents.ID]bool, scopes map[schema.GroupKind]Scope) (dependents.Dependent, error) {
+func contentOf(manifest Manifest, layer, version string, own map[dependents.ID]bool, scopes map[dependents.ServedKind]Scope) (dependents.Dependent, error) {
 	obj := manifest.Object.DeepCopy()
-	id := dependents.IDOf(obj)
-	if err := checkScope(manifest, id, scopes[id.GroupKind()]); err != nil {
+	id := manifest.ID()
+	if err := checkScope(manifest, id, scopes[id.ServedKind()]); err != nil {
 		return dependents.Dependent{}, err
+	}
+	if manifest.Ensured {
+		return dependents.Dependent{
+			ID: id, Object: obj, Digest: digestOf(obj), Stage: stageOf(id.GroupKind()), Assess: dependents.AssessExistence,
+			Mode: dependents.ModeCreateOnce, Shared: true, Origin: manifest.File,
+		}, nil
+	}
+	if manifest.Observed {
+		return dependents.Dependent{
+			ID: id, Mode: dependents.ModeObserve, Assess: dependents.AssessExistence, Optional: manifest.Optional, Origin: manifest.File,
+		}, nil
 	}
 	labels := obj.GetLabels()
 	if labels == nil {
@@ -70,7 +81,7 @@ func contentOf(manifest Manifest, layer, version string, own map[dependents.ID]b
 		Detached: stageOf(id.GroupKind()) == stageCustom,
 	}
 	if dependents.IsReleaseKind(id.GroupKind()) {
-		dependent.DependsOn = takeDependsOn(obj, own)
+		dependent.DependsOn = append(takeDependsOn(obj, own), manifest.Needs...)
 	}
 	if id.GroupKind() == HelmReleaseKind {
 		dependent.Exclusive = HelmReleaseIdentity(obj)
@@ -215,14 +226,27 @@ func isOrdered(wanted []dependents.Dependent) bool {
 // Flux's rules: the storage namespace, and the release name shortened to 53
 // characters.
 func HelmReleaseIdentity(obj *unstructured.Unstructured) string {
-	text := func(fields ...string) string {
-		value, _, _ := unstructured.NestedString(obj.Object, fields...)
+	name, namespace := helmName(obj)
+	cluster := ""
+	for _, ref := range []string{"secretRef", "configMapRef"} {
+		if config, _, _ := unstructured.NestedString(obj.Object, "spec", "kubeConfig", ref, "name"); config != "" {
+			cluster = obj.GetNamespace() + "/" + config + "/"
+		}
+	}
+	return cluster + namespace + "/" + name
+}
+
+// helmName returns the name of the Helm release that a HelmRelease stands for, and
+// the namespace in which Helm stores it.
+func helmName(obj *unstructured.Unstructured) (name, namespace string) {
+	text := func(field string) string {
+		value, _, _ := unstructured.NestedString(obj.Object, "spec", field)
 		return value
 	}
-	name := text("spec", "releaseName")
+	name = text("releaseName")
 	if name == "" {
 		name = obj.GetName()
-		if target := text("spec", "targetNamespace"); target != "" {
+		if target := text("targetNamespace"); target != "" {
 			name = target + "-" + name
 		}
 	}
@@ -230,17 +254,7 @@ func HelmReleaseIdentity(obj *unstructured.Unstructured) string {
 		sum := sha256.Sum256([]byte(name))
 		name = name[:40] + "-" + hex.EncodeToString(sum[:])[:12]
 	}
-	namespace := text("spec", "storageNamespace")
-	if namespace == "" {
-		namespace = obj.GetNamespace()
-	}
-	cluster := ""
-	for _, ref := range []string{"secretRef", "configMapRef"} {
-		if config := text("spec", "kubeConfig", ref, "name"); config != "" {
-			cluster = obj.GetNamespace() + "/" + config + "/"
-		}
-	}
-	return cluster + namespace + "/" + name
+	return name, cmp.Or(text("storageNamespace"), obj.GetNamespace())
 }
 
 // timeoutOf returns how long a layer may be Applying: what it says itself, or
@@ -271,7 +285,10 @@ type Listing struct {
 func ListingOf(dir *Directory) Listing {
 	listing := Listing{Files: make(map[dependents.ID]string, len(dir.Manifests)), Exclusive: map[string][]dependents.ID{}}
 	for _, manifest := range dir.Manifests {
-		id := dependents.IDOf(manifest.Object)
+		if manifest.Ensured || manifest.Observed {
+			continue
+		}
+		id := manifest.ID()
 		listing.Files[id] = manifest.File
 		if id.GroupKind() == HelmReleaseKind {
 			exclusive := HelmReleaseIdentity(manifest.Object)

@@ -145,7 +145,7 @@ func TestContentVersion(t *testing.T) {
 }
 
 func TestContentErrors(t *testing.T) {
-	scopes := map[schema.GroupKind]Scope{HelmReleaseKind: ScopeNamespaced, {Kind: "Namespace"}: ScopeCluster}
+	scopes := map[dependents.ServedKind]Scope{{GroupKind: HelmReleaseKind}: ScopeNamespaced, {GroupKind: schema.GroupKind{Kind: "Namespace"}}: ScopeCluster}
 	listed := manifest("a", "values", []any{"x"})
 	listed.Object.SetAnnotations(map[string]string{v1alpha1.UpdateVersionAnnotation: "true"})
 	homeless := manifest("a")

@@ -70,6 +70,17 @@ type Decision struct {
 
 // Decide says what one layer needs. It is deterministic.
 func Decide(o Observation) Decision {
+	decision := decideAny(o)
+	if _, until := o.isAway(); !until.IsZero() && (decision.Until.IsZero() || until.Before(decision.Until)) {
+		decision.Until = until
+	}
+	return decision
+}
+
+func decideAny(o Observation) Decision {
+	if o.isForsaken() {
+		return decideForsaken(o)
+	}
 	if isDeleting(o.Layer) {
 		return decideDeletion(o)
 	}
@@ -157,7 +168,7 @@ func (o Observation) baseInput() dependents.Input {
 	return dependents.Input{
 		Owner: o.Layer.Name, Keys: Keys, Now: o.Now, Grace: o.grace(),
 		Waited: o.Waited, Inventory: o.inventory(), Live: o.Live, Stale: o.Stale, NotServed: o.notServed(nil),
-		Exclusive: o.Exclusive, Others: o.Others,
+		Exclusive: o.Exclusive, Others: o.Others, Forsaken: o.Forsaken,
 		Abandon: o.Layer.Annotations[v1alpha1.AbandonAnnotation] == "true",
 	}
 }
@@ -171,7 +182,9 @@ func (o Observation) deployedContent() []dependents.Dependent {
 	if err != nil {
 		return nil
 	}
-	return slices.DeleteFunc(content, func(d dependents.Dependent) bool { return o.Unserved[d.Object.GroupVersionKind()] })
+	return slices.DeleteFunc(content, func(d dependents.Dependent) bool {
+		return o.Unserved[dependents.ServedVersion{Cluster: d.ID.Cluster, GroupVersionKind: d.Object.GroupVersionKind()}]
+	})
 }
 
 // asDeployed replaces what is wanted by what is deployed of it.
@@ -197,6 +210,9 @@ func (o Observation) keepEverything() dependents.Input {
 	in.MayWrite, in.RepairOnly = true, true
 	hold := HoldOf(o.Layer, o.Now)
 	in.Held, in.SuspendHeld = hold.Active, hold.Releases
+	if away, _ := o.isAway(); away {
+		in.Away = o.cluster()
+	}
 	in.Keep = map[dependents.ID]bool{}
 	for _, entry := range in.Inventory {
 		in.Keep[entry.ID] = entry.Status != dependents.StatusOrphaned && entry.Status != dependents.StatusSuperseded
@@ -232,13 +248,16 @@ func decideBlocked(o Observation, blocked *Blocked) Decision {
 		Stalled: blocked.Stalled, Retry: blocked.Retry, Attempt: o.Layer.Status.Attempt, Rollback: o.Layer.Status.Rollback,
 	}
 	in := o.keepEverything()
-	if blocked.State == v1alpha1.StatePending || blocked.Reason == v1alpha1.ReasonAccessDenied {
+	if blocked.State == v1alpha1.StatePending || blocked.State == v1alpha1.StateUnknown || blocked.Reason == v1alpha1.ReasonAccessDenied {
 		in.MayWrite = false
 	}
 	decision.Plan = dependents.Make(in)
 	decision.Plan.Conflicts = nil
 	layer := o.Layer
 	sameGeneration := layer.Status.ObservedGeneration == layer.Generation
+	if blocked.State == v1alpha1.StateUnknown {
+		decision.KeepsDeployed = true
+	}
 	if blocked.State == v1alpha1.StateK8sVersion && sameGeneration && o.Directory != nil && o.Directory.Digest == layer.Status.Digest {
 		decision.KeepsDeployed = true
 	}

@@ -438,7 +438,7 @@ func TestDecideProgress(t *testing.T) {
 				isDeployed(directory(oldRevision, anyManifest("acme.io/v1", "Issuer", "", "ca")))(l)
 				inState(v1alpha1.StateApplying, "Unknown")(l)
 			}), directory(oldRevision, anyManifest("acme.io/v1", "Issuer", "", "ca")), func(o *Observation) {
-				o.Scopes[schema.GroupKind{Group: "acme.io", Kind: "Issuer"}] = ScopeUnknown
+				o.Scopes[dependents.ServedKind{GroupKind: schema.GroupKind{Group: "acme.io", Kind: "Issuer"}}] = ScopeUnknown
 			}),
 			want: decided{
 				v1alpha1.StateFailed, "", failedWith("KindNotServed"), status.InProgressStatus,
@@ -544,17 +544,17 @@ func TestVersionsThatAreNotServed(t *testing.T) {
 	gk := schema.GroupKind{Group: "example.dev", Kind: "Widget"}
 	o := Observation{
 		Layer: layer(), Directory: old, Deployed: old,
-		Scopes:   map[schema.GroupKind]Scope{gk: ScopeNamespaced},
-		Unserved: map[schema.GroupVersionKind]bool{gk.WithVersion("v1beta1"): true},
+		Scopes:   map[dependents.ServedKind]Scope{{GroupKind: gk}: ScopeNamespaced},
+		Unserved: map[dependents.ServedVersion]bool{{GroupVersionKind: gk.WithVersion("v1beta1")}: true},
 	}
-	if !o.notServed(o.Directory)[gk] {
+	if !o.notServed(o.Directory)[dependents.ServedKind{GroupKind: gk}] {
 		t.Error("a directory in a version that is not served cannot be applied")
 	}
 	if content := o.deployedContent(); len(content) != 0 {
 		t.Errorf("what cannot be applied is no content to repair: %v", content)
 	}
 	o.Directory = mended
-	if o.notServed(o.Directory)[gk] {
+	if o.notServed(o.Directory)[dependents.ServedKind{GroupKind: gk}] {
 		t.Error("the kind is served at the version that the directory is written in now, whatever was deployed before")
 	}
 }

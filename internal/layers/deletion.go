@@ -31,6 +31,9 @@ func decideDeletion(o Observation) Decision {
 		decision.Plan.Conflicts = nil
 		return decision
 	}
+	if decision := deletionOnRemote(o); decision != nil {
+		return *decision
+	}
 	if o.KindError != nil {
 		decision.Reason, decision.Retry = v1alpha1.ReasonPruneFailed, o.KindError
 		decision.Message = kindMessage(o)
@@ -59,7 +62,12 @@ func decideDeletion(o Observation) Decision {
 	}
 	decision.Plan = dependents.Make(in)
 	decision.Hold, decision.Until = Hold{}, decision.Plan.Until
-	decision.Finalized = len(decision.Plan.Inventory) == 0
+	left := len(decision.Plan.Inventory)
+	decision.Finalized = left == 0 && len(decision.Plan.Forsaken) == 0
+	if left == 0 && !decision.Finalized {
+		// What is given up is told, and asked for no more, before the layer goes.
+		decision.Until = o.Now
+	}
 	decision.Message = "has nothing left"
 	if worst, found := dependents.Worst(decision.Plan.Standings); found {
 		decision.Reason = cmp.Or(worst.Reason, decision.Reason)

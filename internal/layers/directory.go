@@ -10,6 +10,8 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/strata-project/strata/internal/dependents"
 )
 
 // Directory is the content of a layer's directory at one revision.
@@ -22,6 +24,12 @@ type Directory struct {
 	// Manifests in the order of their identity. They are shared and must not
 	// be changed.
 	Manifests []Manifest
+	// Cluster that the directory was put on, as IDs name it; empty for the one
+	// that Strata runs in.
+	Cluster string
+	// Written is the directory as it was before it was put on that cluster; nil
+	// where it was not.
+	Written *Directory
 	// Missing is true where the artifact has no such directory; Manifests is
 	// empty then.
 	Missing bool
@@ -34,9 +42,23 @@ type Manifest struct {
 	// Line of File that the object begins at, counted from 1; 0 where a
 	// kustomization made the object.
 	Line int
-	// Object as it was written, but for the version of Flux kinds.
+	// Object as it was written, but for the version of Flux kinds, and for what
+	// Place has changed.
 	Object *unstructured.Unstructured
+	// Cluster that the object goes to, as in its ID; empty for Strata's own.
+	Cluster string
+	// Ensured is true for an object that is created where it is missing, and
+	// belongs to nobody; Observed for one that somebody else makes, of which
+	// Object is no more than its identity. No directory lists either.
+	Ensured, Observed bool
+	// Optional is true for one whose readers all do without it.
+	Optional bool
+	// Needs lists what the object waits for beside what it says itself.
+	Needs []dependents.ID
 }
+
+// ID returns the ID of the object.
+func (m Manifest) ID() dependents.ID { return dependents.IDOf(m.Object).On(m.Cluster) }
 
 // ContentError is a mistake in a layer's directory or artifact that only its
 // author can mend.

@@ -59,18 +59,18 @@ func pruneGuard(o Observation, plan dependents.Plan, allowed []string) (consume,
 	}
 	removed := 0
 	for _, action := range plan.Of(dependents.VerbMark) {
-		if action.KeptFor == "" && dependents.IsReleaseKind(action.ID.GroupKind()) && !o.wasOrphaned(action.ID) {
+		if action.KeptFor == "" && o.guards(action.ID) {
 			removed++
 		}
 	}
 	for _, id := range plan.Undecided {
-		if dependents.IsReleaseKind(id.GroupKind()) && !o.wasOrphaned(id) {
+		if o.guards(id) {
 			removed++
 		}
 	}
 	total := 0
-	for _, resource := range o.Layer.Status.Resources {
-		if dependents.IsReleaseKind(ParseResourceKind(resource.Kind)) && resource.Status != dependents.StatusOrphaned {
+	for _, entry := range Inventory(o.Layer.Status.Resources, nil) {
+		if o.guards(entry.ID) {
 			total++
 		}
 	}
@@ -88,6 +88,14 @@ func pruneGuard(o Observation, plan dependents.Plan, allowed []string) (consume,
 	}
 }
 
+// guards tells whether an object is a release that the layer has on the cluster that
+// it belongs on, and has not let go. What it leaves on another one because it has
+// moved was not removed from its directory.
+func (o Observation) guards(id dependents.ID) bool {
+	live := o.Live[id]
+	return dependents.IsReleaseKind(id.GroupKind()) && !o.wasOrphaned(id) && (live == nil || TargetOf(live) == o.cluster())
+}
+
 // stays tells whether an object of the inventory is not on its way out.
 func stays(resource v1alpha1.Resource) bool {
 	switch resource.Status {
@@ -100,7 +108,7 @@ func stays(resource v1alpha1.Resource) bool {
 // wasOrphaned tells whether the inventory already has an object as an orphan.
 func (o Observation) wasOrphaned(id dependents.ID) bool {
 	return slices.ContainsFunc(o.Layer.Status.Resources, func(r v1alpha1.Resource) bool {
-		return r.Status == dependents.StatusOrphaned && r.Namespace == id.Namespace && r.Name == id.Name &&
+		return r.Status == dependents.StatusOrphaned && r.Cluster == id.Cluster && r.Namespace == id.Namespace && r.Name == id.Name &&
 			ParseResourceKind(r.Kind) == id.GroupKind()
 	})
 }

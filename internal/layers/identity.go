@@ -20,13 +20,29 @@ import (
 
 // AccountOf returns the ServiceAccount that writes a layer's objects: the one
 // that the layer names, or else the settings' default, in the namespace of the
-// layer's source. The zero value means the controller itself.
+// layer's source; for a layer of another cluster, on that cluster, in the namespace
+// that the RemoteCluster has here. The zero value means the controller itself.
 func AccountOf(layer *v1alpha1.AddonsLayer, settings Settings) types.NamespacedName {
 	name := cmp.Or(layer.Spec.ServiceAccountName, settings.DefaultServiceAccount)
 	if name == "" {
 		return types.NamespacedName{}
 	}
+	if cluster := PlaceOf(layer, settings.Namespace); cluster.Name != "" {
+		// On the other cluster, in the namespace in which Flux looks for the
+		// account of a release of this layer.
+		return types.NamespacedName{Namespace: cluster.Namespace, Name: name}
+	}
 	return types.NamespacedName{Namespace: SourceOf(layer, settings.Namespace).Namespace, Name: name}
+}
+
+// actor returns the ServiceAccount that writes an object of the layer; the zero
+// value means the controller itself, which writes what Flux installs from for
+// layers of other clusters.
+func (o Observation) actor(id dependents.ID) types.NamespacedName {
+	if o.Remote != nil && id.Cluster == "" {
+		return types.NamespacedName{}
+	}
+	return AccountOf(o.Layer, o.Settings)
 }
 
 // CheckAccount refuses an account whose parts are no names: of those the name
@@ -75,6 +91,10 @@ func MayUseSource(layer *v1alpha1.AddonsLayer, settings Settings) bool {
 // where references across namespaces are refused. It comes before everything
 // that would speak of the source.
 func sourceAccessGate(o Observation) *Blocked {
+	if cluster := PlaceOf(o.Layer, o.Settings.Namespace); o.Settings.NoCrossNamespaceRefs && cluster.Name != "" && cluster.Namespace != o.Settings.Namespace {
+		return accessDenied(fmt.Sprintf("spec.cluster.namespace: %s is not the controller's namespace, %s, and references across namespaces are refused (--no-cross-namespace-refs)",
+			cluster.Namespace, o.Settings.Namespace))
+	}
 	if MayUseSource(o.Layer, o.Settings) {
 		return nil
 	}
@@ -96,7 +116,7 @@ func contentAccessGate(o Observation) *Blocked {
 		return accessDenied((&ContentError{
 			File: manifest.File, Line: manifest.Line, Field: field,
 			Message: fmt.Sprintf("%s refers to the namespace %s, and references across namespaces are refused (--no-cross-namespace-refs)",
-				dependents.IDOf(manifest.Object), namespace),
+				manifest.ID(), namespace),
 		}).Error())
 	}
 	return nil
@@ -177,14 +197,17 @@ type failure struct {
 // failureOf explains the error of an action that an account has tried, or the
 // controller itself.
 func failureOf(account types.NamespacedName, err error) failure {
+	var missing *AccountMissingError
+	if errors.As(err, &missing) {
+		account = missing.Account // without it nothing is written at all
+	}
 	if account.Name == "" {
 		return failure{message: err.Error()}
 	}
 	failed := failure{as: fmt.Sprintf(" as ServiceAccount %s", account), message: err.Error()}
-	var missing *AccountMissingError
 	denial, denied := dependents.DenialOf(err)
 	switch {
-	case errors.As(err, &missing):
+	case missing != nil:
 		failed.reason, failed.message = v1alpha1.ReasonServiceAccountNotFound, "that account does not exist"
 	case denied && denial.OfImpersonation():
 		failed.reason = v1alpha1.ReasonImpersonationDenied

@@ -23,7 +23,7 @@ func Inventory(resources []v1alpha1.Resource, live map[dependents.ID]*unstructur
 	entries := make([]dependents.Entry, 0, len(resources))
 	for _, resource := range resources {
 		gk := ParseResourceKind(resource.Kind)
-		id := dependents.ID{Group: gk.Group, Kind: gk.Kind, Namespace: resource.Namespace, Name: resource.Name}
+		id := dependents.ID{Cluster: resource.Cluster, Group: gk.Group, Kind: gk.Kind, Namespace: resource.Namespace, Name: resource.Name}
 		entry := dependents.Entry{
 			ID: id, Digest: resource.Digest, UID: resource.UID, Generation: resource.Generation, ResourceVersion: resource.ResourceVersion,
 			Status: resource.Status, Since: resource.LastTransitionTime.Time, Origin: resource.File,
@@ -49,6 +49,7 @@ func Entry(entry dependents.Entry, live *unstructured.Unstructured) dependents.E
 	if live != nil {
 		entry.Deletion = deletionOf(gk, live)
 		entry.Assess = assessOf(live)
+		entry.Target = TargetOf(live)
 	}
 	return entry
 }
@@ -59,11 +60,14 @@ func Resources(entries []dependents.Entry) []v1alpha1.Resource {
 	resources := make([]v1alpha1.Resource, 0, len(entries))
 	for _, entry := range entries {
 		resource := v1alpha1.Resource{
-			Namespace: entry.ID.Namespace, Name: entry.ID.Name, Kind: ResourceKind(entry.ID.GroupKind()),
+			Cluster: entry.ID.Cluster, Namespace: entry.ID.Namespace, Name: entry.ID.Name, Kind: ResourceKind(entry.ID.GroupKind()),
 			Status: entry.Status, LastTransitionTime: metav1.NewTime(entry.Since.Truncate(time.Second)),
 			Digest: entry.Digest, UID: entry.UID, Generation: entry.Generation, ResourceVersion: entry.ResourceVersion, File: entry.Origin,
 		}
 		for _, on := range entry.DependsOn {
+			if on.GroupKind() != entry.ID.GroupKind() {
+				continue // what is read and not owned outlives nothing
+			}
 			name := on.Name
 			if on.Namespace != entry.ID.Namespace {
 				name = on.Namespace + "/" + on.Name
@@ -73,7 +77,7 @@ func Resources(entries []dependents.Entry) []v1alpha1.Resource {
 		resources = append(resources, resource)
 	}
 	slices.SortFunc(resources, func(a, b v1alpha1.Resource) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.Kind, b.Kind))
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Cluster, b.Cluster))
 	})
 	return resources
 }

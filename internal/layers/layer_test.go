@@ -146,7 +146,7 @@ func observation(l *v1alpha1.AddonsLayer, dir *Directory, changes ...func(*Obser
 		Source: &Source{Generation: 1, ObservedGeneration: 1, Revision: newRevision, Digest: "sha256:x", Ready: true},
 		Live:   map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
 		Exclusive: map[string][]dependents.ID{},
-		Scopes:    map[schema.GroupKind]Scope{HelmReleaseKind: ScopeNamespaced, {Kind: "Namespace"}: ScopeCluster, {Kind: "ConfigMap"}: ScopeNamespaced},
+		Scopes:    map[dependents.ServedKind]Scope{{GroupKind: HelmReleaseKind}: ScopeNamespaced, {GroupKind: schema.GroupKind{Kind: "Namespace"}}: ScopeCluster, {GroupKind: schema.GroupKind{Kind: "ConfigMap"}}: ScopeNamespaced},
 	}
 	if dir != nil {
 		o.Source.Revision = dir.Revision

@@ -49,7 +49,13 @@ type Observation struct {
 	// kind, and SourceError says that the controller must not read it.
 	SourceUnserved bool
 	SourceError    error
-	// ClusterVersion is the API server's version.
+	// Remote is the cluster that the layer belongs on; nil where that is the one
+	// that Strata runs in.
+	Remote *Remote
+	// Forsaken holds the clusters that are given up, by their names.
+	Forsaken map[string]bool
+	// ClusterVersion is the API server's version of the cluster that the layer
+	// belongs on.
 	ClusterVersion string
 	// Directory at the source's current revision; nil where it could not be
 	// read, and then DirectoryError says why: a ContentError is the author's
@@ -63,11 +69,11 @@ type Observation struct {
 	Restored     *Directory
 	RestoreError string
 	// Scopes of the kinds in question, as the cluster serves them.
-	Scopes map[schema.GroupKind]Scope
+	Scopes map[dependents.ServedKind]Scope
 	// Unserved holds the versions that the layer's directories are written in
 	// and that the cluster does not serve, also of kinds that it serves at
 	// another version.
-	Unserved map[schema.GroupVersionKind]bool
+	Unserved map[dependents.ServedVersion]bool
 	// OthersUnread is true where another layer's directory could not be read
 	// for a reason that passes.
 	OthersUnread bool
@@ -104,6 +110,7 @@ var Keys = dependents.Keys{
 	Owner:           v1alpha1.LayerLabel,
 	Orphaned:        v1alpha1.OrphanedLabel,
 	SuspendedByHold: v1alpha1.SuspendedByHoldAnnotation,
+	SuspendedByLoss: v1alpha1.SuspendedByLossAnnotation,
 	SupersededBy:    v1alpha1.SupersededByAnnotation,
 	Abandon:         v1alpha1.AbandonAnnotation,
 	FormerOwner:     schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.AddonsLayerKind},
@@ -168,19 +175,19 @@ func (o Observation) inventory() []dependents.Entry {
 
 // notServed returns the kinds that the cluster does not serve, or not at the
 // version that a directory, if there is one, is written in.
-func (o Observation) notServed(directory *Directory) map[schema.GroupKind]bool {
-	unserved := map[schema.GroupKind]bool{}
-	for gk, scope := range o.Scopes {
+func (o Observation) notServed(directory *Directory) map[dependents.ServedKind]bool {
+	unserved := map[dependents.ServedKind]bool{}
+	for kind, scope := range o.Scopes {
 		if scope == ScopeUnknown {
-			unserved[gk] = true
+			unserved[kind] = true
 		}
 	}
 	if directory == nil {
 		return unserved
 	}
 	for _, manifest := range directory.Manifests {
-		if gvk := manifest.Object.GroupVersionKind(); o.Unserved[gvk] {
-			unserved[gvk.GroupKind()] = true
+		if o.Unserved[dependents.ServedVersion{Cluster: manifest.Cluster, GroupVersionKind: manifest.Object.GroupVersionKind()}] {
+			unserved[manifest.ID().ServedKind()] = true
 		}
 	}
 	return unserved

@@ -21,7 +21,7 @@ func (o Observation) NeedsOthers() bool {
 	if isDeleting(o.Layer) || len(o.Taken) > 0 {
 		return true
 	}
-	contents, listed := 1, map[dependents.ID]int{}
+	contents, listed, shared := 1, map[dependents.ID]int{}, map[dependents.ID]bool{}
 	if o.Restored != nil {
 		contents++
 	}
@@ -30,14 +30,20 @@ func (o Observation) NeedsOthers() bool {
 			continue
 		}
 		for _, manifest := range directory.Manifests {
-			id := dependents.IDOf(manifest.Object)
+			id := manifest.ID()
 			listed[id]++
+			if manifest.Ensured || manifest.Observed {
+				shared[id] = true
+			}
 			if id.GroupKind() == HelmReleaseKind && o.Live[id] == nil && !o.Stale[id] {
 				return true
 			}
 		}
 	}
 	for id, live := range o.Live {
+		if shared[id] {
+			continue
+		}
 		if owner := live.GetLabels()[v1alpha1.LayerLabel]; listed[id] < contents || owner != "" && owner != o.Layer.Name {
 			return true
 		}

@@ -462,8 +462,8 @@ func TestRollbackBetweenVersionsOfAKind(t *testing.T) {
 	}
 	world := func(unserved string, objects ...*unstructured.Unstructured) Observation {
 		return observation(l, after, restored(before), lives(objects...), func(o *Observation) {
-			o.Scopes[widget] = ScopeNamespaced
-			o.Unserved = map[schema.GroupVersionKind]bool{widget.WithVersion(unserved): true}
+			o.Scopes[dependents.ServedKind{GroupKind: widget}] = ScopeNamespaced
+			o.Unserved = map[dependents.ServedVersion]bool{{GroupVersionKind: widget.WithVersion(unserved)}: true}
 		})
 	}
 	if got := verbs(Decide(world("v1beta1", live("b"))).Plan); got != "Write w" {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -28,10 +29,10 @@ const maxMessage = 1024
 // actions. Before they are carried out, results is nil. A decision with failed
 // actions comes back as failed.
 func Report(o Observation, d Decision, results []dependents.Result) (v1alpha1.AddonsLayerStatus, Decision) {
-	d = d.withFailures(results, AccountOf(o.Layer, o.Settings))
+	d = d.withFailures(results, o.actor)
 	last := o.Layer.Status
 	status := v1alpha1.AddonsLayerStatus{
-		State: d.State, Version: last.Version, Revision: last.Revision, Digest: last.Digest,
+		State: d.State, Version: last.Version, Revision: last.Revision, Digest: last.Digest, Cluster: last.Cluster,
 		ObservedGeneration:     o.Layer.Generation,
 		LastHandledReconcileAt: cmp.Or(o.Layer.Annotations[reconcileRequest], last.LastHandledReconcileAt),
 		Attempt:                d.Attempt,
@@ -54,6 +55,10 @@ func Report(o Observation, d Decision, results []dependents.Result) (v1alpha1.Ad
 	}
 	if d.State == v1alpha1.StateDeployed {
 		status.Version, status.Revision, status.Digest = d.Target.Version, d.Target.Revision, d.Target.Digest
+		status.Cluster = o.cluster()
+	}
+	if o.isForsaken() && last.Cluster == o.cluster() {
+		status.Version, status.Revision, status.Digest, status.Cluster = "", "", "", ""
 	}
 	status.Conditions = conditions(o, d)
 	status.BlockedBy = Causes(o, d, results)
@@ -64,8 +69,9 @@ func Report(o Observation, d Decision, results []dependents.Result) (v1alpha1.Ad
 }
 
 // withFailures turns a decision into the report of actions that failed. What
-// was merely outdated is decided anew and not reported.
-func (d Decision) withFailures(results []dependents.Result, account types.NamespacedName) Decision {
+// was merely outdated is decided anew and not reported. actor names the account
+// that acts on an object.
+func (d Decision) withFailures(results []dependents.Result, actor func(dependents.ID) types.NamespacedName) Decision {
 	var failed []dependents.Result
 	for _, result := range results {
 		if result.Err != nil && !apierrors.IsConflict(result.Err) {
@@ -81,7 +87,7 @@ func (d Decision) withFailures(results []dependents.Result, account types.Namesp
 		return r.Action.Verb != dependents.VerbWrite || !apierrors.IsInvalid(r.Err)
 	})
 	d.KeepsDeployed, d.Stalled = false, false // whatever it was: this has to be tried again
-	why := failureOf(account, first.Err)
+	why := failureOf(actor(first.Action.ID), first.Err)
 	d.State, d.Reason = v1alpha1.StateFailed, failureReason(first, why)
 	verb := "cannot apply"
 	switch d.Reason {
@@ -105,57 +111,61 @@ func (d Decision) withFailures(results []dependents.Result, account types.Namesp
 // conditions computes every condition of a layer in one place; see the table
 // in docs/layers.md.
 func conditions(o Observation, d Decision) []metav1.Condition {
-	set := newConditions(o)
+	set := NewConditionSet(o.Layer.Status.Conditions, o.Layer.Generation, o.Now)
 	message := truncate(d.Message)
 	switch {
 	case d.Stalled:
-		set.put(v1alpha1.ReadyCondition, metav1.ConditionFalse, d.Reason, message)
-		set.put(v1alpha1.StalledCondition, metav1.ConditionTrue, d.Reason, message)
+		set.Put(v1alpha1.ReadyCondition, metav1.ConditionFalse, d.Reason, message)
+		set.Put(v1alpha1.StalledCondition, metav1.ConditionTrue, d.Reason, message)
 	case d.State == v1alpha1.StateDeployed:
-		set.put(v1alpha1.ReadyCondition, metav1.ConditionTrue, d.Reason, message)
+		set.Put(v1alpha1.ReadyCondition, metav1.ConditionTrue, d.Reason, message)
 	case d.State == v1alpha1.StateHold:
-		set.put(v1alpha1.ReadyCondition, metav1.ConditionUnknown, d.Reason, message)
+		set.Put(v1alpha1.ReadyCondition, metav1.ConditionUnknown, d.Reason, message)
 	case d.State == v1alpha1.StateFailed:
-		set.put(v1alpha1.ReadyCondition, metav1.ConditionFalse, d.Reason, message)
-		set.put(v1alpha1.ReconcilingCondition, metav1.ConditionTrue, v1alpha1.ReasonProgressingWithRetry, message)
+		set.Put(v1alpha1.ReadyCondition, metav1.ConditionFalse, d.Reason, message)
+		set.Put(v1alpha1.ReconcilingCondition, metav1.ConditionTrue, v1alpha1.ReasonProgressingWithRetry, message)
 	default:
-		set.put(v1alpha1.ReadyCondition, metav1.ConditionUnknown, d.Reason, message)
-		set.put(v1alpha1.ReconcilingCondition, metav1.ConditionTrue, d.Reason, message)
+		set.Put(v1alpha1.ReadyCondition, metav1.ConditionUnknown, d.Reason, message)
+		set.Put(v1alpha1.ReconcilingCondition, metav1.ConditionTrue, d.Reason, message)
 	}
 	if d.Hold.Active {
-		set.put(v1alpha1.HeldCondition, metav1.ConditionTrue, v1alpha1.ReasonHold, truncate(cmp.Or(d.Hold.Reason, message)))
+		set.Put(v1alpha1.HeldCondition, metav1.ConditionTrue, v1alpha1.ReasonHold, truncate(cmp.Or(d.Hold.Reason, message)))
 	}
 	if d.Deleting || hasBegun(o.Layer) {
-		set.put(v1alpha1.DeletingCondition, metav1.ConditionTrue, v1alpha1.ReasonDeleting, "the objects of the layer are being removed")
+		set.Put(v1alpha1.DeletingCondition, metav1.ConditionTrue, v1alpha1.ReasonDeleting, "the objects of the layer are being removed")
 	}
 	set.putDeployed(o, d, message)
 	if d.SourceMessage != "" {
-		set.put(v1alpha1.SourceReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonSourceNotReady,
+		set.Put(v1alpha1.SourceReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonSourceNotReady,
 			truncate("the last artifact is used: "+d.SourceMessage))
 	}
-	return set.list
+	return set.List
 }
 
-// conditionSet builds the conditions anew, so that none of an earlier kind
-// stays behind, and keeps the transition times of those whose status is as it
-// was.
-type conditionSet struct {
-	list       []metav1.Condition
+// ConditionSet builds the conditions of a status anew, so that none of an earlier
+// kind is left behind. One whose status is as it was keeps its transition time.
+type ConditionSet struct {
+	// List holds what was put so far.
+	List []metav1.Condition
+
 	last       []metav1.Condition
 	generation int64
 	now        metav1.Time
 }
 
-func newConditions(o Observation) *conditionSet {
-	return &conditionSet{last: o.Layer.Status.Conditions, generation: o.Layer.Generation, now: metav1.NewTime(o.Now)}
+// NewConditionSet returns an empty set for an object of a generation, whose
+// conditions were the last ones until now.
+func NewConditionSet(last []metav1.Condition, generation int64, now time.Time) *ConditionSet {
+	return &ConditionSet{last: last, generation: generation, now: metav1.NewTime(now)}
 }
 
-func (c *conditionSet) put(kind string, status metav1.ConditionStatus, reason, message string) {
+// Put adds a condition.
+func (c *ConditionSet) Put(kind string, status metav1.ConditionStatus, reason, message string) {
 	since := c.now.Rfc3339Copy()
 	if was := meta.FindStatusCondition(c.last, kind); was != nil && was.Status == status {
 		since = was.LastTransitionTime
 	}
-	c.list = append(c.list, metav1.Condition{
+	c.List = append(c.List, metav1.Condition{
 		Type: kind, Status: status, Reason: reason, Message: message,
 		ObservedGeneration: c.generation, LastTransitionTime: since,
 	})
@@ -163,15 +173,15 @@ func (c *conditionSet) put(kind string, status metav1.ConditionStatus, reason, m
 
 // putDeployed sets the condition that Kraan's users wait for. It exists from
 // the first look on.
-func (c *conditionSet) putDeployed(o Observation, d Decision, message string) {
+func (c *ConditionSet) putDeployed(o Observation, d Decision, message string) {
 	was := meta.FindStatusCondition(o.Layer.Status.Conditions, v1alpha1.DeployedCondition)
 	switch {
 	case d.State == v1alpha1.StateDeployed:
-		c.put(v1alpha1.DeployedCondition, metav1.ConditionTrue, v1alpha1.ReasonDeployed, message)
+		c.Put(v1alpha1.DeployedCondition, metav1.ConditionTrue, v1alpha1.ReasonDeployed, message)
 	case d.KeepsDeployed && was != nil && was.Status == metav1.ConditionTrue:
-		c.put(v1alpha1.DeployedCondition, metav1.ConditionTrue, v1alpha1.ReasonDeployed, was.Message)
+		c.Put(v1alpha1.DeployedCondition, metav1.ConditionTrue, v1alpha1.ReasonDeployed, was.Message)
 	default:
-		c.put(v1alpha1.DeployedCondition, metav1.ConditionFalse, d.Reason, message)
+		c.Put(v1alpha1.DeployedCondition, metav1.ConditionFalse, d.Reason, message)
 	}
 }
 
@@ -213,12 +223,12 @@ func NeedsRecord(last, next v1alpha1.AddonsLayerStatus) bool {
 	if next.Rollback != nil && !sameRollback(last.Rollback, next.Rollback) {
 		return true
 	}
-	type key struct{ kind, namespace, name string }
+	type key struct{ cluster, kind, namespace, name string }
 	known := make(map[key]bool, len(last.Resources))
 	for _, r := range last.Resources {
-		known[key{r.Kind, r.Namespace, r.Name}] = true
+		known[key{r.Cluster, r.Kind, r.Namespace, r.Name}] = true
 	}
 	return slices.ContainsFunc(next.Resources, func(r v1alpha1.Resource) bool {
-		return !known[key{r.Kind, r.Namespace, r.Name}]
+		return !known[key{r.Cluster, r.Kind, r.Namespace, r.Name}]
 	})
 }

@@ -7,8 +7,6 @@ import (
 	"iter"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 )
@@ -34,7 +32,8 @@ type names map[string]struct{}
 
 // listing is what one layer lists, at one state of its directory.
 type listing struct {
-	// digest of the directory's content; empty where it cannot be read.
+	// digest is the directory's, as DigestOf returns it; empty where it cannot be
+	// read.
 	digest string
 	// origin is where that was read last; empty where it is not known.
 	origin Origin
@@ -46,6 +45,24 @@ type Origin struct {
 	// Artifact is the digest of an archive, and Path the directory in it, as a
 	// layer writes it.
 	Artifact, Path string
+	// Cluster that the directory is put on, as IDs name it.
+	Cluster string
+}
+
+// DigestOf identifies what a directory lists where it is put; empty for nil.
+func DigestOf(dir *layers.Directory) string {
+	if dir == nil {
+		return ""
+	}
+	return DigestOn(dir.Digest, dir.Cluster)
+}
+
+// DigestOn is as DigestOf, of the directory of a digest.
+func DigestOn(digest, cluster string) string {
+	if cluster == "" {
+		return digest
+	}
+	return digest + "@" + cluster
 }
 
 // Question asks what a layer lists at an origin.
@@ -68,10 +85,7 @@ func (l *Listings) Update(layer string, dir *layers.Directory) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	last, known := l.byLayer[layer]
-	digest := ""
-	if dir != nil {
-		digest = dir.Digest
-	}
+	digest := DigestOf(dir)
 	if known && last.digest == digest {
 		return false
 	}
@@ -116,10 +130,10 @@ func (l *Listings) known(layer, digest string) (layers.Listing, bool) {
 func (l *Listings) Of(layer string, dir *layers.Directory) layers.Listing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if known, ok := l.known(layer, dir.Digest); ok {
+	if known, ok := l.known(layer, DigestOf(dir)); ok {
 		return known
 	}
-	read := listing{digest: dir.Digest, Listing: layers.ListingOf(dir)}
+	read := listing{digest: DigestOf(dir), Listing: layers.ListingOf(dir)}
 	l.asRead[layer] = read
 	return read.Listing
 }
@@ -251,13 +265,13 @@ func (l *Listings) WhoLists(id dependents.ID, exclusive string) []string {
 }
 
 // WhoListsKind returns the layers that list objects of a kind.
-func (l *Listings) WhoListsKind(gk schema.GroupKind) []string {
+func (l *Listings) WhoListsKind(kind dependents.ServedKind) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var found []string
 	for layer, listing := range l.byLayer {
 		for id := range listing.Files {
-			if id.GroupKind() == gk {
+			if id.ServedKind() == kind {
 				found = append(found, layer)
 				break
 			}

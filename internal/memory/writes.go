@@ -67,7 +67,11 @@ func (r *Writes) Wrote(results []dependents.Result, now time.Time) {
 		case result.Action.Verb == dependents.VerbDelete, result.Action.Verb == dependents.VerbRelease:
 			delete(r.objects, result.Action.ID)
 		default:
-			r.objects[result.Action.ID] = write{version: result.ResourceVersion, at: now}
+			// Plans of two layers may end in another order than they have written
+			// one object: what is newer stays.
+			if last, known := r.objects[result.Action.ID]; !known || now.Sub(last.at) > StaleFor || !older(result.ResourceVersion, last.version) {
+				r.objects[result.Action.ID] = write{version: result.ResourceVersion, at: now}
+			}
 		}
 	}
 }

@@ -139,6 +139,30 @@ func TestIsStale(t *testing.T) {
 	}
 }
 
+// A layer's plan may end after that of another layer that has written the same
+// object since.
+func TestOlderWriteIsRecordedLater(t *testing.T) {
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	id := dependents.ID{Kind: "HelmRelease", Namespace: "default", Name: "podinfo"}
+	wrote := func(version string) []dependents.Result {
+		return []dependents.Result{{Action: dependents.Action{Verb: dependents.VerbResume, ID: id}, ResourceVersion: version}}
+	}
+	for name, test := range map[string]struct {
+		later time.Duration
+		want  bool
+	}{
+		"a moment later": {time.Second, true},
+		"long after":     {StaleFor + time.Second, false}, // of another cluster in its place
+	} {
+		r := NewWrites()
+		r.Wrote(wrote("8"), noon)
+		r.Wrote(wrote("7"), noon.Add(test.later))
+		if got := r.IsStale(id, "7", noon.Add(test.later)); got != test.want {
+			t.Errorf("%s: a cache with the older one is stale: %t", name, got)
+		}
+	}
+}
+
 // Once the cache has caught up, an object that vanishes is missed at once.
 func TestIsStaleForgetsWhatWasSeen(t *testing.T) {
 	id := dependents.ID{Kind: "ConfigMap", Name: "settings"}

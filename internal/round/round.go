@@ -47,9 +47,10 @@ type Writer interface {
 }
 
 // Executor carries out a plan for a primary, and returns what became of every
-// action that was tried.
+// action that was tried. Before anything of it is done, record is called; its
+// error stops all.
 type Executor interface {
-	Run(ctx context.Context, owner string, plan dependents.Plan) []dependents.Result
+	Carry(ctx context.Context, owner string, plan dependents.Plan, record func(context.Context) error) ([]dependents.Result, error)
 }
 
 // Witness is told what happens.
@@ -153,23 +154,20 @@ func act(ctx context.Context, h Hands, o *layers.Observation, d layers.Decision)
 	if !d.Plan.Writes() && len(d.Consume) == 0 {
 		return nil, nil
 	}
-	var executor Executor
-	if d.Plan.Writes() {
-		var err error
-		if executor, err = h.Executor(ctx, o); err != nil {
-			return refused(d.Plan, err), nil
+	before := func(ctx context.Context) error {
+		if err := record(ctx, h, o, d); err != nil {
+			return err
 		}
+		return consume(ctx, h, o, d.Consume)
 	}
-	if err := record(ctx, h, o, d); err != nil {
-		return nil, err
+	if !d.Plan.Writes() {
+		return nil, before(ctx)
 	}
-	if err := consume(ctx, h, o, d.Consume); err != nil {
-		return nil, err
+	executor, err := h.Executor(ctx, o)
+	if err != nil {
+		return refused(d.Plan, err), nil
 	}
-	if executor == nil {
-		return nil, nil
-	}
-	return executor.Run(ctx, o.Layer.Name, d.Plan), nil
+	return executor.Carry(ctx, o.Layer.Name, d.Plan, before)
 }
 
 // record persists what must be known before anything is done.

@@ -48,9 +48,12 @@ func (s *scripted) Executor(context.Context, *layers.Observation) (Executor, err
 	return s, s.step("executor")
 }
 
-func (s *scripted) Run(_ context.Context, _ string, plan dependents.Plan) []dependents.Result {
+func (s *scripted) Carry(ctx context.Context, _ string, plan dependents.Plan, record func(context.Context) error) ([]dependents.Result, error) {
+	if err := record(ctx); err != nil {
+		return nil, err
+	}
 	_ = s.step("run")
-	return []dependents.Result{{Action: plan.Actions[0], Changed: true, Generation: 1}}
+	return []dependents.Result{{Action: plan.Actions[0], Changed: true, Generation: 1}}, nil
 }
 
 func (s *scripted) Keep(context.Context, *layers.Observation, []v1alpha1.HistoryEntry, *v1alpha1.AddonsLayerStatus) error {
@@ -108,7 +111,7 @@ func newcomer() *layers.Observation {
 		Now: noon, Settings: layers.Settings{Interval: time.Minute, Namespace: "default"}, Layer: layer,
 		Source:    &layers.Source{Generation: 1, ObservedGeneration: 1, Revision: "main@sha1:1", Digest: "sha256:1", Ready: true},
 		Directory: &layers.Directory{Revision: "main@sha1:1", Digest: "sha256:2", Manifests: []layers.Manifest{{File: "podinfo.yaml", Object: release}}},
-		Scopes:    map[schema.GroupKind]layers.Scope{layers.HelmReleaseKind: layers.ScopeNamespaced},
+		Scopes:    map[dependents.ServedKind]layers.Scope{{GroupKind: layers.HelmReleaseKind}: layers.ScopeNamespaced},
 	}
 }
 

@@ -164,6 +164,7 @@ func (l *launcher) describeAPIServer(p *process) error {
 		"--secure-port=" + strconv.Itoa(secure.number),
 		"--tls-cert-file=" + l.pki.file("serving.crt"),
 		"--tls-private-key-file=" + l.pki.file("serving.key"),
+		"--client-ca-file=" + l.pki.file("ca.crt"),
 		"--authorization-mode=RBAC",
 		"--token-auth-file=" + l.pki.file("tokens.csv"),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",

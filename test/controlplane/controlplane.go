@@ -96,6 +96,7 @@ type ControlPlane struct {
 	config     *rest.Config
 	kubeconfig string
 	events     string
+	keys       *pki       // nil for an existing cluster
 	processes  []*process // in the order of their start; none of an existing cluster
 	ports      []port
 	stopOnce   sync.Once
@@ -146,6 +147,7 @@ func prepare(opts Options) (c *ControlPlane, err error) {
 	if err != nil {
 		return nil, err
 	}
+	c.keys = keys
 	l := &launcher{dir: c.dir, pki: keys, opts: opts}
 	defer func() { c.ports, c.events = l.ports, l.events }()
 	for _, name := range []Component{Etcd, APIServer, ControllerManager, Scheduler, Kwok, SourceController, HelmController, NotificationController} {

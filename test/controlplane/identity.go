@@ -5,10 +5,13 @@ package controlplane
 
 import (
 	"context"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +56,25 @@ func (c *ControlPlane) User(name string, groups ...string) (Identity, error) {
 	config := rest.CopyConfig(c.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: groups}
 	return c.identity("user-"+name, config)
+}
+
+// Certificate returns the identity of any user and groups, by a client certificate
+// that ends after a while.
+func (c *ControlPlane) Certificate(name string, life time.Duration, groups ...string) (Identity, error) {
+	if c.keys == nil {
+		return Identity{}, errors.New("cannot make a certificate: the cluster was not started here")
+	}
+	template := certificate(time.Now().UnixNano(), name)
+	template.Subject.Organization = groups
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Minute), time.Now().Add(life)
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	made, key, err := c.keys.issue(template)
+	if err != nil {
+		return Identity{}, fmt.Errorf("cannot make a certificate for user %s: %w", name, err)
+	}
+	config := rest.AnonymousClientConfig(c.config)
+	config.CertData, config.KeyData = made, key
+	return c.identity("certificate-"+name, config)
 }
 
 func (c *ControlPlane) identity(name string, config *rest.Config) (Identity, error) {

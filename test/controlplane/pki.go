@@ -34,6 +34,9 @@ type pki struct {
 	dir   string
 	ca    []byte // PEM
 	users map[string]user
+	// authority signs the certificates of servers and of clients.
+	authority    *x509.Certificate
+	authorityKey *ecdsa.PrivateKey
 }
 
 func (p *pki) file(name string) string { return filepath.Join(p.dir, name) }
@@ -71,31 +74,40 @@ func (p *pki) writeServing() error {
 	if err != nil {
 		return err
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return err
-	}
-	serving := certificate(2, "localhost")
-	serving.KeyUsage = x509.KeyUsageDigitalSignature
-	serving.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	serving.DNSNames = []string{"localhost"}
-	serving.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
-	servingDER, err := x509.CreateCertificate(rand.Reader, serving, ca, key.Public(), caKey)
-	if err != nil {
-		return err
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return err
-	}
-	p.ca = encodePEM("CERTIFICATE", caDER)
+	p.authority, p.authorityKey, p.ca = ca, caKey, encodePEM("CERTIFICATE", caDER)
 	if err := os.WriteFile(p.file("ca.crt"), p.ca, 0o600); err != nil {
 		return err
 	}
-	if err := os.WriteFile(p.file("serving.crt"), encodePEM("CERTIFICATE", servingDER), 0o600); err != nil {
+	serving := certificate(2, "localhost")
+	serving.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	serving.DNSNames = []string{"localhost"}
+	serving.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
+	made, key, err := p.issue(serving)
+	if err != nil {
 		return err
 	}
-	return os.WriteFile(p.file("serving.key"), encodePEM("PRIVATE KEY", keyDER), 0o600)
+	if err := os.WriteFile(p.file("serving.crt"), made, 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(p.file("serving.key"), key, 0o600)
+}
+
+// issue signs a certificate with a key of its own, and returns both as PEM.
+func (p *pki) issue(template *x509.Certificate) (made, key []byte, err error) {
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, p.authority, own.Public(), p.authorityKey)
+	if err != nil {
+		return nil, nil, err
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(own)
+	if err != nil {
+		return nil, nil, err
+	}
+	return encodePEM("CERTIFICATE", der), encodePEM("PRIVATE KEY", keyDER), nil
 }
 
 // writeServiceAccountKey makes the key that signs ServiceAccount tokens.

@@ -125,7 +125,9 @@ func alertOnLayers(ctx context.Context) error {
 // startController installs the chart and runs a controller that looks for
 // races, as the chart's ServiceAccount.
 func startController(ctx context.Context) error {
-	identity, err := strata.Install(ctx, stack.plane, map[string]any{"rbac": map[string]any{"kinds": kindsOfTheSuite, "impersonate": accountsOfTheSuite}})
+	identity, err := strata.Install(ctx, stack.plane, map[string]any{
+		"rbac": map[string]any{"kinds": kindsOfTheSuite, "impersonate": accountsOfTheSuite}, "remoteClusters": map[string]any{"enabled": true},
+	})
 	if err != nil {
 		return err
 	}
@@ -173,6 +175,7 @@ func tearDown() error {
 	if stack.git != nil {
 		problems = append(problems, stack.git.Close())
 	}
+	problems = append(problems, stopFar())
 	return errors.Join(problems...)
 }
 

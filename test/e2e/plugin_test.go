@@ -99,7 +99,7 @@ func TestThePluginShowsLayersToWhoMayView(t *testing.T) {
 	base, apps := f.name("base"), f.name("apps")
 
 	viewer := plugin{fixture: f, path: path}.of("viewer", "view")
-	viewer.expect(0, []string{"NAME VERSION STATE READY REVISION SINCE", base + " 1.0.0 Deployed 1/1 main@sha1:"}, "get", base)
+	viewer.expect(0, []string{"NAME VERSION STATE READY CLUSTER REVISION SINCE", base + " 1.0.0 Deployed 1/1 - main@sha1:"}, "get", base)
 	viewer.expect(2, []string{apps + " 1.0.0 ApplyPending", "waits for " + base + "@2.0.0", base + " 1.0.0 Deployed"}, "get", "-l", "fixture="+f.prefix)
 	viewer.expect(0, []string{"addonslayer.kraan.io/" + base}, "get", base, "-o", "name")
 	viewer.expect(1, []string{"there is no layer " + base + "s; did you mean " + base}, "get", base+"s")

@@ -235,6 +235,15 @@ func TestEventsTellOfChangesOnly(t *testing.T) {
 // their other labels.
 func (f *fixture) series(layer string) map[string]float64 {
 	f.Helper()
+	// A layer's name is in the label name of Kraan's metrics, and in the label
+	// layer of the others.
+	return f.scrape(regexp.MustCompile(`(?:\b(?:layer|name)="` + regexp.QuoteMeta(f.name(layer)) + `"),?`))
+}
+
+// scrape returns the series that have a label, by their name and their other
+// labels.
+func (f *fixture) scrape(label *regexp.Regexp) map[string]float64 {
+	f.Helper()
 	request, err := http.NewRequestWithContext(f.ctx, http.MethodGet, stack.controller.MetricsURL, http.NoBody)
 	f.must(err)
 	response, err := http.DefaultClient.Do(request)
@@ -242,9 +251,6 @@ func (f *fixture) series(layer string) map[string]float64 {
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	f.must(err)
-	// A layer's name is in the label name of Kraan's metrics, and in the label
-	// layer of the others.
-	label := regexp.MustCompile(`(?:\b(?:layer|name)="` + regexp.QuoteMeta(f.name(layer)) + `"),?`)
 	found := map[string]float64{}
 	for line := range strings.Lines(string(body)) {
 		if !label.MatchString(line) {
@@ -262,8 +268,14 @@ func (f *fixture) series(layer string) map[string]float64 {
 // counts waits until series of a layer have their values.
 func (f *fixture) counts(layer string, want map[string]float64) {
 	f.Helper()
-	f.within(promptly, "the metrics of layer "+layer, func() error {
-		got := f.series(layer)
+	f.has("the metrics of layer "+layer, func() map[string]float64 { return f.series(layer) }, want)
+}
+
+// has waits until some series have their values.
+func (f *fixture) has(what string, series func() map[string]float64, want map[string]float64) {
+	f.Helper()
+	f.within(promptly, what, func() error {
+		got := series()
 		for name, value := range want {
 			if found, ok := got[name]; !ok || found != value {
 				return fmt.Errorf("%s is %v (%v), want %v, among %v", name, found, ok, value, got)

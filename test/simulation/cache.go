@@ -9,8 +9,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -18,6 +20,11 @@ import (
 // was some writes ago.
 type cache struct {
 	kind int
+	// of is the cluster, and cluster how IDs name it.
+	of      *cluster
+	cluster string
+	// reaches tells whether anything can be seen; nil where that is always so.
+	reaches func() bool
 	// at is how many changes of the history have been seen.
 	at      int
 	objects map[string]object
@@ -26,19 +33,24 @@ type cache struct {
 }
 
 // sync sees everything at once, as a process does that begins.
-func (c *cache) sync(cluster *cluster) {
-	c.at = len(cluster.history[c.kind])
-	c.objects = maps.Clone(cluster.objects[c.kind])
+func (c *cache) sync() {
+	c.at = len(c.of.history[c.kind])
+	c.objects = maps.Clone(c.of.objects[c.kind])
+}
+
+// hasNews tells whether there is something to see, perhaps later.
+func (c *cache) hasNews() bool {
+	return c.at < len(c.of.history[c.kind]) && (c.reaches == nil || c.reaches())
 }
 
 // behind tells whether there is something to see.
 func (c *cache) behind(s *simulation) bool {
-	return c.at < len(s.cluster.history[c.kind]) && c.frozenUntil <= s.now
+	return c.frozenUntil <= s.now && c.hasNews()
 }
 
 // see takes in the next change.
-func (c *cache) see(cluster *cluster) change {
-	next := cluster.history[c.kind][c.at]
+func (c *cache) see() change {
+	next := c.of.history[c.kind][c.at]
 	c.at++
 	c.set(next)
 	return next
@@ -53,7 +65,11 @@ func (c *cache) set(next change) {
 }
 
 // relist sees the cluster as it is, and of each object only the last change.
-func (c *cache) relist(cluster *cluster) []change {
+func (c *cache) relist() []change {
+	if c.reaches != nil && !c.reaches() {
+		return nil
+	}
+	cluster := c.of
 	var changes []change
 	for name := range cluster.objects[c.kind] {
 		changes = append(changes, change{name, c.objects[name], cluster.objects[c.kind][name]})
@@ -70,25 +86,72 @@ func (c *cache) relist(cluster *cluster) []change {
 		return 1
 	})
 	changes = slices.DeleteFunc(changes, func(c change) bool { return c.was == c.is })
-	c.sync(cluster)
+	c.sync()
 	return changes
 }
 
 // wake looks at the layers that a change concerns, as the controller's watches
 // do. There is no harm in too many, so that this is simpler.
-func (p *process) wake(kind int, c change) {
-	switch kind {
+func (p *process) wake(of *cache, c change) {
+	switch of.kind {
 	case kindLayer:
 		p.wakeForLayer(c)
+		p.enqueue(p.countedOn(c)...)
 	case kindSource:
 		for _, name := range p.layerNames() {
 			if p.cachedLayer(name).Spec.Source.Name == c.name {
 				p.enqueue(name)
 			}
 		}
-	case kindRelease:
-		p.wakeForRelease(c)
+	case kindRemote:
+		p.wakeForRemote(c)
+	case kindRelease, kindPlain:
+		p.wakeForObject(of.cluster, c)
 	}
+}
+
+// countedOn returns the RemoteClusters that a change of a layer concerns.
+func (p *process) countedOn(c change) []string {
+	was, _ := c.was.(*v1alpha1.AddonsLayer)
+	is, _ := c.is.(*v1alpha1.AddonsLayer)
+	if was != nil && is != nil && samePlace(was.Spec.Cluster, is.Spec.Cluster) && len(was.Status.Resources) == len(is.Status.Resources) &&
+		was.Status.Cluster == is.Status.Cluster && condition(was, v1alpha1.DeployedCondition).Status == condition(is, v1alpha1.DeployedCondition).Status {
+		return nil
+	}
+	var found []string
+	for _, layer := range []*v1alpha1.AddonsLayer{was, is} {
+		if layer == nil {
+			continue
+		}
+		for _, name := range layers.ClustersLeft(layer) {
+			found = append(found, name.String())
+		}
+		if name := clusterOf(layer); name != "" {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+func (p *process) wakeForRemote(c change) {
+	was, _ := c.was.(*v1alpha1.RemoteCluster)
+	is, _ := c.is.(*v1alpha1.RemoteCluster)
+	same := was != nil && is != nil && was.Generation == is.Generation && maps.Equal(was.Annotations, is.Annotations) &&
+		(was.DeletionTimestamp == nil) == (is.DeletionTimestamp == nil)
+	if !same {
+		p.enqueue(c.name)
+	}
+	if !same || was.Status.Version != is.Status.Version || !equality.Semantic.DeepEqual(was.Status.Conditions, is.Status.Conditions) {
+		p.enqueue(p.layersOn(c.name)...)
+	}
+}
+
+// layersOn returns the layers that have to do with a cluster.
+func (p *process) layersOn(cluster string) []string {
+	return slices.DeleteFunc(p.layerNames(), func(name string) bool {
+		layer := p.cachedLayer(name)
+		return clusterOf(layer) != cluster && !slices.ContainsFunc(layers.ClustersLeft(layer), func(left types.NamespacedName) bool { return left.String() == cluster })
+	})
 }
 
 func (p *process) wakeForLayer(c change) {
@@ -126,18 +189,27 @@ func sameStanding(was, is *v1alpha1.AddonsLayer) bool {
 		condition(was, v1alpha1.DeployedCondition).Status == condition(is, v1alpha1.DeployedCondition).Status
 }
 
-func (p *process) wakeForRelease(c change) {
+func (p *process) wakeForObject(cluster string, c change) {
 	for _, obj := range []object{c.was, c.is} {
-		release, _ := obj.(*unstructured.Unstructured)
-		if release == nil {
+		live, _ := obj.(*unstructured.Unstructured)
+		if live == nil {
 			continue
 		}
-		if owner := release.GetLabels()[v1alpha1.LayerLabel]; owner != "" {
+		if owner := live.GetLabels()[v1alpha1.LayerLabel]; owner != "" {
 			p.enqueue(owner)
 		}
-		who := p.listings.WhoLists(releaseID(c.name), layers.HelmReleaseIdentity(release))
+		identity := ""
+		if kindOf(c.name) == kindRelease {
+			identity = layers.HelmReleaseIdentity(live)
+		}
+		who := p.listings.WhoLists(dependents.IDOf(live).On(cluster), identity)
 		slices.Sort(who)
 		p.enqueue(who...)
+	}
+	for _, name := range remoteNames {
+		if c.name == sourceOfKubeConfig(name) || c.name == copyOfKubeConfig(name) {
+			p.enqueue(name)
+		}
 	}
 }
 
@@ -146,9 +218,23 @@ func (p *process) cachedLayer(name string) *v1alpha1.AddonsLayer {
 	return layer
 }
 
-func (p *process) cachedRelease(name string) *unstructured.Unstructured {
-	release, _ := p.caches[kindRelease].objects[name].(*unstructured.Unstructured)
+// cachedRelease returns a release, or another object of home, by its key.
+func (p *process) cachedRelease(key string) *unstructured.Unstructured {
+	release, _ := p.caches[kindOf(key)].objects[key].(*unstructured.Unstructured)
 	return release
+}
+
+func (p *process) cachedRemote(name string) *v1alpha1.RemoteCluster {
+	remote, _ := p.caches[kindRemote].objects[name].(*v1alpha1.RemoteCluster)
+	return remote
+}
+
+func (p *process) cachedLayers() []v1alpha1.AddonsLayer {
+	var found []v1alpha1.AddonsLayer
+	for _, name := range p.layerNames() {
+		found = append(found, *p.cachedLayer(name))
+	}
+	return found
 }
 
 func (p *process) layerNames() []string {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -27,11 +29,14 @@ const (
 	kindLayer = iota
 	kindRelease
 	kindSource
+	// kindRemote are RemoteClusters, and kindPlain Secrets, ConfigMaps and
+	// Namespaces, the only kind that other clusters have.
+	kindRemote
+	kindPlain
 	kindsOfObjects
 )
 
-// object is a layer, a release or a source. What a cluster holds is never
-// changed, but replaced.
+// object is what a cluster holds. It is never changed, but replaced.
 type object interface {
 	GetName() string
 	GetUID() types.UID
@@ -48,7 +53,8 @@ type change struct {
 // cluster is what an API server stores.
 type cluster struct {
 	version uint64
-	uids    int
+	// uids counts the UIDs of all clusters.
+	uids    *int
 	objects [kindsOfObjects]map[string]object
 	history [kindsOfObjects][]change
 	// kept holds the contents that layers may go back to, by layer and digest.
@@ -59,8 +65,8 @@ type cluster struct {
 	writes int
 }
 
-func newCluster() *cluster {
-	c := &cluster{kept: map[string]*layers.Directory{}, kubernetes: "v1.30.2"}
+func newCluster(uids *int) *cluster {
+	c := &cluster{uids: uids, kept: map[string]*layers.Directory{}, kubernetes: "v1.30.2"}
 	for kind := range c.objects {
 		c.objects[kind] = map[string]object{}
 	}
@@ -74,8 +80,8 @@ func (c *cluster) next() string {
 }
 
 func (c *cluster) newUID() types.UID {
-	c.uids++
-	return types.UID(fmt.Sprintf("%08d-0000", c.uids))
+	*c.uids++
+	return types.UID(fmt.Sprintf("%08d-0000", *c.uids))
 }
 
 func (c *cluster) put(kind int, name string, is object) {
@@ -97,9 +103,31 @@ func (c *cluster) layer(name string) *v1alpha1.AddonsLayer {
 	return layer
 }
 
-func (c *cluster) release(name string) *unstructured.Unstructured {
-	release, _ := c.objects[kindRelease][name].(*unstructured.Unstructured)
+// keyOf returns how a cluster names an object: a release by its name, since no two
+// have one name, and anything else by kind, namespace and name.
+func keyOf(id dependents.ID) string {
+	if id.GroupKind() == layers.HelmReleaseKind {
+		return id.Name
+	}
+	return id.Kind + "/" + id.Namespace + "/" + id.Name
+}
+
+func kindOf(key string) int {
+	if strings.Contains(key, "/") {
+		return kindPlain
+	}
+	return kindRelease
+}
+
+// release returns a release, or any other object, by its key.
+func (c *cluster) release(key string) *unstructured.Unstructured {
+	release, _ := c.objects[kindOf(key)][key].(*unstructured.Unstructured)
 	return release
+}
+
+func (c *cluster) remote(name string) *v1alpha1.RemoteCluster {
+	found, _ := c.objects[kindRemote][name].(*v1alpha1.RemoteCluster)
+	return found
 }
 
 func (c *cluster) source(name string) *source {
@@ -118,14 +146,40 @@ func (c *cluster) putLayer(layer *v1alpha1.AddonsLayer) {
 	c.put(kindLayer, layer.Name, layer)
 }
 
-// putRelease stores a release, likewise.
-func (c *cluster) putRelease(release *unstructured.Unstructured) {
-	release.SetResourceVersion(c.next())
-	if release.GetDeletionTimestamp() != nil && len(release.GetFinalizers()) == 0 {
-		c.put(kindRelease, release.GetName(), nil)
+// putRemote stores a RemoteCluster, likewise.
+func (c *cluster) putRemote(remote *v1alpha1.RemoteCluster) {
+	remote.ResourceVersion = c.next()
+	name := remote.Namespace + "/" + remote.Name
+	if remote.DeletionTimestamp != nil && len(remote.Finalizers) == 0 {
+		c.put(kindRemote, name, nil)
 		return
 	}
-	c.put(kindRelease, release.GetName(), release)
+	c.put(kindRemote, name, remote)
+}
+
+// changeRemote has somebody change a RemoteCluster; spec says that the
+// specification changes, too.
+func (c *cluster) changeRemote(name string, spec bool, do func(*v1alpha1.RemoteCluster)) {
+	remote := c.remote(name).DeepCopy()
+	if remote.Annotations == nil {
+		remote.Annotations = map[string]string{}
+	}
+	do(remote)
+	if spec {
+		remote.Generation++
+	}
+	c.putRemote(remote)
+}
+
+// putRelease stores a release, or any other object, likewise.
+func (c *cluster) putRelease(release *unstructured.Unstructured) {
+	release.SetResourceVersion(c.next())
+	key := keyOf(dependents.IDOf(release))
+	if release.GetDeletionTimestamp() != nil && len(release.GetFinalizers()) == 0 {
+		c.put(kindOf(key), key, nil)
+		return
+	}
+	c.put(kindOf(key), key, release)
 }
 
 // changeLayer has somebody change the specification or the metadata of a layer.
@@ -148,7 +202,7 @@ func (c *cluster) changeRelease(name string, do func(*unstructured.Unstructured)
 	was := c.release(name)
 	release := was.DeepCopy()
 	do(release)
-	if !sameValue(was.Object["spec"], release.Object["spec"]) {
+	if release.GetGeneration() != 0 && !sameValue(was.Object["spec"], release.Object["spec"]) {
 		release.SetGeneration(release.GetGeneration() + 1)
 	}
 	c.putRelease(release)
@@ -157,14 +211,16 @@ func (c *cluster) changeRelease(name string, do func(*unstructured.Unstructured)
 
 func (c *cluster) createRelease(release *unstructured.Unstructured) *unstructured.Unstructured {
 	release.SetUID(c.newUID())
-	release.SetGeneration(1)
+	if kindOf(keyOf(dependents.IDOf(release))) == kindRelease {
+		release.SetGeneration(1)
+	}
 	c.putRelease(release)
 	return release
 }
 
 // deleteRelease begins or completes the deletion of a release.
 func (c *cluster) deleteRelease(name string, now metav1.Time) {
-	if c.release(name).GetDeletionTimestamp() != nil {
+	if live := c.release(name); live == nil || live.GetDeletionTimestamp() != nil {
 		return
 	}
 	c.changeRelease(name, func(r *unstructured.Unstructured) { r.SetDeletionTimestamp(&now) })
@@ -172,6 +228,8 @@ func (c *cluster) deleteRelease(name string, now metav1.Time) {
 
 var (
 	layerResource   = schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "addonslayers"}
+	remoteResource  = schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "remoteclusters"}
+	secretResource  = schema.GroupResource{Resource: "secrets"}
 	releaseResource = schema.GroupResource{Group: layers.HelmReleaseKind.Group, Resource: "helmreleases"}
 )
 
@@ -216,5 +274,10 @@ func sameValue(a, b any) bool {
 func sameSpec(a, b *v1alpha1.AddonsLayerSpec) bool {
 	return a.Version == b.Version && a.Hold == b.Hold && a.Rollback == b.Rollback && a.DeletionPolicy == b.DeletionPolicy &&
 		a.Prereqs.K8sVersion == b.Prereqs.K8sVersion && slices.Equal(a.Prereqs.DependsOn, b.Prereqs.DependsOn) &&
+		samePlace(a.Cluster, b.Cluster) && a.Source.Path == b.Source.Path &&
 		*a.Interval == *b.Interval && *a.OrphanGrace == *b.OrphanGrace && *a.Timeout == *b.Timeout
+}
+
+func samePlace(a, b *v1alpha1.ClusterReference) bool {
+	return a == b || a != nil && b != nil && *a == *b
 }

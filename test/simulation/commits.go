@@ -3,11 +3,14 @@
 
 package simulation
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // anyFile changes one file of a layer's folder.
 func (s *simulation) anyFile(layer string, do func(*file)) bool {
-	f := s.repositoryOf(layer).folders[layer]
+	f := s.folder(layer)
 	if len(f.files) == 0 {
 		return false
 	}
@@ -29,7 +32,7 @@ func commitRefused(s *simulation, layer string) bool {
 }
 
 func addRelease(s *simulation, layer string) bool {
-	if len(s.repositoryOf(layer).folders[layer].files) > 5 {
+	if len(s.folder(layer).files) > 5 {
 		return false
 	}
 	s.edit(layer, func(f *folder) { f.missing = false; f.files = append(f.files, s.newFile(*f)) })
@@ -44,13 +47,16 @@ func (f *folder) take(i int) file {
 		if f.files[j].after == taken.name {
 			f.files[j].after = ""
 		}
+		if f.files[j].reads == taken.name {
+			f.files[j].reads = ""
+		}
 	}
-	taken.after = ""
+	taken.after, taken.reads = "", ""
 	return taken
 }
 
 func removeRelease(s *simulation, layer string) bool {
-	count := len(s.repositoryOf(layer).folders[layer].files)
+	count := len(s.folder(layer).files)
 	if count < 2 {
 		return false
 	}
@@ -62,10 +68,11 @@ func removeRelease(s *simulation, layer string) bool {
 // repository.
 func (s *simulation) move(from string, change func(*file)) bool {
 	source := s.repositoryOf(from)
-	if len(source.folders[from].files) == 0 {
+	to := s.folderOf(pick(s, slices.DeleteFunc(slices.Clone(s.people.names), func(name string) bool { return name == from })))
+	from = s.folderOf(from)
+	if len(source.folders[from].files) == 0 || from == to {
 		return false
 	}
-	to := pick(s, slices.DeleteFunc(slices.Clone(s.people.names), func(name string) bool { return name == from }))
 	f := source.folders[from].clone()
 	taken := f.take(s.random.IntN(len(f.files)))
 	change(&taken)
@@ -87,10 +94,13 @@ func moveRelease(s *simulation, layer string) bool { return s.move(layer, func(*
 
 func moveAndRename(s *simulation, layer string) bool { return s.move(layer, s.rename) }
 
-func (s *simulation) rename(f *file) { f.name = s.newFile(folder{}).name }
+func (s *simulation) rename(f *file) {
+	s.people.used++
+	f.name = fmt.Sprintf("%s%d", f.name[:1], s.people.used)
+}
 
 func renameRelease(s *simulation, layer string) bool {
-	files := s.repositoryOf(layer).folders[layer].files
+	files := s.folder(layer).files
 	if len(files) == 0 {
 		return false
 	}
@@ -102,23 +112,26 @@ func renameRelease(s *simulation, layer string) bool {
 			if f.files[j].after == was {
 				f.files[j].after = f.files[i].name
 			}
+			if f.files[j].reads == was {
+				f.files[j].reads = f.files[i].name
+			}
 		}
 	})
 	return true
 }
 
 func listTwice(s *simulation, layer string) bool {
-	files := s.repositoryOf(layer).folders[layer].files
+	files := s.folder(layer).files
 	if len(files) == 0 {
 		return false
 	}
 	to := pick(s, s.people.names)
-	if to == layer {
+	if s.folderOf(to) == s.folderOf(layer) {
 		return false
 	}
 	copied := pick(s, files)
-	copied.after = ""
-	if s.repositoryOf(to).folders[to].find(copied.name) >= 0 {
+	copied.after, copied.reads = "", ""
+	if s.folder(to).find(copied.name) >= 0 {
 		return false
 	}
 	s.edit(to, func(f *folder) { f.missing = false; f.files = append(f.files, copied) })
@@ -126,7 +139,7 @@ func listTwice(s *simulation, layer string) bool {
 }
 
 func emptyFolder(s *simulation, layer string) bool {
-	if len(s.repositoryOf(layer).folders[layer].files) == 0 {
+	if len(s.folder(layer).files) == 0 {
 		return false
 	}
 	s.edit(layer, func(f *folder) { f.files = nil })
@@ -134,7 +147,7 @@ func emptyFolder(s *simulation, layer string) bool {
 }
 
 func removeMost(s *simulation, layer string) bool {
-	if len(s.repositoryOf(layer).folders[layer].files) < 5 {
+	if len(s.folder(layer).files) < 5 {
 		// It is a large layer first.
 		s.edit(layer, func(f *folder) {
 			f.missing = false
@@ -144,12 +157,12 @@ func removeMost(s *simulation, layer string) bool {
 		})
 		return true
 	}
-	s.edit(layer, func(f *folder) { f.files = f.files[:1]; f.files[0].after = "" })
+	s.edit(layer, func(f *folder) { f.files = f.files[:1]; f.files[0].after, f.files[0].reads = "", "" })
 	return true
 }
 
 func loseFolder(s *simulation, layer string) bool {
-	if s.repositoryOf(layer).folders[layer].missing {
+	if s.folder(layer).missing {
 		return false
 	}
 	s.edit(layer, func(f *folder) { *f = folder{missing: true} })
@@ -157,7 +170,7 @@ func loseFolder(s *simulation, layer string) bool {
 }
 
 func breakFile(s *simulation, layer string) bool {
-	f := s.repositoryOf(layer).folders[layer]
+	f := s.folder(layer)
 	if f.broken || f.missing {
 		return false
 	}

@@ -43,13 +43,46 @@ func (c coverage) String() string {
 			}
 		}
 	}
+	for _, outcome := range outcomes {
+		fmt.Fprintf(table, "\n%-50s%d", outcome, c[cell{outcome, ""}])
+	}
 	return table.String()
 }
+
+// outcomes are what events of several kinds lead to together, and what has to
+// happen for the rules of other clusters to be tried.
+const (
+	suspendedByLoss  = "release suspended because its cluster is away"
+	resumedAfterLoss = "release resumed when its cluster is back"
+	leftWhileAway    = "layer moved off a cluster that is away"
+	uninstallWaits   = "uninstallation waits for a cluster"
+	releaseForsaken  = "release of a cluster that was given up deleted"
+	objectForsaken   = "object of a cluster that was given up forgotten"
+	copyMadeAnew     = "copy of a kubeconfig made anew"
+	copyKept         = "deleted copy kept for an uninstallation"
+	copyRefreshed    = "deleted copy follows the Secret"
+	remoteWaits      = "deleted RemoteCluster waits for layers"
+	remoteGone       = "RemoteCluster gone"
+	lookedPast       = "object looked for past the cache of its cluster"
+)
+
+var outcomes = []string{
+	suspendedByLoss, resumedAfterLoss, leftWhileAway, uninstallWaits, releaseForsaken, objectForsaken, copyMadeAnew, copyKept, copyRefreshed,
+	remoteWaits, remoteGone, lookedPast,
+}
+
+// saw counts an outcome.
+func (c coverage) saw(outcome string) { c.add(outcome, "") }
 
 // problems lists the cells that are empty without a reason, and the reasons that
 // do not hold.
 func (c coverage) problems() []string {
 	var found []string
+	for _, outcome := range outcomes {
+		if c[cell{outcome, ""}] == 0 {
+			found = append(found, fmt.Sprintf("never seen: %s", outcome))
+		}
+	}
 	for _, e := range events {
 		for _, state := range states {
 			reason := impossible(e.name, state)
@@ -85,10 +118,12 @@ var editsOfLayers = []string{
 	"version and content", "version", "prereqs", "prereqs in a circle", "prereqs of the cluster",
 	"hold by annotation", "hold until", "hold by spec", "hold with releases", "hold ends", "interval", "grace",
 	"rollback enabled", "rollback asked for", "allow-empty", "allow-prune", "allow-break", "force-delete", "layer deleted",
+	"layer moved to a cluster", "layer flees its cluster", "layer abandoned",
 }
 
-// editsOfReleases want a release that belongs to the layer.
+// editsOfReleases want an object that belongs to the layer.
 var editsOfReleases = []string{
 	"release drifts", "release deleted by hand", "release suspended by hand", "release resumed by hand",
 	"label taken off", "orphaned label forged", "release fails", "release heals",
+	"object drifts", "object deleted by hand",
 }

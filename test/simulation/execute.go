@@ -29,9 +29,12 @@ type executor struct {
 	versions map[string]string
 }
 
-// Run carries out a plan. A preparation that fails ends it, and a write that
+// Carry carries out a plan when it has been recorded. A preparation that fails ends it, and a write that
 // fails ends the writes of later stages; removals are tried all the same.
-func (e *executor) Run(_ context.Context, owner string, plan dependents.Plan) []dependents.Result {
+func (e *executor) Carry(ctx context.Context, owner string, plan dependents.Plan, record func(context.Context) error) ([]dependents.Result, error) {
+	if err := record(ctx); err != nil {
+		return nil, err
+	}
 	e.versions = map[string]string{}
 	var results []dependents.Result
 	failedStage := -1
@@ -52,10 +55,10 @@ func (e *executor) Run(_ context.Context, owner string, plan dependents.Plan) []
 		case write:
 			failedStage = action.Stage
 		case !slices.Contains([]dependents.Verb{dependents.VerbMark, dependents.VerbRelease, dependents.VerbDelete}, action.Verb):
-			return results
+			return results, nil
 		}
 	}
-	return results
+	return results, nil
 }
 
 // hasFailed tells whether an earlier action on an object has.
@@ -67,15 +70,16 @@ func (e *executor) hasFailed(results []dependents.Result, id dependents.ID) bool
 
 func (e *executor) do(owner string, action dependents.Action) dependents.Result {
 	result := dependents.Result{Action: action}
-	before, changed := e.versions[action.ID.Name]
+	name := nameOf(action.ID)
+	before, changed := e.versions[name]
 	if !changed {
 		before = action.ResourceVersion
 	}
 	var live *unstructured.Unstructured
-	err := e.write(action.ID.Name, func() (err error) {
+	err := e.write(name, func() (err error) {
 		live, err = e.dispatch(owner, action, before)
 		if err == nil && live != nil {
-			e.note("%s: %s %s", owner, action.Verb, action.ID.Name)
+			e.note("%s: %s %s", owner, action.Verb, name)
 		}
 		return err
 	})
@@ -87,18 +91,22 @@ func (e *executor) do(owner string, action dependents.Action) dependents.Result 
 	default:
 		result.UID, result.Generation, result.ResourceVersion = live.GetUID(), live.GetGeneration(), live.GetResourceVersion()
 		result.Changed = before == "" || before != result.ResourceVersion
-		e.versions[action.ID.Name] = result.ResourceVersion
+		e.versions[name] = result.ResourceVersion
 	}
 	return result
 }
 
 // dispatch returns the object afterwards; nil where it is not as it was seen.
 func (e *executor) dispatch(owner string, action dependents.Action, version string) (*unstructured.Unstructured, error) {
-	name := action.ID.Name
-	live := e.cluster.release(name)
+	store, err := e.writesTo(action.ID.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	name := keyOf(action.ID)
+	live := store.release(name)
 	switch {
 	case action.Verb == dependents.VerbWrite:
-		return e.apply(owner, action)
+		return e.apply(store, owner, action)
 	case action.UID == "":
 		return nil, nil
 	case live == nil:
@@ -107,22 +115,24 @@ func (e *executor) dispatch(owner string, action dependents.Action, version stri
 		return nil, conflict(releaseResource, name)
 	}
 	e.judge(e.o, action)
+	e.count(live, action)
 	if action.Verb == dependents.VerbDelete {
 		e.deletedBy[live.GetUID()] = owner
-		e.cluster.deleteRelease(name, metav1.NewTime(e.Now()))
+		store.deleteRelease(name, metav1.NewTime(e.Now()))
 		return live, nil
 	}
-	return e.cluster.changeRelease(name, func(r *unstructured.Unstructured) { mark(r, owner, action) }), nil
+	return store.changeRelease(name, func(r *unstructured.Unstructured) { mark(r, owner, action) }), nil
 }
 
 // mark changes what says where an object stands.
 func mark(r *unstructured.Unstructured, owner string, action dependents.Action) {
 	switch action.Verb {
 	case dependents.VerbSuspend:
-		annotate(r, v1alpha1.SuspendedByHoldAnnotation, "true")
+		annotate(r, action.Mark, "true")
 		suspend(r, true)
 	case dependents.VerbResume:
 		annotate(r, v1alpha1.SuspendedByHoldAnnotation, "")
+		annotate(r, v1alpha1.SuspendedByLossAnnotation, "")
 		annotate(r, v1alpha1.SupersededByAnnotation, "")
 		suspend(r, false)
 	case dependents.VerbUnmark:
@@ -179,15 +189,22 @@ func suspend(r *unstructured.Unstructured, yes bool) {
 
 // apply creates an object, or claims it and applies it: two writes, between
 // which anything may happen.
-func (e *executor) apply(owner string, action dependents.Action) (*unstructured.Unstructured, error) {
-	name, wanted := action.ID.Name, action.Wanted.Object
-	live := e.cluster.release(name)
+func (e *executor) apply(store *cluster, owner string, action dependents.Action) (*unstructured.Unstructured, error) {
+	name, wanted := keyOf(action.ID), action.Wanted.Object
+	live := store.release(name)
+	defer func() { e.applied(action, store.release(name)) }()
+	if action.Wanted.Shared {
+		if live == nil {
+			live = store.createRelease(wanted.DeepCopy())
+		}
+		return live, nil
+	}
 	if live == nil {
 		if valueOf(wanted, "quality") == int64(refused) {
 			return nil, invalid(name)
 		}
 		e.judge(e.o, action)
-		return e.cluster.createRelease(wanted.DeepCopy()), nil
+		return store.createRelease(wanted.DeepCopy()), nil
 	}
 	has := live.GetLabels()[v1alpha1.LayerLabel]
 	switch mine := has == "" || has == owner || slices.Contains(action.From, has); {
@@ -198,14 +215,14 @@ func (e *executor) apply(owner string, action dependents.Action) (*unstructured.
 	}
 	if has != owner || live.GetLabels()[v1alpha1.OrphanedLabel] != "" || live.GetAnnotations()[v1alpha1.SupersededByAnnotation] != "" {
 		e.judge(e.o, action)
-		live = e.cluster.changeRelease(name, func(r *unstructured.Unstructured) {
+		live = store.changeRelease(name, func(r *unstructured.Unstructured) {
 			label(r, v1alpha1.LayerLabel, owner)
 			label(r, v1alpha1.OrphanedLabel, "")
 			annotate(r, v1alpha1.SupersededByAnnotation, "")
 		})
 		e.note("%s: claims %s", owner, name)
 		e.pause()
-		if stored := e.cluster.release(name); stored == nil {
+		if stored := store.release(name); stored == nil {
 			return nil, notFound(releaseResource, name)
 		} else if stored.GetResourceVersion() != live.GetResourceVersion() {
 			return nil, conflict(releaseResource, name)
@@ -220,14 +237,30 @@ func (e *executor) apply(owner string, action dependents.Action) (*unstructured.
 	if sameValue(applied.Object, live.Object) {
 		return live, nil
 	}
-	return e.cluster.changeRelease(name, func(r *unstructured.Unstructured) { r.Object = applied.Object }), nil
+	return store.changeRelease(name, func(r *unstructured.Unstructured) { r.Object = applied.Object }), nil
 }
 
-// applyTo makes the specification what is wanted, but for a suspension that
+// applied remembers which value an object has had that is ready by being there.
+func (e *executor) applied(action dependents.Action, live *unstructured.Unstructured) {
+	value := valueOf(action.Wanted.Object, "value")
+	if action.ID.GroupKind() == layers.HelmReleaseKind || live == nil || valueOf(live, "value") != value {
+		return
+	}
+	if e.wasReady[live.GetUID()] == nil {
+		e.wasReady[live.GetUID()] = map[int64]bool{}
+	}
+	e.wasReady[live.GetUID()][value] = true
+}
+
+// applyTo makes the specification, or the data, what is wanted, but for a suspension that
 // somebody else has set.
 func applyTo(live, wanted *unstructured.Unstructured) {
 	suspended := isSuspended(live)
-	live.Object["spec"] = wanted.DeepCopy().Object["spec"]
+	for _, field := range []string{"spec", "data"} {
+		if value, found := wanted.DeepCopy().Object[field]; found {
+			live.Object[field] = value
+		}
+	}
 	if suspended {
 		suspend(live, true)
 	}

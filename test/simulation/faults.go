@@ -24,16 +24,16 @@ func repeatEvents(s *simulation, _ string) bool {
 
 // freezeCache has one cache see nothing for a while.
 func freezeCache(s *simulation, _ string) bool {
-	c := s.process.caches[s.random.IntN(kindsOfObjects)]
+	c := pick(s, s.process.allCaches())
 	c.frozenUntil = s.now + moment(s.between(100*time.Millisecond, 6*time.Second))
 	return true
 }
 
 // relist has a watch break: what was between is never seen.
 func relist(s *simulation, _ string) bool {
-	c := s.process.caches[s.random.IntN(kindsOfObjects)]
-	for _, next := range c.relist(s.cluster) {
-		s.process.wake(c.kind, next)
+	c := pick(s, s.process.allCaches())
+	for _, next := range c.relist() {
+		s.process.wake(c, next)
 	}
 	return true
 }
@@ -49,7 +49,8 @@ var clusterVersions = []string{"v1.30.2", "v1.30.5-gke.100", "v1.31.1", "v1.29.0
 // upgradeCluster changes the version of the cluster, which is asked for now and
 // then.
 func upgradeCluster(s *simulation, _ string) bool {
-	s.cluster.kubernetes = pick(s, clusterVersions)
+	upgraded := pick(s, []*cluster{s.cluster, s.remotes[remoteNames[0]].cluster, s.remotes[remoteNames[1]].cluster})
+	upgraded.kubernetes = pick(s, clusterVersions)
 	s.after(s.between(0, 10*time.Second), s.askVersion)
 	return true
 }

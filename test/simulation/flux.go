@@ -4,11 +4,14 @@
 package simulation
 
 import (
+	"errors"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/strata-project/strata/internal/layers"
 )
 
 // helmFinalizer keeps a release until it is uninstalled.
@@ -40,7 +43,7 @@ func newFlux() flux {
 
 // fluxSees has the controllers of Flux react to what has changed, in time.
 func (s *simulation) fluxSees() {
-	for _, c := range s.cluster.history[kindRelease][s.fluxAt:] {
+	for _, c := range s.cluster.history[kindRelease][s.fluxAt[kindRelease]:] {
 		release, _ := c.is.(*unstructured.Unstructured)
 		if release == nil {
 			continue
@@ -48,7 +51,42 @@ func (s *simulation) fluxSees() {
 		name := c.name
 		s.after(s.between(20*time.Millisecond, 2*time.Second), func() { s.helm(name) })
 	}
-	s.fluxAt = len(s.cluster.history[kindRelease])
+	s.fluxAt[kindRelease] = len(s.cluster.history[kindRelease])
+	for _, c := range s.cluster.history[kindPlain][s.fluxAt[kindPlain]:] {
+		s.fluxReads(c.name)
+	}
+	s.fluxAt[kindPlain] = len(s.cluster.history[kindPlain])
+}
+
+// fluxReads has helm-controller look again at what reads an object that has
+// changed.
+func (s *simulation) fluxReads(key string) {
+	for _, name := range s.cluster.releases() {
+		if target := layers.TargetOf(s.cluster.release(name)); target != "" && copyOfKubeConfig(target) == key {
+			delete(s.looked, name)
+			s.after(s.between(time.Millisecond, 200*time.Millisecond), func() { s.helm(name) })
+		}
+	}
+}
+
+// target returns why a release cannot be installed, or uninstalled, where it
+// belongs; nil where it can. skips is true where Flux does not know where that is.
+func (s *simulation) target(release *unstructured.Unstructured) (skips bool, err error) {
+	name := layers.TargetOf(release)
+	if name == "" {
+		return false, nil
+	}
+	secret := s.cluster.release(copyOfKubeConfig(name))
+	if secret == nil {
+		return true, errors.New("the Secret of the kubeconfig does not exist")
+	}
+	return false, s.ask(s.remotes[name], kubeconfigIn(secret))
+}
+
+// retry has helm-controller try again what a cluster that is away was in the way of.
+func (s *simulation) retry(name string) {
+	delete(s.looked, name)
+	s.after(s.between(time.Second, 10*time.Second), func() { s.helm(name) })
 }
 
 // helm is one look of helm-controller at a release.
@@ -70,6 +108,14 @@ func (s *simulation) helm(name string) {
 	}
 	observed, _, _ := unstructured.NestedInt64(release.Object, "status", "observedGeneration")
 	ready := releaseCondition(release, "Ready")
+	if _, err := s.target(release); err != nil {
+		if ready != "False" {
+			s.note("helm: %s: %v", name, err)
+			s.helmSays(name, "False", false)
+		}
+		s.retry(name)
+		return
+	}
 	givesUp, failing := s.failing[name]
 	failing = failing || valueOf(release, "quality") == int64(fails)
 	switch {
@@ -103,6 +149,11 @@ func (s *simulation) helmAgain(name string, uid types.UID) {
 		return
 	}
 	s.after(helmInterval, func() { s.helmAgain(name, uid) })
+	if _, err := s.target(release); err != nil && !isSuspended(release) {
+		delete(s.looked, name)
+		s.helm(name)
+		return
+	}
 	if !isSuspended(release) && releaseCondition(release, "Ready") == "True" && s.installedBy[helmOf(release)] != uid {
 		s.note("helm: installs %s as %s has it", helmOf(release), name)
 		s.install(release)
@@ -118,7 +169,20 @@ func (s *simulation) install(release *unstructured.Unstructured) {
 // has installed.
 func (s *simulation) uninstall(release *unstructured.Unstructured) {
 	helm := helmOf(release)
-	if _, is := s.installed[helm]; is && !isSuspended(release) && slices.Contains(release.GetFinalizers(), helmFinalizer) {
+	uninstalls := !isSuspended(release) && slices.Contains(release.GetFinalizers(), helmFinalizer)
+	if uninstalls {
+		skips, err := s.target(release)
+		if err != nil && !skips {
+			s.note("helm: cannot uninstall %s: %v", helm, err)
+			s.people.covered.saw(uninstallWaits)
+			s.retry(release.GetName())
+			return
+		}
+		if uninstalls = !skips; skips {
+			s.judgeSkip(release)
+		}
+	}
+	if _, is := s.installed[helm]; is && uninstalls {
 		s.judgeUninstall(release)
 		delete(s.installed, helm)
 		s.note("helm: uninstalls %s", helm)

@@ -16,7 +16,7 @@ import (
 
 // judgeGates judges whether a layer might apply something new.
 func (h *hands) judgeGates(action dependents.Action) {
-	v, name := h.view, action.ID.Name
+	v, name := h.view, nameOf(action.ID)
 	listed := v.folders[v.own.Name]
 	i := listed.find(name)
 	if !listed.readable || i < 0 {
@@ -24,6 +24,9 @@ func (h *hands) judgeGates(action dependents.Action) {
 	}
 	if f := listed.files[i]; f.value != valueOf(action.Wanted.Object, "value") {
 		h.violated("converges", "%s is applied with value %d, not %d of revision %s", name, valueOf(action.Wanted.Object, "value"), f.value, listed.revision)
+	}
+	if cluster := clusterOf(v.own); cluster != "" && v.remotes[cluster] == nil {
+		h.violated("gates", "%s is applied although there is no RemoteCluster %s", name, cluster)
 	}
 	if wanted := v.own.Spec.Prereqs.K8sVersion; !meets(v.kubernetes, wanted) {
 		h.violated("gates", "%s is applied although the cluster is at %s and layer %s wants %s", name, v.kubernetes, v.own.Name, wanted)

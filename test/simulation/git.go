@@ -9,17 +9,21 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 )
 
-// namespace is that of all releases and sources.
-const namespace = "addons"
+// namespace is that of all releases and sources at home, and fleet that of
+// RemoteClusters and what is put beside them.
+const (
+	namespace = "addons"
+	fleet     = "fleet"
+)
 
 // quality is how a release fares that is installed as its file says.
 type quality int
@@ -32,15 +36,19 @@ const (
 	refused
 )
 
-// file is one release of a folder.
+// file is one release of a folder, or one ConfigMap.
 type file struct {
 	name string
+	// plain says that it is a ConfigMap.
+	plain bool
 	// helm is the Helm release that it stands for.
 	helm    string
 	value   int64
 	quality quality
 	// after is a release of the same folder that it depends on.
 	after string
+	// reads is a ConfigMap of the same folder that has values for it.
+	reads string
 	// tells says that the layer's version is one of its values.
 	tells bool
 }
@@ -113,12 +121,21 @@ func (c contents) directory(f folder, layer, revision string) (*layers.Directory
 }
 
 func manifestOf(f file) *unstructured.Unstructured {
+	if f.plain {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": namespace, "name": f.name},
+			"data": map[string]any{"value": strconv.FormatInt(f.value, 10), "quality": strconv.Itoa(int(f.quality))},
+		}}
+	}
 	spec := map[string]any{
 		"releaseName": f.helm,
 		"values":      map[string]any{"value": f.value, "quality": int64(f.quality)},
 	}
 	if f.after != "" {
 		spec["dependsOn"] = []any{map[string]any{"name": f.after}}
+	}
+	if f.reads != "" {
+		spec["valuesFrom"] = []any{map[string]any{"kind": "ConfigMap", "name": f.reads}}
 	}
 	metadata := map[string]any{"namespace": namespace, "name": f.name}
 	if f.tells {
@@ -129,17 +146,27 @@ func manifestOf(f file) *unstructured.Unstructured {
 	}}
 }
 
-func releaseID(name string) dependents.ID {
-	return dependents.ID{Group: layers.HelmReleaseKind.Group, Kind: layers.HelmReleaseKind.Kind, Namespace: namespace, Name: name}
-}
-
+// helmOf returns the Helm release that a release stands for, by its cluster and
+// its name; empty for another object.
 func helmOf(release *unstructured.Unstructured) string {
 	name, _, _ := unstructured.NestedString(release.Object, "spec", "releaseName")
-	return name
+	return helmOn(layers.TargetOf(release), name)
 }
 
-func valueOf(release *unstructured.Unstructured, field string) int64 {
-	value, _, _ := unstructured.NestedInt64(release.Object, "spec", "values", field)
+// helmOn names a Helm release of a cluster.
+func helmOn(cluster, name string) string {
+	if cluster == "" || name == "" {
+		return name
+	}
+	return cluster + ":" + name
+}
+
+func valueOf(obj *unstructured.Unstructured, field string) int64 {
+	if text, found, _ := unstructured.NestedString(obj.Object, "data", field); found {
+		value, _ := strconv.ParseInt(text, 10, 64)
+		return value
+	}
+	value, _, _ := unstructured.NestedInt64(obj.Object, "spec", "values", field)
 	return value
 }
 

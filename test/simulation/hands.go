@@ -5,6 +5,7 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -162,7 +163,13 @@ func (h *hands) Keep(_ context.Context, o *layers.Observation, before []v1alpha1
 // LeftBehind looks past the cache for what the layer had.
 func (h *hands) LeftBehind(_ context.Context, layer *v1alpha1.AddonsLayer) (bool, error) {
 	for _, entry := range layers.Inventory(layer.Status.Resources, nil) {
-		if release := h.cluster.release(entry.ID.Name); release != nil && release.GetLabels()[v1alpha1.LayerLabel] == layer.Name {
+		store, err := h.writesTo(entry.ID.Cluster)
+		if errors.Is(err, errNotConnected) {
+			return true, nil
+		} else if err != nil {
+			return false, err
+		}
+		if release := store.release(keyOf(entry.ID)); release != nil && release.GetLabels()[v1alpha1.LayerLabel] == layer.Name {
 			return true, nil
 		}
 	}

@@ -19,8 +19,9 @@ import (
 // settings are the controller's, as it is shipped.
 var settings = layers.Settings{Interval: defaultInterval, Namespace: namespace, MaxPrunePercent: 50}
 
-var scopes = map[schema.GroupKind]layers.Scope{
-	layers.HelmReleaseKind: layers.ScopeNamespaced, layers.HelmRepositoryKind: layers.ScopeNamespaced,
+var scopes = map[dependents.ServedKind]layers.Scope{
+	{GroupKind: layers.HelmReleaseKind}: layers.ScopeNamespaced, {GroupKind: layers.HelmRepositoryKind}: layers.ScopeNamespaced,
+	{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}: layers.ScopeNamespaced,
 }
 
 // observe gathers what the rules decide from, out of the caches.
@@ -29,16 +30,119 @@ func (h *hands) observe(layer *v1alpha1.AddonsLayer) *layers.Observation {
 		Now: h.Now(), Settings: settings, Layer: layer, ClusterVersion: h.kubernetes,
 		Layers: map[string]layers.Other{}, Scopes: maps.Clone(scopes),
 		Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
-		Exclusive: map[string][]dependents.ID{},
+		Exclusive: map[string][]dependents.ID{}, Forsaken: map[string]bool{},
 	}
+	h.observeRemote(o)
 	h.view = h.viewOf(layer)
 	o.Waited, o.UnderWay = h.waits.Of(layer, o.Now)
 	h.observeDirectory(o)
 	h.observeRestored(o)
 	h.observeLayers(o)
+	h.observeKinds(o)
 	h.observeObjects(o)
+	for _, name := range layers.Targets(*o) {
+		o.Forsaken[name.String()] = layers.IsForsaken(o.Layer, h.cachedRemote(name.String()))
+	}
 	h.observeOthers(o)
 	return o
+}
+
+// observeRemote looks at the cluster that the layer belongs on.
+func (h *hands) observeRemote(o *layers.Observation) {
+	for _, name := range layers.ClustersLeft(o.Layer) {
+		o.Forsaken[name.String()] = layers.IsForsaken(o.Layer, h.cachedRemote(name.String()))
+	}
+	name := layers.PlaceOf(o.Layer, namespace)
+	if name.Name == "" {
+		return
+	}
+	cluster := h.cachedRemote(name.String())
+	o.Forsaken[name.String()] = layers.IsForsaken(o.Layer, cluster)
+	o.Remote = &layers.Remote{Name: name, Object: cluster, Connected: h.connections[name.String()] != nil}
+	if cluster != nil {
+		o.ClusterVersion = cluster.Status.Version
+	}
+}
+
+// observeKinds sees to it that what is on the clusters in question is watched.
+func (h *hands) observeKinds(o *layers.Observation) {
+	kinds := map[dependents.ServedKind]bool{}
+	for _, directory := range []*layers.Directory{o.Directory, o.Deployed, o.Restored} {
+		if directory == nil {
+			continue
+		}
+		for _, manifest := range directory.Manifests {
+			kinds[manifest.ID().ServedKind()] = true
+		}
+	}
+	for _, entry := range layers.Inventory(o.Layer.Status.Resources, nil) {
+		kinds[entry.ID.ServedKind()] = true
+	}
+	for kind := range kinds {
+		c := h.connections[kind.Cluster]
+		if c == nil {
+			continue
+		}
+		if err := h.watched(c); err != nil {
+			if o.Remote != nil && o.Remote.Name.String() == kind.Cluster {
+				o.Remote.Err = err
+			}
+			continue
+		}
+		o.Scopes[kind] = layers.ScopeNamespaced
+		if kind.Kind == "Namespace" {
+			o.Scopes[kind] = layers.ScopeCluster
+		}
+	}
+}
+
+// readObject returns an object as it is cached, and whether it can be known.
+func (h *hands) readObject(o *layers.Observation, id dependents.ID) (live *unstructured.Unstructured, known bool) {
+	if id.Cluster == "" {
+		return h.cachedRelease(keyOf(id)), true
+	}
+	c := h.connections[id.Cluster]
+	if c == nil || !c.synced {
+		return nil, false
+	}
+	live, _ = c.cache.objects[keyOf(id)].(*unstructured.Unstructured)
+	if live == nil && layers.MayBeThere(*o, id) && !h.writes.IsStale(id, "", o.Now) {
+		if c.err != nil || h.reach(c) != nil {
+			return nil, false
+		}
+		h.people.covered.saw(lookedPast)
+		if live = c.store.release(keyOf(id)); live != nil && live.GetLabels()[v1alpha1.LayerLabel] == "" {
+			live = nil
+		}
+	}
+	return live, true
+}
+
+// directoryOn names a directory that is put on a cluster for a layer.
+type directoryOn struct {
+	dir            *layers.Directory
+	layer, cluster string
+}
+
+// put puts a directory on a cluster, once.
+func (h *hands) put(layer, cluster string, dir *layers.Directory) *layers.Directory {
+	if dir == nil || cluster == "" {
+		return dir
+	}
+	key := directoryOn{dir, layer, cluster}
+	if known := h.directories[key]; known != nil {
+		return known
+	}
+	place := placeOf(layer, cluster)
+	if len(place.Follows(dir)) > 0 {
+		panic("a release reads what its directory does not list")
+	}
+	placed, err := place.Put(dir)
+	if err != nil {
+		panic(err)
+	}
+	h.directories[key] = placed
+	return placed
 }
 
 var errAway = errors.New("the artifact cannot be fetched: connection refused")
@@ -48,7 +152,8 @@ func (p *process) fetch(from *source, layer string) (*layers.Directory, error) {
 	if p.cluster.source(from.Name) == nil || p.cluster.source(from.Name).away {
 		return nil, errAway
 	}
-	directory, err := p.contents.directory(p.repositories[from.Name].commits[from.seen.Revision][layer], layer, from.seen.Revision)
+	name := p.folderOf(layer)
+	directory, err := p.contents.directory(p.repositories[from.Name].commits[from.seen.Revision][name], name, from.seen.Revision)
 	if err == nil {
 		p.artifacts[directory.Digest] = directory
 	}
@@ -75,16 +180,20 @@ func (h *hands) observeDirectory(o *layers.Observation) {
 	if usable {
 		h.artifact = from
 		o.Directory, o.DirectoryError = h.fetch(from, o.Layer.Name)
+		o.Directory = h.put(o.Layer.Name, clusterOf(o.Layer), o.Directory)
 	}
 	if o.Layer.DeletionTimestamp == nil && h.listings.Update(o.Layer.Name, o.Directory) {
 		h.wakeWaiting()
+		if o.Remote != nil {
+			h.enqueue(h.layersOn(o.Remote.Name.String())...)
+		}
 	}
 	switch digest := o.Layer.Status.Digest; {
 	case digest == "":
-	case o.Directory != nil && o.Directory.Digest == digest:
+	case o.Directory != nil && o.Directory.Digest == digest && o.Directory.Cluster == o.Layer.Status.Cluster:
 		o.Deployed = o.Directory
 	default:
-		o.Deployed = h.artifacts[digest]
+		o.Deployed = h.put(o.Layer.Name, o.Layer.Status.Cluster, h.artifacts[digest])
 	}
 }
 
@@ -102,9 +211,9 @@ func (h *hands) observeRestored(o *layers.Observation) {
 			o.RestoreError = "neither the cluster nor the source has it any more"
 			return
 		}
-		o.Restored = restored
-		if o.Deployed == nil && restored.Digest == o.Layer.Status.Digest {
-			o.Deployed = restored
+		o.Restored = h.put(o.Layer.Name, clusterOf(o.Layer), restored)
+		if o.Deployed == nil && restored.Digest == o.Layer.Status.Digest && o.Restored.Cluster == o.Layer.Status.Cluster {
+			o.Deployed = o.Restored
 		}
 	}
 }
@@ -173,12 +282,18 @@ func unread(o *layers.Observation, err error) {
 func (h *hands) observeObjects(o *layers.Observation) {
 	identities := map[string]bool{}
 	see := func(id dependents.ID) {
-		live := h.cachedRelease(id.Name)
+		live, known := h.readObject(o, id)
+		if !known {
+			o.Stale[id] = true
+			return
+		}
 		version := ""
 		if live != nil {
 			o.Live[id] = live
 			version = live.GetResourceVersion()
-			identities[layers.HelmReleaseIdentity(live)] = true
+			if id.GroupKind() == layers.HelmReleaseKind {
+				identities[layers.HelmReleaseIdentity(live)] = true
+			}
 		}
 		if h.writes.IsStale(id, version, o.Now) {
 			o.Stale[id] = true
@@ -190,8 +305,10 @@ func (h *hands) observeObjects(o *layers.Observation) {
 			continue
 		}
 		for _, manifest := range directory.Manifests {
-			wanted = append(wanted, dependents.IDOf(manifest.Object))
-			identities[layers.HelmReleaseIdentity(manifest.Object)] = true
+			wanted = append(wanted, manifest.ID())
+			if manifest.ID().GroupKind() == layers.HelmReleaseKind {
+				identities[layers.HelmReleaseIdentity(manifest.Object)] = true
+			}
 		}
 	}
 	for _, entry := range layers.Inventory(o.Layer.Status.Resources, nil) {
@@ -259,5 +376,5 @@ func (h *hands) listingOf(o *layers.Observation, layer *v1alpha1.AddonsLayer) (l
 		unread(o, err)
 		return layers.Listing{}, false
 	}
-	return h.listings.Of(layer.Name, directory), true
+	return h.listings.Of(layer.Name, h.put(layer.Name, clusterOf(layer), directory)), true
 }

@@ -25,6 +25,7 @@ type view struct {
 	layers     map[string]*v1alpha1.AddonsLayer
 	sources    map[string]*source
 	folders    map[string]listing
+	remotes    map[string]*v1alpha1.RemoteCluster
 	kubernetes string
 	at         moment
 	// back is true while the layer goes back: then it lists what it had.
@@ -42,12 +43,20 @@ type listing struct {
 func (h *hands) viewOf(own *v1alpha1.AddonsLayer) view {
 	v := view{
 		own: own, layers: map[string]*v1alpha1.AddonsLayer{}, sources: map[string]*source{},
-		folders: map[string]listing{}, kubernetes: h.kubernetes, at: h.now,
+		folders: map[string]listing{}, remotes: map[string]*v1alpha1.RemoteCluster{}, kubernetes: h.kubernetes, at: h.now,
 	}
 	for _, name := range h.layerNames() {
 		v.layers[name] = h.cachedLayer(name)
 	}
 	v.layers[own.Name] = own
+	for _, name := range remoteNames {
+		if cached := h.cachedRemote(name); cached != nil {
+			v.remotes[name] = cached
+		}
+	}
+	if r := v.remotes[clusterOf(own)]; r != nil {
+		v.kubernetes = r.Status.Version
+	}
 	for name, cached := range h.caches[kindSource].objects {
 		v.sources[name] = cached.(*source)
 	}
@@ -56,21 +65,24 @@ func (h *hands) viewOf(own *v1alpha1.AddonsLayer) view {
 		if name == own.Name && own.Status.ObservedGeneration != own.Generation {
 			from = h.cluster.source(layer.Spec.Source.Name)
 		}
-		v.folders[name] = h.listingAt(from, name)
+		v.folders[name] = h.listingAt(from, layer)
 	}
 	return v
 }
 
-// listingAt reads what a source's artifact holds for a layer.
-func (s *simulation) listingAt(from *source, layer string) listing {
+// listingAt reads what a source's artifact holds for a layer, by the names that it
+// has where the layer belongs.
+func (s *simulation) listingAt(from *source, layer *v1alpha1.AddonsLayer) listing {
 	if from == nil || from.seen.Digest == "" || from.seen.Generation != from.seen.ObservedGeneration || s.cluster.source(from.Name).away {
 		return listing{}
 	}
 	found := listing{revision: from.seen.Revision}
-	found.folder = s.repositories[from.Name].commits[found.revision][layer]
+	name := s.folderOf(layer.Name)
+	written := s.repositories[from.Name].commits[found.revision][name]
+	found.folder = s.put(layer.Name, clusterOf(layer), written)
 	found.readable = !found.broken
 	if found.readable {
-		directory, _ := s.contents.directory(found.folder, layer, found.revision)
+		directory, _ := s.contents.directory(written, name, found.revision)
 		found.digest = directory.Digest
 	}
 	return found
@@ -117,10 +129,12 @@ type evidence struct {
 	abandoned map[types.UID]bool
 	// left counts Helm releases that people have left behind.
 	left map[string]int
+	// forsaken holds objects of clusters on which people have given them up.
+	forsaken map[string]bool
 }
 
 func newEvidence() evidence {
-	return evidence{allowed: map[allowance]bool{}, content: map[written]string{}, deployed: map[written]string{}, marked: map[written]moment{}, abandoned: map[types.UID]bool{}, left: map[string]int{}}
+	return evidence{allowed: map[allowance]bool{}, content: map[written]string{}, deployed: map[written]string{}, marked: map[written]moment{}, abandoned: map[types.UID]bool{}, left: map[string]int{}, forsaken: map[string]bool{}}
 }
 
 // violation is an invariant that does not hold.
@@ -132,17 +146,25 @@ func (s *simulation) violated(invariant, format string, args ...any) {
 
 // judge judges one write, before it is carried out.
 func (h *hands) judge(o *layers.Observation, action dependents.Action) {
-	name, owner := action.ID.Name, o.Layer.Name
+	name, owner := nameOf(action.ID), o.Layer.Name
+	if action.Verb != dependents.VerbMark {
+		delete(h.evidence.forsaken, name)
+	}
 	stored := h.cluster.layer(owner)
-	if stored == nil || !slices.ContainsFunc(stored.Status.Resources, func(r v1alpha1.Resource) bool { return r.Name == name }) {
+	if stored == nil || !slices.Contains(inventoryOf(stored), name) {
 		h.violated("inventory", "%s of %s is not in the inventory of %s", action.Verb, name, owner)
 	}
 	h.view.back = h.goesBack()
 	v := h.view
+	live := h.object(name)
+	h.judgeAbsence(live, action)
+	if v.gaveUp(targetOf(live, action.ID)) {
+		h.judgeForsaken(live, action)
+		return
+	}
 	if v.held() && v.own.DeletionTimestamp == nil && action.Verb != dependents.VerbSuspend {
 		h.violated("gates", "%s of %s although %s is held", action.Verb, name, owner)
 	}
-	live := h.cluster.release(name)
 	key := written{o.Layer.UID, name}
 	switch action.Verb {
 	case dependents.VerbWrite:
@@ -151,10 +173,21 @@ func (h *hands) judge(o *layers.Observation, action dependents.Action) {
 	case dependents.VerbAdopt, dependents.VerbSupersede:
 		h.judgeOwner(live, o.Live[action.ID], action)
 	case dependents.VerbMark:
-		h.judgeRemoval(action)
+		h.judgeRemoval(action.Verb, name)
 	case dependents.VerbDelete:
 		h.judgeDelete(live, key)
+	case dependents.VerbResume:
+		h.judgeResume(live)
 	}
+}
+
+// inventoryOf names what a layer says that it has.
+func inventoryOf(layer *v1alpha1.AddonsLayer) []string {
+	var found []string
+	for _, entry := range layers.Inventory(layer.Status.Resources, nil) {
+		found = append(found, nameOf(entry.ID))
+	}
+	return found
 }
 
 // held tells whether the layer is held.
@@ -182,17 +215,18 @@ func (h *hands) judgeOwner(live, seen *unstructured.Unstructured, action depende
 	if other == nil {
 		return
 	}
-	if other.DeletionTimestamp == nil && v.folders[owner].find(live.GetName()) >= 0 && v.folders[owner].readable {
-		h.violated("adopt", "%s of %s, which layer %s has and lists", action.Verb, live.GetName(), owner)
+	name := nameOf(action.ID)
+	if other.DeletionTimestamp == nil && v.folders[owner].find(name) >= 0 && v.folders[owner].readable {
+		h.violated("adopt", "%s of %s, which layer %s has and lists", action.Verb, name, owner)
 	}
 	if seen == nil || seen.GetLabels()[v1alpha1.OrphanedLabel] == "" {
-		h.violated("adopt", "%s of %s, which layer %s has not let go", action.Verb, live.GetName(), owner)
+		h.violated("adopt", "%s of %s, which layer %s has not let go", action.Verb, name, owner)
 	}
 }
 
 // judgeDelete judges whether a release may be deleted.
 func (h *hands) judgeDelete(live *unstructured.Unstructured, key written) {
-	v, name := h.view, live.GetName()
+	v, name := h.view, key.release
 	if by := v.lists(name, ""); by != "" {
 		h.violated("listed", "%s is deleted while layer %s lists it", name, by)
 	}
@@ -216,11 +250,11 @@ func (h *hands) judgeDelete(live *unstructured.Unstructured, key written) {
 	if grace := v.own.Spec.OrphanGrace.Duration; !is || h.now-marked < moment(grace) {
 		h.violated("prune", "%s is deleted before its grace of %s is over, marked: %t", name, grace, is)
 	}
-	h.judgeRemoval(dependents.Action{Verb: dependents.VerbDelete, ID: releaseID(name)})
+	h.judgeRemoval(dependents.VerbDelete, name)
 }
 
 // judgeRemoval judges whether a layer may let a release go.
-func (h *hands) judgeRemoval(action dependents.Action) {
+func (h *hands) judgeRemoval(verb dependents.Verb, name string) {
 	v := h.view
 	listed := v.folders[v.own.Name]
 	if v.own.DeletionTimestamp != nil || h.goesBack() {
@@ -228,26 +262,27 @@ func (h *hands) judgeRemoval(action dependents.Action) {
 	}
 	switch {
 	case !listed.readable:
-		h.violated("prune", "%s of %s while the folder of %s cannot be read", action.Verb, action.ID.Name, v.own.Name)
-	case listed.find(action.ID.Name) >= 0:
-		h.violated("listed", "%s of %s, which its layer %s lists", action.Verb, action.ID.Name, v.own.Name)
+		h.violated("prune", "%s of %s while the folder of %s cannot be read", verb, name, v.own.Name)
+	case listed.find(name) >= 0:
+		h.violated("listed", "%s of %s, which its layer %s lists", verb, name, v.own.Name)
 	case len(listed.files) == 0 && !h.allowed(v1alpha1.AllowEmptyAnnotation):
-		h.violated("guard", "%s of %s because the folder of %s is empty", action.Verb, action.ID.Name, v.own.Name)
+		h.violated("guard", "%s of %s because the folder of %s is empty", verb, name, v.own.Name)
 	}
 	total, removed := 0, 0
-	for _, r := range v.own.Status.Resources {
-		if r.Status == dependents.StatusOrphaned {
+	for _, entry := range layers.Inventory(v.own.Status.Resources, nil) {
+		live := h.object(nameOf(entry.ID))
+		// What is on a cluster that the layer has left may go at once.
+		if entry.Status == dependents.StatusOrphaned || entry.ID.GroupKind() != layers.HelmReleaseKind || live != nil && layers.TargetOf(live) != clusterOf(v.own) {
 			continue
 		}
 		total++
-		live := h.cluster.release(r.Name)
 		if live != nil && live.GetLabels()[v1alpha1.LayerLabel] == v.own.Name && live.GetAnnotations()[v1alpha1.SupersededByAnnotation] == "" &&
-			live.GetDeletionTimestamp() == nil && v.lists(r.Name, helmOf(live)) == "" {
+			live.GetDeletionTimestamp() == nil && v.lists(nameOf(entry.ID), helmOf(live)) == "" {
 			removed++
 		}
 	}
-	if removed > 3 && removed*2 > total && !h.allowed(v1alpha1.AllowPruneAnnotation) && !h.allowed(v1alpha1.AllowEmptyAnnotation) && action.Verb == dependents.VerbMark {
-		h.violated("guard", "%s of %s, one of %d of %d releases of %s", action.Verb, action.ID.Name, removed, total, v.own.Name)
+	if removed > 3 && removed*2 > total && !h.allowed(v1alpha1.AllowPruneAnnotation) && !h.allowed(v1alpha1.AllowEmptyAnnotation) && verb == dependents.VerbMark {
+		h.violated("guard", "%s of %s, one of %d of %d releases of %s", verb, name, removed, total, v.own.Name)
 	}
 }
 
@@ -265,7 +300,7 @@ func (h *hands) goesBack() bool {
 // before may always be repaired; anything else wants its gates open.
 func (h *hands) judgeWrite(action dependents.Action, key written) {
 	v := h.view
-	content := fmt.Sprint(action.Wanted.Object.Object["spec"])
+	content := fmt.Sprint(action.Wanted.Object.Object["spec"], action.Wanted.Object.Object["data"])
 	repair := h.evidence.content[key] == content || h.evidence.deployed[key] == content
 	if !repair && !h.goesBack() {
 		h.judgeGates(action)
@@ -280,8 +315,10 @@ func (h *hands) judgeWrite(action dependents.Action, key written) {
 // has been Ready with that very content.
 func (h *hands) judgeStatus(o *layers.Observation, status *v1alpha1.AddonsLayerStatus) {
 	was := o.Layer.Status
-	for _, r := range status.Resources {
-		key := written{o.Layer.UID, r.Name}
+	h.judgeUnknown(o.Layer, status)
+	h.noteForsaken(o.Layer, status)
+	for _, r := range layers.Inventory(status.Resources, nil) {
+		key := written{o.Layer.UID, nameOf(r.ID)}
 		if _, known := h.evidence.marked[key]; r.Status != dependents.StatusOrphaned {
 			delete(h.evidence.marked, key)
 		} else if !known {
@@ -291,11 +328,15 @@ func (h *hands) judgeStatus(o *layers.Observation, status *v1alpha1.AddonsLayerS
 			h.evidence.deployed[key] = h.evidence.content[key]
 		}
 	}
-	if status.State != v1alpha1.StateDeployed || was.State == v1alpha1.StateDeployed && was.Digest == status.Digest || o.Directory == nil || o.Directory.Digest != status.Digest {
+	if status.State != v1alpha1.StateDeployed || was.State == v1alpha1.StateDeployed && was.Digest == status.Digest && was.Cluster == status.Cluster || o.Directory == nil || o.Directory.Digest != status.Digest {
 		return
 	}
+	seen := map[string]*unstructured.Unstructured{}
+	for id, live := range o.Live {
+		seen[nameOf(id)] = live
+	}
 	for _, f := range h.view.folders[o.Layer.Name].files {
-		live := o.Live[releaseID(f.name)]
+		live := seen[f.name]
 		if live == nil {
 			h.violated("deployed", "%s says that it is deployed without %s", o.Layer.Name, f.name)
 		}
@@ -312,12 +353,21 @@ func (s *simulation) judgeUninstall(release *unstructured.Unstructured) {
 	}
 }
 
-// judgeLeaving judges whether a layer leaves nothing behind.
-func (s *simulation) judgeLeaving(layer *v1alpha1.AddonsLayer) {
-	if left := s.owned(layer.Name); len(left) > 0 {
-		s.violated("orphans", "layer %s goes and leaves %v", layer.Name, left)
+// judgeLeaving judges whether a layer leaves nothing behind, but for what people
+// have given up.
+func (h *hands) judgeLeaving(layer *v1alpha1.AddonsLayer) {
+	for _, name := range h.everything() {
+		live := h.object(name)
+		if live.GetLabels()[v1alpha1.LayerLabel] != layer.Name || live.GetDeletionTimestamp() != nil || h.evidence.forsaken[name] {
+			continue
+		}
+		cluster, _ := split(name)
+		if cluster == "" || layer.Annotations[v1alpha1.AbandonAnnotation] != "true" && !h.remotes[cluster].givenUp {
+			h.violated("orphans", "layer %s goes and leaves %s", layer.Name, name)
+		}
+		h.evidence.forsaken[name] = true
 	}
-	maps.DeleteFunc(s.evidence.marked, func(w written, _ moment) bool { return w.layer == layer.UID })
+	maps.DeleteFunc(h.evidence.marked, func(w written, _ moment) bool { return w.layer == layer.UID })
 }
 
 func condition(layer *v1alpha1.AddonsLayer, kind string) metav1.Condition {

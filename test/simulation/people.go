@@ -22,6 +22,8 @@ const (
 // people commit, edit and meddle, and things break.
 type people struct {
 	names []string
+	// folders of layers that have the folder of another one.
+	folders map[string]string
 	// used counts names of releases.
 	used int
 	// lose and repeat are how many of the next events are lost, or come again.
@@ -34,8 +36,8 @@ type people struct {
 
 // loses tells whether an event is lost on its way, or has it come again later.
 // That there is a new layer is never lost: a watch begins with all there are.
-func (p *people) loses(s *simulation, kind int, c change) bool {
-	if kind == kindLayer && c.was == nil {
+func (p *people) loses(s *simulation, of *cache, c change) bool {
+	if (of.kind == kindLayer || of.kind == kindRemote) && c.was == nil {
 		return false
 	}
 	if p.lose > 0 {
@@ -48,7 +50,7 @@ func (p *people) loses(s *simulation, kind int, c change) bool {
 		process := s.process
 		s.after(s.between(0, 20*time.Second), func() {
 			if process == s.process {
-				process.wake(kind, c)
+				process.wake(of, c)
 			}
 		})
 	}
@@ -58,7 +60,7 @@ func (p *people) loses(s *simulation, kind int, c change) bool {
 // states are the columns of the coverage: a layer that is not there, one that
 // was never looked at, one that is being deleted, and what a layer's status says.
 var states = []string{
-	"absent", "new", "Pending", "K8sVersion", "Hold", "ApplyPending", "Applying", "Pruning", "Deployed", "Failed", "Deleting",
+	"absent", "new", "Pending", "K8sVersion", "Hold", "ApplyPending", "Applying", "Pruning", "Deployed", "Failed", "Unknown", "Deleting",
 }
 
 func (s *simulation) stateOf(name string) string {
@@ -89,6 +91,11 @@ func (s *simulation) create() {
 	for i := range count {
 		name := fmt.Sprintf("l%d", i)
 		p.names = append(p.names, name)
+		if i == 3 && s.chance(50) {
+			// One directory is on two clusters.
+			p.folders[name] = pick(s, p.names[:3])
+			continue
+		}
 		f := folder{}
 		releases := 1 + s.random.IntN(2)
 		if i == 0 && s.chance(60) {
@@ -97,10 +104,22 @@ func (s *simulation) create() {
 		for range releases {
 			f.files = append(f.files, s.newFile(f))
 		}
+		if s.chance(30) {
+			s.people.used++
+			f.files = append(f.files, file{name: fmt.Sprintf("c%d", s.people.used), plain: true, value: s.value()})
+		}
 		s.repositoryOf(name).folders[name] = f
 	}
 	for _, name := range sortedKeys(s.repositories) {
 		s.commit(name)
+	}
+	for _, name := range remoteNames {
+		s.register(s.remotes[name])
+		if r := s.remotes[name]; s.chance(70) {
+			s.giveCredentials(r)
+		} else {
+			s.after(s.between(0, 20*time.Second), func() { s.giveCredentials(r) })
+		}
 	}
 	for _, name := range p.names {
 		s.createLayer(name)
@@ -111,18 +130,39 @@ func (s *simulation) create() {
 // repositoryOf returns the repository that a layer comes from: all but the last
 // one from the same.
 func (s *simulation) repositoryOf(layer string) *repository {
-	if layer == "l4" {
+	if s.folderOf(layer) == "l4" {
 		return s.repositories["extra"]
 	}
 	return s.repositories["main"]
 }
 
+// folderOf returns the folder of a layer, which may be that of another one.
+func (s *simulation) folderOf(layer string) string {
+	if other, has := s.people.folders[layer]; has {
+		return other
+	}
+	return layer
+}
+
+// folder returns what is in the folder of a layer by now.
+func (s *simulation) folder(layer string) folder {
+	return s.repositoryOf(layer).folders[s.folderOf(layer)]
+}
+
 func (s *simulation) newFile(f folder) file {
 	s.people.used++
+	if len(f.files) > 0 && s.chance(20) {
+		return file{name: fmt.Sprintf("c%d", s.people.used), plain: true, value: s.value()}
+	}
 	name := fmt.Sprintf("r%d", s.people.used)
 	made := file{name: name, helm: "h" + name[1:], value: s.value(), tells: s.chance(30)}
-	if len(f.files) > 0 && s.chance(25) {
-		made.after = f.files[0].name
+	for _, other := range f.files {
+		switch {
+		case other.plain && made.reads == "" && s.chance(50):
+			made.reads = other.name
+		case !other.plain && made.after == "" && s.chance(25):
+			made.after = other.name
+		}
 	}
 	return made
 }
@@ -139,10 +179,11 @@ func (s *simulation) createLayer(name string) {
 	layer.Annotations = map[string]string{}
 	layer.Status.ObservedGeneration = -1
 	layer.Spec = v1alpha1.AddonsLayerSpec{
-		Version: "1.0.0", Source: v1alpha1.SourceSpec{Name: s.repositoryOf(name).name, Path: pathOf(name)},
+		Version: "1.0.0", Source: v1alpha1.SourceSpec{Name: s.repositoryOf(name).name, Path: pathOf(s.folderOf(name))},
 		Interval: &metav1.Duration{Duration: defaultInterval}, OrphanGrace: &metav1.Duration{Duration: defaultGrace},
 		Timeout: &metav1.Duration{Duration: defaultTimeout}, Rollback: s.chance(25),
 	}
+	layer.Spec.Cluster = reference(s.drawPlace(name))
 	layer.Spec.Prereqs.DependsOn = s.dependencies(name)
 	if s.chance(15) {
 		layer.Spec.DeletionPolicy = v1alpha1.DeletionPolicyOrphan
@@ -178,9 +219,9 @@ func (s *simulation) commit(repository string) {
 // edit changes the folder of a layer, and commits that.
 func (s *simulation) edit(layer string, do func(*folder)) {
 	r := s.repositoryOf(layer)
-	f := r.folders[layer].clone()
+	f := s.folder(layer).clone()
 	do(&f)
-	r.folders[layer] = f
+	r.folders[s.folderOf(layer)] = f
 	s.commit(r.name)
 }
 
@@ -212,7 +253,7 @@ func (s *simulation) meddle() {
 // drawLayer returns any layer, rather one that is in a state of a moment.
 func (s *simulation) drawLayer() string {
 	moments := slices.DeleteFunc(slices.Clone(s.people.names), func(name string) bool {
-		return !slices.Contains([]string{"absent", "new", "Pending", "K8sVersion", "Pruning", "Deleting"}, s.stateOf(name))
+		return !slices.Contains([]string{"absent", "new", "Pending", "K8sVersion", "Pruning", "Unknown", "Deleting"}, s.stateOf(name))
 	})
 	if len(moments) > 0 && s.chance(40) {
 		return pick(s, moments)

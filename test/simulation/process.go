@@ -33,6 +33,11 @@ type process struct {
 	artifacts map[string]*layers.Directory
 	// kubernetes is the version of the cluster as it was last asked for.
 	kubernetes string
+	// connections to other clusters, and what asks whether they answer; looked
+	// holds the clusters that this process has looked at.
+	connections map[string]*connection
+	probes      map[string]*probe
+	looked      map[string]bool
 	// queue holds layers that are due, later those that will be, and failures
 	// how often a layer has failed in a row.
 	queue    []string
@@ -42,7 +47,7 @@ type process struct {
 	looks []*look
 }
 
-// look is one reconcile, which goes on from one write to the next.
+// look is one reconcile of a layer or a RemoteCluster, which goes on from one write to the next.
 type look struct {
 	*coroutine
 	layer string
@@ -58,13 +63,15 @@ func (s *simulation) begin() {
 	born := s.now
 	p := &process{
 		simulation: s, writes: memory.NewWrites(), listings: memory.NewListings(),
+		connections: map[string]*connection{}, probes: map[string]*probe{}, looked: map[string]bool{},
 		artifacts: map[string]*layers.Directory{}, later: map[string]moment{}, failures: map[string]int{}, kubernetes: s.cluster.kubernetes,
 	}
 	p.waits = memory.NewWaits(func() time.Duration { return time.Duration(s.now - born) })
 	for kind := range p.caches {
-		p.caches[kind] = &cache{kind: kind}
-		p.caches[kind].sync(s.cluster)
+		p.caches[kind] = &cache{kind: kind, of: s.cluster}
+		p.caches[kind].sync()
 	}
+	p.enqueue(sortedKeys(p.caches[kindRemote].objects)...)
 	p.enqueue(p.layerNames()...)
 	s.process = p
 }
@@ -140,7 +147,11 @@ func (p *process) start(name string) {
 				panic(crashed{})
 			}
 		}
-		l.after, l.err = round.Outcome(p.reconcile(name, pause))
+		if p.remotes[name] != nil {
+			l.after, l.err = round.Outcome(p.keep(name, pause))
+		} else {
+			l.after, l.err = round.Outcome(p.reconcile(name, pause))
+		}
 	})
 	p.looks = append(p.looks, l)
 	p.step(l)
@@ -192,6 +203,9 @@ func (p *process) reconcile(name string, pause func()) (time.Duration, error) {
 	}
 	h.stored = layer
 	observation := h.observe(p.writes.WithWithheld(layer))
+	if r := observation.Remote; r != nil && r.Object != nil && !r.Connected && !p.looked[r.Name.String()] {
+		return time.Second, nil
+	}
 	return round.Run(context.Background(), h, observation)
 }
 

@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/strata-project/strata/internal/layers"
 )
 
 // moment is a virtual time, since the beginning of a run.
@@ -30,16 +32,21 @@ type timer struct {
 // simulation is one run. Everything in it follows from the seed.
 type simulation struct {
 	flux
-	seed     uint64
-	random   *rand.Rand
-	now      moment
-	timers   []timer
-	numbers  int
-	cluster  *cluster
-	process  *process
-	contents contents
-	// fluxAt is how many changes of releases Flux has seen.
-	fluxAt int
+	seed    uint64
+	random  *rand.Rand
+	now     moment
+	timers  []timer
+	numbers int
+	cluster *cluster
+	// remotes are the other clusters, by the names that IDs have for them; placed
+	// is what files are called there, and directories what becomes of them.
+	remotes     map[string]*remote
+	placed      map[placing][2]string
+	directories map[directoryOn]*layers.Directory
+	process     *process
+	contents    contents
+	// fluxAt is how many changes of releases, and of what they read, Flux has seen.
+	fluxAt [kindsOfObjects]int
 	// repositories by name, and unready those that source-controller cannot
 	// fetch from.
 	repositories map[string]*repository
@@ -60,10 +67,17 @@ type simulation struct {
 }
 
 func newSimulation(seed uint64) *simulation {
-	return &simulation{
-		flux: newFlux(), seed: seed, random: rand.New(rand.NewPCG(seed, 0x5eed)), cluster: newCluster(), contents: contents{},
-		repositories: map[string]*repository{}, unready: map[string]bool{}, faults: true, evidence: newEvidence(), people: people{covered: coverage{}},
+	uids := 0
+	s := &simulation{
+		flux: newFlux(), seed: seed, random: rand.New(rand.NewPCG(seed, 0x5eed)), cluster: newCluster(&uids), contents: contents{},
+		remotes: map[string]*remote{}, placed: map[placing][2]string{}, directories: map[directoryOn]*layers.Directory{},
+		repositories: map[string]*repository{}, unready: map[string]bool{}, faults: true, evidence: newEvidence(),
+		people: people{covered: coverage{}, folders: map[string]string{}},
 	}
+	for _, name := range remoteNames {
+		s.remotes[name] = &remote{cluster: newCluster(&uids), name: name}
+	}
+	return s
 }
 
 // entry is one line of a log. It is put into words only where somebody reads it.
@@ -116,7 +130,7 @@ func (s *simulation) step(until moment) {
 	if len(s.timers) > 0 && s.timers[0].at <= s.now {
 		can = append(can, s.fire)
 	}
-	for _, c := range p.caches {
+	for _, c := range p.allCaches() {
 		if c.behind(s) {
 			can = append(can, func() { p.learn(c) })
 		}
@@ -140,8 +154,8 @@ func (s *simulation) step(until moment) {
 	for _, due := range p.later {
 		next = min(next, due)
 	}
-	for _, c := range p.caches {
-		if c.at < len(s.cluster.history[c.kind]) {
+	for _, c := range p.allCaches() {
+		if c.hasNews() {
 			next = min(next, c.frozenUntil)
 		}
 	}
@@ -157,9 +171,9 @@ func (s *simulation) fire() {
 // learn has a cache see the next change, which wakes layers: perhaps nobody,
 // because the event is lost, or later once more.
 func (p *process) learn(c *cache) {
-	next := c.see(p.cluster)
-	if p.faults && p.people.loses(p.simulation, c.kind, next) {
+	next := c.see()
+	if p.faults && p.people.loses(p.simulation, c, next) {
 		return
 	}
-	p.wake(c.kind, next)
+	p.wake(c, next)
 }

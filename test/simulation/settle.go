@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/layers"
 )
 
 const (
@@ -91,9 +92,10 @@ func (s *simulation) repair() {
 	s.dieIn = 0
 	s.cluster.kubernetes = "v1.32.0"
 	s.askVersion()
-	for _, c := range s.process.caches {
+	for _, c := range s.process.allCaches() {
 		c.frozenUntil = 0
 	}
+	s.mendRemotes()
 	healSource(s, "")
 	for _, name := range sortedKeys(s.failing) {
 		s.heal(name)
@@ -113,10 +115,13 @@ func (s *simulation) mendFolders() {
 	names, helms := map[string]bool{}, map[string]bool{}
 	for _, layer := range s.people.names {
 		r := s.repositoryOf(layer)
+		if s.folderOf(layer) != layer {
+			continue
+		}
 		f := r.folders[layer].clone()
 		f.broken, f.missing = false, false
 		for i := 0; i < len(f.files); {
-			if file := f.files[i]; names[file.name] || helms[file.helm] {
+			if file := f.files[i]; names[file.name] || file.helm != "" && helms[file.helm] {
 				f.take(i)
 				continue
 			}
@@ -162,12 +167,29 @@ func (s *simulation) mendReleases() {
 		release := s.cluster.release(name)
 		annotations := release.GetAnnotations()
 		switch {
-		case release.GetLabels()[v1alpha1.LayerLabel] == "" && release.GetDeletionTimestamp() == nil:
-			s.cluster.deleteRelease(name, metav1.NewTime(s.now.time()))
-		case isSuspended(release) && annotations[v1alpha1.SuspendedByHoldAnnotation] == "" && annotations[v1alpha1.SupersededByAnnotation] == "":
+		case s.removeStray(name):
+		case isSuspended(release) && annotations[v1alpha1.SuspendedByHoldAnnotation] == "" && annotations[v1alpha1.SupersededByAnnotation] == "" &&
+			annotations[v1alpha1.SuspendedByLossAnnotation] == "":
 			s.cluster.changeRelease(name, func(r *unstructured.Unstructured) { suspend(r, false) })
 		}
 	}
+	s.tidy()
+}
+
+// removeStray has people delete a release that is nobody's. One of a cluster that
+// will not answer they suspend, so that Flux lets it go.
+func (s *simulation) removeStray(name string) bool {
+	release := s.cluster.release(name)
+	target := s.remotes[layers.TargetOf(release)]
+	dead := target != nil && target.dead && !isSuspended(release)
+	if release.GetLabels()[v1alpha1.LayerLabel] != "" || release.GetDeletionTimestamp() != nil && !dead {
+		return false
+	}
+	if dead {
+		s.cluster.changeRelease(name, func(r *unstructured.Unstructured) { suspend(r, true) })
+	}
+	s.cluster.deleteRelease(name, metav1.NewTime(s.now.time()))
+	return true
 }
 
 // settle goes on until nothing is written for a while. What a guard refuses is
@@ -220,81 +242,13 @@ func (s *simulation) assist() bool {
 		helped = s.annotateLayer(name, annotation, value) || helped
 	}
 	for _, name := range s.cluster.releases() {
-		if release := s.cluster.release(name); release.GetLabels()[v1alpha1.LayerLabel] == "" && release.GetDeletionTimestamp() == nil {
-			s.cluster.deleteRelease(name, metav1.NewTime(s.now.time()))
+		if s.removeStray(name) {
 			helped = true
 		}
 	}
-	return helped
-}
-
-// check compares a world that has settled with what the last commits say.
-func (s *simulation) check() {
-	expected := map[string]string{}
-	for _, name := range s.people.names {
-		layer := s.cluster.layer(name)
-		if layer == nil {
-			continue
-		}
-		if layer.DeletionTimestamp != nil {
-			s.violated("converges", "layer %s is still being deleted: %s", name, condition(layer, v1alpha1.ReadyCondition).Message)
-		}
-		s.checkLayer(layer)
-		for _, f := range s.repositoryOf(name).folders[name].files {
-			expected[f.name] = name
-			s.checkRelease(layer, f)
-		}
+	if registerAgain(s, "") {
+		s.note("-- what was given up is registered again")
+		helped = true
 	}
-	installed := map[string]bool{}
-	for _, name := range s.cluster.releases() {
-		release := s.cluster.release(name)
-		installed[helmOf(release)] = true
-		if expected[name] == "" {
-			s.violated("orphans", "%s of layer %q is left over", name, release.GetLabels()[v1alpha1.LayerLabel])
-		}
-	}
-	for _, helm := range sortedKeys(s.installed) {
-		if !installed[helm] && s.evidence.left[helm] == 0 {
-			s.violated("orphans", "Helm release %s is left over", helm)
-		}
-	}
-}
-
-func (s *simulation) checkLayer(layer *v1alpha1.AddonsLayer) {
-	r := s.repositoryOf(layer.Name)
-	directory, _ := s.contents.directory(r.folders[layer.Name], layer.Name, r.revision())
-	ready := condition(layer, v1alpha1.ReadyCondition)
-	status := layer.Status
-	if status.State != v1alpha1.StateDeployed || ready.Status != metav1.ConditionTrue || status.ObservedGeneration != layer.Generation {
-		s.violated("converges", "layer %s is %s in the end: %s: %s", layer.Name, status.State, ready.Reason, ready.Message)
-	}
-	if status.Version != layer.Spec.Version || status.Digest != directory.Digest {
-		s.violated("converges", "layer %s has version %s and digest %s in the end, not %s and %s",
-			layer.Name, status.Version, status.Digest, layer.Spec.Version, directory.Digest)
-	}
-	var inventory []string
-	for _, r := range status.Resources {
-		inventory = append(inventory, r.Name)
-	}
-	slices.Sort(inventory)
-	if owned := s.owned(layer.Name); !slices.Equal(inventory, owned) {
-		s.violated("inventory", "layer %s has %v in its inventory, and %v on the cluster", layer.Name, inventory, owned)
-	}
-}
-
-func (s *simulation) checkRelease(layer *v1alpha1.AddonsLayer, f file) {
-	release := s.cluster.release(f.name)
-	switch {
-	case release == nil:
-		s.violated("converges", "%s of layer %s is not there in the end", f.name, layer.Name)
-	case release.GetLabels()[v1alpha1.LayerLabel] != layer.Name, release.GetLabels()[v1alpha1.OrphanedLabel] != "":
-		s.violated("converges", "%s of layer %s has the labels %v in the end", f.name, layer.Name, release.GetLabels())
-	case isSuspended(release) || !isReady(release) || valueOf(release, "value") != f.value || helmOf(release) != f.helm:
-		s.violated("converges", "%s of layer %s is not as it is listed in the end", f.name, layer.Name)
-	case s.installed[f.helm] != f.value:
-		s.violated("converges", "Helm release %s of layer %s is installed with value %d, not %d", f.helm, layer.Name, s.installed[f.helm], f.value)
-	}
-	if told, _, _ := unstructured.NestedString(release.Object, "spec", "values", "kraanVersion"); f.tells && told != layer.Spec.Version {
-		s.violated("converges", "%s of layer %s is told version %q in the end", f.name, layer.Name, told)
-	}
+	return s.tidy() || helped
 }

@@ -35,6 +35,9 @@ type Row struct {
 	State string
 	// Ready counts the releases that are ready, of those that must be: 2/3.
 	Ready string
+	// Cluster that the layer belongs on, as namespace/name of a RemoteCluster,
+	// after the one that it is still on where it moves: fleet/a->fleet/b.
+	Cluster string
 	// Revision that is deployed.
 	Revision string
 	// Since is for how long the condition Ready has had its status.
@@ -60,6 +63,7 @@ func Of(layer *v1alpha1.AddonsLayer, now time.Time) Row {
 		Version:  version(layer),
 		State:    cmp.Or(string(status.State), nothing),
 		Ready:    releases(status.Resources),
+		Cluster:  cluster(layer),
 		Revision: cmp.Or(status.Revision, nothing),
 		Since:    nothing,
 		Reason:   nothing,
@@ -82,6 +86,26 @@ func version(layer *v1alpha1.AddonsLayer) string {
 		return wanted
 	}
 	return has + "->" + wanted
+}
+
+// here stands for the cluster that Strata runs in, where a layer comes from it or
+// goes there.
+const here = "here"
+
+// cluster shows where a layer is beside where it belongs where these differ.
+func cluster(layer *v1alpha1.AddonsLayer) string {
+	has, wanted := layer.Status.Cluster, layers.ClusterName(layers.PlaceOf(layer, ""))
+	if ref := layer.Spec.Cluster; ref != nil && ref.Namespace == "" {
+		// The controller knows the namespace that it means.
+		wanted = ref.Name
+		if strings.HasSuffix(has, "/"+ref.Name) {
+			wanted = has
+		}
+	}
+	if layer.Status.Digest == "" || has == wanted {
+		return cmp.Or(wanted, nothing)
+	}
+	return cmp.Or(has, here) + "->" + cmp.Or(wanted, here)
 }
 
 // releases counts those that are ready. One that is suspended, or about to go,
@@ -143,6 +167,9 @@ func throughOthers(layer *v1alpha1.AddonsLayer) string {
 		return ""
 	}
 	name := strings.TrimPrefix(root.Namespace+"/"+root.Name, "/")
+	if root.Cluster != "" {
+		name += " on " + root.Cluster
+	}
 	text := fmt.Sprintf("waits for %s, because of %s %s (%s): %s", first.Name, root.Kind, name, root.Reason, root.Message)
 	return strings.Join(strings.Fields(text), " ")
 }

@@ -156,6 +156,42 @@ var cases = []struct {
 			l.Spec.Source.Namespace = ""
 		}), false, "Flux Kustomizations count like releases",
 	},
+	{layer("remote", on("fleet", "prod", "fleet/prod")), false, "a layer of another cluster names it"},
+	{layer("remote-brief", on("", "prod", "strata-system/prod")), false, "the namespace that the layer leaves out is in its status"},
+	{
+		layer("remote-new", on("", "prod", ""), at(v1alpha1.StatePending, metav1.ConditionUnknown, v1alpha1.ReasonClusterNotReady, "waits for RemoteCluster strata-system/prod"),
+			func(l *v1alpha1.AddonsLayer) { l.Status.Digest = "" }), true,
+		"a layer that is nowhere yet does not move",
+	},
+	{layer("moves", on("fleet", "b", "fleet/a")), false, "both clusters are shown of a layer on its way"},
+	{layer("moves-out", on("fleet", "b", "")), false, "this cluster has no name"},
+	{layer("moves-home", on("", "", "fleet/a")), false, "nor has it as the one where the layer belongs"},
+	{
+		layer("lost", on("fleet", "prod", "fleet/prod"), status("a", "Suspended"), status("b", "Suspended"),
+			at(v1alpha1.StateUnknown, metav1.ConditionUnknown, v1alpha1.ReasonClusterUnreachable, "RemoteCluster fleet/prod has not answered since noon: no route to host")), true,
+		"its cluster is away",
+	},
+	{
+		layer("behind-there", on("fleet", "prod", "fleet/prod"), at(v1alpha1.StateApplyPending, metav1.ConditionUnknown, v1alpha1.ReasonDependencyNotReady, "waits for mid"),
+			func(l *v1alpha1.AddonsLayer) {
+				l.Status.BlockedBy = []v1alpha1.Cause{
+					{Kind: "AddonsLayer", Name: "mid", Reason: v1alpha1.ReasonDependencyNotReady, Message: "mid is Applying"},
+					{Depth: 1, Kind: "Deployment", Cluster: "fleet/prod", Namespace: "platform", Name: "web", Reason: "NotReady", Message: "0 of 2 replicas"},
+				}
+			}), true,
+		"what is at the root is on another cluster, and is looked for there",
+	},
+}
+
+// on puts a layer on a cluster, or on this one where there is no name, and says
+// which one it is deployed on.
+func on(namespace, name, has string) func(*v1alpha1.AddonsLayer) {
+	return func(l *v1alpha1.AddonsLayer) {
+		if name != "" {
+			l.Spec.Cluster = &v1alpha1.ClusterReference{Namespace: namespace, Name: name}
+		}
+		l.Status.Digest, l.Status.Cluster = "sha256:0", has
+	}
 }
 
 func TestBlocked(t *testing.T) {
@@ -171,26 +207,35 @@ func TestBlocked(t *testing.T) {
 func TestTables(t *testing.T) {
 	for _, wide := range []bool{false, true} {
 		t.Run(fmt.Sprintf("wide=%t", wide), func(t *testing.T) {
-			var text strings.Builder
-			w := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
-			fmt.Fprintln(w, strings.Join(summary.Header(wide), "\t"))
+			var rows [][]string
 			for _, c := range cases {
-				cells := summary.Of(c.layer, now).Cells(wide)
-				if len(cells) != len(summary.Header(wide)) {
-					t.Errorf("%d cells below %d columns", len(cells), len(summary.Header(wide)))
-				}
-				fmt.Fprintln(w, strings.Join(cells, "\t"))
-			}
-			if err := w.Flush(); err != nil {
-				t.Fatal(err)
+				rows = append(rows, summary.Of(c.layer, now).Cells(wide))
 			}
 			name := "table.txt"
 			if wide {
 				name = "table-wide.txt"
 			}
-			golden(t, name, text.String())
+			golden(t, name, table(t, summary.Header(wide), rows))
 		})
 	}
+}
+
+// table aligns columns.
+func table(t *testing.T, header []string, rows [][]string) string {
+	t.Helper()
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, strings.Join(header, "\t"))
+	for _, cells := range rows {
+		if len(cells) != len(header) {
+			t.Errorf("%d cells below %d columns", len(cells), len(header))
+		}
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
 }
 
 // golden compares text with a file, but for spaces at the ends of lines.

@@ -16,7 +16,7 @@ const (
 
 // Header returns the names of the columns.
 func Header(wide bool) []string {
-	columns := []string{"NAME", "VERSION", "STATE", "READY", "REVISION", "SINCE"}
+	columns := []string{"NAME", "VERSION", "STATE", "READY", "CLUSTER", "REVISION", "SINCE"}
 	if wide {
 		columns = append(columns, "SOURCE", "PATH", "REASON", "AGE")
 	}
@@ -26,7 +26,7 @@ func Header(wide bool) []string {
 // Cells returns the row in the columns of Header. What is long is shortened
 // unless the table is wide.
 func (r Row) Cells(wide bool) []string {
-	cells := []string{r.Name, r.Version, r.State, r.Ready}
+	cells := []string{r.Name, r.Version, r.State, r.Ready, r.Cluster}
 	if wide {
 		return append(cells, r.Revision, r.Since, r.Source, r.Path, r.Reason, r.Age, r.Why)
 	}
@@ -35,9 +35,12 @@ func (r Row) Cells(wide bool) []string {
 
 // Changed tells whether a row says something else than an earlier one, not
 // counting the time that has passed.
-func (r Row) Changed(last Row) bool {
-	r.Since, r.Age = last.Since, last.Age
-	return r != last
+func (r Row) Changed(last Row) bool { return r.Lasting() != last.Lasting() }
+
+// Lasting returns the row without what the time alone changes.
+func (r Row) Lasting() Row {
+	r.Since, r.Age = "", ""
+	return r
 }
 
 // shortRevision shortens the commit in main@sha1:COMMIT.

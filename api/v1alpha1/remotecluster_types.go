@@ -1,0 +1,209 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// RemoteClusterKind is the kind of RemoteCluster.
+const RemoteClusterKind = "RemoteCluster"
+
+// ClusterReference names a RemoteCluster.
+type ClusterReference struct {
+	// Namespace of the RemoteCluster. Defaults to the controller's own.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="cluster.namespace must be the name of a namespace"
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the RemoteCluster.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="cluster.name must be the name of a RemoteCluster"
+	// +required
+	Name string `json:"name"`
+}
+
+// RemoteClusterSpec says how a cluster is reached.
+type RemoteClusterSpec struct {
+	// KubeConfig names the Secret that holds the cluster's kubeconfig. It may
+	// appear later.
+	// +required
+	KubeConfig KubeConfigSource `json:"kubeConfig"`
+
+	// Via names another RemoteCluster of the same namespace, on which the Secret
+	// lies. It defaults to the cluster that Strata runs in.
+	// +optional
+	Via *ViaReference `json:"via,omitempty"`
+
+	// Interval is how often the cluster is asked whether it answers. Defaults
+	// to 30s.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="interval must be at least 1s"
+	// +optional
+	Interval *metav1.Duration `json:"interval,omitempty"`
+
+	// Unreachable says what becomes of the cluster's layers while it does not
+	// answer.
+	// +optional
+	Unreachable UnreachableSpec `json:"unreachable,omitempty,omitzero"`
+
+	// DeletionPolicy says what becomes of the layers on the cluster when the
+	// RemoteCluster is deleted: Wait (the default) keeps it until they are gone,
+	// Abandon gives up what is on the cluster and deletes only what Strata has
+	// on its own cluster.
+	// +kubebuilder:validation:XValidation:rule="self in ['Wait', 'Abandon']",message="deletionPolicy must be Wait (until no layer is on the cluster) or Abandon (leave on the cluster what is there)"
+	// +optional
+	DeletionPolicy ClusterDeletionPolicy `json:"deletionPolicy,omitempty"`
+}
+
+// ClusterDeletionPolicy is what becomes of the layers of a RemoteCluster when it
+// is deleted.
+type ClusterDeletionPolicy string
+
+const (
+	// ClusterDeletionWait waits until no layer is on the cluster.
+	ClusterDeletionWait ClusterDeletionPolicy = "Wait"
+	// ClusterDeletionAbandon leaves on the cluster what is there.
+	ClusterDeletionAbandon ClusterDeletionPolicy = "Abandon"
+)
+
+// KubeConfigSource says where a kubeconfig is.
+type KubeConfigSource struct {
+	// SecretRef names the Secret.
+	// +required
+	SecretRef SecretKeyReference `json:"secretRef"`
+}
+
+// SecretKeyReference names a key of a Secret.
+type SecretKeyReference struct {
+	// Name of the Secret, in the namespace of the RemoteCluster or, with via, in
+	// the one that via names.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="secretRef.name must be the name of a Secret"
+	// +required
+	Name string `json:"name"`
+	// Key of the Secret's data. Where it is not given, value, config and
+	// kubeconfig are tried.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Key string `json:"key,omitempty"`
+}
+
+// ViaReference names the cluster on which a Secret lies.
+type ViaReference struct {
+	// Name of a RemoteCluster of the same namespace.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Name string `json:"name"`
+	// Namespace of the Secret on that cluster. Defaults to the namespace of the
+	// RemoteCluster.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="via.namespace must be the name of a namespace"
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// UnreachableSpec is about a cluster that does not answer.
+type UnreachableSpec struct {
+	// After is how long the cluster may be away before its layers are Unknown
+	// and their releases suspended, so that they keep no worker of Flux busy.
+	// Nothing is deleted, and they go on when it is back. Defaults to 2m.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="unreachable.after must not be negative"
+	// +optional
+	After *metav1.Duration `json:"after,omitempty"`
+}
+
+// RemoteClusterStatus says whether a cluster is reached.
+type RemoteClusterStatus struct {
+	// ObservedGeneration is the generation that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Version is the Kubernetes version of the cluster's API server.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// Endpoint is the URL of the cluster's API server.
+	// +optional
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// CredentialsExpire is when the credentials end, where they say so: the
+	// first of the client certificate and the token.
+	// +optional
+	CredentialsExpire *metav1.Time `json:"credentialsExpire,omitempty"`
+
+	// LastSeen is when the cluster has answered last. It is written when that
+	// changes whether it is reachable, and not with every answer.
+	// +optional
+	LastSeen *metav1.Time `json:"lastSeen,omitempty"`
+
+	// Layers counts the layers that name the cluster.
+	// +kubebuilder:default={}
+	// +optional
+	Layers LayerCount `json:"layers,omitempty"`
+
+	// Conditions in the form that kstatus understands.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// Resources lists what Strata has made for the cluster.
+	// +listType=atomic
+	// +optional
+	Resources []Resource `json:"resources,omitempty"`
+}
+
+// LayerCount counts layers. Patches leave out a number that stays as it is, so a
+// number that is not there is 0.
+type LayerCount struct {
+	// Deployed layers.
+	// +kubebuilder:default=0
+	// +optional
+	Deployed int32 `json:"deployed"`
+	// Total number of layers.
+	// +kubebuilder:default=0
+	// +optional
+	Total int32 `json:"total"`
+}
+
+// RemoteCluster is a cluster that layers can be put on, reached through a
+// kubeconfig.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=remoteclusters,scope=Namespaced,shortName=rcluster
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`
+// +kubebuilder:printcolumn:name="Deployed",type=integer,JSONPath=`.status.layers.deployed`
+// +kubebuilder:printcolumn:name="Layers",type=integer,JSONPath=`.status.layers.total`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Reachable",type=string,JSONPath=`.status.conditions[?(@.type=="Reachable")].status`,priority=1
+// +kubebuilder:printcolumn:name="Endpoint",type=string,JSONPath=`.status.endpoint`,priority=1
+// +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=`.status.credentialsExpire`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,priority=1
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name of a RemoteCluster must have at most 63 characters"
+type RemoteCluster struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec RemoteClusterSpec `json:"spec,omitempty"`
+	// +kubebuilder:default:={"observedGeneration":-1}
+	// +optional
+	Status RemoteClusterStatus `json:"status,omitempty"`
+}
+
+// RemoteClusterList is a list of RemoteClusters.
+//
+// +kubebuilder:object:root=true
+type RemoteClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []RemoteCluster `json:"items"`
+}

@@ -1,0 +1,59 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+)
+
+const clustersLong = `Show RemoteClusters, sorted by namespace and name: the clusters that layers
+with spec.cluster belong on.
+
+LAYERS counts the layers that are deployed, of those that name the cluster.
+EXPIRES is for how long its credentials last. LAST SEEN is how long ago it
+has answered the controller. WHY says what is waited for, what is wrong, or
+that the credentials end soon.
+
+The clusters themselves are not asked: what is shown is what the controller
+has found out.
+
+Exit codes:
+  0  every cluster shown is ready
+  1  the clusters cannot be shown
+  2  a cluster is not ready: it does not answer, or waits for its kubeconfig,
+     or that cannot be used; or the controller has not looked at its latest
+     generation`
+
+const clustersExamples = `  # The clusters of all namespaces
+  kubectl strata clusters
+
+  # One of them, with endpoint, Secret and the whole of its message
+  kubectl strata clusters fleet/prod-eu -o wide
+
+  # Those of one namespace, for who may see no others
+  kubectl strata clusters --namespace fleet
+
+  # Follow them
+  kubectl strata clusters --watch`
+
+func newClusters(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Command {
+	o := &showOptions{kind: clusterKind, flags: flags}
+	command := &cobra.Command{
+		Use:     "clusters [[NAMESPACE/]NAME...]",
+		Aliases: []string{"cluster"},
+		Short:   "Show the other clusters that layers belong on",
+		Long:    clustersLong,
+		Example: clustersExamples,
+		RunE: func(command *cobra.Command, args []string) error {
+			o.names = args
+			return o.run(command.Context(), out)
+		},
+	}
+	o.addFlags(command, "show RemoteClusters with these labels, for example region=eu")
+	command.Flags().StringVarP(&o.namespace, "namespace", "n", "", "show RemoteClusters of this namespace alone")
+	return command
+}

@@ -1,0 +1,89 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/cmd/kubectl-strata/summary"
+)
+
+// kind is a kind of object that a command shows.
+type kind struct {
+	resource schema.GroupVersionResource
+	// noun is what people call one, plural what they call several.
+	noun, plural string
+	// command shows them all.
+	command string
+	// unknown says what to do about a cluster that does not know the kind.
+	unknown string
+	// instead says what to do where a word that is no name stands for another kind.
+	instead map[string]string
+	// namespaced kinds are named namespace/name.
+	namespaced bool
+	header     func(wide bool) []string
+	row        func(object *unstructured.Unstructured, now time.Time) (row, error)
+}
+
+// row is an object in the columns of a table.
+type row struct {
+	// name of the object, with its namespace where it has one.
+	name string
+	// cells of its kind's header, for a table that is wide or not, and for an
+	// object that was deleted.
+	cells func(wide, deleted bool) []string
+	// lasting is comparable, and the same until something but the time has changed.
+	lasting any
+	// blocked is true for what does not get on by itself.
+	blocked bool
+}
+
+const othersAreClusters = "kubectl strata clusters shows RemoteClusters"
+
+// layerKind is the kind of layers.
+var layerKind = kind{
+	resource: v1alpha1.GroupVersion.WithResource("addonslayers"), noun: "layer", plural: "layers", command: "kubectl strata get",
+	unknown: "this cluster has no Strata, for it knows no AddonsLayers; install the chart (docs/install.md), or choose another cluster with --context",
+	instead: map[string]string{"cluster": othersAreClusters, "clusters": othersAreClusters, "remotecluster": othersAreClusters, "remoteclusters": othersAreClusters},
+	header:  summary.Header,
+	row: func(object *unstructured.Unstructured, now time.Time) (row, error) {
+		layer := &v1alpha1.AddonsLayer{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, layer); err != nil {
+			return row{}, fmt.Errorf("cannot understand layer %s: %w", object.GetName(), err)
+		}
+		r := summary.Of(layer, now)
+		return row{name: r.Name, lasting: r.Lasting(), blocked: r.Blocked, cells: func(wide, deleted bool) []string {
+			if deleted {
+				r.State, r.Why = "Deleted", ""
+			}
+			return r.Cells(wide)
+		}}, nil
+	},
+}
+
+// clusterKind is the kind of RemoteClusters.
+var clusterKind = kind{
+	resource: v1alpha1.GroupVersion.WithResource("remoteclusters"), noun: "RemoteCluster", plural: "RemoteClusters", command: "kubectl strata clusters",
+	unknown:    "this cluster has no Strata that knows RemoteClusters; install or upgrade the chart (docs/install.md), or choose another cluster with --context",
+	namespaced: true, header: summary.ClusterHeader,
+	row: func(object *unstructured.Unstructured, now time.Time) (row, error) {
+		cluster := &v1alpha1.RemoteCluster{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, cluster); err != nil {
+			return row{}, fmt.Errorf("cannot understand RemoteCluster %s/%s: %w", object.GetNamespace(), object.GetName(), err)
+		}
+		r := summary.OfCluster(cluster, now)
+		return row{name: r.Name, lasting: r.Lasting(), blocked: r.Blocked, cells: func(wide, deleted bool) []string {
+			if deleted {
+				r.Ready, r.Why = "Deleted", ""
+			}
+			return r.Cells(wide)
+		}}, nil
+	},
+}

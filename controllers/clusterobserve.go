@@ -1,0 +1,163 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/clusters"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kubeconfig"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// observe gathers what the rules decide from, and connects.
+func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1.RemoteCluster) (clusters.Observation, error) {
+	name := client.ObjectKeyFromObject(cluster)
+	o := clusters.Observation{Now: r.Layers.now(), Cluster: cluster}
+	id := clusters.CopyOf(cluster)
+	live, err := r.Layers.follows.get(ctx, readerOf(name), id)
+	if ctx.Err() != nil {
+		return o, ctx.Err()
+	}
+	if err != nil {
+		o.Source.Err = err
+		return o, nil
+	}
+	o.Live = live
+	if live != nil {
+		o.Stale = r.Layers.recent.IsStale(id, live.GetResourceVersion(), o.Now)
+	} else {
+		o.Stale = r.Layers.recent.IsStale(id, "", o.Now)
+	}
+	following := map[dependents.ID]bool{id: true}
+	access := r.observeSource(ctx, &o, following)
+	r.Layers.follows.keep(readerOf(name), following)
+	if access == nil && live != nil {
+		access, _ = r.read(live, layers.KubeConfigKey)
+	}
+	if o.Layers, err = r.countLayers(ctx, cluster); err != nil {
+		return o, err
+	}
+	if access == nil {
+		r.prober.stop(name)
+		return o, nil
+	}
+	o.Access = &access.Access
+	before := r.Layers.remotes.get(name.String())
+	select {
+	case <-r.Layers.started: // until then it would wait for the watches of all clusters
+	case <-ctx.Done():
+		return o, ctx.Err()
+	}
+	connected, err := r.Layers.remotes.connect(ctx, name.String(), access)
+	if err != nil {
+		o.Source.Err = err
+		return o, nil //nolint:nilerr // it is in the status
+	}
+	if before != nil && before != connected {
+		r.Layers.follows.forget(name.String())
+	}
+	o.Answer = r.prober.ask(name, connected, clusters.IntervalOf(cluster), cluster.Status)
+	connected.setError(o.Answer.Err)
+	if before != connected {
+		r.Layers.wakeOn(ctx, cluster)
+		r.wakeBehind(ctx, cluster)
+	}
+	return o, nil
+}
+
+// observeSource reads the Secret that holds the kubeconfig, and returns what that
+// says; nil where it says nothing that could be used.
+func (r *RemoteClusterReconciler) observeSource(ctx context.Context, o *clusters.Observation, following map[dependents.ID]bool) *kubeconfig.Access {
+	cluster := o.Cluster
+	name := client.ObjectKeyFromObject(cluster)
+	ref := cluster.Spec.KubeConfig.SecretRef
+	id := dependents.ID{Kind: "Secret", Namespace: cluster.Namespace, Name: ref.Name}
+	if via := cluster.Spec.Via; via != nil {
+		id.Namespace = cmp.Or(via.Namespace, cluster.Namespace)
+		id.Cluster = types.NamespacedName{Namespace: cluster.Namespace, Name: via.Name}.String()
+		if id.Cluster == name.String() {
+			o.Source.Err = errors.New("spec.via names the RemoteCluster itself")
+			return nil
+		}
+		outer := r.Layers.remotes.get(id.Cluster)
+		if outer == nil {
+			o.Via = fmt.Sprintf("waits for RemoteCluster %s, which is not connected", id.Cluster)
+			return nil
+		}
+		if err := outer.answers(); err != nil {
+			following[id] = true // as it was, when it is back
+			o.Via = fmt.Sprintf("waits for RemoteCluster %s: %v", id.Cluster, err)
+			return nil
+		}
+	}
+	following[id] = true
+	secret, err := r.Layers.follows.get(ctx, readerOf(name), id)
+	if err != nil {
+		o.Source.Err = err
+		return nil
+	}
+	o.Source.Known = true
+	if secret == nil {
+		return nil
+	}
+	o.Source.Found = true
+	access, err := r.read(secret, ref.Key)
+	o.Source.Err = err
+	return access
+}
+
+// read reads the kubeconfig in a Secret.
+func (r *RemoteClusterReconciler) read(secret *unstructured.Unstructured, key string) (*kubeconfig.Access, error) {
+	found, err := secretData(secret)
+	if err != nil {
+		return nil, err
+	}
+	data, err := kubeconfig.Find(found, key)
+	if err != nil {
+		return nil, err
+	}
+	return kubeconfig.Parse(data, r.Allow)
+}
+
+// countLayers counts the layers that name a cluster.
+func (r *RemoteClusterReconciler) countLayers(ctx context.Context, cluster *v1alpha1.RemoteCluster) (v1alpha1.LayerCount, error) {
+	var count v1alpha1.LayerCount
+	list := &v1alpha1.AddonsLayerList{}
+	if err := r.Layers.Client.List(ctx, list, client.MatchingFields{indexCluster: cluster.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return count, fmt.Errorf("cannot list the layers of RemoteCluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
+	}
+	for i := range list.Items {
+		layer := &list.Items[i]
+		if layers.PlaceOf(layer, r.Layers.Settings.Namespace) != client.ObjectKeyFromObject(cluster) {
+			continue
+		}
+		count.Total++
+		if meta.IsStatusConditionTrue(layer.Status.Conditions, v1alpha1.DeployedCondition) {
+			count.Deployed++
+		}
+	}
+	return count, nil
+}
+
+// secretData returns the data of a Secret.
+func secretData(secret *unstructured.Unstructured) (map[string][]byte, error) {
+	typed := &corev1.Secret{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(secret.Object, typed); err != nil {
+		return nil, errors.New("has data that is no base64")
+	}
+	return typed.Data, nil
+}

@@ -1,0 +1,217 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+// follows watches single ConfigMaps and Secrets with what they hold, each as
+// long as somebody reads it. The caches hold no more of them than metadata. It is
+// safe for concurrent use.
+type follows struct {
+	// dynamicOf returns a client of a cluster, or nil where that is not connected.
+	dynamicOf func(cluster string) dynamic.Interface
+	// changed is told of readers whose object may be another now.
+	changed func(readers []string)
+
+	mu   sync.Mutex
+	byID map[dependents.ID]*followed
+}
+
+// followed is one object that is watched.
+type followed struct {
+	informer toolscache.SharedIndexInformer
+	stop     context.CancelFunc
+	readers  map[string]struct{}
+	// failed says why it could not be watched last; nil where it could.
+	failed error
+}
+
+// followedResources are the resources of the kinds that can be followed.
+var followedResources = map[schema.GroupKind]schema.GroupVersionResource{
+	{Kind: "ConfigMap"}: {Version: "v1", Resource: "configmaps"},
+	{Kind: "Secret"}:    {Version: "v1", Resource: "secrets"},
+}
+
+func newFollows(dynamicOf func(string) dynamic.Interface, changed func([]string)) *follows {
+	return &follows{dynamicOf: dynamicOf, changed: changed, byID: map[dependents.ID]*followed{}}
+}
+
+// get returns an object as it is now, or nil where there is none, and tells reader
+// of its changes from now on. It waits a moment for the first answer.
+func (f *follows) get(ctx context.Context, reader string, id dependents.ID) (*unstructured.Unstructured, error) {
+	found, err := f.start(reader, id)
+	if err != nil {
+		return nil, err
+	}
+	waiting, cancel := context.WithTimeout(ctx, firstSync)
+	defer cancel()
+	for !found.informer.HasSynced() {
+		if err := f.failure(found); err != nil {
+			return nil, fmt.Errorf("cannot read %s: %w", id, err)
+		}
+		select {
+		case <-waiting.Done():
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return nil, fmt.Errorf("cannot read %s within %s", id, firstSync)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return found.object(id), nil
+}
+
+// version returns how an object that is followed is known; empty where there is
+// none or where it may not be read, and an error where nobody follows it.
+func (f *follows) version(id dependents.ID) (string, error) {
+	f.mu.Lock()
+	found := f.byID[id]
+	f.mu.Unlock()
+	switch {
+	case found != nil && found.informer.HasSynced():
+	case found != nil && apierrors.IsForbidden(f.failure(found)):
+		return "", nil
+	default:
+		return "", errors.New("nobody follows it")
+	}
+	if obj := found.object(id); obj != nil {
+		return versionOf(obj), nil
+	}
+	return "", nil
+}
+
+func (f *followed) object(id dependents.ID) *unstructured.Unstructured {
+	item, exists, err := f.informer.GetStore().GetByKey(id.Key().String())
+	if err != nil || !exists {
+		return nil
+	}
+	obj, _ := item.(*unstructured.Unstructured)
+	return obj
+}
+
+func (f *follows) failure(of *followed) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return of.failed
+}
+
+// keep ends what a reader follows beyond some objects.
+func (f *follows) keep(reader string, ids map[dependents.ID]bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for id, found := range f.byID {
+		if _, reads := found.readers[reader]; !reads || ids[id] {
+			continue
+		}
+		delete(found.readers, reader)
+		f.endUnread(id, found)
+	}
+}
+
+// forget ends what is followed on a cluster, whose connection is another now; the
+// readers look again.
+func (f *follows) forget(cluster string) {
+	f.mu.Lock()
+	var readers []string
+	for id, found := range f.byID {
+		if id.Cluster != cluster {
+			continue
+		}
+		readers = append(readers, names(found.readers)...)
+		clear(found.readers)
+		f.endUnread(id, found)
+	}
+	f.mu.Unlock()
+	f.changed(readers)
+}
+
+func (f *follows) endUnread(id dependents.ID, found *followed) {
+	if len(found.readers) == 0 {
+		found.stop()
+		delete(f.byID, id)
+	}
+}
+
+func names(set map[string]struct{}) []string {
+	found := make([]string, 0, len(set))
+	for name := range set {
+		found = append(found, name)
+	}
+	return found
+}
+
+// start begins to watch an object, unless that has begun.
+func (f *follows) start(reader string, id dependents.ID) (*followed, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if found := f.byID[id]; found != nil {
+		found.readers[reader] = struct{}{}
+		return found, nil
+	}
+	clients := f.dynamicOf(id.Cluster)
+	if clients == nil {
+		return nil, fmt.Errorf("cannot read %s: %w", id, errNotConnected)
+	}
+	resource := clients.Resource(followedResources[id.GroupKind()]).Namespace(id.Namespace)
+	one := fields.OneTermEqualSelector(metav1.ObjectNameField, id.Name).String()
+	ctx, stop := context.WithCancel(context.Background())
+	found := &followed{stop: stop, readers: map[string]struct{}{reader: {}}}
+	found.informer = toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = one
+			list, err := resource.List(ctx, options)
+			f.noteFailure(found, err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = one
+			return resource.Watch(ctx, options)
+		},
+	}, &unstructured.Unstructured{}, 0, toolscache.Indexers{})
+	tell := func() {
+		f.mu.Lock()
+		readers := names(found.readers)
+		f.mu.Unlock()
+		f.changed(readers)
+	}
+	_, err := found.informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc:    func(any, bool) { tell() },
+		UpdateFunc: func(any, any) { tell() },
+		DeleteFunc: func(any) { tell() },
+	})
+	if err == nil {
+		err = found.informer.SetTransform(strip)
+	}
+	if err != nil {
+		stop()
+		return nil, fmt.Errorf("cannot follow %s: %w", id, err)
+	}
+	go found.informer.RunWithContext(ctx)
+	f.byID[id] = found
+	return found, nil
+}
+
+func (f *follows) noteFailure(of *followed, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	of.failed = err
+}

@@ -1,0 +1,206 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/clusters"
+)
+
+const (
+	// probeTimeout bounds the wait for one answer.
+	probeTimeout = 10 * time.Second
+	// probeRetry is how soon a cluster that has not answered is asked again,
+	// where its interval is longer.
+	probeRetry = 5 * time.Second
+	// maxProbeMessage bounds what is told of an error.
+	maxProbeMessage = 512
+)
+
+// prober asks clusters whether they answer, each on its own, so that one that
+// does not holds nobody up. It is safe for concurrent use.
+type prober struct {
+	now    func() time.Time
+	wake   func(types.NamespacedName)
+	meters *Meters
+
+	mu     sync.Mutex
+	ctx    context.Context //nolint:containedctx // of the process; probes outlive the look that begins them
+	probes map[types.NamespacedName]*probe
+}
+
+// probe is the probing of one cluster over one connection.
+type probe struct {
+	connection *connection
+	interval   time.Duration
+	stop       context.CancelFunc
+	answer     clusters.Answer
+}
+
+func newProber(now func() time.Time, wake func(types.NamespacedName), meters *Meters) *prober {
+	return &prober{now: now, wake: wake, meters: meters, probes: map[types.NamespacedName]*probe{}}
+}
+
+// Start lets probes begin, and ends them with ctx.
+func (p *prober) Start(ctx context.Context) error {
+	p.mu.Lock()
+	p.ctx = ctx
+	var waiting []types.NamespacedName
+	for name := range p.probes {
+		waiting = append(waiting, name)
+	}
+	p.mu.Unlock()
+	for _, name := range waiting {
+		p.wake(name)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// ask returns what a cluster has answered last over a connection, and sees to it
+// that it is asked again and again. last is what its status says.
+func (p *prober) ask(name types.NamespacedName, over *connection, interval time.Duration, last v1alpha1.RemoteClusterStatus) clusters.Answer {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := p.probes[name]
+	if known != nil && known.connection == over && known.interval == interval && known.stop != nil {
+		return known.answer
+	}
+	next := &probe{connection: over, interval: interval}
+	if known != nil {
+		next.answer.LastSeen = known.answer.LastSeen
+		if known.stop != nil {
+			known.stop()
+		}
+		if known.connection == over {
+			next.answer = known.answer
+		}
+	} else if last.LastSeen != nil && !meta.IsStatusConditionTrue(last.Conditions, v1alpha1.ReachableCondition) {
+		next.answer.LastSeen = last.LastSeen.Time
+	}
+	p.probes[name] = next
+	if p.ctx != nil {
+		var ctx context.Context
+		ctx, next.stop = context.WithCancel(p.ctx)
+		go p.run(ctx, name, next)
+	}
+	return next.answer
+}
+
+// stop asks a cluster no more.
+func (p *prober) stop(name types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if known := p.probes[name]; known != nil {
+		if known.stop != nil {
+			known.stop()
+		}
+		delete(p.probes, name)
+	}
+}
+
+// run asks one cluster until ctx ends.
+func (p *prober) run(ctx context.Context, name types.NamespacedName, probe *probe) {
+	for {
+		began := time.Now()
+		answered, err := askVersion(ctx, probe.connection)
+		if ctx.Err() != nil {
+			return
+		}
+		p.note(name, probe, answered, err, time.Since(began))
+		pause := probe.interval
+		if err != nil {
+			pause = min(pause, probeRetry)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait.Jitter(pause, 0.1)):
+		}
+	}
+}
+
+// note remembers an answer, and wakes the RemoteCluster where it is news.
+func (p *prober) note(name types.NamespacedName, probe *probe, answered string, err error, took time.Duration) {
+	p.mu.Lock()
+	if p.probes[name] != probe {
+		p.mu.Unlock()
+		return // it has been stopped meanwhile
+	}
+	last := probe.answer
+	next := clusters.Answer{At: p.now(), Version: answered, LastSeen: last.LastSeen}
+	if err == nil {
+		next.LastSeen = next.At
+	} else {
+		next.Refused = apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err)
+		next.Err = errors.New(shortly(err))
+	}
+	probe.answer = next
+	p.meters.probed(name.String(), next, took)
+	p.mu.Unlock()
+	sameErr := (last.Err == nil) == (next.Err == nil) && (next.Err == nil || last.Err.Error() == next.Err.Error())
+	if last.At.IsZero() || last.Version != next.Version || !sameErr {
+		p.wake(name)
+	}
+}
+
+// askVersion asks a cluster for its version.
+func askVersion(ctx context.Context, over *connection) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	web := &http.Client{Transport: over.web.Transport}
+	client, err := discovery.NewDiscoveryClientForConfigAndClient(over.config, web)
+	if err != nil {
+		return "", fmt.Errorf("cannot make a client: %w", err)
+	}
+	data, err := client.RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
+	if err != nil {
+		return "", err
+	}
+	return versionIn(data)
+}
+
+func versionIn(data []byte) (string, error) {
+	info := version.Info{}
+	if err := json.Unmarshal(data, &info); err != nil || info.GitVersion == "" {
+		return "", errors.New("what answers there is no API server of Kubernetes")
+	}
+	return info.GitVersion, nil
+}
+
+// shortly says what is wrong with a connection, without the URL, which changes
+// from one request to the next, and not for ever.
+func shortly(err error) string {
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		err = failed.Err
+	}
+	text := err.Error()
+	if apierrors.IsUnauthorized(err) {
+		text = "the credentials are not accepted: " + text
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		text = fmt.Sprintf("it does not answer within %s", probeTimeout)
+	}
+	if len(text) > maxProbeMessage {
+		text = text[:maxProbeMessage]
+	}
+	return text
+}

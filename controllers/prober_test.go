@@ -1,0 +1,289 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/kubeconfig"
+)
+
+// authority signs certificates.
+type authority struct {
+	*testing.T
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+	pem         []byte
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a := &authority{T: t}
+	a.certificate = &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	a.key = a.newKey()
+	der, err := x509.CreateCertificate(rand.Reader, a.certificate, a.certificate, &a.key.PublicKey, a.key)
+	a.must(err)
+	a.pem = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return a
+}
+
+func (a *authority) must(err error) {
+	a.Helper()
+	if err != nil {
+		a.Fatal(err)
+	}
+}
+
+func (a *authority) newKey() *ecdsa.PrivateKey {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	a.must(err)
+	return key
+}
+
+// sign returns a certificate and its key, for a user, or for names and addresses.
+func (a *authority) sign(name string, until time.Time, names []string, addresses ...net.IP) (certificate, key []byte) {
+	a.Helper()
+	private := a.newKey()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotAfter: until, DNSNames: names, IPAddresses: addresses,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &private.PublicKey, a.key)
+	a.must(err)
+	encoded, err := x509.MarshalECPrivateKey(private)
+	a.must(err)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
+}
+
+// serve answers as an API server on an address that it has a certificate for, and
+// returns where.
+func (a *authority) serve(listen string, names []string, answer http.HandlerFunc, addresses ...net.IP) string {
+	a.Helper()
+	listener, err := net.Listen("tcp", listen)
+	if err != nil {
+		a.Skipf("this machine has no address %s: %v", listen, err)
+	}
+	certificate, key := a.sign("server", time.Now().Add(time.Hour), names, addresses...)
+	pair, err := tls.X509KeyPair(certificate, key)
+	a.must(err)
+	clients := x509.NewCertPool()
+	clients.AppendCertsFromPEM(a.pem)
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: answer, ReadHeaderTimeout: time.Minute}}
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12}
+	server.StartTLS()
+	a.Cleanup(server.Close)
+	return "https://" + listener.Addr().String()
+}
+
+// known answers those that have the token or a certificate of the user.
+func known(w http.ResponseWriter, r *http.Request) {
+	byCertificate := len(r.TLS.PeerCertificates) > 0 && r.TLS.PeerCertificates[0].Subject.CommonName == "strata"
+	if r.Header.Get("Authorization") != "Bearer right" && !byCertificate {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Unauthorized","code":401,"message":"the credentials are not accepted"}`)
+		return
+	}
+	fmt.Fprint(w, `{"gitVersion":"v1.30.1"}`)
+}
+
+// askedAs asks the version as a kubeconfig says.
+func askedAs(t *testing.T, cluster clientcmdapi.Cluster, user clientcmdapi.AuthInfo) (*kubeconfig.Access, string, error) {
+	t.Helper()
+	data, err := clientcmd.Write(clientcmdapi.Config{
+		CurrentContext: "it", Contexts: map[string]*clientcmdapi.Context{"it": {Cluster: "it", AuthInfo: "it"}},
+		Clusters: map[string]*clientcmdapi.Cluster{"it": &cluster}, AuthInfos: map[string]*clientcmdapi.AuthInfo{"it": &user},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	access, err := kubeconfig.Parse(data, kubeconfig.Allow{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web, err := rest.HTTPClientFor(access.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(web.CloseIdleConnections)
+	version, err := askVersion(t.Context(), &connection{web: web, config: access.Config})
+	return access, version, err
+}
+
+func TestAskVersion(t *testing.T) {
+	a := newAuthority(t)
+	local := net.IPv4(127, 0, 0, 1)
+	endpoint := a.serve("127.0.0.1:0", nil, known, local)
+	named := a.serve("127.0.0.1:0", []string{"api.internal"}, known)
+	until := time.Now().Add(48 * time.Hour).Truncate(time.Second)
+	certificate, key := a.sign("strata", until, nil)
+	stranger, strangersKey := a.sign("stranger", until, nil)
+	token := clientcmdapi.AuthInfo{Token: "right"}
+	for name, test := range map[string]struct {
+		cluster clientcmdapi.Cluster
+		user    clientcmdapi.AuthInfo
+		want    string // part of the error; empty for none
+	}{
+		"a token":                {clientcmdapi.Cluster{Server: endpoint, CertificateAuthorityData: a.pem}, token, ""},
+		"a wrong token":          {clientcmdapi.Cluster{Server: endpoint, CertificateAuthorityData: a.pem}, clientcmdapi.AuthInfo{Token: "wrong"}, "the credentials are not accepted"},
+		"a client certificate":   {clientcmdapi.Cluster{Server: endpoint, CertificateAuthorityData: a.pem}, clientcmdapi.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key}, ""},
+		"another's certificate":  {clientcmdapi.Cluster{Server: endpoint, CertificateAuthorityData: a.pem}, clientcmdapi.AuthInfo{ClientCertificateData: stranger, ClientKeyData: strangersKey}, "the credentials are not accepted"},
+		"another authority":      {clientcmdapi.Cluster{Server: endpoint, CertificateAuthorityData: newAuthority(t).pem}, token, "certificate signed by unknown authority"},
+		"a name that is not its": {clientcmdapi.Cluster{Server: named, CertificateAuthorityData: a.pem}, token, "doesn't contain any IP SANs"},
+		"a name that is given":   {clientcmdapi.Cluster{Server: named, CertificateAuthorityData: a.pem, TLSServerName: "api.internal"}, token, ""},
+		"nobody there":           {clientcmdapi.Cluster{Server: "https://127.0.0.1:1", CertificateAuthorityData: a.pem}, token, "connection refused"},
+		"something that is no Kubernetes": {
+			clientcmdapi.Cluster{Server: a.serve("127.0.0.1:0", nil, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, local), CertificateAuthorityData: a.pem},
+			token, "no API server of Kubernetes",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			access, version, err := askedAs(t, test.cluster, test.user)
+			switch {
+			case test.want == "" && (err != nil || version != "v1.30.1"):
+				t.Errorf("it is %q, %v", version, err)
+			case test.want != "" && (err == nil || !strings.Contains(shortly(err), test.want)):
+				t.Errorf("the error is %v", err)
+			}
+			if test.user.ClientCertificateData != nil && !access.Expires.Equal(until) {
+				t.Errorf("the certificate ends at %s, want %s", access.Expires, until)
+			}
+		})
+	}
+}
+
+func TestAskVersionByIPv6(t *testing.T) {
+	a := newAuthority(t)
+	endpoint := a.serve("[::1]:0", nil, known, net.IPv6loopback)
+	access, version, err := askedAs(t, clientcmdapi.Cluster{Server: endpoint, CertificateAuthorityData: a.pem}, clientcmdapi.AuthInfo{Token: "right"})
+	if err != nil || version != "v1.30.1" || access.Endpoint != endpoint {
+		t.Errorf("%s answers %q, %v", access.Endpoint, version, err)
+	}
+}
+
+// The proxy is the only one that knows where the name of the cluster leads.
+func TestAskVersionByProxy(t *testing.T) {
+	a := newAuthority(t)
+	endpoint := a.serve("127.0.0.1:0", []string{"api.cluster.invalid"}, known)
+	var tunnels atomic.Int32
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodConnect || r.Host != "api.cluster.invalid:6443" {
+			http.Error(w, "no", http.StatusBadRequest)
+			return
+		}
+		tunnels.Add(1)
+		there, err := net.Dial("tcp", strings.TrimPrefix(endpoint, "https://"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		here, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			return
+		}
+		fmt.Fprint(here, "HTTP/1.1 200 OK\r\n\r\n")
+		go func() {
+			_, _ = io.Copy(there, here)
+			_ = there.Close()
+		}()
+		_, _ = io.Copy(here, there)
+		_ = here.Close()
+	}))
+	t.Cleanup(proxy.Close)
+	_, version, err := askedAs(t, clientcmdapi.Cluster{Server: "https://api.cluster.invalid:6443", CertificateAuthorityData: a.pem, ProxyURL: proxy.URL}, clientcmdapi.AuthInfo{Token: "right"})
+	if err != nil || version != "v1.30.1" || tunnels.Load() != 1 {
+		t.Errorf("it answers %q, %v, through %d tunnels", version, err, tunnels.Load())
+	}
+}
+
+// The prober tells of news alone, and asks again soon where there was no answer.
+func TestProberTellsOfNews(t *testing.T) {
+	a := newAuthority(t)
+	var away atomic.Bool
+	var asked atomic.Int32
+	endpoint := a.serve("127.0.0.1:0", nil, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		if away.Load() {
+			http.Error(w, "gone", http.StatusServiceUnavailable)
+			return
+		}
+		known(w, r)
+	}, net.IPv4(127, 0, 0, 1))
+	config := &rest.Config{Host: endpoint, BearerToken: "right", TLSClientConfig: rest.TLSClientConfig{CAData: a.pem}}
+	web, err := rest.HTTPClientFor(config)
+	a.must(err)
+	t.Cleanup(web.CloseIdleConnections)
+	name := types.NamespacedName{Namespace: "fleet", Name: "prod"}
+	news := make(chan types.NamespacedName, 100)
+	meters := NewMeters()
+	p := newProber(time.Now, func(name types.NamespacedName) { news <- name }, meters)
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	go func() { _ = p.Start(ctx) }()
+	over := &connection{web: web, config: config}
+	answer := func() (string, error) {
+		got := p.ask(name, over, 20*time.Millisecond, v1alpha1.RemoteClusterStatus{})
+		return got.Version, got.Err
+	}
+	until := func(what string, is func() bool) {
+		t.Helper()
+		deadline := time.Now().Add(10 * time.Second)
+		for !is() {
+			if time.Now().After(deadline) {
+				t.Fatal(what + " does not come")
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	until("the first answer", func() bool { version, err := answer(); return err == nil && version == "v1.30.1" })
+	told := len(news)
+	before := asked.Load()
+	until("five more answers", func() bool { return asked.Load() >= before+5 })
+	if now := len(news); now != told {
+		t.Errorf("%d more were told, of the same answer", now-told)
+	}
+	away.Store(true)
+	until("the loss", func() bool { _, err := answer(); return err != nil })
+	away.Store(false)
+	until("the return", func() bool { _, err := answer(); return err == nil })
+	if now := len(news); now < told+2 {
+		t.Errorf("%d were told of a loss and a return", now-told)
+	}
+	if got := testutil.CollectAndCount(meters.probes); got != 2 {
+		t.Errorf("%d series of probes, want those that were answered and those that have failed", got)
+	}
+	p.stop(name)
+	until("an end", func() bool {
+		before := asked.Load()
+		time.Sleep(100 * time.Millisecond) // as long as five questions would take
+		return asked.Load() == before
+	})
+}

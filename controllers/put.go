@@ -1,0 +1,211 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// observeRemote looks at the cluster that the layer belongs on.
+func (o *observer) observeRemote(ctx context.Context) error {
+	for _, name := range layers.ClustersLeft(o.Layer) {
+		cluster, err := o.readCluster(ctx, name)
+		if err != nil {
+			return err
+		}
+		o.Forsaken[name.String()] = layers.IsForsaken(o.Layer, cluster)
+	}
+	name := layers.PlaceOf(o.Layer, o.Observation.Settings.Namespace)
+	if name.Name == "" {
+		return nil
+	}
+	cluster, err := o.readCluster(ctx, name)
+	if err != nil {
+		return err
+	}
+	o.Forsaken[name.String()] = layers.IsForsaken(o.Layer, cluster)
+	o.Remote = &layers.Remote{Name: name, Object: cluster, Connected: o.remotes.get(name.String()) != nil}
+	if cluster != nil {
+		o.ClusterVersion = cluster.Status.Version
+	}
+	return nil
+}
+
+// observeTargets looks at the clusters that releases of the layer install on. Of one
+// that it left before it was deployed there nothing else may tell.
+func (o *observer) observeTargets(ctx context.Context) error {
+	for _, name := range layers.Targets(*o.Observation) {
+		cluster, err := o.readCluster(ctx, name)
+		if err != nil {
+			return err
+		}
+		o.Forsaken[name.String()] = layers.IsForsaken(o.Layer, cluster)
+	}
+	return nil
+}
+
+// cluster returns the cluster that the layer belongs on, as IDs name it.
+func (o *observer) cluster() string {
+	if o.Remote == nil {
+		return ""
+	}
+	return layers.ClusterName(o.Remote.Name)
+}
+
+// readCluster returns a RemoteCluster, or nil where there is none.
+func (o *observer) readCluster(ctx context.Context, name types.NamespacedName) (*v1alpha1.RemoteCluster, error) {
+	cluster := &v1alpha1.RemoteCluster{}
+	switch err := o.Client.Get(ctx, name, cluster, client.UnsafeDisableDeepCopy); {
+	case apierrors.IsNotFound(err):
+		o.answers[ofCluster(name)] = ""
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("cannot read RemoteCluster %s: %w", name, err)
+	}
+	o.answers[ofCluster(name)] = readOf(cluster)
+	return cluster, nil
+}
+
+// lost notes that something on another cluster could not be read.
+func (o *observer) lost(cluster string, err error) {
+	if o.Remote != nil && o.Remote.Name.String() == cluster {
+		o.Remote.Err = err
+	}
+}
+
+// put puts a directory on the cluster that the layer names.
+func (o *observer) put(ctx context.Context, dir *layers.Directory) (*layers.Directory, error) {
+	return o.putOn(ctx, layers.ClusterName(layers.PlaceOf(o.Layer, o.Observation.Settings.Namespace)), dir)
+}
+
+// putOn puts a directory on a cluster, with copies of what it reads beside it.
+func (o *observer) putOn(ctx context.Context, cluster string, dir *layers.Directory) (*layers.Directory, error) {
+	if cluster == "" || dir == nil {
+		return dir, nil
+	}
+	place := o.placeOn(o.Layer, cluster)
+	origins, err := o.origins(ctx, place.Follows(dir))
+	if err != nil {
+		return nil, err
+	}
+	place.Origins = origins
+	return place.Put(dir)
+}
+
+// wakeNeighbours looks again at the layers of the same other cluster: sources that
+// they refer to may be this layer's now, or not any more. What they saw last does
+// not tell, so it does not count.
+func (o *observer) wakeNeighbours(ctx context.Context) {
+	if o.Remote == nil {
+		return
+	}
+	for _, req := range o.listRequests(ctx, client.MatchingFields{indexCluster: o.Remote.Name.Name}) {
+		if req.Name != o.Layer.Name {
+			o.looks.set(req.Name, nil)
+			o.wake(req.Name)
+		}
+	}
+}
+
+// origins returns what objects of the layer read beside them, as it is now. What
+// does not exist is left out, and so is what the controller has no right to read
+// on another cluster: many a kubeconfig reaches no Secrets.
+func (o *observer) origins(ctx context.Context, ids []dependents.ID) (map[dependents.ID]*unstructured.Unstructured, error) {
+	found := make(map[dependents.ID]*unstructured.Unstructured, len(ids))
+	for _, id := range ids {
+		o.following[id] = true
+		obj, err := o.origin(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		o.answers[reading{followed: true, id: id}] = ""
+		if obj != nil {
+			o.answers[reading{followed: true, id: id}] = versionOf(obj)
+			found[id] = obj
+		}
+	}
+	return found, nil
+}
+
+// origin returns one object that others read, or nil. Of a cluster that does not
+// answer it is what was there last, and nobody waits for it.
+func (o *observer) origin(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+	if _, err := o.follows.version(id); err != nil && id.Cluster != "" {
+		if _, err := o.remotes.writes(id.Cluster); err != nil {
+			return nil, fmt.Errorf("cannot read %s: %w", id, err)
+		}
+	}
+	obj, err := o.follows.get(ctx, o.Layer.Name, id)
+	if id.Cluster != "" && apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	return obj, err
+}
+
+// placeOn returns a cluster as a place for what a layer lists.
+func (r *AddonsLayerReconciler) placeOn(layer *v1alpha1.AddonsLayer, cluster string) layers.Place {
+	namespace, name, _ := strings.Cut(cluster, "/")
+	return layers.Place{
+		Layer: layer.Name, Cluster: types.NamespacedName{Namespace: namespace, Name: name}, Account: layers.AccountOf(layer, r.Settings).Name,
+		Lists: func(id dependents.ID) bool { return len(r.listings.WhoLists(id, "")) > 0 },
+	}
+}
+
+// layersOn returns the layers of a RemoteCluster.
+func (r *AddonsLayerReconciler) layersOn(ctx context.Context, obj client.Object) []ctrl.Request {
+	return r.listRequests(ctx, client.MatchingFields{indexCluster: obj.GetName()})
+}
+
+// clusterChanged passes what layers read of a RemoteCluster: not how many they
+// are, and when it was seen.
+var clusterChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return readOf(e.ObjectOld.(*v1alpha1.RemoteCluster)) != readOf(e.ObjectNew.(*v1alpha1.RemoteCluster))
+	},
+}
+
+// readOf is how an answer names a RemoteCluster: by what layers read of it. By its
+// version each layer that is deployed would have all others of the cluster decide
+// anew, because it counts there.
+func readOf(cluster *v1alpha1.RemoteCluster) string {
+	return fmt.Sprintf("%s@%d %t %q %s %v", cluster.UID, cluster.Generation, cluster.DeletionTimestamp.IsZero(), cluster.Annotations,
+		cluster.Status.Version, cluster.Status.Conditions)
+}
+
+// wakeOn looks at the layers of a RemoteCluster again.
+func (r *AddonsLayerReconciler) wakeOn(ctx context.Context, cluster *v1alpha1.RemoteCluster) {
+	for _, req := range r.layersOn(ctx, cluster) {
+		r.wake(req.Name)
+	}
+}
+
+// awaitsConnection tells whether the layer's cluster has yet to be looked at by
+// this process: to say that it cannot be reached would be too early.
+func (o *observer) awaitsConnection() bool {
+	return o.Remote != nil && o.Remote.Object != nil && !o.Remote.Connected && !o.remotes.seen(o.cluster())
+}
+
+// wakeCluster looks at a RemoteCluster again. It never blocks, as wake.
+func (r *AddonsLayerReconciler) wakeCluster(name types.NamespacedName) {
+	cluster := &v1alpha1.RemoteCluster{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
+	select {
+	case r.clusterWakeups <- event.GenericEvent{Object: cluster}:
+	default:
+	}
+}

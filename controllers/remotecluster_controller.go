@@ -1,0 +1,267 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/apply"
+	"github.com/strata-project/strata/internal/clusters"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kubeconfig"
+	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/memory"
+	"github.com/strata-project/strata/internal/round"
+)
+
+// RemoteClusterReconciler keeps the connections to other clusters, and says how
+// they fare.
+type RemoteClusterReconciler struct {
+	// Layers puts layers on the clusters.
+	Layers *AddonsLayerReconciler
+	// Allow opens what kubeconfigs may otherwise not do.
+	Allow kubeconfig.Allow
+
+	executor *apply.Executor
+	prober   *prober
+	written  *memory.Clusters
+	wakeups  chan event.GenericEvent
+}
+
+// readerOf names a RemoteCluster among those who follow objects.
+func readerOf(cluster types.NamespacedName) string { return cluster.String() }
+
+// wakeReaders looks again at those who follow an object: layers, by their names,
+// and RemoteClusters, by namespace and name.
+func (r *AddonsLayerReconciler) wakeReaders(readers []string) {
+	for _, reader := range readers {
+		if namespace, name, isCluster := strings.Cut(reader, "/"); isCluster {
+			r.wakeCluster(types.NamespacedName{Namespace: namespace, Name: name})
+		} else {
+			r.heard.Add(1)
+			r.wake(reader)
+		}
+	}
+}
+
+// Reconcile looks at one RemoteCluster.
+func (r *RemoteClusterReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if !r.Layers.Fence.Holds() {
+		return ctrl.Result{}, nil
+	}
+	after, err := round.Outcome(r.reconcile(ctx, req))
+	return ctrl.Result{RequeueAfter: after}, err
+}
+
+func (r *RemoteClusterReconciler) reconcile(ctx context.Context, req ctrl.Request) (time.Duration, error) {
+	cluster := &v1alpha1.RemoteCluster{}
+	if err := r.Layers.Client.Get(ctx, req.NamespacedName, cluster); err != nil {
+		if !apierrors.IsNotFound(err) {
+			return 0, fmt.Errorf("cannot read RemoteCluster %s: %w", req.NamespacedName, err)
+		}
+		r.forget(req.NamespacedName)
+		return 0, nil
+	}
+	cluster = r.written.Newest(cluster)
+	if cluster.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(cluster, v1alpha1.ClusterFinalizer) {
+		patched := cluster.DeepCopy()
+		controllerutil.AddFinalizer(patched, v1alpha1.ClusterFinalizer)
+		err := r.Layers.Client.Patch(ctx, patched, client.MergeFromWithOptions(cluster, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+		if err != nil {
+			return 0, client.IgnoreNotFound(err)
+		}
+		r.written.Wrote(patched)
+		cluster = patched
+	}
+	o, err := r.observe(ctx, cluster)
+	if err != nil {
+		return 0, err
+	}
+	r.Layers.remotes.see(req.String())
+	if !cluster.DeletionTimestamp.IsZero() {
+		if o.Left, err = r.left(ctx, cluster); err != nil {
+			return 0, err
+		}
+		if len(o.Left) == 0 {
+			return 0, r.finalize(ctx, o)
+		}
+	}
+	if err := r.letCopyGo(ctx, o); err != nil {
+		return 0, err
+	}
+	return r.carryOut(ctx, o)
+}
+
+// letCopyGo lets a copy go that somebody has deleted, so that it can be made anew.
+func (r *RemoteClusterReconciler) letCopyGo(ctx context.Context, o clusters.Observation) error {
+	if o.Live == nil || o.Live.GetDeletionTimestamp() == nil {
+		return nil
+	}
+	releases, err := r.releasesThrough(ctx, o.Cluster)
+	if err != nil {
+		return err
+	}
+	if !clusters.LetsCopyGo(o, releases) {
+		return r.refreshCopy(ctx, o)
+	}
+	return r.takeFinalizer(ctx, o.Live)
+}
+
+// refreshCopy has a copy follow the Secret that somebody has deleted and that stays
+// for now.
+func (r *RemoteClusterReconciler) refreshCopy(ctx context.Context, o clusters.Observation) error {
+	refreshed := clusters.Refreshed(o)
+	if refreshed == nil {
+		return nil
+	}
+	err := r.Layers.Client.Patch(ctx, refreshed, client.MergeFromWithOptions(o.Live, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot refresh %s: %w", clusters.CopyOf(o.Cluster), err)
+	}
+	return nil
+}
+
+// takeFinalizer takes Strata's finalizer off a copy of a kubeconfig.
+func (r *RemoteClusterReconciler) takeFinalizer(ctx context.Context, copied *unstructured.Unstructured) error {
+	patched := copied.DeepCopy()
+	controllerutil.RemoveFinalizer(patched, v1alpha1.KubeConfigFinalizer)
+	err := r.Layers.Client.Patch(ctx, patched, client.MergeFromWithOptions(copied, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot take the finalizer off Secret %s/%s: %w", copied.GetNamespace(), copied.GetName(), err)
+	}
+	return nil
+}
+
+// forget lets go of a cluster that is gone.
+func (r *RemoteClusterReconciler) forget(name types.NamespacedName) {
+	r.prober.stop(name)
+	r.Layers.Meters.forgetCluster(name.String())
+	r.written.Forget(name)
+	r.Layers.remotes.disconnect(name.String())
+	r.Layers.follows.keep(readerOf(name), nil)
+	r.Layers.follows.forget(name.String())
+}
+
+// carryOut does what a decision says: what is to be known comes before what is
+// done, and what was done after it.
+func (r *RemoteClusterReconciler) carryOut(ctx context.Context, o clusters.Observation) (time.Duration, error) {
+	decision := clusters.Decide(o)
+	status, before := decision.Status, o.Cluster.Status.DeepCopy()
+	results, err := r.executor.Carry(ctx, o.Cluster.Name, decision.Plan, func(ctx context.Context) error {
+		if equality.Semantic.DeepEqual(resourceNames(o.Cluster.Status.Resources), resourceNames(status.Resources)) {
+			return nil
+		}
+		return r.persist(ctx, o.Cluster, status)
+	})
+	if err != nil {
+		return 0, err
+	}
+	r.Layers.recent.Wrote(results, r.Layers.now())
+	status.Resources = layers.Resources(dependents.Record(decision.Plan.Inventory, results))
+	again := jittered(clusters.Again(o.Cluster, decision, r.Layers.now()))
+	if len(results) == 0 && clusters.OnlyCounted(o.Cluster.Status, status) {
+		if late := r.written.PutOff(o.Cluster, o.Now, clusters.CountLag); late > 0 {
+			return min(late, again), nil
+		}
+	}
+	if err := r.persist(ctx, o.Cluster, status); err != nil {
+		return 0, err
+	}
+	r.tell(o.Cluster, before.Conditions)
+	for _, result := range results {
+		if result.Err != nil {
+			return 0, result.Err
+		}
+	}
+	if len(results) > 0 {
+		// A write that changes nothing wakes nobody.
+		return round.LookAgain, nil
+	}
+	return again, nil
+}
+
+// left names the layers that still have something on a cluster, and the
+// HelmReleases that are installed through it.
+func (r *RemoteClusterReconciler) left(ctx context.Context, cluster *v1alpha1.RemoteCluster) ([]string, error) {
+	name := client.ObjectKeyFromObject(cluster)
+	list := &v1alpha1.AddonsLayerList{}
+	if err := r.Layers.Client.List(ctx, list, client.MatchingFields{indexCluster: cluster.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("cannot list the layers of RemoteCluster %s: %w", name, err)
+	}
+	releases, err := r.releasesThrough(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	return clusters.Left(cluster, list.Items, releases, r.Layers.Settings.Namespace), nil
+}
+
+// releasesThrough returns the HelmReleases that are installed on a cluster.
+func (r *RemoteClusterReconciler) releasesThrough(ctx context.Context, cluster *v1alpha1.RemoteCluster) ([]unstructured.Unstructured, error) {
+	all, err := r.Layers.kinds.list(ctx, layers.HelmReleaseKind, client.InNamespace(cluster.Namespace))
+	if err != nil {
+		return nil, err
+	}
+	return clusters.Through(client.ObjectKeyFromObject(cluster), all), nil
+}
+
+// finalize removes the copy of the kubeconfig, through which nothing is installed
+// any more, and lets the RemoteCluster go.
+func (r *RemoteClusterReconciler) finalize(ctx context.Context, o clusters.Observation) error {
+	if o.Live != nil && o.Live.GetLabels()[v1alpha1.ClusterLabel] == o.Cluster.Name {
+		if err := r.takeFinalizer(ctx, o.Live); err != nil {
+			return err
+		}
+		uid := o.Live.GetUID()
+		err := r.Layers.Client.Delete(ctx, o.Live.DeepCopy(), client.Preconditions{UID: &uid})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("cannot remove %s: %w", clusters.CopyOf(o.Cluster), err)
+		}
+	}
+	patched := o.Cluster.DeepCopy()
+	controllerutil.RemoveFinalizer(patched, v1alpha1.ClusterFinalizer)
+	err := r.Layers.Client.Patch(ctx, patched, client.MergeFromWithOptions(o.Cluster, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot remove the finalizer of RemoteCluster %s/%s: %w", o.Cluster.Namespace, o.Cluster.Name, err)
+	}
+	r.forget(client.ObjectKeyFromObject(o.Cluster))
+	return nil
+}
+
+func resourceNames(resources []v1alpha1.Resource) []string {
+	var found []string
+	for _, resource := range resources {
+		found = append(found, resource.Kind+"/"+resource.Namespace+"/"+resource.Name)
+	}
+	return found
+}
+
+// persist writes a status where it differs.
+func (r *RemoteClusterReconciler) persist(ctx context.Context, cluster *v1alpha1.RemoteCluster, status v1alpha1.RemoteClusterStatus) error {
+	if equality.Semantic.DeepEqual(cluster.Status, status) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	patched := cluster.DeepCopy()
+	patched.Status = status
+	err := r.Layers.Client.Status().Patch(ctx, patched, client.MergeFromWithOptions(cluster, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	if err == nil {
+		r.written.Wrote(patched)
+		*cluster = *patched
+	}
+	return client.IgnoreNotFound(err)
+}

@@ -1,0 +1,255 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/strata-project/strata/internal/apply"
+	"github.com/strata-project/strata/internal/kubeconfig"
+)
+
+// errNotConnected says that this process has no connection to a cluster.
+var errNotConnected = errors.New("the cluster is not connected")
+
+// remotes holds the connections to other clusters, one for each RemoteCluster. It
+// is safe for concurrent use.
+type remotes struct {
+	*AddonsLayerReconciler
+	mu     sync.Mutex
+	byName map[string]*connection
+	// looked holds the clusters that this process has looked at.
+	looked map[string]bool
+	// changes counts what was connected and disconnected, and what connections
+	// that have gone had counted.
+	changes int
+}
+
+// connection is one connection to a cluster.
+type connection struct {
+	// access is how the cluster is reached.
+	access *kubeconfig.Access
+	kinds  *kinds
+	// accounts of the cluster, and what follows single objects of it.
+	accounts *accounts
+	dynamic  dynamic.Interface
+	// web and config reach it.
+	web    *http.Client
+	config *rest.Config
+	stop   context.CancelFunc
+
+	mu sync.Mutex
+	// err is why the cluster has not answered last; nil where it has.
+	err error
+}
+
+// setError notes whether the cluster answers.
+func (c *connection) setError(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = err
+}
+
+// answers returns why the cluster does not answer; nil where it does, as far as is
+// known. Nobody waits for a cluster of which it is known.
+func (c *connection) answers() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return fmt.Errorf("the cluster does not answer: %w", c.err)
+	}
+	return nil
+}
+
+// answers returns why a cluster does not answer, as far as is known.
+func (r *remotes) answers(cluster string) error {
+	if found := r.get(cluster); found != nil {
+		return found.answers()
+	}
+	return errNotConnected
+}
+
+func newRemotes(r *AddonsLayerReconciler) *remotes {
+	return &remotes{AddonsLayerReconciler: r, byName: map[string]*connection{}, looked: map[string]bool{}}
+}
+
+// connect sees to it that a cluster is connected in the way that access says. It
+// asks the cluster nothing. ctx ends the connection.
+func (r *remotes) connect(ctx context.Context, cluster string, access *kubeconfig.Access) (*connection, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.byName[cluster]; known != nil && known.access.Digest == access.Digest {
+		return known, nil
+	}
+	made, err := r.dial(ctx, cluster, access)
+	if err != nil {
+		return nil, err
+	}
+	r.drop(cluster)
+	r.byName[cluster] = made
+	r.changes++
+	return made, nil
+}
+
+// see notes that this process has looked at a cluster, and seen tells whether it
+// has.
+func (r *remotes) see(cluster string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.looked[cluster] = true
+}
+
+func (r *remotes) seen(cluster string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.looked[cluster]
+}
+
+// disconnect gives up the connection to a cluster.
+func (r *remotes) disconnect(cluster string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.looked, cluster)
+	r.drop(cluster)
+}
+
+func (r *remotes) drop(cluster string) {
+	known := r.byName[cluster]
+	if known == nil {
+		return
+	}
+	known.stop()
+	utilnet.CloseIdleConnectionsFor(known.web.Transport)
+	r.changes += known.kinds.changed() + 1
+	delete(r.byName, cluster)
+}
+
+func (r *remotes) dial(ctx context.Context, cluster string, access *kubeconfig.Access) (*connection, error) {
+	config := rest.CopyConfig(access.Config)
+	config.UserAgent = rest.DefaultKubernetesUserAgent()
+	config.QPS, config.Burst = -1, 0
+	web, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)
+	}
+	mapper, err := newGroupMapper(config, web)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)
+	}
+	scheme := r.Client.Scheme()
+	direct, err := client.New(config, client.Options{HTTPClient: web, Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)
+	}
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(crdVersion)
+	namespace := &unstructured.Unstructured{}
+	namespace.SetGroupVersionKind(namespaceVersion)
+	everything := cache.ByObject{Label: labels.Everything()}
+	options := cache.Options{
+		HTTPClient: web, Scheme: scheme, Mapper: withoutAsking(mapper),
+		DefaultLabelSelector: CacheOptions().DefaultLabelSelector, DefaultTransform: strip,
+		ByObject: map[client.Object]cache.ByObject{crd: everything, namespace: everything},
+	}
+	cached, err := cache.New(config, options)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	go func() { _ = cached.Start(ctx) }()
+	k := newKinds(r.AddonsLayerReconciler)
+	k.cluster, k.client, k.past, k.cache, k.reader = cluster, direct, direct, cached, cached
+	if err := r.controller.Watch(source.Kind(cached, client.Object(crd), handler.EnqueueRequestsFromMapFunc(r.waitingForCRD(k)))); err != nil {
+		stop()
+		return nil, fmt.Errorf("cannot watch the definitions of RemoteCluster %s: %w", cluster, err)
+	}
+	following, err := dynamic.NewForConfigAndClient(config, web)
+	if err != nil {
+		stop()
+		return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)
+	}
+	return &connection{
+		access: access, kinds: k, dynamic: following, web: web, config: config, stop: stop,
+		accounts: accountsOf(config, web, client.Options{Scheme: scheme, Mapper: mapper}, direct),
+	}, nil
+}
+
+// withoutAsking returns a mapper that knows the kinds of which a cache is told when
+// it is made: it would ask the cluster for them, which may not answer.
+func withoutAsking(mapper meta.RESTMapper) meta.RESTMapper {
+	known := meta.NewDefaultRESTMapper(nil)
+	known.Add(crdVersion, meta.RESTScopeRoot)
+	known.Add(namespaceVersion, meta.RESTScopeRoot)
+	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{known, mapper}}
+}
+
+// get returns the connection to a cluster, or nil.
+func (r *remotes) get(cluster string) *connection {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byName[cluster]
+}
+
+// dynamic returns a client that follows single objects of a cluster, or nil.
+func (r *remotes) dynamic(cluster string) dynamic.Interface {
+	if found := r.get(cluster); found != nil {
+		return found.dynamic
+	}
+	return nil
+}
+
+// changed returns how often it may have changed how kinds are served, anywhere.
+func (r *remotes) changed() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	changes := r.changes
+	for _, connection := range r.byName {
+		changes += connection.kinds.changed()
+	}
+	return changes
+}
+
+// writes returns how objects of a cluster are read and written.
+func (r *remotes) writes(cluster string) (apply.Cluster, error) {
+	found := r.get(cluster)
+	if found == nil {
+		return apply.Cluster{}, fmt.Errorf("RemoteCluster %s: %w", cluster, errNotConnected)
+	}
+	if err := found.answers(); err != nil {
+		return apply.Cluster{}, fmt.Errorf("RemoteCluster %s: %w", cluster, err)
+	}
+	return found.kinds.writes(), nil
+}
+
+// writes returns how objects of the cluster are read and written.
+func (k *kinds) writes() apply.Cluster {
+	return apply.Cluster{Client: k.client, Reader: k.past, Seen: k.get, Version: k.version}
+}
+
+// kindsOf returns the kinds of a cluster, or nil where that is not connected.
+func (r *AddonsLayerReconciler) kindsOf(cluster string) *kinds {
+	if cluster == "" {
+		return r.kinds
+	}
+	if found := r.remotes.get(cluster); found != nil {
+		return found.kinds
+	}
+	return nil
+}

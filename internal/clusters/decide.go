@@ -1,0 +1,317 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package clusters holds the rules of a RemoteCluster as pure functions: whether it
+// is ready, what is wrong, and what Strata makes for it. It reads no clock, no
+// cluster and no file.
+package clusters
+
+import (
+	"cmp"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// Access is how a cluster is reached, as its kubeconfig says.
+type Access struct {
+	// KubeConfig as it was written.
+	KubeConfig []byte
+	// Digest identifies KubeConfig.
+	Digest string
+	// Endpoint is the URL of the API server.
+	Endpoint string
+	// Issued is when the credentials began, and Expires when they end; zero where
+	// they do not say.
+	Issued, Expires time.Time
+}
+
+// Source is what is seen of the Secret that holds a cluster's kubeconfig.
+type Source struct {
+	// Known is false as long as nobody could look.
+	Known bool
+	// Found is false where there is no such Secret.
+	Found bool
+	// Err says that it cannot be looked at and why, or what is wrong with it where
+	// it was found.
+	Err error
+}
+
+// Answer is what a cluster has answered last.
+type Answer struct {
+	// At is when that was; zero where it was never asked.
+	At time.Time
+	// Version of the API server; empty where it did not answer.
+	Version string
+	// Err says why it did not.
+	Err error
+	// Refused is true where it answered that the credentials do not count.
+	Refused bool
+	// LastSeen is when it answered last.
+	LastSeen time.Time
+}
+
+// Observation is everything that Decide decides from.
+type Observation struct {
+	Now time.Time
+	// Cluster as it was read, with its last status.
+	Cluster *v1alpha1.RemoteCluster
+	Source  Source
+	// Via says what is waited for on the cluster that the Secret lies on; empty
+	// for nothing.
+	Via string
+	// Access is how the cluster is reached, by the Secret or, where that cannot
+	// be used, by Strata's own copy; nil where neither says.
+	Access *Access
+	// Live is Strata's own copy; nil where there is none.
+	Live *unstructured.Unstructured
+	// Stale is true where Live is known to be older than the last write.
+	Stale  bool
+	Answer Answer
+	// Layers that name the cluster.
+	Layers v1alpha1.LayerCount
+	// Left names what stands in the way of a deletion.
+	Left []string
+}
+
+// Keys are the labels by which RemoteClusters own what is made for them.
+var Keys = dependents.Keys{Owner: v1alpha1.ClusterLabel, Orphaned: v1alpha1.OrphanedLabel, SupersededBy: v1alpha1.SupersededByAnnotation, SuspendedByHold: v1alpha1.SuspendedByHoldAnnotation}
+
+const (
+	// DefaultInterval is how often a cluster is asked that does not say.
+	DefaultInterval = 30 * time.Second
+	// sourceRetry is how soon it is seen whether a Secret can be read that could
+	// not: a right that is given wakes nobody.
+	sourceRetry = 30 * time.Second
+	// expiringSoon is how long before their end credentials are said to end, where
+	// that is less than a third of their lifetime: by then whoever rotates them
+	// should have.
+	expiringSoon = 14 * 24 * time.Hour
+)
+
+// CountLag is how long a status waits that differs in how many layers there are
+// only: a roll-out changes that once for each layer.
+const CountLag = 2 * time.Second
+
+// OnlyCounted tells whether a status says nothing new but how many layers there
+// are and are deployed.
+func OnlyCounted(last, next v1alpha1.RemoteClusterStatus) bool {
+	if last.Layers == next.Layers {
+		return false
+	}
+	last.Layers = next.Layers
+	return equality.Semantic.DeepEqual(last, next)
+}
+
+// IntervalOf returns how often a cluster is asked whether it answers.
+func IntervalOf(cluster *v1alpha1.RemoteCluster) time.Duration {
+	if cluster.Spec.Interval != nil {
+		return cluster.Spec.Interval.Duration
+	}
+	return DefaultInterval
+}
+
+// CopyOf returns the ID of Strata's own copy of a cluster's kubeconfig.
+func CopyOf(cluster *v1alpha1.RemoteCluster) dependents.ID {
+	return dependents.ID{Kind: "Secret", Namespace: cluster.Namespace, Name: layers.KubeConfigName(cluster.Name)}
+}
+
+// Decision is what is to be done for a RemoteCluster, and what to say of it.
+type Decision struct {
+	Plan   dependents.Plan
+	Status v1alpha1.RemoteClusterStatus
+	// Until is the next moment at which the decision may differ although nothing
+	// else has changed; zero where there is none.
+	Until time.Time
+}
+
+// Decide says what one RemoteCluster needs. It is deterministic.
+func Decide(o Observation) Decision {
+	in := dependents.Input{
+		Owner: o.Cluster.Name, Keys: Keys, Now: o.Now, MayWrite: true, MayPrune: true,
+		Inventory: layers.Inventory(o.Cluster.Status.Resources, o.live()),
+		Live:      o.live(), Stale: map[dependents.ID]bool{CopyOf(o.Cluster): o.Stale},
+		Keep: map[dependents.ID]bool{CopyOf(o.Cluster): true},
+	}
+	if o.Access != nil {
+		in.Wanted = []dependents.Dependent{wantedCopy(o.Cluster, o.Access)}
+	}
+	decision := Decision{Plan: dependents.Make(in)}
+	decision.Status, decision.Until = o.status(decision.Plan)
+	if again := o.Now.Add(sourceRetry); o.Source.Err != nil && !o.Source.Found && (decision.Until.IsZero() || again.Before(decision.Until)) {
+		decision.Until = again
+	}
+	return decision
+}
+
+func (o Observation) live() map[dependents.ID]*unstructured.Unstructured {
+	live := map[dependents.ID]*unstructured.Unstructured{}
+	if o.Live != nil {
+		live[CopyOf(o.Cluster)] = o.Live
+	}
+	return live
+}
+
+// wantedCopy returns Strata's own copy of a kubeconfig, with a finalizer of its
+// own: without the Secret Flux would uninstall nothing, and say nothing.
+func wantedCopy(cluster *v1alpha1.RemoteCluster, access *Access) dependents.Dependent {
+	id := CopyOf(cluster)
+	obj := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+		"data": map[string]any{layers.KubeConfigKey: base64.StdEncoding.EncodeToString(access.KubeConfig)},
+	}}
+	obj.SetNamespace(id.Namespace)
+	obj.SetName(id.Name)
+	obj.SetLabels(map[string]string{v1alpha1.ClusterLabel: cluster.Name, "reconcile.fluxcd.io/watch": "Enabled"})
+	obj.SetFinalizers([]string{v1alpha1.KubeConfigFinalizer})
+	return dependents.Dependent{ID: id, Object: obj, Digest: access.Digest, Assess: dependents.AssessExistence, Origin: "spec.kubeConfig"}
+}
+
+// status says how the cluster fares.
+func (o Observation) status(plan dependents.Plan) (v1alpha1.RemoteClusterStatus, time.Time) {
+	last := o.Cluster.Status
+	status := v1alpha1.RemoteClusterStatus{
+		ObservedGeneration: o.Cluster.Generation, Version: cmp.Or(o.Answer.Version, last.Version), Endpoint: last.Endpoint,
+		LastSeen: last.LastSeen, Layers: o.Layers, Resources: layers.Resources(plan.Inventory),
+	}
+	if o.Access != nil {
+		status.Endpoint = o.Access.Endpoint
+		if !o.Access.Expires.IsZero() {
+			expire := metav1.NewTime(o.Access.Expires.UTC().Truncate(time.Second))
+			status.CredentialsExpire = &expire
+		}
+	}
+	set := layers.NewConditionSet(last.Conditions, o.Cluster.Generation, o.Now)
+	o.reachable(set, &status)
+	until := o.expiring(set)
+	o.ready(set, plan)
+	status.Conditions = set.List
+	return status, until
+}
+
+// reachable says whether the cluster answers.
+func (o Observation) reachable(set *layers.ConditionSet, status *v1alpha1.RemoteClusterStatus) {
+	was := meta.FindStatusCondition(o.Cluster.Status.Conditions, v1alpha1.ReachableCondition)
+	switch {
+	case o.Answer.At.IsZero() && was != nil:
+		set.Put(was.Type, was.Status, was.Reason, was.Message)
+	case o.Answer.At.IsZero():
+		set.Put(v1alpha1.ReachableCondition, metav1.ConditionUnknown, v1alpha1.ReasonPending, "the cluster has not been asked yet")
+	case o.Answer.Err == nil:
+		if was == nil || was.Status != metav1.ConditionTrue {
+			seen := metav1.NewTime(o.Answer.LastSeen.UTC().Truncate(time.Second))
+			status.LastSeen = &seen
+		}
+		set.Put(v1alpha1.ReachableCondition, metav1.ConditionTrue, v1alpha1.ReasonReachable, "the API server answers")
+	default:
+		if !o.Answer.LastSeen.IsZero() {
+			seen := metav1.NewTime(o.Answer.LastSeen.UTC().Truncate(time.Second))
+			status.LastSeen = &seen
+		}
+		reason := v1alpha1.ReasonUnreachable
+		if o.Answer.Refused {
+			reason = v1alpha1.ReasonCredentialsRefused
+		}
+		set.Put(v1alpha1.ReachableCondition, metav1.ConditionFalse, reason, o.Answer.Err.Error())
+	}
+}
+
+// expiring says whether the credentials end soon, and returns when that changes.
+func (o Observation) expiring(set *layers.ConditionSet) time.Time {
+	if o.Access == nil || o.Access.Expires.IsZero() {
+		return time.Time{}
+	}
+	ends := o.Access.Expires.UTC().Format(time.RFC3339)
+	warning := expiringSoon
+	if !o.Access.Issued.IsZero() {
+		warning = min(warning, o.Access.Expires.Sub(o.Access.Issued)/3)
+	}
+	soon := o.Access.Expires.Add(-warning)
+	switch {
+	case !o.Now.Before(o.Access.Expires):
+		set.Put(v1alpha1.CredentialsExpiringCondition, metav1.ConditionTrue, v1alpha1.ReasonCredentialsExpiring, "the credentials have ended at "+ends)
+	case !o.Now.Before(soon):
+		set.Put(v1alpha1.CredentialsExpiringCondition, metav1.ConditionTrue, v1alpha1.ReasonCredentialsExpiring, "the credentials end at "+ends)
+		return o.Access.Expires
+	default:
+		set.Put(v1alpha1.CredentialsExpiringCondition, metav1.ConditionFalse, v1alpha1.ReasonCredentialsValid, "the credentials end at "+ends)
+		return soon
+	}
+	return time.Time{}
+}
+
+// ready sums up, the worst first: what is wrong with the credentials, whether the
+// cluster answers, what is waited for, and whether the copy is in place.
+func (o Observation) ready(set *layers.ConditionSet, plan dependents.Plan) {
+	not := func(status metav1.ConditionStatus, reason, message string) {
+		set.Put(v1alpha1.ReadyCondition, status, reason, message)
+		if status == metav1.ConditionUnknown {
+			set.Put(v1alpha1.ReconcilingCondition, metav1.ConditionTrue, reason, message)
+		}
+	}
+	if len(o.Left) > 0 {
+		not(metav1.ConditionFalse, v1alpha1.ReasonLayersLeft, o.leftMessage())
+		return
+	}
+	secret := o.secret()
+	away := meta.FindStatusCondition(set.List, v1alpha1.ReachableCondition)
+	switch {
+	case o.Source.Found && o.Source.Err != nil:
+		not(metav1.ConditionFalse, v1alpha1.ReasonInvalidKubeConfig, secret+" "+o.Source.Err.Error())
+	case o.Source.Err != nil:
+		hint := ""
+		if apierrors.IsForbidden(o.Source.Err) && o.Cluster.Spec.Via == nil {
+			hint = "; remoteClusters.enabled of the chart gives the controller that right"
+		}
+		not(metav1.ConditionFalse, v1alpha1.ReasonInvalidKubeConfig, o.Source.Err.Error()+hint)
+	case o.Via != "":
+		not(metav1.ConditionUnknown, v1alpha1.ReasonPending, o.Via)
+	case o.Access == nil:
+		not(metav1.ConditionUnknown, v1alpha1.ReasonPending, "waits for "+secret+", which does not exist")
+	case away.Status == metav1.ConditionFalse:
+		not(metav1.ConditionFalse, away.Reason, "the cluster cannot be reached: "+away.Message)
+	case o.Source.Known && !o.Source.Found:
+		not(metav1.ConditionFalse, v1alpha1.ReasonCredentialsSourceGone, secret+" has gone; the copy of it is used")
+	case away.Status != metav1.ConditionTrue:
+		not(metav1.ConditionUnknown, v1alpha1.ReasonPending, away.Message)
+	default:
+		if worst, found := dependents.Worst(plan.Standings); found && worst.Health > dependents.Ignored {
+			not(metav1.ConditionUnknown, v1alpha1.ReasonPending, fmt.Sprintf("%s %s", worst.ID, worst.Message))
+			return
+		}
+		set.Put(v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonReachable, fmt.Sprintf("the API server at %s answers, Kubernetes %s", o.Access.Endpoint, o.Answer.Version))
+	}
+}
+
+// leftMessage says what a deletion waits for.
+func (o Observation) leftMessage() string {
+	const most = 5
+	names := o.Left
+	more := ""
+	if len(names) > most {
+		more = fmt.Sprintf(" and %d more", len(names)-most)
+		names = names[:most]
+	}
+	return fmt.Sprintf("is not deleted while something is on the cluster: %s%s; delete those layers or move them to another cluster",
+		strings.Join(names, ", "), more)
+}
+
+// secret names the Secret of the kubeconfig.
+func (o Observation) secret() string {
+	name := o.Cluster.Spec.KubeConfig.SecretRef.Name
+	if via := o.Cluster.Spec.Via; via != nil {
+		return fmt.Sprintf("Secret %s/%s on RemoteCluster %s", cmp.Or(via.Namespace, o.Cluster.Namespace), name, via.Name)
+	}
+	return fmt.Sprintf("Secret %s/%s", o.Cluster.Namespace, name)
+}

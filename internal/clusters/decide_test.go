@@ -1,0 +1,218 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusters
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// observation returns what is seen of a cluster that is well, changed as asked.
+func observation(changes ...func(*Observation)) Observation {
+	access := &Access{KubeConfig: []byte("token: secret "), Digest: "one", Endpoint: "https://api.example.com:6443"}
+	cluster := &v1alpha1.RemoteCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod", Generation: 1}}
+	cluster.Spec.KubeConfig.SecretRef.Name = "prod"
+	o := Observation{
+		Now: now, Cluster: cluster, Source: Source{Known: true, Found: true}, Access: access,
+		Answer: Answer{At: now, Version: "v1.36.3", LastSeen: now},
+	}
+	copied := wantedCopy(cluster, access).Object.DeepCopy()
+	copied.SetUID("uid")
+	copied.SetResourceVersion("7")
+	o.Live = copied
+	cluster.Status.Resources = layers.Resources([]dependents.Entry{{
+		ID: CopyOf(cluster), Digest: access.Digest, UID: "uid", ResourceVersion: "7", Status: dependents.StatusReady, Since: now, Origin: "spec.kubeConfig",
+	}})
+	for _, change := range changes {
+		change(&o)
+	}
+	return o
+}
+
+func TestDecide(t *testing.T) {
+	noSecret := func(o *Observation) { o.Source, o.Access, o.Live = Source{Known: true}, nil, nil }
+	unreachable := func(o *Observation) { o.Answer = Answer{At: now, Err: errors.New("connection refused"), LastSeen: now} }
+	for name, test := range map[string]struct {
+		o       Observation
+		status  metav1.ConditionStatus
+		reason  string
+		message string
+		writes  bool
+	}{
+		"well": {observation(), metav1.ConditionTrue, v1alpha1.ReasonReachable, "the API server at https://api.example.com:6443 answers, Kubernetes v1.36.3", false},
+		"no Secret yet": {
+			observation(noSecret), metav1.ConditionUnknown, v1alpha1.ReasonPending, "waits for Secret fleet/prod, which does not exist", false,
+		},
+		"a Secret behind a cluster": {
+			observation(noSecret, func(o *Observation) { o.Cluster.Spec.Via = &v1alpha1.ViaReference{Name: "outer", Namespace: "tenants"} }),
+			metav1.ConditionUnknown, v1alpha1.ReasonPending, "waits for Secret tenants/prod on RemoteCluster outer, which does not exist", false,
+		},
+		"the cluster before it is not connected": {
+			observation(noSecret, func(o *Observation) { o.Source, o.Via = Source{}, "waits for RemoteCluster fleet/outer" }),
+			metav1.ConditionUnknown, v1alpha1.ReasonPending, "waits for RemoteCluster fleet/outer", false,
+		},
+		"the Secret may not be read": {
+			observation(noSecret, func(o *Observation) {
+				denied := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "prod", errors.New("no"))
+				o.Source = Source{Err: fmt.Errorf("cannot read Secret fleet/prod: %w", denied)}
+			}),
+			metav1.ConditionFalse, v1alpha1.ReasonInvalidKubeConfig, `cannot read Secret fleet/prod: secrets "prod" is forbidden: no; remoteClusters.enabled`, false,
+		},
+		"a kubeconfig that is wrong": {
+			observation(func(o *Observation) { o.Source.Err = errors.New("user.exec: is refused") }),
+			metav1.ConditionFalse, v1alpha1.ReasonInvalidKubeConfig, "Secret fleet/prod user.exec: is refused", false,
+		},
+		"the Secret has gone": {
+			observation(func(o *Observation) { o.Source.Found = false }),
+			metav1.ConditionFalse, v1alpha1.ReasonCredentialsSourceGone, "Secret fleet/prod has gone; the copy of it is used", false,
+		},
+		"no answer":   {observation(unreachable), metav1.ConditionFalse, v1alpha1.ReasonUnreachable, "the cluster cannot be reached: connection refused", false},
+		"not asked":   {observation(func(o *Observation) { o.Answer = Answer{} }), metav1.ConditionUnknown, v1alpha1.ReasonPending, "the cluster has not been asked yet", false},
+		"no copy yet": {observation(func(o *Observation) { o.Live = nil }), metav1.ConditionUnknown, v1alpha1.ReasonPending, "Secret fleet/strata-kubeconfig-prod has yet to be applied", true},
+		"other credentials": {
+			observation(func(o *Observation) {
+				o.Access = &Access{KubeConfig: []byte("token: other"), Digest: "two", Endpoint: o.Access.Endpoint}
+			}),
+			metav1.ConditionUnknown, v1alpha1.ReasonPending, "Secret fleet/strata-kubeconfig-prod has yet to be applied", true,
+		},
+		"layers are left": {
+			observation(func(o *Observation) { o.Left = []string{"AddonsLayer base"} }),
+			metav1.ConditionFalse, v1alpha1.ReasonLayersLeft, "is not deleted while something is on the cluster: AddonsLayer base;", false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			decision := Decide(test.o)
+			ready := meta.FindStatusCondition(decision.Status.Conditions, v1alpha1.ReadyCondition)
+			if ready == nil || ready.Status != test.status || ready.Reason != test.reason || !strings.Contains(ready.Message, test.message) {
+				t.Errorf("Ready is %+v", ready)
+			}
+			if decision.Plan.Writes() != test.writes {
+				t.Errorf("it does %v", decision.Plan.Actions)
+			}
+			if len(decision.Plan.Of(dependents.VerbDelete))+len(decision.Plan.Of(dependents.VerbMark)) > 0 {
+				t.Errorf("it removes something: %v", decision.Plan.Actions)
+			}
+			for _, condition := range decision.Status.Conditions {
+				if strings.Contains(condition.Message, "secret ") {
+					t.Errorf("the condition quotes credentials: %+v", condition)
+				}
+			}
+		})
+	}
+}
+
+// A cluster that stays as it is has the same status each time.
+func TestDecideSettles(t *testing.T) {
+	o := observation()
+	o.Cluster.Status = Decide(o).Status
+	for range 3 {
+		o.Now = o.Now.Add(time.Minute)
+		o.Answer.At, o.Answer.LastSeen = o.Now, o.Now
+		next := Decide(o).Status
+		if got, want := next.LastSeen, o.Cluster.Status.LastSeen; !got.Equal(want) {
+			t.Errorf("it was last seen at %v, and before at %v", got, want)
+		}
+		for i, condition := range next.Conditions {
+			if condition != o.Cluster.Status.Conditions[i] {
+				t.Errorf("a condition has changed: %+v", condition)
+			}
+		}
+	}
+}
+
+func TestCredentialsThatEnd(t *testing.T) {
+	for name, test := range map[string]struct {
+		// life is how long they last in all; 0 where they do not say.
+		life, in time.Duration
+		status   metav1.ConditionStatus
+		until    time.Duration
+	}{
+		"in a year":      {0, 365 * 24 * time.Hour, metav1.ConditionFalse, (365 - 14) * 24 * time.Hour},
+		"in two weeks":   {0, 14 * 24 * time.Hour, metav1.ConditionTrue, 14 * 24 * time.Hour},
+		"now":            {0, 0, metav1.ConditionTrue, 0},
+		"long ago":       {0, -time.Hour, metav1.ConditionTrue, 0},
+		"for a year":     {365 * 24 * time.Hour, 15 * 24 * time.Hour, metav1.ConditionFalse, 24 * time.Hour},
+		"an hour's":      {time.Hour, 30 * time.Minute, metav1.ConditionFalse, 10 * time.Minute},
+		"an hour's last": {time.Hour, 20 * time.Minute, metav1.ConditionTrue, 20 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			decision := Decide(observation(func(o *Observation) {
+				o.Access.Expires = now.Add(test.in)
+				if test.life > 0 {
+					o.Access.Issued = o.Access.Expires.Add(-test.life)
+				}
+			}))
+			condition := meta.FindStatusCondition(decision.Status.Conditions, v1alpha1.CredentialsExpiringCondition)
+			if condition == nil || condition.Status != test.status {
+				t.Errorf("the condition is %+v", condition)
+			}
+			var want time.Time
+			if test.until > 0 {
+				want = now.Add(test.until)
+			}
+			if !decision.Until.Equal(want) {
+				t.Errorf("it is looked at again at %v, want %v", decision.Until, want)
+			}
+			if decision.Status.CredentialsExpire == nil {
+				t.Error("it is not said when they end")
+			}
+		})
+	}
+	if found := meta.FindStatusCondition(Decide(observation()).Status.Conditions, v1alpha1.CredentialsExpiringCondition); found != nil {
+		t.Errorf("credentials that do not end are said to: %+v", found)
+	}
+}
+
+func TestCopyHasAFinalizerAndNothingElse(t *testing.T) {
+	d := wantedCopy(observation().Cluster, observation().Access)
+	if got := d.Object.GetFinalizers(); len(got) != 1 || got[0] != v1alpha1.KubeConfigFinalizer {
+		t.Errorf("its finalizers are %v", got)
+	}
+	data, _, _ := unstructured.NestedStringMap(d.Object.Object, "data")
+	if len(data) != 1 || data[layers.KubeConfigKey] == "" {
+		t.Errorf("it has %d keys", len(data))
+	}
+}
+
+func TestOnlyCounted(t *testing.T) {
+	counted := func(total, deployed int32) v1alpha1.LayerCount {
+		return v1alpha1.LayerCount{Total: total, Deployed: deployed}
+	}
+	last := Decide(observation(func(o *Observation) { o.Layers = counted(3, 1) })).Status
+	for name, test := range map[string]struct {
+		next func(*Observation)
+		want bool
+	}{
+		"the same":                          {func(o *Observation) { o.Layers = counted(3, 1) }, false},
+		"one more layer":                    {func(o *Observation) { o.Layers = counted(4, 1) }, true},
+		"one more is deployed":              {func(o *Observation) { o.Layers = counted(3, 2) }, true},
+		"none is left":                      {func(*Observation) {}, true},
+		"another version":                   {func(o *Observation) { o.Layers = counted(3, 1); o.Answer.Version = "v1.37.0" }, false},
+		"one more layer, and it is away":    {func(o *Observation) { o.Layers = counted(4, 1); o.Answer = Answer{At: now, Err: errors.New("refused")} }, false},
+		"one more layer, and it is another": {func(o *Observation) { o.Layers = counted(4, 1); o.Cluster.Generation++ }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			next := observation(test.next)
+			next.Cluster.Status = last
+			if got := OnlyCounted(last, Decide(next).Status); got != test.want {
+				t.Errorf("it is %t, want %t: %+v", got, test.want, Decide(next).Status)
+			}
+		})
+	}
+}

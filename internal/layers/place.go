@@ -1,0 +1,385 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package layers
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+// Place is the cluster that a layer belongs on. What a layer's directory lists
+// is put there once, before anything else looks at it; all rules go by the IDs
+// that come of that, and know of no clusters.
+type Place struct {
+	// Layer is the name of the layer.
+	Layer string
+	// Cluster is the RemoteCluster; the zero value is the cluster that Strata
+	// runs in.
+	Cluster types.NamespacedName
+	// Account is the name of the ServiceAccount of the cluster as which releases
+	// are installed that name none; empty for the user of the kubeconfig.
+	Account string
+	// Lists tells whether a layer of the same cluster lists an object, so that a
+	// reference to a source that another layer brings finds it. Nil means that
+	// none does.
+	Lists func(dependents.ID) bool
+	// Origins holds what is copied to where Flux reads it for this cluster, by
+	// its ID, from that cluster and from the one that Strata runs in. What is not
+	// there yet is left out.
+	Origins map[dependents.ID]*unstructured.Unstructured
+}
+
+// PlaceOf returns the cluster that a layer names; namespace is that of clusters
+// whose namespace is not given.
+func PlaceOf(layer *v1alpha1.AddonsLayer, namespace string) types.NamespacedName {
+	cluster := layer.Spec.Cluster
+	if cluster == nil {
+		return types.NamespacedName{}
+	}
+	if cluster.Namespace != "" {
+		namespace = cluster.Namespace
+	}
+	return types.NamespacedName{Namespace: namespace, Name: cluster.Name}
+}
+
+// ClusterName returns how IDs and statuses name a cluster; empty for the one that
+// Strata runs in.
+func ClusterName(cluster types.NamespacedName) string {
+	if cluster.Name == "" {
+		return ""
+	}
+	return cluster.String()
+}
+
+// KubeConfigName returns the name of Strata's own copy of a RemoteCluster's
+// kubeconfig, in the namespace of the RemoteCluster.
+func KubeConfigName(cluster string) string { return "strata-kubeconfig-" + cluster }
+
+// KubeConfigKey is the key of Strata's own copy of a kubeconfig, which is the
+// first one that Flux looks for.
+const KubeConfigKey = "value"
+
+// maxPlacedName is how long the names of what is put beside a RemoteCluster may
+// be: that of a label's value, as helm-controller writes names into labels.
+const maxPlacedName = 63
+
+// Put returns a directory as it belongs on the cluster. HelmReleases, Flux
+// Kustomizations and their sources stay where Flux runs, in the namespace of the
+// RemoteCluster, under names of their own; all else goes to the cluster. The
+// error is a ContentError.
+func (p Place) Put(dir *Directory) (*Directory, error) {
+	if p.Cluster.Name == "" || dir == nil {
+		return dir, nil
+	}
+	put, err := p.put(dir)
+	if err != nil {
+		return nil, err
+	}
+	placed := *dir
+	placed.Written = dir
+	placed.Cluster, placed.Manifests = ClusterName(p.Cluster), put.manifests
+	slices.SortFunc(placed.Manifests, func(a, b Manifest) int { return a.ID().Compare(b.ID()) })
+	return &placed, nil
+}
+
+// Follows returns the ConfigMaps and Secrets that a directory's objects read and
+// that it does not list itself, in order, each on the cluster and where Strata
+// runs: those that Put looks for in Origins.
+// There are none where Put would fail.
+func (p Place) Follows(dir *Directory) []dependents.ID {
+	if p.Cluster.Name == "" || dir == nil {
+		return nil
+	}
+	put, err := p.put(dir)
+	if err != nil {
+		return nil
+	}
+	return dependents.SortIDs(put.follows)
+}
+
+func (p Place) put(dir *Directory) (*putting, error) {
+	put := &putting{Place: p, own: make(map[dependents.ID]Manifest, len(dir.Manifests)), added: map[dependents.ID]bool{}, missing: map[dependents.ID]int{}}
+	for _, manifest := range dir.Manifests {
+		put.own[manifest.ID()] = manifest
+	}
+	for _, manifest := range dir.Manifests {
+		if err := put.manifest(manifest); err != nil {
+			return nil, err
+		}
+	}
+	return put, nil
+}
+
+// putting is one Put.
+type putting struct {
+	Place
+	// own holds what the directory lists, and added what follows from it.
+	own   map[dependents.ID]Manifest
+	added map[dependents.ID]bool
+	// missing says where in manifests those are that are not there.
+	missing map[dependents.ID]int
+	// follows lists what is read and not listed, and needs those of them that
+	// the manifest at hand cannot do without and that are not there.
+	follows, needs []dependents.ID
+	manifests      []Manifest
+}
+
+func (p *putting) cluster() string { return ClusterName(p.Cluster) }
+
+func (p *putting) manifest(manifest Manifest) error {
+	gk := manifest.ID().GroupKind()
+	p.needs = nil
+	switch {
+	case dependents.IsReleaseKind(gk):
+		obj, err := p.release(manifest)
+		if err != nil {
+			return err
+		}
+		manifest.Object = obj
+	case isSource(gk):
+		manifest.Object = p.source(manifest)
+	default:
+		manifest.Cluster = p.cluster()
+	}
+	manifest.Needs = p.needs
+	p.manifests = append(p.manifests, manifest)
+	return nil
+}
+
+// isSource tells kinds that stay with Flux, because its controllers fetch them.
+func isSource(gk schema.GroupKind) bool {
+	return gk.Group == SourceGroup || gk.Group == "source.extensions.fluxcd.io"
+}
+
+// release puts a HelmRelease or a Kustomization of Flux beside the RemoteCluster,
+// with everything said that follows from its name and its namespace otherwise.
+func (p *putting) release(manifest Manifest) (*unstructured.Unstructured, error) {
+	obj := manifest.Object.DeepCopy()
+	id := manifest.ID()
+	spec, _ := obj.Object["spec"].(map[string]any)
+	if spec == nil {
+		spec = map[string]any{}
+		obj.Object["spec"] = spec
+	}
+	if _, found := spec["kubeConfig"]; found {
+		return nil, &ContentError{
+			Reason: v1alpha1.ReasonInvalidManifest, File: manifest.File, Line: manifest.Line, Field: "spec.kubeConfig",
+			Message: fmt.Sprintf("%s names a cluster itself, and its layer belongs on RemoteCluster %s: remove it, or the layer's spec.cluster", id, p.cluster()),
+		}
+	}
+	spec["kubeConfig"] = map[string]any{"secretRef": map[string]any{"name": KubeConfigName(p.Cluster.Name), "key": KubeConfigKey}}
+	if account, _ := spec["serviceAccountName"].(string); account == "" && p.Account != "" {
+		spec["serviceAccountName"] = p.Account
+	}
+	if id.GroupKind() == HelmReleaseKind {
+		p.helmRelease(manifest, obj, spec)
+	} else {
+		p.reference(id, spec["sourceRef"])
+		postBuild, _ := spec["postBuild"].(map[string]any)
+		p.copies(manifest, id.Namespace, postBuild["substituteFrom"])
+		decryption, _ := spec["decryption"].(map[string]any)
+		p.copySecret(manifest, id.Namespace, decryption["secretRef"])
+	}
+	p.dependsOn(id, spec["dependsOn"])
+	obj.SetNamespace(p.Cluster.Namespace)
+	obj.SetName(p.name(id))
+	return obj, nil
+}
+
+func (p *putting) helmRelease(manifest Manifest, obj *unstructured.Unstructured, spec map[string]any) {
+	id := manifest.ID()
+	name, storage := helmName(obj)
+	spec["releaseName"], spec["storageNamespace"] = name, storage
+	if target, _ := spec["targetNamespace"].(string); target == "" {
+		spec["targetNamespace"] = id.Namespace
+	}
+	p.ensureNamespace(manifest, storage)
+	p.ensureNamespace(manifest, spec["targetNamespace"].(string))
+	p.reference(id, spec["chartRef"])
+	chart, _ := spec["chart"].(map[string]any)
+	if chartSpec, _ := chart["spec"].(map[string]any); chartSpec != nil {
+		from := id.Namespace
+		ref, _ := chartSpec["sourceRef"].(map[string]any)
+		if namespace, _ := ref["namespace"].(string); namespace != "" {
+			from = namespace
+		}
+		if p.reference(id, chartSpec["sourceRef"]) {
+			verify, _ := chartSpec["verify"].(map[string]any)
+			p.copySecret(manifest, from, verify["secretRef"])
+		}
+	}
+	p.copies(manifest, id.Namespace, spec["valuesFrom"])
+}
+
+// source puts a source beside the RemoteCluster, with copies of the Secrets that
+// it reads.
+func (p *putting) source(manifest Manifest) *unstructured.Unstructured {
+	obj := manifest.Object.DeepCopy()
+	id := manifest.ID()
+	spec, _ := obj.Object["spec"].(map[string]any)
+	for _, field := range []string{"secretRef", "certSecretRef", "proxySecretRef"} {
+		p.copySecret(manifest, id.Namespace, spec[field])
+	}
+	verify, _ := spec["verify"].(map[string]any)
+	p.copySecret(manifest, id.Namespace, verify["secretRef"])
+	p.reference(id, spec["sourceRef"])
+	obj.SetNamespace(p.Cluster.Namespace)
+	obj.SetName(p.name(id))
+	return obj
+}
+
+// reference makes a reference to a source say the namespace that it means, and
+// follows a source that is put beside the RemoteCluster. It tells whether it is.
+func (p *putting) reference(from dependents.ID, value any) bool {
+	ref, _ := value.(map[string]any)
+	if ref == nil {
+		return false
+	}
+	kind, _ := ref["kind"].(string)
+	name, _ := ref["name"].(string)
+	namespace, _ := ref["namespace"].(string)
+	if namespace == "" {
+		namespace = from.Namespace
+	}
+	source := dependents.ID{Group: SourceGroup, Kind: kind, Namespace: namespace, Name: name}
+	placed := source
+	placed.Namespace, placed.Name = p.Cluster.Namespace, p.name(source)
+	if _, own := p.own[source]; !own && (p.Lists == nil || !p.Lists(placed)) {
+		ref["namespace"] = namespace
+		return false
+	}
+	ref["namespace"], ref["name"] = placed.Namespace, placed.Name
+	return true
+}
+
+// dependsOn has releases wait for each other under the names that they have.
+func (p *putting) dependsOn(id dependents.ID, value any) {
+	list, _ := value.([]any)
+	for _, item := range list {
+		ref, _ := item.(map[string]any)
+		name, _ := ref["name"].(string)
+		if name == "" {
+			continue
+		}
+		on := id
+		on.Name = name
+		if namespace, _ := ref["namespace"].(string); namespace != "" {
+			on.Namespace = namespace
+		}
+		ref["name"] = p.name(on)
+		delete(ref, "namespace")
+	}
+}
+
+// ensureNamespace has the cluster have a namespace that Helm needs, unless the
+// directory lists it.
+func (p *putting) ensureNamespace(manifest Manifest, name string) {
+	obj := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
+	}}
+	id := dependents.IDOf(obj)
+	if _, own := p.own[id]; own || p.added[id] {
+		return
+	}
+	p.added[id] = true
+	p.manifests = append(p.manifests, Manifest{File: manifest.File, Line: manifest.Line, Object: obj, Cluster: p.cluster(), Ensured: true})
+}
+
+// copies follows a list of references to ConfigMaps and Secrets.
+func (p *putting) copies(manifest Manifest, namespace string, value any) {
+	list, _ := value.([]any)
+	for _, item := range list {
+		if ref, _ := item.(map[string]any); ref != nil {
+			kind, _ := ref["kind"].(string)
+			p.copy(manifest, kind, namespace, ref)
+		}
+	}
+}
+
+func (p *putting) copySecret(manifest Manifest, namespace string, value any) {
+	if ref, _ := value.(map[string]any); ref != nil {
+		p.copy(manifest, "Secret", namespace, ref)
+	}
+}
+
+// copy puts a copy of a ConfigMap or a Secret beside the RemoteCluster, where
+// Flux looks for it, and has a reference name that.
+func (p *putting) copy(manifest Manifest, kind, namespace string, ref map[string]any) {
+	name, _ := ref["name"].(string)
+	if name == "" || kind != "Secret" && kind != "ConfigMap" {
+		return
+	}
+	origin := dependents.ID{Kind: kind, Namespace: namespace, Name: name}
+	there := origin
+	there.Cluster = p.cluster()
+	// Each layer has copies of its own, so that none goes with another layer.
+	copied := p.name(origin, p.Layer)
+	ref["name"] = copied
+	own, listed := p.own[origin]
+	content := own.Object
+	if !listed {
+		// As at home, what lies on the layer's own cluster counts before what
+		// lies beside Flux.
+		content = cmp.Or(p.Origins[there], p.Origins[origin])
+	}
+	optional, _ := ref["optional"].(bool)
+	if content == nil && !optional {
+		p.needs = append(p.needs, origin)
+	}
+	if p.added[origin] {
+		if at, missing := p.missing[origin]; missing && !optional {
+			p.manifests[at].Optional = false
+		}
+		return
+	}
+	p.added[origin] = true
+	if !listed {
+		p.follows = append(p.follows, there, origin)
+		own = Manifest{File: manifest.File, Line: manifest.Line}
+	}
+	own.Object = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
+	if content == nil {
+		own.Object.SetNamespace(namespace)
+		own.Object.SetName(name)
+		own.Observed, own.Optional = true, optional
+		p.missing[origin] = len(p.manifests)
+		p.manifests = append(p.manifests, own)
+		return
+	}
+	for _, field := range []string{"data", "stringData", "binaryData", "type"} {
+		if value, found := content.Object[field]; found {
+			own.Object.Object[field] = value
+		}
+	}
+	own.Object.SetNamespace(p.Cluster.Namespace)
+	own.Object.SetName(copied)
+	// With this label helm-controller and kustomize-controller look again at once.
+	own.Object.SetLabels(map[string]string{"reconcile.fluxcd.io/watch": "Enabled"})
+	own.Object.SetAnnotations(map[string]string{v1alpha1.CopyOfAnnotation: kind + "/" + namespace + "/" + name})
+	p.manifests = append(p.manifests, own)
+}
+
+// name returns the name that an object has beside the RemoteCluster: always the
+// same, and another for every object and cluster.
+func (p *putting) name(id dependents.ID, more ...string) string {
+	parts := append([]string{p.Cluster.Namespace, p.Cluster.Name, id.Group, id.Kind, id.Namespace, id.Name}, more...)
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	hash := hex.EncodeToString(sum[:4])
+	name := p.Cluster.Name + "-" + id.Name
+	if most := maxPlacedName - len(hash) - 1; len(name) > most {
+		name = strings.TrimRight(name[:most], "-.")
+	}
+	return name + "-" + hash
+}

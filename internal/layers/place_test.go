@@ -1,0 +1,363 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package layers
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+var prod = Place{Layer: "base", Cluster: types.NamespacedName{Namespace: "fleet", Name: "prod"}}
+
+// putAll puts manifests on prod and returns what comes of each by its kind and the
+// beginning of its name, without the hash.
+func putAll(t *testing.T, place Place, manifests ...Manifest) map[string]Manifest {
+	t.Helper()
+	placed, err := place.Put(directory(newRevision, manifests...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if placed.Cluster != "fleet/prod" || placed.Digest != directory(newRevision, manifests...).Digest {
+		t.Errorf("the directory is of %s, with the digest %s", placed.Cluster, placed.Digest)
+	}
+	found := map[string]Manifest{}
+	for _, m := range placed.Manifests {
+		name := m.Object.GetName()
+		if m.Cluster == "" && !m.Observed {
+			name = name[:len(name)-9]
+		}
+		found[m.Object.GetKind()+" "+m.Object.GetNamespace()+"/"+name] = m
+	}
+	return found
+}
+
+func specOf(t *testing.T, found map[string]Manifest, key string) map[string]any {
+	t.Helper()
+	m, ok := found[key]
+	if !ok {
+		t.Fatalf("there is no %s among %v", key, found)
+	}
+	spec, _ := m.Object.Object["spec"].(map[string]any)
+	return spec
+}
+
+func TestPutSaysAllOfARelease(t *testing.T) {
+	written := manifest("podinfo",
+		"chart", map[string]any{"spec": map[string]any{"chart": "podinfo", "sourceRef": map[string]any{"kind": "HelmRepository", "name": "charts"}}},
+		"dependsOn", []any{map[string]any{"name": "crds"}, map[string]any{"name": "other", "namespace": "elsewhere"}},
+		"values", map[string]any{"replicas": int64(2)},
+	)
+	before := written.Object.DeepCopy()
+	found := putAll(t, prod, written, manifest("crds"))
+	if !cmp.Equal(before, written.Object) {
+		t.Error("what was written has changed")
+	}
+	got := specOf(t, found, "HelmRelease fleet/prod-podinfo")
+	name := func(namespace, of string) string {
+		return (&putting{Place: prod}).name(dependents.ID{Group: HelmReleaseKind.Group, Kind: HelmReleaseKind.Kind, Namespace: namespace, Name: of})
+	}
+	want := map[string]any{
+		"interval": "1m", "values": map[string]any{"replicas": int64(2)},
+		"kubeConfig":  map[string]any{"secretRef": map[string]any{"name": "strata-kubeconfig-prod", "key": "value"}},
+		"releaseName": "podinfo", "targetNamespace": "default", "storageNamespace": "default",
+		"chart":     map[string]any{"spec": map[string]any{"chart": "podinfo", "sourceRef": map[string]any{"kind": "HelmRepository", "name": "charts", "namespace": "default"}}},
+		"dependsOn": []any{map[string]any{"name": name("default", "crds")}, map[string]any{"name": name("elsewhere", "other")}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the release (-want +got):\n%s", diff)
+	}
+	if m := found["Namespace /default"]; !m.Ensured || m.Cluster != "fleet/prod" {
+		t.Errorf("the namespace that it needs: %+v", m)
+	}
+	if found["HelmRelease fleet/prod-podinfo"].Cluster != "" {
+		t.Error("the release leaves the cluster that Flux runs in")
+	}
+}
+
+// What Flux would work out from the name and the namespace of a release stays as
+// it is without a cluster.
+func TestPutKeepsHelmsNames(t *testing.T) {
+	long := strings.Repeat("a", 60)
+	for name, test := range map[string]struct {
+		manifest                 Manifest
+		release, target, storage string
+	}{
+		"by its name":             {manifest("podinfo"), "podinfo", "default", "default"},
+		"with a target namespace": {manifest("podinfo", "targetNamespace", "apps"), "apps-podinfo", "apps", "default"},
+		"with all":                {manifest("podinfo", "targetNamespace", "apps", "storageNamespace", "helm", "releaseName", "web"), "web", "apps", "helm"},
+		"of a long name":          {manifest(long), "", "default", "default"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			placed, err := prod.Put(directory(newRevision, test.manifest))
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := slices.IndexFunc(placed.Manifests, func(m Manifest) bool { return m.Object.GetKind() == "HelmRelease" })
+			obj := placed.Manifests[at].Object
+			spec := obj.Object["spec"].(map[string]any)
+			want := []any{test.release, test.target, test.storage}
+			if test.release == "" {
+				want[0], _, _ = strings.Cut(HelmReleaseIdentity(test.manifest.Object)[len("default/"):], "/")
+			}
+			if diff := cmp.Diff(want, []any{spec["releaseName"], spec["targetNamespace"], spec["storageNamespace"]}); diff != "" {
+				t.Errorf("release, target and storage (-want +got):\n%s", diff)
+			}
+			if len(spec["releaseName"].(string)) > 53 || len(obj.GetName()) > 63 {
+				t.Errorf("names are too long: %s, %s", spec["releaseName"], obj.GetName())
+			}
+			there := "fleet/strata-kubeconfig-prod/"
+			if got := HelmReleaseIdentity(obj); got != there+HelmReleaseIdentity(test.manifest.Object) {
+				t.Errorf("it stands for %s", got)
+			}
+		})
+	}
+}
+
+func TestPutTakesAllElseThere(t *testing.T) {
+	found := putAll(t, prod,
+		anyManifest("v1", "Namespace", "", "default"), anyManifest("v1", "ConfigMap", "default", "settings"),
+		anyManifest("source.toolkit.fluxcd.io/v1", "HelmRepository", "default", "charts"), manifest("podinfo", "chartRef", map[string]any{"kind": "HelmRepository", "name": "charts"}),
+	)
+	for _, key := range []string{"Namespace /default", "ConfigMap default/settings"} {
+		if m := found[key]; m.Cluster != "fleet/prod" || m.Ensured {
+			t.Errorf("%s: %+v", key, m)
+		}
+	}
+	source, ok := found["HelmRepository fleet/prod-charts"]
+	if !ok {
+		t.Fatalf("the source is not beside the cluster: %v", found)
+	}
+	ref := specOf(t, found, "HelmRelease fleet/prod-podinfo")["chartRef"]
+	want := map[string]any{"kind": "HelmRepository", "name": source.Object.GetName(), "namespace": "fleet"}
+	if diff := cmp.Diff(want, ref); diff != "" {
+		t.Errorf("the release's source (-want +got):\n%s", diff)
+	}
+	if len(found) != 4 {
+		t.Errorf("there is more than that: %v", found)
+	}
+}
+
+// A source that another layer of the cluster brings is found beside it, too.
+func TestPutFindsSourcesOfOtherLayers(t *testing.T) {
+	place := prod
+	place.Lists = func(id dependents.ID) bool {
+		return id.Kind == "OCIRepository" && id.Namespace == "fleet" && strings.HasPrefix(id.Name, "prod-charts-")
+	}
+	found := putAll(t, place, manifest("podinfo", "chartRef", map[string]any{"kind": "OCIRepository", "name": "charts"}))
+	ref := specOf(t, found, "HelmRelease fleet/prod-podinfo")["chartRef"].(map[string]any)
+	if ref["namespace"] != "fleet" || !strings.HasPrefix(ref["name"].(string), "prod-charts-") {
+		t.Errorf("it refers to %v", ref)
+	}
+}
+
+func configMap(name, value string) *unstructured.Unstructured {
+	obj := anyManifest("v1", "ConfigMap", "default", name).Object
+	obj.Object["data"] = map[string]any{"values.yaml": value}
+	return obj
+}
+
+// onBoth returns IDs here and on prod, in order.
+func onBoth(ids ...dependents.ID) []dependents.ID {
+	for _, id := range slices.Clone(ids) {
+		id.Cluster = "fleet/prod"
+		ids = append(ids, id)
+	}
+	return dependents.SortIDs(ids)
+}
+
+// What a release reads is looked for in the directory, on the release's cluster,
+// and here, in this order.
+func TestPutCopiesTheNearest(t *testing.T) {
+	release := manifest("podinfo", "valuesFrom", []any{map[string]any{"kind": "ConfigMap", "name": "settings"}})
+	here := dependents.ID{Kind: "ConfigMap", Namespace: "default", Name: "settings"}
+	there := here
+	there.Cluster = "fleet/prod"
+	listed := Manifest{File: "base/settings.yaml", Object: configMap("settings", "listed")}
+	for _, test := range []struct {
+		name      string
+		manifests []Manifest
+		origins   map[dependents.ID]*unstructured.Unstructured
+	}{
+		{"listed", []Manifest{release, listed}, map[dependents.ID]*unstructured.Unstructured{here: configMap("settings", "here"), there: configMap("settings", "there")}},
+		{"there", []Manifest{release}, map[dependents.ID]*unstructured.Unstructured{here: configMap("settings", "here"), there: configMap("settings", "there")}},
+		{"here", []Manifest{release}, map[dependents.ID]*unstructured.Unstructured{here: configMap("settings", "here")}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			place := prod
+			place.Origins = test.origins
+			copied := putAll(t, place, test.manifests...)["ConfigMap fleet/prod-settings"]
+			if data := copied.Object.Object["data"]; !cmp.Equal(data, map[string]any{"values.yaml": test.name}) {
+				t.Errorf("the copy holds %v", data)
+			}
+		})
+	}
+}
+
+func TestPutCopiesWhatReleasesRead(t *testing.T) {
+	release := manifest("podinfo", "valuesFrom", []any{
+		map[string]any{"kind": "ConfigMap", "name": "listed"},
+		map[string]any{"kind": "Secret", "name": "found"},
+		map[string]any{"kind": "Secret", "name": "missing"},
+		map[string]any{"kind": "Secret", "name": "optional", "optional": true},
+	})
+	listed := Manifest{File: "base/listed.yaml", Object: configMap("listed", "one")}
+	secret := anyManifest("v1", "Secret", "default", "found").Object
+	secret.Object["data"], secret.Object["type"] = map[string]any{"values.yaml": "dHdv"}, "Opaque"
+	secret.SetLabels(map[string]string{"owner": "somebody"})
+	id := func(kind, name string) dependents.ID {
+		return dependents.ID{Kind: kind, Namespace: "default", Name: name}
+	}
+	if diff := cmp.Diff(onBoth(id("Secret", "found"), id("Secret", "missing"), id("Secret", "optional")), prod.Follows(directory(newRevision, release, listed))); diff != "" {
+		t.Errorf("what is followed (-want +got):\n%s", diff)
+	}
+	place := prod
+	place.Origins = map[dependents.ID]*unstructured.Unstructured{id("Secret", "found"): secret}
+	found := putAll(t, place, release, listed)
+
+	if found["ConfigMap default/listed"].Cluster != "fleet/prod" {
+		t.Error("the ConfigMap of the directory is not put on the cluster")
+	}
+	copied := found["ConfigMap fleet/prod-listed"].Object
+	if data := copied.Object["data"]; !cmp.Equal(data, map[string]any{"values.yaml": "one"}) {
+		t.Errorf("the copy of the ConfigMap holds %v", data)
+	}
+	secretCopy := found["Secret fleet/prod-found"].Object
+	want := map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": map[string]any{"values.yaml": "dHdv"},
+		"metadata": map[string]any{
+			"namespace": "fleet", "name": secretCopy.GetName(), "labels": map[string]any{"reconcile.fluxcd.io/watch": "Enabled"},
+			"annotations": map[string]any{"kraan.io/copy-of": "Secret/default/found"},
+		},
+	}
+	if diff := cmp.Diff(want, secretCopy.Object); diff != "" {
+		t.Errorf("the copy of the Secret (-want +got):\n%s", diff)
+	}
+	values := specOf(t, found, "HelmRelease fleet/prod-podinfo")["valuesFrom"].([]any)
+	if got := values[1].(map[string]any)["name"]; got != secretCopy.GetName() {
+		t.Errorf("the release reads %v", got)
+	}
+	if !found["Secret default/missing"].Observed || !found["Secret default/optional"].Observed {
+		t.Errorf("what is missing is not looked for: %v", found)
+	}
+	if found["Secret default/missing"].Optional || !found["Secret default/optional"].Optional {
+		t.Errorf("what is optional: %v", found)
+	}
+	needing := manifest("web", "valuesFrom", []any{map[string]any{"kind": "Secret", "name": "optional"}})
+	if putAll(t, place, release, needing)["Secret default/optional"].Optional {
+		t.Error("it is optional for one of two releases, and counts for neither")
+	}
+	if diff := cmp.Diff([]dependents.ID{id("Secret", "missing")}, found["HelmRelease fleet/prod-podinfo"].Needs); diff != "" {
+		t.Errorf("what the release waits for (-want +got):\n%s", diff)
+	}
+
+	other := place
+	other.Layer = "apps"
+	if _, same := putAll(t, other, release)["Secret fleet/prod-found"]; !same {
+		t.Error("the other layer has no copy")
+	}
+	if name := putAll(t, other, release)["Secret fleet/prod-found"].Object.GetName(); name == secretCopy.GetName() {
+		t.Error("two layers have one copy")
+	}
+}
+
+func TestPutCopiesTheSecretsOfSources(t *testing.T) {
+	source := anyManifest("source.toolkit.fluxcd.io/v1", "HelmRepository", "default", "charts")
+	source.Object.Object["spec"] = map[string]any{"secretRef": map[string]any{"name": "login"}, "certSecretRef": map[string]any{"name": "tls"}}
+	want := onBoth(dependents.ID{Kind: "Secret", Namespace: "default", Name: "login"}, dependents.ID{Kind: "Secret", Namespace: "default", Name: "tls"})
+	if diff := cmp.Diff(want, prod.Follows(directory(newRevision, source))); diff != "" {
+		t.Errorf("what is followed (-want +got):\n%s", diff)
+	}
+	spec := specOf(t, putAll(t, prod, source), "HelmRepository fleet/prod-charts")
+	if name := spec["secretRef"].(map[string]any)["name"].(string); !strings.HasPrefix(name, "prod-login-") {
+		t.Errorf("it reads %s", name)
+	}
+}
+
+func TestPutOfKustomizations(t *testing.T) {
+	k := anyManifest("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "default", "apps")
+	k.Object.Object["spec"] = map[string]any{
+		"sourceRef": map[string]any{"kind": "GitRepository", "name": "apps"}, "dependsOn": []any{map[string]any{"name": "infra"}},
+		"postBuild": map[string]any{"substituteFrom": []any{map[string]any{"kind": "ConfigMap", "name": "vars"}}},
+	}
+	spec := specOf(t, putAll(t, prod, k), "Kustomization fleet/prod-apps")
+	if diff := cmp.Diff(map[string]any{"kind": "GitRepository", "name": "apps", "namespace": "default"}, spec["sourceRef"]); diff != "" {
+		t.Errorf("its source (-want +got):\n%s", diff)
+	}
+	if spec["kubeConfig"] == nil || spec["releaseName"] != nil {
+		t.Errorf("it is %v", spec)
+	}
+	if diff := cmp.Diff(onBoth(dependents.ID{Kind: "ConfigMap", Namespace: "default", Name: "vars"}), prod.Follows(directory(newRevision, k))); diff != "" {
+		t.Errorf("what is followed (-want +got):\n%s", diff)
+	}
+}
+
+// Releases are installed there as the layer's account, unless they name one.
+func TestPutNamesTheAccount(t *testing.T) {
+	place := prod
+	place.Account = "deployer"
+	found := putAll(t, place, manifest("a"), manifest("b", "serviceAccountName", "own"))
+	for name, want := range map[string]string{"a": "deployer", "b": "own"} {
+		if got := specOf(t, found, "HelmRelease fleet/prod-"+name)["serviceAccountName"]; got != want {
+			t.Errorf("release %s is installed as %v, want %s", name, got, want)
+		}
+	}
+	if got, named := specOf(t, putAll(t, prod, manifest("a")), "HelmRelease fleet/prod-a")["serviceAccountName"]; named {
+		t.Errorf("without one it is installed as %v", got)
+	}
+}
+
+func TestPutRefusesAKubeConfig(t *testing.T) {
+	_, err := prod.Put(directory(newRevision, manifest("podinfo", "kubeConfig", map[string]any{"secretRef": map[string]any{"name": "mine"}})))
+	var content *ContentError
+	if !errors.As(err, &content) || content.File != "base/podinfo.yaml" || content.Field != "spec.kubeConfig" {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestPutAtHome(t *testing.T) {
+	dir := directory(newRevision, manifest("podinfo"))
+	home := Place{Layer: "base"}
+	if placed, err := home.Put(dir); err != nil || placed != dir {
+		t.Errorf("it is another: %v, %v", placed, err)
+	}
+	if ids := home.Follows(dir); ids != nil {
+		t.Errorf("it follows %v", ids)
+	}
+	if placed, err := prod.Put(nil); placed != nil || err != nil {
+		t.Errorf("nothing becomes %v, %v", placed, err)
+	}
+}
+
+// Whatever two objects and clusters are called, what is put beside a RemoteCluster
+// has names of its own that Kubernetes takes, and the same ones each time.
+func TestNamesBesideAClusterAreTheirOwn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.StringMatching(`[a-z0-9]([-a-z0-9.]{0,80}[a-z0-9])?`)
+		draw := func(of string) (Place, dependents.ID) {
+			return Place{Cluster: types.NamespacedName{Namespace: "fleet", Name: rapid.StringMatching(`[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?`).Draw(t, of+" cluster")}},
+				dependents.ID{Kind: "Secret", Namespace: name.Draw(t, of+" namespace"), Name: name.Draw(t, of+" name")}
+		}
+		place, id := draw("one")
+		otherPlace, otherID := draw("other")
+		got := (&putting{Place: place}).name(id)
+		if got != (&putting{Place: place}).name(id) {
+			t.Fatal("the name is another the second time")
+		}
+		if len(got) > maxPlacedName || strings.Contains(got, "..") && !strings.Contains(id.Name, "..") || got[len(got)-1] == '-' {
+			t.Fatalf("%q is no name", got)
+		}
+		if other := (&putting{Place: otherPlace}).name(otherID); other == got && (place.Cluster != otherPlace.Cluster || id != otherID) {
+			t.Fatalf("%v on %v and %v on %v are both called %s", id, place.Cluster, otherID, otherPlace.Cluster, got)
+		}
+	})
+}

@@ -1,0 +1,78 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+)
+
+// Clusters remembers RemoteClusters as this process has written them last, and
+// which of their statuses wait. It is safe for concurrent use.
+type Clusters struct {
+	mu   sync.Mutex
+	last map[types.NamespacedName]*v1alpha1.RemoteCluster
+	// due holds until when a status waits that was put off.
+	due map[types.NamespacedName]time.Time
+}
+
+// NewClusters returns one without memory.
+func NewClusters() *Clusters {
+	return &Clusters{last: map[types.NamespacedName]*v1alpha1.RemoteCluster{}, due: map[types.NamespacedName]time.Time{}}
+}
+
+func nameOf(cluster *v1alpha1.RemoteCluster) types.NamespacedName {
+	return types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
+}
+
+// Wrote records a RemoteCluster as it was after a write, which also tells what
+// was put off.
+func (c *Clusters) Wrote(cluster *v1alpha1.RemoteCluster) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last[nameOf(cluster)] = cluster.DeepCopy()
+	delete(c.due, nameOf(cluster))
+}
+
+// Newest returns the newer of a RemoteCluster in the cache and the last one
+// written: one whose status does not name yet what was made for it would have
+// that made again.
+func (c *Clusters) Newest(cached *v1alpha1.RemoteCluster) *v1alpha1.RemoteCluster {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last := c.last[nameOf(cached)]
+	if last == nil {
+		return cached
+	}
+	if last.UID != cached.UID || !older(cached.ResourceVersion, last.ResourceVersion) {
+		delete(c.last, nameOf(cached))
+		return cached
+	}
+	return last.DeepCopy()
+}
+
+// PutOff returns how long a status still waits that may be written so long after
+// it was first put off; 0 or less when that is over.
+func (c *Clusters) PutOff(cluster *v1alpha1.RemoteCluster, now time.Time, lag time.Duration) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	due, known := c.due[nameOf(cluster)]
+	if !known || due.Sub(now) > lag { // the clock was set back
+		due = now.Add(lag)
+		c.due[nameOf(cluster)] = due
+	}
+	return due.Sub(now)
+}
+
+// Forget drops a RemoteCluster that is gone.
+func (c *Clusters) Forget(cluster types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.last, cluster)
+	delete(c.due, cluster)
+}
