@@ -44,6 +44,12 @@ type bed struct {
 	audit     *meter.AuditLog
 	downloads *meter.Downloads
 
+	// remote stands in for the clusters of a fleet; nil where there is none.
+	remote *remoteBed
+	// clusters is the record of the RemoteClusters, counted that of whether they
+	// count all of their layers as deployed, and put that of what those have there.
+	clusters, counted, put *layerRecord
+
 	releases *releaseRecord
 	layers   *layerRecord
 	sources  *sourceRecord
@@ -58,11 +64,16 @@ type bed struct {
 // asks of it. The caller closes it, also beside an error. The context ends
 // its watches.
 func makeBed(ctx context.Context, o *options, work *workload, user string) (*bed, error) {
-	b := &bed{work: work, logf: o.logf, releases: newReleaseRecord(), layers: newLayerRecord(), sources: newSourceRecord()}
+	b := &bed{work: work, logf: o.logf, releases: newReleaseRecord(), layers: newLayerRecord(), sources: newSourceRecord(), clusters: newLayerRecord(), counted: newLayerRecord(), put: newLayerRecord()}
 	b.lasting, b.end = context.WithCancel(ctx)
 	ctx = b.lasting
 	if err := b.startPlane(ctx, user); err != nil {
 		return b, err
+	}
+	if len(work.clusters) > 0 {
+		if err := b.startRemote(ctx); err != nil {
+			return b, err
+		}
 	}
 	var err error
 	if b.client, err = restClient(b.plane.Config()); err != nil {
@@ -127,13 +138,8 @@ func (b *bed) furnish(ctx context.Context) error {
 	if err := b.plane.CreateNamespace(ctx, namespace); err != nil {
 		return err
 	}
-	binding := rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: namespace},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:serviceaccounts:" + namespace}},
-	}
-	if err := createObject(ctx, b.client, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding); err != nil {
-		return fmt.Errorf("cannot bind the accounts of the run: %w", err)
+	if err := bindAccounts(ctx, b.client); err != nil {
+		return err
 	}
 	var err error
 	if b.git, err = controlplane.NewGitServer(); err != nil {
@@ -162,14 +168,32 @@ func (b *bed) furnish(ctx context.Context) error {
 	return nil
 }
 
+// bindAccounts lets the accounts of the run do everything.
+func bindAccounts(ctx context.Context, client rest.Interface) error {
+	binding := rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: namespace},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:serviceaccounts:" + namespace}},
+	}
+	if err := createObject(ctx, client, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding); err != nil {
+		return fmt.Errorf("cannot bind the accounts of the run: %w", err)
+	}
+	return nil
+}
+
 // account makes a ServiceAccount of the run, which may do everything, and
 // returns its identity.
 func (b *bed) account(ctx context.Context, name string) (controlplane.Identity, error) {
+	return accountOf(ctx, b.plane, b.client, name)
+}
+
+// accountOf makes a ServiceAccount on a control plane and returns its identity.
+func accountOf(ctx context.Context, plane *controlplane.ControlPlane, client rest.Interface, name string) (controlplane.Identity, error) {
 	account := map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": name}}
-	if err := createObject(ctx, b.client, "/api/v1/namespaces/"+namespace+"/serviceaccounts", account); err != nil {
+	if err := createObject(ctx, client, "/api/v1/namespaces/"+namespace+"/serviceaccounts", account); err != nil {
 		return controlplane.Identity{}, fmt.Errorf("cannot create ServiceAccount %s: %w", name, err)
 	}
-	return b.plane.ServiceAccount(ctx, namespace, name)
+	return plane.ServiceAccount(ctx, namespace, name)
 }
 
 // accountUser returns the name that an account of the run has at the API server.
@@ -219,13 +243,13 @@ func (b *bed) lookAtSource(seen change) {
 	}
 }
 
-// declare gives a controller the objects of all layers and begins to watch
-// them.
+// watchLayers begins to watch the objects that a controller has for layers.
+func (b *bed) watchLayers(c Controller) error {
+	return watch(b.lasting, b.client, c.Path(), func(seen change) { b.layers.tell(seen, c.Settled(seen.Object)) })
+}
+
+// declare gives a controller the objects of all layers.
 func (b *bed) declare(ctx context.Context, c Controller) error {
-	err := watch(b.lasting, b.client, c.Path(), func(seen change) { b.layers.tell(seen, c.Settled(seen.Object)) })
-	if err != nil {
-		return err
-	}
 	for _, l := range b.work.layers {
 		if err := createObject(ctx, b.client, c.Path(), c.Object(l)); err != nil {
 			return fmt.Errorf("cannot create the object of %s: %w", l.Name, err)

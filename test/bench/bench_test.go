@@ -36,7 +36,8 @@ func TestMeasure(t *testing.T) {
 	var progress bytes.Buffer
 	o, err := parseFlags(strings.Fields(`--systems plain-apply,strata
 		--chain-layers 2 --chain-releases 2 --fanout-layers 2 --fanout-releases 2 --commits 2 --idle 2s --quiet 1s --calm 500ms
-		--scenarios chain,fan-out,idle,commit,restart,storm --timeout 1m
+		--fleet-clusters 2 --fleet-layers 2 --fleet-releases 2
+		--scenarios chain,fan-out,idle,commit,restart,storm,fleet --timeout 1m
 		--strata-flag --leader-election-lease-duration=3s --strata-flag --leader-election-renew-deadline=2s --strata-flag --leader-election-retry-period=500ms`), &progress)
 	if err != nil {
 		t.Fatal(err)
@@ -64,6 +65,10 @@ func TestMeasure(t *testing.T) {
 		"strata commit 2":       {report.CommitP50, report.CommitP95, report.CommitMax, report.OtherReleases, report.OtherLayerWrites},
 		"strata restart 2":      {report.Quiet},
 		"strata storm 2":        {report.StormArtifacts, report.StormEdits},
+		"plain-apply fleet 2":   {report.AllCreated, report.AllPut, report.AllDeployed},
+		"strata fleet-join 2":   {report.AllJoined, report.ClusterWrites},
+		"strata fleet 2":        {report.AllCreated, report.AllPut, report.AllDeployed, report.ClusterWrites},
+		"strata fleet-idle 2":   {report.Probes},
 	} {
 		r, ok := found[key]
 		if !ok {
@@ -78,6 +83,9 @@ func TestMeasure(t *testing.T) {
 		}
 		if r.Cost == nil || r.Cost.PeakRSSBytes == 0 || r.Requests == nil || r.Downloads == nil || r.WallSeconds <= 0 {
 			t.Errorf("%s: the cost is not complete: %+v", key, r)
+		}
+		if (r.RemoteRequests != nil) != (r.Sizes.Clusters > 0) {
+			t.Errorf("%s: %d clusters, and their requests are %+v", key, r.Sizes.Clusters, r.RemoteRequests)
 		}
 	}
 	for key := range found {
@@ -94,6 +102,14 @@ func TestMeasure(t *testing.T) {
 		{report.Commit, report.OtherReleases, 0, 0},
 		{report.Commit, report.OtherLayerWrites, 1, 1},
 		{report.Restart, report.Writes, 0, 1}, // the event that tells who leads
+		{report.FleetJoin, report.RemoteVersion, 2, 4},
+		{report.FleetJoin, report.RemoteReads, 0, 0},
+		{report.FleetJoin, report.RemoteWrites, 0, 0},
+		{report.Fleet, report.RemoteWrites, 4, 4}, // one object of each layer
+		{report.FleetIdle, report.Writes, 0, 0},
+		{report.FleetIdle, report.Reads, 0, 0},
+		{report.FleetIdle, report.RemoteReads, 0, 0},
+		{report.FleetIdle, report.RemoteWrites, 0, 0},
 	} {
 		for _, r := range made.Results {
 			if r.System != report.Strata || r.Scenario != c.scenario {

@@ -25,6 +25,7 @@ type options struct {
 	curve         []int
 	curveReleases int
 	curveSystems  []string
+	fleet         size
 	idle          time.Duration
 	calm, quiet   time.Duration
 	commits       int
@@ -42,11 +43,12 @@ type options struct {
 	progress io.Writer
 }
 
-// size is that of a workload.
-type size struct{ layers, releases int }
+// size is that of a workload; clusters is 0 where all layers belong on the one
+// that the system runs in, and otherwise each cluster has the layers.
+type size struct{ clusters, layers, releases int }
 
 // scenarioNames are the scenarios in the order in which they run.
-var scenarioNames = []string{report.Chain, report.FanOut, report.Idle, report.Commit, report.Restart, report.Storm, report.Curve}
+var scenarioNames = []string{report.Chain, report.FanOut, report.Idle, report.Commit, report.Restart, report.Storm, report.Curve, report.Fleet}
 
 // parseFlags reads the flags; an error says which of them is wrong.
 func parseFlags(args []string, progress io.Writer) (*options, error) {
@@ -63,6 +65,9 @@ func parseFlags(args []string, progress io.Writer) (*options, error) {
 	flags.IntSliceVar(&o.curve, "curve-layers", []int{100, 200, 500, 1000}, "layers of each fan-out of the curve")
 	flags.IntVar(&o.curveReleases, "curve-releases", 10, "releases of each layer of the curve")
 	flags.StringSliceVar(&o.curveSystems, "curve-systems", []string{report.Plain, report.Strata, report.KustomizeTuned}, "systems of which the curve is taken")
+	flags.IntVar(&o.fleet.clusters, "fleet-clusters", 50, "clusters of the fleet, all of them the same API server")
+	flags.IntVar(&o.fleet.layers, "fleet-layers", 10, "layers of each cluster of the fleet")
+	flags.IntVar(&o.fleet.releases, "fleet-releases", 5, "releases of each layer of the fleet")
 	flags.DurationVar(&o.idle, "idle", 2*time.Minute, "how long idle lasts")
 	flags.IntVar(&o.commits, "commits", 50, "commits of the scenario of that name")
 	flags.IntVar(&o.repeat, "repeat", 1, "how often all is measured, one system after the other each time; the tables show medians")
@@ -105,6 +110,9 @@ func (o *options) check() error {
 		{"fanout-layers", o.fanOut.layers},
 		{"fanout-releases", o.fanOut.releases},
 		{"curve-releases", o.curveReleases},
+		{"fleet-clusters", o.fleet.clusters},
+		{"fleet-layers", o.fleet.layers},
+		{"fleet-releases", o.fleet.releases},
 		{"commits", o.commits},
 		{"repeat", o.repeat},
 	} {

@@ -6,6 +6,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,6 +60,7 @@ func TestRefusedFlags(t *testing.T) {
 		{"--systems stra", `there is no system "stra"; there are`},
 		{"--scenarios flood", `there is no scenario "flood"; there are chain, fan-out, idle`},
 		{"--chain-layers 0", "--chain-layers is 0: it must be from 1 to 9999"},
+		{"--fleet-clusters 0", "--fleet-clusters is 0: it must be from 1 to 9999"},
 		{"--repeat 0", "--repeat is 0: it must be from 1 to 9999"},
 		{"--idle 0s", "--idle is 0s: it must be more than 0"},
 		{"--ready-delay -1s", "--ready-delay is -1s: it must not be negative"},
@@ -87,14 +89,17 @@ func TestPlans(t *testing.T) {
 			[]string{
 				"10x5 chain", "100x10 fan-out idle commit restart storm",
 				"100x10 curve", "200x10 curve", "500x10 curve", "1000x10 curve idle restart",
+				"50x10x5 fleet-join fleet fleet-idle",
 			},
 		},
 		{
 			"no curve of a system that it is not taken of", "--curve-systems plain", report.Strata,
-			[]string{"10x5 chain", "100x10 fan-out idle commit restart storm"},
+			[]string{"10x5 chain", "100x10 fan-out idle commit restart storm", "50x10x5 fleet-join fleet fleet-idle"},
 		},
 		{"what is settled begins with a fan-out", "--scenarios commit", report.Strata, []string{"100x10 fan-out commit"}},
 		{"the curve alone", "--scenarios curve --curve-layers 7,3 --curve-releases 2", report.Strata, []string{"7x2 curve", "3x2 curve"}},
+		{"the fleet alone", "--scenarios fleet --fleet-clusters 3 --fleet-layers 2 --fleet-releases 1", report.Plain, []string{"3x2x1 fleet-join fleet fleet-idle"}},
+		{"no fleet of a system that it is not measured with", "--scenarios fleet", report.Kustomize, nil},
 		{"the chain alone", "--scenarios chain --chain-layers 3", report.Strata, []string{"3x5 chain"}},
 	} {
 		o, err := parseFlags(strings.Fields(c.args), io.Discard)
@@ -105,6 +110,9 @@ func TestPlans(t *testing.T) {
 		var got []string
 		for _, p := range o.plans(c.system) {
 			text := fmt.Sprintf("%dx%d", p.layers, p.releases)
+			if p.clusters > 0 {
+				text = fmt.Sprintf("%dx%s", p.clusters, text)
+			}
 			for _, of := range p.scenarios {
 				text += " " + of.name
 			}
@@ -118,23 +126,23 @@ func TestPlans(t *testing.T) {
 
 func TestScenariosThatSuit(t *testing.T) {
 	for name, want := range map[string]string{
-		report.Plain:       "commit storm",
-		report.PlainCreate: "",
-		report.Strata:      "idle commit restart storm",
-		report.Kustomize:   "idle commit restart storm",
+		report.Plain:       "commit storm fleet",
+		report.PlainCreate: "fleet",
+		report.Strata:      "idle commit restart storm fleet-join fleet fleet-idle",
+		report.Kustomize:   "idle commit restart storm fleet-join fleet fleet-idle",
 	} {
 		o, err := parseFlags([]string{"--systems", name}, io.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var suits []string
-		for _, of := range settledScenarios {
+		for _, of := range slices.Concat(settledScenarios, fleetScenarios) {
 			if of.suits(o.systems[0].make(o)) {
 				suits = append(suits, of.name)
 			}
 		}
 		if got := strings.Join(suits, " "); got != want {
-			t.Errorf("%s: after the fan-out it does %q, want %q", name, got, want)
+			t.Errorf("%s: it does %q, want %q", name, got, want)
 		}
 	}
 }

@@ -67,9 +67,13 @@ func (p *plain) Start(ctx context.Context, b *bed) error {
 		return err
 	}
 	p.url, p.release = "http://"+controlplane.Loopback(number), release
+	args := []string{plainCommand, identity.Kubeconfig, controlplane.Loopback(number), p.method}
+	if b.remote != nil {
+		args = append(args, b.remote.identity.Kubeconfig)
+	}
 	p.runner, err = controlplane.NewRunner(controlplane.Program{
 		Name: p.name, Path: self, Dir: filepath.Join(b.dir, p.name),
-		Args:    []string{plainCommand, identity.Kubeconfig, controlplane.Loopback(number), p.method},
+		Args:    args,
 		Healthy: p.healthy,
 	})
 	if err != nil {

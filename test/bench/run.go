@@ -26,6 +26,8 @@ type session struct {
 	started bool
 	// results are those of the scenarios that have run.
 	results []report.Result
+	// rssBefore is the memory of the system in bytes before it had a fleet.
+	rssBefore int64
 }
 
 // measure runs all scenarios with all systems and returns the report. Scenarios
@@ -129,7 +131,7 @@ func (of scenario) suits(system System) bool {
 
 // sizes returns those of the scenario's result.
 func (of scenario) sizes(o *options, p plan) report.Sizes {
-	sizes := report.Sizes{Layers: p.layers, Releases: p.releases}
+	sizes := report.Sizes{Clusters: p.clusters, Layers: p.layers, Releases: p.releases}
 	if of.name == report.Commit {
 		sizes.Commits = o.commits
 	}
@@ -162,6 +164,9 @@ func (o *options) plans(system string) []plan {
 	if o.runs(report.Curve) && slices.ContainsFunc(o.curveSystems, func(name string) bool { return stands(name, system) }) {
 		plans = append(plans, o.curvePlans()...)
 	}
+	if o.runs(report.Fleet) && slices.Contains(fleetSystems, system) {
+		plans = append(plans, plan{size: o.fleet, scenarios: fleetScenarios})
+	}
 	return plans
 }
 
@@ -170,7 +175,7 @@ func (o *options) plans(system string) []plan {
 func (o *options) curvePlans() []plan {
 	var plans []plan
 	for _, layers := range o.curve {
-		of := plan{size: size{layers, o.curveReleases}, scenarios: []scenario{{name: report.Curve, run: runFanOut}}}
+		of := plan{size: size{layers: layers, releases: o.curveReleases}, scenarios: []scenario{{name: report.Curve, run: runFanOut}}}
 		if layers == slices.Max(o.curve) {
 			for _, settled := range settledScenarios {
 				if settled.standing && o.runs(settled.name) {
@@ -188,9 +193,11 @@ func (o *options) curvePlans() []plan {
 // has cut short.
 func (s *session) run(ctx context.Context, p plan) error {
 	name := s.system.Report().Name
-	s.o.logf("%s: starts for %d layers of %d releases", name, p.layers, p.releases)
-	var failed error
-	s.bed, failed = makeBed(ctx, s.o, newWorkload(p.layers, p.releases, p.chain, s.o.ownSources), s.system.User())
+	s.o.logf("%s: starts for %s", name, report.Sizes{Clusters: p.clusters, Layers: p.layers, Releases: p.releases})
+	work, failed := p.workload(s.o)
+	if failed == nil {
+		s.bed, failed = makeBed(ctx, s.o, work, s.system.User())
+	}
 	if failed == nil {
 		s.onClose(s.system.Stop)
 		failed = s.begin(ctx)
@@ -216,7 +223,18 @@ func (s *session) run(ctx context.Context, p plan) error {
 		s.results = append(s.results, result)
 		s.o.logf("%s: %s: %s", name, of.name, describe(result))
 	}
+	if s.bed == nil {
+		return nil
+	}
 	return s.close()
+}
+
+// workload returns what the scenarios of a plan are about.
+func (p plan) workload(o *options) (*workload, error) {
+	if p.clusters > 0 {
+		return newFleet(p.size)
+	}
+	return newWorkload(p.layers, p.releases, p.chain, o.ownSources), nil
 }
 
 // play runs one scenario and says what it has cost.
@@ -244,10 +262,13 @@ func (s *session) begin(ctx context.Context) error {
 		if !ok {
 			return nil
 		}
-		if err := s.declare(ctx, controller); err != nil {
+		if err := s.watchLayers(controller); err != nil {
 			return err
 		}
-		return nil
+		if s.remote != nil {
+			return nil // their clusters come first
+		}
+		return s.declare(ctx, controller)
 	})
 }
 

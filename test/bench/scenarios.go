@@ -47,7 +47,7 @@ func (s *session) calm(ctx context.Context) error {
 
 // writes counts everything that was seen to be written.
 func (s *session) writes() int {
-	writes := sum(s.layers.changes())
+	writes := sum(s.layers.changes()) + sum(s.clusters.changes())
 	for _, times := range s.releases.all() {
 		writes += times.Writes + int(times.ReadyGeneration)
 	}

@@ -79,7 +79,11 @@ func (s *strataSystem) Start(ctx context.Context, b *bed) error {
 	if err != nil {
 		return err
 	}
-	identity, err := strata.Install(ctx, b.plane, nil)
+	var values map[string]any
+	if b.remote != nil {
+		values = map[string]any{"remoteClusters": map[string]any{"enabled": true}}
+	}
+	identity, err := strata.Install(ctx, b.plane, values)
 	if err != nil {
 		return err
 	}
@@ -194,6 +198,9 @@ func (s *strataSystem) Object(l layer) any {
 			Version: "1.0.0",
 			Source:  v1alpha1.SourceSpec{Name: l.Source, Namespace: namespace, Path: l.path()},
 		},
+	}
+	if l.Cluster != "" {
+		object.Spec.Cluster = &v1alpha1.ClusterReference{Namespace: namespace, Name: l.Cluster}
 	}
 	for _, name := range l.DependsOn {
 		object.Spec.Prereqs.DependsOn = append(object.Spec.Prereqs.DependsOn, name+"@1.0.0")

@@ -43,6 +43,21 @@ type Controller interface {
 	Settled(o object) string
 }
 
+// FleetController is a Controller whose layers may belong on other clusters.
+type FleetController interface {
+	Controller
+	// ClusterPath is where the API serves the objects of those clusters.
+	ClusterPath() string
+	// Cluster returns the object of a cluster, which is reached by the kubeconfig
+	// in the Secret of its name.
+	Cluster(name string) any
+	// Joined tells whether the object of a cluster says that it is reached.
+	Joined(o object) bool
+	// Deployed returns how many layers the object of a cluster says are deployed
+	// there.
+	Deployed(o object) int
+}
+
 // Pusher is a System without a controller, which writes when it is told to.
 type Pusher interface {
 	System

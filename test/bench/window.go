@@ -20,6 +20,7 @@ type window struct {
 	system    System
 	began     time.Time
 	requests  meter.Requests
+	remote    meter.Requests
 	downloads int
 	// used is what the processes had used at the begin, by their ids.
 	used map[int]meter.Usage
@@ -40,6 +41,11 @@ func openWindow(b *bed, system System) (*window, error) {
 	var err error
 	if w.requests, err = b.audit.Requests(); err != nil {
 		return nil, err
+	}
+	if b.remote != nil {
+		if w.remote, err = b.remote.audit.Requests(); err != nil {
+			return nil, err
+		}
 	}
 	w.downloads, w.began = b.downloads.Total(), time.Now()
 	return w, nil
@@ -65,7 +71,11 @@ func (w *window) close(r *report.Result) error {
 	}
 	downloads := w.bed.downloads.Total() - w.downloads
 	r.Cost, r.Requests, r.Downloads = cost, requests.Since(w.requests, w.system.User()), &downloads
-	return nil
+	if w.bed.remote == nil {
+		return nil
+	}
+	r.RemoteRequests, err = w.bed.remote.since(w.remote)
+	return err
 }
 
 // lastRequest returns when the system's last request ended that is no watch and
@@ -75,7 +85,14 @@ func (b *bed) lastRequest(system System) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	return requests.Last(system.User()), nil
+	last := requests.Last(system.User())
+	if b.remote == nil {
+		return last, nil
+	}
+	if requests, err = b.remote.audit.Requests(); err != nil {
+		return time.Time{}, err
+	}
+	return later(last, requests.Last(accountUser(remoteAccount))), nil
 }
 
 // elected is a System whose processes elect a leader.

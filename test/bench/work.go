@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 )
 
@@ -19,8 +20,11 @@ type layer struct {
 	DependsOn []string
 	// Source is the name of its GitRepository.
 	Source string
-	// Releases are the names of its HelmReleases.
+	// Releases are the names of its HelmReleases, as the API has them.
 	Releases []string
+	// Cluster is the RemoteCluster that it belongs on; empty for the cluster that
+	// the system runs in.
+	Cluster string
 }
 
 // path returns the layer's directory below the root of the repository.
@@ -34,6 +38,10 @@ type workload struct {
 	layers []layer
 	// marks is the value by which the content of each release is told.
 	marks map[string]string
+	// clusters are the names of the RemoteClusters, and puts what their layers
+	// are made of, by the names of the layers.
+	clusters []string
+	puts     map[string]put
 }
 
 // newWorkload makes count layers of size releases. In a chain each depends on
@@ -73,10 +81,14 @@ func (w *workload) sources() []string {
 // releases returns the number of releases of all layers.
 func (w *workload) releases() int { return len(w.marks) }
 
-// files returns the manifests of all releases by their paths.
+// files returns the manifests of all layers by their paths.
 func (w *workload) files() map[string]string {
 	files := map[string]string{}
 	for _, l := range w.layers {
+		if of, ok := w.puts[l.Name]; ok {
+			maps.Copy(files, of.files)
+			continue
+		}
 		for _, release := range l.Releases {
 			files[l.file(release)] = manifest(release, w.marks[release])
 		}
@@ -88,6 +100,10 @@ func (w *workload) files() map[string]string {
 func (w *workload) manifestsOf(layers []layer) []string {
 	var manifests []string
 	for _, l := range layers {
+		if of, ok := w.puts[l.Name]; ok {
+			manifests = append(manifests, of.manifests...)
+			continue
+		}
 		for _, release := range l.Releases {
 			manifests = append(manifests, manifest(release, w.marks[release]))
 		}

@@ -21,6 +21,8 @@ type Usage struct {
 	// PeakRSS is the most memory in bytes that was resident at a time, since
 	// its start or the last ResetPeak.
 	PeakRSS int64
+	// RSS is how much memory in bytes is resident now.
+	RSS int64
 }
 
 // Since returns the cost between an earlier moment and this one. The peak is

@@ -39,7 +39,11 @@ func ReadUsage(pid int) (Usage, error) {
 	if err != nil {
 		return Usage{}, fmt.Errorf("cannot measure process %d: %w", pid, err)
 	}
-	return Usage{CPU: cpu, PeakRSS: peak}, nil
+	resident, err := kilobytes(status, "VmRSS")
+	if err != nil {
+		return Usage{}, fmt.Errorf("cannot measure process %d: %w", pid, err)
+	}
+	return Usage{CPU: cpu, PeakRSS: peak, RSS: resident}, nil
 }
 
 // ResetPeak makes the present memory of a process its peak. Where that is not

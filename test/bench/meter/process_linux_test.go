@@ -99,6 +99,9 @@ func TestUsageOfAProcess(t *testing.T) {
 	if holding.PeakRSS < held || freed.PeakRSS < holding.PeakRSS-held/2 {
 		t.Errorf("peak is %d with 64 MiB held and %d after", holding.PeakRSS, freed.PeakRSS)
 	}
+	if holding.RSS < held || freed.RSS > holding.RSS-held/2 {
+		t.Errorf("%d are resident with 64 MiB held and %d after", holding.RSS, freed.RSS)
+	}
 	if err := ResetPeak(cmd.Process.Pid); err != nil {
 		t.Logf("not allowed here: %v", err)
 	} else if reset := usageAfter("nothing"); reset.PeakRSS > holding.PeakRSS-held/2 {

@@ -23,6 +23,8 @@ var rows = []row{
 	{report.Restart, report.Quiet, "until it is quiet"},
 	{report.Storm, report.StormArtifacts, "until all new artifacts are applied"},
 	{report.Storm, report.StormEdits, "until all edits are taken back"},
+	{report.Fleet, report.AllCreated, "until all releases exist"},
+	{report.Fleet, report.AllDeployed, "until all layers are Deployed"},
 }
 
 // bar is one value of a system.
@@ -95,7 +97,9 @@ func barSets(groups []report.Group) []barSet {
 			continue
 		}
 		g := groups[i]
-		set := barSet{title: fmt.Sprintf("%s, %d layers of %d releases: %s", r.scenario, g.Sizes.Layers, g.Sizes.Releases, r.title)}
+		sizes := g.Sizes
+		sizes.Commits = 0 // which is no matter of the time of one
+		set := barSet{title: fmt.Sprintf("%s, %s: %s", r.scenario, sizes, r.title)}
 		for _, s := range g.Systems {
 			if value, ok := s.Figure(r.figure); ok && value > 0 {
 				set.bars = append(set.bars, bar{system: s.System, value: value})

@@ -16,7 +16,7 @@ type Ratio struct {
 
 // noRatio are the figures of which a ratio says nothing: the window differs
 // with the scenario, and the others come with time and not with work.
-var noRatio = []string{Wall, Watches, Leases, Version}
+var noRatio = []string{Wall, Watches, Leases, Version, RemoteWatches, RemoteVersion}
 
 // Ratios returns the ratios of all figures and systems of a group, by figure
 // and then system. Those that have neither ratio are left out.

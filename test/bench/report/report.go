@@ -7,7 +7,10 @@
 // and reads no clock.
 package report
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Schema names the version of the JSON form. It changes whenever a field gets
 // another meaning or name.
@@ -16,6 +19,10 @@ const Schema = "strata-bench/v1"
 // StandIn says what is not real in a run.
 const StandIn = "helm-controller is a stand-in that marks each release Ready a set delay after it was last changed, " +
 	"so that only the controller of the layers is measured. etcd, kube-apiserver and source-controller are real."
+
+// FleetStandIn says what is not real in a fleet.
+const FleetStandIn = "One real kube-apiserver with an etcd of its own stands in for all clusters of the fleet: " +
+	"the kubeconfig of each RemoteCluster names it. Each has its own connection, and its layers have their own objects there."
 
 // The systems that are measured.
 const (
@@ -35,13 +42,18 @@ const (
 	Restart = "restart"
 	Storm   = "storm"
 	Curve   = "curve" // fan-out at several numbers of layers
+	// Fleet is layers on many other clusters, FleetJoin the connection of those
+	// clusters before it, and FleetIdle what follows when all is deployed.
+	Fleet     = "fleet"
+	FleetJoin = "fleet-join"
+	FleetIdle = "fleet-idle"
 )
 
 // The figures of scenarios. All but those that say otherwise are in seconds.
 const (
-	// AllCreated is until all releases exist (fan-out, curve).
+	// AllCreated is until all releases exist (fan-out, curve, fleet).
 	AllCreated = "all created"
-	// AllDeployed is until all layers are Deployed (chain, fan-out, curve).
+	// AllDeployed is until all layers are Deployed (chain, fan-out, curve, fleet).
 	AllDeployed = "all deployed"
 	// HopP50, HopP95 and HopMax are from the last release of a layer Ready to
 	// the first release of the next one created (chain).
@@ -67,7 +79,25 @@ const (
 	// StormEdits is until every release is as it was, when all are edited at
 	// once by somebody else (storm).
 	StormEdits = "edits taken back"
+	// AllJoined is until all RemoteClusters are Ready (fleet-join).
+	AllJoined = "all joined"
+	// AllPut is until the objects that are not Flux's exist on the other
+	// clusters (fleet).
+	AllPut = "all on the clusters"
+	// ClusterWrites is how often each RemoteCluster was written (fleet-join,
+	// fleet).
+	ClusterWrites = "writes per cluster object"
+	// RSSPerCluster is in bytes: the resident memory of now beyond that before
+	// there was a RemoteCluster, for each of them (fleet-join, fleet-idle).
+	RSSPerCluster = "rss per cluster"
+	// Probes is how often each cluster was asked whether it answers, on average
+	// (fleet-idle).
+	Probes = "probes per cluster"
 )
+
+// ProbeInterval is how often a cluster of the fleet may be asked whether it
+// answers.
+const ProbeInterval = 30 * time.Second
 
 // The figures that Result.Measures adds to those of the scenario.
 const (
@@ -80,6 +110,11 @@ const (
 	Leases    = "lease requests"
 	Version   = "version questions"
 	Downloads = "artifact downloads"
+	// Those of the other clusters' API server, by the same system.
+	RemoteReads   = "reads on the clusters"
+	RemoteWrites  = "writes on the clusters"
+	RemoteWatches = "watches on the clusters"
+	RemoteVersion = "probes of the clusters"
 )
 
 // Units of figures.
@@ -103,6 +138,9 @@ type Report struct {
 // judges the results.
 func New(run Run, results []Result) Report {
 	run.StandIn = StandIn
+	if slices.ContainsFunc(results, func(r Result) bool { return r.Sizes.Clusters > 0 }) {
+		run.StandIn += " " + FleetStandIn
+	}
 	run.Programs = firsts(run.Programs, func(p Program) string { return p.Name + " " + p.Version })
 	run.Systems = firsts(run.Systems, func(s System) string { return s.Name })
 	return Report{Schema: Schema, Run: run, Results: results, Targets: Judge(results)}
@@ -156,7 +194,9 @@ type Flag struct {
 
 // Sizes are the sizes of a scenario; those that do not apply are 0.
 type Sizes struct {
-	Layers int `json:"layers"`
+	// Clusters is the number of other clusters; Layers are then those of each.
+	Clusters int `json:"clusters,omitempty"`
+	Layers   int `json:"layers"`
 	// Releases is the number of releases in each layer.
 	Releases int `json:"releases"`
 	Commits  int `json:"commits,omitempty"`
@@ -178,6 +218,9 @@ type Result struct {
 	// Requests are the system's requests to the API server; nil where they
 	// were not counted.
 	Requests *Requests `json:"requests,omitempty"`
+	// RemoteRequests are those to the API server that stands in for the other
+	// clusters; nil where there are none.
+	RemoteRequests *Requests `json:"remoteRequests,omitempty"`
 	// Downloads is how often the system fetched an artifact; nil where that
 	// was not counted.
 	Downloads *int     `json:"downloads,omitempty"`

@@ -65,7 +65,22 @@ func sample() Report {
 		failed,
 		seconds(Chain, Strata, 10, 5, HopP50, 0.06, HopP95, 0.09, AllDeployed, 2.1),
 		seconds(Chain, KustomizeTuned, 10, 5, HopP50, 5.9, HopP95, 6.1, AllDeployed, 60.0),
+		fleetIdle(0),
 	})
+}
+
+// fleetIdle is a fleet at rest, of which something is read on the clusters.
+func fleetIdle(reads int) Result {
+	r := Result{
+		Scenario: FleetIdle, System: Strata, Sizes: Sizes{Clusters: 50, Layers: 10, Releases: 5}, WallSeconds: 120,
+		Figures:  []Figure{{Name: Probes, Value: 3.8}, {Name: RSSPerCluster, Unit: Bytes, Value: 2e6}},
+		Cost:     &Cost{CPUSeconds: 0.5, PeakRSSBytes: 150e6},
+		Requests: NewRequests(nil, 24, 2), RemoteRequests: NewRequests(nil, 0, 190),
+	}
+	if reads > 0 {
+		r.RemoteRequests = NewRequests([]RequestCount{{Verb: "get", Resource: "/apis", Count: reads}}, 0, 190)
+	}
+	return r
 }
 
 // golden compares got with a file of testdata, or writes it.
@@ -160,8 +175,8 @@ func TestRequests(t *testing.T) {
 
 func TestGroupsTakeTheMedianOfRepeats(t *testing.T) {
 	groups := Groups(sample().Results)
-	if len(groups) != 2 || groups[0].Scenario != Chain || groups[1].Scenario != FanOut {
-		t.Fatalf("got %d groups, want chain and then fan-out: %+v", len(groups), groups)
+	if len(groups) != 3 || groups[0].Scenario != Chain || groups[1].Scenario != FanOut || groups[2].Scenario != FleetIdle {
+		t.Fatalf("got %d groups, want chain, fan-out and the fleet: %+v", len(groups), groups)
 	}
 	strata, ok := groups[1].System(Strata)
 	if !ok || strata.Runs != 3 {

@@ -18,15 +18,24 @@ func (r Result) Measures() []Figure {
 			Figure{Name: RSS, Unit: Bytes, Value: float64(r.Cost.PeakRSSBytes)})
 	}
 	if q := r.Requests; q != nil {
-		for _, f := range []struct {
-			name  string
-			count int
-		}{{Reads, q.Reads()}, {Writes, q.Writes()}, {Watches, q.Watches()}, {Leases, q.Leases}, {Version, q.Version}} {
-			figures = append(figures, Figure{Name: f.name, Value: float64(f.count)})
-		}
+		figures = append(figures, counts(
+			Reads, q.Reads(), Writes, q.Writes(), Watches, q.Watches(), Leases, q.Leases, Version, q.Version)...)
+	}
+	if q := r.RemoteRequests; q != nil {
+		figures = append(figures, counts(
+			RemoteReads, q.Reads(), RemoteWrites, q.Writes(), RemoteWatches, q.Watches(), RemoteVersion, q.Version)...)
 	}
 	if r.Downloads != nil {
 		figures = append(figures, Figure{Name: Downloads, Value: float64(*r.Downloads)})
+	}
+	return figures
+}
+
+// counts makes figures of pairs of a name and a number of things.
+func counts(pairs ...any) []Figure {
+	var figures []Figure
+	for i := 0; i < len(pairs); i += 2 {
+		figures = append(figures, Figure{Name: pairs[i].(string), Value: float64(pairs[i+1].(int))})
 	}
 	return figures
 }
@@ -84,7 +93,9 @@ func (g Group) System(name string) (Summary, bool) {
 }
 
 // measures are the figures that Result.Measures adds, in their order.
-var measures = []string{Wall, CPU, RSS, Reads, Writes, Watches, Leases, Version, Downloads}
+var measures = []string{
+	Wall, CPU, RSS, Reads, Writes, Watches, Leases, Version, RemoteReads, RemoteWrites, RemoteWatches, RemoteVersion, Downloads,
+}
 
 // FigureNames returns the names of all figures of the group, each once: those
 // of the scenario in the order of the first system that has them, and then
@@ -107,7 +118,7 @@ func (g Group) FigureNames() []string {
 // scenarioOrder and systemOrder are the orders in which things are shown.
 // What is not named in them comes last.
 var (
-	scenarioOrder = []string{Chain, FanOut, Idle, Commit, Restart, Storm, Curve}
+	scenarioOrder = []string{Chain, FanOut, Idle, Commit, Restart, Storm, Curve, FleetJoin, Fleet, FleetIdle}
 	systemOrder   = []string{Plain, PlainCreate, Strata, KustomizeTuned, Kustomize}
 )
 
@@ -133,6 +144,7 @@ func Groups(results []Result) []Group {
 	slices.SortStableFunc(groups, func(a, b Group) int {
 		return cmp.Or(
 			inOrder(scenarioOrder, a.Scenario, b.Scenario),
+			cmp.Compare(a.Sizes.Clusters, b.Sizes.Clusters),
 			cmp.Compare(a.Sizes.Layers, b.Sizes.Layers),
 			cmp.Compare(a.Sizes.Releases, b.Sizes.Releases),
 			cmp.Compare(a.Sizes.Commits, b.Sizes.Commits),

@@ -132,12 +132,27 @@ func targetTable(targets []Target) table {
 }
 
 // title names a group with its sizes.
-func title(g Group) string {
-	text := fmt.Sprintf("%s: %d layers of %d releases", g.Scenario, g.Sizes.Layers, g.Sizes.Releases)
-	if g.Sizes.Commits > 0 {
-		text += fmt.Sprintf(", %d commits", g.Sizes.Commits)
+func title(g Group) string { return g.Scenario + ": " + g.Sizes.String() }
+
+// String says the sizes in words.
+func (s Sizes) String() string {
+	text := fmt.Sprintf("%d layers of %d releases", s.Layers, s.Releases)
+	if s.Clusters > 0 {
+		text = fmt.Sprintf("%d clusters of %s", s.Clusters, text)
+	}
+	if s.Commits > 0 {
+		text += fmt.Sprintf(", %d commits", s.Commits)
 	}
 	return text
+}
+
+// cells returns the numbers of layers and releases as a table shows them.
+func (s Sizes) cells() (layers, releases string) {
+	layers = fmt.Sprint(s.Layers)
+	if s.Clusters > 0 {
+		layers = fmt.Sprintf("%d x %d", s.Clusters, s.Layers)
+	}
+	return layers, fmt.Sprint(s.Releases)
 }
 
 // figureTable has a row for each figure and a column for each system.
@@ -182,22 +197,29 @@ func verbTable(results []Result) table {
 		rows:    [][]string{{"scenario", "system", "layers", "releases", "requests", "leases, version"}},
 	}
 	for _, r := range results {
-		if r.Requests == nil {
-			continue
+		if r.Requests != nil {
+			t.rows = append(t.rows, verbRow(r, r.System, r.Requests))
 		}
-		var verbs []string
-		for _, c := range r.Requests.ByVerb() {
-			verbs = append(verbs, fmt.Sprintf("%s %s", c.Verb, grouped(float64(c.Count))))
+		if r.RemoteRequests != nil {
+			t.rows = append(t.rows, verbRow(r, r.System+", on the clusters", r.RemoteRequests))
 		}
-		if len(verbs) == 0 {
-			verbs = []string{"none"}
-		}
-		t.rows = append(t.rows, []string{
-			r.Scenario, r.System, fmt.Sprint(r.Sizes.Layers), fmt.Sprint(r.Sizes.Releases),
-			strings.Join(verbs, ", "), fmt.Sprintf("%d, %d", r.Requests.Leases, r.Requests.Version),
-		})
 	}
 	return t
+}
+
+func verbRow(r Result, system string, requests *Requests) []string {
+	var verbs []string
+	for _, c := range requests.ByVerb() {
+		verbs = append(verbs, fmt.Sprintf("%s %s", c.Verb, grouped(float64(c.Count))))
+	}
+	if len(verbs) == 0 {
+		verbs = []string{"none"}
+	}
+	layers, releases := r.Sizes.cells()
+	return []string{
+		r.Scenario, system, layers, releases,
+		strings.Join(verbs, ", "), fmt.Sprintf("%d, %d", requests.Leases, requests.Version),
+	}
 }
 
 // flagTable lists the flags of a system; those that were given are marked.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 )
 
 // Verdict is how a measurement stands against a target.
@@ -58,6 +59,7 @@ func Judge(results []Result) []Target {
 		},
 		judgeStorm(groups, wide),
 		judgeGrowth(groups),
+		judgeFleet(groups),
 	)
 }
 
@@ -113,6 +115,42 @@ func judgeStorm(groups []Group, sizes Sizes) []Target {
 			find(groups, Storm, sizes, Strata, figure), find(groups, Storm, sizes, Plain, figure))))
 	}
 	return targets
+}
+
+// judgeFleet judges what a fleet costs when all is deployed, whatever its size:
+// the probes, one of each cluster in an interval and one more where the window
+// begins with one, and nothing else.
+func judgeFleet(groups []Group) []Target {
+	in := func(g Group) bool { return g.Scenario == FleetIdle }
+	var targets []Target
+	for _, of := range []struct{ name, figure string }{
+		{"API writes", Writes},
+		{"API reads beyond watches", Reads},
+		{"writes on the clusters", RemoteWrites},
+		{"reads on the clusters beyond watches and the probe", RemoteReads},
+	} {
+		targets = append(targets, atMost("fleet, idle: "+of.name, Count, 0, highest(groups, of.figure, in)))
+	}
+	return append(targets, judgeProbes(groups))
+}
+
+// judgeProbes judges the fleet of which most probes are too many.
+func judgeProbes(groups []Group) Target {
+	judge := func(window time.Duration, probes *float64) Target {
+		return atMost("fleet, idle: probes of each cluster", Count, 1+float64(window/ProbeInterval), probes)
+	}
+	worst := judge(2*time.Minute, nil)
+	for _, g := range groups {
+		probes, wall := find(groups, FleetIdle, g.Sizes, Strata, Probes), find(groups, FleetIdle, g.Sizes, Strata, Wall)
+		if probes == nil || wall == nil {
+			continue
+		}
+		next := judge(time.Duration(*wall*float64(time.Second)), probes)
+		if worst.Value == nil || *next.Value-next.Limit > *worst.Value-worst.Limit {
+			worst = next
+		}
+	}
+	return worst
 }
 
 // growthLimit is the highest exponent that counts as linear: cost in the
@@ -204,8 +242,10 @@ func highest(groups []Group, figure string, match func(Group) bool) *float64 {
 	return found
 }
 
-// sameCluster says whether two sizes have the same layers and releases.
-func sameCluster(a, b Sizes) bool { return a.Layers == b.Layers && a.Releases == b.Releases }
+// sameCluster says whether two sizes have the same clusters, layers and releases.
+func sameCluster(a, b Sizes) bool {
+	return a.Clusters == b.Clusters && a.Layers == b.Layers && a.Releases == b.Releases
+}
 
 // divide returns a/b, or nil where one is missing or b is 0.
 func divide(a, b *float64) *float64 {

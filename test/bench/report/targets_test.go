@@ -31,6 +31,14 @@ func seconds(scenario, system string, layers, releases int, figures ...any) Resu
 	return r
 }
 
+// probed makes a fleet at rest for some seconds with so many probes.
+func probed(wall, probes float64) Result {
+	r := seconds(FleetIdle, Strata, 10, 5)
+	r.Sizes.Clusters, r.WallSeconds = int(wall), wall
+	r.Figures = []Figure{{Name: Probes, Value: probes}}
+	return r
+}
+
 func TestJudge(t *testing.T) {
 	idle := seconds(Idle, Strata, 1000, 10)
 	idle.WallSeconds, idle.Cost = 120, &Cost{CPUSeconds: 0.59, PeakRSSBytes: 399_999_999}
@@ -123,6 +131,43 @@ func TestJudge(t *testing.T) {
 				"storm on 100 x 10: new artifacts applied, to the limit": Met,
 				"storm on 100 x 10: edits taken back, to the limit":      Missed,
 			},
+		},
+		{
+			"of a fleet at rest nothing counts but one probe in an interval",
+			[]Result{fleetIdle(0)},
+			map[string]Verdict{
+				"fleet, idle: API writes":                                         Met,
+				"fleet, idle: API reads beyond watches":                           Met,
+				"fleet, idle: writes on the clusters":                             Met,
+				"fleet, idle: reads on the clusters beyond watches and the probe": Met,
+				"fleet, idle: probes of each cluster":                             Met,
+			},
+		},
+		{
+			"one more question to one of the clusters is too many",
+			[]Result{fleetIdle(1)},
+			map[string]Verdict{
+				"fleet, idle: API writes":                                         Met,
+				"fleet, idle: API reads beyond watches":                           Met,
+				"fleet, idle: writes on the clusters":                             Met,
+				"fleet, idle: reads on the clusters beyond watches and the probe": Missed,
+				"fleet, idle: probes of each cluster":                             Met,
+			},
+		},
+		{
+			"in two minutes there are four probes, and one more where the first comes at once",
+			[]Result{probed(120, 5), probed(59, 2)},
+			map[string]Verdict{"fleet, idle: probes of each cluster": Met},
+		},
+		{
+			"a third one in a minute is too many, whatever another fleet does in two",
+			[]Result{probed(120, 5), probed(59, 2.1)},
+			map[string]Verdict{"fleet, idle: probes of each cluster": Missed},
+		},
+		{
+			"a cluster of the fleet's size is another one",
+			[]Result{{Scenario: Curve, System: Strata, Sizes: Sizes{Clusters: 2, Layers: 1000, Releases: 10}, Cost: &Cost{1, 5e8}}},
+			map[string]Verdict{},
 		},
 		{
 			"ten times the time for ten times the layers is linear, a hundred times is not",
