@@ -34,6 +34,7 @@ type demo struct {
 	bin  string
 
 	plane      *controlplane.ControlPlane
+	edge       *controlplane.ControlPlane // nil without --remote
 	charts     *controlplane.ChartServer
 	repo       *controlplane.Repo
 	controller *strata.Controller
@@ -126,6 +127,7 @@ func (d *demo) startController(ctx context.Context) error {
 		"rbac": map[string]any{"kinds": []any{
 			map[string]any{"apiGroup": "", "resources": []any{"configmaps"}},
 		}},
+		"remoteClusters": map[string]any{"enabled": true},
 	})
 	if err != nil {
 		return err

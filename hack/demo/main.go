@@ -8,6 +8,7 @@
 //
 //	make demo               until Ctrl-C
 //	make demo DEMO_EXIT=1   until all layers are deployed
+//	make demo DEMO_REMOTE=1 with a second cluster, and examples/remote on it
 //
 // It exits with 0 when it has done that, with 1 when something failed, and
 // with 130 when it was interrupted before.
@@ -49,14 +50,16 @@ func main() {
 // settings are what the flags say.
 type settings struct {
 	exit    bool
+	remote  bool
 	timeout time.Duration
 }
 
 func parse(args []string) (settings, error) {
 	var s settings
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
-	exit := os.Getenv("DEMO_EXIT")
-	flags.BoolVar(&s.exit, "exit", exit != "" && exit != "0", "stop when all layers are deployed; DEMO_EXIT=1 says the same")
+	says := func(variable string) bool { value := os.Getenv(variable); return value != "" && value != "0" }
+	flags.BoolVar(&s.exit, "exit", says("DEMO_EXIT"), "stop when all layers are deployed; DEMO_EXIT=1 says the same")
+	flags.BoolVar(&s.remote, "remote", says("DEMO_REMOTE"), "start a second cluster and put examples/remote on it; DEMO_REMOTE=1 says the same")
 	flags.DurationVar(&s.timeout, "timeout", 5*time.Minute, "with --exit, how long the layers may take")
 	return s, flags.Parse(args)
 }
@@ -91,25 +94,54 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 
 // show starts everything and waits until the platform is deployed.
 func (d *demo) show(ctx context.Context, s settings) error {
-	for _, step := range []struct {
-		what string
-		do   func(context.Context) error
-	}{
+	err := d.steps(ctx, []step{
 		{"starting etcd, Kubernetes and Flux, building Strata", d.startPlane},
 		{"serving examples/charts, and examples/platform from git", d.serve},
 		{"installing Strata's chart, starting its controller", d.startController},
 		{"applying the GitRepository and the layers", d.apply},
-	} {
-		if err := d.step(ctx, step.what, step.do); err != nil {
-			return err
-		}
+	})
+	if err != nil {
+		return err
 	}
+	if err := d.followFor(ctx, s); err != nil || !s.remote {
+		return err
+	}
+	fmt.Fprintln(d.out)
+	err = d.steps(ctx, []step{
+		{"starting a second cluster, edge", d.startEdge},
+		{"applying examples/remote", d.applyRemote},
+	})
+	if err != nil {
+		return err
+	}
+	return d.followFor(ctx, s)
+}
+
+// followFor shows the layers until all are deployed, or for as long as they may
+// take.
+func (d *demo) followFor(ctx context.Context, s settings) error {
 	if s.exit {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("not all layers are deployed after %s", s.timeout))
 		defer cancel()
 	}
 	return d.follow(ctx)
+}
+
+// step is something that is done while its words are shown.
+type step struct {
+	what string
+	do   func(context.Context) error
+}
+
+// steps does one after the other.
+func (d *demo) steps(ctx context.Context, all []step) error {
+	for _, one := range all {
+		if err := d.step(ctx, one.what, one.do); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // step says what is being done, and how long it took.

@@ -102,18 +102,31 @@ func (d *demo) apply(ctx context.Context) error {
 	if err := d.client.Create(ctx, source); err != nil {
 		return fmt.Errorf("cannot create the GitRepository: %w", err)
 	}
-	// As a user would, so that users can apply a changed file afterwards.
-	kubectl := exec.CommandContext(ctx, filepath.Join(d.bin, "kubectl"), "apply", "--output=name",
-		"--kubeconfig", d.plane.Kubeconfig(), "--cache-dir", filepath.Join(d.dir, "kubectl"),
-		"--filename", filepath.Join(d.root, "examples", "platform", "layers.yaml"))
-	var problems bytes.Buffer
-	kubectl.Stderr = &problems
-	applied, err := kubectl.Output()
+	return d.applyLayers(ctx, filepath.Join(d.root, "examples", "platform", "layers.yaml"))
+}
+
+// applyLayers applies the layers of a file as a user would, so that users can
+// apply a changed file afterwards.
+func (d *demo) applyLayers(ctx context.Context, file string) error {
+	applied, err := d.kubectl(ctx, "apply", "--output=name", "--filename", file)
 	if err != nil {
-		return fmt.Errorf("cannot apply the layers: %w\n%s", err, &problems)
+		return err
 	}
-	for name := range strings.FieldsSeq(string(applied)) {
+	for name := range strings.FieldsSeq(applied) {
 		d.layers = append(d.layers, name[strings.IndexByte(name, '/')+1:])
 	}
 	return nil
+}
+
+// kubectl runs kubectl and returns what it prints.
+func (d *demo) kubectl(ctx context.Context, args ...string) (string, error) {
+	at := []string{"--kubeconfig", d.plane.Kubeconfig(), "--cache-dir", filepath.Join(d.dir, "kubectl")}
+	command := exec.CommandContext(ctx, filepath.Join(d.bin, "kubectl"), append(at, args...)...)
+	var problems bytes.Buffer
+	command.Stderr = &problems
+	printed, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, &problems)
+	}
+	return string(printed), nil
 }

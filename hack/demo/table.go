@@ -112,13 +112,17 @@ func (v *view) show(rows []summary.Row, after time.Duration) {
 		v.draw(rows)
 		return
 	}
+	width := 10
+	for _, row := range rows {
+		width = max(width, len(row.Name))
+	}
 	for _, row := range rows {
 		if last, known := v.last[row.Name]; known && !row.Changed(last) {
 			continue
 		}
 		v.last[row.Name] = row
 		cells := row.Cells(false)
-		line := fmt.Sprintf("%6.1fs  %-10s %-8s %-13s %-5s %s", after.Seconds(), row.Name, row.Version, row.State, row.Ready, cells[len(cells)-1])
+		line := fmt.Sprintf("%6.1fs  %-*s %-8s %-13s %-5s %s", after.Seconds(), width, row.Name, row.Version, row.State, row.Ready, cells[len(cells)-1])
 		fmt.Fprintln(v.out, strings.TrimRight(line, " "))
 	}
 }
