@@ -5,10 +5,10 @@ package controllers
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -106,7 +108,11 @@ func (o *observer) observeBlockers(ctx context.Context) error {
 	}
 	for _, step := range []func(context.Context) error{d.readInventories, d.lookUpCustomObjects, d.lookUpClaims} {
 		if err := step(ctx); err != nil {
-			return fmt.Errorf("cannot look up what stands in the way of the deletion: %w", err)
+			if ctx.Err() != nil {
+				return err
+			}
+			o.BlockersError = err
+			return nil
 		}
 	}
 	o.Blockers = d.blockers()
@@ -119,7 +125,9 @@ func (d *departure) readInventories(ctx context.Context) error {
 	for next := ""; ; {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(helmReleaseVersion.GroupVersion().WithKind(helmReleaseVersion.Kind + "List"))
-		err := d.Reader.List(ctx, list, client.MatchingLabels{v1alpha1.LayerLabel: d.Layer.Name}, client.Limit(lookupPage), client.Continue(next))
+		err := insist(ctx, func() error {
+			return d.Reader.List(ctx, list, client.MatchingLabels{v1alpha1.LayerLabel: d.Layer.Name}, client.Limit(lookupPage), client.Continue(next))
+		})
 		if err != nil {
 			return err
 		}
@@ -132,6 +140,19 @@ func (d *departure) readInventories(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// insistence is how often and how soon a question of a look-up is asked again.
+var insistence = wait.Backoff{Steps: 4, Duration: 50 * time.Millisecond, Factor: 3, Jitter: 0.2}
+
+// insist asks again what a busy API server has refused. A look-up asks many
+// questions one after the other: if it began anew whenever one of them is
+// refused, it might never get to its end.
+func insist(ctx context.Context, ask func() error) error {
+	return retry.OnError(insistence, func(err error) bool {
+		return ctx.Err() == nil && (apierrors.IsInternalError(err) || apierrors.IsTooManyRequests(err) ||
+			apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsServiceUnavailable(err))
+	}, ask)
 }
 
 func (d *departure) readInventory(release *unstructured.Unstructured) {
@@ -261,7 +282,10 @@ func (d *departure) list(ctx context.Context, gvk schema.GroupVersionKind, visit
 	for range lookupPages {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-		if err := d.there.past.List(ctx, list, append(slices.Clone(opts), client.Limit(lookupPage), client.Continue(next))...); err != nil {
+		err := insist(ctx, func() error {
+			return d.there.past.List(ctx, list, append(slices.Clone(opts), client.Limit(lookupPage), client.Continue(next))...)
+		})
+		if err != nil {
 			return 0, err
 		}
 		for i := range list.Items {
@@ -387,7 +411,7 @@ func (d *departure) claimTemplates(ctx context.Context) (map[string][]claimTempl
 	for _, key := range keys {
 		set := &unstructured.Unstructured{}
 		set.SetGroupVersionKind(statefulSetVersion)
-		if err := d.there.past.Get(ctx, key, set); err != nil {
+		if err := insist(ctx, func() error { return d.there.past.Get(ctx, key, set) }); err != nil {
 			if apierrors.IsNotFound(err) {
 				continue
 			}

@@ -4,6 +4,8 @@
 package controllers
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -12,6 +14,7 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -228,5 +231,40 @@ func TestBlockersInLargeNumbers(t *testing.T) {
 	t.Logf("%d looks read %d pages", looks, pages)
 	if looks == 0 || pages > looks*lookupPages {
 		t.Errorf("%d looks read %d pages: %v", looks, pages, requests)
+	}
+}
+
+// A look-up insists on its questions as long as an API server says that it is
+// busy, and a few times at most.
+func TestInsist(t *testing.T) {
+	busy, forbidden := apierrors.NewTooManyRequestsError("busy"), apierrors.NewForbidden(schema.GroupResource{}, "", nil)
+	for name, tc := range map[string]struct {
+		answers []error
+		ended   bool
+		asked   int
+		want    error
+	}{
+		"answered at once":  {[]error{nil}, false, 1, nil},
+		"answered later":    {[]error{busy, apierrors.NewInternalError(errors.New("x")), nil}, false, 3, nil},
+		"never answered":    {[]error{busy, busy, busy, busy, nil}, false, 4, busy},
+		"refused for good":  {[]error{busy, forbidden, nil}, false, 2, forbidden},
+		"nobody waits more": {[]error{busy, nil}, true, 1, busy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if tc.ended {
+				cancel()
+			}
+			asked := 0
+			err := insist(ctx, func() error {
+				asked++
+				return tc.answers[asked-1]
+			})
+			if !errors.Is(err, tc.want) || asked != tc.asked {
+				t.Errorf("asked %d times, and got %v", asked, err)
+			}
+		})
 	}
 }

@@ -43,6 +43,13 @@ func decideDeletion(o Observation) Decision {
 		decision.Plan = dependents.Make(in)
 		return decision
 	}
+	if o.BlockersError != nil && o.AsksForBlockers() {
+		decision.Reason, decision.Retry = v1alpha1.ReasonDeletionBlocked, o.BlockersError
+		decision.Message = fmt.Sprintf("is not deleted while it cannot be looked up what stands in the way: %v", o.BlockersError)
+		decision.Plan = dependents.Make(o.keepEverything())
+		decision.Plan.Conflicts = nil
+		return decision
+	}
 	if blocked := blockersMessage(o.Blockers); blocked != "" && o.AsksForBlockers() {
 		decision.Reason, decision.Message = v1alpha1.ReasonDeletionBlocked, blocked
 		decision.Plan = dependents.Make(o.keepEverything())

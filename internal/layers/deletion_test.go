@@ -40,11 +40,21 @@ func TestDecideDeletion(t *testing.T) {
 	ended := lives(live("a", marked), live("b", marked))
 	dependant := others(Other{Layer: layer(named("apps"), needs("base@1.0.0"), isDeployed(oldDir))})
 	const blocked = `is not deleted while layer apps depends on it: delete that first, or set the annotation kraan.io/force-delete to "true"`
+	busy := func(o *Observation) { o.BlockersError = errors.New("the server is busy") }
 	cases := map[string]struct {
 		reason, actions, why, message string
 		in                            Observation
 		finalized, held               bool
 	}{
+		"not known what would be lost": {
+			reason: "nothing is deleted before that is known, and it is said", in: observation(going(), pair, both, busy),
+			why: "DeletionBlocked", message: "is not deleted while it cannot be looked up what stands in the way: the server is busy",
+		},
+		"not known what would be lost, and confirmed": {
+			reason: "who confirms does not care", in: observation(going(annotation(v1alpha1.ConfirmDeletionAnnotation, "true")), pair, both, busy),
+			actions: "Mark a, Mark b", why: "Deleting",
+			message: "is being deleted, 2 objects left: HelmRelease default/a waits until 2026-01-02T03:05:06Z for another layer to adopt it",
+		},
 		"begins": {
 			reason: "its releases are orphans first, so that they can be adopted", in: observation(going(), pair, both),
 			actions: "Mark a, Mark b", why: "Deleting",
@@ -145,6 +155,9 @@ func TestDecideDeletion(t *testing.T) {
 			want := outcome{tc.actions, tc.why, tc.message, tc.finalized, tc.held, v1alpha1.StatePruning}
 			if diff := cmp.Diff(want, outcome{verbs(d.Plan), d.Reason, d.Message, d.Finalized, d.Hold.Active, d.State}); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if blocked := d.Reason == v1alpha1.ReasonDeletionBlocked; tc.in.BlockersError != nil && (d.Retry != nil) != blocked {
+				t.Errorf("it is tried again because of %v", d.Retry)
 			}
 		})
 	}

@@ -88,8 +88,10 @@ type Observation struct {
 	Exclusive map[string][]dependents.ID
 	Others    dependents.Others
 	// Blockers lists what stands in the way of the layer's deletion; only where
-	// AsksForBlockers says so.
-	Blockers []Blocker
+	// AsksForBlockers says so. BlockersError says why it could not be looked up,
+	// which passes.
+	Blockers      []Blocker
+	BlockersError error
 	// Taken holds objects that belong to the layer although its inventory
 	// lacks them, because Kraan kept none.
 	Taken []dependents.ID
