@@ -84,8 +84,8 @@ type AddonsLayerReconciler struct {
 	Meters *Meters
 	// Settings of the rules.
 	Settings layers.Settings
-	// Selector narrows the layers that this controller looks after; nil means
-	// all. It sees the others, and takes nothing from them.
+	// Selector narrows the layers and RemoteClusters that this controller looks
+	// after; nil means all. It sees the others, and takes nothing from them.
 	Selector labels.Selector
 	// Concurrent is how many layers are looked at side by side.
 	Concurrent int
@@ -184,7 +184,7 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 		r.wake(r.listings.WhoWaits()...)
 		return nil, nil
 	}
-	if r.Selector != nil && !r.Selector.Matches(labels.Set(cached.Labels)) {
+	if !r.isOwn(cached) {
 		r.Meters.forget(name)
 		r.letGo(name)
 		return nil, nil
@@ -206,6 +206,11 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 	}
 	r.recent.WroteLayer(patched.DeepCopy())
 	return patched, nil
+}
+
+// isOwn tells whether an object is this controller's to look after.
+func (r *AddonsLayerReconciler) isOwn(obj client.Object) bool {
+	return r.Selector == nil || r.Selector.Matches(labels.Set(obj.GetLabels()))
 }
 
 // letGo forgets how a layer that is none of this controller's was looked at.

@@ -47,7 +47,8 @@ func (r *RemoteClusterReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	for _, watch := range []source.Source{
 		source.Kind(r.Layers.Cache, client.Object(&v1alpha1.RemoteCluster{}), &handler.EnqueueRequestForObject{},
-			predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletionBegun)),
+			predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{},
+				predicate.LabelChangedPredicate{}, deletionBegun)), // labels: --watch-label-selector
 		source.Kind(r.Layers.Cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(r.clustersOf), countChanged),
 		source.Channel(r.wakeups, &handler.EnqueueRequestForObject{}),
 	} {

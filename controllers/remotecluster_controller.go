@@ -77,7 +77,10 @@ func (r *RemoteClusterReconciler) reconcile(ctx context.Context, req ctrl.Reques
 		return 0, nil
 	}
 	cluster = r.written.Newest(cluster)
-	if cluster.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(cluster, v1alpha1.ClusterFinalizer) {
+	// One that another process looks after is connected to all the same: layers of
+	// this one may be on it.
+	isOwn := r.Layers.isOwn(cluster)
+	if isOwn && cluster.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(cluster, v1alpha1.ClusterFinalizer) {
 		patched := cluster.DeepCopy()
 		controllerutil.AddFinalizer(patched, v1alpha1.ClusterFinalizer)
 		err := r.Layers.Client.Patch(ctx, patched, client.MergeFromWithOptions(cluster, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
@@ -92,6 +95,9 @@ func (r *RemoteClusterReconciler) reconcile(ctx context.Context, req ctrl.Reques
 		return 0, err
 	}
 	r.Layers.remotes.see(req.String())
+	if !isOwn {
+		return jittered(clusters.Again(cluster, clusters.Decide(o), r.Layers.now())), nil
+	}
 	if !cluster.DeletionTimestamp.IsZero() {
 		if o.Left, err = r.left(ctx, cluster); err != nil {
 			return 0, err

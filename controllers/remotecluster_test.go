@@ -49,7 +49,7 @@ func (f *fixture) cluster(name string) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}, Data: map[string][]byte{"value": data},
 	}))
 	cluster := &v1alpha1.RemoteCluster{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name, Labels: map[string]string{"test": f.namespace}},
 		Spec:       v1alpha1.RemoteClusterSpec{KubeConfig: v1alpha1.KubeConfigSource{SecretRef: v1alpha1.SecretKeyReference{Name: name}}},
 	}
 	f.must(f.client.Create(f.ctx, cluster))

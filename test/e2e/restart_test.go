@@ -12,11 +12,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -275,6 +277,43 @@ func TestControllerLooksAfterTheLayersOfItsSelectorOnly(t *testing.T) {
 	f.must(controller.Start(f.ctx))
 	f.deployed("base", revision)
 	f.stillThere(before)
+}
+
+// The same goes for RemoteClusters; layers are put on those of others, too, and
+// two controllers do not both write and tell of one.
+func TestControllerLooksAfterTheClustersOfItsSelectorOnly(t *testing.T) {
+	f := newFixture(t)
+	far := f.far(0)
+	f.kubeconfigSecret(stack.client, f.prefix, "prod", far.kubeconfig(t))
+	cluster := f.remoteCluster("prod", func(c *v1alpha1.RemoteCluster) { c.Labels = map[string]string{ownController: "nobody"} })
+	revision := f.push(map[string]string{"base/release.yaml": f.configMapRelease("base", "one")})
+	controller := f.controller(raceBinary)
+	f.must(controller.Start(f.ctx))
+	f.throughout(3*time.Second, "the RemoteCluster of nobody is left alone", func() error {
+		found := &v1alpha1.RemoteCluster{}
+		if err := stack.client.Get(f.ctx, cluster, found); err != nil {
+			return err
+		}
+		if len(found.Finalizers) > 0 || len(found.Status.Conditions) > 0 || len(found.Status.Resources) > 0 {
+			return fmt.Errorf("finalizers %v, status %+v", found.Finalizers, found.Status)
+		}
+		return nil
+	})
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, ownController))
+	f.must(stack.client.Patch(f.ctx, &v1alpha1.RemoteCluster{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}, patch))
+	f.clusterSays(cluster, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonReachable)
+
+	// The suite's controller looks after the RemoteCluster, and the test's own after
+	// the layer on it.
+	f.layer("base", on(cluster), func(l *v1alpha1.AddonsLayer) { l.Labels = map[string]string{ownController: f.prefix} })
+	f.deployed("base", revision)
+	f.deleteLayer("base")
+	f.layerGone("base")
+	log, err := os.ReadFile(controller.Log())
+	f.must(err)
+	if told := strings.Count(string(log), `"object":{"name":"prod","namespace":"`+f.prefix+`"}`); told > 0 {
+		t.Errorf("the test's own controller told of the RemoteCluster %d times", told)
+	}
 }
 
 // disturb is for tests that take the control plane's programs away. They run
