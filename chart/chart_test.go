@@ -81,7 +81,7 @@ func TestRendersStrictlyValidObjects(t *testing.T) {
 			reason: "an installation without values has what the controller needs, and no more",
 			want: []string{
 				"ClusterRole strata", "ClusterRole strata-view", "ClusterRoleBinding strata",
-				"CustomResourceDefinition addonslayers.kraan.io", "CustomResourceDefinition remoteclusters.kraan.io", "Deployment strata",
+				"CustomResourceDefinition addonslayers.kraan.io", "CustomResourceDefinition helmapplications.kraan.io", "CustomResourceDefinition remoteclusters.kraan.io", "Deployment strata",
 				"Role strata-leader-election", "Role strata-revisions", "RoleBinding strata-leader-election", "RoleBinding strata-revisions",
 				"Service strata-metrics", "ServiceAccount strata",
 			},
@@ -94,7 +94,7 @@ func TestRendersStrictlyValidObjects(t *testing.T) {
 				"ClusterRole strata", "ClusterRole strata-impersonate", "ClusterRole strata-kinds",
 				"ClusterRole strata-remote-clusters", "ClusterRole strata-view",
 				"ClusterRoleBinding strata", "ClusterRoleBinding strata-cluster-admin", "ClusterRoleBinding strata-impersonate", "ClusterRoleBinding strata-kinds", "ClusterRoleBinding strata-remote-clusters",
-				"ConfigMap strata-dashboard", "ConfigMap strata-system-extra", "CustomResourceDefinition addonslayers.kraan.io", "CustomResourceDefinition remoteclusters.kraan.io", "Deployment strata",
+				"ConfigMap strata-dashboard", "ConfigMap strata-system-extra", "CustomResourceDefinition addonslayers.kraan.io", "CustomResourceDefinition helmapplications.kraan.io", "CustomResourceDefinition remoteclusters.kraan.io", "Deployment strata",
 				"NetworkPolicy strata", "NetworkPolicy strata-artifacts", "PodDisruptionBudget strata",
 				"PrometheusRule strata", "Role strata-impersonate", "Role strata-leader-election", "Role strata-revisions",
 				"RoleBinding strata-impersonate", "RoleBinding strata-leader-election", "RoleBinding strata-revisions",
@@ -272,7 +272,7 @@ func TestRolesAreNarrow(t *testing.T) {
 				if resource != "secrets" || !ownSecrets(rule) {
 					t.Errorf("rule %v reaches %s", rule, resource)
 				}
-			case "addonslayers", "addonslayers/status", "addonslayers/finalizers", "remoteclusters", "remoteclusters/status",
+			case "addonslayers", "addonslayers/status", "addonslayers/finalizers", "helmapplications", "helmapplications/status", "remoteclusters", "remoteclusters/status",
 				"customresourcedefinitions", "helmcharts":
 				if slices.Contains(rule.Verbs, "delete") || slices.Contains(rule.Verbs, "create") {
 					t.Errorf("rule %v makes or deletes %s", rule, resource)

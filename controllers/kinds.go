@@ -308,10 +308,11 @@ func CacheOptions() cache.Options {
 		DefaultLabelSelector: owned,
 		DefaultTransform:     strip,
 		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.AddonsLayer{}:   everything,
-			&v1alpha1.RemoteCluster{}: everything,
-			helmRelease:               everything,
-			crd:                       everything,
+			&v1alpha1.AddonsLayer{}:     everything,
+			&v1alpha1.RemoteCluster{}:   everything,
+			&v1alpha1.HelmApplication{}: everything,
+			helmRelease:                 everything,
+			crd:                         everything,
 		},
 	}
 }

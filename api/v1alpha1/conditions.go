@@ -81,6 +81,17 @@ const (
 	ReasonLayersLeft = "LayersLeft"
 )
 
+// Condition reasons of a HelmApplication.
+const (
+	// ReasonPublished says that all versions can be used.
+	ReasonPublished = "Published"
+	// ReasonProblems says that something is wrong with a version.
+	ReasonProblems = "Problems"
+	// ReasonContentChanged says that a version is not what was published under
+	// its number.
+	ReasonContentChanged = "ContentChanged"
+)
+
 // Condition and event reasons of an AddonsLayer.
 const (
 	ReasonDeployed             = "Deployed"

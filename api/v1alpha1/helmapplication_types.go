@@ -1,0 +1,424 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// HelmApplicationKind is the kind of HelmApplication.
+const HelmApplicationKind = "HelmApplication"
+
+// HelmApplicationSpec is one entry of the catalogue: what an application is, and
+// the versions of it that there are.
+type HelmApplicationSpec struct {
+	// Description says in a sentence or two what the application is for.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Description string `json:"description,omitempty"`
+
+	// Documentation is the URL at which people read about the application.
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^https?://.+')",message="documentation must be a URL that begins with https:// or http://"
+	// +optional
+	Documentation string `json:"documentation,omitempty"`
+
+	// Licence that the application is under, best as an SPDX expression such as
+	// Apache-2.0.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Licence string `json:"licence,omitempty"`
+
+	// Icon is a picture for catalogues that people look at: a URL, or a data: URI.
+	// +kubebuilder:validation:MaxLength=65536
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.startsWith('https://') || self.startsWith('http://') || self.startsWith('data:image/')",message="icon must be a URL or begin with data:image/"
+	// +optional
+	Icon string `json:"icon,omitempty"`
+
+	// Tags group applications for people, such as network or database.
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +listType=set
+	// +optional
+	Tags []string `json:"tags,omitempty"`
+
+	// Versions of the application, in any order. What a version is made of cannot
+	// change once it is published: add another one.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:XValidation:rule="self.all(a, !a.version.startsWith('v') || !self.exists(b, 'v' + b.version == a.version))",message="versions must not hold one version twice: v1.0.0 and 1.0.0 are the same"
+	// +listType=map
+	// +listMapKey=version
+	// +required
+	Versions []HelmApplicationVersion `json:"versions"`
+}
+
+// HelmApplicationVersion is one version of an application: a chart, and how it is
+// installed.
+//
+// +kubebuilder:validation:XValidation:rule="self.chart == oldSelf.chart",message="a version that is published cannot get another chart: add another version"
+// +kubebuilder:validation:XValidation:rule="has(self.releaseName) == has(oldSelf.releaseName) && (!has(self.releaseName) || self.releaseName == oldSelf.releaseName)",message="a version that is published cannot get another releaseName: add another version"
+// +kubebuilder:validation:XValidation:rule="has(self.__namespace__) == has(oldSelf.__namespace__) && (!has(self.__namespace__) || self.__namespace__.name == oldSelf.__namespace__.name)",message="a version that is published cannot get another namespace: add another version"
+// +kubebuilder:validation:XValidation:rule="has(self.parameters) == has(oldSelf.parameters) && (!has(self.parameters) || self.parameters == oldSelf.parameters)",message="a version that is published cannot get other parameters: add another version"
+// +kubebuilder:validation:XValidation:rule="has(self.dependencies) == has(oldSelf.dependencies) && (!has(self.dependencies) || self.dependencies == oldSelf.dependencies)",message="a version that is published cannot get other dependencies: add another version"
+// +kubebuilder:validation:XValidation:rule="has(self.recommendations) == has(oldSelf.recommendations) && (!has(self.recommendations) || self.recommendations == oldSelf.recommendations)",message="a version that is published cannot get other recommendations: add another version"
+// +kubebuilder:validation:XValidation:rule="has(self.kubernetes) == has(oldSelf.kubernetes) && (!has(self.kubernetes) || self.kubernetes == oldSelf.kubernetes)",message="a version that is published cannot get another range of Kubernetes versions: add another version"
+type HelmApplicationVersion struct {
+	// Version is a semantic version; v1.0.0 and 1.0.0 are the same.
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^v?(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z]([0-9A-Za-z.-]*[0-9A-Za-z])?)?$`
+	// +required
+	Version string `json:"version"`
+
+	// Chart that the version installs.
+	// +required
+	Chart ChartSource `json:"chart"`
+
+	// ReleaseName is the name of the Helm release. Defaults to the name under which
+	// the application is installed.
+	// +kubebuilder:validation:MaxLength=53
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="releaseName must be a name of small letters, digits and dashes"
+	// +optional
+	ReleaseName string `json:"releaseName,omitempty"`
+
+	// Namespace that the application is installed into. Defaults to the name under
+	// which it is installed.
+	// +optional
+	Namespace *ApplicationNamespace `json:"namespace,omitempty"`
+
+	// Values of the chart. Whoever installs the application may add to them.
+	// +optional
+	Values *apiextensionsv1.JSON `json:"values,omitempty"`
+
+	// Parameters are single values in the manner of helm --set; they win over
+	// values.
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Parameters []Parameter `json:"parameters,omitempty"`
+
+	// ServerSideApply says how Helm writes the objects of the chart: true or false;
+	// left out, as helm-controller does by itself.
+	// +optional
+	ServerSideApply *bool `json:"serverSideApply,omitempty"`
+
+	// IgnoreDifferences lists fields that others may change: they are not taken
+	// back.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	// +optional
+	IgnoreDifferences []IgnoredDifference `json:"ignoreDifferences,omitempty"`
+
+	// Ready says when the application counts as ready: Healthy (the default), when
+	// all that it has made is; Applied, when it is made, for what cannot be healthy
+	// before something later is there.
+	// +kubebuilder:validation:XValidation:rule="self in ['Healthy', 'Applied']",message="ready must be Healthy (wait until all that the chart has made is) or Applied (wait until it is made)"
+	// +optional
+	Ready ApplicationReadiness `json:"ready,omitempty"`
+
+	// Timeout of one action of Helm. Defaults to 5m.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="timeout must be at least 1s"
+	// +optional
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+
+	// Dependencies are the applications that must be installed before this one.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Dependencies []ApplicationRequirement `json:"dependencies,omitempty"`
+
+	// Recommendations are applications that are installed beside this one where
+	// they can be.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Recommendations []ApplicationRequirement `json:"recommendations,omitempty"`
+
+	// Kubernetes is the range of Kubernetes versions that the version runs on: a
+	// minimum such as 1.31, or a range such as >=1.31 <1.36. Empty for any.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Kubernetes string `json:"kubernetes,omitempty"`
+
+	// Preview is true for a version that is chosen only by who names it.
+	// +optional
+	Preview bool `json:"preview,omitempty"`
+
+	// EndOfLife is when the version is no longer maintained.
+	// +optional
+	EndOfLife *metav1.Time `json:"endOfLife,omitempty"`
+
+	// Withdrawn says why the version is not to be installed any more. Who has it
+	// keeps it.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Withdrawn string `json:"withdrawn,omitempty"`
+}
+
+// ApplicationReadiness says when an application counts as ready.
+type ApplicationReadiness string
+
+const (
+	// ApplicationHealthy waits until all that the chart has made is healthy.
+	ApplicationHealthy ApplicationReadiness = "Healthy"
+	// ApplicationApplied waits until the chart's objects are made.
+	ApplicationApplied ApplicationReadiness = "Applied"
+)
+
+// ChartSource says where a chart comes from.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.repository), has(self.oci), has(self.git)].filter(x, x).size() == 1",message="chart must have exactly one of repository, oci and git"
+type ChartSource struct {
+	// Repository is a Helm repository over HTTP.
+	// +optional
+	Repository *ChartRepository `json:"repository,omitempty"`
+	// OCI is a chart in an OCI registry.
+	// +optional
+	OCI *ChartOCI `json:"oci,omitempty"`
+	// Git is a chart in a git repository.
+	// +optional
+	Git *ChartGit `json:"git,omitempty"`
+}
+
+// ChartRepository names a chart of a Helm repository.
+type ChartRepository struct {
+	// URL of the repository.
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://.+')",message="url must begin with https:// or http://"
+	// +required
+	URL string `json:"url"`
+	// Chart is the name of the chart.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Chart string `json:"chart"`
+	// Version of the chart, exactly. Defaults to the application's version.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Version string `json:"version,omitempty"`
+	// SecretRef names the Secret with the credentials of the repository, in the
+	// namespace that its HelmRepository is put in.
+	// +optional
+	SecretRef *SecretReference `json:"secretRef,omitempty"`
+}
+
+// ChartOCI names a chart in an OCI registry.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.tag) && has(self.digest))",message="oci must have a tag or a digest, not both"
+type ChartOCI struct {
+	// URL of the chart, without its tag.
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="self.matches('^oci://.+')",message="url must begin with oci://"
+	// +required
+	URL string `json:"url"`
+	// Tag of the chart. Defaults to the application's version.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Tag string `json:"tag,omitempty"`
+	// Digest of the chart, as sha256:hex.
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	// +optional
+	Digest string `json:"digest,omitempty"`
+	// Insecure allows a registry without TLS.
+	// +optional
+	Insecure bool `json:"insecure,omitempty"`
+	// SecretRef names the Secret with the credentials of the registry, in the
+	// namespace that its OCIRepository is put in.
+	// +optional
+	SecretRef *SecretReference `json:"secretRef,omitempty"`
+}
+
+// ChartGit names a chart in a git repository.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.tag) != has(self.commit)",message="git must have a tag or a commit: a branch would change what is published"
+type ChartGit struct {
+	// URL of the repository.
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(https?|ssh)://.+')",message="url must begin with https://, http:// or ssh://"
+	// +required
+	URL string `json:"url"`
+	// Path of the chart in the repository.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('./') && !(self + '/').contains('/../')",message="path must begin with ./ and stay in the repository"
+	// +required
+	Path string `json:"path"`
+	// Tag of the repository.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Tag string `json:"tag,omitempty"`
+	// Commit of the repository.
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^([0-9a-f]{40}|[0-9a-f]{64})$`
+	// +optional
+	Commit string `json:"commit,omitempty"`
+	// SecretRef names the Secret with the credentials of the repository, in the
+	// namespace that its GitRepository is put in.
+	// +optional
+	SecretRef *SecretReference `json:"secretRef,omitempty"`
+}
+
+// SecretReference names a Secret.
+type SecretReference struct {
+	// Name of the Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+}
+
+// ApplicationNamespace is the namespace that an application is installed into.
+type ApplicationNamespace struct {
+	// Name of the namespace.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace.name must be the name of a namespace"
+	// +required
+	Name string `json:"name"`
+	// Create makes the namespace where it is missing. It stays when the application
+	// goes.
+	// +optional
+	Create bool `json:"create,omitempty"`
+	// Labels that the namespace gets where it is created.
+	// +kubebuilder:validation:MaxProperties=50
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+	// Annotations that the namespace gets where it is created.
+	// +kubebuilder:validation:MaxProperties=50
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// Parameter is one value of a chart in the manner of helm --set.
+type Parameter struct {
+	// Name is the path of the value, such as controller.replicas or hosts[0].name.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +required
+	Name string `json:"name"`
+	// Value as helm --set reads it: true and 3 are no strings.
+	// +kubebuilder:validation:MaxLength=4096
+	// +required
+	Value string `json:"value"`
+}
+
+// IgnoredDifference is what others may change of the objects of a chart.
+type IgnoredDifference struct {
+	// Group of the objects; empty for the core group.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Group string `json:"group,omitempty"`
+	// Kind of the objects.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Kind string `json:"kind"`
+	// Namespace of the objects; empty for any.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the object; empty for any.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Paths of the fields as JSON pointers, such as /spec/replicas.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:validation:items:Pattern=`^/`
+	// +listType=atomic
+	// +required
+	Paths []string `json:"paths"`
+}
+
+// ApplicationRequirement names another application, at a range of versions.
+type ApplicationRequirement struct {
+	// Name of the HelmApplication.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+	// Range of versions, such as ">=1.2 <2" or ^1.4. Empty for any.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Range string `json:"range,omitempty"`
+}
+
+// HelmApplicationStatus says how a catalogue entry fares.
+type HelmApplicationStatus struct {
+	// ObservedGeneration is the generation that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Latest is the newest version that anybody may be given: no preview, not
+	// withdrawn, and not past its end of life.
+	// +optional
+	Latest string `json:"latest,omitempty"`
+
+	// Published lists what was published: a version that comes with other content
+	// is not used.
+	// +kubebuilder:validation:MaxItems=200
+	// +listType=map
+	// +listMapKey=version
+	// +optional
+	Published []PublishedVersion `json:"published,omitempty"`
+
+	// Problems says what is wrong with which version, the first ten of it.
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=atomic
+	// +optional
+	Problems []string `json:"problems,omitempty"`
+
+	// Conditions in the form that kstatus understands.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// PublishedVersion is what a version was when it was first seen.
+type PublishedVersion struct {
+	// Version as it was written.
+	Version string `json:"version"`
+	// Digest of all of the version that must not change.
+	Digest string `json:"digest"`
+}
+
+// HelmApplication is an application of the catalogue, with the versions of it that
+// can be installed.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=helmapplications,scope=Cluster,shortName=happ
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Latest",type=string,JSONPath=`.status.latest`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Licence",type=string,JSONPath=`.spec.licence`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,priority=1
+type HelmApplication struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec HelmApplicationSpec `json:"spec,omitempty"`
+	// +kubebuilder:default:={"observedGeneration":-1}
+	// +optional
+	Status HelmApplicationStatus `json:"status,omitempty"`
+}
+
+// HelmApplicationList is a list of HelmApplications.
+//
+// +kubebuilder:object:root=true
+type HelmApplicationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []HelmApplication `json:"items"`
+}

@@ -1,0 +1,122 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/apply"
+	"github.com/strata-project/strata/internal/catalogue"
+	"github.com/strata-project/strata/internal/round"
+)
+
+// HelmApplicationReconciler says how the entries of the catalogue fare.
+type HelmApplicationReconciler struct {
+	// Layers has the client, the cache, the clock and the selector.
+	Layers *AddonsLayerReconciler
+}
+
+// Reconcile looks at one HelmApplication.
+func (r *HelmApplicationReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if !r.Layers.Fence.Holds() {
+		return ctrl.Result{}, nil
+	}
+	after, err := round.Outcome(r.reconcile(ctx, req.Name))
+	return ctrl.Result{RequeueAfter: after}, err
+}
+
+func (r *HelmApplicationReconciler) reconcile(ctx context.Context, name string) (time.Duration, error) {
+	entries, err := r.catalogue(ctx)
+	if err != nil {
+		return 0, err
+	}
+	app := entries[name]
+	if app == nil || !app.DeletionTimestamp.IsZero() || !r.Layers.isOwn(app) {
+		return 0, nil
+	}
+	now := r.Layers.now()
+	decision := catalogue.Decide(catalogue.Observation{Now: now, Application: app, Catalogue: entries})
+	if !equality.Semantic.DeepEqual(app.Status, decision.Status) {
+		patched := app.DeepCopy()
+		patched.Status = decision.Status
+		// The lock sees to it that nothing is published anew by a look that has yet
+		// to see what was.
+		err := r.Layers.Client.Status().Patch(ctx, patched, client.MergeFromWithOptions(app, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+		if err != nil {
+			return 0, client.IgnoreNotFound(err)
+		}
+	}
+	if decision.Until.IsZero() {
+		return 0, nil
+	}
+	return max(decision.Until.Sub(now), time.Millisecond), nil
+}
+
+// catalogue returns all HelmApplications by name. They are the cache's own, and
+// must not be changed.
+func (r *HelmApplicationReconciler) catalogue(ctx context.Context) (map[string]*v1alpha1.HelmApplication, error) {
+	list := &v1alpha1.HelmApplicationList{}
+	if err := r.Layers.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("cannot list HelmApplications: %w", err)
+	}
+	entries := make(map[string]*v1alpha1.HelmApplication, len(list.Items))
+	for i := range list.Items {
+		entries[list.Items[i].Name] = &list.Items[i]
+	}
+	return entries, nil
+}
+
+// SetupWithManager registers the controller and its watches.
+func (r *HelmApplicationReconciler) SetupWithManager(mgr manager.Manager) error {
+	c, err := controller.New("helmapplication", mgr, controller.Options{
+		Reconciler:  r,
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minRetry, maxRetry),
+	})
+	if err != nil {
+		return fmt.Errorf("cannot make the controller: %w", err)
+	}
+	for _, handle := range []handler.EventHandler{&handler.EnqueueRequestForObject{}, handler.EnqueueRequestsFromMapFunc(r.whoNeeds)} {
+		if err := c.Watch(source.Kind(r.Layers.Cache, client.Object(&v1alpha1.HelmApplication{}), handle, applicationChanged)); err != nil {
+			return fmt.Errorf("cannot watch: %w", err)
+		}
+	}
+	return nil
+}
+
+// applicationChanged passes what people change: not the status.
+var applicationChanged = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
+
+// whoNeeds returns the applications of which some version needs or recommends an
+// application, directly or not.
+func (r *HelmApplicationReconciler) whoNeeds(ctx context.Context, obj client.Object) []ctrl.Request {
+	entries, err := r.catalogue(ctx)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "cannot look up who needs an application", "application", obj.GetName())
+		return nil
+	}
+	var found []ctrl.Request
+	for _, name := range catalogue.Dependants(entries, obj.GetName()) {
+		found = append(found, ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
+	}
+	return found
+}

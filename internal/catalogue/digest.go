@@ -1,0 +1,48 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package catalogue
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+)
+
+// DigestOf identifies all of a version that must not change once it is published:
+// everything but preview, endOfLife and withdrawn. v1.0.0 and 1.0.0 are the same,
+// and how values are written does not matter.
+func DigestOf(version v1alpha1.HelmApplicationVersion) (string, error) {
+	content := *version.DeepCopy()
+	content.Version = Plain(content.Version)
+	content.Preview, content.EndOfLife, content.Withdrawn = false, nil, ""
+	if content.Values != nil {
+		var values any
+		// As json.Number, so that no two numbers are taken for one.
+		decoder := json.NewDecoder(strings.NewReader(string(content.Values.Raw)))
+		decoder.UseNumber()
+		if err := decoder.Decode(&values); err != nil {
+			return "", fmt.Errorf("its values are no JSON: %w", err)
+		}
+		raw, err := json.Marshal(values)
+		if err != nil {
+			return "", fmt.Errorf("its values cannot be written: %w", err)
+		}
+		content.Values = &apiextensionsv1.JSON{Raw: raw}
+	}
+	data, err := json.Marshal(content)
+	if err != nil {
+		return "", fmt.Errorf("it cannot be written: %w", err)
+	}
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:]), nil
+}
+
+// Plain returns a semantic version without the v that some write in front.
+func Plain(version string) string { return strings.TrimPrefix(version, "v") }
