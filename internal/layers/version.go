@@ -64,7 +64,7 @@ func (d Dependency) Accepts(version string) bool {
 		return d.Version == "" || d.Version == version
 	}
 	constraint, err := semver.NewConstraint(d.Version)
-	have := semanticVersion(version)
+	have := SemanticVersion(version)
 	return err == nil && have != nil && constraint.Check(have)
 }
 
@@ -74,7 +74,7 @@ func (d Dependency) explain(version string) string {
 	if !d.Range || version == "" {
 		return ""
 	}
-	have := semanticVersion(version)
+	have := SemanticVersion(version)
 	switch {
 	case have == nil:
 		return ", which is no semantic version, so that no range takes it"
@@ -84,10 +84,10 @@ func (d Dependency) explain(version string) string {
 	return ""
 }
 
-// semanticVersion reads a version as ranges see it, or returns nil where it is
+// SemanticVersion reads a version as ranges see it, or returns nil where it is
 // none. A leading v and missing numbers, as in v1.2, do not matter. Leading
 // zeros do: 0.1.01 is no semantic version.
-func semanticVersion(text string) *semver.Version {
+func SemanticVersion(text string) *semver.Version {
 	if !semanticNumbers.MatchString(text) {
 		return nil
 	}
