@@ -1,0 +1,110 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package templates
+
+import (
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+)
+
+// maxText bounds how large one text may become on the way, in bytes.
+const maxText = 1 << 20
+
+var errTooLarge = types.NewErr("a text becomes larger than %d KiB", maxText>>10)
+
+// functions are those of CEL's extension for strings that values need, under the
+// same names. The extension itself charges for what a function has made when it is
+// made: one replace may by then have taken all memory.
+func functions() []cel.EnvOption {
+	text, list := cel.StringType, cel.ListType(cel.StringType)
+	return []cel.EnvOption{
+		member("lowerAscii", []*cel.Type{text}, text, func(args []ref.Val) ref.Val { return mapASCII(args[0], 'A', 'Z', 'a'-'A') }),
+		member("upperAscii", []*cel.Type{text}, text, func(args []ref.Val) ref.Val { return mapASCII(args[0], 'a', 'z', 'A'-'a') }),
+		member("trim", []*cel.Type{text}, text, func(args []ref.Val) ref.Val { return types.String(strings.TrimSpace(str(args[0]))) }),
+		member("split", []*cel.Type{text, text}, list, func(args []ref.Val) ref.Val {
+			return types.NewStringList(types.DefaultTypeAdapter, strings.Split(str(args[0]), str(args[1])))
+		}),
+		member("replace", []*cel.Type{text, text, text}, text, replace),
+		cel.Function("join",
+			cel.MemberOverload("strata_join", []*cel.Type{list}, text, cel.FunctionBinding(joinTexts)),
+			cel.MemberOverload("strata_join_with", []*cel.Type{list, text}, text, cel.FunctionBinding(joinTexts))),
+		cel.Function("substring",
+			cel.MemberOverload("strata_substring", []*cel.Type{text, cel.IntType}, text, cel.FunctionBinding(substring)),
+			cel.MemberOverload("strata_substring_to", []*cel.Type{text, cel.IntType, cel.IntType}, text, cel.FunctionBinding(substring))),
+	}
+}
+
+func member(name string, args []*cel.Type, result *cel.Type, do func([]ref.Val) ref.Val) cel.EnvOption {
+	return cel.Function(name, cel.MemberOverload("strata_"+name, args, result, cel.FunctionBinding(func(values ...ref.Val) ref.Val { return do(values) })))
+}
+
+func str(value ref.Val) string {
+	text, _ := value.(types.String)
+	return string(text)
+}
+
+// mapASCII moves the letters of a range.
+func mapASCII(value ref.Val, from, to, by rune) ref.Val {
+	return types.String(strings.Map(func(r rune) rune {
+		if r >= from && r <= to {
+			return r + by
+		}
+		return r
+	}, str(value)))
+}
+
+func replace(args []ref.Val) ref.Val {
+	in, old, with := str(args[0]), str(args[1]), str(args[2])
+	// Both factors are bounded by what a variable or a text can hold.
+	if len(in)+strings.Count(in, old)*(len(with)-len(old)) > maxText {
+		return errTooLarge
+	}
+	return types.String(strings.ReplaceAll(in, old, with))
+}
+
+// joinTexts joins texts, with a separator where there is one.
+func joinTexts(args ...ref.Val) ref.Val {
+	list, is := args[0].(traits.Lister)
+	if !is {
+		return types.MaybeNoSuchOverloadErr(args[0])
+	}
+	separator := ""
+	if len(args) == 2 {
+		separator = str(args[1])
+	}
+	var joined strings.Builder
+	// A list may be far longer than what it took to make it.
+	for it, first := list.Iterator(), true; it.HasNext() == types.True; first = false {
+		item, is := it.Next().(types.String)
+		if !is {
+			return types.NewErr("join needs a list of texts")
+		}
+		if !first {
+			joined.WriteString(separator)
+		}
+		joined.WriteString(string(item))
+		if joined.Len() > maxText {
+			return errTooLarge
+		}
+	}
+	return types.String(joined.String())
+}
+
+// substring cuts by characters, as CEL counts them.
+func substring(args ...ref.Val) ref.Val {
+	runes := []rune(str(args[0]))
+	from, _ := args[1].(types.Int)
+	to := types.Int(len(runes))
+	if len(args) == 3 {
+		to, _ = args[2].(types.Int)
+	}
+	if from < 0 || to < from || int(to) > len(runes) {
+		return types.NewErr("substring from %d to %d of a text of %d characters", from, to, len(runes))
+	}
+	return types.String(string(runes[from:to]))
+}

@@ -1,0 +1,231 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package templates fills templates: expressions of CEL in ${...} in the texts of
+// values, over variables that it is given. It reads no clock, no cluster and no
+// file, and what an expression may cost is bounded.
+package templates
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"github.com/google/cel-go/ext"
+)
+
+const (
+	// maxExpression bounds how long an expression may be, in characters.
+	maxExpression = 4096
+	// maxDepth bounds how deep an expression may be nested.
+	maxDepth = 100
+	// maxCost bounds what an expression may cost, in CEL's units: about the number
+	// of steps.
+	maxCost = 200_000
+	// maxFilled bounds how large the texts are that the expressions of one value
+	// may make, in bytes.
+	maxFilled = 1 << 20
+)
+
+// Language knows the variables that expressions may use. It is safe for
+// concurrent use.
+type Language struct {
+	env       *cel.Env
+	variables map[string]bool
+}
+
+// Data holds the variables by name, each an object as JSON has them: int64 or
+// float64 for numbers.
+type Data map[string]map[string]any
+
+// New returns a language with variables of some names.
+func New(variables ...string) (*Language, error) {
+	l := &Language{variables: map[string]bool{}}
+	options := []cel.EnvOption{
+		cel.ParserExpressionSizeLimit(maxExpression), cel.ParserRecursionLimit(maxDepth),
+		cel.OptionalTypes(), ext.Math(), ext.Encoders(), cel.CrossTypeNumericComparisons(true),
+	}
+	options = append(options, functions()...)
+	for _, name := range variables {
+		l.variables[name] = true
+		options = append(options, cel.Variable(name, cel.MapType(cel.StringType, cel.DynType)))
+	}
+	var err error
+	if l.env, err = cel.NewEnv(options...); err != nil {
+		return nil, fmt.Errorf("cannot make the language: %w", err)
+	}
+	return l, nil
+}
+
+// expression is one that was understood.
+type expression struct {
+	text string
+	ast  *cel.Ast
+}
+
+// compile understands an expression. The error says what is wrong with it.
+func (l *Language) compile(text string) (*expression, error) {
+	checked, issues := l.env.Compile(text)
+	if issues == nil || issues.Err() == nil {
+		return &expression{text: text, ast: checked}, nil
+	}
+	var messages []string
+	for _, issue := range issues.Errors() {
+		message, _, _ := strings.Cut(issue.Message, " (in container")
+		messages = append(messages, fmt.Sprintf("column %d: %s", issue.Location.Column()+1, message))
+		if len(messages) == 3 {
+			break
+		}
+	}
+	return nil, fmt.Errorf("${%s} is no expression of CEL: %s; there are the variables %s", shorten(text), strings.Join(messages, "; "), l.names())
+}
+
+func (l *Language) names() string { return strings.Join(slices.Sorted(maps.Keys(l.variables)), ", ") }
+
+// uses adds the fields of variables that an expression reads, as variable.field; a
+// variable alone where it cannot be told which.
+func (l *Language) uses(e *expression, found map[string]bool) {
+	whole := map[string]int{}
+	ast.PostOrderVisit(e.ast.NativeRep().Expr(), ast.NewExprVisitor(func(node ast.Expr) {
+		switch node.Kind() {
+		case ast.IdentKind:
+			if name := node.AsIdent(); l.variables[name] {
+				whole[name]++
+			}
+		case ast.SelectKind:
+			selected := node.AsSelect()
+			l.useField(selected.Operand(), selected.FieldName(), whole, found)
+		case ast.CallKind:
+			call := node.AsCall()
+			if args := call.Args(); len(args) == 2 && isIndex(call.FunctionName()) && args[1].Kind() == ast.LiteralKind {
+				if key, is := args[1].AsLiteral().(types.String); is {
+					l.useField(args[0], string(key), whole, found)
+				}
+			}
+		}
+	}))
+	for name, count := range whole {
+		if count > 0 {
+			found[name] = true
+		}
+	}
+}
+
+func isIndex(function string) bool {
+	return function == operators.Index || function == operators.OptIndex || function == operators.OptSelect
+}
+
+func (l *Language) useField(of ast.Expr, field string, whole map[string]int, found map[string]bool) {
+	if of.Kind() != ast.IdentKind || !l.variables[of.AsIdent()] {
+		return
+	}
+	whole[of.AsIdent()]--
+	found[of.AsIdent()+"."+field] = true
+}
+
+// evaluate returns what an expression comes to, as JSON has it.
+func (l *Language) evaluate(e *expression, data Data) (any, error) {
+	program, err := l.env.Program(e.ast, cel.CostLimit(maxCost), cel.CostTracking(sizes{}))
+	if err != nil {
+		return nil, fmt.Errorf("${%s}: %w", shorten(e.text), err)
+	}
+	variables := map[string]any{}
+	for name := range l.variables {
+		// One without a value has no fields; it is not unknown.
+		variables[name] = map[string]any{}
+		if value := data[name]; value != nil {
+			variables[name] = value
+		}
+	}
+	value, _, err := program.Eval(variables)
+	if err != nil {
+		return nil, fmt.Errorf("${%s}: %s", shorten(e.text), explain(err))
+	}
+	result, err := (&converter{left: maxItems}).value(value)
+	if err != nil {
+		return nil, fmt.Errorf("${%s} %w", shorten(e.text), err)
+	}
+	return result, nil
+}
+
+// perItem is what an item costs of a list that two are added to.
+const perItem = 50
+
+// sizes charges for how long a list is that two are added to. CEL takes that for
+// free, as nothing is copied; who then goes through it pays too late, and takes the
+// square of its length.
+type sizes struct{}
+
+// CallCost returns nil for what CEL charges for itself.
+func (sizes) CallCost(function, _ string, _ []ref.Val, result ref.Val) *uint64 {
+	list, is := result.(traits.Lister)
+	if function != operators.Add || !is {
+		return nil
+	}
+	size, _ := list.Size().(types.Int)
+	cost := uint64(max(size, 0)) * perItem
+	return &cost
+}
+
+// explain says in plain words why an expression has no value.
+func explain(err error) string {
+	text := err.Error()
+	switch key, isKey := strings.CutPrefix(text, "no such key: "); {
+	case isKey:
+		return "there is no " + key
+	case strings.Contains(text, "cost limit exceeded"):
+		return "it costs too much: write it simpler"
+	default:
+		return text
+	}
+}
+
+// CheckCondition tells what is wrong with a condition: an expression that is true
+// or false, without ${}. It returns the fields of variables that it reads.
+func (l *Language) CheckCondition(text string) (uses []string, err error) {
+	compiled, err := l.condition(text)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]bool{}
+	l.uses(compiled, found)
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+func (l *Language) condition(text string) (*expression, error) {
+	compiled, err := l.compile(text)
+	if err != nil {
+		return nil, err
+	}
+	if is := compiled.ast.OutputType(); !is.IsExactType(cel.BoolType) && !is.IsExactType(cel.DynType) {
+		return nil, fmt.Errorf("%s is %s, and must be true or false", shorten(text), typeName(is))
+	}
+	return compiled, nil
+}
+
+func typeName(is *cel.Type) string { return "of the type " + is.String() }
+
+// Holds tells whether a condition holds.
+func (l *Language) Holds(text string, data Data) (bool, error) {
+	compiled, err := l.condition(text)
+	if err != nil {
+		return false, err
+	}
+	value, err := l.evaluate(compiled, data)
+	if err != nil {
+		return false, err
+	}
+	holds, is := value.(bool)
+	if !is {
+		return false, errors.New(shorten(text) + " is neither true nor false")
+	}
+	return holds, nil
+}
