@@ -81,7 +81,8 @@ func TestRendersStrictlyValidObjects(t *testing.T) {
 			reason: "an installation without values has what the controller needs, and no more",
 			want: []string{
 				"ClusterRole strata", "ClusterRole strata-view", "ClusterRoleBinding strata",
-				"CustomResourceDefinition addonslayers.kraan.io", "CustomResourceDefinition helmapplications.kraan.io", "CustomResourceDefinition remoteclusters.kraan.io", "Deployment strata",
+				"CustomResourceDefinition addonslayers.kraan.io", "CustomResourceDefinition applicationbundles.kraan.io", "CustomResourceDefinition helmapplications.kraan.io",
+				"CustomResourceDefinition platforms.kraan.io", "CustomResourceDefinition remoteclusters.kraan.io", "Deployment strata",
 				"Role strata-leader-election", "Role strata-revisions", "RoleBinding strata-leader-election", "RoleBinding strata-revisions",
 				"Service strata-metrics", "ServiceAccount strata",
 			},
@@ -94,7 +95,8 @@ func TestRendersStrictlyValidObjects(t *testing.T) {
 				"ClusterRole strata", "ClusterRole strata-impersonate", "ClusterRole strata-kinds",
 				"ClusterRole strata-remote-clusters", "ClusterRole strata-view",
 				"ClusterRoleBinding strata", "ClusterRoleBinding strata-cluster-admin", "ClusterRoleBinding strata-impersonate", "ClusterRoleBinding strata-kinds", "ClusterRoleBinding strata-remote-clusters",
-				"ConfigMap strata-dashboard", "ConfigMap strata-system-extra", "CustomResourceDefinition addonslayers.kraan.io", "CustomResourceDefinition helmapplications.kraan.io", "CustomResourceDefinition remoteclusters.kraan.io", "Deployment strata",
+				"ConfigMap strata-dashboard", "ConfigMap strata-system-extra", "CustomResourceDefinition addonslayers.kraan.io", "CustomResourceDefinition applicationbundles.kraan.io", "CustomResourceDefinition helmapplications.kraan.io",
+				"CustomResourceDefinition platforms.kraan.io", "CustomResourceDefinition remoteclusters.kraan.io", "Deployment strata",
 				"NetworkPolicy strata", "NetworkPolicy strata-artifacts", "PodDisruptionBudget strata",
 				"PrometheusRule strata", "Role strata-impersonate", "Role strata-leader-election", "Role strata-revisions",
 				"RoleBinding strata-impersonate", "RoleBinding strata-leader-election", "RoleBinding strata-revisions",
@@ -272,7 +274,8 @@ func TestRolesAreNarrow(t *testing.T) {
 				if resource != "secrets" || !ownSecrets(rule) {
 					t.Errorf("rule %v reaches %s", rule, resource)
 				}
-			case "addonslayers", "addonslayers/status", "addonslayers/finalizers", "helmapplications", "helmapplications/status", "remoteclusters", "remoteclusters/status",
+			case "addonslayers/status", "addonslayers/finalizers", "helmapplications", "helmapplications/status",
+				"applicationbundles/status", "platforms", "platforms/status", "platforms/finalizers", "remoteclusters/status",
 				"customresourcedefinitions", "helmcharts":
 				if slices.Contains(rule.Verbs, "delete") || slices.Contains(rule.Verbs, "create") {
 					t.Errorf("rule %v makes or deletes %s", rule, resource)
@@ -383,10 +386,11 @@ func TestRemoteClustersAreOptIn(t *testing.T) {
 		}
 	}
 	objects := render(t, `{remoteClusters: {enabled: true}}`)
-	want := []rbacv1.PolicyRule{{
-		APIGroups: []string{""}, Resources: []string{"secrets", "configmaps"},
-		Verbs: []string{"get", "list", "watch", "create", "patch", "update", "delete"},
-	}}
+	all := []string{"get", "list", "watch", "create", "patch", "update", "delete"}
+	want := []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"secrets", "configmaps"}, Verbs: all},
+		{APIGroups: []string{"kraan.io"}, Resources: []string{"remoteclusters"}, Verbs: all}, // of bundles
+	}
 	if diff := cmp.Diff(want, named[*rbacv1.ClusterRole](t, objects, "strata-remote-clusters").Rules); diff != "" {
 		t.Errorf("rules of remoteClusters (-want +got):\n%s", diff)
 	}

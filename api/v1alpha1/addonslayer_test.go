@@ -14,6 +14,7 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -127,7 +128,7 @@ func TestValidation(t *testing.T) {
 		"kind GitRepository":         {from("kind: GitRepository, name: addons, path: ./base"), ""},
 		"kind in Kraan's long form":  {from("kind: gitrepositories.source.toolkit.fluxcd.io, name: addons, path: ./base"), ""},
 		"empty kind":                 {from("kind: '', name: addons, path: ./base"), ""},
-		"another kind":               {from("kind: HelmRepository, name: addons, path: ./base"), "source.kind must be GitRepository, OCIRepository, Bucket or ExternalArtifact"},
+		"another kind":               {from("kind: HelmRepository, name: addons, path: ./base"), "source.kind must be GitRepository, OCIRepository, Bucket, ExternalArtifact or ApplicationBundle"},
 		"no name of a source":        {from("name: '', path: ./base"), "spec.source.name"},
 		"path ./":                    {from("name: addons, path: ./"), ""},
 		"path with dots in names":    {from("name: addons, path: ./a..b/...c/d"), ""},
@@ -319,7 +320,7 @@ func TestDefinitionIsCurrent(t *testing.T) {
 	fill(reflect.ValueOf(&full.Spec).Elem())
 	fill(reflect.ValueOf(&full.Status).Elem())
 	full.Name = "full"
-	full.Spec.Source.Kind, full.Spec.Source.Path = "GitRepository", "./base"
+	full.Spec.Source.Kind, full.Spec.Source.Path = "ApplicationBundle", "./base"
 	full.Spec.Prereqs.K8sVersion, full.Spec.DeletionPolicy = "1.30", v1alpha1.DeletionPolicyOrphan
 	full.Status.Conditions[0].Status = metav1.ConditionTrue
 	want := full.DeepCopy()
@@ -350,6 +351,9 @@ func fill(value reflect.Value) {
 	case metav1.Duration:
 		value.Set(reflect.ValueOf(metav1.Duration{Duration: time.Minute}))
 		return
+	case apiextensionsv1.JSON:
+		value.Set(reflect.ValueOf(apiextensionsv1.JSON{Raw: []byte(`{"some":7}`)}))
+		return
 	}
 	switch value.Kind() {
 	case reflect.Pointer:
@@ -362,6 +366,8 @@ func fill(value reflect.Value) {
 	case reflect.Slice:
 		value.Set(reflect.MakeSlice(value.Type(), 1, 1))
 		fill(value.Index(0))
+	case reflect.Map:
+		value.Set(reflect.ValueOf(map[string]string{"some": "thing"}))
 	case reflect.String:
 		value.SetString("some")
 	case reflect.Bool:

@@ -4,6 +4,7 @@
 package v1alpha1
 
 import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -12,6 +13,8 @@ const AddonsLayerKind = "AddonsLayer"
 
 // AddonsLayerSpec says which directory makes up the layer, at which version,
 // and what must hold before it may be deployed.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.inputs) || has(self.instance)) || (has(self.source.kind) && self.source.kind == 'ApplicationBundle')",message="inputs and instance are for layers whose source.kind is ApplicationBundle"
 type AddonsLayerSpec struct {
 	// Source names the directory that holds the layer's manifests.
 	// +required
@@ -77,6 +80,43 @@ type AddonsLayerSpec struct {
 	// +optional
 	Cluster *ClusterReference `json:"cluster,omitempty"`
 
+	// Instance is the name that templates of an ApplicationBundle have as
+	// instance.name: where one bundle is installed several times it tells the
+	// installations apart. Defaults to the name of the layer.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="instance must be of small letters, digits, dashes and dots"
+	// +optional
+	Instance string `json:"instance,omitempty"`
+
+	// Inputs of the ApplicationBundle by name, where the source is one.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Inputs *apiextensionsv1.JSON `json:"inputs,omitempty"`
+
+	// WaitFor lists objects on the layer's cluster that must be as their conditions
+	// say before the layer counts as deployed.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	// +optional
+	WaitFor []WaitFor `json:"waitFor,omitempty"`
+
+	// DeleteBefore lists objects on the layer's cluster that are deleted, and must be
+	// gone, before anything of the layer is uninstalled when the layer is deleted.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	// +optional
+	DeleteBefore []DeleteBefore `json:"deleteBefore,omitempty"`
+
+	// DeleteAfter names the layers that must be gone before this one is uninstalled.
+	// Where it is given, layers that depend on this one and are themselves being
+	// deleted need not go first; those that stay still keep it.
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=63
+	// +listType=set
+	// +optional
+	DeleteAfter []string `json:"deleteAfter,omitempty"`
+
 	// Rollback takes the whole layer back to what was deployed last when a
 	// revision fails. It stays there until the layer, or what its source holds
 	// for it, changes.
@@ -97,7 +137,7 @@ const (
 // SourceSpec names a directory in the artifact of a Flux source.
 type SourceSpec struct {
 	// Kind of the source. Defaults to GitRepository.
-	// +kubebuilder:validation:XValidation:rule="self in ['', 'GitRepository', 'gitrepositories.source.toolkit.fluxcd.io', 'OCIRepository', 'Bucket', 'ExternalArtifact']",message="source.kind must be GitRepository, OCIRepository, Bucket or ExternalArtifact"
+	// +kubebuilder:validation:XValidation:rule="self in ['', 'GitRepository', 'gitrepositories.source.toolkit.fluxcd.io', 'OCIRepository', 'Bucket', 'ExternalArtifact', 'ApplicationBundle']",message="source.kind must be GitRepository, OCIRepository, Bucket, ExternalArtifact or ApplicationBundle"
 	// +optional
 	Kind string `json:"kind,omitempty"`
 
@@ -107,13 +147,15 @@ type SourceSpec struct {
 	// +required
 	Name string `json:"name"`
 
-	// Namespace of the source. Defaults to the controller's own.
+	// Namespace of the source. Defaults to the controller's own. An ApplicationBundle
+	// has none; serviceAccountName is of this namespace all the same.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="source.namespace must be the name of a namespace"
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// Path of the directory below the root of the artifact, beginning with ./
+	// Path of the directory below the root of the artifact, beginning with ./; of an
+	// ApplicationBundle it is ./ and the name of one of its layers.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('./')",message="source.path must begin with ./ and name a directory below the root of the source, for example ./addons/base"
 	// +kubebuilder:validation:XValidation:rule="!self.split('/').exists(part, part == '..')",message="source.path must stay inside the source: remove the .. from it"

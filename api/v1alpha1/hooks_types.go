@@ -1,0 +1,75 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// WaitFor is an object that must be as a condition says before a layer counts as
+// deployed. It is looked up on the layer's cluster.
+type WaitFor struct {
+	// APIVersion of the object, such as v1 or apps/v1.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +required
+	APIVersion string `json:"apiVersion"`
+	// Kind of the object.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Kind string `json:"kind"`
+	// Namespace of the object; empty where its kind has none. In a bundle it is a
+	// text with templates over inputs and instance.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the object. In a bundle it is a text with templates over inputs and
+	// instance.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +required
+	Name string `json:"name"`
+	// Condition is an expression of CEL over object, such as
+	// "object.status.phase == 'Ready'". Without it the object must exist.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Condition string `json:"condition,omitempty"`
+}
+
+// DeleteBefore are objects that are deleted, and must be gone, before anything of
+// a layer is uninstalled: such as Services of type LoadBalancer before the
+// controller that gives them up in the cloud.
+type DeleteBefore struct {
+	// APIVersion of the objects, such as v1 or apps/v1.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +required
+	APIVersion string `json:"apiVersion"`
+	// Kind of the objects.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Kind string `json:"kind"`
+	// Namespace of the objects; empty for all. In a bundle it is a text with
+	// templates over inputs and instance.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Selector narrows the objects by their labels; without it they are all.
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	// Where narrows the objects by an expression of CEL over object, such as
+	// "object.spec.type == 'LoadBalancer'".
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Where string `json:"where,omitempty"`
+	// Timeout is how long the objects may take to be gone. From then on the layer
+	// is Failed; it still waits, until they are gone or the annotation
+	// kraan.io/force-delete lets them stay. Defaults to 10m.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="timeout must be at least 1s"
+	// +optional
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+}

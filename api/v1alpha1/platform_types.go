@@ -1,0 +1,491 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// PlatformKind is the kind of Platform.
+const PlatformKind = "Platform"
+
+// PlatformSpec says what is installed, on which clusters, and how these are moved
+// to another version.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.bundle) || has(self.applications)",message="a platform must have a bundle, applications, or both"
+type PlatformSpec struct {
+	// Bundle that is installed.
+	// +optional
+	Bundle *PlatformBundle `json:"bundle,omitempty"`
+
+	// Applications that are installed beside the bundle, with all that they depend
+	// on. Their versions are chosen so that they fit together, and are kept in
+	// status.lock.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Applications []PlatformApplication `json:"applications,omitempty"`
+
+	// Clusters names the RemoteClusters to install on. Without them, and without
+	// clusterSelector, it is the cluster that Strata runs in.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=500
+	// +listType=atomic
+	// +optional
+	Clusters []ClusterReference `json:"clusters,omitempty"`
+
+	// ClusterSelector selects RemoteClusters to install on by their labels, besides
+	// those that clusters names.
+	// +optional
+	ClusterSelector *ClusterSelector `json:"clusterSelector,omitempty"`
+
+	// Inputs of the bundle by name; they win over inputsFrom.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Inputs *apiextensionsv1.JSON `json:"inputs,omitempty"`
+
+	// InputsFrom lists ConfigMaps with inputs: a key for each, with a text as its
+	// value that is read by the input's type. Later ones win over earlier ones.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	// +optional
+	InputsFrom []InputsReference `json:"inputsFrom,omitempty"`
+
+	// Upgrade says when and how far clusters are moved to newer versions.
+	// +optional
+	Upgrade UpgradeSpec `json:"upgrade,omitempty,omitzero"`
+
+	// Rollout says which clusters are moved before which.
+	// +optional
+	Rollout RolloutSpec `json:"rollout,omitempty,omitzero"`
+
+	// Hold stops everything that the platform does: layers stay as they are, and are
+	// still looked after. Its deletion goes on.
+	// +optional
+	Hold bool `json:"hold,omitempty"`
+
+	// ServiceAccountName of the layers, an account of the controller's namespace.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="serviceAccountName must be the name of a ServiceAccount in the controller's namespace"
+	// +optional
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// DeletionPolicy of the layers.
+	// +kubebuilder:validation:XValidation:rule="self in ['Delete', 'Orphan']",message="deletionPolicy must be Delete (uninstall everything) or Orphan (leave it without owner)"
+	// +optional
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+}
+
+// PlatformBundle names the bundle of a platform.
+type PlatformBundle struct {
+	// Family of the bundle.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="family must be a name of small letters, digits and dashes"
+	// +required
+	Family string `json:"family"`
+	// Version of the bundle: exactly, as 1.2.0, or a range such as ">=1.2 <2".
+	// Empty for any.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Version string `json:"version,omitempty"`
+}
+
+// PlatformApplication is one application that is picked.
+type PlatformApplication struct {
+	// Name of the HelmApplication.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=53
+	// +required
+	Name string `json:"name"`
+	// Version: exactly, or a range. Empty for any.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Version string `json:"version,omitempty"`
+	// Namespace to install into. Defaults to that of the HelmApplication, and without
+	// that to name.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be the name of a namespace"
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Values over those of the HelmApplication, with templates in texts.
+	// +optional
+	Values *apiextensionsv1.JSON `json:"values,omitempty"`
+	// ValuesFrom as in bundles.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	// +optional
+	ValuesFrom []ValuesReference `json:"valuesFrom,omitempty"`
+}
+
+// ClusterSelector selects RemoteClusters.
+type ClusterSelector struct {
+	metav1.LabelSelector `json:",inline"`
+	// Namespace of the RemoteClusters; empty for all.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// InputsReference names a ConfigMap with inputs.
+type InputsReference struct {
+	// Namespace of the ConfigMap. Defaults to the controller's own.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="inputsFrom.namespace must be the name of a namespace"
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the ConfigMap.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+	// Optional is true where the ConfigMap may be missing.
+	// +optional
+	Optional bool `json:"optional,omitempty"`
+}
+
+// UpgradeSpec says when and how far clusters are moved to newer versions.
+type UpgradeSpec struct {
+	// Mode is Manual (the default: a cluster moves only when the specification asks
+	// for another version), Notify (the same, but a version past its end of life is
+	// left), or Auto (clusters move to the newest version within semver).
+	// +kubebuilder:validation:XValidation:rule="self in ['', 'Manual', 'Notify', 'Auto']",message="upgrade.mode must be Manual, Notify or Auto"
+	// +optional
+	Mode UpgradeMode `json:"mode,omitempty"`
+	// Semver bounds how far a version may be from the installed one to be gone to by
+	// itself: Patch, Minor (the default) or Major.
+	// +kubebuilder:validation:XValidation:rule="self in ['', 'Patch', 'Minor', 'Major']",message="upgrade.semver must be Patch, Minor or Major"
+	// +optional
+	Semver UpgradeBound `json:"semver,omitempty"`
+	// Windows in which clusters begin to move; without them at any time. A first
+	// installation waits for none.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	// +optional
+	Windows []UpgradeWindow `json:"windows,omitempty"`
+	// Spread distributes the clusters evenly over this time from the opening of a
+	// window on, each always at the same moment.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="upgrade.spread must not be negative"
+	// +optional
+	Spread *metav1.Duration `json:"spread,omitempty"`
+}
+
+// UpgradeMode says what happens when there is a newer version.
+type UpgradeMode string
+
+// The modes of upgrades.
+const (
+	UpgradeManual UpgradeMode = "Manual"
+	UpgradeNotify UpgradeMode = "Notify"
+	UpgradeAuto   UpgradeMode = "Auto"
+)
+
+// UpgradeBound says how far an upgrade may go by itself.
+type UpgradeBound string
+
+// The bounds of upgrades.
+const (
+	UpgradePatch UpgradeBound = "Patch"
+	UpgradeMinor UpgradeBound = "Minor"
+	UpgradeMajor UpgradeBound = "Major"
+)
+
+// UpgradeWindow is a time of the week.
+type UpgradeWindow struct {
+	// Days on which it opens, as Monday or Mon; without them every day.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=7
+	// +kubebuilder:validation:items:MaxLength=9
+	// +listType=atomic
+	// +optional
+	Days []string `json:"days,omitempty"`
+	// Start is the time of day at which it opens, as 22:00.
+	// +kubebuilder:validation:MaxLength=5
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([01][0-9]|2[0-3]):[0-5][0-9]$')",message="start must be a time of day such as 22:00"
+	// +required
+	Start string `json:"start"`
+	// Duration is how long it stays open, at most 168h.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="duration must be between 1m and 168h"
+	// +required
+	Duration metav1.Duration `json:"duration"`
+	// TimeZone is a name of the IANA database such as Europe/Berlin. Defaults to UTC.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	TimeZone string `json:"timeZone,omitempty"`
+}
+
+// RolloutSpec says which clusters are moved before which.
+type RolloutSpec struct {
+	// Stages, one after the other; clusters that none of them selects come last, as
+	// a stage of their own. Without stages all clusters are one.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Stages []RolloutStage `json:"stages,omitempty"`
+	// MaxUnavailable for the clusters that no stage selects. Defaults to 1.
+	// +optional
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// OnFailure says what happens when more clusters of a stage fail than may: Halt
+	// (the default) or Rollback.
+	// +kubebuilder:validation:XValidation:rule="self in ['', 'Halt', 'Rollback']",message="rollout.onFailure must be Halt (start nothing more) or Rollback (and take the stage back)"
+	// +optional
+	OnFailure RolloutFailure `json:"onFailure,omitempty"`
+}
+
+// RolloutFailure says what happens when a stage fails.
+type RolloutFailure string
+
+// What happens when a stage fails.
+const (
+	RolloutHalt     RolloutFailure = "Halt"
+	RolloutRollback RolloutFailure = "Rollback"
+)
+
+// RolloutStage is a part of the clusters that is moved before the next.
+type RolloutStage struct {
+	// Name of the stage.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a stage must be of small letters, digits and dashes"
+	// +required
+	Name string `json:"name"`
+	// Selector of the clusters by the labels of their RemoteClusters. A cluster is in
+	// the first stage that selects it.
+	// +optional
+	Selector metav1.LabelSelector `json:"selector,omitempty,omitzero"`
+	// MaxUnavailable is how many clusters may be moving at a time, as a number or a
+	// percentage of the stage. Defaults to 1.
+	// +optional
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// Soak is how long the last cluster must have been at the version before the next
+	// stage begins.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="soak must not be negative"
+	// +optional
+	Soak *metav1.Duration `json:"soak,omitempty"`
+	// MaxFailures is how many clusters may fail before everything halts, as a number
+	// or a percentage of the stage. Defaults to 0.
+	// +optional
+	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
+	// Approval is true where nothing of the stage begins before somebody approves:
+	// with the annotation kraan.io/approve, which lists STAGE@VERSION.
+	// +optional
+	Approval bool `json:"approval,omitempty"`
+}
+
+// PlatformStatus says how a platform fares. Nothing in it grows with the fleet.
+type PlatformStatus struct {
+	// ObservedGeneration is the generation that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Version of the bundle that the clusters are, or are being, moved to.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// Available is the newest version that the platform could be given, where that is
+	// another one.
+	// +optional
+	Available string `json:"available,omitempty"`
+
+	// Lock holds the versions of the picked applications and of what they depend on.
+	// +optional
+	Lock *PlatformLock `json:"lock,omitempty"`
+
+	// Clusters counts the clusters.
+	// +kubebuilder:default={}
+	// +optional
+	Clusters ClusterCount `json:"clusters,omitempty"`
+
+	// Layers counts the layers.
+	// +kubebuilder:default={}
+	// +optional
+	Layers LayerCount `json:"layers,omitempty"`
+
+	// Stages of the roll-out.
+	// +kubebuilder:validation:MaxItems=21
+	// +listType=atomic
+	// +optional
+	Stages []StageStatus `json:"stages,omitempty"`
+
+	// Rollout remembers how far the roll-out has come.
+	// +optional
+	Rollout *RolloutProgress `json:"rollout,omitempty"`
+
+	// Worst names the clusters that are worst off, at most ten.
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=atomic
+	// +optional
+	Worst []ClusterTrouble `json:"worst,omitempty"`
+
+	// NextChange is when something may begin although nothing else has changed, such
+	// as the opening of a window.
+	// +optional
+	NextChange *metav1.Time `json:"nextChange,omitempty"`
+
+	// Conditions in the form that kstatus understands.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// PlatformLock holds chosen versions, which stay until what they were chosen from
+// changes.
+type PlatformLock struct {
+	// Digest of what they were chosen from.
+	Digest string `json:"digest"`
+	// Bundle is the name of the ApplicationBundle that was made of them.
+	// +optional
+	Bundle string `json:"bundle,omitempty"`
+	// Applications in the order of their installation.
+	// +kubebuilder:validation:MaxItems=500
+	// +listType=atomic
+	// +optional
+	Applications []LockedApplication `json:"applications,omitempty"`
+}
+
+// LockedApplication is one application of a lock.
+type LockedApplication struct {
+	// Name of the HelmApplication.
+	Name string `json:"name"`
+	// Version that was chosen.
+	Version string `json:"version"`
+	// Why it is there.
+	// +optional
+	Why string `json:"why,omitempty"`
+}
+
+// ClusterCount counts clusters. A number that is not there is 0.
+type ClusterCount struct {
+	// Total number of clusters.
+	// +kubebuilder:default=0
+	// +optional
+	Total int32 `json:"total"`
+	// Ready clusters: all of their layers are deployed at the platform's version.
+	// +kubebuilder:default=0
+	// +optional
+	Ready int32 `json:"ready"`
+	// Progressing clusters, on which something is being done.
+	// +kubebuilder:default=0
+	// +optional
+	Progressing int32 `json:"progressing"`
+	// Waiting clusters, which are well at another version.
+	// +kubebuilder:default=0
+	// +optional
+	Waiting int32 `json:"waiting"`
+	// Failed clusters.
+	// +kubebuilder:default=0
+	// +optional
+	Failed int32 `json:"failed"`
+	// Unreachable clusters, which catch up when they are back.
+	// +kubebuilder:default=0
+	// +optional
+	Unreachable int32 `json:"unreachable"`
+}
+
+// StageStatus counts the clusters of a stage.
+type StageStatus struct {
+	// Name of the stage; (rest) for the clusters that no stage selects.
+	Name string `json:"name"`
+	// State is Waiting, Active, Halted or Done.
+	// +optional
+	State string `json:"state,omitempty"`
+	// Total number of clusters.
+	// +optional
+	Total int32 `json:"total,omitempty"`
+	// Updated clusters are well at the version.
+	// +optional
+	Updated int32 `json:"updated,omitempty"`
+	// Moving clusters are on their way to it.
+	// +optional
+	Moving int32 `json:"moving,omitempty"`
+	// Waiting clusters have yet to begin.
+	// +optional
+	Waiting int32 `json:"waiting,omitempty"`
+	// Failed clusters have failed on their way.
+	// +optional
+	Failed int32 `json:"failed,omitempty"`
+	// Unhealthy clusters do not begin because they are not well.
+	// +optional
+	Unhealthy int32 `json:"unhealthy,omitempty"`
+	// Stuck clusters have no way to the version.
+	// +optional
+	Stuck int32 `json:"stuck,omitempty"`
+	// Unreachable clusters do not answer.
+	// +optional
+	Unreachable int32 `json:"unreachable,omitempty"`
+}
+
+// RolloutProgress remembers how far a roll-out has come.
+type RolloutProgress struct {
+	// Target is the version that is rolled out.
+	Target string `json:"target"`
+	// Since is when the roll-out of it began.
+	Since metav1.Time `json:"since"`
+	// Passed names the stages that are over.
+	// +kubebuilder:validation:MaxItems=21
+	// +listType=atomic
+	// +optional
+	Passed []string `json:"passed,omitempty"`
+	// RolledBack names the stage that was taken back.
+	// +optional
+	RolledBack string `json:"rolledBack,omitempty"`
+}
+
+// ClusterTrouble says what is wrong on a cluster.
+type ClusterTrouble struct {
+	// Cluster as namespace/name of a RemoteCluster; empty for the cluster that Strata
+	// runs in.
+	// +optional
+	Cluster string `json:"cluster,omitempty"`
+	// Stage that the cluster is in.
+	// +optional
+	Stage string `json:"stage,omitempty"`
+	// Reason in plain words.
+	Reason string `json:"reason"`
+}
+
+// Platform is a bundle, and picked applications, installed on clusters.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=platforms,scope=Cluster,shortName=plat
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Bundle",type=string,JSONPath=`.spec.bundle.family`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Clusters",type=integer,JSONPath=`.status.clusters.total`
+// +kubebuilder:printcolumn:name="Up to date",type=integer,JSONPath=`.status.clusters.ready`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.clusters.failed`,priority=1
+// +kubebuilder:printcolumn:name="Unreachable",type=integer,JSONPath=`.status.clusters.unreachable`,priority=1
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.available`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,priority=1
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name of a Platform must have at most 63 characters: it is the value of a label on every layer of it"
+type Platform struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec PlatformSpec `json:"spec,omitempty"`
+	// +kubebuilder:default:={"observedGeneration":-1}
+	// +optional
+	Status PlatformStatus `json:"status,omitempty"`
+}
+
+// PlatformList is a list of Platforms.
+//
+// +kubebuilder:object:root=true
+type PlatformList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Platform `json:"items"`
+}
