@@ -5,9 +5,12 @@ package dependents
 
 import (
 	"cmp"
+	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
+	"github.com/Masterminds/semver/v3"
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -90,6 +93,8 @@ func assessCondition(live *unstructured.Unstructured) Standing {
 	switch {
 	case !found:
 		return Standing{Health: Progressing, Status: StatusMissing, Message: "has no Ready condition yet"}
+	case current && ready.status == "True" && olderChart(live) != "":
+		return Standing{Health: Progressing, Status: StatusProgress, Message: "is Ready with " + olderChart(live)}
 	case current && ready.status == "True":
 		return Standing{Health: Ready, Status: StatusReady}
 	case current && stalled.status == "True":
@@ -99,6 +104,28 @@ func assessCondition(live *unstructured.Unstructured) Standing {
 	default:
 		return Standing{Health: Progressing, Status: orDefault(ready.reason, StatusProgress), Message: said("is not ready", ready.message), Said: ready.message}
 	}
+}
+
+// exactVersion is a version that names one chart, and not a range of them.
+var exactVersion = regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
+
+// olderChart says which chart a HelmRelease is Ready with that asks for another
+// version of it; empty where it is the one that it asks for, or that cannot be
+// told. Its generation says what it asks for; which chart Flux had at hand then,
+// only this does. A chart of a git repository or bucket has no version to ask for.
+func olderChart(live *unstructured.Unstructured) string {
+	wanted, _, _ := unstructured.NestedString(live.Object, "spec", "chart", "spec", "version")
+	kind, _, _ := unstructured.NestedString(live.Object, "spec", "chart", "spec", "sourceRef", "kind")
+	attempted, _, _ := unstructured.NestedString(live.Object, "status", "lastAttemptedRevision")
+	if kind != "HelmRepository" || attempted == "" || !exactVersion.MatchString(wanted) {
+		return ""
+	}
+	want, errWant := semver.NewVersion(wanted)
+	is, errIs := semver.NewVersion(attempted)
+	if errWant != nil || errIs != nil || is.Equal(want) {
+		return ""
+	}
+	return fmt.Sprintf("version %s of its chart and is to have %s", attempted, wanted)
 }
 
 // IsActing tells whether Flux acts on a release, or has yet to look at it as it

@@ -13,6 +13,20 @@ import (
 	"pgregory.net/rapid"
 )
 
+func chart(kind, wanted, attempted string) func(*unstructured.Unstructured) {
+	return func(obj *unstructured.Unstructured) {
+		spec := map[string]any{"chart": "a", "version": wanted, "sourceRef": map[string]any{"kind": kind, "name": "charts"}}
+		for _, err := range []error{
+			unstructured.SetNestedField(obj.Object, spec, "spec", "chart", "spec"),
+			unstructured.SetNestedField(obj.Object, attempted, "status", "lastAttemptedRevision"),
+		} {
+			if err != nil {
+				panic(err)
+			}
+		}
+	}
+}
+
 func TestAssessObject(t *testing.T) {
 	deployment := ID{Group: "apps", Kind: "Deployment", Namespace: "default", Name: "a"}
 	custom := ID{Group: "example.com", Kind: "Database", Namespace: "default", Name: "a"}
@@ -41,6 +55,23 @@ func TestAssessObject(t *testing.T) {
 		"older generation": {
 			reason: "Ready speaks of what was before", how: AssessCondition, live: release("a", generation(2)),
 			want: Standing{Health: Progressing, Status: StatusProgress, Message: "is Ready at an older generation"},
+		},
+		"older chart": {
+			reason: "Flux had the last version at hand", how: AssessCondition, live: release("a", chart("HelmRepository", "2.0.0", "1.9.0")),
+			want: Standing{Health: Progressing, Status: StatusProgress, Message: "is Ready with version 1.9.0 of its chart and is to have 2.0.0"},
+		},
+		"chart": {
+			reason: "build metadata and a v do not make another chart", how: AssessCondition, live: release("a", chart("HelmRepository", "2.0.0", "v2.0.0+1")),
+			want: Standing{Health: Ready, Status: StatusReady},
+		},
+		"chart of a range": {
+			reason: "any of them will do", how: AssessCondition, live: release("a", chart("HelmRepository", "2.x", "1.9.0")), want: Standing{Health: Ready, Status: StatusReady},
+		},
+		"chart of a git repository": {
+			reason: "its version is not asked for", how: AssessCondition, live: release("a", chart("GitRepository", "2.0.0", "1.9.0")), want: Standing{Health: Ready, Status: StatusReady},
+		},
+		"chart that nobody names": {
+			reason: "older controllers do not say", how: AssessCondition, live: release("a", chart("HelmRepository", "2.0.0", "")), want: Standing{Health: Ready, Status: StatusReady},
 		},
 		"generation not reported": {
 			reason: "Ready without a generation speaks of nothing", how: AssessCondition,
