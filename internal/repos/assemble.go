@@ -1,0 +1,64 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package repos
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// Assemble returns the directory of objects that were not read from an artifact,
+// as Directory returns those of an artifact: checked, converted and in order. It
+// is kept in memory under key, which must be another whenever make would return
+// something else, and make is called where it is not there. The error is that of
+// make, or a *layers.ContentError.
+func (s *Store) Assemble(key, revision string, make func() ([]layers.Manifest, error)) (*layers.Directory, error) {
+	at := parsedKey{artifact: "assembled:" + key, path: "."}
+	found, ok := s.memory.get(at)
+	if !ok {
+		manifests, err := make()
+		if err != nil {
+			return nil, err
+		}
+		assembled, err := assemble(manifests)
+		if err != nil {
+			return nil, err
+		}
+		found = s.memory.add(at, newParsed(assembled, nil, nil))
+	}
+	directory, err := s.memory.directory(found)
+	if err != nil {
+		return nil, err
+	}
+	directory.Revision = revision
+	return directory, nil
+}
+
+// assemble returns the directory of some objects, which it changes.
+func assemble(manifests []layers.Manifest) (*layers.Directory, error) {
+	set, size := newObjectSet(), 0
+	for _, manifest := range manifests {
+		if mistake := checkObject(manifest.Object.Object); mistake != nil {
+			mistake.File, mistake.Line = manifest.File, manifest.Line
+			return nil, mistake
+		}
+		if kind := manifest.Object.GetKind(); strings.HasSuffix(kind, "List") && manifest.Object.Object["items"] != nil {
+			return nil, invalid(manifest.File, manifest.Line, "kind", "is a list: write the objects one by one")
+		}
+		stripServerFields(manifest.Object)
+		if mistake := convert(manifest.Object); mistake != nil {
+			mistake.File, mistake.Line = manifest.File, manifest.Line
+			return nil, mistake
+		}
+		if size += len(canonical(manifest.Object)); size > maxDirectory {
+			return nil, fmt.Errorf("the objects have more than %d bytes: %w", maxDirectory, invalid(manifest.File, manifest.Line, "", "is too much: split the layer"))
+		}
+		if err := set.add(manifest); err != nil {
+			return nil, err
+		}
+	}
+	return set.directory(), nil
+}
