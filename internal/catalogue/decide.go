@@ -52,15 +52,15 @@ func Decide(o Observation) Decision {
 	problems := append(slices.Clone(changed), o.problems()...)
 	latest, until := o.latest(changedVersions(app, status.Published))
 	status.Latest = latest
-	status.Problems = firstOf(problems)
+	status.Problems = FirstOf(problems)
 	set := layers.NewConditionSet(app.Status.Conditions, app.Generation, o.Now)
 	switch {
 	case len(changed) > 0:
-		set.Put(v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonContentChanged, summary(problems))
-		set.Put(v1alpha1.StalledCondition, metav1.ConditionTrue, v1alpha1.ReasonContentChanged, summary(changed))
+		set.Put(v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonContentChanged, Summary(problems))
+		set.Put(v1alpha1.StalledCondition, metav1.ConditionTrue, v1alpha1.ReasonContentChanged, Summary(changed))
 	case len(problems) > 0:
-		set.Put(v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonProblems, summary(problems))
-		set.Put(v1alpha1.StalledCondition, metav1.ConditionTrue, v1alpha1.ReasonProblems, summary(problems))
+		set.Put(v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonProblems, Summary(problems))
+		set.Put(v1alpha1.StalledCondition, metav1.ConditionTrue, v1alpha1.ReasonProblems, Summary(problems))
 	case latest == "":
 		set.Put(v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonPublished, count(app)+", and none that is chosen by itself")
 	default:
@@ -168,8 +168,8 @@ func compare(a, b string) int {
 	}
 }
 
-// firstOf bounds a list of problems.
-func firstOf(problems []string) []string {
+// FirstOf bounds a list of problems to what a status tells: ten.
+func FirstOf(problems []string) []string {
 	if len(problems) <= maxProblems {
 		return problems
 	}
@@ -177,8 +177,8 @@ func firstOf(problems []string) []string {
 	return append(bounded, fmt.Sprintf("and %d more", len(problems)-maxProblems+1))
 }
 
-// summary says the first problem, and how many more there are.
-func summary(problems []string) string {
+// Summary says the first of some problems, and how many more there are.
+func Summary(problems []string) string {
 	switch more := len(problems) - 1; more {
 	case 0:
 		return problems[0]

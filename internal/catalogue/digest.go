@@ -46,3 +46,29 @@ func DigestOf(version v1alpha1.HelmApplicationVersion) (string, error) {
 
 // Plain returns a semantic version without the v that some write in front.
 func Plain(version string) string { return strings.TrimPrefix(version, "v") }
+
+// VersionOf returns a version of an application; nil where it has none. v1.0.0 and
+// 1.0.0 are the same.
+func VersionOf(app *v1alpha1.HelmApplication, version string) *v1alpha1.HelmApplicationVersion {
+	for i := range app.Spec.Versions {
+		if Plain(app.Spec.Versions[i].Version) == Plain(version) {
+			return &app.Spec.Versions[i]
+		}
+	}
+	return nil
+}
+
+// IsChanged tells whether a version is not what was published under its number. One
+// that was never seen before is not changed.
+func IsChanged(app *v1alpha1.HelmApplication, version v1alpha1.HelmApplicationVersion) bool {
+	digest, err := DigestOf(version)
+	if err != nil {
+		return true
+	}
+	for _, published := range app.Status.Published {
+		if Plain(published.Version) == Plain(version.Version) {
+			return published.Digest != digest
+		}
+	}
+	return false
+}

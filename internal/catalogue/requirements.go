@@ -222,3 +222,14 @@ func Dependants(catalogue map[string]*v1alpha1.HelmApplication, name string) []s
 	}
 	return slices.Sorted(maps.Keys(reach(neededBy, name)))
 }
+
+// Meets tells whether a version that somebody has named is what is required. The
+// error says that the range is none.
+func Meets(requirement v1alpha1.ApplicationRequirement, version string) (bool, error) {
+	constraint, err := rangeOf(requirement)
+	if err != nil {
+		return false, err
+	}
+	parsed, unreadable := semver.NewVersion(version)
+	return unreadable == nil && (constraint == nil || constraint.Check(parsed)), nil
+}

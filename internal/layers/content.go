@@ -81,8 +81,9 @@ func contentOf(manifest Manifest, layer, version string, own map[dependents.ID]b
 		Detached: stageOf(id.GroupKind()) == stageCustom,
 	}
 	if dependents.IsReleaseKind(id.GroupKind()) {
-		dependent.DependsOn = append(takeDependsOn(obj, own), manifest.Needs...)
+		dependent.DependsOn = takeDependsOn(obj, own)
 	}
+	dependent.DependsOn = append(dependent.DependsOn, manifest.Needs...)
 	if id.GroupKind() == HelmReleaseKind {
 		dependent.Exclusive = HelmReleaseIdentity(obj)
 		if obj.GetAnnotations()[v1alpha1.UpdateVersionAnnotation] == "true" {

@@ -51,6 +51,9 @@ type Manifest struct {
 	// belongs to nobody; Observed for one that somebody else makes, of which
 	// Object is no more than its identity. No directory lists either.
 	Ensured, Observed bool
+	// Home is true for an object that stays on the cluster that Strata runs in,
+	// wherever its layer belongs.
+	Home bool
 	// Optional is true for one whose readers all do without it.
 	Optional bool
 	// Needs lists what the object waits for beside what it says itself.

@@ -141,7 +141,11 @@ func (p *putting) cluster() string { return ClusterName(p.Cluster) }
 func (p *putting) manifest(manifest Manifest) error {
 	gk := manifest.ID().GroupKind()
 	p.needs = nil
+	for _, id := range manifest.Needs {
+		p.needs = append(p.needs, p.placed(id))
+	}
 	switch {
+	case manifest.Home:
 	case dependents.IsReleaseKind(gk):
 		obj, err := p.release(manifest)
 		if err != nil {
@@ -156,6 +160,19 @@ func (p *putting) manifest(manifest Manifest) error {
 	manifest.Needs = p.needs
 	p.manifests = append(p.manifests, manifest)
 	return nil
+}
+
+// placed returns the ID that an object of the directory has once it is put.
+func (p *putting) placed(id dependents.ID) dependents.ID {
+	gk := id.GroupKind()
+	switch {
+	case p.own[id].Home:
+	case dependents.IsReleaseKind(gk), isSource(gk):
+		id.Namespace, id.Name = p.Cluster.Namespace, p.name(id)
+	default:
+		return id.On(p.cluster())
+	}
+	return id
 }
 
 // isSource tells kinds that stay with Flux, because its controllers fetch them.

@@ -1,0 +1,328 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bundles
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/catalogue"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// Check returns why a bundle cannot be installed, each with the field's path, in the
+// order in which the bundle is written. That an application is withdrawn is no
+// reason: who has tested the bundle with it keeps it.
+func Check(bundle *v1alpha1.ApplicationBundle, entries map[string]*v1alpha1.HelmApplication) []string {
+	c := &checking{bundle: bundle, entries: entries}
+	c.ranges()
+	c.inputs()
+	c.order()
+	for i := range bundle.Spec.Layers {
+		c.layer(&bundle.Spec.Layers[i])
+	}
+	return c.problems
+}
+
+// checking is one Check.
+type checking struct {
+	bundle   *v1alpha1.ApplicationBundle
+	entries  map[string]*v1alpha1.HelmApplication
+	problems []string
+}
+
+func (c *checking) say(field, format string, args ...any) {
+	c.problems = append(c.problems, field+": "+fmt.Sprintf(format, args...))
+}
+
+func (c *checking) ranges() {
+	for i, text := range c.bundle.Spec.UpgradesFrom {
+		if _, err := semver.NewConstraint(text); err != nil {
+			c.say(fmt.Sprintf("upgradesFrom[%d]", i), "%q is no range of versions such as >=1.1 <1.3", short(text))
+		}
+	}
+	if _, err := layers.K8sVersionSatisfied(c.bundle.Spec.Kubernetes, "1.0.0"); err != nil {
+		c.say("kubernetes", "%v", err)
+	}
+}
+
+func (c *checking) inputs() {
+	seen := map[string]bool{}
+	for _, input := range c.bundle.Spec.Inputs {
+		field := "inputs[" + input.Name + "]"
+		if seen[input.Name] {
+			c.say(field, "is there twice")
+		}
+		seen[input.Name] = true
+		if len(input.Enum) > 0 && input.Type != "" && input.Type != v1alpha1.InputString {
+			c.say(field+".enum", "only a String can have one")
+		}
+		value, err := decode(input.Default)
+		switch {
+		case err != nil:
+			c.say(field+".default", "is no JSON: %v", err)
+		case value != nil && input.Required:
+			c.say(field, "has a default and is required: it can be one of them only")
+		case value != nil:
+			if _, err := conform(input, value); err != nil {
+				c.say(field+".default", "%v", err)
+			}
+		}
+	}
+}
+
+// order checks what layers say of each other.
+func (c *checking) order() {
+	names := map[string]int{}
+	for _, layer := range c.bundle.Spec.Layers {
+		names[layer.Name]++
+		if names[layer.Name] == 2 {
+			c.say("layers["+layer.Name+"]", "is there twice")
+		}
+		c.named(layer, "dependsOn", layer.DependsOn)
+		if layer.Teardown != nil {
+			c.named(layer, "teardown.after", layer.Teardown.After)
+		}
+		if layer.On == "" {
+			continue
+		}
+		switch on := layerOf(c.bundle, layer.On); {
+		case on == nil, layer.On == layer.Name:
+			c.named(layer, "on", []string{layer.On})
+		case on.RemoteCluster == nil:
+			c.say("layers["+layer.Name+"].on", "layer %s has no remoteCluster, so that nothing can be on it", layer.On)
+		}
+	}
+	if cycle := c.cycle(c.goesAfter); cycle != "" {
+		c.say("layers", "they wait for each other: %s", cycle)
+		return
+	}
+	if cycle := c.cycle(c.leavesAfter); cycle != "" {
+		c.say("layers", "when they go, they wait for each other: %s; mend their teardown", cycle)
+	}
+}
+
+func (c *checking) named(layer v1alpha1.BundleLayer, field string, names []string) {
+	for _, name := range names {
+		switch {
+		case name == layer.Name:
+			c.say("layers["+layer.Name+"]."+field, "names the layer itself")
+		case layerOf(c.bundle, name) == nil:
+			c.say("layers["+layer.Name+"]."+field, "there is no layer %s", name)
+		}
+	}
+}
+
+// cycle returns a way from a layer back to itself; empty where there is none.
+func (c *checking) cycle(next func(string) []string) string {
+	for _, layer := range c.bundle.Spec.Layers {
+		if cycle := layers.Cycle(layer.Name, next); len(cycle) > 2 {
+			return strings.Join(cycle, " -> ")
+		}
+	}
+	return ""
+}
+
+// goesAfter returns the layers that must be deployed before one.
+func (c *checking) goesAfter(name string) []string {
+	layer := layerOf(c.bundle, name)
+	if layer == nil {
+		return nil
+	}
+	after := slices.Clone(layer.DependsOn)
+	if layer.On != "" {
+		after = append(after, layer.On)
+	}
+	return after
+}
+
+// leavesAfter returns the layers that must be gone before one goes.
+func (c *checking) leavesAfter(name string) []string {
+	if layer := layerOf(c.bundle, name); layer == nil {
+		return nil
+	} else if layer.Teardown != nil {
+		return layer.Teardown.After
+	}
+	var after []string
+	for _, layer := range c.bundle.Spec.Layers {
+		if slices.Contains(c.goesAfter(layer.Name), name) {
+			after = append(after, layer.Name)
+		}
+	}
+	return after
+}
+
+func (c *checking) layer(layer *v1alpha1.BundleLayer) {
+	path := "layers[" + layer.Name + "]"
+	c.condition(path+".when", layer.When)
+	c.applications(path, layer)
+	for i, object := range layer.Objects {
+		c.object(fmt.Sprintf("%s.objects[%d]", path, i), object)
+	}
+	if cluster := layer.RemoteCluster; cluster != nil {
+		c.plainText(path+".remoteCluster.namespace", cluster.Namespace)
+		c.plainText(path+".remoteCluster.secretRef.name", cluster.SecretRef.Name)
+		labels := map[string]any{}
+		for key, value := range cluster.Labels {
+			labels[key] = value
+		}
+		c.templates(path+".remoteCluster.labels", labels)
+	}
+	if source := layer.Source; source != nil {
+		if source.Kind == v1alpha1.ApplicationBundleKind {
+			c.say(path+".source.kind", "a bundle cannot be a layer of another")
+		}
+		if layer.Job != nil {
+			c.say(path+".job", "a layer that is a directory cannot have one: put the Job into the directory")
+		}
+	}
+	c.hooks(path, layer)
+	c.job(path+".job", layer.Job)
+}
+
+func (c *checking) job(path string, job *v1alpha1.BundleJob) {
+	if job == nil {
+		return
+	}
+	c.templates(path+".namespace", job.Namespace)
+	spec, err := decodeObject(&job.Spec)
+	if err != nil {
+		c.say(path+".spec", "%v", err)
+		return
+	}
+	c.templates(path+".spec", spec)
+	if _, is := spec["template"].(map[string]any); !is {
+		c.say(path+".spec.template", "is missing: a Job needs it")
+	}
+	if spec["ttlSecondsAfterFinished"] != nil {
+		c.say(path+".spec.ttlSecondsAfterFinished", "would have the Job run again each time it is gone: remove it")
+	}
+}
+
+func (c *checking) object(path string, object v1alpha1.Manifest) {
+	value, err := decodeObject(&object.JSON)
+	if err != nil {
+		c.say(path, "%v", err)
+		return
+	}
+	if field, wrong := checkObject(value); wrong != "" && !c.fillsLater(value, field) {
+		c.say(join(path, field), "%s", wrong)
+	}
+	c.templates(path, value)
+}
+
+// fillsLater tells whether a field is a template, so that what it comes to is not
+// known yet.
+func (c *checking) fillsLater(object map[string]any, field string) bool {
+	var value any = object
+	for _, part := range strings.Split(field, ".") {
+		fields, _ := value.(map[string]any)
+		value = fields[part]
+	}
+	text, _ := value.(string)
+	return isTemplate(text)
+}
+
+func (c *checking) applications(path string, layer *v1alpha1.BundleLayer) {
+	seen := map[string]bool{}
+	for i := range layer.Applications {
+		application := &layer.Applications[i]
+		field := path + ".applications[" + application.Name + "]"
+		if seen[application.Name] {
+			c.say(field, "is there twice")
+		}
+		seen[application.Name] = true
+		c.version(field, application)
+		for _, text := range []struct{ field, text string }{{"namespace", application.Namespace}, {"releaseName", application.ReleaseName}} {
+			c.templates(field+"."+text.field, text.text)
+		}
+		values, err := decodeObject(application.Values)
+		if err != nil {
+			c.say(field+".values", "%v", err)
+		}
+		c.templates(field+".values", values)
+		for i, reference := range application.ValuesFrom {
+			c.templates(fmt.Sprintf("%s.valuesFrom[%d].name", field, i), reference.Name)
+		}
+		c.parameters(field, application)
+		for _, name := range application.DependsOn {
+			if !slices.ContainsFunc(layer.Applications, func(a v1alpha1.BundleApplication) bool { return a.Name == name }) {
+				c.say(field+".dependsOn", "the layer has no application %s", name)
+			}
+		}
+	}
+	for _, application := range layer.Applications {
+		cycle := layers.Cycle(application.Name, func(name string) []string {
+			at := slices.IndexFunc(layer.Applications, func(a v1alpha1.BundleApplication) bool { return a.Name == name })
+			if at < 0 {
+				return nil
+			}
+			return layer.Applications[at].DependsOn
+		})
+		if cycle != nil {
+			c.say(path+".applications", "they wait for each other: %s", strings.Join(cycle, " -> "))
+			break
+		}
+	}
+}
+
+func (c *checking) parameters(field string, application *v1alpha1.BundleApplication) {
+	for _, parameter := range application.Parameters {
+		path := field + ".parameters[" + parameter.Name + "]"
+		c.templates(path, parameter.Value)
+		if err := set(map[string]any{}, v1alpha1.Parameter{Name: parameter.Name, Value: "x"}); err != nil {
+			c.say(path, "%v", err)
+		}
+	}
+}
+
+// version checks that there is the version of an application, and in the bundle
+// what that needs.
+func (c *checking) version(field string, application *v1alpha1.BundleApplication) {
+	name := applicationName(*application)
+	app := c.entries[name]
+	if app == nil {
+		c.say(field, "there is no HelmApplication %s", name)
+		return
+	}
+	version := catalogue.VersionOf(app, application.Version)
+	if version == nil {
+		c.say(field+".version", "HelmApplication %s has no version %s", name, application.Version)
+		return
+	}
+	if catalogue.IsChanged(app, *version) {
+		c.say(field+".version", "version %s of HelmApplication %s was published with other content", version.Version, name)
+	}
+	for _, requirement := range version.Dependencies {
+		if has, fits := c.has(requirement); !fits {
+			c.say(field, "version %s of HelmApplication %s needs %s %s, and the bundle has %s", version.Version, name, requirement.Name, cmp.Or(requirement.Range, "at any version"), has)
+		}
+	}
+}
+
+// has tells whether an application is in the bundle, at a version that fits, and
+// which there are.
+func (c *checking) has(requirement v1alpha1.ApplicationRequirement) (versions string, fits bool) {
+	var found []string
+	for _, layer := range c.bundle.Spec.Layers {
+		for _, application := range layer.Applications {
+			if applicationName(application) != requirement.Name {
+				continue
+			}
+			if meets, err := catalogue.Meets(requirement, application.Version); meets && err == nil {
+				return "", true
+			}
+			found = append(found, application.Version)
+		}
+	}
+	if len(found) == 0 {
+		return "none", false
+	}
+	return strings.Join(found, ", "), false
+}

@@ -1,0 +1,175 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bundles
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/strata-project/strata/internal/templates"
+)
+
+// Cluster is what is known of a cluster: facts for templates. The zero value is
+// the cluster that Strata runs in, of which nothing is known.
+type Cluster struct {
+	// Name of the RemoteCluster; zero for the cluster that Strata runs in.
+	Name types.NamespacedName
+	// Endpoint is the URL of the API server, such as https://10.0.0.1:6443; empty
+	// where it is not known.
+	Endpoint string
+	// Version of Kubernetes, such as v1.31.2; empty where it is not known.
+	Version string
+	// Labels of the RemoteCluster.
+	Labels map[string]string
+}
+
+// String names the cluster for messages.
+func (c Cluster) String() string {
+	if c.Name.Name == "" {
+		return "the cluster that Strata runs in"
+	}
+	return "RemoteCluster " + c.Name.String()
+}
+
+// Waiting says what has yet to come before something can be rendered. It is an
+// error, and none that anybody has to mend.
+type Waiting struct {
+	// Reason says what is waited for.
+	Reason string
+}
+
+// Error returns the reason.
+func (w *Waiting) Error() string { return w.Reason }
+
+// The variables of templates.
+const (
+	varInputs   = "inputs"
+	varInstance = "instance"
+	varCluster  = "cluster"
+)
+
+// clusterFacts are the fields of the variable cluster.
+var clusterFacts = []string{"endpoint", "host", "labels", "name", "namespace", "port", "version"}
+
+// full is the language of most templates; plain is that of those which say where
+// something is, before there is a cluster that could be known.
+var (
+	full  = language(varInputs, varCluster, varInstance)
+	plain = language(varInputs, varInstance)
+	// hooks is the language of conditions on objects.
+	hooks = language("object")
+)
+
+func language(variables ...string) func() (*templates.Language, error) {
+	return sync.OnceValues(func() (*templates.Language, error) { return templates.New(variables...) })
+}
+
+// facts returns the fields of the variable cluster that are known.
+func (c Cluster) facts() map[string]any {
+	labels := map[string]any{}
+	for key, value := range c.Labels {
+		labels[key] = value
+	}
+	known := map[string]any{"name": c.Name.Name, "namespace": c.Name.Namespace, "labels": labels}
+	if c.Version != "" {
+		known["version"] = c.Version
+	}
+	if c.Endpoint != "" {
+		known["endpoint"] = c.Endpoint
+	}
+	if host, port, ok := hostAndPort(c.Endpoint); ok {
+		known["host"], known["port"] = host, port
+	}
+	return known
+}
+
+// hostAndPort takes the host and the port out of a URL. Without a port it is that
+// of the scheme.
+func hostAndPort(endpoint string) (host string, port int64, ok bool) {
+	scheme, rest, found := strings.Cut(endpoint, "://")
+	if !found {
+		return "", 0, false
+	}
+	port = 443
+	if scheme == "http" {
+		port = 80
+	}
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		rest = rest[:end]
+	}
+	host = rest
+	// An IPv6 address has colons of its own, and stands in brackets.
+	if at := strings.LastIndex(rest, ":"); at > strings.LastIndex(rest, "]") {
+		number, err := strconv.ParseUint(rest[at+1:], 10, 16)
+		if err != nil {
+			return "", 0, false
+		}
+		host, port = rest[:at], int64(number)
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	return host, port, host != ""
+}
+
+// filler fills templates for one installation.
+type filler struct {
+	language *templates.Language
+	data     templates.Data
+	cluster  Cluster
+}
+
+// newFiller returns one for templates that may read all variables.
+func newFiller(instance string, inputs map[string]any, cluster Cluster) (*filler, error) {
+	language, err := full()
+	if err != nil {
+		return nil, err
+	}
+	return &filler{language: language, cluster: cluster, data: templates.Data{
+		varInputs: inputs, varInstance: {"name": instance}, varCluster: cluster.facts(),
+	}}, nil
+}
+
+// newPlainFiller returns one for templates that may read inputs and instance.
+func newPlainFiller(instance string, inputs map[string]any) (*filler, error) {
+	language, err := plain()
+	if err != nil {
+		return nil, err
+	}
+	return &filler{language: language, data: templates.Data{varInputs: inputs, varInstance: {"name": instance}}}, nil
+}
+
+// value fills the templates of a value, as JSON has it.
+func (f *filler) value(value any) (any, error) {
+	uses, _ := f.language.Check(value) // Fill says what is wrong
+	if err := f.waits(uses); err != nil {
+		return nil, err
+	}
+	return f.language.Fill(value, f.data)
+}
+
+// text fills the templates of a text that stays one.
+func (f *filler) text(text string) (string, error) {
+	uses, _ := f.language.Check(text) // FillText says what is wrong
+	if err := f.waits(uses); err != nil {
+		return "", err
+	}
+	return f.language.FillText(text, f.data)
+}
+
+// waits says which fact that is read is not known yet.
+func (f *filler) waits(uses []string) error {
+	for _, fact := range clusterFacts {
+		if _, known := f.data[varCluster][fact]; known || f.data[varCluster] == nil {
+			continue
+		}
+		if slices.Contains(uses, varCluster) || slices.Contains(uses, varCluster+"."+fact) {
+			return &Waiting{Reason: fmt.Sprintf("waits for the %s of %s, which is not known yet", fact, f.cluster)}
+		}
+	}
+	return nil
+}

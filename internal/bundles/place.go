@@ -1,0 +1,123 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bundles
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// ClusterOf returns the RemoteCluster that a layer with a remoteCluster makes, where
+// the bundle is installed on root; zero for the cluster that Strata runs in. The
+// error is a ContentError.
+func ClusterOf(bundle *v1alpha1.ApplicationBundle, layer, instance string, inputs map[string]any, root types.NamespacedName) (types.NamespacedName, error) {
+	return clusterOf(bundle, layer, instance, inputs, root, len(bundle.Spec.Layers))
+}
+
+// PlaceOf returns the cluster that a layer goes to: that of the layer which it is
+// on, or root. The error is a ContentError.
+func PlaceOf(bundle *v1alpha1.ApplicationBundle, layer, instance string, inputs map[string]any, root types.NamespacedName) (types.NamespacedName, error) {
+	return placeOf(bundle, layer, instance, inputs, root, len(bundle.Spec.Layers))
+}
+
+// placeOf goes through at most so many layers: a bundle that was not checked may
+// have some that are on each other.
+func placeOf(bundle *v1alpha1.ApplicationBundle, name, instance string, inputs map[string]any, root types.NamespacedName, most int) (types.NamespacedName, error) {
+	layer := layerOf(bundle, name)
+	switch {
+	case layer == nil:
+		return types.NamespacedName{}, wrongPlace(bundle, fmt.Sprintf("layers[%s]", name), "there is no such layer")
+	case layer.On == "":
+		return root, nil
+	case most <= 0:
+		return types.NamespacedName{}, wrongPlace(bundle, fmt.Sprintf("layers[%s].on", name), "the layer is on itself")
+	}
+	return clusterOf(bundle, layer.On, instance, inputs, root, most-1)
+}
+
+func clusterOf(bundle *v1alpha1.ApplicationBundle, name, instance string, inputs map[string]any, root types.NamespacedName, most int) (types.NamespacedName, error) {
+	layer := layerOf(bundle, name)
+	if layer == nil || layer.RemoteCluster == nil {
+		return types.NamespacedName{}, wrongPlace(bundle, fmt.Sprintf("layers[%s].remoteCluster", name), "the layer has none, so that no layer can be on it")
+	}
+	at, err := placeOf(bundle, name, instance, inputs, root, most)
+	if err != nil {
+		return types.NamespacedName{}, err
+	}
+	namespace := at.Namespace
+	if at.Name == "" {
+		if namespace, err = namespaceOf(bundle, layer, instance, inputs); err != nil {
+			return types.NamespacedName{}, err
+		}
+	}
+	return types.NamespacedName{Namespace: namespace, Name: Name(instance, name)}, nil
+}
+
+// namespaceOf fills the namespace of a layer's remoteCluster.
+func namespaceOf(bundle *v1alpha1.ApplicationBundle, layer *v1alpha1.BundleLayer, instance string, inputs map[string]any) (string, error) {
+	field := fmt.Sprintf("layers[%s].remoteCluster.namespace", layer.Name)
+	fill, err := newPlainFiller(instance, inputs)
+	if err != nil {
+		return "", err
+	}
+	namespace, err := fill.text(layer.RemoteCluster.Namespace)
+	if err != nil {
+		return "", wrongPlace(bundle, field, err.Error())
+	}
+	if wrong := validation.IsDNS1123Label(namespace); len(wrong) > 0 {
+		return "", wrongPlace(bundle, field, fmt.Sprintf("%q is not the name of a namespace: %s", short(namespace), wrong[0]))
+	}
+	return namespace, nil
+}
+
+func wrongPlace(bundle *v1alpha1.ApplicationBundle, field, message string) error {
+	return &layers.ContentError{Reason: v1alpha1.ReasonInvalidManifest, File: originOf(bundle.Name), Field: field, Message: message}
+}
+
+// remoteCluster renders the RemoteCluster of a layer. It is always on the cluster
+// that Strata runs in; what it is reached with may be on another.
+func (r *rendering) remoteCluster(cluster *v1alpha1.BundleCluster) error {
+	namespace, err := namespaceOf(r.Bundle, r.layer, r.instance(), r.inputs)
+	if err != nil {
+		return err
+	}
+	field := "remoteCluster.secretRef.name"
+	secret, err := r.fillPlain.text(cluster.SecretRef.Name)
+	if err != nil {
+		return r.unfilled(field, err)
+	}
+	if wrong := validation.IsDNS1123Subdomain(secret); len(wrong) > 0 {
+		return r.mistake(field, "%q is not the name of a Secret: %s", short(secret), wrong[0])
+	}
+	reference := map[string]any{"name": secret}
+	if cluster.SecretRef.Key != "" {
+		reference["key"] = cluster.SecretRef.Key
+	}
+	spec := map[string]any{"kubeConfig": map[string]any{"secretRef": reference}}
+	if cluster.Interval != nil {
+		spec["interval"] = cluster.Interval.Duration.String()
+	}
+	obj := newObject(v1alpha1.GroupVersion.String(), v1alpha1.RemoteClusterKind, namespace, Name(r.instance(), r.layer.Name))
+	if on := r.Cluster.Name; on.Name != "" {
+		obj.SetNamespace(on.Namespace)
+		spec["via"] = map[string]any{"name": on.Name, "namespace": namespace}
+	}
+	labels := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(cluster.Labels)) {
+		if labels[key], err = r.fillText("remoteCluster.labels["+key+"]", cluster.Labels[key]); err != nil {
+			return err
+		}
+	}
+	setTexts(obj, "labels", labels)
+	obj.Object["spec"] = spec
+	r.add("remoteCluster", obj).Home = true
+	return nil
+}
