@@ -120,7 +120,7 @@ func groups(in Input, back bool) []*group {
 	for _, stage := range in.Stages {
 		all = append(all, &group{Stage: stage})
 	}
-	all = append(all, &group{Stage: Stage{Name: Rest}})
+	all = append(all, &group{Stage: Stage{Name: Rest, MaxUnavailable: in.MaxUnavailable}})
 	for _, c := range in.Clusters {
 		i := c.Stage
 		if i < 0 || i >= len(in.Stages) {

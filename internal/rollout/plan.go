@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // OnFailure says what happens when more clusters of a stage fail than may.
@@ -40,12 +42,14 @@ type Input struct {
 	// UID of the Platform.
 	UID string
 	// Target is the version that is rolled out, and Since when it became that.
-	Target    string
-	Since     time.Time
-	Windows   []Window
-	Spread    time.Duration
-	Stages    []Stage
-	OnFailure OnFailure
+	Target  string
+	Since   time.Time
+	Windows []Window
+	Spread  time.Duration
+	Stages  []Stage
+	// MaxUnavailable is that of the clusters that no stage has, as a stage has it.
+	MaxUnavailable *intstr.IntOrString
+	OnFailure      OnFailure
 	// Approved are the values of ApprovalFor that somebody has given.
 	Approved map[string]bool
 	Clusters []Cluster
@@ -82,6 +86,9 @@ type Decision struct {
 	Stage string
 	// Why says why nothing begins; empty where something does.
 	Why string
+	// Halted is the stage in which more has failed than may, so that nothing begins;
+	// empty where none has.
+	Halted string
 	// Worst are the clusters that are worst off, at most 10.
 	Worst []Trouble
 	// Until is when the decision may differ although nothing else has changed; zero
@@ -129,6 +136,7 @@ type plan struct {
 	moves, back []Move
 	until       time.Time
 	progress    Progress
+	haltedBy    string
 }
 
 func (p *plan) over(g *group) bool { return slices.Contains(p.passed, g.Name) }
@@ -160,6 +168,7 @@ func (p *plan) decide() string {
 }
 
 func (p *plan) halted(g *group) string {
+	p.haltedBy = g.Name
 	return fmt.Sprintf("halted: %d of %d clusters of stage %s failed, and %d may", g.counts[failed], len(g.members), g.Name, g.failures(len(g.members)))
 }
 
@@ -334,7 +343,7 @@ func (m member) mustGoBack() bool {
 
 // decision puts together what was decided.
 func (p *plan) decision(why string) Decision {
-	d := Decision{Moves: p.moves, Back: p.back, Worst: worst(p.groups), Until: p.until, Progress: p.progress}
+	d := Decision{Moves: p.moves, Back: p.back, Halted: p.haltedBy, Worst: worst(p.groups), Until: p.until, Progress: p.progress}
 	if len(d.Moves)+len(d.Back) == 0 {
 		d.Why = why
 	}

@@ -15,7 +15,7 @@ import (
 func largeProblem(seed int64, circular bool) Problem {
 	const applications, versions = 200, 50
 	random := rand.New(rand.NewSource(seed))
-	problem := Problem{Kubernetes: "1.31.2", Installed: map[string]string{}}
+	problem := Problem{Kubernetes: []string{"1.31.2"}, Installed: map[string]string{}}
 	name := func(i int) string { return fmt.Sprintf("app-%03d", i) }
 	for i := range applications {
 		application := Application{Name: name(i)}

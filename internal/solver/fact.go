@@ -146,10 +146,17 @@ func because(reason string) string {
 }
 
 func (c *catalogue) cluster() string {
-	if c.kubernetes == "" {
+	const most = 3
+	known := slices.Compact(slices.Sorted(slices.Values(c.kubernetes)))
+	switch {
+	case len(known) == 0:
 		return "and the version of the cluster is not known"
+	case len(known) == 1:
+		return "the cluster has " + known[0]
+	case len(known) > most:
+		return fmt.Sprintf("the clusters have %s and %d more versions", strings.Join(known[:most], ", "), len(known)-most)
 	}
-	return "the cluster has " + c.kubernetes
+	return "the clusters have " + strings.Join(known, ", ")
 }
 
 // stock says which versions there are.

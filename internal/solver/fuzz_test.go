@@ -52,7 +52,7 @@ func parseProblem(text string) Problem {
 		case "have":
 			problem.Installed[name] = value
 		case "on":
-			problem.Kubernetes = name
+			problem.Kubernetes = []string{name}
 		case "app":
 			problem.Catalogue = append(problem.Catalogue, Application{Name: name})
 		}

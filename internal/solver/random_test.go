@@ -29,7 +29,7 @@ func randomProblem(random *rand.Rand) Problem {
 	picks := append([]string{"", "", "", "", "", ">=1", ">=1"}, ranges...)
 	one := func(list []string) string { return list[random.Intn(len(list))] }
 	chance := func(percent int) bool { return random.Intn(100) < percent }
-	problem := Problem{Kubernetes: "v1.31.2-eks-1", Installed: map[string]string{}, UpgradeAll: chance(10)}
+	problem := Problem{Kubernetes: []string{"v1.31.2-eks-1"}, Installed: map[string]string{}, UpgradeAll: chance(10)}
 	most := 4
 	if len(names) == 5 {
 		most = 2

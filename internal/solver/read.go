@@ -19,7 +19,7 @@ import (
 type catalogue struct {
 	apps       []app
 	index      map[string]int
-	kubernetes string
+	kubernetes []string
 	// accepted keeps what takes has found.
 	accepted map[accepting][]bool
 }
@@ -206,6 +206,20 @@ func (r *reader) versions(one *app) error {
 	return nil
 }
 
+// runsOn tells whether all clusters have the Kubernetes that is asked for. Where no
+// version is known only what asks for none does.
+func runsOn(wanted string, clusters []string) (bool, error) {
+	if len(clusters) == 0 {
+		return layers.K8sVersionSatisfied(wanted, "")
+	}
+	for _, cluster := range clusters {
+		if satisfied, err := layers.K8sVersionSatisfied(wanted, cluster); !satisfied || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 func (r *reader) version(name string, entry *Version, index int) (version, error) {
 	number, err := parseVersion(entry.Version)
 	if err != nil {
@@ -215,7 +229,7 @@ func (r *reader) version(name string, entry *Version, index int) (version, error
 		text: entry.Version, number: number, kubernetes: entry.Kubernetes,
 		withdrawn: entry.Withdrawn, withdrawnReason: entry.WithdrawnReason, endOfLife: entry.EndOfLife,
 	}
-	satisfied, err := layers.K8sVersionSatisfied(entry.Kubernetes, r.problem.Kubernetes)
+	satisfied, err := runsOn(entry.Kubernetes, r.problem.Kubernetes)
 	if err != nil {
 		return version{}, &Invalid{Application: name, Version: entry.Version, Field: "kubernetes", Reason: err.Error()}
 	}

@@ -48,9 +48,10 @@ type Problem struct {
 	Upgrade []string
 	// UpgradeAll is true where all of them may.
 	UpgradeAll bool
-	// Kubernetes is the version of the cluster; empty where it is not known, which
-	// meets only what asks for none. A provider's suffix does not matter.
-	Kubernetes string
+	// Kubernetes are the versions of the clusters, which a version must work with all
+	// of; none where they are not known, which meets only what asks for none. A
+	// provider's suffix does not matter.
+	Kubernetes []string
 }
 
 // Pick is one application that is asked for.

@@ -243,7 +243,7 @@ func TestSolveChooses(t *testing.T) {
 			catalogue: []Application{entry("a", "1.0.0 needs:b"), entry("b", "1.0.0", "2.0.0 needs:c"), entry("c", "1.0.0 needs:a")}, want: "b 1.0.0, a 1.0.0",
 		},
 	} {
-		problem := Problem{Picks: test.picks, Catalogue: test.catalogue, Installed: test.installed, Upgrade: test.upgrade, UpgradeAll: test.all, Kubernetes: "v1.31.2+k3s1"}
+		problem := Problem{Picks: test.picks, Catalogue: test.catalogue, Installed: test.installed, Upgrade: test.upgrade, UpgradeAll: test.all, Kubernetes: []string{"v1.31.2+k3s1"}}
 		lock, err := Solve(problem)
 		if err != nil || short(lock) != test.want {
 			t.Errorf("%s: %s, %v; want %s", test.reason, short(lock), err, test.want)
@@ -265,7 +265,7 @@ func TestSolveSaysWhy(t *testing.T) {
 			entry("ended", "1.0.0 eol"), entry("loop", "1.0.0 needs:pool"), entry("pool", "1.0.0 needs:loop"),
 		},
 		Installed:  map[string]string{"db": "1.0.0", "cache": "1.1.0", "auth": "1.1.0", "store": "3.0.0"},
-		Kubernetes: "1.31.2",
+		Kubernetes: []string{"1.31.2"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -376,7 +376,7 @@ func TestSolveExplains(t *testing.T) {
 			"applications depend on each other, and no other versions fit: a -> b -> a; a -> c -> a",
 		},
 	} {
-		problem := Problem{Picks: test.picks, Catalogue: test.catalogue, Kubernetes: "1.31.2"}
+		problem := Problem{Picks: test.picks, Catalogue: test.catalogue, Kubernetes: []string{"1.31.2"}}
 		_, err := Solve(problem)
 		if err == nil || err.Error() != test.want {
 			t.Errorf("%s:\n%v\nwant\n%s", test.reason, err, test.want)
