@@ -92,6 +92,26 @@ const (
 	ReasonContentChanged = "ContentChanged"
 )
 
+// Condition reasons of a Platform.
+const (
+	// ReasonInstalled says that everything is deployed on every cluster.
+	ReasonInstalled = "Installed"
+	// ReasonProgressing says that something is being installed or removed.
+	ReasonProgressing = "Progressing"
+	// ReasonWaiting says that clusters wait for their turn to be moved.
+	ReasonWaiting = "Waiting"
+	// ReasonHalted says that a roll-out starts nothing more.
+	ReasonHalted = "Halted"
+	// ReasonClusterFailed says that something has failed on a cluster.
+	ReasonClusterFailed = "ClusterFailed"
+	// ReasonBundleNotFound says that there is no bundle to install.
+	ReasonBundleNotFound = "BundleNotFound"
+	// ReasonInputsNotFound says that inputs cannot be read.
+	ReasonInputsNotFound = "InputsNotFound"
+	// ReasonUnsatisfiable says that no versions of what is picked fit together.
+	ReasonUnsatisfiable = "Unsatisfiable"
+)
+
 // Condition and event reasons of an AddonsLayer.
 const (
 	ReasonDeployed             = "Deployed"

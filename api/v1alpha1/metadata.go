@@ -88,3 +88,33 @@ const (
 	// another one, which it names, has taken over its Helm release.
 	SupersededByAnnotation = "kraan.io/superseded-by"
 )
+
+// Labels and annotations of Platforms, on what they make and on themselves.
+const (
+	// PlatformLabel names the Platform that a layer or an ApplicationBundle was
+	// made for.
+	PlatformLabel = "platform.kraan.io/name"
+	// PlatformLayerLabel names the layer of the bundle that a layer was made of; that
+	// of the picked applications has PickedLayer.
+	PlatformLayerLabel = "platform.kraan.io/layer"
+	// PlatformClusterLabel is the cluster that the bundle is installed on, as
+	// NAMESPACE.NAME of its RemoteCluster or a digest of that where it is longer than
+	// a label may be; empty for the cluster that Strata runs in. A layer may be on
+	// another cluster, which a layer of the same bundle has made.
+	PlatformClusterLabel = "platform.kraan.io/cluster"
+	// PlatformFamilyLabel is the family of the bundle that a layer was made of.
+	PlatformFamilyLabel = "platform.kraan.io/family"
+	// PlatformBeforeAnnotation is what a cluster had before a roll-out first moved
+	// it, as VERSION@TARGET. VERSION is empty where it had nothing.
+	PlatformBeforeAnnotation = "platform.kraan.io/before"
+	// PlatformMovedAnnotation is what a cluster was at before it was moved last, and
+	// when that was, as VERSION@TIME with a time of RFC 3339.
+	PlatformMovedAnnotation = "platform.kraan.io/moved"
+	// ApproveAnnotation on a Platform approves stages of roll-outs: STAGE@VERSION,
+	// several with commas between them.
+	ApproveAnnotation = "kraan.io/approve"
+)
+
+// PickedLayer is the value of PlatformLayerLabel on layers of picked applications.
+// No layer of a bundle can be named so.
+const PickedLayer = "picked.applications"

@@ -1,0 +1,213 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package platforms
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/rollout"
+)
+
+// Decide says what a Platform needs. It is deterministic.
+//
+// A change of inputs, and whatever else changes at one version, is written to all
+// clusters at once, those that do not answer among them: their layers are here, and
+// are looked after when they are back. Stages and windows are for versions.
+func Decide(o Observation) Decision {
+	d := newDecider(o)
+	if o.Platform.DeletionTimestamp != nil {
+		return d.deletion()
+	}
+	if d.gather() {
+		d.install()
+	} else {
+		d.frozen = true
+	}
+	return d.finish()
+}
+
+// decider is a decision in the making.
+type decider struct {
+	Observation
+	decision Decision
+	// own holds the layers of the platform by name.
+	own    map[string]*v1alpha1.AddonsLayer
+	family family
+	given  given
+	// known keeps what inputsOf has found, by the bundle's name.
+	known map[string]resolved
+	// frozen is true where it is not known which clusters are meant.
+	frozen bool
+	// members are the clusters, sorted.
+	members []*member
+	// keep holds the layers that are not deleted.
+	keep map[string]bool
+	// target is the version to be at in the end.
+	target string
+	// plan is what the roll-out does.
+	plan rollout.Decision
+	// stalled is what only the author can mend, and waits what is missing; reason is
+	// that of the first of either.
+	stalled, waits []complaint
+	// notice is what somebody should know although nothing fails.
+	notice string
+}
+
+type complaint struct{ reason, message string }
+
+type resolved struct {
+	inputs  map[string]any
+	problem string
+}
+
+func newDecider(o Observation) *decider {
+	d := &decider{Observation: o, own: map[string]*v1alpha1.AddonsLayer{}, known: map[string]resolved{}, keep: map[string]bool{}}
+	d.Layers = slices.Clone(o.Layers)
+	slices.SortFunc(d.Layers, func(a, b *v1alpha1.AddonsLayer) int { return cmp.Compare(a.Name, b.Name) })
+	for _, layer := range d.Layers {
+		d.own[layer.Name] = layer
+	}
+	return d
+}
+
+// stall notes what only the author can mend, each once.
+func (d *decider) stall(reason, message string) {
+	if one := (complaint{reason, message}); !slices.Contains(d.stalled, one) {
+		d.stalled = append(d.stalled, one)
+	}
+}
+
+// until notes a moment at which the decision may differ.
+func (d *decider) until(moment time.Time) {
+	if !moment.IsZero() && (d.decision.Until.IsZero() || moment.Before(d.decision.Until)) {
+		d.decision.Until = moment
+	}
+}
+
+// gather finds the clusters and what is on each. It tells whether that is possible:
+// where it is not known which clusters are meant, nothing is done to any.
+func (d *decider) gather() bool {
+	targets, problem := targetsOf(d.Observation)
+	if problem != "" {
+		d.stall(v1alpha1.ReasonInvalidSpec, problem)
+		return false
+	}
+	on := map[string][]*v1alpha1.AddonsLayer{}
+	for _, layer := range d.Layers {
+		if isMade(layer) && layer.Labels[v1alpha1.PlatformLayerLabel] != v1alpha1.PickedLayer {
+			value := layer.Labels[v1alpha1.PlatformClusterLabel]
+			on[value] = append(on[value], layer)
+		}
+	}
+	for _, target := range targets {
+		m := &member{target: target, stage: -1, layers: on[clusterValue(target)]}
+		m.gone, m.away = d.absence(target)
+		d.members = append(d.members, m)
+	}
+	return true
+}
+
+// isMade tells whether a layer has all labels of those that platforms make. Another
+// was labelled by somebody, and is never deleted.
+func isMade(layer *v1alpha1.AddonsLayer) bool {
+	_, isOnCluster := layer.Labels[v1alpha1.PlatformClusterLabel]
+	return isOnCluster && layer.Labels[v1alpha1.PlatformLabel] != "" && layer.Labels[v1alpha1.PlatformLayerLabel] != ""
+}
+
+// absence says that a cluster does not exist, or does not answer. One that is being
+// deleted counts as gone: it waits for somebody to take its layers away.
+func (d *decider) absence(target types.NamespacedName) (gone, away string) {
+	if target.Name == "" {
+		return "", ""
+	}
+	remote := d.Clusters[target]
+	switch {
+	case remote == nil:
+		return fmt.Sprintf("RemoteCluster %s does not exist", target), ""
+	case remote.DeletionTimestamp != nil:
+		return fmt.Sprintf("RemoteCluster %s is being deleted: take it off the platform, which removes its layers", target), ""
+	}
+	return "", awayMessage(remote)
+}
+
+// install decides about the layers of all clusters.
+func (d *decider) install() {
+	if d.Platform.Spec.Bundle != nil {
+		d.bundle(*d.Platform.Spec.Bundle)
+	}
+	for _, m := range d.members {
+		d.write(m)
+	}
+	for _, layer := range d.Layers {
+		if isMade(layer) && !d.keep[layer.Name] && layer.DeletionTimestamp == nil {
+			d.decision.Delete = append(d.decision.Delete, layer)
+		}
+	}
+}
+
+// bundle decides which version of the bundle each cluster has.
+func (d *decider) bundle(want v1alpha1.PlatformBundle) {
+	d.family, d.given = familyOf(d.Observation, want.Family), givenOf(d.Observation)
+	if d.given.problem != "" {
+		d.stall(v1alpha1.ReasonInvalidSpec, d.given.problem)
+	}
+	if d.given.waits != "" {
+		d.waits = append(d.waits, complaint{v1alpha1.ReasonInputsNotFound, d.given.waits})
+	}
+	for _, m := range d.members {
+		d.settle(m)
+	}
+	if len(d.family.releases) == 0 {
+		d.stall(v1alpha1.ReasonBundleNotFound, fmt.Sprintf("spec.bundle.family: there is no ApplicationBundle of family %s", want.Family))
+		return
+	}
+	d.choose(want)
+	d.rollOut()
+	d.strayInputs()
+}
+
+// inputsOf returns the inputs of a bundle, and why they are not to be had.
+func (d *decider) inputsOf(bundle *v1alpha1.ApplicationBundle) (map[string]any, string) {
+	if why := d.given.problem + d.given.waits; why != "" {
+		return nil, why
+	}
+	found, done := d.known[bundle.Name]
+	if !done {
+		found.inputs, found.problem = d.given.resolve(bundle)
+		d.known[bundle.Name] = found
+	}
+	return found.inputs, found.problem
+}
+
+// strayInputs complains of inputs that no version has that is in play, and of those
+// that the target cannot do with.
+func (d *decider) strayInputs() {
+	var inPlay []*v1alpha1.ApplicationBundle
+	for _, release := range d.family.releases {
+		bundle := d.family.find(release.Version)
+		if bundle == nil {
+			continue
+		}
+		if release.Version == d.target || slices.ContainsFunc(d.members, func(m *member) bool { return m.sent == release.Version || m.next == release.Version }) {
+			inPlay = append(inPlay, bundle)
+		}
+	}
+	if len(inPlay) == 0 || d.given.problem != "" {
+		return
+	}
+	if stray := d.given.stray(inPlay); stray != "" {
+		d.stall(v1alpha1.ReasonInvalidSpec, stray)
+	}
+	for _, bundle := range inPlay {
+		if _, problem := d.inputsOf(bundle); problem != "" && d.given.waits == "" {
+			d.stall(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("%s (bundle %s)", problem, bundle.Name))
+		}
+	}
+}

@@ -1,0 +1,210 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package platforms
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/rollout"
+)
+
+// member is one cluster that the platform is installed on.
+type member struct {
+	target types.NamespacedName
+	stage  int
+	// layers are those that were made for the cluster, by name and without those of
+	// picked applications.
+	layers []*v1alpha1.AddonsLayer
+	// away says that the cluster cannot be reached, and gone that it does not exist
+	// or will not for long.
+	away, gone string
+	// untouched says why all layers stay as they are; empty where they do not.
+	untouched string
+
+	// sent is the version that the cluster was sent to last; empty for none.
+	sent string
+	record
+	// moving is sent as long as it has not been reached, and current what the cluster
+	// has been at.
+	moving, current string
+	// next is the version to go to, and stuck says why there is none.
+	next, stuck string
+
+	// plan are the layers that it has at its version.
+	plan []*laid
+	// begins is true where it is moved now.
+	begins bool
+	health
+}
+
+// name is how messages and roll-outs name the cluster.
+func (m *member) name() string { return nameOf(m.target) }
+
+// touchable tells whether the cluster's layers may be written or deleted.
+func (m *member) touchable() bool { return m.untouched == "" }
+
+// settle finds which version the cluster is at, and lays out the bundle of that.
+func (d *decider) settle(m *member) {
+	m.sent, m.record = sentTo(m.layers, d.family.name)
+	if m.gone != "" {
+		m.untouched = m.gone
+	}
+	if m.sent != "" && m.touchable() {
+		if bundle := d.family.find(m.sent); bundle == nil {
+			m.untouched = d.family.missing(m.sent)
+		} else {
+			m.sent = bundle.Spec.Version
+			m.plan, m.untouched = d.lay(bundle, m.target)
+		}
+	}
+	m.health = d.assess(m)
+	m.current = m.sent
+	if !d.reached(m) {
+		m.moving, m.current = m.sent, m.from
+	}
+}
+
+// lay lays out a bundle on a cluster, and says why that cannot be done.
+func (d *decider) lay(bundle *v1alpha1.ApplicationBundle, target types.NamespacedName) (plan []*laid, problem string) {
+	known, wrong := d.inputsOf(bundle)
+	if wrong != "" {
+		return nil, wrong
+	}
+	plan, err := lay(d.Observation, bundle, known, target)
+	if err != nil {
+		return nil, err.Error()
+	}
+	return plan, ""
+}
+
+// assess says how a cluster fares with the layers that it is to have.
+func (d *decider) assess(m *member) health {
+	h := well()
+	switch {
+	case m.gone != "":
+		h.note(rollout.Unreachable, "%s", m.gone)
+	case m.away != "":
+		h.note(rollout.Unreachable, "%s", m.away)
+	}
+	if m.plan == nil {
+		for _, layer := range m.layers {
+			h.wants(layer.Name, layer, false)
+		}
+		return m.unseen(h)
+	}
+	wanted := map[string]bool{}
+	for _, one := range m.plan {
+		existing := d.own[one.name]
+		switch {
+		case one.presence == present:
+			_, changed := d.draft(m, one)
+			h.wants(one.name, existing, changed)
+		case one.presence == unknown:
+			h.note(rollout.Progressing, "%s", one.why)
+			if existing != nil {
+				h.wants(one.name, existing, false)
+			}
+		default:
+			continue
+		}
+		wanted[one.name] = true
+	}
+	for _, layer := range m.layers {
+		if !wanted[layer.Name] {
+			h.leaves(layer)
+		}
+	}
+	return m.unseen(h)
+}
+
+// unseen lets nothing be known of a cluster that does not answer.
+func (m *member) unseen(h health) health {
+	if m.away != "" || m.gone != "" {
+		h.Condition, h.message = rollout.Unreachable, m.gone+m.away
+	}
+	return h
+}
+
+// reached tells whether every layer of the cluster has been deployed at the version
+// that it was sent to. What has been may since have failed.
+func (d *decider) reached(m *member) bool {
+	if m.plan == nil {
+		for _, layer := range m.layers {
+			if layer.DeletionTimestamp == nil && layer.Status.Version != layer.Spec.Version {
+				return false
+			}
+		}
+		return true
+	}
+	for _, one := range m.plan {
+		if one.presence != present {
+			continue
+		}
+		if layer := d.own[one.name]; layer == nil || layer.Spec.Version != m.sent || layer.Status.Version != m.sent {
+			return false
+		}
+	}
+	return true
+}
+
+// draft returns a layer of a cluster as it is to be, and whether it must be written.
+func (d *decider) draft(m *member, one *laid) (*v1alpha1.AddonsLayer, bool) {
+	return draft(d.own[one.name], one.name, labelled(d.Platform, m.target, d.family.name, one.Name), m.annotations(), one.spec)
+}
+
+// begin sends a cluster to a version.
+func (d *decider) begin(m *member, version string) {
+	bundle := d.family.find(version)
+	if bundle == nil {
+		m.note(rollout.Failed, "%s", d.family.missing(version))
+		return
+	}
+	plan, problem := d.lay(bundle, m.target)
+	if problem != "" {
+		m.note(rollout.Failed, "cannot be moved to %s: %s", version, problem)
+		return
+	}
+	m.plan, m.untouched, m.begins = plan, "", true
+	m.record = m.move(m.current, d.target, d.Now)
+	m.sent, m.moving = bundle.Spec.Version, bundle.Spec.Version
+	m.health = d.assess(m)
+	if m.Condition == rollout.Ready {
+		m.note(rollout.Progressing, "is moved to %s", version)
+	}
+}
+
+// write adds the layers of a cluster to the decision.
+func (d *decider) write(m *member) {
+	if !m.touchable() || m.plan == nil {
+		for _, layer := range m.layers {
+			d.keep[layer.Name] = d.Platform.Spec.Bundle != nil || !m.touchable()
+		}
+		return
+	}
+	for _, one := range m.plan {
+		if one.presence == absent {
+			continue
+		}
+		d.keep[one.name] = true
+		if one.presence == present {
+			layer, changed := d.draft(m, one)
+			d.put(layer, changed)
+		}
+	}
+}
+
+// put adds a layer that is to be written. One of that name that is somebody else's
+// is left alone, and so is one that is being deleted: it is made anew when it is gone.
+func (d *decider) put(layer *v1alpha1.AddonsLayer, changed bool) {
+	if other := d.Taken[layer.Name]; other != nil && d.own[layer.Name] == nil {
+		d.stall(v1alpha1.ReasonOwnershipConflict, fmt.Sprintf("AddonsLayer %s is there and is not of this platform: delete or rename it", layer.Name))
+		return
+	}
+	if changed && layer.DeletionTimestamp == nil {
+		d.decision.Write = append(d.decision.Write, layer)
+	}
+}

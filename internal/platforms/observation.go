@@ -1,0 +1,80 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package platforms holds the rules of a Platform as pure functions: which layers
+// it has on which clusters, when these are moved to another version of the bundle,
+// and what is said of it all. It reads no clock, no cluster and no file.
+package platforms
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+)
+
+// Observation is everything that Decide decides from. Nothing in it is changed.
+type Observation struct {
+	Now time.Time
+	// Namespace is the controller's own.
+	Namespace string
+	// Platform as it was read, with its last status.
+	Platform *v1alpha1.Platform
+	// Bundles are all that there are, in any order.
+	Bundles []*v1alpha1.ApplicationBundle
+	// Catalogue holds all applications by name.
+	Catalogue map[string]*v1alpha1.HelmApplication
+	// Clusters holds all RemoteClusters.
+	Clusters map[types.NamespacedName]*v1alpha1.RemoteCluster
+	// Version is the Kubernetes version of the cluster that Strata runs in; empty
+	// where it is not known.
+	Version string
+	// ConfigMaps holds the data of those that inputsFrom names and that exist.
+	ConfigMaps map[types.NamespacedName]map[string]string
+	// ConfigMapErrors says of others why they cannot be read.
+	ConfigMapErrors map[types.NamespacedName]error
+	// Layers are those with the name of the Platform in PlatformLabel, in any order.
+	Layers []*v1alpha1.AddonsLayer
+	// Taken holds layers that are not among Layers although they have names that
+	// Names returns.
+	Taken map[string]*v1alpha1.AddonsLayer
+}
+
+// Decision is what is to be done for a Platform, in the order of the fields, and
+// what to say of it.
+type Decision struct {
+	Status v1alpha1.PlatformStatus
+	// StatusFirst is true where Status must be stored before anything else is done:
+	// it has a lock, or the beginning of a roll-out, that must not be lost.
+	StatusFirst bool
+	// Bundles are to be created.
+	Bundles []*v1alpha1.ApplicationBundle
+	// Write are the layers to be created, which have no resourceVersion, or to be
+	// updated, each after those that it depends on.
+	Write []*v1alpha1.AddonsLayer
+	// Delete are the layers to be deleted once all of Write has been written: only
+	// then does nothing depend on them any more. It is by name.
+	Delete []*v1alpha1.AddonsLayer
+	// DeleteBundles names the bundles that were made for the Platform and that
+	// nothing uses any more.
+	DeleteBundles []string
+	// Gone is true where the Platform is being deleted and nothing of it is left.
+	Gone bool
+	// Until is when the decision may differ although nothing else has changed; zero
+	// where that will not be.
+	Until time.Time
+}
+
+// Names returns the names of the layers that a decision would create, sorted. The
+// caller looks whether they are taken.
+func Names(o Observation) []string {
+	o.Taken = nil
+	var names []string
+	for _, layer := range Decide(o).Write {
+		if layer.ResourceVersion == "" {
+			names = append(names, layer.Name)
+		}
+	}
+	return sorted(names)
+}

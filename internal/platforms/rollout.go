@@ -1,0 +1,169 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package platforms
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/rollout"
+)
+
+// rollOut begins the moves that may begin now. Where it is not understood when and
+// where clusters may be moved, none is.
+func (d *decider) rollOut() {
+	input, ok := d.rolloutInput()
+	if !ok || d.target == "" {
+		return
+	}
+	d.plan = rollout.Plan(input)
+	d.until(d.plan.Until)
+	if d.Platform.Spec.Hold {
+		return
+	}
+	by := map[string]*member{}
+	for _, m := range d.members {
+		by[m.name()] = m
+	}
+	for _, move := range slices.Concat(d.plan.Moves, d.plan.Back) {
+		d.begin(by[move.Cluster], move.To)
+	}
+}
+
+// rolloutInput puts together what the rules of roll-outs decide from.
+func (d *decider) rolloutInput() (rollout.Input, bool) {
+	spec := d.Platform.Spec
+	in := rollout.Input{
+		Now: d.Now, UID: string(d.Platform.UID), Target: d.target, Since: d.Now, Windows: windowsOf(spec.Upgrade),
+		OnFailure: rollout.OnFailure(spec.Rollout.OnFailure), Approved: approvedOf(d.Platform),
+	}
+	if spec.Upgrade.Spread != nil {
+		in.Spread = spec.Upgrade.Spread.Duration
+	}
+	if last := d.Platform.Status.Rollout; last != nil && last.Target == d.target {
+		in.Since = last.Since.Time
+		in.Progress = rollout.Progress{Target: last.Target, Passed: last.Passed, RolledBack: last.RolledBack}
+	}
+	ok := true
+	wrong := func(field string, err error) {
+		ok = false
+		d.stall(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("spec.%s%v", field, err))
+	}
+	for _, err := range rollout.Validate(in.Windows) {
+		wrong("upgrade.", err)
+	}
+	var selectors []labels.Selector
+	for i, stage := range spec.Rollout.Stages {
+		selector, err := metav1.LabelSelectorAsSelector(&stage.Selector)
+		if err != nil {
+			wrong(fmt.Sprintf("rollout.stages[%d].selector: ", i), err)
+			selector = labels.Nothing()
+		}
+		selectors = append(selectors, selector)
+		in.Stages = append(in.Stages, stageFrom(stage))
+	}
+	in.MaxUnavailable = spec.Rollout.MaxUnavailable
+	if errs := rollout.ValidateStages([]rollout.Stage{{Name: "rest", MaxUnavailable: in.MaxUnavailable}}); len(errs) > 0 {
+		wrong("rollout.maxUnavailable: ", fmt.Errorf("%q is neither a number of at least 1 nor a percentage such as 25%%", in.MaxUnavailable.String()))
+	}
+	for _, err := range rollout.ValidateStages(in.Stages) {
+		wrong("rollout.", err)
+	}
+	for _, m := range d.members {
+		m.stage = stageOf(d.Observation, selectors, m.target)
+		in.Clusters = append(in.Clusters, d.inRollout(m))
+	}
+	return in, ok
+}
+
+// inRollout returns a cluster as the rules of roll-outs see it.
+func (d *decider) inRollout(m *member) rollout.Cluster {
+	c := rollout.Cluster{
+		Name: m.name(), Stage: m.stage, Current: m.current, Next: m.next, Problem: m.stuck, Moving: m.moving,
+		Condition: m.Condition, Message: m.message, Reached: m.reached,
+	}
+	if m.record.target == d.target {
+		c.Before = m.before
+	}
+	return c
+}
+
+func windowsOf(spec v1alpha1.UpgradeSpec) []rollout.Window {
+	var windows []rollout.Window
+	for _, w := range spec.Windows {
+		windows = append(windows, rollout.Window{Days: w.Days, Start: w.Start, Duration: w.Duration.Duration, TimeZone: w.TimeZone})
+	}
+	return windows
+}
+
+func stageFrom(spec v1alpha1.RolloutStage) rollout.Stage {
+	stage := rollout.Stage{Name: spec.Name, MaxUnavailable: spec.MaxUnavailable, MaxFailures: spec.MaxFailures, Approval: spec.Approval}
+	if spec.Soak != nil {
+		stage.Soak = spec.Soak.Duration
+	}
+	return stage
+}
+
+// approvedOf returns what somebody has approved.
+func approvedOf(platform *v1alpha1.Platform) map[string]bool {
+	approved := map[string]bool{}
+	for _, one := range strings.Split(platform.Annotations[v1alpha1.ApproveAnnotation], ",") {
+		if one = strings.TrimSpace(one); one != "" {
+			approved[one] = true
+		}
+	}
+	return approved
+}
+
+// progress notes how far the roll-out has come. The beginning of one, and that one
+// was taken back, must not be forgotten by who acts on it.
+func (d *decider) progress() {
+	status, last := &d.decision.Status, d.Platform.Status.Rollout
+	if d.target == "" || d.plan.Progress.Target == "" {
+		status.Rollout = last
+		return
+	}
+	next := &v1alpha1.RolloutProgress{
+		Target: d.target, Since: metav1.NewTime(d.Now.UTC().Truncate(time.Second)),
+		Passed: d.plan.Progress.Passed, RolledBack: d.plan.Progress.RolledBack,
+	}
+	same := last != nil && last.Target == next.Target
+	if same {
+		next.Since = last.Since
+	}
+	status.Rollout = next
+	d.decision.StatusFirst = d.decision.StatusFirst || !same || last.RolledBack != next.RolledBack
+	for _, stage := range d.plan.Stages {
+		status.Stages = append(status.Stages, v1alpha1.StageStatus{
+			Name: stage.Name, State: d.stateOf(stage), Total: int32(stage.Total), Updated: int32(stage.Updated), Moving: int32(stage.Moving),
+			Waiting: int32(stage.Waiting), Failed: int32(stage.Failed), Unhealthy: int32(stage.Unhealthy), Stuck: int32(stage.Stuck),
+			Unreachable: int32(stage.Unreachable),
+		})
+	}
+	if !d.plan.Until.IsZero() {
+		// Rounded up: a moment before it is none.
+		next := metav1.NewTime(d.plan.Until.UTC().Add(time.Second - 1).Truncate(time.Second))
+		status.NextChange = &next
+	}
+}
+
+// stateOf says in a word where a stage stands.
+func (d *decider) stateOf(stage rollout.StageProgress) string {
+	switch {
+	case stage.Name == cmp.Or(d.plan.Progress.RolledBack, d.plan.Halted):
+		return "Halted"
+	case stage.Done:
+		return "Done"
+	case stage.Name == d.plan.Stage:
+		return "Active"
+	}
+	return "Waiting"
+}

@@ -1,0 +1,146 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package platforms
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/rollout"
+)
+
+// choose finds the version that the platform is to be at, and the next step to it of
+// every cluster.
+//
+// One platform has one version. It is the newest of those that the clusters choose
+// for themselves, each by the version that it was sent to; a cluster that has none
+// yet, because it is new, gets what the others have and moves nobody. A cluster that
+// would choose another, because a roll-out was broken off, goes to that too unless it
+// is at a newer one: nothing is taken back that nobody names.
+func (d *decider) choose(want v1alpha1.PlatformBundle) {
+	wish := rollout.Wish{
+		Now: d.Now, Bundles: d.family.releases, Requested: want.Version,
+		Mode: rollout.Mode(d.Platform.Spec.Upgrade.Mode), Bound: rollout.Bound(d.Platform.Spec.Upgrade.Semver),
+	}
+	choices := map[string]rollout.Choice{}
+	for _, m := range d.members {
+		if _, done := choices[m.sent]; !done {
+			wish.Current = m.sent
+			choices[m.sent] = rollout.Choose(wish)
+			d.until(choices[m.sent].Until)
+		}
+	}
+	d.target = targetOf(choices)
+	ways := map[string]rollout.Choice{}
+	for sent, choice := range choices {
+		if choice.Problem == "" && choice.Target != d.target && d.target != "" && (sent == "" || newer(d.target, sent)) {
+			wish.Current, wish.Requested = sent, d.target
+			choice = rollout.Choose(wish)
+		}
+		ways[sent] = choice
+	}
+	d.complain(ways)
+	for _, m := range d.members {
+		d.step(m, ways[m.sent])
+	}
+	d.available(wish)
+}
+
+// targetOf returns the newest version that is chosen; of clusters that have one, if
+// there are any. Where what is asked for cannot be had it is the newest that is there.
+func targetOf(choices map[string]rollout.Choice) string {
+	best := ""
+	for _, counts := range []func(string, rollout.Choice) bool{
+		func(sent string, c rollout.Choice) bool { return sent != "" && c.Problem == "" },
+		func(sent string, c rollout.Choice) bool { return sent == "" && c.Problem == "" },
+		func(sent string, _ rollout.Choice) bool { return sent != "" },
+	} {
+		for sent, choice := range choices {
+			if counts(sent, choice) && choice.Target != "" && (best == "" || newer(choice.Target, best)) {
+				best = choice.Target
+			}
+		}
+		if best != "" {
+			return best
+		}
+	}
+	return best
+}
+
+// complain stalls where no cluster can have what is asked for. Where some can, the
+// others are named among the worst.
+func (d *decider) complain(ways map[string]rollout.Choice) {
+	first := ""
+	for _, m := range d.members {
+		choice := ways[m.sent]
+		if choice.Problem == "" {
+			if m.sent == d.target && len(choice.Notices) > 0 {
+				d.notice = choice.Notices[0]
+			}
+			return
+		}
+		first = cmp.Or(first, choice.Problem)
+	}
+	if first == "" {
+		return
+	}
+	reason := v1alpha1.ReasonBundleNotFound
+	for _, release := range d.family.releases {
+		if release.Uninstallable != "" {
+			first += "; " + release.Version + ": " + release.Uninstallable
+			break
+		}
+	}
+	d.stall(reason, "spec.bundle.version: "+first)
+}
+
+// step says where a cluster goes next.
+func (d *decider) step(m *member, choice rollout.Choice) {
+	m.next, m.stuck = choice.Next(), choice.Problem
+	switch {
+	case m.moving != "" && (m.Condition != rollout.Failed || m.record.target == d.target || m.next == ""):
+		// On its way, or failed there: that is its next step where it leads on.
+		if m.next != "" || m.sent == d.target {
+			m.next = m.moving
+		}
+	case m.moving != "":
+		// What has failed under an earlier target goes on to this one: most often it
+		// is what mends it.
+		m.current, m.moving = m.sent, ""
+		m.health = well()
+	case m.sent == "" && m.next != "":
+		d.nothingToDo(m)
+	}
+}
+
+// nothingToDo takes a cluster for updated on which the version has no layers, and for
+// being moved where it is not known whether it has.
+func (d *decider) nothingToDo(m *member) {
+	bundle := d.family.find(m.next)
+	if bundle == nil {
+		return
+	}
+	plan, problem := d.lay(bundle, m.target)
+	if problem != "" || slices.ContainsFunc(plan, func(one *laid) bool { return one.presence == present }) {
+		return
+	}
+	if waiting := slices.IndexFunc(plan, func(one *laid) bool { return one.presence == unknown }); waiting >= 0 {
+		m.moving = m.next
+		m.note(rollout.Progressing, "%s", plan[waiting].why)
+		return
+	}
+	m.plan, m.current, m.next = plan, d.target, ""
+}
+
+// available finds the newest version that could be gone to, were it asked for.
+func (d *decider) available(wish rollout.Wish) {
+	wish.Current, wish.Requested, wish.Mode, wish.Bound = d.target, "", rollout.ModeAuto, rollout.BoundMajor
+	if d.target == "" {
+		return
+	}
+	if newest := rollout.Choose(wish).Target; newest != d.target {
+		d.decision.Status.Available = newest
+	}
+}
