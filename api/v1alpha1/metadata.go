@@ -94,8 +94,8 @@ const (
 	// PlatformLabel names the Platform that a layer or an ApplicationBundle was
 	// made for.
 	PlatformLabel = "platform.kraan.io/name"
-	// PlatformLayerLabel names the layer of the bundle that a layer was made of; that
-	// of the picked applications has PickedLayer.
+	// PlatformLayerLabel names the layer of the bundle that a layer was made of; where
+	// that holds picked applications PickedLayerPrefix is before it.
 	PlatformLayerLabel = "platform.kraan.io/layer"
 	// PlatformClusterLabel is the cluster that the bundle is installed on, as
 	// NAMESPACE.NAME of its RemoteCluster or a digest of that where it is longer than
@@ -115,6 +115,6 @@ const (
 	ApproveAnnotation = "kraan.io/approve"
 )
 
-// PickedLayer is the value of PlatformLayerLabel on layers of picked applications.
-// No layer of a bundle can be named so.
-const PickedLayer = "picked.applications"
+// PickedLayerPrefix begins the value of PlatformLayerLabel on layers of picked
+// applications. No layer of a bundle can be named so.
+const PickedLayerPrefix = "picked."

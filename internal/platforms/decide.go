@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -99,15 +100,19 @@ func (d *decider) gather() bool {
 		d.stall(v1alpha1.ReasonInvalidSpec, problem)
 		return false
 	}
-	on := map[string][]*v1alpha1.AddonsLayer{}
+	on, picked := map[string][]*v1alpha1.AddonsLayer{}, map[string][]*v1alpha1.AddonsLayer{}
 	for _, layer := range d.Layers {
-		if isMade(layer) && layer.Labels[v1alpha1.PlatformLayerLabel] != v1alpha1.PickedLayer {
-			value := layer.Labels[v1alpha1.PlatformClusterLabel]
-			on[value] = append(on[value], layer)
+		value, of := layer.Labels[v1alpha1.PlatformClusterLabel], on
+		if strings.HasPrefix(layer.Labels[v1alpha1.PlatformLayerLabel], v1alpha1.PickedLayerPrefix) {
+			of = picked
+		}
+		if isMade(layer) {
+			of[value] = append(of[value], layer)
 		}
 	}
 	for _, target := range targets {
-		m := &member{target: target, stage: -1, layers: on[clusterValue(target)]}
+		value := clusterValue(target)
+		m := &member{target: target, stage: -1, layers: on[value], picked: picked[value], health: well()}
 		m.gone, m.away = d.absence(target)
 		d.members = append(d.members, m)
 	}
@@ -141,10 +146,17 @@ func (d *decider) absence(target types.NamespacedName) (gone, away string) {
 func (d *decider) install() {
 	if d.Platform.Spec.Bundle != nil {
 		d.bundle(*d.Platform.Spec.Bundle)
+	} else {
+		for _, m := range d.members {
+			m.standAlone()
+		}
 	}
+	picks := d.picks()
 	for _, m := range d.members {
 		d.write(m)
+		d.writePicked(m, picks)
 	}
+	d.deleteBundles(picks)
 	for _, layer := range d.Layers {
 		if isMade(layer) && !d.keep[layer.Name] && layer.DeletionTimestamp == nil {
 			d.decision.Delete = append(d.decision.Delete, layer)

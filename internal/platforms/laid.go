@@ -32,8 +32,8 @@ const (
 type laid struct {
 	*v1alpha1.BundleLayer
 	presence
-	// name of the AddonsLayer.
-	name string
+	// name of the AddonsLayer, and label the value of PlatformLayerLabel on it.
+	name, label string
 	// why the presence is unknown.
 	why string
 	// place is the cluster that the layer goes to.
@@ -46,6 +46,8 @@ type laying struct {
 	Observation
 	bundle *v1alpha1.ApplicationBundle
 	inputs map[string]any
+	// prefix is put before the names of layers.
+	prefix string
 	// raw are the inputs in the form in which layers have them.
 	raw    []byte
 	target types.NamespacedName
@@ -53,7 +55,7 @@ type laying struct {
 
 // lay returns the layers of a bundle on a cluster, each behind those that it depends
 // on, and otherwise by name. Edges through layers that are absent are contracted.
-func lay(o Observation, bundle *v1alpha1.ApplicationBundle, inputs map[string]any, target types.NamespacedName) ([]*laid, error) {
+func lay(o Observation, bundle *v1alpha1.ApplicationBundle, prefix string, inputs map[string]any, target types.NamespacedName) ([]*laid, error) {
 	if inputs == nil {
 		inputs = map[string]any{}
 	}
@@ -61,7 +63,7 @@ func lay(o Observation, bundle *v1alpha1.ApplicationBundle, inputs map[string]an
 	if err != nil {
 		return nil, fmt.Errorf("inputs cannot be written: %w", err)
 	}
-	l := &laying{Observation: o, bundle: bundle, inputs: inputs, raw: raw, target: target}
+	l := &laying{Observation: o, bundle: bundle, prefix: prefix, inputs: inputs, raw: raw, target: target}
 	names, edges := orderOf(bundle)
 	found := map[string]*laid{}
 	var all []*laid
@@ -109,7 +111,8 @@ func layerOf(bundle *v1alpha1.ApplicationBundle, name string) *v1alpha1.BundleLa
 // layer returns one layer without its edges to others.
 func (l *laying) layer(of *v1alpha1.BundleLayer) *laid {
 	instance := instanceOf(l.Platform.Name, l.target)
-	one := &laid{BundleLayer: of, name: layerName(l.Platform.Name, l.target, of.Name), place: l.target}
+	label := l.prefix + of.Name
+	one := &laid{BundleLayer: of, name: layerName(l.Platform.Name, l.target, label), label: label, place: l.target}
 	missing := func(field string, err error) *laid {
 		one.presence, one.why = unknown, fmt.Sprintf("layer %s of bundle %s: %s: %v", of.Name, l.bundle.Name, field, err)
 		return one

@@ -34,8 +34,11 @@ type member struct {
 	// next is the version to go to, and stuck says why there is none.
 	next, stuck string
 
-	// plan are the layers that it has at its version.
+	// plan are the layers that it has at its version; nil where these stay as they
+	// are.
 	plan []*laid
+	// picked are the layers of picked applications that there are.
+	picked []*v1alpha1.AddonsLayer
 	// begins is true where it is moved now.
 	begins bool
 	health
@@ -74,7 +77,7 @@ func (d *decider) lay(bundle *v1alpha1.ApplicationBundle, target types.Namespace
 	if wrong != "" {
 		return nil, wrong
 	}
-	plan, err := lay(d.Observation, bundle, known, target)
+	plan, err := lay(d.Observation, bundle, "", known, target)
 	if err != nil {
 		return nil, err.Error()
 	}
@@ -153,7 +156,7 @@ func (d *decider) reached(m *member) bool {
 
 // draft returns a layer of a cluster as it is to be, and whether it must be written.
 func (d *decider) draft(m *member, one *laid) (*v1alpha1.AddonsLayer, bool) {
-	return draft(d.own[one.name], one.name, labelled(d.Platform, m.target, d.family.name, one.Name), m.annotations(), one.spec)
+	return draft(d.own[one.name], one.name, labelled(d.Platform, m.target, d.family.name, one.label), m.annotations(), one.spec)
 }
 
 // begin sends a cluster to a version.
@@ -181,7 +184,7 @@ func (d *decider) begin(m *member, version string) {
 func (d *decider) write(m *member) {
 	if !m.touchable() || m.plan == nil {
 		for _, layer := range m.layers {
-			d.keep[layer.Name] = d.Platform.Spec.Bundle != nil || !m.touchable()
+			d.keep[layer.Name] = true
 		}
 		return
 	}
@@ -195,6 +198,18 @@ func (d *decider) write(m *member) {
 			d.put(layer, changed)
 		}
 	}
+}
+
+// standAlone is for a platform without a bundle: what there was of one goes.
+func (m *member) standAlone() {
+	m.plan = []*laid{}
+	if m.gone != "" {
+		m.untouched, m.plan = m.gone, nil
+	}
+	for _, layer := range m.layers {
+		m.leaves(layer)
+	}
+	m.health = m.unseen(m.health)
 }
 
 // put adds a layer that is to be written. One of that name that is somebody else's
