@@ -58,6 +58,9 @@ type Artifacts interface {
 	Digest(ctx context.Context, artifact repos.Artifact, path string) (digest string, missing bool, err error)
 	// ByDigest returns a directory by its content, as long as it is cached.
 	ByDigest(digest string) (*layers.Directory, bool)
+	// Assemble returns the directory of objects that no artifact has, made anew
+	// where it is not cached under a key.
+	Assemble(key, revision string, made func() ([]layers.Manifest, error)) (*layers.Directory, error)
 	// Remember caches a directory, so that ByDigest returns it.
 	Remember(directory *layers.Directory)
 }
@@ -121,6 +124,8 @@ type AddonsLayerReconciler struct {
 	wakeups chan event.GenericEvent
 	// clusterWakeups are those of RemoteClusters.
 	clusterWakeups chan event.GenericEvent
+	// platformWakeups are those of Platforms.
+	platformWakeups chan event.GenericEvent
 	// spacing says how far apart statuses are written; nil means
 	// layers.Spacing.
 	spacing func(last, next v1alpha1.AddonsLayerStatus, wrote bool) time.Duration
@@ -241,6 +246,7 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	}
 	r.looks, r.begun, r.started = newLooks(), &begun{}, make(chan struct{})
 	r.wakeups, r.clusterWakeups = make(chan event.GenericEvent, 4096), make(chan event.GenericEvent, 4096)
+	r.platformWakeups = make(chan event.GenericEvent, 4096)
 	r.kinds = newKinds(r)
 	r.remotes = newRemotes(r)
 	home, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())

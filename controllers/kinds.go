@@ -308,11 +308,13 @@ func CacheOptions() cache.Options {
 		DefaultLabelSelector: owned,
 		DefaultTransform:     strip,
 		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.AddonsLayer{}:     everything,
-			&v1alpha1.RemoteCluster{}:   everything,
-			&v1alpha1.HelmApplication{}: everything,
-			helmRelease:                 everything,
-			crd:                         everything,
+			&v1alpha1.AddonsLayer{}:       everything,
+			&v1alpha1.RemoteCluster{}:     everything,
+			&v1alpha1.HelmApplication{}:   everything,
+			&v1alpha1.ApplicationBundle{}: everything,
+			&v1alpha1.Platform{}:          everything,
+			helmRelease:                   everything,
+			crd:                           everything,
 		},
 	}
 }

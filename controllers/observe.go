@@ -88,13 +88,16 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 		return err
 	}
 	o.Source, o.artifact = source, artifact
-	if ref := layers.SourceOf(o.Layer, o.Observation.Settings.Namespace); pastCache || err != nil {
+	switch ref := layers.SourceOf(o.Layer, o.Observation.Settings.Namespace); {
+	case layers.IsOfBundle(o.Layer):
+		o.answers[fillingOf(o.Layer.Name)] = fillingAnswer(source)
+	case pastCache || err != nil:
 		o.opaque = true
-	} else {
+	default:
 		o.saw(reading{sources: true, id: ref.ID()}, obj)
 	}
 	if artifact != nil {
-		o.Directory, o.DirectoryError = o.Artifacts.Directory(ctx, *artifact, o.Layer.Spec.Source.Path)
+		o.Directory, o.DirectoryError = o.directory(ctx, o.Layer, *artifact)
 		if o.DirectoryError == nil {
 			o.Directory, o.DirectoryError = o.put(ctx, o.Directory)
 		}
@@ -225,7 +228,9 @@ func (o *observer) observeDependants(ctx context.Context, name string) error {
 // dependency adds what this layer's artifact holds for another layer.
 func (o *observer) dependency(ctx context.Context, layer *v1alpha1.AddonsLayer) layers.Other {
 	other := layers.Other{Layer: layer}
-	if !o.sameSource(layer) {
+	if layers.IsOfBundle(layer) || !o.sameSource(layer) {
+		// A bundle does not change: what a layer of it is to hold, its own
+		// generation says.
 		return other
 	}
 	other.SameSource = true
@@ -241,8 +246,12 @@ func (o *observer) dependency(ctx context.Context, layer *v1alpha1.AddonsLayer) 
 	return other
 }
 
-// sameSource tells whether another layer comes from the very same source.
+// sameSource tells whether another layer comes from the very same source, or
+// belongs to the same instance of bundles.
 func (o *observer) sameSource(layer *v1alpha1.AddonsLayer) bool {
+	if layers.IsOfBundle(o.Layer) || layers.IsOfBundle(layer) {
+		return layers.IsOfBundle(o.Layer) && layers.IsOfBundle(layer) && layers.InstanceOf(layer) == layers.InstanceOf(o.Layer)
+	}
 	namespace := o.Observation.Settings.Namespace
 	return layers.SourceOf(layer, namespace) == layers.SourceOf(o.Layer, namespace)
 }

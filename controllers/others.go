@@ -82,6 +82,13 @@ func (o *observer) artifactOf(ctx context.Context, layer *v1alpha1.AddonsLayer) 
 	if !layers.MayUseSource(layer, o.Observation.Settings) {
 		return nil
 	}
+	if layers.IsOfBundle(layer) {
+		_, artifact, err := o.fill(ctx, layer)
+		if err != nil {
+			return nil
+		}
+		return artifact
+	}
 	ref := layers.SourceOf(layer, o.Observation.Settings.Namespace)
 	artifact, known := o.sources[ref]
 	if !known {
@@ -98,7 +105,7 @@ func (o *observer) artifactOf(ctx context.Context, layer *v1alpha1.AddonsLayer) 
 // which artifactOf has told.
 func (o *observer) listingOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (layers.Listing, bool) {
 	artifact := o.artifactOf(ctx, layer)
-	digest, _, err := o.Artifacts.Digest(ctx, *artifact, layer.Spec.Source.Path)
+	digest, _, err := o.digest(ctx, layer, *artifact)
 	if err != nil {
 		o.unread(err)
 		return layers.Listing{}, false
@@ -108,7 +115,7 @@ func (o *observer) listingOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (
 		o.listings.Found(layer.Name, memory.DigestOn(digest, cluster), o.originIn(artifact, layer))
 		return known, true
 	}
-	directory, err := o.Artifacts.Directory(ctx, *artifact, layer.Spec.Source.Path)
+	directory, err := o.directory(ctx, layer, *artifact)
 	if err != nil {
 		o.unread(err)
 		return layers.Listing{}, false

@@ -184,8 +184,8 @@ var clusterChanged = predicate.Funcs{
 // version each layer that is deployed would have all others of the cluster decide
 // anew, because it counts there.
 func readOf(cluster *v1alpha1.RemoteCluster) string {
-	return fmt.Sprintf("%s@%d %t %q %s %v", cluster.UID, cluster.Generation, cluster.DeletionTimestamp.IsZero(), cluster.Annotations,
-		cluster.Status.Version, cluster.Status.Conditions)
+	return fmt.Sprintf("%s@%d %t %q %q %s %s %v", cluster.UID, cluster.Generation, cluster.DeletionTimestamp.IsZero(), cluster.Annotations, cluster.Labels,
+		cluster.Status.Version, cluster.Status.Endpoint, cluster.Status.Conditions)
 }
 
 // wakeOn looks at the layers of a RemoteCluster again.

@@ -46,10 +46,12 @@ type RemoteClusterReconciler struct {
 func readerOf(cluster types.NamespacedName) string { return cluster.String() }
 
 // wakeReaders looks again at those who follow an object: layers, by their names,
-// and RemoteClusters, by namespace and name.
+// RemoteClusters, by namespace and name, and Platforms.
 func (r *AddonsLayerReconciler) wakeReaders(readers []string) {
 	for _, reader := range readers {
-		if namespace, name, isCluster := strings.Cut(reader, "/"); isCluster {
+		if name, isPlatform := strings.CutPrefix(reader, platformReader); isPlatform {
+			r.wakePlatform(name)
+		} else if namespace, name, isCluster := strings.Cut(reader, "/"); isCluster {
 			r.wakeCluster(types.NamespacedName{Namespace: namespace, Name: name})
 		} else {
 			r.heard.Add(1)

@@ -33,6 +33,8 @@ type reading struct {
 	sources bool
 	// followed is true for an object that is followed with what it holds.
 	followed bool
+	// filling is true for what a layer of a bundle is filled from.
+	filling bool
 	id       dependents.ID
 	// field and value of an index; empty where id is asked for.
 	field, value string
@@ -308,6 +310,8 @@ func (r *AddonsLayerReconciler) answer(ctx context.Context, q reading) (string, 
 	switch {
 	case q.followed:
 		return r.follows.version(q.id)
+	case q.filling:
+		return r.answerFilling(ctx, q.id.Name)
 	case q.id.GroupKind() == clusterKind:
 		cluster := &v1alpha1.RemoteCluster{}
 		err := r.Client.Get(ctx, q.id.Key(), cluster, client.UnsafeDisableDeepCopy)

@@ -192,9 +192,14 @@ func (r *AddonsLayerReconciler) layersOfKind(ctx context.Context, kind string) [
 
 // readSource returns a layer's source as it was read and as the rules see it,
 // and its artifact where that speaks of the source as it is specified now. The
-// source is nil where there is none.
+// source is nil where there is none. Of a bundle only how the rules see it is
+// returned.
 // Past the cache, it reads what the API server has.
 func (r *AddonsLayerReconciler) readSource(ctx context.Context, layer *v1alpha1.AddonsLayer, pastCache bool) (*unstructured.Unstructured, *layers.Source, *repos.Artifact, error) {
+	if layers.IsOfBundle(layer) {
+		source, artifact, err := r.fill(ctx, layer)
+		return nil, source, artifact, err
+	}
 	ref := layers.SourceOf(layer, r.Settings.Namespace)
 	if err := r.watchSources(ctx, ref.GroupKind()); err != nil {
 		return nil, nil, nil, err

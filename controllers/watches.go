@@ -36,6 +36,7 @@ const (
 	indexIdentity    = "strata.identity"
 	indexFormerOwner = "strata.formerOwner"
 	indexCluster     = "strata.cluster"
+	indexPlatform    = "strata.platform"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
@@ -54,6 +55,7 @@ func setupIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		{&v1alpha1.AddonsLayer{}, indexDependsOn, func(obj client.Object) []string { return dependencyNames(obj.(*v1alpha1.AddonsLayer)) }},
 		{&v1alpha1.AddonsLayer{}, indexSource, indexedSource},
 		{&v1alpha1.AddonsLayer{}, indexCluster, indexedCluster},
+		{&v1alpha1.AddonsLayer{}, indexPlatform, func(obj client.Object) []string { return []string{obj.GetLabels()[v1alpha1.PlatformLabel]} }},
 		{helmRelease, indexIdentity, indexedIdentity},
 		{helmRelease, indexFormerOwner, indexedFormerOwner},
 		{helmRepository, indexFormerOwner, indexedFormerOwner},
@@ -108,6 +110,8 @@ func (r *AddonsLayerReconciler) setupWatches() error {
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), r.graphHandler(), needChanged),
 		source.Kind(r.Cache, client.Object(crd), handler.EnqueueRequestsFromMapFunc(r.waitingForCRD(r.kinds))),
 		source.Kind(r.Cache, client.Object(&v1alpha1.RemoteCluster{}), handler.EnqueueRequestsFromMapFunc(r.layersOn), r.heard.count(clusterChanged)),
+		source.Kind(r.Cache, client.Object(&v1alpha1.ApplicationBundle{}), handler.EnqueueRequestsFromMapFunc(r.layersOfBundle), r.heard.count(bundleChanged)),
+		source.Kind(r.Cache, client.Object(&v1alpha1.HelmApplication{}), handler.EnqueueRequestsFromMapFunc(r.layersOfApplication), r.heard.count(publishedChanged)),
 		source.Channel(r.wakeups, &handler.EnqueueRequestForObject{}),
 		source.Channel(r.Cluster.changes, handler.EnqueueRequestsFromMapFunc(r.allLayers)),
 	}

@@ -115,7 +115,7 @@ func (c causes) ofHold() []v1alpha1.Cause {
 func (c causes) ofSource() []v1alpha1.Cause {
 	ref := SourceOf(c.Layer, c.Settings.Namespace)
 	cause := v1alpha1.Cause{
-		Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,
+		Kind: ref.Kind, Namespace: ref.ID().Namespace, Name: ref.Name,
 		Reason: c.decision.Reason, Message: c.decision.Message,
 	}
 	if c.Source != nil && !c.Source.Ready && c.Source.Message != "" && c.DirectoryError == nil && c.SourceError == nil {

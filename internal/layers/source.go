@@ -22,6 +22,9 @@ const (
 	OCIRepository    = "OCIRepository"
 	Bucket           = "Bucket"
 	ExternalArtifact = "ExternalArtifact"
+	// ApplicationBundle is no source of Flux: its layers are filled from what the
+	// layer says.
+	ApplicationBundle = v1alpha1.ApplicationBundleKind
 )
 
 // kraanGitRepository is how Kraan writes the kind of a source.
@@ -35,6 +38,9 @@ type SourceRef struct {
 
 // ID names the source among objects.
 func (r SourceRef) ID() dependents.ID {
+	if r.Kind == ApplicationBundle {
+		return dependents.ID{Group: v1alpha1.GroupVersion.Group, Kind: r.Kind, Name: r.Name}
+	}
 	return dependents.ID{Group: SourceGroup, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
@@ -49,12 +55,21 @@ func SourceOf(layer *v1alpha1.AddonsLayer, namespace string) SourceRef {
 	return ref
 }
 
-// GroupKind returns the source's kind.
-func (r SourceRef) GroupKind() schema.GroupKind {
-	return schema.GroupKind{Group: SourceGroup, Kind: r.Kind}
+// IsOfBundle tells whether a layer is one of an ApplicationBundle.
+func IsOfBundle(layer *v1alpha1.AddonsLayer) bool {
+	return layer.Spec.Source.Kind == ApplicationBundle
 }
 
-func (r SourceRef) String() string { return fmt.Sprintf("%s %s/%s", r.Kind, r.Namespace, r.Name) }
+// InstanceOf returns the name under which a layer of an ApplicationBundle is
+// installed; layers of one instance hand objects over to each other.
+func InstanceOf(layer *v1alpha1.AddonsLayer) string {
+	return cmp.Or(layer.Spec.Instance, layer.Name)
+}
+
+// GroupKind returns the source's kind.
+func (r SourceRef) GroupKind() schema.GroupKind { return r.ID().GroupKind() }
+
+func (r SourceRef) String() string { return r.ID().String() }
 
 // Source is what is known of a layer's source.
 type Source struct {
@@ -111,6 +126,8 @@ func sourceGate(o Observation) *Blocked {
 	case o.Source == nil:
 		pending.Reason = v1alpha1.ReasonSourceNotFound
 		pending.Message = fmt.Sprintf("waits for %s, which does not exist", name)
+	case o.Source.Digest == "" && IsOfBundle(o.Layer):
+		pending.Message = o.Source.Message
 	case o.Source.Digest == "":
 		pending.Message = fmt.Sprintf("waits for %s, which has no artifact yet%s", name, colon(o.Source.Message))
 	case o.Source.ObservedGeneration != o.Source.Generation:

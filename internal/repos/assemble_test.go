@@ -5,12 +5,15 @@ package repos
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -50,6 +53,30 @@ func TestAssemble(t *testing.T) {
 	if first.Manifests[0].Object.GetUID() != "" || first.Manifests[0].Object.Object["status"] != nil {
 		t.Error("what only a server writes is still there")
 	}
+	made := assembled("x", "home", "needs")
+	made[0].Home, made[1].Needs = true, []dependents.ID{{Kind: "ConfigMap", Namespace: "default", Name: "home"}}
+	kept, err := store.Assemble("z", "", func() ([]layers.Manifest, error) { return made, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 40 { // more than is kept as objects
+		get(fmt.Sprintf("other%d", i), strings.Repeat("x", 1<<18), "one")
+	}
+	packed, err := PackRevision(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unpacked, err := UnpackRevision(packed, kept.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	remembered, _ := store.ByDigest(kept.Digest)
+	for name, directory := range map[string]*layers.Directory{"memory": remembered, "the cluster": unpacked} {
+		if diff := cmp.Diff(kept.Manifests, directory.Manifests); diff != "" {
+			t.Errorf("what %s has kept (-want +got):\n%s", name, diff)
+		}
+	}
+	calls = 1
 	if again := get("a", "never asked for"); again.Digest != first.Digest || calls != 1 {
 		t.Errorf("the second time it was made %d times, with digest %s after %s", calls, again.Digest, first.Digest)
 	}

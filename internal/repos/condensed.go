@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 
+	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -22,9 +23,11 @@ type condensed struct {
 
 // condensedItem is a manifest, and where its object ends in the data.
 type condensedItem struct {
-	file string
-	line int
-	end  int
+	file  string
+	line  int
+	home  bool
+	needs []dependents.ID
+	end   int
 }
 
 // What values take in memory: about what the runtime allocates for them.
@@ -52,7 +55,7 @@ func condense(manifests []layers.Manifest) (*condensed, int64) {
 			w.inexact = true
 		}
 		data = append(data, object...)
-		c.items = append(c.items, condensedItem{file: manifest.File, line: manifest.Line, end: len(data)})
+		c.items = append(c.items, condensedItem{file: manifest.File, line: manifest.Line, home: manifest.Home, needs: manifest.Needs, end: len(data)})
 	}
 	if w.inexact {
 		return nil, w.bytes
@@ -63,10 +66,10 @@ func condense(manifests []layers.Manifest) (*condensed, int64) {
 
 // weight is about how many bytes it takes.
 func (c *condensed) weight() int64 {
-	const item = 32
+	const item, need = 64, 80
 	weight := int64(cap(c.data))
 	for _, i := range c.items {
-		weight += item + int64(len(i.file))
+		weight += item + int64(len(i.file)) + need*int64(len(i.needs))
 	}
 	return weight
 }
@@ -83,7 +86,7 @@ func (c *condensed) expand() ([]layers.Manifest, error) {
 		if err := direct.Unmarshal(c.data[begin:item.end], &object.Object); err != nil {
 			return nil, fmt.Errorf("cannot read an object of %s from memory: %w", item.file, err)
 		}
-		manifests = append(manifests, layers.Manifest{File: item.file, Line: item.line, Object: object})
+		manifests = append(manifests, layers.Manifest{File: item.file, Line: item.line, Home: item.home, Needs: item.needs, Object: object})
 		begin = item.end
 	}
 	return manifests, nil

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -28,6 +29,8 @@ var ErrRevisionTooLarge = errors.New("the objects are too large to be kept in th
 type packedManifest struct {
 	File   string                     `json:"file,omitempty"`
 	Line   int                        `json:"line,omitempty"`
+	Home   bool                       `json:"home,omitempty"`
+	Needs  []dependents.ID            `json:"needs,omitempty"`
 	Object *unstructured.Unstructured `json:"object"`
 }
 
@@ -37,7 +40,7 @@ type packedManifest struct {
 func PackRevision(directory *layers.Directory) ([]byte, error) {
 	packed := make([]packedManifest, 0, len(directory.Manifests))
 	for _, manifest := range directory.Manifests {
-		packed = append(packed, packedManifest{File: manifest.File, Line: manifest.Line, Object: manifest.Object})
+		packed = append(packed, packedManifest{File: manifest.File, Line: manifest.Line, Home: manifest.Home, Needs: manifest.Needs, Object: manifest.Object})
 	}
 	var buffer bytes.Buffer
 	writer, err := gzip.NewWriterLevel(&buffer, gzip.BestCompression)
@@ -79,7 +82,7 @@ func UnpackRevision(data []byte, digest string) (*layers.Directory, error) {
 		if manifest.Object == nil {
 			return nil, errors.New("cannot unpack the revision: it has an entry without an object")
 		}
-		if err := set.add(layers.Manifest{File: manifest.File, Line: manifest.Line, Object: manifest.Object}); err != nil {
+		if err := set.add(layers.Manifest{File: manifest.File, Line: manifest.Line, Home: manifest.Home, Needs: manifest.Needs, Object: manifest.Object}); err != nil {
 			return nil, fmt.Errorf("cannot unpack the revision: %w", err)
 		}
 	}

@@ -1,0 +1,251 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/bundles"
+	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/repos"
+)
+
+// fillingScheme begins the URLs of what is filled and not fetched.
+const fillingScheme = "bundle:"
+
+// fillingOf asks for what a layer of a bundle is filled from.
+func fillingOf(layer string) reading {
+	q := ofLayer(layer)
+	q.filling = true
+	return q
+}
+
+// fillingAnswer is how an answer names what a layer is filled from.
+func fillingAnswer(source *layers.Source) string {
+	if source == nil {
+		return ""
+	}
+	return source.Digest + " " + source.Message
+}
+
+func (r *AddonsLayerReconciler) answerFilling(ctx context.Context, name string) (string, error) {
+	layer := &v1alpha1.AddonsLayer{}
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, layer, client.UnsafeDisableDeepCopy); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	source, _, err := r.fill(ctx, layer)
+	return fillingAnswer(source), err
+}
+
+// fill returns a layer's bundle as the rules see a source, and a name for what the
+// layer holds of it, which directory and digest understand. The source is nil
+// where there is no such bundle; where something else is missing it has no digest,
+// and says what.
+func (r *AddonsLayerReconciler) fill(ctx context.Context, layer *v1alpha1.AddonsLayer) (*layers.Source, *repos.Artifact, error) {
+	request, err := r.fillingRequest(ctx, layer)
+	if err != nil || request.Bundle == nil {
+		return nil, nil, err
+	}
+	bundle := request.Bundle
+	source := &layers.Source{Generation: bundle.Generation, ObservedGeneration: bundle.Generation, Ready: true, Revision: bundle.Spec.Version}
+	key, err := fillingKey(request)
+	if err != nil {
+		return nil, nil, err
+	}
+	var waiting *bundles.Waiting
+	_, err = r.Artifacts.Assemble(key, source.Revision, func() ([]layers.Manifest, error) { return bundles.Render(request) })
+	if errors.As(err, &waiting) {
+		source.Message = waiting.Reason
+		return source, nil, nil
+	}
+	source.Digest = key
+	return source, &repos.Artifact{URL: fillingScheme + bundle.Name, Revision: source.Revision, Digest: key}, nil
+}
+
+// directory returns what an artifact holds for a layer, or its bundle.
+func (r *AddonsLayerReconciler) directory(ctx context.Context, layer *v1alpha1.AddonsLayer, artifact repos.Artifact) (*layers.Directory, error) {
+	if !layers.IsOfBundle(layer) {
+		return r.Artifacts.Directory(ctx, artifact, layer.Spec.Source.Path)
+	}
+	return r.Artifacts.Assemble(artifact.Digest, artifact.Revision, func() ([]layers.Manifest, error) {
+		request, err := r.fillingRequest(ctx, layer)
+		if err != nil {
+			return nil, err
+		}
+		key, err := fillingKey(request)
+		if err != nil {
+			return nil, err
+		}
+		if key != artifact.Digest {
+			return nil, errors.New("what the layer is filled from has changed meanwhile")
+		}
+		return bundles.Render(request)
+	})
+}
+
+// digest is as directory, and returns its digest and whether it is missing.
+func (r *AddonsLayerReconciler) digest(ctx context.Context, layer *v1alpha1.AddonsLayer, artifact repos.Artifact) (digest string, missing bool, err error) {
+	if !layers.IsOfBundle(layer) {
+		return r.Artifacts.Digest(ctx, artifact, layer.Spec.Source.Path)
+	}
+	directory, err := r.directory(ctx, layer, artifact)
+	if err != nil {
+		return "", false, err
+	}
+	return directory.Digest, directory.Missing, nil
+}
+
+// fillingRequest gathers what a layer of a bundle is filled from.
+func (r *AddonsLayerReconciler) fillingRequest(ctx context.Context, layer *v1alpha1.AddonsLayer) (bundles.Request, error) {
+	request := bundles.Request{
+		Layer: layer.Name, Path: layer.Spec.Source.Path, Instance: layers.InstanceOf(layer), Inputs: layer.Spec.Inputs,
+		Applications: map[string]*v1alpha1.HelmApplication{},
+	}
+	bundle := &v1alpha1.ApplicationBundle{}
+	if found, err := r.getShared(ctx, layer.Spec.Source.Name, bundle); err != nil || !found {
+		return request, err
+	}
+	request.Bundle = bundle
+	for _, name := range bundles.Applications(bundle, request.Path) {
+		app := &v1alpha1.HelmApplication{}
+		found, err := r.getShared(ctx, name, app)
+		if err != nil {
+			return request, err
+		}
+		if found {
+			request.Applications[name] = app
+		}
+	}
+	var err error
+	request.Cluster, err = r.factsOf(ctx, layers.PlaceOf(layer, r.Settings.Namespace))
+	return request, err
+}
+
+// factsOf returns what templates may use of a cluster.
+func (r *AddonsLayerReconciler) factsOf(ctx context.Context, name types.NamespacedName) (bundles.Cluster, error) {
+	facts := bundles.Cluster{Name: name}
+	if name.Name == "" {
+		facts.Version = r.Cluster.Version()
+		return facts, nil
+	}
+	cluster := &v1alpha1.RemoteCluster{}
+	if err := r.Client.Get(ctx, name, cluster, client.UnsafeDisableDeepCopy); err != nil {
+		if apierrors.IsNotFound(err) {
+			return facts, nil
+		}
+		return facts, fmt.Errorf("cannot read RemoteCluster %s: %w", name, err)
+	}
+	facts.Endpoint, facts.Version, facts.Labels = cluster.Status.Endpoint, cluster.Status.Version, cluster.Labels
+	return facts, nil
+}
+
+// getShared reads an object that has no namespace, and tells whether there is one.
+// It is the cache's own, and must not be changed.
+func (r *AddonsLayerReconciler) getShared(ctx context.Context, name string, obj client.Object) (bool, error) {
+	err := r.Client.Get(ctx, types.NamespacedName{Name: name}, obj, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot read %T %s: %w", obj, name, err)
+	}
+	return true, nil
+}
+
+// fillingKey names what a layer is filled from: another one for everything that
+// could make another content.
+func fillingKey(request bundles.Request) (string, error) {
+	type version struct {
+		UID        types.UID
+		Generation int64
+		Published  any
+	}
+	basis := struct {
+		Layer, Path, Instance string
+		Inputs                any
+		Bundle                version
+		Applications          map[string]version
+		Cluster               bundles.Cluster
+	}{
+		Layer: request.Layer, Path: request.Path, Instance: request.Instance, Inputs: request.Inputs,
+		Bundle:       version{request.Bundle.UID, request.Bundle.Generation, request.Bundle.Status.Digest},
+		Applications: make(map[string]version, len(request.Applications)), Cluster: request.Cluster,
+	}
+	for name, app := range request.Applications {
+		basis.Applications[name] = version{app.UID, app.Generation, app.Status.Published}
+	}
+	data, err := json.Marshal(basis)
+	if err != nil {
+		return "", fmt.Errorf("cannot name what layer %s is filled from: %w", request.Layer, err)
+	}
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:]), nil
+}
+
+// bundleChanged passes what layers read of a bundle.
+var bundleChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld.(*v1alpha1.ApplicationBundle), e.ObjectNew.(*v1alpha1.ApplicationBundle)
+		return was.UID != is.UID || was.Generation != is.Generation || was.Status.Digest != is.Status.Digest
+	},
+}
+
+// publishedChanged passes what layers read of an application.
+var publishedChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld.(*v1alpha1.HelmApplication), e.ObjectNew.(*v1alpha1.HelmApplication)
+		return was.UID != is.UID || was.Generation != is.Generation || len(was.Status.Published) != len(is.Status.Published)
+	},
+}
+
+// layersOfBundle returns the layers of a bundle.
+func (r *AddonsLayerReconciler) layersOfBundle(ctx context.Context, obj client.Object) []ctrl.Request {
+	list := &v1alpha1.AddonsLayerList{}
+	if err := r.Client.List(ctx, list, client.MatchingFields{indexSource: obj.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "cannot list the layers of a bundle", "bundle", obj.GetName())
+		return nil
+	}
+	var found []string
+	for i := range list.Items {
+		if layers.IsOfBundle(&list.Items[i]) {
+			found = append(found, list.Items[i].Name)
+		}
+	}
+	return requests(found...)
+}
+
+// layersOfApplication returns the layers of the bundles that an application is in.
+func (r *AddonsLayerReconciler) layersOfApplication(ctx context.Context, obj client.Object) []ctrl.Request {
+	list := &v1alpha1.ApplicationBundleList{}
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "cannot list the bundles of an application", "application", obj.GetName())
+		return nil
+	}
+	var found []ctrl.Request
+	for i := range list.Items {
+		bundle := &list.Items[i]
+		for _, layer := range bundle.Spec.Layers {
+			if slices.Contains(bundles.Applications(bundle, "./"+layer.Name), obj.GetName()) {
+				found = append(found, r.layersOfBundle(ctx, bundle)...)
+				break
+			}
+		}
+	}
+	return found
+}

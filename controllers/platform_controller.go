@@ -1,0 +1,286 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/apply"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/platforms"
+	"github.com/strata-project/strata/internal/round"
+)
+
+// PlatformReconciler keeps Platforms: it makes the layers of their bundles, moves
+// them to other versions, and says how they fare. The layers do the rest.
+type PlatformReconciler struct {
+	// Layers looks after the layers that come of it.
+	Layers *AddonsLayerReconciler
+}
+
+// Reconcile looks at one Platform.
+func (r *PlatformReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if !r.Layers.Fence.Holds() {
+		return ctrl.Result{}, nil
+	}
+	after, err := round.Outcome(r.reconcile(ctx, req.Name))
+	return ctrl.Result{RequeueAfter: after}, err
+}
+
+func (r *PlatformReconciler) reconcile(ctx context.Context, name string) (time.Duration, error) {
+	platform := &v1alpha1.Platform{}
+	found, err := r.Layers.getShared(ctx, name, platform)
+	if err != nil {
+		return 0, err
+	}
+	if !found || !r.Layers.isOwn(platform) {
+		r.Layers.follows.keep(readerOfPlatform(name), nil)
+		return 0, nil
+	}
+	if !controllerutil.ContainsFinalizer(platform, v1alpha1.Finalizer) {
+		if !platform.DeletionTimestamp.IsZero() {
+			return 0, nil
+		}
+		if platform, err = r.addFinalizer(ctx, platform); err != nil {
+			return 0, err
+		}
+	}
+	o, err := r.observe(ctx, platform)
+	if err != nil || ctx.Err() != nil {
+		return 0, err
+	}
+	began := r.Layers.now()
+	decision := platforms.Decide(o)
+	if !r.Layers.Fence.Holds() || r.Layers.PlanValid > 0 && r.Layers.now().Sub(began) > r.Layers.PlanValid {
+		return 0, nil
+	}
+	if decision.StatusFirst {
+		// What is to be done follows from what is written here, and from nothing that
+		// could be decided again in another way.
+		if platform, err = r.tell(ctx, platform, decision.Status); err != nil {
+			return 0, err
+		}
+	}
+	if err := r.carryOut(ctx, platform, decision); err != nil {
+		return 0, err
+	}
+	if platform, err = r.tell(ctx, platform, decision.Status); err != nil {
+		return 0, err
+	}
+	if decision.Gone {
+		return 0, r.finalize(ctx, platform)
+	}
+	return r.next(decision), nil
+}
+
+// next returns when to look again though nothing has happened.
+func (r *PlatformReconciler) next(decision platforms.Decision) time.Duration {
+	after := jittered(r.Layers.Settings.Interval)
+	if !decision.Until.IsZero() {
+		after = min(after, max(decision.Until.Sub(r.Layers.now()), time.Millisecond))
+	}
+	return after
+}
+
+func (r *PlatformReconciler) addFinalizer(ctx context.Context, platform *v1alpha1.Platform) (*v1alpha1.Platform, error) {
+	patched := platform.DeepCopy()
+	controllerutil.AddFinalizer(patched, v1alpha1.Finalizer)
+	err := r.Layers.Client.Patch(ctx, patched, client.MergeFromWithOptions(platform, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	if err != nil {
+		return nil, fmt.Errorf("cannot add the finalizer to Platform %s: %w", platform.Name, err)
+	}
+	return patched, nil
+}
+
+// finalize lets a Platform go that has no layers any more. That the caches know of
+// none is not enough: one may have been made a moment ago.
+func (r *PlatformReconciler) finalize(ctx context.Context, platform *v1alpha1.Platform) error {
+	list := &v1alpha1.AddonsLayerList{}
+	if err := r.Layers.Reader.List(ctx, list, client.MatchingLabels{v1alpha1.PlatformLabel: platform.Name}, client.Limit(1)); err != nil {
+		return fmt.Errorf("cannot list the layers of Platform %s: %w", platform.Name, err)
+	}
+	if len(list.Items) > 0 {
+		return fmt.Errorf("layer %s of Platform %s is still there", list.Items[0].Name, platform.Name)
+	}
+	patched := platform.DeepCopy()
+	controllerutil.RemoveFinalizer(patched, v1alpha1.Finalizer)
+	err := r.Layers.Client.Patch(ctx, patched, client.MergeFromWithOptions(platform, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	return client.IgnoreNotFound(err)
+}
+
+// tell writes the status where that differs, with the resourceVersion that it was
+// decided from.
+func (r *PlatformReconciler) tell(ctx context.Context, platform *v1alpha1.Platform, status v1alpha1.PlatformStatus) (*v1alpha1.Platform, error) {
+	if equality.Semantic.DeepEqual(platform.Status, status) {
+		return platform, nil
+	}
+	patched := platform.DeepCopy()
+	patched.Status = status
+	err := r.Layers.Client.Status().Patch(ctx, patched, client.MergeFromWithOptions(platform, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	if err != nil {
+		return nil, fmt.Errorf("cannot write the status of Platform %s: %w", platform.Name, err)
+	}
+	return patched, nil
+}
+
+// carryOut makes, changes and deletes what a decision says, in its order, and
+// stops at the first error: what comes later may rest on what comes before.
+func (r *PlatformReconciler) carryOut(ctx context.Context, platform *v1alpha1.Platform, decision platforms.Decision) error {
+	for _, bundle := range decision.Bundles {
+		err := r.Layers.Client.Create(ctx, bundle.DeepCopy(), client.FieldOwner(apply.FieldManager))
+		if err != nil && !apierrors.IsAlreadyExists(err) { // its name says what is in it
+			return fmt.Errorf("cannot create ApplicationBundle %s: %w", bundle.Name, err)
+		}
+	}
+	for _, layer := range decision.Write {
+		if err := r.write(ctx, platform, layer); err != nil {
+			return err
+		}
+	}
+	for _, layer := range decision.Delete {
+		if !layer.DeletionTimestamp.IsZero() {
+			continue
+		}
+		err := r.Layers.Client.Delete(ctx, layer.DeepCopy(), client.Preconditions{UID: &layer.UID})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("cannot delete layer %s: %w", layer.Name, err)
+		}
+	}
+	for _, name := range decision.DeleteBundles {
+		bundle := &v1alpha1.ApplicationBundle{}
+		bundle.Name = name
+		if err := r.Layers.Client.Delete(ctx, bundle); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("cannot delete ApplicationBundle %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// write creates a layer, or updates the one that was read. One of that name that
+// the caches did not know of is looked at again when they do, if it is the
+// platform's.
+func (r *PlatformReconciler) write(ctx context.Context, platform *v1alpha1.Platform, layer *v1alpha1.AddonsLayer) error {
+	if layer.ResourceVersion != "" {
+		if err := r.Layers.Client.Update(ctx, layer.DeepCopy(), client.FieldOwner(apply.FieldManager)); err != nil {
+			return fmt.Errorf("cannot update layer %s: %w", layer.Name, err)
+		}
+		return nil
+	}
+	err := r.Layers.Client.Create(ctx, layer.DeepCopy(), client.FieldOwner(apply.FieldManager))
+	if !apierrors.IsAlreadyExists(err) {
+		if err != nil {
+			return fmt.Errorf("cannot create layer %s: %w", layer.Name, err)
+		}
+		return nil
+	}
+	live := &v1alpha1.AddonsLayer{}
+	if err := r.Layers.Reader.Get(ctx, client.ObjectKeyFromObject(layer), live); err != nil {
+		return fmt.Errorf("cannot read layer %s: %w", layer.Name, err)
+	}
+	if live.Labels[v1alpha1.PlatformLabel] == platform.Name {
+		return nil
+	}
+	return fmt.Errorf("there is a layer %s that is not of Platform %s: %w", layer.Name, platform.Name, err)
+}
+
+// observe gathers everything that the rules decide from. What it returns is the
+// caches' own, and must not be changed.
+func (r *PlatformReconciler) observe(ctx context.Context, platform *v1alpha1.Platform) (platforms.Observation, error) {
+	o := platforms.Observation{
+		Now: r.Layers.now(), Namespace: r.Layers.Settings.Namespace, Platform: platform, Version: r.Layers.Cluster.Version(),
+		Catalogue: map[string]*v1alpha1.HelmApplication{}, Clusters: map[types.NamespacedName]*v1alpha1.RemoteCluster{},
+		ConfigMaps: map[types.NamespacedName]map[string]string{}, ConfigMapErrors: map[types.NamespacedName]error{},
+		Taken: map[string]*v1alpha1.AddonsLayer{},
+	}
+	bundles, apps := &v1alpha1.ApplicationBundleList{}, &v1alpha1.HelmApplicationList{}
+	clusters, owned := &v1alpha1.RemoteClusterList{}, &v1alpha1.AddonsLayerList{}
+	for _, question := range []struct {
+		list client.ObjectList
+		opts []client.ListOption
+	}{
+		{bundles, nil}, {apps, nil}, {clusters, nil},
+		{owned, []client.ListOption{client.MatchingFields{indexPlatform: platform.Name}}},
+	} {
+		if err := r.Layers.Client.List(ctx, question.list, append(question.opts, client.UnsafeDisableDeepCopy)...); err != nil {
+			return o, fmt.Errorf("cannot list %T: %w", question.list, err)
+		}
+	}
+	for i := range bundles.Items {
+		o.Bundles = append(o.Bundles, &bundles.Items[i])
+	}
+	for i := range apps.Items {
+		o.Catalogue[apps.Items[i].Name] = &apps.Items[i]
+	}
+	for i := range clusters.Items {
+		o.Clusters[client.ObjectKeyFromObject(&clusters.Items[i])] = &clusters.Items[i]
+	}
+	for i := range owned.Items {
+		o.Layers = append(o.Layers, &owned.Items[i])
+	}
+	if err := r.observeInputs(ctx, &o); err != nil {
+		return o, err
+	}
+	for _, name := range platforms.Names(o) {
+		layer := &v1alpha1.AddonsLayer{}
+		found, err := r.Layers.getShared(ctx, name, layer)
+		if err != nil {
+			return o, err
+		}
+		if found && layer.Labels[v1alpha1.PlatformLabel] != platform.Name {
+			o.Taken[name] = layer
+		}
+	}
+	return o, nil
+}
+
+// observeInputs reads the ConfigMaps that inputs come from, and follows them.
+func (r *PlatformReconciler) observeInputs(ctx context.Context, o *platforms.Observation) error {
+	following := map[dependents.ID]bool{}
+	reader := readerOfPlatform(o.Platform.Name)
+	if o.Platform.DeletionTimestamp.IsZero() {
+		for _, ref := range o.Platform.Spec.InputsFrom {
+			name := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+			if name.Namespace == "" {
+				name.Namespace = o.Namespace
+			}
+			id := dependents.ID{Kind: "ConfigMap", Namespace: name.Namespace, Name: name.Name}
+			following[id] = true
+			found, err := r.Layers.follows.get(ctx, reader, id)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				o.ConfigMapErrors[name] = err
+				continue
+			}
+			if found != nil {
+				o.ConfigMaps[name] = textsOf(found.Object["data"])
+			}
+		}
+	}
+	r.Layers.follows.keep(reader, following)
+	return nil
+}
+
+// textsOf returns the texts of a mapping.
+func textsOf(value any) map[string]string {
+	found := map[string]string{}
+	data, _ := value.(map[string]any)
+	for key, value := range data {
+		if text, ok := value.(string); ok {
+			found[key] = text
+		}
+	}
+	return found
+}

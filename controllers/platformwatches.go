@@ -1,0 +1,151 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+)
+
+// platformReader begins the names of Platforms among those who follow objects.
+const platformReader = "platform:"
+
+// readerOfPlatform names a Platform among those who follow objects.
+func readerOfPlatform(name string) string { return platformReader + name }
+
+// wakePlatform looks at a Platform again. It never blocks: where the queue is full,
+// the safety net has to do.
+func (r *AddonsLayerReconciler) wakePlatform(name string) {
+	select {
+	case r.platformWakeups <- event.GenericEvent{Object: &v1alpha1.Platform{ObjectMeta: metav1.ObjectMeta{Name: name}}}:
+	default:
+	}
+}
+
+// SetupWithManager registers the controller and its watches; the layers' one must
+// be registered before.
+func (r *PlatformReconciler) SetupWithManager(mgr manager.Manager) error {
+	c, err := controller.New("platform", mgr, controller.Options{
+		Reconciler:              r,
+		MaxConcurrentReconciles: max(r.Layers.Concurrent, 1),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minRetry, maxRetry),
+	})
+	if err != nil {
+		return fmt.Errorf("cannot make the controller: %w", err)
+	}
+	cache := r.Layers.Cache
+	for _, watch := range []source.Source{
+		source.Kind(cache, client.Object(&v1alpha1.Platform{}), &handler.EnqueueRequestForObject{},
+			predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, deletionBegun)),
+		source.Kind(cache, client.Object(&v1alpha1.AddonsLayer{}), handler.Funcs{
+			CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { enqueuePlatform(q, e.Object) },
+			UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { enqueuePlatform(q, e.ObjectOld, e.ObjectNew) },
+			DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueuePlatform(q, e.Object) },
+		}, platformLayerChanged),
+		source.Kind(cache, client.Object(&v1alpha1.ApplicationBundle{}), handler.EnqueueRequestsFromMapFunc(r.platformsOfBundle), bundleToldChanged),
+		source.Kind(cache, client.Object(&v1alpha1.HelmApplication{}), handler.EnqueueRequestsFromMapFunc(r.all), publishedChanged),
+		source.Kind(cache, client.Object(&v1alpha1.RemoteCluster{}), handler.EnqueueRequestsFromMapFunc(r.platformsOn), clusterChanged),
+		source.Channel(r.Layers.platformWakeups, &handler.EnqueueRequestForObject{}),
+	} {
+		if err := c.Watch(watch); err != nil {
+			return fmt.Errorf("cannot watch: %w", err)
+		}
+	}
+	return nil
+}
+
+func enqueuePlatform(q queue, objects ...client.Object) {
+	for _, obj := range objects {
+		if name := obj.GetLabels()[v1alpha1.PlatformLabel]; name != "" {
+			q.Add(ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
+		}
+	}
+}
+
+// platformLayerChanged passes what a Platform reads of its layers: what they are to
+// be, and how they say that they fare.
+var platformLayerChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld.(*v1alpha1.AddonsLayer), e.ObjectNew.(*v1alpha1.AddonsLayer)
+		return standingChanged.UpdateFunc(e) || !equality.Semantic.DeepEqual(was.Status.Conditions, is.Status.Conditions)
+	},
+}
+
+// bundleToldChanged passes what a Platform reads of bundles.
+var bundleToldChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld.(*v1alpha1.ApplicationBundle), e.ObjectNew.(*v1alpha1.ApplicationBundle)
+		return bundleChanged.UpdateFunc(e) || !equality.Semantic.DeepEqual(was.Status.Conditions, is.Status.Conditions)
+	},
+}
+
+// platformsOfBundle returns the Platforms of a bundle's family, and the one that a
+// bundle was made for.
+func (r *PlatformReconciler) platformsOfBundle(ctx context.Context, obj client.Object) []ctrl.Request {
+	bundle := obj.(*v1alpha1.ApplicationBundle)
+	return r.those(ctx, func(platform *v1alpha1.Platform) bool {
+		return platform.Spec.Bundle != nil && platform.Spec.Bundle.Family == bundle.Spec.Family ||
+			platform.Name == bundle.Labels[v1alpha1.PlatformLabel]
+	})
+}
+
+// platformsOn returns the Platforms that have to do with a RemoteCluster: that may
+// select it, that name it, or that have a layer on it.
+func (r *PlatformReconciler) platformsOn(ctx context.Context, obj client.Object) []ctrl.Request {
+	layers := &v1alpha1.AddonsLayerList{}
+	if err := r.Layers.Client.List(ctx, layers, client.MatchingFields{indexCluster: obj.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "cannot list the layers of a RemoteCluster")
+		return nil
+	}
+	with := map[string]bool{}
+	for i := range layers.Items {
+		with[layers.Items[i].Labels[v1alpha1.PlatformLabel]] = true
+	}
+	return r.those(ctx, func(platform *v1alpha1.Platform) bool {
+		if with[platform.Name] || platform.Spec.ClusterSelector != nil {
+			return true
+		}
+		for _, cluster := range platform.Spec.Clusters {
+			if cluster.Name == obj.GetName() {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (r *PlatformReconciler) all(ctx context.Context, _ client.Object) []ctrl.Request {
+	return r.those(ctx, func(*v1alpha1.Platform) bool { return true })
+}
+
+func (r *PlatformReconciler) those(ctx context.Context, matches func(*v1alpha1.Platform) bool) []ctrl.Request {
+	list := &v1alpha1.PlatformList{}
+	if err := r.Layers.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "cannot list Platforms")
+		return nil
+	}
+	var found []string
+	for i := range list.Items {
+		if matches(&list.Items[i]) {
+			found = append(found, list.Items[i].Name)
+		}
+	}
+	return requests(found...)
+}
