@@ -156,10 +156,10 @@ type BundleLayer struct {
 
 	// On names the layer whose remoteCluster this one goes to. It waits for that
 	// layer as if it were in dependsOn. Empty for the cluster that the bundle is
-	// installed on.
+	// installed on. It is not written as on, which YAML takes for true.
 	// +kubebuilder:validation:MaxLength=40
 	// +optional
-	On string `json:"on,omitempty"`
+	On string `json:"onClusterOf,omitempty"`
 
 	// Applications that are installed side by side.
 	// +kubebuilder:validation:MinItems=1

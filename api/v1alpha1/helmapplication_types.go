@@ -304,7 +304,8 @@ type Parameter struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +required
 	Name string `json:"name"`
-	// Value as helm --set reads it: true and 3 are no strings.
+	// Value as helm --set reads it: true and 3 are no strings, null takes back what
+	// the chart has, and {a,b} is a list. In any other value commas are its own.
 	// +kubebuilder:validation:MaxLength=4096
 	// +required
 	Value string `json:"value"`
@@ -371,6 +372,10 @@ type HelmApplicationStatus struct {
 	// +optional
 	Published []PublishedVersion `json:"published,omitempty"`
 
+	// Bundles is how many ApplicationBundles name the application.
+	// +optional
+	Bundles int32 `json:"bundles,omitempty"`
+
 	// Problems says what is wrong with which version, the first ten of it.
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=atomic
@@ -401,6 +406,7 @@ type PublishedVersion struct {
 // +kubebuilder:printcolumn:name="Latest",type=string,JSONPath=`.status.latest`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Bundles",type=integer,JSONPath=`.status.bundles`,priority=1
 // +kubebuilder:printcolumn:name="Licence",type=string,JSONPath=`.spec.licence`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,priority=1
 type HelmApplication struct {

@@ -94,9 +94,9 @@ func (c *checking) order() {
 		}
 		switch on := layerOf(c.bundle, layer.On); {
 		case on == nil, layer.On == layer.Name:
-			c.named(layer, "on", []string{layer.On})
+			c.named(layer, "onClusterOf", []string{layer.On})
 		case on.RemoteCluster == nil:
-			c.say("layers["+layer.Name+"].on", "layer %s has no remoteCluster, so that nothing can be on it", layer.On)
+			c.say("layers["+layer.Name+"].onClusterOf", "layer %s has no remoteCluster, so that nothing can be on it", layer.On)
 		}
 	}
 	if cycle := c.cycle(c.goesAfter); cycle != "" {

@@ -38,7 +38,7 @@ func placeOf(bundle *v1alpha1.ApplicationBundle, name, instance string, inputs m
 	case layer.On == "":
 		return root, nil
 	case most <= 0:
-		return types.NamespacedName{}, wrongPlace(bundle, fmt.Sprintf("layers[%s].on", name), "the layer is on itself")
+		return types.NamespacedName{}, wrongPlace(bundle, fmt.Sprintf("layers[%s].onClusterOf", name), "the layer is on itself")
 	}
 	return clusterOf(bundle, layer.On, instance, inputs, root, most-1)
 }

@@ -33,6 +33,8 @@ type Observation struct {
 	Application *v1alpha1.HelmApplication
 	// Catalogue holds all applications by name, this one among them.
 	Catalogue map[string]*v1alpha1.HelmApplication
+	// BundlesUsing is how many ApplicationBundles name the application.
+	BundlesUsing int32
 }
 
 // Decision is what to say of a HelmApplication.
@@ -46,7 +48,7 @@ type Decision struct {
 // Decide says how a catalogue entry fares. It is deterministic.
 func Decide(o Observation) Decision {
 	app := o.Application
-	status := v1alpha1.HelmApplicationStatus{ObservedGeneration: app.Generation}
+	status := v1alpha1.HelmApplicationStatus{ObservedGeneration: app.Generation, Bundles: o.BundlesUsing}
 	var changed []string
 	status.Published, changed = published(app)
 	problems := append(slices.Clone(changed), o.problems()...)

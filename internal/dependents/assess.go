@@ -189,12 +189,25 @@ func assessStatus(live *unstructured.Unstructured) Standing {
 		if ready.generation != 0 && ready.generation < live.GetGeneration() {
 			return Standing{Health: Progressing, Status: StatusProgress, Message: "is Ready at an older generation"}
 		}
+		if isRunning(live) {
+			return Standing{Health: Progressing, Status: StatusProgress, Message: said("has not ended", result.Message), Said: result.Message}
+		}
 		return Standing{Health: Ready, Status: StatusReady}
 	case status.FailedStatus:
 		return Standing{Health: Failed, Status: StatusFailed, Message: said("has failed", result.Message), Said: result.Message}
 	default:
 		return Standing{Health: Progressing, Status: StatusProgress, Message: said("is not ready", result.Message), Said: result.Message}
 	}
+}
+
+// isRunning tells whether a live object is a Job that has not ended: kstatus takes
+// one for ready as soon as it has begun.
+func isRunning(live *unstructured.Unstructured) bool {
+	if live.GroupVersionKind().Group != "batch" || live.GetKind() != "Job" {
+		return false
+	}
+	complete, _ := condition(live, "Complete")
+	return complete.status != "True"
 }
 
 // said makes a sentence's end of what an object says of itself.

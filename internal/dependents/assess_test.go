@@ -124,6 +124,18 @@ func TestAssessObject(t *testing.T) {
 			reason: "what it says of itself is more than that it is old", live: object(custom, generation(2), conditioned("Ready", "False", "", "no issuer")),
 			want: Standing{Health: Progressing, Status: StatusProgress, Message: "is not ready: no issuer", Said: "no issuer"},
 		},
+		"a job that runs": {
+			reason: "what comes behind it needs what it does", how: AssessStatus,
+			live: object(ID{Group: "batch", Kind: "Job", Namespace: "default", Name: "a"}, func(o *unstructured.Unstructured) {
+				o.Object["status"] = map[string]any{"startTime": "2026-01-02T03:04:05Z", "active": int64(1)}
+			}),
+			want: Standing{Health: Progressing, Status: StatusProgress, Message: "has not ended: Job in progress. success:0, active: 1, failed: 0", Said: "Job in progress. success:0, active: 1, failed: 0"},
+		},
+		"a job that has ended": {
+			reason: "it is done", how: AssessStatus,
+			live: object(ID{Group: "batch", Kind: "Job", Namespace: "default", Name: "a"}, conditioned("Complete", "True", "", "")),
+			want: Standing{Health: Ready, Status: StatusReady},
+		},
 		"kstatus, no status": {
 			reason: "whether anything will ever report on it cannot be known", live: object(custom, generation(1)), want: Standing{Health: Ready, Status: StatusReady},
 		},

@@ -104,6 +104,21 @@ func TestContentDependsOn(t *testing.T) {
 	}
 }
 
+// What is no release waits for what it is told to.
+func TestContentNeeds(t *testing.T) {
+	job := anyManifest("batch/v1", "Job", "default", "migrate")
+	job.Needs = []dependents.ID{releaseID("podinfo")}
+	wanted, err := Content(directory(newRevision, manifest("podinfo"), job), "base", "1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range wanted {
+		if want := d.ID.Kind == "Job"; slices.Equal(d.DependsOn, job.Needs) != want {
+			t.Errorf("%s waits for %v", d.ID, d.DependsOn)
+		}
+	}
+}
+
 func TestContentVersion(t *testing.T) {
 	update := func(m Manifest) Manifest {
 		m.Object.SetAnnotations(map[string]string{v1alpha1.UpdateVersionAnnotation: "true"})

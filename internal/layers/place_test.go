@@ -147,6 +147,34 @@ func TestPutTakesAllElseThere(t *testing.T) {
 	}
 }
 
+// What stays at home stays as it is, and what an object waits for is followed to
+// where that goes.
+func TestPutKeepsWhatStaysAtHome(t *testing.T) {
+	home, job := anyManifest("kraan.io/v1alpha1", "RemoteCluster", "default", "inner"), anyManifest("batch/v1", "Job", "default", "migrate")
+	home.Home = true
+	settings, release := anyManifest("v1", "ConfigMap", "default", "settings"), manifest("podinfo")
+	job.Needs = []dependents.ID{home.ID(), release.ID(), settings.ID()}
+	placed, err := prod.Put(directory(newRevision, home, job, settings, release))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]dependents.ID{}
+	for _, m := range placed.Manifests {
+		ids[m.Object.GetKind()] = m.ID()
+	}
+	if ids["RemoteCluster"] != home.ID() {
+		t.Errorf("what stays at home is %s", ids["RemoteCluster"])
+	}
+	for _, m := range placed.Manifests {
+		if m.Object.GetKind() != "Job" {
+			continue
+		}
+		if diff := cmp.Diff([]dependents.ID{ids["RemoteCluster"], ids["HelmRelease"], ids["ConfigMap"]}, m.Needs); diff != "" {
+			t.Errorf("the Job waits for (-want +got):\n%s", diff)
+		}
+	}
+}
+
 // A source that another layer of the cluster brings is found beside it, too.
 func TestPutFindsSourcesOfOtherLayers(t *testing.T) {
 	place := prod

@@ -1,0 +1,138 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bundles
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// load reads a file of testdata.
+func load(t *testing.T, file string, into any) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(data, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func loadCatalogue(t *testing.T) map[string]*v1alpha1.HelmApplication {
+	t.Helper()
+	var list []*v1alpha1.HelmApplication
+	load(t, "catalogue.yaml", &list)
+	found := map[string]*v1alpha1.HelmApplication{}
+	for _, app := range list {
+		found[app.Name] = app
+	}
+	return found
+}
+
+func loadBundle(t *testing.T) *v1alpha1.ApplicationBundle {
+	t.Helper()
+	bundle := &v1alpha1.ApplicationBundle{}
+	load(t, "bundle.yaml", bundle)
+	return bundle
+}
+
+// known is a cluster of which all is known.
+var known = Cluster{
+	Name:     types.NamespacedName{Namespace: "fleet", Name: "prod"},
+	Endpoint: "https://api.prod.example.com:6443", Version: "v1.33.2", Labels: map[string]string{"zone": "a"},
+}
+
+func rawJSON(text string) *apiextensionsv1.JSON { return &apiextensionsv1.JSON{Raw: []byte(text)} }
+
+func requestOf(t *testing.T, layer string) Request {
+	t.Helper()
+	return Request{
+		Layer: "prod-" + layer, Bundle: loadBundle(t), Path: "./" + layer, Applications: loadCatalogue(t),
+		Instance: "prod", Inputs: rawJSON(`{"domain": "example.com"}`), Cluster: known,
+	}
+}
+
+// written writes what was rendered as YAML.
+func written(t *testing.T, manifests []layers.Manifest) string {
+	t.Helper()
+	var text strings.Builder
+	for _, m := range manifests {
+		data, err := yaml.Marshal(m.Object.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.WriteString("---\n# " + m.File)
+		if m.Ensured {
+			text.WriteString(" (ensured)")
+		}
+		if m.Home {
+			text.WriteString(" (home)")
+		}
+		for _, id := range m.Needs {
+			text.WriteString("\n# needs " + id.String())
+		}
+		text.WriteString("\n" + string(data))
+	}
+	return text.String()
+}
+
+func render(t *testing.T, request Request) []layers.Manifest {
+	t.Helper()
+	manifests, err := Render(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return manifests
+}
+
+// What layers come to, and that it is the same again.
+func TestRenderedObjects(t *testing.T) {
+	home := requestOf(t, "tenant")
+	home.Cluster = Cluster{}
+	for name, request := range map[string]Request{
+		"network": requestOf(t, "network"), "apps": requestOf(t, "apps"), "objects": requestOf(t, "objects"),
+		"tenant-on-prod": requestOf(t, "tenant"), "tenant-at-home": home,
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := request.Bundle.DeepCopy()
+			got := written(t, render(t, request))
+			file := filepath.Join("testdata", name+".golden")
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("it renders (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(got, written(t, render(t, request))); diff != "" {
+				t.Errorf("it renders something else the second time:\n%s", diff)
+			}
+			if diff := cmp.Diff(before, request.Bundle); diff != "" {
+				t.Errorf("the bundle was changed:\n%s", diff)
+			}
+			if diff := cmp.Diff(before, loadBundle(t)); diff != "" {
+				t.Fatal(diff)
+			}
+		})
+	}
+}
