@@ -12,6 +12,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
@@ -33,6 +34,8 @@ const (
 	// maxFilled bounds how large the texts are that the expressions of one value
 	// may make, in bytes.
 	maxFilled = 1 << 20
+	// maxUnderstood bounds how many expressions are remembered.
+	maxUnderstood = 10_000
 )
 
 // Language knows the variables that expressions may use. It is safe for
@@ -40,6 +43,11 @@ const (
 type Language struct {
 	env       *cel.Env
 	variables map[string]bool
+
+	// understood holds expressions by their texts: a fleet asks for the same few on
+	// each of its clusters, and understanding one takes far longer than its answer.
+	mutex      sync.Mutex
+	understood map[string]*expression
 }
 
 // Data holds the variables by name, each an object as JSON has them: int64 or
@@ -48,7 +56,7 @@ type Data map[string]map[string]any
 
 // New returns a language with variables of some names.
 func New(variables ...string) (*Language, error) {
-	l := &Language{variables: map[string]bool{}}
+	l := &Language{variables: map[string]bool{}, understood: map[string]*expression{}}
 	options := []cel.EnvOption{
 		cel.ParserExpressionSizeLimit(maxExpression), cel.ParserRecursionLimit(maxDepth),
 		cel.OptionalTypes(), ext.Math(), ext.Encoders(), cel.CrossTypeNumericComparisons(true),
@@ -67,15 +75,31 @@ func New(variables ...string) (*Language, error) {
 
 // expression is one that was understood.
 type expression struct {
-	text string
-	ast  *cel.Ast
+	text    string
+	ast     *cel.Ast
+	program func() (cel.Program, error)
 }
 
 // compile understands an expression. The error says what is wrong with it.
 func (l *Language) compile(text string) (*expression, error) {
+	l.mutex.Lock()
+	known := l.understood[text]
+	l.mutex.Unlock()
+	if known != nil {
+		return known, nil
+	}
 	checked, issues := l.env.Compile(text)
 	if issues == nil || issues.Err() == nil {
-		return &expression{text: text, ast: checked}, nil
+		known = &expression{text: text, ast: checked, program: sync.OnceValues(func() (cel.Program, error) {
+			return l.env.Program(checked, cel.CostLimit(maxCost), cel.CostTracking(sizes{}))
+		})}
+		l.mutex.Lock()
+		defer l.mutex.Unlock()
+		if len(l.understood) >= maxUnderstood {
+			clear(l.understood)
+		}
+		l.understood[text] = known
+		return known, nil
 	}
 	var messages []string
 	for _, issue := range issues.Errors() {
@@ -133,7 +157,7 @@ func (l *Language) useField(of ast.Expr, field string, whole map[string]int, fou
 
 // evaluate returns what an expression comes to, as JSON has it.
 func (l *Language) evaluate(e *expression, data Data) (any, error) {
-	program, err := l.env.Program(e.ast, cel.CostLimit(maxCost), cel.CostTracking(sizes{}))
+	program, err := e.program()
 	if err != nil {
 		return nil, fmt.Errorf("${%s}: %w", shorten(e.text), err)
 	}
