@@ -39,18 +39,6 @@ func (h *health) note(condition rollout.Condition, format string, args ...any) {
 	}
 }
 
-// add adds the health of another part.
-func (h *health) add(other health) {
-	if other.Condition != rollout.Ready {
-		h.note(other.Condition, "%s", other.message)
-	}
-	if other.reached.After(h.reached) {
-		h.reached = other.reached
-	}
-	h.deployed += other.deployed
-	h.total += other.total
-}
-
 // wants adds a layer that is wanted. It may be missing, and changed is true where it
 // is to be written.
 func (h *health) wants(name string, layer *v1alpha1.AddonsLayer, changed bool) {

@@ -102,11 +102,11 @@ func (d *decider) assess(m *member) health {
 	wanted := map[string]bool{}
 	for _, one := range m.plan {
 		existing := d.own[one.name]
-		switch {
-		case one.presence == present:
+		switch one.presence {
+		case present:
 			_, changed := d.draft(m, one)
 			h.wants(one.name, existing, changed)
-		case one.presence == unknown:
+		case unknown:
 			h.note(rollout.Progressing, "%s", one.why)
 			if existing != nil {
 				h.wants(one.name, existing, false)

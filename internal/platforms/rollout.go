@@ -6,6 +6,7 @@ package platforms
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -143,9 +144,9 @@ func (d *decider) progress() {
 	d.decision.StatusFirst = d.decision.StatusFirst || !same || last.RolledBack != next.RolledBack
 	for _, stage := range d.plan.Stages {
 		status.Stages = append(status.Stages, v1alpha1.StageStatus{
-			Name: stage.Name, State: d.stateOf(stage), Total: int32(stage.Total), Updated: int32(stage.Updated), Moving: int32(stage.Moving),
-			Waiting: int32(stage.Waiting), Failed: int32(stage.Failed), Unhealthy: int32(stage.Unhealthy), Stuck: int32(stage.Stuck),
-			Unreachable: int32(stage.Unreachable),
+			Name: stage.Name, State: d.stateOf(stage), Total: number(stage.Total), Updated: number(stage.Updated), Moving: number(stage.Moving),
+			Waiting: number(stage.Waiting), Failed: number(stage.Failed), Unhealthy: number(stage.Unhealthy), Stuck: number(stage.Stuck),
+			Unreachable: number(stage.Unreachable),
 		})
 	}
 	if !d.plan.Until.IsZero() {
@@ -154,6 +155,8 @@ func (d *decider) progress() {
 		status.NextChange = &next
 	}
 }
+
+func number(n int) int32 { return int32(max(0, min(n, math.MaxInt32))) }
 
 // stateOf says in a word where a stage stands.
 func (d *decider) stateOf(stage rollout.StageProgress) string {
