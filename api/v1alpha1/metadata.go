@@ -16,9 +16,6 @@ const (
 	OrphanedLabel = "orphaned"
 )
 
-// PlatformLabel names the Platform that an AddonsLayer was made for.
-const PlatformLabel = "platform.kraan.io/name"
-
 // Annotations on an AddonsLayer. All of them are words to Strata, and none is
 // part of the specification: setting one does not change the generation.
 const (

@@ -42,7 +42,7 @@ func newWorld(platform *v1alpha1.Platform, bundles ...*v1alpha1.ApplicationBundl
 	return &world{
 		Observation: Observation{
 			Now: testNow, Namespace: "strata-system", Platform: platform, Bundles: bundles, Version: "v1.31.2",
-			Clusters: map[types.NamespacedName]*v1alpha1.RemoteCluster{}, Catalogue: map[string]*v1alpha1.HelmApplication{},
+			Clusters: map[types.NamespacedName]*v1alpha1.RemoteCluster{}, Catalogue: map[string]*v1alpha1.HelmApplication{"app": application("app", "1.0.0")},
 			ConfigMaps: map[types.NamespacedName]map[string]string{},
 		},
 		breaks: map[string]bool{},
@@ -57,6 +57,25 @@ func platform(name, version string, changes ...func(*v1alpha1.Platform)) *v1alph
 		change(p)
 	}
 	return p
+}
+
+// application returns a catalogue entry whose versions are written as
+// "version dependency@range".
+func application(name string, versions ...string) *v1alpha1.HelmApplication {
+	app := &v1alpha1.HelmApplication{}
+	app.Name = name
+	for _, text := range versions {
+		words := strings.Split(text, " ")
+		version := v1alpha1.HelmApplicationVersion{
+			Version: words[0], Chart: v1alpha1.ChartSource{Repository: &v1alpha1.ChartRepository{URL: "https://charts.example.com", Chart: name}},
+		}
+		for _, word := range words[1:] {
+			needed, within, _ := strings.Cut(word, "@")
+			version.Dependencies = append(version.Dependencies, v1alpha1.ApplicationRequirement{Name: needed, Range: within})
+		}
+		app.Spec.Versions = append(app.Spec.Versions, version)
+	}
+	return app
 }
 
 func inputs(raw string) func(*v1alpha1.Platform) {
@@ -82,7 +101,7 @@ func bundle(version, from string, written ...string) *v1alpha1.ApplicationBundle
 	}
 	for _, text := range written {
 		words := strings.Split(text, " ")
-		layer := v1alpha1.BundleLayer{Name: words[0], Applications: []v1alpha1.BundleApplication{{Name: words[0], Version: "1.0.0"}}}
+		layer := v1alpha1.BundleLayer{Name: words[0], Applications: []v1alpha1.BundleApplication{{Name: words[0], Application: "app", Version: "1.0.0"}}}
 		for _, word := range words[1:] {
 			switch key, value, _ := strings.Cut(word, ":"); key {
 			case "when":
