@@ -89,7 +89,7 @@ func setUp(plane *controlplane.ControlPlane) error {
 		return err
 	}
 	for name, versions := range map[string][]string{
-		"podinfo": {"5.0.0", "6.0.0"}, "configmap": {"1.0.0", "2.0.0"}, "deployment": {"1.0.0"}, "crd": {"1.0.0"}, "widget": {"1.0.0"},
+		"podinfo": {"5.0.0", "6.0.0"}, "configmap": {"1.0.0", "2.0.0"}, "deployment": {"1.0.0"}, "crd": {"1.0.0"}, "widget": {"1.0.0"}, "cluster": {"1.0.0"},
 	} {
 		if err := stack.charts.AddBuiltin(name, versions...); err != nil {
 			return err
