@@ -70,7 +70,7 @@ func parseFlags(args []string, getenv func(string) string) (*options, error) {
 	flags.DurationVar(&o.syncPeriod, "sync-period", time.Minute, "how often layers that name no interval are looked at although nothing happened, and the cluster is asked for its version")
 	flags.IntVar(&o.concurrent, "concurrent", 10, "how many layers are looked at side by side")
 	flags.IntVar(&o.maxPrunePercent, "max-prune-percent", 50, "how many percent of a layer's releases one revision may remove without being allowed; 0 turns the guard off")
-	flags.StringVar(&o.selectorText, "watch-label-selector", "", "look after layers, RemoteClusters and HelmApplications with these labels only; the others are seen and respected")
+	flags.StringVar(&o.selectorText, "watch-label-selector", "", "look after layers, RemoteClusters, HelmApplications and ApplicationBundles with these labels only; the others are seen and respected")
 	flags.StringVar(&o.runtimeNamespace, "runtime-namespace", namespace, "namespace of sources that name none; RUNTIME_NAMESPACE gives the default")
 	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the leader's lease; defaults to --runtime-namespace")
 	flags.StringVar(&o.cacheDir, "artifact-cache-dir", "/tmp/strata/artifacts", "folder of the artifact cache, of one process alone")

@@ -127,6 +127,9 @@ func run(ctx context.Context, o *options) error {
 	if err := (&controllers.HelmApplicationReconciler{Layers: reconciler}).SetupWithManager(mgr); err != nil {
 		return err
 	}
+	if err := (&controllers.ApplicationBundleReconciler{Layers: reconciler}).SetupWithManager(mgr); err != nil {
+		return err
+	}
 	if err := (&controllers.PlatformReconciler{Layers: reconciler}).SetupWithManager(mgr); err != nil {
 		return err
 	}

@@ -87,9 +87,9 @@ type AddonsLayerReconciler struct {
 	Meters *Meters
 	// Settings of the rules.
 	Settings layers.Settings
-	// Selector narrows the layers, RemoteClusters and HelmApplications that this
-	// controller looks after; nil means all. It sees the others, and takes nothing
-	// from them.
+	// Selector narrows the layers, RemoteClusters, HelmApplications and
+	// ApplicationBundles that this controller looks after; nil means all. It sees
+	// the others, and takes nothing from them.
 	Selector labels.Selector
 	// Concurrent is how many layers are looked at side by side.
 	Concurrent int

@@ -206,14 +206,6 @@ var bundleChanged = predicate.Funcs{
 	},
 }
 
-// publishedChanged passes what layers read of an application.
-var publishedChanged = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		was, is := e.ObjectOld.(*v1alpha1.HelmApplication), e.ObjectNew.(*v1alpha1.HelmApplication)
-		return was.UID != is.UID || was.Generation != is.Generation || len(was.Status.Published) != len(is.Status.Published)
-	},
-}
-
 // layersOfBundle returns the layers of a bundle.
 func (r *AddonsLayerReconciler) layersOfBundle(ctx context.Context, obj client.Object) []ctrl.Request {
 	list := &v1alpha1.AddonsLayerList{}

@@ -41,9 +41,9 @@ func (f *fixture) startFleet() {
 	})
 }
 
-// bundle makes the bundle NAMESPACE-name of a family of the namespace, from YAML in
+// bundleOf makes the bundle NAMESPACE-name of a family of the namespace, from YAML in
 // which NAMESPACE is the test's.
-func (f *fixture) bundle(name, version, text string) *v1alpha1.ApplicationBundle {
+func (f *fixture) bundleOf(name, version, text string) *v1alpha1.ApplicationBundle {
 	f.Helper()
 	bundle := &v1alpha1.ApplicationBundle{}
 	text = fmt.Sprintf("metadata: {name: NAMESPACE-%s, labels: {test: NAMESPACE}}\nspec:\n  family: NAMESPACE\n  version: %s\n%s", name, version, text)
@@ -64,7 +64,7 @@ func TestLayerOfABundle(t *testing.T) {
 		layer.Spec.OrphanGrace = &metav1.Duration{}
 	})
 	f.says("net", "waits for ApplicationBundle "+f.name("base")+", which does not exist")
-	bundle := f.bundle("base", "1.2.0", `
+	bundle := f.bundleOf("base", "1.2.0", `
   inputs: [{name: replicas, type: Integer}]
   layers:
   - name: net
@@ -103,7 +103,7 @@ func TestLayerOfABundle(t *testing.T) {
 		}
 		return nil
 	})
-		f.ready("net")
+	f.ready("net")
 	f.deployed("net", "1.2.0")
 
 	f.must(f.client.Delete(f.ctx, bundle))
@@ -125,8 +125,10 @@ func TestLayerOfABundle(t *testing.T) {
 func TestLayerOfABundleThatCannotBeFilled(t *testing.T) {
 	f := newBareFixture(t)
 	f.startFleet()
-	f.application("net", func(v *v1alpha1.HelmApplicationVersion) { v.Namespace = &v1alpha1.ApplicationNamespace{Name: f.namespace} })
-	f.bundle("base", "1.0.0", `
+	f.application("net", func(v *v1alpha1.HelmApplicationVersion) {
+		v.Namespace = &v1alpha1.ApplicationNamespace{Name: f.namespace}
+	})
+	f.bundleOf("base", "1.0.0", `
   inputs: [{name: names, type: Object, default: {}}]
   layers:
   - name: net

@@ -6,6 +6,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -51,8 +52,12 @@ func (r *HelmApplicationReconciler) reconcile(ctx context.Context, name string) 
 	if app == nil || !app.DeletionTimestamp.IsZero() || !r.Layers.isOwn(app) {
 		return 0, nil
 	}
+	named, err := namingBundles(ctx, r.Layers.Client, name)
+	if err != nil {
+		return 0, err
+	}
 	now := r.Layers.now()
-	decision := catalogue.Decide(catalogue.Observation{Now: now, Application: app, Catalogue: entries})
+	decision := catalogue.Decide(catalogue.Observation{Now: now, Application: app, Catalogue: entries, BundlesUsing: int32(min(len(named), math.MaxInt32))})
 	if !equality.Semantic.DeepEqual(app.Status, decision.Status) {
 		patched := app.DeepCopy()
 		patched.Status = decision.Status
@@ -96,15 +101,24 @@ func (r *HelmApplicationReconciler) SetupWithManager(mgr manager.Manager) error 
 		return fmt.Errorf("cannot make the controller: %w", err)
 	}
 	for _, handle := range []handler.EventHandler{&handler.EnqueueRequestForObject{}, handler.EnqueueRequestsFromMapFunc(r.whoNeeds)} {
-		if err := c.Watch(source.Kind(r.Layers.Cache, client.Object(&v1alpha1.HelmApplication{}), handle, applicationChanged)); err != nil {
+		if err := c.Watch(source.Kind(r.Layers.Cache, client.Object(&v1alpha1.HelmApplication{}), handle, specOrLabelsChanged)); err != nil {
 			return fmt.Errorf("cannot watch: %w", err)
 		}
+	}
+	if err := c.Watch(source.Kind(r.Layers.Cache, client.Object(&v1alpha1.ApplicationBundle{}), handler.EnqueueRequestsFromMapFunc(applicationsOf), predicate.GenerationChangedPredicate{})); err != nil {
+		return fmt.Errorf("cannot watch: %w", err)
 	}
 	return nil
 }
 
-// applicationChanged passes what people change: not the status.
-var applicationChanged = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
+// applicationsOf returns the applications that a bundle names. They do not change
+// while it lives, but for mistakes that are undone.
+func applicationsOf(_ context.Context, obj client.Object) []ctrl.Request {
+	return requests(indexedApplications(obj)...)
+}
+
+// specOrLabelsChanged passes what people change: not the status.
+var specOrLabelsChanged = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
 
 // whoNeeds returns the applications of which some version needs or recommends an
 // application, directly or not.

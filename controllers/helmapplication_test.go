@@ -20,7 +20,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 )
 
-// startCatalogue runs the controller of HelmApplications.
+// startCatalogue runs the controllers of HelmApplications and ApplicationBundles.
 func (f *fixture) startCatalogue() {
 	f.Helper()
 	counted := plane.Config()
@@ -28,7 +28,9 @@ func (f *fixture) startCatalogue() {
 	mgr, reconciler := f.assemble(counted, managerOptions(), time.Minute)
 	ctx, cancel := context.WithCancel(f.ctx)
 	f.cancel = cancel
+	f.must(setupIndexes(ctx, mgr.GetFieldIndexer()))
 	f.must((&HelmApplicationReconciler{Layers: reconciler}).SetupWithManager(mgr))
+	f.must((&ApplicationBundleReconciler{Layers: reconciler}).SetupWithManager(mgr))
 	go func() { f.ended <- mgr.Start(ctx) }()
 	f.Cleanup(func() {
 		cancel()

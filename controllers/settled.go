@@ -35,7 +35,7 @@ type reading struct {
 	followed bool
 	// filling is true for what a layer of a bundle is filled from.
 	filling bool
-	id       dependents.ID
+	id      dependents.ID
 	// field and value of an index; empty where id is asked for.
 	field, value string
 }

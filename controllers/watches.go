@@ -37,6 +37,7 @@ const (
 	indexFormerOwner = "strata.formerOwner"
 	indexCluster     = "strata.cluster"
 	indexPlatform    = "strata.platform"
+	indexApplication = "strata.application"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
@@ -56,6 +57,7 @@ func setupIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		{&v1alpha1.AddonsLayer{}, indexSource, indexedSource},
 		{&v1alpha1.AddonsLayer{}, indexCluster, indexedCluster},
 		{&v1alpha1.AddonsLayer{}, indexPlatform, func(obj client.Object) []string { return []string{obj.GetLabels()[v1alpha1.PlatformLabel]} }},
+		{&v1alpha1.ApplicationBundle{}, indexApplication, indexedApplications},
 		{helmRelease, indexIdentity, indexedIdentity},
 		{helmRelease, indexFormerOwner, indexedFormerOwner},
 		{helmRepository, indexFormerOwner, indexedFormerOwner},

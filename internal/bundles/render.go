@@ -48,8 +48,21 @@ func Applications(bundle *v1alpha1.ApplicationBundle, path string) []string {
 	if layer == nil {
 		return nil
 	}
+	return namesIn(layer.Applications)
+}
+
+// Named returns, in order, the names of all HelmApplications that a bundle names.
+func Named(bundle *v1alpha1.ApplicationBundle) []string {
+	var all []v1alpha1.BundleApplication
+	for _, layer := range bundle.Spec.Layers {
+		all = append(all, layer.Applications...)
+	}
+	return namesIn(all)
+}
+
+func namesIn(applications []v1alpha1.BundleApplication) []string {
 	var names []string
-	for _, application := range layer.Applications {
+	for _, application := range applications {
 		names = append(names, applicationName(application))
 	}
 	slices.Sort(names)

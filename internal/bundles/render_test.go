@@ -24,6 +24,9 @@ func TestApplicationsOfALayer(t *testing.T) {
 			t.Errorf("%s reads (-want +got):\n%s", path, diff)
 		}
 	}
+	if diff := cmp.Diff([]string{"cilium", "podinfo", "tool"}, Named(bundle)); diff != "" {
+		t.Errorf("the bundle names (-want +got):\n%s", diff)
+	}
 	if got := Applications(nil, "./apps"); got != nil {
 		t.Errorf("no bundle reads %v", got)
 	}
