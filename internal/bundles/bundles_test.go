@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -134,5 +136,31 @@ func TestRenderedObjects(t *testing.T) {
 				t.Fatal(diff)
 			}
 		})
+	}
+}
+
+// What is rendered has no field that its kind lacks, which a server would drop.
+func TestRenderedObjectsFitTheirKinds(t *testing.T) {
+	kinds := map[string]func() any{
+		"HelmRelease":    func() any { return &helmv2.HelmRelease{} },
+		"HelmRepository": func() any { return &sourcev1.HelmRepository{} },
+		"OCIRepository":  func() any { return &sourcev1.OCIRepository{} },
+		"GitRepository":  func() any { return &sourcev1.GitRepository{} },
+		"RemoteCluster":  func() any { return &v1alpha1.RemoteCluster{} },
+	}
+	for _, layer := range []string{"network", "apps", "tenant"} {
+		for _, m := range render(t, requestOf(t, layer)) {
+			into := kinds[m.Object.GetKind()]
+			if into == nil {
+				continue
+			}
+			data, err := yaml.Marshal(m.Object.Object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := yaml.UnmarshalStrict(data, into()); err != nil {
+				t.Errorf("%s: %v", m.ID(), err)
+			}
+		}
 	}
 }
