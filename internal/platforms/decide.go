@@ -218,6 +218,11 @@ func (d *decider) strayInputs() {
 		d.stall(v1alpha1.ReasonInvalidSpec, stray)
 	}
 	for _, bundle := range inPlay {
+		// One that is only left behind is of no more concern.
+		version := bundle.Spec.Version
+		if version != d.target && !slices.ContainsFunc(d.members, func(m *member) bool { return m.next == version }) {
+			continue
+		}
 		if _, problem := d.inputsOf(bundle); problem != "" && d.given.waits == "" {
 			d.stall(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("%s (bundle %s)", problem, bundle.Name))
 		}

@@ -26,22 +26,23 @@ func labelled(platform *v1alpha1.Platform, cluster types.NamespacedName, family,
 // rollback, and labels and annotations that are not the platform's.
 func draft(existing *v1alpha1.AddonsLayer, name string, labels, annotations map[string]string, spec v1alpha1.AddonsLayerSpec) (layer *v1alpha1.AddonsLayer, changed bool) {
 	if existing == nil {
-		layer = &v1alpha1.AddonsLayer{Spec: spec}
+		layer = &v1alpha1.AddonsLayer{Spec: *spec.DeepCopy()}
 		layer.Name, layer.Labels = name, labels
 		if len(annotations) > 0 {
 			layer.Annotations = annotations
 		}
 		return layer, true
 	}
-	layer = existing.DeepCopy()
-	layer.Labels = with(layer.Labels, labels)
-	layer.Annotations = with(layer.Annotations, annotations)
-	spec.Hold, spec.Interval, spec.OrphanGrace, spec.Rollback = layer.Spec.Hold, layer.Spec.Interval, layer.Spec.OrphanGrace, layer.Spec.Rollback
-	if was := layer.Spec.Inputs; was != nil && spec.Inputs != nil && sameJSON(was.Raw, spec.Inputs.Raw) {
-		spec.Inputs = was
+	was := existing.Spec
+	spec.Hold, spec.Interval, spec.OrphanGrace, spec.Rollback = was.Hold, was.Interval, was.OrphanGrace, was.Rollback
+	if was.Inputs != nil && spec.Inputs != nil && sameJSON(was.Inputs.Raw, spec.Inputs.Raw) {
+		spec.Inputs = was.Inputs
 	}
-	layer.Spec = spec
-	changed = !equality.Semantic.DeepEqual(layer.Spec, existing.Spec) ||
-		!maps.Equal(layer.Labels, existing.Labels) || !maps.Equal(layer.Annotations, existing.Annotations)
-	return layer, changed
+	labels, annotations = with(existing.Labels, labels), with(existing.Annotations, annotations)
+	if equality.Semantic.DeepEqual(was, spec) && maps.Equal(labels, existing.Labels) && maps.Equal(annotations, existing.Annotations) {
+		return existing, false
+	}
+	layer = existing.DeepCopy()
+	layer.Labels, layer.Annotations, layer.Spec = labels, annotations, *spec.DeepCopy()
+	return layer, true
 }

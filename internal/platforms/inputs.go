@@ -137,6 +137,9 @@ func decode(raw []byte) (any, error) {
 // sameJSON tells whether two texts of JSON have one value, however it is written:
 // the API server writes it anew.
 func sameJSON(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
 	left, errLeft := decode(a)
 	right, errRight := decode(b)
 	return errLeft == nil && errRight == nil && sameValue(left, right)

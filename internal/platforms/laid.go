@@ -39,6 +39,10 @@ type laid struct {
 	// place is the cluster that the layer goes to.
 	place types.NamespacedName
 	spec  v1alpha1.AddonsLayerSpec
+	// draft is the AddonsLayer as it is to be, where it is present; changed is true
+	// where it must be written.
+	draft   *v1alpha1.AddonsLayer
+	changed bool
 }
 
 // laying lays out one bundle on one cluster.
@@ -119,7 +123,7 @@ func (l *laying) layer(of *v1alpha1.BundleLayer) *laid {
 	}
 	var err error
 	if one.place, err = bundles.PlaceOf(l.bundle, of.Name, instance, l.inputs, l.target); err != nil {
-		return missing("on", err)
+		return missing("onClusterOf", err)
 	}
 	if of.When != "" && one.place.Name != "" && l.Clusters[one.place] == nil {
 		// Nothing is known of it, not even which labels it does not have.

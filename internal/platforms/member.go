@@ -33,6 +33,8 @@ type member struct {
 	moving, current string
 	// next is the version to go to, and stuck says why there is none.
 	next, stuck string
+	// forward is true where a failure does not keep the cluster from going on.
+	forward bool
 
 	// plan are the layers that it has at its version; nil where these stay as they
 	// are.
@@ -104,8 +106,8 @@ func (d *decider) assess(m *member) health {
 		existing := d.own[one.name]
 		switch one.presence {
 		case present:
-			_, changed := d.draft(m, one)
-			h.wants(one.name, existing, changed)
+			one.draft, one.changed = draft(existing, one.name, labelled(d.Platform, m.target, d.family.name, one.label), m.annotations(), one.spec)
+			h.wants(one.name, existing, one.changed)
 		case unknown:
 			h.note(rollout.Progressing, "%s", one.why)
 			if existing != nil {
@@ -154,21 +156,16 @@ func (d *decider) reached(m *member) bool {
 	return true
 }
 
-// draft returns a layer of a cluster as it is to be, and whether it must be written.
-func (d *decider) draft(m *member, one *laid) (*v1alpha1.AddonsLayer, bool) {
-	return draft(d.own[one.name], one.name, labelled(d.Platform, m.target, d.family.name, one.label), m.annotations(), one.spec)
-}
-
 // begin sends a cluster to a version.
 func (d *decider) begin(m *member, version string) {
 	bundle := d.family.find(version)
 	if bundle == nil {
-		m.note(rollout.Failed, "%s", d.family.missing(version))
+		m.note(rollout.Progressing, "cannot be moved to %s: %s", version, d.family.missing(version))
 		return
 	}
 	plan, problem := d.lay(bundle, m.target)
 	if problem != "" {
-		m.note(rollout.Failed, "cannot be moved to %s: %s", version, problem)
+		m.note(rollout.Progressing, "cannot be moved to %s: %s", version, problem)
 		return
 	}
 	m.plan, m.untouched, m.begins = plan, "", true
@@ -194,8 +191,7 @@ func (d *decider) write(m *member) {
 		}
 		d.keep[one.name] = true
 		if one.presence == present {
-			layer, changed := d.draft(m, one)
-			d.put(layer, changed)
+			d.put(one.draft, one.changed)
 		}
 	}
 }

@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"pgregory.net/rapid"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
 )
 
 // TestContract compares with reachability over all names: what is there is reached
@@ -176,7 +176,14 @@ func (d *drawn) neverBack(t *rapid.T, was, is []*v1alpha1.AddonsLayer) {
 
 // fixed fails where a second look would do something although nothing has happened.
 func (d *drawn) fixed(t *rapid.T) {
+	var before []*v1alpha1.AddonsLayer
+	for _, layer := range d.Layers {
+		before = append(before, layer.DeepCopy())
+	}
 	again := Decide(d.Observation)
+	if !equality.Semantic.DeepEqual(before, d.Layers) {
+		t.Fatal("what was observed is changed")
+	}
 	if len(again.Write)+len(again.Delete)+len(again.Bundles)+len(again.DeleteBundles) > 0 || again.StatusFirst {
 		t.Fatalf("the same decision is made again: %d writes, %d deletions", len(again.Write), len(again.Delete))
 	}
@@ -219,7 +226,7 @@ func TestPlatformsComeToTheirTarget(t *testing.T) {
 // come of it.
 func (d *drawn) run(t *rapid.T, version string) {
 	last := Decision{}
-	for quiet := 0; quiet < 25; {
+	for quiet := 0; quiet < 10; {
 		was := d.Layers
 		last = d.apply(t)
 		d.neverBack(t, was, d.Layers)
@@ -257,7 +264,7 @@ func TestNamesAreApart(t *testing.T) {
 		b, layerB := draw()
 		same := a == b && layerA == layerB
 		nameA, nameB := layerName("p-q", a, layerA), layerName("p-q", b, layerB)
-		if (nameA == nameB) != same || len(nameA) > maxLabel || len(layers.ClusterName(a)) == 0 {
+		if (nameA == nameB) != same || len(nameA) > maxLabel || clusterValue(a) == "" {
 			t.Fatalf("%v %s: %s, %v %s: %s", a, layerA, nameA, b, layerB, nameB)
 		}
 		if (clusterValue(a) == clusterValue(b)) != (a == b) || len(clusterValue(a)) > maxLabel {

@@ -94,6 +94,9 @@ func (d *decider) inRollout(m *member) rollout.Cluster {
 	if m.record.target == d.target {
 		c.Before = m.before
 	}
+	if m.forward {
+		c.Condition = rollout.Ready
+	}
 	return c
 }
 

@@ -108,8 +108,7 @@ func (d *decider) step(m *member, choice rollout.Choice) {
 	case m.moving != "":
 		// What has failed under an earlier target goes on to this one: most often it
 		// is what mends it.
-		m.current, m.moving = m.sent, ""
-		m.health = well()
+		m.current, m.moving, m.forward = m.sent, "", true
 	case m.sent == "" && m.next != "":
 		d.nothingToDo(m)
 	}

@@ -328,3 +328,5 @@ func conditionsOf(status v1alpha1.PlatformStatus) string {
 
 // said returns what the Ready condition says.
 func said(status v1alpha1.PlatformStatus) string { return status.Conditions[0].Message }
+
+func jsonOf(raw string) *apiextensionsv1.JSON { return &apiextensionsv1.JSON{Raw: []byte(raw)} }

@@ -15,7 +15,8 @@ import (
 // maxText bounds how large one text may become on the way, in bytes.
 const maxText = 1 << 20
 
-var errTooLarge = types.NewErr("a text becomes larger than %d KiB", maxText>>10)
+// tooLarge returns an error of its own each time: CEL writes into it where it was.
+func tooLarge() ref.Val { return types.NewErr("a text becomes larger than %d KiB", maxText>>10) }
 
 // functions are those of CEL's extension for strings that values need, under the
 // same names. The extension itself charges for what a function has made when it is
@@ -62,7 +63,7 @@ func replace(args []ref.Val) ref.Val {
 	in, old, with := str(args[0]), str(args[1]), str(args[2])
 	// Both factors are bounded by what a variable or a text can hold.
 	if len(in)+strings.Count(in, old)*(len(with)-len(old)) > maxText {
-		return errTooLarge
+		return tooLarge()
 	}
 	return types.String(strings.ReplaceAll(in, old, with))
 }
@@ -89,7 +90,7 @@ func joinTexts(args ...ref.Val) ref.Val {
 		}
 		joined.WriteString(string(item))
 		if joined.Len() > maxText {
-			return errTooLarge
+			return tooLarge()
 		}
 	}
 	return types.String(joined.String())
