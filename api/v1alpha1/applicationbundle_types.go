@@ -208,7 +208,7 @@ type BundleLayer struct {
 	// +optional
 	Teardown *BundleTeardown `json:"teardown,omitempty"`
 
-	// Timeout as in AddonsLayers.
+	// Timeout as in AddonsLayers. Defaults to 30m for a layer with a remoteCluster.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="timeout must be at least 1s"
 	// +optional

@@ -40,17 +40,23 @@ func (d *decider) deletion() Decision {
 }
 
 // remove deletes a layer by the policy that the platform has now: it may have been
-// changed in the moment before.
+// changed in the moment before. As all layers go, none of them will adopt what it
+// had, and a grace for each of them in turn would add up; where somebody has given
+// the layer a grace, that stays.
 func (d *decider) remove(layer *v1alpha1.AddonsLayer) {
 	if layer.DeletionTimestamp != nil {
 		return
 	}
 	d.decision.Delete = append(d.decision.Delete, layer)
-	if layer.Spec.DeletionPolicy != d.Platform.Spec.DeletionPolicy {
-		changed := layer.DeepCopy()
-		changed.Spec.DeletionPolicy = d.Platform.Spec.DeletionPolicy
-		d.decision.Write = append(d.decision.Write, changed)
+	if layer.Spec.DeletionPolicy == d.Platform.Spec.DeletionPolicy && layer.Spec.OrphanGrace != nil {
+		return
 	}
+	changed := layer.DeepCopy()
+	changed.Spec.DeletionPolicy = d.Platform.Spec.DeletionPolicy
+	if changed.Spec.OrphanGrace == nil {
+		changed.Spec.OrphanGrace = &metav1.Duration{}
+	}
+	d.decision.Write = append(d.decision.Write, changed)
 }
 
 // removing names what stands in the way: the layers that have failed first, then

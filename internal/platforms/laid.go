@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -141,7 +143,7 @@ func (l *laying) layer(of *v1alpha1.BundleLayer) *laid {
 	}
 	one.presence = present
 	one.spec = v1alpha1.AddonsLayerSpec{
-		Version: l.bundle.Spec.Version, Timeout: of.Timeout,
+		Version: l.bundle.Spec.Version, Timeout: timeoutOf(of),
 		Prereqs:            v1alpha1.PrereqsSpec{K8sVersion: l.bundle.Spec.Kubernetes},
 		ServiceAccountName: l.Platform.Spec.ServiceAccountName, DeletionPolicy: l.Platform.Spec.DeletionPolicy,
 	}
@@ -201,4 +203,15 @@ func contract(name string, edges map[string][]string, there func(string) bool) [
 		seen[next] = true
 	}
 	return sorted(found)
+}
+
+// clusterTimeout is how long a cluster may take to appear where a bundle does not
+// say: to make one takes longer than to install something.
+const clusterTimeout = 30 * time.Minute
+
+func timeoutOf(layer *v1alpha1.BundleLayer) *metav1.Duration {
+	if layer.Timeout == nil && layer.RemoteCluster != nil {
+		return &metav1.Duration{Duration: clusterTimeout}
+	}
+	return layer.Timeout
 }

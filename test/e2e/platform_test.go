@@ -101,6 +101,7 @@ func TestPlatformMakesClustersAndFillsThem(t *testing.T) {
 	holds(inner.client, "inside", "instance", f.name("fleet"))
 
 	t.Log("a layer is turned off and on again")
+	f.edit("fleet-extra", `{"spec":{"orphanGrace":"1s"}}`) // which is people's to say
 	f.editPlatform("fleet", `{"spec":{"inputs":{"extra":false}}}`)
 	f.eventually("the layer is gone", func() error {
 		if !f.missing(outer.client, &corev1.ConfigMap{}, "extra") {
