@@ -160,7 +160,7 @@ func (r *PlatformReconciler) carryOut(ctx context.Context, platform *v1alpha1.Pl
 	for _, name := range decision.DeleteBundles {
 		bundle := &v1alpha1.ApplicationBundle{}
 		bundle.Name = name
-		if err := r.Layers.Client.Delete(ctx, bundle); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(r.Layers.Client.Delete(ctx, bundle)); err != nil {
 			return fmt.Errorf("cannot delete ApplicationBundle %s: %w", name, err)
 		}
 	}
@@ -209,7 +209,9 @@ func (r *PlatformReconciler) observe(ctx context.Context, platform *v1alpha1.Pla
 		list client.ObjectList
 		opts []client.ListOption
 	}{
-		{bundles, nil}, {apps, nil}, {clusters, nil},
+		{bundles, nil},
+		{apps, nil},
+		{clusters, nil},
 		{owned, []client.ListOption{client.MatchingFields{indexPlatform: platform.Name}}},
 	} {
 		if err := r.Layers.Client.List(ctx, question.list, append(question.opts, client.UnsafeDisableDeepCopy)...); err != nil {

@@ -12,14 +12,14 @@ import (
 
 // Assemble returns the directory of objects that were not read from an artifact,
 // as Directory returns those of an artifact: checked, converted and in order. It
-// is kept in memory under key, which must be another whenever make would return
-// something else, and make is called where it is not there. The error is that of
-// make, or a *layers.ContentError.
-func (s *Store) Assemble(key, revision string, make func() ([]layers.Manifest, error)) (*layers.Directory, error) {
+// is kept in memory under key, which must be another whenever made would return
+// something else, and made is called where it is not there. The error is that of
+// made, or a *layers.ContentError.
+func (s *Store) Assemble(key, revision string, made func() ([]layers.Manifest, error)) (*layers.Directory, error) {
 	at := parsedKey{artifact: "assembled:" + key, path: "."}
 	found, ok := s.memory.get(at)
 	if !ok {
-		manifests, err := make()
+		manifests, err := made()
 		if err != nil {
 			return nil, err
 		}

@@ -177,7 +177,7 @@ func (f *fixture) departures() func() []string {
 		go func() {
 			for event := range watch.ResultChan() {
 				obj, ok := event.Object.(client.Object)
-				if ok && event.Type == "DELETED" && (strings.HasPrefix(obj.GetName(), f.prefix+"-")) {
+				if ok && event.Type == "DELETED" && strings.HasPrefix(obj.GetName(), f.prefix+"-") {
 					kind := "layer "
 					if obj.GetNamespace() != "" {
 						kind = "cluster "
@@ -225,7 +225,6 @@ func (f *fixture) missing(on client.Client, obj client.Object, name string) bool
 	}
 	return err != nil
 }
-
 
 // endpointOf returns the host and port of a RemoteCluster's API server.
 func endpointOf(cluster *v1alpha1.RemoteCluster) string {
