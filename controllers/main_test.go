@@ -346,7 +346,7 @@ func (f *fixture) layerWith(name string, change func(*v1alpha1.AddonsLayer), dep
 		f.cancel()
 		f.stopped()
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-		f.must(f.client.Patch(f.ctx, layer, patch))
+		f.must(client.IgnoreNotFound(f.client.Patch(f.ctx, layer, patch)))
 		f.must(client.IgnoreNotFound(f.client.Delete(f.ctx, layer)))
 	})
 }

@@ -32,6 +32,7 @@ import (
 // The names of the field indexes.
 const (
 	indexDependsOn   = "strata.dependsOn"
+	indexDeleteAfter = "strata.deleteAfter"
 	indexSource      = "strata.source"
 	indexIdentity    = "strata.identity"
 	indexFormerOwner = "strata.formerOwner"
@@ -54,6 +55,7 @@ func setupIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		value func(client.Object) []string
 	}{
 		{&v1alpha1.AddonsLayer{}, indexDependsOn, func(obj client.Object) []string { return dependencyNames(obj.(*v1alpha1.AddonsLayer)) }},
+		{&v1alpha1.AddonsLayer{}, indexDeleteAfter, func(obj client.Object) []string { return obj.(*v1alpha1.AddonsLayer).Spec.DeleteAfter }},
 		{&v1alpha1.AddonsLayer{}, indexSource, indexedSource},
 		{&v1alpha1.AddonsLayer{}, indexCluster, indexedCluster},
 		{&v1alpha1.AddonsLayer{}, indexPlatform, func(obj client.Object) []string { return []string{obj.GetLabels()[v1alpha1.PlatformLabel]} }},
@@ -110,6 +112,7 @@ func (r *AddonsLayerReconciler) setupWatches() error {
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), &handler.EnqueueRequestForObject{}, r.heard.count(layerChanged)),
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(r.dependantsOf), standingChanged),
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), r.graphHandler(), needChanged),
+		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(r.deletedAfter), needChanged),
 		source.Kind(r.Cache, client.Object(crd), handler.EnqueueRequestsFromMapFunc(r.waitingForCRD(r.kinds))),
 		source.Kind(r.Cache, client.Object(&v1alpha1.RemoteCluster{}), handler.EnqueueRequestsFromMapFunc(r.layersOn), r.heard.count(clusterChanged)),
 		source.Kind(r.Cache, client.Object(&v1alpha1.ApplicationBundle{}), handler.EnqueueRequestsFromMapFunc(r.layersOfBundle), r.heard.count(bundleChanged)),
@@ -232,6 +235,11 @@ func (r *AddonsLayerReconciler) ownWrites(cluster string, gk schema.GroupKind) p
 // dependantsOf returns the layers that depend on a layer.
 func (r *AddonsLayerReconciler) dependantsOf(ctx context.Context, obj client.Object) []ctrl.Request {
 	return r.listRequests(ctx, client.MatchingFields{indexDependsOn: obj.GetName()})
+}
+
+// deletedAfter returns the layers that are not deleted before a layer is gone.
+func (r *AddonsLayerReconciler) deletedAfter(ctx context.Context, obj client.Object) []ctrl.Request {
+	return r.listRequests(ctx, client.MatchingFields{indexDeleteAfter: obj.GetName()})
 }
 
 func (r *AddonsLayerReconciler) allLayers(ctx context.Context, _ client.Object) []ctrl.Request {

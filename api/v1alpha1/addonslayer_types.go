@@ -110,7 +110,8 @@ type AddonsLayerSpec struct {
 
 	// DeleteAfter names the layers that must be gone before this one is uninstalled.
 	// Where it is given, layers that depend on this one and are themselves being
-	// deleted need not go first; those that stay still keep it.
+	// deleted need not go first; those that stay still keep it. Its own name stands
+	// for nobody.
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=63
 	// +listType=set

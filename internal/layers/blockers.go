@@ -61,7 +61,7 @@ func (o Observation) AsksForBlockers() bool {
 	return isDeleting(o.Layer) && !hasBegun(o.Layer) && o.KindError == nil &&
 		o.Layer.Spec.DeletionPolicy != v1alpha1.DeletionPolicyOrphan &&
 		o.Layer.Annotations[v1alpha1.ConfirmDeletionAnnotation] != "true" &&
-		len(o.blockingDependants()) == 0
+		o.blockingLayersMessage() == ""
 }
 
 // Departing returns, in order, the HelmReleases that the layer's deletion would

@@ -240,12 +240,19 @@ func (c causes) ofBroken() []v1alpha1.Cause {
 // ofDependants names the layers that keep this one from being deleted, and
 // what keeps those from going that are being deleted themselves.
 func (c causes) ofDependants() []v1alpha1.Cause {
+	if c.Layer.Annotations[v1alpha1.ForceDeleteAnnotation] == "true" {
+		return nil
+	}
+	names, what := c.dependants(), "depends on "+c.Layer.Name
+	if len(names) == 0 {
+		names, what = c.predecessors(), "must be gone before "+c.Layer.Name
+	}
 	var found []v1alpha1.Cause
-	for i, name := range c.dependants() {
-		if i == maxBeside || c.Layer.Annotations[v1alpha1.ForceDeleteAnnotation] == "true" {
+	for i, name := range names {
+		if i == maxBeside {
 			break
 		}
-		found = append(found, layerCause(name, c.decision.Reason, "depends on "+c.Layer.Name))
+		found = append(found, layerCause(name, c.decision.Reason, what))
 		if other := c.Layers[name].Layer; isDeleting(other) {
 			found = append(found, c.carried(other)...)
 		}

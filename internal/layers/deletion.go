@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
@@ -23,10 +22,8 @@ func decideDeletion(o Observation) Decision {
 		Hold: HoldOf(o.Layer, o.Now), Rollback: o.Layer.Status.Rollback,
 	}
 	decision.Until = decision.Hold.Until
-	if names := o.blockingDependants(); len(names) > 0 && !hasBegun(o.Layer) {
-		decision.Reason = v1alpha1.ReasonDeletionBlocked
-		decision.Message = fmt.Sprintf("is not deleted while layer %s depends on it: delete that first, or set the annotation %s to \"true\"",
-			strings.Join(names, ", "), v1alpha1.ForceDeleteAnnotation)
+	if blocked := o.blockingLayersMessage(); blocked != "" && !hasBegun(o.Layer) {
+		decision.Reason, decision.Message = v1alpha1.ReasonDeletionBlocked, blocked
 		decision.Plan = dependents.Make(o.keepEverything())
 		decision.Plan.Conflicts = nil
 		return decision
@@ -84,22 +81,14 @@ func decideDeletion(o Observation) Decision {
 	return decision
 }
 
-// blockingDependants returns the dependants that the layer's deletion waits
-// for.
-func (o Observation) blockingDependants() []string {
-	if o.Layer.Annotations[v1alpha1.ForceDeleteAnnotation] == "true" {
-		return nil
-	}
-	return o.dependants()
-}
-
 // dependants returns the names of layers that depend on this one and have
 // something deployed, but for members of its own cycle: those would wait for
-// each other for ever.
+// each other for ever. Where the layer says itself which layers go first, those
+// that are going are in nobody's way.
 func (o Observation) dependants() []string {
 	var names []string
 	for name, other := range o.Layers {
-		if other.Layer == nil || !hasDeployed(other.Layer) || !dependsOn(other.Layer, o.Layer.Name) || o.reaches(name) {
+		if other.Layer == nil || !goesBefore(other.Layer, o.Layer) || o.reaches(name) {
 			continue
 		}
 		names = append(names, name)

@@ -80,7 +80,9 @@ type Observation struct {
 	// KindError says that a kind of the layer must not be watched or read.
 	KindError error
 	// Layers holds the other layers by name: at least those that this one
-	// depends on, directly or not, and those that depend on it.
+	// depends on, directly or not, and those that depend on it; for a layer that
+	// is being deleted and names others in deleteAfter, also those, and what their
+	// deletion waits for.
 	Layers map[string]Other
 	// Live, Stale, Exclusive and Others are handed on to dependents.Make.
 	Live      map[dependents.ID]*unstructured.Unstructured
