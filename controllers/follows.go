@@ -23,9 +23,9 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 )
 
-// follows watches single ConfigMaps and Secrets with what they hold, each as
-// long as somebody reads it. The caches hold no more of them than metadata. It is
-// safe for concurrent use.
+// follows watches single objects with what they hold, each as long as somebody
+// reads it: ConfigMaps and Secrets, of which the caches hold no more than metadata,
+// and objects of any kind that layers wait for. It is safe for concurrent use.
 type follows struct {
 	// dynamicOf returns a client of a cluster, or nil where that is not connected.
 	dynamicOf func(cluster string) dynamic.Interface
@@ -33,7 +33,14 @@ type follows struct {
 	changed func(readers []string)
 
 	mu   sync.Mutex
-	byID map[dependents.ID]*followed
+	byID map[followKey]*followed
+}
+
+// followKey is an object as one version of its API shows it; the version is empty
+// for the kinds of followedResources.
+type followKey struct {
+	dependents.ID
+	version string
 }
 
 // followed is one object that is watched.
@@ -52,13 +59,22 @@ var followedResources = map[schema.GroupKind]schema.GroupVersionResource{
 }
 
 func newFollows(dynamicOf func(string) dynamic.Interface, changed func([]string)) *follows {
-	return &follows{dynamicOf: dynamicOf, changed: changed, byID: map[dependents.ID]*followed{}}
+	return &follows{dynamicOf: dynamicOf, changed: changed, byID: map[followKey]*followed{}}
 }
 
-// get returns an object as it is now, or nil where there is none, and tells reader
-// of its changes from now on. It waits a moment for the first answer.
+// get returns a ConfigMap or Secret as it is now, or nil where there is none, and
+// tells reader of its changes from now on. It waits a moment for the first answer.
 func (f *follows) get(ctx context.Context, reader string, id dependents.ID) (*unstructured.Unstructured, error) {
-	found, err := f.start(reader, id)
+	return f.read(ctx, reader, followKey{ID: id}, followedResources[id.GroupKind()])
+}
+
+// getAt is as get, for an object of a resource of any kind.
+func (f *follows) getAt(ctx context.Context, reader string, id dependents.ID, resource schema.GroupVersionResource) (*unstructured.Unstructured, error) {
+	return f.read(ctx, reader, followKey{id, resource.Version}, resource)
+}
+
+func (f *follows) read(ctx context.Context, reader string, id followKey, resource schema.GroupVersionResource) (*unstructured.Unstructured, error) {
+	found, err := f.start(reader, id, resource)
 	if err != nil {
 		return nil, err
 	}
@@ -66,25 +82,28 @@ func (f *follows) get(ctx context.Context, reader string, id dependents.ID) (*un
 	defer cancel()
 	for !found.informer.HasSynced() {
 		if err := f.failure(found); err != nil {
-			return nil, fmt.Errorf("cannot read %s: %w", id, err)
+			return nil, fmt.Errorf("cannot read %s: %w", id.ID, err)
 		}
 		select {
 		case <-waiting.Done():
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			return nil, fmt.Errorf("cannot read %s within %s", id, firstSync)
+			return nil, fmt.Errorf("cannot read %s within %s", id.ID, firstSync)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	return found.object(id), nil
+	return found.object(id.ID), nil
 }
 
 // version returns how an object that is followed is known; empty where there is
 // none or where it may not be read, and an error where nobody follows it.
-func (f *follows) version(id dependents.ID) (string, error) {
+func (f *follows) version(id dependents.ID) (string, error) { return f.versionAt(id, "") }
+
+// versionAt is as version, of an object that getAt has read at a version of its API.
+func (f *follows) versionAt(id dependents.ID, version string) (string, error) {
 	f.mu.Lock()
-	found := f.byID[id]
+	found := f.byID[followKey{id, version}]
 	f.mu.Unlock()
 	switch {
 	case found != nil && found.informer.HasSynced():
@@ -119,7 +138,7 @@ func (f *follows) keep(reader string, ids map[dependents.ID]bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for id, found := range f.byID {
-		if _, reads := found.readers[reader]; !reads || ids[id] {
+		if _, reads := found.readers[reader]; !reads || ids[id.ID] {
 			continue
 		}
 		delete(found.readers, reader)
@@ -144,7 +163,7 @@ func (f *follows) forget(cluster string) {
 	f.changed(readers)
 }
 
-func (f *follows) endUnread(id dependents.ID, found *followed) {
+func (f *follows) endUnread(id followKey, found *followed) {
 	if len(found.readers) == 0 {
 		found.stop()
 		delete(f.byID, id)
@@ -160,7 +179,7 @@ func names(set map[string]struct{}) []string {
 }
 
 // start begins to watch an object, unless that has begun.
-func (f *follows) start(reader string, id dependents.ID) (*followed, error) {
+func (f *follows) start(reader string, id followKey, of schema.GroupVersionResource) (*followed, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if found := f.byID[id]; found != nil {
@@ -169,9 +188,9 @@ func (f *follows) start(reader string, id dependents.ID) (*followed, error) {
 	}
 	clients := f.dynamicOf(id.Cluster)
 	if clients == nil {
-		return nil, fmt.Errorf("cannot read %s: %w", id, errNotConnected)
+		return nil, fmt.Errorf("cannot read %s: %w", id.ID, errNotConnected)
 	}
-	resource := clients.Resource(followedResources[id.GroupKind()]).Namespace(id.Namespace)
+	resource := clients.Resource(of).Namespace(id.Namespace)
 	one := fields.OneTermEqualSelector(metav1.ObjectNameField, id.Name).String()
 	ctx, stop := context.WithCancel(context.Background())
 	found := &followed{stop: stop, readers: map[string]struct{}{reader: {}}}
@@ -203,7 +222,7 @@ func (f *follows) start(reader string, id dependents.ID) (*followed, error) {
 	}
 	if err != nil {
 		stop()
-		return nil, fmt.Errorf("cannot follow %s: %w", id, err)
+		return nil, fmt.Errorf("cannot follow %s: %w", id.ID, err)
 	}
 	go found.informer.RunWithContext(ctx)
 	f.byID[id] = found

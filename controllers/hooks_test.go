@@ -8,9 +8,12 @@ import (
 	"testing"
 	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 )
@@ -80,4 +83,115 @@ func TestDeleteAfterTurnsTheOrder(t *testing.T) {
 	f.gone("base")
 	f.gone("apps")
 	f.gone("dns")
+}
+
+// A layer that waits for an object is deployed when that is as it is to be, as soon
+// as it is, and is settled then. What it waits for is not its own.
+func TestWaitForIsWatched(t *testing.T) {
+	f := newFixture(t, nil)
+	f.publish("main@sha1:1", map[string]string{"base/a.yaml": f.release("a")})
+	f.layerWith("base", func(l *v1alpha1.AddonsLayer) {
+		l.Spec.Interval = &metav1.Duration{Duration: time.Hour}
+		l.Spec.WaitFor = []v1alpha1.WaitFor{
+			{APIVersion: "v1", Kind: "ServiceAccount", Namespace: f.namespace, Name: "done", Condition: "object.metadata.labels.phase == 'done'"},
+		}
+	})
+	f.ready("a")
+	what := "ServiceAccount " + f.namespace + "/done is waited for"
+	f.says("base", what+", and does not exist")
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "done"}}
+	f.must(f.client.Create(f.ctx, account))
+	f.says("base", what+" until object.metadata.labels.phase == 'done'")
+	account.Labels = map[string]string{"phase": "done"}
+	f.must(f.client.Update(f.ctx, account))
+	f.deployed("base", "main@sha1:1")
+	f.settle()
+	f.taken()
+	account.Annotations = map[string]string{"other": "thing"}
+	f.must(f.client.Update(f.ctx, account))
+	f.settle()
+	if requests, _ := f.taken(); len(requests) > 0 {
+		t.Errorf("what changes nothing makes requests: %v", requests)
+	}
+	account.Labels = nil
+	f.must(f.client.Update(f.ctx, account))
+	f.says("base", what)
+	f.must(f.client.Delete(f.ctx, f.get("base")))
+	f.must(f.client.Get(f.ctx, client.ObjectKeyFromObject(account), account))
+	if !account.DeletionTimestamp.IsZero() || account.Labels[v1alpha1.LayerLabel] != "" {
+		t.Errorf("what was waited for is the layer's: %v", account.ObjectMeta)
+	}
+}
+
+// Objects of deleteBefore go before anything of the layer does; others stay.
+func TestDeleteBeforeGoesFirst(t *testing.T) {
+	f := newFixture(t, nil)
+	f.publish("main@sha1:1", map[string]string{"base/a.yaml": f.release("a")})
+	f.layerWith("base", func(l *v1alpha1.AddonsLayer) {
+		l.Spec.Interval = &metav1.Duration{Duration: time.Hour}
+		l.Spec.OrphanGrace = &metav1.Duration{}
+		l.Spec.DeleteBefore = []v1alpha1.DeleteBefore{{
+			APIVersion: "v1", Kind: "Service", Namespace: f.namespace, Where: "object.spec.type == 'LoadBalancer' && object.spec.loadBalancerClass == 'cloud'",
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"of": "base"}}, Timeout: &metav1.Duration{Duration: 2 * time.Second},
+		}}
+	})
+	f.ready("a")
+	f.deployed("base", "main@sha1:1")
+	service := func(name string, change func(*corev1.Service)) *corev1.Service {
+		class := "cloud"
+		service := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name, Labels: map[string]string{"of": "base"}},
+			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: &class, Ports: []corev1.ServicePort{{Port: 80}}},
+		}
+		change(service)
+		f.must(f.client.Create(f.ctx, service))
+		return service
+	}
+	kept := service("kept", func(s *corev1.Service) { s.Finalizers = []string{"cloud.example/balancer"} })
+	service("goes", func(*corev1.Service) {})
+	others := []*corev1.Service{
+		service("inside", func(s *corev1.Service) { s.Spec.Type, s.Spec.LoadBalancerClass = corev1.ServiceTypeClusterIP, nil }),
+		service("anothers", func(s *corev1.Service) { s.Labels = nil }),
+		service("classless", func(s *corev1.Service) { s.Spec.LoadBalancerClass = nil }),
+	}
+	f.must(f.client.Delete(f.ctx, f.get("base")))
+	waits := "waits until Service " + f.namespace + "/kept (kept by cloud.example/balancer) is gone before anything is uninstalled"
+	f.says("base", waits, "takes longer than spec.deleteBefore allows")
+	release := &helmv2.HelmRelease{}
+	f.must(f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: "a"}, release))
+	if !release.DeletionTimestamp.IsZero() || release.Labels[v1alpha1.OrphanedLabel] != "" {
+		t.Errorf("the release goes before the balancer: %v", release.ObjectMeta)
+	}
+	if state := f.get("base").Status.State; state != v1alpha1.StateFailed {
+		t.Errorf("after the timeout the layer is %s", state)
+	}
+	f.must(f.client.Get(f.ctx, client.ObjectKeyFromObject(kept), kept))
+	kept.Finalizers = nil
+	f.must(f.client.Update(f.ctx, kept))
+	f.gone("base")
+	for _, other := range others {
+		if err := f.client.Get(f.ctx, client.ObjectKeyFromObject(other), other); err != nil || !other.DeletionTimestamp.IsZero() {
+			t.Errorf("Service %s: %v, deleted %v", other.Name, err, other.DeletionTimestamp)
+		}
+	}
+}
+
+// Who insists has the layer deleted with what is left; a where that cannot be
+// answered is no reason to skip an object.
+func TestDeleteBeforeIsNotSkipped(t *testing.T) {
+	f := newFixture(t, nil)
+	f.publish("main@sha1:1", map[string]string{"base/a.yaml": f.release("a")})
+	f.layerWith("base", func(l *v1alpha1.AddonsLayer) {
+		l.Spec.OrphanGrace = &metav1.Duration{}
+		l.Spec.DeleteBefore = []v1alpha1.DeleteBefore{{APIVersion: "v1", Kind: "ServiceAccount", Namespace: f.namespace, Where: "object.metadata.name > 3"}}
+	})
+	f.ready("a")
+	f.deployed("base", "main@sha1:1")
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "one"}}
+	f.must(f.client.Create(f.ctx, account))
+	f.must(f.client.Delete(f.ctx, f.get("base")))
+	f.says("base", "it is not known which objects of spec.deleteBefore are left: ServiceAccount "+f.namespace+"/one: where: ")
+	f.patchLayer("base", `{"metadata":{"annotations":{"kraan.io/force-delete":"true"}}}`)
+	f.gone("base")
+	f.must(f.client.Get(f.ctx, client.ObjectKeyFromObject(account), account))
 }

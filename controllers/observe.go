@@ -58,7 +58,8 @@ func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.Add
 	o.homeVersion = o.ClusterVersion
 	o.Waited, o.UnderWay = r.waits.Of(layer, o.Observation.Now)
 	for _, step := range []func(context.Context) error{
-		o.observeRemote, o.observeDirectory, o.observeRestored, o.observeLayers, o.observePredecessors, o.observeKinds, o.observeObjects, o.observeTargets, o.observeOthers, o.observeBlockers,
+		o.observeRemote, o.observeDirectory, o.observeRestored, o.observeLayers, o.observePredecessors, o.observeKinds, o.observeObjects,
+		o.observeTargets, o.observeAwaited, o.observeOthers, o.observeBlockers, o.observeDoomed,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err

@@ -36,7 +36,8 @@ type reading struct {
 	// filling is true for what a layer of a bundle is filled from.
 	filling bool
 	id      dependents.ID
-	// field and value of an index; empty where id is asked for.
+	// field and value of an index; empty where id is asked for. Of what is followed
+	// field is the version of the API, where that is told apart.
 	field, value string
 }
 
@@ -309,7 +310,7 @@ func (r *AddonsLayerReconciler) answer(ctx context.Context, q reading) (string, 
 	}
 	switch {
 	case q.followed:
-		return r.follows.version(q.id)
+		return r.follows.versionAt(q.id, q.field)
 	case q.filling:
 		return r.answerFilling(ctx, q.id.Name)
 	case q.id.GroupKind() == clusterKind:

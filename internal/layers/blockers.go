@@ -58,9 +58,14 @@ type Blocker struct {
 // the layer's deletion: from the moment at which nothing else does, until it
 // has begun.
 func (o Observation) AsksForBlockers() bool {
+	return o.mayBegin() && o.Layer.Annotations[v1alpha1.ConfirmDeletionAnnotation] != "true"
+}
+
+// mayBegin tells whether the layer's deletion would begin now, as far as
+// other layers are concerned.
+func (o Observation) mayBegin() bool {
 	return isDeleting(o.Layer) && !hasBegun(o.Layer) && o.KindError == nil &&
 		o.Layer.Spec.DeletionPolicy != v1alpha1.DeletionPolicyOrphan &&
-		o.Layer.Annotations[v1alpha1.ConfirmDeletionAnnotation] != "true" &&
 		o.blockingLayersMessage() == ""
 }
 

@@ -310,6 +310,10 @@ func decidePlan(o Observation, plan dependents.Plan, wanted []dependents.Depende
 	if worst, found := dependents.Worst(arriving); found && worst.Health > dependents.Ignored {
 		return decision.progressing(o, wanted, worst)
 	}
+	if standing := o.awaiting(); standing != nil {
+		decision.Plan.Standings = append(slices.Clip(plan.Standings), *standing)
+		return decision.progressing(o, wanted, *standing)
+	}
 	if worst, found := dependents.Worst(leaving); found && worst.Health > dependents.Ignored {
 		decision.Attempt = nextAttempt(o, decision.Target)
 		decision.State, decision.Reason = v1alpha1.StatePruning, cmp.Or(worst.Reason, v1alpha1.ReasonPruning)

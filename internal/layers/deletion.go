@@ -56,6 +56,9 @@ func decideDeletion(o Observation) Decision {
 		}
 		return decision
 	}
+	if before, waits := decision.beforeDeletion(o); waits {
+		return before
+	}
 	decision.Deleting = true
 	in := o.baseInput()
 	in.MayPrune = true

@@ -27,7 +27,7 @@ type Blocked struct {
 }
 
 // beforePrune are the gates that must be open before anything changes hands.
-var beforePrune = []gate{sourceAccessGate, accountGate, clusterGate, sourceGate, directoryGate, contentAccessGate, k8sVersionGate, specGate, kindGate}
+var beforePrune = []gate{sourceAccessGate, accountGate, clusterGate, sourceGate, directoryGate, contentAccessGate, k8sVersionGate, specGate, hookGate, kindGate}
 
 // beforeMove are the gates that must be open before a layer moves to what it
 // asks for; one that goes back to what it had does not. What they say is the

@@ -94,6 +94,12 @@ type Observation struct {
 	// which passes.
 	Blockers      []Blocker
 	BlockersError error
+	// Awaited holds the objects of spec.waitFor, in its order.
+	Awaited []Awaited
+	// Doomed lists the objects of spec.deleteBefore that are left; only where
+	// AsksForDoomed says so. DoomedError says why they could not be looked up.
+	Doomed      []Doomed
+	DoomedError error
 	// Taken holds objects that belong to the layer although its inventory
 	// lacks them, because Kraan kept none.
 	Taken []dependents.ID

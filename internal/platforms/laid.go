@@ -100,6 +100,11 @@ func lay(o Observation, bundle *v1alpha1.ApplicationBundle, prefix string, input
 		for _, first := range contract(one.Name, after, there) {
 			one.spec.DeleteAfter = append(one.spec.DeleteAfter, found[first].name)
 		}
+		if one.Teardown != nil && len(one.spec.DeleteAfter) == 0 {
+			// It waits for nobody, which its own name says; without any, those that
+			// depend on it would go first.
+			one.spec.DeleteAfter = []string{one.name}
+		}
 		one.spec.DeleteAfter = sorted(one.spec.DeleteAfter)
 	}
 	return all, nil

@@ -217,4 +217,10 @@ func TestDeleteAfter(t *testing.T) {
 	if got := w.find("p-cni").Spec.DeleteAfter; !slices.Equal(got, []string{"p-apps"}) {
 		t.Errorf("without mesh cni is deleted after %v", got)
 	}
+	first := newWorld(platform("p", ""), bundle("1.0.0", "", "cni", "apps cni after:cni"))
+	first.Bundles[0].Spec.Layers[0].Teardown = &v1alpha1.BundleTeardown{}
+	first.settle(t)
+	if got := first.find("p-cni").Spec.DeleteAfter; !slices.Equal(got, []string{"p-cni"}) {
+		t.Errorf("what goes first is deleted after %v, and so after what depends on it", got)
+	}
 }

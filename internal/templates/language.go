@@ -171,7 +171,7 @@ func (l *Language) evaluate(e *expression, data Data) (any, error) {
 	}
 	value, _, err := program.Eval(variables)
 	if err != nil {
-		return nil, fmt.Errorf("${%s}: %s", shorten(e.text), explain(err))
+		return nil, fmt.Errorf("${%s}: %w", shorten(e.text), explain(err))
 	}
 	result, err := (&converter{left: maxItems}).value(value)
 	if err != nil {
@@ -199,16 +199,25 @@ func (sizes) CallCost(function, _ string, _ []ref.Val, result ref.Val) *uint64 {
 	return &cost
 }
 
+// MissingError says that an expression reads what is not there.
+type MissingError struct {
+	// Key of the object that lacks it.
+	Key string
+}
+
+// Error names the key.
+func (e *MissingError) Error() string { return "there is no " + e.Key }
+
 // explain says in plain words why an expression has no value.
-func explain(err error) string {
+func explain(err error) error {
 	text := err.Error()
 	switch key, isKey := strings.CutPrefix(text, "no such key: "); {
 	case isKey:
-		return "there is no " + key
+		return &MissingError{key}
 	case strings.Contains(text, "cost limit exceeded"):
-		return "it costs too much: write it simpler"
+		return errors.New("it costs too much: write it simpler")
 	default:
-		return text
+		return errors.New(text)
 	}
 }
 

@@ -1,0 +1,197 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/templates"
+)
+
+// observeAwaited looks at the objects of waitFor, and follows them.
+func (o *observer) observeAwaited(ctx context.Context) error {
+	if !o.Layer.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	for _, hook := range o.Layer.Spec.WaitFor {
+		gv, err := schema.ParseGroupVersion(hook.APIVersion)
+		if err != nil {
+			return nil //nolint:nilerr // a gate says so
+		}
+		seen := layers.Awaited{ID: dependents.ID{Cluster: o.cluster(), Group: gv.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name}}
+		seen.Live, seen.Unserved, seen.Err = o.awaited(ctx, seen.ID, gv.Version)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if seen.Err != nil {
+			o.opaque = true
+		}
+		o.Awaited = append(o.Awaited, seen)
+	}
+	return nil
+}
+
+// awaited reads one object of waitFor at a version of its API, and tells whether
+// its kind is not served there.
+func (o *observer) awaited(ctx context.Context, id dependents.ID, version string) (live *unstructured.Unstructured, unserved bool, err error) {
+	k := o.kindsOf(id.Cluster)
+	if k == nil {
+		return nil, false, errNotConnected
+	}
+	mapping, err := k.mapping(id.GroupKind(), version)
+	if meta.IsNoMatchError(err) {
+		return nil, true, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace; namespaced != (id.Namespace != "") {
+		if namespaced {
+			return nil, false, fmt.Errorf("namespace is missing: objects of kind %s are in one", id.Kind)
+		}
+		return nil, false, fmt.Errorf("namespace must be left out: objects of kind %s are in none", id.Kind)
+	}
+	o.following[id] = true
+	live, err = o.follows.getAt(ctx, o.Layer.Name, id, mapping.Resource)
+	if err != nil {
+		return nil, false, err
+	}
+	question := reading{followed: true, id: id, field: version}
+	o.answers[question] = ""
+	if live != nil {
+		o.answers[question] = versionOf(live)
+	}
+	return live, false, nil
+}
+
+// observeDoomed looks up the objects of deleteBefore that are left, past every
+// cache and as the layer's account: which there are may depend on who asks.
+func (o *observer) observeDoomed(ctx context.Context) error {
+	if !o.AsksForDoomed() {
+		return nil
+	}
+	o.DoomedError = o.lookUpDoomed(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return nil
+}
+
+func (o *observer) lookUpDoomed(ctx context.Context) error {
+	k := o.kindsOf(o.cluster())
+	if k == nil {
+		return errNotConnected
+	}
+	reader, err := o.readerOn(ctx, k)
+	if err != nil {
+		return err
+	}
+	for i, hook := range o.Layer.Spec.DeleteBefore {
+		if err := layers.CheckDeleteBefore(hook); err != nil {
+			return fmt.Errorf("spec.deleteBefore[%d].%w", i, err)
+		}
+		gv, err := schema.ParseGroupVersion(hook.APIVersion)
+		if err != nil {
+			return fmt.Errorf("spec.deleteBefore[%d].apiVersion: %w", i, err)
+		}
+		if _, err := k.mapping(schema.GroupKind{Group: gv.Group, Kind: hook.Kind}, gv.Version); meta.IsNoMatchError(err) {
+			continue // there can be none
+		} else if err != nil {
+			return err
+		}
+		if err := o.lookUpHook(ctx, reader, hook, gv.WithKind(hook.Kind)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readerOn returns what reads a cluster as the layer's account.
+func (o *observer) readerOn(ctx context.Context, k *kinds) (client.Reader, error) {
+	account := layers.AccountOf(o.Layer, o.Observation.Settings)
+	accounts := o.accounts
+	if k.cluster != "" {
+		if err := o.remotes.answers(k.cluster); err != nil {
+			return nil, err
+		}
+		accounts = o.remotes.get(k.cluster).accounts
+	}
+	if account.Name == "" {
+		return k.past, nil
+	}
+	if err := accounts.check(ctx, account); err != nil {
+		return nil, err
+	}
+	return accounts.client(account)
+}
+
+// lookUpHook adds the objects that one entry of deleteBefore is about.
+func (o *observer) lookUpHook(ctx context.Context, reader client.Reader, hook v1alpha1.DeleteBefore, kind schema.GroupVersionKind) error {
+	options := []client.ListOption{client.Limit(lookupPage)}
+	if hook.Namespace != "" {
+		options = append(options, client.InNamespace(hook.Namespace))
+	}
+	if hook.Selector != nil {
+		selector, err := metav1.LabelSelectorAsSelector(hook.Selector)
+		if err != nil {
+			return err
+		}
+		options = append(options, client.MatchingLabelsSelector{Selector: selector})
+	}
+	for next := ""; ; {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		err := insist(ctx, func() error { return reader.List(ctx, list, append(options, client.Continue(next))...) })
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if err := o.doom(hook, &list.Items[i]); err != nil {
+				return err
+			}
+		}
+		if next = list.GetContinue(); next == "" {
+			return nil
+		}
+	}
+}
+
+// doom notes an object, if it is what an entry of deleteBefore is about. One that
+// lacks a field that its where reads is not.
+func (o *observer) doom(hook v1alpha1.DeleteBefore, obj *unstructured.Unstructured) error {
+	id := dependents.IDOf(obj).On(o.cluster())
+	met, err := layers.Meets(hook.Where, obj)
+	var missing *templates.MissingError
+	if err != nil && !errors.As(err, &missing) {
+		return fmt.Errorf("%s: where: %w", id, err)
+	}
+	if !met {
+		return nil
+	}
+	for _, known := range o.Doomed {
+		if known.UID == obj.GetUID() {
+			return nil
+		}
+	}
+	doomed := layers.Doomed{ID: id, UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(), Finalizers: obj.GetFinalizers()}
+	if since := obj.GetDeletionTimestamp(); since != nil {
+		doomed.Since = since.Time
+	}
+	if hook.Timeout != nil {
+		doomed.Timeout = hook.Timeout.Duration
+	}
+	o.Doomed = append(o.Doomed, doomed)
+	return nil
+}
