@@ -253,8 +253,8 @@ type BundleApplication struct {
 	// with an expression of CEL over inputs, cluster and instance.
 	// +optional
 	Values *apiextensionsv1.JSON `json:"values,omitempty"`
-	// ValuesFrom lists ConfigMaps and Secrets of the application's namespace, or
-	// for another cluster of the RemoteCluster's namespace, with further values,
+	// ValuesFrom lists ConfigMaps and Secrets of the application's namespace, on its
+	// cluster or, where they are not there, beside Flux, with further values,
 	// under the values given here. It is the way of everything secret.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
