@@ -84,7 +84,7 @@ verify: ## Fail when a generated file is not current
 
 .PHONY: unit
 unit: tool-gotestsum tool-promtool ## Unit, property, API and chart tests, with the race detector
-	$(DETECT) $(TOOLS)/gotestsum --format standard-quiet --format-hide-empty-pkg -- -race -timeout 10m $(TESTFLAGS) $(UNIT_PACKAGES)
+	$(DETECT) $(TOOLS)/gotestsum --format standard-quiet --format-hide-empty-pkg -- -race -timeout 15m $(TESTFLAGS) $(UNIT_PACKAGES)
 
 .PHONY: e2e
 e2e: tool-gotestsum ## End-to-end tests on a real API server with the real Flux controllers

@@ -61,6 +61,8 @@ type Artifacts interface {
 	// Assemble returns the directory of objects that no artifact has, made anew
 	// where it is not cached under a key.
 	Assemble(key, revision string, made func() ([]layers.Manifest, error)) (*layers.Directory, error)
+	// AssembledDigest returns the digest of what Assemble returns. It costs less.
+	AssembledDigest(key string, made func() ([]layers.Manifest, error)) (string, error)
 	// Remember caches a directory, so that ByDigest returns it.
 	Remember(directory *layers.Directory)
 }

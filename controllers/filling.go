@@ -69,7 +69,7 @@ func (r *AddonsLayerReconciler) fill(ctx context.Context, layer *v1alpha1.Addons
 		return nil, nil, err
 	}
 	var waiting *bundles.Waiting
-	_, err = r.Artifacts.Assemble(key, source.Revision, func() ([]layers.Manifest, error) { return bundles.Render(request) })
+	_, err = r.Artifacts.AssembledDigest(key, func() ([]layers.Manifest, error) { return bundles.Render(request) })
 	if errors.As(err, &waiting) {
 		source.Message = waiting.Reason
 		return source, nil, nil
@@ -83,7 +83,12 @@ func (r *AddonsLayerReconciler) directory(ctx context.Context, layer *v1alpha1.A
 	if !layers.IsOfBundle(layer) {
 		return r.Artifacts.Directory(ctx, artifact, layer.Spec.Source.Path)
 	}
-	return r.Artifacts.Assemble(artifact.Digest, artifact.Revision, func() ([]layers.Manifest, error) {
+	return r.Artifacts.Assemble(artifact.Digest, artifact.Revision, r.render(ctx, layer, artifact))
+}
+
+// render returns what renders a layer as an artifact names it.
+func (r *AddonsLayerReconciler) render(ctx context.Context, layer *v1alpha1.AddonsLayer, artifact repos.Artifact) func() ([]layers.Manifest, error) {
+	return func() ([]layers.Manifest, error) {
 		request, err := r.fillingRequest(ctx, layer)
 		if err != nil {
 			return nil, err
@@ -96,7 +101,7 @@ func (r *AddonsLayerReconciler) directory(ctx context.Context, layer *v1alpha1.A
 			return nil, errors.New("what the layer is filled from has changed meanwhile")
 		}
 		return bundles.Render(request)
-	})
+	}
 }
 
 // digest is as directory, and returns its digest and whether it is missing.
@@ -104,11 +109,8 @@ func (r *AddonsLayerReconciler) digest(ctx context.Context, layer *v1alpha1.Addo
 	if !layers.IsOfBundle(layer) {
 		return r.Artifacts.Digest(ctx, artifact, layer.Spec.Source.Path)
 	}
-	directory, err := r.directory(ctx, layer, artifact)
-	if err != nil {
-		return "", false, err
-	}
-	return directory.Digest, directory.Missing, nil
+	digest, err = r.Artifacts.AssembledDigest(artifact.Digest, r.render(ctx, layer, artifact))
+	return digest, false, err
 }
 
 // fillingRequest gathers what a layer of a bundle is filled from.

@@ -16,18 +16,9 @@ import (
 // something else, and made is called where it is not there. The error is that of
 // made, or a *layers.ContentError.
 func (s *Store) Assemble(key, revision string, made func() ([]layers.Manifest, error)) (*layers.Directory, error) {
-	at := parsedKey{artifact: "assembled:" + key, path: "."}
-	found, ok := s.memory.get(at)
-	if !ok {
-		manifests, err := made()
-		if err != nil {
-			return nil, err
-		}
-		assembled, err := assemble(manifests)
-		if err != nil {
-			return nil, err
-		}
-		found = s.memory.add(at, newParsed(assembled, nil, nil))
+	found, err := s.assembled(key, made)
+	if err != nil {
+		return nil, err
 	}
 	directory, err := s.memory.directory(found)
 	if err != nil {
@@ -35,6 +26,32 @@ func (s *Store) Assemble(key, revision string, made func() ([]layers.Manifest, e
 	}
 	directory.Revision = revision
 	return directory, nil
+}
+
+// AssembledDigest returns the Digest of what Assemble returns. It does not have to
+// expand the objects.
+func (s *Store) AssembledDigest(key string, made func() ([]layers.Manifest, error)) (string, error) {
+	found, err := s.assembled(key, made)
+	if err != nil {
+		return "", err
+	}
+	return found.head.Digest, nil
+}
+
+func (s *Store) assembled(key string, made func() ([]layers.Manifest, error)) (*parsed, error) {
+	at := parsedKey{artifact: "assembled:" + key, path: "."}
+	if found, ok := s.memory.get(at); ok {
+		return found, nil
+	}
+	manifests, err := made()
+	if err != nil {
+		return nil, err
+	}
+	directory, err := assemble(manifests)
+	if err != nil {
+		return nil, err
+	}
+	return s.memory.add(at, newParsed(directory, nil, nil)), nil
 }
 
 // assemble returns the directory of some objects, which it changes.

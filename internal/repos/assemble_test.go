@@ -80,6 +80,9 @@ func TestAssemble(t *testing.T) {
 	if again := get("a", "never asked for"); again.Digest != first.Digest || calls != 1 {
 		t.Errorf("the second time it was made %d times, with digest %s after %s", calls, again.Digest, first.Digest)
 	}
+	if digest, err := store.AssembledDigest("a", nil); err != nil || digest != first.Digest {
+		t.Errorf("its digest is %s, %v, want %s", digest, err, first.Digest)
+	}
 	if same := get("b", "x", "one", "two"); same.Digest != first.Digest {
 		t.Errorf("the order makes another digest, %s after %s", same.Digest, first.Digest)
 	}
