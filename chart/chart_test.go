@@ -271,7 +271,7 @@ func TestRolesAreNarrow(t *testing.T) {
 		for _, resource := range rule.Resources {
 			switch resource {
 			case "secrets", "configmaps", "serviceaccounts", "serviceaccounts/token", "pods", "pods/exec", "roles", "clusterroles", "rolebindings", "clusterrolebindings":
-				if resource != "secrets" || !ownSecrets(rule) {
+				if !ownSecrets(rule) && !ownConfigMaps(rule) {
 					t.Errorf("rule %v reaches %s", rule, resource)
 				}
 			case "addonslayers/status", "addonslayers/finalizers", "helmapplications", "helmapplications/status",
@@ -292,11 +292,17 @@ func ownSecrets(rule rbacv1.PolicyRule) bool {
 	return cmp.Equal(rule, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "create", "delete"}})
 }
 
+// ownConfigMaps tells the one rule about ConfigMaps: the inputs of Platforms may be
+// read in the controller's own namespace.
+func ownConfigMaps(rule rbacv1.PolicyRule) bool {
+	return cmp.Equal(rule, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}})
+}
+
 func TestSecretsAreOfTheOwnNamespaceAlone(t *testing.T) {
 	for _, obj := range render(t, "") {
 		role, isCluster := obj.(*rbacv1.ClusterRole)
-		if isCluster && slices.ContainsFunc(role.Rules, ownSecrets) {
-			t.Errorf("ClusterRole %s reaches the Secrets of all namespaces", role.Name)
+		if isCluster && (slices.ContainsFunc(role.Rules, ownSecrets) || slices.ContainsFunc(role.Rules, ownConfigMaps)) {
+			t.Errorf("ClusterRole %s reaches the Secrets or ConfigMaps of all namespaces", role.Name)
 		}
 	}
 }

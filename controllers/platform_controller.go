@@ -131,6 +131,7 @@ func (r *PlatformReconciler) tell(ctx context.Context, platform *v1alpha1.Platfo
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the status of Platform %s: %w", platform.Name, err)
 	}
+	r.Layers.tellReady(patched, v1alpha1.PlatformKind, status.Version, status.Conditions, platform.Status.Conditions)
 	return patched, nil
 }
 

@@ -261,3 +261,19 @@ func (f *fixture) versionsOf(layer string) func() []string {
 		}
 	}
 }
+
+// platformTold waits for the event by which a Platform says that it is ready.
+func (f *fixture) platformTold(name, kind string, conditions []metav1.Condition) {
+	f.Helper()
+	reason := meta.FindStatusCondition(conditions, v1alpha1.ReadyCondition).Reason
+	f.eventually("an event says that platform "+name+" is ready", func() error {
+		events := &corev1.EventList{}
+		f.must(stack.client.List(f.ctx, events, client.InNamespace(metav1.NamespaceDefault), client.MatchingFields{"involvedObject.name": f.name(name)}))
+		for _, event := range events.Items {
+			if event.InvolvedObject.Kind == v1alpha1.PlatformKind && event.Reason == reason && event.Type == kind {
+				return nil
+			}
+		}
+		return fmt.Errorf("there are %d others", len(events.Items))
+	})
+}

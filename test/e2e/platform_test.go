@@ -100,6 +100,8 @@ func TestPlatformMakesClustersAndFillsThem(t *testing.T) {
 	holds(outer.client, "two", "count", "3")
 	holds(inner.client, "inside", "instance", f.name("fleet"))
 
+	f.platformTold("fleet", corev1.EventTypeNormal, platform.Status.Conditions)
+
 	t.Log("a layer is turned off and on again")
 	f.edit("fleet-extra", `{"spec":{"orphanGrace":"1s"}}`) // which is people's to say
 	f.editPlatform("fleet", `{"spec":{"inputs":{"extra":false}}}`)
