@@ -48,9 +48,9 @@ build: ## Build the controller and the kubectl plug-in into bin/
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/kubectl-strata ./cmd/kubectl-strata
 
 .PHONY: demo
-demo: controlplane ## Run Strata, Flux and a control plane here, with examples/platform; DEMO_EXIT=1 ends it when all is deployed, DEMO_REMOTE=1 adds a second cluster
+demo: controlplane ## Run Strata, Flux and a control plane here, with examples/platform; DEMO_EXIT=1 ends it when all is deployed, DEMO_REMOTE=1 adds a second cluster, DEMO_FLEET=1 fills two from a bundle
 	@go build -ldflags '-X main.version=$(VERSION)' -o bin/demo ./hack/demo
-	@DEMO_EXIT='$(DEMO_EXIT)' DEMO_REMOTE='$(DEMO_REMOTE)' exec bin/demo
+	@DEMO_EXIT='$(DEMO_EXIT)' DEMO_REMOTE='$(DEMO_REMOTE)' DEMO_FLEET='$(DEMO_FLEET)' exec bin/demo
 
 .PHONY: generate
 generate: ## Write deepcopy functions, CRDs, roles and docs/api.md again

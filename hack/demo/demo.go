@@ -40,6 +40,7 @@ type demo struct {
 	controller *strata.Controller
 	client     client.Client
 	layers     []string
+	platform   string // with --fleet: the layers are those of it
 
 	closers []func() error // in the order of what they close
 }

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/cmd/kubectl-strata/summary"
 )
 
@@ -42,9 +44,46 @@ func TestAllDeployed(t *testing.T) {
 
 func TestNotDeployedNamesTheLayersAndTheirMessages(t *testing.T) {
 	got := notDeployed(errors.New("not all layers are deployed after 5m0s"), []summary.Row{deployed, waiting}).Error()
-	want := "not all layers are deployed after 5m0s\n  layer apps is ApplyPending: waits for base@1.0.0"
+	want := "not all layers are deployed after 5m0s\n  apps is ApplyPending: waits for base@1.0.0"
 	if got != want {
 		t.Errorf("the error is %q, want %q", got, want)
+	}
+}
+
+// A Platform is in the table as a layer is, and the demo ends when it is ready too.
+func TestPlatformRow(t *testing.T) {
+	platform := &v1alpha1.Platform{ObjectMeta: metav1.ObjectMeta{Name: "edge", Generation: 2}}
+	platform.Status = v1alpha1.PlatformStatus{
+		ObservedGeneration: 1, Version: "1.0.0", Clusters: v1alpha1.ClusterCount{Total: 2, Ready: 1},
+		Conditions: []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonInstalled}},
+	}
+	stale := summary.Row{Name: "edge", Version: "1.0.0", State: "-", Ready: "1/2", Why: "not looked at yet", Blocked: true}
+	if diff := cmp.Diff(stale, platformRow(platform)); diff != "" {
+		t.Errorf("of an earlier generation (-want +got):\n%s", diff)
+	}
+	platform.Status.ObservedGeneration = 2
+	if rows := []summary.Row{platformRow(platform), deployed}; !allDeployed(rows) {
+		t.Errorf("a ready platform is not deployed: %+v", rows)
+	}
+	platform.Status.Conditions[0] = metav1.Condition{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonWaiting, Message: "1 of 2 clusters waiting"}
+	rows := []summary.Row{platformRow(platform), deployed}
+	if allDeployed(rows) {
+		t.Errorf("a waiting platform is deployed: %+v", rows)
+	}
+	if got, want := notDeployed(errors.New("late"), rows).Error(), "late\n  edge is Waiting: 1 of 2 clusters waiting"; got != want {
+		t.Errorf("the error is %q, want %q", got, want)
+	}
+}
+
+func TestTheFleetIsADemoOfItsOwn(t *testing.T) {
+	t.Setenv("DEMO_FLEET", "1")
+	t.Setenv("DEMO_REMOTE", "")
+	if s, err := parse(nil); err != nil || !s.fleet {
+		t.Errorf("DEMO_FLEET=1 says %+v: %v", s, err)
+	}
+	t.Setenv("DEMO_REMOTE", "1")
+	if _, err := parse(nil); err == nil {
+		t.Error("the fleet and the remote cluster go together")
 	}
 }
 
@@ -80,10 +119,12 @@ func TestCopyWithURL(t *testing.T) {
 	}
 }
 
-// The placeholder is what the example really has.
-func TestTheExampleHasThePlaceholder(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join("..", "..", "examples", "platform", "addons", "bootstrap", "charts.yaml"))
-	if err != nil || !strings.Contains(string(content), placeholder) {
-		t.Errorf("the example lacks %s: %v", placeholder, err)
+// The placeholder is what the examples really have.
+func TestTheExamplesHaveThePlaceholder(t *testing.T) {
+	for _, file := range []string{"platform/addons/bootstrap/charts.yaml", "fleet/catalogue.yaml"} {
+		content, err := os.ReadFile(filepath.Join("..", "..", "examples", filepath.FromSlash(file)))
+		if err != nil || !strings.Contains(string(content), placeholder) {
+			t.Errorf("%s lacks %s: %v", file, placeholder, err)
+		}
 	}
 }

@@ -9,6 +9,8 @@
 //	make demo               until Ctrl-C
 //	make demo DEMO_EXIT=1   until all layers are deployed
 //	make demo DEMO_REMOTE=1 with a second cluster, and examples/remote on it
+//	make demo DEMO_FLEET=1  with two further clusters, and examples/fleet on them
+//	                        in place of examples/platform
 //
 // It exits with 0 when it has done that, with 1 when something failed, and
 // with 130 when it was interrupted before.
@@ -51,6 +53,7 @@ func main() {
 type settings struct {
 	exit    bool
 	remote  bool
+	fleet   bool
 	timeout time.Duration
 }
 
@@ -60,8 +63,15 @@ func parse(args []string) (settings, error) {
 	says := func(variable string) bool { value := os.Getenv(variable); return value != "" && value != "0" }
 	flags.BoolVar(&s.exit, "exit", says("DEMO_EXIT"), "stop when all layers are deployed; DEMO_EXIT=1 says the same")
 	flags.BoolVar(&s.remote, "remote", says("DEMO_REMOTE"), "start a second cluster and put examples/remote on it; DEMO_REMOTE=1 says the same")
+	flags.BoolVar(&s.fleet, "fleet", says("DEMO_FLEET"), "put examples/fleet on two further clusters, in place of examples/platform; DEMO_FLEET=1 says the same")
 	flags.DurationVar(&s.timeout, "timeout", 5*time.Minute, "with --exit, how long the layers may take")
-	return s, flags.Parse(args)
+	if err := flags.Parse(args); err != nil {
+		return s, err
+	}
+	if s.fleet && s.remote {
+		return s, errors.New("--fleet and --remote cannot go together")
+	}
+	return s, nil
 }
 
 // run shows the demo and takes everything down again.
@@ -77,7 +87,11 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		}
 		err = errors.Join(err, d.stop())
 	}()
-	if err := d.show(ctx, s); err != nil {
+	show, invite := d.show, d.invite
+	if s.fleet {
+		show, invite = d.showFleet, d.inviteToFleet
+	}
+	if err := show(ctx, s); err != nil {
 		if ctx.Err() != nil {
 			return errInterrupted
 		}
@@ -86,7 +100,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if s.exit {
 		return nil
 	}
-	if err := d.invite(); err != nil {
+	if err := invite(); err != nil {
 		return err
 	}
 	return d.stay(ctx)

@@ -59,6 +59,9 @@ func (d *demo) follow(ctx context.Context) error {
 
 // rows returns the layers in the order in which the example lists them.
 func (d *demo) rows(ctx context.Context) ([]summary.Row, error) {
+	if d.platform != "" {
+		return d.fleetRows(ctx)
+	}
 	rows := make([]summary.Row, 0, len(d.layers))
 	for _, name := range d.layers {
 		layer := &v1alpha1.AddonsLayer{}
@@ -84,7 +87,7 @@ func notDeployed(cause error, rows []summary.Row) error {
 	problems := []error{cause}
 	for _, row := range rows {
 		if row.State != string(v1alpha1.StateDeployed) || row.Blocked {
-			problems = append(problems, fmt.Errorf("  layer %s is %s: %s", row.Name, row.State, cmp.Or(row.Why, row.Reason)))
+			problems = append(problems, fmt.Errorf("  %s is %s: %s", row.Name, row.State, cmp.Or(row.Why, row.Reason)))
 		}
 	}
 	return errors.Join(problems...)
