@@ -95,6 +95,9 @@ func TestPicksAlone(t *testing.T) {
 	if got := d.Status; conditionsOf(got) != installed || got.Clusters.Ready != 1 || got.Layers.Deployed != 1 || got.Rollout != nil {
 		t.Errorf("%s: %s: %+v", conditionsOf(got), said(got), got)
 	}
+	if got, want := said(d.Status), "1 layer is deployed"; got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
 }
 
 func TestBundleIsTakenAway(t *testing.T) {

@@ -162,9 +162,12 @@ func (d *decider) ready(set *layers.ConditionSet) {
 // installed says what there is where all is well.
 func (d *decider) installed() string {
 	count := d.decision.Status
-	message := fmt.Sprintf("%d layers are deployed on %d clusters", count.Layers.Deployed, count.Clusters.Total)
-	if count.Clusters.Total == 1 {
-		message = fmt.Sprintf("%d layers are deployed", count.Layers.Deployed)
+	message := fmt.Sprintf("%d layers are deployed", count.Layers.Deployed)
+	if count.Layers.Deployed == 1 {
+		message = "1 layer is deployed"
+	}
+	if count.Clusters.Total != 1 {
+		message += fmt.Sprintf(" on %d clusters", count.Clusters.Total)
 	}
 	if d.target != "" {
 		message = d.family.name + " " + d.target + ": " + message
