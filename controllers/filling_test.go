@@ -4,7 +4,6 @@
 package controllers
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -22,32 +21,16 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 )
 
-// startFleet runs the controllers of all kinds but RemoteClusters.
-func (f *fixture) startFleet() {
-	f.Helper()
-	counted := plane.Config()
-	counted.Wrap(f.count)
-	mgr, reconciler := f.assemble(counted, managerOptions(), time.Minute)
-	ctx, cancel := context.WithCancel(f.ctx)
-	f.cancel = cancel
-	f.must(reconciler.SetupWithManager(ctx, mgr))
-	f.must((&HelmApplicationReconciler{Layers: reconciler}).SetupWithManager(mgr))
-	f.must((&ApplicationBundleReconciler{Layers: reconciler}).SetupWithManager(mgr))
-	f.must((&PlatformReconciler{Layers: reconciler}).SetupWithManager(mgr))
-	go func() { f.ended <- mgr.Start(ctx) }()
-	f.Cleanup(func() {
-		cancel()
-		f.stopped()
-	})
-}
-
 // bundleOf makes the bundle NAMESPACE-name of a family of the namespace, from YAML in
 // which NAMESPACE is the test's.
-func (f *fixture) bundleOf(name, version, text string) *v1alpha1.ApplicationBundle {
+func (f *fixture) bundleOf(name, version, text string, changes ...func(*v1alpha1.ApplicationBundle)) *v1alpha1.ApplicationBundle {
 	f.Helper()
 	bundle := &v1alpha1.ApplicationBundle{}
 	text = fmt.Sprintf("metadata: {name: NAMESPACE-%s, labels: {test: NAMESPACE}}\nspec:\n  family: NAMESPACE\n  version: %s\n%s", name, version, text)
 	f.must(yaml.UnmarshalStrict([]byte(strings.ReplaceAll(text, "NAMESPACE", f.namespace)), bundle))
+	for _, change := range changes {
+		change(bundle)
+	}
 	f.must(f.client.Create(f.ctx, bundle))
 	f.Cleanup(func() { f.must(client.IgnoreNotFound(f.client.Delete(f.ctx, bundle))) })
 	return bundle
@@ -57,7 +40,7 @@ func (f *fixture) bundleOf(name, version, text string) *v1alpha1.ApplicationBund
 // that changes and not otherwise, and stays when the bundle goes.
 func TestLayerOfABundle(t *testing.T) {
 	f := newBareFixture(t)
-	f.startFleet()
+	f.startFleet(time.Minute)
 	f.layerWith("net", func(layer *v1alpha1.AddonsLayer) {
 		layer.Spec.Source = v1alpha1.SourceSpec{Kind: v1alpha1.ApplicationBundleKind, Name: f.name("base"), Path: "./net"}
 		layer.Spec.Inputs = &apiextensionsv1.JSON{Raw: []byte(`{"replicas": 2}`)}
@@ -135,7 +118,7 @@ func TestLayerOfABundle(t *testing.T) {
 // What is wrong with the content is the author's to mend, and says where.
 func TestLayerOfABundleThatCannotBeFilled(t *testing.T) {
 	f := newBareFixture(t)
-	f.startFleet()
+	f.startFleet(time.Minute)
 	f.application("net", func(v *v1alpha1.HelmApplicationVersion) {
 		v.Namespace = &v1alpha1.ApplicationNamespace{Name: f.namespace}
 	})

@@ -88,6 +88,35 @@ func (f *fixture) editPlatform(name, patch string) {
 	f.patch(&v1alpha1.Platform{ObjectMeta: metav1.ObjectMeta{Name: f.name(name)}}, patch)
 }
 
+// approve approves stages of a Platform.
+func (f *fixture) approve(platform, stages string) {
+	f.Helper()
+	f.editPlatform(platform, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.ApproveAnnotation, stages))
+}
+
+// moveTo asks for a version of a Platform's bundle.
+func (f *fixture) moveTo(platform, version string) {
+	f.Helper()
+	f.editPlatform(platform, fmt.Sprintf(`{"spec":{"bundle":{"version":%q}}}`, version))
+}
+
+func (f *fixture) getPlatform(name string) *v1alpha1.Platform {
+	f.Helper()
+	platform := &v1alpha1.Platform{}
+	f.must(stack.client.Get(f.ctx, types.NamespacedName{Name: f.name(name)}, platform))
+	return platform
+}
+
+// readyOf returns what a Platform says of all of it.
+func (f *fixture) readyOf(platform *v1alpha1.Platform) metav1.Condition {
+	f.Helper()
+	ready := meta.FindStatusCondition(platform.Status.Conditions, v1alpha1.ReadyCondition)
+	if ready == nil {
+		f.Fatalf("Platform %s says nothing", platform.Name)
+	}
+	return *ready
+}
+
 // platformReady waits until a Platform is well at a version.
 func (f *fixture) platformReady(name, version string) *v1alpha1.Platform {
 	f.Helper()

@@ -1,0 +1,149 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/test/controlplane"
+)
+
+// beside are three layers of one ConfigMap each that wait for nothing.
+const beside = `
+  inputs: [{name: text, default: none}]
+  layers:
+  - name: first
+    objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: "${instance.name}-first", namespace: NAMESPACE}, data: {text: "${inputs.text}"}}]
+  - name: middle
+    objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: "${instance.name}-middle", namespace: NAMESPACE}, data: {text: "${inputs.text}"}}]
+  - name: last
+    objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: "${instance.name}-last", namespace: NAMESPACE}, data: {text: "${inputs.text}"}}]
+`
+
+// Many Platforms of one bundle that are settled cost no request at all, however often
+// they are looked at, and what happens to one of them costs the others none.
+func TestCostOfManyPlatforms(t *testing.T) {
+	const platforms, period = 200, 5 * time.Second
+	f := newBareFixture(t)
+	f.startFleet(period)
+	f.bundleOf("one", "1.0.0", settings)
+	f.application("net", func(v *v1alpha1.HelmApplicationVersion) {
+		v.Namespace = &v1alpha1.ApplicationNamespace{Name: f.namespace}
+	})
+	name := func(i int) string { return fmt.Sprintf("p%03d", i) }
+	began := time.Now()
+	f.each(platforms, func(i int) error {
+		return f.client.Create(f.ctx, &v1alpha1.Platform{
+			ObjectMeta: metav1.ObjectMeta{Name: f.name(name(i)), Labels: map[string]string{"test": f.namespace}},
+			Spec:       v1alpha1.PlatformSpec{Bundle: &v1alpha1.PlatformBundle{Family: f.namespace}},
+		})
+	})
+	f.allInstalled(platforms)
+	f.settle()
+	requests, _ := f.taken()
+	t.Logf("%d platforms are installed after %s, with %d requests", platforms, time.Since(began).Round(time.Millisecond), len(requests))
+
+	looked := f.looked("platform", "addonslayer")
+	<-time.After(2*period + period/2) // each is looked at twice
+	requests, versions := f.taken()
+	if len(requests) > 0 {
+		t.Errorf("%d requests while nothing happens, such as %v", len(requests), requests[:min(5, len(requests))])
+	}
+	again := f.looked("platform", "addonslayer")
+	for i, least := range []int{2 * platforms, 2 * 3 * platforms} {
+		if again[i]-looked[i] < least {
+			t.Errorf("%d looks of %d: the test shows nothing", again[i]-looked[i], least)
+		}
+	}
+	if versions < 2 {
+		t.Errorf("%d questions for the version: the test shows nothing", versions)
+	}
+
+	f.patchPlatform(name(7), `{"spec":{"inputs":{"text":"other"}}}`)
+	f.text(f.name(name(7)+"-last"), "text", "other")
+	f.installed(name(7), "1.0.0", 3)
+	f.settleAnew()
+	f.costs("a change of one Platform", f.name(name(7)))
+
+	f.bundleOf("none", "9.0.0", beside, func(b *v1alpha1.ApplicationBundle) { b.Spec.Family += "-other" })
+	f.application("other", func(*v1alpha1.HelmApplicationVersion) {})
+	f.settleAnew()
+	f.costs("what is not installed", f.name("none"), f.name("other"))
+}
+
+// looked returns how often controllers have looked at something, in this process.
+func (f *fixture) looked(controllers ...string) []int {
+	f.Helper()
+	families, err := metrics.Registry.Gather()
+	f.must(err)
+	counts := make([]int, len(controllers))
+	for _, family := range families {
+		if family.GetName() != "controller_runtime_reconcile_total" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if i := slices.Index(controllers, label.GetValue()); label.GetName() == "controller" && i >= 0 {
+					counts[i] += int(metric.GetCounter().GetValue())
+				}
+			}
+		}
+	}
+	return counts
+}
+
+// costs checks that the requests since the last look are all for objects whose names
+// begin with one of the given.
+func (f *fixture) costs(what string, names ...string) {
+	f.Helper()
+	requests, _ := f.taken()
+	if len(requests) == 0 {
+		f.Errorf("%s makes no request: the test shows nothing", what)
+	}
+	for _, request := range requests {
+		allowed := strings.HasSuffix(request.what, "/events")
+		for _, name := range names {
+			allowed = allowed || strings.Contains(request.what, "/"+name)
+		}
+		if !allowed {
+
+			f.Errorf("%s costs others %v", what, request)
+		}
+	}
+	f.Logf("%s: %d requests", what, len(requests))
+}
+
+// allInstalled waits until so many Platforms of the test are well.
+func (f *fixture) allInstalled(count int) {
+	f.Helper()
+	err := controlplane.WaitFor(f.ctx, manyPatience, func(context.Context) error {
+		list := &v1alpha1.PlatformList{}
+		if err := f.client.List(f.ctx, list, client.MatchingLabels{"test": f.namespace}); err != nil {
+			return err
+		}
+		well := 0
+		for i := range list.Items {
+			if count := list.Items[i].Status.Clusters; count.Total == 1 && count.Ready == 1 {
+				well++
+			}
+		}
+		if well != count {
+			return fmt.Errorf("%d of %d are", well, count)
+		}
+		return nil
+	})
+	if err != nil {
+		f.Fatalf("all Platforms are well: %v", err)
+	}
+}
