@@ -107,11 +107,13 @@ func (r *PlatformReconciler) addFinalizer(ctx context.Context, platform *v1alpha
 // none is not enough: one may have been made a moment ago.
 func (r *PlatformReconciler) finalize(ctx context.Context, platform *v1alpha1.Platform) error {
 	list := &v1alpha1.AddonsLayerList{}
-	if err := r.Layers.Reader.List(ctx, list, client.MatchingLabels{v1alpha1.PlatformLabel: platform.Name}, client.Limit(1)); err != nil {
+	if err := r.Layers.Reader.List(ctx, list, client.MatchingLabels{v1alpha1.PlatformLabel: platform.Name}); err != nil {
 		return fmt.Errorf("cannot list the layers of Platform %s: %w", platform.Name, err)
 	}
-	if len(list.Items) > 0 {
-		return fmt.Errorf("layer %s of Platform %s is still there", list.Items[0].Name, platform.Name)
+	for i := range list.Items {
+		if platforms.IsMade(&list.Items[i]) {
+			return fmt.Errorf("layer %s of Platform %s is still there", list.Items[i].Name, platform.Name)
+		}
 	}
 	patched := platform.DeepCopy()
 	controllerutil.RemoveFinalizer(patched, v1alpha1.Finalizer)

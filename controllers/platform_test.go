@@ -375,3 +375,26 @@ func (f *fixture) generations(layers ...string) []int64 {
 	}
 	return all
 }
+
+// A layer that somebody has given the label of a Platform is nobody's to delete, and
+// keeps no Platform from going; one that was made for it and has lost its labels is
+// somebody else's from then on.
+func TestLabelsOfSomebodyElse(t *testing.T) {
+	f := newBareFixture(t)
+	f.startFleet(time.Hour)
+	f.bundleOf("one", "1.0.0", settings)
+	f.layerWith("mine", func(l *v1alpha1.AddonsLayer) { l.Labels[v1alpha1.PlatformLabel] = f.name("shop") })
+	f.platform("shop", "  bundle: {family: NAMESPACE}\n")
+	f.installed("shop", "1.0.0", 3)
+
+	f.patchLayer("shop-last", fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, v1alpha1.PlatformLabel))
+	f.platformSays("shop", v1alpha1.ReasonOwnershipConflict, "AddonsLayer "+f.name("shop-last"))
+	f.patchLayer("shop-last", fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, v1alpha1.PlatformLabel, f.name("shop")))
+	f.installed("shop", "1.0.0", 3)
+
+	f.deletePlatform("shop")
+	f.isGone(&v1alpha1.Platform{}, "shop")
+	if f.get("mine").DeletionTimestamp != nil {
+		t.Error("a layer of somebody else goes with the Platform")
+	}
+}

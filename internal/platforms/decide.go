@@ -106,7 +106,7 @@ func (d *decider) gather() bool {
 		if strings.HasPrefix(layer.Labels[v1alpha1.PlatformLayerLabel], v1alpha1.PickedLayerPrefix) {
 			of = picked
 		}
-		if isMade(layer) {
+		if IsMade(layer) {
 			of[value] = append(of[value], layer)
 		}
 	}
@@ -119,9 +119,9 @@ func (d *decider) gather() bool {
 	return true
 }
 
-// isMade tells whether a layer has all labels of those that platforms make. Another
-// was labelled by somebody, and is never deleted.
-func isMade(layer *v1alpha1.AddonsLayer) bool {
+// IsMade tells whether a layer has all labels of those that platforms make. Another
+// was labelled by somebody: it is never deleted, and no platform waits for its end.
+func IsMade(layer *v1alpha1.AddonsLayer) bool {
 	_, isOnCluster := layer.Labels[v1alpha1.PlatformClusterLabel]
 	return isOnCluster && layer.Labels[v1alpha1.PlatformLabel] != "" && layer.Labels[v1alpha1.PlatformLayerLabel] != ""
 }
@@ -158,7 +158,7 @@ func (d *decider) install() {
 	}
 	d.deleteBundles(picks)
 	for _, layer := range d.Layers {
-		if isMade(layer) && !d.keep[layer.Name] && layer.DeletionTimestamp == nil {
+		if IsMade(layer) && !d.keep[layer.Name] && layer.DeletionTimestamp == nil {
 			d.decision.Delete = append(d.decision.Delete, layer)
 		}
 	}

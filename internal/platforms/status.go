@@ -195,7 +195,7 @@ func (d *decider) worst() string {
 func (d *decider) leaving() []*v1alpha1.AddonsLayer {
 	var leaving []*v1alpha1.AddonsLayer
 	for _, layer := range d.Layers {
-		if isMade(layer) && !d.keep[layer.Name] {
+		if IsMade(layer) && !d.keep[layer.Name] {
 			leaving = append(leaving, layer)
 		}
 	}
