@@ -398,3 +398,19 @@ func TestLabelsOfSomebodyElse(t *testing.T) {
 		t.Error("a layer of somebody else goes with the Platform")
 	}
 }
+
+// What is to stay is said in the moment before: the layers leave it without owner.
+func TestPlatformLeavesWhatItHas(t *testing.T) {
+	f := newBareFixture(t)
+	f.startFleet(time.Hour)
+	f.bundleOf("one", "1.0.0", settings)
+	f.platform("shop", "  bundle: {family: NAMESPACE}\n  inputs: {text: stays}\n")
+	f.installed("shop", "1.0.0", 3)
+	f.patchPlatform("shop", `{"spec":{"hold":true,"deletionPolicy":"Orphan"}}`)
+	f.deletePlatform("shop")
+	f.isGone(&v1alpha1.Platform{}, "shop")
+	for _, layer := range []string{"shop-first", "shop-middle", "shop-last"} {
+		f.isGone(&v1alpha1.AddonsLayer{}, layer)
+		f.text(f.name(layer), "text", "stays")
+	}
+}
