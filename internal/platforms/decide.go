@@ -177,6 +177,7 @@ func (d *decider) bundle(want v1alpha1.PlatformBundle) {
 		d.settle(m)
 	}
 	if len(d.family.releases) == 0 {
+		d.target = d.Platform.Status.Version // which the clusters still have
 		d.stall(v1alpha1.ReasonBundleNotFound, fmt.Sprintf("spec.bundle.family: there is no ApplicationBundle of family %s", want.Family))
 		return
 	}

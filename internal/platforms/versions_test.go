@@ -336,3 +336,20 @@ func TestSelectedClusters(t *testing.T) {
 		t.Errorf("no cluster is selected, and there are %s: %s", w.names(), said(d.Status))
 	}
 }
+
+// Without any bundle a platform cannot go on, and its clusters are no worse for it.
+func TestFamilyIsGone(t *testing.T) {
+	w := newWorld(platform("p", ""), bundle("1.0.0", "", "base", "apps base"))
+	w.settle(t)
+	w.Bundles = nil
+	d := w.apply(t)
+	if len(d.Write)+len(d.Delete) > 0 {
+		t.Errorf("it writes %d layers and deletes %d", len(d.Write), len(d.Delete))
+	}
+	if got := said(d.Status); !strings.Contains(got, "there is no ApplicationBundle of family base") {
+		t.Errorf("it says %s", got)
+	}
+	if d.Status.Version != "1.0.0" || d.Status.Clusters.Ready != 1 {
+		t.Errorf("it is at %q, with %+v", d.Status.Version, d.Status.Clusters)
+	}
+}
