@@ -26,12 +26,14 @@ import (
 
 // startFleet runs the controllers of all kinds but RemoteClusters. They look at what
 // is settled so often.
-func (f *fixture) startFleet(period time.Duration) {
+func (f *fixture) startFleet(period time.Duration, options ...func(*AddonsLayerReconciler)) {
 	f.Helper()
 	counted := plane.Config()
 	counted.Wrap(f.count)
 	mgr, reconciler := f.assemble(counted, managerOptions(), period)
-	reconciler.Now = func() time.Time { f.looks.Add(1); return time.Now() }
+	for _, option := range options {
+		option(reconciler)
+	}
 	ctx, cancel := context.WithCancel(f.ctx)
 	f.cancel = cancel
 	f.must(reconciler.SetupWithManager(ctx, mgr))

@@ -33,9 +33,9 @@ const beside = `
 // Many Platforms of one bundle that are settled cost no request at all, however often
 // they are looked at, and what happens to one of them costs the others none.
 func TestCostOfManyPlatforms(t *testing.T) {
-	const platforms, period = 200, 5 * time.Second
+	const platforms, period = 200, 3 * time.Second
 	f := newBareFixture(t)
-	f.startFleet(period)
+	f.startFleet(period, func(r *AddonsLayerReconciler) { r.Concurrent = 16 })
 	f.bundleOf("one", "1.0.0", settings)
 	f.application("net", func(v *v1alpha1.HelmApplicationVersion) {
 		v.Namespace = &v1alpha1.ApplicationNamespace{Name: f.namespace}
@@ -51,7 +51,8 @@ func TestCostOfManyPlatforms(t *testing.T) {
 	f.allInstalled(platforms)
 	f.settle()
 	requests, _ := f.taken()
-	t.Logf("%d platforms are installed after %s, with %d requests", platforms, time.Since(began).Round(time.Millisecond), len(requests))
+	told, _ := requestsOf(requests, "PATCH /apis/kraan.io/v1alpha1/platforms/")
+	t.Logf("%d platforms are installed after %s, with %d requests, %d of them patches of Platforms", platforms, time.Since(began).Round(time.Millisecond), len(requests), told)
 
 	looked := f.platformLooks()
 	<-time.After(2*period + period/2) // each is looked at twice
