@@ -24,14 +24,14 @@ const (
 	patchOfConfig = "../config/notification/alert-kinds.yaml"
 )
 
-func TestAlertsOfFluxAcceptLayersAndClusters(t *testing.T) {
+func TestAlertsOfFluxAcceptOurKinds(t *testing.T) {
 	crd := alertCRD(t)
 	want, got := decode(t, "the CRD", crd)[0], patched(t, crd)
 	enum := kindsOfAlert(t, want)
 	if slices.ContainsFunc(enum, isOurs) {
 		t.Fatalf("the CRD of Flux accepts %s without the patch", enum)
 	}
-	setKindsOfAlert(want, append(enum, apiextensionsv1.JSON{Raw: []byte(`"AddonsLayer"`)}, apiextensionsv1.JSON{Raw: []byte(`"RemoteCluster"`)}))
+	setKindsOfAlert(want, append(enum, apiextensionsv1.JSON{Raw: []byte(`"AddonsLayer"`)}, apiextensionsv1.JSON{Raw: []byte(`"RemoteCluster"`)}, apiextensionsv1.JSON{Raw: []byte(`"Platform"`)}))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the patched CRD (-want +got):\n%s", diff)
 	}
@@ -156,5 +156,5 @@ func setKindsOfAlert(crd object, kinds []apiextensionsv1.JSON) {
 }
 
 func isOurs(kind apiextensionsv1.JSON) bool {
-	return slices.Contains([]string{`"AddonsLayer"`, `"RemoteCluster"`}, string(kind.Raw))
+	return slices.Contains([]string{`"AddonsLayer"`, `"RemoteCluster"`, `"Platform"`}, string(kind.Raw))
 }
