@@ -113,7 +113,8 @@ type PlatformApplication struct {
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be the name of a namespace"
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// Values over those of the HelmApplication, with templates in texts.
+	// Values over those of the HelmApplication, with templates in texts over cluster
+	// and instance.
 	// +optional
 	Values *apiextensionsv1.JSON `json:"values,omitempty"`
 	// ValuesFrom as in bundles.
