@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -105,10 +104,7 @@ func platformOf(obj client.Object) (platform, bundle string) {
 
 // SetupWithManager registers the controller and its watches.
 func (r *ApplicationBundleReconciler) SetupWithManager(mgr manager.Manager) error {
-	c, err := controller.New("applicationbundle", mgr, controller.Options{
-		Reconciler:  r,
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minRetry, maxRetry),
-	})
+	c, err := controller.New("applicationbundle", mgr, controllerOptions(r, 1))
 	if err != nil {
 		return fmt.Errorf("cannot make the controller: %w", err)
 	}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -37,11 +36,7 @@ func (r *RemoteClusterReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Cluster: apply.Cluster{Client: r.Layers.Client, Reader: r.Layers.Reader}, Other: r.Layers.remotes.writes, Keys: clusters.Keys,
 		Strict: func(schema.GroupKind) bool { return false }, Valid: r.Layers.PlanValid,
 	}
-	c, err := controller.New("remotecluster", mgr, controller.Options{
-		Reconciler:              r,
-		MaxConcurrentReconciles: max(r.Layers.Concurrent, 1),
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minRetry, maxRetry),
-	})
+	c, err := controller.New("remotecluster", mgr, controllerOptions(r, r.Layers.Concurrent))
 	if err != nil {
 		return fmt.Errorf("cannot make the controller: %w", err)
 	}

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -93,10 +92,7 @@ func (r *HelmApplicationReconciler) catalogue(ctx context.Context) (map[string]*
 
 // SetupWithManager registers the controller and its watches.
 func (r *HelmApplicationReconciler) SetupWithManager(mgr manager.Manager) error {
-	c, err := controller.New("helmapplication", mgr, controller.Options{
-		Reconciler:  r,
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minRetry, maxRetry),
-	})
+	c, err := controller.New("helmapplication", mgr, controllerOptions(r, 1))
 	if err != nil {
 		return fmt.Errorf("cannot make the controller: %w", err)
 	}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -42,11 +41,7 @@ func (r *AddonsLayerReconciler) wakePlatform(name string) {
 // SetupWithManager registers the controller and its watches; the layers' one must
 // be registered before.
 func (r *PlatformReconciler) SetupWithManager(mgr manager.Manager) error {
-	c, err := controller.New("platform", mgr, controller.Options{
-		Reconciler:              r,
-		MaxConcurrentReconciles: max(r.Layers.Concurrent, 1),
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minRetry, maxRetry),
-	})
+	c, err := controller.New("platform", mgr, controllerOptions(r, r.Layers.Concurrent))
 	if err != nil {
 		return fmt.Errorf("cannot make the controller: %w", err)
 	}

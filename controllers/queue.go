@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // begun names the layers that are under way: what they want is written, or in
@@ -99,4 +101,17 @@ func newQueue(begun *begun) func(string, workqueue.TypedRateLimiter[ctrl.Request
 func (r *AddonsLayerReconciler) newQueue(name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) workqueue.TypedRateLimitingInterface[ctrl.Request] {
 	close(r.started)
 	return newQueue(r.begun)(name, limiter)
+}
+
+// controllerOptions returns how the objects of a kind are looked at, some of them side
+// by side.
+// The queue is the plain one. That with priorities, which is the default, may hand an
+// item to a worker that has just been told to stop, and waits for ever for it to be
+// taken: a controller that is busy then stops only when it is killed.
+func controllerOptions(reconciler reconcile.Reconciler, concurrent int) controller.Options {
+	no := false
+	return controller.Options{
+		Reconciler: reconciler, MaxConcurrentReconciles: max(concurrent, 1), UsePriorityQueue: &no,
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minRetry, maxRetry),
+	}
 }
