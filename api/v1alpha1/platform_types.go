@@ -70,7 +70,8 @@ type PlatformSpec struct {
 	// +optional
 	Hold bool `json:"hold,omitempty"`
 
-	// ServiceAccountName of the layers, an account of the controller's namespace.
+	// ServiceAccountName of the layers, an account of the controller's namespace or,
+	// of a layer that has a source of its own, of that one's.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="serviceAccountName must be the name of a ServiceAccount in the controller's namespace"
 	// +optional
