@@ -1,8 +1,8 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl-strata is the plug-in kubectl strata. It reads what the API
-// server has, and needs no server of its own.
+// Command kubectl-strata is the plug-in kubectl strata. It asks the API server, and
+// needs no server of its own.
 package main
 
 import (
@@ -60,12 +60,12 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 func newCommand(out io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "strata",
-		Short: "See the layers of add-ons in a cluster",
-		Long: `See the layers of add-ons that Strata keeps in a cluster.
+		Short: "See the layers of add-ons in a cluster, and act on them",
+		Long: `See the layers of add-ons that Strata keeps in a cluster, and act on them.
 
-All commands read only. They exit with 0 when all is well, with 1 when
-they cannot say, and with 2 when a layer is blocked or failed, or a
-cluster is not ready.`,
+Commands that show something only read. All of them exit with 0 when all is
+well, with 1 when they cannot say or do what was asked, and with 2 when a
+layer is blocked or failed, or a cluster is not ready.`,
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl strata"},
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		SilenceErrors:     true,
@@ -78,6 +78,7 @@ cluster is not ready.`,
 	// on disk.
 	flags.Namespace, flags.CacheDir = nil, nil
 	flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(newGet(flags, out), newClusters(flags, out), newVersion(flags, out))
+	root.AddCommand(newGet(flags, out), newClusters(flags, out), newHistory(flags, out), newWait(flags, out),
+		newHold(flags, out), newResume(flags, out), newReconcile(flags, out), newRollback(flags, out), newVersion(flags, out))
 	return root
 }

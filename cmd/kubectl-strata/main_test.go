@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -27,8 +28,9 @@ const (
 type apiServer struct {
 	layers   []v1alpha1.AddonsLayer
 	clusters []v1alpha1.RemoteCluster
-	refuse   int      // answers every request for layers or clusters with this code
-	events   []string // what a watch sends before it ends
+	refuse   int       // answers every request for layers or clusters with this code
+	patches  *[]string // what was merged into which layer; nil refuses patches
+	events   []string  // what a watch sends before it ends
 }
 
 func (s apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -43,6 +45,8 @@ func (s apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, s.refuse)
 	case strings.Contains(r.URL.Path, "/namespaces/") || strings.HasPrefix(r.URL.Path, clustersPath):
 		s.serveClusters(w, r)
+	case one && r.Method == http.MethodPatch:
+		s.patch(w, r, name)
 	case one:
 		for _, layer := range s.layers {
 			if layer.Name == name {
@@ -60,6 +64,21 @@ func (s apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		list.APIVersion, list.Kind, list.ResourceVersion = v1alpha1.GroupVersion.String(), "AddonsLayerList", "7"
 		reply(w, http.StatusOK, list)
 	}
+}
+
+// patch notes what is merged into a layer, and answers with the layer as it was.
+func (s apiServer) patch(w http.ResponseWriter, r *http.Request, name string) {
+	if s.patches == nil {
+		refuse(w, http.StatusForbidden)
+		return
+	}
+	data, err := io.ReadAll(r.Body)
+	if err != nil {
+		refuse(w, http.StatusBadRequest)
+		return
+	}
+	*s.patches = append(*s.patches, name+" "+string(data))
+	reply(w, http.StatusOK, layer(name, v1alpha1.StateDeployed, metav1.ConditionTrue))
 }
 
 // serveClusters answers for all namespaces, for one, and for one RemoteCluster.
@@ -354,7 +373,7 @@ func TestVersion(t *testing.T) {
 }
 
 func TestHelpNamesThePlugin(t *testing.T) {
-	for _, args := range []string{"--help", "get --help", "clusters --help", "version --help", ""} {
+	for _, args := range []string{"--help", "get --help", "clusters --help", "version --help", "hold --help", "resume --help", "reconcile --help", "wait --help", "history --help", "rollback --help", ""} {
 		code, out, errOut := plugin(t, strings.Fields(args)...)
 		if code != exitFine || !strings.Contains(out, "  kubectl strata ") || strings.Contains(out, "\n  strata") {
 			t.Errorf("%q: exit code %d: %s%s", args, code, out, errOut)

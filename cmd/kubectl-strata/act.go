@@ -1,0 +1,85 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/dynamic"
+)
+
+// fieldManager is who has changed what the plug-in changes.
+const fieldManager = "kubectl-strata"
+
+// choice is the layers that a command acts on.
+type choice struct {
+	flags    *genericclioptions.ConfigFlags
+	selector string
+}
+
+func (c *choice) addFlags(command *cobra.Command) {
+	command.Flags().StringVarP(&c.selector, "selector", "l", "", "the layers with these labels, for example team=platform")
+}
+
+// layers returns the layers that are named, or that the selector finds. All of them
+// exist, so that nothing is done by halves because of a name that is wrong.
+func (c *choice) layers(ctx context.Context, names []string) (dynamic.ResourceInterface, []unstructured.Unstructured, error) {
+	if len(names) == 0 && c.selector == "" {
+		return nil, nil, errors.New("name the layers, or give --selector")
+	}
+	show := &showOptions{kind: layerKind, flags: c.flags, names: names, selector: c.selector}
+	if len(names) > 0 && c.selector != "" {
+		return nil, nil, errors.New("give names or --selector, not both")
+	}
+	client, err := newClient(c.flags)
+	if err != nil {
+		return nil, nil, err
+	}
+	references, err := show.references()
+	if err != nil {
+		return nil, nil, err
+	}
+	objects := client.Resource(layerKind.resource)
+	found, err := show.read(ctx, objects, references)
+	if err != nil {
+		return nil, nil, explain(err, c.flags, layerKind)
+	}
+	if len(found.Items) == 0 {
+		return nil, nil, fmt.Errorf("no layer has the labels %s; kubectl strata get lists those there are", c.selector)
+	}
+	return objects, found.Items, nil
+}
+
+// patch merges something into a layer.
+func (c *choice) patch(ctx context.Context, layers dynamic.ResourceInterface, name string, change map[string]any) (*unstructured.Unstructured, error) {
+	data, err := json.Marshal(change)
+	if err != nil {
+		return nil, fmt.Errorf("cannot write the change of layer %s: %w", name, err)
+	}
+	changed, err := layers.Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: fieldManager})
+	if apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("you may not change layer %s; ask for the right to patch addonslayers.kraan.io: %w", name, err)
+	}
+	return changed, explain(err, c.flags, layerKind)
+}
+
+// annotate sets annotations of a layer; nil removes one.
+func (c *choice) annotate(ctx context.Context, layers dynamic.ResourceInterface, name string, annotations map[string]any) (*unstructured.Unstructured, error) {
+	return c.patch(ctx, layers, name, map[string]any{"metadata": map[string]any{"annotations": annotations}})
+}
+
+// say writes one line of what was done.
+func say(out io.Writer, format string, args ...any) {
+	fmt.Fprintf(out, format+"\n", args...)
+}

@@ -1,0 +1,159 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/yaml"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+)
+
+const historyLong = `Show the last deployments of a layer, the newest first. kubectl strata rollback takes
+the layer back to one of them; those that are KEPT are in the cluster, whatever
+becomes of the source.`
+
+const historyExamples = `  # What was deployed
+  kubectl strata history base
+
+  # For other programs
+  kubectl strata history base -o json`
+
+// newHistory returns the command that shows deployments.
+func newHistory(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Command {
+	c := &choice{flags: flags}
+	var output string
+	command := &cobra.Command{
+		Use: "history LAYER", Short: "Show the last deployments of a layer", Long: historyLong, Example: historyExamples, Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, names []string) error {
+			layer, err := c.one(command.Context(), names[0])
+			if err != nil {
+				return err
+			}
+			return printHistory(out, layer, output, time.Now())
+		},
+	}
+	command.Flags().StringVarP(&output, "output", "o", "", "one of json, yaml")
+	return command
+}
+
+// one returns a layer by its name.
+func (c *choice) one(ctx context.Context, name string) (*v1alpha1.AddonsLayer, error) {
+	_, found, err := c.layers(ctx, []string{name})
+	if err != nil {
+		return nil, err
+	}
+	layer := &v1alpha1.AddonsLayer{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found[0].Object, layer); err != nil {
+		return nil, fmt.Errorf("cannot understand layer %s: %w", name, err)
+	}
+	return layer, nil
+}
+
+func printHistory(out io.Writer, layer *v1alpha1.AddonsLayer, output string, now time.Time) error {
+	history := layer.Status.History
+	if history == nil {
+		history = []v1alpha1.HistoryEntry{}
+	}
+	switch output {
+	case "":
+	case "json":
+		data, err := json.MarshalIndent(history, "", "    ")
+		if err != nil {
+			return fmt.Errorf("cannot print the history: %w", err)
+		}
+		say(out, "%s", data)
+		return nil
+	case "yaml":
+		data, err := yaml.Marshal(history)
+		if err != nil {
+			return fmt.Errorf("cannot print the history: %w", err)
+		}
+		_, err = out.Write(data)
+		return err
+	default:
+		return fmt.Errorf("--output is %q: it must be json or yaml", output)
+	}
+	if len(history) == 0 {
+		say(out, "Layer %s has deployed nothing yet.", layer.Name)
+		return nil
+	}
+	table := printers.GetNewTabWriter(out)
+	fmt.Fprintln(table, "ID\tVERSION\tREVISION\tRESULT\tSTARTED\tTOOK\tKEPT\tMESSAGE")
+	for _, entry := range history {
+		kept := "no"
+		if entry.Kept {
+			kept = "yes"
+		}
+		cells := []string{
+			entry.ID, cmp.Or(entry.Version, "-"), cmp.Or(entry.Revision, "-"), string(entry.Result),
+			duration.HumanDuration(max(0, now.Sub(entry.Started.Time))) + " ago", duration.HumanDuration(entry.Duration.Duration), kept,
+			strings.Join(strings.Fields(entry.Message), " "),
+		}
+		fmt.Fprintln(table, strings.TrimRight(printers.EscapeTerminal(strings.Join(cells, "\t")), "\t"))
+	}
+	return table.Flush()
+}
+
+const rollbackLong = `Take a layer back to one of its last deployments, which kubectl strata history
+shows. The layer stays there until its specification, or what its source holds for
+it, changes.`
+
+const rollbackExamples = `  # To the deployment with the ID 11, and wait for it
+  kubectl strata rollback base --to 11
+  kubectl strata wait base --for deployed`
+
+// newRollback returns the command that takes a layer back.
+func newRollback(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Command {
+	c := &choice{flags: flags}
+	var to string
+	command := &cobra.Command{
+		Use: "rollback LAYER --to ID", Short: "Take a layer back to an earlier deployment", Long: rollbackLong, Example: rollbackExamples, Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, names []string) error {
+			return c.rollback(command.Context(), out, names[0], to)
+		},
+	}
+	command.Flags().StringVar(&to, "to", "", "the ID of the deployment (required)")
+	return command
+}
+
+func (c *choice) rollback(ctx context.Context, out io.Writer, name, to string) error {
+	if to == "" {
+		return fmt.Errorf("--to is missing: kubectl strata history %s shows the deployments", name)
+	}
+	layer, err := c.one(ctx, name)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(layer.Status.History, func(entry v1alpha1.HistoryEntry) bool { return entry.ID == to })
+	if at < 0 {
+		return fmt.Errorf("layer %s has no deployment %s: kubectl strata history %s shows those it has", name, to, name)
+	}
+	entry := layer.Status.History[at]
+	if entry.Result != v1alpha1.ResultDeployed {
+		return fmt.Errorf("deployment %s of layer %s has %s: go back to one that was deployed", to, name, strings.ToLower(string(entry.Result)))
+	}
+	objects, _, err := c.layers(ctx, []string{name})
+	if err != nil {
+		return err
+	}
+	if _, err := c.annotate(ctx, objects, name, map[string]any{v1alpha1.RollbackToAnnotation: to}); err != nil {
+		return err
+	}
+	say(out, "layer %s goes back to deployment %s: version %s of revision %s", name, to, entry.Version, entry.Revision)
+	return nil
+}
