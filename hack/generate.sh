@@ -9,6 +9,7 @@
 #   chart/files/crds          from config/crd/bases
 #   config/rbac/*role.yaml    from chart/files/rbac
 #   docs/api.md               from the types of api/
+#   docs/cli.md               from the commands of the plug-in
 #
 #   hack/generate.sh           write
 #   hack/generate.sh --list    print the generated files
@@ -17,7 +18,7 @@ cd "$(dirname "$0")/.."
 
 if [[ ${1:-} == --list ]]; then
   ls api/*/zz_generated.deepcopy.go config/crd/bases/*.yaml chart/files/crds/*.yaml \
-    config/rbac/role.yaml config/rbac/leader_election_role.yaml config/rbac/revisions_role.yaml docs/api.md 2>/dev/null || true
+    config/rbac/role.yaml config/rbac/leader_election_role.yaml config/rbac/revisions_role.yaml docs/api.md docs/cli.md 2>/dev/null || true
   exit
 fi
 
@@ -55,3 +56,6 @@ role Role strata-revisions revisions.yaml >config/rbac/revisions_role.yaml
 # cell, no two empty lines after each other.
 sed -e 's/Optional: \\{\\}/optional/; s/Required: \\{\\}/required/; s/ *<br \/> |$/ |/' docs/api.md | cat -s >docs/api.md.new
 mv docs/api.md.new docs/api.md
+
+go run ./cmd/kubectl-strata docs >docs/cli.md.new
+mv docs/cli.md.new docs/cli.md

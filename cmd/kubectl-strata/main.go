@@ -79,6 +79,6 @@ layer is blocked or failed, or a cluster is not ready.`,
 	flags.Namespace, flags.CacheDir = nil, nil
 	flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(newGet(flags, out), newClusters(flags, out), newHistory(flags, out), newWait(flags, out),
-		newHold(flags, out), newResume(flags, out), newReconcile(flags, out), newRollback(flags, out), newVersion(flags, out))
+		newHold(flags, out), newResume(flags, out), newReconcile(flags, out), newRollback(flags, out), newVersion(flags, out), newDocs(out))
 	return root
 }
