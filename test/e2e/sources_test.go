@@ -167,7 +167,7 @@ func TestAPIRefusesOtherKindsOfSources(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: f.name("apps")},
 			Spec:       v1alpha1.AddonsLayerSpec{Version: "1.0.0", Source: v1alpha1.SourceSpec{Kind: kind, Name: "addons", Path: "./apps"}},
 		})
-		if err == nil || !strings.Contains(err.Error(), "source.kind must be GitRepository, OCIRepository, Bucket or ExternalArtifact") {
+		if err == nil || !strings.Contains(err.Error(), "source.kind must be GitRepository, OCIRepository, Bucket, ExternalArtifact or ApplicationBundle") {
 			t.Errorf("kind %s: %v", kind, err)
 		}
 	}
