@@ -43,7 +43,7 @@ func TestThePluginActs(t *testing.T) {
 	f.eventually("the layer is back", func() error {
 		data, err := f.configMapOn(stack.client, f.prefix, "base")
 		if err != nil || data["value"] != "one" {
-			return fmt.Errorf("it holds %v, %v", data, err)
+			return fmt.Errorf("it holds %v, %w", data, err)
 		}
 		return nil
 	})
