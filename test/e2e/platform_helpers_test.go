@@ -6,6 +6,8 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -193,38 +195,56 @@ func (f *fixture) provisions(on client.Client, cluster string, after time.Durati
 }
 
 // departures watches AddonsLayers and RemoteClusters from now on, and returns what
-// notes the order in which they went.
-func (f *fixture) departures() func() []string {
+// waits until so many of them have gone and tells their order, as the API server has
+// it.
+func (f *fixture) departures() func(count int) []string {
 	f.Helper()
-	var gone []string
+	type departure struct {
+		version int
+		name    string
+	}
 	ctx, cancel := context.WithCancel(f.ctx)
 	f.Cleanup(cancel)
-	events := make(chan string, 1000)
+	events := make(chan departure, 1000)
 	for _, list := range []client.ObjectList{&v1alpha1.AddonsLayerList{}, &v1alpha1.RemoteClusterList{}} {
 		watch, err := stack.client.Watch(ctx, list)
 		f.must(err)
 		go func() {
 			for event := range watch.ResultChan() {
 				obj, ok := event.Object.(client.Object)
-				if ok && event.Type == "DELETED" && strings.HasPrefix(obj.GetName(), f.prefix+"-") {
-					kind := "layer "
-					if obj.GetNamespace() != "" {
-						kind = "cluster "
-					}
-					events <- kind + strings.TrimPrefix(obj.GetName(), f.prefix+"-")
+				if !ok || event.Type != "DELETED" || !strings.HasPrefix(obj.GetName(), f.prefix+"-") {
+					continue
 				}
+				kind := "layer "
+				if obj.GetNamespace() != "" {
+					kind = "cluster "
+				}
+				version, err := strconv.Atoi(obj.GetResourceVersion())
+				if err != nil {
+					kind = "unordered " + kind
+				}
+				events <- departure{version, kind + strings.TrimPrefix(obj.GetName(), f.prefix+"-")}
 			}
 		}()
 	}
-	return func() []string {
-		for {
-			select {
-			case name := <-events:
-				gone = append(gone, name)
-			case <-time.After(time.Second): // what is under way in two watches
-				return gone
+	return func(count int) []string {
+		f.Helper()
+		var gone []departure
+		f.eventually(fmt.Sprintf("%d objects are gone", count), func() error {
+			for len(events) > 0 {
+				gone = append(gone, <-events)
 			}
+			if len(gone) < count {
+				return fmt.Errorf("%d are: %v", len(gone), gone)
+			}
+			return nil
+		})
+		slices.SortFunc(gone, func(a, b departure) int { return a.version - b.version })
+		var names []string
+		for _, one := range gone {
+			names = append(names, one.name)
 		}
+		return names
 	}
 }
 
@@ -260,9 +280,9 @@ func endpointOf(cluster *v1alpha1.RemoteCluster) string {
 	return strings.TrimPrefix(cluster.Status.Endpoint, "https://")
 }
 
-// versionsOf watches a layer from now on, and returns what tells the versions that
-// it was deployed at.
-func (f *fixture) versionsOf(layer string) func() []string {
+// versionsOf watches a layer from now on, and returns what waits until a version is
+// deployed, and tells those that were deployed until then.
+func (f *fixture) versionsOf(layer string) func(last string) []string {
 	f.Helper()
 	ctx, cancel := context.WithCancel(f.ctx)
 	f.Cleanup(cancel)
@@ -276,18 +296,21 @@ func (f *fixture) versionsOf(layer string) func() []string {
 			}
 		}
 	}()
-	return func() []string {
+	return func(last string) []string {
+		f.Helper()
 		var all []string
-		for {
-			select {
-			case version := <-versions:
-				if len(all) == 0 || all[len(all)-1] != version {
+		f.eventually("version "+last+" is deployed", func() error {
+			for len(versions) > 0 {
+				if version := <-versions; len(all) == 0 || all[len(all)-1] != version {
 					all = append(all, version)
 				}
-			case <-time.After(time.Second): // what is under way
-				return all
 			}
-		}
+			if len(all) == 0 || all[len(all)-1] != last {
+				return fmt.Errorf("those that were are %v", all)
+			}
+			return nil
+		})
+		return all
 	}
 }
 
