@@ -82,7 +82,7 @@ func newWait(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Command
 				return errors.New("name the layers, or give --selector")
 			}
 			if until.name == "gone" && c.selector == "" {
-				return c.awaitGone(command.Context(), out, names, timeout)
+				return c.awaitGone(command.Context(), out, names, until, timeout)
 			}
 			objects, layers, err := c.layers(command.Context(), names)
 			if err != nil {
@@ -98,12 +98,12 @@ func newWait(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Command
 }
 
 // awaitGone waits for layers of which some may have gone already.
-func (c *choice) awaitGone(ctx context.Context, out io.Writer, names []string, timeout time.Duration) error {
+func (c *choice) awaitGone(ctx context.Context, out io.Writer, names []string, until goal, timeout time.Duration) error {
 	client, err := newClient(c.flags)
 	if err != nil {
 		return err
 	}
-	return c.await(ctx, out, client.Resource(layerKind.resource), names, goal{name: "gone", met: func(*v1alpha1.AddonsLayer) bool { return false }}, timeout)
+	return c.await(ctx, out, client.Resource(layerKind.resource), names, until, timeout)
 }
 
 func namesOf(layers []unstructured.Unstructured) []string {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -40,7 +41,7 @@ func newHistory(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Comm
 	command := &cobra.Command{
 		Use: "history LAYER", Short: "Show the last deployments of a layer", Long: historyLong, Example: historyExamples, Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, names []string) error {
-			layer, err := c.one(command.Context(), names[0])
+			_, layer, err := c.one(command.Context(), names[0])
 			if err != nil {
 				return err
 			}
@@ -51,17 +52,17 @@ func newHistory(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Comm
 	return command
 }
 
-// one returns a layer by its name.
-func (c *choice) one(ctx context.Context, name string) (*v1alpha1.AddonsLayer, error) {
-	_, found, err := c.layers(ctx, []string{name})
+// one returns a layer by its name, and how layers are reached.
+func (c *choice) one(ctx context.Context, name string) (dynamic.ResourceInterface, *v1alpha1.AddonsLayer, error) {
+	objects, found, err := c.layers(ctx, []string{name})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	layer := &v1alpha1.AddonsLayer{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found[0].Object, layer); err != nil {
-		return nil, fmt.Errorf("cannot understand layer %s: %w", name, err)
+		return nil, nil, fmt.Errorf("cannot understand layer %s: %w", name, err)
 	}
-	return layer, nil
+	return objects, layer, nil
 }
 
 func printHistory(out io.Writer, layer *v1alpha1.AddonsLayer, output string, now time.Time) error {
@@ -135,7 +136,7 @@ func (c *choice) rollback(ctx context.Context, out io.Writer, name, to string) e
 	if to == "" {
 		return fmt.Errorf("--to is missing: kubectl strata history %s shows the deployments", name)
 	}
-	layer, err := c.one(ctx, name)
+	objects, layer, err := c.one(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -146,10 +147,6 @@ func (c *choice) rollback(ctx context.Context, out io.Writer, name, to string) e
 	entry := layer.Status.History[at]
 	if entry.Result != v1alpha1.ResultDeployed {
 		return fmt.Errorf("deployment %s of layer %s has %s: go back to one that was deployed", to, name, strings.ToLower(string(entry.Result)))
-	}
-	objects, _, err := c.layers(ctx, []string{name})
-	if err != nil {
-		return err
 	}
 	if _, err := c.annotate(ctx, objects, name, map[string]any{v1alpha1.RollbackToAnnotation: to}); err != nil {
 		return err
