@@ -92,7 +92,7 @@ func (c *checking) order() {
 		if layer.On == "" {
 			continue
 		}
-		switch on := layerOf(c.bundle, layer.On); {
+		switch on := LayerOf(c.bundle, layer.On); {
 		case on == nil, layer.On == layer.Name:
 			c.named(layer, "onClusterOf", []string{layer.On})
 		case on.RemoteCluster == nil:
@@ -113,7 +113,7 @@ func (c *checking) named(layer v1alpha1.BundleLayer, field string, names []strin
 		switch {
 		case name == layer.Name:
 			c.say("layers["+layer.Name+"]."+field, "names the layer itself")
-		case layerOf(c.bundle, name) == nil:
+		case LayerOf(c.bundle, name) == nil:
 			c.say("layers["+layer.Name+"]."+field, "there is no layer %s", name)
 		}
 	}
@@ -131,7 +131,7 @@ func (c *checking) cycle(next func(string) []string) string {
 
 // goesAfter returns the layers that must be deployed before one.
 func (c *checking) goesAfter(name string) []string {
-	layer := layerOf(c.bundle, name)
+	layer := LayerOf(c.bundle, name)
 	if layer == nil {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (c *checking) goesAfter(name string) []string {
 
 // leavesAfter returns the layers that must be gone before one goes.
 func (c *checking) leavesAfter(name string) []string {
-	if layer := layerOf(c.bundle, name); layer == nil {
+	if layer := LayerOf(c.bundle, name); layer == nil {
 		return nil
 	} else if layer.Teardown != nil {
 		return layer.Teardown.After

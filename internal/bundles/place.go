@@ -31,7 +31,7 @@ func PlaceOf(bundle *v1alpha1.ApplicationBundle, layer, instance string, inputs 
 // placeOf goes through at most so many layers: a bundle that was not checked may
 // have some that are on each other.
 func placeOf(bundle *v1alpha1.ApplicationBundle, name, instance string, inputs map[string]any, root types.NamespacedName, most int) (types.NamespacedName, error) {
-	layer := layerOf(bundle, name)
+	layer := LayerOf(bundle, name)
 	switch {
 	case layer == nil:
 		return types.NamespacedName{}, wrongPlace(bundle, fmt.Sprintf("layers[%s]", name), "there is no such layer")
@@ -44,7 +44,7 @@ func placeOf(bundle *v1alpha1.ApplicationBundle, name, instance string, inputs m
 }
 
 func clusterOf(bundle *v1alpha1.ApplicationBundle, name, instance string, inputs map[string]any, root types.NamespacedName, most int) (types.NamespacedName, error) {
-	layer := layerOf(bundle, name)
+	layer := LayerOf(bundle, name)
 	if layer == nil || layer.RemoteCluster == nil {
 		return types.NamespacedName{}, wrongPlace(bundle, fmt.Sprintf("layers[%s].remoteCluster", name), "the layer has none, so that no layer can be on it")
 	}

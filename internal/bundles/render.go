@@ -78,11 +78,11 @@ func layerAt(bundle *v1alpha1.ApplicationBundle, path string) *v1alpha1.BundleLa
 	if bundle == nil {
 		return nil
 	}
-	return layerOf(bundle, strings.Trim(strings.TrimPrefix(path, "."), "/"))
+	return LayerOf(bundle, strings.Trim(strings.TrimPrefix(path, "."), "/"))
 }
 
-// layerOf returns a layer by its name; nil where there is none.
-func layerOf(bundle *v1alpha1.ApplicationBundle, name string) *v1alpha1.BundleLayer {
+// LayerOf returns a layer of a bundle by its name; nil where there is none.
+func LayerOf(bundle *v1alpha1.ApplicationBundle, name string) *v1alpha1.BundleLayer {
 	for i := range bundle.Spec.Layers {
 		if bundle.Spec.Layers[i].Name == name {
 			return &bundle.Spec.Layers[i]

@@ -74,7 +74,7 @@ func lay(o Observation, bundle *v1alpha1.ApplicationBundle, prefix string, input
 	found := map[string]*laid{}
 	var all []*laid
 	for _, name := range names {
-		one := l.layer(layerOf(bundle, name))
+		one := l.layer(bundles.LayerOf(bundle, name))
 		if on := found[one.On]; on != nil && on.presence == absent {
 			// Its cluster goes with that layer.
 			one.presence = absent
@@ -108,15 +108,6 @@ func lay(o Observation, bundle *v1alpha1.ApplicationBundle, prefix string, input
 		one.spec.DeleteAfter = sorted(one.spec.DeleteAfter)
 	}
 	return all, nil
-}
-
-func layerOf(bundle *v1alpha1.ApplicationBundle, name string) *v1alpha1.BundleLayer {
-	for i := range bundle.Spec.Layers {
-		if bundle.Spec.Layers[i].Name == name {
-			return &bundle.Spec.Layers[i]
-		}
-	}
-	return nil
 }
 
 // layer returns one layer without its edges to others.
