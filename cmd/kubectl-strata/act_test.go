@@ -58,7 +58,7 @@ func TestActs(t *testing.T) {
 		"rollback to failure": {args: []string{"rollback", "old", "--to", "3"}, code: 1, errOut: "deployment 3 of layer old has failed"},
 		"rollback to nothing": {args: []string{"rollback", "old", "--to", "9"}, code: 1, errOut: "layer old has no deployment 9"},
 		"rollback, no ID":     {args: []string{"rollback", "old"}, code: 1, errOut: "--to is missing: kubectl strata history old"},
-		"history":             {args: []string{"history", "old"}, out: "ID    VERSION   REVISION      RESULT     STARTED    TOOK   KEPT   MESSAGE\n3     1.2.0     main@sha1:c   Failed     3d1h ago   0s     no     no such chart\n2     1.1.0     main@sha1:b   Deployed   3d1h ago   90s    yes\n"},
+		"history":             {args: []string{"history", "old"}, out: "ID   VERSION   REVISION      RESULT     STARTED    TOOK   KEPT   MESSAGE\n3    1.2.0     main@sha1:c   Failed     3d1h ago   0s     no     no such chart\n2    1.1.0     main@sha1:b   Deployed   3d1h ago   90s    yes\n"},
 		"no history":          {args: []string{"history", "base"}, out: "Layer base has deployed nothing yet.\n"},
 		"no history as json":  {args: []string{"history", "base", "-o", "json"}, out: "[]\n"},
 		"history, bad format": {args: []string{"history", "base", "-o", "xml"}, code: 1, errOut: `--output is "xml": it must be json or yaml`},

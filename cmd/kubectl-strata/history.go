@@ -4,24 +4,20 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/dynamic"
-	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
 )
 
 const historyLong = `Show the last deployments of a layer, the newest first. kubectl strata rollback takes
@@ -35,8 +31,8 @@ const historyExamples = `  # What was deployed
   kubectl strata history base -o json`
 
 // newHistory returns the command that shows deployments.
-func newHistory(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Command {
-	c := &choice{flags: flags}
+func newHistory(t *tool) *cobra.Command {
+	c := &choice{flags: t.flags}
 	var output string
 	command := &cobra.Command{
 		Use: "history LAYER", Short: "Show the last deployments of a layer", Long: historyLong, Example: historyExamples, Args: cobra.ExactArgs(1),
@@ -45,10 +41,10 @@ func newHistory(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Comm
 			if err != nil {
 				return err
 			}
-			return printHistory(out, layer, output, time.Now())
+			return t.printHistory(layer, output)
 		},
 	}
-	command.Flags().StringVarP(&output, "output", "o", "", "one of json, yaml")
+	outputFlag(command, &output, "json", "yaml")
 	return command
 }
 
@@ -65,49 +61,37 @@ func (c *choice) one(ctx context.Context, name string) (dynamic.ResourceInterfac
 	return objects, layer, nil
 }
 
-func printHistory(out io.Writer, layer *v1alpha1.AddonsLayer, output string, now time.Time) error {
+func (t *tool) printHistory(layer *v1alpha1.AddonsLayer, output string) error {
 	history := layer.Status.History
-	if history == nil {
-		history = []v1alpha1.HistoryEntry{}
-	}
-	switch output {
-	case "":
-	case "json":
-		data, err := json.MarshalIndent(history, "", "    ")
-		if err != nil {
-			return fmt.Errorf("cannot print the history: %w", err)
-		}
-		say(out, "%s", data)
-		return nil
-	case "yaml":
-		data, err := yaml.Marshal(history)
-		if err != nil {
-			return fmt.Errorf("cannot print the history: %w", err)
-		}
-		_, err = out.Write(data)
-		return err
-	default:
-		return fmt.Errorf("--output is %q: it must be json or yaml", output)
+	if output != "" {
+		return t.printAs(output, append([]v1alpha1.HistoryEntry{}, history...))
 	}
 	if len(history) == 0 {
-		say(out, "Layer %s has deployed nothing yet.", layer.Name)
+		say(t.out, "Layer %s has deployed nothing yet.", layer.Name)
 		return nil
 	}
-	table := printers.GetNewTabWriter(out)
-	fmt.Fprintln(table, "ID\tVERSION\tREVISION\tRESULT\tSTARTED\tTOOK\tKEPT\tMESSAGE")
+	columns := []terminal.Column{
+		{Name: "ID"},
+		{Name: "VERSION"},
+		{Name: "REVISION", Expendable: 4},
+		{Name: "RESULT", Role: terminal.RoleOf},
+		{Name: "STARTED"},
+		{Name: "TOOK", Expendable: 3},
+		{Name: "KEPT", Expendable: 2},
+		{Name: "MESSAGE"},
+	}
+	rows := make([][]string, 0, len(history))
 	for _, entry := range history {
 		kept := "no"
 		if entry.Kept {
 			kept = "yes"
 		}
-		cells := []string{
-			entry.ID, cmp.Or(entry.Version, "-"), cmp.Or(entry.Revision, "-"), string(entry.Result),
-			duration.HumanDuration(max(0, now.Sub(entry.Started.Time))) + " ago", duration.HumanDuration(entry.Duration.Duration), kept,
-			strings.Join(strings.Fields(entry.Message), " "),
-		}
-		fmt.Fprintln(table, strings.TrimRight(printers.EscapeTerminal(strings.Join(cells, "\t")), "\t"))
+		rows = append(rows, []string{
+			entry.ID, entry.Version, entry.Revision, string(entry.Result),
+			duration.HumanDuration(max(0, t.now().Sub(entry.Started.Time))) + " ago", duration.HumanDuration(entry.Duration.Duration), kept, entry.Message,
+		})
 	}
-	return table.Flush()
+	return t.screen.Table(t.out, columns, rows)
 }
 
 const rollbackLong = `Take a layer back to one of its last deployments, which kubectl strata history

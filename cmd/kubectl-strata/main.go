@@ -15,7 +15,6 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 )
 
 // version is set by the linker.
@@ -41,31 +40,36 @@ func main() {
 
 // run runs a command line and returns the exit code.
 func run(ctx context.Context, args []string, out, errOut io.Writer) int {
-	command := newCommand(out)
+	return newTool(out, errOut).run(ctx, args)
+}
+
+func (t *tool) run(ctx context.Context, args []string) int {
+	command := newCommand(t)
 	command.SetArgs(args)
-	command.SetOut(out)
-	command.SetErr(errOut)
+	command.SetOut(t.out)
+	command.SetErr(t.errOut)
 	err := command.ExecuteContext(ctx)
 	switch {
 	case err == nil:
 		return exitFine
-	case errors.Is(err, errBlocked):
+	case errors.Is(err, errBlocked), errors.Is(err, errDiffers):
 		return exitBlocked
 	default:
-		fmt.Fprintf(errOut, "kubectl strata: %v\n", err)
+		fmt.Fprintf(t.errOut, "kubectl strata: %v\n", err)
 		return exitError
 	}
 }
 
-func newCommand(out io.Writer) *cobra.Command {
+func newCommand(t *tool) *cobra.Command {
+	flags, out := t.flags, t.out
 	root := &cobra.Command{
 		Use:   "strata",
 		Short: "See the layers of add-ons in a cluster, and act on them",
 		Long: `See the layers of add-ons that Strata keeps in a cluster, and act on them.
 
 Commands that show something only read. All of them exit with 0 when all is
-well, with 1 when they cannot say or do what was asked, and with 2 when a
-layer is blocked or failed, or a cluster is not ready.`,
+well, with 1 when they cannot say or do what was asked, and with 2 when
+something differs, is blocked or has failed.`,
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl strata"},
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		SilenceErrors:     true,
@@ -73,12 +77,8 @@ layer is blocked or failed, or a cluster is not ready.`,
 		Args:              cobra.NoArgs,
 		RunE:              func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	flags := genericclioptions.NewConfigFlags(true)
-	// Layers have no namespace, clusters say so themselves, and nothing is cached
-	// on disk.
-	flags.Namespace, flags.CacheDir = nil, nil
 	flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(newGet(flags, out), newClusters(flags, out), newHistory(flags, out), newWait(flags, out),
+	root.AddCommand(newGet(flags, out), newClusters(flags, out), newHistory(t), newWait(flags, out),
 		newHold(flags, out), newResume(flags, out), newReconcile(flags, out), newRollback(flags, out), newVersion(flags, out), newDocs(out))
 	return root
 }

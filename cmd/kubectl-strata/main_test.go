@@ -373,7 +373,11 @@ func TestVersion(t *testing.T) {
 }
 
 func TestHelpNamesThePlugin(t *testing.T) {
-	for _, args := range []string{"--help", "get --help", "clusters --help", "version --help", "hold --help", "resume --help", "reconcile --help", "wait --help", "history --help", "rollback --help", ""} {
+	lines := []string{"", "--help"}
+	for _, command := range shown(newCommand(newTool(io.Discard, io.Discard))) {
+		lines = append(lines, command.Name()+" --help")
+	}
+	for _, args := range lines {
 		code, out, errOut := plugin(t, strings.Fields(args)...)
 		if code != exitFine || !strings.Contains(out, "  kubectl strata ") || strings.Contains(out, "\n  strata") {
 			t.Errorf("%q: exit code %d: %s%s", args, code, out, errOut)

@@ -1,0 +1,133 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package terminal says how something looks on a terminal, and nothing of it
+// elsewhere: what goes into a file or a pipe has no colours and lines of any
+// length.
+package terminal
+
+import (
+	"io"
+	"os"
+	"strings"
+
+	"github.com/fatih/color"
+	"golang.org/x/term"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+// Screen is what is written to. The zero value is a file or a pipe.
+type Screen struct {
+	// Colour is true where colours are shown.
+	Colour bool
+	// Width in columns; 0 where there is no limit.
+	Width int
+}
+
+// Of returns the screen behind a writer. Colours are left out where the
+// environment says NO_COLOR, or that the terminal is dumb.
+func Of(out io.Writer, environment func(string) (string, bool)) Screen {
+	file, is := out.(*os.File)
+	if !is || !term.IsTerminal(int(file.Fd())) {
+		return Screen{}
+	}
+	screen := Screen{Colour: true}
+	if width, _, err := term.GetSize(int(file.Fd())); err == nil {
+		screen.Width = width
+	}
+	if set, _ := environment("NO_COLOR"); set != "" {
+		screen.Colour = false
+	}
+	if kind, _ := environment("TERM"); kind == "dumb" {
+		screen.Colour = false
+	}
+	return screen
+}
+
+// Role is what a piece of text stands for.
+type Role int
+
+// The roles of texts.
+const (
+	Plain Role = iota
+	Good
+	Busy
+	Warning
+	Bad
+	Dim
+	Strong
+)
+
+var attributes = map[Role]color.Attribute{
+	Good: color.FgGreen, Busy: color.FgCyan, Warning: color.FgYellow, Bad: color.FgRed, Dim: color.Faint, Strong: color.Bold,
+}
+
+// Paint returns a text in the colour of its role.
+func (s Screen) Paint(role Role, text string) string {
+	attribute, known := attributes[role]
+	if !s.Colour || !known || text == "" {
+		return text
+	}
+	paint := color.New(attribute)
+	paint.EnableColor()
+	return paint.Sprint(text)
+}
+
+// RoleOf returns the role of the state of a layer, or of the standing of an
+// object.
+func RoleOf(state string) Role {
+	switch state {
+	case string(v1alpha1.StateDeployed), "True", "Ready", "Running", "Current", "yes":
+		return Good
+	case string(v1alpha1.StateApplying), string(v1alpha1.StatePruning), string(v1alpha1.StatePending), dependents.StatusMissing, dependents.StatusProgress, "Unknown":
+		return Busy
+	case string(v1alpha1.StateFailed), "False", "no":
+		return Bad
+	case "", "-":
+		return Plain
+	}
+	return Warning
+}
+
+// Clip shortens a line to the width of the screen. The line must not be painted.
+func (s Screen) Clip(line string) string { return clip(line, s.Width) }
+
+func clip(line string, width int) string {
+	runes := []rune(line)
+	if width <= 0 || len(runes) <= width {
+		return line
+	}
+	return string(runes[:max(0, width-1)]) + "…"
+}
+
+// Wrap breaks a text into lines of the width of the screen, at spaces, and begins
+// all but the first with an indent. Without a limit it is one line. A word that is
+// longer than a line has a line of its own.
+func (s Screen) Wrap(text, indent string) []string {
+	words := strings.Fields(text)
+	if s.Width <= 0 || len(words) == 0 {
+		return []string{strings.Join(words, " ")}
+	}
+	var lines []string
+	line := words[0]
+	for _, word := range words[1:] {
+		if len([]rune(line))+1+len([]rune(word)) > s.Width {
+			lines = append(lines, line)
+			line = indent + word
+			continue
+		}
+		line += " " + word
+	}
+	return append(lines, line)
+}
+
+// Safe returns a text of others' making without what would move the cursor of a
+// terminal, in one line.
+func Safe(text string) string {
+	var escaped strings.Builder
+	_ = printers.WriteEscaped(&escaped, strings.Join(strings.Fields(text), " ")) // a Builder takes everything
+	return escaped.String()
+}

@@ -1,0 +1,129 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/yaml"
+
+	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
+	"github.com/strata-project/strata/cmd/kubectl-strata/summary"
+	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+)
+
+// errDiffers ends a command that has worked, and found that something differs, or
+// would change. What there is to say has been printed.
+var errDiffers = errors.New("something differs")
+
+// tool is what every command works with.
+type tool struct {
+	flags       *genericclioptions.ConfigFlags
+	out, errOut io.Writer
+	// screen is what out writes to.
+	screen terminal.Screen
+	// now returns the time.
+	now func() time.Time
+}
+
+func newTool(out, errOut io.Writer) *tool {
+	flags := genericclioptions.NewConfigFlags(true)
+	// Layers have no namespace, other kinds say so themselves, and nothing is
+	// cached on disk.
+	flags.Namespace, flags.CacheDir = nil, nil
+	return &tool{flags: flags, out: out, errOut: errOut, screen: terminal.Of(out, os.LookupEnv), now: time.Now}
+}
+
+// progress returns what shows, on a terminal, how long work gets on.
+func (t *tool) progress() *terminal.Progress {
+	return terminal.NewProgress(t.errOut, terminal.Of(t.errOut, os.LookupEnv))
+}
+
+// read reads parts of the cluster at this moment. Layers are not done without.
+func (t *tool) read(ctx context.Context, parts ...snapshot.Part) (*snapshot.Snapshot, error) {
+	client, err := newClient(t.flags)
+	if err != nil {
+		return nil, err
+	}
+	s, err := snapshot.Read(ctx, client, t.now(), parts...)
+	if err != nil {
+		return nil, explain(err, t.flags, layerKind)
+	}
+	if err := s.Unread[snapshot.Layers]; err != nil {
+		return nil, explain(err, t.flags, layerKind)
+	}
+	return s, nil
+}
+
+// warnUnread says which kinds could not be read, and what that means for what is
+// shown. Kinds that the cluster does not serve have no objects that could be shown.
+func (t *tool) warnUnread(s *snapshot.Snapshot, meaning string) {
+	var lacking []string
+	for part, err := range s.Unread {
+		if apierrors.IsForbidden(err) {
+			lacking = append(lacking, part.GroupResource().String())
+		}
+	}
+	if len(lacking) > 0 {
+		slices.Sort(lacking)
+		fmt.Fprintf(t.errOut, "kubectl strata: you may not list %s, so %s\n", strings.Join(lacking, ", "), meaning)
+	}
+}
+
+// noLayer says that there is no such layer, and which one may be meant.
+func noLayer(s *snapshot.Snapshot, name string) error {
+	return &missingError{kind: layerKind, wanted: reference{name: name}, near: summary.Near(name, s.LayerNames())}
+}
+
+// outputFlag adds --output with the formats that a command has beside its text.
+func outputFlag(command *cobra.Command, into *string, formats ...string) {
+	command.Flags().StringVarP(into, "output", "o", "", "one of "+strings.Join(formats, ", "))
+	run := command.RunE
+	command.RunE = func(command *cobra.Command, args []string) error {
+		if *into != "" && !slices.Contains(formats, *into) {
+			return fmt.Errorf("--output is %q: it must be %s", *into, either(formats))
+		}
+		return run(command, args)
+	}
+}
+
+// either lists what somebody may choose from.
+func either(choices []string) string {
+	last := len(choices) - 1
+	if last < 1 {
+		return strings.Join(choices, "")
+	}
+	return strings.Join(choices[:last], ", ") + " or " + choices[last]
+}
+
+// printAs writes a value as json or yaml.
+func (t *tool) printAs(format string, value any) error {
+	var data []byte
+	var err error
+	switch format {
+	case "json":
+		data, err = json.MarshalIndent(value, "", "    ")
+		data = append(data, '\n')
+	case "yaml":
+		data, err = yaml.Marshal(value)
+	default:
+		return fmt.Errorf("--output is %q: it must be json or yaml", format)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot print as %s: %w", format, err)
+	}
+	_, err = t.out.Write(data)
+	return err
+}
