@@ -26,11 +26,10 @@ import (
 )
 
 const (
-	// FieldManager owns the fields of the objects that are applied.
-	FieldManager = "strata"
-	// MarksManager owns labels and annotations that say where an object
-	// stands, and a suspension; they are never part of what is applied.
-	MarksManager = "strata-marks"
+	// FieldManager is that of dependents.
+	FieldManager = dependents.FieldManager
+	// MarksManager is that of dependents.
+	MarksManager = dependents.MarksManager
 )
 
 // defaultWorkers is how many objects of one stage are written at a time at most.

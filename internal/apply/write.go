@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -271,7 +270,7 @@ func patchFor(owner string, keys dependents.Keys, action dependents.Action) map[
 		annotations[keys.SupersededBy] = action.Successor.Key().String()
 		spec = map[string]any{"suspend": true}
 	case dependents.VerbMark:
-		labels[keys.Orphaned] = OrphanedValue(action)
+		labels[keys.Orphaned] = action.OrphanedValue()
 	case dependents.VerbRelease:
 		labels[keys.Owner], labels[keys.Orphaned] = nil, nil
 	default:
@@ -282,12 +281,6 @@ func patchFor(owner string, keys dependents.Keys, action dependents.Action) map[
 		patch["spec"] = spec
 	}
 	return patch
-}
-
-// OrphanedValue returns a moment as the orphaned label says it: RFC 3339 in
-// UTC, with "." for ":", which labels must not have.
-func OrphanedValue(action dependents.Action) string {
-	return strings.ReplaceAll(action.Moment.UTC().Format("2006-01-02T15:04:05Z"), ":", ".")
 }
 
 // otherOwners returns the ownerReferences that stay, as a patch wants them.

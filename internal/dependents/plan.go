@@ -13,6 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+const (
+	// FieldManager owns the fields of the objects that are applied.
+	FieldManager = "strata"
+	// MarksManager owns labels and annotations that say where an object
+	// stands, and a suspension; they are never part of what is applied.
+	MarksManager = "strata-marks"
+)
+
 // Keys names the labels and annotations by which objects are owned.
 type Keys struct {
 	// Owner is the label with the name of the owning primary.

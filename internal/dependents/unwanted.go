@@ -361,3 +361,9 @@ func groupOf(apiVersion string) string {
 	}
 	return group
 }
+
+// OrphanedValue returns the moment of an action as the orphaned label says it: RFC
+// 3339 in UTC, with "." for ":", which labels must not have.
+func (a Action) OrphanedValue() string {
+	return strings.ReplaceAll(a.Moment.UTC().Format("2006-01-02T15:04:05Z"), ":", ".")
+}

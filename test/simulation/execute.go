@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 )
@@ -146,7 +145,7 @@ func mark(r *unstructured.Unstructured, owner string, action dependents.Action) 
 		annotate(r, v1alpha1.SupersededByAnnotation, action.Successor.Key().String())
 		suspend(r, true)
 	case dependents.VerbMark:
-		label(r, v1alpha1.OrphanedLabel, apply.OrphanedValue(action))
+		label(r, v1alpha1.OrphanedLabel, action.OrphanedValue())
 	case dependents.VerbRelease:
 		label(r, v1alpha1.LayerLabel, "")
 		label(r, v1alpha1.OrphanedLabel, "")

@@ -1,0 +1,312 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package forecast says what the controller would do, by having it do so: the very
+// rules of layers, in the very order of a look, act on copies of what was read of
+// a cluster, where every release becomes ready that Flux is given. It reads no
+// clock, no cluster and no file.
+package forecast
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/round"
+)
+
+// DefaultHorizon is how far into the future a forecast waits for what goes on by
+// itself, such as the grace of orphans, where nothing else is said.
+const DefaultHorizon = 24 * time.Hour
+
+// maxRounds bounds how often all layers are looked at. A layer that takes turns
+// with itself would be a mistake in the rules; Forecast.Settled tells of it.
+const maxRounds = 2000
+
+// World is what layers are decided from. Nothing of it is changed.
+type World struct {
+	Now      time.Time
+	Settings layers.Settings
+	// Version of the API server.
+	Version string
+	// Layers with the specification that is planned, and the status that they have.
+	// A specification that differs from what the status speaks of has a generation
+	// of its own; a layer with a deletionTimestamp goes.
+	Layers []*v1alpha1.AddonsLayer
+	// Contents says by the names of layers what they would list.
+	Contents map[string]Content
+	Clusters []*v1alpha1.RemoteCluster
+	// Objects on the cluster, and those of others that are taken to be there.
+	Objects map[dependents.ID]*unstructured.Unstructured
+	// Scopes of kinds, and versions that are not served.
+	Scopes   map[dependents.ServedKind]layers.Scope
+	Unserved map[dependents.ServedVersion]bool
+	// Brings says which kinds are served once a release is there, because its chart
+	// defines them.
+	Brings map[dependents.ID][]Definition
+	// Horizon is how long what goes on by itself is waited for; 0 means
+	// DefaultHorizon.
+	Horizon time.Duration
+}
+
+// Definition is a kind that something brings.
+type Definition struct {
+	dependents.ServedVersion
+	Scope layers.Scope
+}
+
+// Content is what a layer would list.
+type Content struct {
+	// Source of the layer; nil where there is none.
+	Source *layers.Source
+	// Directory on the layer's cluster; nil where it cannot be read, and then Err
+	// says why.
+	Directory *layers.Directory
+	Err       error
+	// Deployed is what is deployed, where it is known and is not Directory.
+	Deployed *layers.Directory
+	// Restored is what the layer goes back to; nil where it cannot be read, and
+	// then RestoreError says why.
+	Restored     *layers.Directory
+	RestoreError string
+	// Fixed is true for a layer that stays as it is: it is not looked at, and lists
+	// what its status does.
+	Fixed bool
+}
+
+// Step is one thing that would be done to one object.
+type Step struct {
+	// Wave counts from 1. What has the same wave is done at the same time; a wave
+	// begins when what the one before has changed is ready.
+	Wave int
+	// After is how long after the beginning of the forecast it is due at the
+	// earliest, because something is waited for that takes its time.
+	After time.Duration
+	Layer string
+	Verb  dependents.Verb
+	ID    dependents.ID
+	// Origin is the file that lists the object.
+	Origin string
+	// Owner is the layer that had the object before; empty where nobody had, or
+	// the layer itself.
+	Owner string
+	// Correction is true where somebody else's change is undone.
+	Correction bool
+	// Before and Done are the object before and afterwards; nil where it is not
+	// there.
+	Before, Done *unstructured.Unstructured
+}
+
+// End is where a layer stands in the end.
+type End struct {
+	Layer string
+	// Was is the state that it had in the beginning.
+	Was     v1alpha1.State
+	State   v1alpha1.State
+	Reason  string
+	Message string
+	// Version that it has deployed in the end, and Had the one in the beginning.
+	Version, Had string
+	// Gone is true for a layer that was deleted.
+	Gone bool
+	// Until is when it goes on by itself; zero where it does not.
+	Until time.Time
+	// Causes say what stands in its way.
+	Causes []v1alpha1.Cause
+}
+
+// Forecast is what would be done, and where it ends.
+type Forecast struct {
+	// Steps in the order in which they would be taken.
+	Steps []Step
+	// Ends of all layers that were looked at, sorted by name.
+	Ends []End
+	// Settled is false where the layers had not come to rest when the forecast was
+	// given up.
+	Settled bool
+	// Layers and Objects are what there is in the end.
+	Layers  []*v1alpha1.AddonsLayer
+	Objects map[dependents.ID]*unstructured.Unstructured
+}
+
+// Make makes a forecast. It is deterministic.
+func Make(w World) Forecast {
+	f := newFuture(w)
+	settled := false
+	for range maxRounds {
+		if f.round() {
+			continue
+		}
+		if !f.advance() {
+			settled = true
+			break
+		}
+	}
+	forecast := Forecast{Steps: f.numbered(), Ends: f.ends(), Settled: settled, Objects: f.objects}
+	for _, name := range slices.Sorted(maps.Keys(f.layers)) {
+		if layer := f.layers[name]; layer != nil {
+			forecast.Layers = append(forecast.Layers, layer)
+		}
+	}
+	return forecast
+}
+
+// future is the cluster as it would become.
+type future struct {
+	*store
+	world    World
+	now      time.Time
+	layers   map[string]*v1alpha1.AddonsLayer
+	contents map[string]Content
+	// order in which layers are looked at: each before those that it depends on,
+	// so that what is done for one is seen by the next one in the next round.
+	order []string
+	// last decision on each layer, and gone holds the layers that went.
+	last map[string]layers.Decision
+	gone map[string]bool
+	// changed is true where anything was changed in this round, and rounds counts
+	// them.
+	changed bool
+	rounds  int
+	steps   []Step
+}
+
+func newFuture(w World) *future {
+	f := &future{
+		store: newStore(w), world: w, now: w.Now, layers: map[string]*v1alpha1.AddonsLayer{}, contents: maps.Clone(w.Contents),
+		last: map[string]layers.Decision{}, gone: map[string]bool{},
+	}
+	for _, layer := range w.Layers {
+		f.layers[layer.Name] = layer
+	}
+	f.order = f.dependantsFirst()
+	return f
+}
+
+// dependantsFirst returns the names of the layers, each before those that it
+// depends on; those on a cycle are in the order of their names.
+func (f *future) dependantsFirst() []string {
+	depths := map[string]int{}
+	var depth func(name string, path []string) int
+	depth = func(name string, path []string) int {
+		if known, found := depths[name]; found || slices.Contains(path, name) {
+			return known
+		}
+		layer, deepest := f.layers[name], 0
+		if layer == nil {
+			return 0
+		}
+		for _, on := range layers.DependencyNames(layer.Spec.Prereqs.DependsOn) {
+			deepest = max(deepest, depth(on, append(path, name))+1)
+		}
+		depths[name] = deepest
+		return deepest
+	}
+	names := slices.Sorted(maps.Keys(f.layers))
+	for _, name := range names {
+		depth(name, nil)
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(depths[b], depths[a]) })
+	return names
+}
+
+// round looks at every layer once, lets Flux do what it was given, and tells
+// whether anything has changed.
+func (f *future) round() bool {
+	f.changed = false
+	f.rounds++
+	for _, name := range f.order {
+		layer := f.layers[name]
+		if layer == nil || f.contents[name].Fixed {
+			continue
+		}
+		hands := &hands{future: f, name: name}
+		// Nothing here fails; what the rules want to try again is tried in the next
+		// round, and where it stays the same it is what the layer ends with.
+		_, _ = round.Run(context.Background(), hands, f.observe(layer))
+	}
+	f.settle()
+	return f.changed
+}
+
+// advance moves the clock to when something is due that only takes its time. It
+// returns false where there is nothing of that kind within the horizon.
+func (f *future) advance() bool {
+	next := time.Time{}
+	for name, decision := range f.last {
+		due := decision.Plan.Until
+		if f.layers[name] == nil || decision.Hold.Active || !due.After(f.now) {
+			continue
+		}
+		if next.IsZero() || due.Before(next) {
+			next = due
+		}
+	}
+	horizon := f.world.Horizon
+	if horizon == 0 {
+		horizon = DefaultHorizon
+	}
+	if next.IsZero() || next.Sub(f.world.Now) > horizon {
+		return false
+	}
+	f.now = next
+	return true
+}
+
+// numbered returns the steps with waves that count from 1.
+func (f *future) numbered() []Step {
+	waves := map[int]int{}
+	for i := range f.steps {
+		at := f.steps[i].Wave
+		if waves[at] == 0 {
+			waves[at] = len(waves) + 1
+		}
+		f.steps[i].Wave = waves[at]
+	}
+	slices.SortStableFunc(f.steps, func(a, b Step) int {
+		return cmp.Or(cmp.Compare(a.Wave, b.Wave), strings.Compare(a.Layer, b.Layer))
+	})
+	return f.steps
+}
+
+func (f *future) ends() []End {
+	var found []End
+	for _, before := range f.world.Layers {
+		name := before.Name
+		if f.contents[name].Fixed {
+			continue
+		}
+		end := End{Layer: name, Was: before.Status.State, Had: before.Status.Version, Gone: f.gone[name]}
+		if layer := f.layers[name]; layer != nil {
+			decision := f.last[name]
+			end.State, end.Reason, end.Message = layer.Status.State, decision.Reason, decision.Message
+			end.Version, end.Until, end.Causes = layer.Status.Version, decision.Until, layer.Status.BlockedBy
+		}
+		found = append(found, end)
+	}
+	slices.SortFunc(found, func(a, b End) int { return strings.Compare(a.Layer, b.Layer) })
+	return found
+}
+
+// cluster returns a RemoteCluster, or nil.
+func (f *future) cluster(name types.NamespacedName) *v1alpha1.RemoteCluster {
+	for _, cluster := range f.world.Clusters {
+		if cluster.Namespace == name.Namespace && cluster.Name == name.Name {
+			return cluster
+		}
+	}
+	return nil
+}
+
+// errUnread says that it is not known what a layer would list.
+var errUnread = errors.New("what it lists was not read")

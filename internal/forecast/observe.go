@@ -1,0 +1,256 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package forecast
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// observe gathers what the rules decide from, as the controller does from its
+// caches.
+func (f *future) observe(layer *v1alpha1.AddonsLayer) *layers.Observation {
+	content := f.contents[layer.Name]
+	o := &layers.Observation{
+		Now: f.now, Settings: f.world.Settings, Layer: layer, ClusterVersion: f.world.Version,
+		Source: content.Source, Directory: content.Directory, DirectoryError: content.Err,
+		Restored: content.Restored, RestoreError: content.RestoreError,
+		Layers: map[string]layers.Other{}, Scopes: f.scopes, Unserved: f.unserved,
+		Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
+		Exclusive: map[string][]dependents.ID{}, Forsaken: map[string]bool{},
+	}
+	if o.Directory == nil && o.DirectoryError == nil && o.Source != nil && o.Source.Digest != "" {
+		o.DirectoryError = errUnread
+	}
+	status := layer.Status
+	for _, candidate := range []*layers.Directory{content.Directory, content.Deployed, content.Restored} {
+		if o.Deployed == nil && candidate != nil && status.Digest != "" && candidate.Digest == status.Digest && candidate.Cluster == status.Cluster {
+			o.Deployed = candidate
+		}
+	}
+	f.observeRemote(o)
+	f.observeLayers(o)
+	f.observeObjects(o)
+	for _, name := range layers.Targets(*o) {
+		o.Forsaken[name.String()] = layers.IsForsaken(layer, f.cluster(name))
+	}
+	f.observeAwaited(o)
+	f.observeOthers(o)
+	return o
+}
+
+func (f *future) observeRemote(o *layers.Observation) {
+	for _, name := range layers.ClustersLeft(o.Layer) {
+		o.Forsaken[name.String()] = layers.IsForsaken(o.Layer, f.cluster(name))
+	}
+	name := layers.PlaceOf(o.Layer, f.world.Settings.Namespace)
+	if name.Name == "" {
+		return
+	}
+	cluster := f.cluster(name)
+	o.Forsaken[name.String()] = layers.IsForsaken(o.Layer, cluster)
+	o.Remote = &layers.Remote{Name: name, Object: cluster}
+	o.ClusterVersion = ""
+	if cluster != nil {
+		o.Remote.Connected = meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ReadyCondition)
+		o.ClusterVersion = cluster.Status.Version
+	}
+}
+
+// observeLayers adds all other layers, and nothing for those that do not exist.
+func (f *future) observeLayers(o *layers.Observation) {
+	for name, layer := range f.layers {
+		if layer != nil && name != o.Layer.Name {
+			o.Layers[name] = layers.Other{Layer: layer}
+		}
+	}
+	for _, name := range layers.DependencyNames(o.Layer.Spec.Prereqs.DependsOn) {
+		other := o.Layers[name]
+		if other.Layer != nil && f.sameSource(o.Layer, other.Layer) && !layers.IsOfBundle(other.Layer) {
+			other.SameSource = true
+			if directory := f.contents[name].Directory; directory != nil {
+				other.Digest = directory.Digest
+			} else if f.contents[name].Fixed {
+				other.Digest = other.Layer.Status.Digest
+			}
+		}
+		o.Layers[name] = other
+	}
+}
+
+// sameSource tells whether two layers come from the very same source, or belong to
+// the same instance of bundles.
+func (f *future) sameSource(a, b *v1alpha1.AddonsLayer) bool {
+	if layers.IsOfBundle(a) || layers.IsOfBundle(b) {
+		return layers.IsOfBundle(a) && layers.IsOfBundle(b) && layers.InstanceOf(a) == layers.InstanceOf(b)
+	}
+	namespace := f.world.Settings.Namespace
+	return layers.SourceOf(a, namespace) == layers.SourceOf(b, namespace)
+}
+
+// observeObjects reads what the layer lists, has and had, and the releases that
+// stand for the same Helm releases.
+func (f *future) observeObjects(o *layers.Observation) {
+	identities := map[string]bool{}
+	see := func(id dependents.ID) {
+		if live := f.objects[id]; live != nil && o.Live[id] == nil {
+			o.Live[id] = live
+			if id.GroupKind() == layers.HelmReleaseKind {
+				identities[f.identities[id]] = true
+			}
+		}
+	}
+	for _, directory := range []*layers.Directory{o.Directory, o.Deployed, o.Restored} {
+		if directory == nil {
+			continue
+		}
+		for _, manifest := range directory.Manifests {
+			see(manifest.ID())
+		}
+		for exclusive := range layers.ListingOf(directory).Exclusive {
+			identities[exclusive] = true
+		}
+	}
+	for _, entry := range layers.Inventory(o.Layer.Status.Resources, nil) {
+		see(entry.ID)
+	}
+	for _, id := range f.formerly[o.Layer.Name] {
+		if live := f.objects[id]; live != nil && dependents.HasOwner(live, layers.Keys) {
+			see(id)
+			o.Taken = append(o.Taken, id)
+		}
+	}
+	for identity := range identities {
+		o.Exclusive[identity] = f.standingFor(identity)
+		for _, id := range o.Exclusive[identity] {
+			if o.Live[id] == nil {
+				o.Live[id] = f.objects[id]
+			}
+		}
+	}
+}
+
+// observeAwaited looks for the objects of spec.waitFor.
+func (f *future) observeAwaited(o *layers.Observation) {
+	for _, hook := range o.Layer.Spec.WaitFor {
+		gv, err := schema.ParseGroupVersion(hook.APIVersion)
+		if err != nil {
+			o.Awaited = append(o.Awaited, layers.Awaited{})
+			continue // the gate refuses it
+		}
+		id := dependents.ID{Group: gv.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name}
+		if o.Remote != nil {
+			id.Cluster = layers.ClusterName(o.Remote.Name)
+		}
+		scope, known := f.scopes[id.ServedKind()]
+		o.Awaited = append(o.Awaited, layers.Awaited{ID: id, Live: f.objects[id], Unserved: known && scope == layers.ScopeUnknown})
+	}
+}
+
+func (f *future) observeOthers(o *layers.Observation) {
+	if !o.NeedsOthers() {
+		return
+	}
+	o.Others = dependents.Others{
+		Listed: map[dependents.ID][]dependents.Claim{}, Exclusive: map[string][]dependents.Claim{},
+		Existing: map[string]bool{}, Unreadable: map[string]bool{},
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.layers)) {
+		layer := f.layers[name]
+		if layer == nil || name == o.Layer.Name {
+			continue
+		}
+		o.Others.Existing[name] = true
+		if !layer.DeletionTimestamp.IsZero() {
+			continue
+		}
+		content := f.contents[name]
+		switch {
+		case content.Fixed:
+			o.AddClaims(&o.Others, name, f.listed(layer))
+		case content.Directory != nil:
+			o.AddClaims(&o.Others, name, layers.ListingOf(content.Directory))
+		default:
+			o.Others.Unreadable[name] = true
+			if f.sameSource(o.Layer, layer) {
+				o.Others.UnreadableSiblings = append(o.Others.UnreadableSiblings, name)
+			}
+		}
+	}
+}
+
+// listed returns what a layer's status lists and does not give away.
+func (f *future) listed(layer *v1alpha1.AddonsLayer) layers.Listing {
+	listing := layers.Listing{Files: map[dependents.ID]string{}, Exclusive: map[string][]dependents.ID{}}
+	for _, entry := range layers.Inventory(layer.Status.Resources, nil) {
+		switch entry.Status {
+		case dependents.StatusOrphaned, dependents.StatusSuperseded, dependents.StatusDeleting:
+			continue
+		}
+		listing.Files[entry.ID] = entry.Origin
+		if identity := f.identities[entry.ID]; identity != "" {
+			listing.Exclusive[identity] = append(listing.Exclusive[identity], entry.ID)
+		}
+	}
+	return listing
+}
+
+// nameOfFormerOwner returns the layer of Kraan that an object refers to.
+func nameOfFormerOwner(obj *unstructured.Unstructured) string {
+	for _, ref := range obj.GetOwnerReferences() {
+		single := &unstructured.Unstructured{Object: map[string]any{}}
+		single.SetOwnerReferences([]metav1.OwnerReference{ref})
+		if dependents.HasOwner(single, layers.Keys) {
+			return ref.Name
+		}
+	}
+	return ""
+}
+
+// Assumed returns the objects that a layer has and that cannot be read, such as
+// Secrets, or what is on another cluster, as they are when nobody has changed
+// them since they were applied. Objects that were never applied are not there.
+func Assumed(layer *v1alpha1.AddonsLayer, wanted *layers.Directory, unread func(dependents.ID) bool) map[dependents.ID]*unstructured.Unstructured {
+	found := map[dependents.ID]*unstructured.Unstructured{}
+	for _, entry := range layers.Inventory(layer.Status.Resources, nil) {
+		if !unread(entry.ID) || entry.Digest == "" {
+			continue
+		}
+		obj := &unstructured.Unstructured{Object: map[string]any{}}
+		obj.SetAPIVersion(schema.GroupVersion{Group: entry.ID.Group, Version: "v1"}.String())
+		obj.SetKind(entry.ID.Kind)
+		if wanted != nil {
+			for _, manifest := range wanted.Manifests {
+				if manifest.ID() == entry.ID {
+					obj = manifest.Object.DeepCopy()
+				}
+			}
+		}
+		obj.SetNamespace(entry.ID.Namespace)
+		obj.SetName(entry.ID.Name)
+		obj.SetUID(types.UID(entry.UID))
+		obj.SetGeneration(entry.Generation)
+		obj.SetResourceVersion(cmp.Or(entry.ResourceVersion, "1"))
+		labels := obj.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[v1alpha1.LayerLabel] = layer.Name
+		obj.SetLabels(labels)
+		makeReady(obj)
+		found[entry.ID] = obj
+	}
+	return found
+}

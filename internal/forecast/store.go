@@ -1,0 +1,244 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package forecast
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// store holds objects as the API servers would.
+type store struct {
+	objects map[dependents.ID]*unstructured.Unstructured
+	// identities of the HelmReleases, and formerly what refers to layers of Kraan.
+	identities map[dependents.ID]string
+	byIdentity map[string][]dependents.ID
+	formerly   map[string][]dependents.ID
+	scopes     map[dependents.ServedKind]layers.Scope
+	unserved   map[dependents.ServedVersion]bool
+	// dirty holds what Flux, or another controller, has yet to look at.
+	dirty   map[dependents.ID]bool
+	version int
+}
+
+func newStore(w World) *store {
+	s := &store{
+		objects: make(map[dependents.ID]*unstructured.Unstructured, len(w.Objects)), identities: map[dependents.ID]string{}, byIdentity: map[string][]dependents.ID{},
+		formerly: map[string][]dependents.ID{}, scopes: maps.Clone(w.Scopes), unserved: maps.Clone(w.Unserved), dirty: map[dependents.ID]bool{},
+	}
+	if s.scopes == nil {
+		s.scopes = map[dependents.ServedKind]layers.Scope{}
+	}
+	for id, obj := range w.Objects {
+		s.set(id, obj)
+		if owner := nameOfFormerOwner(obj); owner != "" && (id.GroupKind() == layers.HelmReleaseKind || id.GroupKind() == layers.HelmRepositoryKind) {
+			s.formerly[owner] = append(s.formerly[owner], id)
+		}
+	}
+	for _, ids := range s.formerly {
+		dependents.SortIDs(ids)
+	}
+	return s
+}
+
+// set puts an object in the place of what is there; nil removes it.
+func (s *store) set(id dependents.ID, obj *unstructured.Unstructured) {
+	if identity := s.identities[id]; identity != "" {
+		s.byIdentity[identity] = slices.DeleteFunc(s.byIdentity[identity], func(other dependents.ID) bool { return other == id })
+		delete(s.identities, id)
+	}
+	if obj == nil {
+		delete(s.objects, id)
+		return
+	}
+	s.objects[id] = obj
+	if id.GroupKind() == layers.HelmReleaseKind && id.Cluster == "" {
+		identity := layers.HelmReleaseIdentity(obj)
+		s.identities[id] = identity
+		s.byIdentity[identity] = append(s.byIdentity[identity], id)
+	}
+}
+
+// standingFor returns the releases that stand for a Helm release, sorted.
+func (s *store) standingFor(identity string) []dependents.ID {
+	return dependents.SortIDs(slices.Clone(s.byIdentity[identity]))
+}
+
+// do carries out one action.
+func (s *store) do(owner string, action dependents.Action) dependents.Result {
+	result := dependents.Result{Action: action}
+	live := s.objects[action.ID]
+	var done *unstructured.Unstructured
+	switch {
+	case action.Verb == dependents.VerbWrite:
+		done = s.write(owner, action, live)
+	case live == nil:
+		result.Outdated = true
+		return result
+	case action.Verb == dependents.VerbDelete:
+		s.set(action.ID, nil)
+		result.UID, result.Changed = live.GetUID(), true
+		return result
+	default:
+		done = live.DeepCopy()
+		mark(done, owner, action)
+	}
+	if done == nil {
+		result.Outdated = true
+		return result
+	}
+	if live == nil || !equality.Semantic.DeepEqual(live.Object, done.Object) {
+		s.version++
+		done.SetResourceVersion("forecast-" + strconv.Itoa(s.version))
+		// Who looks after an object looks again when its content is another.
+		s.dirty[action.ID] = s.dirty[action.ID] || live == nil || !sameContent(live, done)
+		if live != nil && done.GetGeneration() != 0 && !sameContent(live, done) {
+			done.SetGeneration(live.GetGeneration() + 1)
+		}
+		s.set(action.ID, done)
+		result.Changed = true
+	}
+	result.UID, result.Generation, result.ResourceVersion = done.GetUID(), done.GetGeneration(), done.GetResourceVersion()
+	return result
+}
+
+// write returns the object after it was applied; nil where somebody else has it.
+func (s *store) write(owner string, action dependents.Action, live *unstructured.Unstructured) *unstructured.Unstructured {
+	wanted := action.Wanted.Object
+	if live == nil {
+		created := wanted.DeepCopy()
+		s.version++
+		created.SetUID(types.UID(fmt.Sprintf("%08x-forecast", s.version)))
+		if hasGeneration(action.ID) {
+			created.SetGeneration(1)
+		}
+		return created
+	}
+	if action.Wanted.Shared {
+		return live
+	}
+	has := live.GetLabels()[v1alpha1.LayerLabel]
+	if has != "" && has != owner && !slices.Contains(action.From, has) {
+		return nil
+	}
+	claimed := live.DeepCopy()
+	label(claimed, v1alpha1.LayerLabel, owner)
+	label(claimed, v1alpha1.OrphanedLabel, "")
+	annotate(claimed, v1alpha1.SupersededByAnnotation, "")
+	disown(claimed)
+	if action.Wanted.Mode == dependents.ModeCreateOnce {
+		return claimed
+	}
+	return Applied(claimed, wanted, layers.IsStrict(action.ID.GroupKind()))
+}
+
+// mark changes what says where an object stands, as package apply does.
+func mark(obj *unstructured.Unstructured, owner string, action dependents.Action) {
+	switch action.Verb {
+	case dependents.VerbDisown:
+		disown(obj)
+	case dependents.VerbSuspend:
+		annotate(obj, action.Mark, "true")
+		suspend(obj, true)
+	case dependents.VerbResume:
+		annotate(obj, v1alpha1.SuspendedByHoldAnnotation, "")
+		annotate(obj, v1alpha1.SuspendedByLossAnnotation, "")
+		annotate(obj, v1alpha1.SupersededByAnnotation, "")
+		suspend(obj, false)
+	case dependents.VerbUnmark:
+		label(obj, v1alpha1.OrphanedLabel, "")
+	case dependents.VerbAdopt:
+		label(obj, v1alpha1.LayerLabel, owner)
+		label(obj, v1alpha1.OrphanedLabel, "")
+	case dependents.VerbSupersede:
+		label(obj, v1alpha1.LayerLabel, owner)
+		label(obj, v1alpha1.OrphanedLabel, "")
+		annotate(obj, v1alpha1.SupersededByAnnotation, action.Successor.Key().String())
+		suspend(obj, true)
+	case dependents.VerbMark:
+		label(obj, v1alpha1.OrphanedLabel, action.OrphanedValue())
+	case dependents.VerbRelease:
+		label(obj, v1alpha1.LayerLabel, "")
+		label(obj, v1alpha1.OrphanedLabel, "")
+	}
+}
+
+func disown(obj *unstructured.Unstructured) {
+	if !dependents.HasOwner(obj, layers.Keys) {
+		return
+	}
+	obj.SetOwnerReferences(slices.DeleteFunc(obj.GetOwnerReferences(), func(ref ownerReference) bool {
+		single := &unstructured.Unstructured{Object: map[string]any{}}
+		single.SetOwnerReferences([]ownerReference{ref})
+		return dependents.HasOwner(single, layers.Keys)
+	}))
+}
+
+func label(obj *unstructured.Unstructured, key, value string) {
+	labels := obj.GetLabels()
+	if labels[key] == value {
+		return
+	}
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[key] = value
+	if value == "" {
+		delete(labels, key)
+	}
+	obj.SetLabels(labels)
+}
+
+func annotate(obj *unstructured.Unstructured, key, value string) {
+	annotations := obj.GetAnnotations()
+	if annotations[key] == value {
+		return
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	if value == "" {
+		delete(annotations, key)
+	}
+	obj.SetAnnotations(annotations)
+}
+
+func suspend(obj *unstructured.Unstructured, yes bool) {
+	if !yes {
+		unstructured.RemoveNestedField(obj.Object, "spec", "suspend")
+		return
+	}
+	_ = unstructured.SetNestedField(obj.Object, true, "spec", "suspend") // spec is a map, or is made one
+}
+
+// hasGeneration tells kinds whose specification the API server counts.
+func hasGeneration(id dependents.ID) bool {
+	if id.Group != "" {
+		return id.Group != "rbac.authorization.k8s.io"
+	}
+	return id.Kind == "Pod" || id.Kind == "ReplicationController"
+}
+
+// sameContent tells whether two objects differ in metadata and status alone.
+func sameContent(a, b *unstructured.Unstructured) bool {
+	for _, keys := range [][2]map[string]any{{a.Object, b.Object}, {b.Object, a.Object}} {
+		for key, value := range keys[0] {
+			if key != "metadata" && key != "status" && !equality.Semantic.DeepEqual(value, keys[1][key]) {
+				return false
+			}
+		}
+	}
+	return true
+}
