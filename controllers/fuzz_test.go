@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/repos"
 )
 
 // A source is written by others, at any version of its kind. There is an
@@ -34,7 +35,7 @@ func FuzzSource(f *testing.F) {
 			object.SetKind(layers.GitRepository)
 		}
 		before := object.DeepCopy()
-		parsed, err := parseSource(object)
+		parsed, err := repos.ParseSource(object)
 		sourceChanged.Update(event.UpdateEvent{ObjectOld: object, ObjectNew: object.DeepCopy()})
 		if !cmp.Equal(before, object) {
 			t.Fatal("what others read is changed")
@@ -42,7 +43,7 @@ func FuzzSource(f *testing.F) {
 		if err != nil {
 			return
 		}
-		source, artifact := parsed.observed()
+		source, artifact := parsed.Observed()
 		if artifact == nil {
 			return
 		}

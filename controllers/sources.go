@@ -8,13 +8,9 @@ import (
 	"errors"
 	"fmt"
 
-	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -30,88 +26,6 @@ import (
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/repos"
 )
-
-// withoutObserved are the kinds of sources whose status names no generation:
-// whoever makes an ExternalArtifact writes its artifact and nothing else, and
-// its specification only says what it was made from.
-var withoutObserved = map[string]bool{layers.ExternalArtifact: true}
-
-// artifactStored is the condition by which source-controller says that the
-// artifact is that of the source: its generation moves only when the source has
-// been fetched, unlike status.observedGeneration.
-const artifactStored = "ArtifactInStorage"
-
-// fluxSource is what all kinds of Flux sources have in common, at all versions
-// of their API.
-type fluxSource struct {
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              struct {
-		Suspend bool `json:"suspend"`
-	} `json:"spec"`
-	Status struct {
-		ObservedGeneration int64              `json:"observedGeneration"`
-		Artifact           *fluxmeta.Artifact `json:"artifact"`
-		Conditions         []metav1.Condition `json:"conditions"`
-	} `json:"status"`
-}
-
-func parseSource(obj *unstructured.Unstructured) (*fluxSource, error) {
-	parsed := &fluxSource{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, parsed); err != nil {
-		return nil, fmt.Errorf("cannot understand %s %s/%s: %w", obj.GetKind(), obj.GetNamespace(), obj.GetName(), err)
-	}
-	if withoutObserved[obj.GetKind()] {
-		parsed.Status.ObservedGeneration = parsed.Generation
-	}
-	return parsed, nil
-}
-
-// ready returns whether the source says that all is well, and otherwise what it
-// says instead.
-func (s *fluxSource) ready() (bool, string) {
-	condition := meta.FindStatusCondition(s.Status.Conditions, "Ready")
-	if condition == nil {
-		return s.Status.Artifact != nil, ""
-	}
-	if condition.Status == metav1.ConditionFalse {
-		return false, condition.Message
-	}
-	// While it fetches a source is neither ready nor not; that is no news, and
-	// what it says of its steps need not be said again by each of its layers.
-	return true, ""
-}
-
-// fetched returns the generation that the artifact is known to be of, or 0.
-func (s *fluxSource) fetched() int64 {
-	condition := meta.FindStatusCondition(s.Status.Conditions, artifactStored)
-	if condition == nil || condition.Status != metav1.ConditionTrue {
-		return 0
-	}
-	return condition.ObservedGeneration
-}
-
-// observed returns what the rules decide from, and the artifact where that
-// speaks of the source as it is specified now.
-func (s *fluxSource) observed() (*layers.Source, *repos.Artifact) {
-	source := &layers.Source{
-		Generation: s.Generation, ObservedGeneration: s.Status.ObservedGeneration,
-		ArtifactGeneration: s.fetched(), Suspended: s.Spec.Suspend,
-	}
-	source.Ready, source.Message = s.ready()
-	stored := s.Status.Artifact
-	if stored == nil {
-		return source, nil
-	}
-	source.Revision, source.Digest, source.URL = stored.Revision, stored.Digest, stored.URL
-	if source.ObservedGeneration != source.Generation || stored.Digest == "" {
-		return source, nil
-	}
-	artifact := &repos.Artifact{URL: stored.URL, Revision: stored.Revision, Digest: stored.Digest}
-	if stored.Size != nil {
-		artifact.Size = *stored.Size
-	}
-	return source, artifact
-}
 
 // sourceCache holds all sources of the kinds that layers come from, whoever
 // owns them, from the first layer of a kind on. It is a cache of its own: one
@@ -147,13 +61,13 @@ func newSources(r *AddonsLayerReconciler, sources cache.Cache) *kinds {
 // sourceChanged passes what a layer reads of its source.
 var sourceChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		was, errWas := parseSource(e.ObjectOld.(*unstructured.Unstructured))
-		is, errIs := parseSource(e.ObjectNew.(*unstructured.Unstructured))
+		was, errWas := repos.ParseSource(e.ObjectOld.(*unstructured.Unstructured))
+		is, errIs := repos.ParseSource(e.ObjectNew.(*unstructured.Unstructured))
 		if errWas != nil || errIs != nil {
 			return true
 		}
-		before, _ := was.observed()
-		after, _ := is.observed()
+		before, _ := was.Observed()
+		after, _ := is.Observed()
 		return *before != *after || was.UID != is.UID || !equality.Semantic.DeepEqual(was.Status.Artifact, is.Status.Artifact)
 	},
 }
@@ -208,11 +122,11 @@ func (r *AddonsLayerReconciler) readSource(ctx context.Context, layer *v1alpha1.
 	if err != nil || obj == nil {
 		return nil, nil, nil, err
 	}
-	parsed, err := parseSource(obj)
+	parsed, err := repos.ParseSource(obj)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	source, artifact := parsed.observed()
+	source, artifact := parsed.Observed()
 	return obj, source, artifact, nil
 }
 

@@ -107,11 +107,11 @@ func TestObservedSource(t *testing.T) {
 				"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": tc.kind, "metadata": map[string]any{"name": "a", "generation": int64(2)},
 				"spec": tc.spec, "status": tc.status,
 			}}
-			parsed, err := parseSource(obj)
+			parsed, err := repos.ParseSource(obj)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, found := parsed.observed()
+			got, found := parsed.Observed()
 			if diff := cmp.Diff(tc.want, *got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
@@ -120,7 +120,7 @@ func TestObservedSource(t *testing.T) {
 			}
 		})
 	}
-	if _, err := parseSource(&unstructured.Unstructured{Object: map[string]any{"kind": "Bucket", "status": "gone"}}); err == nil {
+	if _, err := repos.ParseSource(&unstructured.Unstructured{Object: map[string]any{"kind": "Bucket", "status": "gone"}}); err == nil {
 		t.Error("a status that is no object is understood")
 	}
 }

@@ -38,12 +38,15 @@ type fetcher struct {
 	wait    time.Duration
 }
 
-func newFetcher(limit int64) *fetcher {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	// The digest is that of the bytes as they are stored.
-	transport.DisableCompression = true
-	transport.ResponseHeaderTimeout = 30 * time.Second
-	return &fetcher{client: &http.Client{Transport: transport}, max: limit, retries: 2, wait: 500 * time.Millisecond}
+func newFetcher(limit int64, through http.RoundTripper) *fetcher {
+	if through == nil {
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		// The digest is that of the bytes as they are stored.
+		transport.DisableCompression = true
+		transport.ResponseHeaderTimeout = 30 * time.Second
+		through = transport
+	}
+	return &fetcher{client: &http.Client{Transport: through}, max: limit, retries: 2, wait: 500 * time.Millisecond}
 }
 
 // transient is a failure that another attempt may not meet.

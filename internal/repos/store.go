@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"runtime/debug"
 	"time"
@@ -78,6 +79,9 @@ type Options struct {
 	// Fetched is told the end of each download, retries included: how many
 	// bytes the archive has, or why there is none. Nil means nobody.
 	Fetched func(bytes int64, err error)
+	// Transport carries the requests for archives, which are compressed as they
+	// are; nil means straight to where their URLs point.
+	Transport http.RoundTripper
 }
 
 func (o Options) withDefaults() Options {
@@ -120,7 +124,7 @@ func New(options Options) (*Store, error) {
 	}
 	return &Store{
 		options:    options,
-		fetcher:    newFetcher(options.MaxArtifact),
+		fetcher:    newFetcher(options.MaxArtifact, options.Transport),
 		disk:       disk,
 		memory:     newMemory(options.MaxParsed),
 		fetchSlots: make(chan struct{}, maxFetches),
