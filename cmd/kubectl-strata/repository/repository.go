@@ -1,0 +1,238 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package repository reads what a team has committed, or is about to commit: a
+// folder, or a revision of a git repository. It writes nothing but a temporary
+// folder of its own.
+package repository
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/repos"
+)
+
+const (
+	// maxFile is how large a file may be that is looked at for manifests.
+	maxFile = 8 << 20
+	// maxRevision is how many bytes of a revision are unpacked.
+	maxRevision = 4 * repos.DefaultMaxArtifact
+)
+
+// Repository is files, and what they are called.
+type Repository struct {
+	// Files of the repository, from its root. Links do not lead out of it.
+	Files fs.FS
+	// Name as somebody wrote it, and Revision in the way of Flux, such as
+	// main@sha1:COMMIT; a folder has none.
+	Name, Revision string
+
+	root *os.Root
+	temp string
+}
+
+// Close gives back what the repository has taken.
+func (r *Repository) Close() error {
+	err := r.root.Close()
+	if r.temp != "" {
+		err = errors.Join(err, os.RemoveAll(r.temp))
+	}
+	return err
+}
+
+// OpenFolder opens a folder as it is.
+func OpenFolder(name string) (*Repository, error) {
+	info, err := os.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("there is no folder %s", name)
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, fmt.Errorf("%s is no folder", name)
+	}
+	root, err := os.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	return &Repository{Files: root.FS(), Name: name, Revision: "folder", root: root}, nil
+}
+
+// OpenGit opens what a git repository has committed: where a folder is named, that
+// of its HEAD, and otherwise that of a branch, a tag or a commit of the repository
+// around the folder that is worked in.
+func OpenGit(ctx context.Context, name string) (*Repository, error) {
+	at, revision := ".", name
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		at, revision = name, "HEAD"
+	}
+	opened, err := git.PlainOpenWithOptions(at, &git.PlainOpenOptions{DetectDotGit: true, EnableDotGitCommonDir: true})
+	if errors.Is(err, git.ErrRepositoryNotExists) {
+		if at == "." {
+			return nil, fmt.Errorf("%s is no folder, and the folder that you are in is in no git repository: name the folder of a repository, or change into it", name)
+		}
+		return nil, fmt.Errorf("%s is in no git repository; --from-dir reads it as it is", at)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the git repository of %s: %w", at, err)
+	}
+	hash, err := opened.ResolveRevision(plumbing.Revision(revision))
+	if err != nil {
+		return nil, fmt.Errorf("the git repository has no %s (%w): name a branch, a tag or a commit of it, or a folder", revision, err)
+	}
+	commit, err := opened.CommitObject(*hash)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the commit %s: %w", hash, err)
+	}
+	tree, err := commit.Tree()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the commit %s: %w", hash, err)
+	}
+	branch := revision
+	if head, err := opened.Head(); err == nil && revision == "HEAD" && head.Name().IsBranch() {
+		branch = head.Name().Short()
+	}
+	return unpack(ctx, tree, name, branch+"@sha1:"+hash.String())
+}
+
+// unpack writes a tree into a temporary folder.
+func unpack(ctx context.Context, tree *object.Tree, name, revision string) (*Repository, error) {
+	temp, err := os.MkdirTemp("", "kubectl-strata-")
+	if err != nil {
+		return nil, fmt.Errorf("cannot unpack %s: %w", name, err)
+	}
+	root, err := os.OpenRoot(temp)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot unpack %s: %w", name, err), os.RemoveAll(temp))
+	}
+	r := &Repository{Files: root.FS(), Name: name, Revision: revision, root: root, temp: temp}
+	left := maxRevision
+	err = tree.Files().ForEach(func(file *object.File) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if left -= file.Size; left < 0 {
+			return fmt.Errorf("it has more than %d MiB", maxRevision>>20)
+		}
+		return unpackFile(root, file)
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot unpack %s: %w", name, err), r.Close())
+	}
+	return r, nil
+}
+
+func unpackFile(root *os.Root, file *object.File) error {
+	if err := root.MkdirAll(path.Dir(file.Name), 0o700); err != nil {
+		return err
+	}
+	from, err := file.Reader()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = from.Close() }()
+	if file.Mode == filemode.Symlink {
+		target, err := io.ReadAll(io.LimitReader(from, 4096))
+		if err != nil {
+			return err
+		}
+		return root.Symlink(string(target), file.Name)
+	}
+	to, err := root.OpenFile(file.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, from)
+	return errors.Join(err, to.Close())
+}
+
+// Manifest is an object of Strata's own kinds in a file.
+type Manifest struct {
+	File   string
+	Object *unstructured.Unstructured
+}
+
+// Manifests returns the objects of Strata's own kinds in the files below some
+// paths, in the order of their files; without paths, in all of them. Hidden
+// folders, and templates of charts, are left out.
+func (r *Repository) Manifests(ctx context.Context, paths ...string) ([]Manifest, error) {
+	if len(paths) == 0 {
+		paths = []string{"."}
+	}
+	var found []Manifest
+	seen := map[string]bool{}
+	for _, below := range paths {
+		below = path.Clean(filepath.ToSlash(below))
+		err := fs.WalkDir(r.Files, below, func(name string, entry fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case name != "." && strings.HasPrefix(entry.Name(), ".") && entry.IsDir():
+				return fs.SkipDir
+			case entry.IsDir() || seen[name] || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)):
+				return nil
+			}
+			seen[name] = true
+			manifests, err := r.manifestsOf(name)
+			found = append(found, manifests...)
+			return err
+		})
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%s has no %s", r.Name, below)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+func (r *Repository) manifestsOf(name string) ([]Manifest, error) {
+	info, err := fs.Stat(r.Files, name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
+		return nil, nil //nolint:nilerr // a link that leads nowhere holds nothing
+	}
+	data, err := fs.ReadFile(r.Files, name)
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Contains(data, []byte(v1alpha1.GroupVersion.Group)) {
+		return nil, nil
+	}
+	var found []Manifest
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	for {
+		manifest := Manifest{File: name, Object: &unstructured.Unstructured{}}
+		err := decoder.Decode(&manifest.Object.Object)
+		switch {
+		case errors.Is(err, io.EOF):
+			return found, nil
+		case err != nil && bytes.Contains(data, []byte("{{")):
+			return nil, nil // the template of a chart
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", name, err)
+		case manifest.Object.GroupVersionKind().Group == v1alpha1.GroupVersion.Group:
+			found = append(found, manifest)
+		}
+	}
+}
