@@ -54,6 +54,9 @@ type World struct {
 	// Brings says which kinds are served once a release is there, because its chart
 	// defines them.
 	Brings map[dependents.ID][]Definition
+	// Complete fills in what the API server fills in where an object leaves it out;
+	// nil for nothing.
+	Complete func(*unstructured.Unstructured)
 	// Horizon is how long what goes on by itself is waited for; 0 means
 	// DefaultHorizon.
 	Horizon time.Duration

@@ -28,14 +28,18 @@ type store struct {
 	scopes     map[dependents.ServedKind]layers.Scope
 	unserved   map[dependents.ServedVersion]bool
 	// dirty holds what Flux, or another controller, has yet to look at.
-	dirty   map[dependents.ID]bool
-	version int
+	dirty    map[dependents.ID]bool
+	complete func(*unstructured.Unstructured)
+	version  int
 }
 
 func newStore(w World) *store {
 	s := &store{
 		objects: make(map[dependents.ID]*unstructured.Unstructured, len(w.Objects)), identities: map[dependents.ID]string{}, byIdentity: map[string][]dependents.ID{},
 		formerly: map[string][]dependents.ID{}, scopes: maps.Clone(w.Scopes), unserved: maps.Clone(w.Unserved), dirty: map[dependents.ID]bool{},
+	}
+	if s.complete = w.Complete; s.complete == nil {
+		s.complete = func(*unstructured.Unstructured) {}
 	}
 	if s.scopes == nil {
 		s.scopes = map[dependents.ServedKind]layers.Scope{}
@@ -118,6 +122,7 @@ func (s *store) write(owner string, action dependents.Action, live *unstructured
 	wanted := action.Wanted.Object
 	if live == nil {
 		created := wanted.DeepCopy()
+		s.complete(created)
 		s.version++
 		created.SetUID(types.UID(fmt.Sprintf("%08x-forecast", s.version)))
 		if hasGeneration(action.ID) {
@@ -140,7 +145,9 @@ func (s *store) write(owner string, action dependents.Action, live *unstructured
 	if action.Wanted.Mode == dependents.ModeCreateOnce {
 		return claimed
 	}
-	return Applied(claimed, wanted, layers.IsStrict(action.ID.GroupKind()))
+	applied := Applied(claimed, wanted, layers.IsStrict(action.ID.GroupKind()))
+	s.complete(applied)
+	return applied
 }
 
 // mark changes what says where an object stands, as package apply does.
