@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,8 +30,6 @@ const (
 	// revisionOf is the label with the layer's name on them. It is not the one
 	// by which layers own objects.
 	revisionOf = "kraan.io/revision-of"
-	// revisionKey holds the packed objects.
-	revisionKey = "objects.json.gz"
 )
 
 // revisions keeps what layers have deployed in the cluster, for when a layer
@@ -42,12 +39,6 @@ type revisions struct {
 	mu sync.Mutex
 	// tooLarge holds contents that cannot be kept.
 	tooLarge map[string]bool
-}
-
-// revisionName returns the name of the Secret that keeps a layer's content.
-func revisionName(layer, digest string) string {
-	_, hex, _ := strings.Cut(digest, ":")
-	return fmt.Sprintf("%s.%s", layer, hex[:min(len(hex), 12)])
 }
 
 // read returns the content of a deployment: from memory, from the cluster where
@@ -83,11 +74,11 @@ func (r *revisions) read(ctx context.Context, layer *v1alpha1.AddonsLayer, entry
 
 func (r *revisions) kept(ctx context.Context, layer, digest string) (*layers.Directory, error) {
 	secret := &corev1.Secret{}
-	key := types.NamespacedName{Namespace: r.Settings.Namespace, Name: revisionName(layer, digest)}
+	key := types.NamespacedName{Namespace: r.Settings.Namespace, Name: repos.RevisionName(layer, digest)}
 	if err := r.Reader.Get(ctx, key, secret); err != nil {
 		return nil, fmt.Errorf("cannot read Secret %s: %w", key, err)
 	}
-	directory, err := repos.UnpackRevision(secret.Data[revisionKey], digest)
+	directory, err := repos.UnpackRevision(secret.Data[repos.RevisionKey], digest)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use Secret %s: %w", key, err)
 	}
@@ -146,14 +137,14 @@ func (r *revisions) create(ctx context.Context, o *layers.Observation, digest st
 	yes := true
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: r.Settings.Namespace, Name: revisionName(o.Layer.Name, digest),
+			Namespace: r.Settings.Namespace, Name: repos.RevisionName(o.Layer.Name, digest),
 			Labels:      map[string]string{revisionOf: o.Layer.Name},
 			Annotations: map[string]string{"kraan.io/digest": digest},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.AddonsLayerKind, Name: o.Layer.Name, UID: o.Layer.UID,
 			}},
 		},
-		Type: revisionType, Immutable: &yes, Data: map[string][]byte{revisionKey: data},
+		Type: revisionType, Immutable: &yes, Data: map[string][]byte{repos.RevisionKey: data},
 	}
 	err = r.Client.Create(ctx, secret.DeepCopy(), client.FieldOwner(apply.FieldManager))
 	if apierrors.IsAlreadyExists(err) {
@@ -172,7 +163,7 @@ func (r *revisions) replace(ctx context.Context, secret *corev1.Secret) error {
 	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(secret), found); err != nil {
 		return err
 	}
-	if equality.Semantic.DeepEqual(found.OwnerReferences, secret.OwnerReferences) && bytes.Equal(found.Data[revisionKey], secret.Data[revisionKey]) {
+	if equality.Semantic.DeepEqual(found.OwnerReferences, secret.OwnerReferences) && bytes.Equal(found.Data[repos.RevisionKey], secret.Data[repos.RevisionKey]) {
 		return nil
 	}
 	if err := r.Client.Delete(ctx, found, client.Preconditions{UID: &found.UID}); err != nil {
@@ -197,7 +188,7 @@ func (r *revisions) atHand(o *layers.Observation, digest string) *layers.Directo
 }
 
 func (r *revisions) remove(ctx context.Context, layer, digest string) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Settings.Namespace, Name: revisionName(layer, digest)}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Settings.Namespace, Name: repos.RevisionName(layer, digest)}}
 	if err := client.IgnoreNotFound(r.Client.Delete(ctx, secret)); err != nil {
 		return fmt.Errorf("cannot remove Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/repos"
 )
 
 // gaveUp plays helm-controller once it has seen a release with an interval: it
@@ -102,7 +103,7 @@ func TestRollbackAfterARestart(t *testing.T) {
 				f.lose("main@sha1:1")
 				f.must(f.client.Delete(f.ctx, secret))
 				other := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name}}
-				other.Data = map[string][]byte{revisionKey: []byte("something else")}
+				other.Data = map[string][]byte{repos.RevisionKey: []byte("something else")}
 				f.must(f.client.Create(f.ctx, other))
 			},
 			words: "cannot unpack the revision",

@@ -5,15 +5,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -96,45 +95,77 @@ func (t *tool) printHistory(layer *v1alpha1.AddonsLayer, output string) error {
 
 const rollbackLong = `Take a layer back to one of its last deployments, which kubectl strata history
 shows. The layer stays there until its specification, or what its source holds for
-it, changes.`
+it, changes.
 
-const rollbackExamples = `  # To the deployment with the ID 11, and wait for it
+With --plan nothing is changed: what would be done is shown, as kubectl strata plan
+shows it, with its exit codes.`
+
+const rollbackExamples = `  # What going back to the deployment with the ID 11 would do
+  kubectl strata rollback base --to 11 --plan
+
+  # Go back, and wait for it
   kubectl strata rollback base --to 11
   kubectl strata wait base --for deployed`
 
 // newRollback returns the command that takes a layer back.
-func newRollback(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Command {
-	c := &choice{flags: flags}
-	var to string
+func newRollback(t *tool) *cobra.Command {
+	o := &rollbackOptions{choice: choice{flags: t.flags}}
 	command := &cobra.Command{
 		Use: "rollback LAYER --to ID", Short: "Take a layer back to an earlier deployment", Long: rollbackLong, Example: rollbackExamples, Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, names []string) error {
-			return c.rollback(command.Context(), out, names[0], to)
+			return t.rollback(command.Context(), o, names[0])
 		},
 	}
-	command.Flags().StringVar(&to, "to", "", "the ID of the deployment (required)")
+	command.Flags().StringVar(&o.to, "to", "", "the ID of the deployment (required)")
+	command.Flags().BoolVar(&o.plan, "plan", false, "show what it would do, and do nothing")
+	outputFlag(command, &o.output, "json", "yaml", "markdown")
 	return command
 }
 
-func (c *choice) rollback(ctx context.Context, out io.Writer, name, to string) error {
-	if to == "" {
+// rollbackOptions are what the flags of rollback say.
+type rollbackOptions struct {
+	choice
+	to     string
+	plan   bool
+	output string
+}
+
+func (t *tool) rollback(ctx context.Context, o *rollbackOptions, name string) error {
+	if o.to == "" {
 		return fmt.Errorf("--to is missing: kubectl strata history %s shows the deployments", name)
 	}
-	objects, layer, err := c.one(ctx, name)
+	if o.output != "" && !o.plan {
+		return errors.New("--output is for --plan")
+	}
+	objects, layer, err := o.one(ctx, name)
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(layer.Status.History, func(entry v1alpha1.HistoryEntry) bool { return entry.ID == to })
+	at := slices.IndexFunc(layer.Status.History, func(entry v1alpha1.HistoryEntry) bool { return entry.ID == o.to })
 	if at < 0 {
-		return fmt.Errorf("layer %s has no deployment %s: kubectl strata history %s shows those it has", name, to, name)
+		return fmt.Errorf("layer %s has no deployment %s: kubectl strata history %s shows those it has", name, o.to, name)
 	}
 	entry := layer.Status.History[at]
 	if entry.Result != v1alpha1.ResultDeployed {
-		return fmt.Errorf("deployment %s of layer %s has %s: go back to one that was deployed", to, name, strings.ToLower(string(entry.Result)))
+		return fmt.Errorf("deployment %s of layer %s has %s: go back to one that was deployed", o.to, name, strings.ToLower(string(entry.Result)))
 	}
-	if _, err := c.annotate(ctx, objects, name, map[string]any{v1alpha1.RollbackToAnnotation: to}); err != nil {
+	if o.plan {
+		p, err := t.preview(ctx, &planOptions{names: []string{name}}, func(g *gathering) {
+			changed := g.plannedLayer(name)
+			if changed.Annotations == nil {
+				changed.Annotations = map[string]string{}
+			}
+			changed.Annotations[v1alpha1.RollbackToAnnotation] = o.to
+		})
+		if err != nil {
+			return err
+		}
+		p.From = fmt.Sprintf("going back to deployment %s of layer %s, version %s of revision %s", o.to, name, entry.Version, entry.Revision)
+		return t.printPlan(p, o.output)
+	}
+	if _, err := o.annotate(ctx, objects, name, map[string]any{v1alpha1.RollbackToAnnotation: o.to}); err != nil {
 		return err
 	}
-	say(out, "layer %s goes back to deployment %s: version %s of revision %s", name, to, entry.Version, entry.Revision)
+	say(t.out, "layer %s goes back to deployment %s: version %s of revision %s", name, o.to, entry.Version, entry.Revision)
 	return nil
 }

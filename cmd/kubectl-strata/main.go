@@ -79,7 +79,7 @@ something differs, is blocked or has failed.`,
 	}
 	flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(newGet(flags, out), newClusters(flags, out), newHistory(t), newWait(flags, out),
-		newHold(flags, out), newResume(flags, out), newReconcile(flags, out), newRollback(flags, out), newVersion(flags, out), newDocs(out))
+		newHold(flags, out), newResume(flags, out), newReconcile(flags, out), newRollback(t), newVersion(flags, out), newDocs(out))
 	root.AddCommand(newPlan(t))
 	return root
 }

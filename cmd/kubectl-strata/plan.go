@@ -121,43 +121,52 @@ func (t *tool) plan(ctx context.Context, o *planOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
+	p, err := t.preview(ctx, o, nil)
+	if err != nil {
+		return err
+	}
+	return t.printPlan(p, o.output)
+}
+
+// preview makes a plan, of what is gathered after change has changed it.
+func (t *tool) preview(ctx context.Context, o *planOptions, change func(*gathering)) (*preview.Plan, error) {
 	progress := t.progress()
 	defer progress.Done()
 	progress.Say("reading the cluster")
 	g, err := t.gather(ctx, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if g.repository != nil {
-		defer func() { _ = g.repository.Close() }()
+		defer func() { _ = g.repository.Close() }() // nothing was written that could be lost
 	}
 	for _, name := range o.names {
 		if g.plannedLayer(name) == nil {
-			s := &snapshot.Snapshot{Layers: g.planned}
-			return noLayer(s, name)
+			return nil, noLayer(&snapshot.Snapshot{Layers: g.planned}, name)
 		}
+	}
+	if change != nil {
+		change(g)
 	}
 	progress.Say("reading what %d layers list", len(g.planned))
 	world, err := g.world(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	made := forecast.Make(world)
 	rendered := map[stepKey]*preview.Rendered{}
 	if !o.noCharts {
-		made, rendered, err = g.withCharts(ctx, world, made, o.names, progress)
-		if err != nil {
-			return err
+		if made, rendered, err = g.withCharts(ctx, world, made, o.names, progress); err != nil {
+			return nil, err
 		}
 	}
-	progress.Done()
 	p := preview.Of(made, o.shows(), g.versions(), func(step forecast.Step) *preview.Rendered { return rendered[keyOf(step)] })
 	p.From, p.Cluster, p.Kubernetes = g.from(o), g.address(), g.Version
 	if o.fromGit != "" {
 		p.Revision = g.repository.Revision
 	}
 	p.Notes = append(p.Notes, g.notes...)
-	return t.printPlan(p, o.output)
+	return p, nil
 }
 
 func (t *tool) printPlan(p *preview.Plan, output string) error {

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -62,10 +63,10 @@ func (g *gathering) withCharts(ctx context.Context, w forecast.World, made forec
 	}
 	r := &chartWork{gathering: g, renderer: renderer, world: w, progress: progress}
 	rendered, err := r.all(ctx, made, names)
-	if err != nil || len(r.brings) == 0 || !waitsForKinds(made) {
+	if err != nil || len(r.failing) == 0 && (len(r.brings) == 0 || !waitsForKinds(made)) {
 		return made, rendered, err
 	}
-	w.Brings = r.brings
+	w.Brings, w.Failing = r.brings, r.failing
 	made = forecast.Make(w)
 	rendered, err = r.all(ctx, made, names)
 	return made, rendered, err
@@ -87,12 +88,14 @@ type chartWork struct {
 	mu     sync.Mutex
 	done   int
 	brings map[dependents.ID][]forecast.Definition
+	// failing holds releases that Flux will not render either.
+	failing map[dependents.ID]string
 }
 
 // all renders the steps of the layers that are named, or of all of them.
 func (r *chartWork) all(ctx context.Context, f forecast.Forecast, names []string) (map[stepKey]*preview.Rendered, error) {
 	found := map[stepKey]*preview.Rendered{}
-	r.done, r.brings = 0, map[dependents.ID][]forecast.Definition{}
+	r.done, r.brings, r.failing = 0, map[dependents.ID][]forecast.Definition{}, map[dependents.ID]string{}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(renderers)
 	for _, step := range f.Steps {
@@ -135,6 +138,7 @@ func (r *chartWork) step(ctx context.Context, f forecast.Forecast, step forecast
 	var after *charts.Rendering
 	if err == nil {
 		after, err = r.render(ctx, f.Objects, step.Done, step.Layer, true)
+		r.judge(step.ID, err)
 	}
 	if after != nil {
 		r.remember(step.ID, after)
@@ -146,6 +150,17 @@ func (r *chartWork) step(ctx context.Context, f forecast.Forecast, step forecast
 		return &preview.Rendered{Problem: err.Error()}
 	}
 	return &preview.Rendered{Changes: changesOf(charts.Diff(objectsOf(before), objectsOf(after))), Objects: len(objectsOf(after))}
+}
+
+// judge remembers a release that Flux will find as wrong as it was found here. A
+// chart that only cannot be had from here says nothing of that.
+func (r *chartWork) judge(id dependents.ID, err error) {
+	var problem *charts.Problem
+	if errors.As(err, &problem) && (problem.Reason == charts.ChartNotFound || problem.Reason == charts.RenderFailed) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.failing[id] = problem.Error()
+	}
 }
 
 // remember remembers which kinds a release brings.

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,6 +17,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -85,9 +87,14 @@ func (g *gathering) world(ctx context.Context) (forecast.World, error) {
 		Complete: g.defaults.complete,
 	}
 	for _, layer := range g.planned {
-		if w.Contents[layer.Name], err = g.content(ctx, layer); err != nil {
+		content, err := g.content(ctx, layer)
+		if err != nil {
 			return w, err
 		}
+		if err := g.restored(ctx, layer, &content); err != nil {
+			return w, err
+		}
+		w.Contents[layer.Name] = content
 	}
 	if err := g.place(ctx, w); err != nil {
 		return w, err
@@ -205,6 +212,48 @@ func (g *gathering) filled(_ context.Context, layer *v1alpha1.AddonsLayer) (fore
 	return forecast.Content{Source: source, Directory: directory, Err: err}, nil
 }
 
+// restored reads what a layer goes back to, as the controller does: what the cluster
+// keeps of it, or the artifact that it came from.
+func (g *gathering) restored(ctx context.Context, layer *v1alpha1.AddonsLayer, content *forecast.Content) error {
+	id := layers.RestoreID(layer)
+	at := slices.IndexFunc(layer.Status.History, func(entry v1alpha1.HistoryEntry) bool { return entry.ID == id })
+	if id == "" || at < 0 || content.Fixed {
+		return nil
+	}
+	entry := layer.Status.History[at]
+	content.RestoreError = "neither the cluster nor the source has it any more"
+	if entry.Kept {
+		secret := dependents.ID{Kind: "Secret", Namespace: g.settings.Namespace, Name: repos.RevisionName(layer.Name, entry.Digest)}
+		if kept := g.read(ctx, []dependents.ID{secret})[secret]; kept != nil {
+			text, _, _ := unstructured.NestedString(kept.Object, "data", repos.RevisionKey)
+			data, err := base64.StdEncoding.DecodeString(text)
+			if err == nil {
+				content.Restored, err = repos.UnpackRevision(data, entry.Digest)
+			}
+			if err != nil {
+				content.RestoreError = fmt.Sprintf("cannot use %s: %v", secret, err)
+			}
+		} else if g.unread[secret] {
+			content.RestoreError = fmt.Sprintf("you may not get %s, which keeps it", secret)
+		}
+	}
+	if content.Restored != nil || entry.Artifact == nil {
+		return ctx.Err()
+	}
+	artifact := repos.Artifact{URL: entry.Artifact.URL, Revision: entry.Revision, Digest: entry.Artifact.Digest}
+	directory, err := g.store.Directory(ctx, artifact, entry.Artifact.Path)
+	switch {
+	case errors.Is(err, repos.ErrNotFound):
+	case err != nil:
+		content.RestoreError = err.Error()
+	case directory.Digest != entry.Digest:
+		content.RestoreError = fmt.Sprintf("the artifact of revision %s holds something else", entry.Revision)
+	default:
+		content.Restored, content.RestoreError = directory, ""
+	}
+	return ctx.Err()
+}
+
 // place puts the directories of layers of other clusters where they belong. What
 // layers of the same cluster bring is looked for by the names that it has there, so
 // that all are put once to know these names.
@@ -231,6 +280,12 @@ func (g *gathering) place(ctx context.Context, w forecast.World) error {
 				content.Directory, content.Err = nil, err
 				w.Contents[layer.Name] = content
 				continue
+			}
+			if content.Restored != nil && lists("", "") == nil {
+				if content.Restored, err = place.Put(content.Restored); err != nil {
+					content.RestoreError = err.Error()
+				}
+				w.Contents[layer.Name] = content
 			}
 			put[layer.Name] = directory
 			for _, manifest := range directory.Manifests {

@@ -54,6 +54,9 @@ type World struct {
 	// Brings says which kinds are served once a release is there, because its chart
 	// defines them.
 	Brings map[dependents.ID][]Definition
+	// Failing says of releases that cannot become ready as they would be written why
+	// they cannot.
+	Failing map[dependents.ID]string
 	// Complete fills in what the API server fills in where an object leaves it out;
 	// nil for nothing.
 	Complete func(*unstructured.Unstructured)

@@ -314,6 +314,21 @@ func TestFailingReleaseStaysSo(t *testing.T) {
 	}
 }
 
+func TestReleaseThatCannotBeRendered(t *testing.T) {
+	p := deployed(t)
+	p.version("base", "1.0.1")
+	p.at("apps").Spec.Prereqs.DependsOn = []string{"base@>=1"}
+	p.release("base", "mesh", "7.0.0")
+	p.release("apps", "shop", "1.0.1")
+	mesh := dependents.ID{Group: layers.HelmReleaseKind.Group, Kind: layers.HelmReleaseKind.Kind, Namespace: "apps", Name: "mesh"}
+	p.world.Failing = map[dependents.ID]string{mesh: "there is no chart 7.0.0"}
+	f := p.make()
+	check(t, "who depends on it waits", f, "1 base Write mesh")
+	if e := end(t, f, "base"); e.State != v1alpha1.StateFailed || !strings.Contains(e.Message, "there is no chart 7.0.0") {
+		t.Errorf("base ends %+v", e)
+	}
+}
+
 func TestFixedLayersKeepWhatIsTheirs(t *testing.T) {
 	p := deployed(t)
 	p.files["base/shop.yaml"] = p.files["apps/shop.yaml"]

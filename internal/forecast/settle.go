@@ -21,6 +21,11 @@ func (f *future) settle() {
 			continue
 		}
 		ready := live.DeepCopy()
+		if why := f.world.Failing[id]; why != "" {
+			makeFailed(ready, why)
+			f.set(id, ready)
+			continue
+		}
 		makeReady(ready)
 		f.set(id, ready)
 		for _, definition := range f.world.Brings[id] {
@@ -67,6 +72,19 @@ func DefinitionsOf(crd *unstructured.Unstructured, cluster string) []Definition 
 		found = append(found, definition)
 	}
 	return found
+}
+
+// makeFailed has a release say that it is not ready, and does not get there by
+// itself.
+func makeFailed(release *unstructured.Unstructured, why string) {
+	var conditions []any
+	for _, each := range [][2]string{{"Ready", "False"}, {"Stalled", "True"}} {
+		conditions = append(conditions, map[string]any{
+			"type": each[0], "status": each[1], "reason": "Forecast", "message": why, "observedGeneration": release.GetGeneration(),
+			"lastTransitionTime": time.Unix(0, 0).UTC().Format(time.RFC3339),
+		})
+	}
+	release.Object["status"] = map[string]any{"observedGeneration": release.GetGeneration(), "conditions": conditions}
 }
 
 // makeReady has an object say that it is ready as it is now, the way that its

@@ -10,12 +10,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 )
+
+// RevisionKey is the key of the Secrets that keep packed directories.
+const RevisionKey = "objects.json.gz"
+
+// RevisionName returns the name of the Secret that keeps what a layer has deployed,
+// by the digest of that.
+func RevisionName(layer, digest string) string {
+	_, hex, _ := strings.Cut(digest, ":")
+	return fmt.Sprintf("%s.%s", layer, hex[:min(len(hex), 12)])
+}
 
 // MaxRevision is how many bytes a packed directory may have: what the API
 // server accepts as one object, with room for what is around it.

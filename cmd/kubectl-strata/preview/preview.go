@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/cmd/kubectl-strata/summary"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/forecast"
 	"github.com/strata-project/strata/internal/layers"
@@ -177,7 +178,7 @@ func Of(f forecast.Forecast, shown func(layer string) bool, versions map[string]
 			continue
 		}
 		if verdict, blocked := verdictOf(end); blocked {
-			layer := Layer{Layer: end.Layer, Version: versions[end.Layer], Verdict: verdict, Reason: end.Reason, Message: oneLine(end.Message)}
+			layer := Layer{Layer: end.Layer, Version: versions[end.Layer], Verdict: verdict, Reason: end.Reason, Message: cmp.Or(summary.Through(end.Causes), oneLine(end.Message))}
 			if !end.Until.IsZero() {
 				layer.Until = end.Until.UTC().Format(time.RFC3339)
 			}
@@ -265,12 +266,17 @@ func written(step forecast.Step, isRelease bool) Verb {
 	if from == to {
 		return Change
 	}
-	was, errWas := semver.NewVersion(from)
-	is, errIs := semver.NewVersion(to)
+	was, errWas := semver.NewVersion(least(from))
+	is, errIs := semver.NewVersion(least(to))
 	if errWas == nil && errIs == nil && is.LessThan(was) {
 		return Downgrade
 	}
 	return Upgrade
+}
+
+// least returns the version that a simple range such as 1.x or ^1.2 begins at.
+func least(version string) string {
+	return strings.NewReplacer(".x", ".0", ".*", ".0").Replace(strings.TrimLeft(version, "^~>= "))
 }
 
 // chartOf returns the version of the chart that a release asks for; what it has

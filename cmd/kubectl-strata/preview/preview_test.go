@@ -39,19 +39,20 @@ func TestActions(t *testing.T) {
 		step forecast.Step
 		want string
 	}{
-		"new":            {forecast.Step{Verb: dependents.VerbWrite, Done: release("1.0.0", 1, "base")}, "install 1.0.0 []"},
-		"newer chart":    {forecast.Step{Verb: dependents.VerbWrite, Before: release("1.0.0", 1, "base"), Done: release("1.1.0", 2, "base")}, "upgrade 1.0.0 -> 1.1.0 []"},
-		"older chart":    {forecast.Step{Verb: dependents.VerbWrite, Before: release("1.10.0", 1, "base"), Done: release("1.9.0", 2, "base")}, "downgrade 1.10.0 -> 1.9.0 []"},
-		"from a range":   {forecast.Step{Verb: dependents.VerbWrite, Before: release("1.x", 1, "base"), Done: release("1.1.0", 2, "base")}, "upgrade 1.x -> 1.1.0 []"},
-		"other values":   {forecast.Step{Verb: dependents.VerbWrite, Before: release("1.0.0", 1, "base"), Done: release("1.0.0", 2, "base")}, "change 1.0.0 []"},
-		"drift":          {forecast.Step{Verb: dependents.VerbWrite, Correction: true, Before: release("1.0.0", 1, "base"), Done: release("1.0.0", 2, "base")}, "correct 1.0.0 []"},
-		"of nobody":      {forecast.Step{Verb: dependents.VerbWrite, Before: release("1.0.0", 1, ""), Done: release("1.0.0", 1, "base")}, "adopt 1.0.0 [it was there, and belonged to no layer]"},
-		"of another":     {forecast.Step{Verb: dependents.VerbAdopt, Owner: "apps", Before: release("1.0.0", 1, "apps"), Done: release("1.0.0", 1, "base")}, "adopt 1.0.0 [from layer apps]"},
-		"gone":           {forecast.Step{Verb: dependents.VerbDelete, Before: release("1.0.0", 1, "base")}, "prune 1.0.0 -> - []"},
-		"gone later":     {forecast.Step{Verb: dependents.VerbDelete, After: time.Minute, Before: release("1.0.0", 1, "base")}, "prune 1.0.0 -> - [after its grace of 1m0s]"},
-		"marked":         {forecast.Step{Verb: dependents.VerbMark, Before: release("1.0.0", 1, "base"), Done: release("1.0.0", 1, "base")}, "orphan 1.0.0 [is pruned when its grace is over, unless another layer lists it]"},
-		"no longer ours": {forecast.Step{Verb: dependents.VerbRelease, Before: release("1.0.0", 1, "base"), Done: release("1.0.0", 1, "")}, "release 1.0.0 [stays, and belongs to no layer]"},
-		"marks alone":    {forecast.Step{Verb: dependents.VerbDisown, Before: release("1.0.0", 1, "base"), Done: release("1.0.0", 1, "base")}, ""},
+		"new":               {forecast.Step{Verb: dependents.VerbWrite, Done: release("1.0.0", 1, "base")}, "install 1.0.0 []"},
+		"newer chart":       {forecast.Step{Verb: dependents.VerbWrite, Before: release("1.0.0", 1, "base"), Done: release("1.1.0", 2, "base")}, "upgrade 1.0.0 -> 1.1.0 []"},
+		"older chart":       {forecast.Step{Verb: dependents.VerbWrite, Before: release("1.10.0", 1, "base"), Done: release("1.9.0", 2, "base")}, "downgrade 1.10.0 -> 1.9.0 []"},
+		"from a range":      {forecast.Step{Verb: dependents.VerbWrite, Before: release("1.x", 1, "base"), Done: release("1.1.0", 2, "base")}, "upgrade 1.x -> 1.1.0 []"},
+		"to an older range": {forecast.Step{Verb: dependents.VerbWrite, Before: release("2.x", 1, "base"), Done: release("^1.4", 2, "base")}, "downgrade 2.x -> ^1.4 []"},
+		"other values":      {forecast.Step{Verb: dependents.VerbWrite, Before: release("1.0.0", 1, "base"), Done: release("1.0.0", 2, "base")}, "change 1.0.0 []"},
+		"drift":             {forecast.Step{Verb: dependents.VerbWrite, Correction: true, Before: release("1.0.0", 1, "base"), Done: release("1.0.0", 2, "base")}, "correct 1.0.0 []"},
+		"of nobody":         {forecast.Step{Verb: dependents.VerbWrite, Before: release("1.0.0", 1, ""), Done: release("1.0.0", 1, "base")}, "adopt 1.0.0 [it was there, and belonged to no layer]"},
+		"of another":        {forecast.Step{Verb: dependents.VerbAdopt, Owner: "apps", Before: release("1.0.0", 1, "apps"), Done: release("1.0.0", 1, "base")}, "adopt 1.0.0 [from layer apps]"},
+		"gone":              {forecast.Step{Verb: dependents.VerbDelete, Before: release("1.0.0", 1, "base")}, "prune 1.0.0 -> - []"},
+		"gone later":        {forecast.Step{Verb: dependents.VerbDelete, After: time.Minute, Before: release("1.0.0", 1, "base")}, "prune 1.0.0 -> - [after its grace of 1m0s]"},
+		"marked":            {forecast.Step{Verb: dependents.VerbMark, Before: release("1.0.0", 1, "base"), Done: release("1.0.0", 1, "base")}, "orphan 1.0.0 [is pruned when its grace is over, unless another layer lists it]"},
+		"no longer ours":    {forecast.Step{Verb: dependents.VerbRelease, Before: release("1.0.0", 1, "base"), Done: release("1.0.0", 1, "")}, "release 1.0.0 [stays, and belongs to no layer]"},
+		"marks alone":       {forecast.Step{Verb: dependents.VerbDisown, Before: release("1.0.0", 1, "base"), Done: release("1.0.0", 1, "base")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.step.ID, c.step.Layer, c.step.Wave = id("web"), "base", 7

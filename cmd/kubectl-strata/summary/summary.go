@@ -140,8 +140,8 @@ func why(layer *v1alpha1.AddonsLayer) string {
 		return "the controller has not looked at it yet"
 	case outdated(layer):
 		return fmt.Sprintf("the controller has not looked at generation %d yet", layer.Generation)
-	case ready.Status != metav1.ConditionTrue && throughOthers(layer) != "":
-		return throughOthers(layer)
+	case ready.Status != metav1.ConditionTrue && Through(layer.Status.BlockedBy) != "":
+		return Through(layer.Status.BlockedBy)
 	case ready.Status != metav1.ConditionTrue:
 		return strings.Join(strings.Fields(ready.Message), " ")
 	}
@@ -155,13 +155,13 @@ func why(layer *v1alpha1.AddonsLayer) string {
 	return strings.Join(notes, "; ")
 }
 
-// throughOthers names what is at the root where a layer waits for another one
-// that has a cause of its own; empty elsewhere.
-func throughOthers(layer *v1alpha1.AddonsLayer) string {
-	root, found := layers.RootCause(layer.Status.BlockedBy)
+// Through says what is at the root where a layer waits for another one that has a
+// cause of its own; empty elsewhere.
+func Through(causes []v1alpha1.Cause) string {
+	root, found := layers.RootCause(causes)
 	first := v1alpha1.Cause{}
 	if found {
-		first = layer.Status.BlockedBy[0]
+		first = causes[0]
 	}
 	if root.Depth == 0 || first.Kind != v1alpha1.AddonsLayerKind {
 		return ""
