@@ -280,6 +280,9 @@ func (g *gathering) connect(ctx context.Context, o *planOptions) error {
 	if g.Snapshot, err = g.tool.read(ctx, planParts...); err != nil {
 		return err
 	}
+	if err := g.Unread[snapshot.Releases]; err != nil {
+		return fmt.Errorf("without HelmReleases there is no plan: ask for the right to list %s, and see with kubectl strata check that Flux is there: %w", snapshot.Releases.GroupResource(), err)
+	}
 	g.warnUnread(g.Snapshot, "the plan does without them")
 	if g.mapper, err = g.flags.ToRESTMapper(); err != nil {
 		return fmt.Errorf("cannot find out which kinds the cluster serves: %w", err)

@@ -1,0 +1,214 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/test/strata"
+)
+
+// planned is as much of a plan as is compared.
+type planned struct {
+	Actions []struct {
+		Wave    int
+		Layer   string
+		Action  string
+		Object  struct{ Kind, Namespace, Name string }
+		Changes []struct {
+			Verb   string
+			Object struct{ Kind, Name string }
+			Fields []struct {
+				Path     string
+				From, To any
+			}
+		}
+		Unknown string
+	}
+	Blocked []struct{ Layer, Verdict, Reason, Message string }
+	Notes   []string
+}
+
+// planner is a user who may look at layers and at what Flux has, and at nothing
+// else.
+func (p plugin) planner() plugin {
+	p.Helper()
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: p.prefix + "-flux-view"},
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"helm.toolkit.fluxcd.io", "source.toolkit.fluxcd.io"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"},
+		}},
+	}
+	p.must(stack.client.Create(p.ctx, role))
+	p.Cleanup(func() { _ = stack.client.Delete(p.ctx, role) })
+	return p.of("planner", "view", role.Name)
+}
+
+// plan runs the plug-in for the layers of the test, and returns what it says as
+// lines, and whole.
+func (p plugin) plan(want int, args ...string) ([]string, planned) {
+	p.Helper()
+	args = append([]string{"plan", "-o", "json"}, args...)
+	cmd := p.command(args...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	output, err := cmd.Output()
+	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != want {
+		p.Fatalf("kubectl strata %s: %v: %s%s", strings.Join(args, " "), err, output, stderr.String())
+	}
+	var found planned
+	p.must(json.Unmarshal(output, &found))
+	var lines []string
+	for _, action := range found.Actions {
+		lines = append(lines, fmt.Sprintf("%d %s %s %s/%s", action.Wave, strings.TrimPrefix(action.Layer, p.prefix+"-"), action.Action, action.Object.Kind, action.Object.Name))
+	}
+	return lines, found
+}
+
+// write writes files below a folder.
+func (f *fixture) write(dir string, files map[string]string) {
+	f.Helper()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		f.must(os.MkdirAll(filepath.Dir(path), 0o755))
+		f.must(os.WriteFile(path, []byte(text), 0o644))
+	}
+}
+
+// What a plan says of a folder is what happens when that is committed, and what it
+// does not name stays as it was.
+func TestThePluginPlansWhatHappens(t *testing.T) {
+	f := newFixture(t)
+	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
+	f.must(err)
+	before := map[string]string{
+		"base/one.yaml": f.configMapRelease("one", "a"), "base/two.yaml": f.configMapRelease("two", "a"), "base/three.yaml": f.configMapRelease("three", "a"),
+		"apps/shop.yaml": f.configMapRelease("shop", "a"),
+	}
+	revision := f.push(before)
+	f.layer("base")
+	f.layer("apps", f.dependsOn("base@1.0.0"))
+	f.deployed("base", revision)
+	f.deployed("apps", revision)
+	base, apps := f.name("base"), f.name("apps")
+	user := plugin{fixture: f, path: path}.planner()
+	both := []string{base, apps}
+	source := []string{"--source", f.prefix + "/addons"}
+
+	folder := t.TempDir()
+	f.write(folder, before)
+	if lines, found := user.plan(0, slices.Concat(both, source, []string{"--from-dir", folder})...); len(lines)+len(found.Blocked) > 0 {
+		t.Errorf("what is deployed would change something: %q, %+v", lines, found.Blocked)
+	}
+
+	after := map[string]string{"base/one.yaml": f.configMapRelease("one", "b"), "base/four.yaml": f.configMapRelease("four", "a"), "apps/shop.yaml": f.configMapRelease("shop", "b")}
+	f.write(folder, after)
+	f.must(os.Remove(filepath.Join(folder, "base/two.yaml")))
+	lines, found := user.plan(2, slices.Concat(both, source, []string{"--from-dir", folder})...)
+	want := []string{
+		"1 base install HelmRelease/four", "1 base change HelmRelease/one", "2 base prune HelmRelease/two", "3 apps change HelmRelease/shop",
+	}
+	if !slices.Equal(lines, want) || len(found.Blocked) > 0 {
+		t.Fatalf("the plan is %q, %+v, want %q", lines, found.Blocked, want)
+	}
+	for _, action := range found.Actions {
+		if action.Unknown != "" || len(action.Changes) != 1 || action.Changes[0].Object.Kind != "ConfigMap" {
+			t.Errorf("what becomes of the objects of %s is %+v %s", action.Object.Name, action.Changes, action.Unknown)
+		}
+		if action.Action != "change" {
+			continue
+		}
+		if fields := action.Changes[0].Fields; len(fields) != 1 || fields[0].From != "a" || fields[0].To != "b" {
+			t.Errorf("the fields of %s that change are %+v", action.Object.Name, fields)
+		}
+	}
+
+	generations := map[string]int64{}
+	for _, name := range []string{"one", "two", "three", "shop"} {
+		generations[name] = f.release(name).Generation
+	}
+	_, err = f.repo.Remove("remove", "base/two.yaml")
+	f.must(err)
+	revision = f.push(after)
+	f.deployed("base", revision)
+	f.deployed("apps", revision)
+	f.uninstalled("two")
+	for name, changes := range map[string]int64{"one": 1, "three": 0, "shop": 1} {
+		if got := f.release(name).Generation; got != generations[name]+changes {
+			t.Errorf("release %s was written %d times, the plan has %d", name, got-generations[name], changes)
+		}
+	}
+	f.release("four")
+	if lines, _ := user.plan(0, both...); len(lines) > 0 {
+		t.Errorf("once it has happened the sources would still change something: %q", lines)
+	}
+}
+
+// A plan says what would be refused, and who waits, before anything is merged.
+func TestThePluginPlansWhatIsRefused(t *testing.T) {
+	f := newFixture(t)
+	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
+	f.must(err)
+	files := map[string]string{"base/one.yaml": f.configMapRelease("one", "a"), "apps/shop.yaml": f.configMapRelease("shop", "a")}
+	revision := f.push(files)
+	f.layer("base")
+	f.layer("apps", f.dependsOn("base@>=1.0 <2"))
+	f.deployed("base", revision)
+	f.deployed("apps", revision)
+	user := plugin{fixture: f, path: path}.planner()
+	args := []string{f.name("base"), f.name("apps"), "--source", f.prefix + "/addons", "--from-dir"}
+
+	layer := func(version string) string {
+		spec, err := json.Marshal(v1alpha1.AddonsLayerSpec{
+			Version: version, Source: v1alpha1.SourceSpec{Name: "addons", Namespace: f.prefix, Path: "./base"},
+			Interval: &metav1.Duration{Duration: 3600_000_000_000}, OrphanGrace: &metav1.Duration{Duration: 1_000_000_000},
+		})
+		f.must(err)
+		return fmt.Sprintf("apiVersion: kraan.io/v1alpha1\nkind: AddonsLayer\nmetadata: {name: %s}\nspec: %s\n", f.name("base"), spec)
+	}
+	for name, c := range map[string]struct {
+		files   map[string]string
+		actions []string
+		verdict string
+	}{
+		"a version that dependants do not allow": {map[string]string{"layers.yaml": layer("2.0.0"), "base/one.yaml": f.configMapRelease("one", "b")}, nil, "base refuse WouldBreakDependants"},
+		"an object of another layer":             {map[string]string{"base/shop.yaml": f.configMapRelease("shop", "a")}, nil, "base refuse OwnershipConflict"},
+		"a file that is broken":                  {map[string]string{"base/one.yaml": "kind: [\n"}, nil, "base fail InvalidManifest"},
+		"a chart that there is not":              {map[string]string{"base/one.yaml": strings.Replace(f.configMapRelease("one", "a"), "1.0.0", "9.9.9", 1)}, []string{"1 base upgrade HelmRelease/one"}, "base fail ReleaseFailed"},
+		"a version that dependants allow":        {map[string]string{"layers.yaml": layer("1.9.0"), "base/one.yaml": f.configMapRelease("one", "b")}, []string{"1 base change HelmRelease/one"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			f.write(folder, files)
+			f.write(folder, c.files)
+			lines, found := user.plan(2, append(slices.Clone(args), folder)...)
+			if !slices.Equal(lines, c.actions) {
+				t.Errorf("the plan is %q, want %q", lines, c.actions)
+			}
+			verdict := ""
+			for _, blocked := range found.Blocked {
+				if blocked.Layer == f.name("base") {
+					verdict = "base " + blocked.Verdict + " " + blocked.Reason
+				}
+			}
+			if verdict != c.verdict {
+				t.Errorf("the verdict is %q, want %q: %+v", verdict, c.verdict, found.Blocked)
+			}
+		})
+	}
+	if f.get("base").Status.Version != "1.0.0" || f.get("base").Status.Revision != revision {
+		t.Error("planning has changed something")
+	}
+	plugin{fixture: f, path: path}.of("nobody", "view").expect(1, []string{"without HelmReleases there is no plan"}, "plan", f.name("base"))
+}
