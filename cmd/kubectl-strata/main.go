@@ -80,6 +80,6 @@ something differs, is blocked or has failed.`,
 	flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(newGet(flags, out), newClusters(flags, out), newHistory(t), newWait(flags, out),
 		newHold(flags, out), newResume(flags, out), newReconcile(flags, out), newRollback(t), newVersion(flags, out), newDocs(out))
-	root.AddCommand(newPlan(t))
+	root.AddCommand(newPlan(t), newDiff(t))
 	return root
 }

@@ -76,6 +76,8 @@ type planOptions struct {
 	noCharts         bool
 	namespace        string
 	output           string
+	// lenient goes on without sources whose artifacts cannot be fetched.
+	lenient bool
 }
 
 // newPlan returns the command that shows what would be done.
@@ -229,7 +231,7 @@ func (g *gathering) plannedLayer(name string) *v1alpha1.AddonsLayer {
 
 // gather reads the cluster and opens what is to be planned.
 func (t *tool) gather(ctx context.Context, o *planOptions) (*gathering, error) {
-	g := &gathering{tool: t, unread: map[dependents.ID]bool{}, settings: defaultSettings}
+	g := &gathering{tool: t, unread: map[dependents.ID]bool{}, away: map[layers.SourceRef]error{}, lenient: o.lenient, settings: defaultSettings}
 	var err error
 	switch {
 	case o.fromDir != "":
@@ -321,9 +323,9 @@ func (g *gathering) sourceNamed(name string) (layers.SourceRef, error) {
 		}
 	}
 	all := slices.SortedFunc(maps.Keys(refs), func(a, b layers.SourceRef) int { return strings.Compare(a.String(), b.String()) })
-	var texts []string
+	var texts, names []string
 	for _, ref := range all {
-		texts = append(texts, ref.Kind+"/"+ref.Namespace+"/"+ref.Name)
+		texts, names = append(texts, ref.Kind+"/"+ref.Namespace+"/"+ref.Name), append(names, ref.Name)
 	}
 	if name != "" {
 		var found []layers.SourceRef
@@ -336,7 +338,7 @@ func (g *gathering) sourceNamed(name string) (layers.SourceRef, error) {
 		case 1:
 			return found[0], nil
 		case 0:
-			return layers.SourceRef{}, fmt.Errorf("no layer has the source %s%s", name, meant(summary.Near(name, texts), texts))
+			return layers.SourceRef{}, fmt.Errorf("no layer has the source %s%s", name, meant(summary.Near(name, names), texts))
 		}
 		return layers.SourceRef{}, fmt.Errorf("--source %s may be %s", name, either(texts))
 	}

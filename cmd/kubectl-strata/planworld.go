@@ -57,6 +57,10 @@ type gathering struct {
 	// that is in the repository.
 	planned []*v1alpha1.AddonsLayer
 	files   map[string]string
+	// away holds sources whose artifacts cannot be fetched. Where lenient is true
+	// their layers are left alone; otherwise that is an error.
+	away    map[layers.SourceRef]error
+	lenient bool
 	// unread holds objects that may not be read.
 	unread map[dependents.ID]bool
 	// notes say what the plan goes by that may not be so.
@@ -164,13 +168,19 @@ func (g *gathering) fetched(ctx context.Context, layer *v1alpha1.AddonsLayer, re
 	if artifact == nil {
 		return content, nil
 	}
-	content.Directory, content.Err = g.store.Directory(ctx, *artifact, layer.Spec.Source.Path)
+	if content.Err = g.away[ref]; content.Err == nil {
+		content.Directory, content.Err = g.store.Directory(ctx, *artifact, layer.Spec.Source.Path)
+	}
 	if content.Err == nil {
 		return content, nil
 	}
 	var mistake *layers.ContentError
 	if errors.As(content.Err, &mistake) {
 		return content, nil
+	}
+	g.away[ref] = content.Err
+	if g.lenient {
+		return forecast.Content{Fixed: true}, ctx.Err()
 	}
 	return content, fmt.Errorf("cannot fetch what %s holds: %w; where the cluster's services cannot be reached from here, ask for the right to get services/proxy in the namespace of source-controller, or give --from-dir or --from-git", ref, content.Err)
 }

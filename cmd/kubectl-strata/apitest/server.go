@@ -164,6 +164,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
 	case r.URL.Path == "/apis":
 		reply(w, http.StatusOK, s.groups())
+	case r.URL.Path == "/openapi/v3":
+		reply(w, http.StatusOK, map[string]any{"paths": map[string]any{}})
 	case parts[0] == "api" && len(parts) == 2:
 		reply(w, http.StatusOK, s.resources(schema.GroupVersion{Version: parts[1]}))
 	case parts[0] == "apis" && len(parts) == 3:

@@ -21,7 +21,7 @@ const maxMarkdown = 60_000
 // out, and said to be.
 func (p *Plan) Markdown(out io.Writer) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "### Strata: %s\n\n%s\n", markdown(p.Verdict()), markdown(p.heading()))
+	fmt.Fprintf(&text, "### Strata: %s\n\n%s\n", markdown(p.Verdict()), markdown(p.heading(false)))
 	if p.Differs() {
 		text.WriteString("\n| wave | layer | action | object | version | note |\n|---|---|---|---|---|---|\n")
 	}

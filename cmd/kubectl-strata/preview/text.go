@@ -24,7 +24,7 @@ var roles = map[Verb]terminal.Role{
 
 // Text writes the plan for people.
 func (p *Plan) Text(out io.Writer, screen terminal.Screen) error {
-	for _, line := range screen.Wrap(terminal.Safe(p.heading()), "  ") {
+	for _, line := range screen.Wrap(terminal.Safe(p.heading(true)), "  ") {
 		if _, err := fmt.Fprintln(out, line); err != nil {
 			return err
 		}
@@ -32,11 +32,11 @@ func (p *Plan) Text(out io.Writer, screen terminal.Screen) error {
 	if p.Differs() {
 		fmt.Fprintln(out)
 		columns := []terminal.Column{
-			{Name: "WAVE", Expendable: 2},
-			{Name: "LAYER"},
+			{Name: "WAVE", Expendable: 3},
+			{Name: "LAYER", Expendable: 1},
 			{Name: "ACTION", Role: func(cell string) terminal.Role { return roles[Verb(cell)] }},
 			{Name: "OBJECT"},
-			{Name: "VERSION", Expendable: 1},
+			{Name: "VERSION", Expendable: 2},
 			{Name: "NOTE"},
 		}
 		if err := screen.Table(out, columns, p.rows()); err != nil {
@@ -56,13 +56,19 @@ func (p *Plan) Text(out io.Writer, screen terminal.Screen) error {
 	return err
 }
 
-func (p *Plan) heading() string {
+// heading says what the plan is of, with the address of the cluster where only those
+// see it who know that.
+func (p *Plan) heading(withAddress bool) string {
 	text := "Plan of " + p.From
 	if p.Revision != "" && !strings.Contains(p.From, p.Revision) {
 		text += " (" + p.Revision + ")"
 	}
 	if p.Cluster != "" {
-		return text + ", for Kubernetes " + cmp.Or(p.Kubernetes, "of an unknown version") + " at " + p.Cluster
+		text += ", for Kubernetes " + cmp.Or(p.Kubernetes, "of an unknown version")
+		if withAddress {
+			text += " at " + p.Cluster
+		}
+		return text
 	}
 	text += ", for an empty cluster"
 	if p.Kubernetes != "" {
@@ -161,7 +167,10 @@ func (p *Plan) details(out io.Writer, screen terminal.Screen) error {
 		if action.File != "" {
 			head += " (" + action.File + ")"
 		}
-		fmt.Fprintf(out, "\n%s\n", screen.Paint(terminal.Strong, terminal.Safe(head)))
+		fmt.Fprintln(out)
+		for _, line := range screen.Wrap(terminal.Safe(head), "  ") {
+			fmt.Fprintln(out, screen.Paint(terminal.Strong, line))
+		}
 		for i, change := range action.Changes {
 			if i == maxObjects {
 				fmt.Fprintf(out, "  and %d more objects; -o json has them\n", len(action.Changes)-maxObjects)
@@ -169,8 +178,10 @@ func (p *Plan) details(out io.Writer, screen terminal.Screen) error {
 			}
 			for _, line := range change.Lines {
 				role := map[byte]terminal.Role{'+': terminal.Good, '-': terminal.Bad, '~': terminal.Busy}[(line + " ")[0]]
-				if _, err := fmt.Fprintln(out, screen.Paint(role, (terminal.Screen{Width: screen.Width}).Clip("  "+safeLine(line)))); err != nil {
-					return err
+				for _, part := range (terminal.Screen{Width: max(0, screen.Width-2)}).Wrap(safeLine(line), "  ") {
+					if _, err := fmt.Fprintln(out, screen.Paint(role, "  "+part)); err != nil {
+						return err
+					}
 				}
 			}
 		}

@@ -1,0 +1,288 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
+	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/forecast"
+	"github.com/strata-project/strata/test/controlplane"
+)
+
+// plannedRepository is a repository with three layers, and a Helm repository.
+type plannedRepository struct {
+	t      *testing.T
+	charts *controlplane.ChartServer
+	files  map[string]string
+}
+
+func newPlannedRepository(t *testing.T) *plannedRepository {
+	t.Helper()
+	server, err := controlplane.NewChartServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	if err := server.AddBuiltin("configmap", "1.0.0", "1.1.0"); err != nil {
+		t.Fatal(err)
+	}
+	layer := func(name, version, more string) string {
+		return fmt.Sprintf("apiVersion: kraan.io/v1alpha1\nkind: AddonsLayer\nmetadata: {name: %s}\nspec:\n  version: %s\n  source: {name: addons, namespace: flux-system, path: ./%s}\n%s---\n", name, version, name, more)
+	}
+	r := &plannedRepository{t: t, charts: server, files: map[string]string{
+		"layers.yaml": layer("base", "1.0.0", "") + layer("apps", "1.0.0", "  prereqs: {dependsOn: [\"base@>=1.0 <2\"], k8sVersion: \">=1.30\"}\n"),
+		"base/charts.yaml": "apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata: {name: charts, namespace: platform}\n" +
+			"spec: {url: " + server.URL() + ", interval: 1h}\n",
+	}}
+	for _, name := range []string{"base/gateway", "base/mesh", "base/metrics", "apps/shop"} {
+		r.release(name, "1.0.0", "hello")
+	}
+	return r
+}
+
+// release writes a release.
+func (r *plannedRepository) release(path, version, value string) {
+	layer, name := filepath.Dir(path), filepath.Base(path)
+	r.files[path+".yaml"] = fmt.Sprintf(`apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: %s, namespace: %s}
+spec:
+  interval: 1h
+  chart: {spec: {chart: configmap, version: %s, sourceRef: {kind: HelmRepository, name: charts, namespace: platform}}}
+  values: {data: {value: %s}}
+`, name, layer, version, value)
+}
+
+// folder writes the repository.
+func (r *plannedRepository) folder() string {
+	r.t.Helper()
+	dir := r.t.TempDir()
+	for name, text := range r.files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			r.t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// deployed returns an API server on which the repository is deployed as it is,
+// with further objects.
+func (r *plannedRepository) deployed(more ...*unstructured.Unstructured) *apitest.Server {
+	r.t.Helper()
+	with := newTool(io.Discard, io.Discard)
+	with.now = func() time.Time { return noon }
+	g, err := with.gather(r.t.Context(), &planOptions{offline: true, fromDir: r.folder(), k8s: "1.34"})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	world, err := g.world(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	made := forecast.Make(world)
+	objects := more
+	for _, layer := range made.Layers {
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(layer)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		objects = append(objects, &unstructured.Unstructured{Object: fields})
+	}
+	for _, id := range dependents.SortIDs(idsOf(made.Objects)) {
+		object := made.Objects[id].DeepCopy()
+		if id.Kind == "HelmRelease" {
+			_ = unstructured.SetNestedSlice(object.Object, []any{map[string]any{"chartVersion": "1.0.0"}}, "status", "history")
+		}
+		objects = append(objects, object)
+	}
+	objects = append(objects, apitest.Parse(r.t, `
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: GitRepository
+metadata: {name: addons, namespace: flux-system, generation: 1}
+status: {observedGeneration: 1, artifact: {digest: "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", revision: "main@sha1:1", url: "http://127.0.0.1:1/gone.tar.gz"}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: strata, namespace: strata-system, labels: {app.kubernetes.io/name: strata}}
+`)...)
+	server := apitest.New(r.t, objects...)
+	server.Version = "v1.34.2"
+	return server
+}
+
+func idsOf(objects map[dependents.ID]*unstructured.Unstructured) []dependents.ID {
+	var ids []dependents.ID
+	for id := range maps.Keys(objects) {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// stable takes out of an output what is another each time.
+func (r *plannedRepository) stable(output, folder string, server *apitest.Server) string {
+	pairs := []string{r.charts.URL(), "http://charts.example", folder, "FOLDER"}
+	if server != nil {
+		pairs = append(pairs, server.URL, "https://cluster.example")
+	}
+	return strings.NewReplacer(pairs...).Replace(output)
+}
+
+func (r *plannedRepository) plan(server *apitest.Server, screen terminal.Screen, args string) (code int, out, errOut string) {
+	r.t.Helper()
+	r.t.Setenv("XDG_CACHE_HOME", r.t.TempDir())
+	folder := r.folder()
+	code, out, errOut = commandLine(r.t, server, screen, strings.ReplaceAll(args, "FOLDER", folder))
+	return code, r.stable(out, folder, server), r.stable(errOut, folder, server)
+}
+
+func TestPlanOffline(t *testing.T) {
+	r := newPlannedRepository(t)
+	code, out, errOut := r.plan(nil, terminal.Screen{}, "plan --offline --from-dir FOLDER --k8s 1.34")
+	if code != exitBlocked || errOut != "" {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+	golden(t, "plan-offline.txt", out)
+	if code, out, _ := r.plan(nil, terminal.Screen{}, "plan --offline --from-dir FOLDER --k8s 1.20 apps"); code != exitBlocked || !strings.Contains(out, "waits for Kubernetes >=1.30: the cluster is at 1.20") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+}
+
+func TestPlan(t *testing.T) {
+	r := newPlannedRepository(t)
+	server := r.deployed()
+	if code, out, errOut := r.plan(server, terminal.Screen{}, "plan --from-dir FOLDER"); code != exitFine || !strings.Contains(out, "Nothing would change.") {
+		t.Fatalf("exit code %d: %s%s", code, out, errOut)
+	}
+	r.release("base/gateway", "1.1.0", "hello")
+	r.release("base/tracing", "1.0.0", "hello")
+	r.release("apps/shop", "1.0.0", "changed")
+	delete(r.files, "base/mesh.yaml")
+	r.files["base/flags.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: flags, namespace: base}\ndata: {a: b}\n"
+	for name, c := range map[string]struct {
+		screen terminal.Screen
+		args   string
+	}{
+		"plan.txt":      {terminal.Screen{}, ""},
+		"plan-40.txt":   {terminal.Screen{Width: 40, Colour: true}, ""},
+		"plan.md":       {terminal.Screen{}, "-o markdown"},
+		"plan.json":     {terminal.Screen{}, "-o json"},
+		"plan-apps.txt": {terminal.Screen{}, "apps"},
+	} {
+		code, out, errOut := r.plan(server, c.screen, "plan --from-dir FOLDER "+c.args)
+		if code != exitBlocked || errOut != "" {
+			t.Errorf("%s: exit code %d: %s", name, code, errOut)
+		}
+		golden(t, name, out)
+	}
+	if writes := server.Writes(); len(writes) > 0 {
+		t.Errorf("a plan writes: %q", writes)
+	}
+}
+
+func TestPlanGoesOnWithoutCharts(t *testing.T) {
+	r := newPlannedRepository(t)
+	server := r.deployed()
+	r.release("base/gateway", "1.1.0", "hello")
+	if err := r.charts.Close(); err != nil {
+		t.Fatal(err)
+	}
+	code, out, _ := r.plan(server, terminal.Screen{}, "plan --from-dir FOLDER")
+	if code != exitBlocked || !strings.Contains(out, "upgrade   HelmRelease base/gateway   1.0.0 -> 1.1.0   objects not known") || !strings.Contains(out, "what changes with base/gateway is not known: ") {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+	if code, out, _ := r.plan(server, terminal.Screen{}, "plan --no-charts --from-dir FOLDER"); code != exitBlocked || strings.Contains(out, "not known") {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+}
+
+func TestPlanRefusesWhatItCannotDo(t *testing.T) {
+	r := newPlannedRepository(t)
+	server := r.deployed()
+	for args, want := range map[string]string{
+		"plan --from-dir /no/where":                        "there is no folder /no/where",
+		"plan --from-dir FOLDER/layers.yaml":               "is no folder",
+		"plan --from-git /tmp":                             "is in no git repository; --from-dir reads it as it is",
+		"plan --from-dir FOLDER --from-git main":           "give --from-dir or --from-git, not both",
+		"plan --offline":                                   "--offline needs --from-dir or --from-git",
+		"plan --source x":                                  "--source is for --from-dir and --from-git",
+		"plan --from-dir FOLDER --source adons":            "no layer has the source adons; did you mean addons?",
+		"plan --from-dir FOLDER --k8s new":                 `--k8s is "new": it must be a version such as 1.34`,
+		"plan --from-dir FOLDER aps":                       "there is no layer aps; did you mean apps?",
+		"plan --from-dir FOLDER --layers nowhere":          "has no nowhere; --layers says which files and folders",
+		"plan --from-dir FOLDER -o xml":                    `--output is "xml": it must be json, yaml or markdown`,
+		"plan":                                             "cannot fetch what GitRepository flux-system/addons holds",
+		"rollback base --to 9 --plan":                      "layer base has no deployment 9",
+		"rollback base --to 1 -o json":                     "--output is for --plan",
+		"plan --offline --from-dir FOLDER --from-git HEAD": "not both",
+	} {
+		if code, out, errOut := r.plan(server, terminal.Screen{}, args); code != exitError || !strings.Contains(errOut, want) {
+			t.Errorf("%s: exit code %d, %s%s, want %q", args, code, out, errOut, want)
+		}
+	}
+	r.files["dev/layers.yaml"] = strings.Replace(r.files["layers.yaml"], "1.0.0", "7.0.0", 1)
+	if _, _, errOut := r.plan(server, terminal.Screen{}, "plan --from-dir FOLDER"); !strings.Contains(errOut, "AddonsLayer base is in dev/layers.yaml and in layers.yaml, and they differ: say with --layers") {
+		t.Errorf("two clusters in one repository: %s", errOut)
+	}
+	if code, _, errOut := r.plan(server, terminal.Screen{}, "plan --from-dir FOLDER --layers layers.yaml"); code != exitFine {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+	r.files["bad.yaml"] = "apiVersion: kraan.io/v1alpha1\nkind: [\n"
+	if _, _, errOut := r.plan(server, terminal.Screen{}, "plan --from-dir FOLDER --layers bad.yaml"); !strings.Contains(errOut, "bad.yaml: ") {
+		t.Errorf("a file that is broken: %s", errOut)
+	}
+	server.Refuse["helmreleases.helm.toolkit.fluxcd.io"] = http.StatusForbidden
+	if _, _, errOut := r.plan(server, terminal.Screen{}, "plan --from-dir FOLDER --layers layers.yaml"); !strings.Contains(errOut, "without HelmReleases there is no plan") {
+		t.Errorf("without rights: %s", errOut)
+	}
+}
+
+func TestDiff(t *testing.T) {
+	r := newPlannedRepository(t)
+	var live []*unstructured.Unstructured
+	for _, name := range []string{"base/gateway", "base/metrics", "apps/shop"} {
+		namespace, name, _ := strings.Cut(name, "/")
+		live = append(live, apitest.Parse(t, fmt.Sprintf(`
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: %[1]s, namespace: %[2]s, uid: u, labels: {helm.toolkit.fluxcd.io/name: %[1]s, helm.toolkit.fluxcd.io/namespace: %[2]s, other: label}}
+data: {value: hello, chartVersion: 1.0.0}
+`, name, namespace))...)
+	}
+	_ = unstructured.SetNestedField(live[1].Object, "by hand", "data", "value")
+	server := r.deployed(live...)
+	for name, c := range map[string]struct {
+		screen terminal.Screen
+		args   string
+	}{"diff.txt": {}, "diff-40.txt": {screen: terminal.Screen{Width: 40, Colour: true}}, "diff.json": {args: "-o json"}} {
+		code, out, errOut := r.plan(server, c.screen, "diff "+c.args)
+		if code != exitBlocked || errOut != "" {
+			t.Errorf("%s: exit code %d: %s", name, code, errOut)
+		}
+		golden(t, name, out)
+	}
+	if code, out, _ := r.plan(server, terminal.Screen{}, "diff apps"); code != exitFine || !strings.Contains(out, "What could be compared is as it is wanted.\n") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	if code, _, errOut := r.plan(server, terminal.Screen{}, "diff bse"); code != exitError || !strings.Contains(errOut, "did you mean base?") {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+}
