@@ -6,7 +6,6 @@ package charts
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,20 +14,36 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/Masterminds/semver/v3"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
-	repo "helm.sh/helm/v4/pkg/repo/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/internal/dependents"
 )
 
+// chartIndex is what is read of a repository's index.
+type chartIndex struct {
+	APIVersion string                     `json:"apiVersion"`
+	Entries    map[string][]*chartVersion `json:"entries"`
+}
+
+// chartVersion is a version of a chart in an index.
+type chartVersion struct {
+	Name    string    `json:"name"`
+	Version string    `json:"version"`
+	URLs    []string  `json:"urls"`
+	Created time.Time `json:"created"`
+	// Digest is the SHA-256 of the packed chart, or empty.
+	Digest string `json:"digest"`
+}
+
 // indexEntry is the index of a repository, or why it cannot be had.
 type indexEntry struct {
 	once  sync.Once
-	index *repo.IndexFile
+	index *chartIndex
 	err   error
 }
 
@@ -74,7 +89,7 @@ func (r *Renderer) fromRepository(ctx context.Context, q Request, repository *so
 
 // index returns the index of a repository, which is fetched once, whether that works
 // or not: where a repository is away, the next release need not wait for it again.
-func (r *Renderer) index(ctx context.Context, source dependents.ID, base *url.URL, fetch fetcher) (*repo.IndexFile, error) {
+func (r *Renderer) index(ctx context.Context, source dependents.ID, base *url.URL, fetch fetcher) (*chartIndex, error) {
 	address := base.JoinPath("index.yaml")
 	// Who may read what depends on the credentials, which are the source's.
 	key := source.String() + " " + address.String()
@@ -103,15 +118,10 @@ func (r *Renderer) index(ctx context.Context, source dependents.ID, base *url.UR
 	return entry.index, entry.err
 }
 
-// parseIndex reads an index, without the versions in it that are not valid, as Flux
-// does.
-func parseIndex(data []byte) (*repo.IndexFile, error) {
-	index := &repo.IndexFile{}
-	read := func(data []byte, into any) error { return yaml.UnmarshalStrict(data, into) }
-	if json.Valid(data) {
-		read = json.Unmarshal
-	}
-	if err := read(data, index); err != nil {
+// parseIndex reads an index, which may be YAML or JSON.
+func parseIndex(data []byte) (*chartIndex, error) {
+	index := &chartIndex{}
+	if err := yaml.Unmarshal(data, index); err != nil {
 		return nil, fmt.Errorf("it cannot be understood: %w", err)
 	}
 	if index.APIVersion == "" {
@@ -122,10 +132,10 @@ func parseIndex(data []byte) (*repo.IndexFile, error) {
 
 // newest returns the version of a chart that Flux takes: one that is named exactly,
 // or the newest that is in the range, of several of that version the latest made.
-func newest(index *repo.IndexFile, ref reference) (*repo.ChartVersion, error) {
-	var found []*repo.ChartVersion
+func newest(index *chartIndex, ref reference) (*chartVersion, error) {
+	var found []*chartVersion
 	for _, each := range index.Entries[ref.chart] {
-		if each != nil && each.Metadata != nil {
+		if each != nil {
 			found = append(found, each)
 		}
 	}
@@ -184,7 +194,7 @@ func parseVersion(text string) (*semver.Version, error) {
 }
 
 // packed returns a packed chart, from the cache where the index has its digest.
-func (r *Renderer) packed(ctx context.Context, ref reference, base *url.URL, version *repo.ChartVersion, fetch fetcher) ([]byte, error) {
+func (r *Renderer) packed(ctx context.Context, ref reference, base *url.URL, version *chartVersion, fetch fetcher) ([]byte, error) {
 	digest := strings.ToLower(strings.TrimPrefix(version.Digest, "sha256:"))
 	if data := r.cache.get(digest); data != nil {
 		return data, nil
@@ -192,7 +202,7 @@ func (r *Renderer) packed(ctx context.Context, ref reference, base *url.URL, ver
 	if len(version.URLs) == 0 {
 		return nil, problem(ChartUnavailable, nil, "the index of %s has no address for chart %s %s", ref.source, version.Name, version.Version)
 	}
-	address, err := repo.ResolveReferenceURL(base.String(), version.URLs[0])
+	address, err := resolve(base, version.URLs[0])
 	if err != nil {
 		return nil, problem(ChartUnavailable, err, "the index of %s has no usable address for chart %s %s", ref.source, version.Name, version.Version)
 	}
@@ -205,6 +215,25 @@ func (r *Renderer) packed(ctx context.Context, ref reference, base *url.URL, ver
 	}
 	r.cache.put(sum(data), data)
 	return data, nil
+}
+
+// resolve returns the address of a chart, which an index may give below its own.
+func resolve(base *url.URL, reference string) (string, error) {
+	to, err := url.Parse(reference)
+	if err != nil {
+		return "", errors.New("it is no address")
+	}
+	if to.IsAbs() {
+		return to.String(), nil
+	}
+	// The index is a file in the folder that the address of the repository names.
+	folder := *base
+	folder.Path, folder.RawPath = strings.TrimSuffix(base.Path, "/")+"/", ""
+	resolved := folder.ResolveReference(to)
+	if to.RawQuery == "" {
+		resolved.RawQuery = base.RawQuery
+	}
+	return resolved.String(), nil
 }
 
 // fetcher returns what is at an address, if that is no larger than limit bytes.
