@@ -81,5 +81,6 @@ something differs, is blocked or has failed.`,
 	root.AddCommand(newGet(flags, out), newClusters(flags, out), newHistory(t), newWait(flags, out),
 		newHold(flags, out), newResume(flags, out), newReconcile(flags, out), newRollback(t), newVersion(flags, out), newDocs(out))
 	root.AddCommand(newPlan(t), newDiff(t))
+	root.AddCommand(seeCommands(t)...)
 	return root
 }

@@ -1,0 +1,153 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
+	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+)
+
+// narrow and colourful are screens that golden files are written for.
+var (
+	narrow    = terminal.Screen{Width: 40}
+	colourful = terminal.Screen{Width: 100, Colour: true}
+)
+
+// fits says that no line is wider than a narrow screen.
+func fits(t *testing.T, text string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if length := utf8.RuneCountInString(strings.TrimRight(line, "\n")); length > narrow.Width {
+			t.Errorf("a line has %d columns: %s", length, line)
+		}
+	}
+}
+
+func seen(t testing.TB) *apitest.Server {
+	t.Helper()
+	return apitest.New(t, apitest.Load(t, "testdata/see.yaml")...)
+}
+
+func TestTreeIsGolden(t *testing.T) {
+	server := seen(t)
+	for _, test := range []struct {
+		name, args string
+		screen     terminal.Screen
+		code       int
+	}{
+		{"tree.txt", "tree", terminal.Screen{}, exitBlocked},
+		{"tree-base-objects.txt", "tree base --objects", terminal.Screen{}, exitFine},
+		{"tree-40.txt", "tree apps mesh --objects --depth 3", narrow, exitBlocked},
+		{"tree-colour.txt", "tree mesh edge --objects", colourful, exitBlocked},
+		{"tree.json", "tree apps --depth 3 -o json", terminal.Screen{}, exitBlocked},
+		{"tree-labels.yaml", "tree -l team=platform --objects -o yaml", terminal.Screen{}, exitFine},
+	} {
+		code, out, errOut := commandLine(t, server, test.screen, test.args)
+		if code != test.code || errOut != "" {
+			t.Errorf("%s: exit code %d: %s", test.args, code, errOut)
+		}
+		golden(t, test.name, out)
+		if test.screen == narrow {
+			fits(t, out)
+		}
+	}
+}
+
+func TestTreeSaysWhatIsMissing(t *testing.T) {
+	server := seen(t)
+	server.Refuse["helmreleases.helm.toolkit.fluxcd.io"], server.Refuse["gitrepositories.source.toolkit.fluxcd.io"] = http.StatusForbidden, http.StatusForbidden
+	code, out, errOut := commandLine(t, server, terminal.Screen{}, "tree base --objects")
+	if code != exitFine || !strings.Contains(out, "HelmRelease kube-system/metrics-server  Ready") || !strings.Contains(errOut, "you may not list gitrepositories.source.toolkit.fluxcd.io, helmreleases.helm.toolkit.fluxcd.io") {
+		t.Errorf("without releases: exit code %d\n%s%s", code, out, errOut)
+	}
+
+	server = seen(t)
+	server.Refuse["deployments.apps"] = http.StatusForbidden
+	code, out, errOut = commandLine(t, server, terminal.Screen{}, "tree base --objects")
+	if code != exitFine || !strings.Contains(out, "Deployment kube-system/metrics-server  NotRead  you may not list them") || !strings.Contains(errOut, "you may not list Deployment.apps") {
+		t.Errorf("without Deployments: exit code %d\n%s%s", code, out, errOut)
+	}
+
+	code, _, errOut = commandLine(t, server, terminal.Screen{}, "tree bse")
+	if code != exitError || !strings.Contains(errOut, "there is no layer bse; did you mean base?") {
+		t.Errorf("a wrong name: exit code %d: %s", code, errOut)
+	}
+	for _, args := range []string{"tree base -l a=b", "tree --depth -1", "tree -o name", "tree -l a=("} {
+		if code, _, errOut := commandLine(t, server, terminal.Screen{}, args); code != exitError || errOut == "" {
+			t.Errorf("%s: exit code %d: %s", args, code, errOut)
+		}
+	}
+	for _, request := range server.Requests() {
+		if strings.Contains(request, "/secrets") {
+			t.Errorf("Secrets are read: %s", request)
+		}
+	}
+	if code, out, _ := commandLine(t, apitest.New(t), terminal.Screen{}, "tree"); code != exitFine || out != "No layers found.\n" {
+		t.Errorf("no layers: exit code %d: %s", code, out)
+	}
+}
+
+// fleet writes layers in chains, each with releases, each with what Helm has made.
+func fleet(layers, releases, entries int) string {
+	var text strings.Builder
+	for l := range layers {
+		fmt.Fprintf(&text, "apiVersion: kraan.io/v1alpha1\nkind: AddonsLayer\nmetadata: {name: layer-%03d, generation: 1}\nspec:\n  version: 1.0.0\n  source: {name: addons, namespace: gotk-system, path: ./layer}\n", l)
+		if l > 0 {
+			fmt.Fprintf(&text, "  prereqs: {dependsOn: [layer-%03d, layer-%03d]}\n", l/2, l-1)
+		}
+		text.WriteString("status:\n  state: ApplyPending\n  observedGeneration: 1\n  conditions: [{type: Ready, status: \"False\", reason: DependencyNotDeployed, message: waits}]\n  blockedBy:\n")
+		if l == 0 {
+			text.WriteString("  - {kind: HelmRelease, namespace: ns-0, name: release-0, reason: InstallFailed, message: failed}\n")
+		} else {
+			fmt.Fprintf(&text, "  - {kind: AddonsLayer, name: layer-%03d, reason: DependencyNotDeployed, message: waits}\n  - {depth: 1, kind: HelmRelease, namespace: ns-0, name: release-0, reason: InstallFailed, message: failed}\n", l-1)
+		}
+		text.WriteString("  resources:\n")
+		for r := range releases {
+			fmt.Fprintf(&text, "  - {namespace: ns-%d, name: release-%d, kind: helmreleases.helm.toolkit.fluxcd.io, status: InstallFailed}\n", l, r)
+		}
+		for r := range releases {
+			fmt.Fprintf(&text, "---\napiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: release-%d, namespace: ns-%d}\nstatus:\n  conditions: [{type: Ready, status: \"False\", reason: InstallFailed, message: failed}]\n  inventory:\n    entries:\n", r, l)
+			for e := range entries {
+				fmt.Fprintf(&text, "    - {id: ns-%d_object-%d-%d_apps_Deployment, v: v1}\n", l, r, e)
+			}
+		}
+		text.WriteString("---\n")
+	}
+	return text.String()
+}
+
+// lists counts the requests for each list.
+func lists(requests []string) map[string]int {
+	counts := map[string]int{}
+	for _, request := range requests {
+		path, _, _ := strings.Cut(request, "?")
+		counts[path]++
+	}
+	return counts
+}
+
+func TestTreeAsksAtMostOnceForEachKind(t *testing.T) {
+	server := apitest.New(t, apitest.Parse(t, fleet(20, 5, 10))...)
+	for _, args := range []string{"tree", "tree --objects"} {
+		before := len(server.Requests())
+		if code, out, errOut := commandLine(t, server, terminal.Screen{}, args); code != exitBlocked || strings.Count(out, "HelmRelease ns-") < 100 {
+			t.Errorf("%s: exit code %d: %s", args, code, errOut)
+		}
+		requests := server.Requests()[before:]
+		for path, count := range lists(requests) {
+			if count > 1 {
+				t.Errorf("%s asks %d times for %s", args, count, path)
+			}
+		}
+		if len(requests) > 12 {
+			t.Errorf("%s asks %d times: %q", args, len(requests), requests)
+		}
+	}
+}

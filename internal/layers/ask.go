@@ -1,0 +1,11 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package layers
+
+// Unmet returns the reason why a dependency of the observed layer does not hold,
+// and what is seen of it; an empty reason where it holds. Without a Source it does
+// not ask whether a newer revision changes the dependency.
+func (o Observation) Unmet(dependency Dependency) (reason, seen string) {
+	return unmet(o, dependency)
+}
