@@ -167,3 +167,33 @@ func (l *looking) unread(kind view.Wanted, why string) {
 	defer l.mu.Unlock()
 	l.live.Unread[kind.GroupKind().String()] = why
 }
+
+// readIn reads parts of the cluster in one namespace, or in all where it is empty.
+func (t *tool) readIn(ctx context.Context, namespace string, parts ...snapshot.Part) (*snapshot.Snapshot, error) {
+	client, err := newClient(t.flags)
+	if err != nil {
+		return nil, err
+	}
+	s := &snapshot.Snapshot{Now: t.now(), Objects: map[dependents.ID]*unstructured.Unstructured{}, Unread: map[snapshot.Part]error{}}
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	for _, part := range parts {
+		group.Go(func() error {
+			list, err := client.Resource(part.GroupVersionResource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+				s.Unread[part] = err
+				return nil
+			case err != nil:
+				return explain(err, t.flags, layerKind)
+			}
+			for i := range list.Items {
+				s.Objects[dependents.IDOf(&list.Items[i])] = &list.Items[i]
+			}
+			return nil
+		})
+	}
+	return s, group.Wait()
+}

@@ -151,3 +151,55 @@ func TestTreeAsksAtMostOnceForEachKind(t *testing.T) {
 		}
 	}
 }
+
+func TestWhyIsGolden(t *testing.T) {
+	server := seen(t)
+	for _, test := range []struct {
+		name, args string
+		screen     terminal.Screen
+		code       int
+	}{
+		{"why.txt", "why apps", terminal.Screen{}, exitBlocked},
+		{"why-base.txt", "why base", terminal.Screen{}, exitFine},
+		{"why-hold.txt", "why ml", terminal.Screen{}, exitBlocked},
+		{"why-remote.txt", "why edge", terminal.Screen{}, exitBlocked},
+		{"why-40.txt", "why apps", narrow, exitBlocked},
+		{"why-colour.txt", "why apps", colourful, exitBlocked},
+		{"why.json", "why apps -o json", terminal.Screen{}, exitBlocked},
+		{"why-base.yaml", "why base -o yaml", terminal.Screen{}, exitFine},
+	} {
+		code, out, errOut := commandLine(t, server, test.screen, test.args)
+		if code != test.code || errOut != "" {
+			t.Errorf("%s: exit code %d: %s", test.args, code, errOut)
+		}
+		golden(t, test.name, out)
+		if test.screen == narrow {
+			fits(t, out)
+		}
+	}
+	if code, _, errOut := commandLine(t, server, terminal.Screen{}, "why aps"); code != exitError || !strings.Contains(errOut, "did you mean apps?") {
+		t.Errorf("a wrong name: exit code %d: %s", code, errOut)
+	}
+}
+
+func TestWhySaysWhatItMayNotSee(t *testing.T) {
+	server := seen(t)
+	server.Refuse["pods"] = http.StatusForbidden
+	code, out, errOut := commandLine(t, server, terminal.Screen{}, "why apps")
+	if code != exitBlocked || !strings.Contains(out, "apps <- mesh <- HelmRelease mesh/istiod <- Deployment mesh/istiod  InProgress") || !strings.Contains(errOut, "you may not list pods, so the cause may lie deeper than is shown") {
+		t.Errorf("without Pods: exit code %d\n%s%s", code, out, errOut)
+	}
+}
+
+func TestWhyAsksAtMostOnceForEachKind(t *testing.T) {
+	server := apitest.New(t, apitest.Parse(t, fleet(20, 5, 10))...)
+	code, out, errOut := commandLine(t, server, terminal.Screen{}, "why layer-019")
+	if code != exitBlocked || !strings.Contains(out, "<- HelmRelease ns-0/release-0") {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+	for path, count := range lists(server.Requests()) {
+		if count > 1 {
+			t.Errorf("it asks %d times for %s", count, path)
+		}
+	}
+}

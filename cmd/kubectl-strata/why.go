@@ -1,0 +1,77 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
+	"github.com/strata-project/strata/cmd/kubectl-strata/view"
+)
+
+const whyLong = `Say why a layer is not deployed: the root cause, and not the symptom. Causes are
+followed through other layers, HelmReleases and what Helm says, down to the Pod
+that is not ready, and what its events say.
+
+Beside it: since when and until when, what else waits for it, and what to try. Of a
+layer that is deployed it says what is notable. Objects on other clusters are not
+read.
+
+Exit codes:
+  0  the layer is deployed, or gets there by itself
+  1  it cannot be said
+  2  the layer is blocked or failed`
+
+const whyExamples = `  # The root cause
+  kubectl strata why apps
+
+  # The chain of causes, for other programs
+  kubectl strata why apps -o json`
+
+// newWhy returns the command that names root causes.
+func newWhy(t *tool) *cobra.Command {
+	var output string
+	command := &cobra.Command{
+		Use: "why LAYER", Short: "Say why a layer is not deployed", Long: whyLong, Example: whyExamples, Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, names []string) error {
+			return t.why(command.Context(), names[0], output)
+		},
+	}
+	outputFlag(command, &output, "json", "yaml")
+	return command
+}
+
+func (t *tool) why(ctx context.Context, name, output string) error {
+	s, err := t.read(ctx, append([]snapshot.Part{snapshot.Layers, snapshot.Releases}, snapshot.Sources...)...)
+	if err != nil {
+		return err
+	}
+	layer := s.Layer(name)
+	if layer == nil {
+		return noLayer(s, name)
+	}
+	why := view.Explain(s, layer)
+	t.warnUnread(s, "what they say is not known")
+	if namespace, deeper := why.Deeper(s); deeper {
+		below, err := t.readIn(ctx, namespace, view.Depths...)
+		if err != nil {
+			return err
+		}
+		t.warnUnread(below, "the cause may lie deeper than is shown")
+		why = why.Deepen(s, below)
+	}
+	why = why.Conclude(s, t.program())
+	if output != "" {
+		err = t.printAs(output, why)
+	} else {
+		_, err = io.WriteString(t.out, why.Draw(t.screen, s.Now))
+	}
+	if err == nil && why.Blocked {
+		return errBlocked
+	}
+	return err
+}
