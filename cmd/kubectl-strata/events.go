@@ -1,0 +1,252 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	toolswatch "k8s.io/client-go/tools/watch"
+
+	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
+	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/cmd/kubectl-strata/view"
+)
+
+const eventsLong = `Show what happened to a layer, its HelmReleases and their charts, and to what Helm
+has made for them, with its Pods: the newest last.
+
+The cluster keeps events for an hour or so. Those of objects on other clusters are
+kept there, and are not read.
+
+Exit codes:
+  0  the events are shown; there may be none
+  1  they cannot be shown`
+
+const eventsExamples = `  # What happened to a layer
+  kubectl strata events base
+
+  # What goes wrong, as it happens
+  kubectl strata events base --types Warning --watch`
+
+// newEvents returns the command that shows what happened.
+func newEvents(t *tool) *cobra.Command {
+	o := &eventsOptions{tool: t}
+	command := &cobra.Command{
+		Use: "events LAYER", Short: "Show what happened to a layer and to all that is its", Long: eventsLong, Example: eventsExamples, Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, names []string) error { return o.run(command.Context(), names[0]) },
+	}
+	command.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on showing what happens, until Ctrl-C")
+	command.Flags().StringSliceVar(&o.types, "types", nil, "Normal, Warning or both, which is the default")
+	outputFlag(command, &o.output, "json", "yaml")
+	return command
+}
+
+// eventsOptions are the flags of the command.
+type eventsOptions struct {
+	*tool
+	watch  bool
+	types  []string
+	output string
+}
+
+func (o *eventsOptions) run(ctx context.Context, name string) error {
+	for _, each := range o.types {
+		if !strings.EqualFold(each, "Normal") && !strings.EqualFold(each, "Warning") {
+			return fmt.Errorf("--types has %q: it must be Normal or Warning", each)
+		}
+	}
+	s, err := o.read(ctx, snapshot.Layers, snapshot.Releases)
+	if err != nil {
+		return err
+	}
+	layer := s.Layer(name)
+	if layer == nil {
+		return noLayer(s, name)
+	}
+	subjects := view.SubjectsOf(s, layer)
+	if namespace, has := subjects.Namespace(); has {
+		made, err := o.readIn(ctx, namespace, view.Makers...)
+		if err != nil {
+			return err
+		}
+		subjects.Adopt(made)
+		o.warnUnread(made, "events may be of others by the same name")
+	}
+	o.warnUnread(s, "events of what Helm has made are not shown")
+	for _, cluster := range subjects.Elsewhere {
+		fmt.Fprintf(o.errOut, "kubectl strata: events of what is on %s are not shown: that cluster is not asked\n", terminal.Safe(cluster))
+	}
+	return o.show(ctx, name, subjects)
+}
+
+func (o *eventsOptions) show(ctx context.Context, layer string, subjects *view.Subjects) error {
+	client, err := newClient(o.flags)
+	if err != nil {
+		return err
+	}
+	events := client.Resource(snapshot.Events.GroupVersionResource)
+	list, err := events.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return explain(err, o.flags, eventKind)
+	}
+	seen := map[string]bool{}
+	found := o.of(subjects, list.Items, seen)
+	switch {
+	case o.watch && o.output != "":
+		for _, event := range found {
+			if err := o.printAs(o.output, event); err != nil {
+				return err
+			}
+		}
+	case o.output != "":
+		return o.printAs(o.output, found)
+	case len(found) == 0:
+		say(o.out, "Nothing is kept that happened to layer %s.", layer)
+	default:
+		if err := o.table(found); err != nil {
+			return err
+		}
+	}
+	if !o.watch {
+		return nil
+	}
+	return explain(o.follow(ctx, events, list.GetResourceVersion(), subjects, seen), o.flags, eventKind)
+}
+
+// eventKind is the kind of events, for messages.
+var eventKind = kind{resource: snapshot.Events.GroupVersionResource, noun: "event", plural: "events", unknown: "this cluster serves no events"}
+
+// of returns the events of a layer that have not been seen, sorted.
+func (o *eventsOptions) of(subjects *view.Subjects, objects []unstructured.Unstructured, seen map[string]bool) []view.Event {
+	found := []view.Event{}
+	for i := range objects {
+		key := string(objects[i].GetUID()) + "/" + objects[i].GetNamespace() + "/" + objects[i].GetName() + "/" + objects[i].GetResourceVersion()
+		event := view.EventOf(&objects[i])
+		wanted := len(o.types) == 0 || slices.ContainsFunc(o.types, func(each string) bool { return strings.EqualFold(each, event.Type) })
+		if seen[key] || !wanted || !subjects.Has(event) {
+			continue
+		}
+		seen[key] = true
+		found = append(found, event)
+	}
+	view.SortEvents(found)
+	return found
+}
+
+// follow shows events as they happen. Where the server no longer has what happened
+// since it was asked last, it is asked for all again.
+func (o *eventsOptions) follow(ctx context.Context, events dynamic.NamespaceableResourceInterface, version string, subjects *view.Subjects, seen map[string]bool) error {
+	for ctx.Err() == nil {
+		err := o.followFrom(ctx, events, version, subjects, seen)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && !apierrors.IsGone(err) && !apierrors.IsResourceExpired(err):
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(watchAgain):
+		}
+		list, err := events.List(ctx, metav1.ListOptions{})
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		if err != nil {
+			return nil
+		}
+		version = list.GetResourceVersion()
+		if err := o.lines(o.of(subjects, list.Items, seen)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *eventsOptions) followFrom(ctx context.Context, events dynamic.NamespaceableResourceInterface, version string, subjects *view.Subjects, seen map[string]bool) error {
+	watcher, err := toolswatch.NewRetryWatcherWithContext(ctx, version, selected{events, ""})
+	if err != nil {
+		return fmt.Errorf("cannot watch events: %w", err)
+	}
+	defer watcher.Stop()
+	for event := range watcher.ResultChan() {
+		object, ok := event.Object.(*unstructured.Unstructured)
+		switch {
+		case event.Type == watch.Error:
+			return apierrors.FromObject(event.Object)
+		case !ok || event.Type == watch.Bookmark || event.Type == watch.Deleted:
+		default:
+			if err := o.lines(o.of(subjects, []unstructured.Unstructured{*object}, seen)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (o *eventsOptions) cells(event view.Event) []string {
+	age := duration.HumanDuration(view.Age(event.Last, o.now()))
+	return []string{age, event.Type, event.Object(), event.Reason, strconv.FormatInt(event.Count, 10), event.Message}
+}
+
+func (o *eventsOptions) table(events []view.Event) error {
+	columns := []terminal.Column{
+		{Name: "AGE"},
+		{Name: "TYPE", Role: roleOfType},
+		{Name: "OBJECT"},
+		{Name: "REASON", Expendable: 1},
+		{Name: "COUNT", Expendable: 2},
+		{Name: "MESSAGE"},
+	}
+	rows := make([][]string, 0, len(events))
+	for _, event := range events {
+		rows = append(rows, o.cells(event))
+	}
+	return o.screen.Table(o.out, columns, rows)
+}
+
+func roleOfType(text string) terminal.Role {
+	if text == "Warning" {
+		return terminal.Warning
+	}
+	return terminal.Plain
+}
+
+// lines writes events that happen while they are followed.
+func (o *eventsOptions) lines(events []view.Event) error {
+	for _, event := range events {
+		if o.output != "" {
+			if err := o.printAs(o.output, event); err != nil {
+				return err
+			}
+			continue
+		}
+		node := view.Node{}
+		for i, cell := range o.cells(event) {
+			role := terminal.Plain
+			if i == 1 {
+				role = roleOfType(cell)
+			}
+			node.Spans = append(node.Spans, view.Span{Text: cell, Role: role})
+		}
+		if _, err := io.WriteString(o.out, view.Draw(o.screen, []view.Node{node})); err != nil {
+			return err
+		}
+	}
+	return nil
+}
