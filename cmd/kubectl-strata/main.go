@@ -82,5 +82,6 @@ something differs, is blocked or has failed.`,
 		newHold(flags, out), newResume(flags, out), newReconcile(flags, out), newRollback(t), newVersion(flags, out), newDocs(out))
 	root.AddCommand(newPlan(t), newDiff(t))
 	root.AddCommand(seeCommands(t)...)
+	root.AddCommand(graphCommands(t)...)
 	return root
 }
