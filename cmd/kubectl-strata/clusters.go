@@ -4,10 +4,7 @@
 package main
 
 import (
-	"io"
-
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 )
 
 const clustersLong = `Show RemoteClusters, sorted by namespace and name: the clusters that layers
@@ -40,8 +37,8 @@ const clustersExamples = `  # The clusters of all namespaces
   # Follow them
   kubectl strata clusters --watch`
 
-func newClusters(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Command {
-	o := &showOptions{kind: clusterKind, flags: flags}
+func newClusters(t *tool) *cobra.Command {
+	o := &showOptions{kind: clusterKind, flags: t.flags, screen: t.screen, now: t.now}
 	command := &cobra.Command{
 		Use:     "clusters [[NAMESPACE/]NAME...]",
 		Aliases: []string{"cluster"},
@@ -50,7 +47,7 @@ func newClusters(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Com
 		Example: clustersExamples,
 		RunE: func(command *cobra.Command, args []string) error {
 			o.names = args
-			return o.run(command.Context(), out)
+			return o.run(command.Context(), t.out)
 		},
 	}
 	o.addFlags(command, "show RemoteClusters with these labels, for example region=eu")

@@ -4,10 +4,7 @@
 package main
 
 import (
-	"io"
-
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 )
 
 const getLong = `Show layers, sorted by name.
@@ -40,8 +37,8 @@ const getExamples = `  # All layers
   # Their names, for other commands
   kubectl strata get -o name`
 
-func newGet(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Command {
-	o := &showOptions{kind: layerKind, flags: flags}
+func newGet(t *tool) *cobra.Command {
+	o := &showOptions{kind: layerKind, flags: t.flags, screen: t.screen, now: t.now}
 	command := &cobra.Command{
 		Use:     "get [LAYER...]",
 		Short:   "Show where layers stand, and why",
@@ -49,7 +46,7 @@ func newGet(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Command 
 		Example: getExamples,
 		RunE: func(command *cobra.Command, args []string) error {
 			o.names = args
-			return o.run(command.Context(), out)
+			return o.run(command.Context(), t.out)
 		},
 	}
 	o.addFlags(command, "show layers with these labels, for example team=platform")

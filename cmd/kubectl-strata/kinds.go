@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/cmd/kubectl-strata/summary"
+	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
 )
 
 // kind is a kind of object that a command shows.
@@ -30,6 +32,23 @@ type kind struct {
 	namespaced bool
 	header     func(wide bool) []string
 	row        func(object *unstructured.Unstructured, now time.Time) (row, error)
+	// painted are the columns that have a colour by what they say.
+	painted []string
+	// expendable are the columns that a narrow terminal does without, the last one
+	// first.
+	expendable []string
+}
+
+// columns returns the columns of a table that is fitted to a terminal.
+func (k kind) columns() []terminal.Column {
+	columns := terminal.Columns(k.header(false)...)
+	for i := range columns {
+		columns[i].Expendable = slices.Index(k.expendable, columns[i].Name) + 1
+		if slices.Contains(k.painted, columns[i].Name) {
+			columns[i].Role = terminal.RoleOf
+		}
+	}
+	return columns
 }
 
 // row is an object in the columns of a table.
@@ -52,7 +71,7 @@ var layerKind = kind{
 	resource: v1alpha1.GroupVersion.WithResource("addonslayers"), noun: "layer", plural: "layers", command: "kubectl strata get",
 	unknown: "this cluster has no Strata, for it knows no AddonsLayers; install the chart (docs/install.md), or choose another cluster with --context",
 	instead: map[string]string{"cluster": othersAreClusters, "clusters": othersAreClusters, "remotecluster": othersAreClusters, "remoteclusters": othersAreClusters},
-	header:  summary.Header,
+	header:  summary.Header, painted: []string{"STATE"}, expendable: []string{"READY", "VERSION", "CLUSTER", "SINCE", "REVISION"},
 	row: func(object *unstructured.Unstructured, now time.Time) (row, error) {
 		layer := &v1alpha1.AddonsLayer{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, layer); err != nil {
@@ -72,7 +91,8 @@ var layerKind = kind{
 var clusterKind = kind{
 	resource: v1alpha1.GroupVersion.WithResource("remoteclusters"), noun: "RemoteCluster", plural: "RemoteClusters", command: "kubectl strata clusters",
 	unknown:    "this cluster has no Strata that knows RemoteClusters; install or upgrade the chart (docs/install.md), or choose another cluster with --context",
-	namespaced: true, header: summary.ClusterHeader,
+	namespaced: true, header: summary.ClusterHeader, painted: []string{"READY", "REACHABLE"},
+	expendable: []string{"REACHABLE", "LAYERS", "VERSION", "EXPIRES", "LAST SEEN"},
 	row: func(object *unstructured.Unstructured, now time.Time) (row, error) {
 		cluster := &v1alpha1.RemoteCluster{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, cluster); err != nil {

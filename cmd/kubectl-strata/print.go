@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
 )
 
 // printer writes objects in one of the output formats, and remembers what it
@@ -25,14 +27,20 @@ type printer struct {
 	table   io.Writer
 	flush   func() error
 	rows    map[string]row
+	screen  terminal.Screen // the zero value for what is not fitted to a terminal
+	now     func() time.Time
 }
 
-// newPrinter returns the printer of a format.
-func newPrinter(of kind, format string, out io.Writer, single bool) (*printer, error) {
-	p := &printer{kind: of, out: out, single: single, rows: map[string]row{}}
-	switch format {
+// newPrinter returns the printer of a format. A table that goes on, or that has
+// all columns, is the same on terminals as elsewhere.
+func (o *showOptions) newPrinter(out io.Writer) (*printer, error) {
+	p := &printer{kind: o.kind, out: out, single: o.watch, now: o.now, rows: map[string]row{}}
+	switch o.output {
 	case "", "wide":
-		p.wide = format == "wide"
+		p.wide = o.output == "wide"
+		if !p.wide && !o.watch {
+			p.screen = o.screen
+		}
 		w := printers.GetNewTabWriter(out)
 		p.table, p.flush = w, w.Flush
 	case "json":
@@ -42,15 +50,17 @@ func newPrinter(of kind, format string, out io.Writer, single bool) (*printer, e
 	case "name":
 		p.objects, p.single = &printers.NamePrinter{}, true
 	default:
-		return nil, fmt.Errorf("--output is %q: it must be wide, json, yaml or name", format)
+		return nil, fmt.Errorf("--output is %q: it must be wide, json, yaml or name", o.output)
 	}
 	return p, nil
 }
 
 // print writes the objects that are there at first.
 func (p *printer) print(objects []unstructured.Unstructured) error {
-	now := time.Now()
-	if p.table != nil && len(objects) > 0 {
+	now := p.now()
+	fitted := p.table != nil && p.screen != terminal.Screen{} && len(objects) > 0
+	var cells [][]string
+	if p.table != nil && len(objects) > 0 && !fitted {
 		p.line(p.kind.header(p.wide))
 	}
 	for i := range objects {
@@ -60,6 +70,8 @@ func (p *printer) print(objects []unstructured.Unstructured) error {
 		}
 		p.rows[row.name] = row
 		switch {
+		case fitted:
+			cells = append(cells, row.cells(false, false))
 		case p.table != nil:
 			p.line(row.cells(p.wide, false))
 		case p.single:
@@ -67,6 +79,9 @@ func (p *printer) print(objects []unstructured.Unstructured) error {
 				return fmt.Errorf("cannot print %s %s: %w", p.kind.noun, row.name, err)
 			}
 		}
+	}
+	if fitted {
+		return p.screen.Table(p.out, p.kind.columns(), cells)
 	}
 	if p.table != nil {
 		if len(objects) == 0 {
@@ -82,7 +97,7 @@ func (p *printer) print(objects []unstructured.Unstructured) error {
 
 // update writes an object that has changed, unless its row has not.
 func (p *printer) update(object *unstructured.Unstructured, deleted bool) error {
-	row, err := p.kind.row(object, time.Now())
+	row, err := p.kind.row(object, p.now())
 	if err != nil {
 		return err
 	}

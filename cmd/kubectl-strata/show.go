@@ -11,6 +11,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
 )
 
 // showOptions are what the flags of a command say that shows objects of a kind.
@@ -29,6 +32,8 @@ type showOptions struct {
 	selector  string
 	output    string
 	watch     bool
+	screen    terminal.Screen
+	now       func() time.Time
 }
 
 // addFlags adds the flags that all kinds have.
@@ -46,7 +51,7 @@ func (o *showOptions) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	printer, err := newPrinter(o.kind, o.output, out, o.watch)
+	printer, err := o.newPrinter(out)
 	if err != nil {
 		return err
 	}

@@ -63,13 +63,16 @@ func (l layout) node(text *strings.Builder, node Node) {
 func (l layout) edge(text *strings.Builder, edge Edge) {
 	from, to := l.spots[edge.DependsOn], l.spots[edge.Layer]
 	x1, y1, x2, y2 := from.x+l.nodeWidth, from.y+nodeHeight/2, to.x, to.y+nodeHeight/2
-	bend, arrow := columnGap/2.0, -8.0
+	bend, arrow, labelY := columnGap/2.0, -8.0, (y1+y2)/2-4
 	middleX := (x1 + x2) / 2
 	if to.x <= from.x {
 		// On a cycle, both are in one column: the edge leaves and comes in on the right.
 		x2, arrow = to.x+l.nodeWidth, 8.0
 		middleX = x1 + bend/2
 		y1, y2 = y1+6, y2-6
+		if to.y > from.y {
+			labelY += lineHeight // below that of the edge back
+		}
 	}
 	into := x2 - bend
 	if arrow > 0 {
@@ -85,7 +88,7 @@ func (l layout) edge(text *strings.Builder, edge Edge) {
 	fmt.Fprintf(text, `<path d="M%.0f,%.0f l%.0f,-4 v8 z" fill="%s"/>`, x2, y2, arrow, edge.colour())
 	if label := edge.label(); label != "" {
 		fmt.Fprintf(text, `<text x="%.0f" y="%.0f" text-anchor="middle" font-size="%d" fill="%s" stroke="#ffffff" stroke-width="3" paint-order="stroke">%s</text>`,
-			middleX, (y1+y2)/2-4, fontSize-2, edge.colour(), escape((terminal.Screen{Width: longest / 2}).Clip(label)))
+			middleX, labelY, fontSize-2, edge.colour(), escape((terminal.Screen{Width: longest / 2}).Clip(label)))
 	}
 	text.WriteString("</g>\n")
 }

@@ -9,6 +9,7 @@ package terminal
 import (
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/fatih/color"
@@ -28,11 +29,12 @@ type Screen struct {
 }
 
 // Of returns the screen behind a writer. Colours are left out where the
-// environment says NO_COLOR, or that the terminal is dumb.
+// environment says NO_COLOR, or that the terminal is dumb. Where it says
+// CLICOLOR_FORCE, files and pipes are screens, too, as wide as COLUMNS says.
 func Of(out io.Writer, environment func(string) (string, bool)) Screen {
 	file, is := out.(*os.File)
 	if !is || !term.IsTerminal(int(file.Fd())) {
-		return Screen{}
+		return forced(environment)
 	}
 	screen := Screen{Colour: true}
 	if width, _, err := term.GetSize(int(file.Fd())); err == nil {
@@ -43,6 +45,20 @@ func Of(out io.Writer, environment func(string) (string, bool)) Screen {
 	}
 	if kind, _ := environment("TERM"); kind == "dumb" {
 		screen.Colour = false
+	}
+	return screen
+}
+
+// forced returns the screen that the environment asks for where there is none.
+func forced(environment func(string) (string, bool)) Screen {
+	if force, _ := environment("CLICOLOR_FORCE"); force == "" || force == "0" {
+		return Screen{}
+	}
+	without, _ := environment("NO_COLOR")
+	screen := Screen{Colour: without == ""}
+	columns, _ := environment("COLUMNS")
+	if width, err := strconv.Atoi(columns); err == nil && width > 0 {
+		screen.Width = width
 	}
 	return screen
 }

@@ -89,6 +89,29 @@ func TestOfAPipe(t *testing.T) {
 	}
 }
 
+func TestOfAPipeThatIsToLookLikeATerminal(t *testing.T) {
+	for _, c := range []struct {
+		environment map[string]string
+		want        Screen
+		reason      string
+	}{
+		{map[string]string{"COLUMNS": "80"}, Screen{}, "a shell that exports COLUMNS does not make a pipe a terminal"},
+		{map[string]string{"CLICOLOR_FORCE": "0", "COLUMNS": "80"}, Screen{}, "0 asks for nothing"},
+		{map[string]string{"CLICOLOR_FORCE": "1"}, Screen{Colour: true}, "colours, and lines of any length"},
+		{map[string]string{"CLICOLOR_FORCE": "1", "COLUMNS": "80", "TERM": "dumb"}, Screen{Colour: true, Width: 80}, "what kind of terminal there is does not matter"},
+		{map[string]string{"CLICOLOR_FORCE": "1", "COLUMNS": "-1"}, Screen{Colour: true}, "no width that could be"},
+		{map[string]string{"CLICOLOR_FORCE": "1", "NO_COLOR": "1", "COLUMNS": "80"}, Screen{Width: 80}, "NO_COLOR goes before"},
+	} {
+		got := Of(&bytes.Buffer{}, func(name string) (string, bool) {
+			value, set := c.environment[name]
+			return value, set
+		})
+		if got != c.want {
+			t.Errorf("%v: %+v, want %+v: %s", c.environment, got, c.want, c.reason)
+		}
+	}
+}
+
 func TestProgressIsForTerminals(t *testing.T) {
 	for width, want := range map[int]string{0: "", 12: "\r\x1b[Kbase of lay…\r\x1b[K"} {
 		var out bytes.Buffer
