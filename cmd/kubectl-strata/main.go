@@ -78,7 +78,7 @@ something differs, is blocked or has failed.`,
 		RunE:              func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(newGet(flags, out), newClusters(flags, out), newHistory(t), newWait(flags, out),
+	root.AddCommand(newGet(t), newClusters(t), newHistory(t), newWait(flags, out),
 		newHold(flags, out), newResume(flags, out), newReconcile(flags, out), newRollback(t), newVersion(flags, out), newDocs(out))
 	root.AddCommand(newPlan(t), newDiff(t))
 	root.AddCommand(seeCommands(t)...)
