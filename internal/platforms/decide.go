@@ -21,17 +21,22 @@ import (
 // A change of inputs, and whatever else changes at one version, is written to all
 // clusters at once, those that do not answer among them: their layers are here, and
 // are looked after when they are back. Stages and windows are for versions.
-func Decide(o Observation) Decision {
+func Decide(o Observation) Decision { return decided(o).decision }
+
+// decided makes the decision, and returns it with what it was made from.
+func decided(o Observation) *decider {
 	d := newDecider(o)
 	if o.Platform.DeletionTimestamp != nil {
-		return d.deletion()
+		d.deletion()
+		return d
 	}
 	if d.gather() {
 		d.install()
 	} else {
 		d.frozen = true
 	}
-	return d.finish()
+	d.finish()
+	return d
 }
 
 // decider is a decision in the making.

@@ -14,7 +14,7 @@ import (
 // deletion removes all layers of a platform that is being deleted. Their order is
 // theirs: each knows what must go before it. Bundles, catalogue and ConfigMaps may
 // be gone by then, and a hold does not stop it.
-func (d *decider) deletion() Decision {
+func (d *decider) deletion() {
 	status := &d.decision.Status
 	last := d.Platform.Status
 	status.ObservedGeneration = d.Platform.Generation
@@ -36,7 +36,6 @@ func (d *decider) deletion() Decision {
 	set.Put(v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonDeleting, cut(message, maxMessage))
 	set.Put(v1alpha1.ReconcilingCondition, metav1.ConditionTrue, v1alpha1.ReasonDeleting, cut(message, maxMessage))
 	status.Conditions = set.List
-	return d.decision
 }
 
 // remove deletes a layer by the policy that the platform has now: it may have been

@@ -33,6 +33,8 @@ type member struct {
 	moving, current string
 	// next is the version to go to, and stuck says why there is none.
 	next, stuck string
+	// path are the versions to go to one after the other from sent on.
+	path []string
 	// forward is true where a failure does not keep the cluster from going on.
 	forward bool
 

@@ -25,7 +25,7 @@ const (
 )
 
 // finish says how the platform fares, and puts an end to what a hold forbids.
-func (d *decider) finish() Decision {
+func (d *decider) finish() {
 	status := &d.decision.Status
 	last := d.Platform.Status
 	status.ObservedGeneration = d.Platform.Generation
@@ -46,7 +46,6 @@ func (d *decider) finish() Decision {
 	set := layers.NewConditionSet(last.Conditions, d.Platform.Generation, d.Now)
 	d.ready(set)
 	status.Conditions = set.List
-	return d.decision
 }
 
 // count counts clusters and layers, and finds those that are worst off.

@@ -98,7 +98,7 @@ func (d *decider) complain(ways map[string]rollout.Choice) {
 
 // step says where a cluster goes next.
 func (d *decider) step(m *member, choice rollout.Choice) {
-	m.next, m.stuck = choice.Next(), choice.Problem
+	m.next, m.stuck, m.path = choice.Next(), choice.Problem, choice.Path
 	switch {
 	case m.moving != "" && (m.Condition != rollout.Failed || m.record.target == d.target || m.next == ""):
 		// On its way, or failed there: that is its next step where it leads on.

@@ -172,11 +172,18 @@ func (g *group) needsApproval(in Input) bool {
 		slices.ContainsFunc(g.members, func(m member) bool { return m.Moving != "" || m.Current != in.Target })
 }
 
-func (g *group) progress() StageProgress {
-	return StageProgress{
+func (g *group) progress(in Input) StageProgress {
+	progress := StageProgress{
 		Name: g.Name, Total: len(g.members), Updated: g.counts[updated], Waiting: g.counts[waiting], Moving: g.counts[moving],
 		Failed: g.counts[failed], Unhealthy: g.counts[unhealthy], Stuck: g.counts[stuck], Unreachable: g.counts[unreachable],
 	}
+	if g.needsApproval(in) {
+		progress.Approval = ApprovalFor(g.Name, in.Target)
+	}
+	if g.Soak > 0 {
+		progress.Soaked = g.soaked()
+	}
+	return progress
 }
 
 // trouble says what is wrong with a cluster; empty where nothing is.

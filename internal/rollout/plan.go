@@ -66,6 +66,12 @@ type StageProgress struct {
 	// Done is true where the stage is over, although clusters that were missing
 	// may still be moved.
 	Done bool
+	// Approval is what somebody has to approve before the stage begins, as
+	// ApprovalFor has it; empty where nothing is waited for.
+	Approval string
+	// Soaked is when the soak of what has been updated ends; zero where nothing has
+	// been, or the stage has none.
+	Soaked time.Time
 }
 
 // Trouble is what is wrong with a cluster.
@@ -348,7 +354,7 @@ func (p *plan) decision(why string) Decision {
 		d.Why = why
 	}
 	for i, g := range p.groups {
-		progress := g.progress()
+		progress := g.progress(p.Input)
 		progress.Done = p.over(g) || p.Target != "" && p.progress.RolledBack == "" && i < p.current
 		if p.over(g) {
 			d.Progress.Passed = append(d.Progress.Passed, g.Name)
