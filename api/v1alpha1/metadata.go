@@ -113,6 +113,8 @@ const (
 	// ApproveAnnotation on a Platform approves stages of roll-outs: STAGE@VERSION,
 	// several with commas between them.
 	ApproveAnnotation = "kraan.io/approve"
+	// ApproveReasonAnnotation is why somebody approved last. It is for people.
+	ApproveReasonAnnotation = "kraan.io/approve-reason"
 )
 
 // PickedLayerPrefix begins the value of PlatformLayerLabel on layers of picked
