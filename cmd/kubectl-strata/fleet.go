@@ -24,9 +24,14 @@ import (
 	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
 )
 
-// fleetCommands are those about what there is to install, and where it is.
-func fleetCommands(t *tool) []*cobra.Command {
-	return []*cobra.Command{newApp(t), newBundle(t), newPlatform(t)}
+// addFleet adds the commands about what there is to install, and where it is.
+func addFleet(root *cobra.Command, t *tool) {
+	for _, command := range root.Commands() {
+		if command.Name() == "clusters" {
+			addClusterCommands(t, command)
+		}
+	}
+	root.AddCommand(newApp(t), newBundle(t), newPlatform(t))
 }
 
 // group returns a command that only has others.

@@ -163,7 +163,8 @@ func TestFleetIsGolden(t *testing.T) {
 			lists := map[string]int{}
 			for _, request := range server.Requests() {
 				path, _, _ := strings.Cut(request, "?")
-				if lists[path]++; lists[path] > 1 {
+				lists[path]++
+				if lists[path] > 1 {
 					t.Errorf("%s is asked for %d times", path, lists[path])
 				}
 			}
@@ -282,3 +283,6 @@ func TestFleetOfMany(t *testing.T) {
 		t.Errorf("it asks %d times", got)
 	}
 }
+
+// terminalOf returns a screen of so many columns.
+func terminalOf(width int) terminal.Screen { return terminal.Screen{Width: width} }

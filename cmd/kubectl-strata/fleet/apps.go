@@ -180,17 +180,17 @@ func Filtered(apps []App, f Filter, now time.Time) []App {
 func AppRows(apps []App, now time.Time) [][]string {
 	rows := [][]string{}
 	for _, app := range apps {
-		any := false
+		inUse := false
 		for _, v := range app.Versions {
 			if !v.Used() {
 				continue
 			}
-			any = true
+			inUse = true
 			rows = append(rows, []string{
 				app.Name, v.Version, app.Newest, app.Tested, date(v.EndOfLife, now), count(v.Bundles), few(v.Platforms), count(v.Clusters), few(v.Layers), v.note(),
 			})
 		}
-		if !any {
+		if !inUse {
 			rows = append(rows, []string{app.Name, "", app.Newest, app.Tested, "", "0", "", "0", "", app.note()})
 		}
 	}

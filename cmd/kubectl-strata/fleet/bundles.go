@@ -203,16 +203,16 @@ func (w World) installed(bundle string) []Installation {
 func BundleRows(all []Bundle, now time.Time) [][]string {
 	rows := [][]string{}
 	for _, b := range all {
-		platforms, clusters := set{}, set{}
+		onPlatforms, onClusters := set{}, set{}
 		for _, on := range b.Installed {
-			clusters.add(on.Cluster)
+			onClusters.add(on.Cluster)
 			if on.Platform != "" {
-				platforms.add(on.Platform)
+				onPlatforms.add(on.Platform)
 			}
 		}
 		rows = append(rows, []string{
 			b.Name, b.Family, b.Version, b.Kubernetes, strings.Join(b.UpgradesFrom, " or "), date(b.EndOfLife, now),
-			few(platforms.sorted()), count(clusters.sorted()), b.Note(),
+			few(onPlatforms.sorted()), count(onClusters.sorted()), b.Note(),
 		})
 	}
 	return rows

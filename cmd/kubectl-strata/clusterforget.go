@@ -1,0 +1,298 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/cmd/kubectl-strata/fleet"
+	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
+	"github.com/strata-project/strata/internal/clusters"
+)
+
+const clusterForgetLong = `Delete a RemoteCluster, and the Secret that kubectl strata cluster add has made
+for it. With --from-context also the account, its rights and its tokens on the
+other cluster are deleted; the namespace there stays.
+
+It is refused while a layer has something there, and says which do. With --force
+what is there is given up: the RemoteCluster gets the annotation
+` + v1alpha1.AbandonAnnotation + `, releases are deleted without being uninstalled, and layers wait
+for a RemoteCluster of that name. That is for clusters that are gone.
+
+Exit codes:
+  0  it is forgotten, or nothing stands in the way of that (--plan)
+  1  it cannot be done, or does not exist
+  2  layers or releases are there, or it is not gone in time`
+
+const clusterForgetExamples = `  # What stands in the way
+  kubectl strata cluster forget fleet/prod-eu --plan
+
+  # With the account on the other cluster
+  kubectl strata cluster forget fleet/prod-eu --from-context prod-eu
+
+  # The cluster is gone for good
+  kubectl strata cluster forget fleet/prod-eu --force`
+
+func newClusterForget(t *tool) *cobra.Command {
+	j := &joining{tool: t}
+	var plan, force bool
+	command := &cobra.Command{
+		Use: "forget [NAMESPACE/]NAME", Short: "Delete a RemoteCluster on which no layer has anything", Long: clusterForgetLong, Example: clusterForgetExamples,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			return j.forget(command.Context(), args[0], plan, force)
+		},
+	}
+	j.addFlags(command)
+	command.Flags().BoolVar(&plan, "plan", false, "say what would be deleted and what stands in the way, and delete nothing")
+	command.Flags().BoolVar(&force, "force", false, "give up what is on the cluster")
+	return command
+}
+
+func (j *joining) forget(ctx context.Context, name string, plan, force bool) error {
+	if err := j.connect(ctx, name); err != nil {
+		return err
+	}
+	s, err := snapshot.Read(ctx, j.management.dynamic, j.now(), snapshot.Layers, snapshot.Clusters, snapshot.Releases)
+	if err == nil {
+		err = errors.Join(s.Unread[snapshot.Clusters], s.Unread[snapshot.Layers])
+	}
+	if err != nil {
+		return explain(err, j.flags, clusterKind)
+	}
+	cluster := s.Cluster(types.NamespacedName{Namespace: j.Namespace, Name: j.Name})
+	if cluster == nil {
+		return j.nothingToForget(ctx, s, plan)
+	}
+	secret, err := j.ownSecret(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	left := j.left(s, cluster)
+	if len(left) > 0 && (plan || !force) {
+		j.paragraph(j.out, "RemoteCluster %s/%s is not deleted while something is there:", j.Namespace, j.Name)
+		for _, one := range left {
+			j.paragraph(j.out, "  %s", one)
+		}
+		if unread := s.Unread[snapshot.Releases]; unread != nil {
+			j.paragraph(j.out, "HelmReleases that are installed there may not be listed, and may be more")
+		}
+		j.paragraph(j.out, "delete those layers or move them to another cluster; kubectl strata deprovision --cluster %s/%s --plan says in which order they would go", j.Namespace, j.Name)
+		return errBlocked
+	}
+	if plan {
+		j.paragraph(j.out, "would delete RemoteCluster %s/%s: no layer has anything there", j.Namespace, j.Name)
+		j.sayPlan(secret)
+		return nil
+	}
+	return j.delete(ctx, cluster, secret, force && len(left) > 0)
+}
+
+// left names what stands in the way, as the controller does.
+func (j *joining) left(s *snapshot.Snapshot, cluster *v1alpha1.RemoteCluster) []string {
+	layers := make([]v1alpha1.AddonsLayer, 0, len(s.Layers))
+	for _, layer := range s.Layers {
+		layers = append(layers, *layer)
+	}
+	var releases []unstructured.Unstructured
+	for _, release := range s.Of(snapshot.Releases) {
+		if release.GetNamespace() == cluster.Namespace {
+			releases = append(releases, *release)
+		}
+	}
+	name := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
+	return clusters.Left(cluster, layers, clusters.Through(name, releases), j.Namespace)
+}
+
+// nothingToForget removes what is left of a cluster that was added by halves: the
+// Secret, and what it has on the other cluster.
+func (j *joining) nothingToForget(ctx context.Context, s *snapshot.Snapshot, plan bool) error {
+	secret, err := j.ownSecret(ctx, nil)
+	if err != nil {
+		return err
+	}
+	there := false
+	if j.remote != nil {
+		account, err := j.remote.typed.CoreV1().ServiceAccounts(j.AccountNamespace).Get(ctx, j.Account(), metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return j.cannot("read", j.There()[1], j.remote, err)
+		}
+		there = err == nil && fleet.IsJoined(account)
+	}
+	if secret == nil && !there {
+		var names []string
+		for _, cluster := range s.Clusters {
+			names = append(names, cluster.Namespace+"/"+cluster.Name)
+		}
+		return noSuch(snapshot.Clusters, j.Namespace+"/"+j.Name, names)
+	}
+	j.paragraph(j.out, "there is no RemoteCluster %s/%s any more, or not yet", j.Namespace, j.Name)
+	if plan {
+		j.sayPlan(secret)
+		return nil
+	}
+	if err := j.deleteSecret(ctx, secret); err != nil || !there {
+		return err
+	}
+	return j.deleteThere(ctx)
+}
+
+// ownSecret returns the Secret that was made when the cluster was added; nil where
+// there is none, or it was made in another way.
+func (j *joining) ownSecret(ctx context.Context, cluster *v1alpha1.RemoteCluster) (*unstructured.Unstructured, error) {
+	secret, _ := j.Here(nil)
+	if cluster != nil && (cluster.Spec.Via != nil || cluster.Spec.KubeConfig.SecretRef.Name != secret.GetName()) {
+		return nil, nil //nolint:nilnil // there is none, which is no error
+	}
+	live, err := j.management.of(secret).Get(ctx, secret.GetName(), metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // there is none, which is no error
+	case err != nil:
+		return nil, j.cannot("read", secret, j.management, err)
+	case !fleet.IsJoined(live):
+		return nil, nil //nolint:nilnil // it is somebody else's
+	}
+	return live, nil
+}
+
+func (j *joining) sayPlan(secret *unstructured.Unstructured) {
+	if secret != nil {
+		j.paragraph(j.out, "would delete %s", nameOfObject(secret))
+	} else {
+		j.paragraph(j.out, "would leave its Secret, if there is one: it was made in another way")
+	}
+	if j.remote == nil {
+		j.paragraph(j.out, "would leave the account on the cluster: --from-context says how to get there")
+		return
+	}
+	for _, object := range j.There()[1:] {
+		j.paragraph(j.out, "would delete %s on %s", nameOfObject(object), j.remote.name)
+	}
+}
+
+func (j *joining) delete(ctx context.Context, cluster *v1alpha1.RemoteCluster, secret *unstructured.Unstructured, abandon bool) error {
+	resource := j.management.dynamic.Resource(clusterKind.resource).Namespace(j.Namespace)
+	if abandon {
+		change := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, v1alpha1.AbandonAnnotation)
+		if _, err := resource.Patch(ctx, j.Name, types.MergePatchType, change, metav1.PatchOptions{FieldManager: fieldManager}); err != nil {
+			return j.cannotDelete(err)
+		}
+		j.paragraph(j.out, "what is on RemoteCluster %s/%s is given up", j.Namespace, j.Name)
+	}
+	uid := cluster.UID
+	options := metav1.DeleteOptions{}
+	if uid != "" {
+		options.Preconditions = &metav1.Preconditions{UID: &uid}
+	}
+	if err := resource.Delete(ctx, j.Name, options); err != nil && !apierrors.IsNotFound(err) {
+		return j.cannotDelete(err)
+	}
+	if err := j.awaitGone(ctx); err != nil {
+		return err
+	}
+	j.paragraph(j.out, "RemoteCluster %s/%s is deleted", j.Namespace, j.Name)
+	if err := j.deleteSecret(ctx, secret); err != nil {
+		return err
+	}
+	if j.remote == nil {
+		if secret != nil && !abandon {
+			j.paragraph(j.out, "the account %s/%s stays on the cluster: --from-context removes it", j.AccountNamespace, j.Account())
+		}
+		return nil
+	}
+	return j.deleteThere(ctx)
+}
+
+func (j *joining) cannotDelete(err error) error {
+	if forbidden(err) {
+		return fmt.Errorf("you may not delete RemoteCluster %s/%s; ask for the rights to patch and delete remoteclusters.kraan.io: %w", j.Namespace, j.Name, err)
+	}
+	return explain(err, j.flags, clusterKind)
+}
+
+func (j *joining) deleteSecret(ctx context.Context, secret *unstructured.Unstructured) error {
+	if secret == nil {
+		return nil
+	}
+	if err := j.management.of(secret).Delete(ctx, secret.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return j.cannot("delete", secret, j.management, err)
+	}
+	j.paragraph(j.out, "%s is deleted", nameOfObject(secret))
+	return nil
+}
+
+// awaitGone waits until the RemoteCluster is gone.
+func (j *joining) awaitGone(ctx context.Context) error {
+	if !j.wait {
+		return nil
+	}
+	progress := j.progress()
+	defer progress.Done()
+	said := "it is being deleted"
+	err := wait.PollUntilContextTimeout(ctx, readyAgain, j.timeout, true, func(ctx context.Context) (bool, error) {
+		live, err := j.management.dynamic.Resource(clusterKind.resource).Namespace(j.Namespace).Get(ctx, j.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		if err != nil {
+			return false, explain(err, j.flags, clusterKind)
+		}
+		row, err := clusterKind.row(live, j.now())
+		if err == nil {
+			if cells := row.cells(true, false); len(cells) > 0 {
+				said = cells[len(cells)-1]
+			}
+		}
+		progress.Say("%s", said)
+		return false, nil
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		progress.Done()
+		j.paragraph(j.out, "RemoteCluster %s/%s is not gone within %s: %s", j.Namespace, j.Name, j.timeout, said)
+		return errBlocked
+	}
+	return err
+}
+
+// deleteThere takes the account off the other cluster: rights, tokens, and itself.
+func (j *joining) deleteThere(ctx context.Context) error {
+	if err := j.dropTokens(ctx, ""); err != nil {
+		return fmt.Errorf("the account is left on %s: %w", j.remote.name, err)
+	}
+	there := j.There()[1:]
+	slices.Reverse(there)
+	var gone []string
+	for _, object := range there {
+		live, err := j.remote.of(object).Get(ctx, object.GetName(), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || err == nil && !fleet.IsJoined(live) {
+			continue
+		}
+		if err == nil {
+			err = j.remote.of(object).Delete(ctx, object.GetName(), metav1.DeleteOptions{})
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			return j.cannot("delete", object, j.remote, err)
+		}
+		gone = append(gone, nameOfObject(object))
+	}
+	if len(gone) == 0 {
+		j.paragraph(j.out, "%s has no account for it", j.remote.name)
+		return nil
+	}
+	j.paragraph(j.out, "deleted on %s: %s", j.remote.name, strings.Join(gone, ", "))
+	return nil
+}
