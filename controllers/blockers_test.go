@@ -4,8 +4,6 @@
 package controllers
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -14,7 +12,6 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,11 +21,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/departure"
 )
 
 // origin returns the labels that helm-controller puts on what a release makes.
 func (f *fixture) origin(release string) map[string]string {
-	return map[string]string{originName: release, originNamespace: f.namespace}
+	return map[string]string{departure.OriginName: release, departure.OriginNamespace: f.namespace}
 }
 
 // custom creates a definition, and a few objects of its kind.
@@ -160,7 +158,7 @@ func TestBlockersOfDefinitions(t *testing.T) {
 	f.deployed("base", "main@sha1:1")
 	f.deployed("else", "main@sha1:1")
 
-	helm, kept := map[string]string{helmOwner: "op"}, map[string]string{helmOwner: "op", helmPolicy: "keep"}
+	helm, kept := map[string]string{departure.HelmOwner: "op"}, map[string]string{departure.HelmOwner: "op", departure.HelmPolicy: "keep"}
 	f.custom(group, "templates", 3, f.origin("op"), helm)
 	f.custom(group, "keeps", 2, f.origin("op"), kept)
 	f.custom(group, "folders", 1, f.origin("op"), nil)
@@ -193,7 +191,7 @@ func TestBlockersOfAReleaseWithoutInventory(t *testing.T) {
 	f.statefulSet("db", f.origin("db"))
 	f.statefulSet("big-db", f.origin("another"))
 	f.claim("archive", f.origin("db"), nil)
-	f.claim("kept", f.origin("db"), map[string]string{helmPolicy: "keep"})
+	f.claim("kept", f.origin("db"), map[string]string{departure.HelmPolicy: "keep"})
 	for _, name := range []string{"data-db-0", "data-db-17", "data-big-db-0", "data-db-x", "data-db", "logs-db-0"} {
 		f.claim(name, nil, nil)
 	}
@@ -208,12 +206,12 @@ func TestBlockersOfAReleaseWithoutInventory(t *testing.T) {
 // counted.
 func TestBlockersInLargeNumbers(t *testing.T) {
 	f := newFixture(t, nil)
-	const group, count = "many.example.dev", lookupPage*lookupPages + 100
+	const group, count = "many.example.dev", departure.Page*departure.Pages + 100
 	f.publish("main@sha1:1", map[string]string{"base/op.yaml": f.release("op")})
 	f.layer("base")
 	f.ready("op")
 	f.deployed("base", "main@sha1:1")
-	f.custom(group, "grains", count, f.origin("op"), map[string]string{helmOwner: "op"})
+	f.custom(group, "grains", count, f.origin("op"), map[string]string{departure.HelmOwner: "op"})
 	f.owns("op")
 	f.settle()
 	f.taken()
@@ -229,42 +227,7 @@ func TestBlockersInLargeNumbers(t *testing.T) {
 		}
 	}
 	t.Logf("%d looks read %d pages", looks, pages)
-	if looks == 0 || pages > looks*lookupPages {
+	if looks == 0 || pages > looks*departure.Pages {
 		t.Errorf("%d looks read %d pages: %v", looks, pages, requests)
-	}
-}
-
-// A look-up insists on its questions as long as an API server says that it is
-// busy, and a few times at most.
-func TestInsist(t *testing.T) {
-	busy, forbidden := apierrors.NewTooManyRequestsError("busy"), apierrors.NewForbidden(schema.GroupResource{}, "", nil)
-	for name, tc := range map[string]struct {
-		answers []error
-		ended   bool
-		asked   int
-		want    error
-	}{
-		"answered at once":  {[]error{nil}, false, 1, nil},
-		"answered later":    {[]error{busy, apierrors.NewInternalError(errors.New("x")), nil}, false, 3, nil},
-		"never answered":    {[]error{busy, busy, busy, busy, nil}, false, 4, busy},
-		"refused for good":  {[]error{busy, forbidden, nil}, false, 2, forbidden},
-		"nobody waits more": {[]error{busy, nil}, true, 1, busy},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			if tc.ended {
-				cancel()
-			}
-			asked := 0
-			err := insist(ctx, func() error {
-				asked++
-				return tc.answers[asked-1]
-			})
-			if !errors.Is(err, tc.want) || asked != tc.asked {
-				t.Errorf("asked %d times, and got %v", asked, err)
-			}
-		})
 	}
 }

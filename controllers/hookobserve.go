@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/departure"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/templates"
@@ -139,7 +140,7 @@ func (o *observer) readerOn(ctx context.Context, k *kinds) (client.Reader, error
 
 // lookUpHook adds the objects that one entry of deleteBefore is about.
 func (o *observer) lookUpHook(ctx context.Context, reader client.Reader, hook v1alpha1.DeleteBefore, kind schema.GroupVersionKind) error {
-	options := []client.ListOption{client.Limit(lookupPage)}
+	options := []client.ListOption{client.Limit(departure.Page)}
 	if hook.Namespace != "" {
 		options = append(options, client.InNamespace(hook.Namespace))
 	}
@@ -153,7 +154,7 @@ func (o *observer) lookUpHook(ctx context.Context, reader client.Reader, hook v1
 	for next := ""; ; {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		err := insist(ctx, func() error { return reader.List(ctx, list, append(options, client.Continue(next))...) })
+		err := departure.Insist(ctx, func() error { return reader.List(ctx, list, append(options, client.Continue(next))...) })
 		if err != nil {
 			return err
 		}

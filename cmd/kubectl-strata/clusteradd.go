@@ -73,7 +73,6 @@ type joining struct {
 	from, file, address, labels string
 	duration, timeout           time.Duration
 	wait, dry                   bool
-	output                      string
 
 	// management and remote are the two clusters.
 	management, remote *side
@@ -193,11 +192,11 @@ func labelsOf(text string) (map[string]string, error) {
 
 // connect finds out how both clusters are reached.
 func (j *joining) connect(ctx context.Context, name string) error {
-	if namespace, rest, is := strings.Cut(name, "/"); is {
+	if namespace, single, is := strings.Cut(name, "/"); is {
 		if j.Namespace != "" && j.Namespace != namespace {
 			return fmt.Errorf("%s is not in the namespace %s that --namespace gives", name, j.Namespace)
 		}
-		j.Namespace, name = namespace, rest
+		j.Namespace, name = namespace, single
 	}
 	j.Name = name
 	config, err := restConfig(j.flags)
@@ -226,8 +225,8 @@ func (j *joining) connectRemote() error {
 	if err != nil {
 		return fmt.Errorf("cannot read the kubeconfig: %w", err)
 	}
-	context := raw.Contexts[j.from]
-	if context == nil {
+	chosen := raw.Contexts[j.from]
+	if chosen == nil {
 		names := slices.Sorted(maps.Keys(raw.Contexts))
 		if near := summary.Near(j.from, names); len(near) > 0 {
 			return fmt.Errorf("there is no context %s; did you mean %s?", j.from, strings.Join(near, " or "))
@@ -244,7 +243,7 @@ func (j *joining) connectRemote() error {
 	j.endpoint = fleet.Endpoint{
 		Server: cmp.Or(j.address, config.Host), TLSServerName: config.ServerName, CA: config.CAData, Insecure: config.Insecure,
 	}
-	if cluster := raw.Clusters[context.Cluster]; cluster != nil {
+	if cluster := raw.Clusters[chosen.Cluster]; cluster != nil {
 		j.endpoint.ProxyURL = cluster.ProxyURL
 	}
 	if len(j.endpoint.CA) == 0 && config.CAFile != "" {

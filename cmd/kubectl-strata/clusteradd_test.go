@@ -187,8 +187,8 @@ func TestClusterAddWaits(t *testing.T) {
 	ready := apitest.New(t, apitest.Parse(t, joinedCluster)...)
 	// The test's server forgets a status that is applied over, so that it is not
 	// ready any more.
-	code, out, errOut := commandLine(t, ready, terminalOf(0), "cluster add fleet/eu --from-context other --timeout 1ms --kubeconfig-of "+other.kubeconfig)
-	if code != 2 || !strings.Contains(out, "is made, but is not ready within 1ms: it has not been looked at yet") {
+	code, out, errOut := commandLine(t, ready, terminalOf(0), "cluster add fleet/eu --from-context other --timeout 400ms --kubeconfig-of "+other.kubeconfig)
+	if code != 2 || !strings.Contains(out, "is made, but is not ready within 400ms: it has not been looked at yet") {
 		t.Errorf("exit code %d: %s%s", code, out, errOut)
 	}
 }
@@ -226,7 +226,7 @@ func TestClusterAddFailsHalfWay(t *testing.T) {
 	}
 	delete(management.Refuse, "namespaces")
 	for args, words := range map[string]string{
-		"cluster add eu":                                                  "--from-context is missing",
+		"cluster add eu": "--from-context is missing",
 		"cluster add fleet/eu --from-context othr":                        "there is no context othr; did you mean other?",
 		"cluster add fleet/eu --from-context careless":                    "the controller would refuse the kubeconfig: cluster.insecure-skip-tls-verify",
 		"cluster add fleet/eu --from-context other --role cluster-admi":   "has no ClusterRole cluster-admi; did you mean cluster-admin?",

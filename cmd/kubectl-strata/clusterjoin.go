@@ -224,11 +224,13 @@ func (j *joining) try(ctx context.Context, config []byte) error {
 	if err != nil {
 		return err
 	}
-	var denied string
+	denied := "it was not answered in time"
 	// What has been made a moment ago may not be known everywhere.
 	err = wait.PollUntilContextTimeout(ctx, tokenAgain, min(tokenPatience, j.timeout), true, func(ctx context.Context) (bool, error) {
 		if _, err := as.typed.Discovery().ServerVersion(); err != nil {
-			denied = err.Error()
+			if ctx.Err() == nil {
+				denied = err.Error()
+			}
 			return false, nil
 		}
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
@@ -236,6 +238,8 @@ func (j *joining) try(ctx context.Context, config []byte) error {
 		}}
 		answer, err := as.typed.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		switch {
+		case err != nil && ctx.Err() != nil:
+			return false, nil
 		case err != nil:
 			denied = err.Error()
 			return false, nil

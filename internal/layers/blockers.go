@@ -130,7 +130,7 @@ func blockersMessage(blockers []Blocker) string {
 			parts = append(parts, fmt.Sprintf("the same goes for %d more resources", len(blockers)-maxBlockers))
 			break
 		}
-		parts = append(parts, blocker.describe())
+		parts = append(parts, blocker.String())
 		counted = counted || blocker.Unknown == ""
 		unknown = unknown || blocker.Unknown != ""
 	}
@@ -153,7 +153,8 @@ func fateOrder(b Blocker) int {
 	return order
 }
 
-func (b Blocker) describe() string {
+// String says how many objects there are, where, and what becomes of them.
+func (b Blocker) String() string {
 	if b.Unknown != "" {
 		return fmt.Sprintf("it is not known whether there are %s, which %s (%s)", b.Resource, b.Fate, b.Unknown)
 	}

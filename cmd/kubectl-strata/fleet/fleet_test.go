@@ -111,8 +111,10 @@ func TestDiff(t *testing.T) {
 			b.Spec.Layers[1].Applications = append(b.Spec.Layers[1].Applications, b.Spec.Layers[0].Applications[1])
 			b.Spec.Layers[0].Applications = b.Spec.Layers[0].Applications[:1]
 		}, []string{"mesh moved application dns: base -> mesh"}},
-		"version": {"a version is told with its chart", func(_, b *v1alpha1.ApplicationBundle) { b.Spec.Layers[0].Applications[1].Version = "2.0.0" },
-			[]string{"base changed application dns version: 1.0.0 -> 2.0.0", "base changed application dns chart: dns 1.0.0 -> dns 2.0.0"}},
+		"version": {
+			"a version is told with its chart", func(_, b *v1alpha1.ApplicationBundle) { b.Spec.Layers[0].Applications[1].Version = "2.0.0" },
+			[]string{"base changed application dns version: 1.0.0 -> 2.0.0", "base changed application dns chart: dns 1.0.0 -> dns 2.0.0"},
+		},
 		"values": {"values are told by their paths, and what may be secret is not", func(a, b *v1alpha1.ApplicationBundle) {
 			values(&a.Spec.Layers[0].Applications[0], `{"a":{"b":[1,2]},"gone":{},"auth":{"adminPassword":"one","apiKey":"aa"}}`)
 			values(&b.Spec.Layers[0].Applications[0], `{"a":{"b":[1,3]},"new":null,"auth":{"adminPassword":"two","apiKey":"aa"}}`)

@@ -1,0 +1,204 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/cmd/kubectl-strata/fleet"
+	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
+	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/platforms"
+)
+
+const deprovisionLong = `Show what the removal of layers would do, in order, and what stands in its way.
+Nothing is deleted: that is for kubectl delete, and the controller keeps to this
+order by itself.
+
+Layers of one turn go together; those that depend on others go first, unless
+spec.deleteAfter says otherwise. In the way are
+
+  - layers that stay and depend on one that goes,
+  - clusters that do not answer, or do not exist,
+  - suspended HelmReleases, which Flux would not uninstall,
+  - objects of others whose definitions would go, and volumes, as the
+    controller counts them; where you may not list them, that is said.
+
+A hold does not keep a layer from being deleted; it is noted. Other clusters are
+not asked, so that objects of others there are not known. Objects that another
+layer would take over are counted as going.
+
+Exit codes:
+  0  nothing stands in the way
+  1  it cannot be said
+  2  something stands in the way`
+
+const deprovisionExamples = `  # Two layers
+  kubectl strata deprovision base mesh --plan
+
+  # All of a Platform
+  kubectl strata deprovision --platform edge --plan
+
+  # All that is on a cluster
+  kubectl strata deprovision --cluster fleet/prod-us3 --plan -o json`
+
+// leaving is which layers somebody asks about.
+type leaving struct {
+	*tool
+	platform, cluster, output string
+	plan                      bool
+}
+
+func newDeprovision(t *tool) *cobra.Command {
+	l := &leaving{tool: t}
+	command := &cobra.Command{
+		Use: "deprovision [LAYER...] --plan", Short: "Show what a removal of layers would do, and what is in its way", Long: deprovisionLong, Example: deprovisionExamples,
+		RunE: func(command *cobra.Command, names []string) error { return l.run(command.Context(), names) },
+	}
+	command.Flags().StringVar(&l.platform, "platform", "", "the layers of this Platform")
+	command.Flags().StringVar(&l.cluster, "cluster", "", "the layers on this RemoteCluster, as NAMESPACE/NAME")
+	command.Flags().BoolVar(&l.plan, "plan", false, "say that nothing is to be deleted, which it never is")
+	outputFlag(command, &l.output, "json", "yaml")
+	return command
+}
+
+func (l *leaving) run(ctx context.Context, names []string) error {
+	given := 0
+	for _, is := range []bool{len(names) > 0, l.platform != "", l.cluster != ""} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 {
+		return errors.New("name the layers, or give one of --platform and --cluster")
+	}
+	client, err := newClient(l.flags)
+	if err != nil {
+		return err
+	}
+	s, err := snapshot.Read(ctx, client, l.now(), append(slices.Clone(everything), snapshot.Releases)...)
+	if err == nil {
+		err = s.Unread[snapshot.Layers]
+	}
+	if err != nil {
+		return explain(err, l.flags, layerKind)
+	}
+	l.warnUnread(s, "what that means for the removal is not known")
+	r := fleet.Removal{
+		World: fleet.World{
+			Now: s.Now, Applications: s.Applications, Bundles: s.Bundles, Platforms: s.Platforms, Layers: s.Layers, Clusters: s.Clusters,
+			Namespace: l.controllerNamespace(ctx, client),
+		},
+		Platform: l.platform, Releases: s.Of(snapshot.Releases),
+	}
+	if err := s.Unread[snapshot.Releases]; err != nil {
+		r.ReleasesUnread = err.Error()
+	}
+	if r.Going, err = l.chosen(r.World, s, names); err != nil {
+		return err
+	}
+	if err := l.look(ctx, &r, s); err != nil {
+		return err
+	}
+	found := fleet.Deprovision(r)
+	if err := l.print(found); err != nil {
+		return err
+	}
+	if fleet.Blocked(found) {
+		return errBlocked
+	}
+	return nil
+}
+
+// chosen returns the layers that are asked for.
+func (l *leaving) chosen(w fleet.World, s *snapshot.Snapshot, names []string) ([]*v1alpha1.AddonsLayer, error) {
+	var going []*v1alpha1.AddonsLayer
+	switch {
+	case l.platform != "":
+		for _, layer := range w.Layers {
+			if layer.Labels[v1alpha1.PlatformLabel] == l.platform && platforms.IsMade(layer) {
+				going = append(going, layer)
+			}
+		}
+		known := []string{}
+		for _, platform := range w.Platforms {
+			known = append(known, platform.Name)
+		}
+		if len(going) == 0 && !slices.Contains(known, l.platform) {
+			return nil, noSuch(snapshot.Platforms, l.platform, known)
+		}
+	case l.cluster != "":
+		name, err := l.clusterNamed(w)
+		if err != nil {
+			return nil, err
+		}
+		for _, layer := range w.Layers {
+			if layers.PlaceOf(layer, w.Namespace) == name || slices.Contains(layers.ClustersLeft(layer), name) {
+				going = append(going, layer)
+			}
+		}
+	}
+	for _, name := range names {
+		layer := s.Layer(name)
+		if layer == nil {
+			return nil, noLayer(s, name)
+		}
+		if !slices.Contains(going, layer) {
+			going = append(going, layer)
+		}
+	}
+	return going, nil
+}
+
+// clusterNamed returns the RemoteCluster that somebody names, or one that layers
+// name although it is gone.
+func (l *leaving) clusterNamed(w fleet.World) (types.NamespacedName, error) {
+	namespace, single, qualified := strings.Cut(l.cluster, "/")
+	var found []types.NamespacedName
+	var known []string
+	see := func(name types.NamespacedName) {
+		known = append(known, name.String())
+		is := qualified && name.Namespace == namespace && name.Name == single || !qualified && name.Name == l.cluster
+		if is && !slices.Contains(found, name) {
+			found = append(found, name)
+		}
+	}
+	for _, cluster := range w.Clusters {
+		see(types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name})
+	}
+	for _, layer := range w.Layers {
+		if place := layers.PlaceOf(layer, w.Namespace); place.Name != "" {
+			see(place)
+		}
+	}
+	switch len(found) {
+	case 0:
+		slices.Sort(known)
+		return types.NamespacedName{}, noSuch(snapshot.Clusters, l.cluster, slices.Compact(known))
+	case 1:
+		return found[0], nil
+	}
+	return types.NamespacedName{}, fmt.Errorf("there are %s and %s: give the namespace, too", found[0], found[1])
+}
+
+func (l *leaving) print(found []fleet.Leaving) error {
+	if l.output != "" {
+		return l.printAs(l.output, struct {
+			Blocked bool            `json:"blocked"`
+			Layers  []fleet.Leaving `json:"layers"`
+		}{fleet.Blocked(found), found})
+	}
+	if !l.plan {
+		l.paragraph(l.errOut, "kubectl strata: this only plans, nothing is deleted; kubectl delete does that, and the controller keeps to this order")
+	}
+	return l.table(expendable("TURN", "LAYER", "CLUSTER:2", "VERSION:4", "RELEASES:3", "AFTER:1", "NOTE"), fleet.LeavingRows(found), "No layers would go.")
+}
