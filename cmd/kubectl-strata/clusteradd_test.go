@@ -288,7 +288,7 @@ kind: AddonsLayer
 metadata: {name: base}
 spec: {version: 1.0.0, cluster: {namespace: fleet, name: eu}}
 `)...)
-	want := "RemoteCluster fleet/eu is not deleted while something is there:\nAddonsLayer base\n"
+	want := "RemoteCluster fleet/eu is not deleted while something is there:\n- AddonsLayer base\n"
 	for _, args := range []string{"cluster forget fleet/eu", "cluster forget eu -n fleet --plan", "cluster forget eu -n fleet --plan --force"} {
 		if code, out, errOut := commandLine(t, server, terminalOf(0), args); code != 2 || !strings.HasPrefix(out, want) {
 			t.Errorf("%s: exit code %d, %s%s", args, code, out, errOut)

@@ -85,7 +85,7 @@ func (j *joining) forget(ctx context.Context, name string, plan, force bool) err
 	if len(left) > 0 && (plan || !force) {
 		j.paragraph(j.out, "RemoteCluster %s/%s is not deleted while something is there:", j.Namespace, j.Name)
 		for _, one := range left {
-			j.paragraph(j.out, "  %s", one)
+			j.paragraph(j.out, "- %s", one)
 		}
 		if unread := s.Unread[snapshot.Releases]; unread != nil {
 			j.paragraph(j.out, "HelmReleases that are installed there may not be listed, and may be more")

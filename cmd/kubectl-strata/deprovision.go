@@ -16,6 +16,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/cmd/kubectl-strata/fleet"
 	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
+	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/platforms"
 )
@@ -200,5 +201,25 @@ func (l *leaving) print(found []fleet.Leaving) error {
 	if !l.plan {
 		l.paragraph(l.errOut, "kubectl strata: this only plans, nothing is deleted; kubectl delete does that, and the controller keeps to this order")
 	}
-	return l.table(expendable("TURN", "LAYER", "CLUSTER:2", "VERSION:4", "RELEASES:3", "AFTER:1", "NOTE"), fleet.LeavingRows(found), "No layers would go.")
+	if err := l.table(expendable("TURN", "LAYER", "CLUSTER:2", "VERSION:4", "RELEASES:3", "AFTER:1"), fleet.LeavingRows(found), "No layers would go."); err != nil {
+		return err
+	}
+	l.list("In the way:", found, func(one fleet.Leaving) []string { return one.InTheWay })
+	l.list("To be known:", found, func(one fleet.Leaving) []string { return one.Notes })
+	return nil
+}
+
+// list writes what there is to say of each layer below a heading; nothing where
+// there is nothing.
+func (l *leaving) list(heading string, found []fleet.Leaving, texts func(fleet.Leaving) []string) {
+	first := true
+	for _, one := range found {
+		for _, text := range texts(one) {
+			if first {
+				say(l.out, "\n%s", l.screen.Paint(terminal.Strong, heading))
+				first = false
+			}
+			l.paragraph(l.out, "- %s: %s", one.Name, text)
+		}
+	}
 }

@@ -218,7 +218,7 @@ func (r Removal) notes(one *Leaving, layer *v1alpha1.AddonsLayer) {
 }
 
 // LeavingRows returns a row for each layer, in the columns TURN, LAYER, CLUSTER,
-// VERSION, RELEASES, AFTER and NOTE.
+// VERSION, RELEASES and AFTER.
 func LeavingRows(all []Leaving) [][]string {
 	rows := [][]string{}
 	for _, l := range all {
@@ -226,11 +226,7 @@ func LeavingRows(all []Leaving) [][]string {
 		if l.Turn > 0 {
 			turn = fmt.Sprint(l.Turn)
 		}
-		note := strings.Join(l.Notes, "; ")
-		if len(l.InTheWay) > 0 {
-			note = strings.TrimSuffix("IN THE WAY: "+strings.Join(l.InTheWay, "; and ")+"; "+note, "; ")
-		}
-		rows = append(rows, []string{turn, l.Name, l.Cluster, l.Version, few(l.Releases), few(l.After), note})
+		rows = append(rows, []string{turn, l.Name, l.Cluster, l.Version, few(l.Releases), few(l.After)})
 	}
 	return rows
 }
