@@ -106,7 +106,7 @@ func newSide(name string, config *rest.Config) (*side, error) {
 // shows them, whose arguments are names of clusters. A cluster that is called as one
 // of them is shown by its name with its namespace.
 func addClusterCommands(t *tool, clusters *cobra.Command) {
-	list := newClusters(t.flags, t.out)
+	list := newClusters(t)
 	list.Use, list.Aliases = "list [[NAMESPACE/]NAME...]", nil
 	list.Example = strings.ReplaceAll(list.Example, "strata clusters", "strata cluster list")
 	clusters.AddCommand(newClusterAdd(t), newClusterForget(t), list)

@@ -83,6 +83,6 @@ something differs, is blocked or has failed.`,
 	root.AddCommand(newPlan(t), newDiff(t))
 	root.AddCommand(seeCommands(t)...)
 	root.AddCommand(graphCommands(t)...)
-	root.AddCommand(fleetCommands(t)...)
+	addFleet(root, t)
 	return root
 }

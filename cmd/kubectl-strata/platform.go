@@ -273,7 +273,7 @@ func (t *tool) platformPlan(ctx context.Context, name, version string, at time.T
 	if output != "" {
 		err = t.printAs(output, plan)
 	} else {
-		err = t.printPlan(plan)
+		err = t.printPlatformPlan(plan)
 	}
 	if err == nil && plan.Changes() {
 		return errDiffers
@@ -281,7 +281,7 @@ func (t *tool) platformPlan(ctx context.Context, name, version string, at time.T
 	return err
 }
 
-func (t *tool) printPlan(plan fleet.PlatformPlan) error {
+func (t *tool) printPlatformPlan(plan fleet.PlatformPlan) error {
 	t.field("Platform", plan.Name)
 	t.field("Bundle", strings.TrimSpace(plan.Family+" "+plan.Target))
 	t.field("At", plan.At.UTC().Format(time.RFC3339))

@@ -94,8 +94,8 @@ func TestTreeSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// fleet writes layers in chains, each with releases, each with what Helm has made.
-func fleet(layers, releases, entries int) string {
+// chains writes layers in chains, each with releases, each with what Helm has made.
+func chains(layers, releases, entries int) string {
 	var text strings.Builder
 	for l := range layers {
 		fmt.Fprintf(&text, "apiVersion: kraan.io/v1alpha1\nkind: AddonsLayer\nmetadata: {name: layer-%03d, generation: 1}\nspec:\n  version: 1.0.0\n  source: {name: addons, namespace: gotk-system, path: ./layer}\n", l)
@@ -134,7 +134,7 @@ func lists(requests []string) map[string]int {
 }
 
 func TestTreeAsksAtMostOnceForEachKind(t *testing.T) {
-	server := apitest.New(t, apitest.Parse(t, fleet(20, 5, 10))...)
+	server := apitest.New(t, apitest.Parse(t, chains(20, 5, 10))...)
 	for _, args := range []string{"tree", "tree --objects"} {
 		before := len(server.Requests())
 		if code, out, errOut := commandLine(t, server, terminal.Screen{}, args); code != exitBlocked || strings.Count(out, "HelmRelease ns-") < 100 {
@@ -192,7 +192,7 @@ func TestWhySaysWhatItMayNotSee(t *testing.T) {
 }
 
 func TestWhyAsksAtMostOnceForEachKind(t *testing.T) {
-	server := apitest.New(t, apitest.Parse(t, fleet(20, 5, 10))...)
+	server := apitest.New(t, apitest.Parse(t, chains(20, 5, 10))...)
 	code, out, errOut := commandLine(t, server, terminal.Screen{}, "why layer-019")
 	if code != exitBlocked || !strings.Contains(out, "<- HelmRelease ns-0/release-0") {
 		t.Errorf("exit code %d: %s%s", code, out, errOut)
