@@ -248,7 +248,7 @@ func TestClusterAddTriesTheToken(t *testing.T) {
 	other := newOtherCluster(t)
 	other.refuses = true
 	management := apitest.New(t)
-	code, _, errOut := commandLine(t, management, terminalOf(0), "cluster add fleet/eu --from-context other --timeout 10ms --kubeconfig-of "+other.kubeconfig)
+	code, _, errOut := commandLine(t, management, terminalOf(0), "cluster add fleet/eu --from-context other --timeout 1s --kubeconfig-of "+other.kubeconfig)
 	if code != 1 || !strings.Contains(errOut, "the new token does not work: ") || !strings.Contains(errOut, "Unauthorized") && !strings.Contains(errOut, "provide credentials") {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
