@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -211,4 +212,41 @@ func TestThePluginPlansWhatIsRefused(t *testing.T) {
 		t.Error("planning has changed something")
 	}
 	plugin{fixture: f, path: path}.of("nobody", "view").expect(1, []string{"without HelmReleases there is no plan"}, "plan", f.name("base"))
+}
+
+// What somebody has changed by hand is shown, whoever made the object, and what
+// going back would do.
+func TestThePluginShowsDriftAndTheWayBack(t *testing.T) {
+	f := newFixture(t)
+	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
+	f.must(err)
+	first := f.push(map[string]string{"base/one.yaml": f.configMapRelease("one", "a"), "base/two.yaml": f.configMapRelease("two", "a")})
+	f.layer("base", func(l *v1alpha1.AddonsLayer) { l.Spec.Rollback = true })
+	f.deployed("base", first)
+	second := f.push(map[string]string{"base/one.yaml": f.configMapRelease("one", "b")})
+	f.deployed("base", second)
+	base := f.name("base")
+	user := plugin{fixture: f, path: path}.planner()
+	user.expect(0, []string{"What could be compared is as it is wanted."}, "diff", base)
+
+	f.patch(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.prefix, Name: "one"}}, `{"data":{"value":"by hand"}}`)
+	f.must(stack.client.Delete(f.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.prefix, Name: "two"}}))
+	user.expect(2, []string{
+		"layer " + base + ": 2 objects differ", "~ ConfigMap " + f.prefix + "/one data.value: b -> by hand (release " + f.prefix + "/one)",
+		"- ConfigMap " + f.prefix + "/two is missing (release " + f.prefix + "/two)",
+	}, "diff", base)
+
+	admin := plugin{fixture: f, path: path}.of("admin", "cluster-admin")
+	admin.expect(2, []string{
+		"Plan of going back to deployment 1 of layer " + base + ", version 1.0.0 of revision " + first, "change HelmRelease " + f.prefix + "/one", "data.value: b -> a", "1 to change.",
+	}, "rollback", base, "--to", "1", "--plan")
+	if got := f.get("base"); got.Status.Revision != second || got.Annotations[v1alpha1.RollbackToAnnotation] != "" {
+		t.Errorf("planning to go back has changed something: %s %v", got.Status.Revision, got.Annotations)
+	}
+	// Who may not read what the cluster keeps is told so, where the source has it no
+	// more either.
+	code, output := user.run("rollback", base, "--to", "1", "--plan")
+	if code != 2 || !strings.Contains(output, "1 to change.") && !strings.Contains(output, "you may not get Secret") {
+		t.Errorf("exit code %d: %s", code, output)
+	}
 }

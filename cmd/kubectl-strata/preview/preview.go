@@ -292,7 +292,7 @@ func chartOf(release *unstructured.Unstructured) string {
 // verdictOf says what becomes of a layer that is not deployed in the end.
 func verdictOf(end forecast.End) (Verb, bool) {
 	switch {
-	case end.Gone, end.State == v1alpha1.StateDeployed && end.Reason == v1alpha1.ReasonDeployed:
+	case end.Gone, end.State == v1alpha1.StateDeployed && (end.Reason == v1alpha1.ReasonDeployed || end.Reason == v1alpha1.ReasonRolledBack):
 		return "", false
 	case end.State == v1alpha1.StateHold:
 		return Held, true

@@ -77,6 +77,7 @@ func TestVerdicts(t *testing.T) {
 		want Verb
 	}{
 		"deployed": {forecast.End{State: v1alpha1.StateDeployed, Reason: v1alpha1.ReasonDeployed}, ""},
+		"is back":  {forecast.End{State: v1alpha1.StateDeployed, Reason: v1alpha1.ReasonRolledBack}, ""},
 		"gone":     {forecast.End{Gone: true}, ""},
 		"held":     {forecast.End{State: v1alpha1.StateHold, Reason: v1alpha1.ReasonHold}, Held},
 		"waits":    {forecast.End{State: v1alpha1.StateApplyPending, Reason: v1alpha1.ReasonDependencyVersion}, Wait},
