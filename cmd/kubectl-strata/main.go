@@ -84,5 +84,7 @@ something differs, is blocked or has failed.`,
 	root.AddCommand(seeCommands(t)...)
 	root.AddCommand(graphCommands(t)...)
 	addFleet(root, t)
+	root.AddCommand(newPlan(t))
+	root.AddCommand(canUpgradeCommands(t)...)
 	return root
 }

@@ -106,7 +106,9 @@ func (p *plan) run() (objects, hooks, crds []*unstructured.Unstructured, err err
 		return nil, nil, nil, err
 	}
 	if wants := p.chart.Metadata.KubeVersion; wants != "" && !chartutil.IsCompatibleRange(wants, capabilities.KubeVersion.String()) {
-		return nil, nil, nil, problem(RenderFailed, ErrKubeVersion, "chart %s needs Kubernetes %s, and this is %s", name, wants, capabilities.KubeVersion.Version)
+		refused := problem(RenderFailed, nil, "chart %s needs Kubernetes %s, and this is %s", name, wants, capabilities.KubeVersion.Version)
+		refused.Err = ErrKubeVersion
+		return nil, nil, nil, refused
 	}
 	values, err := util.ToRenderValuesWithSchemaValidation(p.chart, p.values, p.options, capabilities, true)
 	if err != nil {
