@@ -86,5 +86,6 @@ something differs, is blocked or has failed.`,
 	addFleet(root, t)
 	root.AddCommand(newPlan(t))
 	root.AddCommand(canUpgradeCommands(t)...)
+	root.AddCommand(importCommands(t)...)
 	return root
 }

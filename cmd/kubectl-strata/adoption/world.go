@@ -1,0 +1,149 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package adoption
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// World is what there is on a cluster, and what layers list, as far as it matters
+// to what becomes of releases.
+type World struct {
+	Now time.Time
+	// Version of the API server; empty where it is not known.
+	Version string
+	// Namespace of sources whose namespace is not given.
+	Namespace string
+	// Live holds all HelmReleases and HelmRepositories of the cluster, and whatever
+	// else the directories list that is there.
+	Live map[dependents.ID]*unstructured.Unstructured
+	// Layers holds all layers.
+	Layers []*v1alpha1.AddonsLayer
+	// Directories holds what layers list, by their names; a layer without one could
+	// not be read.
+	Directories map[string]*layers.Directory
+	// Scopes of the kinds that directories list.
+	Scopes map[dependents.ServedKind]layers.Scope
+}
+
+// Look returns what the controller would do for a layer at its first look, were
+// its directory what its source holds, and all that it depends on deployed: the
+// order of layers changes when something is done, and not what.
+func (w World) Look(layer *v1alpha1.AddonsLayer) layers.Decision {
+	return layers.Decide(w.observe(layer))
+}
+
+func (w World) observe(layer *v1alpha1.AddonsLayer) layers.Observation {
+	layer = layer.DeepCopy()
+	layer.Spec.Prereqs.DependsOn = nil
+	directory := w.Directories[layer.Name]
+	o := layers.Observation{
+		Now: w.Now, Settings: layers.Settings{Interval: time.Minute, Namespace: w.Namespace, MaxPrunePercent: 50}, Layer: layer,
+		ClusterVersion: cmp.Or(w.Version, "v0.0.0"), Directory: directory, Scopes: w.Scopes,
+		Source:    &layers.Source{Generation: 1, ObservedGeneration: 1, Revision: directory.Revision, Digest: directory.Digest, Ready: true},
+		Layers:    map[string]layers.Other{},
+		Live:      map[dependents.ID]*unstructured.Unstructured{},
+		Stale:     map[dependents.ID]bool{},
+		Exclusive: map[string][]dependents.ID{},
+	}
+	w.observeObjects(&o)
+	w.observeOthers(&o)
+	return o
+}
+
+// observeObjects adds the objects in question: those that the layer lists, or has,
+// and those that stand for the same Helm releases.
+func (w World) observeObjects(o *layers.Observation) {
+	see := func(id dependents.ID) {
+		if live := w.Live[id]; live != nil {
+			o.Live[id] = live
+		}
+	}
+	for _, manifest := range o.Directory.Manifests {
+		see(manifest.ID())
+	}
+	for _, entry := range layers.Inventory(o.Layer.Status.Resources, nil) {
+		see(entry.ID)
+	}
+	for _, id := range w.Taken(o.Layer.Name) {
+		see(id)
+		o.Taken = append(o.Taken, id)
+	}
+	identities := layers.ListingOf(o.Directory).Exclusive
+	for id, live := range w.Live {
+		if id.GroupKind() != layers.HelmReleaseKind {
+			continue
+		}
+		identity := layers.HelmReleaseIdentity(live)
+		if _, listed := identities[identity]; listed || o.Live[id] != nil {
+			see(id)
+			o.Exclusive[identity] = dependents.SortIDs(append(o.Exclusive[identity], id))
+		}
+	}
+}
+
+// Taken returns the HelmReleases and HelmRepositories that Kraan's ownerReferences
+// give to a layer, in order.
+func (w World) Taken(layer string) []dependents.ID {
+	var taken []dependents.ID
+	for id, live := range w.Live {
+		if gk := id.GroupKind(); gk != layers.HelmReleaseKind && gk != layers.HelmRepositoryKind {
+			continue
+		}
+		if FormerLayer(live) == layer {
+			taken = append(taken, id)
+		}
+	}
+	return dependents.SortIDs(taken)
+}
+
+// FormerLayer returns the layer that an ownerReference of Kraan gives an object
+// to; empty where there is none.
+func FormerLayer(live *unstructured.Unstructured) string {
+	for _, owner := range live.GetOwnerReferences() {
+		if dependents.HasOwner(live, layers.Keys) && owner.Kind == layers.Keys.FormerOwner.Kind {
+			return owner.Name
+		}
+	}
+	return ""
+}
+
+func (w World) observeOthers(o *layers.Observation) {
+	o.Others = dependents.Others{
+		Listed: map[dependents.ID][]dependents.Claim{}, Exclusive: map[string][]dependents.Claim{},
+		Existing: map[string]bool{}, Unreadable: map[string]bool{},
+	}
+	for _, other := range w.Layers {
+		if other.Name == o.Layer.Name {
+			continue
+		}
+		o.Others.Existing[other.Name] = true
+		directory := w.Directories[other.Name]
+		if directory == nil {
+			o.Others.Unreadable[other.Name] = true
+			if layers.SourceOf(other, w.Namespace) == layers.SourceOf(o.Layer, w.Namespace) {
+				o.Others.UnreadableSiblings = append(o.Others.UnreadableSiblings, other.Name)
+			}
+			continue
+		}
+		o.AddClaims(&o.Others, other.Name, layers.ListingOf(directory))
+	}
+	slices.Sort(o.Others.UnreadableSiblings)
+}
+
+// FluxScopes are the scopes of the kinds that import writes.
+func FluxScopes() map[dependents.ServedKind]layers.Scope {
+	return map[dependents.ServedKind]layers.Scope{
+		{GroupKind: layers.HelmReleaseKind}:    layers.ScopeNamespaced,
+		{GroupKind: layers.HelmRepositoryKind}: layers.ScopeNamespaced,
+	}
+}
