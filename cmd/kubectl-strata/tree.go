@@ -41,7 +41,7 @@ const treeExamples = `  # All layers
 
 // seeCommands are those that say where things stand.
 func seeCommands(t *tool) []*cobra.Command {
-	return []*cobra.Command{newTree(t), newWhy(t), newEvents(t)}
+	return []*cobra.Command{newTree(t), newWhy(t), newEvents(t), newOwner(t)}
 }
 
 // newTree returns the command that shows what layers are made of.
