@@ -33,7 +33,7 @@ var errBlocked = errors.New("a layer or a cluster is blocked or failed")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := runAs(ctx, os.Args[0], os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
@@ -46,7 +46,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 func (t *tool) run(ctx context.Context, args []string) int {
 	command := newCommand(t)
 	command.SetArgs(args)
-	command.SetOut(t.out)
+	command.SetOut(renamed(t.out))
 	command.SetErr(t.errOut)
 	err := command.ExecuteContext(ctx)
 	switch {
@@ -63,19 +63,18 @@ func (t *tool) run(ctx context.Context, args []string) int {
 func newCommand(t *tool) *cobra.Command {
 	flags, out := t.flags, t.out
 	root := &cobra.Command{
-		Use:   "strata",
+		Use:   file(),
 		Short: "See the layers of add-ons in a cluster, and act on them",
 		Long: `See the layers of add-ons that Strata keeps in a cluster, and act on them.
 
 Commands that show something only read. All of them exit with 0 when all is
 well, with 1 when they cannot say or do what was asked, and with 2 when
 something differs, is blocked or has failed.`,
-		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl strata"},
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		Args:              cobra.NoArgs,
-		RunE:              func(command *cobra.Command, _ []string) error { return command.Help() },
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: program},
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(newGet(t), newClusters(t), newHistory(t), newWait(flags, out),

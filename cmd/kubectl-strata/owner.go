@@ -68,11 +68,9 @@ func newOwner(t *tool) *cobra.Command {
 }
 
 func kindAndName(args []string) (kind, name string, err error) {
-	kind, name = args[0], ""
+	kind, name, _ = strings.Cut(args[0], "/")
 	if len(args) == 2 {
-		name = args[1]
-	} else {
-		kind, name, _ = strings.Cut(args[0], "/")
+		kind, name = args[0], args[1]
 	}
 	if kind == "" || name == "" || strings.Contains(name, "/") || strings.Contains(kind, "/") {
 		return "", "", errors.New("name one object, as KIND/NAME or KIND NAME: for example deploy/web")
