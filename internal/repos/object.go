@@ -17,14 +17,16 @@ import (
 )
 
 // decodeFile adds the objects of a file to a set.
-func decodeFile(file string, data []byte, set *objectSet) error {
+func decodeFile(file string, data []byte, set *objectSet, keep keepMistake) error {
 	documents, err := splitDocuments(file, data)
 	if err != nil {
-		return err
+		return keep(file, err)
 	}
 	for _, d := range documents {
 		if err := decodeDocument(d, set); err != nil {
-			return err
+			if err := keep(file, err); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

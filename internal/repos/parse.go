@@ -34,6 +34,12 @@ const (
 // Missing. The error is a *layers.ContentError where the author can mend it.
 // A file system that follows links must keep them inside, as os.Root does.
 func Parse(ctx context.Context, files fs.FS, name string) (*layers.Directory, error) {
+	return parse(ctx, files, name, func(_ string, err error) error { return err })
+}
+
+// parse is Parse. keep is told of every mistake that other files and documents do
+// not depend on; where it returns nil, the rest is read.
+func parse(ctx context.Context, files fs.FS, name string, keep keepMistake) (*layers.Directory, error) {
 	name, err := cleanPath(name)
 	if err != nil {
 		return nil, err
@@ -50,13 +56,17 @@ func Parse(ctx context.Context, files fs.FS, name string) (*layers.Directory, er
 	if kustomization != "" {
 		err = build(ctx, files, kustomization, set)
 	} else {
-		err = walk(ctx, files, name, set)
+		err = walk(ctx, files, name, set, keep)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return set.directory(), nil
 }
+
+// keepMistake takes a mistake in a file. It returns the error that ends the
+// reading, or nil where it goes on.
+type keepMistake func(file string, err error) error
 
 // findDirectory says whether a directory is missing. A file in its way is a
 // mistake, and not the same as nothing.
@@ -81,7 +91,7 @@ func findDirectory(files fs.FS, name string) (missing bool, _ error) {
 }
 
 // walk reads every manifest below a directory, in the order of their names.
-func walk(ctx context.Context, files fs.FS, top string, set *objectSet) error {
+func walk(ctx context.Context, files fs.FS, top string, set *objectSet, keep keepMistake) error {
 	reader := &reader{files: files}
 	return fs.WalkDir(files, top, func(name string, item fs.DirEntry, err error) error {
 		switch {
@@ -99,9 +109,9 @@ func walk(ctx context.Context, files fs.FS, top string, set *objectSet) error {
 		}
 		data, err := reader.read(name)
 		if err != nil {
-			return err
+			return keep(name, err)
 		}
-		return decodeFile(name, data, set)
+		return decodeFile(name, data, set, keep)
 	})
 }
 
