@@ -83,8 +83,8 @@ something differs, is blocked or has failed.`,
 	root.AddCommand(seeCommands(t)...)
 	root.AddCommand(graphCommands(t)...)
 	addFleet(root, t)
-	root.AddCommand(newPlan(t))
 	root.AddCommand(canUpgradeCommands(t)...)
 	root.AddCommand(importCommands(t)...)
+	t.complete(root)
 	return root
 }
