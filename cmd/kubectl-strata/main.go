@@ -86,5 +86,7 @@ something differs, is blocked or has failed.`,
 	root.AddCommand(canUpgradeCommands(t)...)
 	root.AddCommand(importCommands(t)...)
 	t.complete(root)
+	root.AddCommand(newPlan(t))
+	root.AddCommand(lintCommands(t)...)
 	return root
 }

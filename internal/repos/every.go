@@ -137,8 +137,8 @@ func (d Document) expand(found []Document, depth int) []Document {
 }
 
 // Position returns the line and the column, counted from 1, of a field such as
-// spec.prereqs.dependsOn[0] or metadata.labels[app.kubernetes.io/name]; where the
-// document has no such field, those of the deepest one around it. JSON has no
+// spec.prereqs.dependsOn[0], metadata.labels[app.kubernetes.io/name] or
+// spec.layers[base].objects, by the name of an item of a list; where the document has no such field, those of the deepest one around it. JSON has no
 // columns: they are 0.
 func (d Document) Position(of string) (line, column int) {
 	node, at := d.node, d.node
@@ -165,7 +165,13 @@ func (d Document) Position(of string) (line, column int) {
 func below(node *kyaml.Node, step string) (at, value *kyaml.Node) {
 	if node.Kind == kyaml.SequenceNode {
 		i, err := strconv.Atoi(step)
-		if err != nil || i < 0 {
+		if err != nil {
+			i = slices.IndexFunc(node.Content, func(item *kyaml.Node) bool {
+				name := field(item, "name")
+				return name != nil && name.Value == step
+			})
+		}
+		if i < 0 {
 			return nil, nil
 		}
 		found := element(node, i)

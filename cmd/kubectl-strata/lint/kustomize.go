@@ -1,0 +1,145 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/repos"
+)
+
+var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
+
+// kustomization is what a file for kustomize loads.
+type kustomization struct {
+	name string
+	// files and folders of the repository that it loads.
+	files, folders []string
+	// component tells one that cannot be built by itself.
+	component bool
+}
+
+// newKustomization finds what a kustomization loads: every text in it that names a
+// file or a folder. Generators may write key=file.
+func newKustomization(files fs.FS, name string, document repos.Document) *kustomization {
+	k := &kustomization{name: name, component: document.Value["kind"] == "Component"}
+	var look func(value any)
+	look = func(value any) {
+		switch value := value.(type) {
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(value)) {
+				look(value[key])
+			}
+		case []any:
+			for _, item := range value {
+				look(item)
+			}
+		case string:
+			if _, file, found := strings.Cut(value, "="); found {
+				look(file)
+			}
+			k.load(files, value)
+		}
+	}
+	look(document.Value)
+	return k
+}
+
+func (k *kustomization) load(files fs.FS, value string) {
+	if value == "" || len(value) > 4096 || strings.ContainsAny(value, "\n\x00") || path.IsAbs(value) {
+		return
+	}
+	at := path.Join(path.Dir(k.name), value)
+	if at == "." || !fs.ValidPath(at) || at == path.Dir(k.name) {
+		return
+	}
+	switch info, err := fs.Stat(files, at); {
+	case err != nil:
+	case info.IsDir():
+		k.folders = append(k.folders, at)
+	default:
+		k.files = append(k.files, at)
+	}
+}
+
+// buildKustomizations builds those that no other one loads, and takes what they
+// make. One that cannot be built is judged when it is known whether a layer has it.
+func (l *linter) buildKustomizations() error {
+	loaded := map[string]bool{}
+	for _, each := range l.kustomizations {
+		for _, folder := range each.folders {
+			loaded[folder] = true
+		}
+	}
+	for _, folder := range slices.Sorted(maps.Keys(l.kustomizations)) {
+		if loaded[folder] || l.kustomizations[folder].component {
+			continue
+		}
+		built, err := l.directory(folder)
+		if err != nil {
+			return err
+		}
+		for _, manifest := range built.content.Manifests {
+			// Where there was a file that is no kustomization the objects were read.
+			if manifest.Line == 0 {
+				l.take(object{l.origin(manifest.File, 0, manifest.Object), manifest.Object})
+			}
+		}
+	}
+	return nil
+}
+
+// directory is a folder as the controller reads it.
+type directory struct {
+	content  *layers.Directory
+	mistakes []*layers.ContentError
+}
+
+// directory returns the content of a folder, which is read once.
+func (l *linter) directory(name string) (*directory, error) {
+	clean := path.Clean(name)
+	if known := l.directories[clean]; known != nil {
+		return known, nil
+	}
+	content, mistakes, err := repos.ParseAll(l.ctx, l.Files, name)
+	if err != nil {
+		if l.ctx.Err() != nil {
+			return nil, l.ctx.Err()
+		}
+		var of *layers.ContentError
+		if !errors.As(err, &of) {
+			of = &layers.ContentError{File: clean, Message: "cannot be read: " + cause(err)}
+		}
+		mistakes = append(mistakes, of)
+	}
+	if content == nil {
+		content = &layers.Directory{}
+	}
+	found := &directory{content, mistakes}
+	l.directories[clean] = found
+	return found, nil
+}
+
+// covers returns the files that make up a folder: those below it, and those that
+// its kustomization loads, directly or not.
+func (l *linter) covers(folder string, file func(string)) {
+	seen := map[string]bool{}
+	for queue := []string{folder}; len(queue) > 0; queue = queue[1:] {
+		k := l.kustomizations[queue[0]]
+		if seen[queue[0]] || k == nil {
+			continue
+		}
+		seen[queue[0]] = true
+		for _, name := range k.files {
+			file(name)
+		}
+		queue = append(queue, k.folders...)
+	}
+}

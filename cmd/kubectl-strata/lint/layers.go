@@ -1,0 +1,320 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// layer is an AddonsLayer of the repository.
+type layer struct {
+	place
+	*v1alpha1.AddonsLayer
+	source layers.SourceRef
+	// folder of the file that it is in.
+	folder string
+	// content of its directory, and what that lists; nil where it is of another
+	// source, or not there.
+	content *layers.Directory
+	listing layers.Listing
+}
+
+// label returns the name of a layer as a Finding has it.
+func (l *layer) label() string { return l.Name }
+
+// readLayers finds the layers, and reads the directories of those that are of this
+// repository.
+func (l *linter) readLayers() error {
+	for _, each := range l.objects {
+		if each.GetKind() != "AddonsLayer" || each.GroupVersionKind().Group != v1alpha1.GroupVersion.Group {
+			continue
+		}
+		typed, ok := as[v1alpha1.AddonsLayer](each.Unstructured)
+		if !ok {
+			continue // the schema has said what is wrong with it
+		}
+		l.layers = append(l.layers, &layer{place: each.place, AddonsLayer: typed, source: layers.SourceOf(typed, ""), folder: path.Dir(each.file)})
+	}
+	own, several := l.ownSources()
+	unchecked := map[string][]*layer{}
+	for _, each := range l.layers {
+		if each.source.Kind == layers.ApplicationBundle {
+			continue
+		}
+		source := each.source.String()
+		missing := l.isMissing(each.Spec.Source.Path)
+		if !own[source] || several && missing {
+			unchecked[source] = append(unchecked[source], each)
+			continue
+		}
+		if err := l.readLayer(each); err != nil {
+			return err
+		}
+	}
+	l.sayUnchecked(unchecked)
+	l.sayKustomizations()
+	return nil
+}
+
+// as converts an object to its Go type. ok is false where it is of another form.
+func as[T any](object *unstructured.Unstructured) (*T, bool) {
+	typed := new(T)
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed)
+	return typed, err == nil
+}
+
+// ownSources returns the sources that may be this repository. several says that
+// only the paths can tell which of them is.
+func (l *linter) ownSources() (own map[string]bool, several bool) {
+	own = map[string]bool{}
+	for _, each := range l.layers {
+		if each.source.Kind == layers.ApplicationBundle {
+			continue
+		}
+		if l.Source == "" || isSource(each.source, l.Source) {
+			own[each.source.String()] = true
+		}
+	}
+	return own, l.Source == "" && len(own) > 1
+}
+
+// isSource tells whether a source is the one that [KIND/][NAMESPACE/]NAME names.
+func isSource(source layers.SourceRef, wanted string) bool {
+	parts := strings.Split(wanted, "/")
+	name := parts[len(parts)-1]
+	if source.Name != name {
+		return false
+	}
+	for _, part := range parts[:len(parts)-1] {
+		if part != source.Namespace && !strings.EqualFold(part, source.Kind) {
+			return false
+		}
+	}
+	return true
+}
+
+// isMissing tells whether the repository has no such directory.
+func (l *linter) isMissing(name string) bool {
+	clean := path.Clean(name)
+	if !fs.ValidPath(clean) {
+		return false // which is another mistake
+	}
+	_, err := fs.Stat(l.Files, clean)
+	return err != nil
+}
+
+// readLayer reads the directory of a layer.
+func (l *linter) readLayer(each *layer) error {
+	found, err := l.directory(each.Spec.Source.Path)
+	if err != nil {
+		return err
+	}
+	switch {
+	case found.content.Missing:
+		l.add(rulePath, each.place, "spec.source.path", each.label(), "the repository has no directory %s%s", each.Spec.Source.Path, l.elsewhere(each))
+		return nil
+	case len(found.mistakes) == 1 && found.mistakes[0].Field == "spec.source.path":
+		l.add(ruleOf(found.mistakes[0]), each.place, "spec.source.path", each.label(), "%s", found.mistakes[0].Message)
+		return nil
+	}
+	for _, mistake := range found.mistakes {
+		l.addMistake(Error, mistake, path.Clean(each.Spec.Source.Path), each.label())
+	}
+	each.content = found.content
+	each.listing = layers.ListingOf(found.content)
+	for _, manifest := range found.content.Manifests {
+		if manifest.Object.GroupVersionKind().GroupKind() != layers.HelmReleaseKind {
+			continue
+		}
+		at := l.origin(manifest.File, manifest.Line, manifest.Object)
+		l.releases[at] = true
+		l.addAll(at, each.label(), checkRelease(manifest.Object))
+	}
+	// What the controller would make of it; kinds are not known here.
+	if _, err := layers.Content(found.content, each.Name, each.Spec.Version, nil); err != nil {
+		if mistake, ok := err.(*layers.ContentError); ok { //nolint:errorlint // it says that it is one
+			l.addContent(each, mistake)
+		}
+	}
+	return nil
+}
+
+func (l *linter) addContent(each *layer, mistake *layers.ContentError) {
+	rule, at := ruleManifest, place{mistake.File, mistake.Line}
+	if mistake.Field == "spec.dependsOn" {
+		rule = ruleCycle
+		for _, manifest := range each.content.Manifests {
+			if manifest.File == mistake.File && at.line == 0 && manifest.Object.GroupVersionKind().GroupKind() == layers.HelmReleaseKind &&
+				strings.Contains(mistake.Message, manifest.ID().String()) {
+				at = l.origin(manifest.File, manifest.Line, manifest.Object)
+			}
+		}
+	}
+	l.add(rule, at, mistake.Field, each.label(), "%s", mistake.Message)
+}
+
+// elsewhere says where a directory is that is not where the root says.
+func (l *linter) elsewhere(each *layer) string {
+	for _, below := range append([]string{each.folder, path.Dir(each.folder)}, l.Below...) {
+		if name := path.Join(below, each.Spec.Source.Path); below != "." && !l.isMissing(name) {
+			return fmt.Sprintf(": there is %s, so --root %s may say where the repository begins", name, below)
+		}
+	}
+	folders := []string{}
+	parent := path.Dir(path.Clean(each.Spec.Source.Path))
+	entries, _ := fs.ReadDir(l.Files, parent)
+	for _, entry := range entries {
+		if entry.IsDir() && !strings.HasPrefix(entry.Name(), ".") {
+			folders = append(folders, entry.Name())
+		}
+	}
+	return meant(path.Base(each.Spec.Source.Path), folders)
+}
+
+// sayUnchecked says, once for each source, which layers are not looked into.
+func (l *linter) sayUnchecked(unchecked map[string][]*layer) {
+	sources := make([]string, 0, len(unchecked))
+	for source := range unchecked {
+		sources = append(sources, source)
+	}
+	slices.Sort(sources)
+	for _, source := range sources {
+		var names []string
+		for _, each := range unchecked[source] {
+			names = append(names, each.Name)
+		}
+		slices.Sort(names)
+		names = slices.Compact(names)
+		shown := strings.Join(names[:min(len(names), 5)], ", ")
+		if more := len(names) - 5; more > 0 {
+			shown += fmt.Sprintf(" and %d more", more)
+		}
+		first := unchecked[source][0]
+		l.add(ruleSource, first.place, "spec.source.name", "", "%s is taken for another repository: what it has for %s is not checked; --source %s says that it is this one", source, shown, first.source.Name)
+	}
+}
+
+// sayKustomizations judges kustomizations that cannot be built, and that no layer
+// has: others may allow what Strata does not.
+func (l *linter) sayKustomizations() {
+	for name, each := range l.directories {
+		for _, mistake := range each.mistakes {
+			if l.kustomizations[name] != nil && !l.isLayerFolder(name) {
+				l.addMistake(Warning, mistake, name, "")
+			}
+		}
+	}
+}
+
+func (l *linter) isLayerFolder(name string) bool {
+	return slices.ContainsFunc(l.layers, func(each *layer) bool { return each.content != nil && path.Clean(each.Spec.Source.Path) == name })
+}
+
+// checkLayers checks what each layer says by itself.
+func (l *linter) checkLayers() {
+	for _, each := range l.layers {
+		if text := each.Annotations[v1alpha1.HoldUntilAnnotation]; text != "" {
+			if _, err := time.Parse(time.RFC3339, text); err != nil {
+				l.add(ruleHold, each.place, "metadata.annotations["+v1alpha1.HoldUntilAnnotation+"]", each.label(),
+					"%q is no RFC 3339 time, so the hold does not end by itself: write one such as 2026-12-24T18:00:00Z", text)
+			}
+		}
+		const field = "spec.prereqs.k8sVersion"
+		allowed, err := layers.K8sVersionSatisfied(each.Spec.Prereqs.K8sVersion, cmp.Or(l.Kubernetes, "1.0"))
+		switch {
+		case err != nil:
+			l.add(ruleRange, each.place, field, each.label(), "%v", err)
+		case !allowed && l.Kubernetes != "":
+			l.add(ruleKubernetes, each.place, field, each.label(), "the layer wants Kubernetes %s, and not %s", each.Spec.Prereqs.K8sVersion, l.Kubernetes)
+		}
+		l.checkDependencies(each)
+		l.checkBundle(each)
+	}
+}
+
+// checkDependencies checks spec.prereqs.dependsOn of a layer.
+func (l *linter) checkDependencies(each *layer) {
+	peers := l.peers(each)
+	for i, text := range each.Spec.Prereqs.DependsOn {
+		field := fmt.Sprintf("spec.prereqs.dependsOn[%d]", i)
+		wanted, err := layers.ParseDependency(text)
+		if err != nil {
+			l.add(ruleDependency, each.place, field, each.label(), "%v", err)
+			continue
+		}
+		var names, versions []string
+		accepted := false
+		for _, peer := range peers {
+			names = append(names, peer.Name)
+			if peer.Name == wanted.Name {
+				versions = append(versions, peer.Spec.Version)
+				accepted = accepted || wanted.Accepts(peer.Spec.Version)
+			}
+		}
+		slices.Sort(names)
+		switch {
+		case len(versions) == 0:
+			l.add(ruleDependency, each.place, field, each.label(), "there is no layer %s%s", wanted.Name, meant(wanted.Name, slices.Compact(names)))
+		case !accepted:
+			l.add(ruleDependencyVersion, each.place, field, each.label(), "wants %s, and %s is at %s", wanted, wanted.Name, strings.Join(versions, " or "))
+		}
+	}
+}
+
+// peers returns the layers that may be on one cluster with a layer, itself
+// included. Folders that have layers of the same name are for different clusters.
+func (l *linter) peers(of *layer) []*layer {
+	apart := l.rivals()[of.folder]
+	var found []*layer
+	for _, each := range l.layers {
+		if !apart[each.folder] {
+			found = append(found, each)
+		}
+	}
+	return found
+}
+
+// rivals returns, by folder, the folders that have layers of the same name.
+func (l *linter) rivals() map[string]map[string]bool {
+	if l.apart != nil {
+		return l.apart
+	}
+	folders := map[string]map[string]bool{}
+	for _, each := range l.layers {
+		if folders[each.Name] == nil {
+			folders[each.Name] = map[string]bool{}
+		}
+		folders[each.Name][each.folder] = true
+	}
+	l.apart = map[string]map[string]bool{}
+	for _, of := range folders {
+		for a := range of {
+			for b := range of {
+				if a != b {
+					if l.apart[a] == nil {
+						l.apart[a] = map[string]bool{}
+					}
+					l.apart[a][b] = true
+				}
+			}
+		}
+	}
+	return l.apart
+}
+
+// placeOf returns the cluster that a layer goes to.
+func placeOf(each *layer) types.NamespacedName { return layers.PlaceOf(each.AddonsLayer, "") }

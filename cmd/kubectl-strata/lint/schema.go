@@ -1,0 +1,192 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	metavalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+
+	"github.com/strata-project/strata/config/crd"
+)
+
+// mistake is what is wrong with one object, before it is known where that is.
+type mistake struct {
+	rule, field, message string
+}
+
+// schemas are the kinds that Strata defines itself.
+type schemas struct {
+	kinds map[schema.GroupVersionKind]*kindSchema
+	// names of the kinds, and the versions of the group, both sorted.
+	names, versions []string
+}
+
+// kindSchema checks objects of one kind, as the API server does when one is made.
+// Its rules are compiled when the first object is checked: that takes a while.
+type kindSchema struct {
+	namespaced bool
+	structural *structuralschema.Structural
+	validator  validation.SchemaValidator
+	rules      *cel.Validator
+}
+
+// readSchemas reads the definitions that this program was built with.
+func readSchemas() (*schemas, error) {
+	found := &schemas{kinds: map[schema.GroupVersionKind]*kindSchema{}}
+	names, err := fs.Glob(crd.Bases, "bases/*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if err := found.read(name); err != nil {
+			return nil, fmt.Errorf("cannot understand %s: %w", name, err)
+		}
+	}
+	kinds, versions := map[string]bool{}, map[string]bool{}
+	for gvk := range found.kinds {
+		kinds[gvk.Kind], versions[gvk.Version] = true, true
+	}
+	found.names, found.versions = slices.Sorted(maps.Keys(kinds)), slices.Sorted(maps.Keys(versions))
+	return found, nil
+}
+
+func (s *schemas) read(name string) error {
+	data, err := fs.ReadFile(crd.Bases, name)
+	if err != nil {
+		return err
+	}
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(data, definition); err != nil {
+		return err
+	}
+	for _, version := range definition.Spec.Versions {
+		kind, err := newKindSchema(version.Schema.OpenAPIV3Schema)
+		if err != nil {
+			return err
+		}
+		kind.namespaced = definition.Spec.Scope == apiextensionsv1.NamespaceScoped
+		s.kinds[schema.GroupVersionKind{Group: definition.Spec.Group, Version: version.Name, Kind: definition.Spec.Names.Kind}] = kind
+	}
+	return nil
+}
+
+func newKindSchema(published *apiextensionsv1.JSONSchemaProps) (*kindSchema, error) {
+	internal := &apiextensions.JSONSchemaProps{}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(published, internal, nil); err != nil {
+		return nil, err
+	}
+	structural, err := structuralschema.NewStructural(internal)
+	if err != nil {
+		return nil, err
+	}
+	validator, _, err := validation.NewSchemaValidator(internal)
+	if err != nil {
+		return nil, err
+	}
+	return &kindSchema{structural: structural, validator: validator}, nil
+}
+
+// check returns what the API server would say of an object of one of Strata's
+// kinds, and which fields it would drop.
+func (s *schemas) check(ctx context.Context, object *unstructured.Unstructured) []mistake {
+	gvk := object.GroupVersionKind()
+	kind := s.kinds[gvk]
+	switch {
+	case kind != nil:
+		return kind.check(ctx, object.DeepCopy())
+	case !slices.Contains(s.names, gvk.Kind):
+		return []mistake{{ruleSchema, "kind", fmt.Sprintf("there is no kind %s in %s%s", gvk.Kind, gvk.Group, meant(gvk.Kind, s.names))}}
+	default:
+		return []mistake{{ruleSchema, "apiVersion", fmt.Sprintf("%s has no version %s: write %s/%s", gvk.Kind, gvk.Version, gvk.Group, strings.Join(s.versions, " or "))}}
+	}
+}
+
+func (k *kindSchema) check(ctx context.Context, object *unstructured.Unstructured) []mistake {
+	delete(object.Object, "status") // the API server drops it, too, and says nothing
+	// A namespace is given by whoever applies the object, or is without meaning.
+	switch {
+	case !k.namespaced:
+		unstructured.RemoveNestedField(object.Object, "metadata", "namespace")
+	case object.GetNamespace() == "":
+		object.SetNamespace("default")
+	}
+	found := k.unknown(object.Object)
+	defaulting.PruneNonNullableNullsWithoutDefaults(object.Object, k.structural)
+	defaulting.Default(object.Object, k.structural)
+
+	errs := metavalidation.ValidateObjectMetaAccessor(object, k.namespaced, metavalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	errs = append(errs, validation.ValidateCustomResource(nil, object.Object, k.validator)...)
+	errs = append(errs, objectmeta.Validate(nil, object.Object, k.structural, false)...)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, k.structural, object.Object)...)
+	// Expressions may rely on what the schema says, so they are asked last.
+	if len(errs) == 0 {
+		if k.rules == nil {
+			k.rules = cel.NewValidator(k.structural, true, celconfig.PerCallLimit)
+		}
+		broken, _ := k.rules.Validate(ctx, nil, k.structural, object.Object, nil, celconfig.RuntimeCELCostBudget)
+		errs = append(errs, broken...)
+	}
+	for _, err := range errs {
+		found = append(found, mistake{ruleSchema, strings.TrimPrefix(err.Field, "<nil>"), err.ErrorBody()})
+	}
+	return found
+}
+
+// unknown drops the fields that the schema does not have, and says which.
+func (k *kindSchema) unknown(object map[string]any) []mistake {
+	options := structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
+	paths := pruning.PruneWithOptions(object, k.structural, true, options)
+	slices.Sort(paths)
+	var found []mistake
+	for _, name := range paths {
+		found = append(found, unknownField(name, k.siblings(name)))
+	}
+	return found
+}
+
+// unknownField says that a field is none, and which one may be meant.
+func unknownField(name string, siblings []string) mistake {
+	last := name[strings.LastIndex(name, ".")+1:]
+	return mistake{ruleUnknownField, name, "there is no such field" + meant(last, siblings)}
+}
+
+// siblings returns the fields that the schema has where a field is written.
+func (k *kindSchema) siblings(name string) []string {
+	at := k.structural
+	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
+	for _, part := range parts[:max(0, len(parts)-1)] {
+		property, known := at.Properties[part]
+		switch {
+		case known:
+			at = &property
+		case at.Items != nil:
+			at = at.Items
+		case at.AdditionalProperties != nil && at.AdditionalProperties.Structural != nil:
+			at = at.AdditionalProperties.Structural
+		default:
+			return nil
+		}
+	}
+	return slices.Sorted(maps.Keys(at.Properties))
+}
