@@ -33,6 +33,7 @@ func (l *linter) checkNames() {
 		at := key{each.folder, each.Name}
 		if known := first[at]; known != nil {
 			l.add(ruleDuplicateLayer, each.place, "metadata.name", each.label(), "the layer %s is in %s, too: rename one, or remove it", each.Name, known.place)
+			each.content = nil // one is enough to compare others with
 			continue
 		}
 		first[at] = each

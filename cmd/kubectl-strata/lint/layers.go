@@ -5,8 +5,10 @@ package lint
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -52,7 +54,7 @@ func (l *linter) readLayers() error {
 	own, several := l.ownSources()
 	unchecked := map[string][]*layer{}
 	for _, each := range l.layers {
-		if each.source.Kind == layers.ApplicationBundle {
+		if each.source.Kind == layers.ApplicationBundle || each.Spec.Source.Path == "" {
 			continue
 		}
 		source := each.source.String()
@@ -146,7 +148,8 @@ func (l *linter) readLayer(each *layer) error {
 	}
 	// What the controller would make of it; kinds are not known here.
 	if _, err := layers.Content(found.content, each.Name, each.Spec.Version, nil); err != nil {
-		if mistake, ok := err.(*layers.ContentError); ok { //nolint:errorlint // it says that it is one
+		var mistake *layers.ContentError
+		if errors.As(err, &mistake) {
 			l.addContent(each, mistake)
 		}
 	}
@@ -187,12 +190,7 @@ func (l *linter) elsewhere(each *layer) string {
 
 // sayUnchecked says, once for each source, which layers are not looked into.
 func (l *linter) sayUnchecked(unchecked map[string][]*layer) {
-	sources := make([]string, 0, len(unchecked))
-	for source := range unchecked {
-		sources = append(sources, source)
-	}
-	slices.Sort(sources)
-	for _, source := range sources {
+	for _, source := range slices.Sorted(maps.Keys(unchecked)) {
 		var names []string
 		for _, each := range unchecked[source] {
 			names = append(names, each.Name)
@@ -211,8 +209,8 @@ func (l *linter) sayUnchecked(unchecked map[string][]*layer) {
 // sayKustomizations judges kustomizations that cannot be built, and that no layer
 // has: others may allow what Strata does not.
 func (l *linter) sayKustomizations() {
-	for name, each := range l.directories {
-		for _, mistake := range each.mistakes {
+	for _, name := range slices.Sorted(maps.Keys(l.directories)) {
+		for _, mistake := range l.directories[name].mistakes {
 			if l.kustomizations[name] != nil && !l.isLayerFolder(name) {
 				l.addMistake(Warning, mistake, name, "")
 			}
@@ -253,7 +251,9 @@ func (l *linter) checkDependencies(each *layer) {
 		field := fmt.Sprintf("spec.prereqs.dependsOn[%d]", i)
 		wanted, err := layers.ParseDependency(text)
 		if err != nil {
-			l.add(ruleDependency, each.place, field, each.label(), "%v", err)
+			if !l.isRefused(each.place, field) {
+				l.add(ruleDependency, each.place, field, each.label(), "%v", err)
+			}
 			continue
 		}
 		var names, versions []string
@@ -273,6 +273,14 @@ func (l *linter) checkDependencies(each *layer) {
 			l.add(ruleDependencyVersion, each.place, field, each.label(), "wants %s, and %s is at %s", wanted, wanted.Name, strings.Join(versions, " or "))
 		}
 	}
+}
+
+// isRefused tells whether the schema has refused a field already.
+func (l *linter) isRefused(at place, field string) bool {
+	line, _ := l.position(at, field)
+	return slices.ContainsFunc(l.findings, func(f Finding) bool {
+		return f.Rule == ruleSchema && f.Field == field && f.File == at.file && f.Line == line
+	})
 }
 
 // peers returns the layers that may be on one cluster with a layer, itself

@@ -15,6 +15,7 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
 )
 
@@ -83,13 +84,13 @@ func checkRelease(object *unstructured.Unstructured) []mistake {
 			value[key] = part
 		}
 	}
-	found, readable := decodeRelease(value)
-	if !readable {
-		return found
-	}
+	found := decodeRelease(value)
 	spec, _ := value["spec"].(map[string]any)
 	if spec == nil {
-		return append(found, mistake{ruleRelease, "spec", "is missing: write interval, and chart or chartRef"})
+		if value["spec"] == nil {
+			found = append(found, mistake{ruleRelease, "spec", "is missing: write interval, and chart or chartRef"})
+		}
+		return found
 	}
 	if (spec["chart"] == nil) == (spec["chartRef"] == nil) {
 		found = append(found, mistake{ruleRelease, "spec", "either chart or chartRef must be set, and not both"})
@@ -103,14 +104,46 @@ func checkRelease(object *unstructured.Unstructured) []mistake {
 	return append(found, c.found...)
 }
 
-// decodeRelease reads a release into Flux's type. readable is false where some
-// field is of another type, which ends the reading.
-func decodeRelease(value map[string]any) (found []mistake, readable bool) {
-	data, err := json.Marshal(value)
-	if err != nil {
-		return []mistake{{ruleRelease, "", err.Error()}}, false
+// maxTypeMistakes is how many fields of other types are told of one release.
+const maxTypeMistakes = 20
+
+// decodeRelease reads a release into Flux's type. A field that is of another type
+// ends the reading, and is left out of the next one.
+func decodeRelease(value map[string]any) []mistake {
+	value = runtime.DeepCopyJSON(value)
+	for _, name := range releaseDurations {
+		// Errors of a duration do not say which one it is; the patterns do.
+		steps := strings.Split(name, ".")
+		if _, is, err := unstructured.NestedString(value, steps...); is && err == nil {
+			_ = unstructured.SetNestedField(value, "1m", steps...) // the way to it is there
+		}
 	}
-	strict, err := kjson.UnmarshalStrict(data, &helmv2.HelmRelease{})
+	var found []mistake
+	for range maxTypeMistakes {
+		data, err := json.Marshal(value)
+		if err != nil {
+			return append(found, mistake{ruleRelease, "", err.Error()})
+		}
+		strict, err := kjson.UnmarshalStrict(data, &helmv2.HelmRelease{})
+		if err == nil {
+			return append(found, unknownFields(strict)...)
+		}
+		var of *json.UnmarshalTypeError
+		if !errors.As(err, &of) {
+			return append(found, mistake{ruleRelease, "spec", "cannot be read: " + strings.TrimPrefix(err.Error(), "json: ")})
+		}
+		found = append(found, mistake{ruleRelease, of.Field, fmt.Sprintf("must be %s, and is %s", typeName(of.Type), article(of.Value))})
+		steps := strings.Split(of.Field, ".")
+		if _, is, err := unstructured.NestedFieldNoCopy(value, steps...); !is || err != nil {
+			return found // it is in a list
+		}
+		unstructured.RemoveNestedField(value, steps...)
+	}
+	return found
+}
+
+func unknownFields(strict []error) []mistake {
+	var found []mistake
 	for _, each := range strict {
 		var of kjson.FieldError
 		if errors.As(each, &of) {
@@ -118,28 +151,21 @@ func decodeRelease(value map[string]any) (found []mistake, readable bool) {
 		}
 	}
 	slices.SortFunc(found, func(a, b mistake) int { return strings.Compare(a.field, b.field) })
-	if err == nil {
-		return found, true
-	}
-	var of *json.UnmarshalTypeError
-	if errors.As(err, &of) {
-		return append(found, mistake{ruleRelease, of.Field, fmt.Sprintf("must be %s, and is %s", typeName(of.Type), of.Value)}), false
-	}
-	name := badDuration(value)
-	return append(found, mistake{ruleRelease, name, "cannot be read: " + strings.TrimPrefix(err.Error(), "json: ")}), false
+	return found
 }
 
-// badDuration returns the duration that cannot be read, since an error of a type
-// that reads itself does not say where it was.
-func badDuration(value map[string]any) string {
-	c := &releaseCheck{}
-	c.look(value["spec"], "spec", "spec")
-	for _, found := range c.found {
-		if slices.Contains(releaseDurations, found.field) {
-			return found.field
-		}
+// article puts a or an before what JSON calls a value.
+func article(value string) string {
+	value, _, _ = strings.Cut(value, " ")
+	switch value {
+	case "bool":
+		return "true or false"
+	case "array":
+		return "a list"
+	case "object":
+		return "a mapping"
 	}
-	return "spec"
+	return "a " + value
 }
 
 func typeName(of reflect.Type) string {

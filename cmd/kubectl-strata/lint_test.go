@@ -1,0 +1,102 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+)
+
+func TestLint(t *testing.T) {
+	const broken = "lint lint/testdata/broken --root lint/testdata/broken --k8s 1.34 --charts=false"
+	for _, test := range []struct {
+		golden, args string
+		screen       terminal.Screen
+		code         int
+	}{
+		{"lint.txt", broken, terminal.Screen{}, exitBlocked},
+		{"lint-narrow.txt", broken + " --disable duplicate-object,duplicate-release,schema,helmrelease", terminal.Screen{Width: 40}, exitBlocked},
+		{"lint.json", broken + " -o json", terminal.Screen{}, exitBlocked},
+		{"lint.sarif", broken + " -o sarif", terminal.Screen{}, exitBlocked},
+		{"lint.xml", broken + " -o junit", terminal.Screen{}, exitBlocked},
+		{"lint-clean.txt", "lint ../../examples/platform --root ../../examples/platform", terminal.Screen{}, exitFine},
+		{"lint-clean.json", "lint ../../examples/platform --root ../../examples/platform -o json", terminal.Screen{}, exitFine},
+		{"lint-clean.xml", "lint ../../examples/platform --root ../../examples/platform -o junit", terminal.Screen{}, exitFine},
+		{"lint-rules.txt", "lint --rules", terminal.Screen{}, exitFine},
+	} {
+		t.Run(test.golden, func(t *testing.T) {
+			code, out, errOut := commandLine(t, nil, test.screen, test.args)
+			if code != test.code || errOut != "" {
+				t.Errorf("exit code %d, want %d; %s", code, test.code, errOut)
+			}
+			golden(t, test.golden, out)
+			for line := range strings.Lines(out) {
+				if width := test.screen.Width; width > 0 && len(strings.TrimRight(line, "\n")) > width && strings.Contains(strings.TrimSpace(line), " ") {
+					t.Errorf("wider than %d columns: %s", width, line)
+				}
+			}
+		})
+	}
+}
+
+func TestLintSaysWhatItNeeds(t *testing.T) {
+	for args, want := range map[string]string{
+		"lint":                               "name the folders to look at",
+		"lint nowhere":                       "there is no folder nowhere",
+		"lint lint.go":                       "lint.go is a file",
+		"lint . --disable duplicate":         "there is no rule \"duplicate\": do you mean duplicate-layer or duplicate-object",
+		"lint . --k8s new":                   "--k8s is \"new\": it must be a version such as 1.34",
+		"lint .. --root .":                   ".. is not below .: --root names the folder",
+		"lint . -o html":                     "--output is \"html\"",
+		"lint --rules -o sarif":              "--rules are listed as text, json or yaml",
+		"lint testdata --root /none/of/this": "there is no folder /none/of/this",
+	} {
+		code, _, errOut := commandLine(t, nil, terminal.Screen{}, args)
+		if code != exitError || !strings.Contains(errOut, want) {
+			t.Errorf("%s: exit code %d, says %q, want %q", args, code, errOut, want)
+		}
+	}
+}
+
+func TestLintBeginsAtTheTopOfTheWorkingTree(t *testing.T) {
+	top := t.TempDir()
+	for name, text := range map[string]string{
+		".git":                   "gitdir: elsewhere\n",
+		"clusters/prod/all.yaml": "apiVersion: kraan.io/v1alpha1\nkind: AddonsLayer\nmetadata: {name: base}\nspec:\n  version: 1.0.0\n  source: {name: platform, path: ./addons}\n",
+		"addons/settings.yaml":   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: platform}\n",
+	} {
+		name = filepath.Join(top, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	prod := filepath.Join(top, "clusters", "prod")
+	if code, out, errOut := commandLine(t, nil, terminal.Screen{}, "lint "+prod); code != exitFine || errOut != "" {
+		t.Errorf("exit code %d, says %q and %q", code, out, errOut)
+	}
+	code, out, _ := commandLine(t, nil, terminal.Screen{}, "lint "+prod+" --root "+prod)
+	if code != exitBlocked || !strings.Contains(out, "all.yaml:6: error path: ") {
+		t.Errorf("exit code %d, says %q, want that the directory is not there", code, out)
+	}
+}
+
+func TestLintStrict(t *testing.T) {
+	root := t.TempDir()
+	if err := os.Symlink("/etc", filepath.Join(root, "etc")); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, _ := commandLine(t, nil, terminal.Screen{}, "lint "+root); code != exitFine || !strings.Contains(out, "0 errors and 1 warning") {
+		t.Errorf("exit code %d, says %q", code, out)
+	}
+	if code, out, _ := commandLine(t, nil, terminal.Screen{}, "lint "+root+" --strict -o junit"); code != exitBlocked || !strings.Contains(out, `failures="1"`) {
+		t.Errorf("exit code %d with --strict, says %q", code, out)
+	}
+}
