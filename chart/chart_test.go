@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chart_test renders the chart with Helm's own library, and holds it
+// This test renders the chart with Helm's own library, and holds it
 // against config/default, which installs the same without Helm.
 package chart_test
 

@@ -45,8 +45,8 @@ const graphExamples = `  # A picture
   # One layer with what it needs and what needs it, for Markdown
   kubectl strata graph base -o mermaid`
 
-// graphCommands returns the commands that draw.
-func graphCommands(t *tool) []*cobra.Command {
+// newGraph returns the command that draws layers.
+func newGraph(t *tool) *cobra.Command {
 	var output string
 	command := &cobra.Command{
 		Use: "graph [LAYER...]", Short: "Draw which layer waits for which", Long: graphLong, Example: graphExamples,
@@ -55,7 +55,7 @@ func graphCommands(t *tool) []*cobra.Command {
 		},
 	}
 	outputFlag(command, &output, "dot", "mermaid", "svg", "json")
-	return []*cobra.Command{command}
+	return command
 }
 
 func (t *tool) graph(ctx context.Context, names []string, output string) error {

@@ -88,5 +88,6 @@ something differs, is blocked or has failed.`,
 	t.complete(root)
 	root.AddCommand(newPlan(t))
 	root.AddCommand(lintCommands(t)...)
+	root.AddCommand(setupCommands(t)...)
 	return root
 }

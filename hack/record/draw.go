@@ -70,7 +70,7 @@ func draw(title string, columns int, lines []line) string {
 func drawn(span span) string {
 	attributes := ""
 	if span.colour >= 0 {
-		attributes += fmt.Sprintf(` fill="%s"`, palette[span.colour])
+		attributes += ` fill="` + palette[span.colour] + `"`
 	}
 	if span.bold {
 		attributes += ` font-weight="bold"`

@@ -51,7 +51,7 @@ func run(ctx context.Context) error {
 		lines = append(lines, prompt(command))
 		lines = append(lines, parse(printed)...)
 	}
-	if err := os.WriteFile(*out, []byte(draw(*title, *width, lines)), 0o644); err != nil { //nolint:gosec // a picture is for everybody
+	if err := os.WriteFile(*out, []byte(draw(*title, *width, lines)), 0o644); err != nil {
 		return fmt.Errorf("cannot write the picture: %w", err)
 	}
 	return nil
@@ -59,7 +59,7 @@ func run(ctx context.Context) error {
 
 // output returns what a command of the shell prints.
 func output(ctx context.Context, command string, width int) (string, error) {
-	shell := exec.CommandContext(ctx, "sh", "-c", command) //nolint:gosec // whoever runs record says what is run
+	shell := exec.CommandContext(ctx, "sh", "-c", command)
 	shell.Env = append(os.Environ(), "CLICOLOR_FORCE=1", "NO_COLOR=", "COLUMNS="+strconv.Itoa(width))
 	printed, err := shell.CombinedOutput()
 	var exit *exec.ExitError

@@ -1,0 +1,224 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"io"
+	"sync"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/strata-project/strata/cmd/kubectl-strata/checks"
+)
+
+const checkLong = `Check that Strata can work in the cluster: the version of Kubernetes; Flux's
+source-controller and helm-controller; Strata's CRDs, whether they have all
+fields that this plug-in knows; the controller, its version and its rights;
+what is left of Kraan; and what you yourself may do.
+
+Each line begins with ok, warn or fail. A warning is something to know; what
+you may not read is one. Below it is what to do. Nothing is changed.
+
+--pre checks only what must hold before kubectl strata install.
+
+Limits: the controller's rights are compared with those of the chart's
+ClusterRoles. Other clusters are not asked; kubectl strata clusters shows
+those.
+
+Exit codes:
+  0  nothing has failed
+  1  the cluster cannot be asked
+  2  a check has failed`
+
+const checkExamples = `  # Can it be installed?
+  kubectl strata check --pre
+
+  # Is it well?
+  kubectl strata check
+
+  # What has failed, for other programs
+  kubectl strata check -o json | jq '.checks[] | select(.result == "fail")'`
+
+// newCheck returns the command that checks an installation.
+func newCheck(t *tool) *cobra.Command {
+	var output string
+	var before bool
+	command := &cobra.Command{
+		Use: "check", Short: "Check that Strata can work in the cluster", Long: checkLong, Example: checkExamples, Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			findings, err := t.check(command.Context(), before)
+			if err != nil {
+				return err
+			}
+			return t.printFindings(findings, output)
+		},
+	}
+	command.Flags().BoolVar(&before, "pre", false, "check only what must hold before Strata is installed")
+	outputFlag(command, &output, "json", "yaml")
+	return command
+}
+
+func (t *tool) check(ctx context.Context, before bool) ([]checks.Finding, error) {
+	wanted, err := wantedOfChart()
+	if err != nil {
+		return nil, err
+	}
+	facts, err := t.facts(ctx, wanted)
+	if err != nil {
+		return nil, explain(err, t.flags, layerKind)
+	}
+	if before {
+		return checks.Before(facts, wanted), nil
+	}
+	return checks.All(facts, wanted), nil
+}
+
+func (t *tool) printFindings(findings []checks.Finding, output string) error {
+	if output != "" {
+		if err := t.printAs(output, map[string]any{"checks": findings}); err != nil {
+			return err
+		}
+	} else if _, err := io.WriteString(t.out, checks.Text(t.screen, findings)); err != nil {
+		return err
+	}
+	if checks.Failed(findings) {
+		return errBlocked
+	}
+	return nil
+}
+
+// facts reads what checks look at. Only a cluster that does not answer, or that
+// does not know who asks, is an error.
+func (t *tool) facts(ctx context.Context, wanted checks.Wanted) (checks.Facts, error) {
+	facts := checks.Facts{}
+	config, err := restConfig(t.flags)
+	if err != nil {
+		return facts, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return facts, err
+	}
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return facts, err
+	}
+	server, err := client.Discovery().ServerVersion()
+	if err != nil {
+		return facts, err
+	}
+	facts.Kubernetes = server.GitVersion
+	if facts.Served, err = served(client, append(checks.FluxResources(), wanted.Resources()...)); err != nil {
+		return facts, err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		list, err := client.AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
+		if err == nil {
+			facts.Deployments = list.Items
+		}
+		return lacking(err, &facts.DeploymentsErr)
+	})
+	group.Go(func() error {
+		list, err := client.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{LabelSelector: controllerLabels})
+		if err == nil {
+			facts.Roles = list.Items
+		}
+		return lacking(err, &facts.RolesErr)
+	})
+	group.Go(func() (err error) {
+		facts.CRDs, err = definitionsOf(ctx, objects, wanted)
+		return lacking(err, &facts.CRDsErr)
+	})
+	group.Go(func() (err error) {
+		facts.May, err = mayDo(ctx, client, checks.CommandRights)
+		return lacking(err, &facts.MayErr)
+	})
+	return facts, group.Wait()
+}
+
+// lacking keeps the answer that somebody may not read something, and returns other
+// errors.
+func lacking(err error, into *error) error {
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		*into, err = err, nil
+	}
+	return err
+}
+
+// served tells which resources the cluster serves.
+func served(client kubernetes.Interface, wanted []schema.GroupVersionResource) (map[schema.GroupVersionResource]bool, error) {
+	versions := map[schema.GroupVersion]bool{}
+	for _, resource := range wanted {
+		versions[resource.GroupVersion()] = true
+	}
+	found := map[schema.GroupVersionResource]bool{}
+	for gv := range versions {
+		list, err := client.Discovery().ServerResourcesForGroupVersion(gv.String())
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.APIResources {
+			found[gv.WithResource(list.APIResources[i].Name)] = true
+		}
+	}
+	return found, nil
+}
+
+// definitionsOf returns the CRDs of Strata that exist.
+func definitionsOf(ctx context.Context, client dynamic.Interface, wanted checks.Wanted) (map[string]*apiextensionsv1.CustomResourceDefinition, error) {
+	definitions := client.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
+	found := map[string]*apiextensionsv1.CustomResourceDefinition{}
+	for _, crd := range wanted.CRDs {
+		object, err := definitions.Get(ctx, crd.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		found[crd.Name] = &apiextensionsv1.CustomResourceDefinition{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, found[crd.Name]); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// mayDo asks which rights whoever runs the plug-in has.
+func mayDo(ctx context.Context, client kubernetes.Interface, rights []checks.Right) (map[checks.Right]bool, error) {
+	may := map[checks.Right]bool{}
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	for _, right := range rights {
+		group.Go(func() error {
+			review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+				Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Verb: right.Verb, Group: right.Group, Resource: right.Resource, Namespace: right.Namespace,
+				}},
+			}, metav1.CreateOptions{})
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			may[right] = review.Status.Allowed
+			return nil
+		})
+	}
+	return may, group.Wait()
+}

@@ -1,0 +1,47 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"strings"
+
+	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+)
+
+// marks begin a line: a sign on a terminal, a word elsewhere.
+var marks = map[Result]struct {
+	sign string
+	role terminal.Role
+}{
+	OK: {"✔", terminal.Good}, Warn: {"!", terminal.Warning}, Fail: {"✗", terminal.Bad},
+}
+
+// Text returns findings as lines for a screen, each with what to do below it.
+func Text(screen terminal.Screen, findings []Finding) string {
+	var text strings.Builder
+	for _, finding := range findings {
+		mark, indent := string(finding.Result)+strings.Repeat(" ", 6-len(finding.Result)), "      "
+		if screen != (terminal.Screen{}) {
+			mark, indent = marks[finding.Result].sign+" ", "  "
+		}
+		narrow := screen
+		if screen.Width > 0 {
+			narrow.Width = max(1, screen.Width-len(indent))
+		}
+		for i, line := range narrow.Wrap(terminal.Safe(finding.What), "") {
+			if i == 0 {
+				text.WriteString(screen.Paint(marks[finding.Result].role, mark) + narrow.Clip(line) + "\n")
+				continue
+			}
+			text.WriteString(indent + narrow.Clip(line) + "\n")
+		}
+		if finding.Do == "" {
+			continue
+		}
+		for _, line := range narrow.Wrap("-> "+terminal.Safe(finding.Do), "   ") {
+			text.WriteString(indent + screen.Paint(terminal.Dim, narrow.Clip(line)) + "\n")
+		}
+	}
+	return text.String()
+}
