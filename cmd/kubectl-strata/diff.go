@@ -147,8 +147,8 @@ func (r *chartWork) diff(ctx context.Context, made forecast.Forecast, layer *v1a
 			found.Unknown = append(found.Unknown, fmt.Sprintf("HelmRelease %s: %v", name, err))
 			continue
 		}
-		live, unknown := r.readRendered(ctx, objectsOf(rendering))
-		for _, change := range changesOf(drift.Of(objectsOf(rendering), live, unknown)) {
+		live, unknown := r.readRendered(ctx, renderedBy(rendering))
+		for _, change := range changesOf(drift.Of(renderedBy(rendering), live, unknown)) {
 			found.Objects = append(found.Objects, objectDiff{Release: name, ObjectChange: change})
 		}
 		for _, id := range dependents.SortIDs(keysOf(unknown)) {

@@ -81,13 +81,11 @@ something differs, is blocked or has failed.`,
 		newHold(flags, out), newResume(flags, out), newReconcile(flags, out), newRollback(t), newVersion(flags, out), newDocs(out))
 	root.AddCommand(newPlan(t), newDiff(t))
 	root.AddCommand(seeCommands(t)...)
-	root.AddCommand(graphCommands(t)...)
 	addFleet(root, t)
 	root.AddCommand(canUpgradeCommands(t)...)
 	root.AddCommand(importCommands(t)...)
-	t.complete(root)
-	root.AddCommand(newPlan(t))
 	root.AddCommand(lintCommands(t)...)
 	root.AddCommand(setupCommands(t)...)
+	t.complete(root)
 	return root
 }

@@ -149,7 +149,7 @@ func (r *chartWork) step(ctx context.Context, f forecast.Forecast, step forecast
 		}
 		return &preview.Rendered{Problem: err.Error()}
 	}
-	return &preview.Rendered{Changes: changesOf(charts.Diff(objectsOf(before), objectsOf(after))), Objects: len(objectsOf(after))}
+	return &preview.Rendered{Changes: changesOf(charts.Diff(renderedBy(before), renderedBy(after))), Objects: len(renderedBy(after))}
 }
 
 // judge remembers a release that Flux will find as wrong as it was found here. A
@@ -227,7 +227,7 @@ func (r *chartWork) versionFor(layer string) string {
 	return r.Version
 }
 
-func objectsOf(rendering *charts.Rendering) []*unstructured.Unstructured {
+func renderedBy(rendering *charts.Rendering) []*unstructured.Unstructured {
 	if rendering == nil {
 		return nil
 	}
