@@ -243,7 +243,7 @@ func (j *joining) awaitGone(ctx context.Context) error {
 	progress := j.progress()
 	defer progress.Done()
 	said := "it is being deleted"
-	err := wait.PollUntilContextTimeout(ctx, readyAgain, j.timeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, readyAgain, j.timeout, true, func(context.Context) (bool, error) {
 		live, err := j.management.dynamic.Resource(clusterKind.resource).Namespace(j.Namespace).Get(ctx, j.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return true, nil

@@ -12,6 +12,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +35,9 @@ const (
 	// readyAgain is how soon it is asked again whether a cluster is ready, or gone.
 	readyAgain = time.Second
 )
+
+// What polls below asks with the context of the command, and not with the one that
+// ends in time: a request that is made a moment before must not fail because of that.
 
 // of returns where objects of a kind are on a side, by the plural that all kinds
 // have which are made here.
@@ -195,7 +199,7 @@ func (j *joining) token(ctx context.Context) (token, secret string, err error) {
 		return "", "", j.cannot("make", object, j.remote, err)
 	}
 	j.made = append(j.made, nameOfObject(object)+" on "+j.remote.name)
-	err = wait.PollUntilContextTimeout(ctx, tokenAgain, min(tokenPatience, j.timeout), true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, tokenAgain, min(tokenPatience, j.timeout), true, func(context.Context) (bool, error) {
 		live, err := j.remote.typed.CoreV1().Secrets(j.AccountNamespace).Get(ctx, object.GetName(), metav1.GetOptions{})
 		if err != nil {
 			return false, j.cannot("read", object, j.remote, err)
@@ -226,11 +230,9 @@ func (j *joining) try(ctx context.Context, config []byte) error {
 	}
 	denied := "it was not answered in time"
 	// What has been made a moment ago may not be known everywhere.
-	err = wait.PollUntilContextTimeout(ctx, tokenAgain, min(tokenPatience, j.timeout), true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, tokenAgain, min(tokenPatience, j.timeout), true, func(context.Context) (bool, error) {
 		if _, err := as.typed.Discovery().ServerVersion(); err != nil {
-			if ctx.Err() == nil {
-				denied = err.Error()
-			}
+			denied = err.Error()
 			return false, nil
 		}
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
@@ -238,8 +240,6 @@ func (j *joining) try(ctx context.Context, config []byte) error {
 		}}
 		answer, err := as.typed.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		switch {
-		case err != nil && ctx.Err() != nil:
-			return false, nil
 		case err != nil:
 			denied = err.Error()
 			return false, nil
@@ -284,7 +284,8 @@ func (j *joining) dropTokens(ctx context.Context, keep string) error {
 		return fmt.Errorf("the new token is in use, but earlier ones cannot be looked up on %s: %w", j.remote.name, err)
 	}
 	for i := range list.Items {
-		if list.Items[i].Name == keep {
+		// Where both clusters are one, the kubeconfig itself may be among them.
+		if list.Items[i].Name == keep || list.Items[i].Type != corev1.SecretTypeServiceAccountToken {
 			continue
 		}
 		if err := secrets.Delete(ctx, list.Items[i].Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
@@ -301,7 +302,7 @@ func (j *joining) awaitReady(ctx context.Context) error {
 	defer progress.Done()
 	said := "it has not been looked at yet"
 	version := ""
-	err := wait.PollUntilContextTimeout(ctx, readyAgain, j.timeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, readyAgain, j.timeout, true, func(context.Context) (bool, error) {
 		live, err := j.management.dynamic.Resource(clusterKind.resource).Namespace(j.Namespace).Get(ctx, j.Name, metav1.GetOptions{})
 		if err != nil {
 			return false, explain(err, j.flags, clusterKind)

@@ -28,9 +28,10 @@ import (
 )
 
 const (
-	// Page is how many objects one request asks for, and Pages how many requests are
-	// made for one resource: beyond that it is enough to know that there are more.
-	Page  = 500
+	// Page is how many objects one request asks for.
+	Page = 500
+	// Pages is how many requests are made for one resource: beyond that it is enough
+	// to know that there are more.
 	Pages = 4
 )
 
