@@ -210,16 +210,27 @@ func (l *leaving) print(found []fleet.Leaving) error {
 }
 
 // list writes what there is to say of each layer below a heading; nothing where
-// there is nothing.
+// there is nothing. What is the same for several is said once.
 func (l *leaving) list(heading string, found []fleet.Leaving, texts func(fleet.Leaving) []string) {
-	first := true
+	times := map[string]int{}
 	for _, one := range found {
 		for _, text := range texts(one) {
-			if first {
-				say(l.out, "\n%s", l.screen.Paint(terminal.Strong, heading))
-				first = false
+			times[text]++
+		}
+	}
+	if len(times) > 0 {
+		say(l.out, "\n%s", l.screen.Paint(terminal.Strong, heading))
+	}
+	said := map[string]bool{}
+	for _, one := range found {
+		for _, text := range texts(one) {
+			switch {
+			case times[text] == 1:
+				l.paragraph(l.out, "- %s: %s", one.Name, text)
+			case !said[text]:
+				l.paragraph(l.out, "- %d layers: %s", times[text], text)
+				said[text] = true
 			}
-			l.paragraph(l.out, "- %s: %s", one.Name, text)
 		}
 	}
 }
