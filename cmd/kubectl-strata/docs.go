@@ -26,11 +26,13 @@ func newDocs(out io.Writer) *cobra.Command {
 			text := &strings.Builder{}
 			text.WriteString(docsBegin)
 			fmt.Fprintf(text, "%s\n\n| command | does |\n|---|---|\n", root.Long)
-			for _, each := range shown(root) {
-				fmt.Fprintf(text, "| [`%s`](#%s) | %s |\n", each.Name(), each.Name(), each.Short)
+			all := withBelow(shown(root))
+			for _, each := range all {
+				name := nameBelow(root, each)
+				fmt.Fprintf(text, "| [`%s`](#%s) | %s |\n", name, strings.ReplaceAll(name, " ", "-"), each.Short)
 			}
-			for _, each := range shown(root) {
-				describe(text, each)
+			for _, each := range all {
+				describe(text, root, each)
 			}
 			fmt.Fprintf(text, "\n## Flags of all commands\n\n%s", indented(root.PersistentFlags().FlagUsages()))
 			_, err := io.WriteString(out, text.String())
@@ -50,14 +52,37 @@ func shown(root *cobra.Command) []*cobra.Command {
 	return found
 }
 
-func describe(text *strings.Builder, command *cobra.Command) {
-	fmt.Fprintf(text, "\n## %s\n\n    kubectl strata %s [flags]\n\n", command.Name(), command.Use)
+// withBelow returns commands with those below them; of the scripts for shells, which
+// cobra explains, only the one that has them.
+func withBelow(commands []*cobra.Command) []*cobra.Command {
+	var found []*cobra.Command
+	for _, each := range commands {
+		found = append(found, each)
+		if each.Name() != "completion" {
+			found = append(found, withBelow(shown(each))...)
+		}
+	}
+	return found
+}
+
+// nameBelow returns a command's name as it follows that of the plug-in.
+func nameBelow(root, command *cobra.Command) string {
+	return strings.TrimPrefix(command.CommandPath(), root.CommandPath()+" ")
+}
+
+func describe(text *strings.Builder, root, command *cobra.Command) {
+	fmt.Fprintf(text, "\n## %s\n\n    %s\n\n", nameBelow(root, command), command.UseLine())
 	if command.Long == "" {
 		fmt.Fprintf(text, "%s.\n", command.Short)
 	} else {
 		fmt.Fprintf(text, "%s\n", withTables(command.Long))
 	}
-	fmt.Fprintf(text, "\nExamples:\n\n%s\nFlags:\n\n%s", indented(command.Example+"\n"), indented(command.LocalNonPersistentFlags().FlagUsages()))
+	if command.Example != "" {
+		fmt.Fprintf(text, "\nExamples:\n\n%s", indented(command.Example+"\n"))
+	}
+	if flags := command.LocalNonPersistentFlags(); flags.HasAvailableFlags() {
+		fmt.Fprintf(text, "\nFlags:\n\n%s", indented(flags.FlagUsages()))
+	}
 }
 
 // withTables makes blocks of the lines of a text that begin with two spaces.
@@ -67,7 +92,7 @@ func withTables(text string) string {
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
 		is := strings.HasPrefix(line, "  ")
-		if is && !within {
+		if is && !within && len(lines) > 0 && lines[len(lines)-1] != "" {
 			lines = append(lines, "")
 		}
 		if within = is; is {
