@@ -179,12 +179,18 @@ type Rendering struct {
 // Render renders a release. Its error is a *Problem, or that of the context. What
 // templates draw at random, such as passwords, keys and the time, is the same in
 // every rendering.
-func (r *Renderer) Render(ctx context.Context, q Request) (*Rendering, error) {
+func (r *Renderer) Render(ctx context.Context, q Request) (rendering *Rendering, err error) {
+	defer func() {
+		// Archives and indexes are of others' making, and Helm's loader is no judge.
+		if thrown := recover(); thrown != nil {
+			rendering, err = nil, problem(ChartUnavailable, nil, "the chart of %s breaks what reads it: %v", dependents.IDOf(q.Release), thrown)
+		}
+	}()
 	release := &helmv2.HelmRelease{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(q.Release.Object, release); err != nil {
 		return nil, problem(RenderFailed, err, "%s cannot be understood", dependents.IDOf(q.Release))
 	}
-	rendering, err := r.render(ctx, q, release)
+	rendering, err = r.render(ctx, q, release)
 	if err == nil {
 		return rendering, nil
 	}

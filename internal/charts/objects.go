@@ -111,7 +111,10 @@ func (s scopes) place(objects []*unstructured.Unstructured, namespace string) []
 
 func (s scopes) of(object *unstructured.Unstructured) (namespaced, known bool) {
 	gvk := object.GroupVersionKind()
-	if namespaced, known := openapi.IsNamespaceScoped(kyaml.TypeMeta{APIVersion: object.GetAPIVersion(), Kind: gvk.Kind}); known {
+	kustomizing.Lock()
+	namespaced, known = openapi.IsNamespaceScoped(kyaml.TypeMeta{APIVersion: object.GetAPIVersion(), Kind: gvk.Kind})
+	kustomizing.Unlock()
+	if known {
 		return namespaced, true
 	}
 	if namespaced, known := s.crds[gvk.GroupKind()]; known {

@@ -289,14 +289,14 @@ func TestRenderingEnds(t *testing.T) {
 	t.Parallel()
 	server := chartServer(t)
 	// Some seconds of work, so that the test ends, too.
-	if err := server.AddFiles(chartFiles("it", "1.0.0", `{{ range until 3000 }}{{ range until 1000 }}{{ $x := sha256sum "a" }}{{ end }}{{ end }}`, nil)); err != nil {
+	if err := server.AddFiles(chartFiles("it", "1.0.0", `{{ range until 1000 }}{{ range until 300 }}{{ $x := sha256sum "a" }}{{ end }}{{ end }}`, nil)); err != nil {
 		t.Fatal(err)
 	}
 	q := Request{Release: release(t, "it", "1.0.0", ""), Find: world{}.add(t, repository(server.URL())).find}
 	r := renderer(t, Options{})
-	r.limits.render = 50 * time.Millisecond
+	r.limits.render = 10 * time.Millisecond
 	_, err := r.Render(t.Context(), q)
-	wantProblem(t, err, RenderFailed, "longer than 50ms")
+	wantProblem(t, err, RenderFailed, "longer than 10ms")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err = renderer(t, Options{}).Render(ctx, q); !errors.Is(err, context.DeadlineExceeded) {
