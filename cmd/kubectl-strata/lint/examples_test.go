@@ -22,7 +22,7 @@ func TestExamplesAreClean(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer root.Close()
+		t.Cleanup(func() { _ = root.Close() })
 		report, err := Run(t.Context(), Options{Files: root.FS(), Now: today})
 		if err != nil {
 			t.Fatal(err)
