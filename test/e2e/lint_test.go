@@ -42,7 +42,6 @@ func (p plugin) linted(files map[string]string) (code int, findings []map[string
 // What lint finds in a manifest is what the API server refuses, field by field and
 // word by word.
 func TestLintSaysWhatTheAPIServerSays(t *testing.T) {
-	t.Parallel()
 	f := newFixture(t)
 	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
 	f.must(err)
@@ -56,7 +55,7 @@ func TestLintSaysWhatTheAPIServerSays(t *testing.T) {
 		"a kind of source":       "{version: 1.0.0, source: {kind: HelmRepository, name: platform, path: ./addons}}",
 		"a path out of the root": "{version: 1.0.0, source: {name: platform, path: ../addons}}",
 		"a field too many":       "{version: 1.0.0, source: {name: platform, path: ./addons}, hodl: true}",
-		"a dependency on itself": "{version: 1.0.0, source: {name: platform, path: ./addons}, prereqs: {dependsOn: [''] }}",
+		"an empty dependency":    "{version: 1.0.0, source: {name: platform, path: ./addons}, prereqs: {dependsOn: ['']}}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := p
@@ -75,7 +74,8 @@ func TestLintSaysWhatTheAPIServerSays(t *testing.T) {
 			}
 			if details := status.Status().Details; details != nil && len(details.Causes) > 0 {
 				for _, cause := range details.Causes {
-					if !says(findings, cause.Field, cause.Message) {
+					// What it says of no field is that it has not checked the rest.
+					if cause.Field != "<nil>" && !says(findings, cause.Field, cause.Message) {
 						t.Errorf("the API server says %s: %s, and lint %v", cause.Field, cause.Message, findings)
 					}
 				}
@@ -101,7 +101,6 @@ func says(findings []map[string]any, field, message string) bool {
 
 // A directory that lint finds a mistake in makes the layer fail with the same text.
 func TestLintSaysWhatTheControllerSays(t *testing.T) {
-	t.Parallel()
 	f := newFixture(t)
 	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
 	f.must(err)
