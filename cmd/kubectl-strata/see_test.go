@@ -4,8 +4,10 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -201,5 +203,21 @@ func TestWhyAsksAtMostOnceForEachKind(t *testing.T) {
 		if count > 1 {
 			t.Errorf("it asks %d times for %s", count, path)
 		}
+	}
+}
+
+// Benchmark answers for 200 layers with 1000 releases, over HTTP.
+func Benchmark(b *testing.B) {
+	server := apitest.New(b, apitest.Parse(b, chains(200, 5, 10))...)
+	b.Setenv("KUBECONFIG", filepath.Join(b.TempDir(), "none"))
+	for _, args := range []string{"get", "tree", "why layer-199"} {
+		b.Run(strings.Fields(args)[0], func(b *testing.B) {
+			for b.Loop() {
+				var out, errOut bytes.Buffer
+				if code := run(b.Context(), append(strings.Fields(args), "--server", server.URL), &out, &errOut); code != exitBlocked {
+					b.Fatalf("exit code %d: %s", code, errOut.String())
+				}
+			}
+		})
 	}
 }

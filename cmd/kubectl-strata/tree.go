@@ -87,7 +87,7 @@ func (o *treeOptions) run(ctx context.Context, names []string) error {
 	}
 	trees, blocked := make([]view.Layer, 0, len(chosen)), false
 	for _, layer := range chosen {
-		trees = append(trees, view.Tree(s, layer, live))
+		trees = append(trees, view.Tree(s, layer, live, o.depth))
 		blocked = blocked || summary.Of(layer, s.Now).Blocked
 	}
 	if err := o.print(trees); err != nil {

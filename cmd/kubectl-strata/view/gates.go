@@ -57,7 +57,7 @@ type Gate struct {
 }
 
 // gatesOf returns the gates of a layer in the order in which they are asked.
-func gatesOf(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer, live *Live) []Gate {
+func gatesOf(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer, live *Live, depth int) []Gate {
 	var gates []Gate
 	if hold := layers.HoldOf(layer, s.Now); hold.Active {
 		gate := Gate{Kind: GateHold, Wants: "nobody holds it", State: Closed, Seen: hold.Reason}
@@ -73,7 +73,7 @@ func gatesOf(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer, live *Live) []Ga
 	if layer.Spec.Prereqs.K8sVersion != "" {
 		gates = append(gates, kubernetesGate(s, layer))
 	}
-	gates = append(gates, dependencyGates(s, layer, map[string]bool{layer.Name: true})...)
+	gates = append(gates, dependencyGates(s, layer, map[string]bool{layer.Name: true}, depth)...)
 	for _, hook := range layer.Spec.WaitFor {
 		gates = append(gates, waitForGate(layer, hook, live))
 	}
@@ -213,9 +213,10 @@ func kubernetesGate(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) Gate {
 	return gate
 }
 
-// dependencyGates returns what a layer depends on, with what that depends on: of
-// each layer once, so that a circle ends and no graph makes an endless tree.
-func dependencyGates(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer, told map[string]bool) []Gate {
+// dependencyGates returns what a layer depends on, with what that depends on, to a
+// depth: of each layer once, so that a circle ends and no graph makes an endless
+// tree.
+func dependencyGates(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer, told map[string]bool, depth int) []Gate {
 	wanted, err := layers.Dependencies(layer.Spec.Prereqs.DependsOn)
 	var gates []Gate
 	if err != nil {
@@ -232,9 +233,9 @@ func dependencyGates(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer, told map
 		} else if other != nil {
 			gate.Seen = fmt.Sprintf("%s %s", other.Status.Version, other.Status.State)
 		}
-		if other != nil && !told[other.Name] {
+		if other != nil && !told[other.Name] && depth > 1 {
 			told[other.Name] = true
-			gate.Needs = dependencyGates(s, other, told)
+			gate.Needs = dependencyGates(s, other, told, depth-1)
 		}
 		gates = append(gates, gate)
 	}

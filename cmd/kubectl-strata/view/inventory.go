@@ -29,7 +29,8 @@ type Made struct {
 // Inventory returns what Helm has made for a HelmRelease, as its status lists it,
 // in the order of IDs. Entries that cannot be read are left out.
 func Inventory(release *unstructured.Unstructured) []Made {
-	entries, _, _ := unstructured.NestedSlice(release.Object, "status", "inventory", "entries")
+	value, _, _ := unstructured.NestedFieldNoCopy(release.Object, "status", "inventory", "entries")
+	entries, _ := value.([]any)
 	made := make([]Made, 0, len(entries))
 	for _, entry := range entries {
 		fields, _ := entry.(map[string]any)

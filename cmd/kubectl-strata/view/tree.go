@@ -81,12 +81,12 @@ type Live struct {
 }
 
 // Tree returns what a layer is made of. Live is nil where objects are not looked
-// at.
-func Tree(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer, live *Live) Layer {
+// at. Depth is that of Node: dependencies of dependencies begin at 2.
+func Tree(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer, live *Live, depth int) Layer {
 	row := summary.Of(layer, s.Now)
 	tree := Layer{
 		Name: layer.Name, Version: row.Version, State: row.State, Ready: row.Ready, Message: row.Why,
-		Gates: gatesOf(s, layer, live), Releases: []Release{}, Objects: []Object{},
+		Gates: gatesOf(s, layer, live, depth), Releases: []Release{}, Objects: []Object{},
 	}
 	if row.Cluster != "-" {
 		tree.Cluster = row.Cluster
@@ -196,7 +196,8 @@ func objectOf(made Made, cluster string, live *Live) Object {
 // ChartVersion returns the version of the chart that a HelmRelease has installed,
 // or is to install.
 func ChartVersion(release *unstructured.Unstructured) string {
-	history, _, _ := unstructured.NestedSlice(release.Object, "status", "history")
+	value, _, _ := unstructured.NestedFieldNoCopy(release.Object, "status", "history")
+	history, _ := value.([]any)
 	if len(history) > 0 {
 		if last, is := history[0].(map[string]any); is {
 			if version, _ := last["chartVersion"].(string); version != "" {
@@ -217,7 +218,8 @@ func ready(object *unstructured.Unstructured) (status, reason, message string) {
 
 // conditionOf returns the texts of a condition; nothing where there is none.
 func conditionOf(object *unstructured.Unstructured, kind string) map[string]string {
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	value, _, _ := unstructured.NestedFieldNoCopy(object.Object, "status", "conditions")
+	conditions, _ := value.([]any)
 	for _, item := range conditions {
 		fields, _ := item.(map[string]any)
 		if fields["type"] != kind {

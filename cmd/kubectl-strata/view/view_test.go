@@ -134,7 +134,7 @@ func TestTreeOfADenseGraphIsSmall(t *testing.T) {
 		text.WriteString("---\n")
 	}
 	s := snapshotOf(t, text.String())
-	drawn := Draw(terminal.Screen{}, []Node{Tree(s, s.Layers[0], nil).Node(1000, false)})
+	drawn := Draw(terminal.Screen{}, []Node{Tree(s, s.Layers[0], nil, 1000).Node(1000, false)})
 	if lines := strings.Count(drawn, "\n"); lines < 60 || lines > 60*60+10 {
 		t.Errorf("%d lines", lines)
 	}
