@@ -24,20 +24,20 @@ import (
 // deploymentRelease returns the manifest of a HelmRelease of a Deployment. One that
 // is stuck has Pods for which there is no node.
 func (f *fixture) deploymentRelease(name string, stuck bool) string {
-	selector := "{}"
+	selector, timeout := "{}", "5m"
 	if stuck {
-		selector = "{disk: none-has-it}"
+		selector, timeout = "{disk: none-has-it}", "20s"
 	}
 	return fmt.Sprintf(`apiVersion: helm.toolkit.fluxcd.io/v2
 kind: HelmRelease
 metadata: {name: %s, namespace: %s}
 spec:
   interval: 1h
-  timeout: 5s
+  timeout: %s
   chart:
     spec: {chart: deployment, version: 1.0.0, sourceRef: {kind: HelmRepository, name: charts, namespace: %s}}
   values: {nodeSelector: %s}
-`, name, f.prefix, f.prefix, selector)
+`, name, f.prefix, timeout, f.prefix, selector)
 }
 
 // fluxView makes the role that Flux's own manifests have, by which whoever may view

@@ -149,6 +149,26 @@ status:
 	}
 }
 
+// Of what stands beside each other further down, only the root is in the chain.
+func TestChainLeavesOutWhatIsBeside(t *testing.T) {
+	why, _ := explain(t, "a", `apiVersion: kraan.io/v1alpha1
+kind: AddonsLayer
+metadata: {name: a, generation: 1}
+spec: {version: "1"}
+status:
+  state: ApplyPending
+  observedGeneration: 1
+  conditions: [{type: Ready, status: "False", reason: DependencyNotDeployed, message: waits}]
+  blockedBy:
+  - {kind: AddonsLayer, name: b, reason: DependencyNotDeployed, message: waits}
+  - {depth: 1, kind: HelmRelease, namespace: ns, name: slow, reason: InProgress, message: "takes its time"}
+  - {depth: 1, kind: HelmRelease, namespace: ns, name: bad, reason: InstallFailed, message: "no such chart"}
+`)
+	if got := heading(why); got != "a <- b <- HelmRelease ns/bad  InstallFailed" {
+		t.Error(got)
+	}
+}
+
 // A quota that lets no Pod be made is told by the events of the ReplicaSet.
 func TestWhyWithoutPods(t *testing.T) {
 	why, s := explain(t, "a", `apiVersion: kraan.io/v1alpha1
