@@ -123,38 +123,43 @@ func (t *tool) facts(ctx context.Context, wanted checks.Wanted) (checks.Facts, e
 		return facts, err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
+	group.Go(func() (err error) {
 		list, err := client.AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
 		if err == nil {
 			facts.Deployments = list.Items
 		}
-		return lacking(err, &facts.DeploymentsErr)
+		facts.DeploymentsErr, err = lacking(err)
+		return err
 	})
-	group.Go(func() error {
+	group.Go(func() (err error) {
 		list, err := client.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{LabelSelector: controllerLabels})
 		if err == nil {
 			facts.Roles = list.Items
 		}
-		return lacking(err, &facts.RolesErr)
+		facts.RolesErr, err = lacking(err)
+		return err
 	})
 	group.Go(func() (err error) {
 		facts.CRDs, err = definitionsOf(ctx, objects, wanted)
-		return lacking(err, &facts.CRDsErr)
+		facts.CRDsErr, err = lacking(err)
+		return err
 	})
 	group.Go(func() (err error) {
 		facts.May, err = mayDo(ctx, client, checks.CommandRights)
-		return lacking(err, &facts.MayErr)
+		facts.MayErr, err = lacking(err)
+		return err
 	})
-	return facts, group.Wait()
+	err = group.Wait()
+	return facts, err
 }
 
-// lacking keeps the answer that somebody may not read something, and returns other
-// errors.
-func lacking(err error, into *error) error {
+// lacking tells the answer that somebody may not read something, or that it is not
+// served, from other errors.
+func lacking(err error) (unread, fatal error) {
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
-		*into, err = err, nil
+		return err, nil
 	}
-	return err
+	return nil, err
 }
 
 // served tells which resources the cluster serves.

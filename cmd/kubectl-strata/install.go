@@ -171,7 +171,7 @@ func (i *installation) before(facts checks.Facts, wanted checks.Wanted) error {
 func (i *installation) values() (map[string]any, error) {
 	values := map[string]any{}
 	for _, name := range i.files {
-		data, err := os.ReadFile(name)
+		data, err := os.ReadFile(name) //nolint:gosec // whoever installs says which files
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the values: %w", err)
 		}
@@ -239,13 +239,13 @@ func (i *installation) mayReplace(last *releasev1.Release, chart *chartv2.Chart)
 		return nil
 	}
 	if last.Info.Status.IsPending() {
-		return fmt.Errorf("Helm is at work on the release %s in the namespace %s, or was killed: its status is %s; wait, or run helm rollback %s --namespace %s",
+		return fmt.Errorf("the release %s in the namespace %s has Helm at work on it, or Helm was killed: its status is %s; wait, or run helm rollback %s --namespace %s",
 			releaseName, i.namespace, last.Info.Status, releaseName, i.namespace)
 	}
 	has, errHas := semver.NewVersion(last.Chart.Metadata.Version)
 	wanted, errWanted := semver.NewVersion(chart.Metadata.Version)
 	if errors.Join(errHas, errWanted) == nil && wanted.LessThan(has) && !i.downgrade {
-		return fmt.Errorf("Strata %s is installed, which is newer than %s of this plug-in; take a newer plug-in, or give --allow-downgrade", has, wanted)
+		return fmt.Errorf("version %s of Strata is installed, which is newer than %s of this plug-in; take a newer plug-in, or give --allow-downgrade", has, wanted)
 	}
 	return nil
 }

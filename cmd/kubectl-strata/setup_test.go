@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -165,7 +166,7 @@ func TestTheChartInThePluginRendersAsOnDisk(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if got, err := chart.Files.ReadFile(filepath.ToSlash(name)); err != nil || string(got) != string(want) {
+		if got, err := chart.Files.ReadFile(filepath.ToSlash(name)); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s is not in the plug-in as it is on disk: %v", name, err)
 		}
 		return nil
@@ -251,7 +252,7 @@ func TestNothingOlderIsInstalledUnasked(t *testing.T) {
 	newer.Metadata, metadata.Version = &metadata, "99.0.0"
 	last := &releasev1.Release{Chart: &newer, Info: &releasev1.Info{Status: "deployed"}}
 	i := &installation{tool: &tool{}, namespace: "strata-system"}
-	if err := i.mayReplace(last, loaded); err == nil || !strings.Contains(err.Error(), "Strata 99.0.0 is installed, which is newer") {
+	if err := i.mayReplace(last, loaded); err == nil || !strings.Contains(err.Error(), "version 99.0.0 of Strata is installed, which is newer") {
 		t.Errorf("%v", err)
 	}
 	i.downgrade = true
