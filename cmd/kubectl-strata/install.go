@@ -4,13 +4,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -253,7 +254,15 @@ func (i *installation) mayReplace(last *releasev1.Release, chart *chartv2.Chart)
 // same tells whether an upgrade would change nothing.
 func same(last, next *releasev1.Release) bool {
 	return last != nil && last.Info.Status == releasecommon.StatusDeployed && last.Chart.Metadata.Version == next.Chart.Metadata.Version &&
-		last.Manifest == next.Manifest && (len(last.Config)+len(next.Config) == 0 || reflect.DeepEqual(last.Config, next.Config))
+		last.Manifest == next.Manifest && sameValues(last.Config, next.Config)
+}
+
+// sameValues compares values as Helm stores them: a number from --set is an
+// integer, one that was stored is not.
+func sameValues(a, b map[string]any) bool {
+	first, errA := json.Marshal(a)
+	second, errB := json.Marshal(b)
+	return errors.Join(errA, errB) == nil && (len(a)+len(b) == 0 || bytes.Equal(first, second))
 }
 
 // carryOut installs or upgrades.

@@ -20,6 +20,7 @@ import (
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	releasecommon "helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -262,6 +263,32 @@ func TestNothingOlderIsInstalledUnasked(t *testing.T) {
 	last.Info.Status = "pending-upgrade"
 	if err := i.mayReplace(last, loaded); err == nil || !strings.Contains(err.Error(), "helm rollback") {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestSame(t *testing.T) {
+	loaded, err := loadChart()
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := func(status releasecommon.Status, values map[string]any) *releasev1.Release {
+		return &releasev1.Release{Chart: loaded, Manifest: "a", Config: values, Info: &releasev1.Info{Status: status}}
+	}
+	last := release("deployed", map[string]any{"replicas": 2.0})
+	for name, c := range map[string]struct {
+		last, next *releasev1.Release
+		want       bool
+	}{
+		"nothing installed":   {nil, release("", nil), false},
+		"a number from --set": {last, release("", map[string]any{"replicas": int64(2)}), true},
+		"another number":      {last, release("", map[string]any{"replicas": int64(3)}), false},
+		"no values":           {release("deployed", nil), release("", map[string]any{}), true},
+		"one that has failed": {release("failed", nil), release("", nil), false},
+		"another manifest":    {release("deployed", nil), &releasev1.Release{Chart: loaded, Manifest: "b"}, false},
+	} {
+		if got := same(c.last, c.next); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 
