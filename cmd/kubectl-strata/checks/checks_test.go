@@ -106,7 +106,9 @@ func TestAll(t *testing.T) {
 		"older controller":   {func(f *Facts) { f.Deployments[2].Labels[versionLabel] = "0.1.0" }, Warn, "is ready, and the plug-in is of version v0.2.0"},
 		"two controllers":    {func(f *Facts) { f.Deployments = append(f.Deployments, f.Deployments[2]) }, Warn, "there are 2 Deployments of Strata"},
 		"a right is gone":    {func(f *Facts) { f.Roles[0].Rules = f.Roles[0].Rules[1:] }, Fail, "do not let it get things.kraan.io, get things/status.kraan.io, patch things.kraan.io and 1 more"},
-		"only some objects":  {func(f *Facts) { f.Roles[0].Rules[1].NonResourceURLs = []string{"/healthz"} }, Fail, "do not let it get /version"},
+		"a verb is gone":     {func(f *Facts) { f.Roles[0].Rules[0].Verbs = []string{"get"} }, Fail, "do not let it patch things.kraan.io, patch things/status.kraan.io"},
+		"some names alone":   {func(f *Facts) { f.Roles[0].Rules[0].ResourceNames = []string{"one"} }, Fail, "do not let it get things.kraan.io"},
+		"another path":       {func(f *Facts) { f.Roles[0].Rules[1].NonResourceURLs = []string{"/healthz"} }, Fail, "do not let it get /version"},
 		"all rights": {func(f *Facts) {
 			f.Roles[0].Rules = []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}, {NonResourceURLs: []string{"*"}, Verbs: []string{"*"}}}
 		}, OK, "have all rights"},
