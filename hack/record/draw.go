@@ -7,7 +7,6 @@ import (
 	"encoding/xml"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 )
 
 // Sizes in the units of the SVG.
@@ -32,15 +31,9 @@ var palette = [16]string{
 }
 
 // draw returns lines as an SVG that looks like a terminal, and refers to nothing
-// outside it. It is as wide as its columns, or as its longest line.
+// outside it. Lines are folded as a terminal does it.
 func draw(title string, columns int, lines []line) string {
-	for _, line := range lines {
-		length := 0
-		for _, span := range line {
-			length += utf8.RuneCountInString(span.text)
-		}
-		columns = max(columns, length)
-	}
+	lines = fold(lines, columns)
 	width := 2*padding + float64(columns)*letter
 	height := bar + 2*padding + len(lines)*lineHeight
 	var text strings.Builder
@@ -64,6 +57,27 @@ func draw(title string, columns int, lines []line) string {
 	}
 	text.WriteString("</svg>\n")
 	return text.String()
+}
+
+// fold breaks lines that are longer than a terminal is wide.
+func fold(lines []line, columns int) []line {
+	var folded []line
+	for _, whole := range lines {
+		var current line
+		room := columns
+		for _, piece := range whole {
+			for runes := []rune(piece.text); len(runes) > 0; {
+				if room == 0 {
+					folded, current, room = append(folded, current), nil, columns
+				}
+				length := min(room, len(runes))
+				current = append(current, span{string(runes[:length]), piece.style})
+				runes, room = runes[length:], room-length
+			}
+		}
+		folded = append(folded, current)
+	}
+	return folded
 }
 
 // drawn returns a piece of text in its style.

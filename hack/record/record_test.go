@@ -61,6 +61,15 @@ func TestStyles(t *testing.T) {
 	}
 }
 
+func TestLongLinesAreFolded(t *testing.T) {
+	got := fold(parse("abcd\x1b[31mefgh\x1b[0mij\n\nabc"), 3)
+	red := style{colour: 1}
+	want := []line{{{"abc", plain}}, {{"d", plain}, {"ef", red}}, {{"gh", red}, {"i", plain}}, {{"j", plain}}, nil, {{"abc", plain}}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(span{}, style{})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // Whatever a command prints, the picture is XML without elements of its making.
 func FuzzPicture(f *testing.F) {
 	f.Add(printed)
