@@ -93,7 +93,7 @@ func newInstall(t *tool) *cobra.Command {
 	flags.BoolVar(&i.wait, "wait", false, "wait until the controller is ready")
 	flags.DurationVar(&i.timeout, "timeout", 5*time.Minute, "how long to wait")
 	flags.BoolVar(&i.downgrade, "allow-downgrade", false, "replace a newer version; its CRDs lose fields")
-	flags.BoolVar(&i.takeOwnership, "take-ownership", false, "take over objects that Helm has not made, such as Kraan's CRDs")
+	flags.BoolVar(&i.takeOwnership, "take-ownership", false, "take over objects that Helm has not made, such as Kraan's CRDs, and fields that others have changed")
 	return command
 }
 
@@ -276,7 +276,8 @@ func (i *installation) carryOut(ctx context.Context, helm *action.Configuration,
 	if last == nil {
 		install := action.NewInstall(helm)
 		install.ReleaseName, install.Namespace, install.CreateNamespace, install.Replace = releaseName, i.namespace, i.createNamespace, true
-		install.WaitStrategy, install.Timeout, install.TakeOwnership = waiting, i.timeout, i.takeOwnership
+		install.WaitStrategy, install.Timeout = waiting, i.timeout
+		install.TakeOwnership, install.ForceConflicts = i.takeOwnership, i.takeOwnership
 		_, err = install.RunWithContext(ctx, chart, values)
 	} else {
 		verb = "upgraded from " + last.Chart.Metadata.Version
@@ -285,8 +286,12 @@ func (i *installation) carryOut(ctx context.Context, helm *action.Configuration,
 		}
 		upgrade := action.NewUpgrade(helm)
 		upgrade.Namespace, upgrade.ResetValues, upgrade.MaxHistory = i.namespace, true, 10
-		upgrade.WaitStrategy, upgrade.Timeout, upgrade.TakeOwnership = waiting, i.timeout, i.takeOwnership
+		upgrade.WaitStrategy, upgrade.Timeout = waiting, i.timeout
+		upgrade.TakeOwnership, upgrade.ForceConflicts = i.takeOwnership, i.takeOwnership
 		_, err = upgrade.RunWithContext(ctx, releaseName, chart, values)
+	}
+	if err != nil && strings.Contains(err.Error(), "conflict") && !i.takeOwnership {
+		return fmt.Errorf("others have made or changed what Strata %s brings; look at it, and give --take-ownership where it may be replaced: %w", chart.Metadata.Version, err)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot install Strata %s: %w", chart.Metadata.Version, err)

@@ -123,7 +123,8 @@ func TestThePluginInstalls(t *testing.T) {
 	admin.expect(0, []string{"nothing has changed", "(revision 1)"}, "install")
 	admin.expect(0, []string{"nothing has changed", "(revision 1)"}, "install", "--set", "replicas=2")
 
-	// A CRD and a role that lack something are brought up to date.
+	// A CRD and a role in which somebody has removed something are brought up to date
+	// where that is asked for.
 	f.must(there.Get(f.ctx, client.ObjectKey{Name: "addonslayers.kraan.io"}, crd))
 	spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 	delete(spec.Properties, "rollback")
@@ -135,7 +136,8 @@ func TestThePluginInstalls(t *testing.T) {
 	if code != 2 || !contains(output, "addonslayers.kraan.io is older than the plug-in: it lacks spec.rollback", "do not let it ", "strata-system/strata of version", "is not ready") {
 		t.Errorf("exit code %d: %s", code, output)
 	}
-	code, output = admin.run("install", "--set", "controller.concurrent=5")
+	admin.expect(1, []string{"give --take-ownership", "conflict with", ".rules"}, "install")
+	code, output = admin.run("install", "--set", "controller.concurrent=5", "--take-ownership")
 	if code != 0 || !contains(output, "is changed in the namespace strata-system") {
 		t.Errorf("exit code %d: %s", code, output)
 	}
