@@ -290,7 +290,7 @@ func (i *installation) carryOut(ctx context.Context, helm *action.Configuration,
 		upgrade.TakeOwnership, upgrade.ForceConflicts = i.takeOwnership, i.takeOwnership
 		_, err = upgrade.RunWithContext(ctx, releaseName, chart, values)
 	}
-	if err != nil && strings.Contains(err.Error(), "conflict") && !i.takeOwnership {
+	if err != nil && !i.takeOwnership && (strings.Contains(err.Error(), "conflict") || strings.Contains(err.Error(), "invalid ownership")) {
 		return fmt.Errorf("others have made or changed what Strata %s brings; look at it, and give --take-ownership where it may be replaced: %w", chart.Metadata.Version, err)
 	}
 	if err != nil {
