@@ -53,6 +53,9 @@ what a release depends cannot be known: move releases that others need, such as
 those with CRDs, into the directory of a layer that the others name in
 spec.prereqs.dependsOn.
 
+LARGE NUMBERS. Flux gives numbers to charts as floats, as helm -f does and helm
+--set does not. Where that may change what a template writes, it is said.
+
 It needs get and list on Secrets; namespaces in which you lack them are named, and
 left out. Exits with 2 where something has to be completed or could not be read.`
 
@@ -193,7 +196,7 @@ func (i *helmImport) run(ctx context.Context) error {
 		return explain(err, i.flags, layerKind)
 	}
 	if err := seen.Unread[snapshot.Releases]; apierrors.IsForbidden(err) {
-		return fmt.Errorf("you may not list HelmReleases, so it cannot be known which releases Flux has already: %w", explain(err, i.flags, layerKind))
+		return fmt.Errorf("you may not list HelmReleases, so it cannot be known which releases Flux has already: %w", err)
 	}
 	i.warnUnread(seen, "they are not looked at")
 	candidates, err := i.candidates(ctx, seen, newMarket(seen.Of(snapshot.HelmRepositories), given))
@@ -291,6 +294,11 @@ func (i *helmImport) addToDos(result adoption.Result) {
 	for _, item := range result.Items {
 		if item.Action == adoption.ActionIncomplete {
 			i.toDos = append(i.toDos, fmt.Sprintf("complete %s: name the repository of %s %s, or run this again with --repository NAME=URL", path.Join(i.into, item.Into), item.Chart, item.Version))
+		}
+	}
+	for _, item := range result.Items {
+		if len(item.DelicateValues) > 0 {
+			i.toDos = append(i.toDos, fmt.Sprintf("look at %s of %s/%s: Flux gives the chart a float, which a template may write as 1e+06; where it does, write the number as a string", strings.Join(item.DelicateValues, ", "), item.Namespace, item.Name))
 		}
 	}
 	if i.secretsInto == "" {

@@ -344,6 +344,20 @@ func TestFolderIsWrittenWholeOrNotAtAll(t *testing.T) {
 	if diff := cmp.Diff(want, written(t, into)); diff != "" {
 		t.Errorf("half of it is written, -want +got:\n%s", diff)
 	}
+	// As when somebody else writes there at the same time.
+	root, err := os.OpenRoot(into)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := at.replace(root, blocked); err == nil || !strings.Contains(err.Error(), "left everything as it was") {
+		t.Errorf("a file was taken for a folder: %v", err)
+	}
+	if err := root.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, written(t, into)); diff != "" {
+		t.Errorf("half of it is written, -want +got:\n%s", diff)
+	}
 	if _, err := os.Stat(filepath.Join(into, "c")); err == nil {
 		t.Error("a folder is left")
 	}

@@ -204,7 +204,7 @@ func (i *kraanImport) world(ctx context.Context, client dynamic.Interface, all [
 	}
 	for _, part := range []snapshot.Part{snapshot.Releases, snapshot.HelmRepositories} {
 		if err := seen.Unread[part]; isForbidden(err) {
-			return nil, fmt.Errorf("you may not list %s, without which nothing can be compared: %w", part.GroupResource(), explain(err, i.flags, layerKind))
+			return nil, fmt.Errorf("you may not list %s, without which nothing can be compared: %w", part.GroupResource(), err)
 		}
 	}
 	world := &adoption.World{

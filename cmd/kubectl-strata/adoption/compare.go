@@ -186,13 +186,14 @@ func (w World) listed(layer, file string, wanted *unstructured.Unstructured) Lay
 	return item
 }
 
-// unlisted returns the releases that a layer has, and no layer lists.
+// unlisted returns the releases that a layer has, and no layer lists. Only what has
+// its label is removed.
 func (w World) unlisted(layer string) []LayerItem {
 	var items []LayerItem
 	files, identities, note := w.listings()
 	for _, id := range sortedIDs(w.Live) {
 		live := w.Live[id]
-		if id.GroupKind() != layers.HelmReleaseKind || OwnerOf(live) != layer || files[id] || identities[layers.HelmReleaseIdentity(live)] {
+		if id.GroupKind() != layers.HelmReleaseKind || live.GetLabels()[v1alpha1.LayerLabel] != layer || files[id] || identities[layers.HelmReleaseIdentity(live)] {
 			continue
 		}
 		chart, version := ChartOf(live)

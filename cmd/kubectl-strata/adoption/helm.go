@@ -47,6 +47,8 @@ type Item struct {
 	Note string `json:"note"`
 	// SecretValues lists the values that are not in the file.
 	SecretValues []string `json:"secretValues"`
+	// DelicateValues lists numbers that the chart may write otherwise.
+	DelicateValues []string `json:"delicateValues"`
 }
 
 // File is a file to be written.
@@ -147,9 +149,8 @@ func (i Import) Write() (Result, error) {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.Note, b.Note))
 	})
 	for at := range w.result.Items {
-		if w.result.Items[at].SecretValues == nil {
-			w.result.Items[at].SecretValues = []string{}
-		}
+		item := &w.result.Items[at]
+		item.SecretValues, item.DelicateValues = append([]string{}, item.SecretValues...), append([]string{}, item.DelicateValues...)
 	}
 	return w.result, nil
 }
@@ -160,6 +161,9 @@ const oneRevision = "Helm makes one revision that changes nothing"
 func (w *importing) candidate(c Candidate) error {
 	r := c.Release
 	item := Item{Namespace: r.Namespace, Name: r.Name, Chart: r.Chart.Name, Version: r.Chart.Version, Action: ActionAdopt, Note: oneRevision}
+	if item.DelicateValues = r.Delicate; len(r.Delicate) > 0 {
+		item.Note = "Helm makes one revision, which may write large numbers otherwise"
+	}
 	comment := fmt.Sprintf("Helm release %s/%s, at revision %d when it was imported.", r.Namespace, r.Name, r.Revision)
 	folder := Incomplete
 	if c.Repository == nil {

@@ -224,6 +224,24 @@ spec:
 	}
 }
 
+// What others have named must not become part of a manifest.
+func TestCommentsStayComments(t *testing.T) {
+	for _, end := range []string{"\r", "\r\n", "\n", "\u0085", "\u2028", "\u2029", "\x00", "\x1b"} {
+		text, err := Text("it lacks x"+end+"kind: Secret", HelmRepository(*charts))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, "Secret") && !strings.HasPrefix(line, "# ") || strings.ContainsAny(line, "\r\u0085\u2028\u2029\x00\x1b") {
+				t.Errorf("%q", line)
+			}
+		}
+		if kind := parse(t, string(text)).GetKind(); kind != "HelmRepository" {
+			t.Errorf("%q makes a %s", end, kind)
+		}
+	}
+}
+
 func TestNamesOfLayers(t *testing.T) {
 	for name, fine := range map[string]bool{
 		"base": true, strings.Repeat("a", 63): true, strings.Repeat("a", 64): false, "Base": false, "a/b": false, "..": false, Incomplete: false, LayersFile: false,

@@ -4,6 +4,7 @@
 package adoption
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -144,7 +145,7 @@ func TestOutcome(t *testing.T) {
 	named := func(name, more string) string {
 		return "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\n" + strings.Replace(strings.Replace(inGit, "name: web", "name: "+name, 1), "namespace: shop}", "namespace: shop"+more+"}", 1)
 	}
-	const byLabel, byReference = ", generation: 1, labels: {kraan/layer: base}", ", generation: 1, ownerReferences: [{apiVersion: kraan.io/v1alpha1, kind: AddonsLayer, name: base, uid: u, controller: true}]"
+	const byLabel, byReference = ", generation: 1, labels: {kraan/layer: base}", ", generation: 1, labels: {kraan/layer: base}, ownerReferences: [{apiVersion: kraan.io/v1alpha1, kind: AddonsLayer, name: base, uid: u, controller: true}]"
 	listed := func(name string) *unstructured.Unstructured { return object(t, named(name, "")) }
 	live := func(name, more string) *unstructured.Unstructured { return object(t, named(name, more)) }
 	upgraded := live("upgraded", byLabel)
@@ -185,6 +186,20 @@ func TestOutcome(t *testing.T) {
 	outcome = w.Outcome(w.Layers[1])
 	if len(outcome.Items) != 1 || outcome.Items[0].Action != ActionAdopt || outcome.Items[0].Note != "nothing changes; layer base has it yet" || outcome.Message != "" {
 		t.Errorf("%+v", outcome)
+	}
+}
+
+// What the controller itself would do with what Kraan has left is part of a look.
+func TestLookTakesWhatKraanLeft(t *testing.T) {
+	const kraans = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: %s, namespace: shop, uid: u, generation: 1, labels: {kraan/layer: base}, ownerReferences: [{apiVersion: kraan.io/v1alpha1, kind: AddonsLayer, name: base, uid: u, controller: true}]}\nspec: {interval: 1m}\n"
+	live := []*unstructured.Unstructured{object(t, fmt.Sprintf(kraans, "web")), object(t, fmt.Sprintf(kraans, "left"))}
+	w := world(live, map[string]*layers.Directory{"base": directory(liveRelease(t, "metadata: {name: web, namespace: shop}\nspec: {interval: 1m}\n"))}, layer("base"))
+	got := map[string]bool{}
+	for _, action := range w.Look(w.Layers[0]).Plan.Actions {
+		got[string(action.Verb)+" "+action.ID.Name] = true
+	}
+	if !got["Disown left"] && !got["Mark left"] || !got["Write web"] {
+		t.Errorf("%v", got)
 	}
 }
 

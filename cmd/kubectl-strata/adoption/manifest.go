@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -160,10 +161,18 @@ func (l Layer) Manifest() *unstructured.Unstructured {
 	}}
 }
 
+// inComment replaces what ends a comment in YAML, or does something to a terminal.
+func inComment(r rune) rune {
+	if r != '\n' && !unicode.IsPrint(r) {
+		return ' '
+	}
+	return r
+}
+
 // Text writes objects as the documents of a file, below a comment.
 func Text(comment string, objects ...*unstructured.Unstructured) ([]byte, error) {
 	var text strings.Builder
-	for line := range strings.Lines(comment) {
+	for line := range strings.Lines(strings.Map(inComment, comment)) {
 		text.WriteString("# " + strings.TrimRight(line, "\n") + "\n")
 	}
 	for i, obj := range objects {

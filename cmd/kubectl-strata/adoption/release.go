@@ -42,6 +42,10 @@ type Release struct {
 	Chart  Chart
 	// Values are those that people have given, with exact integers.
 	Values map[string]any
+	// Delicate are the paths of large numbers that its objects show digit by digit.
+	// Flux hands numbers to charts as floats, which templates write otherwise from
+	// a million on: 1e+06. Helm does so, too, unless they were given with --set.
+	Delicate []string
 	// Manager is who else has installed it, as the labels of its objects say, such
 	// as Flux; empty where nothing says so.
 	Manager string
@@ -123,7 +127,7 @@ func Decode(data []byte) (Release, error) {
 	}
 	return Release{
 		Namespace: s.Namespace, Name: s.Name, Revision: s.Version, Status: s.Info.Status,
-		Chart: chart, Values: values, Manager: managerOf(s.Manifest),
+		Chart: chart, Values: values, Delicate: delicateIn(values, "", s.Manifest), Manager: managerOf(s.Manifest),
 	}, nil
 }
 
@@ -215,6 +219,27 @@ func isShortest(text string, float float64) bool {
 	}
 	kept, ok := new(big.Rat).SetString(again)
 	return ok && written.Cmp(kept) == 0
+}
+
+// delicateIn returns the paths of whole numbers that templates write otherwise when
+// they are floats, and that a manifest holds as they are.
+func delicateIn(value any, path, manifest string) []string {
+	var found []string
+	switch value := value.(type) {
+	case int64:
+		if value := strconv.FormatInt(value, 10); len(strings.TrimPrefix(value, "-")) > 6 && strings.Contains(manifest, value) {
+			found = append(found, path)
+		}
+	case map[string]any:
+		for _, key := range sortedKeys(value) {
+			found = append(found, delicateIn(value[key], join(path, key), manifest)...)
+		}
+	case []any:
+		for i, item := range value {
+			found = append(found, delicateIn(item, fmt.Sprintf("%s[%d]", path, i), manifest)...)
+		}
+	}
+	return found
 }
 
 func join(path, key string) string {

@@ -158,6 +158,19 @@ func TestUnfit(t *testing.T) {
 	}
 }
 
+func TestDelicateNumbers(t *testing.T) {
+	r, err := Decode(storedByHelm(t, helmRelease(func(r *helmrelease.Release) {
+		r.Config = map[string]any{"a": int64(1000000), "b": []any{map[string]any{"c": int64(-1234567)}}, "d": int64(999999), "e": int64(7654321), "f": "2000000"}
+		r.Manifest = "a: 1000000\nc: -1234567\nd: 999999\ne: 7.654321e+06\nf: 2000000\n"
+	})).Data["release"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"a", "b[0].c"}, r.Delicate); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func TestNewest(t *testing.T) {
 	stored := func(namespace, release string, revision int) Stored {
 		return Stored{Namespace: namespace, Secret: fmt.Sprint(release, revision), Release: release, Revision: revision}
