@@ -77,7 +77,7 @@ func lintCommands(t *tool) []*cobra.Command {
 				return t.lintRules(o)
 			}
 			if len(folders) == 0 {
-				return errors.New("name the folders to look at, such as the one that you are in: kubectl strata lint .")
+				return errors.New("name the folders to look at: \"kubectl strata lint .\" looks at the one that you are in")
 			}
 			return t.lint(command.Context(), o, folders)
 		},

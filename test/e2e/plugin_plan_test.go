@@ -115,7 +115,7 @@ func TestThePluginPlansWhatHappens(t *testing.T) {
 
 	after := map[string]string{"base/one.yaml": f.configMapRelease("one", "b"), "base/four.yaml": f.configMapRelease("four", "a"), "apps/shop.yaml": f.configMapRelease("shop", "b")}
 	f.write(folder, after)
-	f.must(os.Remove(filepath.Join(folder, "base/two.yaml")))
+	f.must(os.Remove(filepath.Join(folder, "base", "two.yaml")))
 	lines, found := user.plan(2, slices.Concat(both, source, []string{"--from-dir", folder})...)
 	want := []string{
 		"1 base install HelmRelease/four", "1 base change HelmRelease/one", "2 base prune HelmRelease/two", "3 apps change HelmRelease/shop",
