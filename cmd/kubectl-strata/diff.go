@@ -74,6 +74,7 @@ func newDiff(t *tool) *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&o.namespace, "runtime-namespace", "", "the namespace of sources that name none; read from the controller's Deployment where it may be")
+	command.Flags().StringVarP(&o.selector, "selector", "l", "", "the layers with these labels, for example team=platform")
 	outputFlag(command, &o.output, "json", "yaml")
 	return command
 }
@@ -86,10 +87,8 @@ func (t *tool) diff(ctx context.Context, o *planOptions) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range o.names {
-		if g.Layer(name) == nil {
-			return noLayer(g.Snapshot, name)
-		}
+	if o, err = g.chosen(o); err != nil {
+		return err
 	}
 	world, err := g.world(ctx)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
@@ -68,6 +69,7 @@ const planExamples = `  # What a branch would do to this cluster
 // planOptions are what the flags of plan say.
 type planOptions struct {
 	names            []string
+	selector         string
 	fromDir, fromGit string
 	source           string
 	layersIn         []string
@@ -99,6 +101,7 @@ func newPlan(t *tool) *cobra.Command {
 	flags.StringVar(&o.k8s, "k8s", "", "the Kubernetes version to plan for; the cluster's own where there is one")
 	flags.BoolVar(&o.noCharts, "no-charts", false, "do not render charts: quicker, and without what changes of each release")
 	flags.StringVar(&o.namespace, "runtime-namespace", "", "the namespace of sources that name none; read from the controller's Deployment where it may be")
+	flags.StringVarP(&o.selector, "selector", "l", "", "the layers with these labels, for example team=platform")
 	outputFlag(command, &o.output, "json", "yaml", "markdown")
 	return command
 }
@@ -142,10 +145,8 @@ func (t *tool) preview(ctx context.Context, o *planOptions, change func(*gatheri
 	if g.repository != nil {
 		defer func() { _ = g.repository.Close() }() // nothing was written that could be lost
 	}
-	for _, name := range o.names {
-		if g.plannedLayer(name) == nil {
-			return nil, noLayer(&snapshot.Snapshot{Layers: g.planned}, name)
-		}
+	if o, err = g.chosen(o); err != nil {
+		return nil, err
 	}
 	if change != nil {
 		change(g)
@@ -169,6 +170,36 @@ func (t *tool) preview(ctx context.Context, o *planOptions, change func(*gatheri
 	}
 	p.Notes = append(p.Notes, g.notes...)
 	return p, nil
+}
+
+// chosen returns the options with the names of the layers that are asked for, all of
+// which there are or will be.
+func (g *gathering) chosen(o *planOptions) (*planOptions, error) {
+	for _, name := range o.names {
+		if g.plannedLayer(name) == nil {
+			return nil, noLayer(&snapshot.Snapshot{Layers: g.planned}, name)
+		}
+	}
+	if o.selector == "" {
+		return o, nil
+	}
+	if len(o.names) > 0 {
+		return nil, errors.New("give names or --selector, not both")
+	}
+	selector, err := labels.Parse(o.selector)
+	if err != nil {
+		return nil, fmt.Errorf("--selector is %q: %w", o.selector, err)
+	}
+	with := *o
+	for _, layer := range g.planned {
+		if selector.Matches(labels.Set(layer.Labels)) {
+			with.names = append(with.names, layer.Name)
+		}
+	}
+	if len(with.names) == 0 {
+		return nil, fmt.Errorf("no layer has the labels %s; kubectl strata get lists those there are", o.selector)
+	}
+	return &with, nil
 }
 
 func (t *tool) printPlan(p *preview.Plan, output string) error {

@@ -42,7 +42,7 @@ func newPlannedRepository(t *testing.T) *plannedRepository {
 		t.Fatal(err)
 	}
 	layer := func(name, version, more string) string {
-		return fmt.Sprintf("apiVersion: kraan.io/v1alpha1\nkind: AddonsLayer\nmetadata: {name: %s}\nspec:\n  version: %s\n  source: {name: addons, namespace: flux-system, path: ./%s}\n%s---\n", name, version, name, more)
+		return fmt.Sprintf("apiVersion: kraan.io/v1alpha1\nkind: AddonsLayer\nmetadata: {name: %[1]s, labels: {part: %[1]s}}\nspec:\n  version: %[2]s\n  source: {name: addons, namespace: flux-system, path: ./%[1]s}\n%[3]s---\n", name, version, more)
 	}
 	r := &plannedRepository{t: t, charts: server, files: map[string]string{
 		"layers.yaml": layer("base", "1.0.0", "") + layer("apps", "1.0.0", "  prereqs: {dependsOn: [\"base@>=1.0 <2\"], k8sVersion: \">=1.30\"}\n"),
@@ -185,7 +185,7 @@ func TestPlan(t *testing.T) {
 		"plan-40.txt":   {terminal.Screen{Width: 40, Colour: true}, ""},
 		"plan.md":       {terminal.Screen{}, "-o markdown"},
 		"plan.json":     {terminal.Screen{}, "-o json"},
-		"plan-apps.txt": {terminal.Screen{}, "apps"},
+		"plan-apps.txt": {terminal.Screen{}, "-l part=apps"},
 	} {
 		code, out, errOut := r.plan(server, c.screen, "plan --from-dir FOLDER "+c.args)
 		if code != exitBlocked || errOut != "" {
@@ -195,6 +195,18 @@ func TestPlan(t *testing.T) {
 	}
 	if writes := server.Writes(); len(writes) > 0 {
 		t.Errorf("a plan writes: %q", writes)
+	}
+}
+
+// A hold that is written in the repository is one of what would be committed.
+func TestPlanOfAHold(t *testing.T) {
+	r := newPlannedRepository(t)
+	server := r.deployed()
+	r.files["layers.yaml"] = strings.Replace(r.files["layers.yaml"], "labels: {part: base}", "annotations: {kraan.io/hold: freeze}", 1)
+	r.release("base/gateway", "1.1.0", "hello")
+	code, out, _ := r.plan(server, terminal.Screen{}, "plan --from-dir FOLDER")
+	if code != exitBlocked || !strings.Contains(out, "-      base@1.0.0   held     -        -         held: freeze") || strings.Contains(out, "upgrade") {
+		t.Errorf("exit code %d:\n%s", code, out)
 	}
 }
 
@@ -226,6 +238,9 @@ func TestPlanRefusesWhatItCannotDo(t *testing.T) {
 		"plan --source x":                                  "--source is for --from-dir and --from-git",
 		"plan --from-dir FOLDER --source adons":            "no layer has the source adons; did you mean addons?",
 		"plan --from-dir FOLDER --k8s new":                 `--k8s is "new": it must be a version such as 1.34`,
+		"plan --from-dir FOLDER -l team=b":                 "no layer has the labels team=b",
+		"plan --from-dir FOLDER -l team=a apps":            "give names or --selector, not both",
+		"diff -l !":                                        `--selector is "!"`,
 		"plan --from-dir FOLDER aps":                       "there is no layer aps; did you mean apps?",
 		"plan --from-dir FOLDER --layers nowhere":          "has no nowhere; --layers says which files and folders",
 		"plan --from-dir FOLDER -o xml":                    `--output is "xml": it must be json, yaml or markdown`,

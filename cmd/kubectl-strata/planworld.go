@@ -369,12 +369,12 @@ func (g *gathering) take(written *v1alpha1.AddonsLayer) {
 		if live.Name != written.Name {
 			continue
 		}
-		if reflect.DeepEqual(live.Spec, written.Spec) {
-			return
-		}
 		changed := live.DeepCopy()
-		changed.Spec = written.Spec
-		changed.Generation++
+		changed.Labels, changed.Annotations = over(live.Labels, written.Labels), over(live.Annotations, written.Annotations)
+		if !reflect.DeepEqual(live.Spec, written.Spec) {
+			changed.Spec = written.Spec
+			changed.Generation++
+		}
 		g.planned[i] = changed
 		return
 	}
@@ -382,6 +382,16 @@ func (g *gathering) take(written *v1alpha1.AddonsLayer) {
 	written.Status = v1alpha1.AddonsLayerStatus{ObservedGeneration: -1}
 	g.planned = append(g.planned, written)
 	slices.SortFunc(g.planned, func(a, b *v1alpha1.AddonsLayer) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// over returns labels or annotations with those that are written over them.
+func over(live, written map[string]string) map[string]string {
+	merged := maps.Clone(live)
+	if merged == nil {
+		merged = map[string]string{}
+	}
+	maps.Copy(merged, written)
+	return merged
 }
 
 // replaced returns objects with one in the place of that of the same name, of
