@@ -42,6 +42,7 @@ func (t *tool) complete(root *cobra.Command) {
 			command.Example = completionExamples
 			continue
 		case command.ValidArgsFunction != nil:
+		case strings.Contains(command.Use, "DIR"): // the shell knows its folders
 		case strings.Contains(command.Use, "LAYER"):
 			several := strings.Contains(command.Use, "LAYER...")
 			command.ValidArgsFunction = t.within(func(ctx context.Context, _ *cobra.Command, args []string) []string {
