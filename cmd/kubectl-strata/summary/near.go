@@ -19,14 +19,14 @@ func Near(wrote string, names []string) []string {
 		name  string
 		edits int
 	}
-	limit := 1
+	limit := min(1, len(wrote)-1)
 	if len(wrote) > 3 {
 		limit = max(2, len(wrote)/3)
 	}
 	var candidates []candidate
 	for _, name := range names {
 		edits := distance(strings.ToLower(wrote), strings.ToLower(name))
-		contained := len(wrote) >= 2 && (strings.Contains(name, wrote) || strings.Contains(wrote, name))
+		contained := len(wrote) >= 2 && (strings.Contains(name, wrote) || len(name) >= 2 && strings.Contains(wrote, name))
 		if edits <= limit || contained {
 			candidates = append(candidates, candidate{name, edits})
 		}

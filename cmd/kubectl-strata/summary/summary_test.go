@@ -286,7 +286,7 @@ func TestChangedDoesNotCountTime(t *testing.T) {
 }
 
 func TestNear(t *testing.T) {
-	names := []string{"apps", "base", "bases", "bootstrap", "mesh", "mesh-gateway", "monitoring"}
+	names := []string{"a", "apps", "base", "bases", "bootstrap", "mesh", "mesh-gateway", "monitoring"}
 	for _, c := range []struct {
 		wrote  string
 		want   []string
@@ -299,6 +299,7 @@ func TestNear(t *testing.T) {
 		{"gateway", []string{"mesh-gateway"}, "a part of the name"},
 		{"monitorng", []string{"monitoring"}, "a letter is missing"},
 		{"zzz", nil, "nothing is near"},
+		{"platform-a", nil, "a letter is in every word"},
 		{"", nil, "nothing was written"},
 	} {
 		if diff := cmp.Diff(c.want, summary.Near(c.wrote, names)); diff != "" {
