@@ -111,7 +111,7 @@ func TestRules(t *testing.T) {
 			options: Options{Source: "GitRepository/other"},
 			want: []string{
 				"layers.yaml:8: warning other-source: spec.source.name: GitRepository platform is taken for another repository: what it has for a is not checked; --source platform says that it is this one",
-				"layers.yaml:16: error path: spec.source.path: the repository has no directory ./b: do you mean a?",
+				"layers.yaml:16: error path: spec.source.path: the repository has no directory ./b",
 			},
 		},
 		"a root below": {
