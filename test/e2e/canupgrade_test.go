@@ -5,15 +5,13 @@ package e2e_test
 
 import (
 	"testing"
-
-	"github.com/strata-project/strata/test/strata"
 )
 
 // The plug-in says which layers are ready for another version of Kubernetes:
 // what Helm has deployed is rendered for it, from the repository of the charts.
 func TestThePluginLooksAtAnotherVersionOfKubernetes(t *testing.T) {
 	f := newFixture(t)
-	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
+	path, err := builtPlugin()
 	f.must(err)
 	const settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\n"
 	f.publishChart("fine", map[string]string{"templates/it.yaml": settings})

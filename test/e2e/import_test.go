@@ -26,7 +26,6 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/test/strata"
 )
 
 // helmInstall installs a chart of the stack's repository as people do, with Helm
@@ -97,7 +96,7 @@ func (f *fixture) kubectlApply(args ...string) {
 // What Helm alone has installed becomes a layer, and no object notices.
 func TestImportHelmInstallsNothingAgain(t *testing.T) {
 	f := newFixture(t)
-	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
+	path, err := builtPlugin()
 	f.must(err)
 	f.helmInstall("settings", "configmap", "1.0.0", map[string]any{"data": map[string]any{"value": "one", "password": "hunter2", "small": int64(42)}})
 	f.helmInstall("web", "podinfo", "5.0.0", map[string]any{"message": "on"})
@@ -157,7 +156,7 @@ func TestImportHelmInstallsNothingAgain(t *testing.T) {
 // said of their releases comes true.
 func TestImportKraanSaysWhatTakingOverDoes(t *testing.T) {
 	f := newSerialFixture(t)
-	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
+	path, err := builtPlugin()
 	f.must(err)
 	f.must(stack.controller.Stop(30 * time.Second))
 	stopped := true

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/test/strata"
 )
 
 // linted is what lint says of some files, with the exit code.
@@ -43,7 +42,7 @@ func (p plugin) linted(files map[string]string) (code int, findings []map[string
 // word by word.
 func TestLintSaysWhatTheAPIServerSays(t *testing.T) {
 	f := newFixture(t)
-	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
+	path, err := builtPlugin()
 	f.must(err)
 	p := plugin{fixture: f, path: path}
 	for name, spec := range map[string]string{
@@ -102,7 +101,7 @@ func says(findings []map[string]any, field, message string) bool {
 // A directory that lint finds a mistake in makes the layer fail with the same text.
 func TestLintSaysWhatTheControllerSays(t *testing.T) {
 	f := newFixture(t)
-	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
+	path, err := builtPlugin()
 	f.must(err)
 	p := plugin{fixture: f, path: path}
 	release := f.configMapRelease("one", "one")

@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/test/strata"
 )
 
 // What people do to layers with the plug-in, against the real thing: hold, resume,
 // have a commit fetched and deployed, see what was deployed, and go back.
 func TestThePluginActs(t *testing.T) {
 	f := newFixture(t)
-	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
+	path, err := builtPlugin()
 	f.must(err)
 	first := f.push(map[string]string{"base/release.yaml": f.configMapRelease("base", "one")})
 	f.layer("base")

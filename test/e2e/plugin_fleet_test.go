@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/test/strata"
 )
 
 // contextOf writes a kubeconfig with the context it, which reaches a cluster.
@@ -36,7 +35,7 @@ func contextOf(t *testing.T, config *rest.Config) string {
 // token is replaced; and it is forgotten when nothing is there any more.
 func TestThePluginAddsAndForgetsClusters(t *testing.T) {
 	f := newFixture(t)
-	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
+	path, err := builtPlugin()
 	f.must(err)
 	far := f.far(0)
 	admin := plugin{fixture: f, path: path}.of("admin", "cluster-admin")
@@ -100,7 +99,7 @@ func TestThePluginAddsAndForgetsClusters(t *testing.T) {
 // keeps one only.
 func TestThePluginAddsAClusterWithALastingToken(t *testing.T) {
 	f := newFixture(t)
-	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
+	path, err := builtPlugin()
 	f.must(err)
 	admin := plugin{fixture: f, path: path}.of("admin", "cluster-admin")
 	name, file := f.prefix+"/self", contextOf(t, stack.plane.Config())
@@ -133,7 +132,7 @@ func TestThePluginAddsAClusterWithALastingToken(t *testing.T) {
 // be done, what is waited for, and that somebody approves.
 func TestThePluginPlansAndApprovesRollouts(t *testing.T) {
 	f := newFixture(t)
-	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
+	path, err := builtPlugin()
 	f.must(err)
 	far := f.far(0)
 	f.application("app", "configmap", "1.0.0", "2.0.0")
@@ -200,7 +199,7 @@ func TestThePluginPlansAndApprovesRollouts(t *testing.T) {
 // What a removal would do is said in the order in which it then happens.
 func TestThePluginPlansRemovals(t *testing.T) {
 	f := newFixture(t)
-	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
+	path, err := builtPlugin()
 	f.must(err)
 	revision := f.push(map[string]string{"base/release.yaml": f.configMapRelease("base", "one"), "apps/release.yaml": f.configMapRelease("apps", "one")})
 	f.layer("base")

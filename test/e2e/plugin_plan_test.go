@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/test/strata"
 )
 
 // planned is as much of a plan as is compared.
@@ -91,7 +90,7 @@ func (f *fixture) write(dir string, files map[string]string) {
 // does not name stays as it was.
 func TestThePluginPlansWhatHappens(t *testing.T) {
 	f := newFixture(t)
-	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
+	path, err := builtPlugin()
 	f.must(err)
 	before := map[string]string{
 		"base/one.yaml": f.configMapRelease("one", "a"), "base/two.yaml": f.configMapRelease("two", "a"), "base/three.yaml": f.configMapRelease("three", "a"),
@@ -159,7 +158,7 @@ func TestThePluginPlansWhatHappens(t *testing.T) {
 // A plan says what would be refused, and who waits, before anything is merged.
 func TestThePluginPlansWhatIsRefused(t *testing.T) {
 	f := newFixture(t)
-	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
+	path, err := builtPlugin()
 	f.must(err)
 	files := map[string]string{"base/one.yaml": f.configMapRelease("one", "a"), "apps/shop.yaml": f.configMapRelease("shop", "a")}
 	revision := f.push(files)
@@ -218,7 +217,7 @@ func TestThePluginPlansWhatIsRefused(t *testing.T) {
 // going back would do.
 func TestThePluginShowsDriftAndTheWayBack(t *testing.T) {
 	f := newFixture(t)
-	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
+	path, err := builtPlugin()
 	f.must(err)
 	first := f.push(map[string]string{"base/one.yaml": f.configMapRelease("one", "a"), "base/two.yaml": f.configMapRelease("two", "a")})
 	f.layer("base", func(l *v1alpha1.AddonsLayer) { l.Spec.Rollback = true })

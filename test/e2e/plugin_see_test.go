@@ -18,7 +18,6 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/test/controlplane"
-	"github.com/strata-project/strata/test/strata"
 )
 
 // deploymentRelease returns the manifest of a HelmRelease of a Deployment. One that
@@ -58,7 +57,7 @@ func (f *fixture) fluxView() {
 // to who may only view.
 func TestThePluginNamesTheRootCause(t *testing.T) {
 	f := newFixture(t)
-	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
+	path, err := builtPlugin()
 	f.must(err)
 	f.fluxView()
 	revision := f.push(map[string]string{
@@ -126,7 +125,7 @@ func TestThePluginNamesTheRootCause(t *testing.T) {
 // told as they happen.
 func TestThePluginTellsEventsAsTheyHappen(t *testing.T) {
 	f := newFixture(t)
-	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
+	path, err := builtPlugin()
 	f.must(err)
 	f.fluxView()
 	f.push(map[string]string{"base/release.yaml": f.rejecting("base", "it is meant to fail")})
@@ -162,7 +161,7 @@ func TestThePluginTellsEventsAsTheyHappen(t *testing.T) {
 // Shells are told names by kubectl, which asks the same binary under another name.
 func TestThePluginCompletes(t *testing.T) {
 	f := newFixture(t)
-	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
+	path, err := builtPlugin()
 	f.must(err)
 	f.push(map[string]string{"base/release.yaml": f.configMapRelease("base", "x")})
 	f.layer("base")

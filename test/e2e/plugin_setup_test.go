@@ -23,7 +23,7 @@ import (
 // The plug-in draws the layers that there are, and what is wrong with them.
 func TestThePluginDraws(t *testing.T) {
 	f := newFixture(t)
-	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
+	path, err := builtPlugin()
 	f.must(err)
 	revision := f.push(map[string]string{
 		"base/release.yaml": f.configMapRelease("base", "one"), "apps/release.yaml": f.configMapRelease("apps", "one"),
@@ -51,7 +51,7 @@ func TestThePluginDraws(t *testing.T) {
 // whoever may read little is told what is not known.
 func TestThePluginChecks(t *testing.T) {
 	f := newFixture(t)
-	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
+	path, err := builtPlugin()
 	f.must(err)
 	admin := plugin{fixture: f, path: path}.of("admin", "cluster-admin")
 	admin.expect(0, []string{
@@ -72,7 +72,7 @@ func TestThePluginChecks(t *testing.T) {
 // notices that there is nothing to do, what it lacks rights for, and what is older.
 func TestThePluginInstalls(t *testing.T) {
 	f := newFixture(t)
-	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
+	path, err := builtPlugin()
 	f.must(err)
 	plane, err := controlplane.Start(f.ctx, controlplane.Options{With: controlplane.APIOnly(), FluxCRDs: true})
 	f.must(err)

@@ -5,12 +5,14 @@ package e2e_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -26,6 +28,15 @@ type plugin struct {
 	*fixture
 	path, kubeconfig string
 }
+
+// builtPlugin builds the plug-in once, and returns its path.
+var builtPlugin = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(stack.plane.Dir(), "plugin")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	return strata.BuildPlugin(context.Background(), dir)
+})
 
 // of returns the plug-in as run by a user with some cluster roles.
 func (p plugin) of(user string, roles ...string) plugin {
@@ -86,7 +97,7 @@ func (p plugin) expect(code int, words []string, args ...string) {
 // The plug-in answers whoever may view, as kubectl strata too.
 func TestThePluginShowsLayersToWhoMayView(t *testing.T) {
 	f := newFixture(t)
-	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
+	path, err := builtPlugin()
 	f.must(err)
 	revision := f.push(map[string]string{
 		"base/release.yaml": f.configMapRelease("base", "one"), "apps/release.yaml": f.configMapRelease("apps", "one"),
@@ -118,7 +129,7 @@ func TestThePluginShowsLayersToWhoMayView(t *testing.T) {
 
 func TestThePluginWatches(t *testing.T) {
 	f := newFixture(t)
-	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
+	path, err := builtPlugin()
 	f.must(err)
 	revision := f.push(map[string]string{"base/release.yaml": f.configMapRelease("base", "one")})
 	f.layer("base")

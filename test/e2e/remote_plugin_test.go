@@ -15,7 +15,6 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/test/controlplane"
-	"github.com/strata-project/strata/test/strata"
 )
 
 // kubectl get shows RemoteClusters under each of their names, none of which
@@ -60,7 +59,7 @@ func TestKubectlShowsRemoteClusters(t *testing.T) {
 // them, without asking those clusters: also while one is away.
 func TestThePluginShowsRemoteClusters(t *testing.T) {
 	f := newFixture(t)
-	path, err := strata.BuildPlugin(f.ctx, t.TempDir())
+	path, err := builtPlugin()
 	f.must(err)
 	far := f.mortalFar()
 	cluster := f.joined("mortal", far, func(c *v1alpha1.RemoteCluster) {
