@@ -88,7 +88,7 @@ unit: tool-gotestsum tool-promtool ## Unit, property, API and chart tests, with 
 
 .PHONY: e2e
 e2e: tool-gotestsum ## End-to-end tests on a real API server with the real Flux controllers
-	$(TOOLS)/gotestsum --format testname -- -race -count=1 -p 1 -parallel 6 -timeout 25m $(TESTFLAGS) $(E2E_PACKAGES)
+	$(TOOLS)/gotestsum --format testname -- -race -count=1 -p 1 -parallel 6 -timeout 35m $(TESTFLAGS) $(E2E_PACKAGES)
 
 # One goroutine goes on at a time, so the race detector has little to find and
 # makes it ten times slower: a few runs have it.
