@@ -8,6 +8,7 @@ require (
 	github.com/ProtonMail/go-crypto v1.4.1
 	github.com/crillab/gophersat v1.4.0
 	github.com/emicklei/dot v1.9.2
+	github.com/fatih/color v1.19.0
 	github.com/fluxcd/cli-utils v1.2.3
 	github.com/fluxcd/helm-controller/api v1.6.4
 	github.com/fluxcd/pkg/apis/event v0.27.2
@@ -16,6 +17,7 @@ require (
 	github.com/fluxcd/pkg/chartutil v1.27.2
 	github.com/fluxcd/pkg/runtime v0.110.3
 	github.com/fluxcd/source-controller/api v1.9.5
+	github.com/go-git/go-git/v5 v5.19.3
 	github.com/go-logr/logr v1.4.3
 	github.com/google/cel-go v0.26.1
 	github.com/google/go-cmp v0.7.0
@@ -46,11 +48,6 @@ require (
 	sigs.k8s.io/kustomize/kyaml v0.21.1
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.0
 	sigs.k8s.io/yaml v1.6.0
-)
-
-require (
-	github.com/fatih/color v1.19.0
-	github.com/go-git/go-git/v5 v5.19.3
 )
 
 require (
