@@ -174,6 +174,8 @@ type future struct {
 	now      time.Time
 	layers   map[string]*v1alpha1.AddonsLayer
 	contents map[string]Content
+	// listings of the directories of layers.
+	listings map[string]layers.Listing
 	// order in which layers are looked at: each before those that it depends on,
 	// so that what is done for one is seen by the next one in the next round.
 	order []string
@@ -190,10 +192,13 @@ type future struct {
 func newFuture(w World) *future {
 	f := &future{
 		store: newStore(w), world: w, now: w.Now, layers: map[string]*v1alpha1.AddonsLayer{}, contents: maps.Clone(w.Contents),
-		last: map[string]layers.Decision{}, gone: map[string]bool{},
+		last: map[string]layers.Decision{}, gone: map[string]bool{}, listings: map[string]layers.Listing{},
 	}
 	for _, layer := range w.Layers {
 		f.layers[layer.Name] = layer
+		if directory := w.Contents[layer.Name].Directory; directory != nil {
+			f.listings[layer.Name] = layers.ListingOf(directory)
+		}
 	}
 	f.order = f.dependantsFirst()
 	return f

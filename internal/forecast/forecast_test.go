@@ -70,20 +70,27 @@ spec:
 // make reads the directories and makes a forecast of what there is.
 func (p *platform) make() Forecast {
 	p.t.Helper()
-	p.world.Layers, p.world.Contents = p.layers, map[string]Content{}
-	for _, layer := range p.layers {
-		directory, err := repos.Parse(p.t.Context(), p.files, layer.Spec.Source.Path)
-		content := Content{Directory: directory, Err: err, Source: &layers.Source{Generation: 1, ObservedGeneration: 1, Ready: true, Digest: "sha256:1", Revision: "main@sha1:1"}}
-		if directory != nil {
-			directory.Revision = "main@sha1:1"
-		}
-		p.world.Contents[layer.Name] = content
-	}
+	p.world.Layers, p.world.Contents = p.layers, p.contents(p.t)
 	f := Make(p.world)
 	if !f.Settled {
 		p.t.Fatalf("the forecast does not come to rest: %v", texts(f))
 	}
 	return f
+}
+
+// contents reads the directories.
+func (p *platform) contents(t testing.TB) map[string]Content {
+	t.Helper()
+	found := map[string]Content{}
+	for _, layer := range p.layers {
+		directory, err := repos.Parse(t.Context(), p.files, layer.Spec.Source.Path)
+		content := Content{Directory: directory, Err: err, Source: &layers.Source{Generation: 1, ObservedGeneration: 1, Ready: true, Digest: "sha256:1", Revision: "main@sha1:1"}}
+		if directory != nil {
+			directory.Revision = "main@sha1:1"
+		}
+		found[layer.Name] = content
+	}
+	return found
 }
 
 // happens makes a forecast, and has it come true.
@@ -375,4 +382,39 @@ func TestForecastChangesNothingOfItsWorld(t *testing.T) {
 			t.Fatalf("the same world has another future:\n%s", diff)
 		}
 	}
+}
+
+// BenchmarkMake plans a first installation of 200 layers in chains of ten, of five
+// releases each, and a second plan in which nothing changes.
+func BenchmarkMake(b *testing.B) {
+	p := newPlatform(nil)
+	for l := range 200 {
+		name, on := fmt.Sprintf("layer-%03d", l), []string{}
+		if l%10 > 0 {
+			on = append(on, fmt.Sprintf("layer-%03d@>=1", l-1))
+		}
+		p.layer(name, "1.0.0", on...)
+		for r := range 5 {
+			p.release(name, fmt.Sprintf("%s-%d", name, r), "1.0.0")
+		}
+	}
+	p.world.Layers, p.world.Contents = p.layers, p.contents(b)
+	var f Forecast
+	b.Run("install", func(b *testing.B) {
+		for b.Loop() {
+			f = Make(p.world)
+		}
+		if len(f.Steps) != 1000 || !f.Settled {
+			b.Fatalf("%d steps, settled: %v", len(f.Steps), f.Settled)
+		}
+	})
+	p.world.Layers, p.world.Objects = f.Layers, f.Objects
+	b.Run("unchanged", func(b *testing.B) {
+		for b.Loop() {
+			f = Make(p.world)
+		}
+		if len(f.Steps) != 0 {
+			b.Fatalf("%d steps", len(f.Steps))
+		}
+	})
 }

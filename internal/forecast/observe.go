@@ -181,7 +181,7 @@ func (f *future) observeOthers(o *layers.Observation) {
 		case content.Fixed:
 			o.AddClaims(&o.Others, name, f.listed(layer))
 		case content.Directory != nil:
-			o.AddClaims(&o.Others, name, layers.ListingOf(content.Directory))
+			o.AddClaims(&o.Others, name, f.listings[name])
 		default:
 			o.Others.Unreadable[name] = true
 			if f.sameSource(o.Layer, layer) {
