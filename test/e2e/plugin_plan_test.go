@@ -210,7 +210,7 @@ func TestThePluginPlansWhatIsRefused(t *testing.T) {
 	if f.get("base").Status.Version != "1.0.0" || f.get("base").Status.Revision != revision {
 		t.Error("planning has changed something")
 	}
-	plugin{fixture: f, path: path}.of("nobody", "view").expect(1, []string{"without HelmReleases there is no plan"}, "plan", f.name("base"))
+	plugin{fixture: f, path: path}.of("nobody", "strata-view").expect(1, []string{"without HelmReleases there is no plan"}, "plan", f.name("base"))
 }
 
 // What somebody has changed by hand is shown, whoever made the object, and what

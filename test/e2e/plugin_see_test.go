@@ -115,7 +115,7 @@ func TestThePluginNamesTheRootCause(t *testing.T) {
 
 	// Whoever may view less is told what is missing, and sees the rest.
 	less := plugin{fixture: f, path: path}.of("less", "strata-view")
-	less.expect(2, []string{"you may not list helmreleases.helm.toolkit.fluxcd.io", apps + " <- " + mid + " <- " + mesh + " <- HelmRelease " + f.prefix + "/mesh"}, "why", apps)
+	less.expect(2, []string{"you may not list ", "helmreleases.helm.toolkit.fluxcd.io", apps + " <- " + mid + " <- " + mesh + " <- HelmRelease " + f.prefix + "/mesh"}, "why", apps)
 	less.expect(0, []string{"you may not list", "HelmRelease " + f.prefix + "/base Ready"}, "tree", base, "--objects")
 	less.expect(1, []string{"get, list and watch on events"}, "events", base)
 	less.expect(1, []string{"your rights do not suffice"}, "owner", "deploy/mesh", "-n", f.prefix)
