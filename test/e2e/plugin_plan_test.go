@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -44,15 +43,7 @@ type planned struct {
 // else.
 func (p plugin) planner() plugin {
 	p.Helper()
-	role := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: p.prefix + "-flux-view"},
-		Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{"helm.toolkit.fluxcd.io", "source.toolkit.fluxcd.io"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"},
-		}},
-	}
-	p.must(stack.client.Create(p.ctx, role))
-	p.Cleanup(func() { _ = stack.client.Delete(p.ctx, role) })
-	return p.of("planner", "view", role.Name)
+	return p.of("planner", "view", p.fluxView())
 }
 
 // plan runs the plug-in for the layers of the test, and returns what it says as
@@ -210,7 +201,7 @@ func TestThePluginPlansWhatIsRefused(t *testing.T) {
 	if f.get("base").Status.Version != "1.0.0" || f.get("base").Status.Revision != revision {
 		t.Error("planning has changed something")
 	}
-	plugin{fixture: f, path: path}.of("nobody", "strata-view").expect(1, []string{"without HelmReleases there is no plan"}, "plan", f.name("base"))
+	plugin{fixture: f, path: path}.of("nobody", "view").expect(1, []string{"without HelmReleases there is no plan"}, "plan", f.name("base"))
 }
 
 // What somebody has changed by hand is shown, whoever made the object, and what

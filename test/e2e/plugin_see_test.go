@@ -39,18 +39,20 @@ spec:
 `, name, f.prefix, timeout, f.prefix, selector)
 }
 
-// fluxView makes the role that Flux's own manifests have, by which whoever may view
-// may view Flux's objects, too.
-func (f *fixture) fluxView() {
+// fluxView makes a role by which Flux's objects may be viewed, and returns its name.
+// Flux's own manifests aggregate one to view; here that would give the users of all
+// tests a right that some of them must lack.
+func (f *fixture) fluxView() string {
 	f.Helper()
 	role := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: f.prefix + "-flux-view", Labels: map[string]string{"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
+		ObjectMeta: metav1.ObjectMeta{Name: f.prefix + "-flux-view"},
 		Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{"helm.toolkit.fluxcd.io", "source.toolkit.fluxcd.io"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"},
 		}},
 	}
 	f.must(stack.client.Create(f.ctx, role))
 	f.Cleanup(func() { _ = stack.client.Delete(f.ctx, role) })
+	return role.Name
 }
 
 // What stands two layers up because of a Pod that no node takes is told by its name,
@@ -59,7 +61,6 @@ func TestThePluginNamesTheRootCause(t *testing.T) {
 	f := newFixture(t)
 	path, err := builtPlugin()
 	f.must(err)
-	f.fluxView()
 	revision := f.push(map[string]string{
 		"base/release.yaml": f.deploymentRelease("base", false),
 		"mesh/release.yaml": f.deploymentRelease("mesh", true),
@@ -72,7 +73,7 @@ func TestThePluginNamesTheRootCause(t *testing.T) {
 	f.layer("apps", f.dependsOn("mid@1.0.0"))
 	f.deployed("base", revision)
 	base, mesh, mid, apps := f.name("base"), f.name("mesh"), f.name("mid"), f.name("apps")
-	viewer := plugin{fixture: f, path: path}.of("viewer", "strata-view", "view")
+	viewer := plugin{fixture: f, path: path}.of("viewer", "view", f.fluxView())
 
 	viewer.expect(2, []string{
 		apps + " <- " + mid + " <- " + mesh + " <- HelmRelease " + f.prefix + "/mesh <- Pod " + f.prefix + "/mesh-",
@@ -127,11 +128,10 @@ func TestThePluginTellsEventsAsTheyHappen(t *testing.T) {
 	f := newFixture(t)
 	path, err := builtPlugin()
 	f.must(err)
-	f.fluxView()
 	f.push(map[string]string{"base/release.yaml": f.rejecting("base", "it is meant to fail")})
 	f.layer("base", func(l *v1alpha1.AddonsLayer) { l.Spec.Timeout = &metav1.Duration{Duration: 5 * time.Second} })
 	base := f.name("base")
-	viewer := plugin{fixture: f, path: path}.of("viewer", "strata-view", "view")
+	viewer := plugin{fixture: f, path: path}.of("viewer", "view", f.fluxView())
 	viewer.expect(2, []string{base + " <- HelmRelease " + f.prefix + "/base", "it is meant to fail", "try: kubectl strata events " + base}, "why", base)
 
 	watching := viewer.command("events", base, "--watch", "--types", "Warning,Normal")
