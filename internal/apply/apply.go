@@ -325,7 +325,7 @@ func (r *there) dispatch(ctx context.Context, action dependents.Action, version 
 	case action.Verb == dependents.VerbDelete:
 		return r.delete(ctx, action, version)
 	default:
-		patch := patchFor(r.owner, r.Keys, action)
+		patch := action.Patch(r.owner, r.Keys)
 		if patch == nil {
 			return nil, fmt.Errorf("cannot carry out the unknown verb %s", action.Verb)
 		}

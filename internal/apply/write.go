@@ -243,46 +243,6 @@ func (r *there) kindVersion(gk schema.GroupKind) (schema.GroupVersionKind, error
 	return mapping.GroupVersionKind, nil
 }
 
-// patchFor returns the merge patch of a verb that changes marks; nil for a verb
-// that is none.
-func patchFor(owner string, keys dependents.Keys, action dependents.Action) map[string]any {
-	labels := map[string]any{}
-	annotations := map[string]any{}
-	var spec map[string]any
-	switch action.Verb {
-	case dependents.VerbDisown:
-	case dependents.VerbSuspend:
-		annotations[action.Mark] = "true"
-		spec = map[string]any{"suspend": true}
-	case dependents.VerbResume:
-		annotations[keys.SuspendedByHold] = nil
-		if keys.SuspendedByLoss != "" {
-			annotations[keys.SuspendedByLoss] = nil
-		}
-		annotations[keys.SupersededBy] = nil
-		spec = map[string]any{"suspend": nil}
-	case dependents.VerbUnmark:
-		labels[keys.Orphaned] = nil
-	case dependents.VerbAdopt:
-		labels[keys.Owner], labels[keys.Orphaned] = owner, nil
-	case dependents.VerbSupersede:
-		labels[keys.Owner], labels[keys.Orphaned] = owner, nil
-		annotations[keys.SupersededBy] = action.Successor.Key().String()
-		spec = map[string]any{"suspend": true}
-	case dependents.VerbMark:
-		labels[keys.Orphaned] = action.OrphanedValue()
-	case dependents.VerbRelease:
-		labels[keys.Owner], labels[keys.Orphaned] = nil, nil
-	default:
-		return nil
-	}
-	patch := map[string]any{"metadata": map[string]any{"labels": labels, "annotations": annotations}}
-	if spec != nil {
-		patch["spec"] = spec
-	}
-	return patch
-}
-
 // otherOwners returns the ownerReferences that stay, as a patch wants them.
 func otherOwners(live *unstructured.Unstructured, keys dependents.Keys) any {
 	kept := []metav1.OwnerReference{}

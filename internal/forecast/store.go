@@ -150,34 +150,34 @@ func (s *store) write(owner string, action dependents.Action, live *unstructured
 	return applied
 }
 
-// mark changes what says where an object stands, as package apply does.
+// mark changes what says where an object stands.
 func mark(obj *unstructured.Unstructured, owner string, action dependents.Action) {
-	switch action.Verb {
-	case dependents.VerbDisown:
+	if action.Verb == dependents.VerbDisown {
 		disown(obj)
-	case dependents.VerbSuspend:
-		annotate(obj, action.Mark, "true")
-		suspend(obj, true)
-	case dependents.VerbResume:
-		annotate(obj, v1alpha1.SuspendedByHoldAnnotation, "")
-		annotate(obj, v1alpha1.SuspendedByLossAnnotation, "")
-		annotate(obj, v1alpha1.SupersededByAnnotation, "")
-		suspend(obj, false)
-	case dependents.VerbUnmark:
-		label(obj, v1alpha1.OrphanedLabel, "")
-	case dependents.VerbAdopt:
-		label(obj, v1alpha1.LayerLabel, owner)
-		label(obj, v1alpha1.OrphanedLabel, "")
-	case dependents.VerbSupersede:
-		label(obj, v1alpha1.LayerLabel, owner)
-		label(obj, v1alpha1.OrphanedLabel, "")
-		annotate(obj, v1alpha1.SupersededByAnnotation, action.Successor.Key().String())
-		suspend(obj, true)
-	case dependents.VerbMark:
-		label(obj, v1alpha1.OrphanedLabel, action.OrphanedValue())
-	case dependents.VerbRelease:
-		label(obj, v1alpha1.LayerLabel, "")
-		label(obj, v1alpha1.OrphanedLabel, "")
+		return
+	}
+	merge(obj.Object, action.Patch(owner, layers.Keys))
+}
+
+// merge applies a JSON merge patch, and leaves no empty field that it made.
+func merge(into, patch map[string]any) {
+	for key, value := range patch {
+		inner, is := value.(map[string]any)
+		switch {
+		case value == nil:
+			delete(into, key)
+		case !is:
+			into[key] = value
+		default:
+			has, found := into[key].(map[string]any)
+			if !found {
+				has = map[string]any{}
+			}
+			merge(has, inner)
+			if found || len(has) > 0 {
+				into[key] = has
+			}
+		}
 	}
 }
 
@@ -220,14 +220,6 @@ func annotate(obj *unstructured.Unstructured, key, value string) {
 		delete(annotations, key)
 	}
 	obj.SetAnnotations(annotations)
-}
-
-func suspend(obj *unstructured.Unstructured, yes bool) {
-	if !yes {
-		unstructured.RemoveNestedField(obj.Object, "spec", "suspend")
-		return
-	}
-	_ = unstructured.SetNestedField(obj.Object, true, "spec", "suspend") // spec is a map, or is made one
 }
 
 // hasGeneration tells kinds whose specification the API server counts.
