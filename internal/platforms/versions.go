@@ -109,9 +109,22 @@ func (d *decider) step(m *member, choice rollout.Choice) {
 		// What has failed under an earlier target goes on to this one: most often it
 		// is what mends it.
 		m.current, m.moving, m.forward = m.sent, "", true
+	case m.sent == "" && m.next != "" && m.emptied(d.family.name):
+		// What it had is being removed, most often because the version that it was
+		// sent to has no layers there: it takes its place among those that may be
+		// unavailable until that is done.
+		m.moving = m.next
 	case m.sent == "" && m.next != "":
 		d.nothingToDo(m)
 	}
+}
+
+// emptied tells whether layers of a family are being deleted. All of them are where
+// the cluster was sent to no version.
+func (m *member) emptied(family string) bool {
+	return slices.ContainsFunc(m.layers, func(layer *v1alpha1.AddonsLayer) bool {
+		return layer.DeletionTimestamp != nil && layer.Labels[v1alpha1.PlatformFamilyLabel] == family
+	})
 }
 
 // nothingToDo takes a cluster for updated on which the version has no layers, and for

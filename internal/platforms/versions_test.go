@@ -146,6 +146,35 @@ func TestOneBrokenCluster(t *testing.T) {
 	}
 }
 
+// A version on the way may have no layers on a cluster. What is removed for it counts
+// as unavailable as long as it is there.
+func TestVersionWithoutLayers(t *testing.T) {
+	w := fleet(t, 3, "1.0.0")
+	w.Bundles[1] = withInputs(bundle("1.1.0", "1.0.x", "base when:inputs.on"), v1alpha1.BundleInput{Name: "on", Type: v1alpha1.InputBoolean, Default: jsonOf("false")})
+	w.Platform.Spec.Bundle.Version = "1.2.0"
+	emptied := 0
+	for w.versionsOf() != "1.2.0 1.2.0 1.2.0" {
+		d := w.apply(t)
+		leaving := map[string]bool{}
+		for _, layer := range w.Layers {
+			if layer.DeletionTimestamp != nil {
+				leaving[layer.Labels[v1alpha1.PlatformClusterLabel]] = true
+			}
+		}
+		if len(leaving) > 1 || len(leaving) == 1 && len(Decide(w.Observation).Delete) > 0 {
+			t.Fatalf("more than one cluster loses its layers at a time: %s: %s", w.names(), said(d.Status))
+		}
+		emptied += min(1, len(d.Delete))
+		w.engine()
+		if w.Now = w.Now.Add(time.Second); w.Now.After(testNow.Add(time.Hour)) {
+			t.Fatalf("the clusters are at %s: %s", w.versionsOf(), said(d.Status))
+		}
+	}
+	if d := w.settle(t); conditionsOf(d.Status) != installed || emptied != 3 {
+		t.Errorf("%d clusters were emptied, %s: %s", emptied, conditionsOf(d.Status), said(d.Status))
+	}
+}
+
 func TestRollback(t *testing.T) {
 	w := fleet(t, 2, "1.0.0")
 	w.Platform.Spec.Rollout.OnFailure = v1alpha1.RolloutRollback
