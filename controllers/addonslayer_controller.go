@@ -279,7 +279,7 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 		return fmt.Errorf("cannot make the controller: %w", err)
 	}
 	r.controller = c
-	sources, err := newSourceCache(mgr)
+	sources, err := newSourceCache(mgr, r.sourcesUnserved)
 	if err != nil {
 		return err
 	}

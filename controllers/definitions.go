@@ -64,6 +64,19 @@ func (k *kinds) redefined(name string) (schema.GroupKind, bool) {
 	return found.kind, true
 }
 
+// redefinedAll is as redefined for all kinds that are watched, and returns them.
+func (k *kinds) redefinedAll() []schema.GroupKind {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var found []schema.GroupKind
+	for _, definition := range k.definitions {
+		definition.changes++
+		found = append(found, definition.kind)
+	}
+	k.changes++
+	return found
+}
+
 // revise reads the definition of a kind that has changed since it was last
 // read. A kind that is not served any more at the version that is watched is
 // not watched any more: its cache would stay for ever as it is.

@@ -90,6 +90,9 @@ type fixture struct {
 	looks     atomic.Int64
 	cancel    context.CancelFunc
 	ended     chan error
+	// between is what stands between the controller and the API server; nil for
+	// nothing.
+	between func(http.RoundTripper) http.RoundTripper
 
 	mu        sync.Mutex
 	artifacts map[string][]byte
@@ -140,6 +143,9 @@ func (f *fixture) start(intercept func(client.Client) client.Client, options ...
 	f.Helper()
 	counted := plane.Config()
 	counted.Wrap(f.count)
+	if f.between != nil {
+		counted.Wrap(f.between)
+	}
 	mgr, reconciler := f.assemble(counted, managerOptions(), time.Second)
 	reconciler.Now = func() time.Time { f.looks.Add(1); return time.Now() }
 	if intercept != nil {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,9 +36,16 @@ type sourceCache struct{ cache.Cache }
 // GetCache makes the manager start it before the controllers.
 func (c sourceCache) GetCache() cache.Cache { return c.Cache }
 
-func newSourceCache(mgr manager.Manager) (sourceCache, error) {
+// Unserved is called when a watch finds that its kind is not served any more.
+func newSourceCache(mgr manager.Manager, unserved func(context.Context)) (sourceCache, error) {
 	made, err := cache.New(mgr.GetConfig(), cache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(), DefaultTransform: strip,
+		DefaultWatchErrorHandler: func(ctx context.Context, reflector *toolscache.Reflector, err error) {
+			toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
+			if apierrors.IsNotFound(err) {
+				unserved(ctx)
+			}
+		},
 	})
 	if err != nil {
 		return sourceCache{}, fmt.Errorf("cannot make the cache of sources: %w", err)
@@ -86,6 +94,15 @@ func (r *AddonsLayerReconciler) layersOf(ctx context.Context, source layers.Sour
 		}
 	}
 	return requests(found...)
+}
+
+// sourcesUnserved has the definitions of the kinds of sources read again, and looks at
+// the layers of those kinds. An API server may serve a kind for a moment after its
+// definition is gone: the watch that begins then never hears of that, it only ends.
+func (r *AddonsLayerReconciler) sourcesUnserved(ctx context.Context) {
+	for _, gk := range r.sources.redefinedAll() {
+		r.wake(r.layersOfKind(ctx, gk.Kind)...)
+	}
 }
 
 // layersOfKind returns the layers whose sources are of a kind.

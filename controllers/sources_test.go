@@ -4,8 +4,13 @@
 package controllers
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -157,10 +163,10 @@ func (f *fixture) says(layer string, words ...string) *v1alpha1.AddonsLayer {
 	return found
 }
 
-// A Flux that does not know a kind of source stops neither the controller nor
-// the layers of other kinds. The layer that names it says so, and goes on by
-// itself when the kind comes.
-func TestKindOfSourceThatIsNotServed(t *testing.T) {
+// withdrawable returns what takes the definition of ExternalArtifacts away, and what
+// brings it back, which the end of the test does at the latest.
+func withdrawable(t *testing.T) (withdraw, restore func()) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("needs an API server")
 	}
@@ -180,7 +186,7 @@ func TestKindOfSourceThatIsNotServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	withdraw := func() {
+	withdraw = func() {
 		t.Helper()
 		if err := admin.Delete(t.Context(), crd); err != nil {
 			t.Fatal(err)
@@ -196,6 +202,21 @@ func TestKindOfSourceThatIsNotServed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	restore = func() {
+		t.Helper()
+		if err := plane.InstallCRDs(context.Background(), files...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(restore)
+	return withdraw, restore
+}
+
+// A Flux that does not know a kind of source stops neither the controller nor
+// the layers of other kinds. The layer that names it says so, and goes on by
+// itself when the kind comes.
+func TestKindOfSourceThatIsNotServed(t *testing.T) {
+	withdraw, restore := withdrawable(t)
 	withdraw()
 
 	f := newFixture(t, nil)
@@ -209,7 +230,7 @@ func TestKindOfSourceThatIsNotServed(t *testing.T) {
 		t.Errorf("the layer is %s", found.Status.State)
 	}
 
-	f.must(plane.InstallCRDs(f.ctx, files...))
+	restore()
 	f.says("external", "waits for ExternalArtifact "+f.namespace+"/addons, which does not exist")
 	f.put("addons", "rev-1", map[string]string{"external/release.yaml": f.release("external")})
 	f.ready("external")
@@ -218,10 +239,85 @@ func TestKindOfSourceThatIsNotServed(t *testing.T) {
 	// It may go again, and come back.
 	withdraw()
 	f.says("external", "does not serve the kind ExternalArtifact")
-	f.must(plane.InstallCRDs(f.ctx, files...))
+	restore()
 	f.says("external", "waits for ExternalArtifact "+f.namespace+"/addons, which does not exist")
 	f.put("addons", "rev-2", map[string]string{"external/release.yaml": f.release("external")})
 	f.deployed("external", "rev-2")
+}
+
+// renamed makes ExternalArtifacts of the Buckets in an answer, which is JSON in lines.
+type renamed struct {
+	io.Closer
+	lines *bufio.Scanner
+	left  *bytes.Buffer
+}
+
+func (r renamed) Read(into []byte) (int, error) {
+	if r.left.Len() == 0 {
+		if !r.lines.Scan() {
+			if err := r.lines.Err(); err != nil {
+				return 0, err
+			}
+			return 0, io.EOF
+		}
+		r.left.Write(bytes.ReplaceAll(r.lines.Bytes(), []byte(`"kind":"Bucket`), []byte(`"kind":"ExternalArtifact`)))
+		r.left.WriteByte('\n')
+	}
+	return r.left.Read(into)
+}
+
+// An API server that has yet to hear that a definition is gone serves its kind for a
+// while. The controller begins a watch of it, and is never told.
+func TestKindOfSourceThatGoesUnseen(t *testing.T) {
+	withdraw, restore := withdrawable(t)
+	f := newBareFixture(t)
+	questions, err := rest.HTTPClientFor(plane.Config())
+	f.must(err)
+	const group, plural = "/apis/source.toolkit.fluxcd.io/v1", "/externalartifacts"
+	answer, err := questions.Get(plane.Config().Host + group)
+	f.must(err)
+	discovery, err := io.ReadAll(answer.Body)
+	f.must(errors.Join(err, answer.Body.Close()))
+	withdraw()
+
+	// Until it ends, discovery is what it was, and there are as many of the kind as
+	// there are Buckets.
+	lagging, end := context.WithCancel(f.ctx)
+	defer end()
+	f.between = func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			switch {
+			case lagging.Err() != nil:
+			case req.URL.Path == group:
+				return &http.Response{
+					StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: req,
+					Body: io.NopCloser(bytes.NewReader(discovery)), ContentLength: int64(len(discovery)),
+				}, nil
+			case strings.HasSuffix(req.URL.Path, plural):
+				ctx, cancel := context.WithCancel(req.Context())
+				context.AfterFunc(lagging, cancel)
+				req = req.Clone(ctx)
+				req.URL.Path = group + "/buckets"
+				resp, err := next.RoundTrip(req)
+				if err == nil && strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
+					resp.Body = renamed{resp.Body, bufio.NewScanner(resp.Body), &bytes.Buffer{}}
+					resp.ContentLength = -1
+				}
+				return resp, err
+			}
+			return next.RoundTrip(req)
+		})
+	}
+	f.start(nil)
+	f.layerFrom(layers.ExternalArtifact, "external")
+	f.says("external", "waits for ExternalArtifact "+f.namespace+"/addons, which does not exist")
+	end()
+	f.says("external", "does not serve the kind ExternalArtifact")
+	restore()
+	f.says("external", "waits for ExternalArtifact "+f.namespace+"/addons, which does not exist")
+	f.put("addons", "rev-1", map[string]string{"external/release.yaml": f.release("external")})
+	f.ready("external")
+	f.deployed("external", "rev-1")
 }
 
 // Two sources of different kinds are two sources, also under one name: what
