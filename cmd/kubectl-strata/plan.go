@@ -45,9 +45,13 @@ cannot be had, or rendered, is said to be so, and the plan goes on.
 With --offline there is no cluster: the plan is that of a first installation on an
 empty cluster with the Kubernetes version of --k8s.
 
+Of a folder or a commit counts what source-controller would make a GitRepository's
+artifact of: no links, and nothing that .sourceignore files or its spec.ignore name.
+
 Limits: what layers have on other clusters, and what you may not read, is taken to
-be as Strata left it; files that a source ignores are read; a commit that comes in
-between, and what Helm hooks or admission webhooks do, nobody foresees.
+be as Strata left it; a source's includes and submodules are not looked at; a commit
+that comes in between, and what Helm hooks or admission webhooks do, nobody
+foresees.
 
 Exit codes:
   0  nothing would change
@@ -290,8 +294,10 @@ func (t *tool) gather(ctx context.Context, o *planOptions) (*gathering, error) {
 	if g.repository == nil {
 		return g, nil
 	}
-	g.source, err = g.sourceNamed(o.source)
-	return g, err
+	if g.source, err = g.sourceNamed(o.source); err != nil {
+		return nil, err
+	}
+	return g, g.archive(ctx)
 }
 
 // connect reads a cluster that is there.

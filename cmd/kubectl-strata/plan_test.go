@@ -210,6 +210,32 @@ func TestPlanOfAHold(t *testing.T) {
 	}
 }
 
+// What the source leaves out of its artifacts would be pruned.
+func TestPlanLeavesOutWhatTheSourceIgnores(t *testing.T) {
+	r := newPlannedRepository(t)
+	server := r.deployed()
+	ignore, err := http.NewRequestWithContext(t.Context(), http.MethodPatch,
+		server.URL+"/apis/source.toolkit.fluxcd.io/v1/namespaces/flux-system/gitrepositories/addons", strings.NewReader(`{"spec": {"ignore": "mesh.yaml"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ignore.Header.Set("Content-Type", "application/merge-patch+json")
+	answer, err := http.DefaultClient.Do(ignore)
+	if err != nil || answer.StatusCode != http.StatusOK || answer.Body.Close() != nil {
+		t.Fatalf("%+v, %v", answer, err)
+	}
+	r.files["base/.sourceignore"] = "/metrics.yaml\n"
+	code, out, errOut := r.plan(server, terminal.Screen{}, "plan --no-charts --from-dir FOLDER")
+	for _, name := range []string{"mesh", "metrics"} {
+		if !strings.Contains(out, "prune    HelmRelease base/"+name) {
+			t.Errorf("release %s is not pruned", name)
+		}
+	}
+	if code != exitBlocked || strings.Contains(out, "base/gateway") || strings.Contains(out, "apps/shop") {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+}
+
 func TestPlanGoesOnWithoutCharts(t *testing.T) {
 	r := newPlannedRepository(t)
 	server := r.deployed()

@@ -192,7 +192,7 @@ func (r *chartWork) render(ctx context.Context, objects map[dependents.ID]*unstr
 	}
 	request.Files = func(_ context.Context, source dependents.ID) (fs.FS, error) {
 		if planned && r.repository != nil && source == r.source.ID() {
-			return r.repository.Files, nil
+			return r.artifact, nil
 		}
 		return nil, nil
 	}

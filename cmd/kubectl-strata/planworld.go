@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/http"
 	"os"
@@ -52,7 +53,9 @@ type gathering struct {
 	// repository stands for source; nil where every layer has what its source holds.
 	repository *repository.Repository
 	source     layers.SourceRef
-	store      *repos.Store
+	// artifact is what source-controller would make of the repository.
+	artifact fs.FS
+	store    *repos.Store
 	// planned are the layers as they would be, and files what specifies them, where
 	// that is in the repository.
 	planned []*v1alpha1.AddonsLayer
@@ -109,6 +112,21 @@ func (g *gathering) world(ctx context.Context) (forecast.World, error) {
 	return w, nil
 }
 
+// archive finds out what source-controller would make of the repository. Only a
+// GitRepository leaves files out when it is fetched.
+func (g *gathering) archive(ctx context.Context) (err error) {
+	g.artifact = g.repository.Files
+	if g.source.Kind != layers.GitRepository {
+		return nil
+	}
+	ignore := ""
+	if live := g.Objects[g.source.ID()]; live != nil {
+		ignore, _, _ = unstructured.NestedString(live.Object, "spec", "ignore")
+	}
+	g.artifact, err = g.repository.Artifact(ctx, ignore)
+	return err
+}
+
 // content returns what a layer would list, as it is written.
 func (g *gathering) content(ctx context.Context, layer *v1alpha1.AddonsLayer) (forecast.Content, error) {
 	ref := layers.SourceOf(layer, g.settings.Namespace)
@@ -137,7 +155,7 @@ func (g *gathering) content(ctx context.Context, layer *v1alpha1.AddonsLayer) (f
 		source.ObservedGeneration, source.ArtifactGeneration, source.Suspended, source.Ready, source.Message = source.Generation, source.Generation, false, true, ""
 	}
 	source.Revision, source.Digest, source.URL = g.repository.Revision, "sha256:"+strings.Repeat("0", 64), ""
-	directory, err := repos.Parse(ctx, g.repository.Files, layer.Spec.Source.Path)
+	directory, err := repos.Parse(ctx, g.artifact, layer.Spec.Source.Path)
 	if directory != nil {
 		directory.Revision = g.repository.Revision
 	}

@@ -103,7 +103,11 @@ func TestThePluginPlansWhatHappens(t *testing.T) {
 		t.Errorf("what is deployed would change something: %q, %+v", lines, found.Blocked)
 	}
 
-	after := map[string]string{"base/one.yaml": f.configMapRelease("one", "b"), "base/four.yaml": f.configMapRelease("four", "a"), "apps/shop.yaml": f.configMapRelease("shop", "b")}
+	// What source-controller leaves out is not planned.
+	after := map[string]string{
+		"base/one.yaml": f.configMapRelease("one", "b"), "base/four.yaml": f.configMapRelease("four", "a"), "apps/shop.yaml": f.configMapRelease("shop", "b"),
+		"base/.sourceignore": "draft*.yaml\n", "base/drafts.yaml": f.configMapRelease("draft", "a"),
+	}
 	f.write(folder, after)
 	f.must(os.Remove(filepath.Join(folder, "base", "two.yaml")))
 	lines, found := user.plan(2, slices.Concat(both, source, []string{"--from-dir", folder})...)
@@ -135,6 +139,7 @@ func TestThePluginPlansWhatHappens(t *testing.T) {
 	f.deployed("base", revision)
 	f.deployed("apps", revision)
 	f.uninstalled("two")
+	f.uninstalled("draft")
 	for name, changes := range map[string]int64{"one": 1, "three": 0, "shop": 1} {
 		if got := f.release(name).Generation; got != generations[name]+changes {
 			t.Errorf("release %s was written %d times, the plan has %d", name, got-generations[name], changes)
