@@ -36,9 +36,12 @@ With --k8s it finds layers that do not allow a Kubernetes version, and APIs that
 does not serve: in the directories, and in what their charts make. Charts that
 cannot be fetched are a warning.
 
+A layer holds what source-controller puts into the artifact: nothing that
+.sourceignore files leave out. The spec.ignore of a GitRepository is not known here.
+
 Limits: hidden files, binary files and folders of charts are left out; files over
-8 MiB, and links out of the repository, are not read. The text shows 50 findings,
-the other formats all of them. Charts are rendered with --k8s only.
+8 MiB, and symbolic links, are not read. The text shows 50 findings, the other
+formats all of them. Charts are rendered with --k8s only.
 
 Exit codes:
   0  nothing is wrong, or there are warnings only
@@ -121,7 +124,11 @@ func (t *tool) lint(ctx context.Context, o *lintOptions, folders []string) error
 		return err
 	}
 	defer func() { _ = opened.Close() }() // nothing was written that could be lost
-	options := lint.Options{Files: opened.Files, Below: below, Source: o.source, Kubernetes: o.k8s, Disabled: o.disable, Now: t.now()}
+	artifact, err := opened.Artifact(ctx, "")
+	if err != nil {
+		return err
+	}
+	options := lint.Options{Files: opened.Files, Artifact: artifact, Below: below, Source: o.source, Kubernetes: o.k8s, Disabled: o.disable, Now: t.now()}
 	if o.k8s != "" && o.charts {
 		renderer, err := newRenderer()
 		if err != nil {

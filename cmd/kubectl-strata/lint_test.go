@@ -100,3 +100,37 @@ func TestLintStrict(t *testing.T) {
 		t.Errorf("exit code %d with --strict, says %q", code, out)
 	}
 }
+
+// A layer holds what source-controller puts into the artifact, and nothing else of its
+// directory.
+func TestLintReadsWhatReachesTheCluster(t *testing.T) {
+	r := newPlannedRepository(t)
+	r.files["base/mesh.yaml"] = r.files["base/gateway.yaml"]
+	folder := r.folder()
+	code, out, _ := commandLine(t, nil, terminal.Screen{}, "lint "+folder)
+	if code != exitBlocked || !strings.Contains(out, "base/mesh.yaml") {
+		t.Errorf("exit code %d, and a release that is there twice is not named: %s", code, out)
+	}
+	ignore := filepath.Join(folder, ".sourceignore")
+	if err := os.WriteFile(ignore, []byte("mesh.yaml\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errOut := commandLine(t, nil, terminal.Screen{}, "lint "+folder); code != exitFine {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+	if err := os.WriteFile(ignore, []byte("mesh.yaml\n/apps\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, _ := commandLine(t, nil, terminal.Screen{}, "lint "+folder); code != exitBlocked || !strings.Contains(out, "no artifact has the directory ./apps: a .sourceignore file leaves it out") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	if err := os.Remove(ignore); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(ignore, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errOut := commandLine(t, nil, terminal.Screen{}, "lint "+folder); code != exitError || !strings.Contains(errOut, ".sourceignore is no file") {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+}

@@ -100,7 +100,7 @@ func (l *linter) request(of claim, byID map[dependents.ID]*unstructured.Unstruct
 		Find: func(_ context.Context, id dependents.ID) (*unstructured.Unstructured, error) { return byID[id], nil },
 		Files: func(_ context.Context, source dependents.ID) (fs.FS, error) {
 			if of.layer.source.ID() == source {
-				return l.Files, nil
+				return l.Artifact, nil
 			}
 			return nil, nil
 		},

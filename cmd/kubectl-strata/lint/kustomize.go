@@ -108,7 +108,7 @@ func (l *linter) directory(name string) (*directory, error) {
 	if known := l.directories[clean]; known != nil {
 		return known, nil
 	}
-	content, mistakes, err := repos.ParseAll(l.ctx, l.Files, name)
+	content, mistakes, err := repos.ParseAll(l.ctx, l.Artifact, name)
 	if err != nil {
 		if l.ctx.Err() != nil {
 			return nil, l.ctx.Err()

@@ -126,6 +126,10 @@ func (l *linter) readLayer(each *layer) error {
 		return err
 	}
 	switch {
+	case found.content.Missing && !l.isMissing(each.Spec.Source.Path):
+		l.add(rulePath, each.place, "spec.source.path", each.label(),
+			"no artifact has the directory %s: a .sourceignore file leaves it out, or it is a symbolic link, which source-controller does not follow", each.Spec.Source.Path)
+		return nil
 	case found.content.Missing:
 		l.add(rulePath, each.place, "spec.source.path", each.label(), "the repository has no directory %s%s", each.Spec.Source.Path, l.elsewhere(each))
 		return nil

@@ -59,6 +59,9 @@ type Options struct {
 	// Files of the repository from its root. Links must not lead out of it, as with
 	// os.Root.
 	Files fs.FS
+	// Artifact has the files that reach the cluster: those of which Flux makes an
+	// artifact. It is Files where it is nil.
+	Artifact fs.FS
 	// Below are the folders to look at, as paths from the root; all of it where
 	// there are none.
 	Below []string
@@ -86,6 +89,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	l := &linter{
 		Options: o, ctx: ctx, schemas: known, seen: map[seenKey]bool{}, releases: map[place]bool{},
 		kustomizations: map[string]*kustomization{}, raw: map[string]place{}, directories: map[string]*directory{},
+	}
+	if l.Artifact == nil {
+		l.Artifact = l.Files
 	}
 	if len(l.Below) == 0 {
 		l.Below = []string{"."}

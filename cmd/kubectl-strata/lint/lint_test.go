@@ -218,6 +218,7 @@ func TestLimits(t *testing.T) {
 	const link = "is a link that leads out of the repository, or nowhere: it is not followed"
 	want := []string{
 		"big.yaml: error unreadable-file: is larger than 8 MiB: split it", "folder: warning unreadable-file: " + link,
+		"in.yaml: warning unreadable-file: is a symbolic link: source-controller leaves those out of artifacts, and nothing of it is deployed from here",
 		"none.yaml: error unreadable-file: " + link, "out.yaml: error unreadable-file: " + link, "up.yaml: error unreadable-file: " + link,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
