@@ -104,6 +104,7 @@ func (d *document) parse() (err error) {
 		if err := kyaml.Unmarshal(d.text, &node); err != nil {
 			return d.yamlError(err)
 		}
+		linesOf(d.text).correct(&node)
 		if node.Kind == kyaml.DocumentNode && len(node.Content) > 0 {
 			d.root = node.Content[0]
 		}
@@ -174,6 +175,52 @@ var (
 	yamlNoise = regexp.MustCompile(`(error converting YAML to JSON: |yaml: |unmarshal errors:\s*)`)
 )
 
+// breaks are the lines of a text that the YAML parser takes for line 1 and on: it also
+// breaks lines at carriage returns and, as YAML 1.1 does, at NEL, LS and PS, which
+// editors and git do not. It is nil where both count the same.
+type breaks []int32
+
+func linesOf(text []byte) breaks {
+	if bytes.Count(text, []byte("\r")) == bytes.Count(text, []byte("\r\n")) && !bytes.ContainsAny(text, "\u0085\u2028\u2029") {
+		return nil
+	}
+	lines, line := breaks{1}, int32(1)
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		if bytes.HasPrefix(text, []byte("\r\n")) {
+			r, size = '\n', 2
+		}
+		text = text[size:]
+		switch r {
+		case '\n':
+			line++
+			lines = append(lines, line)
+		case '\r', '\u0085', '\u2028', '\u2029':
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// of returns the line of the text that the parser takes for line n.
+func (b breaks) of(n int) int {
+	if b == nil || n < 1 {
+		return n
+	}
+	return int(b[min(n, len(b))-1])
+}
+
+// correct puts the lines of the text into a node and those in it.
+func (b breaks) correct(node *kyaml.Node) {
+	if b == nil {
+		return
+	}
+	node.Line = b.of(node.Line)
+	for _, child := range node.Content {
+		b.correct(child)
+	}
+}
+
 // yamlError moves the line that the parser counted to the file, and leaves out
 // what only says how Strata is written.
 func (d *document) yamlError(err error) error {
@@ -181,7 +228,7 @@ func (d *document) yamlError(err error) error {
 	line := d.first
 	if found := yamlLine.FindStringSubmatchIndex(message); found != nil {
 		n, _ := strconv.Atoi(message[found[2]:found[3]])
-		line = d.first - 1 + max(n, 1)
+		line = d.first - 1 + linesOf(d.text).of(max(n, 1))
 		message = message[:found[0]] + message[found[1]:]
 	}
 	message, _, _ = strings.Cut(strings.TrimSpace(message), "\n")

@@ -87,6 +87,16 @@ func TestParse(t *testing.T) {
 			files:  files("x/a.yaml", release("a")+"---\na: b\n  c: d\n"), path: "./x",
 			err: "InvalidManifest: x/a.yaml:10: cannot be read as YAML: mapping values are not allowed in this context",
 		},
+		"bad YAML behind breaks that are no newlines": {
+			reason: "the parser breaks lines where editors do not",
+			files:  files("a.yaml", "# \r\u0085\u2028\u2029\r\n---\n# \r\u2028\n\r\na: b\n  c: d\n"), path: "./",
+			err: "InvalidManifest: a.yaml:6: cannot be read as YAML: mapping values are not allowed in this context",
+		},
+		"a mistake behind breaks that are no newlines": {
+			reason: "nodes have the lines of the file too",
+			files:  files("a.yaml", "# \r\r\u2028\nhello\n"), path: "./",
+			err: "InvalidManifest: a.yaml:2: is no Kubernetes object: an object begins with apiVersion and kind",
+		},
 		"bad JSON": {
 			reason: "the line is the one where it went wrong",
 			files:  files("a.json", "{\n  \"a\": 1,\n  \"b\" 2\n}\n"), path: "./",
