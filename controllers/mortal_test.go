@@ -28,7 +28,9 @@ type death struct {
 	// reached says that the call takes effect and its answer is lost; without
 	// it, the API server never hears of it.
 	reached bool
-	// reads counts reads and watches too, and questions for rights and versions.
+	// reads counts reads and watches too, and questions for rights and versions, once
+	// the caches have begun: before that a controller has done nothing, and a manager
+	// that is told to stop then never returns.
 	reads bool
 }
 
@@ -52,6 +54,8 @@ type mortal struct {
 	mu    sync.Mutex
 	calls int
 	dead  bool
+	// begun is true once the caches have begun.
+	begun bool
 	// last is the call at which it died.
 	last string
 	// done holds the calls that the API server has answered, in order.
@@ -109,7 +113,7 @@ func (m *mortal) begin(req *http.Request, what string) (dies bool, err error) {
 	if m.dead {
 		return false, errDead
 	}
-	if !m.reads && !isWrite(req) {
+	if !m.reads && !isWrite(req) || m.reads && !m.begun {
 		return false, nil
 	}
 	m.calls++
@@ -137,6 +141,13 @@ func (m *mortal) counted() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.calls
+}
+
+// atWork notes that the caches have begun.
+func (m *mortal) atWork() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.begun = true
 }
 
 // died tells whether the controller has come as far as its death.
@@ -168,6 +179,13 @@ func (f *fixture) run(ctx context.Context, m *mortal, assemble func() (ctrl.Mana
 	f.Helper()
 	mgr, reconciler := assemble()
 	f.must(reconciler.SetupWithManager(ctx, mgr))
+	go func() {
+		select {
+		case <-mgr.Elected():
+			m.atWork()
+		case <-ctx.Done():
+		}
+	}()
 	go func() {
 		defer close(m.ended)
 		if err := mgr.Start(ctx); err != nil && !m.died() {
