@@ -133,11 +133,32 @@ func writeKubeconfig(path string, config *rest.Config) error {
 	}
 	kubeconfig.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	kubeconfig.CurrentContext = name
+	data, err := clientcmd.Write(*kubeconfig)
+	if err == nil {
+		err = replaceFile(path, data)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write kubeconfig %s: %w", path, err)
+	}
+	return nil
+}
+
+// replaceFile writes a file that others may read at any time: they find what it
+// was or what it is now, and nothing between.
+func replaceFile(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	if err := clientcmd.WriteToFile(*kubeconfig, path); err != nil {
-		return fmt.Errorf("cannot write kubeconfig %s: %w", path, err)
+	file, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
 	}
 	return nil
 }
