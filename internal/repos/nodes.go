@@ -129,11 +129,19 @@ func isMerge(key *kyaml.Node) bool {
 // checkNumber refuses integers that no int64 holds, and what JSON has no words
 // for: the cluster would be told another number.
 func (c *nodeCheck) checkNumber(node *kyaml.Node) error {
-	if node.Style&(kyaml.DoubleQuotedStyle|kyaml.SingleQuotedStyle|kyaml.LiteralStyle|kyaml.FoldedStyle) != 0 || node.Tag == "!!str" {
+	if node.Style&(kyaml.DoubleQuotedStyle|kyaml.SingleQuotedStyle|kyaml.LiteralStyle|kyaml.FoldedStyle) != 0 {
 		return nil
 	}
+	base := 0
+	if node.Tag == "!!str" {
+		if node.Style&kyaml.TaggedStyle != 0 {
+			return nil
+		}
+		// Digits that not even a float64 holds are read as text.
+		base = 10
+	}
 	text := strings.ReplaceAll(node.Value, "_", "")
-	if _, err := strconv.ParseInt(text, 0, 64); errors.Is(err, strconv.ErrRange) {
+	if _, err := strconv.ParseInt(text, base, 64); errors.Is(err, strconv.ErrRange) {
 		return c.invalid(node, "the number %s does not fit into 64 bits: quote it", short(node.Value))
 	}
 	if node.Tag == "!!float" {
