@@ -107,7 +107,7 @@ mutants: ## Break the rules on purpose by each patch of test/mutants, and have t
 
 .PHONY: unit-all
 unit-all: tool-gotestsum tool-promtool ## As unit, with the heavier cases (STRATA_TEST_ALL=1)
-	$(DETECT) STRATA_TEST_ALL=1 $(TOOLS)/gotestsum --format standard-quiet --format-hide-empty-pkg -- -race -count=1 -timeout 30m $(TESTFLAGS) $(UNIT_PACKAGES)
+	$(DETECT) STRATA_TEST_ALL=1 $(TOOLS)/gotestsum --format standard-quiet --format-hide-empty-pkg -- -race -count=1 -timeout 45m $(TESTFLAGS) $(UNIT_PACKAGES)
 
 .PHONY: e2e-all
 e2e-all: tool-gotestsum ## As e2e, with the heavier cases (STRATA_TEST_ALL=1)
