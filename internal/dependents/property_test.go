@@ -101,6 +101,7 @@ func drawLive(t *rapid.T, in *Input, id ID) {
 		{25, generation(2)},
 		{20, notReady},
 		{40, orphaned},
+		{10, label(testKeys.Orphaned, "2026-01-02T03.04.00Z")},
 		{20, suspended},
 		{10, deleting},
 		{10, formerlyOwned},
@@ -322,6 +323,8 @@ func (s *safety) checkRemoval(action Action) {
 	switch {
 	case entry.Status != StatusOrphaned || live.GetLabels()[testKeys.Orphaned] == "" || s.Now.Sub(entry.Since) < s.Grace:
 		s.Errorf("%s goes before its grace is over", id)
+	case live.GetLabels()[testKeys.Orphaned] == "2026-01-02T03.04.00Z":
+		s.Errorf("%s goes although it was marked a moment ago", id)
 	case entry.Deletion == DeletionOrphan, len(s.Others.Listed[id]) > 0, len(s.Others.UnreadableSiblings) > 0:
 		s.Errorf("%s goes although it is kept or may be wanted", id)
 	case id.Kind == "HelmRelease" && IsSuspended(live) && !s.Abandon:

@@ -102,6 +102,8 @@ func (p *planner) planOrphan(entry Entry, live *unstructured.Unstructured) {
 		entry.Since, entry.Status = p.Now, StatusOrphaned
 	} else if entry.Since.After(p.Now) { // the clock was set back: begin again
 		entry.Since = p.Now
+	} else if since := p.markedAt(live); since.After(entry.Since) && !since.After(p.Now) {
+		entry.Since = since
 	}
 	p.planHold(entry.ID, live, entry.Assess, 0)
 	orphaned := Standing{Health: Progressing, Status: StatusOrphaned, Unwanted: true}
@@ -365,5 +367,16 @@ func groupOf(apiVersion string) string {
 // OrphanedValue returns the moment of an action as the orphaned label says it: RFC
 // 3339 in UTC, with "." for ":", which labels must not have.
 func (a Action) OrphanedValue() string {
-	return strings.ReplaceAll(a.Moment.UTC().Format("2006-01-02T15:04:05Z"), ":", ".")
+	return strings.ReplaceAll(a.Moment.UTC().Format(time.RFC3339), ":", ".")
+}
+
+// markedAt returns the moment that the orphaned label of an object says: later than
+// what the inventory says where a mark was refused at first, and what has become of
+// the next one was not recorded. It is zero where the label says no moment.
+func (p *planner) markedAt(live *unstructured.Unstructured) time.Time {
+	moment, err := time.Parse(time.RFC3339, strings.ReplaceAll(live.GetLabels()[p.Keys.Orphaned], ".", ":"))
+	if err != nil {
+		return time.Time{}
+	}
+	return moment
 }

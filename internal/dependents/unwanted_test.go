@@ -43,6 +43,21 @@ func TestMakeOrphans(t *testing.T) {
 			reason: "it waits for a full grace again", in: world(inventory(had(a, graceOver)), lives(release("a"))),
 			actions: []string{"Mark a"}, standings: []string{fullMessage}, until: full,
 		},
+		"marked later than recorded": {
+			reason: "a mark was refused at first, and what became of the next one was not recorded: others have seen it for a moment only",
+			in:     world(inventory(had(a, graceOver)), lives(release("a", label(testKeys.Orphaned, "2026-01-02T03.04.00Z")))), until: full.Add(-5 * time.Second),
+			standings: []string{"a progressing Orphaned unwanted: waits until 2026-01-02T03:05:01Z for another layer to adopt it"},
+		},
+		"marked in the future": {
+			reason:  "somebody's clock was wrong, and it must not stay until then",
+			in:      world(inventory(had(a, graceOver)), lives(release("a", label(testKeys.Orphaned, "2036-01-02T03.04.00Z")))),
+			actions: []string{"Delete a"}, standings: []string{"a progressing Orphaned unwanted: is being removed"},
+		},
+		"marked at no moment": {
+			reason:  "the inventory says since when it waits",
+			in:      world(inventory(had(a, graceOver)), lives(release("a", label(testKeys.Orphaned, "true")))),
+			actions: []string{"Delete a"}, standings: []string{"a progressing Orphaned unwanted: is being removed"},
+		},
 		"removed again": {
 			reason:  "the label of an earlier removal counts for nothing when the object was listed in between",
 			in:      world(inventory(had(a)), lives(release("a", orphaned))),
