@@ -7,6 +7,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -131,6 +132,8 @@ type AddonsLayerReconciler struct {
 	// spacing says how far apart statuses are written; nil means
 	// layers.Spacing.
 	spacing func(last, next v1alpha1.AddonsLayerStatus, wrote bool) time.Duration
+	// patience bounds the back-off after errors; 0 means maxRetry.
+	patience time.Duration
 }
 
 // Reconcile looks at one layer: observe, decide, act, report.
@@ -273,7 +276,7 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 		Reconciler:              r,
 		NewQueue:                r.newQueue,
 		MaxConcurrentReconciles: max(r.Concurrent, 1),
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minRetry, maxRetry),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minRetry, cmp.Or(r.patience, maxRetry)),
 	})
 	if err != nil {
 		return fmt.Errorf("cannot make the controller: %w", err)

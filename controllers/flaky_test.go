@@ -120,7 +120,11 @@ func TestAPIServerThatRefusesAtRandom(t *testing.T) {
 		config.Wrap(m.wrap)
 		config.Wrap(faulty.wrap)
 		r.run(ctx, m, func() (ctrl.Manager, *AddonsLayerReconciler) {
-			return r.assemble(config, r.narrowOptions(), time.Hour)
+			mgr, reconciler := r.assemble(config, r.narrowOptions(), time.Hour)
+			// A layer that is refused ten times in a row would be looked at again
+			// after minutes.
+			reconciler.patience = 2 * time.Second
+			return mgr, reconciler
 		})
 		r.Cleanup(func() {
 			cancel()

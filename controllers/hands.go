@@ -63,7 +63,7 @@ func (h *hands) Persist(ctx context.Context, o *layers.Observation, status v1alp
 		if apierrors.IsNotFound(err) {
 			return round.ErrGone
 		}
-		return err
+		return fmt.Errorf("cannot write the status of layer %s: %w", patched.Name, err)
 	}
 	h.recent.WroteLayer(patched.DeepCopy())
 	h.recent.WroteStatus(patched.Name, h.now())

@@ -133,7 +133,10 @@ func (k *kinds) watch(ctx context.Context, gk schema.GroupKind) error {
 		if apierrors.IsNotFound(err) {
 			k.redefined(mapping.Resource.GroupResource().String())
 		}
-		return err
+		if apierrors.IsForbidden(err) { // says itself what may not be listed
+			return err
+		}
+		return fmt.Errorf("cannot list kind %s: %w", gk, err)
 	}
 	if err := k.mayWatch(ctx, mapping); err != nil {
 		return err

@@ -287,6 +287,7 @@ func (o *observer) observeKinds(ctx context.Context) error {
 		}
 	}
 	o.wantedIDs = dependents.SortIDs(slices.Collect(maps.Keys(ids)))
+	var failed error
 	for kind, wanted := range versions {
 		err := o.observeKind(ctx, kind, wanted)
 		switch {
@@ -294,11 +295,11 @@ func (o *observer) observeKinds(ctx context.Context) error {
 			o.KindError = err
 		case err != nil && kind.Cluster != "":
 			o.lost(kind.Cluster, err)
-		case err != nil:
-			return err
+		case err != nil: // the others begin all the same, for the next look
+			failed = errors.Join(failed, err)
 		}
 	}
-	return nil
+	return failed
 }
 
 // observeKind asks how a cluster serves a kind, at the versions that are wanted.
