@@ -16,10 +16,10 @@ TOOLS := $(shell hack/tools.sh --dir)
 # Where envtest finds etcd and kube-apiserver.
 export KUBEBUILDER_ASSETS ?= $(patsubst %/tools,%/controlplane,$(TOOLS))
 
-# What make unit tests: all but what is below test/, which starts servers and is
-# e2e, but for the simulation.
+# What make unit tests: all but what is below test/. Of the tools there it tests
+# what needs no server; make tools-all has the rest.
 UNIT_PACKAGES = $$(go list ./... | grep -v '^github.com/strata-project/strata/test')
-E2E_PACKAGES = $$(go list ./test/... | grep -v '/test/simulation$$')
+TOOL_PACKAGES = ./test/bench/... ./test/chaos/... ./test/controlplane/... ./test/strata/...
 # More arguments for go test, for example: make unit TESTFLAGS='-run TestPlan -v'
 TESTFLAGS ?=
 # Has client-go end the tests, and the controller in the end-to-end tests, when
@@ -72,7 +72,7 @@ test: ## All checks that a change must pass, with the time of each
 
 .PHONY: test-all
 test-all: ## The heavier checks, beyond make test
-	@MAKE='$(MAKE)' hack/step.sh tools controlplane fuzz unit-all simulate-all mutants e2e-all chaos-brief
+	@MAKE='$(MAKE)' hack/step.sh tools controlplane fuzz unit-all simulate-all mutants tools-all chaos-brief
 
 .PHONY: lint
 lint: tool-golangci-lint ## Lint, with the import rules of the rooms
@@ -85,10 +85,12 @@ verify: ## Fail when a generated file is not current
 .PHONY: unit
 unit: tool-gotestsum tool-promtool ## Unit, property, API and chart tests, with the race detector
 	$(DETECT) $(TOOLS)/gotestsum --format standard-quiet --format-hide-empty-pkg -- -race -timeout 15m $(TESTFLAGS) $(UNIT_PACKAGES)
+	$(TOOLS)/gotestsum --format standard-quiet --format-hide-empty-pkg -- -race -short -timeout 5m $(TESTFLAGS) $(TOOL_PACKAGES)
 
+# The servers and the controller take memory for time.
 .PHONY: e2e
 e2e: tool-gotestsum ## End-to-end tests on a real API server with the real Flux controllers
-	$(TOOLS)/gotestsum --format testname -- -race -count=1 -p 1 -parallel 6 -timeout 35m $(TESTFLAGS) $(E2E_PACKAGES)
+	GOGC=400 $(TOOLS)/gotestsum --format testname -- -race -count=1 -parallel 6 -timeout 35m $(TESTFLAGS) ./test/e2e
 
 # One goroutine goes on at a time, so the race detector has little to find and
 # makes it ten times slower: a few runs have it.
@@ -109,9 +111,10 @@ mutants: ## Break the rules on purpose by each patch of test/mutants, and have t
 unit-all: tool-gotestsum tool-promtool ## As unit, with the heavier cases (STRATA_TEST_ALL=1)
 	$(DETECT) STRATA_TEST_ALL=1 $(TOOLS)/gotestsum --format standard-quiet --format-hide-empty-pkg -- -race -count=1 -timeout 45m $(TESTFLAGS) $(UNIT_PACKAGES)
 
-.PHONY: e2e-all
-e2e-all: tool-gotestsum ## As e2e, with the heavier cases (STRATA_TEST_ALL=1)
-	STRATA_TEST_ALL=1 $(TOOLS)/gotestsum --format testname -- -race -count=1 -p 1 -parallel 6 -timeout 60m $(TESTFLAGS) $(E2E_PACKAGES)
+.PHONY: tools-all
+tools-all: tool-gotestsum controlplane ## The tests of the benchmark, of the storm and of the servers, with servers
+	go run ./hack/controlplane --only kustomize-controller,crds-kustomize
+	STRATA_TEST_ALL=1 $(TOOLS)/gotestsum --format testname -- -race -count=1 -p 1 -timeout 30m $(TESTFLAGS) $(TOOL_PACKAGES)
 
 .PHONY: fuzz
 fuzz: ## Every fuzz test for FUZZTIME (30s)

@@ -95,11 +95,7 @@ func (l *launcher) process(name Component) (*process, error) {
 		name: name,
 		path: path,
 		log:  l.logFile(name),
-		env: []string{
-			"PATH=" + os.Getenv("PATH"),
-			"HOME=" + l.dir,
-			"TMPDIR=" + filepath.Join(l.dir, "tmp"),
-		},
+		env: environment(l.dir),
 	}
 	describe := map[Component]func(*process) error{
 		Etcd:              l.describeEtcd,
@@ -120,6 +116,16 @@ func (l *launcher) process(name Component) (*process, error) {
 	}
 	p.args = append(p.args, l.opts.Args[name]...)
 	return p, nil
+}
+
+// environment is that of a program whose folder is dir: that of the caller
+// stays outside, but for the path and for how much memory Go trades for time.
+func environment(dir string) []string {
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + filepath.Join(dir, "tmp")}
+	if percent := os.Getenv("GOGC"); percent != "" {
+		env = append(env, "GOGC="+percent)
+	}
+	return env
 }
 
 func (l *launcher) logFile(name Component) string {

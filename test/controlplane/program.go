@@ -48,9 +48,7 @@ func NewRunner(program Program) (*Runner, error) {
 	}
 	return &Runner{process: &process{
 		name: Component(program.Name), path: program.Path, args: program.Args,
-		env: append([]string{
-			"PATH=" + os.Getenv("PATH"), "HOME=" + program.Dir, "TMPDIR=" + filepath.Join(program.Dir, "tmp"),
-		}, program.Env...),
+		env:  append(environment(program.Dir), program.Env...),
 		log:     filepath.Join(program.Dir, program.Name+".log"),
 		healthy: healthy,
 	}}, nil

@@ -94,7 +94,7 @@ func (f *fixture) saysWhatHelmSays(layer string, timeout time.Duration, words st
 // layer of a short interval is Applying all the while and never Failed.
 func TestHealthyUpgradeThatTakesLongIsNeverFailed(t *testing.T) {
 	f := newFixture(t)
-	const duration = 90 * time.Second
+	const duration = 15 * time.Second // three intervals of the layer
 	manifest := func(selector string) string {
 		return fmt.Sprintf(`apiVersion: helm.toolkit.fluxcd.io/v2
 kind: HelmRelease

@@ -24,6 +24,9 @@ const namespace = "default"
 
 // TestRequestsOfAUser asks a real API server as two users and counts one.
 func TestRequestsOfAUser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a control plane")
+	}
 	ctx := t.Context()
 	dir := t.TempDir()
 	user := ServiceAccountUser(namespace, "measured")
