@@ -47,6 +47,8 @@ type options struct {
 
 	defaultServiceAccount string
 	noCrossNamespaceRefs  bool
+	sourceNamespaces      []string
+	requireServiceAccount bool
 	allow                 kubeconfig.Allow
 
 	client fluxclient.Options
@@ -77,7 +79,9 @@ func parseFlags(args []string, getenv func(string) string) (*options, error) {
 	flags.Var(quantity{&o.cacheSize}, "artifact-cache-size", "how much the artifact cache may hold, unpacked")
 	flags.Var(quantity{&o.artifactMaxSize}, "artifact-max-size", "how large one artifact may be, packed and unpacked")
 	flags.StringVar(&o.defaultServiceAccount, "default-service-account", "", "write the objects of layers that name no serviceAccountName as this account of their source's namespace, and not as the controller")
-	flags.BoolVar(&o.noCrossNamespaceRefs, "no-cross-namespace-refs", false, "refuse sources outside --runtime-namespace, and objects of layers that refer to another namespace than their own")
+	flags.BoolVar(&o.noCrossNamespaceRefs, "no-cross-namespace-refs", false, "refuse sources outside --runtime-namespace and --source-namespaces, clusters outside the namespace of the source, and objects of layers that refer to another namespace than their own")
+	flags.StringSliceVar(&o.sourceNamespaces, "source-namespaces", nil, "further namespaces whose sources, and with them accounts, layers may name under --no-cross-namespace-refs")
+	flags.BoolVar(&o.requireServiceAccount, "require-service-account", false, "refuse layers that no account writes: neither spec.serviceAccountName nor --default-service-account names one")
 	flags.BoolVar(&o.allow.Exec, "insecure-kubeconfig-exec", false, "let the kubeconfig of a RemoteCluster run a program for credentials")
 	flags.BoolVar(&o.allow.Files, "insecure-kubeconfig-files", false, "let the kubeconfig of a RemoteCluster name files of the controller")
 	flags.BoolVar(&o.allow.Insecure, "insecure-kubeconfig-tls", false, "let the kubeconfig of a RemoteCluster leave the API server's certificate unchecked")
@@ -109,6 +113,8 @@ func (o *options) check() error {
 		return errors.New("--runtime-namespace is empty")
 	case o.defaultServiceAccount != "" && len(validation.IsDNS1123Subdomain(o.defaultServiceAccount)) > 0:
 		return fmt.Errorf("--default-service-account is %q: it must be the name of a ServiceAccount, without its namespace", o.defaultServiceAccount)
+	case len(o.sourceNamespaces) > 0 && !o.noCrossNamespaceRefs:
+		return errors.New("--source-namespaces is given without --no-cross-namespace-refs: layers may use the sources of all namespaces")
 	case o.cacheDir == "":
 		return errors.New("--artifact-cache-dir is empty")
 	case o.artifactMaxSize.Sign() <= 0:
@@ -123,6 +129,11 @@ func (o *options) check() error {
 		return errors.New("--leader-election-namespace is given without --enable-leader-election")
 	case o.log.LogEncoding != "json" && o.log.LogEncoding != "console":
 		return fmt.Errorf("--log-encoding is %q: it must be json or console", o.log.LogEncoding)
+	}
+	for _, namespace := range o.sourceNamespaces {
+		if len(validation.IsDNS1123Label(namespace)) > 0 {
+			return fmt.Errorf("--source-namespaces has %q: it must be the name of a namespace", namespace)
+		}
 	}
 	if o.eventsAddr != "" {
 		if err := notify.CheckURL(o.eventsAddr); err != nil {

@@ -107,6 +107,7 @@ func run(ctx context.Context, o *options) error {
 		Settings: layers.Settings{
 			Interval: o.syncPeriod, Namespace: o.runtimeNamespace, MaxPrunePercent: o.maxPrunePercent,
 			DefaultServiceAccount: o.defaultServiceAccount, NoCrossNamespaceRefs: o.noCrossNamespaceRefs,
+			SourceNamespaces: o.sourceNamespaces, RequireServiceAccount: o.requireServiceAccount,
 		},
 		Concurrent: o.concurrent, Selector: o.selector, Meters: meters,
 	}

@@ -98,8 +98,8 @@ func TestRendersStrictlyValidObjects(t *testing.T) {
 				"ConfigMap strata-dashboard", "ConfigMap strata-system-extra", "CustomResourceDefinition addonslayers.kraan.io", "CustomResourceDefinition applicationbundles.kraan.io", "CustomResourceDefinition helmapplications.kraan.io",
 				"CustomResourceDefinition platforms.kraan.io", "CustomResourceDefinition remoteclusters.kraan.io", "Deployment strata",
 				"NetworkPolicy strata", "NetworkPolicy strata-artifacts", "PodDisruptionBudget strata",
-				"PrometheusRule strata", "Role strata-impersonate", "Role strata-leader-election", "Role strata-revisions",
-				"RoleBinding strata-impersonate", "RoleBinding strata-leader-election", "RoleBinding strata-revisions",
+				"PrometheusRule strata", "Role strata-impersonate", "Role strata-impersonate", "Role strata-impersonate", "Role strata-leader-election", "Role strata-revisions",
+				"RoleBinding strata-impersonate", "RoleBinding strata-impersonate", "RoleBinding strata-impersonate", "RoleBinding strata-leader-election", "RoleBinding strata-revisions",
 				"Service strata-metrics", "ServiceAccount addons", "ServiceMonitor strata",
 			},
 		},
@@ -147,6 +147,8 @@ controller:
   watchLabelSelector: shard in (a, b)
   defaultServiceAccount: layers
   noCrossNamespaceRefs: true
+  sourceNamespaces: [team-a, team-b]
+  requireServiceAccount: true
   logLevel: debug
   logEncoding: console
   kubeAPI: {qps: 100.5, burst: 400}
@@ -238,7 +240,7 @@ func TestArgsComeFromValues(t *testing.T) {
 		"--leader-election-namespace=$(RUNTIME_NAMESPACE)", "--artifact-cache-dir=/data",
 		"--artifact-cache-size=1048576", "--artifact-max-size=2048", "--sync-period=5m", "--concurrent=4",
 		"--max-prune-percent=0", "--log-level=debug", "--log-encoding=console",
-		"--watch-label-selector=shard in (a, b)", "--default-service-account=layers", "--no-cross-namespace-refs", "--kube-api-qps=100.5", "--kube-api-burst=400",
+		"--watch-label-selector=shard in (a, b)", "--default-service-account=layers", "--no-cross-namespace-refs", "--source-namespaces=team-a,team-b", "--require-service-account", "--kube-api-qps=100.5", "--kube-api-burst=400",
 		"--events-addr=http://notification-controller.flux-system.svc.cluster.local./", "--artifact-max-size=10",
 	}
 	if diff := cmp.Diff(want, container.Args); diff != "" {
@@ -350,6 +352,14 @@ func TestImpersonationIsNarrow(t *testing.T) {
 			"where all sources are in the controller's namespace, so is the default account", `{controller: {defaultServiceAccount: layers, noCrossNamespaceRefs: true}}`,
 			map[string][]rbacv1.PolicyRule{releaseNamespace: {rule("layers")}},
 		},
+		{
+			"and where some namespaces are open, in those, too", `{controller: {defaultServiceAccount: layers, noCrossNamespaceRefs: true, sourceNamespaces: [team-a]}}`,
+			map[string][]rbacv1.PolicyRule{releaseNamespace: {rule("layers")}, "team-a": {rule("layers")}},
+		},
+		{
+			"lockdown never gives the account of a name in all namespaces", `{lockdown: true, controller: {defaultServiceAccount: layers}}`,
+			map[string][]rbacv1.PolicyRule{releaseNamespace: {rule("layers")}},
+		},
 		{"roles are somebody else's", `{controller: {defaultServiceAccount: layers}, rbac: {create: false}}`, map[string][]rbacv1.PolicyRule{}},
 	}
 	for _, tc := range cases {
@@ -453,6 +463,10 @@ func TestSchemaRefusesMistakes(t *testing.T) {
 		{"an address that is no URL", `{notifications: {address: "notification-controller:80"}}`, "does not match pattern"},
 		{"a port that is none", `{metrics: {service: {port: 70000}}}`, "maximum"},
 		{"a port of other clusters that is none", `{networkPolicy: {remoteClusterPorts: [any]}}`, "want integer"},
+		{"a namespace that is none", `{controller: {sourceNamespaces: ["a:b"]}}`, "does not match pattern"},
+		{"all rights under lockdown", `{lockdown: true, rbac: {clusterAdmin: true}}`, "lockdown and rbac.clusterAdmin exclude each other"},
+		{"lockdown taken back", `{lockdown: true, extraArgs: ["--no-cross-namespace-refs=false"]}`, "lockdown: extraArgs must not have --no-cross-namespace-refs=false"},
+		{"lockdown with a hole", `{lockdown: true, extraArgs: [--insecure-kubeconfig-exec]}`, "lockdown: extraArgs must not have --insecure-kubeconfig-exec"},
 		{"other clusters by a word", `{remoteClusters: {enabled: "yes"}}`, "want boolean"},
 	}
 	for _, tc := range cases {
@@ -463,6 +477,18 @@ func TestSchemaRefusesMistakes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// lockdown is one switch: all that it stands for is set, whatever else is said.
+func TestLockdown(t *testing.T) {
+	objects := render(t, `{lockdown: true, controller: {noCrossNamespaceRefs: false, requireServiceAccount: false}, networkPolicy: {enabled: false}}`)
+	args := only[*appsv1.Deployment](t, objects).Spec.Template.Spec.Containers[0].Args
+	for _, want := range []string{"--no-cross-namespace-refs", "--require-service-account"} {
+		if !slices.Contains(args, want) {
+			t.Errorf("the controller's arguments lack %s: %q", want, args)
+		}
+	}
+	only[*networkingv1.NetworkPolicy](t, objects)
 }
 
 func TestServiceMonitorNeedsTheService(t *testing.T) {

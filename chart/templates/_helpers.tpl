@@ -73,3 +73,17 @@ and only one order of units; PromQL compares numbers. */}}
 {{- end -}}
 {{- ceil $sum | int64 -}}
 {{- end -}}
+
+{{/* Refuses values that would take back what lockdown promises. */}}
+{{- define "strata.lockdown" -}}
+{{- if .Values.lockdown -}}
+{{- if .Values.rbac.clusterAdmin -}}
+{{- fail "lockdown and rbac.clusterAdmin exclude each other: a controller with every right is held by nothing" -}}
+{{- end -}}
+{{- range .Values.extraArgs -}}
+{{- if regexMatch "^--(no-cross-namespace-refs|require-service-account|insecure-)" . -}}
+{{- fail (printf "lockdown: extraArgs must not have %s" .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -66,11 +67,14 @@ func (e *AccountMissingError) Error() string {
 	return fmt.Sprintf("there is no ServiceAccount %s", e.Account)
 }
 
-// accountGate wants an account that can be one.
+// accountGate wants an account that can be one, and any where one is required.
 func accountGate(o Observation) *Blocked {
 	account := AccountOf(o.Layer, o.Settings)
 	if account.Name == "" {
-		return nil
+		if !o.Settings.RequireServiceAccount {
+			return nil
+		}
+		return accessDenied("spec.serviceAccountName: the layer names no account, and the controller writes no layer with its own rights (--require-service-account): name one of the namespace of the layer's source or, for another cluster, of the RemoteCluster's")
 	}
 	if err := CheckAccount(account); err != nil {
 		return &Blocked{
@@ -82,24 +86,40 @@ func accountGate(o Observation) *Blocked {
 }
 
 // MayUseSource tells whether a layer's source, and with it the accounts of the
-// source's namespace, are those of this controller.
+// source's namespace, are open to layers. A bundle is of no namespace.
 func MayUseSource(layer *v1alpha1.AddonsLayer, settings Settings) bool {
-	return !settings.NoCrossNamespaceRefs || SourceOf(layer, settings.Namespace).Namespace == settings.Namespace
+	return settings.opens(SourceOf(layer, settings.Namespace).Namespace)
 }
 
-// sourceAccessGate wants the layer's source in the controller's own namespace,
-// where references across namespaces are refused. It comes before everything
-// that would speak of the source.
+// opens tells whether layers may use the sources and accounts of a namespace.
+func (s Settings) opens(namespace string) bool {
+	return !s.NoCrossNamespaceRefs || namespace == s.Namespace || slices.Contains(s.SourceNamespaces, namespace)
+}
+
+// sourceAccessGate wants the layer's source in a namespace that is open to
+// layers, and its cluster in that of the source, where references across
+// namespaces are refused; a bundle is of no namespace, so its cluster must be in
+// an open one. The gate comes before everything that would speak of the source.
 func sourceAccessGate(o Observation) *Blocked {
-	if cluster := PlaceOf(o.Layer, o.Settings.Namespace); o.Settings.NoCrossNamespaceRefs && cluster.Name != "" && cluster.Namespace != o.Settings.Namespace {
-		return accessDenied(fmt.Sprintf("spec.cluster.namespace: %s is not the controller's namespace, %s, and references across namespaces are refused (--no-cross-namespace-refs)",
-			cluster.Namespace, o.Settings.Namespace))
-	}
-	if MayUseSource(o.Layer, o.Settings) {
+	if !o.Settings.NoCrossNamespaceRefs {
 		return nil
 	}
-	return accessDenied(fmt.Sprintf("spec.source.namespace: %s is not the controller's namespace, %s, and references across namespaces are refused (--no-cross-namespace-refs)",
-		o.Layer.Spec.Source.Namespace, o.Settings.Namespace))
+	source := SourceOf(o.Layer, o.Settings.Namespace).Namespace
+	if !MayUseSource(o.Layer, o.Settings) {
+		return accessDenied(fmt.Sprintf("spec.source.namespace: %s is neither the controller's namespace, %s, nor one of --source-namespaces, and references across namespaces are refused (--no-cross-namespace-refs)",
+			source, o.Settings.Namespace))
+	}
+	cluster := PlaceOf(o.Layer, o.Settings.Namespace)
+	switch {
+	case cluster.Name == "":
+	case IsOfBundle(o.Layer) && !o.Settings.opens(cluster.Namespace):
+		return accessDenied(fmt.Sprintf("spec.cluster.namespace: %s is neither the controller's namespace, %s, nor one of --source-namespaces, and references across namespaces are refused (--no-cross-namespace-refs)",
+			cluster.Namespace, o.Settings.Namespace))
+	case !IsOfBundle(o.Layer) && cluster.Namespace != source:
+		return accessDenied(fmt.Sprintf("spec.cluster.namespace: %s is not the namespace of the layer's source, %s, and references across namespaces are refused (--no-cross-namespace-refs)",
+			cluster.Namespace, source))
+	}
+	return nil
 }
 
 // contentAccessGate wants the objects of the layer to refer to their own

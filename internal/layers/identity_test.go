@@ -103,6 +103,14 @@ func TestAccountsAreNobodyElse(t *testing.T) {
 // ownNamespaceOnly is the setting of --no-cross-namespace-refs.
 func ownNamespaceOnly(o *Observation) { o.Settings.NoCrossNamespaceRefs = true }
 
+// opened is the setting of --source-namespaces, and accountRequired that of
+// --require-service-account.
+func opened(namespaces ...string) func(*Observation) {
+	return func(o *Observation) { o.Settings.SourceNamespaces = namespaces }
+}
+
+func accountRequired(o *Observation) { o.Settings.RequireServiceAccount = true }
+
 func chartFrom(namespace string) Manifest {
 	source := map[string]any{"kind": "HelmRepository", "name": "charts"}
 	if namespace != "" {
@@ -126,7 +134,7 @@ func TestDecideAccess(t *testing.T) {
 			reason: "only the controller's own sources may be used, and nothing is said of others", in: observation(layer(sourceIn("team-a")), newDir, ownNamespaceOnly),
 			want: decided{
 				state: v1alpha1.StateFailed, conditions: stalledWith("AccessDenied"), kstatus: status.FailedStatus,
-				message: "spec.source.namespace: team-a is not the controller's namespace, gotk-system, and " + refused,
+				message: "spec.source.namespace: team-a is neither the controller's namespace, gotk-system, nor one of --source-namespaces, and " + refused,
 			},
 		},
 		"source elsewhere that does not exist": {
@@ -134,7 +142,58 @@ func TestDecideAccess(t *testing.T) {
 			in:     observation(layer(sourceIn("team-a")), nil, ownNamespaceOnly, func(o *Observation) { o.Source = nil }),
 			want: decided{
 				state: v1alpha1.StateFailed, conditions: stalledWith("AccessDenied"), kstatus: status.FailedStatus,
-				message: "spec.source.namespace: team-a is not the controller's namespace, gotk-system, and " + refused,
+				message: "spec.source.namespace: team-a is neither the controller's namespace, gotk-system, nor one of --source-namespaces, and " + refused,
+			},
+		},
+		"source in a namespace that is open": {
+			reason: "a team's source and account are in a namespace of the team's",
+			in:     observation(layer(sourceIn("team-a"), actsAs("deployer")), oldDir, ownNamespaceOnly, opened("team-a")),
+			want: decided{
+				state: v1alpha1.StateApplying, actions: "Write a", conditions: waitingFor("Applying"), kstatus: status.InProgressStatus,
+				message: "HelmRelease default/a has yet to be applied",
+			},
+		},
+		"source in another than the one that is open": {
+			reason: "a name that begins alike opens nothing", in: observation(layer(sourceIn("team-ab")), newDir, ownNamespaceOnly, opened("team-a")),
+			want: decided{
+				state: v1alpha1.StateFailed, conditions: stalledWith("AccessDenied"), kstatus: status.FailedStatus,
+				message: "spec.source.namespace: team-ab is neither the controller's namespace, gotk-system, nor one of --source-namespaces, and " + refused,
+			},
+		},
+		"cluster of another team": {
+			reason: "both namespaces are open, and still the one team has nothing to do with the clusters of the other",
+			in: observation(layer(sourceIn("team-a"), func(l *v1alpha1.AddonsLayer) {
+				l.Spec.Cluster = &v1alpha1.ClusterReference{Namespace: "team-b", Name: "prod"}
+			}), newDir, ownNamespaceOnly, opened("team-a", "team-b")),
+			want: decided{
+				state: v1alpha1.StateFailed, conditions: stalledWith("AccessDenied"), kstatus: status.FailedStatus,
+				message: "spec.cluster.namespace: team-b is not the namespace of the layer's source, team-a, and " + refused,
+			},
+		},
+		"cluster of a layer of a bundle": {
+			reason: "a bundle is of no namespace, and the cluster is in none that is open",
+			in: observation(layer(func(l *v1alpha1.AddonsLayer) {
+				l.Spec.Source = v1alpha1.SourceSpec{Kind: v1alpha1.ApplicationBundleKind, Name: "shop-1.0.0", Path: "./base"}
+				l.Spec.Cluster = &v1alpha1.ClusterReference{Namespace: "team-b", Name: "prod"}
+			}), newDir, ownNamespaceOnly, opened("team-a")),
+			want: decided{
+				state: v1alpha1.StateFailed, conditions: stalledWith("AccessDenied"), kstatus: status.FailedStatus,
+				message: "spec.cluster.namespace: team-b is neither the controller's namespace, gotk-system, nor one of --source-namespaces, and " + refused,
+			},
+		},
+		"no account where one is required": {
+			reason: "the controller's own rights are for no layer", in: observation(layer(), newDir, accountRequired),
+			want: decided{
+				state: v1alpha1.StateFailed, conditions: stalledWith("AccessDenied"), kstatus: status.FailedStatus,
+				message: "spec.serviceAccountName: the layer names no account, and the controller writes no layer with its own rights (--require-service-account): " +
+					"name one of the namespace of the layer's source or, for another cluster, of the RemoteCluster's",
+			},
+		},
+		"account where one is required": {
+			reason: "the account's rights bound the layer", in: observation(layer(actsAs("deployer")), oldDir, accountRequired),
+			want: decided{
+				state: v1alpha1.StateApplying, actions: "Write a", conditions: waitingFor("Applying"), kstatus: status.InProgressStatus,
+				message: "HelmRelease default/a has yet to be applied",
 			},
 		},
 		"own source, written out": {
@@ -149,7 +208,7 @@ func TestDecideAccess(t *testing.T) {
 			in:     observation(layer(sourceIn("team-a"), isDeployed(newDir)), newDir, ownNamespaceOnly, lives(live("a", drifted), live("b"))),
 			want: decided{
 				state: v1alpha1.StateFailed, conditions: stalledWith("AccessDenied"), kstatus: status.FailedStatus,
-				message: "spec.source.namespace: team-a is not the controller's namespace, gotk-system, and " + refused,
+				message: "spec.source.namespace: team-a is neither the controller's namespace, gotk-system, nor one of --source-namespaces, and " + refused,
 			},
 		},
 		"chart elsewhere": {

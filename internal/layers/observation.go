@@ -28,9 +28,15 @@ type Settings struct {
 	// DefaultServiceAccount writes the objects of layers that name no account;
 	// empty means the controller itself.
 	DefaultServiceAccount string
-	// NoCrossNamespaceRefs refuses sources outside Namespace, and objects that
-	// refer to another namespace than their own.
+	// NoCrossNamespaceRefs refuses sources outside Namespace and
+	// SourceNamespaces, clusters outside the namespace of the source, and objects
+	// that refer to another namespace than their own.
 	NoCrossNamespaceRefs bool
+	// SourceNamespaces may hold sources beside Namespace where
+	// NoCrossNamespaceRefs is set; it means nothing where that is not.
+	SourceNamespaces []string
+	// RequireServiceAccount refuses layers that no account writes.
+	RequireServiceAccount bool
 }
 
 // Observation is everything that Decide decides from, at one moment.
