@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -109,11 +110,15 @@ func (s scopes) place(objects []*unstructured.Unstructured, namespace string) []
 	return sorted(objects)
 }
 
+// scoping is held by whoever asks kustomize for what it knows of kinds, which it keeps in
+// a variable of its package, and reads when it is asked first.
+var scoping sync.Mutex
+
 func (s scopes) of(object *unstructured.Unstructured) (namespaced, known bool) {
 	gvk := object.GroupVersionKind()
-	kustomizing.Lock()
+	scoping.Lock()
 	namespaced, known = openapi.IsNamespaceScoped(kyaml.TypeMeta{APIVersion: object.GetAPIVersion(), Kind: gvk.Kind})
-	kustomizing.Unlock()
+	scoping.Unlock()
 	if known {
 		return namespaced, true
 	}

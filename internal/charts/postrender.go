@@ -4,24 +4,25 @@
 package charts
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
 	"slices"
 	"sort"
 	"strings"
-	"sync"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	"github.com/fluxcd/pkg/apis/kustomize"
+	fluxkustomize "github.com/fluxcd/pkg/apis/kustomize"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/kustomize/api/krusty"
 	kusttypes "sigs.k8s.io/kustomize/api/types"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kustomize"
 )
 
 // originLabels are what Flux adds to everything that is of a release.
@@ -32,12 +33,12 @@ func originLabels(release *helmv2.HelmRelease) map[string]string {
 
 // postRender does to what Helm has rendered what the post-renderers of a release
 // say. The strategy says what of it is given to them, and whether together.
-func (p *plan) postRender(files map[string]string) (map[string]string, error) {
+func (p *plan) postRender(ctx context.Context, files map[string]string) (map[string]string, error) {
 	if len(p.release.Spec.PostRenderers) == 0 {
 		return files, nil
 	}
 	if p.release.Spec.PostRenderStrategy == "" || p.release.Spec.PostRenderStrategy == helmv2.PostRenderStrategyCombined {
-		text, err := p.postRenderStream(stream(files))
+		text, err := p.postRenderStream(ctx, stream(files))
 		return map[string]string{"objects.yaml": text}, err
 	}
 	hooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
@@ -53,11 +54,11 @@ func (p *plan) postRender(files map[string]string) (map[string]string, error) {
 	}
 	rendered := map[string]string{"hooks.yaml": strings.Join(hookTexts, separator)}
 	if p.release.Spec.PostRenderStrategy == helmv2.PostRenderStrategySeparate {
-		if rendered["hooks.yaml"], err = p.postRenderStream(rendered["hooks.yaml"]); err != nil {
+		if rendered["hooks.yaml"], err = p.postRenderStream(ctx, rendered["hooks.yaml"]); err != nil {
 			return nil, err
 		}
 	}
-	rendered["objects.yaml"], err = p.postRenderStream(strings.Join(texts, separator))
+	rendered["objects.yaml"], err = p.postRenderStream(ctx, strings.Join(texts, separator))
 	return rendered, err
 }
 
@@ -80,22 +81,16 @@ func stream(files map[string]string) string {
 	return strings.Join(texts, separator)
 }
 
-// kustomizing is held by whoever builds with kustomize, which keeps what it knows of
-// kinds in variables of its packages.
-var kustomizing sync.Mutex
-
-func (p *plan) postRenderStream(text string) (string, error) {
+func (p *plan) postRenderStream(ctx context.Context, text string) (string, error) {
 	if strings.TrimSpace(text) == "" {
 		return "", nil
 	}
-	kustomizing.Lock()
-	defer kustomizing.Unlock()
 	var err error
 	for i, each := range p.release.Spec.PostRenderers {
 		if each.Kustomize == nil {
 			continue
 		}
-		if text, err = kustomizeText(text, each.Kustomize); err != nil {
+		if text, err = kustomizeText(ctx, text, each.Kustomize); err != nil {
 			return "", fmt.Errorf("spec.postRenderers[%d]: %w", i, err)
 		}
 	}
@@ -103,7 +98,7 @@ func (p *plan) postRenderStream(text string) (string, error) {
 }
 
 // kustomizeText patches objects, and replaces images.
-func kustomizeText(text string, with *helmv2.Kustomize) (string, error) {
+func kustomizeText(ctx context.Context, text string, with *helmv2.Kustomize) (string, error) {
 	const input = "objects.yaml"
 	config := kusttypes.Kustomization{Resources: []string{input}}
 	config.APIVersion, config.Kind = kusttypes.KustomizationVersion, kusttypes.KustomizationKind
@@ -117,23 +112,31 @@ func kustomizeText(text string, with *helmv2.Kustomize) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	files := filesys.MakeFsInMemory()
-	for name, content := range map[string][]byte{input: []byte(text), "kustomization.yaml": kustomization} {
-		if err := files.WriteFile(name, content); err != nil {
-			return "", err
-		}
+	built, err := kustomize.Build(ctx, &kustomize.Request{
+		Files: map[string][]byte{input: []byte(text), "kustomization.yaml": kustomization}, Directory: ".", Sorted: true,
+	})
+	var ended *kustomize.Ended
+	if errors.As(err, &ended) {
+		return "", fmt.Errorf("what they do %w: look for patches that copy the same things again and again", ended)
 	}
-	built, err := krusty.MakeKustomizer(&krusty.Options{
-		LoadRestrictions: kusttypes.LoadRestrictionsRootOnly, PluginConfig: kusttypes.DisabledPluginConfig(),
-	}).Run(files, ".")
 	if err != nil {
 		return "", err
 	}
-	made, err := built.AsYaml()
-	return string(made), err
+	var made strings.Builder
+	for i, object := range built {
+		if i > 0 {
+			made.WriteString("---\n")
+		}
+		text, err := yaml.JSONToYAML(object.JSON)
+		if err != nil {
+			return "", err
+		}
+		made.Write(text)
+	}
+	return made.String(), nil
 }
 
-func selector(of *kustomize.Selector) *kusttypes.Selector {
+func selector(of *fluxkustomize.Selector) *kusttypes.Selector {
 	if of == nil {
 		return nil
 	}

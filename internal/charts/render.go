@@ -54,6 +54,8 @@ func (r *Renderer) fill(ctx context.Context, into *Rendering, c *chart.Chart, va
 		err     error
 	}
 	done := make(chan result, 1)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	go func() {
 		var made result
 		defer func() {
@@ -62,7 +64,7 @@ func (r *Renderer) fill(ctx context.Context, into *Rendering, c *chart.Chart, va
 			}
 			done <- made
 		}()
-		made.objects, made.hooks, made.crds, made.err = p.run()
+		made.objects, made.hooks, made.crds, made.err = p.run(ctx)
 	}()
 	limit := time.NewTimer(r.limits.render)
 	defer limit.Stop()
@@ -83,7 +85,7 @@ func (r *Renderer) fill(ctx context.Context, into *Rendering, c *chart.Chart, va
 }
 
 // run renders, in the order in which Helm does it.
-func (p *plan) run() (objects, hooks, crds []*unstructured.Unstructured, err error) {
+func (p *plan) run(ctx context.Context) (objects, hooks, crds []*unstructured.Unstructured, err error) {
 	name := p.chart.Name() + " " + p.chart.Metadata.Version
 	failed := func(err error, what string) error {
 		var known *Problem
@@ -123,7 +125,7 @@ func (p *plan) run() (objects, hooks, crds []*unstructured.Unstructured, err err
 	if err != nil {
 		return nil, nil, nil, failed(err, "cannot be rendered")
 	}
-	objects, hooks, err = p.objects(files)
+	objects, hooks, err = p.objects(ctx, files)
 	if err != nil {
 		return nil, nil, nil, failed(err, "renders what cannot be applied")
 	}
@@ -138,7 +140,7 @@ var ErrKubeVersion = errors.New("the chart is not for this version of Kubernetes
 const notes = "NOTES.txt"
 
 // objects returns the objects and the hooks of rendered files.
-func (p *plan) objects(files map[string]string) (objects, hooks []*unstructured.Unstructured, err error) {
+func (p *plan) objects(ctx context.Context, files map[string]string) (objects, hooks []*unstructured.Unstructured, err error) {
 	for name := range files {
 		if strings.HasSuffix(name, notes) {
 			delete(files, name)
@@ -148,7 +150,7 @@ func (p *plan) objects(files map[string]string) (objects, hooks []*unstructured.
 	if _, _, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder); err != nil {
 		return nil, nil, err
 	}
-	if files, err = p.postRender(files); err != nil {
+	if files, err = p.postRender(ctx, files); err != nil {
 		return nil, nil, err
 	}
 	foundHooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)

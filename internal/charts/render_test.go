@@ -263,6 +263,15 @@ spec: {template: {spec: {containers: [{name: web, image: "web:1"}]}}}
 	wantProblem(t, err, RenderFailed, "spec.postRenderers[0]", "other")
 }
 
+// What a post-renderer makes grow ends before this process does.
+func TestPostRendererIsBounded(t *testing.T) {
+	t.Parallel()
+	files := chartFiles("it", "1.0.0", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {l: [v]}\n", nil)
+	bomb := strings.Repeat("          - {op: copy, from: /data/l, path: /data/l/-}\n", 40)
+	_, err := renderFiles(t, files, "  postRenderers:\n  - kustomize:\n      patches:\n      - target: {kind: ConfigMap}\n        patch: |\n"+bomb, Request{})
+	wantProblem(t, err, RenderFailed, "spec.postRenderers[0]", "exceeding the limit")
+}
+
 func TestAHelmChartIsFollowed(t *testing.T) {
 	t.Parallel()
 	server := chartServer(t)

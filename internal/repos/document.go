@@ -85,15 +85,20 @@ func isDirective(text []byte) bool {
 }
 
 // parse finds the nodes of the document, within limits.
-func (d *document) parse() (err error) {
+func (d *document) parse() error {
+	if err := d.checkDensity(); err != nil {
+		return err
+	}
+	return d.parseNodes()
+}
+
+// parseNodes is parse for a text that is known to have no more values than it may.
+func (d *document) parseNodes() (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = invalid(d.file, d.first, "", "cannot be read as YAML: %v", r)
 		}
 	}()
-	if err := d.checkDensity(); err != nil {
-		return err
-	}
 	if d.isJSON() {
 		d.root, err = jsonNodes(d.text)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 
+	"github.com/strata-project/strata/internal/kustomize"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -38,7 +39,7 @@ func ParseAll(ctx context.Context, files fs.FS, name string) (*layers.Directory,
 		}
 		return nil
 	}
-	directory, err := parse(ctx, files, name, keep)
+	directory, err := parse(ctx, files, name, keep, kustomize.Build)
 	var last *layers.ContentError
 	if errors.As(err, &last) {
 		if !slices.Contains(mistakes, last) {

@@ -9,12 +9,16 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -24,7 +28,10 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/opencontainers/go-digest"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
 
+	"github.com/strata-project/strata/internal/kustomize"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -34,11 +41,11 @@ type roundTrip func(*http.Request) (*http.Response, error)
 // RoundTrip calls the function.
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// offline fails a fuzz test whose code asks the network or runs a program that
-// kustomize knows. The function it returns says what was asked for.
+// offline fails a fuzz test whose code asks the network, runs a program that kustomize
+// knows, or leaves the folder of a clone. The function it returns says what was done.
 func offline(f *testing.F) func() string {
 	f.Helper()
-	bin := f.TempDir()
+	bin, temp := f.TempDir(), f.TempDir()
 	ran := filepath.Join(bin, "ran")
 	for _, name := range []string{"git", "helm", "sh", "docker"} {
 		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n: >"+ran+"\nexit 1\n"), 0o700); err != nil {
@@ -46,35 +53,86 @@ func offline(f *testing.F) func() string {
 		}
 	}
 	f.Setenv("PATH", bin)
+	f.Setenv("TMPDIR", temp)
 	var asked atomic.Value
 	before := http.DefaultTransport
 	f.Cleanup(func() { http.DefaultTransport = before })
 	http.DefaultTransport = roundTrip(func(r *http.Request) (*http.Response, error) {
-		asked.Store(r.URL.String())
+		asked.Store(r.URL.String() + " was asked for")
 		return nil, errors.New("offline")
 	})
 	return func() string {
 		if _, err := os.Stat(ran); err == nil {
-			return "a program"
+			return "a program was run"
 		}
-		url, _ := asked.Load().(string)
-		return url
+		if made, err := os.ReadDir(temp); err != nil || len(made) > 0 {
+			return fmt.Sprintf("%v was made: %v", made, err)
+		}
+		did, _ := asked.Load().(string)
+		return did
 	}
 }
 
-// Whatever a kustomization, and a file that it loads, say: nothing outside of
-// the artifact is looked at, no program runs, the network is left alone, and
-// what is wrong is an author's mistake with a place.
+// observed is what kustomize sees in a fuzz test, and notes where else it looks, and
+// what it would change.
+type observed struct {
+	filesys.FileSystem
+	handed map[string][]byte
+	strays []string
+}
+
+func (o *observed) note(name string) string {
+	if clean := path.Clean(name); clean != kustomize.Mount && !strings.HasPrefix(clean, kustomize.Mount+"/") {
+		o.strays = append(o.strays, name)
+	}
+	return name
+}
+
+// ReadFile notes a file that is not below the top, and one that was not handed over.
+func (o *observed) ReadFile(name string) ([]byte, error) {
+	data, err := o.FileSystem.ReadFile(o.note(name))
+	if _, ok := o.handed[strings.TrimPrefix(path.Clean(name), kustomize.Mount+"/")]; err == nil && !ok {
+		o.strays = append(o.strays, name)
+	}
+	return data, err
+}
+
+// CleanedAbs notes what is not below the top.
+func (o *observed) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) {
+	return o.FileSystem.CleanedAbs(o.note(name))
+}
+
+// RemoveAll is what kustomize does to a clone.
+func (o *observed) RemoveAll(name string) error {
+	o.strays = append(o.strays, "the removal of "+name)
+	return o.FileSystem.RemoveAll(name)
+}
+
+// observe builds in this process.
+func (o *observed) build(_ context.Context, request *kustomize.Request) (objects []kustomize.Object, err error) {
+	o.FileSystem, o.handed = kustomize.Files(request.Files), request.Files
+	err = kustomize.Observed(o, request, func(object *kustomize.Object) error {
+		objects = append(objects, *object)
+		return nil
+	})
+	return objects, err
+}
+
+// Whatever a kustomization, and a file that it loads, say: kustomize opens nothing but
+// what it was handed, no program runs, the network is left alone, and what is wrong is an
+// author's mistake with a place. kustomize runs in this process here, where nothing but
+// what was judged keeps it from all that.
 func FuzzKustomize(f *testing.F) {
-	asked := offline(f)
-	for _, seed := range []string{
+	did := offline(f)
+	jsonpatch.AccumulatedCopySizeLimit = 1 << 16
+	for _, seed := range append(slices.Collect(maps.Values(hostile("https://example.invalid/a.yaml"))),
 		"resources: [a.yaml]\nnamePrefix: x-\n", "resources: [../common, ../other.yaml]\n", "resources: [../../etc/passwd]\n", "resources: [/etc/passwd]\n",
 		"resources: [https://example.invalid/a.yaml]\n", "bases: [github.com/a/b]\n", "components: [\"git@example.invalid:a/b\"]\n", "RESOURCES: [a.yaml]\n",
 		"resources: [a.yaml]\npatches:\n- path: b.yaml\n", "resources: [a.yaml]\npatches:\n- patch: |\n    - op: remove\n      path: /spec\n  target: {kind: HelmRelease}\n",
 		"configMapGenerator:\n- name: c\n  files: [k=b.yaml]\n  envs: [b.yaml]\n  literals: [a=b]\n", "transformers: [b.yaml]\n", "generators:\n- |-\n  apiVersion: builtin\n  kind: ConfigMapGenerator\n",
 		"resources: [.]\n", "resources: [../layer]\n", "helmCharts: [{name: a}]\n", "openapi: {path: b.yaml}\n", "crds: [b.yaml]\n", "configurations: [b.yaml]\n", "vars: [{name: a, objref: {kind: A, name: a, apiVersion: v1}}]\n",
 		"replacements: [{source: {kind: ConfigMap, name: a}, targets: [{select: {kind: A}, fieldPaths: [a.b]}]}]\nresources: [a.yaml]\n", "x: &x [a.yaml]\nresources: *x\n", "kind: Component\napiVersion: kustomize.config.k8s.io/v1alpha1\n", "",
-	} {
+	) {
 		f.Add(seed, release("b"))
 		f.Add(seed, "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: t}\npath: ../../x\n")
 	}
@@ -86,18 +144,19 @@ func FuzzKustomize(f *testing.F) {
 			"common/kustomization.yaml", "resources: [c.yaml]\n", "common/c.yaml", configMap("c", "{a: b}"), "other.yaml", other)}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		got, err := Parse(ctx, watched, "./layer")
-		if url := asked(); url != "" {
-			t.Fatalf("%s was asked for", url)
+		kustomize := &observed{}
+		got, err := parse(ctx, watched, "./layer", first, kustomize.build)
+		if did := did(); did != "" {
+			t.Fatal(did)
 		}
-		if watched.outside != "" {
-			t.Fatalf("%s was looked at", watched.outside)
+		if watched.outside != "" || len(kustomize.strays) > 0 {
+			t.Fatalf("%s was looked at, and %q", watched.outside, kustomize.strays)
 		}
 		if err != nil {
 			authorsMistake(t, err)
 			return
 		}
-		again, err := Parse(ctx, watched, "./layer")
+		again, err := parse(ctx, watched, "./layer", first, kustomize.build)
 		if err != nil || again.Digest != got.Digest {
 			t.Fatalf("another digest the second time: %v", err)
 		}
@@ -128,7 +187,7 @@ func authorsMistake(t *testing.T, err error) {
 		t.Fatalf("not an author's mistake: %v", err)
 	case mistake.Reason == "" || mistake.Message == "" || mistake.File == "" && mistake.Field == "" && mistake.Reason != "PathOutsideArtifact":
 		t.Fatalf("a mistake without a place: %#v", mistake)
-	case strings.Contains(mistake.Error(), mount):
+	case strings.Contains(mistake.Error(), kustomize.Mount):
 		t.Fatalf("a place that no author knows: %s", mistake)
 	case len(mistake.Message) > 4096:
 		t.Fatalf("a message of %d bytes", len(mistake.Message))

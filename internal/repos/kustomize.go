@@ -13,93 +13,63 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/api/resmap"
-	"sigs.k8s.io/kustomize/api/resource"
-	"sigs.k8s.io/kustomize/api/types"
 
+	"github.com/strata-project/strata/internal/kustomize"
 	"github.com/strata-project/strata/internal/layers"
 )
 
-// kustomizing holds the one build that may run: kustomize keeps the schema of
-// its objects in a global variable.
-var kustomizing = make(chan struct{}, 1)
+// builder builds what is to be built: kustomize.Build, but for tests.
+type builder func(context.Context, *kustomize.Request) ([]kustomize.Object, error)
 
-// build adds what kustomize makes of a kustomization to a set. Nothing is
-// loaded but files of the artifact, and only plug-ins that are part of
-// kustomize, and need no program, run.
-func build(ctx context.Context, files fs.FS, file string, set *objectSet) error {
-	if err := acquire(ctx, kustomizing); err != nil {
+// build adds what kustomize makes of a kustomization to a set. What it may load is
+// judged before, and what it does has no other way than that.
+func build(ctx context.Context, files fs.FS, file string, set *objectSet, with builder) error {
+	directory := path.Dir(file)
+	needed, err := load(ctx, files, directory)
+	if err != nil {
+		return err
+	}
+	objects, err := with(ctx, &kustomize.Request{Files: needed, Directory: directory})
+	var refusal *kustomize.Refusal
+	var ended *kustomize.Ended
+	switch {
+	case errors.As(err, &refusal):
+		return failed(file, "", "kustomize: %s", buildMessage(err))
+	case errors.As(err, &ended):
+		return failed(file, "", "its build %s, and is not tried again before a file of it changes: %s", ended.Message, advice)
+	case err != nil:
 		return fmt.Errorf("cannot build %s: %w", file, err)
 	}
-	guard := &guardedFS{ctx: ctx, reader: reader{files: files}, plugins: map[string]bool{}}
-	type outcome struct {
-		objects resmap.ResMap
-		err     error
-	}
-	// The build cannot be interrupted. One that takes too long is left behind:
-	// its next look at a file ends it, and lets the next one begin.
-	done := make(chan outcome, 1)
-	go func() {
-		defer func() { <-kustomizing }()
-		objects, err := run(guard, path.Dir(file))
-		done <- outcome{objects, err}
-	}()
-	var built outcome
-	select {
-	case <-ctx.Done():
-		return fmt.Errorf("cannot build %s: %w", file, ctx.Err())
-	case built = <-done:
-	}
-	if guard.violation != nil {
-		return guard.violation
-	}
-	if built.err != nil {
-		return failed(file, "", "kustomize: %s", buildMessage(built.err))
-	}
-	for _, object := range built.objects.Resources() {
-		if err := addBuilt(file, object, set); err != nil {
+	for i := range objects {
+		if err := addBuilt(file, &objects[i], set); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func run(guard *guardedFS, directory string) (_ resmap.ResMap, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("panicked: %v", r)
-		}
-	}()
-	options := krusty.MakeDefaultOptions()
-	// guardedFS restricts what is loaded to the artifact. kustomize's own
-	// restriction would also forbid a file of a directory beside the layer's.
-	options.LoadRestrictions = types.LoadRestrictionsNone
-	options.PluginConfig = types.DisabledPluginConfig()
-	options.Reorder = krusty.ReorderOptionNone
-	return krusty.MakeKustomizer(options).Run(guard, path.Join(mount, directory))
-}
+// advice is what to do about a build that takes too much.
+const advice = "look for patches, replacements and bases that copy the same things again and again, or split the layer; kubectl strata lint builds it in the same way"
 
 // addBuilt adds one object that kustomize made.
-func addBuilt(file string, built *resource.Resource, set *objectSet) error {
-	node := built.YNode()
-	name := built.GetKind() + " " + built.GetName()
-	if err := checkNodes(file, 0, node); err != nil {
+func addBuilt(file string, built *kustomize.Object, set *objectSet) error {
+	name := built.Kind + " " + built.Name
+	d := &document{file: file, first: 1, text: []byte(built.Text)}
+	if err := d.parseNodes(); err != nil {
 		return ofObject(err, name)
 	}
-	if isEncrypted(node) {
+	if d.root == nil {
+		return failed(file, "", "kustomize: %s is empty", name)
+	}
+	if isEncrypted(d.root) {
 		return encrypted(file)
 	}
-	data, err := built.MarshalJSON()
-	if err != nil {
-		return failed(file, "", "kustomize: cannot read %s: %s", name, buildMessage(err))
-	}
 	var value map[string]any
-	if err := json.Unmarshal(data, &value); err != nil {
+	if err := json.Unmarshal(built.JSON, &value); err != nil {
 		return failed(file, "", "kustomize: cannot read %s: %s", name, jsonMessage(err))
 	}
 	dropAnnotations(value)
-	if err := addObjects(place{file: file, whole: true}, value, node, set, 0); err != nil {
+	if err := addObjects(place{file: file, whole: true}, value, d.root, set, 0); err != nil {
 		return ofObject(err, name)
 	}
 	return nil
@@ -135,7 +105,7 @@ func dropAnnotations(value map[string]any) {
 	}
 }
 
-var mountedPath = regexp.MustCompile(regexp.QuoteMeta(mount) + `/?`)
+var mountedPath = regexp.MustCompile(regexp.QuoteMeta(kustomize.Mount) + `/?`)
 
 // notFile matches what kustomize says of a resource that is no file it can
 // read, nor, which it tries next and nobody meant, a directory.

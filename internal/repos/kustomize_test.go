@@ -5,6 +5,10 @@ package repos
 
 import (
 	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +19,8 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/strata-project/strata/internal/kustomize"
 )
 
 func TestBuild(t *testing.T) {
@@ -78,7 +84,7 @@ func TestBuild(t *testing.T) {
 		"foreign plug-in": {
 			reason: "only what is built in may run", files: files("base/kustomization.yaml", "generators: [g.yaml]\n", "base/g.yaml",
 				"apiVersion: example.com/v1\nkind: Exec\nmetadata:\n  name: g\n  annotations:\n    config.kubernetes.io/function: |\n      exec: {path: ./x.sh}\n", "base/x.sh", "#!/bin/sh"),
-			err: "KustomizeFailed: base/kustomization.yaml: kustomize: loading generator plugins: failed to load generator: external plugins disabled; unable to load external plugin 'Exec'",
+			err: "KustomizeFailed: base/g.yaml: generators: Exec is no plug-in that is part of kustomize (apiVersion: builtin): others are not allowed, since they are programs",
 		},
 		"a directory of plug-ins": {
 			reason: "patches in it could change what they load", files: files("base/kustomization.yaml", "transformers: [t]\n", "base/t/kustomization.yaml", "resources: [x.yaml]\n"),
@@ -120,64 +126,196 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// Nothing that a kustomization can say may reach the network.
-func TestBuildStaysOffline(t *testing.T) {
-	var asked atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
-		_, _ = w.Write([]byte(release("remote")))
-	}))
-	defer server.Close()
+// hostile are kustomizations that would have something fetched: an address, written in
+// all the ways in which kustomize takes it for one. They may load t.yaml, v.yaml and
+// nested beside them.
+func hostile(u string) map[string]string {
+	plugin := hostilePlugins(u)
+	inline := func(text string) string {
+		return "- |-\n  " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ") + "\n"
+	}
+	binary := func(text string) string { return "!!binary " + base64.StdEncoding.EncodeToString([]byte(text)) }
+	return map[string]string{
+		"resource":            "resources: [" + u + "]\n",
+		"resource, case":      "RESOURCES: [" + u + "]\n",
+		"scheme, case":        "resources: [" + strings.Replace(u, "http", "HTTP", 1) + "]\n",
+		"base":                "bases: [" + u + "]\n",
+		"component":           "components: [" + u + "]\n",
+		"crds":                "crds: [" + u + "]\n",
+		"configuration":       "configurations: [" + u + "]\n",
+		"openapi":             "openapi: {path: \"" + u + "\"}\n",
+		"patch":               "patches: [{path: \"" + u + "\"}]\n",
+		"strategic merge":     "patchesStrategicMerge: [" + u + "]\n",
+		"JSON patch":          "patchesJson6902: [{path: \"" + u + "\", target: {kind: A, name: a, version: v1}}]\n",
+		"replacement":         "replacements: [{path: \"" + u + "\"}]\n",
+		"generator file":      "configMapGenerator: [{name: a, files: [\"k=" + u + "\"]}]\n",
+		"generator env":       "secretGenerator: [{name: a, envs: [\"" + u + "\"]}]\n",
+		"generator old env":   "secretGenerator: [{name: a, env: \"" + u + "\"}]\n",
+		"transformer":         "transformers: [" + u + "]\n",
+		"inline transformer":  "resources: [a.yaml]\ntransformers:\n" + inline(plugin["t.yaml"]),
+		"transformer's file":  "resources: [a.yaml]\ntransformers: [./t.yaml]\n",
+		"validator":           "validators: [" + u + "]\n",
+		"anchor":              "bases: &x [" + u + "]\nresources: *x\n",
+		"merge":               "<<: {resources: [" + u + "]}\n",
+		"folded":              "resources:\n- >\n  " + u + "\n",
+		"git with a newline":  "resources: [\"https://example.invalid/a/b\\n\"]\n",
+		"git in generators":   "generators: [\"https://example.invalid/a/b\\n: x\"]\n",
+		"github":              "resources: [github.com/a/b]\n",
+		"GitHub, case":        "resources: [\"GitHub.com/a/b//c?ref=x\"]\n",
+		"ssh":                 "resources: [\"ssh://git@example.invalid/a/b\"]\n",
+		"scp":                 "resources: [\"git@example.invalid:a/b\"]\n",
+		"git::":               "resources: [\"git::https://example.invalid/a/b\"]\n",
+		"file":                "resources: [\"file:///tmp/a.git\"]\n",
+		"option of git":       "reſources: [\"file:///nowhere?ref=--upload-pack=touch%20ran%20%23\"]\n",
+		"option, plainly":     "resources: [\"file:///nowhere?ref=--upload-pack=touch%20ran%20%23\"]\n",
+		"option, component":   "components: [\"file:///nowhere?ref=--upload-pack=touch%20ran%20%23\"]\n",
+		"nested":              "resources: [../nested]\n",
+		"nested component":    "components: [../component]\n",
+		"nested, more deeply": "resources: [../deep]\n",
+		// The same letter to encoding/json, and another one to everybody else.
+		"long s":                "reſources: [" + u + "]\n",
+		"long s, bases":         "baſes: [" + u + "]\n",
+		"long s, crds":          "crdſ: [" + u + "]\n",
+		"long s, configuration": "configurationſ: [" + u + "]\n",
+		"long s, merge":         "patcheſStrategicMerge: [" + u + "]\n",
+		"long s, transformers":  "tranſformers: [" + u + "]\n",
+		"long s, its file":      "tranſformers: [t.yaml]\n",
+		"long s, files":         "configMapGenerator: [{name: a, fileſ: [\"k=" + u + "\"]}]\n",
+		"long s, envs":          "configMapGenerator: [{name: a, envſ: [\"" + u + "\"]}]\n",
+		"long s, JSON":          `{"re\u017fources": ["` + u + `"]}`,
+		"value from a file":     "transformers: [v.yaml]\n",
+		"value from a file, in": "transformers:\n" + inline(plugin["v.yaml"]),
+		"in a list of plug-ins": "transformers:\n" + inline("apiVersion: v1\nkind: List\nitems:\n- {apiVersion: builtin, kind: PatchTransformer, metadata: {name: t}, path: '"+u+"'}\n"),
+		"as a validator":        "validators: [v.yaml]\n",
+		"as a generator":        "generators:\n" + inline("apiVersion: builtin\nkind: ConfigMapGenerator\nmetadata: {name: g}\nfiles: ['k="+u+"']\n"),
+		"as a secret":           "generators:\n" + inline("apiVersion: builtin\nkind: SecretGenerator\nmetadata: {name: g}\nENVS: ['"+u+"']\n"),
+		"as JSON patch":         "transformers:\n" + inline("apiVersion: builtin\nkind: PatchJson6902Transformer\nmetadata: {name: g}\npath: '"+u+"'\n"),
+		"as merge":              "transformers:\n" + inline("apiVersion: builtin\nkind: PatchStrategicMergeTransformer\nmetadata: {name: g}\npathſ: ['"+u+"']\n"),
+		"as replacement":        "transformers:\n" + inline("apiVersion: builtin\nkind: ReplacementTransformer\nmetadata: {name: g}\nreplacements: [{path: '"+u+"'}]\n"),
+		// What was not written where it is read.
+		"alias as a key":  "namePrefix: &k resources\n*k : [" + u + "]\n",
+		"alias in a list": "namePrefix: &k path\npatches: [{*k : " + u + "}]\n",
+		"binary key":      binary("resources") + ": [" + u + "]\n",
+		"binary value":    "resources: [" + binary(u) + "]\n",
+		"binary patch":    "patches: [{path: " + binary(u) + "}]\n",
+		"binary schema":   "openapi: {path: " + binary(u) + "}\n",
+		"binary replaces": "replacements: [{path: " + binary(u) + "}]\n",
+		"binary plug-in":  "transformers: [" + binary(plugin["v.yaml"]) + "]\n",
+		"another break":   "namePrefix: a\u2028resources: [" + u + "]\n",
+		"a return alone":  "namePrefix: a\rresources: [" + u + "]\n",
+		"a tag of itself": "resources: !x [" + u + "]\n",
+		"Kelvin sign":     "\u212aind: Kustomization\nresources: [" + u + "]\n",
+		"two documents":   "resources: [" + u + "]\n---\nresources: []\n",
+	}
+}
+
+// hostilePlugins are files that hostile kustomizations load.
+func hostilePlugins(u string) map[string]string {
+	return map[string]string{
+		"t.yaml": "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: t}\npath: " + u + "\n",
+		"v.yaml": "apiVersion: builtin\nkind: ValueAddTransformer\nmetadata: {name: v}\nvalue: x\ntargetFilePath: " + u + "\n",
+	}
+}
+
+// hostileFiles are those of an artifact around a kustomization.
+func hostileFiles(u, kustomization string) fstest.MapFS {
+	found := files("base/kustomization.yaml", kustomization, "base/a.yaml", release("a"),
+		"nested/kustomization.yaml", "reſources: ["+u+"]\n", "deep/kustomization.yaml", "resources: [../nested]\n",
+		"component/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nreſources: ["+u+"]\n")
+	for name, text := range hostilePlugins(u) {
+		found["base/"+name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return found
+}
+
+// outsideWorld counts who comes to it: an address, and programs that are in the PATH.
+type outsideWorld struct {
+	url   string
+	asked atomic.Int64
+	ran   string
+	temp  string
+}
+
+func newOutsideWorld(t *testing.T) *outsideWorld {
+	t.Helper()
+	w := &outsideWorld{temp: t.TempDir()}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) { _, _ = out.Write([]byte(release("remote"))) }))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			w.asked.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
 	bin := t.TempDir()
-	ran := filepath.Join(bin, "ran")
-	if err := os.WriteFile(filepath.Join(bin, "git"), []byte("#!/bin/sh\ntouch "+ran+"\nexit 1\n"), 0o700); err != nil {
-		t.Fatal(err)
+	w.url, w.ran = server.URL+"/a.yaml", filepath.Join(bin, "ran")
+	for _, name := range []string{"git", "helm", "docker"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n: >"+w.ran+"\nexit 1\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	u := server.URL + "/a.yaml"
-	plugin := "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: t}\npath: " + u + "\n"
-	for name, text := range map[string]string{
-		"resource":           "resources: [" + u + "]\n",
-		"resource, case":     "RESOURCES: [" + u + "]\n",
-		"scheme, case":       "resources: [" + strings.Replace(u, "http", "HTTP", 1) + "]\n",
-		"base":               "bases: [" + u + "]\n",
-		"component":          "components: [" + u + "]\n",
-		"crds":               "crds: [" + u + "]\n",
-		"configuration":      "configurations: [" + u + "]\n",
-		"openapi":            "openapi: {path: \"" + u + "\"}\n",
-		"patch":              "patches: [{path: \"" + u + "\"}]\n",
-		"strategic merge":    "patchesStrategicMerge: [" + u + "]\n",
-		"JSON patch":         "patchesJson6902: [{path: \"" + u + "\", target: {kind: A, name: a, version: v1}}]\n",
-		"replacement":        "replacements: [{path: \"" + u + "\"}]\n",
-		"generator file":     "configMapGenerator: [{name: a, files: [\"k=" + u + "\"]}]\n",
-		"generator env":      "secretGenerator: [{name: a, envs: [\"" + u + "\"]}]\n",
-		"generator old env":  "secretGenerator: [{name: a, env: \"" + u + "\"}]\n",
-		"transformer":        "transformers: [" + u + "]\n",
-		"inline transformer": "resources: [a.yaml]\ntransformers:\n- |-\n  " + strings.ReplaceAll(plugin, "\n", "\n  ") + "\n",
-		"transformer's file": "resources: [a.yaml]\ntransformers: [./t.yaml]\n",
-		"validator":          "validators: [" + u + "]\n",
-		"anchor":             "x: &x [" + u + "]\nresources: *x\n",
-		"merge":              "<<: {resources: [" + u + "]}\n",
-		"folded":             "resources:\n- >\n  " + u + "\n",
-		"git with a newline": "resources: [\"https://example.invalid/a/b\\n\"]\n",
-		"git in generators":  "generators: [\"https://example.invalid/a/b\\n: x\"]\n",
-		"github":             "resources: [github.com/a/b]\n",
-		"GitHub, case":       "resources: [\"GitHub.com/a/b//c?ref=x\"]\n",
-		"ssh":                "resources: [\"ssh://git@example.invalid/a/b\"]\n",
-		"scp":                "resources: [\"git@example.invalid:a/b\"]\n",
-		"git::":              "resources: [\"git::https://example.invalid/a/b\"]\n",
-		"file":               "resources: [\"file:///tmp/a.git\"]\n",
-		"nested":             "resources: [../nested]\n",
-	} {
-		fsys := files("base/kustomization.yaml", text, "base/a.yaml", release("a"), "base/t.yaml", plugin, "nested/kustomization.yaml", "resources: ["+u+"]\n")
-		_, err := Parse(context.Background(), fsys, "./base")
-		if reason, message := mistake(err); reason != "KustomizeFailed" || !strings.Contains(message, "remote bases are not allowed") {
+	t.Setenv("TMPDIR", w.temp)
+	return w
+}
+
+// check fails a test that has reached anything.
+func (w *outsideWorld) check(t *testing.T) {
+	t.Helper()
+	_, err := os.Stat(w.ran)
+	left, _ := os.ReadDir(w.temp)
+	if err == nil || w.asked.Load() > 0 || len(left) > 0 {
+		t.Errorf("%d connections were opened, a program was run: %t, left in the folder for temporary files: %v", w.asked.Load(), err == nil, left)
+	}
+}
+
+// Nothing that a kustomization can say may reach the network, or a program.
+func TestBuildStaysOffline(t *testing.T) {
+	world := newOutsideWorld(t)
+	for name, text := range hostile(world.url) {
+		_, err := Parse(context.Background(), hostileFiles(world.url, text), "./base")
+		if err == nil {
+			t.Errorf("%s: it was built", name)
+			continue
+		}
+		reason, message := mistake(err)
+		if reason == "InvalidManifest" && (strings.Contains(message, "write the key out") || strings.Contains(message, "has the tag") || strings.Contains(message, "has a line break")) {
+			continue
+		}
+		if name == "Kelvin sign" && strings.Contains(message, "unknown field") {
+			continue
+		}
+		if reason != "KustomizeFailed" || !strings.Contains(message, "remote bases are not allowed") {
 			t.Errorf("%s: %s: %s", name, reason, message)
 		}
 	}
-	if _, err := os.Stat(ran); err == nil || asked.Load() > 0 {
-		t.Errorf("the network was asked %d times, git: %v", asked.Load(), err == nil)
+	world.check(t)
+}
+
+// The process of a build has neither network nor programs nor files, whatever it is told:
+// what was judged wrongly still opens nothing.
+func TestBuildHasNothing(t *testing.T) {
+	world := newOutsideWorld(t)
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("hunter2"), 0o600); err != nil {
+		t.Fatal(err)
 	}
+	cases := hostile(world.url)
+	cases["a file of the machine"] = "configMapGenerator: [{name: a, files: [\"k=" + secret + "\"]}]\n"
+	cases["a chart"] = "helmCharts: [{name: a, repo: \"" + world.url + "\"}]\n"
+	t.Setenv("STRATA_TEST_SECRET", "hunter2")
+	cases["the environment"] = "configMapGenerator: [{name: a, envs: [names.env]}]\n"
+	for name, text := range cases {
+		request := &kustomize.Request{Directory: "base", Files: map[string][]byte{"base/names.env": []byte("STRATA_TEST_SECRET\n")}}
+		for file, content := range hostileFiles(world.url, text) {
+			request.Files[file] = content.Data
+		}
+		objects, err := kustomize.Build(context.Background(), request)
+		if err == nil && strings.Contains(fmt.Sprintf("%s", objects), "hunter2") || errors.As(err, new(*kustomize.Ended)) {
+			t.Errorf("%s: %s %v", name, objects, err)
+		}
+	}
+	world.check(t)
 }
 
 func TestBuildValues(t *testing.T) {

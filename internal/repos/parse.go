@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/kustomize"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -34,12 +35,15 @@ const (
 // Missing. The error is a *layers.ContentError where the author can mend it.
 // A file system that follows links must keep them inside, as os.Root does.
 func Parse(ctx context.Context, files fs.FS, name string) (*layers.Directory, error) {
-	return parse(ctx, files, name, func(_ string, err error) error { return err })
+	return parse(ctx, files, name, first, kustomize.Build)
 }
 
-// parse is Parse. keep is told of every mistake that other files and documents do
+// first keeps no mistake.
+func first(_ string, err error) error { return err }
+
+// parse is Parse, with what builds kustomizations. keep is told of every mistake that other files and documents do
 // not depend on; where it returns nil, the rest is read.
-func parse(ctx context.Context, files fs.FS, name string, keep keepMistake) (*layers.Directory, error) {
+func parse(ctx context.Context, files fs.FS, name string, keep keepMistake, with builder) (*layers.Directory, error) {
 	name, err := cleanPath(name)
 	if err != nil {
 		return nil, err
@@ -54,7 +58,7 @@ func parse(ctx context.Context, files fs.FS, name string, keep keepMistake) (*la
 	}
 	set := newObjectSet()
 	if kustomization != "" {
-		err = build(ctx, files, kustomization, set)
+		err = build(ctx, files, kustomization, set, with)
 	} else {
 		err = walk(ctx, files, name, set, keep)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/strata-project/strata/internal/kustomize"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -29,11 +30,13 @@ const (
 	DefaultTimeout           = 2 * time.Minute
 )
 
-// How many artifacts are downloaded, and how many directories parsed, at the
-// same time. Both bound memory and disk.
+// How many artifacts are downloaded, how many directories parsed, and how many of those
+// that have a kustomization, at the same time. All of them bound memory and disk. One that
+// kustomize has long to do with keeps no other from being read.
 const (
 	maxFetches = 4
 	maxParses  = 2
+	maxBuilds  = 2
 )
 
 // maxAttempts is how often an artifact is fetched for one caller that joined a
@@ -108,8 +111,10 @@ type Store struct {
 	disk    *disk
 	memory  *memory
 
-	fetches, parses       singleflight.Group
-	fetchSlots, parseSlot chan struct{}
+	build builder
+
+	fetches, parses                    singleflight.Group
+	fetchSlots, parseSlots, buildSlots chan struct{}
 }
 
 // New returns a Store over options.Dir. Its error is of the file system.
@@ -127,8 +132,10 @@ func New(options Options) (*Store, error) {
 		fetcher:    newFetcher(options.MaxArtifact, options.Transport),
 		disk:       disk,
 		memory:     newMemory(options.MaxParsed),
+		build:      kustomize.Build,
 		fetchSlots: make(chan struct{}, maxFetches),
-		parseSlot:  make(chan struct{}, maxParses),
+		parseSlots: make(chan struct{}, maxParses),
+		buildSlots: make(chan struct{}, maxBuilds),
 	}, nil
 }
 
@@ -239,16 +246,20 @@ func (s *Store) load(ctx context.Context, artifact Artifact, key parsedKey) (_ *
 	if last, ok := s.memory.last(key.path); ok && last.basis.holds(index) {
 		return s.memory.add(key, last), nil
 	}
-	if err := acquire(ctx, s.parseSlot); err != nil {
-		return nil, fmt.Errorf("cannot parse artifact %s: %w", artifact.Digest, err)
-	}
-	defer func() { <-s.parseSlot }()
 	var directory *layers.Directory
 	var read basis
 	err = s.disk.read(entry, index, func(files fs.FS) error {
+		slots := s.parseSlots
+		if kustomization, err := findKustomization(files, key.path); err != nil || kustomization != "" {
+			slots = s.buildSlots
+		}
+		if err := acquire(ctx, slots); err != nil {
+			return err
+		}
+		defer func() { <-slots }()
 		recorder := newRecorder(files)
 		var err error
-		directory, err = Parse(ctx, recorder, key.path)
+		directory, err = parse(ctx, recorder, key.path, first, s.build)
 		read = recorder.basis(index)
 		return err
 	})

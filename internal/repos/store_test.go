@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/strata-project/strata/internal/kustomize"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -339,5 +340,86 @@ func TestConcurrentEviction(t *testing.T) {
 		if e := element.Value.(*entry); e.holders != 0 {
 			t.Errorf("%s is still held %d times", e.digest, e.holders)
 		}
+	}
+}
+
+// A directory whose build took its process down is not built again before a file of it
+// changes, whatever else of the artifact does.
+func TestEndedBuildIsRemembered(t *testing.T) {
+	store, from := newStore(t, Options{}), newOrigin(t)
+	var built atomic.Int64
+	store.build = func(context.Context, *kustomize.Request) ([]kustomize.Object, error) {
+		built.Add(1)
+		return nil, &kustomize.Ended{Message: "takes more than 1 MiB of memory"}
+	}
+	for _, c := range []struct {
+		reason, name, resource, other string
+		want                          int64
+	}{
+		{"it is tried once", "1", "a", "", 1},
+		{"it is not tried again", "1", "a", "", 1},
+		{"nor where something else has changed", "2", "a", "x", 1},
+		{"its own file has changed", "3", "b", "x", 2},
+		{"which is not tried again either", "3", "b", "x", 2},
+	} {
+		artifact := from.serve(c.name, archive(t, "base/kustomization.yaml", "resources: [a.yaml]\n", "base/a.yaml", release(c.resource), "other/b.yaml", c.other))
+		_, err := store.Directory(t.Context(), artifact, "./base")
+		const says = "KustomizeFailed base/kustomization.yaml: its build takes more than 1 MiB of memory, and is not tried again before a file of it changes: look for patches"
+		if reason, text := mistake(err); !strings.HasPrefix(reason+" "+text, says) {
+			t.Errorf("%s: %s %s", c.reason, reason, text)
+		}
+		if got := built.Load(); got != c.want {
+			t.Errorf("%s: built %d times, want %d", c.reason, got, c.want)
+		}
+	}
+}
+
+// What is worth another try is tried again.
+func TestFailedBuildIsTriedAgain(t *testing.T) {
+	store := newStore(t, Options{})
+	artifact := newOrigin(t).serve("x", archive(t, "base/kustomization.yaml", "resources: [a.yaml]\n", "base/a.yaml", release("a")))
+	store.build = func(context.Context, *kustomize.Request) ([]kustomize.Object, error) {
+		return nil, errors.New("no memory to start")
+	}
+	if _, err := store.Directory(t.Context(), artifact, "./base"); err == nil || errors.As(err, new(*layers.ContentError)) {
+		t.Errorf("got %v", err)
+	}
+	store.build = kustomize.Build
+	if got, err := store.Directory(t.Context(), artifact, "./base"); err != nil || len(got.Manifests) != 1 {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+// A build that does not end holds up neither other builds nor directories without one.
+func TestHangingBuildHoldsUpNobody(t *testing.T) {
+	store := newStore(t, Options{})
+	artifact := newOrigin(t).serve("x", archive(t, "hangs/kustomization.yaml", "resources: [hangs.yaml]\n", "hangs/hangs.yaml", release("a"),
+		"too/kustomization.yaml", "resources: [../hangs/hangs.yaml]\n", "other/kustomization.yaml", "resources: [b.yaml]\n", "other/b.yaml", release("b"), "plain/c.yaml", release("c")))
+	hung := make(chan struct{}, 2)
+	store.build = func(ctx context.Context, request *kustomize.Request) ([]kustomize.Object, error) {
+		if request.Files["hangs/hangs.yaml"] != nil {
+			hung <- struct{}{}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return kustomize.Build(ctx, request)
+	}
+	store.options.Timeout = 30 * time.Second
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	hang := func(path string) {
+		go func() { _, _ = store.Directory(ctx, artifact, path) }()
+		<-hung
+	}
+	hang("./hangs")
+	for _, path := range []string{"./other", "./plain"} {
+		if got, err := store.Directory(t.Context(), artifact, path); err != nil || len(got.Manifests) != 1 {
+			t.Errorf("%s beside one that hangs: %v, %v", path, got, err)
+		}
+	}
+	another := newOrigin(t).serve("y", archive(t, "plain/d.yaml", release("d")))
+	hang("./too")
+	if got, err := store.Directory(t.Context(), another, "./plain"); err != nil || len(got.Manifests) != 1 {
+		t.Errorf("beside as many as may run: %v, %v", got, err)
 	}
 }

@@ -1,0 +1,153 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kustomize
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"strconv"
+	"time"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+)
+
+// marker is the name under which a program is started to build. Its arguments are the
+// limits.
+const marker = "strata-kustomize-build"
+
+// limits are what a build may take.
+type limits struct {
+	// memory in bytes, and processor time in whole seconds.
+	memory uint64
+	cpu    time.Duration
+	// time from its beginning, however little of it it runs.
+	time time.Duration
+	// output is how many bytes it may answer.
+	output int64
+}
+
+// arguments returns the limits that a process sets for itself.
+func (l limits) arguments() []string {
+	return []string{marker, strconv.FormatUint(l.memory, 10), strconv.Itoa(int(l.cpu / time.Second))}
+}
+
+func parseLimits(arguments []string) (limits, error) {
+	if len(arguments) != len(limits{}.arguments()) {
+		return limits{}, errors.New("a build is started by the program itself")
+	}
+	memory, err := strconv.ParseUint(arguments[1], 10, 64)
+	if err != nil {
+		return limits{}, err
+	}
+	cpu, err := strconv.Atoi(arguments[2])
+	return limits{memory: memory, cpu: time.Duration(cpu) * time.Second}, err
+}
+
+const (
+	// maxStack is what a recursion may take. Without it that would be a gigabyte.
+	maxStack = 64 << 20
+	// maxCopied is how many bytes the copies of one JSON patch may come to. kustomize
+	// takes a hundred times as much memory for what is in them.
+	maxCopied = 1 << 20
+)
+
+// Exit codes of a build. Others are those of Go's runtime, and of signals.
+const (
+	exitFine   = 0
+	exitFailed = 70
+	exitMemory = 71
+)
+
+// A program that is started to build does that and nothing else. It is asked here, and
+// not in main, so that no program and no test that links the package can forget it:
+// that one would start itself without end.
+func init() {
+	if len(os.Args) > 0 && os.Args[0] == marker {
+		os.Exit(serve(os.Args, os.Stdin, os.Stdout, os.Stderr))
+	}
+}
+
+// serve builds what it is asked for, once.
+func serve(arguments []string, in io.ReadCloser, out, errOut io.Writer) int {
+	closeNetwork()
+	jsonpatch.AccumulatedCopySizeLimit = maxCopied
+	debug.SetMaxStack(maxStack)
+	debug.SetTraceback("none")
+	l, err := parseLimits(arguments)
+	if err == nil {
+		debug.SetMemoryLimit(int64(l.memory / 4 * 3)) //nolint:gosec // less than a terabyte
+		err = l.set()
+	}
+	if err == nil {
+		go watchMemory(l.memory)
+		err = answer(in, out)
+	}
+	if err != nil {
+		fmt.Fprintln(errOut, err)
+		return exitFailed
+	}
+	return exitFine
+}
+
+// answer reads a request and writes what comes of it.
+func answer(in io.ReadCloser, out io.Writer) error {
+	var request Request
+	if err := json.NewDecoder(in).Decode(&request); err != nil {
+		return fmt.Errorf("cannot read what is to be built: %w", err)
+	}
+	_ = in.Close()
+	// The runtime has what it needs for timers by now: watchMemory runs one.
+	if err := closeFiles(); err != nil {
+		return err
+	}
+	buffered := bufio.NewWriterSize(out, 64<<10)
+	encoder := json.NewEncoder(buffered)
+	encoder.SetEscapeHTML(false)
+	err := Observed(Files(request.Files), &request, func(object *Object) error { return encoder.Encode(message{Object: object}) })
+	last := message{End: true}
+	var refusal *Refusal
+	if errors.As(err, &refusal) {
+		last = message{Refusal: refusal.Message}
+	} else if err != nil {
+		return err
+	}
+	if err := encoder.Encode(last); err != nil {
+		return err
+	}
+	return buffered.Flush()
+}
+
+// errNoNetwork is what kustomize is told where it wants to fetch something.
+var errNoNetwork = errors.New("a build has no network")
+
+type noNetwork struct{}
+
+// RoundTrip refuses a request.
+func (noNetwork) RoundTrip(*http.Request) (*http.Response, error) { return nil, errNoNetwork }
+
+// closeNetwork has all clients that say nothing else refuse. It must not be called in a
+// process that does anything but build.
+func closeNetwork() {
+	http.DefaultTransport = noNetwork{}
+	http.DefaultClient.Transport = noNetwork{}
+}
+
+// watchMemory ends a process that takes more than its share. Where the system limits
+// the memory this comes first, and says why; where it does not, this is the limit.
+func watchMemory(limit uint64) {
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	for range time.Tick(5 * time.Millisecond) {
+		metrics.Read(samples)
+		if samples[0].Value.Uint64()-samples[1].Value.Uint64() > limit {
+			os.Exit(exitMemory)
+		}
+	}
+}

@@ -1,0 +1,561 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package repos
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/api/provider"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/resource"
+	"sigs.k8s.io/kustomize/api/types"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// loading finds all files that a build needs, and judges on the way what says so: it
+// decodes each kustomization and each plug-in as kustomize does, with kustomize's own
+// types and readers, goes through the fields that came of it, and hands on what it has
+// written anew from them. What kustomize acts on is what was judged, however it was
+// written in the file.
+type loading struct {
+	ctx     context.Context //nolint:containedctx // it ends with the function that makes it
+	reader  reader
+	factory *resmap.Factory
+	// files are handed to kustomize as they are, and kustomizations as written anew.
+	files, kustomizations map[string][]byte
+	// waiting are directories whose kustomization is to be judged, each once.
+	waiting []string
+	seen    map[string]bool
+}
+
+// load returns the files that the kustomization of a directory needs.
+func load(ctx context.Context, files fs.FS, directory string) (map[string][]byte, error) {
+	l := &loading{
+		ctx: ctx, reader: reader{files: files}, factory: resmap.NewFactory(provider.NewDefaultDepProvider().GetResourceFactory()),
+		files: map[string][]byte{}, kustomizations: map[string][]byte{}, seen: map[string]bool{},
+	}
+	l.enqueue(directory)
+	for len(l.waiting) > 0 {
+		next := l.waiting[0]
+		l.waiting = l.waiting[1:]
+		if err := l.kustomization(next); err != nil {
+			return nil, err
+		}
+	}
+	for name, anew := range l.kustomizations {
+		if _, ok := l.files[name]; ok {
+			return nil, failed(name, "", "is loaded as a file, too, which a kustomization cannot be: load a copy of another name")
+		}
+		l.files[name] = anew
+	}
+	return l.files, nil
+}
+
+func (l *loading) enqueue(directory string) {
+	if !l.seen[directory] {
+		l.seen[directory] = true
+		l.waiting = append(l.waiting, directory)
+	}
+}
+
+// kustomization judges that of a directory.
+func (l *loading) kustomization(directory string) error {
+	var found []string
+	for _, base := range konfig.RecognizedKustomizationFileNames() {
+		name := path.Join(directory, base)
+		if info, err := fs.Stat(l.reader.files, name); err == nil && !info.IsDir() {
+			found = append(found, name)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil // kustomize says it
+	case 1:
+	default:
+		return failed(found[0], "", "kustomize: Found multiple kustomization files under: %s", directory)
+	}
+	data, err := l.read(found[0])
+	if err != nil {
+		return err
+	}
+	if err := checkPlain(found[0], 0, data); err != nil {
+		return err
+	}
+	var decoded types.Kustomization
+	if err := decoded.Unmarshal(data); err != nil {
+		return failed(found[0], "", "kustomize: %s", buildMessage(err))
+	}
+	fixed := decoded
+	fixed.FixKustomization()
+	if err := fixed.CheckEmpty(); err != nil {
+		return failed(found[0], "", "kustomize: %s", buildMessage(err))
+	}
+	j := &judge{loading: l, file: found[0], directory: directory}
+	if err := j.value(reflect.ValueOf(&decoded).Elem(), ""); err != nil {
+		return err
+	}
+	l.kustomizations[found[0]], err = j.anew(&decoded)
+	return err
+}
+
+// read reads a file, while there is time.
+func (l *loading) read(name string) ([]byte, error) {
+	if err := l.ctx.Err(); err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", name, err)
+	}
+	return l.reader.read(name)
+}
+
+// take hands a file on as it is.
+func (l *loading) take(name string) error {
+	if _, ok := l.files[name]; ok {
+		return nil
+	}
+	data, err := l.read(name)
+	if err != nil {
+		return err
+	}
+	if bytes.Contains(data, []byte("sops")) {
+		documents, _ := splitDocuments(name, data)
+		if err := checkEncryption(documents); err != nil {
+			return err
+		}
+	}
+	l.files[name] = data
+	return nil
+}
+
+func checkEncryption(documents []*document) error {
+	for _, d := range documents {
+		// What is no YAML may be a file that a generator takes as it is.
+		if d.parse() == nil && d.root != nil && isEncrypted(d.root) {
+			return encrypted(d.file)
+		}
+	}
+	return nil
+}
+
+// judge goes through what was decoded of one file.
+type judge struct {
+	*loading
+	// file that it is of, and directory that names in it begin at.
+	file, directory string
+}
+
+// value judges a value, and all that is in it.
+func (j *judge) value(v reflect.Value, name string) error {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			return nil
+		}
+		return j.value(v.Elem(), name)
+	case reflect.Slice:
+		for i := range v.Len() {
+			if err := j.value(v.Index(i), name); err != nil {
+				return err
+			}
+		}
+		return nil
+	case reflect.Struct:
+		return j.fields(v)
+	default:
+		return nil
+	}
+}
+
+func (j *judge) fields(v reflect.Value) error {
+	known, ok := allowed[v.Type()]
+	if !ok {
+		return failed(j.file, "", "holds a %s, of which it is not known what it loads", v.Type().Name())
+	}
+	for i := range v.NumField() {
+		of := v.Type().Field(i)
+		if !of.IsExported() || v.Field(i).IsZero() {
+			continue
+		}
+		name, _, _ := strings.Cut(of.Tag.Get("json"), ",")
+		as, ok := known[of.Name]
+		if !ok {
+			return failed(j.file, name, "is a field of which it is not known what it loads: leave it out")
+		}
+		if err := j.field(v.Field(i), as, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// field judges the value of a field by what kustomize does with it.
+func (j *judge) field(v reflect.Value, as role, name string) error {
+	switch as {
+	case isValue:
+		return j.value(v, name)
+	case isChart:
+		return failed(j.file, "helmCharts", "Helm charts in a kustomization are not allowed: write a HelmRelease")
+	case isSchema:
+		return j.openapi(v.Interface().(map[string]string), name)
+	case isPlugin:
+		texts, err := j.plugins(v.Interface().([]string), name)
+		v.Set(reflect.ValueOf(texts))
+		return err
+	}
+	for _, text := range textsOf(v) {
+		if err := j.reference(text, as, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// textsOf returns the texts of a field that has one, or a list of them.
+func textsOf(v reflect.Value) []string {
+	if v.Kind() != reflect.Slice {
+		return []string{v.String()}
+	}
+	texts := make([]string, 0, v.Len())
+	for i := range v.Len() {
+		texts = append(texts, v.Index(i).String())
+	}
+	return texts
+}
+
+func (j *judge) openapi(of map[string]string, name string) error {
+	for key := range of {
+		if key != "path" && key != "version" {
+			return failed(j.file, name, "has %s, and can have path or version", short(key))
+		}
+	}
+	if at, ok := of["path"]; ok {
+		return j.reference(at, isFile, "path")
+	}
+	return nil
+}
+
+// reference judges the name of what is loaded, and loads it.
+func (j *judge) reference(text string, as role, name string) error {
+	switch as {
+	case isSource:
+		if _, after, ok := strings.Cut(text, "="); ok {
+			text = after
+		}
+	case isPatch:
+		if err := j.checkInline(text); err != nil {
+			return err
+		}
+		if _, err := j.factory.RF().SliceFromBytes([]byte(text)); err == nil {
+			return nil // the patch itself
+		}
+	}
+	at, info, err := j.find(text, name)
+	switch {
+	case err != nil:
+		return err
+	case info == nil && as == isResource:
+		return failed(j.file, "", "kustomize: accumulating resources from '%s': open %s: file does not exist", short(text), short(at))
+	case info == nil:
+		return failed(j.file, name, "%s is not there", short(text))
+	case info.IsDir() && (as == isResource || as == isDirectory):
+		j.enqueue(at)
+		return nil
+	case info.IsDir():
+		return failed(j.file, name, "%s is a directory: name a file", short(text))
+	case as == isDirectory:
+		return failed(j.file, name, "%s is a file: name a directory", short(text))
+	default:
+		return j.take(at)
+	}
+}
+
+// find returns the place in the artifact that a name leads to, and what is there.
+// Whatever kustomize could take for an address is refused, also where a file has its
+// name.
+func (j *judge) find(text, name string) (string, fs.FileInfo, error) {
+	switch {
+	case text == "":
+		return "", nil, failed(j.file, name, "names nothing: leave it out")
+	case isRemote(text):
+		return "", nil, remote(j.file, name, text)
+	case path.IsAbs(text) || strings.HasPrefix(path.Join(j.directory, text)+"/", "../"):
+		return "", nil, &layers.ContentError{
+			Reason: v1alpha1.ReasonPathOutside, File: j.file, Field: name,
+			Message: fmt.Sprintf("%s is outside of the artifact: only files and directories below the root of the source are allowed", short(text)),
+		}
+	}
+	at := path.Join(j.directory, text)
+	info, err := fs.Stat(j.reader.files, at)
+	if err != nil {
+		return at, nil, nil //nolint:nilerr // what cannot be looked at is not there
+	}
+	return at, info, nil
+}
+
+// plugins judges those that one field lists, and returns them as texts: kustomize runs
+// those that are written out first.
+func (j *judge) plugins(listed []string, name string) ([]string, error) {
+	var inline, files []string
+	for _, text := range listed {
+		if err := j.checkInline(text); err != nil {
+			return nil, err
+		}
+		if found, err := j.factory.NewResMapFromBytes([]byte(text)); err == nil {
+			texts, err := j.configurations(found.Resources(), name)
+			if err != nil {
+				return nil, err
+			}
+			inline = append(inline, texts...)
+			continue
+		}
+		texts, err := j.pluginFile(text, name)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, texts...)
+	}
+	return append(inline, files...), nil
+}
+
+// pluginFile reads plug-ins from a file. It must be one: a directory could change, by
+// patches, what they load.
+func (j *judge) pluginFile(text, name string) ([]string, error) {
+	at, info, err := j.find(text, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case info == nil:
+		return nil, failed(j.file, name, "%s is not there", short(text))
+	case info.IsDir():
+		return nil, failed(j.file, name, "%s is a directory: name the files in it", short(text))
+	}
+	data, err := j.read(at)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkPlain(at, 0, data); err != nil {
+		return nil, err
+	}
+	found, err := j.factory.NewResMapFromBytes(data)
+	if err != nil {
+		return nil, failed(at, "", "kustomize: %s", buildMessage(err))
+	}
+	// Names in it begin where those of the kustomization do.
+	in := &judge{loading: j.loading, file: at, directory: j.directory}
+	return in.configurations(found.Resources(), name)
+}
+
+// configurations judges what plug-ins are told, and returns it written anew.
+func (j *judge) configurations(found []*resource.Resource, name string) ([]string, error) {
+	texts := make([]string, 0, len(found))
+	for _, each := range found {
+		told, err := j.configuration(each, name)
+		if err != nil {
+			return nil, err
+		}
+		if err := j.value(reflect.ValueOf(told).Elem(), name); err != nil {
+			return nil, err
+		}
+		text, err := write(each, told)
+		if err == nil {
+			err = j.sameAgain(each, text)
+		}
+		if err != nil {
+			return nil, failed(j.file, name, "%s %s cannot be written out as it was read: %s", each.GetKind(), each.GetName(), buildMessage(err))
+		}
+		texts = append(texts, string(text))
+	}
+	return texts, nil
+}
+
+// configuration decodes what a plug-in is told, as it decodes that itself.
+func (j *judge) configuration(of *resource.Resource, name string) (any, error) {
+	kind := of.GetGvk()
+	if kind.Kind == "HelmChartInflationGenerator" {
+		return nil, failed(j.file, name, "Helm charts in a kustomization are not allowed: write a HelmRelease")
+	}
+	made, ok := plugins[kind.Kind]
+	if !ok || kind.Group != "" || kind.Version != konfig.BuiltinPluginApiVersion {
+		return nil, failed(j.file, name, "%s is no plug-in that is part of kustomize (apiVersion: builtin): others are not allowed, since they are programs", short(kind.Kind))
+	}
+	told := made()
+	text, err := of.AsYAML()
+	if err == nil {
+		err = yaml.Unmarshal(text, told)
+	}
+	if err != nil {
+		return nil, failed(j.file, name, "kustomize: %s %s: %s", kind.Kind, of.GetName(), buildMessage(err))
+	}
+	return told, nil
+}
+
+// write writes a plug-in anew, from what was decoded of it.
+func write(of *resource.Resource, told any) ([]byte, error) {
+	data, err := json.Marshal(told)
+	if err != nil {
+		return nil, err
+	}
+	var all map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	if err := decoder.Decode(&all); err != nil {
+		return nil, err
+	}
+	metadata := map[string]any{"name": of.GetName()}
+	if namespace := of.GetNamespace(); namespace != "" {
+		metadata["namespace"] = namespace
+	}
+	all["apiVersion"], all["kind"], all["metadata"] = konfig.BuiltinPluginApiVersion, of.GetKind(), metadata
+	data, err = json.Marshal(all)
+	return escape(data), err
+}
+
+// sameAgain makes sure that kustomize reads of a text what was read of a plug-in.
+func (j *judge) sameAgain(of *resource.Resource, text []byte) error {
+	found, err := j.factory.NewResMapFromBytes(text)
+	if err != nil {
+		return err
+	}
+	if found.Size() != 1 {
+		return errors.New("it would be another number of plug-ins")
+	}
+	told, err := j.configuration(found.Resources()[0], "")
+	if err != nil {
+		return err
+	}
+	again, err := write(of, told)
+	if err == nil && !bytes.Equal(again, text) {
+		err = errors.New("it would be something else")
+	}
+	return err
+}
+
+// anew writes a kustomization from what was decoded of it, and makes sure that
+// kustomize decodes the same.
+func (j *judge) anew(decoded *types.Kustomization) ([]byte, error) {
+	text, err := marshal(decoded)
+	var again types.Kustomization
+	if err == nil {
+		err = again.Unmarshal(text)
+	}
+	var twice []byte
+	if err == nil {
+		twice, err = marshal(&again)
+	}
+	if err == nil && !bytes.Equal(text, twice) {
+		err = errors.New("it would be something else")
+	}
+	if err != nil {
+		return nil, failed(j.file, "", "cannot be written out as it was read: %s", buildMessage(err))
+	}
+	return text, nil
+}
+
+// marshal writes a kustomization that is not empty to kustomize, whatever it holds.
+func marshal(decoded *types.Kustomization) ([]byte, error) {
+	data, err := json.Marshal(decoded)
+	if err != nil || len(decoded.Resources) > 0 {
+		return escape(data), err
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(data, &all); err != nil {
+		return nil, err
+	}
+	all["resources"] = json.RawMessage("[]")
+	data, err = json.Marshal(all)
+	return escape(data), err
+}
+
+// escape writes JSON so that YAML reads the same: what is no letter of ASCII has no
+// other way of being understood.
+func escape(data []byte) []byte {
+	var out bytes.Buffer
+	for len(data) > 0 {
+		r, size := utf8.DecodeRune(data)
+		switch {
+		case r > unicode.MaxASCII && r <= 0xffff, r == 0x7f:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		default:
+			out.Write(data[:size])
+		}
+		data = data[size:]
+	}
+	return out.Bytes()
+}
+
+// maxFileName is how long the name of a file can be. A longer text is a document.
+const maxFileName = 4096
+
+// checkInline checks a text in which a document may stand where a file could be named.
+func (j *judge) checkInline(text string) error {
+	if len(text) <= maxFileName && !strings.ContainsAny(text, "\n\r{[&*!") {
+		return nil
+	}
+	if isRemote(text) && !strings.ContainsAny(strings.TrimSpace(text), "\n") {
+		return nil // which is said of it later
+	}
+	return checkPlain(j.file, 0, []byte(text))
+}
+
+// checkPlain refuses YAML that could be read in more than one way, or would need too
+// much memory. Such files are few, and short, so that nobody needs more.
+func checkPlain(file string, before int, data []byte) error {
+	if linesOf(data) != nil {
+		return invalid(file, 0, "", "has a line break that not everybody takes for one (a carriage return alone, NEL, LS or PS): use line feeds")
+	}
+	documents, err := splitDocuments(file, data)
+	if err != nil {
+		return err
+	}
+	for _, d := range documents {
+		d.first += before
+		if err := d.parse(); err != nil {
+			return err
+		}
+		if d.root == nil {
+			continue
+		}
+		if err := d.checkTags(d.root, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plainTags are those that mean the same to everybody.
+var plainTags = []string{"!!str", "!!int", "!!float", "!!bool", "!!null", "!!map", "!!seq"}
+
+// checkTags refuses what makes one thing of another: a tag of its own, and a key that is
+// not simply written there. An anchor is looked at once, where it is.
+func (d *document) checkTags(node *kyaml.Node, key bool) error {
+	tagged := node.Style&kyaml.TaggedStyle != 0
+	switch {
+	case key && node.Kind == kyaml.AliasNode:
+		return invalid(d.file, d.line(node), "", "has an alias as a key: write the key out")
+	case key && tagged, tagged && !slices.Contains(plainTags, node.ShortTag()):
+		return invalid(d.file, d.line(node), "", "has the tag %s: write the value without it", short(node.Tag))
+	case node.Kind == kyaml.AliasNode:
+		return nil
+	}
+	for i, child := range node.Content {
+		if err := d.checkTags(child, node.Kind == kyaml.MappingNode && i%2 == 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
