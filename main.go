@@ -63,7 +63,7 @@ func main() {
 		fmt.Println("strata", version)
 		return
 	}
-	logger.SetLogger(logger.NewLogger(options.log))
+	logger.SetLogger(withoutAddresses(logger.NewLogger(options.log)))
 	if err := run(ctrl.SetupSignalHandler(), options); err != nil {
 		ctrl.Log.WithName("setup").Error(err, "cannot go on")
 		os.Exit(1)

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/address"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 )
@@ -182,8 +183,10 @@ func severityOf(kind string) string {
 	return eventv1.EventSeverityInfo
 }
 
-// shorten cuts a message to a number of bytes.
+// shorten cuts a message to a number of bytes, without what may not be shown of
+// addresses.
 func shorten(message string, limit int) string {
+	message = address.Hide(message)
 	if len(message) <= limit {
 		return message
 	}

@@ -383,8 +383,11 @@ type HistoryEntry struct {
 
 // ArtifactReference is where a content was read.
 type ArtifactReference struct {
-	// URL of the artifact.
-	URL string `json:"url"`
+	// URL of the artifact. One that holds more than scheme, host and path is not
+	// kept, because that may be a secret: what the artifact holds is then had again
+	// from the cache, from what the cluster keeps of it, or not at all.
+	// +optional
+	URL string `json:"url,omitempty"`
 	// Digest of the artifact's bytes, as algorithm:hex.
 	Digest string `json:"digest"`
 	// Path of the directory in the artifact.

@@ -15,6 +15,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/strata-project/strata/internal/address"
 )
 
 // version is set by the linker.
@@ -55,7 +57,7 @@ func (t *tool) run(ctx context.Context, args []string) int {
 	case errors.Is(err, errBlocked), errors.Is(err, errDiffers):
 		return exitBlocked
 	default:
-		fmt.Fprintf(t.errOut, "kubectl strata: %v\n", err)
+		fmt.Fprintf(t.errOut, "kubectl strata: %v\n", address.Error(err))
 		return exitError
 	}
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/address"
 	"github.com/strata-project/strata/internal/dependents"
 )
 
@@ -330,9 +331,18 @@ func decidePlan(o Observation, plan dependents.Plan, wanted []dependents.Depende
 func (o Observation) target() Target {
 	target := Target{Version: o.Layer.Spec.Version, Revision: o.Directory.Revision, Digest: o.Directory.Digest}
 	if o.Source != nil && o.Source.URL != "" {
-		target.Artifact = &v1alpha1.ArtifactReference{URL: o.Source.URL, Digest: o.Source.Digest, Path: o.Layer.Spec.Source.Path}
+		target.Artifact = &v1alpha1.ArtifactReference{URL: kept(o.Source.URL), Digest: o.Source.Digest, Path: o.Layer.Spec.Source.Path}
 	}
 	return target
+}
+
+// kept returns an address as a status may keep it: not at all where it holds more than
+// may be shown, such as the signature that lets anybody read what lies there.
+func kept(url string) string {
+	if !address.IsPlain(url) {
+		return ""
+	}
+	return url
 }
 
 // sameAttempt is a roll-out that nothing is written for, because it is done or

@@ -4,6 +4,7 @@
 package layers
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -190,5 +191,33 @@ func TestKeptDigests(t *testing.T) {
 	}
 	if got := KeptDigests(layer(), status); got != nil {
 		t.Errorf("a layer without spec.rollback keeps %v", got)
+	}
+}
+
+// An address that holds more than may be shown is not kept, and what identifies the
+// artifact is.
+func TestHistoryKeepsNoSignedAddress(t *testing.T) {
+	for url, want := range map[string]string{
+		"http://source/new.tar.gz":                                 "http://source/new.tar.gz",
+		"https://bucket.example/new.tar.gz?X-Amz-Signature=secret": "",
+		"https://robot:secret@bucket.example/new.tar.gz":           "",
+		"https://bucket.example/new.tar.gz#secret":                 "",
+	} {
+		o := observation(layer(), firstDir, lives(live("a"), live("b")), source(func(s *Source) { s.URL = url }))
+		report, _ := Report(o, Decide(o), nil)
+		if got := report.Attempt.Artifact; got == nil || got.URL != want || got.Digest != "sha256:x" {
+			t.Errorf("of %s is kept %+v, want the address %q", url, got, want)
+		}
+	}
+}
+
+// Whoever says something in a message, what it says of addresses is what may be shown.
+func TestMessagesShowNoSignedAddress(t *testing.T) {
+	const signed = `Get "https://robot:s3cr3t@bucket.example/a?X-Amz-Signature=s3cr3t": connection refused`
+	o := observation(layer(), nil, func(o *Observation) { o.DirectoryError = errors.New(signed) })
+	report, _ := Report(o, Decide(o), nil)
+	text := fmt.Sprintf("%+v", report)
+	if strings.Contains(text, "s3cr3t") || !strings.Contains(text, "bucket.example/a") {
+		t.Errorf("the status says %s", text)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/address"
 	"github.com/strata-project/strata/internal/dependents"
 )
 
@@ -159,14 +160,14 @@ func NewConditionSet(last []metav1.Condition, generation int64, now time.Time) *
 	return &ConditionSet{last: last, generation: generation, now: metav1.NewTime(now)}
 }
 
-// Put adds a condition.
+// Put adds a condition. What its message says of addresses is what may be shown.
 func (c *ConditionSet) Put(kind string, status metav1.ConditionStatus, reason, message string) {
 	since := c.now.Rfc3339Copy()
 	if was := meta.FindStatusCondition(c.last, kind); was != nil && was.Status == status {
 		since = was.LastTransitionTime
 	}
 	c.List = append(c.List, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: message,
+		Type: kind, Status: status, Reason: reason, Message: address.Hide(message),
 		ObservedGeneration: c.generation, LastTransitionTime: since,
 	})
 }
@@ -187,8 +188,10 @@ func (c *ConditionSet) putDeployed(o Observation, d Decision, message string) {
 
 func truncate(message string) string { return cut(message, maxMessage) }
 
-// cut bounds a message to a number of bytes.
+// cut bounds a message to a number of bytes, after it has taken out what may not be
+// shown of addresses: half of one hides less.
 func cut(message string, limit int) string {
+	message = address.Hide(message)
 	if len(message) <= limit {
 		return message
 	}

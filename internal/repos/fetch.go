@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 	_ "github.com/opencontainers/go-digest/blake3" // source-controller may be told to use it
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/address"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -60,6 +60,9 @@ func (f *fetcher) download(ctx context.Context, artifact Artifact, file string) 
 	if artifact.Size > f.max {
 		return f.tooLarge(artifact.Size)
 	}
+	if artifact.URL == "" {
+		return fmt.Errorf("cannot fetch artifact %s: where it lies was not kept: %w", artifact.Digest, ErrNotFound)
+	}
 	for attempt := 0; ; attempt++ {
 		err := f.attempt(ctx, artifact, file)
 		var again transient
@@ -79,11 +82,11 @@ func (f *fetcher) download(ctx context.Context, artifact Artifact, file string) 
 func (f *fetcher) attempt(ctx context.Context, artifact Artifact, file string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, artifact.URL, nil)
 	if err != nil {
-		return fmt.Errorf("cannot fetch artifact: %w", err)
+		return fmt.Errorf("cannot fetch artifact: %w", address.Error(err))
 	}
 	response, err := f.client.Do(request)
 	if err != nil {
-		return transient{fmt.Errorf("cannot fetch artifact: %w", err)}
+		return transient{fmt.Errorf("cannot fetch artifact: %w", address.Error(err))}
 	}
 	// A body that is not read to its end costs its connection, which is
 	// cheaper than reading what nobody wants.
@@ -98,7 +101,7 @@ func (f *fetcher) attempt(ctx context.Context, artifact Artifact, file string) e
 }
 
 func checkStatus(response *http.Response) error {
-	place := withoutSecrets(response.Request.URL)
+	place := address.Of(response.Request.URL)
 	switch code := response.StatusCode; {
 	case code == http.StatusOK:
 		return nil
@@ -109,11 +112,6 @@ func checkStatus(response *http.Response) error {
 	default:
 		return fmt.Errorf("cannot fetch artifact %s: the server answers %s", place, response.Status)
 	}
-}
-
-// withoutSecrets leaves out what a signed URL carries.
-func withoutSecrets(u *url.URL) string {
-	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
 func (f *fetcher) save(body io.Reader, artifact Artifact, file string) error {
@@ -149,7 +147,7 @@ func copyTo(out io.Writer, in io.Reader) (int64, error) {
 	case err == nil:
 		return n, nil
 	case source.err != nil:
-		return n, transient{fmt.Errorf("cannot fetch artifact: the download broke off after %d bytes: %w", n, source.err)}
+		return n, transient{fmt.Errorf("cannot fetch artifact: the download broke off after %d bytes: %w", n, address.Error(source.err))}
 	default:
 		return n, fmt.Errorf("cannot store artifact: %w", err)
 	}

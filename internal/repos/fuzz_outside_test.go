@@ -242,27 +242,41 @@ func FuzzDigest(f *testing.F) {
 	})
 }
 
-// Whatever a server answers, what is stored is what the digest says, and no
-// more is written than one byte beyond the limit.
+// Whatever a server answers, or the way to it, and wherever it leads: what is stored
+// is what the digest says, no more is written than one byte beyond the limit, and no
+// error has what signs an address.
 func FuzzDownload(f *testing.F) {
-	f.Add([]byte("artifact"), int64(8), int64(8), 200, true)
-	f.Add([]byte("artifact"), int64(0), int64(-1), 200, true)
-	f.Add([]byte("artifact"), int64(9), int64(8), 200, true)
-	f.Add([]byte("something else"), int64(0), int64(3), 200, false)
-	f.Add(bytes.Repeat([]byte("x"), 100), int64(0), int64(-1), 200, true)
-	f.Add([]byte(""), int64(-1), int64(0), 404, false)
-	f.Add([]byte("moved"), int64(5), int64(5), 302, true)
-	const limit = 64
-	f.Fuzz(func(t *testing.T, body []byte, size, length int64, code int, right bool) {
+	f.Add([]byte("artifact"), int64(8), int64(8), 200, true, "http://source.invalid/a.tar.gz", "", false)
+	f.Add([]byte("artifact"), int64(0), int64(-1), 200, true, "http://source.invalid/a.tar.gz", "", true)
+	f.Add([]byte("artifact"), int64(9), int64(8), 200, true, "https://bucket.invalid:9000/a b", "", false)
+	f.Add([]byte("something else"), int64(0), int64(3), 200, false, "http://source.invalid/a.tar.gz", "", true)
+	f.Add(bytes.Repeat([]byte("x"), 100), int64(0), int64(-1), 200, true, "http://source.invalid/a.tar.gz", "", false)
+	f.Add([]byte(""), int64(-1), int64(0), 404, false, "http://source.invalid/a.tar.gz", "", false)
+	f.Add([]byte("moved"), int64(5), int64(5), 302, true, "http://source.invalid/a.tar.gz", "http://bucket.invalid/a", false)
+	f.Add([]byte("moved"), int64(5), int64(5), 302, true, "http://source.invalid/a.tar.gz", "a", false)
+	f.Add([]byte("moved"), int64(5), int64(5), 307, true, "http://source.invalid/a.tar.gz", "http://h/%zz", false)
+	f.Add([]byte(""), int64(0), int64(0), 200, true, "http://source.invalid/\x7f", "", false)
+	f.Add([]byte(""), int64(0), int64(0), 200, true, "no address", "", false)
+	const limit, signature = 64, "X-Sig=s3cr3t-s1gn4tur3"
+	f.Fuzz(func(t *testing.T, body []byte, size, length int64, code int, right bool, url, leads string, away bool) {
 		file := filepath.Join(t.TempDir(), "archive")
 		wanted := digest.FromBytes(body)
 		if !right {
 			wanted = digest.FromString("another")
 		}
+		reached := false
 		fetch := &fetcher{max: limit, client: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: code, Header: http.Header{}, ContentLength: length, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
+			reached = true
+			if away {
+				return nil, fmt.Errorf("dial %s: connection refused", r.URL)
+			}
+			header := http.Header{}
+			if leads != "" {
+				header.Set("Location", leads+"?"+signature)
+			}
+			return &http.Response{StatusCode: code, Header: header, ContentLength: length, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
 		})}}
-		err := fetch.download(t.Context(), Artifact{URL: "http://source.invalid/a.tar.gz?token=secret", Digest: wanted.String(), Size: size}, file)
+		err := fetch.download(t.Context(), Artifact{URL: url + "?" + signature, Digest: wanted.String(), Size: size}, file)
 		stored, _ := os.ReadFile(file)
 		if len(stored) > limit+1 {
 			t.Fatalf("%d bytes were stored, at most %d are allowed", len(stored), limit)
@@ -272,9 +286,9 @@ func FuzzDownload(f *testing.F) {
 			t.Fatalf("%q was taken, which is not what was asked for", stored)
 		case err == nil && size > 0 && size != int64(len(body)):
 			t.Fatalf("%d bytes were taken for %d", len(body), size)
-		case err != nil && strings.Contains(err.Error(), "secret"):
+		case err != nil && strings.Contains(err.Error(), "s3cr3t"):
 			t.Fatalf("the error shows what signs the address: %v", err)
-		case err != nil && right && code == http.StatusOK && len(body) <= limit && length <= limit && (size <= 0 || size == int64(len(body))):
+		case err != nil && reached && !away && right && code == http.StatusOK && len(body) <= limit && length <= limit && (size <= 0 || size == int64(len(body))):
 			t.Fatalf("what was asked for was not taken: %v", err)
 		}
 	})
