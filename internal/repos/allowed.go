@@ -6,7 +6,7 @@ package repos
 import (
 	"reflect"
 
-	"sigs.k8s.io/kustomize/api/builtins"
+	"sigs.k8s.io/kustomize/api/builtins" //nolint:staticcheck // the types that kustomize itself decodes into; there is no other place for them
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/resid"
 )

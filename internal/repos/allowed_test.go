@@ -106,12 +106,12 @@ func TestUnknownFieldIsRefused(t *testing.T) {
 		Loads string `json:"loads"`
 	}
 	j := &judge{loading: &loading{}, file: "kustomization.yaml"}
-	if err := j.value(reflect.ValueOf(later{Loads: "x"}), ""); err == nil {
+	if err := j.value(reflect.ValueOf(later{Loads: "x"})); err == nil {
 		t.Error("a type in no list is let through")
 	}
 	allowed[reflect.TypeFor[later]()] = all("Other")
 	defer delete(allowed, reflect.TypeFor[later]())
-	if _, message := mistake(j.value(reflect.ValueOf(later{Loads: "x"}), "")); message != "kustomization.yaml: loads: is a field of which it is not known what it loads: leave it out" {
+	if _, message := mistake(j.value(reflect.ValueOf(later{Loads: "x"}))); message != "kustomization.yaml: loads: is a field of which it is not known what it loads: leave it out" {
 		t.Errorf("says %q", message)
 	}
 }

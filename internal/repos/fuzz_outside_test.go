@@ -144,19 +144,19 @@ func FuzzKustomize(f *testing.F) {
 			"common/kustomization.yaml", "resources: [c.yaml]\n", "common/c.yaml", configMap("c", "{a: b}"), "other.yaml", other)}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		kustomize := &observed{}
-		got, err := parse(ctx, watched, "./layer", first, kustomize.build)
+		looks := &observed{}
+		got, err := parse(ctx, watched, "./layer", first, looks.build)
 		if did := did(); did != "" {
 			t.Fatal(did)
 		}
-		if watched.outside != "" || len(kustomize.strays) > 0 {
-			t.Fatalf("%s was looked at, and %q", watched.outside, kustomize.strays)
+		if watched.outside != "" || len(looks.strays) > 0 {
+			t.Fatalf("%s was looked at, and %q", watched.outside, looks.strays)
 		}
 		if err != nil {
 			authorsMistake(t, err)
 			return
 		}
-		again, err := parse(ctx, watched, "./layer", first, kustomize.build)
+		again, err := parse(ctx, watched, "./layer", first, looks.build)
 		if err != nil || again.Digest != got.Digest {
 			t.Fatalf("another digest the second time: %v", err)
 		}

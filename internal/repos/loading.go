@@ -108,7 +108,7 @@ func (l *loading) kustomization(directory string) error {
 		return failed(found[0], "", "kustomize: %s", buildMessage(err))
 	}
 	j := &judge{loading: l, file: found[0], directory: directory}
-	if err := j.value(reflect.ValueOf(&decoded).Elem(), ""); err != nil {
+	if err := j.value(reflect.ValueOf(&decoded).Elem()); err != nil {
 		return err
 	}
 	l.kustomizations[found[0]], err = j.anew(&decoded)
@@ -160,16 +160,16 @@ type judge struct {
 }
 
 // value judges a value, and all that is in it.
-func (j *judge) value(v reflect.Value, name string) error {
+func (j *judge) value(v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if v.IsNil() {
 			return nil
 		}
-		return j.value(v.Elem(), name)
+		return j.value(v.Elem())
 	case reflect.Slice:
 		for i := range v.Len() {
-			if err := j.value(v.Index(i), name); err != nil {
+			if err := j.value(v.Index(i)); err != nil {
 				return err
 			}
 		}
@@ -207,7 +207,7 @@ func (j *judge) fields(v reflect.Value) error {
 func (j *judge) field(v reflect.Value, as role, name string) error {
 	switch as {
 	case isValue:
-		return j.value(v, name)
+		return j.value(v)
 	case isChart:
 		return failed(j.file, "helmCharts", "Helm charts in a kustomization are not allowed: write a HelmRelease")
 	case isSchema:
@@ -368,7 +368,7 @@ func (j *judge) configurations(found []*resource.Resource, name string) ([]strin
 		if err != nil {
 			return nil, err
 		}
-		if err := j.value(reflect.ValueOf(told).Elem(), name); err != nil {
+		if err := j.value(reflect.ValueOf(told).Elem()); err != nil {
 			return nil, err
 		}
 		text, err := write(each, told)

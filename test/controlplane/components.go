@@ -95,7 +95,7 @@ func (l *launcher) process(name Component) (*process, error) {
 		name: name,
 		path: path,
 		log:  l.logFile(name),
-		env: environment(l.dir),
+		env:  environment(l.dir),
 	}
 	describe := map[Component]func(*process) error{
 		Etcd:              l.describeEtcd,

@@ -48,7 +48,7 @@ func NewRunner(program Program) (*Runner, error) {
 	}
 	return &Runner{process: &process{
 		name: Component(program.Name), path: program.Path, args: program.Args,
-		env:  append(environment(program.Dir), program.Env...),
+		env:     append(environment(program.Dir), program.Env...),
 		log:     filepath.Join(program.Dir, program.Name+".log"),
 		healthy: healthy,
 	}}, nil
