@@ -18,8 +18,10 @@ import (
 	"time"
 )
 
-// standard are the limits of every build.
-var standard = limits{memory: 512 << 20, cpu: time.Minute, time: 3 * time.Minute, output: 64 << 20}
+// standard are the limits of every build. As many as run at the same time must fit
+// beside the controller into the chart's limit of 1 GiB: the system counts them with
+// it, and where that is reached ends them all.
+var standard = limits{memory: 256 << 20, cpu: time.Minute, time: 3 * time.Minute, output: 64 << 20}
 
 const (
 	// maxBuilds is how many builds run at the same time.
