@@ -91,16 +91,17 @@ func lengthOf(text string, start int) int {
 // reduced takes user, query and fragment out of an address, whether or not it can be
 // parsed. Punctuation behind it belongs to the sentence.
 func reduced(text string) string {
-	whole := text
-	if end := strings.IndexAny(text, "?#"); end >= 0 {
-		text = text[:end]
-		if last := whole[len(whole)-1]; strings.IndexByte(":,.;)", last) >= 0 {
-			text += string(last)
+	address := strings.TrimRight(text, ":,.;)")
+	behind := text[len(address):]
+	if end := strings.IndexAny(address, "?#"); end >= 0 {
+		address = address[:end]
+		if len(behind) > 1 {
+			behind = behind[len(behind)-1:] // what is before it may be of the query
 		}
 	}
-	scheme, rest, found := strings.Cut(text, "://")
+	scheme, rest, found := strings.Cut(address, "://")
 	if !found {
-		return text
+		return address + behind
 	}
 	authority, path, _ := strings.Cut(rest, "/")
 	// A password with a slash in it is no valid part of an address, and hidden all the same.
@@ -112,7 +113,7 @@ func reduced(text string) string {
 		authority, _, _ = strings.Cut(authority, ":")
 		rest = authority + "/" + path
 	}
-	return scheme + "://" + rest
+	return scheme + "://" + rest + behind
 }
 
 // hasPort tells whether what follows the last colon of a host is a port. A host

@@ -50,6 +50,8 @@ func TestHide(t *testing.T) {
 		`Get "/a b?sig=secret": stopped after 10 redirects`:               `Get "/a b": stopped after 10 redirects`,
 		`parse "http://h/a \"b\" c?sig=secret": no`:                       `parse "http://h/a \"b\" c": no`,
 		"http://h/a\u00a0b?sig=secret is away":                            "http://h/a\u00a0b is away",
+		"cannot reach http://127.0.0.1:6443: check it":                    "cannot reach http://127.0.0.1:6443: check it",
+		"cannot reach https://u:secret@h:6443/?sig=secret): check it":     "cannot reach https://h:6443/: check it",
 		"https://u:sec/ret@h/x?y=secret":                                  "https://h/x",
 		"https://registry.example:5000/chart@sha256:abc is not there":     "https://registry.example:5000/chart@sha256:abc is not there",
 		"https://[::1]:5000/chart@1.0.0":                                  "https://[::1]:5000/chart@1.0.0",
