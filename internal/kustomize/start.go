@@ -157,7 +157,8 @@ func (l limits) death(state *os.ProcessState, err error, late bool, complaint st
 		said = line
 	}
 	switch code := exitCode(state); {
-	case code == exitMemory, strings.Contains(complaint, "out of memory"), strings.Contains(complaint, "cannot allocate memory"):
+	case code == exitMemory, strings.Contains(complaint, "out of memory"), strings.Contains(complaint, "cannot allocate memory"),
+		strings.Contains(complaint, "ThreadSanitizer failed to allocate"): // as a program with the race detector says it
 		return ended("takes more than %d MiB of memory", l.memory>>20)
 	case used >= l.cpu/2:
 		return ended("takes more than %s of processor time", l.cpu)
