@@ -66,7 +66,7 @@ func (c *ControlPlane) Certificate(name string, life time.Duration, groups ...st
 	}
 	template := certificate(time.Now().UnixNano(), name)
 	template.Subject.Organization = groups
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Minute), time.Now().Add(life)
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Second), time.Now().Add(life)
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	made, key, err := c.keys.issue(template)
 	if err != nil {

@@ -264,7 +264,7 @@ func TestNoCrossNamespaceRefs(t *testing.T) {
 	f.push(map[string]string{"base/release.yaml": foreign, "stolen/release.yaml": f.configMapRelease("stolen", "one")})
 
 	f.layer("stolen", f.own, func(layer *v1alpha1.AddonsLayer) { layer.Spec.Source.Namespace = elsewhere })
-	found := f.reason("stolen", v1alpha1.ReasonAccessDenied, fmt.Sprintf("spec.source.namespace: %s is not the controller's namespace, %s", elsewhere, f.prefix))
+	found := f.reason("stolen", v1alpha1.ReasonAccessDenied, fmt.Sprintf("spec.source.namespace: %s is neither the controller's namespace, %s, nor one of --source-namespaces", elsewhere, f.prefix))
 	if !meta.IsStatusConditionTrue(found.Status.Conditions, v1alpha1.StalledCondition) {
 		t.Errorf("only the author can mend it, and it is not Stalled: %+v", found.Status.Conditions)
 	}

@@ -114,7 +114,7 @@ func TestCertificateIsRotated(t *testing.T) {
 		return kubeconfigOf(t, identity.Config)
 	}
 	f.must(far.CreateNamespace(f.ctx, f.prefix))
-	const short = 25 * time.Second
+	const short = 40 * time.Second
 	began := time.Now()
 	f.kubeconfigSecret(stack.client, f.prefix, "rotated", certificate("first", short))
 	cluster := f.remoteCluster("rotated")
