@@ -20,6 +20,7 @@ import (
 
 	"github.com/strata-project/strata/internal/kubeconfig"
 	"github.com/strata-project/strata/internal/notify"
+	"github.com/strata-project/strata/internal/reach"
 )
 
 // defaultNamespace is where the controller runs unless it is told otherwise.
@@ -50,6 +51,9 @@ type options struct {
 	sourceNamespaces      []string
 	requireServiceAccount bool
 	allow                 kubeconfig.Allow
+	clusterRanges         []string
+	clusterHosts          []string
+	reach                 reach.Allowed
 
 	client fluxclient.Options
 	log    logger.Options
@@ -85,6 +89,8 @@ func parseFlags(args []string, getenv func(string) string) (*options, error) {
 	flags.BoolVar(&o.allow.Exec, "insecure-kubeconfig-exec", false, "let the kubeconfig of a RemoteCluster run a program for credentials")
 	flags.BoolVar(&o.allow.Files, "insecure-kubeconfig-files", false, "let the kubeconfig of a RemoteCluster name files of the controller")
 	flags.BoolVar(&o.allow.Insecure, "insecure-kubeconfig-tls", false, "let the kubeconfig of a RemoteCluster leave the API server's certificate unchecked")
+	flags.StringSliceVar(&o.clusterRanges, "allowed-cluster-ranges", nil, "ranges of addresses, such as 10.0.0.0/8, in which API servers of RemoteClusters and their proxies must be; without any they may be everywhere. Loopback, link-local and other special addresses are refused unless a range is of such addresses alone")
+	flags.StringSliceVar(&o.clusterHosts, "allowed-cluster-hosts", nil, "names, such as api.example.com or *.example.com, that API servers of RemoteClusters behind a proxy may have; without any, and without --allowed-cluster-ranges, they may have all")
 	flags.BoolVar(&o.pprof, "pprof", false, "serve Go's profiles below /debug/pprof/ at --metrics-addr")
 	flags.BoolVar(&o.showVersion, "version", false, "print the version and exit")
 	o.client.BindFlags(flags)
@@ -148,6 +154,9 @@ func (o *options) check() error {
 	if o.leaderNamespace == "" {
 		o.leaderNamespace = o.runtimeNamespace
 	}
+	if o.reach, err = allowedOf(o.clusterRanges, o.clusterHosts); err != nil {
+		return err
+	}
 	if o.selectorText == "" {
 		return nil
 	}
@@ -155,6 +164,26 @@ func (o *options) check() error {
 		return fmt.Errorf("--watch-label-selector: %w", err)
 	}
 	return nil
+}
+
+// allowedOf reads where other clusters may be.
+func allowedOf(ranges, hosts []string) (reach.Allowed, error) {
+	var allowed reach.Allowed
+	for _, text := range ranges {
+		parsed, err := reach.ParseRange(strings.TrimSpace(text))
+		if err != nil {
+			return allowed, fmt.Errorf("--allowed-cluster-ranges: %w", err)
+		}
+		allowed.Ranges = append(allowed.Ranges, parsed)
+	}
+	for _, text := range hosts {
+		name := strings.TrimSpace(text)
+		if err := reach.CheckHost(name); err != nil {
+			return allowed, fmt.Errorf("--allowed-cluster-hosts: %w", err)
+		}
+		allowed.Hosts = append(allowed.Hosts, name)
+	}
+	return allowed, nil
 }
 
 // quantity is a flag's value in the words of Kubernetes: 50Mi, 2Gi.

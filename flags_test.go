@@ -4,6 +4,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +79,9 @@ func TestFlagValues(t *testing.T) {
 		"references as in Flux":         {"", env(), func(o *options) any { return o.noCrossNamespaceRefs }, false},
 		"open namespaces":               {"--no-cross-namespace-refs --source-namespaces=team-a,team-b", env(), func(o *options) any { return strings.Join(o.sourceNamespaces, " ") }, "team-a team-b"},
 		"accounts required":             {"--require-service-account", env(), func(o *options) any { return o.requireServiceAccount }, true},
+		"ranges of clusters":            {"--allowed-cluster-ranges=10.0.0.0/8,::1/128 --allowed-cluster-ranges=192.0.2.1", env(), func(o *options) any { return fmt.Sprint(o.reach.Ranges) }, "[10.0.0.0/8 ::1/128 192.0.2.1/32]"},
+		"names of clusters":             {"--allowed-cluster-hosts=api.example.com,*.example.org", env(), func(o *options) any { return fmt.Sprint(o.reach.Hosts) }, "[api.example.com *.example.org]"},
+		"clusters anywhere":             {"", env(), func(o *options) any { return len(o.reach.Ranges) + len(o.reach.Hosts) }, 0},
 		"events":                        {"--events-addr=http://events/", env(), func(o *options) any { return o.eventsAddr }, "http://events/"},
 		"profiles":                      {"--pprof", env(), func(o *options) any { return o.pprof }, true},
 		"no profiles":                   {"", env(), func(o *options) any { return o.pprof }, false},
@@ -126,6 +130,12 @@ func TestFlagMistakes(t *testing.T) {
 		"--log-level=loud":                                            `--log-level is "loud": it must be trace, debug, info or error`,
 		"--watch-label-selector=a=b=c":                                "--watch-label-selector",
 		"--enable-leader-election --concurrent=0 now":                 `"now" is no flag`,
+		"--allowed-cluster-ranges=10.0.0.1/8":                         `--allowed-cluster-ranges: "10.0.0.1/8" is no range of addresses: did you mean 10.0.0.0/8?`,
+		"--allowed-cluster-ranges=example.com":                        `--allowed-cluster-ranges: "example.com" is no range of addresses such as 10.0.0.0/8 or fd00::/8`,
+		"--allowed-cluster-ranges=::ffff:127.0.0.0/104":               "--allowed-cluster-ranges: ",
+		"--allowed-cluster-ranges=fe80::1%eth0":                       "--allowed-cluster-ranges: ",
+		"--allowed-cluster-hosts=https://example.com":                 `--allowed-cluster-hosts: "https://example.com" is no name of a host`,
+		"--allowed-cluster-hosts=a.*.example.com":                     "--allowed-cluster-hosts: ",
 	}
 	for args, want := range tests {
 		t.Run(args, func(t *testing.T) {

@@ -121,7 +121,7 @@ func run(ctx context.Context, o *options) error {
 	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
-	clusters := &controllers.RemoteClusterReconciler{Layers: reconciler, Allow: o.allow}
+	clusters := &controllers.RemoteClusterReconciler{Layers: reconciler, Allow: o.allow, Reach: o.reach}
 	if err := clusters.SetupWithManager(mgr); err != nil {
 		return err
 	}

@@ -177,7 +177,7 @@ priorityClassName: system-cluster-critical
 tolerations: [{operator: Exists}]
 affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}
 topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]
-remoteClusters: {enabled: true}
+remoteClusters: {enabled: true, allowedRanges: [10.20.0.0/16, "fd00::/8"], allowedHosts: ["*.clusters.example"]}
 podDisruptionBudget: {enabled: true, minAvailable: 50%}
 metrics: {service: {annotations: {a: b}}}
 serviceMonitor: {enabled: true, scrapeTimeout: 10s, labels: {release: prometheus}, relabelings: [{action: keep}], metricRelabelings: [{action: drop}]}
@@ -241,6 +241,7 @@ func TestArgsComeFromValues(t *testing.T) {
 		"--artifact-cache-size=1048576", "--artifact-max-size=2048", "--sync-period=5m", "--concurrent=4",
 		"--max-prune-percent=0", "--log-level=debug", "--log-encoding=console",
 		"--watch-label-selector=shard in (a, b)", "--default-service-account=layers", "--no-cross-namespace-refs", "--source-namespaces=team-a,team-b", "--require-service-account", "--kube-api-qps=100.5", "--kube-api-burst=400",
+		"--allowed-cluster-ranges=10.20.0.0/16,fd00::/8", "--allowed-cluster-hosts=*.clusters.example",
 		"--events-addr=http://notification-controller.flux-system.svc.cluster.local./", "--artifact-max-size=10",
 	}
 	if diff := cmp.Diff(want, container.Args); diff != "" {
@@ -467,6 +468,8 @@ func TestSchemaRefusesMistakes(t *testing.T) {
 		{"all rights under lockdown", `{lockdown: true, rbac: {clusterAdmin: true}}`, "lockdown and rbac.clusterAdmin exclude each other"},
 		{"lockdown taken back", `{lockdown: true, extraArgs: ["--no-cross-namespace-refs=false"]}`, "lockdown: extraArgs must not have --no-cross-namespace-refs=false"},
 		{"lockdown with a hole", `{lockdown: true, extraArgs: [--insecure-kubeconfig-exec]}`, "lockdown: extraArgs must not have --insecure-kubeconfig-exec"},
+		{"a range without a length", `{remoteClusters: {allowedRanges: [10.20.0.1]}}`, "allowedRanges"},
+		{"a name with a space", `{remoteClusters: {allowedHosts: ["a b"]}}`, "allowedHosts"},
 		{"other clusters by a word", `{remoteClusters: {enabled: "yes"}}`, "want boolean"},
 	}
 	for _, tc := range cases {
@@ -565,6 +568,17 @@ func TestNetworkPolicyLetsOtherClustersThrough(t *testing.T) {
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s: ports (-want +got):\n%s", test.reason, diff)
 		}
+	}
+}
+
+// Where other clusters must be, the network is open to no more than that.
+func TestNetworkPolicyEndsWhereOtherClustersEnd(t *testing.T) {
+	egress := named[*networkingv1.NetworkPolicy](t, render(t, everything), "strata").Spec.Egress
+	want := []networkingv1.NetworkPolicyPeer{
+		{IPBlock: &networkingv1.IPBlock{CIDR: "10.20.0.0/16"}}, {IPBlock: &networkingv1.IPBlock{CIDR: "fd00::/8"}},
+	}
+	if diff := cmp.Diff(want, egress[2].To); diff != "" {
+		t.Errorf("where the controller may go for other clusters (-want +got):\n%s", diff)
 	}
 }
 

@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/round"
 )
@@ -60,7 +59,7 @@ func (r *ApplicationBundleReconciler) reconcile(ctx context.Context, req ctrl.Re
 	patched.Status = decision.Status
 	// The lock sees to it that nothing is published anew by a look that has yet to
 	// see what was.
-	err = r.Layers.Client.Status().Patch(ctx, patched, client.MergeFromWithOptions(bundle, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	err = patchStatus(ctx, r.Layers.Client, patched, bundle)
 	return client.IgnoreNotFound(err)
 }
 

@@ -172,13 +172,13 @@ func TestLateAnswersAreNotMeasured(t *testing.T) {
 	over := &connection{}
 	p.ask(name, over, time.Hour, v1alpha1.RemoteClusterStatus{})
 	late := p.probes[name]
-	p.note(name, late, "v1.30.1", nil, time.Second)
+	p.note(name, late, clusters.Answer{Version: "v1.30.1"}, time.Second)
 	if got := testutil.CollectAndCount(meters); got != 2 || woken != 1 {
 		t.Fatalf("an answer makes %d series and %d wakeups", got, woken)
 	}
 	p.stop(name)
 	meters.forgetCluster(name.String())
-	p.note(name, late, "v1.30.2", nil, time.Second)
+	p.note(name, late, clusters.Answer{Version: "v1.30.2"}, time.Second)
 	if got := testutil.CollectAndCount(meters); got != 0 || woken != 1 {
 		t.Errorf("a late answer makes %d series and wakes anew, %d in all", got, woken)
 	}

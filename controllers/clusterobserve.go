@@ -21,6 +21,7 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/kubeconfig"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/reach"
 )
 
 // observe gathers what the rules decide from, and connects.
@@ -62,7 +63,7 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 	case <-ctx.Done():
 		return o, ctx.Err()
 	}
-	connected, err := r.Layers.remotes.connect(ctx, name.String(), access)
+	connected, err := r.Layers.remotes.connect(ctx, name.String(), access, r.Reach)
 	if err != nil {
 		o.Source.Err = err
 		return o, nil //nolint:nilerr // it is in the status
@@ -72,6 +73,7 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 	}
 	o.Answer = r.prober.ask(name, connected, clusters.IntervalOf(cluster), cluster.Status)
 	connected.setError(o.Answer.Err)
+	o.Unlocated = connected.Named() && !o.Answer.Located
 	if before != connected {
 		r.Layers.wakeOn(ctx, cluster)
 		r.wakeBehind(ctx, cluster)
@@ -120,7 +122,7 @@ func (r *RemoteClusterReconciler) observeSource(ctx context.Context, o *clusters
 	return access
 }
 
-// read reads the kubeconfig in a Secret.
+// read reads the kubeconfig in a Secret, and judges where it leads.
 func (r *RemoteClusterReconciler) read(secret *unstructured.Unstructured, key string) (*kubeconfig.Access, error) {
 	found, err := secretData(secret)
 	if err != nil {
@@ -130,7 +132,14 @@ func (r *RemoteClusterReconciler) read(secret *unstructured.Unstructured, key st
 	if err != nil {
 		return nil, err
 	}
-	return kubeconfig.Parse(data, r.Allow)
+	access, err := kubeconfig.Parse(data, r.Allow)
+	if err != nil {
+		return nil, err
+	}
+	if err := reach.Check(access.Config, r.Reach); err != nil {
+		return nil, err
+	}
+	return access, nil
 }
 
 // countLayers counts the layers that name a cluster.

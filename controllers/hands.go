@@ -58,7 +58,7 @@ func (h *hands) Persist(ctx context.Context, o *layers.Observation, status v1alp
 	defer cancel()
 	patched := h.stored.DeepCopy()
 	patched.Status = status
-	err := h.Client.Status().Patch(ctx, patched, client.MergeFromWithOptions(h.stored, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	err := patchStatus(ctx, h.Client, patched, h.stored)
 	if err != nil {
 		if apierrors.IsNotFound(err) {
 			return round.ErrGone

@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/catalogue"
 	"github.com/strata-project/strata/internal/round"
 )
@@ -62,7 +61,7 @@ func (r *HelmApplicationReconciler) reconcile(ctx context.Context, name string) 
 		patched.Status = decision.Status
 		// The lock sees to it that nothing is published anew by a look that has yet
 		// to see what was.
-		err := r.Layers.Client.Status().Patch(ctx, patched, client.MergeFromWithOptions(app, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+		err := patchStatus(ctx, r.Layers.Client, patched, app)
 		if err != nil {
 			return 0, client.IgnoreNotFound(err)
 		}

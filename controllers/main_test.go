@@ -40,6 +40,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/internal/repos"
 	"github.com/strata-project/strata/test/controlplane"
 )
@@ -93,6 +94,8 @@ type fixture struct {
 	// between is what stands between the controller and the API server; nil for
 	// nothing.
 	between func(http.RoundTripper) http.RoundTripper
+	// reach says where other clusters may be; at loopback where it says nothing.
+	reach reach.Allowed
 
 	mu        sync.Mutex
 	artifacts map[string][]byte

@@ -129,7 +129,7 @@ func (r *PlatformReconciler) tell(ctx context.Context, platform *v1alpha1.Platfo
 	}
 	patched := platform.DeepCopy()
 	patched.Status = status
-	err := r.Layers.Client.Status().Patch(ctx, patched, client.MergeFromWithOptions(platform, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	err := patchStatus(ctx, r.Layers.Client, patched, platform)
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the status of Platform %s: %w", platform.Name, err)
 	}

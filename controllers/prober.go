@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"sync"
 	"time"
@@ -22,6 +21,8 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/clusters"
+	"github.com/strata-project/strata/internal/printable"
+	"github.com/strata-project/strata/internal/reach"
 )
 
 const (
@@ -120,11 +121,11 @@ func (p *prober) stop(name types.NamespacedName) {
 func (p *prober) run(ctx context.Context, name types.NamespacedName, probe *probe) {
 	for {
 		began := time.Now()
-		answered, err := askVersion(ctx, probe.connection)
+		answered, located, err := askCluster(ctx, probe.connection)
 		if ctx.Err() != nil {
 			return
 		}
-		p.note(name, probe, answered, err, time.Since(began))
+		p.note(name, probe, clusters.Answer{Version: answered, Located: located, Err: err}, time.Since(began))
 		pause := probe.interval
 		if err != nil {
 			pause = min(pause, probeRetry)
@@ -138,15 +139,15 @@ func (p *prober) run(ctx context.Context, name types.NamespacedName, probe *prob
 }
 
 // note remembers an answer, and wakes the RemoteCluster where it is news.
-func (p *prober) note(name types.NamespacedName, probe *probe, answered string, err error, took time.Duration) {
+func (p *prober) note(name types.NamespacedName, probe *probe, next clusters.Answer, took time.Duration) {
 	p.mu.Lock()
 	if p.probes[name] != probe {
 		p.mu.Unlock()
 		return // it has been stopped meanwhile
 	}
 	last := probe.answer
-	next := clusters.Answer{At: p.now(), Version: answered, LastSeen: last.LastSeen}
-	if err == nil {
+	next.At, next.LastSeen = p.now(), last.LastSeen
+	if err := next.Err; err == nil {
 		next.LastSeen = next.At
 	} else {
 		next.Refused = apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err)
@@ -156,17 +157,26 @@ func (p *prober) note(name types.NamespacedName, probe *probe, answered string, 
 	p.meters.probed(name.String(), next, took)
 	p.mu.Unlock()
 	sameErr := (last.Err == nil) == (next.Err == nil) && (next.Err == nil || last.Err.Error() == next.Err.Error())
-	if last.At.IsZero() || last.Version != next.Version || !sameErr {
+	if last.At.IsZero() || last.Version != next.Version || last.Located != next.Located || !sameErr {
 		p.wake(name)
 	}
 }
 
-// askVersion asks a cluster for its version.
-func askVersion(ctx context.Context, over *connection) (string, error) {
+// askCluster asks a cluster for its version, and tells whether its address is known
+// to be one that is allowed.
+func askCluster(ctx context.Context, over *connection) (answered string, located bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	web := &http.Client{Transport: over.web.Transport}
-	client, err := discovery.NewDiscoveryClientForConfigAndClient(over.config, web)
+	if err := over.Locate(ctx); err != nil {
+		return "", false, err
+	}
+	answered, err = askVersion(ctx, over)
+	return answered, true, err
+}
+
+// askVersion asks a cluster for its version.
+func askVersion(ctx context.Context, over *connection) (string, error) {
+	client, err := discovery.NewDiscoveryClientForConfigAndClient(over.Config, over.Web)
 	if err != nil {
 		return "", fmt.Errorf("cannot make a client: %w", err)
 	}
@@ -179,8 +189,11 @@ func askVersion(ctx context.Context, over *connection) (string, error) {
 
 func versionIn(data []byte) (string, error) {
 	info := version.Info{}
-	if err := json.Unmarshal(data, &info); err != nil || info.GitVersion == "" {
-		return "", errors.New("what answers there is no API server of Kubernetes")
+	if json.Unmarshal(data, &info) != nil {
+		info.GitVersion = ""
+	}
+	if err := clusters.CheckVersion(info.GitVersion); err != nil {
+		return "", err
 	}
 	return info.GitVersion, nil
 }
@@ -193,14 +206,14 @@ func shortly(err error) string {
 		err = failed.Err
 	}
 	text := err.Error()
-	if apierrors.IsUnauthorized(err) {
+	var tooLarge *reach.TooLargeError
+	switch {
+	case errors.As(err, &tooLarge):
+		text = tooLarge.Error()
+	case apierrors.IsUnauthorized(err):
 		text = "the credentials are not accepted: " + text
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	case errors.Is(err, context.DeadlineExceeded):
 		text = fmt.Sprintf("it does not answer within %s", probeTimeout)
 	}
-	if len(text) > maxProbeMessage {
-		text = text[:maxProbeMessage]
-	}
-	return text
+	return printable.Line(text, maxProbeMessage)
 }

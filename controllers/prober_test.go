@@ -18,6 +18,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -31,7 +32,13 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/kubeconfig"
+	"github.com/strata-project/strata/internal/reach"
 )
+
+// reachTests lets clusters be where those of the tests are.
+var reachTests = reach.Allowed{
+	Ranges: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}, Hosts: []string{"*.cluster.invalid"},
+}
 
 // authority signs certificates.
 type authority struct {
@@ -129,12 +136,12 @@ func askedAs(t *testing.T, cluster clientcmdapi.Cluster, user clientcmdapi.AuthI
 	if err != nil {
 		t.Fatal(err)
 	}
-	web, err := rest.HTTPClientFor(access.Config)
+	over, err := reach.Connect(access.Config, reachTests)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(web.CloseIdleConnections)
-	version, err := askVersion(t.Context(), &connection{web: web, config: access.Config})
+	t.Cleanup(over.Web.CloseIdleConnections)
+	version, _, err := askCluster(t.Context(), &connection{Connection: over})
 	return access, version, err
 }
 
@@ -238,9 +245,9 @@ func TestProberTellsOfNews(t *testing.T) {
 		known(w, r)
 	}, net.IPv4(127, 0, 0, 1))
 	config := &rest.Config{Host: endpoint, BearerToken: "right", TLSClientConfig: rest.TLSClientConfig{CAData: a.pem}}
-	web, err := rest.HTTPClientFor(config)
+	connected, err := reach.Connect(config, reachTests)
 	a.must(err)
-	t.Cleanup(web.CloseIdleConnections)
+	t.Cleanup(connected.Web.CloseIdleConnections)
 	name := types.NamespacedName{Namespace: "fleet", Name: "prod"}
 	news := make(chan types.NamespacedName, 100)
 	meters := NewMeters()
@@ -248,7 +255,7 @@ func TestProberTellsOfNews(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	go func() { _ = p.Start(ctx) }()
-	over := &connection{web: web, config: config}
+	over := &connection{Connection: connected}
 	answer := func() (string, error) {
 		got := p.ask(name, over, 20*time.Millisecond, v1alpha1.RemoteClusterStatus{})
 		return got.Version, got.Err

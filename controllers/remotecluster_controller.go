@@ -25,6 +25,7 @@ import (
 	"github.com/strata-project/strata/internal/kubeconfig"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
+	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/internal/round"
 )
 
@@ -35,6 +36,8 @@ type RemoteClusterReconciler struct {
 	Layers *AddonsLayerReconciler
 	// Allow opens what kubeconfigs may otherwise not do.
 	Allow kubeconfig.Allow
+	// Reach says where other clusters may be.
+	Reach reach.Allowed
 
 	executor *apply.Executor
 	prober   *prober
@@ -266,7 +269,7 @@ func (r *RemoteClusterReconciler) persist(ctx context.Context, cluster *v1alpha1
 	defer cancel()
 	patched := cluster.DeepCopy()
 	patched.Status = status
-	err := r.Layers.Client.Status().Patch(ctx, patched, client.MergeFromWithOptions(cluster, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	err := patchStatus(ctx, r.Layers.Client, patched, cluster)
 	if err == nil {
 		r.written.Wrote(patched)
 		*cluster = *patched

@@ -25,13 +25,16 @@ import (
 // startBoth runs the controllers of layers and of RemoteClusters.
 func (f *fixture) startBoth() {
 	f.Helper()
+	if len(f.reach.Ranges) == 0 {
+		f.reach = reachTests
+	}
 	counted := plane.Config()
 	counted.Wrap(f.count)
 	mgr, reconciler := f.assemble(counted, managerOptions(), time.Minute)
 	ctx, cancel := context.WithCancel(f.ctx)
 	f.cancel = cancel
 	f.must(reconciler.SetupWithManager(ctx, mgr))
-	f.must((&RemoteClusterReconciler{Layers: reconciler}).SetupWithManager(mgr))
+	f.must((&RemoteClusterReconciler{Layers: reconciler, Reach: f.reach}).SetupWithManager(mgr))
 	go func() { f.ended <- mgr.Start(ctx) }()
 	f.Cleanup(func() {
 		cancel()

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -24,6 +22,7 @@ import (
 
 	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/kubeconfig"
+	"github.com/strata-project/strata/internal/reach"
 )
 
 // errNotConnected says that this process has no connection to a cluster.
@@ -50,10 +49,9 @@ type connection struct {
 	// accounts of the cluster, and what follows single objects of it.
 	accounts *accounts
 	dynamic  dynamic.Interface
-	// web and config reach it.
-	web    *http.Client
-	config *rest.Config
-	stop   context.CancelFunc
+	// Connection reaches it; every client of the cluster is made of it.
+	*reach.Connection
+	stop context.CancelFunc
 
 	mu sync.Mutex
 	// err is why the cluster has not answered last; nil where it has.
@@ -92,13 +90,13 @@ func newRemotes(r *AddonsLayerReconciler) *remotes {
 
 // connect sees to it that a cluster is connected in the way that access says. It
 // asks the cluster nothing. ctx ends the connection.
-func (r *remotes) connect(ctx context.Context, cluster string, access *kubeconfig.Access) (*connection, error) {
+func (r *remotes) connect(ctx context.Context, cluster string, access *kubeconfig.Access, allowed reach.Allowed) (*connection, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if known := r.byName[cluster]; known != nil && known.access.Digest == access.Digest {
 		return known, nil
 	}
-	made, err := r.dial(ctx, cluster, access)
+	made, err := r.dial(ctx, cluster, access, allowed)
 	if err != nil {
 		return nil, err
 	}
@@ -136,19 +134,17 @@ func (r *remotes) drop(cluster string) {
 		return
 	}
 	known.stop()
-	utilnet.CloseIdleConnectionsFor(known.web.Transport)
+	utilnet.CloseIdleConnectionsFor(known.Web.Transport)
 	r.changes += known.kinds.changed() + 1
 	delete(r.byName, cluster)
 }
 
-func (r *remotes) dial(ctx context.Context, cluster string, access *kubeconfig.Access) (*connection, error) {
-	config := rest.CopyConfig(access.Config)
-	config.UserAgent = rest.DefaultKubernetesUserAgent()
-	config.QPS, config.Burst = -1, 0
-	web, err := rest.HTTPClientFor(config)
+func (r *remotes) dial(ctx context.Context, cluster string, access *kubeconfig.Access, allowed reach.Allowed) (*connection, error) {
+	over, err := reach.Connect(access.Config, allowed)
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)
 	}
+	config, web := over.Config, over.Web
 	mapper, err := newGroupMapper(config, web)
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)
@@ -164,7 +160,7 @@ func (r *remotes) dial(ctx context.Context, cluster string, access *kubeconfig.A
 	namespace.SetGroupVersionKind(namespaceVersion)
 	everything := cache.ByObject{Label: labels.Everything()}
 	options := cache.Options{
-		HTTPClient: web, Scheme: scheme, Mapper: withoutAsking(mapper),
+		HTTPClient: web, Scheme: scheme, Mapper: withoutAsking(mapper), NewInformer: reach.NewInformer,
 		DefaultLabelSelector: CacheOptions().DefaultLabelSelector, DefaultTransform: strip,
 		ByObject: map[client.Object]cache.ByObject{crd: everything, namespace: everything},
 	}
@@ -186,7 +182,7 @@ func (r *remotes) dial(ctx context.Context, cluster string, access *kubeconfig.A
 		return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)
 	}
 	return &connection{
-		access: access, kinds: k, dynamic: following, web: web, config: config, stop: stop,
+		access: access, kinds: k, dynamic: following, Connection: over, stop: stop,
 		accounts: accountsOf(config, web, client.Options{Scheme: scheme, Mapper: mapper}, direct),
 	}, nil
 }

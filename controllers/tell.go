@@ -183,12 +183,6 @@ func severityOf(kind string) string {
 	return eventv1.EventSeverityInfo
 }
 
-// shorten cuts a message to a number of bytes, without what may not be shown of
-// addresses.
-func shorten(message string, limit int) string {
-	message = address.Hide(message)
-	if len(message) <= limit {
-		return message
-	}
-	return strings.ToValidUTF8(message[:limit-3], "") + "..."
-}
+// shorten cuts a message, which may repeat what others say, to a number of bytes of
+// one printable line, without what may not be shown of addresses.
+func shorten(message string, limit int) string { return address.Line(message, limit) }

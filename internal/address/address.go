@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/strata-project/strata/internal/printable"
 )
 
 // unreadable stands for what is no address.
@@ -62,6 +64,14 @@ func Hide(text string) string {
 		shown.WriteString(reduced(text[start : start+length]))
 		text = text[start+length:]
 	}
+}
+
+// Line returns a text in one printable line of at most limit bytes, with of
+// addresses what may be shown. What is invisible goes first, since it could part an
+// address in two; what is too long is cut last, since half an address hides less. A
+// limit of 0 is none.
+func Line(text string, limit int) string {
+	return printable.Line(Hide(printable.Line(text, 0)), limit)
 }
 
 // lengthOf returns how long the address is that begins somewhere in a text: as far as

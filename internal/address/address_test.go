@@ -69,6 +69,24 @@ func TestHide(t *testing.T) {
 
 // What a client says of a server that leads it anywhere has nothing of where it was
 // led to but scheme, host and path.
+func TestLine(t *testing.T) {
+	for _, c := range []struct {
+		reason, text string
+		limit        int
+		want         string
+	}{
+		{"a line of its own", "GET https://a.b/c?sig=secret\nfailed", 0, "GET https://a.b/c failed"},
+		{"what is invisible parts no address", "at https:/\u200b/a.b/c?sig=\u200bsecret", 0, "at https://a.b/c"},
+		{"cut after it was hidden", "at https://me:secret@a.b/c?sig=secret", 14, "at https://..."},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			if got := Line(c.text, c.limit); got != c.want {
+				t.Errorf("it is %q, not %q", got, c.want)
+			}
+		})
+	}
+}
+
 func TestErrorOfARedirect(t *testing.T) {
 	for name, location := range map[string]string{
 		"for ever": "?sig=secret", "relative": "a?sig=secret", "absolute": "http://robot:secret@127.0.0.1:1/a?sig=secret",

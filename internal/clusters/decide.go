@@ -60,6 +60,9 @@ type Answer struct {
 	Refused bool
 	// LastSeen is when it answered last.
 	LastSeen time.Time
+	// Located is true where the names in its kubeconfig lead to addresses that are
+	// allowed.
+	Located bool
 }
 
 // Observation is everything that Decide decides from.
@@ -74,6 +77,9 @@ type Observation struct {
 	// Access is how the cluster is reached, by the Secret or, where that cannot
 	// be used, by Strata's own copy; nil where neither says.
 	Access *Access
+	// Unlocated is true as long as nobody has seen that Access leads to addresses
+	// that are allowed. Nobody else is given it until then.
+	Unlocated bool
 	// Live is Strata's own copy; nil where there is none.
 	Live *unstructured.Unstructured
 	// Stale is true where Live is known to be older than the last write.
@@ -144,7 +150,7 @@ func Decide(o Observation) Decision {
 		Live:      o.live(), Stale: map[dependents.ID]bool{CopyOf(o.Cluster): o.Stale},
 		Keep: map[dependents.ID]bool{CopyOf(o.Cluster): true},
 	}
-	if o.Access != nil {
+	if o.Access != nil && !o.Unlocated {
 		in.Wanted = []dependents.Dependent{wantedCopy(o.Cluster, o.Access)}
 	}
 	decision := Decision{Plan: dependents.Make(in)}
@@ -285,6 +291,8 @@ func (o Observation) ready(set *layers.ConditionSet, plan dependents.Plan) {
 		not(metav1.ConditionFalse, v1alpha1.ReasonCredentialsSourceGone, secret+" has gone; the copy of it is used")
 	case away.Status != metav1.ConditionTrue:
 		not(metav1.ConditionUnknown, v1alpha1.ReasonPending, away.Message)
+	case o.Unlocated:
+		not(metav1.ConditionUnknown, v1alpha1.ReasonPending, "the address of the API server is being looked up")
 	default:
 		if worst, found := dependents.Worst(plan.Standings); found && worst.Health > dependents.Ignored {
 			not(metav1.ConditionUnknown, v1alpha1.ReasonPending, fmt.Sprintf("%s %s", worst.ID, worst.Message))

@@ -69,7 +69,7 @@ func hasObjects(layer *v1alpha1.AddonsLayer, cluster types.NamespacedName) bool 
 // for now, as the Secret is by now; nil where it is. With credentials that do not
 // count any more nothing could be uninstalled through it, and it would stay for good.
 func Refreshed(o Observation) *unstructured.Unstructured {
-	if o.Live == nil || o.Live.GetDeletionTimestamp() == nil || o.Access == nil || o.Live.GetLabels()[v1alpha1.ClusterLabel] != o.Cluster.Name {
+	if o.Live == nil || o.Live.GetDeletionTimestamp() == nil || o.Access == nil || o.Unlocated || o.Live.GetLabels()[v1alpha1.ClusterLabel] != o.Cluster.Name {
 		return nil
 	}
 	wanted := wantedCopy(o.Cluster, o.Access).Object.Object["data"]

@@ -24,11 +24,15 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/strata-project/strata/internal/clusters"
+	"github.com/strata-project/strata/internal/printable"
 )
 
 // secretKeys are the keys of a Secret that are tried for a kubeconfig, in order, where
 // none is named: Flux's and Cluster API's, vcluster's, and the word itself.
 var secretKeys = []string{"value", "config", "kubeconfig"}
+
+// maxURL bounds an address, in bytes.
+const maxURL = 2048
 
 // Allow opens what a kubeconfig may otherwise not do, because whoever writes the
 // Secret would make this process do it.
@@ -141,7 +145,7 @@ func checkCluster(cluster *clientcmdapi.Cluster, allow Allow) error {
 	switch {
 	case cluster.Server == "":
 		return errors.New("cluster.server: is not set")
-	case err != nil || server.Host == "":
+	case err != nil || server.Host == "" || printable.Line(cluster.Server, maxURL) != cluster.Server:
 		return errors.New("cluster.server: is no URL such as https://[fd00::1]:6443")
 	case server.User != nil:
 		return errors.New("cluster.server: must not hold a user and a password")
@@ -153,7 +157,7 @@ func checkCluster(cluster *clientcmdapi.Cluster, allow Allow) error {
 		return errors.New("cluster.certificate-authority: a file is refused; give certificate-authority-data (--insecure-kubeconfig-files allows it)")
 	}
 	if cluster.ProxyURL != "" {
-		if proxy, err := url.Parse(cluster.ProxyURL); err != nil || proxy.Host == "" {
+		if proxy, err := url.Parse(cluster.ProxyURL); err != nil || proxy.Host == "" || printable.Line(cluster.ProxyURL, maxURL) != cluster.ProxyURL {
 			return errors.New("cluster.proxy-url: is no URL")
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,8 +22,9 @@ import (
 // reconcileRequest is Flux's annotation that asks for a look at once.
 const reconcileRequest = "reconcile.fluxcd.io/requestedAt"
 
-// maxMessage bounds a condition's message; the API server allows 32768.
-const maxMessage = 1024
+// maxMessage bounds a layer's messages, and maxCondition those of any condition; the
+// API server allows 32768.
+const maxMessage, maxCondition = 1024, 4096
 
 // Report returns the status of a layer after a decision and what became of its
 // actions. Before they are carried out, results is nil. A decision with failed
@@ -160,14 +160,15 @@ func NewConditionSet(last []metav1.Condition, generation int64, now time.Time) *
 	return &ConditionSet{last: last, generation: generation, now: metav1.NewTime(now)}
 }
 
-// Put adds a condition. What its message says of addresses is what may be shown.
+// Put adds a condition. Its message becomes one printable line of a bounded length,
+// and has of addresses what may be shown.
 func (c *ConditionSet) Put(kind string, status metav1.ConditionStatus, reason, message string) {
 	since := c.now.Rfc3339Copy()
 	if was := meta.FindStatusCondition(c.last, kind); was != nil && was.Status == status {
 		since = was.LastTransitionTime
 	}
 	c.List = append(c.List, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: address.Hide(message),
+		Type: kind, Status: status, Reason: reason, Message: address.Line(message, maxCondition),
 		ObservedGeneration: c.generation, LastTransitionTime: since,
 	})
 }
@@ -188,15 +189,10 @@ func (c *ConditionSet) putDeployed(o Observation, d Decision, message string) {
 
 func truncate(message string) string { return cut(message, maxMessage) }
 
-// cut bounds a message to a number of bytes, after it has taken out what may not be
-// shown of addresses: half of one hides less.
-func cut(message string, limit int) string {
-	message = address.Hide(message)
-	if len(message) <= limit {
-		return message
-	}
-	return strings.ToValidUTF8(message[:limit-3], "") + "..."
-}
+// cut bounds a message, which may repeat what others say, to a number of bytes of
+// one printable line, after it has taken out what may not be shown of addresses:
+// half of one hides less.
+func cut(message string, limit int) string { return address.Line(message, limit) }
 
 // failureReason says in one word what an action that failed has failed at.
 func failureReason(result dependents.Result, why failure) string {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/address"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/rollout"
 )
@@ -258,10 +259,6 @@ func summary(all []complaint) string {
 	return all[0].message
 }
 
-// cut bounds a message to a number of bytes.
-func cut(message string, limit int) string {
-	if len(message) <= limit {
-		return message
-	}
-	return strings.ToValidUTF8(message[:limit-3], "") + "..."
-}
+// cut bounds a message, which may repeat what others say, to a number of bytes of
+// one printable line.
+func cut(message string, limit int) string { return address.Line(message, limit) }

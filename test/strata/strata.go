@@ -113,6 +113,10 @@ type Controller struct {
 	release               []func()
 }
 
+// LoopbackRanges is where all servers of tests and of the demo are, other clusters
+// among them.
+const LoopbackRanges = "127.0.0.0/8,::1/128"
+
 // Options say how the controller is run.
 type Options struct {
 	// Binary is what Build returned.
@@ -146,6 +150,7 @@ func Prepare(o Options) (*Controller, error) {
 		Env: append([]string{"RUNTIME_NAMESPACE=" + Namespace}, o.Env...),
 		Args: append([]string{
 			"--kubeconfig", o.Kubeconfig,
+			"--allowed-cluster-ranges", LoopbackRanges,
 			"--metrics-addr", controlplane.Loopback(metrics),
 			"--health-addr", controlplane.Loopback(health),
 			"--artifact-cache-dir", filepath.Join(o.Dir, "artifacts"),

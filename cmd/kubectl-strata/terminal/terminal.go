@@ -16,6 +16,8 @@ import (
 	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/strata-project/strata/internal/printable"
+
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 )
@@ -141,9 +143,9 @@ func (s Screen) Wrap(text, indent string) []string {
 }
 
 // Safe returns a text of others' making without what would move the cursor of a
-// terminal, in one line.
+// terminal, hide, or change the direction of writing, in one line.
 func Safe(text string) string {
 	var escaped strings.Builder
-	_ = printers.WriteEscaped(&escaped, strings.Join(strings.Fields(text), " ")) // a Builder takes everything
-	return escaped.String()
+	_ = printers.WriteEscaped(&escaped, text) // a Builder takes everything
+	return printable.Line(escaped.String(), 0)
 }

@@ -1,0 +1,71 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/strata-project/strata/internal/apply"
+	"github.com/strata-project/strata/internal/printable"
+)
+
+// maxShortened bounds each text of a status that was refused, in bytes. All names
+// that a status holds are shorter.
+const maxShortened = 512
+
+// patchStatus writes the status of an object that differs in nothing else from what
+// was read. One that the API server refuses as invalid is written with its texts
+// shortened; where that is refused, too, its conditions are, so that they never go on
+// to say what has long changed, and the error is returned all the same.
+func patchStatus(ctx context.Context, c client.Client, patched, before client.Object) error {
+	write := func(obj client.Object) error {
+		return c.Status().Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	}
+	refused := write(patched)
+	if !apierrors.IsInvalid(refused) {
+		return refused
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(patched)
+	if err != nil {
+		return fmt.Errorf("cannot shorten the status: %w", err)
+	}
+	shortened := printable.Texts(content["status"], maxShortened)
+	if err := setStatus(patched, content, shortened); err != nil {
+		return err
+	}
+	if err := write(patched); !apierrors.IsInvalid(err) {
+		return err
+	}
+	last, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
+	if err != nil {
+		return fmt.Errorf("cannot shorten the status: %w", err)
+	}
+	status, _ := last["status"].(map[string]any)
+	if status == nil {
+		status = map[string]any{}
+	}
+	status["conditions"] = shortened.(map[string]any)["conditions"]
+	only := before.DeepCopyObject().(client.Object)
+	if err := setStatus(only, last, status); err != nil {
+		return err
+	}
+	if err := write(only); err != nil {
+		return err
+	}
+	return refused
+}
+
+// setStatus gives an object, whose content is known, a status.
+func setStatus(obj client.Object, content map[string]any, status any) error {
+	content["status"] = status
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, obj); err != nil {
+		return fmt.Errorf("cannot shorten the status: %w", err)
+	}
+	return nil
+}
