@@ -21,7 +21,11 @@ import (
 	"github.com/strata-project/strata/internal/kubeconfig"
 	"github.com/strata-project/strata/internal/notify"
 	"github.com/strata-project/strata/internal/reach"
+	"github.com/strata-project/strata/internal/repos"
 )
+
+// defaultArtifactHost is source-controller's Service where Flux installs it.
+const defaultArtifactHost = "source-controller.flux-system.svc"
 
 // defaultNamespace is where the controller runs unless it is told otherwise.
 const defaultNamespace = "strata-system"
@@ -43,6 +47,8 @@ type options struct {
 	cacheDir         string
 	cacheSize        resource.Quantity
 	artifactMaxSize  resource.Quantity
+	artifactNames    []string
+	artifactHosts    *repos.Hosts
 	pprof            bool
 	showVersion      bool
 
@@ -82,6 +88,7 @@ func parseFlags(args []string, getenv func(string) string) (*options, error) {
 	flags.StringVar(&o.cacheDir, "artifact-cache-dir", "/tmp/strata/artifacts", "folder of the artifact cache, of one process alone")
 	flags.Var(quantity{&o.cacheSize}, "artifact-cache-size", "how much the artifact cache may hold, unpacked")
 	flags.Var(quantity{&o.artifactMaxSize}, "artifact-max-size", "how large one artifact may be, packed and unpacked")
+	flags.StringSliceVar(&o.artifactNames, "artifact-hosts", []string{defaultArtifactHost}, "hosts that artifacts of sources are fetched from, with or without a port: Services as NAME.NAMESPACE.svc; * stands for every host")
 	flags.StringVar(&o.defaultServiceAccount, "default-service-account", "", "write the objects of layers that name no serviceAccountName as this account of their source's namespace, and not as the controller")
 	flags.BoolVar(&o.noCrossNamespaceRefs, "no-cross-namespace-refs", false, "refuse sources outside --runtime-namespace and --source-namespaces, clusters outside the namespace of the source, and objects of layers that refer to another namespace than their own")
 	flags.StringSliceVar(&o.sourceNamespaces, "source-namespaces", nil, "further namespaces whose sources, and with them accounts, layers may name under --no-cross-namespace-refs")
@@ -140,6 +147,9 @@ func (o *options) check() error {
 		if len(validation.IsDNS1123Label(namespace)) > 0 {
 			return fmt.Errorf("--source-namespaces has %q: it must be the name of a namespace", namespace)
 		}
+	}
+	if o.artifactHosts, err = repos.ParseHosts(o.artifactNames); err != nil {
+		return fmt.Errorf("--artifact-hosts: %w", err)
 	}
 	if o.eventsAddr != "" {
 		if err := notify.CheckURL(o.eventsAddr); err != nil {

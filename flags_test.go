@@ -63,6 +63,7 @@ func TestFlagValues(t *testing.T) {
 		"lease where it runs":           {"--enable-leader-election", env("RUNTIME_NAMESPACE=addons"), func(o *options) any { return o.leaderNamespace }, "addons"},
 		"lease elsewhere":               {"--enable-leader-election --leader-election-namespace=leases", env(), func(o *options) any { return o.leaderNamespace }, "leases"},
 		"sync period":                   {"--sync-period 90s", env(), func(o *options) any { return o.syncPeriod }, 90 * time.Second},
+		"artifact hosts":                {"--artifact-hosts=a.b.svc,127.0.0.1:80", env(), func(o *options) any { return len(o.artifactNames) }, 2},
 		"concurrent":                    {"--concurrent=1", env(), func(o *options) any { return o.concurrent }, 1},
 		"guard turned off":              {"--max-prune-percent=0", env(), func(o *options) any { return o.maxPrunePercent }, 0},
 		"qps":                           {"--kube-api-qps=7", env(), func(o *options) any { return o.client.QPS }, float32(7)},
@@ -136,6 +137,8 @@ func TestFlagMistakes(t *testing.T) {
 		"--allowed-cluster-ranges=fe80::1%eth0":                       "--allowed-cluster-ranges: ",
 		"--allowed-cluster-hosts=https://example.com":                 `--allowed-cluster-hosts: "https://example.com" is no name of a host`,
 		"--allowed-cluster-hosts=a.*.example.com":                     "--allowed-cluster-hosts: ",
+		"--artifact-hosts=":                                           "--artifact-hosts: it is empty",
+		"--artifact-hosts=http://x":                                   "--artifact-hosts: \"http://x\" is no host",
 	}
 	for args, want := range tests {
 		t.Run(args, func(t *testing.T) {

@@ -96,7 +96,7 @@ func run(ctx context.Context, o *options) error {
 	fetches, meters := controllers.NewFetchMeter(), controllers.NewMeters()
 	artifacts, err := repos.New(repos.Options{
 		Dir: o.cacheDir, MaxBytes: o.cacheSize.Value(), MaxArtifact: o.artifactMaxSize.Value(),
-		Log: ctrl.Log.WithName("artifacts"), Fetched: fetches.Fetched,
+		Log: ctrl.Log.WithName("artifacts"), Fetched: fetches.Fetched, Hosts: o.artifactHosts,
 	})
 	if err != nil {
 		return err

@@ -159,6 +159,7 @@ envFrom: [{configMapRef: {name: more}}]
 artifacts:
   cacheSize: 1048576
   maxSize: 2048
+  hosts: [source-controller.gotk-system.svc, "files.example:8080"]
   volume: {ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}
 proxy: {httpProxy: "http://proxy:3128", httpsProxy: "http://proxy:3128", noProxy: internal.example}
 serviceAccount: {name: addons, annotations: {a: b}}
@@ -238,7 +239,8 @@ func TestArgsComeFromValues(t *testing.T) {
 	want := []string{
 		"--metrics-addr=:8080", "--health-addr=:9440", "--enable-leader-election",
 		"--leader-election-namespace=$(RUNTIME_NAMESPACE)", "--artifact-cache-dir=/data",
-		"--artifact-cache-size=1048576", "--artifact-max-size=2048", "--sync-period=5m", "--concurrent=4",
+		"--artifact-cache-size=1048576", "--artifact-max-size=2048",
+		"--artifact-hosts=source-controller.gotk-system.svc,files.example:8080", "--sync-period=5m", "--concurrent=4",
 		"--max-prune-percent=0", "--log-level=debug", "--log-encoding=console",
 		"--watch-label-selector=shard in (a, b)", "--default-service-account=layers", "--no-cross-namespace-refs", "--source-namespaces=team-a,team-b", "--require-service-account", "--kube-api-qps=100.5", "--kube-api-burst=400",
 		"--allowed-cluster-ranges=10.20.0.0/16,fd00::/8", "--allowed-cluster-hosts=*.clusters.example",
@@ -467,6 +469,8 @@ func TestSchemaRefusesMistakes(t *testing.T) {
 		{"a namespace that is none", `{controller: {sourceNamespaces: ["a:b"]}}`, "does not match pattern"},
 		{"all rights under lockdown", `{lockdown: true, rbac: {clusterAdmin: true}}`, "lockdown and rbac.clusterAdmin exclude each other"},
 		{"lockdown taken back", `{lockdown: true, extraArgs: ["--no-cross-namespace-refs=false"]}`, "lockdown: extraArgs must not have --no-cross-namespace-refs=false"},
+		{"lockdown with every host", `{lockdown: true, artifacts: {hosts: ["*"]}}`, "lockdown: artifacts.hosts must not have *"},
+		{"lockdown with other hosts", `{lockdown: true, extraArgs: ["--artifact-hosts=*"]}`, "lockdown: extraArgs must not have --artifact-hosts=*"},
 		{"lockdown with a hole", `{lockdown: true, extraArgs: [--insecure-kubeconfig-exec]}`, "lockdown: extraArgs must not have --insecure-kubeconfig-exec"},
 		{"a range without a length", `{remoteClusters: {allowedRanges: [10.20.0.1]}}`, "allowedRanges"},
 		{"a name with a space", `{remoteClusters: {allowedHosts: ["a b"]}}`, "allowedHosts"},

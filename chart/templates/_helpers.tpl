@@ -80,8 +80,11 @@ and only one order of units; PromQL compares numbers. */}}
 {{- if .Values.rbac.clusterAdmin -}}
 {{- fail "lockdown and rbac.clusterAdmin exclude each other: a controller with every right is held by nothing" -}}
 {{- end -}}
+{{- if has "*" .Values.artifacts.hosts -}}
+{{- fail "lockdown: artifacts.hosts must not have *, which has artifacts fetched from wherever a source's status says" -}}
+{{- end -}}
 {{- range .Values.extraArgs -}}
-{{- if regexMatch "^--(no-cross-namespace-refs|require-service-account|insecure-)" . -}}
+{{- if regexMatch "^--(no-cross-namespace-refs|require-service-account|insecure-|artifact-hosts)" . -}}
 {{- fail (printf "lockdown: extraArgs must not have %s" .) -}}
 {{- end -}}
 {{- end -}}

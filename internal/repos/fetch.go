@@ -33,12 +33,13 @@ func (e unverifiedError) Unwrap() error { return e.ContentError }
 // waits for five seconds before a retry.
 type fetcher struct {
 	client  *http.Client
+	hosts   *Hosts
 	max     int64
 	retries int
 	wait    time.Duration
 }
 
-func newFetcher(limit int64, through http.RoundTripper) *fetcher {
+func newFetcher(limit int64, through http.RoundTripper, hosts *Hosts) *fetcher {
 	if through == nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
 		// The digest is that of the bytes as they are stored.
@@ -46,7 +47,7 @@ func newFetcher(limit int64, through http.RoundTripper) *fetcher {
 		transport.ResponseHeaderTimeout = 30 * time.Second
 		through = transport
 	}
-	return &fetcher{client: &http.Client{Transport: through}, max: limit, retries: 2, wait: 500 * time.Millisecond}
+	return &fetcher{client: &http.Client{Transport: through, CheckRedirect: hosts.follow}, hosts: hosts, max: limit, retries: 2, wait: 500 * time.Millisecond}
 }
 
 // transient is a failure that another attempt may not meet.
@@ -84,7 +85,14 @@ func (f *fetcher) attempt(ctx context.Context, artifact Artifact, file string) e
 	if err != nil {
 		return fmt.Errorf("cannot fetch artifact: %w", address.Error(err))
 	}
+	if err := f.hosts.check(request.URL); err != nil {
+		return err
+	}
 	response, err := f.client.Do(request)
+	var refused unverifiedError
+	if errors.As(err, &refused) {
+		return refused
+	}
 	if err != nil {
 		return transient{fmt.Errorf("cannot fetch artifact: %w", address.Error(err))}
 	}

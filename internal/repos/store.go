@@ -82,6 +82,8 @@ type Options struct {
 	// Fetched is told the end of each download, retries included: how many
 	// bytes the archive has, or why there is none. Nil means nobody.
 	Fetched func(bytes int64, err error)
+	// Hosts that artifacts are fetched from; nil means any.
+	Hosts *Hosts
 	// Transport carries the requests for archives, which are compressed as they
 	// are; nil means straight to where their URLs point.
 	Transport http.RoundTripper
@@ -129,7 +131,7 @@ func New(options Options) (*Store, error) {
 	}
 	return &Store{
 		options:    options,
-		fetcher:    newFetcher(options.MaxArtifact, options.Transport),
+		fetcher:    newFetcher(options.MaxArtifact, options.Transport, options.Hosts),
 		disk:       disk,
 		memory:     newMemory(options.MaxParsed),
 		build:      kustomize.Build,
@@ -186,6 +188,10 @@ func (s *Store) find(ctx context.Context, artifact Artifact, path string) (*pars
 	if found, ok := s.memory.get(key); ok {
 		return found, nil
 	}
+	// Before others can join: they may name the same digest at another host.
+	if err := s.admit(artifact); err != nil {
+		return nil, err
+	}
 	done := s.parses.DoChan(key.artifact+"\x00"+key.path, func() (any, error) {
 		// The work is for every caller: it outlives the first one's context.
 		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*s.options.Timeout)
@@ -201,6 +207,19 @@ func (s *Store) find(ctx context.Context, artifact Artifact, path string) (*pars
 		}
 		return result.Val.(*parsed), nil
 	}
+}
+
+// admit refuses an artifact that would have to be fetched from a host that is not
+// listed.
+func (s *Store) admit(artifact Artifact) error {
+	if entry := s.disk.acquire(artifact.Digest); entry != nil {
+		s.disk.release(entry)
+		return nil
+	}
+	if artifact.URL == "" {
+		return nil // the fetcher says that nothing is known of where it lies
+	}
+	return s.fetcher.hosts.checkText(artifact.URL)
 }
 
 // ByDigest returns a directory that was parsed earlier by the digest of its

@@ -29,7 +29,7 @@ const stopGrace = 10 * time.Second
 
 // placeFlags are flags of the chart's Deployment that say where in a pod things
 // are, which is elsewhere for a process.
-var placeFlags = []string{"--metrics-addr", "--health-addr", "--artifact-cache-dir"}
+var placeFlags = []string{"--metrics-addr", "--health-addr", "--artifact-cache-dir", "--artifact-hosts"}
 
 // strataSystem is the controller as the chart ships it: its rights, its flags
 // and its limit of memory.

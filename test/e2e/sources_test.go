@@ -5,10 +5,15 @@ package e2e_test
 
 import (
 	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -17,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/test/controlplane"
 )
 
 // A layer of each kind of source waits while there is none, is deployed when it
@@ -147,6 +153,43 @@ func TestExternalArtifactThatIsNotWhatItSays(t *testing.T) {
 	f.stalled("apps", v1alpha1.ReasonArtifactRefused, "its digest is not sha256:")
 	f.untouched(before)
 
+	f.deployed("apps", source.publish(map[string]string{"addons/apps/release.yaml": f.configMapRelease("apps", "second")}))
+}
+
+// Whoever may write a source's status cannot have the controller ask another server
+// than those that artifacts are fetched from, not even for what has the right digest.
+func TestArtifactAtAnotherHostIsNotAskedFor(t *testing.T) {
+	f := newFixture(t)
+	source := f.externalOrigin("platform")
+	source.store(map[string]string{"addons/apps/release.yaml": f.configMapRelease("apps", "first")})
+	source.create()
+	f.layer("apps", source.from)
+	f.deployed("apps", source.revision())
+	before := f.footprints()
+
+	var listen net.ListenConfig
+	listener, err := listen.Listen(f.ctx, "tcp", "127.0.0.2:0")
+	f.must(err)
+	archive, err := controlplane.Archive(map[string]string{"addons/apps/release.yaml": f.configMapRelease("apps", "forged")})
+	f.must(err)
+	var asked atomic.Int32
+	server := &httptest.Server{Listener: listener, Config: &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		_, _ = w.Write(archive)
+	})}}
+	server.Start()
+	f.Cleanup(server.Close)
+
+	external := &sourcev1.ExternalArtifact{}
+	f.must(stack.client.Get(f.ctx, client.ObjectKey{Namespace: f.prefix, Name: "platform"}, external))
+	forged := external.Status.Artifact.DeepCopy()
+	forged.URL, forged.Revision, forged.Size, forged.Digest = server.URL+"/a.tar.gz", "rev-forged", nil, digestOf(archive)
+	f.putArtifact("platform", forged)
+	f.stalled("apps", v1alpha1.ReasonArtifactRefused, listener.Addr().String(), "--artifact-hosts")
+	f.untouched(before)
+	if n := asked.Load(); n != 0 {
+		t.Errorf("the other host was asked %d times", n)
+	}
 	f.deployed("apps", source.publish(map[string]string{"addons/apps/release.yaml": f.configMapRelease("apps", "second")}))
 }
 

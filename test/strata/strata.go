@@ -154,6 +154,9 @@ func Prepare(o Options) (*Controller, error) {
 			"--metrics-addr", controlplane.Loopback(metrics),
 			"--health-addr", controlplane.Loopback(health),
 			"--artifact-cache-dir", filepath.Join(o.Dir, "artifacts"),
+			// source-controller runs as a process, and other makers of artifacts in
+			// the test.
+			"--artifact-hosts", "127.0.0.1",
 		}, o.Args...),
 		Healthy: c.ready,
 	})

@@ -58,4 +58,4 @@ func sameFlags(systems []System, system System) error {
 }
 
 // placeFlags are those that say where a system listens and keeps things.
-var placeFlags = []string{"metrics-addr", "health-addr", "kubeconfig", "artifact-cache-dir", "pprof-addr"}
+var placeFlags = []string{"metrics-addr", "health-addr", "kubeconfig", "artifact-cache-dir", "artifact-hosts", "pprof-addr"}
