@@ -16,7 +16,14 @@ import (
 const maxText = 1 << 20
 
 // tooLarge returns an error of its own each time: CEL writes into it where it was.
-func tooLarge() ref.Val { return types.NewErr("a text becomes larger than %d KiB", maxText>>10) }
+func tooLarge() ref.Val { return types.NewErr("%s", errTextTooLarge) }
+
+// What the functions say of a mistake: no values, and no lengths of texts.
+const (
+	errTextTooLarge = "a text becomes larger than 1024 KiB"
+	errNoTexts      = "join needs a list of texts"
+	errNoSubstring  = "substring is asked for characters that the text does not have"
+)
 
 // functions are those of CEL's extension for strings that values need, under the
 // same names. The extension itself charges for what a function has made when it is
@@ -83,7 +90,7 @@ func joinTexts(args ...ref.Val) ref.Val {
 	for it, first := list.Iterator(), true; it.HasNext() == types.True; first = false {
 		item, is := it.Next().(types.String)
 		if !is {
-			return types.NewErr("join needs a list of texts")
+			return types.NewErr("%s", errNoTexts)
 		}
 		if !first {
 			joined.WriteString(separator)
@@ -105,7 +112,7 @@ func substring(args ...ref.Val) ref.Val {
 		to, _ = args[2].(types.Int)
 	}
 	if from < 0 || to < from || int(to) > len(runes) {
-		return types.NewErr("substring from %d to %d of a text of %d characters", from, to, len(runes))
+		return types.NewErr("%s", errNoSubstring)
 	}
 	return types.String(string(runes[from:to]))
 }

@@ -171,7 +171,7 @@ func (l *Language) evaluate(e *expression, data Data) (any, error) {
 	}
 	value, _, err := program.Eval(variables)
 	if err != nil {
-		return nil, fmt.Errorf("${%s}: %w", shorten(e.text), explain(err))
+		return nil, fmt.Errorf("${%s}: %w", shorten(e.text), e.explain(err))
 	}
 	result, err := (&converter{left: maxItems}).value(value)
 	if err != nil {
@@ -206,19 +206,72 @@ type MissingError struct {
 }
 
 // Error names the key.
-func (e *MissingError) Error() string { return "there is no " + e.Key }
-
-// explain says in plain words why an expression has no value.
-func explain(err error) error {
-	text := err.Error()
-	switch key, isKey := strings.CutPrefix(text, "no such key: "); {
-	case isKey:
-		return &MissingError{key}
-	case strings.Contains(text, "cost limit exceeded"):
-		return errors.New("it costs too much: write it simpler")
-	default:
-		return errors.New(text)
+func (e *MissingError) Error() string {
+	if e.Key == "" {
+		return "an object lacks the key that it is asked for"
 	}
+	return "there is no " + e.Key
+}
+
+// mistakes say in plain words what CEL's errors begin with, or hold. The errors
+// themselves have values in them, which may be what nobody else is to see.
+var mistakes = []struct{ text, says string }{
+	{"cost limit exceeded", "it costs too much: write it simpler"},
+	{errTextTooLarge, errTextTooLarge},
+	{errNoTexts, errNoTexts},
+	{errNoSubstring, errNoSubstring},
+	{"no such overload", "a value is of a type that an operator or a function of it does not take"},
+	{"no such attribute", "it reads what is not there"},
+	{"unsupported key type", "a key is of a type that no key has"},
+	{"unsupported index type", "an index is no number"},
+	{"index out of bounds", "a list has fewer items than it asks for"},
+	{"invalid_argument", "an argument is none that the function takes"},
+	{"divide by zero", "it divides by zero"},
+	{"division by zero", "it divides by zero"},
+	{"modulus by zero", "it divides by zero"},
+	{"overflow", "a number is too large"},
+	{"regexp", "a regular expression in it is none"},
+	{"base64", "a text in it is no base64"},
+	{"invalid UTF-8", "bytes that it reads are no text"},
+	{"type conversion error", "a value cannot be converted to the type that it asks for"},
+	{"optional.none()", "an optional value has none: add .orValue(...)"},
+}
+
+// explain says in plain words why an expression has no value. It names no value that
+// the expression has read or come to, and of keys only those that stand in it.
+func (e *expression) explain(err error) error {
+	text := err.Error()
+	if key, isKey := strings.CutPrefix(text, "no such key: "); isKey {
+		if !e.names(key) {
+			key = ""
+		}
+		return &MissingError{key}
+	}
+	for _, mistake := range mistakes {
+		if strings.Contains(text, mistake.text) {
+			return errors.New(mistake.says)
+		}
+	}
+	return errors.New("it has no value for what it reads")
+}
+
+// names tells whether a key stands in the expression, as a field or as a text that
+// something is indexed with.
+func (e *expression) names(key string) bool {
+	found := false
+	ast.PostOrderVisit(e.ast.NativeRep().Expr(), ast.NewExprVisitor(func(node ast.Expr) {
+		switch node.Kind() {
+		case ast.SelectKind:
+			found = found || node.AsSelect().FieldName() == key
+		case ast.CallKind:
+			call := node.AsCall()
+			if args := call.Args(); len(args) == 2 && isIndex(call.FunctionName()) && args[1].Kind() == ast.LiteralKind {
+				text, is := args[1].AsLiteral().(types.String)
+				found = found || is && string(text) == key
+			}
+		}
+	}))
+	return found
 }
 
 // CheckCondition tells what is wrong with a condition: an expression that is true
