@@ -408,6 +408,8 @@ func TestRemoteClustersAreOptIn(t *testing.T) {
 	all := []string{"get", "list", "watch", "create", "patch", "update", "delete"}
 	want := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets", "configmaps"}, Verbs: all},
+		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
+		{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"get"}},
 		{APIGroups: []string{"kraan.io"}, Resources: []string{"remoteclusters"}, Verbs: all}, // of bundles
 	}
 	if diff := cmp.Diff(want, named[*rbacv1.ClusterRole](t, objects, "strata-remote-clusters").Rules); diff != "" {

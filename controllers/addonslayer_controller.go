@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -113,12 +114,16 @@ type AddonsLayerReconciler struct {
 	sources    *kinds
 	remotes    *remotes
 	follows    *follows
-	listings   *memory.Listings
-	recent     *memory.Writes
-	waits      *memory.Waits
-	revisions  *revisions
-	looks      *looks
-	begun      *begun
+	// metas follows the metadata of what may be given to other clusters, and reviews
+	// knows what accounts may.
+	metas     *follows
+	reviews   *reviews
+	listings  *memory.Listings
+	recent    *memory.Writes
+	waits     *memory.Waits
+	revisions *revisions
+	looks     *looks
+	begun     *begun
 	// started is closed when the controller starts; what it is to watch from then
 	// on it does not wait for.
 	started chan struct{}
@@ -134,6 +139,9 @@ type AddonsLayerReconciler struct {
 	spacing func(last, next v1alpha1.AddonsLayerStatus, wrote bool) time.Duration
 	// patience bounds the back-off after errors; 0 means maxRetry.
 	patience time.Duration
+	// reviewed is how long it is taken for true what an account may; 0 means
+	// reviewKept.
+	reviewed time.Duration
 }
 
 // Reconcile looks at one layer: observe, decide, act, report.
@@ -191,6 +199,7 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 		r.Meters.forget(name)
 		r.waits.Forget(name)
 		r.follows.keep(name, nil)
+		r.metas.keep(name, nil)
 		r.letGo(name)
 		r.wake(r.listings.WhoWaits()...)
 		return nil, nil
@@ -264,11 +273,17 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 		}
 		return r.remotes.dynamic(cluster)
 	}, r.wakeReaders)
+	metas, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("cannot make a client: %w", err)
+	}
+	r.metas = newMetadataFollows(metas, r.wakeReaders)
 	r.executor = &apply.Executor{
 		Cluster: r.kinds.writes(), Other: r.remotes.writes, Keys: layers.Keys, Strict: layers.IsStrict, Valid: r.PlanValid,
 		Beside: &apply.Beside{}, Spare: semaphore.NewWeighted(spareWrites),
 	}
 	r.accounts = newAccounts(mgr, r.Reader)
+	r.reviews = newReviews(r.Client, r.accounts)
 	if err := setupIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@
 package controllers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -87,10 +85,8 @@ func (r *RemoteClusterReconciler) observeSource(ctx context.Context, o *clusters
 	cluster := o.Cluster
 	name := client.ObjectKeyFromObject(cluster)
 	ref := cluster.Spec.KubeConfig.SecretRef
-	id := dependents.ID{Kind: "Secret", Namespace: cluster.Namespace, Name: ref.Name}
-	if via := cluster.Spec.Via; via != nil {
-		id.Namespace = cmp.Or(via.Namespace, cluster.Namespace)
-		id.Cluster = types.NamespacedName{Namespace: cluster.Namespace, Name: via.Name}.String()
+	id := layers.KubeConfigSecret(cluster)
+	if cluster.Spec.Via != nil {
 		if id.Cluster == name.String() {
 			o.Source.Err = errors.New("spec.via names the RemoteCluster itself")
 			return nil

@@ -18,7 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/internal/dependents"
 )
@@ -27,13 +29,37 @@ import (
 // reads it: ConfigMaps and Secrets, of which the caches hold no more than metadata,
 // and objects of any kind that layers wait for. It is safe for concurrent use.
 type follows struct {
-	// dynamicOf returns a client of a cluster, or nil where that is not connected.
-	dynamicOf func(cluster string) dynamic.Interface
+	// listerOf returns what lists a resource of a cluster in a namespace; nil where
+	// that cluster is not connected. like is an empty object of what it lists.
+	listerOf func(cluster string, of schema.GroupVersionResource, namespace string) lister
+	like     runtime.Object
 	// changed is told of readers whose object may be another now.
 	changed func(readers []string)
 
 	mu   sync.Mutex
 	byID map[followKey]*followed
+}
+
+// lister lists and watches one resource.
+type lister interface {
+	List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
+	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+}
+
+// wholeLister lists objects with all that they hold.
+type wholeLister struct{ dynamic.ResourceInterface }
+
+// List returns the objects.
+func (l wholeLister) List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	return l.ResourceInterface.List(ctx, options)
+}
+
+// metadataLister lists no more than the metadata of objects.
+type metadataLister struct{ metadata.ResourceInterface }
+
+// List returns the metadata.
+func (l metadataLister) List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	return l.ResourceInterface.List(ctx, options)
 }
 
 // followKey is an object as one version of its API shows it; the version is empty
@@ -58,8 +84,29 @@ var followedResources = map[schema.GroupKind]schema.GroupVersionResource{
 	{Kind: "Secret"}:    {Version: "v1", Resource: "secrets"},
 }
 
+// newFollows follows objects with all that they hold.
 func newFollows(dynamicOf func(string) dynamic.Interface, changed func([]string)) *follows {
-	return &follows{dynamicOf: dynamicOf, changed: changed, byID: map[followKey]*followed{}}
+	return &follows{
+		like: &unstructured.Unstructured{}, changed: changed, byID: map[followKey]*followed{},
+		listerOf: func(cluster string, of schema.GroupVersionResource, namespace string) lister {
+			clients := dynamicOf(cluster)
+			if clients == nil {
+				return nil
+			}
+			return wholeLister{clients.Resource(of).Namespace(namespace)}
+		},
+	}
+}
+
+// newMetadataFollows follows the metadata of objects of the cluster that clients
+// reaches, whatever cluster their IDs name.
+func newMetadataFollows(clients metadata.Interface, changed func([]string)) *follows {
+	return &follows{
+		like: &metav1.PartialObjectMetadata{}, changed: changed, byID: map[followKey]*followed{},
+		listerOf: func(_ string, of schema.GroupVersionResource, namespace string) lister {
+			return metadataLister{clients.Resource(of).Namespace(namespace)}
+		},
+	}
 }
 
 // get returns a ConfigMap or Secret as it is now, or nil where there is none, and
@@ -123,8 +170,15 @@ func (f *followed) object(id dependents.ID) *unstructured.Unstructured {
 	if err != nil || !exists {
 		return nil
 	}
-	obj, _ := item.(*unstructured.Unstructured)
-	return obj
+	obj, _ := item.(client.Object)
+	if obj == nil {
+		return nil
+	}
+	found, err := toUnstructured(obj, schema.GroupVersionKind{Version: "v1", Kind: id.Kind})
+	if err != nil {
+		return nil // metadata can be converted
+	}
+	return found
 }
 
 func (f *follows) failure(of *followed) error {
@@ -186,11 +240,10 @@ func (f *follows) start(reader string, id followKey, of schema.GroupVersionResou
 		found.readers[reader] = struct{}{}
 		return found, nil
 	}
-	clients := f.dynamicOf(id.Cluster)
-	if clients == nil {
+	resource := f.listerOf(id.Cluster, of, id.Namespace)
+	if resource == nil {
 		return nil, fmt.Errorf("cannot read %s: %w", id.ID, errNotConnected)
 	}
-	resource := clients.Resource(of).Namespace(id.Namespace)
 	one := fields.OneTermEqualSelector(metav1.ObjectNameField, id.Name).String()
 	ctx, stop := context.WithCancel(context.Background())
 	found := &followed{stop: stop, readers: map[string]struct{}{reader: {}}}
@@ -205,7 +258,7 @@ func (f *follows) start(reader string, id followKey, of schema.GroupVersionResou
 			options.FieldSelector = one
 			return resource.Watch(ctx, options)
 		},
-	}, &unstructured.Unstructured{}, 0, toolscache.Indexers{})
+	}, f.like, 0, toolscache.Indexers{})
 	tell := func() {
 		f.mu.Lock()
 		readers := names(found.readers)

@@ -29,8 +29,9 @@ type observer struct {
 	*layers.Observation
 	// artifact of the layer's source, as this observation has it.
 	artifact *repos.Artifact
-	// following holds what the layer's objects read beside them.
-	following map[dependents.ID]bool
+	// following holds what the layer's objects read beside them, and noticing that
+	// of which no more than the metadata is read.
+	following, noticing map[dependents.ID]bool
 	// homeVersion is the version of the cluster that Strata runs in.
 	homeVersion string
 	// wantedIDs lists the objects in question, in order.
@@ -49,7 +50,7 @@ type observer struct {
 
 // observe gathers everything that the rules decide from.
 func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.AddonsLayer) (*observer, error) {
-	o := &observer{AddonsLayerReconciler: r, sources: map[layers.SourceRef]*repos.Artifact{}, answers: map[reading]string{}, following: map[dependents.ID]bool{}, kindsBefore: r.kindChanges(), heardBefore: r.heard.Load(), Observation: &layers.Observation{
+	o := &observer{AddonsLayerReconciler: r, sources: map[layers.SourceRef]*repos.Artifact{}, answers: map[reading]string{}, following: map[dependents.ID]bool{}, noticing: map[dependents.ID]bool{}, kindsBefore: r.kindChanges(), heardBefore: r.heard.Load(), Observation: &layers.Observation{
 		Now: r.now(), Settings: r.Settings, Layer: layer, ClusterVersion: r.Cluster.Version(),
 		Layers: map[string]layers.Other{}, Scopes: map[dependents.ServedKind]layers.Scope{}, Unserved: map[dependents.ServedVersion]bool{},
 		Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
@@ -66,6 +67,7 @@ func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.Add
 		}
 	}
 	o.follows.keep(layer.Name, o.following)
+	o.metas.keep(layer.Name, o.noticing)
 	return o, nil
 }
 

@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -100,11 +99,11 @@ func (o *observer) putOn(ctx context.Context, cluster string, dir *layers.Direct
 		return dir, nil
 	}
 	place := o.placeOn(o.Layer, cluster)
-	origins, err := o.origins(ctx, place.Follows(dir))
+	given, err := o.give(ctx, place, place.Reads(dir))
 	if err != nil {
 		return nil, err
 	}
-	place.Origins = origins
+	place.Given = given
 	return place.Put(dir)
 }
 
@@ -123,47 +122,13 @@ func (o *observer) wakeNeighbours(ctx context.Context) {
 	}
 }
 
-// origins returns what objects of the layer read beside them, as it is now. What
-// does not exist is left out, and so is what the controller has no right to read
-// on another cluster: many a kubeconfig reaches no Secrets.
-func (o *observer) origins(ctx context.Context, ids []dependents.ID) (map[dependents.ID]*unstructured.Unstructured, error) {
-	found := make(map[dependents.ID]*unstructured.Unstructured, len(ids))
-	for _, id := range ids {
-		o.following[id] = true
-		obj, err := o.origin(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		o.answers[reading{followed: true, id: id}] = ""
-		if obj != nil {
-			o.answers[reading{followed: true, id: id}] = versionOf(obj)
-			found[id] = obj
-		}
-	}
-	return found, nil
-}
-
-// origin returns one object that others read, or nil. Of a cluster that does not
-// answer it is what was there last, and nobody waits for it.
-func (o *observer) origin(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
-	if _, err := o.follows.version(id); err != nil && id.Cluster != "" {
-		if _, err := o.remotes.writes(id.Cluster); err != nil {
-			return nil, fmt.Errorf("cannot read %s: %w", id, err)
-		}
-	}
-	obj, err := o.follows.get(ctx, o.Layer.Name, id)
-	if id.Cluster != "" && apierrors.IsForbidden(err) {
-		return nil, nil
-	}
-	return obj, err
-}
-
 // placeOn returns a cluster as a place for what a layer lists.
 func (r *AddonsLayerReconciler) placeOn(layer *v1alpha1.AddonsLayer, cluster string) layers.Place {
 	namespace, name, _ := strings.Cut(cluster, "/")
 	return layers.Place{
 		Layer: layer.Name, Cluster: types.NamespacedName{Namespace: namespace, Name: name}, Account: layers.AccountOf(layer, r.Settings).Name,
-		Lists: func(id dependents.ID) bool { return len(r.listings.WhoLists(id, "")) > 0 },
+		OwnNamespaceOnly: r.Settings.NoCrossNamespaceRefs,
+		Lists:            func(id dependents.ID) bool { return len(r.listings.WhoLists(id, "")) > 0 },
 	}
 }
 

@@ -33,6 +33,8 @@ type reading struct {
 	sources bool
 	// followed is true for an object that is followed with what it holds.
 	followed bool
+	// noticed is true for an object of which the metadata is followed.
+	noticed bool
 	// filling is true for what a layer of a bundle is filled from.
 	filling bool
 	id      dependents.ID
@@ -311,6 +313,10 @@ func (r *AddonsLayerReconciler) answer(ctx context.Context, q reading) (string, 
 	switch {
 	case q.followed:
 		return r.follows.versionAt(q.id, q.field)
+	case q.noticed:
+		return r.metas.version(q.id)
+	case q.field == indexKubeConfig:
+		return r.kubeConfigOf(ctx, q.id)
 	case q.filling:
 		return r.answerFilling(ctx, q.id.Name)
 	case q.id.GroupKind() == clusterKind:

@@ -37,6 +37,7 @@ const (
 	indexIdentity    = "strata.identity"
 	indexFormerOwner = "strata.formerOwner"
 	indexCluster     = "strata.cluster"
+	indexKubeConfig  = "strata.kubeConfig"
 	indexPlatform    = "strata.platform"
 	indexApplication = "strata.application"
 )
@@ -58,6 +59,9 @@ func setupIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		{&v1alpha1.AddonsLayer{}, indexDeleteAfter, func(obj client.Object) []string { return obj.(*v1alpha1.AddonsLayer).Spec.DeleteAfter }},
 		{&v1alpha1.AddonsLayer{}, indexSource, indexedSource},
 		{&v1alpha1.AddonsLayer{}, indexCluster, indexedCluster},
+		{&v1alpha1.RemoteCluster{}, indexKubeConfig, func(obj client.Object) []string {
+			return []string{layers.KubeConfigSecret(obj.(*v1alpha1.RemoteCluster)).String()}
+		}},
 		{&v1alpha1.AddonsLayer{}, indexPlatform, func(obj client.Object) []string { return []string{obj.GetLabels()[v1alpha1.PlatformLabel]} }},
 		{&v1alpha1.ApplicationBundle{}, indexApplication, indexedApplications},
 		{helmRelease, indexIdentity, indexedIdentity},

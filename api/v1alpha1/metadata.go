@@ -70,6 +70,19 @@ const (
 	// SuspendedByLossAnnotation marks a HelmRelease that Strata suspended because
 	// its cluster does not answer, and will resume when it does.
 	SuspendedByLossAnnotation = "kraan.io/suspended-by-loss"
+	// ShareWithAnnotation on a ConfigMap or Secret gives it to layers of other
+	// clusters: a list of remotecluster/NAMESPACE/NAME and layer/NAME with commas
+	// between.
+	ShareWithAnnotation = "kraan.io/share-with"
+)
+
+// How Strata knows what it has kept of a deployment.
+const (
+	// RevisionOfLabel names the layer whose deployment a Secret keeps. It is not
+	// the label by which layers own objects.
+	RevisionOfLabel = "kraan.io/revision-of"
+	// RevisionType is the type of such a Secret.
+	RevisionType = "kraan.io/revision"
 )
 
 // Annotations on objects of a layer directory.

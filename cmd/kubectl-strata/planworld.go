@@ -302,7 +302,8 @@ func (g *gathering) place(ctx context.Context, w forecast.World) error {
 			}
 			cluster := layers.ClusterName(name)
 			place := layers.Place{Layer: layer.Name, Cluster: name, Account: layers.AccountOf(layer, g.settings).Name, Lists: lists(layer.Name, cluster)}
-			place.Origins = g.read(ctx, place.Follows(content.Directory))
+			place.OwnNamespaceOnly = g.settings.NoCrossNamespaceRefs
+			place.Given = g.given(ctx, place, place.Reads(content.Directory))
 			directory, err := place.Put(content.Directory)
 			if err != nil {
 				content.Directory, content.Err = nil, err

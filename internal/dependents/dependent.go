@@ -160,6 +160,9 @@ type Dependent struct {
 	// Optional objects hold nothing up: whoever depends on one does not wait for
 	// it, and one that is not ready is told and does not count.
 	Optional bool
+	// Withheld says why an object that is only observed is not to be had, as what
+	// follows its name; empty where it is. Whether it exists does not count then.
+	Withheld string
 	// Assess says when it is ready.
 	Assess Assess
 	// Exclusive names what only one live object may stand for, such as a Helm

@@ -140,6 +140,9 @@ func (p *planner) waitForDependencies(d *Dependent) (ID, string) {
 		}
 		live := p.Live[id]
 		if dependency.Mode == ModeObserve {
+			if dependency.Withheld != "" {
+				return id, fmt.Sprintf("waits for %s, which %s", id, dependency.Withheld)
+			}
 			if live == nil {
 				return id, fmt.Sprintf("waits for %s, which does not exist yet", id)
 			}
@@ -243,6 +246,9 @@ func HasOwner(live *unstructured.Unstructured, keys Keys) bool {
 }
 
 func (p *planner) observe(d *Dependent, live *unstructured.Unstructured) Standing {
+	if d.Withheld != "" {
+		return Standing{Health: Blocked, Status: StatusMissing, Message: d.Withheld}
+	}
 	if live == nil {
 		return Standing{Health: Progressing, Status: StatusMissing, Message: "does not exist yet"}
 	}

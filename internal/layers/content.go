@@ -65,7 +65,7 @@ func contentOf(manifest Manifest, layer, version string, own map[dependents.ID]b
 	}
 	if manifest.Observed {
 		return dependents.Dependent{
-			ID: id, Mode: dependents.ModeObserve, Assess: dependents.AssessExistence, Optional: manifest.Optional, Origin: manifest.File,
+			ID: id, Mode: dependents.ModeObserve, Assess: dependents.AssessExistence, Optional: manifest.Optional, Withheld: manifest.Withheld, Origin: manifest.File,
 		}, nil
 	}
 	labels := obj.GetLabels()

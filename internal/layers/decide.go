@@ -72,8 +72,11 @@ type Decision struct {
 // Decide says what one layer needs. It is deterministic.
 func Decide(o Observation) Decision {
 	decision := decideAny(o)
-	if _, until := o.isAway(); !until.IsZero() && (decision.Until.IsZero() || until.Before(decision.Until)) {
-		decision.Until = until
+	_, back := o.isAway()
+	for _, until := range []time.Time{back, o.AskAgain} {
+		if !until.IsZero() && (decision.Until.IsZero() || until.Before(decision.Until)) {
+			decision.Until = until
+		}
 	}
 	return decision
 }

@@ -56,6 +56,9 @@ type Manifest struct {
 	Home bool
 	// Optional is true for one whose readers all do without it.
 	Optional bool
+	// Withheld says why an observed object is not to be had, whether it exists or
+	// not, as what follows its name.
+	Withheld string
 	// Needs lists what the object waits for beside what it says itself.
 	Needs []dependents.ID
 }

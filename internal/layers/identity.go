@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -123,12 +121,23 @@ func sourceAccessGate(o Observation) *Blocked {
 }
 
 // contentAccessGate wants the objects of the layer to refer to their own
-// namespaces alone, where references across namespaces are refused.
+// namespaces alone, where references across namespaces are refused: as they were
+// written, and as they were put beside the RemoteCluster.
 func contentAccessGate(o Observation) *Blocked {
 	if !o.Settings.NoCrossNamespaceRefs || o.Directory == nil {
 		return nil
 	}
-	for _, manifest := range o.Directory.Manifests {
+	if blocked := crossing(o.Directory.Written); blocked != nil {
+		return blocked
+	}
+	return crossing(o.Directory)
+}
+
+func crossing(directory *Directory) *Blocked {
+	if directory == nil {
+		return nil
+	}
+	for _, manifest := range directory.Manifests {
 		field, namespace := foreignReference(manifest.Object)
 		if field == "" {
 			continue
@@ -144,45 +153,6 @@ func contentAccessGate(o Observation) *Blocked {
 
 func accessDenied(message string) *Blocked {
 	return &Blocked{State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonAccessDenied, Stalled: true, Message: message}
-}
-
-// referencesOf says where objects of Flux's kinds name others with a namespace
-// of their own. A field may be a reference or a list of them.
-var referencesOf = map[schema.GroupKind][]string{
-	HelmReleaseKind: {"spec.chart.spec.sourceRef", "spec.chartRef"},
-	{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"}:     {"spec.sourceRef"},
-	{Group: "image.toolkit.fluxcd.io", Kind: "ImagePolicy"}:           {"spec.imageRepositoryRef"},
-	{Group: "image.toolkit.fluxcd.io", Kind: "ImageUpdateAutomation"}: {"spec.sourceRef"},
-	{Group: "notification.toolkit.fluxcd.io", Kind: "Alert"}:          {"spec.eventSources"},
-	{Group: "notification.toolkit.fluxcd.io", Kind: "Receiver"}:       {"spec.resources"},
-	{Group: "source.extensions.fluxcd.io", Kind: "ArtifactGenerator"}: {"spec.sources"},
-	{Group: "source.toolkit.fluxcd.io", Kind: "ExternalArtifact"}:     {"spec.sourceRef"},
-}
-
-// foreignReference returns the first field of an object that names another
-// namespace than the object's own, and that namespace.
-func foreignReference(obj *unstructured.Unstructured) (field, namespace string) {
-	for _, path := range referencesOf[obj.GroupVersionKind().GroupKind()] {
-		value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, strings.Split(path, ".")...)
-		if found := foreignNamespace(value, obj.GetNamespace()); found != "" {
-			return path + ".namespace", found
-		}
-		list, _ := value.([]any)
-		for i, item := range list {
-			if found := foreignNamespace(item, obj.GetNamespace()); found != "" {
-				return fmt.Sprintf("%s[%d].namespace", path, i), found
-			}
-		}
-	}
-	return "", ""
-}
-
-func foreignNamespace(reference any, own string) string {
-	fields, _ := reference.(map[string]any)
-	if namespace, _ := fields["namespace"].(string); namespace != own {
-		return namespace
-	}
-	return ""
 }
 
 // kindGate wants to be allowed to look at every kind of the layer.

@@ -106,6 +106,9 @@ type Observation struct {
 	// AsksForDoomed says so. DoomedError says why they could not be looked up.
 	Doomed      []Doomed
 	DoomedError error
+	// AskAgain is when what the layer's account may has to be asked again; zero where
+	// nothing hangs on that.
+	AskAgain time.Time
 	// Taken holds objects that belong to the layer although its inventory
 	// lacks them, because Kraan kept none.
 	Taken []dependents.ID

@@ -35,10 +35,12 @@ type Place struct {
 	// reference to a source that another layer brings finds it. Nil means that
 	// none does.
 	Lists func(dependents.ID) bool
-	// Origins holds what is copied to where Flux reads it for this cluster, by
-	// its ID, from that cluster and from the one that Strata runs in. What is not
-	// there yet is left out.
-	Origins map[dependents.ID]*unstructured.Unstructured
+	// OwnNamespaceOnly is true where nothing of another namespace than the
+	// RemoteCluster's may be read for it.
+	OwnNamespaceOnly bool
+	// Given holds what is copied to where Flux reads it for this cluster, by the
+	// IDs that Reads returns. What is not there yet is left out.
+	Given map[dependents.ID]Given
 }
 
 // PlaceOf returns the cluster that a layer names; namespace is that of clusters
@@ -67,6 +69,16 @@ func ClusterName(cluster types.NamespacedName) string {
 // kubeconfig, in the namespace of the RemoteCluster.
 func KubeConfigName(cluster string) string { return "strata-kubeconfig-" + cluster }
 
+// KubeConfigSecret returns the Secret that a RemoteCluster has its kubeconfig from.
+func KubeConfigSecret(cluster *v1alpha1.RemoteCluster) dependents.ID {
+	id := dependents.ID{Kind: "Secret", Namespace: cluster.Namespace, Name: cluster.Spec.KubeConfig.SecretRef.Name}
+	if via := cluster.Spec.Via; via != nil {
+		id.Namespace = cmp.Or(via.Namespace, cluster.Namespace)
+		id.Cluster = types.NamespacedName{Namespace: cluster.Namespace, Name: via.Name}.String()
+	}
+	return id
+}
+
 // KubeConfigKey is the key of Strata's own copy of a kubeconfig, which is the
 // first one that Flux looks for.
 const KubeConfigKey = "value"
@@ -94,11 +106,10 @@ func (p Place) Put(dir *Directory) (*Directory, error) {
 	return &placed, nil
 }
 
-// Follows returns the ConfigMaps and Secrets that a directory's objects read and
-// that it does not list itself, in order, each on the cluster and where Strata
-// runs: those that Put looks for in Origins.
-// There are none where Put would fail.
-func (p Place) Follows(dir *Directory) []dependents.ID {
+// Reads returns the ConfigMaps and Secrets that a directory's objects read and that
+// it does not list itself, in order and as they were written: those that Put looks
+// for in Given. There are none where Put would fail.
+func (p Place) Reads(dir *Directory) []dependents.ID {
 	if p.Cluster.Name == "" || dir == nil {
 		return nil
 	}
@@ -106,7 +117,7 @@ func (p Place) Follows(dir *Directory) []dependents.ID {
 	if err != nil {
 		return nil
 	}
-	return dependents.SortIDs(put.follows)
+	return dependents.SortIDs(put.reads)
 }
 
 func (p Place) put(dir *Directory) (*putting, error) {
@@ -130,10 +141,10 @@ type putting struct {
 	added map[dependents.ID]bool
 	// missing says where in manifests those are that are not there.
 	missing map[dependents.ID]int
-	// follows lists what is read and not listed, and needs those of them that
-	// the manifest at hand cannot do without and that are not there.
-	follows, needs []dependents.ID
-	manifests      []Manifest
+	// reads lists what is read and not listed, and needs those of them that the
+	// manifest at hand cannot do without and that are not there.
+	reads, needs []dependents.ID
+	manifests    []Manifest
 }
 
 func (p *putting) cluster() string { return ClusterName(p.Cluster) }
@@ -153,7 +164,11 @@ func (p *putting) manifest(manifest Manifest) error {
 		}
 		manifest.Object = obj
 	case isSource(gk):
-		manifest.Object = p.source(manifest)
+		obj, err := p.source(manifest)
+		if err != nil {
+			return err
+		}
+		manifest.Object = obj
 	default:
 		manifest.Cluster = p.cluster()
 	}
@@ -196,65 +211,128 @@ func (p *putting) release(manifest Manifest) (*unstructured.Unstructured, error)
 			Message: fmt.Sprintf("%s names a cluster itself, and its layer belongs on RemoteCluster %s: remove it, or the layer's spec.cluster", id, p.cluster()),
 		}
 	}
+	if err := p.references(manifest, obj); err != nil {
+		return nil, err
+	}
 	spec["kubeConfig"] = map[string]any{"secretRef": map[string]any{"name": KubeConfigName(p.Cluster.Name), "key": KubeConfigKey}}
 	if account, _ := spec["serviceAccountName"].(string); account == "" && p.Account != "" {
 		spec["serviceAccountName"] = p.Account
 	}
 	if id.GroupKind() == HelmReleaseKind {
 		p.helmRelease(manifest, obj, spec)
-	} else {
-		p.reference(id, spec["sourceRef"])
-		postBuild, _ := spec["postBuild"].(map[string]any)
-		p.copies(manifest, id.Namespace, postBuild["substituteFrom"])
-		decryption, _ := spec["decryption"].(map[string]any)
-		p.copySecret(manifest, id.Namespace, decryption["secretRef"])
 	}
-	p.dependsOn(id, spec["dependsOn"])
 	obj.SetNamespace(p.Cluster.Namespace)
 	obj.SetName(p.name(id))
 	return obj, nil
 }
 
 func (p *putting) helmRelease(manifest Manifest, obj *unstructured.Unstructured, spec map[string]any) {
-	id := manifest.ID()
+	// By its own name, which it still has.
 	name, storage := helmName(obj)
 	spec["releaseName"], spec["storageNamespace"] = name, storage
 	if target, _ := spec["targetNamespace"].(string); target == "" {
-		spec["targetNamespace"] = id.Namespace
+		spec["targetNamespace"] = manifest.ID().Namespace
 	}
 	p.ensureNamespace(manifest, storage)
 	p.ensureNamespace(manifest, spec["targetNamespace"].(string))
-	p.reference(id, spec["chartRef"])
-	chart, _ := spec["chart"].(map[string]any)
-	if chartSpec, _ := chart["spec"].(map[string]any); chartSpec != nil {
-		from := id.Namespace
-		ref, _ := chartSpec["sourceRef"].(map[string]any)
-		if namespace, _ := ref["namespace"].(string); namespace != "" {
-			from = namespace
-		}
-		if p.reference(id, chartSpec["sourceRef"]) {
-			verify, _ := chartSpec["verify"].(map[string]any)
-			p.copySecret(manifest, from, verify["secretRef"])
-		}
-	}
-	p.copies(manifest, id.Namespace, spec["valuesFrom"])
 }
 
 // source puts a source beside the RemoteCluster, with copies of the Secrets that
 // it reads.
-func (p *putting) source(manifest Manifest) *unstructured.Unstructured {
+func (p *putting) source(manifest Manifest) (*unstructured.Unstructured, error) {
 	obj := manifest.Object.DeepCopy()
-	id := manifest.ID()
-	spec, _ := obj.Object["spec"].(map[string]any)
-	for _, field := range []string{"secretRef", "certSecretRef", "proxySecretRef"} {
-		p.copySecret(manifest, id.Namespace, spec[field])
+	if err := p.references(manifest, obj); err != nil {
+		return nil, err
 	}
-	verify, _ := spec["verify"].(map[string]any)
-	p.copySecret(manifest, id.Namespace, verify["secretRef"])
-	p.reference(id, spec["sourceRef"])
 	obj.SetNamespace(p.Cluster.Namespace)
-	obj.SetName(p.name(id))
-	return obj
+	obj.SetName(p.name(manifest.ID()))
+	return obj, nil
+}
+
+// references has all that an object of Flux refers to follow it to where it is put.
+// What would mean something else there, and cannot follow, is refused.
+func (p *putting) references(manifest Manifest, obj *unstructured.Unstructured) error {
+	id := manifest.ID()
+	if field := unknownReference(obj); field != "" {
+		return &ContentError{
+			Reason: v1alpha1.ReasonInvalidManifest, File: manifest.File, Line: manifest.Line, Field: field,
+			Message: fmt.Sprintf("%s refers to something in a way that cannot be followed to another cluster: remove it, or list the object in a layer of this cluster", id),
+		}
+	}
+	for _, found := range referencesIn(obj) {
+		switch found.to {
+		case toSource:
+			p.reference(id, found.value)
+		case toSources:
+			list, _ := found.value.([]any)
+			for _, item := range list {
+				p.reference(id, item)
+			}
+		case toLocalSource:
+			p.localSource(id, found)
+		case toChartSource:
+			p.chartSource(manifest, found.value)
+		case toSecret:
+			p.copySecret(manifest, id.Namespace, found.value)
+		case toConfigMap:
+			p.copyOf(manifest, "ConfigMap", id.Namespace, found.value)
+		case toValues:
+			p.copies(manifest, id.Namespace, found.value)
+		case toRelease:
+			p.dependsOn(id, found.value)
+		case toAccount:
+			if account, _ := found.value.(string); account != "" && p.Account != "" && account != p.Account {
+				return &ContentError{
+					Reason: v1alpha1.ReasonAccessDenied, File: manifest.File, Line: manifest.Line, Field: found.field,
+					Message: fmt.Sprintf("%s names ServiceAccount %s, and its layer acts as %s: remove it, or name that", id, shorten(account), p.Account),
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// chartSource follows the source of a chart, with the Secret that the chart is
+// verified with, which lies beside the source.
+func (p *putting) chartSource(manifest Manifest, value any) {
+	chartSpec, _ := value.(map[string]any)
+	if chartSpec == nil {
+		return
+	}
+	from := manifest.ID().Namespace
+	ref, _ := chartSpec["sourceRef"].(map[string]any)
+	if namespace, _ := ref["namespace"].(string); namespace != "" {
+		from = namespace
+	}
+	if p.reference(manifest.ID(), chartSpec["sourceRef"]) {
+		verify, _ := chartSpec["verify"].(map[string]any)
+		p.copySecret(manifest, from, verify["secretRef"])
+	}
+}
+
+// localSource follows a reference by name to a source of the object's own namespace,
+// where that is put beside the RemoteCluster, too. Otherwise it means the source of
+// that name in the RemoteCluster's namespace.
+func (p *putting) localSource(from dependents.ID, found foundReference) {
+	ref, _ := found.value.(map[string]any)
+	name, _ := ref["name"].(string)
+	if name == "" {
+		return
+	}
+	kind, _ := ref["kind"].(string)
+	source := dependents.ID{Group: SourceGroup, Kind: cmp.Or(found.kind, kind), Namespace: from.Namespace, Name: name}
+	if placed, beside := p.sourcePlaced(source); beside {
+		ref["name"] = placed.Name
+	}
+}
+
+// sourcePlaced returns the ID that a source has beside the RemoteCluster, and whether
+// a layer of the cluster lists it, so that it is there.
+func (p *putting) sourcePlaced(source dependents.ID) (placed dependents.ID, beside bool) {
+	placed = source
+	placed.Namespace, placed.Name = p.Cluster.Namespace, p.name(source)
+	_, own := p.own[source]
+	return placed, own || p.Lists != nil && p.Lists(placed)
 }
 
 // reference makes a reference to a source say the namespace that it means, and
@@ -271,9 +349,8 @@ func (p *putting) reference(from dependents.ID, value any) bool {
 		namespace = from.Namespace
 	}
 	source := dependents.ID{Group: SourceGroup, Kind: kind, Namespace: namespace, Name: name}
-	placed := source
-	placed.Namespace, placed.Name = p.Cluster.Namespace, p.name(source)
-	if _, own := p.own[source]; !own && (p.Lists == nil || !p.Lists(placed)) {
+	placed, beside := p.sourcePlaced(source)
+	if !beside {
 		ref["namespace"] = namespace
 		return false
 	}
@@ -314,9 +391,12 @@ func (p *putting) ensureNamespace(manifest Manifest, name string) {
 	p.manifests = append(p.manifests, Manifest{File: manifest.File, Line: manifest.Line, Object: obj, Cluster: p.cluster(), Ensured: true})
 }
 
-// copies follows a list of references to ConfigMaps and Secrets.
+// copies follows a reference to a ConfigMap or a Secret, or a list of them.
 func (p *putting) copies(manifest Manifest, namespace string, value any) {
-	list, _ := value.([]any)
+	list, isList := value.([]any)
+	if !isList {
+		list = []any{value}
+	}
 	for _, item := range list {
 		if ref, _ := item.(map[string]any); ref != nil {
 			kind, _ := ref["kind"].(string)
@@ -326,8 +406,12 @@ func (p *putting) copies(manifest Manifest, namespace string, value any) {
 }
 
 func (p *putting) copySecret(manifest Manifest, namespace string, value any) {
+	p.copyOf(manifest, "Secret", namespace, value)
+}
+
+func (p *putting) copyOf(manifest Manifest, kind, namespace string, value any) {
 	if ref, _ := value.(map[string]any); ref != nil {
-		p.copy(manifest, "Secret", namespace, ref)
+		p.copy(manifest, kind, namespace, ref)
 	}
 }
 
@@ -339,20 +423,16 @@ func (p *putting) copy(manifest Manifest, kind, namespace string, ref map[string
 		return
 	}
 	origin := dependents.ID{Kind: kind, Namespace: namespace, Name: name}
-	there := origin
-	there.Cluster = p.cluster()
 	// Each layer has copies of its own, so that none goes with another layer.
 	copied := p.name(origin, p.Layer)
 	ref["name"] = copied
 	own, listed := p.own[origin]
-	content := own.Object
-	if !listed {
-		// As at home, what lies on the layer's own cluster counts before what
-		// lies beside Flux.
-		content = cmp.Or(p.Origins[there], p.Origins[origin])
+	given := p.Given[origin]
+	if listed {
+		given = p.listed(origin, own)
 	}
 	optional, _ := ref["optional"].(bool)
-	if content == nil && !optional {
+	if given.Object == nil && !optional {
 		p.needs = append(p.needs, origin)
 	}
 	if p.added[origin] {
@@ -363,20 +443,20 @@ func (p *putting) copy(manifest Manifest, kind, namespace string, ref map[string
 	}
 	p.added[origin] = true
 	if !listed {
-		p.follows = append(p.follows, there, origin)
+		p.reads = append(p.reads, origin)
 		own = Manifest{File: manifest.File, Line: manifest.Line}
 	}
 	own.Object = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
-	if content == nil {
+	if given.Object == nil {
 		own.Object.SetNamespace(namespace)
 		own.Object.SetName(name)
-		own.Observed, own.Optional = true, optional
+		own.Observed, own.Optional, own.Withheld = true, optional, given.Withheld
 		p.missing[origin] = len(p.manifests)
 		p.manifests = append(p.manifests, own)
 		return
 	}
 	for _, field := range []string{"data", "stringData", "binaryData", "type"} {
-		if value, found := content.Object[field]; found {
+		if value, found := given.Object.Object[field]; found {
 			own.Object.Object[field] = value
 		}
 	}
@@ -386,6 +466,14 @@ func (p *putting) copy(manifest Manifest, kind, namespace string, ref map[string
 	own.Object.SetLabels(map[string]string{"reconcile.fluxcd.io/watch": "Enabled"})
 	own.Object.SetAnnotations(map[string]string{v1alpha1.CopyOfAnnotation: kind + "/" + namespace + "/" + name})
 	p.manifests = append(p.manifests, own)
+}
+
+// listed gives what the directory itself lists.
+func (p *putting) listed(origin dependents.ID, own Manifest) Given {
+	if why := cmp.Or(reservedSecret(origin), reservedObject(origin.GroupKind(), own.Object)); why != "" {
+		return Given{Withheld: never(origin, origin, why)}
+	}
+	return Given{Object: own.Object}
 }
 
 // name returns the name that an object has beside the RemoteCluster: always the

@@ -194,37 +194,18 @@ func configMap(name, value string) *unstructured.Unstructured {
 	return obj
 }
 
-// onBoth returns IDs here and on prod, in order.
-func onBoth(ids ...dependents.ID) []dependents.ID {
-	for _, id := range slices.Clone(ids) {
-		id.Cluster = "fleet/prod"
-		ids = append(ids, id)
-	}
-	return dependents.SortIDs(ids)
-}
-
-// What a release reads is looked for in the directory, on the release's cluster,
-// and here, in this order.
+// What the directory lists comes before what is given from elsewhere.
 func TestPutCopiesTheNearest(t *testing.T) {
 	release := manifest("podinfo", "valuesFrom", []any{map[string]any{"kind": "ConfigMap", "name": "settings"}})
-	here := dependents.ID{Kind: "ConfigMap", Namespace: "default", Name: "settings"}
-	there := here
-	there.Cluster = "fleet/prod"
-	listed := Manifest{File: "base/settings.yaml", Object: configMap("settings", "listed")}
-	for _, test := range []struct {
-		name      string
-		manifests []Manifest
-		origins   map[dependents.ID]*unstructured.Unstructured
-	}{
-		{"listed", []Manifest{release, listed}, map[dependents.ID]*unstructured.Unstructured{here: configMap("settings", "here"), there: configMap("settings", "there")}},
-		{"there", []Manifest{release}, map[dependents.ID]*unstructured.Unstructured{here: configMap("settings", "here"), there: configMap("settings", "there")}},
-		{"here", []Manifest{release}, map[dependents.ID]*unstructured.Unstructured{here: configMap("settings", "here")}},
+	place := prod
+	place.Given = map[dependents.ID]Given{{Kind: "ConfigMap", Namespace: "default", Name: "settings"}: {Object: configMap("settings", "given")}}
+	for name, manifests := range map[string][]Manifest{
+		"listed": {release, {File: "base/settings.yaml", Object: configMap("settings", "listed")}},
+		"given":  {release},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			place := prod
-			place.Origins = test.origins
-			copied := putAll(t, place, test.manifests...)["ConfigMap fleet/prod-settings"]
-			if data := copied.Object.Object["data"]; !cmp.Equal(data, map[string]any{"values.yaml": test.name}) {
+		t.Run(name, func(t *testing.T) {
+			copied := putAll(t, place, manifests...)["ConfigMap fleet/prod-settings"]
+			if data := copied.Object.Object["data"]; !cmp.Equal(data, map[string]any{"values.yaml": name}) {
 				t.Errorf("the copy holds %v", data)
 			}
 		})
@@ -245,11 +226,11 @@ func TestPutCopiesWhatReleasesRead(t *testing.T) {
 	id := func(kind, name string) dependents.ID {
 		return dependents.ID{Kind: kind, Namespace: "default", Name: name}
 	}
-	if diff := cmp.Diff(onBoth(id("Secret", "found"), id("Secret", "missing"), id("Secret", "optional")), prod.Follows(directory(newRevision, release, listed))); diff != "" {
-		t.Errorf("what is followed (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]dependents.ID{id("Secret", "found"), id("Secret", "missing"), id("Secret", "optional")}, prod.Reads(directory(newRevision, release, listed))); diff != "" {
+		t.Errorf("what is read (-want +got):\n%s", diff)
 	}
 	place := prod
-	place.Origins = map[dependents.ID]*unstructured.Unstructured{id("Secret", "found"): secret}
+	place.Given = map[dependents.ID]Given{id("Secret", "found"): {Object: secret}}
 	found := putAll(t, place, release, listed)
 
 	if found["ConfigMap default/listed"].Cluster != "fleet/prod" {
@@ -301,9 +282,9 @@ func TestPutCopiesWhatReleasesRead(t *testing.T) {
 func TestPutCopiesTheSecretsOfSources(t *testing.T) {
 	source := anyManifest("source.toolkit.fluxcd.io/v1", "HelmRepository", "default", "charts")
 	source.Object.Object["spec"] = map[string]any{"secretRef": map[string]any{"name": "login"}, "certSecretRef": map[string]any{"name": "tls"}}
-	want := onBoth(dependents.ID{Kind: "Secret", Namespace: "default", Name: "login"}, dependents.ID{Kind: "Secret", Namespace: "default", Name: "tls"})
-	if diff := cmp.Diff(want, prod.Follows(directory(newRevision, source))); diff != "" {
-		t.Errorf("what is followed (-want +got):\n%s", diff)
+	want := []dependents.ID{{Kind: "Secret", Namespace: "default", Name: "login"}, {Kind: "Secret", Namespace: "default", Name: "tls"}}
+	if diff := cmp.Diff(want, prod.Reads(directory(newRevision, source))); diff != "" {
+		t.Errorf("what is read (-want +got):\n%s", diff)
 	}
 	spec := specOf(t, putAll(t, prod, source), "HelmRepository fleet/prod-charts")
 	if name := spec["secretRef"].(map[string]any)["name"].(string); !strings.HasPrefix(name, "prod-login-") {
@@ -324,23 +305,42 @@ func TestPutOfKustomizations(t *testing.T) {
 	if spec["kubeConfig"] == nil || spec["releaseName"] != nil {
 		t.Errorf("it is %v", spec)
 	}
-	if diff := cmp.Diff(onBoth(dependents.ID{Kind: "ConfigMap", Namespace: "default", Name: "vars"}), prod.Follows(directory(newRevision, k))); diff != "" {
-		t.Errorf("what is followed (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]dependents.ID{{Kind: "ConfigMap", Namespace: "default", Name: "vars"}}, prod.Reads(directory(newRevision, k))); diff != "" {
+		t.Errorf("what is read (-want +got):\n%s", diff)
 	}
 }
 
-// Releases are installed there as the layer's account, unless they name one.
+// Releases are installed there as the layer's account, and as no other. Without one
+// they may name any: that takes rights away from the kubeconfig's user.
 func TestPutNamesTheAccount(t *testing.T) {
 	place := prod
 	place.Account = "deployer"
-	found := putAll(t, place, manifest("a"), manifest("b", "serviceAccountName", "own"))
-	for name, want := range map[string]string{"a": "deployer", "b": "own"} {
-		if got := specOf(t, found, "HelmRelease fleet/prod-"+name)["serviceAccountName"]; got != want {
-			t.Errorf("release %s is installed as %v, want %s", name, got, want)
+	found := putAll(t, place, manifest("a"), manifest("b", "serviceAccountName", "deployer"))
+	for _, name := range []string{"a", "b"} {
+		if got := specOf(t, found, "HelmRelease fleet/prod-"+name)["serviceAccountName"]; got != "deployer" {
+			t.Errorf("release %s is installed as %v", name, got)
 		}
 	}
 	if got, named := specOf(t, putAll(t, prod, manifest("a")), "HelmRelease fleet/prod-a")["serviceAccountName"]; named {
 		t.Errorf("without one it is installed as %v", got)
+	}
+	if got := specOf(t, putAll(t, prod, manifest("a", "serviceAccountName", "own")), "HelmRelease fleet/prod-a")["serviceAccountName"]; got != "own" {
+		t.Errorf("without one it is installed as %v, want its own", got)
+	}
+	for _, test := range []struct {
+		manifest Manifest
+		field    string
+	}{
+		{manifest("b", "serviceAccountName", "admin"), "spec.serviceAccountName"},
+		{ofFlux("Kustomization", "decryption", map[string]any{"serviceAccountName": "admin"}), "spec.decryption.serviceAccountName"},
+		{ofFlux("OCIRepository", "serviceAccountName", "admin"), "spec.serviceAccountName"},
+		{ofFlux("Bucket", "serviceAccountName", "admin"), "spec.serviceAccountName"},
+	} {
+		_, err := place.Put(directory(newRevision, test.manifest))
+		var content *ContentError
+		if !errors.As(err, &content) || content.Field != test.field || content.Reason != "AccessDenied" || !strings.Contains(content.Message, "names ServiceAccount admin, and its layer acts as deployer") {
+			t.Errorf("%s as another account: %v", test.manifest.ID(), err)
+		}
 	}
 }
 
@@ -358,7 +358,7 @@ func TestPutAtHome(t *testing.T) {
 	if placed, err := home.Put(dir); err != nil || placed != dir {
 		t.Errorf("it is another: %v, %v", placed, err)
 	}
-	if ids := home.Follows(dir); ids != nil {
+	if ids := home.Reads(dir); ids != nil {
 		t.Errorf("it follows %v", ids)
 	}
 	if placed, err := prod.Put(nil); placed != nil || err != nil {

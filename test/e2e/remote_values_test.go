@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -69,6 +71,92 @@ func TestValuesOnRemoteCluster(t *testing.T) {
 			t.Errorf("Secret %s has come to the other cluster", secret.Name)
 		}
 	}
+}
+
+// A release of another namespace than the RemoteCluster's gets its values in each of
+// the ways, with the real Flux, and of another namespace here only with leave: what is
+// not given is not installed, and what is given no more is not updated.
+func TestValuesOfAnotherNamespace(t *testing.T) {
+	f := newFixture(t)
+	far := f.far(0)
+	cluster := f.joined("given", far)
+	apps := f.prefix + "-apps"
+	f.must(stack.plane.CreateNamespace(f.ctx, apps))
+	f.Cleanup(func() {
+		f.must(stack.client.Delete(f.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: apps}}))
+	})
+	f.must(far.CreateNamespace(f.ctx, apps))
+	f.account(deployer)
+	f.accountOn(far, deployer, "ClusterRole", mayOn("*", "*", "*"))
+	ways := []string{"listed", "there", "beside", "shared", "allowed"}
+	refs := make([]string, 0, len(ways))
+	for _, way := range ways {
+		refs = append(refs, "  - {kind: Secret, name: "+way+"}")
+	}
+	release := strings.Replace(f.configMapRelease("base", "one"), "namespace: "+f.prefix+"}\nspec", "namespace: "+apps+"}\nspec", 1)
+	release = strings.Replace(release, "  values:", "  valuesFrom:\n"+strings.Join(refs, "\n")+"\n  values:", 1)
+	secret := func(on client.Client, namespace, name, value string, annotations map[string]string) {
+		t.Helper()
+		made := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: annotations},
+			StringData: map[string]string{"values.yaml": fmt.Sprintf("data: {%s: %s}", name, value)},
+		}
+		if on.Create(f.ctx, made) != nil {
+			f.must(on.Update(f.ctx, made))
+		}
+	}
+	secret(far.client, apps, "there", "one", nil)
+	secret(stack.client, f.prefix, "beside", "one", nil)
+	secret(stack.client, apps, "shared", "one", nil)
+	secret(stack.client, apps, "allowed", "one", nil)
+	listed := fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: listed, namespace: %s}\nstringData: {values.yaml: 'data: {listed: one}'}\n", apps)
+	f.push(map[string]string{"base/release.yaml": release, "base/listed.yaml": listed})
+	f.layer("base", on(cluster), as(deployer))
+
+	share := "kubectl --namespace " + apps + " annotate secret shared kraan.io/share-with=remotecluster/" + cluster.String()
+	for name, allow := range map[string]func(){
+		"allowed": func() {
+			f.bind("reader", apps, f.accountKey(deployer), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"allowed"}, Verbs: []string{"get"}})
+		},
+		"shared": func() {
+			secret(stack.client, apps, "shared", "one", map[string]string{v1alpha1.ShareWithAnnotation: "remotecluster/" + cluster.String()})
+		},
+	} {
+		f.state("base", v1alpha1.StateApplying, "is not given without leave: kubectl --namespace "+apps+" annotate secret ")
+		if _, err := f.configMapOn(far.client, apps, "base"); err == nil {
+			t.Errorf("the release is installed without %s", name)
+		}
+		allow()
+	}
+	installs := func(shared string) {
+		t.Helper()
+		f.eventually("it is installed with what it is given", func() error {
+			data, err := f.configMapOn(far.client, apps, "base")
+			if err != nil {
+				return err
+			}
+			for _, way := range ways {
+				if want := map[bool]string{true: shared, false: "one"}[way == "shared"]; data[way] != want {
+					return fmt.Errorf("of %s it has %v, want %s", way, data, want)
+				}
+			}
+			return nil
+		})
+	}
+	installs("one")
+	secret(stack.client, apps, "shared", "two", map[string]string{v1alpha1.ShareWithAnnotation: "layer/" + f.prefix + "-base, remotecluster/" + cluster.String()})
+	installs("two")
+	secret(stack.client, apps, "shared", "three", nil)
+	f.state("base", v1alpha1.StateApplying, share)
+	f.throughout(3*time.Second, "what is installed stays as it was", func() error {
+		data, err := f.configMapOn(far.client, apps, "base")
+		if err == nil && data["shared"] != "two" {
+			err = fmt.Errorf("it has %v", data)
+		}
+		return err
+	})
+	secret(stack.client, apps, "shared", "four", map[string]string{v1alpha1.ShareWithAnnotation: "remotecluster/" + cluster.String()})
+	installs("four")
 }
 
 // A kubeconfig that may read no values there leaves those from here.

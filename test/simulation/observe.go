@@ -134,7 +134,7 @@ func (h *hands) put(layer, cluster string, dir *layers.Directory) *layers.Direct
 		return known
 	}
 	place := placeOf(layer, cluster)
-	if len(place.Follows(dir)) > 0 {
+	if len(place.Reads(dir)) > 0 {
 		panic("a release reads what its directory does not list")
 	}
 	placed, err := place.Put(dir)

@@ -1,0 +1,158 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// give returns what objects of the layer read beside them, as it is now and as far
+// as it is given to them. What does not exist is left out.
+func (o *observer) give(ctx context.Context, place layers.Place, origins []dependents.ID) (map[dependents.ID]layers.Given, error) {
+	given := make(map[dependents.ID]layers.Given, len(origins))
+	for _, origin := range origins {
+		found, err := o.giveOne(ctx, place, origin)
+		if err != nil {
+			return nil, err
+		}
+		if found != (layers.Given{}) {
+			given[origin] = found
+		}
+	}
+	return given, nil
+}
+
+// giveOne looks into one place after the other. Of the cluster that Strata runs in
+// it reads metadata first, and the rest of what is given alone.
+func (o *observer) giveOne(ctx context.Context, place layers.Place, origin dependents.ID) (layers.Given, error) {
+	var withheld string
+	for _, at := range place.Places(origin) {
+		verdict, seen, err := o.judge(ctx, place, origin, at)
+		if err != nil {
+			return layers.Given{}, err
+		}
+		if verdict.Given && at.Cluster == "" {
+			if seen.Object, err = o.followed(ctx, at); err != nil {
+				return layers.Given{}, err
+			}
+			verdict = place.Judge(origin, at, seen) // now that all of it is known
+		}
+		if verdict.Given {
+			return layers.Given{Object: seen.Object}, nil
+		}
+		if withheld == "" {
+			withheld = verdict.Withheld
+		}
+	}
+	return layers.Given{Withheld: withheld}, nil
+}
+
+// judge says whether what lies in a place is given, by what can be known of it
+// without what it holds.
+func (o *observer) judge(ctx context.Context, place layers.Place, origin, at dependents.ID) (layers.Verdict, layers.Looked, error) {
+	var seen layers.Looked
+	if layers.IsReserved(at) {
+		return place.Judge(origin, at, seen), seen, nil
+	}
+	var err error
+	if at.Cluster != "" {
+		seen.Object, err = o.origin(ctx, at)
+	} else {
+		seen.Object, err = o.noticed(ctx, at)
+	}
+	if err != nil {
+		return layers.Verdict{}, seen, err
+	}
+	if at.Kind == "Secret" {
+		question := reading{id: at, field: indexKubeConfig}
+		answer, err := o.kubeConfigOf(ctx, at)
+		if err != nil {
+			return layers.Verdict{}, seen, err
+		}
+		o.answers[question], seen.IsKubeConfig = answer, answer != ""
+	}
+	verdict := place.Judge(origin, at, seen)
+	if !verdict.Ask {
+		return verdict, seen, nil
+	}
+	answer, err := o.reviews.mayGet(ctx, place.AccountHere(), at, o.Observation.Now, o.reviewKept())
+	if err != nil {
+		return layers.Verdict{}, seen, err
+	}
+	seen.Allowed, seen.Unasked = &answer.allowed, answer.unasked
+	if o.AskAgain.IsZero() || answer.until.Before(o.AskAgain) {
+		o.AskAgain = answer.until
+	}
+	return place.Judge(origin, at, seen), seen, nil
+}
+
+// reviewKept returns how long it is taken for true what an account may.
+func (r *AddonsLayerReconciler) reviewKept() time.Duration {
+	if r.reviewed != 0 {
+		return r.reviewed
+	}
+	return reviewKept
+}
+
+// followed returns an object with all that it holds, or nil, and follows it.
+func (o *observer) followed(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+	return o.sawFollowed(ctx, o.follows, o.following, reading{followed: true, id: id})
+}
+
+// noticed returns the metadata of an object, or nil, and follows it.
+func (o *observer) noticed(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+	return o.sawFollowed(ctx, o.metas, o.noticing, reading{noticed: true, id: id})
+}
+
+func (o *observer) sawFollowed(ctx context.Context, f *follows, follow map[dependents.ID]bool, q reading) (*unstructured.Unstructured, error) {
+	follow[q.id] = true
+	obj, err := f.get(ctx, o.Layer.Name, q.id)
+	if err != nil {
+		return nil, err
+	}
+	o.saw(q, obj)
+	return obj, nil
+}
+
+// origin returns an object of another cluster that others read, or nil. Where the
+// controller has no right to read it there is none: many a kubeconfig reaches no
+// Secrets. Of a cluster that does not answer it is what was there last, and nobody
+// waits for it.
+func (o *observer) origin(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+	if _, err := o.follows.version(id); err != nil {
+		if _, err := o.remotes.writes(id.Cluster); err != nil {
+			return nil, fmt.Errorf("cannot read %s: %w", id, err)
+		}
+	}
+	obj, err := o.followed(ctx, id)
+	if apierrors.IsForbidden(err) {
+		o.answers[reading{followed: true, id: id}] = ""
+		return nil, nil
+	}
+	return obj, err
+}
+
+// kubeConfigOf names the RemoteClusters that have their kubeconfig from a Secret;
+// empty where none does.
+func (r *AddonsLayerReconciler) kubeConfigOf(ctx context.Context, secret dependents.ID) (string, error) {
+	list := &v1alpha1.RemoteClusterList{}
+	if err := r.Client.List(ctx, list, client.MatchingFields{indexKubeConfig: secret.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("cannot list RemoteClusters: %w", err)
+	}
+	names := make([]string, 0, len(list.Items))
+	for i := range list.Items {
+		names = append(names, list.Items[i].Namespace+"/"+list.Items[i].Name)
+	}
+	return versionsOf(names), nil
+}

@@ -1,0 +1,271 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package layers
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+func secretOf(namespace, name string, changes ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
+	obj := anyManifest("v1", "Secret", namespace, name).Object
+	obj.Object["data"] = map[string]any{"value": "aHVudGVyMg=="}
+	for _, change := range changes {
+		change(obj)
+	}
+	return obj
+}
+
+func sharedWith(text string) func(*unstructured.Unstructured) {
+	return func(obj *unstructured.Unstructured) {
+		obj.SetAnnotations(map[string]string{v1alpha1.ShareWithAnnotation: text})
+	}
+}
+
+func ofType(kind string) func(*unstructured.Unstructured) {
+	return func(obj *unstructured.Unstructured) { obj.Object["type"] = kind }
+}
+
+func labelled(key, value string) func(*unstructured.Unstructured) {
+	return func(obj *unstructured.Unstructured) { obj.SetLabels(map[string]string{key: value}) }
+}
+
+func annotated(key, value string) func(*unstructured.Unstructured) {
+	return func(obj *unstructured.Unstructured) {
+		annotations := obj.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[key] = value
+		obj.SetAnnotations(annotations)
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	origin := dependents.ID{Kind: "Secret", Namespace: "payments", Name: "db"}
+	there, beside := origin.On("fleet/prod"), dependents.ID{Kind: "Secret", Namespace: "fleet", Name: "db"}
+	own := prod
+	own.OwnNamespaceOnly = true
+	for name, test := range map[string]struct {
+		place  Place
+		origin dependents.ID
+		want   []dependents.ID
+	}{
+		"of another namespace":   {prod, origin, []dependents.ID{there, beside, origin}},
+		"of the RemoteCluster's": {prod, beside, []dependents.ID{beside.On("fleet/prod"), beside}},
+		"without crossing":       {own, origin, []dependents.ID{there, beside}},
+	} {
+		if diff := cmp.Diff(test.want, test.place.Places(test.origin)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	yes, no := true, false
+	const command = "kubectl --namespace payments annotate secret db kraan.io/share-with=remotecluster/fleet/prod"
+	withAccount := prod
+	withAccount.Account = "deployer"
+	there := func(name string) dependents.ID {
+		return dependents.ID{Kind: "Secret", Namespace: "payments", Name: name, Cluster: "fleet/prod"}
+	}
+	here := func(namespace, name string) dependents.ID {
+		return dependents.ID{Kind: "Secret", Namespace: namespace, Name: name}
+	}
+	reserved := map[string]func(*unstructured.Unstructured){
+		"a copy of a kubeconfig":  labelled(v1alpha1.ClusterLabel, "other"),
+		"a revision":              labelled(v1alpha1.RevisionOfLabel, "base"),
+		"a copy":                  annotated(v1alpha1.CopyOfAnnotation, "Secret/a/b"),
+		"what Helm keeps":         ofType("helm.sh/release.v1"),
+		"a token of an account":   ofType("kubernetes.io/service-account-token"),
+		"one without its type":    annotated("kubernetes.io/service-account.name", "admin"),
+		"a bootstrap token":       ofType("bootstrap.kubernetes.io/token"),
+		"a copy with a finalizer": func(obj *unstructured.Unstructured) { obj.SetFinalizers([]string{v1alpha1.KubeConfigFinalizer}) },
+	}
+	cases := map[string]struct {
+		reason string
+		place  Place
+		at     dependents.ID
+		seen   Looked
+		want   Verdict
+		words  []string
+	}{
+		"on its own cluster":       {"as a release at home finds it", prod, there("db"), Looked{Object: secretOf("payments", "db")}, Verdict{Given: true}, nil},
+		"beside the RemoteCluster": {"who may put layers on it has that namespace", prod, here("fleet", "db"), Looked{Object: secretOf("fleet", "db")}, Verdict{Given: true}, nil},
+		"nothing beside it":        {"there may be something elsewhere", prod, here("fleet", "db"), Looked{}, Verdict{}, nil},
+		"elsewhere":                {"nobody has given it", prod, here("payments", "db"), Looked{Object: secretOf("payments", "db")}, Verdict{}, []string{command}},
+		"nothing elsewhere":        {"whether it exists is not told", prod, here("payments", "db"), Looked{}, Verdict{}, []string{command}},
+		"shared with the cluster":  {"its owner says so", prod, here("payments", "db"), Looked{Object: secretOf("payments", "db", sharedWith("layer/other, remotecluster/fleet/prod"))}, Verdict{Given: true}, nil},
+		"shared with the layer":    {"its owner says so", prod, here("payments", "db"), Looked{Object: secretOf("payments", "db", sharedWith("layer/base"))}, Verdict{Given: true}, nil},
+		"shared with others":       {"a name that begins so is another's", prod, here("payments", "db"), Looked{Object: secretOf("payments", "db", sharedWith("layer/base2,remotecluster/fleet/prod-2,remotecluster/fleet2/prod"))}, Verdict{}, []string{command}},
+		"shared by a mistake": {
+			"nothing is given where it is not clear to whom", prod, here("payments", "db"),
+			Looked{Object: secretOf("payments", "db", sharedWith("layer/base, remotecluster/fleet/*"))},
+			Verdict{},
+			[]string{`its annotation kraan.io/share-with is wrong: " remotecluster/fleet/*" must be remotecluster/NAMESPACE/NAME or layer/NAME`},
+		},
+		"with an account":                 {"its rights have to be asked for", withAccount, here("payments", "db"), Looked{Object: secretOf("payments", "db")}, Verdict{Ask: true}, nil},
+		"shared, with an account":         {"nobody has to ask", withAccount, here("payments", "db"), Looked{Object: secretOf("payments", "db", sharedWith("layer/base"))}, Verdict{Given: true}, nil},
+		"the account may":                 {"it gets no more than that", withAccount, here("payments", "db"), Looked{Object: secretOf("payments", "db"), Allowed: &yes}, Verdict{Given: true}, nil},
+		"the account may, missing":        {"then it is told", withAccount, here("payments", "db"), Looked{Allowed: &yes}, Verdict{}, nil},
+		"the account may not":             {"both ways are named", withAccount, here("payments", "db"), Looked{Object: secretOf("payments", "db"), Allowed: &no}, Verdict{}, []string{command, "or let ServiceAccount fleet/deployer get it"}},
+		"the account cannot be asked for": {"that is told", withAccount, here("payments", "db"), Looked{Unasked: "no right"}, Verdict{}, []string{command, "whether it may cannot be asked: no right"}},
+		"its own copy by name":            {"never, whoever says so", withAccount, here("payments", "strata-kubeconfig-other"), Looked{Allowed: &yes}, Verdict{}, []string{"is never given", "Strata's own copy of a kubeconfig"}},
+		"its own copy there":              {"the other cluster may have clusters, too", prod, there("strata-kubeconfig-other"), Looked{}, Verdict{}, []string{"is never given"}},
+		"its own copy beside it":          {"of the namespace, too", prod, here("fleet", "strata-kubeconfig-other"), Looked{}, Verdict{}, []string{"is never given"}},
+		"Helm's by name":                  {"never", prod, here("fleet", "sh.helm.release.v1.a.v1"), Looked{}, Verdict{}, []string{"is never given", "what Helm keeps"}},
+		"a kubeconfig beside it":          {"of whichever RemoteCluster", prod, here("fleet", "db"), Looked{Object: secretOf("fleet", "db"), IsKubeConfig: true}, Verdict{}, []string{"what a RemoteCluster has its kubeconfig from"}},
+		"a kubeconfig there":              {"of a RemoteCluster behind it", prod, there("db"), Looked{Object: secretOf("payments", "db"), IsKubeConfig: true}, Verdict{}, []string{"what a RemoteCluster has its kubeconfig from"}},
+		"Cluster API's":                   {"the keys of another cluster lie in the same namespace", prod, here("fleet", "db"), Looked{Object: secretOf("fleet", "db", labelled("cluster.x-k8s.io/cluster-name", "other"))}, Verdict{}, []string{"kubectl --namespace fleet annotate secret db"}},
+		"Cluster API's, shared":           {"its owner says so", prod, here("fleet", "db"), Looked{Object: secretOf("fleet", "db", labelled("cluster.x-k8s.io/cluster-name", "other"), sharedWith("layer/base"))}, Verdict{Given: true}, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			origin := here("payments", tc.at.Name)
+			got := tc.place.Judge(origin, tc.at, tc.seen)
+			for _, words := range tc.words {
+				if !strings.Contains(got.Withheld, words) {
+					t.Errorf("%s: it says %q, want %q in it", tc.reason, got.Withheld, words)
+				}
+			}
+			if len(tc.words) > 0 {
+				got.Withheld = ""
+			}
+			if got != tc.want {
+				t.Errorf("%s: %+v, want %+v", tc.reason, got, tc.want)
+			}
+		})
+	}
+	for name, change := range reserved {
+		t.Run(name, func(t *testing.T) {
+			for _, at := range []dependents.ID{there("db"), here("fleet", "db"), here("payments", "db")} {
+				obj := secretOf(at.Namespace, "db", sharedWith("layer/base"), change)
+				if at.Namespace == "payments" && obj.GetAnnotations()[v1alpha1.ShareWithAnnotation] == "" {
+					t.Fatal("the case shows nothing")
+				}
+				if got := withAccount.Judge(here("payments", "db"), at, Looked{Object: obj, Allowed: &yes}); got.Given || got.Ask || !strings.Contains(got.Withheld, "is never given") {
+					t.Errorf("%s: %+v", at, got)
+				}
+			}
+		})
+	}
+}
+
+// Without leave nothing can be learnt of what is elsewhere: whatever an object holds
+// and is, the same is said.
+func TestJudgeTellsNothing(t *testing.T) {
+	at := dependents.ID{Kind: "Secret", Namespace: "payments", Name: "db"}
+	want := prod.Judge(at, at, Looked{})
+	for _, change := range []func(*unstructured.Unstructured){
+		func(*unstructured.Unstructured) {}, ofType("helm.sh/release.v1"), labelled(v1alpha1.ClusterLabel, "x"), sharedWith("layer/other"), annotated(v1alpha1.CopyOfAnnotation, "x"),
+	} {
+		if got := prod.Judge(at, at, Looked{Object: secretOf("payments", "db", change), IsKubeConfig: true}); got != want {
+			t.Errorf("it says %+v, and of nothing %+v", got, want)
+		}
+	}
+}
+
+func TestParseShares(t *testing.T) {
+	cluster := func(namespace, name string) Share {
+		return Share{Cluster: types.NamespacedName{Namespace: namespace, Name: name}}
+	}
+	cases := map[string]struct {
+		text string
+		want []Share
+	}{
+		"a cluster":        {"remotecluster/fleet/prod", []Share{cluster("fleet", "prod")}},
+		"both, with space": {"remotecluster/fleet/prod.eu,  layer/base.v2 ", []Share{cluster("fleet", "prod.eu"), {Layer: "base.v2"}}},
+		"empty":            {"", nil},
+		"blank":            {"  ", nil},
+		"ends in a comma":  {"layer/base,", nil},
+		"a pattern":        {"layer/*", nil},
+		"all":              {"*", nil},
+		"no name":          {"layer/", nil},
+		"no namespace":     {"remotecluster//prod", nil},
+		"one part":         {"remotecluster/prod", nil},
+		"three parts":      {"remotecluster/fleet/prod/x", nil},
+		"capitals":         {"Layer/base", nil},
+		"another kind":     {"platform/base", nil},
+		"a line break":     {"layer/base\nlayer/other", nil},
+		"a tab":            {"layer/base,\tlayer/other", nil},
+		"another comma":    {"layer/a，layer/b", nil},
+		"another slash":    {"layer∕base", nil},
+		"too long":         {"layer/" + strings.Repeat("a", 254), nil},
+		"too many":         {strings.Repeat("layer/a,", maxShares) + "layer/a", nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := ParseShares(tc.text)
+			if diff := cmp.Diff(tc.want, got); diff != "" || (err == nil) != (tc.want != nil) {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+			if err != nil && len(err.Error()) > 600 {
+				t.Errorf("the error has %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
+// Whatever an annotation holds, it gives an object to nobody who is not written there
+// in full.
+func TestSharesNameInFull(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`(remotecluster/|layer/|[a-z/, *\.\n-]){1,8}`)).Draw(t, "text")
+		shared, err := prod.sharedWith(secretOf("payments", "db", sharedWith(text)))
+		entries := strings.Split(text, ",")
+		for i := range entries {
+			entries[i] = strings.Trim(entries[i], " ")
+		}
+		named := slices.Contains(entries, "remotecluster/fleet/prod") || slices.Contains(entries, "layer/base")
+		if shared && (!named || err != nil) {
+			t.Fatalf("%q gives it to fleet/prod", text)
+		}
+	})
+}
+
+// A release waits for what is not given to it, also where that exists, and the layer
+// goes on with its other objects.
+func TestDecideWaitsForWhatIsNotGiven(t *testing.T) {
+	place := prod
+	secret := dependents.ID{Kind: "Secret", Namespace: "default", Name: "db"}
+	place.Given = map[dependents.ID]Given{secret: {Withheld: "is not given"}}
+	placed, err := place.Put(directory(newRevision, manifest("a", "valuesFrom", []any{map[string]any{"kind": "Secret", "name": "db"}}), manifest("b")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := observation(layer(), placed)
+	for _, m := range placed.Manifests {
+		o.Scopes[m.ID().ServedKind()] = ScopeNamespaced
+		if m.Object.GetKind() == "Namespace" {
+			o.Scopes[m.ID().ServedKind()] = ScopeCluster
+		}
+	}
+	o.Live[secret] = secretOf("default", "db")
+	decision := Decide(o)
+	if decision.State != v1alpha1.StateApplying || decision.Stalled || !strings.Contains(decision.Message, "Secret default/db") || !strings.Contains(decision.Message, "is not given") {
+		t.Errorf("the layer is %s: %s", decision.State, decision.Message)
+	}
+	written := verbs(decision.Plan)
+	if !strings.Contains(written, "prod-b-") || strings.Contains(written, "prod-a-") {
+		t.Errorf("the plan is %s", written)
+	}
+}
+
+// What the layer's account may is asked again in time.
+func TestDecideAsksAgain(t *testing.T) {
+	o := observation(layer(isDeployed(oldDir)), oldDir, lives(live("a")))
+	o.AskAgain = testNow.Add(7)
+	if until := Decide(o).Until; !until.Equal(o.AskAgain) {
+		t.Errorf("it is decided again at %s, want %s", until, o.AskAgain)
+	}
+}
