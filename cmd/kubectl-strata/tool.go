@@ -30,8 +30,11 @@ var errDiffers = errors.New("something differs")
 
 // tool is what every command works with.
 type tool struct {
-	flags       *genericclioptions.ConfigFlags
+	flags *genericclioptions.ConfigFlags
+	// out and errOut take what can be printed, whoever has written it.
 	out, errOut io.Writer
+	// console is errOut as it is, for what is drawn over itself.
+	console io.Writer
 	// screen is what out writes to.
 	screen terminal.Screen
 	// now returns the time.
@@ -43,12 +46,12 @@ func newTool(out, errOut io.Writer) *tool {
 	// Layers have no namespace, other kinds say so themselves, and nothing is
 	// cached on disk.
 	flags.Namespace, flags.CacheDir = nil, nil
-	return &tool{flags: flags, out: out, errOut: errOut, screen: terminal.Of(out, os.LookupEnv), now: time.Now}
+	return &tool{flags: flags, out: terminal.Guard(out), errOut: terminal.Guard(errOut), console: errOut, screen: terminal.Of(out, os.LookupEnv), now: time.Now}
 }
 
 // progress returns what shows, on a terminal, how long work gets on.
 func (t *tool) progress() *terminal.Progress {
-	return terminal.NewProgress(t.errOut, terminal.Of(t.errOut, os.LookupEnv))
+	return terminal.NewProgress(t.console, terminal.Of(t.console, os.LookupEnv))
 }
 
 // read reads parts of the cluster at this moment. Layers are not done without.

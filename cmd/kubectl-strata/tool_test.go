@@ -21,7 +21,8 @@ func TestReadAsksOnceForEachKind(t *testing.T) {
 	}
 	server := apitest.New(t, apitest.Parse(t, strings.Join(objects, "---\n"))...)
 	server.Refuse["pods"], server.Refuse["externalartifacts.source.toolkit.fluxcd.io"] = http.StatusForbidden, http.StatusNotFound
-	with := newTool(&bytes.Buffer{}, &bytes.Buffer{})
+	var warned bytes.Buffer
+	with := newTool(&bytes.Buffer{}, &warned)
 	*with.flags.APIServer = server.URL
 	s, err := with.read(t.Context(), append([]snapshot.Part{snapshot.Layers, snapshot.Releases, snapshot.Pods}, snapshot.Sources...)...)
 	if err != nil {
@@ -34,7 +35,7 @@ func TestReadAsksOnceForEachKind(t *testing.T) {
 		t.Errorf("%d requests for 7 kinds: %q", len(requests), requests)
 	}
 	with.warnUnread(s, "why is not known")
-	if got, want := with.errOut.(*bytes.Buffer).String(), "kubectl strata: you may not list pods, so why is not known\n"; got != want {
+	if got, want := warned.String(), "kubectl strata: you may not list pods, so why is not known\n"; got != want {
 		t.Errorf("warns %q, want %q", got, want)
 	}
 	server.Refuse["addonslayers.kraan.io"] = http.StatusForbidden
