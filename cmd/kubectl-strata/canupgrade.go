@@ -37,8 +37,9 @@ and for each of its HelmReleases where the chart refuses the version, where
 it renders objects at API versions that are not served there, or where the
 release is deployed with such: Helm cannot upgrade it then any more. The
 charts are rendered at the versions that are deployed, with the values that
-are in the cluster. They are fetched from where the releases have them from,
-and kept in the cache folder of the user.
+are in the cluster, but for those of Secrets, in the place of which charts see
+what stands in for them, unless --show-secrets is given. They are fetched from
+where the releases have them from, and kept in the cache folder of the user.
 
 A layer is unknown where a chart cannot be rendered: its repository is away,
 it is a folder of a Git repository or a bucket, or its values may not be
@@ -66,11 +67,12 @@ const canUpgradeExamples = `  # All layers
 // canUpgradeCommands returns the command that looks at another version of Kubernetes.
 func canUpgradeCommands(t *tool) []*cobra.Command {
 	var to, cluster, output string
+	var o chartOptions
 	command := &cobra.Command{
 		Use: "can-upgrade --k8s VERSION [LAYER...]", Short: "Say whether layers are ready for another version of Kubernetes",
 		Long: canUpgradeLong, Example: canUpgradeExamples,
 		RunE: func(command *cobra.Command, names []string) error {
-			report, err := t.canUpgrade(command.Context(), to, cluster, names)
+			report, err := t.canUpgrade(command.Context(), to, cluster, o, names)
 			if err != nil {
 				return err
 			}
@@ -87,6 +89,7 @@ func canUpgradeCommands(t *tool) []*cobra.Command {
 	}
 	command.Flags().StringVar(&to, "k8s", "", "the version of Kubernetes to look at, such as 1.37 (required)")
 	command.Flags().StringVar(&cluster, "cluster", "", "look at the layers of this RemoteCluster only, as [NAMESPACE/]NAME")
+	o.secretsFlag(command.Flags())
 	outputFlag(command, &output, "json", "yaml")
 	return []*cobra.Command{command}
 }
@@ -96,7 +99,7 @@ var canUpgradeParts = append([]snapshot.Part{
 	snapshot.Layers, snapshot.Releases, snapshot.Clusters, snapshot.Bundles, snapshot.Applications, snapshot.HelmRepositories, snapshot.HelmCharts,
 }, snapshot.Sources...)
 
-func (t *tool) canUpgrade(ctx context.Context, to, cluster string, names []string) (readiness.Report, error) {
+func (t *tool) canUpgrade(ctx context.Context, to, cluster string, o chartOptions, names []string) (readiness.Report, error) {
 	if to == "" {
 		return readiness.Report{}, errors.New("--k8s is missing: name the version of Kubernetes to look at, such as 1.37")
 	}
@@ -122,7 +125,7 @@ func (t *tool) canUpgrade(ctx context.Context, to, cluster string, names []strin
 	for part, err := range s.Unread {
 		in.Unread[part.Kind] = unreadable(err, part.GroupVersionResource).Error()
 	}
-	work, err := t.newUpgradeWork(s, to)
+	work, err := t.newUpgradeWork(s, to, o)
 	if err != nil {
 		return readiness.Report{}, err
 	}
@@ -179,6 +182,7 @@ type upgradeWork struct {
 	*snapshot.Snapshot
 	client   dynamic.Interface
 	renderer *charts.Renderer
+	options  chartOptions
 	to       string
 	// version of the cluster, and the API versions that others than Kubernetes have
 	// there with whether their objects are in namespaces; of the cluster that the
@@ -191,16 +195,16 @@ type upgradeWork struct {
 	seen map[dependents.ID]*unstructured.Unstructured
 }
 
-func (t *tool) newUpgradeWork(s *snapshot.Snapshot, to string) (*upgradeWork, error) {
+func (t *tool) newUpgradeWork(s *snapshot.Snapshot, to string, o chartOptions) (*upgradeWork, error) {
 	config, err := restConfig(t.flags)
 	if err != nil {
 		return nil, err
 	}
-	w := &upgradeWork{Snapshot: s, to: to, namespaced: map[schema.GroupKind]bool{}, seen: map[dependents.ID]*unstructured.Unstructured{}}
+	w := &upgradeWork{Snapshot: s, to: to, options: o, namespaced: map[schema.GroupKind]bool{}, seen: map[dependents.ID]*unstructured.Unstructured{}}
 	if w.client, err = dynamic.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("cannot use the kubeconfig: %w", err)
 	}
-	if w.renderer, err = newRenderer(); err != nil {
+	if w.renderer, err = newRenderer(""); err != nil {
 		return nil, err
 	}
 	asked, err := discovery.NewDiscoveryClientForConfig(config)
@@ -313,6 +317,9 @@ func (w *upgradeWork) render(ctx context.Context, release *unstructured.Unstruct
 			object, err := w.find(ctx, id)
 			return readiness.Pin(object, deployed), err
 		},
+		// What is rendered is what the cluster has, as it has it.
+		Trust:   func(*unstructured.Unstructured) charts.Trust { return charts.TrustAll },
+		Secrets: charts.Secrets{True: w.options.showSecrets},
 	}
 	if !isRemote(release) {
 		request.APIVersions = w.served
@@ -321,7 +328,8 @@ func (w *upgradeWork) render(ctx context.Context, release *unstructured.Unstruct
 			return namespaced, known
 		}
 	}
-	return w.renderer.Render(ctx, request)
+	rendering, err := w.renderer.Render(ctx, request)
+	return rendering, refusedStandIns(err)
 }
 
 // find returns what a release refers to: a source that was read, or a ConfigMap or

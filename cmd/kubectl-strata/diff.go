@@ -5,6 +5,8 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,9 +32,10 @@ layer's own objects, and what is missing of the objects that Helm made, or diffe
 from what the chart renders with the version and the values that are deployed.
 
 Fields that others have added, such as what an API server fills in or a sidecar, are
-no drift. Lines go from what is wanted to what is there. Values of Secrets are never
-shown. Strata corrects its own objects by itself; objects of charts are corrected by
-Flux, where spec.driftDetection of the HelmRelease asks for that.
+no drift. Lines go from what is wanted to what is there. Values of Secrets, and what
+a chart has made of them, are shown as *** only, unless --show-secrets is given.
+Strata corrects its own objects by itself; objects of charts are corrected by Flux,
+where spec.driftDetection of the HelmRelease asks for that.
 
 A chart that cannot be rendered, and objects that you may not read or that are on
 another cluster, are named, and nothing is said of them.
@@ -75,6 +78,8 @@ func newDiff(t *tool) *cobra.Command {
 	}
 	command.Flags().StringVar(&o.namespace, "runtime-namespace", "", "the namespace of sources that name none; read from the controller's Deployment where it may be")
 	command.Flags().StringVarP(&o.selector, "selector", "l", "", "the layers with these labels, for example team=platform")
+	o.charts.hostsFlag(command.Flags())
+	o.charts.secretsFlag(command.Flags())
 	outputFlag(command, &o.output, "json", "yaml")
 	return command
 }
@@ -94,11 +99,11 @@ func (t *tool) diff(ctx context.Context, o *planOptions) error {
 	if err != nil {
 		return err
 	}
-	renderer, err := newRenderer()
+	renderer, err := newRenderer("")
 	if err != nil {
 		return err
 	}
-	work := &chartWork{gathering: g, renderer: renderer, world: world, progress: progress}
+	work := &chartWork{gathering: g, renderer: renderer, world: world, progress: progress, options: o.charts}
 	made := forecast.Make(world)
 	found := []layerDiff{}
 	for _, layer := range g.planned {
@@ -141,13 +146,21 @@ func (r *chartWork) diff(ctx context.Context, made forecast.Forecast, layer *v1a
 			continue
 		}
 		name := entry.ID.Namespace + "/" + entry.ID.Name
-		rendering, err := r.render(ctx, r.Objects, release, layer.Name, false)
+		rendering, hidden, err := r.renderHidden(ctx, release, layer.Name)
 		if err != nil {
 			found.Unknown = append(found.Unknown, fmt.Sprintf("HelmRelease %s: %v", name, err))
 			continue
 		}
 		live, unknown := r.readRendered(ctx, renderedBy(rendering))
-		for _, change := range changesOf(drift.Of(renderedBy(rendering), live, unknown)) {
+		differs := drift.Of(renderedBy(rendering), live, unknown)
+		if !r.options.showSecrets {
+			shown, unnamed := drift.Masked(differs, hidden)
+			differs = rendering.Masked(shown)
+			if unnamed > 0 {
+				found.Unknown = append(found.Unknown, fmt.Sprintf("HelmRelease %s: the names of %d objects that differ depend on values of Secrets (--show-secrets)", name, unnamed))
+			}
+		}
+		for _, change := range changesOf(differs) {
 			found.Objects = append(found.Objects, objectDiff{Release: name, ObjectChange: change})
 		}
 		for _, id := range dependents.SortIDs(keysOf(unknown)) {
@@ -155,6 +168,32 @@ func (r *chartWork) diff(ctx context.Context, made forecast.Forecast, layer *v1a
 		}
 	}
 	return found, ctx.Err()
+}
+
+// renderHidden renders a release as it is deployed, and returns what of that depends on
+// values of Secrets: what is another thing with stand-ins in their place. Only the
+// chart itself sees the values, and what it makes of them is not shown.
+func (r *chartWork) renderHidden(ctx context.Context, release *unstructured.Unstructured, layer string) (*charts.Rendering, []charts.Change, error) {
+	if r.options.showSecrets {
+		rendering, err := r.render(ctx, r.Objects, release, layer, false, charts.Secrets{True: true})
+		return rendering, nil, err
+	}
+	salt := rand.Text()
+	rendering, err := r.render(ctx, r.Objects, release, layer, false, charts.Secrets{Salt: salt + "0"})
+	if err != nil || !rendering.FromSecrets {
+		return rendering, nil, err
+	}
+	other, err := r.render(ctx, r.Objects, release, layer, false, charts.Secrets{Salt: salt + "1"})
+	if err != nil {
+		return nil, nil, err
+	}
+	deployed, err := r.render(ctx, r.Objects, release, layer, false, charts.Secrets{True: true})
+	if err != nil {
+		// A chart may put anything into what it says.
+		return nil, nil, errors.New("its chart cannot be rendered with the values of its Secrets (--show-secrets says why, and may show them)")
+	}
+	hidden := charts.Diff(renderedBy(deployed), renderedBy(rendering))
+	return deployed, append(hidden, charts.Diff(renderedBy(deployed), renderedBy(other))...), nil
 }
 
 func keysOf(ids map[dependents.ID]bool) []dependents.ID {

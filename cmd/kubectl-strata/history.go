@@ -118,6 +118,9 @@ func newRollback(t *tool) *cobra.Command {
 	}
 	command.Flags().StringVar(&o.to, "to", "", "the ID of the deployment (required)")
 	command.Flags().BoolVar(&o.plan, "plan", false, "show what it would do, and do nothing")
+	o.charts.hostsFlag(command.Flags())
+	o.charts.trustFlag(command.Flags())
+	o.charts.secretsFlag(command.Flags())
 	outputFlag(command, &o.output, "json", "yaml", "markdown")
 	return command
 }
@@ -127,6 +130,7 @@ type rollbackOptions struct {
 	choice
 	to     string
 	plan   bool
+	charts chartOptions
 	output string
 }
 
@@ -134,8 +138,11 @@ func (t *tool) rollback(ctx context.Context, o *rollbackOptions, name string) er
 	if o.to == "" {
 		return fmt.Errorf("--to is missing: kubectl strata history %s shows the deployments", name)
 	}
-	if o.output != "" && !o.plan {
+	switch {
+	case o.output != "" && !o.plan:
 		return errors.New("--output is for --plan")
+	case (o.charts.showSecrets || o.charts.trustSources) && !o.plan:
+		return errors.New("--show-secrets and --trust-sources are for --plan")
 	}
 	objects, layer, err := o.one(ctx, name)
 	if err != nil {
@@ -150,7 +157,7 @@ func (t *tool) rollback(ctx context.Context, o *rollbackOptions, name string) er
 		return fmt.Errorf("deployment %s of layer %s has %s: go back to one that was deployed", o.to, name, strings.ToLower(string(entry.Result)))
 	}
 	if o.plan {
-		p, err := t.preview(ctx, &planOptions{names: []string{name}}, func(g *gathering) {
+		p, err := t.preview(ctx, &planOptions{names: []string{name}, charts: o.charts}, func(g *gathering) {
 			changed := g.plannedLayer(name)
 			if changed.Annotations == nil {
 				changed.Annotations = map[string]string{}

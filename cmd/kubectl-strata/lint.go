@@ -33,8 +33,9 @@ tree that the first folder is in, or that folder; --root says otherwise. What is
 named on the command line is looked at, and what its layers name.
 
 With --k8s it finds layers that do not allow a Kubernetes version, and APIs that it
-does not serve: in the directories, and in what their charts make. Charts that
-cannot be fetched are a warning.
+does not serve: in the directories, and in what their charts make. No connection is
+opened, unless --fetch-charts is given: charts that are not in the repository are a
+warning, and so are those that cannot be fetched.
 
 A layer holds what source-controller puts into the artifact: nothing that
 .sourceignore files leave out. The spec.ignore of a GitRepository is not known here.
@@ -65,6 +66,7 @@ const lintExamples = `  # The repository that you are in
 type lintOptions struct {
 	root, source, k8s string
 	charts, strict    bool
+	fetch             chartOptions
 	rules             bool
 	disable           []string
 	output            string
@@ -90,6 +92,7 @@ func lintCommands(t *tool) []*cobra.Command {
 	flags.StringVar(&o.source, "source", "", "the source that this repository is, as [KIND/][NAMESPACE/]NAME, where layers have several")
 	flags.StringVar(&o.k8s, "k8s", "", "the Kubernetes version that the layers are for, such as 1.34")
 	flags.BoolVar(&o.charts, "charts", true, "with --k8s, look at what charts make, too")
+	o.fetch.fetchFlag(flags, "with --k8s, ")
 	flags.BoolVar(&o.strict, "strict", false, "let warnings count as errors do")
 	flags.StringSliceVar(&o.disable, "disable", nil, "a rule that is to find nothing; may be given several times")
 	flags.BoolVar(&o.rules, "rules", false, "list the rules, and look at nothing")
@@ -130,7 +133,7 @@ func (t *tool) lint(ctx context.Context, o *lintOptions, folders []string) error
 	}
 	options := lint.Options{Files: opened.Files, Artifact: artifact, Below: below, Source: o.source, Kubernetes: o.k8s, Disabled: o.disable, Now: t.now()}
 	if o.k8s != "" && o.charts {
-		renderer, err := newRenderer()
+		renderer, err := newRenderer(o.fetch.offline("lint"))
 		if err != nil {
 			return err
 		}

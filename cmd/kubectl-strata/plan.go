@@ -39,11 +39,20 @@ RemoteClusters in its files. Layers that it lacks stay as they are, and so do th
 of other sources.
 
 What changes of each release is shown object by object: its chart is rendered as it
-is deployed and as it would be. Values of Secrets are never shown. A chart that
-cannot be had, or rendered, is said to be so, and the plan goes on.
+is deployed and as it would be. A chart that cannot be had, or rendered, is said to
+be so, and the plan goes on.
+
+Charts never see values of Secrets, but what stands in for them, of the same type and
+shape. A chart that does not take that is not rendered. With --show-secrets charts
+see the true values, which are then shown wherever the chart puts them.
+
+Credentials are sent to the address of a source where the cluster has that source at
+the same host and with the same Secrets, and to no other. With --trust-sources they
+are sent wherever the change says.
 
 With --offline there is no cluster: the plan is that of a first installation on an
-empty cluster with the Kubernetes version of --k8s.
+empty cluster with the Kubernetes version of --k8s. No connection is opened, so that
+only charts in the folder are rendered, unless --fetch-charts is given.
 
 Of a folder or a commit counts what source-controller would make a GitRepository's
 artifact of: no links, and nothing that .sourceignore files or its spec.ignore name.
@@ -82,6 +91,7 @@ type planOptions struct {
 	noCharts         bool
 	namespace        string
 	output           string
+	charts           chartOptions
 	// lenient goes on without sources whose artifacts cannot be fetched.
 	lenient bool
 }
@@ -106,6 +116,10 @@ func newPlan(t *tool) *cobra.Command {
 	flags.BoolVar(&o.noCharts, "no-charts", false, "do not render charts: quicker, and without what changes of each release")
 	flags.StringVar(&o.namespace, "runtime-namespace", "", "the namespace of sources that name none; read from the controller's Deployment where it may be")
 	flags.StringVarP(&o.selector, "selector", "l", "", "the layers with these labels, for example team=platform")
+	o.charts.hostsFlag(flags)
+	o.charts.trustFlag(flags)
+	o.charts.secretsFlag(flags)
+	o.charts.fetchFlag(flags, "with --offline, ")
 	outputFlag(command, &o.output, "json", "yaml", "markdown")
 	return command
 }
@@ -116,6 +130,10 @@ func (o *planOptions) check() error {
 		return errors.New("give --from-dir or --from-git, not both")
 	case o.offline && o.fromDir == "" && o.fromGit == "":
 		return errors.New("--offline needs --from-dir or --from-git: without a cluster there is nothing else to plan")
+	case o.charts.fetch && !o.offline:
+		return errors.New("--fetch-charts is for --offline: with a cluster, charts are fetched anyway")
+	case o.offline && o.charts.trustSources:
+		return errors.New("--trust-sources is for clusters: without one no credentials are sent")
 	case o.source != "" && o.fromDir == "" && o.fromGit == "":
 		return errors.New("--source is for --from-dir and --from-git")
 	case len(o.layersIn) > 0 && o.fromDir == "" && o.fromGit == "":
@@ -163,7 +181,7 @@ func (t *tool) preview(ctx context.Context, o *planOptions, change func(*gatheri
 	made := forecast.Make(world)
 	rendered := map[stepKey]*preview.Rendered{}
 	if !o.noCharts {
-		if made, rendered, err = g.withCharts(ctx, world, made, o.names, progress); err != nil {
+		if made, rendered, err = g.withCharts(ctx, world, made, o, progress); err != nil {
 			return nil, err
 		}
 	}
@@ -327,7 +345,11 @@ func (g *gathering) connect(ctx context.Context, o *planOptions) error {
 		return fmt.Errorf("cannot find out which kinds the cluster serves: %w", err)
 	}
 	var known bool
-	if g.settings, known = settingsOf(ctx, kube); !known && o.namespace == "" {
+	var hosts []string
+	g.settings, hosts, known = settingsOf(ctx, kube)
+	g.through.allow(service{namespace: fluxNamespace(ctx, kube), name: sourceController}.String())
+	g.through.allow(append(hosts, o.charts.hosts...)...)
+	if !known && o.namespace == "" {
 		g.note("the controller's Deployment cannot be read: its flags are taken to be the usual ones, and sources that name no namespace to be in %s (--runtime-namespace)", g.settings.Namespace)
 	}
 	if g.defaults, err = readDefaults(kube.Discovery().OpenAPIV3(), snapshot.Releases.GroupVersion(), snapshot.HelmRepositories.GroupVersion()); err != nil {

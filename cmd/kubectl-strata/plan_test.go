@@ -156,7 +156,7 @@ func (r *plannedRepository) plan(server *apitest.Server, screen terminal.Screen,
 
 func TestPlanOffline(t *testing.T) {
 	r := newPlannedRepository(t)
-	code, out, errOut := r.plan(nil, terminal.Screen{}, "plan --offline --from-dir FOLDER --k8s 1.34")
+	code, out, errOut := r.plan(nil, terminal.Screen{}, "plan --offline --fetch-charts --from-dir FOLDER --k8s 1.34")
 	if code != exitBlocked || errOut != "" {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}

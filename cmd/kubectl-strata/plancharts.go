@@ -44,24 +44,30 @@ func keyOf(step forecast.Step) stepKey {
 }
 
 // newRenderer returns what renders charts, which are kept in the user's own cache
-// folder.
-func newRenderer() (*charts.Renderer, error) {
+// folder. Where offline says why, nothing is fetched.
+func newRenderer(offline string) (*charts.Renderer, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		dir = os.TempDir()
 	}
-	return charts.New(charts.Options{Dir: filepath.Join(dir, "strata", "charts")})
+	return charts.New(charts.Options{Dir: filepath.Join(dir, "strata", "charts"), Offline: offline})
 }
 
 // withCharts renders the charts of the releases that a forecast changes, and
 // returns what each step changes. Where a layer waits for a kind that the chart of
 // another release brings, the forecast is made again with that known.
-func (g *gathering) withCharts(ctx context.Context, w forecast.World, made forecast.Forecast, names []string, progress *terminal.Progress) (forecast.Forecast, map[stepKey]*preview.Rendered, error) {
-	renderer, err := newRenderer()
+func (g *gathering) withCharts(ctx context.Context, w forecast.World, made forecast.Forecast, o *planOptions, progress *terminal.Progress) (forecast.Forecast, map[stepKey]*preview.Rendered, error) {
+	offline := ""
+	if g.isOffline() {
+		offline = o.charts.offline("plan --offline")
+	}
+	renderer, err := newRenderer(offline)
 	if err != nil {
 		return made, nil, err
 	}
-	r := &chartWork{gathering: g, renderer: renderer, world: w, progress: progress}
+	r := &chartWork{gathering: g, renderer: renderer, world: w, progress: progress, options: o.charts}
+	defer r.say()
+	names := o.names
 	rendered, err := r.all(ctx, made, names)
 	if err != nil || len(r.failing) == 0 && (len(r.brings) == 0 || !waitsForKinds(made)) {
 		return made, rendered, err
@@ -84,12 +90,15 @@ type chartWork struct {
 	renderer *charts.Renderer
 	world    forecast.World
 	progress *terminal.Progress
+	options  chartOptions
 
 	mu     sync.Mutex
 	done   int
 	brings map[dependents.ID][]forecast.Definition
 	// failing holds releases that Flux will not render either.
 	failing map[dependents.ID]string
+	// remarks are what is to be said below the plan.
+	remarks map[string]bool
 }
 
 // all renders the steps of the layers that are named, or of all of them.
@@ -134,10 +143,10 @@ func (r *chartWork) step(ctx context.Context, f forecast.Forecast, step forecast
 	if step.ID.GroupKind() != layers.HelmReleaseKind {
 		return own
 	}
-	before, err := r.render(ctx, r.world.Objects, step.Before, step.Layer, false)
+	before, err := r.render(ctx, r.world.Objects, step.Before, step.Layer, false, r.secrets(false))
 	var after *charts.Rendering
 	if err == nil {
-		after, err = r.render(ctx, f.Objects, step.Done, step.Layer, true)
+		after, err = r.render(ctx, f.Objects, step.Done, step.Layer, true, r.secrets(true))
 		r.judge(step.ID, err)
 	}
 	if after != nil {
@@ -179,14 +188,15 @@ func (r *chartWork) remember(id dependents.ID, rendering *charts.Rendering) {
 }
 
 // render renders a release; nil where there is none.
-func (r *chartWork) render(ctx context.Context, objects map[dependents.ID]*unstructured.Unstructured, release *unstructured.Unstructured, layer string, planned bool) (*charts.Rendering, error) {
+func (r *chartWork) render(ctx context.Context, objects map[dependents.ID]*unstructured.Unstructured, release *unstructured.Unstructured, layer string, planned bool, secrets charts.Secrets) (*charts.Rendering, error) {
 	if release == nil {
 		return nil, nil
 	}
 	if !planned {
 		release = asDeployed(release)
 	}
-	request := charts.Request{Release: release, KubeVersion: r.versionFor(layer), Revision: 1}
+	request := charts.Request{Release: release, KubeVersion: r.versionFor(layer), Revision: 1, Secrets: secrets}
+	request.Trust = func(source *unstructured.Unstructured) charts.Trust { return r.trust(ctx, source) }
 	request.Find = func(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
 		return r.find(ctx, objects, id)
 	}
@@ -196,7 +206,16 @@ func (r *chartWork) render(ctx context.Context, objects map[dependents.ID]*unstr
 		}
 		return nil, nil
 	}
-	return r.renderer.Render(ctx, request)
+	rendering, err := r.renderer.Render(ctx, request)
+	switch {
+	case err != nil:
+		return nil, refusedStandIns(err)
+	case rendering.FromSecrets && secrets.True:
+		r.remark(trueValuesNote)
+	case rendering.FromSecrets:
+		r.remark(standInsNote)
+	}
+	return rendering, nil
 }
 
 // asDeployed returns a release with the version of the chart that it has, where it

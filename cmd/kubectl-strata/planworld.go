@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"net/http"
 	"os"
 	"reflect"
 	"slices"
@@ -24,6 +23,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/cmd/kubectl-strata/repository"
 	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
+	"github.com/strata-project/strata/internal/address"
 	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/forecast"
@@ -46,7 +46,7 @@ type gathering struct {
 	client dynamic.Interface
 	mapper meta.RESTMapper
 	// through carries requests for artifacts.
-	through  http.RoundTripper
+	through  *throughServer
 	settings layers.Settings
 	// defaults are what the cluster fills in.
 	defaults defaults
@@ -71,7 +71,7 @@ type gathering struct {
 }
 
 func (g *gathering) note(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !slices.Contains(g.notes, text) {
+	if text := address.Hide(fmt.Sprintf(format, args...)); !slices.Contains(g.notes, text) {
 		g.notes = append(g.notes, text)
 	}
 }
@@ -86,7 +86,11 @@ func (g *gathering) world(ctx context.Context) (forecast.World, error) {
 		return forecast.World{}, fmt.Errorf("cannot make a folder for artifacts: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(temp) }()
-	if g.store, err = repos.New(repos.Options{Dir: temp, Transport: g.through}); err != nil {
+	options := repos.Options{Dir: temp}
+	if g.through != nil {
+		options.Transport = g.through
+	}
+	if g.store, err = repos.New(options); err != nil {
 		return forecast.World{}, err
 	}
 	w := forecast.World{

@@ -32,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/strata-project/strata/internal/address"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 )
@@ -50,6 +51,8 @@ const (
 	RenderFailed = "RenderFailed"
 	// Unsupported is where the release says something that only Flux can do.
 	Unsupported = "Unsupported"
+	// StandInsRefused is where the chart refuses what stands in for values of Secrets.
+	StandInsRefused = "StandInsRefused"
 )
 
 // Problem is why a release cannot be rendered. Values of Secrets are not in it.
@@ -68,14 +71,18 @@ func (p *Problem) Error() string { return p.Message }
 // Unwrap returns the cause.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// problem returns a Problem whose message ends with its cause, where it has one.
+// problem returns a Problem whose message ends with its cause, where it has one. Servers
+// and charts may put any address into what they say.
 func problem(reason string, cause error, format string, args ...any) *Problem {
 	message := fmt.Sprintf(format, args...)
 	if cause != nil {
 		message += ": " + cause.Error()
 	}
-	return &Problem{Reason: reason, Message: message, Err: cause}
+	return &Problem{Reason: reason, Message: address.Hide(message), Err: cause}
 }
+
+// redacted returns what may be shown of an address.
+func redacted(text string) string { return address.Show(text) }
 
 // Options of a Renderer.
 type Options struct {
@@ -88,6 +95,9 @@ type Options struct {
 	// that is no *http.Transport is used as it is, without the certificates that a
 	// source may name.
 	Transport http.RoundTripper
+	// Offline says why nothing is fetched; empty fetches. Charts that Files hold are
+	// rendered all the same.
+	Offline string
 }
 
 // limits bound what a chart may take.
@@ -140,6 +150,11 @@ type Request struct {
 	// OCIRepository, GitRepository, Bucket, HelmChart, ConfigMap or Secret; or nil
 	// where there is none. Its error says that it may not be read.
 	Find func(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error)
+	// Trust says where the credentials of a source that Find has returned may be
+	// sent. Where it is nil none are, and the Secrets are not read.
+	Trust func(source *unstructured.Unstructured) Trust
+	// Secrets says what charts see of Secrets; its zero value shows stand-ins.
+	Secrets Secrets
 	// Files returns the content of a GitRepository, Bucket or ExternalArtifact that
 	// holds a chart as a folder; nil where that cannot be had. May be nil itself.
 	Files func(ctx context.Context, source dependents.ID) (fs.FS, error)
@@ -174,6 +189,10 @@ type Rendering struct {
 	// KeepCRDs says that CRDs which are there already are left as they are: Flux's
 	// policy Create.
 	KeepCRDs bool
+	// FromSecrets says that values of Secrets are in it, or what stands in for them.
+	FromSecrets bool
+
+	secrets secretTexts
 }
 
 // Render renders a release. Its error is a *Problem, or that of the context. What
@@ -209,16 +228,17 @@ func (r *Renderer) render(ctx context.Context, q Request, release *helmv2.HelmRe
 	if err != nil {
 		return nil, err
 	}
-	values, secrets, err := valuesOf(ctx, q, release)
+	values, err := valuesOf(ctx, q, release)
 	if err != nil {
 		return nil, err
 	}
 	rendering := &Rendering{
 		Chart: chart.Name(), Version: chart.Metadata.Version, AppVersion: chart.Metadata.AppVersion,
 		Release: path.Base(layers.HelmReleaseIdentity(q.Release)), Namespace: release.GetReleaseNamespace(),
+		FromSecrets: values.fromSecrets, secrets: values.texts,
 	}
-	if err := r.fill(ctx, rendering, chart, values, q, release); err != nil {
-		return nil, secrets.redact(err)
+	if err := r.fill(ctx, rendering, chart, values.Values, q, release); err != nil {
+		return nil, values.refused(err)
 	}
 	return rendering, nil
 }

@@ -48,6 +48,21 @@ type FieldChange struct {
 	From, To any
 }
 
+// Masked returns the change without what the field held and holds.
+func (f FieldChange) Masked() FieldChange {
+	masked := FieldChange{Path: f.Path}
+	if f.From != nil {
+		masked.From = Masked
+	}
+	if f.To != nil {
+		masked.To = Masked
+	}
+	if f.From != nil && f.To != nil {
+		masked.To = MaskedChanged
+	}
+	return masked
+}
+
 // Masks stand for values of Secrets: nothing of a value is seen, not its length, but
 // whether it is another one.
 const (

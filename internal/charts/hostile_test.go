@@ -30,7 +30,7 @@ func TestManyRenderAtOnce(t *testing.T) {
 	texts := make([]string, 8)
 	for i := range texts {
 		group.Go(func() {
-			got, err := r.Render(t.Context(), Request{Release: of, Find: w.find})
+			got, err := r.Render(t.Context(), Request{Release: of, Find: w.find, Trust: trustAll})
 			if err != nil {
 				t.Error(err)
 				return
@@ -62,14 +62,14 @@ func TestCertificates(t *testing.T) {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	w := world{}.add(t, repository(server.URL)+"/charts\n  certSecretRef: {name: ca}").
 		add(t, secret("ca", "Opaque", map[string]string{"ca.crt": string(ca)}))
-	if _, err := renderer(t, Options{}).Render(t.Context(), Request{Release: release(t, "settings", "1.x", ""), Find: w.find}); err != nil {
+	if _, err := renderer(t, Options{}).Render(t.Context(), Request{Release: release(t, "settings", "1.x", ""), Find: w.find, Trust: trustAll}); err != nil {
 		t.Error(err)
 	}
 	without := world{}.add(t, repository(server.URL))
-	_, err := renderer(t, Options{}).Render(t.Context(), Request{Release: release(t, "settings", "1.x", ""), Find: without.find})
+	_, err := renderer(t, Options{}).Render(t.Context(), Request{Release: release(t, "settings", "1.x", ""), Find: without.find, Trust: trustAll})
 	wantProblem(t, err, ChartUnavailable, "certificate")
 	wrong := world{}.add(t, repository(server.URL)+"\n  certSecretRef: {name: ca}").add(t, secret("ca", "Opaque", map[string]string{"ca.crt": "hunter2"}))
-	_, err = renderer(t, Options{}).Render(t.Context(), Request{Release: release(t, "settings", "1.x", ""), Find: wrong.find})
+	_, err = renderer(t, Options{}).Render(t.Context(), Request{Release: release(t, "settings", "1.x", ""), Find: wrong.find, Trust: trustAll})
 	wantProblem(t, err, ChartUnavailable, "Secret flux-system/ca", "ca.crt")
 	if strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("a secret is in %v", err)

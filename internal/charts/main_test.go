@@ -35,6 +35,8 @@ func (w world) find(_ context.Context, id dependents.ID) (*unstructured.Unstruct
 	return w[id], nil
 }
 
+func trustAll(*unstructured.Unstructured) Trust { return TrustAll }
+
 func parse(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(text))

@@ -32,6 +32,8 @@ type reference struct {
 	ignoreMissing bool
 	// byRevision puts the revision of the source into the chart's version.
 	byRevision bool
+	// trust says where the credentials of the source may be sent.
+	trust Trust
 }
 
 // chart fetches the chart that a release wants.
@@ -44,8 +46,14 @@ func (r *Renderer) chart(ctx context.Context, q Request, release *helmv2.HelmRel
 	if err != nil {
 		return nil, err
 	}
+	if q.Trust != nil {
+		ref.trust = q.Trust(object)
+	}
 	switch ref.source.Kind {
 	case sourcev1.HelmRepositoryKind:
+		if r.options.Offline != "" {
+			return nil, problem(ChartUnavailable, nil, "%s is not asked: %s", ref.source, r.options.Offline)
+		}
 		repository := &sourcev1.HelmRepository{}
 		if err := convert(object, repository); err != nil {
 			return nil, err
@@ -55,11 +63,14 @@ func (r *Renderer) chart(ctx context.Context, q Request, release *helmv2.HelmRel
 		}
 		return r.fromRepository(ctx, q, repository, ref)
 	case sourcev1.OCIRepositoryKind:
+		if r.options.Offline != "" {
+			return nil, problem(ChartUnavailable, nil, "%s is not asked: %s", ref.source, r.options.Offline)
+		}
 		repository := &sourcev1.OCIRepository{}
 		if err := convert(object, repository); err != nil {
 			return nil, err
 		}
-		return r.fromArtifact(ctx, q, repository)
+		return r.fromArtifact(ctx, q, repository, ref.trust)
 	case sourcev1.GitRepositoryKind, sourcev1.BucketKind, sourcev1.ExternalArtifactKind:
 		return r.fromFiles(ctx, q, object, ref)
 	}

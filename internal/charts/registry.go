@@ -44,7 +44,7 @@ var chartMediaTypes = []string{chartMediaType, "application/tar+gzip"}
 // fromRegistry fetches a chart from a HelmRepository that is a registry.
 func (r *Renderer) fromRegistry(ctx context.Context, q Request, repository *sourcev1.HelmRepository, ref reference) (*chart.Chart, error) {
 	spec := repository.Spec
-	names := secretNames{provider: spec.Provider}
+	names := secretNames{provider: spec.Provider, trust: ref.trust}
 	if spec.SecretRef != nil {
 		names.credentials = spec.SecretRef.Name
 	}
@@ -74,9 +74,9 @@ func (r *Renderer) fromRegistry(ctx context.Context, q Request, repository *sour
 
 // fromArtifact fetches the chart that an OCIRepository is. As Flux does, it puts the
 // digest of the artifact into the chart's version.
-func (r *Renderer) fromArtifact(ctx context.Context, q Request, repository *sourcev1.OCIRepository) (*chart.Chart, error) {
+func (r *Renderer) fromArtifact(ctx context.Context, q Request, repository *sourcev1.OCIRepository, trust Trust) (*chart.Chart, error) {
 	spec, source := repository.Spec, sourceID(sourcev1.OCIRepositoryKind, repository.Namespace, repository.Name)
-	names := secretNames{provider: spec.Provider}
+	names := secretNames{provider: spec.Provider, trust: trust}
 	if spec.SecretRef != nil {
 		names.credentials = spec.SecretRef.Name
 	}
@@ -139,9 +139,12 @@ func withDigest(c *chart.Chart, source dependents.ID, tag, digest string) error 
 // tagOf returns the tag of a version: tags have no +.
 func tagOf(version string) string { return strings.ReplaceAll(version, "+", "_") }
 
-// secretNames are those that a source names, and the cloud whose credentials Flux
-// uses in their place.
-type secretNames struct{ credentials, certificates, provider string }
+// secretNames are those that a source names, the cloud whose credentials Flux uses
+// in their place, and where they may be sent.
+type secretNames struct {
+	credentials, certificates, provider string
+	trust                               Trust
+}
 
 // artifacts is one repository of a registry.
 type artifacts struct {
@@ -149,6 +152,7 @@ type artifacts struct {
 	source  dependents.ID
 	address string
 	names   secretNames
+	access  access
 	remote  *remote.Repository
 }
 
@@ -158,7 +162,7 @@ func (r *Renderer) artifacts(ctx context.Context, q Request, source dependents.I
 	if err != nil || !strings.HasPrefix(address, ociScheme) {
 		return nil, problem(ChartUnavailable, nil, "%s has no address of a registry: spec.url must be oci://HOST/PATH", source)
 	}
-	a, err := accessTo(ctx, q, source, names.credentials, names.certificates)
+	a, err := accessTo(ctx, q, names.trust, source, names.credentials, names.certificates)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +177,7 @@ func (r *Renderer) artifacts(ctx context.Context, q Request, source dependents.I
 	}
 	repository.Client = &auth.Client{Client: r.client(a), Credential: credential, Cache: auth.NewCache()}
 	repository.PlainHTTP = insecure || isLoopback(host)
-	return &artifacts{Renderer: r, source: source, address: address, names: names, remote: repository}, nil
+	return &artifacts{Renderer: r, source: source, address: redacted(address), names: names, access: a, remote: repository}, nil
 }
 
 // isLoopback tells whether a host, with its port, is this machine. Registries there
@@ -273,7 +277,7 @@ func (a *artifacts) failed(err error, what string) error {
 	case answered.StatusCode == http.StatusNotFound:
 		return problem(ChartNotFound, nil, "%s at %s has no %s", a.source, a.address, what)
 	}
-	err = statusError(answered.StatusCode)
+	err = a.access.statusError(answered.StatusCode)
 	if a.names.credentials == "" && a.names.provider != "" && a.names.provider != sourcev1.GenericOCIProvider {
 		err = fmt.Errorf("%w, which Flux has of %s and this program has not", err, a.names.provider)
 	}

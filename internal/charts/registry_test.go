@@ -116,7 +116,7 @@ func TestRenderFromARegistry(t *testing.T) {
 		{"a version with a build", "1.2.0+build", "1.2.0+build"},
 		{"the newest of all", "", "2.0.0"},
 	} {
-		got, err := r.Render(t.Context(), Request{Release: release(t, "settings", c.version, ""), Find: w.find})
+		got, err := r.Render(t.Context(), Request{Release: release(t, "settings", c.version, ""), Find: w.find, Trust: trustAll})
 		if err != nil {
 			t.Fatalf("%s: %v", c.reason, err)
 		}
@@ -133,13 +133,13 @@ func TestRenderFromARegistry(t *testing.T) {
 	if blobs != 3 {
 		t.Errorf("%d charts were fetched for 3", blobs)
 	}
-	_, err := r.Render(t.Context(), Request{Release: release(t, "settings", "3.x", ""), Find: w.find})
+	_, err := r.Render(t.Context(), Request{Release: release(t, "settings", "3.x", ""), Find: w.find, Trust: trustAll})
 	wantProblem(t, err, ChartNotFound, host, `"3.x"`)
-	_, err = r.Render(t.Context(), Request{Release: release(t, "settings", "3.0.0", ""), Find: w.find})
+	_, err = r.Render(t.Context(), Request{Release: release(t, "settings", "3.0.0", ""), Find: w.find, Trust: trustAll})
 	wantProblem(t, err, ChartNotFound, host, "3.0.0")
-	_, err = r.Render(t.Context(), Request{Release: release(t, "none", "1.x", ""), Find: w.find})
+	_, err = r.Render(t.Context(), Request{Release: release(t, "none", "1.x", ""), Find: w.find, Trust: trustAll})
 	wantProblem(t, err, ChartNotFound, "charts/none")
-	_, err = r.Render(t.Context(), Request{Release: release(t, "other", "1.0.0", ""), Find: w.find})
+	_, err = r.Render(t.Context(), Request{Release: release(t, "other", "1.0.0", ""), Find: w.find, Trust: trustAll})
 	wantProblem(t, err, ChartNotFound, "is no chart")
 	away := world{}.add(t, repository("oci://127.0.0.1:1/charts")+"\n  type: oci")
 	_, err = r.Render(t.Context(), Request{Release: release(t, "settings", "1.x", ""), Find: away.find})
@@ -175,7 +175,7 @@ spec:
   url: oci://`+host+`/settings
   layerSelector: {mediaType: `+chartMediaType+`, operation: copy}
   ref: `+c.ref)
-		got, err := renderer(t, Options{}).Render(t.Context(), Request{Release: parse(t, byRef), Find: w.find})
+		got, err := renderer(t, Options{}).Render(t.Context(), Request{Release: parse(t, byRef), Find: w.find, Trust: trustAll})
 		if err != nil {
 			t.Fatalf("%s: %v", c.reason, err)
 		}
@@ -191,7 +191,7 @@ spec:
 kind: OCIRepository
 metadata: {name: settings, namespace: apps}
 spec: {url: "oci://`+host+`/settings", ref: {tag: 7.0.0}}`)
-	_, err := renderer(t, Options{}).Render(t.Context(), Request{Release: parse(t, byRef), Find: w.find})
+	_, err := renderer(t, Options{}).Render(t.Context(), Request{Release: parse(t, byRef), Find: w.find, Trust: trustAll})
 	wantProblem(t, err, ChartUnavailable, "7.0.0", "1.0.0")
 	_, err = renderer(t, Options{}).Render(t.Context(), Request{Release: parse(t, byRef), Find: world{}.find})
 	wantProblem(t, err, ChartUnavailable, "there is no OCIRepository apps/settings")
@@ -241,7 +241,7 @@ func TestCredentials(t *testing.T) {
 				text += "\n  secretRef: {name: " + c.secret + "}"
 			}
 			w := world{}.add(t, text).add(t, plain).add(t, wrong).add(t, config)
-			_, err := renderer(t, Options{Transport: guarded}).Render(t.Context(), Request{Release: release(t, "settings", version, ""), Find: w.find})
+			_, err := renderer(t, Options{Transport: guarded}).Render(t.Context(), Request{Release: release(t, "settings", version, ""), Find: w.find, Trust: trustAll})
 			if c.ok != (err == nil) {
 				t.Errorf("%s: got %v", c.reason, err)
 			}
@@ -269,7 +269,7 @@ func TestCredentialsStayWithTheRepository(t *testing.T) {
 		}}
 		w := world{}.add(t, repository("http://charts.test")+"\n  secretRef: {name: right}\n  passCredentials: "+pass).
 			add(t, secret("right", "Opaque", map[string]string{"username": "strata", "password": password}))
-		if _, err := renderer(t, Options{Transport: seen}).Render(t.Context(), Request{Release: release(t, "settings", "1.x", ""), Find: w.find}); err != nil {
+		if _, err := renderer(t, Options{Transport: seen}).Render(t.Context(), Request{Release: release(t, "settings", "1.x", ""), Find: w.find, Trust: trustAll}); err != nil {
 			t.Fatal(err)
 		}
 		if got := seen.headers[0].Get("Authorization"); got == "" {

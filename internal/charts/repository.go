@@ -20,8 +20,6 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"sigs.k8s.io/yaml"
-
-	"github.com/strata-project/strata/internal/dependents"
 )
 
 // chartIndex is what is read of a repository's index.
@@ -57,7 +55,7 @@ func (r *Renderer) fromRepository(ctx context.Context, q Request, repository *so
 	if spec.CertSecretRef != nil {
 		certificates = spec.CertSecretRef.Name
 	}
-	a, err := accessTo(ctx, q, ref.source, credentials, certificates)
+	a, err := accessTo(ctx, q, ref.trust, ref.source, credentials, certificates)
 	if err != nil {
 		return nil, err
 	}
@@ -66,9 +64,9 @@ func (r *Renderer) fromRepository(ctx context.Context, q Request, repository *so
 		return nil, problem(ChartUnavailable, nil, "%s has no address of a repository: spec.url must begin with https://, http:// or oci://", ref.source)
 	}
 	fetch := func(ctx context.Context, address string, limit int64) ([]byte, error) {
-		return r.download(ctx, a, spec.PassCredentials, base, address, limit)
+		return r.download(ctx, a, spec.PassCredentials && ref.trust.Beyond, base, address, limit)
 	}
-	index, err := r.index(ctx, ref.source, base, fetch)
+	index, err := r.index(ctx, ref, base, fetch)
 	if err != nil {
 		return nil, err
 	}
@@ -89,10 +87,10 @@ func (r *Renderer) fromRepository(ctx context.Context, q Request, repository *so
 
 // index returns the index of a repository, which is fetched once, whether that works
 // or not: where a repository is away, the next release need not wait for it again.
-func (r *Renderer) index(ctx context.Context, source dependents.ID, base *url.URL, fetch fetcher) (*chartIndex, error) {
+func (r *Renderer) index(ctx context.Context, ref reference, base *url.URL, fetch fetcher) (*chartIndex, error) {
 	address := base.JoinPath("index.yaml")
 	// Who may read what depends on the credentials, which are the source's.
-	key := source.String() + " " + address.String()
+	key := fmt.Sprintf("%s %t %s", ref.source, ref.trust.Host, address)
 	r.mu.Lock()
 	entry := r.indexes[key]
 	if entry == nil {
@@ -106,7 +104,7 @@ func (r *Renderer) index(ctx context.Context, source dependents.ID, base *url.UR
 			entry.index, err = parseIndex(data)
 		}
 		if err != nil {
-			entry.err = problem(ChartUnavailable, err, "the index of %s at %s cannot be had", source, redacted(address.String()))
+			entry.err = problem(ChartUnavailable, err, "the index of %s at %s cannot be had", ref.source, redacted(address.String()))
 		}
 		if ctx.Err() != nil {
 			// That says nothing of the repository.
@@ -248,11 +246,10 @@ func (r *Renderer) download(ctx context.Context, a access, pass bool, base *url.
 	if err != nil {
 		return nil, errors.New("it is no address")
 	}
-	same := request.URL.Scheme == base.Scheme && request.URL.Host == base.Host
-	if !same {
-		a.tls = nil
+	if !pass && !sameOrigin(request.URL, base) {
+		a = a.withoutCredentials()
 	}
-	if a.username != "" && (same || pass) {
+	if a.username != "" {
 		request.SetBasicAuth(a.username, a.password)
 	}
 	response, err := r.client(a).Do(request)
@@ -261,7 +258,7 @@ func (r *Renderer) download(ctx context.Context, a access, pass bool, base *url.
 	}
 	defer func() { _ = response.Body.Close() }() // it was read, or is not wanted
 	if response.StatusCode != http.StatusOK {
-		return nil, statusError(response.StatusCode)
+		return nil, a.statusError(response.StatusCode)
 	}
 	data, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
 	if err != nil {
@@ -274,9 +271,11 @@ func (r *Renderer) download(ctx context.Context, a access, pass bool, base *url.
 }
 
 // statusError says what an answer means for whoever has to mend it.
-func statusError(code int) error {
-	switch code {
-	case http.StatusUnauthorized, http.StatusForbidden:
+func (a access) statusError(code int) error {
+	switch refused := code == http.StatusUnauthorized || code == http.StatusForbidden; {
+	case refused && a.withheld != "":
+		return fmt.Errorf("it answers %d %s, and the credentials of the source were not sent: %s", code, http.StatusText(code), a.withheld)
+	case refused:
 		return fmt.Errorf("it answers %d %s: look at the credentials of the source", code, http.StatusText(code))
 	default:
 		return fmt.Errorf("it answers %d %s", code, http.StatusText(code))
@@ -288,20 +287,13 @@ func statusError(code int) error {
 func cause(err error) error {
 	var failed *url.Error
 	if errors.As(err, &failed) {
-		if failed.Timeout() {
+		switch {
+		case failed.Timeout():
 			return errors.New("it does not answer in time")
+		case strings.Contains(failed.Err.Error(), "Location header"):
+			return errors.New("it redirects to an address that cannot be understood")
 		}
 		return failed.Err
 	}
 	return err
-}
-
-// redacted returns an address without the user and password that may be in it.
-func redacted(address string) string {
-	parsed, err := url.Parse(address)
-	if err != nil {
-		return "an address that cannot be understood"
-	}
-	parsed.User = nil
-	return parsed.String()
 }

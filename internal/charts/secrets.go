@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/fluxcd/pkg/runtime/secrets"
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,12 +30,30 @@ type access struct {
 	// registries is a configuration of Docker; nil where there is none.
 	registries []byte
 	tls        *tls.Config
+	// withheld says why nothing of this is there, though the source names it.
+	withheld string
+}
+
+// withoutCredentials returns what is used where the credentials are not for: whom
+// the source trusts, and nothing that says who asks.
+func (a access) withoutCredentials() access {
+	rest := access{withheld: a.withheld}
+	if a.tls != nil {
+		rest.tls = a.tls.Clone()
+		rest.tls.Certificates, rest.tls.GetClientCertificate = nil, nil
+	}
+	return rest
 }
 
 // accessTo reads the Secrets that a source names: one with credentials, one with
-// certificates; either may be empty.
-func accessTo(ctx context.Context, q Request, source dependents.ID, credentials, certificates string) (access, error) {
-	var a access
+// certificates; either may be empty. Where they may not be sent, they are not read.
+func accessTo(ctx context.Context, q Request, trust Trust, source dependents.ID, credentials, certificates string) (access, error) {
+	a := access{withheld: trust.Withheld}
+	if !trust.Host {
+		return a, nil
+	}
+	// The library says what it decodes to whatever logger there is.
+	ctx = logr.NewContext(ctx, logr.Discard())
 	if credentials != "" {
 		secret, err := findSecret(ctx, q, source, credentials)
 		if err != nil {
@@ -93,8 +113,13 @@ func secretOf(object *unstructured.Unstructured, into *corev1.Secret) error {
 	return nil
 }
 
-// client returns an HTTP client with the certificates of a source.
+// client returns an HTTP client with the certificates of a source. Another server,
+// to which it is redirected, gets neither credentials nor certificates.
 func (r *Renderer) client(a access) *http.Client {
+	return &http.Client{Transport: &redirects{home: r.transport(a), away: r.transport(a.withoutCredentials())}}
+}
+
+func (r *Renderer) transport(a access) http.RoundTripper {
 	transport := r.options.Transport
 	if transport == nil {
 		transport = http.DefaultTransport
@@ -102,9 +127,30 @@ func (r *Renderer) client(a access) *http.Client {
 	if own, is := transport.(*http.Transport); is && a.tls != nil {
 		own = own.Clone()
 		own.TLSClientConfig = a.tls
-		transport = own
+		return own
 	}
-	return &http.Client{Transport: transport}
+	return transport
+}
+
+// redirects tells requests to the server that was asked from those that it has
+// redirected to another one.
+type redirects struct{ home, away http.RoundTripper }
+
+// RoundTrip sends a request.
+func (r *redirects) RoundTrip(request *http.Request) (*http.Response, error) {
+	first := request
+	for first.Response != nil && first.Response.Request != nil {
+		first = first.Response.Request
+	}
+	// Where it is not known who has redirected, it was another one.
+	if request.Response == nil || first != request && sameOrigin(first.URL, request.URL) {
+		return r.home.RoundTrip(request)
+	}
+	request = request.Clone(request.Context())
+	for _, name := range []string{"Authorization", "Cookie", "Referer"} {
+		request.Header.Del(name)
+	}
+	return r.away.RoundTrip(request)
 }
 
 // secretTexts are values that come from Secrets, and must not be in messages.
@@ -175,4 +221,35 @@ func (s secretTexts) redact(err error) error {
 		return p
 	}
 	return &Problem{Reason: p.Reason, Message: message}
+}
+
+// Masked returns changes without the texts of the Secrets that a release has its
+// values from, as they are or in base64.
+func (r *Rendering) Masked(changes []Change) []Change {
+	masked := make([]Change, 0, len(changes))
+	for _, change := range changes {
+		change.Fields = slices.Clone(change.Fields)
+		for i, field := range change.Fields {
+			change.Fields[i].From, change.Fields[i].To = r.secrets.mask(field.From), r.secrets.mask(field.To)
+		}
+		masked = append(masked, change)
+	}
+	return masked
+}
+
+// mask returns a value, or Masked where it holds one of the texts.
+func (s secretTexts) mask(value any) any {
+	if value == nil {
+		return nil
+	}
+	held := encoded(value)
+	if text, is := value.(string); is {
+		held = text
+	}
+	for _, text := range s {
+		if strings.Contains(held, text) || strings.Contains(held, base64.StdEncoding.EncodeToString([]byte(text))) {
+			return Masked
+		}
+	}
+	return value
 }

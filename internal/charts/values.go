@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -24,28 +25,101 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 )
 
-// valuesOf returns the values of a release, put together by Flux's own library, and
-// what of them comes from Secrets.
-func valuesOf(ctx context.Context, q Request, release *helmv2.HelmRelease) (common.Values, secretTexts, error) {
-	reader := &valuesReader{find: q.Find}
-	values, err := chartutil.ChartValuesFromReferences(ctx, logr.Discard(), reader, release.Namespace, release.GetValues(), release.Spec.ValuesFrom...)
-	if err != nil {
-		return nil, nil, valuesProblem(err, release.Spec.ValuesFrom)
-	}
-	return values, reader.secrets, nil
+// Secrets says what charts see of the Secrets that a release takes values from.
+type Secrets struct {
+	// True has charts see the true values. What they make of them cannot be told from
+	// anything else any more.
+	True bool
+	// Was returns a Secret as another rendering, which this one is compared with, had
+	// it. What stands in for a value that has changed since is another one. It may be
+	// nil.
+	Was func(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error)
+	// Salt makes stand-ins that nobody can foresee; empty makes the usual ones. Two
+	// renderings with different salts differ where they depend on values of Secrets.
+	Salt string
 }
 
-// valuesProblem says which reference of valuesFrom fails, without what a Secret
-// holds: the messages of parsers repeat what they cannot parse.
-func valuesProblem(err error, references []meta.ValuesReference) error {
+// releaseValues are the values of a release.
+type releaseValues struct {
+	common.Values
+	// fromSecrets says that some of them come of Secrets, or stand in for such, which
+	// standIns says. texts are what the Secrets hold.
+	fromSecrets, standIns bool
+	texts                 secretTexts
+}
+
+// refused says of a chart that cannot be rendered that this may be because of what
+// stands in for the values of Secrets. True values are taken out of what it says; with
+// stand-ins there are none, and what is taken out would tell which are like them.
+func (v releaseValues) refused(err error) error {
+	var p *Problem
+	if !v.standIns {
+		return v.texts.redact(err)
+	}
+	if !errors.As(err, &p) || p.Reason != RenderFailed || errors.Is(p.Err, ErrKubeVersion) {
+		return err
+	}
+	return &Problem{Reason: StandInsRefused, Err: p.Err, Message: p.Message + " (with what stands in for values of Secrets)"}
+}
+
+// valuesOf returns the values of a release, put together by Flux's own library.
+func valuesOf(ctx context.Context, q Request, release *helmv2.HelmRelease) (releaseValues, error) {
+	reader := &valuesReader{request: q, references: release.Spec.ValuesFrom}
+	references := slices.Clone(release.Spec.ValuesFrom)
+	if !q.Secrets.True {
+		for i := range references {
+			if references[i].Kind == secretKind {
+				references[i].ValuesKey = reader.nameOf(i)
+			}
+		}
+	}
+	values, err := chartutil.ChartValuesFromReferences(ctx, logr.Discard(), reader, release.Namespace, release.GetValues(), references...)
+	if reader.err != nil {
+		return releaseValues{}, reader.err
+	}
+	if err != nil {
+		return releaseValues{}, reader.problem(err)
+	}
+	return releaseValues{Values: values, fromSecrets: len(reader.secrets) > 0, standIns: len(reader.secrets) > 0 && !q.Secrets.True, texts: reader.texts}, nil
+}
+
+const secretKind = "Secret"
+
+// valuesReader is a client of which only Get is asked, for ConfigMaps and Secrets. Of
+// a Secret it hands on what stands in for its values, unless the true ones are asked
+// for: a name for each reference, since it depends on the reference which shape of a
+// value counts.
+type valuesReader struct {
+	client.Client
+	request    Request
+	references []meta.ValuesReference
+	secrets    []dependents.ID
+	texts      secretTexts
+	// err is why values of a Secret can have no stand-ins.
+	err error
+}
+
+// nameOf returns the name of what stands in for the value of a reference.
+func (v *valuesReader) nameOf(i int) string {
+	return fmt.Sprintf("%s#%d", v.references[i].GetValuesKey(), i)
+}
+
+// problem says which reference of valuesFrom fails, without what a Secret holds: the
+// messages of parsers repeat what they cannot parse.
+func (v *valuesReader) problem(err error) error {
 	var failed *chartutil.ErrValuesReference
 	if !errors.As(err, &failed) {
 		return problem(ValuesUnavailable, err, "the values of the release cannot be read")
 	}
-	secret := failed.Kind == "Secret"
+	for i, each := range v.references {
+		if failed.Kind == secretKind && failed.Key == v.nameOf(i) {
+			failed.Key = each.GetValuesKey()
+		}
+	}
+	secret := failed.Kind == secretKind
 	what := fmt.Sprintf("%s %s, which spec.valuesFrom names,", failed.Kind, failed.Name)
 	at := "key " + failed.Key
-	for _, each := range references {
+	for _, each := range v.references {
 		if each.Kind == failed.Kind && each.Name == failed.Name.Name && each.GetValuesKey() == failed.Key && each.TargetPath != "" {
 			at += ", for targetPath " + each.TargetPath
 		}
@@ -63,21 +137,14 @@ func valuesProblem(err error, references []meta.ValuesReference) error {
 	return problem(ValuesUnavailable, failed.Err, "%s cannot be understood (%s)", what, at)
 }
 
-// valuesReader is a client of which only Get is asked, for ConfigMaps and Secrets.
-type valuesReader struct {
-	client.Client
-	find    func(context.Context, dependents.ID) (*unstructured.Unstructured, error)
-	secrets secretTexts
-}
-
 // Get reads a ConfigMap or a Secret.
 func (v *valuesReader) Get(ctx context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	kind := "ConfigMap"
 	if _, is := into.(*corev1.Secret); is {
-		kind = "Secret"
+		kind = secretKind
 	}
 	id := dependents.ID{Kind: kind, Namespace: key.Namespace, Name: key.Name}
-	object, err := v.find(ctx, id)
+	object, err := v.request.Find(ctx, id)
 	if err != nil {
 		return fmt.Errorf("%s may not be read: %w", id, err)
 	}
@@ -89,11 +156,50 @@ func (v *valuesReader) Get(ctx context.Context, key client.ObjectKey, into clien
 		if err := secretOf(object, into); err != nil {
 			return err
 		}
-		v.secrets = append(v.secrets, textsOf(into)...)
+		v.secrets = append(v.secrets, id)
+		v.texts = append(v.texts, textsOf(into)...)
+		if !v.request.Secrets.True {
+			into.Data = v.standInsFor(ctx, id, into.Data)
+		}
 	default:
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into); err != nil {
 			return fmt.Errorf("%s cannot be understood: %w", id, err)
 		}
 	}
 	return nil
+}
+
+// standInsFor returns what stands in for the values of a Secret, by the names of the
+// references to it.
+func (v *valuesReader) standInsFor(ctx context.Context, id dependents.ID, data map[string][]byte) map[string][]byte {
+	was := v.was(ctx, id)
+	made := map[string][]byte{}
+	for i, each := range v.references {
+		value, has := data[each.GetValuesKey()]
+		if each.Kind != secretKind || each.Name != id.Name || !has {
+			continue
+		}
+		s := standIns{of: id.String() + " " + each.GetValuesKey(), salt: v.request.Secrets.Salt}
+		before, had := was[each.GetValuesKey()]
+		text, err := s.value(each, value, before, had)
+		if err != nil {
+			v.err = err
+			return nil
+		}
+		made[v.nameOf(i)] = []byte(text)
+	}
+	return made
+}
+
+// was returns the values of a Secret as another rendering had them.
+func (v *valuesReader) was(ctx context.Context, id dependents.ID) map[string][]byte {
+	if v.request.Secrets.Was == nil {
+		return nil
+	}
+	object, err := v.request.Secrets.Was(ctx, id)
+	secret := &corev1.Secret{}
+	if err != nil || object == nil || secretOf(object, secret) != nil {
+		return nil
+	}
+	return secret.Data
 }

@@ -67,7 +67,7 @@ stringData: {broken: "a: [hunter2", password: hunter2}`)
 				t.Fatal(err)
 			}
 		}
-		got, err := r.Render(t.Context(), Request{Release: of, Find: w.find})
+		got, err := r.Render(t.Context(), Request{Release: of, Find: w.find, Secrets: Secrets{True: true}})
 		if err != nil {
 			t.Errorf("%s: %v", c.reason, err)
 			continue
@@ -89,7 +89,7 @@ stringData: {broken: "a: [hunter2", password: hunter2}`)
 		{"{kind: Secret, name: secret, valuesKey: password, targetPath: 'a[x]'}", []string{"Secret apps/secret", "targetPath a[x]"}},
 		{"{kind: Pod, name: secret}", []string{"Pod", "ConfigMap or a Secret"}},
 	} {
-		_, err := r.Render(t.Context(), Request{Release: release(t, "dump", "1.0.0", "  valuesFrom: ["+c.from+"]\n"), Find: w.find})
+		_, err := r.Render(t.Context(), Request{Release: release(t, "dump", "1.0.0", "  valuesFrom: ["+c.from+"]\n"), Find: w.find, Secrets: Secrets{True: true}})
 		if err == nil {
 			t.Fatalf("%s: no error", c.from)
 		}
@@ -104,7 +104,7 @@ stringData: {broken: "a: [hunter2", password: hunter2}`)
 		}
 		return w.find(ctx, id)
 	}
-	_, err := r.Render(t.Context(), Request{Release: release(t, "dump", "1.0.0", "  valuesFrom: [{kind: Secret, name: secret}]\n"), Find: forbidden})
+	_, err := r.Render(t.Context(), Request{Release: release(t, "dump", "1.0.0", "  valuesFrom: [{kind: Secret, name: secret}]\n"), Find: forbidden, Secrets: Secrets{True: true}})
 	wantProblem(t, err, ValuesUnavailable, "Secret apps/secret may not be read", "forbidden")
 }
 
@@ -125,7 +125,7 @@ func TestSecretsAreNotInMessages(t *testing.T) {
 	w := world{}.add(t, repository(server.URL())).add(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: secret, namespace: apps}\nstringData: {values.yaml: \"{password: hunter22, short: hunter2, pin: 123456}\"}")
 	r := renderer(t, Options{})
 	for name := range charts {
-		_, err := r.Render(t.Context(), Request{Release: release(t, name, "1.0.0", "  valuesFrom: [{kind: Secret, name: secret}]\n"), Find: w.find})
+		_, err := r.Render(t.Context(), Request{Release: release(t, name, "1.0.0", "  valuesFrom: [{kind: Secret, name: secret}]\n"), Find: w.find, Secrets: Secrets{True: true}})
 		wantProblem(t, err, RenderFailed, name)
 		if strings.Contains(err.Error(), "hunter") || strings.Contains(err.Error(), "123456") || strings.Contains(err.Error(), "***2") {
 			t.Errorf("%s: a secret is in %v", name, err)

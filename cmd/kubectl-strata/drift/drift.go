@@ -8,6 +8,8 @@ package drift
 
 import (
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -35,6 +37,46 @@ func Of(rendered []*unstructured.Unstructured, live map[dependents.ID]*unstructu
 		}
 	}
 	return charts.Diff(wanted, found)
+}
+
+// Masked returns changes without the values of what is hidden: of fields that depend on
+// values of Secrets it is seen only that they have changed. hidden are the differences
+// between what is deployed and what is rendered without these values. How many
+// objects have names that depend on them is returned, too; these are left out.
+func Masked(changes, hidden []charts.Change) (masked []charts.Change, unnamed int) {
+	fields := map[dependents.ID][]string{}
+	for _, change := range hidden {
+		if change.Verb == charts.Delete {
+			fields[change.ID] = append(fields[change.ID], "")
+		}
+		for _, field := range change.Fields {
+			fields[change.ID] = append(fields[change.ID], place.FindString(field.Path))
+		}
+	}
+	for _, change := range changes {
+		from := fields[change.ID]
+		if slices.Contains(from, "") {
+			unnamed++
+			continue
+		}
+		change.Fields = slices.Clone(change.Fields)
+		for i, field := range change.Fields {
+			if slices.ContainsFunc(from, func(path string) bool { return within(field.Path, path) || within(path, field.Path) }) {
+				change.Fields[i] = field.Masked()
+			}
+		}
+		masked = append(masked, change)
+	}
+	return masked, unnamed
+}
+
+// place is a path up to the first list whose things have no names.
+var place = regexp.MustCompile(`^([^\[]|\[[^\]0-9][^\]]*\])*`)
+
+// within tells whether a path is another one, or below it.
+func within(path, other string) bool {
+	rest, is := strings.CutPrefix(path, other)
+	return is && (rest == "" || other == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // isOnce tells whether an object may have gone because it has done its work.
