@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 	"k8s.io/client-go/util/flowcontrol"
@@ -71,17 +72,35 @@ func (a *accounts) client(account types.NamespacedName) (client.Client, error) {
 	if known, found := a.clients.Get(account); found {
 		return known.(client.Client), nil
 	}
-	user := transport.ImpersonationConfig{UserName: fmt.Sprintf("system:serviceaccount:%s:%s", account.Namespace, account.Name)}
-	web := *a.web
-	web.Transport = transport.NewImpersonatingRoundTripper(user, a.web.Transport)
 	options := a.options
-	options.HTTPClient = &web
+	options.HTTPClient = a.webOf(account)
 	made, err := client.New(a.config, options)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a client that acts as ServiceAccount %s: %w", account, err)
 	}
 	a.clients.Add(account, made)
 	return made, nil
+}
+
+// webOf returns what asks as an account.
+func (a *accounts) webOf(account types.NamespacedName) *http.Client {
+	user := transport.ImpersonationConfig{UserName: fmt.Sprintf("system:serviceaccount:%s:%s", account.Namespace, account.Name)}
+	web := *a.web
+	web.Transport = transport.NewImpersonatingRoundTripper(user, a.web.Transport)
+	return &web
+}
+
+// dynamic returns a client for single objects of any kind that reads as an account;
+// nil where it can be none.
+func (a *accounts) dynamic(account types.NamespacedName) dynamic.Interface {
+	if layers.CheckAccount(account) != nil {
+		return nil
+	}
+	made, err := dynamic.NewForConfigAndClient(a.config, a.webOf(account))
+	if err != nil {
+		return nil
+	}
+	return made
 }
 
 // check makes sure that an account exists. RBAC gives rights to names, so that

@@ -267,11 +267,14 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	if err != nil {
 		return fmt.Errorf("cannot make a client: %w", err)
 	}
-	r.follows = newFollows(func(cluster string) dynamic.Interface {
-		if cluster == "" {
-			return home
+	r.follows = newFollows(func(cluster string, account types.NamespacedName) dynamic.Interface {
+		switch {
+		case cluster != "":
+			return r.remotes.dynamic(cluster, account)
+		case account.Name != "":
+			return r.accounts.dynamic(account)
 		}
-		return r.remotes.dynamic(cluster)
+		return home
 	}, r.wakeReaders)
 	metas, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -29,9 +30,10 @@ import (
 // reads it: ConfigMaps and Secrets, of which the caches hold no more than metadata,
 // and objects of any kind that layers wait for. It is safe for concurrent use.
 type follows struct {
-	// listerOf returns what lists a resource of a cluster in a namespace; nil where
+	// listerOf returns what lists a resource of an object's cluster in its namespace, as
+	// the key's account or, where that is the zero value, as the controller; nil where
 	// that cluster is not connected. like is an empty object of what it lists.
-	listerOf func(cluster string, of schema.GroupVersionResource, namespace string) lister
+	listerOf func(of followKey, resource schema.GroupVersionResource) lister
 	like     runtime.Object
 	// changed is told of readers whose object may be another now.
 	changed func(readers []string)
@@ -62,11 +64,13 @@ func (l metadataLister) List(ctx context.Context, options metav1.ListOptions) (r
 	return l.ResourceInterface.List(ctx, options)
 }
 
-// followKey is an object as one version of its API shows it; the version is empty
-// for the kinds of followedResources.
+// followKey is an object as one version of its API shows it to one account; the
+// version is empty for the kinds of followedResources. Who read as the same account
+// share one watch.
 type followKey struct {
 	dependents.ID
 	version string
+	account types.NamespacedName
 }
 
 // followed is one object that is watched.
@@ -85,15 +89,15 @@ var followedResources = map[schema.GroupKind]schema.GroupVersionResource{
 }
 
 // newFollows follows objects with all that they hold.
-func newFollows(dynamicOf func(string) dynamic.Interface, changed func([]string)) *follows {
+func newFollows(dynamicOf func(cluster string, account types.NamespacedName) dynamic.Interface, changed func([]string)) *follows {
 	return &follows{
 		like: &unstructured.Unstructured{}, changed: changed, byID: map[followKey]*followed{},
-		listerOf: func(cluster string, of schema.GroupVersionResource, namespace string) lister {
-			clients := dynamicOf(cluster)
+		listerOf: func(of followKey, resource schema.GroupVersionResource) lister {
+			clients := dynamicOf(of.Cluster, of.account)
 			if clients == nil {
 				return nil
 			}
-			return wholeLister{clients.Resource(of).Namespace(namespace)}
+			return wholeLister{clients.Resource(resource).Namespace(of.Namespace)}
 		},
 	}
 }
@@ -103,8 +107,8 @@ func newFollows(dynamicOf func(string) dynamic.Interface, changed func([]string)
 func newMetadataFollows(clients metadata.Interface, changed func([]string)) *follows {
 	return &follows{
 		like: &metav1.PartialObjectMetadata{}, changed: changed, byID: map[followKey]*followed{},
-		listerOf: func(_ string, of schema.GroupVersionResource, namespace string) lister {
-			return metadataLister{clients.Resource(of).Namespace(namespace)}
+		listerOf: func(of followKey, resource schema.GroupVersionResource) lister {
+			return metadataLister{clients.Resource(resource).Namespace(of.Namespace)}
 		},
 	}
 }
@@ -115,9 +119,10 @@ func (f *follows) get(ctx context.Context, reader string, id dependents.ID) (*un
 	return f.read(ctx, reader, followKey{ID: id}, followedResources[id.GroupKind()])
 }
 
-// getAt is as get, for an object of a resource of any kind.
-func (f *follows) getAt(ctx context.Context, reader string, id dependents.ID, resource schema.GroupVersionResource) (*unstructured.Unstructured, error) {
-	return f.read(ctx, reader, followKey{id, resource.Version}, resource)
+// getAs is as get, for an object of a resource of any kind, as an account may read
+// it.
+func (f *follows) getAs(ctx context.Context, reader string, id dependents.ID, resource schema.GroupVersionResource, account types.NamespacedName) (*unstructured.Unstructured, error) {
+	return f.read(ctx, reader, followKey{id, resource.Version, account}, resource)
 }
 
 func (f *follows) read(ctx context.Context, reader string, id followKey, resource schema.GroupVersionResource) (*unstructured.Unstructured, error) {
@@ -145,12 +150,14 @@ func (f *follows) read(ctx context.Context, reader string, id followKey, resourc
 
 // version returns how an object that is followed is known; empty where there is
 // none or where it may not be read, and an error where nobody follows it.
-func (f *follows) version(id dependents.ID) (string, error) { return f.versionAt(id, "") }
+func (f *follows) version(id dependents.ID) (string, error) {
+	return f.versionAs(id, "", types.NamespacedName{})
+}
 
-// versionAt is as version, of an object that getAt has read at a version of its API.
-func (f *follows) versionAt(id dependents.ID, version string) (string, error) {
+// versionAs is as version, of an object that getAs has read at a version of its API.
+func (f *follows) versionAs(id dependents.ID, version string, account types.NamespacedName) (string, error) {
 	f.mu.Lock()
-	found := f.byID[followKey{id, version}]
+	found := f.byID[followKey{id, version, account}]
 	f.mu.Unlock()
 	switch {
 	case found != nil && found.informer.HasSynced():
@@ -189,10 +196,17 @@ func (f *follows) failure(of *followed) error {
 
 // keep ends what a reader follows beyond some objects.
 func (f *follows) keep(reader string, ids map[dependents.ID]bool) {
+	f.keepAs(reader, ids, types.NamespacedName{})
+}
+
+// keepAs is as keep, for a reader that reads as an account: it ends also what that
+// read as another one.
+func (f *follows) keepAs(reader string, ids map[dependents.ID]bool, account types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for id, found := range f.byID {
-		if _, reads := found.readers[reader]; !reads || ids[id.ID] {
+		same := id.account == account || id.account == types.NamespacedName{}
+		if _, reads := found.readers[reader]; !reads || ids[id.ID] && same {
 			continue
 		}
 		delete(found.readers, reader)
@@ -240,7 +254,7 @@ func (f *follows) start(reader string, id followKey, of schema.GroupVersionResou
 		found.readers[reader] = struct{}{}
 		return found, nil
 	}
-	resource := f.listerOf(id.Cluster, of, id.Namespace)
+	resource := f.listerOf(id, of)
 	if resource == nil {
 		return nil, fmt.Errorf("cannot read %s: %w", id.ID, errNotConnected)
 	}

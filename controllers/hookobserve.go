@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -65,16 +67,29 @@ func (o *observer) awaited(ctx context.Context, id dependents.ID, version string
 		return nil, false, fmt.Errorf("namespace must be left out: objects of kind %s are in none", id.Kind)
 	}
 	o.following[id] = true
-	live, err = o.follows.getAt(ctx, o.Layer.Name, id, mapping.Resource)
-	if err != nil {
+	account := layers.AccountOf(o.Layer, o.Observation.Settings)
+	live, err = o.follows.getAs(ctx, o.Layer.Name, id, mapping.Resource, account)
+	switch {
+	case apierrors.IsForbidden(err) && account.Name != "":
+		return nil, false, fmt.Errorf("ServiceAccount %s may not get, list and watch it: a Role and RoleBinding for %s named %s let it", account, mapping.Resource.Resource, id.Name)
+	case err != nil:
 		return nil, false, err
 	}
-	question := reading{followed: true, id: id, field: version}
+	question := reading{followed: true, id: id, field: version, value: accountReading(account)}
 	o.answers[question] = ""
 	if live != nil {
 		o.answers[question] = versionOf(live)
 	}
 	return live, false, nil
+}
+
+// accountReading is how a question names the account that asks it; empty for the
+// controller.
+func accountReading(account types.NamespacedName) string {
+	if account.Name == "" {
+		return ""
+	}
+	return account.String()
 }
 
 // observeDoomed looks up the objects of deleteBefore that are left, past every

@@ -66,7 +66,7 @@ func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.Add
 			return nil, err
 		}
 	}
-	o.follows.keep(layer.Name, o.following)
+	o.follows.keepAs(layer.Name, o.following, layers.AccountOf(layer, o.Observation.Settings))
 	o.metas.keep(layer.Name, o.noticing)
 	return o, nil
 }

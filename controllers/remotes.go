@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -203,12 +204,17 @@ func (r *remotes) get(cluster string) *connection {
 	return r.byName[cluster]
 }
 
-// dynamic returns a client that follows single objects of a cluster, or nil.
-func (r *remotes) dynamic(cluster string) dynamic.Interface {
-	if found := r.get(cluster); found != nil {
-		return found.dynamic
+// dynamic returns a client that follows single objects of a cluster as an account of it
+// may read them, or as the kubeconfig may without one; nil where it is not connected.
+func (r *remotes) dynamic(cluster string, account types.NamespacedName) dynamic.Interface {
+	found := r.get(cluster)
+	switch {
+	case found == nil:
+		return nil
+	case account.Name != "":
+		return found.accounts.dynamic(account)
 	}
-	return nil
+	return found.dynamic
 }
 
 // changed returns how often it may have changed how kinds are served, anywhere.

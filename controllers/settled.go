@@ -39,7 +39,8 @@ type reading struct {
 	filling bool
 	id      dependents.ID
 	// field and value of an index; empty where id is asked for. Of what is followed
-	// field is the version of the API, where that is told apart.
+	// field is the version of the API, and value the account that reads it, where
+	// these are told apart.
 	field, value string
 }
 
@@ -312,7 +313,8 @@ func (r *AddonsLayerReconciler) answer(ctx context.Context, q reading) (string, 
 	}
 	switch {
 	case q.followed:
-		return r.follows.versionAt(q.id, q.field)
+		namespace, name, _ := strings.Cut(q.value, "/")
+		return r.follows.versionAs(q.id, q.field, types.NamespacedName{Namespace: namespace, Name: name})
 	case q.noticed:
 		return r.metas.version(q.id)
 	case q.field == indexKubeConfig:

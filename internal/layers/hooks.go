@@ -6,6 +6,7 @@ package layers
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -87,7 +88,28 @@ func Meets(condition string, obj *unstructured.Unstructured) (bool, error) {
 	if condition == "" {
 		return true, nil
 	}
-	return hookLanguage.Holds(condition, templates.Data{hookVariable: obj.Object})
+	return hookLanguage.Holds(condition, templates.Data{hookVariable: shown(obj)})
+}
+
+// shown returns what conditions see of an object: of a Secret all but what it keeps.
+// A condition answers with one bit, and layers can be written by who may not read
+// Secrets.
+func shown(obj *unstructured.Unstructured) map[string]any {
+	if !isSecret(obj) {
+		return obj.Object
+	}
+	seen := obj.DeepCopy()
+	delete(seen.Object, "data")
+	delete(seen.Object, "stringData")
+	// kubectl apply writes all of the object there.
+	annotations := seen.GetAnnotations()
+	delete(annotations, corev1.LastAppliedConfigAnnotation)
+	seen.SetAnnotations(annotations)
+	return seen.Object
+}
+
+func isSecret(obj *unstructured.Unstructured) bool {
+	return obj.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Secret"}
 }
 
 // Awaited is an object of waitFor as it was seen.
@@ -123,6 +145,9 @@ func (o Observation) awaiting() *dependents.Standing {
 			switch {
 			case err != nil:
 				standing.Message = fmt.Sprintf("is waited for until %s: %v", hook.Condition, err)
+				if isSecret(seen.Live) {
+					standing.Message += "; conditions do not see the data of Secrets"
+				}
 			case !met:
 				standing.Message = "is waited for until " + hook.Condition
 			default:
