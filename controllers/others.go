@@ -44,6 +44,7 @@ func (o *observer) observeOthers(ctx context.Context) error {
 			continue
 		}
 		o.Others.Existing[layer.Name] = true
+		o.AddHeld(&o.Others, layer)
 		if !layer.DeletionTimestamp.IsZero() {
 			continue
 		}

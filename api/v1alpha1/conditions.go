@@ -46,6 +46,9 @@ const (
 	// SourceReadyCondition is False while the source cannot be updated, though
 	// its last artifact is still being used.
 	SourceReadyCondition = "SourceReady"
+	// ContestedCondition is True while HelmReleases that no layer has stand for the
+	// same Helm releases as those of the layer. It stops nothing.
+	ContestedCondition = "Contested"
 )
 
 // Condition types of a RemoteCluster, beside Ready.
@@ -132,6 +135,7 @@ const (
 	ReasonPruneFailed          = "PruneFailed"
 	ReasonKindNotServed        = "KindNotServed"
 	ReasonOwnershipConflict    = "OwnershipConflict"
+	ReasonForeignRelease       = "ForeignRelease"
 	ReasonSuspendedRelease     = "SuspendedRelease"
 	ReasonMassPrune            = "MassPrune"
 	ReasonEmptyDirectory       = "EmptyDirectory"

@@ -72,15 +72,14 @@ func (p *planner) findConflicts() {
 }
 
 // findExclusiveConflicts looks for live objects that stand for the same thing
-// as a wanted one and are listed still, or are nobody's; and for those that are
-// about to be made.
+// as a wanted one and are listed still; and for those that are about to be made.
+// For what no primary has nobody vouches: it is no more than a contest.
 func (p *planner) findExclusiveConflicts(d *Dependent) {
 	for _, id := range p.inTheWay(d) {
-		live := p.Live[id]
 		if claim, listed := firstClaim(p.Others.Listed[id]); listed {
 			p.conflict(Conflict{ID: d.ID, Origin: d.Origin, Owner: claim.Owner, OwnerOrigin: claim.Origin, With: id})
-		} else if p.owner(live) == "" && live.GetAnnotations()[p.Keys.SupersededBy] == "" {
-			p.conflict(Conflict{ID: d.ID, Origin: d.Origin, With: id})
+		} else if p.isForeign(id) {
+			p.plan.Contested = append(p.plan.Contested, Contest{ID: d.ID, Origin: d.Origin, With: id, Waits: p.waitsForRival(d, id)})
 		}
 	}
 	if live := p.Live[d.ID]; live == nil || p.owner(live) != p.Owner {
@@ -100,6 +99,35 @@ func (p *planner) findEarlierClaim(d *Dependent) {
 	}
 }
 
+// isForeign tells whether nobody vouches for a live object that is not listed: it
+// is in no primary's inventory, and its labels say nothing that could be acted on.
+// Any tenant can make such an object.
+func (p *planner) isForeign(id ID) bool {
+	live := p.Live[id]
+	owner := p.owner(live)
+	_, own := p.entries[id]
+	switch {
+	case own || owner != "" && p.Others.Holds[id] == owner:
+		return false
+	case p.Apart[id]:
+		return true
+	case live.GetDeletionTimestamp() != nil && !IsSuspended(live):
+		return true
+	case owner == "":
+		return live.GetAnnotations()[p.Keys.SupersededBy] == ""
+	}
+	return owner != p.Owner && p.Others.Existing[owner]
+}
+
+// waitsForRival tells whether a wanted object waits for a foreign one that stands
+// for the same: only one that is not there yet, and only for one that may get there
+// first.
+func (p *planner) waitsForRival(d *Dependent, id ID) bool {
+	live := p.Live[d.ID]
+	isThere := p.entries[d.ID].Digest != "" || live != nil && p.owner(live) == p.Owner
+	return !isThere && !p.Idle[id]
+}
+
 func (p *planner) conflict(c Conflict) { p.plan.Conflicts = append(p.plan.Conflicts, c) }
 
 // makeRoom deals with live objects that stand for the same thing as a wanted
@@ -108,6 +136,12 @@ func (p *planner) conflict(c Conflict) { p.plan.Conflicts = append(p.plan.Confli
 func (p *planner) makeRoom(d *Dependent) (ID, string) {
 	for _, id := range p.inTheWay(d) {
 		live := p.Live[id]
+		if p.isForeign(id) {
+			if p.waitsForRival(d, id) {
+				return id, fmt.Sprintf("waits for %s, which stands for the same Helm release and which no layer has: suspend it and delete it then, which uninstalls nothing, or list it in a layer", id)
+			}
+			continue
+		}
 		if p.Stale[id] {
 			return id, fmt.Sprintf("waits for %s, which was written a moment ago", id)
 		}

@@ -82,6 +82,7 @@ func TestMakeOwnership(t *testing.T) {
 }
 
 func TestMakeRename(t *testing.T) {
+	const rival = "waits for HelmRelease default/a, which stands for the same Helm release and which no layer has: suspend it and delete it then, which uninstalls nothing, or list it in a layer"
 	shared := sharing("helm/x", a)
 	both := sharing("helm/x", a, b)
 	successor := want(b, standsFor("helm/x"))
@@ -97,7 +98,7 @@ func TestMakeRename(t *testing.T) {
 		},
 		"from another owner": {
 			reason:  "moved and renamed at once: it is taken over with its name",
-			in:      world(wanted(successor), lives(release("a", ownedBy("other"), orphaned)), exists("other"), shared),
+			in:      world(wanted(successor), lives(release("a", ownedBy("other"), orphaned)), holds("other", a), shared),
 			actions: []string{"Supersede a from other for b", "Write b"},
 			standings: []string{
 				"a progressing Superseded unwanted: is succeeded by HelmRelease default/b", "b progressing NotDeployed: has yet to be applied",
@@ -105,7 +106,7 @@ func TestMakeRename(t *testing.T) {
 		},
 		"from another owner that has yet to let go": {
 			reason:    "nothing is suspended behind the owner's back",
-			in:        world(wanted(successor), lives(release("a", ownedBy("other"))), exists("other"), shared),
+			in:        world(wanted(successor), lives(release("a", ownedBy("other"))), holds("other", a), shared),
 			standings: []string{"b blocked NotDeployed: waits for HelmRelease default/a, which belongs to layer other, which no longer lists it and has yet to let it go"},
 		},
 		"just suspended": {
@@ -216,10 +217,59 @@ func TestMakeRename(t *testing.T) {
 			conflicts: []string{`b (b.yaml) with a of "alpha" (alpha/a.yaml)`},
 		},
 		"nobody's object": {
-			reason:    "a Helm release that somebody else installed is not taken over by another name",
-			in:        world(wanted(successor), lives(release("a", unowned)), shared),
+			reason:    "a Helm release that somebody else may install is not taken over by another name, and nothing else waits for that",
+			in:        world(wanted(successor, want(c)), lives(release("a", unowned)), shared),
+			actions:   []string{"Write c"},
+			standings: []string{"b blocked NotDeployed: " + rival, "c progressing NotDeployed: has yet to be applied"},
+			contested: []string{"b waits for a"},
+		},
+		"nobody's object, suspended": {
+			reason:    "what installs nothing is in nobody's way",
+			in:        world(wanted(successor), lives(release("a", unowned, suspended)), shared, idle(a)),
+			actions:   []string{"Write b"},
 			standings: []string{"b progressing NotDeployed: has yet to be applied"},
-			conflicts: []string{`b (b.yaml) with a of "" ()`},
+			contested: []string{"b beside a"},
+		},
+		"nobody's object, beside what is deployed": {
+			reason:    "what is deployed goes on, whoever comes later",
+			in:        world(wanted(successor), inventory(had(b)), lives(release("a", unowned), release("b")), both),
+			standings: []string{"b ready Deployed"},
+			contested: []string{"b beside a"},
+		},
+		"nobody's object, beside what was changed": {
+			reason:    "what is deployed is repaired, and gets what is new",
+			in:        world(wanted(want(b, standsFor("helm/x"), digest("v2"))), inventory(had(b)), lives(release("a", unowned), release("b")), both),
+			actions:   []string{"Write b"},
+			standings: []string{"b progressing Deployed: has yet to be applied"},
+			contested: []string{"b beside a"},
+		},
+		"nobody's object, beside what was deleted": {
+			reason:    "what was deployed comes again",
+			in:        world(wanted(successor), inventory(had(b)), lives(release("a", unowned)), shared),
+			actions:   []string{"Write b as a correction"},
+			standings: []string{"b progressing NotDeployed: has yet to be applied"},
+			contested: []string{"b beside a"},
+		},
+		"nobody's object, with the label of another owner": {
+			reason:    "a label is written by whoever may write the object: the owner that it names does not have it",
+			in:        world(wanted(successor), lives(release("a", ownedBy("other"), suspended)), exists("other"), shared, idle(a)),
+			actions:   []string{"Write b"},
+			standings: []string{"b progressing NotDeployed: has yet to be applied"},
+			contested: []string{"b beside a"},
+		},
+		"nobody's object, beside what is deployed, with the label of another owner": {
+			reason:    "a forged label does not make what is deployed wait",
+			in:        world(wanted(want(b, standsFor("helm/x"), digest("v2"))), inventory(had(b)), lives(release("a", ownedBy("other")), release("b")), exists("other"), both),
+			actions:   []string{"Write b"},
+			standings: []string{"b progressing Deployed: has yet to be applied"},
+			contested: []string{"b beside a"},
+		},
+		"nobody's object, that is never gone": {
+			reason:    "what somebody deletes and keeps with a finalizer does not make what is deployed wait, whatever it is labelled",
+			in:        world(wanted(want(b, standsFor("helm/x"), digest("v2"))), inventory(had(b)), lives(release("a", deleting), release("b")), both),
+			actions:   []string{"Write b"},
+			standings: []string{"b progressing Deployed: has yet to be applied"},
+			contested: []string{"b beside a"},
 		},
 		"nobody's, of a rename under way": {
 			reason:  "a rename whose label of ownership went missing goes on",

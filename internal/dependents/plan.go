@@ -60,6 +60,10 @@ type Others struct {
 	Listed map[ID][]Claim
 	// Exclusive holds the claims on what only one object may stand for.
 	Exclusive map[string][]Claim
+	// Holds names the primary whose inventory has an object; at least for objects
+	// that stand for something exclusive. A label alone says nothing: who may write
+	// the object may write that, too.
+	Holds map[ID]string
 	// Existing names every primary there is, but those without finalizer that
 	// are gone.
 	Existing map[string]bool
@@ -101,6 +105,11 @@ type Input struct {
 	NotServed map[ServedKind]bool
 	// Exclusive holds the live objects that stand for something exclusive.
 	Exclusive map[string][]ID
+	// Idle holds live objects that do not get what they stand for by themselves.
+	Idle map[ID]bool
+	// Apart holds live objects whose writers need no right to what they stand for, so
+	// that their labels say nothing.
+	Apart map[ID]bool
 	// Others is what the other primaries want.
 	Others Others
 
@@ -193,13 +202,23 @@ type Action struct {
 type Conflict struct {
 	ID     ID
 	Origin string
-	// Owner has the object and OwnerOrigin lists it; Owner is empty where the
-	// object belongs to nobody and stands for the same exclusive thing.
+	// Owner has the object and OwnerOrigin lists it.
 	Owner       string
 	OwnerOrigin string
 	// With is the object in the way; it differs from ID where both stand for
 	// the same exclusive thing.
 	With ID
+}
+
+// Contest is an object that no primary has, and that stands for the same exclusive
+// thing as a wanted one. It stops nothing that is there already.
+type Contest struct {
+	ID     ID
+	Origin string
+	// With is the object that nobody vouches for.
+	With ID
+	// Waits is true where the wanted object waits for it.
+	Waits bool
 }
 
 // Plan is what to do and where every object stands.
@@ -212,6 +231,9 @@ type Plan struct {
 	Inventory []Entry
 	// Conflicts; when there are any, there are no actions.
 	Conflicts []Conflict
+	// Contested lists what stands for the same exclusive things as wanted objects,
+	// and is nobody's.
+	Contested []Contest
 	// Forsaken holds objects on clusters that were given up, and releases that
 	// installed there: what they stand for is left behind.
 	Forsaken []ID
@@ -375,6 +397,9 @@ func (p *planner) finish() {
 		)
 	})
 	slices.SortFunc(p.plan.Inventory, func(a, b Entry) int { return a.ID.Compare(b.ID) })
+	slices.SortFunc(p.plan.Contested, func(a, b Contest) int {
+		return cmp.Or(a.ID.Compare(b.ID), a.With.Compare(b.With))
+	})
 	slices.SortFunc(p.plan.Conflicts, func(a, b Conflict) int {
 		return cmp.Or(a.ID.Compare(b.ID), a.With.Compare(b.With))
 	})

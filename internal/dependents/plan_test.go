@@ -235,6 +235,27 @@ func exists(owners ...string) func(*Input) {
 	}
 }
 
+// holds says that other owners have objects in their inventories.
+func holds(owner string, ids ...ID) func(*Input) {
+	return func(in *Input) {
+		in.Others.Existing[owner] = true
+		in.Others.Holds = map[ID]string{}
+		for _, id := range ids {
+			in.Others.Holds[id] = owner
+		}
+	}
+}
+
+// idle says that live objects do not get what they stand for by themselves.
+func idle(ids ...ID) func(*Input) {
+	return func(in *Input) {
+		in.Idle = map[ID]bool{}
+		for _, id := range ids {
+			in.Idle[id] = true
+		}
+	}
+}
+
 // sharing says that live objects stand for the same exclusive thing.
 func sharing(exclusive string, ids ...ID) func(*Input) {
 	return func(in *Input) { in.Exclusive[exclusive] = ids }
@@ -266,6 +287,19 @@ func actionLines(plan Plan) []string {
 			line += " for " + a.Successor.Name
 		}
 		lines = append(lines, line)
+	}
+	return lines
+}
+
+// contestLines writes contests as a table shows them.
+func contestLines(plan Plan) []string {
+	var lines []string
+	for _, c := range plan.Contested {
+		how := "beside"
+		if c.Waits {
+			how = "waits for"
+		}
+		lines = append(lines, fmt.Sprintf("%s %s %s", c.ID.Name, how, c.With.Name))
 	}
 	return lines
 }
@@ -328,6 +362,7 @@ type planCase struct {
 	actions   []string
 	standings []string
 	conflicts []string
+	contested []string
 	until     time.Time
 }
 
@@ -342,6 +377,7 @@ func runPlanCases(t *testing.T, cases map[string]planCase) {
 				"actions":   cmp.Diff(tc.actions, actionLines(plan)),
 				"standings": cmp.Diff(tc.standings, standingLines(plan)),
 				"conflicts": cmp.Diff(tc.conflicts, conflictLines(plan)),
+				"contested": cmp.Diff(tc.contested, contestLines(plan)),
 				"until":     cmp.Diff(tc.until, plan.Until),
 			} {
 				if diff != "" {

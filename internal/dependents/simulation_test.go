@@ -81,6 +81,10 @@ func (s *simulation) observe(owner string) Input {
 			continue
 		}
 		in.Others.Existing[other] = true
+		in.Others.Holds = map[ID]string{}
+		for _, entry := range s.has[other] {
+			in.Others.Holds[entry.ID] = other
+		}
 		for _, d := range s.lists[other] {
 			listedBy(other, d.ID)(&in)
 			if d.Exclusive != "" {

@@ -173,6 +173,7 @@ func (f *future) observeOthers(o *layers.Observation) {
 			continue
 		}
 		o.Others.Existing[name] = true
+		o.AddHeld(&o.Others, layer)
 		if !layer.DeletionTimestamp.IsZero() {
 			continue
 		}

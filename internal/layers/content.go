@@ -258,6 +258,47 @@ func helmName(obj *unstructured.Unstructured) (name, namespace string) {
 	return name, cmp.Or(text("storageNamespace"), obj.GetNamespace())
 }
 
+// rivals returns what is known of live HelmReleases: which are idle and do not install
+// what they stand for by themselves, and which are apart, in another namespace than that
+// in which Helm stores it. Who is suspended is idle, and who is apart and has an account.
+// Without an account helm-controller installs with its own rights, unless it is told
+// otherwise.
+func (o Observation) rivals() (idle, apart map[dependents.ID]bool) {
+	idle, apart = map[dependents.ID]bool{}, map[dependents.ID]bool{}
+	for _, ids := range o.Exclusive {
+		for _, id := range ids {
+			live := o.Live[id]
+			if live == nil {
+				continue
+			}
+			account, _, _ := unstructured.NestedString(live.Object, "spec", "serviceAccountName")
+			_, namespace := helmName(live)
+			apart[id] = namespace != live.GetNamespace()
+			idle[id] = dependents.IsSuspended(live) || apart[id] && account != ""
+		}
+	}
+	return idle, apart
+}
+
+// contestedMessage says which releases of a layer somebody else's HelmReleases
+// stand for, up to a few; empty where there are none.
+func contestedMessage(contested []dependents.Contest) string {
+	const most = 3
+	var messages []string
+	for i, c := range contested {
+		if i == most {
+			messages = append(messages, fmt.Sprintf("and %d more", len(contested)-most))
+			break
+		}
+		message := fmt.Sprintf("%s, which no layer has, stands for the same Helm release as %s (%s)", c.With, c.ID, c.Origin)
+		if c.Waits {
+			message += ", which waits for it"
+		}
+		messages = append(messages, message)
+	}
+	return strings.Join(messages, "; ")
+}
+
 // timeoutOf returns how long a layer may be Applying: what it says itself, or
 // the larger of its interval and its releases' longest timeout plus a minute.
 func timeoutOf(layer *v1alpha1.AddonsLayer, interval time.Duration, wanted []dependents.Dependent) time.Duration {

@@ -169,10 +169,11 @@ func (o Observation) input(directory *Directory, wanted []dependents.Dependent, 
 }
 
 func (o Observation) baseInput() dependents.Input {
+	idle, apart := o.rivals()
 	return dependents.Input{
 		Owner: o.Layer.Name, Keys: Keys, Now: o.Now, Grace: o.grace(),
 		Waited: o.Waited, Inventory: o.inventory(), Live: o.Live, Stale: o.Stale, NotServed: o.notServed(nil),
-		Exclusive: o.Exclusive, Others: o.Others, Forsaken: o.Forsaken,
+		Exclusive: o.Exclusive, Idle: idle, Apart: apart, Others: o.Others, Forsaken: o.Forsaken,
 		Abandon: o.Layer.Annotations[v1alpha1.AbandonAnnotation] == "true",
 	}
 }
@@ -454,9 +455,6 @@ func conflictMessage(layer string, conflicts []dependents.Conflict) string {
 			break
 		}
 		switch {
-		case c.Owner == "":
-			messages = append(messages, fmt.Sprintf("%s of layer %s (%s) stands for the same Helm release as %s, which belongs to no layer",
-				c.ID, layer, c.Origin, c.With))
 		case c.With != c.ID:
 			messages = append(messages, fmt.Sprintf("%s of layer %s (%s) stands for the same Helm release as %s, which layer %s lists (%s)",
 				c.ID, layer, c.Origin, c.With, c.Owner, c.OwnerOrigin))

@@ -65,6 +65,28 @@ func (o Observation) AddClaims(others *dependents.Others, layer string, listing 
 	}
 }
 
+// AddHeld adds what another layer's inventory has of the objects that stand for the
+// Helm releases in question.
+func (o Observation) AddHeld(others *dependents.Others, layer *v1alpha1.AddonsLayer) {
+	labelled := false
+	for _, ids := range o.Exclusive {
+		for _, id := range ids {
+			labelled = labelled || o.Live[id] != nil && o.Live[id].GetLabels()[v1alpha1.LayerLabel] == layer.Name
+		}
+	}
+	if !labelled {
+		return
+	}
+	if others.Holds == nil {
+		others.Holds = map[dependents.ID]string{}
+	}
+	for _, entry := range Inventory(layer.Status.Resources, nil) {
+		if o.Live[entry.ID] != nil && o.Live[entry.ID].GetLabels()[v1alpha1.LayerLabel] == layer.Name {
+			others.Holds[entry.ID] = layer.Name
+		}
+	}
+}
+
 // IsRefused tells whether a layer says that its version is refused for the sake
 // of its dependants. Whether it still is, those say.
 func IsRefused(layer *v1alpha1.AddonsLayer) bool {

@@ -136,6 +136,9 @@ func conditions(o Observation, d Decision) []metav1.Condition {
 		set.Put(v1alpha1.DeletingCondition, metav1.ConditionTrue, v1alpha1.ReasonDeleting, "the objects of the layer are being removed")
 	}
 	set.putDeployed(o, d, message)
+	if contested := contestedMessage(d.Plan.Contested); contested != "" {
+		set.Put(v1alpha1.ContestedCondition, metav1.ConditionTrue, v1alpha1.ReasonForeignRelease, truncate(contested))
+	}
 	if d.SourceMessage != "" {
 		set.Put(v1alpha1.SourceReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonSourceNotReady,
 			truncate("the last artifact is used: "+d.SourceMessage))

@@ -235,10 +235,9 @@ func TestConflictMessage(t *testing.T) {
 		conflicts = append(conflicts, dependents.Conflict{ID: releaseID(name), Origin: name + ".yaml", With: releaseID(name), Owner: "mesh", OwnerOrigin: "m.yaml"})
 	}
 	conflicts[0].With = releaseID("x")
-	conflicts[1].With, conflicts[1].Owner = releaseID("y"), ""
 	want := []string{
 		"HelmRelease default/a of layer base (a.yaml) stands for the same Helm release as HelmRelease default/x, which layer mesh lists (m.yaml)",
-		"HelmRelease default/b of layer base (b.yaml) stands for the same Helm release as HelmRelease default/y, which belongs to no layer",
+		"HelmRelease default/b is listed by layer base (b.yaml) and belongs to layer mesh (m.yaml)",
 		"HelmRelease default/c is listed by layer base (c.yaml) and belongs to layer mesh (m.yaml)",
 		"HelmRelease default/d is listed by layer base (d.yaml) and belongs to layer mesh (m.yaml)",
 		"HelmRelease default/e is listed by layer base (e.yaml) and belongs to layer mesh (m.yaml)",

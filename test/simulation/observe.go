@@ -350,6 +350,7 @@ func (h *hands) observeOthers(o *layers.Observation) {
 			continue
 		}
 		others.Existing[name] = true
+		o.AddHeld(&others, layer)
 		if layer.DeletionTimestamp != nil {
 			continue
 		}

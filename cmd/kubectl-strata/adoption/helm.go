@@ -309,6 +309,11 @@ func (w World) Conflicts(names []string) []string {
 		if decision.Stalled || len(decision.Plan.Conflicts) > 0 {
 			problems = append(problems, fmt.Sprintf("layer %s: %s", layer.Name, decision.Message))
 		}
+		for _, contest := range decision.Plan.Contested {
+			if !contest.Waits {
+				problems = append(problems, fmt.Sprintf("layer %s: %s, which no layer has, stands for the same Helm release as %s", layer.Name, contest.With, contest.ID))
+			}
+		}
 		for _, standing := range decision.Plan.Standings {
 			if standing.Health == dependents.Blocked && len(decision.Plan.Conflicts) == 0 {
 				problems = append(problems, fmt.Sprintf("layer %s: %s %s", layer.Name, standing.ID, standing.Message))

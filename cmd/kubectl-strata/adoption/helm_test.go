@@ -283,7 +283,7 @@ func TestConflicts(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	w = world([]*unstructured.Unstructured{other}, w.Directories, layer("base"))
-	if got := w.Conflicts([]string{"base"}); len(got) != 1 || !strings.Contains(got[0], "stands for the same Helm release as") {
+	if got := w.Conflicts([]string{"base"}); len(got) != 1 || !strings.Contains(got[0], "HelmRelease shop/front, which stands for the same Helm release and which no layer has") {
 		t.Errorf("%q", got)
 	}
 }

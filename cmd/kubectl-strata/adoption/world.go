@@ -127,6 +127,7 @@ func (w World) observeOthers(o *layers.Observation) {
 			continue
 		}
 		o.Others.Existing[other.Name] = true
+		o.AddHeld(&o.Others, other)
 		directory := w.Directories[other.Name]
 		if directory == nil {
 			o.Others.Unreadable[other.Name] = true

@@ -149,6 +149,9 @@ func why(layer *v1alpha1.AddonsLayer) string {
 	if from := condition(layer, v1alpha1.SourceReadyCondition); from != nil && from.Status == metav1.ConditionFalse {
 		notes = append(notes, strings.Join(strings.Fields(from.Message), " "))
 	}
+	if contested := condition(layer, v1alpha1.ContestedCondition); contested != nil && contested.Status == metav1.ConditionTrue {
+		notes = append(notes, contested.Message)
+	}
 	if names := suspended(layer.Status.Resources); len(names) > 0 {
 		notes = append(notes, "suspended: "+strings.Join(names, ", "))
 	}
