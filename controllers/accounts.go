@@ -128,6 +128,9 @@ func (h *hands) Executor(ctx context.Context, o *layers.Observation) (round.Exec
 	if account.Name == "" {
 		return h.executor, nil
 	}
+	if o.Remote != nil && o.IsAway() {
+		return h.executor, nil // nothing is done there, and releases here are suspended
+	}
 	if o.Remote != nil {
 		return h.executorOn(ctx, o.Remote.Name.String(), account)
 	}
@@ -160,6 +163,9 @@ func (h *hands) executorOn(ctx context.Context, cluster string, account types.Na
 		return nil, err
 	}
 	return h.executor.With(h.executor.Cluster, func(name string) (apply.Cluster, error) {
+		if name == cluster && h.remotes.get(cluster) != found {
+			return apply.Cluster{}, fmt.Errorf("RemoteCluster %s: %w", cluster, errNotConnected)
+		}
 		if name == cluster {
 			return found.kinds.writes().As(c), nil
 		}

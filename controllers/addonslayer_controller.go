@@ -170,7 +170,7 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 		// What is seen while the controller stops may lack something.
 		return 0, err
 	}
-	if observed.awaitsConnection() {
+	if observed.awaitsConnection(ctx) {
 		return time.Second, nil
 	}
 	h := &hands{AddonsLayerReconciler: r, stored: stored}

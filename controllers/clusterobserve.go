@@ -4,6 +4,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,12 +51,17 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 	if o.Layers, err = r.countLayers(ctx, cluster); err != nil {
 		return o, err
 	}
+	if o.Hub, err = r.Layers.hub(ctx); err != nil {
+		return o, err
+	}
+	o.Recorded = r.Layers.remotes.recordedFor(name.String(), cluster.UID, clusters.RecordedOn(live))
 	if access == nil {
 		r.prober.stop(name)
+		r.identify(ctx, &o, nil)
 		return o, nil
 	}
 	o.Access = &access.Access
-	before := r.Layers.remotes.get(name.String())
+	before := r.Layers.remotes.raw(name.String())
 	select {
 	case <-r.Layers.started: // until then it would wait for the watches of all clusters
 	case <-ctx.Done():
@@ -64,6 +70,7 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 	connected, err := r.Layers.remotes.connect(ctx, name.String(), access, r.Reach)
 	if err != nil {
 		o.Source.Err = err
+		r.identify(ctx, &o, nil)
 		return o, nil //nolint:nilerr // it is in the status
 	}
 	if before != nil && before != connected {
@@ -72,11 +79,36 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 	o.Answer = r.prober.ask(name, connected, clusters.IntervalOf(cluster), cluster.Status)
 	connected.setError(o.Answer.Err)
 	o.Unlocated = connected.Named() && !o.Answer.Located
-	if before != connected {
-		r.Layers.wakeOn(ctx, cluster)
-		r.wakeBehind(ctx, cluster)
-	}
+	r.identify(ctx, &o, connected)
 	return o, nil
+}
+
+// identify has a connection let writes through where the cluster is the right one,
+// and tells those who wait for that.
+func (r *RemoteClusterReconciler) identify(ctx context.Context, o *clusters.Observation, connected *connection) {
+	name := client.ObjectKeyFromObject(o.Cluster).String()
+	remotes := r.Layers.remotes
+	if connected != nil {
+		o.Identity = connected.gate.identity(o.Now)
+		if !r.Layers.isOwn(o.Cluster) {
+			o.Identity.Unclaimable = true // whoever looks after it claims it
+		}
+	}
+	r.Layers.wakeTwins(ctx, remotes.identified(name, cmp.Or(o.Recorded, o.Identity.UID)))
+	o.Twins = remotes.twinsOf(name)
+	verdict := clusters.Judge(*o)
+	why := ""
+	if verdict.Stops {
+		why = verdict.Message
+	}
+	news := remotes.mistakes(name, why)
+	if connected != nil && connected.gate.judge(verdict, o.Answer, o.Now) {
+		news = true
+	}
+	if news {
+		r.Layers.wakeOn(ctx, o.Cluster)
+		r.wakeBehind(ctx, o.Cluster)
+	}
 }
 
 // observeSource reads the Secret that holds the kubeconfig, and returns what that

@@ -52,9 +52,9 @@ func (f *fixture) hostileCluster(name string, s *hostile.APIServer, change ...fu
 	})
 }
 
-// clusterSays waits until a RemoteCluster is Ready, or not, with texts in its
+// clusterReady waits until a RemoteCluster is Ready, or not, with texts in its
 // message.
-func (f *fixture) clusterSays(name string, status metav1.ConditionStatus, texts ...string) {
+func (f *fixture) clusterReady(name string, status metav1.ConditionStatus, texts ...string) {
 	f.Helper()
 	f.eventually("RemoteCluster "+name+" says "+strings.Join(texts, ", "), func() error {
 		ready := meta.FindStatusCondition(f.clusterStatus(name).Conditions, v1alpha1.ReadyCondition)
@@ -84,18 +84,18 @@ func TestVersionOfAnyLengthFreezesNothing(t *testing.T) {
 	f.startBoth()
 	s := startHostile(t)
 	f.hostileCluster("hostile", s)
-	f.clusterSays("hostile", metav1.ConditionTrue, "v1.30.1")
+	f.clusterReady("hostile", metav1.ConditionTrue, "v1.30.1")
 	for _, version := range []string{"v1." + strings.Repeat("3", 40<<10), "v1.30.1\n\x1b[31mforged line", "x"} {
 		s.Do("/version", hostile.Version(version))
-		f.clusterSays("hostile", metav1.ConditionFalse, "no API server of Kubernetes")
+		f.clusterReady("hostile", metav1.ConditionFalse, "no API server of Kubernetes")
 		if status := f.clusterStatus("hostile"); status.Version != "v1.30.1" {
 			t.Errorf("its version is %.60q", status.Version)
 		}
 		s.Do("/version", nil)
-		f.clusterSays("hostile", metav1.ConditionTrue, "v1.30.1")
+		f.clusterReady("hostile", metav1.ConditionTrue, "v1.30.1")
 	}
 	s.Do("/version", hostile.Version("v1."+strings.Repeat("3", 40<<10)))
-	f.clusterSays("hostile", metav1.ConditionFalse, "no API server of Kubernetes")
+	f.clusterReady("hostile", metav1.ConditionFalse, "no API server of Kubernetes")
 	f.layerWith("layer", func(layer *v1alpha1.AddonsLayer) {
 		layer.Spec.Cluster = &v1alpha1.ClusterReference{Namespace: f.namespace, Name: "hostile"}
 	})
@@ -115,20 +115,20 @@ func TestClusterLeadsNowhere(t *testing.T) {
 	s, elsewhere := startHostile(t), startHostile(t)
 	elsewhere.Do("/", hostile.Failure(http.StatusInternalServerError, "InternalError", "INTERNAL-SECRET"))
 	f.hostileCluster("hostile", s)
-	f.clusterSays("hostile", metav1.ConditionTrue)
+	f.clusterReady("hostile", metav1.ConditionTrue)
 	s.Do("/", hostile.Redirect(http.StatusTemporaryRedirect, elsewhere.URL()+"/latest/meta-data/"))
-	f.clusterSays("hostile", metav1.ConditionFalse, "redirect to another address, which is not followed")
+	f.clusterReady("hostile", metav1.ConditionFalse, "redirect to another address, which is not followed")
 	s.Do("/", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "no\n\x1b[2J\u202E"+strings.Repeat("x", 32<<10), http.StatusInternalServerError)
 	})
-	f.clusterSays("hostile", metav1.ConditionFalse, "no [2Jxxx")
+	f.clusterReady("hostile", metav1.ConditionFalse, "no [2Jxxx")
 	if ready := meta.FindStatusCondition(f.clusterStatus("hostile").Conditions, v1alpha1.ReadyCondition); len(ready.Message) > 2*maxProbeMessage {
 		t.Errorf("it says %d bytes", len(ready.Message))
 	}
 	s.Do("/", hostile.Junk)
-	f.clusterSays("hostile", metav1.ConditionFalse, "no API server of Kubernetes")
+	f.clusterReady("hostile", metav1.ConditionFalse, "no API server of Kubernetes")
 	s.Do("/", nil)
-	f.clusterSays("hostile", metav1.ConditionTrue)
+	f.clusterReady("hostile", metav1.ConditionTrue)
 	if n := elsewhere.Dials(); n > 0 {
 		t.Errorf("%d connections were led elsewhere", n)
 	}
@@ -154,7 +154,7 @@ func TestKubeconfigLeadsNowhere(t *testing.T) {
 		},
 	} {
 		f.hostileCluster(name, s, change)
-		f.clusterSays(name, metav1.ConditionFalse, "--allowed-cluster-")
+		f.clusterReady(name, metav1.ConditionFalse, "--allowed-cluster-")
 		copied := &corev1.Secret{}
 		err := f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: layers.KubeConfigName(name)}, copied)
 		if !apierrors.IsNotFound(err) {
@@ -182,7 +182,7 @@ func TestFloodsHoldUpNobody(t *testing.T) {
 	s := startHostile(t)
 	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	f.hostileCluster("hostile", s)
-	f.clusterSays("hostile", metav1.ConditionTrue)
+	f.clusterReady("hostile", metav1.ConditionTrue)
 	before := heap()
 	var events atomic.Int64
 	s.Do(definitions+"?watch", hostile.Events(func(int64) string {
@@ -197,7 +197,7 @@ func TestFloodsHoldUpNobody(t *testing.T) {
 	patch, err := json.Marshal(map[string]any{"data": map[string][]byte{"value": data}})
 	f.must(err)
 	f.must(f.client.Patch(f.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "hostile"}}, client.RawPatch(types.MergePatchType, patch)))
-	f.clusterSays("hostile", metav1.ConditionFalse, "more than 64 KiB")
+	f.clusterReady("hostile", metav1.ConditionFalse, "more than 64 KiB")
 	f.cluster("other")
 	f.eventually("more was sent than may be kept", func() error {
 		if sent := events.Load() * (64 << 10); sent < 128<<20 {
@@ -208,7 +208,7 @@ func TestFloodsHoldUpNobody(t *testing.T) {
 	if after := heap(); after > before+512 {
 		t.Errorf("%d MiB are in use, and were %d before", after, before)
 	}
-	f.clusterSays("other", metav1.ConditionTrue)
+	f.clusterReady("other", metav1.ConditionTrue)
 }
 
 // A cluster with very many definitions is watched as any other.
@@ -243,7 +243,7 @@ func TestManyDefinitionsAreRead(t *testing.T) {
 		hostile.Silent(w, r)
 	})
 	f.hostileCluster("large", s)
-	f.clusterSays("large", metav1.ConditionTrue)
+	f.clusterReady("large", metav1.ConditionTrue)
 	f.eventually("all definitions are listed, and watched", func() error {
 		if pages.Load() < many/500 || watches.Load() == 0 {
 			return fmt.Errorf("%d pages were asked for, and %d watches", pages.Load(), watches.Load())

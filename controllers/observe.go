@@ -54,7 +54,7 @@ func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.Add
 		Now: r.now(), Settings: r.Settings, Layer: layer, ClusterVersion: r.Cluster.Version(),
 		Layers: map[string]layers.Other{}, Scopes: map[dependents.ServedKind]layers.Scope{}, Unserved: map[dependents.ServedVersion]bool{},
 		Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
-		Exclusive: map[string][]dependents.ID{}, Forsaken: map[string]bool{},
+		Exclusive: map[string][]dependents.ID{}, Forsaken: map[string]bool{}, Twins: r.remotes.twins(),
 	}}
 	o.homeVersion = o.ClusterVersion
 	o.Waited, o.UnderWay = r.waits.Of(layer, o.Observation.Now)
@@ -447,13 +447,15 @@ func (o *observer) observeExclusive(ctx context.Context) error {
 		}
 	}
 	for identity := range identities {
-		found, err := o.list(ctx, layers.HelmReleaseKind, indexIdentity, identity)
-		if err != nil {
-			return err
-		}
-		for i := range found {
-			o.see(&found[i])
-			o.Exclusive[identity] = append(o.Exclusive[identity], dependents.IDOf(&found[i]))
+		for _, twin := range o.Twins.Identities(identity) {
+			found, err := o.list(ctx, layers.HelmReleaseKind, indexIdentity, twin)
+			if err != nil {
+				return err
+			}
+			for i := range found {
+				o.see(&found[i])
+				o.Exclusive[identity] = append(o.Exclusive[identity], dependents.IDOf(&found[i]))
+			}
 		}
 		o.Exclusive[identity] = dependents.SortIDs(o.Exclusive[identity])
 	}

@@ -43,7 +43,7 @@ func (o *observer) observeOthers(ctx context.Context) error {
 		if layer.Name == o.Layer.Name {
 			continue
 		}
-		o.Others.Existing[layer.Name] = true
+		o.AddOther(&o.Others, layer)
 		o.AddHeld(&o.Others, layer)
 		if !layer.DeletionTimestamp.IsZero() {
 			continue
@@ -54,7 +54,7 @@ func (o *observer) observeOthers(ctx context.Context) error {
 			o.unreadable(layer)
 		}
 	}
-	found, unknown := o.listings.Concerning(questions, maps.Keys(o.Live), maps.Keys(o.Exclusive))
+	found, unknown := o.listings.Concerning(questions, o.Twins.AllIDs(maps.Keys(o.Live)), o.Twins.AllIdentities(maps.Keys(o.Exclusive)))
 	for name, listing := range found {
 		o.AddClaims(&o.Others, name, listing)
 	}

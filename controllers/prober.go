@@ -122,6 +122,9 @@ func (p *prober) run(ctx context.Context, name types.NamespacedName, probe *prob
 	for {
 		began := time.Now()
 		answered, located, err := askCluster(ctx, probe.connection)
+		if err == nil {
+			err = askIdentity(ctx, probe.connection, p.now())
+		}
 		if ctx.Err() != nil {
 			return
 		}
@@ -185,6 +188,16 @@ func askVersion(ctx context.Context, over *connection) (string, error) {
 		return "", err
 	}
 	return versionIn(data)
+}
+
+// askIdentity asks a cluster which one it is. What is new its gate tells.
+func askIdentity(ctx context.Context, over *connection, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	if _, err := over.gate.look(ctx, now); err != nil {
+		return fmt.Errorf("cannot find out which cluster it is: %w", err)
+	}
+	return nil
 }
 
 func versionIn(data []byte) (string, error) {

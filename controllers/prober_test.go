@@ -105,8 +105,13 @@ func (a *authority) serve(listen string, names []string, answer http.HandlerFunc
 	clients.AppendCertsFromPEM(a.pem)
 	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: answer, ReadHeaderTimeout: time.Minute}}
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12}
+	ctx, stop := context.WithCancel(context.Background())
+	server.Config.BaseContext = func(net.Listener) context.Context { return ctx }
 	server.StartTLS()
-	a.Cleanup(server.Close)
+	a.Cleanup(func() {
+		stop() // a watch would go on for ever
+		server.Close()
+	})
 	return "https://" + listener.Addr().String()
 }
 
@@ -119,7 +124,7 @@ func known(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Unauthorized","code":401,"message":"the credentials are not accepted"}`)
 		return
 	}
-	fmt.Fprint(w, `{"gitVersion":"v1.30.1"}`)
+	fmt.Fprint(w, `{"gitVersion":"v1.30.1","metadata":{"uid":"11111111-aaaa"}}`) // also of the namespace that says which cluster it is
 }
 
 // askedAs asks the version as a kubeconfig says.
@@ -136,12 +141,12 @@ func askedAs(t *testing.T, cluster clientcmdapi.Cluster, user clientcmdapi.AuthI
 	if err != nil {
 		t.Fatal(err)
 	}
-	over, err := reach.Connect(access.Config, reachTests)
+	over, err := guardedConnection(access, reachTests, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(over.Web.CloseIdleConnections)
-	version, _, err := askCluster(t.Context(), &connection{Connection: over})
+	t.Cleanup(over.plain.CloseIdleConnections)
+	version, _, err := askCluster(t.Context(), over)
 	return access, version, err
 }
 
@@ -245,9 +250,9 @@ func TestProberTellsOfNews(t *testing.T) {
 		known(w, r)
 	}, net.IPv4(127, 0, 0, 1))
 	config := &rest.Config{Host: endpoint, BearerToken: "right", TLSClientConfig: rest.TLSClientConfig{CAData: a.pem}}
-	connected, err := reach.Connect(config, reachTests)
+	over, err := guardedConnection(&kubeconfig.Access{Config: config}, reachTests, func() {})
 	a.must(err)
-	t.Cleanup(connected.Web.CloseIdleConnections)
+	t.Cleanup(over.plain.CloseIdleConnections)
 	name := types.NamespacedName{Namespace: "fleet", Name: "prod"}
 	news := make(chan types.NamespacedName, 100)
 	meters := NewMeters()
@@ -255,7 +260,6 @@ func TestProberTellsOfNews(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	go func() { _ = p.Start(ctx) }()
-	over := &connection{Connection: connected}
 	answer := func() (string, error) {
 		got := p.ask(name, over, 20*time.Millisecond, v1alpha1.RemoteClusterStatus{})
 		return got.Version, got.Err

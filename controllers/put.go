@@ -39,7 +39,9 @@ func (o *observer) observeRemote(ctx context.Context) error {
 		return err
 	}
 	o.Forsaken[name.String()] = layers.IsForsaken(o.Layer, cluster)
-	o.Remote = &layers.Remote{Name: name, Object: cluster, Connected: o.remotes.get(name.String()) != nil}
+	o.Remote = &layers.Remote{
+		Name: name, Object: cluster, Connected: o.remotes.get(name.String()) != nil, Mistaken: o.remotes.mistakenFor(name.String()),
+	}
 	if cluster != nil {
 		o.ClusterVersion = cluster.Status.Version
 	}
@@ -156,14 +158,20 @@ func readOf(cluster *v1alpha1.RemoteCluster) string {
 // wakeOn looks at the layers of a RemoteCluster again.
 func (r *AddonsLayerReconciler) wakeOn(ctx context.Context, cluster *v1alpha1.RemoteCluster) {
 	for _, req := range r.layersOn(ctx, cluster) {
+		r.looks.set(req.Name, nil)
 		r.wake(req.Name)
 	}
 }
 
 // awaitsConnection tells whether the layer's cluster has yet to be looked at by
-// this process: to say that it cannot be reached would be too early.
-func (o *observer) awaitsConnection() bool {
-	return o.Remote != nil && o.Remote.Object != nil && !o.Remote.Connected && !o.remotes.seen(o.cluster())
+// this process: to say that it cannot be reached would be too early. Where something
+// comes, goes or changes hands, all others must have been looked at, too: two may be
+// the same cluster.
+func (o *observer) awaitsConnection(ctx context.Context) bool {
+	if o.Remote != nil && o.Remote.Object != nil && !o.Remote.Connected && !o.remotes.judged(o.cluster()) {
+		return true
+	}
+	return o.NeedsOthers() && !o.allSeen(ctx)
 }
 
 // wakeCluster looks at a RemoteCluster again. It never blocks, as wake.

@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -114,7 +115,61 @@ func (r *RemoteClusterReconciler) reconcile(ctx context.Context, req ctrl.Reques
 	if err := r.letCopyGo(ctx, o); err != nil {
 		return 0, err
 	}
-	return r.carryOut(ctx, o)
+	after, err := r.carryOut(ctx, o)
+	if err != nil {
+		return 0, err
+	}
+	decided, err := r.settleIdentity(ctx, o)
+	if decided {
+		after = round.LookAgain
+	}
+	return after, err
+}
+
+// settleIdentity claims a cluster for this hub, and uses up what people have said of
+// it. It tells whether there was something to do.
+func (r *RemoteClusterReconciler) settleIdentity(ctx context.Context, o clusters.Observation) (bool, error) {
+	verdict := clusters.Judge(o)
+	name := client.ObjectKeyFromObject(o.Cluster)
+	if connected := r.Layers.remotes.raw(name.String()); verdict.Claim && connected != nil {
+		claimed, err := claim(ctx, connected, o.Identity, o.Hub)
+		connected.gate.claimed(claimed, err, r.Layers.now())
+		if err != nil && !apierrors.IsForbidden(err) {
+			// Somebody else may have been faster.
+			return false, errors.Join(fmt.Errorf("cannot claim the cluster of RemoteCluster %s: %w", name, err), askIdentity(ctx, connected, r.Layers.now()))
+		}
+		return true, nil
+	}
+	if len(verdict.Consume) == 0 {
+		return false, nil
+	}
+	patched := o.Cluster.DeepCopy()
+	for _, key := range verdict.Consume {
+		delete(patched.Annotations, key)
+	}
+	err := r.Layers.Client.Patch(ctx, patched, client.MergeFromWithOptions(o.Cluster, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	if err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	r.written.Wrote(patched)
+	return true, nil
+}
+
+// letClaimGo takes the claim off a cluster whose RemoteCluster goes.
+func (r *RemoteClusterReconciler) letClaimGo(ctx context.Context, o clusters.Observation) error {
+	name := client.ObjectKeyFromObject(o.Cluster)
+	connected := r.Layers.remotes.raw(name.String())
+	// Of two that go at once the last one finds that there is no other one.
+	r.Layers.wakeTwins(ctx, r.Layers.remotes.identified(name.String(), ""))
+	o.Twins = r.Layers.remotes.named(o.Recorded)
+	if connected == nil || !clusters.LetsGo(o) {
+		return nil
+	}
+	_, err := claim(ctx, connected, o.Identity, "")
+	if err == nil || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("cannot take the claim off the cluster of RemoteCluster %s: %w", name, err), askIdentity(ctx, connected, r.Layers.now()))
 }
 
 // letCopyGo lets a copy go that somebody has deleted, so that it can be made anew.
@@ -162,6 +217,7 @@ func (r *RemoteClusterReconciler) forget(name types.NamespacedName) {
 	r.prober.stop(name)
 	r.Layers.Meters.forgetCluster(name.String())
 	r.written.Forget(name)
+	r.Layers.wakeTwins(context.Background(), r.Layers.remotes.identified(name.String(), ""))
 	r.Layers.remotes.disconnect(name.String())
 	r.Layers.follows.keep(readerOf(name), nil)
 	r.Layers.follows.forget(name.String())
@@ -232,6 +288,9 @@ func (r *RemoteClusterReconciler) releasesThrough(ctx context.Context, cluster *
 // finalize removes the copy of the kubeconfig, through which nothing is installed
 // any more, and lets the RemoteCluster go.
 func (r *RemoteClusterReconciler) finalize(ctx context.Context, o clusters.Observation) error {
+	if err := r.letClaimGo(ctx, o); err != nil {
+		return err
+	}
 	if o.Live != nil && o.Live.GetLabels()[v1alpha1.ClusterLabel] == o.Cluster.Name {
 		if err := r.takeFinalizer(ctx, o.Live); err != nil {
 			return err

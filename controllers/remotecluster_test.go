@@ -43,30 +43,44 @@ func (f *fixture) startBoth() {
 }
 
 // cluster makes a RemoteCluster of the tests' API server, and waits until it is
-// Ready.
+// Ready. There may be several, and all are the cluster that Strata runs in.
 func (f *fixture) cluster(name string) {
 	f.Helper()
 	data, err := os.ReadFile(plane.Kubeconfig())
 	f.must(err)
-	f.must(f.client.Create(f.ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}, Data: map[string][]byte{"value": data},
-	}))
-	cluster := &v1alpha1.RemoteCluster{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name, Labels: map[string]string{"test": f.namespace}},
-		Spec:       v1alpha1.RemoteClusterSpec{KubeConfig: v1alpha1.KubeConfigSource{SecretRef: v1alpha1.SecretKeyReference{Name: name}}},
-	}
-	f.must(f.client.Create(f.ctx, cluster))
-	f.Cleanup(func() {
-		f.cancel()
-		f.stopped()
-		f.must(f.client.Patch(f.ctx, cluster, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
-		f.must(client.IgnoreNotFound(f.client.Delete(f.ctx, cluster)))
-	})
+	f.clusterBy(name, data)
+}
+
+// clusterBy makes a RemoteCluster of a kubeconfig, and waits until it is Ready.
+func (f *fixture) clusterBy(name string, kubeconfig []byte) {
+	f.Helper()
+	f.newCluster(name, kubeconfig)
 	f.eventually("RemoteCluster "+name+" is ready", func() error {
 		if status := f.clusterStatus(name); !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ReadyCondition) {
 			return fmt.Errorf("it is %+v", status)
 		}
 		return nil
+	})
+}
+
+// newCluster makes a RemoteCluster of a kubeconfig.
+func (f *fixture) newCluster(name string, data []byte) {
+	f.Helper()
+	f.must(f.client.Create(f.ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}, Data: map[string][]byte{"value": data},
+	}))
+	cluster := &v1alpha1.RemoteCluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name, Labels: map[string]string{"test": f.namespace}},
+		Spec: v1alpha1.RemoteClusterSpec{
+			KubeConfig: v1alpha1.KubeConfigSource{SecretRef: v1alpha1.SecretKeyReference{Name: name}}, Interval: &metav1.Duration{Duration: time.Second},
+		},
+	}
+	f.must(f.client.Create(f.ctx, cluster))
+	f.Cleanup(func() {
+		f.cancel()
+		f.stopped()
+		f.must(client.IgnoreNotFound(f.client.Patch(f.ctx, cluster, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))))
+		f.must(client.IgnoreNotFound(f.client.Delete(f.ctx, cluster)))
 	})
 }
 

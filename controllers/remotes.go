@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,6 +25,7 @@ import (
 
 	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/kubeconfig"
+	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/reach"
 )
 
@@ -37,6 +40,16 @@ type remotes struct {
 	byName map[string]*connection
 	// looked holds the clusters that this process has looked at.
 	looked map[string]bool
+	// uids holds what each cluster is known by, the one that the controller runs in
+	// under an empty name, and recorded what Strata's own copies of kubeconfigs have
+	// said last.
+	uids     map[string]string
+	recorded map[string]recordedUID
+	// known holds the twins that follow from uids; nil where that is to be found out.
+	known layers.Twins
+	// mistaken says why nothing may be written to clusters that people have to
+	// decide on.
+	mistaken map[string]string
 	// changes counts what was connected and disconnected, and what connections
 	// that have gone had counted.
 	changes int
@@ -50,9 +63,13 @@ type connection struct {
 	// accounts of the cluster, and what follows single objects of it.
 	accounts *accounts
 	dynamic  dynamic.Interface
-	// Connection reaches it; every client of the cluster is made of it.
+	// Connection reaches it; every client of the cluster is made of it. plain is its
+	// Web without the gate that writes pass.
 	*reach.Connection
-	stop context.CancelFunc
+	plain *http.Client
+	stop  context.CancelFunc
+	// gate lets writes through while it is known which cluster it is.
+	gate *gate
 
 	mu sync.Mutex
 	// err is why the cluster has not answered last; nil where it has.
@@ -86,7 +103,10 @@ func (r *remotes) answers(cluster string) error {
 }
 
 func newRemotes(r *AddonsLayerReconciler) *remotes {
-	return &remotes{AddonsLayerReconciler: r, byName: map[string]*connection{}, looked: map[string]bool{}}
+	return &remotes{
+		AddonsLayerReconciler: r, byName: map[string]*connection{}, looked: map[string]bool{},
+		uids: map[string]string{}, recorded: map[string]recordedUID{}, mistaken: map[string]string{},
+	}
 }
 
 // connect sees to it that a cluster is connected in the way that access says. It
@@ -94,7 +114,7 @@ func newRemotes(r *AddonsLayerReconciler) *remotes {
 func (r *remotes) connect(ctx context.Context, cluster string, access *kubeconfig.Access, allowed reach.Allowed) (*connection, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if known := r.byName[cluster]; known != nil && known.access.Digest == access.Digest {
+	if known := r.byName[cluster]; known != nil && known.access.Digest == access.Digest && !known.gate.isSpoiled() {
 		return known, nil
 	}
 	made, err := r.dial(ctx, cluster, access, allowed)
@@ -125,7 +145,11 @@ func (r *remotes) seen(cluster string) bool {
 func (r *remotes) disconnect(cluster string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.known = nil
+	delete(r.uids, cluster)
+	delete(r.mistaken, cluster)
 	delete(r.looked, cluster)
+	delete(r.recorded, cluster)
 	r.drop(cluster)
 }
 
@@ -141,11 +165,11 @@ func (r *remotes) drop(cluster string) {
 }
 
 func (r *remotes) dial(ctx context.Context, cluster string, access *kubeconfig.Access, allowed reach.Allowed) (*connection, error) {
-	over, err := reach.Connect(access.Config, allowed)
+	made, err := guardedConnection(access, allowed, r.wakerOf(cluster))
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)
 	}
-	config, web := over.Config, over.Web
+	config, web := made.Config, made.Web
 	mapper, err := newGroupMapper(config, web)
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)
@@ -182,10 +206,9 @@ func (r *remotes) dial(ctx context.Context, cluster string, access *kubeconfig.A
 		stop()
 		return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)
 	}
-	return &connection{
-		access: access, kinds: k, dynamic: following, Connection: over, stop: stop,
-		accounts: accountsOf(config, web, client.Options{Scheme: scheme, Mapper: mapper}, direct),
-	}, nil
+	made.kinds, made.dynamic, made.stop = k, following, stop
+	made.accounts = accountsOf(config, web, client.Options{Scheme: scheme, Mapper: mapper}, direct)
+	return made, nil
 }
 
 // withoutAsking returns a mapper that knows the kinds of which a cache is told when
@@ -197,11 +220,36 @@ func withoutAsking(mapper meta.RESTMapper) meta.RESTMapper {
 	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{known, mapper}}
 }
 
-// get returns the connection to a cluster, or nil.
+// get returns the connection to a cluster that may be written to, or nil. What is
+// on another one than the right one is read by nobody, either: an object that is not
+// there would be taken for one that has gone.
 func (r *remotes) get(cluster string) *connection {
+	if found := r.raw(cluster); found != nil && found.gate.isOpen() {
+		return found
+	}
+	return nil
+}
+
+// raw returns the connection to a cluster, whichever that is, or nil.
+func (r *remotes) raw(cluster string) *connection {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.byName[cluster]
+}
+
+// judged tells whether it has been found out whether a cluster may be written to.
+func (r *remotes) judged(cluster string) bool {
+	if !r.seen(cluster) {
+		return false
+	}
+	found := r.raw(cluster)
+	return found == nil || found.gate.isJudged()
+}
+
+// wakerOf returns what looks at a RemoteCluster again.
+func (r *remotes) wakerOf(cluster string) func() {
+	namespace, name, _ := strings.Cut(cluster, "/")
+	return func() { r.wakeCluster(types.NamespacedName{Namespace: namespace, Name: name}) }
 }
 
 // dynamic returns a client that follows single objects of a cluster as an account of it

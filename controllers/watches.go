@@ -284,6 +284,22 @@ func (r *AddonsLayerReconciler) waitingForCRD(k *kinds) handler.MapFunc {
 	}
 }
 
+// whoLists returns the layers that list an object, or one that stands for the same
+// Helm release, by any name of its cluster.
+func (r *AddonsLayerReconciler) whoLists(id dependents.ID, exclusive string) []string {
+	twins := r.remotes.twins()
+	found := r.listings.WhoLists(id, exclusive)
+	for _, twin := range twins.IDs(id)[1:] {
+		found = append(found, r.listings.WhoLists(twin, "")...)
+	}
+	if exclusive != "" {
+		for _, twin := range twins.Identities(exclusive)[1:] {
+			found = append(found, r.listings.WhoLists(dependents.ID{}, twin)...)
+		}
+	}
+	return found
+}
+
 // objectHandler wakes the layers that own an object, owned it, or list it.
 func (r *AddonsLayerReconciler) objectHandler(cluster string, gk schema.GroupKind) handler.EventHandler {
 	enqueue := func(q queue, objects ...client.Object) {
@@ -295,7 +311,7 @@ func (r *AddonsLayerReconciler) objectHandler(cluster string, gk schema.GroupKin
 				exclusive = layers.HelmReleaseIdentity(u)
 			}
 			found[obj.GetLabels()[v1alpha1.LayerLabel]] = struct{}{}
-			for _, name := range r.listings.WhoLists(id, exclusive) {
+			for _, name := range r.whoLists(id, exclusive) {
 				found[name] = struct{}{}
 			}
 		}

@@ -55,6 +55,9 @@ const (
 const (
 	// ReachableCondition says whether the cluster answers.
 	ReachableCondition = "Reachable"
+	// IdentifiedCondition says whether it is known which cluster answers, and that
+	// it is the one that may be written to.
+	IdentifiedCondition = "Identified"
 	// CredentialsExpiringCondition is True when the credentials end soon.
 	CredentialsExpiringCondition = "CredentialsExpiring"
 )
@@ -68,6 +71,23 @@ const (
 	// ReasonPending waits for the Secret of the kubeconfig, or for the cluster
 	// on which it lies.
 	ReasonPending = "Pending"
+	// ReasonIdentified says that the cluster is the one that it was when it was
+	// first seen, or that somebody has accepted.
+	ReasonIdentified = "Identified"
+	// ReasonClusterShared says that another RemoteCluster leads to the same cluster,
+	// or that it is the one that Strata runs in.
+	ReasonClusterShared = "ClusterShared"
+	// ReasonClusterNotClaimed says that other hubs are not told that the cluster is
+	// this one's, because a right is missing.
+	ReasonClusterNotClaimed = "ClusterNotClaimed"
+	// ReasonIdentityForbidden says that the kubeconfig's user may not read which
+	// cluster it is.
+	ReasonIdentityForbidden = "IdentityForbidden"
+	// ReasonIdentityChanged says that another cluster answers than the one that may
+	// be written to.
+	ReasonIdentityChanged = "IdentityChanged"
+	// ReasonClaimedByOther says that another hub has the cluster.
+	ReasonClaimedByOther = "ClaimedByOther"
 	// ReasonInvalidKubeConfig says that the kubeconfig cannot be used.
 	ReasonInvalidKubeConfig = "InvalidKubeConfig"
 	// ReasonCredentialsSourceGone says that the Secret of the kubeconfig has
@@ -166,6 +186,7 @@ const (
 	ReasonClusterNotReady    = "ClusterNotReady"
 	ReasonClusterUnreachable = "ClusterUnreachable"
 	ReasonClusterAbandoned   = "ClusterAbandoned"
+	ReasonClusterMistaken    = "ClusterMistaken"
 
 	// Reasons of events alone.
 	ReasonAdopted    = "Adopted"

@@ -54,6 +54,21 @@ const (
 // allows whichever revision needs it next. It is removed when it is used.
 const AllowNext = "next"
 
+// Annotations on a RemoteCluster, for people to decide which cluster it is.
+const (
+	// AcceptClusterAnnotation lets Strata write to another cluster than the one that
+	// the RemoteCluster led to before. Its value is the UID of the namespace
+	// kube-system of the new one. It is removed when it is used.
+	AcceptClusterAnnotation = "kraan.io/accept-cluster"
+	// TakeOverAnnotation takes a cluster over from another hub. Its value is the UID
+	// of the namespace kube-system of that hub. It is removed when it is used.
+	TakeOverAnnotation = "kraan.io/take-over-from"
+)
+
+// HubAnnotation on the namespace kube-system of a cluster names the hub that has
+// RemoteClusters for it, by the UID of that hub's own namespace kube-system.
+const HubAnnotation = "kraan.io/hub"
+
 // Labels and annotations on what Strata makes for a RemoteCluster.
 const (
 	// ClusterLabel names the RemoteCluster, of the object's own namespace, that
@@ -65,6 +80,9 @@ const (
 	// KubeConfigFinalizer keeps Strata's own copy of a kubeconfig as long as
 	// something is installed through it: Flux uninstalls nothing without it.
 	KubeConfigFinalizer = "kraan.io/kubeconfig"
+	// ClusterUIDAnnotation on Strata's own copy of a kubeconfig is the UID of the
+	// namespace kube-system of the cluster that may be written to through it.
+	ClusterUIDAnnotation = "kraan.io/cluster-uid"
 	// CopyOfAnnotation says what an object is a copy of, as kind/namespace/name.
 	CopyOfAnnotation = "kraan.io/copy-of"
 	// SuspendedByLossAnnotation marks a HelmRelease that Strata suspended because

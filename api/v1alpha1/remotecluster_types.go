@@ -128,6 +128,12 @@ type RemoteClusterStatus struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
+	// ClusterUID is the UID of the namespace kube-system of the cluster, by which
+	// it is known, as it was seen last. It is a report: what may be written to is
+	// recorded on Strata's own copy of the kubeconfig.
+	// +optional
+	ClusterUID string `json:"clusterUID,omitempty"`
+
 	// Endpoint is the URL of the cluster's API server.
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
@@ -184,6 +190,8 @@ type LayerCount struct {
 // +kubebuilder:printcolumn:name="Layers",type=integer,JSONPath=`.status.layers.total`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Reachable",type=string,JSONPath=`.status.conditions[?(@.type=="Reachable")].status`,priority=1
+// +kubebuilder:printcolumn:name="Identified",type=string,JSONPath=`.status.conditions[?(@.type=="Identified")].status`,priority=1
+// +kubebuilder:printcolumn:name="UID",type=string,JSONPath=`.status.clusterUID`,priority=1
 // +kubebuilder:printcolumn:name="Endpoint",type=string,JSONPath=`.status.endpoint`,priority=1
 // +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=`.status.credentialsExpire`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,priority=1

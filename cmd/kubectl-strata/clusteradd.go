@@ -32,7 +32,9 @@ that cluster. With the rights of the context this makes on the other cluster
   - a namespace (--account-namespace), where it is missing,
   - a ServiceAccount in it, for this RemoteCluster alone,
   - its rights: the ClusterRole cluster-admin, because layers may hold anything;
-    --role binds another one that is there,
+    --role binds another one that is there, and then a ClusterRole of its own to
+    get and patch the namespace kube-system, by which it is known which cluster
+    it is, and to which hub it belongs,
   - a token.
 
 Once the other cluster has answered to the token, this makes on the management
@@ -132,7 +134,7 @@ func newClusterAdd(t *tool) *cobra.Command {
 	j.addFlags(command)
 	command.Flags().StringVar(&j.address, "address", "", "the URL at which the management cluster reaches the API server")
 	command.Flags().StringVarP(&j.labels, "labels", "l", "", "labels of the RemoteCluster, such as region=eu,stage=canary")
-	command.Flags().StringVar(&j.Role, "role", "cluster-admin", "the ClusterRole of the other cluster that the account gets")
+	command.Flags().StringVar(&j.Role, "role", fleet.Administrator, "the ClusterRole of the other cluster that the account gets")
 	command.Flags().DurationVar(&j.duration, "token-duration", 0, "ask for a token that ends after this time, such as 720h; at least 10m")
 	command.Flags().BoolVar(&j.dry, "dry-run", false, "print what would be made, and make nothing")
 	return command

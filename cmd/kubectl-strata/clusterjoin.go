@@ -157,7 +157,8 @@ func (j *joining) put(ctx context.Context, on *side, object *unstructured.Unstru
 	case there && object.GetKind() != v1alpha1.RemoteClusterKind && !fleet.IsJoined(live):
 		return fmt.Errorf("there is a %s on %s that was made in another way: delete it, or choose another name", nameOfObject(object), on.name)
 	case there && object.GetKind() == "ClusterRoleBinding":
-		if role, _, _ := unstructured.NestedString(live.Object, "roleRef", "name"); role != j.Role {
+		was, _, _ := unstructured.NestedString(live.Object, "roleRef", "name")
+		if role, _, _ := unstructured.NestedString(object.Object, "roleRef", "name"); role != was {
 			if err := resource.Delete(ctx, object.GetName(), metav1.DeleteOptions{}); err != nil {
 				return j.cannot("delete", object, on, err)
 			}
@@ -243,7 +244,7 @@ func (j *joining) try(ctx context.Context, config []byte) error {
 		case err != nil:
 			denied = err.Error()
 			return false, nil
-		case j.Role == "cluster-admin" && !answer.Status.Allowed:
+		case j.Role == fleet.Administrator && !answer.Status.Allowed:
 			denied = "the account has no rights"
 			return false, nil
 		}

@@ -85,6 +85,17 @@ type Observation struct {
 	// Stale is true where Live is known to be older than the last write.
 	Stale  bool
 	Answer Answer
+	// Identity is what the connection that Access makes has shown of the cluster.
+	Identity Identity
+	// Recorded is the UID of the cluster that may be written to, as Live says or,
+	// where somebody has deleted that, as it said; empty where none was recorded.
+	Recorded string
+	// Hub is the UID of the cluster that Strata runs in; empty where that is not
+	// known.
+	Hub string
+	// Twins names the other RemoteClusters that lead to the same cluster, as
+	// namespace/name; empty for the cluster that Strata runs in.
+	Twins []string
 	// Layers that name the cluster.
 	Layers v1alpha1.LayerCount
 	// Left names what stands in the way of a deletion.
@@ -137,6 +148,8 @@ func CopyOf(cluster *v1alpha1.RemoteCluster) dependents.ID {
 type Decision struct {
 	Plan   dependents.Plan
 	Status v1alpha1.RemoteClusterStatus
+	// Verdict on which cluster it is.
+	Verdict Verdict
 	// Until is the next moment at which the decision may differ although nothing
 	// else has changed; zero where there is none.
 	Until time.Time
@@ -150,11 +163,12 @@ func Decide(o Observation) Decision {
 		Live:      o.live(), Stale: map[dependents.ID]bool{CopyOf(o.Cluster): o.Stale},
 		Keep: map[dependents.ID]bool{CopyOf(o.Cluster): true},
 	}
-	if o.Access != nil && !o.Unlocated {
-		in.Wanted = []dependents.Dependent{wantedCopy(o.Cluster, o.Access)}
+	verdict := Judge(o)
+	if o.Access != nil && !o.Unlocated && !verdict.Keeps {
+		in.Wanted = []dependents.Dependent{wantedCopy(o.Cluster, o.Access, verdict.Record)}
 	}
-	decision := Decision{Plan: dependents.Make(in)}
-	decision.Status, decision.Until = o.status(decision.Plan)
+	decision := Decision{Plan: dependents.Make(in), Verdict: verdict}
+	decision.Status, decision.Until = o.status(decision.Plan, verdict)
 	if again := o.Now.Add(sourceRetry); o.Source.Err != nil && !o.Source.Found && (decision.Until.IsZero() || again.Before(decision.Until)) {
 		decision.Until = again
 	}
@@ -170,8 +184,9 @@ func (o Observation) live() map[dependents.ID]*unstructured.Unstructured {
 }
 
 // wantedCopy returns Strata's own copy of a kubeconfig, with a finalizer of its
-// own: without the Secret Flux would uninstall nothing, and say nothing.
-func wantedCopy(cluster *v1alpha1.RemoteCluster, access *Access) dependents.Dependent {
+// own: without the Secret Flux would uninstall nothing, and say nothing. It says
+// which cluster may be written to through it: who may write a status cannot.
+func wantedCopy(cluster *v1alpha1.RemoteCluster, access *Access, uid string) dependents.Dependent {
 	id := CopyOf(cluster)
 	obj := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
@@ -181,11 +196,16 @@ func wantedCopy(cluster *v1alpha1.RemoteCluster, access *Access) dependents.Depe
 	obj.SetName(id.Name)
 	obj.SetLabels(map[string]string{v1alpha1.ClusterLabel: cluster.Name, "reconcile.fluxcd.io/watch": "Enabled"})
 	obj.SetFinalizers([]string{v1alpha1.KubeConfigFinalizer})
-	return dependents.Dependent{ID: id, Object: obj, Digest: access.Digest, Assess: dependents.AssessExistence, Origin: "spec.kubeConfig"}
+	digest := access.Digest
+	if uid != "" {
+		obj.SetAnnotations(map[string]string{v1alpha1.ClusterUIDAnnotation: uid})
+		digest += "-" + uid
+	}
+	return dependents.Dependent{ID: id, Object: obj, Digest: digest, Assess: dependents.AssessExistence, Origin: "spec.kubeConfig"}
 }
 
 // status says how the cluster fares.
-func (o Observation) status(plan dependents.Plan) (v1alpha1.RemoteClusterStatus, time.Time) {
+func (o Observation) status(plan dependents.Plan, verdict Verdict) (v1alpha1.RemoteClusterStatus, time.Time) {
 	last := o.Cluster.Status
 	status := v1alpha1.RemoteClusterStatus{
 		ObservedGeneration: o.Cluster.Generation, Version: cmp.Or(o.Answer.Version, last.Version), Endpoint: last.Endpoint,
@@ -200,8 +220,9 @@ func (o Observation) status(plan dependents.Plan) (v1alpha1.RemoteClusterStatus,
 	}
 	set := layers.NewConditionSet(last.Conditions, o.Cluster.Generation, o.Now)
 	o.reachable(set, &status)
+	o.identify(set, &status, verdict)
 	until := o.expiring(set)
-	o.ready(set, plan)
+	o.ready(set, plan, verdict)
 	status.Conditions = set.List
 	return status, until
 }
@@ -258,8 +279,9 @@ func (o Observation) expiring(set *layers.ConditionSet) time.Time {
 }
 
 // ready sums up, the worst first: what is wrong with the credentials, whether the
-// cluster answers, what is waited for, and whether the copy is in place.
-func (o Observation) ready(set *layers.ConditionSet, plan dependents.Plan) {
+// cluster answers and is the right one, what is waited for, and whether the copy is
+// in place.
+func (o Observation) ready(set *layers.ConditionSet, plan dependents.Plan, verdict Verdict) {
 	not := func(status metav1.ConditionStatus, reason, message string) {
 		set.Put(v1alpha1.ReadyCondition, status, reason, message)
 		if status == metav1.ConditionUnknown {
@@ -287,6 +309,10 @@ func (o Observation) ready(set *layers.ConditionSet, plan dependents.Plan) {
 		not(metav1.ConditionUnknown, v1alpha1.ReasonPending, "waits for "+secret+", which does not exist")
 	case away.Status == metav1.ConditionFalse:
 		not(metav1.ConditionFalse, away.Reason, "the cluster cannot be reached: "+away.Message)
+	case verdict.Stops:
+		not(metav1.ConditionFalse, verdict.Reason, verdict.Message)
+	case verdict.Claim:
+		not(metav1.ConditionUnknown, verdict.Reason, verdict.Message)
 	case o.Source.Known && !o.Source.Found:
 		not(metav1.ConditionFalse, v1alpha1.ReasonCredentialsSourceGone, secret+" has gone; the copy of it is used")
 	case away.Status != metav1.ConditionTrue:
@@ -294,11 +320,16 @@ func (o Observation) ready(set *layers.ConditionSet, plan dependents.Plan) {
 	case o.Unlocated:
 		not(metav1.ConditionUnknown, v1alpha1.ReasonPending, "the address of the API server is being looked up")
 	default:
-		if worst, found := dependents.Worst(plan.Standings); found && worst.Health > dependents.Ignored {
+		// A copy that is to stay as it is for now is not waited for.
+		if worst, found := dependents.Worst(plan.Standings); found && worst.Health > dependents.Ignored && (o.Live == nil || !verdict.Keeps) {
 			not(metav1.ConditionUnknown, v1alpha1.ReasonPending, fmt.Sprintf("%s %s", worst.ID, worst.Message))
 			return
 		}
-		set.Put(v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonReachable, fmt.Sprintf("the API server at %s answers, Kubernetes %s", o.Access.Endpoint, o.Answer.Version))
+		message := fmt.Sprintf("the API server at %s answers, Kubernetes %s", o.Access.Endpoint, cmp.Or(o.Answer.Version, o.Cluster.Status.Version))
+		if shared := o.shared(); shared != "" {
+			message += "; " + shared
+		}
+		set.Put(v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonReachable, message)
 	}
 }
 

@@ -21,6 +21,15 @@ import (
 	"github.com/strata-project/strata/internal/layers"
 )
 
+// The clusters of the tests: one, another one, the one that Strata runs in, and that
+// of another Strata.
+const (
+	firstUID  = "11111111-aaaa"
+	secondUID = "22222222-bbbb"
+	hubUID    = "99999999-hub"
+	otherHub  = "88888888-hub"
+)
+
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // observation returns what is seen of a cluster that is well, changed as asked.
@@ -30,14 +39,15 @@ func observation(changes ...func(*Observation)) Observation {
 	cluster.Spec.KubeConfig.SecretRef.Name = "prod"
 	o := Observation{
 		Now: now, Cluster: cluster, Source: Source{Known: true, Found: true}, Access: access,
-		Answer: Answer{At: now, Version: "v1.36.3", LastSeen: now},
+		Answer:   Answer{At: now, Version: "v1.36.3", LastSeen: now},
+		Identity: Identity{UID: firstUID, Hub: hubUID, Version: "3"}, Recorded: firstUID, Hub: hubUID,
 	}
-	copied := wantedCopy(cluster, access).Object.DeepCopy()
+	copied := wantedCopy(cluster, access, firstUID).Object.DeepCopy()
 	copied.SetUID("uid")
 	copied.SetResourceVersion("7")
 	o.Live = copied
 	cluster.Status.Resources = layers.Resources([]dependents.Entry{{
-		ID: CopyOf(cluster), Digest: access.Digest, UID: "uid", ResourceVersion: "7", Status: dependents.StatusReady, Since: now, Origin: "spec.kubeConfig",
+		ID: CopyOf(cluster), Digest: wantedCopy(cluster, access, firstUID).Digest, UID: "uid", ResourceVersion: "7", Status: dependents.StatusReady, Since: now, Origin: "spec.kubeConfig",
 	}})
 	for _, change := range changes {
 		change(&o)
@@ -180,7 +190,7 @@ func TestCredentialsThatEnd(t *testing.T) {
 }
 
 func TestCopyHasAFinalizerAndNothingElse(t *testing.T) {
-	d := wantedCopy(observation().Cluster, observation().Access)
+	d := wantedCopy(observation().Cluster, observation().Access, firstUID)
 	if got := d.Object.GetFinalizers(); len(got) != 1 || got[0] != v1alpha1.KubeConfigFinalizer {
 		t.Errorf("its finalizers are %v", got)
 	}

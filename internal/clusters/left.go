@@ -69,24 +69,33 @@ func hasObjects(layer *v1alpha1.AddonsLayer, cluster types.NamespacedName) bool 
 // for now, as the Secret is by now; nil where it is. With credentials that do not
 // count any more nothing could be uninstalled through it, and it would stay for good.
 func Refreshed(o Observation) *unstructured.Unstructured {
-	if o.Live == nil || o.Live.GetDeletionTimestamp() == nil || o.Access == nil || o.Unlocated || o.Live.GetLabels()[v1alpha1.ClusterLabel] != o.Cluster.Name {
+	verdict := Judge(o)
+	if o.Live == nil || o.Live.GetDeletionTimestamp() == nil || o.Access == nil || o.Unlocated || o.Live.GetLabels()[v1alpha1.ClusterLabel] != o.Cluster.Name || verdict.Keeps {
 		return nil
 	}
-	wanted := wantedCopy(o.Cluster, o.Access).Object.Object["data"]
-	if equality.Semantic.DeepEqual(wanted, o.Live.Object["data"]) {
+	wanted := wantedCopy(o.Cluster, o.Access, verdict.Record).Object
+	if equality.Semantic.DeepEqual(wanted.Object["data"], o.Live.Object["data"]) && RecordedOn(o.Live) == RecordedOn(wanted) {
 		return nil
 	}
 	refreshed := o.Live.DeepCopy()
-	refreshed.Object["data"] = wanted
+	refreshed.Object["data"] = wanted.Object["data"]
+	annotations := refreshed.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	if annotations[v1alpha1.ClusterUIDAnnotation] = verdict.Record; verdict.Record == "" {
+		delete(annotations, v1alpha1.ClusterUIDAnnotation)
+	}
+	refreshed.SetAnnotations(annotations)
 	return refreshed
 }
 
 // LetsCopyGo tells whether a copy of a kubeconfig that somebody has deleted may go,
 // so that it can be made anew. Without it Flux would skip to uninstall a release, so
 // that it stays while one is being uninstalled, or is about to be, and for as long
-// as there is nothing else that it could be made of.
+// as there is nothing else that it could be made of, or another cluster answers.
 func LetsCopyGo(o Observation, through []unstructured.Unstructured) bool {
-	if o.Live == nil || o.Live.GetDeletionTimestamp() == nil || !o.Source.Found || o.Source.Err != nil {
+	if o.Live == nil || o.Live.GetDeletionTimestamp() == nil || !o.Source.Found || o.Source.Err != nil || !Judge(o).Open {
 		return false
 	}
 	return !slices.ContainsFunc(through, func(release unstructured.Unstructured) bool {

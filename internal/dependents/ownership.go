@@ -33,6 +33,9 @@ func (p *planner) handOver(live *unstructured.Unstructured, id ID) hand {
 			return hand{claim: &claim}
 		}
 	}
+	if p.Others.Elsewhere[owner] != "" {
+		return hand{claim: &Claim{Owner: owner, ID: id}}
+	}
 	switch {
 	case !p.Others.Existing[owner]:
 		return hand{from: owner}
@@ -80,6 +83,8 @@ func (p *planner) findExclusiveConflicts(d *Dependent) {
 			p.conflict(Conflict{ID: d.ID, Origin: d.Origin, Owner: claim.Owner, OwnerOrigin: claim.Origin, With: id})
 		} else if p.isForeign(id) {
 			p.plan.Contested = append(p.plan.Contested, Contest{ID: d.ID, Origin: d.Origin, With: id, Waits: p.waitsForRival(d, id)})
+		} else if owner := p.owner(p.Live[id]); owner != p.Owner && p.Others.Elsewhere[owner] != "" {
+			p.conflict(Conflict{ID: d.ID, Origin: d.Origin, Owner: owner, With: id})
 		}
 	}
 	if live := p.Live[d.ID]; live == nil || p.owner(live) != p.Owner {

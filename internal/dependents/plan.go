@@ -69,6 +69,9 @@ type Others struct {
 	Existing map[string]bool
 	// Unreadable names primaries of which it is not known what they list.
 	Unreadable map[string]bool
+	// Elsewhere names the primaries that reach the same cluster by another name, and
+	// says by which. What they have is never taken over.
+	Elsewhere map[string]string
 	// UnreadableSiblings names those of Unreadable that share the source of
 	// this primary: what left it may have gone to one of them.
 	UnreadableSiblings []string
@@ -103,6 +106,9 @@ type Input struct {
 	Stale map[ID]bool
 	// NotServed holds kinds that their cluster does not serve.
 	NotServed map[ServedKind]bool
+	// Twins holds the other names of clusters that have several: an object is the
+	// same by each of them.
+	Twins map[string][]string
 	// Exclusive holds the live objects that stand for something exclusive.
 	Exclusive map[string][]ID
 	// Idle holds live objects that do not get what they stand for by themselves.

@@ -23,6 +23,7 @@ func (p *planner) planUnwanted(entry Entry) {
 	}
 	live := p.Live[entry.ID]
 	switch {
+	case p.isWantedAs(entry.ID): // by another name of its cluster
 	case p.superseding[entry.ID]:
 		p.stand(entry, Standing{Health: Progressing, Status: StatusSuperseded, Unwanted: true, Message: "is being suspended for its successor"})
 	case p.Forsaken[entry.ID.Cluster] && entry.ID.Cluster != "":
@@ -55,6 +56,15 @@ func (p *planner) planUnwanted(entry Entry) {
 	default:
 		p.planOrphan(entry, live)
 	}
+}
+
+// isWantedAs tells whether an object is wanted, or kept, by another name of its
+// cluster.
+func (p *planner) isWantedAs(id ID) bool {
+	return slices.ContainsFunc(p.Twins[id.Cluster], func(cluster string) bool {
+		twin := id.On(cluster)
+		return p.wanted[twin] != nil || p.Keep[twin]
+	})
 }
 
 // planForsaken deletes a release whose cluster was given up. It is suspended

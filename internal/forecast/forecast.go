@@ -169,6 +169,9 @@ func Make(w World) Forecast {
 
 // future is the cluster as it would become.
 type future struct {
+	// twins are the RemoteClusters that are the same cluster; nil where that is to be
+	// found out.
+	twins layers.Twins
 	*store
 	world    World
 	now      time.Time

@@ -29,7 +29,7 @@ func (f *future) observe(layer *v1alpha1.AddonsLayer) *layers.Observation {
 		Restored: content.Restored, RestoreError: content.RestoreError,
 		Layers: map[string]layers.Other{}, Scopes: f.scopes, Unserved: f.unserved,
 		Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
-		Exclusive: map[string][]dependents.ID{}, Forsaken: map[string]bool{},
+		Exclusive: map[string][]dependents.ID{}, Forsaken: map[string]bool{}, Twins: f.sameClusters(),
 	}
 	if o.Directory == nil && o.DirectoryError == nil && o.Source != nil && o.Source.Digest != "" {
 		o.DirectoryError = errUnread
@@ -51,6 +51,18 @@ func (f *future) observe(layer *v1alpha1.AddonsLayer) *layers.Observation {
 	return o
 }
 
+// sameClusters returns which RemoteClusters say that they are the same cluster.
+func (f *future) sameClusters() layers.Twins {
+	if f.twins == nil {
+		uids := map[string]string{}
+		for _, cluster := range f.world.Clusters {
+			uids[cluster.Namespace+"/"+cluster.Name] = cluster.Status.ClusterUID
+		}
+		f.twins = layers.TwinsOf(uids)
+	}
+	return f.twins
+}
+
 func (f *future) observeRemote(o *layers.Observation) {
 	for _, name := range layers.ClustersLeft(o.Layer) {
 		o.Forsaken[name.String()] = layers.IsForsaken(o.Layer, f.cluster(name))
@@ -65,6 +77,7 @@ func (f *future) observeRemote(o *layers.Observation) {
 	o.ClusterVersion = ""
 	if cluster != nil {
 		o.Remote.Connected = meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ReadyCondition)
+		o.Remote.Mistaken = layers.IsMistaken(cluster)
 		o.ClusterVersion = cluster.Status.Version
 	}
 }
@@ -133,7 +146,10 @@ func (f *future) observeObjects(o *layers.Observation) {
 		}
 	}
 	for identity := range identities {
-		o.Exclusive[identity] = f.standingFor(identity)
+		for _, twin := range o.Twins.Identities(identity) {
+			o.Exclusive[identity] = append(o.Exclusive[identity], f.standingFor(twin)...)
+		}
+		o.Exclusive[identity] = dependents.SortIDs(o.Exclusive[identity])
 		for _, id := range o.Exclusive[identity] {
 			if o.Live[id] == nil {
 				o.Live[id] = f.objects[id]
@@ -172,7 +188,7 @@ func (f *future) observeOthers(o *layers.Observation) {
 		if layer == nil || name == o.Layer.Name {
 			continue
 		}
-		o.Others.Existing[name] = true
+		o.AddOther(&o.Others, layer)
 		o.AddHeld(&o.Others, layer)
 		if !layer.DeletionTimestamp.IsZero() {
 			continue

@@ -49,6 +49,7 @@ var causesOf = map[string]func(causes) []v1alpha1.Cause{
 	v1alpha1.ReasonClusterNotReady:      causes.ofRemote,
 	v1alpha1.ReasonClusterUnreachable:   causes.ofRemote,
 	v1alpha1.ReasonClusterAbandoned:     causes.ofRemote,
+	v1alpha1.ReasonClusterMistaken:      causes.ofRemote,
 	v1alpha1.ReasonDependencyNotFound:   causes.ofDependencies,
 	v1alpha1.ReasonDependencyVersion:    causes.ofDependencies,
 	v1alpha1.ReasonDependencyNotReady:   causes.ofDependencies,
@@ -268,7 +269,7 @@ func (c causes) ofConflicts() []v1alpha1.Cause {
 		if i == maxBeside {
 			break
 		}
-		found = append(found, objectCause(conflict.With, c.decision.Reason, conflictMessage(c.Layer.Name, c.decision.Plan.Conflicts[i:i+1])))
+		found = append(found, objectCause(conflict.With, c.decision.Reason, c.conflictMessage(c.decision.Plan.Conflicts[i:i+1])))
 		if conflict.Owner != "" && conflict.Owner != c.Layer.Name {
 			owner := layerCause(conflict.Owner, c.decision.Reason, "lists it in "+conflict.OwnerOrigin)
 			owner.Depth = 1

@@ -173,7 +173,7 @@ func (o Observation) baseInput() dependents.Input {
 	return dependents.Input{
 		Owner: o.Layer.Name, Keys: Keys, Now: o.Now, Grace: o.grace(),
 		Waited: o.Waited, Inventory: o.inventory(), Live: o.Live, Stale: o.Stale, NotServed: o.notServed(nil),
-		Exclusive: o.Exclusive, Idle: idle, Apart: apart, Others: o.Others, Forsaken: o.Forsaken,
+		Exclusive: o.Exclusive, Idle: idle, Apart: apart, Others: o.Others, Forsaken: o.Forsaken, Twins: o.Twins,
 		Abandon: o.Layer.Annotations[v1alpha1.AbandonAnnotation] == "true",
 	}
 }
@@ -218,6 +218,9 @@ func (o Observation) keepEverything() dependents.Input {
 	if away, _ := o.isAway(); away {
 		in.Away = o.cluster()
 	}
+	// As long as it is not known which cluster answers, nothing goes on that was
+	// suspended because that was another one.
+	in.Held = in.Held || o.Remote != nil && !o.Remote.Connected
 	in.Keep = map[dependents.ID]bool{}
 	for _, entry := range in.Inventory {
 		in.Keep[entry.ID] = entry.Status != dependents.StatusOrphaned && entry.Status != dependents.StatusSuperseded
@@ -296,7 +299,7 @@ func decidePlan(o Observation, plan dependents.Plan, wanted []dependents.Depende
 	decision := Decision{Plan: plan, Until: plan.Until, Attempt: o.Layer.Status.Attempt, Target: target}
 	if len(plan.Conflicts) > 0 {
 		decision.State, decision.Reason, decision.Stalled = v1alpha1.StateFailed, v1alpha1.ReasonOwnershipConflict, true
-		decision.Message = conflictMessage(o.Layer.Name, plan.Conflicts)
+		decision.Message = o.conflictMessage(plan.Conflicts)
 		return decision
 	}
 	if closed != nil {
@@ -445,9 +448,10 @@ func deployedMessage(standings []dependents.Standing, target Target) string {
 }
 
 // conflictMessage names both layers and both files of every conflict, up to a
-// few.
-func conflictMessage(layer string, conflicts []dependents.Conflict) string {
+// few, and both names of a cluster where they reach it by different ones.
+func (o Observation) conflictMessage(conflicts []dependents.Conflict) string {
 	const most = 5
+	layer := o.Layer.Name
 	var messages []string
 	for i, c := range conflicts {
 		if i == most {
@@ -456,12 +460,27 @@ func conflictMessage(layer string, conflicts []dependents.Conflict) string {
 		}
 		switch {
 		case c.With != c.ID:
-			messages = append(messages, fmt.Sprintf("%s of layer %s (%s) stands for the same Helm release as %s, which layer %s lists (%s)",
-				c.ID, layer, c.Origin, c.With, c.Owner, c.OwnerOrigin))
+			messages = append(messages, fmt.Sprintf("%s of layer %s (%s) stands for the same Helm release as %s, which layer %s %s",
+				c.ID, layer, c.Origin, c.With, c.Owner, o.ownership("lists", c)))
 		default:
-			messages = append(messages, fmt.Sprintf("%s is listed by layer %s (%s) and belongs to layer %s (%s)",
-				c.ID, layer, c.Origin, c.Owner, c.OwnerOrigin))
+			messages = append(messages, fmt.Sprintf("%s is listed by layer %s (%s) and belongs to layer %s",
+				c.ID, layer, c.Origin, strings.TrimSpace(c.Owner+" "+o.ownership("", c))))
 		}
 	}
 	return strings.Join(messages, "; ")
+}
+
+// ownership says where the owner of a conflict lists or has what it is about.
+func (o Observation) ownership(verb string, c dependents.Conflict) string {
+	var words []string
+	if c.OwnerOrigin != "" {
+		words = append(words, strings.TrimSpace(fmt.Sprintf("%s (%s)", verb, c.OwnerOrigin)))
+	} else if verb != "" {
+		words = append(words, "has")
+	}
+	if there := o.Others.Elsewhere[c.Owner]; there != "" {
+		words = append(words, fmt.Sprintf("on %s, which is the same cluster as %s: let one of them have it, or both layers name one RemoteCluster",
+			there, strings.TrimPrefix(NameOfCluster(o.cluster()), "RemoteCluster ")))
+	}
+	return strings.Join(words, " ")
 }

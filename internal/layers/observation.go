@@ -60,6 +60,8 @@ type Observation struct {
 	Remote *Remote
 	// Forsaken holds the clusters that are given up, by their names.
 	Forsaken map[string]bool
+	// Twins holds the clusters that Strata knows by several names.
+	Twins Twins
 	// ClusterVersion is the API server's version of the cluster that the layer
 	// belongs on.
 	ClusterVersion string

@@ -51,16 +51,31 @@ func (o Observation) NeedsOthers() bool {
 	return false
 }
 
+// AddOther adds that there is another layer.
+func (o Observation) AddOther(others *dependents.Others, layer *v1alpha1.AddonsLayer) {
+	others.Existing[layer.Name] = true
+	if cluster, elsewhere := o.Elsewhere(layer); elsewhere {
+		if others.Elsewhere == nil {
+			others.Elsewhere = map[string]string{}
+		}
+		others.Elsewhere[layer.Name] = NameOfCluster(cluster)
+	}
+}
+
 // AddClaims adds what another layer lists of the objects in question.
 func (o Observation) AddClaims(others *dependents.Others, layer string, listing Listing) {
 	for id := range o.Live {
-		if file, listed := listing.Files[id]; listed {
-			others.Listed[id] = append(others.Listed[id], dependents.Claim{Owner: layer, Origin: file, ID: id})
+		for _, twin := range o.Twins.IDs(id) {
+			if file, listed := listing.Files[twin]; listed {
+				others.Listed[id] = append(others.Listed[id], dependents.Claim{Owner: layer, Origin: file, ID: id})
+			}
 		}
 	}
 	for exclusive := range o.Exclusive {
-		for _, id := range listing.Exclusive[exclusive] {
-			others.Exclusive[exclusive] = append(others.Exclusive[exclusive], dependents.Claim{Owner: layer, Origin: listing.Files[id], ID: id})
+		for _, twin := range o.Twins.Identities(exclusive) {
+			for _, id := range listing.Exclusive[twin] {
+				others.Exclusive[exclusive] = append(others.Exclusive[exclusive], dependents.Claim{Owner: layer, Origin: listing.Files[id], ID: id})
+			}
 		}
 	}
 }

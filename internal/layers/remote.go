@@ -29,6 +29,10 @@ type Remote struct {
 	Object *v1alpha1.RemoteCluster
 	// Connected is true where this process can read what is on the cluster.
 	Connected bool
+	// Mistaken says why nothing may be written to the cluster that answers, such as
+	// that it is another one than before; empty where it may. Only people can mend
+	// that.
+	Mistaken string
 	// Err says why something on the cluster could not be read; nil where all
 	// could. It passes.
 	Err error
@@ -55,11 +59,23 @@ func awaySince(cluster *v1alpha1.RemoteCluster) time.Time {
 	return reachable.LastTransitionTime.Time
 }
 
+// IsAway tells whether the layer's cluster has been away for so long that its
+// releases are suspended, or is not the one that may be written to. Nothing else is
+// done then.
+func (o Observation) IsAway() bool {
+	away, _ := o.isAway()
+	return away
+}
+
 // isAway tells whether the layer's cluster has been away for so long that its
-// releases are suspended, and until when it is not yet.
+// releases are suspended, and until when it is not yet. One that is not the right
+// one is away at once.
 func (o Observation) isAway() (away bool, until time.Time) {
 	if o.Remote == nil || o.Remote.Object == nil {
 		return false, time.Time{}
+	}
+	if o.Remote.Mistaken != "" {
+		return true, time.Time{}
 	}
 	since := awaySince(o.Remote.Object)
 	if since.IsZero() {
@@ -69,6 +85,21 @@ func (o Observation) isAway() (away bool, until time.Time) {
 		return false, until
 	}
 	return true, time.Time{}
+}
+
+// IsMistaken returns what a RemoteCluster says of why nothing may be written to the
+// cluster that answers; empty where it may. It is the RemoteCluster's report: the
+// controller itself goes by what it has seen.
+func IsMistaken(cluster *v1alpha1.RemoteCluster) string {
+	ready := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ReadyCondition)
+	if ready == nil || ready.Status != metav1.ConditionFalse {
+		return ""
+	}
+	switch ready.Reason {
+	case v1alpha1.ReasonIdentityChanged, v1alpha1.ReasonClaimedByOther, v1alpha1.ReasonIdentityForbidden:
+		return ready.Message
+	}
+	return ""
 }
 
 // clusterGate wants the layer's cluster to be there and to answer.
@@ -81,6 +112,12 @@ func clusterGate(o Observation) *Blocked {
 		return &Blocked{
 			State: v1alpha1.StatePending, Reason: v1alpha1.ReasonClusterNotFound,
 			Message: fmt.Sprintf("waits for RemoteCluster %s, which does not exist", o.Remote.Name),
+		}
+	}
+	if o.Remote.Mistaken != "" {
+		return &Blocked{
+			State: v1alpha1.StateUnknown, Reason: v1alpha1.ReasonClusterMistaken,
+			Message: fmt.Sprintf("RemoteCluster %s: %s; what is deployed is as it was, and its releases are suspended until then", o.Remote.Name, o.Remote.Mistaken),
 		}
 	}
 	said := ""
@@ -181,7 +218,7 @@ func Targets(o Observation) []types.NamespacedName {
 // IsForsaken tells whether what a layer has on a cluster is given up: cluster is
 // nil where there is no such RemoteCluster any more.
 func IsForsaken(layer *v1alpha1.AddonsLayer, cluster *v1alpha1.RemoteCluster) bool {
-	if isDeleting(layer) && layer.Annotations[v1alpha1.AbandonAnnotation] == "true" && (cluster == nil || !awaySince(cluster).IsZero()) {
+	if isDeleting(layer) && layer.Annotations[v1alpha1.AbandonAnnotation] == "true" && (cluster == nil || !awaySince(cluster).IsZero() || IsMistaken(cluster) != "") {
 		return true
 	}
 	if cluster == nil || cluster.DeletionTimestamp.IsZero() {

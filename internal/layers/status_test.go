@@ -243,7 +243,7 @@ func TestConflictMessage(t *testing.T) {
 		"HelmRelease default/e is listed by layer base (e.yaml) and belongs to layer mesh (m.yaml)",
 		"and 2 more",
 	}
-	if diff := cmp.Diff(want, strings.Split(conflictMessage("base", conflicts), "; ")); diff != "" {
+	if diff := cmp.Diff(want, strings.Split(Observation{Layer: layer(func(*v1alpha1.AddonsLayer) {})}.conflictMessage(conflicts), "; ")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

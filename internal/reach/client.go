@@ -39,15 +39,19 @@ type Connection struct {
 	byProxy bool
 }
 
-// Connect returns the connection that a configuration says. It asks nobody. The
-// error wraps a *RefusedError where the configuration leads to an address that is
+// Dial makes a network connection.
+type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Connect returns the connection that a configuration says. It asks nobody. Network
+// connections are made by what over returns of the way that judges addresses, or in
+// that way where it is nil. The error wraps a *RefusedError where the configuration leads to an address that is
 // not allowed.
-func Connect(config *rest.Config, allowed Allowed) (*Connection, error) {
-	return connectHolding(config, allowed, maxHeld)
+func Connect(config *rest.Config, allowed Allowed, over func(Dial) Dial) (*Connection, error) {
+	return connectHolding(config, allowed, over, maxHeld)
 }
 
 // connectHolding returns a connection whose lists and watches may bring so much.
-func connectHolding(config *rest.Config, allowed Allowed, most int64) (*Connection, error) {
+func connectHolding(config *rest.Config, allowed Allowed, over func(Dial) Dial, most int64) (*Connection, error) {
 	c, own, err := judge(config, allowed)
 	if err != nil {
 		return nil, err
@@ -62,6 +66,9 @@ func connectHolding(config *rest.Config, allowed Allowed, most int64) (*Connecti
 	}
 	made.Proxy = func(*http.Request) (*url.URL, error) { return through, nil }
 	made.Dial = dialer.DialContext
+	if over != nil {
+		made.Dial = over(made.Dial)
+	}
 	counted := newLedger(time.Now, most)
 	made.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return &limits{next: next, base: c.server.Path, ledger: counted}

@@ -56,7 +56,7 @@ func connect(t *testing.T, s *hostile.APIServer) (*Connection, dynamic.Namespace
 // connectWith is connect with lists and watches that may bring more, or less.
 func connectWith(t *testing.T, s *hostile.APIServer, most int64) (*Connection, dynamic.NamespaceableResourceInterface) {
 	t.Helper()
-	c, err := connectHolding(configOf(s), loopback, most)
+	c, err := connectHolding(configOf(s), loopback, nil, most)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,11 +284,11 @@ func TestOnlyAllowedAddressesAreDialled(t *testing.T) {
 	for _, allowed := range []Allowed{{}, {Ranges: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, {Ranges: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}} {
 		var refused *RefusedError
 		config.Host = s.URL()
-		if _, err := Connect(config, allowed); !errors.As(err, &refused) {
+		if _, err := Connect(config, allowed, nil); !errors.As(err, &refused) {
 			t.Errorf("%v: the error is %v", allowed, err)
 		}
 		config.Host = named
-		c, err := Connect(config, allowed)
+		c, err := Connect(config, allowed, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -302,7 +302,7 @@ func TestOnlyAllowedAddressesAreDialled(t *testing.T) {
 	if n := s.Dials(); n > 0 {
 		t.Errorf("%d connections came", n)
 	}
-	c, err := Connect(config, loopback)
+	c, err := Connect(config, loopback, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

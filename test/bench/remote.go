@@ -31,6 +31,8 @@ type remoteBed struct {
 	// identity is that of the measured system, and audit counts what it asks.
 	identity controlplane.Identity
 	audit    *meter.AuditLog
+	// guises are the clusters that the control plane stands in for.
+	guises *guises
 }
 
 // definitionTime bounds the wait for a definition to be served.
@@ -56,6 +58,10 @@ func (b *bed) startRemote(ctx context.Context) error {
 		return err
 	}
 	b.onClose(r.plane.Stop)
+	if r.guises, err = newGuises(r.plane.Config()); err != nil {
+		return err
+	}
+	b.onClose(r.guises.close)
 	if r.client, err = restClient(r.plane.Config()); err != nil {
 		return err
 	}
@@ -94,7 +100,8 @@ func (b *bed) definePut(ctx context.Context, cluster string) error {
 }
 
 // kubeconfig returns the kubeconfig of one of the clusters. All of them name the
-// same server and the same account, and none is like another: the authority's
+// same server, at a path of their own, and the same account, and none is like
+// another: the authority's
 // certificate follows a line of its own, as otherwise a client would use one
 // connection for all, which clusters do not share.
 func (r *remoteBed) kubeconfig(cluster string) ([]byte, error) {
@@ -102,8 +109,10 @@ func (r *remoteBed) kubeconfig(cluster string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read a kubeconfig: %w", err)
 	}
+	server, authority := r.guises.of(cluster)
 	for _, of := range config.Clusters {
-		of.CertificateAuthorityData = slices.Concat([]byte(cluster+"\n"), bytes.TrimSpace(of.CertificateAuthorityData), []byte("\n"))
+		of.Server, of.CertificateAuthority, of.TLSServerName = server, "", ""
+		of.CertificateAuthorityData = slices.Concat([]byte(cluster+"\n"), bytes.TrimSpace(authority), []byte("\n"))
 	}
 	return clientcmd.Write(*config)
 }

@@ -33,7 +33,12 @@ func TestKubeconfigsShareNoConnection(t *testing.T) {
 	if err := clientcmd.WriteToFile(*config, path); err != nil {
 		t.Fatal(err)
 	}
-	r := &remoteBed{identity: controlplane.Identity{Kubeconfig: path}}
+	clusters, err := newGuises(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = clusters.close() })
+	r := &remoteBed{identity: controlplane.Identity{Kubeconfig: path}, guises: clusters}
 	read := func(cluster string) *rest.Config {
 		t.Helper()
 		data, err := r.kubeconfig(cluster)
@@ -54,7 +59,7 @@ func TestKubeconfigsShareNoConnection(t *testing.T) {
 		return access.Config
 	}
 	a, b := read("a"), read("b")
-	if a.Host != b.Host || a.BearerToken != b.BearerToken {
+	if a.Host != clusters.server.URL+"/a" || b.Host != clusters.server.URL+"/b" || a.BearerToken != b.BearerToken {
 		t.Errorf("they do not name the same server and account: %s and %s", a.Host, b.Host)
 	}
 	transport := func(config *rest.Config) any {

@@ -47,7 +47,7 @@ func TestKubectlShowsRemoteClusters(t *testing.T) {
 		}
 	}
 	header, line := show("rcluster", "shown", "-o", "wide")
-	if want := "NAME READY VERSION DEPLOYED LAYERS MESSAGE REACHABLE ENDPOINT EXPIRES AGE"; header != want || !strings.Contains(line, " True "+found.Status.Endpoint) {
+	if want := "NAME READY VERSION DEPLOYED LAYERS MESSAGE REACHABLE IDENTIFIED UID ENDPOINT EXPIRES AGE"; header != want || !strings.Contains(line, " True True "+found.Status.ClusterUID+" "+found.Status.Endpoint) {
 		t.Errorf("kubectl get -o wide has the columns %q, want %q, and shows %q", header, want, line)
 	}
 	if header, line := show("al", f.name("base"), "-o", "wide"); !strings.Contains(header, " CLUSTER ") || !strings.Contains(line, " shown ") {

@@ -7,6 +7,7 @@ package hostile
 
 import (
 	"compress/gzip"
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"encoding/pem"
@@ -32,11 +33,15 @@ const Token = "right"
 type APIServer struct {
 	server *httptest.Server
 	dials  atomic.Int64
+	// stop ends all answers that go on.
+	stop context.CancelFunc
 
 	mu    sync.Mutex
 	does  map[string]http.HandlerFunc
 	asked map[string]int
 	last  map[string]http.Header
+	// annotations of its namespace kube-system.
+	annotations map[string]string
 }
 
 // Start returns one that listens. Close it.
@@ -44,6 +49,9 @@ func Start() *APIServer {
 	s := &APIServer{does: map[string]http.HandlerFunc{}, asked: map[string]int{}, last: map[string]http.Header{}}
 	s.server = httptest.NewUnstartedServer(s)
 	s.server.EnableHTTP2 = true
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.server.Config.BaseContext = func(net.Listener) context.Context { return ctx }
 	s.server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
 			s.dials.Add(1)
@@ -54,14 +62,20 @@ func Start() *APIServer {
 	return s
 }
 
-// Close ends all connections.
+// Close ends all answers and connections, also of those who connect meanwhile.
 func (s *APIServer) Close() {
+	s.stop()
 	s.server.CloseClientConnections()
 	s.server.Close()
 }
 
 // URL is where it listens.
 func (s *APIServer) URL() string { return s.server.URL }
+
+// UID is what it says its namespace kube-system has; no two have the same.
+func (s *APIServer) UID() string {
+	return "uid-of-" + strings.NewReplacer("https://", "", ".", "-", ":", "-").Replace(s.URL())
+}
 
 // Authority returns the certificate that vouches for it.
 func (s *APIServer) Authority() []byte {
@@ -120,7 +134,7 @@ func (s *APIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.asked[path]++
 	s.last[path] = r.Header.Clone()
-	answer, length := http.HandlerFunc(harmless), -1
+	answer, length := http.HandlerFunc(s.harmless), -1
 	for at, does := range s.does {
 		if len(at) > length && (at == path || strings.HasSuffix(at, "/") && strings.HasPrefix(path+"/", at)) {
 			answer, length = does, len(at)
@@ -130,8 +144,9 @@ func (s *APIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, r)
 }
 
-// harmless answers as an API server with no objects.
-func harmless(w http.ResponseWriter, r *http.Request) {
+// harmless answers as an API server with no objects but the namespace that says
+// which cluster it is.
+func (s *APIServer) harmless(w http.ResponseWriter, r *http.Request) {
 	path := strings.Trim(r.URL.Path, "/")
 	parts := strings.Split(path, "/")
 	switch {
@@ -148,6 +163,8 @@ func harmless(w http.ResponseWriter, r *http.Request) {
 			{"name":"configmaps","kind":"ConfigMap","namespaced":true,`+verbs+`},{"name":"secrets","kind":"Secret","namespaced":true,`+verbs+`}`))
 	case path == "apis/apiextensions.k8s.io/v1":
 		text(w, http.StatusOK, kinds("apiextensions.k8s.io/v1", `{"name":"customresourcedefinitions","kind":"CustomResourceDefinition","namespaced":false,`+verbs+`}`))
+	case path == "api/v1/namespaces/kube-system":
+		s.system(w, r)
 	case r.Method != http.MethodGet:
 		_, _ = io.Copy(w, r.Body)
 	case r.URL.Query().Get("watch") != "":
@@ -157,6 +174,27 @@ func harmless(w http.ResponseWriter, r *http.Request) {
 	default:
 		Failure(http.StatusNotFound, "NotFound", "there is none")(w, r)
 	}
+}
+
+// system answers with the namespace that says which cluster it is, and keeps the
+// annotations that are written to it.
+func (s *APIServer) system(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.Method == http.MethodPatch {
+		var patch struct {
+			Metadata struct{ Annotations map[string]string }
+		}
+		if err := json.NewDecoder(r.Body).Decode(&patch); err != nil {
+			Failure(http.StatusBadRequest, "BadRequest", "this is no patch")(w, r)
+			return
+		}
+		s.annotations = patch.Metadata.Annotations
+	}
+	said, _ := json.Marshal(map[string]any{"kind": "Namespace", "apiVersion": "v1", "metadata": map[string]any{
+		"name": "kube-system", "uid": s.UID(), "resourceVersion": "1", "annotations": s.annotations,
+	}})
+	text(w, http.StatusOK, string(said))
 }
 
 const (

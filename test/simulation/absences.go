@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/clusters"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -80,8 +81,27 @@ func rotateCredentials(s *simulation, _ string) bool {
 	return true
 }
 
+// swapCredentials has the Secret of one cluster lead to the other one for a while,
+// after it was recorded which one is meant.
+func swapCredentials(s *simulation, _ string) bool {
+	r := s.drawRemote()
+	key := sourceOfKubeConfig(r.name)
+	copied := s.cluster.release(copyOfKubeConfig(r.name))
+	if s.cluster.release(key) == nil || clusters.RecordedOn(copied) != r.cluster.identity || copied.GetDeletionTimestamp() != nil {
+		return false
+	}
+	for _, name := range remoteNames {
+		if other := s.remotes[name]; other != r {
+			s.cluster.changeRelease(key, func(secret *unstructured.Unstructured) { setKubeconfig(secret, other.kubeconfig()) })
+		}
+	}
+	s.after(s.between(time.Second, 40*time.Second), func() { s.giveCredentials(r) })
+	return true
+}
+
 // deleteCopy has somebody delete Strata's own copy of a kubeconfig: one through which
-// something is being uninstalled, where there is one.
+// something is being uninstalled, where there is one. Nobody does so while the Secret
+// leads to another cluster: after a restart nothing would say that it does.
 func deleteCopy(s *simulation, _ string) bool {
 	name := s.drawRemote().name
 	for _, release := range s.cluster.releases() {
@@ -91,6 +111,9 @@ func deleteCopy(s *simulation, _ string) bool {
 	}
 	key := copyOfKubeConfig(name)
 	if live := s.cluster.release(key); live == nil || live.GetDeletionTimestamp() != nil {
+		return false
+	}
+	if secret := s.cluster.release(sourceOfKubeConfig(name)); secret != nil && s.leadsTo(kubeconfigIn(secret)) != s.remotes[name] {
 		return false
 	}
 	s.cluster.deleteRelease(key, metav1.NewTime(s.now.time()))

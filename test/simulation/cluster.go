@@ -54,9 +54,11 @@ type change struct {
 type cluster struct {
 	version uint64
 	// uids counts the UIDs of all clusters.
-	uids    *int
-	objects [kindsOfObjects]map[string]object
-	history [kindsOfObjects][]change
+	uids *int
+	// identity is the UID that the cluster is known by, and hub who has claimed it.
+	identity, hub string
+	objects       [kindsOfObjects]map[string]object
+	history       [kindsOfObjects][]change
 	// kept holds the contents that layers may go back to, by layer and digest.
 	kept map[string]*layers.Directory
 	// kubernetes is the version of the cluster.
@@ -67,6 +69,7 @@ type cluster struct {
 
 func newCluster(uids *int) *cluster {
 	c := &cluster{uids: uids, kept: map[string]*layers.Directory{}, kubernetes: "v1.30.2"}
+	c.identity = string(c.newUID())
 	for kind := range c.objects {
 		c.objects[kind] = map[string]object{}
 	}

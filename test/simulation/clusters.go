@@ -54,6 +54,17 @@ func (p *process) keep(name string, pause func()) (time.Duration, error) {
 	if err := k.keepCopy(o); err != nil {
 		return 0, err
 	}
+	if c := p.connections[name]; c != nil && clusters.Judge(o).Claim {
+		if err := k.write("claims "+name, func() error {
+			k.judgeIdentity(name, c.store)
+			c.store.hub = o.Hub
+			return nil
+		}); err != nil {
+			return 0, err
+		}
+		c.identity.Hub = o.Hub
+		return round.LookAgain, nil
+	}
 	return k.carryOut(o)
 }
 
@@ -74,13 +85,19 @@ func (k *keeper) keepCopy(o clusters.Observation) error {
 		return nil
 	}
 	covered.saw(copyRefreshed)
-	return k.changeCopy(o.Live, "refreshes", func(r *unstructured.Unstructured) { r.Object["data"] = refreshed.Object["data"] })
+	k.judgeCopy(refreshed)
+	return k.changeCopy(o.Live, "refreshes", func(r *unstructured.Unstructured) {
+		r.Object["data"] = refreshed.Object["data"]
+		r.SetAnnotations(refreshed.GetAnnotations())
+	})
 }
 
 // disconnect lets go of a cluster that is gone.
 func (p *process) disconnect(name string) {
 	delete(p.probes, name)
 	delete(p.connections, name)
+	delete(p.recorded, name)
+	delete(p.mistaken, name)
 	delete(p.looked, name)
 }
 
@@ -116,6 +133,10 @@ func (k *keeper) observe(cluster *v1alpha1.RemoteCluster) clusters.Observation {
 			}
 		}
 	}
+	if said := clusters.RecordedOn(o.Live); said != "" {
+		k.recorded[name] = said
+	}
+	o.Hub, o.Recorded = k.cluster.identity, k.recorded[name]
 	if kubeconfig == "" {
 		delete(k.probes, name)
 		return o
@@ -125,7 +146,14 @@ func (k *keeper) observe(cluster *v1alpha1.RemoteCluster) clusters.Observation {
 	connected := k.connect(name, kubeconfig)
 	o.Answer = k.answerOf(name, connected, clusters.IntervalOf(cluster), cluster.Status)
 	connected.err = o.Answer.Err
-	if before != connected {
+	o.Identity = connected.identity
+	verdict, wasOpen, was := clusters.Judge(o), connected.open, k.mistaken[name]
+	connected.open = verdict.Open
+	if delete(k.mistaken, name); verdict.Stops {
+		k.mistaken[name] = verdict.Message
+		k.people.covered.saw(clusterMistaken)
+	}
+	if before != connected || wasOpen != connected.open || was != k.mistaken[name] {
 		k.enqueue(k.layersOn(name)...)
 	}
 	return o
@@ -172,6 +200,7 @@ func (k *keeper) writeCopy(action dependents.Action) dependents.Result {
 	var live *unstructured.Unstructured
 	err := k.write(key, func() error {
 		wanted := action.Wanted.Object
+		k.judgeCopy(wanted)
 		live = k.cluster.release(key)
 		switch {
 		case live == nil:

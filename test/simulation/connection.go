@@ -30,6 +30,18 @@ type connection struct {
 	synced bool
 	// err is why the cluster has not answered last.
 	err error
+	// identity is what was seen of which cluster it is, and open that it may be
+	// written to.
+	identity clusters.Identity
+	open     bool
+}
+
+// usable returns the connection to a cluster that may be written to, or nil.
+func (p *process) usable(name string) *connection {
+	if c := p.connections[name]; c != nil && c.open {
+		return c
+	}
+	return nil
 }
 
 // probe asks one cluster over one connection, again and again.
@@ -62,7 +74,7 @@ func (p *process) connect(name, kubeconfig string) *connection {
 	if known := p.connections[name]; known != nil && known.kubeconfig == kubeconfig {
 		return known
 	}
-	to := p.remotes[name]
+	to := p.leadsTo(kubeconfig)
 	c := &connection{to: to, store: to.cluster, kubeconfig: kubeconfig}
 	c.cache = &cache{kind: kindPlain, of: to.cluster, cluster: name, reaches: func() bool { return c.synced && p.reach(c) == nil }}
 	p.connections[name] = c
@@ -91,7 +103,7 @@ func (p *process) writesTo(name string) (*cluster, error) {
 	if name == "" {
 		return p.cluster, nil
 	}
-	c := p.connections[name]
+	c := p.usable(name)
 	if c == nil {
 		return nil, fmt.Errorf("RemoteCluster %s: %w", name, errNotConnected)
 	}
@@ -127,17 +139,21 @@ func (p *process) probe(name string, of *probe) {
 	if p != p.process || p.probes[name] != of {
 		return
 	}
-	last := of.answer
+	last, was := of.answer, of.connection.identity
 	next := clusters.Answer{At: p.now.time(), LastSeen: last.LastSeen}
 	pause := of.interval
 	if next.Err = p.reach(of.connection); next.Err == nil {
 		next.Version, next.LastSeen = of.connection.store.kubernetes, next.At
+		is := clusters.Identity{UID: of.connection.store.identity, Hub: of.connection.store.hub}
+		if of.connection.identity = is; was.Known() && !was.Same(is) {
+			of.connection.open = false
+		}
 	} else {
 		next.Refused = errors.Is(next.Err, errUnauthorized)
 		pause = min(pause, probeRetry)
 	}
 	of.answer = next
-	if last.At.IsZero() || last.Version != next.Version || !errors.Is(next.Err, last.Err) || !errors.Is(last.Err, next.Err) {
+	if !was.Same(of.connection.identity) || last.At.IsZero() || last.Version != next.Version || !errors.Is(next.Err, last.Err) || !errors.Is(last.Err, next.Err) {
 		p.enqueue(name)
 	}
 	p.after(p.between(pause, pause+pause/10), func() { p.probe(name, of) })

@@ -77,6 +77,7 @@ var events = []event{
 	{name: "clusters back", weight: 4, global: true, do: comeBack},
 	{name: "credentials gone", weight: 2, global: true, do: loseCredentials},
 	{name: "credentials rotated", weight: 2, global: true, do: rotateCredentials},
+	{name: "credentials swapped", weight: 1, global: true, do: swapCredentials},
 	{name: "copy deleted by hand", weight: 3, global: true, do: deleteCopy},
 	{name: "RemoteCluster deleted", weight: 2, global: true, do: deleteRemote},
 	{name: "RemoteCluster given up", weight: 2, global: true, do: destroy},

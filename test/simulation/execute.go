@@ -101,6 +101,7 @@ func (e *executor) dispatch(owner string, action dependents.Action, version stri
 	if err != nil {
 		return nil, err
 	}
+	e.judgeIdentity(action.ID.Cluster, store)
 	name := keyOf(action.ID)
 	live := store.release(name)
 	switch {

@@ -46,11 +46,15 @@ func (v view) gaveUp(cluster string) bool {
 	}
 	r := v.remotes[cluster]
 	if v.own.DeletionTimestamp != nil && v.own.Annotations[v1alpha1.AbandonAnnotation] == "true" &&
-		(r == nil || conditionIn(r.Status.Conditions, v1alpha1.ReachableCondition).Status == metav1.ConditionFalse) {
+		(r == nil || isFalse(r, v1alpha1.ReachableCondition) || isFalse(r, v1alpha1.IdentifiedCondition)) {
 		return true
 	}
 	return r != nil && r.DeletionTimestamp != nil &&
 		(r.Spec.DeletionPolicy == v1alpha1.ClusterDeletionAbandon || r.Annotations[v1alpha1.AbandonAnnotation] == "true")
+}
+
+func isFalse(r *v1alpha1.RemoteCluster, condition string) bool {
+	return conditionIn(r.Status.Conditions, condition).Status == metav1.ConditionFalse
 }
 
 // judgeAbsence judges what is done to the objects of a layer whose cluster is
@@ -60,10 +64,27 @@ func (h *hands) judgeAbsence(live *unstructured.Unstructured, action dependents.
 	byLoss := action.Verb == dependents.VerbSuspend && action.Mark == v1alpha1.SuspendedByLossAnnotation
 	switch {
 	case v.gaveUp(target):
+	case byLoss && target == clusterOf(v.own) && h.view.mistaken[target]:
 	case byLoss && (target != clusterOf(v.own) || !v.lost(target)):
 		h.violated("away", "%s of %s although %s is not away", action.Verb, nameOf(action.ID), target)
 	case !byLoss && target != "" && target == clusterOf(v.own) && v.lost(target):
 		h.violated("away", "%s of %s although %s is away", action.Verb, nameOf(action.ID), target)
+	}
+}
+
+// judgeIdentity judges whether a cluster may be written to by a name: it must be the
+// one that people mean by it.
+func (s *simulation) judgeIdentity(name string, store *cluster) {
+	if name != "" && store != s.remotes[name].cluster {
+		s.violated("identity", "%s is written to, and another cluster answers there", name)
+	}
+}
+
+// judgeCopy judges whether a copy of a kubeconfig may be written: Flux installs where
+// it leads.
+func (k *keeper) judgeCopy(copied *unstructured.Unstructured) {
+	if to := k.leadsTo(kubeconfigIn(copied)); to != k.remotes[k.name.String()] {
+		k.violated("identity", "the copy of the kubeconfig of %s leads to %s", k.name, to.name)
 	}
 }
 

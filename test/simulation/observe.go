@@ -58,7 +58,7 @@ func (h *hands) observeRemote(o *layers.Observation) {
 	}
 	cluster := h.cachedRemote(name.String())
 	o.Forsaken[name.String()] = layers.IsForsaken(o.Layer, cluster)
-	o.Remote = &layers.Remote{Name: name, Object: cluster, Connected: h.connections[name.String()] != nil}
+	o.Remote = &layers.Remote{Name: name, Object: cluster, Connected: h.usable(name.String()) != nil, Mistaken: h.mistaken[name.String()]}
 	if cluster != nil {
 		o.ClusterVersion = cluster.Status.Version
 	}
@@ -79,7 +79,7 @@ func (h *hands) observeKinds(o *layers.Observation) {
 		kinds[entry.ID.ServedKind()] = true
 	}
 	for kind := range kinds {
-		c := h.connections[kind.Cluster]
+		c := h.usable(kind.Cluster)
 		if c == nil {
 			continue
 		}
@@ -101,7 +101,7 @@ func (h *hands) readObject(o *layers.Observation, id dependents.ID) (live *unstr
 	if id.Cluster == "" {
 		return h.cachedRelease(keyOf(id)), true
 	}
-	c := h.connections[id.Cluster]
+	c := h.usable(id.Cluster)
 	if c == nil || !c.synced {
 		return nil, false
 	}
@@ -349,7 +349,7 @@ func (h *hands) observeOthers(o *layers.Observation) {
 		if name == o.Layer.Name {
 			continue
 		}
-		others.Existing[name] = true
+		o.AddOther(&others, layer)
 		o.AddHeld(&others, layer)
 		if layer.DeletionTimestamp != nil {
 			continue

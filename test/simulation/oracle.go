@@ -28,6 +28,9 @@ type view struct {
 	remotes    map[string]*v1alpha1.RemoteCluster
 	kubernetes string
 	at         moment
+	// mistaken holds the clusters of which it was known that they are not the right
+	// ones.
+	mistaken map[string]bool
 	// back is true while the layer goes back: then it lists what it had.
 	back bool
 }
@@ -43,13 +46,16 @@ type listing struct {
 func (h *hands) viewOf(own *v1alpha1.AddonsLayer) view {
 	v := view{
 		own: own, layers: map[string]*v1alpha1.AddonsLayer{}, sources: map[string]*source{},
-		folders: map[string]listing{}, remotes: map[string]*v1alpha1.RemoteCluster{}, kubernetes: h.kubernetes, at: h.now,
+		folders: map[string]listing{}, remotes: map[string]*v1alpha1.RemoteCluster{}, kubernetes: h.kubernetes, at: h.now, mistaken: map[string]bool{},
 	}
 	for _, name := range h.layerNames() {
 		v.layers[name] = h.cachedLayer(name)
 	}
 	v.layers[own.Name] = own
 	for _, name := range remoteNames {
+		if c := h.connections[name]; c != nil && c.store != h.remotes[name].cluster && c.identity.Known() {
+			v.mistaken[name] = true
+		}
 		if cached := h.cachedRemote(name); cached != nil {
 			v.remotes[name] = cached
 		}

@@ -38,6 +38,9 @@ type process struct {
 	connections map[string]*connection
 	probes      map[string]*probe
 	looked      map[string]bool
+	// recorded and mistaken hold what is known of which clusters they are, as the
+	// controller's do.
+	recorded, mistaken map[string]string
 	// queue holds layers that are due, later those that will be, and failures
 	// how often a layer has failed in a row.
 	queue    []string
@@ -63,7 +66,7 @@ func (s *simulation) begin() {
 	born := s.now
 	p := &process{
 		simulation: s, writes: memory.NewWrites(), listings: memory.NewListings(),
-		connections: map[string]*connection{}, probes: map[string]*probe{}, looked: map[string]bool{},
+		connections: map[string]*connection{}, probes: map[string]*probe{}, looked: map[string]bool{}, recorded: map[string]string{}, mistaken: map[string]string{},
 		artifacts: map[string]*layers.Directory{}, later: map[string]moment{}, failures: map[string]int{}, kubernetes: s.cluster.kubernetes,
 	}
 	p.waits = memory.NewWaits(func() time.Duration { return time.Duration(s.now - born) })

@@ -76,6 +76,12 @@ func (s *simulation) returns(r *remote) {
 	}
 }
 
+// leadsTo returns the cluster that a kubeconfig leads to.
+func (s *simulation) leadsTo(kubeconfig string) *remote {
+	name, _, _ := strings.Cut(kubeconfig, " with token ")
+	return s.remotes[name]
+}
+
 // store returns what a cluster holds; "" is home.
 func (s *simulation) store(cluster string) *cluster {
 	if cluster == "" {

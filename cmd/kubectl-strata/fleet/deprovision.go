@@ -135,6 +135,8 @@ func (r Removal) place(one *Leaving, layer *v1alpha1.AddonsLayer) {
 		one.Notes = append(one.Notes, "what is on its cluster is given up and stays")
 	case cluster == nil:
 		one.InTheWay = append(one.InTheWay, fmt.Sprintf("RemoteCluster %s does not exist; %s", name, hint))
+	case layers.IsMistaken(cluster) != "":
+		one.InTheWay = append(one.InTheWay, fmt.Sprintf("RemoteCluster %s: %s; %s", name, layers.IsMistaken(cluster), hint))
 	case meta.IsStatusConditionFalse(cluster.Status.Conditions, v1alpha1.ReachableCondition):
 		said := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ReachableCondition).Message
 		one.InTheWay = append(one.InTheWay, fmt.Sprintf("RemoteCluster %s does not answer (%s); %s", name, said, hint))

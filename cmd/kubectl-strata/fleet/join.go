@@ -19,6 +19,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/bundles"
+	"github.com/strata-project/strata/internal/clusters"
 	"github.com/strata-project/strata/internal/kubeconfig"
 )
 
@@ -83,10 +84,14 @@ func (j Join) labels() map[string]string {
 	return map[string]string{ManagedByLabel: Manager, JoinedLabel: j.Account()}
 }
 
+// Administrator is the ClusterRole that has all rights.
+const Administrator = "cluster-admin"
+
 // There returns what the other cluster gets, in the order in which it is made:
-// namespace, account and rights.
+// namespace, account and rights. An account that is no administrator also gets those
+// that it takes to know which cluster it is, and to claim it.
 func (j Join) There() []*unstructured.Unstructured {
-	return []*unstructured.Unstructured{
+	there := []*unstructured.Unstructured{
 		object("v1", "Namespace", "", j.AccountNamespace, nil, nil),
 		object("v1", "ServiceAccount", j.AccountNamespace, j.Account(), j.labels(), nil),
 		object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", j.Account(), j.labels(), map[string]any{
@@ -94,6 +99,18 @@ func (j Join) There() []*unstructured.Unstructured {
 			"subjects": []any{map[string]any{"kind": "ServiceAccount", "namespace": j.AccountNamespace, "name": j.Account()}},
 		}),
 	}
+	if j.Role == Administrator {
+		return there
+	}
+	name := bundles.Name(j.Account(), "identity")
+	return append(there,
+		object("rbac.authorization.k8s.io/v1", "ClusterRole", "", name, j.labels(), map[string]any{"rules": []any{map[string]any{
+			"apiGroups": []any{""}, "resources": []any{"namespaces"}, "resourceNames": []any{clusters.SystemNamespace}, "verbs": []any{"get", "patch"},
+		}}}),
+		object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", name, j.labels(), map[string]any{
+			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+			"subjects": []any{map[string]any{"kind": "ServiceAccount", "namespace": j.AccountNamespace, "name": j.Account()}},
+		}))
 }
 
 // TokenSecret returns a Secret that the other cluster puts a token of the account

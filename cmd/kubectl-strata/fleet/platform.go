@@ -89,7 +89,7 @@ func StandingOf(o platforms.Observation) Standing {
 		Stale: status.ObservedGeneration != platform.Generation, Counts: status.Clusters,
 		Deployed: int(status.Layers.Deployed), Layers: int(status.Layers.Total), Next: status.NextChange,
 		From: []string{}, Lock: []v1alpha1.LockedApplication{}, Worst: append([]v1alpha1.ClusterTrouble{}, status.Worst...),
-		Stages: stages(o, look), Clusters: clusters(look),
+		Stages: stages(o, look), Clusters: clustersOf(look),
 	}
 	if platform.Spec.Bundle != nil {
 		s.Family = platform.Spec.Bundle.Family
@@ -160,7 +160,7 @@ func stageWaits(stage Stage, look platforms.Outlook) string {
 	return ""
 }
 
-func clusters(look platforms.Outlook) []Cluster {
+func clustersOf(look platforms.Outlook) []Cluster {
 	found := []Cluster{}
 	for _, c := range look.Clusters {
 		one := Cluster{

@@ -76,7 +76,7 @@ func PlanOf(o platforms.Observation, missing []string) PlatformPlan {
 	p := PlatformPlan{
 		Name: o.Platform.Name, At: metav1.NewTime(o.Now.UTC()), Target: look.Target, Missing: append([]string{}, missing...),
 		Read:   Read{Bundles: len(o.Bundles), Applications: len(o.Catalogue), Clusters: len(o.Clusters), Layers: len(o.Layers), ConfigMaps: len(o.ConfigMaps)},
-		Stages: stages(o, look), Clusters: clusters(look), Layers: layerChanges(o, look.Decision), Lock: []v1alpha1.LockedApplication{},
+		Stages: stages(o, look), Clusters: clustersOf(look), Layers: layerChanges(o, look.Decision), Lock: []v1alpha1.LockedApplication{},
 	}
 	if o.Platform.Spec.Bundle != nil {
 		p.Family = o.Platform.Spec.Bundle.Family
@@ -237,7 +237,7 @@ func Approve(o platforms.Observation, stage, reason string) (*Approval, []string
 			break
 		}
 		a := &Approval{Platform: name, Value: s.Approval, Stage: stage, Version: look.Target, Reason: reason, Clusters: []string{}}
-		for _, cluster := range clusters(look) {
+		for _, cluster := range clustersOf(look) {
 			if cluster.Stage == stage && len(cluster.Hops) > 0 {
 				a.Clusters = append(a.Clusters, cluster.Name)
 			}

@@ -36,6 +36,8 @@ type ClusterRow struct {
 	Why string
 	// Reason of the condition Ready, in one word.
 	Reason string
+	// UID is what the cluster is known by: that of its namespace kube-system.
+	UID string
 	// Endpoint is the URL of the API server.
 	Endpoint string
 	// Secret that holds the kubeconfig, after the RemoteCluster that it lies on
@@ -57,6 +59,7 @@ func OfCluster(cluster *v1alpha1.RemoteCluster, now time.Time) ClusterRow {
 		Expires:  expires(status.CredentialsExpire, now),
 		LastSeen: lastSeen(status, now),
 		Why:      whyNotReady(cluster),
+		UID:      cmp.Or(status.ClusterUID, nothing),
 		Endpoint: cmp.Or(status.Endpoint, nothing),
 		Secret:   secretOf(cluster),
 		Age:      age(cluster.CreationTimestamp, now),
@@ -113,6 +116,10 @@ func whyNotReady(cluster *v1alpha1.RemoteCluster) string {
 	if ending != nil && ending.Status == metav1.ConditionTrue {
 		return strings.Join(strings.Fields(ending.Message), " ")
 	}
+	identified := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.IdentifiedCondition)
+	if identified != nil && (identified.Status == metav1.ConditionFalse || identified.Reason == v1alpha1.ReasonClusterShared || identified.Reason == v1alpha1.ReasonClusterNotClaimed) {
+		return strings.Join(strings.Fields(identified.Message), " ")
+	}
 	return ""
 }
 
@@ -132,7 +139,7 @@ func secretOf(cluster *v1alpha1.RemoteCluster) string {
 func ClusterHeader(wide bool) []string {
 	columns := []string{"NAME", "READY", "REACHABLE", "VERSION", "LAYERS", "EXPIRES", "LAST SEEN"}
 	if wide {
-		columns = append(columns, "ENDPOINT", "SECRET", "REASON", "AGE")
+		columns = append(columns, "UID", "ENDPOINT", "SECRET", "REASON", "AGE")
 	}
 	return append(columns, "WHY")
 }
@@ -142,7 +149,7 @@ func ClusterHeader(wide bool) []string {
 func (r ClusterRow) Cells(wide bool) []string {
 	cells := []string{r.Name, r.Ready, r.Reachable, r.Version, r.Layers, r.Expires, r.LastSeen}
 	if wide {
-		return append(cells, r.Endpoint, r.Secret, r.Reason, r.Age, r.Why)
+		return append(cells, r.UID, r.Endpoint, r.Secret, r.Reason, r.Age, r.Why)
 	}
 	return append(cells, shorten(r.Why, shortWhy))
 }

@@ -25,7 +25,8 @@ func cluster(name string, options ...func(*v1alpha1.RemoteCluster)) *v1alpha1.Re
 		Spec:       v1alpha1.RemoteClusterSpec{KubeConfig: v1alpha1.KubeConfigSource{SecretRef: v1alpha1.SecretKeyReference{Name: name + "-kubeconfig"}}},
 		Status: v1alpha1.RemoteClusterStatus{
 			ObservedGeneration: 2, Version: "v1.30.1", Endpoint: "https://" + name + ".example.com:6443", LastSeen: &seen, CredentialsExpire: &expire,
-			Layers: v1alpha1.LayerCount{Deployed: 2, Total: 3},
+			ClusterUID: "uid-of-" + name,
+			Layers:     v1alpha1.LayerCount{Deployed: 2, Total: 3},
 		},
 	}
 	says(v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonReachable, "the API server answers")(c)
@@ -69,7 +70,9 @@ var clusterCases = []struct {
 		"a long message of several lines becomes one, cut where the table is not wide",
 	},
 	{
-		cluster("never", func(c *v1alpha1.RemoteCluster) { c.Status.LastSeen, c.Status.Version = nil, "" },
+		cluster("never", func(c *v1alpha1.RemoteCluster) {
+			c.Status.LastSeen, c.Status.Version, c.Status.ClusterUID = nil, "", ""
+		},
 			says(v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonUnreachable, "the cluster cannot be reached: wrong authority"),
 			says(v1alpha1.ReachableCondition, metav1.ConditionFalse, v1alpha1.ReasonUnreachable, "wrong authority")), true,
 		"one that has never answered",

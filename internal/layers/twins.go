@@ -1,0 +1,135 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package layers
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+// Twins holds the other names of each cluster that Strata knows by several: those of
+// RemoteClusters as IDs have them, and an empty one for the cluster that Strata runs
+// in. They are one for conflicts: an object has one owner, and a Helm release is
+// installed once, whatever name leads there.
+type Twins map[string][]string
+
+// IDs returns an object by all names of its cluster, its own first.
+func (t Twins) IDs(id dependents.ID) []dependents.ID {
+	found := []dependents.ID{id}
+	for _, cluster := range t[id.Cluster] {
+		found = append(found, id.On(cluster))
+	}
+	return found
+}
+
+// Identities returns what HelmReleaseIdentity says of a Helm release by all names of
+// its cluster, its own first.
+func (t Twins) Identities(identity string) []string {
+	found := []string{identity}
+	cluster, release, known := clusterIn(identity)
+	if !known {
+		return found
+	}
+	for _, other := range t[cluster] {
+		namespace, name, remote := strings.Cut(other, "/")
+		if !remote {
+			found = append(found, release)
+			continue
+		}
+		found = append(found, namespace+"/"+KubeConfigName(name)+"/"+release)
+	}
+	return found
+}
+
+// clusterIn takes an identity apart: the cluster as IDs name it, and the Helm release
+// there. A cluster that is reached by a kubeconfig other than Strata's own copies is
+// not known.
+func clusterIn(identity string) (cluster, release string, known bool) {
+	parts := strings.SplitN(identity, "/", 3)
+	if len(parts) < 3 {
+		return "", identity, true
+	}
+	name, ours := strings.CutPrefix(parts[1], KubeConfigName(""))
+	return parts[0] + "/" + name, parts[2], ours
+}
+
+// AllIDs returns objects by all names of their clusters.
+func (t Twins) AllIDs(ids iter.Seq[dependents.ID]) iter.Seq[dependents.ID] {
+	return func(yield func(dependents.ID) bool) {
+		for id := range ids {
+			for _, twin := range t.IDs(id) {
+				if !yield(twin) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// AllIdentities is as AllIDs, of Helm releases.
+func (t Twins) AllIdentities(identities iter.Seq[string]) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for identity := range identities {
+			for _, twin := range t.Identities(identity) {
+				if !yield(twin) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Elsewhere returns the name by which another layer reaches the cluster of this one,
+// where it is another name, and whether it does. What such a layer has is not taken
+// over: both layers must name the same RemoteCluster for that.
+func (o Observation) Elsewhere(other *v1alpha1.AddonsLayer) (cluster string, elsewhere bool) {
+	twins := o.Twins[o.cluster()]
+	place := ClusterName(PlaceOf(other, o.Settings.Namespace))
+	if len(twins) == 0 || place == o.cluster() {
+		return "", false
+	}
+	if slices.Contains(twins, place) {
+		return place, true
+	}
+	for _, left := range ClustersLeft(other) {
+		if slices.Contains(twins, left.String()) {
+			return left.String(), true
+		}
+	}
+	return "", false
+}
+
+// NameOfCluster names a cluster as messages do.
+func NameOfCluster(cluster string) string {
+	if cluster == "" {
+		return "the cluster that Strata runs in"
+	}
+	return "RemoteCluster " + cluster
+}
+
+// TwinsOf returns the twins among clusters, by what each is known by; what is not
+// known has none.
+func TwinsOf(uids map[string]string) Twins {
+	groups := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(uids)) {
+		if uid := uids[name]; uid != "" {
+			groups[uid] = append(groups[uid], name)
+		}
+	}
+	found := Twins{}
+	for _, names := range groups {
+		if len(names) < 2 {
+			continue
+		}
+		for _, name := range names {
+			found[name] = slices.DeleteFunc(slices.Clone(names), func(other string) bool { return other == name })
+		}
+	}
+	return found
+}
