@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,9 +17,11 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/strata-project/strata/internal/kubeconfig"
+	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/notify"
 	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/internal/repos"
@@ -60,6 +63,9 @@ type options struct {
 	clusterRanges         []string
 	clusterHosts          []string
 	reach                 reach.Allowed
+	ownName               string
+	layerKinds            layers.LayerKinds
+	reservedAccounts      []string
 
 	client fluxclient.Options
 	log    logger.Options
@@ -93,6 +99,10 @@ func parseFlags(args []string, getenv func(string) string) (*options, error) {
 	flags.BoolVar(&o.noCrossNamespaceRefs, "no-cross-namespace-refs", false, "refuse sources outside --runtime-namespace and --source-namespaces, clusters outside the namespace of the source, and objects of layers that refer to another namespace than their own")
 	flags.StringSliceVar(&o.sourceNamespaces, "source-namespaces", nil, "further namespaces whose sources, and with them accounts, layers may name under --no-cross-namespace-refs")
 	flags.BoolVar(&o.requireServiceAccount, "require-service-account", false, "refuse layers that no account writes: neither spec.serviceAccountName nor --default-service-account names one")
+	var layerKinds []string
+	flags.StringSliceVar(&layerKinds, "layer-kinds", nil, "further kinds that layers without an account may hold on this cluster, such as configmaps or clusterissuers.cert-manager.io; * is every kind, and without the flag every kind may be held that the controller may write")
+	flags.StringSliceVar(&o.reservedAccounts, "reserved-service-accounts", layers.FluxAccounts, "accounts, by NAME in every namespace or by NAMESPACE/NAME, that no layer and no release of one may act as, beside the controller's own")
+	flags.StringVar(&o.ownName, "own-name", layers.DefaultOwnName, "name with which the controller's own Deployment, roles and bindings begin, which no layer writes")
 	flags.BoolVar(&o.allow.Exec, "insecure-kubeconfig-exec", false, "let the kubeconfig of a RemoteCluster run a program for credentials")
 	flags.BoolVar(&o.allow.Files, "insecure-kubeconfig-files", false, "let the kubeconfig of a RemoteCluster name files of the controller")
 	flags.BoolVar(&o.allow.Insecure, "insecure-kubeconfig-tls", false, "let the kubeconfig of a RemoteCluster leave the API server's certificate unchecked")
@@ -108,6 +118,12 @@ func parseFlags(args []string, getenv func(string) string) (*options, error) {
 	}
 	if rest := flags.Args(); len(rest) > 0 {
 		return nil, fmt.Errorf("%q is no flag", strings.Join(rest, " "))
+	}
+	if flags.Changed("layer-kinds") {
+		var err error
+		if o.layerKinds, err = layers.ParseLayerKinds(layerKinds); err != nil {
+			return nil, fmt.Errorf("--layer-kinds: %w", err)
+		}
 	}
 	return o, o.check()
 }
@@ -128,6 +144,10 @@ func (o *options) check() error {
 		return fmt.Errorf("--default-service-account is %q: it must be the name of a ServiceAccount, without its namespace", o.defaultServiceAccount)
 	case len(o.sourceNamespaces) > 0 && !o.noCrossNamespaceRefs:
 		return errors.New("--source-namespaces is given without --no-cross-namespace-refs: layers may use the sources of all namespaces")
+	case slices.Contains(o.reservedAccounts, o.defaultServiceAccount) && o.defaultServiceAccount != "":
+		return fmt.Errorf("--default-service-account is %q, which is one of --reserved-service-accounts", o.defaultServiceAccount)
+	case len(validation.IsDNS1123Subdomain(o.ownName)) > 0:
+		return fmt.Errorf("--own-name is %q: it must be the name that the chart gave the controller's Deployment", o.ownName)
 	case o.cacheDir == "":
 		return errors.New("--artifact-cache-dir is empty")
 	case o.artifactMaxSize.Sign() <= 0:
@@ -150,6 +170,15 @@ func (o *options) check() error {
 	}
 	if o.artifactHosts, err = repos.ParseHosts(o.artifactNames); err != nil {
 		return fmt.Errorf("--artifact-hosts: %w", err)
+	}
+	for _, account := range o.reservedAccounts {
+		namespace, name, hasNamespace := strings.Cut(account, "/")
+		if !hasNamespace {
+			namespace, name = "default", account
+		}
+		if err := layers.CheckAccount(types.NamespacedName{Namespace: namespace, Name: name}); err != nil {
+			return fmt.Errorf("--reserved-service-accounts: %w", err)
+		}
 	}
 	if o.eventsAddr != "" {
 		if err := notify.CheckURL(o.eventsAddr); err != nil {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/strata-project/strata/internal/layers"
 )
 
 // env returns the environment of NAME=VALUE pairs.
@@ -83,6 +85,12 @@ func TestFlagValues(t *testing.T) {
 		"ranges of clusters":            {"--allowed-cluster-ranges=10.0.0.0/8,::1/128 --allowed-cluster-ranges=192.0.2.1", env(), func(o *options) any { return fmt.Sprint(o.reach.Ranges) }, "[10.0.0.0/8 ::1/128 192.0.2.1/32]"},
 		"names of clusters":             {"--allowed-cluster-hosts=api.example.com,*.example.org", env(), func(o *options) any { return fmt.Sprint(o.reach.Hosts) }, "[api.example.com *.example.org]"},
 		"clusters anywhere":             {"", env(), func(o *options) any { return len(o.reach.Ranges) + len(o.reach.Hosts) }, 0},
+		"kinds of layers":               {"--layer-kinds=configmaps,issuers.cert-manager.io", env(), func(o *options) any { return o.layerKinds }, layers.LayerKinds{{Resource: "configmaps"}, {Group: "cert-manager.io", Resource: "issuers"}}},
+		"no further kinds":              {"--layer-kinds=", env(), func(o *options) any { return o.layerKinds }, layers.LayerKinds{}},
+		"any kinds":                     {"", env(), func(o *options) any { return o.layerKinds }, layers.LayerKinds(nil)},
+		"reserved accounts":             {"--reserved-service-accounts=robot,team-a/admin", env(), func(o *options) any { return o.reservedAccounts }, []string{"robot", "team-a/admin"}},
+		"accounts of Flux":              {"", env(), func(o *options) any { return o.reservedAccounts }, layers.FluxAccounts},
+		"own name":                      {"--own-name=blue-strata", env(), func(o *options) any { return o.ownName }, "blue-strata"},
 		"events":                        {"--events-addr=http://events/", env(), func(o *options) any { return o.eventsAddr }, "http://events/"},
 		"profiles":                      {"--pprof", env(), func(o *options) any { return o.pprof }, true},
 		"no profiles":                   {"", env(), func(o *options) any { return o.pprof }, false},
@@ -139,6 +147,11 @@ func TestFlagMistakes(t *testing.T) {
 		"--allowed-cluster-hosts=a.*.example.com":                     "--allowed-cluster-hosts: ",
 		"--artifact-hosts=":                                           "--artifact-hosts: it is empty",
 		"--artifact-hosts=http://x":                                   "--artifact-hosts: \"http://x\" is no host",
+		"--layer-kinds=Secret,s":                                      `--layer-kinds: "Secret" is no kind such as configmaps`,
+		"--reserved-service-accounts=a:b":                             `--reserved-service-accounts: "a:b" is no name of a ServiceAccount`,
+		"--reserved-service-accounts=a/b/c":                           "--reserved-service-accounts",
+		"--own-name=":                                                 "--own-name is",
+		"--default-service-account=helm-controller":                   `--default-service-account is "helm-controller", which is one of --reserved-service-accounts`,
 	}
 	for args, want := range tests {
 		t.Run(args, func(t *testing.T) {

@@ -93,6 +93,13 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return fmt.Errorf("cannot make the manager: %w", err)
 	}
+	account, err := controllers.WhoAmI(ctx, mgr.GetClient())
+	if err != nil {
+		return err
+	}
+	if o.layerKinds == nil {
+		ctrl.Log.WithName("setup").Info("layers without an account may hold every kind that the controller may write, because --layer-kinds is not given; the chart gives it")
+	}
 	fetches, meters := controllers.NewFetchMeter(), controllers.NewMeters()
 	artifacts, err := repos.New(repos.Options{
 		Dir: o.cacheDir, MaxBytes: o.cacheSize.Value(), MaxArtifact: o.artifactMaxSize.Value(),
@@ -108,6 +115,8 @@ func run(ctx context.Context, o *options) error {
 			Interval: o.syncPeriod, Namespace: o.runtimeNamespace, MaxPrunePercent: o.maxPrunePercent,
 			DefaultServiceAccount: o.defaultServiceAccount, NoCrossNamespaceRefs: o.noCrossNamespaceRefs,
 			SourceNamespaces: o.sourceNamespaces, RequireServiceAccount: o.requireServiceAccount,
+			OwnName: o.ownName, Account: account, ReservedAccounts: o.reservedAccounts, LayerKinds: o.layerKinds,
+			FluxNamespaces: layers.FluxNamespacesOf(o.artifactNames),
 		},
 		Concurrent: o.concurrent, Selector: o.selector, Meters: meters,
 	}
@@ -167,7 +176,7 @@ func (o *options) managerOptions(clusterVersion *controllers.ClusterVersion) ctr
 		serving.ExtraHandlers = pprof.GetHandlers()
 	}
 	timeout := shutdownTimeout
-	leader := leaderelection.GenerateID("strata.kraan.io", o.selectorText)
+	leader := leaderelection.GenerateID(layers.LeaseName, o.selectorText)
 	return ctrl.Options{
 		Scheme:                        scheme,
 		Logger:                        ctrl.Log,

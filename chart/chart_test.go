@@ -44,6 +44,8 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/layers"
 )
 
 const (
@@ -244,6 +246,7 @@ func TestArgsComeFromValues(t *testing.T) {
 		"--max-prune-percent=0", "--log-level=debug", "--log-encoding=console",
 		"--watch-label-selector=shard in (a, b)", "--default-service-account=layers", "--no-cross-namespace-refs", "--source-namespaces=team-a,team-b", "--require-service-account", "--kube-api-qps=100.5", "--kube-api-burst=400",
 		"--allowed-cluster-ranges=10.20.0.0/16,fd00::/8", "--allowed-cluster-hosts=*.clusters.example",
+		"--layer-kinds=*",
 		"--events-addr=http://notification-controller.flux-system.svc.cluster.local./", "--artifact-max-size=10",
 	}
 	if diff := cmp.Diff(want, container.Args); diff != "" {
@@ -330,6 +333,52 @@ func TestKindsGetRulesOfTheirOwn(t *testing.T) {
 	binding := named[*rbacv1.ClusterRoleBinding](t, objects, "strata-kinds")
 	if binding.RoleRef.Name != role.Name || binding.Subjects[0].Name != "strata" || binding.Subjects[0].Namespace != releaseNamespace {
 		t.Errorf("binding %v does not give %s to the controller", binding, role.Name)
+	}
+}
+
+// What layers may hold is what rbac.kinds lets the controller write, and not what
+// remoteClusters lets it write for itself.
+func TestLayerKindsAreThoseOfTheValues(t *testing.T) {
+	for values, want := range map[string]string{
+		"":                                  "--layer-kinds=",
+		`{remoteClusters: {enabled: true}}`: "--layer-kinds=",
+		`{rbac: {kinds: [{apiGroup: "", resources: [configmaps, services]}, {apiGroup: cert-manager.io, resources: [issuers]}]}}`: "--layer-kinds=configmaps,services,issuers.cert-manager.io",
+		`{rbac: {kinds: [{apiGroup: apps, resources: [deployments], verbs: [get, list, watch]}]}}`:                                "--layer-kinds=",
+		`{rbac: {clusterAdmin: true}}`: "--layer-kinds=*",
+		`{rbac: {create: false}}`:      "",
+		`{rbac: {create: false, kinds: [{apiGroup: "", resources: [configmaps]}]}}`: "--layer-kinds=configmaps",
+	} {
+		got := ""
+		for _, arg := range only[*appsv1.Deployment](t, render(t, values)).Spec.Template.Spec.Containers[0].Args {
+			if strings.HasPrefix(arg, "--layer-kinds") {
+				got = arg
+			}
+		}
+		if got != want {
+			t.Errorf("with the values %q the argument is %q, want %q", values, got, want)
+		}
+	}
+}
+
+// Everything that the chart makes for the controller, and that is not a kind of its
+// own, is known to the controller by its name, so that no layer writes it.
+func TestWhatTheChartMakesIsReserved(t *testing.T) {
+	settings := layers.Settings{Namespace: releaseNamespace}
+	for _, values := range []string{"", everything} {
+		for _, obj := range render(t, values) {
+			kind := obj.GetObjectKind().GroupVersionKind()
+			if _, isExtra := obj.(*corev1.Secret); isExtra || kind.Kind == "CustomResourceDefinition" || obj.GetLabels()["app.kubernetes.io/part-of"] != "strata" {
+				continue
+			}
+			id := dependents.ID{Group: kind.Group, Kind: kind.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+			account := settings
+			if id.Kind == "ServiceAccount" {
+				account.Account = id.Key() // as the API server says
+			}
+			if account.Reserved(id, nil) == "" {
+				t.Errorf("a layer may write %s", id)
+			}
+		}
 	}
 }
 

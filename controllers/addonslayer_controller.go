@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -30,6 +31,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/apply"
+	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
 	"github.com/strata-project/strata/internal/repos"
@@ -283,6 +285,9 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	r.metas = newMetadataFollows(metas, r.wakeReaders)
 	r.executor = &apply.Executor{
 		Cluster: r.kinds.writes(), Other: r.remotes.writes, Keys: layers.Keys, Strict: layers.IsStrict, Valid: r.PlanValid,
+		Reserved: func(owner string, live *unstructured.Unstructured) string {
+			return r.Settings.ReservedFor(owner, dependents.IDOf(live), live)
+		},
 		Beside: &apply.Beside{}, Spare: semaphore.NewWeighted(spareWrites),
 	}
 	r.accounts = newAccounts(mgr, r.Reader)

@@ -45,7 +45,12 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 	following := map[dependents.ID]bool{id: true}
 	access := r.observeSource(ctx, &o, following)
 	r.Layers.follows.keep(readerOf(name), following)
-	if access == nil && live != nil {
+	before, open := r.Layers.remotes.raw(name.String()), r.Layers.remotes.get(name.String())
+	switch {
+	case access != nil || live == nil:
+	case open != nil: // the copy may have been changed since
+		access = open.access
+	default:
 		access, _ = r.read(live, layers.KubeConfigKey)
 	}
 	if o.Layers, err = r.countLayers(ctx, cluster); err != nil {
@@ -61,7 +66,6 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 		return o, nil
 	}
 	o.Access = &access.Access
-	before := r.Layers.remotes.raw(name.String())
 	select {
 	case <-r.Layers.started: // until then it would wait for the watches of all clusters
 	case <-ctx.Done():

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -146,13 +147,23 @@ func (o *observer) origin(ctx context.Context, id dependents.ID) (*unstructured.
 // kubeConfigOf names the RemoteClusters that have their kubeconfig from a Secret;
 // empty where none does.
 func (r *AddonsLayerReconciler) kubeConfigOf(ctx context.Context, secret dependents.ID) (string, error) {
+	clusters, err := r.clustersOf(ctx, secret)
+	names := make([]string, 0, len(clusters))
+	for _, cluster := range clusters {
+		names = append(names, cluster.String())
+	}
+	return versionsOf(names), err
+}
+
+// clustersOf returns the RemoteClusters that have their kubeconfig from a Secret.
+func (r *AddonsLayerReconciler) clustersOf(ctx context.Context, secret dependents.ID) ([]types.NamespacedName, error) {
 	list := &v1alpha1.RemoteClusterList{}
 	if err := r.Client.List(ctx, list, client.MatchingFields{indexKubeConfig: secret.String()}, client.UnsafeDisableDeepCopy); err != nil {
-		return "", fmt.Errorf("cannot list RemoteClusters: %w", err)
+		return nil, fmt.Errorf("cannot list RemoteClusters: %w", err)
 	}
-	names := make([]string, 0, len(list.Items))
+	names := make([]types.NamespacedName, 0, len(list.Items))
 	for i := range list.Items {
-		names = append(names, list.Items[i].Namespace+"/"+list.Items[i].Name)
+		names = append(names, client.ObjectKeyFromObject(&list.Items[i]))
 	}
-	return versionsOf(names), nil
+	return names, nil
 }

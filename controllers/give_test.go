@@ -15,15 +15,12 @@ import (
 	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/test/controlplane"
@@ -56,7 +53,7 @@ func newFleet(t *testing.T, options ...func(*AddonsLayerReconciler)) *fleet {
 	})
 	f.far, err = client.New(other.Config(), client.Options{Scheme: newScheme()})
 	f.must(err)
-	config := f.chartsRights()
+	config := f.asController(rulesOfRemoteClusters)
 	config.Wrap(f.count)
 	config.Wrap(f.note)
 	mgr, reconciler := f.assemble(config, managerOptions(), time.Second)
@@ -96,43 +93,6 @@ func (f *fleet) reads() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.read)
-}
-
-// chartsRights returns how a ServiceAccount reaches the API server that has what the
-// chart gives the controller, and no more.
-func (f *fleet) chartsRights() *rest.Config {
-	f.Helper()
-	rulesOf := func(files ...string) (rules []rbacv1.PolicyRule) {
-		for _, file := range files {
-			data, err := os.ReadFile("../chart/files/rbac/" + file)
-			f.must(err)
-			var of []rbacv1.PolicyRule
-			f.must(yaml.UnmarshalStrict(data, &of))
-			rules = append(rules, of...)
-		}
-		return rules
-	}
-	own, shared := metav1.ObjectMeta{Namespace: f.namespace, Name: "strata"}, metav1.ObjectMeta{Name: "strata-" + f.namespace}
-	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: f.namespace, Name: "strata"}}
-	account := &corev1.ServiceAccount{ObjectMeta: own}
-	role := &rbacv1.ClusterRole{ObjectMeta: shared, Rules: rulesOf("controller.yaml", "remote-clusters.yaml")}
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: shared, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: shared.Name}}
-	for _, obj := range []client.Object{
-		account, role, binding, &rbacv1.Role{ObjectMeta: own, Rules: rulesOf("revisions.yaml")},
-		&rbacv1.RoleBinding{ObjectMeta: own, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: own.Name}},
-	} {
-		f.must(f.client.Create(f.ctx, obj))
-	}
-	f.Cleanup(func() {
-		f.must(f.client.Delete(f.ctx, binding))
-		f.must(f.client.Delete(f.ctx, role))
-	})
-	token := &authenticationv1.TokenRequest{}
-	f.must(f.client.SubResource("token").Create(f.ctx, account, token))
-	config := rest.AnonymousClientConfig(plane.Config())
-	config.BearerToken = token.Status.Token
-	config.QPS, config.Burst = plane.Config().QPS, plane.Config().Burst
-	return config
 }
 
 // join makes a RemoteCluster of a kubeconfig.

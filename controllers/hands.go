@@ -135,11 +135,17 @@ func (h *hands) LeftBehind(ctx context.Context, layer *v1alpha1.AddonsLayer) (bo
 			}
 			return false, fmt.Errorf("cannot make sure that %s has gone: %w", entry.ID, err)
 		}
-		if live.Labels[v1alpha1.LayerLabel] == layer.Name {
+		if live.Labels[v1alpha1.LayerLabel] == layer.Name && !h.isReserved(layer.Name, entry.ID, live) {
 			return true, nil
 		}
 	}
 	return false, nil
+}
+
+// isReserved tells whether an object is kept by others, so that no layer has it.
+func (h *hands) isReserved(layer string, id dependents.ID, live *metav1.PartialObjectMetadata) bool {
+	seen, err := toUnstructured(live, live.GroupVersionKind())
+	return err == nil && h.Settings.ReservedFor(layer, id, seen) != ""
 }
 
 // Finalize lets a deleted layer go.

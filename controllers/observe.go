@@ -52,9 +52,10 @@ type observer struct {
 func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.AddonsLayer) (*observer, error) {
 	o := &observer{AddonsLayerReconciler: r, sources: map[layers.SourceRef]*repos.Artifact{}, answers: map[reading]string{}, following: map[dependents.ID]bool{}, noticing: map[dependents.ID]bool{}, kindsBefore: r.kindChanges(), heardBefore: r.heard.Load(), Observation: &layers.Observation{
 		Now: r.now(), Settings: r.Settings, Layer: layer, ClusterVersion: r.Cluster.Version(),
-		Layers: map[string]layers.Other{}, Scopes: map[dependents.ServedKind]layers.Scope{}, Unserved: map[dependents.ServedVersion]bool{},
+		Layers: map[string]layers.Other{}, Scopes: map[dependents.ServedKind]layers.Scope{}, Resources: map[dependents.ServedKind]string{}, Unserved: map[dependents.ServedVersion]bool{},
 		Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
 		Exclusive: map[string][]dependents.ID{}, Forsaken: map[string]bool{}, Twins: r.remotes.twins(),
+		KubeConfigs: map[dependents.ID][]types.NamespacedName{}, ClusterNamespaces: map[string]bool{},
 	}}
 	o.homeVersion = o.ClusterVersion
 	o.Waited, o.UnderWay = r.waits.Of(layer, o.Observation.Now)
@@ -326,6 +327,13 @@ func (o *observer) observeKind(ctx context.Context, kind dependents.ServedKind, 
 		return err
 	}
 	o.Scopes[kind] = scope
+	if scope != layers.ScopeUnknown {
+		mapping, err := k.mapping(kind.GroupKind)
+		if err != nil {
+			return fmt.Errorf("cannot find out how kind %s is served: %w", kind.GroupKind, err)
+		}
+		o.Resources[kind] = mapping.Resource.Resource
+	}
 	for _, version := range wanted {
 		if scope, err := k.scope(kind.GroupKind, version); err != nil {
 			return err
@@ -346,6 +354,9 @@ func (o *observer) observeObjects(ctx context.Context) error {
 		if err := o.readObject(ctx, id); err != nil {
 			return err
 		}
+		if err := o.observeReferences(ctx, id); err != nil {
+			return err
+		}
 	}
 	for _, gk := range []schema.GroupKind{layers.HelmReleaseKind, layers.HelmRepositoryKind} {
 		owned, err := o.list(ctx, gk, indexFormerOwner, o.Layer.Name)
@@ -358,6 +369,34 @@ func (o *observer) observeObjects(ctx context.Context) error {
 		}
 	}
 	return o.observeExclusive(ctx)
+}
+
+// observeReferences finds out whether RemoteClusters have their kubeconfig from a
+// Secret, and whether they are in a Namespace.
+func (o *observer) observeReferences(ctx context.Context, id dependents.ID) error {
+	switch (schema.GroupKind{Group: id.Group, Kind: id.Kind}) {
+	case schema.GroupKind{Kind: "Secret"}:
+		answer, err := o.kubeConfigOf(ctx, id)
+		if err != nil {
+			return err
+		}
+		o.answers[reading{id: id, field: indexKubeConfig}] = answer
+		if answer == "" {
+			return nil
+		}
+		o.KubeConfigs[id], err = o.clustersOf(ctx, id)
+		return err
+	case schema.GroupKind{Kind: "Namespace"}:
+		if id.Cluster != "" {
+			return nil
+		}
+		list := &v1alpha1.RemoteClusterList{}
+		if err := o.Client.List(ctx, list, client.InNamespace(id.Name), client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("cannot list RemoteClusters: %w", err)
+		}
+		o.ClusterNamespaces[id.Name] = len(list.Items) > 0
+	}
+	return nil
 }
 
 // readObject reads an object from the cache of its cluster. Of one that cannot be

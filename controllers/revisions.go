@@ -24,13 +24,21 @@ import (
 	"github.com/strata-project/strata/internal/repos"
 )
 
-const (
-	// revisionType is the type of the Secrets that keep what was deployed.
-	revisionType = "kraan.io/revision"
-	// revisionOf is the label with the layer's name on them. It is not the one
-	// by which layers own objects.
-	revisionOf = "kraan.io/revision-of"
-)
+// errForeign says that a Secret of the name of a revision is not what this layer
+// has kept.
+var errForeign = errors.New("it is not what Strata has kept of this layer: somebody else has made or changed it; delete it")
+
+// checkKept makes sure that a Secret is what this controller has kept of this very
+// layer: a name comes out of a status, which others may write.
+func checkKept(secret *corev1.Secret, layer *v1alpha1.AddonsLayer) error {
+	isOwned := slices.ContainsFunc(secret.OwnerReferences, func(ref metav1.OwnerReference) bool {
+		return ref.Kind == v1alpha1.AddonsLayerKind && ref.Name == layer.Name && ref.UID == layer.UID
+	})
+	if secret.Type != v1alpha1.RevisionType || secret.Labels[v1alpha1.RevisionOfLabel] != layer.Name || !isOwned {
+		return errForeign
+	}
+	return nil
+}
 
 // revisions keeps what layers have deployed in the cluster, for when a layer
 // must go back and its source has moved on. It is safe for concurrent use.
@@ -51,7 +59,7 @@ func (r *revisions) read(ctx context.Context, layer *v1alpha1.AddonsLayer, entry
 	var directory *layers.Directory
 	err := errors.New("neither the cluster nor the source has it any more")
 	if entry.Kept {
-		if directory, err = r.kept(ctx, layer.Name, entry.Digest); err == nil {
+		if directory, err = r.kept(ctx, layer, entry.Digest); err == nil {
 			r.Artifacts.Remember(directory)
 			return directory, nil
 		}
@@ -72,11 +80,14 @@ func (r *revisions) read(ctx context.Context, layer *v1alpha1.AddonsLayer, entry
 	return directory, nil
 }
 
-func (r *revisions) kept(ctx context.Context, layer, digest string) (*layers.Directory, error) {
+func (r *revisions) kept(ctx context.Context, layer *v1alpha1.AddonsLayer, digest string) (*layers.Directory, error) {
 	secret := &corev1.Secret{}
-	key := types.NamespacedName{Namespace: r.Settings.Namespace, Name: repos.RevisionName(layer, digest)}
+	key := types.NamespacedName{Namespace: r.Settings.Namespace, Name: repos.RevisionName(layer.Name, digest)}
 	if err := r.Reader.Get(ctx, key, secret); err != nil {
 		return nil, fmt.Errorf("cannot read Secret %s: %w", key, err)
+	}
+	if err := checkKept(secret, layer); err != nil {
+		return nil, fmt.Errorf("cannot use Secret %s: %w", key, err)
 	}
 	directory, err := repos.UnpackRevision(secret.Data[repos.RevisionKey], digest)
 	if err != nil {
@@ -109,7 +120,7 @@ func (r *revisions) keep(ctx context.Context, o *layers.Observation, before []v1
 	}
 	for i := range status.History {
 		if entry := &status.History[i]; entry.Kept && !slices.Contains(wanted, entry.Digest) {
-			err := r.remove(ctx, o.Layer.Name, entry.Digest)
+			err := r.remove(ctx, o.Layer, entry.Digest)
 			failed = errors.Join(failed, err)
 			entry.Kept = err != nil
 		}
@@ -117,7 +128,7 @@ func (r *revisions) keep(ctx context.Context, o *layers.Observation, before []v1
 	// What has left the history altogether is not left behind either.
 	for _, entry := range before {
 		if entry.Kept && !slices.ContainsFunc(status.History, func(e v1alpha1.HistoryEntry) bool { return e.Digest == entry.Digest }) {
-			failed = errors.Join(failed, r.remove(ctx, o.Layer.Name, entry.Digest))
+			failed = errors.Join(failed, r.remove(ctx, o.Layer, entry.Digest))
 		}
 	}
 	return failed
@@ -138,13 +149,13 @@ func (r *revisions) create(ctx context.Context, o *layers.Observation, digest st
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: r.Settings.Namespace, Name: repos.RevisionName(o.Layer.Name, digest),
-			Labels:      map[string]string{revisionOf: o.Layer.Name},
+			Labels:      map[string]string{v1alpha1.RevisionOfLabel: o.Layer.Name},
 			Annotations: map[string]string{"kraan.io/digest": digest},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.AddonsLayerKind, Name: o.Layer.Name, UID: o.Layer.UID,
 			}},
 		},
-		Type: revisionType, Immutable: &yes, Data: map[string][]byte{repos.RevisionKey: data},
+		Type: v1alpha1.RevisionType, Immutable: &yes, Data: map[string][]byte{repos.RevisionKey: data},
 	}
 	err = r.Client.Create(ctx, secret.DeepCopy(), client.FieldOwner(apply.FieldManager))
 	if apierrors.IsAlreadyExists(err) {
@@ -165,6 +176,9 @@ func (r *revisions) replace(ctx context.Context, secret *corev1.Secret) error {
 	}
 	if equality.Semantic.DeepEqual(found.OwnerReferences, secret.OwnerReferences) && bytes.Equal(found.Data[repos.RevisionKey], secret.Data[repos.RevisionKey]) {
 		return nil
+	}
+	if found.Type != v1alpha1.RevisionType || found.Labels[v1alpha1.RevisionOfLabel] != secret.Labels[v1alpha1.RevisionOfLabel] {
+		return errForeign
 	}
 	if err := r.Client.Delete(ctx, found, client.Preconditions{UID: &found.UID}); err != nil {
 		return err
@@ -187,10 +201,20 @@ func (r *revisions) atHand(o *layers.Observation, digest string) *layers.Directo
 	return directory
 }
 
-func (r *revisions) remove(ctx context.Context, layer, digest string) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Settings.Namespace, Name: repos.RevisionName(layer, digest)}}
-	if err := client.IgnoreNotFound(r.Client.Delete(ctx, secret)); err != nil {
-		return fmt.Errorf("cannot remove Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+// remove removes what was kept. A Secret that is something else stays: who can write
+// a status can name any.
+func (r *revisions) remove(ctx context.Context, layer *v1alpha1.AddonsLayer, digest string) error {
+	secret := &corev1.Secret{}
+	key := types.NamespacedName{Namespace: r.Settings.Namespace, Name: repos.RevisionName(layer.Name, digest)}
+	err := r.Reader.Get(ctx, key, secret)
+	if err == nil && checkKept(secret, layer) != nil {
+		return nil
+	}
+	if err == nil {
+		err = r.Client.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot remove Secret %s: %w", key, err)
 	}
 	return nil
 }

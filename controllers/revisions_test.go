@@ -106,7 +106,7 @@ func TestRollbackAfterARestart(t *testing.T) {
 				other.Data = map[string][]byte{repos.RevisionKey: []byte("something else")}
 				f.must(f.client.Create(f.ctx, other))
 			},
-			words: "cannot unpack the revision",
+			words: "it is not what Strata has kept of this layer",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +145,7 @@ func (f *fixture) revision(layer string) *corev1.Secret {
 	f.Helper()
 	list := &corev1.SecretList{}
 	f.eventually("the cluster keeps what is deployed", func() error {
-		if err := f.client.List(f.ctx, list, client.InNamespace(f.namespace), client.MatchingLabels{revisionOf: f.name(layer)}); err != nil {
+		if err := f.client.List(f.ctx, list, client.InNamespace(f.namespace), client.MatchingLabels{v1alpha1.RevisionOfLabel: f.name(layer)}); err != nil {
 			return err
 		}
 		if len(list.Items) != 1 || !f.get(layer).Status.History[0].Kept {
@@ -179,7 +179,7 @@ func TestKeptRevisionsAreFew(t *testing.T) {
 	f.deployed("base", "main@sha1:0")
 	count := func() int {
 		list := &corev1.SecretList{}
-		f.must(f.client.List(f.ctx, list, client.InNamespace(f.namespace), client.MatchingLabels{revisionOf: f.name("base")}))
+		f.must(f.client.List(f.ctx, list, client.InNamespace(f.namespace), client.MatchingLabels{v1alpha1.RevisionOfLabel: f.name("base")}))
 		return len(list.Items)
 	}
 	if n := count(); n != 0 {

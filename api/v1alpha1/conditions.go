@@ -178,6 +178,7 @@ const (
 
 	// Reasons of who may do it.
 	ReasonAccessDenied           = "AccessDenied"
+	ReasonReservedObject         = "ReservedObject"
 	ReasonServiceAccountNotFound = "ServiceAccountNotFound"
 	ReasonImpersonationDenied    = "ImpersonationDenied"
 

@@ -83,8 +83,14 @@ const (
 	// ClusterUIDAnnotation on Strata's own copy of a kubeconfig is the UID of the
 	// namespace kube-system of the cluster that may be written to through it.
 	ClusterUIDAnnotation = "kraan.io/cluster-uid"
+	// JoinedLabel is on what kubectl strata has made to join a cluster, and names the
+	// account on that one.
+	JoinedLabel = "kraan.io/joined"
 	// CopyOfAnnotation says what an object is a copy of, as kind/namespace/name.
 	CopyOfAnnotation = "kraan.io/copy-of"
+	// PlacedForAnnotation names the RemoteCluster, as namespace/name, that an object
+	// was put beside, because Flux looks for it there.
+	PlacedForAnnotation = "kraan.io/placed-for"
 	// SuspendedByLossAnnotation marks a HelmRelease that Strata suspended because
 	// its cluster does not answer, and will resume when it does.
 	SuspendedByLossAnnotation = "kraan.io/suspended-by-loss"

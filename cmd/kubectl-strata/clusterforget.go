@@ -166,6 +166,7 @@ func (j *joining) ownSecret(ctx context.Context, cluster *v1alpha1.RemoteCluster
 	case !fleet.IsJoined(live):
 		return nil, nil //nolint:nilnil // it is somebody else's
 	}
+	j.Former = live.GetLabels()[fleet.JoinedLabel] == j.FormerAccount()
 	return live, nil
 }
 

@@ -32,6 +32,7 @@ const readers = 8
 func (g *gathering) objects(ctx context.Context, w *forecast.World) error {
 	w.Objects = maps.Clone(g.Objects)
 	w.Scopes, w.Unserved = map[dependents.ServedKind]layers.Scope{}, map[dependents.ServedVersion]bool{}
+	w.Resources = map[dependents.ServedKind]string{}
 	if w.Objects == nil {
 		w.Objects = map[dependents.ID]*unstructured.Unstructured{}
 	}
@@ -117,7 +118,7 @@ func (g *gathering) serve(w *forecast.World, kind dependents.ServedVersion) erro
 	case err != nil:
 		return fmt.Errorf("cannot find out which kinds the cluster serves: %w", err)
 	}
-	w.Scopes[served] = layers.ScopeNamespaced
+	w.Scopes[served], w.Resources[served] = layers.ScopeNamespaced, mapping.Resource.Resource
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
 		w.Scopes[served] = layers.ScopeCluster
 	}

@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/strata-project/strata/internal/layers"
@@ -19,7 +20,9 @@ import (
 
 // defaultSettings are those of a controller that was given no flags. Its namespace
 // is that of the chart.
-var defaultSettings = layers.Settings{Interval: time.Minute, Namespace: "strata-system", MaxPrunePercent: 50}
+var defaultSettings = layers.Settings{
+	Interval: time.Minute, Namespace: "strata-system", MaxPrunePercent: 50, ReservedAccounts: layers.FluxAccounts,
+}
 
 // settingsOf returns the settings of the controller, from the arguments of its
 // Deployment, and the hosts that it fetches artifacts from; none where it does not
@@ -60,6 +63,9 @@ func fluxNamespace(ctx context.Context, client kubernetes.Interface) string {
 func settingsIn(deployment *appsv1.Deployment) layers.Settings {
 	settings := defaultSettings
 	settings.Namespace = deployment.Namespace
+	if account := deployment.Spec.Template.Spec.ServiceAccountName; account != "" {
+		settings.Account = types.NamespacedName{Namespace: deployment.Namespace, Name: account}
+	}
 	for _, container := range deployment.Spec.Template.Spec.Containers {
 		for _, variable := range container.Env {
 			if variable.Name == "RUNTIME_NAMESPACE" && variable.Value != "" {
@@ -87,8 +93,23 @@ func settingsIn(deployment *appsv1.Deployment) layers.Settings {
 				settings.SourceNamespaces = append(settings.SourceNamespaces, strings.Split(value, ",")...)
 			case "require-service-account":
 				settings.RequireServiceAccount = value != "false"
+			case "artifact-hosts":
+				settings.FluxNamespaces = layers.FluxNamespacesOf(itemsOf(value))
+			case "own-name":
+				settings.OwnName = value
+			case "layer-kinds":
+				if kinds, err := layers.ParseLayerKinds(itemsOf(value)); err == nil {
+					settings.LayerKinds = kinds
+				}
+			case "reserved-service-accounts":
+				settings.ReservedAccounts = itemsOf(value)
 			}
 		}
 	}
 	return settings
+}
+
+// itemsOf returns the items of a flag that may be empty.
+func itemsOf(value string) []string {
+	return strings.FieldsFunc(value, func(r rune) bool { return r == ',' })
 }

@@ -73,6 +73,9 @@ type Executor struct {
 	// Strict tells kinds of whose spec fields that others added are taken
 	// back, all but suspend.
 	Strict func(schema.GroupKind) bool
+	// Reserved says what an object is that others keep for themselves; it is
+	// written for nobody. Empty is any other. Nil means that there is none.
+	Reserved func(owner string, live *unstructured.Unstructured) string
 	// Beside remembers what is known of the objects of strict kinds that were
 	// written.
 	Beside *Beside

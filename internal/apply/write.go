@@ -108,8 +108,11 @@ func (r *there) read(ctx context.Context, live *unstructured.Unstructured, id de
 var errTerminating = errors.New("it is being deleted by somebody else, and can be created when it has gone")
 
 // mayTake tells whether an object is nobody's, the primary's own, or of an
-// owner that the plan takes it from.
+// owner that the plan takes it from, and is not kept by others for themselves.
 func (r *there) mayTake(live *unstructured.Unstructured, action dependents.Action) bool {
+	if r.Reserved != nil && r.Reserved(r.owner, live) != "" {
+		return false
+	}
 	owner := live.GetLabels()[r.Keys.Owner]
 	return owner == "" || owner == r.owner || slices.Contains(action.From, owner)
 }

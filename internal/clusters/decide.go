@@ -165,7 +165,14 @@ func Decide(o Observation) Decision {
 	}
 	verdict := Judge(o)
 	if o.Access != nil && !o.Unlocated && !verdict.Keeps {
-		in.Wanted = []dependents.Dependent{wantedCopy(o.Cluster, o.Access, verdict.Record)}
+		wanted := wantedCopy(o.Cluster, o.Access, verdict.Record)
+		in.Wanted = []dependents.Dependent{wanted}
+		if o.Live != nil && !equality.Semantic.DeepEqual(o.Live.Object["data"], wanted.Object.Object["data"]) {
+			// Whatever the status says, which others may write: this is not the copy.
+			for i := range in.Inventory {
+				in.Inventory[i].Digest = ""
+			}
+		}
 	}
 	decision := Decision{Plan: dependents.Make(in), Verdict: verdict}
 	decision.Status, decision.Until = o.status(decision.Plan, verdict)

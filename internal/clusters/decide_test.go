@@ -189,6 +189,21 @@ func TestCredentialsThatEnd(t *testing.T) {
 	}
 }
 
+// A status that takes a changed copy for the one that was written has no effect: the
+// copy is compared, and written again.
+func TestForgedStatusHidesNoChangedCopy(t *testing.T) {
+	forged := observation(func(o *Observation) {
+		o.Live.Object["data"] = map[string]any{layers.KubeConfigKey: "aHR0cHM6Ly9lbHNld2hlcmUuZXhhbXBsZQ=="}
+	})
+	if plan := Decide(forged).Plan; len(plan.Of(dependents.VerbWrite)) != 1 {
+		t.Errorf("the plan for a changed copy is %v", plan.Actions)
+	}
+	added := observation(func(o *Observation) { o.Live.Object["data"].(map[string]any)["kubeconfig"] = "YQ==" })
+	if plan := Decide(added).Plan; len(plan.Of(dependents.VerbWrite)) != 1 {
+		t.Errorf("the plan for a copy with another key is %v", plan.Actions)
+	}
+}
+
 func TestCopyHasAFinalizerAndNothingElse(t *testing.T) {
 	d := wantedCopy(observation().Cluster, observation().Access, firstUID)
 	if got := d.Object.GetFinalizers(); len(got) != 1 || got[0] != v1alpha1.KubeConfigFinalizer {

@@ -133,6 +133,9 @@ type Input struct {
 	// RepairOnly narrows MayWrite to objects that were last applied with the
 	// very content that is wanted: drift is corrected, nothing is changed.
 	RepairOnly bool
+	// Reserved holds objects that others keep for themselves, with what they are:
+	// nothing is done to them, whoever wants them and whatever the inventory says.
+	Reserved map[ID]string
 	// Abandon allows deleting suspended releases, which uninstalls nothing.
 	Abandon bool
 	// Forsaken holds clusters that are given up: what an unwanted object there
@@ -356,7 +359,7 @@ func (p *planner) inTheWay(d *Dependent) []ID {
 
 // act adds an action, unless the primary is held.
 func (p *planner) act(action Action) {
-	if p.Held && action.Verb != VerbSuspend {
+	if p.Held && action.Verb != VerbSuspend || p.Reserved[action.ID] != "" {
 		return
 	}
 	if live := p.Live[action.ID]; live != nil {

@@ -15,14 +15,15 @@ import (
 )
 
 // planUnwanted decides what becomes of an object of the inventory that is no
-// longer wanted. An object that has gone, or that somebody else has taken, is
-// forgotten.
+// longer wanted. An object that has gone, that somebody else has taken, or that is
+// not the primary's to have, is forgotten.
 func (p *planner) planUnwanted(entry Entry) {
 	if _, seen := p.standings[entry.ID]; seen {
 		return
 	}
 	live := p.Live[entry.ID]
 	switch {
+	case p.Reserved[entry.ID] != "":
 	case p.isWantedAs(entry.ID): // by another name of its cluster
 	case p.superseding[entry.ID]:
 		p.stand(entry, Standing{Health: Progressing, Status: StatusSuperseded, Unwanted: true, Message: "is being suspended for its successor"})

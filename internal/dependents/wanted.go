@@ -27,6 +27,10 @@ func (p *planner) planWanted(d *Dependent) {
 		p.planShared(d, live)
 		return
 	}
+	if kept := p.Reserved[d.ID]; kept != "" {
+		p.standReserved(d, kept)
+		return
+	}
 	if p.Stale[d.ID] {
 		p.stand(entry, Standing{Health: Progressing, Status: orDefault(entry.Status, StatusProgress), Message: "was written a moment ago"})
 		return
@@ -68,6 +72,14 @@ func (p *planner) planShared(d *Dependent, live *unstructured.Unstructured) {
 			p.act(Action{Verb: VerbWrite, ID: d.ID, Stage: d.Stage, Wanted: d})
 		}
 	}
+	p.standings[d.ID] = standing
+	p.plan.Standings = append(p.plan.Standings, standing)
+}
+
+// standReserved says that a wanted object is not the primary's to have. It does not
+// come into the inventory, so nothing ever becomes of it.
+func (p *planner) standReserved(d *Dependent, kept string) {
+	standing := Standing{ID: d.ID, Origin: d.Origin, Health: Failed, Status: StatusFailed, Message: "is " + kept + ", and is left alone"}
 	p.standings[d.ID] = standing
 	p.plan.Standings = append(p.plan.Standings, standing)
 }

@@ -48,9 +48,10 @@ type World struct {
 	Clusters []*v1alpha1.RemoteCluster
 	// Objects on the cluster, and those of others that are taken to be there.
 	Objects map[dependents.ID]*unstructured.Unstructured
-	// Scopes of kinds, and versions that are not served.
-	Scopes   map[dependents.ServedKind]layers.Scope
-	Unserved map[dependents.ServedVersion]bool
+	// Scopes of kinds, their plural names, and versions that are not served.
+	Scopes    map[dependents.ServedKind]layers.Scope
+	Resources map[dependents.ServedKind]string
+	Unserved  map[dependents.ServedVersion]bool
 	// Brings says which kinds are served once a release is there, because its chart
 	// defines them.
 	Brings map[dependents.ID][]Definition

@@ -27,9 +27,15 @@ func (f *future) observe(layer *v1alpha1.AddonsLayer) *layers.Observation {
 		Now: f.now, Settings: f.world.Settings, Layer: layer, ClusterVersion: f.world.Version,
 		Source: content.Source, Directory: content.Directory, DirectoryError: content.Err,
 		Restored: content.Restored, RestoreError: content.RestoreError,
-		Layers: map[string]layers.Other{}, Scopes: f.scopes, Unserved: f.unserved,
+		Layers: map[string]layers.Other{}, Scopes: f.scopes, Resources: f.world.Resources, Unserved: f.unserved,
 		Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
 		Exclusive: map[string][]dependents.ID{}, Forsaken: map[string]bool{}, Twins: f.sameClusters(),
+		KubeConfigs: map[dependents.ID][]types.NamespacedName{}, ClusterNamespaces: map[string]bool{},
+	}
+	for _, cluster := range f.world.Clusters {
+		secret := layers.KubeConfigSecret(cluster)
+		o.KubeConfigs[secret] = append(o.KubeConfigs[secret], types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name})
+		o.ClusterNamespaces[cluster.Namespace] = true
 	}
 	if o.Directory == nil && o.DirectoryError == nil && o.Source != nil && o.Source.Digest != "" {
 		o.DirectoryError = errUnread

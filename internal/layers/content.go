@@ -68,14 +68,7 @@ func contentOf(manifest Manifest, layer, version string, own map[dependents.ID]b
 			ID: id, Mode: dependents.ModeObserve, Assess: dependents.AssessExistence, Optional: manifest.Optional, Withheld: manifest.Withheld, Origin: manifest.File,
 		}, nil
 	}
-	labels := obj.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[v1alpha1.LayerLabel] = layer
-	delete(labels, v1alpha1.OrphanedLabel)
-	obj.SetLabels(labels)
-
+	setMarks(obj, layer)
 	dependent := dependents.Dependent{
 		ID: id, Object: obj, Stage: stageOf(id.GroupKind()), Assess: assessOf(obj), Origin: manifest.File,
 		Detached: stageOf(id.GroupKind()) == stageCustom,

@@ -173,7 +173,7 @@ func (o Observation) baseInput() dependents.Input {
 	return dependents.Input{
 		Owner: o.Layer.Name, Keys: Keys, Now: o.Now, Grace: o.grace(),
 		Waited: o.Waited, Inventory: o.inventory(), Live: o.Live, Stale: o.Stale, NotServed: o.notServed(nil),
-		Exclusive: o.Exclusive, Idle: idle, Apart: apart, Others: o.Others, Forsaken: o.Forsaken, Twins: o.Twins,
+		Exclusive: o.Exclusive, Idle: idle, Apart: apart, Others: o.Others, Forsaken: o.Forsaken, Twins: o.Twins, Reserved: o.reserved(),
 		Abandon: o.Layer.Annotations[v1alpha1.AbandonAnnotation] == "true",
 	}
 }
@@ -183,7 +183,9 @@ func (o Observation) deployedContent() []dependents.Dependent {
 	if o.Deployed == nil {
 		return nil
 	}
-	content, err := Content(o.Deployed, o.Layer.Name, o.Layer.Status.Version, o.Scopes)
+	held := *o.Deployed
+	held.Manifests = slices.DeleteFunc(slices.Clone(held.Manifests), func(m Manifest) bool { return !o.mayHold(m) })
+	content, err := Content(&held, o.Layer.Name, o.Layer.Status.Version, o.Scopes)
 	if err != nil {
 		return nil
 	}

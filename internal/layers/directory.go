@@ -54,6 +54,9 @@ type Manifest struct {
 	// Home is true for an object that stays on the cluster that Strata runs in,
 	// wherever its layer belongs.
 	Home bool
+	// Copy is true for what Place has copied beside a RemoteCluster, and no
+	// directory lists there.
+	Copy bool
 	// Optional is true for one whose readers all do without it.
 	Optional bool
 	// Withheld says why an observed object is not to be had, whether it exists or

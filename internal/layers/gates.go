@@ -27,7 +27,11 @@ type Blocked struct {
 }
 
 // beforePrune are the gates that must be open before anything changes hands.
-var beforePrune = []gate{sourceAccessGate, accountGate, clusterGate, sourceGate, directoryGate, contentAccessGate, k8sVersionGate, specGate, hookGate, kindGate}
+var beforePrune = []gate{sourceAccessGate, accountGate, clusterGate, sourceGate, directoryGate, reservedGate, kindListGate, accountsOfContentGate, contentAccessGate, k8sVersionGate, specGate, hookGate, kindGate}
+
+// ofContent are the gates that judge what the layer is to hold, whether that is
+// what its source has or what it goes back to.
+var ofContent = []gate{reservedGate, kindListGate, accountsOfContentGate, contentAccessGate}
 
 // beforeMove are the gates that must be open before a layer moves to what it
 // asks for; one that goes back to what it had does not. What they say is the

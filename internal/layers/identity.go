@@ -80,6 +80,12 @@ func accountGate(o Observation) *Blocked {
 			Message: "cannot act as the layer's ServiceAccount: " + err.Error(),
 		}
 	}
+	if err := o.Settings.CheckAccountUse(account, PlaceOf(o.Layer, o.Settings.Namespace).Name != ""); err != nil {
+		return &Blocked{
+			State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonInvalidSpec, Stalled: true,
+			Message: "spec.serviceAccountName: " + err.Error(),
+		}
+	}
 	return nil
 }
 

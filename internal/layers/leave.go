@@ -82,7 +82,7 @@ func (p Place) Judge(origin, at dependents.ID, seen Looked) Verdict {
 	case seen.Object == nil:
 		return Verdict{}
 	case seen.IsKubeConfig:
-		return Verdict{Withheld: never(origin, at, "what a RemoteCluster has its kubeconfig from")}
+		return Verdict{Withheld: never(origin, at, keptSource)}
 	}
 	if why := reservedObject(at.GroupKind(), seen.Object); why != "" {
 		return Verdict{Withheld: never(origin, at, why)}

@@ -37,7 +37,14 @@ func ofType(kind string) func(*unstructured.Unstructured) {
 }
 
 func labelled(key, value string) func(*unstructured.Unstructured) {
-	return func(obj *unstructured.Unstructured) { obj.SetLabels(map[string]string{key: value}) }
+	return func(obj *unstructured.Unstructured) {
+		labels := obj.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[key] = value
+		obj.SetLabels(labels)
+	}
 }
 
 func annotated(key, value string) func(*unstructured.Unstructured) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -47,6 +48,33 @@ func TestNewClusterIsGivenUp(t *testing.T) {
 	delete(o.Live, dependents.IDOf(there))
 	if status, _ := Report(o, Decide(o), nil); len(status.Resources) != 2 {
 		t.Errorf("when what is given up has gone it has %d objects", len(status.Resources))
+	}
+}
+
+// What a layer has because of a cluster whose name begins with that of the one that
+// is given up is no reason to take it away.
+func TestNamesakeOfAClusterIsNotGivenUp(t *testing.T) {
+	put := func(cluster string) *unstructured.Unstructured {
+		place := Place{Layer: "base", Cluster: types.NamespacedName{Namespace: "fleet", Name: cluster}}
+		placed, err := place.Put(directory(newRevision, anyManifest(SourceGroup+"/v1", "HelmRepository", "default", "charts")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		obj := placed.Manifests[0].Object
+		obj.SetLabels(map[string]string{v1alpha1.LayerLabel: "base"})
+		return obj
+	}
+	gone, namesake := put("prod"), put("prod-eu")
+	dir := directory(newRevision, manifest("a"))
+	o := observation(layer(isDeployed(dir), has(gone, namesake)), dir, lives(gone, namesake), onProd(givenUp(), forsakes))
+	o.Scopes[dependents.ServedKind{GroupKind: HelmRepositoryKind}] = ScopeNamespaced
+	for _, action := range Decide(o).Plan.Actions {
+		if action.ID.Name == namesake.GetName() {
+			t.Errorf("%s %s", action.Verb, action.ID)
+		}
+	}
+	if got := verbs(Decide(o).Plan); got != "Mark "+gone.GetName() {
+		t.Errorf("it does %q, want what is of the cluster that is given up be marked", got)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
@@ -37,6 +38,19 @@ type Settings struct {
 	SourceNamespaces []string
 	// RequireServiceAccount refuses layers that no account writes.
 	RequireServiceAccount bool
+	// OwnName is the name that the chart gave what it made for the controller;
+	// empty means DefaultOwnName. Account is the controller's own ServiceAccount;
+	// the zero value means that it is not known.
+	OwnName string
+	Account types.NamespacedName
+	// ReservedAccounts are ServiceAccounts that no layer and no release names: by
+	// NAME in every namespace, or by NAMESPACE/NAME.
+	ReservedAccounts []string
+	// FluxNamespaces are those that Flux's controllers run in.
+	FluxNamespaces []string
+	// LayerKinds are kinds that layers without an account may hold, beside what
+	// layers are made of; nil means any.
+	LayerKinds LayerKinds
 }
 
 // Observation is everything that Decide decides from, at one moment.
@@ -76,8 +90,15 @@ type Observation struct {
 	// it could not be read, and then RestoreError says why.
 	Restored     *Directory
 	RestoreError string
+	// KubeConfigs names the RemoteClusters that have their kubeconfigs from Secrets in
+	// question, and ClusterNamespaces those Namespaces in question that RemoteClusters
+	// of this cluster are in.
+	KubeConfigs       map[dependents.ID][]types.NamespacedName
+	ClusterNamespaces map[string]bool
 	// Scopes of the kinds in question, as the cluster serves them.
 	Scopes map[dependents.ServedKind]Scope
+	// Resources are the plural names by which the clusters serve those kinds.
+	Resources map[dependents.ServedKind]string
 	// Unserved holds the versions that the layer's directories are written in
 	// and that the cluster does not serve, also of kinds that it serves at
 	// another version.
@@ -189,6 +210,11 @@ func (o Observation) inventory() []dependents.Entry {
 	for _, id := range o.Taken {
 		if !known[id] {
 			entries = append(entries, Entry(dependents.Entry{ID: id, Status: dependents.StatusProgress, Since: o.Now}, o.Live[id]))
+		}
+	}
+	for i := range entries {
+		if o.isLasting(entries[i].ID) {
+			entries[i].Deletion = dependents.DeletionOrphan
 		}
 	}
 	return entries

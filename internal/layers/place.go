@@ -246,6 +246,12 @@ func (p *putting) source(manifest Manifest) (*unstructured.Unstructured, error) 
 	}
 	obj.SetNamespace(p.Cluster.Namespace)
 	obj.SetName(p.name(manifest.ID()))
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[v1alpha1.PlacedForAnnotation] = p.cluster()
+	obj.SetAnnotations(annotations)
 	return obj, nil
 }
 
@@ -424,7 +430,7 @@ func (p *putting) copy(manifest Manifest, kind, namespace string, ref map[string
 	}
 	origin := dependents.ID{Kind: kind, Namespace: namespace, Name: name}
 	// Each layer has copies of its own, so that none goes with another layer.
-	copied := p.name(origin, p.Layer)
+	copied := copyPrefix + p.name(origin, p.Layer)
 	ref["name"] = copied
 	own, listed := p.own[origin]
 	given := p.Given[origin]
@@ -460,11 +466,12 @@ func (p *putting) copy(manifest Manifest, kind, namespace string, ref map[string
 			own.Object.Object[field] = value
 		}
 	}
+	own.Copy = true
 	own.Object.SetNamespace(p.Cluster.Namespace)
 	own.Object.SetName(copied)
 	// With this label helm-controller and kustomize-controller look again at once.
 	own.Object.SetLabels(map[string]string{"reconcile.fluxcd.io/watch": "Enabled"})
-	own.Object.SetAnnotations(map[string]string{v1alpha1.CopyOfAnnotation: kind + "/" + namespace + "/" + name})
+	own.Object.SetAnnotations(map[string]string{v1alpha1.CopyOfAnnotation: kind + "/" + namespace + "/" + name, v1alpha1.PlacedForAnnotation: p.cluster()})
 	p.manifests = append(p.manifests, own)
 }
 
@@ -477,11 +484,13 @@ func (p *putting) listed(origin dependents.ID, own Manifest) Given {
 }
 
 // name returns the name that an object has beside the RemoteCluster: always the
-// same, and another for every object and cluster.
+// same, and another for every object and cluster. Who may choose names finds no two
+// objects with one name: the hash has 80 bits, of parts that none of them may hold
+// the separator of.
 func (p *putting) name(id dependents.ID, more ...string) string {
 	parts := append([]string{p.Cluster.Namespace, p.Cluster.Name, id.Group, id.Kind, id.Namespace, id.Name}, more...)
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	hash := hex.EncodeToString(sum[:4])
+	hash := hex.EncodeToString(sum[:10])
 	name := p.Cluster.Name + "-" + id.Name
 	if most := maxPlacedName - len(hash) - 1; len(name) > most {
 		name = strings.TrimRight(name[:most], "-.")

@@ -34,7 +34,7 @@ func putAll(t *testing.T, place Place, manifests ...Manifest) map[string]Manifes
 	for _, m := range placed.Manifests {
 		name := m.Object.GetName()
 		if m.Cluster == "" && !m.Observed {
-			name = name[:len(name)-9]
+			name = strings.TrimPrefix(name[:len(name)-21], copyPrefix)
 		}
 		found[m.Object.GetKind()+" "+m.Object.GetNamespace()+"/"+name] = m
 	}
@@ -245,7 +245,7 @@ func TestPutCopiesWhatReleasesRead(t *testing.T) {
 		"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": map[string]any{"values.yaml": "dHdv"},
 		"metadata": map[string]any{
 			"namespace": "fleet", "name": secretCopy.GetName(), "labels": map[string]any{"reconcile.fluxcd.io/watch": "Enabled"},
-			"annotations": map[string]any{"kraan.io/copy-of": "Secret/default/found"},
+			"annotations": map[string]any{"kraan.io/copy-of": "Secret/default/found", "kraan.io/placed-for": "fleet/prod"},
 		},
 	}
 	if diff := cmp.Diff(want, secretCopy.Object); diff != "" {
@@ -287,7 +287,7 @@ func TestPutCopiesTheSecretsOfSources(t *testing.T) {
 		t.Errorf("what is read (-want +got):\n%s", diff)
 	}
 	spec := specOf(t, putAll(t, prod, source), "HelmRepository fleet/prod-charts")
-	if name := spec["secretRef"].(map[string]any)["name"].(string); !strings.HasPrefix(name, "prod-login-") {
+	if name := spec["secretRef"].(map[string]any)["name"].(string); !strings.HasPrefix(name, "strata-copy-prod-login-") {
 		t.Errorf("it reads %s", name)
 	}
 }

@@ -231,12 +231,17 @@ func IsForsaken(layer *v1alpha1.AddonsLayer, cluster *v1alpha1.RemoteCluster) bo
 func (o Observation) isForsaken() bool { return o.Remote != nil && o.Forsaken[o.cluster()] }
 
 // isForCluster tells whether an object is on a RemoteCluster's cluster, or here
-// because of it: by what it installs on, or by the name that Place has given it.
-func isForCluster(entry dependents.Entry, cluster types.NamespacedName) bool {
+// because of it: by what it installs on, or by what Place has noted on it. Names do
+// not tell, as that of one cluster may begin with that of another; they count for
+// what is not there any more, of which nothing can be taken away.
+func (o Observation) isForCluster(entry dependents.Entry, cluster types.NamespacedName) bool {
 	if entry.ID.Cluster != "" || entry.Target != "" {
 		return entry.ID.Cluster == cluster.String() || entry.Target == cluster.String()
 	}
-	return entry.ID.Namespace == cluster.Namespace && strings.HasPrefix(entry.ID.Name, cluster.Name+"-")
+	if live := o.Live[entry.ID]; live != nil {
+		return live.GetAnnotations()[v1alpha1.PlacedForAnnotation] == cluster.String()
+	}
+	return entry.ID.Namespace == cluster.Namespace && strings.HasPrefix(strings.TrimPrefix(entry.ID.Name, copyPrefix), cluster.Name+"-")
 }
 
 // decideForsaken takes the layer off a cluster that is given up, and asks that one
@@ -248,7 +253,7 @@ func decideForsaken(o Observation) Decision {
 	in.MayPrune, in.Grace = true, 0
 	elsewhere := map[dependents.ID]bool{}
 	for _, entry := range in.Inventory {
-		if !isForCluster(entry, o.Remote.Name) {
+		if !o.isForCluster(entry, o.Remote.Name) {
 			elsewhere[entry.ID] = true
 		}
 	}

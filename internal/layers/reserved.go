@@ -4,6 +4,8 @@
 package layers
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -15,35 +17,124 @@ import (
 )
 
 const (
+	// RevisionPrefix begins the names of Secrets that keep what layers have
+	// deployed.
+	RevisionPrefix = "strata-revision."
+	// copyPrefix begins the names of copies beside a RemoteCluster.
+	copyPrefix = "strata-copy-"
+	// LeaseName ends the names of the controller's Leases.
+	LeaseName = "strata.kraan.io"
 	// helmPrefix begins the names of Helm's records.
 	helmPrefix = "sh.helm.release.v1."
 	// bootstrapPrefix begins the names of the tokens by which nodes join.
 	bootstrapPrefix = "bootstrap-token-"
+	// fluxLease ends the names of the Leases of Flux's controllers.
+	fluxLease = "-controller-leader-election"
 )
 
 // What keeps something for itself, as messages say it.
 const (
 	keptKubeConfig = "Strata's own copy of a kubeconfig"
+	keptCredential = "the kubeconfig with which somebody joined a RemoteCluster" //nolint:gosec // words
+	keptSource     = "what a RemoteCluster has its kubeconfig from"
 	keptForCluster = "what Strata has made for a RemoteCluster"
 	keptCopy       = "a copy that Strata makes for releases of another cluster"
 	keptRevision   = "what Strata keeps of a deployment"
 	keptHelm       = "what Helm keeps of a release"
 	keptToken      = "a token of a ServiceAccount, which the cluster itself makes" //nolint:gosec // words
 	keptBootstrap  = "a token by which nodes join the cluster"
+	keptLease      = "the Lease of a controller"
+	keptOwn        = "the controller's own, made by its chart"
 )
+
+// DefaultOwnName is the name of the controller's own objects unless it is told
+// otherwise.
+const DefaultOwnName = "strata"
+
+// ownSuffixes follow the name of the controller's own objects.
+var ownSuffixes = []string{
+	"", "-leader-election", "-revisions", "-kinds", "-cluster-admin", "-view", "-remote-clusters", "-impersonate",
+	suffixAtFlux, "-metrics", "-dashboard",
+}
+
+// suffixAtFlux follows the name of what the chart makes in Flux's namespace.
+const suffixAtFlux = "-artifacts"
+
+// rbacGroup is the group of roles and of their bindings.
+const rbacGroup = "rbac.authorization.k8s.io"
+
+// ownKinds are those of what the chart makes, beside roles and bindings.
+var ownKinds = map[schema.GroupKind]bool{
+	{Kind: "ServiceAccount"}: true, {Kind: "Service"}: true, {Kind: "ConfigMap"}: true, {Group: "apps", Kind: "Deployment"}: true,
+	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}: true, {Group: "policy", Kind: "PodDisruptionBudget"}: true,
+	{Group: "monitoring.coreos.com", Kind: "ServiceMonitor"}: true, {Group: "monitoring.coreos.com", Kind: "PrometheusRule"}: true,
+}
+
+// Reserved says what an object is for Strata, Flux, Helm or the cluster, which
+// keep it for themselves: by its name, also before it exists, and by what it says
+// of itself. It is empty for what layers may write. Of an object that does not
+// exist obj is nil.
+func (s Settings) Reserved(id dependents.ID, obj *unstructured.Unstructured) string {
+	if why := s.reservedName(id); why != "" || obj == nil {
+		return why
+	}
+	return reservedObject(id.GroupKind(), obj)
+}
+
+// ReservedFor is Reserved for a layer, which has copies of its own.
+func (s Settings) ReservedFor(layer string, id dependents.ID, obj *unstructured.Unstructured) string {
+	why := s.Reserved(id, obj)
+	if why == keptCopy && obj != nil && obj.GetLabels()[v1alpha1.LayerLabel] == layer {
+		return ""
+	}
+	return why
+}
+
+// reservedName says what the object of a name is kept for.
+func (s Settings) reservedName(id dependents.ID) string {
+	isLease := id.GroupKind() == schema.GroupKind{Group: "coordination.k8s.io", Kind: "Lease"}
+	if isLease && id.Cluster == "" && (strings.HasSuffix(id.Name, LeaseName) || strings.HasSuffix(id.Name, fluxLease)) {
+		return keptLease
+	}
+	if id.Group == "" {
+		return cmp.Or(reservedSecret(id), s.reservedOwn(id))
+	}
+	return s.reservedOwn(id)
+}
 
 // reservedSecret says what a Secret or a ConfigMap of a name is kept for.
 func reservedSecret(id dependents.ID) string {
 	isSecret := id.Kind == "Secret"
 	switch {
 	case !isSecret && id.Kind != "ConfigMap":
+	case strings.HasPrefix(id.Name, copyPrefix):
+		return keptCopy
 	case strings.HasPrefix(id.Name, helmPrefix):
 		return keptHelm
 	case !isSecret:
 	case strings.HasPrefix(id.Name, KubeConfigName("")):
 		return keptKubeConfig
+	case strings.HasPrefix(id.Name, RevisionPrefix):
+		return keptRevision
 	case id.Namespace == "kube-system" && strings.HasPrefix(id.Name, bootstrapPrefix):
 		return keptBootstrap
+	}
+	return ""
+}
+
+// reservedOwn tells what the chart has made for the controller: what it runs as,
+// and the rights that it has.
+func (s Settings) reservedOwn(id dependents.ID) string {
+	isRole := id.Group == rbacGroup
+	if id.Cluster != "" || !isRole && !ownKinds[id.GroupKind()] {
+		return ""
+	}
+	if id.Kind == "ServiceAccount" && s.Account.Name != "" && id.Key() == s.Account {
+		return keptOwn
+	}
+	suffix, found := strings.CutPrefix(id.Name, cmp.Or(s.OwnName, DefaultOwnName))
+	if found && slices.Contains(ownSuffixes, suffix) && (isRole || id.Namespace == s.Namespace || suffix == suffixAtFlux) {
+		return keptOwn
 	}
 	return ""
 }
@@ -66,6 +157,8 @@ func reservedObject(gk schema.GroupKind, obj *unstructured.Unstructured) string 
 		return keptRevision
 	case has(annotations, v1alpha1.CopyOfAnnotation):
 		return keptCopy
+	case isSecret && has(labels, v1alpha1.JoinedLabel):
+		return keptCredential
 	case (isSecret || gk == schema.GroupKind{Kind: "ConfigMap"}) && labels["owner"] == "helm" && has(labels, "name") && has(labels, "version"):
 		return keptHelm
 	case isSecret && has(annotations, "kubernetes.io/service-account.name"):
@@ -84,4 +177,131 @@ func reservedObject(gk schema.GroupKind, obj *unstructured.Unstructured) string 
 		return keptRevision
 	}
 	return ""
+}
+
+// reserves says what an object is kept for that a directory lists; empty for what
+// the layer may write.
+func (o Observation) reserves(manifest Manifest) string {
+	if manifest.isStratas() {
+		return ""
+	}
+	id := manifest.ID()
+	if why := o.Settings.Reserved(id, manifest.Object); why != "" {
+		return why
+	}
+	if live := o.Live[id]; live != nil {
+		if why := reservedObject(id.GroupKind(), live); why != "" {
+			return why
+		}
+	}
+	return o.reservedSource(id)
+}
+
+// reservedSource says that a RemoteCluster has its kubeconfig from a Secret. A layer
+// may have it that has it already, or that lists the RemoteCluster, too.
+func (o Observation) reservedSource(id dependents.ID) string {
+	clusters := o.KubeConfigs[id]
+	if live := o.Live[id]; len(clusters) == 0 || live != nil && live.GetLabels()[v1alpha1.LayerLabel] == o.Layer.Name {
+		return ""
+	}
+	listed := map[dependents.ID]bool{}
+	for _, directory := range []*Directory{o.Directory, o.Deployed, o.Restored} {
+		if directory == nil {
+			continue
+		}
+		for _, manifest := range directory.Manifests {
+			listed[manifest.ID()] = true
+		}
+	}
+	for _, cluster := range clusters {
+		if !listed[dependents.ID{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.RemoteClusterKind, Namespace: cluster.Namespace, Name: cluster.Name}] {
+			return keptSource
+		}
+	}
+	return ""
+}
+
+// namespaceKind is that of Namespaces.
+var namespaceKind = schema.GroupKind{Kind: "Namespace"}
+
+// defaultFluxNamespace is where Flux runs unless it is installed elsewhere.
+const defaultFluxNamespace = "flux-system"
+
+// isLasting tells Namespaces that go with no layer, whatever their annotations say:
+// too much of others lies in them. A layer that lists one may have adopted it.
+func (o Observation) isLasting(id dependents.ID) bool {
+	switch {
+	case id.GroupKind() != namespaceKind:
+		return false
+	case id.Name == "default", id.Name == defaultFluxNamespace, strings.HasPrefix(id.Name, "kube-"):
+		return true
+	}
+	return id.Cluster == "" && (id.Name == o.Settings.Namespace || o.ClusterNamespaces[id.Name] || slices.Contains(o.Settings.FluxNamespaces, id.Name))
+}
+
+// FluxNamespacesOf returns the namespaces of those hosts of artifacts that are
+// source-controller's Service.
+func FluxNamespacesOf(hosts []string) []string {
+	var namespaces []string
+	for _, host := range hosts {
+		if rest, found := strings.CutPrefix(host, "source-controller."); found {
+			namespace, _, _ := strings.Cut(rest, ".")
+			namespaces = append(namespaces, namespace)
+		}
+	}
+	return namespaces
+}
+
+// isStratas tells whether the controller has made a manifest itself, or only looks
+// at what it names: no directory lists it.
+func (m Manifest) isStratas() bool { return m.Copy || m.Home || m.Ensured || m.Observed }
+
+// reserved returns which of the objects in question a layer writes, adopts, lets
+// go and deletes in no case, whatever its status says that it has.
+func (o Observation) reserved() map[dependents.ID]string {
+	stratas := map[dependents.ID]bool{}
+	found := map[dependents.ID]string{}
+	note := func(id dependents.ID, live *unstructured.Unstructured) {
+		if why := o.Settings.ReservedFor(o.Layer.Name, id, live); why != "" && !stratas[id] {
+			found[id] = why
+		}
+	}
+	for _, directory := range []*Directory{o.Directory, o.Deployed, o.Restored} {
+		if directory == nil {
+			continue
+		}
+		for _, manifest := range directory.Manifests {
+			if manifest.isStratas() {
+				stratas[manifest.ID()] = true
+			} else if why := o.reserves(manifest); why != "" {
+				found[manifest.ID()] = why
+			}
+		}
+	}
+	for id, live := range o.Live {
+		note(id, live)
+	}
+	for _, resource := range o.Layer.Status.Resources {
+		gk := ParseResourceKind(resource.Kind)
+		id := dependents.ID{Cluster: resource.Cluster, Group: gk.Group, Kind: gk.Kind, Namespace: resource.Namespace, Name: resource.Name}
+		note(id, o.Live[id])
+	}
+	return found
+}
+
+// reservedGate wants the directory to list nothing that Strata, Flux, Helm or the
+// cluster keeps for itself.
+func reservedGate(o Observation) *Blocked {
+	if o.Directory == nil {
+		return nil
+	}
+	for _, manifest := range o.Directory.Manifests {
+		if why := o.reserves(manifest); why != "" {
+			return contentBlocked(&ContentError{
+				Reason: v1alpha1.ReasonReservedObject, File: manifest.File, Line: manifest.Line,
+				Message: fmt.Sprintf("%s is %s, and no layer writes it: remove it from the directory, or give it another name, type or label", manifest.ID(), why),
+			})
+		}
+	}
+	return nil
 }

@@ -207,7 +207,7 @@ func decideRollback(o Observation, back *v1alpha1.Rollback) Decision {
 	}
 	read := o
 	read.Directory = o.Restored
-	if blocked := contentAccessGate(read); blocked != nil {
+	if blocked := firstClosed(ofContent, read); blocked != nil {
 		return decideBlocked(o, blocked)
 	}
 	restored := *o.Restored

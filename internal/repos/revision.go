@@ -22,10 +22,11 @@ import (
 const RevisionKey = "objects.json.gz"
 
 // RevisionName returns the name of the Secret that keeps what a layer has deployed,
-// by the digest of that.
+// by the digest of that. No other Secret that Strata, Flux or Helm makes has such a
+// name.
 func RevisionName(layer, digest string) string {
 	_, hex, _ := strings.Cut(digest, ":")
-	return fmt.Sprintf("%s.%s", layer, hex[:min(len(hex), 12)])
+	return fmt.Sprintf("%s%s.%s", layers.RevisionPrefix, layer, hex[:min(len(hex), 20)])
 }
 
 // MaxRevision is how many bytes a packed directory may have: what the API

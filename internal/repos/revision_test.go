@@ -124,3 +124,19 @@ func FuzzUnpackRevision(f *testing.F) {
 		}
 	})
 }
+
+// What is kept has names that nothing else has, whatever the layer is called and
+// whatever digest a status names.
+func TestRevisionNames(t *testing.T) {
+	for _, layer := range []string{"base", "sh.helm.release.v1.strata", "strata-kubeconfig-prod"} {
+		for _, digest := range []string{"sha256:0123456789abcdef0123456789abcdef", "x:v1", "", "none"} {
+			name := RevisionName(layer, digest)
+			if !strings.HasPrefix(name, layers.RevisionPrefix+layer+".") {
+				t.Errorf("%s of %s is in Secret %s", digest, layer, name)
+			}
+		}
+	}
+	if a, b := RevisionName("base", "sha256:0123456789abcdef0"), RevisionName("base", "sha256:0123456789abcdef1"); a == b {
+		t.Errorf("both are %s", a)
+	}
+}

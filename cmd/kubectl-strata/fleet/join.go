@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,7 +31,7 @@ const (
 	// Manager is its value on what joins a cluster.
 	Manager = "kubectl-strata"
 	// JoinedLabel names the account that an object on the other cluster is of.
-	JoinedLabel = "kraan.io/joined"
+	JoinedLabel = v1alpha1.JoinedLabel
 )
 
 // Join is what it takes for a cluster to be reached.
@@ -42,11 +43,23 @@ type Join struct {
 	AccountNamespace string
 	// Role is the ClusterRole that the account gets.
 	Role string
+	// Former is true for a cluster that was joined with an account of FormerAccount.
+	Former bool
 }
 
 // Account returns the name of the ServiceAccount, and of its ClusterRoleBinding. It
-// is another one for each RemoteCluster.
-func (j Join) Account() string { return bundles.Name("strata", j.Namespace, j.Name) }
+// is another one for each RemoteCluster: a namespace with a dash in it has dots around
+// it, which neither it nor the cluster can have in their names.
+func (j Join) Account() string {
+	if j.Former || !strings.Contains(j.Namespace, "-") {
+		return j.FormerAccount()
+	}
+	return bundles.Name(strings.Join([]string{"strata", j.Namespace, j.Name}, "."))
+}
+
+// FormerAccount returns the name that the account once had, which may be that of
+// another RemoteCluster, too.
+func (j Join) FormerAccount() string { return bundles.Name("strata", j.Namespace, j.Name) }
 
 // SecretName returns the name of the Secret with the kubeconfig.
 func (j Join) SecretName() string { return bundles.Name(j.Name, "kubeconfig") }

@@ -74,6 +74,7 @@ var advice = map[string][]string{
 	v1alpha1.ReasonRollbackNotPossible:  {seeHistory},
 
 	v1alpha1.ReasonAccessDenied:           {seeLayer, "kubectl auth can-i --list --as system:serviceaccount:NAMESPACE:NAME"},
+	v1alpha1.ReasonReservedObject:         {seePlan, runFetch},
 	v1alpha1.ReasonServiceAccountNotFound: {"kubectl{in} get serviceaccounts", seeLayer},
 	v1alpha1.ReasonImpersonationDenied:    {seeLayer, "kubectl auth can-i impersonate serviceaccounts --as system:serviceaccount:strata-system:strata"},
 

@@ -1,0 +1,295 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package layers
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+)
+
+// marks puts metadata on an object.
+func marks(m Manifest, change func(*unstructured.Unstructured)) Manifest {
+	m.Object = m.Object.DeepCopy()
+	change(m.Object)
+	return m
+}
+
+func secretListed(namespace, name string) Manifest {
+	return anyManifest("v1", "Secret", namespace, name)
+}
+
+// What is kept is known by its name alone, before it exists, and by what it says of
+// itself under any name; and nothing else is taken for it.
+func TestReserved(t *testing.T) {
+	const role = "rbac.authorization.k8s.io/v1"
+	for name, tc := range map[string]struct {
+		reason   string
+		manifest Manifest
+		want     string
+	}{
+		"copy of a kubeconfig":     {"of any namespace, as RemoteClusters are", secretListed("fleet", "strata-kubeconfig-prod"), keptKubeConfig},
+		"its finalizer":            {"the label may be gone", marks(secretListed("fleet", "a"), func(o *unstructured.Unstructured) { o.SetFinalizers([]string{v1alpha1.KubeConfigFinalizer}) }), keptKubeConfig},
+		"label of a RemoteCluster": {"what was made for one", marks(secretListed("fleet", "a"), labelled(v1alpha1.ClusterLabel, "prod")), keptForCluster},
+		"label without a value":    {"it is the key that counts", marks(secretListed("fleet", "a"), labelled(v1alpha1.ClusterLabel, "")), keptForCluster},
+		"joined":                   {"the kubeconfig that it was joined with", marks(secretListed("fleet", "prod-kubeconfig"), labelled(v1alpha1.JoinedLabel, "strata-fleet-prod")), keptCredential},
+		"revision by name":         {"before it is kept", secretListed("gotk-system", "strata-revision.base.0123456789abcdef0123"), keptRevision},
+		"revision by label":        {"of older names", marks(secretListed("gotk-system", "base.0123456789ab"), labelled(v1alpha1.RevisionOfLabel, "base")), keptRevision},
+		"revision by type":         {"the type cannot be changed later", marks(secretListed("gotk-system", "a"), ofType(v1alpha1.RevisionType)), keptRevision},
+		"copy by name":             {"of what a release of another cluster reads", secretListed("fleet", "strata-copy-prod-values-01234567890123456789"), keptCopy},
+		"copied ConfigMap by name": {"of either kind", anyManifest("v1", "ConfigMap", "fleet", "strata-copy-prod-values-01234567890123456789"), keptCopy},
+		"copy by annotation":       {"of older names", marks(anyManifest("v1", "ConfigMap", "fleet", "a"), annotated(v1alpha1.CopyOfAnnotation, "Secret/a/b")), keptCopy},
+		"Helm's record by name":    {"it says what is installed", secretListed("default", "sh.helm.release.v1.podinfo.v1"), keptHelm},
+		"Helm's record by type":    {"under another name", marks(secretListed("default", "a"), ofType("helm.sh/release.v1")), keptHelm},
+		"Helm's record by labels": {"of another driver", marks(anyManifest("v1", "ConfigMap", "default", "a"), func(o *unstructured.Unstructured) {
+			o.SetLabels(map[string]string{"owner": "helm", "name": "a", "version": "1"})
+		}), keptHelm},
+		"token":                       {"the cluster writes a token of any account into it", marks(secretListed("kube-system", "a"), ofType("kubernetes.io/service-account-token")), keptToken},
+		"token by annotation":         {"where its type is not seen", marks(secretListed("kube-system", "a"), annotated("kubernetes.io/service-account.name", "admin")), keptToken},
+		"bootstrap token":             {"a node joins with it", marks(secretListed("default", "a"), ofType("bootstrap.kubernetes.io/token")), keptBootstrap},
+		"bootstrap token by name":     {"its name is fixed", secretListed("kube-system", "bootstrap-token-abcdef"), keptBootstrap},
+		"Lease":                       {"whoever has it leads", anyManifest("coordination.k8s.io/v1", "Lease", "gotk-system", "strata.kraan.io"), keptLease},
+		"Lease of a shard":            {"there is one for each selector", anyManifest("coordination.k8s.io/v1", "Lease", "gotk-system", "1234.strata.kraan.io"), keptLease},
+		"Lease of Flux":               {"Flux's, too", anyManifest("coordination.k8s.io/v1", "Lease", "flux-system", "helm-controller-leader-election"), keptLease},
+		"Deployment":                  {"it runs the controller", anyManifest("apps/v1", "Deployment", "gotk-system", "strata"), keptOwn},
+		"account":                     {"it is the controller's", anyManifest("v1", "ServiceAccount", "gotk-system", "strata"), keptOwn},
+		"account of another name":     {"as the API server says", anyManifest("v1", "ServiceAccount", "gotk-system", "robot"), keptOwn},
+		"ClusterRole":                 {"its rights", anyManifest(role, "ClusterRole", "", "strata-remote-clusters"), keptOwn},
+		"ClusterRoleBinding":          {"who has them", anyManifest(role, "ClusterRoleBinding", "", "strata-cluster-admin"), keptOwn},
+		"Role elsewhere":              {"as whom it may act there", anyManifest(role, "Role", "team-a", "strata-impersonate"), keptOwn},
+		"ordinary Secret":             {"of a layer", secretListed("fleet", "prod-kubeconfig-of-ours"), ""},
+		"ordinary type":               {"of a layer", marks(secretListed("fleet", "a"), ofType("kubernetes.io/tls")), ""},
+		"somebody's Helm":             {"a label alone is not Helm's", marks(secretListed("fleet", "a"), labelled("owner", "helm")), ""},
+		"similar role":                {"the chart makes none of this name", anyManifest(role, "ClusterRole", "", "strata-layers-of-team-a"), ""},
+		"Deployment elsewhere":        {"of somebody else", anyManifest("apps/v1", "Deployment", "team-a", "strata"), ""},
+		"HelmRelease of the chart":    {"a layer may upgrade the controller", anyManifest("helm.toolkit.fluxcd.io/v2", "HelmRelease", "gotk-system", "strata"), ""},
+		"Namespace of the controller": {"layers may list namespaces", anyManifest("v1", "Namespace", "", "strata"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			settings := Settings{Namespace: "gotk-system", Account: types.NamespacedName{Namespace: "gotk-system", Name: "robot"}}
+			if got := settings.Reserved(tc.manifest.ID(), tc.manifest.Object); got != tc.want {
+				t.Errorf("%s: it is %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// The names are those that the chart gave.
+func TestReservedNamesOfTheChart(t *testing.T) {
+	settings := Settings{Namespace: "addons", OwnName: "blue-strata"}
+	if why := settings.Reserved(anyManifest("apps/v1", "Deployment", "addons", "blue-strata").ID(), nil); why != keptOwn {
+		t.Errorf("its Deployment is %q", why)
+	}
+	if why := settings.Reserved(anyManifest("apps/v1", "Deployment", "addons", "strata").ID(), nil); why != "" {
+		t.Errorf("another one is %q", why)
+	}
+}
+
+func kubeConfigCopy() *unstructured.Unstructured {
+	obj := secretListed("fleet", "strata-kubeconfig-prod").Object.DeepCopy()
+	obj.SetLabels(map[string]string{v1alpha1.ClusterLabel: "prod"})
+	obj.SetFinalizers([]string{v1alpha1.KubeConfigFinalizer})
+	obj.SetUID("uid-copy")
+	obj.SetResourceVersion("9")
+	return obj
+}
+
+func secretsServed(o *Observation) {
+	o.Scopes[dependents.ServedKind{GroupKind: schema.GroupKind{Kind: "Secret"}}] = ScopeNamespaced
+	o.Resources = map[dependents.ServedKind]string{
+		{GroupKind: schema.GroupKind{Kind: "Secret"}}: "secrets", {GroupKind: schema.GroupKind{Kind: "ConfigMap"}}: "configmaps",
+		{GroupKind: schema.GroupKind{Kind: "Namespace"}}: "namespaces", {GroupKind: HelmReleaseKind}: "helmreleases",
+	}
+}
+
+// A layer that lists what is kept is stalled with file and object, keeps and repairs
+// what else it has, and does nothing at all to that object: at home and on another
+// cluster, whether it exists or not, whatever account it has.
+func TestLayerListsWhatIsKept(t *testing.T) {
+	kept := secretListed("fleet", "strata-kubeconfig-prod")
+	kept.File, kept.Line = "base/evil.yaml", 3
+	want := "base/evil.yaml:3: Secret fleet/strata-kubeconfig-prod is Strata's own copy of a kubeconfig, and no layer writes it"
+	for name, change := range map[string]func(*Observation){
+		"before it exists": func(*Observation) {},
+		"live":             lives(kubeConfigCopy()),
+		"with an account":  func(o *Observation) { o.Layer.Spec.ServiceAccountName = "deployer" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			was := directory(oldRevision, manifest("a"))
+			o := observation(layer(isDeployed(was)), directory(newRevision, manifest("a"), manifest("b"), kept), secretsServed, lives(live("a", drifted)), change)
+			o.Deployed = was
+			d := Decide(o)
+			if d.State != v1alpha1.StateFailed || d.Reason != v1alpha1.ReasonReservedObject || !d.Stalled || !strings.Contains(d.Message, want) {
+				t.Errorf("it is %s (%s), stalled %t: %s", d.State, d.Reason, d.Stalled, d.Message)
+			}
+			if got := verbs(d.Plan); got != "Write a" {
+				t.Errorf("the plan is %q, want nothing but the repair of what is deployed", got)
+			}
+		})
+	}
+	t.Run("on another cluster", func(t *testing.T) {
+		o := observation(layer(), directory(newRevision, kept), onProd(remoteCluster(metav1.ConditionTrue, metav1.ConditionTrue, time.Hour)))
+		d := Decide(o)
+		if d.Reason != v1alpha1.ReasonReservedObject || !d.Stalled || d.Plan.Writes() {
+			t.Errorf("it is %s with the plan %q: %s", d.Reason, verbs(d.Plan), d.Message)
+		}
+	})
+}
+
+// What a status says takes nothing: an inventory that names what is kept, with the
+// layer's own label on it, brings about nothing, neither in a look nor in a deletion.
+func TestForgedInventoryTakesNothingThatIsKept(t *testing.T) {
+	for name, changes := range map[string][]layerChange{"a look": nil, "a deletion": {deleted}} {
+		t.Run(name, func(t *testing.T) {
+			taken := kubeConfigCopy()
+			labels := taken.GetLabels()
+			labels[v1alpha1.LayerLabel] = "base"
+			taken.SetLabels(labels)
+			dir := directory(newRevision, manifest("a"))
+			l := layer(append([]layerChange{isDeployed(dir)}, changes...)...)
+			l.Status.Resources = append(l.Status.Resources, v1alpha1.Resource{Kind: "Secret", Namespace: "fleet", Name: "strata-kubeconfig-prod", Status: "Deployed"})
+			d := Decide(observation(l, dir, secretsServed, lives(live("a"), taken)))
+			for _, action := range d.Plan.Actions {
+				if action.ID.Kind == "Secret" {
+					t.Errorf("%s %s", action.Verb, action.ID)
+				}
+			}
+			if slices.ContainsFunc(d.Plan.Inventory, func(e dependents.Entry) bool { return e.ID.Kind == "Secret" }) {
+				t.Error("it stays in the inventory")
+			}
+		})
+	}
+}
+
+// The copies that a layer has of its own come and go with it, under the names of
+// today and of before; those of another layer it leaves alone.
+func TestCopiesGoWithTheirLayerOnly(t *testing.T) {
+	for name, tc := range map[string]struct {
+		owner string
+		want  string
+	}{"its own": {"base", "Mark strata-copy-prod-values-x"}, "another's": {"other", ""}} {
+		t.Run(name, func(t *testing.T) {
+			copied := marks(secretListed("fleet", "strata-copy-prod-values-x"), annotated(v1alpha1.CopyOfAnnotation, "Secret/default/values")).Object
+			copied.SetLabels(map[string]string{v1alpha1.LayerLabel: tc.owner})
+			dir := directory(newRevision, manifest("a"))
+			l := layer(isDeployed(dir))
+			l.Status.Resources = append(l.Status.Resources, v1alpha1.Resource{Kind: "Secret", Namespace: "fleet", Name: "strata-copy-prod-values-x", Status: "Deployed"})
+			d := Decide(observation(l, dir, secretsServed, lives(live("a"), copied), func(o *Observation) { o.Others.Existing = map[string]bool{"other": true} }))
+			if got := verbs(d.Plan); got != tc.want {
+				t.Errorf("the plan is %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// Whatever is listed, deployed, live and in the inventory: no plan touches what is
+// kept.
+func TestNoPlanTouchesWhatIsKept(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		was := drawDirectory(t, oldRevision, "old")
+		l := drawLayer(t, was)
+		o := observation(l, drawDirectory(t, newRevision, "new"), secretsServed)
+		for _, m := range was.Manifests {
+			lives(live(m.Object.GetName(), drifted))(&o)
+		}
+		object := kubeConfigCopy()
+		if rapid.Bool().Draw(t, "labelled") {
+			labelled(v1alpha1.LayerLabel, l.Name)(object)
+		}
+		if rapid.Bool().Draw(t, "live") {
+			lives(object)(&o)
+		}
+		if rapid.Bool().Draw(t, "in the inventory") {
+			l.Status.Resources = append(l.Status.Resources, v1alpha1.Resource{Kind: "Secret", Namespace: "fleet", Name: "strata-kubeconfig-prod", Status: "Orphaned", Digest: "x"})
+		}
+		if o.Directory != nil && rapid.Bool().Draw(t, "listed") {
+			o.Directory.Manifests = append(slices.Clone(o.Directory.Manifests), secretListed("fleet", "strata-kubeconfig-prod"))
+		}
+		for _, action := range Decide(o).Plan.Actions {
+			if action.ID.Kind == "Secret" {
+				t.Fatalf("%s %s", action.Verb, action.ID)
+			}
+		}
+	})
+}
+
+// The Secret that a RemoteCluster has its kubeconfig from is no layer's to take, by
+// that reference alone: whoever writes it says where releases go.
+func TestLayerTakesNoKubeConfigOfARemoteCluster(t *testing.T) {
+	secret := secretListed("fleet", "prod-access")
+	secret.File, secret.Line = "base/access.yaml", 1
+	cluster := anyManifest(v1alpha1.GroupVersion.String(), v1alpha1.RemoteClusterKind, "fleet", "prod")
+	for name, tc := range map[string]struct {
+		reason   string
+		listed   []Manifest
+		change   func(*Observation)
+		reserved bool
+	}{
+		"nobody's":          {"adopting it is taking it", []Manifest{secret}, lives(secret.Object), true},
+		"before it exists":  {"nobody is to be first", []Manifest{secret}, func(*Observation) {}, true},
+		"another layer's":   {"it is not handed over", []Manifest{secret}, lives(marks(secret, labelled(v1alpha1.LayerLabel, "other")).Object), true},
+		"the layer's own":   {"it has it already", []Manifest{secret}, lives(marks(secret, labelled(v1alpha1.LayerLabel, "base")).Object), false},
+		"with its cluster":  {"who writes the RemoteCluster says where that is", []Manifest{secret, cluster}, func(*Observation) {}, false},
+		"of another Secret": {"it is named by none", []Manifest{secret}, func(o *Observation) { o.KubeConfigs = nil }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			named := func(o *Observation) {
+				o.KubeConfigs = map[dependents.ID][]types.NamespacedName{secret.ID(): {{Namespace: "fleet", Name: "prod"}}}
+				o.Scopes[dependents.ServedKind{GroupKind: cluster.ID().GroupKind()}] = ScopeNamespaced
+			}
+			d := Decide(observation(layer(), directory(newRevision, tc.listed...), secretsServed, named, tc.change))
+			if got := d.Reason == v1alpha1.ReasonReservedObject; got != tc.reserved {
+				t.Fatalf("%s: it is %s: %s", tc.reason, d.Reason, d.Message)
+			}
+			for _, action := range d.Plan.Actions {
+				if action.ID == secret.ID() && tc.reserved {
+					t.Errorf("%s %s", action.Verb, action.ID)
+				}
+			}
+		})
+	}
+}
+
+// Namespaces that much of others lies in go with no layer, also where their
+// annotation says so, which the layer's author has written when it was adopted.
+func TestNamespacesOfOthersGoWithNoLayer(t *testing.T) {
+	for name, goes := range map[string]bool{
+		"kube-system": false, "kube-node-lease": false, "default": false, "flux-system": false, "gotk-system": false, "flux-elsewhere": false,
+		"fleet": false, "team-a": true,
+	} {
+		for when, changes := range map[string][]layerChange{"a look": nil, "a deletion": {deleted}} {
+			namespace := anyManifest("v1", "Namespace", "", name).Object.DeepCopy()
+			namespace.SetLabels(map[string]string{v1alpha1.LayerLabel: "base"})
+			namespace.SetAnnotations(map[string]string{v1alpha1.PruneAnnotation: "enabled"})
+			dir := directory(newRevision, manifest("a"))
+			l := layer(append([]layerChange{isDeployed(dir)}, changes...)...)
+			l.Status.Resources = append(l.Status.Resources, v1alpha1.Resource{
+				Kind: ResourceKind(schema.GroupKind{Kind: "Namespace"}), Name: name, Status: dependents.StatusOrphaned, LastTransitionTime: longAgo,
+			})
+			d := Decide(observation(l, dir, lives(live("a"), namespace), func(o *Observation) {
+				o.ClusterNamespaces = map[string]bool{"fleet": true, "team-a": false}
+				o.Settings.FluxNamespaces = FluxNamespacesOf([]string{"files.example:8080", "source-controller.flux-elsewhere.svc:80"})
+			}))
+			done := ""
+			for _, action := range d.Plan.Actions {
+				if action.ID.Kind == "Namespace" {
+					done += string(action.Verb)
+				}
+			}
+			if isReleased := done == string(dependents.VerbRelease); isReleased == goes {
+				t.Errorf("in %s Namespace %s: %q", when, name, done)
+			}
+		}
+	}
+}
