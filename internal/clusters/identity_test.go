@@ -39,19 +39,24 @@ func TestJudge(t *testing.T) {
 	}{
 		"as it was": {
 			"the cluster that was recorded may be written to", observation(),
-			Verdict{Open: true, Record: firstUID, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonIdentified}, []string{firstUID},
+			Verdict{Open: true, Record: firstUID, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonIdentified},
+			[]string{firstUID},
 		},
 		"nothing seen over this connection": {
 			"what another connection has shown does not count, and the copy stays as it is",
-			observation(seen(Identity{})), Verdict{Keeps: true, Record: firstUID, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonPending}, nil,
+			observation(seen(Identity{})),
+			Verdict{Keeps: true, Record: firstUID, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonPending},
+			nil,
 		},
 		"first sight": {
 			"the first one is claimed before it is written to", observation(unrecorded, seen(Identity{UID: firstUID})),
-			Verdict{Claim: true, Keeps: true, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonPending}, nil,
+			Verdict{Claim: true, Keeps: true, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonPending},
+			nil,
 		},
 		"first sight, claimed": {
 			"it is recorded, and written to once it is", observation(unrecorded),
-			Verdict{Record: firstUID, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonPending}, nil,
+			Verdict{Record: firstUID, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonPending},
+			nil,
 		},
 		"another one": {
 			"people have to say that it is the right one", observation(seen(another)),
@@ -60,31 +65,38 @@ func TestJudge(t *testing.T) {
 		},
 		"a third one": {
 			"the annotation accepts one cluster and no other", observation(seen(Identity{UID: "33333333-cccc"}), says(v1alpha1.AcceptClusterAnnotation, secondUID)),
-			Verdict{Stops: true, Keeps: true, Record: firstUID, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonIdentityChanged}, []string{"33333333-cccc"},
+			Verdict{Stops: true, Keeps: true, Record: firstUID, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonIdentityChanged},
+			[]string{"33333333-cccc"},
 		},
 		"another one that is accepted": {
 			"it is claimed first, as any other", observation(seen(another), says(v1alpha1.AcceptClusterAnnotation, secondUID)),
-			Verdict{Claim: true, Keeps: true, Record: firstUID, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonPending}, nil,
+			Verdict{Claim: true, Keeps: true, Record: firstUID, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonPending},
+			nil,
 		},
 		"another one that is accepted and claimed": {
 			"it is recorded before it is written to", observation(seen(Identity{UID: secondUID, Hub: hubUID}), says(v1alpha1.AcceptClusterAnnotation, secondUID)),
-			Verdict{Record: secondUID, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonPending}, nil,
+			Verdict{Record: secondUID, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonPending},
+			nil,
 		},
 		"accepted and recorded": {
 			"the annotation is used up", observation(says(v1alpha1.AcceptClusterAnnotation, firstUID)),
-			Verdict{Open: true, Record: firstUID, Consume: []string{v1alpha1.AcceptClusterAnnotation}, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonIdentified}, nil,
+			Verdict{Open: true, Record: firstUID, Consume: []string{v1alpha1.AcceptClusterAnnotation}, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonIdentified},
+			nil,
 		},
 		"accepted in advance": {
 			"it waits for the cluster that it names", observation(says(v1alpha1.AcceptClusterAnnotation, secondUID)),
-			Verdict{Open: true, Record: firstUID, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonIdentified}, nil,
+			Verdict{Open: true, Record: firstUID, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonIdentified},
+			nil,
 		},
 		"forbidden before": {
 			"work goes on, and the right is named", observation(unrecorded, seen(Identity{Forbidden: true})),
-			Verdict{Open: true, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonIdentityForbidden}, []string{"may not get the namespace kube-system"},
+			Verdict{Open: true, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonIdentityForbidden},
+			[]string{"may not get the namespace kube-system"},
 		},
 		"forbidden afterwards": {
 			"a cluster was recorded, and need not be this one", observation(seen(Identity{Forbidden: true})),
-			Verdict{Stops: true, Keeps: true, Record: firstUID, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonIdentityForbidden}, []string{firstUID},
+			Verdict{Stops: true, Keeps: true, Record: firstUID, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonIdentityForbidden},
+			[]string{firstUID},
 		},
 		"another hub's": {
 			"nothing is written to it", observation(unrecorded, seen(Identity{UID: firstUID, Hub: otherHub})),
@@ -93,31 +105,38 @@ func TestJudge(t *testing.T) {
 		},
 		"another hub's by now": {
 			"the one that has lost it stops", observation(seen(Identity{UID: firstUID, Hub: otherHub})),
-			Verdict{Stops: true, Keeps: true, Record: firstUID, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonClaimedByOther}, []string{otherHub},
+			Verdict{Stops: true, Keeps: true, Record: firstUID, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonClaimedByOther},
+			[]string{otherHub},
 		},
 		"taken over from another hub than it is": {
 			"the annotation names one hub", observation(seen(Identity{UID: firstUID, Hub: otherHub}), says(v1alpha1.TakeOverAnnotation, "77777777-hub")),
-			Verdict{Stops: true, Keeps: true, Record: firstUID, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonClaimedByOther}, []string{otherHub},
+			Verdict{Stops: true, Keeps: true, Record: firstUID, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonClaimedByOther},
+			[]string{otherHub},
 		},
 		"taken over": {
 			"the claim is written first", observation(seen(Identity{UID: firstUID, Hub: otherHub}), says(v1alpha1.TakeOverAnnotation, otherHub)),
-			Verdict{Claim: true, Keeps: true, Record: firstUID, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonPending}, nil,
+			Verdict{Claim: true, Keeps: true, Record: firstUID, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonPending},
+			nil,
 		},
 		"was taken over": {
 			"the annotation is used up", observation(says(v1alpha1.TakeOverAnnotation, otherHub)),
-			Verdict{Open: true, Record: firstUID, Consume: []string{v1alpha1.TakeOverAnnotation}, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonIdentified}, nil,
+			Verdict{Open: true, Record: firstUID, Consume: []string{v1alpha1.TakeOverAnnotation}, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonIdentified},
+			nil,
 		},
 		"may not be claimed": {
 			"work goes on, and the right is named", observation(seen(Identity{UID: firstUID, Unclaimable: true})),
-			Verdict{Open: true, Record: firstUID, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonClusterNotClaimed}, []string{"may not patch the namespace kube-system"},
+			Verdict{Open: true, Record: firstUID, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonClusterNotClaimed},
+			[]string{"may not patch the namespace kube-system"},
 		},
 		"the hub is not known": {
 			"work goes on, and the right is named", observation(seen(Identity{UID: firstUID}), func(o *Observation) { o.Hub = "" }),
-			Verdict{Open: true, Record: firstUID, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonClusterNotClaimed}, []string{"of its own cluster"},
+			Verdict{Open: true, Record: firstUID, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonClusterNotClaimed},
+			[]string{"of its own cluster"},
 		},
 		"shared": {
 			"it may be written to, and says who leads there, too", observation(func(o *Observation) { o.Twins = []string{"fleet/b", "", "fleet/a"} }),
-			Verdict{Open: true, Record: firstUID, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonClusterShared}, []string{"the cluster that Strata runs in", "fleet/a, fleet/b"},
+			Verdict{Open: true, Record: firstUID, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonClusterShared},
+			[]string{"the cluster that Strata runs in", "fleet/a, fleet/b"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

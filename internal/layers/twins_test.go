@@ -135,13 +135,14 @@ func TestMistakenClusterIsLeftAlone(t *testing.T) {
 	}
 	running := func(o *Observation) {
 		for _, m := range dir.Manifests {
-			if m.ID().GroupKind() == HelmReleaseKind {
-				found := m.Object.DeepCopy()
-				found.SetLabels(map[string]string{v1alpha1.LayerLabel: "base"})
-				found.SetUID("uid")
-				found.SetGeneration(1)
-				o.Live[m.ID()] = found
+			if m.ID().GroupKind() != HelmReleaseKind {
+				continue
 			}
+			found := m.Object.DeepCopy()
+			found.SetLabels(map[string]string{v1alpha1.LayerLabel: "base"})
+			found.SetUID("uid")
+			found.SetGeneration(1)
+			o.Live[m.ID()] = found
 		}
 	}
 	for name, test := range map[string]struct {

@@ -98,7 +98,8 @@ func (g *guises) system(w http.ResponseWriter, r *http.Request, cluster string) 
 			g.annotations[cluster] = map[string]string{}
 		}
 		for key, value := range patch.Metadata.Annotations {
-			if delete(g.annotations[cluster], key); value != nil {
+			delete(g.annotations[cluster], key)
+			if value != nil {
 				g.annotations[cluster][key] = *value
 			}
 		}

@@ -56,8 +56,9 @@ func TestSwappedClusterIsWrittenToOnceAccepted(t *testing.T) {
 	revision := f.push(p.both("base", "two"))
 	f.reason("base", v1alpha1.ReasonClusterMistaken)
 	for _, name := range []string{"app", "settings"} {
-		if data, err := f.configMapOn(is.client, f.prefix, name); isGone(err) != nil {
-			t.Errorf("%s is on the other cluster: %v, %v", name, data, err)
+		data, err := f.configMapOn(is.client, f.prefix, name)
+		if err := isGone(err); err != nil {
+			t.Errorf("%s is on the other cluster, with %v: %v", name, data, err)
 		}
 	}
 

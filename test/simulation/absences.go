@@ -87,7 +87,7 @@ func swapCredentials(s *simulation, _ string) bool {
 	r := s.drawRemote()
 	key := sourceOfKubeConfig(r.name)
 	copied := s.cluster.release(copyOfKubeConfig(r.name))
-	if s.cluster.release(key) == nil || clusters.RecordedOn(copied) != r.cluster.identity || copied.GetDeletionTimestamp() != nil {
+	if s.cluster.release(key) == nil || clusters.RecordedOn(copied) != r.identity || copied.GetDeletionTimestamp() != nil {
 		return false
 	}
 	for _, name := range remoteNames {

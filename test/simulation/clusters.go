@@ -149,7 +149,8 @@ func (k *keeper) observe(cluster *v1alpha1.RemoteCluster) clusters.Observation {
 	o.Identity = connected.identity
 	verdict, wasOpen, was := clusters.Judge(o), connected.open, k.mistaken[name]
 	connected.open = verdict.Open
-	if delete(k.mistaken, name); verdict.Stops {
+	delete(k.mistaken, name)
+	if verdict.Stops {
 		k.mistaken[name] = verdict.Message
 		k.people.covered.saw(clusterMistaken)
 	}
