@@ -22,7 +22,7 @@ func targetOf(live *unstructured.Unstructured, id dependents.ID) string {
 	}
 	for _, name := range remoteNames {
 		// A copy of what a release there reads.
-		if cluster, beside := strings.CutPrefix(name, fleet+"/"); beside && id.Namespace == fleet && strings.HasPrefix(id.Name, cluster+"-") {
+		if cluster, beside := strings.CutPrefix(name, fleet+"/"); beside && id.Namespace == fleet && strings.HasPrefix(strings.TrimPrefix(id.Name, "strata-copy-"), cluster+"-") {
 			return name
 		}
 	}
