@@ -52,6 +52,7 @@ var advice = map[string][]string{
 	v1alpha1.ReasonApplyFailed:          {seeEvents, seePlan, runReconcile},
 	v1alpha1.ReasonPruneFailed:          {seeEvents, seePlan, runReconcile},
 	v1alpha1.ReasonKindNotServed:        {"kubectl api-resources", seePlan},
+	v1alpha1.ReasonForeignRelease:       {"{strata} owner {resource}/{name}{in}", "kubectl{in} describe {resource} {name}"},
 	v1alpha1.ReasonOwnershipConflict:    {"{strata} owner {resource}/{name}{in}", seePlan},
 	v1alpha1.ReasonSuspendedRelease:     {"kubectl{in} patch {resource} {name} --type merge --patch '{\"spec\":{\"suspend\":false}}'", annotate + v1alpha1.AbandonAnnotation + "=true"},
 	v1alpha1.ReasonMassPrune:            {seePlan, annotate + v1alpha1.AllowPruneAnnotation + "=" + v1alpha1.AllowNext},
