@@ -207,6 +207,8 @@ func (f *fixture) narrowOptions() ctrl.Options {
 			options.Cache.ByObject[obj] = cache.ByObject{Label: own}
 		}
 	}
+	// A layer's Namespace may be one of RemoteClusters, wherever it is.
+	options.Cache.ByObject[&v1alpha1.RemoteCluster{}] = cache.ByObject{Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}}
 	// Who is dead finishes nothing.
 	soon := time.Second
 	options.GracefulShutdownTimeout = &soon
