@@ -360,11 +360,9 @@ func TestGivenWithLeave(t *testing.T) {
 	f.copied("a change is followed", all)
 	f.secret(f.client, f.victim, "shared", "shared three", v1alpha1.ShareWithAnnotation, "remotecluster/"+f.namespace+"/other")
 	f.says("base", "Secret "+f.victim+"/shared", "kubectl --namespace "+f.victim+" annotate secret shared kraan.io/share-with=remotecluster/"+f.namespace+"/prod")
-	for range 20 {
-		if got := f.copies()[f.victim+"/shared"]; got == "shared three" {
-			t.Fatal("it is copied after its leave has ended")
-		}
-		time.Sleep(50 * time.Millisecond)
+	f.settle()
+	if got := f.copies()[f.victim+"/shared"]; got == "shared three" {
+		t.Fatal("it is copied after its leave has ended")
 	}
 	f.secret(f.client, f.victim, "shared", "shared four", v1alpha1.ShareWithAnnotation, "layer/"+f.name("base"))
 	all["shared"] = "shared four"
@@ -392,10 +390,21 @@ func TestGivenUntilTheRightEnds(t *testing.T) {
 	revoke()
 	f.says("base", "Secret "+f.victim+"/allowed", "or let ServiceAccount "+f.namespace+"/deployer get it")
 	f.secret(f.client, f.victim, "allowed", "two")
-	for range 20 {
-		if got := f.copies()[f.victim+"/allowed"]; got == "two" {
-			t.Fatal("it is copied after the right has ended")
+	f.taken()
+	asked := 0
+	f.eventually("the right is asked for twice more", func() error {
+		requests, _ := f.taken()
+		for _, r := range requests {
+			if strings.Contains(r.what, "subjectaccessreviews") {
+				asked++
+			}
 		}
-		time.Sleep(50 * time.Millisecond)
+		if asked < 2 {
+			return fmt.Errorf("it was %d times", asked)
+		}
+		return nil
+	})
+	if got := f.copies()[f.victim+"/allowed"]; got == "two" {
+		t.Fatal("it is copied after the right has ended")
 	}
 }
