@@ -203,12 +203,16 @@ func (f *fixture) narrowOptions() ctrl.Options {
 	own, err := labels.Parse("test=" + f.namespace)
 	f.must(err)
 	for obj := range options.Cache.ByObject {
-		if _, isLayer := obj.(*v1alpha1.AddonsLayer); isLayer {
+		switch obj.(type) {
+		case *v1alpha1.AddonsLayer:
 			options.Cache.ByObject[obj] = cache.ByObject{Label: own}
+		case *v1alpha1.RemoteCluster:
+			// A layer's Namespace may be one of RemoteClusters, wherever it is.
+			options.Cache.ByObject[obj] = cache.ByObject{
+				Label: labels.Everything(), Namespaces: map[string]cache.Config{cache.AllNamespaces: {}},
+			}
 		}
 	}
-	// A layer's Namespace may be one of RemoteClusters, wherever it is.
-	options.Cache.ByObject[&v1alpha1.RemoteCluster{}] = cache.ByObject{Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}}
 	// Who is dead finishes nothing.
 	soon := time.Second
 	options.GracefulShutdownTimeout = &soon
