@@ -73,7 +73,7 @@ func TestObjectThatACacheLacks(t *testing.T) {
 			r.remotes = newRemotes(r)
 			k := newKinds(r)
 			k.reader, k.past, k.served[gk] = lacking{}, test.past, gk.WithVersion("v1")
-			r.remotes.byName["fleet/prod"] = &connection{kinds: k, err: test.away}
+			r.remotes.byName["fleet/prod"] = &connection{kinds: k, err: test.away, gate: &gate{open: true, judged: true}}
 			layer := &v1alpha1.AddonsLayer{}
 			layer.Name = "base"
 			layer.Status.Resources = layers.Resources([]dependents.Entry{{ID: id}})
