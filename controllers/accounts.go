@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
@@ -84,7 +85,7 @@ func (a *accounts) client(account types.NamespacedName) (client.Client, error) {
 
 // webOf returns what asks as an account.
 func (a *accounts) webOf(account types.NamespacedName) *http.Client {
-	user := transport.ImpersonationConfig{UserName: fmt.Sprintf("system:serviceaccount:%s:%s", account.Namespace, account.Name)}
+	user := transport.ImpersonationConfig{UserName: serviceaccount.MakeUsername(account.Namespace, account.Name)}
 	web := *a.web
 	web.Transport = transport.NewImpersonatingRoundTripper(user, a.web.Transport)
 	return &web

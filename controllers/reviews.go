@@ -13,6 +13,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -97,8 +99,8 @@ func (r *reviews) ask(ctx context.Context, account types.NamespacedName, id depe
 		return review{}, err
 	}
 	question := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:   fmt.Sprintf("system:serviceaccount:%s:%s", account.Namespace, account.Name),
-		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + account.Namespace, "system:authenticated"},
+		User:   serviceaccount.MakeUsername(account.Namespace, account.Name),
+		Groups: append(serviceaccount.MakeGroupNames(account.Namespace), user.AllAuthenticated),
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: "get", Version: "v1", Resource: followedResources[id.GroupKind()].Resource, Namespace: id.Namespace, Name: id.Name,
 		},

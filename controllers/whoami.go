@@ -6,12 +6,12 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -27,10 +27,9 @@ func WhoAmI(ctx context.Context, c client.Writer) (types.NamespacedName, error) 
 	case err != nil:
 		return types.NamespacedName{}, fmt.Errorf("cannot ask the API server as whom the controller acts: %w", err)
 	}
-	account, isAccount := strings.CutPrefix(review.Status.UserInfo.Username, "system:serviceaccount:")
-	namespace, name, hasName := strings.Cut(account, ":")
-	if !isAccount || !hasName {
-		return types.NamespacedName{}, nil
+	namespace, name, err := serviceaccount.SplitUsername(review.Status.UserInfo.Username)
+	if err != nil {
+		return types.NamespacedName{}, nil //nolint:nilerr // it is somebody else
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }
