@@ -10,10 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 )
@@ -76,12 +73,11 @@ func (o *observer) judge(ctx context.Context, place layers.Place, origin, at dep
 		return layers.Verdict{}, seen, err
 	}
 	if at.Kind == "Secret" {
-		question := reading{id: at, field: indexKubeConfig}
-		answer, err := o.kubeConfigOf(ctx, at)
+		clusters, err := o.clustersOf(ctx, at)
 		if err != nil {
 			return layers.Verdict{}, seen, err
 		}
-		o.answers[question], seen.IsKubeConfig = answer, answer != ""
+		o.answers[reading{id: at, field: indexKubeConfig}], seen.IsKubeConfig = namesOf(clusters), len(clusters) > 0
 	}
 	verdict := place.Judge(origin, at, seen)
 	if !verdict.Ask {
@@ -142,28 +138,4 @@ func (o *observer) origin(ctx context.Context, id dependents.ID) (*unstructured.
 		return nil, nil
 	}
 	return obj, err
-}
-
-// kubeConfigOf names the RemoteClusters that have their kubeconfig from a Secret;
-// empty where none does.
-func (r *AddonsLayerReconciler) kubeConfigOf(ctx context.Context, secret dependents.ID) (string, error) {
-	clusters, err := r.clustersOf(ctx, secret)
-	names := make([]string, 0, len(clusters))
-	for _, cluster := range clusters {
-		names = append(names, cluster.String())
-	}
-	return versionsOf(names), err
-}
-
-// clustersOf returns the RemoteClusters that have their kubeconfig from a Secret.
-func (r *AddonsLayerReconciler) clustersOf(ctx context.Context, secret dependents.ID) ([]types.NamespacedName, error) {
-	list := &v1alpha1.RemoteClusterList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{indexKubeConfig: secret.String()}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("cannot list RemoteClusters: %w", err)
-	}
-	names := make([]types.NamespacedName, 0, len(list.Items))
-	for i := range list.Items {
-		names = append(names, client.ObjectKeyFromObject(&list.Items[i]))
-	}
-	return names, nil
 }

@@ -371,34 +371,6 @@ func (o *observer) observeObjects(ctx context.Context) error {
 	return o.observeExclusive(ctx)
 }
 
-// observeReferences finds out whether RemoteClusters have their kubeconfig from a
-// Secret, and whether they are in a Namespace.
-func (o *observer) observeReferences(ctx context.Context, id dependents.ID) error {
-	switch (schema.GroupKind{Group: id.Group, Kind: id.Kind}) {
-	case schema.GroupKind{Kind: "Secret"}:
-		answer, err := o.kubeConfigOf(ctx, id)
-		if err != nil {
-			return err
-		}
-		o.answers[reading{id: id, field: indexKubeConfig}] = answer
-		if answer == "" {
-			return nil
-		}
-		o.KubeConfigs[id], err = o.clustersOf(ctx, id)
-		return err
-	case schema.GroupKind{Kind: "Namespace"}:
-		if id.Cluster != "" {
-			return nil
-		}
-		list := &v1alpha1.RemoteClusterList{}
-		if err := o.Client.List(ctx, list, client.InNamespace(id.Name), client.UnsafeDisableDeepCopy); err != nil {
-			return fmt.Errorf("cannot list RemoteClusters: %w", err)
-		}
-		o.ClusterNamespaces[id.Name] = len(list.Items) > 0
-	}
-	return nil
-}
-
 // readObject reads an object from the cache of its cluster. Of one that cannot be
 // read nothing is known, which is not that it has gone.
 func (o *observer) readObject(ctx context.Context, id dependents.ID) error {

@@ -318,9 +318,12 @@ func (r *AddonsLayerReconciler) answer(ctx context.Context, q reading) (string, 
 	case q.noticed:
 		return r.metas.version(q.id)
 	case q.field == indexKubeConfig:
-		return r.kubeConfigOf(ctx, q.id)
+		clusters, err := r.clustersOf(ctx, q.id)
+		return namesOf(clusters), err
 	case q.filling:
 		return r.answerFilling(ctx, q.id.Name)
+	case q == clustersIn(q.id.Namespace):
+		return r.hasClusters(ctx, q.id.Namespace)
 	case q.id.GroupKind() == clusterKind:
 		cluster := &v1alpha1.RemoteCluster{}
 		err := r.Client.Get(ctx, q.id.Key(), cluster, client.UnsafeDisableDeepCopy)

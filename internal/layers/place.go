@@ -280,8 +280,6 @@ func (p *putting) references(manifest Manifest, obj *unstructured.Unstructured) 
 			p.chartSource(manifest, found.value)
 		case toSecret:
 			p.copySecret(manifest, id.Namespace, found.value)
-		case toConfigMap:
-			p.copyOf(manifest, "ConfigMap", id.Namespace, found.value)
 		case toValues:
 			p.copies(manifest, id.Namespace, found.value)
 		case toRelease:
@@ -412,12 +410,8 @@ func (p *putting) copies(manifest Manifest, namespace string, value any) {
 }
 
 func (p *putting) copySecret(manifest Manifest, namespace string, value any) {
-	p.copyOf(manifest, "Secret", namespace, value)
-}
-
-func (p *putting) copyOf(manifest Manifest, kind, namespace string, value any) {
 	if ref, _ := value.(map[string]any); ref != nil {
-		p.copy(manifest, kind, namespace, ref)
+		p.copy(manifest, "Secret", namespace, ref)
 	}
 }
 

@@ -30,10 +30,9 @@ const (
 	// toChartSource is the specification of a chart, whose sourceRef names a source
 	// and whose verify.secretRef a Secret beside that.
 	toChartSource
-	// toSecret and toConfigMap name one in the object's own namespace, and toValues is
-	// a list of either, with a kind.
+	// toSecret names one in the object's own namespace, and toValues is a list of
+	// ConfigMaps and Secrets there.
 	toSecret
-	toConfigMap
 	toValues
 	// toCluster names a kubeconfig in the object's own namespace.
 	toCluster
