@@ -74,10 +74,11 @@ func TestBundleHealsWithTheCatalogue(t *testing.T) {
 	app := f.application("shop", func(*v1alpha1.HelmApplicationVersion) {})
 	f.bundleSays("web", v1alpha1.ReasonProblems, "has no version v1.1.0", 0)
 	f.must(f.client.Get(f.ctx, client.ObjectKeyFromObject(app), app))
+	before := app.DeepCopy() // the controller writes it, too: an update could meet it
 	next := *app.Spec.Versions[0].DeepCopy()
 	next.Version = "1.1.0"
 	app.Spec.Versions = append(app.Spec.Versions, next)
-	f.must(f.client.Update(f.ctx, app))
+	f.must(f.client.Patch(f.ctx, app, client.MergeFrom(before)))
 	f.bundleSays("web", v1alpha1.ReasonPublished, "1 layer, 1 application", 0)
 	f.bundlesOf("shop", 1)
 	other := f.bundle("other", "shop", "1.0.0")
@@ -85,8 +86,9 @@ func TestBundleHealsWithTheCatalogue(t *testing.T) {
 	f.must(f.client.Delete(f.ctx, other))
 	f.bundlesOf("shop", 1)
 	f.must(f.client.Get(f.ctx, client.ObjectKeyFromObject(app), app))
+	before = app.DeepCopy()
 	app.Spec.Versions[1].Values = &apiextensionsv1.JSON{Raw: []byte(`{"replicas": 2}`)}
-	f.must(f.client.Update(f.ctx, app))
+	f.must(f.client.Patch(f.ctx, app, client.MergeFrom(before)))
 	f.bundleSays("web", v1alpha1.ReasonProblems, "was published with other content", 0)
 	f.must(f.client.Delete(f.ctx, app))
 	f.bundleSays("web", v1alpha1.ReasonProblems, "there is no HelmApplication", 0)

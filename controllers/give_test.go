@@ -4,7 +4,6 @@
 package controllers
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -60,15 +59,7 @@ func newFleet(t *testing.T, options ...func(*AddonsLayerReconciler)) *fleet {
 	for _, option := range options {
 		option(reconciler)
 	}
-	ctx, cancel := context.WithCancel(f.ctx)
-	f.cancel = cancel
-	f.must(reconciler.SetupWithManager(ctx, mgr))
-	f.must((&RemoteClusterReconciler{Layers: reconciler, Reach: reachTests}).SetupWithManager(mgr))
-	go func() { f.ended <- mgr.Start(ctx) }()
-	f.Cleanup(func() {
-		cancel()
-		f.stopped()
-	})
+	f.startWithClusters(mgr, reconciler)
 	kubeconfig, err := os.ReadFile(other.Kubeconfig())
 	f.must(err)
 	f.join("prod", kubeconfig)

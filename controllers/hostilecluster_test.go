@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,22 +33,7 @@ func (f *fixture) hostileCluster(name string, s *hostile.APIServer, change ...fu
 	f.Helper()
 	data, err := s.Kubeconfig(change...)
 	f.must(err)
-	f.must(f.client.Create(f.ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}, Data: map[string][]byte{"value": data},
-	}))
-	cluster := &v1alpha1.RemoteCluster{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name, Labels: map[string]string{"test": f.namespace}},
-		Spec: v1alpha1.RemoteClusterSpec{
-			KubeConfig: v1alpha1.KubeConfigSource{SecretRef: v1alpha1.SecretKeyReference{Name: name}}, Interval: &metav1.Duration{Duration: time.Second},
-		},
-	}
-	f.must(f.client.Create(f.ctx, cluster))
-	f.Cleanup(func() {
-		f.cancel()
-		f.stopped()
-		f.must(f.client.Patch(f.ctx, cluster, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
-		f.must(client.IgnoreNotFound(f.client.Delete(f.ctx, cluster)))
-	})
+	f.newCluster(name, data)
 }
 
 // clusterReady waits until a RemoteCluster is Ready, or not, with texts in its
@@ -264,6 +248,9 @@ func TestRefusedStatusIsWrittenShorter(t *testing.T) {
 		Spec:       v1alpha1.RemoteClusterSpec{KubeConfig: v1alpha1.KubeConfigSource{SecretRef: v1alpha1.SecretKeyReference{Name: "prod"}}},
 	}
 	f.must(f.client.Create(f.ctx, cluster))
+	// Controllers of other tests, which no controller of RemoteClusters accompanies,
+	// would wait for it.
+	t.Cleanup(func() { f.must(f.client.Delete(f.ctx, cluster)) })
 	by := f.client
 	ready := metav1.Condition{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Reachable", LastTransitionTime: metav1.Now().Rfc3339Copy()}
 	write := func(change func(*v1alpha1.RemoteClusterStatus)) (*v1alpha1.RemoteCluster, error) {

@@ -123,7 +123,7 @@ func newBareFixture(t *testing.T) *fixture {
 	}
 	f := &fixture{
 		T: t, ctx: context.Background(), namespace: fmt.Sprintf("t%d", namespaces.Add(1)),
-		artifacts: map[string][]byte{}, ended: make(chan error, 1),
+		artifacts: map[string][]byte{}, ended: make(chan error, 1), reach: reachTests,
 	}
 	f.must(plane.CreateNamespace(f.ctx, f.namespace))
 	var err error

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -25,12 +26,16 @@ import (
 // startBoth runs the controllers of layers and of RemoteClusters.
 func (f *fixture) startBoth() {
 	f.Helper()
-	if len(f.reach.Ranges) == 0 {
-		f.reach = reachTests
-	}
 	counted := plane.Config()
 	counted.Wrap(f.count)
 	mgr, reconciler := f.assemble(counted, managerOptions(), time.Minute)
+	f.startWithClusters(mgr, reconciler)
+}
+
+// startWithClusters runs a controller of layers, and that of RemoteClusters with it,
+// until the test ends.
+func (f *fixture) startWithClusters(mgr ctrl.Manager, reconciler *AddonsLayerReconciler) {
+	f.Helper()
 	ctx, cancel := context.WithCancel(f.ctx)
 	f.cancel = cancel
 	f.must(reconciler.SetupWithManager(ctx, mgr))

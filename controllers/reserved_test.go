@@ -5,7 +5,6 @@ package controllers
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"testing"
@@ -83,15 +82,7 @@ func (f *fixture) startAsController(change func(*layers.Settings), more ...strin
 	reconciler.Settings.Account, err = WhoAmI(f.ctx, mgr.GetClient())
 	f.must(err)
 	change(&reconciler.Settings)
-	ctx, cancel := context.WithCancel(f.ctx)
-	f.cancel = cancel
-	f.must(reconciler.SetupWithManager(ctx, mgr))
-	f.must((&RemoteClusterReconciler{Layers: reconciler, Reach: reachTests}).SetupWithManager(mgr))
-	go func() { f.ended <- mgr.Start(ctx) }()
-	f.Cleanup(func() {
-		cancel()
-		f.stopped()
-	})
+	f.startWithClusters(mgr, reconciler)
 }
 
 // everyKind opens all kinds to layers, as rbac.clusterAdmin does.
