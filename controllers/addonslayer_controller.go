@@ -166,7 +166,7 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 	}
 	r.looks.set(layer.Name, nil)
 	stored := layer.DeepCopy()
-	layer = r.recent.WithWithheld(stored)
+	layer = r.recent.WithWithheld(layers.Trusted(stored))
 	observed, err := r.observe(ctx, layer)
 	if err != nil || ctx.Err() != nil {
 		// What is seen while the controller stops may lack something.
@@ -200,6 +200,7 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 		r.untold.forget(name)
 		r.Meters.forget(name)
 		r.waits.Forget(name)
+		r.revisions.forget(name)
 		r.follows.keep(name, nil)
 		r.metas.keep(name, nil)
 		r.letGo(name)
@@ -310,7 +311,7 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 		return err
 	}
 	r.sources = newSources(r, sources)
-	r.revisions = &revisions{AddonsLayerReconciler: r, tooLarge: map[string]bool{}}
+	r.revisions = &revisions{AddonsLayerReconciler: r, tooLarge: map[string]bool{}, had: map[string]contents{}}
 	for _, run := range []manager.RunnableFunc{r.net, r.tellWithheld} {
 		if err := mgr.Add(run); err != nil {
 			return fmt.Errorf("cannot set the controller up: %w", err)

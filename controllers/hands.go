@@ -51,6 +51,9 @@ func (h *hands) Persist(ctx context.Context, o *layers.Observation, status v1alp
 		return errStopped
 	}
 	if equality.Semantic.DeepEqual(h.stored.Status, status) {
+		// The observed layer may lack what nobody vouched for until now, as after a
+		// process that died before its annotation was written.
+		o.Layer = h.stored
 		return nil
 	}
 	h.told = true
@@ -92,12 +95,15 @@ func (r *AddonsLayerReconciler) tellWithheld(ctx context.Context) error {
 	return nil
 }
 
-// Consume removes annotations.
-func (h *hands) Consume(ctx context.Context, o *layers.Observation, keys []string) error {
+// Annotate changes annotations; one whose value is empty goes.
+func (h *hands) Annotate(ctx context.Context, o *layers.Observation, values map[string]string) error {
 	h.acted = true
 	annotations := map[string]any{}
-	for _, key := range keys {
+	for key, value := range values {
 		annotations[key] = nil
+		if value != "" {
+			annotations[key] = value
+		}
 	}
 	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations, "resourceVersion": o.Layer.ResourceVersion}})
 	if err != nil {
@@ -106,7 +112,7 @@ func (h *hands) Consume(ctx context.Context, o *layers.Observation, keys []strin
 	patched := o.Layer.DeepCopy()
 	err = h.Client.Patch(ctx, patched, client.RawPatch(types.MergePatchType, data), client.FieldOwner(apply.FieldManager))
 	if err != nil {
-		return fmt.Errorf("cannot use up annotations of layer %s: %w", o.Layer.Name, err)
+		return fmt.Errorf("cannot change annotations of layer %s: %w", o.Layer.Name, err)
 	}
 	h.recent.WroteLayer(patched.DeepCopy())
 	withheld := o.Layer.Status

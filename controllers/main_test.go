@@ -87,10 +87,12 @@ type fixture struct {
 	ctx       context.Context
 	namespace string
 	client    client.Client
-	files     *httptest.Server
-	looks     atomic.Int64
-	cancel    context.CancelFunc
-	ended     chan error
+	// reconciler is what was started last.
+	reconciler *AddonsLayerReconciler
+	files      *httptest.Server
+	looks      atomic.Int64
+	cancel     context.CancelFunc
+	ended      chan error
 	// between is what stands between the controller and the API server; nil for
 	// nothing.
 	between func(http.RoundTripper) http.RoundTripper
@@ -157,6 +159,7 @@ func (f *fixture) start(intercept func(client.Client) client.Client, options ...
 	for _, option := range options {
 		option(reconciler)
 	}
+	f.reconciler = reconciler
 	ctx, cancel := context.WithCancel(f.ctx)
 	f.cancel = cancel
 	f.must(reconciler.SetupWithManager(ctx, mgr))
@@ -315,6 +318,14 @@ func (f *fixture) publish(revision string, files map[string]string) {
 		Type: "Ready", Status: metav1.ConditionTrue, Reason: "Succeeded", Message: "stored " + revision, LastTransitionTime: metav1.Now(),
 	}}
 	f.must(f.client.Status().Update(f.ctx, source))
+}
+
+// artifact returns what the source has now.
+func (f *fixture) artifact() repos.Artifact {
+	f.Helper()
+	source := &sourcev1.GitRepository{}
+	f.must(f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: "addons"}, source))
+	return repos.Artifact{URL: source.Status.Artifact.URL, Revision: source.Status.Artifact.Revision, Digest: source.Status.Artifact.Digest}
 }
 
 // release returns the manifest of a HelmRelease.

@@ -117,6 +117,7 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 		o.wakeNeighbours(ctx)
 	}
 	if o.Directory != nil {
+		o.revisions.has(o.Layer, o.Directory.Digest)
 		o.listings.Found(o.Layer.Name, memory.DigestOf(o.Directory), o.originIn(o.artifact, o.Layer))
 	}
 	return o.observeDeployed(ctx)
@@ -133,7 +134,7 @@ func (o *observer) observeDeployed(ctx context.Context) error {
 		o.Deployed = o.Directory
 		return nil
 	}
-	written, _ := o.Artifacts.ByDigest(status.Digest)
+	written := o.revisions.known(o.Layer, status.Digest)
 	deployed, err := o.putOn(ctx, status.Cluster, written)
 	if errors.Is(err, context.Canceled) {
 		return err
@@ -150,7 +151,7 @@ func (o *observer) observeRestored(ctx context.Context) error {
 			continue
 		}
 		o.opaque = true
-		restored, err := o.revisions.read(ctx, o.Layer, entry)
+		restored, err := o.revisions.read(ctx, o.Layer, entry, o.artifact)
 		if errors.Is(err, context.Canceled) {
 			return err
 		}

@@ -47,13 +47,65 @@ type revisions struct {
 	mu sync.Mutex
 	// tooLarge holds contents that cannot be kept.
 	tooLarge map[string]bool
+	// had holds, by the names of layers, the contents that this process knows each
+	// of them to have had: read from its source, or kept for it.
+	had map[string]contents
+}
+
+// contents are the digests of what a layer with a UID has had, the newest last.
+type contents struct {
+	uid     types.UID
+	digests []string
+}
+
+// maxHad is how many contents are remembered of each layer.
+const maxHad = 32
+
+// has remembers that a layer's own source, or what the cluster keeps for it, holds a
+// content. The status does not tell: whoever may write it could name that of another
+// layer.
+func (r *revisions) has(layer *v1alpha1.AddonsLayer, digest string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	had := r.had[layer.Name]
+	if had.uid != layer.UID {
+		had = contents{uid: layer.UID}
+	}
+	if slices.Contains(had.digests, digest) {
+		return
+	}
+	if len(had.digests) >= maxHad {
+		had.digests = had.digests[1:]
+	}
+	had.digests = append(slices.Clip(had.digests), digest)
+	r.had[layer.Name] = had
+}
+
+func (r *revisions) forget(layer string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.had, layer)
+}
+
+// known returns a content that a layer is known to have had, while it is in memory;
+// otherwise nil.
+func (r *revisions) known(layer *v1alpha1.AddonsLayer, digest string) *layers.Directory {
+	r.mu.Lock()
+	had := r.had[layer.Name]
+	r.mu.Unlock()
+	if had.uid != layer.UID || !slices.Contains(had.digests, digest) {
+		return nil
+	}
+	directory, _ := r.Artifacts.ByDigest(digest)
+	return directory
 }
 
 // read returns the content of a deployment: from memory, from the cluster where
 // it is kept there, and else from the artifact that it came from, as long as
-// that is cached or the source has it.
-func (r *revisions) read(ctx context.Context, layer *v1alpha1.AddonsLayer, entry v1alpha1.HistoryEntry) (*layers.Directory, error) {
-	if directory, known := r.Artifacts.ByDigest(entry.Digest); known {
+// that is cached or the source has it. The history is a report: an address of it
+// is used only where the layer's source has its present artifact, too.
+func (r *revisions) read(ctx context.Context, layer *v1alpha1.AddonsLayer, entry v1alpha1.HistoryEntry, present *repos.Artifact) (*layers.Directory, error) {
+	if directory := r.known(layer, entry.Digest); directory != nil {
 		return directory, nil
 	}
 	var directory *layers.Directory
@@ -61,11 +113,16 @@ func (r *revisions) read(ctx context.Context, layer *v1alpha1.AddonsLayer, entry
 	if entry.Kept {
 		if directory, err = r.kept(ctx, layer, entry.Digest); err == nil {
 			r.Artifacts.Remember(directory)
+			r.has(layer, entry.Digest)
 			return directory, nil
 		}
 	}
 	if entry.Artifact == nil {
 		return nil, err
+	}
+	if !repos.IsBeside(entry.Artifact, layer.Spec.Source.Path, present) {
+		return nil, fmt.Errorf("%w, and it did not come from where the source has its present artifact: "+
+			"with spec.rollback the cluster keeps what is deployed from then on", err)
 	}
 	artifact := repos.Artifact{URL: entry.Artifact.URL, Revision: entry.Revision, Digest: entry.Artifact.Digest}
 	directory, fetching := r.Artifacts.Directory(ctx, artifact, entry.Artifact.Path)
@@ -77,6 +134,7 @@ func (r *revisions) read(ctx context.Context, layer *v1alpha1.AddonsLayer, entry
 	case directory.Digest != entry.Digest:
 		return nil, fmt.Errorf("the artifact of revision %s holds something else", entry.Revision)
 	}
+	r.has(layer, entry.Digest)
 	return directory, nil
 }
 
@@ -197,8 +255,7 @@ func (r *revisions) atHand(o *layers.Observation, digest string) *layers.Directo
 		}
 		return directory
 	}
-	directory, _ := r.Artifacts.ByDigest(digest)
-	return directory
+	return r.known(o.Layer, digest)
 }
 
 // remove removes what was kept. A Secret that is something else stays: who can write

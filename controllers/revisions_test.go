@@ -108,6 +108,19 @@ func TestRollbackAfterARestart(t *testing.T) {
 			},
 			words: "it is not what Strata has kept of this layer",
 		},
+		"changed by somebody who knows how": {
+			reason: "its digest is not that of what was deployed",
+			change: func(f *fixture, secret *corev1.Secret) {
+				f.lose("main@sha1:1")
+				f.must(f.client.Delete(f.ctx, secret))
+				other := &corev1.Secret{
+					ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name, Labels: secret.Labels, OwnerReferences: secret.OwnerReferences},
+					Type:       secret.Type, Data: map[string][]byte{repos.RevisionKey: []byte("something else")},
+				}
+				f.must(f.client.Create(f.ctx, other))
+			},
+			words: "cannot unpack the revision",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, nil)

@@ -5,7 +5,6 @@ package forecast
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -80,15 +79,20 @@ func (h *hands) become(o *layers.Observation, change func(*v1alpha1.AddonsLayer)
 // Withhold is never called, for nothing is kept back.
 func (h *hands) Withhold(*layers.Observation, v1alpha1.AddonsLayerStatus, layers.Decision) {}
 
-// Consume removes annotations.
-func (h *hands) Consume(_ context.Context, o *layers.Observation, keys []string) error {
-	if slices.ContainsFunc(keys, func(key string) bool { _, found := o.Layer.Annotations[key]; return found }) {
-		h.become(o, func(layer *v1alpha1.AddonsLayer) {
-			for _, key := range keys {
+// Annotate changes annotations; one whose value is empty goes.
+func (h *hands) Annotate(_ context.Context, o *layers.Observation, values map[string]string) error {
+	h.become(o, func(layer *v1alpha1.AddonsLayer) {
+		for key, value := range values {
+			if value == "" {
 				delete(layer.Annotations, key)
+				continue
 			}
-		})
-	}
+			if layer.Annotations == nil {
+				layer.Annotations = map[string]string{}
+			}
+			layer.Annotations[key] = value
+		}
+	})
 	return nil
 }
 

@@ -70,7 +70,9 @@ func pruneGuard(o Observation, plan dependents.Plan, allowed []string) (consume,
 	}
 	total := 0
 	for _, entry := range Inventory(o.Layer.Status.Resources, nil) {
-		if o.guards(entry.ID) {
+		// What is listed and is not the layer's on the cluster makes no removal
+		// smaller.
+		if live := o.Live[entry.ID]; o.guards(entry.ID) && live != nil && live.GetLabels()[v1alpha1.LayerLabel] == o.Layer.Name {
 			total++
 		}
 	}
@@ -105,8 +107,12 @@ func stays(resource v1alpha1.Resource) bool {
 	return true
 }
 
-// wasOrphaned tells whether the inventory already has an object as an orphan.
+// wasOrphaned tells whether the inventory already has an object as an orphan that
+// is marked as one, or gone.
 func (o Observation) wasOrphaned(id dependents.ID) bool {
+	if live := o.Live[id]; live != nil && live.GetLabels()[v1alpha1.OrphanedLabel] == "" {
+		return false
+	}
 	return slices.ContainsFunc(o.Layer.Status.Resources, func(r v1alpha1.Resource) bool {
 		return r.Status == dependents.StatusOrphaned && r.Cluster == id.Cluster && r.Namespace == id.Namespace && r.Name == id.Name &&
 			ParseResourceKind(r.Kind) == id.GroupKind()

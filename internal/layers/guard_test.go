@@ -25,6 +25,17 @@ func many(revision string, from, to int) (*Directory, []*unstructured.Unstructur
 	return directory(revision, manifests...), objects
 }
 
+// withMarks returns objects as orphans are marked.
+func withMarks(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	var all []*unstructured.Unstructured
+	for _, obj := range objects {
+		obj = obj.DeepCopy()
+		marked(obj)
+		all = append(all, obj)
+	}
+	return all
+}
+
 // resourcesAre gives all objects of the inventory one status.
 func resourcesAre(status string) layerChange {
 	return func(l *v1alpha1.AddonsLayer) {
@@ -133,6 +144,7 @@ func TestEmptyGuard(t *testing.T) {
 func TestPruneGuard(t *testing.T) {
 	ten, lived := many(oldRevision, 0, 10)
 	four, _ := many(newRevision, 0, 4)
+	hundred, _ := many(oldRevision, 0, 100)
 	five, _ := many(newRevision, 0, 5)
 	small, smallLived := many(oldRevision, 0, 4)
 	one, _ := many(newRevision, 0, 1)
@@ -210,8 +222,18 @@ func TestPruneGuard(t *testing.T) {
 			state: v1alpha1.StatePruning, why: "Pruning", actions: 5,
 		},
 		"orphans already": {
-			reason: "what was marked before is not marked anew", in: observation(layer(isDeployed(ten), resourcesAre(dependents.StatusOrphaned)), four, lives(lived...)),
-			state: v1alpha1.StatePruning, why: "Pruning", actions: 6,
+			reason: "what was marked before is not marked anew",
+			in:     observation(layer(isDeployed(ten), resourcesAre(dependents.StatusOrphaned)), four, lives(withMarks(lived)...)),
+			state:  v1alpha1.StatePruning, why: "Pruning", actions: 10,
+		},
+		"orphans in the status alone": {
+			reason: "what nobody has marked is removed now, whatever a status says",
+			in:     observation(layer(isDeployed(ten), resourcesAre(dependents.StatusOrphaned)), four, lives(lived...)),
+			state:  v1alpha1.StateFailed, why: "MassPrune",
+		},
+		"a longer status": {
+			reason: "releases that are in the status alone make no removal smaller",
+			in:     observation(layer(isDeployed(hundred)), four, lives(lived...)), state: v1alpha1.StateFailed, why: "MassPrune",
 		},
 	})
 }

@@ -152,3 +152,28 @@ func TestRefusedHostIsItsSourcesAlone(t *testing.T) {
 		t.Errorf("the good one: %v", err)
 	}
 }
+
+func TestIsBeside(t *testing.T) {
+	present := &Artifact{URL: "http://source-controller.flux-system.svc.cluster.local./gitrepository/flux-system/addons/b.tar.gz"}
+	for address, want := range map[string]bool{
+		"http://source-controller.flux-system.svc.cluster.local./gitrepository/flux-system/addons/a.tar.gz":            true,
+		"http://source-controller.flux-system.svc.cluster.local./gitrepository/flux-system/addons/x/a.tar.gz":          false,
+		"http://source-controller.flux-system.svc.cluster.local./gitrepository/flux-system/other/a.tar.gz":             false,
+		"http://source-controller.flux-system.svc.cluster.local./gitrepository/flux-system/addons/../other/a.tar.gz":   false,
+		"http://source-controller.flux-system.svc.cluster.local./gitrepository/flux-system/addons/..%2fother/a.tar.gz": false,
+		"http://source-controller.flux-system.svc.cluster.local./gitrepository/flux-system/addons%2fa.tar.gz":          false,
+		"https://source-controller.flux-system.svc.cluster.local./gitrepository/flux-system/addons/a.tar.gz":           false,
+		"http://source-controller.flux-system.svc.cluster.local.:81/gitrepository/flux-system/addons/a.tar.gz":         false,
+		"http://me@source-controller.flux-system.svc.cluster.local./gitrepository/flux-system/addons/a.tar.gz":         false,
+		"http://evil.example/gitrepository/flux-system/addons/a.tar.gz":                                                false,
+		"": false, "://": false,
+	} {
+		if got := IsBeside(&v1alpha1.ArtifactReference{URL: address, Path: "./base/"}, "./base", present); got != want {
+			t.Errorf("%s: %v", address, got)
+		}
+	}
+	same := &v1alpha1.ArtifactReference{URL: present.URL, Path: "./other"}
+	if IsBeside(same, "./base", present) || IsBeside(nil, "./base", present) || IsBeside(same, "./other", nil) {
+		t.Error("another directory, no artifact, or no source")
+	}
+}

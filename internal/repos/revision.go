@@ -10,10 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
+	"path"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 )
@@ -108,4 +111,28 @@ func UnpackRevision(data []byte, digest string) (*layers.Directory, error) {
 // Remember puts a directory into memory, so that ByDigest finds it.
 func (s *Store) Remember(directory *layers.Directory) {
 	s.memory.add(parsedKey{artifact: directory.Digest, path: "."}, newParsed(directory, nil, nil))
+}
+
+// IsBeside tells whether an artifact that was used once lay where a source has its
+// present one: at the same server and in the same folder, for the same directory of
+// it. Whoever wrote down the address may be somebody else than the source.
+func IsBeside(once *v1alpha1.ArtifactReference, directory string, present *Artifact) bool {
+	if once == nil || present == nil || path.Clean(once.Path) != path.Clean(directory) {
+		return false
+	}
+	was, err := url.Parse(once.URL)
+	if err != nil {
+		return false
+	}
+	is, err := url.Parse(present.URL)
+	if err != nil {
+		return false
+	}
+	for _, u := range []*url.URL{was, is} {
+		// What a server may read otherwise than it looks is at no known place.
+		if u.Opaque != "" || u.User != nil || u.RawPath != "" || u.Fragment != "" || u.Path == "" || path.Clean(u.Path) != u.Path {
+			return false
+		}
+	}
+	return was.Scheme == is.Scheme && was.Host == is.Host && path.Dir(was.Path) == path.Dir(is.Path)
 }

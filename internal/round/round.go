@@ -37,8 +37,8 @@ type Writer interface {
 	// it is when the process dies; what was written is then written again, which
 	// changes nothing.
 	Withhold(o *layers.Observation, status v1alpha1.AddonsLayerStatus, d layers.Decision)
-	// Consume removes annotations.
-	Consume(ctx context.Context, o *layers.Observation, keys []string) error
+	// Annotate changes annotations of the layer; one whose value is empty goes.
+	Annotate(ctx context.Context, o *layers.Observation, values map[string]string) error
 	// LeftBehind tells whether an object of a layer's inventory is there and the
 	// layer's, although no cache shows it.
 	LeftBehind(ctx context.Context, layer *v1alpha1.AddonsLayer) (bool, error)
@@ -188,12 +188,20 @@ func record(ctx context.Context, h Hands, o *layers.Observation, d layers.Decisi
 // consume removes annotations that are used up, when the attempt they allow has
 // been recorded and before they have their effect: after a crash in between the
 // next look finds both, and neither refuses what was allowed nor allows another
-// revision.
+// revision. With them goes what was decided into an annotation of its own, which
+// counts from then on.
 func consume(ctx context.Context, h Hands, o *layers.Observation, keys []string) error {
-	if len(keys) == 0 {
+	values := map[string]string{}
+	for _, key := range keys {
+		values[key] = ""
+	}
+	if decided := layers.Decided(o.Layer); decided != o.Layer.Annotations[v1alpha1.DecidedAnnotation] {
+		values[v1alpha1.DecidedAnnotation] = decided
+	}
+	if len(values) == 0 {
 		return nil
 	}
-	return h.Consume(ctx, o, keys)
+	return h.Annotate(ctx, o, values)
 }
 
 // refused reports a plan that nobody may carry out: its first action failed,

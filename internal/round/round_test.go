@@ -70,7 +70,9 @@ func (s *scripted) Withhold(*layers.Observation, v1alpha1.AddonsLayerStatus, lay
 	_ = s.step("withhold")
 }
 
-func (s *scripted) Consume(context.Context, *layers.Observation, []string) error {
+func (s *scripted) Annotate(_ context.Context, o *layers.Observation, values map[string]string) error {
+	o.Layer = o.Layer.DeepCopy()
+	o.Layer.Annotations = values
 	return s.step("consume")
 }
 

@@ -6,6 +6,7 @@ package simulation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -79,6 +80,7 @@ func (h *hands) Executor(_ context.Context, o *layers.Observation) (round.Execut
 // Persist writes a status where it differs.
 func (h *hands) Persist(_ context.Context, o *layers.Observation, status v1alpha1.AddonsLayerStatus) error {
 	if equality.Semantic.DeepEqual(h.stored.Status, status) {
+		o.Layer = h.stored
 		return nil
 	}
 	written, err := h.writeLayer(h.stored, string(status.State), conditionIn(status.Conditions, v1alpha1.ReadyCondition).Message, func(l *v1alpha1.AddonsLayer) {
@@ -103,11 +105,18 @@ func (h *hands) Withhold(_ *layers.Observation, status v1alpha1.AddonsLayerStatu
 	h.writes.Withhold(h.stored, status, h.Now())
 }
 
-// Consume removes annotations.
-func (h *hands) Consume(_ context.Context, o *layers.Observation, keys []string) error {
-	written, err := h.writeLayer(o.Layer, "uses up annotations", keys[0], func(l *v1alpha1.AddonsLayer) {
-		for _, key := range keys {
-			delete(l.Annotations, key)
+// Annotate changes annotations; one whose value is empty goes.
+func (h *hands) Annotate(_ context.Context, o *layers.Observation, values map[string]string) error {
+	written, err := h.writeLayer(o.Layer, "changes annotations", fmt.Sprint(values), func(l *v1alpha1.AddonsLayer) {
+		for key, value := range values {
+			if value == "" {
+				delete(l.Annotations, key)
+				continue
+			}
+			if l.Annotations == nil {
+				l.Annotations = map[string]string{}
+			}
+			l.Annotations[key] = value
 		}
 	})
 	if err != nil {

@@ -205,7 +205,7 @@ func (p *process) reconcile(name string, pause func()) (time.Duration, error) {
 		}
 	}
 	h.stored = layer
-	observation := h.observe(p.writes.WithWithheld(layer))
+	observation := h.observe(p.writes.WithWithheld(layers.Trusted(layer)))
 	if r := observation.Remote; r != nil && r.Object != nil && !r.Connected && !p.looked[r.Name.String()] {
 		return time.Second, nil
 	}

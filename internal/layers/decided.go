@@ -1,0 +1,106 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package layers
+
+import (
+	"encoding/json"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+)
+
+// ruled is what was decided for a layer and neither its specification nor its
+// source says. The status reports it; the layer's annotation is what counts, because
+// whoever may write that may change the layer itself.
+type ruled struct {
+	// Rollback that the layer is in, and Content that it goes back to.
+	Rollback *v1alpha1.Rollback `json:"rollback,omitempty"`
+	Content  *content           `json:"content,omitempty"`
+	// Attempt of which a guard was opened, or an object refused.
+	Attempt *judged `json:"attempt,omitempty"`
+}
+
+// content is an entry of a history, as far as it says what is deployed.
+type content struct {
+	ID       string `json:"id"`
+	Version  string `json:"version,omitempty"`
+	Revision string `json:"revision,omitempty"`
+	Digest   string `json:"digest,omitempty"`
+	// Started is when it was deployed.
+	Started metav1.Time `json:"started"`
+}
+
+// judged is what was found out about one roll-out.
+type judged struct {
+	Version string   `json:"version,omitempty"`
+	Digest  string   `json:"digest,omitempty"`
+	Allowed []string `json:"allowed,omitempty"`
+	Refused bool     `json:"refused,omitempty"`
+}
+
+// Decided returns the value of DecidedAnnotation that goes with the status of a
+// layer; empty where it needs none.
+func Decided(layer *v1alpha1.AddonsLayer) string {
+	var d ruled
+	if back := layer.Status.Rollback; back != nil {
+		if entry, found := findEntry(layer.Status.History, back.To); found {
+			d.Rollback = back
+			d.Content = &content{ID: entry.ID, Version: entry.Version, Revision: entry.Revision, Digest: entry.Digest, Started: entry.Started}
+		}
+	}
+	if attempt := layer.Status.Attempt; attempt != nil && (attempt.Refused || len(attempt.Allowed) > 0) {
+		d.Attempt = &judged{Version: attempt.Version, Digest: attempt.Digest, Allowed: attempt.Allowed, Refused: attempt.Refused}
+	}
+	if d == (ruled{}) {
+		return ""
+	}
+	data, err := json.Marshal(d)
+	if err != nil {
+		return "" // it is made of texts and numbers
+	}
+	return string(data)
+}
+
+// Trusted returns a layer whose status says of roll-backs, opened guards and refused
+// objects what was decided, whatever somebody else has written there: the layer
+// itself where it does.
+func Trusted(layer *v1alpha1.AddonsLayer) *v1alpha1.AddonsLayer {
+	var d ruled
+	if text := layer.Annotations[v1alpha1.DecidedAnnotation]; text != "" {
+		if json.Unmarshal([]byte(text), &d) != nil {
+			d = ruled{}
+		}
+	}
+	trusted := layer.DeepCopy()
+	trusted.Status.Rollback = nil
+	if d.Rollback != nil && d.Content != nil && d.Content.ID == d.Rollback.To {
+		trusted.Status.Rollback = d.Rollback
+		trusted.Status.History = d.Content.in(trusted.Status.History)
+	}
+	if attempt := trusted.Status.Attempt; attempt != nil {
+		attempt.Allowed, attempt.Refused = nil, false
+		if d.Attempt != nil && isContentOf(attempt, d.Attempt.Version, d.Attempt.Digest) {
+			attempt.Allowed, attempt.Refused = d.Attempt.Allowed, d.Attempt.Refused
+		}
+	}
+	if equality.Semantic.DeepEqual(trusted.Status, layer.Status) {
+		return layer
+	}
+	return trusted
+}
+
+// in returns a history that has the content as what was deployed once.
+func (c *content) in(history []v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry {
+	i := slices.IndexFunc(history, func(e v1alpha1.HistoryEntry) bool { return e.ID == c.ID })
+	if i < 0 {
+		i = len(history)
+		history = append(history, v1alpha1.HistoryEntry{ID: c.ID, Started: c.Started})
+	}
+	entry := &history[i]
+	entry.Version, entry.Revision, entry.Digest, entry.Result = c.Version, c.Revision, c.Digest, v1alpha1.ResultDeployed
+	return history
+}
