@@ -100,10 +100,14 @@ func run(ctx context.Context, o *options) error {
 	if o.layerKinds == nil {
 		ctrl.Log.WithName("setup").Info("layers without an account may hold every kind that the controller may write, because --layer-kinds is not given; the chart gives it")
 	}
+	key, err := controllers.DigestKey(ctx, mgr.GetAPIReader(), mgr.GetClient(), o.runtimeNamespace)
+	if err != nil {
+		return err
+	}
 	fetches, meters := controllers.NewFetchMeter(), controllers.NewMeters()
 	artifacts, err := repos.New(repos.Options{
 		Dir: o.cacheDir, MaxBytes: o.cacheSize.Value(), MaxArtifact: o.artifactMaxSize.Value(),
-		Log: ctrl.Log.WithName("artifacts"), Fetched: fetches.Fetched, Hosts: o.artifactHosts,
+		Log: ctrl.Log.WithName("artifacts"), Fetched: fetches.Fetched, Hosts: o.artifactHosts, DigestKey: key,
 	})
 	if err != nil {
 		return err
@@ -114,6 +118,7 @@ func run(ctx context.Context, o *options) error {
 		Settings: layers.Settings{
 			Interval: o.syncPeriod, Namespace: o.runtimeNamespace, MaxPrunePercent: o.maxPrunePercent,
 			DefaultServiceAccount: o.defaultServiceAccount, NoCrossNamespaceRefs: o.noCrossNamespaceRefs,
+			DigestKey:        key,
 			SourceNamespaces: o.sourceNamespaces, RequireServiceAccount: o.requireServiceAccount,
 			OwnName: o.ownName, Account: account, ReservedAccounts: o.reservedAccounts, LayerKinds: o.layerKinds,
 			FluxNamespaces: layers.FluxNamespacesOf(o.artifactNames),

@@ -112,6 +112,7 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 			return o.DirectoryError
 		}
 	}
+	o.Layer = layers.Recognised(o.Layer, o.Source, o.Directory)
 	if o.Layer.DeletionTimestamp.IsZero() && o.listings.Update(o.Layer.Name, o.Directory) {
 		o.wake(o.listings.WhoWaits()...)
 		o.wakeNeighbours(ctx)

@@ -131,9 +131,11 @@ func (r *revisions) read(ctx context.Context, layer *v1alpha1.AddonsLayer, entry
 		return nil, err
 	case fetching != nil:
 		return nil, fetching
-	case directory.Digest != entry.Digest:
+	case directory.Digest != entry.Digest && !r.Settings.DigestKey.Fits(directory.Manifests, entry.Digest):
 		return nil, fmt.Errorf("the artifact of revision %s holds something else", entry.Revision)
 	}
+	// The history may know it by a digest of before there was a key.
+	directory.Digest = entry.Digest
 	r.has(layer, entry.Digest)
 	return directory, nil
 }
@@ -147,7 +149,7 @@ func (r *revisions) kept(ctx context.Context, layer *v1alpha1.AddonsLayer, diges
 	if err := checkKept(secret, layer); err != nil {
 		return nil, fmt.Errorf("cannot use Secret %s: %w", key, err)
 	}
-	directory, err := repos.UnpackRevision(secret.Data[repos.RevisionKey], digest)
+	directory, err := repos.UnpackRevision(secret.Data[repos.RevisionKey], digest, r.Settings.DigestKey)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use Secret %s: %w", key, err)
 	}

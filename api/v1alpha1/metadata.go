@@ -111,6 +111,10 @@ const (
 	RevisionOfLabel = "kraan.io/revision-of"
 	// RevisionType is the type of such a Secret.
 	RevisionType = "kraan.io/revision"
+	// DigestKeyName is the name of the Secret in the controller's namespace that has
+	// the key of the digests of Secrets, and DigestKeyType its type.
+	DigestKeyName = "strata-digest-key"
+	DigestKeyType = "kraan.io/digest-key"
 )
 
 // Annotations on objects of a layer directory.

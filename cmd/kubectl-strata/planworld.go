@@ -260,7 +260,7 @@ func (g *gathering) restored(ctx context.Context, layer *v1alpha1.AddonsLayer, c
 			text, _, _ := unstructured.NestedString(kept.Object, "data", repos.RevisionKey)
 			data, err := base64.StdEncoding.DecodeString(text)
 			if err == nil {
-				content.Restored, err = repos.UnpackRevision(data, entry.Digest)
+				content.Restored, err = unpacked(data, entry.Digest)
 			}
 			if err != nil {
 				content.RestoreError = fmt.Sprintf("cannot use %s: %v", secret, err)
@@ -278,12 +278,26 @@ func (g *gathering) restored(ctx context.Context, layer *v1alpha1.AddonsLayer, c
 	case errors.Is(err, repos.ErrNotFound):
 	case err != nil:
 		content.RestoreError = err.Error()
-	case directory.Digest != entry.Digest:
+	case directory.Digest != entry.Digest && !layers.IsKeyed(entry.Digest):
 		content.RestoreError = fmt.Sprintf("the artifact of revision %s holds something else", entry.Revision)
 	default:
+		directory.Digest = entry.Digest
 		content.Restored, content.RestoreError = directory, ""
 	}
 	return ctx.Err()
+}
+
+// unpacked returns what the cluster keeps of a layer. Whether it is what was deployed
+// only the controller can tell where the digest is one that needs its key.
+func unpacked(data []byte, digest string) (*layers.Directory, error) {
+	if !layers.IsKeyed(digest) {
+		return repos.UnpackRevision(data, digest, layers.DigestKey{})
+	}
+	directory, err := repos.ReadRevision(data)
+	if err == nil {
+		directory.Digest = digest
+	}
+	return directory, err
 }
 
 // place puts the directories of layers of other clusters where they belong. What

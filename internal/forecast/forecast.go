@@ -198,8 +198,11 @@ func newFuture(w World) *future {
 		store: newStore(w), world: w, now: w.Now, layers: map[string]*v1alpha1.AddonsLayer{}, contents: maps.Clone(w.Contents),
 		last: map[string]layers.Decision{}, gone: map[string]bool{}, listings: map[string]layers.Listing{},
 	}
+	if f.contents == nil {
+		f.contents = map[string]Content{}
+	}
 	for _, layer := range w.Layers {
-		f.layers[layer.Name] = layer
+		f.layers[layer.Name], f.contents[layer.Name] = f.recognise(layer, f.contents[layer.Name])
 		if directory := w.Contents[layer.Name].Directory; directory != nil {
 			f.listings[layer.Name] = layers.ListingOf(directory)
 		}

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,7 +30,8 @@ const (
 
 // Content returns what a layer at a version wants from a directory: objects
 // with its label, in stages, with the order among releases taken out of the
-// hands of Flux, which would poll for it. The error is a ContentError.
+// hands of Flux, which would poll for it. Their digests are plain. The error is a
+// ContentError.
 func Content(dir *Directory, layer, version string, scopes map[dependents.ServedKind]Scope) ([]dependents.Dependent, error) {
 	own := make(map[dependents.ID]bool, len(dir.Manifests))
 	for _, manifest := range dir.Manifests {
@@ -59,7 +59,7 @@ func contentOf(manifest Manifest, layer, version string, own map[dependents.ID]b
 	}
 	if manifest.Ensured {
 		return dependents.Dependent{
-			ID: id, Object: obj, Digest: digestOf(obj), Stage: stageOf(id.GroupKind()), Assess: dependents.AssessExistence,
+			ID: id, Object: obj, Digest: DigestKey{}.OfObject(obj), Stage: stageOf(id.GroupKind()), Assess: dependents.AssessExistence,
 			Mode: dependents.ModeCreateOnce, Shared: true, Origin: manifest.File,
 		}, nil
 	}
@@ -88,7 +88,7 @@ func contentOf(manifest Manifest, layer, version string, own map[dependents.ID]b
 			}
 		}
 	}
-	dependent.Digest = digestOf(obj)
+	dependent.Digest = DigestKey{}.OfObject(obj)
 	return dependent, nil
 }
 
@@ -115,18 +115,6 @@ func checkScope(manifest Manifest, id dependents.ID, scope Scope) error {
 		Reason: v1alpha1.ReasonInvalidManifest, File: manifest.File, Line: manifest.Line,
 		Field: "metadata.namespace", Message: problem,
 	}
-}
-
-// digestOf identifies an object, short enough to be kept for every object of a
-// layer. JSON writes the keys of a mapping in order.
-func digestOf(obj *unstructured.Unstructured) string {
-	data, err := json.Marshal(obj.Object)
-	if err != nil {
-		// Objects come out of a decoder, which yields nothing that JSON lacks.
-		return ""
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:10])
 }
 
 // takeDependsOn takes the releases of this very layer out of spec.dependsOn

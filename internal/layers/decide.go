@@ -110,7 +110,7 @@ func decideLayer(o Observation) Decision {
 	if blocked := firstClosed(beforeMove, o); blocked != nil {
 		return decideBlocked(o, blocked)
 	}
-	wanted, err := Content(o.Directory, o.Layer.Name, o.Layer.Spec.Version, o.Scopes)
+	wanted, err := o.content(o.Directory, o.Layer.Spec.Version)
 	if err != nil {
 		return decideBlocked(o, contentProblem(err))
 	}
@@ -185,7 +185,7 @@ func (o Observation) deployedContent() []dependents.Dependent {
 	}
 	held := *o.Deployed
 	held.Manifests = slices.DeleteFunc(slices.Clone(held.Manifests), func(m Manifest) bool { return !o.mayHold(m) })
-	content, err := Content(&held, o.Layer.Name, o.Layer.Status.Version, o.Scopes)
+	content, err := o.content(&held, o.Layer.Status.Version)
 	if err != nil {
 		return nil
 	}

@@ -92,6 +92,7 @@ func TestJudge(t *testing.T) {
 	reserved := map[string]func(*unstructured.Unstructured){
 		"a copy of a kubeconfig":  labelled(v1alpha1.ClusterLabel, "other"),
 		"a revision":              labelled(v1alpha1.RevisionOfLabel, "base"),
+		"the key of digests":      ofType(v1alpha1.DigestKeyType),
 		"a copy":                  annotated(v1alpha1.CopyOfAnnotation, "Secret/a/b"),
 		"what Helm keeps":         ofType("helm.sh/release.v1"),
 		"a token of an account":   ofType("kubernetes.io/service-account-token"),

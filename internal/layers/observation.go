@@ -51,6 +51,8 @@ type Settings struct {
 	// LayerKinds are kinds that layers without an account may hold, beside what
 	// layers are made of; nil means any.
 	LayerKinds LayerKinds
+	// DigestKey keys the digests of Secrets in statuses.
+	DigestKey DigestKey
 }
 
 // Observation is everything that Decide decides from, at one moment.

@@ -40,6 +40,7 @@ const (
 	keptForCluster = "what Strata has made for a RemoteCluster"
 	keptCopy       = "a copy that Strata makes for releases of another cluster"
 	keptRevision   = "what Strata keeps of a deployment"
+	keptDigestKey  = "the key by which Strata knows Secrets again"
 	keptHelm       = "what Helm keeps of a release"
 	keptToken      = "a token of a ServiceAccount, which the cluster itself makes" //nolint:gosec // words
 	keptBootstrap  = "a token by which nodes join the cluster"
@@ -116,6 +117,8 @@ func reservedSecret(id dependents.ID) string {
 		return keptKubeConfig
 	case strings.HasPrefix(id.Name, RevisionPrefix):
 		return keptRevision
+	case id.Name == v1alpha1.DigestKeyName:
+		return keptDigestKey
 	case id.Namespace == "kube-system" && strings.HasPrefix(id.Name, bootstrapPrefix):
 		return keptBootstrap
 	}
@@ -175,6 +178,8 @@ func reservedObject(gk schema.GroupKind, obj *unstructured.Unstructured) string 
 		return keptHelm
 	case v1alpha1.RevisionType:
 		return keptRevision
+	case v1alpha1.DigestKeyType:
+		return keptDigestKey
 	}
 	return ""
 }

@@ -212,7 +212,7 @@ func decideRollback(o Observation, back *v1alpha1.Rollback) Decision {
 	}
 	restored := *o.Restored
 	restored.Revision = entry.Revision
-	wanted, err := Content(&restored, o.Layer.Name, entry.Version, o.Scopes)
+	wanted, err := o.content(&restored, entry.Version)
 	if err != nil {
 		return decideBlocked(o, contentProblem(err))
 	}

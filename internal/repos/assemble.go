@@ -51,6 +51,7 @@ func (s *Store) assembled(key string, made func() ([]layers.Manifest, error)) (*
 	if err != nil {
 		return nil, err
 	}
+	s.sign(directory)
 	return s.memory.add(at, newParsed(directory, nil, nil)), nil
 }
 

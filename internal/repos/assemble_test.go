@@ -66,7 +66,7 @@ func TestAssemble(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unpacked, err := UnpackRevision(packed, kept.Digest)
+	unpacked, err := UnpackRevision(packed, kept.Digest, layers.DigestKey{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -384,12 +384,12 @@ func FuzzRevision(f *testing.F) {
 		writer := gzip.NewWriter(&zipped)
 		_, _ = writer.Write(plain)
 		_ = writer.Close()
-		_, err := UnpackRevision(zipped.Bytes(), "x")
+		_, err := UnpackRevision(zipped.Bytes(), "x", layers.DigestKey{})
 		found := kept.FindStringSubmatch(err.Error())
 		if found == nil {
 			return
 		}
-		got, err := UnpackRevision(zipped.Bytes(), found[1])
+		got, err := UnpackRevision(zipped.Bytes(), found[1], layers.DigestKey{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -397,7 +397,7 @@ func FuzzRevision(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := UnpackRevision(packed, got.Digest)
+		again, err := UnpackRevision(packed, got.Digest, layers.DigestKey{})
 		if err != nil {
 			t.Fatal(err)
 		}

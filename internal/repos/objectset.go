@@ -5,8 +5,6 @@ package repos
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -92,15 +90,9 @@ func (s *objectSet) directory() *layers.Directory {
 	return directory
 }
 
-// digestOf is over the JSON of the objects, in the order of their identity:
-// which files they are in does not matter.
+// digestOf returns the plain digest of objects, in the order of their identity.
 func digestOf(manifests []layers.Manifest) string {
-	sum := sha256.New()
-	for _, manifest := range manifests {
-		_, _ = sum.Write(canonical(manifest.Object))
-		_, _ = sum.Write([]byte("\n"))
-	}
-	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
+	return layers.DigestKey{}.OfDirectory(manifests)
 }
 
 // canonical returns JSON with sorted keys. Values that come from YAML or JSON

@@ -73,7 +73,25 @@ func PackRevision(directory *layers.Directory) ([]byte, error) {
 
 // UnpackRevision returns the directory that PackRevision packed, if it is the
 // one with that digest: what was kept in a cluster may have been changed there.
-func UnpackRevision(data []byte, digest string) (*layers.Directory, error) {
+// A digest that needs a key fits nothing without the one that it was made with.
+func UnpackRevision(data []byte, digest string, key layers.DigestKey) (*layers.Directory, error) {
+	directory, err := ReadRevision(data)
+	switch {
+	case err != nil:
+		return nil, err
+	case key.Fits(directory.Manifests, digest):
+		directory.Digest = digest
+		return directory, nil
+	case layers.IsKeyed(digest):
+		return nil, errors.New("cannot unpack the revision: it is not what was deployed, or the controller's key is another than it was then")
+	default:
+		return nil, fmt.Errorf("cannot unpack the revision: its digest is %s instead of %s", directory.Digest, digest)
+	}
+}
+
+// ReadRevision returns the directory that PackRevision packed, or that somebody has
+// put in its place, with a plain digest.
+func ReadRevision(data []byte) (*layers.Directory, error) {
 	if len(data) > MaxRevision {
 		return nil, fmt.Errorf("cannot unpack the revision: it has %d bytes, at most %d are read", len(data), MaxRevision)
 	}
@@ -101,11 +119,7 @@ func UnpackRevision(data []byte, digest string) (*layers.Directory, error) {
 			return nil, fmt.Errorf("cannot unpack the revision: %w", err)
 		}
 	}
-	directory := set.directory()
-	if directory.Digest != digest {
-		return nil, fmt.Errorf("cannot unpack the revision: its digest is %s instead of %s", directory.Digest, digest)
-	}
-	return directory, nil
+	return set.directory(), nil
 }
 
 // Remember puts a directory into memory, so that ByDigest finds it.

@@ -45,7 +45,7 @@ func TestRevisionRoundTrip(t *testing.T) {
 			if err != nil || !bytes.Equal(data, again) {
 				t.Errorf("the same directory is packed in two ways, %v", err)
 			}
-			got, err := UnpackRevision(data, want.Digest)
+			got, err := UnpackRevision(data, want.Digest, layers.DigestKey{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,7 +100,7 @@ func TestUnpackRevisionRefuses(t *testing.T) {
 		"an empty object": {packed(`[{"object":{}}]`), "Kind"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			directory, err := UnpackRevision(tc.data, "sha256:wanted")
+			directory, err := UnpackRevision(tc.data, "sha256:wanted", layers.DigestKey{})
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("unpacked %v, error %v, want %q in it", directory, err, tc.want)
 			}
@@ -118,7 +118,7 @@ func FuzzUnpackRevision(f *testing.F) {
 	f.Add(data, "sha256:x")
 	f.Add([]byte("\x1f\x8b"), "")
 	f.Fuzz(func(t *testing.T, data []byte, digest string) {
-		directory, err := UnpackRevision(data, digest)
+		directory, err := UnpackRevision(data, digest, layers.DigestKey{})
 		if err == nil && directory.Digest != digest {
 			t.Errorf("%s was unpacked as %s", directory.Digest, digest)
 		}

@@ -84,6 +84,9 @@ type Options struct {
 	Fetched func(bytes int64, err error)
 	// Hosts that artifacts are fetched from; nil means any.
 	Hosts *Hosts
+	// DigestKey keys the digests of directories that hold Secrets. Without it they
+	// are plain, which is for whoever writes no status.
+	DigestKey layers.DigestKey
 	// Transport carries the requests for archives, which are compressed as they
 	// are; nil means straight to where their URLs point.
 	Transport http.RoundTripper
@@ -282,11 +285,19 @@ func (s *Store) load(ctx context.Context, artifact Artifact, key parsedKey) (_ *
 		read = recorder.basis(index)
 		return err
 	})
+	s.sign(directory)
 	var content *layers.ContentError
 	if err != nil && !errors.As(err, &content) {
 		return nil, fmt.Errorf("cannot parse artifact %s: %w", artifact.Digest, err)
 	}
 	return s.memory.add(key, newParsed(directory, content, read)), nil
+}
+
+// sign gives a directory, which may be nil, the digest that a status may have.
+func (s *Store) sign(directory *layers.Directory) {
+	if directory != nil {
+		directory.Digest = s.options.DigestKey.OfDirectory(directory.Manifests)
+	}
 }
 
 // artifact returns the unpacked artifact, which is kept until it is released.
