@@ -76,9 +76,17 @@ func (g *gathering) objects(ctx context.Context, w *forecast.World) error {
 		return err
 	}
 	for _, layer := range g.planned {
-		maps.Copy(w.Objects, forecast.Assumed(layer, w.Contents[layer.Name].Directory, func(id dependents.ID) bool {
+		assumed := forecast.Assumed(layer, w.Contents[layer.Name].Directory, func(id dependents.ID) bool {
 			return id.Cluster != "" || g.unread[id]
-		}))
+		})
+		for id, obj := range assumed {
+			// Of a Secret there is no digest to compare but one that needs the
+			// controller's key.
+			if layers.IsSecret(obj) {
+				g.note("%s cannot be read: whether the plan changes what it holds is not known", id)
+			}
+		}
+		maps.Copy(w.Objects, assumed)
 	}
 	for id := range g.unread {
 		if !listed[id.GroupKind()] {
