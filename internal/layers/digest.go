@@ -162,7 +162,8 @@ func DigestIn(status v1alpha1.AddonsLayerStatus, artifact, path string) string {
 // Recognised returns a layer whose status knows its source's directory by the digest
 // that this has now: with another key, or with the first one, the digest of the very
 // same content is another, and nothing else has changed. Other contents stay as they
-// are known.
+// are known. What it goes by is a status, which others may write: it opens no guard,
+// and holds no content back that was not gone back from.
 func Recognised(layer *v1alpha1.AddonsLayer, source *Source, dir *Directory) *v1alpha1.AddonsLayer {
 	if source == nil || dir == nil {
 		return layer
@@ -179,11 +180,11 @@ func Recognised(layer *v1alpha1.AddonsLayer, source *Source, dir *Directory) *v1
 		}
 	}
 	renew(&status.Digest)
-	if status.Attempt != nil {
-		renew(&status.Attempt.Digest)
+	if attempt := status.Attempt; attempt != nil && attempt.Digest == was {
+		attempt.Digest, attempt.Allowed, attempt.Refused = dir.Digest, nil, false
 	}
-	if status.Rollback != nil {
-		renew(&status.Rollback.Digest)
+	if back := status.Rollback; back != nil && back.Revision == dir.Revision {
+		renew(&back.Digest)
 	}
 	for i := range status.History {
 		if entry := &status.History[i]; entry.Digest == was {

@@ -161,9 +161,9 @@ func TestAnotherKeyIsRecognised(t *testing.T) {
 			l.Spec.Source.Path = "./base"
 			l.Status.Digest = before
 			l.Status.Attempt = &v1alpha1.Attempt{Digest: before, Artifact: artifact}
-			l.Status.Rollback = &v1alpha1.Rollback{Digest: before}
+			l.Status.Rollback = &v1alpha1.Rollback{Digest: before, Revision: "main@sha1:1"}
 			l.Status.History = []v1alpha1.HistoryEntry{{ID: "2", Digest: before, Kept: true, Artifact: artifact}, {ID: "1", Digest: "sha256:other", Kept: true}}
-			dir := &Directory{Manifests: manifests, Digest: is.OfDirectory(manifests)}
+			dir := &Directory{Manifests: manifests, Digest: is.OfDirectory(manifests), Revision: "main@sha1:1"}
 			got := Recognised(l, &Source{Digest: "sha256:x"}, dir).Status
 			if got.Digest != dir.Digest || got.Attempt.Digest != dir.Digest || got.Rollback.Digest != dir.Digest || got.History[0].Digest != dir.Digest || got.History[0].Kept {
 				t.Errorf("the status is %+v", got)
@@ -175,6 +175,27 @@ func TestAnotherKeyIsRecognised(t *testing.T) {
 				t.Error("what another artifact holds is taken for what is deployed")
 			}
 		})
+	}
+}
+
+// Who may write a status alone passes no other content off as one that was let through
+// a guard, or that the layer has gone back from.
+func TestForgedStatusIsNotRecognised(t *testing.T) {
+	key := testKey(t, 7)
+	manifests := []Manifest{manifest("a"), pinned("4711")}
+	l := layer()
+	l.Spec.Source.Path = "./base"
+	l.Status.Attempt = &v1alpha1.Attempt{
+		Digest: "sha256:earlier", Allowed: []string{allowedEmpty}, Artifact: &v1alpha1.ArtifactReference{Digest: "sha256:x", Path: "./base"},
+	}
+	l.Status.Rollback = &v1alpha1.Rollback{Digest: "sha256:earlier", Revision: "main@sha1:1"}
+	dir := &Directory{Manifests: manifests, Digest: key.OfDirectory(manifests), Revision: "main@sha1:2"}
+	got := Recognised(l, &Source{Digest: "sha256:x"}, dir).Status
+	if got.Attempt.Allowed != nil {
+		t.Error("a guard is open for content that was never looked at")
+	}
+	if got.Rollback.Digest == dir.Digest {
+		t.Error("content is held back that the layer has not gone back from")
 	}
 }
 
