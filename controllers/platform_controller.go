@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,7 +57,7 @@ func (r *PlatformReconciler) reconcile(ctx context.Context, name string) (time.D
 			return 0, err
 		}
 	}
-	o, err := r.observe(ctx, platform)
+	o, err := r.observe(ctx, platforms.Trusted(platform))
 	if err != nil || ctx.Err() != nil {
 		return 0, err
 	}
@@ -122,18 +123,40 @@ func (r *PlatformReconciler) finalize(ctx context.Context, platform *v1alpha1.Pl
 }
 
 // tell writes the status where that differs, with the resourceVersion that it was
-// decided from.
+// decided from. What was decided goes into an annotation before, which counts from then
+// on.
 func (r *PlatformReconciler) tell(ctx context.Context, platform *v1alpha1.Platform, status v1alpha1.PlatformStatus) (*v1alpha1.Platform, error) {
+	platform, err := r.decided(ctx, platform, platforms.Decided(status))
+	if err != nil {
+		return nil, err
+	}
 	if equality.Semantic.DeepEqual(platform.Status, status) {
 		return platform, nil
 	}
 	patched := platform.DeepCopy()
 	patched.Status = status
-	err := patchStatus(ctx, r.Layers.Client, patched, platform)
+	err = patchStatus(ctx, r.Layers.Client, patched, platform)
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the status of Platform %s: %w", platform.Name, err)
 	}
 	r.Layers.tellReady(patched, v1alpha1.PlatformKind, status.Version, status.Conditions, platform.Status.Conditions)
+	return patched, nil
+}
+
+// decided writes what was decided where it is not what the annotation says.
+func (r *PlatformReconciler) decided(ctx context.Context, platform *v1alpha1.Platform, text string) (*v1alpha1.Platform, error) {
+	if platform.Annotations[v1alpha1.DecidedAnnotation] == text {
+		return platform, nil
+	}
+	patched := platform.DeepCopy()
+	metav1.SetMetaDataAnnotation(&patched.ObjectMeta, v1alpha1.DecidedAnnotation, text)
+	if text == "" {
+		delete(patched.Annotations, v1alpha1.DecidedAnnotation)
+	}
+	err := r.Layers.Client.Patch(ctx, patched, client.MergeFromWithOptions(platform, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	if err != nil {
+		return nil, fmt.Errorf("cannot write the annotation %s of Platform %s: %w", v1alpha1.DecidedAnnotation, platform.Name, err)
+	}
 	return patched, nil
 }
 

@@ -45,9 +45,9 @@ const (
 	// RollbackToAnnotation takes the layer back to the deployment of its
 	// history that it names.
 	RollbackToAnnotation = "kraan.io/rollback-to"
-	// DecidedAnnotation holds what was decided for the layer beyond what it says
-	// itself: a roll-back, an opened guard. Strata writes it, and acts on it; the
-	// status only reports it.
+	// DecidedAnnotation holds what was decided for a layer or a Platform beyond what
+	// it says itself: a roll-back, an opened guard; how far a roll-out has come, chosen
+	// versions. Strata writes it, and acts on it; the status only reports it.
 	DecidedAnnotation = "kraan.io/decided"
 	// AbandonAnnotation with the value "true" deletes suspended HelmReleases
 	// although Flux will not uninstall what they installed.

@@ -77,7 +77,7 @@ func (p *platformReader) find(name string) (*v1alpha1.Platform, error) {
 // observe gathers what the controller would decide from at a moment.
 func (p *platformReader) observe(ctx context.Context, platform *v1alpha1.Platform, at time.Time) platforms.Observation {
 	o := platforms.Observation{
-		Now: at, Namespace: p.world.Namespace, Platform: platform, Bundles: p.world.Bundles, Version: p.version,
+		Now: at, Namespace: p.world.Namespace, Platform: platforms.Trusted(platform), Bundles: p.world.Bundles, Version: p.version,
 		Catalogue: map[string]*v1alpha1.HelmApplication{}, Clusters: map[types.NamespacedName]*v1alpha1.RemoteCluster{},
 		ConfigMaps: map[types.NamespacedName]map[string]string{}, ConfigMapErrors: map[types.NamespacedName]error{}, Taken: map[string]*v1alpha1.AddonsLayer{},
 	}
