@@ -312,7 +312,7 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	}
 	r.sources = newSources(r, sources)
 	r.revisions = &revisions{AddonsLayerReconciler: r, tooLarge: map[string]bool{}, had: map[string]contents{}}
-	for _, run := range []manager.RunnableFunc{r.net, r.tellWithheld} {
+	for _, run := range []manager.RunnableFunc{r.net, r.tellWithheld, r.follows.untilDone, r.metas.untilDone} {
 		if err := mgr.Add(run); err != nil {
 			return fmt.Errorf("cannot set the controller up: %w", err)
 		}

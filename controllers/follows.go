@@ -40,6 +40,8 @@ type follows struct {
 
 	mu   sync.Mutex
 	byID map[followKey]*followed
+	// ended is true once nothing is followed any more.
+	ended bool
 }
 
 // lister lists and watches one resource.
@@ -231,6 +233,19 @@ func (f *follows) forget(cluster string) {
 	f.changed(readers)
 }
 
+// untilDone waits for the end of ctx, and ends all that is followed.
+func (f *follows) untilDone(ctx context.Context) error {
+	<-ctx.Done()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = true
+	for _, found := range f.byID {
+		found.stop()
+	}
+	clear(f.byID)
+	return nil
+}
+
 func (f *follows) endUnread(id followKey, found *followed) {
 	if len(found.readers) == 0 {
 		found.stop()
@@ -250,6 +265,9 @@ func names(set map[string]struct{}) []string {
 func (f *follows) start(reader string, id followKey, of schema.GroupVersionResource) (*followed, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.ended {
+		return nil, fmt.Errorf("cannot read %s: %w", id.ID, context.Canceled)
+	}
 	if found := f.byID[id]; found != nil {
 		found.readers[reader] = struct{}{}
 		return found, nil
