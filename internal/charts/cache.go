@@ -65,6 +65,12 @@ func (c *cache) put(digest string, data []byte) {
 		err = closing
 	}
 	if err == nil {
+		// The file system's own clock may be behind by some milliseconds, by which what
+		// is new would look older than what get has just returned.
+		now := time.Now()
+		err = os.Chtimes(file.Name(), now, now)
+	}
+	if err == nil {
 		err = os.Rename(file.Name(), filepath.Join(c.dir, digest+suffix))
 	}
 	if err != nil {
