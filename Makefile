@@ -84,7 +84,7 @@ verify: ## Fail when a generated file is not current
 
 .PHONY: unit
 unit: tool-gotestsum tool-promtool ## Unit, property, API and chart tests, with the race detector
-	$(DETECT) $(TOOLS)/gotestsum --format standard-quiet --format-hide-empty-pkg -- -race -timeout 15m $(TESTFLAGS) $(UNIT_PACKAGES)
+	$(DETECT) $(TOOLS)/gotestsum --format standard-quiet --format-hide-empty-pkg -- -race -timeout 30m $(TESTFLAGS) $(UNIT_PACKAGES)
 	$(TOOLS)/gotestsum --format standard-quiet --format-hide-empty-pkg -- -race -short -timeout 5m $(TESTFLAGS) $(TOOL_PACKAGES)
 
 # The servers and the controller take memory for time.

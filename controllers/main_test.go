@@ -60,7 +60,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds every wait for something that must happen.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
@@ -381,16 +381,19 @@ func (f *fixture) get(layer string) *v1alpha1.AddonsLayer {
 // ready plays helm-controller: it waits for a release and makes it Ready.
 func (f *fixture) ready(name string) {
 	f.Helper()
-	release := &helmv2.HelmRelease{}
-	f.eventually("release "+name, func() error {
-		return f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: name}, release)
+	// The controller may write the release at the same moment.
+	f.eventually("release "+name+" is ready", func() error {
+		release := &helmv2.HelmRelease{}
+		if err := f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: name}, release); err != nil {
+			return err
+		}
+		release.Status.ObservedGeneration = release.Generation
+		release.Status.Conditions = []metav1.Condition{{
+			Type: "Ready", Status: metav1.ConditionTrue, Reason: "InstallSucceeded", Message: "installed",
+			ObservedGeneration: release.Generation, LastTransitionTime: metav1.Now(),
+		}}
+		return f.client.Status().Update(f.ctx, release)
 	})
-	release.Status.ObservedGeneration = release.Generation
-	release.Status.Conditions = []metav1.Condition{{
-		Type: "Ready", Status: metav1.ConditionTrue, Reason: "InstallSucceeded", Message: "installed",
-		ObservedGeneration: release.Generation, LastTransitionTime: metav1.Now(),
-	}}
-	f.must(f.client.Status().Update(f.ctx, release))
 }
 
 // deployed waits until a layer has deployed a revision.
