@@ -133,16 +133,22 @@ func TestSourcesOfOneNameAreDifferent(t *testing.T) {
 	f.deployed("base", git.revision())
 }
 
-// What is not what an ExternalArtifact says it is is refused, also where it
-// comes from a controller inside the cluster.
-func TestExternalArtifactThatIsNotWhatItSays(t *testing.T) {
-	f := newFixture(t)
+// externalApps deploys the layer apps from an ExternalArtifact.
+func (f *fixture) externalApps() (*origin, map[string]footprint) {
+	f.Helper()
 	source := f.externalOrigin("platform")
 	source.store(map[string]string{"addons/apps/release.yaml": f.configMapRelease("apps", "first")})
 	source.create()
 	f.layer("apps", source.from)
 	f.deployed("apps", source.revision())
-	before := f.footprints()
+	return source, f.footprints()
+}
+
+// What is not what an ExternalArtifact says it is is refused, also where it
+// comes from a controller inside the cluster.
+func TestExternalArtifactThatIsNotWhatItSays(t *testing.T) {
+	f := newFixture(t)
+	source, before := f.externalApps()
 
 	external := &sourcev1.ExternalArtifact{}
 	f.must(stack.client.Get(f.ctx, client.ObjectKey{Namespace: f.prefix, Name: "platform"}, external))
@@ -160,12 +166,7 @@ func TestExternalArtifactThatIsNotWhatItSays(t *testing.T) {
 // than those that artifacts are fetched from, not even for what has the right digest.
 func TestArtifactAtAnotherHostIsNotAskedFor(t *testing.T) {
 	f := newFixture(t)
-	source := f.externalOrigin("platform")
-	source.store(map[string]string{"addons/apps/release.yaml": f.configMapRelease("apps", "first")})
-	source.create()
-	f.layer("apps", source.from)
-	f.deployed("apps", source.revision())
-	before := f.footprints()
+	source, before := f.externalApps()
 
 	var listen net.ListenConfig
 	listener, err := listen.Listen(f.ctx, "tcp", "127.0.0.2:0")
