@@ -53,6 +53,8 @@ type options struct {
 	artifactNames    []string
 	artifactHosts    *repos.Hosts
 	pprof            bool
+	metricsSecure    bool
+	metricsCertDir   string
 	showVersion      bool
 
 	defaultServiceAccount string
@@ -83,6 +85,8 @@ func parseFlags(args []string, getenv func(string) string) (*options, error) {
 	}
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "path of a kubeconfig; without it KUBECONFIG, the cluster it runs in, and the user's own are tried")
 	flags.StringVar(&o.metricsAddr, "metrics-addr", ":8080", "address of the metrics; 0 turns them off")
+	flags.BoolVar(&o.metricsSecure, "metrics-secure", false, "serve metrics over TLS, and to those alone whom the API server knows by their token and lets get the path /metrics")
+	flags.StringVar(&o.metricsCertDir, "metrics-cert-dir", "", "folder with the certificate of --metrics-secure, as tls.crt and tls.key; without it each start makes a new one that nobody has signed")
 	flags.StringVar(&o.healthAddr, "health-addr", ":9440", "address of /healthz and /readyz; 0 turns them off")
 	flags.StringVar(&o.eventsAddr, "events-addr", "", "URL of Flux's notification-controller, which is told what happens to layers; empty turns that off")
 	flags.DurationVar(&o.syncPeriod, "sync-period", time.Minute, "how often layers that name no interval are looked at although nothing happened, and the cluster is asked for its version")
@@ -108,7 +112,7 @@ func parseFlags(args []string, getenv func(string) string) (*options, error) {
 	flags.BoolVar(&o.allow.Insecure, "insecure-kubeconfig-tls", false, "let the kubeconfig of a RemoteCluster leave the API server's certificate unchecked")
 	flags.StringSliceVar(&o.clusterRanges, "allowed-cluster-ranges", nil, "ranges of addresses, such as 10.0.0.0/8, in which API servers of RemoteClusters and their proxies must be; without any they may be everywhere. Loopback, link-local and other special addresses are refused unless a range is of such addresses alone")
 	flags.StringSliceVar(&o.clusterHosts, "allowed-cluster-hosts", nil, "names, such as api.example.com or *.example.com, that API servers of RemoteClusters behind a proxy may have; without any, and without --allowed-cluster-ranges, they may have all")
-	flags.BoolVar(&o.pprof, "pprof", false, "serve Go's profiles below /debug/pprof/ at --metrics-addr")
+	flags.BoolVar(&o.pprof, "pprof", false, "serve Go's profiles below /debug/pprof/ at --metrics-addr; without --metrics-secure that must be a loopback address")
 	flags.BoolVar(&o.showVersion, "version", false, "print the version and exit")
 	o.client.BindFlags(flags)
 	o.log.BindFlags(flags)
@@ -158,6 +162,10 @@ func (o *options) check() error {
 		return fmt.Errorf("--metrics-addr and --health-addr are both %s", o.metricsAddr)
 	case o.pprof && o.metricsAddr == "0":
 		return errors.New("--pprof is given and --metrics-addr is 0: the profiles are served there")
+	case o.pprof && !o.metricsSecure && !isLoopback(o.metricsAddr):
+		return fmt.Errorf("--pprof is given without --metrics-secure, and --metrics-addr is %s: give --metrics-secure, or a loopback address such as 127.0.0.1:8080, for whoever reaches the profiles can keep the controller busy", o.metricsAddr)
+	case o.metricsCertDir != "" && !o.metricsSecure:
+		return errors.New("--metrics-cert-dir is given without --metrics-secure")
 	case o.leaderNamespace != "" && !o.leader.Enable:
 		return errors.New("--leader-election-namespace is given without --enable-leader-election")
 	case o.log.LogEncoding != "json" && o.log.LogEncoding != "console":

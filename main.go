@@ -17,7 +17,6 @@ import (
 	fluxclient "github.com/fluxcd/pkg/runtime/client"
 	"github.com/fluxcd/pkg/runtime/leaderelection"
 	"github.com/fluxcd/pkg/runtime/logger"
-	"github.com/fluxcd/pkg/runtime/pprof"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -77,6 +76,10 @@ func run(ctx context.Context, o *options) error {
 			return fmt.Errorf("cannot set --kubeconfig: %w", err)
 		}
 	}
+	serving, err := o.metricsOptions()
+	if err != nil {
+		return err
+	}
 	config := fluxclient.GetConfigOrDie(o.client)
 	writes := controllers.NewWriteMeter()
 	config.Wrap(writes.Wrap)
@@ -89,7 +92,7 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := ctrl.NewManager(config, o.managerOptions(clusterVersion))
+	mgr, err := ctrl.NewManager(config, o.managerOptions(clusterVersion, serving))
 	if err != nil {
 		return fmt.Errorf("cannot make the manager: %w", err)
 	}
@@ -164,7 +167,7 @@ func run(ctx context.Context, o *options) error {
 	return nil
 }
 
-func (o *options) managerOptions(clusterVersion *controllers.ClusterVersion) ctrl.Options {
+func (o *options) managerOptions(clusterVersion *controllers.ClusterVersion, serving metricsserver.Options) ctrl.Options {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, sourcev1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -175,10 +178,6 @@ func (o *options) managerOptions(clusterVersion *controllers.ClusterVersion) ctr
 	cacheOptions.DefaultWatchErrorHandler = func(ctx context.Context, r *toolscache.Reflector, err error) {
 		clusterVersion.Ask()
 		toolscache.DefaultWatchErrorHandler(ctx, r, err)
-	}
-	serving := metricsserver.Options{BindAddress: o.metricsAddr}
-	if o.pprof {
-		serving.ExtraHandlers = pprof.GetHandlers()
 	}
 	timeout := shutdownTimeout
 	leader := leaderelection.GenerateID(layers.LeaseName, o.selectorText)

@@ -49,6 +49,7 @@ func TestBinary(t *testing.T) {
 		"argument":        {args: []string{"serve"}, code: 2, stderr: `"serve" is no flag`, lines: 2},
 		"no cluster":      {args: []string{"--kubeconfig=" + filepath.Join(t.TempDir(), "missing")}, code: 1},
 		"server is away":  {args: []string{"--kubeconfig=" + unreachable(t)}, code: 1, stderr: "cannot ask for the cluster's version"},
+		"no certificate":  {args: []string{"--metrics-secure", "--metrics-cert-dir=" + t.TempDir(), "--kubeconfig=" + unreachable(t)}, code: 1, stderr: "--metrics-cert-dir has no certificate"},
 		"version at once": {args: []string{"--version", "--concurrent=0"}, code: 2, stderr: "--concurrent is 0", lines: 2},
 	}
 	for name, test := range tests {
@@ -91,7 +92,7 @@ func testHelp(t *testing.T, binary string) {
 	for _, flag := range []string{
 		"kubeconfig", "metrics-addr", "health-addr", "enable-leader-election", "sync-period", "concurrent",
 		"kube-api-qps", "kube-api-burst", "watch-label-selector", "log-level", "log-encoding", "runtime-namespace",
-		"artifact-cache-dir", "artifact-cache-size", "artifact-max-size", "pprof", "version", "default-service-account", "no-cross-namespace-refs",
+		"artifact-cache-dir", "artifact-cache-size", "artifact-max-size", "pprof", "metrics-secure", "metrics-cert-dir", "version", "default-service-account", "no-cross-namespace-refs",
 	} {
 		if !strings.Contains(string(output), "--"+flag) {
 			t.Errorf("--help does not list --%s", flag)

@@ -76,9 +76,9 @@ func TestRendersStrictlyValidObjects(t *testing.T) {
 			reason: "all that is behind values fits together",
 			values: everything,
 			want: []string{
-				"ClusterRole strata", "ClusterRole strata-impersonate", "ClusterRole strata-kinds",
+				"ClusterRole strata", "ClusterRole strata-impersonate", "ClusterRole strata-kinds", "ClusterRole strata-metrics-auth", "ClusterRole strata-metrics-reader",
 				"ClusterRole strata-remote-clusters", "ClusterRole strata-view",
-				"ClusterRoleBinding strata", "ClusterRoleBinding strata-cluster-admin", "ClusterRoleBinding strata-impersonate", "ClusterRoleBinding strata-kinds", "ClusterRoleBinding strata-remote-clusters",
+				"ClusterRoleBinding strata", "ClusterRoleBinding strata-cluster-admin", "ClusterRoleBinding strata-impersonate", "ClusterRoleBinding strata-kinds", "ClusterRoleBinding strata-metrics-auth", "ClusterRoleBinding strata-remote-clusters",
 				"ConfigMap strata-dashboard", "ConfigMap strata-system-extra", "CustomResourceDefinition addonslayers.kraan.io", "CustomResourceDefinition applicationbundles.kraan.io", "CustomResourceDefinition helmapplications.kraan.io",
 				"CustomResourceDefinition platforms.kraan.io", "CustomResourceDefinition remoteclusters.kraan.io", "Deployment strata",
 				"NetworkPolicy strata", "NetworkPolicy strata-artifacts", "PodDisruptionBudget strata",
@@ -164,7 +164,7 @@ affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeS
 topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]
 remoteClusters: {enabled: true, allowedRanges: [10.20.0.0/16, "fd00::/8"], allowedHosts: ["*.clusters.example"]}
 podDisruptionBudget: {enabled: true, minAvailable: 50%}
-metrics: {service: {annotations: {a: b}}}
+metrics: {secure: true, certSecret: metrics-tls, service: {annotations: {a: b}}}
 serviceMonitor: {enabled: true, scrapeTimeout: 10s, labels: {release: prometheus}, relabelings: [{action: keep}], metricRelabelings: [{action: drop}]}
 prometheusRule: {enabled: true, labels: {release: prometheus}, absentFor: 1.5h, clusterUnreachableFor: 1h30m, clusterNotReadyFor: 2h, credentialsEndWithin: 0.5h, alertLabels: {team: platform}, extraRules: [{alert: More, expr: "1"}]}
 dashboard: {enabled: true, labels: {board: yes-please}, annotations: {grafana_folder: Flux}}
@@ -181,6 +181,10 @@ extraObjects:
 func TestPodRunsWithoutPrivileges(t *testing.T) {
 	for name, values := range map[string]string{"defaults": "", "everything": everything} {
 		t.Run(name, func(t *testing.T) {
+			volumes := []string{"artifacts", "tmp"}
+			if values != "" {
+				volumes = append(volumes, "certs")
+			}
 			spec := only[*appsv1.Deployment](t, render(t, values)).Spec.Template.Spec
 			container := spec.Containers[0]
 			want := &corev1.SecurityContext{
@@ -200,8 +204,15 @@ func TestPodRunsWithoutPrivileges(t *testing.T) {
 			if diff := cmp.Diff(wantPod, spec.SecurityContext); diff != "" {
 				t.Errorf("security context of the pod (-want +got):\n%s", diff)
 			}
-			if len(spec.Volumes) != 2 || (spec.Volumes[0].EmptyDir == nil) == (spec.Volumes[0].Ephemeral == nil) {
-				t.Errorf("volumes are %v, want one source for the artifacts, and one for /tmp", spec.Volumes)
+			var got []string
+			for _, volume := range spec.Volumes {
+				got = append(got, volume.Name)
+			}
+			if diff := cmp.Diff(volumes, got); diff != "" {
+				t.Errorf("volumes (-want +got):\n%s", diff)
+			}
+			if (spec.Volumes[0].EmptyDir == nil) == (spec.Volumes[0].Ephemeral == nil) {
+				t.Errorf("the volume of the artifacts is %v, want one source", spec.Volumes[0])
 			}
 			if spec.HostNetwork || spec.HostPID || spec.HostIPC {
 				t.Error("the pod shares a namespace with its node")
@@ -221,7 +232,7 @@ func TestPodRunsWithoutPrivileges(t *testing.T) {
 func TestArgsComeFromValues(t *testing.T) {
 	container := only[*appsv1.Deployment](t, render(t, everything)).Spec.Template.Spec.Containers[0]
 	want := []string{
-		"--metrics-addr=:8080", "--health-addr=:9440", "--enable-leader-election",
+		"--metrics-addr=:8080", "--metrics-secure", "--metrics-cert-dir=/certs", "--health-addr=:9440", "--enable-leader-election",
 		"--leader-election-namespace=$(RUNTIME_NAMESPACE)", "--artifact-cache-dir=/data",
 		"--artifact-cache-size=1048576", "--artifact-max-size=2048",
 		"--artifact-hosts=source-controller.gotk-system.svc,files.example:8080", "--sync-period=5m", "--concurrent=4",
@@ -272,6 +283,10 @@ func TestSchemaRefusesMistakes(t *testing.T) {
 		{"lockdown with every host", `{lockdown: true, artifacts: {hosts: ["*"]}}`, "lockdown: artifacts.hosts must not have *"},
 		{"lockdown with other hosts", `{lockdown: true, extraArgs: ["--artifact-hosts=*"]}`, "lockdown: extraArgs must not have --artifact-hosts=*"},
 		{"lockdown with a hole", `{lockdown: true, extraArgs: [--insecure-kubeconfig-exec]}`, "lockdown: extraArgs must not have --insecure-kubeconfig-exec"},
+		{"lockdown with metrics for everybody", `{lockdown: true, extraArgs: ["--metrics-secure=false"]}`, "lockdown: extraArgs must not have --metrics-secure=false"},
+		{"metrics for those who may by a word", `{metrics: {secure: "yes"}}`, "want boolean"},
+		{"a certificate that nobody is shown", `{metrics: {certSecret: metrics-tls}}`, "metrics.certSecret needs metrics.secure"},
+		{"a Secret's name that is none", `{metrics: {secure: true, certSecret: "a:b"}}`, "does not match pattern"},
 		{"a range without a length", `{remoteClusters: {allowedRanges: [10.20.0.1]}}`, "allowedRanges"},
 		{"a name with a space", `{remoteClusters: {allowedHosts: ["a b"]}}`, "allowedHosts"},
 		{"other clusters by a word", `{remoteClusters: {enabled: "yes"}}`, "want boolean"},
@@ -288,9 +303,9 @@ func TestSchemaRefusesMistakes(t *testing.T) {
 
 // lockdown is one switch: all that it stands for is set, whatever else is said.
 func TestLockdown(t *testing.T) {
-	objects := render(t, `{lockdown: true, controller: {noCrossNamespaceRefs: false, requireServiceAccount: false}, networkPolicy: {enabled: false}}`)
+	objects := render(t, `{lockdown: true, controller: {noCrossNamespaceRefs: false, requireServiceAccount: false}, metrics: {secure: false}, networkPolicy: {enabled: false}}`)
 	args := only[*appsv1.Deployment](t, objects).Spec.Template.Spec.Containers[0].Args
-	for _, want := range []string{"--no-cross-namespace-refs", "--require-service-account"} {
+	for _, want := range []string{"--no-cross-namespace-refs", "--require-service-account", "--metrics-secure"} {
 		if !slices.Contains(args, want) {
 			t.Errorf("the controller's arguments lack %s: %q", want, args)
 		}

@@ -74,6 +74,11 @@ and only one order of units; PromQL compares numbers. */}}
 {{- ceil $sum | int64 -}}
 {{- end -}}
 
+{{/* Says true where metrics are served over TLS, to those who may read them. */}}
+{{- define "strata.metricsSecure" -}}
+{{- if or .Values.metrics.secure .Values.lockdown -}}true{{- end -}}
+{{- end -}}
+
 {{/* Refuses values that would take back what lockdown promises. */}}
 {{- define "strata.lockdown" -}}
 {{- if .Values.lockdown -}}
@@ -84,7 +89,7 @@ and only one order of units; PromQL compares numbers. */}}
 {{- fail "lockdown: artifacts.hosts must not have *, which has artifacts fetched from wherever a source's status says" -}}
 {{- end -}}
 {{- range .Values.extraArgs -}}
-{{- if regexMatch "^--(no-cross-namespace-refs|require-service-account|insecure-|artifact-hosts)" . -}}
+{{- if regexMatch "^--(no-cross-namespace-refs|require-service-account|insecure-|artifact-hosts|metrics-secure)" . -}}
 {{- fail (printf "lockdown: extraArgs must not have %s" .) -}}
 {{- end -}}
 {{- end -}}

@@ -55,7 +55,7 @@ const DefaultOwnName = "strata"
 // ownSuffixes follow the name of the controller's own objects.
 var ownSuffixes = []string{
 	"", "-leader-election", "-revisions", "-kinds", "-cluster-admin", "-view", "-remote-clusters", "-impersonate",
-	suffixAtFlux, "-metrics", "-dashboard",
+	suffixAtFlux, "-metrics", "-metrics-auth", "-metrics-reader", "-dashboard",
 }
 
 // suffixAtFlux follows the name of what the chart makes in Flux's namespace.
