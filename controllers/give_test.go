@@ -29,7 +29,8 @@ import (
 // a RemoteCluster prod that is another API server, and a namespace of somebody else.
 type fleet struct {
 	*fixture
-	far client.Client
+	other *controlplane.ControlPlane
+	far   client.Client
 	// victim is a namespace that is neither the controller's nor the RemoteCluster's.
 	victim string
 
@@ -40,18 +41,7 @@ type fleet struct {
 
 func newFleet(t *testing.T, options ...func(*AddonsLayerReconciler)) *fleet {
 	t.Helper()
-	f := &fleet{fixture: newBareFixture(t)}
-	f.victim = f.namespace + "-victim"
-	f.must(plane.CreateNamespace(f.ctx, f.victim))
-	other, err := controlplane.Start(f.ctx, controlplane.Options{With: controlplane.APIOnly()})
-	f.must(err)
-	t.Cleanup(func() {
-		if err := other.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	f.far, err = client.New(other.Config(), client.Options{Scheme: newScheme()})
-	f.must(err)
+	f := newIdleFleet(t)
 	config := f.asController(rulesOfRemoteClusters)
 	config.Wrap(f.count)
 	config.Wrap(f.note)
@@ -60,10 +50,35 @@ func newFleet(t *testing.T, options ...func(*AddonsLayerReconciler)) *fleet {
 		option(reconciler)
 	}
 	f.startWithClusters(mgr, reconciler)
-	kubeconfig, err := os.ReadFile(other.Kubeconfig())
+	f.joinProd()
+	return f
+}
+
+// newIdleFleet is newFleet without a controller and a RemoteCluster.
+func newIdleFleet(t *testing.T) *fleet {
+	t.Helper()
+	f := &fleet{fixture: newBareFixture(t)}
+	f.victim = f.namespace + "-victim"
+	f.must(plane.CreateNamespace(f.ctx, f.victim))
+	var err error
+	f.other, err = controlplane.Start(f.ctx, controlplane.Options{With: controlplane.APIOnly()})
+	f.must(err)
+	t.Cleanup(func() {
+		if err := f.other.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	f.far, err = client.New(f.other.Config(), client.Options{Scheme: newScheme()})
+	f.must(err)
+	return f
+}
+
+// joinProd makes the RemoteCluster prod of the other API server.
+func (f *fleet) joinProd() {
+	f.Helper()
+	kubeconfig, err := os.ReadFile(f.other.Kubeconfig())
 	f.must(err)
 	f.join("prod", kubeconfig)
-	return f
 }
 
 // note remembers what is read of Secrets and ConfigMaps of others beyond metadata.

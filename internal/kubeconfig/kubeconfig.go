@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/strata-project/strata/internal/address"
 	"github.com/strata-project/strata/internal/clusters"
 	"github.com/strata-project/strata/internal/printable"
 )
@@ -112,7 +113,7 @@ func Parse(data []byte, allow Allow) (*Access, error) {
 	sum := sha256.Sum256(data)
 	begins, ends := lifetime(user)
 	access := &Access{Config: made, Access: clusters.Access{
-		KubeConfig: data, Digest: hex.EncodeToString(sum[:8]), Endpoint: cluster.Server, Issued: begins, Expires: ends,
+		KubeConfig: data, Digest: hex.EncodeToString(sum[:8]), Endpoint: address.Show(cluster.Server), Issued: begins, Expires: ends,
 	}}
 	if _, err := rest.TLSConfigFor(made); err != nil {
 		return nil, errors.New("has certificates or keys that cannot be read")

@@ -45,6 +45,7 @@ func TestParse(t *testing.T) {
 		"no server":                     {config: written("proxy-url: 'http://a'", "token: secret"), want: "cluster.server: is not set"},
 		"a server that is no URL":       {config: written("server: 'api:6443:x'", "token: secret"), want: "cluster.server: is no URL"},
 		"a password in the URL":         {config: written("server: 'https://a:secret@api'", ""), want: "cluster.server: must not hold"},
+		"a query in the URL":            {config: written("server: 'https://api/?token=secret'", "token: secret")},
 		"no TLS":                        {config: written("server: 'http://api'", "token: secret"), want: "--insecure-kubeconfig-tls"},
 		"no TLS, allowed":               {config: written("server: 'http://api'", "token: secret"), allow: everything},
 		"an unchecked certificate":      {config: written(server+", insecure-skip-tls-verify: true", "token: secret"), want: "cluster.insecure-skip-tls-verify"},
@@ -68,8 +69,8 @@ func TestParse(t *testing.T) {
 			case test.want == "" && err != nil:
 				t.Fatal(err)
 			case test.want == "":
-				if access.Config.Host == "" || access.Endpoint == "" || access.Digest == "" {
-					t.Errorf("it lacks something: %+v", access)
+				if access.Config.Host == "" || access.Endpoint == "" || access.Digest == "" || strings.Contains(access.Endpoint, "secret") {
+					t.Errorf("it lacks something, or shows too much: %+v", access)
 				}
 			case err == nil || !strings.Contains(err.Error(), test.want):
 				t.Errorf("the error is %v, and lacks %q", err, test.want)

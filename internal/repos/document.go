@@ -237,6 +237,7 @@ func (d *document) yamlError(err error) error {
 		message = message[:found[0]] + message[found[1]:]
 	}
 	message, _, _ = strings.Cut(strings.TrimSpace(message), "\n")
+	message = confidentialOf(map[string][]byte{d.file: d.text}).hideQuoted(message)
 	return invalid(d.file, line, "", "%s", fmt.Sprintf("cannot be read as YAML: %s", message))
 }
 

@@ -68,7 +68,7 @@ func isRemote(value string) bool {
 
 func remote(file, field, value string) *layers.ContentError {
 	value, _, _ = strings.Cut(value, "\n")
-	return failed(file, field, "%s is not in the artifact: remote bases are not allowed, so copy it into the source or add a source of its own", short(value))
+	return failed(file, field, "%s is not in the artifact: remote bases are not allowed, so copy it into the source or add a source of its own", named(value))
 }
 
 func failed(file, field, format string, args ...any) *layers.ContentError {

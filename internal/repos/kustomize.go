@@ -34,7 +34,7 @@ func build(ctx context.Context, files fs.FS, file string, set *objectSet, with b
 	var ended *kustomize.Ended
 	switch {
 	case errors.As(err, &refusal):
-		return failed(file, "", "kustomize: %s", buildMessage(err))
+		return failed(file, "", "kustomize: %s", buildMessage(err, needed))
 	case errors.As(err, &ended):
 		return failed(file, "", "its build %s, and is not tried again before a file of it changes: %s", ended.Message, advice)
 	case err != nil:
@@ -111,8 +111,9 @@ var mountedPath = regexp.MustCompile(regexp.QuoteMeta(kustomize.Mount) + `/?`)
 // read, nor, which it tries next and nobody meant, a directory.
 var notFile = regexp.MustCompile(`accumulating resources: accumulation err='(.*)': must build at directory: .*$`)
 
-// buildMessage shows paths as they are in the artifact, on one line.
-func buildMessage(err error) string {
+// buildMessage shows paths as they are in the artifact, on one line, and nothing of what
+// the files that the message is about may keep secret.
+func buildMessage(err error, files map[string][]byte) string {
 	message := mountedPath.ReplaceAllString(err.Error(), "")
 	message = strings.Join(strings.Fields(message), " ")
 	message = notFile.ReplaceAllString(message, "$1")
@@ -120,5 +121,5 @@ func buildMessage(err error) string {
 	if len(message) > limit {
 		message = strings.ToValidUTF8(message[:limit], "") + "..."
 	}
-	return message
+	return confidentialOf(files).hide(message)
 }

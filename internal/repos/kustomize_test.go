@@ -59,7 +59,7 @@ func TestBuild(t *testing.T) {
 		},
 		"large number": {
 			reason: "kustomize would round it", files: files("base/kustomization.yaml", "resources: [a.yaml]\n", "base/a.yaml", configMap("a", "{n: 123456789012345678901}")),
-			err: "InvalidManifest: base/kustomization.yaml: ConfigMap a: the number 123456789012345678901 does not fit into 64 bits: quote it",
+			err: "InvalidManifest: base/kustomization.yaml: ConfigMap a: has a number that does not fit into 64 bits: quote it",
 		},
 		"inline resource without a name": {
 			reason: "kustomize says it", files: files("base/kustomization.yaml", "resources: [a.yaml]\n", "base/a.yaml", "apiVersion: v1\nkind: ConfigMap\n"),

@@ -98,12 +98,12 @@ func (l *loading) kustomization(directory string) error {
 	}
 	var decoded types.Kustomization
 	if err := decoded.Unmarshal(data); err != nil {
-		return failed(found[0], "", "kustomize: %s", buildMessage(err))
+		return failed(found[0], "", "kustomize: %s", buildMessage(err, map[string][]byte{found[0]: data}))
 	}
 	fixed := decoded
 	fixed.FixKustomization()
 	if err := fixed.CheckEmpty(); err != nil {
-		return failed(found[0], "", "kustomize: %s", buildMessage(err))
+		return failed(found[0], "", "kustomize: %s", buildMessage(err, map[string][]byte{found[0]: data}))
 	}
 	j := &judge{loading: l, file: found[0], directory: directory}
 	if err := j.value(reflect.ValueOf(&decoded).Elem()); err != nil {
@@ -267,16 +267,16 @@ func (j *judge) reference(text string, as role, name string) error {
 	case err != nil:
 		return err
 	case info == nil && as == isResource:
-		return failed(j.file, "", "kustomize: accumulating resources from '%s': open %s: file does not exist", short(text), short(at))
+		return failed(j.file, "", "kustomize: accumulating resources from '%s': open %s: file does not exist", named(text), named(at))
 	case info == nil:
-		return failed(j.file, name, "%s is not there", short(text))
+		return failed(j.file, name, "%s is not there", named(text))
 	case info.IsDir() && (as == isResource || as == isDirectory):
 		j.enqueue(at)
 		return nil
 	case info.IsDir():
-		return failed(j.file, name, "%s is a directory: name a file", short(text))
+		return failed(j.file, name, "%s is a directory: name a file", named(text))
 	case as == isDirectory:
-		return failed(j.file, name, "%s is a file: name a directory", short(text))
+		return failed(j.file, name, "%s is a file: name a directory", named(text))
 	default:
 		return j.take(at)
 	}
@@ -294,7 +294,7 @@ func (j *judge) find(text, name string) (string, fs.FileInfo, error) {
 	case path.IsAbs(text) || strings.HasPrefix(path.Join(j.directory, text)+"/", "../"):
 		return "", nil, &layers.ContentError{
 			Reason: v1alpha1.ReasonPathOutside, File: j.file, Field: name,
-			Message: fmt.Sprintf("%s is outside of the artifact: only files and directories below the root of the source are allowed", short(text)),
+			Message: fmt.Sprintf("%s is outside of the artifact: only files and directories below the root of the source are allowed", named(text)),
 		}
 	}
 	at := path.Join(j.directory, text)
@@ -321,7 +321,7 @@ func (j *judge) anew(decoded *types.Kustomization) ([]byte, error) {
 		err = errors.New("it would be something else")
 	}
 	if err != nil {
-		return nil, failed(j.file, "", "cannot be written out as it was read: %s", buildMessage(err))
+		return nil, failed(j.file, "", "cannot be written out as it was read: %s", buildMessage(err, map[string][]byte{j.file: text}))
 	}
 	return text, nil
 }

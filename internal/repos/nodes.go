@@ -142,7 +142,7 @@ func (c *nodeCheck) checkNumber(node *kyaml.Node) error {
 	}
 	text := strings.ReplaceAll(node.Value, "_", "")
 	if _, err := strconv.ParseInt(text, base, 64); errors.Is(err, strconv.ErrRange) {
-		return c.invalid(node, "the number %s does not fit into 64 bits: quote it", short(node.Value))
+		return c.invalid(node, "has a number that does not fit into 64 bits: quote it")
 	}
 	if node.Tag == "!!float" {
 		switch strings.ToLower(strings.TrimLeft(text, "+-.")) {

@@ -47,9 +47,9 @@ func (j *judge) pluginFile(text, name string) ([]string, error) {
 	case err != nil:
 		return nil, err
 	case info == nil:
-		return nil, failed(j.file, name, "%s is not there", short(text))
+		return nil, failed(j.file, name, "%s is not there", named(text))
 	case info.IsDir():
-		return nil, failed(j.file, name, "%s is a directory: name the files in it", short(text))
+		return nil, failed(j.file, name, "%s is a directory: name the files in it", named(text))
 	}
 	data, err := j.read(at)
 	if err != nil {
@@ -60,7 +60,7 @@ func (j *judge) pluginFile(text, name string) ([]string, error) {
 	}
 	found, err := j.factory.NewResMapFromBytes(data)
 	if err != nil {
-		return nil, failed(at, "", "kustomize: %s", buildMessage(err))
+		return nil, failed(at, "", "kustomize: %s", buildMessage(err, map[string][]byte{at: data}))
 	}
 	// Names in it begin where those of the kustomization do.
 	in := &judge{loading: j.loading, file: at, directory: j.directory}
@@ -83,7 +83,7 @@ func (j *judge) configurations(found []*resource.Resource, name string) ([]strin
 			err = j.sameAgain(each, text)
 		}
 		if err != nil {
-			return nil, failed(j.file, name, "%s %s cannot be written out as it was read: %s", each.GetKind(), each.GetName(), buildMessage(err))
+			return nil, failed(j.file, name, "%s %s cannot be written out as it was read: %s", each.GetKind(), each.GetName(), buildMessage(err, map[string][]byte{j.file: text}))
 		}
 		texts = append(texts, string(text))
 	}
@@ -106,7 +106,7 @@ func (j *judge) configuration(of *resource.Resource, name string) (any, error) {
 		err = yaml.Unmarshal(text, told)
 	}
 	if err != nil {
-		return nil, failed(j.file, name, "kustomize: %s %s: %s", kind.Kind, of.GetName(), buildMessage(err))
+		return nil, failed(j.file, name, "kustomize: %s %s: %s", kind.Kind, of.GetName(), buildMessage(err, map[string][]byte{j.file: text}))
 	}
 	return told, nil
 }
