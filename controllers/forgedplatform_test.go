@@ -32,15 +32,7 @@ func (f *fixture) forgePlatform(name string, change func(*v1alpha1.PlatformStatu
 // Who may write the status of a Platform alone skips no approval, and the status says
 // again what is so.
 func TestForgedStatusSkipsNoApproval(t *testing.T) {
-	f := newBareFixture(t)
-	f.startFleet(time.Hour)
-	f.bundleOf("one", "1.0.0", settings)
-	f.platform("shop", "  bundle: {family: NAMESPACE, version: 1.0.0}\n  rollout: {stages: [{name: all, approval: true}]}\n")
-	f.approve("shop", "all@1.0.0")
-	f.installed("shop", "1.0.0", 3)
-	f.bundleOf("two", "1.1.0", "  upgradesFrom: [\">=1.0\"]\n"+settings)
-	f.patchPlatform("shop", `{"spec":{"bundle":{"version":"1.1.0"}}}`)
-	f.platformSays("shop", v1alpha1.ReasonWaiting, "all@1.1.0")
+	f, _ := unapproved(t)
 	f.settleAnew()
 	for what, forged := range map[string]*v1alpha1.RolloutProgress{
 		"a stage that is over": {Target: "1.1.0", Since: metav1.NewTime(time.Now().Add(-time.Hour)), Passed: []string{"all"}},

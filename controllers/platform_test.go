@@ -340,9 +340,9 @@ func TestPlatformIsHeldAndDeleted(t *testing.T) {
 	}
 }
 
-// A stage that wants an approval begins when the annotation has it, and for that
-// version only.
-func TestApproval(t *testing.T) {
+// unapproved is a Platform shop at 1.0.0 whose move to 1.1.0 waits for an approval.
+func unapproved(t *testing.T) (*fixture, *v1alpha1.Platform) {
+	t.Helper()
 	f := newBareFixture(t)
 	f.startFleet(time.Hour)
 	f.bundleOf("one", "1.0.0", settings)
@@ -351,7 +351,13 @@ func TestApproval(t *testing.T) {
 	f.installed("shop", "1.0.0", 3)
 	f.bundleOf("two", "1.1.0", "  upgradesFrom: [\">=1.0\"]\n"+settings)
 	f.patchPlatform("shop", `{"spec":{"bundle":{"version":"1.1.0"}}}`)
-	platform := f.platformSays("shop", v1alpha1.ReasonWaiting, "all@1.1.0")
+	return f, f.platformSays("shop", v1alpha1.ReasonWaiting, "all@1.1.0")
+}
+
+// A stage that wants an approval begins when the annotation has it, and for that
+// version only.
+func TestApproval(t *testing.T) {
+	f, platform := unapproved(t)
 	if stages := platform.Status.Stages; len(stages) != 1 || stages[0].Waiting != 1 || stages[0].Moving != 0 {
 		t.Errorf("its stages are %+v", stages)
 	}
