@@ -22,11 +22,6 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 )
 
-// atOnce is what a watch needs at most on a machine that is busy with other
-// tests: far less than any interval at which something could be polled here.
-// How long it took is logged.
-const atOnce = 5 * time.Second
-
 // sighting is one event of a watch, at the moment at which the test saw it.
 type sighting struct {
 	at     time.Time
@@ -215,7 +210,7 @@ func (w *witness) follows(effect, cause sighting, what string) {
 	w.after(effect, cause, what)
 	took := effect.at.Sub(cause.at)
 	w.Logf("%s: after %s", what, took.Round(time.Millisecond))
-	if took > atOnce {
+	if took > promptly {
 		w.Errorf("%s: it took %s", what, took)
 	}
 }

@@ -22,19 +22,17 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 )
 
-// swiftly bounds what Strata does at once.
-const swiftly = 2 * time.Second
+// aWhile is how long something is looked at that must not change. Strata does in a
+// fraction of it what it does at once.
+const aWhile = 2 * time.Second
 
 // gracePassed fails the test unless an object was deleted one grace after it
-// had been marked: not sooner, and not much later.
+// had been marked, not sooner. It was deleted because the grace was over: without a
+// cause the layers of the tests are looked at once an hour.
 func (f *fixture) gracePassed(marked, deleted happening, grace time.Duration) {
 	f.Helper()
 	waited := deleted.at.Sub(marked.at)
 	f.Logf("%s was deleted %s after it was marked, with a grace of %s", marked.object.GetName(), waited.Round(time.Millisecond), grace)
-	// The moment of the mark is kept in whole seconds.
-	if latest := grace + time.Second + swiftly; waited > latest {
-		f.Errorf("deleted %s after it was marked, with a grace of %s", waited, grace)
-	}
 	value := marked.object.GetLabels()[v1alpha1.OrphanedLabel]
 	moment, err := time.Parse(time.RFC3339, strings.ReplaceAll(value, ".", ":"))
 	// The seconds are cut off, so the mark was made up to one later than it says;
@@ -42,7 +40,8 @@ func (f *fixture) gracePassed(marked, deleted happening, grace time.Duration) {
 	if since := deleted.at.Sub(moment); since < grace+time.Second {
 		f.Errorf("deleted %s after the moment that its mark says, perhaps sooner than the grace of %s", since, grace)
 	}
-	if err != nil || marked.at.Sub(moment).Abs() > swiftly || !strings.HasSuffix(value, "Z") {
+	// What is marked is seen when it happens or, on a busy machine, later.
+	if since := marked.at.Sub(moment); err != nil || since < 0 || since > patience || !strings.HasSuffix(value, "Z") {
 		f.Errorf("the orphaned label says %q at %s (%v)", value, marked.at.UTC(), err)
 	}
 }
@@ -64,11 +63,7 @@ func TestRemovedReleaseIsUninstalledAfterItsGrace(t *testing.T) {
 	revision = f.remove("base/goes.yaml")
 	removed := time.Now()
 	marked := c.marked("HelmRelease", "goes", time.Time{})
-	if took := marked.at.Sub(removed); took > swiftly {
-		t.Errorf("it was marked %s after the artifact", took)
-	} else {
-		t.Logf("marked %s after the artifact was seen", took.Round(time.Millisecond))
-	}
+	t.Logf("marked %s after the artifact was seen", marked.at.Sub(removed).Round(time.Millisecond))
 	f.state("base", v1alpha1.StatePruning, "goes", "waits until")
 	if got := f.resource("base", "goes"); got != "Orphaned" {
 		t.Errorf("status.resources shows it as %q", got)
@@ -105,7 +100,7 @@ func TestReleaseListedAgainWithinItsGraceGetsAllOfItAgain(t *testing.T) {
 	c.marked("HelmRelease", "goes", time.Time{})
 	revision = f.push(map[string]string{"base/goes.yaml": goes})
 	listed := time.Now()
-	unmarked := c.when("HelmRelease", "goes", "is unmarked", listed.Add(-swiftly), func(h happening) bool {
+	unmarked := c.when("HelmRelease", "goes", "is unmarked", listed.Add(-aWhile), func(h happening) bool {
 		return h.object.GetLabels()[v1alpha1.OrphanedLabel] == "" && slices.ContainsFunc(c.of("HelmRelease", "goes"), func(before happening) bool {
 			return before.at.Before(h.at) && before.object.GetLabels()[v1alpha1.OrphanedLabel] != ""
 		})
@@ -113,7 +108,7 @@ func TestReleaseListedAgainWithinItsGraceGetsAllOfItAgain(t *testing.T) {
 	t.Logf("unmarked %s after the artifact was seen", unmarked.at.Sub(listed).Round(time.Millisecond))
 	f.deployed("base", revision)
 	// The two marks are so far apart that the first one's grace would show.
-	f.throughout(swiftly, "it stays unmarked", func() error {
+	f.throughout(aWhile, "it stays unmarked", func() error {
 		if value, found := f.release("goes").Labels[v1alpha1.OrphanedLabel]; found {
 			return fmt.Errorf("it is marked %q", value)
 		}

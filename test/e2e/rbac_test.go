@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -82,11 +83,17 @@ func TestKindThatMayNotBeListedFailsTheLayerUntilItMay(t *testing.T) {
 	if f.absent(&networkingv1.NetworkPolicy{}, "closed") || f.configMap("base")["value"] != "two" {
 		t.Error("not all of the commit was applied")
 	}
-	// The chart's rights are enough no more when the test ends.
-	f.deployed("base", f.remove("base/policy.yaml"))
-	f.eventually("the policy is removed", func() error {
-		if !f.absent(&networkingv1.NetworkPolicy{}, "closed") {
-			return fmt.Errorf("it is there")
+	f.removedWhileAllowed("base", "base/policy.yaml", &networkingv1.NetworkPolicy{}, "closed")
+}
+
+// removedWhileAllowed removes from a layer an object of a kind whose rights end with
+// the test. A layer that still had it then could never be deleted.
+func (f *fixture) removedWhileAllowed(layer, file string, obj client.Object, name string) {
+	f.Helper()
+	f.deployed(layer, f.remove(file))
+	f.eventually(file+" is removed", func() error {
+		if !f.absent(obj, name) {
+			return errStillThere
 		}
 		return nil
 	})
@@ -110,6 +117,7 @@ func TestKindThatMayNotBeCreatedFailsTheLayerUntilItMay(t *testing.T) {
 	f.grant("", "limitranges", "create")
 	f.deployed("base", revision)
 	f.grant("", "limitranges", "patch", "update", "delete")
+	f.removedWhileAllowed("base", "base/limits.yaml", &corev1.LimitRange{}, "limits")
 }
 
 // A kind that may be listed but not watched is one more right that is named.
@@ -124,4 +132,6 @@ func TestKindThatMayNotBeWatchedFailsTheLayerUntilItMay(t *testing.T) {
 	f.lacks("base", "cannot watch resource", "podtemplates", "the controller lacks rights")
 	f.grant("", "podtemplates", "watch")
 	f.deployed("base", revision)
+	f.push(map[string]string{"base/release.yaml": f.configMapRelease("base", "one")})
+	f.removedWhileAllowed("base", "base/template.yaml", &corev1.PodTemplate{}, "template")
 }

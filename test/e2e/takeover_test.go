@@ -234,7 +234,7 @@ func TestClusterOfKraanIsTakenOver(t *testing.T) {
 		f.discard("apps")
 		f.edit("apps", `{"metadata":{"finalizers":null}}`)
 		f.discarded("apps")
-		three.keptFor(swiftly)
+		three.keptFor(aWhile)
 	})
 }
 
