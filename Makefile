@@ -89,8 +89,8 @@ unit: tool-gotestsum tool-promtool ## Unit, property, API and chart tests, with 
 
 # The servers and the controller take memory for time.
 .PHONY: e2e
-e2e: tool-gotestsum ## End-to-end tests on a real API server with the real Flux controllers
-	GOGC=400 $(TOOLS)/gotestsum --format testname -- -race -count=1 -parallel 6 -timeout 35m $(TESTFLAGS) ./test/e2e
+e2e: tool-gotestsum ## End-to-end tests on a real API server with the real Flux controllers, and attacks on the chart's lockdown
+	GOGC=400 $(TOOLS)/gotestsum --format testname -- -race -count=1 -p 1 -parallel 6 -timeout 35m $(TESTFLAGS) ./test/e2e ./test/hostile
 
 # One goroutine goes on at a time, so the race detector has little to find and
 # makes it ten times slower: a few runs have it.

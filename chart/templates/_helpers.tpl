@@ -88,8 +88,16 @@ and only one order of units; PromQL compares numbers. */}}
 {{- if has "*" .Values.artifacts.hosts -}}
 {{- fail "lockdown: artifacts.hosts must not have *, which has artifacts fetched from wherever a source's status says" -}}
 {{- end -}}
+{{- if and .Values.remoteClusters.enabled (not .Values.remoteClusters.allowedRanges) -}}
+{{- fail "lockdown: remoteClusters.allowedRanges must say where other clusters are; without it a kubeconfig leads to whatever this cluster can reach" -}}
+{{- end -}}
+{{- range .Values.remoteClusters.allowedRanges -}}
+{{- if hasSuffix "/0" . -}}
+{{- fail (printf "lockdown: remoteClusters.allowedRanges must not have %s, which is every address" .) -}}
+{{- end -}}
+{{- end -}}
 {{- range .Values.extraArgs -}}
-{{- if regexMatch "^--(no-cross-namespace-refs|require-service-account|insecure-|artifact-hosts|metrics-secure)" . -}}
+{{- if regexMatch "^--(no-cross-namespace-refs|source-namespaces|require-service-account|insecure-|artifact-hosts|allowed-cluster-|metrics-secure)" . -}}
 {{- fail (printf "lockdown: extraArgs must not have %s" .) -}}
 {{- end -}}
 {{- end -}}

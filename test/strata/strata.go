@@ -127,6 +127,9 @@ type Options struct {
 	Dir string
 	// Args are more flags, and Env more of its environment.
 	Args, Env []string
+	// Confined leaves it to Args where artifacts and other clusters may be. Without
+	// it they may be where all servers of tests are.
+	Confined bool
 }
 
 // Prepare returns the controller, which has yet to be started.
@@ -145,19 +148,21 @@ func Prepare(o Options) (*Controller, error) {
 		HealthURL:  "http://" + controlplane.Loopback(health),
 		release:    []func(){releaseMetrics, releaseHealth},
 	}
+	args := []string{
+		"--kubeconfig", o.Kubeconfig,
+		"--metrics-addr", controlplane.Loopback(metrics),
+		"--health-addr", controlplane.Loopback(health),
+		"--artifact-cache-dir", filepath.Join(o.Dir, "artifacts"),
+	}
+	if !o.Confined {
+		// source-controller runs as a process, and other makers of artifacts in the
+		// test.
+		args = append(args, "--allowed-cluster-ranges", LoopbackRanges, "--artifact-hosts", "127.0.0.1")
+	}
 	c.Runner, err = controlplane.NewRunner(controlplane.Program{
 		Name: "strata", Path: o.Binary, Dir: o.Dir,
-		Env: append([]string{"RUNTIME_NAMESPACE=" + Namespace}, o.Env...),
-		Args: append([]string{
-			"--kubeconfig", o.Kubeconfig,
-			"--allowed-cluster-ranges", LoopbackRanges,
-			"--metrics-addr", controlplane.Loopback(metrics),
-			"--health-addr", controlplane.Loopback(health),
-			"--artifact-cache-dir", filepath.Join(o.Dir, "artifacts"),
-			// source-controller runs as a process, and other makers of artifacts in
-			// the test.
-			"--artifact-hosts", "127.0.0.1",
-		}, o.Args...),
+		Env:     append([]string{"RUNTIME_NAMESPACE=" + Namespace}, o.Env...),
+		Args:    append(args, o.Args...),
 		Healthy: c.ready,
 	})
 	return c, err
