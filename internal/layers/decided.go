@@ -4,13 +4,13 @@
 package layers
 
 import (
-	"encoding/json"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/decisions"
 )
 
 // ruled is what was decided for a layer and neither its specification nor its
@@ -55,26 +55,14 @@ func Decided(layer *v1alpha1.AddonsLayer) string {
 	if attempt := layer.Status.Attempt; attempt != nil && (attempt.Refused || len(attempt.Allowed) > 0) {
 		d.Attempt = &judged{Version: attempt.Version, Digest: attempt.Digest, Allowed: attempt.Allowed, Refused: attempt.Refused}
 	}
-	if d == (ruled{}) {
-		return ""
-	}
-	data, err := json.Marshal(d)
-	if err != nil {
-		return "" // it is made of texts and numbers
-	}
-	return string(data)
+	return decisions.Text(d)
 }
 
 // Trusted returns a layer whose status says of roll-backs, opened guards and refused
 // objects what was decided, whatever somebody else has written there: the layer
 // itself where it does.
 func Trusted(layer *v1alpha1.AddonsLayer) *v1alpha1.AddonsLayer {
-	var d ruled
-	if text := layer.Annotations[v1alpha1.DecidedAnnotation]; text != "" {
-		if json.Unmarshal([]byte(text), &d) != nil {
-			d = ruled{}
-		}
-	}
+	d := decisions.Read[ruled](layer)
 	trusted := layer.DeepCopy()
 	trusted.Status.Rollback = nil
 	if d.Rollback != nil && d.Content != nil && d.Content.ID == d.Rollback.To {

@@ -4,11 +4,10 @@
 package platforms
 
 import (
-	"encoding/json"
-
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/decisions"
 )
 
 // ruled is what was decided for a platform and neither its specification nor its
@@ -26,26 +25,14 @@ type ruled struct {
 // it needs none.
 func Decided(status v1alpha1.PlatformStatus) string {
 	d := ruled{Rollout: status.Rollout, Lock: withoutReasons(status.Lock)}
-	if d == (ruled{}) {
-		return ""
-	}
-	data, err := json.Marshal(d)
-	if err != nil {
-		return "" // it is made of texts and times
-	}
-	return string(data)
+	return decisions.Text(d)
 }
 
 // Trusted returns a platform whose status says of its roll-out and of chosen versions
 // what was decided, whatever somebody else has written there: the platform itself
 // where it does.
 func Trusted(platform *v1alpha1.Platform) *v1alpha1.Platform {
-	var d ruled
-	if text := platform.Annotations[v1alpha1.DecidedAnnotation]; text != "" {
-		if json.Unmarshal([]byte(text), &d) != nil {
-			d = ruled{}
-		}
-	}
+	d := decisions.Read[ruled](platform)
 	status := platform.Status
 	if equality.Semantic.DeepEqual(d.Rollout, status.Rollout) && equality.Semantic.DeepEqual(d.Lock, withoutReasons(status.Lock)) {
 		return platform
