@@ -44,7 +44,9 @@ type decider struct {
 	Observation
 	decision Decision
 	// own holds the layers of the platform by name.
-	own    map[string]*v1alpha1.AddonsLayer
+	own map[string]*v1alpha1.AddonsLayer
+	// named holds the first layer of each name that is to be there.
+	named  map[string]*v1alpha1.AddonsLayer
 	family family
 	given  given
 	// known keeps what inputsOf has found, by the bundle's name.
@@ -74,7 +76,7 @@ type resolved struct {
 }
 
 func newDecider(o Observation) *decider {
-	d := &decider{Observation: o, own: map[string]*v1alpha1.AddonsLayer{}, known: map[string]resolved{}, keep: map[string]bool{}}
+	d := &decider{Observation: o, own: map[string]*v1alpha1.AddonsLayer{}, named: map[string]*v1alpha1.AddonsLayer{}, known: map[string]resolved{}, keep: map[string]bool{}}
 	d.Layers = slices.Clone(o.Layers)
 	slices.SortFunc(d.Layers, func(a, b *v1alpha1.AddonsLayer) int { return cmp.Compare(a.Name, b.Name) })
 	for _, layer := range d.Layers {

@@ -4,7 +4,10 @@
 package platforms
 
 import (
+	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 )
@@ -72,5 +75,30 @@ func TestClusters(t *testing.T) {
 	}
 	if d = w.settle(t); len(w.Layers) != 1 || conditionsOf(d.Status) != installed {
 		t.Errorf("the layers are %s: %s", w.names(), said(d.Status))
+	}
+}
+
+// Names of clusters and layers can be chosen so that two come to one name. The one that
+// is there stays as it is, and the platform says which they are.
+func TestNamesThatRunTogether(t *testing.T) {
+	eu := types.NamespacedName{Namespace: "fleet", Name: "eu"}
+	second := types.NamespacedName{Namespace: "fleet", Name: "eu-" + digestOf(eu.String(), 8)}
+	twin := digestOf(second.String(), 8) + "-base"
+	if one, other := layerName("p", eu, twin), layerName("p", second, "base"); one != other {
+		t.Fatalf("%s and %s are not the same", one, other)
+	}
+	w := newWorld(platform("p", "", on(eu.Name)), bundle("1.0.0", "", "base", twin))
+	w.cluster(eu.Name, nil)
+	w.cluster(second.Name, nil)
+	w.settle(t)
+	before := w.find(layerName("p", eu, twin)).DeepCopy()
+	on(second.Name)(w.Platform)
+	d := w.settle(t)
+	if after := w.find(before.Name); placeOf(after) != placeOf(before) || after.Spec.Cluster.Name != eu.Name {
+		t.Errorf("%s is now %s", placeOf(before), placeOf(after))
+	}
+	want := "layer " + twin + " of cluster fleet.eu and layer base of cluster fleet." + second.Name + " both come to AddonsLayer " + before.Name + ": rename one of them"
+	if got := said(d.Status); !strings.Contains(got, want) || !strings.Contains(conditionsOf(d.Status), v1alpha1.ReasonOwnershipConflict) {
+		t.Errorf("the platform says %s: %s, and not %s", conditionsOf(d.Status), got, want)
 	}
 }
