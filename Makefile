@@ -72,7 +72,7 @@ test: ## All checks that a change must pass, with the time of each
 
 .PHONY: test-all
 test-all: ## The heavier checks, beyond make test
-	@MAKE='$(MAKE)' hack/step.sh tools controlplane fuzz unit-all simulate-all mutants tools-all chaos-brief
+	@MAKE='$(MAKE)' hack/step.sh tools controlplane vulncheck fuzz unit-all simulate-all mutants tools-all chaos-brief
 
 .PHONY: lint
 lint: tool-golangci-lint ## Lint, with the import rules of the rooms
@@ -81,6 +81,10 @@ lint: tool-golangci-lint ## Lint, with the import rules of the rooms
 .PHONY: verify
 verify: ## Fail when a generated file is not current
 	hack/verify.sh
+
+.PHONY: vulncheck
+vulncheck: tool-govulncheck ## Look for known weaknesses in what is used, where their database can be reached
+	hack/vulncheck.sh $(TOOLS)/govulncheck
 
 .PHONY: unit
 unit: tool-gotestsum tool-promtool ## Unit, property, API and chart tests, with the race detector
