@@ -68,10 +68,11 @@ spec:
 `, name, layer, version, value)
 }
 
-// folder writes the repository.
+// folder writes the repository. Its path is wider than any screen of the tests, so
+// that lines are broken in the same places wherever temporary files are.
 func (r *plannedRepository) folder() string {
 	r.t.Helper()
-	dir := r.t.TempDir()
+	dir := filepath.Join(r.t.TempDir(), strings.Repeat("wide", 20))
 	for name, text := range r.files {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
