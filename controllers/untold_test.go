@@ -23,12 +23,15 @@ func TestUntold(t *testing.T) {
 	failed.Err, outdated.Outdated = errors.New("refused"), true
 	marked := deleted("one")
 	marked.Action.Verb = dependents.VerbMark
+	// All is kept that says how it is told, as who has suspended it.
+	suspended := deleted("suspended")
+	suspended.Action.Verb, suspended.Action.Mark = dependents.VerbSuspend, v1alpha1.SuspendedByHoldAnnotation
 	first, second := v1alpha1.AddonsLayerStatus{State: "Deployed"}, v1alpha1.AddonsLayerStatus{State: "Pruning"}
 
 	u := untold{}
 	u.add("base", first, []dependents.Result{marked, failed, outdated})
 	u.add("base", second, []dependents.Result{deleted("one"), deleted("two")})
-	u.add("base", second, []dependents.Result{deleted("two")})
+	u.add("base", second, []dependents.Result{deleted("two"), suspended})
 	u.add("apps", second, nil)
 	u.add("gone", second, []dependents.Result{deleted("three")})
 	u.forget("gone")
@@ -48,7 +51,7 @@ func TestUntold(t *testing.T) {
 	if before.State != first.State {
 		t.Errorf("base was last told to be %s, want what it was before the first look", before.State)
 	}
-	if diff := cmp.Diff([]dependents.Result{marked, deleted("one"), deleted("two")}, done); diff != "" {
+	if diff := cmp.Diff([]dependents.Result{marked, deleted("one"), deleted("two"), suspended}, done); diff != "" {
 		t.Errorf("what was done and not told (-want +got):\n%s", diff)
 	}
 	if _, done := u.take("base"); len(done) > 0 {
