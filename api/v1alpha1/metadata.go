@@ -124,8 +124,12 @@ const (
 	UpdateVersionAnnotation = "kraan.updateVersion"
 	// PruneAnnotation with the value "disabled" keeps an object for ever;
 	// "enabled" lets a Namespace, a CustomResourceDefinition or a
-	// PersistentVolumeClaim be deleted, which is never done otherwise.
+	// PersistentVolumeClaim that Strata has created be deleted, which is never done
+	// otherwise.
 	PruneAnnotation = "kraan.io/prune"
+	// CreatedForAnnotation on an object of these kinds names the layer that Strata
+	// has created it for. What was there before a layer adopted it lacks it.
+	CreatedForAnnotation = "kraan.io/created-for"
 	// SuspendedByHoldAnnotation marks a HelmRelease that Strata suspended for
 	// a hold and will resume after it.
 	SuspendedByHoldAnnotation = "kraan/suspended-by-hold"

@@ -94,7 +94,7 @@ func addFutureField(ctx context.Context, plane *controlplane.ControlPlane) error
 
 var testKeys = dependents.Keys{
 	Owner: "kraan/layer", Orphaned: "orphaned", SuspendedByHold: "kraan/suspended-by-hold",
-	SupersededBy: "kraan.io/superseded-by", Abandon: "kraan.io/abandon",
+	SupersededBy: "kraan.io/superseded-by", CreatedFor: "kraan.io/created-for", Abandon: "kraan.io/abandon",
 	FormerOwner: schema.GroupKind{Group: "kraan.io", Kind: "AddonsLayer"},
 }
 

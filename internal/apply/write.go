@@ -42,7 +42,7 @@ func (r *there) write(ctx context.Context, action dependents.Action) (*unstructu
 func (r *there) writeClaimed(ctx context.Context, action dependents.Action) (*unstructured.Unstructured, error) {
 	wanted := action.Wanted
 	if action.UID == "" {
-		created := wanted.Object.DeepCopy()
+		created := wanted.Created(r.owner, r.Keys)
 		err := call(ctx, func(ctx context.Context) error {
 			return r.Client.Create(ctx, created, client.FieldOwner(FieldManager))
 		})
@@ -80,7 +80,7 @@ func (r *there) writeClaimed(ctx context.Context, action dependents.Action) (*un
 	case err != nil || wanted.Mode == dependents.ModeCreateOnce:
 		return live, err
 	}
-	return r.apply(ctx, wanted.Object, live.GetUID(), live.GetResourceVersion())
+	return r.apply(ctx, wanted.Applied(live, r.Keys), live.GetUID(), live.GetResourceVersion())
 }
 
 // apply applies an object as long as it is at a version, and returns what the
@@ -118,8 +118,8 @@ func (r *there) mayTake(live *unstructured.Unstructured, action dependents.Actio
 }
 
 // claim makes an object the primary's, and its fields the applier's: the label
-// of ownership, no orphaned label, no reference to a former owner, and what
-// others wrote into the spec of a strict kind, so that applying takes it back.
+// of ownership, no orphaned label, no reference to a former owner, no word of its
+// origin where nobody has owned it, and what others wrote into the spec of a strict kind, so that applying takes it back.
 // It writes only where something is to change.
 func (r *there) claim(ctx context.Context, live *unstructured.Unstructured, wanted *dependents.Dependent) (*unstructured.Unstructured, error) {
 	meta := map[string]any{}
@@ -133,8 +133,15 @@ func (r *there) claim(ctx context.Context, live *unstructured.Unstructured, want
 	if len(labels) > 0 {
 		meta["labels"] = labels
 	}
+	annotations := map[string]any{}
 	if _, superseded := live.GetAnnotations()[r.Keys.SupersededBy]; superseded {
-		meta["annotations"] = map[string]any{r.Keys.SupersededBy: nil}
+		annotations[r.Keys.SupersededBy] = nil
+	}
+	if r.Keys.IsForgotten(live) {
+		annotations[r.Keys.CreatedFor] = nil
+	}
+	if len(annotations) > 0 {
+		meta["annotations"] = annotations
 	}
 	if dependents.HasOwner(live, r.Keys) {
 		meta["ownerReferences"] = otherOwners(live, r.Keys)

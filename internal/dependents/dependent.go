@@ -157,6 +157,9 @@ type Dependent struct {
 	// Shared objects belong to nobody: they are created where they are missing,
 	// and left from then on, whoever made them and whoever wants them no more.
 	Shared bool
+	// NotesOrigin is true for an object that says for whom it was created, so that it
+	// can be told from one that was there before; see Keys.CreatedFor.
+	NotesOrigin bool
 	// Optional objects hold nothing up: whoever depends on one does not wait for
 	// it, and one that is not ready is told and does not count.
 	Optional bool
@@ -197,6 +200,9 @@ type Entry struct {
 	// Deletion is what becomes of the object when it is no longer wanted. It
 	// follows from the live object and is not stored.
 	Deletion Deletion
+	// Spared says why an object stays that says itself that it may go; empty for any
+	// other. It follows from the live object and is not stored.
+	Spared string
 	// Assess is how to tell whether the object is ready; it follows from the
 	// kind and is not stored.
 	Assess Assess

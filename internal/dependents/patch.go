@@ -34,6 +34,9 @@ func (a Action) Patch(owner string, keys Keys) map[string]any {
 		labels[keys.Orphaned] = a.OrphanedValue()
 	case VerbRelease:
 		labels[keys.Owner], labels[keys.Orphaned] = nil, nil
+		if keys.CreatedFor != "" {
+			annotations[keys.CreatedFor] = nil
+		}
 	default:
 		return nil
 	}

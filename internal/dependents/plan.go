@@ -34,6 +34,10 @@ type Keys struct {
 	SuspendedByLoss string
 	// SupersededBy is the annotation that names a successor.
 	SupersededBy string
+	// CreatedFor is the annotation that names the primary that an object was created
+	// for; empty where nothing notes its origin. It goes with the owner: what nobody
+	// owns is not known to be anybody's making.
+	CreatedFor string
 	// Abandon is the annotation by which people give up what a suspended
 	// release installed; messages name it.
 	Abandon string
@@ -205,6 +209,8 @@ type Action struct {
 	Correction bool
 	// KeptFor names the primary that will have the object, with VerbMark.
 	KeptFor string
+	// Spared is that of the object's entry, with VerbRelease.
+	Spared string
 }
 
 // Conflict is an object that two want.

@@ -50,8 +50,8 @@ func (p *planner) planUnwanted(entry Entry) {
 		p.planSuperseded(entry, live)
 	case entry.Deletion == DeletionOrphan:
 		p.planHold(entry.ID, live, entry.Assess, 0)
-		p.act(Action{Verb: VerbRelease, ID: entry.ID})
-		p.stand(entry, Standing{Health: Ignored, Status: StatusKept, Unwanted: true, Message: "is released and kept"})
+		p.act(Action{Verb: VerbRelease, ID: entry.ID, Spared: entry.Spared})
+		p.stand(entry, Standing{Health: Ignored, Status: StatusKept, Unwanted: true, Message: said("is released and kept", entry.Spared)})
 	case live.GetDeletionTimestamp() != nil:
 		p.stand(entry, Standing{Health: Progressing, Status: StatusDeleting, Unwanted: true, Message: "is being removed"})
 	default:
