@@ -6,6 +6,8 @@ package controllers
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -119,18 +121,26 @@ func sameReason(before v1alpha1.AddonsLayerStatus, d layers.Decision) bool {
 	return d.State != v1alpha1.StateDeployed || d.Target.Digest == before.Digest && d.Target.Version == before.Version
 }
 
-// tellDone writes one event for all actions of a sort that were carried out.
+// tellDone writes one event for all actions of a sort that were carried out. Those
+// that spare an object follow with the reason: a second event of the same sort would
+// be taken for the first one.
 func (r *AddonsLayerReconciler) tellDone(layer *v1alpha1.AddonsLayer, d layers.Decision, results []dependents.Result, reason, words string, is func(dependents.Result) bool) {
-	var objects []string
+	objects := map[string][]string{}
 	for _, result := range results {
 		if result.Err == nil && !result.Outdated && is(result) {
-			objects = append(objects, result.Action.ID.String())
+			objects[result.Action.Spared] = append(objects[result.Action.Spared], result.Action.ID.String())
 		}
 	}
-	if len(objects) > 0 {
-		r.event(layer, d, story{
-			kind: corev1.EventTypeNormal, reason: reason, message: fmt.Sprintf("%s %s", strings.Join(objects, ", "), words),
-		})
+	var told []string
+	for _, why := range slices.Sorted(maps.Keys(objects)) {
+		text := strings.Join(objects[why], ", ") + " " + words
+		if why != "" {
+			text += ": " + why
+		}
+		told = append(told, text)
+	}
+	if len(told) > 0 {
+		r.event(layer, d, story{kind: corev1.EventTypeNormal, reason: reason, message: strings.Join(told, "; ")})
 	}
 }
 

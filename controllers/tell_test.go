@@ -121,7 +121,9 @@ func TestTellActions(t *testing.T) {
 		did(dependents.VerbResume, "resumed", nil),
 		did(dependents.VerbMark, "orphan-a", nil), did(dependents.VerbMark, "orphan-b", nil),
 		did(dependents.VerbMark, "changed", func(r *dependents.Result) { r.Outdated = true }),
-		did(dependents.VerbRelease, "kept", nil), did(dependents.VerbDelete, "gone", nil),
+		did(dependents.VerbRelease, "kept", nil),
+		did(dependents.VerbRelease, "spared", func(r *dependents.Result) { r.Action.Spared = "somebody else's" }),
+		did(dependents.VerbRelease, "spared-too", func(r *dependents.Result) { r.Action.Spared = "somebody else's" }), did(dependents.VerbDelete, "gone", nil),
 		did(dependents.VerbDelete, "refused", func(r *dependents.Result) { r.Err = errors.New("refused") }),
 	)
 	want := []string{
@@ -131,7 +133,7 @@ func TestTellActions(t *testing.T) {
 		"Normal Suspended HelmRelease default/lost suspended, because its cluster is away or given up",
 		"Normal Resumed HelmRelease default/resumed resumed",
 		"Normal Orphaned HelmRelease default/orphan-a, HelmRelease default/orphan-b marked as orphaned",
-		"Normal Released HelmRelease default/kept released and kept",
+		"Normal Released HelmRelease default/kept released and kept; HelmRelease default/spared, HelmRelease default/spared-too released and kept: somebody else's",
 		"Normal Pruned HelmRelease default/gone removed",
 		"Normal Adopted HelmRelease default/taken adopted",
 		"Normal DriftCorrected HelmRelease default/drifted restored",

@@ -48,7 +48,8 @@ func (u *untold) add(layer string, before v1alpha1.AddonsLayerStatus, results []
 		}
 		// The manifest is not kept: it may hold secrets, and nobody is told it.
 		n.done = append(n.done, dependents.Result{Changed: result.Changed, Action: dependents.Action{
-			Verb: result.Action.Verb, ID: result.Action.ID, From: result.Action.From, Mark: result.Action.Mark, Correction: result.Action.Correction,
+			Verb: result.Action.Verb, ID: result.Action.ID, From: result.Action.From, Mark: result.Action.Mark, Spared: result.Action.Spared,
+			Correction: result.Action.Correction,
 		}})
 	}
 }

@@ -23,15 +23,16 @@ func TestUntold(t *testing.T) {
 	failed.Err, outdated.Outdated = errors.New("refused"), true
 	marked := deleted("one")
 	marked.Action.Verb = dependents.VerbMark
-	// All is kept that says how it is told, as who has suspended it.
-	suspended := deleted("suspended")
+	// All is kept that says how it is told: who has suspended it, and why it stays.
+	suspended, spared := deleted("suspended"), deleted("spared")
 	suspended.Action.Verb, suspended.Action.Mark = dependents.VerbSuspend, v1alpha1.SuspendedByHoldAnnotation
+	spared.Action.Verb, spared.Action.Spared = dependents.VerbRelease, "it is another's"
 	first, second := v1alpha1.AddonsLayerStatus{State: "Deployed"}, v1alpha1.AddonsLayerStatus{State: "Pruning"}
 
 	u := untold{}
 	u.add("base", first, []dependents.Result{marked, failed, outdated})
 	u.add("base", second, []dependents.Result{deleted("one"), deleted("two")})
-	u.add("base", second, []dependents.Result{deleted("two"), suspended})
+	u.add("base", second, []dependents.Result{deleted("two"), suspended, spared})
 	u.add("apps", second, nil)
 	u.add("gone", second, []dependents.Result{deleted("three")})
 	u.forget("gone")
@@ -51,7 +52,7 @@ func TestUntold(t *testing.T) {
 	if before.State != first.State {
 		t.Errorf("base was last told to be %s, want what it was before the first look", before.State)
 	}
-	if diff := cmp.Diff([]dependents.Result{marked, deleted("one"), deleted("two"), suspended}, done); diff != "" {
+	if diff := cmp.Diff([]dependents.Result{marked, deleted("one"), deleted("two"), suspended, spared}, done); diff != "" {
 		t.Errorf("what was done and not told (-want +got):\n%s", diff)
 	}
 	if _, done := u.take("base"); len(done) > 0 {

@@ -109,6 +109,9 @@ type Step struct {
 	Owner string
 	// Correction is true where somebody else's change is undone.
 	Correction bool
+	// Spared says why an object stays that says itself that it may go; empty for any
+	// other.
+	Spared string
 	// Before and Done are the object before and afterwards; nil where it is not
 	// there.
 	Before, Done *unstructured.Unstructured

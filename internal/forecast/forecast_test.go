@@ -40,6 +40,7 @@ func newPlatform(t *testing.T) *platform {
 			{GroupKind: layers.HelmReleaseKind}:                            layers.ScopeNamespaced,
 			{GroupKind: layers.HelmRepositoryKind}:                         layers.ScopeNamespaced,
 			{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}:               layers.ScopeNamespaced,
+			{GroupKind: schema.GroupKind{Kind: "Namespace"}}:               layers.ScopeCluster,
 			{GroupKind: schema.GroupKind{Group: "ex.io", Kind: "Gateway"}}: layers.ScopeUnknown,
 		},
 	}}
@@ -233,6 +234,43 @@ func TestMoveBetweenLayers(t *testing.T) {
 	f := p.happens()
 	if owner := f.Objects[f.Steps[0].ID].GetLabels()[v1alpha1.LayerLabel]; owner != "base" {
 		t.Errorf("the release belongs to %q: %v", owner, texts(f))
+	}
+}
+
+// A forecast has a Namespace deleted where the controller deletes it: what was there
+// before its layer stays, and the step says why.
+func TestNamespacesThatWereThereStay(t *testing.T) {
+	space := func(name, more string) *fstest.MapFile {
+		return &fstest.MapFile{Data: []byte(fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s, labels: {more: %q}, annotations: {kraan.io/prune: enabled, kraan.io/created-for: base}}\n", name, more))}
+	}
+	for name, wants := range map[string]dependents.Verb{"made": dependents.VerbDelete, "there": dependents.VerbRelease, "forgotten": dependents.VerbRelease} {
+		t.Run(name, func(t *testing.T) {
+			p := deployed(t)
+			id := dependents.ID{Kind: "Namespace", Name: name}
+			if wants == dependents.VerbRelease {
+				there := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name, "uid": "there"}}}
+				if name == "forgotten" {
+					there.SetAnnotations(map[string]string{v1alpha1.CreatedForAnnotation: "base"})
+				}
+				p.world.Objects[id] = there
+			}
+			for _, more := range []string{"", "x"} {
+				p.files["base/space.yaml"] = space(name, more)
+				f := p.happens()
+				if origin := f.Objects[id].GetAnnotations()[v1alpha1.CreatedForAnnotation]; (origin == "base") != (wants == dependents.VerbDelete) {
+					t.Errorf("it was created for %q", origin)
+				}
+			}
+			delete(p.files, "base/space.yaml")
+			f := p.make()
+			last := f.Steps[len(f.Steps)-1]
+			if last.ID != id || last.Verb != wants || (last.Spared != "") != (wants == dependents.VerbRelease) {
+				t.Errorf("%v, spared because %q", texts(f), last.Spared)
+			}
+			if f.Objects[id] != nil && f.Objects[id].GetAnnotations()[v1alpha1.CreatedForAnnotation] != "" {
+				t.Errorf("it is let go, and has %v", f.Objects[id].GetAnnotations())
+			}
+		})
 	}
 }
 

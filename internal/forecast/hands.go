@@ -39,7 +39,7 @@ func (h *hands) Carry(ctx context.Context, owner string, plan dependents.Plan, r
 		}
 		h.changed = true
 		step := Step{
-			Wave: h.rounds, After: h.now.Sub(h.world.Now), Layer: owner, Verb: action.Verb, ID: action.ID, Correction: action.Correction,
+			Wave: h.rounds, After: h.now.Sub(h.world.Now), Layer: owner, Verb: action.Verb, ID: action.ID, Correction: action.Correction, Spared: action.Spared,
 			Before: before, Done: h.objects[action.ID],
 		}
 		if action.Wanted != nil {

@@ -119,9 +119,8 @@ func (s *store) do(owner string, action dependents.Action) dependents.Result {
 
 // write returns the object after it was applied; nil where somebody else has it.
 func (s *store) write(owner string, action dependents.Action, live *unstructured.Unstructured) *unstructured.Unstructured {
-	wanted := action.Wanted.Object
 	if live == nil {
-		created := wanted.DeepCopy()
+		created := action.Wanted.Created(owner, layers.Keys)
 		s.complete(created)
 		s.version++
 		created.SetUID(types.UID(fmt.Sprintf("%08x-forecast", s.version)))
@@ -138,6 +137,9 @@ func (s *store) write(owner string, action dependents.Action, live *unstructured
 		return nil
 	}
 	claimed := live.DeepCopy()
+	if layers.Keys.IsForgotten(live) {
+		annotate(claimed, v1alpha1.CreatedForAnnotation, "")
+	}
 	label(claimed, v1alpha1.LayerLabel, owner)
 	label(claimed, v1alpha1.OrphanedLabel, "")
 	annotate(claimed, v1alpha1.SupersededByAnnotation, "")
@@ -145,7 +147,7 @@ func (s *store) write(owner string, action dependents.Action, live *unstructured
 	if action.Wanted.Mode == dependents.ModeCreateOnce {
 		return claimed
 	}
-	applied := Applied(claimed, wanted, layers.IsStrict(action.ID.GroupKind()))
+	applied := Applied(claimed, action.Wanted.Applied(claimed, layers.Keys), layers.IsStrict(action.ID.GroupKind()))
 	s.complete(applied)
 	return applied
 }

@@ -134,7 +134,8 @@ func TestDeparting(t *testing.T) {
 		obj.SetAnnotations(annotations)
 		return obj
 	}
-	goes := map[string]string{v1alpha1.PruneAnnotation: "enabled"}
+	goes := map[string]string{v1alpha1.PruneAnnotation: "enabled", v1alpha1.CreatedForAnnotation: "base"}
+	foreign := map[string]string{v1alpha1.PruneAnnotation: "enabled"}
 	stays := func(obj *unstructured.Unstructured) {
 		obj.SetAnnotations(map[string]string{v1alpha1.PruneAnnotation: "disabled"})
 	}
@@ -167,6 +168,7 @@ func TestDeparting(t *testing.T) {
 		"on another cluster":   {"what it owns is not here", live("a", elsewhere), nil, nil, ""},
 		"definition":           {"it is released", definition(nil), nil, nil, ""},
 		"definition that goes": {"it takes its objects with it", definition(goes), nil, nil, "widgets.x.io"},
+		"definition of others": {"it is released, whatever it says", definition(foreign), nil, nil, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

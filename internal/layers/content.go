@@ -71,7 +71,7 @@ func contentOf(manifest Manifest, layer, version string, own map[dependents.ID]b
 	setMarks(obj, layer)
 	dependent := dependents.Dependent{
 		ID: id, Object: obj, Stage: stageOf(id.GroupKind()), Assess: assessOf(obj), Origin: manifest.File,
-		Detached: stageOf(id.GroupKind()) == stageCustom,
+		Detached: stageOf(id.GroupKind()) == stageCustom, NotesOrigin: takesAlong(id.GroupKind()),
 	}
 	if dependents.IsReleaseKind(id.GroupKind()) {
 		dependent.DependsOn = takeDependsOn(obj, own)

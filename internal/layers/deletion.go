@@ -64,7 +64,7 @@ func decideDeletion(o Observation) Decision {
 	in.MayPrune = true
 	if o.Layer.Spec.DeletionPolicy == v1alpha1.DeletionPolicyOrphan {
 		for i := range in.Inventory {
-			in.Inventory[i].Deletion = dependents.DeletionOrphan
+			in.Inventory[i].Deletion, in.Inventory[i].Spared = dependents.DeletionOrphan, ""
 		}
 	}
 	decision.Plan = dependents.Make(in)

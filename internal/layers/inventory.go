@@ -47,7 +47,7 @@ func Entry(entry dependents.Entry, live *unstructured.Unstructured) dependents.E
 	gk := entry.ID.GroupKind()
 	entry.Rank = rankOf(gk)
 	if live != nil {
-		entry.Deletion = deletionOf(gk, live)
+		entry.Deletion, entry.Spared = deletionOf(gk, live)
 		entry.Assess = assessOf(live)
 		entry.Target = TargetOf(live)
 	}

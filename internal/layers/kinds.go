@@ -111,23 +111,31 @@ func assessOf(obj *unstructured.Unstructured) dependents.Assess {
 	}
 }
 
-// deletionOf says what becomes of a live object when its layer no longer wants
-// it: what holds other things or data is left alone, unless the object says
-// otherwise itself.
-func deletionOf(gk schema.GroupKind, live *unstructured.Unstructured) dependents.Deletion {
-	switch live.GetAnnotations()[v1alpha1.PruneAnnotation] {
-	case "disabled":
-		return dependents.DeletionOrphan
-	case "enabled":
-		return dependents.DeletionDelete
+// sparedForeign says why an object stays that was there before its layer, and what
+// whoever wants it gone can do.
+const sparedForeign = "Strata has not created it, or does not know that any more, so that " + v1alpha1.PruneAnnotation +
+	" does not count: delete it by hand if nobody needs it"
+
+// takesAlong tells kinds whose deletion takes along what others have put there: the
+// objects of a Namespace or of a kind, or the data of a volume.
+func takesAlong(gk schema.GroupKind) bool {
+	return holdsOthers(gk) || gk == schema.GroupKind{Kind: "PersistentVolumeClaim"}
+}
+
+// deletionOf says what becomes of a live object when its layer no longer wants it,
+// and why where that is not what the object says itself. What takes others along is
+// left alone, unless Strata has created it and it says that it may go: who only
+// lists it, to adopt it, does not know what lies in it.
+func deletionOf(gk schema.GroupKind, live *unstructured.Unstructured) (dependents.Deletion, string) {
+	annotations := live.GetAnnotations()
+	enabled := annotations[v1alpha1.PruneAnnotation] == "enabled"
+	switch {
+	case annotations[v1alpha1.PruneAnnotation] == "disabled", !enabled && takesAlong(gk):
+		return dependents.DeletionOrphan, ""
+	case takesAlong(gk) && annotations[v1alpha1.CreatedForAnnotation] == "":
+		return dependents.DeletionOrphan, sparedForeign
 	}
-	switch gk {
-	case schema.GroupKind{Kind: "Namespace"},
-		schema.GroupKind{Kind: "PersistentVolumeClaim"},
-		definitionKind:
-		return dependents.DeletionOrphan
-	}
-	return dependents.DeletionDelete
+	return dependents.DeletionDelete, ""
 }
 
 // IsStrict tells kinds of whose spec fields that others added are taken back.

@@ -59,13 +59,32 @@ func TestKinds(t *testing.T) {
 	}
 }
 
+// What takes others along goes only where it says so and Strata has created it, and
+// why it stays is told where it says that it may go.
 func TestDeletionOf(t *testing.T) {
-	for _, kind := range []schema.GroupKind{{Kind: "Namespace"}, {Kind: "PersistentVolumeClaim"}, {Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, HelmReleaseKind} {
-		for value, want := range map[string]bool{"": kind != HelmReleaseKind, "disabled": true, "enabled": false, "typo": kind != HelmReleaseKind} {
-			obj := &unstructured.Unstructured{Object: map[string]any{}}
-			obj.SetAnnotations(map[string]string{v1alpha1.PruneAnnotation: value})
-			if got := deletionOf(kind, obj); (got == dependents.DeletionOrphan) != want {
-				t.Errorf("%s with %q: got %v", kind, value, got)
+	const stays, spared, goes = "stays", "stays in spite of what it says", "goes"
+	alone := map[string]string{"": goes, "disabled": stays, "enabled": goes, "typo": goes}
+	for gk, want := range map[schema.GroupKind]struct{ created, foreign map[string]string }{
+		{Kind: "Namespace"}:             {map[string]string{"": stays, "disabled": stays, "enabled": goes, "typo": stays}, map[string]string{"": stays, "disabled": stays, "enabled": spared, "typo": stays}},
+		{Kind: "PersistentVolumeClaim"}: {map[string]string{"": stays, "disabled": stays, "enabled": goes, "typo": stays}, map[string]string{"": stays, "disabled": stays, "enabled": spared, "typo": stays}},
+		definitionKind:                  {map[string]string{"": stays, "disabled": stays, "enabled": goes, "typo": stays}, map[string]string{"": stays, "disabled": stays, "enabled": spared, "typo": stays}},
+		HelmReleaseKind:                 {alone, alone},
+		{Kind: "ConfigMap"}:             {alone, alone},
+	} {
+		for origin, wants := range map[string]map[string]string{"base": want.created, "": want.foreign} {
+			for prune, want := range wants {
+				obj := &unstructured.Unstructured{Object: map[string]any{}}
+				obj.SetAnnotations(map[string]string{v1alpha1.PruneAnnotation: prune, v1alpha1.CreatedForAnnotation: origin})
+				got := goes
+				switch deletion, why := deletionOf(gk, obj); {
+				case why != "" && deletion == dependents.DeletionOrphan:
+					got = spared
+				case deletion == dependents.DeletionOrphan:
+					got = stays
+				}
+				if got != want {
+					t.Errorf("%s with %q, created for %q: %s, want that it %s", gk, prune, origin, got, want)
+				}
 			}
 		}
 	}

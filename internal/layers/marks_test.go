@@ -22,7 +22,8 @@ func TestDirectorySaysNothingForStrata(t *testing.T) {
 		})
 		obj.SetAnnotations(map[string]string{
 			v1alpha1.SuspendedByHoldAnnotation: "true", v1alpha1.SuspendedByLossAnnotation: "true", v1alpha1.SupersededByAnnotation: "default/b",
-			v1alpha1.PruneAnnotation: "disabled", "reconcile.fluxcd.io/requestedAt": "now",
+			v1alpha1.CreatedForAnnotation: "base",
+			v1alpha1.PruneAnnotation:      "disabled", "reconcile.fluxcd.io/requestedAt": "now",
 		})
 		obj.SetFinalizers([]string{v1alpha1.Finalizer, v1alpha1.ClusterFinalizer, "example.com/keep"})
 	})

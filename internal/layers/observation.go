@@ -156,6 +156,7 @@ var Keys = dependents.Keys{
 	SuspendedByHold: v1alpha1.SuspendedByHoldAnnotation,
 	SuspendedByLoss: v1alpha1.SuspendedByLossAnnotation,
 	SupersededBy:    v1alpha1.SupersededByAnnotation,
+	CreatedFor:      v1alpha1.CreatedForAnnotation,
 	Abandon:         v1alpha1.AbandonAnnotation,
 	FormerOwner:     schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.AddonsLayerKind},
 }
@@ -215,8 +216,9 @@ func (o Observation) inventory() []dependents.Entry {
 		}
 	}
 	for i := range entries {
-		if o.isLasting(entries[i].ID) {
-			entries[i].Deletion = dependents.DeletionOrphan
+		entry := &entries[i]
+		if o.isLasting(entry.ID) && (entry.Deletion != dependents.DeletionOrphan || entry.Spared != "") {
+			entry.Deletion, entry.Spared = dependents.DeletionOrphan, sparedLasting
 		}
 	}
 	return entries

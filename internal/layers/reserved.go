@@ -232,6 +232,9 @@ var namespaceKind = schema.GroupKind{Kind: "Namespace"}
 // defaultFluxNamespace is where Flux runs unless it is installed elsewhere.
 const defaultFluxNamespace = "flux-system"
 
+// sparedLasting says why such a Namespace stays.
+const sparedLasting = "no layer deletes the Namespaces of the cluster, of Flux, of Strata and of RemoteClusters"
+
 // isLasting tells Namespaces that go with no layer, whatever their annotations say:
 // too much of others lies in them. A layer that lists one may have adopted it.
 func (o Observation) isLasting(id dependents.ID) bool {

@@ -219,7 +219,7 @@ func decideRollback(o Observation, back *v1alpha1.Rollback) Decision {
 	in := o.input(o.Restored, o.notHandedOver(wanted), true)
 	for i := range in.Inventory {
 		if holdsOthers(in.Inventory[i].ID.GroupKind()) {
-			in.Inventory[i].Deletion = dependents.DeletionOrphan
+			in.Inventory[i].Deletion, in.Inventory[i].Spared = dependents.DeletionOrphan, ""
 		}
 	}
 	target := Target{Version: entry.Version, Revision: entry.Revision, Digest: entry.Digest, Artifact: entry.Artifact}

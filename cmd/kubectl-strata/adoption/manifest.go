@@ -109,7 +109,7 @@ func HideSecrets(release *unstructured.Unstructured) (secret *unstructured.Unstr
 var transient = []string{
 	"kubectl.kubernetes.io/last-applied-configuration", "kustomize.toolkit.fluxcd.io/",
 	v1alpha1.LayerLabel, v1alpha1.OrphanedLabel, v1alpha1.SuspendedByHoldAnnotation, v1alpha1.SuspendedByLossAnnotation,
-	v1alpha1.SupersededByAnnotation, "reconcile.fluxcd.io/",
+	v1alpha1.SupersededByAnnotation, v1alpha1.CreatedForAnnotation, "reconcile.fluxcd.io/",
 }
 
 // Clean returns a live object as a manifest would say it: without what the API

@@ -229,7 +229,7 @@ func actionOf(step forecast.Step, later []forecast.Step) (Action, bool) {
 			action.Note = "after its grace"
 		}
 	case dependents.VerbRelease:
-		action.Action, action.Note = Release, "stays, and belongs to no layer"
+		action.Action, action.Note = Release, joined("stays, and belongs to no layer", step.Spared)
 	case dependents.VerbSuspend:
 		action.Action = Suspend
 	case dependents.VerbResume:

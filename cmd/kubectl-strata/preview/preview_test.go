@@ -52,6 +52,7 @@ func TestActions(t *testing.T) {
 		"gone later":        {forecast.Step{Verb: dependents.VerbDelete, After: time.Minute, Before: release("1.0.0", 1, "base")}, "prune 1.0.0 -> - [after its grace of 1m0s]"},
 		"marked":            {forecast.Step{Verb: dependents.VerbMark, Before: release("1.0.0", 1, "base"), Done: release("1.0.0", 1, "base")}, "orphan 1.0.0 [is pruned when its grace is over, unless another layer lists it]"},
 		"no longer ours":    {forecast.Step{Verb: dependents.VerbRelease, Before: release("1.0.0", 1, "base"), Done: release("1.0.0", 1, "")}, "release 1.0.0 [stays, and belongs to no layer]"},
+		"spared":            {forecast.Step{Verb: dependents.VerbRelease, Spared: "it is another's", Before: release("1.0.0", 1, "base"), Done: release("1.0.0", 1, "")}, "release 1.0.0 [stays, and belongs to no layer; it is another's]"},
 		"marks alone":       {forecast.Step{Verb: dependents.VerbDisown, Before: release("1.0.0", 1, "base"), Done: release("1.0.0", 1, "base")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
