@@ -234,7 +234,7 @@ func (s *simulation) objectsOf(layer string) []string {
 	}
 	var found []string
 	for _, name := range s.everything() {
-		if live := s.object(name); live.GetLabels()[v1alpha1.LayerLabel] == layer && live.GetDeletionTimestamp() == nil && live.GetKind() == "ConfigMap" {
+		if live := s.object(name); live.GetLabels()[v1alpha1.LayerLabel] == layer && live.GetDeletionTimestamp() == nil && live.GetKind() != layers.HelmReleaseKind.Kind {
 			if cluster, _ := split(name); cluster == "" || !s.away(s.remotes[cluster]) {
 				found = append(found, name)
 			}
@@ -248,7 +248,8 @@ func (s *simulation) everything() []string {
 	found := s.cluster.releases()
 	for _, cluster := range append([]string{""}, remoteNames...) {
 		for _, key := range sortedKeys(s.store(cluster).objects[kindPlain]) {
-			if strings.HasPrefix(key, "ConfigMap/") {
+			// Namespaces that the controller ensures are nobody's.
+			if strings.HasPrefix(key, "ConfigMap/") || strings.HasPrefix(key, spacePrefix) {
 				found = append(found, on(cluster, key))
 			}
 		}

@@ -64,12 +64,14 @@ const (
 	remoteWaits      = "deleted RemoteCluster waits for layers"
 	remoteGone       = "RemoteCluster gone"
 	clusterMistaken  = "another cluster answers than before"
+	spaceDeleted     = "Namespace deleted with what lists it"
+	spaceKept        = "Namespace let go that was there before"
 	lookedPast       = "object looked for past the cache of its cluster"
 )
 
 var outcomes = []string{
 	suspendedByLoss, resumedAfterLoss, leftWhileAway, uninstallWaits, releaseForsaken, objectForsaken, copyMadeAnew, copyKept, copyRefreshed,
-	remoteWaits, remoteGone, clusterMistaken, lookedPast,
+	remoteWaits, remoteGone, clusterMistaken, spaceDeleted, spaceKept, lookedPast,
 }
 
 // saw counts an outcome.
@@ -126,12 +128,12 @@ var editsOfLayers = []string{
 	"version and content", "version", "prereqs", "prereqs in a circle", "prereqs of the cluster",
 	"hold by annotation", "hold until", "hold by spec", "hold with releases", "hold ends", "interval", "grace",
 	"rollback enabled", "rollback asked for", "allow-empty", "allow-prune", "allow-break", "force-delete", "layer deleted",
-	"layer moved to a cluster", "layer flees its cluster", "layer abandoned",
+	"layer moved to a cluster", "layer flees its cluster", "layer abandoned", "foreign Namespace listed",
 }
 
 // editsOfReleases want an object that belongs to the layer.
 var editsOfReleases = []string{
 	"release drifts", "release deleted by hand", "release suspended by hand", "release resumed by hand",
 	"label taken off", "orphaned label forged", "release fails", "release heals",
-	"object drifts", "object deleted by hand",
+	"object drifts", "object deleted by hand", "Namespace loses its label",
 }

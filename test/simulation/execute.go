@@ -150,6 +150,7 @@ func mark(r *unstructured.Unstructured, owner string, action dependents.Action) 
 	case dependents.VerbRelease:
 		label(r, v1alpha1.LayerLabel, "")
 		label(r, v1alpha1.OrphanedLabel, "")
+		annotate(r, v1alpha1.CreatedForAnnotation, "")
 	default:
 		panic("unknown verb " + action.Verb)
 	}
@@ -204,7 +205,9 @@ func (e *executor) apply(store *cluster, owner string, action dependents.Action)
 			return nil, invalid(name)
 		}
 		e.judge(e.o, action)
-		return store.createRelease(wanted.DeepCopy()), nil
+		live = store.createRelease(action.Wanted.Created(owner, layers.Keys))
+		e.evidence.created[live.GetUID()] = true
+		return live, nil
 	}
 	has := live.GetLabels()[v1alpha1.LayerLabel]
 	switch mine := has == "" || has == owner || slices.Contains(action.From, has); {
@@ -213,12 +216,15 @@ func (e *executor) apply(store *cluster, owner string, action dependents.Action)
 	case live.GetDeletionTimestamp() != nil, !mine:
 		return nil, nil
 	}
-	if has != owner || live.GetLabels()[v1alpha1.OrphanedLabel] != "" || live.GetAnnotations()[v1alpha1.SupersededByAnnotation] != "" {
+	if forgotten := layers.Keys.IsForgotten(live); forgotten || has != owner || live.GetLabels()[v1alpha1.OrphanedLabel] != "" || live.GetAnnotations()[v1alpha1.SupersededByAnnotation] != "" {
 		e.judge(e.o, action)
 		live = store.changeRelease(name, func(r *unstructured.Unstructured) {
 			label(r, v1alpha1.LayerLabel, owner)
 			label(r, v1alpha1.OrphanedLabel, "")
 			annotate(r, v1alpha1.SupersededByAnnotation, "")
+			if forgotten {
+				annotate(r, v1alpha1.CreatedForAnnotation, "")
+			}
 		})
 		e.note("%s: claims %s", owner, name)
 		e.pause()

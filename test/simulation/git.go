@@ -36,11 +36,11 @@ const (
 	refused
 )
 
-// file is one release of a folder, or one ConfigMap.
+// file is one release of a folder, one ConfigMap, or one Namespace.
 type file struct {
 	name string
-	// plain says that it is a ConfigMap.
-	plain bool
+	// plain says that it is a ConfigMap, or a Namespace where space does.
+	plain, space bool
 	// helm is the Helm release that it stands for.
 	helm    string
 	value   int64
@@ -122,8 +122,15 @@ func (c contents) directory(f folder, layer, revision string) (*layers.Directory
 
 func manifestOf(f file) *unstructured.Unstructured {
 	if f.plain {
+		kind, metadata := "ConfigMap", map[string]any{"namespace": namespace, "name": f.name}
+		if f.space {
+			// The directory says that it may go, and lies about who has created it.
+			kind, metadata = "Namespace", map[string]any{"name": f.name, "annotations": map[string]any{
+				v1alpha1.PruneAnnotation: "enabled", v1alpha1.CreatedForAnnotation: "l0",
+			}}
+		}
 		return &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": namespace, "name": f.name},
+			"apiVersion": "v1", "kind": kind, "metadata": metadata,
 			"data": map[string]any{"value": strconv.FormatInt(f.value, 10), "quality": strconv.Itoa(int(f.quality))},
 		}}
 	}

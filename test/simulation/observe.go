@@ -21,7 +21,7 @@ var settings = layers.Settings{Interval: defaultInterval, Namespace: namespace, 
 
 var scopes = map[dependents.ServedKind]layers.Scope{
 	{GroupKind: layers.HelmReleaseKind}: layers.ScopeNamespaced, {GroupKind: layers.HelmRepositoryKind}: layers.ScopeNamespaced,
-	{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}: layers.ScopeNamespaced,
+	{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}: layers.ScopeNamespaced, {GroupKind: spaceKind}: layers.ScopeCluster,
 }
 
 // observe gathers what the rules decide from, out of the caches.

@@ -135,12 +135,14 @@ type evidence struct {
 	abandoned map[types.UID]bool
 	// left counts Helm releases that people have left behind.
 	left map[string]int
+	// created holds objects that Strata has created, and that a layer has had since.
+	created map[types.UID]bool
 	// forsaken holds objects of clusters on which people have given them up.
 	forsaken map[string]bool
 }
 
 func newEvidence() evidence {
-	return evidence{allowed: map[allowance]bool{}, content: map[written]string{}, deployed: map[written]string{}, marked: map[written]moment{}, abandoned: map[types.UID]bool{}, left: map[string]int{}, forsaken: map[string]bool{}}
+	return evidence{allowed: map[allowance]bool{}, content: map[written]string{}, deployed: map[written]string{}, marked: map[written]moment{}, abandoned: map[types.UID]bool{}, left: map[string]int{}, created: map[types.UID]bool{}, forsaken: map[string]bool{}}
 }
 
 // violation is an invariant that does not hold.
@@ -163,6 +165,7 @@ func (h *hands) judge(o *layers.Observation, action dependents.Action) {
 	h.view.back = h.goesBack()
 	v := h.view
 	live := h.object(name)
+	h.judgeOrigin(live, action)
 	h.judgeAbsence(live, action)
 	if v.gaveUp(targetOf(live, action.ID)) {
 		h.judgeForsaken(live, action)

@@ -154,11 +154,14 @@ func (s *simulation) newFile(f folder) file {
 	if len(f.files) > 0 && s.chance(20) {
 		return file{name: fmt.Sprintf("c%d", s.people.used), plain: true, value: s.value()}
 	}
+	if len(f.files) > 0 && s.chance(15) {
+		return s.newSpace()
+	}
 	name := fmt.Sprintf("r%d", s.people.used)
 	made := file{name: name, helm: "h" + name[1:], value: s.value(), tells: s.chance(30)}
 	for _, other := range f.files {
 		switch {
-		case other.plain && made.reads == "" && s.chance(50):
+		case other.plain && !other.space && made.reads == "" && s.chance(50):
 			made.reads = other.name
 		case !other.plain && made.after == "" && s.chance(25):
 			made.after = other.name
