@@ -138,8 +138,8 @@ spec:
 }
 
 // What holds other people's data stays when its file goes, without owner and
-// with an event; unless it says itself that it may go. Anything else can say
-// that it must stay.
+// with an event; unless Strata has created it and it says itself that it may go.
+// Anything else can say that it must stay.
 func TestObjectsThatHoldDataAreReleasedWhenTheirFilesGo(t *testing.T) {
 	f := newFixture(t)
 	namespace := func(name, annotations string) string {
@@ -155,13 +155,17 @@ func TestObjectsThatHoldDataAreReleasedWhenTheirFilesGo(t *testing.T) {
 		object   client.Object
 		key      types.NamespacedName
 		stays    bool
+		// there is made before the layer is.
+		there bool
 	}{
-		{"a Namespace stays", namespace("stays", ""), &corev1.Namespace{}, types.NamespacedName{Name: f.prefix + "-stays"}, true},
-		{"a CustomResourceDefinition stays", f.crdManifest("stays", ""), &apiextensionsv1.CustomResourceDefinition{}, types.NamespacedName{Name: "stays." + f.prefix + ".example.dev"}, true},
-		{"a ConfigMap that must not be pruned stays", configMap("stays", disabled), &corev1.ConfigMap{}, types.NamespacedName{Namespace: f.prefix, Name: "stays"}, true},
-		{"a Namespace that may be pruned goes", namespace("goes", enabled), &corev1.Namespace{}, types.NamespacedName{Name: f.prefix + "-goes"}, false},
-		{"a CustomResourceDefinition that may be pruned goes", f.crdManifest("goes", enabled), &apiextensionsv1.CustomResourceDefinition{}, types.NamespacedName{Name: "goes." + f.prefix + ".example.dev"}, false},
-		{"a ConfigMap goes", configMap("goes", ""), &corev1.ConfigMap{}, types.NamespacedName{Namespace: f.prefix, Name: "goes"}, false},
+		{"a Namespace stays", namespace("stays", ""), &corev1.Namespace{}, types.NamespacedName{Name: f.prefix + "-stays"}, true, false},
+		{"a CustomResourceDefinition stays", f.crdManifest("stays", ""), &apiextensionsv1.CustomResourceDefinition{}, types.NamespacedName{Name: "stays." + f.prefix + ".example.dev"}, true, false},
+		{"a ConfigMap that must not be pruned stays", configMap("stays", disabled), &corev1.ConfigMap{}, types.NamespacedName{Namespace: f.prefix, Name: "stays"}, true, false},
+		{"a Namespace that may be pruned goes", namespace("goes", enabled), &corev1.Namespace{}, types.NamespacedName{Name: f.prefix + "-goes"}, false, false},
+		{"a CustomResourceDefinition that may be pruned goes", f.crdManifest("goes", enabled), &apiextensionsv1.CustomResourceDefinition{}, types.NamespacedName{Name: "goes." + f.prefix + ".example.dev"}, false, false},
+		{"a Namespace that was there stays", namespace("there", enabled), &corev1.Namespace{}, types.NamespacedName{Name: f.prefix + "-there"}, true, true},
+		{"a CustomResourceDefinition that was there stays", f.crdManifest("there", enabled), &apiextensionsv1.CustomResourceDefinition{}, types.NamespacedName{Name: "there." + f.prefix + ".example.dev"}, true, true},
+		{"a ConfigMap goes", configMap("goes", ""), &corev1.ConfigMap{}, types.NamespacedName{Namespace: f.prefix, Name: "goes"}, false, false},
 	}
 	files := map[string]string{"base/release.yaml": f.configMapRelease("release", "one")}
 	var removed []string
@@ -169,6 +173,9 @@ func TestObjectsThatHoldDataAreReleasedWhenTheirFilesGo(t *testing.T) {
 		file := fmt.Sprintf("base/object-%d.yaml", i)
 		files[file] = c.manifest
 		removed = append(removed, file)
+		if c.there {
+			f.must(stack.client.Create(f.ctx, f.manifest(c.manifest)))
+		}
 	}
 	revision := f.push(files)
 	f.layer("base")
@@ -201,7 +208,11 @@ func TestObjectsThatHoldDataAreReleasedWhenTheirFilesGo(t *testing.T) {
 					t.Errorf("it still has the label %s: %s", label, value)
 				}
 			}
-			(&fixture{T: t, ctx: f.ctx, prefix: f.prefix}).told("base", v1alpha1.ReasonReleased, c.key.Name)
+			words := []string{c.key.Name}
+			if c.there {
+				words = append(words, "Strata has not created it")
+			}
+			(&fixture{T: t, ctx: f.ctx, prefix: f.prefix}).told("base", v1alpha1.ReasonReleased, words...)
 		})
 	}
 	if len(layer.Status.Resources) != 1 {
