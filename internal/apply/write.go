@@ -119,7 +119,8 @@ func (r *there) mayTake(live *unstructured.Unstructured, action dependents.Actio
 
 // claim makes an object the primary's, and its fields the applier's: the label
 // of ownership, no orphaned label, no reference to a former owner, no word of its
-// origin where nobody has owned it, and what others wrote into the spec of a strict kind, so that applying takes it back.
+// origin where nobody has owned it, and what others wrote into the spec of a strict
+// kind, so that applying takes it back.
 // It writes only where something is to change.
 func (r *there) claim(ctx context.Context, live *unstructured.Unstructured, wanted *dependents.Dependent) (*unstructured.Unstructured, error) {
 	meta := map[string]any{}
