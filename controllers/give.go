@@ -4,6 +4,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -32,11 +33,12 @@ func (o *observer) give(ctx context.Context, place layers.Place, origins []depen
 }
 
 // giveOne looks into one place after the other. Of the cluster that Strata runs in
-// it reads metadata first, and the rest of what is given alone.
+// it reads metadata first, and the rest of what is given alone; of another one it
+// reads what the layer's account may get.
 func (o *observer) giveOne(ctx context.Context, place layers.Place, origin dependents.ID) (layers.Given, error) {
-	var withheld string
+	var withheld, barred string
 	for _, at := range place.Places(origin) {
-		verdict, seen, err := o.judge(ctx, place, origin, at)
+		verdict, seen, err := o.judge(ctx, place, origin, at, layers.Looked{Barred: barred})
 		if err != nil {
 			return layers.Given{}, err
 		}
@@ -49,22 +51,22 @@ func (o *observer) giveOne(ctx context.Context, place layers.Place, origin depen
 		if verdict.Given {
 			return layers.Given{Object: seen.Object}, nil
 		}
-		if withheld == "" {
-			withheld = verdict.Withheld
-		}
+		withheld, barred = cmp.Or(withheld, verdict.Withheld), cmp.Or(barred, verdict.Barred)
 	}
-	return layers.Given{Withheld: withheld}, nil
+	return layers.Given{Withheld: cmp.Or(withheld, barred)}, nil
 }
 
 // judge says whether what lies in a place is given, by what can be known of it
 // without what it holds.
-func (o *observer) judge(ctx context.Context, place layers.Place, origin, at dependents.ID) (layers.Verdict, layers.Looked, error) {
-	var seen layers.Looked
+func (o *observer) judge(ctx context.Context, place layers.Place, origin, at dependents.ID, seen layers.Looked) (layers.Verdict, layers.Looked, error) {
 	if layers.IsReserved(at) {
 		return place.Judge(origin, at, seen), seen, nil
 	}
 	var err error
 	if at.Cluster != "" {
+		if verdict, err := o.ruled(ctx, place, origin, at, &seen); err != nil || verdict.Barred != "" {
+			return verdict, seen, err
+		}
 		seen.Object, err = o.origin(ctx, at)
 	} else {
 		seen.Object, err = o.noticed(ctx, at)
@@ -79,19 +81,34 @@ func (o *observer) judge(ctx context.Context, place layers.Place, origin, at dep
 		}
 		o.answers[reading{id: at, field: indexKubeConfig}], seen.IsKubeConfig = namesOf(clusters), len(clusters) > 0
 	}
-	verdict := place.Judge(origin, at, seen)
+	verdict, err := o.ruled(ctx, place, origin, at, &seen)
+	return verdict, seen, err
+}
+
+// ruled returns the verdict on what is seen in a place, and asks for the rights of the
+// layer's account where that hangs on them.
+func (o *observer) ruled(ctx context.Context, place layers.Place, origin, at dependents.ID, seen *layers.Looked) (layers.Verdict, error) {
+	verdict := place.Judge(origin, at, *seen)
 	if !verdict.Ask {
-		return verdict, seen, nil
+		return verdict, nil
 	}
-	answer, err := o.reviews.mayGet(ctx, place.AccountHere(), at, o.Observation.Now, o.reviewKept())
+	answers := o.reviews
+	if at.Cluster != "" {
+		connected := o.remotes.get(at.Cluster)
+		if connected == nil {
+			return layers.Verdict{}, fmt.Errorf("cannot read %s: %w", at, errNotConnected)
+		}
+		answers = connected.reviews
+	}
+	answer, err := answers.mayGet(ctx, place.ReadsAs(), at, o.Observation.Now, o.reviewKept())
 	if err != nil {
-		return layers.Verdict{}, seen, err
+		return layers.Verdict{}, err
 	}
 	seen.Allowed, seen.Unasked = &answer.allowed, answer.unasked
 	if o.AskAgain.IsZero() || answer.until.Before(o.AskAgain) {
 		o.AskAgain = answer.until
 	}
-	return place.Judge(origin, at, seen), seen, nil
+	return place.Judge(origin, at, *seen), nil
 }
 
 // reviewKept returns how long it is taken for true what an account may.

@@ -36,15 +36,8 @@ type guise struct {
 // newGuise serves a cluster of a UID, which a hub has claimed or nobody.
 func (f *fixture) newGuise(uid, hub string) *guise {
 	f.Helper()
-	transport, err := rest.TransportFor(plane.Config())
-	f.must(err)
-	target, err := url.Parse(plane.Config().Host)
-	f.must(err)
 	g := &guise{authority: newAuthority(f.T), uid: uid, hub: hub}
-	proxy := &httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Header.Del("Authorization") },
-		Transport: transport, FlushInterval: -1,
-	}
+	proxy := f.proxyTo(plane.Config())
 	g.endpoint = g.serve("127.0.0.1:0", nil, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == systemPath {
 			g.system(w, r)
@@ -58,6 +51,19 @@ func (f *fixture) newGuise(uid, hub string) *guise {
 		proxy.ServeHTTP(w, r)
 	}, net.IPv4(127, 0, 0, 1))
 	return g
+}
+
+// proxyTo passes requests on to an API server, by the rights of a configuration.
+func (f *fixture) proxyTo(config *rest.Config) http.Handler {
+	f.Helper()
+	transport, err := rest.TransportFor(config)
+	f.must(err)
+	target, err := url.Parse(config.Host)
+	f.must(err)
+	return &httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Header.Del("Authorization") },
+		Transport: transport, FlushInterval: -1,
+	}
 }
 
 // system answers for the namespace kube-system.
@@ -107,11 +113,17 @@ func (g *guise) claimedFor() string {
 
 func (g *guise) kubeconfig() []byte {
 	g.Helper()
+	return g.kubeconfigFor(g.endpoint)
+}
+
+// kubeconfigFor leads to a server of the authority, with a token.
+func (a *authority) kubeconfigFor(endpoint string) []byte {
+	a.Helper()
 	data, err := clientcmd.Write(clientcmdapi.Config{
 		CurrentContext: "it", Contexts: map[string]*clientcmdapi.Context{"it": {Cluster: "it", AuthInfo: "it"}},
-		Clusters:  map[string]*clientcmdapi.Cluster{"it": {Server: g.endpoint, CertificateAuthorityData: g.pem}},
+		Clusters:  map[string]*clientcmdapi.Cluster{"it": {Server: endpoint, CertificateAuthorityData: a.pem}},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{"it": {Token: "right"}},
 	})
-	g.must(err)
+	a.must(err)
 	return data
 }

@@ -60,8 +60,10 @@ type connection struct {
 	// access is how the cluster is reached.
 	access *kubeconfig.Access
 	kinds  *kinds
-	// accounts of the cluster, and what follows single objects of it.
+	// accounts of the cluster, what they may do there, and what follows single
+	// objects of it.
 	accounts *accounts
+	reviews  *reviews
 	dynamic  dynamic.Interface
 	// Connection reaches it; every client of the cluster is made of it. plain is its
 	// Web without the gate that writes pass.
@@ -208,6 +210,7 @@ func (r *remotes) dial(ctx context.Context, cluster string, access *kubeconfig.A
 	}
 	made.kinds, made.dynamic, made.stop = k, following, stop
 	made.accounts = accountsOf(config, web, client.Options{Scheme: scheme, Mapper: mapper}, direct)
+	made.reviews = newRemoteReviews(made.accounts, made.answers)
 	return made, nil
 }
 

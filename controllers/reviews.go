@@ -33,11 +33,14 @@ const (
 	maxReviews = 8192
 )
 
-// reviews asks what ServiceAccounts of this cluster may do, and remembers the
-// answers for a while. It is safe for concurrent use.
+// reviews asks what ServiceAccounts of one cluster may do, and remembers the answers
+// for a while. It is safe for concurrent use.
 type reviews struct {
-	client   client.Client
-	accounts *accounts
+	// ask asks the cluster.
+	ask func(ctx context.Context, account types.NamespacedName, id dependents.ID) (review, error)
+	// lasting is true where the last answer counts as long as nobody can ask for
+	// another one.
+	lasting bool
 
 	mu    sync.Mutex
 	known *lru.Cache
@@ -58,8 +61,40 @@ type review struct {
 	until time.Time
 }
 
+// newReviews returns reviews of the cluster that the controller runs in, which asks
+// about others by its own right to.
 func newReviews(c client.Client, accounts *accounts) *reviews {
-	return &reviews{client: c, accounts: accounts, known: lru.New(maxReviews)}
+	return &reviews{known: lru.New(maxReviews), ask: func(ctx context.Context, account types.NamespacedName, id dependents.ID) (review, error) {
+		question := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               serviceaccount.MakeUsername(account.Namespace, account.Name),
+			Groups:             append(serviceaccount.MakeGroupNames(account.Namespace), user.AllAuthenticated),
+			ResourceAttributes: toGet(id),
+		}}
+		return askAbout(ctx, accounts, account, id, "the controller may not create subjectaccessreviews", func(ctx context.Context) (authorizationv1.SubjectAccessReviewStatus, error) {
+			err := c.Create(ctx, question)
+			return question.Status, err
+		})
+	}}
+}
+
+// newRemoteReviews returns reviews of another cluster. There each account asks about
+// itself, which every account may: so no kubeconfig needs a right for it beyond that
+// to act as the account. While the cluster does not answer, what it said last counts.
+func newRemoteReviews(accounts *accounts, answers func() error) *reviews {
+	const unasked = "the kubeconfig may not act as it, or it may not create selfsubjectaccessreviews"
+	return &reviews{known: lru.New(maxReviews), lasting: true, ask: func(ctx context.Context, account types.NamespacedName, id dependents.ID) (review, error) {
+		if err := answers(); err != nil {
+			return review{}, fmt.Errorf("cannot read %s: %w", id, err)
+		}
+		question := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: toGet(id)}}
+		return askAbout(ctx, accounts, account, id, unasked, func(ctx context.Context) (authorizationv1.SubjectAccessReviewStatus, error) {
+			as, err := accounts.client(account)
+			if err == nil {
+				err = as.Create(ctx, question)
+			}
+			return question.Status, err
+		})
+	}}
 }
 
 // mayGet tells whether an account may get a ConfigMap or a Secret. It asks where that
@@ -73,12 +108,16 @@ func (r *reviews) mayGet(ctx context.Context, account types.NamespacedName, id d
 		return known.(review), nil
 	}
 	answer, err := r.ask(ctx, account, id)
-	if err != nil {
-		return review{}, err
-	}
-	answer.until = now.Add(kept)
-	if !answer.allowed {
+	switch {
+	case err == nil && answer.allowed:
+		answer.until = now.Add(kept)
+	case err == nil:
 		answer.until = now.Add(min(kept, refusalKept))
+	case found && r.lasting && ctx.Err() == nil:
+		answer = known.(review)
+		answer.until = now.Add(min(kept, refusalKept))
+	default:
+		return review{}, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,30 +125,36 @@ func (r *reviews) mayGet(ctx context.Context, account types.NamespacedName, id d
 	return answer, nil
 }
 
-func (r *reviews) ask(ctx context.Context, account types.NamespacedName, id dependents.ID) (review, error) {
+// toGet is what is asked about: the right to get a ConfigMap or a Secret.
+func toGet(id dependents.ID) *authorizationv1.ResourceAttributes {
+	return &authorizationv1.ResourceAttributes{
+		Verb: "get", Version: "v1", Resource: followedResources[id.GroupKind()].Resource, Namespace: id.Namespace, Name: id.Name,
+	}
+}
+
+// askAbout puts a question about an account that exists. One that does not may do nothing,
+// whatever rights its name has. unasked says what lacks the right to ask.
+func askAbout(
+	ctx context.Context, accounts *accounts, account types.NamespacedName, id dependents.ID, unasked string,
+	ask func(context.Context) (authorizationv1.SubjectAccessReviewStatus, error),
+) (review, error) {
 	if err := layers.CheckAccount(account); err != nil {
 		return review{}, nil //nolint:nilerr // a gate says so
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	var missing *layers.AccountMissingError
-	if err := r.accounts.check(ctx, account); errors.As(err, &missing) {
+	if err := accounts.check(ctx, account); errors.As(err, &missing) {
 		return review{}, nil
 	} else if err != nil {
 		return review{}, err
 	}
-	question := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:   serviceaccount.MakeUsername(account.Namespace, account.Name),
-		Groups: append(serviceaccount.MakeGroupNames(account.Namespace), user.AllAuthenticated),
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: "get", Version: "v1", Resource: followedResources[id.GroupKind()].Resource, Namespace: id.Namespace, Name: id.Name,
-		},
-	}}
-	switch err := r.client.Create(ctx, question); {
+	switch status, err := ask(ctx); {
 	case apierrors.IsForbidden(err):
-		return review{unasked: "the controller may not create subjectaccessreviews"}, nil
+		return review{unasked: unasked}, nil
 	case err != nil:
 		return review{}, fmt.Errorf("cannot ask whether ServiceAccount %s may get %s: %w", account, id, err)
+	default:
+		return review{allowed: status.Allowed && !status.Denied}, nil
 	}
-	return review{allowed: question.Status.Allowed && !question.Status.Denied}, nil
 }

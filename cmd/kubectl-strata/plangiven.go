@@ -46,7 +46,7 @@ func (g *gathering) givenOne(ctx context.Context, place layers.Place, origin dep
 		}
 		verdict := place.Judge(origin, at, seen)
 		if verdict.Ask {
-			g.note("whether ServiceAccount %s may get %s is not asked: it is taken to have no right to", place.AccountHere(), at)
+			g.note("whether ServiceAccount %s may get %s is not asked: it is taken to have no right to", place.ReadsAs(), at)
 			seen.Unasked = "a plan does not ask"
 			verdict = place.Judge(origin, at, seen)
 		}

@@ -4,6 +4,7 @@
 package layers
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -33,21 +34,27 @@ type Looked struct {
 	Object *unstructured.Unstructured
 	// IsKubeConfig is true where a RemoteCluster has its kubeconfig from it.
 	IsKubeConfig bool
-	// Allowed says whether the layer's account may get it; nil where nobody has
-	// asked. Unasked says why nobody can; empty where that is possible.
+	// Allowed says whether the layer's account may get it, on the cluster that it
+	// is on; nil where nobody has asked. Unasked says why nobody can; empty where
+	// that is possible.
 	Allowed *bool
 	Unasked string
+	// Barred as in the Verdict on the layer's own cluster, which is looked at first.
+	Barred string
 }
 
 // Verdict says whether an object goes to the other cluster.
 type Verdict struct {
 	// Given is true where it does.
 	Given bool
-	// Ask is true where that hangs on what the layer's account may do here, and
-	// nobody has asked.
+	// Ask is true where that hangs on what the layer's account may do, and nobody
+	// has asked.
 	Ask bool
 	// Withheld as in Given.
 	Withheld string
+	// Barred is as Withheld, of the layer's own cluster where the layer's account
+	// may not look: what is in a farther place is given all the same.
+	Barred string
 }
 
 // Places returns where a ConfigMap or Secret that the directory does not list is
@@ -65,13 +72,19 @@ func (p Place) Places(origin dependents.ID) []dependents.ID {
 }
 
 // Judge says whether what lies in one of the Places of origin is given to the
-// layer. What is on the layer's own cluster, or beside the RemoteCluster, is; what
-// is elsewhere needs leave: that of its owner, who names the RemoteCluster or the
-// layer in an annotation, or that of RBAC, where the layer's account may get it.
+// layer. What is on the layer's own cluster is where the layer's account may get it
+// there, and without an account always; what is beside the RemoteCluster is; what is
+// elsewhere needs leave: that of its owner, who names the RemoteCluster or the layer
+// in an annotation, or that of RBAC, where the layer's account may get it here.
 // Nothing is told of an object without that, not even whether there is one.
 func (p Place) Judge(origin, at dependents.ID, seen Looked) Verdict {
 	if why := reservedSecret(at); why != "" {
 		return Verdict{Withheld: never(origin, at, why)}
+	}
+	if at.Cluster != "" {
+		if verdict := p.leaveThere(seen); !verdict.Given {
+			return verdict
+		}
 	}
 	if at.Cluster == "" && (at.Namespace != p.Cluster.Namespace || isOfClusterAPI(seen.Object)) {
 		if verdict := p.leave(origin, at, seen); !verdict.Given {
@@ -93,7 +106,23 @@ func (p Place) Judge(origin, at dependents.ID, seen Looked) Verdict {
 // IsReserved tells whether an object is known by its name alone to be given to nobody.
 func IsReserved(id dependents.ID) bool { return reservedSecret(id) != "" }
 
-// leave says whether there is leave for an object that needs it.
+// leaveThere says whether the layer may have what is on its own cluster: no more than
+// its account may get there.
+func (p Place) leaveThere(seen Looked) Verdict {
+	switch {
+	case p.Account == "", seen.Allowed != nil && *seen.Allowed:
+		return Verdict{Given: true}
+	case seen.Allowed == nil && seen.Unasked == "":
+		return Verdict{Ask: true}
+	}
+	barred := fmt.Sprintf("is not given from RemoteCluster %s, where ServiceAccount %s may not get it", ClusterName(p.Cluster), p.ReadsAs())
+	if seen.Unasked != "" {
+		barred += " (whether it may cannot be asked: " + seen.Unasked + ")"
+	}
+	return Verdict{Barred: barred}
+}
+
+// leave says whether there is leave for an object of this cluster that needs it.
 func (p Place) leave(origin, at dependents.ID, seen Looked) Verdict {
 	shared, err := p.sharedWith(seen.Object)
 	switch {
@@ -105,13 +134,16 @@ func (p Place) leave(origin, at dependents.ID, seen Looked) Verdict {
 		return Verdict{Ask: true}
 	}
 	where := fmt.Sprintf("is neither on RemoteCluster %s nor in the namespace %s", ClusterName(p.Cluster), p.Cluster.Namespace)
-	if at.Namespace == p.Cluster.Namespace {
-		where = "is not on RemoteCluster " + ClusterName(p.Cluster)
+	switch beside := at.Namespace == p.Cluster.Namespace; {
+	case beside:
+		where = cmp.Or(seen.Barred, "is not on RemoteCluster "+ClusterName(p.Cluster))
+	case seen.Barred != "":
+		where = fmt.Sprintf("%s, is not in the namespace %s", seen.Barred, p.Cluster.Namespace)
 	}
 	text := fmt.Sprintf("%s, and that of the namespace %s is not given without leave: kubectl --namespace %s annotate %s %s %s=%s",
 		where, at.Namespace, at.Namespace, strings.ToLower(origin.Kind), at.Name, v1alpha1.ShareWithAnnotation, shareWithCluster+ClusterName(p.Cluster))
-	if account := p.AccountHere(); account.Name != "" {
-		text += fmt.Sprintf(", or let ServiceAccount %s get it", account)
+	if account := p.ReadsAs(); account.Name != "" {
+		text += fmt.Sprintf(", or let ServiceAccount %s get it here", account)
 		if seen.Unasked != "" {
 			text += " (whether it may cannot be asked: " + seen.Unasked + ")"
 		}
@@ -119,9 +151,10 @@ func (p Place) leave(origin, at dependents.ID, seen Looked) Verdict {
 	return Verdict{Withheld: text}
 }
 
-// AccountHere returns the ServiceAccount of the cluster that Strata runs in whose rights
-// are those of the layer; the zero value where the layer names none.
-func (p Place) AccountHere() types.NamespacedName {
+// ReadsAs returns the ServiceAccount whose rights to read are those of the layer, the
+// one of that name on each of the two clusters; the zero value where the layer names
+// none.
+func (p Place) ReadsAs() types.NamespacedName {
 	if p.Account == "" {
 		return types.NamespacedName{}
 	}

@@ -128,14 +128,42 @@ func TestJudge(t *testing.T) {
 		"the account may, missing":        {"then it is told", withAccount, here("payments", "db"), Looked{Allowed: &yes}, Verdict{}, nil},
 		"the account may not":             {"both ways are named", withAccount, here("payments", "db"), Looked{Object: secretOf("payments", "db"), Allowed: &no}, Verdict{}, []string{command, "or let ServiceAccount fleet/deployer get it"}},
 		"the account cannot be asked for": {"that is told", withAccount, here("payments", "db"), Looked{Unasked: "no right"}, Verdict{}, []string{command, "whether it may cannot be asked: no right"}},
-		"its own copy by name":            {"never, whoever says so", withAccount, here("payments", "strata-kubeconfig-other"), Looked{Allowed: &yes}, Verdict{}, []string{"is never given", "Strata's own copy of a kubeconfig"}},
-		"its own copy there":              {"the other cluster may have clusters, too", prod, there("strata-kubeconfig-other"), Looked{}, Verdict{}, []string{"is never given"}},
-		"its own copy beside it":          {"of the namespace, too", prod, here("fleet", "strata-kubeconfig-other"), Looked{}, Verdict{}, []string{"is never given"}},
-		"Helm's by name":                  {"never", prod, here("fleet", "sh.helm.release.v1.a.v1"), Looked{}, Verdict{}, []string{"is never given", "what Helm keeps"}},
-		"a kubeconfig beside it":          {"of whichever RemoteCluster", prod, here("fleet", "db"), Looked{Object: secretOf("fleet", "db"), IsKubeConfig: true}, Verdict{}, []string{"what a RemoteCluster has its kubeconfig from"}},
-		"a kubeconfig there":              {"of a RemoteCluster behind it", prod, there("db"), Looked{Object: secretOf("payments", "db"), IsKubeConfig: true}, Verdict{}, []string{"what a RemoteCluster has its kubeconfig from"}},
-		"Cluster API's":                   {"the keys of another cluster lie in the same namespace", prod, here("fleet", "db"), Looked{Object: secretOf("fleet", "db", labelled("cluster.x-k8s.io/cluster-name", "other"))}, Verdict{}, []string{"kubectl --namespace fleet annotate secret db"}},
-		"Cluster API's, shared":           {"its owner says so", prod, here("fleet", "db"), Looked{Object: secretOf("fleet", "db", labelled("cluster.x-k8s.io/cluster-name", "other"), sharedWith("layer/base"))}, Verdict{Given: true}, nil},
+		"there, with an account":          {"its rights there have to be asked for, before anything is read", withAccount, there("db"), Looked{}, Verdict{Ask: true}, nil},
+		"there, the account may":          {"as a release at home finds it", withAccount, there("db"), Looked{Object: secretOf("payments", "db"), Allowed: &yes}, Verdict{Given: true}, nil},
+		"there, the account may, missing": {"there may be something elsewhere", withAccount, there("db"), Looked{Allowed: &yes}, Verdict{}, nil},
+		"there, the account may not": {
+			"the kubeconfig's rights are not the layer's", withAccount, there("db"),
+			Looked{Object: secretOf("payments", "db", sharedWith("layer/base")), Allowed: &no},
+			Verdict{Barred: "is not given from RemoteCluster fleet/prod, where ServiceAccount fleet/deployer may not get it"},
+			nil,
+		},
+		"there, the account cannot be asked for": {
+			"that is told, and nothing given", withAccount, there("db"),
+			Looked{Object: secretOf("payments", "db"), Unasked: "no right"},
+			Verdict{Barred: "is not given from RemoteCluster fleet/prod, where ServiceAccount fleet/deployer may not get it (whether it may cannot be asked: no right)"},
+			nil,
+		},
+		"elsewhere, barred there": {
+			"both clusters are named, and neither tells", withAccount, here("payments", "db"),
+			Looked{Allowed: &no, Barred: "is barred there"},
+			Verdict{},
+			[]string{"is barred there, is not in the namespace fleet, and that of the namespace payments is not given without leave: " + command},
+		},
+		"Cluster API's, barred there": {
+			"both clusters are named", withAccount, here("fleet", "db"),
+			Looked{Object: secretOf("fleet", "db", labelled("cluster.x-k8s.io/cluster-name", "other")), Allowed: &no, Barred: "is barred there"},
+			Verdict{},
+			[]string{"is barred there, and that of the namespace fleet is not given without leave: "},
+		},
+		"beside it, barred there": {"what is beside it is given all the same", withAccount, here("fleet", "db"), Looked{Object: secretOf("fleet", "db"), Barred: "is barred there"}, Verdict{Given: true}, nil},
+		"its own copy by name":    {"never, whoever says so", withAccount, here("payments", "strata-kubeconfig-other"), Looked{Allowed: &yes}, Verdict{}, []string{"is never given", "Strata's own copy of a kubeconfig"}},
+		"its own copy there":      {"the other cluster may have clusters, too", prod, there("strata-kubeconfig-other"), Looked{}, Verdict{}, []string{"is never given"}},
+		"its own copy beside it":  {"of the namespace, too", prod, here("fleet", "strata-kubeconfig-other"), Looked{}, Verdict{}, []string{"is never given"}},
+		"Helm's by name":          {"never", prod, here("fleet", "sh.helm.release.v1.a.v1"), Looked{}, Verdict{}, []string{"is never given", "what Helm keeps"}},
+		"a kubeconfig beside it":  {"of whichever RemoteCluster", prod, here("fleet", "db"), Looked{Object: secretOf("fleet", "db"), IsKubeConfig: true}, Verdict{}, []string{"what a RemoteCluster has its kubeconfig from"}},
+		"a kubeconfig there":      {"of a RemoteCluster behind it", prod, there("db"), Looked{Object: secretOf("payments", "db"), IsKubeConfig: true}, Verdict{}, []string{"what a RemoteCluster has its kubeconfig from"}},
+		"Cluster API's":           {"the keys of another cluster lie in the same namespace", prod, here("fleet", "db"), Looked{Object: secretOf("fleet", "db", labelled("cluster.x-k8s.io/cluster-name", "other"))}, Verdict{}, []string{"kubectl --namespace fleet annotate secret db"}},
+		"Cluster API's, shared":   {"its owner says so", prod, here("fleet", "db"), Looked{Object: secretOf("fleet", "db", labelled("cluster.x-k8s.io/cluster-name", "other"), sharedWith("layer/base"))}, Verdict{Given: true}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -172,13 +200,24 @@ func TestJudge(t *testing.T) {
 // Without leave nothing can be learnt of what is elsewhere: whatever an object holds
 // and is, the same is said.
 func TestJudgeTellsNothing(t *testing.T) {
-	at := dependents.ID{Kind: "Secret", Namespace: "payments", Name: "db"}
-	want := prod.Judge(at, at, Looked{})
+	no, withAccount := false, prod
+	withAccount.Account = "deployer"
+	origin := dependents.ID{Kind: "Secret", Namespace: "payments", Name: "db"}
+	there := origin.On("fleet/prod")
+	want, wantThere := prod.Judge(origin, origin, Looked{}), withAccount.Judge(origin, there, Looked{Allowed: &no})
+	if wantThere.Barred == "" || wantThere.Given {
+		t.Fatalf("it says %+v", wantThere)
+	}
 	for _, change := range []func(*unstructured.Unstructured){
 		func(*unstructured.Unstructured) {}, ofType("helm.sh/release.v1"), labelled(v1alpha1.ClusterLabel, "x"), sharedWith("layer/other"), annotated(v1alpha1.CopyOfAnnotation, "x"),
 	} {
-		if got := prod.Judge(at, at, Looked{Object: secretOf("payments", "db", change), IsKubeConfig: true}); got != want {
+		seen := Looked{Object: secretOf("payments", "db", change), IsKubeConfig: true}
+		if got := prod.Judge(origin, origin, seen); got != want {
 			t.Errorf("it says %+v, and of nothing %+v", got, want)
+		}
+		seen.Allowed = &no
+		if got := withAccount.Judge(origin, there, seen); got != wantThere {
+			t.Errorf("of the layer's own cluster it says %+v, and of nothing %+v", got, wantThere)
 		}
 	}
 }
