@@ -26,7 +26,7 @@ import (
 // observe gathers what the rules decide from, and connects.
 func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1.RemoteCluster) (clusters.Observation, error) {
 	name := client.ObjectKeyFromObject(cluster)
-	o := clusters.Observation{Now: r.Layers.now(), Cluster: cluster}
+	o := clusters.Observation{Now: r.Layers.now(), Cluster: cluster, Key: r.Layers.Settings.DigestKey}
 	id := clusters.CopyOf(cluster)
 	live, err := r.Layers.follows.get(ctx, readerOf(name), id)
 	if ctx.Err() != nil {
@@ -50,8 +50,10 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 	case access != nil || live == nil:
 	case open != nil: // the copy may have been changed since
 		access = open.access
-	default:
+	case o.CopyVerified():
 		access, _ = r.read(live, layers.KubeConfigKey)
+	default:
+		o.Unverified = true
 	}
 	if o.Layers, err = r.countLayers(ctx, cluster); err != nil {
 		return o, err

@@ -76,12 +76,7 @@ func TestDigestKeyThatIsNoneIsRefused(t *testing.T) {
 func TestAnotherKeyChangesNothing(t *testing.T) {
 	f := newBareFixture(t)
 	with := func(first byte) func(*AddonsLayerReconciler) {
-		data := make([]byte, 32)
-		for i := range data {
-			data[i] = first + byte(i)
-		}
-		key, err := layers.NewDigestKey(data)
-		f.must(err)
+		key := f.keyOf(first)
 		artifacts, err := repos.New(repos.Options{Dir: f.TempDir(), Log: logr.Discard(), DigestKey: key})
 		f.must(err)
 		return func(r *AddonsLayerReconciler) { r.Artifacts, r.Settings.DigestKey = artifacts, key }

@@ -93,6 +93,9 @@ const (
 	// ReasonCredentialsSourceGone says that the Secret of the kubeconfig has
 	// gone, and that Strata goes on with its copy.
 	ReasonCredentialsSourceGone = "CredentialsSourceGone"
+	// ReasonCopyUnverified says that the Secret of the kubeconfig has gone, or cannot
+	// be used, and that nothing shows that Strata has written its copy as it is.
+	ReasonCopyUnverified = "CopyUnverified"
 	// ReasonCredentialsRefused says that the cluster does not accept the
 	// credentials.
 	ReasonCredentialsRefused = "CredentialsRefused"

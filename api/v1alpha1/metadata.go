@@ -87,6 +87,9 @@ const (
 	// ClusterUIDAnnotation on Strata's own copy of a kubeconfig is the UID of the
 	// namespace kube-system of the cluster that may be written to through it.
 	ClusterUIDAnnotation = "kraan.io/cluster-uid"
+	// CopyMACAnnotation on Strata's own copy of a kubeconfig is a MAC of it by
+	// Strata's key of digests, and so shows that Strata has written it as it is.
+	CopyMACAnnotation = "kraan.io/copy-mac"
 	// JoinedLabel is on what kubectl strata has made to join a cluster, and names the
 	// account on that one.
 	JoinedLabel = "kraan.io/joined"

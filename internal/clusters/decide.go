@@ -8,7 +8,6 @@ package clusters
 
 import (
 	"cmp"
-	"encoding/base64"
 	"fmt"
 	"strings"
 	"time"
@@ -82,6 +81,11 @@ type Observation struct {
 	Unlocated bool
 	// Live is Strata's own copy; nil where there is none.
 	Live *unstructured.Unstructured
+	// Key is what the copy is authenticated with.
+	Key layers.DigestKey
+	// Unverified is true where Access would be that of the copy, and nothing shows
+	// that Strata has written the copy as it is.
+	Unverified bool
 	// Stale is true where Live is known to be older than the last write.
 	Stale  bool
 	Answer Answer
@@ -139,11 +143,6 @@ func IntervalOf(cluster *v1alpha1.RemoteCluster) time.Duration {
 	return DefaultInterval
 }
 
-// CopyOf returns the ID of Strata's own copy of a cluster's kubeconfig.
-func CopyOf(cluster *v1alpha1.RemoteCluster) dependents.ID {
-	return dependents.ID{Kind: "Secret", Namespace: cluster.Namespace, Name: layers.KubeConfigName(cluster.Name)}
-}
-
 // Decision is what is to be done for a RemoteCluster, and what to say of it.
 type Decision struct {
 	Plan   dependents.Plan
@@ -165,9 +164,9 @@ func Decide(o Observation) Decision {
 	}
 	verdict := Judge(o)
 	if o.Access != nil && !o.Unlocated && !verdict.Keeps {
-		wanted := wantedCopy(o.Cluster, o.Access, verdict.Record)
+		wanted := o.wantedCopy(verdict.Record)
 		in.Wanted = []dependents.Dependent{wanted}
-		if o.Live != nil && !equality.Semantic.DeepEqual(o.Live.Object["data"], wanted.Object.Object["data"]) {
+		if o.Live != nil && !isCopy(o.Live, wanted.Object) {
 			// Whatever the status says, which others may write: this is not the copy.
 			for i := range in.Inventory {
 				in.Inventory[i].Digest = ""
@@ -188,27 +187,6 @@ func (o Observation) live() map[dependents.ID]*unstructured.Unstructured {
 		live[CopyOf(o.Cluster)] = o.Live
 	}
 	return live
-}
-
-// wantedCopy returns Strata's own copy of a kubeconfig, with a finalizer of its
-// own: without the Secret Flux would uninstall nothing, and say nothing. It says
-// which cluster may be written to through it: who may write a status cannot.
-func wantedCopy(cluster *v1alpha1.RemoteCluster, access *Access, uid string) dependents.Dependent {
-	id := CopyOf(cluster)
-	obj := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
-		"data": map[string]any{layers.KubeConfigKey: base64.StdEncoding.EncodeToString(access.KubeConfig)},
-	}}
-	obj.SetNamespace(id.Namespace)
-	obj.SetName(id.Name)
-	obj.SetLabels(map[string]string{v1alpha1.ClusterLabel: cluster.Name, "reconcile.fluxcd.io/watch": "Enabled"})
-	obj.SetFinalizers([]string{v1alpha1.KubeConfigFinalizer})
-	digest := access.Digest
-	if uid != "" {
-		obj.SetAnnotations(map[string]string{v1alpha1.ClusterUIDAnnotation: uid})
-		digest += "-" + uid
-	}
-	return dependents.Dependent{ID: id, Object: obj, Digest: digest, Assess: dependents.AssessExistence, Origin: "spec.kubeConfig"}
 }
 
 // status says how the cluster fares.
@@ -302,6 +280,8 @@ func (o Observation) ready(set *layers.ConditionSet, plan dependents.Plan, verdi
 	secret := o.secret()
 	away := meta.FindStatusCondition(set.List, v1alpha1.ReachableCondition)
 	switch {
+	case o.isRefused():
+		not(metav1.ConditionFalse, verdict.Reason, verdict.Message)
 	case o.Source.Found && o.Source.Err != nil:
 		not(metav1.ConditionFalse, v1alpha1.ReasonInvalidKubeConfig, secret+" "+o.Source.Err.Error())
 	case o.Source.Err != nil:

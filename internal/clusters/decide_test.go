@@ -32,6 +32,19 @@ const (
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
+// keyOf returns a key of digests that begins with a byte.
+func keyOf(first byte) layers.DigestKey {
+	data := make([]byte, 32)
+	for i := range data {
+		data[i] = first + byte(i)
+	}
+	key, err := layers.NewDigestKey(data)
+	if err != nil {
+		panic(err)
+	}
+	return key
+}
+
 // observation returns what is seen of a cluster that is well, changed as asked.
 func observation(changes ...func(*Observation)) Observation {
 	access := &Access{KubeConfig: []byte("token: secret "), Digest: "one", Endpoint: "https://api.example.com:6443"}
@@ -40,14 +53,14 @@ func observation(changes ...func(*Observation)) Observation {
 	o := Observation{
 		Now: now, Cluster: cluster, Source: Source{Known: true, Found: true}, Access: access,
 		Answer:   Answer{At: now, Version: "v1.36.3", LastSeen: now},
-		Identity: Identity{UID: firstUID, Hub: hubUID, Version: "3"}, Recorded: firstUID, Hub: hubUID,
+		Identity: Identity{UID: firstUID, Hub: hubUID, Version: "3"}, Recorded: firstUID, Hub: hubUID, Key: keyOf(7),
 	}
-	copied := wantedCopy(cluster, access, firstUID).Object.DeepCopy()
+	copied := o.wantedCopy(firstUID).Object.DeepCopy()
 	copied.SetUID("uid")
 	copied.SetResourceVersion("7")
 	o.Live = copied
 	cluster.Status.Resources = layers.Resources([]dependents.Entry{{
-		ID: CopyOf(cluster), Digest: wantedCopy(cluster, access, firstUID).Digest, UID: "uid", ResourceVersion: "7", Status: dependents.StatusReady, Since: now, Origin: "spec.kubeConfig",
+		ID: CopyOf(cluster), Digest: o.wantedCopy(firstUID).Digest, UID: "uid", ResourceVersion: "7", Status: dependents.StatusReady, Since: now, Origin: "spec.kubeConfig",
 	}})
 	for _, change := range changes {
 		change(&o)
@@ -57,6 +70,7 @@ func observation(changes ...func(*Observation)) Observation {
 
 func TestDecide(t *testing.T) {
 	noSecret := func(o *Observation) { o.Source, o.Access, o.Live = Source{Known: true}, nil, nil }
+	unverified := func(o *Observation) { o.Access, o.Unverified, o.Identity, o.Answer = nil, true, Identity{}, Answer{} }
 	unreachable := func(o *Observation) { o.Answer = Answer{At: now, Err: errors.New("connection refused"), LastSeen: now} }
 	for name, test := range map[string]struct {
 		o       Observation
@@ -91,6 +105,26 @@ func TestDecide(t *testing.T) {
 		"the Secret has gone": {
 			observation(func(o *Observation) { o.Source.Found = false }),
 			metav1.ConditionFalse, v1alpha1.ReasonCredentialsSourceGone, "Secret fleet/prod has gone; the copy of it is used", false,
+		},
+		"the Secret has gone, and the copy is not Strata's": {
+			observation(unverified, func(o *Observation) { o.Source.Found = false }),
+			metav1.ConditionFalse, v1alpha1.ReasonCopyUnverified, "Secret fleet/prod has gone, and the copy of it, Secret fleet/strata-kubeconfig-prod, is not used", false,
+		},
+		"a kubeconfig that is wrong, and a copy that is not Strata's": {
+			observation(unverified, func(o *Observation) { o.Source.Err = errors.New("user.exec: is refused") }),
+			metav1.ConditionFalse, v1alpha1.ReasonCopyUnverified, "Secret fleet/prod user.exec: is refused, and the copy of it, Secret fleet/strata-kubeconfig-prod, is not used", false,
+		},
+		"the cluster before it is not connected, and the copy is not Strata's": {
+			observation(unverified, func(o *Observation) { o.Source, o.Via = Source{}, "waits for RemoteCluster fleet/outer" }),
+			metav1.ConditionUnknown, v1alpha1.ReasonPending, "waits for RemoteCluster fleet/outer", false,
+		},
+		"a copy without a MAC": {
+			observation(func(o *Observation) { o.Live = without(o.Live, v1alpha1.CopyMACAnnotation) }),
+			metav1.ConditionUnknown, v1alpha1.ReasonPending, "Secret fleet/strata-kubeconfig-prod has yet to be applied", true,
+		},
+		"another key": {
+			observation(func(o *Observation) { o.Key = keyOf(9) }),
+			metav1.ConditionUnknown, v1alpha1.ReasonPending, "Secret fleet/strata-kubeconfig-prod has yet to be applied", true,
 		},
 		"no answer":   {observation(unreachable), metav1.ConditionFalse, v1alpha1.ReasonUnreachable, "the cluster cannot be reached: connection refused", false},
 		"not asked":   {observation(func(o *Observation) { o.Answer = Answer{} }), metav1.ConditionUnknown, v1alpha1.ReasonPending, "the cluster has not been asked yet", false},
@@ -205,7 +239,7 @@ func TestForgedStatusHidesNoChangedCopy(t *testing.T) {
 }
 
 func TestCopyHasAFinalizerAndNothingElse(t *testing.T) {
-	d := wantedCopy(observation().Cluster, observation().Access, firstUID)
+	d := observation().wantedCopy(firstUID)
 	if got := d.Object.GetFinalizers(); len(got) != 1 || got[0] != v1alpha1.KubeConfigFinalizer {
 		t.Errorf("its finalizers are %v", got)
 	}

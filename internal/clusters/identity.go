@@ -85,6 +85,8 @@ func judge(o Observation) Verdict {
 	seen, recorded := o.Identity, o.Recorded
 	accepted := o.Cluster.Annotations[v1alpha1.AcceptClusterAnnotation]
 	switch {
+	case o.isRefused():
+		return o.refused()
 	case !seen.Known():
 		return Verdict{
 			Keeps: true, Record: recorded, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonPending,

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -73,8 +72,8 @@ func Refreshed(o Observation) *unstructured.Unstructured {
 	if o.Live == nil || o.Live.GetDeletionTimestamp() == nil || o.Access == nil || o.Unlocated || o.Live.GetLabels()[v1alpha1.ClusterLabel] != o.Cluster.Name || verdict.Keeps {
 		return nil
 	}
-	wanted := wantedCopy(o.Cluster, o.Access, verdict.Record).Object
-	if equality.Semantic.DeepEqual(wanted.Object["data"], o.Live.Object["data"]) && RecordedOn(o.Live) == RecordedOn(wanted) {
+	wanted := o.wantedCopy(verdict.Record).Object
+	if isCopy(o.Live, wanted) {
 		return nil
 	}
 	refreshed := o.Live.DeepCopy()
@@ -83,8 +82,10 @@ func Refreshed(o Observation) *unstructured.Unstructured {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	if annotations[v1alpha1.ClusterUIDAnnotation] = verdict.Record; verdict.Record == "" {
-		delete(annotations, v1alpha1.ClusterUIDAnnotation)
+	for _, key := range []string{v1alpha1.ClusterUIDAnnotation, v1alpha1.CopyMACAnnotation} {
+		if annotations[key] = wanted.GetAnnotations()[key]; annotations[key] == "" {
+			delete(annotations, key)
+		}
 	}
 	refreshed.SetAnnotations(annotations)
 	return refreshed

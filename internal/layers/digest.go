@@ -73,6 +73,24 @@ func (k DigestKey) hash(purpose string) hash.Hash {
 	return sum
 }
 
+// MAC authenticates parts for a purpose: without the key nobody can make it. It is
+// empty where there is no key.
+func (k DigestKey) MAC(purpose string, parts ...string) string {
+	if k.key == "" {
+		return ""
+	}
+	sum := k.hash(purpose)
+	for _, part := range parts {
+		_, _ = fmt.Fprintf(sum, "%d:%s", len(part), part) // so that no part goes over into the next
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// IsMAC tells whether a MAC is that of parts for a purpose.
+func (k DigestKey) IsMAC(mac, purpose string, parts ...string) bool {
+	return k.key != "" && hmac.Equal([]byte(mac), []byte(k.MAC(purpose, parts...)))
+}
+
 // OfObject identifies an object, short enough to be kept for every object of a layer.
 func (k DigestKey) OfObject(obj *unstructured.Unstructured) string {
 	data, err := json.Marshal(obj.Object) // which writes the keys of a mapping in order

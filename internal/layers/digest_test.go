@@ -246,3 +246,25 @@ func TestRollbackNeedsTheKey(t *testing.T) {
 		t.Error("the Secret is not written")
 	}
 }
+
+// A MAC is that of its parts, one by one, for its purpose and with its key; without a
+// key there is none.
+func TestMAC(t *testing.T) {
+	key := testKey(t, 7)
+	mac := key.MAC("a", "b", "cd")
+	if !key.IsMAC(mac, "a", "b", "cd") {
+		t.Error("it is not recognised")
+	}
+	for reason, same := range map[string]bool{
+		"parts go over into each other": key.IsMAC(mac, "a", "bc", "d"),
+		"a part more":                   key.IsMAC(mac, "a", "b", "cd", ""),
+		"another purpose":               key.IsMAC(mac, "ab", "cd"),
+		"another key":                   testKey(t, 9).IsMAC(mac, "a", "b", "cd"),
+		"no MAC":                        key.IsMAC("", "a", "b", "cd"),
+		"no key":                        DigestKey{}.IsMAC("", "a", "b", "cd") || DigestKey{}.IsMAC(DigestKey{}.MAC("a"), "a"),
+	} {
+		if same {
+			t.Errorf("%s: it is taken for the same", reason)
+		}
+	}
+}

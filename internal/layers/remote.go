@@ -96,7 +96,7 @@ func IsMistaken(cluster *v1alpha1.RemoteCluster) string {
 		return ""
 	}
 	switch ready.Reason {
-	case v1alpha1.ReasonIdentityChanged, v1alpha1.ReasonClaimedByOther, v1alpha1.ReasonIdentityForbidden:
+	case v1alpha1.ReasonIdentityChanged, v1alpha1.ReasonClaimedByOther, v1alpha1.ReasonIdentityForbidden, v1alpha1.ReasonCopyUnverified:
 		return ready.Message
 	}
 	return ""

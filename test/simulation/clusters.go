@@ -110,9 +110,18 @@ func (k *keeper) through() []unstructured.Unstructured {
 	return clusters.Through(k.name, all)
 }
 
+// digestKey is that of the simulated installation.
+var digestKey = func() layers.DigestKey {
+	key, err := layers.NewDigestKey([]byte("0123456789abcdefghijklmnopqrstuv"))
+	if err != nil {
+		panic(err)
+	}
+	return key
+}()
+
 func (k *keeper) observe(cluster *v1alpha1.RemoteCluster) clusters.Observation {
 	name := k.name.String()
-	o := clusters.Observation{Now: k.Now(), Cluster: cluster, Live: k.cachedRelease(copyOfKubeConfig(name))}
+	o := clusters.Observation{Now: k.Now(), Cluster: cluster, Live: k.cachedRelease(copyOfKubeConfig(name)), Key: digestKey}
 	version := ""
 	if o.Live != nil {
 		version = o.Live.GetResourceVersion()
@@ -122,8 +131,10 @@ func (k *keeper) observe(cluster *v1alpha1.RemoteCluster) clusters.Observation {
 	kubeconfig := ""
 	if secret := k.cachedRelease(sourceOfKubeConfig(name)); secret != nil {
 		o.Source.Found, kubeconfig = true, kubeconfigIn(secret)
-	} else if o.Live != nil {
+	} else if o.CopyVerified() {
 		kubeconfig = kubeconfigIn(o.Live)
+	} else {
+		o.Unverified = o.Live != nil
 	}
 	for _, layer := range k.cachedLayers() {
 		if layers.PlaceOf(&layer, namespace) == k.name {

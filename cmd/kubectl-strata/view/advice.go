@@ -107,6 +107,7 @@ var advice = map[string][]string{
 	v1alpha1.ReasonClaimedByOther:        {seeClusters, "kubectl{in} annotate {resource} {name} " + v1alpha1.TakeOverAnnotation + "=UID"},
 	v1alpha1.ReasonInvalidKubeConfig:     {seeClusters},
 	v1alpha1.ReasonCredentialsSourceGone: {seeClusters},
+	v1alpha1.ReasonCopyUnverified:        {seeClusters},
 	v1alpha1.ReasonCredentialsRefused:    {seeClusters},
 	v1alpha1.ReasonCredentialsExpiring:   {seeClusters},
 	v1alpha1.ReasonCredentialsValid:      {seeClusters},
