@@ -220,10 +220,14 @@ func TestDeadClusterIsAbandoned(t *testing.T) {
 		t.Errorf("%d releases are left", len(releases.Items))
 	}
 	f.told("base", v1alpha1.ReasonLeftBehind, "ConfigMap "+f.prefix+"/settings on "+cluster.String())
-	found := f.state("base", v1alpha1.StatePending, "does not exist")
-	if len(found.Status.Resources) != 0 || found.Status.Digest != "" {
-		t.Errorf("the layer still has %+v", found.Status)
-	}
+	f.state("base", v1alpha1.StatePending, "does not exist")
+	// What is gone is noted when the layer is looked at again.
+	f.eventually("the layer has nothing more there", func() error {
+		if status := f.get("base").Status; len(status.Resources) != 0 || status.Digest != "" {
+			return fmt.Errorf("it has %+v", status)
+		}
+		return nil
+	})
 }
 
 // A cluster behind a cluster behind a cluster: each one's kubeconfig lies on the
