@@ -22,6 +22,10 @@ UNIT_PACKAGES = $$(go list ./... | grep -v '^github.com/strata-project/strata/te
 TOOL_PACKAGES = ./test/bench/... ./test/chaos/... ./test/controlplane/... ./test/strata/...
 # More arguments for go test, for example: make unit TESTFLAGS='-run TestPlan -v'
 TESTFLAGS ?=
+# What gotestsum is told everywhere: where each test's time goes, for the table that
+# hack/step.sh ends with.
+TIMES := bin/times
+SUMMED = $(TOOLS)/gotestsum --jsonfile-timing-events $(TIMES)/$@-$(1).json
 # Has client-go end the tests, and the controller in the end-to-end tests, when
 # something changes what is in a cache.
 DETECT = KUBE_CACHE_MUTATION_DETECTOR=true
@@ -68,11 +72,11 @@ clean: ## Remove what was built in the tree; the cache folder stays
 
 .PHONY: test
 test: ## All checks that a change must pass, with the time of each
-	@MAKE='$(MAKE)' hack/step.sh tools lint verify controlplane unit simulate e2e
+	@MAKE='$(MAKE)' TIMES='$(TIMES)' hack/step.sh tools lint verify controlplane unit simulate e2e
 
 .PHONY: test-all
 test-all: ## The heavier checks, beyond make test
-	@MAKE='$(MAKE)' hack/step.sh tools controlplane vulncheck fuzz unit-all simulate-all mutants tools-all chaos-brief
+	@MAKE='$(MAKE)' TIMES='$(TIMES)' hack/step.sh tools controlplane vulncheck fuzz unit-all simulate-all mutants tools-all chaos-brief
 
 .PHONY: lint
 lint: tool-golangci-lint ## Lint, with the import rules of the rooms
@@ -88,13 +92,15 @@ vulncheck: tool-govulncheck ## Look for known weaknesses in what is used, where 
 
 .PHONY: unit
 unit: tool-gotestsum tool-promtool ## Unit, property, API and chart tests, with the race detector
-	$(DETECT) $(TOOLS)/gotestsum --format standard-quiet --format-hide-empty-pkg -- -race -timeout 30m $(TESTFLAGS) $(UNIT_PACKAGES)
-	$(TOOLS)/gotestsum --format standard-quiet --format-hide-empty-pkg -- -race -short -timeout 5m $(TESTFLAGS) $(TOOL_PACKAGES)
+	@mkdir -p $(TIMES)
+	$(DETECT) $(call SUMMED,all) --format standard-quiet --format-hide-empty-pkg -- -race -timeout 30m $(TESTFLAGS) $(UNIT_PACKAGES)
+	$(call SUMMED,tools) --format standard-quiet --format-hide-empty-pkg -- -race -short -timeout 5m $(TESTFLAGS) $(TOOL_PACKAGES)
 
 # The servers and the controller take memory for time.
 .PHONY: e2e
 e2e: tool-gotestsum ## End-to-end tests on a real API server with the real Flux controllers, and attacks on the chart's lockdown
-	GOGC=400 $(TOOLS)/gotestsum --format testname -- -race -count=1 -p 1 -parallel 6 -timeout 35m $(TESTFLAGS) ./test/e2e ./test/hostile
+	@mkdir -p $(TIMES)
+	GOGC=400 $(call SUMMED,all) --format testname -- -race -count=1 -p 1 -parallel 6 -timeout 35m $(TESTFLAGS) ./test/e2e ./test/hostile
 
 # One goroutine goes on at a time, so the race detector has little to find and
 # makes it ten times slower: a few runs have it.
@@ -113,12 +119,14 @@ mutants: ## Break the rules on purpose by each patch of test/mutants, and have t
 
 .PHONY: unit-all
 unit-all: tool-gotestsum tool-promtool ## As unit, with the heavier cases (STRATA_TEST_ALL=1)
-	$(DETECT) STRATA_TEST_ALL=1 $(TOOLS)/gotestsum --format standard-quiet --format-hide-empty-pkg -- -race -count=1 -timeout 45m $(TESTFLAGS) $(UNIT_PACKAGES)
+	@mkdir -p $(TIMES)
+	$(DETECT) STRATA_TEST_ALL=1 $(call SUMMED,all) --format standard-quiet --format-hide-empty-pkg -- -race -count=1 -timeout 45m $(TESTFLAGS) $(UNIT_PACKAGES)
 
 .PHONY: tools-all
 tools-all: tool-gotestsum controlplane ## The tests of the benchmark, of the storm and of the servers, with servers
+	@mkdir -p $(TIMES)
 	go run ./hack/controlplane --only kustomize-controller,crds-kustomize
-	STRATA_TEST_ALL=1 $(TOOLS)/gotestsum --format testname -- -race -count=1 -p 1 -timeout 30m $(TESTFLAGS) $(TOOL_PACKAGES)
+	STRATA_TEST_ALL=1 $(call SUMMED,all) --format testname -- -race -count=1 -p 1 -timeout 30m $(TESTFLAGS) $(TOOL_PACKAGES)
 
 .PHONY: fuzz
 fuzz: ## Every fuzz test for FUZZTIME (30s)

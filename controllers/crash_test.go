@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -152,9 +153,7 @@ const crashWorkers = 12
 // it, leave nothing either.
 func TestCrashAfterCrash(t *testing.T) {
 	o := newOnlooker(t)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := rand.New(rand.NewPCG(seedOf(t), 0))
 	runs := 8
 	if testAll() {
 		runs = 200
@@ -171,6 +170,23 @@ func TestCrashAfterCrash(t *testing.T) {
 		l.alive = func() { l.succeed(append(plans[i], death{})[min(len(l.all), len(plans[i]))]) }
 		l.finish()
 	})
+}
+
+// seedOf returns what the plans of a test are drawn from: STRATA_SEED, and without it
+// the same each time, or another one each time with STRATA_TEST_ALL=1. It is printed.
+func seedOf(t *testing.T) uint64 {
+	t.Helper()
+	seed := uint64(1)
+	if text := os.Getenv("STRATA_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("STRATA_SEED: %v", err)
+		}
+	} else if testAll() {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("STRATA_SEED=%d", seed)
+	return seed
 }
 
 func testAll() bool { return os.Getenv("STRATA_TEST_ALL") == "1" }

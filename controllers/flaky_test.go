@@ -101,7 +101,7 @@ func (f *flaky) wrap(next http.RoundTripper) http.RoundTripper {
 // twice, no status lies, and nothing is tried again and again at once.
 func TestAPIServerThatRefusesAtRandom(t *testing.T) {
 	o := newOnlooker(t)
-	seed := uint64(time.Now().UnixNano())
+	seed := seedOf(t)
 	runs := 4
 	if testAll() {
 		runs = 60

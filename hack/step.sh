@@ -8,9 +8,16 @@
 #
 #   hack/step.sh TARGET...
 #
+# Where TIMES names a folder, the slowest tests of those that steps have put there
+# are listed, too, slowest first.
+#
 # Where STRATA_DEADLINE is set (seconds since 1970), a step that is not done by
 # then is stopped, and the ones after it are left out, by name.
 set -uo pipefail
+
+if [[ -n ${TIMES:-} ]]; then
+  rm -rf "$TIMES"
+fi
 
 make=${MAKE:-make}
 summary=()
@@ -43,6 +50,11 @@ for step; do
   summary+=("$(printf '%-14s %-7s %s' "$step" "$took" "$verdict")")
 done
 
+if compgen -G "${TIMES:-/nowhere}/*.json" >/dev/null; then
+  echo
+  echo "The 20 slowest tests:"
+  cat "$TIMES"/*.json | "$("$(dirname "$0")/tools.sh" --dir)/gotestsum" tool slowest --threshold 1s --num 20
+fi
 echo
 printf '%s\n' "${summary[@]}"
 exit "$failed"
