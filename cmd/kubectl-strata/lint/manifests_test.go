@@ -12,6 +12,12 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
 // alone are the rules of one object by itself: what is shown in documents refers to
@@ -56,6 +62,11 @@ func TestShownManifestsAreValid(t *testing.T) {
 	if len(files) < 15 {
 		t.Errorf("%d manifests are shown: are all of them found?", len(files))
 	}
+	for name, file := range files {
+		for _, text := range strings.Split("\n"+string(file.Data), "\n---\n") {
+			checkTyped(t, name, text)
+		}
+	}
 	report, err := Run(t.Context(), Options{Files: files, Now: today})
 	if err != nil {
 		t.Fatal(err)
@@ -64,6 +75,22 @@ func TestShownManifestsAreValid(t *testing.T) {
 		if slices.Contains(alone, finding.Rule) {
 			t.Errorf("%s: line %d of it: %s: %s", finding.File, finding.Line, finding.Field, finding.Message)
 		}
+	}
+}
+
+// checkTyped fails the test where an object of Flux or Kubernetes has a field that its
+// type lacks.
+func checkTyped(t *testing.T, name, text string) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, sourcev1.AddToScheme, helmv2.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _, err := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Yaml: true, Strict: true}).Decode([]byte(text), nil, nil)
+	if err != nil && !runtime.IsNotRegisteredError(err) {
+		t.Errorf("%s: %v", name, err)
 	}
 }
 
