@@ -26,7 +26,7 @@ import (
 )
 
 // patience is how long things may take that take seconds.
-const patience = 90 * time.Second
+const patience = 2 * time.Minute
 
 // account is the ServiceAccount of each team as which its layers are applied.
 const account = "layers"
@@ -182,6 +182,16 @@ func (m *team) deploys(layer, commit string) {
 		}
 		return nil
 	})
+}
+
+// checkMemory fails the test where the controller has had more memory than enough.
+func checkMemory(t *testing.T) {
+	t.Helper()
+	used := peak(t)
+	t.Logf("the controller has had %d MiB at most", used)
+	if used > enough {
+		t.Errorf("that is more than %d MiB", enough)
+	}
 }
 
 // peak is the most memory that the controller has had, in MiB.
