@@ -165,6 +165,19 @@ func (f *fleet) released(name string) string {
 	return ""
 }
 
+// appears waits until a layer's release is beside the RemoteCluster, and returns its
+// name there.
+func (f *fleet) appears(layer, release string) (name string) {
+	f.Helper()
+	f.eventually("the release is there", func() error {
+		if name = f.released(release); name == "" {
+			return fmt.Errorf("the layer is %+v", f.get(layer).Status.Conditions)
+		}
+		return nil
+	})
+	return name
+}
+
 // says waits until a layer's message has words in it.
 func (f *fleet) says(layer string, words ...string) {
 	f.Helper()
@@ -338,13 +351,7 @@ func TestGivenWithLeave(t *testing.T) {
 	f.onFleet("base", "deployer")
 	all := map[string]string{"listed": "listed", "there": "there", "beside": "beside", "shared": "shared", "named": "named", "allowed": "allowed"}
 	f.copied("all that is given is copied", all)
-	f.eventually("the release is there", func() error {
-		if f.released("a") == "" {
-			return fmt.Errorf("the layer is %+v", f.get("base").Status.Conditions)
-		}
-		return nil
-	})
-	f.ready(f.released("a"))
+	f.ready(f.appears("base", "a"))
 	f.deployed("base", "main@sha1:1")
 	for _, read := range f.reads() {
 		for _, name := range []string{"there", "beside"} {
@@ -385,13 +392,7 @@ func TestGivenUntilTheRightEnds(t *testing.T) {
 	f.publish("main@sha1:1", map[string]string{"base/a.yaml": f.valuesFrom("a", "allowed")})
 	f.onFleet("base", "deployer")
 	f.copied("what the account may get is copied", map[string]string{"allowed": "one"})
-	f.eventually("the release is there", func() error {
-		if f.released("a") == "" {
-			return fmt.Errorf("the layer is %+v", f.get("base").Status.Conditions)
-		}
-		return nil
-	})
-	f.ready(f.released("a"))
+	f.ready(f.appears("base", "a"))
 	f.deployed("base", "main@sha1:1")
 	revoke()
 	f.says("base", "Secret "+f.victim+"/allowed", "or let ServiceAccount "+f.namespace+"/deployer get it")

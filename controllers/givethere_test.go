@@ -150,13 +150,7 @@ func TestGivenThereUntilTheRightEnds(t *testing.T) {
 	f.says("base", "where ServiceAccount "+f.namespace+"/deployer may not get it")
 	revoke := f.mayGetThere("deployer", "allowed")
 	f.copied("what the account may get is copied", map[string]string{"allowed": "one"})
-	f.eventually("the release is there", func() error {
-		if f.released("a") == "" {
-			return fmt.Errorf("the layer is %+v", f.get("base").Status.Conditions)
-		}
-		return nil
-	})
-	f.ready(f.released("a"))
+	f.ready(f.appears("base", "a"))
 	f.deployed("base", "main@sha1:1")
 	f.secret(f.far, f.victim, "allowed", "two")
 	f.copied("a change is followed", map[string]string{"allowed": "two"})
