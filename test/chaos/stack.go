@@ -13,15 +13,11 @@ import (
 	"slices"
 	"time"
 
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/test/controlplane"
 	"github.com/strata-project/strata/test/strata"
 )
@@ -79,11 +75,10 @@ func startStack(ctx context.Context, log io.Writer) (s *stack, err error) {
 
 // serve makes the sources: a repository of layers and one of charts.
 func (s *stack) serve(ctx context.Context) error {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), sourcev1.AddToScheme(scheme), helmv2.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	scheme, err := strata.Scheme()
+	if err != nil {
 		return err
 	}
-	var err error
 	if s.client, err = client.New(s.plane.Config(), client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("cannot make a client: %w", err)
 	}

@@ -15,17 +15,12 @@ import (
 	"testing"
 	"time"
 
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/test/controlplane"
 	"github.com/strata-project/strata/test/strata"
 )
@@ -64,15 +59,10 @@ func setUp(plane *controlplane.ControlPlane) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	stack.plane = plane
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, sourcev1.AddToScheme, helmv2.AddToScheme, v1alpha1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return err
-		}
+	scheme, err := strata.Scheme(apiextensionsv1.AddToScheme)
+	if err != nil {
+		return err
 	}
-	var err error
 	if stack.client, err = client.NewWithWatch(plane.Config(), client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("cannot make a client: %w", err)
 	}

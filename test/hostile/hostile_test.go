@@ -50,11 +50,11 @@ func TestDirectoriesGetNoMoreThanTheirAuthors(t *testing.T) {
 		word  string
 	}{
 		"remote":      {map[string]string{"kustomization.yaml": "resources: [" + url + "/a.yaml]\n"}, "remote bases are not allowed"},
-		"longs":       {map[string]string{"kustomization.yaml": "re\u017fources: [" + url + "/a.yaml]\n"}, ""},
-		"alias":       {map[string]string{"kustomization.yaml": "namePrefix: &k resources\n*k : [" + url + "/a.yaml]\n"}, ""},
-		"generator":   {map[string]string{"kustomization.yaml": "configMapGenerator: [{name: a, file\u017f: [\"k=" + url + "\"]}]\n"}, ""},
-		"transformer": {map[string]string{"kustomization.yaml": "transformers: [v.yaml]\n", "v.yaml": "{apiVersion: builtin, kind: ValueAddTransformer, metadata: {name: a}, value: x, targetFilePath: " + url + "}\n"}, ""},
-		"bomb":        {map[string]string{"kustomization.yaml": bomb(24), "a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {l: [v]}\n"}, ""},
+		"longs":       {map[string]string{"kustomization.yaml": "re\u017fources: [" + url + "/a.yaml]\n"}, "remote bases are not allowed"},
+		"alias":       {map[string]string{"kustomization.yaml": "namePrefix: &k resources\n*k : [" + url + "/a.yaml]\n"}, "has an alias as a key"},
+		"generator":   {map[string]string{"kustomization.yaml": "configMapGenerator: [{name: a, file\u017f: [\"k=" + url + "\"]}]\n"}, "remote bases are not allowed"},
+		"transformer": {map[string]string{"kustomization.yaml": "transformers: [v.yaml]\n", "v.yaml": "{apiVersion: builtin, kind: ValueAddTransformer, metadata: {name: a}, value: x, targetFilePath: " + url + "}\n"}, "remote bases are not allowed"},
+		"bomb":        {map[string]string{"kustomization.yaml": bomb(24), "a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {l: [v]}\n"}, "exceeding the limit"},
 		"outside":     {map[string]string{"kustomization.yaml": "resources: [../../../../etc]\n"}, "outside of the artifact"},
 		"elsewhere":   {map[string]string{"a.yaml": configMap(victim)}, "it may not create resource \"configmaps\""},
 		"token":       {map[string]string{"a.yaml": "apiVersion: v1\nkind: Secret\ntype: kubernetes.io/service-account-token\nmetadata: {name: token, namespace: " + strata.Namespace + ", annotations: {kubernetes.io/service-account.name: strata}}\n"}, "Secret"},
