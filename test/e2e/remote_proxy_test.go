@@ -23,7 +23,7 @@ import (
 )
 
 // gateway is another way to a cluster: it can say that the cluster is of another
-// version, and be cut.
+// version, be cut, and go for good.
 type gateway struct {
 	*httptest.Server
 	config *rest.Config
@@ -33,6 +33,8 @@ type gateway struct {
 	// cut is closed to let those go on who wait because the gateway is cut; nil
 	// where it is not.
 	cut chan struct{}
+	// gone is set when every connection is broken off at once.
+	gone bool
 }
 
 // gateway starts a gateway to a cluster at an address.
@@ -54,7 +56,10 @@ func (f *fixture) gateway(far *farCluster, address string) *gateway {
 	}
 	g := &gateway{}
 	g.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		version, cut := g.state()
+		version, cut, gone := g.state()
+		if gone {
+			panic(http.ErrAbortHandler)
+		}
 		if cut != nil {
 			select {
 			case <-cut:
@@ -87,10 +92,10 @@ func (f *fixture) gateway(far *farCluster, address string) *gateway {
 	return g
 }
 
-func (g *gateway) state() (version string, cut chan struct{}) {
+func (g *gateway) state() (version string, cut chan struct{}, gone bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.version, g.cut
+	return g.version, g.cut, g.gone
 }
 
 // says has the gateway name a version of its own.
@@ -115,6 +120,16 @@ func (g *gateway) join() {
 		close(g.cut)
 		g.cut = nil
 	}
+}
+
+// goes has the gateway break off whatever anybody asks it, as an endpoint does behind
+// which nothing runs any more. Nobody hangs in it: helm-controller, which may be asking
+// by the old way at this moment, would wait for as long as a release may take.
+func (g *gateway) goes() {
+	g.mu.Lock()
+	g.gone = true
+	g.mu.Unlock()
+	g.CloseClientConnections()
 }
 
 // The version that gates want is that of the layer's own cluster, and a layer that
@@ -196,7 +211,7 @@ func TestEndpointIsChanged(t *testing.T) {
 		}
 		return nil
 	})
-	gateway.sever()
+	gateway.goes()
 	revision = f.push(map[string]string{"base/release.yaml": f.configMapRelease("base", "two")})
 	f.deployed("base", revision)
 }
