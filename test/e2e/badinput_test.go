@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -85,20 +86,11 @@ func (f *fixture) in(t *testing.T) *fixture {
 }
 
 // A mistake in the directory is the author's to mend: the layer says which, and
-// where; what is deployed stays exactly as it is, and the mended commit heals.
+// where; what is deployed stays exactly as it is, and the mended commit heals. Each
+// mistake has a layer of its own, and one commit makes them all.
 func TestMistakeInTheDirectoryChangesNothing(t *testing.T) {
 	f := newFixture(t)
-	good := map[string]string{
-		"apps/one.yaml": f.configMapRelease("one", "one"),
-		"apps/two.yaml": f.configMapRelease("two", "two"),
-	}
-	revision := f.push(good)
-	f.layer("apps")
-	f.deployed("apps", revision)
-	before := f.footprints()
-	if len(before) != 2 {
-		t.Fatalf("deployed %v", before)
-	}
+	good := map[string]string{"apps/one.yaml": f.configMapRelease("one", "one")}
 	// object is a manifest of three lines, of which a case leaves one out.
 	object := func(lines ...string) string {
 		return strings.Join(append(lines, "data: {key: value}"), "\n") + "\n"
@@ -184,28 +176,60 @@ func TestMistakeInTheDirectoryChangesNothing(t *testing.T) {
 			want: v1alpha1.ReasonKustomizeFailed, words: []string{"apps/kustomization.yaml", "https://example.com/base.yaml"},
 		},
 	}
-	for _, test := range cases {
-		t.Run(test.name, func(t *testing.T) {
-			f := f.in(t)
-			if len(test.remove) > 0 {
-				_, err := f.repo.Remove("remove", test.remove...)
-				f.must(err)
+	words := regexp.MustCompile(`\b(apps|one)\b`)
+	// of returns what a case says, about its own directory and release.
+	of := func(i int, text string) string { return words.ReplaceAllString(text, fmt.Sprintf("${1}%02d", i)) }
+	all := func(add func(i int) map[string]string) map[string]string {
+		files := map[string]string{}
+		for i := range cases {
+			for path, content := range add(i) {
+				files[of(i, path)] = of(i, content)
 			}
-			f.push(test.add)
-			f.stalled("apps", test.want, test.words...)
-			f.untouched(before)
+		}
+		return files
+	}
+	everyGood := all(func(int) map[string]string { return good })
+	revision := f.push(everyGood)
+	for i := range cases {
+		f.layer(of(i, "apps"))
+	}
+	for i := range cases {
+		f.deployed(of(i, "apps"), revision)
+	}
+	before := f.footprints()
+	if len(before) != len(cases) {
+		t.Fatalf("deployed %v", before)
+	}
+
+	mistakes := all(func(i int) map[string]string { return cases[i].add })
+	for i, test := range cases {
+		for _, path := range test.remove {
+			_, err := f.repo.Remove("remove", of(i, path))
+			f.must(err)
+		}
+	}
+	f.push(mistakes)
+	for i, test := range cases {
+		t.Run(test.name, func(t *testing.T) {
+			says := make([]string, 0, len(test.words))
+			for _, word := range test.words {
+				says = append(says, of(i, word))
+			}
+			f.in(t).stalled(of(i, "apps"), test.want, says...)
 			if t.Failed() {
 				t.Log(test.reason)
 			}
-
-			if added := slices.Collect(maps.Keys(test.add)); len(added) > 0 {
-				_, err := f.repo.Remove("mend", added...)
-				f.must(err)
-			}
-			f.deployed("apps", f.push(good))
-			f.untouched(before)
 		})
 	}
+	f.untouched(before)
+
+	_, err := f.repo.Remove("mend", slices.Collect(maps.Keys(mistakes))...)
+	f.must(err)
+	revision = f.push(everyGood)
+	for i := range cases {
+		f.deployed(of(i, "apps"), revision)
+	}
+	f.untouched(before)
 }
 
 // A path that was never there is told from one that has gone only by what is
