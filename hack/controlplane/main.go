@@ -10,7 +10,11 @@
 // pins, its linker flags or the Go version change. What only benchmarks need,
 // such as kustomize-controller, is built when it is named, and not otherwise.
 //
-//	go run ./hack/controlplane [--only etcd,kube-apiserver] [--print-dir]
+// The demo runs what is there: these programs where they are current, or others that
+// the machine has. With --demo those that it has not are built together, from a module
+// of their own.
+//
+//	go run ./hack/controlplane [--only etcd,kube-apiserver] [--demo] [--print-dir]
 package main
 
 import (
@@ -45,6 +49,7 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("controlplane", flag.ContinueOnError)
 	only := flags.String("only", "", "comma-separated targets to build, all that tests need when it is empty: "+strings.Join(targetNames(), ","))
+	demo := flags.Bool("demo", false, "make what the demo runs, in less time, and print the folder of its programs")
 	printDir := flags.Bool("print-dir", false, "print the folder of the programs and exit")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -57,11 +62,24 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		fmt.Fprintln(out, dir)
 		return nil
 	}
-	wanted, err := selectTargets(*only)
+	modules, err := findModules()
 	if err != nil {
 		return err
 	}
-	modules, err := findModules()
+	if *demo {
+		// What is said on the way must not be taken for the folder.
+		g, err := forDemo(builder{modules: modules, dir: dir, out: os.Stderr}, *only)
+		if err != nil {
+			return err
+		}
+		folder, err := g.ensure(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(out, folder)
+		return nil
+	}
+	wanted, err := selectTargets(*only)
 	if err != nil {
 		return err
 	}

@@ -57,9 +57,10 @@ var targets = []target{
 		modules: []string{"source-controller", "helm-controller", "notification-controller"},
 		require: sourceController,
 		ldflags: noFlags,
-		make: copyCRDs(map[string]string{
-			"source-controller": sourceController, "helm-controller": helmController, "notification-controller": notificationController,
-		}),
+		make: copyCRDs(
+			pinned{"source-controller", sourceController}, pinned{"helm-controller", helmController},
+			pinned{"notification-controller", notificationController},
+		),
 	},
 	// What only benchmarks need takes minutes to build, which no test waits for.
 	whenAsked(program("kustomize-controller", "kustomize-controller", kustomizeController, "")),
@@ -68,7 +69,7 @@ var targets = []target{
 		modules: []string{"kustomize-controller"},
 		require: kustomizeController,
 		ldflags: noFlags,
-		make:    copyCRDs(map[string]string{"kustomize-controller": kustomizeController}),
+		make:    copyCRDs(pinned{"kustomize-controller", kustomizeController}),
 	}),
 }
 
@@ -209,9 +210,11 @@ func compile(ctx context.Context, b builder, t target) error {
 	return os.Rename(temp, filepath.Join(b.dir, t.name))
 }
 
-// copyCRDs takes the CRDs out of modules of Flux, which are named by the
-// folders that pin them.
-func copyCRDs(modules map[string]string) func(context.Context, builder, target) error {
+// pinned is a module of Flux, and the folder whose go.mod pins it.
+type pinned struct{ folder, module string }
+
+// copyCRDs takes the CRDs out of modules of Flux.
+func copyCRDs(modules ...pinned) func(context.Context, builder, target) error {
 	return func(ctx context.Context, b builder, t target) error {
 		temp := filepath.Join(b.dir, ".new-"+t.name)
 		if err := os.RemoveAll(temp); err != nil {
@@ -221,12 +224,12 @@ func copyCRDs(modules map[string]string) func(context.Context, builder, target) 
 		if err := os.MkdirAll(temp, 0o755); err != nil {
 			return err
 		}
-		for folder, module := range modules {
-			dir, err := moduleDir(ctx, filepath.Join(b.modules, folder), module)
+		for _, m := range modules {
+			dir, err := moduleDir(ctx, filepath.Join(b.modules, m.folder), m.module)
 			if err != nil {
 				return err
 			}
-			if err := copyCRDsOf(module, dir, temp); err != nil {
+			if err := copyCRDsOf(m.module, dir, temp); err != nil {
 				return err
 			}
 		}
@@ -274,13 +277,17 @@ func moduleDir(ctx context.Context, dir, module string) (string, error) {
 	return info.Dir, nil
 }
 
+// goEnvironment is that of the go command: nothing of the caller's changes what is
+// built.
+func goEnvironment() []string { return append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=") }
+
 // goCommand runs the go command and returns its standard output. Cancelling
 // ctx interrupts it with all its children.
 func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	var stdout, both bytes.Buffer
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+	cmd.Env = goEnvironment()
 	cmd.Stdout = &stdout
 	cmd.Stderr = &both
 	isolate(cmd)

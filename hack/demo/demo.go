@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -41,6 +43,8 @@ type demo struct {
 	client     client.Client
 	layers     []string
 	platform   string // with --fleet: the layers are those of it
+	context    string // with --cluster current: the name of the context
+	proxy      string // the HTTP proxy of the controller; "" for none
 
 	closers []func() error // in the order of what they close
 }
@@ -59,22 +63,13 @@ func (d *demo) stop() error {
 
 // startPlane starts the control plane while Strata is being built.
 func (d *demo) startPlane(ctx context.Context) error {
-	var err error
-	if d.root, err = strata.Root(); err != nil {
-		return err
-	}
-	if d.dir, err = os.MkdirTemp("", "strata-demo-"); err != nil {
-		return err
-	}
-	d.onStop(func() error { return os.RemoveAll(d.dir) })
-	d.bin = filepath.Join(d.dir, "bin")
-	if err := os.Mkdir(d.bin, 0o755); err != nil {
-		return err
-	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.build(groupCtx) })
 	group.Go(func() error {
-		plane, err := controlplane.Start(groupCtx, controlplane.Options{Dir: filepath.Join(d.dir, "controlplane")})
+		plane, err := controlplane.Start(groupCtx, controlplane.Options{
+			Dir:  filepath.Join(d.dir, "controlplane"),
+			With: append(controlplane.KubernetesOnly(), controlplane.SourceController, controlplane.HelmController),
+		})
 		if err != nil {
 			return err
 		}
@@ -86,6 +81,38 @@ func (d *demo) startPlane(ctx context.Context) error {
 		return err
 	}
 	return d.connect()
+}
+
+// programs has the servers made that the demo runs, where the machine lacks them:
+// those that are named, or all. What is built, and how far it is, is shown.
+func (d *demo) programs(ctx context.Context, only ...string) error {
+	if os.Getenv(controlplane.EnvBinaries) != "" {
+		return nil
+	}
+	args := []string{"run", "./hack/controlplane", "--demo", "--only", strings.Join(only, ",")}
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir, command.Stderr = d.root, os.Stderr
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.WaitDelay = 10 * time.Second
+	folder, err := command.Output()
+	if err != nil {
+		return fmt.Errorf("cannot make the servers: %w", err)
+	}
+	return os.Setenv(controlplane.EnvBinaries, strings.TrimSpace(string(folder)))
+}
+
+// makeDir makes the folder of this run.
+func (d *demo) makeDir() error {
+	var err error
+	if d.root, err = strata.Root(); err != nil {
+		return err
+	}
+	if d.dir, err = os.MkdirTemp("", "strata-demo-"); err != nil {
+		return err
+	}
+	d.onStop(func() error { return os.RemoveAll(d.dir) })
+	d.bin = filepath.Join(d.dir, "bin")
+	return os.Mkdir(d.bin, 0o755)
 }
 
 // build puts the controller, the plug-in and kubectl into one folder.
@@ -120,6 +147,9 @@ func (d *demo) connect() error {
 // control plane, with the rights of the chart's ServiceAccount. No pod can run
 // it here, because nothing but the kubelet is missing.
 func (d *demo) startController(ctx context.Context) error {
+	if d.context != "" {
+		d.onStop(d.uninstall)
+	}
 	identity, err := strata.Install(ctx, d.plane, map[string]any{
 		"replicas": 0,
 		"image":    map[string]any{"tag": version},
@@ -133,9 +163,13 @@ func (d *demo) startController(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.controller, err = strata.Prepare(strata.Options{
+	options := strata.Options{
 		Binary: filepath.Join(d.bin, "strata"), Kubeconfig: identity.Kubeconfig, Dir: filepath.Join(d.dir, "strata"),
-	})
+	}
+	if d.proxy != "" {
+		options.Env, options.ArtifactHosts = []string{"HTTP_PROXY=" + d.proxy}, []string{"*"}
+	}
+	d.controller, err = strata.Prepare(options)
 	if err != nil {
 		return err
 	}
@@ -145,7 +179,13 @@ func (d *demo) startController(ctx context.Context) error {
 	})
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("not ready within a minute"))
 	defer cancel()
-	return d.controller.Start(ctx)
+	if err := d.controller.Start(ctx); err != nil {
+		return err
+	}
+	if d.context != "" {
+		d.onStop(d.leave)
+	}
+	return nil
 }
 
 // stay keeps everything running until somebody interrupts it.

@@ -5,6 +5,7 @@ package main
 
 import (
 	"errors"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -82,8 +83,47 @@ func TestTheFleetIsADemoOfItsOwn(t *testing.T) {
 		t.Errorf("DEMO_FLEET=1 says %+v: %v", s, err)
 	}
 	t.Setenv("DEMO_REMOTE", "1")
-	if _, err := parse(nil); err == nil {
-		t.Error("the fleet and the remote cluster go together")
+	if _, err := parse(nil); err == nil || !strings.Contains(err.Error(), "--fleet and --remote") {
+		t.Errorf("the fleet and the remote cluster go together: %v", err)
+	}
+}
+
+func TestTheCurrentClusterIsAskedForByName(t *testing.T) {
+	for _, variable := range []string{"DEMO_FLEET", "DEMO_REMOTE"} {
+		t.Setenv(variable, "")
+	}
+	for value, want := range map[string]struct {
+		current bool
+		words   string
+	}{
+		"": {}, "current": {current: true}, "kind": {words: `--cluster is "kind": want current`},
+	} {
+		t.Setenv("DEMO_CLUSTER", value)
+		s, err := parse(nil)
+		if s.current != want.current || (err == nil) != (want.words == "") || err != nil && !strings.Contains(err.Error(), want.words) {
+			t.Errorf("DEMO_CLUSTER=%s says %+v: %v", value, s, err)
+		}
+	}
+	t.Setenv("DEMO_CLUSTER", "current")
+	if _, err := parse([]string{"--fleet"}); err == nil || !strings.Contains(err.Error(), "goes with neither") {
+		t.Errorf("the current cluster and the fleet go together: %v", err)
+	}
+}
+
+func TestServicePath(t *testing.T) {
+	for address, want := range map[string]string{
+		"http://source-controller.flux-system.svc.cluster.local./gitrepository/a/b/c%2F.tar.gz": "/api/v1/namespaces/flux-system/services/http:source-controller:80/proxy/gitrepository/a/b/c%2F.tar.gz",
+		"http://maker.a.svc:9090/x": "/api/v1/namespaces/a/services/http:maker:9090/proxy/x",
+		"http://example.com/x":      "",
+		"http://10.0.0.1/x":         "",
+	} {
+		parsed, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := servicePath(parsed); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s is at %q, %v, want %q", address, got, err, want)
+		}
 	}
 }
 

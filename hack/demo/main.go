@@ -11,6 +11,9 @@
 //	make demo DEMO_REMOTE=1 with a second cluster, and examples/remote on it
 //	make demo DEMO_FLEET=1  with two further clusters, and examples/fleet on them
 //	                        in place of examples/platform
+//	make demo DEMO_CLUSTER=current
+//	                        on the cluster of the current context, from which it takes
+//	                        everything away at its end
 //
 // It exits with 0 when it has done that, with 1 when something failed, and
 // with 130 when it was interrupted before.
@@ -54,6 +57,7 @@ type settings struct {
 	exit    bool
 	remote  bool
 	fleet   bool
+	current bool
 	timeout time.Duration
 }
 
@@ -64,12 +68,19 @@ func parse(args []string) (settings, error) {
 	flags.BoolVar(&s.exit, "exit", says("DEMO_EXIT"), "stop when all layers are deployed; DEMO_EXIT=1 says the same")
 	flags.BoolVar(&s.remote, "remote", says("DEMO_REMOTE"), "start a second cluster and put examples/remote on it; DEMO_REMOTE=1 says the same")
 	flags.BoolVar(&s.fleet, "fleet", says("DEMO_FLEET"), "put examples/fleet on two further clusters, in place of examples/platform; DEMO_FLEET=1 says the same")
+	cluster := flags.String("cluster", os.Getenv("DEMO_CLUSTER"), "current takes the cluster of the current context, in place of one of its own; DEMO_CLUSTER says the same")
 	flags.DurationVar(&s.timeout, "timeout", 5*time.Minute, "with --exit, how long the layers may take")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
 	if s.fleet && s.remote {
 		return s, errors.New("--fleet and --remote cannot go together")
+	}
+	if *cluster != "" && *cluster != "current" {
+		return s, fmt.Errorf("--cluster is %q: want current, or nothing", *cluster)
+	}
+	if s.current = *cluster == "current"; s.current && (s.fleet || s.remote) {
+		return s, errors.New("--cluster current goes with neither --fleet nor --remote, which start clusters beside one of their own")
 	}
 	return s, nil
 }
@@ -91,7 +102,14 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if s.fleet {
 		show, invite = d.showFleet, d.inviteToFleet
 	}
-	if err := show(ctx, s); err != nil {
+	err = d.makeDir()
+	if err == nil && !s.current {
+		err = d.programs(ctx)
+	}
+	if err == nil {
+		err = show(ctx, s)
+	}
+	if err != nil {
 		if ctx.Err() != nil {
 			return errInterrupted
 		}
@@ -108,8 +126,12 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 
 // show starts everything and waits until the platform is deployed.
 func (d *demo) show(ctx context.Context, s settings) error {
+	first := step{"starting etcd, Kubernetes and Flux, building Strata", d.startPlane}
+	if s.current {
+		first = step{"building Strata, looking at the cluster of the current context", d.useCurrent}
+	}
 	err := d.steps(ctx, []step{
-		{"starting etcd, Kubernetes and Flux, building Strata", d.startPlane},
+		first,
 		{"serving examples/charts, and examples/platform from git", d.serve},
 		{"installing Strata's chart, starting its controller", d.startController},
 		{"applying the GitRepository and the layers", d.apply},

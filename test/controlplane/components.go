@@ -71,6 +71,9 @@ type launcher struct {
 	etcd   string // URL of etcd
 	server string // URL of kube-apiserver
 	events string // URL of notification-controller's events
+	// given is the kubeconfig of a cluster that others have started, as whose user all
+	// components run; "" where this process has made the users.
+	given string
 }
 
 // reserve returns the address of a port that is kept until the control plane

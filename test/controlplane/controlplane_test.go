@@ -376,7 +376,7 @@ func TestFromKubeconfigWithoutFlux(t *testing.T) {
 	t.Parallel()
 	c := startForTest(t, Options{With: APIOnly()})
 	_, err := FromKubeconfig(t.Context(), c.Kubeconfig(), nil)
-	if err == nil || !strings.Contains(err.Error(), "is Flux installed") {
+	if !errors.Is(err, ErrNoFlux) {
 		t.Errorf("cluster without Flux: got %v", err)
 	}
 }

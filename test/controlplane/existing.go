@@ -5,11 +5,14 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -31,16 +34,20 @@ func Open(ctx context.Context, opts Options) (*ControlPlane, error) {
 	return FromKubeconfig(ctx, path, opts.Log)
 }
 
+// ErrNoFlux is returned for a cluster that lacks source-controller's or helm-
+// controller's kinds.
+var ErrNoFlux = errors.New("Flux is not installed")
+
 // FromKubeconfig uses the cluster of a kubeconfig file's current context,
-// which must have Flux. Component control returns ErrNotManaged, and Stop
-// leaves the cluster alone. The cluster fetches from a GitServer or
-// ChartServer of this machine only when EnvHost says how to reach it.
+// which must have Flux; without it the error is ErrNoFlux. Component control
+// returns ErrNotManaged, and Stop leaves the cluster alone. The cluster fetches
+// from a GitServer or ChartServer of this machine only when EnvHost says how to
+// reach it.
 func FromKubeconfig(ctx context.Context, path string, log io.Writer) (*ControlPlane, error) {
-	loaded, err := clientcmd.BuildConfigFromFlags("", path)
+	loaded, err := load(path)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read kubeconfig %s: %w", path, err)
+		return nil, err
 	}
-	loaded.QPS = -1
 	client, err := discovery.NewDiscoveryClientForConfig(loaded)
 	if err != nil {
 		return nil, err
@@ -49,20 +56,63 @@ func FromKubeconfig(ctx context.Context, path string, log io.Writer) (*ControlPl
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if _, err := client.ServerResourcesForGroupVersion(group); err != nil {
-			return nil, fmt.Errorf("cluster %s does not serve %s, is Flux installed: %w", loaded.Host, group, err)
+		_, err := client.ServerResourcesForGroupVersion(group)
+		if apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("cluster %s does not serve %s: %w", loaded.Host, group, ErrNoFlux)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot ask cluster %s for %s: %w", loaded.Host, group, err)
 		}
 	}
-	dir, err := os.MkdirTemp("", "strata-existing-")
+	return existing(path, loaded, Options{Log: log})
+}
+
+// FluxBeside uses the cluster of a kubeconfig file's current context, which has no
+// Flux: it installs the CRDs of Flux there, and runs source-controller and
+// helm-controller on this machine, with the rights of the file. Stop ends these, and
+// leaves the cluster as it is.
+func FluxBeside(ctx context.Context, path string, opts Options) (*ControlPlane, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready within %s", startTimeout))
+	defer cancel()
+	loaded, err := load(path)
 	if err != nil {
 		return nil, err
 	}
-	c := &ControlPlane{
-		opts:       Options{Log: log}.withDefaults(),
-		dir:        dir,
-		removeDir:  true,
-		config:     loaded,
-		kubeconfig: path,
+	opts.With = []Component{SourceController, HelmController}
+	c, err := existing(path, loaded, opts)
+	if err != nil {
+		return nil, err
+	}
+	l := &launcher{dir: c.dir, opts: c.opts, given: path}
+	for _, name := range opts.With {
+		p, err := l.process(name)
+		c.ports = l.ports
+		if err != nil {
+			return nil, errors.Join(err, c.Stop())
+		}
+		c.processes = append(c.processes, p)
+	}
+	if err := c.startFlux(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot run Flux for cluster %s: %w", loaded.Host, err), c.Stop())
+	}
+	return c, nil
+}
+
+// load reads a kubeconfig; who uses it is not throttled on the client's side.
+func load(path string) (*rest.Config, error) {
+	loaded, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read kubeconfig %s: %w", path, err)
+	}
+	loaded.QPS = -1
+	return loaded, nil
+}
+
+// existing returns a cluster that this process has not started.
+func existing(path string, loaded *rest.Config, opts Options) (*ControlPlane, error) {
+	c := &ControlPlane{opts: opts.withDefaults(), config: loaded, kubeconfig: path}
+	if err := c.makeDir(); err != nil {
+		return nil, err
 	}
 	c.logf("using the existing cluster %s", loaded.Host)
 	return c, nil

@@ -94,6 +94,9 @@ func fileName(name string) string {
 // kubeconfig writes the kubeconfig of a user with a static token and returns
 // its path.
 func (l *launcher) kubeconfig(name string) (string, error) {
+	if l.given != "" {
+		return l.given, nil
+	}
 	path := filepath.Join(l.dir, "kubeconfigs", fileName(name))
 	return path, writeKubeconfig(path, l.config(name))
 }

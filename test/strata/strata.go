@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"helm.sh/helm/v4/pkg/action"
@@ -66,7 +67,7 @@ func build(ctx context.Context, program, path string, flags []string) (string, e
 	if err != nil {
 		return "", err
 	}
-	args := append(append([]string{"build"}, flags...), "-o", path, program)
+	args := append(append([]string{"build", "-trimpath"}, flags...), "-o", path, program)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = root
 	// Interrupted, go puts away what it has begun; killed, it does not.
@@ -89,12 +90,9 @@ func Install(ctx context.Context, plane *controlplane.ControlPlane, values map[s
 	if err != nil {
 		return controlplane.Identity{}, fmt.Errorf("cannot load the chart: %w", err)
 	}
-	flags := genericclioptions.NewConfigFlags(false)
-	kubeconfig, namespace := plane.Kubeconfig(), Namespace
-	flags.KubeConfig, flags.Namespace = &kubeconfig, &namespace
-	config := action.NewConfiguration(action.ConfigurationSetLogger(slog.NewTextHandler(io.Discard, nil)))
-	if err := config.Init(flags, Namespace, "secret"); err != nil {
-		return controlplane.Identity{}, fmt.Errorf("cannot prepare Helm: %w", err)
+	config, err := helmOf(plane)
+	if err != nil {
+		return controlplane.Identity{}, err
 	}
 	install := action.NewInstall(config)
 	install.ReleaseName, install.Namespace, install.CreateNamespace = release, Namespace, true
@@ -103,6 +101,33 @@ func Install(ctx context.Context, plane *controlplane.ControlPlane, values map[s
 		return controlplane.Identity{}, fmt.Errorf("cannot install the chart: %w", err)
 	}
 	return plane.ServiceAccount(ctx, Namespace, release)
+}
+
+// Uninstall takes away what Install has made, but for the CRDs and the namespace. It
+// does nothing where that is gone.
+func Uninstall(plane *controlplane.ControlPlane) error {
+	config, err := helmOf(plane)
+	if err != nil {
+		return err
+	}
+	uninstall := action.NewUninstall(config)
+	uninstall.IgnoreNotFound, uninstall.WaitStrategy = true, kube.HookOnlyStrategy
+	if _, err := uninstall.Run(release); err != nil {
+		return fmt.Errorf("cannot uninstall the chart: %w", err)
+	}
+	return nil
+}
+
+// helmOf is Helm's library at work on a cluster, which says nothing.
+func helmOf(plane *controlplane.ControlPlane) (*action.Configuration, error) {
+	flags := genericclioptions.NewConfigFlags(false)
+	kubeconfig, namespace := plane.Kubeconfig(), Namespace
+	flags.KubeConfig, flags.Namespace = &kubeconfig, &namespace
+	config := action.NewConfiguration(action.ConfigurationSetLogger(slog.NewTextHandler(io.Discard, nil)))
+	if err := config.Init(flags, Namespace, "secret"); err != nil {
+		return nil, fmt.Errorf("cannot prepare Helm: %w", err)
+	}
+	return config, nil
 }
 
 // Controller is the running controller.
@@ -127,6 +152,8 @@ type Options struct {
 	Dir string
 	// Args are more flags, and Env more of its environment.
 	Args, Env []string
+	// ArtifactHosts are hosts of artifacts, beside this machine.
+	ArtifactHosts []string
 	// Confined leaves it to Args where artifacts and other clusters may be. Without
 	// it they may be where all servers of tests are.
 	Confined bool
@@ -157,7 +184,7 @@ func Prepare(o Options) (*Controller, error) {
 	if !o.Confined {
 		// source-controller runs as a process, and other makers of artifacts in the
 		// test.
-		args = append(args, "--allowed-cluster-ranges", LoopbackRanges, "--artifact-hosts", "127.0.0.1")
+		args = append(args, "--allowed-cluster-ranges", LoopbackRanges, "--artifact-hosts", strings.Join(append([]string{"127.0.0.1"}, o.ArtifactHosts...), ","))
 	}
 	c.Runner, err = controlplane.NewRunner(controlplane.Program{
 		Name: "strata", Path: o.Binary, Dir: o.Dir,
