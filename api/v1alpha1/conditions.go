@@ -140,67 +140,141 @@ const (
 
 // Condition and event reasons of an AddonsLayer.
 const (
-	ReasonDeployed             = "Deployed"
-	ReasonHold                 = "Hold"
-	ReasonSourceNotFound       = "SourceNotFound"
-	ReasonSourceNotReady       = "SourceNotReady"
-	ReasonK8sVersion           = "K8sVersion"
-	ReasonDependencyNotFound   = "DependencyNotFound"
-	ReasonDependencyVersion    = "DependencyVersion"
-	ReasonDependencyNotReady   = "DependencyNotDeployed"
-	ReasonDependencyCycle      = "DependencyCycle"
-	ReasonInvalidSpec          = "InvalidSpec"
-	ReasonApplying             = "Applying"
-	ReasonPruning              = "Pruning"
-	ReasonTimeout              = "Timeout"
-	ReasonReleaseFailed        = "ReleaseFailed"
-	ReasonApplyFailed          = "ApplyFailed"
-	ReasonPruneFailed          = "PruneFailed"
-	ReasonKindNotServed        = "KindNotServed"
-	ReasonOwnershipConflict    = "OwnershipConflict"
-	ReasonForeignRelease       = "ForeignRelease"
-	ReasonSuspendedRelease     = "SuspendedRelease"
-	ReasonMassPrune            = "MassPrune"
-	ReasonEmptyDirectory       = "EmptyDirectory"
-	ReasonPathNotFound         = "PathNotFound"
-	ReasonPathOutside          = "PathOutsideArtifact"
-	ReasonInvalidManifest      = "InvalidManifest"
-	ReasonEncryptedManifest    = "EncryptedManifest"
-	ReasonDuplicateObject      = "DuplicateObject"
-	ReasonKustomizeFailed      = "KustomizeFailed"
-	ReasonArtifactRefused      = "ArtifactRefused"
-	ReasonArtifactFailed       = "ArtifactFailed"
-	ReasonDeleting             = "Deleting"
-	ReasonDeletionBlocked      = "DeletionBlocked"
+	// ReasonDeployed says that all that the layer lists is applied and ready.
+	ReasonDeployed = "Deployed"
+	// ReasonHold says that somebody holds the layer as it is.
+	ReasonHold = "Hold"
+	// ReasonSourceNotFound says that the source does not exist, or that the cluster does
+	// not serve its kind.
+	ReasonSourceNotFound = "SourceNotFound"
+	// ReasonSourceNotReady says that the source has no artifact of its present generation.
+	ReasonSourceNotReady = "SourceNotReady"
+	// ReasonK8sVersion says that the cluster is not at the version of Kubernetes that
+	// the layer asks for.
+	ReasonK8sVersion = "K8sVersion"
+	// ReasonDependencyNotFound says that a layer that this one depends on does not exist.
+	ReasonDependencyNotFound = "DependencyNotFound"
+	// ReasonDependencyVersion says that a layer that this one depends on is at another
+	// version than it asks for.
+	ReasonDependencyVersion = "DependencyVersion"
+	// ReasonDependencyNotReady says that a layer that this one depends on is not
+	// deployed as it is specified now.
+	ReasonDependencyNotReady = "DependencyNotDeployed"
+	// ReasonDependencyCycle says that layers depend on each other in a circle.
+	ReasonDependencyCycle = "DependencyCycle"
+	// ReasonInvalidSpec says that a field of the layer's specification cannot be
+	// understood.
+	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonApplying says that the roll-out is under way, within its timeout.
+	ReasonApplying = "Applying"
+	// ReasonPruning says that objects which the layer no longer lists are on their way
+	// out.
+	ReasonPruning = "Pruning"
+	// ReasonTimeout says that the roll-out takes longer than the timeout allows.
+	ReasonTimeout = "Timeout"
+	// ReasonReleaseFailed says that helm-controller has given up on a release.
+	ReasonReleaseFailed = "ReleaseFailed"
+	// ReasonApplyFailed says that an object cannot be written.
+	ReasonApplyFailed = "ApplyFailed"
+	// ReasonPruneFailed says that an object cannot be removed.
+	ReasonPruneFailed = "PruneFailed"
+	// ReasonKindNotServed says that the cluster does not serve the kind of an object.
+	ReasonKindNotServed = "KindNotServed"
+	// ReasonOwnershipConflict says that another layer has an object that this one lists.
+	ReasonOwnershipConflict = "OwnershipConflict"
+	// ReasonForeignRelease says that a HelmRelease of nobody stands for the same Helm
+	// release.
+	ReasonForeignRelease = "ForeignRelease"
+	// ReasonSuspendedRelease says that a release which is to be removed is suspended, so
+	// that nothing would uninstall it.
+	ReasonSuspendedRelease = "SuspendedRelease"
+	// ReasonMassPrune says that a commit would remove most releases of the layer.
+	ReasonMassPrune = "MassPrune"
+	// ReasonEmptyDirectory says that the directory lists nothing any more, where it did
+	// before.
+	ReasonEmptyDirectory = "EmptyDirectory"
+	// ReasonPathNotFound says that the artifact has no such directory.
+	ReasonPathNotFound = "PathNotFound"
+	// ReasonPathOutside says that the path leads out of the artifact.
+	ReasonPathOutside = "PathOutsideArtifact"
+	// ReasonInvalidManifest says that a file holds what is no object, or one that the
+	// API server refuses.
+	ReasonInvalidManifest = "InvalidManifest"
+	// ReasonEncryptedManifest says that a file is encrypted, which Strata does not
+	// decrypt.
+	ReasonEncryptedManifest = "EncryptedManifest"
+	// ReasonDuplicateObject says that two files list the same object.
+	ReasonDuplicateObject = "DuplicateObject"
+	// ReasonKustomizeFailed says that the kustomization of the directory cannot be built.
+	ReasonKustomizeFailed = "KustomizeFailed"
+	// ReasonArtifactRefused says that the archive is not what its source says, or is
+	// larger than allowed.
+	ReasonArtifactRefused = "ArtifactRefused"
+	// ReasonArtifactFailed says that the archive cannot be fetched at present.
+	ReasonArtifactFailed = "ArtifactFailed"
+	// ReasonDeleting says that the layer is being deleted.
+	ReasonDeleting = "Deleting"
+	// ReasonDeletionBlocked says that something is in the way of the layer's deletion.
+	ReasonDeletionBlocked = "DeletionBlocked"
+	// ReasonProgressingWithRetry says that what failed is tried again.
 	ReasonProgressingWithRetry = "ProgressingWithRetry"
+	// ReasonWouldBreakDependants says that the new version is outside of what a
+	// dependant takes.
 	ReasonWouldBreakDependants = "WouldBreakDependants"
-	ReasonRollingBack          = "RollingBack"
-	ReasonRolledBack           = "RolledBack"
-	ReasonRollbackFailed       = "RollbackFailed"
-	ReasonRollbackNotPossible  = "RollbackNotPossible"
+	// ReasonRollingBack says that the layer is on its way to an earlier deployment.
+	ReasonRollingBack = "RollingBack"
+	// ReasonRolledBack says that the layer is at an earlier deployment.
+	ReasonRolledBack = "RolledBack"
+	// ReasonRollbackFailed says that the layer cannot get to the earlier deployment.
+	ReasonRollbackFailed = "RollbackFailed"
+	// ReasonRollbackNotPossible says that the deployment which is asked for cannot be
+	// gone back to.
+	ReasonRollbackNotPossible = "RollbackNotPossible"
 
 	// Reasons of who may do it.
-	ReasonAccessDenied           = "AccessDenied"
-	ReasonReservedObject         = "ReservedObject"
+	// ReasonAccessDenied says that the layer refers to what it may not use.
+	ReasonAccessDenied = "AccessDenied"
+	// ReasonReservedObject says that the directory lists what Strata or Flux keeps for
+	// itself.
+	ReasonReservedObject = "ReservedObject"
+	// ReasonServiceAccountNotFound says that the layer's account does not exist.
 	ReasonServiceAccountNotFound = "ServiceAccountNotFound"
-	ReasonImpersonationDenied    = "ImpersonationDenied"
+	// ReasonImpersonationDenied says that the controller may not act as the layer's
+	// account.
+	ReasonImpersonationDenied = "ImpersonationDenied"
 
 	// Reasons of the cluster that a layer belongs on.
-	ReasonClusterNotFound    = "ClusterNotFound"
-	ReasonClusterNotReady    = "ClusterNotReady"
+	// ReasonClusterNotFound says that the RemoteCluster does not exist.
+	ReasonClusterNotFound = "ClusterNotFound"
+	// ReasonClusterNotReady says that the RemoteCluster cannot be used yet.
+	ReasonClusterNotReady = "ClusterNotReady"
+	// ReasonClusterUnreachable says that the cluster has not answered for a while.
 	ReasonClusterUnreachable = "ClusterUnreachable"
-	ReasonClusterAbandoned   = "ClusterAbandoned"
-	ReasonClusterMistaken    = "ClusterMistaken"
+	// ReasonClusterAbandoned says that what the layer has on the cluster is given up.
+	ReasonClusterAbandoned = "ClusterAbandoned"
+	// ReasonClusterMistaken says that another cluster answers than the one that may be
+	// written to.
+	ReasonClusterMistaken = "ClusterMistaken"
 
 	// Reasons of events alone.
-	ReasonAdopted    = "Adopted"
-	ReasonOrphaned   = "Orphaned"
-	ReasonPruned     = "Pruned"
-	ReasonReleased   = "Released"
-	ReasonSuspended  = "Suspended"
-	ReasonResumed    = "Resumed"
-	ReasonCorrected  = "DriftCorrected"
+	// ReasonAdopted tells of an object that the layer has taken over.
+	ReasonAdopted = "Adopted"
+	// ReasonOrphaned tells of an object that the layer no longer lists, and of its grace.
+	ReasonOrphaned = "Orphaned"
+	// ReasonPruned tells of an object that was removed.
+	ReasonPruned = "Pruned"
+	// ReasonReleased tells of an object that stays and is no longer the layer's.
+	ReasonReleased = "Released"
+	// ReasonSuspended tells of a release that was suspended.
+	ReasonSuspended = "Suspended"
+	// ReasonResumed tells of a release that was resumed.
+	ReasonResumed = "Resumed"
+	// ReasonCorrected tells of an object whose drift was taken back.
+	ReasonCorrected = "DriftCorrected"
+	// ReasonSuperseded tells of a HelmRelease that another one has taken the place of.
 	ReasonSuperseded = "Superseded"
-	ReasonNotKept    = "RevisionNotKept"
+	// ReasonNotKept tells that what was deployed cannot be kept for a roll-back.
+	ReasonNotKept = "RevisionNotKept"
+	// ReasonLeftBehind tells of an object that stays on a cluster which was given up.
 	ReasonLeftBehind = "LeftBehind"
 )
