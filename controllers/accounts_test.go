@@ -244,7 +244,7 @@ func (f *fixture) explains(layer string, state v1alpha1.State, reason, message s
 // Acting as an account costs one question more for each plan that is carried
 // out, and nothing while nothing is to be done.
 func TestCostOfAnAccount(t *testing.T) {
-	f := newFixture(t, nil)
+	f := newSerialFixture(t, nil)
 	f.account("deployer", rbacv1.PolicyRule{APIGroups: []string{"helm.toolkit.fluxcd.io"}, Resources: []string{"helmreleases"}, Verbs: []string{"get", "create", "patch"}})
 	files := map[string]string{"base/a.yaml": f.release("a"), "base/b.yaml": f.release("b")}
 	f.publish("main@sha1:1", files)

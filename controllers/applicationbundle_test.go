@@ -96,7 +96,7 @@ func TestBundleHealsWithTheCatalogue(t *testing.T) {
 
 // Values are what the API server cannot see: the digest does.
 func TestBundleKeepsWhatWasPublished(t *testing.T) {
-	f := newBareFixture(t)
+	f := newSerialBareFixture(t)
 	f.startCatalogue()
 	f.application("shop", func(*v1alpha1.HelmApplicationVersion) {})
 	f.bundle("web", "shop", "1.0.0")

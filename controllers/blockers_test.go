@@ -148,7 +148,7 @@ func (f *fixture) mentions(message string, words, others []string) {
 // Whose a definition is, and what becomes of its objects, shows in its marks
 // and in the inventory of the release.
 func TestBlockersOfDefinitions(t *testing.T) {
-	f := newFixture(t, nil)
+	f := newSerialFixture(t, nil)
 	const group = "blockers.example.dev"
 	f.publish("main@sha1:1", map[string]string{"base/op.yaml": f.release("op"), "else/other.yaml": f.release("other")})
 	f.layer("base")
@@ -183,7 +183,7 @@ func TestBlockersOfDefinitions(t *testing.T) {
 // A helm-controller that keeps no inventory puts its labels on everything all
 // the same.
 func TestBlockersOfAReleaseWithoutInventory(t *testing.T) {
-	f := newFixture(t, nil)
+	f := newSerialFixture(t, nil)
 	f.publish("main@sha1:1", map[string]string{"base/db.yaml": f.release("db")})
 	f.layer("base")
 	f.ready("db")
@@ -205,7 +205,7 @@ func TestBlockersOfAReleaseWithoutInventory(t *testing.T) {
 // However many objects there are, a few pages of them are read, and all are
 // counted.
 func TestBlockersInLargeNumbers(t *testing.T) {
-	f := newFixture(t, nil)
+	f := newSerialFixture(t, nil)
 	const group, count = "many.example.dev", departure.Page*departure.Pages + 100
 	f.publish("main@sha1:1", map[string]string{"base/op.yaml": f.release("op")})
 	f.layer("base")

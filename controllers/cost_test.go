@@ -23,7 +23,7 @@ import (
 // What is settled costs nothing, and a revision that leaves the directories as
 // they were costs one small write per layer.
 func TestCost(t *testing.T) {
-	f := newFixture(t, nil)
+	f := newSerialFixture(t, nil)
 	files := map[string]string{
 		"base/releases.yaml": f.release("ingress"),
 		"base/settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: " + f.namespace + ", name: settings}\ndata: {a: b}\n",
@@ -94,7 +94,7 @@ func (c *cancelling) Create(ctx context.Context, obj client.Object, opts ...clie
 func TestStopInTheMiddle(t *testing.T) {
 	var f *fixture
 	started := make(chan struct{})
-	f = newFixture(t, func(c client.Client) client.Client {
+	f = newSerialFixture(t, func(c client.Client) client.Client {
 		return &cancelling{Client: c, cancel: func() { <-started; f.cancel() }}
 	})
 	close(started)
@@ -118,7 +118,7 @@ func TestStopInTheMiddle(t *testing.T) {
 func TestStopTellsWhatWasWithheld(t *testing.T) {
 	withheld := make(chan struct{})
 	var once sync.Once
-	f := newFixture(t, nil, func(r *AddonsLayerReconciler) {
+	f := newSerialFixture(t, nil, func(r *AddonsLayerReconciler) {
 		r.spacing = func(last, next v1alpha1.AddonsLayerStatus, wrote bool) time.Duration {
 			if layers.Spacing(last, next, wrote) == 0 {
 				return 0
@@ -149,7 +149,7 @@ func TestStopTellsWhatWasWithheld(t *testing.T) {
 
 // Every change is told once.
 func TestEventsOfARollOut(t *testing.T) {
-	f := newFixture(t, nil)
+	f := newSerialFixture(t, nil)
 	f.publish("main@sha1:1", map[string]string{"base/release.yaml": f.release("ingress")})
 	f.layer("base")
 	f.ready("ingress")

@@ -74,7 +74,7 @@ func TestDigestKeyThatIsNoneIsRefused(t *testing.T) {
 // A lost key costs one look at each Secret: nothing is deployed anew, and no object
 // changes.
 func TestAnotherKeyChangesNothing(t *testing.T) {
-	f := newBareFixture(t)
+	f := newSerialBareFixture(t)
 	with := func(first byte) func(*AddonsLayerReconciler) {
 		key := f.keyOf(first)
 		artifacts, err := repos.New(repos.Options{Dir: f.TempDir(), Log: logr.Discard(), DigestKey: key})

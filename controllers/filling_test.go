@@ -39,7 +39,7 @@ func (f *fixture) bundleOf(name, version, text string, changes ...func(*v1alpha1
 // A layer of a bundle waits for all that it is filled from, is filled again when
 // that changes and not otherwise, and stays when the bundle goes.
 func TestLayerOfABundle(t *testing.T) {
-	f := newBareFixture(t)
+	f := newSerialBareFixture(t)
 	f.startFleet(time.Minute)
 	f.layerWith("net", func(layer *v1alpha1.AddonsLayer) {
 		layer.Spec.Source = v1alpha1.SourceSpec{Kind: v1alpha1.ApplicationBundleKind, Name: f.name("base"), Path: "./net"}

@@ -361,12 +361,7 @@ func TestGivenWithLeave(t *testing.T) {
 		}
 	}
 
-	f.settle()
-	f.taken()
-	<-time.After(4 * time.Second)
-	if requests, _ := f.taken(); len(requests) > 0 {
-		t.Errorf("requests while nothing happens: %v", requests)
-	}
+	f.silent(4 * time.Second)
 
 	f.secret(f.client, f.victim, "shared", "shared two", v1alpha1.ShareWithAnnotation, "remotecluster/"+f.namespace+"/prod")
 	all["shared"] = "shared two"

@@ -96,7 +96,7 @@ func TestCatalogue(t *testing.T) {
 // What the API server cannot see is held against what was published; a settled
 // catalogue is neither read nor written.
 func TestCatalogueKeepsWhatWasPublished(t *testing.T) {
-	f := newBareFixture(t)
+	f := newSerialBareFixture(t)
 	f.startCatalogue()
 	values := func(raw string) *apiextensionsv1.JSON { return &apiextensionsv1.JSON{Raw: []byte(raw)} }
 	f.application("shop", func(v *v1alpha1.HelmApplicationVersion) { v.Values = values(`{"replicas": 1}`) })

@@ -88,7 +88,7 @@ func TestDeleteAfterTurnsTheOrder(t *testing.T) {
 // A layer that waits for an object is deployed when that is as it is to be, as soon
 // as it is, and is settled then. What it waits for is not its own.
 func TestWaitForIsWatched(t *testing.T) {
-	f := newFixture(t, nil)
+	f := newSerialFixture(t, nil)
 	f.publish("main@sha1:1", map[string]string{"base/a.yaml": f.release("a")})
 	f.layerWith("base", func(l *v1alpha1.AddonsLayer) {
 		l.Spec.Interval = &metav1.Duration{Duration: time.Hour}

@@ -64,7 +64,7 @@ func startHostile(t *testing.T) *hostile.APIServer {
 // A cluster that says it is of a version that no status can hold is not ready, and
 // its status goes on to tell what happens.
 func TestVersionOfAnyLengthFreezesNothing(t *testing.T) {
-	f := newBareFixture(t)
+	f := newSerialBareFixture(t)
 	f.startBoth()
 	s := startHostile(t)
 	f.hostileCluster("hostile", s)
@@ -94,7 +94,7 @@ func TestVersionOfAnyLengthFreezesNothing(t *testing.T) {
 // Nothing that a cluster does leads elsewhere, and nothing that it says is more than
 // a short line.
 func TestClusterLeadsNowhere(t *testing.T) {
-	f := newBareFixture(t)
+	f := newSerialBareFixture(t)
 	f.startBoth()
 	s, elsewhere := startHostile(t), startHostile(t)
 	elsewhere.Do("/", hostile.Failure(http.StatusInternalServerError, "InternalError", "INTERNAL-SECRET"))
@@ -121,7 +121,7 @@ func TestClusterLeadsNowhere(t *testing.T) {
 // A kubeconfig that leads to this machine, by an address or a name, or has a proxy
 // that does, brings no connection, and Flux is not given it.
 func TestKubeconfigLeadsNowhere(t *testing.T) {
-	f := newBareFixture(t)
+	f := newSerialBareFixture(t)
 	f.reach = reach.Allowed{Ranges: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}}
 	f.startBoth()
 	s := startHostile(t)
@@ -161,7 +161,7 @@ func heap() uint64 {
 // A cluster that floods whoever asks or watches costs a bounded amount of memory, and
 // another one goes on as ever.
 func TestFloodsHoldUpNobody(t *testing.T) {
-	f := newBareFixture(t)
+	f := newSerialBareFixture(t)
 	f.startBoth()
 	s := startHostile(t)
 	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -198,7 +198,7 @@ func TestFloodsHoldUpNobody(t *testing.T) {
 // A cluster with very many definitions is watched as any other.
 func TestManyDefinitionsAreRead(t *testing.T) {
 	const many = 10000
-	f := newBareFixture(t)
+	f := newSerialBareFixture(t)
 	f.startBoth()
 	s := startHostile(t)
 	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -242,7 +242,7 @@ func TestManyDefinitionsAreRead(t *testing.T) {
 // A status that the API server refuses is written shorter, so that no condition goes
 // on to say what has long changed.
 func TestRefusedStatusIsWrittenShorter(t *testing.T) {
-	f := newBareFixture(t)
+	f := newSerialBareFixture(t)
 	cluster := &v1alpha1.RemoteCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "prod"},
 		Spec:       v1alpha1.RemoteClusterSpec{KubeConfig: v1alpha1.KubeConfigSource{SecretRef: v1alpha1.SecretKeyReference{Name: "prod"}}},

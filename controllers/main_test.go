@@ -109,7 +109,7 @@ type fixture struct {
 var namespaces atomic.Int32
 
 // newFixture starts a controller. Intercept may change the client that it
-// writes with, and options the rest of it.
+// writes with, and options the rest of it. The test runs beside others.
 func newFixture(t *testing.T, intercept func(client.Client) client.Client, options ...func(*AddonsLayerReconciler)) *fixture {
 	t.Helper()
 	f := newBareFixture(t)
@@ -117,8 +117,24 @@ func newFixture(t *testing.T, intercept func(client.Client) client.Client, optio
 	return f
 }
 
+// newSerialFixture is newFixture for a test that runs alone: it changes which kinds
+// the API server has, or counts what others would add to.
+func newSerialFixture(t *testing.T, intercept func(client.Client) client.Client, options ...func(*AddonsLayerReconciler)) *fixture {
+	t.Helper()
+	f := newSerialBareFixture(t)
+	f.start(intercept, options...)
+	return f
+}
+
 // newBareFixture is newFixture without a controller.
 func newBareFixture(t *testing.T) *fixture {
+	t.Helper()
+	t.Parallel()
+	return newSerialBareFixture(t)
+}
+
+// newSerialBareFixture is newSerialFixture without a controller.
+func newSerialBareFixture(t *testing.T) *fixture {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("needs an API server")
@@ -246,6 +262,22 @@ func (f *fixture) taken() ([]request, int) {
 	f.requests, f.versions = nil, 0
 	slices.SortFunc(requests, func(a, b request) int { return strings.Compare(a.what, b.what) })
 	return requests, versions
+}
+
+// silent waits until the controller has made no request for a while, as it does when
+// all is as it should be: what it has put off for a moment comes before.
+func (f *fixture) silent(window time.Duration) {
+	f.Helper()
+	var requests []request
+	for range 4 {
+		f.settle()
+		f.taken()
+		<-time.After(window)
+		if requests, _ = f.taken(); len(requests) == 0 {
+			return
+		}
+	}
+	f.Errorf("requests while nothing happens: %v", requests)
 }
 
 // settle waits until there has been no request for a while.

@@ -117,7 +117,7 @@ func TestRingOfManyLayers(t *testing.T) {
 	if os.Getenv("STRATA_TEST_ALL") != "" {
 		count = 500
 	}
-	f := newFixture(t, nil)
+	f := newSerialFixture(t, nil)
 	f.publish("one", map[string]string{"layer/release.yaml": f.release("release")})
 	f.manyLayers(count)
 	waits := []string{v1alpha1.ReasonDependencyNotFound, v1alpha1.ReasonDependencyNotReady}

@@ -60,7 +60,7 @@ func (f *fixture) metaOf(manifest string) *metav1.PartialObjectMetadata {
 func TestLayerDeletesNoNamespaceThatWasThere(t *testing.T) {
 	for where, remote := range map[string]bool{"here": false, "on another cluster": true} {
 		t.Run(where, func(t *testing.T) {
-			f := newBareFixture(t)
+			f := newSerialBareFixture(t)
 			f.startBoth()
 			change := func(layer *v1alpha1.AddonsLayer) { layer.Spec.OrphanGrace = &metav1.Duration{} }
 			if remote {
@@ -145,7 +145,7 @@ func TestLayerDeletesNoNamespaceThatWasThere(t *testing.T) {
 // kept with its layer's label gone, also when the layer is deleted, and whoever may
 // write it may say so before.
 func TestNamespacesOfEarlierInstallationsStay(t *testing.T) {
-	f := newBareFixture(t)
+	f := newSerialBareFixture(t)
 	f.startBoth()
 	f.publish("main@sha1:1", map[string]string{
 		"base/flags.yaml": f.configMap("base"), "base/stays.yaml": f.spaceManifest("stays", ""), "base/goes.yaml": f.spaceManifest("goes", ""),

@@ -300,7 +300,7 @@ func TestLayerOfSomebodyElse(t *testing.T) {
 // A hold stops everything but the deletion, for which neither the bundle nor what
 // it is made of is needed.
 func TestPlatformIsHeldAndDeleted(t *testing.T) {
-	f := newBareFixture(t)
+	f := newSerialBareFixture(t)
 	f.startFleet(time.Minute)
 	f.must(f.client.Create(f.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "inputs"}, Data: map[string]string{"text": "given"}}))
 	app := f.application("net", func(v *v1alpha1.HelmApplicationVersion) {

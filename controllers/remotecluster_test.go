@@ -124,7 +124,7 @@ func requestsOf(requests []request, begin string) (count int, all string) {
 // A look at a RemoteCluster whose own writes the cache has yet to see writes
 // nothing again.
 func TestClusterJoinsWithOneCopy(t *testing.T) {
-	f := newBareFixture(t)
+	f := newSerialBareFixture(t)
 	f.startBoth()
 	const clusters = 10
 	for i := range clusters {
@@ -147,7 +147,7 @@ func TestClusterJoinsWithOneCopy(t *testing.T) {
 // The number of layers is told for many at a time: a roll-out of a hundred layers
 // does not write the RemoteCluster two hundred times.
 func TestClusterCountsManyAtATime(t *testing.T) {
-	f := newBareFixture(t)
+	f := newSerialBareFixture(t)
 	f.startBoth()
 	f.cluster("prod")
 	f.settle()

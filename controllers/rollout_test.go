@@ -53,7 +53,7 @@ type rollout struct {
 // newRollout prepares a rollout; whoever looks after it is yet to be started.
 func newRollout(t *testing.T, o *onlooker) *rollout {
 	t.Helper()
-	f := newBareFixture(t)
+	f := newSerialBareFixture(t)
 	return &rollout{fixture: f, world: o.world(f), before: func(int) {}, alive: func() {}}
 }
 

@@ -82,7 +82,7 @@ func dueOf(l *looks, layer string) time.Time {
 func TestSettledLook(t *testing.T) {
 	var r *AddonsLayerReconciler
 	var caches *asked
-	f := newFixture(t, func(c client.Client) client.Client {
+	f := newSerialFixture(t, func(c client.Client) client.Client {
 		caches = &asked{Client: c}
 		return caches
 	}, func(reconciler *AddonsLayerReconciler) {
@@ -208,7 +208,7 @@ func TestSettledLook(t *testing.T) {
 // find the same.
 func TestLookAfterStatus(t *testing.T) {
 	var r *AddonsLayerReconciler
-	f := newFixture(t, func(c client.Client) client.Client { return c }, func(reconciler *AddonsLayerReconciler) {
+	f := newSerialFixture(t, func(c client.Client) client.Client { return c }, func(reconciler *AddonsLayerReconciler) {
 		r = reconciler
 		r.Settings.Interval = time.Hour
 	})
@@ -295,7 +295,7 @@ func TestSweep(t *testing.T) {
 // after the last look.
 func TestSafetyNet(t *testing.T) {
 	var r *AddonsLayerReconciler
-	f := newFixture(t, func(c client.Client) client.Client { return c }, func(reconciler *AddonsLayerReconciler) {
+	f := newSerialFixture(t, func(c client.Client) client.Client { return c }, func(reconciler *AddonsLayerReconciler) {
 		r = reconciler
 		r.Settings.Interval = time.Second
 	})

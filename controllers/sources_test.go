@@ -219,7 +219,7 @@ func TestKindOfSourceThatIsNotServed(t *testing.T) {
 	withdraw, restore := withdrawable(t)
 	withdraw()
 
-	f := newFixture(t, nil)
+	f := newSerialFixture(t, nil)
 	f.publish("main@sha1:1", map[string]string{"git/release.yaml": f.release("git")})
 	f.layer("git")
 	f.layerFrom(layers.ExternalArtifact, "external")
@@ -270,7 +270,7 @@ func (r renamed) Read(into []byte) (int, error) {
 // while. The controller begins a watch of it, and is never told.
 func TestKindOfSourceThatGoesUnseen(t *testing.T) {
 	withdraw, restore := withdrawable(t)
-	f := newBareFixture(t)
+	f := newSerialBareFixture(t)
 	questions, err := rest.HTTPClientFor(plane.Config())
 	f.must(err)
 	const group, plural = "/apis/source.toolkit.fluxcd.io/v1", "/externalartifacts"
@@ -324,7 +324,7 @@ func TestKindOfSourceThatGoesUnseen(t *testing.T) {
 // happens to one does not wake the layers of the other, and a dependency is
 // compared with the artifact of its own source.
 func TestSourcesOfOneName(t *testing.T) {
-	f := newFixture(t, nil)
+	f := newSerialFixture(t, nil)
 	f.publish("main@sha1:1", map[string]string{"base/release.yaml": f.release("base")})
 	f.put("addons", "rev-1", map[string]string{"base/release.yaml": f.release("other"), "apps/release.yaml": f.release("apps")})
 	f.layer("base")

@@ -74,7 +74,7 @@ func (f *fixture) makeReady(release *helmv2.HelmRelease) {
 // statuses that took, and how long.
 func statusWrites(t *testing.T, count int, begins func(), options ...func(*AddonsLayerReconciler)) (int, time.Duration) {
 	t.Helper()
-	f := newFixture(t, nil, options...)
+	f := newSerialFixture(t, nil, options...)
 	files := map[string]string{}
 	for i := range count {
 		name := fmt.Sprintf("release-%03d", i)
@@ -145,7 +145,7 @@ func TestManyReleasesThatAStandInMakesReadyAreCoalesced(t *testing.T) {
 // it has not told.
 func TestWhatIsWrittenIsToldWithHowItFares(t *testing.T) {
 	var withheld atomic.Int32
-	f := newFixture(t, nil, func(r *AddonsLayerReconciler) {
+	f := newSerialFixture(t, nil, func(r *AddonsLayerReconciler) {
 		r.spacing = func(last, next v1alpha1.AddonsLayerStatus, wrote bool) time.Duration {
 			spacing := layers.Spacing(last, next, wrote)
 			if spacing > 0 && wrote {
@@ -214,7 +214,7 @@ func TestWhatIsWrittenIsToldWithHowItFares(t *testing.T) {
 // and history.
 func TestALayerOf500ReleasesStaysSmall(t *testing.T) {
 	const count, spaces, limit = 500, 10, 200_000
-	f := newFixture(t, nil)
+	f := newSerialFixture(t, nil)
 	files := map[string]string{}
 	var names []string
 	for i := range spaces {
