@@ -10,7 +10,13 @@ import (
 	"time"
 )
 
-const pollInterval = 50 * time.Millisecond
+// What is waited for is looked at often for a second, and then less so: most of it
+// comes at once, and what does not costs the servers a request for each look.
+const (
+	pollInterval = 50 * time.Millisecond
+	slowInterval = 100 * time.Millisecond
+	pollOften    = time.Second
+)
 
 // fatalError ends a poll at once.
 type fatalError struct{ error }
@@ -25,6 +31,7 @@ func fatal(err error) error { return fatalError{err} }
 func poll(ctx context.Context, check func(context.Context) error) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
+	begun, slow := time.Now(), false
 	seen := errors.New("nothing yet")
 	for {
 		err := check(ctx)
@@ -38,6 +45,10 @@ func poll(ctx context.Context, check func(context.Context) error) error {
 		if errors.As(err, &stop) {
 			return stop.error
 		}
+		if !slow && time.Since(begun) > pollOften {
+			slow = true
+			ticker.Reset(slowInterval)
+		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w; last seen: %w", context.Cause(ctx), seen)
@@ -46,8 +57,8 @@ func poll(ctx context.Context, check func(context.Context) error) error {
 	}
 }
 
-// WaitFor calls check every 50ms until it returns nil. When timeout has
-// passed it returns the last error of check.
+// WaitFor calls check every 50ms, and after a second every 100ms, until it returns
+// nil. When timeout has passed it returns the last error of check.
 func WaitFor(ctx context.Context, timeout time.Duration, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

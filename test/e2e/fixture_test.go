@@ -13,7 +13,6 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,8 +79,10 @@ func newSerialFixture(t *testing.T) *fixture {
 	return f
 }
 
-// takeDown deletes what the test has left, so that later tests have the
-// machine to themselves.
+// takeDown has nobody work any longer on what the test has left, so that later tests
+// have the machine to themselves: layers and releases go without their finalizers, and
+// what Helm has installed stays. To uninstall it is as much work as to install it, and
+// the tests of deletion show that it is done.
 func (f *fixture) takeDown() {
 	if f.Failed() {
 		f.describe()
@@ -89,14 +90,44 @@ func (f *fixture) takeDown() {
 	list := &v1alpha1.AddonsLayerList{}
 	f.must(stack.client.List(f.ctx, list))
 	for i := range list.Items {
-		layer := &list.Items[i]
-		if !strings.HasPrefix(layer.Name, f.prefix+"-") {
-			continue
+		if strings.HasPrefix(list.Items[i].Name, f.prefix+"-") {
+			f.letGo(&list.Items[i])
 		}
-		_ = f.patchLayer(layer.Name, `{"metadata":{"annotations":{"kraan.io/force-delete":"true","kraan.io/confirm-deletion":"true","kraan.io/abandon":"true"}},"spec":{"orphanGrace":"0s"}}`)
-		f.must(client.IgnoreNotFound(stack.client.Delete(f.ctx, layer)))
 	}
-	f.must(client.IgnoreNotFound(stack.client.Delete(f.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.prefix}})))
+	clusters := &v1alpha1.RemoteClusterList{}
+	f.must(stack.client.List(f.ctx, clusters, client.InNamespace(f.prefix)))
+	for i := range clusters.Items {
+		f.letGo(&clusters.Items[i])
+	}
+	releases := &helmv2.HelmReleaseList{}
+	f.must(stack.client.List(f.ctx, releases, client.InNamespace(f.prefix)))
+	for i := range releases.Items {
+		f.letGo(&releases.Items[i])
+	}
+	for _, source := range []client.Object{&sourcev1.GitRepository{}, &sourcev1.HelmRepository{}, &sourcev1.HelmChart{}, &sourcev1.OCIRepository{}, &sourcev1.Bucket{}} {
+		f.must(stack.client.DeleteAllOf(f.ctx, source, client.InNamespace(f.prefix)))
+	}
+}
+
+// letGo deletes an object without its finalizers. They are taken away first and last:
+// its controller begins nothing at the deletion, and puts none back.
+func (f *fixture) letGo(obj client.Object) {
+	for _, act := range []func() error{
+		func() error { return f.withoutFinalizers(obj) },
+		func() error { return stack.client.Delete(f.ctx, obj) },
+		func() error { return f.withoutFinalizers(obj) },
+	} {
+		if err := act(); apierrors.IsNotFound(err) {
+			return
+		} else if err != nil {
+			f.Errorf("cannot let go of %s: %v", obj.GetName(), err)
+		}
+	}
+}
+
+func (f *fixture) withoutFinalizers(obj client.Object) error {
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	return stack.client.Patch(f.ctx, obj, patch)
 }
 
 // describe prints what helps to understand a failed test.

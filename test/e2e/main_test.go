@@ -134,9 +134,10 @@ func startController(ctx context.Context) error {
 	}
 	stack.controller, err = strata.Prepare(strata.Options{
 		Binary: binary, Kubeconfig: identity.Kubeconfig, Dir: dir,
-		// What is in a cache belongs to all looks: client-go ends the process
-		// where one of them changes it.
-		Env:  []string{"KUBE_CACHE_MUTATION_DETECTOR=true"},
+		// make nightly sets it: client-go compares all that is in a cache every second, and
+		// ends the process where something has changed it. The tests of the controllers
+		// have it always.
+		Env:  []string{"KUBE_CACHE_MUTATION_DETECTOR=" + os.Getenv("KUBE_CACHE_MUTATION_DETECTOR")},
 		Args: []string{"--log-level", "debug", "--watch-label-selector", "!" + ownController, "--events-addr", stack.plane.EventsURL()},
 	})
 	if err != nil {
