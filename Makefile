@@ -18,10 +18,16 @@ export KUBEBUILDER_ASSETS ?= $(patsubst %/tools,%/controlplane,$(TOOLS))
 
 # What make unit tests: all but what is below test/. Of the tools there it tests
 # what needs no server; make tools-all has the rest.
-UNIT_PACKAGES = $$(go list ./... | grep -v '^github.com/strata-project/strata/test')
+UNIT_PACKAGES = $$(hack/packages.sh race; hack/packages.sh plain)
 TOOL_PACKAGES = ./test/bench/... ./test/chaos/... ./test/controlplane/... ./test/strata/...
 # More arguments for go test, for example: make unit TESTFLAGS='-run TestPlan -v'
 TESTFLAGS ?=
+# How tests are built: what was compiled in one clone serves another one, no symbols
+# for a debugger, and vet is the linter's.
+GO_TEST = -trimpath -ldflags=-w -vet=off
+# What the steps of make test leave to make test-all; test/heavy.txt says why. When
+# tests are chosen by name, nothing is left.
+LEFT = $(if $(findstring -run,$(TESTFLAGS)),,-skip '$(shell hack/heavy.sh left $@)')
 # What gotestsum is told everywhere: where each test's time goes, for the table that
 # hack/step.sh ends with.
 TIMES := bin/times
@@ -52,9 +58,9 @@ build: ## Build the controller and the kubectl plug-in into bin/
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/kubectl-strata ./cmd/kubectl-strata
 
 .PHONY: demo
-demo: controlplane ## Run Strata, Flux and a control plane here, with examples/platform; DEMO_EXIT=1 ends it when all is deployed, DEMO_REMOTE=1 adds a second cluster, DEMO_FLEET=1 fills two from a bundle
+demo: ## Run Strata, Flux and a control plane here, with examples/platform; DEMO_EXIT=1 ends it when all is deployed, DEMO_REMOTE=1 adds a second cluster, DEMO_FLEET=1 fills two from a bundle, DEMO_CLUSTER=current takes the cluster of your current context
 	@go build -ldflags '-X main.version=$(VERSION)' -o bin/demo ./hack/demo
-	@DEMO_EXIT='$(DEMO_EXIT)' DEMO_REMOTE='$(DEMO_REMOTE)' DEMO_FLEET='$(DEMO_FLEET)' exec bin/demo
+	@DEMO_EXIT='$(DEMO_EXIT)' DEMO_REMOTE='$(DEMO_REMOTE)' DEMO_FLEET='$(DEMO_FLEET)' DEMO_CLUSTER='$(DEMO_CLUSTER)' exec bin/demo
 
 .PHONY: generate
 generate: ## Write deepcopy functions, CRDs, roles and docs/api.md again
@@ -73,10 +79,18 @@ clean: ## Remove what was built in the tree; the cache folder stays
 .PHONY: test
 test: ## All checks that a change must pass, with the time of each
 	@MAKE='$(MAKE)' TIMES='$(TIMES)' hack/step.sh tools lint verify controlplane unit simulate e2e
+	@echo "left to make test-all: the $$(grep -vc '^#\|^$$' test/heavy.txt) tests of test/heavy.txt"
 
+# The order changes with each commit, so that it is not always the same that is left
+# out where the time is short.
 .PHONY: test-all
-test-all: ## The heavier checks, beyond make test
-	@MAKE='$(MAKE)' TIMES='$(TIMES)' hack/step.sh tools controlplane vulncheck fuzz unit-all simulate-all mutants tools-all chaos-brief
+test-all: ## What make test leaves out, some of it for a short time only
+	@MAKE='$(MAKE)' TIMES='$(TIMES)' ROTATE=$$(git rev-list --count HEAD 2>/dev/null || echo 0) \
+	  hack/step.sh tools controlplane -- e2e-heavy unit-heavy vulncheck fuzz-brief simulate-heavy mutants tools-all chaos-brief
+
+.PHONY: nightly
+nightly: ## Everything, at length: all tests with all detectors, fuzz tests, 10000 simulated runs, half an hour of chaos
+	@MAKE='$(MAKE)' TIMES='$(TIMES)' hack/step.sh tools lint verify controlplane vulncheck unit-all e2e-all simulate-all mutants tools-all fuzz chaos
 
 .PHONY: lint
 lint: tool-golangci-lint ## Lint, with the import rules of the rooms
@@ -91,46 +105,75 @@ vulncheck: tool-govulncheck ## Look for known weaknesses in what is used, where 
 	hack/vulncheck.sh $(TOOLS)/govulncheck
 
 .PHONY: unit
-unit: tool-gotestsum tool-promtool ## Unit, property, API and chart tests, with the race detector
+unit: tool-gotestsum tool-promtool ## Unit, property, API and chart tests, with the race detector where things go on side by side
 	@mkdir -p $(TIMES)
-	$(DETECT) $(call SUMMED,all) --format standard-quiet --format-hide-empty-pkg -- -race -timeout 30m $(TESTFLAGS) $(UNIT_PACKAGES)
-	$(call SUMMED,tools) --format standard-quiet --format-hide-empty-pkg -- -race -short -timeout 5m $(TESTFLAGS) $(TOOL_PACKAGES)
+	$(DETECT) $(call SUMMED,race) --format standard-quiet --format-hide-empty-pkg -- -race $(GO_TEST) -timeout 30m $(LEFT) $(TESTFLAGS) $$(hack/packages.sh race)
+	$(DETECT) $(call SUMMED,plain) --format standard-quiet --format-hide-empty-pkg -- $(GO_TEST) -timeout 15m $(LEFT) $(TESTFLAGS) $$(hack/packages.sh plain)
+	$(call SUMMED,tools) --format standard-quiet --format-hide-empty-pkg -- -race $(GO_TEST) -short -timeout 5m $(TESTFLAGS) $(TOOL_PACKAGES)
 
-# The servers and the controller take memory for time.
+.PHONY: unit-heavy
+unit-heavy: tool-gotestsum ## The unit tests of test/heavy.txt
+	@mkdir -p $(TIMES)
+	$(DETECT) STRATA_TEST_ALL=1 $(call SUMMED,heavy) --format testname -- -race $(GO_TEST) -count=1 -timeout 45m -run "$$(hack/heavy.sh all unit)" $(TESTFLAGS) $$(hack/heavy.sh packages unit)
+
+.PHONY: unit-all
+unit-all: tool-gotestsum tool-promtool ## All unit tests at their full length, all with the race detector
+	@mkdir -p $(TIMES)
+	$(DETECT) STRATA_TEST_ALL=1 $(call SUMMED,all) --format standard-quiet --format-hide-empty-pkg -- -race $(GO_TEST) -count=1 -timeout 45m $(TESTFLAGS) $(UNIT_PACKAGES)
+
+# The servers and the controller take memory for time. The controller under test has
+# the race detector; the tests themselves need none.
+E2E = GOGC=400 $(call SUMMED,$(1)) --format testname -- $(GO_TEST) -count=1 -p 1 -parallel $(E2E_PARALLEL)
+# How many end-to-end tests go on side by side: most of their time they wait.
+E2E_PARALLEL ?= 6
+
 .PHONY: e2e
 e2e: tool-gotestsum ## End-to-end tests on a real API server with the real Flux controllers, and attacks on the chart's lockdown
 	@mkdir -p $(TIMES)
-	GOGC=400 $(call SUMMED,all) --format testname -- -race -count=1 -p 1 -parallel 6 -timeout 35m $(TESTFLAGS) ./test/e2e ./test/hostile
+	$(call E2E,all) -timeout 35m $(LEFT) $(TESTFLAGS) ./test/e2e ./test/hostile
+
+.PHONY: e2e-heavy
+e2e-heavy: tool-gotestsum ## The end-to-end tests of test/heavy.txt
+	@mkdir -p $(TIMES)
+	STRATA_TEST_ALL=1 $(call E2E,heavy) -timeout 35m -run "$$(hack/heavy.sh all e2e)" $(TESTFLAGS) $$(hack/heavy.sh packages e2e)
+
+.PHONY: e2e-all
+e2e-all: tool-gotestsum ## All end-to-end tests, with all detectors
+	@mkdir -p $(TIMES)
+	$(DETECT) STRATA_TEST_ALL=1 $(call E2E,all) -race -timeout 90m $(TESTFLAGS) ./test/e2e ./test/hostile
 
 # One goroutine goes on at a time, so the race detector has little to find and
 # makes it ten times slower: a few runs have it.
 .PHONY: simulate
 simulate: ## The rules against a simulated cluster, 1000 runs; STRATA_SEED=N shows one run, STRATA_RUNS=N makes N
-	GOGC=400 go test -count=1 -timeout 20m -v $(TESTFLAGS) ./test/simulation
-	STRATA_RUNS=$(or $(STRATA_RUNS),100) go test -race -count=1 -timeout 20m $(TESTFLAGS) -run '^TestSimulation$$' ./test/simulation
+	GOGC=400 go test $(GO_TEST) -count=1 -timeout 20m -v $(TESTFLAGS) ./test/simulation
+	STRATA_RUNS=$(or $(STRATA_RUNS),30) go test -race $(GO_TEST) -count=1 -timeout 20m $(TESTFLAGS) -run '^TestSimulation$$' ./test/simulation
+
+.PHONY: simulate-heavy
+simulate-heavy: ## As simulate, the next 4000 runs
+	GOGC=400 STRATA_SEED=1001 STRATA_RUNS=4000 go test $(GO_TEST) -count=1 -timeout 30m -v $(TESTFLAGS) -run '^TestSimulation$$' ./test/simulation
 
 .PHONY: simulate-all
 simulate-all: ## As simulate, 10000 runs
-	GOGC=400 STRATA_TEST_ALL=1 go test -count=1 -timeout 30m -v $(TESTFLAGS) ./test/simulation
+	GOGC=400 STRATA_TEST_ALL=1 go test $(GO_TEST) -count=1 -timeout 30m -v $(TESTFLAGS) ./test/simulation
 
 .PHONY: mutants
 mutants: ## Break the rules on purpose by each patch of test/mutants, and have the simulation find it
 	hack/mutants.sh
 
-.PHONY: unit-all
-unit-all: tool-gotestsum tool-promtool ## As unit, with the heavier cases (STRATA_TEST_ALL=1)
-	@mkdir -p $(TIMES)
-	$(DETECT) STRATA_TEST_ALL=1 $(call SUMMED,all) --format standard-quiet --format-hide-empty-pkg -- -race -count=1 -timeout 45m $(TESTFLAGS) $(UNIT_PACKAGES)
-
 .PHONY: tools-all
 tools-all: tool-gotestsum controlplane ## The tests of the benchmark, of the storm and of the servers, with servers
 	@mkdir -p $(TIMES)
 	go run ./hack/controlplane --only kustomize-controller,crds-kustomize
-	STRATA_TEST_ALL=1 $(call SUMMED,all) --format testname -- -race -count=1 -p 1 -timeout 30m $(TESTFLAGS) $(TOOL_PACKAGES)
+	STRATA_TEST_ALL=1 $(call SUMMED,all) --format testname -- -race $(GO_TEST) -count=1 -p 1 -timeout 30m $(TESTFLAGS) $(TOOL_PACKAGES)
 
 .PHONY: fuzz
 fuzz: ## Every fuzz test for FUZZTIME (30s)
 	hack/fuzz.sh $(FUZZTIME)
+
+.PHONY: fuzz-brief
+fuzz-brief: ## As fuzz, for five seconds each
+	hack/fuzz.sh 5s
 
 .PHONY: chaos
 chaos: controlplane ## Kill Strata, Flux, kube-apiserver and etcd for CHAOS_TIME (30m) while commits go on; CHAOS_SEED=N again

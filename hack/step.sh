@@ -6,7 +6,10 @@
 # each, and at the end all of them together. A step that fails does not keep
 # the next ones from running; the exit code is 1 when any failed.
 #
-#   hack/step.sh TARGET...
+#   hack/step.sh TARGET... [-- TARGET...]
+#
+# The targets after -- are in an order that ROTATE, a number, turns: where the time is
+# short, it is not always the same ones that are left out.
 #
 # Where TIMES names a folder, the slowest tests of those that steps have put there
 # are listed, too, slowest first.
@@ -25,7 +28,19 @@ failed=0
 
 clock() { printf '%dm%02ds' $(($1 / 60)) $(($1 % 60)); }
 
-for step; do
+steps=() turning=()
+while (($# > 0)) && [[ $1 != -- ]]; do
+  steps+=("$1")
+  shift
+done
+if (($# > 1)); then
+  shift
+  turning=("$@")
+  first=$((${ROTATE:-0} % ${#turning[@]}))
+  steps+=("${turning[@]:first}" "${turning[@]:0:first}")
+fi
+
+for step in "${steps[@]}"; do
   limit=()
   if [[ -n ${STRATA_DEADLINE:-} ]]; then
     left=$((STRATA_DEADLINE - $(date +%s)))

@@ -27,4 +27,5 @@ if ! (cd "$before" && git --no-pager diff --no-index --no-prefix a b); then
   echo "verify: the files above were not current; they are now: commit what make generate has made of them" >&2
   exit 1
 fi
+hack/heavy.sh check
 echo "verify: all $(hack/generate.sh --list | wc -l | tr -d ' ') generated files are current"

@@ -1,0 +1,199 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// room is what is told of a package.
+type room struct {
+	name    string
+	imports []string
+
+	files, lines, exported int
+	// widest is the struct with the most fields, longest the function with the most
+	// lines; "" and 0 where there is none.
+	widest  string
+	fields  int
+	longest string
+	length  int
+	// arrows are the pairs of files of which one names what the other declares, and
+	// back those among them that run against the best order that was found.
+	arrows, back int
+}
+
+// measure reads the files of a package.
+func measure(name string, paths []string) (*room, error) {
+	r := &room{name: name}
+	set := token.NewFileSet()
+	var files []*ast.File
+	declaredIn := map[string]string{}
+	for _, path := range paths {
+		file, err := parser.ParseFile(set, path, nil, parser.ParseComments)
+		if err != nil {
+			return nil, err
+		}
+		if ast.IsGenerated(file) {
+			continue
+		}
+		files = append(files, file)
+		r.files++
+		r.lines += set.File(file.Pos()).LineCount()
+		for _, declared := range r.declarations(set, file) {
+			declaredIn[declared] = filepath.Base(path)
+		}
+	}
+	arrows := map[string][]string{}
+	for _, file := range files {
+		from := filepath.Base(set.File(file.Pos()).Name())
+		to := map[string]bool{}
+		//nolint:staticcheck // what a file does not declare itself is all that is asked for
+		for _, used := range file.Unresolved {
+			if place, ours := declaredIn[used.Name]; ours && place != from {
+				to[place] = true
+			}
+		}
+		arrows[from] = slices.Sorted(maps.Keys(to))
+		r.arrows += len(to)
+	}
+	r.back = back(arrows)
+	return r, nil
+}
+
+// declarations returns the names that a file declares for its package, and counts.
+func (r *room) declarations(set *token.FileSet, file *ast.File) []string {
+	var names []string
+	add := func(ident *ast.Ident) {
+		names = append(names, ident.Name)
+		if ident.IsExported() {
+			r.exported++
+		}
+	}
+	for _, declaration := range file.Decls {
+		switch d := declaration.(type) {
+		case *ast.FuncDecl:
+			if d.Recv == nil {
+				add(d.Name)
+			}
+			lines := set.Position(d.End()).Line - set.Position(d.Pos()).Line + 1
+			if lines > r.length {
+				r.longest, r.length = d.Name.Name, lines
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch s := spec.(type) {
+				case *ast.TypeSpec:
+					add(s.Name)
+					if fields, ok := s.Type.(*ast.StructType); ok && fields.Fields.NumFields() > r.fields {
+						r.widest, r.fields = s.Name.Name, fields.Fields.NumFields()
+					}
+				case *ast.ValueSpec:
+					for _, name := range s.Names {
+						add(name)
+					}
+				}
+			}
+		}
+	}
+	return names
+}
+
+// back counts the arrows that run against an order of the files. The order is made
+// greedily: who is named by nobody comes first, who names nobody last, and of those
+// that remain the one that names most beside how often it is named.
+func back(arrows map[string][]string) int {
+	left := slices.Sorted(maps.Keys(arrows))
+	var first, last []string
+	degree := func(file string) (out, in int) {
+		for _, from := range left {
+			for _, to := range arrows[from] {
+				switch {
+				case from == file && slices.Contains(left, to):
+					out++
+				case to == file:
+					in++
+				}
+			}
+		}
+		return out, in
+	}
+	for len(left) > 0 {
+		best, most := "", 0
+		for _, file := range left {
+			out, in := degree(file)
+			if out == 0 {
+				best, most = file, -1
+				break
+			}
+			if in == 0 {
+				best, most = file, 1<<20
+			} else if best == "" || out-in > most {
+				best, most = file, out-in
+			}
+		}
+		if most == -1 {
+			last = append(last, best)
+		} else {
+			first = append(first, best)
+		}
+		left = slices.DeleteFunc(left, func(file string) bool { return file == best })
+	}
+	slices.Reverse(last)
+	place := map[string]int{}
+	for i, file := range append(first, last...) {
+		place[file] = i
+	}
+	count := 0
+	for from, tos := range arrows {
+		for _, to := range tos {
+			if place[to] < place[from] {
+				count++
+			}
+		}
+	}
+	return count
+}
+
+// The goals, which docs/architecture.md gives reasons for.
+const (
+	mostFiles, mostExported, mostFields, mostLines = 40, 60, 20, 60
+	// mostBack is the share of arrows that run back, in percent.
+	mostBack = 10
+)
+
+// measures is a table of the rooms. A figure beyond its goal is bold.
+func measures(rooms []*room) string {
+	var out strings.Builder
+	out.WriteString("| room | files | lines | exported names | widest struct | longest function | arrows between files, back |\n|---|---|---|---|---|---|---|\n")
+	mark := func(text string, beyond bool) string {
+		if beyond {
+			return "**" + text + "**"
+		}
+		return text
+	}
+	named := func(name string, count, most int) string {
+		if name == "" {
+			return "-"
+		}
+		return mark(fmt.Sprintf("%s %d", name, count), count > most)
+	}
+	sorted := slices.SortedFunc(slices.Values(rooms), func(a, b *room) int { return cmp.Compare(a.name, b.name) })
+	for _, r := range sorted {
+		fmt.Fprintf(&out, "| `%s` | %s | %d | %s | %s | %s | %s |\n", r.name,
+			mark(fmt.Sprint(r.files), r.files > mostFiles), r.lines,
+			mark(fmt.Sprint(r.exported), r.exported > mostExported && !strings.HasPrefix(r.name, "api/")),
+			named(r.widest, r.fields, mostFields), named(r.longest, r.length, mostLines),
+			mark(fmt.Sprintf("%d, %d", r.arrows, r.back), r.back*100 > r.arrows*mostBack))
+	}
+	return out.String()
+}
