@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/versions"
 )
 
 // A gate looks at an observation and returns why the layer may not go on, or
@@ -72,7 +73,7 @@ func contentBlocked(err *ContentError) *Blocked {
 // k8sVersionGate wants the cluster's version to be what the layer asks for.
 func k8sVersionGate(o Observation) *Blocked {
 	wanted := o.Layer.Spec.Prereqs.K8sVersion
-	satisfied, err := K8sVersionSatisfied(wanted, o.ClusterVersion)
+	satisfied, err := versions.KubernetesSatisfied(wanted, o.ClusterVersion)
 	if err != nil {
 		return &Blocked{
 			State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonInvalidSpec, Stalled: true,

@@ -20,6 +20,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/versions"
 )
 
 // layer is an AddonsLayer of the repository.
@@ -236,7 +237,7 @@ func (l *linter) checkLayers() {
 			}
 		}
 		const field = "spec.prereqs.k8sVersion"
-		allowed, err := layers.K8sVersionSatisfied(each.Spec.Prereqs.K8sVersion, cmp.Or(l.Kubernetes, "1.0"))
+		allowed, err := versions.KubernetesSatisfied(each.Spec.Prereqs.K8sVersion, cmp.Or(l.Kubernetes, "1.0"))
 		switch {
 		case err != nil:
 			l.add(ruleRange, each.place, field, each.label(), "%v", err)

@@ -5,36 +5,12 @@ package layers
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+
+	"github.com/strata-project/strata/internal/versions"
 )
-
-// K8sVersionSatisfied tells whether a cluster's version meets what a layer
-// asks for. A plain version is a minimum; anything with an operator is a
-// range; nothing is always met. The cluster's version counts as
-// major.minor.patch, so that a provider's suffix never makes it a pre-release;
-// one that cannot be understood meets nothing. An error means that wanted
-// cannot be understood.
-func K8sVersionSatisfied(wanted, cluster string) (bool, error) {
-	wanted = strings.TrimSpace(wanted)
-	if wanted == "" {
-		return true, nil
-	}
-	have, unreadable := semver.NewVersion(leadingVersion.FindString(cluster))
-	if minimum, err := semver.NewVersion(wanted); err == nil {
-		return unreadable == nil && !have.LessThan(minimum), nil
-	}
-	constraint, err := semver.NewConstraint(wanted)
-	if err != nil {
-		return false, fmt.Errorf("%q is neither a version such as 1.30 nor a range such as >=1.30 <2", wanted)
-	}
-	return unreadable == nil && constraint.Check(have), nil
-}
-
-// leadingVersion is major.minor.patch at the beginning of a version.
-var leadingVersion = regexp.MustCompile(`^v?[0-9]+(\.[0-9]+){0,2}`)
 
 // Dependency is a layer that another one waits for.
 type Dependency struct {
@@ -63,9 +39,7 @@ func (d Dependency) Accepts(version string) bool {
 	if !d.Range {
 		return d.Version == "" || d.Version == version
 	}
-	constraint, err := semver.NewConstraint(d.Version)
-	have := SemanticVersion(version)
-	return err == nil && have != nil && constraint.Check(have)
+	return versions.RangeTakes(d.Version, version)
 }
 
 // explain says what about a version keeps a range from accepting it, beside
@@ -74,7 +48,7 @@ func (d Dependency) explain(version string) string {
 	if !d.Range || version == "" {
 		return ""
 	}
-	have := SemanticVersion(version)
+	have := versions.Semantic(version)
 	switch {
 	case have == nil:
 		return ", which is no semantic version, so that no range takes it"
@@ -83,22 +57,6 @@ func (d Dependency) explain(version string) string {
 	}
 	return ""
 }
-
-// SemanticVersion reads a version as ranges see it, or returns nil where it is
-// none. A leading v and missing numbers, as in v1.2, do not matter. Leading
-// zeros do: 0.1.01 is no semantic version.
-func SemanticVersion(text string) *semver.Version {
-	if !semanticNumbers.MatchString(text) {
-		return nil
-	}
-	version, err := semver.NewVersion(text)
-	if err != nil {
-		return nil
-	}
-	return version
-}
-
-var semanticNumbers = regexp.MustCompile(`^v?(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){0,2}([-+]|$)`)
 
 // isLayerName tells whether a text can be the name of a layer: lower case,
 // digits, dashes and dots, beginning and ending with a letter or a digit.
@@ -112,16 +70,6 @@ func isLayerName(text string) bool {
 	}
 	return text != ""
 }
-
-// What makes a version a range: an operator anywhere, two versions with a dash
-// between blanks, or numbers that end in an x. Any other text is exact, also
-// one that has an x elsewhere.
-const rangeOperators = "<>=^~*|"
-
-var (
-	rangeDash     = regexp.MustCompile(`\s-\s`)
-	rangeWildcard = regexp.MustCompile(`(^|[\s,])v?[0-9]+(\.[0-9]+\.[xX]|\.[xX](\.[xX])?)([\s,]|$)`)
-)
 
 // ParseDependency reads name@version, name@range, or a bare name for any
 // version. The version is whatever follows the first @.
@@ -137,8 +85,7 @@ func ParseDependency(text string) (Dependency, error) {
 	case versioned && strings.TrimSpace(version) == "":
 		return Dependency{}, fmt.Errorf("%q has no version behind the @: write name@version, or the name alone for any version", text)
 	}
-	dependency := Dependency{Name: name, Version: version}
-	dependency.Range = strings.ContainsAny(version, rangeOperators) || rangeDash.MatchString(version) || rangeWildcard.MatchString(version)
+	dependency := Dependency{Name: name, Version: version, Range: versions.IsRange(version)}
 	if dependency.Range {
 		if _, err := semver.NewConstraint(version); err != nil {
 			return Dependency{}, fmt.Errorf("%q asks for a range that cannot be understood: write one such as %s@>=1.1 <2, %s@^2, %s@~1.4 or %s@1.x",
