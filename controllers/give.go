@@ -14,6 +14,7 @@ import (
 
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/moments"
 )
 
 // give returns what objects of the layer read beside them, as it is now and as far
@@ -105,9 +106,7 @@ func (o *observer) ruled(ctx context.Context, place layers.Place, origin, at dep
 		return layers.Verdict{}, err
 	}
 	seen.Allowed, seen.Unasked = &answer.allowed, answer.unasked
-	if o.AskAgain.IsZero() || answer.until.Before(o.AskAgain) {
-		o.AskAgain = answer.until
-	}
+	o.AskAgain = moments.Earlier(o.AskAgain, answer.until)
 	return place.Judge(origin, at, *seen), nil
 }
 

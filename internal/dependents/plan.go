@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/strata-project/strata/internal/moments"
 )
 
 const (
@@ -392,9 +394,7 @@ func (p *planner) stand(entry Entry, standing Standing) {
 
 // until brings the next look forward to a moment.
 func (p *planner) until(moment time.Time) {
-	if p.plan.Until.IsZero() || moment.Before(p.plan.Until) {
-		p.plan.Until = moment
-	}
+	p.plan.Until = moments.Earlier(p.plan.Until, moment)
 }
 
 // owner returns the primary that owns an object; "" for nobody.

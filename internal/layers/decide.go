@@ -16,6 +16,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/address"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/moments"
 )
 
 // Target is one content of a layer.
@@ -73,11 +74,7 @@ type Decision struct {
 func Decide(o Observation) Decision {
 	decision := decideAny(o)
 	_, back := o.isAway()
-	for _, until := range []time.Time{back, o.AskAgain} {
-		if !until.IsZero() && (decision.Until.IsZero() || until.Before(decision.Until)) {
-			decision.Until = until
-		}
-	}
+	decision.Until = moments.Earlier(decision.Until, moments.Earlier(back, o.AskAgain))
 	return decision
 }
 
@@ -382,9 +379,7 @@ func (d Decision) progressing(o Observation, wanted []dependents.Dependent, wors
 		d.Message = fmt.Sprintf("not deployed within %s: %s", timeout, d.Message)
 	default:
 		d.State, d.Reason, d.Deadline = v1alpha1.StateApplying, v1alpha1.ReasonApplying, deadline
-		if d.Until.IsZero() || deadline.Before(d.Until) {
-			d.Until = deadline
-		}
+		d.Until = moments.Earlier(d.Until, deadline)
 	}
 	return d
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/moments"
 	"github.com/strata-project/strata/internal/rollout"
 )
 
@@ -94,9 +95,7 @@ func (d *decider) stall(reason, message string) {
 
 // until notes a moment at which the decision may differ.
 func (d *decider) until(moment time.Time) {
-	if !moment.IsZero() && (d.decision.Until.IsZero() || moment.Before(d.decision.Until)) {
-		d.decision.Until = moment
-	}
+	d.decision.Until = moments.Earlier(d.decision.Until, moment)
 }
 
 // gather finds the clusters and what is on each. It tells whether that is possible:
