@@ -22,9 +22,9 @@ import (
 
 	"github.com/strata-project/strata/internal/kubeconfig"
 	"github.com/strata-project/strata/internal/layers"
-	"github.com/strata-project/strata/internal/notify"
 	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/internal/repos"
+	"github.com/strata-project/strata/internal/signals"
 )
 
 // defaultArtifactHost is source-controller's Service where Flux installs it.
@@ -189,7 +189,7 @@ func (o *options) check() error {
 		}
 	}
 	if o.eventsAddr != "" {
-		if err := notify.CheckURL(o.eventsAddr); err != nil {
+		if err := signals.CheckURL(o.eventsAddr); err != nil {
 			return fmt.Errorf("--events-addr is no URL to post events to: %w", err)
 		}
 	}

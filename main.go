@@ -33,6 +33,7 @@ import (
 	"github.com/strata-project/strata/controllers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/repos"
+	"github.com/strata-project/strata/internal/signals"
 )
 
 // version is set by the linker.
@@ -81,7 +82,7 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	config := fluxclient.GetConfigOrDie(o.client)
-	writes := controllers.NewWriteMeter()
+	writes := signals.NewWriteMeter()
 	config.Wrap(writes.Wrap)
 	config.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true})
 	questions, err := discovery.NewDiscoveryClientForConfig(config)
@@ -107,7 +108,7 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	fetches, meters := controllers.NewFetchMeter(), controllers.NewMeters()
+	fetches, meters := signals.NewFetchMeter(), signals.NewMeters()
 	artifacts, err := repos.New(repos.Options{
 		Dir: o.cacheDir, MaxBytes: o.cacheSize.Value(), MaxArtifact: o.artifactMaxSize.Value(),
 		Log: ctrl.Log.WithName("artifacts"), Fetched: fetches.Fetched, Hosts: o.artifactHosts, DigestKey: key,

@@ -36,6 +36,7 @@ import (
 	"github.com/strata-project/strata/internal/memory"
 	"github.com/strata-project/strata/internal/repos"
 	"github.com/strata-project/strata/internal/round"
+	"github.com/strata-project/strata/internal/signals"
 )
 
 const (
@@ -90,7 +91,7 @@ type AddonsLayerReconciler struct {
 	// Instance names this process in what Notifier receives.
 	Instance string
 	// Meters count what is done; nil means that nobody does.
-	Meters *Meters
+	Meters *signals.Meters
 	// Settings of the rules.
 	Settings layers.Settings
 	// Selector narrows the layers, RemoteClusters, HelmApplications and
@@ -160,7 +161,7 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 	if err != nil || layer == nil {
 		return 0, err
 	}
-	defer r.Meters.looked(layer.Name, time.Now())
+	defer r.Meters.Looked(layer.Name, time.Now())
 	if after, same := r.settled(ctx, layer); same {
 		return after, nil
 	}
@@ -198,7 +199,7 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 		r.listings.Forget(name)
 		r.recent.Forget(name)
 		r.untold.forget(name)
-		r.Meters.forget(name)
+		r.Meters.Forget(name)
 		r.waits.Forget(name)
 		r.revisions.forget(name)
 		r.follows.keep(name, nil)
@@ -208,7 +209,7 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 		return nil, nil
 	}
 	if !r.isOwn(cached) {
-		r.Meters.forget(name)
+		r.Meters.Forget(name)
 		r.letGo(name)
 		return nil, nil
 	}

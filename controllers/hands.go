@@ -170,7 +170,7 @@ func (h *hands) Acted(o *layers.Observation, before v1alpha1.AddonsLayerStatus, 
 	h.acted = h.acted || len(results) > 0
 	h.recent.Wrote(results, h.now())
 	h.untold.add(o.Layer.Name, before, results)
-	h.Meters.did(o.Layer.Name, results)
+	h.Meters.Did(o.Layer.Name, results)
 }
 
 // Reported tells what has happened since the status was written last.
@@ -178,7 +178,7 @@ func (h *hands) Reported(o *layers.Observation, d layers.Decision) {
 	h.decision = &d
 	h.executor.Saw(d.Plan.Unchanged, o.Live)
 	before, done := h.untold.take(o.Layer.Name)
-	h.Meters.reported(o.Layer, before, h.now())
+	h.Meters.Reported(o.Layer, before, h.now())
 	h.tell(o.Layer, before, d, done)
 }
 

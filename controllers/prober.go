@@ -23,6 +23,7 @@ import (
 	"github.com/strata-project/strata/internal/clusters"
 	"github.com/strata-project/strata/internal/printable"
 	"github.com/strata-project/strata/internal/reach"
+	"github.com/strata-project/strata/internal/signals"
 )
 
 const (
@@ -40,7 +41,7 @@ const (
 type prober struct {
 	now    func() time.Time
 	wake   func(types.NamespacedName)
-	meters *Meters
+	meters *signals.Meters
 
 	mu     sync.Mutex
 	ctx    context.Context //nolint:containedctx // of the process; probes outlive the look that begins them
@@ -55,7 +56,7 @@ type probe struct {
 	answer     clusters.Answer
 }
 
-func newProber(now func() time.Time, wake func(types.NamespacedName), meters *Meters) *prober {
+func newProber(now func() time.Time, wake func(types.NamespacedName), meters *signals.Meters) *prober {
 	return &prober{now: now, wake: wake, meters: meters, probes: map[types.NamespacedName]*probe{}}
 }
 
@@ -157,7 +158,7 @@ func (p *prober) note(name types.NamespacedName, probe *probe, next clusters.Ans
 		next.Err = errors.New(shortly(err))
 	}
 	probe.answer = next
-	p.meters.probed(name.String(), next, took)
+	p.meters.Probed(name.String(), next, took)
 	p.mu.Unlock()
 	sameErr := (last.Err == nil) == (next.Err == nil) && (next.Err == nil || last.Err.Error() == next.Err.Error())
 	if last.At.IsZero() || last.Version != next.Version || last.Located != next.Located || !sameErr {

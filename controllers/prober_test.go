@@ -31,8 +31,10 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/clusters"
 	"github.com/strata-project/strata/internal/kubeconfig"
 	"github.com/strata-project/strata/internal/reach"
+	"github.com/strata-project/strata/internal/signals"
 )
 
 // reachTests lets clusters be where those of the tests are.
@@ -255,7 +257,7 @@ func TestProberTellsOfNews(t *testing.T) {
 	t.Cleanup(over.plain.CloseIdleConnections)
 	name := types.NamespacedName{Namespace: "fleet", Name: "prod"}
 	news := make(chan types.NamespacedName, 100)
-	meters := NewMeters()
+	meters := signals.NewMeters()
 	p := newProber(time.Now, func(name types.NamespacedName) { news <- name }, meters)
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
@@ -288,7 +290,7 @@ func TestProberTellsOfNews(t *testing.T) {
 	if now := len(news); now < told+2 {
 		t.Errorf("%d were told of a loss and a return", now-told)
 	}
-	if got := testutil.CollectAndCount(meters.probes); got != 2 {
+	if got := testutil.CollectAndCount(meters, "strata_remote_cluster_probe_duration_seconds"); got != 2 {
 		t.Errorf("%d series of probes, want those that were answered and those that have failed", got)
 	}
 	p.stop(name)
@@ -297,4 +299,24 @@ func TestProberTellsOfNews(t *testing.T) {
 		time.Sleep(100 * time.Millisecond) // as long as five questions would take
 		return asked.Load() == before
 	})
+}
+
+// An answer that comes when nobody asks any more brings no series back.
+func TestLateAnswersAreNotMeasured(t *testing.T) {
+	name := types.NamespacedName{Namespace: "fleet", Name: "prod"}
+	meters, woken := signals.NewMeters(), 0
+	p := newProber(time.Now, func(types.NamespacedName) { woken++ }, meters)
+	over := &connection{}
+	p.ask(name, over, time.Hour, v1alpha1.RemoteClusterStatus{})
+	late := p.probes[name]
+	p.note(name, late, clusters.Answer{Version: "v1.30.1"}, time.Second)
+	if got := testutil.CollectAndCount(meters); got != 2 || woken != 1 {
+		t.Fatalf("an answer makes %d series and %d wakeups", got, woken)
+	}
+	p.stop(name)
+	meters.ForgetCluster(name.String())
+	p.note(name, late, clusters.Answer{Version: "v1.30.2"}, time.Second)
+	if got := testutil.CollectAndCount(meters); got != 0 || woken != 1 {
+		t.Errorf("a late answer makes %d series and wakes anew, %d in all", got, woken)
+	}
 }

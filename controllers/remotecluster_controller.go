@@ -215,7 +215,7 @@ func (r *RemoteClusterReconciler) takeFinalizer(ctx context.Context, copied *uns
 // forget lets go of a cluster that is gone.
 func (r *RemoteClusterReconciler) forget(name types.NamespacedName) {
 	r.prober.stop(name)
-	r.Layers.Meters.forgetCluster(name.String())
+	r.Layers.Meters.ForgetCluster(name.String())
 	r.written.Forget(name)
 	r.Layers.wakeTwins(context.Background(), r.Layers.remotes.identified(name.String(), ""))
 	r.Layers.remotes.disconnect(name.String())

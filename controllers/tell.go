@@ -76,9 +76,9 @@ func (r *AddonsLayerReconciler) tell(layer *v1alpha1.AddonsLayer, before v1alpha
 	}
 	r.tellLeftBehind(layer, d)
 	r.tellDone(layer, d, results, v1alpha1.ReasonAdopted, "adopted", func(result dependents.Result) bool {
-		return result.Action.Verb == dependents.VerbWrite && isAdoption(result)
+		return result.Action.Verb == dependents.VerbWrite && result.IsAdoption()
 	})
-	r.tellDone(layer, d, results, v1alpha1.ReasonCorrected, "restored", isCorrection)
+	r.tellDone(layer, d, results, v1alpha1.ReasonCorrected, "restored", dependents.Result.IsCorrection)
 	r.tellState(layer, before, d)
 }
 

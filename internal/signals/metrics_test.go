@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package signals
 
 import (
 	"context"
@@ -156,10 +156,10 @@ func kraans(t *testing.T, collector prometheus.Collector) {
 // expect.
 func TestMetricsAreConventional(t *testing.T) {
 	meters, fetches, writes := NewMeters(), NewFetchMeter(), NewWriteMeter()
-	meters.did("base", nil)
-	meters.looked("base", time.Now())
+	meters.Did("base", nil)
+	meters.Looked("base", time.Now())
 	meters.rollOuts.WithLabelValues("base", rollOutDeployed)
-	meters.probed("fleet/prod", clusters.Answer{LastSeen: time.Now()}, time.Second)
+	meters.Probed("fleet/prod", clusters.Answer{LastSeen: time.Now()}, time.Second)
 	writes.WithLabelValues("patch", "namespaces", resultSuccess)
 	registry := prometheus.NewPedanticRegistry()
 	for _, collector := range []prometheus.Collector{meters, fetches, writes} {

@@ -1,9 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package notify hands events to Flux's notification-controller. Nobody waits
-// for it: what cannot be handed over is counted and dropped.
-package notify
+package signals
 
 import (
 	"bytes"
@@ -21,13 +19,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Defaults of Options.
+// Defaults of SenderOptions.
 const (
-	DefaultQueue    = 512
-	DefaultTimeout  = 5 * time.Second
-	DefaultAttempts = 6
-	DefaultWait     = 500 * time.Millisecond
-	DefaultDrain    = 5 * time.Second
+	defaultQueue    = 512
+	defaultTimeout  = 5 * time.Second
+	defaultAttempts = 6
+	defaultWait     = 500 * time.Millisecond
+	defaultDrain    = 5 * time.Second
 )
 
 // maxAnswer is how much of an answer is read, so that the connection can be
@@ -38,7 +36,7 @@ const maxAnswer = 4096
 const (
 	// DroppedFull made room for a newer event.
 	DroppedFull = "full"
-	// DroppedUnreachable was tried as often as Options says.
+	// DroppedUnreachable was tried as often as SenderOptions says.
 	DroppedUnreachable = "unreachable"
 	// DroppedRefused is one that the receiver does not take.
 	DroppedRefused = "refused"
@@ -48,8 +46,8 @@ const (
 	DroppedStopped = "stopped"
 )
 
-// Options of a Sender. What is zero has a default, but for URL.
-type Options struct {
+// SenderOptions of a Sender. What is zero has a default, but for URL.
+type SenderOptions struct {
 	// URL that events are posted to.
 	URL string
 	// Queue is how many events may wait; the oldest makes room for a newer one.
@@ -66,21 +64,21 @@ type Options struct {
 	Log logr.Logger
 }
 
-func (o Options) withDefaults() Options {
+func (o SenderOptions) withDefaults() SenderOptions {
 	if o.Queue <= 0 {
-		o.Queue = DefaultQueue
+		o.Queue = defaultQueue
 	}
 	if o.Timeout <= 0 {
-		o.Timeout = DefaultTimeout
+		o.Timeout = defaultTimeout
 	}
 	if o.Attempts <= 0 {
-		o.Attempts = DefaultAttempts
+		o.Attempts = defaultAttempts
 	}
 	if o.Wait <= 0 {
-		o.Wait = DefaultWait
+		o.Wait = defaultWait
 	}
 	if o.Drain <= 0 {
-		o.Drain = DefaultDrain
+		o.Drain = defaultDrain
 	}
 	return o
 }
@@ -89,7 +87,7 @@ func (o Options) withDefaults() Options {
 // came. It is a runnable of a manager, and a collector of its own metrics. Send
 // may be called at any time, from anywhere.
 type Sender struct {
-	options Options
+	options SenderOptions
 	client  *http.Client
 	queue   chan eventv1.Event
 	sent    prometheus.Counter
@@ -98,9 +96,9 @@ type Sender struct {
 	away bool
 }
 
-// New returns a Sender that has yet to be started. Its error says what is wrong
+// NewSender returns a Sender that has yet to be started. Its error says what is wrong
 // with the URL.
-func New(options Options) (*Sender, error) {
+func NewSender(options SenderOptions) (*Sender, error) {
 	options = options.withDefaults()
 	if err := CheckURL(options.URL); err != nil {
 		return nil, err

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package notify
+package signals
 
 import (
 	"net/http"
@@ -28,7 +28,7 @@ func FuzzCheckURL(f *testing.F) {
 		if err != nil || request.URL.Hostname() == "" || request.URL.Scheme != "http" && request.URL.Scheme != "https" {
 			t.Fatalf("%q was accepted, and cannot be posted to: %v", text, err)
 		}
-		if _, err := New(Options{URL: text}); err != nil {
+		if _, err := NewSender(SenderOptions{URL: text}); err != nil {
 			t.Fatal(err)
 		}
 	})

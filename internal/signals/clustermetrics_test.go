@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package signals
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -140,9 +139,9 @@ strata_layer_cluster{layer="full",remote_cluster="fleet/prod"} 1
 func TestProbesAreMeasured(t *testing.T) {
 	m := NewMeters()
 	answered := clusters.Answer{At: time.Unix(3000, 0), LastSeen: time.Unix(3000, 0)}
-	m.probed("fleet/prod", answered, 20*time.Millisecond)
-	m.probed("fleet/prod", clusters.Answer{At: time.Unix(3005, 0), LastSeen: time.Unix(3000, 0), Err: errors.New("away")}, 10*time.Second)
-	m.probed("fleet/never", clusters.Answer{At: time.Unix(3005, 0), Err: errors.New("away")}, time.Second)
+	m.Probed("fleet/prod", answered, 20*time.Millisecond)
+	m.Probed("fleet/prod", clusters.Answer{At: time.Unix(3005, 0), LastSeen: time.Unix(3000, 0), Err: errors.New("away")}, 10*time.Second)
+	m.Probed("fleet/never", clusters.Answer{At: time.Unix(3005, 0), Err: errors.New("away")}, time.Second)
 	const want = `
 # HELP strata_remote_cluster_last_seen_timestamp_seconds When each RemoteCluster has answered last, in seconds since 1970.
 # TYPE strata_remote_cluster_last_seen_timestamp_seconds gauge
@@ -154,32 +153,12 @@ strata_remote_cluster_last_seen_timestamp_seconds{remote_cluster="fleet/prod"} 3
 	if got := testutil.CollectAndCount(m.probes); got != 3 {
 		t.Errorf("there are %d series of probes, want two of fleet/prod and one of fleet/never", got)
 	}
-	m.forgetCluster("fleet/prod")
-	m.forgetCluster("fleet/never")
+	m.ForgetCluster("fleet/prod")
+	m.ForgetCluster("fleet/never")
 	if left := testutil.CollectAndCount(m); left > 0 {
 		t.Errorf("%d series are left of RemoteClusters that are gone", left)
 	}
 	var none *Meters
-	none.probed("fleet/prod", answered, time.Second)
-	none.forgetCluster("fleet/prod")
-}
-
-// An answer that comes when nobody asks any more brings no series back.
-func TestLateAnswersAreNotMeasured(t *testing.T) {
-	name := types.NamespacedName{Namespace: "fleet", Name: "prod"}
-	meters, woken := NewMeters(), 0
-	p := newProber(time.Now, func(types.NamespacedName) { woken++ }, meters)
-	over := &connection{}
-	p.ask(name, over, time.Hour, v1alpha1.RemoteClusterStatus{})
-	late := p.probes[name]
-	p.note(name, late, clusters.Answer{Version: "v1.30.1"}, time.Second)
-	if got := testutil.CollectAndCount(meters); got != 2 || woken != 1 {
-		t.Fatalf("an answer makes %d series and %d wakeups", got, woken)
-	}
-	p.stop(name)
-	meters.forgetCluster(name.String())
-	p.note(name, late, clusters.Answer{Version: "v1.30.2"}, time.Second)
-	if got := testutil.CollectAndCount(meters); got != 0 || woken != 1 {
-		t.Errorf("a late answer makes %d series and wakes anew, %d in all", got, woken)
-	}
+	none.Probed("fleet/prod", answered, time.Second)
+	none.ForgetCluster("fleet/prod")
 }

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package signals
 
 import (
 	"time"
@@ -86,8 +86,8 @@ func (m *Meters) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// did counts actions that were carried out.
-func (m *Meters) did(layer string, results []dependents.Result) {
+// Did counts actions that were carried out.
+func (m *Meters) Did(layer string, results []dependents.Result) {
 	if m == nil {
 		return
 	}
@@ -101,27 +101,17 @@ func (m *Meters) did(layer string, results []dependents.Result) {
 		switch {
 		case result.Action.Verb == dependents.VerbDelete:
 			prunes.Inc()
-		case isAdoption(result):
+		case result.IsAdoption():
 			adoptions.Inc()
 		}
-		if isCorrection(result) {
+		if result.IsCorrection() {
 			corrections.Inc()
 		}
 	}
 }
 
-// isAdoption tells whether an action took an object over from somebody.
-func isAdoption(result dependents.Result) bool {
-	return result.Action.Verb == dependents.VerbAdopt || result.Action.Verb == dependents.VerbWrite && len(result.Action.From) > 0
-}
-
-// isCorrection tells whether an action undid somebody else's change.
-func isCorrection(result dependents.Result) bool {
-	return result.Action.Verb == dependents.VerbWrite && result.Action.Correction && result.Changed
-}
-
-// reported measures a roll-out that has come to its end since before.
-func (m *Meters) reported(layer *v1alpha1.AddonsLayer, before v1alpha1.AddonsLayerStatus, now time.Time) {
+// Reported measures a roll-out that has come to its end since before.
+func (m *Meters) Reported(layer *v1alpha1.AddonsLayer, before v1alpha1.AddonsLayerStatus, now time.Time) {
 	if m == nil {
 		return
 	}
@@ -149,15 +139,15 @@ func (m *Meters) reported(layer *v1alpha1.AddonsLayer, before v1alpha1.AddonsLay
 	m.rollOuts.WithLabelValues(layer.Name, result).Observe(max(now.Sub(attempt.StartTime.Time), 0).Seconds())
 }
 
-// looked measures one look at a layer.
-func (m *Meters) looked(layer string, began time.Time) {
+// Looked measures one look at a layer.
+func (m *Meters) Looked(layer string, began time.Time) {
 	if m != nil {
 		m.looks.WithLabelValues(kraanKind, layer, "").Observe(time.Since(began).Seconds())
 	}
 }
 
-// forget removes the series of a layer that is gone.
-func (m *Meters) forget(layer string) {
+// Forget removes the series of a layer that is gone.
+func (m *Meters) Forget(layer string) {
 	if m == nil {
 		return
 	}
@@ -167,8 +157,8 @@ func (m *Meters) forget(layer string) {
 	m.looks.DeletePartialMatch(prometheus.Labels{"name": layer})
 }
 
-// probed measures one question to a RemoteCluster.
-func (m *Meters) probed(cluster string, answer clusters.Answer, took time.Duration) {
+// Probed measures one question to a RemoteCluster.
+func (m *Meters) Probed(cluster string, answer clusters.Answer, took time.Duration) {
 	if m == nil {
 		return
 	}
@@ -182,8 +172,8 @@ func (m *Meters) probed(cluster string, answer clusters.Answer, took time.Durati
 	}
 }
 
-// forgetCluster removes the series of a RemoteCluster that is gone.
-func (m *Meters) forgetCluster(cluster string) {
+// ForgetCluster removes the series of a RemoteCluster that is gone.
+func (m *Meters) ForgetCluster(cluster string) {
 	if m == nil {
 		return
 	}

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package signals
 
 import (
 	"context"
@@ -32,7 +32,7 @@ func TestMetersCountWhatWasDone(t *testing.T) {
 		}
 		return result
 	}
-	m.did("base", []dependents.Result{
+	m.Did("base", []dependents.Result{
 		did(dependents.VerbWrite, nil),
 		did(dependents.VerbWrite, func(r *dependents.Result) { r.Action.Correction = true }),
 		did(dependents.VerbWrite, func(r *dependents.Result) { r.Action.Correction, r.Changed = true, false }),
@@ -42,7 +42,7 @@ func TestMetersCountWhatWasDone(t *testing.T) {
 		did(dependents.VerbDelete, func(r *dependents.Result) { r.Err = errors.New("refused") }),
 		did(dependents.VerbAdopt, func(r *dependents.Result) { r.Outdated = true }),
 	})
-	m.did("quiet", nil)
+	m.Did("quiet", nil)
 	const want = `
 # HELP strata_layer_adoptions_total How many objects the layer has taken over.
 # TYPE strata_layer_adoptions_total counter
@@ -60,17 +60,17 @@ strata_layer_prunes_total{layer="quiet"} 0
 	if err := testutil.CollectAndCompare(m, strings.NewReader(want)); err != nil {
 		t.Error(err)
 	}
-	m.looked("base", time.Now())
-	m.forget("quiet")
-	m.forget("base")
+	m.Looked("base", time.Now())
+	m.Forget("quiet")
+	m.Forget("base")
 	if left := testutil.CollectAndCount(m); left > 0 {
 		t.Errorf("%d series are left of layers that are gone", left)
 	}
 	var none *Meters
-	none.did("base", nil)
-	none.looked("base", time.Now())
-	none.reported(&v1alpha1.AddonsLayer{}, v1alpha1.AddonsLayerStatus{}, time.Now())
-	none.forget("base")
+	none.Did("base", nil)
+	none.Looked("base", time.Now())
+	none.Reported(&v1alpha1.AddonsLayer{}, v1alpha1.AddonsLayerStatus{}, time.Now())
+	none.Forget("base")
 }
 
 func TestRollOutDurations(t *testing.T) {
@@ -107,7 +107,7 @@ func TestRollOutDurations(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			m := NewMeters()
-			m.reported(&v1alpha1.AddonsLayer{ObjectMeta: metav1.ObjectMeta{Name: "base"}, Status: test.after}, test.before, noon.Add(test.at))
+			m.Reported(&v1alpha1.AddonsLayer{ObjectMeta: metav1.ObjectMeta{Name: "base"}, Status: test.after}, test.before, noon.Add(test.at))
 			if got := durations(t, m); got != test.want {
 				t.Errorf("%s: measured %q, want %q", test.reason, got, test.want)
 			}

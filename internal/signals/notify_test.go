@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package notify
+package signals
 
 import (
 	"context"
@@ -69,15 +69,15 @@ func (r *receiver) messages() []string {
 }
 
 // quick are options with which a test need not wait for long.
-func quick(url string) Options {
-	return Options{URL: url, Queue: 100, Timeout: 2 * time.Second, Attempts: 3, Wait: time.Millisecond, Drain: 2 * time.Second, Log: logr.Discard()}
+func quick(url string) SenderOptions {
+	return SenderOptions{URL: url, Queue: 100, Timeout: 2 * time.Second, Attempts: 3, Wait: time.Millisecond, Drain: 2 * time.Second, Log: logr.Discard()}
 }
 
 // started returns a sender that runs until the test ends, and a function that
 // stops it and says how long that took.
-func started(t *testing.T, options Options) (*Sender, func() time.Duration) {
+func started(t *testing.T, options SenderOptions) (*Sender, func() time.Duration) {
 	t.Helper()
-	s, err := New(options)
+	s, err := NewSender(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func TestStop(t *testing.T) {
 	})
 	t.Run("sent before it starts", func(t *testing.T) {
 		r := newReceiver(t, nil)
-		s, err := New(quick(r.URL))
+		s, err := NewSender(quick(r.URL))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -344,7 +344,7 @@ func TestURLs(t *testing.T) {
 		"http://user:secret\x7f@a":                                       "it is no URL",
 		"http://user:secret@[broken:80/x":                                "it is no URL",
 	} {
-		_, err := New(Options{URL: url})
+		_, err := NewSender(SenderOptions{URL: url})
 		switch {
 		case want == "" && err != nil:
 			t.Errorf("%s is refused: %v", url, err)
@@ -356,8 +356,8 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-func TestMetricsAreConventional(t *testing.T) {
-	s, err := New(quick("http://a"))
+func TestMetricsOfASenderAreConventional(t *testing.T) {
+	s, err := NewSender(quick("http://a"))
 	if err != nil {
 		t.Fatal(err)
 	}
