@@ -6,7 +6,7 @@ package controllers
 import (
 	"context"
 
-	"github.com/strata-project/strata/internal/departure"
+	"github.com/strata-project/strata/internal/impact"
 )
 
 // observeBlockers looks up what stands in the way of a layer's deletion. That
@@ -16,7 +16,7 @@ func (o *observer) observeBlockers(ctx context.Context) error {
 	if !o.AsksForBlockers() || there == nil {
 		return nil
 	}
-	found, err := departure.Lookup{
+	found, err := impact.Lookup{
 		Layer: o.Layer, Departing: o.Departing(), Flux: o.Reader, Known: o.Client,
 		Definitions: there.reader, Past: there.past, Mapper: there.client.RESTMapper(),
 	}.Blockers(ctx)

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/departure"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/impact"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/templates"
 )
@@ -155,7 +155,7 @@ func (o *observer) readerOn(ctx context.Context, k *kinds) (client.Reader, error
 
 // lookUpHook adds the objects that one entry of deleteBefore is about.
 func (o *observer) lookUpHook(ctx context.Context, reader client.Reader, hook v1alpha1.DeleteBefore, kind schema.GroupVersionKind) error {
-	options := []client.ListOption{client.Limit(departure.Page)}
+	options := []client.ListOption{client.Limit(impact.Page)}
 	if hook.Namespace != "" {
 		options = append(options, client.InNamespace(hook.Namespace))
 	}
@@ -169,7 +169,7 @@ func (o *observer) lookUpHook(ctx context.Context, reader client.Reader, hook v1
 	for next := ""; ; {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		err := departure.Insist(ctx, func() error { return reader.List(ctx, list, append(options, client.Continue(next))...) })
+		err := impact.Insist(ctx, func() error { return reader.List(ctx, list, append(options, client.Continue(next))...) })
 		if err != nil {
 			return err
 		}

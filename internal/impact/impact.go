@@ -1,9 +1,10 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package departure looks up what the deletion of a layer would do to objects of
-// others: which there are of the kinds that go with it, and which volumes.
-package departure
+// Package impact looks up what the deletion of a layer would do to objects of
+// others: which there are of the kinds that go with it, and which volumes. It reads
+// past every cache, writes nothing, and imports the API and the pure rooms.
+package impact
 
 import (
 	"context"
