@@ -67,7 +67,8 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 		r.identify(ctx, &o, nil)
 		return o, nil
 	}
-	o.Access = &access.Access
+	facts := clusters.Access(access.Facts)
+	o.Access = &facts
 	select {
 	case <-r.Layers.started: // until then it would wait for the watches of all clusters
 	case <-ctx.Done():
