@@ -149,11 +149,7 @@ type AddonsLayerReconciler struct {
 
 // Reconcile looks at one layer: observe, decide, act, report.
 func (r *AddonsLayerReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if !r.Fence.Holds() {
-		return ctrl.Result{}, nil // the process is about to end
-	}
-	after, err := round.Outcome(r.reconcile(ctx, req))
-	return ctrl.Result{RequeueAfter: after}, err
+	return fenced(ctx, r.Fence, req, r.reconcile)
 }
 
 func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request) (time.Duration, error) {
@@ -224,7 +220,7 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 	// generation, as it is.
 	patched := layer.DeepCopy()
 	controllerutil.AddFinalizer(patched, v1alpha1.Finalizer)
-	err := r.Client.Patch(ctx, patched, client.MergeFromWithOptions(layer, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	err := patchLocked(ctx, r.Client, patched, layer)
 	if err != nil {
 		return nil, fmt.Errorf("cannot add the finalizer to layer %s: %w", name, err)
 	}

@@ -6,6 +6,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,7 +22,6 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/bundles"
-	"github.com/strata-project/strata/internal/round"
 )
 
 // ApplicationBundleReconciler says which bundles can be installed.
@@ -32,35 +32,31 @@ type ApplicationBundleReconciler struct {
 
 // Reconcile looks at one ApplicationBundle.
 func (r *ApplicationBundleReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if !r.Layers.Fence.Holds() {
-		return ctrl.Result{}, nil
-	}
-	after, err := round.Outcome(0, r.reconcile(ctx, req))
-	return ctrl.Result{RequeueAfter: after}, err
+	return fenced(ctx, r.Layers.Fence, req, r.reconcile)
 }
 
-func (r *ApplicationBundleReconciler) reconcile(ctx context.Context, req ctrl.Request) error {
+func (r *ApplicationBundleReconciler) reconcile(ctx context.Context, req ctrl.Request) (time.Duration, error) {
 	bundle := &v1alpha1.ApplicationBundle{}
 	if err := r.Layers.Client.Get(ctx, req.NamespacedName, bundle, client.UnsafeDisableDeepCopy); err != nil {
-		return client.IgnoreNotFound(err)
+		return 0, client.IgnoreNotFound(err)
 	}
 	if !bundle.DeletionTimestamp.IsZero() || !r.Layers.isOwn(bundle) {
-		return nil
+		return 0, nil
 	}
 	observed, err := r.observe(ctx, bundle)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	decision := bundles.Decide(observed)
 	if equality.Semantic.DeepEqual(bundle.Status, decision.Status) {
-		return nil
+		return 0, nil
 	}
 	patched := bundle.DeepCopy()
 	patched.Status = decision.Status
 	// The lock sees to it that nothing is published anew by a look that has yet to
 	// see what was.
 	err = patchStatus(ctx, r.Layers.Client, patched, bundle)
-	return client.IgnoreNotFound(err)
+	return 0, client.IgnoreNotFound(err)
 }
 
 // observe reads the applications of a bundle and the layers that use it.

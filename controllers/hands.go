@@ -158,7 +158,7 @@ func (h *hands) isReserved(layer string, id dependents.ID, live *metav1.PartialO
 func (h *hands) Finalize(ctx context.Context, layer *v1alpha1.AddonsLayer) error {
 	patched := layer.DeepCopy()
 	controllerutil.RemoveFinalizer(patched, v1alpha1.Finalizer)
-	err := h.Client.Patch(ctx, patched, client.MergeFromWithOptions(layer, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	err := patchLocked(ctx, h.Client, patched, layer)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot remove the finalizer of layer %s: %w", layer.Name, err)
 	}

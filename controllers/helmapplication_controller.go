@@ -23,7 +23,6 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/catalogue"
-	"github.com/strata-project/strata/internal/round"
 )
 
 // HelmApplicationReconciler says how the entries of the catalogue fare.
@@ -34,23 +33,19 @@ type HelmApplicationReconciler struct {
 
 // Reconcile looks at one HelmApplication.
 func (r *HelmApplicationReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if !r.Layers.Fence.Holds() {
-		return ctrl.Result{}, nil
-	}
-	after, err := round.Outcome(r.reconcile(ctx, req.Name))
-	return ctrl.Result{RequeueAfter: after}, err
+	return fenced(ctx, r.Layers.Fence, req, r.reconcile)
 }
 
-func (r *HelmApplicationReconciler) reconcile(ctx context.Context, name string) (time.Duration, error) {
+func (r *HelmApplicationReconciler) reconcile(ctx context.Context, req ctrl.Request) (time.Duration, error) {
 	entries, err := r.catalogue(ctx)
 	if err != nil {
 		return 0, err
 	}
-	app := entries[name]
+	app := entries[req.Name]
 	if app == nil || !app.DeletionTimestamp.IsZero() || !r.Layers.isOwn(app) {
 		return 0, nil
 	}
-	named, err := namingBundles(ctx, r.Layers.Client, name)
+	named, err := namingBundles(ctx, r.Layers.Client, req.Name)
 	if err != nil {
 		return 0, err
 	}

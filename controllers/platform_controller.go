@@ -20,7 +20,6 @@ import (
 	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/platforms"
-	"github.com/strata-project/strata/internal/round"
 )
 
 // PlatformReconciler keeps Platforms: it makes the layers of their bundles, moves
@@ -32,14 +31,11 @@ type PlatformReconciler struct {
 
 // Reconcile looks at one Platform.
 func (r *PlatformReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if !r.Layers.Fence.Holds() {
-		return ctrl.Result{}, nil
-	}
-	after, err := round.Outcome(r.reconcile(ctx, req.Name))
-	return ctrl.Result{RequeueAfter: after}, err
+	return fenced(ctx, r.Layers.Fence, req, r.reconcile)
 }
 
-func (r *PlatformReconciler) reconcile(ctx context.Context, name string) (time.Duration, error) {
+func (r *PlatformReconciler) reconcile(ctx context.Context, req ctrl.Request) (time.Duration, error) {
+	name := req.Name
 	platform := &v1alpha1.Platform{}
 	found, err := r.Layers.getShared(ctx, name, platform)
 	if err != nil {
@@ -97,7 +93,7 @@ func (r *PlatformReconciler) next(decision platforms.Decision) time.Duration {
 func (r *PlatformReconciler) addFinalizer(ctx context.Context, platform *v1alpha1.Platform) (*v1alpha1.Platform, error) {
 	patched := platform.DeepCopy()
 	controllerutil.AddFinalizer(patched, v1alpha1.Finalizer)
-	err := r.Layers.Client.Patch(ctx, patched, client.MergeFromWithOptions(platform, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	err := patchLocked(ctx, r.Layers.Client, patched, platform)
 	if err != nil {
 		return nil, fmt.Errorf("cannot add the finalizer to Platform %s: %w", platform.Name, err)
 	}
@@ -118,7 +114,7 @@ func (r *PlatformReconciler) finalize(ctx context.Context, platform *v1alpha1.Pl
 	}
 	patched := platform.DeepCopy()
 	controllerutil.RemoveFinalizer(patched, v1alpha1.Finalizer)
-	err := r.Layers.Client.Patch(ctx, patched, client.MergeFromWithOptions(platform, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	err := patchLocked(ctx, r.Layers.Client, patched, platform)
 	return client.IgnoreNotFound(err)
 }
 
@@ -153,7 +149,7 @@ func (r *PlatformReconciler) decided(ctx context.Context, platform *v1alpha1.Pla
 	if text == "" {
 		delete(patched.Annotations, v1alpha1.DecidedAnnotation)
 	}
-	err := r.Layers.Client.Patch(ctx, patched, client.MergeFromWithOptions(platform, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	err := patchLocked(ctx, r.Layers.Client, patched, platform)
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the annotation %s of Platform %s: %w", v1alpha1.DecidedAnnotation, platform.Name, err)
 	}

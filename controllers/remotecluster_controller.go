@@ -66,11 +66,7 @@ func (r *AddonsLayerReconciler) wakeReaders(readers []string) {
 
 // Reconcile looks at one RemoteCluster.
 func (r *RemoteClusterReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if !r.Layers.Fence.Holds() {
-		return ctrl.Result{}, nil
-	}
-	after, err := round.Outcome(r.reconcile(ctx, req))
-	return ctrl.Result{RequeueAfter: after}, err
+	return fenced(ctx, r.Layers.Fence, req, r.reconcile)
 }
 
 func (r *RemoteClusterReconciler) reconcile(ctx context.Context, req ctrl.Request) (time.Duration, error) {
@@ -89,7 +85,7 @@ func (r *RemoteClusterReconciler) reconcile(ctx context.Context, req ctrl.Reques
 	if isOwn && cluster.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(cluster, v1alpha1.ClusterFinalizer) {
 		patched := cluster.DeepCopy()
 		controllerutil.AddFinalizer(patched, v1alpha1.ClusterFinalizer)
-		err := r.Layers.Client.Patch(ctx, patched, client.MergeFromWithOptions(cluster, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+		err := patchLocked(ctx, r.Layers.Client, patched, cluster)
 		if err != nil {
 			return 0, client.IgnoreNotFound(err)
 		}
@@ -147,7 +143,7 @@ func (r *RemoteClusterReconciler) settleIdentity(ctx context.Context, o clusters
 	for _, key := range verdict.Consume {
 		delete(patched.Annotations, key)
 	}
-	err := r.Layers.Client.Patch(ctx, patched, client.MergeFromWithOptions(o.Cluster, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	err := patchLocked(ctx, r.Layers.Client, patched, o.Cluster)
 	if err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
@@ -194,7 +190,7 @@ func (r *RemoteClusterReconciler) refreshCopy(ctx context.Context, o clusters.Ob
 	if refreshed == nil {
 		return nil
 	}
-	err := r.Layers.Client.Patch(ctx, refreshed, client.MergeFromWithOptions(o.Live, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	err := patchLocked(ctx, r.Layers.Client, refreshed, o.Live)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot refresh %s: %w", clusters.CopyOf(o.Cluster), err)
 	}
@@ -205,7 +201,7 @@ func (r *RemoteClusterReconciler) refreshCopy(ctx context.Context, o clusters.Ob
 func (r *RemoteClusterReconciler) takeFinalizer(ctx context.Context, copied *unstructured.Unstructured) error {
 	patched := copied.DeepCopy()
 	controllerutil.RemoveFinalizer(patched, v1alpha1.KubeConfigFinalizer)
-	err := r.Layers.Client.Patch(ctx, patched, client.MergeFromWithOptions(copied, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	err := patchLocked(ctx, r.Layers.Client, patched, copied)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot take the finalizer off Secret %s/%s: %w", copied.GetNamespace(), copied.GetName(), err)
 	}
@@ -303,7 +299,7 @@ func (r *RemoteClusterReconciler) finalize(ctx context.Context, o clusters.Obser
 	}
 	patched := o.Cluster.DeepCopy()
 	controllerutil.RemoveFinalizer(patched, v1alpha1.ClusterFinalizer)
-	err := r.Layers.Client.Patch(ctx, patched, client.MergeFromWithOptions(o.Cluster, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	err := patchLocked(ctx, r.Layers.Client, patched, o.Cluster)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot remove the finalizer of RemoteCluster %s/%s: %w", o.Cluster.Namespace, o.Cluster.Name, err)
 	}
