@@ -364,7 +364,7 @@ func (o *observer) settledLook(ctx context.Context, h *hands, interval time.Dura
 		return nil
 	}
 	d := h.decision
-	if d.State != v1alpha1.StateDeployed || d.Retry != nil || len(d.Accept) > 0 || o.kindIsComing(o.Observation, *d) {
+	if d.State != v1alpha1.StateDeployed || d.Retry != nil || len(d.ClearAfter) > 0 || o.kindIsComing(o.Observation, *d) {
 		return nil
 	}
 	if h.told {
@@ -386,7 +386,7 @@ func (o *observer) afterStatus(ctx context.Context) *layers.Decision {
 	}
 	d := layers.Decide(*o.Observation)
 	status, d := layers.Report(*o.Observation, d, nil)
-	if d.Plan.Writes() || len(d.Consume) > 0 || len(d.Accept) > 0 || !equality.Semantic.DeepEqual(o.Layer.Status, status) {
+	if d.Plan.Writes() || len(d.ConsumeFirst) > 0 || len(d.ClearAfter) > 0 || !equality.Semantic.DeepEqual(o.Layer.Status, status) {
 		return nil
 	}
 	return &d
