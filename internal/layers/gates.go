@@ -43,8 +43,8 @@ var beforeMove = []gate{breakGate}
 var beforeApply = []gate{dependsOnGate}
 
 func firstClosed(gates []gate, o Observation) *Blocked {
-	for _, closed := range gates {
-		if blocked := closed(o); blocked != nil {
+	for _, judge := range gates {
+		if blocked := judge(o); blocked != nil {
 			return blocked
 		}
 	}
@@ -121,6 +121,7 @@ func (o Observation) cycle() []string {
 // dependsOnGate wants every dependency deployed. All that are not are named;
 // the first one gives the reason.
 func dependsOnGate(o Observation) *Blocked {
+	// specGate, which comes before, has refused those that cannot be understood.
 	wanted, _ := Dependencies(o.Layer.Spec.Prereqs.DependsOn)
 	var reason string
 	var messages []string
