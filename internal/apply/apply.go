@@ -173,8 +173,9 @@ func groups(actions []dependents.Action) []group {
 	index := map[dependents.ID]int{}
 	var last dependents.Action
 	for i, action := range actions {
-		if i == 0 || kindOf(action) != kindOf(last) || kindOf(action) == kindWrite && action.Stage != last.Stage {
-			found = append(found, group{writes: kindOf(action) == kindWrite, preparation: kindOf(action) == kindPreparation})
+		phase := action.Verb.Phase()
+		if i == 0 || phase != last.Verb.Phase() || phase == dependents.PhaseWrite && action.Stage != last.Stage {
+			found = append(found, group{writes: phase == dependents.PhaseWrite, preparation: phase == dependents.PhasePreparation})
 			index = map[dependents.ID]int{}
 		}
 		last = action
@@ -188,23 +189,6 @@ func groups(actions []dependents.Action) []group {
 		current.objects[at] = append(current.objects[at], action)
 	}
 	return found
-}
-
-const (
-	kindPreparation = iota
-	kindWrite
-	kindRemoval
-)
-
-func kindOf(action dependents.Action) int {
-	switch action.Verb {
-	case dependents.VerbWrite:
-		return kindWrite
-	case dependents.VerbMark, dependents.VerbRelease, dependents.VerbDelete:
-		return kindRemoval
-	default:
-		return kindPreparation
-	}
 }
 
 // run is one Run: it remembers the resourceVersions of what it changed, for
