@@ -142,7 +142,7 @@ func (h *hands) Executor(ctx context.Context, o *layers.Observation) (round.Exec
 	if err := h.accounts.check(ctx, account); err != nil {
 		return nil, err
 	}
-	return h.executor.With(h.kinds.writes().As(c), h.executor.Other), nil
+	return h.executor.OnClusters(h.kinds.writes().ActingAs(c), h.executor.Other), nil
 }
 
 // executorOn returns what carries out the plan of a layer of another cluster:
@@ -163,12 +163,12 @@ func (h *hands) executorOn(ctx context.Context, cluster string, account types.Na
 	if err := found.accounts.check(ctx, account); err != nil {
 		return nil, err
 	}
-	return h.executor.With(h.executor.Cluster, func(name string) (apply.Cluster, error) {
+	return h.executor.OnClusters(h.executor.Cluster, func(name string) (apply.Cluster, error) {
 		if name == cluster && h.remotes.get(cluster) != found {
 			return apply.Cluster{}, fmt.Errorf("RemoteCluster %s: %w", cluster, errNotConnected)
 		}
 		if name == cluster {
-			return found.kinds.writes().As(c), nil
+			return found.kinds.writes().ActingAs(c), nil
 		}
 		return h.remotes.writes(name)
 	}), nil

@@ -48,10 +48,10 @@ const (
 	maxRetry = 2 * time.Minute
 	// writeTimeout bounds the write of a status.
 	writeTimeout = 15 * time.Second
-	// spareWrites is how many objects all layers together write side by side
+	// extraWrites is how many objects all layers together write side by side
 	// beyond one each. More of them make an API server of two cores answer
 	// nobody sooner, and keep helm-controller and the watches waiting (ADR 0018).
-	spareWrites = 16
+	extraWrites = 16
 )
 
 // Artifacts hands out what the artifacts of sources hold.
@@ -286,7 +286,7 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 		Reserved: func(owner string, live *unstructured.Unstructured) string {
 			return r.Settings.ReservedFor(owner, dependents.IDOf(live), live)
 		},
-		Beside: &apply.Beside{}, Spare: semaphore.NewWeighted(spareWrites),
+		Known: &apply.Known{}, ExtraWorkers: semaphore.NewWeighted(extraWrites),
 	}
 	r.accounts = newAccounts(mgr, r.Reader)
 	r.reviews = newReviews(r.Client, r.accounts)

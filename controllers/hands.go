@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/round"
@@ -110,7 +109,7 @@ func (h *hands) Annotate(ctx context.Context, o *layers.Observation, values map[
 		return fmt.Errorf("cannot write the patch: %w", err)
 	}
 	patched := o.Layer.DeepCopy()
-	err = h.Client.Patch(ctx, patched, client.RawPatch(types.MergePatchType, data), client.FieldOwner(apply.FieldManager))
+	err = h.Client.Patch(ctx, patched, client.RawPatch(types.MergePatchType, data), client.FieldOwner(dependents.FieldManager))
 	if err != nil {
 		return fmt.Errorf("cannot change annotations of layer %s: %w", o.Layer.Name, err)
 	}

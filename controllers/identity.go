@@ -23,8 +23,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/clusters"
+	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/kubeconfig"
 	"github.com/strata-project/strata/internal/reach"
 )
@@ -410,7 +410,7 @@ func claim(ctx context.Context, over *connection, seen clusters.Identity, hub st
 	if err != nil {
 		return clusters.Identity{}, fmt.Errorf("cannot write the patch: %w", err)
 	}
-	data, err := client.Patch(types.MergePatchType).AbsPath(systemPath).Param("fieldManager", apply.FieldManager).
+	data, err := client.Patch(types.MergePatchType).AbsPath(systemPath).Param("fieldManager", dependents.FieldManager).
 		SetHeader("Accept", metadataOnly).Body(patch).Do(ctx).Raw()
 	if err != nil {
 		return clusters.Identity{}, err

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/platforms"
 )
@@ -160,7 +159,7 @@ func (r *PlatformReconciler) decided(ctx context.Context, platform *v1alpha1.Pla
 // stops at the first error: what comes later may rest on what comes before.
 func (r *PlatformReconciler) carryOut(ctx context.Context, platform *v1alpha1.Platform, decision platforms.Decision) error {
 	for _, bundle := range decision.Bundles {
-		err := r.Layers.Client.Create(ctx, bundle.DeepCopy(), client.FieldOwner(apply.FieldManager))
+		err := r.Layers.Client.Create(ctx, bundle.DeepCopy(), client.FieldOwner(dependents.FieldManager))
 		if err != nil && !apierrors.IsAlreadyExists(err) { // its name says what is in it
 			return fmt.Errorf("cannot create ApplicationBundle %s: %w", bundle.Name, err)
 		}
@@ -194,12 +193,12 @@ func (r *PlatformReconciler) carryOut(ctx context.Context, platform *v1alpha1.Pl
 // platform's.
 func (r *PlatformReconciler) write(ctx context.Context, platform *v1alpha1.Platform, layer *v1alpha1.AddonsLayer) error {
 	if layer.ResourceVersion != "" {
-		if err := r.Layers.Client.Update(ctx, layer.DeepCopy(), client.FieldOwner(apply.FieldManager)); err != nil {
+		if err := r.Layers.Client.Update(ctx, layer.DeepCopy(), client.FieldOwner(dependents.FieldManager)); err != nil {
 			return fmt.Errorf("cannot update layer %s: %w", layer.Name, err)
 		}
 		return nil
 	}
-	err := r.Layers.Client.Create(ctx, layer.DeepCopy(), client.FieldOwner(apply.FieldManager))
+	err := r.Layers.Client.Create(ctx, layer.DeepCopy(), client.FieldOwner(dependents.FieldManager))
 	if !apierrors.IsAlreadyExists(err) {
 		if err != nil {
 			return fmt.Errorf("cannot create layer %s: %w", layer.Name, err)

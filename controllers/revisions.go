@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/apply"
+	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/repos"
 )
@@ -217,7 +217,7 @@ func (r *revisions) create(ctx context.Context, o *layers.Observation, digest st
 		},
 		Type: v1alpha1.RevisionType, Immutable: &yes, Data: map[string][]byte{repos.RevisionKey: data},
 	}
-	err = r.Client.Create(ctx, secret.DeepCopy(), client.FieldOwner(apply.FieldManager))
+	err = r.Client.Create(ctx, secret.DeepCopy(), client.FieldOwner(dependents.FieldManager))
 	if apierrors.IsAlreadyExists(err) {
 		err = r.replace(ctx, secret)
 	}
@@ -243,7 +243,7 @@ func (r *revisions) replace(ctx context.Context, secret *corev1.Secret) error {
 	if err := r.Client.Delete(ctx, found, client.Preconditions{UID: &found.UID}); err != nil {
 		return err
 	}
-	return r.Client.Create(ctx, secret, client.FieldOwner(apply.FieldManager))
+	return r.Client.Create(ctx, secret, client.FieldOwner(dependents.FieldManager))
 }
 
 // atHand returns a content that needs not be fetched, or nil.
