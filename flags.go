@@ -76,7 +76,10 @@ type options struct {
 
 // parseFlags reads the flags; an error says which of them is wrong.
 func parseFlags(args []string, getenv func(string) string) (*options, error) {
-	o := &options{cacheSize: resource.MustParse("2Gi"), artifactMaxSize: resource.MustParse("50Mi")}
+	o := &options{
+		cacheSize:       *resource.NewQuantity(repos.DefaultMaxBytes, resource.BinarySI),
+		artifactMaxSize: *resource.NewQuantity(repos.DefaultMaxArtifact, resource.BinarySI),
+	}
 	flags := pflag.NewFlagSet("strata", pflag.ContinueOnError)
 	flags.SortFlags = false
 	namespace := getenv("RUNTIME_NAMESPACE")

@@ -22,10 +22,10 @@ import (
 	"github.com/strata-project/strata/internal/layers"
 )
 
-// Defaults of Options.
+// Defaults of Options, and of the flags that set them.
 const (
-	DefaultMaxBytes    int64 = 1 << 30
-	DefaultMaxArtifact int64 = 64 << 20
+	DefaultMaxBytes    int64 = 2 << 30
+	DefaultMaxArtifact int64 = 50 << 20
 	DefaultMaxParsed   int64 = 64 << 20
 	DefaultTimeout           = 2 * time.Minute
 )
