@@ -79,8 +79,8 @@ func (p *parsed) directory() (layers.Directory, error) {
 // takes a fraction of a millisecond, so that more would be of little use.
 const expandedShare = 16
 
-// memory keeps parsed directories, the most recently used first.
-type memory struct {
+// parsedCache keeps parsed directories, the most recently used first.
+type parsedCache struct {
 	max, maxExpanded int64
 
 	mu      sync.Mutex
@@ -101,15 +101,15 @@ type remembered struct {
 	*parsed
 }
 
-func newMemory(limit int64) *memory {
+func newParsedCache(limit int64) *parsedCache {
 	expanded := limit / expandedShare
-	return &memory{
+	return &parsedCache{
 		max: limit - expanded, maxExpanded: expanded, order: list.New(), expanded: list.New(),
 		byKey: map[parsedKey]*list.Element{}, byPath: map[string]*list.Element{}, content: map[string]*list.Element{},
 	}
 }
 
-func (m *memory) get(key parsedKey) (*parsed, bool) {
+func (m *parsedCache) get(key parsedKey) (*parsed, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	element, ok := m.byKey[key]
@@ -122,7 +122,7 @@ func (m *memory) get(key parsedKey) (*parsed, bool) {
 
 // last returns what a path turned out to be in the artifact that it was read
 // from last.
-func (m *memory) last(path string) (*parsed, bool) {
+func (m *parsedCache) last(path string) (*parsed, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	element, ok := m.byPath[path]
@@ -132,7 +132,7 @@ func (m *memory) last(path string) (*parsed, bool) {
 	return element.Value.(*remembered).parsed, true
 }
 
-func (m *memory) byDigest(digest string) (*parsed, bool) {
+func (m *parsedCache) byDigest(digest string) (*parsed, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	element, ok := m.content[digest]
@@ -144,7 +144,7 @@ func (m *memory) byDigest(digest string) (*parsed, bool) {
 }
 
 // add remembers what key turned out to be and returns it.
-func (m *memory) add(key parsedKey, p *parsed) *parsed {
+func (m *parsedCache) add(key parsedKey, p *parsed) *parsed {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if element, ok := m.byKey[key]; ok {
@@ -173,7 +173,7 @@ func (m *memory) add(key parsedKey, p *parsed) *parsed {
 	return p
 }
 
-func (m *memory) remove(element *list.Element) {
+func (m *parsedCache) remove(element *list.Element) {
 	old := m.order.Remove(element).(*remembered)
 	delete(m.byKey, old.key)
 	if m.byPath[old.key.path] == element {
