@@ -198,8 +198,8 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 		r.Meters.Forget(name)
 		r.waits.Forget(name)
 		r.revisions.forget(name)
-		r.follows.keep(name, nil)
-		r.metas.keep(name, nil)
+		r.follows.keep(layerReader(name), nil)
+		r.metas.keep(layerReader(name), nil)
 		r.letGo(name)
 		r.wake(r.listings.WhoWaits()...)
 		return nil, nil

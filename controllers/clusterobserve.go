@@ -28,7 +28,7 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 	name := client.ObjectKeyFromObject(cluster)
 	o := clusters.Observation{Now: r.Layers.now(), Cluster: cluster, Key: r.Layers.Settings.DigestKey}
 	id := clusters.CopyOf(cluster)
-	live, err := r.Layers.follows.get(ctx, readerOf(name), id)
+	live, err := r.Layers.follows.get(ctx, clusterReader(name), id)
 	if ctx.Err() != nil {
 		return o, ctx.Err()
 	}
@@ -44,7 +44,7 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 	}
 	following := map[dependents.ID]bool{id: true}
 	access := r.observeSource(ctx, &o, following)
-	r.Layers.follows.keep(readerOf(name), following)
+	r.Layers.follows.keep(clusterReader(name), following)
 	before, open := r.Layers.remotes.raw(name.String()), r.Layers.remotes.get(name.String())
 	switch {
 	case access != nil || live == nil:
@@ -142,7 +142,7 @@ func (r *RemoteClusterReconciler) observeSource(ctx context.Context, o *clusters
 		}
 	}
 	following[id] = true
-	secret, err := r.Layers.follows.get(ctx, readerOf(name), id)
+	secret, err := r.Layers.follows.get(ctx, clusterReader(name), id)
 	if err != nil {
 		o.Source.Err = err
 		return nil

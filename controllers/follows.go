@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,12 +38,18 @@ type follows struct {
 	listerOf func(of followKey, resource schema.GroupVersionResource) lister
 	like     runtime.Object
 	// changed is told of readers whose object may be another now.
-	changed func(readers []string)
+	changed func(readers []reader)
 
 	mu   sync.Mutex
 	byID map[followKey]*followed
 	// ended is true once nothing is followed any more.
 	ended bool
+}
+
+// reader is who follows an object: one object of a kind of Strata.
+type reader struct {
+	kind string
+	types.NamespacedName
 }
 
 // lister lists and watches one resource.
@@ -79,7 +87,7 @@ type followKey struct {
 type followed struct {
 	informer toolscache.SharedIndexInformer
 	stop     context.CancelFunc
-	readers  map[string]struct{}
+	readers  map[reader]struct{}
 	// failed says why it could not be watched last; nil where it could.
 	failed error
 }
@@ -91,7 +99,7 @@ var followedResources = map[schema.GroupKind]schema.GroupVersionResource{
 }
 
 // newFollows follows objects with all that they hold.
-func newFollows(dynamicOf func(cluster string, account types.NamespacedName) dynamic.Interface, changed func([]string)) *follows {
+func newFollows(dynamicOf func(cluster string, account types.NamespacedName) dynamic.Interface, changed func([]reader)) *follows {
 	return &follows{
 		like: &unstructured.Unstructured{}, changed: changed, byID: map[followKey]*followed{},
 		listerOf: func(of followKey, resource schema.GroupVersionResource) lister {
@@ -106,7 +114,7 @@ func newFollows(dynamicOf func(cluster string, account types.NamespacedName) dyn
 
 // newMetadataFollows follows the metadata of objects of the cluster that clients
 // reaches, whatever cluster their IDs name.
-func newMetadataFollows(clients metadata.Interface, changed func([]string)) *follows {
+func newMetadataFollows(clients metadata.Interface, changed func([]reader)) *follows {
 	return &follows{
 		like: &metav1.PartialObjectMetadata{}, changed: changed, byID: map[followKey]*followed{},
 		listerOf: func(of followKey, resource schema.GroupVersionResource) lister {
@@ -116,19 +124,19 @@ func newMetadataFollows(clients metadata.Interface, changed func([]string)) *fol
 }
 
 // get returns a ConfigMap or Secret as it is now, or nil where there is none, and
-// tells reader of its changes from now on. It waits a moment for the first answer.
-func (f *follows) get(ctx context.Context, reader string, id dependents.ID) (*unstructured.Unstructured, error) {
-	return f.read(ctx, reader, followKey{ID: id}, followedResources[id.GroupKind()])
+// tells who of its changes from now on. It waits a moment for the first answer.
+func (f *follows) get(ctx context.Context, who reader, id dependents.ID) (*unstructured.Unstructured, error) {
+	return f.read(ctx, who, followKey{ID: id}, followedResources[id.GroupKind()])
 }
 
 // getAs is as get, for an object of a resource of any kind, as an account may read
 // it.
-func (f *follows) getAs(ctx context.Context, reader string, id dependents.ID, resource schema.GroupVersionResource, account types.NamespacedName) (*unstructured.Unstructured, error) {
-	return f.read(ctx, reader, followKey{id, resource.Version, account}, resource)
+func (f *follows) getAs(ctx context.Context, who reader, id dependents.ID, resource schema.GroupVersionResource, account types.NamespacedName) (*unstructured.Unstructured, error) {
+	return f.read(ctx, who, followKey{id, resource.Version, account}, resource)
 }
 
-func (f *follows) read(ctx context.Context, reader string, id followKey, resource schema.GroupVersionResource) (*unstructured.Unstructured, error) {
-	found, err := f.start(reader, id, resource)
+func (f *follows) read(ctx context.Context, who reader, id followKey, resource schema.GroupVersionResource) (*unstructured.Unstructured, error) {
+	found, err := f.start(who, id, resource)
 	if err != nil {
 		return nil, err
 	}
@@ -197,21 +205,21 @@ func (f *follows) failure(of *followed) error {
 }
 
 // keep ends what a reader follows beyond some objects.
-func (f *follows) keep(reader string, ids map[dependents.ID]bool) {
-	f.keepAs(reader, ids, types.NamespacedName{})
+func (f *follows) keep(who reader, ids map[dependents.ID]bool) {
+	f.keepAs(who, ids, types.NamespacedName{})
 }
 
 // keepAs is as keep, for a reader that reads as an account: it ends also what that
 // read as another one.
-func (f *follows) keepAs(reader string, ids map[dependents.ID]bool, account types.NamespacedName) {
+func (f *follows) keepAs(who reader, ids map[dependents.ID]bool, account types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for id, found := range f.byID {
 		same := id.account == account || id.account == types.NamespacedName{}
-		if _, reads := found.readers[reader]; !reads || ids[id.ID] && same {
+		if _, reads := found.readers[who]; !reads || ids[id.ID] && same {
 			continue
 		}
-		delete(found.readers, reader)
+		delete(found.readers, who)
 		f.endUnread(id, found)
 	}
 }
@@ -220,12 +228,12 @@ func (f *follows) keepAs(reader string, ids map[dependents.ID]bool, account type
 // readers look again.
 func (f *follows) forget(cluster string) {
 	f.mu.Lock()
-	var readers []string
+	var readers []reader
 	for id, found := range f.byID {
 		if id.Cluster != cluster {
 			continue
 		}
-		readers = append(readers, names(found.readers)...)
+		readers = slices.AppendSeq(readers, maps.Keys(found.readers))
 		clear(found.readers)
 		f.endUnread(id, found)
 	}
@@ -253,23 +261,15 @@ func (f *follows) endUnread(id followKey, found *followed) {
 	}
 }
 
-func names(set map[string]struct{}) []string {
-	found := make([]string, 0, len(set))
-	for name := range set {
-		found = append(found, name)
-	}
-	return found
-}
-
 // start begins to watch an object, unless that has begun.
-func (f *follows) start(reader string, id followKey, of schema.GroupVersionResource) (*followed, error) {
+func (f *follows) start(who reader, id followKey, of schema.GroupVersionResource) (*followed, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ended {
 		return nil, fmt.Errorf("cannot read %s: %w", id.ID, context.Canceled)
 	}
 	if found := f.byID[id]; found != nil {
-		found.readers[reader] = struct{}{}
+		found.readers[who] = struct{}{}
 		return found, nil
 	}
 	resource := f.listerOf(id, of)
@@ -278,7 +278,7 @@ func (f *follows) start(reader string, id followKey, of schema.GroupVersionResou
 	}
 	one := fields.OneTermEqualSelector(metav1.ObjectNameField, id.Name).String()
 	ctx, stop := context.WithCancel(context.Background())
-	found := &followed{stop: stop, readers: map[string]struct{}{reader: {}}}
+	found := &followed{stop: stop, readers: map[reader]struct{}{who: {}}}
 	found.informer = toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = one
@@ -293,7 +293,7 @@ func (f *follows) start(reader string, id followKey, of schema.GroupVersionResou
 	}, f.like, 0, toolscache.Indexers{})
 	tell := func() {
 		f.mu.Lock()
-		readers := names(found.readers)
+		readers := slices.Collect(maps.Keys(found.readers))
 		f.mu.Unlock()
 		f.changed(readers)
 	}

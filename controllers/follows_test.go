@@ -21,10 +21,10 @@ func TestFollowsEndWithTheController(t *testing.T) {
 	f := newBareFixture(t)
 	client, err := dynamic.NewForConfig(plane.Config())
 	f.must(err)
-	all := newFollows(func(string, types.NamespacedName) dynamic.Interface { return client }, func([]string) {})
+	all := newFollows(func(string, types.NamespacedName) dynamic.Interface { return client }, func([]reader) {})
 	f.must(f.client.Create(f.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "one"}}))
 	id := dependents.ID{Kind: "ConfigMap", Namespace: f.namespace, Name: "one"}
-	if found, err := all.get(f.ctx, "reader", id); err != nil || found == nil {
+	if found, err := all.get(f.ctx, layerReader("reader"), id); err != nil || found == nil {
 		t.Fatalf("got %v, %v", found, err)
 	}
 	informer := all.byID[followKey{ID: id}].informer
@@ -38,7 +38,7 @@ func TestFollowsEndWithTheController(t *testing.T) {
 		}
 		return nil
 	})
-	if found, err := all.get(f.ctx, "reader", id); !errors.Is(err, context.Canceled) {
+	if found, err := all.get(f.ctx, layerReader("reader"), id); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, %v", found, err)
 	}
 }

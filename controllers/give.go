@@ -130,7 +130,7 @@ func (o *observer) noticed(ctx context.Context, id dependents.ID) (*unstructured
 
 func (o *observer) sawFollowed(ctx context.Context, f *follows, follow map[dependents.ID]bool, q reading) (*unstructured.Unstructured, error) {
 	follow[q.id] = true
-	obj, err := f.get(ctx, o.Layer.Name, q.id)
+	obj, err := f.get(ctx, layerReader(o.Layer.Name), q.id)
 	if err != nil {
 		return nil, err
 	}

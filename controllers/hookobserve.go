@@ -68,7 +68,7 @@ func (o *observer) awaited(ctx context.Context, id dependents.ID, version string
 	}
 	o.following[id] = true
 	account := layers.AccountOf(o.Layer, o.Observation.Settings)
-	live, err = o.follows.getAs(ctx, o.Layer.Name, id, mapping.Resource, account)
+	live, err = o.follows.getAs(ctx, layerReader(o.Layer.Name), id, mapping.Resource, account)
 	switch {
 	case apierrors.IsForbidden(err) && account.Name != "":
 		return nil, false, fmt.Errorf("ServiceAccount %s may not get, list and watch it: a Role and RoleBinding for %s named %s let it", account, mapping.Resource.Resource, id.Name)

@@ -67,8 +67,8 @@ func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.Add
 			return nil, err
 		}
 	}
-	o.follows.keepAs(layer.Name, o.following, layers.AccountOf(layer, o.Observation.Settings))
-	o.metas.keep(layer.Name, o.noticing)
+	o.follows.keepAs(layerReader(layer.Name), o.following, layers.AccountOf(layer, o.Observation.Settings))
+	o.metas.keep(layerReader(layer.Name), o.noticing)
 	return o, nil
 }
 

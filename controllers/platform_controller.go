@@ -41,7 +41,7 @@ func (r *PlatformReconciler) reconcile(ctx context.Context, req ctrl.Request) (t
 		return 0, err
 	}
 	if !found || !r.Layers.isOwn(platform) {
-		r.Layers.follows.keep(readerOfPlatform(name), nil)
+		r.Layers.follows.keep(platformReader(name), nil)
 		return 0, nil
 	}
 	if !controllerutil.ContainsFinalizer(platform, v1alpha1.Finalizer) {
@@ -270,7 +270,7 @@ func (r *PlatformReconciler) observe(ctx context.Context, platform *v1alpha1.Pla
 // observeInputs reads the ConfigMaps that inputs come from, and follows them.
 func (r *PlatformReconciler) observeInputs(ctx context.Context, o *platforms.Observation) error {
 	following := map[dependents.ID]bool{}
-	reader := readerOfPlatform(o.Platform.Name)
+	who := platformReader(o.Platform.Name)
 	if o.Platform.DeletionTimestamp.IsZero() {
 		for _, ref := range o.Platform.Spec.InputsFrom {
 			name := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
@@ -279,7 +279,7 @@ func (r *PlatformReconciler) observeInputs(ctx context.Context, o *platforms.Obs
 			}
 			id := dependents.ID{Kind: "ConfigMap", Namespace: name.Namespace, Name: name.Name}
 			following[id] = true
-			found, err := r.Layers.follows.get(ctx, reader, id)
+			found, err := r.Layers.follows.get(ctx, who, id)
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -292,7 +292,7 @@ func (r *PlatformReconciler) observeInputs(ctx context.Context, o *platforms.Obs
 			}
 		}
 	}
-	r.Layers.follows.keep(reader, following)
+	r.Layers.follows.keep(who, following)
 	return nil
 }
 

@@ -23,12 +23,6 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 )
 
-// platformReader begins the names of Platforms among those who follow objects.
-const platformReader = "platform:"
-
-// readerOfPlatform names a Platform among those who follow objects.
-func readerOfPlatform(name string) string { return platformReader + name }
-
 // wakePlatform looks at a Platform again. It never blocks: where the queue is full,
 // the safety net has to do.
 func (r *AddonsLayerReconciler) wakePlatform(name string) {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -44,24 +43,6 @@ type RemoteClusterReconciler struct {
 	prober   *prober
 	written  *memory.Clusters
 	wakeups  chan event.GenericEvent
-}
-
-// readerOf names a RemoteCluster among those who follow objects.
-func readerOf(cluster types.NamespacedName) string { return cluster.String() }
-
-// wakeReaders looks again at those who follow an object: layers, by their names,
-// RemoteClusters, by namespace and name, and Platforms.
-func (r *AddonsLayerReconciler) wakeReaders(readers []string) {
-	for _, reader := range readers {
-		if name, isPlatform := strings.CutPrefix(reader, platformReader); isPlatform {
-			r.wakePlatform(name)
-		} else if namespace, name, isCluster := strings.Cut(reader, "/"); isCluster {
-			r.wakeCluster(types.NamespacedName{Namespace: namespace, Name: name})
-		} else {
-			r.heard.Add(1)
-			r.wake(reader)
-		}
-	}
 }
 
 // Reconcile looks at one RemoteCluster.
@@ -215,7 +196,7 @@ func (r *RemoteClusterReconciler) forget(name types.NamespacedName) {
 	r.written.Forget(name)
 	r.Layers.wakeTwins(context.Background(), r.Layers.remotes.identified(name.String(), ""))
 	r.Layers.remotes.disconnect(name.String())
-	r.Layers.follows.keep(readerOf(name), nil)
+	r.Layers.follows.keep(clusterReader(name), nil)
 	r.Layers.follows.forget(name.String())
 }
 

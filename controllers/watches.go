@@ -132,6 +132,34 @@ func (r *AddonsLayerReconciler) setupWatches() error {
 	return nil
 }
 
+// layerReader, clusterReader and platformReader name who follows objects.
+func layerReader(name string) reader {
+	return reader{kind: v1alpha1.AddonsLayerKind, NamespacedName: types.NamespacedName{Name: name}}
+}
+
+func clusterReader(name types.NamespacedName) reader {
+	return reader{kind: v1alpha1.RemoteClusterKind, NamespacedName: name}
+}
+
+func platformReader(name string) reader {
+	return reader{kind: v1alpha1.PlatformKind, NamespacedName: types.NamespacedName{Name: name}}
+}
+
+// wakeReaders looks again at those who follow an object.
+func (r *AddonsLayerReconciler) wakeReaders(readers []reader) {
+	for _, one := range readers {
+		switch one.kind {
+		case v1alpha1.PlatformKind:
+			r.wakePlatform(one.Name)
+		case v1alpha1.RemoteClusterKind:
+			r.wakeCluster(one.NamespacedName)
+		default:
+			r.heard.Add(1)
+			r.wake(one.Name)
+		}
+	}
+}
+
 // wake looks at layers again. It never blocks: when the queue of wake-ups is
 // full, the safety net of each layer's interval has to do.
 func (r *AddonsLayerReconciler) wake(names ...string) {
