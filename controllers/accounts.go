@@ -21,9 +21,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/layers"
-	"github.com/strata-project/strata/internal/round"
 )
 
 // maxAccounts is how many accounts' clients are kept. One that is used again
@@ -120,56 +118,4 @@ func (a *accounts) check(ctx context.Context, account types.NamespacedName) erro
 	default:
 		return fmt.Errorf("cannot look up ServiceAccount %s: %w", account, err)
 	}
-}
-
-// Executor returns what carries out a layer's plan, as the layer's account
-// where it has one.
-func (h *hands) Executor(ctx context.Context, o *layers.Observation) (round.Executor, error) {
-	account := layers.AccountOf(o.Layer, h.Settings)
-	if account.Name == "" {
-		return h.executor, nil
-	}
-	if o.Remote != nil && o.IsAway() {
-		return h.executor, nil // nothing is done there, and releases here are suspended
-	}
-	if o.Remote != nil {
-		return h.executorOn(ctx, o.Remote.Name.String(), account)
-	}
-	c, err := h.accounts.client(account)
-	if err != nil {
-		return nil, err
-	}
-	if err := h.accounts.check(ctx, account); err != nil {
-		return nil, err
-	}
-	return h.executor.OnClusters(h.kinds.writes().ActingAs(c), h.executor.Other), nil
-}
-
-// executorOn returns what carries out the plan of a layer of another cluster:
-// there as an account of that cluster. What stays here, for Flux to install from,
-// the controller itself writes.
-func (h *hands) executorOn(ctx context.Context, cluster string, account types.NamespacedName) (round.Executor, error) {
-	found := h.remotes.get(cluster)
-	if found == nil {
-		return nil, fmt.Errorf("RemoteCluster %s: %w", cluster, errNotConnected)
-	}
-	if err := found.answers(); err != nil {
-		return nil, fmt.Errorf("RemoteCluster %s: %w", cluster, err)
-	}
-	c, err := found.accounts.client(account)
-	if err != nil {
-		return nil, err
-	}
-	if err := found.accounts.check(ctx, account); err != nil {
-		return nil, err
-	}
-	return h.executor.OnClusters(h.executor.Cluster, func(name string) (apply.Cluster, error) {
-		if name == cluster && h.remotes.get(cluster) != found {
-			return apply.Cluster{}, fmt.Errorf("RemoteCluster %s: %w", cluster, errNotConnected)
-		}
-		if name == cluster {
-			return found.kinds.writes().ActingAs(c), nil
-		}
-		return h.remotes.writes(name)
-	}), nil
 }

@@ -261,8 +261,9 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	r.looks, r.begun, r.started = newLooks(), &begun{}, make(chan struct{})
 	r.wakeups, r.clusterWakeups = make(chan event.GenericEvent, 4096), make(chan event.GenericEvent, 4096)
 	r.platformWakeups = make(chan event.GenericEvent, 4096)
-	r.kinds = newKinds(r)
-	r.remotes = newRemotes(r)
+	told := r.watching()
+	r.kinds = newKinds(r.home(), told)
+	r.remotes = newRemotes(remoting{scheme: r.Client.Scheme(), watching: told, wake: r.wakeCluster})
 	home, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("cannot make a client: %w", err)
@@ -282,7 +283,7 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	}
 	r.metas = newMetadataFollows(metas, r.wakeReaders)
 	r.executor = &apply.Executor{
-		Cluster: r.kinds.writes(), Other: r.remotes.writes, Keys: layers.Keys, Strict: layers.IsStrict, Valid: r.PlanValid,
+		Cluster: clusterOf(r.kinds), Other: r.writesTo, Keys: layers.Keys, Strict: layers.IsStrict, Valid: r.PlanValid,
 		Reserved: func(owner string, live *unstructured.Unstructured) string {
 			return r.Settings.ReservedFor(owner, dependents.IDOf(live), live)
 		},

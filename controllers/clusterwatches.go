@@ -33,7 +33,7 @@ func (r *RemoteClusterReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.written = memory.NewClusters()
 	r.prober = newProber(r.Layers.now, r.Layers.wakeCluster, r.Layers.Meters)
 	r.executor = &apply.Executor{
-		Cluster: apply.Cluster{Client: r.Layers.Client, Reader: r.Layers.Reader}, Other: r.Layers.remotes.writes, Keys: clusters.Keys,
+		Cluster: apply.Cluster{Client: r.Layers.Client, Reader: r.Layers.Reader}, Other: r.Layers.writesTo, Keys: clusters.Keys,
 		Strict: func(schema.GroupKind) bool { return false }, Valid: r.Layers.PlanValid,
 	}
 	c, err := controller.New("remotecluster", mgr, controllerOptions(r, r.Layers.Concurrent))

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,8 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
 
-	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -194,24 +191,4 @@ func isEstablished(definition *unstructured.Unstructured) bool {
 		fields, _ := item.(map[string]any)
 		return fields["type"] == "Established" && fields["status"] == "True"
 	})
-}
-
-// holders returns the layers that list objects of a kind, or have some.
-func (r *AddonsLayerReconciler) holders(ctx context.Context, served dependents.ServedKind) []string {
-	found := r.listings.WhoListsKind(served)
-	list := &v1alpha1.AddonsLayerList{}
-	if err := r.Client.List(ctx, list); err != nil {
-		return found // the cache is that of this very process: it has them, or stops
-	}
-	kind := layers.ResourceKind(served.GroupKind)
-	for i := range list.Items {
-		layer := &list.Items[i]
-		if slices.ContainsFunc(layer.Status.Resources, func(resource v1alpha1.Resource) bool {
-			return resource.Kind == kind && resource.Cluster == served.Cluster
-		}) {
-			found = append(found, layer.Name)
-		}
-	}
-	slices.SortFunc(found, strings.Compare)
-	return slices.Compact(found)
 }

@@ -40,9 +40,9 @@ func TestLeftBehind(t *testing.T) {
 				builder = builder.WithObjects(release)
 			}
 			r := &AddonsLayerReconciler{Reader: builder.Build()}
-			r.kinds = newKinds(r)
+			r.kinds = newKinds(r.home(), r.watching())
 			if tc.labels["unserved"] == "" {
-				r.kinds.served[layers.HelmReleaseKind] = helmReleaseVersion
+				r.kinds.serves(helmReleaseVersion)
 			}
 			layer := &v1alpha1.AddonsLayer{}
 			layer.Name = "base"

@@ -144,7 +144,7 @@ func (o *observer) sawFollowed(ctx context.Context, f *follows, follow map[depen
 // waits for it.
 func (o *observer) origin(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
 	if _, err := o.follows.version(id); err != nil {
-		if _, err := o.remotes.writes(id.Cluster); err != nil {
+		if _, err := o.writesTo(id.Cluster); err != nil {
 			return nil, fmt.Errorf("cannot read %s: %w", id, err)
 		}
 	}

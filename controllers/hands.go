@@ -24,7 +24,7 @@ import (
 	"github.com/strata-project/strata/internal/round"
 )
 
-// hands carry out a round on the cluster. Executor is in accounts.go.
+// hands carry out a round on the cluster. Executor is in executor.go.
 type hands struct {
 	*AddonsLayerReconciler
 	// acted is true once something other than the status was written, and told

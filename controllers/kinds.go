@@ -6,7 +6,6 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -38,19 +37,9 @@ const firstSync = 10 * time.Second
 // one, and reads objects from those watches. Objects without an owner label are
 // not in the cache, but for HelmReleases.
 type kinds struct {
-	*AddonsLayerReconciler
-	// cluster that serves them, as IDs name it; client and past reach it, past its
-	// caches.
-	cluster string
-	client  client.Client
-	past    client.Reader
-	// cache of the kinds, what reads from it, what events wake, and which ones
-	// pass.
-	cache  cache.Cache
-	reader client.Reader
-	handle func(schema.GroupKind) handler.EventHandler
-	passes func(schema.GroupKind) predicate.Predicate
-	mu     sync.Mutex
+	reached
+	watching
+	mu sync.Mutex
 	// starts holds kinds whose watch was asked for, and served those that can
 	// be read from it.
 	starts map[schema.GroupKind]*start
@@ -67,6 +56,32 @@ type kinds struct {
 	reading sync.RWMutex
 }
 
+// reached is how one cluster is read.
+type reached struct {
+	// cluster is its name, as IDs have it; empty for the one that the controller
+	// runs in.
+	cluster string
+	// client writes to it, and knows how it serves kinds; past reads it past every
+	// cache.
+	client client.Client
+	past   client.Reader
+	// cache of the kinds, and what reads from it.
+	cache  cache.Cache
+	reader client.Reader
+}
+
+// watching is what becomes of what the caches of clusters tell.
+type watching struct {
+	// begin begins a watch.
+	begin func(source.Source) error
+	// handle returns who is told of the objects of a kind of a cluster, and passes of
+	// which events.
+	handle func(cluster string, gk schema.GroupKind) handler.EventHandler
+	passes func(cluster string, gk schema.GroupKind) predicate.Predicate
+	// handleDefinitions returns who is told of the definitions of a cluster.
+	handleDefinitions func(*kinds) handler.EventHandler
+}
+
 // start is the begin of a kind's watch, which takes a while.
 type start struct {
 	mu       sync.Mutex
@@ -75,17 +90,12 @@ type start struct {
 	kind schema.GroupVersionKind
 }
 
-func newKinds(r *AddonsLayerReconciler) *kinds {
-	k := &kinds{
-		AddonsLayerReconciler: r, client: r.Client, past: r.Reader, cache: r.Cache, reader: r.Client,
+func newKinds(of reached, w watching) *kinds {
+	return &kinds{
+		reached: of, watching: w,
 		starts: map[schema.GroupKind]*start{}, served: map[schema.GroupKind]schema.GroupVersionKind{}, defined: map[string]time.Time{},
 		definitions: map[string]*definition{}, definedBy: map[schema.GroupKind]string{},
 	}
-	k.handle = func(gk schema.GroupKind) handler.EventHandler { return r.objectHandler(k.cluster, gk) }
-	k.passes = func(gk schema.GroupKind) predicate.Predicate {
-		return predicate.Or[client.Object](objectChanged, r.ownWrites(k.cluster, gk))
-	}
-	return k
 }
 
 // scope says how the cluster serves a kind, at a version or, where that is
@@ -142,7 +152,7 @@ func (k *kinds) watch(ctx context.Context, gk schema.GroupKind) error {
 		return err
 	}
 	if !start.watching {
-		if err := k.controller.Watch(source.Kind(k.cache, newObject(gvk), k.handle(gk), k.heard.count(k.passes(gk)))); err != nil {
+		if err := k.begin(source.Kind(k.cache, newObject(gvk), k.handle(k.cluster, gk), k.passes(k.cluster, gk))); err != nil {
 			return fmt.Errorf("cannot watch kind %s: %w", gk, err)
 		}
 		start.watching, start.kind = true, gvk
@@ -156,11 +166,16 @@ func (k *kinds) watch(ctx context.Context, gk schema.GroupKind) error {
 	if !toolscache.WaitForCacheSync(waiting.Done(), informer.HasSynced) {
 		return fmt.Errorf("cannot list kind %s within %s", gk, firstSync)
 	}
+	k.serves(gvk)
+	return nil
+}
+
+// serves notes that a kind can be read, at a version.
+func (k *kinds) serves(gvk schema.GroupVersionKind) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.served[gk] = gvk
+	k.served[gvk.GroupKind()] = gvk
 	k.changes++
-	return nil
 }
 
 // startOf returns the start of a kind's watch, which is made once.
@@ -379,19 +394,4 @@ func (k *kinds) isComing(group string, now time.Time) bool {
 	defer k.mu.Unlock()
 	at, known := k.defined[group]
 	return known && now.Sub(at) < recentDefinition
-}
-
-// kindIsComing tells whether a layer waits for a kind that discovery may know
-// any moment.
-func (r *AddonsLayerReconciler) kindIsComing(o *layers.Observation, d layers.Decision) bool {
-	if o.SourceUnserved && r.kinds.isComing(layers.SourceGroup, o.Now) {
-		return true
-	}
-	return slices.ContainsFunc(d.Plan.Standings, func(standing dependents.Standing) bool {
-		if standing.Status != dependents.StatusNotServed {
-			return false
-		}
-		k := r.kindsOf(standing.ID.Cluster)
-		return k != nil && k.isComing(standing.ID.Group, o.Now)
-	})
 }

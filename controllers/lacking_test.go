@@ -70,9 +70,9 @@ func TestObjectThatACacheLacks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			id := idOf(test.object)
 			r := &AddonsLayerReconciler{recent: memory.NewWrites()}
-			r.remotes = newRemotes(r)
-			k := newKinds(r)
-			k.reader, k.past, k.served[gk] = lacking{}, test.past, gk.WithVersion("v1")
+			r.remotes = newRemotes(remoting{})
+			k := newKinds(reached{reader: lacking{}, past: test.past}, watching{})
+			k.serves(gk.WithVersion("v1"))
 			r.remotes.byName["fleet/prod"] = &connection{kinds: k, err: test.away, gate: &gate{open: true, judged: true}}
 			layer := &v1alpha1.AddonsLayer{}
 			layer.Name = "base"

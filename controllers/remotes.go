@@ -15,15 +15,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/kubeconfig"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/reach"
@@ -35,7 +34,7 @@ var errNotConnected = errors.New("the cluster is not connected")
 // remotes holds the connections to other clusters, one for each RemoteCluster. It
 // is safe for concurrent use.
 type remotes struct {
-	*AddonsLayerReconciler
+	remoting
 	mu     sync.Mutex
 	byName map[string]*connection
 	// looked holds the clusters that this process has looked at.
@@ -53,6 +52,15 @@ type remotes struct {
 	// changes counts what was connected and disconnected, and what connections
 	// that have gone had counted.
 	changes int
+}
+
+// remoting is what connections need of whoever makes them.
+type remoting struct {
+	// scheme of the clients.
+	scheme *runtime.Scheme
+	watching
+	// wake looks at a RemoteCluster again.
+	wake func(types.NamespacedName)
 }
 
 // connection is one connection to a cluster.
@@ -104,9 +112,9 @@ func (r *remotes) answers(cluster string) error {
 	return errNotConnected
 }
 
-func newRemotes(r *AddonsLayerReconciler) *remotes {
+func newRemotes(of remoting) *remotes {
 	return &remotes{
-		AddonsLayerReconciler: r, byName: map[string]*connection{}, looked: map[string]bool{},
+		remoting: of, byName: map[string]*connection{}, looked: map[string]bool{},
 		uids: map[string]string{}, recorded: map[string]recordedUID{}, mistaken: map[string]string{},
 	}
 }
@@ -176,7 +184,7 @@ func (r *remotes) dial(ctx context.Context, cluster string, access *kubeconfig.A
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)
 	}
-	scheme := r.Client.Scheme()
+	scheme := r.scheme
 	direct, err := client.New(config, client.Options{HTTPClient: web, Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)
@@ -197,9 +205,8 @@ func (r *remotes) dial(ctx context.Context, cluster string, access *kubeconfig.A
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	go func() { _ = cached.Start(ctx) }()
-	k := newKinds(r.AddonsLayerReconciler)
-	k.cluster, k.client, k.past, k.cache, k.reader = cluster, direct, direct, cached, cached
-	if err := r.controller.Watch(source.Kind(cached, client.Object(crd), handler.EnqueueRequestsFromMapFunc(r.waitingForCRD(k)))); err != nil {
+	k := newKinds(reached{cluster: cluster, client: direct, past: direct, cache: cached, reader: cached}, r.watching)
+	if err := r.begin(source.Kind(cached, client.Object(crd), r.handleDefinitions(k))); err != nil {
 		stop()
 		return nil, fmt.Errorf("cannot watch the definitions of RemoteCluster %s: %w", cluster, err)
 	}
@@ -252,7 +259,7 @@ func (r *remotes) judged(cluster string) bool {
 // wakerOf returns what looks at a RemoteCluster again.
 func (r *remotes) wakerOf(cluster string) func() {
 	namespace, name, _ := strings.Cut(cluster, "/")
-	return func() { r.wakeCluster(types.NamespacedName{Namespace: namespace, Name: name}) }
+	return func() { r.wake(types.NamespacedName{Namespace: namespace, Name: name}) }
 }
 
 // dynamic returns a client that follows single objects of a cluster as an account of it
@@ -277,32 +284,4 @@ func (r *remotes) changed() int {
 		changes += connection.kinds.changed()
 	}
 	return changes
-}
-
-// writes returns how objects of a cluster are read and written.
-func (r *remotes) writes(cluster string) (apply.Cluster, error) {
-	found := r.get(cluster)
-	if found == nil {
-		return apply.Cluster{}, fmt.Errorf("RemoteCluster %s: %w", cluster, errNotConnected)
-	}
-	if err := found.answers(); err != nil {
-		return apply.Cluster{}, fmt.Errorf("RemoteCluster %s: %w", cluster, err)
-	}
-	return found.kinds.writes(), nil
-}
-
-// writes returns how objects of the cluster are read and written.
-func (k *kinds) writes() apply.Cluster {
-	return apply.Cluster{Client: k.client, Reader: k.past, Seen: k.get, Version: k.version}
-}
-
-// kindsOf returns the kinds of a cluster, or nil where that is not connected.
-func (r *AddonsLayerReconciler) kindsOf(cluster string) *kinds {
-	if cluster == "" {
-		return r.kinds
-	}
-	if found := r.remotes.get(cluster); found != nil {
-		return found.kinds
-	}
-	return nil
 }

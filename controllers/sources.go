@@ -55,15 +55,15 @@ func newSourceCache(mgr manager.Manager, unserved func(context.Context)) (source
 
 // newSources returns the watches of the kinds of sources.
 func newSources(r *AddonsLayerReconciler, sources cache.Cache) *kinds {
-	k := newKinds(r)
-	k.cache, k.reader = sources, sources
-	k.handle = func(gk schema.GroupKind) handler.EventHandler {
+	home, told := r.home(), r.watching()
+	home.cache, home.reader = sources, sources
+	told.handle = func(_ string, gk schema.GroupKind) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []ctrl.Request {
 			return r.layersOf(ctx, layers.SourceRef{Kind: gk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()})
 		})
 	}
-	k.passes = func(schema.GroupKind) predicate.Predicate { return sourceChanged }
-	return k
+	told.passes = func(string, schema.GroupKind) predicate.Predicate { return r.heard.count(sourceChanged) }
+	return newKinds(home, told)
 }
 
 // sourceChanged passes what a layer reads of its source.

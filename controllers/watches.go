@@ -108,6 +108,49 @@ func indexedFormerOwner(obj client.Object) []string {
 	return nil
 }
 
+// home is how the cluster that the controller runs in is read.
+func (r *AddonsLayerReconciler) home() reached {
+	return reached{client: r.Client, past: r.Reader, cache: r.Cache, reader: r.Client}
+}
+
+// kindsOf returns the kinds of a cluster, or nil where that is not connected.
+func (r *AddonsLayerReconciler) kindsOf(cluster string) *kinds {
+	if cluster == "" {
+		return r.kinds
+	}
+	if found := r.remotes.get(cluster); found != nil {
+		return found.kinds
+	}
+	return nil
+}
+
+// watching says what becomes of what the caches of clusters tell: layers are woken.
+func (r *AddonsLayerReconciler) watching() watching {
+	return watching{
+		begin:  func(s source.Source) error { return r.controller.Watch(s) },
+		handle: r.objectHandler,
+		passes: func(cluster string, gk schema.GroupKind) predicate.Predicate {
+			return r.heard.count(predicate.Or[client.Object](objectChanged, r.ownWrites(cluster, gk)))
+		},
+		handleDefinitions: r.definitionHandler,
+	}
+}
+
+// kindIsComing tells whether a layer waits for a kind that discovery may know
+// any moment.
+func (r *AddonsLayerReconciler) kindIsComing(o *layers.Observation, d layers.Decision) bool {
+	if o.SourceUnserved && r.kinds.isComing(layers.SourceGroup, o.Now) {
+		return true
+	}
+	return slices.ContainsFunc(d.Plan.Standings, func(standing dependents.Standing) bool {
+		if standing.Status != dependents.StatusNotServed {
+			return false
+		}
+		k := r.kindsOf(standing.ID.Cluster)
+		return k != nil && k.isComing(standing.ID.Group, o.Now)
+	})
+}
+
 // setupWatches says what wakes layers up.
 func (r *AddonsLayerReconciler) setupWatches() error {
 	crd := &metav1.PartialObjectMetadata{}
@@ -117,7 +160,7 @@ func (r *AddonsLayerReconciler) setupWatches() error {
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(r.dependantsOf), standingChanged),
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), r.graphHandler(), needChanged),
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(r.deletedAfter), needChanged),
-		source.Kind(r.Cache, client.Object(crd), handler.EnqueueRequestsFromMapFunc(r.waitingForCRD(r.kinds))),
+		source.Kind(r.Cache, client.Object(crd), r.definitionHandler(r.kinds)),
 		source.Kind(r.Cache, client.Object(&v1alpha1.RemoteCluster{}), handler.EnqueueRequestsFromMapFunc(r.layersOn), r.heard.count(clusterChanged)),
 		source.Kind(r.Cache, client.Object(&v1alpha1.ApplicationBundle{}), handler.EnqueueRequestsFromMapFunc(r.layersOfBundle), r.heard.count(bundleChanged)),
 		source.Kind(r.Cache, client.Object(&v1alpha1.HelmApplication{}), handler.EnqueueRequestsFromMapFunc(r.layersOfApplication), r.heard.count(publishedChanged)),
@@ -291,11 +334,11 @@ func (r *AddonsLayerReconciler) listRequests(ctx context.Context, opts ...client
 	return requests(found...)
 }
 
-// waitingForCRD returns the layers that wait for kinds of the group of one of a
+// definitionHandler wakes the layers that wait for kinds of the group of one of a
 // cluster's definitions: its name is the plural, a dot and the group. Where the
 // kind is watched, those that hold it may find it served in another way.
-func (r *AddonsLayerReconciler) waitingForCRD(k *kinds) handler.MapFunc {
-	return func(ctx context.Context, obj client.Object) []ctrl.Request {
+func (r *AddonsLayerReconciler) definitionHandler(k *kinds) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []ctrl.Request {
 		_, group, _ := strings.Cut(obj.GetName(), ".")
 		k.define(group, r.now())
 		found := r.listings.WhoWaitsFor(group)
@@ -309,7 +352,27 @@ func (r *AddonsLayerReconciler) waitingForCRD(k *kinds) handler.MapFunc {
 			found = append(found, r.layersOfKind(ctx, gk.Kind)...)
 		}
 		return requests(found...)
+	})
+}
+
+// holders returns the layers that list objects of a kind, or have some.
+func (r *AddonsLayerReconciler) holders(ctx context.Context, served dependents.ServedKind) []string {
+	found := r.listings.WhoListsKind(served)
+	list := &v1alpha1.AddonsLayerList{}
+	if err := r.Client.List(ctx, list); err != nil {
+		return found // the cache is that of this very process: it has them, or stops
 	}
+	kind := layers.ResourceKind(served.GroupKind)
+	for i := range list.Items {
+		layer := &list.Items[i]
+		if slices.ContainsFunc(layer.Status.Resources, func(resource v1alpha1.Resource) bool {
+			return resource.Kind == kind && resource.Cluster == served.Cluster
+		}) {
+			found = append(found, layer.Name)
+		}
+	}
+	slices.SortFunc(found, strings.Compare)
+	return slices.Compact(found)
 }
 
 // whoLists returns the layers that list an object, or one that stands for the same

@@ -1,0 +1,84 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/strata-project/strata/internal/apply"
+	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/round"
+)
+
+// clusterOf returns how objects of the cluster that serves kinds are read and written.
+func clusterOf(k *kinds) apply.Cluster {
+	return apply.Cluster{Client: k.client, Reader: k.past, Seen: k.get, Version: k.version}
+}
+
+// writesTo returns how objects of another cluster are read and written.
+func (r *AddonsLayerReconciler) writesTo(cluster string) (apply.Cluster, error) {
+	found := r.remotes.get(cluster)
+	if found == nil {
+		return apply.Cluster{}, fmt.Errorf("RemoteCluster %s: %w", cluster, errNotConnected)
+	}
+	if err := found.answers(); err != nil {
+		return apply.Cluster{}, fmt.Errorf("RemoteCluster %s: %w", cluster, err)
+	}
+	return clusterOf(found.kinds), nil
+}
+
+// Executor returns what carries out a layer's plan, as the layer's account
+// where it has one.
+func (h *hands) Executor(ctx context.Context, o *layers.Observation) (round.Executor, error) {
+	account := layers.AccountOf(o.Layer, h.Settings)
+	if account.Name == "" {
+		return h.executor, nil
+	}
+	if o.Remote != nil && o.IsAway() {
+		return h.executor, nil // nothing is done there, and releases here are suspended
+	}
+	if o.Remote != nil {
+		return h.executorOn(ctx, o.Remote.Name.String(), account)
+	}
+	c, err := h.accounts.client(account)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.accounts.check(ctx, account); err != nil {
+		return nil, err
+	}
+	return h.executor.OnClusters(clusterOf(h.kinds).ActingAs(c), h.executor.Other), nil
+}
+
+// executorOn returns what carries out the plan of a layer of another cluster:
+// there as an account of that cluster. What stays here, for Flux to install from,
+// the controller itself writes.
+func (h *hands) executorOn(ctx context.Context, cluster string, account types.NamespacedName) (round.Executor, error) {
+	found := h.remotes.get(cluster)
+	if found == nil {
+		return nil, fmt.Errorf("RemoteCluster %s: %w", cluster, errNotConnected)
+	}
+	if err := found.answers(); err != nil {
+		return nil, fmt.Errorf("RemoteCluster %s: %w", cluster, err)
+	}
+	c, err := found.accounts.client(account)
+	if err != nil {
+		return nil, err
+	}
+	if err := found.accounts.check(ctx, account); err != nil {
+		return nil, err
+	}
+	return h.executor.OnClusters(h.executor.Cluster, func(name string) (apply.Cluster, error) {
+		if name == cluster && h.remotes.get(cluster) != found {
+			return apply.Cluster{}, fmt.Errorf("RemoteCluster %s: %w", cluster, errNotConnected)
+		}
+		if name == cluster {
+			return clusterOf(found.kinds).ActingAs(c), nil
+		}
+		return h.writesTo(name)
+	}), nil
+}
