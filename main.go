@@ -31,6 +31,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/controllers"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/repos"
 	"github.com/strata-project/strata/internal/signals"
@@ -175,7 +176,7 @@ func (o *options) managerOptions(clusterVersion *controllers.ClusterVersion, ser
 			panic(err) // the types are constant
 		}
 	}
-	cacheOptions := controllers.CacheOptions()
+	cacheOptions := informers.CacheOptions()
 	cacheOptions.DefaultWatchErrorHandler = func(ctx context.Context, r *toolscache.Reflector, err error) {
 		clusterVersion.Ask()
 		toolscache.DefaultWatchErrorHandler(ctx, r, err)
@@ -187,7 +188,7 @@ func (o *options) managerOptions(clusterVersion *controllers.ClusterVersion, ser
 		Logger:                        ctrl.Log,
 		Cache:                         cacheOptions,
 		Metrics:                       serving,
-		Client:                        controllers.ClientOptions(),
+		Client:                        informers.ClientOptions(),
 		HealthProbeBindAddress:        o.healthAddr,
 		LeaderElection:                o.leader.Enable,
 		LeaderElectionID:              leader,

@@ -32,6 +32,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
 	"github.com/strata-project/strata/internal/repos"
@@ -111,16 +112,16 @@ type AddonsLayerReconciler struct {
 	Now func() time.Time
 
 	executor   *apply.Executor
-	accounts   *accounts
+	accounts   *informers.Accounts
 	controller controller.Controller
-	kinds      *kinds
-	sources    *kinds
-	remotes    *remotes
-	follows    *follows
+	kinds      *informers.Kinds
+	sources    *informers.Kinds
+	remotes    *informers.Remotes
+	follows    *informers.Follows
 	// metas follows the metadata of what may be given to other clusters, and reviews
 	// knows what accounts may.
-	metas     *follows
-	reviews   *reviews
+	metas     *informers.Follows
+	reviews   *informers.Reviews
 	listings  *memory.Listings
 	recent    *memory.Writes
 	waits     *memory.Waits
@@ -143,7 +144,7 @@ type AddonsLayerReconciler struct {
 	// patience bounds the back-off after errors; 0 means maxRetry.
 	patience time.Duration
 	// reviewed is how long it is taken for true what an account may; 0 means
-	// reviewKept.
+	// informers.ReviewKept.
 	reviewed time.Duration
 }
 
@@ -198,8 +199,8 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 		r.Meters.Forget(name)
 		r.waits.Forget(name)
 		r.revisions.forget(name)
-		r.follows.keep(layerReader(name), nil)
-		r.metas.keep(layerReader(name), nil)
+		r.follows.Keep(layerReader(name), nil)
+		r.metas.Keep(layerReader(name), nil)
 		r.letGo(name)
 		r.wake(r.listings.WhoWaits()...)
 		return nil, nil
@@ -261,19 +262,19 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	r.looks, r.begun, r.started = newLooks(), &begun{}, make(chan struct{})
 	r.wakeups, r.clusterWakeups = make(chan event.GenericEvent, 4096), make(chan event.GenericEvent, 4096)
 	r.platformWakeups = make(chan event.GenericEvent, 4096)
-	told := r.watching()
-	r.kinds = newKinds(r.home(), told)
-	r.remotes = newRemotes(remoting{scheme: r.Client.Scheme(), watching: told, wake: r.wakeCluster})
+	wiring := r.wiring()
+	r.kinds = informers.NewKinds(r.home(), wiring)
+	r.remotes = informers.NewRemotes(informers.Options{Scheme: r.Client.Scheme(), Wiring: wiring, Wake: r.wakeCluster})
 	home, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("cannot make a client: %w", err)
 	}
-	r.follows = newFollows(func(cluster string, account types.NamespacedName) dynamic.Interface {
+	r.follows = informers.NewFollows(func(cluster string, account types.NamespacedName) dynamic.Interface {
 		switch {
 		case cluster != "":
-			return r.remotes.dynamic(cluster, account)
+			return r.remotes.Dynamic(cluster, account)
 		case account.Name != "":
-			return r.accounts.dynamic(account)
+			return r.accounts.Dynamic(account)
 		}
 		return home
 	}, r.wakeReaders)
@@ -281,7 +282,7 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	if err != nil {
 		return fmt.Errorf("cannot make a client: %w", err)
 	}
-	r.metas = newMetadataFollows(metas, r.wakeReaders)
+	r.metas = informers.NewMetadataFollows(metas, r.wakeReaders)
 	r.executor = &apply.Executor{
 		Cluster: clusterOf(r.kinds), Other: r.writesTo, Keys: layers.Keys, Strict: layers.IsStrict, Valid: r.PlanValid,
 		Reserved: func(owner string, live *unstructured.Unstructured) string {
@@ -289,8 +290,8 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 		},
 		Known: &apply.Known{}, ExtraWorkers: semaphore.NewWeighted(extraWrites),
 	}
-	r.accounts = newAccounts(mgr, r.Reader)
-	r.reviews = newReviews(r.Client, r.accounts)
+	r.accounts = informers.NewAccounts(mgr, r.Reader)
+	r.reviews = informers.NewReviews(r.Client, r.accounts)
 	if err := setupIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
@@ -310,7 +311,7 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	}
 	r.sources = newSources(r, sources)
 	r.revisions = &revisions{AddonsLayerReconciler: r, tooLarge: map[string]bool{}, had: map[string]contents{}}
-	for _, run := range []manager.RunnableFunc{r.net, r.tellWithheld, r.follows.untilDone, r.metas.untilDone} {
+	for _, run := range []manager.RunnableFunc{r.net, r.tellWithheld, r.follows.UntilDone, r.metas.UntilDone} {
 		if err := mgr.Add(run); err != nil {
 			return fmt.Errorf("cannot set the controller up: %w", err)
 		}

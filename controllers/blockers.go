@@ -18,7 +18,7 @@ func (o *observer) observeBlockers(ctx context.Context) error {
 	}
 	found, err := impact.Lookup{
 		Layer: o.Layer, Departing: o.Departing(), Flux: o.Reader, Known: o.Client,
-		Definitions: there.reader, Past: there.past, Mapper: there.client.RESTMapper(),
+		Definitions: there.Reader, Past: there.Past, Mapper: there.Client.RESTMapper(),
 	}.Blockers(ctx)
 	if err != nil {
 		if ctx.Err() != nil {

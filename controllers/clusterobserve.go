@@ -18,6 +18,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/clusters"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/kubeconfig"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/reach"
@@ -28,7 +29,7 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 	name := client.ObjectKeyFromObject(cluster)
 	o := clusters.Observation{Now: r.Layers.now(), Cluster: cluster, Key: r.Layers.Settings.DigestKey}
 	id := clusters.CopyOf(cluster)
-	live, err := r.Layers.follows.get(ctx, clusterReader(name), id)
+	live, err := r.Layers.follows.Get(ctx, clusterReader(name), id)
 	if ctx.Err() != nil {
 		return o, ctx.Err()
 	}
@@ -44,12 +45,12 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 	}
 	following := map[dependents.ID]bool{id: true}
 	access := r.observeSource(ctx, &o, following)
-	r.Layers.follows.keep(clusterReader(name), following)
-	before, open := r.Layers.remotes.raw(name.String()), r.Layers.remotes.get(name.String())
+	r.Layers.follows.Keep(clusterReader(name), following)
+	before, open := r.Layers.remotes.Raw(name.String()), r.Layers.remotes.Get(name.String())
 	switch {
 	case access != nil || live == nil:
 	case open != nil: // the copy may have been changed since
-		access = open.access
+		access = open.Access
 	case o.CopyVerified():
 		access, _ = r.read(live, layers.KubeConfigKey)
 	default:
@@ -61,9 +62,9 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 	if o.Hub, err = r.Layers.hub(ctx); err != nil {
 		return o, err
 	}
-	o.Recorded = r.Layers.remotes.recordedFor(name.String(), cluster.UID, clusters.RecordedOn(live))
+	o.Recorded = r.Layers.remotes.RecordedFor(name.String(), cluster.UID, clusters.RecordedOn(live))
 	if access == nil {
-		r.prober.stop(name)
+		r.prober.Stop(name)
 		r.identify(ctx, &o, nil)
 		return o, nil
 	}
@@ -74,17 +75,17 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 	case <-ctx.Done():
 		return o, ctx.Err()
 	}
-	connected, err := r.Layers.remotes.connect(ctx, name.String(), access, r.Reach)
+	connected, err := r.Layers.remotes.Connect(ctx, name.String(), access, r.Reach)
 	if err != nil {
 		o.Source.Err = err
 		r.identify(ctx, &o, nil)
 		return o, nil //nolint:nilerr // it is in the status
 	}
 	if before != nil && before != connected {
-		r.Layers.follows.forget(name.String())
+		r.Layers.follows.Forget(name.String())
 	}
-	o.Answer = r.prober.ask(name, connected, clusters.IntervalOf(cluster), cluster.Status)
-	connected.setError(o.Answer.Err)
+	o.Answer = r.prober.Ask(name, connected, clusters.IntervalOf(cluster), cluster.Status)
+	connected.SetError(o.Answer.Err)
 	o.Unlocated = connected.Named() && !o.Answer.Located
 	r.identify(ctx, &o, connected)
 	return o, nil
@@ -92,24 +93,24 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 
 // identify has a connection let writes through where the cluster is the right one,
 // and tells those who wait for that.
-func (r *RemoteClusterReconciler) identify(ctx context.Context, o *clusters.Observation, connected *connection) {
+func (r *RemoteClusterReconciler) identify(ctx context.Context, o *clusters.Observation, connected *informers.Connection) {
 	name := client.ObjectKeyFromObject(o.Cluster).String()
 	remotes := r.Layers.remotes
 	if connected != nil {
-		o.Identity = connected.gate.identity(o.Now)
+		o.Identity = connected.Gate.Identity(o.Now)
 		if !r.Layers.isOwn(o.Cluster) {
 			o.Identity.Unclaimable = true // whoever looks after it claims it
 		}
 	}
-	r.Layers.wakeTwins(ctx, remotes.identified(name, cmp.Or(o.Recorded, o.Identity.UID)))
-	o.Twins = remotes.twinsOf(name)
+	r.Layers.wakeTwins(ctx, remotes.Identified(name, cmp.Or(o.Recorded, o.Identity.UID)))
+	o.Twins = remotes.TwinsOf(name)
 	verdict := clusters.Judge(*o)
 	why := ""
 	if verdict.Stops {
 		why = verdict.Message
 	}
-	news := remotes.mistakes(name, why)
-	if connected != nil && connected.gate.judge(verdict, o.Answer, o.Now) {
+	news := remotes.Mistakes(name, why)
+	if connected != nil && connected.Gate.Judge(verdict, o.Answer, o.Now) {
 		news = true
 	}
 	if news {
@@ -130,19 +131,19 @@ func (r *RemoteClusterReconciler) observeSource(ctx context.Context, o *clusters
 			o.Source.Err = errors.New("spec.via names the RemoteCluster itself")
 			return nil
 		}
-		outer := r.Layers.remotes.get(id.Cluster)
+		outer := r.Layers.remotes.Get(id.Cluster)
 		if outer == nil {
 			o.Via = fmt.Sprintf("waits for RemoteCluster %s, which is not connected", id.Cluster)
 			return nil
 		}
-		if err := outer.answers(); err != nil {
+		if err := outer.Answers(); err != nil {
 			following[id] = true // as it was, when it is back
 			o.Via = fmt.Sprintf("waits for RemoteCluster %s: %v", id.Cluster, err)
 			return nil
 		}
 	}
 	following[id] = true
-	secret, err := r.Layers.follows.get(ctx, clusterReader(name), id)
+	secret, err := r.Layers.follows.Get(ctx, clusterReader(name), id)
 	if err != nil {
 		o.Source.Err = err
 		return nil

@@ -22,6 +22,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/clusters"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
 )
@@ -31,7 +32,7 @@ import (
 func (r *RemoteClusterReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.wakeups = r.Layers.clusterWakeups
 	r.written = memory.NewClusters()
-	r.prober = newProber(r.Layers.now, r.Layers.wakeCluster, r.Layers.Meters)
+	r.prober = informers.NewProber(r.Layers.now, r.Layers.wakeCluster, r.Layers.Meters.Probed)
 	r.executor = &apply.Executor{
 		Cluster: apply.Cluster{Client: r.Layers.Client, Reader: r.Layers.Reader}, Other: r.Layers.writesTo, Keys: clusters.Keys,
 		Strict: func(schema.GroupKind) bool { return false }, Valid: r.Layers.PlanValid,

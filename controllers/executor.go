@@ -10,25 +10,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/internal/apply"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/round"
 )
 
 // clusterOf returns how objects of the cluster that serves kinds are read and written.
-func clusterOf(k *kinds) apply.Cluster {
-	return apply.Cluster{Client: k.client, Reader: k.past, Seen: k.get, Version: k.version}
+func clusterOf(k *informers.Kinds) apply.Cluster {
+	return apply.Cluster{Client: k.Client, Reader: k.Past, Seen: k.Get, Version: k.Version}
 }
 
 // writesTo returns how objects of another cluster are read and written.
 func (r *AddonsLayerReconciler) writesTo(cluster string) (apply.Cluster, error) {
-	found := r.remotes.get(cluster)
+	found := r.remotes.Get(cluster)
 	if found == nil {
-		return apply.Cluster{}, fmt.Errorf("RemoteCluster %s: %w", cluster, errNotConnected)
+		return apply.Cluster{}, fmt.Errorf("RemoteCluster %s: %w", cluster, informers.ErrNotConnected)
 	}
-	if err := found.answers(); err != nil {
+	if err := found.Answers(); err != nil {
 		return apply.Cluster{}, fmt.Errorf("RemoteCluster %s: %w", cluster, err)
 	}
-	return clusterOf(found.kinds), nil
+	return clusterOf(found.Kinds), nil
 }
 
 // Executor returns what carries out a layer's plan, as the layer's account
@@ -44,11 +45,11 @@ func (h *hands) Executor(ctx context.Context, o *layers.Observation) (round.Exec
 	if o.Remote != nil {
 		return h.executorOn(ctx, o.Remote.Name.String(), account)
 	}
-	c, err := h.accounts.client(account)
+	c, err := h.accounts.Client(account)
 	if err != nil {
 		return nil, err
 	}
-	if err := h.accounts.check(ctx, account); err != nil {
+	if err := h.accounts.Check(ctx, account); err != nil {
 		return nil, err
 	}
 	return h.executor.OnClusters(clusterOf(h.kinds).ActingAs(c), h.executor.Other), nil
@@ -58,26 +59,26 @@ func (h *hands) Executor(ctx context.Context, o *layers.Observation) (round.Exec
 // there as an account of that cluster. What stays here, for Flux to install from,
 // the controller itself writes.
 func (h *hands) executorOn(ctx context.Context, cluster string, account types.NamespacedName) (round.Executor, error) {
-	found := h.remotes.get(cluster)
+	found := h.remotes.Get(cluster)
 	if found == nil {
-		return nil, fmt.Errorf("RemoteCluster %s: %w", cluster, errNotConnected)
+		return nil, fmt.Errorf("RemoteCluster %s: %w", cluster, informers.ErrNotConnected)
 	}
-	if err := found.answers(); err != nil {
+	if err := found.Answers(); err != nil {
 		return nil, fmt.Errorf("RemoteCluster %s: %w", cluster, err)
 	}
-	c, err := found.accounts.client(account)
+	c, err := found.Accounts.Client(account)
 	if err != nil {
 		return nil, err
 	}
-	if err := found.accounts.check(ctx, account); err != nil {
+	if err := found.Accounts.Check(ctx, account); err != nil {
 		return nil, err
 	}
 	return h.executor.OnClusters(h.executor.Cluster, func(name string) (apply.Cluster, error) {
-		if name == cluster && h.remotes.get(cluster) != found {
-			return apply.Cluster{}, fmt.Errorf("RemoteCluster %s: %w", cluster, errNotConnected)
+		if name == cluster && h.remotes.Get(cluster) != found {
+			return apply.Cluster{}, fmt.Errorf("RemoteCluster %s: %w", cluster, informers.ErrNotConnected)
 		}
 		if name == cluster {
-			return clusterOf(found.kinds).ActingAs(c), nil
+			return clusterOf(found.Kinds).ActingAs(c), nil
 		}
 		return h.writesTo(name)
 	}), nil

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -40,9 +41,9 @@ func TestLeftBehind(t *testing.T) {
 				builder = builder.WithObjects(release)
 			}
 			r := &AddonsLayerReconciler{Reader: builder.Build()}
-			r.kinds = newKinds(r.home(), r.watching())
+			r.kinds = informers.NewKinds(r.home(), r.wiring())
 			if tc.labels["unserved"] == "" {
-				r.kinds.serves(helmReleaseVersion)
+				r.kinds.Serves(helmReleaseVersion)
 			}
 			layer := &v1alpha1.AddonsLayer{}
 			layer.Name = "base"

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/moments"
 )
@@ -95,27 +96,27 @@ func (o *observer) ruled(ctx context.Context, place layers.Place, origin, at dep
 	}
 	answers := o.reviews
 	if at.Cluster != "" {
-		connected := o.remotes.get(at.Cluster)
+		connected := o.remotes.Get(at.Cluster)
 		if connected == nil {
-			return layers.Verdict{}, fmt.Errorf("cannot read %s: %w", at, errNotConnected)
+			return layers.Verdict{}, fmt.Errorf("cannot read %s: %w", at, informers.ErrNotConnected)
 		}
-		answers = connected.reviews
+		answers = connected.Reviews
 	}
-	answer, err := answers.mayGet(ctx, place.ReadsAs(), at, o.Observation.Now, o.reviewKept())
+	answer, err := answers.MayGet(ctx, place.ReadsAs(), at, o.Observation.Now, o.reviewKept())
 	if err != nil {
 		return layers.Verdict{}, err
 	}
-	seen.Allowed, seen.Unasked = &answer.allowed, answer.unasked
-	o.AskAgain = moments.Earlier(o.AskAgain, answer.until)
+	seen.Allowed, seen.Unasked = &answer.Allowed, answer.Unasked
+	o.AskAgain = moments.Earlier(o.AskAgain, answer.Until)
 	return place.Judge(origin, at, *seen), nil
 }
 
-// reviewKept returns how long it is taken for true what an account may.
+// informers.ReviewKept returns how long it is taken for true what an account may.
 func (r *AddonsLayerReconciler) reviewKept() time.Duration {
 	if r.reviewed != 0 {
 		return r.reviewed
 	}
-	return reviewKept
+	return informers.ReviewKept
 }
 
 // followed returns an object with all that it holds, or nil, and follows it.
@@ -128,9 +129,9 @@ func (o *observer) noticed(ctx context.Context, id dependents.ID) (*unstructured
 	return o.sawFollowed(ctx, o.metas, o.noticing, reading{noticed: true, id: id})
 }
 
-func (o *observer) sawFollowed(ctx context.Context, f *follows, follow map[dependents.ID]bool, q reading) (*unstructured.Unstructured, error) {
+func (o *observer) sawFollowed(ctx context.Context, f *informers.Follows, follow map[dependents.ID]bool, q reading) (*unstructured.Unstructured, error) {
 	follow[q.id] = true
-	obj, err := f.get(ctx, layerReader(o.Layer.Name), q.id)
+	obj, err := f.Get(ctx, layerReader(o.Layer.Name), q.id)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +144,7 @@ func (o *observer) sawFollowed(ctx context.Context, f *follows, follow map[depen
 // Secrets. Of a cluster that does not answer it is what was there last, and nobody
 // waits for it.
 func (o *observer) origin(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
-	if _, err := o.follows.version(id); err != nil {
+	if _, err := o.follows.Version(id); err != nil {
 		if _, err := o.writesTo(id.Cluster); err != nil {
 			return nil, fmt.Errorf("cannot read %s: %w", id, err)
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/round"
 )
@@ -128,13 +129,13 @@ func (h *hands) LeftBehind(ctx context.Context, layer *v1alpha1.AddonsLayer) (bo
 		if k == nil {
 			return true, nil
 		}
-		gvk, watched := k.version(entry.ID.GroupKind())
+		gvk, watched := k.Version(entry.ID.GroupKind())
 		if !watched {
 			continue
 		}
 		live := &metav1.PartialObjectMetadata{}
 		live.SetGroupVersionKind(gvk)
-		if err := k.past.Get(ctx, entry.ID.Key(), live); err != nil {
+		if err := k.Past.Get(ctx, entry.ID.Key(), live); err != nil {
 			if apierrors.IsNotFound(err) {
 				continue
 			}
@@ -149,7 +150,7 @@ func (h *hands) LeftBehind(ctx context.Context, layer *v1alpha1.AddonsLayer) (bo
 
 // isReserved tells whether an object is kept by others, so that no layer has it.
 func (h *hands) isReserved(layer string, id dependents.ID, live *metav1.PartialObjectMetadata) bool {
-	seen, err := toUnstructured(live, live.GroupVersionKind())
+	seen, err := informers.ToUnstructured(live, live.GroupVersionKind())
 	return err == nil && h.Settings.ReservedFor(layer, id, seen) != ""
 }
 

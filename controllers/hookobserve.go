@@ -19,6 +19,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/impact"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/templates"
 )
@@ -51,9 +52,9 @@ func (o *observer) observeAwaited(ctx context.Context) error {
 func (o *observer) awaited(ctx context.Context, id dependents.ID, version string) (live *unstructured.Unstructured, unserved bool, err error) {
 	k := o.kindsOf(id.Cluster)
 	if k == nil {
-		return nil, false, errNotConnected
+		return nil, false, informers.ErrNotConnected
 	}
-	mapping, err := k.mapping(id.GroupKind(), version)
+	mapping, err := k.Mapping(id.GroupKind(), version)
 	if meta.IsNoMatchError(err) {
 		return nil, true, nil
 	}
@@ -68,7 +69,7 @@ func (o *observer) awaited(ctx context.Context, id dependents.ID, version string
 	}
 	o.following[id] = true
 	account := layers.AccountOf(o.Layer, o.Observation.Settings)
-	live, err = o.follows.getAs(ctx, layerReader(o.Layer.Name), id, mapping.Resource, account)
+	live, err = o.follows.GetAs(ctx, layerReader(o.Layer.Name), id, mapping.Resource, account)
 	switch {
 	case apierrors.IsForbidden(err) && account.Name != "":
 		return nil, false, fmt.Errorf("ServiceAccount %s may not get, list and watch it: a Role and RoleBinding for %s named %s let it", account, mapping.Resource.Resource, id.Name)
@@ -78,7 +79,7 @@ func (o *observer) awaited(ctx context.Context, id dependents.ID, version string
 	question := reading{followed: true, id: id, field: version, value: accountReading(account)}
 	o.answers[question] = ""
 	if live != nil {
-		o.answers[question] = versionOf(live)
+		o.answers[question] = informers.VersionOf(live)
 	}
 	return live, false, nil
 }
@@ -108,7 +109,7 @@ func (o *observer) observeDoomed(ctx context.Context) error {
 func (o *observer) lookUpDoomed(ctx context.Context) error {
 	k := o.kindsOf(o.cluster())
 	if k == nil {
-		return errNotConnected
+		return informers.ErrNotConnected
 	}
 	reader, err := o.readerOn(ctx, k)
 	if err != nil {
@@ -122,7 +123,7 @@ func (o *observer) lookUpDoomed(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("spec.deleteBefore[%d].apiVersion: %w", i, err)
 		}
-		if _, err := k.mapping(schema.GroupKind{Group: gv.Group, Kind: hook.Kind}, gv.Version); meta.IsNoMatchError(err) {
+		if _, err := k.Mapping(schema.GroupKind{Group: gv.Group, Kind: hook.Kind}, gv.Version); meta.IsNoMatchError(err) {
 			continue // there can be none
 		} else if err != nil {
 			return err
@@ -135,22 +136,22 @@ func (o *observer) lookUpDoomed(ctx context.Context) error {
 }
 
 // readerOn returns what reads a cluster as the layer's account.
-func (o *observer) readerOn(ctx context.Context, k *kinds) (client.Reader, error) {
+func (o *observer) readerOn(ctx context.Context, k *informers.Kinds) (client.Reader, error) {
 	account := layers.AccountOf(o.Layer, o.Observation.Settings)
 	accounts := o.accounts
-	if k.cluster != "" {
-		if err := o.remotes.answers(k.cluster); err != nil {
+	if k.Name != "" {
+		if err := o.remotes.Answers(k.Name); err != nil {
 			return nil, err
 		}
-		accounts = o.remotes.get(k.cluster).accounts
+		accounts = o.remotes.Get(k.Name).Accounts
 	}
 	if account.Name == "" {
-		return k.past, nil
+		return k.Past, nil
 	}
-	if err := accounts.check(ctx, account); err != nil {
+	if err := accounts.Check(ctx, account); err != nil {
 		return nil, err
 	}
-	return accounts.client(account)
+	return accounts.Client(account)
 }
 
 // lookUpHook adds the objects that one entry of deleteBefore is about.

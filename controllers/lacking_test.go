@@ -18,6 +18,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
 )
@@ -70,10 +71,10 @@ func TestObjectThatACacheLacks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			id := idOf(test.object)
 			r := &AddonsLayerReconciler{recent: memory.NewWrites()}
-			r.remotes = newRemotes(remoting{})
-			k := newKinds(reached{reader: lacking{}, past: test.past}, watching{})
-			k.serves(gk.WithVersion("v1"))
-			r.remotes.byName["fleet/prod"] = &connection{kinds: k, err: test.away, gate: &gate{open: true, judged: true}}
+			r.remotes = informers.NewRemotes(informers.Options{})
+			k := informers.NewKinds(informers.Cluster{Reader: lacking{}, Past: test.past}, informers.Wiring{})
+			k.Serves(gk.WithVersion("v1"))
+			r.remotes.Adopt("fleet/prod", k).SetError(test.away)
 			layer := &v1alpha1.AddonsLayer{}
 			layer.Name = "base"
 			layer.Status.Resources = layers.Resources([]dependents.Entry{{ID: id}})

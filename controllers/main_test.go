@@ -39,6 +39,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/internal/repos"
@@ -209,10 +210,10 @@ func (f *fixture) stopped() {
 func managerOptions() ctrl.Options {
 	yes := true
 	return ctrl.Options{
-		Scheme: newScheme(), Cache: CacheOptions(), Logger: logr.Discard(),
+		Scheme: newScheme(), Cache: informers.CacheOptions(), Logger: logr.Discard(),
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: &yes},
-		Client:     ClientOptions(),
+		Client:     informers.ClientOptions(),
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
 	"github.com/strata-project/strata/internal/repos"
@@ -54,7 +55,7 @@ func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.Add
 		Now: r.now(), Settings: r.Settings, Layer: layer, ClusterVersion: r.Cluster.Version(),
 		Layers: map[string]layers.Other{}, Scopes: map[dependents.ServedKind]layers.Scope{}, Resources: map[dependents.ServedKind]string{}, Unserved: map[dependents.ServedVersion]bool{},
 		Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
-		Exclusive: map[string][]dependents.ID{}, Forsaken: map[string]bool{}, Twins: r.remotes.twins(),
+		Exclusive: map[string][]dependents.ID{}, Forsaken: map[string]bool{}, Twins: r.remotes.Twins(),
 		KubeConfigs: map[dependents.ID][]types.NamespacedName{}, ClusterNamespaces: map[string]bool{},
 	}}
 	o.homeVersion = o.ClusterVersion
@@ -67,8 +68,8 @@ func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.Add
 			return nil, err
 		}
 	}
-	o.follows.keepAs(layerReader(layer.Name), o.following, layers.AccountOf(layer, o.Observation.Settings))
-	o.metas.keep(layerReader(layer.Name), o.noticing)
+	o.follows.KeepAs(layerReader(layer.Name), o.following, layers.AccountOf(layer, o.Observation.Settings))
+	o.metas.Keep(layerReader(layer.Name), o.noticing)
 	return o, nil
 }
 
@@ -314,30 +315,30 @@ func (o *observer) observeKind(ctx context.Context, kind dependents.ServedKind, 
 		return nil // its objects are stale
 	}
 	if kind.Cluster != "" {
-		if found := o.remotes.get(kind.Cluster); found != nil && !k.watched(kind.GroupKind) && found.answers() != nil {
-			return found.answers()
+		if found := o.remotes.Get(kind.Cluster); found != nil && !k.Watched(kind.GroupKind) && found.Answers() != nil {
+			return found.Answers()
 		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, firstSync)
+		ctx, cancel = context.WithTimeout(ctx, informers.FirstSync)
 		defer cancel()
 	}
-	if err := k.revise(ctx, kind.GroupKind); err != nil {
+	if err := k.Revise(ctx, kind.GroupKind); err != nil {
 		return err
 	}
-	scope, err := k.scope(kind.GroupKind, "")
+	scope, err := k.Scope(kind.GroupKind, "")
 	if err != nil {
 		return err
 	}
 	o.Scopes[kind] = scope
 	if scope != layers.ScopeUnknown {
-		mapping, err := k.mapping(kind.GroupKind)
+		mapping, err := k.Mapping(kind.GroupKind)
 		if err != nil {
 			return fmt.Errorf("cannot find out how kind %s is served: %w", kind.GroupKind, err)
 		}
 		o.Resources[kind] = mapping.Resource.Resource
 	}
 	for _, version := range wanted {
-		if scope, err := k.scope(kind.GroupKind, version); err != nil {
+		if scope, err := k.Scope(kind.GroupKind, version); err != nil {
 			return err
 		} else if scope == layers.ScopeUnknown {
 			o.Unserved[dependents.ServedVersion{Cluster: kind.Cluster, GroupVersionKind: kind.WithVersion(version)}] = true
@@ -346,7 +347,7 @@ func (o *observer) observeKind(ctx context.Context, kind dependents.ServedKind, 
 	if scope == layers.ScopeUnknown {
 		return nil
 	}
-	return k.watch(ctx, kind.GroupKind)
+	return k.Watch(ctx, kind.GroupKind)
 }
 
 // observeObjects reads the objects in question from the cache, the Helm
@@ -380,15 +381,15 @@ func (o *observer) readObject(ctx context.Context, id dependents.ID) error {
 		return nil
 	}
 	k := o.kindsOf(id.Cluster)
-	if k == nil || !k.watched(id.GroupKind()) {
+	if k == nil || !k.Watched(id.GroupKind()) {
 		o.Stale[id] = true
 		return nil
 	}
-	live, err := k.get(ctx, id)
+	live, err := k.Get(ctx, id)
 	if err == nil && live == nil && layers.MayBeThere(*o.Observation, id) && !o.recent.IsStale(id, "", o.Observation.Now) {
 		o.opaque = true
-		if err = o.remotes.answers(id.Cluster); err == nil {
-			live, err = k.getPast(ctx, id)
+		if err = o.remotes.Answers(id.Cluster); err == nil {
+			live, err = k.GetPast(ctx, id)
 		}
 	}
 	if err != nil && id.Cluster != "" {
@@ -415,20 +416,20 @@ func (o *observer) readObject(ctx context.Context, id dependents.ID) error {
 func (o *observer) saw(q reading, live *unstructured.Unstructured) {
 	o.answers[q] = ""
 	if live != nil {
-		o.answers[q] = versionOf(live)
+		o.answers[q] = informers.VersionOf(live)
 	}
 }
 
 func (o *observer) sawLayer(name string, layer *v1alpha1.AddonsLayer) {
 	o.answers[ofLayer(name)] = ""
 	if layer != nil {
-		o.answers[ofLayer(name)] = versionOf(layer)
+		o.answers[ofLayer(name)] = informers.VersionOf(layer)
 	}
 }
 
 // list returns the objects of a kind that an index finds.
 func (o *observer) list(ctx context.Context, gk schema.GroupKind, field, value string) ([]unstructured.Unstructured, error) {
-	found, err := o.kinds.list(ctx, gk, client.MatchingFields{field: value})
+	found, err := o.kinds.List(ctx, gk, client.MatchingFields{field: value})
 	o.answers[reading{id: dependents.ID{Group: gk.Group, Kind: gk.Kind}, field: field, value: value}] = objectVersions(found)
 	return found, err
 }

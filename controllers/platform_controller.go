@@ -41,7 +41,7 @@ func (r *PlatformReconciler) reconcile(ctx context.Context, req ctrl.Request) (t
 		return 0, err
 	}
 	if !found || !r.Layers.isOwn(platform) {
-		r.Layers.follows.keep(platformReader(name), nil)
+		r.Layers.follows.Keep(platformReader(name), nil)
 		return 0, nil
 	}
 	if !controllerutil.ContainsFinalizer(platform, v1alpha1.Finalizer) {
@@ -279,7 +279,7 @@ func (r *PlatformReconciler) observeInputs(ctx context.Context, o *platforms.Obs
 			}
 			id := dependents.ID{Kind: "ConfigMap", Namespace: name.Namespace, Name: name.Name}
 			following[id] = true
-			found, err := r.Layers.follows.get(ctx, who, id)
+			found, err := r.Layers.follows.Get(ctx, who, id)
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -292,7 +292,7 @@ func (r *PlatformReconciler) observeInputs(ctx context.Context, o *platforms.Obs
 			}
 		}
 	}
-	r.Layers.follows.keep(who, following)
+	r.Layers.follows.Keep(who, following)
 	return nil
 }
 

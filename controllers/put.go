@@ -40,7 +40,7 @@ func (o *observer) observeRemote(ctx context.Context) error {
 	}
 	o.Forsaken[name.String()] = layers.IsForsaken(o.Layer, cluster)
 	o.Remote = &layers.Remote{
-		Name: name, Object: cluster, Connected: o.remotes.get(name.String()) != nil, Mistaken: o.remotes.mistakenFor(name.String()),
+		Name: name, Object: cluster, Connected: o.remotes.Get(name.String()) != nil, Mistaken: o.remotes.MistakenFor(name.String()),
 	}
 	if cluster != nil {
 		o.ClusterVersion = cluster.Status.Version
@@ -168,7 +168,7 @@ func (r *AddonsLayerReconciler) wakeOn(ctx context.Context, cluster *v1alpha1.Re
 // comes, goes or changes hands, all others must have been looked at, too: two may be
 // the same cluster.
 func (o *observer) awaitsConnection(ctx context.Context) bool {
-	if o.Remote != nil && o.Remote.Object != nil && !o.Remote.Connected && !o.remotes.judged(o.cluster()) {
+	if o.Remote != nil && o.Remote.Object != nil && !o.Remote.Connected && !o.remotes.Judged(o.cluster()) {
 		return true
 	}
 	return o.NeedsOthers() && !o.allSeen(ctx)

@@ -22,6 +22,7 @@ import (
 	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/clusters"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/kubeconfig"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
@@ -40,7 +41,7 @@ type RemoteClusterReconciler struct {
 	Reach reach.Allowed
 
 	executor *apply.Executor
-	prober   *prober
+	prober   *informers.Prober
 	written  *memory.Clusters
 	wakeups  chan event.GenericEvent
 }
@@ -77,7 +78,7 @@ func (r *RemoteClusterReconciler) reconcile(ctx context.Context, req ctrl.Reques
 	if err != nil {
 		return 0, err
 	}
-	r.Layers.remotes.see(req.String())
+	r.Layers.remotes.See(req.String())
 	if !isOwn {
 		return jittered(clusters.Again(cluster, clusters.Decide(o), r.Layers.now())), nil
 	}
@@ -108,12 +109,12 @@ func (r *RemoteClusterReconciler) reconcile(ctx context.Context, req ctrl.Reques
 func (r *RemoteClusterReconciler) settleIdentity(ctx context.Context, o clusters.Observation) (bool, error) {
 	verdict := clusters.Judge(o)
 	name := client.ObjectKeyFromObject(o.Cluster)
-	if connected := r.Layers.remotes.raw(name.String()); verdict.Claim && connected != nil {
-		claimed, err := claim(ctx, connected, o.Identity, o.Hub)
-		connected.gate.claimed(claimed, err, r.Layers.now())
+	if connected := r.Layers.remotes.Raw(name.String()); verdict.Claim && connected != nil {
+		claimed, err := connected.Claim(ctx, o.Identity, o.Hub)
+		connected.Gate.Claimed(claimed, err, r.Layers.now())
 		if err != nil && !apierrors.IsForbidden(err) {
 			// Somebody else may have been faster.
-			return false, errors.Join(fmt.Errorf("cannot claim the cluster of RemoteCluster %s: %w", name, err), askIdentity(ctx, connected, r.Layers.now()))
+			return false, errors.Join(fmt.Errorf("cannot claim the cluster of RemoteCluster %s: %w", name, err), connected.AskIdentity(ctx, r.Layers.now()))
 		}
 		return true, nil
 	}
@@ -135,18 +136,18 @@ func (r *RemoteClusterReconciler) settleIdentity(ctx context.Context, o clusters
 // letClaimGo takes the claim off a cluster whose RemoteCluster goes.
 func (r *RemoteClusterReconciler) letClaimGo(ctx context.Context, o clusters.Observation) error {
 	name := client.ObjectKeyFromObject(o.Cluster)
-	connected := r.Layers.remotes.raw(name.String())
+	connected := r.Layers.remotes.Raw(name.String())
 	// Of two that go at once the last one finds that there is no other one.
-	r.Layers.wakeTwins(ctx, r.Layers.remotes.identified(name.String(), ""))
-	o.Twins = r.Layers.remotes.named(o.Recorded)
+	r.Layers.wakeTwins(ctx, r.Layers.remotes.Identified(name.String(), ""))
+	o.Twins = r.Layers.remotes.Named(o.Recorded)
 	if connected == nil || !clusters.LetsGo(o) {
 		return nil
 	}
-	_, err := claim(ctx, connected, o.Identity, "")
+	_, err := connected.Claim(ctx, o.Identity, "")
 	if err == nil || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 		return nil
 	}
-	return errors.Join(fmt.Errorf("cannot take the claim off the cluster of RemoteCluster %s: %w", name, err), askIdentity(ctx, connected, r.Layers.now()))
+	return errors.Join(fmt.Errorf("cannot take the claim off the cluster of RemoteCluster %s: %w", name, err), connected.AskIdentity(ctx, r.Layers.now()))
 }
 
 // letCopyGo lets a copy go that somebody has deleted, so that it can be made anew.
@@ -191,13 +192,13 @@ func (r *RemoteClusterReconciler) takeFinalizer(ctx context.Context, copied *uns
 
 // forget lets go of a cluster that is gone.
 func (r *RemoteClusterReconciler) forget(name types.NamespacedName) {
-	r.prober.stop(name)
+	r.prober.Stop(name)
 	r.Layers.Meters.ForgetCluster(name.String())
 	r.written.Forget(name)
-	r.Layers.wakeTwins(context.Background(), r.Layers.remotes.identified(name.String(), ""))
-	r.Layers.remotes.disconnect(name.String())
-	r.Layers.follows.keep(clusterReader(name), nil)
-	r.Layers.follows.forget(name.String())
+	r.Layers.wakeTwins(context.Background(), r.Layers.remotes.Identified(name.String(), ""))
+	r.Layers.remotes.Disconnect(name.String())
+	r.Layers.follows.Keep(clusterReader(name), nil)
+	r.Layers.follows.Forget(name.String())
 }
 
 // carryOut does what a decision says: what is to be known comes before what is
@@ -255,7 +256,7 @@ func (r *RemoteClusterReconciler) left(ctx context.Context, cluster *v1alpha1.Re
 
 // releasesThrough returns the HelmReleases that are installed on a cluster.
 func (r *RemoteClusterReconciler) releasesThrough(ctx context.Context, cluster *v1alpha1.RemoteCluster) ([]unstructured.Unstructured, error) {
-	all, err := r.Layers.kinds.list(ctx, layers.HelmReleaseKind, client.InNamespace(cluster.Namespace))
+	all, err := r.Layers.kinds.List(ctx, layers.HelmReleaseKind, client.InNamespace(cluster.Namespace))
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -63,11 +64,6 @@ func dependantsReading(name string) reading {
 	return reading{id: dependents.ID{Group: layerKind.Group, Kind: layerKind.Kind}, field: indexDependsOn, value: name}
 }
 
-// versionOf is how an answer names an object.
-func versionOf(obj client.Object) string {
-	return obj.GetNamespace() + "/" + obj.GetName() + "@" + obj.GetResourceVersion()
-}
-
 // versionsOf is the answer that names several objects.
 func versionsOf(versions []string) string {
 	slices.Sort(versions)
@@ -77,7 +73,7 @@ func versionsOf(versions []string) string {
 func layerVersions(items []v1alpha1.AddonsLayer) string {
 	found := make([]string, 0, len(items))
 	for i := range items {
-		found = append(found, versionOf(&items[i]))
+		found = append(found, informers.VersionOf(&items[i]))
 	}
 	return versionsOf(found)
 }
@@ -85,7 +81,7 @@ func layerVersions(items []v1alpha1.AddonsLayer) string {
 func objectVersions(items []unstructured.Unstructured) string {
 	found := make([]string, 0, len(items))
 	for i := range items {
-		found = append(found, versionOf(&items[i]))
+		found = append(found, informers.VersionOf(&items[i]))
 	}
 	return versionsOf(found)
 }
@@ -302,21 +298,21 @@ func (r *AddonsLayerReconciler) putOff(layer string) time.Duration {
 }
 
 func (r *AddonsLayerReconciler) kindChanges() int {
-	return r.kinds.changed() + r.sources.changed() + r.remotes.changed()
+	return r.kinds.Changed() + r.sources.Changed() + r.remotes.Changed()
 }
 
 // answer answers a question anew.
 func (r *AddonsLayerReconciler) answer(ctx context.Context, q reading) (string, error) {
 	k := r.kindsOf(q.id.Cluster)
 	if k == nil {
-		return "", errNotConnected
+		return "", informers.ErrNotConnected
 	}
 	switch {
 	case q.followed:
 		namespace, name, _ := strings.Cut(q.value, "/")
-		return r.follows.versionAs(q.id, q.field, types.NamespacedName{Namespace: namespace, Name: name})
+		return r.follows.VersionAs(q.id, q.field, types.NamespacedName{Namespace: namespace, Name: name})
 	case q.noticed:
-		return r.metas.version(q.id)
+		return r.metas.Version(q.id)
 	case q.field == indexKubeConfig:
 		clusters, err := r.clustersOf(ctx, q.id)
 		return namesOf(clusters), err
@@ -341,18 +337,18 @@ func (r *AddonsLayerReconciler) answer(ctx context.Context, q reading) (string, 
 		if apierrors.IsNotFound(err) {
 			return "", nil
 		}
-		return versionOf(layer), err
+		return informers.VersionOf(layer), err
 	case q.field != "":
-		items, err := k.list(ctx, q.id.GroupKind(), client.MatchingFields{q.field: q.value})
+		items, err := k.List(ctx, q.id.GroupKind(), client.MatchingFields{q.field: q.value})
 		return objectVersions(items), err
 	case q.sources:
 		k = r.sources
 	}
-	live, err := k.get(ctx, q.id)
+	live, err := k.Get(ctx, q.id)
 	if err != nil || live == nil {
 		return "", err
 	}
-	return versionOf(live), nil
+	return informers.VersionOf(live), nil
 }
 
 // settledLook returns what is to be remembered of a look that had nothing to

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/repos"
 )
@@ -39,7 +40,7 @@ func (c sourceCache) GetCache() cache.Cache { return c.Cache }
 // Unserved is called when a watch finds that its kind is not served any more.
 func newSourceCache(mgr manager.Manager, unserved func(context.Context)) (sourceCache, error) {
 	made, err := cache.New(mgr.GetConfig(), cache.Options{
-		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(), DefaultTransform: strip,
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(), DefaultTransform: informers.Strip,
 		DefaultWatchErrorHandler: func(ctx context.Context, reflector *toolscache.Reflector, err error) {
 			toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
 			if apierrors.IsNotFound(err) {
@@ -54,16 +55,16 @@ func newSourceCache(mgr manager.Manager, unserved func(context.Context)) (source
 }
 
 // newSources returns the watches of the kinds of sources.
-func newSources(r *AddonsLayerReconciler, sources cache.Cache) *kinds {
-	home, told := r.home(), r.watching()
-	home.cache, home.reader = sources, sources
-	told.handle = func(_ string, gk schema.GroupKind) handler.EventHandler {
+func newSources(r *AddonsLayerReconciler, sources cache.Cache) *informers.Kinds {
+	home, wiring := r.home(), r.wiring()
+	home.Cache, home.Reader = sources, sources
+	wiring.Handle = func(_ string, gk schema.GroupKind) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []ctrl.Request {
 			return r.layersOf(ctx, layers.SourceRef{Kind: gk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()})
 		})
 	}
-	told.passes = func(string, schema.GroupKind) predicate.Predicate { return r.heard.count(sourceChanged) }
-	return newKinds(home, told)
+	wiring.Passes = func(string, schema.GroupKind) predicate.Predicate { return r.heard.count(sourceChanged) }
+	return informers.NewKinds(home, wiring)
 }
 
 // sourceChanged passes what a layer reads of its source.
@@ -100,7 +101,7 @@ func (r *AddonsLayerReconciler) layersOf(ctx context.Context, source layers.Sour
 // the layers of those kinds. An API server may serve a kind for a moment after its
 // definition is gone: the watch that begins then never hears of that, it only ends.
 func (r *AddonsLayerReconciler) sourcesUnserved(ctx context.Context) {
-	for _, gk := range r.sources.redefinedAll() {
+	for _, gk := range r.sources.RedefinedAll() {
 		r.wake(r.layersOfKind(ctx, gk.Kind)...)
 	}
 }
@@ -152,28 +153,28 @@ var errUnserved = errors.New("the cluster does not serve the kind of the source"
 
 // watchSources sees to it that a kind of sources is watched.
 func (r *AddonsLayerReconciler) watchSources(ctx context.Context, gk schema.GroupKind) error {
-	if err := r.sources.revise(ctx, gk); err != nil {
+	if err := r.sources.Revise(ctx, gk); err != nil {
 		return err
 	}
-	if r.sources.watched(gk) {
+	if r.sources.Watched(gk) {
 		return nil
 	}
-	scope, err := r.sources.scope(gk, "")
+	scope, err := r.sources.Scope(gk, "")
 	if err != nil {
 		return err
 	}
 	if scope == layers.ScopeUnknown {
 		return errUnserved
 	}
-	return r.sources.watch(ctx, gk)
+	return r.sources.Watch(ctx, gk)
 }
 
 // source reads a source of a kind that is watched; nil where there is none.
 func (r *AddonsLayerReconciler) source(ctx context.Context, ref layers.SourceRef, pastCache bool) (*unstructured.Unstructured, error) {
 	if !pastCache {
-		return r.sources.get(ctx, ref.ID())
+		return r.sources.Get(ctx, ref.ID())
 	}
-	gvk, _ := r.sources.version(ref.GroupKind())
+	gvk, _ := r.sources.Version(ref.GroupKind())
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(gvk)
 	if err := r.Reader.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, obj); err != nil {

@@ -26,6 +26,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -40,6 +41,12 @@ const (
 	indexKubeConfig  = "strata.kubeConfig"
 	indexPlatform    = "strata.platform"
 	indexApplication = "strata.application"
+)
+
+var (
+	helmReleaseVersion = layers.HelmReleaseKind.WithVersion("v2")
+	namespaceVersion   = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+	definitionVersion  = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 )
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
@@ -109,37 +116,37 @@ func indexedFormerOwner(obj client.Object) []string {
 }
 
 // home is how the cluster that the controller runs in is read.
-func (r *AddonsLayerReconciler) home() reached {
-	return reached{client: r.Client, past: r.Reader, cache: r.Cache, reader: r.Client}
+func (r *AddonsLayerReconciler) home() informers.Cluster {
+	return informers.Cluster{Client: r.Client, Past: r.Reader, Cache: r.Cache, Reader: r.Client}
 }
 
 // kindsOf returns the kinds of a cluster, or nil where that is not connected.
-func (r *AddonsLayerReconciler) kindsOf(cluster string) *kinds {
+func (r *AddonsLayerReconciler) kindsOf(cluster string) *informers.Kinds {
 	if cluster == "" {
 		return r.kinds
 	}
-	if found := r.remotes.get(cluster); found != nil {
-		return found.kinds
+	if found := r.remotes.Get(cluster); found != nil {
+		return found.Kinds
 	}
 	return nil
 }
 
-// watching says what becomes of what the caches of clusters tell: layers are woken.
-func (r *AddonsLayerReconciler) watching() watching {
-	return watching{
-		begin:  func(s source.Source) error { return r.controller.Watch(s) },
-		handle: r.objectHandler,
-		passes: func(cluster string, gk schema.GroupKind) predicate.Predicate {
+// wiring says what becomes of what the caches of clusters tell: layers are woken.
+func (r *AddonsLayerReconciler) wiring() informers.Wiring {
+	return informers.Wiring{
+		Watch:  func(s source.Source) error { return r.controller.Watch(s) },
+		Handle: r.objectHandler,
+		Passes: func(cluster string, gk schema.GroupKind) predicate.Predicate {
 			return r.heard.count(predicate.Or[client.Object](objectChanged, r.ownWrites(cluster, gk)))
 		},
-		handleDefinitions: r.definitionHandler,
+		Definitions: r.definitionHandler,
 	}
 }
 
 // kindIsComing tells whether a layer waits for a kind that discovery may know
 // any moment.
 func (r *AddonsLayerReconciler) kindIsComing(o *layers.Observation, d layers.Decision) bool {
-	if o.SourceUnserved && r.kinds.isComing(layers.SourceGroup, o.Now) {
+	if o.SourceUnserved && r.kinds.IsComing(layers.SourceGroup, o.Now) {
 		return true
 	}
 	return slices.ContainsFunc(d.Plan.Standings, func(standing dependents.Standing) bool {
@@ -147,14 +154,14 @@ func (r *AddonsLayerReconciler) kindIsComing(o *layers.Observation, d layers.Dec
 			return false
 		}
 		k := r.kindsOf(standing.ID.Cluster)
-		return k != nil && k.isComing(standing.ID.Group, o.Now)
+		return k != nil && k.IsComing(standing.ID.Group, o.Now)
 	})
 }
 
 // setupWatches says what wakes layers up.
 func (r *AddonsLayerReconciler) setupWatches() error {
 	crd := &metav1.PartialObjectMetadata{}
-	crd.SetGroupVersionKind(crdVersion)
+	crd.SetGroupVersionKind(definitionVersion)
 	watches := []source.Source{
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), &handler.EnqueueRequestForObject{}, r.heard.count(layerChanged)),
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(r.dependantsOf), standingChanged),
@@ -176,22 +183,22 @@ func (r *AddonsLayerReconciler) setupWatches() error {
 }
 
 // layerReader, clusterReader and platformReader name who follows objects.
-func layerReader(name string) reader {
-	return reader{kind: v1alpha1.AddonsLayerKind, NamespacedName: types.NamespacedName{Name: name}}
+func layerReader(name string) informers.Follower {
+	return informers.Follower{Kind: v1alpha1.AddonsLayerKind, NamespacedName: types.NamespacedName{Name: name}}
 }
 
-func clusterReader(name types.NamespacedName) reader {
-	return reader{kind: v1alpha1.RemoteClusterKind, NamespacedName: name}
+func clusterReader(name types.NamespacedName) informers.Follower {
+	return informers.Follower{Kind: v1alpha1.RemoteClusterKind, NamespacedName: name}
 }
 
-func platformReader(name string) reader {
-	return reader{kind: v1alpha1.PlatformKind, NamespacedName: types.NamespacedName{Name: name}}
+func platformReader(name string) informers.Follower {
+	return informers.Follower{Kind: v1alpha1.PlatformKind, NamespacedName: types.NamespacedName{Name: name}}
 }
 
 // wakeReaders looks again at those who follow an object.
-func (r *AddonsLayerReconciler) wakeReaders(readers []reader) {
+func (r *AddonsLayerReconciler) wakeReaders(readers []informers.Follower) {
 	for _, one := range readers {
-		switch one.kind {
+		switch one.Kind {
 		case v1alpha1.PlatformKind:
 			r.wakePlatform(one.Name)
 		case v1alpha1.RemoteClusterKind:
@@ -337,18 +344,18 @@ func (r *AddonsLayerReconciler) listRequests(ctx context.Context, opts ...client
 // definitionHandler wakes the layers that wait for kinds of the group of one of a
 // cluster's definitions: its name is the plural, a dot and the group. Where the
 // kind is watched, those that hold it may find it served in another way.
-func (r *AddonsLayerReconciler) definitionHandler(k *kinds) handler.EventHandler {
+func (r *AddonsLayerReconciler) definitionHandler(k *informers.Kinds) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []ctrl.Request {
 		_, group, _ := strings.Cut(obj.GetName(), ".")
-		k.define(group, r.now())
+		k.Define(group, r.now())
 		found := r.listings.WhoWaitsFor(group)
-		if gk, watched := k.redefined(obj.GetName()); watched {
-			found = append(found, r.holders(ctx, dependents.ServedKind{Cluster: k.cluster, GroupKind: gk})...)
+		if gk, watched := k.Redefined(obj.GetName()); watched {
+			found = append(found, r.holders(ctx, dependents.ServedKind{Cluster: k.Name, GroupKind: gk})...)
 		}
-		if k.cluster != "" {
+		if k.Name != "" {
 			return requests(found...)
 		}
-		if gk, watched := r.sources.redefined(obj.GetName()); watched {
+		if gk, watched := r.sources.Redefined(obj.GetName()); watched {
 			found = append(found, r.layersOfKind(ctx, gk.Kind)...)
 		}
 		return requests(found...)
@@ -378,7 +385,7 @@ func (r *AddonsLayerReconciler) holders(ctx context.Context, served dependents.S
 // whoLists returns the layers that list an object, or one that stands for the same
 // Helm release, by any name of its cluster.
 func (r *AddonsLayerReconciler) whoLists(id dependents.ID, exclusive string) []string {
-	twins := r.remotes.twins()
+	twins := r.remotes.Twins()
 	found := r.listings.WhoLists(id, exclusive)
 	for _, twin := range twins.IDs(id)[1:] {
 		found = append(found, r.listings.WhoLists(twin, "")...)

@@ -1,13 +1,14 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package informers
 
 import (
 	"context"
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,14 +25,17 @@ import (
 	"github.com/strata-project/strata/internal/layers"
 )
 
-// maxAccounts is how many accounts' clients are kept. One that is used again
-// after it was dropped is made anew, which costs no request.
-const maxAccounts = 256
+// askTimeout bounds the wait for what is asked about an account.
+const askTimeout = 15 * time.Second
 
-// accounts hands out clients that act as ServiceAccounts. They share the
+// MaxAccounts is how many accounts' clients are kept. One that is used again
+// after it was dropped is made anew, which costs no request.
+const MaxAccounts = 256
+
+// Accounts hands out clients that act as ServiceAccounts. They share the
 // manager's connections and what it knows of kinds, and have one rate limit
 // among them. It is safe for concurrent use.
-type accounts struct {
+type Accounts struct {
 	config  *rest.Config
 	web     *http.Client
 	options client.Options
@@ -41,28 +45,28 @@ type accounts struct {
 	clients *lru.Cache
 }
 
-// newAccounts returns accounts of the manager's cluster. They are looked up
+// NewAccounts returns accounts of the manager's cluster. They are looked up
 // with reader, as the controller.
-func newAccounts(mgr ctrl.Manager, reader client.Reader) *accounts {
+func NewAccounts(mgr ctrl.Manager, reader client.Reader) *Accounts {
 	return accountsOf(mgr.GetConfig(), mgr.GetHTTPClient(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}, reader)
 }
 
 // accountsOf returns accounts of a cluster, over a connection to it.
-func accountsOf(config *rest.Config, web *http.Client, options client.Options, reader client.Reader) *accounts {
+func accountsOf(config *rest.Config, web *http.Client, options client.Options, reader client.Reader) *Accounts {
 	config = rest.CopyConfig(config)
 	if config.RateLimiter == nil && config.QPS > 0 {
 		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, max(config.Burst, 1))
 	}
-	return &accounts{
-		config: config, web: web, reader: reader, clients: lru.New(maxAccounts), options: options,
+	return &Accounts{
+		config: config, web: web, reader: reader, clients: lru.New(MaxAccounts), options: options,
 	}
 }
 
-// client returns a client that reads past the cache and writes as an account,
+// Client returns a client that reads past the cache and writes as an account,
 // with the groups that a token of that account has: the API server adds them
 // where only the user is named, and asks for the right to impersonate that one
 // account alone.
-func (a *accounts) client(account types.NamespacedName) (client.Client, error) {
+func (a *Accounts) Client(account types.NamespacedName) (client.Client, error) {
 	if err := layers.CheckAccount(account); err != nil {
 		return nil, fmt.Errorf("cannot act as a ServiceAccount: %w", err)
 	}
@@ -81,17 +85,24 @@ func (a *accounts) client(account types.NamespacedName) (client.Client, error) {
 	return made, nil
 }
 
+// Kept returns of how many accounts the clients are kept.
+func (a *Accounts) Kept() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.clients.Len()
+}
+
 // webOf returns what asks as an account.
-func (a *accounts) webOf(account types.NamespacedName) *http.Client {
+func (a *Accounts) webOf(account types.NamespacedName) *http.Client {
 	user := transport.ImpersonationConfig{UserName: serviceaccount.MakeUsername(account.Namespace, account.Name)}
 	web := *a.web
 	web.Transport = transport.NewImpersonatingRoundTripper(user, a.web.Transport)
 	return &web
 }
 
-// dynamic returns a client for single objects of any kind that reads as an account;
+// Dynamic returns a client for single objects of any kind that reads as an account;
 // nil where it can be none.
-func (a *accounts) dynamic(account types.NamespacedName) dynamic.Interface {
+func (a *Accounts) Dynamic(account types.NamespacedName) dynamic.Interface {
 	if layers.CheckAccount(account) != nil {
 		return nil
 	}
@@ -102,11 +113,11 @@ func (a *accounts) dynamic(account types.NamespacedName) dynamic.Interface {
 	return made
 }
 
-// check makes sure that an account exists. RBAC gives rights to names, so that
+// Check makes sure that an account exists. RBAC gives rights to names, so that
 // those of an account that was deleted would still be there. Where the
 // controller may impersonate the account but not read it, it goes ahead.
-func (a *accounts) check(ctx context.Context, account types.NamespacedName) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+func (a *Accounts) Check(ctx context.Context, account types.NamespacedName) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(serviceAccountVersion)

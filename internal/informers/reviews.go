@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package informers
 
 import (
 	"context"
@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// reviewKept is how long it is taken for true what an account may, and so how
+	// ReviewKept is how long it is taken for true what an account may, and so how
 	// late it is noticed that it may not any more. No watch tells of that.
-	reviewKept = 5 * time.Minute
+	ReviewKept = 5 * time.Minute
 	// refusalKept is the same of what an account may not, of which a layer waits for
 	// the end.
 	refusalKept = 30 * time.Second
@@ -33,11 +33,11 @@ const (
 	maxReviews = 8192
 )
 
-// reviews asks what ServiceAccounts of one cluster may do, and remembers the answers
+// Reviews asks what ServiceAccounts of one cluster may do, and remembers the answers
 // for a while. It is safe for concurrent use.
-type reviews struct {
+type Reviews struct {
 	// ask asks the cluster.
-	ask func(ctx context.Context, account types.NamespacedName, id dependents.ID) (review, error)
+	ask func(ctx context.Context, account types.NamespacedName, id dependents.ID) (Review, error)
 	// lasting is true where the last answer counts as long as nobody can ask for
 	// another one.
 	lasting bool
@@ -52,19 +52,20 @@ type reviewKey struct {
 	id      dependents.ID
 }
 
-// review is an answer.
-type review struct {
-	allowed bool
-	// unasked says why nobody could ask.
-	unasked string
-	// until is when it has to be asked again.
-	until time.Time
+// Review is an answer.
+type Review struct {
+	// Allowed is true where the account may.
+	Allowed bool
+	// Unasked says why nobody could ask.
+	Unasked string
+	// Until is when it has to be asked again.
+	Until time.Time
 }
 
-// newReviews returns reviews of the cluster that the controller runs in, which asks
+// NewReviews returns reviews of the cluster that the controller runs in, which asks
 // about others by its own right to.
-func newReviews(c client.Client, accounts *accounts) *reviews {
-	return &reviews{known: lru.New(maxReviews), ask: func(ctx context.Context, account types.NamespacedName, id dependents.ID) (review, error) {
+func NewReviews(c client.Client, accounts *Accounts) *Reviews {
+	return &Reviews{known: lru.New(maxReviews), ask: func(ctx context.Context, account types.NamespacedName, id dependents.ID) (Review, error) {
 		question := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User:               serviceaccount.MakeUsername(account.Namespace, account.Name),
 			Groups:             append(serviceaccount.MakeGroupNames(account.Namespace), user.AllAuthenticated),
@@ -80,15 +81,15 @@ func newReviews(c client.Client, accounts *accounts) *reviews {
 // newRemoteReviews returns reviews of another cluster. There each account asks about
 // itself, which every account may: so no kubeconfig needs a right for it beyond that
 // to act as the account. While the cluster does not answer, what it said last counts.
-func newRemoteReviews(accounts *accounts, answers func() error) *reviews {
+func newRemoteReviews(accounts *Accounts, answers func() error) *Reviews {
 	const unasked = "the kubeconfig may not act as it, or it may not create selfsubjectaccessreviews"
-	return &reviews{known: lru.New(maxReviews), lasting: true, ask: func(ctx context.Context, account types.NamespacedName, id dependents.ID) (review, error) {
+	return &Reviews{known: lru.New(maxReviews), lasting: true, ask: func(ctx context.Context, account types.NamespacedName, id dependents.ID) (Review, error) {
 		if err := answers(); err != nil {
-			return review{}, fmt.Errorf("cannot read %s: %w", id, err)
+			return Review{}, fmt.Errorf("cannot read %s: %w", id, err)
 		}
 		question := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: toGet(id)}}
 		return askAbout(ctx, accounts, account, id, unasked, func(ctx context.Context) (authorizationv1.SubjectAccessReviewStatus, error) {
-			as, err := accounts.client(account)
+			as, err := accounts.Client(account)
 			if err == nil {
 				err = as.Create(ctx, question)
 			}
@@ -97,27 +98,27 @@ func newRemoteReviews(accounts *accounts, answers func() error) *reviews {
 	}}
 }
 
-// mayGet tells whether an account may get a ConfigMap or a Secret. It asks where that
+// MayGet tells whether an account may get a ConfigMap or a Secret. It asks where that
 // is not known, or was asked longer ago than kept.
-func (r *reviews) mayGet(ctx context.Context, account types.NamespacedName, id dependents.ID, now time.Time, kept time.Duration) (review, error) {
+func (r *Reviews) MayGet(ctx context.Context, account types.NamespacedName, id dependents.ID, now time.Time, kept time.Duration) (Review, error) {
 	key := reviewKey{account, id}
 	r.mu.Lock()
 	known, found := r.known.Get(key)
 	r.mu.Unlock()
-	if found && now.Before(known.(review).until) {
-		return known.(review), nil
+	if found && now.Before(known.(Review).Until) {
+		return known.(Review), nil
 	}
 	answer, err := r.ask(ctx, account, id)
 	switch {
-	case err == nil && answer.allowed:
-		answer.until = now.Add(kept)
+	case err == nil && answer.Allowed:
+		answer.Until = now.Add(kept)
 	case err == nil:
-		answer.until = now.Add(min(kept, refusalKept))
+		answer.Until = now.Add(min(kept, refusalKept))
 	case found && r.lasting && ctx.Err() == nil:
-		answer = known.(review)
-		answer.until = now.Add(min(kept, refusalKept))
+		answer = known.(Review)
+		answer.Until = now.Add(min(kept, refusalKept))
 	default:
-		return review{}, err
+		return Review{}, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,26 +136,26 @@ func toGet(id dependents.ID) *authorizationv1.ResourceAttributes {
 // askAbout puts a question about an account that exists. One that does not may do nothing,
 // whatever rights its name has. unasked says what lacks the right to ask.
 func askAbout(
-	ctx context.Context, accounts *accounts, account types.NamespacedName, id dependents.ID, unasked string,
+	ctx context.Context, accounts *Accounts, account types.NamespacedName, id dependents.ID, unasked string,
 	ask func(context.Context) (authorizationv1.SubjectAccessReviewStatus, error),
-) (review, error) {
+) (Review, error) {
 	if err := layers.CheckAccount(account); err != nil {
-		return review{}, nil //nolint:nilerr // a gate says so
+		return Review{}, nil //nolint:nilerr // a gate says so
 	}
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	var missing *layers.AccountMissingError
-	if err := accounts.check(ctx, account); errors.As(err, &missing) {
-		return review{}, nil
+	if err := accounts.Check(ctx, account); errors.As(err, &missing) {
+		return Review{}, nil
 	} else if err != nil {
-		return review{}, err
+		return Review{}, err
 	}
 	switch status, err := ask(ctx); {
 	case apierrors.IsForbidden(err):
-		return review{unasked: unasked}, nil
+		return Review{Unasked: unasked}, nil
 	case err != nil:
-		return review{}, fmt.Errorf("cannot ask whether ServiceAccount %s may get %s: %w", account, id, err)
+		return Review{}, fmt.Errorf("cannot ask whether ServiceAccount %s may get %s: %w", account, id, err)
 	default:
-		return review{allowed: status.Allowed && !status.Denied}, nil
+		return Review{Allowed: status.Allowed && !status.Denied}, nil
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package informers
 
 import (
 	"context"
@@ -29,17 +29,17 @@ import (
 	"github.com/strata-project/strata/internal/layers"
 )
 
-// firstSync bounds the wait for the first list of a kind that is new to the
+// FirstSync bounds the wait for the first list of a kind that is new to the
 // controller.
-const firstSync = 10 * time.Second
+const FirstSync = 10 * time.Second
 
-// kinds watches the kinds that layers hold, from the first layer that holds
+// Kinds watches the kinds that layers hold, from the first layer that holds
 // one, and reads objects from those watches. Objects without an owner label are
 // not in the cache, but for HelmReleases.
-type kinds struct {
-	reached
-	watching
-	mu sync.Mutex
+type Kinds struct {
+	Cluster
+	wiring Wiring
+	mu     sync.Mutex
 	// starts holds kinds whose watch was asked for, and served those that can
 	// be read from it.
 	starts map[schema.GroupKind]*start
@@ -56,30 +56,31 @@ type kinds struct {
 	reading sync.RWMutex
 }
 
-// reached is how one cluster is read.
-type reached struct {
-	// cluster is its name, as IDs have it; empty for the one that the controller
+// Cluster is how one cluster is read.
+type Cluster struct {
+	// Name of the cluster, as IDs have it; empty for the one that the controller
 	// runs in.
-	cluster string
-	// client writes to it, and knows how it serves kinds; past reads it past every
-	// cache.
-	client client.Client
-	past   client.Reader
-	// cache of the kinds, and what reads from it.
-	cache  cache.Cache
-	reader client.Reader
+	Name string
+	// Client writes to it, and knows how it serves kinds.
+	Client client.Client
+	// Past reads it past every cache.
+	Past client.Reader
+	// Cache of the kinds.
+	Cache cache.Cache
+	// Reader reads from Cache.
+	Reader client.Reader
 }
 
-// watching is what becomes of what the caches of clusters tell.
-type watching struct {
-	// begin begins a watch.
-	begin func(source.Source) error
-	// handle returns who is told of the objects of a kind of a cluster, and passes of
-	// which events.
-	handle func(cluster string, gk schema.GroupKind) handler.EventHandler
-	passes func(cluster string, gk schema.GroupKind) predicate.Predicate
-	// handleDefinitions returns who is told of the definitions of a cluster.
-	handleDefinitions func(*kinds) handler.EventHandler
+// Wiring is what becomes of what the caches of clusters tell.
+type Wiring struct {
+	// Watch begins a watch.
+	Watch func(source.Source) error
+	// Handle returns who is told of the objects of a kind of a cluster.
+	Handle func(cluster string, gk schema.GroupKind) handler.EventHandler
+	// Passes returns the events that they are told of.
+	Passes func(cluster string, gk schema.GroupKind) predicate.Predicate
+	// Definitions returns who is told of the definitions of a cluster.
+	Definitions func(*Kinds) handler.EventHandler
 }
 
 // start is the begin of a kind's watch, which takes a while.
@@ -90,22 +91,23 @@ type start struct {
 	kind schema.GroupVersionKind
 }
 
-func newKinds(of reached, w watching) *kinds {
-	return &kinds{
-		reached: of, watching: w,
+// NewKinds returns the kinds of a cluster, of which none is watched yet.
+func NewKinds(of Cluster, wiring Wiring) *Kinds {
+	return &Kinds{
+		Cluster: of, wiring: wiring,
 		starts: map[schema.GroupKind]*start{}, served: map[schema.GroupKind]schema.GroupVersionKind{}, defined: map[string]time.Time{},
 		definitions: map[string]*definition{}, definedBy: map[schema.GroupKind]string{},
 	}
 }
 
-// scope says how the cluster serves a kind, at a version or, where that is
+// Scope says how the cluster serves a kind, at a version or, where that is
 // empty, at any.
-func (k *kinds) scope(gk schema.GroupKind, version string) (layers.Scope, error) {
+func (k *Kinds) Scope(gk schema.GroupKind, version string) (layers.Scope, error) {
 	var versions []string
 	if version != "" {
 		versions = []string{version}
 	}
-	mapping, err := k.mapping(gk, versions...)
+	mapping, err := k.Mapping(gk, versions...)
 	switch {
 	case meta.IsNoMatchError(err):
 		return layers.ScopeUnknown, nil
@@ -118,20 +120,20 @@ func (k *kinds) scope(gk schema.GroupKind, version string) (layers.Scope, error)
 	}
 }
 
-// watch sees to it that a kind is watched. Where the controller has no right
+// Watch sees to it that a kind is watched. Where the controller has no right
 // to, it says so instead of waiting for a watch that never begins.
 // A kind that is slow to begin holds up only the layers that hold it.
-func (k *kinds) watch(ctx context.Context, gk schema.GroupKind) error {
-	if k.watched(gk) {
+func (k *Kinds) Watch(ctx context.Context, gk schema.GroupKind) error {
+	if k.Watched(gk) {
 		return nil
 	}
 	start := k.startOf(gk)
 	start.mu.Lock()
 	defer start.mu.Unlock()
-	if k.watched(gk) {
+	if k.Watched(gk) {
 		return nil
 	}
-	mapping, err := k.mapping(gk)
+	mapping, err := k.Mapping(gk)
 	if err != nil {
 		return fmt.Errorf("cannot find out how kind %s is served: %w", gk, err)
 	}
@@ -139,9 +141,9 @@ func (k *kinds) watch(ctx context.Context, gk schema.GroupKind) error {
 	gvk := mapping.GroupVersionKind
 	probe := &metav1.PartialObjectMetadataList{}
 	probe.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if err := k.past.List(ctx, probe, client.Limit(1)); err != nil {
+	if err := k.Past.List(ctx, probe, client.Limit(1)); err != nil {
 		if apierrors.IsNotFound(err) {
-			k.redefined(mapping.Resource.GroupResource().String())
+			k.Redefined(mapping.Resource.GroupResource().String())
 		}
 		if apierrors.IsForbidden(err) { // says itself what may not be listed
 			return err
@@ -152,26 +154,26 @@ func (k *kinds) watch(ctx context.Context, gk schema.GroupKind) error {
 		return err
 	}
 	if !start.watching {
-		if err := k.begin(source.Kind(k.cache, newObject(gvk), k.handle(k.cluster, gk), k.passes(k.cluster, gk))); err != nil {
+		if err := k.wiring.Watch(source.Kind(k.Cache, newObject(gvk), k.wiring.Handle(k.Name, gk), k.wiring.Passes(k.Name, gk))); err != nil {
 			return fmt.Errorf("cannot watch kind %s: %w", gk, err)
 		}
 		start.watching, start.kind = true, gvk
 	}
-	informer, err := k.cache.GetInformer(ctx, newObject(gvk), cache.BlockUntilSynced(false))
+	informer, err := k.Cache.GetInformer(ctx, newObject(gvk), cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("cannot watch kind %s: %w", gk, err)
 	}
-	waiting, cancel := context.WithTimeout(ctx, firstSync)
+	waiting, cancel := context.WithTimeout(ctx, FirstSync)
 	defer cancel()
 	if !toolscache.WaitForCacheSync(waiting.Done(), informer.HasSynced) {
-		return fmt.Errorf("cannot list kind %s within %s", gk, firstSync)
+		return fmt.Errorf("cannot list kind %s within %s", gk, FirstSync)
 	}
-	k.serves(gvk)
+	k.Serves(gvk)
 	return nil
 }
 
-// serves notes that a kind can be read, at a version.
-func (k *kinds) serves(gvk schema.GroupVersionKind) {
+// Serves notes that a kind can be read, at a version.
+func (k *Kinds) Serves(gvk schema.GroupVersionKind) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.served[gvk.GroupKind()] = gvk
@@ -179,7 +181,7 @@ func (k *kinds) serves(gvk schema.GroupVersionKind) {
 }
 
 // startOf returns the start of a kind's watch, which is made once.
-func (k *kinds) startOf(gk schema.GroupKind) *start {
+func (k *Kinds) startOf(gk schema.GroupKind) *start {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.starts[gk] == nil {
@@ -190,14 +192,14 @@ func (k *kinds) startOf(gk schema.GroupKind) *start {
 
 // mayWatch asks for the right to watch a kind that may be listed. Without it
 // the cache would be filled once, and drift never be seen.
-func (k *kinds) mayWatch(ctx context.Context, mapping *meta.RESTMapping) error {
+func (k *Kinds) mayWatch(ctx context.Context, mapping *meta.RESTMapping) error {
 	resource := mapping.Resource
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: "watch", Group: resource.Group, Version: resource.Version, Resource: resource.Resource,
 		},
 	}}
-	err := k.client.Create(ctx, review)
+	err := k.Client.Create(ctx, review)
 	switch {
 	case apierrors.IsForbidden(err): // who may not ask finds out by the watch
 		return nil
@@ -210,51 +212,51 @@ func (k *kinds) mayWatch(ctx context.Context, mapping *meta.RESTMapping) error {
 		fmt.Errorf("the controller cannot watch resource %q in API group %q at the cluster scope", resource.Resource, resource.Group))
 }
 
-// watched tells whether a kind can be read.
-func (k *kinds) watched(gk schema.GroupKind) bool {
+// Watched tells whether a kind can be read.
+func (k *Kinds) Watched(gk schema.GroupKind) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	_, known := k.served[gk]
 	return known
 }
 
-func (k *kinds) version(gk schema.GroupKind) (schema.GroupVersionKind, bool) {
+func (k *Kinds) Version(gk schema.GroupKind) (schema.GroupVersionKind, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	gvk, known := k.served[gk]
 	return gvk, known
 }
 
-// get returns an object from the cache, or nil. It is the cache's own and must
+// Get returns an object from the cache, or nil. It is the cache's own and must
 // not be changed; to copy all objects of a layer is most of the work of a look.
-func (k *kinds) get(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+func (k *Kinds) Get(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
 	k.reading.RLock()
 	defer k.reading.RUnlock()
-	gvk, known := k.version(id.GroupKind())
+	gvk, known := k.Version(id.GroupKind())
 	if !known {
 		return nil, nil
 	}
 	obj := newObject(gvk)
-	if err := k.reader.Get(ctx, id.Key(), obj, client.UnsafeDisableDeepCopy); err != nil {
+	if err := k.Reader.Get(ctx, id.Key(), obj, client.UnsafeDisableDeepCopy); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}
 		return nil, fmt.Errorf("cannot read %s: %w", id, err)
 	}
-	return toUnstructured(obj, gvk)
+	return ToUnstructured(obj, gvk)
 }
 
-// getPast is as get, past the cache. Of what the cache would not hold, as it is no
+// GetPast is as get, past the cache. Of what the cache would not hold, as it is no
 // layer's, there is none.
-func (k *kinds) getPast(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
-	gvk, known := k.version(id.GroupKind())
+func (k *Kinds) GetPast(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+	gvk, known := k.Version(id.GroupKind())
 	if !known {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, firstSync)
+	ctx, cancel := context.WithTimeout(ctx, FirstSync)
 	defer cancel()
 	obj := newObject(gvk)
-	if err := k.past.Get(ctx, id.Key(), obj); err != nil {
+	if err := k.Past.Get(ctx, id.Key(), obj); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}
@@ -263,21 +265,21 @@ func (k *kinds) getPast(ctx context.Context, id dependents.ID) (*unstructured.Un
 	if obj.GetLabels()[v1alpha1.LayerLabel] == "" {
 		return nil, nil
 	}
-	return toUnstructured(obj, gvk)
+	return ToUnstructured(obj, gvk)
 }
 
-// list returns objects of a kind from the cache, which must not be changed.
+// List returns objects of a kind from the cache, which must not be changed.
 // There are none of a kind that is not watched.
-func (k *kinds) list(ctx context.Context, gk schema.GroupKind, opts ...client.ListOption) ([]unstructured.Unstructured, error) {
+func (k *Kinds) List(ctx context.Context, gk schema.GroupKind, opts ...client.ListOption) ([]unstructured.Unstructured, error) {
 	k.reading.RLock()
 	defer k.reading.RUnlock()
-	gvk, known := k.version(gk)
+	gvk, known := k.Version(gk)
 	if !known {
 		return nil, nil
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if err := k.reader.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+	if err := k.Reader.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("cannot list kind %s: %w", gk, err)
 	}
 	return list.Items, nil
@@ -296,7 +298,9 @@ func newObject(gvk schema.GroupVersionKind) client.Object {
 	return obj
 }
 
-func toUnstructured(obj client.Object, gvk schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+// ToUnstructured returns an object that a cache has, of which that may be no more than
+// the metadata.
+func ToUnstructured(obj client.Object, gvk schema.GroupVersionKind) (*unstructured.Unstructured, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return u, nil
 	}
@@ -321,10 +325,10 @@ func CacheOptions() cache.Options {
 	helmRelease := &unstructured.Unstructured{}
 	helmRelease.SetGroupVersionKind(helmReleaseVersion)
 	crd := &metav1.PartialObjectMetadata{}
-	crd.SetGroupVersionKind(crdVersion)
+	crd.SetGroupVersionKind(definitionVersion)
 	return cache.Options{
 		DefaultLabelSelector: owned,
-		DefaultTransform:     strip,
+		DefaultTransform:     Strip,
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.AddonsLayer{}:       everything,
 			&v1alpha1.RemoteCluster{}:     everything,
@@ -348,11 +352,11 @@ var (
 	helmReleaseVersion    = layers.HelmReleaseKind.WithVersion("v2")
 	namespaceVersion      = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 	serviceAccountVersion = schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}
-	crdVersion            = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	definitionVersion     = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 )
 
-// strip removes what is large and never looked at.
-func strip(in any) (any, error) {
+// Strip removes what is large and never looked at.
+func Strip(in any) (any, error) {
 	obj, ok := in.(client.Object)
 	if !ok {
 		return in, nil
@@ -373,23 +377,23 @@ func strip(in any) (any, error) {
 // expected in discovery.
 const recentDefinition = 2 * time.Minute
 
-// define remembers that a definition of an API group has appeared or changed.
-func (k *kinds) define(group string, now time.Time) {
+// Define remembers that a definition of an API group has appeared or changed.
+func (k *Kinds) Define(group string, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.defined[group] = now
 	k.changes++
 }
 
-// changed returns how often it may have changed how kinds are served.
-func (k *kinds) changed() int {
+// Changed returns how often it may have changed how kinds are served.
+func (k *Kinds) Changed() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.changes
 }
 
-// isComing tells whether discovery may know more kinds of a group any moment.
-func (k *kinds) isComing(group string, now time.Time) bool {
+// IsComing tells whether discovery may know more kinds of a group any moment.
+func (k *Kinds) IsComing(group string, now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	at, known := k.defined[group]

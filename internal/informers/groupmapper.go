@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package informers
 
 import (
 	"net/http"
@@ -19,8 +19,8 @@ import (
 // them would be a good part of what a connection costs.
 type groupMapper struct{ meta.RESTMapper }
 
-// newGroupMapper returns one that knows nothing yet, and asks over a connection.
-func newGroupMapper(config *rest.Config, web *http.Client) (meta.RESTMapper, error) {
+// NewGroupMapper returns one that knows nothing yet, and asks over a connection.
+func NewGroupMapper(config *rest.Config, web *http.Client) (meta.RESTMapper, error) {
 	next := web.Transport
 	asking := *web
 	asking.Transport = roundTrip(func(req *http.Request) (*http.Response, error) {

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package informers
 
 import (
 	"context"
@@ -28,15 +28,15 @@ import (
 	"github.com/strata-project/strata/internal/reach"
 )
 
-// errNotConnected says that this process has no connection to a cluster.
-var errNotConnected = errors.New("the cluster is not connected")
+// ErrNotConnected says that this process has no connection to a cluster.
+var ErrNotConnected = errors.New("the cluster is not connected")
 
-// remotes holds the connections to other clusters, one for each RemoteCluster. It
+// Remotes holds the connections to other clusters, one for each RemoteCluster. It
 // is safe for concurrent use.
-type remotes struct {
-	remoting
-	mu     sync.Mutex
-	byName map[string]*connection
+type Remotes struct {
+	options Options
+	mu      sync.Mutex
+	byName  map[string]*Connection
 	// looked holds the clusters that this process has looked at.
 	looked map[string]bool
 	// uids holds what each cluster is known by, the one that the controller runs in
@@ -54,48 +54,50 @@ type remotes struct {
 	changes int
 }
 
-// remoting is what connections need of whoever makes them.
-type remoting struct {
-	// scheme of the clients.
-	scheme *runtime.Scheme
-	watching
-	// wake looks at a RemoteCluster again.
-	wake func(types.NamespacedName)
+// Options are what connections need of whoever makes them.
+type Options struct {
+	// Scheme of the clients.
+	Scheme *runtime.Scheme
+	// Wiring of the kinds of each cluster.
+	Wiring Wiring
+	// Wake looks at a RemoteCluster again.
+	Wake func(types.NamespacedName)
 }
 
-// connection is one connection to a cluster.
-type connection struct {
-	// access is how the cluster is reached.
-	access *kubeconfig.Access
-	kinds  *kinds
-	// accounts of the cluster, what they may do there, and what follows single
-	// objects of it.
-	accounts *accounts
-	reviews  *reviews
-	dynamic  dynamic.Interface
+// Connection is one connection to a cluster.
+type Connection struct {
+	// Access is how the cluster is reached.
+	Access *kubeconfig.Access
+	// Kinds of the cluster that are watched.
+	Kinds *Kinds
+	// Accounts of the cluster, and what they may do there.
+	Accounts *Accounts
+	Reviews  *Reviews
+	// dynamic follows single objects of it.
+	dynamic dynamic.Interface
 	// Connection reaches it; every client of the cluster is made of it. plain is its
 	// Web without the gate that writes pass.
 	*reach.Connection
 	plain *http.Client
 	stop  context.CancelFunc
-	// gate lets writes through while it is known which cluster it is.
-	gate *gate
+	// Gate lets writes through while it is known which cluster it is.
+	Gate *Gate
 
 	mu sync.Mutex
 	// err is why the cluster has not answered last; nil where it has.
 	err error
 }
 
-// setError notes whether the cluster answers.
-func (c *connection) setError(err error) {
+// SetError notes whether the cluster answers.
+func (c *Connection) SetError(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.err = err
 }
 
-// answers returns why the cluster does not answer; nil where it does, as far as is
+// Answers returns why the cluster does not answer; nil where it does, as far as is
 // known. Nobody waits for a cluster of which it is known.
-func (c *connection) answers() error {
+func (c *Connection) Answers() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -104,27 +106,28 @@ func (c *connection) answers() error {
 	return nil
 }
 
-// answers returns why a cluster does not answer, as far as is known.
-func (r *remotes) answers(cluster string) error {
-	if found := r.get(cluster); found != nil {
-		return found.answers()
+// Answers returns why a cluster does not answer, as far as is known.
+func (r *Remotes) Answers(cluster string) error {
+	if found := r.Get(cluster); found != nil {
+		return found.Answers()
 	}
-	return errNotConnected
+	return ErrNotConnected
 }
 
-func newRemotes(of remoting) *remotes {
-	return &remotes{
-		remoting: of, byName: map[string]*connection{}, looked: map[string]bool{},
+// NewRemotes returns no connections yet.
+func NewRemotes(options Options) *Remotes {
+	return &Remotes{
+		options: options, byName: map[string]*Connection{}, looked: map[string]bool{},
 		uids: map[string]string{}, recorded: map[string]recordedUID{}, mistaken: map[string]string{},
 	}
 }
 
-// connect sees to it that a cluster is connected in the way that access says. It
+// Connect sees to it that a cluster is connected in the way that access says. It
 // asks the cluster nothing. ctx ends the connection.
-func (r *remotes) connect(ctx context.Context, cluster string, access *kubeconfig.Access, allowed reach.Allowed) (*connection, error) {
+func (r *Remotes) Connect(ctx context.Context, cluster string, access *kubeconfig.Access, allowed reach.Allowed) (*Connection, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if known := r.byName[cluster]; known != nil && known.access.Digest == access.Digest && !known.gate.isSpoiled() {
+	if known := r.byName[cluster]; known != nil && known.Access.Digest == access.Digest && !known.Gate.isSpoiled() {
 		return known, nil
 	}
 	made, err := r.dial(ctx, cluster, access, allowed)
@@ -137,22 +140,32 @@ func (r *remotes) connect(ctx context.Context, cluster string, access *kubeconfi
 	return made, nil
 }
 
-// see notes that this process has looked at a cluster, and seen tells whether it
+// Adopt has a cluster count as connected, and as the right one, that is read in a way
+// of the caller's own: tests have no cluster to connect to.
+func (r *Remotes) Adopt(cluster string, kinds *Kinds) *Connection {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	made := &Connection{Kinds: kinds, Gate: &Gate{open: true, judged: true}}
+	r.byName[cluster] = made
+	return made
+}
+
+// See notes that this process has looked at a cluster, and seen tells whether it
 // has.
-func (r *remotes) see(cluster string) {
+func (r *Remotes) See(cluster string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.looked[cluster] = true
 }
 
-func (r *remotes) seen(cluster string) bool {
+func (r *Remotes) Seen(cluster string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.looked[cluster]
 }
 
-// disconnect gives up the connection to a cluster.
-func (r *remotes) disconnect(cluster string) {
+// Disconnect gives up the connection to a cluster.
+func (r *Remotes) Disconnect(cluster string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.known = nil
@@ -163,40 +176,40 @@ func (r *remotes) disconnect(cluster string) {
 	r.drop(cluster)
 }
 
-func (r *remotes) drop(cluster string) {
+func (r *Remotes) drop(cluster string) {
 	known := r.byName[cluster]
 	if known == nil {
 		return
 	}
 	known.stop()
 	utilnet.CloseIdleConnectionsFor(known.Web.Transport)
-	r.changes += known.kinds.changed() + 1
+	r.changes += known.Kinds.Changed() + 1
 	delete(r.byName, cluster)
 }
 
-func (r *remotes) dial(ctx context.Context, cluster string, access *kubeconfig.Access, allowed reach.Allowed) (*connection, error) {
+func (r *Remotes) dial(ctx context.Context, cluster string, access *kubeconfig.Access, allowed reach.Allowed) (*Connection, error) {
 	made, err := guardedConnection(access, allowed, r.wakerOf(cluster))
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)
 	}
 	config, web := made.Config, made.Web
-	mapper, err := newGroupMapper(config, web)
+	mapper, err := NewGroupMapper(config, web)
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)
 	}
-	scheme := r.scheme
+	scheme := r.options.Scheme
 	direct, err := client.New(config, client.Options{HTTPClient: web, Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)
 	}
 	crd := &metav1.PartialObjectMetadata{}
-	crd.SetGroupVersionKind(crdVersion)
+	crd.SetGroupVersionKind(definitionVersion)
 	namespace := &unstructured.Unstructured{}
 	namespace.SetGroupVersionKind(namespaceVersion)
 	everything := cache.ByObject{Label: labels.Everything()}
 	options := cache.Options{
 		HTTPClient: web, Scheme: scheme, Mapper: withoutAsking(mapper), NewInformer: reach.NewInformer,
-		DefaultLabelSelector: CacheOptions().DefaultLabelSelector, DefaultTransform: strip,
+		DefaultLabelSelector: CacheOptions().DefaultLabelSelector, DefaultTransform: Strip,
 		ByObject: map[client.Object]cache.ByObject{crd: everything, namespace: everything},
 	}
 	cached, err := cache.New(config, options)
@@ -205,8 +218,8 @@ func (r *remotes) dial(ctx context.Context, cluster string, access *kubeconfig.A
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	go func() { _ = cached.Start(ctx) }()
-	k := newKinds(reached{cluster: cluster, client: direct, past: direct, cache: cached, reader: cached}, r.watching)
-	if err := r.begin(source.Kind(cached, client.Object(crd), r.handleDefinitions(k))); err != nil {
+	k := NewKinds(Cluster{Name: cluster, Client: direct, Past: direct, Cache: cached, Reader: cached}, r.options.Wiring)
+	if err := r.options.Wiring.Watch(source.Kind(cached, client.Object(crd), r.options.Wiring.Definitions(k))); err != nil {
 		stop()
 		return nil, fmt.Errorf("cannot watch the definitions of RemoteCluster %s: %w", cluster, err)
 	}
@@ -215,9 +228,9 @@ func (r *remotes) dial(ctx context.Context, cluster string, access *kubeconfig.A
 		stop()
 		return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)
 	}
-	made.kinds, made.dynamic, made.stop = k, following, stop
-	made.accounts = accountsOf(config, web, client.Options{Scheme: scheme, Mapper: mapper}, direct)
-	made.reviews = newRemoteReviews(made.accounts, made.answers)
+	made.Kinds, made.dynamic, made.stop = k, following, stop
+	made.Accounts = accountsOf(config, web, client.Options{Scheme: scheme, Mapper: mapper}, direct)
+	made.Reviews = newRemoteReviews(made.Accounts, made.Answers)
 	return made, nil
 }
 
@@ -225,63 +238,63 @@ func (r *remotes) dial(ctx context.Context, cluster string, access *kubeconfig.A
 // it is made: it would ask the cluster for them, which may not answer.
 func withoutAsking(mapper meta.RESTMapper) meta.RESTMapper {
 	known := meta.NewDefaultRESTMapper(nil)
-	known.Add(crdVersion, meta.RESTScopeRoot)
+	known.Add(definitionVersion, meta.RESTScopeRoot)
 	known.Add(namespaceVersion, meta.RESTScopeRoot)
 	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{known, mapper}}
 }
 
-// get returns the connection to a cluster that may be written to, or nil. What is
+// Get returns the connection to a cluster that may be written to, or nil. What is
 // on another one than the right one is read by nobody, either: an object that is not
 // there would be taken for one that has gone.
-func (r *remotes) get(cluster string) *connection {
-	if found := r.raw(cluster); found != nil && found.gate.isOpen() {
+func (r *Remotes) Get(cluster string) *Connection {
+	if found := r.Raw(cluster); found != nil && found.Gate.isOpen() {
 		return found
 	}
 	return nil
 }
 
-// raw returns the connection to a cluster, whichever that is, or nil.
-func (r *remotes) raw(cluster string) *connection {
+// Raw returns the connection to a cluster, whichever that is, or nil.
+func (r *Remotes) Raw(cluster string) *Connection {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.byName[cluster]
 }
 
-// judged tells whether it has been found out whether a cluster may be written to.
-func (r *remotes) judged(cluster string) bool {
-	if !r.seen(cluster) {
+// Judged tells whether it has been found out whether a cluster may be written to.
+func (r *Remotes) Judged(cluster string) bool {
+	if !r.Seen(cluster) {
 		return false
 	}
-	found := r.raw(cluster)
-	return found == nil || found.gate.isJudged()
+	found := r.Raw(cluster)
+	return found == nil || found.Gate.isJudged()
 }
 
 // wakerOf returns what looks at a RemoteCluster again.
-func (r *remotes) wakerOf(cluster string) func() {
+func (r *Remotes) wakerOf(cluster string) func() {
 	namespace, name, _ := strings.Cut(cluster, "/")
-	return func() { r.wake(types.NamespacedName{Namespace: namespace, Name: name}) }
+	return func() { r.options.Wake(types.NamespacedName{Namespace: namespace, Name: name}) }
 }
 
-// dynamic returns a client that follows single objects of a cluster as an account of it
+// Dynamic returns a client that follows single objects of a cluster as an account of it
 // may read them, or as the kubeconfig may without one; nil where it is not connected.
-func (r *remotes) dynamic(cluster string, account types.NamespacedName) dynamic.Interface {
-	found := r.get(cluster)
+func (r *Remotes) Dynamic(cluster string, account types.NamespacedName) dynamic.Interface {
+	found := r.Get(cluster)
 	switch {
 	case found == nil:
 		return nil
 	case account.Name != "":
-		return found.accounts.dynamic(account)
+		return found.Accounts.Dynamic(account)
 	}
 	return found.dynamic
 }
 
-// changed returns how often it may have changed how kinds are served, anywhere.
-func (r *remotes) changed() int {
+// Changed returns how often it may have changed how kinds are served, anywhere.
+func (r *Remotes) Changed() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	changes := r.changes
 	for _, connection := range r.byName {
-		changes += connection.kinds.changed()
+		changes += connection.Kinds.Changed()
 	}
 	return changes
 }

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package informers
 
 import (
 	"context"
@@ -33,7 +33,7 @@ type definition struct {
 // follow remembers the definition of a kind that is about to be watched.
 // Helm's kinds are left out: without them there is nothing to do, and their
 // caches have indexes.
-func (k *kinds) follow(mapping *meta.RESTMapping) {
+func (k *Kinds) follow(mapping *meta.RESTMapping) {
 	gk := mapping.GroupVersionKind.GroupKind()
 	if gk == layers.HelmReleaseKind || gk == layers.HelmRepositoryKind {
 		return
@@ -47,9 +47,9 @@ func (k *kinds) follow(mapping *meta.RESTMapping) {
 	}
 }
 
-// redefined notes an event of a definition, and returns the kind if that is
+// Redefined notes an event of a definition, and returns the kind if that is
 // watched.
-func (k *kinds) redefined(name string) (schema.GroupKind, bool) {
+func (k *Kinds) Redefined(name string) (schema.GroupKind, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	found := k.definitions[name]
@@ -61,8 +61,8 @@ func (k *kinds) redefined(name string) (schema.GroupKind, bool) {
 	return found.kind, true
 }
 
-// redefinedAll is as redefined for all kinds that are watched, and returns them.
-func (k *kinds) redefinedAll() []schema.GroupKind {
+// RedefinedAll is as redefined for all kinds that are watched, and returns them.
+func (k *Kinds) RedefinedAll() []schema.GroupKind {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var found []schema.GroupKind
@@ -74,10 +74,10 @@ func (k *kinds) redefinedAll() []schema.GroupKind {
 	return found
 }
 
-// revise reads the definition of a kind that has changed since it was last
+// Revise reads the definition of a kind that has changed since it was last
 // read. A kind that is not served any more at the version that is watched is
 // not watched any more: its cache would stay for ever as it is.
-func (k *kinds) revise(ctx context.Context, gk schema.GroupKind) error {
+func (k *Kinds) Revise(ctx context.Context, gk schema.GroupKind) error {
 	name, changes, pending := k.pending(gk)
 	if !pending {
 		return nil
@@ -104,7 +104,7 @@ func (k *kinds) revise(ctx context.Context, gk schema.GroupKind) error {
 	if !start.watching || slices.Contains(versions, start.kind.Version) {
 		return nil
 	}
-	if err := k.cache.RemoveInformer(ctx, newObject(start.kind)); err != nil {
+	if err := k.Cache.RemoveInformer(ctx, newObject(start.kind)); err != nil {
 		found.read = 0
 		return fmt.Errorf("cannot give up the watch of kind %s: %w", gk, err)
 	}
@@ -114,7 +114,7 @@ func (k *kinds) revise(ctx context.Context, gk schema.GroupKind) error {
 }
 
 // pending tells whether the definition of a kind is to be read.
-func (k *kinds) pending(gk schema.GroupKind) (name string, changes int, pending bool) {
+func (k *Kinds) pending(gk schema.GroupKind) (name string, changes int, pending bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	name = k.definedBy[gk]
@@ -127,7 +127,7 @@ func (k *kinds) pending(gk schema.GroupKind) (name string, changes int, pending 
 
 // defines returns the versions that a kind is served at, where they have been
 // read from its definition.
-func (k *kinds) defines(gk schema.GroupKind) (versions []string, known bool) {
+func (k *Kinds) defines(gk schema.GroupKind) (versions []string, known bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	found := k.definitions[k.definedBy[gk]]
@@ -137,12 +137,12 @@ func (k *kinds) defines(gk schema.GroupKind) (versions []string, known bool) {
 	return found.versions, true
 }
 
-// mapping says how a kind is served, at one of some versions where there are
+// Mapping says how a kind is served, at one of some versions where there are
 // any.
-func (k *kinds) mapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+func (k *Kinds) Mapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	served, known := k.defines(gk)
 	if !known {
-		return k.client.RESTMapper().RESTMapping(gk, versions...)
+		return k.Client.RESTMapper().RESTMapping(gk, versions...)
 	}
 	if len(versions) > 0 {
 		served = slices.DeleteFunc(slices.Clone(served), func(version string) bool { return !slices.Contains(versions, version) })
@@ -150,7 +150,7 @@ func (k *kinds) mapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapp
 	if len(served) == 0 {
 		return nil, &meta.NoKindMatchError{GroupKind: gk, SearchedVersions: versions}
 	}
-	mapping, err := k.client.RESTMapper().RESTMapping(gk, served[0])
+	mapping, err := k.Client.RESTMapper().RESTMapping(gk, served[0])
 	if meta.IsNoMatchError(err) {
 		// To take the kind for one that is not served would be to take its
 		// objects for gone.
@@ -161,10 +161,10 @@ func (k *kinds) mapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapp
 
 // servedVersions reads the versions at which a definition is served, the best
 // one first; none where there is no such definition.
-func (k *kinds) servedVersions(ctx context.Context, name string) ([]string, error) {
+func (k *Kinds) servedVersions(ctx context.Context, name string) ([]string, error) {
 	definition := &unstructured.Unstructured{}
-	definition.SetGroupVersionKind(crdVersion)
-	if err := k.past.Get(ctx, types.NamespacedName{Name: name}, definition); err != nil {
+	definition.SetGroupVersionKind(definitionVersion)
+	if err := k.Past.Get(ctx, types.NamespacedName{Name: name}, definition); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}

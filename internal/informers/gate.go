@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package informers
 
 import (
 	"context"
@@ -56,10 +56,10 @@ var errNewLink = errors.New("the cluster has not said over this connection which
 // and it is shown to people.
 var identityOf = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 
-// gate lets writes to a cluster through while it is known, for the very network
+// Gate lets writes to a cluster through while it is known, for the very network
 // connection that they use, that the cluster is the one that may be written to. It is
 // safe for concurrent use.
-type gate struct {
+type Gate struct {
 	// ask reads which cluster it is.
 	ask func(ctx context.Context) (clusters.Identity, error)
 	// changed is told where something else is seen than before.
@@ -87,7 +87,7 @@ type gate struct {
 // link is one network connection.
 type link struct {
 	net.Conn
-	gate *gate
+	gate *Gate
 	name string
 	// known is true where the cluster has said over it which one it is.
 	known bool
@@ -106,7 +106,7 @@ func (l *link) Close() error {
 }
 
 // dials has a gate know of the network connections that are made.
-func (g *gate) dials(dial reach.Dial) reach.Dial {
+func (g *Gate) dials(dial reach.Dial) reach.Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		made, err := dial(ctx, network, address)
 		if err != nil {
@@ -121,8 +121,8 @@ func (g *gate) dials(dial reach.Dial) reach.Dial {
 	}
 }
 
-// identity returns what has been seen of the cluster.
-func (g *gate) identity(now time.Time) clusters.Identity {
+// Identity returns what has been seen of the cluster.
+func (g *Gate) Identity(now time.Time) clusters.Identity {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	seen := g.seen
@@ -130,9 +130,9 @@ func (g *gate) identity(now time.Time) clusters.Identity {
 	return seen
 }
 
-// judge opens or closes the gate. It tells whether that is news, also that it was
+// Judge opens or closes the gate. It tells whether that is news, also that it was
 // found out.
-func (g *gate) judge(v clusters.Verdict, answer clusters.Answer, now time.Time) bool {
+func (g *Gate) Judge(v clusters.Verdict, answer clusters.Answer, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	judged := v.Open || v.Stops || answer.Err != nil || !g.since.IsZero() && now.Sub(g.since) > identityGrace
@@ -141,19 +141,19 @@ func (g *gate) judge(v clusters.Verdict, answer clusters.Answer, now time.Time) 
 	return news
 }
 
-func (g *gate) isOpen() bool {
+func (g *Gate) isOpen() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.open
 }
 
-func (g *gate) isJudged() bool {
+func (g *Gate) isJudged() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.judged
 }
 
-func (g *gate) isSpoiled() bool {
+func (g *Gate) isSpoiled() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.spoiled
@@ -161,7 +161,7 @@ func (g *gate) isSpoiled() bool {
 
 // state tells whether the gate is open, and whether the cluster was asked since the
 // last network connection was made.
-func (g *gate) state() (open, fresh bool) {
+func (g *Gate) state() (open, fresh bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.open, g.checked == g.dialed
@@ -169,14 +169,14 @@ func (g *gate) state() (open, fresh bool) {
 
 // look asks the cluster which one it is, and closes the gate where that is not what
 // it was. It tells whether it is open.
-func (g *gate) look(ctx context.Context, now time.Time) (bool, error) {
+func (g *Gate) look(ctx context.Context, now time.Time) (bool, error) {
 	g.looking.Lock()
 	defer g.looking.Unlock()
 	return g.lookNow(ctx, now)
 }
 
 // lookAgain is as look, unless somebody else has looked meanwhile.
-func (g *gate) lookAgain(ctx context.Context, now time.Time) (bool, error) {
+func (g *Gate) lookAgain(ctx context.Context, now time.Time) (bool, error) {
 	g.looking.Lock()
 	defer g.looking.Unlock()
 	if open, fresh := g.state(); fresh {
@@ -185,7 +185,7 @@ func (g *gate) lookAgain(ctx context.Context, now time.Time) (bool, error) {
 	return g.lookNow(ctx, now)
 }
 
-func (g *gate) lookNow(ctx context.Context, now time.Time) (bool, error) {
+func (g *Gate) lookNow(ctx context.Context, now time.Time) (bool, error) {
 	for range guardTries {
 		g.mu.Lock()
 		before := g.dialed
@@ -205,7 +205,7 @@ func (g *gate) lookNow(ctx context.Context, now time.Time) (bool, error) {
 
 // saw notes what was seen over a network connection. It returns false where others
 // were made meanwhile.
-func (g *gate) saw(seen clusters.Identity, over net.Conn, before int, now time.Time) bool {
+func (g *Gate) saw(seen clusters.Identity, over net.Conn, before int, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !seen.Same(g.seen) {
@@ -229,8 +229,8 @@ func (g *gate) saw(seen clusters.Identity, over net.Conn, before int, now time.T
 	return g.dialed == before
 }
 
-// claimed notes what became of a claim.
-func (g *gate) claimed(seen clusters.Identity, err error, now time.Time) {
+// Claimed notes what became of a claim.
+func (g *Gate) Claimed(seen clusters.Identity, err error, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if apierrors.IsForbidden(err) {
@@ -242,7 +242,7 @@ func (g *gate) claimed(seen clusters.Identity, err error, now time.Time) {
 
 // isKnown tells whether the cluster has said over a network connection which one it
 // is; one over which it has not is closed, so that nothing can be written to it.
-func (g *gate) isKnown(over net.Conn) bool {
+func (g *Gate) isKnown(over net.Conn) bool {
 	g.mu.Lock()
 	l := g.links[linkName(over)]
 	known := l != nil && l.known && g.open
@@ -259,7 +259,7 @@ func (g *gate) isKnown(over net.Conn) bool {
 // pass tells whether something may be read, or written. Where network connections
 // have been made since the cluster was asked, it is asked again. While the gate is
 // closed all may be read: nobody goes by it.
-func (g *gate) pass(ctx context.Context, writes bool) error {
+func (g *Gate) pass(ctx context.Context, writes bool) error {
 	open, fresh := g.state()
 	if !open && !writes || open && fresh {
 		return nil
@@ -281,7 +281,7 @@ func (g *gate) pass(ctx context.Context, writes bool) error {
 // guarded is a transport whose writes pass a gate.
 type guarded struct {
 	next http.RoundTripper
-	gate *gate
+	gate *Gate
 }
 
 // WrappedRoundTripper returns the transport without the gate.
@@ -359,8 +359,8 @@ func closeBody(request *http.Request) {
 
 // guardedConnection makes a connection whose writes pass a gate. changed is told
 // where something else is seen of the cluster than before.
-func guardedConnection(access *kubeconfig.Access, allowed reach.Allowed, changed func()) (*connection, error) {
-	g := &gate{links: map[string]*link{}, changed: changed}
+func guardedConnection(access *kubeconfig.Access, allowed reach.Allowed, changed func()) (*Connection, error) {
+	g := &Gate{links: map[string]*link{}, changed: changed}
 	over, err := reach.Connect(access.Config, allowed, g.dials)
 	if err != nil {
 		return nil, err
@@ -368,7 +368,7 @@ func guardedConnection(access *kubeconfig.Access, allowed reach.Allowed, changed
 	plain := over.Web
 	over.Web = &http.Client{Transport: &guarded{next: plain.Transport, gate: g}, CheckRedirect: plain.CheckRedirect, Timeout: plain.Timeout}
 	g.ask = asking(over.Config, plain)
-	return &connection{access: access, Connection: over, plain: plain, gate: g}, nil
+	return &Connection{Access: access, Connection: over, plain: plain, Gate: g}, nil
 }
 
 // asking returns how a cluster is asked which one it is.
@@ -391,12 +391,12 @@ func asking(config *rest.Config, web *http.Client) func(context.Context) (cluste
 	}
 }
 
-// claim writes on a cluster which hub has it; hub is empty for none any more. It is
+// Claim writes on the cluster which hub has it; hub is empty for none any more. It is
 // refused where the cluster, or what it says, is not as it was seen.
-func claim(ctx context.Context, over *connection, seen clusters.Identity, hub string) (clusters.Identity, error) {
+func (c *Connection) Claim(ctx context.Context, seen clusters.Identity, hub string) (clusters.Identity, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	client, err := plainClient(over.Config, over.plain)
+	client, err := plainClient(c.Config, c.plain)
 	if err != nil {
 		return clusters.Identity{}, err
 	}
@@ -447,22 +447,4 @@ func hubIn(text string) string {
 		return '-'
 	}, text)
 	return clean[:min(len(clean), 64)]
-}
-
-// hub returns the UID of the cluster that the controller runs in; empty where it may
-// not be read. It is asked for once.
-func (r *AddonsLayerReconciler) hub(ctx context.Context) (string, error) {
-	if known := r.remotes.hub(); known != "" {
-		return known, nil
-	}
-	found := &metav1.PartialObjectMetadata{}
-	found.SetGroupVersionKind(namespaceVersion)
-	switch err := r.Reader.Get(ctx, types.NamespacedName{Name: clusters.SystemNamespace}, found); {
-	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-		return "", nil
-	case err != nil:
-		return "", fmt.Errorf("cannot read namespace %s: %w", clusters.SystemNamespace, err)
-	}
-	r.wakeTwins(ctx, r.remotes.identified("", string(found.UID)))
-	return string(found.UID), nil
 }

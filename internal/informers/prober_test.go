@@ -1,24 +1,15 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package informers
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -33,89 +24,9 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/clusters"
 	"github.com/strata-project/strata/internal/kubeconfig"
-	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/internal/signals"
+	"github.com/strata-project/strata/test/authority"
 )
-
-// reachTests lets clusters be where those of the tests are.
-var reachTests = reach.Allowed{
-	Ranges: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}, Hosts: []string{"*.cluster.invalid"},
-}
-
-// authority signs certificates.
-type authority struct {
-	*testing.T
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
-	pem         []byte
-}
-
-func newAuthority(t *testing.T) *authority {
-	t.Helper()
-	a := &authority{T: t}
-	a.certificate = &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	a.key = a.newKey()
-	der, err := x509.CreateCertificate(rand.Reader, a.certificate, a.certificate, &a.key.PublicKey, a.key)
-	a.must(err)
-	a.pem = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return a
-}
-
-func (a *authority) must(err error) {
-	a.Helper()
-	if err != nil {
-		a.Fatal(err)
-	}
-}
-
-func (a *authority) newKey() *ecdsa.PrivateKey {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	a.must(err)
-	return key
-}
-
-// sign returns a certificate and its key, for a user, or for names and addresses.
-func (a *authority) sign(name string, until time.Time, names []string, addresses ...net.IP) (certificate, key []byte) {
-	a.Helper()
-	private := a.newKey()
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotAfter: until, DNSNames: names, IPAddresses: addresses,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &private.PublicKey, a.key)
-	a.must(err)
-	encoded, err := x509.MarshalECPrivateKey(private)
-	a.must(err)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
-}
-
-// serve answers as an API server on an address that it has a certificate for, and
-// returns where.
-func (a *authority) serve(listen string, names []string, answer http.HandlerFunc, addresses ...net.IP) string {
-	a.Helper()
-	listener, err := net.Listen("tcp", listen)
-	if err != nil {
-		a.Skipf("this machine has no address %s: %v", listen, err)
-	}
-	certificate, key := a.sign("server", time.Now().Add(time.Hour), names, addresses...)
-	pair, err := tls.X509KeyPair(certificate, key)
-	a.must(err)
-	clients := x509.NewCertPool()
-	clients.AppendCertsFromPEM(a.pem)
-	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: answer, ReadHeaderTimeout: time.Minute}}
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12}
-	ctx, stop := context.WithCancel(context.Background())
-	server.Config.BaseContext = func(net.Listener) context.Context { return ctx }
-	server.StartTLS()
-	a.Cleanup(func() {
-		stop() // a watch would go on for ever
-		server.Close()
-	})
-	return "https://" + listener.Addr().String()
-}
 
 // known answers those that have the token or a certificate of the user.
 func known(w http.ResponseWriter, r *http.Request) {
@@ -143,7 +54,7 @@ func askedAs(t *testing.T, cluster clientcmdapi.Cluster, user clientcmdapi.AuthI
 	if err != nil {
 		t.Fatal(err)
 	}
-	over, err := guardedConnection(access, reachTests, func() {})
+	over, err := guardedConnection(access, authority.Reach, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,29 +64,29 @@ func askedAs(t *testing.T, cluster clientcmdapi.Cluster, user clientcmdapi.AuthI
 }
 
 func TestAskVersion(t *testing.T) {
-	a := newAuthority(t)
+	a := authority.New(t)
 	local := net.IPv4(127, 0, 0, 1)
-	endpoint := a.serve("127.0.0.1:0", nil, known, local)
-	named := a.serve("127.0.0.1:0", []string{"api.internal"}, known)
+	endpoint := a.Serve("127.0.0.1:0", nil, known, local)
+	named := a.Serve("127.0.0.1:0", []string{"api.internal"}, known)
 	until := time.Now().Add(48 * time.Hour).Truncate(time.Second)
-	certificate, key := a.sign("strata", until, nil)
-	stranger, strangersKey := a.sign("stranger", until, nil)
+	certificate, key := a.Sign("strata", until, nil)
+	stranger, strangersKey := a.Sign("stranger", until, nil)
 	token := clientcmdapi.AuthInfo{Token: "right"}
 	for name, test := range map[string]struct {
 		cluster clientcmdapi.Cluster
 		user    clientcmdapi.AuthInfo
 		want    string // part of the error; empty for none
 	}{
-		"a token":                {clientcmdapi.Cluster{Server: endpoint, CertificateAuthorityData: a.pem}, token, ""},
-		"a wrong token":          {clientcmdapi.Cluster{Server: endpoint, CertificateAuthorityData: a.pem}, clientcmdapi.AuthInfo{Token: "wrong"}, "the credentials are not accepted"},
-		"a client certificate":   {clientcmdapi.Cluster{Server: endpoint, CertificateAuthorityData: a.pem}, clientcmdapi.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key}, ""},
-		"another's certificate":  {clientcmdapi.Cluster{Server: endpoint, CertificateAuthorityData: a.pem}, clientcmdapi.AuthInfo{ClientCertificateData: stranger, ClientKeyData: strangersKey}, "the credentials are not accepted"},
-		"another authority":      {clientcmdapi.Cluster{Server: endpoint, CertificateAuthorityData: newAuthority(t).pem}, token, "certificate signed by unknown authority"},
-		"a name that is not its": {clientcmdapi.Cluster{Server: named, CertificateAuthorityData: a.pem}, token, "doesn't contain any IP SANs"},
-		"a name that is given":   {clientcmdapi.Cluster{Server: named, CertificateAuthorityData: a.pem, TLSServerName: "api.internal"}, token, ""},
-		"nobody there":           {clientcmdapi.Cluster{Server: "https://127.0.0.1:1", CertificateAuthorityData: a.pem}, token, "connection refused"},
+		"a token":                {clientcmdapi.Cluster{Server: endpoint, CertificateAuthorityData: a.PEM}, token, ""},
+		"a wrong token":          {clientcmdapi.Cluster{Server: endpoint, CertificateAuthorityData: a.PEM}, clientcmdapi.AuthInfo{Token: "wrong"}, "the credentials are not accepted"},
+		"a client certificate":   {clientcmdapi.Cluster{Server: endpoint, CertificateAuthorityData: a.PEM}, clientcmdapi.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key}, ""},
+		"another's certificate":  {clientcmdapi.Cluster{Server: endpoint, CertificateAuthorityData: a.PEM}, clientcmdapi.AuthInfo{ClientCertificateData: stranger, ClientKeyData: strangersKey}, "the credentials are not accepted"},
+		"another authority":      {clientcmdapi.Cluster{Server: endpoint, CertificateAuthorityData: authority.New(t).PEM}, token, "certificate signed by unknown authority"},
+		"a name that is not its": {clientcmdapi.Cluster{Server: named, CertificateAuthorityData: a.PEM}, token, "doesn't contain any IP SANs"},
+		"a name that is given":   {clientcmdapi.Cluster{Server: named, CertificateAuthorityData: a.PEM, TLSServerName: "api.internal"}, token, ""},
+		"nobody there":           {clientcmdapi.Cluster{Server: "https://127.0.0.1:1", CertificateAuthorityData: a.PEM}, token, "connection refused"},
 		"something that is no Kubernetes": {
-			clientcmdapi.Cluster{Server: a.serve("127.0.0.1:0", nil, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, local), CertificateAuthorityData: a.pem},
+			clientcmdapi.Cluster{Server: a.Serve("127.0.0.1:0", nil, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, local), CertificateAuthorityData: a.PEM},
 			token, "no API server of Kubernetes",
 		},
 	} {
@@ -195,9 +106,9 @@ func TestAskVersion(t *testing.T) {
 }
 
 func TestAskVersionByIPv6(t *testing.T) {
-	a := newAuthority(t)
-	endpoint := a.serve("[::1]:0", nil, known, net.IPv6loopback)
-	access, version, err := askedAs(t, clientcmdapi.Cluster{Server: endpoint, CertificateAuthorityData: a.pem}, clientcmdapi.AuthInfo{Token: "right"})
+	a := authority.New(t)
+	endpoint := a.Serve("[::1]:0", nil, known, net.IPv6loopback)
+	access, version, err := askedAs(t, clientcmdapi.Cluster{Server: endpoint, CertificateAuthorityData: a.PEM}, clientcmdapi.AuthInfo{Token: "right"})
 	if err != nil || version != "v1.30.1" || access.Endpoint != endpoint {
 		t.Errorf("%s answers %q, %v", access.Endpoint, version, err)
 	}
@@ -205,8 +116,8 @@ func TestAskVersionByIPv6(t *testing.T) {
 
 // The proxy is the only one that knows where the name of the cluster leads.
 func TestAskVersionByProxy(t *testing.T) {
-	a := newAuthority(t)
-	endpoint := a.serve("127.0.0.1:0", []string{"api.cluster.invalid"}, known)
+	a := authority.New(t)
+	endpoint := a.Serve("127.0.0.1:0", []string{"api.cluster.invalid"}, known)
 	var tunnels atomic.Int32
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodConnect || r.Host != "api.cluster.invalid:6443" {
@@ -232,7 +143,7 @@ func TestAskVersionByProxy(t *testing.T) {
 		_ = here.Close()
 	}))
 	t.Cleanup(proxy.Close)
-	_, version, err := askedAs(t, clientcmdapi.Cluster{Server: "https://api.cluster.invalid:6443", CertificateAuthorityData: a.pem, ProxyURL: proxy.URL}, clientcmdapi.AuthInfo{Token: "right"})
+	_, version, err := askedAs(t, clientcmdapi.Cluster{Server: "https://api.cluster.invalid:6443", CertificateAuthorityData: a.PEM, ProxyURL: proxy.URL}, clientcmdapi.AuthInfo{Token: "right"})
 	if err != nil || version != "v1.30.1" || tunnels.Load() != 1 {
 		t.Errorf("it answers %q, %v, through %d tunnels", version, err, tunnels.Load())
 	}
@@ -240,10 +151,10 @@ func TestAskVersionByProxy(t *testing.T) {
 
 // The prober tells of news alone, and asks again soon where there was no answer.
 func TestProberTellsOfNews(t *testing.T) {
-	a := newAuthority(t)
+	a := authority.New(t)
 	var away atomic.Bool
 	var asked atomic.Int32
-	endpoint := a.serve("127.0.0.1:0", nil, func(w http.ResponseWriter, r *http.Request) {
+	endpoint := a.Serve("127.0.0.1:0", nil, func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		if away.Load() {
 			http.Error(w, "gone", http.StatusServiceUnavailable)
@@ -251,19 +162,19 @@ func TestProberTellsOfNews(t *testing.T) {
 		}
 		known(w, r)
 	}, net.IPv4(127, 0, 0, 1))
-	config := &rest.Config{Host: endpoint, BearerToken: "right", TLSClientConfig: rest.TLSClientConfig{CAData: a.pem}}
-	over, err := guardedConnection(&kubeconfig.Access{Config: config}, reachTests, func() {})
-	a.must(err)
+	config := &rest.Config{Host: endpoint, BearerToken: "right", TLSClientConfig: rest.TLSClientConfig{CAData: a.PEM}}
+	over, err := guardedConnection(&kubeconfig.Access{Config: config}, authority.Reach, func() {})
+	a.Must(err)
 	t.Cleanup(over.plain.CloseIdleConnections)
 	name := types.NamespacedName{Namespace: "fleet", Name: "prod"}
 	news := make(chan types.NamespacedName, 100)
 	meters := signals.NewMeters()
-	p := newProber(time.Now, func(name types.NamespacedName) { news <- name }, meters)
+	p := NewProber(time.Now, func(name types.NamespacedName) { news <- name }, meters.Probed)
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	go func() { _ = p.Start(ctx) }()
 	answer := func() (string, error) {
-		got := p.ask(name, over, 20*time.Millisecond, v1alpha1.RemoteClusterStatus{})
+		got := p.Ask(name, over, 20*time.Millisecond, v1alpha1.RemoteClusterStatus{})
 		return got.Version, got.Err
 	}
 	until := func(what string, is func() bool) {
@@ -293,7 +204,7 @@ func TestProberTellsOfNews(t *testing.T) {
 	if got := testutil.CollectAndCount(meters, "strata_remote_cluster_probe_duration_seconds"); got != 2 {
 		t.Errorf("%d series of probes, want those that were answered and those that have failed", got)
 	}
-	p.stop(name)
+	p.Stop(name)
 	until("an end", func() bool {
 		before := asked.Load()
 		time.Sleep(100 * time.Millisecond) // as long as five questions would take
@@ -305,15 +216,15 @@ func TestProberTellsOfNews(t *testing.T) {
 func TestLateAnswersAreNotMeasured(t *testing.T) {
 	name := types.NamespacedName{Namespace: "fleet", Name: "prod"}
 	meters, woken := signals.NewMeters(), 0
-	p := newProber(time.Now, func(types.NamespacedName) { woken++ }, meters)
-	over := &connection{}
-	p.ask(name, over, time.Hour, v1alpha1.RemoteClusterStatus{})
+	p := NewProber(time.Now, func(types.NamespacedName) { woken++ }, meters.Probed)
+	over := &Connection{}
+	p.Ask(name, over, time.Hour, v1alpha1.RemoteClusterStatus{})
 	late := p.probes[name]
 	p.note(name, late, clusters.Answer{Version: "v1.30.1"}, time.Second)
 	if got := testutil.CollectAndCount(meters); got != 2 || woken != 1 {
 		t.Fatalf("an answer makes %d series and %d wakeups", got, woken)
 	}
-	p.stop(name)
+	p.Stop(name)
 	meters.ForgetCluster(name.String())
 	p.note(name, late, clusters.Answer{Version: "v1.30.2"}, time.Second)
 	if got := testutil.CollectAndCount(meters); got != 0 || woken != 1 {

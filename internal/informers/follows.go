@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package informers
 
 import (
 	"context"
@@ -28,17 +28,17 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 )
 
-// follows watches single objects with what they hold, each as long as somebody
+// Follows watches single objects with what they hold, each as long as somebody
 // reads it: ConfigMaps and Secrets, of which the caches hold no more than metadata,
 // and objects of any kind that layers wait for. It is safe for concurrent use.
-type follows struct {
+type Follows struct {
 	// listerOf returns what lists a resource of an object's cluster in its namespace, as
 	// the key's account or, where that is the zero value, as the controller; nil where
 	// that cluster is not connected. like is an empty object of what it lists.
 	listerOf func(of followKey, resource schema.GroupVersionResource) lister
 	like     runtime.Object
 	// changed is told of readers whose object may be another now.
-	changed func(readers []reader)
+	changed func(readers []Follower)
 
 	mu   sync.Mutex
 	byID map[followKey]*followed
@@ -46,9 +46,10 @@ type follows struct {
 	ended bool
 }
 
-// reader is who follows an object: one object of a kind of Strata.
-type reader struct {
-	kind string
+// Follower is who follows an object: one object of a kind of Strata.
+type Follower struct {
+	// Kind of the object.
+	Kind string
 	types.NamespacedName
 }
 
@@ -87,7 +88,7 @@ type followKey struct {
 type followed struct {
 	informer toolscache.SharedIndexInformer
 	stop     context.CancelFunc
-	readers  map[reader]struct{}
+	readers  map[Follower]struct{}
 	// failed says why it could not be watched last; nil where it could.
 	failed error
 }
@@ -98,9 +99,9 @@ var followedResources = map[schema.GroupKind]schema.GroupVersionResource{
 	{Kind: "Secret"}:    {Version: "v1", Resource: "secrets"},
 }
 
-// newFollows follows objects with all that they hold.
-func newFollows(dynamicOf func(cluster string, account types.NamespacedName) dynamic.Interface, changed func([]reader)) *follows {
-	return &follows{
+// NewFollows follows objects with all that they hold.
+func NewFollows(dynamicOf func(cluster string, account types.NamespacedName) dynamic.Interface, changed func([]Follower)) *Follows {
+	return &Follows{
 		like: &unstructured.Unstructured{}, changed: changed, byID: map[followKey]*followed{},
 		listerOf: func(of followKey, resource schema.GroupVersionResource) lister {
 			clients := dynamicOf(of.Cluster, of.account)
@@ -112,10 +113,10 @@ func newFollows(dynamicOf func(cluster string, account types.NamespacedName) dyn
 	}
 }
 
-// newMetadataFollows follows the metadata of objects of the cluster that clients
+// NewMetadataFollows follows the metadata of objects of the cluster that clients
 // reaches, whatever cluster their IDs name.
-func newMetadataFollows(clients metadata.Interface, changed func([]reader)) *follows {
-	return &follows{
+func NewMetadataFollows(clients metadata.Interface, changed func([]Follower)) *Follows {
+	return &Follows{
 		like: &metav1.PartialObjectMetadata{}, changed: changed, byID: map[followKey]*followed{},
 		listerOf: func(of followKey, resource schema.GroupVersionResource) lister {
 			return metadataLister{clients.Resource(resource).Namespace(of.Namespace)}
@@ -123,24 +124,24 @@ func newMetadataFollows(clients metadata.Interface, changed func([]reader)) *fol
 	}
 }
 
-// get returns a ConfigMap or Secret as it is now, or nil where there is none, and
+// Get returns a ConfigMap or Secret as it is now, or nil where there is none, and
 // tells who of its changes from now on. It waits a moment for the first answer.
-func (f *follows) get(ctx context.Context, who reader, id dependents.ID) (*unstructured.Unstructured, error) {
+func (f *Follows) Get(ctx context.Context, who Follower, id dependents.ID) (*unstructured.Unstructured, error) {
 	return f.read(ctx, who, followKey{ID: id}, followedResources[id.GroupKind()])
 }
 
-// getAs is as get, for an object of a resource of any kind, as an account may read
+// GetAs is as get, for an object of a resource of any kind, as an account may read
 // it.
-func (f *follows) getAs(ctx context.Context, who reader, id dependents.ID, resource schema.GroupVersionResource, account types.NamespacedName) (*unstructured.Unstructured, error) {
+func (f *Follows) GetAs(ctx context.Context, who Follower, id dependents.ID, resource schema.GroupVersionResource, account types.NamespacedName) (*unstructured.Unstructured, error) {
 	return f.read(ctx, who, followKey{id, resource.Version, account}, resource)
 }
 
-func (f *follows) read(ctx context.Context, who reader, id followKey, resource schema.GroupVersionResource) (*unstructured.Unstructured, error) {
+func (f *Follows) read(ctx context.Context, who Follower, id followKey, resource schema.GroupVersionResource) (*unstructured.Unstructured, error) {
 	found, err := f.start(who, id, resource)
 	if err != nil {
 		return nil, err
 	}
-	waiting, cancel := context.WithTimeout(ctx, firstSync)
+	waiting, cancel := context.WithTimeout(ctx, FirstSync)
 	defer cancel()
 	for !found.informer.HasSynced() {
 		if err := f.failure(found); err != nil {
@@ -151,21 +152,21 @@ func (f *follows) read(ctx context.Context, who reader, id followKey, resource s
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			return nil, fmt.Errorf("cannot read %s within %s", id.ID, firstSync)
+			return nil, fmt.Errorf("cannot read %s within %s", id.ID, FirstSync)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
 	return found.object(id.ID), nil
 }
 
-// version returns how an object that is followed is known; empty where there is
+// Version returns how an object that is followed is known; empty where there is
 // none or where it may not be read, and an error where nobody follows it.
-func (f *follows) version(id dependents.ID) (string, error) {
-	return f.versionAs(id, "", types.NamespacedName{})
+func (f *Follows) Version(id dependents.ID) (string, error) {
+	return f.VersionAs(id, "", types.NamespacedName{})
 }
 
-// versionAs is as version, of an object that getAs has read at a version of its API.
-func (f *follows) versionAs(id dependents.ID, version string, account types.NamespacedName) (string, error) {
+// VersionAs is as version, of an object that getAs has read at a version of its API.
+func (f *Follows) VersionAs(id dependents.ID, version string, account types.NamespacedName) (string, error) {
 	f.mu.Lock()
 	found := f.byID[followKey{id, version, account}]
 	f.mu.Unlock()
@@ -177,7 +178,7 @@ func (f *follows) versionAs(id dependents.ID, version string, account types.Name
 		return "", errors.New("nobody follows it")
 	}
 	if obj := found.object(id); obj != nil {
-		return versionOf(obj), nil
+		return VersionOf(obj), nil
 	}
 	return "", nil
 }
@@ -191,27 +192,27 @@ func (f *followed) object(id dependents.ID) *unstructured.Unstructured {
 	if obj == nil {
 		return nil
 	}
-	found, err := toUnstructured(obj, schema.GroupVersionKind{Version: "v1", Kind: id.Kind})
+	found, err := ToUnstructured(obj, schema.GroupVersionKind{Version: "v1", Kind: id.Kind})
 	if err != nil {
 		return nil // metadata can be converted
 	}
 	return found
 }
 
-func (f *follows) failure(of *followed) error {
+func (f *Follows) failure(of *followed) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return of.failed
 }
 
-// keep ends what a reader follows beyond some objects.
-func (f *follows) keep(who reader, ids map[dependents.ID]bool) {
-	f.keepAs(who, ids, types.NamespacedName{})
+// Keep ends what a reader follows beyond some objects.
+func (f *Follows) Keep(who Follower, ids map[dependents.ID]bool) {
+	f.KeepAs(who, ids, types.NamespacedName{})
 }
 
-// keepAs is as keep, for a reader that reads as an account: it ends also what that
+// KeepAs is as keep, for a reader that reads as an account: it ends also what that
 // read as another one.
-func (f *follows) keepAs(who reader, ids map[dependents.ID]bool, account types.NamespacedName) {
+func (f *Follows) KeepAs(who Follower, ids map[dependents.ID]bool, account types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for id, found := range f.byID {
@@ -224,11 +225,11 @@ func (f *follows) keepAs(who reader, ids map[dependents.ID]bool, account types.N
 	}
 }
 
-// forget ends what is followed on a cluster, whose connection is another now; the
+// Forget ends what is followed on a cluster, whose connection is another now; the
 // readers look again.
-func (f *follows) forget(cluster string) {
+func (f *Follows) Forget(cluster string) {
 	f.mu.Lock()
-	var readers []reader
+	var readers []Follower
 	for id, found := range f.byID {
 		if id.Cluster != cluster {
 			continue
@@ -241,8 +242,8 @@ func (f *follows) forget(cluster string) {
 	f.changed(readers)
 }
 
-// untilDone waits for the end of ctx, and ends all that is followed.
-func (f *follows) untilDone(ctx context.Context) error {
+// UntilDone waits for the end of ctx, and ends all that is followed.
+func (f *Follows) UntilDone(ctx context.Context) error {
 	<-ctx.Done()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -254,7 +255,7 @@ func (f *follows) untilDone(ctx context.Context) error {
 	return nil
 }
 
-func (f *follows) endUnread(id followKey, found *followed) {
+func (f *Follows) endUnread(id followKey, found *followed) {
 	if len(found.readers) == 0 {
 		found.stop()
 		delete(f.byID, id)
@@ -262,7 +263,7 @@ func (f *follows) endUnread(id followKey, found *followed) {
 }
 
 // start begins to watch an object, unless that has begun.
-func (f *follows) start(who reader, id followKey, of schema.GroupVersionResource) (*followed, error) {
+func (f *Follows) start(who Follower, id followKey, of schema.GroupVersionResource) (*followed, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ended {
@@ -274,11 +275,11 @@ func (f *follows) start(who reader, id followKey, of schema.GroupVersionResource
 	}
 	resource := f.listerOf(id, of)
 	if resource == nil {
-		return nil, fmt.Errorf("cannot read %s: %w", id.ID, errNotConnected)
+		return nil, fmt.Errorf("cannot read %s: %w", id.ID, ErrNotConnected)
 	}
 	one := fields.OneTermEqualSelector(metav1.ObjectNameField, id.Name).String()
 	ctx, stop := context.WithCancel(context.Background())
-	found := &followed{stop: stop, readers: map[reader]struct{}{who: {}}}
+	found := &followed{stop: stop, readers: map[Follower]struct{}{who: {}}}
 	found.informer = toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = one
@@ -303,7 +304,7 @@ func (f *follows) start(who reader, id followKey, of schema.GroupVersionResource
 		DeleteFunc: func(any) { tell() },
 	})
 	if err == nil {
-		err = found.informer.SetTransform(strip)
+		err = found.informer.SetTransform(Strip)
 	}
 	if err != nil {
 		stop()
@@ -314,7 +315,7 @@ func (f *follows) start(who reader, id followKey, of schema.GroupVersionResource
 	return found, nil
 }
 
-func (f *follows) noteFailure(of *followed, err error) {
+func (f *Follows) noteFailure(of *followed, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	of.failed = err

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package informers
 
 import (
 	"context"
@@ -23,7 +23,6 @@ import (
 	"github.com/strata-project/strata/internal/clusters"
 	"github.com/strata-project/strata/internal/printable"
 	"github.com/strata-project/strata/internal/reach"
-	"github.com/strata-project/strata/internal/signals"
 )
 
 const (
@@ -32,16 +31,17 @@ const (
 	// probeRetry is how soon a cluster that has not answered is asked again,
 	// where its interval is longer.
 	probeRetry = 5 * time.Second
-	// maxProbeMessage bounds what is told of an error.
-	maxProbeMessage = 512
+	// MaxProbeMessage bounds what is told of an error.
+	MaxProbeMessage = 512
 )
 
-// prober asks clusters whether they answer, each on its own, so that one that
+// Prober asks clusters whether they answer, each on its own, so that one that
 // does not holds nobody up. It is safe for concurrent use.
-type prober struct {
-	now    func() time.Time
-	wake   func(types.NamespacedName)
-	meters *signals.Meters
+type Prober struct {
+	now  func() time.Time
+	wake func(types.NamespacedName)
+	// probed is told of each answer, and how long it took.
+	probed func(cluster string, answer clusters.Answer, took time.Duration)
 
 	mu     sync.Mutex
 	ctx    context.Context //nolint:containedctx // of the process; probes outlive the look that begins them
@@ -50,18 +50,22 @@ type prober struct {
 
 // probe is the probing of one cluster over one connection.
 type probe struct {
-	connection *connection
+	connection *Connection
 	interval   time.Duration
 	stop       context.CancelFunc
 	answer     clusters.Answer
 }
 
-func newProber(now func() time.Time, wake func(types.NamespacedName), meters *signals.Meters) *prober {
-	return &prober{now: now, wake: wake, meters: meters, probes: map[types.NamespacedName]*probe{}}
+// NewProber returns one that asks nobody yet. It has wake look again at a RemoteCluster
+// that has something else to say, and tells probed of each answer.
+func NewProber(
+	now func() time.Time, wake func(types.NamespacedName), probed func(cluster string, answer clusters.Answer, took time.Duration),
+) *Prober {
+	return &Prober{now: now, wake: wake, probed: probed, probes: map[types.NamespacedName]*probe{}}
 }
 
 // Start lets probes begin, and ends them with ctx.
-func (p *prober) Start(ctx context.Context) error {
+func (p *Prober) Start(ctx context.Context) error {
 	p.mu.Lock()
 	p.ctx = ctx
 	var waiting []types.NamespacedName
@@ -76,9 +80,9 @@ func (p *prober) Start(ctx context.Context) error {
 	return nil
 }
 
-// ask returns what a cluster has answered last over a connection, and sees to it
+// Ask returns what a cluster has answered last over a connection, and sees to it
 // that it is asked again and again. last is what its status says.
-func (p *prober) ask(name types.NamespacedName, over *connection, interval time.Duration, last v1alpha1.RemoteClusterStatus) clusters.Answer {
+func (p *Prober) Ask(name types.NamespacedName, over *Connection, interval time.Duration, last v1alpha1.RemoteClusterStatus) clusters.Answer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known := p.probes[name]
@@ -106,8 +110,8 @@ func (p *prober) ask(name types.NamespacedName, over *connection, interval time.
 	return next.answer
 }
 
-// stop asks a cluster no more.
-func (p *prober) stop(name types.NamespacedName) {
+// Stop asks a cluster no more.
+func (p *Prober) Stop(name types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if known := p.probes[name]; known != nil {
@@ -119,12 +123,12 @@ func (p *prober) stop(name types.NamespacedName) {
 }
 
 // run asks one cluster until ctx ends.
-func (p *prober) run(ctx context.Context, name types.NamespacedName, probe *probe) {
+func (p *Prober) run(ctx context.Context, name types.NamespacedName, probe *probe) {
 	for {
 		began := time.Now()
 		answered, located, err := askCluster(ctx, probe.connection)
 		if err == nil {
-			err = askIdentity(ctx, probe.connection, p.now())
+			err = probe.connection.AskIdentity(ctx, p.now())
 		}
 		if ctx.Err() != nil {
 			return
@@ -143,7 +147,7 @@ func (p *prober) run(ctx context.Context, name types.NamespacedName, probe *prob
 }
 
 // note remembers an answer, and wakes the RemoteCluster where it is news.
-func (p *prober) note(name types.NamespacedName, probe *probe, next clusters.Answer, took time.Duration) {
+func (p *Prober) note(name types.NamespacedName, probe *probe, next clusters.Answer, took time.Duration) {
 	p.mu.Lock()
 	if p.probes[name] != probe {
 		p.mu.Unlock()
@@ -158,7 +162,7 @@ func (p *prober) note(name types.NamespacedName, probe *probe, next clusters.Ans
 		next.Err = errors.New(shortly(err))
 	}
 	probe.answer = next
-	p.meters.Probed(name.String(), next, took)
+	p.probed(name.String(), next, took)
 	p.mu.Unlock()
 	sameErr := (last.Err == nil) == (next.Err == nil) && (next.Err == nil || last.Err.Error() == next.Err.Error())
 	if last.At.IsZero() || last.Version != next.Version || last.Located != next.Located || !sameErr {
@@ -168,7 +172,7 @@ func (p *prober) note(name types.NamespacedName, probe *probe, next clusters.Ans
 
 // askCluster asks a cluster for its version, and tells whether its address is known
 // to be one that is allowed.
-func askCluster(ctx context.Context, over *connection) (answered string, located bool, err error) {
+func askCluster(ctx context.Context, over *Connection) (answered string, located bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	if err := over.Locate(ctx); err != nil {
@@ -179,7 +183,7 @@ func askCluster(ctx context.Context, over *connection) (answered string, located
 }
 
 // askVersion asks a cluster for its version.
-func askVersion(ctx context.Context, over *connection) (string, error) {
+func askVersion(ctx context.Context, over *Connection) (string, error) {
 	client, err := discovery.NewDiscoveryClientForConfigAndClient(over.Config, over.Web)
 	if err != nil {
 		return "", fmt.Errorf("cannot make a client: %w", err)
@@ -191,11 +195,11 @@ func askVersion(ctx context.Context, over *connection) (string, error) {
 	return versionIn(data)
 }
 
-// askIdentity asks a cluster which one it is. What is new its gate tells.
-func askIdentity(ctx context.Context, over *connection, now time.Time) error {
+// AskIdentity asks the cluster which one it is. What is new its gate tells.
+func (c *Connection) AskIdentity(ctx context.Context, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	if _, err := over.gate.look(ctx, now); err != nil {
+	if _, err := c.Gate.look(ctx, now); err != nil {
 		return fmt.Errorf("cannot find out which cluster it is: %w", err)
 	}
 	return nil
@@ -229,5 +233,5 @@ func shortly(err error) string {
 	case errors.Is(err, context.DeadlineExceeded):
 		text = fmt.Sprintf("it does not answer within %s", probeTimeout)
 	}
-	return printable.Line(text, maxProbeMessage)
+	return printable.Line(text, MaxProbeMessage)
 }
