@@ -117,9 +117,9 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	reconciler := &controllers.AddonsLayerReconciler{
+	process := &controllers.Process{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(),
-		Artifacts: artifacts, Cluster: clusterVersion, Events: mgr.GetEventRecorder("strata"),
+		Cluster: clusterVersion, Events: mgr.GetEventRecorder("strata"),
 		Settings: layers.Settings{
 			Interval: o.syncPeriod, Namespace: o.runtimeNamespace, MaxPrunePercent: o.maxPrunePercent,
 			DefaultServiceAccount: o.defaultServiceAccount, NoCrossNamespaceRefs: o.noCrossNamespaceRefs,
@@ -131,27 +131,25 @@ func run(ctx context.Context, o *options) error {
 		Concurrent: o.concurrent, Selector: o.selector, Meters: meters,
 	}
 	if o.leader.Enable {
-		reconciler.PlanValid = max(o.leader.LeaseDuration-o.leader.RenewDeadline, time.Second)
-		reconciler.Fence = controllers.NewFence(reconciler.PlanValid)
-		if err := mgr.Add(reconciler.Fence); err != nil {
+		process.PlanValid = max(o.leader.LeaseDuration-o.leader.RenewDeadline, time.Second)
+		process.Fence = controllers.NewFence(process.PlanValid)
+		if err := mgr.Add(process.Fence); err != nil {
 			return fmt.Errorf("cannot add the fence: %w", err)
 		}
 	}
-	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {
+	if err := process.Setup(ctx, mgr); err != nil {
 		return err
 	}
-	clusters := &controllers.RemoteClusterReconciler{Layers: reconciler, Allow: o.allow, Reach: o.reach}
-	if err := clusters.SetupWithManager(mgr); err != nil {
-		return err
-	}
-	if err := (&controllers.HelmApplicationReconciler{Layers: reconciler}).SetupWithManager(mgr); err != nil {
-		return err
-	}
-	if err := (&controllers.ApplicationBundleReconciler{Layers: reconciler}).SetupWithManager(mgr); err != nil {
-		return err
-	}
-	if err := (&controllers.PlatformReconciler{Layers: reconciler}).SetupWithManager(mgr); err != nil {
-		return err
+	for _, reconciler := range []interface{ SetupWithManager(ctrl.Manager) error }{
+		&controllers.AddonsLayerReconciler{Process: process, Artifacts: artifacts},
+		&controllers.RemoteClusterReconciler{Process: process, Allow: o.allow, Reach: o.reach},
+		&controllers.HelmApplicationReconciler{Process: process},
+		&controllers.ApplicationBundleReconciler{Process: process},
+		&controllers.PlatformReconciler{Process: process},
+	} {
+		if err := reconciler.SetupWithManager(mgr); err != nil {
+			return err
+		}
 	}
 	if err := mgr.Add(clusterVersion); err != nil {
 		return fmt.Errorf("cannot add what asks for the cluster's version: %w", err)
@@ -159,7 +157,7 @@ func run(ctx context.Context, o *options) error {
 	if err := addChecks(mgr); err != nil {
 		return err
 	}
-	if err := o.addSignals(mgr, reconciler, meters, fetches, writes); err != nil {
+	if err := o.addSignals(mgr, process, meters, fetches, writes); err != nil {
 		return err
 	}
 	ctrl.Log.WithName("setup").Info("starting", "version", version, "kubernetes", clusterVersion.Version())

@@ -19,7 +19,7 @@ import (
 
 // addSignals has the controller tell what happens to layers and RemoteClusters: as
 // metrics, and to Flux's notification-controller where its address is given.
-func (o *options) addSignals(mgr manager.Manager, reconciler *controllers.AddonsLayerReconciler, collectors ...prometheus.Collector) error {
+func (o *options) addSignals(mgr manager.Manager, process *controllers.Process, collectors ...prometheus.Collector) error {
 	collectors = append(collectors, signals.NewLayerMetrics(mgr.GetCache(), o.runtimeNamespace), signals.NewClusterMetrics(mgr.GetCache()))
 	if o.eventsAddr != "" {
 		sender, err := signals.NewSender(signals.SenderOptions{URL: o.eventsAddr, Log: ctrl.Log.WithName("events")})
@@ -29,9 +29,9 @@ func (o *options) addSignals(mgr manager.Manager, reconciler *controllers.Addons
 		if err := mgr.Add(sender); err != nil {
 			return fmt.Errorf("cannot add what sends events: %w", err)
 		}
-		reconciler.Notifier = sender
+		process.Notifier = sender
 		// Without a name the events lack an instance, which nobody has to have.
-		reconciler.Instance, _ = os.Hostname()
+		process.Instance, _ = os.Hostname()
 		collectors = append(collectors, sender)
 	}
 	for _, collector := range collectors {

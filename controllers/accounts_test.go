@@ -287,7 +287,7 @@ func TestRefusedSourceIsNotRead(t *testing.T) {
 	settings := layers.Settings{Namespace: "strata-system", NoCrossNamespaceRefs: true}
 	refused := &v1alpha1.AddonsLayer{Spec: v1alpha1.AddonsLayerSpec{Source: v1alpha1.SourceSpec{Name: "addons", Namespace: "team-a", Path: "./base"}}}
 	o := &observer{
-		AddonsLayerReconciler: &AddonsLayerReconciler{Settings: settings},
+		AddonsLayerReconciler: &AddonsLayerReconciler{Process: &Process{Settings: settings}},
 		Observation:           &layers.Observation{Settings: settings, Layer: refused},
 	}
 	if err := o.observeDirectory(t.Context()); err != nil || o.Source != nil || o.Directory != nil {

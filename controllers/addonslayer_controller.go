@@ -15,29 +15,20 @@ import (
 	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/dependents"
-	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
-	"github.com/strata-project/strata/internal/memory"
 	"github.com/strata-project/strata/internal/repos"
 	"github.com/strata-project/strata/internal/round"
-	"github.com/strata-project/strata/internal/signals"
 )
 
 const (
@@ -75,69 +66,12 @@ type Artifacts interface {
 
 // AddonsLayerReconciler keeps AddonsLayers as they are specified.
 type AddonsLayerReconciler struct {
-	// Client reads from the cache and writes.
-	Client client.Client
-	// Reader reads past the cache.
-	Reader client.Reader
-	// Cache that Client reads from.
-	Cache cache.Cache
+	*Process
 	// Artifacts of the sources.
 	Artifacts Artifacts
-	// Cluster knows the API server's version.
-	Cluster *ClusterVersion
-	// Events receives what happens to layers.
-	Events events.EventRecorder
-	// Notifier receives the same, for people; nil means that nobody listens.
-	Notifier Notifier
-	// Instance names this process in what Notifier receives.
-	Instance string
-	// Meters count what is done; nil means that nobody does.
-	Meters *signals.Meters
-	// Settings of the rules.
-	Settings layers.Settings
-	// Selector narrows the layers, RemoteClusters, HelmApplications and
-	// ApplicationBundles that this controller looks after; nil means all. It sees
-	// the others, and takes nothing from them.
-	Selector labels.Selector
-	// Concurrent is how many layers are looked at side by side.
-	Concurrent int
-	// PlanValid is how long after it was made a plan may be acted on. With
-	// leader election it is the time between giving up the lead and losing it,
-	// so that a process that was stopped meanwhile writes nothing old; 0 is no
-	// limit.
-	PlanValid time.Duration
-	// Fence says whether the process may still act; nil means that it may.
-	Fence *Fence
-	// Now returns the time; nil means time.Now.
-	Now func() time.Time
 
-	executor   *apply.Executor
-	accounts   *informers.Accounts
-	controller controller.Controller
-	kinds      *informers.Kinds
-	sources    *informers.Kinds
-	remotes    *informers.Remotes
-	follows    *informers.Follows
-	// metas follows the metadata of what may be given to other clusters, and reviews
-	// knows what accounts may.
-	metas     *informers.Follows
-	reviews   *informers.Reviews
-	listings  *memory.Listings
-	recent    *memory.Writes
-	waits     *memory.Waits
+	executor  *apply.Executor
 	revisions *revisions
-	looks     *looks
-	begun     *begun
-	// started is closed when the controller starts; what it is to watch from then
-	// on it does not wait for.
-	started chan struct{}
-	heard   heard
-	untold  untold
-	wakeups chan event.GenericEvent
-	// clusterWakeups are those of RemoteClusters.
-	clusterWakeups chan event.GenericEvent
-	// platformWakeups are those of Platforms.
-	platformWakeups chan event.GenericEvent
 	// spacing says how far apart statuses are written; nil means
 	// layers.Spacing.
 	spacing func(last, next v1alpha1.AddonsLayerStatus, wrote bool) time.Duration
@@ -229,60 +163,18 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 	return patched, nil
 }
 
-// isOwn tells whether an object is this controller's to look after.
-func (r *AddonsLayerReconciler) isOwn(obj client.Object) bool {
-	return r.Selector == nil || r.Selector.Matches(labels.Set(obj.GetLabels()))
-}
-
 // letGo forgets how a layer that is none of this controller's was looked at.
 func (r *AddonsLayerReconciler) letGo(name string) {
 	r.looks.set(name, nil)
 	r.begun.set(name, false)
 }
 
-func (r *AddonsLayerReconciler) now() time.Time {
-	if r.Now != nil {
-		return r.Now()
-	}
-	return time.Now()
-}
-
-// steady returns a clock that nobody sets.
-func steady() func() time.Duration {
-	began := time.Now()
-	return func() time.Duration { return time.Since(began) }
-}
-
-// SetupWithManager registers the controller, its indexes and its watches.
-func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	r.listings, r.recent, r.waits = memory.NewListings(), memory.NewWrites(), memory.NewWaits(steady())
+// SetupWithManager registers the controller and its watches. It comes before those of
+// all other reconcilers: what is watched for layers is watched by it.
+func (r *AddonsLayerReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.spacing == nil {
 		r.spacing = layers.Spacing
 	}
-	r.looks, r.begun, r.started = newLooks(), &begun{}, make(chan struct{})
-	r.wakeups, r.clusterWakeups = make(chan event.GenericEvent, 4096), make(chan event.GenericEvent, 4096)
-	r.platformWakeups = make(chan event.GenericEvent, 4096)
-	wiring := r.wiring()
-	r.kinds = informers.NewKinds(r.home(), wiring)
-	r.remotes = informers.NewRemotes(informers.Options{Scheme: r.Client.Scheme(), Wiring: wiring, Wake: r.wakeCluster})
-	home, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("cannot make a client: %w", err)
-	}
-	r.follows = informers.NewFollows(func(cluster string, account types.NamespacedName) dynamic.Interface {
-		switch {
-		case cluster != "":
-			return r.remotes.Dynamic(cluster, account)
-		case account.Name != "":
-			return r.accounts.Dynamic(account)
-		}
-		return home
-	}, r.wakeReaders)
-	metas, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("cannot make a client: %w", err)
-	}
-	r.metas = informers.NewMetadataFollows(metas, r.wakeReaders)
 	r.executor = &apply.Executor{
 		Cluster: clusterOf(r.kinds), Other: r.writesTo, Keys: layers.Keys, Strict: layers.IsStrict, Valid: r.PlanValid,
 		Reserved: func(owner string, live *unstructured.Unstructured) string {
@@ -290,11 +182,7 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 		},
 		Known: &apply.Known{}, ExtraWorkers: semaphore.NewWeighted(extraWrites),
 	}
-	r.accounts = informers.NewAccounts(mgr, r.Reader)
-	r.reviews = informers.NewReviews(r.Client, r.accounts)
-	if err := setupIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
-		return err
-	}
+	r.revisions = &revisions{AddonsLayerReconciler: r, tooLarge: map[string]bool{}, had: map[string]contents{}}
 	c, err := controller.New("addonslayer", mgr, controller.Options{
 		Reconciler:              r,
 		NewQueue:                r.newQueue,
@@ -304,14 +192,8 @@ func (r *AddonsLayerReconciler) SetupWithManager(ctx context.Context, mgr ctrl.M
 	if err != nil {
 		return fmt.Errorf("cannot make the controller: %w", err)
 	}
-	r.controller = c
-	sources, err := newSourceCache(mgr, r.sourcesUnserved)
-	if err != nil {
-		return err
-	}
-	r.sources = newSources(r, sources)
-	r.revisions = &revisions{AddonsLayerReconciler: r, tooLarge: map[string]bool{}, had: map[string]contents{}}
-	for _, run := range []manager.RunnableFunc{r.net, r.tellWithheld, r.follows.UntilDone, r.metas.UntilDone} {
+	r.watch = c.Watch
+	for _, run := range []manager.RunnableFunc{r.net, r.tellWithheld} {
 		if err := mgr.Add(run); err != nil {
 			return fmt.Errorf("cannot set the controller up: %w", err)
 		}

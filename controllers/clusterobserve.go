@@ -27,9 +27,9 @@ import (
 // observe gathers what the rules decide from, and connects.
 func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1.RemoteCluster) (clusters.Observation, error) {
 	name := client.ObjectKeyFromObject(cluster)
-	o := clusters.Observation{Now: r.Layers.now(), Cluster: cluster, Key: r.Layers.Settings.DigestKey}
+	o := clusters.Observation{Now: r.now(), Cluster: cluster, Key: r.Settings.DigestKey}
 	id := clusters.CopyOf(cluster)
-	live, err := r.Layers.follows.Get(ctx, clusterReader(name), id)
+	live, err := r.follows.Get(ctx, clusterReader(name), id)
 	if ctx.Err() != nil {
 		return o, ctx.Err()
 	}
@@ -39,14 +39,14 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 	}
 	o.Live = live
 	if live != nil {
-		o.Stale = r.Layers.recent.IsStale(id, live.GetResourceVersion(), o.Now)
+		o.Stale = r.recent.IsStale(id, live.GetResourceVersion(), o.Now)
 	} else {
-		o.Stale = r.Layers.recent.IsStale(id, "", o.Now)
+		o.Stale = r.recent.IsStale(id, "", o.Now)
 	}
 	following := map[dependents.ID]bool{id: true}
 	access := r.observeSource(ctx, &o, following)
-	r.Layers.follows.Keep(clusterReader(name), following)
-	before, open := r.Layers.remotes.Raw(name.String()), r.Layers.remotes.Get(name.String())
+	r.follows.Keep(clusterReader(name), following)
+	before, open := r.remotes.Raw(name.String()), r.remotes.Get(name.String())
 	switch {
 	case access != nil || live == nil:
 	case open != nil: // the copy may have been changed since
@@ -59,10 +59,10 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 	if o.Layers, err = r.countLayers(ctx, cluster); err != nil {
 		return o, err
 	}
-	if o.Hub, err = r.Layers.hub(ctx); err != nil {
+	if o.Hub, err = r.hub(ctx); err != nil {
 		return o, err
 	}
-	o.Recorded = r.Layers.remotes.RecordedFor(name.String(), cluster.UID, clusters.RecordedOn(live))
+	o.Recorded = r.remotes.RecordedFor(name.String(), cluster.UID, clusters.RecordedOn(live))
 	if access == nil {
 		r.prober.Stop(name)
 		r.identify(ctx, &o, nil)
@@ -71,18 +71,18 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 	facts := clusters.Access(access.Facts)
 	o.Access = &facts
 	select {
-	case <-r.Layers.started: // until then it would wait for the watches of all clusters
+	case <-r.started: // until then it would wait for the watches of all clusters
 	case <-ctx.Done():
 		return o, ctx.Err()
 	}
-	connected, err := r.Layers.remotes.Connect(ctx, name.String(), access, r.Reach)
+	connected, err := r.remotes.Connect(ctx, name.String(), access, r.Reach)
 	if err != nil {
 		o.Source.Err = err
 		r.identify(ctx, &o, nil)
 		return o, nil //nolint:nilerr // it is in the status
 	}
 	if before != nil && before != connected {
-		r.Layers.follows.Forget(name.String())
+		r.follows.Forget(name.String())
 	}
 	o.Answer = r.prober.Ask(name, connected, clusters.IntervalOf(cluster), cluster.Status)
 	connected.SetError(o.Answer.Err)
@@ -95,14 +95,14 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 // and tells those who wait for that.
 func (r *RemoteClusterReconciler) identify(ctx context.Context, o *clusters.Observation, connected *informers.Connection) {
 	name := client.ObjectKeyFromObject(o.Cluster).String()
-	remotes := r.Layers.remotes
+	remotes := r.remotes
 	if connected != nil {
 		o.Identity = connected.Gate.Identity(o.Now)
-		if !r.Layers.isOwn(o.Cluster) {
+		if !r.isOwn(o.Cluster) {
 			o.Identity.Unclaimable = true // whoever looks after it claims it
 		}
 	}
-	r.Layers.wakeTwins(ctx, remotes.Identified(name, cmp.Or(o.Recorded, o.Identity.UID)))
+	r.wakeTwins(ctx, remotes.Identified(name, cmp.Or(o.Recorded, o.Identity.UID)))
 	o.Twins = remotes.TwinsOf(name)
 	verdict := clusters.Judge(*o)
 	why := ""
@@ -114,7 +114,7 @@ func (r *RemoteClusterReconciler) identify(ctx context.Context, o *clusters.Obse
 		news = true
 	}
 	if news {
-		r.Layers.wakeOn(ctx, o.Cluster)
+		r.wakeOn(ctx, o.Cluster)
 		r.wakeBehind(ctx, o.Cluster)
 	}
 }
@@ -131,7 +131,7 @@ func (r *RemoteClusterReconciler) observeSource(ctx context.Context, o *clusters
 			o.Source.Err = errors.New("spec.via names the RemoteCluster itself")
 			return nil
 		}
-		outer := r.Layers.remotes.Get(id.Cluster)
+		outer := r.remotes.Get(id.Cluster)
 		if outer == nil {
 			o.Via = fmt.Sprintf("waits for RemoteCluster %s, which is not connected", id.Cluster)
 			return nil
@@ -143,7 +143,7 @@ func (r *RemoteClusterReconciler) observeSource(ctx context.Context, o *clusters
 		}
 	}
 	following[id] = true
-	secret, err := r.Layers.follows.Get(ctx, clusterReader(name), id)
+	secret, err := r.follows.Get(ctx, clusterReader(name), id)
 	if err != nil {
 		o.Source.Err = err
 		return nil
@@ -182,12 +182,12 @@ func (r *RemoteClusterReconciler) read(secret *unstructured.Unstructured, key st
 func (r *RemoteClusterReconciler) countLayers(ctx context.Context, cluster *v1alpha1.RemoteCluster) (v1alpha1.LayerCount, error) {
 	var count v1alpha1.LayerCount
 	list := &v1alpha1.AddonsLayerList{}
-	if err := r.Layers.Client.List(ctx, list, client.MatchingFields{indexCluster: cluster.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.MatchingFields{indexCluster: cluster.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return count, fmt.Errorf("cannot list the layers of RemoteCluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
 	}
 	for i := range list.Items {
 		layer := &list.Items[i]
-		if layers.PlaceOf(layer, r.Layers.Settings.Namespace) != client.ObjectKeyFromObject(cluster) {
+		if layers.PlaceOf(layer, r.Settings.Namespace) != client.ObjectKeyFromObject(cluster) {
 			continue
 		}
 		count.Total++

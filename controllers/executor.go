@@ -21,8 +21,8 @@ func clusterOf(k *informers.Kinds) apply.Cluster {
 }
 
 // writesTo returns how objects of another cluster are read and written.
-func (r *AddonsLayerReconciler) writesTo(cluster string) (apply.Cluster, error) {
-	found := r.remotes.Get(cluster)
+func (p *Process) writesTo(cluster string) (apply.Cluster, error) {
+	found := p.remotes.Get(cluster)
 	if found == nil {
 		return apply.Cluster{}, fmt.Errorf("RemoteCluster %s: %w", cluster, informers.ErrNotConnected)
 	}

@@ -46,7 +46,7 @@ func TestFence(t *testing.T) {
 func TestFencedReconcilerDoesNothing(t *testing.T) {
 	f := NewFence(time.Second)
 	f.lost.Store(true)
-	r := &AddonsLayerReconciler{Fence: f}
+	r := &AddonsLayerReconciler{Process: &Process{Fence: f}}
 	if result, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || result.RequeueAfter != 0 {
 		t.Errorf("%v, %v", result, err)
 	}

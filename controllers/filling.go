@@ -159,8 +159,8 @@ func (r *AddonsLayerReconciler) factsOf(ctx context.Context, name types.Namespac
 
 // getShared reads an object that has no namespace, and tells whether there is one.
 // It is the cache's own, and must not be changed.
-func (r *AddonsLayerReconciler) getShared(ctx context.Context, name string, obj client.Object) (bool, error) {
-	err := r.Client.Get(ctx, types.NamespacedName{Name: name}, obj, client.UnsafeDisableDeepCopy)
+func (p *Process) getShared(ctx context.Context, name string, obj client.Object) (bool, error) {
+	err := p.Client.Get(ctx, types.NamespacedName{Name: name}, obj, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}

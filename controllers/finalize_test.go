@@ -40,7 +40,7 @@ func TestLeftBehind(t *testing.T) {
 			if tc.labels["gone"] == "" {
 				builder = builder.WithObjects(release)
 			}
-			r := &AddonsLayerReconciler{Reader: builder.Build()}
+			r := &AddonsLayerReconciler{Process: &Process{Reader: builder.Build()}}
 			r.kinds = informers.NewKinds(r.home(), r.wiring())
 			if tc.labels["unserved"] == "" {
 				r.kinds.Serves(helmReleaseVersion)

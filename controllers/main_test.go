@@ -163,7 +163,8 @@ func (f *fixture) start(intercept func(client.Client) client.Client, options ...
 	f.reconciler = reconciler
 	ctx, cancel := context.WithCancel(f.ctx)
 	f.cancel = cancel
-	f.must(reconciler.SetupWithManager(ctx, mgr))
+	f.must(reconciler.Setup(ctx, mgr))
+	f.must(reconciler.SetupWithManager(mgr))
 	go func() { f.ended <- mgr.Start(ctx) }()
 	f.Cleanup(func() {
 		cancel()
@@ -186,11 +187,11 @@ func (f *fixture) assemble(server *rest.Config, options ctrl.Options, period tim
 	f.must(err)
 	selector, err := labels.Parse("test=" + f.namespace)
 	f.must(err)
-	return mgr, &AddonsLayerReconciler{
-		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(), Artifacts: artifacts,
+	return mgr, &AddonsLayerReconciler{Artifacts: artifacts, Process: &Process{
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(),
 		Cluster: version, Events: mgr.GetEventRecorder("strata"), Selector: selector, Concurrent: 4,
 		Settings: layers.Settings{Interval: period, Namespace: f.namespace, MaxPrunePercent: 50},
-	}
+	}}
 }
 
 // stopped waits until the controller has stopped.

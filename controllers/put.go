@@ -135,8 +135,8 @@ func (r *AddonsLayerReconciler) placeOn(layer *v1alpha1.AddonsLayer, cluster str
 }
 
 // layersOn returns the layers of a RemoteCluster.
-func (r *AddonsLayerReconciler) layersOn(ctx context.Context, obj client.Object) []ctrl.Request {
-	return r.listRequests(ctx, client.MatchingFields{indexCluster: obj.GetName()})
+func (p *Process) layersOn(ctx context.Context, obj client.Object) []ctrl.Request {
+	return p.listRequests(ctx, client.MatchingFields{indexCluster: obj.GetName()})
 }
 
 // clusterChanged passes what layers read of a RemoteCluster: not how many they
@@ -156,10 +156,10 @@ func readOf(cluster *v1alpha1.RemoteCluster) string {
 }
 
 // wakeOn looks at the layers of a RemoteCluster again.
-func (r *AddonsLayerReconciler) wakeOn(ctx context.Context, cluster *v1alpha1.RemoteCluster) {
-	for _, req := range r.layersOn(ctx, cluster) {
-		r.looks.set(req.Name, nil)
-		r.wake(req.Name)
+func (p *Process) wakeOn(ctx context.Context, cluster *v1alpha1.RemoteCluster) {
+	for _, req := range p.layersOn(ctx, cluster) {
+		p.looks.set(req.Name, nil)
+		p.wake(req.Name)
 	}
 }
 
@@ -175,10 +175,10 @@ func (o *observer) awaitsConnection(ctx context.Context) bool {
 }
 
 // wakeCluster looks at a RemoteCluster again. It never blocks, as wake.
-func (r *AddonsLayerReconciler) wakeCluster(name types.NamespacedName) {
+func (p *Process) wakeCluster(name types.NamespacedName) {
 	cluster := &v1alpha1.RemoteCluster{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
 	select {
-	case r.clusterWakeups <- event.GenericEvent{Object: cluster}:
+	case p.clusterWakeups <- event.GenericEvent{Object: cluster}:
 	default:
 	}
 }

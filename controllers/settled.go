@@ -297,8 +297,8 @@ func (r *AddonsLayerReconciler) putOff(layer string) time.Duration {
 	return r.recent.PutOff(layer, r.now(), wait.Jitter(layers.RevisionLag, 1))
 }
 
-func (r *AddonsLayerReconciler) kindChanges() int {
-	return r.kinds.Changed() + r.sources.Changed() + r.remotes.Changed()
+func (p *Process) kindChanges() int {
+	return p.kinds.Changed() + p.sources.Changed() + p.remotes.Changed()
 }
 
 // answer answers a question anew.

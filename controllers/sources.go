@@ -55,15 +55,15 @@ func newSourceCache(mgr manager.Manager, unserved func(context.Context)) (source
 }
 
 // newSources returns the watches of the kinds of sources.
-func newSources(r *AddonsLayerReconciler, sources cache.Cache) *informers.Kinds {
-	home, wiring := r.home(), r.wiring()
+func newSources(p *Process, sources cache.Cache) *informers.Kinds {
+	home, wiring := p.home(), p.wiring()
 	home.Cache, home.Reader = sources, sources
 	wiring.Handle = func(_ string, gk schema.GroupKind) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []ctrl.Request {
-			return r.layersOf(ctx, layers.SourceRef{Kind: gk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()})
+			return p.layersOf(ctx, layers.SourceRef{Kind: gk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()})
 		})
 	}
-	wiring.Passes = func(string, schema.GroupKind) predicate.Predicate { return r.heard.count(sourceChanged) }
+	wiring.Passes = func(string, schema.GroupKind) predicate.Predicate { return p.heard.count(sourceChanged) }
 	return informers.NewKinds(home, wiring)
 }
 
@@ -82,15 +82,15 @@ var sourceChanged = predicate.Funcs{
 }
 
 // layersOf returns the layers of a source.
-func (r *AddonsLayerReconciler) layersOf(ctx context.Context, source layers.SourceRef) []ctrl.Request {
+func (p *Process) layersOf(ctx context.Context, source layers.SourceRef) []ctrl.Request {
 	list := &v1alpha1.AddonsLayerList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{indexSource: source.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := p.Client.List(ctx, list, client.MatchingFields{indexSource: source.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "cannot list the layers of a source", "source", source.String())
 		return nil
 	}
 	var found []string
 	for i := range list.Items {
-		if layers.SourceOf(&list.Items[i], r.Settings.Namespace) == source {
+		if layers.SourceOf(&list.Items[i], p.Settings.Namespace) == source {
 			found = append(found, list.Items[i].Name)
 		}
 	}
@@ -100,22 +100,22 @@ func (r *AddonsLayerReconciler) layersOf(ctx context.Context, source layers.Sour
 // sourcesUnserved has the definitions of the kinds of sources read again, and looks at
 // the layers of those kinds. An API server may serve a kind for a moment after its
 // definition is gone: the watch that begins then never hears of that, it only ends.
-func (r *AddonsLayerReconciler) sourcesUnserved(ctx context.Context) {
-	for _, gk := range r.sources.RedefinedAll() {
-		r.wake(r.layersOfKind(ctx, gk.Kind)...)
+func (p *Process) sourcesUnserved(ctx context.Context) {
+	for _, gk := range p.sources.RedefinedAll() {
+		p.wake(p.layersOfKind(ctx, gk.Kind)...)
 	}
 }
 
 // layersOfKind returns the layers whose sources are of a kind.
-func (r *AddonsLayerReconciler) layersOfKind(ctx context.Context, kind string) []string {
+func (p *Process) layersOfKind(ctx context.Context, kind string) []string {
 	list := &v1alpha1.AddonsLayerList{}
-	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := p.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "cannot list the layers of a kind of sources", "kind", kind)
 		return nil
 	}
 	var found []string
 	for i := range list.Items {
-		if layers.SourceOf(&list.Items[i], r.Settings.Namespace).Kind == kind {
+		if layers.SourceOf(&list.Items[i], p.Settings.Namespace).Kind == kind {
 			found = append(found, list.Items[i].Name)
 		}
 	}

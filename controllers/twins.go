@@ -22,54 +22,54 @@ import (
 
 // hub returns the UID of the cluster that the controller runs in; empty where it may
 // not be read. It is asked for once.
-func (r *AddonsLayerReconciler) hub(ctx context.Context) (string, error) {
-	if known := r.remotes.Hub(); known != "" {
+func (p *Process) hub(ctx context.Context) (string, error) {
+	if known := p.remotes.Hub(); known != "" {
 		return known, nil
 	}
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(namespaceVersion)
-	switch err := r.Reader.Get(ctx, types.NamespacedName{Name: clusters.SystemNamespace}, found); {
+	switch err := p.Reader.Get(ctx, types.NamespacedName{Name: clusters.SystemNamespace}, found); {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
 		return "", nil
 	case err != nil:
 		return "", fmt.Errorf("cannot read namespace %s: %w", clusters.SystemNamespace, err)
 	}
-	r.wakeTwins(ctx, r.remotes.Identified("", string(found.UID)))
+	p.wakeTwins(ctx, p.remotes.Identified("", string(found.UID)))
 	return string(found.UID), nil
 }
 
 // wakeTwins looks again at clusters of which others have turned out to be the same,
 // and at their layers.
-func (r *AddonsLayerReconciler) wakeTwins(ctx context.Context, clusters []string) {
+func (p *Process) wakeTwins(ctx context.Context, clusters []string) {
 	if len(clusters) == 0 {
 		return
 	}
 	list := &v1alpha1.AddonsLayerList{}
-	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := p.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "cannot list layers")
 	}
 	for i := range list.Items {
 		layer := &list.Items[i]
-		if slices.Contains(clusters, layers.ClusterName(layers.PlaceOf(layer, r.Settings.Namespace))) {
-			r.looks.set(layer.Name, nil)
-			r.wake(layer.Name)
+		if slices.Contains(clusters, layers.ClusterName(layers.PlaceOf(layer, p.Settings.Namespace))) {
+			p.looks.set(layer.Name, nil)
+			p.wake(layer.Name)
 		}
 	}
 	for _, cluster := range clusters {
 		if namespace, name, remote := strings.Cut(cluster, "/"); remote {
-			r.wakeCluster(types.NamespacedName{Namespace: namespace, Name: name})
+			p.wakeCluster(types.NamespacedName{Namespace: namespace, Name: name})
 		}
 	}
 }
 
 // allSeen tells whether this process has looked at every RemoteCluster, so that it
 // knows which of them are the same cluster.
-func (r *AddonsLayerReconciler) allSeen(ctx context.Context) bool {
+func (p *Process) allSeen(ctx context.Context) bool {
 	list := &v1alpha1.RemoteClusterList{}
-	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := p.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return false
 	}
 	return !slices.ContainsFunc(list.Items, func(c v1alpha1.RemoteCluster) bool {
-		return !r.remotes.Seen(client.ObjectKeyFromObject(&c).String())
+		return !p.remotes.Seen(client.ObjectKeyFromObject(&c).String())
 	})
 }

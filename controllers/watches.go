@@ -116,44 +116,44 @@ func indexedFormerOwner(obj client.Object) []string {
 }
 
 // home is how the cluster that the controller runs in is read.
-func (r *AddonsLayerReconciler) home() informers.Cluster {
-	return informers.Cluster{Client: r.Client, Past: r.Reader, Cache: r.Cache, Reader: r.Client}
+func (p *Process) home() informers.Cluster {
+	return informers.Cluster{Client: p.Client, Past: p.Reader, Cache: p.Cache, Reader: p.Client}
 }
 
 // kindsOf returns the kinds of a cluster, or nil where that is not connected.
-func (r *AddonsLayerReconciler) kindsOf(cluster string) *informers.Kinds {
+func (p *Process) kindsOf(cluster string) *informers.Kinds {
 	if cluster == "" {
-		return r.kinds
+		return p.kinds
 	}
-	if found := r.remotes.Get(cluster); found != nil {
+	if found := p.remotes.Get(cluster); found != nil {
 		return found.Kinds
 	}
 	return nil
 }
 
 // wiring says what becomes of what the caches of clusters tell: layers are woken.
-func (r *AddonsLayerReconciler) wiring() informers.Wiring {
+func (p *Process) wiring() informers.Wiring {
 	return informers.Wiring{
-		Watch:  func(s source.Source) error { return r.controller.Watch(s) },
-		Handle: r.objectHandler,
+		Watch:  func(s source.Source) error { return p.watch(s) },
+		Handle: p.objectHandler,
 		Passes: func(cluster string, gk schema.GroupKind) predicate.Predicate {
-			return r.heard.count(predicate.Or[client.Object](objectChanged, r.ownWrites(cluster, gk)))
+			return p.heard.count(predicate.Or[client.Object](objectChanged, p.ownWrites(cluster, gk)))
 		},
-		Definitions: r.definitionHandler,
+		Definitions: p.definitionHandler,
 	}
 }
 
 // kindIsComing tells whether a layer waits for a kind that discovery may know
 // any moment.
-func (r *AddonsLayerReconciler) kindIsComing(o *layers.Observation, d layers.Decision) bool {
-	if o.SourceUnserved && r.kinds.IsComing(layers.SourceGroup, o.Now) {
+func (p *Process) kindIsComing(o *layers.Observation, d layers.Decision) bool {
+	if o.SourceUnserved && p.kinds.IsComing(layers.SourceGroup, o.Now) {
 		return true
 	}
 	return slices.ContainsFunc(d.Plan.Standings, func(standing dependents.Standing) bool {
 		if standing.Status != dependents.StatusNotServed {
 			return false
 		}
-		k := r.kindsOf(standing.ID.Cluster)
+		k := p.kindsOf(standing.ID.Cluster)
 		return k != nil && k.IsComing(standing.ID.Group, o.Now)
 	})
 }
@@ -171,11 +171,11 @@ func (r *AddonsLayerReconciler) setupWatches() error {
 		source.Kind(r.Cache, client.Object(&v1alpha1.RemoteCluster{}), handler.EnqueueRequestsFromMapFunc(r.layersOn), r.heard.count(clusterChanged)),
 		source.Kind(r.Cache, client.Object(&v1alpha1.ApplicationBundle{}), handler.EnqueueRequestsFromMapFunc(r.layersOfBundle), r.heard.count(bundleChanged)),
 		source.Kind(r.Cache, client.Object(&v1alpha1.HelmApplication{}), handler.EnqueueRequestsFromMapFunc(r.layersOfApplication), r.heard.count(publishedChanged)),
-		source.Channel(r.wakeups, &handler.EnqueueRequestForObject{}),
+		source.Channel(r.layerWakeups, &handler.EnqueueRequestForObject{}),
 		source.Channel(r.Cluster.changes, handler.EnqueueRequestsFromMapFunc(r.allLayers)),
 	}
 	for _, watch := range watches {
-		if err := r.controller.Watch(watch); err != nil {
+		if err := r.watch(watch); err != nil {
 			return fmt.Errorf("cannot watch: %w", err)
 		}
 	}
@@ -196,32 +196,32 @@ func platformReader(name string) informers.Follower {
 }
 
 // wakeReaders looks again at those who follow an object.
-func (r *AddonsLayerReconciler) wakeReaders(readers []informers.Follower) {
+func (p *Process) wakeReaders(readers []informers.Follower) {
 	for _, one := range readers {
 		switch one.Kind {
 		case v1alpha1.PlatformKind:
-			r.wakePlatform(one.Name)
+			p.wakePlatform(one.Name)
 		case v1alpha1.RemoteClusterKind:
-			r.wakeCluster(one.NamespacedName)
+			p.wakeCluster(one.NamespacedName)
 		default:
-			r.heard.Add(1)
-			r.wake(one.Name)
+			p.heard.Add(1)
+			p.wake(one.Name)
 		}
 	}
 }
 
 // wake looks at layers again. It never blocks: when the queue of wake-ups is
 // full, the safety net of each layer's interval has to do.
-func (r *AddonsLayerReconciler) wake(names ...string) {
+func (p *Process) wake(names ...string) {
 	for _, name := range names {
-		r.wakeOne(name)
+		p.wakeOne(name)
 	}
 }
 
 // wakeOne is as wake, and tells whether the layer will be looked at.
-func (r *AddonsLayerReconciler) wakeOne(name string) bool {
+func (p *Process) wakeOne(name string) bool {
 	select {
-	case r.wakeups <- event.GenericEvent{Object: &v1alpha1.AddonsLayer{ObjectMeta: metav1.ObjectMeta{Name: name}}}:
+	case p.layerWakeups <- event.GenericEvent{Object: &v1alpha1.AddonsLayer{ObjectMeta: metav1.ObjectMeta{Name: name}}}:
 		return true
 	default:
 		return false
@@ -305,11 +305,11 @@ var objectChanged = predicate.Funcs{
 // ownWrites passes the last writes of this process to objects of a kind,
 // whatever they have changed: a layer that was looked at before them takes the
 // cache for outdated, and waits for nothing else.
-func (r *AddonsLayerReconciler) ownWrites(cluster string, gk schema.GroupKind) predicate.Funcs {
+func (p *Process) ownWrites(cluster string, gk schema.GroupKind) predicate.Funcs {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			id := dependents.ID{Cluster: cluster, Group: gk.Group, Kind: gk.Kind, Namespace: e.ObjectNew.GetNamespace(), Name: e.ObjectNew.GetName()}
-			return r.recent.Awaits(id, e.ObjectNew.GetResourceVersion())
+			return p.recent.Awaits(id, e.ObjectNew.GetResourceVersion())
 		},
 	}
 }
@@ -328,9 +328,9 @@ func (r *AddonsLayerReconciler) allLayers(ctx context.Context, _ client.Object) 
 	return r.listRequests(ctx)
 }
 
-func (r *AddonsLayerReconciler) listRequests(ctx context.Context, opts ...client.ListOption) []ctrl.Request {
+func (p *Process) listRequests(ctx context.Context, opts ...client.ListOption) []ctrl.Request {
 	list := &v1alpha1.AddonsLayerList{}
-	if err := r.Client.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+	if err := p.Client.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
 		log.FromContext(ctx).Error(err, "cannot list layers")
 		return nil
 	}
@@ -344,29 +344,29 @@ func (r *AddonsLayerReconciler) listRequests(ctx context.Context, opts ...client
 // definitionHandler wakes the layers that wait for kinds of the group of one of a
 // cluster's definitions: its name is the plural, a dot and the group. Where the
 // kind is watched, those that hold it may find it served in another way.
-func (r *AddonsLayerReconciler) definitionHandler(k *informers.Kinds) handler.EventHandler {
+func (p *Process) definitionHandler(k *informers.Kinds) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []ctrl.Request {
 		_, group, _ := strings.Cut(obj.GetName(), ".")
-		k.Define(group, r.now())
-		found := r.listings.WhoWaitsFor(group)
+		k.Define(group, p.now())
+		found := p.listings.WhoWaitsFor(group)
 		if gk, watched := k.Redefined(obj.GetName()); watched {
-			found = append(found, r.holders(ctx, dependents.ServedKind{Cluster: k.Name, GroupKind: gk})...)
+			found = append(found, p.holders(ctx, dependents.ServedKind{Cluster: k.Name, GroupKind: gk})...)
 		}
 		if k.Name != "" {
 			return requests(found...)
 		}
-		if gk, watched := r.sources.Redefined(obj.GetName()); watched {
-			found = append(found, r.layersOfKind(ctx, gk.Kind)...)
+		if gk, watched := p.sources.Redefined(obj.GetName()); watched {
+			found = append(found, p.layersOfKind(ctx, gk.Kind)...)
 		}
 		return requests(found...)
 	})
 }
 
 // holders returns the layers that list objects of a kind, or have some.
-func (r *AddonsLayerReconciler) holders(ctx context.Context, served dependents.ServedKind) []string {
-	found := r.listings.WhoListsKind(served)
+func (p *Process) holders(ctx context.Context, served dependents.ServedKind) []string {
+	found := p.listings.WhoListsKind(served)
 	list := &v1alpha1.AddonsLayerList{}
-	if err := r.Client.List(ctx, list); err != nil {
+	if err := p.Client.List(ctx, list); err != nil {
 		return found // the cache is that of this very process: it has them, or stops
 	}
 	kind := layers.ResourceKind(served.GroupKind)
@@ -384,22 +384,22 @@ func (r *AddonsLayerReconciler) holders(ctx context.Context, served dependents.S
 
 // whoLists returns the layers that list an object, or one that stands for the same
 // Helm release, by any name of its cluster.
-func (r *AddonsLayerReconciler) whoLists(id dependents.ID, exclusive string) []string {
-	twins := r.remotes.Twins()
-	found := r.listings.WhoLists(id, exclusive)
+func (p *Process) whoLists(id dependents.ID, exclusive string) []string {
+	twins := p.remotes.Twins()
+	found := p.listings.WhoLists(id, exclusive)
 	for _, twin := range twins.IDs(id)[1:] {
-		found = append(found, r.listings.WhoLists(twin, "")...)
+		found = append(found, p.listings.WhoLists(twin, "")...)
 	}
 	if exclusive != "" {
 		for _, twin := range twins.Identities(exclusive)[1:] {
-			found = append(found, r.listings.WhoLists(dependents.ID{}, twin)...)
+			found = append(found, p.listings.WhoLists(dependents.ID{}, twin)...)
 		}
 	}
 	return found
 }
 
 // objectHandler wakes the layers that own an object, owned it, or list it.
-func (r *AddonsLayerReconciler) objectHandler(cluster string, gk schema.GroupKind) handler.EventHandler {
+func (p *Process) objectHandler(cluster string, gk schema.GroupKind) handler.EventHandler {
 	enqueue := func(q queue, objects ...client.Object) {
 		found := map[string]struct{}{}
 		for _, obj := range objects {
@@ -409,7 +409,7 @@ func (r *AddonsLayerReconciler) objectHandler(cluster string, gk schema.GroupKin
 				exclusive = layers.HelmReleaseIdentity(u)
 			}
 			found[obj.GetLabels()[v1alpha1.LayerLabel]] = struct{}{}
-			for _, name := range r.whoLists(id, exclusive) {
+			for _, name := range p.whoLists(id, exclusive) {
 				found[name] = struct{}{}
 			}
 		}
