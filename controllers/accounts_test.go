@@ -287,8 +287,8 @@ func TestRefusedSourceIsNotRead(t *testing.T) {
 	settings := layers.Settings{Namespace: "strata-system", NoCrossNamespaceRefs: true}
 	refused := &v1alpha1.AddonsLayer{Spec: v1alpha1.AddonsLayerSpec{Source: v1alpha1.SourceSpec{Name: "addons", Namespace: "team-a", Path: "./base"}}}
 	o := &observer{
-		AddonsLayerReconciler: &AddonsLayerReconciler{Process: &Process{Settings: settings}},
-		Observation:           &layers.Observation{Settings: settings, Layer: refused},
+		r:           &AddonsLayerReconciler{Process: &Process{Settings: settings}},
+		Observation: &layers.Observation{Settings: settings, Layer: refused},
 	}
 	if err := o.observeDirectory(t.Context()); err != nil || o.Source != nil || o.Directory != nil {
 		t.Errorf("its own look: error %v, source %v, directory %v", err, o.Source, o.Directory)

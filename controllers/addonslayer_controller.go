@@ -107,7 +107,7 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 	if observed.awaitsConnection(ctx) {
 		return time.Second, nil
 	}
-	h := &hands{AddonsLayerReconciler: r, stored: stored}
+	h := &hands{r: r, stored: stored}
 	after, err := round.Run(ctx, h, observed.Observation)
 	if err != nil {
 		return after, err
@@ -182,7 +182,10 @@ func (r *AddonsLayerReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		},
 		Known: &apply.Known{}, ExtraWorkers: semaphore.NewWeighted(extraWrites),
 	}
-	r.revisions = &revisions{AddonsLayerReconciler: r, tooLarge: map[string]bool{}, had: map[string]contents{}}
+	r.revisions = &revisions{
+		client: r.Client, reader: r.Reader, artifacts: r.Artifacts, settings: r.Settings, refused: r.tellNotKept,
+		tooLarge: map[string]bool{}, had: map[string]contents{},
+	}
 	c, err := controller.New("addonslayer", mgr, controller.Options{
 		Reconciler:              r,
 		NewQueue:                r.newQueue,

@@ -12,12 +12,12 @@ import (
 // observeBlockers looks up what stands in the way of a layer's deletion. That
 // is not in the cache, and is asked for while a deletion waits to begin only.
 func (o *observer) observeBlockers(ctx context.Context) error {
-	there := o.kindsOf(o.cluster())
+	there := o.r.kindsOf(o.cluster())
 	if !o.AsksForBlockers() || there == nil {
 		return nil
 	}
 	found, err := impact.Lookup{
-		Layer: o.Layer, Departing: o.Departing(), Flux: o.Reader, Known: o.Client,
+		Layer: o.Layer, Departing: o.Departing(), Flux: o.r.Reader, Known: o.r.Client,
 		Definitions: there.Reader, Past: there.Past, Mapper: there.Client.RESTMapper(),
 	}.Blockers(ctx)
 	if err != nil {

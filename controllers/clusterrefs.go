@@ -25,7 +25,7 @@ func clustersIn(namespace string) reading {
 func (o *observer) observeReferences(ctx context.Context, id dependents.ID) error {
 	switch (schema.GroupKind{Group: id.Group, Kind: id.Kind}) {
 	case schema.GroupKind{Kind: "Secret"}:
-		clusters, err := o.clustersOf(ctx, id)
+		clusters, err := o.r.clustersOf(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func (o *observer) observeReferences(ctx context.Context, id dependents.ID) erro
 		if id.Cluster != "" {
 			return nil
 		}
-		answer, err := o.hasClusters(ctx, id.Name)
+		answer, err := o.r.hasClusters(ctx, id.Name)
 		if err != nil {
 			return err
 		}

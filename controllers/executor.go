@@ -35,31 +35,31 @@ func (p *Process) writesTo(cluster string) (apply.Cluster, error) {
 // Executor returns what carries out a layer's plan, as the layer's account
 // where it has one.
 func (h *hands) Executor(ctx context.Context, o *layers.Observation) (round.Executor, error) {
-	account := layers.AccountOf(o.Layer, h.Settings)
+	account := layers.AccountOf(o.Layer, h.r.Settings)
 	if account.Name == "" {
-		return h.executor, nil
+		return h.r.executor, nil
 	}
 	if o.Remote != nil && o.IsAway() {
-		return h.executor, nil // nothing is done there, and releases here are suspended
+		return h.r.executor, nil // nothing is done there, and releases here are suspended
 	}
 	if o.Remote != nil {
 		return h.executorOn(ctx, o.Remote.Name.String(), account)
 	}
-	c, err := h.accounts.Client(account)
+	c, err := h.r.accounts.Client(account)
 	if err != nil {
 		return nil, err
 	}
-	if err := h.accounts.Check(ctx, account); err != nil {
+	if err := h.r.accounts.Check(ctx, account); err != nil {
 		return nil, err
 	}
-	return h.executor.OnClusters(clusterOf(h.kinds).ActingAs(c), h.executor.Other), nil
+	return h.r.executor.OnClusters(clusterOf(h.r.kinds).ActingAs(c), h.r.executor.Other), nil
 }
 
 // executorOn returns what carries out the plan of a layer of another cluster:
 // there as an account of that cluster. What stays here, for Flux to install from,
 // the controller itself writes.
 func (h *hands) executorOn(ctx context.Context, cluster string, account types.NamespacedName) (round.Executor, error) {
-	found := h.remotes.Get(cluster)
+	found := h.r.remotes.Get(cluster)
 	if found == nil {
 		return nil, fmt.Errorf("RemoteCluster %s: %w", cluster, informers.ErrNotConnected)
 	}
@@ -73,13 +73,13 @@ func (h *hands) executorOn(ctx context.Context, cluster string, account types.Na
 	if err := found.Accounts.Check(ctx, account); err != nil {
 		return nil, err
 	}
-	return h.executor.OnClusters(h.executor.Cluster, func(name string) (apply.Cluster, error) {
-		if name == cluster && h.remotes.Get(cluster) != found {
+	return h.r.executor.OnClusters(h.r.executor.Cluster, func(name string) (apply.Cluster, error) {
+		if name == cluster && h.r.remotes.Get(cluster) != found {
 			return apply.Cluster{}, fmt.Errorf("RemoteCluster %s: %w", cluster, informers.ErrNotConnected)
 		}
 		if name == cluster {
 			return clusterOf(found.Kinds).ActingAs(c), nil
 		}
-		return h.writesTo(name)
+		return h.r.writesTo(name)
 	}), nil
 }

@@ -50,7 +50,7 @@ func TestFencedReconcilerDoesNothing(t *testing.T) {
 	if result, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || result.RequeueAfter != 0 {
 		t.Errorf("%v, %v", result, err)
 	}
-	if err := (&hands{AddonsLayerReconciler: r}).Persist(t.Context(), nil, v1alpha1.AddonsLayerStatus{}); !errors.Is(err, errStopped) {
+	if err := (&hands{r: r}).Persist(t.Context(), nil, v1alpha1.AddonsLayerStatus{}); !errors.Is(err, errStopped) {
 		t.Errorf("it writes a status: %v", err)
 	}
 }

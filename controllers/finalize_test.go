@@ -50,7 +50,7 @@ func TestLeftBehind(t *testing.T) {
 			layer.Status.Resources = []v1alpha1.Resource{
 				{Namespace: "default", Name: "podinfo", Kind: layers.ResourceKind(layers.HelmReleaseKind)},
 			}
-			if got, err := (&hands{AddonsLayerReconciler: r}).LeftBehind(context.Background(), layer); err != nil || got != tc.want {
+			if got, err := (&hands{r: r}).LeftBehind(context.Background(), layer); err != nil || got != tc.want {
 				t.Errorf("%s: got %v, %v", tc.reason, got, err)
 			}
 		})

@@ -77,7 +77,7 @@ func (o *observer) judge(ctx context.Context, place layers.Place, origin, at dep
 		return layers.Verdict{}, seen, err
 	}
 	if at.Kind == "Secret" {
-		clusters, err := o.clustersOf(ctx, at)
+		clusters, err := o.r.clustersOf(ctx, at)
 		if err != nil {
 			return layers.Verdict{}, seen, err
 		}
@@ -94,15 +94,15 @@ func (o *observer) ruled(ctx context.Context, place layers.Place, origin, at dep
 	if !verdict.Ask {
 		return verdict, nil
 	}
-	answers := o.reviews
+	answers := o.r.reviews
 	if at.Cluster != "" {
-		connected := o.remotes.Get(at.Cluster)
+		connected := o.r.remotes.Get(at.Cluster)
 		if connected == nil {
 			return layers.Verdict{}, fmt.Errorf("cannot read %s: %w", at, informers.ErrNotConnected)
 		}
 		answers = connected.Reviews
 	}
-	answer, err := answers.MayGet(ctx, place.ReadsAs(), at, o.Observation.Now, o.reviewKept())
+	answer, err := answers.MayGet(ctx, place.ReadsAs(), at, o.Now, o.r.reviewKept())
 	if err != nil {
 		return layers.Verdict{}, err
 	}
@@ -121,12 +121,12 @@ func (r *AddonsLayerReconciler) reviewKept() time.Duration {
 
 // followed returns an object with all that it holds, or nil, and follows it.
 func (o *observer) followed(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
-	return o.sawFollowed(ctx, o.follows, o.following, reading{followed: true, id: id})
+	return o.sawFollowed(ctx, o.r.follows, o.following, reading{followed: true, id: id})
 }
 
 // noticed returns the metadata of an object, or nil, and follows it.
 func (o *observer) noticed(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
-	return o.sawFollowed(ctx, o.metas, o.noticing, reading{noticed: true, id: id})
+	return o.sawFollowed(ctx, o.r.metas, o.noticing, reading{noticed: true, id: id})
 }
 
 func (o *observer) sawFollowed(ctx context.Context, f *informers.Follows, follow map[dependents.ID]bool, q reading) (*unstructured.Unstructured, error) {
@@ -144,8 +144,8 @@ func (o *observer) sawFollowed(ctx context.Context, f *informers.Follows, follow
 // Secrets. Of a cluster that does not answer it is what was there last, and nobody
 // waits for it.
 func (o *observer) origin(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
-	if _, err := o.follows.Version(id); err != nil {
-		if _, err := o.writesTo(id.Cluster); err != nil {
+	if _, err := o.r.follows.Version(id); err != nil {
+		if _, err := o.r.writesTo(id.Cluster); err != nil {
 			return nil, fmt.Errorf("cannot read %s: %w", id, err)
 		}
 	}

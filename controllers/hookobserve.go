@@ -50,7 +50,7 @@ func (o *observer) observeAwaited(ctx context.Context) error {
 // awaited reads one object of waitFor at a version of its API, and tells whether
 // its kind is not served there.
 func (o *observer) awaited(ctx context.Context, id dependents.ID, version string) (live *unstructured.Unstructured, unserved bool, err error) {
-	k := o.kindsOf(id.Cluster)
+	k := o.r.kindsOf(id.Cluster)
 	if k == nil {
 		return nil, false, informers.ErrNotConnected
 	}
@@ -68,8 +68,8 @@ func (o *observer) awaited(ctx context.Context, id dependents.ID, version string
 		return nil, false, fmt.Errorf("namespace must be left out: objects of kind %s are in none", id.Kind)
 	}
 	o.following[id] = true
-	account := layers.AccountOf(o.Layer, o.Observation.Settings)
-	live, err = o.follows.GetAs(ctx, layerReader(o.Layer.Name), id, mapping.Resource, account)
+	account := layers.AccountOf(o.Layer, o.Settings)
+	live, err = o.r.follows.GetAs(ctx, layerReader(o.Layer.Name), id, mapping.Resource, account)
 	switch {
 	case apierrors.IsForbidden(err) && account.Name != "":
 		return nil, false, fmt.Errorf("ServiceAccount %s may not get, list and watch it: a Role and RoleBinding for %s named %s let it", account, mapping.Resource.Resource, id.Name)
@@ -107,7 +107,7 @@ func (o *observer) observeDoomed(ctx context.Context) error {
 }
 
 func (o *observer) lookUpDoomed(ctx context.Context) error {
-	k := o.kindsOf(o.cluster())
+	k := o.r.kindsOf(o.cluster())
 	if k == nil {
 		return informers.ErrNotConnected
 	}
@@ -137,13 +137,13 @@ func (o *observer) lookUpDoomed(ctx context.Context) error {
 
 // readerOn returns what reads a cluster as the layer's account.
 func (o *observer) readerOn(ctx context.Context, k *informers.Kinds) (client.Reader, error) {
-	account := layers.AccountOf(o.Layer, o.Observation.Settings)
-	accounts := o.accounts
+	account := layers.AccountOf(o.Layer, o.Settings)
+	accounts := o.r.accounts
 	if k.Name != "" {
-		if err := o.remotes.Answers(k.Name); err != nil {
+		if err := o.r.remotes.Answers(k.Name); err != nil {
 			return nil, err
 		}
-		accounts = o.remotes.Get(k.Name).Accounts
+		accounts = o.r.remotes.Get(k.Name).Accounts
 	}
 	if account.Name == "" {
 		return k.Past, nil

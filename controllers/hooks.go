@@ -31,7 +31,7 @@ func (o *observer) observePredecessors(ctx context.Context) error {
 		}
 		asked[name] = true
 		layer := &v1alpha1.AddonsLayer{}
-		if err := o.Client.Get(ctx, types.NamespacedName{Name: name}, layer, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
+		if err := o.r.Client.Get(ctx, types.NamespacedName{Name: name}, layer, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
 			continue
 		} else if err != nil {
 			return fmt.Errorf("cannot read layer %s: %w", name, err)

@@ -24,9 +24,12 @@ import (
 	"github.com/strata-project/strata/internal/repos"
 )
 
-// observer gathers one observation. It reads only.
+// observer gathers one observation. It writes to no cluster; what it has found it
+// notes for other layers, and wakes those that it is news to.
 type observer struct {
-	*AddonsLayerReconciler
+	// r is whose cluster is looked at.
+	r *AddonsLayerReconciler
+	// Observation is what has been gathered by now.
 	*layers.Observation
 	// artifact of the layer's source, as this observation has it.
 	artifact *repos.Artifact
@@ -51,15 +54,21 @@ type observer struct {
 
 // observe gathers everything that the rules decide from.
 func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.AddonsLayer) (*observer, error) {
-	o := &observer{AddonsLayerReconciler: r, sources: map[layers.SourceRef]*repos.Artifact{}, answers: map[reading]string{}, following: map[dependents.ID]bool{}, noticing: map[dependents.ID]bool{}, kindsBefore: r.kindChanges(), heardBefore: r.heard.Load(), Observation: &layers.Observation{
-		Now: r.now(), Settings: r.Settings, Layer: layer, ClusterVersion: r.Cluster.Version(),
-		Layers: map[string]layers.Other{}, Scopes: map[dependents.ServedKind]layers.Scope{}, Resources: map[dependents.ServedKind]string{}, Unserved: map[dependents.ServedVersion]bool{},
+	o := &observer{
+		r: r, homeVersion: r.Cluster.Version(),
+		sources: map[layers.SourceRef]*repos.Artifact{}, answers: map[reading]string{},
+		following: map[dependents.ID]bool{}, noticing: map[dependents.ID]bool{},
+		kindsBefore: r.kindChanges(), heardBefore: r.heard.Load(),
+	}
+	o.Observation = &layers.Observation{
+		Now: r.now(), Settings: r.Settings, Layer: layer, ClusterVersion: o.homeVersion, Twins: r.remotes.Twins(),
+		Layers: map[string]layers.Other{}, Scopes: map[dependents.ServedKind]layers.Scope{},
+		Resources: map[dependents.ServedKind]string{}, Unserved: map[dependents.ServedVersion]bool{},
 		Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
-		Exclusive: map[string][]dependents.ID{}, Forsaken: map[string]bool{}, Twins: r.remotes.Twins(),
+		Exclusive: map[string][]dependents.ID{}, Forsaken: map[string]bool{},
 		KubeConfigs: map[dependents.ID][]types.NamespacedName{}, ClusterNamespaces: map[string]bool{},
-	}}
-	o.homeVersion = o.ClusterVersion
-	o.Waited, o.UnderWay = r.waits.Of(layer, o.Observation.Now)
+	}
+	o.Waited, o.UnderWay = r.waits.Of(layer, o.Now)
 	for _, step := range []func(context.Context) error{
 		o.observeRemote, o.observeDirectory, o.observeRestored, o.observeLayers, o.observePredecessors, o.observeKinds, o.observeObjects,
 		o.observeTargets, o.observeAwaited, o.observeOthers, o.observeBlockers, o.observeDoomed,
@@ -68,22 +77,22 @@ func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.Add
 			return nil, err
 		}
 	}
-	o.follows.KeepAs(layerReader(layer.Name), o.following, layers.AccountOf(layer, o.Observation.Settings))
-	o.metas.Keep(layerReader(layer.Name), o.noticing)
+	r.follows.KeepAs(layerReader(layer.Name), o.following, layers.AccountOf(layer, o.Settings))
+	r.metas.Keep(layerReader(layer.Name), o.noticing)
 	return o, nil
 }
 
 // observeDirectory reads the source, and the layer's directory in its artifact.
 // A source that the layer may not use is not read.
 func (o *observer) observeDirectory(ctx context.Context) error {
-	if !layers.MayUseSource(o.Layer, o.Observation.Settings) {
+	if !layers.MayUseSource(o.Layer, o.Settings) {
 		return o.observeDeployed(ctx)
 	}
 	// A layer that was changed together with its source must not be deployed at
 	// its new version from the old artifact, because the cache has yet to see
 	// the source's change.
 	pastCache := o.Layer.Status.ObservedGeneration != o.Layer.Generation
-	obj, source, artifact, err := o.readSource(ctx, o.Layer, pastCache)
+	obj, source, artifact, err := o.r.readSource(ctx, o.Layer, pastCache)
 	switch {
 	case errors.Is(err, errUnserved):
 		o.SourceUnserved = true
@@ -93,7 +102,7 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 		return err
 	}
 	o.Source, o.artifact = source, artifact
-	switch ref := layers.SourceOf(o.Layer, o.Observation.Settings.Namespace); {
+	switch ref := layers.SourceOf(o.Layer, o.Settings.Namespace); {
 	case layers.IsOfBundle(o.Layer):
 		o.answers[fillingOf(o.Layer.Name)] = fillingAnswer(source)
 	case pastCache || err != nil:
@@ -102,7 +111,7 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 		o.saw(reading{sources: true, id: ref.ID()}, obj)
 	}
 	if artifact != nil {
-		o.Directory, o.DirectoryError = o.directory(ctx, o.Layer, *artifact)
+		o.Directory, o.DirectoryError = o.r.directory(ctx, o.Layer, *artifact)
 		if o.DirectoryError == nil {
 			o.Directory, o.DirectoryError = o.put(ctx, o.Directory)
 		}
@@ -114,13 +123,13 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 		}
 	}
 	o.Layer = layers.Recognised(o.Layer, o.Source, o.Directory)
-	if o.Layer.DeletionTimestamp.IsZero() && o.listings.Update(o.Layer.Name, o.Directory) {
-		o.wake(o.listings.WhoWaits()...)
+	if o.Layer.DeletionTimestamp.IsZero() && o.r.listings.Update(o.Layer.Name, o.Directory) {
+		o.r.wake(o.r.listings.WhoWaits()...)
 		o.wakeNeighbours(ctx)
 	}
 	if o.Directory != nil {
-		o.revisions.has(o.Layer, o.Directory.Digest)
-		o.listings.Found(o.Layer.Name, memory.DigestOf(o.Directory), o.originIn(o.artifact, o.Layer))
+		o.r.revisions.has(o.Layer, o.Directory.Digest)
+		o.r.listings.Found(o.Layer.Name, memory.DigestOf(o.Directory), o.originIn(o.artifact, o.Layer))
 	}
 	return o.observeDeployed(ctx)
 }
@@ -136,7 +145,7 @@ func (o *observer) observeDeployed(ctx context.Context) error {
 		o.Deployed = o.Directory
 		return nil
 	}
-	written := o.revisions.known(o.Layer, status.Digest)
+	written := o.r.revisions.known(o.Layer, status.Digest)
 	deployed, err := o.putOn(ctx, status.Cluster, written)
 	if errors.Is(err, context.Canceled) {
 		return err
@@ -153,7 +162,7 @@ func (o *observer) observeRestored(ctx context.Context) error {
 			continue
 		}
 		o.opaque = true
-		restored, err := o.revisions.read(ctx, o.Layer, entry, o.artifact)
+		restored, err := o.r.revisions.read(ctx, o.Layer, entry, o.artifact)
 		if errors.Is(err, context.Canceled) {
 			return err
 		}
@@ -186,7 +195,7 @@ func (o *observer) observeLayers(ctx context.Context) error {
 		layer := &v1alpha1.AddonsLayer{}
 		// The rules change nothing of what they see, and a graph may be large:
 		// it is not copied.
-		if err := o.Client.Get(ctx, types.NamespacedName{Name: name}, layer, client.UnsafeDisableDeepCopy); err != nil {
+		if err := o.r.Client.Get(ctx, types.NamespacedName{Name: name}, layer, client.UnsafeDisableDeepCopy); err != nil {
 			if !apierrors.IsNotFound(err) {
 				return fmt.Errorf("cannot read layer %s: %w", name, err)
 			}
@@ -220,7 +229,7 @@ func (o *observer) observeLayers(ctx context.Context) error {
 // observeDependants reads the layers that depend on a layer.
 func (o *observer) observeDependants(ctx context.Context, name string) error {
 	dependants := &v1alpha1.AddonsLayerList{}
-	if err := o.Client.List(ctx, dependants, client.MatchingFields{indexDependsOn: name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := o.r.Client.List(ctx, dependants, client.MatchingFields{indexDependsOn: name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("cannot list the dependants of layer %s: %w", name, err)
 	}
 	o.answers[dependantsReading(name)] = layerVersions(dependants.Items)
@@ -244,7 +253,7 @@ func (o *observer) dependency(ctx context.Context, layer *v1alpha1.AddonsLayer) 
 	if o.artifact == nil {
 		return other
 	}
-	digest, _, err := o.Artifacts.Digest(ctx, *o.artifact, layer.Spec.Source.Path)
+	digest, _, err := o.r.Artifacts.Digest(ctx, *o.artifact, layer.Spec.Source.Path)
 	if err != nil {
 		o.unread(err)
 		return other
@@ -259,7 +268,7 @@ func (o *observer) sameSource(layer *v1alpha1.AddonsLayer) bool {
 	if layers.IsOfBundle(o.Layer) || layers.IsOfBundle(layer) {
 		return layers.IsOfBundle(o.Layer) && layers.IsOfBundle(layer) && layers.InstanceOf(layer) == layers.InstanceOf(o.Layer)
 	}
-	namespace := o.Observation.Settings.Namespace
+	namespace := o.Settings.Namespace
 	return layers.SourceOf(layer, namespace) == layers.SourceOf(o.Layer, namespace)
 }
 
@@ -310,12 +319,12 @@ func (o *observer) observeKinds(ctx context.Context) error {
 
 // observeKind asks how a cluster serves a kind, at the versions that are wanted.
 func (o *observer) observeKind(ctx context.Context, kind dependents.ServedKind, wanted []string) error {
-	k := o.kindsOf(kind.Cluster)
+	k := o.r.kindsOf(kind.Cluster)
 	if k == nil {
 		return nil // its objects are stale
 	}
 	if kind.Cluster != "" {
-		if found := o.remotes.Get(kind.Cluster); found != nil && !k.Watched(kind.GroupKind) && found.Answers() != nil {
+		if found := o.r.remotes.Get(kind.Cluster); found != nil && !k.Watched(kind.GroupKind) && found.Answers() != nil {
 			return found.Answers()
 		}
 		var cancel context.CancelFunc
@@ -380,15 +389,15 @@ func (o *observer) readObject(ctx context.Context, id dependents.ID) error {
 	if scope, known := o.Scopes[id.ServedKind()]; known && scope == layers.ScopeUnknown {
 		return nil
 	}
-	k := o.kindsOf(id.Cluster)
+	k := o.r.kindsOf(id.Cluster)
 	if k == nil || !k.Watched(id.GroupKind()) {
 		o.Stale[id] = true
 		return nil
 	}
 	live, err := k.Get(ctx, id)
-	if err == nil && live == nil && layers.MayBeThere(*o.Observation, id) && !o.recent.IsStale(id, "", o.Observation.Now) {
+	if err == nil && live == nil && layers.MayBeThere(*o.Observation, id) && !o.r.recent.IsStale(id, "", o.Now) {
 		o.opaque = true
-		if err = o.remotes.Answers(id.Cluster); err == nil {
+		if err = o.r.remotes.Answers(id.Cluster); err == nil {
 			live, err = k.GetPast(ctx, id)
 		}
 	}
@@ -406,7 +415,7 @@ func (o *observer) readObject(ctx context.Context, id dependents.ID) error {
 		o.Live[id] = live
 		version = live.GetResourceVersion()
 	}
-	if o.recent.IsStale(id, version, o.Observation.Now) {
+	if o.r.recent.IsStale(id, version, o.Now) {
 		o.Stale[id] = true
 	}
 	return nil
@@ -429,7 +438,7 @@ func (o *observer) sawLayer(name string, layer *v1alpha1.AddonsLayer) {
 
 // list returns the objects of a kind that an index finds.
 func (o *observer) list(ctx context.Context, gk schema.GroupKind, field, value string) ([]unstructured.Unstructured, error) {
-	found, err := o.kinds.List(ctx, gk, client.MatchingFields{field: value})
+	found, err := o.r.kinds.List(ctx, gk, client.MatchingFields{field: value})
 	o.answers[reading{id: dependents.ID{Group: gk.Group, Kind: gk.Kind}, field: field, value: value}] = objectVersions(found)
 	return found, err
 }
@@ -438,7 +447,7 @@ func (o *observer) see(live *unstructured.Unstructured) {
 	id := dependents.IDOf(live)
 	if o.Live[id] == nil {
 		o.Live[id] = live
-		if o.recent.IsStale(id, live.GetResourceVersion(), o.Observation.Now) {
+		if o.r.recent.IsStale(id, live.GetResourceVersion(), o.Now) {
 			o.Stale[id] = true
 		}
 	}

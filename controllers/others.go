@@ -27,7 +27,7 @@ func (o *observer) observeOthers(ctx context.Context) error {
 	}
 	o.opaque = true
 	list := &v1alpha1.AddonsLayerList{}
-	if err := o.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := o.r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("cannot list layers: %w", err)
 	}
 	o.Others = dependents.Others{
@@ -54,7 +54,7 @@ func (o *observer) observeOthers(ctx context.Context) error {
 			o.unreadable(layer)
 		}
 	}
-	found, unknown := o.listings.Concerning(questions, o.Twins.AllIDs(maps.Keys(o.Live)), o.Twins.AllIdentities(maps.Keys(o.Exclusive)))
+	found, unknown := o.r.listings.Concerning(questions, o.Twins.AllIDs(maps.Keys(o.Live)), o.Twins.AllIdentities(maps.Keys(o.Exclusive)))
 	for name, listing := range found {
 		o.AddClaims(&o.Others, name, listing)
 	}
@@ -80,21 +80,21 @@ func (o *observer) unreadable(layer *v1alpha1.AddonsLayer) {
 // artifactOf returns the artifact that another layer's source has, or nil. A
 // source that the layer may not use is not read.
 func (o *observer) artifactOf(ctx context.Context, layer *v1alpha1.AddonsLayer) *repos.Artifact {
-	if !layers.MayUseSource(layer, o.Observation.Settings) {
+	if !layers.MayUseSource(layer, o.Settings) {
 		return nil
 	}
 	if layers.IsOfBundle(layer) {
-		_, artifact, err := o.fill(ctx, layer)
+		_, artifact, err := o.r.fill(ctx, layer)
 		if err != nil {
 			return nil
 		}
 		return artifact
 	}
-	ref := layers.SourceOf(layer, o.Observation.Settings.Namespace)
+	ref := layers.SourceOf(layer, o.Settings.Namespace)
 	artifact, known := o.sources[ref]
 	if !known {
 		var err error
-		if _, _, artifact, err = o.readSource(ctx, layer, false); err != nil {
+		if _, _, artifact, err = o.r.readSource(ctx, layer, false); err != nil {
 			artifact = nil
 		}
 		o.sources[ref] = artifact
@@ -106,29 +106,29 @@ func (o *observer) artifactOf(ctx context.Context, layer *v1alpha1.AddonsLayer) 
 // which artifactOf has told.
 func (o *observer) listingOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (layers.Listing, bool) {
 	artifact := o.artifactOf(ctx, layer)
-	digest, _, err := o.digest(ctx, layer, *artifact)
+	digest, _, err := o.r.digest(ctx, layer, *artifact)
 	if err != nil {
 		o.unread(err)
 		return layers.Listing{}, false
 	}
-	cluster := layers.ClusterName(layers.PlaceOf(layer, o.Observation.Settings.Namespace))
-	if known, ok := o.listings.Known(layer.Name, memory.DigestOn(digest, cluster)); ok {
-		o.listings.Found(layer.Name, memory.DigestOn(digest, cluster), o.originIn(artifact, layer))
+	cluster := layers.ClusterName(layers.PlaceOf(layer, o.Settings.Namespace))
+	if known, ok := o.r.listings.Known(layer.Name, memory.DigestOn(digest, cluster)); ok {
+		o.r.listings.Found(layer.Name, memory.DigestOn(digest, cluster), o.originIn(artifact, layer))
 		return known, true
 	}
-	directory, err := o.directory(ctx, layer, *artifact)
+	directory, err := o.r.directory(ctx, layer, *artifact)
 	if err != nil {
 		o.unread(err)
 		return layers.Listing{}, false
 	}
 	// What a layer copies for itself nobody else lists, so it is left out.
 	if cluster != "" {
-		if directory, err = o.placeOn(layer, cluster).Put(directory); err != nil {
+		if directory, err = o.r.placeOn(layer, cluster).Put(directory); err != nil {
 			return layers.Listing{}, false
 		}
 	}
-	listing := o.listings.Of(layer.Name, directory)
-	o.listings.Found(layer.Name, memory.DigestOf(directory), o.originIn(artifact, layer))
+	listing := o.r.listings.Of(layer.Name, directory)
+	o.r.listings.Found(layer.Name, memory.DigestOf(directory), o.originIn(artifact, layer))
 	return listing, true
 }
 
@@ -136,7 +136,7 @@ func (o *observer) listingOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (
 func (o *observer) originIn(artifact *repos.Artifact, layer *v1alpha1.AddonsLayer) memory.Origin {
 	return memory.Origin{
 		Artifact: artifact.Digest, Path: layer.Spec.Source.Path,
-		Cluster: layers.ClusterName(layers.PlaceOf(layer, o.Observation.Settings.Namespace)),
+		Cluster: layers.ClusterName(layers.PlaceOf(layer, o.Settings.Namespace)),
 	}
 }
 

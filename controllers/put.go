@@ -30,7 +30,7 @@ func (o *observer) observeRemote(ctx context.Context) error {
 		}
 		o.Forsaken[name.String()] = layers.IsForsaken(o.Layer, cluster)
 	}
-	name := layers.PlaceOf(o.Layer, o.Observation.Settings.Namespace)
+	name := layers.PlaceOf(o.Layer, o.Settings.Namespace)
 	if name.Name == "" {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (o *observer) observeRemote(ctx context.Context) error {
 	}
 	o.Forsaken[name.String()] = layers.IsForsaken(o.Layer, cluster)
 	o.Remote = &layers.Remote{
-		Name: name, Object: cluster, Connected: o.remotes.Get(name.String()) != nil, Mistaken: o.remotes.MistakenFor(name.String()),
+		Name: name, Object: cluster, Connected: o.r.remotes.Get(name.String()) != nil, Mistaken: o.r.remotes.MistakenFor(name.String()),
 	}
 	if cluster != nil {
 		o.ClusterVersion = cluster.Status.Version
@@ -72,7 +72,7 @@ func (o *observer) cluster() string {
 // readCluster returns a RemoteCluster, or nil where there is none.
 func (o *observer) readCluster(ctx context.Context, name types.NamespacedName) (*v1alpha1.RemoteCluster, error) {
 	cluster := &v1alpha1.RemoteCluster{}
-	switch err := o.Client.Get(ctx, name, cluster, client.UnsafeDisableDeepCopy); {
+	switch err := o.r.Client.Get(ctx, name, cluster, client.UnsafeDisableDeepCopy); {
 	case apierrors.IsNotFound(err):
 		o.answers[ofCluster(name)] = ""
 		return nil, nil
@@ -92,7 +92,7 @@ func (o *observer) lost(cluster string, err error) {
 
 // put puts a directory on the cluster that the layer names.
 func (o *observer) put(ctx context.Context, dir *layers.Directory) (*layers.Directory, error) {
-	return o.putOn(ctx, layers.ClusterName(layers.PlaceOf(o.Layer, o.Observation.Settings.Namespace)), dir)
+	return o.putOn(ctx, layers.ClusterName(layers.PlaceOf(o.Layer, o.Settings.Namespace)), dir)
 }
 
 // putOn puts a directory on a cluster, with copies of what it reads beside it.
@@ -100,7 +100,7 @@ func (o *observer) putOn(ctx context.Context, cluster string, dir *layers.Direct
 	if cluster == "" || dir == nil {
 		return dir, nil
 	}
-	place := o.placeOn(o.Layer, cluster)
+	place := o.r.placeOn(o.Layer, cluster)
 	given, err := o.give(ctx, place, place.Reads(dir))
 	if err != nil {
 		return nil, err
@@ -116,10 +116,10 @@ func (o *observer) wakeNeighbours(ctx context.Context) {
 	if o.Remote == nil {
 		return
 	}
-	for _, req := range o.listRequests(ctx, client.MatchingFields{indexCluster: o.Remote.Name.Name}) {
+	for _, req := range o.r.listRequests(ctx, client.MatchingFields{indexCluster: o.Remote.Name.Name}) {
 		if req.Name != o.Layer.Name {
-			o.looks.set(req.Name, nil)
-			o.wake(req.Name)
+			o.r.looks.set(req.Name, nil)
+			o.r.wake(req.Name)
 		}
 	}
 }
@@ -168,10 +168,10 @@ func (p *Process) wakeOn(ctx context.Context, cluster *v1alpha1.RemoteCluster) {
 // comes, goes or changes hands, all others must have been looked at, too: two may be
 // the same cluster.
 func (o *observer) awaitsConnection(ctx context.Context) bool {
-	if o.Remote != nil && o.Remote.Object != nil && !o.Remote.Connected && !o.remotes.Judged(o.cluster()) {
+	if o.Remote != nil && o.Remote.Object != nil && !o.Remote.Connected && !o.r.remotes.Judged(o.cluster()) {
 		return true
 	}
-	return o.NeedsOthers() && !o.allSeen(ctx)
+	return o.NeedsOthers() && !o.r.allSeen(ctx)
 }
 
 // wakeCluster looks at a RemoteCluster again. It never blocks, as wake.

@@ -360,7 +360,7 @@ func (o *observer) settledLook(ctx context.Context, h *hands, interval time.Dura
 		return nil
 	}
 	d := h.decision
-	if d.State != v1alpha1.StateDeployed || d.Retry != nil || len(d.ClearAfter) > 0 || o.kindIsComing(o.Observation, *d) {
+	if d.State != v1alpha1.StateDeployed || d.Retry != nil || len(d.ClearAfter) > 0 || o.r.kindIsComing(o.Observation, *d) {
 		return nil
 	}
 	if h.told {

@@ -144,6 +144,15 @@ func (r *AddonsLayerReconciler) tellDone(layer *v1alpha1.AddonsLayer, d layers.D
 	}
 }
 
+// tellNotKept writes an event that says why the cluster does not keep what a layer has
+// deployed.
+func (r *AddonsLayerReconciler) tellNotKept(layer *v1alpha1.AddonsLayer, err error) {
+	r.event(layer, layers.Decision{State: layer.Status.State}, story{
+		kind: corev1.EventTypeWarning, reason: v1alpha1.ReasonNotKept,
+		message: fmt.Sprintf("%v: the layer can go back to version %s only while its source has it", err, layer.Spec.Version),
+	})
+}
+
 // event tells Kubernetes, and whoever else listens.
 func (r *AddonsLayerReconciler) event(layer *v1alpha1.AddonsLayer, d layers.Decision, s story) {
 	r.Events.Eventf(layer, nil, s.kind, s.reason, "Reconcile", "%s", shorten(s.message, maxEventNote))

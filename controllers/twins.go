@@ -40,8 +40,8 @@ func (p *Process) hub(ctx context.Context) (string, error) {
 
 // wakeTwins looks again at clusters of which others have turned out to be the same,
 // and at their layers.
-func (p *Process) wakeTwins(ctx context.Context, clusters []string) {
-	if len(clusters) == 0 {
+func (p *Process) wakeTwins(ctx context.Context, names []string) {
+	if len(names) == 0 {
 		return
 	}
 	list := &v1alpha1.AddonsLayerList{}
@@ -50,12 +50,12 @@ func (p *Process) wakeTwins(ctx context.Context, clusters []string) {
 	}
 	for i := range list.Items {
 		layer := &list.Items[i]
-		if slices.Contains(clusters, layers.ClusterName(layers.PlaceOf(layer, p.Settings.Namespace))) {
+		if slices.Contains(names, layers.ClusterName(layers.PlaceOf(layer, p.Settings.Namespace))) {
 			p.looks.set(layer.Name, nil)
 			p.wake(layer.Name)
 		}
 	}
-	for _, cluster := range clusters {
+	for _, cluster := range names {
 		if namespace, name, remote := strings.Cut(cluster, "/"); remote {
 			p.wakeCluster(types.NamespacedName{Namespace: namespace, Name: name})
 		}

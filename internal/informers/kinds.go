@@ -220,6 +220,7 @@ func (k *Kinds) Watched(gk schema.GroupKind) bool {
 	return known
 }
 
+// Version returns the version at which a kind is read, if it can be.
 func (k *Kinds) Version(gk schema.GroupKind) (schema.GroupVersionKind, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -150,14 +150,14 @@ func (r *Remotes) Adopt(cluster string, kinds *Kinds) *Connection {
 	return made
 }
 
-// See notes that this process has looked at a cluster, and seen tells whether it
-// has.
+// See notes that this process has looked at a cluster.
 func (r *Remotes) See(cluster string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.looked[cluster] = true
 }
 
+// Seen tells whether this process has looked at a cluster.
 func (r *Remotes) Seen(cluster string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
