@@ -286,8 +286,9 @@ func TestAccountThatIsMissing(t *testing.T) {
 func TestRefusedSourceIsNotRead(t *testing.T) {
 	settings := layers.Settings{Namespace: "strata-system", NoCrossNamespaceRefs: true}
 	refused := &v1alpha1.AddonsLayer{Spec: v1alpha1.AddonsLayerSpec{Source: v1alpha1.SourceSpec{Name: "addons", Namespace: "team-a", Path: "./base"}}}
+	r := &AddonsLayerReconciler{Process: &Process{Settings: settings}}
 	o := &observer{
-		r:           &AddonsLayerReconciler{Process: &Process{Settings: settings}},
+		r: r, reads: &reader{from: r},
 		Observation: &layers.Observation{Settings: settings, Layer: refused},
 	}
 	if err := o.observeDirectory(t.Context()); err != nil || o.Source != nil || o.Directory != nil {

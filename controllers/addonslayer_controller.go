@@ -96,7 +96,7 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 	if after, same := r.settled(ctx, layer); same {
 		return after, nil
 	}
-	r.looks.set(layer.Name, nil)
+	r.lastLooks.set(layer.Name, nil)
 	stored := layer.DeepCopy()
 	layer = r.recent.WithWithheld(layers.Trusted(stored))
 	observed, err := r.observe(ctx, layer)
@@ -113,8 +113,8 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 		return after, err
 	}
 	if last := observed.settledLook(ctx, h, r.intervalOf(layer)); last != nil {
-		after = r.rest(last, last.heard, observed.Observation.Now)
-		r.looks.set(layer.Name, last)
+		after = r.leaveUntil(last, last.events, observed.Now)
+		r.lastLooks.set(layer.Name, last)
 	}
 	return after, nil
 }
@@ -165,7 +165,7 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 
 // letGo forgets how a layer that is none of this controller's was looked at.
 func (r *AddonsLayerReconciler) letGo(name string) {
-	r.looks.set(name, nil)
+	r.lastLooks.set(name, nil)
 	r.begun.set(name, false)
 }
 
@@ -196,7 +196,7 @@ func (r *AddonsLayerReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return fmt.Errorf("cannot make the controller: %w", err)
 	}
 	r.watch = c.Watch
-	for _, run := range []manager.RunnableFunc{r.net, r.tellWithheld} {
+	for _, run := range []manager.RunnableFunc{r.resync, r.tellWithheld} {
 		if err := mgr.Add(run); err != nil {
 			return fmt.Errorf("cannot set the controller up: %w", err)
 		}

@@ -17,7 +17,7 @@ func (o *observer) observeBlockers(ctx context.Context) error {
 		return nil
 	}
 	found, err := impact.Lookup{
-		Layer: o.Layer, Departing: o.Departing(), Flux: o.r.Reader, Known: o.r.Client,
+		Layer: o.Layer, Departing: o.Departing(), Flux: o.reads.unnoted().Reader, Known: o.r.Client,
 		Definitions: there.Reader, Past: there.Past, Mapper: there.Client.RESTMapper(),
 	}.Blockers(ctx)
 	if err != nil {

@@ -29,30 +29,6 @@ import (
 // fillingScheme begins the URLs of what is filled and not fetched.
 const fillingScheme = "bundle:"
 
-// fillingOf asks for what a layer of a bundle is filled from.
-func fillingOf(layer string) reading {
-	q := ofLayer(layer)
-	q.filling = true
-	return q
-}
-
-// fillingAnswer is how an answer names what a layer is filled from.
-func fillingAnswer(source *layers.Source) string {
-	if source == nil {
-		return ""
-	}
-	return source.Digest + " " + source.Message
-}
-
-func (r *AddonsLayerReconciler) answerFilling(ctx context.Context, name string) (string, error) {
-	layer := &v1alpha1.AddonsLayer{}
-	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, layer, client.UnsafeDisableDeepCopy); err != nil {
-		return "", client.IgnoreNotFound(err)
-	}
-	source, _, err := r.fill(ctx, layer)
-	return fillingAnswer(source), err
-}
-
 // fill returns a layer's bundle as the rules see a source, and a name for what the
 // layer holds of it, which directory and digest understand. The source is nil
 // where there is no such bundle; where something else is missing it has no digest,

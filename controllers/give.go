@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/internal/dependents"
@@ -45,7 +44,7 @@ func (o *observer) giveOne(ctx context.Context, place layers.Place, origin depen
 			return layers.Given{}, err
 		}
 		if verdict.Given && at.Cluster == "" {
-			if seen.Object, err = o.followed(ctx, at); err != nil {
+			if seen.Object, err = o.reads.followed(ctx, at); err != nil {
 				return layers.Given{}, err
 			}
 			verdict = place.Judge(origin, at, seen) // now that all of it is known
@@ -71,17 +70,17 @@ func (o *observer) judge(ctx context.Context, place layers.Place, origin, at dep
 		}
 		seen.Object, err = o.origin(ctx, at)
 	} else {
-		seen.Object, err = o.noticed(ctx, at)
+		seen.Object, err = o.reads.noticed(ctx, at)
 	}
 	if err != nil {
 		return layers.Verdict{}, seen, err
 	}
 	if at.Kind == "Secret" {
-		clusters, err := o.r.clustersOf(ctx, at)
+		clusters, err := read(ctx, o.reads, kubeConfigQuestion{at})
 		if err != nil {
 			return layers.Verdict{}, seen, err
 		}
-		o.answers[reading{id: at, field: indexKubeConfig}], seen.IsKubeConfig = namesOf(clusters), len(clusters) > 0
+		seen.IsKubeConfig = len(clusters) > 0
 	}
 	verdict, err := o.ruled(ctx, place, origin, at, &seen)
 	return verdict, seen, err
@@ -111,32 +110,12 @@ func (o *observer) ruled(ctx context.Context, place layers.Place, origin, at dep
 	return place.Judge(origin, at, *seen), nil
 }
 
-// informers.ReviewKept returns how long it is taken for true what an account may.
+// reviewKept returns how long it is taken for true what an account may.
 func (r *AddonsLayerReconciler) reviewKept() time.Duration {
 	if r.reviewed != 0 {
 		return r.reviewed
 	}
 	return informers.ReviewKept
-}
-
-// followed returns an object with all that it holds, or nil, and follows it.
-func (o *observer) followed(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
-	return o.sawFollowed(ctx, o.r.follows, o.following, reading{followed: true, id: id})
-}
-
-// noticed returns the metadata of an object, or nil, and follows it.
-func (o *observer) noticed(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
-	return o.sawFollowed(ctx, o.r.metas, o.noticing, reading{noticed: true, id: id})
-}
-
-func (o *observer) sawFollowed(ctx context.Context, f *informers.Follows, follow map[dependents.ID]bool, q reading) (*unstructured.Unstructured, error) {
-	follow[q.id] = true
-	obj, err := f.Get(ctx, layerReader(o.Layer.Name), q.id)
-	if err != nil {
-		return nil, err
-	}
-	o.saw(q, obj)
-	return obj, nil
 }
 
 // origin returns an object of another cluster that others read, or nil. Where the
@@ -149,10 +128,5 @@ func (o *observer) origin(ctx context.Context, id dependents.ID) (*unstructured.
 			return nil, fmt.Errorf("cannot read %s: %w", id, err)
 		}
 	}
-	obj, err := o.followed(ctx, id)
-	if apierrors.IsForbidden(err) {
-		o.answers[reading{followed: true, id: id}] = ""
-		return nil, nil
-	}
-	return obj, err
+	return o.reads.followedIfAllowed(ctx, id)
 }

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -40,7 +39,7 @@ func (o *observer) observeAwaited(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if seen.Err != nil {
-			o.opaque = true
+			o.reads.unnoted()
 		}
 		o.Awaited = append(o.Awaited, seen)
 	}
@@ -67,30 +66,15 @@ func (o *observer) awaited(ctx context.Context, id dependents.ID, version string
 		}
 		return nil, false, fmt.Errorf("namespace must be left out: objects of kind %s are in none", id.Kind)
 	}
-	o.following[id] = true
 	account := layers.AccountOf(o.Layer, o.Settings)
-	live, err = o.r.follows.GetAs(ctx, layerReader(o.Layer.Name), id, mapping.Resource, account)
+	live, err = o.reads.followedAs(ctx, id, mapping.Resource, version, account)
 	switch {
 	case apierrors.IsForbidden(err) && account.Name != "":
 		return nil, false, fmt.Errorf("ServiceAccount %s may not get, list and watch it: a Role and RoleBinding for %s named %s let it", account, mapping.Resource.Resource, id.Name)
 	case err != nil:
 		return nil, false, err
 	}
-	question := reading{followed: true, id: id, field: version, value: accountReading(account)}
-	o.answers[question] = ""
-	if live != nil {
-		o.answers[question] = informers.VersionOf(live)
-	}
 	return live, false, nil
-}
-
-// accountReading is how a question names the account that asks it; empty for the
-// controller.
-func accountReading(account types.NamespacedName) string {
-	if account.Name == "" {
-		return ""
-	}
-	return account.String()
 }
 
 // observeDoomed looks up the objects of deleteBefore that are left, past every
@@ -107,7 +91,7 @@ func (o *observer) observeDoomed(ctx context.Context) error {
 }
 
 func (o *observer) lookUpDoomed(ctx context.Context) error {
-	k := o.r.kindsOf(o.cluster())
+	k := o.reads.unnoted().kindsOf(o.cluster())
 	if k == nil {
 		return informers.ErrNotConnected
 	}

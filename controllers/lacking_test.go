@@ -78,7 +78,7 @@ func TestObjectThatACacheLacks(t *testing.T) {
 			layer := &v1alpha1.AddonsLayer{}
 			layer.Name = "base"
 			layer.Status.Resources = layers.Resources([]dependents.Entry{{ID: id}})
-			o := &observer{r: r, answers: map[reading]string{}, Observation: &layers.Observation{
+			o := &observer{r: r, reads: &reader{from: r, answers: map[question]string{}}, Observation: &layers.Observation{
 				Now: time.Now(), Layer: layer, Directory: test.directory, Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
 			}}
 			if err := o.readObject(t.Context(), id); err != nil {

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
@@ -29,39 +28,24 @@ import (
 type observer struct {
 	// r is whose cluster is looked at.
 	r *AddonsLayerReconciler
+	// reads reads it, and notes what it answers.
+	reads *reader
 	// Observation is what has been gathered by now.
 	*layers.Observation
 	// artifact of the layer's source, as this observation has it.
 	artifact *repos.Artifact
-	// following holds what the layer's objects read beside them, and noticing that
-	// of which no more than the metadata is read.
-	following, noticing map[dependents.ID]bool
-	// homeVersion is the version of the cluster that Strata runs in.
-	homeVersion string
 	// wantedIDs lists the objects in question, in order.
 	wantedIDs []dependents.ID
 	// sources of other layers that were read already, as many layers have one
 	// in common; nil where there is no artifact.
 	sources map[layers.SourceRef]*repos.Artifact
-	// answers is what the caches have said, opaque is true where something else
-	// was asked; kindsBefore is how often kinds had changed by then, and
-	// heardBefore how many events the caches had told of.
-	answers     map[reading]string
-	opaque      bool
-	kindsBefore int
-	heardBefore uint64
 }
 
 // observe gathers everything that the rules decide from.
 func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.AddonsLayer) (*observer, error) {
-	o := &observer{
-		r: r, homeVersion: r.Cluster.Version(),
-		sources: map[layers.SourceRef]*repos.Artifact{}, answers: map[reading]string{},
-		following: map[dependents.ID]bool{}, noticing: map[dependents.ID]bool{},
-		kindsBefore: r.kindChanges(), heardBefore: r.heard.Load(),
-	}
+	o := &observer{r: r, reads: newReader(r, layer.Name), sources: map[layers.SourceRef]*repos.Artifact{}}
 	o.Observation = &layers.Observation{
-		Now: r.now(), Settings: r.Settings, Layer: layer, ClusterVersion: o.homeVersion, Twins: r.remotes.Twins(),
+		Now: r.now(), Settings: r.Settings, Layer: layer, ClusterVersion: o.reads.cluster, Twins: r.remotes.Twins(),
 		Layers: map[string]layers.Other{}, Scopes: map[dependents.ServedKind]layers.Scope{},
 		Resources: map[dependents.ServedKind]string{}, Unserved: map[dependents.ServedVersion]bool{},
 		Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
@@ -77,8 +61,7 @@ func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.Add
 			return nil, err
 		}
 	}
-	r.follows.KeepAs(layerReader(layer.Name), o.following, layers.AccountOf(layer, o.Settings))
-	r.metas.Keep(layerReader(layer.Name), o.noticing)
+	o.reads.done(layers.AccountOf(layer, o.Settings))
 	return o, nil
 }
 
@@ -92,7 +75,7 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 	// its new version from the old artifact, because the cache has yet to see
 	// the source's change.
 	pastCache := o.Layer.Status.ObservedGeneration != o.Layer.Generation
-	obj, source, artifact, err := o.r.readSource(ctx, o.Layer, pastCache)
+	source, artifact, err := o.reads.source(ctx, o.Layer, pastCache)
 	switch {
 	case errors.Is(err, errUnserved):
 		o.SourceUnserved = true
@@ -102,14 +85,6 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 		return err
 	}
 	o.Source, o.artifact = source, artifact
-	switch ref := layers.SourceOf(o.Layer, o.Settings.Namespace); {
-	case layers.IsOfBundle(o.Layer):
-		o.answers[fillingOf(o.Layer.Name)] = fillingAnswer(source)
-	case pastCache || err != nil:
-		o.opaque = true
-	default:
-		o.saw(reading{sources: true, id: ref.ID()}, obj)
-	}
 	if artifact != nil {
 		o.Directory, o.DirectoryError = o.r.directory(ctx, o.Layer, *artifact)
 		if o.DirectoryError == nil {
@@ -161,8 +136,7 @@ func (o *observer) observeRestored(ctx context.Context) error {
 		if entry.ID != id {
 			continue
 		}
-		o.opaque = true
-		restored, err := o.r.revisions.read(ctx, o.Layer, entry, o.artifact)
+		restored, err := o.reads.unnoted().revisions.read(ctx, o.Layer, entry, o.artifact)
 		if errors.Is(err, context.Canceled) {
 			return err
 		}
@@ -192,16 +166,10 @@ func (o *observer) observeLayers(ctx context.Context) error {
 		if _, seen := o.Layers[name]; seen || name == o.Layer.Name {
 			continue
 		}
-		layer := &v1alpha1.AddonsLayer{}
-		// The rules change nothing of what they see, and a graph may be large:
-		// it is not copied.
-		if err := o.r.Client.Get(ctx, types.NamespacedName{Name: name}, layer, client.UnsafeDisableDeepCopy); err != nil {
-			if !apierrors.IsNotFound(err) {
-				return fmt.Errorf("cannot read layer %s: %w", name, err)
-			}
-			layer = nil
+		layer, err := read(ctx, o.reads, layerQuestion{name})
+		if err != nil {
+			return err
 		}
-		o.sawLayer(name, layer)
 		o.Layers[name] = layers.Other{Layer: layer}
 		if layer != nil {
 			queue = append(queue, dependencyNames(layer)...)
@@ -228,14 +196,13 @@ func (o *observer) observeLayers(ctx context.Context) error {
 
 // observeDependants reads the layers that depend on a layer.
 func (o *observer) observeDependants(ctx context.Context, name string) error {
-	dependants := &v1alpha1.AddonsLayerList{}
-	if err := o.r.Client.List(ctx, dependants, client.MatchingFields{indexDependsOn: name}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("cannot list the dependants of layer %s: %w", name, err)
+	dependants, err := read(ctx, o.reads, dependantsQuestion{name})
+	if err != nil {
+		return err
 	}
-	o.answers[dependantsReading(name)] = layerVersions(dependants.Items)
-	for i := range dependants.Items {
-		if _, seen := o.Layers[dependants.Items[i].Name]; !seen && dependants.Items[i].Name != o.Layer.Name {
-			o.Layers[dependants.Items[i].Name] = layers.Other{Layer: &dependants.Items[i]}
+	for i := range dependants {
+		if _, seen := o.Layers[dependants[i].Name]; !seen && dependants[i].Name != o.Layer.Name {
+			o.Layers[dependants[i].Name] = layers.Other{Layer: &dependants[i]}
 		}
 	}
 	return nil
@@ -371,7 +338,7 @@ func (o *observer) observeObjects(ctx context.Context) error {
 		}
 	}
 	for _, gk := range []schema.GroupKind{layers.HelmReleaseKind, layers.HelmRepositoryKind} {
-		owned, err := o.list(ctx, gk, indexFormerOwner, o.Layer.Name)
+		owned, err := read(ctx, o.reads, indexedQuestion{gk, indexFormerOwner, o.Layer.Name})
 		if err != nil {
 			return err
 		}
@@ -394,10 +361,9 @@ func (o *observer) readObject(ctx context.Context, id dependents.ID) error {
 		o.Stale[id] = true
 		return nil
 	}
-	live, err := k.Get(ctx, id)
+	live, err := read(ctx, o.reads, objectQuestion{id})
 	if err == nil && live == nil && layers.MayBeThere(*o.Observation, id) && !o.r.recent.IsStale(id, "", o.Now) {
-		o.opaque = true
-		if err = o.r.remotes.Answers(id.Cluster); err == nil {
+		if err = o.reads.unnoted().remotes.Answers(id.Cluster); err == nil {
 			live, err = k.GetPast(ctx, id)
 		}
 	}
@@ -409,7 +375,6 @@ func (o *observer) readObject(ctx context.Context, id dependents.ID) error {
 	if err != nil {
 		return err
 	}
-	o.saw(reading{id: id}, live)
 	version := ""
 	if live != nil {
 		o.Live[id] = live
@@ -419,28 +384,6 @@ func (o *observer) readObject(ctx context.Context, id dependents.ID) error {
 		o.Stale[id] = true
 	}
 	return nil
-}
-
-// saw notes what the caches said of an object; nil where there is none.
-func (o *observer) saw(q reading, live *unstructured.Unstructured) {
-	o.answers[q] = ""
-	if live != nil {
-		o.answers[q] = informers.VersionOf(live)
-	}
-}
-
-func (o *observer) sawLayer(name string, layer *v1alpha1.AddonsLayer) {
-	o.answers[ofLayer(name)] = ""
-	if layer != nil {
-		o.answers[ofLayer(name)] = informers.VersionOf(layer)
-	}
-}
-
-// list returns the objects of a kind that an index finds.
-func (o *observer) list(ctx context.Context, gk schema.GroupKind, field, value string) ([]unstructured.Unstructured, error) {
-	found, err := o.r.kinds.List(ctx, gk, client.MatchingFields{field: value})
-	o.answers[reading{id: dependents.ID{Group: gk.Group, Kind: gk.Kind}, field: field, value: value}] = objectVersions(found)
-	return found, err
 }
 
 func (o *observer) see(live *unstructured.Unstructured) {
@@ -471,7 +414,7 @@ func (o *observer) observeExclusive(ctx context.Context) error {
 	}
 	for identity := range identities {
 		for _, twin := range o.Twins.Identities(identity) {
-			found, err := o.list(ctx, layers.HelmReleaseKind, indexIdentity, twin)
+			found, err := read(ctx, o.reads, indexedQuestion{layers.HelmReleaseKind, indexIdentity, twin})
 			if err != nil {
 				return err
 			}

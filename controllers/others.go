@@ -25,9 +25,8 @@ func (o *observer) observeOthers(ctx context.Context) error {
 	if !o.NeedsOthers() {
 		return nil
 	}
-	o.opaque = true
 	list := &v1alpha1.AddonsLayerList{}
-	if err := o.r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := o.reads.unnoted().Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("cannot list layers: %w", err)
 	}
 	o.Others = dependents.Others{
@@ -94,7 +93,7 @@ func (o *observer) artifactOf(ctx context.Context, layer *v1alpha1.AddonsLayer) 
 	artifact, known := o.sources[ref]
 	if !known {
 		var err error
-		if _, _, artifact, err = o.r.readSource(ctx, layer, false); err != nil {
+		if _, _, artifact, err = o.reads.unnoted().readSource(ctx, layer, false); err != nil {
 			artifact = nil
 		}
 		o.sources[ref] = artifact

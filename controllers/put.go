@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,7 +23,7 @@ import (
 // observeRemote looks at the cluster that the layer belongs on.
 func (o *observer) observeRemote(ctx context.Context) error {
 	for _, name := range layers.ClustersLeft(o.Layer) {
-		cluster, err := o.readCluster(ctx, name)
+		cluster, err := read(ctx, o.reads, clusterQuestion{name})
 		if err != nil {
 			return err
 		}
@@ -34,7 +33,7 @@ func (o *observer) observeRemote(ctx context.Context) error {
 	if name.Name == "" {
 		return nil
 	}
-	cluster, err := o.readCluster(ctx, name)
+	cluster, err := read(ctx, o.reads, clusterQuestion{name})
 	if err != nil {
 		return err
 	}
@@ -52,7 +51,7 @@ func (o *observer) observeRemote(ctx context.Context) error {
 // that it left before it was deployed there nothing else may tell.
 func (o *observer) observeTargets(ctx context.Context) error {
 	for _, name := range layers.Targets(*o.Observation) {
-		cluster, err := o.readCluster(ctx, name)
+		cluster, err := read(ctx, o.reads, clusterQuestion{name})
 		if err != nil {
 			return err
 		}
@@ -67,20 +66,6 @@ func (o *observer) cluster() string {
 		return ""
 	}
 	return layers.ClusterName(o.Remote.Name)
-}
-
-// readCluster returns a RemoteCluster, or nil where there is none.
-func (o *observer) readCluster(ctx context.Context, name types.NamespacedName) (*v1alpha1.RemoteCluster, error) {
-	cluster := &v1alpha1.RemoteCluster{}
-	switch err := o.r.Client.Get(ctx, name, cluster, client.UnsafeDisableDeepCopy); {
-	case apierrors.IsNotFound(err):
-		o.answers[ofCluster(name)] = ""
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("cannot read RemoteCluster %s: %w", name, err)
-	}
-	o.answers[ofCluster(name)] = readOf(cluster)
-	return cluster, nil
 }
 
 // lost notes that something on another cluster could not be read.
@@ -118,7 +103,7 @@ func (o *observer) wakeNeighbours(ctx context.Context) {
 	}
 	for _, req := range o.r.listRequests(ctx, client.MatchingFields{indexCluster: o.Remote.Name.Name}) {
 		if req.Name != o.Layer.Name {
-			o.r.looks.set(req.Name, nil)
+			o.r.lastLooks.set(req.Name, nil)
 			o.r.wake(req.Name)
 		}
 	}
@@ -158,7 +143,7 @@ func readOf(cluster *v1alpha1.RemoteCluster) string {
 // wakeOn looks at the layers of a RemoteCluster again.
 func (p *Process) wakeOn(ctx context.Context, cluster *v1alpha1.RemoteCluster) {
 	for _, req := range p.layersOn(ctx, cluster) {
-		p.looks.set(req.Name, nil)
+		p.lastLooks.set(req.Name, nil)
 		p.wake(req.Name)
 	}
 }

@@ -63,7 +63,7 @@ func newSources(p *Process, sources cache.Cache) *informers.Kinds {
 			return p.layersOf(ctx, layers.SourceRef{Kind: gk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()})
 		})
 	}
-	wiring.Passes = func(string, schema.GroupKind) predicate.Predicate { return p.heard.count(sourceChanged) }
+	wiring.Passes = func(string, schema.GroupKind) predicate.Predicate { return p.cacheEvents.count(sourceChanged) }
 	return informers.NewKinds(home, wiring)
 }
 

@@ -51,7 +51,7 @@ func (p *Process) wakeTwins(ctx context.Context, names []string) {
 	for i := range list.Items {
 		layer := &list.Items[i]
 		if slices.Contains(names, layers.ClusterName(layers.PlaceOf(layer, p.Settings.Namespace))) {
-			p.looks.set(layer.Name, nil)
+			p.lastLooks.set(layer.Name, nil)
 			p.wake(layer.Name)
 		}
 	}

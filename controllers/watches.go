@@ -137,7 +137,7 @@ func (p *Process) wiring() informers.Wiring {
 		Watch:  func(s source.Source) error { return p.watch(s) },
 		Handle: p.objectHandler,
 		Passes: func(cluster string, gk schema.GroupKind) predicate.Predicate {
-			return p.heard.count(predicate.Or[client.Object](objectChanged, p.ownWrites(cluster, gk)))
+			return p.cacheEvents.count(predicate.Or[client.Object](objectChanged, p.ownWrites(cluster, gk)))
 		},
 		Definitions: p.definitionHandler,
 	}
@@ -163,14 +163,14 @@ func (r *AddonsLayerReconciler) setupWatches() error {
 	crd := &metav1.PartialObjectMetadata{}
 	crd.SetGroupVersionKind(definitionVersion)
 	watches := []source.Source{
-		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), &handler.EnqueueRequestForObject{}, r.heard.count(layerChanged)),
+		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), &handler.EnqueueRequestForObject{}, r.cacheEvents.count(layerChanged)),
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(r.dependantsOf), standingChanged),
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), r.graphHandler(), needChanged),
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(r.deletedAfter), needChanged),
 		source.Kind(r.Cache, client.Object(crd), r.definitionHandler(r.kinds)),
-		source.Kind(r.Cache, client.Object(&v1alpha1.RemoteCluster{}), handler.EnqueueRequestsFromMapFunc(r.layersOn), r.heard.count(clusterChanged)),
-		source.Kind(r.Cache, client.Object(&v1alpha1.ApplicationBundle{}), handler.EnqueueRequestsFromMapFunc(r.layersOfBundle), r.heard.count(bundleChanged)),
-		source.Kind(r.Cache, client.Object(&v1alpha1.HelmApplication{}), handler.EnqueueRequestsFromMapFunc(r.layersOfApplication), r.heard.count(publishedChanged)),
+		source.Kind(r.Cache, client.Object(&v1alpha1.RemoteCluster{}), handler.EnqueueRequestsFromMapFunc(r.layersOn), r.cacheEvents.count(clusterChanged)),
+		source.Kind(r.Cache, client.Object(&v1alpha1.ApplicationBundle{}), handler.EnqueueRequestsFromMapFunc(r.layersOfBundle), r.cacheEvents.count(bundleChanged)),
+		source.Kind(r.Cache, client.Object(&v1alpha1.HelmApplication{}), handler.EnqueueRequestsFromMapFunc(r.layersOfApplication), r.cacheEvents.count(publishedChanged)),
 		source.Channel(r.layerWakeups, &handler.EnqueueRequestForObject{}),
 		source.Channel(r.Cluster.changes, handler.EnqueueRequestsFromMapFunc(r.allLayers)),
 	}
@@ -204,7 +204,7 @@ func (p *Process) wakeReaders(readers []informers.Follower) {
 		case v1alpha1.RemoteClusterKind:
 			p.wakeCluster(one.NamespacedName)
 		default:
-			p.heard.Add(1)
+			p.cacheEvents.Add(1)
 			p.wake(one.Name)
 		}
 	}
