@@ -98,7 +98,7 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 	}
 	r.lastLooks.set(layer.Name, nil)
 	stored := layer.DeepCopy()
-	layer = r.recent.WithWithheld(layers.Trusted(stored))
+	layer = r.recentLayers.WithWithheld(layers.Trusted(stored))
 	observed, err := r.observe(ctx, layer)
 	if err != nil || ctx.Err() != nil {
 		// What is seen while the controller stops may lack something.
@@ -128,7 +128,7 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 			return nil, fmt.Errorf("cannot read layer %s: %w", name, err)
 		}
 		r.listings.Forget(name)
-		r.recent.Forget(name)
+		r.recentLayers.Forget(name)
 		r.untold.forget(name)
 		r.Meters.Forget(name)
 		r.waits.Forget(name)
@@ -144,7 +144,7 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 		r.letGo(name)
 		return nil, nil
 	}
-	layer := r.recent.Newest(cached)
+	layer := r.recentLayers.Newest(cached)
 	if controllerutil.ContainsFinalizer(layer, v1alpha1.Finalizer) {
 		return layer, nil
 	}
@@ -159,7 +159,7 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 	if err != nil {
 		return nil, fmt.Errorf("cannot add the finalizer to layer %s: %w", name, err)
 	}
-	r.recent.WroteLayer(patched.DeepCopy())
+	r.recentLayers.Wrote(patched.DeepCopy())
 	return patched, nil
 }
 

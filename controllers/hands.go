@@ -69,8 +69,8 @@ func (h *hands) Persist(ctx context.Context, o *layers.Observation, status v1alp
 		}
 		return fmt.Errorf("cannot write the status of layer %s: %w", patched.Name, err)
 	}
-	h.r.recent.WroteLayer(patched.DeepCopy())
-	h.r.recent.WroteStatus(patched.Name, h.r.now())
+	h.r.recentLayers.Wrote(patched.DeepCopy())
+	h.r.recentLayers.WroteStatus(patched.Name, h.r.now())
 	o.Layer, h.stored = patched, patched
 	h.r.waits.Of(patched, o.Now)
 	return nil
@@ -79,7 +79,7 @@ func (h *hands) Persist(ctx context.Context, o *layers.Observation, status v1alp
 // Withhold remembers a status that is not written yet. That the layer is applying
 // is written, and told.
 func (h *hands) Withhold(o *layers.Observation, status v1alpha1.AddonsLayerStatus, d layers.Decision) {
-	h.r.recent.Withhold(h.stored, status, h.r.now())
+	h.r.recentLayers.Withhold(h.stored, status, h.r.now())
 	h.r.tellState(o.Layer, h.r.untold.swap(o.Layer.Name, h.stored.Status), d)
 }
 
@@ -87,7 +87,7 @@ func (h *hands) Withhold(o *layers.Observation, status v1alpha1.AddonsLayerStatu
 // then, so that the next process need not find out what this one has done.
 func (r *AddonsLayerReconciler) tellWithheld(ctx context.Context) error {
 	<-ctx.Done()
-	r.recent.EachWithheld(func(layer *v1alpha1.AddonsLayer, status v1alpha1.AddonsLayerStatus) {
+	r.recentLayers.EachWithheld(func(layer *v1alpha1.AddonsLayer, status v1alpha1.AddonsLayerStatus) {
 		h := &hands{r: r, stored: layer}
 		if err := h.Persist(ctx, &layers.Observation{Now: r.now(), Layer: layer}, status); err != nil {
 			log.FromContext(ctx).Info("cannot write what was withheld", "layer", layer.Name, "error", err.Error())
@@ -115,7 +115,7 @@ func (h *hands) Annotate(ctx context.Context, o *layers.Observation, values map[
 	if err != nil {
 		return fmt.Errorf("cannot change annotations of layer %s: %w", o.Layer.Name, err)
 	}
-	h.r.recent.WroteLayer(patched.DeepCopy())
+	h.r.recentLayers.Wrote(patched.DeepCopy())
 	withheld := o.Layer.Status
 	h.stored, o.Layer = patched, patched.DeepCopy()
 	o.Layer.Status = withheld
@@ -206,7 +206,7 @@ func (h *hands) KeepBack(o *layers.Observation, status v1alpha1.AddonsLayerStatu
 	if layers.OnlyRevision(o.Layer.Status, status) {
 		return h.r.putOff(o.Layer.Name)
 	}
-	return h.r.recent.Spaced(o.Layer.Name, h.r.now(), h.r.spacing(o.Layer.Status, status, wrote), wrote)
+	return h.r.recentLayers.Spaced(o.Layer.Name, h.r.now(), h.r.spacing(o.Layer.Status, status, wrote), wrote)
 }
 
 // KindIsComing tells whether a kind that the layer waits for may be served any

@@ -70,7 +70,7 @@ func TestObjectThatACacheLacks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			id := idOf(test.object)
-			r := &AddonsLayerReconciler{Process: &Process{remembered: remembered{recent: memory.NewWrites()}}}
+			r := &AddonsLayerReconciler{Process: &Process{remembered: remembered{recent: memory.NewObjects()}}}
 			r.remotes = informers.NewRemotes(informers.Options{})
 			k := informers.NewKinds(informers.Cluster{Reader: lacking{}, Past: test.past}, informers.Wiring{})
 			k.Serves(gk.WithVersion("v1"))

@@ -89,12 +89,14 @@ type sight struct {
 
 // remembered is what a process knows of layers from one look to the next.
 type remembered struct {
-	listings  *memory.Listings
-	recent    *memory.Writes
-	waits     *memory.Waits
-	begun     *begun
-	untold    untold
-	lastLooks *lastLooks
+	listings *memory.Listings
+	// recent are the writes of objects, and recentLayers those of layers.
+	recent       *memory.Objects
+	recentLayers *memory.Layers
+	waits        *memory.Waits
+	begun        *begun
+	untold       untold
+	lastLooks    *lastLooks
 	// cacheEvents counts what the caches of all clusters tell of.
 	cacheEvents cacheEvents
 }
@@ -111,7 +113,7 @@ const maxWakeups = 4096
 // Setup makes what the reconcilers share, with the indexes that they read by.
 func (p *Process) Setup(ctx context.Context, mgr ctrl.Manager) error {
 	p.remembered = remembered{
-		listings: memory.NewListings(), recent: memory.NewWrites(), waits: memory.NewWaits(steady()), lastLooks: newLastLooks(), begun: &begun{},
+		listings: memory.NewListings(), recent: memory.NewObjects(), recentLayers: memory.NewLayers(), waits: memory.NewWaits(steady()), lastLooks: newLastLooks(), begun: &begun{},
 	}
 	p.wakeups = wakeups{
 		layerWakeups: make(chan event.GenericEvent, maxWakeups), clusterWakeups: make(chan event.GenericEvent, maxWakeups),

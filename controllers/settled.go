@@ -206,7 +206,7 @@ func (r *AddonsLayerReconciler) compare(ctx context.Context, layer *v1alpha1.Add
 }
 
 // moved returns how long a layer may leave it that its source has moved to a
-// revision that holds what the layer has; 0 or less where there is more to it,
+// revision that holds what the layer has; 0 where there is more to it,
 // or the time to write that down has come. So what a commit is about does not
 // stand in one queue with whole looks at all other layers.
 func (r *AddonsLayerReconciler) moved(ctx context.Context, layer *v1alpha1.AddonsLayer, last *lastLook) time.Duration {
@@ -229,7 +229,7 @@ func (r *AddonsLayerReconciler) moved(ctx context.Context, layer *v1alpha1.Addon
 // putOff returns how long a layer still waits to write down the name of a
 // revision.
 func (r *AddonsLayerReconciler) putOff(layer string) time.Duration {
-	return r.recent.PutOff(layer, r.now(), wait.Jitter(layers.RevisionLag, 1))
+	return r.recentLayers.PutOff(layer, r.now(), wait.Jitter(layers.RevisionLag, 1))
 }
 
 func (p *Process) kindChanges() int {

@@ -70,7 +70,7 @@ type Timing interface {
 	// SafetyNet returns when a layer is looked at again that nothing wakes.
 	SafetyNet(o *layers.Observation) time.Duration
 	// KeepBack returns how long a status has to be kept back, because the last
-	// one was written a moment ago; 0 or less where it need not be. Where wrote is
+	// one was written a moment ago; 0 where it need not be. Where wrote is
 	// true, the status also says what has just been written.
 	KeepBack(o *layers.Observation, status v1alpha1.AddonsLayerStatus, wrote bool) time.Duration
 	// KindIsComing tells whether a kind that the layer waits for may be served
