@@ -294,7 +294,7 @@ func TestRefusedSourceIsNotRead(t *testing.T) {
 	if err := o.observeDirectory(t.Context()); err != nil || o.Source != nil || o.Directory != nil {
 		t.Errorf("its own look: error %v, source %v, directory %v", err, o.Source, o.Directory)
 	}
-	if artifact := o.artifactOf(t.Context(), refused); artifact != nil {
-		t.Errorf("another layer's look: artifact %v", artifact)
+	if found := o.contentOf(t.Context(), refused); found != nil {
+		t.Errorf("another layer's look: content %v", found)
 	}
 }

@@ -32,8 +32,8 @@ type observer struct {
 	reads *reader
 	// Observation is what has been gathered by now.
 	*layers.Observation
-	// artifact of the layer's source, as this observation has it.
-	artifact *repos.Artifact
+	// content of the layer, as this observation has it; nil where there is none.
+	content content
 	// wantedIDs lists the objects in question, in order.
 	wantedIDs []dependents.ID
 	// sources of other layers that were read already, as many layers have one
@@ -65,7 +65,7 @@ func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.Add
 	return o, nil
 }
 
-// observeDirectory reads the source, and the layer's directory in its artifact.
+// observeDirectory reads the source, and the layer's directory in it.
 // A source that the layer may not use is not read.
 func (o *observer) observeDirectory(ctx context.Context) error {
 	if !layers.MayUseSource(o.Layer, o.Settings) {
@@ -75,7 +75,7 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 	// its new version from the old artifact, because the cache has yet to see
 	// the source's change.
 	pastCache := o.Layer.Status.ObservedGeneration != o.Layer.Generation
-	source, artifact, err := o.reads.source(ctx, o.Layer, pastCache)
+	source, content, err := o.reads.source(ctx, o.Layer, pastCache)
 	switch {
 	case errors.Is(err, errUnserved):
 		o.SourceUnserved = true
@@ -84,9 +84,9 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	o.Source, o.artifact = source, artifact
-	if artifact != nil {
-		o.Directory, o.DirectoryError = o.r.directory(ctx, o.Layer, *artifact)
+	o.Source, o.content = source, content
+	if content != nil {
+		o.Directory, o.DirectoryError = content.directory(ctx)
 		if o.DirectoryError == nil {
 			o.Directory, o.DirectoryError = o.put(ctx, o.Directory)
 		}
@@ -104,7 +104,7 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 	}
 	if o.Directory != nil {
 		o.r.revisions.has(o.Layer, o.Directory.Digest)
-		o.r.listings.Found(o.Layer.Name, memory.DigestOf(o.Directory), o.originIn(o.artifact, o.Layer))
+		o.r.listings.Found(o.Layer.Name, memory.DigestOf(o.Directory), o.originIn(o.content, o.Layer))
 	}
 	return o.observeDeployed(ctx)
 }
@@ -136,7 +136,11 @@ func (o *observer) observeRestored(ctx context.Context) error {
 		if entry.ID != id {
 			continue
 		}
-		restored, err := o.reads.unnoted().revisions.read(ctx, o.Layer, entry, o.artifact)
+		var present *repos.Artifact
+		if o.content != nil {
+			present = o.content.artifact()
+		}
+		restored, err := o.reads.unnoted().revisions.read(ctx, o.Layer, entry, present)
 		if errors.Is(err, context.Canceled) {
 			return err
 		}
@@ -217,10 +221,10 @@ func (o *observer) dependency(ctx context.Context, layer *v1alpha1.AddonsLayer) 
 		return other
 	}
 	other.SameSource = true
-	if o.artifact == nil {
+	if o.content == nil {
 		return other
 	}
-	digest, _, err := o.r.Artifacts.Digest(ctx, *o.artifact, layer.Spec.Source.Path)
+	digest, _, err := o.r.contentOf(layer, o.content.artifact()).digest(ctx)
 	if err != nil {
 		o.unread(err)
 		return other

@@ -14,7 +14,6 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
-	"github.com/strata-project/strata/internal/repos"
 )
 
 // reader reads for one look at a layer, and notes each answer in the same act: where
@@ -61,10 +60,10 @@ func (l *reader) unnoted() *AddonsLayerReconciler {
 	return l.from
 }
 
-// source returns a layer's source as the rules see it, and its artifact. Past the
+// source returns a layer's source as the rules see it, and the layer's content. Past the
 // cache, it reads what the API server has.
-func (l *reader) source(ctx context.Context, layer *v1alpha1.AddonsLayer, pastCache bool) (*layers.Source, *repos.Artifact, error) {
-	obj, source, artifact, err := l.from.readSource(ctx, layer, pastCache)
+func (l *reader) source(ctx context.Context, layer *v1alpha1.AddonsLayer, pastCache bool) (*layers.Source, content, error) {
+	obj, source, found, err := l.from.readSource(ctx, layer, pastCache)
 	switch {
 	case layers.IsOfBundle(layer):
 		l.answers[fillingQuestion{layer.Name}] = fillingAnswer(source)
@@ -73,7 +72,7 @@ func (l *reader) source(ctx context.Context, layer *v1alpha1.AddonsLayer, pastCa
 	default:
 		l.answers[sourceQuestion{layers.SourceOf(layer, l.from.Settings.Namespace).ID()}] = objectVersion(obj)
 	}
-	return source, artifact, err
+	return source, found, err
 }
 
 // followed returns a ConfigMap or Secret with all that it holds, or nil, and follows

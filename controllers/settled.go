@@ -210,8 +210,8 @@ func (r *AddonsLayerReconciler) compare(ctx context.Context, layer *v1alpha1.Add
 // or the time to write that down has come. So what a commit is about does not
 // stand in one queue with whole looks at all other layers.
 func (r *AddonsLayerReconciler) moved(ctx context.Context, layer *v1alpha1.AddonsLayer, last *lastLook) time.Duration {
-	_, source, artifact, err := r.readSource(ctx, layer, false)
-	if err != nil || artifact == nil {
+	_, source, found, err := r.readSource(ctx, layer, false)
+	if err != nil || found == nil {
 		return 0
 	}
 	as := *source
@@ -219,7 +219,7 @@ func (r *AddonsLayerReconciler) moved(ctx context.Context, layer *v1alpha1.Addon
 	if as != last.source {
 		return 0
 	}
-	digest, missing, err := r.Artifacts.Digest(ctx, *artifact, layer.Spec.Source.Path)
+	digest, missing, err := found.digest(ctx)
 	if err != nil || digest != last.digest || missing {
 		return 0
 	}

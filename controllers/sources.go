@@ -123,14 +123,14 @@ func (p *Process) layersOfKind(ctx context.Context, kind string) []string {
 }
 
 // readSource returns a layer's source as it was read and as the rules see it,
-// and its artifact where that speaks of the source as it is specified now. The
+// and its content where that speaks of the source as it is specified now. The
 // source is nil where there is none. Of a bundle only how the rules see it is
 // returned.
 // Past the cache, it reads what the API server has.
-func (r *AddonsLayerReconciler) readSource(ctx context.Context, layer *v1alpha1.AddonsLayer, pastCache bool) (*unstructured.Unstructured, *layers.Source, *repos.Artifact, error) {
+func (r *AddonsLayerReconciler) readSource(ctx context.Context, layer *v1alpha1.AddonsLayer, pastCache bool) (*unstructured.Unstructured, *layers.Source, content, error) {
 	if layers.IsOfBundle(layer) {
-		source, artifact, err := r.fill(ctx, layer)
-		return nil, source, artifact, err
+		source, found, err := r.fill(ctx, layer)
+		return nil, source, found, err
 	}
 	ref := layers.SourceOf(layer, r.Settings.Namespace)
 	if err := r.watchSources(ctx, ref.GroupKind()); err != nil {
@@ -145,7 +145,7 @@ func (r *AddonsLayerReconciler) readSource(ctx context.Context, layer *v1alpha1.
 		return nil, nil, nil, err
 	}
 	source, artifact := parsed.Observed()
-	return obj, source, artifact, nil
+	return obj, source, r.contentOf(layer, artifact), nil
 }
 
 // errUnserved says that the cluster does not serve the kind of a source.
