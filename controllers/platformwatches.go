@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,15 +21,6 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 )
-
-// wakePlatform looks at a Platform again. It never blocks: where the queue is full,
-// the safety net has to do.
-func (p *Process) wakePlatform(name string) {
-	select {
-	case p.platformWakeups <- event.GenericEvent{Object: &v1alpha1.Platform{ObjectMeta: metav1.ObjectMeta{Name: name}}}:
-	default:
-	}
-}
 
 // SetupWithManager registers the controller and its watches; the layers' one must
 // be registered before.

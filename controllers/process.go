@@ -101,15 +101,6 @@ type remembered struct {
 	cacheEvents cacheEvents
 }
 
-// wakeups are the objects that are to be looked at although the caches tell nothing of
-// them, by their kinds.
-type wakeups struct {
-	layerWakeups, clusterWakeups, platformWakeups chan event.GenericEvent
-}
-
-// maxWakeups bounds each of them.
-const maxWakeups = 4096
-
 // Setup makes what the reconcilers share, with the indexes that they read by.
 func (p *Process) Setup(ctx context.Context, mgr ctrl.Manager) error {
 	p.remembered = remembered{

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -140,14 +139,6 @@ func readOf(cluster *v1alpha1.RemoteCluster) string {
 		cluster.Status.Version, cluster.Status.Endpoint, cluster.Status.Conditions)
 }
 
-// wakeOn looks at the layers of a RemoteCluster again.
-func (p *Process) wakeOn(ctx context.Context, cluster *v1alpha1.RemoteCluster) {
-	for _, req := range p.layersOn(ctx, cluster) {
-		p.lastLooks.set(req.Name, nil)
-		p.wake(req.Name)
-	}
-}
-
 // awaitsConnection tells whether the layer's cluster has yet to be looked at by
 // this process: to say that it cannot be reached would be too early. Where something
 // comes, goes or changes hands, all others must have been looked at, too: two may be
@@ -157,13 +148,4 @@ func (o *observer) awaitsConnection(ctx context.Context) bool {
 		return true
 	}
 	return o.NeedsOthers() && !o.r.allSeen(ctx)
-}
-
-// wakeCluster looks at a RemoteCluster again. It never blocks, as wake.
-func (p *Process) wakeCluster(name types.NamespacedName) {
-	cluster := &v1alpha1.RemoteCluster{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
-	select {
-	case p.clusterWakeups <- event.GenericEvent{Object: cluster}:
-	default:
-	}
 }

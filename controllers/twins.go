@@ -7,17 +7,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/clusters"
-	"github.com/strata-project/strata/internal/layers"
 )
 
 // hub returns the UID of the cluster that the controller runs in; empty where it may
@@ -36,30 +33,6 @@ func (p *Process) hub(ctx context.Context) (string, error) {
 	}
 	p.wakeTwins(ctx, p.remotes.Identified("", string(found.UID)))
 	return string(found.UID), nil
-}
-
-// wakeTwins looks again at clusters of which others have turned out to be the same,
-// and at their layers.
-func (p *Process) wakeTwins(ctx context.Context, names []string) {
-	if len(names) == 0 {
-		return
-	}
-	list := &v1alpha1.AddonsLayerList{}
-	if err := p.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Error(err, "cannot list layers")
-	}
-	for i := range list.Items {
-		layer := &list.Items[i]
-		if slices.Contains(names, layers.ClusterName(layers.PlaceOf(layer, p.Settings.Namespace))) {
-			p.lastLooks.set(layer.Name, nil)
-			p.wake(layer.Name)
-		}
-	}
-	for _, cluster := range names {
-		if namespace, name, remote := strings.Cut(cluster, "/"); remote {
-			p.wakeCluster(types.NamespacedName{Namespace: namespace, Name: name})
-		}
-	}
 }
 
 // allSeen tells whether this process has looked at every RemoteCluster, so that it

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -26,7 +25,6 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
-	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -115,49 +113,6 @@ func indexedFormerOwner(obj client.Object) []string {
 	return nil
 }
 
-// home is how the cluster that the controller runs in is read.
-func (p *Process) home() informers.Cluster {
-	return informers.Cluster{Client: p.Client, Past: p.Reader, Cache: p.Cache, Reader: p.Client}
-}
-
-// kindsOf returns the kinds of a cluster, or nil where that is not connected.
-func (p *Process) kindsOf(cluster string) *informers.Kinds {
-	if cluster == "" {
-		return p.kinds
-	}
-	if found := p.remotes.Get(cluster); found != nil {
-		return found.Kinds
-	}
-	return nil
-}
-
-// wiring says what becomes of what the caches of clusters tell: layers are woken.
-func (p *Process) wiring() informers.Wiring {
-	return informers.Wiring{
-		Watch:  func(s source.Source) error { return p.watch(s) },
-		Handle: p.objectHandler,
-		Passes: func(cluster string, gk schema.GroupKind) predicate.Predicate {
-			return p.cacheEvents.count(predicate.Or[client.Object](objectChanged, p.ownWrites(cluster, gk)))
-		},
-		Definitions: p.definitionHandler,
-	}
-}
-
-// kindIsComing tells whether a layer waits for a kind that discovery may know
-// any moment.
-func (p *Process) kindIsComing(o *layers.Observation, d layers.Decision) bool {
-	if o.SourceUnserved && p.kinds.IsComing(layers.SourceGroup, o.Now) {
-		return true
-	}
-	return slices.ContainsFunc(d.Plan.Standings, func(standing dependents.Standing) bool {
-		if standing.Status != dependents.StatusNotServed {
-			return false
-		}
-		k := p.kindsOf(standing.ID.Cluster)
-		return k != nil && k.IsComing(standing.ID.Group, o.Now)
-	})
-}
-
 // setupWatches says what wakes layers up.
 func (r *AddonsLayerReconciler) setupWatches() error {
 	crd := &metav1.PartialObjectMetadata{}
@@ -180,52 +135,6 @@ func (r *AddonsLayerReconciler) setupWatches() error {
 		}
 	}
 	return nil
-}
-
-// layerReader, clusterReader and platformReader name who follows objects.
-func layerReader(name string) informers.Follower {
-	return informers.Follower{Kind: v1alpha1.AddonsLayerKind, NamespacedName: types.NamespacedName{Name: name}}
-}
-
-func clusterReader(name types.NamespacedName) informers.Follower {
-	return informers.Follower{Kind: v1alpha1.RemoteClusterKind, NamespacedName: name}
-}
-
-func platformReader(name string) informers.Follower {
-	return informers.Follower{Kind: v1alpha1.PlatformKind, NamespacedName: types.NamespacedName{Name: name}}
-}
-
-// wakeReaders looks again at those who follow an object.
-func (p *Process) wakeReaders(readers []informers.Follower) {
-	for _, one := range readers {
-		switch one.Kind {
-		case v1alpha1.PlatformKind:
-			p.wakePlatform(one.Name)
-		case v1alpha1.RemoteClusterKind:
-			p.wakeCluster(one.NamespacedName)
-		default:
-			p.cacheEvents.Add(1)
-			p.wake(one.Name)
-		}
-	}
-}
-
-// wake looks at layers again. It never blocks: when the queue of wake-ups is
-// full, the safety net of each layer's interval has to do.
-func (p *Process) wake(names ...string) {
-	for _, name := range names {
-		p.wakeOne(name)
-	}
-}
-
-// wakeOne is as wake, and tells whether the layer will be looked at.
-func (p *Process) wakeOne(name string) bool {
-	select {
-	case p.layerWakeups <- event.GenericEvent{Object: &v1alpha1.AddonsLayer{ObjectMeta: metav1.ObjectMeta{Name: name}}}:
-		return true
-	default:
-		return false
-	}
 }
 
 func requests(names ...string) []ctrl.Request {
@@ -302,18 +211,6 @@ var objectChanged = predicate.Funcs{
 	},
 }
 
-// ownWrites passes the last writes of this process to objects of a kind,
-// whatever they have changed: a layer that was looked at before them takes the
-// cache for outdated, and waits for nothing else.
-func (p *Process) ownWrites(cluster string, gk schema.GroupKind) predicate.Funcs {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			id := dependents.ID{Cluster: cluster, Group: gk.Group, Kind: gk.Kind, Namespace: e.ObjectNew.GetNamespace(), Name: e.ObjectNew.GetName()}
-			return p.recent.Awaits(id, e.ObjectNew.GetResourceVersion())
-		},
-	}
-}
-
 // dependantsOf returns the layers that depend on a layer.
 func (r *AddonsLayerReconciler) dependantsOf(ctx context.Context, obj client.Object) []ctrl.Request {
 	return r.listRequests(ctx, client.MatchingFields{indexDependsOn: obj.GetName()})
@@ -339,90 +236,4 @@ func (p *Process) listRequests(ctx context.Context, opts ...client.ListOption) [
 		found = append(found, list.Items[i].Name)
 	}
 	return requests(found...)
-}
-
-// definitionHandler wakes the layers that wait for kinds of the group of one of a
-// cluster's definitions: its name is the plural, a dot and the group. Where the
-// kind is watched, those that hold it may find it served in another way.
-func (p *Process) definitionHandler(k *informers.Kinds) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []ctrl.Request {
-		_, group, _ := strings.Cut(obj.GetName(), ".")
-		k.Define(group, p.now())
-		found := p.listings.WhoWaitsFor(group)
-		if gk, watched := k.Redefined(obj.GetName()); watched {
-			found = append(found, p.holders(ctx, dependents.ServedKind{Cluster: k.Name, GroupKind: gk})...)
-		}
-		if k.Name != "" {
-			return requests(found...)
-		}
-		if gk, watched := p.sources.Redefined(obj.GetName()); watched {
-			found = append(found, p.layersOfKind(ctx, gk.Kind)...)
-		}
-		return requests(found...)
-	})
-}
-
-// holders returns the layers that list objects of a kind, or have some.
-func (p *Process) holders(ctx context.Context, served dependents.ServedKind) []string {
-	found := p.listings.WhoListsKind(served)
-	list := &v1alpha1.AddonsLayerList{}
-	if err := p.Client.List(ctx, list); err != nil {
-		return found // the cache is that of this very process: it has them, or stops
-	}
-	kind := layers.ResourceKind(served.GroupKind)
-	for i := range list.Items {
-		layer := &list.Items[i]
-		if slices.ContainsFunc(layer.Status.Resources, func(resource v1alpha1.Resource) bool {
-			return resource.Kind == kind && resource.Cluster == served.Cluster
-		}) {
-			found = append(found, layer.Name)
-		}
-	}
-	slices.SortFunc(found, strings.Compare)
-	return slices.Compact(found)
-}
-
-// whoLists returns the layers that list an object, or one that stands for the same
-// Helm release, by any name of its cluster.
-func (p *Process) whoLists(id dependents.ID, exclusive string) []string {
-	twins := p.remotes.Twins()
-	found := p.listings.WhoLists(id, exclusive)
-	for _, twin := range twins.IDs(id)[1:] {
-		found = append(found, p.listings.WhoLists(twin, "")...)
-	}
-	if exclusive != "" {
-		for _, twin := range twins.Identities(exclusive)[1:] {
-			found = append(found, p.listings.WhoLists(dependents.ID{}, twin)...)
-		}
-	}
-	return found
-}
-
-// objectHandler wakes the layers that own an object, owned it, or list it.
-func (p *Process) objectHandler(cluster string, gk schema.GroupKind) handler.EventHandler {
-	enqueue := func(q queue, objects ...client.Object) {
-		found := map[string]struct{}{}
-		for _, obj := range objects {
-			id := dependents.ID{Cluster: cluster, Group: gk.Group, Kind: gk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
-			exclusive := ""
-			if u, ok := obj.(*unstructured.Unstructured); ok && gk == layers.HelmReleaseKind {
-				exclusive = layers.HelmReleaseIdentity(u)
-			}
-			found[obj.GetLabels()[v1alpha1.LayerLabel]] = struct{}{}
-			for _, name := range p.whoLists(id, exclusive) {
-				found[name] = struct{}{}
-			}
-		}
-		for name := range found {
-			for _, req := range requests(name) {
-				q.Add(req)
-			}
-		}
-	}
-	return handler.Funcs{
-		CreateFunc:  func(_ context.Context, e event.CreateEvent, q queue) { enqueue(q, e.Object) },
-		UpdateFunc:  func(_ context.Context, e event.UpdateEvent, q queue) { enqueue(q, e.ObjectOld, e.ObjectNew) },
-		DeleteFunc:  func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(q, e.Object) },
-		GenericFunc: func(_ context.Context, e event.GenericEvent, q queue) { enqueue(q, e.Object) },
-	}
 }
