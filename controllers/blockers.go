@@ -16,8 +16,9 @@ func (o *observer) observeBlockers(ctx context.Context) error {
 	if !o.AsksForBlockers() || there == nil {
 		return nil
 	}
+	unnoted := o.reads.unnoted()
 	found, err := impact.Lookup{
-		Layer: o.Layer, Departing: o.Departing(), Flux: o.reads.unnoted().Reader, Known: o.r.Client,
+		Layer: o.Layer, Departing: o.Departing(), Flux: unnoted.Reader, Known: unnoted.Client,
 		Definitions: there.Reader, Past: there.Past, Mapper: there.Client.RESTMapper(),
 	}.Blockers(ctx)
 	if err != nil {

@@ -82,7 +82,7 @@ func (o *observer) contentOf(ctx context.Context, layer *v1alpha1.AddonsLayer) c
 		return nil
 	}
 	if layers.IsOfBundle(layer) {
-		_, found, err := o.r.fill(ctx, layer)
+		_, found, err := o.reads.unnoted().fill(ctx, layer)
 		if err != nil {
 			return nil
 		}
