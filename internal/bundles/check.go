@@ -309,7 +309,7 @@ func (c *checking) version(field string, application *v1alpha1.BundleApplication
 
 // has tells whether an application is in the bundle, at a version that fits, and
 // which there are.
-func (c *checking) has(requirement v1alpha1.ApplicationRequirement) (versions string, fits bool) {
+func (c *checking) has(requirement v1alpha1.ApplicationRequirement) (present string, fits bool) {
 	var found []string
 	for _, layer := range c.bundle.Spec.Layers {
 		for _, application := range layer.Applications {

@@ -261,21 +261,21 @@ func (l *linter) checkDependencies(each *layer) {
 			}
 			continue
 		}
-		var names, versions []string
+		var names, present []string
 		accepted := false
 		for _, peer := range peers {
 			names = append(names, peer.Name)
 			if peer.Name == wanted.Name {
-				versions = append(versions, peer.Spec.Version)
+				present = append(present, peer.Spec.Version)
 				accepted = accepted || wanted.Accepts(peer.Spec.Version)
 			}
 		}
 		slices.Sort(names)
 		switch {
-		case len(versions) == 0:
+		case len(present) == 0:
 			l.add(ruleDependency, each.place, field, each.label(), "there is no layer %s%s", wanted.Name, meant(wanted.Name, slices.Compact(names)))
 		case !accepted:
-			l.add(ruleDependencyVersion, each.place, field, each.label(), "wants %s, and %s is at %s", wanted, wanted.Name, strings.Join(versions, " or "))
+			l.add(ruleDependencyVersion, each.place, field, each.label(), "wants %s, and %s is at %s", wanted, wanted.Name, strings.Join(present, " or "))
 		}
 	}
 }
