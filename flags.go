@@ -22,9 +22,9 @@ import (
 
 	"github.com/strata-project/strata/internal/kubeconfig"
 	"github.com/strata-project/strata/internal/layers"
-	"github.com/strata-project/strata/internal/notify"
 	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/internal/repos"
+	"github.com/strata-project/strata/internal/signals"
 )
 
 // defaultArtifactHost is source-controller's Service where Flux installs it.
@@ -76,7 +76,10 @@ type options struct {
 
 // parseFlags reads the flags; an error says which of them is wrong.
 func parseFlags(args []string, getenv func(string) string) (*options, error) {
-	o := &options{cacheSize: resource.MustParse("2Gi"), artifactMaxSize: resource.MustParse("50Mi")}
+	o := &options{
+		cacheSize:       *resource.NewQuantity(repos.DefaultMaxBytes, resource.BinarySI),
+		artifactMaxSize: *resource.NewQuantity(repos.DefaultMaxArtifact, resource.BinarySI),
+	}
 	flags := pflag.NewFlagSet("strata", pflag.ContinueOnError)
 	flags.SortFlags = false
 	namespace := getenv("RUNTIME_NAMESPACE")
@@ -189,7 +192,7 @@ func (o *options) check() error {
 		}
 	}
 	if o.eventsAddr != "" {
-		if err := notify.CheckURL(o.eventsAddr); err != nil {
+		if err := signals.CheckURL(o.eventsAddr); err != nil {
 			return fmt.Errorf("--events-addr is no URL to post events to: %w", err)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/strata-project/strata/internal/notify"
+	"github.com/strata-project/strata/internal/signals"
 )
 
 // Flags that are accepted make sense together, and can be used as they are.
@@ -40,7 +40,7 @@ func FuzzFlags(f *testing.F) {
 		if (o.selector != nil) != (selector != "") {
 			t.Fatalf("the selector %q becomes %v", selector, o.selector)
 		}
-		if events != "" && notify.CheckURL(o.eventsAddr) != nil {
+		if events != "" && signals.CheckURL(o.eventsAddr) != nil {
 			t.Fatalf("%q was accepted", events)
 		}
 	})

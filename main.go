@@ -31,8 +31,10 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/controllers"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/repos"
+	"github.com/strata-project/strata/internal/signals"
 )
 
 // version is set by the linker.
@@ -81,7 +83,7 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	config := fluxclient.GetConfigOrDie(o.client)
-	writes := controllers.NewWriteMeter()
+	writes := signals.NewWriteMeter()
 	config.Wrap(writes.Wrap)
 	config.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true})
 	questions, err := discovery.NewDiscoveryClientForConfig(config)
@@ -107,7 +109,7 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	fetches, meters := controllers.NewFetchMeter(), controllers.NewMeters()
+	fetches, meters := signals.NewFetchMeter(), signals.NewMeters()
 	artifacts, err := repos.New(repos.Options{
 		Dir: o.cacheDir, MaxBytes: o.cacheSize.Value(), MaxArtifact: o.artifactMaxSize.Value(),
 		Log: ctrl.Log.WithName("artifacts"), Fetched: fetches.Fetched, Hosts: o.artifactHosts, DigestKey: key,
@@ -115,9 +117,9 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	reconciler := &controllers.AddonsLayerReconciler{
+	process := &controllers.Process{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(),
-		Artifacts: artifacts, Cluster: clusterVersion, Events: mgr.GetEventRecorder("strata"),
+		Cluster: clusterVersion, Events: mgr.GetEventRecorder("strata"),
 		Settings: layers.Settings{
 			Interval: o.syncPeriod, Namespace: o.runtimeNamespace, MaxPrunePercent: o.maxPrunePercent,
 			DefaultServiceAccount: o.defaultServiceAccount, NoCrossNamespaceRefs: o.noCrossNamespaceRefs,
@@ -129,27 +131,25 @@ func run(ctx context.Context, o *options) error {
 		Concurrent: o.concurrent, Selector: o.selector, Meters: meters,
 	}
 	if o.leader.Enable {
-		reconciler.PlanValid = max(o.leader.LeaseDuration-o.leader.RenewDeadline, time.Second)
-		reconciler.Fence = controllers.NewFence(reconciler.PlanValid)
-		if err := mgr.Add(reconciler.Fence); err != nil {
+		process.PlanValid = max(o.leader.LeaseDuration-o.leader.RenewDeadline, time.Second)
+		process.Fence = controllers.NewFence(process.PlanValid)
+		if err := mgr.Add(process.Fence); err != nil {
 			return fmt.Errorf("cannot add the fence: %w", err)
 		}
 	}
-	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {
+	if err := process.Setup(ctx, mgr); err != nil {
 		return err
 	}
-	clusters := &controllers.RemoteClusterReconciler{Layers: reconciler, Allow: o.allow, Reach: o.reach}
-	if err := clusters.SetupWithManager(mgr); err != nil {
-		return err
-	}
-	if err := (&controllers.HelmApplicationReconciler{Layers: reconciler}).SetupWithManager(mgr); err != nil {
-		return err
-	}
-	if err := (&controllers.ApplicationBundleReconciler{Layers: reconciler}).SetupWithManager(mgr); err != nil {
-		return err
-	}
-	if err := (&controllers.PlatformReconciler{Layers: reconciler}).SetupWithManager(mgr); err != nil {
-		return err
+	for _, reconciler := range []interface{ SetupWithManager(ctrl.Manager) error }{
+		&controllers.AddonsLayerReconciler{Process: process, Artifacts: artifacts},
+		&controllers.RemoteClusterReconciler{Process: process, Allow: o.allow, Reach: o.reach},
+		&controllers.HelmApplicationReconciler{Process: process},
+		&controllers.ApplicationBundleReconciler{Process: process},
+		&controllers.PlatformReconciler{Process: process},
+	} {
+		if err := reconciler.SetupWithManager(mgr); err != nil {
+			return err
+		}
 	}
 	if err := mgr.Add(clusterVersion); err != nil {
 		return fmt.Errorf("cannot add what asks for the cluster's version: %w", err)
@@ -157,7 +157,7 @@ func run(ctx context.Context, o *options) error {
 	if err := addChecks(mgr); err != nil {
 		return err
 	}
-	if err := o.addSignals(mgr, reconciler, meters, fetches, writes); err != nil {
+	if err := o.addSignals(mgr, process, meters, fetches, writes); err != nil {
 		return err
 	}
 	ctrl.Log.WithName("setup").Info("starting", "version", version, "kubernetes", clusterVersion.Version())
@@ -174,7 +174,7 @@ func (o *options) managerOptions(clusterVersion *controllers.ClusterVersion, ser
 			panic(err) // the types are constant
 		}
 	}
-	cacheOptions := controllers.CacheOptions()
+	cacheOptions := informers.CacheOptions()
 	cacheOptions.DefaultWatchErrorHandler = func(ctx context.Context, r *toolscache.Reflector, err error) {
 		clusterVersion.Ask()
 		toolscache.DefaultWatchErrorHandler(ctx, r, err)
@@ -186,7 +186,7 @@ func (o *options) managerOptions(clusterVersion *controllers.ClusterVersion, ser
 		Logger:                        ctrl.Log,
 		Cache:                         cacheOptions,
 		Metrics:                       serving,
-		Client:                        controllers.ClientOptions(),
+		Client:                        informers.ClientOptions(),
 		HealthProbeBindAddress:        o.healthAddr,
 		LeaderElection:                o.leader.Enable,
 		LeaderElectionID:              leader,

@@ -17,8 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/strata-project/strata/controllers"
-	"github.com/strata-project/strata/internal/notify"
+	"github.com/strata-project/strata/internal/signals"
 )
 
 // dashboardFile is the dashboard that the chart ships.
@@ -167,12 +166,12 @@ func TestSignalsListsEveryMetric(t *testing.T) {
 // exports returns what the controller exports of its own, with its labels.
 func exports(t *testing.T) map[string][]string {
 	t.Helper()
-	sender, err := notify.New(notify.Options{URL: "http://localhost/"})
+	sender, err := signals.NewSender(signals.SenderOptions{URL: "http://localhost/"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	collectors := []prometheus.Collector{
-		controllers.NewLayerMetrics(nil, ""), controllers.NewClusterMetrics(nil), controllers.NewMeters(), controllers.NewFetchMeter(), controllers.NewWriteMeter(), sender,
+		signals.NewLayerMetrics(nil, ""), signals.NewClusterMetrics(nil), signals.NewMeters(), signals.NewFetchMeter(), signals.NewWriteMeter(), sender,
 	}
 	// A Desc has no way to ask for these but its text.
 	form := regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -61,7 +62,7 @@ func (f *fixture) layerAs(name, account string) {
 }
 
 // newTestAccounts returns accounts whose requests are noted in order.
-func newTestAccounts(t *testing.T) (found *accounts, taken func() []string) {
+func newTestAccounts(t *testing.T) (found *informers.Accounts, taken func() []string) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("needs an API server")
@@ -82,7 +83,7 @@ func newTestAccounts(t *testing.T) (found *accounts, taken func() []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found = newAccounts(mgr, mgr.GetAPIReader())
+	found = informers.NewAccounts(mgr, mgr.GetAPIReader())
 	taken = func() []string {
 		mu.Lock()
 		defer mu.Unlock()
@@ -121,7 +122,7 @@ func TestAccountIsWhoItsTokenIs(t *testing.T) {
 	f.must(err)
 	byToken, err := client.New(identity.Config, client.Options{Scheme: newScheme()})
 	f.must(err)
-	byImpersonation, err := accounts.client(account)
+	byImpersonation, err := accounts.Client(account)
 	f.must(err)
 	if diff := cmp.Diff(whoami(t, byToken), whoami(t, byImpersonation)); diff != "" {
 		t.Errorf("who acts (-by token +impersonated):\n%s", diff)
@@ -134,7 +135,7 @@ func TestAccountsShareWhatTheyKnow(t *testing.T) {
 	accounts, taken := newTestAccounts(t)
 	read := func(name string) {
 		t.Helper()
-		c, err := accounts.client(types.NamespacedName{Namespace: "default", Name: name})
+		c, err := accounts.Client(types.NamespacedName{Namespace: "default", Name: name})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,9 +150,6 @@ func TestAccountsShareWhatTheyKnow(t *testing.T) {
 	if diff := cmp.Diff(want, taken()); diff != "" {
 		t.Errorf("requests of the second account (-want +got):\n%s", diff)
 	}
-	if accounts.config.RateLimiter == nil {
-		t.Error("each account has a rate limit of its own")
-	}
 }
 
 // Clients are kept, so many of them and no more.
@@ -159,7 +157,7 @@ func TestAccountsAreBounded(t *testing.T) {
 	accounts, taken := newTestAccounts(t)
 	of := func(i int) client.Client {
 		t.Helper()
-		c, err := accounts.client(types.NamespacedName{Namespace: "default", Name: fmt.Sprintf("a%d", i)})
+		c, err := accounts.Client(types.NamespacedName{Namespace: "default", Name: fmt.Sprintf("a%d", i)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,15 +167,15 @@ func TestAccountsAreBounded(t *testing.T) {
 	if of(0) != first {
 		t.Error("the client is made twice")
 	}
-	for i := range 2 * maxAccounts {
+	for i := range 2 * informers.MaxAccounts {
 		of(i)
 		of(0)
 	}
 	if of(0) != first {
 		t.Error("the client that was used all the time was dropped")
 	}
-	if kept := accounts.clients.Len(); kept != maxAccounts {
-		t.Errorf("%d clients are kept, want %d", kept, maxAccounts)
+	if kept := accounts.Kept(); kept != informers.MaxAccounts {
+		t.Errorf("%d clients are kept, want %d", kept, informers.MaxAccounts)
 	}
 	if requests := taken(); len(requests) > 0 {
 		t.Errorf("making clients costs requests: %v", requests)
@@ -196,7 +194,7 @@ func TestAccountsRefuseWhatIsNone(t *testing.T) {
 		{Namespace: "default", Name: "a/b"},
 		{Namespace: "default", Name: "a\r\nImpersonate-Group: system:masters"},
 	} {
-		if _, err := accounts.client(account); err == nil {
+		if _, err := accounts.Client(account); err == nil {
 			t.Errorf("there is a client for %q", account)
 		}
 	}
@@ -274,20 +272,11 @@ func TestCostOfAnAccount(t *testing.T) {
 	}
 }
 
-// An account that is looked up in vain is no error of its own while the
-// controller may not read it: its rights will tell.
-func TestAccountThatMayNotBeRead(t *testing.T) {
+// An account that there is not is an error of its own.
+func TestAccountThatIsMissing(t *testing.T) {
 	accounts, _ := newTestAccounts(t)
 	key := types.NamespacedName{Namespace: "default", Name: "missing"}
-	if err := accounts.check(t.Context(), key); err == nil || err.Error() != "there is no ServiceAccount default/missing" {
-		t.Errorf("the error is %v", err)
-	}
-	nobody, err := accounts.client(types.NamespacedName{Namespace: "default", Name: "nobody"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	accounts.reader = nobody
-	if err := accounts.check(t.Context(), key); err != nil {
+	if err := accounts.Check(t.Context(), key); err == nil || err.Error() != "there is no ServiceAccount default/missing" {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -297,14 +286,15 @@ func TestAccountThatMayNotBeRead(t *testing.T) {
 func TestRefusedSourceIsNotRead(t *testing.T) {
 	settings := layers.Settings{Namespace: "strata-system", NoCrossNamespaceRefs: true}
 	refused := &v1alpha1.AddonsLayer{Spec: v1alpha1.AddonsLayerSpec{Source: v1alpha1.SourceSpec{Name: "addons", Namespace: "team-a", Path: "./base"}}}
+	r := &AddonsLayerReconciler{Process: &Process{Settings: settings}}
 	o := &observer{
-		AddonsLayerReconciler: &AddonsLayerReconciler{Settings: settings},
-		Observation:           &layers.Observation{Settings: settings, Layer: refused},
+		r: r, reads: &reader{from: r},
+		Observation: &layers.Observation{Settings: settings, Layer: refused},
 	}
 	if err := o.observeDirectory(t.Context()); err != nil || o.Source != nil || o.Directory != nil {
 		t.Errorf("its own look: error %v, source %v, directory %v", err, o.Source, o.Directory)
 	}
-	if artifact := o.artifactOf(t.Context(), refused); artifact != nil {
-		t.Errorf("another layer's look: artifact %v", artifact)
+	if found := o.contentOf(t.Context(), refused); found != nil {
+		t.Errorf("another layer's look: content %v", found)
 	}
 }

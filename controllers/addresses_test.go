@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/notify"
+	"github.com/strata-project/strata/internal/signals"
 )
 
 // postbox is a notification-controller, which keeps what it is sent.
@@ -42,7 +42,7 @@ func newPostbox(f *fixture) (*postbox, func(*AddonsLayerReconciler)) {
 		box.sent.Write(body)
 	}))
 	f.Cleanup(box.Close)
-	sender, err := notify.New(notify.Options{URL: box.URL, Log: logr.Discard()})
+	sender, err := signals.NewSender(signals.SenderOptions{URL: box.URL, Log: logr.Discard()})
 	f.must(err)
 	ctx, cancel := context.WithCancel(f.ctx)
 	f.Cleanup(cancel)

@@ -6,6 +6,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,54 +22,48 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/bundles"
-	"github.com/strata-project/strata/internal/round"
 )
 
 // ApplicationBundleReconciler says which bundles can be installed.
 type ApplicationBundleReconciler struct {
-	// Layers has the client, the cache, the clock and the selector.
-	Layers *AddonsLayerReconciler
+	*Process
 }
 
 // Reconcile looks at one ApplicationBundle.
 func (r *ApplicationBundleReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if !r.Layers.Fence.Holds() {
-		return ctrl.Result{}, nil
-	}
-	after, err := round.Outcome(0, r.reconcile(ctx, req))
-	return ctrl.Result{RequeueAfter: after}, err
+	return fenced(ctx, r.Fence, req, r.reconcile)
 }
 
-func (r *ApplicationBundleReconciler) reconcile(ctx context.Context, req ctrl.Request) error {
+func (r *ApplicationBundleReconciler) reconcile(ctx context.Context, req ctrl.Request) (time.Duration, error) {
 	bundle := &v1alpha1.ApplicationBundle{}
-	if err := r.Layers.Client.Get(ctx, req.NamespacedName, bundle, client.UnsafeDisableDeepCopy); err != nil {
-		return client.IgnoreNotFound(err)
+	if err := r.Client.Get(ctx, req.NamespacedName, bundle, client.UnsafeDisableDeepCopy); err != nil {
+		return 0, client.IgnoreNotFound(err)
 	}
-	if !bundle.DeletionTimestamp.IsZero() || !r.Layers.isOwn(bundle) {
-		return nil
+	if !bundle.DeletionTimestamp.IsZero() || !r.isOwn(bundle) {
+		return 0, nil
 	}
 	observed, err := r.observe(ctx, bundle)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	decision := bundles.Decide(observed)
 	if equality.Semantic.DeepEqual(bundle.Status, decision.Status) {
-		return nil
+		return 0, nil
 	}
 	patched := bundle.DeepCopy()
 	patched.Status = decision.Status
 	// The lock sees to it that nothing is published anew by a look that has yet to
 	// see what was.
-	err = patchStatus(ctx, r.Layers.Client, patched, bundle)
-	return client.IgnoreNotFound(err)
+	err = patchStatus(ctx, r.Client, patched, bundle)
+	return 0, client.IgnoreNotFound(err)
 }
 
 // observe reads the applications of a bundle and the layers that use it.
 func (r *ApplicationBundleReconciler) observe(ctx context.Context, bundle *v1alpha1.ApplicationBundle) (bundles.Observation, error) {
-	observed := bundles.Observation{Now: r.Layers.now(), Bundle: bundle, Catalogue: map[string]*v1alpha1.HelmApplication{}}
+	observed := bundles.Observation{Now: r.now(), Bundle: bundle, Catalogue: map[string]*v1alpha1.HelmApplication{}}
 	for _, name := range bundles.Named(bundle) {
 		app := &v1alpha1.HelmApplication{}
-		err := r.Layers.Client.Get(ctx, client.ObjectKey{Name: name}, app, client.UnsafeDisableDeepCopy)
+		err := r.Client.Get(ctx, client.ObjectKey{Name: name}, app, client.UnsafeDisableDeepCopy)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -78,7 +73,7 @@ func (r *ApplicationBundleReconciler) observe(ctx context.Context, bundle *v1alp
 		observed.Catalogue[name] = app
 	}
 	list := &v1alpha1.AddonsLayerList{}
-	if err := r.Layers.Client.List(ctx, list, client.MatchingFields{indexSource: bundle.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.MatchingFields{indexSource: bundle.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return bundles.Observation{}, fmt.Errorf("cannot list the layers of ApplicationBundle %s: %w", bundle.Name, err)
 	}
 	platforms := map[string]bool{}
@@ -108,9 +103,9 @@ func (r *ApplicationBundleReconciler) SetupWithManager(mgr manager.Manager) erro
 		return fmt.Errorf("cannot make the controller: %w", err)
 	}
 	for _, watch := range []source.Source{
-		source.Kind(r.Layers.Cache, client.Object(&v1alpha1.ApplicationBundle{}), &handler.EnqueueRequestForObject{}, specOrLabelsChanged),
-		source.Kind(r.Layers.Cache, client.Object(&v1alpha1.HelmApplication{}), handler.EnqueueRequestsFromMapFunc(r.whoNames), publishedChanged),
-		source.Kind(r.Layers.Cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(bundleOf), usedChanged),
+		source.Kind(r.Cache, client.Object(&v1alpha1.ApplicationBundle{}), &handler.EnqueueRequestForObject{}, specOrLabelsChanged),
+		source.Kind(r.Cache, client.Object(&v1alpha1.HelmApplication{}), handler.EnqueueRequestsFromMapFunc(r.whoNames), publishedChanged),
+		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(bundleOf), usedChanged),
 	} {
 		if err := c.Watch(watch); err != nil {
 			return fmt.Errorf("cannot watch: %w", err)
@@ -155,7 +150,7 @@ func bundleOf(_ context.Context, obj client.Object) []ctrl.Request {
 
 // whoNames returns the bundles that name an application.
 func (r *ApplicationBundleReconciler) whoNames(ctx context.Context, obj client.Object) []ctrl.Request {
-	names, err := namingBundles(ctx, r.Layers.Client, obj.GetName())
+	names, err := namingBundles(ctx, r.Client, obj.GetName())
 	if err != nil {
 		log.FromContext(ctx).Error(err, "cannot look up which bundles name an application", "application", obj.GetName())
 		return nil

@@ -21,12 +21,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/departure"
+	"github.com/strata-project/strata/internal/impact"
 )
 
 // origin returns the labels that helm-controller puts on what a release makes.
 func (f *fixture) origin(release string) map[string]string {
-	return map[string]string{departure.OriginName: release, departure.OriginNamespace: f.namespace}
+	return map[string]string{impact.OriginName: release, impact.OriginNamespace: f.namespace}
 }
 
 // custom creates a definition, and a few objects of its kind.
@@ -158,7 +158,7 @@ func TestBlockersOfDefinitions(t *testing.T) {
 	f.deployed("base", "main@sha1:1")
 	f.deployed("else", "main@sha1:1")
 
-	helm, kept := map[string]string{departure.HelmOwner: "op"}, map[string]string{departure.HelmOwner: "op", departure.HelmPolicy: "keep"}
+	helm, kept := map[string]string{impact.HelmOwner: "op"}, map[string]string{impact.HelmOwner: "op", impact.HelmPolicy: "keep"}
 	f.custom(group, "templates", 3, f.origin("op"), helm)
 	f.custom(group, "keeps", 2, f.origin("op"), kept)
 	f.custom(group, "folders", 1, f.origin("op"), nil)
@@ -191,7 +191,7 @@ func TestBlockersOfAReleaseWithoutInventory(t *testing.T) {
 	f.statefulSet("db", f.origin("db"))
 	f.statefulSet("big-db", f.origin("another"))
 	f.claim("archive", f.origin("db"), nil)
-	f.claim("kept", f.origin("db"), map[string]string{departure.HelmPolicy: "keep"})
+	f.claim("kept", f.origin("db"), map[string]string{impact.HelmPolicy: "keep"})
 	for _, name := range []string{"data-db-0", "data-db-17", "data-big-db-0", "data-db-x", "data-db", "logs-db-0"} {
 		f.claim(name, nil, nil)
 	}
@@ -206,12 +206,12 @@ func TestBlockersOfAReleaseWithoutInventory(t *testing.T) {
 // counted.
 func TestBlockersInLargeNumbers(t *testing.T) {
 	f := newSerialFixture(t, nil)
-	const group, count = "many.example.dev", departure.Page*departure.Pages + 100
+	const group, count = "many.example.dev", impact.Page*impact.Pages + 100
 	f.publish("main@sha1:1", map[string]string{"base/op.yaml": f.release("op")})
 	f.layer("base")
 	f.ready("op")
 	f.deployed("base", "main@sha1:1")
-	f.custom(group, "grains", count, f.origin("op"), map[string]string{departure.HelmOwner: "op"})
+	f.custom(group, "grains", count, f.origin("op"), map[string]string{impact.HelmOwner: "op"})
 	f.owns("op")
 	f.settle()
 	f.taken()
@@ -227,7 +227,7 @@ func TestBlockersInLargeNumbers(t *testing.T) {
 		}
 	}
 	t.Logf("%d looks read %d pages", looks, pages)
-	if looks == 0 || pages > looks*departure.Pages {
+	if looks == 0 || pages > looks*impact.Pages {
 		t.Errorf("%d looks read %d pages: %v", looks, pages, requests)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/clusters"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/kubeconfig"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/reach"
@@ -26,9 +27,9 @@ import (
 // observe gathers what the rules decide from, and connects.
 func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1.RemoteCluster) (clusters.Observation, error) {
 	name := client.ObjectKeyFromObject(cluster)
-	o := clusters.Observation{Now: r.Layers.now(), Cluster: cluster, Key: r.Layers.Settings.DigestKey}
+	o := clusters.Observation{Now: r.now(), Cluster: cluster, Key: r.Settings.DigestKey}
 	id := clusters.CopyOf(cluster)
-	live, err := r.Layers.follows.get(ctx, readerOf(name), id)
+	live, err := r.follows.Get(ctx, clusterReader(name), id)
 	if ctx.Err() != nil {
 		return o, ctx.Err()
 	}
@@ -38,18 +39,18 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 	}
 	o.Live = live
 	if live != nil {
-		o.Stale = r.Layers.recent.IsStale(id, live.GetResourceVersion(), o.Now)
+		o.Stale = r.recent.IsStale(id, live.GetResourceVersion(), o.Now)
 	} else {
-		o.Stale = r.Layers.recent.IsStale(id, "", o.Now)
+		o.Stale = r.recent.IsStale(id, "", o.Now)
 	}
 	following := map[dependents.ID]bool{id: true}
 	access := r.observeSource(ctx, &o, following)
-	r.Layers.follows.keep(readerOf(name), following)
-	before, open := r.Layers.remotes.raw(name.String()), r.Layers.remotes.get(name.String())
+	r.follows.Keep(clusterReader(name), following)
+	before, open := r.remotes.Raw(name.String()), r.remotes.Get(name.String())
 	switch {
 	case access != nil || live == nil:
 	case open != nil: // the copy may have been changed since
-		access = open.access
+		access = open.Access
 	case o.CopyVerified():
 		access, _ = r.read(live, layers.KubeConfigKey)
 	default:
@@ -58,32 +59,33 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 	if o.Layers, err = r.countLayers(ctx, cluster); err != nil {
 		return o, err
 	}
-	if o.Hub, err = r.Layers.hub(ctx); err != nil {
+	if o.Hub, err = r.hub(ctx); err != nil {
 		return o, err
 	}
-	o.Recorded = r.Layers.remotes.recordedFor(name.String(), cluster.UID, clusters.RecordedOn(live))
+	o.Recorded = r.remotes.RecordedFor(name.String(), cluster.UID, clusters.RecordedOn(live))
 	if access == nil {
-		r.prober.stop(name)
+		r.prober.Stop(name)
 		r.identify(ctx, &o, nil)
 		return o, nil
 	}
-	o.Access = &access.Access
+	facts := clusters.Access(access.Facts)
+	o.Access = &facts
 	select {
-	case <-r.Layers.started: // until then it would wait for the watches of all clusters
+	case <-r.started: // until then it would wait for the watches of all clusters
 	case <-ctx.Done():
 		return o, ctx.Err()
 	}
-	connected, err := r.Layers.remotes.connect(ctx, name.String(), access, r.Reach)
+	connected, err := r.remotes.Connect(ctx, name.String(), access, r.Reach)
 	if err != nil {
 		o.Source.Err = err
 		r.identify(ctx, &o, nil)
 		return o, nil //nolint:nilerr // it is in the status
 	}
 	if before != nil && before != connected {
-		r.Layers.follows.forget(name.String())
+		r.follows.Forget(name.String())
 	}
-	o.Answer = r.prober.ask(name, connected, clusters.IntervalOf(cluster), cluster.Status)
-	connected.setError(o.Answer.Err)
+	o.Answer = r.prober.Ask(name, connected, clusters.IntervalOf(cluster), cluster.Status)
+	connected.SetError(o.Answer.Err)
 	o.Unlocated = connected.Named() && !o.Answer.Located
 	r.identify(ctx, &o, connected)
 	return o, nil
@@ -91,28 +93,28 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 
 // identify has a connection let writes through where the cluster is the right one,
 // and tells those who wait for that.
-func (r *RemoteClusterReconciler) identify(ctx context.Context, o *clusters.Observation, connected *connection) {
+func (r *RemoteClusterReconciler) identify(ctx context.Context, o *clusters.Observation, connected *informers.Connection) {
 	name := client.ObjectKeyFromObject(o.Cluster).String()
-	remotes := r.Layers.remotes
+	remotes := r.remotes
 	if connected != nil {
-		o.Identity = connected.gate.identity(o.Now)
-		if !r.Layers.isOwn(o.Cluster) {
+		o.Identity = connected.Gate.Identity(o.Now)
+		if !r.isOwn(o.Cluster) {
 			o.Identity.Unclaimable = true // whoever looks after it claims it
 		}
 	}
-	r.Layers.wakeTwins(ctx, remotes.identified(name, cmp.Or(o.Recorded, o.Identity.UID)))
-	o.Twins = remotes.twinsOf(name)
+	r.wakeTwins(ctx, remotes.Identified(name, cmp.Or(o.Recorded, o.Identity.UID)))
+	o.Twins = remotes.TwinsOf(name)
 	verdict := clusters.Judge(*o)
 	why := ""
 	if verdict.Stops {
 		why = verdict.Message
 	}
-	news := remotes.mistakes(name, why)
-	if connected != nil && connected.gate.judge(verdict, o.Answer, o.Now) {
+	news := remotes.Mistakes(name, why)
+	if connected != nil && connected.Gate.Judge(verdict, o.Answer, o.Now) {
 		news = true
 	}
 	if news {
-		r.Layers.wakeOn(ctx, o.Cluster)
+		r.wakeOn(ctx, o.Cluster)
 		r.wakeBehind(ctx, o.Cluster)
 	}
 }
@@ -129,19 +131,19 @@ func (r *RemoteClusterReconciler) observeSource(ctx context.Context, o *clusters
 			o.Source.Err = errors.New("spec.via names the RemoteCluster itself")
 			return nil
 		}
-		outer := r.Layers.remotes.get(id.Cluster)
+		outer := r.remotes.Get(id.Cluster)
 		if outer == nil {
 			o.Via = fmt.Sprintf("waits for RemoteCluster %s, which is not connected", id.Cluster)
 			return nil
 		}
-		if err := outer.answers(); err != nil {
+		if err := outer.Answers(); err != nil {
 			following[id] = true // as it was, when it is back
 			o.Via = fmt.Sprintf("waits for RemoteCluster %s: %v", id.Cluster, err)
 			return nil
 		}
 	}
 	following[id] = true
-	secret, err := r.Layers.follows.get(ctx, readerOf(name), id)
+	secret, err := r.follows.Get(ctx, clusterReader(name), id)
 	if err != nil {
 		o.Source.Err = err
 		return nil
@@ -180,12 +182,12 @@ func (r *RemoteClusterReconciler) read(secret *unstructured.Unstructured, key st
 func (r *RemoteClusterReconciler) countLayers(ctx context.Context, cluster *v1alpha1.RemoteCluster) (v1alpha1.LayerCount, error) {
 	var count v1alpha1.LayerCount
 	list := &v1alpha1.AddonsLayerList{}
-	if err := r.Layers.Client.List(ctx, list, client.MatchingFields{indexCluster: cluster.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.MatchingFields{indexCluster: cluster.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return count, fmt.Errorf("cannot list the layers of RemoteCluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
 	}
 	for i := range list.Items {
 		layer := &list.Items[i]
-		if layers.PlaceOf(layer, r.Layers.Settings.Namespace) != client.ObjectKeyFromObject(cluster) {
+		if layers.PlaceOf(layer, r.Settings.Namespace) != client.ObjectKeyFromObject(cluster) {
 			continue
 		}
 		count.Total++

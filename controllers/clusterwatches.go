@@ -22,30 +22,29 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/clusters"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
 )
 
-// SetupWithManager registers the controller and its watches; the layers' one must
-// be registered before.
+// SetupWithManager registers the controller and its watches.
 func (r *RemoteClusterReconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.wakeups = r.Layers.clusterWakeups
 	r.written = memory.NewClusters()
-	r.prober = newProber(r.Layers.now, r.Layers.wakeCluster, r.Layers.Meters)
+	r.prober = informers.NewProber(r.now, r.wakeCluster, r.Meters.Probed)
 	r.executor = &apply.Executor{
-		Cluster: apply.Cluster{Client: r.Layers.Client, Reader: r.Layers.Reader}, Other: r.Layers.remotes.writes, Keys: clusters.Keys,
-		Strict: func(schema.GroupKind) bool { return false }, Valid: r.Layers.PlanValid,
+		Cluster: apply.Cluster{Client: r.Client, Reader: r.Reader}, Other: r.writesTo, Keys: clusters.Keys,
+		Strict: func(schema.GroupKind) bool { return false }, Valid: r.PlanValid,
 	}
-	c, err := controller.New("remotecluster", mgr, controllerOptions(r, r.Layers.Concurrent))
+	c, err := controller.New("remotecluster", mgr, controllerOptions(r, r.Concurrent))
 	if err != nil {
 		return fmt.Errorf("cannot make the controller: %w", err)
 	}
 	for _, watch := range []source.Source{
-		source.Kind(r.Layers.Cache, client.Object(&v1alpha1.RemoteCluster{}), &handler.EnqueueRequestForObject{},
+		source.Kind(r.Cache, client.Object(&v1alpha1.RemoteCluster{}), &handler.EnqueueRequestForObject{},
 			predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{},
 				predicate.LabelChangedPredicate{}, deletionBegun)), // labels: --watch-label-selector
-		source.Kind(r.Layers.Cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(r.clustersOf), countChanged),
-		source.Channel(r.wakeups, &handler.EnqueueRequestForObject{}),
+		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(r.clustersOf), countChanged),
+		source.Channel(r.clusterWakeups, &handler.EnqueueRequestForObject{}),
 	} {
 		if err := c.Watch(watch); err != nil {
 			return fmt.Errorf("cannot watch: %w", err)
@@ -65,7 +64,7 @@ var deletionBegun = predicate.Funcs{
 func (r *RemoteClusterReconciler) clustersOf(_ context.Context, obj client.Object) []ctrl.Request {
 	layer := obj.(*v1alpha1.AddonsLayer)
 	names := layers.ClustersLeft(layer)
-	if cluster := layers.PlaceOf(layer, r.Layers.Settings.Namespace); cluster.Name != "" {
+	if cluster := layers.PlaceOf(layer, r.Settings.Namespace); cluster.Name != "" {
 		names = append(names, cluster)
 	}
 	found := make([]ctrl.Request, 0, len(names))
@@ -88,13 +87,13 @@ var countChanged = predicate.Funcs{
 // wakeBehind looks again at the clusters whose kubeconfigs lie on a cluster.
 func (r *RemoteClusterReconciler) wakeBehind(ctx context.Context, cluster *v1alpha1.RemoteCluster) {
 	list := &v1alpha1.RemoteClusterList{}
-	if err := r.Layers.Client.List(ctx, list, client.InNamespace(cluster.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.InNamespace(cluster.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "cannot list RemoteClusters")
 		return
 	}
 	for i := range list.Items {
 		if via := list.Items[i].Spec.Via; via != nil && via.Name == cluster.Name {
-			r.Layers.wakeCluster(client.ObjectKeyFromObject(&list.Items[i]))
+			r.wakeCluster(client.ObjectKeyFromObject(&list.Items[i]))
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/apply"
+	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -37,7 +37,7 @@ func DigestKey(ctx context.Context, reader client.Reader, writer client.Writer, 
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.DigestKeyName},
 		Type:       v1alpha1.DigestKeyType, Immutable: &yes, Data: map[string][]byte{digestKeyField: data},
 	}
-	if err := writer.Create(ctx, secret, client.FieldOwner(apply.FieldManager)); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := writer.Create(ctx, secret, client.FieldOwner(dependents.FieldManager)); err != nil && !apierrors.IsAlreadyExists(err) {
 		return layers.DigestKey{}, fmt.Errorf("cannot keep the key of digests in Secret %s: %w", name, err)
 	}
 	// Another process may have been faster: what is there counts.

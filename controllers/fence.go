@@ -8,7 +8,21 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/strata-project/strata/internal/round"
 )
+
+// fenced looks at one object, as long as the process may act, and returns the end of
+// the look as controller-runtime takes it.
+func fenced(ctx context.Context, fence *Fence, req ctrl.Request, look func(context.Context, ctrl.Request) (time.Duration, error)) (ctrl.Result, error) {
+	if !fence.Holds() {
+		return ctrl.Result{}, nil // the process is about to end
+	}
+	after, err := round.Outcome(look(ctx, req))
+	return ctrl.Result{RequeueAfter: after}, err
+}
 
 // Fence keeps a process that was stopped for a while, and may have lost the
 // lead meanwhile, from acting on what it knew before. Leader election finds out

@@ -46,11 +46,11 @@ func TestFence(t *testing.T) {
 func TestFencedReconcilerDoesNothing(t *testing.T) {
 	f := NewFence(time.Second)
 	f.lost.Store(true)
-	r := &AddonsLayerReconciler{Fence: f}
+	r := &AddonsLayerReconciler{Process: &Process{Fence: f}}
 	if result, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || result.RequeueAfter != 0 {
 		t.Errorf("%v, %v", result, err)
 	}
-	if err := (&hands{AddonsLayerReconciler: r}).Persist(t.Context(), nil, v1alpha1.AddonsLayerStatus{}); !errors.Is(err, errStopped) {
+	if err := (&hands{r: r}).Persist(t.Context(), nil, v1alpha1.AddonsLayerStatus{}); !errors.Is(err, errStopped) {
 		t.Errorf("it writes a status: %v", err)
 	}
 }

@@ -23,41 +23,12 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/layers"
-	"github.com/strata-project/strata/internal/repos"
 )
 
-// fillingScheme begins the URLs of what is filled and not fetched.
-const fillingScheme = "bundle:"
-
-// fillingOf asks for what a layer of a bundle is filled from.
-func fillingOf(layer string) reading {
-	q := ofLayer(layer)
-	q.filling = true
-	return q
-}
-
-// fillingAnswer is how an answer names what a layer is filled from.
-func fillingAnswer(source *layers.Source) string {
-	if source == nil {
-		return ""
-	}
-	return source.Digest + " " + source.Message
-}
-
-func (r *AddonsLayerReconciler) answerFilling(ctx context.Context, name string) (string, error) {
-	layer := &v1alpha1.AddonsLayer{}
-	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, layer, client.UnsafeDisableDeepCopy); err != nil {
-		return "", client.IgnoreNotFound(err)
-	}
-	source, _, err := r.fill(ctx, layer)
-	return fillingAnswer(source), err
-}
-
-// fill returns a layer's bundle as the rules see a source, and a name for what the
-// layer holds of it, which directory and digest understand. The source is nil
-// where there is no such bundle; where something else is missing it has no digest,
-// and says what.
-func (r *AddonsLayerReconciler) fill(ctx context.Context, layer *v1alpha1.AddonsLayer) (*layers.Source, *repos.Artifact, error) {
+// fill returns a layer's bundle as the rules see a source, and what the layer holds of
+// it. The source is nil where there is no such bundle; where something else is missing
+// it has no digest, and says what, and there is no content.
+func (r *AddonsLayerReconciler) fill(ctx context.Context, layer *v1alpha1.AddonsLayer) (*layers.Source, content, error) {
 	request, err := r.fillingRequest(ctx, layer)
 	if err != nil || request.Bundle == nil {
 		return nil, nil, err
@@ -75,42 +46,7 @@ func (r *AddonsLayerReconciler) fill(ctx context.Context, layer *v1alpha1.Addons
 		return source, nil, nil
 	}
 	source.Digest = key
-	return source, &repos.Artifact{URL: fillingScheme + bundle.Name, Revision: source.Revision, Digest: key}, nil
-}
-
-// directory returns what an artifact holds for a layer, or its bundle.
-func (r *AddonsLayerReconciler) directory(ctx context.Context, layer *v1alpha1.AddonsLayer, artifact repos.Artifact) (*layers.Directory, error) {
-	if !layers.IsOfBundle(layer) {
-		return r.Artifacts.Directory(ctx, artifact, layer.Spec.Source.Path)
-	}
-	return r.Artifacts.Assemble(artifact.Digest, artifact.Revision, r.render(ctx, layer, artifact))
-}
-
-// render returns what renders a layer as an artifact names it.
-func (r *AddonsLayerReconciler) render(ctx context.Context, layer *v1alpha1.AddonsLayer, artifact repos.Artifact) func() ([]layers.Manifest, error) {
-	return func() ([]layers.Manifest, error) {
-		request, err := r.fillingRequest(ctx, layer)
-		if err != nil {
-			return nil, err
-		}
-		key, err := fillingKey(request)
-		if err != nil {
-			return nil, err
-		}
-		if key != artifact.Digest {
-			return nil, errors.New("what the layer is filled from has changed meanwhile")
-		}
-		return bundles.Render(request)
-	}
-}
-
-// digest is as directory, and returns its digest and whether it is missing.
-func (r *AddonsLayerReconciler) digest(ctx context.Context, layer *v1alpha1.AddonsLayer, artifact repos.Artifact) (digest string, missing bool, err error) {
-	if !layers.IsOfBundle(layer) {
-		return r.Artifacts.Digest(ctx, artifact, layer.Spec.Source.Path)
-	}
-	digest, err = r.Artifacts.AssembledDigest(artifact.Digest, r.render(ctx, layer, artifact))
-	return digest, false, err
+	return source, filled{r: r, layer: layer, digestOfAll: key, revision: source.Revision}, nil
 }
 
 // fillingRequest gathers what a layer of a bundle is filled from.
@@ -159,8 +95,8 @@ func (r *AddonsLayerReconciler) factsOf(ctx context.Context, name types.Namespac
 
 // getShared reads an object that has no namespace, and tells whether there is one.
 // It is the cache's own, and must not be changed.
-func (r *AddonsLayerReconciler) getShared(ctx context.Context, name string, obj client.Object) (bool, error) {
-	err := r.Client.Get(ctx, types.NamespacedName{Name: name}, obj, client.UnsafeDisableDeepCopy)
+func (p *Process) getShared(ctx context.Context, name string, obj client.Object) (bool, error) {
+	err := p.Client.Get(ctx, types.NamespacedName{Name: name}, obj, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}

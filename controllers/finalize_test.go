@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -39,17 +40,17 @@ func TestLeftBehind(t *testing.T) {
 			if tc.labels["gone"] == "" {
 				builder = builder.WithObjects(release)
 			}
-			r := &AddonsLayerReconciler{Reader: builder.Build()}
-			r.kinds = newKinds(r)
+			r := &AddonsLayerReconciler{Process: &Process{Reader: builder.Build()}}
+			r.kinds = informers.NewKinds(r.home(), r.wiring())
 			if tc.labels["unserved"] == "" {
-				r.kinds.served[layers.HelmReleaseKind] = helmReleaseVersion
+				r.kinds.Serves(helmReleaseVersion)
 			}
 			layer := &v1alpha1.AddonsLayer{}
 			layer.Name = "base"
 			layer.Status.Resources = []v1alpha1.Resource{
 				{Namespace: "default", Name: "podinfo", Kind: layers.ResourceKind(layers.HelmReleaseKind)},
 			}
-			if got, err := (&hands{AddonsLayerReconciler: r}).LeftBehind(context.Background(), layer); err != nil || got != tc.want {
+			if got, err := (&hands{r: r}).LeftBehind(context.Background(), layer); err != nil || got != tc.want {
 				t.Errorf("%s: got %v, %v", tc.reason, got, err)
 			}
 		})

@@ -199,7 +199,7 @@ func TestStatusThatIsThereAlreadyIsActedOn(t *testing.T) {
 	if o.Layer.Status.Attempt.Allowed != nil {
 		t.Fatal("the status is believed before it was decided anew")
 	}
-	h := &hands{AddonsLayerReconciler: &AddonsLayerReconciler{}, stored: stored}
+	h := &hands{r: &AddonsLayerReconciler{Process: &Process{}}, stored: stored}
 	if err := h.Persist(t.Context(), o, *stored.Status.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}

@@ -9,11 +9,12 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/moments"
 )
 
 // give returns what objects of the layer read beside them, as it is now and as far
@@ -43,7 +44,7 @@ func (o *observer) giveOne(ctx context.Context, place layers.Place, origin depen
 			return layers.Given{}, err
 		}
 		if verdict.Given && at.Cluster == "" {
-			if seen.Object, err = o.followed(ctx, at); err != nil {
+			if seen.Object, err = o.reads.followed(ctx, at); err != nil {
 				return layers.Given{}, err
 			}
 			verdict = place.Judge(origin, at, seen) // now that all of it is known
@@ -69,17 +70,17 @@ func (o *observer) judge(ctx context.Context, place layers.Place, origin, at dep
 		}
 		seen.Object, err = o.origin(ctx, at)
 	} else {
-		seen.Object, err = o.noticed(ctx, at)
+		seen.Object, err = o.reads.noticed(ctx, at)
 	}
 	if err != nil {
 		return layers.Verdict{}, seen, err
 	}
 	if at.Kind == "Secret" {
-		clusters, err := o.clustersOf(ctx, at)
+		clusters, err := read(ctx, o.reads, kubeConfigQuestion{at})
 		if err != nil {
 			return layers.Verdict{}, seen, err
 		}
-		o.answers[reading{id: at, field: indexKubeConfig}], seen.IsKubeConfig = namesOf(clusters), len(clusters) > 0
+		seen.IsKubeConfig = len(clusters) > 0
 	}
 	verdict, err := o.ruled(ctx, place, origin, at, &seen)
 	return verdict, seen, err
@@ -92,22 +93,20 @@ func (o *observer) ruled(ctx context.Context, place layers.Place, origin, at dep
 	if !verdict.Ask {
 		return verdict, nil
 	}
-	answers := o.reviews
+	answers := o.r.reviews
 	if at.Cluster != "" {
-		connected := o.remotes.get(at.Cluster)
+		connected := o.r.remotes.Get(at.Cluster)
 		if connected == nil {
-			return layers.Verdict{}, fmt.Errorf("cannot read %s: %w", at, errNotConnected)
+			return layers.Verdict{}, fmt.Errorf("cannot read %s: %w", at, informers.ErrNotConnected)
 		}
-		answers = connected.reviews
+		answers = connected.Reviews
 	}
-	answer, err := answers.mayGet(ctx, place.ReadsAs(), at, o.Observation.Now, o.reviewKept())
+	answer, err := answers.MayGet(ctx, place.ReadsAs(), at, o.Now, o.r.reviewKept())
 	if err != nil {
 		return layers.Verdict{}, err
 	}
-	seen.Allowed, seen.Unasked = &answer.allowed, answer.unasked
-	if o.AskAgain.IsZero() || answer.until.Before(o.AskAgain) {
-		o.AskAgain = answer.until
-	}
+	seen.Allowed, seen.Unasked = &answer.Allowed, answer.Unasked
+	o.AskAgain = moments.Earlier(o.AskAgain, answer.Until)
 	return place.Judge(origin, at, *seen), nil
 }
 
@@ -116,27 +115,7 @@ func (r *AddonsLayerReconciler) reviewKept() time.Duration {
 	if r.reviewed != 0 {
 		return r.reviewed
 	}
-	return reviewKept
-}
-
-// followed returns an object with all that it holds, or nil, and follows it.
-func (o *observer) followed(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
-	return o.sawFollowed(ctx, o.follows, o.following, reading{followed: true, id: id})
-}
-
-// noticed returns the metadata of an object, or nil, and follows it.
-func (o *observer) noticed(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
-	return o.sawFollowed(ctx, o.metas, o.noticing, reading{noticed: true, id: id})
-}
-
-func (o *observer) sawFollowed(ctx context.Context, f *follows, follow map[dependents.ID]bool, q reading) (*unstructured.Unstructured, error) {
-	follow[q.id] = true
-	obj, err := f.get(ctx, o.Layer.Name, q.id)
-	if err != nil {
-		return nil, err
-	}
-	o.saw(q, obj)
-	return obj, nil
+	return informers.ReviewKept
 }
 
 // origin returns an object of another cluster that others read, or nil. Where the
@@ -144,15 +123,10 @@ func (o *observer) sawFollowed(ctx context.Context, f *follows, follow map[depen
 // Secrets. Of a cluster that does not answer it is what was there last, and nobody
 // waits for it.
 func (o *observer) origin(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
-	if _, err := o.follows.version(id); err != nil {
-		if _, err := o.remotes.writes(id.Cluster); err != nil {
+	if _, err := o.r.follows.Version(id); err != nil {
+		if _, err := o.r.writesTo(id.Cluster); err != nil {
 			return nil, fmt.Errorf("cannot read %s: %w", id, err)
 		}
 	}
-	obj, err := o.followed(ctx, id)
-	if apierrors.IsForbidden(err) {
-		o.answers[reading{followed: true, id: id}] = ""
-		return nil, nil
-	}
-	return obj, err
+	return o.reads.followedIfAllowed(ctx, id)
 }

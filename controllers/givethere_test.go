@@ -17,6 +17,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/strata-project/strata/test/authority"
 )
 
 // overheard notes what the other cluster is asked that tells of Secrets, and can have
@@ -49,8 +51,8 @@ func newOverheardFleet(t *testing.T) (*fleet, *overheard) {
 	mgr, reconciler := f.assemble(f.asController(rulesOfRemoteClusters), managerOptions(), time.Second)
 	reconciler.reviewed = time.Second
 	f.startWithClusters(mgr, reconciler)
-	proxy, authority := f.proxyTo(f.other.Config()), newAuthority(t)
-	f.join("prod", authority.kubeconfigFor(authority.serve("127.0.0.1:0", nil, func(w http.ResponseWriter, r *http.Request) {
+	proxy, signs := f.proxyTo(f.other.Config()), authority.New(t)
+	f.join("prod", signs.KubeConfigFor(signs.Serve("127.0.0.1:0", nil, func(w http.ResponseWriter, r *http.Request) {
 		// Without an account it is the controller, which asks what kinds it may watch.
 		review := strings.HasSuffix(r.URL.Path, "accessreviews") && r.Header.Get("Impersonate-User") != ""
 		ears.mu.Lock()

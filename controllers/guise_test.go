@@ -15,17 +15,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/clusters"
+	"github.com/strata-project/strata/test/authority"
 )
+
+// reachTests lets clusters be where those of the tests are.
+var reachTests = authority.Reach
 
 // guise is the tests' API server in the guise of another cluster: it says another
 // identity, has a claim of its own, and notes what is written through it.
 type guise struct {
-	*authority
+	*authority.Authority
 	endpoint string
 
 	mu       sync.Mutex
@@ -36,10 +38,10 @@ type guise struct {
 // newGuise serves a cluster of a UID, which a hub has claimed or nobody.
 func (f *fixture) newGuise(uid, hub string) *guise {
 	f.Helper()
-	g := &guise{authority: newAuthority(f.T), uid: uid, hub: hub}
+	g := &guise{Authority: authority.New(f.T), uid: uid, hub: hub}
 	proxy := f.proxyTo(plane.Config())
-	g.endpoint = g.serve("127.0.0.1:0", nil, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == systemPath {
+	g.endpoint = g.Serve("127.0.0.1:0", nil, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/v1/namespaces/"+clusters.SystemNamespace {
 			g.system(w, r)
 			return
 		}
@@ -113,17 +115,5 @@ func (g *guise) claimedFor() string {
 
 func (g *guise) kubeconfig() []byte {
 	g.Helper()
-	return g.kubeconfigFor(g.endpoint)
-}
-
-// kubeconfigFor leads to a server of the authority, with a token.
-func (a *authority) kubeconfigFor(endpoint string) []byte {
-	a.Helper()
-	data, err := clientcmd.Write(clientcmdapi.Config{
-		CurrentContext: "it", Contexts: map[string]*clientcmdapi.Context{"it": {Cluster: "it", AuthInfo: "it"}},
-		Clusters:  map[string]*clientcmdapi.Cluster{"it": {Server: endpoint, CertificateAuthorityData: a.pem}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{"it": {Token: "right"}},
-	})
-	a.must(err)
-	return data
+	return g.KubeConfigFor(g.endpoint)
 }

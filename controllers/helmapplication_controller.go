@@ -23,45 +23,39 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/catalogue"
-	"github.com/strata-project/strata/internal/round"
 )
 
 // HelmApplicationReconciler says how the entries of the catalogue fare.
 type HelmApplicationReconciler struct {
-	// Layers has the client, the cache, the clock and the selector.
-	Layers *AddonsLayerReconciler
+	*Process
 }
 
 // Reconcile looks at one HelmApplication.
 func (r *HelmApplicationReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if !r.Layers.Fence.Holds() {
-		return ctrl.Result{}, nil
-	}
-	after, err := round.Outcome(r.reconcile(ctx, req.Name))
-	return ctrl.Result{RequeueAfter: after}, err
+	return fenced(ctx, r.Fence, req, r.reconcile)
 }
 
-func (r *HelmApplicationReconciler) reconcile(ctx context.Context, name string) (time.Duration, error) {
+func (r *HelmApplicationReconciler) reconcile(ctx context.Context, req ctrl.Request) (time.Duration, error) {
 	entries, err := r.catalogue(ctx)
 	if err != nil {
 		return 0, err
 	}
-	app := entries[name]
-	if app == nil || !app.DeletionTimestamp.IsZero() || !r.Layers.isOwn(app) {
+	app := entries[req.Name]
+	if app == nil || !app.DeletionTimestamp.IsZero() || !r.isOwn(app) {
 		return 0, nil
 	}
-	named, err := namingBundles(ctx, r.Layers.Client, name)
+	named, err := namingBundles(ctx, r.Client, req.Name)
 	if err != nil {
 		return 0, err
 	}
-	now := r.Layers.now()
+	now := r.now()
 	decision := catalogue.Decide(catalogue.Observation{Now: now, Application: app, Catalogue: entries, BundlesUsing: int32(min(len(named), math.MaxInt32))})
 	if !equality.Semantic.DeepEqual(app.Status, decision.Status) {
 		patched := app.DeepCopy()
 		patched.Status = decision.Status
 		// The lock sees to it that nothing is published anew by a look that has yet
 		// to see what was.
-		err := patchStatus(ctx, r.Layers.Client, patched, app)
+		err := patchStatus(ctx, r.Client, patched, app)
 		if err != nil {
 			return 0, client.IgnoreNotFound(err)
 		}
@@ -76,7 +70,7 @@ func (r *HelmApplicationReconciler) reconcile(ctx context.Context, name string) 
 // must not be changed.
 func (r *HelmApplicationReconciler) catalogue(ctx context.Context) (map[string]*v1alpha1.HelmApplication, error) {
 	list := &v1alpha1.HelmApplicationList{}
-	if err := r.Layers.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}
@@ -96,11 +90,11 @@ func (r *HelmApplicationReconciler) SetupWithManager(mgr manager.Manager) error 
 		return fmt.Errorf("cannot make the controller: %w", err)
 	}
 	for _, handle := range []handler.EventHandler{&handler.EnqueueRequestForObject{}, handler.EnqueueRequestsFromMapFunc(r.whoNeeds)} {
-		if err := c.Watch(source.Kind(r.Layers.Cache, client.Object(&v1alpha1.HelmApplication{}), handle, specOrLabelsChanged)); err != nil {
+		if err := c.Watch(source.Kind(r.Cache, client.Object(&v1alpha1.HelmApplication{}), handle, specOrLabelsChanged)); err != nil {
 			return fmt.Errorf("cannot watch: %w", err)
 		}
 	}
-	if err := c.Watch(source.Kind(r.Layers.Cache, client.Object(&v1alpha1.ApplicationBundle{}), handler.EnqueueRequestsFromMapFunc(applicationsOf), predicate.GenerationChangedPredicate{})); err != nil {
+	if err := c.Watch(source.Kind(r.Cache, client.Object(&v1alpha1.ApplicationBundle{}), handler.EnqueueRequestsFromMapFunc(applicationsOf), predicate.GenerationChangedPredicate{})); err != nil {
 		return fmt.Errorf("cannot watch: %w", err)
 	}
 	return nil

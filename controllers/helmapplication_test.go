@@ -29,8 +29,8 @@ func (f *fixture) startCatalogue() {
 	ctx, cancel := context.WithCancel(f.ctx)
 	f.cancel = cancel
 	f.must(setupIndexes(ctx, mgr.GetFieldIndexer()))
-	f.must((&HelmApplicationReconciler{Layers: reconciler}).SetupWithManager(mgr))
-	f.must((&ApplicationBundleReconciler{Layers: reconciler}).SetupWithManager(mgr))
+	f.must((&HelmApplicationReconciler{Process: reconciler.Process}).SetupWithManager(mgr))
+	f.must((&ApplicationBundleReconciler{Process: reconciler.Process}).SetupWithManager(mgr))
 	go func() { f.ended <- mgr.Start(ctx) }()
 	f.Cleanup(func() {
 		cancel()

@@ -13,12 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/departure"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/impact"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/templates"
 )
@@ -39,7 +39,7 @@ func (o *observer) observeAwaited(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if seen.Err != nil {
-			o.opaque = true
+			o.reads.unnoted()
 		}
 		o.Awaited = append(o.Awaited, seen)
 	}
@@ -49,11 +49,11 @@ func (o *observer) observeAwaited(ctx context.Context) error {
 // awaited reads one object of waitFor at a version of its API, and tells whether
 // its kind is not served there.
 func (o *observer) awaited(ctx context.Context, id dependents.ID, version string) (live *unstructured.Unstructured, unserved bool, err error) {
-	k := o.kindsOf(id.Cluster)
+	k := o.r.kindsOf(id.Cluster)
 	if k == nil {
-		return nil, false, errNotConnected
+		return nil, false, informers.ErrNotConnected
 	}
-	mapping, err := k.mapping(id.GroupKind(), version)
+	mapping, err := k.Mapping(id.GroupKind(), version)
 	if meta.IsNoMatchError(err) {
 		return nil, true, nil
 	}
@@ -66,30 +66,15 @@ func (o *observer) awaited(ctx context.Context, id dependents.ID, version string
 		}
 		return nil, false, fmt.Errorf("namespace must be left out: objects of kind %s are in none", id.Kind)
 	}
-	o.following[id] = true
-	account := layers.AccountOf(o.Layer, o.Observation.Settings)
-	live, err = o.follows.getAs(ctx, o.Layer.Name, id, mapping.Resource, account)
+	account := layers.AccountOf(o.Layer, o.Settings)
+	live, err = o.reads.followedAs(ctx, id, mapping.Resource, version, account)
 	switch {
 	case apierrors.IsForbidden(err) && account.Name != "":
 		return nil, false, fmt.Errorf("ServiceAccount %s may not get, list and watch it: a Role and RoleBinding for %s named %s let it", account, mapping.Resource.Resource, id.Name)
 	case err != nil:
 		return nil, false, err
 	}
-	question := reading{followed: true, id: id, field: version, value: accountReading(account)}
-	o.answers[question] = ""
-	if live != nil {
-		o.answers[question] = versionOf(live)
-	}
 	return live, false, nil
-}
-
-// accountReading is how a question names the account that asks it; empty for the
-// controller.
-func accountReading(account types.NamespacedName) string {
-	if account.Name == "" {
-		return ""
-	}
-	return account.String()
 }
 
 // observeDoomed looks up the objects of deleteBefore that are left, past every
@@ -106,9 +91,9 @@ func (o *observer) observeDoomed(ctx context.Context) error {
 }
 
 func (o *observer) lookUpDoomed(ctx context.Context) error {
-	k := o.kindsOf(o.cluster())
+	k := o.reads.unnoted().kindsOf(o.cluster())
 	if k == nil {
-		return errNotConnected
+		return informers.ErrNotConnected
 	}
 	reader, err := o.readerOn(ctx, k)
 	if err != nil {
@@ -122,7 +107,7 @@ func (o *observer) lookUpDoomed(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("spec.deleteBefore[%d].apiVersion: %w", i, err)
 		}
-		if _, err := k.mapping(schema.GroupKind{Group: gv.Group, Kind: hook.Kind}, gv.Version); meta.IsNoMatchError(err) {
+		if _, err := k.Mapping(schema.GroupKind{Group: gv.Group, Kind: hook.Kind}, gv.Version); meta.IsNoMatchError(err) {
 			continue // there can be none
 		} else if err != nil {
 			return err
@@ -135,27 +120,27 @@ func (o *observer) lookUpDoomed(ctx context.Context) error {
 }
 
 // readerOn returns what reads a cluster as the layer's account.
-func (o *observer) readerOn(ctx context.Context, k *kinds) (client.Reader, error) {
-	account := layers.AccountOf(o.Layer, o.Observation.Settings)
-	accounts := o.accounts
-	if k.cluster != "" {
-		if err := o.remotes.answers(k.cluster); err != nil {
+func (o *observer) readerOn(ctx context.Context, k *informers.Kinds) (client.Reader, error) {
+	account := layers.AccountOf(o.Layer, o.Settings)
+	accounts := o.r.accounts
+	if k.Name != "" {
+		if err := o.r.remotes.Answers(k.Name); err != nil {
 			return nil, err
 		}
-		accounts = o.remotes.get(k.cluster).accounts
+		accounts = o.r.remotes.Get(k.Name).Accounts
 	}
 	if account.Name == "" {
-		return k.past, nil
+		return k.Past, nil
 	}
-	if err := accounts.check(ctx, account); err != nil {
+	if err := accounts.Check(ctx, account); err != nil {
 		return nil, err
 	}
-	return accounts.client(account)
+	return accounts.Client(account)
 }
 
 // lookUpHook adds the objects that one entry of deleteBefore is about.
 func (o *observer) lookUpHook(ctx context.Context, reader client.Reader, hook v1alpha1.DeleteBefore, kind schema.GroupVersionKind) error {
-	options := []client.ListOption{client.Limit(departure.Page)}
+	options := []client.ListOption{client.Limit(impact.Page)}
 	if hook.Namespace != "" {
 		options = append(options, client.InNamespace(hook.Namespace))
 	}
@@ -169,7 +154,7 @@ func (o *observer) lookUpHook(ctx context.Context, reader client.Reader, hook v1
 	for next := ""; ; {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		err := departure.Insist(ctx, func() error { return reader.List(ctx, list, append(options, client.Continue(next))...) })
+		err := impact.Insist(ctx, func() error { return reader.List(ctx, list, append(options, client.Continue(next))...) })
 		if err != nil {
 			return err
 		}

@@ -5,14 +5,8 @@ package controllers
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -30,11 +24,12 @@ func (o *observer) observePredecessors(ctx context.Context) error {
 			continue
 		}
 		asked[name] = true
-		layer := &v1alpha1.AddonsLayer{}
-		if err := o.Client.Get(ctx, types.NamespacedName{Name: name}, layer, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
+		layer, err := read(ctx, o.reads, layerQuestion{name})
+		if err != nil {
+			return err
+		}
+		if layer == nil {
 			continue
-		} else if err != nil {
-			return fmt.Errorf("cannot read layer %s: %w", name, err)
 		}
 		if _, seen := o.Layers[name]; !seen {
 			o.Layers[name] = layers.Other{Layer: layer}

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/test/hostile"
@@ -106,7 +107,7 @@ func TestClusterLeadsNowhere(t *testing.T) {
 		http.Error(w, "no\n\x1b[2J\u202E"+strings.Repeat("x", 32<<10), http.StatusInternalServerError)
 	})
 	f.clusterReady("hostile", metav1.ConditionFalse, "no [2Jxxx")
-	if ready := meta.FindStatusCondition(f.clusterStatus("hostile").Conditions, v1alpha1.ReadyCondition); len(ready.Message) > 2*maxProbeMessage {
+	if ready := meta.FindStatusCondition(f.clusterStatus("hostile").Conditions, v1alpha1.ReadyCondition); len(ready.Message) > 2*informers.MaxProbeMessage {
 		t.Errorf("it says %d bytes", len(ready.Message))
 	}
 	s.Do("/", hostile.Junk)

@@ -7,26 +7,19 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/clusters"
-	"github.com/strata-project/strata/internal/kubeconfig"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -340,100 +333,6 @@ func TestClaimGoesWithTheRemoteCluster(t *testing.T) {
 		})
 		if got := shared.claimedFor() != ""; got != step.claimed {
 			t.Errorf("without %s the cluster is claimed: %t", step.name, got)
-		}
-	}
-}
-
-// A connection that is made anew may lead elsewhere: what is written goes nowhere
-// before the cluster has said over that very connection which one it is.
-func TestWritesFollowNoNewConnection(t *testing.T) {
-	a := newAuthority(t)
-	var mu sync.Mutex
-	uid, writes := "11111111-aaaa", map[string]int{}
-	is := func() string {
-		mu.Lock()
-		defer mu.Unlock()
-		return uid
-	}
-	endpoint := a.serve("127.0.0.1:0", nil, func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet {
-			fmt.Fprintf(w, `{"metadata":{"uid":%q,"resourceVersion":"1"}}`, is())
-			return
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		writes[uid]++
-	}, net.IPv4(127, 0, 0, 1))
-	data, err := clientcmd.Write(clientcmdapi.Config{
-		CurrentContext: "it", Contexts: map[string]*clientcmdapi.Context{"it": {Cluster: "it", AuthInfo: "it"}},
-		Clusters:  map[string]*clientcmdapi.Cluster{"it": {Server: endpoint, CertificateAuthorityData: a.pem}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{"it": {Token: "right"}},
-	})
-	a.must(err)
-	access, err := kubeconfig.Parse(data, kubeconfig.Allow{})
-	a.must(err)
-	over, err := guardedConnection(access, reachTests, func() {})
-	a.must(err)
-	write := func() error {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint+"/write", bytes.NewReader([]byte("{}")))
-		a.must(err)
-		response, err := over.Web.Do(request)
-		if err == nil {
-			_, _ = io.Copy(io.Discard, response.Body)
-			err = response.Body.Close()
-		}
-		return err
-	}
-	if err := write(); !errors.Is(err, errNotIdentified) {
-		t.Fatalf("nothing is known, and the write ends with %v", err)
-	}
-	a.must(askIdentity(t.Context(), over, time.Now()))
-	over.gate.judge(clusters.Verdict{Open: true}, clusters.Answer{}, time.Now())
-	a.must(write())
-	reconnect := func() {
-		over.gate.mu.Lock()
-		var all []net.Conn
-		for _, l := range over.gate.links {
-			all = append(all, l.Conn)
-		}
-		over.gate.mu.Unlock()
-		for _, c := range all {
-			_ = c.Close()
-		}
-		over.plain.CloseIdleConnections()
-	}
-	reconnect()
-	a.must(write()) // of the same cluster
-	mu.Lock()
-	uid = "22222222-bbbb"
-	mu.Unlock()
-	reconnect()
-	for range 3 {
-		if err := write(); err == nil {
-			t.Error("a write ends well, and another cluster answers")
-		}
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	if writes["11111111-aaaa"] != 2 || len(writes) != 1 {
-		t.Errorf("these were written to: %v", writes)
-	}
-}
-
-// A UID or a claim that a hostile cluster has written is shown to nobody as it is.
-func TestIdentityInIsShort(t *testing.T) {
-	for text, want := range map[string]string{
-		`{"metadata":{"uid":"a-1","annotations":{"kraan.io/hub":"b-2"}}}`:                             "b-2",
-		`{"metadata":{"uid":"a-1","annotations":{"kraan.io/hub":"\u001b[31mx"}}}`:                     "--31mx",
-		`{"metadata":{"uid":"a-1","annotations":{"kraan.io/hub":"` + strings.Repeat("y", 99) + `"}}}`: strings.Repeat("y", 64),
-	} {
-		if got, err := identityIn([]byte(text)); err != nil || got.Hub != want {
-			t.Errorf("%s is of hub %q, %v", text, got.Hub, err)
-		}
-	}
-	for _, text := range []string{`{}`, `<html>`, `{"metadata":{"uid":"a b"}}`, `{"metadata":{"uid":"` + strings.Repeat("x", 65) + `"}}`, `{"metadata":{"uid":"\u001b[31m"}}`} {
-		if got, err := identityIn([]byte(text)); err == nil {
-			t.Errorf("%s is %+v", text, got)
 		}
 	}
 }

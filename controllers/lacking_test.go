@@ -18,6 +18,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
 )
@@ -69,15 +70,15 @@ func TestObjectThatACacheLacks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			id := idOf(test.object)
-			r := &AddonsLayerReconciler{recent: memory.NewWrites()}
-			r.remotes = newRemotes(r)
-			k := newKinds(r)
-			k.reader, k.past, k.served[gk] = lacking{}, test.past, gk.WithVersion("v1")
-			r.remotes.byName["fleet/prod"] = &connection{kinds: k, err: test.away, gate: &gate{open: true, judged: true}}
+			r := &AddonsLayerReconciler{Process: &Process{remembered: remembered{recent: memory.NewObjects()}}}
+			r.remotes = informers.NewRemotes(informers.Options{})
+			k := informers.NewKinds(informers.Cluster{Reader: lacking{}, Past: test.past}, informers.Wiring{})
+			k.Serves(gk.WithVersion("v1"))
+			r.remotes.Adopt("fleet/prod", k).SetError(test.away)
 			layer := &v1alpha1.AddonsLayer{}
 			layer.Name = "base"
 			layer.Status.Resources = layers.Resources([]dependents.Entry{{ID: id}})
-			o := &observer{AddonsLayerReconciler: r, answers: map[reading]string{}, Observation: &layers.Observation{
+			o := &observer{r: r, reads: &reader{from: r, answers: map[question]string{}}, Observation: &layers.Observation{
 				Now: time.Now(), Layer: layer, Directory: test.directory, Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
 			}}
 			if err := o.readObject(t.Context(), id); err != nil {

@@ -39,6 +39,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/internal/repos"
@@ -178,7 +179,8 @@ func (f *fixture) start(intercept func(client.Client) client.Client, options ...
 	f.reconciler = reconciler
 	ctx, cancel := context.WithCancel(f.ctx)
 	f.cancel = cancel
-	f.must(reconciler.SetupWithManager(ctx, mgr))
+	f.must(reconciler.Setup(ctx, mgr))
+	f.must(reconciler.SetupWithManager(mgr))
 	go func() { f.ended <- mgr.Start(ctx) }()
 	f.Cleanup(func() {
 		cancel()
@@ -201,11 +203,11 @@ func (f *fixture) assemble(server *rest.Config, options ctrl.Options, period tim
 	f.must(err)
 	selector, err := labels.Parse("test=" + f.namespace)
 	f.must(err)
-	return mgr, &AddonsLayerReconciler{
-		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(), Artifacts: artifacts,
+	return mgr, &AddonsLayerReconciler{Artifacts: artifacts, Process: &Process{
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(),
 		Cluster: version, Events: mgr.GetEventRecorder("strata"), Selector: selector, Concurrent: 4,
 		Settings: layers.Settings{Interval: period, Namespace: f.namespace, MaxPrunePercent: 50},
-	}
+	}}
 }
 
 // stopped waits until the controller has stopped.
@@ -225,10 +227,10 @@ func (f *fixture) stopped() {
 func managerOptions() ctrl.Options {
 	yes := true
 	return ctrl.Options{
-		Scheme: newScheme(), Cache: CacheOptions(), Logger: logr.Discard(),
+		Scheme: newScheme(), Cache: informers.CacheOptions(), Logger: logr.Discard(),
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: &yes},
-		Client:     ClientOptions(),
+		Client:     informers.ClientOptions(),
 	}
 }
 

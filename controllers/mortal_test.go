@@ -178,7 +178,8 @@ func (f *fixture) live(d death) *mortal {
 func (f *fixture) run(ctx context.Context, m *mortal, assemble func() (ctrl.Manager, *AddonsLayerReconciler)) {
 	f.Helper()
 	mgr, reconciler := assemble()
-	f.must(reconciler.SetupWithManager(ctx, mgr))
+	f.must(reconciler.Setup(ctx, mgr))
+	f.must(reconciler.SetupWithManager(mgr))
 	go func() {
 		select {
 		case <-mgr.Elected():

@@ -30,11 +30,11 @@ func (i *inbox) Send(event eventv1.Event) { i.got = append(i.got, event) }
 // notified returns what people are sent after one look.
 func notified(layer *v1alpha1.AddonsLayer, d layers.Decision, results ...dependents.Result) []eventv1.Event {
 	box := &inbox{}
-	r := &AddonsLayerReconciler{
+	r := &AddonsLayerReconciler{Process: &Process{
 		Events: events.NewFakeRecorder(20), Notifier: box, Instance: "strata-0",
 		Settings: layers.Settings{Namespace: "strata-system"},
 		Now:      func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 7, time.UTC) },
-	}
+	}}
 	r.tell(layer, v1alpha1.AddonsLayerStatus{}, d, results)
 	return box.got
 }

@@ -14,51 +14,45 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
 	"github.com/strata-project/strata/internal/repos"
 )
 
-// observer gathers one observation. It reads only.
+// observer gathers one observation. It writes to no cluster; what it has found it
+// notes for other layers, and wakes those that it is news to.
 type observer struct {
-	*AddonsLayerReconciler
+	// r is whose cluster is looked at.
+	r *AddonsLayerReconciler
+	// reads reads it, and notes what it answers.
+	reads *reader
+	// Observation is what has been gathered by now.
 	*layers.Observation
-	// artifact of the layer's source, as this observation has it.
-	artifact *repos.Artifact
-	// following holds what the layer's objects read beside them, and noticing that
-	// of which no more than the metadata is read.
-	following, noticing map[dependents.ID]bool
-	// homeVersion is the version of the cluster that Strata runs in.
-	homeVersion string
+	// content of the layer, as this observation has it; nil where there is none.
+	content content
 	// wantedIDs lists the objects in question, in order.
 	wantedIDs []dependents.ID
 	// sources of other layers that were read already, as many layers have one
 	// in common; nil where there is no artifact.
 	sources map[layers.SourceRef]*repos.Artifact
-	// answers is what the caches have said, opaque is true where something else
-	// was asked; kindsBefore is how often kinds had changed by then, and
-	// heardBefore how many events the caches had told of.
-	answers     map[reading]string
-	opaque      bool
-	kindsBefore int
-	heardBefore uint64
 }
 
 // observe gathers everything that the rules decide from.
 func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.AddonsLayer) (*observer, error) {
-	o := &observer{AddonsLayerReconciler: r, sources: map[layers.SourceRef]*repos.Artifact{}, answers: map[reading]string{}, following: map[dependents.ID]bool{}, noticing: map[dependents.ID]bool{}, kindsBefore: r.kindChanges(), heardBefore: r.heard.Load(), Observation: &layers.Observation{
-		Now: r.now(), Settings: r.Settings, Layer: layer, ClusterVersion: r.Cluster.Version(),
-		Layers: map[string]layers.Other{}, Scopes: map[dependents.ServedKind]layers.Scope{}, Resources: map[dependents.ServedKind]string{}, Unserved: map[dependents.ServedVersion]bool{},
+	o := &observer{r: r, reads: newReader(r, layer.Name), sources: map[layers.SourceRef]*repos.Artifact{}}
+	o.Observation = &layers.Observation{
+		Now: r.now(), Settings: r.Settings, Layer: layer, ClusterVersion: o.reads.cluster, Twins: r.remotes.Twins(),
+		Layers: map[string]layers.Other{}, Scopes: map[dependents.ServedKind]layers.Scope{},
+		Resources: map[dependents.ServedKind]string{}, Unserved: map[dependents.ServedVersion]bool{},
 		Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
-		Exclusive: map[string][]dependents.ID{}, Forsaken: map[string]bool{}, Twins: r.remotes.twins(),
+		Exclusive: map[string][]dependents.ID{}, Forsaken: map[string]bool{},
 		KubeConfigs: map[dependents.ID][]types.NamespacedName{}, ClusterNamespaces: map[string]bool{},
-	}}
-	o.homeVersion = o.ClusterVersion
-	o.Waited, o.UnderWay = r.waits.Of(layer, o.Observation.Now)
+	}
+	o.Waited, o.UnderWay = r.waits.Of(layer, o.Now)
 	for _, step := range []func(context.Context) error{
 		o.observeRemote, o.observeDirectory, o.observeRestored, o.observeLayers, o.observePredecessors, o.observeKinds, o.observeObjects,
 		o.observeTargets, o.observeAwaited, o.observeOthers, o.observeBlockers, o.observeDoomed,
@@ -67,22 +61,21 @@ func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.Add
 			return nil, err
 		}
 	}
-	o.follows.keepAs(layer.Name, o.following, layers.AccountOf(layer, o.Observation.Settings))
-	o.metas.keep(layer.Name, o.noticing)
+	o.reads.done(layers.AccountOf(layer, o.Settings))
 	return o, nil
 }
 
-// observeDirectory reads the source, and the layer's directory in its artifact.
+// observeDirectory reads the source, and the layer's directory in it.
 // A source that the layer may not use is not read.
 func (o *observer) observeDirectory(ctx context.Context) error {
-	if !layers.MayUseSource(o.Layer, o.Observation.Settings) {
+	if !layers.MayUseSource(o.Layer, o.Settings) {
 		return o.observeDeployed(ctx)
 	}
 	// A layer that was changed together with its source must not be deployed at
 	// its new version from the old artifact, because the cache has yet to see
 	// the source's change.
 	pastCache := o.Layer.Status.ObservedGeneration != o.Layer.Generation
-	obj, source, artifact, err := o.readSource(ctx, o.Layer, pastCache)
+	source, content, err := o.reads.source(ctx, o.Layer, pastCache)
 	switch {
 	case errors.Is(err, errUnserved):
 		o.SourceUnserved = true
@@ -91,17 +84,9 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	o.Source, o.artifact = source, artifact
-	switch ref := layers.SourceOf(o.Layer, o.Observation.Settings.Namespace); {
-	case layers.IsOfBundle(o.Layer):
-		o.answers[fillingOf(o.Layer.Name)] = fillingAnswer(source)
-	case pastCache || err != nil:
-		o.opaque = true
-	default:
-		o.saw(reading{sources: true, id: ref.ID()}, obj)
-	}
-	if artifact != nil {
-		o.Directory, o.DirectoryError = o.directory(ctx, o.Layer, *artifact)
+	o.Source, o.content = source, content
+	if content != nil {
+		o.Directory, o.DirectoryError = content.directory(ctx)
 		if o.DirectoryError == nil {
 			o.Directory, o.DirectoryError = o.put(ctx, o.Directory)
 		}
@@ -113,13 +98,13 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 		}
 	}
 	o.Layer = layers.Recognised(o.Layer, o.Source, o.Directory)
-	if o.Layer.DeletionTimestamp.IsZero() && o.listings.Update(o.Layer.Name, o.Directory) {
-		o.wake(o.listings.WhoWaits()...)
+	if o.Layer.DeletionTimestamp.IsZero() && o.r.listings.Update(o.Layer.Name, o.Directory) {
+		o.r.wake(o.r.listings.WhoWaits()...)
 		o.wakeNeighbours(ctx)
 	}
 	if o.Directory != nil {
-		o.revisions.has(o.Layer, o.Directory.Digest)
-		o.listings.Found(o.Layer.Name, memory.DigestOf(o.Directory), o.originIn(o.artifact, o.Layer))
+		o.r.revisions.has(o.Layer, o.Directory.Digest)
+		o.r.listings.Found(o.Layer.Name, memory.DigestOf(o.Directory), o.originIn(o.content, o.Layer))
 	}
 	return o.observeDeployed(ctx)
 }
@@ -135,7 +120,7 @@ func (o *observer) observeDeployed(ctx context.Context) error {
 		o.Deployed = o.Directory
 		return nil
 	}
-	written := o.revisions.known(o.Layer, status.Digest)
+	written := o.r.revisions.known(o.Layer, status.Digest)
 	deployed, err := o.putOn(ctx, status.Cluster, written)
 	if errors.Is(err, context.Canceled) {
 		return err
@@ -151,8 +136,11 @@ func (o *observer) observeRestored(ctx context.Context) error {
 		if entry.ID != id {
 			continue
 		}
-		o.opaque = true
-		restored, err := o.revisions.read(ctx, o.Layer, entry, o.artifact)
+		var present *repos.Artifact
+		if o.content != nil {
+			present = o.content.artifact()
+		}
+		restored, err := o.reads.unnoted().revisions.read(ctx, o.Layer, entry, present)
 		if errors.Is(err, context.Canceled) {
 			return err
 		}
@@ -182,16 +170,10 @@ func (o *observer) observeLayers(ctx context.Context) error {
 		if _, seen := o.Layers[name]; seen || name == o.Layer.Name {
 			continue
 		}
-		layer := &v1alpha1.AddonsLayer{}
-		// The rules change nothing of what they see, and a graph may be large:
-		// it is not copied.
-		if err := o.Client.Get(ctx, types.NamespacedName{Name: name}, layer, client.UnsafeDisableDeepCopy); err != nil {
-			if !apierrors.IsNotFound(err) {
-				return fmt.Errorf("cannot read layer %s: %w", name, err)
-			}
-			layer = nil
+		layer, err := read(ctx, o.reads, layerQuestion{name})
+		if err != nil {
+			return err
 		}
-		o.sawLayer(name, layer)
 		o.Layers[name] = layers.Other{Layer: layer}
 		if layer != nil {
 			queue = append(queue, dependencyNames(layer)...)
@@ -218,14 +200,13 @@ func (o *observer) observeLayers(ctx context.Context) error {
 
 // observeDependants reads the layers that depend on a layer.
 func (o *observer) observeDependants(ctx context.Context, name string) error {
-	dependants := &v1alpha1.AddonsLayerList{}
-	if err := o.Client.List(ctx, dependants, client.MatchingFields{indexDependsOn: name}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("cannot list the dependants of layer %s: %w", name, err)
+	dependants, err := read(ctx, o.reads, dependantsQuestion{name})
+	if err != nil {
+		return err
 	}
-	o.answers[dependantsReading(name)] = layerVersions(dependants.Items)
-	for i := range dependants.Items {
-		if _, seen := o.Layers[dependants.Items[i].Name]; !seen && dependants.Items[i].Name != o.Layer.Name {
-			o.Layers[dependants.Items[i].Name] = layers.Other{Layer: &dependants.Items[i]}
+	for i := range dependants {
+		if _, seen := o.Layers[dependants[i].Name]; !seen && dependants[i].Name != o.Layer.Name {
+			o.Layers[dependants[i].Name] = layers.Other{Layer: &dependants[i]}
 		}
 	}
 	return nil
@@ -240,10 +221,10 @@ func (o *observer) dependency(ctx context.Context, layer *v1alpha1.AddonsLayer) 
 		return other
 	}
 	other.SameSource = true
-	if o.artifact == nil {
+	if o.content == nil {
 		return other
 	}
-	digest, _, err := o.Artifacts.Digest(ctx, *o.artifact, layer.Spec.Source.Path)
+	digest, _, err := o.r.contentOf(layer, o.content.artifact()).digest(ctx)
 	if err != nil {
 		o.unread(err)
 		return other
@@ -258,7 +239,7 @@ func (o *observer) sameSource(layer *v1alpha1.AddonsLayer) bool {
 	if layers.IsOfBundle(o.Layer) || layers.IsOfBundle(layer) {
 		return layers.IsOfBundle(o.Layer) && layers.IsOfBundle(layer) && layers.InstanceOf(layer) == layers.InstanceOf(o.Layer)
 	}
-	namespace := o.Observation.Settings.Namespace
+	namespace := o.Settings.Namespace
 	return layers.SourceOf(layer, namespace) == layers.SourceOf(o.Layer, namespace)
 }
 
@@ -309,35 +290,35 @@ func (o *observer) observeKinds(ctx context.Context) error {
 
 // observeKind asks how a cluster serves a kind, at the versions that are wanted.
 func (o *observer) observeKind(ctx context.Context, kind dependents.ServedKind, wanted []string) error {
-	k := o.kindsOf(kind.Cluster)
+	k := o.r.kindsOf(kind.Cluster)
 	if k == nil {
 		return nil // its objects are stale
 	}
 	if kind.Cluster != "" {
-		if found := o.remotes.get(kind.Cluster); found != nil && !k.watched(kind.GroupKind) && found.answers() != nil {
-			return found.answers()
+		if found := o.r.remotes.Get(kind.Cluster); found != nil && !k.Watched(kind.GroupKind) && found.Answers() != nil {
+			return found.Answers()
 		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, firstSync)
+		ctx, cancel = context.WithTimeout(ctx, informers.FirstSync)
 		defer cancel()
 	}
-	if err := k.revise(ctx, kind.GroupKind); err != nil {
+	if err := k.Revise(ctx, kind.GroupKind); err != nil {
 		return err
 	}
-	scope, err := k.scope(kind.GroupKind, "")
+	scope, err := k.Scope(kind.GroupKind, "")
 	if err != nil {
 		return err
 	}
 	o.Scopes[kind] = scope
 	if scope != layers.ScopeUnknown {
-		mapping, err := k.mapping(kind.GroupKind)
+		mapping, err := k.Mapping(kind.GroupKind)
 		if err != nil {
 			return fmt.Errorf("cannot find out how kind %s is served: %w", kind.GroupKind, err)
 		}
 		o.Resources[kind] = mapping.Resource.Resource
 	}
 	for _, version := range wanted {
-		if scope, err := k.scope(kind.GroupKind, version); err != nil {
+		if scope, err := k.Scope(kind.GroupKind, version); err != nil {
 			return err
 		} else if scope == layers.ScopeUnknown {
 			o.Unserved[dependents.ServedVersion{Cluster: kind.Cluster, GroupVersionKind: kind.WithVersion(version)}] = true
@@ -346,7 +327,7 @@ func (o *observer) observeKind(ctx context.Context, kind dependents.ServedKind, 
 	if scope == layers.ScopeUnknown {
 		return nil
 	}
-	return k.watch(ctx, kind.GroupKind)
+	return k.Watch(ctx, kind.GroupKind)
 }
 
 // observeObjects reads the objects in question from the cache, the Helm
@@ -361,7 +342,7 @@ func (o *observer) observeObjects(ctx context.Context) error {
 		}
 	}
 	for _, gk := range []schema.GroupKind{layers.HelmReleaseKind, layers.HelmRepositoryKind} {
-		owned, err := o.list(ctx, gk, indexFormerOwner, o.Layer.Name)
+		owned, err := read(ctx, o.reads, indexedQuestion{gk, indexFormerOwner, o.Layer.Name})
 		if err != nil {
 			return err
 		}
@@ -379,16 +360,15 @@ func (o *observer) readObject(ctx context.Context, id dependents.ID) error {
 	if scope, known := o.Scopes[id.ServedKind()]; known && scope == layers.ScopeUnknown {
 		return nil
 	}
-	k := o.kindsOf(id.Cluster)
-	if k == nil || !k.watched(id.GroupKind()) {
+	k := o.r.kindsOf(id.Cluster)
+	if k == nil || !k.Watched(id.GroupKind()) {
 		o.Stale[id] = true
 		return nil
 	}
-	live, err := k.get(ctx, id)
-	if err == nil && live == nil && layers.MayBeThere(*o.Observation, id) && !o.recent.IsStale(id, "", o.Observation.Now) {
-		o.opaque = true
-		if err = o.remotes.answers(id.Cluster); err == nil {
-			live, err = k.getPast(ctx, id)
+	live, err := read(ctx, o.reads, objectQuestion{id})
+	if err == nil && live == nil && layers.MayBeThere(*o.Observation, id) && !o.r.recent.IsStale(id, "", o.Now) {
+		if err = o.reads.unnoted().remotes.Answers(id.Cluster); err == nil {
+			live, err = k.GetPast(ctx, id)
 		}
 	}
 	if err != nil && id.Cluster != "" {
@@ -399,45 +379,22 @@ func (o *observer) readObject(ctx context.Context, id dependents.ID) error {
 	if err != nil {
 		return err
 	}
-	o.saw(reading{id: id}, live)
 	version := ""
 	if live != nil {
 		o.Live[id] = live
 		version = live.GetResourceVersion()
 	}
-	if o.recent.IsStale(id, version, o.Observation.Now) {
+	if o.r.recent.IsStale(id, version, o.Now) {
 		o.Stale[id] = true
 	}
 	return nil
-}
-
-// saw notes what the caches said of an object; nil where there is none.
-func (o *observer) saw(q reading, live *unstructured.Unstructured) {
-	o.answers[q] = ""
-	if live != nil {
-		o.answers[q] = versionOf(live)
-	}
-}
-
-func (o *observer) sawLayer(name string, layer *v1alpha1.AddonsLayer) {
-	o.answers[ofLayer(name)] = ""
-	if layer != nil {
-		o.answers[ofLayer(name)] = versionOf(layer)
-	}
-}
-
-// list returns the objects of a kind that an index finds.
-func (o *observer) list(ctx context.Context, gk schema.GroupKind, field, value string) ([]unstructured.Unstructured, error) {
-	found, err := o.kinds.list(ctx, gk, client.MatchingFields{field: value})
-	o.answers[reading{id: dependents.ID{Group: gk.Group, Kind: gk.Kind}, field: field, value: value}] = objectVersions(found)
-	return found, err
 }
 
 func (o *observer) see(live *unstructured.Unstructured) {
 	id := dependents.IDOf(live)
 	if o.Live[id] == nil {
 		o.Live[id] = live
-		if o.recent.IsStale(id, live.GetResourceVersion(), o.Observation.Now) {
+		if o.r.recent.IsStale(id, live.GetResourceVersion(), o.Now) {
 			o.Stale[id] = true
 		}
 	}
@@ -461,7 +418,7 @@ func (o *observer) observeExclusive(ctx context.Context) error {
 	}
 	for identity := range identities {
 		for _, twin := range o.Twins.Identities(identity) {
-			found, err := o.list(ctx, layers.HelmReleaseKind, indexIdentity, twin)
+			found, err := read(ctx, o.reads, indexedQuestion{layers.HelmReleaseKind, indexIdentity, twin})
 			if err != nil {
 				return err
 			}

@@ -16,7 +16,6 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
-	"github.com/strata-project/strata/internal/repos"
 )
 
 // observeOthers asks what other layers list, where objects change hands, come
@@ -25,9 +24,8 @@ func (o *observer) observeOthers(ctx context.Context) error {
 	if !o.NeedsOthers() {
 		return nil
 	}
-	o.opaque = true
 	list := &v1alpha1.AddonsLayerList{}
-	if err := o.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := o.reads.unnoted().Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("cannot list layers: %w", err)
 	}
 	o.Others = dependents.Others{
@@ -48,13 +46,13 @@ func (o *observer) observeOthers(ctx context.Context) error {
 		if !layer.DeletionTimestamp.IsZero() {
 			continue
 		}
-		if artifact := o.artifactOf(ctx, layer); artifact != nil {
-			asked, questions = append(asked, layer), append(questions, memory.Question{Layer: layer.Name, Origin: o.originIn(artifact, layer)})
+		if found := o.contentOf(ctx, layer); found != nil {
+			asked, questions = append(asked, layer), append(questions, memory.Question{Layer: layer.Name, Origin: o.originIn(found, layer)})
 		} else {
 			o.unreadable(layer)
 		}
 	}
-	found, unknown := o.listings.Concerning(questions, o.Twins.AllIDs(maps.Keys(o.Live)), o.Twins.AllIdentities(maps.Keys(o.Exclusive)))
+	found, unknown := o.r.listings.Concerning(questions, o.Twins.AllIDs(maps.Keys(o.Live)), o.Twins.AllIdentities(maps.Keys(o.Exclusive)))
 	for name, listing := range found {
 		o.AddClaims(&o.Others, name, listing)
 	}
@@ -77,66 +75,65 @@ func (o *observer) unreadable(layer *v1alpha1.AddonsLayer) {
 	}
 }
 
-// artifactOf returns the artifact that another layer's source has, or nil. A
+// contentOf returns the content that another layer's source has, or nil. A
 // source that the layer may not use is not read.
-func (o *observer) artifactOf(ctx context.Context, layer *v1alpha1.AddonsLayer) *repos.Artifact {
-	if !layers.MayUseSource(layer, o.Observation.Settings) {
+func (o *observer) contentOf(ctx context.Context, layer *v1alpha1.AddonsLayer) content {
+	if !layers.MayUseSource(layer, o.Settings) {
 		return nil
 	}
 	if layers.IsOfBundle(layer) {
-		_, artifact, err := o.fill(ctx, layer)
+		_, found, err := o.reads.unnoted().fill(ctx, layer)
 		if err != nil {
 			return nil
 		}
-		return artifact
+		return found
 	}
-	ref := layers.SourceOf(layer, o.Observation.Settings.Namespace)
+	ref := layers.SourceOf(layer, o.Settings.Namespace)
 	artifact, known := o.sources[ref]
 	if !known {
-		var err error
-		if _, _, artifact, err = o.readSource(ctx, layer, false); err != nil {
-			artifact = nil
+		if _, _, found, err := o.reads.unnoted().readSource(ctx, layer, false); err == nil && found != nil {
+			artifact = found.artifact()
 		}
 		o.sources[ref] = artifact
 	}
-	return artifact
+	return o.r.contentOf(layer, artifact)
 }
 
 // listingOf reads what another layer lists at its source's current revision, of
-// which artifactOf has told.
+// which contentOf has told.
 func (o *observer) listingOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (layers.Listing, bool) {
-	artifact := o.artifactOf(ctx, layer)
-	digest, _, err := o.digest(ctx, layer, *artifact)
+	found := o.contentOf(ctx, layer)
+	digest, _, err := found.digest(ctx)
 	if err != nil {
 		o.unread(err)
 		return layers.Listing{}, false
 	}
-	cluster := layers.ClusterName(layers.PlaceOf(layer, o.Observation.Settings.Namespace))
-	if known, ok := o.listings.Known(layer.Name, memory.DigestOn(digest, cluster)); ok {
-		o.listings.Found(layer.Name, memory.DigestOn(digest, cluster), o.originIn(artifact, layer))
+	cluster := layers.ClusterName(layers.PlaceOf(layer, o.Settings.Namespace))
+	if known, ok := o.r.listings.Known(layer.Name, memory.DigestOn(digest, cluster)); ok {
+		o.r.listings.Found(layer.Name, memory.DigestOn(digest, cluster), o.originIn(found, layer))
 		return known, true
 	}
-	directory, err := o.directory(ctx, layer, *artifact)
+	directory, err := found.directory(ctx)
 	if err != nil {
 		o.unread(err)
 		return layers.Listing{}, false
 	}
 	// What a layer copies for itself nobody else lists, so it is left out.
 	if cluster != "" {
-		if directory, err = o.placeOn(layer, cluster).Put(directory); err != nil {
+		if directory, err = o.r.placeOn(layer, cluster).Put(directory); err != nil {
 			return layers.Listing{}, false
 		}
 	}
-	listing := o.listings.Of(layer.Name, directory)
-	o.listings.Found(layer.Name, memory.DigestOf(directory), o.originIn(artifact, layer))
+	listing := o.r.listings.Of(layer.Name, directory)
+	o.r.listings.Found(layer.Name, memory.DigestOf(directory), o.originIn(found, layer))
 	return listing, true
 }
 
-// originIn returns where a layer's directory is in an artifact, and where it goes.
-func (o *observer) originIn(artifact *repos.Artifact, layer *v1alpha1.AddonsLayer) memory.Origin {
+// originIn returns where a layer's directory comes from, and where it goes.
+func (o *observer) originIn(from content, layer *v1alpha1.AddonsLayer) memory.Origin {
 	return memory.Origin{
-		Artifact: artifact.Digest, Path: layer.Spec.Source.Path,
-		Cluster: layers.ClusterName(layers.PlaceOf(layer, o.Observation.Settings.Namespace)),
+		Artifact: from.key(), Path: layer.Spec.Source.Path,
+		Cluster: layers.ClusterName(layers.PlaceOf(layer, o.Settings.Namespace)),
 	}
 }
 

@@ -20,7 +20,7 @@ func TestOwnWritesPassUntilTheyAreSeen(t *testing.T) {
 	gk := schema.GroupKind{Kind: "ServiceAccount"}
 	id := dependents.ID{Kind: gk.Kind, Namespace: "default", Name: "deployer"}
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	r := &AddonsLayerReconciler{recent: memory.NewWrites()}
+	r := &AddonsLayerReconciler{Process: &Process{remembered: remembered{recent: memory.NewObjects()}}}
 	passes := func(namespace, version string) bool {
 		was := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: id.Name, ResourceVersion: "1"}}
 		is := was.DeepCopy()

@@ -17,36 +17,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/platforms"
-	"github.com/strata-project/strata/internal/round"
 )
 
 // PlatformReconciler keeps Platforms: it makes the layers of their bundles, moves
 // them to other versions, and says how they fare. The layers do the rest.
 type PlatformReconciler struct {
-	// Layers looks after the layers that come of it.
-	Layers *AddonsLayerReconciler
+	*Process
 }
 
 // Reconcile looks at one Platform.
 func (r *PlatformReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if !r.Layers.Fence.Holds() {
-		return ctrl.Result{}, nil
-	}
-	after, err := round.Outcome(r.reconcile(ctx, req.Name))
-	return ctrl.Result{RequeueAfter: after}, err
+	return fenced(ctx, r.Fence, req, r.reconcile)
 }
 
-func (r *PlatformReconciler) reconcile(ctx context.Context, name string) (time.Duration, error) {
+func (r *PlatformReconciler) reconcile(ctx context.Context, req ctrl.Request) (time.Duration, error) {
+	name := req.Name
 	platform := &v1alpha1.Platform{}
-	found, err := r.Layers.getShared(ctx, name, platform)
+	found, err := r.getShared(ctx, name, platform)
 	if err != nil {
 		return 0, err
 	}
-	if !found || !r.Layers.isOwn(platform) {
-		r.Layers.follows.keep(readerOfPlatform(name), nil)
+	if !found || !r.isOwn(platform) {
+		r.follows.Keep(platformReader(name), nil)
 		return 0, nil
 	}
 	if !controllerutil.ContainsFinalizer(platform, v1alpha1.Finalizer) {
@@ -61,9 +55,9 @@ func (r *PlatformReconciler) reconcile(ctx context.Context, name string) (time.D
 	if err != nil || ctx.Err() != nil {
 		return 0, err
 	}
-	began := r.Layers.now()
+	began := r.now()
 	decision := platforms.Decide(o)
-	if !r.Layers.Fence.Holds() || r.Layers.PlanValid > 0 && r.Layers.now().Sub(began) > r.Layers.PlanValid {
+	if !r.Fence.Holds() || r.PlanValid > 0 && r.now().Sub(began) > r.PlanValid {
 		return 0, nil
 	}
 	if decision.StatusFirst {
@@ -87,9 +81,9 @@ func (r *PlatformReconciler) reconcile(ctx context.Context, name string) (time.D
 
 // next returns when to look again though nothing has happened.
 func (r *PlatformReconciler) next(decision platforms.Decision) time.Duration {
-	after := jittered(r.Layers.Settings.Interval)
+	after := jittered(r.Settings.Interval)
 	if !decision.Until.IsZero() {
-		after = min(after, max(decision.Until.Sub(r.Layers.now()), time.Millisecond))
+		after = min(after, max(decision.Until.Sub(r.now()), time.Millisecond))
 	}
 	return after
 }
@@ -97,7 +91,7 @@ func (r *PlatformReconciler) next(decision platforms.Decision) time.Duration {
 func (r *PlatformReconciler) addFinalizer(ctx context.Context, platform *v1alpha1.Platform) (*v1alpha1.Platform, error) {
 	patched := platform.DeepCopy()
 	controllerutil.AddFinalizer(patched, v1alpha1.Finalizer)
-	err := r.Layers.Client.Patch(ctx, patched, client.MergeFromWithOptions(platform, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	err := patchLocked(ctx, r.Client, patched, platform)
 	if err != nil {
 		return nil, fmt.Errorf("cannot add the finalizer to Platform %s: %w", platform.Name, err)
 	}
@@ -108,7 +102,7 @@ func (r *PlatformReconciler) addFinalizer(ctx context.Context, platform *v1alpha
 // none is not enough: one may have been made a moment ago.
 func (r *PlatformReconciler) finalize(ctx context.Context, platform *v1alpha1.Platform) error {
 	list := &v1alpha1.AddonsLayerList{}
-	if err := r.Layers.Reader.List(ctx, list, client.MatchingLabels{v1alpha1.PlatformLabel: platform.Name}); err != nil {
+	if err := r.Reader.List(ctx, list, client.MatchingLabels{v1alpha1.PlatformLabel: platform.Name}); err != nil {
 		return fmt.Errorf("cannot list the layers of Platform %s: %w", platform.Name, err)
 	}
 	for i := range list.Items {
@@ -118,7 +112,7 @@ func (r *PlatformReconciler) finalize(ctx context.Context, platform *v1alpha1.Pl
 	}
 	patched := platform.DeepCopy()
 	controllerutil.RemoveFinalizer(patched, v1alpha1.Finalizer)
-	err := r.Layers.Client.Patch(ctx, patched, client.MergeFromWithOptions(platform, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	err := patchLocked(ctx, r.Client, patched, platform)
 	return client.IgnoreNotFound(err)
 }
 
@@ -135,11 +129,11 @@ func (r *PlatformReconciler) tell(ctx context.Context, platform *v1alpha1.Platfo
 	}
 	patched := platform.DeepCopy()
 	patched.Status = status
-	err = patchStatus(ctx, r.Layers.Client, patched, platform)
+	err = patchStatus(ctx, r.Client, patched, platform)
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the status of Platform %s: %w", platform.Name, err)
 	}
-	r.Layers.tellReady(patched, v1alpha1.PlatformKind, status.Version, status.Conditions, platform.Status.Conditions)
+	r.tellReady(patched, v1alpha1.PlatformKind, status.Version, status.Conditions, platform.Status.Conditions)
 	return patched, nil
 }
 
@@ -153,7 +147,7 @@ func (r *PlatformReconciler) decided(ctx context.Context, platform *v1alpha1.Pla
 	if text == "" {
 		delete(patched.Annotations, v1alpha1.DecidedAnnotation)
 	}
-	err := r.Layers.Client.Patch(ctx, patched, client.MergeFromWithOptions(platform, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	err := patchLocked(ctx, r.Client, patched, platform)
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the annotation %s of Platform %s: %w", v1alpha1.DecidedAnnotation, platform.Name, err)
 	}
@@ -164,7 +158,7 @@ func (r *PlatformReconciler) decided(ctx context.Context, platform *v1alpha1.Pla
 // stops at the first error: what comes later may rest on what comes before.
 func (r *PlatformReconciler) carryOut(ctx context.Context, platform *v1alpha1.Platform, decision platforms.Decision) error {
 	for _, bundle := range decision.Bundles {
-		err := r.Layers.Client.Create(ctx, bundle.DeepCopy(), client.FieldOwner(apply.FieldManager))
+		err := r.Client.Create(ctx, bundle.DeepCopy(), client.FieldOwner(dependents.FieldManager))
 		if err != nil && !apierrors.IsAlreadyExists(err) { // its name says what is in it
 			return fmt.Errorf("cannot create ApplicationBundle %s: %w", bundle.Name, err)
 		}
@@ -178,7 +172,7 @@ func (r *PlatformReconciler) carryOut(ctx context.Context, platform *v1alpha1.Pl
 		if !layer.DeletionTimestamp.IsZero() {
 			continue
 		}
-		err := r.Layers.Client.Delete(ctx, layer.DeepCopy(), client.Preconditions{UID: &layer.UID})
+		err := r.Client.Delete(ctx, layer.DeepCopy(), client.Preconditions{UID: &layer.UID})
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("cannot delete layer %s: %w", layer.Name, err)
 		}
@@ -186,7 +180,7 @@ func (r *PlatformReconciler) carryOut(ctx context.Context, platform *v1alpha1.Pl
 	for _, name := range decision.DeleteBundles {
 		bundle := &v1alpha1.ApplicationBundle{}
 		bundle.Name = name
-		if err := client.IgnoreNotFound(r.Layers.Client.Delete(ctx, bundle)); err != nil {
+		if err := client.IgnoreNotFound(r.Client.Delete(ctx, bundle)); err != nil {
 			return fmt.Errorf("cannot delete ApplicationBundle %s: %w", name, err)
 		}
 	}
@@ -198,12 +192,12 @@ func (r *PlatformReconciler) carryOut(ctx context.Context, platform *v1alpha1.Pl
 // platform's.
 func (r *PlatformReconciler) write(ctx context.Context, platform *v1alpha1.Platform, layer *v1alpha1.AddonsLayer) error {
 	if layer.ResourceVersion != "" {
-		if err := r.Layers.Client.Update(ctx, layer.DeepCopy(), client.FieldOwner(apply.FieldManager)); err != nil {
+		if err := r.Client.Update(ctx, layer.DeepCopy(), client.FieldOwner(dependents.FieldManager)); err != nil {
 			return fmt.Errorf("cannot update layer %s: %w", layer.Name, err)
 		}
 		return nil
 	}
-	err := r.Layers.Client.Create(ctx, layer.DeepCopy(), client.FieldOwner(apply.FieldManager))
+	err := r.Client.Create(ctx, layer.DeepCopy(), client.FieldOwner(dependents.FieldManager))
 	if !apierrors.IsAlreadyExists(err) {
 		if err != nil {
 			return fmt.Errorf("cannot create layer %s: %w", layer.Name, err)
@@ -211,7 +205,7 @@ func (r *PlatformReconciler) write(ctx context.Context, platform *v1alpha1.Platf
 		return nil
 	}
 	live := &v1alpha1.AddonsLayer{}
-	if err := r.Layers.Reader.Get(ctx, client.ObjectKeyFromObject(layer), live); err != nil {
+	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(layer), live); err != nil {
 		return fmt.Errorf("cannot read layer %s: %w", layer.Name, err)
 	}
 	if live.Labels[v1alpha1.PlatformLabel] == platform.Name {
@@ -224,7 +218,7 @@ func (r *PlatformReconciler) write(ctx context.Context, platform *v1alpha1.Platf
 // caches' own, and must not be changed.
 func (r *PlatformReconciler) observe(ctx context.Context, platform *v1alpha1.Platform) (platforms.Observation, error) {
 	o := platforms.Observation{
-		Now: r.Layers.now(), Namespace: r.Layers.Settings.Namespace, Platform: platform, Version: r.Layers.Cluster.Version(),
+		Now: r.now(), Namespace: r.Settings.Namespace, Platform: platform, Version: r.Cluster.Version(),
 		Catalogue: map[string]*v1alpha1.HelmApplication{}, Clusters: map[types.NamespacedName]*v1alpha1.RemoteCluster{},
 		ConfigMaps: map[types.NamespacedName]map[string]string{}, ConfigMapErrors: map[types.NamespacedName]error{},
 		Taken: map[string]*v1alpha1.AddonsLayer{},
@@ -240,7 +234,7 @@ func (r *PlatformReconciler) observe(ctx context.Context, platform *v1alpha1.Pla
 		{clusters, nil},
 		{owned, []client.ListOption{client.MatchingFields{indexPlatform: platform.Name}}},
 	} {
-		if err := r.Layers.Client.List(ctx, question.list, append(question.opts, client.UnsafeDisableDeepCopy)...); err != nil {
+		if err := r.Client.List(ctx, question.list, append(question.opts, client.UnsafeDisableDeepCopy)...); err != nil {
 			return o, fmt.Errorf("cannot list %T: %w", question.list, err)
 		}
 	}
@@ -261,7 +255,7 @@ func (r *PlatformReconciler) observe(ctx context.Context, platform *v1alpha1.Pla
 	}
 	for _, name := range platforms.Names(o) {
 		layer := &v1alpha1.AddonsLayer{}
-		found, err := r.Layers.getShared(ctx, name, layer)
+		found, err := r.getShared(ctx, name, layer)
 		if err != nil {
 			return o, err
 		}
@@ -275,7 +269,7 @@ func (r *PlatformReconciler) observe(ctx context.Context, platform *v1alpha1.Pla
 // observeInputs reads the ConfigMaps that inputs come from, and follows them.
 func (r *PlatformReconciler) observeInputs(ctx context.Context, o *platforms.Observation) error {
 	following := map[dependents.ID]bool{}
-	reader := readerOfPlatform(o.Platform.Name)
+	who := platformReader(o.Platform.Name)
 	if o.Platform.DeletionTimestamp.IsZero() {
 		for _, ref := range o.Platform.Spec.InputsFrom {
 			name := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
@@ -284,7 +278,7 @@ func (r *PlatformReconciler) observeInputs(ctx context.Context, o *platforms.Obs
 			}
 			id := dependents.ID{Kind: "ConfigMap", Namespace: name.Namespace, Name: name.Name}
 			following[id] = true
-			found, err := r.Layers.follows.get(ctx, reader, id)
+			found, err := r.follows.Get(ctx, who, id)
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -297,7 +291,7 @@ func (r *PlatformReconciler) observeInputs(ctx context.Context, o *platforms.Obs
 			}
 		}
 	}
-	r.Layers.follows.keep(reader, following)
+	r.follows.Keep(who, following)
 	return nil
 }
 

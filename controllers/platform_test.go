@@ -36,10 +36,11 @@ func (f *fixture) startFleet(period time.Duration, options ...func(*AddonsLayerR
 	}
 	ctx, cancel := context.WithCancel(f.ctx)
 	f.cancel = cancel
-	f.must(reconciler.SetupWithManager(ctx, mgr))
-	f.must((&HelmApplicationReconciler{Layers: reconciler}).SetupWithManager(mgr))
-	f.must((&ApplicationBundleReconciler{Layers: reconciler}).SetupWithManager(mgr))
-	f.must((&PlatformReconciler{Layers: reconciler}).SetupWithManager(mgr))
+	f.must(reconciler.Setup(ctx, mgr))
+	f.must(reconciler.SetupWithManager(mgr))
+	f.must((&HelmApplicationReconciler{Process: reconciler.Process}).SetupWithManager(mgr))
+	f.must((&ApplicationBundleReconciler{Process: reconciler.Process}).SetupWithManager(mgr))
+	f.must((&PlatformReconciler{Process: reconciler.Process}).SetupWithManager(mgr))
 	go func() { f.ended <- mgr.Start(ctx) }()
 	f.Cleanup(func() {
 		cancel()

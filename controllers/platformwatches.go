@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,29 +22,14 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 )
 
-// platformReader begins the names of Platforms among those who follow objects.
-const platformReader = "platform:"
-
-// readerOfPlatform names a Platform among those who follow objects.
-func readerOfPlatform(name string) string { return platformReader + name }
-
-// wakePlatform looks at a Platform again. It never blocks: where the queue is full,
-// the safety net has to do.
-func (r *AddonsLayerReconciler) wakePlatform(name string) {
-	select {
-	case r.platformWakeups <- event.GenericEvent{Object: &v1alpha1.Platform{ObjectMeta: metav1.ObjectMeta{Name: name}}}:
-	default:
-	}
-}
-
 // SetupWithManager registers the controller and its watches; the layers' one must
 // be registered before.
 func (r *PlatformReconciler) SetupWithManager(mgr manager.Manager) error {
-	c, err := controller.New("platform", mgr, controllerOptions(r, r.Layers.Concurrent))
+	c, err := controller.New("platform", mgr, controllerOptions(r, r.Concurrent))
 	if err != nil {
 		return fmt.Errorf("cannot make the controller: %w", err)
 	}
-	cache := r.Layers.Cache
+	cache := r.Cache
 	for _, watch := range []source.Source{
 		source.Kind(cache, client.Object(&v1alpha1.Platform{}), &handler.EnqueueRequestForObject{},
 			predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, deletionBegun)),
@@ -57,7 +41,7 @@ func (r *PlatformReconciler) SetupWithManager(mgr manager.Manager) error {
 		source.Kind(cache, client.Object(&v1alpha1.ApplicationBundle{}), handler.EnqueueRequestsFromMapFunc(r.platformsOfBundle), bundleToldChanged),
 		source.Kind(cache, client.Object(&v1alpha1.HelmApplication{}), handler.EnqueueRequestsFromMapFunc(r.all), publishedChanged),
 		source.Kind(cache, client.Object(&v1alpha1.RemoteCluster{}), handler.EnqueueRequestsFromMapFunc(r.platformsOn), clusterChanged),
-		source.Channel(r.Layers.platformWakeups, &handler.EnqueueRequestForObject{}),
+		source.Channel(r.platformWakeups, &handler.EnqueueRequestForObject{}),
 	} {
 		if err := c.Watch(watch); err != nil {
 			return fmt.Errorf("cannot watch: %w", err)
@@ -105,7 +89,7 @@ func (r *PlatformReconciler) platformsOfBundle(ctx context.Context, obj client.O
 // select it, that name it, or that have a layer on it.
 func (r *PlatformReconciler) platformsOn(ctx context.Context, obj client.Object) []ctrl.Request {
 	layers := &v1alpha1.AddonsLayerList{}
-	if err := r.Layers.Client.List(ctx, layers, client.MatchingFields{indexCluster: obj.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, layers, client.MatchingFields{indexCluster: obj.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "cannot list the layers of a RemoteCluster")
 		return nil
 	}
@@ -132,7 +116,7 @@ func (r *PlatformReconciler) all(ctx context.Context, _ client.Object) []ctrl.Re
 
 func (r *PlatformReconciler) those(ctx context.Context, matches func(*v1alpha1.Platform) bool) []ctrl.Request {
 	list := &v1alpha1.PlatformList{}
-	if err := r.Layers.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "cannot list Platforms")
 		return nil
 	}

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,23 +22,23 @@ import (
 // observeRemote looks at the cluster that the layer belongs on.
 func (o *observer) observeRemote(ctx context.Context) error {
 	for _, name := range layers.ClustersLeft(o.Layer) {
-		cluster, err := o.readCluster(ctx, name)
+		cluster, err := read(ctx, o.reads, clusterQuestion{name})
 		if err != nil {
 			return err
 		}
 		o.Forsaken[name.String()] = layers.IsForsaken(o.Layer, cluster)
 	}
-	name := layers.PlaceOf(o.Layer, o.Observation.Settings.Namespace)
+	name := layers.PlaceOf(o.Layer, o.Settings.Namespace)
 	if name.Name == "" {
 		return nil
 	}
-	cluster, err := o.readCluster(ctx, name)
+	cluster, err := read(ctx, o.reads, clusterQuestion{name})
 	if err != nil {
 		return err
 	}
 	o.Forsaken[name.String()] = layers.IsForsaken(o.Layer, cluster)
 	o.Remote = &layers.Remote{
-		Name: name, Object: cluster, Connected: o.remotes.get(name.String()) != nil, Mistaken: o.remotes.mistakenFor(name.String()),
+		Name: name, Object: cluster, Connected: o.r.remotes.Get(name.String()) != nil, Mistaken: o.r.remotes.MistakenFor(name.String()),
 	}
 	if cluster != nil {
 		o.ClusterVersion = cluster.Status.Version
@@ -52,7 +50,7 @@ func (o *observer) observeRemote(ctx context.Context) error {
 // that it left before it was deployed there nothing else may tell.
 func (o *observer) observeTargets(ctx context.Context) error {
 	for _, name := range layers.Targets(*o.Observation) {
-		cluster, err := o.readCluster(ctx, name)
+		cluster, err := read(ctx, o.reads, clusterQuestion{name})
 		if err != nil {
 			return err
 		}
@@ -69,20 +67,6 @@ func (o *observer) cluster() string {
 	return layers.ClusterName(o.Remote.Name)
 }
 
-// readCluster returns a RemoteCluster, or nil where there is none.
-func (o *observer) readCluster(ctx context.Context, name types.NamespacedName) (*v1alpha1.RemoteCluster, error) {
-	cluster := &v1alpha1.RemoteCluster{}
-	switch err := o.Client.Get(ctx, name, cluster, client.UnsafeDisableDeepCopy); {
-	case apierrors.IsNotFound(err):
-		o.answers[ofCluster(name)] = ""
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("cannot read RemoteCluster %s: %w", name, err)
-	}
-	o.answers[ofCluster(name)] = readOf(cluster)
-	return cluster, nil
-}
-
 // lost notes that something on another cluster could not be read.
 func (o *observer) lost(cluster string, err error) {
 	if o.Remote != nil && o.Remote.Name.String() == cluster {
@@ -92,7 +76,7 @@ func (o *observer) lost(cluster string, err error) {
 
 // put puts a directory on the cluster that the layer names.
 func (o *observer) put(ctx context.Context, dir *layers.Directory) (*layers.Directory, error) {
-	return o.putOn(ctx, layers.ClusterName(layers.PlaceOf(o.Layer, o.Observation.Settings.Namespace)), dir)
+	return o.putOn(ctx, layers.ClusterName(layers.PlaceOf(o.Layer, o.Settings.Namespace)), dir)
 }
 
 // putOn puts a directory on a cluster, with copies of what it reads beside it.
@@ -100,7 +84,7 @@ func (o *observer) putOn(ctx context.Context, cluster string, dir *layers.Direct
 	if cluster == "" || dir == nil {
 		return dir, nil
 	}
-	place := o.placeOn(o.Layer, cluster)
+	place := o.r.placeOn(o.Layer, cluster)
 	given, err := o.give(ctx, place, place.Reads(dir))
 	if err != nil {
 		return nil, err
@@ -116,10 +100,10 @@ func (o *observer) wakeNeighbours(ctx context.Context) {
 	if o.Remote == nil {
 		return
 	}
-	for _, req := range o.listRequests(ctx, client.MatchingFields{indexCluster: o.Remote.Name.Name}) {
+	for _, req := range o.r.listRequests(ctx, client.MatchingFields{indexCluster: o.Remote.Name.Name}) {
 		if req.Name != o.Layer.Name {
-			o.looks.set(req.Name, nil)
-			o.wake(req.Name)
+			o.r.lastLooks.set(req.Name, nil)
+			o.r.wake(req.Name)
 		}
 	}
 }
@@ -135,8 +119,8 @@ func (r *AddonsLayerReconciler) placeOn(layer *v1alpha1.AddonsLayer, cluster str
 }
 
 // layersOn returns the layers of a RemoteCluster.
-func (r *AddonsLayerReconciler) layersOn(ctx context.Context, obj client.Object) []ctrl.Request {
-	return r.listRequests(ctx, client.MatchingFields{indexCluster: obj.GetName()})
+func (p *Process) layersOn(ctx context.Context, obj client.Object) []ctrl.Request {
+	return p.listRequests(ctx, client.MatchingFields{indexCluster: obj.GetName()})
 }
 
 // clusterChanged passes what layers read of a RemoteCluster: not how many they
@@ -155,30 +139,13 @@ func readOf(cluster *v1alpha1.RemoteCluster) string {
 		cluster.Status.Version, cluster.Status.Endpoint, cluster.Status.Conditions)
 }
 
-// wakeOn looks at the layers of a RemoteCluster again.
-func (r *AddonsLayerReconciler) wakeOn(ctx context.Context, cluster *v1alpha1.RemoteCluster) {
-	for _, req := range r.layersOn(ctx, cluster) {
-		r.looks.set(req.Name, nil)
-		r.wake(req.Name)
-	}
-}
-
 // awaitsConnection tells whether the layer's cluster has yet to be looked at by
 // this process: to say that it cannot be reached would be too early. Where something
 // comes, goes or changes hands, all others must have been looked at, too: two may be
 // the same cluster.
 func (o *observer) awaitsConnection(ctx context.Context) bool {
-	if o.Remote != nil && o.Remote.Object != nil && !o.Remote.Connected && !o.remotes.judged(o.cluster()) {
+	if o.Remote != nil && o.Remote.Object != nil && !o.Remote.Connected && !o.r.remotes.Judged(o.cluster()) {
 		return true
 	}
-	return o.NeedsOthers() && !o.allSeen(ctx)
-}
-
-// wakeCluster looks at a RemoteCluster again. It never blocks, as wake.
-func (r *AddonsLayerReconciler) wakeCluster(name types.NamespacedName) {
-	cluster := &v1alpha1.RemoteCluster{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
-	select {
-	case r.clusterWakeups <- event.GenericEvent{Object: cluster}:
-	default:
-	}
+	return o.NeedsOthers() && !o.r.allSeen(ctx)
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -17,12 +16,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/clusters"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/kubeconfig"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
@@ -33,49 +32,25 @@ import (
 // RemoteClusterReconciler keeps the connections to other clusters, and says how
 // they fare.
 type RemoteClusterReconciler struct {
-	// Layers puts layers on the clusters.
-	Layers *AddonsLayerReconciler
+	*Process
 	// Allow opens what kubeconfigs may otherwise not do.
 	Allow kubeconfig.Allow
 	// Reach says where other clusters may be.
 	Reach reach.Allowed
 
 	executor *apply.Executor
-	prober   *prober
+	prober   *informers.Prober
 	written  *memory.Clusters
-	wakeups  chan event.GenericEvent
-}
-
-// readerOf names a RemoteCluster among those who follow objects.
-func readerOf(cluster types.NamespacedName) string { return cluster.String() }
-
-// wakeReaders looks again at those who follow an object: layers, by their names,
-// RemoteClusters, by namespace and name, and Platforms.
-func (r *AddonsLayerReconciler) wakeReaders(readers []string) {
-	for _, reader := range readers {
-		if name, isPlatform := strings.CutPrefix(reader, platformReader); isPlatform {
-			r.wakePlatform(name)
-		} else if namespace, name, isCluster := strings.Cut(reader, "/"); isCluster {
-			r.wakeCluster(types.NamespacedName{Namespace: namespace, Name: name})
-		} else {
-			r.heard.Add(1)
-			r.wake(reader)
-		}
-	}
 }
 
 // Reconcile looks at one RemoteCluster.
 func (r *RemoteClusterReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if !r.Layers.Fence.Holds() {
-		return ctrl.Result{}, nil
-	}
-	after, err := round.Outcome(r.reconcile(ctx, req))
-	return ctrl.Result{RequeueAfter: after}, err
+	return fenced(ctx, r.Fence, req, r.reconcile)
 }
 
 func (r *RemoteClusterReconciler) reconcile(ctx context.Context, req ctrl.Request) (time.Duration, error) {
 	cluster := &v1alpha1.RemoteCluster{}
-	if err := r.Layers.Client.Get(ctx, req.NamespacedName, cluster); err != nil {
+	if err := r.Client.Get(ctx, req.NamespacedName, cluster); err != nil {
 		if !apierrors.IsNotFound(err) {
 			return 0, fmt.Errorf("cannot read RemoteCluster %s: %w", req.NamespacedName, err)
 		}
@@ -85,11 +60,11 @@ func (r *RemoteClusterReconciler) reconcile(ctx context.Context, req ctrl.Reques
 	cluster = r.written.Newest(cluster)
 	// One that another process looks after is connected to all the same: layers of
 	// this one may be on it.
-	isOwn := r.Layers.isOwn(cluster)
+	isOwn := r.isOwn(cluster)
 	if isOwn && cluster.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(cluster, v1alpha1.ClusterFinalizer) {
 		patched := cluster.DeepCopy()
 		controllerutil.AddFinalizer(patched, v1alpha1.ClusterFinalizer)
-		err := r.Layers.Client.Patch(ctx, patched, client.MergeFromWithOptions(cluster, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+		err := patchLocked(ctx, r.Client, patched, cluster)
 		if err != nil {
 			return 0, client.IgnoreNotFound(err)
 		}
@@ -100,9 +75,9 @@ func (r *RemoteClusterReconciler) reconcile(ctx context.Context, req ctrl.Reques
 	if err != nil {
 		return 0, err
 	}
-	r.Layers.remotes.see(req.String())
+	r.remotes.See(req.String())
 	if !isOwn {
-		return jittered(clusters.Again(cluster, clusters.Decide(o), r.Layers.now())), nil
+		return jittered(clusters.Again(cluster, clusters.Decide(o), r.now())), nil
 	}
 	if !cluster.DeletionTimestamp.IsZero() {
 		if o.Left, err = r.left(ctx, cluster); err != nil {
@@ -131,12 +106,12 @@ func (r *RemoteClusterReconciler) reconcile(ctx context.Context, req ctrl.Reques
 func (r *RemoteClusterReconciler) settleIdentity(ctx context.Context, o clusters.Observation) (bool, error) {
 	verdict := clusters.Judge(o)
 	name := client.ObjectKeyFromObject(o.Cluster)
-	if connected := r.Layers.remotes.raw(name.String()); verdict.Claim && connected != nil {
-		claimed, err := claim(ctx, connected, o.Identity, o.Hub)
-		connected.gate.claimed(claimed, err, r.Layers.now())
+	if connected := r.remotes.Raw(name.String()); verdict.Claim && connected != nil {
+		claimed, err := connected.Claim(ctx, o.Identity, o.Hub)
+		connected.Gate.Claimed(claimed, err, r.now())
 		if err != nil && !apierrors.IsForbidden(err) {
 			// Somebody else may have been faster.
-			return false, errors.Join(fmt.Errorf("cannot claim the cluster of RemoteCluster %s: %w", name, err), askIdentity(ctx, connected, r.Layers.now()))
+			return false, errors.Join(fmt.Errorf("cannot claim the cluster of RemoteCluster %s: %w", name, err), connected.AskIdentity(ctx, r.now()))
 		}
 		return true, nil
 	}
@@ -147,7 +122,7 @@ func (r *RemoteClusterReconciler) settleIdentity(ctx context.Context, o clusters
 	for _, key := range verdict.Consume {
 		delete(patched.Annotations, key)
 	}
-	err := r.Layers.Client.Patch(ctx, patched, client.MergeFromWithOptions(o.Cluster, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	err := patchLocked(ctx, r.Client, patched, o.Cluster)
 	if err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
@@ -158,18 +133,18 @@ func (r *RemoteClusterReconciler) settleIdentity(ctx context.Context, o clusters
 // letClaimGo takes the claim off a cluster whose RemoteCluster goes.
 func (r *RemoteClusterReconciler) letClaimGo(ctx context.Context, o clusters.Observation) error {
 	name := client.ObjectKeyFromObject(o.Cluster)
-	connected := r.Layers.remotes.raw(name.String())
+	connected := r.remotes.Raw(name.String())
 	// Of two that go at once the last one finds that there is no other one.
-	r.Layers.wakeTwins(ctx, r.Layers.remotes.identified(name.String(), ""))
-	o.Twins = r.Layers.remotes.named(o.Recorded)
+	r.wakeTwins(ctx, r.remotes.Identified(name.String(), ""))
+	o.Twins = r.remotes.Named(o.Recorded)
 	if connected == nil || !clusters.LetsGo(o) {
 		return nil
 	}
-	_, err := claim(ctx, connected, o.Identity, "")
+	_, err := connected.Claim(ctx, o.Identity, "")
 	if err == nil || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 		return nil
 	}
-	return errors.Join(fmt.Errorf("cannot take the claim off the cluster of RemoteCluster %s: %w", name, err), askIdentity(ctx, connected, r.Layers.now()))
+	return errors.Join(fmt.Errorf("cannot take the claim off the cluster of RemoteCluster %s: %w", name, err), connected.AskIdentity(ctx, r.now()))
 }
 
 // letCopyGo lets a copy go that somebody has deleted, so that it can be made anew.
@@ -194,7 +169,7 @@ func (r *RemoteClusterReconciler) refreshCopy(ctx context.Context, o clusters.Ob
 	if refreshed == nil {
 		return nil
 	}
-	err := r.Layers.Client.Patch(ctx, refreshed, client.MergeFromWithOptions(o.Live, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	err := patchLocked(ctx, r.Client, refreshed, o.Live)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot refresh %s: %w", clusters.CopyOf(o.Cluster), err)
 	}
@@ -205,7 +180,7 @@ func (r *RemoteClusterReconciler) refreshCopy(ctx context.Context, o clusters.Ob
 func (r *RemoteClusterReconciler) takeFinalizer(ctx context.Context, copied *unstructured.Unstructured) error {
 	patched := copied.DeepCopy()
 	controllerutil.RemoveFinalizer(patched, v1alpha1.KubeConfigFinalizer)
-	err := r.Layers.Client.Patch(ctx, patched, client.MergeFromWithOptions(copied, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	err := patchLocked(ctx, r.Client, patched, copied)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot take the finalizer off Secret %s/%s: %w", copied.GetNamespace(), copied.GetName(), err)
 	}
@@ -214,13 +189,13 @@ func (r *RemoteClusterReconciler) takeFinalizer(ctx context.Context, copied *uns
 
 // forget lets go of a cluster that is gone.
 func (r *RemoteClusterReconciler) forget(name types.NamespacedName) {
-	r.prober.stop(name)
-	r.Layers.Meters.forgetCluster(name.String())
+	r.prober.Stop(name)
+	r.Meters.ForgetCluster(name.String())
 	r.written.Forget(name)
-	r.Layers.wakeTwins(context.Background(), r.Layers.remotes.identified(name.String(), ""))
-	r.Layers.remotes.disconnect(name.String())
-	r.Layers.follows.keep(readerOf(name), nil)
-	r.Layers.follows.forget(name.String())
+	r.wakeTwins(context.Background(), r.remotes.Identified(name.String(), ""))
+	r.remotes.Disconnect(name.String())
+	r.follows.Keep(clusterReader(name), nil)
+	r.follows.Forget(name.String())
 }
 
 // carryOut does what a decision says: what is to be known comes before what is
@@ -237,9 +212,9 @@ func (r *RemoteClusterReconciler) carryOut(ctx context.Context, o clusters.Obser
 	if err != nil {
 		return 0, err
 	}
-	r.Layers.recent.Wrote(results, r.Layers.now())
+	r.recent.Wrote(results, r.now())
 	status.Resources = layers.Resources(dependents.Record(decision.Plan.Inventory, results))
-	again := jittered(clusters.Again(o.Cluster, decision, r.Layers.now()))
+	again := jittered(clusters.Again(o.Cluster, decision, r.now()))
 	if len(results) == 0 && clusters.OnlyCounted(o.Cluster.Status, status) {
 		if late := r.written.PutOff(o.Cluster, o.Now, clusters.CountLag); late > 0 {
 			return min(late, again), nil
@@ -266,19 +241,19 @@ func (r *RemoteClusterReconciler) carryOut(ctx context.Context, o clusters.Obser
 func (r *RemoteClusterReconciler) left(ctx context.Context, cluster *v1alpha1.RemoteCluster) ([]string, error) {
 	name := client.ObjectKeyFromObject(cluster)
 	list := &v1alpha1.AddonsLayerList{}
-	if err := r.Layers.Client.List(ctx, list, client.MatchingFields{indexCluster: cluster.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.MatchingFields{indexCluster: cluster.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("cannot list the layers of RemoteCluster %s: %w", name, err)
 	}
 	releases, err := r.releasesThrough(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
-	return clusters.Left(cluster, list.Items, releases, r.Layers.Settings.Namespace), nil
+	return clusters.Left(cluster, list.Items, releases, r.Settings.Namespace), nil
 }
 
 // releasesThrough returns the HelmReleases that are installed on a cluster.
 func (r *RemoteClusterReconciler) releasesThrough(ctx context.Context, cluster *v1alpha1.RemoteCluster) ([]unstructured.Unstructured, error) {
-	all, err := r.Layers.kinds.list(ctx, layers.HelmReleaseKind, client.InNamespace(cluster.Namespace))
+	all, err := r.kinds.List(ctx, layers.HelmReleaseKind, client.InNamespace(cluster.Namespace))
 	if err != nil {
 		return nil, err
 	}
@@ -296,14 +271,14 @@ func (r *RemoteClusterReconciler) finalize(ctx context.Context, o clusters.Obser
 			return err
 		}
 		uid := o.Live.GetUID()
-		err := r.Layers.Client.Delete(ctx, o.Live.DeepCopy(), client.Preconditions{UID: &uid})
+		err := r.Client.Delete(ctx, o.Live.DeepCopy(), client.Preconditions{UID: &uid})
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("cannot remove %s: %w", clusters.CopyOf(o.Cluster), err)
 		}
 	}
 	patched := o.Cluster.DeepCopy()
 	controllerutil.RemoveFinalizer(patched, v1alpha1.ClusterFinalizer)
-	err := r.Layers.Client.Patch(ctx, patched, client.MergeFromWithOptions(o.Cluster, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+	err := patchLocked(ctx, r.Client, patched, o.Cluster)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot remove the finalizer of RemoteCluster %s/%s: %w", o.Cluster.Namespace, o.Cluster.Name, err)
 	}
@@ -328,7 +303,7 @@ func (r *RemoteClusterReconciler) persist(ctx context.Context, cluster *v1alpha1
 	defer cancel()
 	patched := cluster.DeepCopy()
 	patched.Status = status
-	err := patchStatus(ctx, r.Layers.Client, patched, cluster)
+	err := patchStatus(ctx, r.Client, patched, cluster)
 	if err == nil {
 		r.written.Wrote(patched)
 		*cluster = *patched

@@ -38,8 +38,9 @@ func (f *fixture) startWithClusters(mgr ctrl.Manager, reconciler *AddonsLayerRec
 	f.Helper()
 	ctx, cancel := context.WithCancel(f.ctx)
 	f.cancel = cancel
-	f.must(reconciler.SetupWithManager(ctx, mgr))
-	f.must((&RemoteClusterReconciler{Layers: reconciler, Reach: f.reach}).SetupWithManager(mgr))
+	f.must(reconciler.Setup(ctx, mgr))
+	f.must(reconciler.SetupWithManager(mgr))
+	f.must((&RemoteClusterReconciler{Process: reconciler.Process, Reach: f.reach}).SetupWithManager(mgr))
 	go func() { f.ended <- mgr.Start(ctx) }()
 	f.Cleanup(func() {
 		cancel()

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"github.com/strata-project/strata/internal/informers"
 )
 
 // What is known of a cluster's kinds is little, and the same as where all of them
@@ -24,7 +26,7 @@ func TestGroupMapper(t *testing.T) {
 	asked := map[string]int{}
 	config := plane.Config()
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTrip(func(req *http.Request) (*http.Response, error) {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
 			asked[req.URL.Path]++
 			return next.RoundTrip(req)
 		})
@@ -33,7 +35,7 @@ func TestGroupMapper(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mapper, err := newGroupMapper(config, web)
+	mapper, err := informers.NewGroupMapper(config, web)
 	if err != nil {
 		t.Fatal(err)
 	}

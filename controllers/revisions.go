@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/apply"
+	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/repos"
 )
@@ -43,7 +43,15 @@ func checkKept(secret *corev1.Secret, layer *v1alpha1.AddonsLayer) error {
 // revisions keeps what layers have deployed in the cluster, for when a layer
 // must go back and its source has moved on. It is safe for concurrent use.
 type revisions struct {
-	*AddonsLayerReconciler
+	// client writes, and reader reads past the cache.
+	client client.Client
+	reader client.Reader
+	// artifacts of the sources, and what is at hand of them.
+	artifacts Artifacts
+	settings  layers.Settings
+	// refused tells that a content of a layer cannot be kept.
+	refused func(layer *v1alpha1.AddonsLayer, err error)
+
 	mu sync.Mutex
 	// tooLarge holds contents that cannot be kept.
 	tooLarge map[string]bool
@@ -96,7 +104,7 @@ func (r *revisions) known(layer *v1alpha1.AddonsLayer, digest string) *layers.Di
 	if had.uid != layer.UID || !slices.Contains(had.digests, digest) {
 		return nil
 	}
-	directory, _ := r.Artifacts.ByDigest(digest)
+	directory, _ := r.artifacts.ByDigest(digest)
 	return directory
 }
 
@@ -112,7 +120,7 @@ func (r *revisions) read(ctx context.Context, layer *v1alpha1.AddonsLayer, entry
 	err := errors.New("neither the cluster nor the source has it any more")
 	if entry.Kept {
 		if directory, err = r.kept(ctx, layer, entry.Digest); err == nil {
-			r.Artifacts.Remember(directory)
+			r.artifacts.Remember(directory)
 			r.has(layer, entry.Digest)
 			return directory, nil
 		}
@@ -125,13 +133,13 @@ func (r *revisions) read(ctx context.Context, layer *v1alpha1.AddonsLayer, entry
 			"with spec.rollback the cluster keeps what is deployed from then on", err)
 	}
 	artifact := repos.Artifact{URL: entry.Artifact.URL, Revision: entry.Revision, Digest: entry.Artifact.Digest}
-	directory, fetching := r.Artifacts.Directory(ctx, artifact, entry.Artifact.Path)
+	directory, fetching := r.artifacts.Directory(ctx, artifact, entry.Artifact.Path)
 	switch {
 	case errors.Is(fetching, repos.ErrNotFound):
 		return nil, err
 	case fetching != nil:
 		return nil, fetching
-	case directory.Digest != entry.Digest && !r.Settings.DigestKey.Fits(directory.Manifests, entry.Digest):
+	case directory.Digest != entry.Digest && !r.settings.DigestKey.Fits(directory.Manifests, entry.Digest):
 		return nil, fmt.Errorf("the artifact of revision %s holds something else", entry.Revision)
 	}
 	// The history may know it by a digest of before there was a key.
@@ -142,14 +150,14 @@ func (r *revisions) read(ctx context.Context, layer *v1alpha1.AddonsLayer, entry
 
 func (r *revisions) kept(ctx context.Context, layer *v1alpha1.AddonsLayer, digest string) (*layers.Directory, error) {
 	secret := &corev1.Secret{}
-	key := types.NamespacedName{Namespace: r.Settings.Namespace, Name: repos.RevisionName(layer.Name, digest)}
-	if err := r.Reader.Get(ctx, key, secret); err != nil {
+	key := types.NamespacedName{Namespace: r.settings.Namespace, Name: repos.RevisionName(layer.Name, digest)}
+	if err := r.reader.Get(ctx, key, secret); err != nil {
 		return nil, fmt.Errorf("cannot read Secret %s: %w", key, err)
 	}
 	if err := checkKept(secret, layer); err != nil {
 		return nil, fmt.Errorf("cannot use Secret %s: %w", key, err)
 	}
-	directory, err := repos.UnpackRevision(secret.Data[repos.RevisionKey], digest, r.Settings.DigestKey)
+	directory, err := repos.UnpackRevision(secret.Data[repos.RevisionKey], digest, r.settings.DigestKey)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use Secret %s: %w", key, err)
 	}
@@ -208,7 +216,7 @@ func (r *revisions) create(ctx context.Context, o *layers.Observation, digest st
 	yes := true
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: r.Settings.Namespace, Name: repos.RevisionName(o.Layer.Name, digest),
+			Namespace: r.settings.Namespace, Name: repos.RevisionName(o.Layer.Name, digest),
 			Labels:      map[string]string{v1alpha1.RevisionOfLabel: o.Layer.Name},
 			Annotations: map[string]string{"kraan.io/digest": digest},
 			OwnerReferences: []metav1.OwnerReference{{
@@ -217,7 +225,7 @@ func (r *revisions) create(ctx context.Context, o *layers.Observation, digest st
 		},
 		Type: v1alpha1.RevisionType, Immutable: &yes, Data: map[string][]byte{repos.RevisionKey: data},
 	}
-	err = r.Client.Create(ctx, secret.DeepCopy(), client.FieldOwner(apply.FieldManager))
+	err = r.client.Create(ctx, secret.DeepCopy(), client.FieldOwner(dependents.FieldManager))
 	if apierrors.IsAlreadyExists(err) {
 		err = r.replace(ctx, secret)
 	}
@@ -231,7 +239,7 @@ func (r *revisions) create(ctx context.Context, o *layers.Observation, digest st
 // because that would be garbage-collected. One of this layer stays.
 func (r *revisions) replace(ctx context.Context, secret *corev1.Secret) error {
 	found := &corev1.Secret{}
-	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(secret), found); err != nil {
+	if err := r.reader.Get(ctx, client.ObjectKeyFromObject(secret), found); err != nil {
 		return err
 	}
 	if equality.Semantic.DeepEqual(found.OwnerReferences, secret.OwnerReferences) && bytes.Equal(found.Data[repos.RevisionKey], secret.Data[repos.RevisionKey]) {
@@ -240,10 +248,10 @@ func (r *revisions) replace(ctx context.Context, secret *corev1.Secret) error {
 	if found.Type != v1alpha1.RevisionType || found.Labels[v1alpha1.RevisionOfLabel] != secret.Labels[v1alpha1.RevisionOfLabel] {
 		return errForeign
 	}
-	if err := r.Client.Delete(ctx, found, client.Preconditions{UID: &found.UID}); err != nil {
+	if err := r.client.Delete(ctx, found, client.Preconditions{UID: &found.UID}); err != nil {
 		return err
 	}
-	return r.Client.Create(ctx, secret, client.FieldOwner(apply.FieldManager))
+	return r.client.Create(ctx, secret, client.FieldOwner(dependents.FieldManager))
 }
 
 // atHand returns a content that needs not be fetched, or nil.
@@ -264,13 +272,13 @@ func (r *revisions) atHand(o *layers.Observation, digest string) *layers.Directo
 // a status can name any.
 func (r *revisions) remove(ctx context.Context, layer *v1alpha1.AddonsLayer, digest string) error {
 	secret := &corev1.Secret{}
-	key := types.NamespacedName{Namespace: r.Settings.Namespace, Name: repos.RevisionName(layer.Name, digest)}
-	err := r.Reader.Get(ctx, key, secret)
+	key := types.NamespacedName{Namespace: r.settings.Namespace, Name: repos.RevisionName(layer.Name, digest)}
+	err := r.reader.Get(ctx, key, secret)
 	if err == nil && checkKept(secret, layer) != nil {
 		return nil
 	}
 	if err == nil {
-		err = r.Client.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})
+		err = r.client.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot remove Secret %s: %w", key, err)
@@ -292,8 +300,5 @@ func (r *revisions) refuse(layer *v1alpha1.AddonsLayer, digest string, err error
 		clear(r.tooLarge)
 	}
 	r.tooLarge[digest] = true
-	r.event(layer, layers.Decision{State: layer.Status.State}, story{
-		kind: corev1.EventTypeWarning, reason: v1alpha1.ReasonNotKept,
-		message: fmt.Sprintf("%v: the layer can go back to version %s only while its source has it", err, layer.Spec.Version),
-	})
+	r.refused(layer, err)
 }

@@ -5,99 +5,27 @@ package controllers
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 )
 
-// reading is one question that a look asks of the caches: for an object, or for
-// those that an index finds. Its answer is versions, and not content.
-type reading struct {
-	// sources is true for what is asked of the cache of sources.
-	sources bool
-	// followed is true for an object that is followed with what it holds.
-	followed bool
-	// noticed is true for an object of which the metadata is followed.
-	noticed bool
-	// filling is true for what a layer of a bundle is filled from.
-	filling bool
-	id      dependents.ID
-	// field and value of an index; empty where id is asked for. Of what is followed
-	// field is the version of the API, and value the account that reads it, where
-	// these are told apart.
-	field, value string
-}
-
-var layerKind = schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.AddonsLayerKind}
-
-var clusterKind = schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.RemoteClusterKind}
-
-// ofCluster asks for a RemoteCluster.
-func ofCluster(name types.NamespacedName) reading {
-	return reading{id: dependents.ID{Group: clusterKind.Group, Kind: clusterKind.Kind, Namespace: name.Namespace, Name: name.Name}}
-}
-
-// ofLayer asks for another layer.
-func ofLayer(name string) reading {
-	return reading{id: dependents.ID{Group: layerKind.Group, Kind: layerKind.Kind, Name: name}}
-}
-
-// dependantsReading asks for the layers that depend on a layer.
-func dependantsReading(name string) reading {
-	return reading{id: dependents.ID{Group: layerKind.Group, Kind: layerKind.Kind}, field: indexDependsOn, value: name}
-}
-
-// versionOf is how an answer names an object.
-func versionOf(obj client.Object) string {
-	return obj.GetNamespace() + "/" + obj.GetName() + "@" + obj.GetResourceVersion()
-}
-
-// versionsOf is the answer that names several objects.
-func versionsOf(versions []string) string {
-	slices.Sort(versions)
-	return strings.Join(versions, " ")
-}
-
-func layerVersions(items []v1alpha1.AddonsLayer) string {
-	found := make([]string, 0, len(items))
-	for i := range items {
-		found = append(found, versionOf(&items[i]))
-	}
-	return versionsOf(found)
-}
-
-func objectVersions(items []unstructured.Unstructured) string {
-	found := make([]string, 0, len(items))
-	for i := range items {
-		found = append(found, versionOf(&items[i]))
-	}
-	return versionsOf(found)
-}
-
-// look is what one look at a layer has read, for the next one: where all of it
+// lastLook is what one look at a layer has read, for the next one: where all of it
 // is as it was, and no moment has come that the rules named, they would decide
 // the same.
-type look struct {
-	answers map[reading]string
-	// heard is how many events the caches had told of before they gave these
+type lastLook struct {
+	answers map[question]string
+	// events is how many events the caches had told of before they gave these
 	// answers.
-	heard uint64
+	events uint64
 	// layer, cluster and kinds are the versions of the layer itself and of the
 	// cluster, and how often it has changed which kinds are served.
 	layer, cluster string
@@ -115,23 +43,23 @@ type look struct {
 	due      time.Time
 }
 
-// looks remembers the last look at each layer that had nothing to do. It is
+// lastLooks remembers the last look at each layer that had nothing to do. It is
 // safe for concurrent use.
-type looks struct {
+type lastLooks struct {
 	mu      sync.Mutex
-	byLayer map[string]*look
+	byLayer map[string]*lastLook
 }
 
-func newLooks() *looks { return &looks{byLayer: map[string]*look{}} }
+func newLastLooks() *lastLooks { return &lastLooks{byLayer: map[string]*lastLook{}} }
 
-func (l *looks) get(layer string) *look {
+func (l *lastLooks) get(layer string) *lastLook {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.byLayer[layer]
 }
 
 // set remembers a look; nil forgets it.
-func (l *looks) set(layer string, last *look) {
+func (l *lastLooks) set(layer string, last *lastLook) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if last == nil {
@@ -141,25 +69,27 @@ func (l *looks) set(layer string, last *look) {
 	l.byLayer[layer] = last
 }
 
-// rest leaves a layer to the safety net, whose next look is due at a moment,
-// with what the caches had told of when its look was found to be true.
-func (l *looks) rest(last *look, heard uint64, due time.Time) {
+// leaveUntil leaves a layer to the resync that is due at a moment; zero where the
+// queue has it. events is how many the caches had told of when its look was found to
+// be true.
+func (l *lastLooks) leaveUntil(last *lastLook, events uint64, due time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	last.heard, last.due = heard, due
+	last.events, last.due = events, due
 }
 
-// heardBy returns what the caches had told of when a look was found to be true.
-func (l *looks) heardBy(last *look) uint64 {
+// eventsOf returns how many events the caches had told of when a look was found to be
+// true.
+func (l *lastLooks) eventsOf(last *lastLook) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return last.heard
+	return last.events
 }
 
 // sweep wakes the layers whose look is due, but for those of which nothing has
 // changed: they are due an interval later. A layer that could not be woken stays
 // due.
-func (l *looks) sweep(now time.Time, unchanged func(*look) bool, wake func(layer string) bool) {
+func (l *lastLooks) sweep(now time.Time, unchanged func(*lastLook) bool, wake func(layer string) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for layer, last := range l.byLayer {
@@ -177,34 +107,34 @@ func (l *looks) sweep(now time.Time, unchanged func(*look) bool, wake func(layer
 // safety net may be.
 const sweepPeriod = time.Second
 
-// net is the safety net of the layers at rest. A layer that is looked at goes
+// resync is the safety net of the layers at rest. A layer that is looked at goes
 // through the queue, which costs many times what it costs to see that the caches
 // have told of nothing.
-func (r *AddonsLayerReconciler) net(ctx context.Context) error {
+func (r *AddonsLayerReconciler) resync(ctx context.Context) error {
 	wait.UntilWithContext(ctx, func(context.Context) { r.sweep(r.now()) }, sweepPeriod)
 	return nil
 }
 
 func (r *AddonsLayerReconciler) sweep(now time.Time) {
-	heard, cluster, kinds := r.heard.Load(), r.Cluster.Version(), r.kindChanges()
-	r.looks.sweep(now, func(last *look) bool {
-		return last.heard == heard && last.cluster == cluster && last.kinds == kinds
+	events, cluster, kinds := r.cacheEvents.Load(), r.Cluster.Version(), r.kindChanges()
+	r.lastLooks.sweep(now, func(last *lastLook) bool {
+		return last.events == events && last.cluster == cluster && last.kinds == kinds
 	}, r.wakeOne)
 }
 
-// heard counts what the caches tell of. It counts before anybody is woken, so
+// cacheEvents counts what the caches tell of. It counts before anybody is woken, so
 // where it stands still a look finds what the last one has found, or its layer
 // is about to be woken.
-type heard struct{ atomic.Uint64 }
+type cacheEvents struct{ atomic.Uint64 }
 
 // count returns a predicate that counts all events and passes those that another
 // one passes.
-func (h *heard) count(passes predicate.Predicate) predicate.Predicate {
+func (c *cacheEvents) count(passes predicate.Predicate) predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc:  func(e event.CreateEvent) bool { h.Add(1); return passes.Create(e) },
-		UpdateFunc:  func(e event.UpdateEvent) bool { h.Add(1); return passes.Update(e) },
-		DeleteFunc:  func(e event.DeleteEvent) bool { h.Add(1); return passes.Delete(e) },
-		GenericFunc: func(e event.GenericEvent) bool { h.Add(1); return passes.Generic(e) },
+		CreateFunc:  func(e event.CreateEvent) bool { c.Add(1); return passes.Create(e) },
+		UpdateFunc:  func(e event.UpdateEvent) bool { c.Add(1); return passes.Update(e) },
+		DeleteFunc:  func(e event.DeleteEvent) bool { c.Add(1); return passes.Delete(e) },
+		GenericFunc: func(e event.GenericEvent) bool { c.Add(1); return passes.Generic(e) },
 	}
 }
 
@@ -213,14 +143,14 @@ func (h *heard) count(passes predicate.Predicate) predicate.Predicate {
 // to the safety net. Where the caches have told of something since, it asks them
 // for versions; it copies nothing.
 func (r *AddonsLayerReconciler) settled(ctx context.Context, layer *v1alpha1.AddonsLayer) (time.Duration, bool) {
-	last := r.looks.get(layer.Name)
+	last := r.lastLooks.get(layer.Name)
 	now := r.now()
 	if last == nil || last.layer != layer.ResourceVersion || last.cluster != r.Cluster.Version() || last.kinds != r.kindChanges() ||
 		!last.until.IsZero() && !now.Before(last.until) {
 		return 0, false
 	}
-	heard := r.heard.Load()
-	if heard != r.looks.heardBy(last) {
+	events := r.cacheEvents.Load()
+	if events != r.lastLooks.eventsOf(last) {
 		late, same := r.compare(ctx, layer, last)
 		switch {
 		case !same:
@@ -229,23 +159,23 @@ func (r *AddonsLayerReconciler) settled(ctx context.Context, layer *v1alpha1.Add
 			return min(late, r.untilNext(last, now)), true
 		}
 	}
-	return r.rest(last, heard, now), true
+	return r.leaveUntil(last, events, now), true
 }
 
-// rest returns when a layer that has nothing to do is to be queued again: where
+// leaveUntil returns when a layer that has nothing to do is to be queued again: where
 // there is no moment to wait for, the safety net has it, and it is 0.
-func (r *AddonsLayerReconciler) rest(last *look, heard uint64, now time.Time) time.Duration {
+func (r *AddonsLayerReconciler) leaveUntil(last *lastLook, events uint64, now time.Time) time.Duration {
 	next := r.untilNext(last, now)
 	if last.until.IsZero() {
-		r.looks.rest(last, heard, now.Add(next))
+		r.lastLooks.leaveUntil(last, events, now.Add(next))
 		return 0
 	}
-	r.looks.rest(last, heard, time.Time{})
+	r.lastLooks.leaveUntil(last, events, time.Time{})
 	return next
 }
 
 // untilNext returns how long it is until a layer is looked at in any case.
-func (r *AddonsLayerReconciler) untilNext(last *look, now time.Time) time.Duration {
+func (r *AddonsLayerReconciler) untilNext(last *lastLook, now time.Time) time.Duration {
 	next := jittered(last.interval)
 	if !last.until.IsZero() {
 		next = min(next, max(last.until.Sub(now), time.Millisecond))
@@ -256,15 +186,16 @@ func (r *AddonsLayerReconciler) untilNext(last *look, now time.Time) time.Durati
 // compare asks the caches again what the last look has asked them, and tells
 // whether they answer the same. Where only the source has moved, late is how long
 // the layer may leave it at that.
-func (r *AddonsLayerReconciler) compare(ctx context.Context, layer *v1alpha1.AddonsLayer, last *look) (late time.Duration, same bool) {
-	for question, was := range last.answers {
-		is, err := r.answer(ctx, question)
-		switch {
-		case err != nil:
+func (r *AddonsLayerReconciler) compare(ctx context.Context, layer *v1alpha1.AddonsLayer, last *lastLook) (late time.Duration, same bool) {
+	for asked, was := range last.answers {
+		is, err := asked.ask(ctx, r)
+		if err != nil {
 			return 0, false
-		case is == was:
+		}
+		if is == was {
 			continue
-		case !question.sources:
+		}
+		if _, ofSource := asked.(sourceQuestion); !ofSource {
 			return 0, false
 		}
 		if late = r.moved(ctx, layer, last); late <= 0 {
@@ -275,12 +206,12 @@ func (r *AddonsLayerReconciler) compare(ctx context.Context, layer *v1alpha1.Add
 }
 
 // moved returns how long a layer may leave it that its source has moved to a
-// revision that holds what the layer has; 0 or less where there is more to it,
+// revision that holds what the layer has; 0 where there is more to it,
 // or the time to write that down has come. So what a commit is about does not
 // stand in one queue with whole looks at all other layers.
-func (r *AddonsLayerReconciler) moved(ctx context.Context, layer *v1alpha1.AddonsLayer, last *look) time.Duration {
-	_, source, artifact, err := r.readSource(ctx, layer, false)
-	if err != nil || artifact == nil {
+func (r *AddonsLayerReconciler) moved(ctx context.Context, layer *v1alpha1.AddonsLayer, last *lastLook) time.Duration {
+	_, source, found, err := r.readSource(ctx, layer, false)
+	if err != nil || found == nil {
 		return 0
 	}
 	as := *source
@@ -288,7 +219,7 @@ func (r *AddonsLayerReconciler) moved(ctx context.Context, layer *v1alpha1.Addon
 	if as != last.source {
 		return 0
 	}
-	digest, missing, err := r.Artifacts.Digest(ctx, *artifact, layer.Spec.Source.Path)
+	digest, missing, err := found.digest(ctx)
 	if err != nil || digest != last.digest || missing {
 		return 0
 	}
@@ -298,73 +229,23 @@ func (r *AddonsLayerReconciler) moved(ctx context.Context, layer *v1alpha1.Addon
 // putOff returns how long a layer still waits to write down the name of a
 // revision.
 func (r *AddonsLayerReconciler) putOff(layer string) time.Duration {
-	return r.recent.PutOff(layer, r.now(), wait.Jitter(layers.RevisionLag, 1))
+	return r.recentLayers.PutOff(layer, r.now(), wait.Jitter(layers.RevisionLag, 1))
 }
 
-func (r *AddonsLayerReconciler) kindChanges() int {
-	return r.kinds.changed() + r.sources.changed() + r.remotes.changed()
-}
-
-// answer answers a question anew.
-func (r *AddonsLayerReconciler) answer(ctx context.Context, q reading) (string, error) {
-	k := r.kindsOf(q.id.Cluster)
-	if k == nil {
-		return "", errNotConnected
-	}
-	switch {
-	case q.followed:
-		namespace, name, _ := strings.Cut(q.value, "/")
-		return r.follows.versionAs(q.id, q.field, types.NamespacedName{Namespace: namespace, Name: name})
-	case q.noticed:
-		return r.metas.version(q.id)
-	case q.field == indexKubeConfig:
-		clusters, err := r.clustersOf(ctx, q.id)
-		return namesOf(clusters), err
-	case q.filling:
-		return r.answerFilling(ctx, q.id.Name)
-	case q == clustersIn(q.id.Namespace):
-		return r.hasClusters(ctx, q.id.Namespace)
-	case q.id.GroupKind() == clusterKind:
-		cluster := &v1alpha1.RemoteCluster{}
-		err := r.Client.Get(ctx, q.id.Key(), cluster, client.UnsafeDisableDeepCopy)
-		if apierrors.IsNotFound(err) {
-			return "", nil
-		}
-		return readOf(cluster), err
-	case q.id.GroupKind() == layerKind && q.field != "":
-		list := &v1alpha1.AddonsLayerList{}
-		err := r.Client.List(ctx, list, client.MatchingFields{q.field: q.value}, client.UnsafeDisableDeepCopy)
-		return layerVersions(list.Items), err
-	case q.id.GroupKind() == layerKind:
-		layer := &v1alpha1.AddonsLayer{}
-		err := r.Client.Get(ctx, types.NamespacedName{Name: q.id.Name}, layer, client.UnsafeDisableDeepCopy)
-		if apierrors.IsNotFound(err) {
-			return "", nil
-		}
-		return versionOf(layer), err
-	case q.field != "":
-		items, err := k.list(ctx, q.id.GroupKind(), client.MatchingFields{q.field: q.value})
-		return objectVersions(items), err
-	case q.sources:
-		k = r.sources
-	}
-	live, err := k.get(ctx, q.id)
-	if err != nil || live == nil {
-		return "", err
-	}
-	return versionOf(live), nil
+func (p *Process) kindChanges() int {
+	return p.kinds.Changed() + p.sources.Changed() + p.remotes.Changed()
 }
 
 // settledLook returns what is to be remembered of a look that had nothing to
 // do: it has written nothing, or nothing but a status after which there is
 // nothing to do, has left nothing open but moments to come, and its answers are
 // all that it was decided from. Otherwise it returns nil.
-func (o *observer) settledLook(ctx context.Context, h *hands, interval time.Duration) *look {
-	if h.acted || h.decision == nil || o.Source == nil || o.Directory == nil || o.opaque || o.OthersUnread || len(o.Stale) > 0 || !o.Layer.DeletionTimestamp.IsZero() {
+func (o *observer) settledLook(ctx context.Context, h *hands, interval time.Duration) *lastLook {
+	if h.acted || h.decision == nil || o.Source == nil || o.Directory == nil || o.reads.opaque || o.OthersUnread || len(o.Stale) > 0 || !o.Layer.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	d := h.decision
-	if d.State != v1alpha1.StateDeployed || d.Retry != nil || len(d.Accept) > 0 || o.kindIsComing(o.Observation, *d) {
+	if d.State != v1alpha1.StateDeployed || d.Retry != nil || len(d.ClearAfter) > 0 || o.r.kindIsComing(o.Observation, *d) {
 		return nil
 	}
 	if h.told {
@@ -372,9 +253,10 @@ func (o *observer) settledLook(ctx context.Context, h *hands, interval time.Dura
 			return nil
 		}
 	}
-	return &look{
+	return &lastLook{
 		source: *o.Source, digest: o.Directory.Digest,
-		answers: o.answers, heard: o.heardBefore, layer: o.Layer.ResourceVersion, cluster: o.homeVersion, kinds: o.kindsBefore, until: d.Until, interval: interval,
+		answers: o.reads.answers, events: o.reads.events, layer: o.Layer.ResourceVersion, cluster: o.reads.cluster, kinds: o.reads.kinds,
+		until: d.Until, interval: interval,
 	}
 }
 
@@ -386,7 +268,7 @@ func (o *observer) afterStatus(ctx context.Context) *layers.Decision {
 	}
 	d := layers.Decide(*o.Observation)
 	status, d := layers.Report(*o.Observation, d, nil)
-	if d.Plan.Writes() || len(d.Consume) > 0 || len(d.Accept) > 0 || !equality.Semantic.DeepEqual(o.Layer.Status, status) {
+	if d.Plan.Writes() || len(d.ConsumeFirst) > 0 || len(d.ClearAfter) > 0 || !equality.Semantic.DeepEqual(o.Layer.Status, status) {
 		return nil
 	}
 	return &d

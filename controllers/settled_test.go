@@ -71,7 +71,7 @@ func (a *asked) taken() []string {
 }
 
 // dueOf returns when a layer's next look is due, which the controller may be changing.
-func dueOf(l *looks, layer string) time.Time {
+func dueOf(l *lastLooks, layer string) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.byLayer[layer].due
@@ -110,19 +110,19 @@ func TestSettledLook(t *testing.T) {
 		if result.RequeueAfter != 0 {
 			t.Errorf("the queue has the layer in %s", result.RequeueAfter)
 		}
-		if after := time.Until(dueOf(r.looks, name)); after < time.Hour-time.Minute || after > time.Hour+time.Hour/10 {
+		if after := time.Until(dueOf(r.lastLooks, name)); after < time.Hour-time.Minute || after > time.Hour+time.Hour/10 {
 			t.Errorf("the next look is due in %s", after)
 		}
 		return caches.taken()
 	}
-	r.looks.set(name, nil)
+	r.lastLooks.set(name, nil)
 	f.taken()
 	var whole []string
 	f.eventually("two looks, and the caches tell of nothing in between", func() error {
-		before := r.heard.Load()
+		before := r.cacheEvents.Load()
 		whole = looks()
 		asked := looks()
-		if r.heard.Load() != before {
+		if r.cacheEvents.Load() != before {
 			return errors.New("the caches have told of something")
 		}
 		if len(asked) != 1 || asked[0] != "AddonsLayer /"+name {
@@ -130,7 +130,7 @@ func TestSettledLook(t *testing.T) {
 		}
 		return nil
 	})
-	r.heard.Add(1)
+	r.cacheEvents.Add(1)
 	again := looks()
 	if len(whole) < 8 {
 		t.Errorf("a whole look asks for %s only", strings.Join(whole, ", "))
@@ -143,7 +143,7 @@ func TestSettledLook(t *testing.T) {
 	}
 
 	layer := f.get("middle")
-	last := r.looks.get(name)
+	last := r.lastLooks.get(name)
 	if last == nil {
 		t.Fatal("the look was not remembered")
 	}
@@ -151,55 +151,55 @@ func TestSettledLook(t *testing.T) {
 	// leaves alone what is remembered of it.
 	name += "-unknown"
 	layer.Name = name
-	counts := func(what string, change func(*look), want bool) {
+	counts := func(what string, change func(*lastLook), want bool) {
 		t.Helper()
 		changed := *last
-		changed.heard--
+		changed.events--
 		changed.answers = maps.Clone(last.answers)
 		change(&changed)
-		r.looks.set(name, &changed)
+		r.lastLooks.set(name, &changed)
 		if _, same := r.settled(f.ctx, layer); same != want {
 			t.Errorf("%s: it counts as settled: %t", what, same)
 		}
 	}
-	counts("nothing", func(*look) {}, true)
-	if heard := r.looks.heardBy(r.looks.get(name)); heard != r.heard.Load() {
-		t.Errorf("it would be compared again: %d of %d", heard, r.heard.Load())
+	counts("nothing", func(*lastLook) {}, true)
+	if events := r.lastLooks.eventsOf(r.lastLooks.get(name)); events != r.cacheEvents.Load() {
+		t.Errorf("it would be compared again: %d of %d", events, r.cacheEvents.Load())
 	}
-	var source reading
-	for question := range last.answers {
-		if question.sources {
-			source = question
+	var source question
+	for asked := range last.answers {
+		if _, ofSource := asked.(sourceQuestion); ofSource {
+			source = asked
 			continue
 		}
-		counts(fmt.Sprintf("%+v", question), func(l *look) { l.answers[question] += "1" }, false)
+		counts(fmt.Sprintf("%T%+v", asked, asked), func(l *lastLook) { l.answers[asked] += "1" }, false)
 	}
-	if !source.sources {
+	if source == nil {
 		t.Error("the source is not among the answers")
 	}
-	moved := func(l *look) { l.answers[source] += "1" }
-	counts("a source that holds something else", func(l *look) { moved(l); l.digest += "1" }, false)
-	counts("a source that is suspended", func(l *look) { moved(l); l.source.Suspended = true }, false)
-	counts("a source that has moved", func(l *look) { moved(l); l.source.Revision = "main@sha1:0" }, true)
+	moved := func(l *lastLook) { l.answers[source] += "1" }
+	counts("a source that holds something else", func(l *lastLook) { moved(l); l.digest += "1" }, false)
+	counts("a source that is suspended", func(l *lastLook) { moved(l); l.source.Suspended = true }, false)
+	counts("a source that has moved", func(l *lastLook) { moved(l); l.source.Revision = "main@sha1:0" }, true)
 	if after, _ := r.settled(f.ctx, layer); after <= 0 || after > 2*layers.RevisionLag {
 		t.Errorf("the name of a revision is written down in %s", after)
 	}
-	putOff := r.looks.get(name)
+	putOff := r.lastLooks.get(name)
 	f.eventually("the time to write the revision down comes", func() error {
-		if _, same := r.settled(f.ctx, layer); same && r.looks.get(name) == putOff {
+		if _, same := r.settled(f.ctx, layer); same && r.lastLooks.get(name) == putOff {
 			return errors.New("it is still put off")
 		}
 		return nil
 	})
-	counts("the layer", func(l *look) { l.layer = "1" }, false)
-	counts("the cluster's version", func(l *look) { l.cluster = "v1.0.0" }, false)
-	counts("the kinds", func(l *look) { l.kinds-- }, false)
-	counts("a moment that has come", func(l *look) { l.until = time.Now() }, false)
-	counts("a moment to come", func(l *look) { l.until = time.Now().Add(time.Minute) }, true)
+	counts("the layer", func(l *lastLook) { l.layer = "1" }, false)
+	counts("the cluster's version", func(l *lastLook) { l.cluster = "v1.0.0" }, false)
+	counts("the kinds", func(l *lastLook) { l.kinds-- }, false)
+	counts("a moment that has come", func(l *lastLook) { l.until = time.Now() }, false)
+	counts("a moment to come", func(l *lastLook) { l.until = time.Now().Add(time.Minute) }, true)
 	if after, _ := r.settled(f.ctx, layer); after < 50*time.Second || after > time.Minute {
 		t.Errorf("a minute before a moment to come the queue has the layer in %s", after)
 	}
-	if due := dueOf(r.looks, name); !due.IsZero() {
+	if due := dueOf(r.lastLooks, name); !due.IsZero() {
 		t.Errorf("the queue has the layer, and the safety net as well, at %s", due)
 	}
 }
@@ -233,7 +233,7 @@ func TestLookAfterStatus(t *testing.T) {
 	})
 	_, err := r.Reconcile(f.ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(layer)})
 	f.must(err)
-	last, mended := r.looks.get(layer.Name), f.get("base")
+	last, mended := r.lastLooks.get(layer.Name), f.get("base")
 	if len(mended.Status.Conditions) == 0 {
 		t.Fatal("the status was not written")
 	}
@@ -263,11 +263,11 @@ func TestSweep(t *testing.T) {
 			if c.queued {
 				was = time.Time{}
 			}
-			all := newLooks()
-			last := &look{due: was, interval: time.Minute}
+			all := newLastLooks()
+			last := &lastLook{due: was, interval: time.Minute}
 			all.set("base", last)
 			var woken []string
-			all.sweep(now, func(*look) bool { return !c.changed }, func(layer string) bool {
+			all.sweep(now, func(*lastLook) bool { return !c.changed }, func(layer string) bool {
 				woken = append(woken, layer)
 				return !c.full
 			})
@@ -305,36 +305,36 @@ func TestSafetyNet(t *testing.T) {
 	f.deployed("base", "main@sha1:1")
 	name := f.name("base")
 	atRest := func() error {
-		r.looks.mu.Lock()
-		defer r.looks.mu.Unlock()
-		if last := r.looks.byLayer[name]; last == nil || last.due.IsZero() {
+		r.lastLooks.mu.Lock()
+		defer r.lastLooks.mu.Unlock()
+		if last := r.lastLooks.byLayer[name]; last == nil || last.due.IsZero() {
 			return errors.New("the safety net does not have it")
 		}
 		return nil
 	}
 	f.eventually("the layer is at rest", atRest)
-	lie := func(change func(*look)) *look {
-		r.looks.mu.Lock()
-		defer r.looks.mu.Unlock()
-		lied := *r.looks.byLayer[name]
+	lie := func(change func(*lastLook)) *lastLook {
+		r.lastLooks.mu.Lock()
+		defer r.lastLooks.mu.Unlock()
+		lied := *r.lastLooks.byLayer[name]
 		lied.answers = maps.Clone(lied.answers)
-		for question := range lied.answers {
-			if question.id.GroupKind() == layers.HelmReleaseKind {
-				lied.answers[question] += "1"
+		for asked := range lied.answers {
+			if object, is := asked.(objectQuestion); is && object.id.GroupKind() == layers.HelmReleaseKind {
+				lied.answers[asked] += "1"
 			}
 		}
 		change(&lied)
-		r.looks.byLayer[name] = &lied
+		r.lastLooks.byLayer[name] = &lied
 		return &lied
 	}
-	for what, change := range map[string]func(*look){
-		"a change":                func(l *look) { l.heard-- },
-		"another cluster version": func(l *look) { l.cluster = "v1.0.0" },
-		"other kinds":             func(l *look) { l.kinds-- },
+	for what, change := range map[string]func(*lastLook){
+		"a change":                func(l *lastLook) { l.events-- },
+		"another cluster version": func(l *lastLook) { l.cluster = "v1.0.0" },
+		"other kinds":             func(l *lastLook) { l.kinds-- },
 	} {
 		lied := lie(change)
 		f.eventually(what+" that nobody was woken for leads to a look", func() error {
-			if r.looks.get(name) == lied {
+			if r.lastLooks.get(name) == lied {
 				return errors.New("it is as it was")
 			}
 			return atRest()

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/repos"
 )
@@ -39,7 +40,7 @@ func (c sourceCache) GetCache() cache.Cache { return c.Cache }
 // Unserved is called when a watch finds that its kind is not served any more.
 func newSourceCache(mgr manager.Manager, unserved func(context.Context)) (sourceCache, error) {
 	made, err := cache.New(mgr.GetConfig(), cache.Options{
-		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(), DefaultTransform: strip,
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(), DefaultTransform: informers.Strip,
 		DefaultWatchErrorHandler: func(ctx context.Context, reflector *toolscache.Reflector, err error) {
 			toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
 			if apierrors.IsNotFound(err) {
@@ -54,16 +55,16 @@ func newSourceCache(mgr manager.Manager, unserved func(context.Context)) (source
 }
 
 // newSources returns the watches of the kinds of sources.
-func newSources(r *AddonsLayerReconciler, sources cache.Cache) *kinds {
-	k := newKinds(r)
-	k.cache, k.reader = sources, sources
-	k.handle = func(gk schema.GroupKind) handler.EventHandler {
+func newSources(p *Process, sources cache.Cache) *informers.Kinds {
+	home, wiring := p.home(), p.wiring()
+	home.Cache, home.Reader = sources, sources
+	wiring.Handle = func(_ string, gk schema.GroupKind) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []ctrl.Request {
-			return r.layersOf(ctx, layers.SourceRef{Kind: gk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()})
+			return p.layersOf(ctx, layers.SourceRef{Kind: gk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()})
 		})
 	}
-	k.passes = func(schema.GroupKind) predicate.Predicate { return sourceChanged }
-	return k
+	wiring.Passes = func(string, schema.GroupKind) predicate.Predicate { return p.cacheEvents.count(sourceChanged) }
+	return informers.NewKinds(home, wiring)
 }
 
 // sourceChanged passes what a layer reads of its source.
@@ -81,15 +82,15 @@ var sourceChanged = predicate.Funcs{
 }
 
 // layersOf returns the layers of a source.
-func (r *AddonsLayerReconciler) layersOf(ctx context.Context, source layers.SourceRef) []ctrl.Request {
+func (p *Process) layersOf(ctx context.Context, source layers.SourceRef) []ctrl.Request {
 	list := &v1alpha1.AddonsLayerList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{indexSource: source.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := p.Client.List(ctx, list, client.MatchingFields{indexSource: source.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "cannot list the layers of a source", "source", source.String())
 		return nil
 	}
 	var found []string
 	for i := range list.Items {
-		if layers.SourceOf(&list.Items[i], r.Settings.Namespace) == source {
+		if layers.SourceOf(&list.Items[i], p.Settings.Namespace) == source {
 			found = append(found, list.Items[i].Name)
 		}
 	}
@@ -99,22 +100,22 @@ func (r *AddonsLayerReconciler) layersOf(ctx context.Context, source layers.Sour
 // sourcesUnserved has the definitions of the kinds of sources read again, and looks at
 // the layers of those kinds. An API server may serve a kind for a moment after its
 // definition is gone: the watch that begins then never hears of that, it only ends.
-func (r *AddonsLayerReconciler) sourcesUnserved(ctx context.Context) {
-	for _, gk := range r.sources.redefinedAll() {
-		r.wake(r.layersOfKind(ctx, gk.Kind)...)
+func (p *Process) sourcesUnserved(ctx context.Context) {
+	for _, gk := range p.sources.RedefinedAll() {
+		p.wake(p.layersOfKind(ctx, gk.Kind)...)
 	}
 }
 
 // layersOfKind returns the layers whose sources are of a kind.
-func (r *AddonsLayerReconciler) layersOfKind(ctx context.Context, kind string) []string {
+func (p *Process) layersOfKind(ctx context.Context, kind string) []string {
 	list := &v1alpha1.AddonsLayerList{}
-	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := p.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "cannot list the layers of a kind of sources", "kind", kind)
 		return nil
 	}
 	var found []string
 	for i := range list.Items {
-		if layers.SourceOf(&list.Items[i], r.Settings.Namespace).Kind == kind {
+		if layers.SourceOf(&list.Items[i], p.Settings.Namespace).Kind == kind {
 			found = append(found, list.Items[i].Name)
 		}
 	}
@@ -122,14 +123,14 @@ func (r *AddonsLayerReconciler) layersOfKind(ctx context.Context, kind string) [
 }
 
 // readSource returns a layer's source as it was read and as the rules see it,
-// and its artifact where that speaks of the source as it is specified now. The
+// and its content where that speaks of the source as it is specified now. The
 // source is nil where there is none. Of a bundle only how the rules see it is
 // returned.
 // Past the cache, it reads what the API server has.
-func (r *AddonsLayerReconciler) readSource(ctx context.Context, layer *v1alpha1.AddonsLayer, pastCache bool) (*unstructured.Unstructured, *layers.Source, *repos.Artifact, error) {
+func (r *AddonsLayerReconciler) readSource(ctx context.Context, layer *v1alpha1.AddonsLayer, pastCache bool) (*unstructured.Unstructured, *layers.Source, content, error) {
 	if layers.IsOfBundle(layer) {
-		source, artifact, err := r.fill(ctx, layer)
-		return nil, source, artifact, err
+		source, found, err := r.fill(ctx, layer)
+		return nil, source, found, err
 	}
 	ref := layers.SourceOf(layer, r.Settings.Namespace)
 	if err := r.watchSources(ctx, ref.GroupKind()); err != nil {
@@ -144,7 +145,7 @@ func (r *AddonsLayerReconciler) readSource(ctx context.Context, layer *v1alpha1.
 		return nil, nil, nil, err
 	}
 	source, artifact := parsed.Observed()
-	return obj, source, artifact, nil
+	return obj, source, r.contentOf(layer, artifact), nil
 }
 
 // errUnserved says that the cluster does not serve the kind of a source.
@@ -152,28 +153,28 @@ var errUnserved = errors.New("the cluster does not serve the kind of the source"
 
 // watchSources sees to it that a kind of sources is watched.
 func (r *AddonsLayerReconciler) watchSources(ctx context.Context, gk schema.GroupKind) error {
-	if err := r.sources.revise(ctx, gk); err != nil {
+	if err := r.sources.Revise(ctx, gk); err != nil {
 		return err
 	}
-	if r.sources.watched(gk) {
+	if r.sources.Watched(gk) {
 		return nil
 	}
-	scope, err := r.sources.scope(gk, "")
+	scope, err := r.sources.Scope(gk, "")
 	if err != nil {
 		return err
 	}
 	if scope == layers.ScopeUnknown {
 		return errUnserved
 	}
-	return r.sources.watch(ctx, gk)
+	return r.sources.Watch(ctx, gk)
 }
 
 // source reads a source of a kind that is watched; nil where there is none.
 func (r *AddonsLayerReconciler) source(ctx context.Context, ref layers.SourceRef, pastCache bool) (*unstructured.Unstructured, error) {
 	if !pastCache {
-		return r.sources.get(ctx, ref.ID())
+		return r.sources.Get(ctx, ref.ID())
 	}
-	gvk, _ := r.sources.version(ref.GroupKind())
+	gvk, _ := r.sources.Version(ref.GroupKind())
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(gvk)
 	if err := r.Reader.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, obj); err != nil {

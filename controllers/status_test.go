@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/apply"
+	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/test/controlplane"
 )
@@ -314,5 +314,5 @@ func (f *fixture) fill(layer string) {
 			},
 		})
 	}
-	f.must(f.client.Status().Patch(f.ctx, is, client.MergeFrom(was), client.FieldOwner(apply.FieldManager)))
+	f.must(f.client.Status().Patch(f.ctx, is, client.MergeFrom(was), client.FieldOwner(dependents.FieldManager)))
 }

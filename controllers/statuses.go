@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/strata-project/strata/internal/apply"
+	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/printable"
 )
 
@@ -19,13 +19,24 @@ import (
 // that a status holds are shorter.
 const maxShortened = 512
 
+// patchLocked writes what differs of an object from what was read, unless somebody
+// else has written it since. The status is not part of it.
+func patchLocked(ctx context.Context, c client.Client, patched, before client.Object) error {
+	return c.Patch(ctx, patched, lockedPatch(before), client.FieldOwner(dependents.FieldManager))
+}
+
+// lockedPatch is what differs from what was read, for the version that was read.
+func lockedPatch(before client.Object) client.Patch {
+	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+}
+
 // patchStatus writes the status of an object that differs in nothing else from what
 // was read. One that the API server refuses as invalid is written with its texts
 // shortened; where that is refused, too, its conditions are, so that they never go on
 // to say what has long changed, and the error is returned all the same.
 func patchStatus(ctx context.Context, c client.Client, patched, before client.Object) error {
 	write := func(obj client.Object) error {
-		return c.Status().Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(apply.FieldManager))
+		return c.Status().Patch(ctx, obj, lockedPatch(before), client.FieldOwner(dependents.FieldManager))
 	}
 	refused := write(patched)
 	if !apierrors.IsInvalid(refused) {

@@ -76,9 +76,9 @@ func (r *AddonsLayerReconciler) tell(layer *v1alpha1.AddonsLayer, before v1alpha
 	}
 	r.tellLeftBehind(layer, d)
 	r.tellDone(layer, d, results, v1alpha1.ReasonAdopted, "adopted", func(result dependents.Result) bool {
-		return result.Action.Verb == dependents.VerbWrite && isAdoption(result)
+		return result.Action.Verb == dependents.VerbWrite && result.IsAdoption()
 	})
-	r.tellDone(layer, d, results, v1alpha1.ReasonCorrected, "restored", isCorrection)
+	r.tellDone(layer, d, results, v1alpha1.ReasonCorrected, "restored", dependents.Result.IsCorrection)
 	r.tellState(layer, before, d)
 }
 
@@ -142,6 +142,15 @@ func (r *AddonsLayerReconciler) tellDone(layer *v1alpha1.AddonsLayer, d layers.D
 	if len(told) > 0 {
 		r.event(layer, d, story{kind: corev1.EventTypeNormal, reason: reason, message: strings.Join(told, "; ")})
 	}
+}
+
+// tellNotKept writes an event that says why the cluster does not keep what a layer has
+// deployed.
+func (r *AddonsLayerReconciler) tellNotKept(layer *v1alpha1.AddonsLayer, err error) {
+	r.event(layer, layers.Decision{State: layer.Status.State}, story{
+		kind: corev1.EventTypeWarning, reason: v1alpha1.ReasonNotKept,
+		message: fmt.Sprintf("%v: the layer can go back to version %s only while its source has it", err, layer.Spec.Version),
+	})
 }
 
 // event tells Kubernetes, and whoever else listens.

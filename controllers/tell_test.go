@@ -21,7 +21,7 @@ import (
 // told returns the events of one look.
 func told(before v1alpha1.AddonsLayerStatus, d layers.Decision, results ...dependents.Result) []string {
 	recorder := events.NewFakeRecorder(20)
-	(&AddonsLayerReconciler{Events: recorder}).tell(&v1alpha1.AddonsLayer{}, before, d, results)
+	(&AddonsLayerReconciler{Process: &Process{Events: recorder}}).tell(&v1alpha1.AddonsLayer{}, before, d, results)
 	close(recorder.Events)
 	var found []string
 	for event := range recorder.Events {

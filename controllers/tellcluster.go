@@ -21,16 +21,16 @@ import (
 // reason; or its credentials begin to end.
 func (r *RemoteClusterReconciler) tell(cluster *v1alpha1.RemoteCluster, before []metav1.Condition) {
 	is := cluster.Status.Conditions
-	r.Layers.tellReady(cluster, v1alpha1.RemoteClusterKind, cluster.Status.Version, is, before)
+	r.tellReady(cluster, v1alpha1.RemoteClusterKind, cluster.Status.Version, is, before)
 	ending := meta.FindStatusCondition(is, v1alpha1.CredentialsExpiringCondition)
 	if ending != nil && ending.Status == metav1.ConditionTrue && !meta.IsStatusConditionTrue(before, v1alpha1.CredentialsExpiringCondition) {
-		r.Layers.tellCondition(cluster, v1alpha1.RemoteClusterKind, cluster.Status.Version, corev1.EventTypeWarning, ending)
+		r.tellCondition(cluster, v1alpha1.RemoteClusterKind, cluster.Status.Version, corev1.EventTypeWarning, ending)
 	}
 }
 
 // tellReady tells that an object is ready and was not, is not any more, or is not for
 // another reason.
-func (r *AddonsLayerReconciler) tellReady(obj client.Object, of, version string, is, before []metav1.Condition) {
+func (p *Process) tellReady(obj client.Object, of, version string, is, before []metav1.Condition) {
 	ready := meta.FindStatusCondition(is, v1alpha1.ReadyCondition)
 	was := meta.FindStatusCondition(before, v1alpha1.ReadyCondition)
 	if ready == nil || was != nil && was.Status == ready.Status && was.Reason == ready.Reason {
@@ -40,22 +40,22 @@ func (r *AddonsLayerReconciler) tellReady(obj client.Object, of, version string,
 	if ready.Status == metav1.ConditionFalse {
 		kind = corev1.EventTypeWarning
 	}
-	r.tellCondition(obj, of, version, kind, ready)
+	p.tellCondition(obj, of, version, kind, ready)
 }
 
 // tellCondition tells Kubernetes, and whoever else listens, of a condition of an
 // object of a kind.
-func (r *AddonsLayerReconciler) tellCondition(obj client.Object, of, version, kind string, condition *metav1.Condition) {
-	r.Events.Eventf(obj, nil, kind, condition.Reason, "Reconcile", "%s", shorten(condition.Message, maxEventNote))
-	if r.Notifier != nil {
-		r.Notifier.Send(r.notificationOf(obj, of, version, kind, condition))
+func (p *Process) tellCondition(obj client.Object, of, version, kind string, condition *metav1.Condition) {
+	p.Events.Eventf(obj, nil, kind, condition.Reason, "Reconcile", "%s", shorten(condition.Message, maxEventNote))
+	if p.Notifier != nil {
+		p.Notifier.Send(p.notificationOf(obj, of, version, kind, condition))
 	}
 }
 
 // notificationOf is a condition as Flux's notification-controller takes it. What has
 // no namespace speaks in the controller's.
-func (r *AddonsLayerReconciler) notificationOf(obj client.Object, of, version, kind string, condition *metav1.Condition) eventv1.Event {
-	now := metav1.NewTime(r.now())
+func (p *Process) notificationOf(obj client.Object, of, version, kind string, condition *metav1.Condition) eventv1.Event {
+	now := metav1.NewTime(p.now())
 	group := v1alpha1.GroupVersion.Group + "/"
 	// What happens twice within minutes is news both times; without a token the
 	// receiver takes the second for the first.
@@ -66,10 +66,10 @@ func (r *AddonsLayerReconciler) notificationOf(obj client.Object, of, version, k
 	return eventv1.Event{
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: v1alpha1.GroupVersion.String(), Kind: of,
-			Namespace: cmp.Or(obj.GetNamespace(), r.Settings.Namespace), Name: obj.GetName(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(),
+			Namespace: cmp.Or(obj.GetNamespace(), p.Settings.Namespace), Name: obj.GetName(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(),
 		},
 		Severity: severityOf(kind), Timestamp: now, Reason: condition.Reason,
 		Message: shorten(cmp.Or(condition.Message, condition.Reason), maxNotification), Metadata: metadata,
-		ReportingController: "strata", ReportingInstance: r.Instance,
+		ReportingController: "strata", ReportingInstance: p.Instance,
 	}
 }

@@ -22,7 +22,7 @@ import (
 // sent.
 func toldOf(cluster *v1alpha1.RemoteCluster, before ...metav1.Condition) ([]string, []eventv1.Event) {
 	recorder, box := events.NewFakeRecorder(20), &inbox{}
-	r := &RemoteClusterReconciler{Layers: &AddonsLayerReconciler{
+	r := &RemoteClusterReconciler{Process: &Process{
 		Events: recorder, Notifier: box, Instance: "strata-0",
 		Now: func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 7, time.UTC) },
 	}}

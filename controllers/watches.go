@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -40,6 +39,12 @@ const (
 	indexKubeConfig  = "strata.kubeConfig"
 	indexPlatform    = "strata.platform"
 	indexApplication = "strata.application"
+)
+
+var (
+	helmReleaseVersion = layers.HelmReleaseKind.WithVersion("v2")
+	namespaceVersion   = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+	definitionVersion  = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 )
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
@@ -111,43 +116,25 @@ func indexedFormerOwner(obj client.Object) []string {
 // setupWatches says what wakes layers up.
 func (r *AddonsLayerReconciler) setupWatches() error {
 	crd := &metav1.PartialObjectMetadata{}
-	crd.SetGroupVersionKind(crdVersion)
+	crd.SetGroupVersionKind(definitionVersion)
 	watches := []source.Source{
-		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), &handler.EnqueueRequestForObject{}, r.heard.count(layerChanged)),
+		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), &handler.EnqueueRequestForObject{}, r.cacheEvents.count(layerChanged)),
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(r.dependantsOf), standingChanged),
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), r.graphHandler(), needChanged),
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(r.deletedAfter), needChanged),
-		source.Kind(r.Cache, client.Object(crd), handler.EnqueueRequestsFromMapFunc(r.waitingForCRD(r.kinds))),
-		source.Kind(r.Cache, client.Object(&v1alpha1.RemoteCluster{}), handler.EnqueueRequestsFromMapFunc(r.layersOn), r.heard.count(clusterChanged)),
-		source.Kind(r.Cache, client.Object(&v1alpha1.ApplicationBundle{}), handler.EnqueueRequestsFromMapFunc(r.layersOfBundle), r.heard.count(bundleChanged)),
-		source.Kind(r.Cache, client.Object(&v1alpha1.HelmApplication{}), handler.EnqueueRequestsFromMapFunc(r.layersOfApplication), r.heard.count(publishedChanged)),
-		source.Channel(r.wakeups, &handler.EnqueueRequestForObject{}),
+		source.Kind(r.Cache, client.Object(crd), r.definitionHandler(r.kinds)),
+		source.Kind(r.Cache, client.Object(&v1alpha1.RemoteCluster{}), handler.EnqueueRequestsFromMapFunc(r.layersOn), r.cacheEvents.count(clusterChanged)),
+		source.Kind(r.Cache, client.Object(&v1alpha1.ApplicationBundle{}), handler.EnqueueRequestsFromMapFunc(r.layersOfBundle), r.cacheEvents.count(bundleChanged)),
+		source.Kind(r.Cache, client.Object(&v1alpha1.HelmApplication{}), handler.EnqueueRequestsFromMapFunc(r.layersOfApplication), r.cacheEvents.count(publishedChanged)),
+		source.Channel(r.layerWakeups, &handler.EnqueueRequestForObject{}),
 		source.Channel(r.Cluster.changes, handler.EnqueueRequestsFromMapFunc(r.allLayers)),
 	}
 	for _, watch := range watches {
-		if err := r.controller.Watch(watch); err != nil {
+		if err := r.watch(watch); err != nil {
 			return fmt.Errorf("cannot watch: %w", err)
 		}
 	}
 	return nil
-}
-
-// wake looks at layers again. It never blocks: when the queue of wake-ups is
-// full, the safety net of each layer's interval has to do.
-func (r *AddonsLayerReconciler) wake(names ...string) {
-	for _, name := range names {
-		r.wakeOne(name)
-	}
-}
-
-// wakeOne is as wake, and tells whether the layer will be looked at.
-func (r *AddonsLayerReconciler) wakeOne(name string) bool {
-	select {
-	case r.wakeups <- event.GenericEvent{Object: &v1alpha1.AddonsLayer{ObjectMeta: metav1.ObjectMeta{Name: name}}}:
-		return true
-	default:
-		return false
-	}
 }
 
 func requests(names ...string) []ctrl.Request {
@@ -224,18 +211,6 @@ var objectChanged = predicate.Funcs{
 	},
 }
 
-// ownWrites passes the last writes of this process to objects of a kind,
-// whatever they have changed: a layer that was looked at before them takes the
-// cache for outdated, and waits for nothing else.
-func (r *AddonsLayerReconciler) ownWrites(cluster string, gk schema.GroupKind) predicate.Funcs {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			id := dependents.ID{Cluster: cluster, Group: gk.Group, Kind: gk.Kind, Namespace: e.ObjectNew.GetNamespace(), Name: e.ObjectNew.GetName()}
-			return r.recent.Awaits(id, e.ObjectNew.GetResourceVersion())
-		},
-	}
-}
-
 // dependantsOf returns the layers that depend on a layer.
 func (r *AddonsLayerReconciler) dependantsOf(ctx context.Context, obj client.Object) []ctrl.Request {
 	return r.listRequests(ctx, client.MatchingFields{indexDependsOn: obj.GetName()})
@@ -250,9 +225,9 @@ func (r *AddonsLayerReconciler) allLayers(ctx context.Context, _ client.Object) 
 	return r.listRequests(ctx)
 }
 
-func (r *AddonsLayerReconciler) listRequests(ctx context.Context, opts ...client.ListOption) []ctrl.Request {
+func (p *Process) listRequests(ctx context.Context, opts ...client.ListOption) []ctrl.Request {
 	list := &v1alpha1.AddonsLayerList{}
-	if err := r.Client.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+	if err := p.Client.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
 		log.FromContext(ctx).Error(err, "cannot list layers")
 		return nil
 	}
@@ -261,70 +236,4 @@ func (r *AddonsLayerReconciler) listRequests(ctx context.Context, opts ...client
 		found = append(found, list.Items[i].Name)
 	}
 	return requests(found...)
-}
-
-// waitingForCRD returns the layers that wait for kinds of the group of one of a
-// cluster's definitions: its name is the plural, a dot and the group. Where the
-// kind is watched, those that hold it may find it served in another way.
-func (r *AddonsLayerReconciler) waitingForCRD(k *kinds) handler.MapFunc {
-	return func(ctx context.Context, obj client.Object) []ctrl.Request {
-		_, group, _ := strings.Cut(obj.GetName(), ".")
-		k.define(group, r.now())
-		found := r.listings.WhoWaitsFor(group)
-		if gk, watched := k.redefined(obj.GetName()); watched {
-			found = append(found, r.holders(ctx, dependents.ServedKind{Cluster: k.cluster, GroupKind: gk})...)
-		}
-		if k.cluster != "" {
-			return requests(found...)
-		}
-		if gk, watched := r.sources.redefined(obj.GetName()); watched {
-			found = append(found, r.layersOfKind(ctx, gk.Kind)...)
-		}
-		return requests(found...)
-	}
-}
-
-// whoLists returns the layers that list an object, or one that stands for the same
-// Helm release, by any name of its cluster.
-func (r *AddonsLayerReconciler) whoLists(id dependents.ID, exclusive string) []string {
-	twins := r.remotes.twins()
-	found := r.listings.WhoLists(id, exclusive)
-	for _, twin := range twins.IDs(id)[1:] {
-		found = append(found, r.listings.WhoLists(twin, "")...)
-	}
-	if exclusive != "" {
-		for _, twin := range twins.Identities(exclusive)[1:] {
-			found = append(found, r.listings.WhoLists(dependents.ID{}, twin)...)
-		}
-	}
-	return found
-}
-
-// objectHandler wakes the layers that own an object, owned it, or list it.
-func (r *AddonsLayerReconciler) objectHandler(cluster string, gk schema.GroupKind) handler.EventHandler {
-	enqueue := func(q queue, objects ...client.Object) {
-		found := map[string]struct{}{}
-		for _, obj := range objects {
-			id := dependents.ID{Cluster: cluster, Group: gk.Group, Kind: gk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
-			exclusive := ""
-			if u, ok := obj.(*unstructured.Unstructured); ok && gk == layers.HelmReleaseKind {
-				exclusive = layers.HelmReleaseIdentity(u)
-			}
-			found[obj.GetLabels()[v1alpha1.LayerLabel]] = struct{}{}
-			for _, name := range r.whoLists(id, exclusive) {
-				found[name] = struct{}{}
-			}
-		}
-		for name := range found {
-			for _, req := range requests(name) {
-				q.Add(req)
-			}
-		}
-	}
-	return handler.Funcs{
-		CreateFunc:  func(_ context.Context, e event.CreateEvent, q queue) { enqueue(q, e.Object) },
-		UpdateFunc:  func(_ context.Context, e event.UpdateEvent, q queue) { enqueue(q, e.ObjectOld, e.ObjectNew) },
-		DeleteFunc:  func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(q, e.Object) },
-		GenericFunc: func(_ context.Context, e event.GenericEvent, q queue) { enqueue(q, e.Object) },
-	}
 }

@@ -10,7 +10,6 @@ import (
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -228,41 +227,6 @@ func TestObjectChangedWithoutGeneration(t *testing.T) {
 		if !objectChanged.Update(updated(was, is)) {
 			t.Errorf("%s: a change does not pass", name)
 		}
-	}
-}
-
-func TestStrip(t *testing.T) {
-	release := newRelease("podinfo", "podinfo")
-	release.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "x"}})
-	release.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}", "kept": "yes"})
-	release.Object["status"] = map[string]any{"history": []any{"x"}, "inventory": map[string]any{"entries": []any{}}, "observedGeneration": int64(1)}
-	want := newRelease("podinfo", "podinfo")
-	want.SetAnnotations(map[string]string{"kept": "yes"})
-	want.Object["status"] = map[string]any{"observedGeneration": int64(1)}
-	checkStripped(t, release, want)
-
-	// Only a HelmRelease has Helm's history; a status of another kind is its own.
-	widget := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "example.dev/v1", "kind": "Widget", "status": map[string]any{"history": []any{"x"}},
-	}}
-	checkStripped(t, widget.DeepCopy(), widget)
-
-	layer := &v1alpha1.AddonsLayer{ObjectMeta: metav1.ObjectMeta{Name: "base", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}}}}
-	checkStripped(t, layer, &v1alpha1.AddonsLayer{ObjectMeta: metav1.ObjectMeta{Name: "base"}})
-
-	if got, err := strip("a tombstone"); got != "a tombstone" || err != nil {
-		t.Errorf("strip returns %v, %v for what is no object", got, err)
-	}
-}
-
-func checkStripped(t *testing.T, in, want client.Object) {
-	t.Helper()
-	got, err := strip(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(any(want), got); diff != "" {
-		t.Errorf("stripped (-want +got):\n%s", diff)
 	}
 }
 

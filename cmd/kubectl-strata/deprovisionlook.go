@@ -18,8 +18,8 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/cmd/kubectl-strata/fleet"
 	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
-	"github.com/strata-project/strata/internal/departure"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/impact"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -101,7 +101,7 @@ func (l *looker) layer(ctx context.Context, r *fleet.Removal, layer *v1alpha1.Ad
 		seen.Unknown = append(seen.Unknown, fmt.Sprintf("which definitions would go, and objects of others with them (%v)", l.unread))
 		return seen, nil
 	}
-	found, err := departure.Lookup{
+	found, err := impact.Lookup{
 		Layer: layer, Departing: l.observation(layer).Departing(), Flux: l, Known: l, Definitions: l, Past: l.client, Mapper: l.client.RESTMapper(),
 	}.Blockers(ctx)
 	switch {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/lint"
 	"github.com/strata-project/strata/cmd/kubectl-strata/repository"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/versions"
 )
 
 const lintLong = `Find what is wrong with a repository of layers, without any cluster: in its
@@ -115,7 +115,7 @@ func (t *tool) lint(ctx context.Context, o *lintOptions, folders []string) error
 	if err := lint.CheckRules(o.disable); err != nil {
 		return err
 	}
-	if o.k8s != "" && layers.SemanticVersion(o.k8s) == nil {
+	if o.k8s != "" && versions.Semantic(o.k8s) == nil {
 		return fmt.Errorf("--k8s is %q: it must be a version such as 1.34", o.k8s)
 	}
 	root, below, err := rootOf(o.root, folders)

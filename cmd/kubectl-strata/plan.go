@@ -26,6 +26,7 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/forecast"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/versions"
 )
 
 const planLong = `Show what the controller would do, in order, and why something waits or is refused.
@@ -138,7 +139,7 @@ func (o *planOptions) check() error {
 		return errors.New("--source is for --from-dir and --from-git")
 	case len(o.layersIn) > 0 && o.fromDir == "" && o.fromGit == "":
 		return errors.New("--layers is for --from-dir and --from-git")
-	case o.k8s != "" && layers.SemanticVersion(o.k8s) == nil:
+	case o.k8s != "" && versions.Semantic(o.k8s) == nil:
 		return fmt.Errorf("--k8s is %q: it must be a version such as 1.34", o.k8s)
 	}
 	return nil

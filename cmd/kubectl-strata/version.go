@@ -31,8 +31,8 @@ const versionExamples = `  # The plug-in, and the controller in the cluster
   # The plug-in alone, without a cluster
   kubectl strata version --client`
 
-// versions are what the command version prints.
-type versions struct {
+// versionsShown are what the command version prints.
+type versionsShown struct {
 	Client      string       `json:"client"`
 	Platform    string       `json:"platform"`
 	Controllers []controller `json:"controllers,omitempty"`
@@ -57,7 +57,7 @@ func newVersion(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Comm
 		Example: versionExamples,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			found := versions{Client: version, Platform: runtime.GOOS + "/" + runtime.GOARCH}
+			found := versionsShown{Client: version, Platform: runtime.GOOS + "/" + runtime.GOARCH}
 			if !clientOnly {
 				if err := found.ask(command.Context(), flags); err != nil {
 					return fmt.Errorf("the plug-in is %s (--client shows only that): %w", version, explain(err, flags, layerKind))
@@ -72,7 +72,7 @@ func newVersion(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Comm
 }
 
 // ask finds out what runs in the cluster, as far as rights allow.
-func (v *versions) ask(ctx context.Context, flags *genericclioptions.ConfigFlags) error {
+func (v *versionsShown) ask(ctx context.Context, flags *genericclioptions.ConfigFlags) error {
 	config, err := restConfig(flags)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func controllers(deployments []appsv1.Deployment) []controller {
 }
 
 // print writes the versions in one of the output formats.
-func (v versions) print(format string, out io.Writer) error {
+func (v versionsShown) print(format string, out io.Writer) error {
 	var text []byte
 	var err error
 	switch format {
@@ -143,7 +143,7 @@ func (v versions) print(format string, out io.Writer) error {
 	return err
 }
 
-func (v versions) text(wide bool) []byte {
+func (v versionsShown) text(wide bool) []byte {
 	client := v.Client
 	if wide {
 		client += " " + v.Platform

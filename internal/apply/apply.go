@@ -25,13 +25,6 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 )
 
-const (
-	// FieldManager is that of dependents.
-	FieldManager = dependents.FieldManager
-	// MarksManager is that of dependents.
-	MarksManager = dependents.MarksManager
-)
-
 // defaultWorkers is how many objects of one stage are written at a time at most.
 const defaultWorkers = 8
 
@@ -46,7 +39,7 @@ type Cluster struct {
 	// as it is now, with its managedFields.
 	Reader client.Reader
 	// Seen returns an object as a cache has it, or nil; it is not changed. With
-	// it and Beside, objects of strict kinds are written in one request where
+	// it and Known, objects of strict kinds are written in one request where
 	// that is enough; without either they are always read and claimed first.
 	Seen func(context.Context, dependents.ID) (*unstructured.Unstructured, error)
 	// Version returns the version at which a kind that has no manifest in the
@@ -54,10 +47,10 @@ type Cluster struct {
 	Version func(schema.GroupKind) (schema.GroupVersionKind, bool)
 }
 
-// As returns the cluster as another client reads and writes it, as whoever that
-// client acts for.
-func (c Cluster) As(as client.Client) Cluster {
-	c.Client, c.Reader = as, as
+// ActingAs returns the cluster as another client reads and writes it, as whoever
+// that client acts for.
+func (c Cluster) ActingAs(other client.Client) Cluster {
+	c.Client, c.Reader = other, other
 	return c
 }
 
@@ -76,27 +69,27 @@ type Executor struct {
 	// Reserved says what an object is that others keep for themselves; it is
 	// written for nobody. Empty is any other. Nil means that there is none.
 	Reserved func(owner string, live *unstructured.Unstructured) string
-	// Beside remembers what is known of the objects of strict kinds that were
-	// written.
-	Beside *Beside
+	// Known remembers the objects of strict kinds that were written.
+	Known *Known
 	// Workers is how many objects of one stage are written at a time at most;
 	// 0 means 8.
 	Workers int
-	// Spare bounds how many objects all runs together write at a time, beside
-	// the one that each of them always may; nil means no bound. Copies that As
-	// returns share it.
-	Spare *semaphore.Weighted
+	// ExtraWorkers bounds how many objects all runs together write at a time,
+	// beyond the one that each of them always may; nil means no bound. Copies that
+	// OnClusters returns share it.
+	ExtraWorkers *semaphore.Weighted
 	// Valid is how long after the beginning of Run actions may begin; those
 	// left then are outdated, so that the next look decides anew. 0 means no
 	// limit.
 	Valid time.Duration
 }
 
-// With returns an executor of other clusters. All else is as before, and shared.
-func (e *Executor) With(own Cluster, other func(cluster string) (Cluster, error)) *Executor {
-	with := *e
-	with.Cluster, with.Other = own, other
-	return &with
+// OnClusters returns an executor of other clusters. All else is as before, and
+// shared.
+func (e *Executor) OnClusters(own Cluster, other func(cluster string) (Cluster, error)) *Executor {
+	moved := *e
+	moved.Cluster, moved.Other = own, other
+	return &moved
 }
 
 // at returns the cluster of that name.
@@ -173,8 +166,9 @@ func groups(actions []dependents.Action) []group {
 	index := map[dependents.ID]int{}
 	var last dependents.Action
 	for i, action := range actions {
-		if i == 0 || kindOf(action) != kindOf(last) || kindOf(action) == kindWrite && action.Stage != last.Stage {
-			found = append(found, group{writes: kindOf(action) == kindWrite, preparation: kindOf(action) == kindPreparation})
+		phase := action.Verb.Phase()
+		if i == 0 || phase != last.Verb.Phase() || phase == dependents.PhaseWrite && action.Stage != last.Stage {
+			found = append(found, group{writes: phase == dependents.PhaseWrite, preparation: phase == dependents.PhasePreparation})
 			index = map[dependents.ID]int{}
 		}
 		last = action
@@ -190,23 +184,6 @@ func groups(actions []dependents.Action) []group {
 	return found
 }
 
-const (
-	kindPreparation = iota
-	kindWrite
-	kindRemoval
-)
-
-func kindOf(action dependents.Action) int {
-	switch action.Verb {
-	case dependents.VerbWrite:
-		return kindWrite
-	case dependents.VerbMark, dependents.VerbRelease, dependents.VerbDelete:
-		return kindRemoval
-	default:
-		return kindPreparation
-	}
-}
-
 // run is one Run: it remembers the resourceVersions of what it changed, for
 // the next action on the same object.
 type run struct {
@@ -218,7 +195,7 @@ type run struct {
 }
 
 // group carries out a group of actions. Objects are taken in their order by one
-// worker that nothing holds up and by others as far as there are spare turns, so
+// worker that nothing holds up and by others as far as there are extra workers, so
 // that runs that are many, or that wait long, leave each other room.
 func (r *run) group(ctx context.Context, g group) []dependents.Result {
 	outcomes := make([][]dependents.Result, len(g.objects))
@@ -234,9 +211,9 @@ func (r *run) group(ctx context.Context, g group) []dependents.Result {
 	var helpers sync.WaitGroup
 	for range min(r.workers(), len(g.objects)) - 1 {
 		helpers.Go(func() {
-			for more := true; more && r.spare(waiting); {
+			for more := true; more && r.takeExtra(waiting); {
 				more = next()
-				r.spent()
+				r.returnExtra()
 			}
 		})
 	}
@@ -273,23 +250,24 @@ func (r *run) workers() int {
 	return r.Workers
 }
 
-// spare waits for a spare turn and returns false where ctx ends before.
-func (r *run) spare(ctx context.Context) bool {
-	return ctx.Err() == nil && (r.Spare == nil || r.Spare.Acquire(ctx, 1) == nil)
+// takeExtra waits for the turn of an extra worker, and returns false where ctx ends
+// before.
+func (r *run) takeExtra(ctx context.Context) bool {
+	return ctx.Err() == nil && (r.ExtraWorkers == nil || r.ExtraWorkers.Acquire(ctx, 1) == nil)
 }
 
-// spent gives a spare turn back.
-func (r *run) spent() {
-	if r.Spare != nil {
-		r.Spare.Release(1)
+// returnExtra gives the turn of an extra worker back.
+func (r *run) returnExtra() {
+	if r.ExtraWorkers != nil {
+		r.ExtraWorkers.Release(1)
 	}
 }
 
 // expired tells whether a plan is too old to be acted on.
 func (r *run) expired() bool { return r.Valid > 0 && time.Since(r.began) > r.Valid }
 
-// there is a run where it acts on one cluster.
-type there struct {
+// clusterRun is a run where it acts on one cluster.
+type clusterRun struct {
 	*run
 	Cluster
 }
@@ -301,7 +279,7 @@ func (r *run) do(ctx context.Context, action dependents.Action) dependents.Resul
 		return dependents.Result{Action: action, Err: err}
 	}
 	before := r.version(action)
-	live, err := (&there{r, cluster}).dispatch(ctx, action, before)
+	live, err := (&clusterRun{r, cluster}).dispatch(ctx, action, before)
 	result := dependents.Result{Action: action}
 	switch {
 	case err == nil && live == nil:
@@ -319,7 +297,7 @@ func (r *run) do(ctx context.Context, action dependents.Action) dependents.Resul
 }
 
 // dispatch returns the object afterwards; nil where it is not as it was seen.
-func (r *there) dispatch(ctx context.Context, action dependents.Action, version string) (*unstructured.Unstructured, error) {
+func (r *clusterRun) dispatch(ctx context.Context, action dependents.Action, version string) (*unstructured.Unstructured, error) {
 	switch {
 	case action.Verb == dependents.VerbWrite:
 		return r.write(ctx, action)

@@ -24,9 +24,9 @@ import (
 // beside what is wanted but what it held beside that when this executor wrote
 // it last, as defaults of the API server do. It is applied at the version that
 // the plan was made for. done is false where it has to be claimed first.
-func (r *there) direct(ctx context.Context, action dependents.Action) (live *unstructured.Unstructured, done bool, err error) {
+func (r *clusterRun) direct(ctx context.Context, action dependents.Action) (live *unstructured.Unstructured, done bool, err error) {
 	wanted := action.Wanted
-	beside, known := r.Beside.of(action.ID, action.UID)
+	beside, known := r.Known.of(action.ID, action.UID)
 	if !known || r.Seen == nil || wanted.Mode == dependents.ModeCreateOnce || !r.strict(action.ID) {
 		return nil, false, nil
 	}
@@ -54,8 +54,8 @@ func (e *Executor) Saw(wanted []*dependents.Dependent, live map[dependents.ID]*u
 		if seen == nil || d.Mode == dependents.ModeCreateOnce || !e.strict(d.ID) {
 			continue
 		}
-		if _, known := e.Beside.of(d.ID, seen.GetUID()); !known {
-			e.Beside.remember(d.ID, seen, d.Object)
+		if _, known := e.Known.of(d.ID, seen.GetUID()); !known {
+			e.Known.remember(d.ID, seen, d.Object)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func (e *Executor) strict(id dependents.ID) bool { return e.Strict != nil && e.S
 
 // isSeen tells whether an object is the one that an action was planned for, the
 // primary's own, and without anything that claiming it would take off.
-func (r *there) isSeen(seen *unstructured.Unstructured, action dependents.Action) bool {
+func (r *clusterRun) isSeen(seen *unstructured.Unstructured, action dependents.Action) bool {
 	if seen == nil || seen.GroupVersionKind() != action.Wanted.Object.GroupVersionKind() || seen.GetUID() != action.UID || seen.GetResourceVersion() != r.version(action) || seen.GetDeletionTimestamp() != nil {
 		return false
 	}
@@ -115,10 +115,10 @@ func besides(found []string, path string, has, wants any) []string {
 // forgotten, and each is claimed once more.
 const maxBeside = 100_000
 
-// Beside remembers what objects held beside what was wanted when they were
+// Known remembers what objects held beside what was wanted when they were
 // written last. The zero value remembers nothing yet; nil never does. It is safe
 // for concurrent use.
-type Beside struct {
+type Known struct {
 	mu      sync.Mutex
 	objects map[dependents.ID]remains
 }
@@ -128,35 +128,35 @@ type remains struct {
 	text string
 }
 
-func (b *Beside) of(id dependents.ID, uid types.UID) (string, bool) {
-	if b == nil || uid == "" {
+func (k *Known) of(id dependents.ID, uid types.UID) (string, bool) {
+	if k == nil || uid == "" {
 		return "", false
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	found, known := b.objects[id]
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	found, known := k.objects[id]
 	return found.text, known && found.uid == uid
 }
 
 // remember notes an object as the API server has returned it.
-func (b *Beside) remember(id dependents.ID, live, wanted *unstructured.Unstructured) {
-	if b == nil {
+func (k *Known) remember(id dependents.ID, live, wanted *unstructured.Unstructured) {
+	if k == nil {
 		return
 	}
 	text := whatIsBeside(live, wanted)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.objects == nil || len(b.objects) >= maxBeside {
-		b.objects = map[dependents.ID]remains{}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.objects == nil || len(k.objects) >= maxBeside {
+		k.objects = map[dependents.ID]remains{}
 	}
-	b.objects[id] = remains{live.GetUID(), text}
+	k.objects[id] = remains{live.GetUID(), text}
 }
 
-func (b *Beside) forget(id dependents.ID) {
-	if b == nil {
+func (k *Known) forget(id dependents.ID) {
+	if k == nil {
 		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.objects, id)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.objects, id)
 }

@@ -83,25 +83,25 @@ func TestOneRequestWhereThatIsEnough(t *testing.T) {
 			f.patch(release, "kubectl-edit", `{"spec":{"chart":{"spec":{"reconcileStrategy":"Revision"}}}}`)
 		}, all},
 		"marked as orphaned": {func(f *fixture, release *unstructured.Unstructured) {
-			f.patch(release, MarksManager, `{"metadata":{"labels":{"orphaned":"1"}}}`)
+			f.patch(release, dependents.MarksManager, `{"metadata":{"labels":{"orphaned":"1"}}}`)
 		}, all},
 		"superseded": {func(f *fixture, release *unstructured.Unstructured) {
-			f.patch(release, MarksManager, `{"metadata":{"annotations":{"kraan.io/superseded-by":"x"}}}`)
+			f.patch(release, dependents.MarksManager, `{"metadata":{"annotations":{"kraan.io/superseded-by":"x"}}}`)
 		}, all},
 		"nobody's": {func(f *fixture, release *unstructured.Unstructured) {
 			f.patch(release, "kubectl-edit", `{"metadata":{"labels":{"kraan/layer":null}}}`)
 		}, all},
 		"after a restart": {func(f *fixture, release *unstructured.Unstructured) {
-			f.executor.Beside = &Beside{}
+			f.executor.Known = &Known{}
 			set(release, int64(7), "spec", "values", "replicas")
 		}, all},
 		"after a restart, when it has been seen as it was left": {func(f *fixture, release *unstructured.Unstructured) {
-			f.executor.Beside = &Beside{}
+			f.executor.Known = &Known{}
 			f.saw(release)
 			set(release, int64(7), "spec", "values", "replicas")
 		}, one},
 		"seen once, and then changed by others": {func(f *fixture, release *unstructured.Unstructured) {
-			f.executor.Beside = &Beside{}
+			f.executor.Known = &Known{}
 			f.saw(release)
 			f.patch(release, "kubectl-edit", `{"spec":{"timeout":"9m"}}`)
 			f.saw(release) // what is known is not forgotten for it
@@ -230,7 +230,7 @@ status: {a: b}
 }
 
 func TestBesideIsBounded(t *testing.T) {
-	b, obj := &Beside{}, newConfigMap("", "a")
+	b, obj := &Known{}, newConfigMap("", "a")
 	obj.SetUID("u")
 	id := dependents.IDOf(obj)
 	for i := range maxBeside {
@@ -247,7 +247,7 @@ func TestBesideIsBounded(t *testing.T) {
 	if _, known := b.of(id, "u"); known {
 		t.Error("what was forgotten is known")
 	}
-	var none *Beside
+	var none *Known
 	none.remember(id, obj, obj)
 	none.forget(id)
 	if _, known := none.of(id, "u"); known {

@@ -36,7 +36,7 @@ func (f *fixture) actAs(name string, verbs ...string) {
 	}))
 	identity, err := server.plane.User("system:serviceaccount:" + f.namespace + ":" + name)
 	f.must(err)
-	f.executor = f.executor.With(f.executor.As(f.client(identity.Config, nil)), nil)
+	f.executor = f.executor.OnClusters(f.executor.ActingAs(f.client(identity.Config, nil)), nil)
 }
 
 // denials says in words which rights results say are missing.

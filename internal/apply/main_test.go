@@ -132,7 +132,7 @@ func newFixture(t *testing.T) *fixture {
 
 func (f *fixture) newExecutor(c client.Client) *Executor {
 	return &Executor{
-		Cluster: Cluster{Client: c, Reader: c, Seen: f.seen}, Keys: testKeys, Beside: &Beside{},
+		Cluster: Cluster{Client: c, Reader: c, Seen: f.seen}, Keys: testKeys, Known: &Known{},
 		Strict: func(gk schema.GroupKind) bool { return strings.HasSuffix(gk.Group, ".toolkit.fluxcd.io") },
 	}
 }

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/strata-project/strata/internal/dependents"
 )
 
 // foldManagedFields returns an object's managedFields with fields moved to the
@@ -19,7 +21,7 @@ import (
 // there is nothing to move.
 func foldManagedFields(live *unstructured.Unstructured, strict bool) (fields []metav1.ManagedFieldsEntry, changed bool, err error) {
 	applied := metav1.ManagedFieldsEntry{
-		Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply,
+		Manager: dependents.FieldManager, Operation: metav1.ManagedFieldsOperationApply,
 		APIVersion: live.GetAPIVersion(), FieldsType: "FieldsV1",
 	}
 	owned := &fieldpath.Set{}
@@ -33,11 +35,11 @@ func foldManagedFields(live *unstructured.Unstructured, strict bool) (fields []m
 			return nil, false, fmt.Errorf("cannot read the managedFields of %s: %w", entry.Manager, err)
 		}
 		switch {
-		case entry.Manager == FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply:
+		case entry.Manager == dependents.FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply:
 			applied = entry
 			owned = owned.Union(set)
 			continue
-		case entry.Manager == FieldManager:
+		case entry.Manager == dependents.FieldManager:
 			owned = owned.Union(set)
 			changed = true
 			continue

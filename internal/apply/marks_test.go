@@ -88,7 +88,7 @@ func TestMarks(t *testing.T) {
 			release := ownedBy(test.layer, f.release("podinfo"))
 			f.create(release, "somebody")
 			if test.prepare != "" {
-				f.patch(release, MarksManager, test.prepare)
+				f.patch(release, dependents.MarksManager, test.prepare)
 			}
 			before := f.live(release)
 			action := on(test.verb, before)
@@ -117,7 +117,7 @@ func TestWriteClearsMarks(t *testing.T) {
 	f := newFixture(t)
 	release := f.release("podinfo")
 	f.create(ownedBy(other, release), "somebody")
-	f.patch(release, MarksManager, `{"metadata":{"labels":{"orphaned":"x"},"annotations":{"kraan.io/superseded-by":"default/new"}}}`)
+	f.patch(release, dependents.MarksManager, `{"metadata":{"labels":{"orphaned":"x"},"annotations":{"kraan.io/superseded-by":"default/new"}}}`)
 	action := seen(writeOf(owner, release), f.live(release))
 	action.From = []string{other}
 	f.done(action)
@@ -174,7 +174,7 @@ func TestActionsOnOneObjectFollowEachOther(t *testing.T) {
 	f := newFixture(t)
 	release := f.release("podinfo")
 	f.create(withOwners(ownedBy(owner, release), "AddonsLayer"), "kraan")
-	f.patch(release, MarksManager, `{"metadata":{"labels":{"orphaned":"x"},"annotations":{"kraan/suspended-by-hold":"true"}},"spec":{"suspend":true}}`)
+	f.patch(release, dependents.MarksManager, `{"metadata":{"labels":{"orphaned":"x"},"annotations":{"kraan/suspended-by-hold":"true"}},"spec":{"suspend":true}}`)
 	live := f.live(release)
 	results := f.done(
 		on(dependents.VerbDisown, live), on(dependents.VerbResume, live), on(dependents.VerbUnmark, live),

@@ -45,7 +45,7 @@ func TestOriginStays(t *testing.T) {
 	if after := f.live(obj); after.GetResourceVersion() != before.GetResourceVersion() {
 		t.Errorf("an apply without a difference writes %v", after.GetAnnotations())
 	}
-	f.patch(obj, MarksManager, `{"metadata":{"labels":{"kraan/layer":"`+other+`"},"annotations":{"`+testKeys.CreatedFor+`":"`+other+`"}}}`)
+	f.patch(obj, dependents.MarksManager, `{"metadata":{"labels":{"kraan/layer":"`+other+`"},"annotations":{"`+testKeys.CreatedFor+`":"`+other+`"}}}`)
 	moved := seen(noted(obj), f.live(obj))
 	moved.From = []string{other}
 	f.done(moved)

@@ -188,8 +188,8 @@ func TestSpareTurns(t *testing.T) {
 					return err
 				},
 			}))
-			f.executor.Spare = semaphore.NewWeighted(turns)
-			f.must(f.executor.Spare.Acquire(ctx, int64(held)))
+			f.executor.ExtraWorkers = semaphore.NewWeighted(turns)
+			f.must(f.executor.ExtraWorkers.Acquire(ctx, int64(held)))
 			var steps []dependents.Action
 			var done []string
 			for _, name := range strings.Split("abcdefghi", "") {
@@ -201,7 +201,7 @@ func TestSpareTurns(t *testing.T) {
 			if most != want || writing != 0 {
 				t.Errorf("%d objects were written side by side, want %d; %d still are", most, want, writing)
 			}
-			if !f.executor.Spare.TryAcquire(int64(turns - held)) {
+			if !f.executor.ExtraWorkers.TryAcquire(int64(turns - held)) {
 				t.Error("a turn was not given back")
 			}
 		})

@@ -25,26 +25,26 @@ import (
 // claimed by a patch with its resourceVersion, and then applied, in the same
 // way. A UID alone would not do: the API server calls an object of another UID
 // invalid, as if its author had to mend it.
-func (r *there) write(ctx context.Context, action dependents.Action) (*unstructured.Unstructured, error) {
+func (r *clusterRun) write(ctx context.Context, action dependents.Action) (*unstructured.Unstructured, error) {
 	live, done, err := r.direct(ctx, action)
 	if !done {
 		live, err = r.writeClaimed(ctx, action)
 	}
 	switch {
 	case err != nil || live == nil:
-		r.Beside.forget(action.ID)
+		r.Known.forget(action.ID)
 	case r.strict(action.ID):
-		r.Beside.remember(action.ID, live, action.Wanted.Object)
+		r.Known.remember(action.ID, live, action.Wanted.Object)
 	}
 	return live, err
 }
 
-func (r *there) writeClaimed(ctx context.Context, action dependents.Action) (*unstructured.Unstructured, error) {
+func (r *clusterRun) writeClaimed(ctx context.Context, action dependents.Action) (*unstructured.Unstructured, error) {
 	wanted := action.Wanted
 	if action.UID == "" {
 		created := wanted.Created(r.owner, r.Keys)
 		err := call(ctx, func(ctx context.Context) error {
-			return r.Client.Create(ctx, created, client.FieldOwner(FieldManager))
+			return r.Client.Create(ctx, created, client.FieldOwner(dependents.FieldManager))
 		})
 		if err == nil {
 			return created, nil
@@ -85,12 +85,12 @@ func (r *there) writeClaimed(ctx context.Context, action dependents.Action) (*un
 
 // apply applies an object as long as it is at a version, and returns what the
 // API server has made of it.
-func (r *there) apply(ctx context.Context, wanted *unstructured.Unstructured, uid types.UID, version string) (*unstructured.Unstructured, error) {
+func (r *clusterRun) apply(ctx context.Context, wanted *unstructured.Unstructured, uid types.UID, version string) (*unstructured.Unstructured, error) {
 	applied := wanted.DeepCopy()
 	applied.SetUID(uid)
 	applied.SetResourceVersion(version)
 	err := call(ctx, func(ctx context.Context) error {
-		return r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(FieldManager), client.ForceOwnership)
+		return r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(dependents.FieldManager), client.ForceOwnership)
 	})
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (r *there) apply(ctx context.Context, wanted *unstructured.Unstructured, ui
 }
 
 // read reads an object as it is now.
-func (r *there) read(ctx context.Context, live *unstructured.Unstructured, id dependents.ID) error {
+func (r *clusterRun) read(ctx context.Context, live *unstructured.Unstructured, id dependents.ID) error {
 	return call(ctx, func(ctx context.Context) error { return r.Reader.Get(ctx, id.Key(), live) })
 }
 
@@ -109,7 +109,7 @@ var errTerminating = errors.New("it is being deleted by somebody else, and can b
 
 // mayTake tells whether an object is nobody's, the primary's own, or of an
 // owner that the plan takes it from, and is not kept by others for themselves.
-func (r *there) mayTake(live *unstructured.Unstructured, action dependents.Action) bool {
+func (r *clusterRun) mayTake(live *unstructured.Unstructured, action dependents.Action) bool {
 	if r.Reserved != nil && r.Reserved(r.owner, live) != "" {
 		return false
 	}
@@ -122,7 +122,7 @@ func (r *there) mayTake(live *unstructured.Unstructured, action dependents.Actio
 // origin where nobody has owned it, and what others wrote into the spec of a strict
 // kind, so that applying takes it back.
 // It writes only where something is to change.
-func (r *there) claim(ctx context.Context, live *unstructured.Unstructured, wanted *dependents.Dependent) (*unstructured.Unstructured, error) {
+func (r *clusterRun) claim(ctx context.Context, live *unstructured.Unstructured, wanted *dependents.Dependent) (*unstructured.Unstructured, error) {
 	meta := map[string]any{}
 	labels := map[string]any{}
 	if live.GetLabels()[r.Keys.Owner] != r.owner {
@@ -163,14 +163,14 @@ func (r *there) claim(ctx context.Context, live *unstructured.Unstructured, want
 }
 
 // patchMeta patches the metadata of an object as it was read.
-func (r *there) patchMeta(ctx context.Context, live *unstructured.Unstructured, meta map[string]any) (*unstructured.Unstructured, error) {
+func (r *clusterRun) patchMeta(ctx context.Context, live *unstructured.Unstructured, meta map[string]any) (*unstructured.Unstructured, error) {
 	meta["uid"], meta["resourceVersion"] = string(live.GetUID()), live.GetResourceVersion()
 	return r.merge(ctx, live, map[string]any{"metadata": meta})
 }
 
 // disown takes the former owner's references off an object as the plan saw it,
 // leaving others in place.
-func (r *there) disown(ctx context.Context, action dependents.Action, version string) (*unstructured.Unstructured, error) {
+func (r *clusterRun) disown(ctx context.Context, action dependents.Action, version string) (*unstructured.Unstructured, error) {
 	live, err := r.stub(action.ID)
 	if err != nil {
 		return nil, err
@@ -185,7 +185,7 @@ func (r *there) disown(ctx context.Context, action dependents.Action, version st
 }
 
 // patch carries out a change of marks on an object as the plan saw it.
-func (r *there) patch(ctx context.Context, action dependents.Action, version string, patch map[string]any) (*unstructured.Unstructured, error) {
+func (r *clusterRun) patch(ctx context.Context, action dependents.Action, version string, patch map[string]any) (*unstructured.Unstructured, error) {
 	stub, err := r.stub(action.ID)
 	if err != nil {
 		return nil, err
@@ -195,14 +195,14 @@ func (r *there) patch(ctx context.Context, action dependents.Action, version str
 	return r.merge(ctx, stub, patch)
 }
 
-func (r *there) merge(ctx context.Context, obj *unstructured.Unstructured, patch map[string]any) (*unstructured.Unstructured, error) {
+func (r *clusterRun) merge(ctx context.Context, obj *unstructured.Unstructured, patch map[string]any) (*unstructured.Unstructured, error) {
 	data, err := json.Marshal(patch)
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the patch: %w", err)
 	}
 	patched := obj.DeepCopy()
 	err = call(ctx, func(ctx context.Context) error {
-		return r.Client.Patch(ctx, patched, client.RawPatch(types.MergePatchType, data), client.FieldOwner(MarksManager))
+		return r.Client.Patch(ctx, patched, client.RawPatch(types.MergePatchType, data), client.FieldOwner(dependents.MarksManager))
 	})
 	if err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ func (r *there) merge(ctx context.Context, obj *unstructured.Unstructured, patch
 }
 
 // delete deletes the very object that the plan saw.
-func (r *there) delete(ctx context.Context, action dependents.Action, version string) (*unstructured.Unstructured, error) {
+func (r *clusterRun) delete(ctx context.Context, action dependents.Action, version string) (*unstructured.Unstructured, error) {
 	stub, err := r.stub(action.ID)
 	if err != nil {
 		return nil, err
@@ -229,7 +229,7 @@ func (r *there) delete(ctx context.Context, action dependents.Action, version st
 
 // stub returns an object with nothing but its identity, in the version that is
 // known to be served, or that the cluster prefers.
-func (r *there) stub(id dependents.ID) (*unstructured.Unstructured, error) {
+func (r *clusterRun) stub(id dependents.ID) (*unstructured.Unstructured, error) {
 	gvk, err := r.kindVersion(id.GroupKind())
 	if err != nil {
 		return nil, fmt.Errorf("cannot find kind %s: %w", id.GroupKind(), err)
@@ -241,7 +241,7 @@ func (r *there) stub(id dependents.ID) (*unstructured.Unstructured, error) {
 	return stub, nil
 }
 
-func (r *there) kindVersion(gk schema.GroupKind) (schema.GroupVersionKind, error) {
+func (r *clusterRun) kindVersion(gk schema.GroupKind) (schema.GroupVersionKind, error) {
 	if r.Version != nil {
 		if gvk, known := r.Version(gk); known {
 			return gvk, nil

@@ -39,16 +39,16 @@ func TestCreate(t *testing.T) {
 
 func TestRequestsOfAChange(t *testing.T) {
 	for name, test := range map[string]struct {
-		memory *Beside
+		memory *Known
 		want   [][]string
 	}{
 		// What was created by POST is made the applier's once.
 		"claimed":        {nil, [][]string{{"GET", "PATCH", "PATCH"}, {"GET", "PATCH"}, {"GET", "PATCH"}}},
-		"in one request": {&Beside{}, [][]string{{"PATCH"}, {"PATCH"}, {"PATCH"}}},
+		"in one request": {&Known{}, [][]string{{"PATCH"}, {"PATCH"}, {"PATCH"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			f.executor.Beside = test.memory
+			f.executor.Known = test.memory
 			release := f.release("podinfo")
 			f.written(release)
 			f.requests.taken()
@@ -144,7 +144,7 @@ func TestClaimNeedsWhatWasRead(t *testing.T) {
 	})
 	f.executor = f.newExecutor(c)
 	f.outdated(writeOf(owner, release))
-	if live := f.live(release); live.GetLabels()[testKeys.Owner] != other || strings.Contains(strings.Join(managers(live), " "), FieldManager+"/") {
+	if live := f.live(release); live.GetLabels()[testKeys.Owner] != other || strings.Contains(strings.Join(managers(live), " "), dependents.FieldManager+"/") {
 		t.Errorf("labels %v and managers %v, want the other's", live.GetLabels(), managers(live))
 	}
 }
@@ -452,7 +452,7 @@ func TestFieldsOthersAddedAreTakenBack(t *testing.T) {
 	for name, change := range tests {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			f.executor.Beside = nil // direct_test.go has the same with it
+			f.executor.Known = nil // direct_test.go has the same with it
 			release := f.release("podinfo")
 			f.written(release)
 			change(f, release)
@@ -537,7 +537,7 @@ func TestOrphanedIsNeverApplied(t *testing.T) {
 	if got := live.GetLabels()[testKeys.Orphaned]; got != "2026-11-21T07.30.15Z" {
 		t.Errorf("the label is %q", got)
 	}
-	if applied := fieldsOfManager(live, FieldManager, metav1.ManagedFieldsOperationApply); strings.Contains(applied, testKeys.Orphaned) {
+	if applied := fieldsOfManager(live, dependents.FieldManager, metav1.ManagedFieldsOperationApply); strings.Contains(applied, testKeys.Orphaned) {
 		t.Errorf("the applier owns %s", applied)
 	}
 	live = f.rewritten(release)

@@ -14,6 +14,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/catalogue"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/versions"
 )
 
 // Check returns why a bundle cannot be installed, each with the field's path, in the
@@ -47,7 +48,7 @@ func (c *checking) ranges() {
 			c.say(fmt.Sprintf("upgradesFrom[%d]", i), "%q is no range of versions such as >=1.1 <1.3", short(text))
 		}
 	}
-	if _, err := layers.K8sVersionSatisfied(c.bundle.Spec.Kubernetes, "1.0.0"); err != nil {
+	if _, err := versions.KubernetesSatisfied(c.bundle.Spec.Kubernetes, "1.0.0"); err != nil {
 		c.say("kubernetes", "%v", err)
 	}
 }
@@ -308,7 +309,7 @@ func (c *checking) version(field string, application *v1alpha1.BundleApplication
 
 // has tells whether an application is in the bundle, at a version that fits, and
 // which there are.
-func (c *checking) has(requirement v1alpha1.ApplicationRequirement) (versions string, fits bool) {
+func (c *checking) has(requirement v1alpha1.ApplicationRequirement) (present string, fits bool) {
 	var found []string
 	for _, layer := range c.bundle.Spec.Layers {
 		for _, application := range layer.Applications {

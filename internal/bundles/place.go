@@ -15,13 +15,6 @@ import (
 	"github.com/strata-project/strata/internal/layers"
 )
 
-// ClusterOf returns the RemoteCluster that a layer with a remoteCluster makes, where
-// the bundle is installed on root; zero for the cluster that Strata runs in. The
-// error is a ContentError.
-func ClusterOf(bundle *v1alpha1.ApplicationBundle, layer, instance string, inputs map[string]any, root types.NamespacedName) (types.NamespacedName, error) {
-	return clusterOf(bundle, layer, instance, inputs, root, len(bundle.Spec.Layers))
-}
-
 // PlaceOf returns the cluster that a layer goes to: that of the layer which it is
 // on, or root. The error is a ContentError.
 func PlaceOf(bundle *v1alpha1.ApplicationBundle, layer, instance string, inputs map[string]any, root types.NamespacedName) (types.NamespacedName, error) {
@@ -43,6 +36,8 @@ func placeOf(bundle *v1alpha1.ApplicationBundle, name, instance string, inputs m
 	return clusterOf(bundle, layer.On, instance, inputs, root, most-1)
 }
 
+// clusterOf returns the RemoteCluster that a layer with a remoteCluster makes, where
+// the bundle is installed on root.
 func clusterOf(bundle *v1alpha1.ApplicationBundle, name, instance string, inputs map[string]any, root types.NamespacedName, most int) (types.NamespacedName, error) {
 	layer := LayerOf(bundle, name)
 	if layer == nil || layer.RemoteCluster == nil {

@@ -44,7 +44,7 @@ func TestPlaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		request.Cluster = Cluster{Name: at}
-		cluster, err := ClusterOf(request.Bundle, layer, "prod", nil, home)
+		cluster, err := clusterOf(request.Bundle, layer, "prod", nil, home, len(request.Bundle.Spec.Layers))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/versions"
 )
 
 // problems returns what is wrong with the versions of the application, in the
@@ -29,7 +29,7 @@ func (o Observation) problems() []string {
 		say := func(format string, args ...any) {
 			problems = append(problems, "version "+version.Version+": "+fmt.Sprintf(format, args...))
 		}
-		if _, err := layers.K8sVersionSatisfied(version.Kubernetes, "1.0.0"); err != nil {
+		if _, err := versions.KubernetesSatisfied(version.Kubernetes, "1.0.0"); err != nil {
 			say("kubernetes: %v", err)
 		}
 		for _, of := range []struct {

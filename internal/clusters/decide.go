@@ -21,6 +21,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/moments"
 )
 
 // Access is how a cluster is reached, as its kubeconfig says.
@@ -175,8 +176,8 @@ func Decide(o Observation) Decision {
 	}
 	decision := Decision{Plan: dependents.Make(in), Verdict: verdict}
 	decision.Status, decision.Until = o.status(decision.Plan, verdict)
-	if again := o.Now.Add(sourceRetry); o.Source.Err != nil && !o.Source.Found && (decision.Until.IsZero() || again.Before(decision.Until)) {
-		decision.Until = again
+	if o.Source.Err != nil && !o.Source.Found {
+		decision.Until = moments.Earlier(decision.Until, o.Now.Add(sourceRetry))
 	}
 	return decision
 }

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/strata-project/strata/internal/moments"
 )
 
 const (
@@ -392,9 +394,7 @@ func (p *planner) stand(entry Entry, standing Standing) {
 
 // until brings the next look forward to a moment.
 func (p *planner) until(moment time.Time) {
-	if p.plan.Until.IsZero() || moment.Before(p.plan.Until) {
-		p.plan.Until = moment
-	}
+	p.plan.Until = moments.Earlier(p.plan.Until, moment)
 }
 
 // owner returns the primary that owns an object; "" for nobody.
@@ -405,7 +405,7 @@ func (p *planner) owner(live *unstructured.Unstructured) string {
 func (p *planner) finish() {
 	slices.SortStableFunc(p.plan.Actions, func(a, b Action) int {
 		return cmp.Or(
-			cmp.Compare(verbPhase(a.Verb), verbPhase(b.Verb)),
+			cmp.Compare(a.Verb.Phase(), b.Verb.Phase()),
 			cmp.Compare(a.Stage, b.Stage),
 			cmp.Compare(slices.Index(verbOrder, a.Verb), slices.Index(verbOrder, b.Verb)),
 			a.ID.Compare(b.ID),
@@ -420,15 +420,28 @@ func (p *planner) finish() {
 	})
 }
 
-// verbPhase puts what makes room before the writes, and what removes after
-// them: an object that changes hands is written before anything is deleted.
-func verbPhase(verb Verb) int {
-	switch verb {
+// The phases of a plan, in their order.
+const (
+	// PhasePreparation makes room for what is written.
+	PhasePreparation Phase = iota
+	// PhaseWrite writes what is wanted.
+	PhaseWrite
+	// PhaseRemoval takes leave of what is not.
+	PhaseRemoval
+)
+
+// Phase is a part of a plan that is carried out before the next one begins.
+type Phase int
+
+// Phase returns the part of a plan that actions of the verb belong to: an object
+// that changes hands is written before anything is deleted.
+func (v Verb) Phase() Phase {
+	switch v {
 	case VerbWrite:
-		return 1
+		return PhaseWrite
 	case VerbMark, VerbRelease, VerbDelete:
-		return 2
+		return PhaseRemoval
 	default:
-		return 0
+		return PhasePreparation
 	}
 }

@@ -195,7 +195,7 @@ func TestMakeIsSafe(t *testing.T) {
 			s.checkAction(action)
 		}
 		for id, verbs := range seen {
-			final := slices.DeleteFunc(verbs, func(v Verb) bool { return verbPhase(v) == 0 })
+			final := slices.DeleteFunc(verbs, func(v Verb) bool { return v.Phase() == PhasePreparation })
 			if len(final) > 1 {
 				t.Errorf("%v of one object: %s", final, id)
 			}

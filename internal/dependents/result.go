@@ -51,3 +51,13 @@ func Record(inventory []Entry, results []Result) []Entry {
 // shortUID returns the beginning of a UID, which is enough to tell an object
 // from one that was made in its place, and is kept for every object.
 func shortUID(uid types.UID) string { return string(uid[:min(len(uid), 8)]) }
+
+// IsAdoption tells whether the action took an object over from somebody.
+func (r Result) IsAdoption() bool {
+	return r.Action.Verb == VerbAdopt || r.Action.Verb == VerbWrite && len(r.Action.From) > 0
+}
+
+// IsCorrection tells whether the action undid somebody else's change.
+func (r Result) IsCorrection() bool {
+	return r.Action.Verb == VerbWrite && r.Action.Correction && r.Changed
+}

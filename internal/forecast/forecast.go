@@ -22,6 +22,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/moments"
 	"github.com/strata-project/strata/internal/round"
 )
 
@@ -269,9 +270,7 @@ func (f *future) advance() bool {
 		if f.layers[name] == nil || decision.Hold.Active || !due.After(f.now) {
 			continue
 		}
-		if next.IsZero() || due.Before(next) {
-			next = due
-		}
+		next = moments.Earlier(next, due)
 	}
 	horizon := f.world.Horizon
 	if horizon == 0 {

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package kubeconfig reads kubeconfigs that somebody else has written: what may
-// stand in one, and when its credentials end. It reads no file and asks nobody.
+// stand in one, and when its credentials end. It reads no file, asks nobody, and
+// imports of Strata what cleans texts alone.
 package kubeconfig
 
 import (
@@ -24,7 +25,6 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/strata-project/strata/internal/address"
-	"github.com/strata-project/strata/internal/clusters"
 	"github.com/strata-project/strata/internal/printable"
 )
 
@@ -48,9 +48,22 @@ type Allow struct {
 
 // Access is how a cluster is reached.
 type Access struct {
-	clusters.Access
+	Facts
 	// Config for clients.
 	Config *rest.Config
+}
+
+// Facts are what a kubeconfig says of itself.
+type Facts struct {
+	// KubeConfig as it was written.
+	KubeConfig []byte
+	// Digest identifies KubeConfig.
+	Digest string
+	// Endpoint is the URL of the API server.
+	Endpoint string
+	// Issued is when the credentials began, and Expires when they end; zero where
+	// they do not say.
+	Issued, Expires time.Time
 }
 
 // KeyError says that a Secret has no kubeconfig under the keys that count.
@@ -112,7 +125,7 @@ func Parse(data []byte, allow Allow) (*Access, error) {
 	made.Timeout = 0
 	sum := sha256.Sum256(data)
 	begins, ends := lifetime(user)
-	access := &Access{Config: made, Access: clusters.Access{
+	access := &Access{Config: made, Facts: Facts{
 		KubeConfig: data, Digest: hex.EncodeToString(sum[:8]), Endpoint: address.Show(cluster.Server), Issued: begins, Expires: ends,
 	}}
 	if _, err := rest.TLSConfigFor(made); err != nil {

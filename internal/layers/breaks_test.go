@@ -123,8 +123,8 @@ func TestRefusedRevisionChangesNoHands(t *testing.T) {
 	} {
 		o := observation(base, dir, lives(live("a"), live("b"), live("c", marked, of("apps"))), apps, func(o *Observation) { o.Deployed = was })
 		d, report, _ := decide(t, o)
-		if d.Reason != v1alpha1.ReasonWouldBreakDependants || len(d.Plan.Actions) > 0 || len(d.Consume) > 0 {
-			t.Errorf("%s: %s, %s, uses up %v", name, d.Reason, verbs(d.Plan), d.Consume)
+		if d.Reason != v1alpha1.ReasonWouldBreakDependants || len(d.Plan.Actions) > 0 || len(d.ConsumeFirst) > 0 {
+			t.Errorf("%s: %s, %s, uses up %v", name, d.Reason, verbs(d.Plan), d.ConsumeFirst)
 		}
 		if diff := cmp.Diff(base.Status.Attempt, report.Attempt); diff != "" {
 			t.Errorf("%s: a roll-out is recorded (-want +got):\n%s", name, diff)

@@ -16,6 +16,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/address"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/moments"
 )
 
 // Target is one content of a layer.
@@ -50,13 +51,13 @@ type Decision struct {
 	KeepsDeployed bool
 	// Attempt is the roll-out to be recorded before anything is written.
 	Attempt *v1alpha1.Attempt
-	// Consume lists annotations that are used up by this decision; they are
+	// ConsumeFirst lists annotations that are used up by this decision; they are
 	// removed when Attempt has been recorded, and before anything is written.
-	Consume []string
+	ConsumeFirst []string
 	// Rollback is what the layer has gone back from, or goes back from now.
 	Rollback *v1alpha1.Rollback
-	// Accept lists annotations that are removed once the decision is recorded.
-	Accept []string
+	// ClearAfter lists annotations that are removed once the decision is recorded.
+	ClearAfter []string
 	// Deleting is true when nothing is in the way of a layer's deletion. From
 	// then on only dependants are.
 	Deleting bool
@@ -73,11 +74,7 @@ type Decision struct {
 func Decide(o Observation) Decision {
 	decision := decideAny(o)
 	_, back := o.isAway()
-	for _, until := range []time.Time{back, o.AskAgain} {
-		if !until.IsZero() && (decision.Until.IsZero() || until.Before(decision.Until)) {
-			decision.Until = until
-		}
-	}
+	decision.Until = moments.Earlier(decision.Until, moments.Earlier(back, o.AskAgain))
 	return decision
 }
 
@@ -130,7 +127,7 @@ func decideLayer(o Observation) Decision {
 		return decision
 	}
 	if o.Layer.Annotations[v1alpha1.RollbackToAnnotation] != "" {
-		decision.Accept = []string{v1alpha1.RollbackToAnnotation}
+		decision.ClearAfter = []string{v1alpha1.RollbackToAnnotation}
 	}
 	return decision.allowing(o, consume, allowed)
 }
@@ -142,7 +139,7 @@ func (d Decision) allowing(o Observation, consume, allowed []string) Decision {
 	if len(d.Plan.Conflicts) > 0 {
 		return d
 	}
-	d.Consume = consume
+	d.ConsumeFirst = consume
 	if d.State == v1alpha1.StateDeployed && len(consume) == 0 || len(allowed) == 0 {
 		return d
 	}
@@ -382,9 +379,7 @@ func (d Decision) progressing(o Observation, wanted []dependents.Dependent, wors
 		d.Message = fmt.Sprintf("not deployed within %s: %s", timeout, d.Message)
 	default:
 		d.State, d.Reason, d.Deadline = v1alpha1.StateApplying, v1alpha1.ReasonApplying, deadline
-		if d.Until.IsZero() || deadline.Before(d.Until) {
-			d.Until = deadline
-		}
+		d.Until = moments.Earlier(d.Until, deadline)
 	}
 	return d
 }

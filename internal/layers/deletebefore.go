@@ -14,6 +14,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/moments"
 )
 
 const (
@@ -85,10 +86,7 @@ func (d Decision) beforeDeletion(o Observation) (Decision, bool) {
 		d.Message = fmt.Sprintf("%s, which takes longer than spec.deleteBefore allows: see what keeps them, or let them stay with the annotation %s=\"true\"",
 			d.Message, v1alpha1.ForceDeleteAnnotation)
 	}
-	again := o.Now.Add(min(max(o.Now.Sub(since)/4, soonest), latest))
-	if d.Until.IsZero() || again.Before(d.Until) {
-		d.Until = again
-	}
+	d.Until = moments.Earlier(d.Until, o.Now.Add(min(max(o.Now.Sub(since)/4, soonest), latest)))
 	return d, true
 }
 

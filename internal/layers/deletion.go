@@ -10,6 +10,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/moments"
 )
 
 // decideDeletion takes a layer down: not while another layer needs it or
@@ -51,9 +52,7 @@ func decideDeletion(o Observation) Decision {
 		decision.Reason, decision.Message = v1alpha1.ReasonDeletionBlocked, blocked
 		decision.Plan = dependents.Make(o.keepEverything())
 		decision.Plan.Conflicts = nil
-		if again := o.Now.Add(blockersPeriod); decision.Until.IsZero() || again.Before(decision.Until) {
-			decision.Until = again
-		}
+		decision.Until = moments.Earlier(decision.Until, o.Now.Add(blockersPeriod))
 		return decision
 	}
 	if before, waits := decision.beforeDeletion(o); waits {

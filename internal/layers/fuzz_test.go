@@ -19,6 +19,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/versions"
 )
 
 // situations are those in which some annotation makes a difference. Each says
@@ -295,9 +296,9 @@ func FuzzAccepts(f *testing.F) {
 		switch {
 		case !dependency.Range && takes != (version == wanted):
 			t.Fatalf("%q takes %q: %t", wanted, version, takes)
-		case dependency.Range && takes && SemanticVersion(version) == nil:
+		case dependency.Range && takes && versions.Semantic(version) == nil:
 			t.Fatalf("%q takes %q, which is no semantic version", wanted, version)
-		case dependency.Range && takes && SemanticVersion(version).Prerelease() != "" && !strings.Contains(wanted, "-"):
+		case dependency.Range && takes && versions.Semantic(version).Prerelease() != "" && !strings.Contains(wanted, "-"):
 			t.Fatalf("%q takes the pre-release %q", wanted, version)
 		case takes && dependency.Range && dependency.Accepts(strings.TrimPrefix(version, "v")) != takes:
 			t.Fatalf("%q takes %q only with its v", wanted, version)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/versions"
 )
 
 // A gate looks at an observation and returns why the layer may not go on, or
@@ -42,8 +43,8 @@ var beforeMove = []gate{breakGate}
 var beforeApply = []gate{dependsOnGate}
 
 func firstClosed(gates []gate, o Observation) *Blocked {
-	for _, closed := range gates {
-		if blocked := closed(o); blocked != nil {
+	for _, judge := range gates {
+		if blocked := judge(o); blocked != nil {
 			return blocked
 		}
 	}
@@ -72,7 +73,7 @@ func contentBlocked(err *ContentError) *Blocked {
 // k8sVersionGate wants the cluster's version to be what the layer asks for.
 func k8sVersionGate(o Observation) *Blocked {
 	wanted := o.Layer.Spec.Prereqs.K8sVersion
-	satisfied, err := K8sVersionSatisfied(wanted, o.ClusterVersion)
+	satisfied, err := versions.KubernetesSatisfied(wanted, o.ClusterVersion)
 	if err != nil {
 		return &Blocked{
 			State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonInvalidSpec, Stalled: true,
@@ -120,6 +121,7 @@ func (o Observation) cycle() []string {
 // dependsOnGate wants every dependency deployed. All that are not are named;
 // the first one gives the reason.
 func dependsOnGate(o Observation) *Blocked {
+	// specGate, which comes before, has refused those that cannot be understood.
 	wanted, _ := Dependencies(o.Layer.Spec.Prereqs.DependsOn)
 	var reason string
 	var messages []string

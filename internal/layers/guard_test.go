@@ -64,7 +64,7 @@ func runGuardCases(t *testing.T, cases map[string]guardCase) {
 			if decision.Attempt != nil {
 				allowed = decision.Attempt.Allowed
 			}
-			got := guardCase{reason: tc.reason, state: decision.State, why: decision.Reason, actions: len(decision.Plan.Actions), consume: decision.Consume, allowed: allowed}
+			got := guardCase{reason: tc.reason, state: decision.State, why: decision.Reason, actions: len(decision.Plan.Actions), consume: decision.ConsumeFirst, allowed: allowed}
 			tc.in = Observation{}
 			if diff := cmp.Diff(tc, got, cmp.AllowUnexported(guardCase{}), cmp.Comparer(func(a, b Observation) bool { return true })); diff != "" {
 				t.Errorf("%s (-want +got):\n%s\n%s", tc.reason, diff, decision.Message)
@@ -279,7 +279,7 @@ func TestWordThatACrashHasLeftIsUsedUp(t *testing.T) {
 			}
 			tc.in.Layer = withStatus(tc.in.Layer, recorded)
 			second := Decide(tc.in)
-			if diff := cmp.Diff([]string{tc.annotation}, second.Consume); diff != "" {
+			if diff := cmp.Diff([]string{tc.annotation}, second.ConsumeFirst); diff != "" {
 				t.Errorf("%s: after the crash it uses up (-want +got):\n%s", tc.reason, diff)
 			}
 			if second.State != first.State || len(second.Plan.Actions) != len(first.Plan.Actions) {
@@ -288,8 +288,8 @@ func TestWordThatACrashHasLeftIsUsedUp(t *testing.T) {
 			again, _ := Report(tc.in, second, nil)
 			tc.in.Layer = withStatus(tc.in.Layer, again)
 			delete(tc.in.Layer.Annotations, tc.annotation)
-			if third := Decide(tc.in); third.State != first.State || len(third.Consume) > 0 {
-				t.Errorf("%s: at last it is %s and uses up %v", tc.reason, third.State, third.Consume)
+			if third := Decide(tc.in); third.State != first.State || len(third.ConsumeFirst) > 0 {
+				t.Errorf("%s: at last it is %s and uses up %v", tc.reason, third.State, third.ConsumeFirst)
 			}
 		})
 	}

@@ -226,7 +226,7 @@ func decideRollback(o Observation, back *v1alpha1.Rollback) Decision {
 	d := decidePlan(o, dependents.Make(in), in.Wanted, nil, target)
 	d.Rollback = back
 	if asked := o.Layer.Annotations[v1alpha1.RollbackToAnnotation]; asked != "" {
-		d.Accept = []string{v1alpha1.RollbackToAnnotation}
+		d.ClearAfter = []string{v1alpha1.RollbackToAnnotation}
 	}
 	return d.goingBack(back)
 }

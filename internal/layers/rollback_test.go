@@ -426,7 +426,7 @@ func TestRollbackOnRequest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Decide(tc.in)
-			accepted := len(d.Accept) > 0
+			accepted := len(d.ClearAfter) > 0
 			if d.State != tc.state || d.Reason != tc.why || d.Stalled != tc.stalled || verbs(d.Plan) != tc.actions || accepted != tc.accept || !strings.Contains(d.Message, tc.message) {
 				t.Errorf("%s: %s %s stalled %v accepts %v actions %q: %s", tc.reason, d.State, d.Reason, d.Stalled, accepted, verbs(d.Plan), d.Message)
 			}

@@ -21,7 +21,7 @@ type Clusters struct {
 	due map[types.NamespacedName]time.Time
 }
 
-// NewClusters returns one without memory.
+// NewClusters returns a memory of no RemoteClusters.
 func NewClusters() *Clusters {
 	return &Clusters{last: map[types.NamespacedName]*v1alpha1.RemoteCluster{}, due: map[types.NamespacedName]time.Time{}}
 }
@@ -41,7 +41,7 @@ func (c *Clusters) Wrote(cluster *v1alpha1.RemoteCluster) {
 
 // Newest returns the newer of a RemoteCluster in the cache and the last one
 // written: one whose status does not name yet what was made for it would have
-// that made again.
+// that made again. It is cached itself or a copy of the memory's.
 func (c *Clusters) Newest(cached *v1alpha1.RemoteCluster) *v1alpha1.RemoteCluster {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +57,7 @@ func (c *Clusters) Newest(cached *v1alpha1.RemoteCluster) *v1alpha1.RemoteCluste
 }
 
 // PutOff returns how long a status still waits that may be written so long after
-// it was first put off; 0 or less when that is over.
+// it was first put off; 0 when that is over.
 func (c *Clusters) PutOff(cluster *v1alpha1.RemoteCluster, now time.Time, lag time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,7 +66,7 @@ func (c *Clusters) PutOff(cluster *v1alpha1.RemoteCluster, now time.Time, lag ti
 		due = now.Add(lag)
 		c.due[nameOf(cluster)] = due
 	}
-	return due.Sub(now)
+	return max(due.Sub(now), 0)
 }
 
 // Forget drops a RemoteCluster that is gone.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/moments"
 	"github.com/strata-project/strata/internal/rollout"
 )
 
@@ -94,9 +95,7 @@ func (d *decider) stall(reason, message string) {
 
 // until notes a moment at which the decision may differ.
 func (d *decider) until(moment time.Time) {
-	if !moment.IsZero() && (d.decision.Until.IsZero() || moment.Before(d.decision.Until)) {
-		d.decision.Until = moment
-	}
+	d.decision.Until = moments.Earlier(d.decision.Until, moment)
 }
 
 // gather finds the clusters and what is on each. It tells whether that is possible:
@@ -107,27 +106,30 @@ func (d *decider) gather() bool {
 		d.stall(v1alpha1.ReasonInvalidSpec, problem)
 		return false
 	}
-	on, picked := map[string][]*v1alpha1.AddonsLayer{}, map[string][]*v1alpha1.AddonsLayer{}
+	bundled, picked := map[string][]*v1alpha1.AddonsLayer{}, map[string][]*v1alpha1.AddonsLayer{}
 	for _, layer := range d.Layers {
-		value, of := layer.Labels[v1alpha1.PlatformClusterLabel], on
+		if !IsMade(layer) {
+			continue
+		}
+		byCluster := bundled
 		if strings.HasPrefix(layer.Labels[v1alpha1.PlatformLayerLabel], v1alpha1.PickedLayerPrefix) {
-			of = picked
+			byCluster = picked
 		}
-		if IsMade(layer) {
-			of[value] = append(of[value], layer)
-		}
+		cluster := layer.Labels[v1alpha1.PlatformClusterLabel]
+		byCluster[cluster] = append(byCluster[cluster], layer)
 	}
 	for _, target := range targets {
-		value := clusterValue(target)
-		m := &member{target: target, stage: -1, layers: on[value], picked: picked[value], health: well()}
+		cluster := clusterValue(target)
+		m := &member{target: target, stage: -1, layers: bundled[cluster], picked: picked[cluster], health: well()}
 		m.gone, m.away = d.absence(target)
 		d.members = append(d.members, m)
 	}
 	return true
 }
 
-// IsMade tells whether a layer has all labels of those that platforms make. Another
-// was labelled by somebody: it is never deleted, and no platform waits for its end.
+// IsMade tells whether a layer has all labels of those that platforms make. A layer
+// with only some of them was labelled by hand: it is never deleted, and no platform
+// waits for its end.
 func IsMade(layer *v1alpha1.AddonsLayer) bool {
 	_, isOnCluster := layer.Labels[v1alpha1.PlatformClusterLabel]
 	return isOnCluster && layer.Labels[v1alpha1.PlatformLabel] != "" && layer.Labels[v1alpha1.PlatformLayerLabel] != ""
@@ -195,7 +197,7 @@ func (d *decider) bundle(want v1alpha1.PlatformBundle) {
 
 // inputsOf returns the inputs of a bundle, and why they are not to be had.
 func (d *decider) inputsOf(bundle *v1alpha1.ApplicationBundle) (map[string]any, string) {
-	if why := d.given.problem + d.given.waits; why != "" {
+	if why := cmp.Or(d.given.problem, d.given.waits); why != "" {
 		return nil, why
 	}
 	found, done := d.known[bundle.Name]

@@ -20,7 +20,7 @@ func (s *Store) Assemble(key, revision string, made func() ([]layers.Manifest, e
 	if err != nil {
 		return nil, err
 	}
-	directory, err := s.memory.directory(found)
+	directory, err := s.parsed.directory(found)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (s *Store) AssembledDigest(key string, made func() ([]layers.Manifest, erro
 
 func (s *Store) assembled(key string, made func() ([]layers.Manifest, error)) (*parsed, error) {
 	at := parsedKey{artifact: "assembled:" + key, path: "."}
-	if found, ok := s.memory.get(at); ok {
+	if found, ok := s.parsed.get(at); ok {
 		return found, nil
 	}
 	manifests, err := made()
@@ -52,7 +52,7 @@ func (s *Store) assembled(key string, made func() ([]layers.Manifest, error)) (*
 		return nil, err
 	}
 	s.sign(directory)
-	return s.memory.add(at, newParsed(directory, nil, nil)), nil
+	return s.parsed.add(at, newParsed(directory, nil, nil)), nil
 }
 
 // assemble returns the directory of some objects, which it changes.

@@ -142,7 +142,7 @@ func TestWhatIsNotCondensed(t *testing.T) {
 			if p.objects != nil {
 				t.Fatalf("it is condensed to %s", p.objects.data)
 			}
-			m := newMemory(1)
+			m := newParsedCache(1)
 			m.add(parsedKey{path: "a"}, p)
 			got, err := m.directory(p)
 			if err != nil || got.Manifests[0].Object != directory.Manifests[0].Object || m.expandedSize != 0 || m.size < p.expanded {
@@ -157,7 +157,7 @@ func TestWhatIsNotCondensed(t *testing.T) {
 func TestCondensedConversion(t *testing.T) {
 	old := strings.Replace(release("a"), "/v2\n", "/v2beta1\n", 1) + "  postRenderers:\n  - kustomize: {patchesStrategicMerge: []}\n"
 	want := parsedFrom(t, "a.yaml", old)
-	m := newMemory(1)
+	m := newParsedCache(1)
 	got, err := m.directory(m.add(parsedKey{path: "a"}, newParsed(want, nil, nil)))
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-before +after):\n%s", err, diff)

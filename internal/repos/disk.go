@@ -35,8 +35,9 @@ func blocks(size int64) int64 { return (size/blockSize + 1) * blockSize }
 
 var artifactName = regexp.MustCompile(`^[a-z0-9]+-[a-f0-9]{32,}$`)
 
-// disk keeps unpacked artifacts below one folder, the most recently used
-// first.
+// disk keeps unpacked artifacts below one folder, the most recently used first. A
+// caller acquires what is there, or expects and retains what is about to come, and
+// releases it.
 type disk struct {
 	dir string
 	max int64
@@ -49,9 +50,9 @@ type disk struct {
 	indexed  []*entry
 	order    *list.List // of *entry
 	byDigest map[string]*list.Element
-	// wanted counts the callers that wait for an artifact: it is not evicted
+	// expected counts the callers that wait for an artifact: it is not evicted
 	// before they hold it.
-	wanted map[string]int
+	expected map[string]int
 }
 
 // entry is an unpacked artifact. While somebody holds it, its files stay.
@@ -75,7 +76,7 @@ func openDisk(dir string, limit int64, log logr.Logger) (*disk, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	d := &disk{dir: dir, max: limit, log: log, order: list.New(), byDigest: map[string]*list.Element{}, wanted: map[string]int{}}
+	d := &disk{dir: dir, max: limit, log: log, order: list.New(), byDigest: map[string]*list.Element{}, expected: map[string]int{}}
 	found, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -208,8 +209,8 @@ func readIndex(folder string) (*index, error) {
 	return x, nil
 }
 
-// hold holds an entry that its caller has not acquired, unless it is gone.
-func (d *disk) hold(e *entry) bool {
+// retain holds an entry that its caller has not acquired, unless it is gone.
+func (d *disk) retain(e *entry) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if e.evicted {
@@ -219,23 +220,21 @@ func (d *disk) hold(e *entry) bool {
 	return true
 }
 
-// want keeps an artifact that is about to come until unwant is called.
-func (d *disk) want(digest string) {
+// expect keeps an artifact that is about to come until what it returns is called.
+func (d *disk) expect(digest string) (arrived func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.wanted[digest]++
-}
-
-// unwant takes one want back.
-func (d *disk) unwant(digest string) {
-	d.mu.Lock()
-	d.wanted[digest]--
-	if d.wanted[digest] == 0 {
-		delete(d.wanted, digest)
+	d.expected[digest]++
+	return func() {
+		d.mu.Lock()
+		d.expected[digest]--
+		if d.expected[digest] == 0 {
+			delete(d.expected, digest)
+		}
+		gone := d.evict()
+		d.mu.Unlock()
+		d.logged(d.removeAll(gone))
 	}
-	gone := d.evict()
-	d.mu.Unlock()
-	d.logged(d.removeAll(gone))
 }
 
 // release lets the entry's files go when it is evicted and nobody holds it.
@@ -281,7 +280,7 @@ func (d *disk) evict() []*entry {
 	var gone []*entry
 	for element := d.order.Back(); element != nil && d.size > d.max; {
 		previous := element.Prev()
-		if e := element.Value.(*entry); e.holders == 0 && d.wanted[e.digest] == 0 {
+		if e := element.Value.(*entry); e.holders == 0 && d.expected[e.digest] == 0 {
 			d.forget(element)
 			gone = append(gone, e)
 		}

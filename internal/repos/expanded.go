@@ -7,7 +7,7 @@ import "github.com/strata-project/strata/internal/layers"
 
 // directory returns what p is, with its manifests. They are shared with other
 // callers as long as they are kept.
-func (m *memory) directory(p *parsed) (*layers.Directory, error) {
+func (m *parsedCache) directory(p *parsed) (*layers.Directory, error) {
 	directory, err := p.directory()
 	if err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func (m *memory) directory(p *parsed) (*layers.Directory, error) {
 }
 
 // manifests returns those that need not be expanded.
-func (m *memory) manifests(p *parsed) ([]layers.Manifest, bool) {
+func (m *parsedCache) manifests(p *parsed) ([]layers.Manifest, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p.expansion != nil {
@@ -35,7 +35,7 @@ func (m *memory) manifests(p *parsed) ([]layers.Manifest, bool) {
 }
 
 // expand keeps manifests, where there are none yet, and returns those to use.
-func (m *memory) expand(p *parsed, manifests []layers.Manifest) []layers.Manifest {
+func (m *parsedCache) expand(p *parsed, manifests []layers.Manifest) []layers.Manifest {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p.expansion != nil {
@@ -50,7 +50,7 @@ func (m *memory) expand(p *parsed, manifests []layers.Manifest) []layers.Manifes
 
 // keepExpanded keeps the manifests of p beside its objects, at the cost of those
 // that were used longest ago. What is larger than all that may be kept is not.
-func (m *memory) keepExpanded(p *parsed) {
+func (m *parsedCache) keepExpanded(p *parsed) {
 	if p.expanded > m.maxExpanded {
 		p.manifests = nil
 		return
@@ -63,7 +63,7 @@ func (m *memory) keepExpanded(p *parsed) {
 }
 
 // dropExpanded leaves p with its objects alone.
-func (m *memory) dropExpanded(p *parsed) {
+func (m *parsedCache) dropExpanded(p *parsed) {
 	if p.expansion == nil {
 		return
 	}

@@ -17,7 +17,7 @@ import (
 
 // checkMemory fails where a memory does not weigh what it keeps, or keeps more
 // than it may.
-func checkMemory(t rapid.TB, m *memory) {
+func checkMemory(t rapid.TB, m *parsedCache) {
 	t.Helper()
 	var size, expanded int64
 	count := 0
@@ -58,7 +58,7 @@ func TestMemoryProperty(t *testing.T) {
 		directories = append(directories, parsedFrom(t, "a.yaml", text))
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		m := newMemory(rapid.Int64Range(0, 300_000).Draw(t, "limit"))
+		m := newParsedCache(rapid.Int64Range(0, 300_000).Draw(t, "limit"))
 		type known struct {
 			*parsed
 			want *layers.Directory
@@ -96,15 +96,15 @@ func TestDigestDoesNotExpand(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := parsedKey{artifact: artifact.Digest, path: "a"}
-	found, ok := store.memory.get(key)
+	found, ok := store.parsed.get(key)
 	if !ok {
 		t.Fatal("it is not in memory")
 	}
-	store.memory.dropExpanded(found)
+	store.parsed.dropExpanded(found)
 	if digest, missing, err := store.Digest(t.Context(), artifact, "./a"); digest != want.Digest || missing || err != nil {
 		t.Errorf("digest %s, missing %t, %v", digest, missing, err)
 	}
-	if store.memory.expanded.Len() != 0 {
+	if store.parsed.expanded.Len() != 0 {
 		t.Error("a digest has cost the objects")
 	}
 	one, err := store.Directory(t.Context(), artifact, "a")
@@ -126,7 +126,7 @@ func TestDigestDoesNotExpand(t *testing.T) {
 			t.Errorf("%s: callers share one mistake", path)
 		}
 	}
-	checkMemory(t, store.memory)
+	checkMemory(t, store.parsed)
 }
 
 // Callers that expand, evict and forget at once must all get their objects.
@@ -157,8 +157,8 @@ func TestConcurrentExpansion(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if kept := store.memory.expanded.Len(); kept < 1 || kept >= folders {
+	if kept := store.parsed.expanded.Len(); kept < 1 || kept >= folders {
 		t.Errorf("%d of %d directories are expanded: the test shows nothing", kept, folders)
 	}
-	checkMemory(t, store.memory)
+	checkMemory(t, store.parsed)
 }

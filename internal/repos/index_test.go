@@ -166,11 +166,11 @@ func TestNextArtifact(t *testing.T) {
 		}
 		a, b := read(first, "a"), read(first, "b")
 		_, wrong := store.Directory(t.Context(), first, "c")
-		size := store.memory.size
+		size := store.parsed.size
 		if next := read(second, "a"); next.Manifests[0].Object != a.Manifests[0].Object || next.Revision != second.Revision {
 			t.Errorf("restarted %t: what is the same was read again, or has revision %s", restarted, next.Revision)
 		}
-		if grown := store.memory.size - size; grown != entryWeight {
+		if grown := store.parsed.size - size; grown != entryWeight {
 			t.Errorf("restarted %t: what is the same takes %d more", restarted, grown)
 		}
 		if next := read(second, "b"); next.Digest == b.Digest {
@@ -188,7 +188,7 @@ func TestNextArtifact(t *testing.T) {
 // What is shared by several artifacts is weighed once, and no longer when the
 // last of them is forgotten.
 func TestWeightOfWhatIsShared(t *testing.T) {
-	m := newMemory(1 << 30)
+	m := newParsedCache(1 << 30)
 	shared := newParsed(&layers.Directory{Digest: "shared"}, nil, basis{question{name: "a"}: answer{}})
 	shared.weight = 1000
 	one, two := parsedKey{artifact: "1", path: "a"}, parsedKey{artifact: "2", path: "a"}

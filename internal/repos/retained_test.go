@@ -58,8 +58,8 @@ func BenchmarkRetained(b *testing.B) {
 			}
 		}
 		b.ReportMetric(float64(inUse()-before)/folders, "B/directory")
-		b.ReportMetric(float64(store.memory.size)/folders, "weight/directory")
-		b.ReportMetric(float64(store.memory.order.Len()), "directories")
+		b.ReportMetric(float64(store.parsed.size)/folders, "weight/directory")
+		b.ReportMetric(float64(store.parsed.order.Len()), "directories")
 		runtime.KeepAlive(store)
 	}
 }

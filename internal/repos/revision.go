@@ -124,7 +124,7 @@ func ReadRevision(data []byte) (*layers.Directory, error) {
 
 // Remember puts a directory into memory, so that ByDigest finds it.
 func (s *Store) Remember(directory *layers.Directory) {
-	s.memory.add(parsedKey{artifact: directory.Digest, path: "."}, newParsed(directory, nil, nil))
+	s.parsed.add(parsedKey{artifact: directory.Digest, path: "."}, newParsed(directory, nil, nil))
 }
 
 // IsBeside tells whether an artifact that was used once lay where a source has its

@@ -22,10 +22,10 @@ import (
 	"github.com/strata-project/strata/internal/layers"
 )
 
-// Defaults of Options.
+// Defaults of Options, and of the flags that set them.
 const (
-	DefaultMaxBytes    int64 = 1 << 30
-	DefaultMaxArtifact int64 = 64 << 20
+	DefaultMaxBytes    int64 = 2 << 30
+	DefaultMaxArtifact int64 = 50 << 20
 	DefaultMaxParsed   int64 = 64 << 20
 	DefaultTimeout           = 2 * time.Minute
 )
@@ -114,7 +114,7 @@ type Store struct {
 	options Options
 	fetcher *fetcher
 	disk    *disk
-	memory  *memory
+	parsed  *parsedCache
 
 	build builder
 
@@ -136,7 +136,7 @@ func New(options Options) (*Store, error) {
 		options:    options,
 		fetcher:    newFetcher(options.MaxArtifact, options.Transport, options.Hosts),
 		disk:       disk,
-		memory:     newMemory(options.MaxParsed),
+		parsed:     newParsedCache(options.MaxParsed),
 		build:      kustomize.Build,
 		fetchSlots: make(chan struct{}, maxFetches),
 		parseSlots: make(chan struct{}, maxParses),
@@ -154,7 +154,7 @@ func (s *Store) Directory(ctx context.Context, artifact Artifact, path string) (
 	if err != nil {
 		return nil, err
 	}
-	directory, err := s.memory.directory(found)
+	directory, err := s.parsed.directory(found)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func (s *Store) find(ctx context.Context, artifact Artifact, path string) (*pars
 		return nil, err
 	}
 	key := parsedKey{artifact: artifact.Digest, path: path}
-	if found, ok := s.memory.get(key); ok {
+	if found, ok := s.parsed.get(key); ok {
 		return found, nil
 	}
 	// Before others can join: they may name the same digest at another host.
@@ -231,11 +231,11 @@ func (s *Store) ByDigest(digest string) (*layers.Directory, bool) {
 	if digest == EmptyDigest {
 		return &layers.Directory{Digest: EmptyDigest}, true
 	}
-	found, ok := s.memory.byDigest(digest)
+	found, ok := s.parsed.byDigest(digest)
 	if !ok {
 		return nil, false
 	}
-	directory, err := s.memory.directory(found)
+	directory, err := s.parsed.directory(found)
 	return directory, err == nil
 }
 
@@ -243,11 +243,11 @@ func (s *Store) ByDigest(digest string) (*layers.Directory, bool) {
 // would fail again.
 func (s *Store) load(ctx context.Context, artifact Artifact, key parsedKey) (_ *parsed, err error) {
 	defer recoverTo(&err, s.options.Log)
-	if found, ok := s.memory.get(key); ok {
+	if found, ok := s.parsed.get(key); ok {
 		return found, nil
 	}
 	refused := parsedKey{artifact: artifact.Digest, refused: true}
-	if found, ok := s.memory.get(refused); ok {
+	if found, ok := s.parsed.get(refused); ok {
 		return found, nil
 	}
 	entry, err := s.artifact(ctx, artifact)
@@ -255,7 +255,7 @@ func (s *Store) load(ctx context.Context, artifact Artifact, key parsedKey) (_ *
 		var content *layers.ContentError
 		var again unverifiedError
 		if errors.As(err, &content) && !errors.As(err, &again) {
-			return s.memory.add(refused, newParsed(nil, content, nil)), nil
+			return s.parsed.add(refused, newParsed(nil, content, nil)), nil
 		}
 		return nil, err
 	}
@@ -265,8 +265,8 @@ func (s *Store) load(ctx context.Context, artifact Artifact, key parsedKey) (_ *
 		return nil, fmt.Errorf("cannot parse artifact %s: %w", artifact.Digest, err)
 	}
 	// The next artifact holds most directories as the one before held them.
-	if last, ok := s.memory.last(key.path); ok && last.basis.holds(index) {
-		return s.memory.add(key, last), nil
+	if last, ok := s.parsed.last(key.path); ok && last.basis.holds(index) {
+		return s.parsed.add(key, last), nil
 	}
 	var directory *layers.Directory
 	var read basis
@@ -290,7 +290,7 @@ func (s *Store) load(ctx context.Context, artifact Artifact, key parsedKey) (_ *
 	if err != nil && !errors.As(err, &content) {
 		return nil, fmt.Errorf("cannot parse artifact %s: %w", artifact.Digest, err)
 	}
-	return s.memory.add(key, newParsed(directory, content, read)), nil
+	return s.parsed.add(key, newParsed(directory, content, read)), nil
 }
 
 // sign gives a directory, which may be nil, the digest that a status may have.
@@ -302,8 +302,7 @@ func (s *Store) sign(directory *layers.Directory) {
 
 // artifact returns the unpacked artifact, which is kept until it is released.
 func (s *Store) artifact(ctx context.Context, artifact Artifact) (*entry, error) {
-	s.disk.want(artifact.Digest)
-	defer s.disk.unwant(artifact.Digest)
+	defer s.disk.expect(artifact.Digest)()
 	for range maxAttempts {
 		if entry := s.disk.acquire(artifact.Digest); entry != nil {
 			return entry, nil
@@ -322,7 +321,7 @@ func (s *Store) artifact(ctx context.Context, artifact Artifact) (*entry, error)
 				return nil, result.Err
 			}
 			held := result.Val.(*entry)
-			if s.disk.hold(held) {
+			if s.disk.retain(held) {
 				return held, nil
 			}
 		}

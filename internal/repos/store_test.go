@@ -238,7 +238,7 @@ func TestEviction(t *testing.T) {
 	if origin.gets.Load() != before+1 {
 		t.Errorf("the artifact that was not used was kept")
 	}
-	if got := store.memory.order.Len(); got != 1 {
+	if got := store.parsed.order.Len(); got != 1 {
 		t.Errorf("%d directories are kept in memory, the last one is to be", got)
 	}
 	if store.disk.size != 4*blockSize || len(names(t, store.options.Dir)) != 2 {

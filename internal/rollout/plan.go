@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/strata-project/strata/internal/moments"
 )
 
 // OnFailure says what happens when more clusters of a stage fail than may.
@@ -223,7 +225,7 @@ func (p *plan) heldUp(g *group) string {
 	case g.counts[waiting] > 0:
 		return fmt.Sprintf("stage %s has clusters that are not ready to begin", g.Name)
 	case p.Now.Before(soaked):
-		p.until = soonest(p.until, soaked)
+		p.until = moments.Earlier(p.until, soaked)
 		return fmt.Sprintf("stage %s soaks until %s", g.Name, soaked.UTC().Format(time.RFC3339))
 	}
 	return ""
@@ -298,10 +300,10 @@ func (p *plan) begins(m member, c clock) (when time.Time, waits string) {
 	case !c.open && c.next.IsZero():
 		return time.Time{}, "waits for a window, and none opens"
 	case !c.open:
-		p.until = soonest(p.until, c.next)
+		p.until = moments.Earlier(p.until, c.next)
 		return c.next, "waits for the window that opens at " + c.next.UTC().Format(time.RFC3339)
 	}
-	p.until = soonest(p.until, c.until)
+	p.until = moments.Earlier(p.until, c.until)
 	spread := p.Spread
 	if !c.until.IsZero() {
 		spread = min(spread, c.until.Sub(c.from))
@@ -310,7 +312,7 @@ func (p *plan) begins(m member, c clock) (when time.Time, waits string) {
 	if c.from.IsZero() || !when.After(p.Now) {
 		return time.Time{}, ""
 	}
-	p.until = soonest(p.until, when)
+	p.until = moments.Earlier(p.until, when)
 	return when, fmt.Sprintf("the next cluster begins at %s, spread over %s", when.UTC().Format(time.RFC3339), spread)
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/Masterminds/semver/v3"
+
+	"github.com/strata-project/strata/internal/moments"
 )
 
 // Bundle is one version of the family that a Platform installs.
@@ -146,7 +148,7 @@ func Choose(wish Wish) Choice {
 	choice.Notices = append(choice.Notices, wrong...)
 	for _, r := range f.releases {
 		if r.EndOfLife.After(wish.Now) {
-			choice.Until = soonest(choice.Until, r.EndOfLife)
+			choice.Until = moments.Earlier(choice.Until, r.EndOfLife)
 		}
 	}
 	return choice
@@ -369,12 +371,4 @@ func (f *family) mode() Mode {
 
 func (f *family) moveTo(to *release, reason string) Choice {
 	return Choice{Target: to.Version, Path: f.ways.to(to), Reason: reason}
-}
-
-// soonest returns the earlier of two moments; a zero one does not count.
-func soonest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

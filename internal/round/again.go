@@ -63,7 +63,7 @@ func again(t Timing, o *layers.Observation, d layers.Decision, results []depende
 // computes it anew. What has just been written may be a part of how it gets on.
 // Nothing is kept back after an error, or after anything but writes.
 func keptBack(t Timing, o *layers.Observation, status v1alpha1.AddonsLayerStatus, d layers.Decision, results []dependents.Result) time.Duration {
-	if len(d.Accept) > 0 || d.Retry != nil || slices.ContainsFunc(results, isNoWrite) {
+	if len(d.ClearAfter) > 0 || d.Retry != nil || slices.ContainsFunc(results, isNoWrite) {
 		return 0
 	}
 	return t.KeepBack(o, status, len(results) > 0)

@@ -70,7 +70,7 @@ type Timing interface {
 	// SafetyNet returns when a layer is looked at again that nothing wakes.
 	SafetyNet(o *layers.Observation) time.Duration
 	// KeepBack returns how long a status has to be kept back, because the last
-	// one was written a moment ago; 0 or less where it need not be. Where wrote is
+	// one was written a moment ago; 0 where it need not be. Where wrote is
 	// true, the status also says what has just been written.
 	KeepBack(o *layers.Observation, status v1alpha1.AddonsLayerStatus, wrote bool) time.Duration
 	// KindIsComing tells whether a kind that the layer waits for may be served
@@ -119,7 +119,7 @@ func Run(ctx context.Context, h Hands, o *layers.Observation) (time.Duration, er
 	}
 	h.Reported(o, decision)
 	h.Note(o, decision)
-	if err := consume(ctx, h, o, decision.Accept); err != nil || keeping != nil {
+	if err := consume(ctx, h, o, decision.ClearAfter); err != nil || keeping != nil {
 		return 0, errors.Join(err, keeping)
 	}
 	return again(h, o, decision, results)
@@ -151,14 +151,14 @@ func finalize(ctx context.Context, h Hands, layer *v1alpha1.AddonsLayer) (time.D
 // act carries out a decision's plan, after the inventory of what it is about
 // to touch has been persisted.
 func act(ctx context.Context, h Hands, o *layers.Observation, d layers.Decision) ([]dependents.Result, error) {
-	if !d.Plan.Writes() && len(d.Consume) == 0 {
+	if !d.Plan.Writes() && len(d.ConsumeFirst) == 0 {
 		return nil, nil
 	}
 	before := func(ctx context.Context) error {
 		if err := record(ctx, h, o, d); err != nil {
 			return err
 		}
-		return consume(ctx, h, o, d.Consume)
+		return consume(ctx, h, o, d.ConsumeFirst)
 	}
 	if !d.Plan.Writes() {
 		return nil, before(ctx)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/versions"
 )
 
 // versionRange is a range of versions; its zero value takes any.
@@ -95,7 +95,7 @@ func (r versionRange) names(version *semver.Version) bool {
 
 // parseVersion reads a version as the rest of Strata does.
 func parseVersion(text string) (*semver.Version, error) {
-	version := layers.SemanticVersion(text)
+	version := versions.Semantic(text)
 	if version == nil {
 		return nil, fmt.Errorf("%q is no semantic version such as 1.4.2", text)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/versions"
 )
 
 // catalogue is what the picks can lead to, in an order that does not depend on
@@ -210,10 +210,10 @@ func (r *reader) versions(one *app) error {
 // version is known only what asks for none does.
 func runsOn(wanted string, clusters []string) (bool, error) {
 	if len(clusters) == 0 {
-		return layers.K8sVersionSatisfied(wanted, "")
+		return versions.KubernetesSatisfied(wanted, "")
 	}
 	for _, cluster := range clusters {
-		if satisfied, err := layers.K8sVersionSatisfied(wanted, cluster); !satisfied || err != nil {
+		if satisfied, err := versions.KubernetesSatisfied(wanted, cluster); !satisfied || err != nil {
 			return false, err
 		}
 	}

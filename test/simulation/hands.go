@@ -68,7 +68,7 @@ func (h *hands) writeLayer(read *v1alpha1.AddonsLayer, what, why string, do func
 	if err != nil {
 		return nil, err
 	}
-	h.writes.WroteLayer(written.DeepCopy())
+	h.layerWrites.Wrote(written.DeepCopy())
 	return written, nil
 }
 
@@ -94,7 +94,7 @@ func (h *hands) Persist(_ context.Context, o *layers.Observation, status v1alpha
 		}
 		return err
 	}
-	h.writes.WroteStatus(written.Name, h.Now())
+	h.layerWrites.WroteStatus(written.Name, h.Now())
 	o.Layer, h.stored = written, written
 	h.waits.Of(written, o.Now)
 	return nil
@@ -102,7 +102,7 @@ func (h *hands) Persist(_ context.Context, o *layers.Observation, status v1alpha
 
 // Withhold remembers a status that is not written yet.
 func (h *hands) Withhold(_ *layers.Observation, status v1alpha1.AddonsLayerStatus, _ layers.Decision) {
-	h.writes.Withhold(h.stored, status, h.Now())
+	h.layerWrites.Withhold(h.stored, status, h.Now())
 }
 
 // Annotate changes annotations; one whose value is empty goes.
@@ -224,7 +224,7 @@ func (h *hands) SafetyNet(o *layers.Observation) time.Duration {
 
 // KeepBack spaces statuses out as the controller does.
 func (h *hands) KeepBack(o *layers.Observation, status v1alpha1.AddonsLayerStatus, wrote bool) time.Duration {
-	return h.writes.Spaced(o.Layer.Name, h.Now(), layers.Spacing(o.Layer.Status, status, wrote), wrote)
+	return h.layerWrites.Spaced(o.Layer.Name, h.Now(), layers.Spacing(o.Layer.Status, status, wrote), wrote)
 }
 
 // KindIsComing is never so: all kinds are served.

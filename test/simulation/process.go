@@ -25,10 +25,11 @@ const (
 // process is one life of the layer controller: what it remembers is lost with it.
 type process struct {
 	*simulation
-	caches   [kindsOfObjects]*cache
-	writes   *memory.Writes
-	waits    *memory.Waits
-	listings *memory.Listings
+	caches      [kindsOfObjects]*cache
+	writes      *memory.Objects
+	layerWrites *memory.Layers
+	waits       *memory.Waits
+	listings    *memory.Listings
 	// artifacts holds the contents that were read, by digest.
 	artifacts map[string]*layers.Directory
 	// kubernetes is the version of the cluster as it was last asked for.
@@ -65,7 +66,7 @@ type crashed struct{}
 func (s *simulation) begin() {
 	born := s.now
 	p := &process{
-		simulation: s, writes: memory.NewWrites(), listings: memory.NewListings(),
+		simulation: s, writes: memory.NewObjects(), layerWrites: memory.NewLayers(), listings: memory.NewListings(),
 		connections: map[string]*connection{}, probes: map[string]*probe{}, looked: map[string]bool{}, recorded: map[string]string{}, mistaken: map[string]string{},
 		artifacts: map[string]*layers.Directory{}, later: map[string]moment{}, failures: map[string]int{}, kubernetes: s.cluster.kubernetes,
 	}
@@ -186,12 +187,12 @@ func (p *process) reconcile(name string, pause func()) (time.Duration, error) {
 	cached := p.cachedLayer(name)
 	if cached == nil {
 		p.listings.Forget(name)
-		p.writes.Forget(name)
+		p.layerWrites.Forget(name)
 		p.waits.Forget(name)
 		p.wakeWaiting()
 		return 0, nil
 	}
-	layer := p.writes.Newest(cached)
+	layer := p.layerWrites.Newest(cached).DeepCopy()
 	h := &hands{process: p, pause: pause}
 	if !slices.Contains(layer.Finalizers, v1alpha1.Finalizer) {
 		if layer.DeletionTimestamp != nil {
@@ -205,7 +206,7 @@ func (p *process) reconcile(name string, pause func()) (time.Duration, error) {
 		}
 	}
 	h.stored = layer
-	observation := h.observe(p.writes.WithWithheld(layers.Trusted(layer)))
+	observation := h.observe(p.layerWrites.WithWithheld(layers.Trusted(layer)))
 	if r := observation.Remote; r != nil && r.Object != nil && !r.Connected && !p.looked[r.Name.String()] {
 		return time.Second, nil
 	}

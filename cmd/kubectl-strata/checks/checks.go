@@ -17,7 +17,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/versions"
 )
 
 // Result is what a check has found.
@@ -104,7 +104,7 @@ func Failed(findings []Finding) bool {
 }
 
 func kubernetes(f Facts, w Wanted) []Finding {
-	satisfied, err := layers.K8sVersionSatisfied(w.Kubernetes, f.Kubernetes)
+	satisfied, err := versions.KubernetesSatisfied(w.Kubernetes, f.Kubernetes)
 	if err != nil || !satisfied {
 		return []Finding{{"kubernetes", Fail, "Kubernetes is " + f.Kubernetes + ", and Strata needs " + w.Kubernetes, "upgrade the cluster"}}
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/strata-project/strata/internal/catalogue"
-	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/platforms"
 	"github.com/strata-project/strata/internal/rollout"
+	"github.com/strata-project/strata/internal/versions"
 )
 
 // Path is the way from one version of a family to another.
@@ -160,7 +160,7 @@ func (w World) outOfRange(family string, hops []string, kubernetes string) strin
 		if bundle == nil {
 			continue
 		}
-		if fits, err := layers.K8sVersionSatisfied(bundle.Spec.Kubernetes, kubernetes); err != nil || !fits {
+		if fits, err := versions.KubernetesSatisfied(bundle.Spec.Kubernetes, kubernetes); err != nil || !fits {
 			return fmt.Sprintf("%s is for Kubernetes %s, not %s: its layers would wait", hop, bundle.Spec.Kubernetes, kubernetes)
 		}
 	}

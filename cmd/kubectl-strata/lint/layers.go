@@ -20,6 +20,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/versions"
 )
 
 // layer is an AddonsLayer of the repository.
@@ -236,7 +237,7 @@ func (l *linter) checkLayers() {
 			}
 		}
 		const field = "spec.prereqs.k8sVersion"
-		allowed, err := layers.K8sVersionSatisfied(each.Spec.Prereqs.K8sVersion, cmp.Or(l.Kubernetes, "1.0"))
+		allowed, err := versions.KubernetesSatisfied(each.Spec.Prereqs.K8sVersion, cmp.Or(l.Kubernetes, "1.0"))
 		switch {
 		case err != nil:
 			l.add(ruleRange, each.place, field, each.label(), "%v", err)
@@ -260,21 +261,21 @@ func (l *linter) checkDependencies(each *layer) {
 			}
 			continue
 		}
-		var names, versions []string
+		var names, present []string
 		accepted := false
 		for _, peer := range peers {
 			names = append(names, peer.Name)
 			if peer.Name == wanted.Name {
-				versions = append(versions, peer.Spec.Version)
+				present = append(present, peer.Spec.Version)
 				accepted = accepted || wanted.Accepts(peer.Spec.Version)
 			}
 		}
 		slices.Sort(names)
 		switch {
-		case len(versions) == 0:
+		case len(present) == 0:
 			l.add(ruleDependency, each.place, field, each.label(), "there is no layer %s%s", wanted.Name, meant(wanted.Name, slices.Compact(names)))
 		case !accepted:
-			l.add(ruleDependencyVersion, each.place, field, each.label(), "wants %s, and %s is at %s", wanted, wanted.Name, strings.Join(versions, " or "))
+			l.add(ruleDependencyVersion, each.place, field, each.label(), "wants %s, and %s is at %s", wanted, wanted.Name, strings.Join(present, " or "))
 		}
 	}
 }

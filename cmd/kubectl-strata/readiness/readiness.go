@@ -17,6 +17,7 @@ import (
 	"github.com/strata-project/strata/internal/charts"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/versions"
 )
 
 // Verdicts of a report, a layer and a reason, which is never Yes.
@@ -181,7 +182,7 @@ func (in Input) lacking(kind, name string) Reason {
 
 // within compares the version with a range.
 func (in Input) within(what, wanted string) []Reason {
-	satisfied, err := layers.K8sVersionSatisfied(wanted, in.Kubernetes)
+	satisfied, err := versions.KubernetesSatisfied(wanted, in.Kubernetes)
 	switch {
 	case err != nil:
 		return []Reason{{Upgrade: Unknown, Message: fmt.Sprintf("%s cannot be understood: %v", what, err)}}

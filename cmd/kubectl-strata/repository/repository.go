@@ -27,14 +27,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/repos"
 )
 
 const (
 	// maxFile is how large a file may be that is looked at for manifests.
 	maxFile = 8 << 20
 	// maxRevision is how many bytes of a revision are unpacked.
-	maxRevision = 4 * repos.DefaultMaxArtifact
+	maxRevision int64 = 256 << 20
 )
 
 // Repository is files, and what they are called.

@@ -18,6 +18,7 @@ import (
 	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/versions"
 )
 
 // The kinds of gates.
@@ -200,7 +201,7 @@ func versionFor(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) string {
 func kubernetesGate(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) Gate {
 	wanted, is := layer.Spec.Prereqs.K8sVersion, versionFor(s, layer)
 	gate := Gate{Kind: GateKubernetes, Wants: wanted, State: Unseen, Seen: "the version of the cluster is not known"}
-	satisfied, err := layers.K8sVersionSatisfied(wanted, is)
+	satisfied, err := versions.KubernetesSatisfied(wanted, is)
 	switch {
 	case err != nil:
 		gate.State, gate.Seen = Closed, err.Error()

@@ -1,0 +1,300 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package informers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/strata-project/strata/internal/kubeconfig"
+	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/reach"
+)
+
+// ErrNotConnected says that this process has no connection to a cluster.
+var ErrNotConnected = errors.New("the cluster is not connected")
+
+// Remotes holds the connections to other clusters, one for each RemoteCluster. It
+// is safe for concurrent use.
+type Remotes struct {
+	options Options
+	mu      sync.Mutex
+	byName  map[string]*Connection
+	// looked holds the clusters that this process has looked at.
+	looked map[string]bool
+	// uids holds what each cluster is known by, the one that the controller runs in
+	// under an empty name, and recorded what Strata's own copies of kubeconfigs have
+	// said last.
+	uids     map[string]string
+	recorded map[string]recordedUID
+	// known holds the twins that follow from uids; nil where that is to be found out.
+	known layers.Twins
+	// mistaken says why nothing may be written to clusters that people have to
+	// decide on.
+	mistaken map[string]string
+	// changes counts what was connected and disconnected, and what connections
+	// that have gone had counted.
+	changes int
+}
+
+// Options are what connections need of whoever makes them.
+type Options struct {
+	// Scheme of the clients.
+	Scheme *runtime.Scheme
+	// Wiring of the kinds of each cluster.
+	Wiring Wiring
+	// Wake looks at a RemoteCluster again.
+	Wake func(types.NamespacedName)
+}
+
+// Connection is one connection to a cluster.
+type Connection struct {
+	// Access is how the cluster is reached.
+	Access *kubeconfig.Access
+	// Kinds of the cluster that are watched.
+	Kinds *Kinds
+	// Accounts of the cluster, and what they may do there.
+	Accounts *Accounts
+	Reviews  *Reviews
+	// dynamic follows single objects of it.
+	dynamic dynamic.Interface
+	// Connection reaches it; every client of the cluster is made of it. plain is its
+	// Web without the gate that writes pass.
+	*reach.Connection
+	plain *http.Client
+	stop  context.CancelFunc
+	// Gate lets writes through while it is known which cluster it is.
+	Gate *Gate
+
+	mu sync.Mutex
+	// err is why the cluster has not answered last; nil where it has.
+	err error
+}
+
+// SetError notes whether the cluster answers.
+func (c *Connection) SetError(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = err
+}
+
+// Answers returns why the cluster does not answer; nil where it does, as far as is
+// known. Nobody waits for a cluster of which it is known.
+func (c *Connection) Answers() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return fmt.Errorf("the cluster does not answer: %w", c.err)
+	}
+	return nil
+}
+
+// Answers returns why a cluster does not answer, as far as is known.
+func (r *Remotes) Answers(cluster string) error {
+	if found := r.Get(cluster); found != nil {
+		return found.Answers()
+	}
+	return ErrNotConnected
+}
+
+// NewRemotes returns no connections yet.
+func NewRemotes(options Options) *Remotes {
+	return &Remotes{
+		options: options, byName: map[string]*Connection{}, looked: map[string]bool{},
+		uids: map[string]string{}, recorded: map[string]recordedUID{}, mistaken: map[string]string{},
+	}
+}
+
+// Connect sees to it that a cluster is connected in the way that access says. It
+// asks the cluster nothing. ctx ends the connection.
+func (r *Remotes) Connect(ctx context.Context, cluster string, access *kubeconfig.Access, allowed reach.Allowed) (*Connection, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.byName[cluster]; known != nil && known.Access.Digest == access.Digest && !known.Gate.isSpoiled() {
+		return known, nil
+	}
+	made, err := r.dial(ctx, cluster, access, allowed)
+	if err != nil {
+		return nil, err
+	}
+	r.drop(cluster)
+	r.byName[cluster] = made
+	r.changes++
+	return made, nil
+}
+
+// Adopt has a cluster count as connected, and as the right one, that is read in a way
+// of the caller's own: tests have no cluster to connect to.
+func (r *Remotes) Adopt(cluster string, kinds *Kinds) *Connection {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	made := &Connection{Kinds: kinds, Gate: &Gate{open: true, judged: true}}
+	r.byName[cluster] = made
+	return made
+}
+
+// See notes that this process has looked at a cluster.
+func (r *Remotes) See(cluster string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.looked[cluster] = true
+}
+
+// Seen tells whether this process has looked at a cluster.
+func (r *Remotes) Seen(cluster string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.looked[cluster]
+}
+
+// Disconnect gives up the connection to a cluster.
+func (r *Remotes) Disconnect(cluster string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.known = nil
+	delete(r.uids, cluster)
+	delete(r.mistaken, cluster)
+	delete(r.looked, cluster)
+	delete(r.recorded, cluster)
+	r.drop(cluster)
+}
+
+func (r *Remotes) drop(cluster string) {
+	known := r.byName[cluster]
+	if known == nil {
+		return
+	}
+	known.stop()
+	utilnet.CloseIdleConnectionsFor(known.Web.Transport)
+	r.changes += known.Kinds.Changed() + 1
+	delete(r.byName, cluster)
+}
+
+func (r *Remotes) dial(ctx context.Context, cluster string, access *kubeconfig.Access, allowed reach.Allowed) (*Connection, error) {
+	made, err := guardedConnection(access, allowed, r.wakerOf(cluster))
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)
+	}
+	config, web := made.Config, made.Web
+	mapper, err := NewGroupMapper(config, web)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)
+	}
+	scheme := r.options.Scheme
+	direct, err := client.New(config, client.Options{HTTPClient: web, Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)
+	}
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(definitionVersion)
+	namespace := &unstructured.Unstructured{}
+	namespace.SetGroupVersionKind(namespaceVersion)
+	everything := cache.ByObject{Label: labels.Everything()}
+	options := cache.Options{
+		HTTPClient: web, Scheme: scheme, Mapper: withoutAsking(mapper), NewInformer: reach.NewInformer,
+		DefaultLabelSelector: CacheOptions().DefaultLabelSelector, DefaultTransform: Strip,
+		ByObject: map[client.Object]cache.ByObject{crd: everything, namespace: everything},
+	}
+	cached, err := cache.New(config, options)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	go func() { _ = cached.Start(ctx) }()
+	k := NewKinds(Cluster{Name: cluster, Client: direct, Past: direct, Cache: cached, Reader: cached}, r.options.Wiring)
+	if err := r.options.Wiring.Watch(source.Kind(cached, client.Object(crd), r.options.Wiring.Definitions(k))); err != nil {
+		stop()
+		return nil, fmt.Errorf("cannot watch the definitions of RemoteCluster %s: %w", cluster, err)
+	}
+	following, err := dynamic.NewForConfigAndClient(config, web)
+	if err != nil {
+		stop()
+		return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)
+	}
+	made.Kinds, made.dynamic, made.stop = k, following, stop
+	made.Accounts = accountsOf(config, web, client.Options{Scheme: scheme, Mapper: mapper}, direct)
+	made.Reviews = newRemoteReviews(made.Accounts, made.Answers)
+	return made, nil
+}
+
+// withoutAsking returns a mapper that knows the kinds of which a cache is told when
+// it is made: it would ask the cluster for them, which may not answer.
+func withoutAsking(mapper meta.RESTMapper) meta.RESTMapper {
+	known := meta.NewDefaultRESTMapper(nil)
+	known.Add(definitionVersion, meta.RESTScopeRoot)
+	known.Add(namespaceVersion, meta.RESTScopeRoot)
+	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{known, mapper}}
+}
+
+// Get returns the connection to a cluster that may be written to, or nil. What is
+// on another one than the right one is read by nobody, either: an object that is not
+// there would be taken for one that has gone.
+func (r *Remotes) Get(cluster string) *Connection {
+	if found := r.Raw(cluster); found != nil && found.Gate.isOpen() {
+		return found
+	}
+	return nil
+}
+
+// Raw returns the connection to a cluster, whichever that is, or nil.
+func (r *Remotes) Raw(cluster string) *Connection {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byName[cluster]
+}
+
+// Judged tells whether it has been found out whether a cluster may be written to.
+func (r *Remotes) Judged(cluster string) bool {
+	if !r.Seen(cluster) {
+		return false
+	}
+	found := r.Raw(cluster)
+	return found == nil || found.Gate.isJudged()
+}
+
+// wakerOf returns what looks at a RemoteCluster again.
+func (r *Remotes) wakerOf(cluster string) func() {
+	namespace, name, _ := strings.Cut(cluster, "/")
+	return func() { r.options.Wake(types.NamespacedName{Namespace: namespace, Name: name}) }
+}
+
+// Dynamic returns a client that follows single objects of a cluster as an account of it
+// may read them, or as the kubeconfig may without one; nil where it is not connected.
+func (r *Remotes) Dynamic(cluster string, account types.NamespacedName) dynamic.Interface {
+	found := r.Get(cluster)
+	switch {
+	case found == nil:
+		return nil
+	case account.Name != "":
+		return found.Accounts.Dynamic(account)
+	}
+	return found.dynamic
+}
+
+// Changed returns how often it may have changed how kinds are served, anywhere.
+func (r *Remotes) Changed() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	changes := r.changes
+	for _, connection := range r.byName {
+		changes += connection.Kinds.Changed()
+	}
+	return changes
+}
