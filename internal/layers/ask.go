@@ -7,5 +7,8 @@ package layers
 // and what is seen of it; an empty reason where it holds. Without a Source it does
 // not ask whether a newer revision changes the dependency.
 func (o Observation) Unmet(dependency Dependency) (reason, seen string) {
-	return unmet(o, dependency)
+	if lacks := unmet(o, dependency); lacks != nil {
+		return lacks.reason, lacks.seen
+	}
+	return "", ""
 }

@@ -34,7 +34,7 @@ func (o Observation) refuses(version string) *Blocked {
 		return nil
 	}
 	return &Blocked{
-		State: v1alpha1.StateApplyPending, Reason: v1alpha1.ReasonWouldBreakDependants,
+		State: v1alpha1.StateApplyPending, Reason: v1alpha1.ReasonWouldBreakDependants, Causes: o.brokenCauses(version),
 		Message: fmt.Sprintf("stays at %s, because %s is outside of what its dependants take: %s; change what they depend on, or set the annotation %s to \"true\"",
 			o.Layer.Status.Version, version, listed(broken), v1alpha1.AllowBreakAnnotation),
 	}

@@ -37,6 +37,11 @@ type Decision struct {
 	Stalled bool
 	// Retry is an error that passes; the layer backs off and tries again.
 	Retry error
+	// Causes are what stands in the way, where that is neither the layer itself nor an
+	// object of the plan.
+	Causes []v1alpha1.Cause
+	// Waits is true where an object of the plan is waited for.
+	Waits bool
 	// Hold is what keeps the layer as it is.
 	Hold Hold
 	// SourceMessage says why the source is not Ready although its last
@@ -240,8 +245,10 @@ func decideHold(o Observation, hold Hold) Decision {
 	if !hold.Until.IsZero() {
 		message += fmt.Sprintf(" (until %s)", hold.Until.UTC().Format(time.RFC3339))
 	}
+	cause := layerCause(o.Layer.Name, v1alpha1.ReasonHold, message)
+	cause.Until = secondsOf(hold.Until)
 	return Decision{
-		State: v1alpha1.StateHold, Reason: v1alpha1.ReasonHold, Message: message, Hold: hold,
+		State: v1alpha1.StateHold, Reason: v1alpha1.ReasonHold, Message: message, Hold: hold, Causes: []v1alpha1.Cause{cause},
 		Plan: dependents.Make(o.keepEverything()), KeepsDeployed: true, Until: hold.Until, Attempt: o.Layer.Status.Attempt,
 		Rollback: o.Layer.Status.Rollback,
 	}
@@ -252,7 +259,8 @@ func decideHold(o Observation, hold Hold) Decision {
 func decideBlocked(o Observation, blocked *Blocked) Decision {
 	decision := Decision{
 		State: blocked.State, Reason: blocked.Reason, Message: blocked.Message,
-		Stalled: blocked.Stalled, Retry: blocked.Retry, Attempt: o.Layer.Status.Attempt, Rollback: o.Layer.Status.Rollback,
+		Stalled: blocked.Stalled, Retry: blocked.Retry, Causes: blocked.Causes,
+		Attempt: o.Layer.Status.Attempt, Rollback: o.Layer.Status.Rollback,
 	}
 	in := o.keepEverything()
 	if blocked.State == v1alpha1.StatePending || blocked.State == v1alpha1.StateUnknown || blocked.Reason == v1alpha1.ReasonAccessDenied {
@@ -298,12 +306,12 @@ func decidePlan(o Observation, plan dependents.Plan, wanted []dependents.Depende
 	decision := Decision{Plan: plan, Until: plan.Until, Attempt: o.Layer.Status.Attempt, Target: target}
 	if len(plan.Conflicts) > 0 {
 		decision.State, decision.Reason, decision.Stalled = v1alpha1.StateFailed, v1alpha1.ReasonOwnershipConflict, true
-		decision.Message = o.conflictMessage(plan.Conflicts)
+		decision.Message, decision.Causes = o.conflictMessage(plan.Conflicts), o.conflictCauses(plan.Conflicts)
 		return decision
 	}
 	if closed != nil {
 		decision.State, decision.Reason, decision.Message = closed.State, closed.Reason, closed.Message
-		decision.Stalled, decision.Retry = closed.Stalled, closed.Retry
+		decision.Stalled, decision.Retry, decision.Causes = closed.Stalled, closed.Retry, closed.Causes
 		return decision
 	}
 	var arriving, leaving []dependents.Standing
@@ -323,7 +331,7 @@ func decidePlan(o Observation, plan dependents.Plan, wanted []dependents.Depende
 	}
 	if worst, found := dependents.Worst(leaving); found && worst.Health > dependents.Ignored {
 		decision.Attempt = nextAttempt(o, decision.Target)
-		decision.State, decision.Reason = v1alpha1.StatePruning, cmp.Or(worst.Reason, v1alpha1.ReasonPruning)
+		decision.State, decision.Reason, decision.Waits = v1alpha1.StatePruning, cmp.Or(worst.Reason, v1alpha1.ReasonPruning), true
 		decision.Message = fmt.Sprintf("%s %s", worst.ID, worst.Message)
 		return decision
 	}
@@ -364,7 +372,7 @@ func sameAttempt(o Observation, target Target) *v1alpha1.Attempt {
 
 // progressing says how a roll-out fares whose worst object is not ready.
 func (d Decision) progressing(o Observation, wanted []dependents.Dependent, worst dependents.Standing) Decision {
-	d.Attempt = nextAttempt(o, d.Target)
+	d.Attempt, d.Waits = nextAttempt(o, d.Target), true
 	timeout := timeoutOf(o.Layer, o.interval(), wanted)
 	deadline := o.deadline(d.Attempt, timeout)
 	d.Message = fmt.Sprintf("%s %s", worst.ID, cmp.Or(worst.Message, "is "+worst.Status))

@@ -24,7 +24,7 @@ func decideDeletion(o Observation) Decision {
 	}
 	decision.Until = decision.Hold.Until
 	if blocked := o.blockingLayersMessage(); blocked != "" && !hasBegun(o.Layer) {
-		decision.Reason, decision.Message = v1alpha1.ReasonDeletionBlocked, blocked
+		decision.Reason, decision.Message, decision.Causes = v1alpha1.ReasonDeletionBlocked, blocked, o.dependantCauses()
 		decision.Plan = dependents.Make(o.keepEverything())
 		decision.Plan.Conflicts = nil
 		return decision
@@ -74,7 +74,7 @@ func decideDeletion(o Observation) Decision {
 		// What is given up is told, and asked for no more, before the layer goes.
 		decision.Until = o.Now
 	}
-	decision.Message = "has nothing left"
+	decision.Message, decision.Waits = "has nothing left", true
 	if worst, found := dependents.Worst(decision.Plan.Standings); found {
 		decision.Reason = cmp.Or(worst.Reason, decision.Reason)
 		decision.Message = fmt.Sprintf("is being deleted, %d objects left: %s %s",

@@ -25,6 +25,9 @@ type Blocked struct {
 	Stalled bool
 	// Retry is an error that passes; the layer backs off and tries again.
 	Retry error
+	// Causes are what stands in the way, for status.blockedBy; nil where that is the
+	// layer itself. The gate that closes names them: it knows what it has met.
+	Causes []v1alpha1.Cause
 }
 
 // beforePrune are the gates that must be open before anything changes hands.
@@ -56,14 +59,20 @@ func directoryGate(o Observation) *Blocked {
 	if o.DirectoryError == nil {
 		return nil
 	}
-	var content *ContentError
-	if errors.As(o.DirectoryError, &content) {
-		return contentBlocked(content)
-	}
-	return &Blocked{
+	blocked := &Blocked{
 		State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonArtifactFailed,
 		Message: o.DirectoryError.Error(), Retry: o.DirectoryError,
 	}
+	var content *ContentError
+	if errors.As(o.DirectoryError, &content) {
+		if content.Reason != v1alpha1.ReasonArtifactRefused {
+			return contentBlocked(content)
+		}
+		blocked = contentBlocked(content)
+	}
+	// What cannot be had, or is not what it should be, is the source's.
+	blocked.Causes = o.sourceCause(blocked.Reason, blocked.Message)
+	return blocked
 }
 
 func contentBlocked(err *ContentError) *Blocked {
@@ -83,9 +92,10 @@ func k8sVersionGate(o Observation) *Blocked {
 	if satisfied {
 		return nil
 	}
+	message := fmt.Sprintf("waits for Kubernetes %s: the cluster is at %s", wanted, o.ClusterVersion)
 	return &Blocked{
-		State: v1alpha1.StateK8sVersion, Reason: v1alpha1.ReasonK8sVersion,
-		Message: fmt.Sprintf("waits for Kubernetes %s: the cluster is at %s", wanted, o.ClusterVersion),
+		State: v1alpha1.StateK8sVersion, Reason: v1alpha1.ReasonK8sVersion, Message: message,
+		Causes: o.clusterCause(v1alpha1.ReasonK8sVersion, message),
 	}
 }
 
@@ -98,7 +108,7 @@ func specGate(o Observation) *Blocked {
 	if cycle := o.cycle(); cycle != nil {
 		return &Blocked{
 			State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonDependencyCycle, Stalled: true,
-			Message: "layers depend on each other: " + strings.Join(cycle, " -> "),
+			Message: "layers depend on each other: " + strings.Join(cycle, " -> "), Causes: cycleCauses(cycle),
 		}
 	}
 	return nil
@@ -123,73 +133,93 @@ func (o Observation) cycle() []string {
 func dependsOnGate(o Observation) *Blocked {
 	// specGate, which comes before, has refused those that cannot be understood.
 	wanted, _ := Dependencies(o.Layer.Spec.Prereqs.DependsOn)
-	var reason string
+	var blocked *Blocked
 	var messages []string
+	named := 0
 	for _, dependency := range wanted {
-		why, seen := unmet(o, dependency)
-		if why == "" {
+		lacks := unmet(o, dependency)
+		if lacks == nil {
 			continue
 		}
-		if reason == "" {
-			reason = why
+		if blocked == nil {
+			blocked = &Blocked{State: v1alpha1.StateApplyPending, Reason: lacks.reason}
 		}
-		messages = append(messages, fmt.Sprintf("waits for %s: %s", dependency, seen))
+		messages = append(messages, fmt.Sprintf("waits for %s: %s", dependency, lacks.seen))
+		if named++; named <= maxBeside {
+			// What a layer says of its releases is left to the causes behind it.
+			blocked.Causes = append(blocked.Causes, layerCause(dependency.Name, lacks.reason, lacks.brief))
+			blocked.Causes = append(blocked.Causes, o.carried(o.Layers[dependency.Name].Layer)...)
+		}
 	}
-	if reason == "" {
-		return nil
+	if blocked != nil {
+		blocked.Message = strings.Join(messages, "; ")
 	}
-	return &Blocked{State: v1alpha1.StateApplyPending, Reason: reason, Message: strings.Join(messages, "; ")}
+	return blocked
 }
 
-// unmet returns the reason why a dependency does not hold, and what was seen;
-// an empty reason where it holds. A layer that stays at what it has deployed
-// counts as that.
-func unmet(o Observation, dependency Dependency) (reason, seen string) {
+// lack is why a dependency does not hold.
+type lack struct {
+	reason string
+	// seen is what was seen, and brief the same without what the other layer says.
+	seen, brief string
+}
+
+// unmet returns why a dependency does not hold; nil where it holds. A layer that stays
+// at what it has deployed counts as that.
+func unmet(o Observation, dependency Dependency) *lack {
+	of := func(reason, seen string) *lack { return &lack{reason: reason, seen: seen, brief: seen} }
 	other, exists := o.Layers[dependency.Name]
 	if !exists || other.Layer == nil {
-		return v1alpha1.ReasonDependencyNotFound, fmt.Sprintf("there is no layer %s", dependency.Name)
+		return of(v1alpha1.ReasonDependencyNotFound, fmt.Sprintf("there is no layer %s", dependency.Name))
 	}
 	layer := other.Layer
 	held := HoldOf(layer, o.Now).Active
 	stays := held || o.countsAsDeployed(layer)
-	standing := standingOf(layer)
+	// at says where the other layer is, between two texts.
+	at := func(reason, before, after string) *lack {
+		place := placeOf(layer)
+		return &lack{reason: reason, seen: before + place + said(layer) + after, brief: before + place + after}
+	}
 	switch {
 	case isDeleting(layer):
-		return v1alpha1.ReasonDependencyNotReady, layer.Name + " is being deleted"
+		return of(v1alpha1.ReasonDependencyNotReady, layer.Name+" is being deleted")
 	case !stays && layer.Status.ObservedGeneration < 0:
-		return v1alpha1.ReasonDependencyNotReady, layer.Name + " has not been looked at yet"
+		return of(v1alpha1.ReasonDependencyNotReady, layer.Name+" has not been looked at yet")
 	case !stays && layer.Status.ObservedGeneration != layer.Generation:
-		return v1alpha1.ReasonDependencyNotReady, fmt.Sprintf("%s has changed and is not deployed as it is now (generation %d, seen %d)",
-			layer.Name, layer.Generation, layer.Status.ObservedGeneration)
+		return of(v1alpha1.ReasonDependencyNotReady, fmt.Sprintf("%s has changed and is not deployed as it is now (generation %d, seen %d)",
+			layer.Name, layer.Generation, layer.Status.ObservedGeneration))
 	case layer.Status.Version != "" && !dependency.Accepts(layer.Status.Version):
-		return v1alpha1.ReasonDependencyVersion, standing + dependency.explain(layer.Status.Version)
+		return at(v1alpha1.ReasonDependencyVersion, "", dependency.explain(layer.Status.Version))
 	case layer.Status.Version == "" || !deployed(layer) && (held || !stays):
-		return v1alpha1.ReasonDependencyNotReady, standing
+		return at(v1alpha1.ReasonDependencyNotReady, "", "")
 	case stays || !other.SameSource:
-		return "", ""
+		return nil
 	case other.Digest == "":
-		return v1alpha1.ReasonDependencyNotReady, fmt.Sprintf("what revision %s holds for %s cannot be read", o.Source.Revision, layer.Name)
+		return of(v1alpha1.ReasonDependencyNotReady, fmt.Sprintf("what revision %s holds for %s cannot be read", o.Source.Revision, layer.Name))
 	case other.Digest != layer.Status.Digest:
-		return v1alpha1.ReasonDependencyNotReady, fmt.Sprintf("revision %s changes %s, which has not deployed that yet; %s",
-			o.Source.Revision, layer.Name, standing)
+		return at(v1alpha1.ReasonDependencyNotReady, fmt.Sprintf("revision %s changes %s, which has not deployed that yet; ", o.Source.Revision, layer.Name), "")
 	}
-	return "", ""
+	return nil
 }
 
-// standingOf says in a few words where a layer is.
-func standingOf(layer *v1alpha1.AddonsLayer) string {
+// placeOf says in a few words where a layer is.
+func placeOf(layer *v1alpha1.AddonsLayer) string {
 	state := string(layer.Status.State)
 	if state == "" {
 		state = "new"
 	}
-	text := fmt.Sprintf("%s has deployed no version yet, %s", layer.Name, state)
-	if layer.Status.Version != "" {
-		text = fmt.Sprintf("%s is at %s, %s", layer.Name, layer.Status.Version, state)
+	if layer.Status.Version == "" {
+		return fmt.Sprintf("%s has deployed no version yet, %s", layer.Name, state)
 	}
-	if layer.Status.State != v1alpha1.StateDeployed {
-		text += colon(shorten(readyMessage(layer)))
+	return fmt.Sprintf("%s is at %s, %s", layer.Name, layer.Status.Version, state)
+}
+
+// said is what a layer that is not deployed says of itself, after a colon.
+func said(layer *v1alpha1.AddonsLayer) string {
+	if layer.Status.State == v1alpha1.StateDeployed {
+		return ""
 	}
-	return text
+	return colon(shorten(readyMessage(layer)))
 }
 
 // shorten bounds what one layer repeats of another's message.

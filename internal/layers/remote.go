@@ -108,40 +108,44 @@ func clusterGate(o Observation) *Blocked {
 		return nil
 	}
 	cluster := o.Remote.Object
+	closed := func(blocked Blocked) *Blocked {
+		blocked.Causes = o.remoteCause(blocked.Reason, blocked.Message)
+		return &blocked
+	}
 	if cluster == nil {
-		return &Blocked{
+		return closed(Blocked{
 			State: v1alpha1.StatePending, Reason: v1alpha1.ReasonClusterNotFound,
 			Message: fmt.Sprintf("waits for RemoteCluster %s, which does not exist", o.Remote.Name),
-		}
+		})
 	}
 	if o.Remote.Mistaken != "" {
-		return &Blocked{
+		return closed(Blocked{
 			State: v1alpha1.StateUnknown, Reason: v1alpha1.ReasonClusterMistaken,
 			Message: fmt.Sprintf("RemoteCluster %s: %s; what is deployed is as it was, and its releases are suspended until then", o.Remote.Name, o.Remote.Mistaken),
-		}
+		})
 	}
 	said := ""
 	if ready := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ReadyCondition); ready != nil && ready.Status != metav1.ConditionTrue {
 		said = ready.Message
 	}
 	if away, _ := o.isAway(); away {
-		return &Blocked{
+		return closed(Blocked{
 			State: v1alpha1.StateUnknown, Reason: v1alpha1.ReasonClusterUnreachable,
 			Message: fmt.Sprintf("RemoteCluster %s has not answered since %s%s; what is deployed there is as it was, and its releases are suspended until it answers",
 				o.Remote.Name, awaySince(cluster).UTC().Format(time.RFC3339), colon(said)),
-		}
+		})
 	}
 	if !o.Remote.Connected {
-		return &Blocked{
+		return closed(Blocked{
 			State: v1alpha1.StatePending, Reason: v1alpha1.ReasonClusterNotReady,
 			Message: fmt.Sprintf("waits for RemoteCluster %s: %s", o.Remote.Name, cmp.Or(said, "it has not been looked at yet")),
-		}
+		})
 	}
 	if o.Remote.Err != nil {
-		return &Blocked{
+		return closed(Blocked{
 			State: v1alpha1.StatePending, Reason: v1alpha1.ReasonClusterNotReady, Retry: o.Remote.Err,
 			Message: fmt.Sprintf("waits for RemoteCluster %s: %v", o.Remote.Name, o.Remote.Err),
-		}
+		})
 	}
 	return nil
 }

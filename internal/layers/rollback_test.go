@@ -443,8 +443,8 @@ func TestRollbackThatIsNotPossibleUndeploysNothing(t *testing.T) {
 	}
 	dependant := layer(named("apps"), needs("base@1.0.0"))
 	o := observation(dependant, oldDir, others(Other{Layer: withStatus(l, report)}))
-	if reason, seen := unmet(o, Dependency{Name: "base", Version: "1.0.0"}); reason != "" {
-		t.Errorf("a layer that depends on it waits: %s %s", reason, seen)
+	if lacks := unmet(o, Dependency{Name: "base", Version: "1.0.0"}); lacks != nil {
+		t.Errorf("a layer that depends on it waits: %+v", lacks)
 	}
 }
 

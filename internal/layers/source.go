@@ -141,6 +141,7 @@ func sourceGate(o Observation) *Blocked {
 	default:
 		return nil
 	}
+	pending.Causes = o.sourceCause(pending.Reason, pending.Message)
 	return pending
 }
 

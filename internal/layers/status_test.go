@@ -187,7 +187,7 @@ func TestReportBoundsMessages(t *testing.T) {
 	}
 	other := layer(named("mesh"), isDeployed(oldDir), inState(v1alpha1.StateFailed, "False"))
 	other.Status.Conditions[0].Message = strings.Repeat("ü", 400)
-	if got := standingOf(other); len(got) > 350 || strings.ContainsRune(got, '�') {
+	if got := placeOf(other) + said(other); len(got) > 350 || strings.ContainsRune(got, '�') {
 		t.Errorf("another layer's message is repeated at length: %d bytes", len(got))
 	}
 }
