@@ -138,7 +138,7 @@ func TestCachesReady(t *testing.T) {
 		t.Errorf("not ready although the caches are filled: %v", err)
 	}
 	begun := time.Now()
-	if err := cachesReady(syncedCache{})(request); err == nil || !strings.Contains(err.Error(), "XX") {
+	if err := cachesReady(syncedCache{})(request); err == nil || !strings.Contains(err.Error(), "the caches are not filled yet") {
 		t.Errorf("the caches are not filled: %v", err)
 	}
 	if took := time.Since(begun); took > 10*time.Second {
