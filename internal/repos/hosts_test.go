@@ -146,7 +146,7 @@ func TestRefusedHostIsItsSourcesAlone(t *testing.T) {
 	}()
 	<-asked
 	var content *layers.ContentError
-	if _, err := store.Directory(t.Context(), forged, "./base"); !errors.As(err, &content) {
+	if _, err := store.Directory(t.Context(), forged, "./base"); !errors.As(err, &content) || !strings.Contains(err.Error(), `the artifact is at the host "other.example"`) {
 		t.Errorf("the forged one: %v", err)
 	}
 	close(answer)
