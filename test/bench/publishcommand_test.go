@@ -53,7 +53,7 @@ func TestPublishReports(t *testing.T) {
 		"no report":              {[]string{"--docs", dir}, "it needs a report"},
 		"a file that is missing": {[]string{"--docs", dir, filepath.Join(dir, "absent.json")}, "absent.json: no such file"},
 		"a file that is none":    {[]string{"--docs", dir, page}, page + ": cannot decode the report"},
-		"another machine":        {[]string{"--docs", dir, strata, other}, "are of different machines or delays"},
+		"another machine":        {[]string{"--docs", dir, strata, other}, "are of different machines: "},
 		"an unknown flag":        {[]string{"--doc", dir, strata}, "unknown flag: --doc"},
 	} {
 		if err := publishReports(c.args, io.Discard); err == nil || !strings.Contains(err.Error(), c.want) {

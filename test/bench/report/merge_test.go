@@ -53,8 +53,8 @@ func TestMergeRefuses(t *testing.T) {
 		want string
 	}{
 		"nothing":         {nil, "there is no report"},
-		"another machine": {[]Report{sample(), machine}, "are of different machines or delays"},
-		"another delay":   {[]Report{sample(), delay}, "are of different machines or delays"},
+		"another machine": {[]Report{sample(), machine}, "are of different machines: {Cores:2 "},
+		"another delay":   {[]Report{sample(), delay}, "are of a --ready-delay of 0.1 s and of 1 s"},
 		"other flags":     {[]Report{sample(), flags}, "strata ran with --workers 8 and with 99"},
 	} {
 		if _, err := Merge(c.with...); err == nil || !strings.Contains(err.Error(), c.want) {
