@@ -45,9 +45,9 @@ func TestBinary(t *testing.T) {
 	}{
 		"version":         {args: []string{"--version"}, stdout: "strata v1.2.3-test\n"},
 		"unknown flag":    {args: []string{"--unknown"}, code: 2, stderr: "strata: unknown flag: --unknown\nusage: strata [flags]", lines: 2},
-		"contradiction":   {args: []string{"--metrics-addr=:1", "--health-addr=:1"}, code: 2, stderr: "usage: strata [flags]", lines: 2},
+		"contradiction":   {args: []string{"--metrics-addr=:1", "--health-addr=:1"}, code: 2, stderr: "--metrics-addr and --health-addr are both :1\nusage: strata [flags]", lines: 2},
 		"argument":        {args: []string{"serve"}, code: 2, stderr: `"serve" is no flag`, lines: 2},
-		"no cluster":      {args: []string{"--kubeconfig=" + filepath.Join(t.TempDir(), "missing")}, code: 1},
+		"no cluster":      {args: []string{"--kubeconfig=" + filepath.Join(t.TempDir(), "missing")}, code: 1, stderr: "missing: no such file or directory"},
 		"server is away":  {args: []string{"--kubeconfig=" + unreachable(t)}, code: 1, stderr: "cannot ask for the cluster's version"},
 		"no certificate":  {args: []string{"--metrics-secure", "--metrics-cert-dir=" + t.TempDir(), "--kubeconfig=" + unreachable(t)}, code: 1, stderr: "--metrics-cert-dir has no certificate"},
 		"version at once": {args: []string{"--version", "--concurrent=0"}, code: 2, stderr: "--concurrent is 0", lines: 2},
@@ -138,8 +138,8 @@ func TestCachesReady(t *testing.T) {
 		t.Errorf("not ready although the caches are filled: %v", err)
 	}
 	begun := time.Now()
-	if err := cachesReady(syncedCache{})(request); err == nil {
-		t.Error("ready although the caches are not filled")
+	if err := cachesReady(syncedCache{})(request); err == nil || !strings.Contains(err.Error(), "the caches are not filled yet") {
+		t.Errorf("the caches are not filled: %v", err)
 	}
 	if took := time.Since(begun); took > 10*time.Second {
 		t.Errorf("the answer took %s: a probe gives up before", took)

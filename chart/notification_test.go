@@ -45,13 +45,13 @@ func TestPatchOfAlertsFailsWhereItDoesNotFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for reason, other := range map[string]string{
-		"another version comes first": strings.Replace(crd, "name: v1beta3", "name: v1", 1),
-		"kinds are not listed":        string(text),
+	for reason, c := range map[string]struct{ crd, want string }{
+		"another version comes first": {strings.Replace(crd, "name: v1beta3", "name: v1", 1), "testing value /spec/versions/0/name failed"},
+		"kinds are not listed":        {string(text), "items/properties/kind/enum/-"},
 	} {
 		t.Run(reason, func(t *testing.T) {
-			if other, err := patch(t, other); err == nil {
-				t.Errorf("the patch changes a CRD that it is not meant for:\n%s", other)
+			if other, err := patch(t, c.crd); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("the patch of a CRD that it is not meant for: %v, want %q\n%s", err, c.want, other)
 			}
 		})
 	}

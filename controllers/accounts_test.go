@@ -185,17 +185,17 @@ func TestAccountsAreBounded(t *testing.T) {
 // No name gets as far as a header that is not the name of an account.
 func TestAccountsRefuseWhatIsNone(t *testing.T) {
 	accounts, taken := newTestAccounts(t)
-	for _, account := range []types.NamespacedName{
-		{},
-		{Name: "a"},
-		{Namespace: "default"},
-		{Namespace: "kube-system:x", Name: "a"},
-		{Namespace: "default", Name: "a:b"},
-		{Namespace: "default", Name: "a/b"},
-		{Namespace: "default", Name: "a\r\nImpersonate-Group: system:masters"},
+	for account, want := range map[types.NamespacedName]string{
+		{}:                                      `"" is no namespace`,
+		{Name: "a"}:                             `"" is no namespace`,
+		{Namespace: "default"}:                  `"" is no name of a ServiceAccount`,
+		{Namespace: "kube-system:x", Name: "a"}: `"kube-system:x" is no namespace`,
+		{Namespace: "default", Name: "a:b"}:     `"a:b" is no name of a ServiceAccount`,
+		{Namespace: "default", Name: "a/b"}:     `"a/b" is no name of a ServiceAccount`,
+		{Namespace: "default", Name: "a\r\nImpersonate-Group: system:masters"}: "is no name of a ServiceAccount",
 	} {
-		if _, err := accounts.Client(account); err == nil {
-			t.Errorf("there is a client for %q", account)
+		if _, err := accounts.Client(account); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("a client for %q: %v, want %q", account, err, want)
 		}
 	}
 	if requests := taken(); len(requests) > 0 {

@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -44,8 +45,8 @@ func (s *fakeServer) count() int {
 }
 
 func TestClusterVersionNeedsAnAnswer(t *testing.T) {
-	if _, err := NewClusterVersion(&fakeServer{err: errors.New("away")}, time.Minute); err == nil {
-		t.Error("there is no error")
+	if _, err := NewClusterVersion(&fakeServer{err: errors.New("away")}, time.Minute); err == nil || !strings.Contains(err.Error(), "cannot ask for the cluster's version: away") {
+		t.Errorf("without an answer it is %v", err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -242,7 +243,7 @@ func TestRevisionOfAnEarlierLayerIsReplaced(t *testing.T) {
 	first := f.get("base")
 	f.must(f.client.Delete(f.ctx, first))
 	f.eventually("the first layer is gone", func() error {
-		if err := f.client.Get(f.ctx, client.ObjectKeyFromObject(first), &v1alpha1.AddonsLayer{}); client.IgnoreNotFound(err) != nil || err == nil {
+		if err := f.client.Get(f.ctx, client.ObjectKeyFromObject(first), &v1alpha1.AddonsLayer{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there, or: %w", err)
 		}
 		return nil

@@ -97,7 +97,7 @@ func TestOutputIsThatOfATerminal(t *testing.T) {
 	if err != nil || got != "1 72\n" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, err := output(t.Context(), "no-such-program-here", 72); err == nil {
-		t.Error("a program that is not there is not noticed")
+	if _, err := output(t.Context(), "no-such-program-here", 72); err == nil || !strings.Contains(err.Error(), "cannot run \"no-such-program-here\": exit status 127") {
+		t.Errorf("a program that is not there: %v", err)
 	}
 }

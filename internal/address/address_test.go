@@ -88,13 +88,18 @@ func TestLine(t *testing.T) {
 }
 
 func TestErrorOfARedirect(t *testing.T) {
-	for name, location := range map[string]string{
-		"for ever": "?sig=secret", "relative": "a?sig=secret", "absolute": "http://robot:secret@127.0.0.1:1/a?sig=secret",
-		"unreadable": "http://robot:secret/secret@h/%zz?sig=secret", "port": "http://robot:secret/", "two": "x http://h/a b?sig=secret", "scheme": "ftp://h/a?sig=secret",
+	for name, c := range map[string]struct{ location, want string }{
+		"for ever":   {"?sig=secret", "stopped after 10 redirects"},
+		"relative":   {"a?sig=secret", "stopped after 10 redirects"},
+		"absolute":   {"http://robot:secret@127.0.0.1:1/a?sig=secret", "127.0.0.1:1: connect"},
+		"unreadable": {"http://robot:secret/secret@h/%zz?sig=secret", "it leads to an address that cannot be understood"},
+		"port":       {"http://robot:secret/", "it leads to an address that cannot be understood"},
+		"two":        {"x http://h/a b?sig=secret", "it leads to an address that cannot be understood"},
+		"scheme":     {"ftp://h/a?sig=secret", "unsupported protocol scheme"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Location", location)
+				w.Header().Set("Location", c.location)
 				w.WriteHeader(http.StatusFound)
 			}))
 			defer server.Close()
@@ -108,8 +113,8 @@ func TestErrorOfARedirect(t *testing.T) {
 				t.Fatal("the redirect leads somewhere")
 			}
 			shown := Error(fmt.Errorf("cannot fetch: %w", err))
-			if text := shown.Error(); strings.Contains(text, "secret") || !strings.HasPrefix(text, "cannot fetch: ") {
-				t.Errorf("the error is %q", text)
+			if text := shown.Error(); strings.Contains(text, "secret") || !strings.HasPrefix(text, "cannot fetch: ") || !strings.Contains(text, c.want) {
+				t.Errorf("the error is %q, want %q", text, c.want)
 			}
 			if !errors.Is(shown, err) {
 				t.Error("the error cannot be asked for")

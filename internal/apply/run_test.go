@@ -241,18 +241,17 @@ func TestMissingNamespaceIsAnError(t *testing.T) {
 
 func TestSecretsStayOutOfErrors(t *testing.T) {
 	const hush = "hunter2hunter2"
-	refused := map[string]string{
-		"not base64":        `data: {password: "` + hush + `!"}`,
-		"a mapping":         `data: {password: {` + hush + `: "` + hush + `"}}`,
-		"a list":            `stringData: {password: [` + hush + `]}`,
-		"a bad key":         `stringData: {"bad key ` + hush + `": x}`,
-		"data in its place": `data: ` + hush,
-		"of another type":   "type: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: '" + hush + "'}",
-	}
-	for name, content := range refused {
+	for name, refused := range map[string]struct{ content, as string }{
+		"not base64":        {`data: {password: "` + hush + `!"}`, "BadRequest"},
+		"a mapping":         {`data: {password: {` + hush + `: "` + hush + `"}}`, "BadRequest"},
+		"a list":            {`stringData: {password: [` + hush + `]}`, "BadRequest"},
+		"a bad key":         {`stringData: {"bad key ` + hush + `": x}`, "Invalid"},
+		"data in its place": {`data: ` + hush, "BadRequest"},
+		"of another type":   {"type: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: '" + hush + "'}", "Invalid"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			secret := parse("apiVersion: v1\nkind: Secret\nmetadata: {name: credentials}\n" + content)
+			secret := parse("apiVersion: v1\nkind: Secret\nmetadata: {name: credentials}\n" + refused.content)
 			secret.SetNamespace(f.namespace)
 			empty := parse("apiVersion: v1\nkind: Secret\nmetadata: {name: credentials}\n")
 			empty.SetNamespace(f.namespace)
@@ -261,8 +260,8 @@ func TestSecretsStayOutOfErrors(t *testing.T) {
 					f.create(empty, "somebody")
 				}
 				results := f.run(writeOf(owner, secret))
-				if len(results) != 1 || results[0].Err == nil {
-					t.Fatalf("got %+v, want a refusal", results)
+				if len(results) != 1 || results[0].Err == nil || !strings.Contains(results[0].Err.Error(), "the API server refuses it as "+refused.as+";") {
+					t.Fatalf("the object exists: %t; got %+v, want it refused as %s", existing, results, refused.as)
 				}
 				if text := fmt.Sprintf("%v %+v", results[0].Err, results[0].Err); strings.Contains(text, hush) {
 					t.Errorf("the object exists: %t; the error quotes the Secret: %s", existing, text)

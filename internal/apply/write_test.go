@@ -5,6 +5,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -172,7 +173,7 @@ func TestUnseenAndBeingDeletedIsAnError(t *testing.T) {
 	created := f.create(config, "somebody")
 	f.must(f.others.Delete(f.ctx, created.DeepCopy()))
 	results := f.run(writeOf(owner, f.configMap("settings")))
-	if len(results) != 1 || results[0].Err == nil || results[0].Outdated {
+	if len(results) != 1 || !errors.Is(results[0].Err, errTerminating) || results[0].Outdated {
 		t.Errorf("results are %+v", results)
 	}
 	f.patch(config, "somebody", `{"metadata":{"finalizers":null}}`)

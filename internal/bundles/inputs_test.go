@@ -108,8 +108,8 @@ func TestParseInput(t *testing.T) {
 			}
 		})
 	}
-	if _, err := ParseInput(v1alpha1.BundleInput{Name: "x", Enum: []string{"a"}}, "b"); err == nil {
-		t.Error("a text that is not of the enum is accepted")
+	if _, err := ParseInput(v1alpha1.BundleInput{Name: "x", Enum: []string{"a"}}, "b"); err == nil || err.Error() != `input x is "b", and must be one of a` {
+		t.Errorf("a text that is not of the enum: %v", err)
 	}
 }
 

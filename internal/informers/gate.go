@@ -429,8 +429,14 @@ func plainClient(config *rest.Config, web *http.Client) (rest.Interface, error) 
 // identityIn reads the namespace of the system as a cluster has answered it.
 func identityIn(data []byte) (clusters.Identity, error) {
 	found := metav1.PartialObjectMetadata{}
-	if err := json.Unmarshal(data, &found); err != nil || !identityOf.MatchString(string(found.UID)) {
+	// The cluster has written what cannot be read, too: that is not repeated.
+	switch err := json.Unmarshal(data, &found); {
+	case err != nil:
+		return clusters.Identity{}, fmt.Errorf("its answer is no namespace %s in JSON", clusters.SystemNamespace)
+	case found.UID == "":
 		return clusters.Identity{}, fmt.Errorf("its namespace %s has no UID", clusters.SystemNamespace)
+	case !identityOf.MatchString(string(found.UID)):
+		return clusters.Identity{}, fmt.Errorf("its namespace %s has a UID that is not 1 to 64 letters, digits and dashes", clusters.SystemNamespace)
 	}
 	return clusters.Identity{UID: string(found.UID), Version: found.ResourceVersion, Hub: hubIn(found.Annotations[v1alpha1.HubAnnotation])}, nil
 }

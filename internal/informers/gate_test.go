@@ -88,8 +88,8 @@ func TestWritesFollowNoNewConnection(t *testing.T) {
 	mu.Unlock()
 	reconnect()
 	for range 3 {
-		if err := write(); err == nil {
-			t.Error("a write ends well, and another cluster answers")
+		if err := write(); !errors.Is(err, errNotIdentified) {
+			t.Errorf("another cluster answers, and a write ends with %v", err)
 		}
 	}
 	mu.Lock()
@@ -110,9 +110,15 @@ func TestIdentityInIsShort(t *testing.T) {
 			t.Errorf("%s is of hub %q, %v", text, got.Hub, err)
 		}
 	}
-	for _, text := range []string{`{}`, `<html>`, `{"metadata":{"uid":"a b"}}`, `{"metadata":{"uid":"` + strings.Repeat("x", 65) + `"}}`, `{"metadata":{"uid":"\u001b[31m"}}`} {
-		if got, err := identityIn([]byte(text)); err == nil {
-			t.Errorf("%s is %+v", text, got)
+	for text, want := range map[string]string{
+		`{}`:                         "its namespace kube-system has no UID",
+		`<html>`:                     "its answer is no namespace kube-system in JSON",
+		`{"metadata":{"uid":"a b"}}`: "its namespace kube-system has a UID that is not 1 to 64 letters",
+		`{"metadata":{"uid":"` + strings.Repeat("x", 65) + `"}}`: "its namespace kube-system has a UID that is not 1 to 64 letters",
+		`{"metadata":{"uid":"\u001b[31m"}}`:                      "its namespace kube-system has a UID that is not 1 to 64 letters",
+	} {
+		if got, err := identityIn([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s is %+v, %v, want %q", text, got, err, want)
 		}
 	}
 }

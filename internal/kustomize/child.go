@@ -45,10 +45,13 @@ func parseLimits(arguments []string) (limits, error) {
 	}
 	memory, err := strconv.ParseUint(arguments[1], 10, 64)
 	if err != nil {
-		return limits{}, err
+		return limits{}, fmt.Errorf("cannot read the limit of memory: %w", err)
 	}
 	cpu, err := strconv.Atoi(arguments[2])
-	return limits{memory: memory, cpu: time.Duration(cpu) * time.Second}, err
+	if err != nil {
+		return limits{}, fmt.Errorf("cannot read the limit of processor time: %w", err)
+	}
+	return limits{memory: memory, cpu: time.Duration(cpu) * time.Second}, nil
 }
 
 const (

@@ -132,7 +132,9 @@ func TestBuildHoldsUpNobody(t *testing.T) {
 	group.Wait()
 	// One that can hardly run is worth another try: it is not its author's mistake.
 	_, err := build(t.Context(), doubling(20), limits{memory: 4 << 30, cpu: time.Hour, time: time.Millisecond, output: 1 << 20})
-	if err == nil || errors.As(err, new(*Ended)) || errors.As(err, new(*Refusal)) {
+	// A busy machine may not even start it in that time.
+	if err == nil || !strings.Contains(err.Error(), "a build was given up after 1ms") && !errors.Is(err, context.DeadlineExceeded) ||
+		errors.As(err, new(*Ended)) || errors.As(err, new(*Refusal)) {
 		t.Errorf("with no time at all: %v", err)
 	}
 }
@@ -151,9 +153,18 @@ func TestBuildLeavesNothing(t *testing.T) {
 
 // A process that is started by its name, by somebody else, does nothing.
 func TestNobodyElseStartsABuild(t *testing.T) {
-	for _, arguments := range [][]string{{marker}, {marker, "1"}, {marker, "a", "1"}, {marker, "1", "b"}, {marker, "1", "1", "1"}} {
-		if _, err := parseLimits(arguments); err == nil {
-			t.Errorf("%q are limits", arguments)
+	for _, c := range []struct {
+		arguments []string
+		want      string
+	}{
+		{[]string{marker}, "a build is started by the program itself"},
+		{[]string{marker, "1"}, "a build is started by the program itself"},
+		{[]string{marker, "a", "1"}, `cannot read the limit of memory: strconv.ParseUint: parsing "a"`},
+		{[]string{marker, "1", "b"}, `cannot read the limit of processor time: strconv.Atoi: parsing "b"`},
+		{[]string{marker, "1", "1", "1"}, "a build is started by the program itself"},
+	} {
+		if _, err := parseLimits(c.arguments); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v, want %q", c.arguments, err, c.want)
 		}
 	}
 }

@@ -328,7 +328,8 @@ func TestReleaseOrder(t *testing.T) {
 		circle := slices.ContainsFunc(names, func(name string) bool {
 			return Cycle(name, func(n string) []string { return edges[n] }) != nil
 		})
-		if err := checkReleaseOrder(wanted); (err != nil) != circle || isOrdered(wanted) == circle {
+		err := checkReleaseOrder(wanted)
+		if (err != nil) != circle || isOrdered(wanted) == circle || circle && !strings.Contains(err.Error(), "releases wait for each other: ") {
 			t.Errorf("%v: a circle is %v, and got %v", edges, circle, err)
 		}
 	})

@@ -142,9 +142,18 @@ func TestDigestKeyIsNotTold(t *testing.T) {
 			t.Errorf("%s tells the key: %s", format, text)
 		}
 	}
-	for _, data := range [][]byte{nil, []byte("short"), make([]byte, 32), bytes.Repeat([]byte("ab"), 16), make([]byte, 64)} {
-		if _, err := NewDigestKey(data); err == nil {
-			t.Errorf("%q is taken as a key", data)
+	for _, c := range []struct {
+		data []byte
+		want string
+	}{
+		{nil, "a key has 32 bytes, and this has 0"},
+		{[]byte("short"), "a key has 32 bytes, and this has 5"},
+		{make([]byte, 64), "a key has 32 bytes, and this has 64"},
+		{make([]byte, 32), "a key is random, and this has 1 different bytes"},
+		{bytes.Repeat([]byte("ab"), 16), "a key is random, and this has 2 different bytes"},
+	} {
+		if _, err := NewDigestKey(c.data); err == nil || err.Error() != c.want {
+			t.Errorf("%q: %v, want %q", c.data, err, c.want)
 		}
 	}
 }

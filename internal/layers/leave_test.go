@@ -226,35 +226,40 @@ func TestParseShares(t *testing.T) {
 	cluster := func(namespace, name string) Share {
 		return Share{Cluster: types.NamespacedName{Namespace: namespace, Name: name}}
 	}
+	const noShare = "must be remotecluster/NAMESPACE/NAME or layer/NAME"
 	cases := map[string]struct {
 		text string
 		want []Share
+		err  string
 	}{
-		"a cluster":        {"remotecluster/fleet/prod", []Share{cluster("fleet", "prod")}},
-		"both, with space": {"remotecluster/fleet/prod.eu,  layer/base.v2 ", []Share{cluster("fleet", "prod.eu"), {Layer: "base.v2"}}},
-		"empty":            {"", nil},
-		"blank":            {"  ", nil},
-		"ends in a comma":  {"layer/base,", nil},
-		"a pattern":        {"layer/*", nil},
-		"all":              {"*", nil},
-		"no name":          {"layer/", nil},
-		"no namespace":     {"remotecluster//prod", nil},
-		"one part":         {"remotecluster/prod", nil},
-		"three parts":      {"remotecluster/fleet/prod/x", nil},
-		"capitals":         {"Layer/base", nil},
-		"another kind":     {"platform/base", nil},
-		"a line break":     {"layer/base\nlayer/other", nil},
-		"a tab":            {"layer/base,\tlayer/other", nil},
-		"another comma":    {"layer/a，layer/b", nil},
-		"another slash":    {"layer∕base", nil},
-		"too long":         {"layer/" + strings.Repeat("a", 254), nil},
-		"too many":         {strings.Repeat("layer/a,", maxShares) + "layer/a", nil},
+		"a cluster":        {"remotecluster/fleet/prod", []Share{cluster("fleet", "prod")}, ""},
+		"both, with space": {"remotecluster/fleet/prod.eu,  layer/base.v2 ", []Share{cluster("fleet", "prod.eu"), {Layer: "base.v2"}}, ""},
+		"empty":            {"", nil, "it is empty"},
+		"blank":            {"  ", nil, "it is empty"},
+		"ends in a comma":  {"layer/base,", nil, noShare},
+		"a pattern":        {"layer/*", nil, noShare},
+		"all":              {"*", nil, noShare},
+		"no name":          {"layer/", nil, noShare},
+		"no namespace":     {"remotecluster//prod", nil, noShare},
+		"one part":         {"remotecluster/prod", nil, noShare},
+		"three parts":      {"remotecluster/fleet/prod/x", nil, noShare},
+		"capitals":         {"Layer/base", nil, noShare},
+		"another kind":     {"platform/base", nil, noShare},
+		"a line break":     {"layer/base\nlayer/other", nil, noShare},
+		"a tab":            {"layer/base,\tlayer/other", nil, noShare},
+		"another comma":    {"layer/a，layer/b", nil, noShare},
+		"another slash":    {"layer∕base", nil, noShare},
+		"too long":         {"layer/" + strings.Repeat("a", 254), nil, noShare},
+		"too many":         {strings.Repeat("layer/a,", maxShares) + "layer/a", nil, "it has 1001 entries, more than 1000"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := ParseShares(tc.text)
-			if diff := cmp.Diff(tc.want, got); diff != "" || (err == nil) != (tc.want != nil) {
-				t.Errorf("%v (-want +got):\n%s", err, diff)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if (err != nil) != (tc.err != "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("it says %v, want %q", err, tc.err)
 			}
 			if err != nil && len(err.Error()) > 600 {
 				t.Errorf("the error has %d bytes", len(err.Error()))

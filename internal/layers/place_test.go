@@ -347,7 +347,7 @@ func TestPutNamesTheAccount(t *testing.T) {
 func TestPutRefusesAKubeConfig(t *testing.T) {
 	_, err := prod.Put(directory(newRevision, manifest("podinfo", "kubeConfig", map[string]any{"secretRef": map[string]any{"name": "mine"}})))
 	var content *ContentError
-	if !errors.As(err, &content) || content.File != "base/podinfo.yaml" || content.Field != "spec.kubeConfig" {
+	if !errors.As(err, &content) || content.File != "base/podinfo.yaml" || content.Field != "spec.kubeConfig" || !strings.Contains(content.Message, "names a cluster itself, and its layer belongs on RemoteCluster fleet/prod") {
 		t.Errorf("the error is %v", err)
 	}
 }

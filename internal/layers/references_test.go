@@ -148,7 +148,7 @@ func TestPutRefusesUnknownReferences(t *testing.T) {
 	} {
 		_, err := prod.Put(directory(newRevision, m))
 		var content *ContentError
-		if !errors.As(err, &content) || content.Field != field {
+		if !errors.As(err, &content) || content.Field != field || !strings.Contains(content.Message, "refers to something in a way that cannot be followed to another cluster") {
 			t.Errorf("%s: %v", field, err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -102,49 +103,49 @@ func TestAddresses(t *testing.T) {
 	for _, c := range []struct {
 		address string
 		ranges  []netip.Prefix
-		allowed bool
+		refused string
 	}{
-		{"10.0.0.1", nil, true},
-		{"203.0.113.7", nil, true},
-		{"fd00::1", nil, true},
-		{"127.0.0.1", nil, false},
-		{"127.255.0.1", nil, false},
-		{"::1", nil, false},
-		{"::ffff:127.0.0.1", nil, false},
-		{"::127.0.0.1", nil, false},
-		{"64:ff9b::7f00:1", nil, false},
-		{"64:ff9b::a9fe:a9fe", nil, false},
-		{"64:ff9b::a00:1", nil, true},
-		{"2002:7f00:1::1", nil, false},
-		{"0.0.0.0", nil, false},
-		{"0.1.2.3", nil, false},
-		{"::", nil, false},
-		{"169.254.169.254", nil, false},
-		{"::ffff:169.254.169.254", nil, false},
-		{"fe80::1", nil, false},
-		{"fe80::1%eth0", nil, false},
-		{"fd00:ec2::254", nil, false},
-		{"224.0.0.1", nil, false},
-		{"ff02::1", nil, false},
-		{"255.255.255.255", nil, false},
-		{"127.0.0.1", prefixes("127.0.0.0/8"), true},
-		{"::ffff:127.0.0.1", prefixes("127.0.0.0/8"), true},
-		{"127.0.0.1", prefixes("127.0.0.2/32"), false},
-		{"127.0.0.1", prefixes("0.0.0.0/0"), false},
-		{"127.0.0.1", prefixes("0.0.0.0/0", "127.0.0.1/32"), true},
-		{"::1", prefixes("::/0"), false},
-		{"::1", prefixes("::1/128"), true},
-		{"64:ff9b::7f00:1", prefixes("64:ff9b::/96"), false},
-		{"64:ff9b::7f00:1", prefixes("64:ff9b::7f00:0/104"), true},
-		{"64:ff9b::a00:1", prefixes("10.0.0.0/8"), false},
-		{"10.0.0.1", prefixes("10.0.0.0/8"), true},
-		{"11.0.0.1", prefixes("10.0.0.0/8"), false},
-		{"fe80::1%eth0", prefixes("fe80::/10"), true},
+		{"10.0.0.1", nil, ""},
+		{"203.0.113.7", nil, ""},
+		{"fd00::1", nil, ""},
+		{"127.0.0.1", nil, "a loopback address"},
+		{"127.255.0.1", nil, "a loopback address"},
+		{"::1", nil, "a loopback address"},
+		{"::ffff:127.0.0.1", nil, "127.0.0.1 is a loopback address"},
+		{"::127.0.0.1", nil, "no address of another machine"},
+		{"64:ff9b::7f00:1", nil, "64:ff9b::7f00:1 is a loopback address"},
+		{"64:ff9b::a9fe:a9fe", nil, "a link-local address"},
+		{"64:ff9b::a00:1", nil, ""},
+		{"2002:7f00:1::1", nil, "a loopback address"},
+		{"0.0.0.0", nil, "no address of another machine"},
+		{"0.1.2.3", nil, "no address of another machine"},
+		{"::", nil, "no address of another machine"},
+		{"169.254.169.254", nil, "a link-local address"},
+		{"::ffff:169.254.169.254", nil, "169.254.169.254 is a link-local address"},
+		{"fe80::1", nil, "a link-local address"},
+		{"fe80::1%eth0", nil, "a link-local address"},
+		{"fd00:ec2::254", nil, "an address of a cloud's metadata"},
+		{"224.0.0.1", nil, "a multicast address"},
+		{"ff02::1", nil, "a multicast address"},
+		{"255.255.255.255", nil, "a broadcast address"},
+		{"127.0.0.1", prefixes("127.0.0.0/8"), ""},
+		{"::ffff:127.0.0.1", prefixes("127.0.0.0/8"), ""},
+		{"127.0.0.1", prefixes("127.0.0.2/32"), "a loopback address"},
+		{"127.0.0.1", prefixes("0.0.0.0/0"), "a loopback address"},
+		{"127.0.0.1", prefixes("0.0.0.0/0", "127.0.0.1/32"), ""},
+		{"::1", prefixes("::/0"), "a loopback address"},
+		{"::1", prefixes("::1/128"), ""},
+		{"64:ff9b::7f00:1", prefixes("64:ff9b::/96"), "64:ff9b::7f00:1 is a loopback address"},
+		{"64:ff9b::7f00:1", prefixes("64:ff9b::7f00:0/104"), ""},
+		{"64:ff9b::a00:1", prefixes("10.0.0.0/8"), "is in none of the ranges"},
+		{"10.0.0.1", prefixes("10.0.0.0/8"), ""},
+		{"11.0.0.1", prefixes("10.0.0.0/8"), "is in none of the ranges"},
+		{"fe80::1%eth0", prefixes("fe80::/10"), ""},
 	} {
 		err := Allowed{Ranges: c.ranges}.Address(netip.MustParseAddr(c.address))
 		var refused *RefusedError
-		if (err == nil) != c.allowed || err != nil && (!errors.As(err, &refused) || !strings.Contains(err.Error(), "--allowed-cluster-ranges")) {
-			t.Errorf("%s in %v: %v, want it allowed: %t", c.address, c.ranges, err, c.allowed)
+		if (err != nil) != (c.refused != "") || err != nil && (!errors.As(err, &refused) || !strings.Contains(err.Error(), c.refused) || !strings.Contains(err.Error(), "--allowed-cluster-ranges")) {
+			t.Errorf("%s in %v: %v, want %q", c.address, c.ranges, err, c.refused)
 		}
 	}
 }
@@ -154,31 +155,33 @@ func TestHosts(t *testing.T) {
 	for _, c := range []struct {
 		host    string
 		by      Allowed
-		allowed bool
+		refused string
 	}{
-		{"api.example.com", Allowed{}, true},
-		{"localhost", Allowed{}, false},
-		{"LOCALHOST.", Allowed{}, false},
-		{"a.localhost", Allowed{}, false},
-		{"127.0.0.1", Allowed{}, false},
-		{"2130706433", Allowed{}, false},
-		{"0x7f.1", Allowed{}, false},
-		{"127.1", Allowed{}, false},
-		{"0x7f000001", Allowed{}, false},
-		{"10.0.0.1", Allowed{}, true},
-		{"localhost", Allowed{Hosts: []string{"localhost"}}, true},
-		{"api.example.com", Allowed{Ranges: ten}, false},
-		{"10.0.0.1", Allowed{Ranges: ten}, true},
-		{"11.0.0.1", Allowed{Ranges: ten}, false},
-		{"api.example.com", Allowed{Ranges: ten, Hosts: []string{"API.example.com"}}, true},
-		{"api.example.com", Allowed{Hosts: []string{"*.example.com"}}, true},
-		{"a.b.example.com.", Allowed{Hosts: []string{"*.example.com"}}, true},
-		{"example.com", Allowed{Hosts: []string{"*.example.com"}}, false},
-		{"evilexample.com", Allowed{Hosts: []string{"*.example.com"}}, false},
-		{"api.example.com.evil.example", Allowed{Hosts: []string{"api.example.com", "*.example.com"}}, false},
+		{"api.example.com", Allowed{}, ""},
+		{"localhost", Allowed{}, "is the machine itself"},
+		{"LOCALHOST.", Allowed{}, "is the machine itself"},
+		{"a.localhost", Allowed{}, "is the machine itself"},
+		{"127.0.0.1", Allowed{}, "is a loopback address"},
+		{"2130706433", Allowed{}, "is neither a name nor an address"},
+		{"0x7f.1", Allowed{}, "is neither a name nor an address"},
+		{"127.1", Allowed{}, "is neither a name nor an address"},
+		{"0x7f000001", Allowed{}, "is neither a name nor an address"},
+		{"10.0.0.1", Allowed{}, ""},
+		{"localhost", Allowed{Hosts: []string{"localhost"}}, ""},
+		{"api.example.com", Allowed{Ranges: ten}, "is none of the names of --allowed-cluster-hosts"},
+		{"10.0.0.1", Allowed{Ranges: ten}, ""},
+		{"11.0.0.1", Allowed{Ranges: ten}, "is in none of the ranges"},
+		{"api.example.com", Allowed{Ranges: ten, Hosts: []string{"API.example.com"}}, ""},
+		{"api.example.com", Allowed{Hosts: []string{"*.example.com"}}, ""},
+		{"a.b.example.com.", Allowed{Hosts: []string{"*.example.com"}}, ""},
+		{"example.com", Allowed{Hosts: []string{"*.example.com"}}, "is none of the names of --allowed-cluster-hosts"},
+		{"evilexample.com", Allowed{Hosts: []string{"*.example.com"}}, "is none of the names of --allowed-cluster-hosts"},
+		{"api.example.com.evil.example", Allowed{Hosts: []string{"api.example.com", "*.example.com"}}, "is none of the names of --allowed-cluster-hosts"},
 	} {
-		if err := c.by.Host(c.host); (err == nil) != c.allowed {
-			t.Errorf("%s by %v: %v, want it allowed: %t", c.host, c.by, err, c.allowed)
+		err := c.by.Host(c.host)
+		var refused *RefusedError
+		if (err != nil) != (c.refused != "") || err != nil && (!errors.As(err, &refused) || !strings.Contains(err.Error(), c.refused)) {
+			t.Errorf("%s by %v: %v, want %q", c.host, c.by, err, c.refused)
 		}
 	}
 }
@@ -218,13 +221,26 @@ func TestQuestions(t *testing.T) {
 }
 
 func TestParseRange(t *testing.T) {
-	for text, want := range map[string]string{
-		"10.0.0.0/8": "10.0.0.0/8", "192.0.2.1": "192.0.2.1/32", "::1": "::1/128", "::ffff:10.0.0.1": "10.0.0.1/32",
-		"10.0.0.1/8": "", "::ffff:10.0.0.0/104": "", "fe80::1%eth0": "", "": "", "example.com": "", "10.0.0.0/33": "",
+	for _, c := range []struct{ text, want, err string }{
+		{"10.0.0.0/8", "10.0.0.0/8", ""},
+		{"192.0.2.1", "192.0.2.1/32", ""},
+		{"::1", "::1/128", ""},
+		{"::ffff:10.0.0.1", "10.0.0.1/32", ""},
+		{"10.0.0.1/8", "", "did you mean 10.0.0.0/8?"},
+		{"::ffff:10.0.0.0/104", "", "is no range of addresses such as"},
+		{"fe80::1%eth0", "", "has a zone"},
+		{"", "", "is no range of addresses such as"},
+		{"example.com", "", "is no range of addresses such as"},
+		{"10.0.0.0/33", "", "is no range of addresses such as"},
 	} {
-		got, err := ParseRange(text)
-		if want == "" && err == nil || want != "" && (err != nil || got.String() != want) {
-			t.Errorf("%q is %s, %v, want %q", text, got, err, want)
+		got, err := ParseRange(c.text)
+		switch {
+		case c.err != "":
+			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q ", c.text)) || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%q is %s, %v, want an error with %q", c.text, got, err, c.err)
+			}
+		case err != nil || got.String() != c.want:
+			t.Errorf("%q is %s, %v, want %q", c.text, got, err, c.want)
 		}
 	}
 }
@@ -239,7 +255,8 @@ func TestLimitIsTheLimit(t *testing.T) {
 	for size, fits := range map[int]bool{99: true, 100: true, 101: false} {
 		body := &bounded{body: slowBody{strings.NewReader(strings.Repeat("a", size))}, end: func() {}, what: "it", limit: 100}
 		data, err := io.ReadAll(body)
-		if (err == nil) != fits || fits && len(data) != size {
+		var tooLarge *TooLargeError
+		if fits && (err != nil || len(data) != size) || !fits && (!errors.As(err, &tooLarge) || *tooLarge != TooLargeError{What: "it", Limit: 100}) {
 			t.Errorf("of %d bytes %d are read: %v", size, len(data), err)
 		}
 	}

@@ -106,8 +106,8 @@ func TestUnknownFieldIsRefused(t *testing.T) {
 		Loads string `json:"loads"`
 	}
 	j := &judge{loading: &loading{}, file: "kustomization.yaml"}
-	if err := j.value(reflect.ValueOf(later{Loads: "x"})); err == nil {
-		t.Error("a type in no list is let through")
+	if _, message := mistake(j.value(reflect.ValueOf(later{Loads: "x"}))); message != "kustomization.yaml: holds a later, of which it is not known what it loads" {
+		t.Errorf("says %q of a type in no list", message)
 	}
 	allowed[reflect.TypeFor[later]()] = all("Other")
 	defer delete(allowed, reflect.TypeFor[later]())

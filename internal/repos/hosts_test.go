@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -64,15 +63,18 @@ func TestParseHosts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for wants, addresses := range map[bool][]string{true: tc.good, false: tc.bad} {
-				for _, address := range addresses {
-					parsed, err := url.Parse(address)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if err := hosts.check(parsed); (err == nil) != wants {
-						t.Errorf("%s: %s: %v", tc.reason, address, err)
-					}
+			for _, address := range tc.good {
+				if err := hosts.checkText(address); err != nil {
+					t.Errorf("%s: %s: %v", tc.reason, address, err)
+				}
+			}
+			for _, address := range tc.bad {
+				want := "artifacts are fetched from " + strings.Join(hosts.list, ", ") + " alone"
+				if !strings.HasPrefix(address, "http") {
+					want = "the address of the artifact is none of HTTP"
+				}
+				if err := hosts.checkText(address); err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: %s: %v, want %q", tc.reason, address, err, want)
 				}
 			}
 		})
@@ -144,7 +146,7 @@ func TestRefusedHostIsItsSourcesAlone(t *testing.T) {
 	}()
 	<-asked
 	var content *layers.ContentError
-	if _, err := store.Directory(t.Context(), forged, "./base"); !errors.As(err, &content) {
+	if _, err := store.Directory(t.Context(), forged, "./base"); !errors.As(err, &content) || !strings.Contains(err.Error(), `the artifact is at the host "other.example"`) {
 		t.Errorf("the forged one: %v", err)
 	}
 	close(answer)

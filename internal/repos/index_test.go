@@ -176,8 +176,11 @@ func TestNextArtifact(t *testing.T) {
 		if next := read(second, "b"); next.Digest == b.Digest {
 			t.Errorf("restarted %t: what has changed was not read", restarted)
 		}
-		if _, err := store.Directory(t.Context(), second, "c"); err == nil || err.Error() != wrong.Error() {
-			t.Errorf("restarted %t: the mistake is %v, want %v", restarted, err, wrong)
+		_, again := store.Directory(t.Context(), second, "c")
+		for _, err := range []error{wrong, again} {
+			if _, message := mistake(err); message != "c/r.yaml:1: apiVersion: is missing: every object needs it" {
+				t.Errorf("restarted %t: the mistake is %q", restarted, message)
+			}
 		}
 		if next := read(third, "b"); next.Digest != b.Digest {
 			t.Errorf("restarted %t: what was changed back is not what it was", restarted)
@@ -260,24 +263,32 @@ func TestIndexIsWrittenDown(t *testing.T) {
 	if err := read.verify(bytes.NewReader(content)); err != nil {
 		t.Error(err)
 	}
-	for name, damaged := range map[string][]byte{"cut off": content[1:], "longer": append(slices.Clone(content), 'x'), "changed": bytes.ToUpper(content)} {
-		if read.verify(bytes.NewReader(damaged)) == nil {
-			t.Errorf("content that is %s counts as whole", name)
+	for _, damaged := range []struct {
+		content []byte
+		want    string
+	}{
+		{content[1:], "a/r.yaml has changed"},
+		{content[:len(content)-1], "a/deep/s.yaml: EOF"},
+		{append(slices.Clone(content), 'x'), "there is more than its files"},
+		{bytes.ToUpper(content), "a/r.yaml has changed"},
+	} {
+		if err := read.verify(bytes.NewReader(damaged.content)); err == nil || err.Error() != damaged.want {
+			t.Errorf("%q: %v, want %q", damaged.content, err, damaged.want)
 		}
 	}
-	for _, change := range [][2]string{
-		{`"name":"b"`, `"name":"../b"`},
-		{`"name":"b"`, `"name":"a/r.yaml"`},
-		{`"name":"b"`, `"name":"a"`},
-		{`"name":"b"`, `"name":"c"`},
-		{`"size":3`, `"size":-3`},
-		{`"size":3`, `"size":9223372036854775807`},
-		{`"a/deep"`, `"/a"`},
-		{`"sum":"`, `"sum":"00`},
-		{`"digest":"`, `"digest":"0`},
+	for _, change := range [][3]string{
+		{`"name":"b"`, `"name":"../b"`, `it cannot hold "../b"`},
+		{`"name":"b"`, `"name":"a/r.yaml"`, `it cannot hold "a/r.yaml"`},
+		{`"name":"b"`, `"name":"a"`, `"a" is a file and a folder`},
+		{`"name":"b"`, `"name":"c"`, `its names have changed`},
+		{`"size":3`, `"size":-3`, `it cannot hold "`},
+		{`"size":3`, `"size":9223372036854775807`, `it cannot hold "`},
+		{`"a/deep"`, `"/a"`, `it cannot hold folder "/a"`},
+		{`"sum":"`, `"sum":"00`, `66 digits are no sum`},
+		{`"digest":"`, `"digest":"0`, `its names have changed`},
 	} {
-		if _, err := parseIndex([]byte(strings.Replace(string(data), change[0], change[1], 1))); err == nil {
-			t.Errorf("%s is read instead of %s", change[1], change[0])
+		if _, err := parseIndex([]byte(strings.Replace(string(data), change[0], change[1], 1))); err == nil || !strings.Contains(err.Error(), change[2]) {
+			t.Errorf("%s instead of %s: %v, want %q", change[1], change[0], err, change[2])
 		}
 	}
 }
@@ -305,12 +316,12 @@ func TestPackedFiles(t *testing.T) {
 			t.Errorf("%s holds %q, want %q: %v", name, got, want, err)
 		}
 	}
-	for _, name := range []string{"c", "b/c", "../a", "/a", "a/"} {
-		if _, err := packed.Open(name); err == nil {
-			t.Errorf("%s is opened", name)
+	for name, want := range map[string]error{"c": fs.ErrNotExist, "b/c": fs.ErrNotExist, "../a": fs.ErrInvalid, "/a": fs.ErrInvalid, "a/": fs.ErrInvalid} {
+		if _, err := packed.Open(name); !errors.Is(err, want) {
+			t.Errorf("%s is opened: %v, want %v", name, err, want)
 		}
-		if _, err := packed.ReadDir(name); err == nil {
-			t.Errorf("%s is read as a folder", name)
+		if _, err := packed.ReadDir(name); !errors.Is(err, want) {
+			t.Errorf("%s is read as a folder: %v, want %v", name, err, want)
 		}
 	}
 	if _, err := packed.ReadDir("b"); !errors.Is(err, syscall.ENOTDIR) {

@@ -340,7 +340,7 @@ func TestTooManyObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if reason, _ := mistake(set.add(object(maxObjects))); reason != v1alpha1.ReasonInvalidManifest {
-		t.Errorf("one object too many gives %q", reason)
+	if reason, text := mistake(set.add(object(maxObjects))); reason != v1alpha1.ReasonInvalidManifest || !strings.Contains(text, "is one object more than the 10000 that a layer may have") {
+		t.Errorf("one object too many gives %s: %s", reason, text)
 	}
 }

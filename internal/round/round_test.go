@@ -6,7 +6,9 @@ package round
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,7 +41,7 @@ var (
 func (s *scripted) step(name string) error {
 	s.steps = append(s.steps, name)
 	if name == s.failAt {
-		return errStep
+		return fmt.Errorf("%s: %w", name, errStep)
 	}
 	return nil
 }
@@ -140,65 +142,66 @@ func TestOrderOfARound(t *testing.T) {
 		hands  scripted
 		want   []string
 		after  time.Duration
-		fails  bool
+		// err is the step whose error is handed on.
+		err string
 	}{
 		"something to write": {
 			"the inventory is recorded before, and the status reported behind", newcomer(),
 			scripted{},
 			[]string{"executor", "persist", "run", "acted", "keep", "persist", "reported", "note"},
-			time.Minute, false,
+			time.Minute, "",
 		},
 		"cannot be recorded": {
 			"nothing is written that is not recorded", newcomer(),
 			scripted{failAt: "persist"},
 			[]string{"executor", "persist", "acted"},
-			0, true,
+			0, "persist: this step fails",
 		},
 		"nobody to write": {
 			"that is reported as the failure of the first action", newcomer(),
 			scripted{failAt: "executor"},
 			[]string{"executor", "acted", "keep", "persist", "reported", "note"},
-			0, true,
+			0, "executor: this step fails",
 		},
 		"used up": {
 			"what allows it goes when the attempt is recorded, and nothing is carried out", emptied(),
 			scripted{},
 			[]string{"persist", "consume", "acted", "keep", "persist", "reported", "note"},
-			time.Minute, false,
+			time.Minute, "",
 		},
 		"kept back": {
 			"it is looked at again when the status may be written", held(),
 			scripted{late: time.Second},
 			[]string{"acted", "keep", "note"},
-			time.Second, false,
+			time.Second, "",
 		},
 		"kept back after writes": {
 			"what was written is remembered, and told when the status may be written", newcomer(),
 			scripted{late: time.Second},
 			[]string{"executor", "persist", "run", "acted", "keep", "withhold", "note"},
-			time.Second, false,
+			time.Second, "",
 		},
 		"cannot be kept": {
 			"the status is written all the same", held(),
 			scripted{failAt: "keep", late: time.Second},
 			[]string{"acted", "keep", "persist", "reported", "note"},
-			0, true,
+			0, "keep: this step fails",
 		},
 		"has nothing left": {
 			"it is looked for once more, and then it goes", leaving(),
 			scripted{},
 			[]string{"left behind", "finalize"},
-			0, false,
+			0, "",
 		},
 		"has something left": {
-			"the cache lags", leaving(), scripted{left: true}, []string{"left behind"}, LookAgain, false,
+			"the cache lags", leaving(), scripted{left: true}, []string{"left behind"}, LookAgain, "",
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			after, err := Run(t.Context(), &test.hands, test.o)
-			if after != test.after || (err != nil) != test.fails {
-				t.Errorf("%s: %s, %v", test.reason, after, err)
+			if after != test.after || (err != nil) != (test.err != "") || err != nil && !strings.Contains(err.Error(), test.err) {
+				t.Errorf("%s: %s, %v, want %s, %q", test.reason, after, err, test.after, test.err)
 			}
 			if diff := cmp.Diff(test.want, test.hands.steps); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
@@ -246,15 +249,15 @@ func TestOutcome(t *testing.T) {
 	for name, test := range map[string]struct {
 		err   error
 		after time.Duration
-		fails bool
+		want  error
 	}{
-		"fine":     {nil, time.Minute, false},
-		"conflict": {conflict, LookAgain, false},
-		"gone":     {ErrGone, 0, false},
-		"fails":    {errStep, time.Minute, true},
+		"fine":     {nil, time.Minute, nil},
+		"conflict": {conflict, LookAgain, nil},
+		"gone":     {ErrGone, 0, nil},
+		"fails":    {errStep, time.Minute, errStep},
 	} {
-		if after, err := Outcome(time.Minute, test.err); after != test.after || (err != nil) != test.fails {
-			t.Errorf("%s: %s, %v", name, after, err)
+		if after, err := Outcome(time.Minute, test.err); after != test.after || !errors.Is(err, test.want) {
+			t.Errorf("%s: %s, %v, want %s, %v", name, after, err, test.after, test.want)
 		}
 	}
 }

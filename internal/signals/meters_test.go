@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -203,9 +204,12 @@ func TestWriteMeter(t *testing.T) {
 		_ = response.Body.Close()
 	}
 	server.Close()
-	if response, err := client.Post(server.URL+"/api/v1/namespaces/a/configmaps", "", http.NoBody); err == nil {
+	response, err := client.Post(server.URL+"/api/v1/namespaces/a/configmaps", "", http.NoBody)
+	if err == nil {
 		_ = response.Body.Close()
-		t.Error("a server that is closed answers")
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("a server that is closed: %v", err)
 	}
 	const want = `
 # HELP strata_api_writes_total How many writes were sent to the API server, by verb, resource and result.

@@ -46,15 +46,18 @@ func TestPublishReports(t *testing.T) {
 	if err != nil || !strings.Contains(string(content), "| figure | plain-apply | strata |") {
 		t.Errorf("the page is %s, %v", content, err)
 	}
-	for reason, args := range map[string][]string{
-		"no report":              {"--docs", dir},
-		"a file that is missing": {"--docs", dir, filepath.Join(dir, "absent.json")},
-		"a file that is none":    {"--docs", dir, page},
-		"another machine":        {"--docs", dir, strata, other},
-		"an unknown flag":        {"--doc", dir, strata},
+	for reason, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no report":              {[]string{"--docs", dir}, "it needs a report"},
+		"a file that is missing": {[]string{"--docs", dir, filepath.Join(dir, "absent.json")}, "absent.json: no such file"},
+		"a file that is none":    {[]string{"--docs", dir, page}, page + ": cannot decode the report"},
+		"another machine":        {[]string{"--docs", dir, strata, other}, "are of different machines: "},
+		"an unknown flag":        {[]string{"--doc", dir, strata}, "unknown flag: --doc"},
 	} {
-		if err := publishReports(args, io.Discard); err == nil {
-			t.Errorf("%s is accepted", reason)
+		if err := publishReports(c.args, io.Discard); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", reason, err, c.want)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -107,15 +108,15 @@ func TestGitServer(t *testing.T) {
 	if err := r.Tag("v1.0.0"); err != nil {
 		t.Error(err)
 	}
-	if _, err := r.Commit("Outside", map[string]string{"../outside": ""}); err == nil {
-		t.Error("a path outside the repository is accepted")
+	if _, err := r.Commit("Outside", map[string]string{"../outside": ""}); err == nil || !strings.Contains(err.Error(), `path "../outside" is not inside the repository`) {
+		t.Errorf("a path outside the repository: %v", err)
 	}
 
 	if err := server.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := clone(t, r); err == nil {
-		t.Error("a stopped server serves")
+	if _, err := clone(t, r); err == nil || !strings.Contains(err.Error(), "Failed to connect to 127.0.0.1 port") {
+		t.Errorf("a stopped server serves: %v", err)
 	}
 	if _, err := r.Commit("While away", map[string]string{"a.txt": "4"}); err != nil {
 		t.Errorf("commit while the server is away: %v", err)
@@ -179,8 +180,8 @@ func TestChartServer(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := server.AddFiles(map[string]string{"Chart.yaml": "name: broken\n"}); err == nil {
-		t.Error("a chart without a version is accepted")
+	if err := server.AddFiles(map[string]string{"Chart.yaml": "name: broken\n"}); err == nil || !strings.Contains(err.Error(), "chart.metadata.version is required") {
+		t.Errorf("a chart without a version: %v", err)
 	}
 	if err := server.Remove("podinfo", "5.0.0"); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@
 package meter
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -144,10 +145,10 @@ func TestAuditLogSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestAuditArgsNeedUsers(t *testing.T) {
-	if _, err := AuditArgs(t.TempDir()); err == nil {
-		t.Error("a policy for nobody is accepted")
+	if _, err := AuditArgs(t.TempDir()); err == nil || !strings.Contains(err.Error(), "an audit policy for nobody") {
+		t.Errorf("a policy for nobody: %v", err)
 	}
-	if _, err := AuditArgs(filepath.Join(t.TempDir(), "absent"), "a"); err == nil {
-		t.Error("a folder that is not there is accepted")
+	if _, err := AuditArgs(filepath.Join(t.TempDir(), "absent"), "a"); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "cannot write the audit policy") {
+		t.Errorf("a folder that is not there: %v", err)
 	}
 }

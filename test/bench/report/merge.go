@@ -20,9 +20,12 @@ func Merge(reports ...Report) (Report, error) {
 	run := reports[0].Run
 	results := slices.Clone(reports[0].Results)
 	for _, r := range reports[1:] {
-		if r.Run.Machine != run.Machine || r.Run.ReadyDelaySeconds != run.ReadyDelaySeconds {
-			return Report{}, fmt.Errorf("the reports of %s and %s are of different machines or delays",
-				run.Date.UTC().Format("2006-01-02 15:04"), r.Run.Date.UTC().Format("2006-01-02 15:04"))
+		both := fmt.Sprintf("the reports of %s and %s", run.Date.UTC().Format("2006-01-02 15:04"), r.Run.Date.UTC().Format("2006-01-02 15:04"))
+		if r.Run.Machine != run.Machine {
+			return Report{}, fmt.Errorf("%s are of different machines: %+v and %+v", both, run.Machine, r.Run.Machine)
+		}
+		if r.Run.ReadyDelaySeconds != run.ReadyDelaySeconds {
+			return Report{}, fmt.Errorf("%s are of a --ready-delay of %g s and of %g s", both, run.ReadyDelaySeconds, r.Run.ReadyDelaySeconds)
 		}
 		for _, system := range r.Run.Systems {
 			if err := sameFlags(run.Systems, system); err != nil {

@@ -48,11 +48,17 @@ func TestMergeRefuses(t *testing.T) {
 	machine.Run.Machine.Cores = 64
 	delay.Run.ReadyDelaySeconds = 1
 	flags.Run.Systems = []System{{Name: Strata, Flags: []Flag{{Name: "workers", Value: "99"}}}}
-	for reason, with := range map[string][]Report{
-		"nothing": nil, "another machine": {sample(), machine}, "another delay": {sample(), delay}, "other flags": {sample(), flags},
+	for reason, c := range map[string]struct {
+		with []Report
+		want string
+	}{
+		"nothing":         {nil, "there is no report"},
+		"another machine": {[]Report{sample(), machine}, "are of different machines: {Cores:2 "},
+		"another delay":   {[]Report{sample(), delay}, "are of a --ready-delay of 0.1 s and of 1 s"},
+		"other flags":     {[]Report{sample(), flags}, "strata ran with --workers 8 and with 99"},
 	} {
-		if _, err := Merge(with...); err == nil {
-			t.Errorf("%s is accepted", reason)
+		if _, err := Merge(c.with...); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", reason, err, c.want)
 		}
 	}
 }
