@@ -23,10 +23,10 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/cmd/kubectl-strata/readiness"
 	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
 	"github.com/strata-project/strata/internal/charts"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 const canUpgradeLong = `Say whether layers are ready for another version of Kubernetes, and why not.

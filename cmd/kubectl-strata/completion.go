@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 const completionExamples = `  # In this bash; see kubectl-strata completion bash --help for all of them

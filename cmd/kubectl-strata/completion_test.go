@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
 	"github.com/strata-project/strata/cmd/kubectl-strata/view"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 // completed returns what a shell is told, without the directive.

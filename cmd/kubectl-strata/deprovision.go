@@ -16,9 +16,9 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/cmd/kubectl-strata/fleet"
 	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/platforms"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 const deprovisionLong = `Show what the removal of layers would do, in order, and what stands in its way.

@@ -20,11 +20,11 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/cmd/kubectl-strata/drift"
 	"github.com/strata-project/strata/cmd/kubectl-strata/preview"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
 	"github.com/strata-project/strata/internal/charts"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/forecast"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 const diffLong = `Show what on the cluster is not as it is wanted: what somebody has changed of a

@@ -22,8 +22,8 @@ import (
 	toolswatch "k8s.io/client-go/tools/watch"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
 	"github.com/strata-project/strata/cmd/kubectl-strata/view"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 const eventsLong = `Show what happened to a layer, its HelmReleases and their charts, and to what Helm

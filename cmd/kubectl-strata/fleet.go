@@ -21,7 +21,7 @@ import (
 	"github.com/strata-project/strata/cmd/kubectl-strata/fleet"
 	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
 	"github.com/strata-project/strata/cmd/kubectl-strata/summary"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 // addFleet adds the commands about what there is to install, and where it is.

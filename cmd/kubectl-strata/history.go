@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 const historyLong = `Show the last deployments of a layer, the newest first. kubectl strata rollback takes
@@ -73,7 +73,7 @@ func (t *tool) printHistory(layer *v1alpha1.AddonsLayer, output string) error {
 		{Name: "ID"},
 		{Name: "VERSION"},
 		{Name: "REVISION", Expendable: 4},
-		{Name: "RESULT", Role: terminal.RoleOf},
+		{Name: "RESULT", Role: roleOfState},
 		{Name: "STARTED"},
 		{Name: "TOOK", Expendable: 3},
 		{Name: "KEPT", Expendable: 2},

@@ -24,7 +24,7 @@ import (
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/adoption"
 	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 const template = "kind: ConfigMap\n"

@@ -22,10 +22,10 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/adoption"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/repos"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 // importCommands returns the commands that write layers for what already runs.

@@ -19,8 +19,8 @@ import (
 	"github.com/strata-project/strata/cmd/kubectl-strata/adoption"
 	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
 	"github.com/strata-project/strata/cmd/kubectl-strata/summary"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 const importKraanLong = `Write the AddonsLayers of a cluster that Kraan runs as Strata wants them, and show

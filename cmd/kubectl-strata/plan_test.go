@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/forecast"
+	"github.com/strata-project/strata/internal/terminal"
 	"github.com/strata-project/strata/test/controlplane"
 )
 

@@ -18,7 +18,7 @@ import (
 	"testing"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 // askedServer is a server that remembers what it was asked, and as whom.

@@ -16,7 +16,6 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/cmd/kubectl-strata/fleet"
 	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
 )
 
 const platformLong = `Show Platforms and their roll-outs, what would be done for one, and approve
@@ -129,7 +128,7 @@ func (t *tool) platformList(ctx context.Context, output string) error {
 		err = t.printAs(output, all)
 	default:
 		columns := expendable("NAME", "BUNDLE:5", "VERSION:2", "READY", "CLUSTERS:1", "FAILED:4", "AWAY:6", "STAGE:3", "WHY")
-		columns[3].Role = terminal.RoleOf
+		columns[3].Role = roleOfState
 		err = t.table(columns, fleet.PlatformRows(all), "No Platforms found.")
 	}
 	if err == nil && slices.ContainsFunc(all, fleet.Standing.Blocked) {

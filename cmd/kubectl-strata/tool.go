@@ -21,7 +21,7 @@ import (
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
 	"github.com/strata-project/strata/cmd/kubectl-strata/summary"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 // errDiffers ends a command that has worked, and found that something differs, or

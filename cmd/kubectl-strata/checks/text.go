@@ -6,7 +6,7 @@ package checks
 import (
 	"strings"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 // marks begin a line: a sign on a terminal, a word elsewhere.

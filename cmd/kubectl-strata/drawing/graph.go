@@ -14,8 +14,8 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/cmd/kubectl-strata/summary"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/printable"
 )
 
 // States that the controller does not have.
@@ -105,8 +105,8 @@ func nodeOf(name string, rows map[string]summary.Row, cycle bool) Node {
 		return Node{Name: name, State: stateMissing, Missing: true, Why: "there is no layer " + name}
 	}
 	return Node{
-		Name: name, Version: terminal.Safe(row.Version), State: cmp.Or(said(row.State), stateNew), Ready: said(row.Ready),
-		Cluster: said(row.Cluster), Why: terminal.Safe(row.Why), Cycle: cycle,
+		Name: name, Version: printable.Escaped(row.Version), State: cmp.Or(said(row.State), stateNew), Ready: said(row.Ready),
+		Cluster: said(row.Cluster), Why: printable.Escaped(row.Why), Cycle: cycle,
 	}
 }
 
@@ -115,14 +115,14 @@ func said(cell string) string {
 	if cell == "-" {
 		return ""
 	}
-	return terminal.Safe(cell)
+	return printable.Escaped(cell)
 }
 
 // versionOf returns which version of another layer a layer asks for.
 func versionOf(layer *v1alpha1.AddonsLayer, on string) string {
 	for _, text := range layer.Spec.Prereqs.DependsOn {
 		if name, version, _ := strings.Cut(text, "@"); name == on {
-			return terminal.Safe(version)
+			return printable.Escaped(version)
 		}
 	}
 	return ""
@@ -209,27 +209,27 @@ func (e Edge) label() string {
 // colours of a node or an edge.
 type colours struct{ fill, line, text string }
 
-var palette = map[terminal.Role]colours{
-	terminal.Plain:   {"#f2f2f2", "#6e7781", "#24292f"},
-	terminal.Good:    {"#dafbe1", "#1a7f37", "#116329"},
-	terminal.Busy:    {"#ddf4ff", "#0969da", "#0550ae"},
-	terminal.Warning: {"#fff8c5", "#9a6700", "#6f4a00"},
-	terminal.Bad:     {"#ffebe9", "#cf222e", "#a40e26"},
+var palette = map[string]colours{
+	"":              {"#f2f2f2", "#6e7781", "#24292f"},
+	summary.Good:    {"#dafbe1", "#1a7f37", "#116329"},
+	summary.Busy:    {"#ddf4ff", "#0969da", "#0550ae"},
+	summary.Warning: {"#fff8c5", "#9a6700", "#6f4a00"},
+	summary.Bad:     {"#ffebe9", "#cf222e", "#a40e26"},
 }
 
 func (n Node) colours() colours {
 	switch {
 	case n.Missing:
-		return colours{"#ffffff", palette[terminal.Bad].line, palette[terminal.Bad].text}
+		return colours{"#ffffff", palette[summary.Bad].line, palette[summary.Bad].text}
 	case n.Cycle:
-		return palette[terminal.Bad]
+		return palette[summary.Bad]
 	}
-	return palette[terminal.RoleOf(n.State)]
+	return palette[summary.Standing(n.State)]
 }
 
 func (e Edge) colour() string {
 	if e.Cycle || e.Missing {
-		return palette[terminal.Bad].line
+		return palette[summary.Bad].line
 	}
-	return palette[terminal.Plain].line
+	return palette[""].line
 }

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 // maxMarkdown is how many bytes a comment on a pull request may have, with room

@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/forecast"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 func release(chart string, generation int64, owner string) *unstructured.Unstructured {

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 // maxObjects is how many objects of one action are shown to people.

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
 	"github.com/strata-project/strata/internal/charts"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 func parse(t *testing.T, text string, into any) {

@@ -8,7 +8,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/cmd/kubectl-strata/summary"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 // Text writes a report for people: a line for each layer, its reasons below it, and
@@ -30,7 +31,7 @@ func (r Report) Text(out io.Writer, screen terminal.Screen) error {
 	fmt.Fprintf(&text, "%-*s   UPGRADE\n", longest, "LAYER")
 	for _, layer := range r.Layers {
 		name := (terminal.Screen{Width: longest}).Clip(terminal.Safe(layer.Name))
-		fmt.Fprintf(&text, "%-*s   %s\n", longest, name, screen.Paint(terminal.RoleOf(layer.Upgrade), layer.Upgrade))
+		fmt.Fprintf(&text, "%-*s   %s\n", longest, name, screen.Paint(terminal.RoleOf(summary.Standing(layer.Upgrade)), layer.Upgrade))
 		for _, reason := range layer.Reasons {
 			mark := map[string]string{No: "- ", Unknown: "? "}[reason.Upgrade]
 			for _, line := range (terminal.Screen{Width: max(0, screen.Width-len("  "))}).Wrap(mark+terminal.Safe(reason.Message), "  ") {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 // large is a cluster of 200 layers in one chain and across, each with 5 releases of

@@ -9,7 +9,7 @@ package view
 import (
 	"strings"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 // Span is a piece of a line that looks one way.

@@ -13,9 +13,9 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 // Owned is an object between the one that is asked about and the layer.

@@ -9,7 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/cmd/kubectl-strata/summary"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 // Node returns a layer as lines: depth 0 is its own, 1 has gates and releases
@@ -17,7 +18,7 @@ import (
 // Objects of releases are counted by kind unless each is to be shown.
 func (l Layer) Node(depth int, each bool) Node {
 	node := Node{Spans: []Span{
-		{l.Name + "@" + l.Version, terminal.Strong}, {l.State, terminal.RoleOf(l.State)},
+		{l.Name + "@" + l.Version, terminal.Strong}, {l.State, terminal.RoleOf(summary.Standing(l.State))},
 	}}
 	if l.Ready != "-" {
 		node.Spans = append(node.Spans, Span{l.Ready + " ready", terminal.Plain})
@@ -79,7 +80,7 @@ func (r Release) node(depth int, each bool) Node {
 	if r.Version != "" {
 		node.Spans = append(node.Spans, Span{r.Version, terminal.Plain})
 	}
-	node.Spans = append(node.Spans, Span{r.State, terminal.RoleOf(r.State)})
+	node.Spans = append(node.Spans, Span{r.State, terminal.RoleOf(summary.Standing(r.State))})
 	if r.Message != "" {
 		node.Spans = append(node.Spans, Span{r.Message, terminal.Plain})
 	}
@@ -100,7 +101,7 @@ func (r Release) node(depth int, each bool) Node {
 func (o Object) node() Node {
 	node := Node{Spans: []Span{{o.Kind + " " + named(o.Namespace, o.Name), terminal.Plain}}}
 	if o.State != "" {
-		node.Spans = append(node.Spans, Span{o.State, terminal.RoleOf(o.State)})
+		node.Spans = append(node.Spans, Span{o.State, terminal.RoleOf(summary.Standing(o.State))})
 	}
 	if o.Message != "" {
 		node.Spans = append(node.Spans, Span{o.Message, terminal.Dim})

@@ -12,7 +12,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 // Conclude adds what to try about the end of the chain, and on which cluster there

@@ -3,7 +3,7 @@
 
 // Package terminal says how something looks on a terminal, and nothing of it
 // elsewhere: what goes into a file or a pipe has no colours and lines of any
-// length.
+// length. It knows nothing of Strata, and imports nothing of it but printable.
 package terminal
 
 import (
@@ -14,12 +14,8 @@ import (
 
 	"github.com/fatih/color"
 	"golang.org/x/term"
-	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/strata-project/strata/internal/printable"
-
-	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 )
 
 // Screen is what is written to. The zero value is a file or a pipe.
@@ -94,21 +90,11 @@ func (s Screen) Paint(role Role, text string) string {
 	return paint.Sprint(text)
 }
 
-// RoleOf returns the role of the state of a layer, or of the standing of an
-// object.
-func RoleOf(state string) Role {
-	switch state {
-	case string(v1alpha1.StateDeployed), "True", "Ready", "Running", "Current", "yes":
-		return Good
-	case string(v1alpha1.StateApplying), string(v1alpha1.StatePruning), string(v1alpha1.StatePending), dependents.StatusMissing, dependents.StatusProgress, "Unknown":
-		return Busy
-	case string(v1alpha1.StateFailed), "False", "no":
-		return Bad
-	case "", "-":
-		return Plain
-	}
-	return Warning
-}
+// standings are the words for how something stands. Other words are Plain.
+var standings = map[string]Role{"good": Good, "busy": Busy, "warning": Warning, "bad": Bad}
+
+// RoleOf returns the role of a standing: good, busy, warning or bad.
+func RoleOf(standing string) Role { return standings[standing] }
 
 // Clip shortens a line to the width of the screen. The line must not be painted.
 func (s Screen) Clip(line string) string { return clip(line, s.Width) }
@@ -144,8 +130,4 @@ func (s Screen) Wrap(text, indent string) []string {
 
 // Safe returns a text of others' making without what would move the cursor of a
 // terminal, hide, or change the direction of writing, in one line.
-func Safe(text string) string {
-	var escaped strings.Builder
-	_ = printers.WriteEscaped(&escaped, text) // a Builder takes everything
-	return printable.Line(escaped.String(), 0)
-}
+func Safe(text string) string { return printable.Escaped(text) }

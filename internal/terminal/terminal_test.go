@@ -10,7 +10,11 @@ import (
 	"testing"
 )
 
-var wide = []Column{{Name: "NAME"}, {Name: "STATE", Role: RoleOf}, {Name: "REVISION", Expendable: 2}, {Name: "SINCE", Expendable: 1}, {Name: "WHY"}}
+var wide = []Column{{Name: "NAME"}, {Name: "STATE", Role: roleOfState}, {Name: "REVISION", Expendable: 2}, {Name: "SINCE", Expendable: 1}, {Name: "WHY"}}
+
+func roleOfState(state string) Role {
+	return RoleOf(map[string]string{"Deployed": "good", "Failed": "bad"}[state])
+}
 
 var rows = [][]string{
 	{"base", "Deployed", "main@sha1:01234567", "3d", ""},
