@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
-	"github.com/strata-project/strata/cmd/kubectl-strata/view"
+	"github.com/strata-project/strata/internal/answers/view"
 	"github.com/strata-project/strata/internal/terminal"
 )
 

@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/cmd/kubectl-strata/drift"
-	"github.com/strata-project/strata/cmd/kubectl-strata/preview"
-	"github.com/strata-project/strata/internal/charts"
+	"github.com/strata-project/strata/internal/answers/charts"
+	"github.com/strata-project/strata/internal/answers/drift"
+	"github.com/strata-project/strata/internal/answers/preview"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/forecast"
 	"github.com/strata-project/strata/internal/layers"

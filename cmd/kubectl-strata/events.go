@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	toolswatch "k8s.io/client-go/tools/watch"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
-	"github.com/strata-project/strata/cmd/kubectl-strata/view"
+	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/answers/view"
 	"github.com/strata-project/strata/internal/terminal"
 )
 

@@ -22,8 +22,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/adoption"
 	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
+	"github.com/strata-project/strata/internal/answers/adoption"
 	"github.com/strata-project/strata/internal/terminal"
 )
 

@@ -29,7 +29,7 @@ import (
 	"helm.sh/helm/v4/pkg/strvals"
 	"sigs.k8s.io/yaml"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/checks"
+	"github.com/strata-project/strata/internal/answers/checks"
 )
 
 const installLong = `Install Strata's chart, which this plug-in holds, or upgrade what is installed,

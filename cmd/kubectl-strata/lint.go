@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/lint"
-	"github.com/strata-project/strata/cmd/kubectl-strata/repository"
+	"github.com/strata-project/strata/internal/answers/lint"
+	"github.com/strata-project/strata/internal/answers/repository"
 	"github.com/strata-project/strata/internal/layers"
 )
 

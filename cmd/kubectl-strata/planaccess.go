@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/strata-project/strata/internal/charts"
+	"github.com/strata-project/strata/internal/answers/charts"
 	"github.com/strata-project/strata/internal/dependents"
 )
 

@@ -21,9 +21,9 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/cmd/kubectl-strata/repository"
-	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
 	"github.com/strata-project/strata/internal/address"
+	"github.com/strata-project/strata/internal/answers/repository"
+	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/forecast"

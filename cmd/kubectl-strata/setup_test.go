@@ -28,7 +28,7 @@ import (
 
 	"github.com/strata-project/strata/chart"
 	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
-	"github.com/strata-project/strata/cmd/kubectl-strata/checks"
+	"github.com/strata-project/strata/internal/answers/checks"
 	"github.com/strata-project/strata/internal/terminal"
 )
 

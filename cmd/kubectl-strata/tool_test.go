@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
-	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
+	"github.com/strata-project/strata/internal/answers/snapshot"
 )
 
 func TestReadAsksOnceForEachKind(t *testing.T) {

@@ -1,0 +1,246 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/answers/summary"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// NotObserved is the reason of a layer of which the controller has said nothing.
+const NotObserved = "NotObserved"
+
+// Link is one thing in a chain of causes. Each is explained by the one behind it.
+type Link struct {
+	Kind string `json:"kind"`
+	// Cluster that the object is on, where that is another one.
+	Cluster   string `json:"cluster,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Reason    string `json:"reason,omitempty"`
+	Message   string `json:"message,omitempty"`
+	// Since and Until as RFC 3339; empty where they are not known.
+	Since string `json:"since,omitempty"`
+	Until string `json:"until,omitempty"`
+	// Count of events that say so.
+	Count int64 `json:"count,omitempty"`
+}
+
+// Affected is what waits for a layer, directly or not.
+type Affected struct {
+	Layers   []string `json:"layers"`
+	Releases int      `json:"releases"`
+	// Clusters of the layers, by namespace/name of their RemoteClusters; empty
+	// text for the one that Strata runs in.
+	Clusters []string `json:"clusters"`
+}
+
+// Why says why a layer is not deployed, or that it is. No list is nil.
+type Why struct {
+	Layer   string `json:"layer"`
+	State   string `json:"state"`
+	Blocked bool   `json:"blocked"`
+	// Chain begins with the layer; what is behind explains what is before it.
+	Chain []Link `json:"chain"`
+	// Root is the layer that the end of the chain is of.
+	Root    string   `json:"root"`
+	Affects Affected `json:"affects"`
+	// Try lists commands.
+	Try []string `json:"try"`
+	// Notes say what else is worth knowing.
+	Notes []string `json:"notes"`
+}
+
+// Explain follows the causes of a layer through other layers down to the object of
+// which nothing more is known from what the controller has written.
+func Explain(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) Why {
+	row := summary.Of(layer, s.Now)
+	why := Why{Layer: layer.Name, State: row.State, Blocked: row.Blocked, Chain: []Link{linkOf(layer)}, Root: layer.Name, Try: []string{}, Notes: []string{}}
+	deployed := layer.Status.State == v1alpha1.StateDeployed && !row.Blocked
+	if deployed {
+		if row.Why != "" {
+			why.Notes = append(why.Notes, row.Why)
+		}
+		why.Affects = affects(s, layer.Name)
+		return why
+	}
+	told := map[string]bool{layer.Name: true}
+	for next := layer; next != nil; {
+		causes := next.Status.BlockedBy
+		chain := toRoot(causes)
+		why.Notes = append(why.Notes, beside(causes, chain)...)
+		next = nil
+		for _, cause := range chain {
+			if cause.Kind == v1alpha1.AddonsLayerKind {
+				if told[cause.Name] {
+					why.refine(cause)
+					continue
+				}
+				told[cause.Name] = true
+				next = s.Layer(cause.Name)
+				why.Root = cause.Name
+			} else {
+				next = nil
+			}
+			why.Chain = append(why.Chain, linkOfCause(s, cause))
+		}
+		if next != nil && next.Status.State == v1alpha1.StateDeployed {
+			next = nil
+		}
+	}
+	why.Affects = affects(s, why.Root)
+	return why
+}
+
+// refine keeps what a layer says of itself as the cause.
+func (w *Why) refine(cause v1alpha1.Cause) {
+	for i := range w.Chain {
+		if link := &w.Chain[i]; link.Kind == v1alpha1.AddonsLayerKind && link.Name == cause.Name {
+			link.Reason, link.Message = cause.Reason, cause.Message
+			if cause.Until != nil {
+				link.Until = stamp(cause.Until.Time)
+			}
+		}
+	}
+}
+
+// linkOf returns a layer as the beginning of a chain.
+func linkOf(layer *v1alpha1.AddonsLayer) Link {
+	link := Link{Kind: v1alpha1.AddonsLayerKind, Name: layer.Name, Reason: NotObserved, Message: "the controller has not looked at it yet"}
+	ready := meta.FindStatusCondition(layer.Status.Conditions, v1alpha1.ReadyCondition)
+	if ready == nil {
+		return link
+	}
+	link.Reason, link.Message, link.Since = ready.Reason, ready.Message, stamp(ready.LastTransitionTime.Time)
+	if layer.Status.ObservedGeneration != layer.Generation {
+		link.Reason, link.Message = NotObserved, summary.Of(layer, time.Time{}).Why
+	}
+	return link
+}
+
+func linkOfCause(s *snapshot.Snapshot, cause v1alpha1.Cause) Link {
+	link := Link{Kind: cause.Kind, Cluster: cause.Cluster, Namespace: cause.Namespace, Name: cause.Name, Reason: cause.Reason, Message: cause.Message}
+	if cause.Until != nil {
+		link.Until = stamp(cause.Until.Time)
+	}
+	switch cause.Kind {
+	case v1alpha1.AddonsLayerKind:
+		if layer := s.Layer(cause.Name); layer != nil {
+			link.Since = linkOf(layer).Since
+		}
+	default:
+		if object := objectNamed(s, cause); object != nil {
+			link.Since = conditionOf(object, "Ready")["lastTransitionTime"]
+		}
+	}
+	return link
+}
+
+// toRoot returns the causes from what the layer itself waits for down to the root
+// of them all.
+func toRoot(causes []v1alpha1.Cause) []v1alpha1.Cause {
+	root, found := layers.RootCause(causes)
+	if !found {
+		return nil
+	}
+	at := slices.IndexFunc(causes, func(c v1alpha1.Cause) bool { return c == root })
+	var chain []v1alpha1.Cause
+	depth := root.Depth + 1
+	for i := at; i >= 0 && depth > 0; i-- {
+		if causes[i].Depth < depth {
+			chain = append(chain, causes[i])
+			depth = causes[i].Depth
+		}
+	}
+	slices.Reverse(chain)
+	return chain
+}
+
+// beside names what a layer waits for beside the chain that is followed.
+func beside(causes, chain []v1alpha1.Cause) []string {
+	var notes []string
+	for _, cause := range causes {
+		if cause.Depth == 0 && !slices.Contains(chain, cause) {
+			notes = append(notes, "also "+Link{Kind: cause.Kind, Namespace: cause.Namespace, Name: cause.Name}.what()+" ("+cause.Reason+"): "+cause.Message)
+		}
+	}
+	return notes
+}
+
+// affects returns what depends on a layer, directly or not.
+func affects(s *snapshot.Snapshot, name string) Affected {
+	dependants := map[string][]*v1alpha1.AddonsLayer{}
+	for _, layer := range s.Layers {
+		for _, on := range layers.DependencyNames(layer.Spec.Prereqs.DependsOn) {
+			dependants[on] = append(dependants[on], layer)
+		}
+	}
+	found := Affected{Layers: []string{}, Clusters: []string{}}
+	seen := map[string]bool{name: true}
+	for queue := []string{name}; len(queue) > 0; queue = queue[1:] {
+		for _, layer := range dependants[queue[0]] {
+			if seen[layer.Name] {
+				continue
+			}
+			seen[layer.Name] = true
+			queue = append(queue, layer.Name)
+			found.Layers = append(found.Layers, layer.Name)
+			found.Clusters = append(found.Clusters, layers.ClusterName(layers.PlaceOf(layer, "")))
+			for _, resource := range layer.Status.Resources {
+				if isRelease(resource) {
+					found.Releases++
+				}
+			}
+		}
+	}
+	slices.Sort(found.Layers)
+	slices.Sort(found.Clusters)
+	found.Clusters = slices.Compact(found.Clusters)
+	return found
+}
+
+// what names a link: a layer by its name, other things with their kinds.
+func (l Link) what() string {
+	text := named(l.Namespace, l.Name)
+	if l.Kind != v1alpha1.AddonsLayerKind {
+		text = strings.TrimSpace(l.Kind + " " + text)
+	}
+	if l.Cluster != "" {
+		text += " on " + l.Cluster
+	}
+	return text
+}
+
+// stamp writes a time; nothing for none.
+func stamp(moment time.Time) string {
+	if moment.IsZero() {
+		return ""
+	}
+	return moment.UTC().Format(time.RFC3339)
+}
+
+// moment reads what stamp has written, or an object says; zero where it is no time.
+func moment(text string) time.Time {
+	at, _ := time.Parse(time.RFC3339, text)
+	return at
+}
+
+// ofTime returns the first time of several texts that is one.
+func ofTime(texts ...string) metav1.Time {
+	for _, text := range texts {
+		if at := moment(text); !at.IsZero() {
+			return metav1.NewTime(at)
+		}
+	}
+	return metav1.Time{}
+}
