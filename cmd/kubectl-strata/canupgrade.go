@@ -21,9 +21,10 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
 	"github.com/strata-project/strata/internal/answers/charts"
-	"github.com/strata-project/strata/internal/answers/readiness"
 	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/answers/upgrade"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/terminal"
@@ -77,11 +78,11 @@ func canUpgradeCommands(t *tool) []*cobra.Command {
 				return err
 			}
 			if output == "" {
-				err = report.Text(t.out, t.screen)
+				err = printing.Upgrade(t.out, t.screen, report)
 			} else {
 				err = t.printAs(output, report)
 			}
-			if err == nil && report.Upgrade != readiness.Yes {
+			if err == nil && report.Upgrade != upgrade.Yes {
 				return errBlocked
 			}
 			return err
@@ -99,40 +100,40 @@ var canUpgradeParts = append([]snapshot.Part{
 	snapshot.Layers, snapshot.Releases, snapshot.Clusters, snapshot.Bundles, snapshot.Applications, snapshot.HelmRepositories, snapshot.HelmCharts,
 }, snapshot.Sources...)
 
-func (t *tool) canUpgrade(ctx context.Context, to, cluster string, o chartOptions, names []string) (readiness.Report, error) {
+func (t *tool) canUpgrade(ctx context.Context, to, cluster string, o chartOptions, names []string) (upgrade.Report, error) {
 	if to == "" {
-		return readiness.Report{}, errors.New("--k8s is missing: name the version of Kubernetes to look at, such as 1.37")
+		return upgrade.Report{}, errors.New("--k8s is missing: name the version of Kubernetes to look at, such as 1.37")
 	}
 	if _, err := charts.RemovedAPIs(nil, to); err != nil {
-		return readiness.Report{}, fmt.Errorf("--k8s: %w", err)
+		return upgrade.Report{}, fmt.Errorf("--k8s: %w", err)
 	}
 	progress := t.progress()
 	defer progress.Done()
 	progress.Say("reading the cluster")
 	s, err := t.read(ctx, canUpgradeParts...)
 	if err != nil {
-		return readiness.Report{}, err
+		return upgrade.Report{}, err
 	}
 	t.warnUnread(s, "what depends on them is not known")
 	chosen, err := chooseLayers(s, cluster, names)
 	if err != nil {
-		return readiness.Report{}, err
+		return upgrade.Report{}, err
 	}
-	in := readiness.Input{
+	in := upgrade.Input{
 		Kubernetes: to, Layers: chosen, Bundles: s.Bundles, Applications: s.Applications,
-		Unread: map[string]string{}, Releases: map[dependents.ID]readiness.Release{},
+		Unread: map[string]string{}, Releases: map[dependents.ID]upgrade.Release{},
 	}
 	for part, err := range s.Unread {
 		in.Unread[part.Kind] = unreadable(err, part.GroupVersionResource).Error()
 	}
 	work, err := t.newUpgradeWork(s, to, o)
 	if err != nil {
-		return readiness.Report{}, err
+		return upgrade.Report{}, err
 	}
 	if in.Releases, err = work.all(ctx, chosen, progress); err != nil {
-		return readiness.Report{}, explain(err, t.flags, layerKind)
+		return upgrade.Report{}, explain(err, t.flags, layerKind)
 	}
-	return readiness.Of(in), nil
+	return upgrade.Of(in), nil
 }
 
 // chooseLayers returns the layers of these names, or all of them, on a cluster.
@@ -243,9 +244,9 @@ func (w *upgradeWork) serves(lists []*metav1.APIResourceList) {
 }
 
 // all looks at the releases of layers, some at once.
-func (w *upgradeWork) all(ctx context.Context, of []*v1alpha1.AddonsLayer, progress *terminal.Progress) (map[dependents.ID]readiness.Release, error) {
-	found := map[dependents.ID]readiness.Release{}
-	ids := readiness.ReleasesOf(of...)
+func (w *upgradeWork) all(ctx context.Context, of []*v1alpha1.AddonsLayer, progress *terminal.Progress) (map[dependents.ID]upgrade.Release, error) {
+	found := map[dependents.ID]upgrade.Release{}
+	ids := upgrade.ReleasesOf(of...)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(renderers)
 	for _, id := range ids {
@@ -266,10 +267,10 @@ func (w *upgradeWork) all(ctx context.Context, of []*v1alpha1.AddonsLayer, progr
 }
 
 // release looks at one release.
-func (w *upgradeWork) release(ctx context.Context, release *unstructured.Unstructured) readiness.Release {
-	deployed := readiness.DeployedBy(release)
-	looked := readiness.Release{Chart: strings.TrimSpace(deployed.Chart + " " + deployed.Version)}
-	looked.Live, _ = charts.RemovedAPIs(readiness.InventoryOf(release), w.to) // the version was read before
+func (w *upgradeWork) release(ctx context.Context, release *unstructured.Unstructured) upgrade.Release {
+	deployed := upgrade.DeployedBy(release)
+	looked := upgrade.Release{Chart: strings.TrimSpace(deployed.Chart + " " + deployed.Version)}
+	looked.Live, _ = charts.RemovedAPIs(upgrade.InventoryOf(release), w.to) // the version was read before
 	rendering, err := w.render(ctx, release, deployed, w.to)
 	if err == nil {
 		looked.Rendered, _ = charts.RemovedAPIs(slices.Concat(rendering.Objects, rendering.Hooks, rendering.CRDs), w.to)
@@ -310,12 +311,12 @@ func isRemote(release *unstructured.Unstructured) bool {
 	return found
 }
 
-func (w *upgradeWork) render(ctx context.Context, release *unstructured.Unstructured, deployed readiness.Deployment, version string) (*charts.Rendering, error) {
+func (w *upgradeWork) render(ctx context.Context, release *unstructured.Unstructured, deployed upgrade.Deployment, version string) (*charts.Rendering, error) {
 	request := charts.Request{
-		Release: readiness.Pin(release, deployed), KubeVersion: version, Revision: deployed.Revision + 1,
+		Release: upgrade.Pin(release, deployed), KubeVersion: version, Revision: deployed.Revision + 1,
 		Find: func(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
 			object, err := w.find(ctx, id)
-			return readiness.Pin(object, deployed), err
+			return upgrade.Pin(object, deployed), err
 		},
 		// What is rendered is what the cluster has, as it has it.
 		Trust:   func(*unstructured.Unstructured) charts.Trust { return charts.TrustAll },

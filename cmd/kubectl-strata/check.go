@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
 	"github.com/strata-project/strata/internal/answers/checks"
 )
 
@@ -89,7 +90,7 @@ func (t *tool) printFindings(findings []checks.Finding, output string) error {
 		if err := t.printAs(output, map[string]any{"checks": findings}); err != nil {
 			return err
 		}
-	} else if _, err := io.WriteString(t.out, checks.Text(t.screen, findings)); err != nil {
+	} else if _, err := io.WriteString(t.out, printing.Checks(t.screen, findings)); err != nil {
 		return err
 	}
 	if checks.Failed(findings) {

@@ -29,6 +29,7 @@ import (
 	"helm.sh/helm/v4/pkg/strvals"
 	"sigs.k8s.io/yaml"
 
+	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
 	"github.com/strata-project/strata/internal/answers/checks"
 )
 
@@ -159,7 +160,7 @@ func (i *installation) before(facts checks.Facts, wanted checks.Wanted) error {
 	findings := slices.DeleteFunc(checks.Before(facts, wanted), func(f checks.Finding) bool {
 		return f.Result == checks.OK || i.takeOwnership && f.Check == checks.Ownership
 	})
-	if _, err := io.WriteString(i.errOut, checks.Text(i.screen, findings)); err != nil {
+	if _, err := io.WriteString(i.errOut, printing.Checks(i.screen, findings)); err != nil {
 		return err
 	}
 	if checks.Failed(findings) && !i.dryRun {

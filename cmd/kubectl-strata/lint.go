@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
 	"github.com/strata-project/strata/internal/answers/lint"
 	"github.com/strata-project/strata/internal/answers/repository"
 	"github.com/strata-project/strata/internal/layers"
@@ -103,7 +104,7 @@ func lintCommands(t *tool) []*cobra.Command {
 func (t *tool) lintRules(o *lintOptions) error {
 	switch o.output {
 	case "":
-		_, err := fmt.Fprint(t.out, lint.ListRules(t.screen.Width))
+		_, err := fmt.Fprint(t.out, printing.LintRules(t.screen.Width))
 		return err
 	case "sarif", "junit":
 		return fmt.Errorf("--rules are listed as text, json or yaml, and not as %s", o.output)
@@ -160,7 +161,7 @@ func (t *tool) printLint(report *lint.Report, o *lintOptions) error {
 	var err error
 	switch o.output {
 	case "":
-		data = []byte(lint.Text(report, t.screen.Width))
+		data = []byte(printing.Lint(report, t.screen.Width))
 	case "sarif":
 		data, err = lint.SARIF(report, version)
 	case "junit":

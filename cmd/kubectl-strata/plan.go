@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
 	"github.com/strata-project/strata/internal/answers/preview"
 	"github.com/strata-project/strata/internal/answers/repository"
 	"github.com/strata-project/strata/internal/answers/snapshot"
@@ -228,9 +229,9 @@ func (t *tool) printPlan(p *preview.Plan, output string) error {
 	var err error
 	switch output {
 	case "":
-		err = p.Text(t.out, t.screen)
+		err = printing.Plan(t.out, t.screen, p)
 	case "markdown":
-		err = p.Markdown(t.out)
+		err = printing.Markdown(t.out, p)
 	default:
 		err = t.printAs(output, p)
 	}

@@ -15,8 +15,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/strata-project/strata/internal/terminal"
 )
 
 func deployment(namespace, name, image string, ready int32) appsv1.Deployment {
@@ -131,10 +129,10 @@ func TestAll(t *testing.T) {
 			findings := All(f, wanted)
 			at := slices.IndexFunc(findings, func(f Finding) bool { return f.Result == c.result && strings.Contains(f.What, c.words) })
 			if at < 0 {
-				t.Fatalf("no %s says %q:\n%s", c.result, c.words, Text(terminal.Screen{}, findings))
+				t.Fatalf("no %s says %q:\n%+v", c.result, c.words, findings)
 			}
 			if Failed(findings) != (c.result == Fail) {
-				t.Errorf("failed: %v:\n%s", Failed(findings), Text(terminal.Screen{}, findings))
+				t.Errorf("failed: %v:\n%+v", Failed(findings), findings)
 			}
 			for _, finding := range findings {
 				if finding.Result == OK && finding.Do != "" || finding.Result == Fail && finding.Do == "" {
@@ -165,20 +163,5 @@ func TestBeforeLooksAtWhatOthersHaveMade(t *testing.T) {
 	findings := Before(f, wanted)
 	if Failed(findings) || !slices.ContainsFunc(findings, func(f Finding) bool { return f.Check == Ownership && strings.Contains(f.Do, "--take-ownership") }) {
 		t.Errorf("%+v", findings)
-	}
-}
-
-func TestTextFits(t *testing.T) {
-	findings := []Finding{
-		{"a", OK, "well", ""},
-		{"b", Warn, "a message \x1b[31m that is longer than a narrow terminal has room for", "do something about it that is also long"},
-	}
-	want := "✔ well\n! a message ^[[31m that is\n  longer than a narrow\n  terminal has room for\n  -> do something about it\n     that is also long\n"
-	if got := Text(terminal.Screen{Width: 26}, findings); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-	want = "ok    well\nwarn  a message ^[[31m that is longer than a narrow terminal has room for\n      -> do something about it that is also long\n"
-	if got := Text(terminal.Screen{}, findings); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

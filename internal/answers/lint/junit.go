@@ -51,7 +51,7 @@ func JUnit(r *Report, strict bool) ([]byte, error) {
 			all.Suites = append(all.Suites, junitSuite{Name: finding.File})
 			last++
 		}
-		text := line(finding)
+		text := finding.String()
 		test := junitCase{
 			Name: plain(finding.Rule + ": " + message(finding)), ClassName: finding.File, File: finding.File, Line: finding.Line,
 		}
@@ -68,7 +68,7 @@ func JUnit(r *Report, strict bool) ([]byte, error) {
 	}
 	if len(all.Suites) == 0 {
 		all.Tests = 1
-		all.Suites = []junitSuite{{Name: "lint", Tests: 1, Cases: []junitCase{{Name: verdict(r), ClassName: "lint"}}}}
+		all.Suites = []junitSuite{{Name: "lint", Tests: 1, Cases: []junitCase{{Name: r.Verdict(), ClassName: "lint"}}}}
 	}
 	data, err := xml.MarshalIndent(all, "", "  ")
 	return append([]byte(xml.Header), append(data, '\n')...), err

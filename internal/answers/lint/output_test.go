@@ -111,19 +111,6 @@ func TestJUnitCountsWhatItLists(t *testing.T) {
 	}
 }
 
-func TestTextOnNarrowTerminals(t *testing.T) {
-	text := Text(broken(t), 40)
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\n")
-		if len(line) > 40 && strings.Contains(strings.TrimSpace(line), " ") {
-			t.Errorf("wider than 40 columns: %s", line)
-		}
-		if strings.ContainsAny(line, "\x1b\x00") {
-			t.Errorf("moves the cursor: %q", line)
-		}
-	}
-}
-
 func TestFieldsOfHelmReleases(t *testing.T) {
 	for name, test := range map[string]struct{ spec, want string }{
 		"fine":             {`{"interval": "1h30m", "chartRef": {"kind": "HelmChart", "name": "a"}, "values": {"interval": "often", "crds": 1}}`, ""},

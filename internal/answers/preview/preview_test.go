@@ -4,9 +4,7 @@
 package preview
 
 import (
-	"bytes"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +14,6 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/forecast"
 	"github.com/strata-project/strata/internal/layers"
-	"github.com/strata-project/strata/internal/terminal"
 )
 
 func release(chart string, generation int64, owner string) *unstructured.Unstructured {
@@ -60,7 +57,7 @@ func TestActions(t *testing.T) {
 			p := Of(forecast.Forecast{Steps: []forecast.Step{c.step}, Settled: true}, nil, nil, none)
 			got := ""
 			for _, action := range p.Actions {
-				got = fmt.Sprintf("%s %s [%s]", action.Action, action.versions(), action.note())
+				got = fmt.Sprintf("%s %s [%s]", action.Action, action.Versions(), action.Remark())
 				if action.Wave != 1 {
 					t.Errorf("waves count from %d", action.Wave)
 				}
@@ -113,53 +110,5 @@ func TestMarkOfWhatIsPrunedIsNotShown(t *testing.T) {
 	f.Settled = false
 	if p := Of(f, nil, nil, none); len(p.Notes) != 1 {
 		t.Errorf("it is not said that the plan is not whole: %q", p.Notes)
-	}
-}
-
-// hostile is a plan whose names and messages are of somebody who means no good.
-func hostile() *Plan {
-	f := forecast.Forecast{Settled: true, Steps: []forecast.Step{
-		{Wave: 1, Layer: "base", ID: id("web"), Verb: dependents.VerbWrite, Before: release("1.0.0", 1, "base"), Done: release("1.1.0", 2, "base"), Origin: "base/\x1b[2Jweb.yaml"},
-	}, Ends: []forecast.End{{Layer: "apps", State: v1alpha1.StateFailed, Reason: "X", Message: "| `rm` <b>\n@everyone \x1b[31m[a](https://b.c) #1"}}}
-	return Of(f, nil, map[string]string{"base": "1.1.0"}, func(forecast.Step) *Rendered {
-		return &Rendered{Changes: []ObjectChange{{Verb: "change", Object: Object{Kind: "ConfigMap", Name: "c"}, Lines: []string{"~ ConfigMap c", "    data.x: a -> ```\x1b[0m"}}}}
-	})
-}
-
-func TestTextOfOthersIsSafe(t *testing.T) {
-	var text, comment bytes.Buffer
-	if err := hostile().Text(&text, terminal.Screen{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := hostile().Markdown(&comment); err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(text.String()+comment.String(), "\x1b") {
-		t.Errorf("an escape sequence comes through: %q", text.String()+comment.String())
-	}
-	for _, bad := range []string{"<b>", "@everyone", "[a]", "https://b", " `rm`", "``` ", "-> ```"} {
-		if strings.Contains(comment.String(), bad) {
-			t.Errorf("the comment has %q:\n%s", bad, comment.String())
-		}
-	}
-	if fences := strings.Count(comment.String(), "```"); fences != 2 {
-		t.Errorf("%d fences:\n%s", fences, comment.String())
-	}
-}
-
-func TestMarkdownFitsIntoAComment(t *testing.T) {
-	f := forecast.Forecast{Settled: true}
-	for i := range 3000 {
-		f.Steps = append(f.Steps, forecast.Step{Wave: 1, Layer: "base", ID: id(fmt.Sprintf("release-%04d", i)), Verb: dependents.VerbWrite, Done: release("1.0.0", 1, "base")})
-	}
-	p := Of(f, nil, nil, func(forecast.Step) *Rendered {
-		return &Rendered{Changes: []ObjectChange{{Verb: "create", Object: Object{Kind: "ConfigMap", Name: "c"}, Lines: []string{"+ ConfigMap c"}}}}
-	})
-	var out bytes.Buffer
-	if err := p.Markdown(&out); err != nil {
-		t.Fatal(err)
-	}
-	if out.Len() > 65_000 || !strings.Contains(out.String(), "more lines") || !strings.Contains(out.String(), "is too much for a comment") {
-		t.Errorf("%d bytes, ending in %s", out.Len(), out.String()[out.Len()-200:])
 	}
 }

@@ -1,9 +1,9 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package readiness says which layers are ready for another version of Kubernetes,
+// Package upgrade says which layers are ready for another version of Kubernetes,
 // and why others are not. It reads nothing but what it is given.
-package readiness
+package upgrade
 
 import (
 	"cmp"

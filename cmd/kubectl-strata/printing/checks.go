@@ -1,24 +1,25 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package checks
+package printing
 
 import (
 	"strings"
 
+	"github.com/strata-project/strata/internal/answers/checks"
 	"github.com/strata-project/strata/internal/terminal"
 )
 
 // marks begin a line: a sign on a terminal, a word elsewhere.
-var marks = map[Result]struct {
+var marks = map[checks.Result]struct {
 	sign string
 	role terminal.Role
 }{
-	OK: {"✔", terminal.Good}, Warn: {"!", terminal.Warning}, Fail: {"✗", terminal.Bad},
+	checks.OK: {"✔", terminal.Good}, checks.Warn: {"!", terminal.Warning}, checks.Fail: {"✗", terminal.Bad},
 }
 
-// Text returns findings as lines for a screen, each with what to do below it.
-func Text(screen terminal.Screen, findings []Finding) string {
+// Checks returns findings as lines for a screen, each with what to do below it.
+func Checks(screen terminal.Screen, findings []checks.Finding) string {
 	var text strings.Builder
 	for _, finding := range findings {
 		mark, indent := string(finding.Result)+strings.Repeat(" ", 6-len(finding.Result)), "      "

@@ -1,10 +1,9 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package readiness
+package upgrade
 
 import (
-	"bytes"
 	"slices"
 	"testing"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/charts"
 	"github.com/strata-project/strata/internal/dependents"
-	"github.com/strata-project/strata/internal/terminal"
 )
 
 func parse(t *testing.T, text string, into any) {
@@ -132,18 +130,6 @@ func TestVerdict(t *testing.T) {
 }
 
 // What clusters and charts say may hold anything.
-func TestTextIsSafe(t *testing.T) {
-	t.Parallel()
-	report := Report{Kubernetes: "1.37", Upgrade: No, Layers: []Layer{{Name: "a\x1b[2J", Upgrade: No, Reasons: []Reason{{Upgrade: No, Message: "b\x1b[2J\nc"}}}}}
-	var out bytes.Buffer
-	if err := report.Text(&out, terminal.Screen{}); err != nil {
-		t.Fatal(err)
-	}
-	if bytes.Contains(out.Bytes(), []byte{0x1b}) || !bytes.Contains(out.Bytes(), []byte("\n  - b")) {
-		t.Errorf("got %q", out.String())
-	}
-}
-
 func TestInventory(t *testing.T) {
 	t.Parallel()
 	release := &unstructured.Unstructured{}

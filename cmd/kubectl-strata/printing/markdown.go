@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package preview
+package printing
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/strata-project/strata/internal/answers/preview"
 	"github.com/strata-project/strata/internal/terminal"
 )
 
@@ -19,14 +20,14 @@ const maxMarkdown = 60_000
 // Markdown writes the plan as a comment on a pull request: a table, and what
 // changes of each release in parts that can be opened. What does not fit is left
 // out, and said to be.
-func (p *Plan) Markdown(out io.Writer) error {
+func Markdown(out io.Writer, p *preview.Plan) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "### Strata: %s\n\n%s\n", markdown(p.Verdict()), markdown(p.heading(false)))
+	fmt.Fprintf(&text, "### Strata: %s\n\n%s\n", markdown(p.Verdict()), markdown(p.Heading(false)))
 	if p.Differs() {
 		text.WriteString("\n| wave | layer | action | object | version | note |\n|---|---|---|---|---|---|\n")
 	}
 	left := 0
-	for _, row := range p.rows() {
+	for _, row := range rows(p) {
 		for i := range row {
 			row[i] = markdown(row[i])
 		}
@@ -43,11 +44,11 @@ func (p *Plan) Markdown(out io.Writer) error {
 	}
 	left = 0
 	for _, action := range p.Actions {
-		if !action.hasDetails() {
+		if !action.HasDetails() {
 			continue
 		}
 		part := fmt.Sprintf("\n<details><summary>%s %s, %s</summary>\n\n```diff\n%s```\n\n</details>\n",
-			action.Action, markdown(action.Object.String()), counted(action.Changes), strings.Join(diffLines(action.Changes), ""))
+			action.Action, markdown(action.Object.String()), preview.Count(action.Changes), strings.Join(diffLines(action.Changes), ""))
 		if text.Len()+len(part) > maxMarkdown {
 			left++
 			continue
@@ -68,7 +69,7 @@ func (p *Plan) Markdown(out io.Writer) error {
 }
 
 // diffLines returns what changes as lines that a block of the kind diff colours.
-func diffLines(changes []ObjectChange) []string {
+func diffLines(changes []preview.ObjectChange) []string {
 	var lines []string
 	for i, change := range changes {
 		if i == maxObjects {
