@@ -12,8 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/strata-project/strata/internal/answers/why"
+
 	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
-	"github.com/strata-project/strata/internal/answers/view"
 	"github.com/strata-project/strata/internal/terminal"
 )
 
@@ -146,7 +147,7 @@ func TestFluxStrata(t *testing.T) {
 // What is advised exists.
 func TestAdviceNamesCommands(t *testing.T) {
 	root := newCommand(newTool(&bytes.Buffer{}, &bytes.Buffer{}))
-	for _, verb := range view.Verbs() {
+	for _, verb := range why.Verbs() {
 		if found, _, err := root.Find([]string{verb}); err != nil || found == root {
 			t.Errorf("there is no command %s: %v", verb, err)
 		}

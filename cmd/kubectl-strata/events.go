@@ -12,6 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
+	"github.com/strata-project/strata/internal/answers/events"
+
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +25,6 @@ import (
 	toolswatch "k8s.io/client-go/tools/watch"
 
 	"github.com/strata-project/strata/internal/answers/snapshot"
-	"github.com/strata-project/strata/internal/answers/view"
 	"github.com/strata-project/strata/internal/terminal"
 )
 
@@ -77,9 +79,9 @@ func (o *eventsOptions) run(ctx context.Context, name string) error {
 	if layer == nil {
 		return noLayer(s, name)
 	}
-	subjects := view.SubjectsOf(s, layer)
+	subjects := events.SubjectsOf(s, layer)
 	if namespace, has := subjects.Namespace(); has {
-		made, err := o.readIn(ctx, namespace, view.Makers...)
+		made, err := o.readIn(ctx, namespace, events.Makers...)
 		if err != nil {
 			return err
 		}
@@ -93,7 +95,7 @@ func (o *eventsOptions) run(ctx context.Context, name string) error {
 	return o.show(ctx, name, subjects)
 }
 
-func (o *eventsOptions) show(ctx context.Context, layer string, subjects *view.Subjects) error {
+func (o *eventsOptions) show(ctx context.Context, layer string, subjects *events.Subjects) error {
 	client, err := newClient(o.flags)
 	if err != nil {
 		return err
@@ -131,11 +133,11 @@ func (o *eventsOptions) show(ctx context.Context, layer string, subjects *view.S
 var eventKind = kind{resource: snapshot.Events.GroupVersionResource, noun: "event", plural: "events", unknown: "this cluster serves no events"}
 
 // of returns the events of a layer that have not been seen, sorted.
-func (o *eventsOptions) of(subjects *view.Subjects, objects []unstructured.Unstructured, seen map[string]bool) []view.Event {
-	found := []view.Event{}
+func (o *eventsOptions) of(subjects *events.Subjects, objects []unstructured.Unstructured, seen map[string]bool) []events.Event {
+	found := []events.Event{}
 	for i := range objects {
 		key := string(objects[i].GetUID()) + "/" + objects[i].GetNamespace() + "/" + objects[i].GetName() + "/" + objects[i].GetResourceVersion()
-		event := view.EventOf(&objects[i])
+		event := events.Of(&objects[i])
 		wanted := len(o.types) == 0 || slices.ContainsFunc(o.types, func(each string) bool { return strings.EqualFold(each, event.Type) })
 		if seen[key] || !wanted || !subjects.Has(event) {
 			continue
@@ -143,13 +145,13 @@ func (o *eventsOptions) of(subjects *view.Subjects, objects []unstructured.Unstr
 		seen[key] = true
 		found = append(found, event)
 	}
-	view.SortEvents(found)
+	events.Sort(found)
 	return found
 }
 
 // follow shows events as they happen. Where the server no longer has what happened
 // since it was asked last, it is asked for all again.
-func (o *eventsOptions) follow(ctx context.Context, events dynamic.NamespaceableResourceInterface, version string, subjects *view.Subjects, seen map[string]bool) error {
+func (o *eventsOptions) follow(ctx context.Context, events dynamic.NamespaceableResourceInterface, version string, subjects *events.Subjects, seen map[string]bool) error {
 	for ctx.Err() == nil {
 		err := o.followFrom(ctx, events, version, subjects, seen)
 		switch {
@@ -178,7 +180,7 @@ func (o *eventsOptions) follow(ctx context.Context, events dynamic.Namespaceable
 	return nil
 }
 
-func (o *eventsOptions) followFrom(ctx context.Context, events dynamic.NamespaceableResourceInterface, version string, subjects *view.Subjects, seen map[string]bool) error {
+func (o *eventsOptions) followFrom(ctx context.Context, events dynamic.NamespaceableResourceInterface, version string, subjects *events.Subjects, seen map[string]bool) error {
 	watcher, err := toolswatch.NewRetryWatcherWithContext(ctx, version, selected{events, ""})
 	if err != nil {
 		return fmt.Errorf("cannot watch events: %w", err)
@@ -199,12 +201,12 @@ func (o *eventsOptions) followFrom(ctx context.Context, events dynamic.Namespace
 	return nil
 }
 
-func (o *eventsOptions) cells(event view.Event) []string {
-	age := duration.HumanDuration(view.Age(event.Last, o.now()))
+func (o *eventsOptions) cells(event events.Event) []string {
+	age := duration.HumanDuration(snapshot.Age(event.Last, o.now()))
 	return []string{age, event.Type, event.Object(), event.Reason, strconv.FormatInt(event.Count, 10), event.Message}
 }
 
-func (o *eventsOptions) table(events []view.Event) error {
+func (o *eventsOptions) table(events []events.Event) error {
 	columns := []terminal.Column{
 		{Name: "AGE"},
 		{Name: "TYPE", Role: roleOfType},
@@ -228,7 +230,7 @@ func roleOfType(text string) terminal.Role {
 }
 
 // lines writes events that happen while they are followed.
-func (o *eventsOptions) lines(events []view.Event) error {
+func (o *eventsOptions) lines(events []events.Event) error {
 	for _, event := range events {
 		if o.output != "" {
 			if err := o.printAs(o.output, event); err != nil {
@@ -236,15 +238,15 @@ func (o *eventsOptions) lines(events []view.Event) error {
 			}
 			continue
 		}
-		node := view.Node{}
+		node := printing.Node{}
 		for i, cell := range o.cells(event) {
 			role := terminal.Plain
 			if i == 1 {
 				role = roleOfType(cell)
 			}
-			node.Spans = append(node.Spans, view.Span{Text: cell, Role: role})
+			node.Spans = append(node.Spans, printing.Span{Text: cell, Role: role})
 		}
-		if _, err := io.WriteString(o.out, view.Draw(o.screen, []view.Node{node})); err != nil {
+		if _, err := io.WriteString(o.out, printing.Draw(o.screen, []printing.Node{node})); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/strata-project/strata/internal/answers/releases"
+
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +21,6 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/internal/answers/snapshot"
-	"github.com/strata-project/strata/internal/answers/view"
 	"github.com/strata-project/strata/internal/dependents"
 )
 
@@ -54,7 +55,7 @@ func (t *tool) readWithVersion(ctx context.Context, parts ...snapshot.Part) (*sn
 // readMade reads the objects of kinds: with one request for each group that says
 // what it serves, and one list for each kind. What cannot be read is told of as
 // such; Secrets are not even asked for.
-func (t *tool) readMade(ctx context.Context, wanted []view.Wanted) (*view.Live, error) {
+func (t *tool) readMade(ctx context.Context, wanted []releases.Wanted) (*releases.Live, error) {
 	config, err := restConfig(t.flags)
 	if err != nil {
 		return nil, err
@@ -67,8 +68,8 @@ func (t *tool) readMade(ctx context.Context, wanted []view.Wanted) (*view.Live, 
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the kubeconfig: %w", err)
 	}
-	l := &looking{client: client, served: served, live: &view.Live{Objects: map[dependents.ID]*unstructured.Unstructured{}, Unread: map[string]string{}}}
-	byVersion := map[schema.GroupVersion][]view.Wanted{}
+	l := &looking{client: client, served: served, live: &releases.Live{Objects: map[dependents.ID]*unstructured.Unstructured{}, Unread: map[string]string{}}}
+	byVersion := map[schema.GroupVersion][]releases.Wanted{}
 	for _, kind := range wanted {
 		if kind.GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
 			l.live.Unread[kind.GroupKind().String()] = "Secrets are not read"
@@ -88,7 +89,7 @@ func (t *tool) readMade(ctx context.Context, wanted []view.Wanted) (*view.Live, 
 }
 
 // warnKinds says which kinds could not be read for lack of rights.
-func (t *tool) warnKinds(live *view.Live) {
+func (t *tool) warnKinds(live *releases.Live) {
 	var lacking []string
 	for kind, why := range live.Unread {
 		if why == mayNot {
@@ -109,11 +110,11 @@ type looking struct {
 	client dynamic.Interface
 	served discovery.DiscoveryInterface
 	mu     sync.Mutex
-	live   *view.Live
+	live   *releases.Live
 }
 
 // version reads the kinds of one version of a group.
-func (l *looking) version(ctx context.Context, gv schema.GroupVersion, kinds []view.Wanted) error {
+func (l *looking) version(ctx context.Context, gv schema.GroupVersion, kinds []releases.Wanted) error {
 	list, err := l.served.ServerResourcesForGroupVersion(gv.String())
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return err
@@ -142,7 +143,7 @@ func (l *looking) version(ctx context.Context, gv schema.GroupVersion, kinds []v
 }
 
 // kind reads the objects of one kind.
-func (l *looking) kind(ctx context.Context, resource schema.GroupVersionResource, kind view.Wanted) error {
+func (l *looking) kind(ctx context.Context, resource schema.GroupVersionResource, kind releases.Wanted) error {
 	list, err := l.client.Resource(resource).Namespace(kind.Namespace).List(ctx, metav1.ListOptions{})
 	switch {
 	case apierrors.IsForbidden(err):
@@ -162,7 +163,7 @@ func (l *looking) kind(ctx context.Context, resource schema.GroupVersionResource
 	return nil
 }
 
-func (l *looking) unread(kind view.Wanted, why string) {
+func (l *looking) unread(kind releases.Wanted, why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.live.Unread[kind.GroupKind().String()] = why

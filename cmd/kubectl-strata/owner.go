@@ -11,6 +11,9 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
+	"github.com/strata-project/strata/internal/answers/owner"
+
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,7 +27,6 @@ import (
 
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/summary"
-	"github.com/strata-project/strata/internal/answers/view"
 )
 
 const ownerLong = `Say who has an object: from the object up through what owns it, such as ReplicaSet
@@ -92,13 +94,13 @@ func (t *tool) owner(ctx context.Context, kind, name, namespace, output string) 
 		return err
 	}
 	t.warnUnread(s, "what HelmReleases have made is known by labels alone")
-	owner := view.OwnerOf(s, objects)
+	answer := owner.Of(s, objects)
 	if output != "" {
-		err = t.printAs(output, owner)
+		err = t.printAs(output, answer)
 	} else {
-		_, err = io.WriteString(t.out, owner.Draw(t.screen))
+		_, err = io.WriteString(t.out, printing.Owner(t.screen, answer))
 	}
-	if err == nil && !owner.Owned {
+	if err == nil && !answer.Owned {
 		return errDiffers
 	}
 	return err

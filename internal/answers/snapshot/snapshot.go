@@ -29,6 +29,10 @@ func flux(group, resource, version, kind string) Part {
 	return Part{schema.GroupVersionResource{Group: group + ".toolkit.fluxcd.io", Version: version, Resource: resource}, kind}
 }
 
+func builtin(group, resource, kind string) Part {
+	return Part{GroupVersionResource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}, Kind: kind}
+}
+
 func own(resource, kind string) Part {
 	return Part{v1alpha1.GroupVersion.WithResource(resource), kind}
 }
@@ -55,6 +59,17 @@ var (
 
 // Sources are the parts that hold what layers come from.
 var Sources = []Part{GitRepositories, OCIRepositories, Buckets, ExternalArtifacts}
+
+// ReplicaSets stand between Deployments and Pods.
+var ReplicaSets = builtin("apps", "replicasets", "ReplicaSet")
+
+// Jobs are made by CronJobs, too.
+var Jobs = builtin("batch", "jobs", "Job")
+
+// Workloads are the kinds that have Pods.
+var Workloads = []Part{
+	builtin("apps", "deployments", "Deployment"), builtin("apps", "statefulsets", "StatefulSet"), builtin("apps", "daemonsets", "DaemonSet"), Jobs,
+}
 
 // Snapshot is what was read of a cluster. Objects are sorted by namespace and
 // name, and nobody changes them.

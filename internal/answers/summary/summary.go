@@ -67,7 +67,7 @@ func Of(layer *v1alpha1.AddonsLayer, now time.Time) Row {
 		Revision: cmp.Or(status.Revision, nothing),
 		Since:    nothing,
 		Reason:   nothing,
-		Why:      why(layer),
+		Why:      Why(layer),
 		Source:   source(layer.Spec.Source),
 		Path:     layer.Spec.Source.Path,
 		Age:      age(layer.CreationTimestamp, now),
@@ -132,8 +132,8 @@ func releases(resources []v1alpha1.Resource) string {
 	return fmt.Sprintf("%d/%d", ready, total)
 }
 
-// why says what there is to know of a layer beyond its state.
-func why(layer *v1alpha1.AddonsLayer) string {
+// Why says what there is to know of a layer beyond its state.
+func Why(layer *v1alpha1.AddonsLayer) string {
 	ready := condition(layer, v1alpha1.ReadyCondition)
 	switch {
 	case ready == nil:

@@ -1,12 +1,15 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package view
+package events
 
 import (
 	"cmp"
 	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/strata-project/strata/internal/answers/releases"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -30,7 +33,7 @@ type Subjects struct {
 }
 
 // Makers are the kinds that others make, which an inventory does not list.
-var Makers = []snapshot.Part{ReplicaSets, part("batch", "jobs", "Job"), snapshot.Pods}
+var Makers = []snapshot.Part{snapshot.ReplicaSets, snapshot.Jobs, snapshot.Pods}
 
 // SubjectsOf returns the layer, its HelmReleases with their charts, and what Helm
 // has made for them.
@@ -53,11 +56,11 @@ func SubjectsOf(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) *Subjects {
 		if ref, is, _ := unstructured.NestedStringMap(release.Object, "spec", "chartRef"); is {
 			found.its[subject{ref["kind"], cmp.Or(ref["namespace"], release.GetNamespace()), ref["name"]}] = true
 		}
-		if IsElsewhere(release) {
-			found.elsewhere(elsewhere(release))
+		if releases.IsElsewhere(release) {
+			found.elsewhere(releases.Elsewhere(release))
 			continue
 		}
-		for _, made := range Inventory(release) {
+		for _, made := range releases.Inventory(release) {
 			found.add(made.ID)
 		}
 	}
@@ -65,12 +68,9 @@ func SubjectsOf(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) *Subjects {
 }
 
 func (s *Subjects) elsewhere(cluster string) {
-	for _, known := range s.Elsewhere {
-		if known == cluster {
-			return
-		}
+	if !slices.Contains(s.Elsewhere, cluster) {
+		s.Elsewhere = append(s.Elsewhere, cluster)
 	}
-	s.Elsewhere = append(s.Elsewhere, cluster)
 }
 
 func (s *Subjects) add(id dependents.ID) {

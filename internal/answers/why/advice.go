@@ -1,11 +1,13 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package view
+package why
 
 import (
 	"slices"
 	"strings"
+
+	"github.com/strata-project/strata/internal/answers/snapshot"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
@@ -166,7 +168,7 @@ func Advice(program, layer string, link Link) []string {
 	}
 	target := ""
 	if link.Kind == v1alpha1.RemoteClusterKind {
-		target = " " + named(link.Namespace, link.Name)
+		target = " " + snapshot.Named(link.Namespace, link.Name)
 	}
 	fill := strings.NewReplacer("{strata}", program, "{layer}", layer, "{in}", in, "{name}", link.Name, "{resource}", resource, " {target}", target)
 	var commands []string

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package view
+package why
 
 import (
 	"cmp"
@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/strata-project/strata/internal/answers/events"
+	"github.com/strata-project/strata/internal/answers/releases"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/snapshot"
@@ -18,55 +20,33 @@ import (
 	"github.com/strata-project/strata/internal/layers"
 )
 
-// labels by which helm-controller's objects name their HelmRelease.
-const (
-	releaseNameLabel      = "helm.toolkit.fluxcd.io/name"
-	releaseNamespaceLabel = "helm.toolkit.fluxcd.io/namespace"
-)
-
-func part(group, resource, kind string) snapshot.Part {
-	return snapshot.Part{GroupVersionResource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}, Kind: kind}
-}
-
-// ReplicaSets stand between Deployments and Pods.
-var ReplicaSets = part("apps", "replicasets", "ReplicaSet")
-
-// Workloads are the kinds that have Pods.
-var Workloads = []snapshot.Part{
-	part("apps", "deployments", "Deployment"), part("apps", "statefulsets", "StatefulSet"), part("apps", "daemonsets", "DaemonSet"), part("batch", "jobs", "Job"),
-}
-
 // Depths are the kinds that are looked at below a HelmRelease.
-var Depths = append([]snapshot.Part{ReplicaSets, snapshot.Pods, snapshot.Events}, Workloads...)
+var Depths = append([]snapshot.Part{snapshot.ReplicaSets, snapshot.Pods, snapshot.Events}, snapshot.Workloads...)
 
 // Deeper returns the namespace in which to look for what keeps the end of a chain
 // from being ready, empty for all; false where nothing deeper is on this cluster.
-func (w Why) Deeper(s *snapshot.Snapshot) (namespace string, ok bool) {
+func (w Answer) Deeper(s *snapshot.Snapshot) (namespace string, ok bool) {
 	last := w.Chain[len(w.Chain)-1]
 	switch {
 	case last.Cluster != "" || len(w.Chain) < 2:
 		return "", false
-	case slices.ContainsFunc(Workloads, func(p snapshot.Part) bool { return p.Kind == last.Kind }):
+	case slices.ContainsFunc(snapshot.Workloads, func(p snapshot.Part) bool { return p.Kind == last.Kind }):
 		return last.Namespace, true
 	case last.Kind != "HelmRelease":
 		return "", false
 	}
-	release := releaseNamed(s, last)
-	if release == nil || IsElsewhere(release) {
+	release := releases.Named(s, last.Namespace, last.Name)
+	if release == nil || releases.IsElsewhere(release) {
 		return "", false
 	}
 	target, _, _ := unstructured.NestedString(release.Object, "spec", "targetNamespace")
 	namespace = cmp.Or(target, release.GetNamespace())
-	for _, made := range Inventory(release) {
+	for _, made := range releases.Inventory(release) {
 		if made.Namespace != "" && made.Namespace != namespace && (made.Group == "apps" || made.Group == "batch") {
 			return "", true
 		}
 	}
 	return namespace, true
-}
-
-func releaseNamed(s *snapshot.Snapshot, link Link) *unstructured.Unstructured {
-	return s.Objects[dependents.ID{Group: layers.HelmReleaseKind.Group, Kind: "HelmRelease", Namespace: link.Namespace, Name: link.Name}]
 }
 
 // objectNamed returns the object of a cause, as far as it was read.
@@ -86,7 +66,7 @@ func isRelease(resource v1alpha1.Resource) bool {
 
 // Deepen follows a chain on into what Helm has made: the workload that is not
 // ready, its Pod, and what is said of that. below holds what was read there.
-func (w Why) Deepen(s, below *snapshot.Snapshot) Why {
+func (w Answer) Deepen(s, below *snapshot.Snapshot) Answer {
 	last := w.Chain[len(w.Chain)-1]
 	workload := worstWorkload(s, below, last)
 	if workload == nil {
@@ -104,7 +84,7 @@ func (w Why) Deepen(s, below *snapshot.Snapshot) Why {
 		}
 	}
 	if pod != nil {
-		if set := ownerOf(below, pod, ReplicaSets); set != nil {
+		if set := ownerOf(below, pod, snapshot.ReplicaSets); set != nil {
 			w.Chain = append(w.Chain, linkTo(set, "", ""))
 		}
 		link := linkTo(pod, problem.reason, problem.message)
@@ -114,7 +94,7 @@ func (w Why) Deepen(s, below *snapshot.Snapshot) Why {
 	} else if set := worstSet(below, workload); set != nil {
 		owner = set
 	}
-	if event, found := telling(below, owner); found {
+	if event, found := events.Telling(below, owner); found {
 		if owner != pod && owner != workload {
 			w.Chain = append(w.Chain, linkTo(owner, event.Reason, ""))
 		}
@@ -134,18 +114,18 @@ func linkTo(object *unstructured.Unstructured, reason, message string) Link {
 // itself, or what Helm has made for it; nil where all of them are ready.
 func worstWorkload(s, below *snapshot.Snapshot, last Link) *unstructured.Unstructured {
 	wanted := map[dependents.ID]bool{}
-	if release := releaseNamed(s, last); release != nil {
-		for _, made := range Inventory(release) {
+	if release := releases.Named(s, last.Namespace, last.Name); release != nil {
+		for _, made := range releases.Inventory(release) {
 			wanted[made.ID] = true
 		}
 	}
 	var worst *unstructured.Unstructured
 	health := dependents.Ignored
-	for _, kind := range Workloads {
+	for _, kind := range snapshot.Workloads {
 		for _, object := range below.Of(kind) {
 			named := object.GetKind() == last.Kind && object.GetNamespace() == last.Namespace && object.GetName() == last.Name
 			labels := object.GetLabels()
-			labelled := last.Kind == "HelmRelease" && labels[releaseNameLabel] == last.Name && labels[releaseNamespaceLabel] == last.Namespace
+			labelled := last.Kind == "HelmRelease" && labels[releases.NameLabel] == last.Name && labels[releases.NamespaceLabel] == last.Namespace
 			if !named && !labelled && !wanted[dependents.IDOf(object)] {
 				continue
 			}
@@ -179,13 +159,13 @@ func podsOf(below *snapshot.Snapshot, workload *unstructured.Unstructured) []*un
 	return found
 }
 
-// setsOf returns the ReplicaSets of a Deployment.
+// setsOf returns the snapshot.ReplicaSets of a Deployment.
 func setsOf(below *snapshot.Snapshot, workload *unstructured.Unstructured) []*unstructured.Unstructured {
 	var found []*unstructured.Unstructured
 	if workload.GetKind() != "Deployment" {
 		return nil
 	}
-	for _, set := range below.Of(ReplicaSets) {
+	for _, set := range below.Of(snapshot.ReplicaSets) {
 		if owns(workload, set) {
 			found = append(found, set)
 		}
@@ -196,7 +176,7 @@ func setsOf(below *snapshot.Snapshot, workload *unstructured.Unstructured) []*un
 // worstSet returns the ReplicaSet of which something bad is said, or nil.
 func worstSet(below *snapshot.Snapshot, workload *unstructured.Unstructured) *unstructured.Unstructured {
 	for _, set := range setsOf(below, workload) {
-		if _, found := telling(below, set); found {
+		if _, found := events.Telling(below, set); found {
 			return set
 		}
 	}
@@ -240,7 +220,7 @@ func troubleOf(pod *unstructured.Unstructured) trouble {
 		message, _, _ := unstructured.NestedString(pod.Object, "status", "message")
 		worst = trouble{rank: hasFailed, reason: cmp.Or(reason, "Failed"), message: message}
 	}
-	if scheduled := conditionOf(pod, "PodScheduled"); scheduled["status"] == "False" {
+	if scheduled := snapshot.Condition(pod, "PodScheduled"); scheduled["status"] == "False" {
 		worst = trouble{rank: unschedulable, reason: cmp.Or(scheduled["reason"], "Unschedulable"), message: scheduled["message"], since: scheduled["lastTransitionTime"]}
 	}
 	ofContainers := false
@@ -278,7 +258,7 @@ func troubleOfContainer(status map[string]any, mustBeReady bool) trouble {
 			message = strings.TrimPrefix(message+"; "+ending(last), "; ")
 		}
 		return trouble{rank: cannotStart, reason: reason, message: fmt.Sprintf("container %s: %s", name, message)}
-	case hasEnded && number(ended["exitCode"]) != 0:
+	case hasEnded && snapshot.Number(ended["exitCode"]) != 0:
 		reason, _ := ended["reason"].(string)
 		at, _ := ended["finishedAt"].(string)
 		return trouble{rank: hasFailed, reason: cmp.Or(reason, "Error"), message: fmt.Sprintf("container %s: %s", name, ending(ended)), since: at}
@@ -292,16 +272,5 @@ func troubleOfContainer(status map[string]any, mustBeReady bool) trouble {
 func ending(ended map[string]any) string {
 	reason, _ := ended["reason"].(string)
 	message, _ := ended["message"].(string)
-	return strings.TrimSuffix(fmt.Sprintf("it has ended with exit code %d (%s): %s", number(ended["exitCode"]), cmp.Or(reason, "Error"), message), ": ")
-}
-
-// number reads a number of JSON or YAML.
-func number(value any) int64 {
-	switch is := value.(type) {
-	case int64:
-		return is
-	case float64:
-		return int64(is)
-	}
-	return 0
+	return strings.TrimSuffix(fmt.Sprintf("it has ended with exit code %d (%s): %s", snapshot.Number(ended["exitCode"]), cmp.Or(reason, "Error"), message), ": ")
 }

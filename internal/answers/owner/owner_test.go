@@ -1,11 +1,15 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package view
+package owner_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
+	"github.com/strata-project/strata/internal/answers/owner"
+	"github.com/strata-project/strata/internal/answers/snapshot/snapshottest"
 
 	"github.com/strata-project/strata/internal/terminal"
 )
@@ -35,7 +39,7 @@ status: {inventory: {entries: [{id: apps_far__ConfigMap, v: v1}]}}
 `
 
 func TestOwnerOf(t *testing.T) {
-	s := snapshotOf(t, owners)
+	s := snapshottest.New(t, owners)
 	const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  namespace: apps\n"
 	for _, test := range []struct{ name, object, want string }{
 		{"an inventory lists it", configMap + "  name: listed", "ConfigMap apps/listed -> HelmRelease ns/web -> AddonsLayer base@1.0.0|./network/web.yaml of ApplicationBundle bundle|of platform main"},
@@ -52,7 +56,7 @@ func TestOwnerOf(t *testing.T) {
 		{"kubectl", configMap + "  name: x\n  annotations: {kubectl.kubernetes.io/last-applied-configuration: '{}'}", "whoever ran kubectl apply"},
 		{"a HelmRelease of nobody", "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {namespace: ns, name: far}", "HelmRelease ns/far|no layer has it"},
 	} {
-		got := strings.ReplaceAll(OwnerOf(s, objects(t, test.object)).Draw(terminal.Screen{}), "\n  ", "|")
+		got := strings.ReplaceAll(printing.Owner(terminal.Screen{}, owner.Of(s, snapshottest.Objects(t, test.object))), "\n  ", "|")
 		if !strings.Contains(got, test.want) {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)
 		}

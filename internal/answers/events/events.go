@@ -1,13 +1,14 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package view
+// Package events says what happened to a layer and to what it has made. It may import
+// snapshot and releases, and reads nothing but objects that it is given.
+package events
 
 import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -30,41 +31,41 @@ type Event struct {
 }
 
 // Object names the object as messages do.
-func (e Event) Object() string { return e.Kind + " " + named(e.Namespace, e.Name) }
+func (e Event) Object() string { return e.Kind + " " + snapshot.Named(e.Namespace, e.Name) }
 
-// EventOf reads an event of v1, which is also how those of events.k8s.io are stored.
-func EventOf(object *unstructured.Unstructured) Event {
+// Of reads an event of v1, which is also how those of events.k8s.io are stored.
+func Of(object *unstructured.Unstructured) Event {
 	text := func(fields ...string) string {
 		value, _, _ := unstructured.NestedString(object.Object, fields...)
 		return value
 	}
-	created := stamp(object.GetCreationTimestamp().Time)
+	created := snapshot.Stamp(object.GetCreationTimestamp().Time)
 	event := Event{
 		Type: text("type"), Kind: text("involvedObject", "kind"), Namespace: text("involvedObject", "namespace"), Name: text("involvedObject", "name"),
 		Reason: text("reason"), Message: text("message"),
-		First: stamp(ofTime(text("firstTimestamp"), text("eventTime"), created).Time),
-		Last:  stamp(ofTime(text("series", "lastObservedTime"), text("lastTimestamp"), text("eventTime"), created).Time),
+		First: snapshot.Stamp(snapshot.FirstTime(text("firstTimestamp"), text("eventTime"), created).Time),
+		Last:  snapshot.Stamp(snapshot.FirstTime(text("series", "lastObservedTime"), text("lastTimestamp"), text("eventTime"), created).Time),
 	}
 	series, _, _ := unstructured.NestedFieldNoCopy(object.Object, "series", "count")
 	count, _, _ := unstructured.NestedFieldNoCopy(object.Object, "count")
-	event.Count = max(1, cmp.Or(number(series), number(count)))
+	event.Count = max(1, cmp.Or(snapshot.Number(series), snapshot.Number(count)))
 	return event
 }
 
-// SortEvents sorts events, the newest last. Those of one second keep an order, too.
-func SortEvents(events []Event) {
+// Sort sorts events, the newest last. Those of one second keep an order, too.
+func Sort(events []Event) {
 	slices.SortFunc(events, func(a, b Event) int {
 		return cmp.Or(strings.Compare(a.Last, b.Last), strings.Compare(a.First, b.First), strings.Compare(a.Object(), b.Object()),
 			strings.Compare(a.Reason, b.Reason), strings.Compare(a.Message, b.Message))
 	})
 }
 
-// telling returns the warning of an object that says most: the newest that does not
+// Telling returns the warning of an object that says most: the newest that does not
 // merely repeat the reason that the Pod has already.
-func telling(below *snapshot.Snapshot, of *unstructured.Unstructured) (Event, bool) {
+func Telling(below *snapshot.Snapshot, of *unstructured.Unstructured) (Event, bool) {
 	var found []Event
 	for _, object := range below.Of(snapshot.Events) {
-		event := EventOf(object)
+		event := Of(object)
 		uid, _, _ := unstructured.NestedString(object.Object, "involvedObject", "uid")
 		same := event.Kind == of.GetKind() && event.Namespace == of.GetNamespace() && event.Name == of.GetName()
 		if same && event.Type == "Warning" && (uid == "" || uid == string(of.GetUID())) {
@@ -74,20 +75,11 @@ func telling(below *snapshot.Snapshot, of *unstructured.Unstructured) (Event, bo
 	if len(found) == 0 {
 		return Event{}, false
 	}
-	SortEvents(found)
+	Sort(found)
 	for _, event := range slices.Backward(found) {
 		if !strings.HasPrefix(event.Message, "Error: ") && event.Reason != "BackOff" {
 			return event, true
 		}
 	}
 	return found[len(found)-1], true
-}
-
-// Age returns how long ago a time of an event was.
-func Age(text string, now time.Time) time.Duration {
-	at := moment(text)
-	if at.IsZero() {
-		return 0
-	}
-	return max(0, now.Sub(at))
 }

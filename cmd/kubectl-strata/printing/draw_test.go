@@ -1,51 +1,22 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package view
+package printing
 
 import (
 	"fmt"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"pgregory.net/rapid"
-	"sigs.k8s.io/yaml"
+	"github.com/strata-project/strata/internal/answers/snapshot/snapshottest"
+	"github.com/strata-project/strata/internal/answers/tree"
 
-	"github.com/strata-project/strata/internal/answers/snapshot"
+	"pgregory.net/rapid"
+
 	"github.com/strata-project/strata/internal/terminal"
 )
-
-var noon = time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
-
-// objects reads objects from YAML.
-func objects(t testing.TB, text string) []*unstructured.Unstructured {
-	t.Helper()
-	var found []*unstructured.Unstructured
-	for _, each := range strings.Split(text, "---\n") {
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(each), &object.Object); err != nil {
-			t.Fatal(err)
-		}
-		if object.Object != nil {
-			found = append(found, object)
-		}
-	}
-	return found
-}
-
-func snapshotOf(t testing.TB, text string) *snapshot.Snapshot {
-	t.Helper()
-	s, err := snapshot.New(noon, objects(t, text)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
 
 var painted = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
@@ -94,34 +65,6 @@ func TestDrawIsSafe(t *testing.T) {
 	}
 }
 
-func TestInventoryReadsWhatFluxWrites(t *testing.T) {
-	release := objects(t, `
-apiVersion: helm.toolkit.fluxcd.io/v2
-kind: HelmRelease
-status:
-  inventory:
-    entries:
-    - {id: apps_web_apps_Deployment, v: v1}
-    - {id: apps_web_apps_Deployment, v: v1}
-    - {id: _system__web_rbac.authorization.k8s.io_ClusterRole, v: v1}
-    - {id: apps_web__Service, v: v1}
-    - {id: nonsense, v: v1}
-    - {id: ___, v: v1}
-    - nothing
-`)[0]
-	var got []string
-	for _, made := range Inventory(release) {
-		got = append(got, made.String()+" "+made.Version)
-	}
-	want := []string{"Service apps/web v1", "Deployment apps/web v1", "ClusterRole system:web v1"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	if got := fmt.Sprint(Kinds(append(Inventory(release), Made{}))); strings.Count(got, "Deployment") != 1 {
-		t.Errorf("kinds %s", got)
-	}
-}
-
 // Of a graph in which there are more paths than anybody can count, each layer is
 // told once; a circle ends.
 func TestTreeOfADenseGraphIsSmall(t *testing.T) {
@@ -133,8 +76,8 @@ func TestTreeOfADenseGraphIsSmall(t *testing.T) {
 		}
 		text.WriteString("---\n")
 	}
-	s := snapshotOf(t, text.String())
-	drawn := Draw(terminal.Screen{}, []Node{Tree(s, s.Layers[0], nil, 1000).Node(1000, false)})
+	s := snapshottest.New(t, text.String())
+	drawn := Draw(terminal.Screen{}, []Node{Tree(tree.Of(s, s.Layers[0], nil, 1000), 1000, false)})
 	if lines := strings.Count(drawn, "\n"); lines < 60 || lines > 60*60+10 {
 		t.Errorf("%d lines", lines)
 	}

@@ -1,14 +1,16 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package view
+// Package tree says what a layer is made of: the gates before it, its releases, and
+// what Helm has made for these. It may import snapshot, releases and summary, and
+// reads nothing but objects that it is given.
+package tree
 
 import (
 	"cmp"
 	"slices"
-	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"github.com/strata-project/strata/internal/answers/releases"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/snapshot"
@@ -72,17 +74,9 @@ type Object struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Live is what was read of the objects that Helm has made.
-type Live struct {
-	Objects map[dependents.ID]*unstructured.Unstructured
-	// Unread says of kinds why their objects are not there, such as a lacking
-	// right.
-	Unread map[string]string
-}
-
-// Tree returns what a layer is made of. Live is nil where objects are not looked
-// at. Depth is that of Node: dependencies of dependencies begin at 2.
-func Tree(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer, live *Live, depth int) Layer {
+// Of returns what a layer is made of. releases.Live is nil where objects are not looked
+// at. Depth is that of printing: dependencies of dependencies begin at 2.
+func Of(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer, live *releases.Live, depth int) Layer {
 	row := summary.Of(layer, s.Now)
 	tree := Layer{
 		Name: layer.Name, Version: row.Version, State: row.State, Ready: row.Ready, Message: row.Why,
@@ -147,7 +141,7 @@ func inOrder(entries []dependents.Entry) []dependents.Entry {
 
 // releaseOf returns a HelmRelease of an inventory. Where it is not ready, what it
 // says of itself is more than the word in the inventory.
-func releaseOf(s *snapshot.Snapshot, entry dependents.Entry, live *Live) Release {
+func releaseOf(s *snapshot.Snapshot, entry dependents.Entry, live *releases.Live) Release {
 	release := Release{Namespace: entry.ID.Namespace, Name: entry.ID.Name, State: asReady(entry.Status), Objects: []Object{}}
 	object := s.Objects[entry.ID]
 	if object == nil {
@@ -158,11 +152,11 @@ func releaseOf(s *snapshot.Snapshot, entry dependents.Entry, live *Live) Release
 		release.Cluster = entry.ID.Cluster
 		return release
 	}
-	release.Version, release.Cluster = ChartVersion(object), elsewhere(object)
+	release.Version, release.Cluster = releases.ChartVersion(object), releases.Elsewhere(object)
 	if release.State != Ready {
-		_, _, release.Message = ready(object)
+		_, _, release.Message = snapshot.Ready(object)
 	}
-	for _, made := range Inventory(object) {
+	for _, made := range releases.Inventory(object) {
 		release.Objects = append(release.Objects, objectOf(made, release.Cluster, live))
 	}
 	return release
@@ -170,7 +164,7 @@ func releaseOf(s *snapshot.Snapshot, entry dependents.Entry, live *Live) Release
 
 // objectOf returns an object that Helm has made, with its state where it was
 // looked at.
-func objectOf(made Made, cluster string, live *Live) Object {
+func objectOf(made releases.Made, cluster string, live *releases.Live) Object {
 	object := Object{Kind: made.Kind, Group: made.Group, Namespace: made.Namespace, Name: made.Name, Cluster: cluster}
 	switch {
 	case live == nil:
@@ -191,52 +185,4 @@ func objectOf(made Made, cluster string, live *Live) Object {
 	standing := dependents.AssessObject("", is)
 	object.State, object.Message = asReady(standing.Status), standing.Said
 	return object
-}
-
-// ChartVersion returns the version of the chart that a HelmRelease has installed,
-// or is to install.
-func ChartVersion(release *unstructured.Unstructured) string {
-	value, _, _ := unstructured.NestedFieldNoCopy(release.Object, "status", "history")
-	history, _ := value.([]any)
-	if len(history) > 0 {
-		if last, is := history[0].(map[string]any); is {
-			if version, _ := last["chartVersion"].(string); version != "" {
-				return version
-			}
-		}
-	}
-	attempted, _, _ := unstructured.NestedString(release.Object, "status", "lastAttemptedRevision")
-	wanted, _, _ := unstructured.NestedString(release.Object, "spec", "chart", "spec", "version")
-	return cmp.Or(attempted, wanted)
-}
-
-// ready returns the condition Ready of an object.
-func ready(object *unstructured.Unstructured) (status, reason, message string) {
-	found := conditionOf(object, "Ready")
-	return found["status"], found["reason"], found["message"]
-}
-
-// conditionOf returns the texts of a condition; nothing where there is none.
-func conditionOf(object *unstructured.Unstructured, kind string) map[string]string {
-	value, _, _ := unstructured.NestedFieldNoCopy(object.Object, "status", "conditions")
-	conditions, _ := value.([]any)
-	for _, item := range conditions {
-		fields, _ := item.(map[string]any)
-		if fields["type"] != kind {
-			continue
-		}
-		texts := map[string]string{}
-		for key, value := range fields {
-			if text, is := value.(string); is {
-				texts[key] = text
-			}
-		}
-		return texts
-	}
-	return nil
-}
-
-// named returns namespace/name, or the name alone.
-func named(namespace, name string) string {
-	return strings.TrimPrefix(namespace+"/"+name, "/")
 }

@@ -1,10 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package view answers where things stand: what a layer is made of, why it is not
-// deployed, what happened to it, and who has an object. It reads nothing but the
-// values that it is given.
-package view
+package printing
 
 import (
 	"strings"

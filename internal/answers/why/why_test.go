@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package view
+package why
 
 import (
 	"fmt"
@@ -12,10 +12,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/strata-project/strata/internal/answers/snapshot/snapshottest"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/strata-project/strata/internal/answers/snapshot"
-	"github.com/strata-project/strata/internal/terminal"
 )
 
 // Whoever adds a reason says what to try about it.
@@ -74,7 +75,7 @@ func TestTroubleOfPods(t *testing.T) {
 		{"an init container has ended", "{phase: Running, initContainerStatuses: [{name: i, state: {terminated: {exitCode: 0}}}], containerStatuses: [{name: a, ready: true, state: {running: {}}}]}", "0 "},
 		{"nonsense", "{containerStatuses: [1, {state: 2}], conditions: [x]}", "1 NotReady container  runs and is not ready"},
 	} {
-		pod := objects(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nstatus: "+test.status)[0]
+		pod := snapshottest.Objects(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nstatus: "+test.status)[0]
 		is := troubleOf(pod)
 		if got := strings.TrimRight(fmt.Sprintf("%d %s %s", is.rank, is.reason, is.message), " "); got != strings.TrimRight(test.want, " ") {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
@@ -82,15 +83,13 @@ func TestTroubleOfPods(t *testing.T) {
 	}
 }
 
-func explain(t *testing.T, name, text string) (Why, *snapshot.Snapshot) {
+func explain(t *testing.T, name, text string) (Answer, *snapshot.Snapshot) {
 	t.Helper()
-	s := snapshotOf(t, text)
-	return Explain(s, s.Layer(name)), s
+	s := snapshottest.New(t, text)
+	return Of(s, s.Layer(name)), s
 }
 
-func heading(w Why) string {
-	return strings.TrimSuffix(Draw(terminal.Screen{}, []Node{{Spans: w.heading()}}), "\n")
-}
+func heading(w Answer) string { return w.Path() + "  " + w.End().Reason }
 
 // Layers are followed as long as each knows only the next, and circles end.
 func TestChainGoesThroughLayers(t *testing.T) {
@@ -188,7 +187,7 @@ metadata: {namespace: ns, name: web}
 	if namespace, deeper := why.Deeper(s); namespace != "ns" || !deeper {
 		t.Errorf("looks deeper in %q: %v", namespace, deeper)
 	}
-	below := snapshotOf(t, `apiVersion: apps/v1
+	below := snapshottest.New(t, `apiVersion: apps/v1
 kind: Deployment
 metadata: {namespace: ns, name: web, uid: d, generation: 1, labels: {helm.toolkit.fluxcd.io/name: web, helm.toolkit.fluxcd.io/namespace: ns}}
 spec: {replicas: 1}

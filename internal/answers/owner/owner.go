@@ -1,7 +1,10 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package view
+// Package owner says which layer has an object, from which file, and who else seems to
+// have it. It may import snapshot and releases, and reads nothing but objects that it
+// is given.
+package owner
 
 import (
 	"cmp"
@@ -9,13 +12,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/strata-project/strata/internal/answers/releases"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
-	"github.com/strata-project/strata/internal/terminal"
 )
 
 // Owned is an object between the one that is asked about and the layer.
@@ -27,8 +31,8 @@ type Owned struct {
 	Version string `json:"version,omitempty"`
 }
 
-// Owner says who has an object. No list is nil.
-type Owner struct {
+// Answer says who has an object. No list is nil.
+type Answer struct {
 	// Owned is true where a layer has the object.
 	Owned bool `json:"owned"`
 	// Chain begins with the object; each is owned by the one behind it.
@@ -45,10 +49,10 @@ type Owner struct {
 	Others []string `json:"others"`
 }
 
-// OwnerOf says who has an object, from the object itself and what owns it by
+// Of says who has an object, from the object itself and what owns it by
 // ownerReferences, in that order.
-func OwnerOf(s *snapshot.Snapshot, objects []*unstructured.Unstructured) Owner {
-	found := Owner{Chain: []Owned{}, Others: []string{}}
+func Of(s *snapshot.Snapshot, objects []*unstructured.Unstructured) Answer {
+	found := Answer{Chain: []Owned{}, Others: []string{}}
 	for _, object := range objects {
 		found.Chain = append(found.Chain, Owned{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()})
 	}
@@ -68,7 +72,7 @@ func OwnerOf(s *snapshot.Snapshot, objects []*unstructured.Unstructured) Owner {
 		}
 	}
 	if release := s.Objects[id]; release != nil && dependents.IsReleaseKind(id.GroupKind()) {
-		found.Chain[len(found.Chain)-1].Version = ChartVersion(release)
+		found.Chain[len(found.Chain)-1].Version = releases.ChartVersion(release)
 	}
 	found.ofLayer(s, layerThatHas(s, top, id), id)
 	if !found.Owned {
@@ -80,7 +84,7 @@ func OwnerOf(s *snapshot.Snapshot, objects []*unstructured.Unstructured) Owner {
 }
 
 // ofLayer adds a layer, and where that comes from.
-func (o *Owner) ofLayer(s *snapshot.Snapshot, name string, id dependents.ID) {
+func (o *Answer) ofLayer(s *snapshot.Snapshot, name string, id dependents.ID) {
 	layer := s.Layer(name)
 	if layer == nil {
 		if name != "" {
@@ -95,7 +99,7 @@ func (o *Owner) ofLayer(s *snapshot.Snapshot, name string, id dependents.ID) {
 	if layers.IsOfBundle(layer) {
 		o.Bundle = ref.Name
 	}
-	o.Source, o.File = ref.Kind+" "+named(ref.Namespace, ref.Name), layer.Spec.Source.Path
+	o.Source, o.File = ref.Kind+" "+snapshot.Named(ref.Namespace, ref.Name), layer.Spec.Source.Path
 	for _, entry := range layers.Inventory(layer.Status.Resources, nil) {
 		if entry.ID.On("") == id && entry.Origin != "" {
 			o.File = "./" + path.Join(layer.Spec.Source.Path, entry.Origin)
@@ -126,29 +130,29 @@ func layerThatHas(s *snapshot.Snapshot, object *unstructured.Unstructured, id de
 // Helm's it is of.
 func releaseThatMade(s *snapshot.Snapshot, object *unstructured.Unstructured) (release *unstructured.Unstructured, others []string) {
 	id, labels, annotations := dependents.IDOf(object), object.GetLabels(), object.GetAnnotations()
-	releases := s.Of(snapshot.Releases)
-	for _, candidate := range releases {
-		if !IsElsewhere(candidate) && slices.ContainsFunc(Inventory(candidate), func(made Made) bool { return made.ID == id }) {
+	all := s.Of(snapshot.Releases)
+	for _, candidate := range all {
+		if !releases.IsElsewhere(candidate) && slices.ContainsFunc(releases.Inventory(candidate), func(made releases.Made) bool { return made.ID == id }) {
 			return candidate, nil
 		}
 	}
-	if name := labels[releaseNameLabel]; name != "" {
-		link := Link{Namespace: labels[releaseNamespaceLabel], Name: name}
-		if release := releaseNamed(s, link); release != nil {
+	if name := labels[releases.NameLabel]; name != "" {
+		namespace := labels[releases.NamespaceLabel]
+		if release := releases.Named(s, namespace, name); release != nil {
 			return release, nil
 		}
-		others = append(others, "HelmRelease "+named(link.Namespace, name)+", which is not there or may not be seen")
+		others = append(others, "HelmRelease "+snapshot.Named(namespace, name)+", which is not there or may not be seen")
 	}
 	name, namespace := annotations["meta.helm.sh/release-name"], annotations["meta.helm.sh/release-namespace"]
 	if name == "" {
 		return nil, others
 	}
-	for _, candidate := range releases {
-		if !IsElsewhere(candidate) && installs(candidate, namespace, name) {
+	for _, candidate := range all {
+		if !releases.IsElsewhere(candidate) && installs(candidate, namespace, name) {
 			return candidate, nil
 		}
 	}
-	return nil, append(others, "Helm release "+named(namespace, name))
+	return nil, append(others, "Helm release "+snapshot.Named(namespace, name))
 }
 
 // installs tells whether a HelmRelease has a release of Helm's in a namespace.
@@ -173,7 +177,7 @@ func foreign(object *unstructured.Unstructured) []string {
 	labels, annotations := object.GetLabels(), object.GetAnnotations()
 	var found []string
 	if name := labels["kustomize.toolkit.fluxcd.io/name"]; name != "" {
-		found = append(found, "Kustomization "+named(labels["kustomize.toolkit.fluxcd.io/namespace"], name)+" of Flux")
+		found = append(found, "Kustomization "+snapshot.Named(labels["kustomize.toolkit.fluxcd.io/namespace"], name)+" of Flux")
 	}
 	if id := annotations["argocd.argoproj.io/tracking-id"]; id != "" {
 		application, _, _ := strings.Cut(id, ":")
@@ -189,40 +193,4 @@ func foreign(object *unstructured.Unstructured) []string {
 		found = append(found, "whoever ran kubectl apply")
 	}
 	return found
-}
-
-// Draw returns the answer as lines that fit the screen.
-func (o Owner) Draw(screen terminal.Screen) string {
-	var names []string
-	for _, each := range o.Chain {
-		text := each.Kind + " " + named(each.Namespace, each.Name)
-		switch {
-		case each.Version != "" && each.Kind == v1alpha1.AddonsLayerKind:
-			text += "@" + each.Version
-		case each.Version != "":
-			text += " " + each.Version
-		}
-		names = append(names, text)
-	}
-	var text strings.Builder
-	Node{Spans: []Span{{strings.Join(names, " -> "), terminal.Strong}}}.draw(screen, &text, "", "")
-	say := func(line string, role terminal.Role) {
-		Node{Spans: []Span{{line, role}}}.draw(screen, &text, "  ", "  ")
-	}
-	if o.Owned {
-		line := o.File + " of " + o.Source
-		if o.Revision != "" {
-			line += " at " + o.Revision
-		}
-		say(line, terminal.Plain)
-		if o.Platform != "" {
-			say("of platform "+o.Platform, terminal.Plain)
-		}
-	} else {
-		say("no layer has it", terminal.Warning)
-	}
-	for _, other := range o.Others {
-		say("it seems to belong to "+other, terminal.Plain)
-	}
-	return text.String()
 }

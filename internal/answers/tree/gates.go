@@ -1,13 +1,15 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package view
+package tree
 
 import (
 	"cmp"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/strata-project/strata/internal/answers/releases"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -57,7 +59,7 @@ type Gate struct {
 }
 
 // gatesOf returns the gates of a layer in the order in which they are asked.
-func gatesOf(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer, live *Live, depth int) []Gate {
+func gatesOf(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer, live *releases.Live, depth int) []Gate {
 	var gates []Gate
 	if hold := layers.HoldOf(layer, s.Now); hold.Active {
 		gate := Gate{Kind: GateHold, Wants: "nobody holds it", State: Closed, Seen: hold.Reason}
@@ -104,7 +106,7 @@ func clusterOf(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) *v1alpha1.Remo
 
 func clusterGate(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) Gate {
 	ref := layer.Spec.Cluster
-	gate := Gate{Kind: GateCluster, Wants: named(ref.Namespace, ref.Name), State: Unseen, Seen: "not looked up"}
+	gate := Gate{Kind: GateCluster, Wants: snapshot.Named(ref.Namespace, ref.Name), State: Unseen, Seen: "not looked up"}
 	cluster := clusterOf(s, layer)
 	if cluster == nil {
 		if _, unread := s.Unread[snapshot.Clusters]; !unread {
@@ -112,7 +114,7 @@ func clusterGate(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) Gate {
 		}
 		return gate
 	}
-	gate.Wants = named(cluster.Namespace, cluster.Name)
+	gate.Wants = snapshot.Named(cluster.Namespace, cluster.Name)
 	found := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ReadyCondition)
 	switch {
 	case found == nil:
@@ -125,8 +127,8 @@ func clusterGate(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) Gate {
 	return gate
 }
 
-// SourceObject returns the object that a layer comes from, or nil.
-func SourceObject(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) *unstructured.Unstructured {
+// sourceObject returns the object that a layer comes from, or nil.
+func sourceObject(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) *unstructured.Unstructured {
 	ref := layers.SourceOf(layer, "")
 	if ref.Namespace != "" {
 		return s.Objects[ref.ID()]
@@ -150,7 +152,7 @@ func SourceObject(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) *unstructur
 
 func sourceGate(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) Gate {
 	ref := layers.SourceOf(layer, "")
-	gate := Gate{Kind: GateSource, Wants: fmt.Sprintf("%s %s %s", ref.Kind, named(ref.Namespace, ref.Name), layer.Spec.Source.Path), State: Unseen, Seen: "not looked up"}
+	gate := Gate{Kind: GateSource, Wants: fmt.Sprintf("%s %s %s", ref.Kind, snapshot.Named(ref.Namespace, ref.Name), layer.Spec.Source.Path), State: Unseen, Seen: "not looked up"}
 	if layers.IsOfBundle(layer) {
 		for _, bundle := range s.Bundles {
 			if bundle.Name == ref.Name {
@@ -159,7 +161,7 @@ func sourceGate(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) Gate {
 		}
 		return gate
 	}
-	source := SourceObject(s, layer)
+	source := sourceObject(s, layer)
 	if source == nil {
 		for part := range s.Unread {
 			if part.Kind == ref.Kind {
@@ -172,8 +174,8 @@ func sourceGate(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) Gate {
 		return gate
 	}
 	revision, _, _ := unstructured.NestedString(source.Object, "status", "artifact", "revision")
-	status, reason, message := ready(source)
-	gate.Wants = fmt.Sprintf("%s %s %s", ref.Kind, named(source.GetNamespace(), ref.Name), layer.Spec.Source.Path)
+	status, reason, message := snapshot.Ready(source)
+	gate.Wants = fmt.Sprintf("%s %s %s", ref.Kind, snapshot.Named(source.GetNamespace(), ref.Name), layer.Spec.Source.Path)
 	switch {
 	case revision == "":
 		gate.State, gate.Seen = Closed, strings.TrimSuffix("has nothing yet: "+message, ": ")
@@ -244,8 +246,8 @@ func dependencyGates(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer, told map
 
 // waitForGate says whether an object is as it is waited for: by the object where
 // it was read, and else by what the layer says.
-func waitForGate(layer *v1alpha1.AddonsLayer, hook v1alpha1.WaitFor, live *Live) Gate {
-	gate := Gate{Kind: GateWaitFor, Wants: fmt.Sprintf("%s %s %s", hook.Kind, named(hook.Namespace, hook.Name), cmp.Or(hook.Condition, "exists")), State: Unseen}
+func waitForGate(layer *v1alpha1.AddonsLayer, hook v1alpha1.WaitFor, live *releases.Live) Gate {
+	gate := Gate{Kind: GateWaitFor, Wants: fmt.Sprintf("%s %s %s", hook.Kind, snapshot.Named(hook.Namespace, hook.Name), cmp.Or(hook.Condition, "exists")), State: Unseen}
 	gv, _ := schema.ParseGroupVersion(hook.APIVersion)
 	id := dependents.ID{Group: gv.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name}
 	if live != nil && layer.Spec.Cluster == nil {

@@ -1,15 +1,18 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package view
+// Package why says why a layer is not deployed: which chain of causes ends where, what
+// else waits because of it, and what to try. It may import snapshot, releases, events
+// and summary, and reads nothing but objects that it is given.
+package why
 
 import (
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/strata-project/strata/internal/answers/releases"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/snapshot"
@@ -45,8 +48,8 @@ type Affected struct {
 	Clusters []string `json:"clusters"`
 }
 
-// Why says why a layer is not deployed, or that it is. No list is nil.
-type Why struct {
+// Answer says why a layer is not deployed, or that it is. No list is nil.
+type Answer struct {
 	Layer   string `json:"layer"`
 	State   string `json:"state"`
 	Blocked bool   `json:"blocked"`
@@ -61,11 +64,11 @@ type Why struct {
 	Notes []string `json:"notes"`
 }
 
-// Explain follows the causes of a layer through other layers down to the object of
+// Of follows the causes of a layer through other layers down to the object of
 // which nothing more is known from what the controller has written.
-func Explain(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) Why {
+func Of(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) Answer {
 	row := summary.Of(layer, s.Now)
-	why := Why{Layer: layer.Name, State: row.State, Blocked: row.Blocked, Chain: []Link{linkOf(layer)}, Root: layer.Name, Try: []string{}, Notes: []string{}}
+	why := Answer{Layer: layer.Name, State: row.State, Blocked: row.Blocked, Chain: []Link{linkOf(layer)}, Root: layer.Name, Try: []string{}, Notes: []string{}}
 	deployed := layer.Status.State == v1alpha1.StateDeployed && !row.Blocked
 	if deployed {
 		if row.Why != "" {
@@ -103,12 +106,12 @@ func Explain(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) Why {
 }
 
 // refine keeps what a layer says of itself as the cause.
-func (w *Why) refine(cause v1alpha1.Cause) {
+func (w *Answer) refine(cause v1alpha1.Cause) {
 	for i := range w.Chain {
 		if link := &w.Chain[i]; link.Kind == v1alpha1.AddonsLayerKind && link.Name == cause.Name {
 			link.Reason, link.Message = cause.Reason, cause.Message
 			if cause.Until != nil {
-				link.Until = stamp(cause.Until.Time)
+				link.Until = snapshot.Stamp(cause.Until.Time)
 			}
 		}
 	}
@@ -121,9 +124,9 @@ func linkOf(layer *v1alpha1.AddonsLayer) Link {
 	if ready == nil {
 		return link
 	}
-	link.Reason, link.Message, link.Since = ready.Reason, ready.Message, stamp(ready.LastTransitionTime.Time)
+	link.Reason, link.Message, link.Since = ready.Reason, ready.Message, snapshot.Stamp(ready.LastTransitionTime.Time)
 	if layer.Status.ObservedGeneration != layer.Generation {
-		link.Reason, link.Message = NotObserved, summary.Of(layer, time.Time{}).Why
+		link.Reason, link.Message = NotObserved, summary.Why(layer)
 	}
 	return link
 }
@@ -131,7 +134,7 @@ func linkOf(layer *v1alpha1.AddonsLayer) Link {
 func linkOfCause(s *snapshot.Snapshot, cause v1alpha1.Cause) Link {
 	link := Link{Kind: cause.Kind, Cluster: cause.Cluster, Namespace: cause.Namespace, Name: cause.Name, Reason: cause.Reason, Message: cause.Message}
 	if cause.Until != nil {
-		link.Until = stamp(cause.Until.Time)
+		link.Until = snapshot.Stamp(cause.Until.Time)
 	}
 	switch cause.Kind {
 	case v1alpha1.AddonsLayerKind:
@@ -140,7 +143,7 @@ func linkOfCause(s *snapshot.Snapshot, cause v1alpha1.Cause) Link {
 		}
 	default:
 		if object := objectNamed(s, cause); object != nil {
-			link.Since = conditionOf(object, "Ready")["lastTransitionTime"]
+			link.Since = snapshot.Condition(object, "Ready")["lastTransitionTime"]
 		}
 	}
 	return link
@@ -211,7 +214,7 @@ func affects(s *snapshot.Snapshot, name string) Affected {
 
 // what names a link: a layer by its name, other things with their kinds.
 func (l Link) what() string {
-	text := named(l.Namespace, l.Name)
+	text := snapshot.Named(l.Namespace, l.Name)
 	if l.Kind != v1alpha1.AddonsLayerKind {
 		text = strings.TrimSpace(l.Kind + " " + text)
 	}
@@ -221,26 +224,58 @@ func (l Link) what() string {
 	return text
 }
 
-// stamp writes a time; nothing for none.
-func stamp(moment time.Time) string {
-	if moment.IsZero() {
-		return ""
+// Deployed tells whether there is nothing to explain.
+func (w Answer) Deployed() bool {
+	return w.State == string(v1alpha1.StateDeployed) && !w.Blocked
+}
+
+// Conclude adds what to try about the end of the chain, and on which cluster there
+// is more to see. program is how the plug-in is called.
+func (w Answer) Conclude(s *snapshot.Snapshot, program string) Answer {
+	end := w.End()
+	if w.Deployed() {
+		return w
 	}
-	return moment.UTC().Format(time.RFC3339)
-}
-
-// moment reads what stamp has written, or an object says; zero where it is no time.
-func moment(text string) time.Time {
-	at, _ := time.Parse(time.RFC3339, text)
-	return at
-}
-
-// ofTime returns the first time of several texts that is one.
-func ofTime(texts ...string) metav1.Time {
-	for _, text := range texts {
-		if at := moment(text); !at.IsZero() {
-			return metav1.NewTime(at)
+	for i := len(w.Chain) - 1; i > 0 && end.Cluster == ""; i-- {
+		if w.Chain[i].Kind != "HelmRelease" {
+			continue
 		}
+		if release := releases.Named(s, w.Chain[i].Namespace, w.Chain[i].Name); release != nil && releases.IsElsewhere(release) {
+			cluster := releases.Elsewhere(release)
+			w.Notes = append(w.Notes, "what Helm has made is on "+cluster+", which is not asked: ask it with the kubectl context that you have for it")
+			// The cluster of a kubeconfig that no RemoteCluster has made has no name.
+			if strings.Contains(cluster, "/") {
+				end.Cluster = cluster
+			}
+		}
+		break
 	}
-	return metav1.Time{}
+	w.Try = append(w.Try, Advice(program, w.Root, end)...)
+	return w
+}
+
+// End returns what the chain ends with, but for an event of it.
+func (w Answer) End() Link {
+	last := w.Chain[len(w.Chain)-1]
+	if last.Kind == "Event" && len(w.Chain) > 1 {
+		return w.Chain[len(w.Chain)-2]
+	}
+	return last
+}
+
+// between are links that the first line leaves out: each is known by what is behind
+// it.
+var between = map[string]bool{"Deployment": true, "StatefulSet": true, "DaemonSet": true, "Job": true, "ReplicaSet": true}
+
+// Path names what leads to the end of the chain, in one line.
+func (w Answer) Path() string {
+	end := w.End()
+	var names []string
+	for _, link := range w.Chain {
+		if link.Kind == "Event" || between[link.Kind] && link.what() != end.what() {
+			continue
+		}
+		names = append(names, link.what())
+	}
+	return strings.Join(names, " <- ")
 }

@@ -1,7 +1,10 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package view
+// Package releases reads what HelmReleases say of themselves: what Helm has made for
+// them, where, and in which version. It may import snapshot, and reads nothing but
+// objects that it is given.
+package releases
 
 import (
 	"cmp"
@@ -17,6 +20,12 @@ import (
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+)
+
+// The labels by which helm-controller's objects name their HelmRelease.
+const (
+	NameLabel      = "helm.toolkit.fluxcd.io/name"
+	NamespaceLabel = "helm.toolkit.fluxcd.io/namespace"
 )
 
 // Made is an object that Helm has made for a release.
@@ -80,9 +89,9 @@ type Wanted struct {
 	Namespace string
 }
 
-// elsewhere names the cluster that a HelmRelease installs on; empty for the one
+// Elsewhere names the cluster that a HelmRelease installs on; empty for the one
 // that it is on itself.
-func elsewhere(release *unstructured.Unstructured) string {
+func Elsewhere(release *unstructured.Unstructured) string {
 	if _, set, _ := unstructured.NestedMap(release.Object, "spec", "kubeConfig"); !set {
 		return ""
 	}
@@ -90,7 +99,7 @@ func elsewhere(release *unstructured.Unstructured) string {
 }
 
 // IsElsewhere tells whether what a HelmRelease installs is on another cluster.
-func IsElsewhere(release *unstructured.Unstructured) bool { return elsewhere(release) != "" }
+func IsElsewhere(release *unstructured.Unstructured) bool { return Elsewhere(release) != "" }
 
 // Looks returns the kinds of what Helm has made on this cluster for layers, and of
 // what they wait for.
@@ -113,4 +122,34 @@ func Looks(s *snapshot.Snapshot, chosen []*v1alpha1.AddonsLayer) []Wanted {
 		}
 	}
 	return Kinds(made)
+}
+
+// Live is what was read of the objects that Helm has made.
+type Live struct {
+	Objects map[dependents.ID]*unstructured.Unstructured
+	// Unread says of kinds why their objects are not there, such as a lacking
+	// right.
+	Unread map[string]string
+}
+
+// ChartVersion returns the version of the chart that a HelmRelease has installed,
+// or is to install.
+func ChartVersion(release *unstructured.Unstructured) string {
+	value, _, _ := unstructured.NestedFieldNoCopy(release.Object, "status", "history")
+	history, _ := value.([]any)
+	if len(history) > 0 {
+		if last, is := history[0].(map[string]any); is {
+			if version, _ := last["chartVersion"].(string); version != "" {
+				return version
+			}
+		}
+	}
+	attempted, _, _ := unstructured.NestedString(release.Object, "status", "lastAttemptedRevision")
+	wanted, _, _ := unstructured.NestedString(release.Object, "spec", "chart", "spec", "version")
+	return cmp.Or(attempted, wanted)
+}
+
+// Named returns a HelmRelease, or nil.
+func Named(s *snapshot.Snapshot, namespace, name string) *unstructured.Unstructured {
+	return s.Objects[dependents.ID{Group: layers.HelmReleaseKind.Group, Kind: "HelmRelease", Namespace: namespace, Name: name}]
 }

@@ -1,10 +1,12 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package view
+package events
 
 import (
 	"testing"
+
+	"github.com/strata-project/strata/internal/answers/snapshot/snapshottest"
 
 	"github.com/strata-project/strata/internal/dependents"
 )
@@ -39,7 +41,7 @@ func TestNamesThatKubernetesMakes(t *testing.T) {
 
 // What exists and belongs to somebody else is not taken for its name.
 func TestEventsOfOthersAreLeft(t *testing.T) {
-	s := snapshotOf(t, `apiVersion: kraan.io/v1alpha1
+	s := snapshottest.New(t, `apiVersion: kraan.io/v1alpha1
 kind: AddonsLayer
 metadata: {name: a}
 status:
@@ -60,7 +62,7 @@ status: {inventory: {entries: [{id: ns_web_apps_Deployment, v: v1}]}}
 	if !subjects.Has(pod) || !subjects.Has(Event{Kind: "OCIRepository", Namespace: "ns", Name: "chart"}) {
 		t.Error("a Pod that is gone, or the chart, is not the layer's")
 	}
-	subjects.Adopt(snapshotOf(t, `apiVersion: v1
+	subjects.Adopt(snapshottest.New(t, `apiVersion: v1
 kind: Pod
 metadata: {namespace: ns, name: web-7d9c5b8f6-x2x4z, ownerReferences: [{kind: DaemonSet, name: other, uid: x}]}
 `))

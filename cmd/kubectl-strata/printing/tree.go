@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package view
+package printing
 
 import (
 	"cmp"
@@ -9,14 +9,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/answers/tree"
+
 	"github.com/strata-project/strata/internal/answers/summary"
 	"github.com/strata-project/strata/internal/terminal"
 )
 
-// Node returns a layer as lines: depth 0 is its own, 1 has gates and releases
+// Tree returns a layer as lines: depth 0 is its own, 1 has gates and releases
 // below it, 2 what Helm has made and what dependencies depend on, and so on.
 // Objects of releases are counted by kind unless each is to be shown.
-func (l Layer) Node(depth int, each bool) Node {
+func Tree(l tree.Layer, depth int, each bool) Node {
 	node := Node{Spans: []Span{
 		{l.Name + "@" + l.Version, terminal.Strong}, {l.State, terminal.RoleOf(summary.Standing(l.State))},
 	}}
@@ -33,50 +36,50 @@ func (l Layer) Node(depth int, each bool) Node {
 		return node
 	}
 	for _, gate := range l.Gates {
-		node.Children = append(node.Children, gate.node(depth-1))
+		node.Children = append(node.Children, gateNode(gate, depth-1))
 	}
 	for _, release := range l.Releases {
-		node.Children = append(node.Children, release.node(depth-1, each))
+		node.Children = append(node.Children, releaseNode(release, depth-1, each))
 	}
 	for _, object := range l.Objects {
-		node.Children = append(node.Children, object.node())
+		node.Children = append(node.Children, objectNode(object))
 	}
 	return node
 }
 
 // sayings are how the kinds of gates begin.
 var sayings = map[string]string{
-	GateHold: "held:", GateSource: "comes from", GateCluster: "belongs on", GateKubernetes: "needs Kubernetes",
-	GateDependency: "needs", GateWaitFor: "waits for",
+	tree.GateHold: "held:", tree.GateSource: "comes from", tree.GateCluster: "belongs on", tree.GateKubernetes: "needs Kubernetes",
+	tree.GateDependency: "needs", tree.GateWaitFor: "waits for",
 }
 
-// standings are how the states of gates are told.
-var standings = map[string]Span{
-	Open: {"ok", terminal.Good}, Closed: {"closed", terminal.Bad}, Unseen: {"unknown", terminal.Warning},
+// gateStates are how the states of gates are told.
+var gateStates = map[string]Span{
+	tree.Open: {"ok", terminal.Good}, tree.Closed: {"closed", terminal.Bad}, tree.Unseen: {"unknown", terminal.Warning},
 }
 
-func (g Gate) node(depth int) Node {
-	if g.Kind == GateHold {
+func gateNode(g tree.Gate, depth int) Node {
+	if g.Kind == tree.GateHold {
 		node := Node{Spans: []Span{{strings.TrimSpace("held: " + g.Seen), terminal.Warning}}}
 		if g.Until != "" {
 			node.Spans = append(node.Spans, Span{"until " + g.Until, terminal.Warning})
 		}
 		return node
 	}
-	node := Node{Spans: []Span{{sayings[g.Kind] + " " + g.Wants, terminal.Plain}, standings[g.State]}}
+	node := Node{Spans: []Span{{sayings[g.Kind] + " " + g.Wants, terminal.Plain}, gateStates[g.State]}}
 	if g.Seen != "" {
 		node.Spans = append(node.Spans, Span{g.Seen, terminal.Dim})
 	}
 	if depth > 0 {
 		for _, need := range g.Needs {
-			node.Children = append(node.Children, need.node(depth-1))
+			node.Children = append(node.Children, gateNode(need, depth-1))
 		}
 	}
 	return node
 }
 
-func (r Release) node(depth int, each bool) Node {
-	node := Node{Spans: []Span{{"HelmRelease " + named(r.Namespace, r.Name), terminal.Plain}}}
+func releaseNode(r tree.Release, depth int, each bool) Node {
+	node := Node{Spans: []Span{{"HelmRelease " + snapshot.Named(r.Namespace, r.Name), terminal.Plain}}}
 	if r.Version != "" {
 		node.Spans = append(node.Spans, Span{r.Version, terminal.Plain})
 	}
@@ -87,19 +90,19 @@ func (r Release) node(depth int, each bool) Node {
 	switch {
 	case depth <= 0 || len(r.Objects) == 0:
 	case r.Cluster != "":
-		node.Children = []Node{{Spans: []Span{{Count(r.Objects), terminal.Plain}, {"on " + r.Cluster + ", which is not asked", terminal.Dim}}}}
+		node.Children = []Node{{Spans: []Span{{countByKind(r.Objects), terminal.Plain}, {"on " + r.Cluster + ", which is not asked", terminal.Dim}}}}
 	case !each:
-		node.Children = []Node{{Spans: []Span{{Count(r.Objects), terminal.Plain}}}}
+		node.Children = []Node{{Spans: []Span{{countByKind(r.Objects), terminal.Plain}}}}
 	default:
 		for _, object := range r.Objects {
-			node.Children = append(node.Children, object.node())
+			node.Children = append(node.Children, objectNode(object))
 		}
 	}
 	return node
 }
 
-func (o Object) node() Node {
-	node := Node{Spans: []Span{{o.Kind + " " + named(o.Namespace, o.Name), terminal.Plain}}}
+func objectNode(o tree.Object) Node {
+	node := Node{Spans: []Span{{o.Kind + " " + snapshot.Named(o.Namespace, o.Name), terminal.Plain}}}
 	if o.State != "" {
 		node.Spans = append(node.Spans, Span{o.State, terminal.RoleOf(summary.Standing(o.State))})
 	}
@@ -109,9 +112,9 @@ func (o Object) node() Node {
 	return node
 }
 
-// Count says how many objects there are, and of which kinds: "3 objects: 2
+// countByKind says how many objects there are, and of which kinds: "3 objects: 2
 // Deployment, 1 Service".
-func Count(objects []Object) string {
+func countByKind(objects []tree.Object) string {
 	counts := map[string]int{}
 	for _, object := range objects {
 		counts[object.Kind]++

@@ -1,12 +1,16 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package view
+package printing
 
 import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/strata-project/strata/internal/answers/snapshot/snapshottest"
+	"github.com/strata-project/strata/internal/answers/tree"
+	"github.com/strata-project/strata/internal/answers/why"
 
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/terminal"
@@ -33,7 +37,7 @@ func large(b *testing.B) *snapshot.Snapshot {
 			}
 		}
 	}
-	s, err := snapshot.New(noon, objects(b, text.String())...)
+	s, err := snapshot.New(snapshottest.Noon, snapshottest.Objects(b, text.String())...)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -45,7 +49,7 @@ func BenchmarkTree(b *testing.B) {
 	for b.Loop() {
 		roots := make([]Node, 0, len(s.Layers))
 		for _, layer := range s.Layers {
-			roots = append(roots, Tree(s, layer, nil, 2).Node(2, false))
+			roots = append(roots, Tree(tree.Of(s, layer, nil, 2), 2, false))
 		}
 		if text := Draw(terminal.Screen{Width: 100, Colour: true}, roots); !strings.Contains(text, "10 objects") {
 			b.Fatal(text)
@@ -56,8 +60,8 @@ func BenchmarkTree(b *testing.B) {
 func BenchmarkWhy(b *testing.B) {
 	s := large(b)
 	for b.Loop() {
-		why := Explain(s, s.Layer("layer-199")).Conclude(s, "kubectl strata")
-		if text := why.Draw(terminal.Screen{Width: 100}, s.Now); len(why.Chain) < 100 {
+		answer := why.Of(s, s.Layer("layer-199")).Conclude(s, "kubectl strata")
+		if text := Why(terminal.Screen{Width: 100}, answer, s.Now); len(answer.Chain) < 100 {
 			b.Fatal(text)
 		}
 	}
