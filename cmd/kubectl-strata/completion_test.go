@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/strata-project/strata/internal/answers/why"
-
 	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
+	"github.com/strata-project/strata/internal/answers/why"
 	"github.com/strata-project/strata/internal/terminal"
 )
 

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/answers/fleet"
+	"github.com/strata-project/strata/internal/answers/deprovision"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/departure"
 	"github.com/strata-project/strata/internal/dependents"
@@ -40,7 +40,7 @@ type looker struct {
 
 // look adds what is found out about the layers that are on the cluster that Strata
 // runs in.
-func (l *leaving) look(ctx context.Context, r *fleet.Removal, s *snapshot.Snapshot) error {
+func (l *leaving) look(ctx context.Context, r *deprovision.Removal, s *snapshot.Snapshot) error {
 	config, err := restConfig(l.flags)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (l *leaving) look(ctx context.Context, r *fleet.Removal, s *snapshot.Snapsh
 	look := &looker{client: made, s: s, definitions: &metav1.PartialObjectMetadataList{}}
 	look.definitions.SetGroupVersionKind(definitionList)
 	look.unread = made.List(ctx, look.definitions)
-	r.Balancers, r.Seen = look.balancers(ctx), map[string]fleet.Seen{}
+	r.Balancers, r.Seen = look.balancers(ctx), map[string]deprovision.Seen{}
 	progress := l.progress()
 	defer progress.Done()
 	for i, layer := range r.Going {
@@ -86,8 +86,8 @@ func (l *looker) balancers(ctx context.Context) map[string]bool {
 	return found
 }
 
-func (l *looker) layer(ctx context.Context, r *fleet.Removal, layer *v1alpha1.AddonsLayer) (fleet.Seen, error) {
-	var seen fleet.Seen
+func (l *looker) layer(ctx context.Context, r *deprovision.Removal, layer *v1alpha1.AddonsLayer) (deprovision.Seen, error) {
+	var seen deprovision.Seen
 	if layer.Spec.DeletionPolicy == v1alpha1.DeletionPolicyOrphan {
 		return seen, nil
 	}

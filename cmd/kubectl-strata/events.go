@@ -12,9 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
-	"github.com/strata-project/strata/internal/answers/events"
-
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +21,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	toolswatch "k8s.io/client-go/tools/watch"
 
+	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
+	"github.com/strata-project/strata/internal/answers/events"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/terminal"
 )

@@ -231,7 +231,7 @@ func (t *tool) printPlan(p *preview.Plan, output string) error {
 	case "":
 		err = printing.Plan(t.out, t.screen, p)
 	case "markdown":
-		err = printing.Markdown(t.out, p)
+		err = printing.PlanMarkdown(t.out, p)
 	default:
 		err = t.printAs(output, p)
 	}

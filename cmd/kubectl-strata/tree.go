@@ -8,16 +8,15 @@ import (
 	"errors"
 	"io"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
-	"github.com/strata-project/strata/internal/answers/releases"
-	"github.com/strata-project/strata/internal/answers/tree"
-
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
+	"github.com/strata-project/strata/internal/answers/releases"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/summary"
+	"github.com/strata-project/strata/internal/answers/tree"
 )
 
 const treeLong = `Show what layers are made of: what must hold before they are deployed and what is

@@ -7,12 +7,11 @@ import (
 	"context"
 	"io"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
-	"github.com/strata-project/strata/internal/answers/why"
-
 	"github.com/spf13/cobra"
 
+	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
 	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/answers/why"
 )
 
 const whyLong = `Say why a layer is not deployed: the root cause, and not the symptom. Causes are

@@ -8,11 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/snapshot/snapshottest"
 	"github.com/strata-project/strata/internal/answers/tree"
 	"github.com/strata-project/strata/internal/answers/why"
-
-	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/terminal"
 )
 

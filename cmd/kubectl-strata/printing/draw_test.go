@@ -10,11 +10,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/strata-project/strata/internal/answers/snapshot/snapshottest"
-	"github.com/strata-project/strata/internal/answers/tree"
-
 	"pgregory.net/rapid"
 
+	"github.com/strata-project/strata/internal/answers/snapshot/snapshottest"
+	"github.com/strata-project/strata/internal/answers/tree"
 	"github.com/strata-project/strata/internal/terminal"
 )
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/strata-project/strata/internal/answers/bundles"
 	"github.com/strata-project/strata/internal/answers/preview"
 	"github.com/strata-project/strata/internal/terminal"
 )
@@ -17,10 +18,10 @@ import (
 // for what others add; GitHub takes 65536 characters.
 const maxMarkdown = 60_000
 
-// Markdown writes the plan as a comment on a pull request: a table, and what
+// PlanMarkdown writes the plan as a comment on a pull request: a table, and what
 // changes of each release in parts that can be opened. What does not fit is left
 // out, and said to be.
-func Markdown(out io.Writer, p *preview.Plan) error {
+func PlanMarkdown(out io.Writer, p *preview.Plan) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "### Strata: %s\n\n%s\n", markdown(p.Verdict()), markdown(p.Heading(false)))
 	if p.Differs() {
@@ -92,3 +93,24 @@ var escaping = strings.NewReplacer("|", "\\|", "<", "&lt;", ">", "&gt;", "`", "\
 // markdown escapes a text of others' making, so that it is a text, names nobody
 // and links to nothing.
 func markdown(text string) string { return escaping.Replace(terminal.Safe(text)) }
+
+// ChangesMarkdown returns the changes from one bundle to another as a table for a comment.
+func ChangesMarkdown(from, to string, changes []bundles.Change) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "### %s -> %s\n\n", cell(from), cell(to))
+	if len(changes) == 0 {
+		return text.String() + "Nothing differs.\n"
+	}
+	text.WriteString("| Layer | Change | What | From -> To |\n|---|---|---|---|\n")
+	for _, c := range changes {
+		fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", cell(c.Layer), c.Verb, cell(c.What), cell(arrow(c)))
+	}
+	return text.String()
+}
+
+// cell writes a text so that it stays within a cell, and means nothing to Markdown
+// or HTML.
+func cell(text string) string {
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
+	return strings.NewReplacer("|", `\|`, "<", "&lt;", ">", "&gt;", "`", "'", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "@", "@\u200b").Replace(text)
+}

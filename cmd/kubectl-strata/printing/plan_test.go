@@ -47,7 +47,7 @@ func TestPlanOfOthersIsSafe(t *testing.T) {
 	if err := Plan(&text, terminal.Screen{}, hostile()); err != nil {
 		t.Fatal(err)
 	}
-	if err := Markdown(&comment, hostile()); err != nil {
+	if err := PlanMarkdown(&comment, hostile()); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(text.String()+comment.String(), "\x1b") {
@@ -72,7 +72,7 @@ func TestMarkdownFitsIntoAComment(t *testing.T) {
 		return &preview.Rendered{Changes: []preview.ObjectChange{{Verb: "create", Object: preview.Object{Kind: "ConfigMap", Name: "c"}, Lines: []string{"+ ConfigMap c"}}}}
 	})
 	var out bytes.Buffer
-	if err := Markdown(&out, p); err != nil {
+	if err := PlanMarkdown(&out, p); err != nil {
 		t.Fatal(err)
 	}
 	if out.Len() > 65_000 || !strings.Contains(out.String(), "more lines") || !strings.Contains(out.String(), "is too much for a comment") {

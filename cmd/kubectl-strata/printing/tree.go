@@ -10,9 +10,8 @@ import (
 	"strings"
 
 	"github.com/strata-project/strata/internal/answers/snapshot"
-	"github.com/strata-project/strata/internal/answers/tree"
-
 	"github.com/strata-project/strata/internal/answers/summary"
+	"github.com/strata-project/strata/internal/answers/tree"
 	"github.com/strata-project/strata/internal/terminal"
 )
 

@@ -8,11 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/strata-project/strata/internal/answers/why"
-
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/answers/why"
 	"github.com/strata-project/strata/internal/terminal"
 )
 

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/strata-project/strata/internal/answers/snapshot/snapshottest"
-
 	"github.com/strata-project/strata/internal/dependents"
 )
 

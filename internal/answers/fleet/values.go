@@ -4,103 +4,84 @@
 package fleet
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
+	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/Masterminds/semver/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// secretive are names of values that may be secret although nothing secret belongs
-// into a bundle.
-var secretive = regexp.MustCompile(`(?i)passw|secret|token|credential|(private|api|access|encryption)[-_.]?key`)
-
-// hidden stands for what may be secret.
-const hidden = "(not shown)"
-
-// shownAt returns a value as it may be shown: not, where its path says that it may be
-// secret.
-func shownAt(path, value string) string {
-	if value != "" && secretive.MatchString(path) {
-		return hidden
-	}
-	return value
-}
-
-// flat returns the leaves of a value by their paths, such as image.tag and hosts[0].
-func flat(value any) map[string]string {
+// Flat returns the leaves of a value by their paths, such as image.tag and hosts[0].
+func Flat(value any) map[string]string {
 	found := map[string]string{}
-	flatten("", value, found)
+	Flatten("", value, found)
 	return found
 }
 
-func flatten(path string, value any, into map[string]string) {
+// Flatten adds the leaves of a value below a path.
+func Flatten(path string, value any, into map[string]string) {
 	switch value := value.(type) {
 	case map[string]any:
 		for key, inner := range value {
-			flatten(strings.TrimPrefix(path+"."+key, "."), inner, into)
+			Flatten(strings.TrimPrefix(path+"."+key, "."), inner, into)
 		}
 		if len(value) == 0 && path != "" {
 			into[path] = "{}"
 		}
 	case []any:
 		for i, inner := range value {
-			flatten(fmt.Sprintf("%s[%d]", path, i), inner, into)
+			Flatten(fmt.Sprintf("%s[%d]", path, i), inner, into)
 		}
 		if len(value) == 0 && path != "" {
 			into[path] = "[]"
 		}
 	default:
-		into[path] = textOf(value)
+		into[path] = JSON(value)
 		if into[path] == "" {
 			into[path] = "null"
 		}
 	}
 }
 
-// valuesOf returns the values and parameters of an application by their paths.
-func valuesOf(app *v1alpha1.BundleApplication) map[string]string {
-	found := map[string]string{}
-	if app.Values != nil {
-		var values any
-		if err := json.Unmarshal(app.Values.Raw, &values); err != nil {
-			found["(all)"] = "is no JSON"
-		}
-		flatten("", values, found)
-		delete(found, "")
+// JSON writes a value as JSON; empty for nothing.
+func JSON(value any) string {
+	data, err := json.Marshal(value)
+	if text := string(data); err == nil && text != "null" {
+		return text
 	}
-	for _, parameter := range app.Parameters {
-		found[parameter.Name] = textOf(parameter.Value)
-	}
-	return found
+	return ""
 }
 
-// manifestsOf returns the objects of a layer by their kinds and names, which may
-// have templates. Of two that have the same the later has a number behind it.
-func manifestsOf(of *v1alpha1.BundleLayer) map[string]map[string]any {
-	found := map[string]map[string]any{}
-	for i := range of.Objects {
-		object := &unstructured.Unstructured{}
-		if err := json.Unmarshal(of.Objects[i].Raw, &object.Object); err != nil || object.Object == nil {
-			continue
-		}
-		name := object.GetKind() + " " + strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
-		for n := 2; found[name] != nil; n++ {
-			name = fmt.Sprintf("%s (%d)", strings.Split(name, " (")[0], n)
-		}
-		found[name] = object.Object
+// Union returns the names of two sets of texts, sorted.
+func Union[T any](a, b map[string]T) []string {
+	names := Set{}
+	for name := range a {
+		names.Add(name)
 	}
-	return found
+	for name := range b {
+		names.Add(name)
+	}
+	return names.Sorted()
 }
 
-// objectsOf returns what both compares to see which objects are there.
-func objectsOf(of *v1alpha1.BundleLayer) map[string]string {
-	found := map[string]string{}
-	for name, object := range manifestsOf(of) {
-		found[name], _ = object["apiVersion"].(string)
+// Compare orders versions, the older first. One that cannot be understood is older
+// than all others.
+func Compare(a, b string) int {
+	left, errLeft := semver.NewVersion(a)
+	right, errRight := semver.NewVersion(b)
+	switch {
+	case errLeft != nil && errRight != nil:
+		return cmp.Compare(a, b)
+	case errLeft != nil:
+		return -1
+	case errRight != nil:
+		return 1
 	}
-	return found
+	return left.Compare(right)
 }
+
+// Ended tells whether an end of life has passed.
+func Ended(end *metav1.Time, now time.Time) bool { return end != nil && !now.Before(end.Time) }

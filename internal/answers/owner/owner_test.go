@@ -10,7 +10,6 @@ import (
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
 	"github.com/strata-project/strata/internal/answers/owner"
 	"github.com/strata-project/strata/internal/answers/snapshot/snapshottest"
-
 	"github.com/strata-project/strata/internal/terminal"
 )
 

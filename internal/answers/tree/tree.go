@@ -10,9 +10,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/strata-project/strata/internal/answers/releases"
-
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/releases"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/summary"
 	"github.com/strata-project/strata/internal/dependents"

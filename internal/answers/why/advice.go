@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/strata-project/strata/internal/answers/snapshot"
-
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/dependents"
 )
 

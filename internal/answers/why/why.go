@@ -10,11 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/strata-project/strata/internal/answers/releases"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/releases"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/summary"
 	"github.com/strata-project/strata/internal/layers"

@@ -12,11 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/strata-project/strata/internal/answers/snapshot/snapshottest"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/answers/snapshot/snapshottest"
 )
 
 // Whoever adds a reason says what to try about it.

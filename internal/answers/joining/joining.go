@@ -1,7 +1,9 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet
+// Package joining says what joins a cluster: what is made there and here, and which
+// kubeconfig leads there. It reads nothing but what it is given.
+package joining
 
 import (
 	"encoding/base64"

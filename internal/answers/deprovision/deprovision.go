@@ -1,7 +1,10 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet
+// Package deprovision says what the removal of layers would do, in order, and what
+// stands in its way. It may import fleet, and the rules of the controller; it reads
+// nothing but what it is given.
+package deprovision
 
 import (
 	"fmt"
@@ -14,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/fleet"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/platforms"
@@ -50,7 +54,7 @@ type Seen struct {
 
 // Removal is what is decided from.
 type Removal struct {
-	World
+	fleet.World
 	// Going are the layers that would be removed.
 	Going []*v1alpha1.AddonsLayer
 	// Platform that would be deleted with its layers; empty for none.
@@ -66,9 +70,9 @@ type Removal struct {
 	Seen map[string]Seen
 }
 
-// Deprovision says what the removal of layers would do, in order, and what stands in
+// Of says what the removal of layers would do, in order, and what stands in
 // its way.
-func Deprovision(r Removal) []Leaving {
+func Of(r Removal) []Leaving {
 	going := map[string]*v1alpha1.AddonsLayer{}
 	for _, layer := range r.Going {
 		going[layer.Name] = layer
@@ -81,7 +85,7 @@ func Deprovision(r Removal) []Leaving {
 			continue
 		}
 		one := Leaving{
-			Turn: departure.Turn, Name: layer.Name, Cluster: r.clusterOf(layer), Version: layer.Spec.Version, After: append([]string{}, departure.After...),
+			Turn: departure.Turn, Name: layer.Name, Cluster: r.ClusterOf(layer), Version: layer.Spec.Version, After: append([]string{}, departure.After...),
 			Releases: []string{}, InTheWay: []string{}, Notes: []string{},
 		}
 		if departure.Blocked != "" {
@@ -168,7 +172,7 @@ func (r Removal) release(one *Leaving, layer *v1alpha1.AddonsLayer, release *uns
 		switch object, kind, _ := strings.Cut(rest, "_"); {
 		case kind == "_PersistentVolumeClaim":
 			one.Notes = append(one.Notes, fmt.Sprintf("PersistentVolumeClaim %s/%s goes with HelmRelease %s, unless its chart keeps it", namespace, object, name))
-		case kind == "_Service" && one.Cluster == Home && r.Balancers[namespace+"/"+object]:
+		case kind == "_Service" && one.Cluster == fleet.Home && r.Balancers[namespace+"/"+object]:
 			one.Notes = append(one.Notes, fmt.Sprintf("Service %s/%s of type LoadBalancer goes with HelmRelease %s", namespace, object, name))
 		}
 	}
@@ -214,21 +218,7 @@ func (r Removal) notes(one *Leaving, layer *v1alpha1.AddonsLayer) {
 	if platform := layer.Labels[v1alpha1.PlatformLabel]; platform != "" && platforms.IsMade(layer) && platform != r.Platform {
 		add("Platform %s would make it anew: take its cluster off that, or delete the Platform", platform)
 	}
-	if one.Cluster != Home && len(layer.Status.Resources) > 0 {
+	if one.Cluster != fleet.Home && len(layer.Status.Resources) > 0 {
 		add("not known: objects of others on %s, which is not asked", one.Cluster)
 	}
-}
-
-// LeavingRows returns a row for each layer, in the columns TURN, LAYER, CLUSTER,
-// VERSION, RELEASES and AFTER.
-func LeavingRows(all []Leaving) [][]string {
-	rows := [][]string{}
-	for _, l := range all {
-		turn := "-"
-		if l.Turn > 0 {
-			turn = fmt.Sprint(l.Turn)
-		}
-		rows = append(rows, []string{turn, l.Name, l.Cluster, l.Version, few(l.Releases), few(l.After)})
-	}
-	return rows
 }

@@ -1,18 +1,23 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet
+// Package bundles says what is in ApplicationBundles and where these are, how clusters
+// get from one version to another, and what differs between two. It may import fleet
+// and applications, and the rules of the controller; it reads nothing but what it is
+// given.
+package bundles
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/applications"
+	"github.com/strata-project/strata/internal/answers/fleet"
 	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/platforms"
 )
@@ -32,16 +37,16 @@ type Bundle struct {
 	// Problems say why it cannot be installed.
 	Problems []string `json:"problems"`
 	// Platform that it was made for; empty for one that somebody has published.
-	Platform string        `json:"platform"`
-	Inputs   []BundleInput `json:"inputs"`
+	Platform string  `json:"platform"`
+	Inputs   []Input `json:"inputs"`
 	// Layers in the order in which they are deployed.
-	Layers []BundleLayer `json:"layers"`
+	Layers []Layer `json:"layers"`
 	// Installed says where layers of it are.
 	Installed []Installation `json:"installed"`
 }
 
-// BundleInput is what whoever installs a bundle decides.
-type BundleInput struct {
+// Input is what whoever installs a bundle decides.
+type Input struct {
 	Name        string   `json:"name"`
 	Type        string   `json:"type"`
 	Required    bool     `json:"required"`
@@ -50,21 +55,21 @@ type BundleInput struct {
 	Description string   `json:"description"`
 }
 
-// BundleLayer is a layer of a bundle.
-type BundleLayer struct {
+// Layer is a layer of a bundle.
+type Layer struct {
 	Name      string   `json:"name"`
 	DependsOn []string `json:"dependsOn"`
 	When      string   `json:"when"`
 	// On is the layer whose cluster it goes to.
 	On string `json:"onClusterOf"`
 	// Holds says what it is made of where that is not applications.
-	Holds        string      `json:"holds"`
-	Applications []BundleApp `json:"applications"`
-	Hooks        []string    `json:"hooks"`
+	Holds        string   `json:"holds"`
+	Applications []App    `json:"applications"`
+	Hooks        []string `json:"hooks"`
 }
 
-// BundleApp is an application of a layer.
-type BundleApp struct {
+// App is an application of a layer.
+type App struct {
 	Name        string   `json:"name"`
 	Application string   `json:"application"`
 	Version     string   `json:"version"`
@@ -84,31 +89,31 @@ type Installation struct {
 	Layers   int    `json:"layers"`
 }
 
-// Bundles returns all bundles, by family and version, the newest first. Those made
+// All returns all bundles, by family and version, the newest first. Those made
 // for Platforms come last.
-func Bundles(w World) []Bundle {
+func All(w fleet.World) []Bundle {
 	all := make([]Bundle, 0, len(w.Bundles))
 	for _, bundle := range w.Bundles {
-		all = append(all, w.BundleOf(bundle))
+		all = append(all, Of(w, bundle))
 	}
 	slices.SortFunc(all, func(a, b Bundle) int {
-		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Family, b.Family), compare(b.Version, a.Version), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Family, b.Family), fleet.Compare(b.Version, a.Version), cmp.Compare(a.Name, b.Name))
 	})
 	return all
 }
 
-// BundleOf says what is in a bundle, and where it is.
-func (w World) BundleOf(of *v1alpha1.ApplicationBundle) Bundle {
+// Of says what is in a bundle, and where it is.
+func Of(w fleet.World, of *v1alpha1.ApplicationBundle) Bundle {
 	spec := of.Spec
 	b := Bundle{
 		Name: of.Name, Family: spec.Family, Version: spec.Version, Description: spec.Description, Kubernetes: spec.Kubernetes,
-		UpgradesFrom: append([]string{}, spec.UpgradesFrom...), EndOfLife: spec.EndOfLife, Ended: ended(spec.EndOfLife, w.Now),
+		UpgradesFrom: append([]string{}, spec.UpgradesFrom...), EndOfLife: spec.EndOfLife, Ended: fleet.Ended(spec.EndOfLife, w.Now),
 		Preview: spec.Preview, Withdrawn: spec.Withdrawn, Platform: of.Labels[v1alpha1.PlatformLabel],
-		Problems: append([]string{}, bundles.Decide(bundles.Observation{Now: w.Now, Bundle: of, Catalogue: w.catalogue()}).Status.Problems...),
-		Inputs:   []BundleInput{}, Layers: []BundleLayer{}, Installed: w.installed(of.Name),
+		Problems: append([]string{}, bundles.Decide(bundles.Observation{Now: w.Now, Bundle: of, Catalogue: w.Catalogue()}).Status.Problems...),
+		Inputs:   []Input{}, Layers: []Layer{}, Installed: installed(w, of.Name),
 	}
 	for _, input := range spec.Inputs {
-		one := BundleInput{
+		one := Input{
 			Name: input.Name, Type: cmp.Or(string(input.Type), string(v1alpha1.InputString)), Required: input.Required,
 			Enum: append([]string{}, input.Enum...), Description: input.Description,
 		}
@@ -118,21 +123,19 @@ func (w World) BundleOf(of *v1alpha1.ApplicationBundle) Bundle {
 		b.Inputs = append(b.Inputs, one)
 	}
 	for _, name := range platforms.Order(of) {
-		b.Layers = append(b.Layers, w.bundleLayer(bundles.LayerOf(of, name)))
+		b.Layers = append(b.Layers, layerOf(w, bundles.LayerOf(of, name)))
 	}
 	return b
 }
 
-func (w World) bundleLayer(of *v1alpha1.BundleLayer) BundleLayer {
-	l := BundleLayer{
-		Name: of.Name, DependsOn: sortedCopy(of.DependsOn), When: of.When, On: of.On, Holds: holds(of), Applications: []BundleApp{}, Hooks: hooks(of),
+func layerOf(w fleet.World, of *v1alpha1.BundleLayer) Layer {
+	l := Layer{
+		Name: of.Name, DependsOn: sortedCopy(of.DependsOn), When: of.When, On: of.On, Holds: holds(of), Applications: []App{}, Hooks: hooks(of),
 	}
 	for _, app := range of.Applications {
-		one := BundleApp{Name: app.Name, Application: cmp.Or(app.Application, app.Name), Version: app.Version, DependsOn: sortedCopy(app.DependsOn)}
-		if version := w.appVersionOf(app); version != nil {
-			one.Chart = ChartOf(version)
-			v := w.appVersion(version)
-			one.Note = outdated(v, "")
+		one := App{Name: app.Name, Application: cmp.Or(app.Application, app.Name), Version: app.Version, DependsOn: sortedCopy(app.DependsOn)}
+		if version := w.VersionOf(app); version != nil {
+			one.Chart, one.Note = applications.ChartOf(version), applications.Note(w, version)
 		} else {
 			one.Note = "is not in the catalogue"
 		}
@@ -175,13 +178,13 @@ func hooks(of *v1alpha1.BundleLayer) []string {
 }
 
 // installed says which clusters have layers of a bundle.
-func (w World) installed(bundle string) []Installation {
+func installed(w fleet.World, bundle string) []Installation {
 	found := []Installation{}
 	for _, layer := range w.Layers {
 		if layer.Spec.Source.Kind != v1alpha1.ApplicationBundleKind || layer.Spec.Source.Name != bundle {
 			continue
 		}
-		on := Installation{Platform: layer.Labels[v1alpha1.PlatformLabel], Cluster: w.clusterOf(layer)}
+		on := Installation{Platform: layer.Labels[v1alpha1.PlatformLabel], Cluster: w.ClusterOf(layer)}
 		at := slices.IndexFunc(found, func(i Installation) bool { return i.Platform == on.Platform && i.Cluster == on.Cluster })
 		if at < 0 {
 			at = len(found)
@@ -196,26 +199,6 @@ func (w World) installed(bundle string) []Installation {
 		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Cluster, b.Cluster))
 	})
 	return found
-}
-
-// BundleRows returns a row for each bundle, in the columns NAME, FAMILY, VERSION,
-// KUBERNETES, UPGRADES FROM, END OF LIFE, PLATFORMS, CLUSTERS and NOTE.
-func BundleRows(all []Bundle, now time.Time) [][]string {
-	rows := [][]string{}
-	for _, b := range all {
-		onPlatforms, onClusters := set{}, set{}
-		for _, on := range b.Installed {
-			onClusters.add(on.Cluster)
-			if on.Platform != "" {
-				onPlatforms.add(on.Platform)
-			}
-		}
-		rows = append(rows, []string{
-			b.Name, b.Family, b.Version, b.Kubernetes, strings.Join(b.UpgradesFrom, " or "), date(b.EndOfLife, now),
-			few(onPlatforms.sorted()), count(onClusters.sorted()), b.Note(),
-		})
-	}
-	return rows
 }
 
 // Note says what there is to know of a bundle: what is wrong with it first.
@@ -237,42 +220,6 @@ func (b Bundle) Note() string {
 		notes = append(notes, "made for Platform "+b.Platform)
 	}
 	return strings.Join(notes, "; ")
-}
-
-// LayerRows returns a row for each application, and for each layer without, in the
-// columns LAYER, AFTER, APPLICATION, VERSION, CHART and NOTE. What a layer has in
-// common is said in the first of its rows.
-func (b Bundle) LayerRows() [][]string {
-	rows := [][]string{}
-	for _, layer := range b.Layers {
-		after := strings.Join(layer.DependsOn, ", ")
-		if layer.On != "" {
-			after = strings.TrimPrefix(after+", on the cluster of "+layer.On, ", ")
-		}
-		var notes []string
-		if layer.When != "" {
-			notes = append(notes, "when "+layer.When)
-		}
-		about := strings.Join(append(notes, layer.Hooks...), "; ")
-		if len(layer.Applications) == 0 {
-			rows = append(rows, []string{layer.Name, after, layer.Holds, "", "", about})
-		}
-		for i, app := range layer.Applications {
-			name := app.Name
-			if app.Application != app.Name {
-				name += " (" + app.Application + ")"
-			}
-			note := app.Note
-			if len(app.DependsOn) > 0 {
-				note = strings.TrimPrefix(note+"; after "+strings.Join(app.DependsOn, ", "), "; ")
-			}
-			if i == 0 && about != "" {
-				note = strings.TrimSuffix(about+"; "+note, "; ")
-			}
-			rows = append(rows, []string{layer.Name, after, name, app.Version, app.Chart, note})
-		}
-	}
-	return rows
 }
 
 func sortedCopy(texts []string) []string {

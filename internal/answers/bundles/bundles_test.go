@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet
+package bundles
 
 import (
 	"fmt"
@@ -11,10 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/fleet"
 )
 
 var testNow = time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
@@ -74,7 +74,7 @@ func TestPaths(t *testing.T) {
 		"alone":      {"one version has no ways", all[:1], Route{}, []string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found, err := Paths(World{Now: testNow, Bundles: c.bundles}, "base", c.route)
+			found, err := Paths(fleet.World{Now: testNow, Bundles: c.bundles}, "base", c.route)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +91,7 @@ func TestPaths(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Paths(World{}, "base", Route{}); err == nil {
+	if _, err := Paths(fleet.World{}, "base", Route{}); err == nil {
 		t.Error("a family without bundles has paths")
 	}
 }
@@ -135,7 +135,7 @@ func TestDiff(t *testing.T) {
 			written := []string{"base proxy@1.0.0 dns@1.0.0", "mesh mesh@1.0.0"}
 			a, b := bundle("1.0.0", "", written...), bundle("1.0.0", "", written...)
 			c.change(a, b)
-			w := World{Now: testNow, Applications: []*v1alpha1.HelmApplication{app("dns", "1.0.0", "2.0.0")}}
+			w := fleet.World{Now: testNow, Applications: []*v1alpha1.HelmApplication{app("dns", "1.0.0", "2.0.0")}}
 			var got []string
 			for _, change := range Diff(w, a, b) {
 				got = append(got, fmt.Sprintf("%s %s %s: %s -> %s", change.Layer, change.Verb, change.What, change.From, change.To))
@@ -166,90 +166,11 @@ func TestDiffBothWays(t *testing.T) {
 			return bundle("1.0.0", "", written...)
 		}
 		a, b := some("a"), some("b")
-		if there, back := len(Diff(World{}, a, b)), len(Diff(World{}, b, a)); there != back {
+		if there, back := len(Diff(fleet.World{}, a, b)), len(Diff(fleet.World{}, b, a)); there != back {
 			t.Fatalf("there are %d changes there, and %d back", there, back)
 		}
-		if changes := Diff(World{}, a, a); len(changes) > 0 {
+		if changes := Diff(fleet.World{}, a, a); len(changes) > 0 {
 			t.Fatalf("it differs from itself: %+v", changes)
 		}
 	})
-}
-
-func TestAppsInUse(t *testing.T) {
-	past := &metav1.Time{Time: testNow.Add(-time.Hour)}
-	soon := &metav1.Time{Time: testNow.Add(24 * time.Hour)}
-	dns := app("dns", "1.0.0", "1.1.0", "1.2.0", "2.0.0-rc.1")
-	dns.Spec.Versions[0].EndOfLife, dns.Spec.Versions[1].EndOfLife = past, soon
-	layer := func(name, from, cluster string) *v1alpha1.AddonsLayer {
-		l := &v1alpha1.AddonsLayer{}
-		l.Name, l.Labels = name, map[string]string{v1alpha1.PlatformLabel: "p"}
-		l.Spec.Source = v1alpha1.SourceSpec{Kind: v1alpha1.ApplicationBundleKind, Name: from, Path: "./net"}
-		if cluster != "" {
-			l.Spec.Cluster = &v1alpha1.ClusterReference{Name: cluster}
-		}
-		return l
-	}
-	w := World{
-		Now: testNow, Namespace: "strata", Applications: []*v1alpha1.HelmApplication{dns},
-		Bundles: []*v1alpha1.ApplicationBundle{bundle("1.0.0", "", "net dns@1.0.0"), bundle("1.1.0", "", "net dns@v1.1.0"), bundle("1.2.0", "", "net dns@0.1.0")},
-		Layers:  []*v1alpha1.AddonsLayer{layer("a", "base-1.0.0", ""), layer("b", "base-1.1.0", "eu"), layer("c", "base-1.2.0", "us"), layer("d", "gone", "us")},
-	}
-	apps := Apps(w)
-	if apps[0].Newest != "1.2.0" || apps[0].Tested != "v1.1.0" {
-		t.Errorf("the newest is %s, tested is %s", apps[0].Newest, apps[0].Tested)
-	}
-	shown := func(f Filter) string {
-		var texts []string
-		for _, app := range Filtered(apps, f, testNow) {
-			for _, v := range app.Versions {
-				texts = append(texts, fmt.Sprintf("%s on %s: %s", v.Version, strings.Join(v.Clusters, ","), v.Outdated))
-			}
-		}
-		return strings.Join(texts, "\n")
-	}
-	if got, want := shown(Filter{Outdated: true}), "1.1.0 on strata/eu: 1.2.0 is newer\n1.0.0 on (home): is past its end of life\n0.1.0 on strata/us: is not in the catalogue any more"; got != want {
-		t.Errorf("outdated are\n%s, want\n%s", got, want)
-	}
-	if got, want := shown(Filter{EndOfLife: time.Hour}), "1.0.0 on (home): is past its end of life"; got != want {
-		t.Errorf("ending are\n%s, want\n%s", got, want)
-	}
-	if got := strings.Count(shown(Filter{EndOfLife: 48 * time.Hour}), "\n"); got != 1 {
-		t.Errorf("ending within two days are\n%s", shown(Filter{EndOfLife: 48 * time.Hour}))
-	}
-}
-
-func TestDays(t *testing.T) {
-	for text, want := range map[string]time.Duration{"90d": 90 * 24 * time.Hour, "36h": 36 * time.Hour, "0d": 0} {
-		if got, err := Days(text); err != nil || got != want {
-			t.Errorf("%s is %v, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "d", "-1d", "-3h", "1.5d", "99999999999d", "soon"} {
-		if got, err := Days(text); err == nil {
-			t.Errorf("%q is %v", text, got)
-		}
-	}
-}
-
-func TestMarkdownOfHostileNames(t *testing.T) {
-	text := Markdown("a|b", "<img>", []Change{{Layer: "x|y", What: "a\n| b |", Verb: Changed, From: "@all", To: "`c`"}})
-	if strings.Count(text, "\n") != 5 || strings.Contains(text, "<") || strings.Contains(text, "@all") {
-		t.Errorf("it breaks out of its table:\n%s", text)
-	}
-}
-
-// No two RemoteClusters have one account on a cluster, however their names run
-// together: whoever forgets one would take the other's away.
-func TestAccountsOfRemoteClustersDiffer(t *testing.T) {
-	parts := []string{"a", "b", "a-b", "b-a", "a-b-a", "team", "team-a", "a-prod", "prod"}
-	found := map[string]string{}
-	for _, namespace := range parts {
-		for _, name := range parts {
-			account := Join{Namespace: namespace, Name: name}.Account()
-			if other, taken := found[account]; taken {
-				t.Errorf("%s and %s/%s are both %s", other, namespace, name, account)
-			}
-			found[account] = namespace + "/" + name
-		}
-	}
 }

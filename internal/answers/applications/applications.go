@@ -1,23 +1,21 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fleet says in values and words what there is to install, what is
-// installed where, and what becomes of it: applications, bundles, Platforms and
-// clusters. It reads no clock, no cluster and no file; the rules are those of the
-// controller.
-package fleet
+// Package applications says which applications there are in which versions, and who
+// has which of them. It may import fleet, and the rules of the controller; it reads
+// nothing but what it is given.
+package applications
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/Masterminds/semver/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/fleet"
 	"github.com/strata-project/strata/internal/catalogue"
 )
 
@@ -31,13 +29,13 @@ type App struct {
 	Tested string `json:"tested"`
 	// Versions of the catalogue, the newest first, and those that are used although
 	// the catalogue has them no more.
-	Versions []AppVersion `json:"versions"`
+	Versions []Version `json:"versions"`
 	// Problems of the entry, in the controller's words.
 	Problems []string `json:"problems"`
 }
 
-// AppVersion is a version of an application.
-type AppVersion struct {
+// Version is a version of an application.
+type Version struct {
 	Version         string       `json:"version"`
 	Chart           string       `json:"chart"`
 	Kubernetes      string       `json:"kubernetes"`
@@ -61,35 +59,35 @@ type AppVersion struct {
 }
 
 // Used tells whether the version is on some cluster.
-func (v AppVersion) Used() bool { return len(v.Layers) > 0 }
+func (v Version) Used() bool { return len(v.Layers) > 0 }
 
-// Apps returns the applications of a catalogue, by name.
-func Apps(w World) []App {
-	uses := w.uses()
-	tested := w.tested()
+// Of returns the applications of a catalogue, by name.
+func Of(w fleet.World) []App {
+	uses := usesOf(w)
+	tested := testedIn(w)
 	apps := make([]App, 0, len(w.Applications))
 	for _, entry := range w.Applications {
-		decision := catalogue.Decide(catalogue.Observation{Now: w.Now, Application: entry, Catalogue: w.catalogue()})
+		decision := catalogue.Decide(catalogue.Observation{Now: w.Now, Application: entry, Catalogue: w.Catalogue()})
 		app := App{
 			Name: entry.Name, Description: entry.Spec.Description, Newest: decision.Status.Latest, Tested: tested[entry.Name],
-			Problems: append([]string{}, decision.Status.Problems...), Versions: []AppVersion{},
+			Problems: append([]string{}, decision.Status.Problems...), Versions: []Version{},
 		}
 		for i := range entry.Spec.Versions {
-			app.Versions = append(app.Versions, w.appVersion(&entry.Spec.Versions[i]))
+			app.Versions = append(app.Versions, versionOf(w, &entry.Spec.Versions[i]))
 		}
 		for version := range uses[entry.Name] {
 			if catalogue.VersionOf(entry, version) == nil {
-				app.Versions = append(app.Versions, AppVersion{Version: version, Missing: true, Dependencies: []string{}, Recommendations: []string{}})
+				app.Versions = append(app.Versions, Version{Version: version, Missing: true, Dependencies: []string{}, Recommendations: []string{}})
 			}
 		}
-		slices.SortFunc(app.Versions, func(a, b AppVersion) int {
-			return cmp.Or(compare(b.Version, a.Version), cmp.Compare(a.Version, b.Version))
+		slices.SortFunc(app.Versions, func(a, b Version) int {
+			return cmp.Or(fleet.Compare(b.Version, a.Version), cmp.Compare(a.Version, b.Version))
 		})
 		for i := range app.Versions {
 			v := &app.Versions[i]
 			use := uses[entry.Name][catalogue.Plain(v.Version)]
-			v.Bundles, v.Platforms, v.Clusters, v.Layers = use.bundles.sorted(), use.platforms.sorted(), use.clusters.sorted(), use.layers.sorted()
-			v.Outdated = outdated(*v, app.Newest)
+			v.Bundles, v.Platforms, v.Clusters, v.Layers = use.bundles.Sorted(), use.platforms.Sorted(), use.clusters.Sorted(), use.layers.Sorted()
+			v.Outdated = v.outdated(app.Newest)
 		}
 		apps = append(apps, app)
 	}
@@ -97,15 +95,15 @@ func Apps(w World) []App {
 	return apps
 }
 
-func (w World) appVersion(of *v1alpha1.HelmApplicationVersion) AppVersion {
-	return AppVersion{
+func versionOf(w fleet.World, of *v1alpha1.HelmApplicationVersion) Version {
+	return Version{
 		Version: of.Version, Chart: ChartOf(of), Kubernetes: of.Kubernetes, Preview: of.Preview, Withdrawn: of.Withdrawn, EndOfLife: of.EndOfLife,
-		Ended: ended(of.EndOfLife, w.Now), Dependencies: requirements(of.Dependencies), Recommendations: requirements(of.Recommendations),
+		Ended: fleet.Ended(of.EndOfLife, w.Now), Dependencies: requirements(of.Dependencies), Recommendations: requirements(of.Recommendations),
 	}
 }
 
 // outdated says why another version should take the place of one.
-func outdated(v AppVersion, newest string) string {
+func (v Version) outdated(newest string) string {
 	switch {
 	case v.Missing:
 		return "is not in the catalogue any more"
@@ -113,7 +111,7 @@ func outdated(v AppVersion, newest string) string {
 		return "is withdrawn: " + v.Withdrawn
 	case v.Ended:
 		return "is past its end of life"
-	case newest != "" && compare(v.Version, newest) < 0:
+	case newest != "" && fleet.Compare(v.Version, newest) < 0:
 		return newest + " is newer"
 	}
 	return ""
@@ -163,7 +161,7 @@ func Filtered(apps []App, f Filter, now time.Time) []App {
 	}
 	found := []App{}
 	for _, app := range apps {
-		app.Versions = slices.DeleteFunc(slices.Clone(app.Versions), func(v AppVersion) bool {
+		app.Versions = slices.DeleteFunc(slices.Clone(app.Versions), func(v Version) bool {
 			soon := f.EndOfLife > 0 && v.EndOfLife != nil && !v.EndOfLife.After(now.Add(f.EndOfLife))
 			return !v.Used() || !soon && (!f.Outdated || v.Outdated == "")
 		})
@@ -174,105 +172,8 @@ func Filtered(apps []App, f Filter, now time.Time) []App {
 	return found
 }
 
-// AppRows returns a row for each version that is in use, and one for each
-// application of which none is, in the columns NAME, VERSION, NEWEST, TESTED, END OF
-// LIFE, BUNDLES, PLATFORMS, CLUSTERS, LAYERS and NOTE.
-func AppRows(apps []App, now time.Time) [][]string {
-	rows := [][]string{}
-	for _, app := range apps {
-		inUse := false
-		for _, v := range app.Versions {
-			if !v.Used() {
-				continue
-			}
-			inUse = true
-			rows = append(rows, []string{
-				app.Name, v.Version, app.Newest, app.Tested, date(v.EndOfLife, now), count(v.Bundles), few(v.Platforms), count(v.Clusters), few(v.Layers), v.note(),
-			})
-		}
-		if !inUse {
-			rows = append(rows, []string{app.Name, "", app.Newest, app.Tested, "", "0", "", "0", "", app.note()})
-		}
-	}
-	return rows
+// Note says what there is to know of a version of the catalogue for who has it; empty
+// where it is fine.
+func Note(w fleet.World, of *v1alpha1.HelmApplicationVersion) string {
+	return versionOf(w, of).outdated("")
 }
-
-func (a App) note() string {
-	if len(a.Problems) > 0 {
-		return a.Problems[0]
-	}
-	return ""
-}
-
-// note says what there is to know of a version.
-func (v AppVersion) note() string {
-	var notes []string
-	if v.Preview {
-		notes = append(notes, "preview")
-	}
-	if v.Outdated != "" {
-		notes = append(notes, v.Outdated)
-	}
-	return strings.Join(notes, "; ")
-}
-
-// VersionRows returns a row for each version of an application, in the columns
-// VERSION, CHART, KUBERNETES, END OF LIFE, NEEDS, RECOMMENDS, BUNDLES, PLATFORMS,
-// CLUSTERS and NOTE.
-func VersionRows(app App, now time.Time) [][]string {
-	rows := [][]string{}
-	for _, v := range app.Versions {
-		note := v.note()
-		if v.Version == app.Newest {
-			note = strings.TrimSuffix("the newest; "+note, "; ")
-		}
-		rows = append(rows, []string{
-			v.Version, v.Chart, v.Kubernetes, date(v.EndOfLife, now), strings.Join(v.Dependencies, ", "), strings.Join(v.Recommendations, ", "),
-			few(v.Bundles), few(v.Platforms), few(v.Clusters), note,
-		})
-	}
-	return rows
-}
-
-// compare orders versions, the older first. One that cannot be understood is older
-// than all others.
-func compare(a, b string) int {
-	left, errLeft := semver.NewVersion(a)
-	right, errRight := semver.NewVersion(b)
-	switch {
-	case errLeft != nil && errRight != nil:
-		return cmp.Compare(a, b)
-	case errLeft != nil:
-		return -1
-	case errRight != nil:
-		return 1
-	}
-	return left.Compare(right)
-}
-
-func ended(end *metav1.Time, now time.Time) bool { return end != nil && !now.Before(end.Time) }
-
-// date returns the day of an end of life, with a mark where it is past.
-func date(end *metav1.Time, now time.Time) string {
-	if end == nil {
-		return ""
-	}
-	text := end.UTC().Format(time.DateOnly)
-	if ended(end, now) {
-		text += " (past)"
-	}
-	return text
-}
-
-// mostNamed bounds how many names a cell has.
-const mostNamed = 3
-
-// few names the first of some names, and counts the others.
-func few(names []string) string {
-	if len(names) <= mostNamed {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), len(names)-mostNamed)
-}
-
-func count(names []string) string { return fmt.Sprint(len(names)) }

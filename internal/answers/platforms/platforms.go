@@ -1,10 +1,12 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet
+// Package platforms says how Platforms fare, what the controller would do for one, and
+// what is approved with a stage. It may import fleet, and the rules of the controller;
+// it reads nothing but what it is given.
+package platforms
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/fleet"
 	"github.com/strata-project/strata/internal/platforms"
 	"github.com/strata-project/strata/internal/rollout"
 )
@@ -78,9 +81,9 @@ type Cluster struct {
 	Layers   int    `json:"layers"`
 }
 
-// StandingOf says how a Platform fares: what its status counts, and what follows
+// Of says how a Platform fares: what its status counts, and what follows
 // from what was read now.
-func StandingOf(o platforms.Observation) Standing {
+func Of(o platforms.Observation) Standing {
 	platform, look := o.Platform, platforms.Look(o)
 	status := platform.Status
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ReadyCondition)
@@ -108,7 +111,7 @@ func StandingOf(o platforms.Observation) Standing {
 			s.From = append(s.From, cluster.Version)
 		}
 	}
-	slices.SortFunc(s.From, compare)
+	slices.SortFunc(s.From, fleet.Compare)
 	return s
 }
 
@@ -164,7 +167,7 @@ func clustersOf(look platforms.Outlook) []Cluster {
 	found := []Cluster{}
 	for _, c := range look.Clusters {
 		one := Cluster{
-			Name: NameOf(c.Cluster), Stage: c.Stage, Version: c.Version, Hops: append([]string{}, c.Hops...),
+			Name: fleet.NameOf(c.Cluster), Stage: c.Stage, Version: c.Version, Hops: append([]string{}, c.Hops...),
 			Deployed: int(c.Deployed), Layers: int(c.Total), Why: c.Message,
 		}
 		one.State = stateOf(c, look.Target)
@@ -203,52 +206,4 @@ func waitsOf(c platforms.ClusterOutlook, look platforms.Outlook) string {
 		return look.Why
 	}
 	return "waits for its turn"
-}
-
-// PlatformRows returns a row for each Platform, in the columns NAME, BUNDLE,
-// VERSION, READY, CLUSTERS, FAILED, AWAY, STAGE and WHY. CLUSTERS counts those that
-// are up to date, of all.
-func PlatformRows(all []Standing) [][]string {
-	rows := [][]string{}
-	for _, s := range all {
-		at := ""
-		for _, stage := range s.Stages {
-			if stage.State == "Active" || stage.State == "Halted" {
-				at = stage.Name
-			}
-		}
-		rows = append(rows, []string{
-			s.Name, s.Family, s.Target(), s.Ready, fmt.Sprintf("%d/%d", s.Counts.Ready, s.Counts.Total),
-			fmt.Sprint(s.Counts.Failed), fmt.Sprint(s.Counts.Unreachable), at, s.Why,
-		})
-	}
-	return rows
-}
-
-// StageRows returns a row for each stage, in the columns STAGE, STATE, CLUSTERS,
-// DONE, MOVING, FAILED, WAITING, AWAY, SOAK and WAITS FOR.
-func (s Standing) StageRows() [][]string {
-	rows := [][]string{}
-	for _, stage := range s.Stages {
-		soak := ""
-		if stage.SoakLeft > 0 {
-			soak = (time.Duration(stage.SoakLeft) * time.Second).String() + " left"
-		}
-		rows = append(rows, []string{
-			stage.Name, stage.State, fmt.Sprint(stage.Total), fmt.Sprint(stage.Done), fmt.Sprint(stage.Moving), fmt.Sprint(stage.Failed),
-			fmt.Sprint(stage.Waiting), fmt.Sprint(stage.Unreachable), soak, stage.Waits,
-		})
-	}
-	return rows
-}
-
-// ClusterRows returns a row for each cluster, in the columns CLUSTER, STAGE, STATE,
-// VERSIONS, LAYERS and WHY.
-func ClusterRows(all []Cluster) [][]string {
-	rows := [][]string{}
-	for _, c := range all {
-		versions := strings.Join(append([]string{cmp.Or(c.Version, "(none)")}, c.Hops...), " -> ")
-		rows = append(rows, []string{c.Name, c.Stage, c.State, versions, fmt.Sprintf("%d/%d", c.Deployed, c.Layers), c.Why})
-	}
-	return rows
 }

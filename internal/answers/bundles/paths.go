@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet
+package bundles
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
+	"github.com/strata-project/strata/internal/answers/fleet"
 	"github.com/strata-project/strata/internal/catalogue"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/platforms"
@@ -45,13 +46,13 @@ type Route struct {
 // Paths returns the ways between versions of a family that a Platform would go,
 // those with the fewest hops first and those that lead nowhere last. An error says
 // that there is no such family or version.
-func Paths(w World, family string, route Route) ([]Path, error) {
-	releases := platforms.Releases(platforms.Observation{Bundles: w.Bundles, Catalogue: w.catalogue()}, family)
+func Paths(w fleet.World, family string, route Route) ([]Path, error) {
+	releases := platforms.Releases(platforms.Observation{Bundles: w.Bundles, Catalogue: w.Catalogue()}, family)
 	if len(releases) == 0 {
 		return nil, fmt.Errorf("there is no ApplicationBundle of family %s", family)
 	}
 	// The newest first.
-	slices.SortFunc(releases, func(a, b rollout.Bundle) int { return compare(b.Version, a.Version) })
+	slices.SortFunc(releases, func(a, b rollout.Bundle) int { return fleet.Compare(b.Version, a.Version) })
 	froms, tos, err := ends(w, family, releases, route)
 	if err != nil {
 		return nil, err
@@ -59,14 +60,14 @@ func Paths(w World, family string, route Route) ([]Path, error) {
 	found := []Path{}
 	for _, from := range froms {
 		for _, to := range tos {
-			downgrade := compare(to, from) < 0 && (route.From == "" || route.To == "")
+			downgrade := fleet.Compare(to, from) < 0 && (route.From == "" || route.To == "")
 			if catalogue.Plain(from) != catalogue.Plain(to) && !downgrade {
-				found = append(found, w.path(family, releases, from, to, route.Kubernetes))
+				found = append(found, pathOf(w, family, releases, from, to, route.Kubernetes))
 			}
 		}
 	}
 	slices.SortStableFunc(found, func(a, b Path) int {
-		return cmp.Or(cmp.Compare(a.rank(), b.rank()), compare(b.To, a.To), compare(b.From, a.From))
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), fleet.Compare(b.To, a.To), fleet.Compare(b.From, a.From))
 	})
 	return found, nil
 }
@@ -83,7 +84,7 @@ func (p Path) rank() int {
 }
 
 // ends returns the versions that paths begin and end at.
-func ends(w World, family string, releases []rollout.Bundle, route Route) (froms, tos []string, err error) {
+func ends(w fleet.World, family string, releases []rollout.Bundle, route Route) (froms, tos []string, err error) {
 	var all []string
 	for _, release := range releases {
 		all = append(all, release.Version)
@@ -120,9 +121,9 @@ func written(all []string, version string) string {
 	return version
 }
 
-// path asks the rules of roll-outs for one way, as a Platform that names the version
+// pathOf asks the rules of roll-outs for one way, as a Platform that names the version
 // would.
-func (w World) path(family string, releases []rollout.Bundle, from, to, kubernetes string) Path {
+func pathOf(w fleet.World, family string, releases []rollout.Bundle, from, to, kubernetes string) Path {
 	wish := rollout.Wish{Now: w.Now, Bundles: releases, Current: from, Requested: catalogue.Plain(to)}
 	choice := rollout.Choose(wish)
 	p := Path{From: from, To: to, Hops: append([]string{}, choice.Path...), Blocked: choice.Problem, Notices: []string{}}
@@ -134,24 +135,24 @@ func (w World) path(family string, releases []rollout.Bundle, from, to, kubernet
 	slices.Sort(p.Notices)
 	p.Notices = slices.Compact(p.Notices)
 	if len(p.Hops) != 1 {
-		p.Direct = w.notDirect(releases, from, to)
+		p.Direct = notDirect(w, releases, from, to)
 	}
 	if p.Blocked == "" {
-		p.Blocked = w.outOfRange(family, p.Hops, kubernetes)
+		p.Blocked = outOfRange(w, family, p.Hops, kubernetes)
 	}
 	return p
 }
 
 // notDirect says why one hop does not lead from a version to another: what the rules
 // say where there is nothing between them.
-func (w World) notDirect(releases []rollout.Bundle, from, to string) string {
+func notDirect(w fleet.World, releases []rollout.Bundle, from, to string) string {
 	at := slices.IndexFunc(releases, func(r rollout.Bundle) bool { return r.Version == to })
 	return rollout.Choose(rollout.Wish{Now: w.Now, Bundles: releases[at : at+1], Current: from, Requested: catalogue.Plain(to)}).Problem
 }
 
 // outOfRange says which of some versions is not for a version of Kubernetes: its
 // layers would wait.
-func (w World) outOfRange(family string, hops []string, kubernetes string) string {
+func outOfRange(w fleet.World, family string, hops []string, kubernetes string) string {
 	if kubernetes == "" {
 		return ""
 	}

@@ -1,17 +1,18 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet
+package bundles
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/applications"
+	"github.com/strata-project/strata/internal/answers/fleet"
 	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/platforms"
 )
@@ -39,7 +40,7 @@ type Change struct {
 
 // Diff returns what differs between two bundles: first what is of the whole, then
 // by layer in the order in which they are deployed.
-func Diff(w World, a, b *v1alpha1.ApplicationBundle) []Change {
+func Diff(w fleet.World, a, b *v1alpha1.ApplicationBundle) []Change {
 	d := &diff{World: w, changes: []Change{}}
 	d.whole(a.Spec, b.Spec)
 	order := platforms.Order(b)
@@ -57,7 +58,7 @@ func Diff(w World, a, b *v1alpha1.ApplicationBundle) []Change {
 
 // diff is a difference in the making.
 type diff struct {
-	World
+	fleet.World
 	changes []Change
 }
 
@@ -90,7 +91,7 @@ func (d *diff) whole(a, b v1alpha1.ApplicationBundleSpec) {
 
 // both adds what differs between two sets of named texts.
 func (d *diff) both(layer, what string, a, b map[string]string) {
-	for _, name := range union(a, b) {
+	for _, name := range fleet.Union(a, b) {
 		d.add(layer, what+name, a[name], b[name])
 	}
 }
@@ -98,7 +99,7 @@ func (d *diff) both(layer, what string, a, b map[string]string) {
 // values adds what differs between two sets of values by their paths, without what
 // may be secret.
 func (d *diff) values(layer, what string, a, b map[string]string) {
-	for _, path := range union(a, b) {
+	for _, path := range fleet.Union(a, b) {
 		if a[path] == b[path] {
 			continue
 		}
@@ -106,18 +107,6 @@ func (d *diff) values(layer, what string, a, b map[string]string) {
 		last := &d.changes[len(d.changes)-1]
 		last.From, last.To = shownAt(path, last.From), shownAt(path, last.To)
 	}
-}
-
-// union returns the names of two sets of texts, sorted.
-func union[T any](a, b map[string]T) []string {
-	names := set{}
-	for name := range a {
-		names.add(name)
-	}
-	for name := range b {
-		names.add(name)
-	}
-	return names.sorted()
 }
 
 func describeInput(input v1alpha1.BundleInput) string {
@@ -184,9 +173,9 @@ func (d *diff) layer(name string, a, b *v1alpha1.BundleLayer, moved map[string]h
 		d.add(name, "dependsOn", strings.Join(sortedCopy(a.DependsOn), ", "), strings.Join(sortedCopy(b.DependsOn), ", "))
 		d.add(name, "onClusterOf", a.On, b.On)
 		d.add(name, "when", a.When, b.When)
-		d.add(name, "timeout", textOf(a.Timeout), textOf(b.Timeout))
-		d.add(name, "source", textOf(a.Source), textOf(b.Source))
-		d.add(name, "remoteCluster", textOf(a.RemoteCluster), textOf(b.RemoteCluster))
+		d.add(name, "timeout", fleet.JSON(a.Timeout), fleet.JSON(b.Timeout))
+		d.add(name, "source", fleet.JSON(a.Source), fleet.JSON(b.Source))
+		d.add(name, "remoteCluster", fleet.JSON(a.RemoteCluster), fleet.JSON(b.RemoteCluster))
 		d.both(name, "", named(hookTexts(a)), named(hookTexts(b)))
 	}
 	d.both(name, "object ", objectsOf(a), objectsOf(b))
@@ -199,7 +188,7 @@ func (d *diff) layer(name string, a, b *v1alpha1.BundleLayer, moved map[string]h
 		return found
 	}
 	before, after := apps(a), apps(b)
-	for _, app := range union(before, after) {
+	for _, app := range fleet.Union(before, after) {
 		d.application(name, app, before[app], after[app], moved)
 	}
 }
@@ -223,8 +212,8 @@ func (d *diff) application(layer, name string, a, b *v1alpha1.BundleApplication,
 	d.add(layer, what+" application", cmp.Or(a.Application, a.Name), cmp.Or(b.Application, b.Name))
 	d.add(layer, what+" version", a.Version, b.Version)
 	chart := func(app *v1alpha1.BundleApplication) string {
-		if version := d.appVersionOf(*app); version != nil {
-			return ChartOf(version)
+		if version := d.VersionOf(*app); version != nil {
+			return applications.ChartOf(version)
 		}
 		return "unknown"
 	}
@@ -264,7 +253,7 @@ func (d *diff) fields(layer string, a, b *v1alpha1.BundleLayer) {
 			}
 			continue
 		}
-		d.values(layer, "object "+name+" ", flat(before[name]), flat(after[name]))
+		d.values(layer, "object "+name+" ", fleet.Flat(before[name]), fleet.Flat(after[name]))
 	}
 }
 
@@ -272,10 +261,10 @@ func (d *diff) fields(layer string, a, b *v1alpha1.BundleLayer) {
 func hookTexts(of *v1alpha1.BundleLayer) []string {
 	var found []string
 	for _, one := range of.WaitFor {
-		found = append(found, "waitFor "+textOf(one))
+		found = append(found, "waitFor "+fleet.JSON(one))
 	}
 	for _, one := range of.DeleteBefore {
-		found = append(found, "deleteBefore "+textOf(one))
+		found = append(found, "deleteBefore "+fleet.JSON(one))
 	}
 	if of.Job != nil {
 		found = append(found, "job "+of.Job.Namespace+"/"+of.Job.Name)
@@ -309,67 +298,4 @@ func references(of []v1alpha1.ValuesReference) string {
 		texts = append(texts, text)
 	}
 	return strings.Join(texts, ", ")
-}
-
-// textOf writes a value as JSON; empty for nothing.
-func textOf(value any) string {
-	data, err := json.Marshal(value)
-	if text := string(data); err == nil && text != "null" {
-		return text
-	}
-	return ""
-}
-
-// ChangeRows returns a row for each change, in the columns LAYER, CHANGE, WHAT and
-// FROM -> TO.
-func ChangeRows(changes []Change) [][]string {
-	rows := [][]string{}
-	for _, c := range changes {
-		rows = append(rows, []string{c.Layer, c.Verb, c.What, c.arrow()})
-	}
-	return rows
-}
-
-// arrow says what was and will be, each in a bounded number of characters.
-func (c Change) arrow() string {
-	from, to := short(c.From), short(c.To)
-	switch {
-	case c.From == "":
-		return to
-	case c.To == "":
-		return from
-	}
-	return from + " -> " + to
-}
-
-// mostShown bounds how much of a value a table shows.
-const mostShown = 80
-
-func short(text string) string {
-	runes := []rune(strings.Join(strings.Fields(text), " "))
-	if len(runes) <= mostShown {
-		return string(runes)
-	}
-	return string(runes[:mostShown-3]) + "..."
-}
-
-// Markdown returns the changes from one bundle to another as a table for a comment.
-func Markdown(from, to string, changes []Change) string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "### %s -> %s\n\n", cell(from), cell(to))
-	if len(changes) == 0 {
-		return text.String() + "Nothing differs.\n"
-	}
-	text.WriteString("| Layer | Change | What | From -> To |\n|---|---|---|---|\n")
-	for _, c := range changes {
-		fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", cell(c.Layer), c.Verb, cell(c.What), cell(c.arrow()))
-	}
-	return text.String()
-}
-
-// cell writes a text so that it stays within a cell, and means nothing to Markdown
-// or HTML.
-func cell(text string) string {
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
-	return strings.NewReplacer("|", `\|`, "<", "&lt;", ">", "&gt;", "`", "'", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "@", "@\u200b").Replace(text)
 }

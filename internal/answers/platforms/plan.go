@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet
+package platforms
 
 import (
 	"cmp"
@@ -14,12 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/fleet"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/platforms"
 )
 
-// PlatformPlan is what the controller would do for a Platform.
-type PlatformPlan struct {
+// Plan is what the controller would do for a Platform.
+type Plan struct {
 	Name   string      `json:"name"`
 	Family string      `json:"family"`
 	At     metav1.Time `json:"at"`
@@ -71,9 +72,9 @@ type LayerChange struct {
 }
 
 // PlanOf says what would be done for a Platform, as the controller decides.
-func PlanOf(o platforms.Observation, missing []string) PlatformPlan {
+func PlanOf(o platforms.Observation, missing []string) Plan {
 	look := platforms.Look(o)
-	p := PlatformPlan{
+	p := Plan{
 		Name: o.Platform.Name, At: metav1.NewTime(o.Now.UTC()), Target: look.Target, Missing: append([]string{}, missing...),
 		Read:   Read{Bundles: len(o.Bundles), Applications: len(o.Catalogue), Clusters: len(o.Clusters), Layers: len(o.Layers), ConfigMaps: len(o.ConfigMaps)},
 		Stages: stages(o, look), Clusters: clustersOf(look), Layers: layerChanges(o, look.Decision), Lock: []v1alpha1.LockedApplication{},
@@ -95,7 +96,7 @@ func PlanOf(o platforms.Observation, missing []string) PlatformPlan {
 }
 
 // Changes tells whether anything would be done now.
-func (p PlatformPlan) Changes() bool { return len(p.Layers)+len(p.Lock) > 0 }
+func (p Plan) Changes() bool { return len(p.Layers)+len(p.Lock) > 0 }
 
 func layerChanges(o platforms.Observation, decision platforms.Decision) []LayerChange {
 	own := map[string]*v1alpha1.AddonsLayer{}
@@ -113,7 +114,7 @@ func layerChanges(o platforms.Observation, decision platforms.Decision) []LayerC
 			continue // told as being deleted
 		}
 		change := LayerChange{
-			Verb: "create", Name: layer.Name, Cluster: NameOf(layers.PlaceOf(layer, o.Namespace)), To: layer.Spec.Version,
+			Verb: "create", Name: layer.Name, Cluster: fleet.NameOf(layers.PlaceOf(layer, o.Namespace)), To: layer.Spec.Version,
 			After: layers.DependencyNames(layer.Spec.Prereqs.DependsOn), Fields: []string{},
 		}
 		if was != nil {
@@ -128,7 +129,7 @@ func layerChanges(o platforms.Observation, decision platforms.Decision) []LayerC
 			continue
 		}
 		found = append(found, LayerChange{
-			Verb: "delete", Name: layer.Name, Cluster: NameOf(layers.PlaceOf(layer, o.Namespace)), From: layer.Spec.Version,
+			Verb: "delete", Name: layer.Name, Cluster: fleet.NameOf(layers.PlaceOf(layer, o.Namespace)), From: layer.Spec.Version,
 			After: append([]string{}, departure.After...), Waits: keeps(o, layer), Fields: []string{},
 		})
 	}
@@ -138,25 +139,25 @@ func layerChanges(o platforms.Observation, decision platforms.Decision) []LayerC
 // flatSpec returns the specification of a layer by its paths.
 func flatSpec(layer *v1alpha1.AddonsLayer) map[string]string {
 	var value any
-	if err := json.Unmarshal([]byte(textOf(layer.Spec)), &value); err != nil {
+	if err := json.Unmarshal([]byte(fleet.JSON(layer.Spec)), &value); err != nil {
 		return nil
 	}
-	return flat(value)
+	return fleet.Flat(value)
 }
 
 // changedFields names what differs in two specifications of a layer beside the
 // version.
 func changedFields(was, is *v1alpha1.AddonsLayer) []string {
 	before, after := flatSpec(was), flatSpec(is)
-	names := set{}
-	for _, path := range union(before, after) {
+	names := fleet.Set{}
+	for _, path := range fleet.Union(before, after) {
 		field, _, _ := strings.Cut(path, ".")
 		field, _, _ = strings.Cut(field, "[")
 		if before[path] != after[path] && field != "version" {
-			names.add(field)
+			names.Add(field)
 		}
 	}
-	return names.sorted()
+	return names.Sorted()
 }
 
 // keeps says what keeps a layer from following a change.
@@ -172,27 +173,6 @@ func keeps(o platforms.Observation, layer *v1alpha1.AddonsLayer) string {
 		return fmt.Sprintf("RemoteCluster %s/%s does not answer", remote.Namespace, remote.Name)
 	}
 	return ""
-}
-
-// LayerRows returns a row for each layer, in the columns ORDER, ACTION, LAYER,
-// CLUSTER, VERSION, AFTER and NOTE.
-func (p PlatformPlan) LayerRows() [][]string {
-	rows := [][]string{}
-	for i, c := range p.Layers {
-		version := c.From
-		if c.To != "" {
-			version = cmp.Or(c.From, "(none)") + " -> " + c.To
-		}
-		if c.From == c.To {
-			version = c.To
-		}
-		note := c.Waits
-		if len(c.Fields) > 0 {
-			note = strings.TrimSuffix(strings.Join(c.Fields, ", ")+"; "+note, "; ")
-		}
-		rows = append(rows, []string{fmt.Sprint(i + 1), c.Verb, c.Name, c.Cluster, version, strings.Join(c.After, ", "), note})
-	}
-	return rows
 }
 
 // Approval is what somebody approves.
