@@ -99,8 +99,8 @@ func (o *eventsOptions) show(ctx context.Context, layer string, subjects *events
 	if err != nil {
 		return err
 	}
-	events := client.Resource(snapshot.Events.GroupVersionResource)
-	list, err := events.List(ctx, metav1.ListOptions{})
+	resource := client.Resource(snapshot.Events.GroupVersionResource)
+	list, err := resource.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return explain(err, o.flags, eventKind)
 	}
@@ -125,7 +125,7 @@ func (o *eventsOptions) show(ctx context.Context, layer string, subjects *events
 	if !o.watch {
 		return nil
 	}
-	return explain(o.follow(ctx, events, list.GetResourceVersion(), subjects, seen), o.flags, eventKind)
+	return explain(o.follow(ctx, resource, list.GetResourceVersion(), subjects, seen), o.flags, eventKind)
 }
 
 // eventKind is the kind of events, for messages.
@@ -150,9 +150,9 @@ func (o *eventsOptions) of(subjects *events.Subjects, objects []unstructured.Uns
 
 // follow shows events as they happen. Where the server no longer has what happened
 // since it was asked last, it is asked for all again.
-func (o *eventsOptions) follow(ctx context.Context, events dynamic.NamespaceableResourceInterface, version string, subjects *events.Subjects, seen map[string]bool) error {
+func (o *eventsOptions) follow(ctx context.Context, resource dynamic.NamespaceableResourceInterface, version string, subjects *events.Subjects, seen map[string]bool) error {
 	for ctx.Err() == nil {
-		err := o.followFrom(ctx, events, version, subjects, seen)
+		err := o.followFrom(ctx, resource, version, subjects, seen)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -164,7 +164,7 @@ func (o *eventsOptions) follow(ctx context.Context, events dynamic.Namespaceable
 			return nil
 		case <-time.After(watchAgain):
 		}
-		list, err := events.List(ctx, metav1.ListOptions{})
+		list, err := resource.List(ctx, metav1.ListOptions{})
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
@@ -179,8 +179,8 @@ func (o *eventsOptions) follow(ctx context.Context, events dynamic.Namespaceable
 	return nil
 }
 
-func (o *eventsOptions) followFrom(ctx context.Context, events dynamic.NamespaceableResourceInterface, version string, subjects *events.Subjects, seen map[string]bool) error {
-	watcher, err := toolswatch.NewRetryWatcherWithContext(ctx, version, selected{events, ""})
+func (o *eventsOptions) followFrom(ctx context.Context, resource dynamic.NamespaceableResourceInterface, version string, subjects *events.Subjects, seen map[string]bool) error {
+	watcher, err := toolswatch.NewRetryWatcherWithContext(ctx, version, selected{resource, ""})
 	if err != nil {
 		return fmt.Errorf("cannot watch events: %w", err)
 	}
