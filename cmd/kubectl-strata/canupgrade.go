@@ -110,7 +110,7 @@ func (t *tool) canUpgrade(ctx context.Context, to, cluster string, o chartOption
 	progress := t.progress()
 	defer progress.Done()
 	progress.Say("reading the cluster")
-	s, err := t.read(ctx, canUpgradeParts...)
+	s, err := t.cluster.Read(ctx, canUpgradeParts...)
 	if err != nil {
 		return upgrade.Report{}, err
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
 	"github.com/strata-project/strata/internal/answers/checks"
+	"github.com/strata-project/strata/internal/answers/gather"
 )
 
 const checkLong = `Check that Strata can work in the cluster: the version of Kubernetes; Flux's
@@ -103,15 +104,11 @@ func (t *tool) printFindings(findings []checks.Finding, output string) error {
 // does not know who asks, is an error.
 func (t *tool) facts(ctx context.Context, wanted checks.Wanted) (checks.Facts, error) {
 	facts := checks.Facts{}
-	config, err := restConfig(t.flags)
+	client, err := t.cluster.Typed()
 	if err != nil {
 		return facts, err
 	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return facts, err
-	}
-	objects, err := dynamic.NewForConfig(config)
+	objects, err := t.cluster.Dynamic()
 	if err != nil {
 		return facts, err
 	}
@@ -133,7 +130,7 @@ func (t *tool) facts(ctx context.Context, wanted checks.Wanted) (checks.Facts, e
 		return err
 	})
 	group.Go(func() (err error) {
-		list, err := client.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{LabelSelector: controllerLabels})
+		list, err := client.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{LabelSelector: gather.ControllerLabels})
 		if err == nil {
 			facts.Roles = list.Items
 		}

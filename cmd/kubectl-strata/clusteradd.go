@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/yaml"
 
+	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/answers/joining"
 	"github.com/strata-project/strata/internal/answers/summary"
 )
@@ -119,7 +120,7 @@ func (j *join) addFlags(command *cobra.Command) {
 	flags.StringVarP(&j.Namespace, "namespace", "n", "", "the namespace of the RemoteCluster; the controller's own where it is not given")
 	flags.StringVar(&j.from, "from-context", "", "the context that reaches the other cluster")
 	flags.StringVar(&j.file, "kubeconfig-of", "", "the kubeconfig with that context; the one in use where it is not given")
-	flags.StringVar(&j.AccountNamespace, "account-namespace", defaultNamespace, "the namespace of the account on the other cluster")
+	flags.StringVar(&j.AccountNamespace, "account-namespace", gather.DefaultNamespace, "the namespace of the account on the other cluster")
 	flags.DurationVar(&j.timeout, "timeout", 2*time.Minute, "how long to wait")
 	flags.BoolVar(&j.wait, "wait", true, "wait until it is done")
 }
@@ -209,7 +210,7 @@ func (j *join) connect(ctx context.Context, name string) error {
 		return err
 	}
 	if j.Namespace == "" {
-		j.Namespace = j.controllerNamespace(ctx, j.management.dynamic)
+		j.Namespace = j.cluster.ControllerNamespace(ctx)
 	}
 	if j.from == "" {
 		return nil

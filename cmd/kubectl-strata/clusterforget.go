@@ -66,7 +66,7 @@ func (j *join) forget(ctx context.Context, name string, plan, force bool) error 
 	if err := j.connect(ctx, name); err != nil {
 		return err
 	}
-	s, err := snapshot.Read(ctx, j.management.dynamic, j.now(), snapshot.Layers, snapshot.Clusters, snapshot.Releases)
+	s, err := j.cluster.ReadIn(ctx, metav1.NamespaceAll, snapshot.Layers, snapshot.Clusters, snapshot.Releases)
 	if err == nil {
 		err = errors.Join(s.Unread[snapshot.Clusters], s.Unread[snapshot.Layers])
 	}

@@ -165,7 +165,7 @@ func (t *tool) deployments(ctx context.Context, _ *cobra.Command, args []string)
 	if len(args) == 0 {
 		return nil
 	}
-	s, err := t.read(ctx, snapshot.Layers)
+	s, err := t.cluster.Read(ctx, snapshot.Layers)
 	if err != nil || s.Layer(args[0]) == nil {
 		return nil
 	}

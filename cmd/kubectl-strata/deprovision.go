@@ -84,25 +84,12 @@ func (l *leaving) run(ctx context.Context, names []string) error {
 	if given != 1 {
 		return errors.New("name the layers, or give one of --platform and --cluster")
 	}
-	client, err := newClient(l.flags)
+	w, s, err := l.tool.cluster.Fleet(ctx, snapshot.Layers, snapshot.Releases)
 	if err != nil {
 		return err
 	}
-	s, err := snapshot.Read(ctx, client, l.now(), append(slices.Clone(everything), snapshot.Releases)...)
-	if err == nil {
-		err = s.Unread[snapshot.Layers]
-	}
-	if err != nil {
-		return explain(err, l.flags, layerKind)
-	}
 	l.warnUnread(s, "what that means for the removal is not known")
-	r := deprovision.Removal{
-		World: fleet.World{
-			Now: s.Now, Applications: s.Applications, Bundles: s.Bundles, Platforms: s.Platforms, Layers: s.Layers, Clusters: s.Clusters,
-			Namespace: l.controllerNamespace(ctx, client),
-		},
-		Platform: l.platform, Releases: s.Of(snapshot.Releases),
-	}
+	r := deprovision.Removal{World: w, Platform: l.platform, Releases: s.Of(snapshot.Releases)}
 	if err := s.Unread[snapshot.Releases]; err != nil {
 		r.ReleasesUnread = err.Error()
 	}

@@ -70,7 +70,7 @@ func (o *eventsOptions) run(ctx context.Context, name string) error {
 			return fmt.Errorf("--types has %q: it must be Normal or Warning", each)
 		}
 	}
-	s, err := o.read(ctx, snapshot.Layers, snapshot.Releases)
+	s, err := o.cluster.Read(ctx, snapshot.Layers, snapshot.Releases)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (o *eventsOptions) run(ctx context.Context, name string) error {
 	}
 	subjects := events.SubjectsOf(s, layer)
 	if namespace, has := subjects.Namespace(); has {
-		made, err := o.readIn(ctx, namespace, events.Makers...)
+		made, err := o.cluster.ReadIn(ctx, namespace, events.Makers...)
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (o *eventsOptions) run(ctx context.Context, name string) error {
 }
 
 func (o *eventsOptions) show(ctx context.Context, layer string, subjects *events.Subjects) error {
-	client, err := newClient(o.flags)
+	client, err := o.cluster.Dynamic()
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func newGraph(t *tool) *cobra.Command {
 }
 
 func (t *tool) graph(ctx context.Context, names []string, output string) error {
-	s, err := t.read(ctx, snapshot.Layers)
+	s, err := t.cluster.Read(ctx, snapshot.Layers)
 	if err != nil {
 		return err
 	}

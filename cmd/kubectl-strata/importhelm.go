@@ -191,9 +191,9 @@ func (i *helmImport) run(ctx context.Context) error {
 	if err := i.connect(); err != nil {
 		return err
 	}
-	seen, err := snapshot.Read(ctx, i.client, i.now(), snapshot.Layers, snapshot.Releases, snapshot.HelmRepositories)
+	seen, err := i.cluster.ReadIn(ctx, metav1.NamespaceAll, snapshot.Layers, snapshot.Releases, snapshot.HelmRepositories)
 	if err != nil {
-		return explain(err, i.flags, layerKind)
+		return err
 	}
 	if err := seen.Unread[snapshot.Releases]; apierrors.IsForbidden(err) {
 		return fmt.Errorf("you may not list HelmReleases, so it cannot be known which releases Flux has already: %w", err)

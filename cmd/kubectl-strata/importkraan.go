@@ -198,9 +198,9 @@ func choose(all []adoption.Translation, names []string) ([]adoption.Translation,
 
 // world reads what the layers list, and what is there of it.
 func (i *kraanImport) world(ctx context.Context, client dynamic.Interface, all []adoption.Translation, checkouts map[string]string) (*adoption.World, error) {
-	seen, err := snapshot.Read(ctx, client, i.now(), snapshot.Releases, snapshot.HelmRepositories)
+	seen, err := i.cluster.ReadIn(ctx, metav1.NamespaceAll, snapshot.Releases, snapshot.HelmRepositories)
 	if err != nil {
-		return nil, explain(err, i.flags, layerKind)
+		return nil, err
 	}
 	for _, part := range []snapshot.Part{snapshot.Releases, snapshot.HelmRepositories} {
 		if err := seen.Unread[part]; isForbidden(err) {

@@ -17,9 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
@@ -88,7 +88,7 @@ func (t *tool) owner(ctx context.Context, kind, name, namespace, output string) 
 	if err != nil {
 		return explain(err, t.flags, objectKind)
 	}
-	s, err := t.read(ctx, snapshot.Layers, snapshot.Releases)
+	s, err := t.cluster.Read(ctx, snapshot.Layers, snapshot.Releases)
 	if err != nil {
 		return err
 	}
@@ -127,14 +127,15 @@ func (o onlyMetadata) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 func (t *tool) climber(namespace string) (*climber, error) {
-	config, err := restConfig(t.flags)
+	served, err := t.cluster.Discovery()
 	if err != nil {
 		return nil, err
 	}
-	served, err := discovery.NewDiscoveryClientForConfig(config)
+	config, err := t.cluster.Config()
 	if err != nil {
-		return nil, fmt.Errorf("cannot use the kubeconfig: %w", err)
+		return nil, err
 	}
+	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return onlyMetadata{next} })
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {

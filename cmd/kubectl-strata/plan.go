@@ -335,7 +335,7 @@ func (g *gathering) connect(ctx context.Context, o *planOptions) error {
 	if g.through, err = newThroughServer(config); err != nil {
 		return fmt.Errorf("cannot use the kubeconfig: %w", err)
 	}
-	if g.Snapshot, err = g.tool.read(ctx, planParts...); err != nil {
+	if g.Snapshot, err = g.cluster.Read(ctx, planParts...); err != nil {
 		return err
 	}
 	if err := g.Unread[snapshot.Releases]; err != nil {

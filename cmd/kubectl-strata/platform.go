@@ -118,8 +118,8 @@ func (t *tool) platformList(ctx context.Context, output string) error {
 		return err
 	}
 	all, names := []platforms.Standing{}, []string{}
-	for _, platform := range p.world.Platforms {
-		standing := platforms.Of(p.observe(ctx, platform, p.world.Now))
+	for _, platform := range p.World.Platforms {
+		standing := platforms.Of(p.Observe(ctx, platform, p.World.Now))
 		standing.Clusters = []platforms.Cluster{} // which only get shows
 		all, names = append(all, standing), append(names, platform.Name)
 	}
@@ -158,12 +158,12 @@ func (t *tool) platformGet(ctx context.Context, name string, withClusters bool, 
 	if err != nil {
 		return err
 	}
-	platform, err := p.find(name)
+	platform, err := platformNamed(p, name)
 	if err != nil {
 		return err
 	}
-	standing := platforms.Of(p.observe(ctx, platform, p.world.Now))
-	p.tellMissing(t)
+	standing := platforms.Of(p.Observe(ctx, platform, p.World.Now))
+	t.tellMissing(p)
 	if output != "" {
 		err = t.printAs(output, standing)
 	} else {
@@ -259,7 +259,7 @@ func (t *tool) platformPlan(ctx context.Context, name, version string, at time.T
 	if err != nil {
 		return err
 	}
-	platform, err := p.find(name)
+	platform, err := platformNamed(p, name)
 	if err != nil {
 		return err
 	}
@@ -270,7 +270,7 @@ func (t *tool) platformPlan(ctx context.Context, name, version string, at time.T
 		platform = platform.DeepCopy()
 		platform.Spec.Bundle.Version = version
 	}
-	plan := platforms.PlanOf(p.observe(ctx, platform, at), p.missing)
+	plan := platforms.PlanOf(p.Observe(ctx, platform, at), p.Missing)
 	if output != "" {
 		err = t.printAs(output, plan)
 	} else {

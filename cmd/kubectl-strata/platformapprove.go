@@ -24,11 +24,11 @@ func (t *tool) platformApprove(ctx context.Context, name, stage, reason, output 
 	if err != nil {
 		return err
 	}
-	platform, err := p.find(name)
+	platform, err := platformNamed(p, name)
 	if err != nil {
 		return err
 	}
-	approval, stages, err := platforms.Approve(p.observe(ctx, platform, p.world.Now), stage, reason)
+	approval, stages, err := platforms.Approve(p.Observe(ctx, platform, p.World.Now), stage, reason)
 	if err != nil {
 		if near := summary.Near(stage, stages); len(near) > 0 {
 			return fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
@@ -48,7 +48,11 @@ func (t *tool) platformApprove(ctx context.Context, name, stage, reason, output 
 	if err != nil {
 		return fmt.Errorf("cannot write the approval: %w", err)
 	}
-	_, err = p.client.Resource(snapshot.Platforms.GroupVersionResource).Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: fieldManager})
+	client, err := t.cluster.Dynamic()
+	if err != nil {
+		return err
+	}
+	_, err = client.Resource(snapshot.Platforms.GroupVersionResource).Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: fieldManager})
 	switch {
 	case forbidden(err):
 		return fmt.Errorf("you may not approve for platform %s; ask for the right to patch platforms.kraan.io: %w", name, err)

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,8 +16,10 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
+	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/summary"
 	"github.com/strata-project/strata/internal/terminal"
@@ -39,6 +40,8 @@ type tool struct {
 	screen terminal.Screen
 	// now returns the time.
 	now func() time.Time
+	// cluster is the one that flags name.
+	cluster *gather.Cluster
 }
 
 func newTool(out, errOut io.Writer) *tool {
@@ -46,28 +49,19 @@ func newTool(out, errOut io.Writer) *tool {
 	// Layers have no namespace, other kinds say so themselves, and nothing is
 	// cached on disk.
 	flags.Namespace, flags.CacheDir = nil, nil
-	return &tool{flags: flags, out: terminal.Guard(out), errOut: terminal.Guard(errOut), console: errOut, screen: terminal.Of(out, os.LookupEnv), now: time.Now}
+	t := &tool{flags: flags, out: terminal.Guard(out), errOut: terminal.Guard(errOut), console: errOut, screen: terminal.Of(out, os.LookupEnv), now: time.Now}
+	t.cluster = gather.New(gather.Options{
+		Config:  func() (*rest.Config, error) { return restConfig(flags) },
+		Mapper:  flags.ToRESTMapper,
+		Now:     func() time.Time { return t.now() },
+		Explain: func(err error, of snapshot.Part) error { return explain(err, flags, fleetKinds[of]) },
+	})
+	return t
 }
 
 // progress returns what shows, on a terminal, how long work gets on.
 func (t *tool) progress() *terminal.Progress {
 	return terminal.NewProgress(t.console, terminal.Of(t.console, os.LookupEnv))
-}
-
-// read reads parts of the cluster at this moment. Layers are not done without.
-func (t *tool) read(ctx context.Context, parts ...snapshot.Part) (*snapshot.Snapshot, error) {
-	client, err := newClient(t.flags)
-	if err != nil {
-		return nil, err
-	}
-	s, err := snapshot.Read(ctx, client, t.now(), parts...)
-	if err != nil {
-		return nil, explain(err, t.flags, layerKind)
-	}
-	if err := s.Unread[snapshot.Layers]; err != nil {
-		return nil, explain(err, t.flags, layerKind)
-	}
-	return s, nil
 }
 
 // warnUnread says which kinds could not be read, and what that means for what is

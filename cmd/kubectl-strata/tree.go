@@ -72,7 +72,7 @@ func (o *treeOptions) run(ctx context.Context, names []string) error {
 	if o.depth < 0 {
 		return errors.New("--depth must not be negative")
 	}
-	s, err := o.readWithVersion(ctx, append([]snapshot.Part{snapshot.Layers, snapshot.Clusters, snapshot.Releases, snapshot.Bundles}, snapshot.Sources...)...)
+	s, err := o.cluster.ReadWithVersion(ctx, append([]snapshot.Part{snapshot.Layers, snapshot.Clusters, snapshot.Releases, snapshot.Bundles}, snapshot.Sources...)...)
 	if err != nil {
 		return err
 	}

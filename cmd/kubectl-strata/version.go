@@ -19,11 +19,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
-)
 
-// controllerLabels are what the chart and the kustomization put on the
-// controller's Deployment.
-const controllerLabels = "app.kubernetes.io/name=strata"
+	"github.com/strata-project/strata/internal/answers/gather"
+)
 
 const versionExamples = `  # The plug-in, and the controller in the cluster
   kubectl strata version
@@ -86,7 +84,7 @@ func (v *versions) ask(ctx context.Context, flags *genericclioptions.ConfigFlags
 		return err
 	}
 	v.Kubernetes = server.GitVersion
-	list, err := client.AppsV1().Deployments("").List(ctx, metav1.ListOptions{LabelSelector: controllerLabels})
+	list, err := client.AppsV1().Deployments("").List(ctx, metav1.ListOptions{LabelSelector: gather.ControllerLabels})
 	switch {
 	case apierrors.IsForbidden(err):
 		v.Controller = "unknown: you may not list Deployments"
@@ -96,7 +94,7 @@ func (v *versions) ask(ctx context.Context, flags *genericclioptions.ConfigFlags
 	}
 	v.Controllers = controllers(list.Items)
 	if len(v.Controllers) == 0 {
-		v.Controller = "not found: no Deployment has the label " + controllerLabels
+		v.Controller = "not found: no Deployment has the label " + gather.ControllerLabels
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func newWhy(t *tool) *cobra.Command {
 }
 
 func (t *tool) why(ctx context.Context, name, output string) error {
-	s, err := t.read(ctx, append([]snapshot.Part{snapshot.Layers, snapshot.Releases}, snapshot.Sources...)...)
+	s, err := t.cluster.Read(ctx, append([]snapshot.Part{snapshot.Layers, snapshot.Releases}, snapshot.Sources...)...)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (t *tool) why(ctx context.Context, name, output string) error {
 	answer := why.Of(s, layer)
 	t.warnUnread(s, "what they say is not known")
 	if namespace, deeper := answer.Deeper(s); deeper {
-		below, err := t.readIn(ctx, namespace, why.Depths...)
+		below, err := t.cluster.ReadIn(ctx, namespace, why.Depths...)
 		if err != nil {
 			return err
 		}

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package snapshot holds what was read of a cluster at one moment, so that all
-// that a command says is of that moment. Each kind is read with one list, however
-// many objects there are.
+// that an answer says is of that moment. It may import nothing of the answers, and
+// reads nothing: package gather does.
 package snapshot
 
 import (
