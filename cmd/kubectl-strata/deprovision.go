@@ -96,7 +96,10 @@ func (l *leaving) run(ctx context.Context, names []string) error {
 	if r.Going, err = l.chosen(r.World, s, names); err != nil {
 		return err
 	}
-	if err := l.look(ctx, &r, s); err != nil {
+	progress := l.progress()
+	err = l.tool.cluster.Departure(ctx, &r, s, progress.Say)
+	progress.Done()
+	if err != nil {
 		return err
 	}
 	found := deprovision.Of(r)

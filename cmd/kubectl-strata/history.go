@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/terminal"
 )
 
@@ -141,7 +142,7 @@ func (t *tool) rollback(ctx context.Context, o *rollbackOptions, name string) er
 	switch {
 	case o.output != "" && !o.plan:
 		return errors.New("--output is for --plan")
-	case (o.charts.showSecrets || o.charts.trustSources) && !o.plan:
+	case (o.charts.ShowSecrets || o.charts.TrustSources) && !o.plan:
 		return errors.New("--show-secrets and --trust-sources are for --plan")
 	}
 	objects, layer, err := o.one(ctx, name)
@@ -157,8 +158,8 @@ func (t *tool) rollback(ctx context.Context, o *rollbackOptions, name string) er
 		return fmt.Errorf("deployment %s of layer %s has %s: go back to one that was deployed", o.to, name, strings.ToLower(string(entry.Result)))
 	}
 	if o.plan {
-		p, err := t.preview(ctx, &planOptions{names: []string{name}, charts: o.charts}, func(g *gathering) {
-			changed := g.plannedLayer(name)
+		p, err := t.planned(ctx, &planOptions{names: []string{name}, charts: o.charts}, func(g *gather.Plan) {
+			changed := g.PlannedLayer(name)
 			if changed.Annotations == nil {
 				changed.Annotations = map[string]string{}
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
+	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/answers/lint"
 	"github.com/strata-project/strata/internal/answers/repository"
 	"github.com/strata-project/strata/internal/layers"
@@ -134,7 +135,7 @@ func (t *tool) lint(ctx context.Context, o *lintOptions, folders []string) error
 	}
 	options := lint.Options{Files: opened.Files, Artifact: artifact, Below: below, Source: o.source, Kubernetes: o.k8s, Disabled: o.disable, Now: t.now()}
 	if o.k8s != "" && o.charts {
-		renderer, err := newRenderer(o.fetch.offline("lint"))
+		renderer, err := gather.NewRenderer(o.fetch.Offline("lint"))
 		if err != nil {
 			return err
 		}

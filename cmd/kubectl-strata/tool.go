@@ -90,19 +90,10 @@ func outputFlag(command *cobra.Command, into *string, formats ...string) {
 	run := command.RunE
 	command.RunE = func(command *cobra.Command, args []string) error {
 		if *into != "" && !slices.Contains(formats, *into) {
-			return fmt.Errorf("--output is %q: it must be %s", *into, either(formats))
+			return fmt.Errorf("--output is %q: it must be %s", *into, summary.Either(formats))
 		}
 		return run(command, args)
 	}
-}
-
-// either lists what somebody may choose from.
-func either(choices []string) string {
-	last := len(choices) - 1
-	if last < 1 {
-		return strings.Join(choices, "")
-	}
-	return strings.Join(choices[:last], ", ") + " or " + choices[last]
 }
 
 // printAs writes a value as json or yaml.

@@ -62,3 +62,12 @@ func distance(a, b string) int {
 	}
 	return row[len(b)]
 }
+
+// Either lists what somebody may choose from.
+func Either(choices []string) string {
+	last := len(choices) - 1
+	if last < 1 {
+		return strings.Join(choices, "")
+	}
+	return strings.Join(choices[:last], ", ") + " or " + choices[last]
+}

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package gather
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // given judges what releases of another cluster read beside them, by what is on this
 // cluster. It notes what that leaves open.
-func (g *gathering) given(ctx context.Context, place layers.Place, origins []dependents.ID) map[dependents.ID]layers.Given {
+func (g *Plan) given(ctx context.Context, place layers.Place, origins []dependents.ID) map[dependents.ID]layers.Given {
 	found := map[dependents.ID]layers.Given{}
 	if g.isOffline() {
 		return found
@@ -31,7 +31,7 @@ func (g *gathering) given(ctx context.Context, place layers.Place, origins []dep
 	return found
 }
 
-func (g *gathering) givenOne(ctx context.Context, place layers.Place, origin dependents.ID) layers.Given {
+func (g *Plan) givenOne(ctx context.Context, place layers.Place, origin dependents.ID) layers.Given {
 	var withheld string
 	for _, at := range place.Places(origin) {
 		if at.Cluster != "" {

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package gather
 
 import (
 	"cmp"
@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -29,7 +28,7 @@ var defaultSettings = layers.Settings{
 // Deployment, and the hosts that it fetches artifacts from; none where it does not
 // say. known is false where there is none, or it may not be read.
 func settingsOf(ctx context.Context, client kubernetes.Interface) (settings layers.Settings, hosts []string, known bool) {
-	list, err := client.AppsV1().Deployments("").List(ctx, metav1.ListOptions{LabelSelector: gather.ControllerLabels})
+	list, err := client.AppsV1().Deployments("").List(ctx, metav1.ListOptions{LabelSelector: ControllerLabels})
 	if err != nil || len(list.Items) == 0 {
 		return defaultSettings, nil, false
 	}

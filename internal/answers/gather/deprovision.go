@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package gather
 
 import (
 	"context"
@@ -38,31 +38,29 @@ type looker struct {
 	unread      error
 }
 
-// look adds what is found out about the layers that are on the cluster that Strata
-// runs in.
-func (l *leaving) look(ctx context.Context, r *deprovision.Removal, s *snapshot.Snapshot) error {
-	config, err := restConfig(l.flags)
+// Departure adds what is found out about the layers of a removal that are on the cluster
+// that Strata runs in. s has what was read of that.
+func (c *Cluster) Departure(ctx context.Context, r *deprovision.Removal, s *snapshot.Snapshot, say func(format string, args ...any)) error {
+	config, err := c.Config()
 	if err != nil {
 		return err
 	}
 	made, err := client.New(config, client.Options{})
 	if err != nil {
-		return explain(err, l.flags, layerKind)
+		return c.explain(err, snapshot.Layers)
 	}
 	look := &looker{client: made, s: s, definitions: &metav1.PartialObjectMetadataList{}}
 	look.definitions.SetGroupVersionKind(definitionList)
 	look.unread = made.List(ctx, look.definitions)
 	r.Balancers, r.Seen = look.balancers(ctx), map[string]deprovision.Seen{}
-	progress := l.progress()
-	defer progress.Done()
 	for i, layer := range r.Going {
 		if layers.PlaceOf(layer, r.Namespace).Name != "" {
 			continue
 		}
-		progress.Say("looking at layer %s, %d of %d", layer.Name, i+1, len(r.Going))
+		say("looking at layer %s, %d of %d", layer.Name, i+1, len(r.Going))
 		seen, err := look.layer(ctx, r, layer)
 		if err != nil {
-			return explain(err, l.flags, layerKind)
+			return c.explain(err, snapshot.Layers)
 		}
 		r.Seen[layer.Name] = seen
 	}
@@ -105,7 +103,7 @@ func (l *looker) layer(ctx context.Context, r *deprovision.Removal, layer *v1alp
 		Layer: layer, Departing: l.observation(layer).Departing(), Flux: l, Known: l, Definitions: l, Past: l.client, Mapper: l.client.RESTMapper(),
 	}.Blockers(ctx)
 	switch {
-	case forbidden(err), apierrors.IsNotFound(err):
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err):
 		seen.Unknown = append(seen.Unknown, fmt.Sprintf("objects of others (%v)", err))
 	case err != nil:
 		return seen, err

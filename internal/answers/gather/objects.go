@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package gather
 
 import (
 	"context"
@@ -29,7 +29,7 @@ const readers = 8
 
 // objects adds to a world what is on the cluster of all that layers list and have,
 // and how the cluster serves it.
-func (g *gathering) objects(ctx context.Context, w *forecast.World) error {
+func (g *Plan) objects(ctx context.Context, w *forecast.World) error {
 	w.Objects = maps.Clone(g.Objects)
 	w.Scopes, w.Unserved = map[dependents.ServedKind]layers.Scope{}, map[dependents.ServedVersion]bool{}
 	w.Resources = map[dependents.ServedKind]string{}
@@ -40,7 +40,7 @@ func (g *gathering) objects(ctx context.Context, w *forecast.World) error {
 	kinds := map[dependents.ServedVersion]bool{
 		servedAt("", layers.HelmReleaseKind, "v2"): true, servedAt("", layers.HelmRepositoryKind, "v1"): true,
 	}
-	for _, layer := range g.planned {
+	for _, layer := range g.Planned {
 		if directory := w.Contents[layer.Name].Directory; directory != nil {
 			for _, manifest := range directory.Manifests {
 				gvk := manifest.Object.GroupVersionKind()
@@ -75,7 +75,7 @@ func (g *gathering) objects(ctx context.Context, w *forecast.World) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	for _, layer := range g.planned {
+	for _, layer := range g.Planned {
 		assumed := forecast.Assumed(layer, w.Contents[layer.Name].Directory, func(id dependents.ID) bool {
 			return id.Cluster != "" || g.unread[id]
 		})
@@ -101,7 +101,7 @@ func servedAt(cluster string, gk schema.GroupKind, version string) dependents.Se
 }
 
 // listed returns the kinds of which all objects were read.
-func (g *gathering) listed() map[schema.GroupKind]bool {
+func (g *Plan) listed() map[schema.GroupKind]bool {
 	found := map[schema.GroupKind]bool{}
 	for _, part := range planParts {
 		if g.Unread[part] == nil {
@@ -112,7 +112,7 @@ func (g *gathering) listed() map[schema.GroupKind]bool {
 }
 
 // serve finds out how a kind is served.
-func (g *gathering) serve(w *forecast.World, kind dependents.ServedVersion) error {
+func (g *Plan) serve(w *forecast.World, kind dependents.ServedVersion) error {
 	served := dependents.ServedKind{Cluster: kind.Cluster, GroupKind: kind.GroupKind()}
 	if g.isOffline() || kind.Cluster != "" {
 		w.Scopes[served] = usualScope(kind.GroupVersionKind, g.isOffline())
@@ -164,7 +164,7 @@ func usualScope(kind schema.GroupVersionKind, offline bool) layers.Scope {
 // read reads objects one by one, several at once, so that the right to list is not
 // needed. Those that do not exist are left out, and those that may not be read are
 // noted.
-func (g *gathering) read(ctx context.Context, ids []dependents.ID) map[dependents.ID]*unstructured.Unstructured {
+func (g *Plan) read(ctx context.Context, ids []dependents.ID) map[dependents.ID]*unstructured.Unstructured {
 	found := map[dependents.ID]*unstructured.Unstructured{}
 	if g.isOffline() {
 		return found
@@ -202,7 +202,7 @@ func (g *gathering) read(ctx context.Context, ids []dependents.ID) map[dependent
 }
 
 // get reads one object; nil where its kind is not served.
-func (g *gathering) get(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+func (g *Plan) get(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
 	mapping, err := g.mapper.RESTMapping(id.GroupKind())
 	if meta.IsNoMatchError(err) {
 		return nil, nil
@@ -215,7 +215,7 @@ func (g *gathering) get(ctx context.Context, id dependents.ID) (*unstructured.Un
 
 // find returns an object for a release that refers to it: one that the plan would
 // write, or one that is there.
-func (g *gathering) find(ctx context.Context, planned map[dependents.ID]*unstructured.Unstructured, id dependents.ID) (*unstructured.Unstructured, error) {
+func (g *Plan) find(ctx context.Context, planned map[dependents.ID]*unstructured.Unstructured, id dependents.ID) (*unstructured.Unstructured, error) {
 	if object := planned[id]; object != nil {
 		return object, nil
 	}

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package gather
 
 import (
 	"context"
@@ -38,9 +38,10 @@ var planParts = append([]snapshot.Part{
 
 // gathering gathers what the controller would decide from: a cluster as it is,
 // and what would be committed.
-type gathering struct {
-	*tool
+type Plan struct {
 	*snapshot.Snapshot
+	cluster *Cluster
+	options PlanOptions
 	// client reaches the cluster, and mapper knows its kinds; both are nil where
 	// there is none.
 	client dynamic.Interface
@@ -56,31 +57,31 @@ type gathering struct {
 	// artifact is what source-controller would make of the repository.
 	artifact fs.FS
 	store    *repos.Store
-	// planned are the layers as they would be, and files what specifies them, where
-	// that is in the repository.
-	planned []*v1alpha1.AddonsLayer
-	files   map[string]string
+	// files are what specifies layers, where that is in the repository.
+	files map[string]string
+	// Planned are the layers as they would be. Who asks may change them before a world is
+	// made.
+	Planned []*v1alpha1.AddonsLayer
 	// away holds sources whose artifacts cannot be fetched. Where lenient is true
 	// their layers are left alone; otherwise that is an error.
-	away    map[layers.SourceRef]error
-	lenient bool
+	away map[layers.SourceRef]error
 	// unread holds objects that may not be read.
 	unread map[dependents.ID]bool
 	// notes say what the plan goes by that may not be so.
 	notes []string
 }
 
-func (g *gathering) note(format string, args ...any) {
+func (g *Plan) note(format string, args ...any) {
 	if text := address.Hide(fmt.Sprintf(format, args...)); !slices.Contains(g.notes, text) {
 		g.notes = append(g.notes, text)
 	}
 }
 
 // isOffline tells whether there is no cluster.
-func (g *gathering) isOffline() bool { return g.client == nil }
+func (g *Plan) isOffline() bool { return g.client == nil }
 
-// world returns what a forecast is made from.
-func (g *gathering) world(ctx context.Context) (forecast.World, error) {
+// World returns what a forecast is made from.
+func (g *Plan) World(ctx context.Context) (forecast.World, error) {
 	temp, err := os.MkdirTemp("", "kubectl-strata-")
 	if err != nil {
 		return forecast.World{}, fmt.Errorf("cannot make a folder for artifacts: %w", err)
@@ -94,10 +95,10 @@ func (g *gathering) world(ctx context.Context) (forecast.World, error) {
 		return forecast.World{}, err
 	}
 	w := forecast.World{
-		Now: g.Now, Settings: g.settings, Version: g.Version, Layers: g.planned, Clusters: g.Clusters, Contents: map[string]forecast.Content{},
+		Now: g.Now, Settings: g.settings, Version: g.Version, Layers: g.Planned, Clusters: g.Clusters, Contents: map[string]forecast.Content{},
 		Complete: g.defaults.complete,
 	}
-	for _, layer := range g.planned {
+	for _, layer := range g.Planned {
 		content, err := g.content(ctx, layer)
 		if err != nil {
 			return w, err
@@ -118,7 +119,7 @@ func (g *gathering) world(ctx context.Context) (forecast.World, error) {
 
 // archive finds out what source-controller would make of the repository. Only a
 // GitRepository leaves files out when it is fetched.
-func (g *gathering) archive(ctx context.Context) (err error) {
+func (g *Plan) archive(ctx context.Context) (err error) {
 	g.artifact = g.repository.Files
 	if g.source.Kind != layers.GitRepository {
 		return nil
@@ -132,7 +133,7 @@ func (g *gathering) archive(ctx context.Context) (err error) {
 }
 
 // content returns what a layer would list, as it is written.
-func (g *gathering) content(ctx context.Context, layer *v1alpha1.AddonsLayer) (forecast.Content, error) {
+func (g *Plan) content(ctx context.Context, layer *v1alpha1.AddonsLayer) (forecast.Content, error) {
 	ref := layers.SourceOf(layer, g.settings.Namespace)
 	switch {
 	case layers.IsOfBundle(layer):
@@ -171,7 +172,7 @@ func (g *gathering) content(ctx context.Context, layer *v1alpha1.AddonsLayer) (f
 }
 
 // fetched returns what a layer's source holds for it now.
-func (g *gathering) fetched(ctx context.Context, layer *v1alpha1.AddonsLayer, ref layers.SourceRef) (forecast.Content, error) {
+func (g *Plan) fetched(ctx context.Context, layer *v1alpha1.AddonsLayer, ref layers.SourceRef) (forecast.Content, error) {
 	live := g.Objects[ref.ID()]
 	if live == nil {
 		for part, err := range g.Unread {
@@ -201,14 +202,14 @@ func (g *gathering) fetched(ctx context.Context, layer *v1alpha1.AddonsLayer, re
 		return content, nil
 	}
 	g.away[ref] = content.Err
-	if g.lenient {
+	if g.options.Lenient {
 		return forecast.Content{Fixed: true}, ctx.Err()
 	}
 	return content, fmt.Errorf("cannot fetch what %s holds: %w; where the cluster's services cannot be reached from here, ask for the right to get services/proxy in the namespace of source-controller, or give --from-dir or --from-git", ref, content.Err)
 }
 
 // filled returns what a layer holds of its bundle.
-func (g *gathering) filled(_ context.Context, layer *v1alpha1.AddonsLayer) (forecast.Content, error) {
+func (g *Plan) filled(_ context.Context, layer *v1alpha1.AddonsLayer) (forecast.Content, error) {
 	request := bundles.Request{
 		Layer: layer.Name, Path: layer.Spec.Source.Path, Instance: layers.InstanceOf(layer), Inputs: layer.Spec.Inputs,
 		Applications: map[string]*v1alpha1.HelmApplication{},
@@ -246,7 +247,7 @@ func (g *gathering) filled(_ context.Context, layer *v1alpha1.AddonsLayer) (fore
 
 // restored reads what a layer goes back to, as the controller does: what the cluster
 // keeps of it, or the artifact that it came from.
-func (g *gathering) restored(ctx context.Context, layer *v1alpha1.AddonsLayer, content *forecast.Content) error {
+func (g *Plan) restored(ctx context.Context, layer *v1alpha1.AddonsLayer, content *forecast.Content) error {
 	id := layers.RestoreID(layer)
 	at := slices.IndexFunc(layer.Status.History, func(entry v1alpha1.HistoryEntry) bool { return entry.ID == id })
 	if id == "" || at < 0 || content.Fixed {
@@ -303,7 +304,7 @@ func unpacked(data []byte, digest string) (*layers.Directory, error) {
 // place puts the directories of layers of other clusters where they belong. What
 // layers of the same cluster bring is looked for by the names that it has there, so
 // that all are put once to know these names.
-func (g *gathering) place(ctx context.Context, w forecast.World) error {
+func (g *Plan) place(ctx context.Context, w forecast.World) error {
 	listed := map[dependents.ID][]string{}
 	for _, lists := range []func(layer, cluster string) func(dependents.ID) bool{
 		func(string, string) func(dependents.ID) bool { return nil },
@@ -312,7 +313,7 @@ func (g *gathering) place(ctx context.Context, w forecast.World) error {
 		},
 	} {
 		put := map[string]*layers.Directory{}
-		for _, layer := range g.planned {
+		for _, layer := range g.Planned {
 			content := w.Contents[layer.Name]
 			name := layers.PlaceOf(layer, g.settings.Namespace)
 			if name.Name == "" || content.Directory == nil {
@@ -354,9 +355,9 @@ func (g *gathering) place(ctx context.Context, w forecast.World) error {
 // merge takes up the layers, and other objects of Strata, that are in the
 // repository: who is there is changed, and who is not there comes to be. Layers
 // that the repository lacks stay.
-func (g *gathering) merge(ctx context.Context, below []string) error {
+func (g *Plan) merge(ctx context.Context, below []string) error {
 	g.files = map[string]string{}
-	g.planned = slices.Clone(g.Layers)
+	g.Planned = slices.Clone(g.Layers)
 	if g.repository == nil {
 		return nil
 	}
@@ -401,8 +402,8 @@ func (g *gathering) merge(ctx context.Context, below []string) error {
 }
 
 // take has a layer be as it is written.
-func (g *gathering) take(written *v1alpha1.AddonsLayer) {
-	for i, live := range g.planned {
+func (g *Plan) take(written *v1alpha1.AddonsLayer) {
+	for i, live := range g.Planned {
 		if live.Name != written.Name {
 			continue
 		}
@@ -412,13 +413,13 @@ func (g *gathering) take(written *v1alpha1.AddonsLayer) {
 			changed.Spec = written.Spec
 			changed.Generation++
 		}
-		g.planned[i] = changed
+		g.Planned[i] = changed
 		return
 	}
 	written.Generation = 1
 	written.Status = v1alpha1.AddonsLayerStatus{ObservedGeneration: -1}
-	g.planned = append(g.planned, written)
-	slices.SortFunc(g.planned, func(a, b *v1alpha1.AddonsLayer) int { return strings.Compare(a.Name, b.Name) })
+	g.Planned = append(g.Planned, written)
+	slices.SortFunc(g.Planned, func(a, b *v1alpha1.AddonsLayer) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // over returns labels or annotations with those that are written over them.

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package gather
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -17,37 +16,21 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 )
 
-// chartOptions say what is asked for charts and artifacts, and what charts may see.
-type chartOptions struct {
-	// trustSources sends the credentials of sources wherever these are.
-	trustSources bool
-	// showSecrets has charts see the true values of Secrets.
-	showSecrets bool
-	// fetch has charts be fetched where there is no cluster.
-	fetch bool
-	// hosts are further Services that may be asked for artifacts.
-	hosts []string
+// ChartOptions say what is asked for charts and artifacts, and what charts may see.
+type ChartOptions struct {
+	// TrustSources sends the credentials of sources wherever these are.
+	TrustSources bool
+	// ShowSecrets has charts see the true values of Secrets.
+	ShowSecrets bool
+	// Fetch has charts be fetched where there is no cluster.
+	Fetch bool
+	// Hosts are further Services that may be asked for artifacts.
+	Hosts []string
 }
 
-func (o *chartOptions) hostsFlag(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&o.hosts, "artifact-hosts", nil, "further Services that hold artifacts, as NAME.NAMESPACE.svc, which are asked through the API server with your rights; source-controller's own, and those that the controller's Deployment names, need not be given")
-}
-
-func (o *chartOptions) trustFlag(flags *pflag.FlagSet) {
-	flags.BoolVar(&o.trustSources, "trust-sources", false, "send the credentials of sources to the addresses that the change gives them, too; whoever wrote it may be the one who gets them")
-}
-
-func (o *chartOptions) secretsFlag(flags *pflag.FlagSet) {
-	flags.BoolVar(&o.showSecrets, "show-secrets", false, "render charts with the true values of Secrets, which may then be shown")
-}
-
-func (o *chartOptions) fetchFlag(flags *pflag.FlagSet, where string) {
-	flags.BoolVar(&o.fetch, "fetch-charts", false, where+"fetch charts from the addresses in the folder, without any credentials")
-}
-
-// offline says why charts are not fetched; empty where they are.
-func (o *chartOptions) offline(command string) string {
-	if o.fetch {
+// Offline says why charts are not fetched; empty where they are.
+func (o ChartOptions) Offline(command string) string {
+	if o.Fetch {
 		return ""
 	}
 	return command + " opens no connection, unless --fetch-charts is given"
@@ -72,7 +55,7 @@ func refusedStandIns(err error) error {
 // trust says where the credentials of a source may be sent: where the cluster sends
 // them already. What the change itself says of the source does not count.
 func (r *chartWork) trust(ctx context.Context, source *unstructured.Unstructured) charts.Trust {
-	if r.options.trustSources {
+	if r.options.Charts.TrustSources {
 		return charts.TrustAll
 	}
 	live, err := r.live(ctx, dependents.IDOf(source))
@@ -126,7 +109,7 @@ func (r *chartWork) say() {
 // secrets says what charts see of Secrets. What is planned is compared with what is
 // there.
 func (r *chartWork) secrets(planned bool) charts.Secrets {
-	s := charts.Secrets{True: r.options.showSecrets}
+	s := charts.Secrets{True: r.options.Charts.ShowSecrets}
 	if planned {
 		s.Was = func(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
 			return r.find(ctx, r.world.Objects, id)

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package gather
 
 import (
 	"context"
@@ -21,12 +21,11 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/forecast"
 	"github.com/strata-project/strata/internal/layers"
-	"github.com/strata-project/strata/internal/terminal"
 )
 
 const (
-	// renderers is how many charts are rendered at once.
-	renderers = 4
+	// rendersAtOnce is how many charts are rendered at once.
+	rendersAtOnce = 4
 	// maxLines is how many lines are shown of what changes of one object.
 	maxLines = 20
 )
@@ -43,9 +42,9 @@ func keyOf(step forecast.Step) stepKey {
 	return stepKey{step.Wave, step.Layer, step.Verb, step.ID}
 }
 
-// newRenderer returns what renders charts, which are kept in the user's own cache
+// NewRenderer returns what renders charts, which are kept in the user's own cache
 // folder. Where offline says why, nothing is fetched.
-func newRenderer(offline string) (*charts.Renderer, error) {
+func NewRenderer(offline string) (*charts.Renderer, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		dir = os.TempDir()
@@ -56,18 +55,18 @@ func newRenderer(offline string) (*charts.Renderer, error) {
 // withCharts renders the charts of the releases that a forecast changes, and
 // returns what each step changes. Where a layer waits for a kind that the chart of
 // another release brings, the forecast is made again with that known.
-func (g *gathering) withCharts(ctx context.Context, w forecast.World, made forecast.Forecast, o *planOptions, progress *terminal.Progress) (forecast.Forecast, map[stepKey]*preview.Rendered, error) {
+func (g *Plan) withCharts(ctx context.Context, w forecast.World, made forecast.Forecast, o PreviewOptions) (forecast.Forecast, map[stepKey]*preview.Rendered, error) {
 	offline := ""
 	if g.isOffline() {
-		offline = o.charts.offline("plan --offline")
+		offline = g.options.Charts.Offline("plan --offline")
 	}
-	renderer, err := newRenderer(offline)
+	renderer, err := NewRenderer(offline)
 	if err != nil {
 		return made, nil, err
 	}
-	r := &chartWork{gathering: g, renderer: renderer, world: w, progress: progress, options: o.charts}
+	r := &chartWork{Plan: g, renderer: renderer, world: w, tell: o.Say}
 	defer r.say()
-	names := o.names
+	names := o.Names
 	rendered, err := r.all(ctx, made, names)
 	if err != nil || len(r.failing) == 0 && (len(r.brings) == 0 || !waitsForKinds(made)) {
 		return made, rendered, err
@@ -86,11 +85,11 @@ func waitsForKinds(f forecast.Forecast) bool {
 
 // chartWork renders the charts of a forecast.
 type chartWork struct {
-	*gathering
+	*Plan
 	renderer *charts.Renderer
 	world    forecast.World
-	progress *terminal.Progress
-	options  chartOptions
+	// tell says how long the work gets on.
+	tell func(format string, args ...any)
 
 	mu     sync.Mutex
 	done   int
@@ -106,7 +105,7 @@ func (r *chartWork) all(ctx context.Context, f forecast.Forecast, names []string
 	found := map[stepKey]*preview.Rendered{}
 	r.done, r.brings, r.failing = 0, map[dependents.ID][]forecast.Definition{}, map[dependents.ID]string{}
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(renderers)
+	group.SetLimit(rendersAtOnce)
 	for _, step := range f.Steps {
 		if step.Verb != dependents.VerbWrite && step.Verb != dependents.VerbDelete || !isContent(step) {
 			continue
@@ -121,7 +120,7 @@ func (r *chartWork) all(ctx context.Context, f forecast.Forecast, names []string
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.done++
-			r.progress.Say("rendered %d charts", r.done)
+			r.tell("rendered %d charts", r.done)
 			found[keyOf(step)] = result
 			return ctx.Err()
 		})
@@ -238,7 +237,7 @@ func asDeployed(release *unstructured.Unstructured) *unstructured.Unstructured {
 
 // versionFor returns the Kubernetes version of a layer's cluster.
 func (r *chartWork) versionFor(layer string) string {
-	if planned := r.plannedLayer(layer); planned != nil {
+	if planned := r.PlannedLayer(layer); planned != nil {
 		if cluster := r.Cluster(layers.PlaceOf(planned, r.settings.Namespace)); cluster != nil && cluster.Status.Version != "" {
 			return cluster.Status.Version
 		}
