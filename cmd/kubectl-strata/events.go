@@ -205,7 +205,7 @@ func (o *eventsOptions) cells(event events.Event) []string {
 	return []string{age, event.Type, event.Object(), event.Reason, strconv.FormatInt(event.Count, 10), event.Message}
 }
 
-func (o *eventsOptions) table(events []events.Event) error {
+func (o *eventsOptions) table(found []events.Event) error {
 	columns := []terminal.Column{
 		{Name: "AGE"},
 		{Name: "TYPE", Role: roleOfType},
@@ -214,8 +214,8 @@ func (o *eventsOptions) table(events []events.Event) error {
 		{Name: "COUNT", Expendable: 2},
 		{Name: "MESSAGE"},
 	}
-	rows := make([][]string, 0, len(events))
-	for _, event := range events {
+	rows := make([][]string, 0, len(found))
+	for _, event := range found {
 		rows = append(rows, o.cells(event))
 	}
 	return o.screen.Table(o.out, columns, rows)
@@ -229,8 +229,8 @@ func roleOfType(text string) terminal.Role {
 }
 
 // lines writes events that happen while they are followed.
-func (o *eventsOptions) lines(events []events.Event) error {
-	for _, event := range events {
+func (o *eventsOptions) lines(found []events.Event) error {
+	for _, event := range found {
 		if o.output != "" {
 			if err := o.printAs(o.output, event); err != nil {
 				return err

@@ -84,30 +84,27 @@ func noLayer(s *snapshot.Snapshot, name string) error {
 	return &missingError{kind: layerKind, wanted: reference{name: name}, near: summary.Near(name, s.LayerNames())}
 }
 
-// outputFlag adds --output with the formats that a command has beside its text.
+// outputFlag adds --output with the formats that a command has beside its text. Others
+// are refused before the command runs.
 func outputFlag(command *cobra.Command, into *string, formats ...string) {
 	command.Flags().StringVarP(into, "output", "o", "", "one of "+strings.Join(formats, ", "))
-	run := command.RunE
-	command.RunE = func(command *cobra.Command, args []string) error {
+	command.PreRunE = func(*cobra.Command, []string) error {
 		if *into != "" && !slices.Contains(formats, *into) {
 			return fmt.Errorf("--output is %q: it must be %s", *into, summary.Either(formats))
 		}
-		return run(command, args)
+		return nil
 	}
 }
 
-// printAs writes a value as json or yaml.
+// printAs writes a value as yaml, or as json in every other format.
 func (t *tool) printAs(format string, value any) error {
 	var data []byte
 	var err error
-	switch format {
-	case "json":
+	if format == "yaml" {
+		data, err = yaml.Marshal(value)
+	} else {
 		data, err = json.MarshalIndent(value, "", "    ")
 		data = append(data, '\n')
-	case "yaml":
-		data, err = yaml.Marshal(value)
-	default:
-		return fmt.Errorf("--output is %q: it must be json or yaml", format)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot print as %s: %w", format, err)

@@ -36,8 +36,8 @@ var planParts = append([]snapshot.Part{
 	snapshot.Layers, snapshot.Releases, snapshot.Clusters, snapshot.Bundles, snapshot.Applications, snapshot.HelmRepositories, snapshot.HelmCharts,
 }, snapshot.Sources...)
 
-// gathering gathers what the controller would decide from: a cluster as it is,
-// and what would be committed.
+// Plan is what the controller would decide from: a cluster as it is, and what would be
+// committed.
 type Plan struct {
 	*snapshot.Snapshot
 	cluster *Cluster
