@@ -202,7 +202,7 @@ func (j *join) connect(ctx context.Context, name string) error {
 		j.Namespace, name = namespace, single
 	}
 	j.Name = name
-	config, err := restConfig(j.flags)
+	config, err := j.cluster.Config()
 	if err != nil {
 		return err
 	}

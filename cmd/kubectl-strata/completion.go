@@ -119,7 +119,7 @@ func (t *tool) within(ask func(context.Context, *cobra.Command, []string) []stri
 // names returns the names of objects that are not given yet, with what is known of
 // their state. A namespace narrows them.
 func (t *tool) names(ctx context.Context, part snapshot.Part, namespace string, given []string) []string {
-	client, err := newClient(t.flags)
+	client, err := t.cluster.Dynamic()
 	if err != nil {
 		return nil
 	}

@@ -32,7 +32,7 @@ const historyExamples = `  # What was deployed
 
 // newHistory returns the command that shows deployments.
 func newHistory(t *tool) *cobra.Command {
-	c := &choice{flags: t.flags}
+	c := &choice{flags: t.flags, cluster: t.cluster}
 	var output string
 	command := &cobra.Command{
 		Use: "history LAYER", Short: "Show the last deployments of a layer", Long: historyLong, Example: historyExamples, Args: cobra.ExactArgs(1),
@@ -110,7 +110,7 @@ const rollbackExamples = `  # What going back to the deployment with the ID 11 w
 
 // newRollback returns the command that takes a layer back.
 func newRollback(t *tool) *cobra.Command {
-	o := &rollbackOptions{choice: choice{flags: t.flags}}
+	o := &rollbackOptions{choice: choice{flags: t.flags, cluster: t.cluster}}
 	command := &cobra.Command{
 		Use: "rollback LAYER --to ID", Short: "Take a layer back to an earlier deployment", Long: rollbackLong, Example: rollbackExamples, Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, names []string) error {

@@ -215,11 +215,11 @@ func (i *helmImport) run(ctx context.Context) error {
 }
 
 func (i *helmImport) connect() error {
-	config, err := restConfig(i.flags)
+	config, err := i.cluster.Config()
 	if err != nil {
 		return err
 	}
-	if i.client, err = newClient(i.flags); err != nil {
+	if i.client, err = i.cluster.Dynamic(); err != nil {
 		return err
 	}
 	if i.metadata, err = metadata.NewForConfig(config); err != nil {

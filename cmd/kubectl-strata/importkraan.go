@@ -103,7 +103,7 @@ func (i *kraanImport) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	client, err := newClient(i.flags)
+	client, err := i.cluster.Dynamic()
 	if err != nil {
 		return err
 	}

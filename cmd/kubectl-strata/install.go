@@ -114,7 +114,7 @@ func (i *installation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	facts, err := i.facts(ctx, wanted)
+	facts, err := i.cluster.Facts(ctx, wanted)
 	if err != nil {
 		return explain(err, i.flags, layerKind)
 	}

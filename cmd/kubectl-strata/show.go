@@ -20,6 +20,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/terminal"
 )
 
@@ -27,6 +28,7 @@ import (
 type showOptions struct {
 	kind      kind
 	flags     *genericclioptions.ConfigFlags
+	cluster   *gather.Cluster
 	names     []string
 	namespace string
 	selector  string
@@ -55,7 +57,7 @@ func (o *showOptions) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	client, err := newClient(o.flags)
+	client, err := o.cluster.Dynamic()
 	if err != nil {
 		return err
 	}

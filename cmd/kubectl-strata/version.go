@@ -16,8 +16,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/internal/answers/gather"
@@ -46,7 +44,7 @@ type controller struct {
 	Image     string `json:"image"`
 }
 
-func newVersion(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Command {
+func newVersion(t *tool, out io.Writer) *cobra.Command {
 	var clientOnly bool
 	var output string
 	command := &cobra.Command{
@@ -57,8 +55,8 @@ func newVersion(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Comm
 		RunE: func(command *cobra.Command, _ []string) error {
 			found := versions{Client: version, Platform: runtime.GOOS + "/" + runtime.GOARCH}
 			if !clientOnly {
-				if err := found.ask(command.Context(), flags); err != nil {
-					return fmt.Errorf("the plug-in is %s (--client shows only that): %w", version, explain(err, flags, layerKind))
+				if err := found.ask(command.Context(), t.cluster); err != nil {
+					return fmt.Errorf("the plug-in is %s (--client shows only that): %w", version, explain(err, t.flags, layerKind))
 				}
 			}
 			return found.print(output, out)
@@ -70,14 +68,10 @@ func newVersion(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Comm
 }
 
 // ask finds out what runs in the cluster, as far as rights allow.
-func (v *versions) ask(ctx context.Context, flags *genericclioptions.ConfigFlags) error {
-	config, err := restConfig(flags)
+func (v *versions) ask(ctx context.Context, cluster *gather.Cluster) error {
+	client, err := cluster.Typed()
 	if err != nil {
 		return err
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("cannot use the kubeconfig: %w", err)
 	}
 	server, err := client.Discovery().ServerVersion()
 	if err != nil {
