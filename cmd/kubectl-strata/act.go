@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/strata-project/strata/internal/answers/gather"
 )
 
 // fieldManager is who has changed what the plug-in changes.
@@ -25,6 +27,7 @@ const fieldManager = "kubectl-strata"
 // choice is the layers that a command acts on.
 type choice struct {
 	flags    *genericclioptions.ConfigFlags
+	cluster  *gather.Cluster
 	selector string
 }
 
@@ -38,11 +41,11 @@ func (c *choice) layers(ctx context.Context, names []string) (dynamic.ResourceIn
 	if len(names) == 0 && c.selector == "" {
 		return nil, nil, errors.New("name the layers, or give --selector")
 	}
-	show := &showOptions{kind: layerKind, flags: c.flags, names: names, selector: c.selector}
+	show := &showOptions{kind: layerKind, flags: c.flags, cluster: c.cluster, names: names, selector: c.selector}
 	if len(names) > 0 && c.selector != "" {
 		return nil, nil, errors.New("give names or --selector, not both")
 	}
-	client, err := newClient(c.flags)
+	client, err := c.cluster.Dynamic()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -9,8 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/fleet"
-	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
+	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
+	"github.com/strata-project/strata/internal/answers/applications"
+	"github.com/strata-project/strata/internal/answers/fleet"
+	"github.com/strata-project/strata/internal/answers/snapshot"
 )
 
 const appLong = `Show the applications of the catalogue, which versions of them are in use, and
@@ -62,13 +64,13 @@ func newApp(t *tool) *cobra.Command {
 
 func newAppList(t *tool) *cobra.Command {
 	var output, life string
-	var filter fleet.Filter
+	var filter applications.Filter
 	command := &cobra.Command{
 		Use: "list", Short: "Show applications, and which versions of them are where", Long: appListLong, Example: appListExamples, Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if life != "" {
 				var err error
-				if filter.EndOfLife, err = fleet.Days(life); err != nil {
+				if filter.EndOfLife, err = applications.Days(life); err != nil {
 					return fmt.Errorf("--eol: %w", err)
 				}
 			}
@@ -81,12 +83,12 @@ func newAppList(t *tool) *cobra.Command {
 	return command
 }
 
-func (t *tool) appList(ctx context.Context, filter fleet.Filter, output string) error {
+func (t *tool) appList(ctx context.Context, filter applications.Filter, output string) error {
 	w, _, err := t.world(ctx, snapshot.Applications, "where applications are in use is shown as far as that goes")
 	if err != nil {
 		return err
 	}
-	apps := fleet.Filtered(fleet.Apps(w), filter, w.Now)
+	apps := applications.Filtered(applications.Of(w), filter, w.Now)
 	if err := t.printApps(apps, w, output); err != nil {
 		return err
 	}
@@ -96,7 +98,7 @@ func (t *tool) appList(ctx context.Context, filter fleet.Filter, output string) 
 	return nil
 }
 
-func (t *tool) printApps(apps []fleet.App, w fleet.World, output string) error {
+func (t *tool) printApps(apps []applications.App, w fleet.World, output string) error {
 	switch output {
 	case "json", "yaml":
 		return t.printAs(output, apps)
@@ -108,7 +110,7 @@ func (t *tool) printApps(apps []fleet.App, w fleet.World, output string) error {
 		return t.printNames(snapshot.Applications, names)
 	}
 	columns := expendable("NAME", "VERSION", "NEWEST:1", "TESTED:4", "END OF LIFE:3", "BUNDLES:6", "PLATFORMS:5", "CLUSTERS:2", "LAYERS:7", "NOTE")
-	rows := fleet.AppRows(apps, w.Now)
+	rows := printing.AppRows(apps, w.Now)
 	if output != "wide" {
 		columns, rows = without(columns, rows, "PLATFORMS", "LAYERS")
 	}
@@ -137,7 +139,7 @@ func (t *tool) appGet(ctx context.Context, name, output string) error {
 		return err
 	}
 	var names []string
-	for _, app := range fleet.Apps(w) {
+	for _, app := range applications.Of(w) {
 		if app.Name != name {
 			names = append(names, app.Name)
 			continue
@@ -154,7 +156,7 @@ func (t *tool) appGet(ctx context.Context, name, output string) error {
 		}
 		say(t.out, "")
 		columns := expendable("VERSION", "CHART:6", "KUBERNETES:3", "END OF LIFE:1", "NEEDS:4", "RECOMMENDS:8", "BUNDLES:5", "PLATFORMS:7", "CLUSTERS:2", "NOTE")
-		return t.screen.Table(t.out, columns, fleet.VersionRows(app, w.Now))
+		return t.screen.Table(t.out, columns, printing.VersionRows(app, w.Now))
 	}
 	return noSuch(snapshot.Applications, name, names)
 }

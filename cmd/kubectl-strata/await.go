@@ -18,11 +18,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/cmd/kubectl-strata/summary"
+	"github.com/strata-project/strata/internal/answers/summary"
 )
 
 const waitLong = `Wait until layers are in a state: deployed (at their present specification), held,
@@ -67,8 +66,8 @@ func goalNamed(name string) (goal, error) {
 }
 
 // newWait returns the command that waits for layers.
-func newWait(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Command {
-	c := &choice{flags: flags}
+func newWait(t *tool, out io.Writer) *cobra.Command {
+	c := &choice{flags: t.flags, cluster: t.cluster}
 	var what string
 	var timeout time.Duration
 	command := &cobra.Command{
@@ -99,7 +98,7 @@ func newWait(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Command
 
 // awaitGone waits for layers of which some may have gone already.
 func (c *choice) awaitGone(ctx context.Context, out io.Writer, names []string, until goal, timeout time.Duration) error {
-	client, err := newClient(c.flags)
+	client, err := c.cluster.Dynamic()
 	if err != nil {
 		return err
 	}

@@ -11,9 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/fleet"
-	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
-	"github.com/strata-project/strata/cmd/kubectl-strata/summary"
+	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
+	"github.com/strata-project/strata/internal/answers/bundles"
+	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/answers/summary"
 )
 
 const bundleLong = `Show ApplicationBundles: what is in them, where they are, how one leads to
@@ -110,7 +111,7 @@ func (t *tool) bundleList(ctx context.Context, output string) error {
 	if err != nil {
 		return err
 	}
-	all := fleet.Bundles(w)
+	all := bundles.All(w)
 	switch output {
 	case "name":
 		names := make([]string, 0, len(all))
@@ -122,7 +123,7 @@ func (t *tool) bundleList(ctx context.Context, output string) error {
 		return t.printAs(output, all)
 	}
 	columns := expendable("NAME", "FAMILY:6", "VERSION:2", "KUBERNETES:4", "UPGRADES FROM:5", "END OF LIFE:3", "PLATFORMS:7", "CLUSTERS:1", "NOTE")
-	return t.table(columns, fleet.BundleRows(all, w.Now), "No ApplicationBundles found.")
+	return t.table(columns, printing.BundleRows(all, w.Now), "No ApplicationBundles found.")
 }
 
 func newBundleGet(t *tool) *cobra.Command {
@@ -146,7 +147,7 @@ func (t *tool) bundleGet(ctx context.Context, name, output string) error {
 	if found == nil {
 		return noSuch(snapshot.Bundles, name, w.BundleNames())
 	}
-	bundle := w.BundleOf(found)
+	bundle := bundles.Of(w, found)
 	if output != "" {
 		err = t.printAs(output, bundle)
 	} else {
@@ -158,7 +159,7 @@ func (t *tool) bundleGet(ctx context.Context, name, output string) error {
 	return err
 }
 
-func (t *tool) printBundle(b fleet.Bundle) error {
+func (t *tool) printBundle(b bundles.Bundle) error {
 	t.field("Bundle", fmt.Sprintf("%s, version %s of %s", b.Name, b.Version, b.Family))
 	t.field("Description", b.Description)
 	t.field("Kubernetes", b.Kubernetes)
@@ -173,7 +174,7 @@ func (t *tool) printBundle(b fleet.Bundle) error {
 	t.field("Note", b.Note())
 	say(t.out, "")
 	columns := expendable("LAYER", "AFTER:2", "APPLICATION", "VERSION:1", "CHART:3", "NOTE")
-	if err := t.screen.Table(t.out, columns, b.LayerRows()); err != nil {
+	if err := t.screen.Table(t.out, columns, printing.BundleLayerRows(b)); err != nil {
 		return err
 	}
 	if len(b.Inputs) > 0 {
@@ -196,7 +197,7 @@ func (t *tool) printBundle(b fleet.Bundle) error {
 
 func newBundlePaths(t *tool) *cobra.Command {
 	var output string
-	var route fleet.Route
+	var route bundles.Route
 	command := &cobra.Command{
 		Use: "paths FAMILY", Short: "Show the ways from version to version", Long: bundlePathsLong, Example: bundlePathsExamples, Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -210,7 +211,7 @@ func newBundlePaths(t *tool) *cobra.Command {
 	return command
 }
 
-func (t *tool) bundlePaths(ctx context.Context, family string, route fleet.Route, output string) error {
+func (t *tool) bundlePaths(ctx context.Context, family string, route bundles.Route, output string) error {
 	w, _, err := t.world(ctx, snapshot.Bundles, "what can be installed is known as far as that goes")
 	if err != nil {
 		return err
@@ -221,7 +222,7 @@ func (t *tool) bundlePaths(ctx context.Context, family string, route fleet.Route
 		}
 		return fmt.Errorf("there is no family %s of bundles; kubectl strata bundle list lists those there are", family)
 	}
-	paths, err := fleet.Paths(w, family, route)
+	paths, err := bundles.Paths(w, family, route)
 	if err != nil {
 		return err
 	}
@@ -234,7 +235,7 @@ func (t *tool) bundlePaths(ctx context.Context, family string, route fleet.Route
 		}
 		err = t.table(expendable("PATH", "HOPS:1", "WHY"), rows, "There are no two versions to go between.")
 	}
-	if err == nil && slices.ContainsFunc(paths, func(p fleet.Path) bool { return p.Blocked != "" }) {
+	if err == nil && slices.ContainsFunc(paths, func(p bundles.Path) bool { return p.Blocked != "" }) {
 		return errBlocked
 	}
 	return err
@@ -264,14 +265,14 @@ func (t *tool) bundleDiff(ctx context.Context, a, b, output string) error {
 	case to == nil:
 		return noSuch(snapshot.Bundles, b, w.BundleNames())
 	}
-	changes := fleet.Diff(w, from, to)
+	changes := bundles.Diff(w, from, to)
 	switch output {
 	case "json", "yaml":
 		err = t.printAs(output, changes)
 	case "markdown":
-		_, err = fmt.Fprint(t.out, fleet.Markdown(from.Name, to.Name, changes))
+		_, err = fmt.Fprint(t.out, printing.ChangesMarkdown(from.Name, to.Name, changes))
 	default:
-		err = t.table(expendable("LAYER:1", "CHANGE", "WHAT", "FROM -> TO"), fleet.ChangeRows(changes), "Nothing differs.")
+		err = t.table(expendable("LAYER:1", "CHANGE", "WHAT", "FROM -> TO"), printing.ChangeRows(changes), "Nothing differs.")
 	}
 	if err == nil && len(changes) > 0 {
 		return errDiffers

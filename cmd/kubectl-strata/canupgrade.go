@@ -9,23 +9,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/cmd/kubectl-strata/readiness"
-	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
-	"github.com/strata-project/strata/internal/charts"
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
+	"github.com/strata-project/strata/internal/answers/charts"
+	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/answers/upgrade"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -77,11 +68,11 @@ func canUpgradeCommands(t *tool) []*cobra.Command {
 				return err
 			}
 			if output == "" {
-				err = report.Text(t.out, t.screen)
+				err = printing.Upgrade(t.out, t.screen, report)
 			} else {
 				err = t.printAs(output, report)
 			}
-			if err == nil && report.Upgrade != readiness.Yes {
+			if err == nil && report.Upgrade != upgrade.Yes {
 				return errBlocked
 			}
 			return err
@@ -99,40 +90,30 @@ var canUpgradeParts = append([]snapshot.Part{
 	snapshot.Layers, snapshot.Releases, snapshot.Clusters, snapshot.Bundles, snapshot.Applications, snapshot.HelmRepositories, snapshot.HelmCharts,
 }, snapshot.Sources...)
 
-func (t *tool) canUpgrade(ctx context.Context, to, cluster string, o chartOptions, names []string) (readiness.Report, error) {
+func (t *tool) canUpgrade(ctx context.Context, to, cluster string, o chartOptions, names []string) (upgrade.Report, error) {
 	if to == "" {
-		return readiness.Report{}, errors.New("--k8s is missing: name the version of Kubernetes to look at, such as 1.37")
+		return upgrade.Report{}, errors.New("--k8s is missing: name the version of Kubernetes to look at, such as 1.37")
 	}
 	if _, err := charts.RemovedAPIs(nil, to); err != nil {
-		return readiness.Report{}, fmt.Errorf("--k8s: %w", err)
+		return upgrade.Report{}, fmt.Errorf("--k8s: %w", err)
 	}
 	progress := t.progress()
 	defer progress.Done()
 	progress.Say("reading the cluster")
-	s, err := t.read(ctx, canUpgradeParts...)
+	s, err := t.cluster.Read(ctx, canUpgradeParts...)
 	if err != nil {
-		return readiness.Report{}, err
+		return upgrade.Report{}, err
 	}
 	t.warnUnread(s, "what depends on them is not known")
 	chosen, err := chooseLayers(s, cluster, names)
 	if err != nil {
-		return readiness.Report{}, err
+		return upgrade.Report{}, err
 	}
-	in := readiness.Input{
-		Kubernetes: to, Layers: chosen, Bundles: s.Bundles, Applications: s.Applications,
-		Unread: map[string]string{}, Releases: map[dependents.ID]readiness.Release{},
+	in := upgrade.Input{Kubernetes: to, Layers: chosen, Bundles: s.Bundles, Applications: s.Applications}
+	if in.Releases, in.Unread, err = t.cluster.Upgrade(ctx, s, to, chosen, o.ChartOptions, progress.Say); err != nil {
+		return upgrade.Report{}, err
 	}
-	for part, err := range s.Unread {
-		in.Unread[part.Kind] = unreadable(err, part.GroupVersionResource).Error()
-	}
-	work, err := t.newUpgradeWork(s, to, o)
-	if err != nil {
-		return readiness.Report{}, err
-	}
-	if in.Releases, err = work.all(ctx, chosen, progress); err != nil {
-		return readiness.Report{}, explain(err, t.flags, layerKind)
-	}
-	return readiness.Of(in), nil
+	return upgrade.Of(in), nil
 }
 
 // chooseLayers returns the layers of these names, or all of them, on a cluster.
@@ -167,204 +148,4 @@ func isOn(layer *v1alpha1.AddonsLayer, cluster string) bool {
 		return cluster == at.Name || strings.HasSuffix(cluster, "/"+at.Name)
 	}
 	return cluster == at.Name || cluster == at.String()
-}
-
-// unreadable says why something may not be read.
-func unreadable(err error, resource schema.GroupVersionResource) error {
-	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("you may not read %s", resource.GroupResource())
-	}
-	return fmt.Errorf("the cluster does not serve %s", resource.GroupResource())
-}
-
-// upgradeWork looks at releases.
-type upgradeWork struct {
-	*snapshot.Snapshot
-	client   dynamic.Interface
-	renderer *charts.Renderer
-	options  chartOptions
-	to       string
-	// version of the cluster, and the API versions that others than Kubernetes have
-	// there with whether their objects are in namespaces; of the cluster that the
-	// command asks.
-	version    string
-	served     []string
-	namespaced map[schema.GroupKind]bool
-
-	mu   sync.Mutex
-	seen map[dependents.ID]*unstructured.Unstructured
-}
-
-func (t *tool) newUpgradeWork(s *snapshot.Snapshot, to string, o chartOptions) (*upgradeWork, error) {
-	config, err := restConfig(t.flags)
-	if err != nil {
-		return nil, err
-	}
-	w := &upgradeWork{Snapshot: s, to: to, options: o, namespaced: map[schema.GroupKind]bool{}, seen: map[dependents.ID]*unstructured.Unstructured{}}
-	if w.client, err = dynamic.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("cannot use the kubeconfig: %w", err)
-	}
-	if w.renderer, err = newRenderer(""); err != nil {
-		return nil, err
-	}
-	asked, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("cannot use the kubeconfig: %w", err)
-	}
-	// Without these, charts see a cluster with nothing but Kubernetes.
-	if info, err := asked.ServerVersion(); err == nil {
-		w.version = info.GitVersion
-	}
-	_, lists, _ := asked.ServerGroupsAndResources()
-	w.serves(lists)
-	return w, nil
-}
-
-// serves remembers what the cluster serves, and will serve after the upgrade.
-func (w *upgradeWork) serves(lists []*metav1.APIResourceList) {
-	for _, list := range lists {
-		version, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			continue
-		}
-		for _, resource := range list.APIResources {
-			if strings.Contains(resource.Name, "/") {
-				continue
-			}
-			object := &unstructured.Unstructured{Object: map[string]any{}}
-			object.SetGroupVersionKind(version.WithKind(resource.Kind))
-			if removed, err := charts.RemovedAPIs([]*unstructured.Unstructured{object}, w.to); err != nil || len(removed) > 0 {
-				continue
-			}
-			w.namespaced[schema.GroupKind{Group: version.Group, Kind: resource.Kind}] = resource.Namespaced
-			w.served = append(w.served, list.GroupVersion, list.GroupVersion+"/"+resource.Kind)
-		}
-	}
-}
-
-// all looks at the releases of layers, some at once.
-func (w *upgradeWork) all(ctx context.Context, of []*v1alpha1.AddonsLayer, progress *terminal.Progress) (map[dependents.ID]readiness.Release, error) {
-	found := map[dependents.ID]readiness.Release{}
-	ids := readiness.ReleasesOf(of...)
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(renderers)
-	for _, id := range ids {
-		release := w.Objects[id]
-		if release == nil {
-			continue
-		}
-		group.Go(func() error {
-			looked := w.release(ctx, release)
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			found[id] = looked
-			progress.Say("rendered %d of %d charts", len(found), len(ids))
-			return ctx.Err()
-		})
-	}
-	return found, group.Wait()
-}
-
-// release looks at one release.
-func (w *upgradeWork) release(ctx context.Context, release *unstructured.Unstructured) readiness.Release {
-	deployed := readiness.DeployedBy(release)
-	looked := readiness.Release{Chart: strings.TrimSpace(deployed.Chart + " " + deployed.Version)}
-	looked.Live, _ = charts.RemovedAPIs(readiness.InventoryOf(release), w.to) // the version was read before
-	rendering, err := w.render(ctx, release, deployed, w.to)
-	if err == nil {
-		looked.Rendered, _ = charts.RemovedAPIs(slices.Concat(rendering.Objects, rendering.Hooks, rendering.CRDs), w.to)
-		return looked
-	}
-	looked.Problem = err.Error()
-	var problem *charts.Problem
-	switch {
-	case errors.Is(err, charts.ErrKubeVersion):
-		looked.Refuses = true
-	case errors.As(err, &problem) && problem.Reason == charts.RenderFailed:
-		// Where it fails today, too, that says nothing of the version.
-		if today := w.versionFor(release); today != "" {
-			_, err = w.render(ctx, release, deployed, today)
-			looked.Refuses = err == nil
-		}
-	}
-	return looked
-}
-
-// versionFor returns the version of the cluster that a release is for; empty where
-// it is not known.
-func (w *upgradeWork) versionFor(release *unstructured.Unstructured) string {
-	if !isRemote(release) {
-		return w.version
-	}
-	for _, cluster := range w.Clusters {
-		name, _, _ := unstructured.NestedString(release.Object, "spec", "kubeConfig", "secretRef", "name")
-		if cluster.Namespace == release.GetNamespace() && layers.KubeConfigName(cluster.Name) == name {
-			return cluster.Status.Version
-		}
-	}
-	return ""
-}
-
-func isRemote(release *unstructured.Unstructured) bool {
-	_, found, _ := unstructured.NestedMap(release.Object, "spec", "kubeConfig")
-	return found
-}
-
-func (w *upgradeWork) render(ctx context.Context, release *unstructured.Unstructured, deployed readiness.Deployment, version string) (*charts.Rendering, error) {
-	request := charts.Request{
-		Release: readiness.Pin(release, deployed), KubeVersion: version, Revision: deployed.Revision + 1,
-		Find: func(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
-			object, err := w.find(ctx, id)
-			return readiness.Pin(object, deployed), err
-		},
-		// What is rendered is what the cluster has, as it has it.
-		Trust:   func(*unstructured.Unstructured) charts.Trust { return charts.TrustAll },
-		Secrets: charts.Secrets{True: w.options.showSecrets},
-	}
-	if !isRemote(release) {
-		request.APIVersions = w.served
-		request.Namespaced = func(kind schema.GroupKind) (namespaced, known bool) {
-			namespaced, known = w.namespaced[kind]
-			return namespaced, known
-		}
-	}
-	rendering, err := w.renderer.Render(ctx, request)
-	return rendering, refusedStandIns(err)
-}
-
-// find returns what a release refers to: a source that was read, or a ConfigMap or
-// Secret, which is read once.
-func (w *upgradeWork) find(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
-	if object := w.Objects[id]; object != nil {
-		return object, nil
-	}
-	for part, err := range w.Unread {
-		if part.Group == id.Group && part.Kind == id.Kind {
-			return nil, unreadable(err, part.GroupVersionResource)
-		}
-	}
-	resource, is := map[string]string{"ConfigMap": "configmaps", "Secret": "secrets"}[id.Kind]
-	if id.Group != "" || !is {
-		return nil, nil
-	}
-	w.mu.Lock()
-	object, known := w.seen[id]
-	w.mu.Unlock()
-	if known {
-		return object, nil
-	}
-	core := schema.GroupVersionResource{Version: "v1", Resource: resource}
-	object, err := w.client.Resource(core).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		object = nil
-	case apierrors.IsForbidden(err):
-		return nil, unreadable(err, core)
-	case err != nil:
-		return nil, err
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.seen[id] = object
-	return object, nil
 }

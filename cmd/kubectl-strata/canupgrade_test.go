@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/terminal"
 	"github.com/strata-project/strata/test/controlplane"
 )
 

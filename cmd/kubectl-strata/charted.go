@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/chart"
-	"github.com/strata-project/strata/cmd/kubectl-strata/checks"
+	"github.com/strata-project/strata/internal/answers/checks"
 )
 
 // setupCommands returns the commands that bring Strata into a cluster, and look at

@@ -22,8 +22,9 @@ import (
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/yaml"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/fleet"
-	"github.com/strata-project/strata/cmd/kubectl-strata/summary"
+	"github.com/strata-project/strata/internal/answers/gather"
+	"github.com/strata-project/strata/internal/answers/joining"
+	"github.com/strata-project/strata/internal/answers/summary"
 )
 
 const clusterAddLong = `Turn a context of a kubeconfig into a RemoteCluster, so that layers can be put on
@@ -68,17 +69,17 @@ const clusterAddExamples = `  # The cluster of the context prod-eu
   # From another kubeconfig, with a token that ends, and fewer rights
   kubectl strata cluster add lab --from-context lab --kubeconfig-of lab.kubeconfig --token-duration 720h --role edit`
 
-// joining is what somebody asks for who adds or forgets a cluster.
-type joining struct {
+// join is what somebody asks for who adds or forgets a cluster.
+type join struct {
 	*tool
-	fleet.Join
+	joining.Join
 	from, file, address, labels string
 	duration, timeout           time.Duration
 	wait, dry                   bool
 
 	// management and remote are the two clusters.
 	management, remote *side
-	endpoint           fleet.Endpoint
+	endpoint           joining.Endpoint
 	// made says what was made, in order.
 	made []string
 }
@@ -114,18 +115,18 @@ func addClusterCommands(t *tool, clusters *cobra.Command) {
 	clusters.AddCommand(newClusterAdd(t), newClusterForget(t), list)
 }
 
-func (j *joining) addFlags(command *cobra.Command) {
+func (j *join) addFlags(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVarP(&j.Namespace, "namespace", "n", "", "the namespace of the RemoteCluster; the controller's own where it is not given")
 	flags.StringVar(&j.from, "from-context", "", "the context that reaches the other cluster")
 	flags.StringVar(&j.file, "kubeconfig-of", "", "the kubeconfig with that context; the one in use where it is not given")
-	flags.StringVar(&j.AccountNamespace, "account-namespace", defaultNamespace, "the namespace of the account on the other cluster")
+	flags.StringVar(&j.AccountNamespace, "account-namespace", gather.DefaultNamespace, "the namespace of the account on the other cluster")
 	flags.DurationVar(&j.timeout, "timeout", 2*time.Minute, "how long to wait")
 	flags.BoolVar(&j.wait, "wait", true, "wait until it is done")
 }
 
 func newClusterAdd(t *tool) *cobra.Command {
-	j := &joining{tool: t}
+	j := &join{tool: t}
 	command := &cobra.Command{
 		Use: "add [NAMESPACE/]NAME --from-context CONTEXT", Short: "Turn a kubeconfig context into a RemoteCluster", Long: clusterAddLong, Example: clusterAddExamples,
 		Args: cobra.ExactArgs(1),
@@ -134,13 +135,13 @@ func newClusterAdd(t *tool) *cobra.Command {
 	j.addFlags(command)
 	command.Flags().StringVar(&j.address, "address", "", "the URL at which the management cluster reaches the API server")
 	command.Flags().StringVarP(&j.labels, "labels", "l", "", "labels of the RemoteCluster, such as region=eu,stage=canary")
-	command.Flags().StringVar(&j.Role, "role", fleet.Administrator, "the ClusterRole of the other cluster that the account gets")
+	command.Flags().StringVar(&j.Role, "role", joining.Administrator, "the ClusterRole of the other cluster that the account gets")
 	command.Flags().DurationVar(&j.duration, "token-duration", 0, "ask for a token that ends after this time, such as 720h; at least 10m")
 	command.Flags().BoolVar(&j.dry, "dry-run", false, "print what would be made, and make nothing")
 	return command
 }
 
-func (j *joining) add(ctx context.Context, name string) error {
+func (j *join) add(ctx context.Context, name string) error {
 	if j.from == "" {
 		return errors.New("--from-context is missing: kubectl config get-contexts lists them")
 	}
@@ -166,7 +167,7 @@ func (j *joining) add(ctx context.Context, name string) error {
 	if err := j.carryOut(ctx); err != nil {
 		return j.halfWay(err)
 	}
-	if fleet.IsLoopback(j.endpoint.Server) {
+	if joining.IsLoopback(j.endpoint.Server) {
 		j.paragraph(j.errOut, "kubectl strata: %s is an address of this machine; where the management cluster is elsewhere, give --address", j.endpoint.Server)
 	}
 	if !j.wait {
@@ -193,7 +194,7 @@ func labelsOf(text string) (map[string]string, error) {
 }
 
 // connect finds out how both clusters are reached.
-func (j *joining) connect(ctx context.Context, name string) error {
+func (j *join) connect(ctx context.Context, name string) error {
 	if namespace, single, is := strings.Cut(name, "/"); is {
 		if j.Namespace != "" && j.Namespace != namespace {
 			return fmt.Errorf("%s is not in the namespace %s that --namespace gives", name, j.Namespace)
@@ -201,7 +202,7 @@ func (j *joining) connect(ctx context.Context, name string) error {
 		j.Namespace, name = namespace, single
 	}
 	j.Name = name
-	config, err := restConfig(j.flags)
+	config, err := j.cluster.Config()
 	if err != nil {
 		return err
 	}
@@ -209,7 +210,7 @@ func (j *joining) connect(ctx context.Context, name string) error {
 		return err
 	}
 	if j.Namespace == "" {
-		j.Namespace = j.controllerNamespace(ctx, j.management.dynamic)
+		j.Namespace = j.cluster.ControllerNamespace(ctx)
 	}
 	if j.from == "" {
 		return nil
@@ -218,7 +219,7 @@ func (j *joining) connect(ctx context.Context, name string) error {
 }
 
 // connectRemote reads the context that reaches the other cluster.
-func (j *joining) connectRemote() error {
+func (j *join) connectRemote() error {
 	loader := j.flags.ToRawKubeConfigLoader()
 	if j.file != "" {
 		loader = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{ExplicitPath: j.file}, &clientcmd.ConfigOverrides{})
@@ -242,7 +243,7 @@ func (j *joining) connectRemote() error {
 	if j.remote, err = newSide("the cluster of context "+j.from, config); err != nil {
 		return err
 	}
-	j.endpoint = fleet.Endpoint{
+	j.endpoint = joining.Endpoint{
 		Server: cmp.Or(j.address, config.Host), TLSServerName: config.ServerName, CA: config.CAData, Insecure: config.Insecure,
 	}
 	if cluster := raw.Clusters[chosen.Cluster]; cluster != nil {
@@ -254,7 +255,7 @@ func (j *joining) connectRemote() error {
 		}
 	}
 	// What the controller would refuse is refused before anything is made.
-	_, err = fleet.KubeConfig(j.endpoint, "token")
+	_, err = joining.KubeConfig(j.endpoint, "token")
 	return err
 }
 
@@ -272,12 +273,12 @@ func caOf(file string) ([]byte, error) {
 }
 
 // printDry prints what would be made.
-func (j *joining) printDry() error {
+func (j *join) printDry() error {
 	there := j.There()
 	if j.duration == 0 {
 		there = append(there, j.TokenSecret("SUFFIX"))
 	}
-	config, err := fleet.KubeConfig(j.endpoint, "TOKEN")
+	config, err := joining.KubeConfig(j.endpoint, "TOKEN")
 	if err != nil {
 		return err
 	}
@@ -306,7 +307,7 @@ func (j *joining) printDry() error {
 }
 
 // halfWay says what was made before something failed, and how to go on.
-func (j *joining) halfWay(err error) error {
+func (j *join) halfWay(err error) error {
 	if len(j.made) == 0 {
 		return fmt.Errorf("%w; nothing was made", err)
 	}

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/cmd/kubectl-strata/fleet"
-	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
+	"github.com/strata-project/strata/internal/answers/joining"
+	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/clusters"
 )
 
@@ -47,7 +47,7 @@ const clusterForgetExamples = `  # What stands in the way
   kubectl strata cluster forget fleet/prod-eu --force`
 
 func newClusterForget(t *tool) *cobra.Command {
-	j := &joining{tool: t}
+	j := &join{tool: t}
 	var plan, force bool
 	command := &cobra.Command{
 		Use: "forget [NAMESPACE/]NAME", Short: "Delete a RemoteCluster on which no layer has anything", Long: clusterForgetLong, Example: clusterForgetExamples,
@@ -62,11 +62,11 @@ func newClusterForget(t *tool) *cobra.Command {
 	return command
 }
 
-func (j *joining) forget(ctx context.Context, name string, plan, force bool) error {
+func (j *join) forget(ctx context.Context, name string, plan, force bool) error {
 	if err := j.connect(ctx, name); err != nil {
 		return err
 	}
-	s, err := snapshot.Read(ctx, j.management.dynamic, j.now(), snapshot.Layers, snapshot.Clusters, snapshot.Releases)
+	s, err := j.cluster.ReadIn(ctx, metav1.NamespaceAll, snapshot.Layers, snapshot.Clusters, snapshot.Releases)
 	if err == nil {
 		err = errors.Join(s.Unread[snapshot.Clusters], s.Unread[snapshot.Layers])
 	}
@@ -102,7 +102,7 @@ func (j *joining) forget(ctx context.Context, name string, plan, force bool) err
 }
 
 // left names what stands in the way, as the controller does.
-func (j *joining) left(s *snapshot.Snapshot, cluster *v1alpha1.RemoteCluster) []string {
+func (j *join) left(s *snapshot.Snapshot, cluster *v1alpha1.RemoteCluster) []string {
 	layers := make([]v1alpha1.AddonsLayer, 0, len(s.Layers))
 	for _, layer := range s.Layers {
 		layers = append(layers, *layer)
@@ -119,7 +119,7 @@ func (j *joining) left(s *snapshot.Snapshot, cluster *v1alpha1.RemoteCluster) []
 
 // nothingToForget removes what is left of a cluster that was added by halves: the
 // Secret, and what it has on the other cluster.
-func (j *joining) nothingToForget(ctx context.Context, s *snapshot.Snapshot, plan bool) error {
+func (j *join) nothingToForget(ctx context.Context, s *snapshot.Snapshot, plan bool) error {
 	secret, err := j.ownSecret(ctx, nil)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (j *joining) nothingToForget(ctx context.Context, s *snapshot.Snapshot, pla
 		if err != nil && !apierrors.IsNotFound(err) {
 			return j.cannot("read", j.There()[1], j.remote, err)
 		}
-		there = err == nil && fleet.IsJoined(account)
+		there = err == nil && joining.IsJoined(account)
 	}
 	if secret == nil && !there {
 		var names []string
@@ -152,7 +152,7 @@ func (j *joining) nothingToForget(ctx context.Context, s *snapshot.Snapshot, pla
 
 // ownSecret returns the Secret that was made when the cluster was added; nil where
 // there is none, or it was made in another way.
-func (j *joining) ownSecret(ctx context.Context, cluster *v1alpha1.RemoteCluster) (*unstructured.Unstructured, error) {
+func (j *join) ownSecret(ctx context.Context, cluster *v1alpha1.RemoteCluster) (*unstructured.Unstructured, error) {
 	secret, _ := j.Here(nil)
 	if cluster != nil && (cluster.Spec.Via != nil || cluster.Spec.KubeConfig.SecretRef.Name != secret.GetName()) {
 		return nil, nil //nolint:nilnil // there is none, which is no error
@@ -163,14 +163,14 @@ func (j *joining) ownSecret(ctx context.Context, cluster *v1alpha1.RemoteCluster
 		return nil, nil //nolint:nilnil // there is none, which is no error
 	case err != nil:
 		return nil, j.cannot("read", secret, j.management, err)
-	case !fleet.IsJoined(live):
+	case !joining.IsJoined(live):
 		return nil, nil //nolint:nilnil // it is somebody else's
 	}
-	j.Former = live.GetLabels()[fleet.JoinedLabel] == j.FormerAccount()
+	j.Former = live.GetLabels()[joining.JoinedLabel] == j.FormerAccount()
 	return live, nil
 }
 
-func (j *joining) sayPlan(secret *unstructured.Unstructured) {
+func (j *join) sayPlan(secret *unstructured.Unstructured) {
 	if secret != nil {
 		j.paragraph(j.out, "would delete %s", nameOfObject(secret))
 	} else {
@@ -185,7 +185,7 @@ func (j *joining) sayPlan(secret *unstructured.Unstructured) {
 	}
 }
 
-func (j *joining) delete(ctx context.Context, cluster *v1alpha1.RemoteCluster, secret *unstructured.Unstructured, abandon bool) error {
+func (j *join) delete(ctx context.Context, cluster *v1alpha1.RemoteCluster, secret *unstructured.Unstructured, abandon bool) error {
 	resource := j.management.dynamic.Resource(clusterKind.resource).Namespace(j.Namespace)
 	if abandon {
 		change := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, v1alpha1.AbandonAnnotation)
@@ -218,14 +218,14 @@ func (j *joining) delete(ctx context.Context, cluster *v1alpha1.RemoteCluster, s
 	return j.deleteThere(ctx)
 }
 
-func (j *joining) cannotDelete(err error) error {
+func (j *join) cannotDelete(err error) error {
 	if forbidden(err) {
 		return fmt.Errorf("you may not delete RemoteCluster %s/%s; ask for the rights to patch and delete remoteclusters.kraan.io: %w", j.Namespace, j.Name, err)
 	}
 	return explain(err, j.flags, clusterKind)
 }
 
-func (j *joining) deleteSecret(ctx context.Context, secret *unstructured.Unstructured) error {
+func (j *join) deleteSecret(ctx context.Context, secret *unstructured.Unstructured) error {
 	if secret == nil {
 		return nil
 	}
@@ -237,7 +237,7 @@ func (j *joining) deleteSecret(ctx context.Context, secret *unstructured.Unstruc
 }
 
 // awaitGone waits until the RemoteCluster is gone.
-func (j *joining) awaitGone(ctx context.Context) error {
+func (j *join) awaitGone(ctx context.Context) error {
 	if !j.wait {
 		return nil
 	}
@@ -270,7 +270,7 @@ func (j *joining) awaitGone(ctx context.Context) error {
 }
 
 // deleteThere takes the account off the other cluster: rights, tokens, and itself.
-func (j *joining) deleteThere(ctx context.Context) error {
+func (j *join) deleteThere(ctx context.Context) error {
 	if err := j.dropTokens(ctx, ""); err != nil {
 		return fmt.Errorf("the account is left on %s: %w", j.remote.name, err)
 	}
@@ -279,7 +279,7 @@ func (j *joining) deleteThere(ctx context.Context) error {
 	var gone []string
 	for _, object := range there {
 		live, err := j.remote.of(object).Get(ctx, object.GetName(), metav1.GetOptions{})
-		if apierrors.IsNotFound(err) || err == nil && !fleet.IsJoined(live) {
+		if apierrors.IsNotFound(err) || err == nil && !joining.IsJoined(live) {
 			continue
 		}
 		if err == nil {

@@ -24,8 +24,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/cmd/kubectl-strata/fleet"
-	"github.com/strata-project/strata/cmd/kubectl-strata/summary"
+	"github.com/strata-project/strata/internal/answers/joining"
+	"github.com/strata-project/strata/internal/answers/summary"
 )
 
 const (
@@ -55,7 +55,7 @@ func nameOfObject(object *unstructured.Unstructured) string {
 
 // mayBegin tells whether the names are free on the management cluster, or what is
 // there was made here.
-func (j *joining) mayBegin(ctx context.Context) error {
+func (j *join) mayBegin(ctx context.Context) error {
 	secret, cluster := j.Here(nil)
 	live, err := j.management.of(cluster).Get(ctx, cluster.GetName(), metav1.GetOptions{})
 	switch {
@@ -82,14 +82,14 @@ func (j *joining) mayBegin(ctx context.Context) error {
 		return fmt.Errorf("you may not read Secrets of namespace %s; ask for the rights to get, create and patch them: %w", j.Namespace, err)
 	case err != nil:
 		return explain(err, j.flags, clusterKind)
-	case !fleet.IsJoined(existing):
+	case !joining.IsJoined(existing):
 		return fmt.Errorf("there is a Secret %s/%s that was made in another way: delete it, or choose another name", j.Namespace, secret.GetName())
 	}
 	return nil
 }
 
 // carryOut makes everything, the other cluster's part first.
-func (j *joining) carryOut(ctx context.Context) error {
+func (j *join) carryOut(ctx context.Context) error {
 	progress := j.progress()
 	defer progress.Done()
 	progress.Say("asking %s", j.remote.name)
@@ -110,7 +110,7 @@ func (j *joining) carryOut(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	config, err := fleet.KubeConfig(j.endpoint, token)
+	config, err := joining.KubeConfig(j.endpoint, token)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (j *joining) carryOut(ctx context.Context) error {
 }
 
 // hasRole tells whether the ClusterRole is there, as far as it may be looked up.
-func (j *joining) hasRole(ctx context.Context) error {
+func (j *join) hasRole(ctx context.Context) error {
 	_, err := j.remote.typed.RbacV1().ClusterRoles().Get(ctx, j.Role, metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) {
 		return nil
@@ -144,7 +144,7 @@ func (j *joining) hasRole(ctx context.Context) error {
 
 // put makes an object, or makes it as it should be. Namespaces are left as they are,
 // and rights that cannot be changed are made anew.
-func (j *joining) put(ctx context.Context, on *side, object *unstructured.Unstructured) error {
+func (j *join) put(ctx context.Context, on *side, object *unstructured.Unstructured) error {
 	resource := on.of(object)
 	live, err := resource.Get(ctx, object.GetName(), metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -154,7 +154,7 @@ func (j *joining) put(ctx context.Context, on *side, object *unstructured.Unstru
 	switch {
 	case there && object.GetKind() == "Namespace":
 		return nil
-	case there && object.GetKind() != v1alpha1.RemoteClusterKind && !fleet.IsJoined(live):
+	case there && object.GetKind() != v1alpha1.RemoteClusterKind && !joining.IsJoined(live):
 		return fmt.Errorf("there is a %s on %s that was made in another way: delete it, or choose another name", nameOfObject(object), on.name)
 	case there && object.GetKind() == "ClusterRoleBinding":
 		was, _, _ := unstructured.NestedString(live.Object, "roleRef", "name")
@@ -173,7 +173,7 @@ func (j *joining) put(ctx context.Context, on *side, object *unstructured.Unstru
 	return nil
 }
 
-func (j *joining) cannot(verb string, object *unstructured.Unstructured, on *side, err error) error {
+func (j *join) cannot(verb string, object *unstructured.Unstructured, on *side, err error) error {
 	if forbidden(err) {
 		return fmt.Errorf("you may not %s %s on %s: %w", verb, nameOfObject(object), on.name, err)
 	}
@@ -182,7 +182,7 @@ func (j *joining) cannot(verb string, object *unstructured.Unstructured, on *sid
 
 // token returns a token of the account, and the name of the Secret that holds it;
 // empty where it has none.
-func (j *joining) token(ctx context.Context) (token, secret string, err error) {
+func (j *join) token(ctx context.Context) (token, secret string, err error) {
 	if j.duration > 0 {
 		seconds := int64(j.duration / time.Second)
 		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
@@ -216,7 +216,7 @@ func (j *joining) token(ctx context.Context) (token, secret string, err error) {
 
 // try asks the other cluster with the new kubeconfig whether its token counts, and
 // who it is.
-func (j *joining) try(ctx context.Context, config []byte) error {
+func (j *join) try(ctx context.Context, config []byte) error {
 	made, err := clientcmd.RESTConfigFromKubeConfig(config)
 	if err != nil {
 		return fmt.Errorf("cannot use the new kubeconfig: %w", err)
@@ -244,7 +244,7 @@ func (j *joining) try(ctx context.Context, config []byte) error {
 		case err != nil:
 			denied = err.Error()
 			return false, nil
-		case j.Role == fleet.Administrator && !answer.Status.Allowed:
+		case j.Role == joining.Administrator && !answer.Status.Allowed:
 			denied = "the account has no rights"
 			return false, nil
 		}
@@ -257,7 +257,7 @@ func (j *joining) try(ctx context.Context, config []byte) error {
 }
 
 // putHere makes what the management cluster gets.
-func (j *joining) putHere(ctx context.Context, config []byte) error {
+func (j *join) putHere(ctx context.Context, config []byte) error {
 	secret, cluster := j.Here(config)
 	namespace := &unstructured.Unstructured{}
 	namespace.SetAPIVersion("v1")
@@ -278,9 +278,9 @@ func (j *joining) putHere(ctx context.Context, config []byte) error {
 
 // dropTokens deletes the Secrets with tokens of the account but for one. One that
 // stays does no harm but that it counts, which is said.
-func (j *joining) dropTokens(ctx context.Context, keep string) error {
+func (j *join) dropTokens(ctx context.Context, keep string) error {
 	secrets := j.remote.typed.CoreV1().Secrets(j.AccountNamespace)
-	list, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: fleet.JoinedLabel + "=" + j.Account()})
+	list, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: joining.JoinedLabel + "=" + j.Account()})
 	if err != nil {
 		return fmt.Errorf("the new token is in use, but earlier ones cannot be looked up on %s: %w", j.remote.name, err)
 	}
@@ -298,7 +298,7 @@ func (j *joining) dropTokens(ctx context.Context, keep string) error {
 
 // awaitReady waits until the RemoteCluster is ready, and says what it says until
 // then.
-func (j *joining) awaitReady(ctx context.Context) error {
+func (j *join) awaitReady(ctx context.Context) error {
 	progress := j.progress()
 	defer progress.Done()
 	said := "it has not been looked at yet"

@@ -38,7 +38,7 @@ const clustersExamples = `  # The clusters of all namespaces
   kubectl strata clusters --watch`
 
 func newClusters(t *tool) *cobra.Command {
-	o := &showOptions{kind: clusterKind, flags: t.flags, screen: t.screen, now: t.now}
+	o := &showOptions{kind: clusterKind, flags: t.flags, cluster: t.cluster, screen: t.screen, now: t.now}
 	command := &cobra.Command{
 		Use:     "clusters [[NAMESPACE/]NAME...]",
 		Aliases: []string{"cluster"},

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 const completionExamples = `  # In this bash; see kubectl-strata completion bash --help for all of them
@@ -119,7 +119,7 @@ func (t *tool) within(ask func(context.Context, *cobra.Command, []string) []stri
 // names returns the names of objects that are not given yet, with what is known of
 // their state. A namespace narrows them.
 func (t *tool) names(ctx context.Context, part snapshot.Part, namespace string, given []string) []string {
-	client, err := newClient(t.flags)
+	client, err := t.cluster.Dynamic()
 	if err != nil {
 		return nil
 	}
@@ -165,7 +165,7 @@ func (t *tool) deployments(ctx context.Context, _ *cobra.Command, args []string)
 	if len(args) == 0 {
 		return nil
 	}
-	s, err := t.read(ctx, snapshot.Layers)
+	s, err := t.cluster.Read(ctx, snapshot.Layers)
 	if err != nil || s.Layer(args[0]) == nil {
 		return nil
 	}

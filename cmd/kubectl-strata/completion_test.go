@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
-	"github.com/strata-project/strata/cmd/kubectl-strata/view"
+	"github.com/strata-project/strata/internal/answers/why"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 // completed returns what a shell is told, without the directive.
@@ -146,7 +146,7 @@ func TestFluxStrata(t *testing.T) {
 // What is advised exists.
 func TestAdviceNamesCommands(t *testing.T) {
 	root := newCommand(newTool(&bytes.Buffer{}, &bytes.Buffer{}))
-	for _, verb := range view.Verbs() {
+	for _, verb := range why.Verbs() {
 		if found, _, err := root.Find([]string{verb}); err != nil || found == root {
 			t.Errorf("there is no command %s: %v", verb, err)
 		}

@@ -14,11 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/cmd/kubectl-strata/fleet"
-	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
+	"github.com/strata-project/strata/internal/answers/deprovision"
+	"github.com/strata-project/strata/internal/answers/fleet"
+	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/platforms"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 const deprovisionLong = `Show what the removal of layers would do, in order, and what stands in its way.
@@ -82,39 +84,29 @@ func (l *leaving) run(ctx context.Context, names []string) error {
 	if given != 1 {
 		return errors.New("name the layers, or give one of --platform and --cluster")
 	}
-	client, err := newClient(l.flags)
+	w, s, err := l.tool.cluster.Fleet(ctx, snapshot.Layers, snapshot.Releases)
 	if err != nil {
 		return err
 	}
-	s, err := snapshot.Read(ctx, client, l.now(), append(slices.Clone(everything), snapshot.Releases)...)
-	if err == nil {
-		err = s.Unread[snapshot.Layers]
-	}
-	if err != nil {
-		return explain(err, l.flags, layerKind)
-	}
 	l.warnUnread(s, "what that means for the removal is not known")
-	r := fleet.Removal{
-		World: fleet.World{
-			Now: s.Now, Applications: s.Applications, Bundles: s.Bundles, Platforms: s.Platforms, Layers: s.Layers, Clusters: s.Clusters,
-			Namespace: l.controllerNamespace(ctx, client),
-		},
-		Platform: l.platform, Releases: s.Of(snapshot.Releases),
-	}
+	r := deprovision.Removal{World: w, Platform: l.platform, Releases: s.Of(snapshot.Releases)}
 	if err := s.Unread[snapshot.Releases]; err != nil {
 		r.ReleasesUnread = err.Error()
 	}
 	if r.Going, err = l.chosen(r.World, s, names); err != nil {
 		return err
 	}
-	if err := l.look(ctx, &r, s); err != nil {
+	progress := l.progress()
+	err = l.tool.cluster.Departure(ctx, &r, s, progress.Say)
+	progress.Done()
+	if err != nil {
 		return err
 	}
-	found := fleet.Deprovision(r)
+	found := deprovision.Of(r)
 	if err := l.print(found); err != nil {
 		return err
 	}
-	if fleet.Blocked(found) {
+	if deprovision.Blocked(found) {
 		return errBlocked
 	}
 	return nil
@@ -191,27 +183,27 @@ func (l *leaving) clusterNamed(w fleet.World) (types.NamespacedName, error) {
 	return types.NamespacedName{}, fmt.Errorf("there are %s and %s: give the namespace, too", found[0], found[1])
 }
 
-func (l *leaving) print(found []fleet.Leaving) error {
+func (l *leaving) print(found []deprovision.Leaving) error {
 	if l.output != "" {
 		return l.printAs(l.output, struct {
-			Blocked bool            `json:"blocked"`
-			Layers  []fleet.Leaving `json:"layers"`
-		}{fleet.Blocked(found), found})
+			Blocked bool                  `json:"blocked"`
+			Layers  []deprovision.Leaving `json:"layers"`
+		}{deprovision.Blocked(found), found})
 	}
 	if !l.plan {
 		l.paragraph(l.errOut, "kubectl strata: this only plans, nothing is deleted; kubectl delete does that, and the controller keeps to this order")
 	}
-	if err := l.table(expendable("TURN", "LAYER", "CLUSTER:2", "VERSION:4", "RELEASES:3", "AFTER:1"), fleet.LeavingRows(found), "No layers would go."); err != nil {
+	if err := l.table(expendable("TURN", "LAYER", "CLUSTER:2", "VERSION:4", "RELEASES:3", "AFTER:1"), printing.LeavingRows(found), "No layers would go."); err != nil {
 		return err
 	}
-	l.list("In the way:", found, func(one fleet.Leaving) []string { return one.InTheWay })
-	l.list("To be known:", found, func(one fleet.Leaving) []string { return one.Notes })
+	l.list("In the way:", found, func(one deprovision.Leaving) []string { return one.InTheWay })
+	l.list("To be known:", found, func(one deprovision.Leaving) []string { return one.Notes })
 	return nil
 }
 
 // list writes what there is to say of each layer below a heading; nothing where
 // there is nothing. What is the same for several is said once.
-func (l *leaving) list(heading string, found []fleet.Leaving, texts func(fleet.Leaving) []string) {
+func (l *leaving) list(heading string, found []deprovision.Leaving, texts func(deprovision.Leaving) []string) {
 	times := map[string]int{}
 	for _, one := range found {
 		for _, text := range texts(one) {

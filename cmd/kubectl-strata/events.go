@@ -21,9 +21,10 @@ import (
 	"k8s.io/client-go/dynamic"
 	toolswatch "k8s.io/client-go/tools/watch"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
-	"github.com/strata-project/strata/cmd/kubectl-strata/view"
+	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
+	"github.com/strata-project/strata/internal/answers/events"
+	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 const eventsLong = `Show what happened to a layer, its HelmReleases and their charts, and to what Helm
@@ -69,7 +70,7 @@ func (o *eventsOptions) run(ctx context.Context, name string) error {
 			return fmt.Errorf("--types has %q: it must be Normal or Warning", each)
 		}
 	}
-	s, err := o.read(ctx, snapshot.Layers, snapshot.Releases)
+	s, err := o.cluster.Read(ctx, snapshot.Layers, snapshot.Releases)
 	if err != nil {
 		return err
 	}
@@ -77,9 +78,9 @@ func (o *eventsOptions) run(ctx context.Context, name string) error {
 	if layer == nil {
 		return noLayer(s, name)
 	}
-	subjects := view.SubjectsOf(s, layer)
+	subjects := events.SubjectsOf(s, layer)
 	if namespace, has := subjects.Namespace(); has {
-		made, err := o.readIn(ctx, namespace, view.Makers...)
+		made, err := o.cluster.ReadIn(ctx, namespace, events.Makers...)
 		if err != nil {
 			return err
 		}
@@ -93,13 +94,13 @@ func (o *eventsOptions) run(ctx context.Context, name string) error {
 	return o.show(ctx, name, subjects)
 }
 
-func (o *eventsOptions) show(ctx context.Context, layer string, subjects *view.Subjects) error {
-	client, err := newClient(o.flags)
+func (o *eventsOptions) show(ctx context.Context, layer string, subjects *events.Subjects) error {
+	client, err := o.cluster.Dynamic()
 	if err != nil {
 		return err
 	}
-	events := client.Resource(snapshot.Events.GroupVersionResource)
-	list, err := events.List(ctx, metav1.ListOptions{})
+	resource := client.Resource(snapshot.Events.GroupVersionResource)
+	list, err := resource.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return explain(err, o.flags, eventKind)
 	}
@@ -124,18 +125,18 @@ func (o *eventsOptions) show(ctx context.Context, layer string, subjects *view.S
 	if !o.watch {
 		return nil
 	}
-	return explain(o.follow(ctx, events, list.GetResourceVersion(), subjects, seen), o.flags, eventKind)
+	return explain(o.follow(ctx, resource, list.GetResourceVersion(), subjects, seen), o.flags, eventKind)
 }
 
 // eventKind is the kind of events, for messages.
 var eventKind = kind{resource: snapshot.Events.GroupVersionResource, noun: "event", plural: "events", unknown: "this cluster serves no events"}
 
 // of returns the events of a layer that have not been seen, sorted.
-func (o *eventsOptions) of(subjects *view.Subjects, objects []unstructured.Unstructured, seen map[string]bool) []view.Event {
-	found := []view.Event{}
+func (o *eventsOptions) of(subjects *events.Subjects, objects []unstructured.Unstructured, seen map[string]bool) []events.Event {
+	found := []events.Event{}
 	for i := range objects {
 		key := string(objects[i].GetUID()) + "/" + objects[i].GetNamespace() + "/" + objects[i].GetName() + "/" + objects[i].GetResourceVersion()
-		event := view.EventOf(&objects[i])
+		event := events.Of(&objects[i])
 		wanted := len(o.types) == 0 || slices.ContainsFunc(o.types, func(each string) bool { return strings.EqualFold(each, event.Type) })
 		if seen[key] || !wanted || !subjects.Has(event) {
 			continue
@@ -143,15 +144,15 @@ func (o *eventsOptions) of(subjects *view.Subjects, objects []unstructured.Unstr
 		seen[key] = true
 		found = append(found, event)
 	}
-	view.SortEvents(found)
+	events.Sort(found)
 	return found
 }
 
 // follow shows events as they happen. Where the server no longer has what happened
 // since it was asked last, it is asked for all again.
-func (o *eventsOptions) follow(ctx context.Context, events dynamic.NamespaceableResourceInterface, version string, subjects *view.Subjects, seen map[string]bool) error {
+func (o *eventsOptions) follow(ctx context.Context, resource dynamic.NamespaceableResourceInterface, version string, subjects *events.Subjects, seen map[string]bool) error {
 	for ctx.Err() == nil {
-		err := o.followFrom(ctx, events, version, subjects, seen)
+		err := o.followFrom(ctx, resource, version, subjects, seen)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -163,7 +164,7 @@ func (o *eventsOptions) follow(ctx context.Context, events dynamic.Namespaceable
 			return nil
 		case <-time.After(watchAgain):
 		}
-		list, err := events.List(ctx, metav1.ListOptions{})
+		list, err := resource.List(ctx, metav1.ListOptions{})
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
@@ -178,8 +179,8 @@ func (o *eventsOptions) follow(ctx context.Context, events dynamic.Namespaceable
 	return nil
 }
 
-func (o *eventsOptions) followFrom(ctx context.Context, events dynamic.NamespaceableResourceInterface, version string, subjects *view.Subjects, seen map[string]bool) error {
-	watcher, err := toolswatch.NewRetryWatcherWithContext(ctx, version, selected{events, ""})
+func (o *eventsOptions) followFrom(ctx context.Context, resource dynamic.NamespaceableResourceInterface, version string, subjects *events.Subjects, seen map[string]bool) error {
+	watcher, err := toolswatch.NewRetryWatcherWithContext(ctx, version, selected{resource, ""})
 	if err != nil {
 		return fmt.Errorf("cannot watch events: %w", err)
 	}
@@ -199,12 +200,12 @@ func (o *eventsOptions) followFrom(ctx context.Context, events dynamic.Namespace
 	return nil
 }
 
-func (o *eventsOptions) cells(event view.Event) []string {
-	age := duration.HumanDuration(view.Age(event.Last, o.now()))
+func (o *eventsOptions) cells(event events.Event) []string {
+	age := duration.HumanDuration(snapshot.Age(event.Last, o.now()))
 	return []string{age, event.Type, event.Object(), event.Reason, strconv.FormatInt(event.Count, 10), event.Message}
 }
 
-func (o *eventsOptions) table(events []view.Event) error {
+func (o *eventsOptions) table(found []events.Event) error {
 	columns := []terminal.Column{
 		{Name: "AGE"},
 		{Name: "TYPE", Role: roleOfType},
@@ -213,8 +214,8 @@ func (o *eventsOptions) table(events []view.Event) error {
 		{Name: "COUNT", Expendable: 2},
 		{Name: "MESSAGE"},
 	}
-	rows := make([][]string, 0, len(events))
-	for _, event := range events {
+	rows := make([][]string, 0, len(found))
+	for _, event := range found {
 		rows = append(rows, o.cells(event))
 	}
 	return o.screen.Table(o.out, columns, rows)
@@ -228,23 +229,23 @@ func roleOfType(text string) terminal.Role {
 }
 
 // lines writes events that happen while they are followed.
-func (o *eventsOptions) lines(events []view.Event) error {
-	for _, event := range events {
+func (o *eventsOptions) lines(found []events.Event) error {
+	for _, event := range found {
 		if o.output != "" {
 			if err := o.printAs(o.output, event); err != nil {
 				return err
 			}
 			continue
 		}
-		node := view.Node{}
+		node := printing.Node{}
 		for i, cell := range o.cells(event) {
 			role := terminal.Plain
 			if i == 1 {
 				role = roleOfType(cell)
 			}
-			node.Spans = append(node.Spans, view.Span{Text: cell, Role: role})
+			node.Spans = append(node.Spans, printing.Span{Text: cell, Role: role})
 		}
-		if _, err := io.WriteString(o.out, view.Draw(o.screen, []view.Node{node})); err != nil {
+		if _, err := io.WriteString(o.out, printing.Draw(o.screen, []printing.Node{node})); err != nil {
 			return err
 		}
 	}

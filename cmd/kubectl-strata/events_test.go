@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 func TestEventsAreGolden(t *testing.T) {

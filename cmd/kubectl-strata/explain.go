@@ -12,7 +12,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -39,18 +38,6 @@ func restConfig(flags *genericclioptions.ConfigFlags) (*rest.Config, error) {
 	// A command asks a handful of questions at once, which need no spacing.
 	config.QPS, config.Burst = 50, 100
 	return config, nil
-}
-
-func newClient(flags *genericclioptions.ConfigFlags) (dynamic.Interface, error) {
-	config, err := restConfig(flags)
-	if err != nil {
-		return nil, err
-	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("cannot use the kubeconfig: %w", err)
-	}
-	return client, nil
 }
 
 // explain says what to do about an error of the API server or on the way to

@@ -13,15 +13,12 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/cmd/kubectl-strata/fleet"
-	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
-	"github.com/strata-project/strata/cmd/kubectl-strata/summary"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/answers/fleet"
+	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/answers/summary"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 // addFleet adds the commands about what there is to install, and where it is.
@@ -60,44 +57,14 @@ func ownKind(part snapshot.Part, noun, command string) kind {
 	}
 }
 
-// everything is what a command of the fleet reads, each with one list.
-var everything = []snapshot.Part{snapshot.Applications, snapshot.Bundles, snapshot.Platforms, snapshot.Layers, snapshot.Clusters}
-
 // world reads a management cluster. Without the first part there is nothing to say;
 // what is missing of the others is told.
 func (t *tool) world(ctx context.Context, needed snapshot.Part, meaning string) (fleet.World, *snapshot.Snapshot, error) {
-	client, err := newClient(t.flags)
-	if err != nil {
-		return fleet.World{}, nil, err
-	}
-	s, err := snapshot.Read(ctx, client, t.now(), everything...)
+	w, s, err := t.cluster.Fleet(ctx, needed)
 	if err == nil {
-		err = s.Unread[needed]
+		t.warnUnread(s, meaning)
 	}
-	if err != nil {
-		return fleet.World{}, nil, explain(err, t.flags, fleetKinds[needed])
-	}
-	t.warnUnread(s, meaning)
-	w := fleet.World{
-		Now: s.Now, Applications: s.Applications, Bundles: s.Bundles, Platforms: s.Platforms, Layers: s.Layers, Clusters: s.Clusters,
-		Namespace: t.controllerNamespace(ctx, client),
-	}
-	return w, s, nil
-}
-
-// defaultNamespace is where the chart's page installs the controller.
-const defaultNamespace = "strata-system"
-
-// controllerNamespace returns the namespace of the controller, in which references
-// are looked up that name none. Who may not look for it gets the usual one.
-func (t *tool) controllerNamespace(ctx context.Context, client dynamic.Interface) string {
-	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	list, err := client.Resource(deployments).List(ctx, metav1.ListOptions{LabelSelector: controllerLabels})
-	if err != nil || len(list.Items) == 0 {
-		return defaultNamespace
-	}
-	slices.SortFunc(list.Items, byName)
-	return list.Items[0].GetNamespace()
+	return w, s, err
 }
 
 // noSuch says that an object does not exist, and which one may be meant.

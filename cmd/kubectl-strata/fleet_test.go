@@ -17,9 +17,9 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
-	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/platforms"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 // fleetAt returns the objects of testdata/fleet.yaml with the layers that its

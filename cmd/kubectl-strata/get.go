@@ -38,7 +38,7 @@ const getExamples = `  # All layers
   kubectl strata get -o name`
 
 func newGet(t *tool) *cobra.Command {
-	o := &showOptions{kind: layerKind, flags: t.flags, screen: t.screen, now: t.now}
+	o := &showOptions{kind: layerKind, flags: t.flags, cluster: t.cluster, screen: t.screen, now: t.now}
 	command := &cobra.Command{
 		Use:     "get [LAYER...]",
 		Short:   "Show where layers stand, and why",

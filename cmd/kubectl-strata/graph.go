@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/drawing"
-	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
+	"github.com/strata-project/strata/internal/answers/drawing"
+	"github.com/strata-project/strata/internal/answers/snapshot"
 )
 
 const graphLong = `Draw which layer waits for which. Arrows lead from a layer to those that wait
@@ -59,7 +59,7 @@ func newGraph(t *tool) *cobra.Command {
 }
 
 func (t *tool) graph(ctx context.Context, names []string, output string) error {
-	s, err := t.read(ctx, snapshot.Layers)
+	s, err := t.cluster.Read(ctx, snapshot.Layers)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/answers/gather"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 const historyLong = `Show the last deployments of a layer, the newest first. kubectl strata rollback takes
@@ -31,7 +32,7 @@ const historyExamples = `  # What was deployed
 
 // newHistory returns the command that shows deployments.
 func newHistory(t *tool) *cobra.Command {
-	c := &choice{flags: t.flags}
+	c := &choice{flags: t.flags, cluster: t.cluster}
 	var output string
 	command := &cobra.Command{
 		Use: "history LAYER", Short: "Show the last deployments of a layer", Long: historyLong, Example: historyExamples, Args: cobra.ExactArgs(1),
@@ -73,7 +74,7 @@ func (t *tool) printHistory(layer *v1alpha1.AddonsLayer, output string) error {
 		{Name: "ID"},
 		{Name: "VERSION"},
 		{Name: "REVISION", Expendable: 4},
-		{Name: "RESULT", Role: terminal.RoleOf},
+		{Name: "RESULT", Role: roleOfState},
 		{Name: "STARTED"},
 		{Name: "TOOK", Expendable: 3},
 		{Name: "KEPT", Expendable: 2},
@@ -109,7 +110,7 @@ const rollbackExamples = `  # What going back to the deployment with the ID 11 w
 
 // newRollback returns the command that takes a layer back.
 func newRollback(t *tool) *cobra.Command {
-	o := &rollbackOptions{choice: choice{flags: t.flags}}
+	o := &rollbackOptions{choice: choice{flags: t.flags, cluster: t.cluster}}
 	command := &cobra.Command{
 		Use: "rollback LAYER --to ID", Short: "Take a layer back to an earlier deployment", Long: rollbackLong, Example: rollbackExamples, Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, names []string) error {
@@ -141,7 +142,7 @@ func (t *tool) rollback(ctx context.Context, o *rollbackOptions, name string) er
 	switch {
 	case o.output != "" && !o.plan:
 		return errors.New("--output is for --plan")
-	case (o.charts.showSecrets || o.charts.trustSources) && !o.plan:
+	case (o.charts.ShowSecrets || o.charts.TrustSources) && !o.plan:
 		return errors.New("--show-secrets and --trust-sources are for --plan")
 	}
 	objects, layer, err := o.one(ctx, name)
@@ -157,8 +158,8 @@ func (t *tool) rollback(ctx context.Context, o *rollbackOptions, name string) er
 		return fmt.Errorf("deployment %s of layer %s has %s: go back to one that was deployed", o.to, name, strings.ToLower(string(entry.Result)))
 	}
 	if o.plan {
-		p, err := t.preview(ctx, &planOptions{names: []string{name}, charts: o.charts}, func(g *gathering) {
-			changed := g.plannedLayer(name)
+		p, err := t.planned(ctx, &planOptions{names: []string{name}, charts: o.charts}, func(g *gather.Plan) {
+			changed := g.PlannedLayer(name)
 			if changed.Annotations == nil {
 				changed.Annotations = map[string]string{}
 			}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 func TestHistoryIsGolden(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 )
@@ -39,8 +38,8 @@ const resumeExamples = `  # One layer
   kubectl strata resume -l team=platform`
 
 // newHold returns the command that holds layers.
-func newHold(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Command {
-	c := &choice{flags: flags}
+func newHold(t *tool, out io.Writer) *cobra.Command {
+	c := &choice{flags: t.flags, cluster: t.cluster}
 	var reason, until string
 	var releases bool
 	command := &cobra.Command{
@@ -109,8 +108,8 @@ func endOf(text string, now time.Time) (time.Time, error) {
 }
 
 // newResume returns the command that ends holds.
-func newResume(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Command {
-	c := &choice{flags: flags}
+func newResume(t *tool, out io.Writer) *cobra.Command {
+	c := &choice{flags: t.flags, cluster: t.cluster}
 	command := &cobra.Command{
 		Use: "resume LAYER...", Short: "End a hold on layers", Example: resumeExamples,
 		Long: `End a hold on layers that annotations make, as kubectl strata hold does. A hold of

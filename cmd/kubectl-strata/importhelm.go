@@ -21,9 +21,9 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/cmd/kubectl-strata/adoption"
-	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/answers/adoption"
+	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 const importHelmLong = `Write layers for plain Helm releases, and for HelmReleases that no layer has. Each
@@ -191,9 +191,9 @@ func (i *helmImport) run(ctx context.Context) error {
 	if err := i.connect(); err != nil {
 		return err
 	}
-	seen, err := snapshot.Read(ctx, i.client, i.now(), snapshot.Layers, snapshot.Releases, snapshot.HelmRepositories)
+	seen, err := i.cluster.ReadIn(ctx, metav1.NamespaceAll, snapshot.Layers, snapshot.Releases, snapshot.HelmRepositories)
 	if err != nil {
-		return explain(err, i.flags, layerKind)
+		return err
 	}
 	if err := seen.Unread[snapshot.Releases]; apierrors.IsForbidden(err) {
 		return fmt.Errorf("you may not list HelmReleases, so it cannot be known which releases Flux has already: %w", err)
@@ -215,11 +215,11 @@ func (i *helmImport) run(ctx context.Context) error {
 }
 
 func (i *helmImport) connect() error {
-	config, err := restConfig(i.flags)
+	config, err := i.cluster.Config()
 	if err != nil {
 		return err
 	}
-	if i.client, err = newClient(i.flags); err != nil {
+	if i.client, err = i.cluster.Dynamic(); err != nil {
 		return err
 	}
 	if i.metadata, err = metadata.NewForConfig(config); err != nil {

@@ -22,9 +22,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/adoption"
 	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/answers/adoption"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 const template = "kind: ConfigMap\n"

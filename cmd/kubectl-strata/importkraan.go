@@ -16,11 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/adoption"
-	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
-	"github.com/strata-project/strata/cmd/kubectl-strata/summary"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/answers/adoption"
+	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/answers/summary"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 const importKraanLong = `Write the AddonsLayers of a cluster that Kraan runs as Strata wants them, and show
@@ -103,7 +103,7 @@ func (i *kraanImport) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	client, err := newClient(i.flags)
+	client, err := i.cluster.Dynamic()
 	if err != nil {
 		return err
 	}
@@ -198,9 +198,9 @@ func choose(all []adoption.Translation, names []string) ([]adoption.Translation,
 
 // world reads what the layers list, and what is there of it.
 func (i *kraanImport) world(ctx context.Context, client dynamic.Interface, all []adoption.Translation, checkouts map[string]string) (*adoption.World, error) {
-	seen, err := snapshot.Read(ctx, client, i.now(), snapshot.Releases, snapshot.HelmRepositories)
+	seen, err := i.cluster.ReadIn(ctx, metav1.NamespaceAll, snapshot.Releases, snapshot.HelmRepositories)
 	if err != nil {
-		return nil, explain(err, i.flags, layerKind)
+		return nil, err
 	}
 	for _, part := range []snapshot.Part{snapshot.Releases, snapshot.HelmRepositories} {
 		if err := seen.Unread[part]; isForbidden(err) {

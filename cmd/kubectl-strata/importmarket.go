@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/adoption"
+	"github.com/strata-project/strata/internal/answers/adoption"
 )
 
 const (

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/adoption"
-	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
+	"github.com/strata-project/strata/internal/answers/adoption"
+	"github.com/strata-project/strata/internal/answers/snapshot"
 )
 
 // inScope tells whether somebody asked for a namespace.

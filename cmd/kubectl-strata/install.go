@@ -29,7 +29,8 @@ import (
 	"helm.sh/helm/v4/pkg/strvals"
 	"sigs.k8s.io/yaml"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/checks"
+	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
+	"github.com/strata-project/strata/internal/answers/checks"
 )
 
 const installLong = `Install Strata's chart, which this plug-in holds, or upgrade what is installed,
@@ -113,7 +114,7 @@ func (i *installation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	facts, err := i.facts(ctx, wanted)
+	facts, err := i.cluster.Facts(ctx, wanted)
 	if err != nil {
 		return explain(err, i.flags, layerKind)
 	}
@@ -159,7 +160,7 @@ func (i *installation) before(facts checks.Facts, wanted checks.Wanted) error {
 	findings := slices.DeleteFunc(checks.Before(facts, wanted), func(f checks.Finding) bool {
 		return f.Result == checks.OK || i.takeOwnership && f.Check == checks.Ownership
 	})
-	if _, err := io.WriteString(i.errOut, checks.Text(i.screen, findings)); err != nil {
+	if _, err := io.WriteString(i.errOut, printing.Checks(i.screen, findings)); err != nil {
 		return err
 	}
 	if checks.Failed(findings) && !i.dryRun {

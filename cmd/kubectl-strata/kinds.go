@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/cmd/kubectl-strata/summary"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/answers/summary"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 // kind is a kind of object that a command shows.
@@ -45,11 +45,14 @@ func (k kind) columns() []terminal.Column {
 	for i := range columns {
 		columns[i].Expendable = slices.Index(k.expendable, columns[i].Name) + 1
 		if slices.Contains(k.painted, columns[i].Name) {
-			columns[i].Role = terminal.RoleOf
+			columns[i].Role = roleOfState
 		}
 	}
 	return columns
 }
+
+// roleOfState returns the role of a cell that holds a state.
+func roleOfState(state string) terminal.Role { return terminal.RoleOf(summary.Standing(state)) }
 
 // row is an object in the columns of a table.
 type row struct {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 // Every command that needs layers says what is missing where there is no cluster,

@@ -14,8 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/lint"
-	"github.com/strata-project/strata/cmd/kubectl-strata/repository"
+	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
+	"github.com/strata-project/strata/internal/answers/gather"
+	"github.com/strata-project/strata/internal/answers/lint"
+	"github.com/strata-project/strata/internal/answers/repository"
 	"github.com/strata-project/strata/internal/versions"
 )
 
@@ -103,7 +105,7 @@ func lintCommands(t *tool) []*cobra.Command {
 func (t *tool) lintRules(o *lintOptions) error {
 	switch o.output {
 	case "":
-		_, err := fmt.Fprint(t.out, lint.ListRules(t.screen.Width))
+		_, err := fmt.Fprint(t.out, printing.LintRules(t.screen.Width))
 		return err
 	case "sarif", "junit":
 		return fmt.Errorf("--rules are listed as text, json or yaml, and not as %s", o.output)
@@ -133,7 +135,7 @@ func (t *tool) lint(ctx context.Context, o *lintOptions, folders []string) error
 	}
 	options := lint.Options{Files: opened.Files, Artifact: artifact, Below: below, Source: o.source, Kubernetes: o.k8s, Disabled: o.disable, Now: t.now()}
 	if o.k8s != "" && o.charts {
-		renderer, err := newRenderer(o.fetch.offline("lint"))
+		renderer, err := gather.NewRenderer(o.fetch.Offline("lint"))
 		if err != nil {
 			return err
 		}
@@ -160,7 +162,7 @@ func (t *tool) printLint(report *lint.Report, o *lintOptions) error {
 	var err error
 	switch o.output {
 	case "":
-		data = []byte(lint.Text(report, t.screen.Width))
+		data = []byte(printing.Lint(report, t.screen.Width))
 	case "sarif":
 		data, err = lint.SARIF(report, version)
 	case "junit":

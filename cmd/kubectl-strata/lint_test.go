@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 func TestLint(t *testing.T) {
-	const broken = "lint lint/testdata/broken --root lint/testdata/broken --k8s 1.34 --charts=false"
+	const broken = "lint ../../internal/answers/lint/testdata/broken --root ../../internal/answers/lint/testdata/broken --k8s 1.34 --charts=false"
 	for _, test := range []struct {
 		golden, args string
 		screen       terminal.Screen

@@ -79,8 +79,8 @@ something differs, is blocked or has failed.`,
 		RunE:          func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(newGet(t), newClusters(t), newHistory(t), newWait(flags, out),
-		newHold(flags, out), newResume(flags, out), newReconcile(flags, out), newRollback(t), newVersion(flags, out), newDocs(out))
+	root.AddCommand(newGet(t), newClusters(t), newHistory(t), newWait(t, out),
+		newHold(t, out), newResume(t, out), newReconcile(t, out), newRollback(t), newVersion(t, out), newDocs(out))
 	root.AddCommand(newPlan(t), newDiff(t))
 	root.AddCommand(seeCommands(t)...)
 	addFleet(root, t)

@@ -9,7 +9,8 @@ import (
 	"testing"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/answers/gather"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 func TestOwnerIsGolden(t *testing.T) {
@@ -75,7 +76,7 @@ apiVersion: v1
 kind: Pod
 metadata: {name: c, namespace: ns, uid: c, ownerReferences: [{apiVersion: v1, kind: Pod, name: a, uid: old, controller: true}]}
 `)...)
-	for args, pods := range map[string]int{"owner pod/a -n ns": most, "owner pod/c -n ns": 1} {
+	for args, pods := range map[string]int{"owner pod/a -n ns": gather.MostOwners, "owner pod/c -n ns": 1} {
 		if code, out, errOut := commandLine(t, server, terminal.Screen{}, args); code != exitBlocked || strings.Count(out, "Pod ns/") != pods {
 			t.Errorf("%s: exit code %d: %s%s", args, code, out, errOut)
 		}

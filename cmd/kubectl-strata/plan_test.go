@@ -18,9 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/forecast"
+	"github.com/strata-project/strata/internal/terminal"
 	"github.com/strata-project/strata/test/controlplane"
 )
 
@@ -91,11 +92,11 @@ func (r *plannedRepository) deployed(more ...*unstructured.Unstructured) *apites
 	r.t.Helper()
 	with := newTool(io.Discard, io.Discard)
 	with.now = func() time.Time { return noon }
-	g, err := with.gather(r.t.Context(), &planOptions{offline: true, fromDir: r.folder(), k8s: "1.34"})
+	g, err := with.cluster.Plan(r.t.Context(), gather.PlanOptions{Offline: true, FromDir: r.folder(), Kubernetes: "1.34"})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	world, err := g.world(r.t.Context())
+	world, err := g.World(r.t.Context())
 	if err != nil {
 		r.t.Fatal(err)
 	}

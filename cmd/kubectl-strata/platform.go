@@ -14,9 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/cmd/kubectl-strata/fleet"
-	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
+	"github.com/strata-project/strata/internal/answers/fleet"
+	"github.com/strata-project/strata/internal/answers/platforms"
+	"github.com/strata-project/strata/internal/answers/snapshot"
 )
 
 const platformLong = `Show Platforms and their roll-outs, what would be done for one, and approve
@@ -116,10 +117,10 @@ func (t *tool) platformList(ctx context.Context, output string) error {
 	if err != nil {
 		return err
 	}
-	all, names := []fleet.Standing{}, []string{}
-	for _, platform := range p.world.Platforms {
-		standing := fleet.StandingOf(p.observe(ctx, platform, p.world.Now))
-		standing.Clusters = []fleet.Cluster{} // which only get shows
+	all, names := []platforms.Standing{}, []string{}
+	for _, platform := range p.World.Platforms {
+		standing := platforms.Of(p.Observe(ctx, platform, p.World.Now))
+		standing.Clusters = []platforms.Cluster{} // which only get shows
 		all, names = append(all, standing), append(names, platform.Name)
 	}
 	switch output {
@@ -129,10 +130,10 @@ func (t *tool) platformList(ctx context.Context, output string) error {
 		err = t.printAs(output, all)
 	default:
 		columns := expendable("NAME", "BUNDLE:5", "VERSION:2", "READY", "CLUSTERS:1", "FAILED:4", "AWAY:6", "STAGE:3", "WHY")
-		columns[3].Role = terminal.RoleOf
-		err = t.table(columns, fleet.PlatformRows(all), "No Platforms found.")
+		columns[3].Role = roleOfState
+		err = t.table(columns, printing.PlatformRows(all), "No Platforms found.")
 	}
-	if err == nil && slices.ContainsFunc(all, fleet.Standing.Blocked) {
+	if err == nil && slices.ContainsFunc(all, platforms.Standing.Blocked) {
 		return errBlocked
 	}
 	return err
@@ -157,12 +158,12 @@ func (t *tool) platformGet(ctx context.Context, name string, withClusters bool, 
 	if err != nil {
 		return err
 	}
-	platform, err := p.find(name)
+	platform, err := platformNamed(p, name)
 	if err != nil {
 		return err
 	}
-	standing := fleet.StandingOf(p.observe(ctx, platform, p.world.Now))
-	p.tellMissing(t)
+	standing := platforms.Of(p.Observe(ctx, platform, p.World.Now))
+	t.tellMissing(p)
 	if output != "" {
 		err = t.printAs(output, standing)
 	} else {
@@ -174,7 +175,7 @@ func (t *tool) platformGet(ctx context.Context, name string, withClusters bool, 
 	return err
 }
 
-func (t *tool) printStanding(s fleet.Standing, withClusters bool) error {
+func (t *tool) printStanding(s platforms.Standing, withClusters bool) error {
 	t.field("Platform", s.Name)
 	t.field("Bundle", s.Family)
 	t.field("Version", s.Target())
@@ -186,7 +187,7 @@ func (t *tool) printStanding(s fleet.Standing, withClusters bool) error {
 	if s.Next != nil {
 		t.field("Next change", s.Next.UTC().Format(time.RFC3339))
 	}
-	if err := t.printStages(s.StageRows()); err != nil {
+	if err := t.printStages(printing.StageRows(s.Stages)); err != nil {
 		return err
 	}
 	if len(s.Lock) > 0 {
@@ -228,8 +229,8 @@ func (t *tool) printStages(rows [][]string) error {
 	return t.screen.Table(t.out, expendable("STAGE", "STATE", "CLUSTERS:1", "DONE:2", "MOVING:5", "FAILED:3", "WAITING:4", "AWAY:6", "SOAK:7", "WAITS FOR"), rows)
 }
 
-func (t *tool) printClusters(all []fleet.Cluster) error {
-	return t.table(expendable("CLUSTER", "STAGE:2", "STATE", "VERSIONS:1", "LAYERS:3", "WHY"), fleet.ClusterRows(all), "No clusters are meant.")
+func (t *tool) printClusters(all []platforms.Cluster) error {
+	return t.table(expendable("CLUSTER", "STAGE:2", "STATE", "VERSIONS:1", "LAYERS:3", "WHY"), printing.ClusterRows(all), "No clusters are meant.")
 }
 
 func newPlatformPlan(t *tool) *cobra.Command {
@@ -258,7 +259,7 @@ func (t *tool) platformPlan(ctx context.Context, name, version string, at time.T
 	if err != nil {
 		return err
 	}
-	platform, err := p.find(name)
+	platform, err := platformNamed(p, name)
 	if err != nil {
 		return err
 	}
@@ -269,7 +270,7 @@ func (t *tool) platformPlan(ctx context.Context, name, version string, at time.T
 		platform = platform.DeepCopy()
 		platform.Spec.Bundle.Version = version
 	}
-	plan := fleet.PlanOf(p.observe(ctx, platform, at), p.missing)
+	plan := platforms.PlanOf(p.Observe(ctx, platform, at), p.Missing)
 	if output != "" {
 		err = t.printAs(output, plan)
 	} else {
@@ -281,7 +282,7 @@ func (t *tool) platformPlan(ctx context.Context, name, version string, at time.T
 	return err
 }
 
-func (t *tool) printPlatformPlan(plan fleet.PlatformPlan) error {
+func (t *tool) printPlatformPlan(plan platforms.Plan) error {
 	t.field("Platform", plan.Name)
 	t.field("Bundle", strings.TrimSpace(plan.Family+" "+plan.Target))
 	t.field("At", plan.At.UTC().Format(time.RFC3339))
@@ -294,7 +295,7 @@ func (t *tool) printPlatformPlan(plan fleet.PlatformPlan) error {
 	if plan.Next != nil {
 		t.field("Looks again", plan.Next.UTC().Format(time.RFC3339))
 	}
-	if err := t.printStages((fleet.Standing{Stages: plan.Stages}).StageRows()); err != nil {
+	if err := t.printStages(printing.StageRows(plan.Stages)); err != nil {
 		return err
 	}
 	say(t.out, "")
@@ -312,7 +313,7 @@ func (t *tool) printPlatformPlan(plan fleet.PlatformPlan) error {
 		}
 	}
 	say(t.out, "")
-	return t.table(expendable("ORDER:4", "ACTION", "LAYER", "CLUSTER:3", "VERSION:1", "AFTER:2", "NOTE"), plan.LayerRows(), "No layer would be written or deleted.")
+	return t.table(expendable("ORDER:4", "ACTION", "LAYER", "CLUSTER:3", "VERSION:1", "AFTER:2", "NOTE"), printing.PlatformPlanRows(plan), "No layer would be written or deleted.")
 }
 
 func newPlatformApprove(t *tool) *cobra.Command {

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -54,8 +53,8 @@ type reconcileOptions struct {
 }
 
 // newReconcile returns the command that has layers looked at.
-func newReconcile(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Command {
-	o := &reconcileOptions{choice: choice{flags: flags}}
+func newReconcile(t *tool, out io.Writer) *cobra.Command {
+	o := &reconcileOptions{choice: choice{flags: t.flags, cluster: t.cluster}}
 	command := &cobra.Command{
 		Use: "reconcile LAYER...", Short: "Have layers looked at now", Long: reconcileLong, Example: reconcileExamples,
 		RunE: func(command *cobra.Command, names []string) error { return o.run(command.Context(), out, names) },
@@ -96,7 +95,7 @@ func (o *reconcileOptions) run(ctx context.Context, out io.Writer, names []strin
 
 // fetch has Flux fetch the sources of layers, each once, and waits for that.
 func (o *reconcileOptions) fetch(ctx context.Context, out io.Writer, found []unstructured.Unstructured) error {
-	client, err := newClient(o.flags)
+	client, err := o.cluster.Dynamic()
 	if err != nil {
 		return err
 	}

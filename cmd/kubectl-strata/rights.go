@@ -23,10 +23,10 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/restmapper"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/checks"
+	"github.com/strata-project/strata/internal/answers/checks"
+	"github.com/strata-project/strata/internal/answers/gather"
 )
 
 // uncached reaches the cluster as the flags say, and keeps nothing on disk.
@@ -76,16 +76,12 @@ func (i *installation) rights(ctx context.Context, facts checks.Facts, chart *ch
 	if err != nil {
 		return err
 	}
-	config, err := restConfig(i.flags)
-	if err != nil {
-		return err
-	}
-	client, err := kubernetes.NewForConfig(config)
+	client, err := i.cluster.Typed()
 	if err != nil {
 		return err
 	}
 	wanted := i.wantedRights(objects)
-	may, err := mayDo(ctx, client, wanted)
+	may, err := gather.MayDo(ctx, client, wanted)
 	if err != nil {
 		return fmt.Errorf("cannot ask for your rights: %w", err)
 	}
@@ -98,7 +94,7 @@ func (i *installation) rights(ctx context.Context, facts checks.Facts, chart *ch
 	if len(missing) > 0 {
 		return fmt.Errorf("nothing was done, for you lack rights in the namespace %s or in the cluster: %s; ask for them, or have an administrator install Strata", i.namespace, strings.Join(missing, ", "))
 	}
-	roles, err := dynamic.NewForConfig(config)
+	roles, err := i.cluster.Dynamic()
 	if err != nil {
 		return err
 	}

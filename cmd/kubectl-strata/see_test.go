@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 // narrow and colourful are screens that golden files are written for.

@@ -28,8 +28,8 @@ import (
 
 	"github.com/strata-project/strata/chart"
 	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
-	"github.com/strata-project/strata/cmd/kubectl-strata/checks"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/answers/checks"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 // allowing has a server say that somebody may do everything but some verbs.

@@ -20,13 +20,15 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/answers/gather"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 // showOptions are what the flags of a command say that shows objects of a kind.
 type showOptions struct {
 	kind      kind
 	flags     *genericclioptions.ConfigFlags
+	cluster   *gather.Cluster
 	names     []string
 	namespace string
 	selector  string
@@ -55,7 +57,7 @@ func (o *showOptions) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	client, err := newClient(o.flags)
+	client, err := o.cluster.Dynamic()
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,11 +16,13 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
-	"github.com/strata-project/strata/cmd/kubectl-strata/summary"
-	"github.com/strata-project/strata/cmd/kubectl-strata/terminal"
+	"github.com/strata-project/strata/internal/answers/gather"
+	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/answers/summary"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 // errDiffers ends a command that has worked, and found that something differs, or
@@ -39,6 +40,8 @@ type tool struct {
 	screen terminal.Screen
 	// now returns the time.
 	now func() time.Time
+	// cluster is the one that flags name.
+	cluster *gather.Cluster
 }
 
 func newTool(out, errOut io.Writer) *tool {
@@ -46,28 +49,19 @@ func newTool(out, errOut io.Writer) *tool {
 	// Layers have no namespace, other kinds say so themselves, and nothing is
 	// cached on disk.
 	flags.Namespace, flags.CacheDir = nil, nil
-	return &tool{flags: flags, out: terminal.Guard(out), errOut: terminal.Guard(errOut), console: errOut, screen: terminal.Of(out, os.LookupEnv), now: time.Now}
+	t := &tool{flags: flags, out: terminal.Guard(out), errOut: terminal.Guard(errOut), console: errOut, screen: terminal.Of(out, os.LookupEnv), now: time.Now}
+	t.cluster = gather.New(gather.Options{
+		Config:  func() (*rest.Config, error) { return restConfig(flags) },
+		Mapper:  flags.ToRESTMapper,
+		Now:     func() time.Time { return t.now() },
+		Explain: func(err error, of snapshot.Part) error { return explain(err, flags, fleetKinds[of]) },
+	})
+	return t
 }
 
 // progress returns what shows, on a terminal, how long work gets on.
 func (t *tool) progress() *terminal.Progress {
 	return terminal.NewProgress(t.console, terminal.Of(t.console, os.LookupEnv))
-}
-
-// read reads parts of the cluster at this moment. Layers are not done without.
-func (t *tool) read(ctx context.Context, parts ...snapshot.Part) (*snapshot.Snapshot, error) {
-	client, err := newClient(t.flags)
-	if err != nil {
-		return nil, err
-	}
-	s, err := snapshot.Read(ctx, client, t.now(), parts...)
-	if err != nil {
-		return nil, explain(err, t.flags, layerKind)
-	}
-	if err := s.Unread[snapshot.Layers]; err != nil {
-		return nil, explain(err, t.flags, layerKind)
-	}
-	return s, nil
 }
 
 // warnUnread says which kinds could not be read, and what that means for what is
@@ -90,39 +84,27 @@ func noLayer(s *snapshot.Snapshot, name string) error {
 	return &missingError{kind: layerKind, wanted: reference{name: name}, near: summary.Near(name, s.LayerNames())}
 }
 
-// outputFlag adds --output with the formats that a command has beside its text.
+// outputFlag adds --output with the formats that a command has beside its text. Others
+// are refused before the command runs.
 func outputFlag(command *cobra.Command, into *string, formats ...string) {
 	command.Flags().StringVarP(into, "output", "o", "", "one of "+strings.Join(formats, ", "))
-	run := command.RunE
-	command.RunE = func(command *cobra.Command, args []string) error {
+	command.PreRunE = func(*cobra.Command, []string) error {
 		if *into != "" && !slices.Contains(formats, *into) {
-			return fmt.Errorf("--output is %q: it must be %s", *into, either(formats))
+			return fmt.Errorf("--output is %q: it must be %s", *into, summary.Either(formats))
 		}
-		return run(command, args)
+		return nil
 	}
 }
 
-// either lists what somebody may choose from.
-func either(choices []string) string {
-	last := len(choices) - 1
-	if last < 1 {
-		return strings.Join(choices, "")
-	}
-	return strings.Join(choices[:last], ", ") + " or " + choices[last]
-}
-
-// printAs writes a value as json or yaml.
+// printAs writes a value as yaml, or as json in every other format.
 func (t *tool) printAs(format string, value any) error {
 	var data []byte
 	var err error
-	switch format {
-	case "json":
+	if format == "yaml" {
+		data, err = yaml.Marshal(value)
+	} else {
 		data, err = json.MarshalIndent(value, "", "    ")
 		data = append(data, '\n')
-	case "yaml":
-		data, err = yaml.Marshal(value)
-	default:
-		return fmt.Errorf("--output is %q: it must be json or yaml", format)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot print as %s: %w", format, err)

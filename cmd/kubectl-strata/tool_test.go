@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
-	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
+	"github.com/strata-project/strata/internal/answers/snapshot"
 )
 
 func TestReadAsksOnceForEachKind(t *testing.T) {
@@ -24,7 +24,7 @@ func TestReadAsksOnceForEachKind(t *testing.T) {
 	var warned bytes.Buffer
 	with := newTool(&bytes.Buffer{}, &warned)
 	*with.flags.APIServer = server.URL
-	s, err := with.read(t.Context(), append([]snapshot.Part{snapshot.Layers, snapshot.Releases, snapshot.Pods}, snapshot.Sources...)...)
+	s, err := with.cluster.Read(t.Context(), append([]snapshot.Part{snapshot.Layers, snapshot.Releases, snapshot.Pods}, snapshot.Sources...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestReadAsksOnceForEachKind(t *testing.T) {
 		t.Errorf("warns %q, want %q", got, want)
 	}
 	server.Refuse["addonslayers.kraan.io"] = http.StatusForbidden
-	if _, err := with.read(t.Context(), snapshot.Layers); err == nil || !strings.Contains(err.Error(), "ask for the role strata-view") {
+	if _, err := with.cluster.Read(t.Context(), snapshot.Layers); err == nil || !strings.Contains(err.Error(), "ask for the role strata-view") {
 		t.Errorf("without rights: %v", err)
 	}
 }

@@ -12,9 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
-	"github.com/strata-project/strata/cmd/kubectl-strata/summary"
-	"github.com/strata-project/strata/cmd/kubectl-strata/view"
+	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
+	"github.com/strata-project/strata/internal/answers/releases"
+	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/answers/summary"
+	"github.com/strata-project/strata/internal/answers/tree"
 )
 
 const treeLong = `Show what layers are made of: what must hold before they are deployed and what is
@@ -70,7 +72,7 @@ func (o *treeOptions) run(ctx context.Context, names []string) error {
 	if o.depth < 0 {
 		return errors.New("--depth must not be negative")
 	}
-	s, err := o.readWithVersion(ctx, append([]snapshot.Part{snapshot.Layers, snapshot.Clusters, snapshot.Releases, snapshot.Bundles}, snapshot.Sources...)...)
+	s, err := o.cluster.ReadWithVersion(ctx, append([]snapshot.Part{snapshot.Layers, snapshot.Clusters, snapshot.Releases, snapshot.Bundles}, snapshot.Sources...)...)
 	if err != nil {
 		return err
 	}
@@ -79,15 +81,15 @@ func (o *treeOptions) run(ctx context.Context, names []string) error {
 		return err
 	}
 	o.warnUnread(s, "what they are is not shown")
-	var live *view.Live
+	var live *releases.Live
 	if o.objects {
-		if live, err = o.readMade(ctx, view.Looks(s, chosen)); err != nil {
+		if live, err = o.readMade(ctx, releases.Looks(s, chosen)); err != nil {
 			return err
 		}
 	}
-	trees, blocked := make([]view.Layer, 0, len(chosen)), false
+	trees, blocked := make([]tree.Layer, 0, len(chosen)), false
 	for _, layer := range chosen {
-		trees = append(trees, view.Tree(s, layer, live, o.depth))
+		trees = append(trees, tree.Of(s, layer, live, o.depth))
 		blocked = blocked || summary.Of(layer, s.Now).Blocked
 	}
 	if err := o.print(trees); err != nil {
@@ -99,7 +101,7 @@ func (o *treeOptions) run(ctx context.Context, names []string) error {
 	return nil
 }
 
-func (o *treeOptions) print(trees []view.Layer) error {
+func (o *treeOptions) print(trees []tree.Layer) error {
 	switch {
 	case o.output != "":
 		return o.printAs(o.output, trees)
@@ -107,11 +109,11 @@ func (o *treeOptions) print(trees []view.Layer) error {
 		say(o.out, "No layers found.")
 		return nil
 	}
-	roots := make([]view.Node, 0, len(trees))
-	for _, tree := range trees {
-		roots = append(roots, tree.Node(o.depth, o.objects))
+	roots := make([]printing.Node, 0, len(trees))
+	for _, layer := range trees {
+		roots = append(roots, printing.Tree(layer, o.depth, o.objects))
 	}
-	_, err := io.WriteString(o.out, view.Draw(o.screen, roots))
+	_, err := io.WriteString(o.out, printing.Draw(o.screen, roots))
 	return err
 }
 

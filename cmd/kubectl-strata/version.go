@@ -16,14 +16,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
-)
 
-// controllerLabels are what the chart and the kustomization put on the
-// controller's Deployment.
-const controllerLabels = "app.kubernetes.io/name=strata"
+	"github.com/strata-project/strata/internal/answers/gather"
+)
 
 const versionExamples = `  # The plug-in, and the controller in the cluster
   kubectl strata version
@@ -48,7 +44,7 @@ type controller struct {
 	Image     string `json:"image"`
 }
 
-func newVersion(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Command {
+func newVersion(t *tool, out io.Writer) *cobra.Command {
 	var clientOnly bool
 	var output string
 	command := &cobra.Command{
@@ -59,8 +55,8 @@ func newVersion(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Comm
 		RunE: func(command *cobra.Command, _ []string) error {
 			found := versionsShown{Client: version, Platform: runtime.GOOS + "/" + runtime.GOARCH}
 			if !clientOnly {
-				if err := found.ask(command.Context(), flags); err != nil {
-					return fmt.Errorf("the plug-in is %s (--client shows only that): %w", version, explain(err, flags, layerKind))
+				if err := found.ask(command.Context(), t.cluster); err != nil {
+					return fmt.Errorf("the plug-in is %s (--client shows only that): %w", version, explain(err, t.flags, layerKind))
 				}
 			}
 			return found.print(output, out)
@@ -72,21 +68,17 @@ func newVersion(flags *genericclioptions.ConfigFlags, out io.Writer) *cobra.Comm
 }
 
 // ask finds out what runs in the cluster, as far as rights allow.
-func (v *versionsShown) ask(ctx context.Context, flags *genericclioptions.ConfigFlags) error {
-	config, err := restConfig(flags)
+func (v *versionsShown) ask(ctx context.Context, cluster *gather.Cluster) error {
+	client, err := cluster.Typed()
 	if err != nil {
 		return err
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("cannot use the kubeconfig: %w", err)
 	}
 	server, err := client.Discovery().ServerVersion()
 	if err != nil {
 		return err
 	}
 	v.Kubernetes = server.GitVersion
-	list, err := client.AppsV1().Deployments("").List(ctx, metav1.ListOptions{LabelSelector: controllerLabels})
+	list, err := client.AppsV1().Deployments("").List(ctx, metav1.ListOptions{LabelSelector: gather.ControllerLabels})
 	switch {
 	case apierrors.IsForbidden(err):
 		v.Controller = "unknown: you may not list Deployments"
@@ -96,7 +88,7 @@ func (v *versionsShown) ask(ctx context.Context, flags *genericclioptions.Config
 	}
 	v.Controllers = controllers(list.Items)
 	if len(v.Controllers) == 0 {
-		v.Controller = "not found: no Deployment has the label " + controllerLabels
+		v.Controller = "not found: no Deployment has the label " + gather.ControllerLabels
 	}
 	return nil
 }

@@ -9,8 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/strata-project/strata/cmd/kubectl-strata/snapshot"
-	"github.com/strata-project/strata/cmd/kubectl-strata/view"
+	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
+	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/answers/why"
 )
 
 const whyLong = `Say why a layer is not deployed: the root cause, and not the symptom. Causes are
@@ -46,7 +47,7 @@ func newWhy(t *tool) *cobra.Command {
 }
 
 func (t *tool) why(ctx context.Context, name, output string) error {
-	s, err := t.read(ctx, append([]snapshot.Part{snapshot.Layers, snapshot.Releases}, snapshot.Sources...)...)
+	s, err := t.cluster.Read(ctx, append([]snapshot.Part{snapshot.Layers, snapshot.Releases}, snapshot.Sources...)...)
 	if err != nil {
 		return err
 	}
@@ -54,23 +55,23 @@ func (t *tool) why(ctx context.Context, name, output string) error {
 	if layer == nil {
 		return noLayer(s, name)
 	}
-	why := view.Explain(s, layer)
+	answer := why.Of(s, layer)
 	t.warnUnread(s, "what they say is not known")
-	if namespace, deeper := why.Deeper(s); deeper {
-		below, err := t.readIn(ctx, namespace, view.Depths...)
+	if namespace, deeper := answer.Deeper(s); deeper {
+		below, err := t.cluster.ReadIn(ctx, namespace, why.Depths...)
 		if err != nil {
 			return err
 		}
 		t.warnUnread(below, "the cause may lie deeper than is shown")
-		why = why.Deepen(s, below)
+		answer = answer.Deepen(s, below)
 	}
-	why = why.Conclude(s, t.program())
+	answer = answer.Conclude(s, t.program())
 	if output != "" {
-		err = t.printAs(output, why)
+		err = t.printAs(output, answer)
 	} else {
-		_, err = io.WriteString(t.out, why.Draw(t.screen, s.Now))
+		_, err = io.WriteString(t.out, printing.Why(t.screen, answer, s.Now))
 	}
-	if err == nil && why.Blocked {
+	if err == nil && answer.Blocked {
 		return errBlocked
 	}
 	return err

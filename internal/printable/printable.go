@@ -45,6 +45,13 @@ func Line(text string, limit int) string {
 	return line.String()
 }
 
+// escaping shows what speaks to a terminal, as kubectl does.
+var escaping = strings.NewReplacer("\x1b", "^[", "\r", "\\r")
+
+// Escaped returns a text as Line does, without a limit. What speaks to a terminal is
+// shown instead of left out.
+func Escaped(text string) string { return Line(escaping.Replace(text), 0) }
+
 // Texts returns what JSON holds with every text in it as Line would leave it; its
 // names stay. It changes nothing in place.
 func Texts(value any, limit int) any {

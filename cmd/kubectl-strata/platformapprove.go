@@ -1,0 +1,72 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/platforms"
+	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/answers/summary"
+)
+
+func (t *tool) platformApprove(ctx context.Context, name, stage, reason, output string) error {
+	p, err := t.platforms(ctx)
+	if err != nil {
+		return err
+	}
+	platform, err := platformNamed(p, name)
+	if err != nil {
+		return err
+	}
+	approval, stages, err := platforms.Approve(p.Observe(ctx, platform, p.World.Now), stage, reason)
+	if err != nil {
+		if near := summary.Near(stage, stages); len(near) > 0 {
+			return fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
+		}
+		if len(stages) > 0 {
+			return fmt.Errorf("%w; it has %s", err, strings.Join(stages, ", "))
+		}
+		return err
+	}
+	annotations := map[string]any{v1alpha1.ApproveAnnotation: approval.Annotation, v1alpha1.ApproveReasonAnnotation: nil}
+	if reason != "" {
+		annotations[v1alpha1.ApproveReasonAnnotation] = reason
+	}
+	// What somebody else has approved meanwhile must not be lost.
+	change := map[string]any{"metadata": map[string]any{"resourceVersion": platform.ResourceVersion, "annotations": annotations}}
+	data, err := json.Marshal(change)
+	if err != nil {
+		return fmt.Errorf("cannot write the approval: %w", err)
+	}
+	client, err := t.cluster.Dynamic()
+	if err != nil {
+		return err
+	}
+	_, err = client.Resource(snapshot.Platforms.GroupVersionResource).Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: fieldManager})
+	switch {
+	case forbidden(err):
+		return fmt.Errorf("you may not approve for platform %s; ask for the right to patch platforms.kraan.io: %w", name, err)
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("platform %s was changed at the same moment; nothing is approved, try again: %w", name, err)
+	case err != nil:
+		return explain(err, t.flags, fleetKinds[snapshot.Platforms])
+	}
+	if output != "" {
+		return t.printAs(output, approval)
+	}
+	t.paragraph(t.out, "stage %s of platform %s is approved for version %s: %s", stage, name, approval.Version, strings.Join(approval.Clusters, ", "))
+	if approval.Waits != "" {
+		t.paragraph(t.out, "it begins when that is done: %s", approval.Waits)
+	}
+	return nil
+}

@@ -1,0 +1,279 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gather
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/charts"
+	"github.com/strata-project/strata/internal/answers/preview"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/forecast"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+const (
+	// rendersAtOnce is how many charts are rendered at once.
+	rendersAtOnce = 4
+	// maxLines is how many lines are shown of what changes of one object.
+	maxLines = 20
+)
+
+// stepKey names a step of a forecast.
+type stepKey struct {
+	wave  int
+	layer string
+	verb  dependents.Verb
+	id    dependents.ID
+}
+
+func keyOf(step forecast.Step) stepKey {
+	return stepKey{step.Wave, step.Layer, step.Verb, step.ID}
+}
+
+// NewRenderer returns what renders charts, which are kept in the user's own cache
+// folder. Where offline says why, nothing is fetched.
+func NewRenderer(offline string) (*charts.Renderer, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		dir = os.TempDir()
+	}
+	return charts.New(charts.Options{Dir: filepath.Join(dir, "strata", "charts"), Offline: offline})
+}
+
+// withCharts renders the charts of the releases that a forecast changes, and
+// returns what each step changes. Where a layer waits for a kind that the chart of
+// another release brings, the forecast is made again with that known.
+func (g *Plan) withCharts(ctx context.Context, w forecast.World, made forecast.Forecast, o PreviewOptions) (forecast.Forecast, map[stepKey]*preview.Rendered, error) {
+	offline := ""
+	if g.isOffline() {
+		offline = g.options.Charts.Offline("plan --offline")
+	}
+	renderer, err := NewRenderer(offline)
+	if err != nil {
+		return made, nil, err
+	}
+	r := &chartWork{Plan: g, renderer: renderer, world: w, tell: o.Say}
+	defer r.say()
+	names := o.Names
+	rendered, err := r.all(ctx, made, names)
+	if err != nil || len(r.failing) == 0 && (len(r.brings) == 0 || !waitsForKinds(made)) {
+		return made, rendered, err
+	}
+	w.Brings, w.Failing = r.brings, r.failing
+	made = forecast.Make(w)
+	rendered, err = r.all(ctx, made, names)
+	return made, rendered, err
+}
+
+func waitsForKinds(f forecast.Forecast) bool {
+	return slices.ContainsFunc(f.Ends, func(end forecast.End) bool {
+		return slices.ContainsFunc(end.Causes, func(cause v1alpha1.Cause) bool { return cause.Reason == v1alpha1.ReasonKindNotServed })
+	})
+}
+
+// chartWork renders the charts of a forecast.
+type chartWork struct {
+	*Plan
+	renderer *charts.Renderer
+	world    forecast.World
+	// tell says how long the work gets on.
+	tell func(format string, args ...any)
+
+	mu     sync.Mutex
+	done   int
+	brings map[dependents.ID][]forecast.Definition
+	// failing holds releases that Flux will not render either.
+	failing map[dependents.ID]string
+	// remarks are what is to be said below the plan.
+	remarks map[string]bool
+}
+
+// all renders the steps of the layers that are named, or of all of them.
+func (r *chartWork) all(ctx context.Context, f forecast.Forecast, names []string) (map[stepKey]*preview.Rendered, error) {
+	found := map[stepKey]*preview.Rendered{}
+	r.done, r.brings, r.failing = 0, map[dependents.ID][]forecast.Definition{}, map[dependents.ID]string{}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(rendersAtOnce)
+	for _, step := range f.Steps {
+		if step.Verb != dependents.VerbWrite && step.Verb != dependents.VerbDelete || !isContent(step) {
+			continue
+		}
+		// A chart of a layer that is not shown may bring kinds for one that is.
+		shown := len(names) == 0 || slices.Contains(names, step.Layer)
+		if !shown && step.Done == nil {
+			continue
+		}
+		group.Go(func() error {
+			result := r.step(ctx, f, step)
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.done++
+			r.tell("rendered %d charts", r.done)
+			found[keyOf(step)] = result
+			return ctx.Err()
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// isContent tells whether a step changes more than who has an object.
+func isContent(step forecast.Step) bool {
+	return step.Before == nil || step.Done == nil || step.Done.GetGeneration() == 0 || step.Before.GetGeneration() != step.Done.GetGeneration()
+}
+
+// step returns what a step changes.
+func (r *chartWork) step(ctx context.Context, f forecast.Forecast, step forecast.Step) *preview.Rendered {
+	own := &preview.Rendered{Changes: changesOf(charts.Diff(bare(step.Before), bare(step.Done)))}
+	if step.ID.GroupKind() != layers.HelmReleaseKind {
+		return own
+	}
+	before, err := r.render(ctx, r.world.Objects, step.Before, step.Layer, false, r.secrets(false))
+	var after *charts.Rendering
+	if err == nil {
+		after, err = r.render(ctx, f.Objects, step.Done, step.Layer, true, r.secrets(true))
+		r.judge(step.ID, err)
+	}
+	if after != nil {
+		r.remember(step.ID, after)
+	}
+	if err != nil {
+		if step.Before != nil && step.Done != nil {
+			return &preview.Rendered{Problem: err.Error(), Changes: own.Changes}
+		}
+		return &preview.Rendered{Problem: err.Error()}
+	}
+	return &preview.Rendered{Changes: changesOf(charts.Diff(renderedBy(before), renderedBy(after))), Objects: len(renderedBy(after))}
+}
+
+// judge remembers a release that Flux will find as wrong as it was found here. A
+// chart that only cannot be had from here says nothing of that.
+func (r *chartWork) judge(id dependents.ID, err error) {
+	var problem *charts.Problem
+	if errors.As(err, &problem) && (problem.Reason == charts.ChartNotFound || problem.Reason == charts.RenderFailed) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.failing[id] = problem.Error()
+	}
+}
+
+// remember remembers which kinds a release brings.
+func (r *chartWork) remember(id dependents.ID, rendering *charts.Rendering) {
+	var definitions []forecast.Definition
+	for _, object := range slices.Concat(rendering.CRDs, rendering.Objects) {
+		if object.GetKind() == "CustomResourceDefinition" {
+			definitions = append(definitions, forecast.DefinitionsOf(object, "")...)
+		}
+	}
+	if len(definitions) > 0 {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.brings[id] = definitions
+	}
+}
+
+// render renders a release; nil where there is none.
+func (r *chartWork) render(ctx context.Context, objects map[dependents.ID]*unstructured.Unstructured, release *unstructured.Unstructured, layer string, planned bool, secrets charts.Secrets) (*charts.Rendering, error) {
+	if release == nil {
+		return nil, nil
+	}
+	if !planned {
+		release = asDeployed(release)
+	}
+	request := charts.Request{Release: release, KubeVersion: r.versionFor(layer), Revision: 1, Secrets: secrets}
+	request.Trust = func(source *unstructured.Unstructured) charts.Trust { return r.trust(ctx, source) }
+	request.Find = func(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+		return r.find(ctx, objects, id)
+	}
+	request.Files = func(_ context.Context, source dependents.ID) (fs.FS, error) {
+		if planned && r.repository != nil && source == r.source.ID() {
+			return r.artifact, nil
+		}
+		return nil, nil
+	}
+	rendering, err := r.renderer.Render(ctx, request)
+	switch {
+	case err != nil:
+		return nil, refusedStandIns(err)
+	case rendering.FromSecrets && secrets.True:
+		r.remark(trueValuesNote)
+	case rendering.FromSecrets:
+		r.remark(standInsNote)
+	}
+	return rendering, nil
+}
+
+// asDeployed returns a release with the version of the chart that it has, where it
+// asks for a range.
+func asDeployed(release *unstructured.Unstructured) *unstructured.Unstructured {
+	history, _, _ := unstructured.NestedSlice(release.Object, "status", "history")
+	if len(history) == 0 {
+		return release
+	}
+	last, _ := history[0].(map[string]any)
+	version, _ := last["chartVersion"].(string)
+	wanted, found, _ := unstructured.NestedString(release.Object, "spec", "chart", "spec", "version")
+	if version == "" || !found || wanted == version {
+		return release
+	}
+	release = release.DeepCopy()
+	_ = unstructured.SetNestedField(release.Object, version, "spec", "chart", "spec", "version") // it is a map
+	return release
+}
+
+// versionFor returns the Kubernetes version of a layer's cluster.
+func (r *chartWork) versionFor(layer string) string {
+	if planned := r.PlannedLayer(layer); planned != nil {
+		if cluster := r.Cluster(layers.PlaceOf(planned, r.settings.Namespace)); cluster != nil && cluster.Status.Version != "" {
+			return cluster.Status.Version
+		}
+	}
+	return r.Version
+}
+
+func renderedBy(rendering *charts.Rendering) []*unstructured.Unstructured {
+	if rendering == nil {
+		return nil
+	}
+	return slices.Concat(rendering.CRDs, rendering.Objects)
+}
+
+// bare returns an object without what the API server and controllers write.
+func bare(object *unstructured.Unstructured) []*unstructured.Unstructured {
+	if object == nil {
+		return nil
+	}
+	object = object.DeepCopy()
+	delete(object.Object, "status")
+	for _, field := range []string{"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "finalizers", "ownerReferences"} {
+		unstructured.RemoveNestedField(object.Object, "metadata", field)
+	}
+	return []*unstructured.Unstructured{object}
+}
+
+// changesOf returns changes as a plan shows them.
+func changesOf(changes []charts.Change) []preview.ObjectChange {
+	found := make([]preview.ObjectChange, 0, len(changes))
+	for _, change := range changes {
+		shown := preview.ObjectChange{Verb: change.Verb, Object: preview.Object(change.ID), Lines: change.Lines(maxLines)}
+		for _, field := range change.Fields {
+			shown.Fields = append(shown.Fields, preview.Field{Path: field.Path, From: field.From, To: field.To})
+		}
+		found = append(found, shown)
+	}
+	return found
+}

@@ -1,0 +1,230 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gather
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/kustomize/kyaml/openapi"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/forecast"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// readers is how many objects are read at once.
+const readers = 8
+
+// objects adds to a world what is on the cluster of all that layers list and have,
+// and how the cluster serves it.
+func (g *Plan) objects(ctx context.Context, w *forecast.World) error {
+	w.Objects = maps.Clone(g.Objects)
+	w.Scopes, w.Unserved = map[dependents.ServedKind]layers.Scope{}, map[dependents.ServedVersion]bool{}
+	w.Resources = map[dependents.ServedKind]string{}
+	if w.Objects == nil {
+		w.Objects = map[dependents.ID]*unstructured.Unstructured{}
+	}
+	versions := map[dependents.ID]string{}
+	kinds := map[dependents.ServedVersion]bool{
+		servedAt("", layers.HelmReleaseKind, "v2"): true, servedAt("", layers.HelmRepositoryKind, "v1"): true,
+	}
+	for _, layer := range g.Planned {
+		if directory := w.Contents[layer.Name].Directory; directory != nil {
+			for _, manifest := range directory.Manifests {
+				gvk := manifest.Object.GroupVersionKind()
+				versions[manifest.ID()] = gvk.Version
+				kinds[servedAt(manifest.Cluster, gvk.GroupKind(), gvk.Version)] = true
+			}
+		}
+		for _, entry := range layers.Inventory(layer.Status.Resources, nil) {
+			if _, known := versions[entry.ID]; !known {
+				versions[entry.ID] = ""
+				kinds[servedAt(entry.ID.Cluster, entry.ID.GroupKind(), "")] = true
+			}
+		}
+		for _, hook := range layer.Spec.WaitFor {
+			if gv, err := schema.ParseGroupVersion(hook.APIVersion); err == nil {
+				id := dependents.ID{Group: gv.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name}
+				versions[id] = gv.Version
+				kinds[servedAt("", id.GroupKind(), gv.Version)] = true
+			}
+		}
+	}
+	for kind := range kinds {
+		if err := g.serve(w, kind); err != nil {
+			return err
+		}
+	}
+	listed := g.listed()
+	maps.DeleteFunc(versions, func(id dependents.ID, _ string) bool {
+		return id.Cluster != "" || listed[id.GroupKind()] || w.Scopes[id.ServedKind()] == layers.ScopeUnknown
+	})
+	maps.Copy(w.Objects, g.read(ctx, dependents.SortIDs(slices.Collect(maps.Keys(versions)))))
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for _, layer := range g.Planned {
+		assumed := forecast.Assumed(layer, w.Contents[layer.Name].Directory, func(id dependents.ID) bool {
+			return id.Cluster != "" || g.unread[id]
+		})
+		for id, obj := range assumed {
+			// Of a Secret there is no digest to compare but one that needs the
+			// controller's key.
+			if layers.IsSecret(obj) {
+				g.note("%s cannot be read: whether the plan changes what it holds is not known", id)
+			}
+		}
+		maps.Copy(w.Objects, assumed)
+	}
+	for id := range g.unread {
+		if !listed[id.GroupKind()] {
+			g.note("you may not get %s: those that layers have are taken to be as Strata left them", id.GroupKind())
+		}
+	}
+	return nil
+}
+
+func servedAt(cluster string, gk schema.GroupKind, version string) dependents.ServedVersion {
+	return dependents.ServedVersion{Cluster: cluster, GroupVersionKind: gk.WithVersion(version)}
+}
+
+// listed returns the kinds of which all objects were read.
+func (g *Plan) listed() map[schema.GroupKind]bool {
+	found := map[schema.GroupKind]bool{}
+	for _, part := range planParts {
+		if g.Unread[part] == nil {
+			found[schema.GroupKind{Group: part.Group, Kind: part.Kind}] = true
+		}
+	}
+	return found
+}
+
+// serve finds out how a kind is served.
+func (g *Plan) serve(w *forecast.World, kind dependents.ServedVersion) error {
+	served := dependents.ServedKind{Cluster: kind.Cluster, GroupKind: kind.GroupKind()}
+	if g.isOffline() || kind.Cluster != "" {
+		w.Scopes[served] = usualScope(kind.GroupVersionKind, g.isOffline())
+		return nil
+	}
+	mapping, err := g.mapper.RESTMapping(kind.GroupKind())
+	switch {
+	case meta.IsNoMatchError(err):
+		w.Scopes[served] = layers.ScopeUnknown
+		return nil
+	case err != nil:
+		return fmt.Errorf("cannot find out which kinds the cluster serves: %w", err)
+	}
+	w.Scopes[served], w.Resources[served] = layers.ScopeNamespaced, mapping.Resource.Resource
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		w.Scopes[served] = layers.ScopeCluster
+	}
+	if kind.Version == "" {
+		return nil
+	}
+	if _, err := g.mapper.RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
+		w.Unserved[kind] = true
+	} else if err != nil {
+		return fmt.Errorf("cannot find out which kinds the cluster serves: %w", err)
+	}
+	return nil
+}
+
+// usualScope returns the scope that a kind has where it is served. What is neither
+// Kubernetes' own nor Flux's is served, on a cluster that is there, at the scope that
+// most kinds have; where there is no cluster, something has to bring it.
+func usualScope(kind schema.GroupVersionKind, offline bool) layers.Scope {
+	namespaced, known := openapi.IsNamespaceScoped(yaml.TypeMeta{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind})
+	for _, part := range planParts {
+		if part.Group == kind.Group && part.Kind == kind.Kind {
+			return layers.ScopeNamespaced
+		}
+	}
+	switch {
+	case known && !namespaced:
+		return layers.ScopeCluster
+	case !known && offline:
+		return layers.ScopeUnknown
+	default:
+		return layers.ScopeNamespaced
+	}
+}
+
+// read reads objects one by one, several at once, so that the right to list is not
+// needed. Those that do not exist are left out, and those that may not be read are
+// noted.
+func (g *Plan) read(ctx context.Context, ids []dependents.ID) map[dependents.ID]*unstructured.Unstructured {
+	found := map[dependents.ID]*unstructured.Unstructured{}
+	if g.isOffline() {
+		return found
+	}
+	var asked []dependents.ID
+	for _, id := range ids {
+		if known := g.Objects[id]; known != nil {
+			found[id] = known
+		} else if id.Cluster == "" && !g.unread[id] {
+			asked = append(asked, id)
+		}
+	}
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readers)
+	for _, id := range asked {
+		group.Go(func() error {
+			live, err := g.get(ctx, id)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil && live != nil:
+				found[id] = live
+			case apierrors.IsForbidden(err):
+				g.unread[id] = true
+			case err != nil && !apierrors.IsNotFound(err):
+				g.unread[id] = true
+				g.note("cannot read %s: %v", id, err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // what cannot be read is noted
+	return found
+}
+
+// get reads one object; nil where its kind is not served.
+func (g *Plan) get(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+	mapping, err := g.mapper.RESTMapping(id.GroupKind())
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return g.client.Resource(mapping.Resource).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
+}
+
+// find returns an object for a release that refers to it: one that the plan would
+// write, or one that is there.
+func (g *Plan) find(ctx context.Context, planned map[dependents.ID]*unstructured.Unstructured, id dependents.ID) (*unstructured.Unstructured, error) {
+	if object := planned[id]; object != nil {
+		return object, nil
+	}
+	if g.isOffline() || g.listed()[id.GroupKind()] {
+		return nil, nil
+	}
+	live, err := g.get(ctx, id)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return live, err
+}

@@ -1,0 +1,280 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gather
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/preview"
+	"github.com/strata-project/strata/internal/answers/repository"
+	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/answers/summary"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/forecast"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// PlanOptions say what is to be planned.
+type PlanOptions struct {
+	// FromDir and FromGit are a folder and a revision that stand for a source; at most one
+	// is given.
+	FromDir, FromGit string
+	// Source that they stand for, as [KIND/][NAMESPACE/]NAME; empty where there is one.
+	Source string
+	// LayersIn are files and folders of them that hold the layers of this cluster.
+	LayersIn []string
+	// Offline plans a first installation, without any cluster.
+	Offline bool
+	// Kubernetes is the version to plan for; empty for the cluster's own.
+	Kubernetes string
+	// Namespace of sources that name none; empty for what the controller's Deployment says.
+	Namespace string
+	// Lenient goes on without sources whose artifacts cannot be fetched.
+	Lenient bool
+	Charts  ChartOptions
+	// OnRead is told what was read of the cluster, before more is asked; it may be nil.
+	OnRead func(*snapshot.Snapshot)
+}
+
+// PreviewOptions say what is shown of a plan.
+type PreviewOptions struct {
+	// Names of the layers that are shown; none for all.
+	Names []string
+	// NoCharts leaves out what changes of each release.
+	NoCharts bool
+	// Say is told how long the work gets on.
+	Say func(format string, args ...any)
+}
+
+// Plan reads what a plan is made from: the cluster, unless there is none, and a folder
+// or revision, which stays open until Close.
+func (c *Cluster) Plan(ctx context.Context, o PlanOptions) (*Plan, error) {
+	g := &Plan{cluster: c, options: o, unread: map[dependents.ID]bool{}, away: map[layers.SourceRef]error{}, settings: defaultSettings}
+	var err error
+	switch {
+	case o.FromDir != "":
+		g.repository, err = repository.OpenFolder(o.FromDir)
+	case o.FromGit != "":
+		g.repository, err = repository.OpenGit(ctx, o.FromGit)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if o.Offline {
+		g.Snapshot = &snapshot.Snapshot{Now: c.now(), Version: o.Kubernetes, Unread: map[snapshot.Part]error{}}
+		if o.Kubernetes == "" {
+			g.note("--k8s is not given, so that it is not known which Kubernetes version this is for: layers that ask for one wait")
+		}
+	} else if err := g.connect(ctx); err != nil {
+		return nil, err
+	}
+	if o.Namespace != "" {
+		g.settings.Namespace = o.Namespace
+	}
+	if err := g.merge(ctx, o.LayersIn); err != nil {
+		return nil, err
+	}
+	if g.repository == nil {
+		return g, nil
+	}
+	if g.source, err = g.sourceNamed(o.Source); err != nil {
+		return nil, err
+	}
+	return g, g.archive(ctx)
+}
+
+// Close ends the use of a folder or revision.
+func (g *Plan) Close() {
+	if g.repository != nil {
+		_ = g.repository.Close() // nothing was written that could be lost
+	}
+}
+
+// Preview makes the plan of what was gathered.
+func (g *Plan) Preview(ctx context.Context, o PreviewOptions) (*preview.Plan, error) {
+	o.Say("reading what %d layers list", len(g.Planned))
+	world, err := g.World(ctx)
+	if err != nil {
+		return nil, err
+	}
+	made := forecast.Make(world)
+	rendered := map[stepKey]*preview.Rendered{}
+	if !o.NoCharts {
+		if made, rendered, err = g.withCharts(ctx, world, made, o); err != nil {
+			return nil, err
+		}
+	}
+	p := preview.Of(made, shows(o.Names), g.versions(), func(step forecast.Step) *preview.Rendered { return rendered[keyOf(step)] })
+	p.From, p.Cluster, p.Kubernetes = g.from(), g.address(), g.Version
+	if g.options.FromGit != "" {
+		p.Revision = g.repository.Revision
+	}
+	p.Notes = append(p.Notes, g.notes...)
+	return p, nil
+}
+
+// shows tells which layers are asked for; nil for all of them.
+func shows(names []string) func(string) bool {
+	if len(names) == 0 {
+		return nil
+	}
+	return func(layer string) bool { return slices.Contains(names, layer) }
+}
+
+func (g *Plan) from() string {
+	switch {
+	case g.repository == nil:
+		return "what the sources hold now"
+	case g.options.FromDir != "":
+		return "folder " + g.options.FromDir
+	}
+	return g.repository.Revision
+}
+
+func (g *Plan) address() string {
+	if g.isOffline() {
+		return ""
+	}
+	config, err := g.cluster.Config()
+	if err != nil {
+		return ""
+	}
+	return config.Host
+}
+
+func (g *Plan) versions() map[string]string {
+	found := map[string]string{}
+	for _, layer := range g.Planned {
+		found[layer.Name] = layer.Spec.Version
+	}
+	return found
+}
+
+// PlannedLayer returns a layer as it would be, or nil.
+func (g *Plan) PlannedLayer(name string) *v1alpha1.AddonsLayer {
+	for _, layer := range g.Planned {
+		if layer.Name == name {
+			return layer
+		}
+	}
+	return nil
+}
+
+// connect reads a cluster that is there.
+func (g *Plan) connect(ctx context.Context) error {
+	var err error
+	if g.client, err = g.cluster.Dynamic(); err != nil {
+		return err
+	}
+	kube, err := g.cluster.Typed()
+	if err != nil {
+		return err
+	}
+	config, err := g.cluster.Config()
+	if err != nil {
+		return err
+	}
+	if g.through, err = newThroughServer(config); err != nil {
+		return fmt.Errorf("cannot use the kubeconfig: %w", err)
+	}
+	if g.Snapshot, err = g.cluster.Read(ctx, planParts...); err != nil {
+		return err
+	}
+	if err := g.Unread[snapshot.Releases]; err != nil {
+		return fmt.Errorf("without HelmReleases there is no plan: ask for the right to list %s, and see with kubectl strata check that Flux is there: %w", snapshot.Releases.GroupResource(), err)
+	}
+	if g.options.OnRead != nil {
+		g.options.OnRead(g.Snapshot)
+	}
+	if g.mapper, err = g.cluster.mapper(); err != nil {
+		return fmt.Errorf("cannot find out which kinds the cluster serves: %w", err)
+	}
+	var known bool
+	var hosts []string
+	g.settings, hosts, known = settingsOf(ctx, kube)
+	g.through.allow(service{namespace: fluxNamespace(ctx, kube), name: sourceController}.String())
+	g.through.allow(append(hosts, g.options.Charts.Hosts...)...)
+	if !known && g.options.Namespace == "" {
+		g.note("the controller's Deployment cannot be read: its flags are taken to be the usual ones, and sources that name no namespace to be in %s (--runtime-namespace)", g.settings.Namespace)
+	}
+	if g.defaults, err = readDefaults(kube.Discovery().OpenAPIV3(), snapshot.Releases.GroupVersion(), snapshot.HelmRepositories.GroupVersion()); err != nil {
+		return g.cluster.explain(err, snapshot.Layers)
+	}
+	g.Version = g.options.Kubernetes
+	if g.Version == "" {
+		info, err := kube.Discovery().ServerVersion()
+		if err != nil {
+			return g.cluster.explain(err, snapshot.Layers)
+		}
+		g.Version = info.GitVersion
+	}
+	return nil
+}
+
+// sourceNamed returns the source that the repository stands for: the one that is
+// named, the only one that there is, or the only one whose layers have directories
+// in it.
+func (g *Plan) sourceNamed(name string) (layers.SourceRef, error) {
+	refs := map[layers.SourceRef]int{}
+	for _, layer := range g.Planned {
+		if layers.IsOfBundle(layer) {
+			continue
+		}
+		ref := layers.SourceOf(layer, g.settings.Namespace)
+		found := 0
+		if info, err := fs.Stat(g.repository.Files, path.Clean(strings.TrimPrefix(layer.Spec.Source.Path, "./"))); err == nil && info.IsDir() {
+			found = 1
+		}
+		// A source whose layers have no directories here is one of several all the same.
+		refs[ref] += found
+	}
+	all := slices.SortedFunc(maps.Keys(refs), func(a, b layers.SourceRef) int { return strings.Compare(a.String(), b.String()) })
+	var texts, names []string
+	for _, ref := range all {
+		texts, names = append(texts, ref.Kind+"/"+ref.Namespace+"/"+ref.Name), append(names, ref.Name)
+	}
+	if name != "" {
+		var found []layers.SourceRef
+		for i, ref := range all {
+			if texts[i] == name || strings.HasSuffix(texts[i], "/"+name) {
+				found = append(found, ref)
+			}
+		}
+		switch len(found) {
+		case 1:
+			return found[0], nil
+		case 0:
+			return layers.SourceRef{}, fmt.Errorf("no layer has the source %s%s", name, meant(summary.Near(name, names), texts))
+		}
+		return layers.SourceRef{}, fmt.Errorf("--source %s may be %s", name, summary.Either(texts))
+	}
+	with := slices.DeleteFunc(slices.Clone(all), func(ref layers.SourceRef) bool { return refs[ref] == 0 })
+	switch {
+	case len(all) == 1:
+		return all[0], nil
+	case len(with) == 1:
+		return with[0], nil
+	case len(all) == 0:
+		return layers.SourceRef{}, nil
+	}
+	return layers.SourceRef{}, fmt.Errorf("layers have several sources: say with --source which of them this stands for: %s", summary.Either(texts))
+}
+
+// meant suggests one of the names that there are.
+func meant(near, all []string) string {
+	switch {
+	case len(near) > 0:
+		return "; did you mean " + summary.Either(near) + "?"
+	case len(all) > 0:
+		return "; there are " + strings.Join(all, ", ")
+	}
+	return ""
+}
