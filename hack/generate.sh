@@ -10,6 +10,7 @@
 #   config/rbac/*role.yaml    from chart/files/rbac
 #   docs/api.md               from the types of api/
 #   docs/cli.md               from the commands of the plug-in
+#   docs/architecture.md      in part, from the imports and declarations of the rooms
 #
 #   hack/generate.sh           write
 #   hack/generate.sh --list    print the generated files
@@ -18,7 +19,7 @@ cd "$(dirname "$0")/.."
 
 if [[ ${1:-} == --list ]]; then
   ls api/*/zz_generated.deepcopy.go config/crd/bases/*.yaml chart/files/crds/*.yaml \
-    config/rbac/role.yaml config/rbac/leader_election_role.yaml config/rbac/revisions_role.yaml docs/api.md docs/cli.md 2>/dev/null || true
+    config/rbac/role.yaml config/rbac/leader_election_role.yaml config/rbac/revisions_role.yaml docs/api.md docs/cli.md docs/architecture.md 2>/dev/null || true
   exit
 fi
 
@@ -59,3 +60,5 @@ mv docs/api.md.new docs/api.md
 
 go run ./cmd/kubectl-strata docs >docs/cli.md.new
 mv docs/cli.md.new docs/cli.md
+
+go run ./hack/architecture docs/architecture.md

@@ -20,7 +20,7 @@ type room struct {
 	name    string
 	imports []string
 
-	files, lines, exported int
+	files, exported int
 	// widest is the struct with the most fields, longest the function with the most
 	// lines; "" and 0 where there is none.
 	widest  string
@@ -48,7 +48,6 @@ func measure(name string, paths []string) (*room, error) {
 		}
 		files = append(files, file)
 		r.files++
-		r.lines += set.File(file.Pos()).LineCount()
 		for _, declared := range r.declarations(set, file) {
 			declaredIn[declared] = filepath.Base(path)
 		}
@@ -57,7 +56,7 @@ func measure(name string, paths []string) (*room, error) {
 	for _, file := range files {
 		from := filepath.Base(set.File(file.Pos()).Name())
 		to := map[string]bool{}
-		//nolint:staticcheck // what a file does not declare itself is all that is asked for
+		// What a file does not declare itself is all that is asked for.
 		for _, used := range file.Unresolved {
 			if place, ours := declaredIn[used.Name]; ours && place != from {
 				to[place] = true
@@ -174,7 +173,7 @@ const (
 // measures is a table of the rooms. A figure beyond its goal is bold.
 func measures(rooms []*room) string {
 	var out strings.Builder
-	out.WriteString("| room | files | lines | exported names | widest struct | longest function | arrows between files, back |\n|---|---|---|---|---|---|---|\n")
+	out.WriteString("| room | files | exported names | fields of the widest struct | lines of the longest function | arrows that run back |\n|---|---|---|---|---|---|\n")
 	mark := func(text string, beyond bool) string {
 		if beyond {
 			return "**" + text + "**"
@@ -189,11 +188,11 @@ func measures(rooms []*room) string {
 	}
 	sorted := slices.SortedFunc(slices.Values(rooms), func(a, b *room) int { return cmp.Compare(a.name, b.name) })
 	for _, r := range sorted {
-		fmt.Fprintf(&out, "| `%s` | %s | %d | %s | %s | %s | %s |\n", r.name,
-			mark(fmt.Sprint(r.files), r.files > mostFiles), r.lines,
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s | %s |\n", r.name,
+			mark(fmt.Sprint(r.files), r.files > mostFiles),
 			mark(fmt.Sprint(r.exported), r.exported > mostExported && !strings.HasPrefix(r.name, "api/")),
 			named(r.widest, r.fields, mostFields), named(r.longest, r.length, mostLines),
-			mark(fmt.Sprintf("%d, %d", r.arrows, r.back), r.back*100 > r.arrows*mostBack))
+			mark(fmt.Sprintf("%d of %d", r.back, r.arrows), r.back > 1 && r.back*100 > r.arrows*mostBack))
 	}
 	return out.String()
 }

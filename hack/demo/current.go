@@ -156,17 +156,22 @@ func thisMachine(ctx context.Context, typed kubernetes.Interface) (string, error
 			if address.Type != corev1.NodeInternalIP {
 				continue
 			}
-			// Nothing is sent: the kernel only says which way it would go.
-			conn, err := (&net.Dialer{}).DialContext(ctx, "udp", net.JoinHostPort(address.Address, "9"))
-			if err != nil {
-				return "", err
-			}
-			defer func() { _ = conn.Close() }()
-			host, _, err := net.SplitHostPort(conn.LocalAddr().String())
-			return host, err
+			return wayTo(ctx, address.Address)
 		}
 	}
 	return "", errors.New("no node has an internal address")
+}
+
+// wayTo returns the address from which this machine reaches another one. Nothing is
+// sent: the kernel only says which way it would go.
+func wayTo(ctx context.Context, other string) (string, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "udp", net.JoinHostPort(other, "9"))
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close() }()
+	host, _, err := net.SplitHostPort(conn.LocalAddr().String())
+	return host, err
 }
 
 // serviceProxy is an HTTP proxy for Services of a cluster, by way of its API server.

@@ -145,7 +145,8 @@ func dependsOnGate(o Observation) *Blocked {
 			blocked = &Blocked{State: v1alpha1.StateApplyPending, Reason: lacks.reason}
 		}
 		messages = append(messages, fmt.Sprintf("waits for %s: %s", dependency, lacks.seen))
-		if named++; named <= maxBeside {
+		named++
+		if named <= maxBeside {
 			// What a layer says of its releases is left to the causes behind it.
 			blocked.Causes = append(blocked.Causes, layerCause(dependency.Name, lacks.reason, lacks.brief))
 			blocked.Causes = append(blocked.Causes, o.carried(o.Layers[dependency.Name].Layer)...)

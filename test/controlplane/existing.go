@@ -36,7 +36,7 @@ func Open(ctx context.Context, opts Options) (*ControlPlane, error) {
 
 // ErrNoFlux is returned for a cluster that lacks source-controller's or helm-
 // controller's kinds.
-var ErrNoFlux = errors.New("Flux is not installed")
+var ErrNoFlux = errors.New("has no Flux")
 
 // FromKubeconfig uses the cluster of a kubeconfig file's current context,
 // which must have Flux; without it the error is ErrNoFlux. Component control
@@ -58,7 +58,7 @@ func FromKubeconfig(ctx context.Context, path string, log io.Writer) (*ControlPl
 		}
 		_, err := client.ServerResourcesForGroupVersion(group)
 		if apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("cluster %s does not serve %s: %w", loaded.Host, group, ErrNoFlux)
+			return nil, fmt.Errorf("cluster %s does not serve %s: it %w", loaded.Host, group, ErrNoFlux)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("cannot ask cluster %s for %s: %w", loaded.Host, group, err)
