@@ -108,13 +108,14 @@ vulncheck: tool-govulncheck ## Look for known weaknesses in what is used, where 
 unit: tool-gotestsum tool-promtool ## Unit, property, API and chart tests, with the race detector where things go on side by side
 	@mkdir -p $(TIMES)
 	$(DETECT) $(call SUMMED,race) --format standard-quiet --format-hide-empty-pkg -- -race $(GO_TEST) -timeout 30m $(LEFT) $(TESTFLAGS) $$(hack/packages.sh race)
-	$(DETECT) $(call SUMMED,plain) --format standard-quiet --format-hide-empty-pkg -- $(GO_TEST) -timeout 15m $(LEFT) $(TESTFLAGS) $$(hack/packages.sh plain)
+	$(DETECT) $(call SUMMED,plain) --format standard-quiet --format-hide-empty-pkg -- $(GO_TEST) -timeout 15m -parallel 6 $(LEFT) $(TESTFLAGS) $$(hack/packages.sh plain)
 	$(call SUMMED,tools) --format standard-quiet --format-hide-empty-pkg -- -race $(GO_TEST) -short -timeout 5m $(TESTFLAGS) $(TOOL_PACKAGES)
 
 .PHONY: unit-heavy
-unit-heavy: tool-gotestsum ## The unit tests of test/heavy.txt
+unit-heavy: tool-gotestsum ## The unit tests of test/heavy.txt, and the controllers with the race detector
 	@mkdir -p $(TIMES)
 	$(DETECT) STRATA_TEST_ALL=1 $(call SUMMED,heavy) --format testname -- -race $(GO_TEST) -count=1 -timeout 45m -run "$$(hack/heavy.sh all unit)" $(TESTFLAGS) $$(hack/heavy.sh packages unit)
+	$(DETECT) $(call SUMMED,raced) --format standard-quiet -- -race $(GO_TEST) -count=1 -timeout 45m -parallel 6 -skip "$$(hack/heavy.sh all unit)" $(TESTFLAGS) ./controllers
 
 .PHONY: unit-all
 unit-all: tool-gotestsum tool-promtool ## All unit tests at their full length, all with the race detector

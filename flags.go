@@ -37,49 +37,73 @@ const defaultNamespace = "strata-system"
 // that users of Flux and of Kraan know.
 type options struct {
 	kubeconfig       string
-	metricsAddr      string
-	healthAddr       string
-	eventsAddr       string
-	syncPeriod       time.Duration
-	concurrent       int
-	maxPrunePercent  int
 	runtimeNamespace string
 	leaderNamespace  string
-	selectorText     string
-	selector         labels.Selector
-	cacheDir         string
-	cacheSize        resource.Quantity
-	artifactMaxSize  resource.Quantity
-	artifactNames    []string
-	artifactHosts    *repos.Hosts
-	pprof            bool
-	metricsSecure    bool
-	metricsCertDir   string
+	ownName          string
 	showVersion      bool
-
-	defaultServiceAccount string
-	noCrossNamespaceRefs  bool
-	sourceNamespaces      []string
-	requireServiceAccount bool
-	allow                 kubeconfig.Allow
-	clusterRanges         []string
-	clusterHosts          []string
-	reach                 reach.Allowed
-	ownName               string
-	layerKinds            layers.LayerKinds
-	reservedAccounts      []string
+	looks
+	served
+	artifacts
+	tenancy
+	remotes
 
 	client fluxclient.Options
 	log    logger.Options
 	leader leaderelection.Options
 }
 
+// looks say which layers are looked at, how often, and how many side by side.
+type looks struct {
+	syncPeriod      time.Duration
+	concurrent      int
+	maxPrunePercent int
+	selectorText    string
+	selector        labels.Selector
+}
+
+// served is what is told, and where.
+type served struct {
+	metricsAddr    string
+	metricsSecure  bool
+	metricsCertDir string
+	healthAddr     string
+	eventsAddr     string
+	pprof          bool
+}
+
+// artifacts say where artifacts come from and how many are kept.
+type artifacts struct {
+	cacheDir        string
+	cacheSize       resource.Quantity
+	artifactMaxSize resource.Quantity
+	artifactNames   []string
+	artifactHosts   *repos.Hosts
+}
+
+// tenancy is what layers may hold, and as whom.
+type tenancy struct {
+	defaultServiceAccount string
+	requireServiceAccount bool
+	reservedAccounts      []string
+	noCrossNamespaceRefs  bool
+	sourceNamespaces      []string
+	layerKinds            layers.LayerKinds
+}
+
+// remotes are what kubeconfigs of other clusters may hold, and where these may be.
+type remotes struct {
+	allow         kubeconfig.Allow
+	clusterRanges []string
+	clusterHosts  []string
+	reach         reach.Allowed
+}
+
 // parseFlags reads the flags; an error says which of them is wrong.
 func parseFlags(args []string, getenv func(string) string) (*options, error) {
-	o := &options{
+	o := &options{artifacts: artifacts{
 		cacheSize:       *resource.NewQuantity(repos.DefaultMaxBytes, resource.BinarySI),
 		artifactMaxSize: *resource.NewQuantity(repos.DefaultMaxArtifact, resource.BinarySI),
-	}
+	}}
 	flags := pflag.NewFlagSet("strata", pflag.ContinueOnError)
 	flags.SortFlags = false
 	namespace := getenv("RUNTIME_NAMESPACE")
@@ -137,7 +161,35 @@ func parseFlags(args []string, getenv func(string) string) (*options, error) {
 
 // check refuses values that make no sense, or not together.
 func (o *options) check() error {
+	switch {
+	case o.runtimeNamespace == "":
+		return errors.New("--runtime-namespace is empty")
+	case len(validation.IsDNS1123Subdomain(o.ownName)) > 0:
+		return fmt.Errorf("--own-name is %q: it must be the name that the chart gave the controller's Deployment", o.ownName)
+	case o.leaderNamespace != "" && !o.leader.Enable:
+		return errors.New("--leader-election-namespace is given without --enable-leader-election")
+	case o.log.LogEncoding != "json" && o.log.LogEncoding != "console":
+		return fmt.Errorf("--log-encoding is %q: it must be json or console", o.log.LogEncoding)
+	}
+	switch o.log.LogLevel {
+	case "trace", "debug", "info", "error":
+	default:
+		return fmt.Errorf("--log-level is %q: it must be trace, debug, info or error", o.log.LogLevel)
+	}
+	for _, check := range []func() error{o.looks.check, o.served.check, o.artifacts.check, o.tenancy.check} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	if o.leaderNamespace == "" {
+		o.leaderNamespace = o.runtimeNamespace
+	}
 	var err error
+	o.reach, err = allowedOf(o.clusterRanges, o.clusterHosts)
+	return err
+}
+
+func (o *looks) check() error {
 	switch {
 	case o.syncPeriod < time.Second:
 		return fmt.Errorf("--sync-period is %s: it must be at least 1s", o.syncPeriod)
@@ -145,22 +197,19 @@ func (o *options) check() error {
 		return fmt.Errorf("--concurrent is %d: it must be at least 1", o.concurrent)
 	case o.maxPrunePercent < 0 || o.maxPrunePercent > 100:
 		return fmt.Errorf("--max-prune-percent is %d: it must be from 0 to 100", o.maxPrunePercent)
-	case o.runtimeNamespace == "":
-		return errors.New("--runtime-namespace is empty")
-	case o.defaultServiceAccount != "" && len(validation.IsDNS1123Subdomain(o.defaultServiceAccount)) > 0:
-		return fmt.Errorf("--default-service-account is %q: it must be the name of a ServiceAccount, without its namespace", o.defaultServiceAccount)
-	case len(o.sourceNamespaces) > 0 && !o.noCrossNamespaceRefs:
-		return errors.New("--source-namespaces is given without --no-cross-namespace-refs: layers may use the sources of all namespaces")
-	case slices.Contains(o.reservedAccounts, o.defaultServiceAccount) && o.defaultServiceAccount != "":
-		return fmt.Errorf("--default-service-account is %q, which is one of --reserved-service-accounts", o.defaultServiceAccount)
-	case len(validation.IsDNS1123Subdomain(o.ownName)) > 0:
-		return fmt.Errorf("--own-name is %q: it must be the name that the chart gave the controller's Deployment", o.ownName)
-	case o.cacheDir == "":
-		return errors.New("--artifact-cache-dir is empty")
-	case o.artifactMaxSize.Sign() <= 0:
-		return fmt.Errorf("--artifact-max-size is %s: it must be more than 0", &o.artifactMaxSize)
-	case o.cacheSize.Cmp(o.artifactMaxSize) < 0:
-		return fmt.Errorf("--artifact-cache-size is %s, less than --artifact-max-size, which is %s: it must hold at least one artifact", &o.cacheSize, &o.artifactMaxSize)
+	}
+	if o.selectorText == "" {
+		return nil
+	}
+	var err error
+	if o.selector, err = labels.Parse(o.selectorText); err != nil {
+		return fmt.Errorf("--watch-label-selector: %w", err)
+	}
+	return nil
+}
+
+func (o *served) check() error {
+	switch {
 	case o.metricsAddr == o.healthAddr && o.metricsAddr != "0" && !strings.HasSuffix(o.metricsAddr, ":0"):
 		return fmt.Errorf("--metrics-addr and --health-addr are both %s", o.metricsAddr)
 	case o.pprof && o.metricsAddr == "0":
@@ -169,18 +218,44 @@ func (o *options) check() error {
 		return fmt.Errorf("--pprof is given without --metrics-secure, and --metrics-addr is %s: give --metrics-secure, or a loopback address such as 127.0.0.1:8080, for whoever reaches the profiles can keep the controller busy", o.metricsAddr)
 	case o.metricsCertDir != "" && !o.metricsSecure:
 		return errors.New("--metrics-cert-dir is given without --metrics-secure")
-	case o.leaderNamespace != "" && !o.leader.Enable:
-		return errors.New("--leader-election-namespace is given without --enable-leader-election")
-	case o.log.LogEncoding != "json" && o.log.LogEncoding != "console":
-		return fmt.Errorf("--log-encoding is %q: it must be json or console", o.log.LogEncoding)
+	}
+	if o.eventsAddr != "" {
+		if err := signals.CheckURL(o.eventsAddr); err != nil {
+			return fmt.Errorf("--events-addr is no URL to post events to: %w", err)
+		}
+	}
+	return nil
+}
+
+func (o *artifacts) check() error {
+	switch {
+	case o.cacheDir == "":
+		return errors.New("--artifact-cache-dir is empty")
+	case o.artifactMaxSize.Sign() <= 0:
+		return fmt.Errorf("--artifact-max-size is %s: it must be more than 0", &o.artifactMaxSize)
+	case o.cacheSize.Cmp(o.artifactMaxSize) < 0:
+		return fmt.Errorf("--artifact-cache-size is %s, less than --artifact-max-size, which is %s: it must hold at least one artifact", &o.cacheSize, &o.artifactMaxSize)
+	}
+	var err error
+	if o.artifactHosts, err = repos.ParseHosts(o.artifactNames); err != nil {
+		return fmt.Errorf("--artifact-hosts: %w", err)
+	}
+	return nil
+}
+
+func (o *tenancy) check() error {
+	switch {
+	case o.defaultServiceAccount != "" && len(validation.IsDNS1123Subdomain(o.defaultServiceAccount)) > 0:
+		return fmt.Errorf("--default-service-account is %q: it must be the name of a ServiceAccount, without its namespace", o.defaultServiceAccount)
+	case len(o.sourceNamespaces) > 0 && !o.noCrossNamespaceRefs:
+		return errors.New("--source-namespaces is given without --no-cross-namespace-refs: layers may use the sources of all namespaces")
+	case slices.Contains(o.reservedAccounts, o.defaultServiceAccount) && o.defaultServiceAccount != "":
+		return fmt.Errorf("--default-service-account is %q, which is one of --reserved-service-accounts", o.defaultServiceAccount)
 	}
 	for _, namespace := range o.sourceNamespaces {
 		if len(validation.IsDNS1123Label(namespace)) > 0 {
 			return fmt.Errorf("--source-namespaces has %q: it must be the name of a namespace", namespace)
 		}
-	}
-	if o.artifactHosts, err = repos.ParseHosts(o.artifactNames); err != nil {
-		return fmt.Errorf("--artifact-hosts: %w", err)
 	}
 	for _, account := range o.reservedAccounts {
 		namespace, name, hasNamespace := strings.Cut(account, "/")
@@ -190,28 +265,6 @@ func (o *options) check() error {
 		if err := layers.CheckAccount(types.NamespacedName{Namespace: namespace, Name: name}); err != nil {
 			return fmt.Errorf("--reserved-service-accounts: %w", err)
 		}
-	}
-	if o.eventsAddr != "" {
-		if err := signals.CheckURL(o.eventsAddr); err != nil {
-			return fmt.Errorf("--events-addr is no URL to post events to: %w", err)
-		}
-	}
-	switch o.log.LogLevel {
-	case "trace", "debug", "info", "error":
-	default:
-		return fmt.Errorf("--log-level is %q: it must be trace, debug, info or error", o.log.LogLevel)
-	}
-	if o.leaderNamespace == "" {
-		o.leaderNamespace = o.runtimeNamespace
-	}
-	if o.reach, err = allowedOf(o.clusterRanges, o.clusterHosts); err != nil {
-		return err
-	}
-	if o.selectorText == "" {
-		return nil
-	}
-	if o.selector, err = labels.Parse(o.selectorText); err != nil {
-		return fmt.Errorf("--watch-label-selector: %w", err)
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -110,46 +111,22 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	fetches, meters := signals.NewFetchMeter(), signals.NewMeters()
-	artifacts, err := repos.New(repos.Options{
+	store, err := repos.New(repos.Options{
 		Dir: o.cacheDir, MaxBytes: o.cacheSize.Value(), MaxArtifact: o.artifactMaxSize.Value(),
 		Log: ctrl.Log.WithName("artifacts"), Fetched: fetches.Fetched, Hosts: o.artifactHosts, DigestKey: key,
 	})
 	if err != nil {
 		return err
 	}
-	process := &controllers.Process{
-		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(),
-		Cluster: clusterVersion, Events: mgr.GetEventRecorder("strata"),
-		Settings: layers.Settings{
-			Interval: o.syncPeriod, Namespace: o.runtimeNamespace, MaxPrunePercent: o.maxPrunePercent,
-			DefaultServiceAccount: o.defaultServiceAccount, NoCrossNamespaceRefs: o.noCrossNamespaceRefs,
-			DigestKey:        key,
-			SourceNamespaces: o.sourceNamespaces, RequireServiceAccount: o.requireServiceAccount,
-			OwnName: o.ownName, Account: account, ReservedAccounts: o.reservedAccounts, LayerKinds: o.layerKinds,
-			FluxNamespaces: layers.FluxNamespacesOf(o.artifactNames),
-		},
-		Concurrent: o.concurrent, Selector: o.selector, Meters: meters,
-	}
-	if o.leader.Enable {
-		process.PlanValid = max(o.leader.LeaseDuration-o.leader.RenewDeadline, time.Second)
-		process.Fence = controllers.NewFence(process.PlanValid)
-		if err := mgr.Add(process.Fence); err != nil {
-			return fmt.Errorf("cannot add the fence: %w", err)
-		}
+	process, err := o.process(mgr, clusterVersion, o.settings(account, key), meters)
+	if err != nil {
+		return err
 	}
 	if err := process.Setup(ctx, mgr); err != nil {
 		return err
 	}
-	for _, reconciler := range []interface{ SetupWithManager(ctrl.Manager) error }{
-		&controllers.AddonsLayerReconciler{Process: process, Artifacts: artifacts},
-		&controllers.RemoteClusterReconciler{Process: process, Allow: o.allow, Reach: o.reach},
-		&controllers.HelmApplicationReconciler{Process: process},
-		&controllers.ApplicationBundleReconciler{Process: process},
-		&controllers.PlatformReconciler{Process: process},
-	} {
-		if err := reconciler.SetupWithManager(mgr); err != nil {
-			return err
-		}
+	if err := o.addReconcilers(mgr, process, store); err != nil {
+		return err
 	}
 	if err := mgr.Add(clusterVersion); err != nil {
 		return fmt.Errorf("cannot add what asks for the cluster's version: %w", err)
@@ -163,6 +140,52 @@ func run(ctx context.Context, o *options) error {
 	ctrl.Log.WithName("setup").Info("starting", "version", version, "kubernetes", clusterVersion.Version())
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("the manager has stopped: %w", err)
+	}
+	return nil
+}
+
+// settings are what the rules ask for.
+func (o *options) settings(account types.NamespacedName, key layers.DigestKey) layers.Settings {
+	return layers.Settings{
+		Interval: o.syncPeriod, Namespace: o.runtimeNamespace, MaxPrunePercent: o.maxPrunePercent,
+		DefaultServiceAccount: o.defaultServiceAccount, NoCrossNamespaceRefs: o.noCrossNamespaceRefs,
+		DigestKey:        key,
+		SourceNamespaces: o.sourceNamespaces, RequireServiceAccount: o.requireServiceAccount,
+		OwnName: o.ownName, Account: account, ReservedAccounts: o.reservedAccounts, LayerKinds: o.layerKinds,
+		FluxNamespaces: layers.FluxNamespacesOf(o.artifactNames),
+	}
+}
+
+// process is what all reconcilers share.
+func (o *options) process(mgr manager.Manager, version *controllers.ClusterVersion, settings layers.Settings, meters *signals.Meters) (*controllers.Process, error) {
+	process := &controllers.Process{
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(),
+		Cluster: version, Events: mgr.GetEventRecorder("strata"), Settings: settings,
+		Concurrent: o.concurrent, Selector: o.selector, Meters: meters,
+	}
+	if !o.leader.Enable {
+		return process, nil
+	}
+	process.PlanValid = max(o.leader.LeaseDuration-o.leader.RenewDeadline, time.Second)
+	process.Fence = controllers.NewFence(process.PlanValid)
+	if err := mgr.Add(process.Fence); err != nil {
+		return nil, fmt.Errorf("cannot add the fence: %w", err)
+	}
+	return process, nil
+}
+
+// addReconcilers adds a reconciler for each kind.
+func (o *options) addReconcilers(mgr manager.Manager, process *controllers.Process, store *repos.Store) error {
+	for _, reconciler := range []interface{ SetupWithManager(ctrl.Manager) error }{
+		&controllers.AddonsLayerReconciler{Process: process, Artifacts: store},
+		&controllers.RemoteClusterReconciler{Process: process, Allow: o.allow, Reach: o.reach},
+		&controllers.HelmApplicationReconciler{Process: process},
+		&controllers.ApplicationBundleReconciler{Process: process},
+		&controllers.PlatformReconciler{Process: process},
+	} {
+		if err := reconciler.SetupWithManager(mgr); err != nil {
+			return err
+		}
 	}
 	return nil
 }

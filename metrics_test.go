@@ -271,7 +271,7 @@ func TestCertificateOfMetricsIsThere(t *testing.T) {
 		whole: "", "": "",
 		empty: "no such file", half: "no such file", filepath.Join(empty, "missing"): "no such file", wrong: "does not match",
 	} {
-		o := &options{metricsAddr: ":8080", metricsSecure: true, metricsCertDir: dir}
+		o := &options{served: served{metricsAddr: ":8080", metricsSecure: true, metricsCertDir: dir}}
 		serving, err := o.metricsOptions()
 		if got := fmt.Sprint(err); (err == nil) != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("folder %q gives %v, want %q", dir, err, want)

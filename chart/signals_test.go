@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	_ "sigs.k8s.io/controller-runtime/pkg/controller" // exports what every controller measures
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/strata-project/strata/internal/signals"

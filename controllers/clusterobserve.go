@@ -68,27 +68,34 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 		r.identify(ctx, &o, nil)
 		return o, nil
 	}
+	return o, r.ask(ctx, &o, access, before)
+}
+
+// ask connects to the cluster and asks it how it is. before is the connection that
+// there was; nil for none.
+func (r *RemoteClusterReconciler) ask(ctx context.Context, o *clusters.Observation, access *kubeconfig.Access, before *informers.Connection) error {
+	name := client.ObjectKeyFromObject(o.Cluster)
 	facts := clusters.Access(access.Facts)
 	o.Access = &facts
 	select {
 	case <-r.started: // until then it would wait for the watches of all clusters
 	case <-ctx.Done():
-		return o, ctx.Err()
+		return ctx.Err()
 	}
 	connected, err := r.remotes.Connect(ctx, name.String(), access, r.Reach)
 	if err != nil {
 		o.Source.Err = err
-		r.identify(ctx, &o, nil)
-		return o, nil //nolint:nilerr // it is in the status
+		r.identify(ctx, o, nil)
+		return nil //nolint:nilerr // it is in the status
 	}
 	if before != nil && before != connected {
 		r.follows.Forget(name.String())
 	}
-	o.Answer = r.prober.Ask(name, connected, clusters.IntervalOf(cluster), cluster.Status)
+	o.Answer = r.prober.Ask(name, connected, clusters.IntervalOf(o.Cluster), o.Cluster.Status)
 	connected.SetError(o.Answer.Err)
 	o.Unlocated = connected.Named() && !o.Answer.Located
-	r.identify(ctx, &o, connected)
-	return o, nil
+	r.identify(ctx, o, connected)
+	return nil
 }
 
 // identify has a connection let writes through where the cluster is the right one,

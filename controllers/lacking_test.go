@@ -79,7 +79,9 @@ func TestObjectThatACacheLacks(t *testing.T) {
 			layer.Name = "base"
 			layer.Status.Resources = layers.Resources([]dependents.Entry{{ID: id}})
 			o := &observer{r: r, reads: &reader{from: r, answers: map[question]string{}}, Observation: &layers.Observation{
-				Now: time.Now(), Layer: layer, Directory: test.directory, Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
+				Now: time.Now(), Layer: layer,
+				ObservedContents: layers.ObservedContents{Directory: test.directory},
+				ObservedObjects:  layers.ObservedObjects{Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{}},
 			}}
 			if err := o.readObject(t.Context(), id); err != nil {
 				t.Fatal(err)

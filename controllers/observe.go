@@ -45,12 +45,22 @@ type observer struct {
 func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.AddonsLayer) (*observer, error) {
 	o := &observer{r: r, reads: newReader(r, layer.Name), sources: map[layers.SourceRef]*repos.Artifact{}}
 	o.Observation = &layers.Observation{
-		Now: r.now(), Settings: r.Settings, Layer: layer, ClusterVersion: o.reads.cluster, Twins: r.remotes.Twins(),
-		Layers: map[string]layers.Other{}, Scopes: map[dependents.ServedKind]layers.Scope{},
-		Resources: map[dependents.ServedKind]string{}, Unserved: map[dependents.ServedVersion]bool{},
-		Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
-		Exclusive: map[string][]dependents.ID{}, Forsaken: map[string]bool{},
-		KubeConfigs: map[dependents.ID][]types.NamespacedName{}, ClusterNamespaces: map[string]bool{},
+		Now: r.now(), Settings: r.Settings, Layer: layer, Layers: map[string]layers.Other{},
+		ObservedClusters: layers.ObservedClusters{
+			ClusterVersion:    o.reads.cluster,
+			Twins:             r.remotes.Twins(),
+			Scopes:            map[dependents.ServedKind]layers.Scope{},
+			Resources:         map[dependents.ServedKind]string{},
+			Unserved:          map[dependents.ServedVersion]bool{},
+			Forsaken:          map[string]bool{},
+			KubeConfigs:       map[dependents.ID][]types.NamespacedName{},
+			ClusterNamespaces: map[string]bool{},
+		},
+		ObservedObjects: layers.ObservedObjects{
+			Live:      map[dependents.ID]*unstructured.Unstructured{},
+			Stale:     map[dependents.ID]bool{},
+			Exclusive: map[string][]dependents.ID{},
+		},
 	}
 	o.Waited, o.UnderWay = r.waits.Of(layer, o.Now)
 	for _, step := range []func(context.Context) error{

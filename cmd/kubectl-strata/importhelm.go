@@ -71,6 +71,17 @@ const importHelmExamples = `  # What would become of all releases of the cluster
 // helmImport is one run of import helm.
 type helmImport struct {
 	*tool
+	helmImportFlags
+
+	client   dynamic.Interface
+	metadata metadata.Interface
+	// toDos and skipped collect what somebody has to know.
+	toDos   []string
+	skipped []adoption.Item
+}
+
+// helmImportFlags are what the flags say.
+type helmImportFlags struct {
 	namespaces                    []string
 	all                           bool
 	selector, into, layer, split  string
@@ -79,12 +90,6 @@ type helmImport struct {
 	helmRepositories              string
 	secretValues, secretsInto     string
 	force, dryRun                 bool
-
-	client   dynamic.Interface
-	metadata metadata.Interface
-	// toDos and skipped collect what somebody has to know.
-	toDos   []string
-	skipped []adoption.Item
 }
 
 func newImportHelm(t *tool) *cobra.Command {

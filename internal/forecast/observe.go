@@ -24,13 +24,29 @@ import (
 func (f *future) observe(layer *v1alpha1.AddonsLayer) *layers.Observation {
 	content := f.contents[layer.Name]
 	o := &layers.Observation{
-		Now: f.now, Settings: f.world.Settings, Layer: layer, ClusterVersion: f.world.Version,
-		Source: content.Source, Directory: content.Directory, DirectoryError: content.Err,
-		Restored: content.Restored, RestoreError: content.RestoreError,
-		Layers: map[string]layers.Other{}, Scopes: f.scopes, Resources: f.world.Resources, Unserved: f.unserved,
-		Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
-		Exclusive: map[string][]dependents.ID{}, Forsaken: map[string]bool{}, Twins: f.sameClusters(),
-		KubeConfigs: map[dependents.ID][]types.NamespacedName{}, ClusterNamespaces: map[string]bool{},
+		Now: f.now, Settings: f.world.Settings, Layer: layer, Layers: map[string]layers.Other{},
+		ObservedSource: layers.ObservedSource{Source: content.Source},
+		ObservedContents: layers.ObservedContents{
+			Directory:      content.Directory,
+			DirectoryError: content.Err,
+			Restored:       content.Restored,
+			RestoreError:   content.RestoreError,
+		},
+		ObservedClusters: layers.ObservedClusters{
+			ClusterVersion:    f.world.Version,
+			Scopes:            f.scopes,
+			Resources:         f.world.Resources,
+			Unserved:          f.unserved,
+			Forsaken:          map[string]bool{},
+			Twins:             f.sameClusters(),
+			KubeConfigs:       map[dependents.ID][]types.NamespacedName{},
+			ClusterNamespaces: map[string]bool{},
+		},
+		ObservedObjects: layers.ObservedObjects{
+			Live:      map[dependents.ID]*unstructured.Unstructured{},
+			Stale:     map[dependents.ID]bool{},
+			Exclusive: map[string][]dependents.ID{},
+		},
 	}
 	for _, cluster := range f.world.Clusters {
 		secret := layers.KubeConfigSecret(cluster)

@@ -142,14 +142,19 @@ func makeReady(obj *unstructured.Unstructured) {
 		status["lastAttemptedRevision"] = version
 	}
 	if len(conditions) > 0 {
-		list := make([]any, 0, len(conditions))
-		for _, condition := range conditions {
-			list = append(list, map[string]any{
-				"type": condition, "status": "True", "reason": "Forecast", "observedGeneration": generation, "message": "",
-				"lastTransitionTime": time.Unix(0, 0).UTC().Format(time.RFC3339),
-			})
-		}
-		status["conditions"] = list
+		status["conditions"] = allTrue(conditions, generation)
 	}
 	obj.Object["status"] = status
+}
+
+// allTrue returns conditions that are True of a generation.
+func allTrue(types []string, generation int64) []any {
+	list := make([]any, 0, len(types))
+	for _, condition := range types {
+		list = append(list, map[string]any{
+			"type": condition, "status": "True", "reason": "Forecast", "observedGeneration": generation, "message": "",
+			"lastTransitionTime": time.Unix(0, 0).UTC().Format(time.RFC3339),
+		})
+	}
+	return list
 }

@@ -543,9 +543,12 @@ func TestVersionsThatAreNotServed(t *testing.T) {
 	mended := &Directory{Digest: "new", Manifests: []Manifest{{File: "w.yaml", Object: obj("v1")}}}
 	gk := schema.GroupKind{Group: "example.dev", Kind: "Widget"}
 	o := Observation{
-		Layer: layer(), Directory: old, Deployed: old,
-		Scopes:   map[dependents.ServedKind]Scope{{GroupKind: gk}: ScopeNamespaced},
-		Unserved: map[dependents.ServedVersion]bool{{GroupVersionKind: gk.WithVersion("v1beta1")}: true},
+		Layer:            layer(),
+		ObservedContents: ObservedContents{Directory: old, Deployed: old},
+		ObservedClusters: ObservedClusters{
+			Scopes:   map[dependents.ServedKind]Scope{{GroupKind: gk}: ScopeNamespaced},
+			Unserved: map[dependents.ServedVersion]bool{{GroupVersionKind: gk.WithVersion("v1beta1")}: true},
+		},
 	}
 	if !o.notServed(o.Directory)[dependents.ServedKind{GroupKind: gk}] {
 		t.Error("a directory in a version that is not served cannot be applied")

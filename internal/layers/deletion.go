@@ -24,10 +24,8 @@ func decideDeletion(o Observation) Decision {
 	}
 	decision.Until = decision.Hold.Until
 	if blocked := o.blockingLayersMessage(); blocked != "" && !hasBegun(o.Layer) {
-		decision.Reason, decision.Message, decision.Causes = v1alpha1.ReasonDeletionBlocked, blocked, o.dependantCauses()
-		decision.Plan = dependents.Make(o.keepEverything())
-		decision.Plan.Conflicts = nil
-		return decision
+		decision.Causes = o.dependantCauses()
+		return decision.notDeleted(o, blocked)
 	}
 	if decision := deletionOnRemote(o); decision != nil {
 		return *decision
@@ -42,23 +40,31 @@ func decideDeletion(o Observation) Decision {
 		return decision
 	}
 	if o.BlockersError != nil && o.AsksForBlockers() {
-		decision.Reason, decision.Retry = v1alpha1.ReasonDeletionBlocked, o.BlockersError
-		decision.Message = fmt.Sprintf("is not deleted while it cannot be looked up what stands in the way: %v", o.BlockersError)
-		decision.Plan = dependents.Make(o.keepEverything())
-		decision.Plan.Conflicts = nil
-		return decision
+		decision.Retry = o.BlockersError
+		return decision.notDeleted(o, fmt.Sprintf("is not deleted while it cannot be looked up what stands in the way: %v", o.BlockersError))
 	}
 	if blocked := blockersMessage(o.Blockers); blocked != "" && o.AsksForBlockers() {
-		decision.Reason, decision.Message = v1alpha1.ReasonDeletionBlocked, blocked
-		decision.Plan = dependents.Make(o.keepEverything())
-		decision.Plan.Conflicts = nil
 		decision.Until = moments.Earlier(decision.Until, o.Now.Add(blockersPeriod))
-		return decision
+		return decision.notDeleted(o, blocked)
 	}
 	if before, waits := decision.beforeDeletion(o); waits {
 		return before
 	}
-	decision.Deleting = true
+	return decision.deletes(o)
+}
+
+// notDeleted says what is in the way of a deletion. What is deployed stays and is
+// repaired.
+func (d Decision) notDeleted(o Observation, message string) Decision {
+	d.Reason, d.Message = v1alpha1.ReasonDeletionBlocked, message
+	d.Plan = dependents.Make(o.keepEverything())
+	d.Plan.Conflicts = nil
+	return d
+}
+
+// deletes removes what the layer has, and lets it go when nothing is left.
+func (d Decision) deletes(o Observation) Decision {
+	d.Deleting = true
 	in := o.baseInput()
 	in.MayPrune = true
 	if o.Layer.Spec.DeletionPolicy == v1alpha1.DeletionPolicyOrphan {
@@ -66,21 +72,21 @@ func decideDeletion(o Observation) Decision {
 			in.Inventory[i].Deletion, in.Inventory[i].Spared = dependents.DeletionOrphan, ""
 		}
 	}
-	decision.Plan = dependents.Make(in)
-	decision.Hold, decision.Until = Hold{}, decision.Plan.Until
-	left := len(decision.Plan.Inventory)
-	decision.Finalized = left == 0 && len(decision.Plan.Forsaken) == 0
-	if left == 0 && !decision.Finalized {
+	d.Plan = dependents.Make(in)
+	d.Hold, d.Until = Hold{}, d.Plan.Until
+	left := len(d.Plan.Inventory)
+	d.Finalized = left == 0 && len(d.Plan.Forsaken) == 0
+	if left == 0 && !d.Finalized {
 		// What is given up is told, and asked for no more, before the layer goes.
-		decision.Until = o.Now
+		d.Until = o.Now
 	}
-	decision.Message, decision.Waits = "has nothing left", true
-	if worst, found := dependents.Worst(decision.Plan.Standings); found {
-		decision.Reason = cmp.Or(worst.Reason, decision.Reason)
-		decision.Message = fmt.Sprintf("is being deleted, %d objects left: %s %s",
-			len(decision.Plan.Inventory), worst.ID, worst.Message)
+	d.Message, d.Waits = "has nothing left", true
+	if worst, found := dependents.Worst(d.Plan.Standings); found {
+		d.Reason = cmp.Or(worst.Reason, d.Reason)
+		d.Message = fmt.Sprintf("is being deleted, %d objects left: %s %s",
+			len(d.Plan.Inventory), worst.ID, worst.Message)
 	}
-	return decision
+	return d
 }
 
 // dependants returns the names of layers that depend on this one and have

@@ -141,12 +141,18 @@ func inState(state v1alpha1.State, ready metav1.ConditionStatus) layerChange {
 // observation returns what is seen of a layer whose directory can be read.
 func observation(l *v1alpha1.AddonsLayer, dir *Directory, changes ...func(*Observation)) Observation {
 	o := Observation{
-		Now: testNow, Settings: Settings{Interval: time.Minute, Namespace: "gotk-system", MaxPrunePercent: 50}, Layer: l,
-		ClusterVersion: "v1.36.3", Directory: dir, Layers: map[string]Other{},
-		Source: &Source{Generation: 1, ObservedGeneration: 1, Revision: newRevision, Digest: "sha256:x", Ready: true},
-		Live:   map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
-		Exclusive: map[string][]dependents.ID{},
-		Scopes:    map[dependents.ServedKind]Scope{{GroupKind: HelmReleaseKind}: ScopeNamespaced, {GroupKind: schema.GroupKind{Kind: "Namespace"}}: ScopeCluster, {GroupKind: schema.GroupKind{Kind: "ConfigMap"}}: ScopeNamespaced},
+		Now: testNow, Settings: Settings{Interval: time.Minute, Namespace: "gotk-system", MaxPrunePercent: 50}, Layer: l, Layers: map[string]Other{},
+		ObservedSource:   ObservedSource{Source: &Source{Generation: 1, ObservedGeneration: 1, Revision: newRevision, Digest: "sha256:x", Ready: true}},
+		ObservedContents: ObservedContents{Directory: dir},
+		ObservedClusters: ObservedClusters{
+			ClusterVersion: "v1.36.3",
+			Scopes:         map[dependents.ServedKind]Scope{{GroupKind: HelmReleaseKind}: ScopeNamespaced, {GroupKind: schema.GroupKind{Kind: "Namespace"}}: ScopeCluster, {GroupKind: schema.GroupKind{Kind: "ConfigMap"}}: ScopeNamespaced},
+		},
+		ObservedObjects: ObservedObjects{
+			Live:      map[dependents.ID]*unstructured.Unstructured{},
+			Stale:     map[dependents.ID]bool{},
+			Exclusive: map[string][]dependents.ID{},
+		},
 	}
 	if dir != nil {
 		o.Source.Revision = dir.Revision

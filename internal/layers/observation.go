@@ -55,32 +55,45 @@ type Settings struct {
 	DigestKey DigestKey
 }
 
-// Observation is everything that Decide decides from, at one moment.
+// Observation is everything that Decide decides from, at one moment. What is seen of
+// one thing is a group: a rule shows by what it reads of which groups it needs.
 type Observation struct {
-	Now time.Time
+	Now      time.Time
+	Settings Settings
+	// Layer as it was read, with its last status.
+	Layer *v1alpha1.AddonsLayer
+	// Layers holds the other layers by name: at least those that this one
+	// depends on, directly or not, and those that depend on it; for a layer that
+	// is being deleted and names others in deleteAfter, also those, and what their
+	// deletion waits for.
+	Layers map[string]Other
 	// Waited is handed on to dependents.Make, and UnderWay says the same of the
 	// roll-out of the layer's last status; nil where it is not known.
 	Waited   map[dependents.ID]time.Duration
 	UnderWay *time.Duration
-	Settings Settings
-	// Layer as it was read, with its last status.
-	Layer *v1alpha1.AddonsLayer
+	// AskAgain is when what the layer's account may has to be asked again; zero where
+	// nothing hangs on that.
+	AskAgain time.Time
+
+	ObservedSource
+	ObservedContents
+	ObservedClusters
+	ObservedObjects
+	ObservedDeletion
+}
+
+// ObservedSource is what is seen of the layer's source.
+type ObservedSource struct {
 	// Source of the layer; nil where there is none.
 	Source *Source
 	// SourceUnserved is true where the cluster does not serve the source's
 	// kind, and SourceError says that the controller must not read it.
 	SourceUnserved bool
 	SourceError    error
-	// Remote is the cluster that the layer belongs on; nil where that is the one
-	// that Strata runs in.
-	Remote *Remote
-	// Forsaken holds the clusters that are given up, by their names.
-	Forsaken map[string]bool
-	// Twins holds the clusters that Strata knows by several names.
-	Twins Twins
-	// ClusterVersion is the API server's version of the cluster that the layer
-	// belongs on.
-	ClusterVersion string
+}
+
+// ObservedContents are what the layer is to hold, holds, and goes back to.
+type ObservedContents struct {
 	// Directory at the source's current revision; nil where it could not be
 	// read, and then DirectoryError says why: a ContentError is the author's
 	// to mend, anything else passes.
@@ -92,6 +105,21 @@ type Observation struct {
 	// it could not be read, and then RestoreError says why.
 	Restored     *Directory
 	RestoreError string
+}
+
+// ObservedClusters is what is seen of the cluster that the layer belongs on, and of
+// those that its objects name.
+type ObservedClusters struct {
+	// Remote is the cluster that the layer belongs on; nil where that is the one
+	// that Strata runs in.
+	Remote *Remote
+	// ClusterVersion is the API server's version of the cluster that the layer
+	// belongs on.
+	ClusterVersion string
+	// Forsaken holds the clusters that are given up, by their names.
+	Forsaken map[string]bool
+	// Twins holds the clusters that Strata knows by several names.
+	Twins Twins
 	// KubeConfigs names the RemoteClusters that have their kubeconfigs from Secrets in
 	// question, and ClusterNamespaces those Namespaces in question that RemoteClusters
 	// of this cluster are in.
@@ -105,38 +133,39 @@ type Observation struct {
 	// and that the cluster does not serve, also of kinds that it serves at
 	// another version.
 	Unserved map[dependents.ServedVersion]bool
-	// OthersUnread is true where another layer's directory could not be read
-	// for a reason that passes.
-	OthersUnread bool
 	// KindError says that a kind of the layer must not be watched or read.
 	KindError error
-	// Layers holds the other layers by name: at least those that this one
-	// depends on, directly or not, and those that depend on it; for a layer that
-	// is being deleted and names others in deleteAfter, also those, and what their
-	// deletion waits for.
-	Layers map[string]Other
+}
+
+// ObservedObjects is what is seen of the objects that the layer lists, has or waits
+// for, and of those that others list.
+type ObservedObjects struct {
 	// Live, Stale, Exclusive and Others are handed on to dependents.Make.
 	Live      map[dependents.ID]*unstructured.Unstructured
 	Stale     map[dependents.ID]bool
 	Exclusive map[string][]dependents.ID
 	Others    dependents.Others
+	// OthersUnread is true where another layer's directory could not be read
+	// for a reason that passes.
+	OthersUnread bool
+	// Awaited holds the objects of spec.waitFor, in its order.
+	Awaited []Awaited
+	// Taken holds objects that belong to the layer although its inventory
+	// lacks them, because Kraan kept none.
+	Taken []dependents.ID
+}
+
+// ObservedDeletion is what is seen of what a deletion waits for.
+type ObservedDeletion struct {
 	// Blockers lists what stands in the way of the layer's deletion; only where
 	// AsksForBlockers says so. BlockersError says why it could not be looked up,
 	// which passes.
 	Blockers      []Blocker
 	BlockersError error
-	// Awaited holds the objects of spec.waitFor, in its order.
-	Awaited []Awaited
 	// Doomed lists the objects of spec.deleteBefore that are left; only where
 	// AsksForDoomed says so. DoomedError says why they could not be looked up.
 	Doomed      []Doomed
 	DoomedError error
-	// AskAgain is when what the layer's account may has to be asked again; zero where
-	// nothing hangs on that.
-	AskAgain time.Time
-	// Taken holds objects that belong to the layer although its inventory
-	// lacks them, because Kraan kept none.
-	Taken []dependents.ID
 }
 
 // Other is another layer, as far as this one cares.

@@ -63,8 +63,11 @@ func (s *orphaned) restart() {
 // look is one reconcile of the layer, which is being deleted.
 func (s *orphaned) look() {
 	o := layers.Observation{
-		Now: s.wall(), Layer: s.layer, Live: map[dependents.ID]*unstructured.Unstructured{orphanedID: s.release},
-		Others: dependents.Others{Existing: map[string]bool{}},
+		Now: s.wall(), Layer: s.layer,
+		ObservedObjects: layers.ObservedObjects{
+			Live:   map[dependents.ID]*unstructured.Unstructured{orphanedID: s.release},
+			Others: dependents.Others{Existing: map[string]bool{}},
+		},
 	}
 	o.Waited, o.UnderWay = s.waits.Of(s.layer, o.Now)
 	decision := layers.Decide(o)

@@ -113,9 +113,13 @@ func newcomer() *layers.Observation {
 	layer.Spec.Version = "1.0.0"
 	return &layers.Observation{
 		Now: noon, Settings: layers.Settings{Interval: time.Minute, Namespace: "default"}, Layer: layer,
-		Source:    &layers.Source{Generation: 1, ObservedGeneration: 1, Revision: "main@sha1:1", Digest: "sha256:1", Ready: true},
-		Directory: &layers.Directory{Revision: "main@sha1:1", Digest: "sha256:2", Manifests: []layers.Manifest{{File: "podinfo.yaml", Object: release}}},
-		Scopes:    map[dependents.ServedKind]layers.Scope{{GroupKind: layers.HelmReleaseKind}: layers.ScopeNamespaced},
+		ObservedSource: layers.ObservedSource{
+			Source: &layers.Source{Generation: 1, ObservedGeneration: 1, Revision: "main@sha1:1", Digest: "sha256:1", Ready: true},
+		},
+		ObservedContents: layers.ObservedContents{
+			Directory: &layers.Directory{Revision: "main@sha1:1", Digest: "sha256:2", Manifests: []layers.Manifest{{File: "podinfo.yaml", Object: release}}},
+		},
+		ObservedClusters: layers.ObservedClusters{Scopes: map[dependents.ServedKind]layers.Scope{{GroupKind: layers.HelmReleaseKind}: layers.ScopeNamespaced}},
 	}
 }
 

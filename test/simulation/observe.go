@@ -27,10 +27,13 @@ var scopes = map[dependents.ServedKind]layers.Scope{
 // observe gathers what the rules decide from, out of the caches.
 func (h *hands) observe(layer *v1alpha1.AddonsLayer) *layers.Observation {
 	o := &layers.Observation{
-		Now: h.Now(), Settings: settings, Layer: layer, ClusterVersion: h.kubernetes,
-		Layers: map[string]layers.Other{}, Scopes: maps.Clone(scopes),
-		Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{},
-		Exclusive: map[string][]dependents.ID{}, Forsaken: map[string]bool{},
+		Now: h.Now(), Settings: settings, Layer: layer, Layers: map[string]layers.Other{},
+		ObservedClusters: layers.ObservedClusters{ClusterVersion: h.kubernetes, Scopes: maps.Clone(scopes), Forsaken: map[string]bool{}},
+		ObservedObjects: layers.ObservedObjects{
+			Live:      map[dependents.ID]*unstructured.Unstructured{},
+			Stale:     map[dependents.ID]bool{},
+			Exclusive: map[string][]dependents.ID{},
+		},
 	}
 	h.observeRemote(o)
 	h.view = h.viewOf(layer)

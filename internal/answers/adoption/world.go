@@ -47,13 +47,17 @@ func (w World) observe(layer *v1alpha1.AddonsLayer) layers.Observation {
 	layer.Spec.Prereqs.DependsOn = nil
 	directory := w.Directories[layer.Name]
 	o := layers.Observation{
-		Now: w.Now, Settings: layers.Settings{Interval: time.Minute, Namespace: w.Namespace, MaxPrunePercent: 50}, Layer: layer,
-		ClusterVersion: cmp.Or(w.Version, "v0.0.0"), Directory: directory, Scopes: w.Scopes,
-		Source:    &layers.Source{Generation: 1, ObservedGeneration: 1, Revision: directory.Revision, Digest: directory.Digest, Ready: true},
-		Layers:    map[string]layers.Other{},
-		Live:      map[dependents.ID]*unstructured.Unstructured{},
-		Stale:     map[dependents.ID]bool{},
-		Exclusive: map[string][]dependents.ID{},
+		Now: w.Now, Settings: layers.Settings{Interval: time.Minute, Namespace: w.Namespace, MaxPrunePercent: 50}, Layer: layer, Layers: map[string]layers.Other{},
+		ObservedSource: layers.ObservedSource{
+			Source: &layers.Source{Generation: 1, ObservedGeneration: 1, Revision: directory.Revision, Digest: directory.Digest, Ready: true},
+		},
+		ObservedContents: layers.ObservedContents{Directory: directory},
+		ObservedClusters: layers.ObservedClusters{ClusterVersion: cmp.Or(w.Version, "v0.0.0"), Scopes: w.Scopes},
+		ObservedObjects: layers.ObservedObjects{
+			Live:      map[dependents.ID]*unstructured.Unstructured{},
+			Stale:     map[dependents.ID]bool{},
+			Exclusive: map[string][]dependents.ID{},
+		},
 	}
 	w.observeObjects(&o)
 	w.observeOthers(&o)

@@ -117,7 +117,10 @@ func (l *looker) layer(ctx context.Context, r *deprovision.Removal, layer *v1alp
 func (l *looker) observation(layer *v1alpha1.AddonsLayer) layers.Observation {
 	going := layer.DeepCopy()
 	going.DeletionTimestamp = &metav1.Time{Time: l.s.Now}
-	o := layers.Observation{Now: l.s.Now, Layer: going, Live: map[dependents.ID]*unstructured.Unstructured{}}
+	o := layers.Observation{
+		Now: l.s.Now, Layer: going,
+		ObservedObjects: layers.ObservedObjects{Live: map[dependents.ID]*unstructured.Unstructured{}},
+	}
 	for _, release := range l.s.Of(snapshot.Releases) {
 		o.Live[dependents.IDOf(release)] = release
 	}

@@ -36,8 +36,34 @@ func (g *Plan) objects(ctx context.Context, w *forecast.World) error {
 	if w.Objects == nil {
 		w.Objects = map[dependents.ID]*unstructured.Unstructured{}
 	}
-	versions := map[dependents.ID]string{}
-	kinds := map[dependents.ServedVersion]bool{
+	versions, kinds := g.wanted(w)
+	for kind := range kinds {
+		if err := g.serve(w, kind); err != nil {
+			return err
+		}
+	}
+	listed := g.listed()
+	maps.DeleteFunc(versions, func(id dependents.ID, _ string) bool {
+		return id.Cluster != "" || listed[id.GroupKind()] || w.Scopes[id.ServedKind()] == layers.ScopeUnknown
+	})
+	maps.Copy(w.Objects, g.read(ctx, dependents.SortIDs(slices.Collect(maps.Keys(versions)))))
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	g.assume(w)
+	for id := range g.unread {
+		if !listed[id.GroupKind()] {
+			g.note("you may not get %s: those that layers have are taken to be as Strata left them", id.GroupKind())
+		}
+	}
+	return nil
+}
+
+// wanted returns the objects that the planned layers list, have or wait for, with the
+// version at which they are written, "" where any will do, and all of their kinds.
+func (g *Plan) wanted(w *forecast.World) (versions map[dependents.ID]string, kinds map[dependents.ServedVersion]bool) {
+	versions = map[dependents.ID]string{}
+	kinds = map[dependents.ServedVersion]bool{
 		servedAt("", layers.HelmReleaseKind, "v2"): true, servedAt("", layers.HelmRepositoryKind, "v1"): true,
 	}
 	for _, layer := range g.Planned {
@@ -62,19 +88,11 @@ func (g *Plan) objects(ctx context.Context, w *forecast.World) error {
 			}
 		}
 	}
-	for kind := range kinds {
-		if err := g.serve(w, kind); err != nil {
-			return err
-		}
-	}
-	listed := g.listed()
-	maps.DeleteFunc(versions, func(id dependents.ID, _ string) bool {
-		return id.Cluster != "" || listed[id.GroupKind()] || w.Scopes[id.ServedKind()] == layers.ScopeUnknown
-	})
-	maps.Copy(w.Objects, g.read(ctx, dependents.SortIDs(slices.Collect(maps.Keys(versions)))))
-	if err := ctx.Err(); err != nil {
-		return err
-	}
+	return versions, kinds
+}
+
+// assume takes what may not be read to be as Strata left it.
+func (g *Plan) assume(w *forecast.World) {
 	for _, layer := range g.Planned {
 		assumed := forecast.Assumed(layer, w.Contents[layer.Name].Directory, func(id dependents.ID) bool {
 			return id.Cluster != "" || g.unread[id]
@@ -88,12 +106,6 @@ func (g *Plan) objects(ctx context.Context, w *forecast.World) error {
 		}
 		maps.Copy(w.Objects, assumed)
 	}
-	for id := range g.unread {
-		if !listed[id.GroupKind()] {
-			g.note("you may not get %s: those that layers have are taken to be as Strata left them", id.GroupKind())
-		}
-	}
-	return nil
 }
 
 func servedAt(cluster string, gk schema.GroupKind, version string) dependents.ServedVersion {
