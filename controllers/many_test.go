@@ -120,7 +120,7 @@ func TestRingOfManyLayers(t *testing.T) {
 	f := newSerialFixture(t, nil)
 	f.publish("one", map[string]string{"layer/release.yaml": f.release("release")})
 	f.manyLayers(count)
-	waits := []string{v1alpha1.ReasonDependencyNotFound, v1alpha1.ReasonDependencyNotReady}
+	waits := []string{v1alpha1.ReasonDependencyNotFound, v1alpha1.ReasonDependencyNotDeployed}
 	f.allStand(count, v1alpha1.StateApplyPending, waits...)
 	first := &v1alpha1.AddonsLayer{ObjectMeta: metav1.ObjectMeta{Name: f.name(numbered(0))}}
 	asks := func(name string) {

@@ -78,7 +78,7 @@ func (r *AddonsLayerReconciler) tell(layer *v1alpha1.AddonsLayer, before v1alpha
 	r.tellDone(layer, d, results, v1alpha1.ReasonAdopted, "adopted", func(result dependents.Result) bool {
 		return result.Action.Verb == dependents.VerbWrite && result.IsAdoption()
 	})
-	r.tellDone(layer, d, results, v1alpha1.ReasonCorrected, "restored", dependents.Result.IsCorrection)
+	r.tellDone(layer, d, results, v1alpha1.ReasonDriftCorrected, "restored", dependents.Result.IsCorrection)
 	r.tellState(layer, before, d)
 }
 
@@ -148,7 +148,7 @@ func (r *AddonsLayerReconciler) tellDone(layer *v1alpha1.AddonsLayer, d layers.D
 // deployed.
 func (r *AddonsLayerReconciler) tellNotKept(layer *v1alpha1.AddonsLayer, err error) {
 	r.event(layer, layers.Decision{State: layer.Status.State}, story{
-		kind: corev1.EventTypeWarning, reason: v1alpha1.ReasonNotKept,
+		kind: corev1.EventTypeWarning, reason: v1alpha1.ReasonRevisionNotKept,
 		message: fmt.Sprintf("%v: the layer can go back to version %s only while its source has it", err, layer.Spec.Version),
 	})
 }

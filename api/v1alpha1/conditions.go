@@ -157,9 +157,9 @@ const (
 	// ReasonDependencyVersion says that a layer that this one depends on is at another
 	// version than it asks for.
 	ReasonDependencyVersion = "DependencyVersion"
-	// ReasonDependencyNotReady says that a layer that this one depends on is not
+	// ReasonDependencyNotDeployed says that a layer that this one depends on is not
 	// deployed as it is specified now.
-	ReasonDependencyNotReady = "DependencyNotDeployed"
+	ReasonDependencyNotDeployed = "DependencyNotDeployed"
 	// ReasonDependencyCycle says that layers depend on each other in a circle.
 	ReasonDependencyCycle = "DependencyCycle"
 	// ReasonInvalidSpec says that a field of the layer's specification cannot be
@@ -195,8 +195,8 @@ const (
 	ReasonEmptyDirectory = "EmptyDirectory"
 	// ReasonPathNotFound says that the artifact has no such directory.
 	ReasonPathNotFound = "PathNotFound"
-	// ReasonPathOutside says that the path leads out of the artifact.
-	ReasonPathOutside = "PathOutsideArtifact"
+	// ReasonPathOutsideArtifact says that the path leads out of the artifact.
+	ReasonPathOutsideArtifact = "PathOutsideArtifact"
 	// ReasonInvalidManifest says that a file holds what is no object, or one that the
 	// API server refuses.
 	ReasonInvalidManifest = "InvalidManifest"
@@ -269,12 +269,12 @@ const (
 	ReasonSuspended = "Suspended"
 	// ReasonResumed tells of a release that was resumed.
 	ReasonResumed = "Resumed"
-	// ReasonCorrected tells of an object whose drift was taken back.
-	ReasonCorrected = "DriftCorrected"
+	// ReasonDriftCorrected tells of an object whose drift was taken back.
+	ReasonDriftCorrected = "DriftCorrected"
 	// ReasonSuperseded tells of a HelmRelease that another one has taken the place of.
 	ReasonSuperseded = "Superseded"
-	// ReasonNotKept tells that what was deployed cannot be kept for a roll-back.
-	ReasonNotKept = "RevisionNotKept"
+	// ReasonRevisionNotKept tells that what was deployed cannot be kept for a roll-back.
+	ReasonRevisionNotKept = "RevisionNotKept"
 	// ReasonLeftBehind tells of an object that stays on a cluster which was given up.
 	ReasonLeftBehind = "LeftBehind"
 )

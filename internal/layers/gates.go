@@ -183,22 +183,22 @@ func unmet(o Observation, dependency Dependency) *lack {
 	}
 	switch {
 	case isDeleting(layer):
-		return of(v1alpha1.ReasonDependencyNotReady, layer.Name+" is being deleted")
+		return of(v1alpha1.ReasonDependencyNotDeployed, layer.Name+" is being deleted")
 	case !stays && layer.Status.ObservedGeneration < 0:
-		return of(v1alpha1.ReasonDependencyNotReady, layer.Name+" has not been looked at yet")
+		return of(v1alpha1.ReasonDependencyNotDeployed, layer.Name+" has not been looked at yet")
 	case !stays && layer.Status.ObservedGeneration != layer.Generation:
-		return of(v1alpha1.ReasonDependencyNotReady, fmt.Sprintf("%s has changed and is not deployed as it is now (generation %d, seen %d)",
+		return of(v1alpha1.ReasonDependencyNotDeployed, fmt.Sprintf("%s has changed and is not deployed as it is now (generation %d, seen %d)",
 			layer.Name, layer.Generation, layer.Status.ObservedGeneration))
 	case layer.Status.Version != "" && !dependency.Accepts(layer.Status.Version):
 		return at(v1alpha1.ReasonDependencyVersion, "", dependency.explain(layer.Status.Version))
 	case layer.Status.Version == "" || !deployed(layer) && (held || !stays):
-		return at(v1alpha1.ReasonDependencyNotReady, "", "")
+		return at(v1alpha1.ReasonDependencyNotDeployed, "", "")
 	case stays || !other.SameSource:
 		return nil
 	case other.Digest == "":
-		return of(v1alpha1.ReasonDependencyNotReady, fmt.Sprintf("what revision %s holds for %s cannot be read", o.Source.Revision, layer.Name))
+		return of(v1alpha1.ReasonDependencyNotDeployed, fmt.Sprintf("what revision %s holds for %s cannot be read", o.Source.Revision, layer.Name))
 	case other.Digest != layer.Status.Digest:
-		return at(v1alpha1.ReasonDependencyNotReady, fmt.Sprintf("revision %s changes %s, which has not deployed that yet; ", o.Source.Revision, layer.Name), "")
+		return at(v1alpha1.ReasonDependencyNotDeployed, fmt.Sprintf("revision %s changes %s, which has not deployed that yet; ", o.Source.Revision, layer.Name), "")
 	}
 	return nil
 }

@@ -293,7 +293,7 @@ func (j *judge) find(text, name string) (string, fs.FileInfo, error) {
 		return "", nil, remote(j.file, name, text)
 	case path.IsAbs(text) || strings.HasPrefix(path.Join(j.directory, text)+"/", "../"):
 		return "", nil, &layers.ContentError{
-			Reason: v1alpha1.ReasonPathOutside, File: j.file, Field: name,
+			Reason: v1alpha1.ReasonPathOutsideArtifact, File: j.file, Field: name,
 			Message: fmt.Sprintf("%s is outside of the artifact: only files and directories below the root of the source are allowed", named(text)),
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // what would leave the artifact is refused.
 func cleanPath(name string) (string, error) {
 	outside := func(message string) error {
-		return &layers.ContentError{Reason: v1alpha1.ReasonPathOutside, Field: "spec.source.path", Message: message}
+		return &layers.ContentError{Reason: v1alpha1.ReasonPathOutsideArtifact, Field: "spec.source.path", Message: message}
 	}
 	switch {
 	case strings.HasPrefix(name, "/"):

@@ -168,7 +168,7 @@ func TestMistakeInTheDirectoryChangesNothing(t *testing.T) {
 		{
 			name: "kustomization outside of the artifact", reason: "only what is in the source is deployed",
 			add:  map[string]string{"apps/kustomization.yaml": "resources: [one.yaml, ../../etc]\n"},
-			want: v1alpha1.ReasonPathOutside, words: []string{"apps/kustomization.yaml", "resources", "../../etc"},
+			want: v1alpha1.ReasonPathOutsideArtifact, words: []string{"apps/kustomization.yaml", "resources", "../../etc"},
 		},
 		{
 			name: "kustomization with a remote base", reason: "what is deployed is pinned by the revision",

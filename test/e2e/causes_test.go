@@ -51,8 +51,8 @@ func TestCausesReachTheFailingRelease(t *testing.T) {
 		return len(list) == 3 && strings.Contains(list[2].Message, "it is meant to fail")
 	})
 	for i, want := range []v1alpha1.Cause{
-		{Kind: "AddonsLayer", Name: f.name("mid"), Reason: v1alpha1.ReasonDependencyNotReady},
-		{Depth: 1, Kind: "AddonsLayer", Name: f.name("base"), Reason: v1alpha1.ReasonDependencyNotReady},
+		{Kind: "AddonsLayer", Name: f.name("mid"), Reason: v1alpha1.ReasonDependencyNotDeployed},
+		{Depth: 1, Kind: "AddonsLayer", Name: f.name("base"), Reason: v1alpha1.ReasonDependencyNotDeployed},
 		{Depth: 2, Kind: "HelmRelease", Namespace: f.prefix, Name: "base", Reason: "InstallFailed"},
 	} {
 		got := found[i]

@@ -40,7 +40,7 @@ func TestCycleIsSpelledOutAndOthersGoOn(t *testing.T) {
 	f.stalled("b", v1alpha1.ReasonDependencyCycle, f.cycle("b", "c", "a", "b"))
 	f.stalled("c", v1alpha1.ReasonDependencyCycle, f.cycle("c", "a", "b", "c"))
 	f.stalled("self", v1alpha1.ReasonDependencyCycle, f.cycle("self", "self"))
-	f.reason("after", v1alpha1.ReasonDependencyNotReady, f.name("a")+" has deployed no version yet, Failed: "+f.cycle("a", "b", "c", "a"))
+	f.reason("after", v1alpha1.ReasonDependencyNotDeployed, f.name("a")+" has deployed no version yet, Failed: "+f.cycle("a", "b", "c", "a"))
 	f.reason("lost", v1alpha1.ReasonDependencyNotFound, "there is no layer "+f.name("nowhere"))
 	f.reason("wrong", v1alpha1.ReasonDependencyVersion, f.name("free")+" is at 1.0.0, Deployed")
 	for _, layer := range []string{"after", "lost", "wrong"} {
@@ -120,8 +120,8 @@ func TestCycleIsToldToAllOfItsMembers(t *testing.T) {
 	around()
 	f.asks("c", "missing")
 	f.reason("c", v1alpha1.ReasonDependencyNotFound)
-	f.reason("a", v1alpha1.ReasonDependencyNotReady, f.name("b")+" has deployed no version yet, Hold")
-	f.reason("e", v1alpha1.ReasonDependencyNotReady, f.name("a")+" has deployed no version yet, ApplyPending")
+	f.reason("a", v1alpha1.ReasonDependencyNotDeployed, f.name("b")+" has deployed no version yet, Hold")
+	f.reason("e", v1alpha1.ReasonDependencyNotDeployed, f.name("a")+" has deployed no version yet, ApplyPending")
 	f.asks("c", "d")
 	around()
 }

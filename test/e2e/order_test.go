@@ -159,7 +159,7 @@ func TestWaitsForALayerWhoseStatusIsOfAnOldGeneration(t *testing.T) {
 	f.makeOutdated("base")
 
 	f.layer("apps", f.dependsOn("base"))
-	f.reason("apps", v1alpha1.ReasonDependencyNotReady, "waits for "+f.name("base")+": ", "generation 1, seen 0")
+	f.reason("apps", v1alpha1.ReasonDependencyNotDeployed, "waits for "+f.name("base")+": ", "generation 1, seen 0")
 	f.state("apps", v1alpha1.StateApplyPending)
 	if !f.absent(&helmv2.HelmRelease{}, "apps") {
 		t.Error("apps was applied over a dependency that has not been looked at")

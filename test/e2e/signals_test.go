@@ -225,7 +225,7 @@ func TestEventsTellOfChangesOnly(t *testing.T) {
 	settled = f.exactly("base", "another content is told", settled, "Applying", "Deployed")
 
 	f.patch(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.prefix, Name: "kept"}}, `{"data":{"value":"edited"}}`)
-	settled = f.exactly("base", "a correction is told", settled, v1alpha1.ReasonCorrected, "Applying", "Deployed")
+	settled = f.exactly("base", "a correction is told", settled, v1alpha1.ReasonDriftCorrected, "Applying", "Deployed")
 
 	f.deployed("base", f.remove("base/old.yaml"))
 	f.exactly("base", "an orphan is told", settled, v1alpha1.ReasonOrphaned, "Pruning", v1alpha1.ReasonPruned, "Deployed")

@@ -232,7 +232,7 @@ func ruleOf(mistake *layers.ContentError) string {
 		return ruleDuplicateObject
 	case mistake.Reason == v1alpha1.ReasonKustomizeFailed:
 		return ruleKustomization
-	case mistake.Reason == v1alpha1.ReasonPathNotFound, mistake.Reason == v1alpha1.ReasonPathOutside && mistake.File == "":
+	case mistake.Reason == v1alpha1.ReasonPathNotFound, mistake.Reason == v1alpha1.ReasonPathOutsideArtifact && mistake.File == "":
 		return rulePath
 	case strings.HasPrefix(mistake.Message, "cannot be read"):
 		return ruleSyntax

@@ -119,11 +119,11 @@ var cases = []struct {
 		"another layer blocks this one",
 	},
 	{
-		layer("behind", at(v1alpha1.StateApplyPending, metav1.ConditionUnknown, v1alpha1.ReasonDependencyNotReady, "waits for mid@1.0.0: mid has deployed no version yet, ApplyPending"),
+		layer("behind", at(v1alpha1.StateApplyPending, metav1.ConditionUnknown, v1alpha1.ReasonDependencyNotDeployed, "waits for mid@1.0.0: mid has deployed no version yet, ApplyPending"),
 			func(l *v1alpha1.AddonsLayer) {
 				l.Status.BlockedBy = []v1alpha1.Cause{
-					{Kind: "AddonsLayer", Name: "mid", Reason: v1alpha1.ReasonDependencyNotReady, Message: "mid is new"},
-					{Depth: 1, Kind: "AddonsLayer", Name: "base", Reason: v1alpha1.ReasonDependencyNotReady, Message: "base is Failed"},
+					{Kind: "AddonsLayer", Name: "mid", Reason: v1alpha1.ReasonDependencyNotDeployed, Message: "mid is new"},
+					{Depth: 1, Kind: "AddonsLayer", Name: "base", Reason: v1alpha1.ReasonDependencyNotDeployed, Message: "base is Failed"},
 					{Depth: 2, Kind: "HelmRelease", Namespace: "platform", Name: "web", Reason: "InstallFailed", Message: "no\nsuch chart"},
 				}
 			}), true,
@@ -172,10 +172,10 @@ var cases = []struct {
 		"its cluster is away",
 	},
 	{
-		layer("behind-there", on("fleet", "prod", "fleet/prod"), at(v1alpha1.StateApplyPending, metav1.ConditionUnknown, v1alpha1.ReasonDependencyNotReady, "waits for mid"),
+		layer("behind-there", on("fleet", "prod", "fleet/prod"), at(v1alpha1.StateApplyPending, metav1.ConditionUnknown, v1alpha1.ReasonDependencyNotDeployed, "waits for mid"),
 			func(l *v1alpha1.AddonsLayer) {
 				l.Status.BlockedBy = []v1alpha1.Cause{
-					{Kind: "AddonsLayer", Name: "mid", Reason: v1alpha1.ReasonDependencyNotReady, Message: "mid is Applying"},
+					{Kind: "AddonsLayer", Name: "mid", Reason: v1alpha1.ReasonDependencyNotDeployed, Message: "mid is Applying"},
 					{Depth: 1, Kind: "Deployment", Cluster: "fleet/prod", Namespace: "platform", Name: "web", Reason: "NotReady", Message: "0 of 2 replicas"},
 				}
 			}), true,
