@@ -32,7 +32,6 @@ LEFT = $(if $(findstring -run,$(TESTFLAGS)),,-skip '$(shell hack/heavy.sh left $
 # hack/step.sh ends with.
 TIMES := bin/times
 SUMMED = $(TOOLS)/gotestsum --jsonfile-timing-events $(TIMES)/$@-$(1).json
-BRIEF = --format standard-quiet --format-hide-empty-pkg
 # Has client-go end the tests, and the controller in the end-to-end tests, when
 # something changes what is in a cache.
 DETECT = KUBE_CACHE_MUTATION_DETECTOR=true
@@ -105,15 +104,12 @@ verify: ## Fail when a generated file is not current
 vulncheck: tool-govulncheck ## Look for known weaknesses in what is used, where their database can be reached
 	hack/vulncheck.sh $(TOOLS)/govulncheck
 
-# What has the race detector computes, and what has an API server waits: they go well
-# beside each other.
 .PHONY: unit
 unit: tool-gotestsum tool-promtool ## Unit, property, API and chart tests, with the race detector where things go on side by side
 	@mkdir -p $(TIMES)
-	@hack/beside.sh \
-	  "$(DETECT) $(call SUMMED,race) $(BRIEF) -- -race $(GO_TEST) -p 1 -timeout 30m $(LEFT) $(TESTFLAGS) $$(hack/packages.sh race)" \
-	  "$(DETECT) $(call SUMMED,plain) $(BRIEF) -- $(GO_TEST) -p 1 -timeout 15m -parallel 10 $(LEFT) $(TESTFLAGS) $$(hack/packages.sh plain)"
-	$(call SUMMED,tools) $(BRIEF) -- -race $(GO_TEST) -short -timeout 5m $(TESTFLAGS) $(TOOL_PACKAGES)
+	$(DETECT) $(call SUMMED,race) --format standard-quiet --format-hide-empty-pkg -- -race $(GO_TEST) -timeout 30m $(LEFT) $(TESTFLAGS) $$(hack/packages.sh race)
+	$(DETECT) $(call SUMMED,plain) --format standard-quiet --format-hide-empty-pkg -- $(GO_TEST) -timeout 15m -parallel 6 $(LEFT) $(TESTFLAGS) $$(hack/packages.sh plain)
+	$(call SUMMED,tools) --format standard-quiet --format-hide-empty-pkg -- -race $(GO_TEST) -short -timeout 5m $(TESTFLAGS) $(TOOL_PACKAGES)
 
 .PHONY: unit-heavy
 unit-heavy: tool-gotestsum ## The unit tests of test/heavy.txt, and the controllers with the race detector
@@ -124,7 +120,7 @@ unit-heavy: tool-gotestsum ## The unit tests of test/heavy.txt, and the controll
 .PHONY: unit-all
 unit-all: tool-gotestsum tool-promtool ## All unit tests at their full length, all with the race detector
 	@mkdir -p $(TIMES)
-	$(DETECT) STRATA_TEST_ALL=1 $(call SUMMED,all) $(BRIEF) -- -race $(GO_TEST) -count=1 -timeout 45m $(TESTFLAGS) $(UNIT_PACKAGES)
+	$(DETECT) STRATA_TEST_ALL=1 $(call SUMMED,all) --format standard-quiet --format-hide-empty-pkg -- -race $(GO_TEST) -count=1 -timeout 45m $(TESTFLAGS) $(UNIT_PACKAGES)
 
 # The servers and the controller take memory for time. The controller under test has
 # the race detector; the tests themselves need none.

@@ -66,7 +66,6 @@ func newOnlooker(t *testing.T) *onlooker {
 	if testing.Short() {
 		t.Skip("needs an API server")
 	}
-	t.Parallel() // rollouts mostly wait
 	c, err := client.NewWithWatch(plane.Config(), client.Options{Scheme: newScheme()})
 	if err != nil {
 		t.Fatal(err)
