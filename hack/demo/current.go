@@ -217,6 +217,12 @@ func (d *demo) leave() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	return d.step(ctx, "deleting the layers from the cluster of context "+d.context, func(ctx context.Context) error {
+		for _, layer := range d.layers {
+			// Nobody will adopt what they have: it need not wait for that.
+			if _, err := d.kubectl(ctx, "patch", "addonslayer", layer, "--type=merge", `--patch={"spec":{"orphanGrace":"0s"}}`); err != nil {
+				return err
+			}
+		}
 		return d.kubectlAll(ctx,
 			[]string{"annotate", "addonslayers", "--all", v1alpha1.ConfirmDeletionAnnotation + "=true"},
 			[]string{"delete", "addonslayers", "--all", "--timeout=2m"},

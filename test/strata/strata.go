@@ -7,6 +7,7 @@
 package strata
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,7 +153,7 @@ type Options struct {
 	Dir string
 	// Args are more flags, and Env more of its environment.
 	Args, Env []string
-	// ArtifactHosts are hosts of artifacts, beside this machine.
+	// ArtifactHosts are the hosts of artifacts; none stands for this machine.
 	ArtifactHosts []string
 	// Confined leaves it to Args where artifacts and other clusters may be. Without
 	// it they may be where all servers of tests are.
@@ -184,7 +185,7 @@ func Prepare(o Options) (*Controller, error) {
 	if !o.Confined {
 		// source-controller runs as a process, and other makers of artifacts in the
 		// test.
-		args = append(args, "--allowed-cluster-ranges", LoopbackRanges, "--artifact-hosts", strings.Join(append([]string{"127.0.0.1"}, o.ArtifactHosts...), ","))
+		args = append(args, "--allowed-cluster-ranges", LoopbackRanges, "--artifact-hosts", cmp.Or(strings.Join(o.ArtifactHosts, ","), "127.0.0.1"))
 	}
 	c.Runner, err = controlplane.NewRunner(controlplane.Program{
 		Name: "strata", Path: o.Binary, Dir: o.Dir,
