@@ -46,6 +46,9 @@ func (d *demo) useCurrent(ctx context.Context) error {
 	if err != nil && !own {
 		return err
 	}
+	if err := d.untouched(ctx, kubeconfig); err != nil {
+		return err
+	}
 	wanted := []string{"kubectl"}
 	if own {
 		wanted = append(wanted, string(controlplane.SourceController), string(controlplane.HelmController))
@@ -67,11 +70,12 @@ func (d *demo) useCurrent(ctx context.Context) error {
 	if err := d.connect(); err != nil {
 		return err
 	}
-	if err := d.noStrata(ctx); err != nil {
-		return err
-	}
 	if own {
 		return nil
+	}
+	// The example's source is there, wherever Flux is installed.
+	if err := plane.CreateNamespace(ctx, controlplane.FluxNamespace); err != nil {
+		return err
 	}
 	return d.reach(ctx)
 }
@@ -98,17 +102,38 @@ func (d *demo) currentContext() (string, error) {
 	return path, clientcmd.WriteToFile(*config, path)
 }
 
-// noStrata refuses a cluster that has Strata already: its layers, and who looks after
-// them, are not the demo's.
-func (d *demo) noStrata(ctx context.Context) error {
-	err := d.client.List(ctx, &v1alpha1.AddonsLayerList{}, client.Limit(1))
-	switch {
+// untouched looks at the cluster before anything is written to it. It refuses one that
+// has Strata already, whose layers are not the demo's, and notes which namespaces are
+// somebody else's.
+func (d *demo) untouched(ctx context.Context, kubeconfig string) error {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return err
+	}
+	c, err := newClient(config)
+	if err != nil {
+		return err
+	}
+	return d.mayUse(ctx, c)
+}
+
+func (d *demo) mayUse(ctx context.Context, c client.Client) error {
+	switch err := c.List(ctx, &v1alpha1.AddonsLayerList{}, client.Limit(1)); {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
-		return nil
 	case err != nil:
 		return fmt.Errorf("cannot look for Strata in the cluster of context %s: %w", d.context, err)
+	default:
+		return fmt.Errorf("the cluster of context %s has AddonsLayers already: the demo installs Strata itself, take another cluster", d.context)
 	}
-	return fmt.Errorf("the cluster of context %s has AddonsLayers already: the demo installs Strata itself, take another cluster", d.context)
+	for _, name := range []string{strata.Namespace, controlplane.FluxNamespace} {
+		switch err := c.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{}); {
+		case apierrors.IsNotFound(err):
+			d.ownNamespaces = append(d.ownNamespaces, name)
+		case err != nil:
+			return fmt.Errorf("cannot look for namespace %s in the cluster of context %s: %w", name, d.context, err)
+		}
+	}
+	return nil
 }
 
 // reach makes ways for a Flux that runs in the cluster: from there to the servers of
@@ -238,16 +263,18 @@ func (d *demo) uninstall() error {
 	return d.step(ctx, "uninstalling Strata", func(ctx context.Context) error {
 		err := strata.Uninstall(d.plane)
 		folders := []string{filepath.Join(d.root, "config", "crd", "bases")}
-		namespaces := []string{strata.Namespace}
-		if d.plane.Managed() {
+		if d.plane.Managed() { // the cluster had no kind of Flux at all
 			crds, missing := controlplane.FluxCRDs()
 			err = errors.Join(err, missing)
-			folders, namespaces = append(folders, crds), append(namespaces, controlplane.FluxNamespace)
+			folders = append(folders, crds)
 		}
 		for _, folder := range folders {
 			err = errors.Join(err, d.kubectlAll(ctx, []string{"delete", "--ignore-not-found", "--filename", folder}))
 		}
-		return errors.Join(err, d.kubectlAll(ctx, append([]string{"delete", "namespace", "--ignore-not-found"}, namespaces...)))
+		for _, name := range d.ownNamespaces {
+			err = errors.Join(err, d.kubectlAll(ctx, []string{"delete", "namespace", "--ignore-not-found", name}))
+		}
+		return err
 	})
 }
 

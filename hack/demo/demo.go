@@ -17,7 +17,9 @@ import (
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -45,6 +47,8 @@ type demo struct {
 	platform   string // with --fleet: the layers are those of it
 	context    string // with --cluster current: the name of the context
 	proxy      string // the HTTP proxy of the controller; "" for none
+	// ownNamespaces are those that the cluster of the context did not have.
+	ownNamespaces []string
 
 	closers []func() error // in the order of what they close
 }
@@ -132,15 +136,21 @@ func (d *demo) build(ctx context.Context) error {
 }
 
 func (d *demo) connect() error {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(sourcev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return err
-	}
 	var err error
-	if d.client, err = client.New(d.plane.Config(), client.Options{Scheme: scheme}); err != nil {
-		return fmt.Errorf("cannot make a client: %w", err)
+	d.client, err = newClient(d.plane.Config())
+	return err
+}
+
+func newClient(config *rest.Config) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), sourcev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, err
 	}
-	return nil
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a client: %w", err)
+	}
+	return c, nil
 }
 
 // startController installs the chart and runs the controller beside the

@@ -381,6 +381,30 @@ func TestFromKubeconfigWithoutFlux(t *testing.T) {
 	}
 }
 
+// Where somebody has a part of Flux, it is neither used nor taken for none.
+func TestPartOfFluxIsNotNone(t *testing.T) {
+	group := func(name, version string) metav1.APIGroup {
+		return metav1.APIGroup{Name: name, Versions: []metav1.GroupVersionForDiscovery{{GroupVersion: name + "/" + version}}}
+	}
+	source, helm := group("source.toolkit.fluxcd.io", "v1"), group("helm.toolkit.fluxcd.io", "v2")
+	for reason, test := range map[string]struct {
+		served []metav1.APIGroup
+		none   bool
+		words  string
+	}{
+		"all":         {served: []metav1.APIGroup{source, helm}},
+		"none":        {served: []metav1.APIGroup{group("apps", "v1")}, none: true, words: "has no Flux"},
+		"sources":     {served: []metav1.APIGroup{source}, words: "serves source.toolkit.fluxcd.io and not helm.toolkit.fluxcd.io/v2"},
+		"another":     {served: []metav1.APIGroup{group("kustomize.toolkit.fluxcd.io", "v1")}, words: "not source.toolkit.fluxcd.io/v1, helm.toolkit.fluxcd.io/v2"},
+		"old version": {served: []metav1.APIGroup{source, group("helm.toolkit.fluxcd.io", "v2beta1")}, words: "and not helm.toolkit.fluxcd.io/v2"},
+	} {
+		err := hasFlux(test.served)
+		if (err == nil) != (test.words == "") || err != nil && !strings.Contains(err.Error(), test.words) || errors.Is(err, ErrNoFlux) != test.none {
+			t.Errorf("%s: %v, want %q", reason, err, test.words)
+		}
+	}
+}
+
 // A start that fails names the cause and leaves nothing behind.
 func TestStartFails(t *testing.T) {
 	t.Parallel()

@@ -9,8 +9,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -34,8 +35,7 @@ func Open(ctx context.Context, opts Options) (*ControlPlane, error) {
 	return FromKubeconfig(ctx, path, opts.Log)
 }
 
-// ErrNoFlux is returned for a cluster that lacks source-controller's or helm-
-// controller's kinds.
+// ErrNoFlux is returned for a cluster that serves no kind of Flux at all.
 var ErrNoFlux = errors.New("has no Flux")
 
 // FromKubeconfig uses the cluster of a kubeconfig file's current context,
@@ -52,17 +52,15 @@ func FromKubeconfig(ctx context.Context, path string, log io.Writer) (*ControlPl
 	if err != nil {
 		return nil, err
 	}
-	for _, group := range []string{"source.toolkit.fluxcd.io/v1", "helm.toolkit.fluxcd.io/v2"} {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		_, err := client.ServerResourcesForGroupVersion(group)
-		if apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("cluster %s does not serve %s: it %w", loaded.Host, group, ErrNoFlux)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("cannot ask cluster %s for %s: %w", loaded.Host, group, err)
-		}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	groups, err := client.ServerGroups()
+	if err != nil {
+		return nil, fmt.Errorf("cannot ask cluster %s what it serves: %w", loaded.Host, err)
+	}
+	if err := hasFlux(groups.Groups); err != nil {
+		return nil, fmt.Errorf("cluster %s %w", loaded.Host, err)
 	}
 	return existing(path, loaded, Options{Log: log})
 }
@@ -96,6 +94,34 @@ func FluxBeside(ctx context.Context, path string, opts Options) (*ControlPlane, 
 		return nil, errors.Join(fmt.Errorf("cannot run Flux for cluster %s: %w", loaded.Host, err), c.Stop())
 	}
 	return c, nil
+}
+
+// hasFlux tells of groups of kinds whether source-controller's and helm-controller's
+// are among them. A part of Flux is another error than none of it: what is there
+// belongs to somebody, and must be neither replaced nor taken away.
+func hasFlux(served []metav1.APIGroup) error {
+	var there, missing []string
+	versions := map[string]bool{}
+	for _, group := range served {
+		if strings.HasSuffix(group.Name, ".toolkit.fluxcd.io") {
+			there = append(there, group.Name)
+		}
+		for _, version := range group.Versions {
+			versions[version.GroupVersion] = true
+		}
+	}
+	for _, wanted := range []string{"source.toolkit.fluxcd.io/v1", "helm.toolkit.fluxcd.io/v2"} {
+		if !versions[wanted] {
+			missing = append(missing, wanted)
+		}
+	}
+	switch {
+	case len(missing) == 0:
+		return nil
+	case len(there) == 0:
+		return ErrNoFlux
+	}
+	return fmt.Errorf("serves %s and not %s: install the rest of Flux, too", strings.Join(there, ", "), strings.Join(missing, ", "))
 }
 
 // load reads a kubeconfig; who uses it is not throttled on the client's side.
