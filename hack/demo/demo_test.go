@@ -4,17 +4,25 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/summary"
@@ -107,6 +115,44 @@ func TestTheCurrentClusterIsAskedForByName(t *testing.T) {
 	t.Setenv("DEMO_CLUSTER", "current")
 	if _, err := parse([]string{"--fleet"}); err == nil || !strings.Contains(err.Error(), "goes with neither") {
 		t.Errorf("the current cluster and the fleet go together: %v", err)
+	}
+}
+
+// What the cluster has already is not the demo's to delete.
+func TestTheDemoOwnsWhatItMakes(t *testing.T) {
+	noKind := &meta.NoKindMatchError{GroupKind: v1alpha1.GroupVersion.WithKind("AddonsLayer").GroupKind()}
+	for reason, test := range map[string]struct {
+		there []string
+		list  error
+		want  []string
+		words string
+	}{
+		"an empty cluster":       {list: noKind, want: []string{"strata-system", "gotk-system"}},
+		"somebody's namespaces":  {there: []string{"strata-system", "gotk-system"}, list: noKind},
+		"one of them":            {there: []string{"gotk-system"}, list: noKind, want: []string{"strata-system"}},
+		"a cluster with Strata":  {words: "has AddonsLayers already"},
+		"a cluster that is away": {list: errors.New("no route"), words: "cannot look for Strata in the cluster of context kind: no route"},
+	} {
+		scheme := runtime.NewScheme()
+		if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+			t.Fatal(err)
+		}
+		builder := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+			List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+				return test.list
+			},
+		})
+		for _, name := range test.there {
+			builder = builder.WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		}
+		d := &demo{context: "kind"}
+		err := d.mayUse(t.Context(), builder.Build())
+		if (err == nil) != (test.words == "") || err != nil && !strings.Contains(err.Error(), test.words) {
+			t.Errorf("%s: %v, want %q", reason, err, test.words)
+		}
+		if !slices.Equal(d.ownNamespaces, test.want) {
+			t.Errorf("%s: it would delete %v, want %v", reason, d.ownNamespaces, test.want)
+		}
 	}
 }
 
