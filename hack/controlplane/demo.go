@@ -4,25 +4,29 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/strata-project/strata/hack/controlplane/cache"
 )
 
-// demoPrograms makes what the demo runs: the programs of the tests where these are
-// current; otherwise those that the machine has already, and the rest as the tests have
-// them, in a folder of their own.
-type demoPrograms struct {
+// together makes what the demo runs: the programs of the tests where these are
+// current; otherwise those that the machine has already, and the rest of them by one
+// go build of one module, which compiles once what they have in common.
+type together struct {
 	builder
 	programs []target
 	// crds are the modules of Flux whose CRDs are wanted, too.
@@ -31,27 +35,30 @@ type demoPrograms struct {
 	places []string
 }
 
+// demoModule is the folder of the module that requires all programs of the demo.
+const demoModule = "demo"
+
 // forDemo returns what makes the programs of the demo, or of those the ones that are
 // named. The demo runs no notification-controller.
-func forDemo(b builder, only string) (demoPrograms, error) {
+func forDemo(b builder, only string) (together, error) {
 	names := []string{
 		"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok", "source-controller", "helm-controller",
 	}
 	if only != "" {
 		for name := range strings.SplitSeq(only, ",") {
 			if !slices.Contains(names, name) {
-				return demoPrograms{}, fmt.Errorf("unknown program %q: the demo runs %s", name, strings.Join(names, ", "))
+				return together{}, fmt.Errorf("unknown program %q: the demo runs %s", name, strings.Join(names, ", "))
 			}
 		}
 		names = strings.Split(only, ",")
 	}
-	g := demoPrograms{
+	g := together{
 		builder:  b,
 		programs: slices.DeleteFunc(slices.Clone(targets), func(t target) bool { return !slices.Contains(names, t.name) }),
 		places:   demoPlaces(b.dir),
 	}
 	if slices.Contains(names, "source-controller") {
-		g.crds = []pinned{{"source-controller", sourceController}, {"helm-controller", helmController}}
+		g.crds = []pinned{{demoModule, sourceController}, {demoModule, helmController}}
 	}
 	return g, nil
 }
@@ -68,7 +75,7 @@ func demoPlaces(filled string) []string {
 }
 
 // ensure returns the folder with the programs. What it does on the way it tells.
-func (g demoPrograms) ensure(ctx context.Context) (string, error) {
+func (g together) ensure(ctx context.Context) (string, error) {
 	wanted := slices.Clone(g.programs)
 	if len(g.crds) > 0 {
 		wanted = append(wanted, targets[slices.Index(targetNames(), cache.CRDs)])
@@ -124,27 +131,32 @@ func complete(dir string, wanted []target) bool {
 }
 
 // keyOf is a digest of all that decides what the folder holds.
-func (g demoPrograms) keyOf(found map[string]string) (string, error) {
+func (g together) keyOf(found map[string]string) (string, error) {
 	h := sha256.New()
+	fmt.Fprintln(h, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	for _, t := range g.programs {
-		key, err := g.key(t)
+		fmt.Fprintln(h, t.name, t.pkg, found[t.name])
+	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join(g.modules, demoModule, name))
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintln(h, t.name, key, found[t.name])
+		fmt.Fprintln(h, name, len(content))
+		h.Write(content)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// kubernetes returns the version of Kubernetes that the tests pin.
-func (g demoPrograms) kubernetes() (string, error) {
-	return g.version(target{modules: []string{"kubernetes"}, require: kubernetes})
+// kubernetes returns the version of Kubernetes that the module pins.
+func (g together) kubernetes() (string, error) {
+	return g.version(target{modules: []string{demoModule}, require: kubernetes})
 }
 
 // found returns where the machine has programs. Of the servers of Kubernetes those
 // count that are of the minor version that the module pins: those of two versions
 // need not work together.
-func (g demoPrograms) found(ctx context.Context) (map[string]string, error) {
+func (g together) found(ctx context.Context) (map[string]string, error) {
 	found := map[string]string{}
 	for _, t := range g.programs {
 		for _, place := range g.places {
@@ -176,18 +188,12 @@ func (g demoPrograms) found(ctx context.Context) (map[string]string, error) {
 }
 
 // make puts the programs into the folder: links to those that are found, and the
-// others as they are built. What is there already, as it should be, is not built again.
-func (g demoPrograms) make(ctx context.Context, own builder, found map[string]string) error {
+// others as they are built.
+func (g together) make(ctx context.Context, own builder, found map[string]string) error {
 	var missing []target
 	for _, t := range g.programs {
 		if found[t.name] == "" {
-			stale, err := own.stale([]target{t})
-			if err != nil {
-				return err
-			}
-			if len(stale) > 0 {
-				missing = append(missing, t)
-			}
+			missing = append(missing, t)
 			continue
 		}
 		fmt.Fprintf(g.out, "using %s\n", found[t.name])
@@ -198,21 +204,124 @@ func (g demoPrograms) make(ctx context.Context, own builder, found map[string]st
 		if err := os.Symlink(found[t.name], link); err != nil {
 			return err
 		}
-		// Should it not be found one day, it is no program that was built here.
-		if err := os.Remove(own.stampFile(t)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
 	}
-	for i, t := range missing {
-		key, err := g.key(t)
-		if err != nil {
-			return err
-		}
-		// A link to what was found before must not be written through, and is not: the
-		// program is made beside it and takes its place.
-		if err := own.build(ctx, staleTarget{target: t, key: key}, fmt.Sprintf("[%d/%d]", i+1, len(missing))); err != nil {
+	if len(missing) == 0 {
+		return nil
+	}
+	built, err := os.MkdirTemp(own.dir, ".new-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(built)
+	if err := g.compile(ctx, missing, built); err != nil {
+		return err
+	}
+	for _, t := range missing {
+		if err := os.Rename(filepath.Join(built, executable(t.pkg)), filepath.Join(own.dir, t.name)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// executable is the name that go build gives a program by itself: the last element of
+// its package's path that is no version.
+func executable(pkg string) string {
+	name := path.Base(pkg)
+	if len(name) > 1 && name[0] == 'v' && strings.Trim(name[1:], "0123456789") == "" {
+		return path.Base(path.Dir(pkg))
+	}
+	return name
+}
+
+// compile builds the programs by one go build, and says how far it is.
+func (g together) compile(ctx context.Context, programs []target, into string) error {
+	var names, packages []string
+	for _, t := range programs {
+		names, packages = append(names, t.name), append(packages, t.pkg)
+	}
+	version, err := g.kubernetes()
+	if err != nil {
+		return err
+	}
+	// The flags that tell Kubernetes its version mean nothing to the others.
+	flags := []string{"-mod=readonly", "-trimpath", "-ldflags", linkerFlags(kubernetesProgram("kube-apiserver"), version)}
+	fmt.Fprintf(g.out, "building %s, once; this takes some minutes\n", strings.Join(names, ", "))
+	begin := time.Now()
+	list := append(append([]string{"list", "-deps"}, flags...), "-f", "{{if .Stale}}{{.ImportPath}}{{end}}")
+	stale, err := goCommand(ctx, filepath.Join(g.modules, demoModule), append(list, packages...)...)
+	if err != nil {
+		return err
+	}
+	p := &progress{out: g.out, begin: time.Now(), total: len(strings.Fields(string(stale)))}
+	build := append(append([]string{"build", "-v", "-buildvcs=false"}, flags...), "-o", into+string(filepath.Separator))
+	cmd := exec.CommandContext(ctx, "go", append(build, packages...)...)
+	cmd.Dir = filepath.Join(g.modules, demoModule)
+	cmd.Env = goEnvironment()
+	isolate(cmd)
+	cmd.Cancel = func() error { return interruptGroup(cmd) }
+	cmd.WaitDelay = 10 * time.Second
+	lines, err := cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	p.follow(lines)
+	if err := cmd.Wait(); err != nil {
+		if ctx.Err() != nil {
+			return errors.New("interrupted")
+		}
+		return fmt.Errorf("cannot build %s: %w\n%s", strings.Join(names, ", "), err, strings.Join(p.last, "\n"))
+	}
+	fmt.Fprintf(g.out, "built %d programs in %s\n", len(programs), time.Since(begin).Round(time.Second))
+	return nil
+}
+
+// progress counts the packages that go build -v names, and says now and then how many
+// there are, and how long the rest will take at this pace.
+type progress struct {
+	out   io.Writer
+	begin time.Time
+	total int // packages to compile
+
+	done int
+	said time.Time
+	last []string // the last lines, which say what failed
+}
+
+// sayEvery is how often progress is told.
+const sayEvery = 20 * time.Second
+
+func (p *progress) follow(lines io.Reader) {
+	scanner := bufio.NewScanner(lines)
+	scanner.Buffer(nil, 1<<20)
+	p.said = p.begin
+	for scanner.Scan() {
+		line := scanner.Text()
+		if p.last = append(p.last, line); len(p.last) > 30 {
+			p.last = p.last[1:]
+		}
+		if !strings.Contains(line, " ") {
+			p.done++
+		}
+		if now := time.Now(); now.Sub(p.said) >= sayEvery {
+			p.said = now
+			fmt.Fprintln(p.out, p.line(now))
+		}
+	}
+}
+
+// line says how far the build is.
+func (p *progress) line(now time.Time) string {
+	took := now.Sub(p.begin)
+	if p.done >= p.total {
+		return fmt.Sprintf("  linking, after %s", took.Round(time.Second))
+	}
+	if p.done == 0 {
+		return fmt.Sprintf("  0 of %d packages after %s", p.total, took.Round(time.Second))
+	}
+	rest := took * time.Duration(p.total-p.done) / time.Duration(p.done)
+	return fmt.Sprintf("  %d of %d packages after %s, about %s more", p.done, p.total, took.Round(time.Second), max(rest, time.Minute).Round(time.Minute))
 }

@@ -10,17 +10,20 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
-// newDemoPrograms writes a module that requires two programs, and another one beside it
+// newTogether writes a module that requires two programs, and another one beside it
 // that has them. Nothing is downloaded.
-func newDemoPrograms(t *testing.T) (demoPrograms, *bytes.Buffer) {
+func newTogether(t *testing.T) (together, *bytes.Buffer) {
 	t.Helper()
 	root := t.TempDir()
 	for name, content := range map[string]string{
-		"modules/kubernetes/go.mod": "module strata.invalid/modules\n\ngo 1.26.0\n\n" +
+		"modules/demo/go.mod": "module strata.invalid/demo\n\ngo 1.26.0\n\n" +
 			"require k8s.io/kubernetes v1.2.3\n\nreplace k8s.io/kubernetes => ../../kubernetes\n",
-		"modules/kubernetes/go.sum":    "",
+		"modules/demo/go.sum":          "",
+		"modules/tests/go.mod":         "module strata.invalid/tests\n\nrequire k8s.io/kubernetes v1.2.3\n",
+		"modules/tests/go.sum":         "",
 		"kubernetes/go.mod":            "module k8s.io/kubernetes\n\ngo 1.26.0\n",
 		"kubernetes/cmd/one/main.go":   "package main\n\nfunc main() { print(`one`) }\n",
 		"kubernetes/cmd/two/v2/two.go": "package main\n\nfunc main() { print(`two`) }\n",
@@ -37,9 +40,9 @@ func newDemoPrograms(t *testing.T) (demoPrograms, *bytes.Buffer) {
 		}
 	}
 	out := &bytes.Buffer{}
-	return demoPrograms{
+	return together{
 		builder:  builder{modules: filepath.Join(root, "modules"), dir: filepath.Join(root, "cache", "controlplane"), out: out},
-		programs: []target{program("one", "kubernetes", kubernetes, "/cmd/one"), program("two", "kubernetes", kubernetes, "/cmd/two/v2")},
+		programs: []target{program("one", "tests", kubernetes, "/cmd/one"), program("two", "tests", kubernetes, "/cmd/two/v2")},
 	}, out
 }
 
@@ -53,8 +56,8 @@ func printed(t *testing.T, dir, name string) string {
 }
 
 // What the machine has is used, the rest is built, and all of it once.
-func TestDemoBuildsWhatIsMissing(t *testing.T) {
-	g, out := newDemoPrograms(t)
+func TestTogetherBuildsWhatIsMissing(t *testing.T) {
+	g, out := newTogether(t)
 	g.places = []string{filepath.Join(filepath.Dir(g.modules), "nowhere"), filepath.Join(filepath.Dir(g.modules), "found")}
 	dir, err := g.ensure(t.Context())
 	if err != nil {
@@ -63,7 +66,7 @@ func TestDemoBuildsWhatIsMissing(t *testing.T) {
 	if one, two := printed(t, dir, "one"), printed(t, dir, "two"); one != "found" || two != "two" {
 		t.Errorf("the programs print %q and %q", one, two)
 	}
-	if text := out.String(); !strings.Contains(text, "using ") || !strings.Contains(text, "[1/1] building two v1.2.3") {
+	if text := out.String(); !strings.Contains(text, "using ") || !strings.Contains(text, "building two, once") {
 		t.Errorf("it says:\n%s", text)
 	}
 	out.Reset()
@@ -83,8 +86,8 @@ func TestDemoBuildsWhatIsMissing(t *testing.T) {
 }
 
 // What the tests run is used where it is current.
-func TestDemoUsesWhatTheTestsHave(t *testing.T) {
-	g, out := newDemoPrograms(t)
+func TestTogetherUsesWhatTheTestsHave(t *testing.T) {
+	g, out := newTogether(t)
 	for _, program := range g.programs {
 		key, err := g.key(program)
 		if err == nil {
@@ -106,10 +109,10 @@ func TestDemoUsesWhatTheTestsHave(t *testing.T) {
 }
 
 // Servers of Kubernetes of another minor version are not used beside those of this one.
-func TestDemoTakesServersOfItsVersion(t *testing.T) {
-	g, out := newDemoPrograms(t)
+func TestTogetherTakesServersOfItsVersion(t *testing.T) {
+	g, out := newTogether(t)
 	root := filepath.Dir(g.modules)
-	g.programs = []target{program("kube-apiserver", "kubernetes", kubernetes, "/cmd/kube-apiserver")}
+	g.programs = []target{program("kube-apiserver", "tests", kubernetes, "/cmd/kube-apiserver")}
 	for place, want := range map[string]string{"old": "", "new": filepath.Join(root, "new", "kube-apiserver")} {
 		g.places = []string{filepath.Join(root, place)}
 		found, err := g.found(t.Context())
@@ -123,8 +126,8 @@ func TestDemoTakesServersOfItsVersion(t *testing.T) {
 }
 
 // A build that fails says why, and leaves nothing that counts as built.
-func TestDemoSaysWhatFails(t *testing.T) {
-	g, _ := newDemoPrograms(t)
+func TestTogetherSaysWhatFails(t *testing.T) {
+	g, _ := newTogether(t)
 	broken := filepath.Join(filepath.Dir(g.modules), "kubernetes", "cmd", "one", "main.go")
 	if err := os.WriteFile(broken, []byte("package main\n\nfunc main() { undefined() }\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -132,6 +135,25 @@ func TestDemoSaysWhatFails(t *testing.T) {
 	for range 2 {
 		if _, err := g.ensure(t.Context()); err == nil || !strings.Contains(err.Error(), "undefined: undefined") {
 			t.Errorf("the error is %v", err)
+		}
+	}
+}
+
+func TestProgress(t *testing.T) {
+	begin := time.Now()
+	for _, test := range []struct {
+		done, total int
+		after       time.Duration
+		want        string
+	}{
+		{0, 400, 20 * time.Second, "  0 of 400 packages after 20s"},
+		{100, 400, time.Minute, "  100 of 400 packages after 1m0s, about 3m0s more"},
+		{390, 400, time.Minute, "  390 of 400 packages after 1m0s, about 1m0s more"},
+		{400, 400, time.Minute, "  linking, after 1m0s"},
+	} {
+		p := progress{begin: begin, done: test.done, total: test.total}
+		if got := p.line(begin.Add(test.after)); got != test.want {
+			t.Errorf("it says %q, want %q", got, test.want)
 		}
 	}
 }

@@ -11,8 +11,8 @@
 // such as kustomize-controller, is built when it is named, and not otherwise.
 //
 // The demo runs what is there: these programs where they are current, or others that
-// the machine has. With --demo those that it has not are built, into a folder of their
-// own.
+// the machine has. With --demo those that it has not are built together, from a module
+// of their own.
 //
 //	go run ./hack/controlplane [--only etcd,kube-apiserver] [--demo] [--print-dir]
 package main
