@@ -27,7 +27,14 @@ TESTFLAGS ?=
 GO_TEST = -trimpath -ldflags=-w -vet=off
 # What the steps of make test leave to make test-all; test/heavy.txt says why. When
 # tests are chosen by name, nothing is left.
-LEFT = $(if $(findstring -run,$(TESTFLAGS)),,-skip '$(shell hack/heavy.sh left $@)')
+LEFT = $(if $(findstring -run,$(TESTFLAGS)),,-skip '$(shell hack/heavy.sh left $(firstword $(subst -, ,$@)))')
+# The tests of the controllers wait more than they compute, and many of them run alone.
+# So three parts of them go on side by side, each with an API server of its own. The
+# patterns hold each name once, and take about as long.
+PARTS = $(if $(findstring -run,$(TESTFLAGS)),chosen,A C K)
+PART_A = -run '^Test[ABD-J]'
+PART_C = -run '^TestC'
+PART_K = -run '^(Test[^A-J]|[^T])'
 # What gotestsum is told everywhere: where each test's time goes, for the table that
 # hack/step.sh ends with.
 TIMES := bin/times
@@ -108,8 +115,15 @@ vulncheck: tool-govulncheck ## Look for known weaknesses in what is used, where 
 unit: tool-gotestsum tool-promtool ## Unit, property, API and chart tests, with the race detector where things go on side by side
 	@mkdir -p $(TIMES)
 	$(DETECT) $(call SUMMED,race) --format standard-quiet --format-hide-empty-pkg -- -race $(GO_TEST) -timeout 30m $(LEFT) $(TESTFLAGS) $$(hack/packages.sh race)
-	$(DETECT) $(call SUMMED,plain) --format standard-quiet --format-hide-empty-pkg -- $(GO_TEST) -timeout 15m -parallel 6 $(LEFT) $(TESTFLAGS) $$(hack/packages.sh plain)
+	@$(MAKE) --no-print-directory -k -j4 -Otarget $(PARTS:%=unit-controllers-%) unit-plain
 	$(call SUMMED,tools) --format standard-quiet --format-hide-empty-pkg -- -race $(GO_TEST) -short -timeout 5m $(TESTFLAGS) $(TOOL_PACKAGES)
+
+.PHONY: unit-plain
+unit-plain: tool-gotestsum
+	$(DETECT) $(call SUMMED,all) --format standard-quiet --format-hide-empty-pkg -- $(GO_TEST) -p 1 -timeout 15m $(LEFT) $(TESTFLAGS) $$(hack/packages.sh plain | grep -v '/controllers$$')
+
+unit-controllers-%: tool-gotestsum
+	$(DETECT) $(call SUMMED,part) --format standard-quiet --format-hide-empty-pkg -- $(GO_TEST) -timeout 15m -parallel 3 $(LEFT) $(PART_$*) $(TESTFLAGS) ./controllers
 
 .PHONY: unit-heavy
 unit-heavy: tool-gotestsum ## The unit tests of test/heavy.txt, and the controllers with the race detector

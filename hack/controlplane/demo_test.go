@@ -139,6 +139,30 @@ func TestTogetherSaysWhatFails(t *testing.T) {
 	}
 }
 
+// The demo runs the versions that the tests run: only what these programs are built
+// from differs, because they are built together.
+func TestDemoHasTheVersionsOfTheTests(t *testing.T) {
+	modules, err := findModules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := builder{modules: modules}
+	g, err := forDemo(b, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range g.programs {
+		tested, err := b.version(program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		program.modules = []string{demoModule}
+		if shown, err := b.version(program); err != nil || shown != tested {
+			t.Errorf("the demo builds %s %s, the tests %s: %v", program.name, shown, tested, err)
+		}
+	}
+}
+
 func TestProgress(t *testing.T) {
 	begin := time.Now()
 	for _, test := range []struct {
