@@ -137,7 +137,8 @@ unit-all: tool-gotestsum tool-promtool ## All unit tests at their full length, a
 	$(DETECT) STRATA_TEST_ALL=1 $(call SUMMED,all) --format standard-quiet --format-hide-empty-pkg -- -race $(GO_TEST) -count=1 -timeout 45m $(TESTFLAGS) $(UNIT_PACKAGES)
 
 # The servers and the controller take memory for time. The controller under test has
-# the race detector; the tests themselves need none.
+# the race detector where STRATA_RACE is 1, and always in test/hostile; the tests
+# themselves need none.
 E2E = GOGC=400 $(call SUMMED,$(1)) --format testname -- $(GO_TEST) -count=1 -p 1 -parallel $(E2E_PARALLEL)
 # How many end-to-end tests go on side by side: most of their time they wait.
 E2E_PARALLEL ?= 6
@@ -150,12 +151,12 @@ e2e: tool-gotestsum ## End-to-end tests on a real API server with the real Flux 
 .PHONY: e2e-heavy
 e2e-heavy: tool-gotestsum ## The end-to-end tests of test/heavy.txt
 	@mkdir -p $(TIMES)
-	STRATA_TEST_ALL=1 $(call E2E,heavy) -timeout 35m -run "$$(hack/heavy.sh all e2e)" $(TESTFLAGS) $$(hack/heavy.sh packages e2e)
+	STRATA_RACE=1 STRATA_TEST_ALL=1 $(call E2E,heavy) -timeout 35m -run "$$(hack/heavy.sh all e2e)" $(TESTFLAGS) $$(hack/heavy.sh packages e2e)
 
 .PHONY: e2e-all
 e2e-all: tool-gotestsum ## All end-to-end tests, with all detectors
 	@mkdir -p $(TIMES)
-	$(DETECT) STRATA_TEST_ALL=1 $(call E2E,all) -race -timeout 90m $(TESTFLAGS) ./test/e2e ./test/hostile
+	$(DETECT) STRATA_RACE=1 STRATA_TEST_ALL=1 $(call E2E,all) -race -timeout 90m $(TESTFLAGS) ./test/e2e ./test/hostile
 
 # One goroutine goes on at a time, so the race detector has little to find and
 # makes it ten times slower: a few runs have it.

@@ -94,6 +94,7 @@ func (f *fixture) twoLayers(moved, content string) {
 }
 
 func TestReleaseMovedBetweenLayersIsAdopted(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ name, from, to string }{
 		{"to the layer that depends on its own", "base", "apps"},
 		{"to the layer that its own depends on", "apps", "base"},

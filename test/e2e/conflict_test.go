@@ -43,6 +43,7 @@ func (f *fixture) independentLayers() {
 // A layer that lists what another one has is refused and changes nothing, until
 // one of the two listings goes.
 func TestReleaseListedByASecondLayerIsRefused(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name   string
 		remove string

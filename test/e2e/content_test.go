@@ -64,6 +64,7 @@ func (f *fixture) configMap(name string) map[string]string {
 // A cluster serves v2 only: what is written in an older version arrives as v2,
 // with the fields that v2 has dropped in their new place.
 func TestOldVersionsOfHelmReleaseAreAppliedAsV2(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		version string
 		reason  string

@@ -37,8 +37,8 @@ var plainBinary = sync.OnceValues(func() (string, error) {
 	return strata.Build(context.Background(), dir)
 })
 
-// raceBinary is the suite's controller.
-func raceBinary() (string, error) {
+// suiteBinary is the suite's controller.
+func suiteBinary() (string, error) {
 	return filepath.Join(stack.plane.Dir(), "strata", "strata"), nil
 }
 
@@ -63,7 +63,7 @@ func (f *fixture) controller(binary func() (string, error), args ...string) *str
 			f.Error(err)
 		}
 		controller.Close()
-		if err := races(controller.Log()); err != nil {
+		if err := controller.Races(); err != nil {
 			f.Error(err)
 		}
 		f.handBack()

@@ -99,6 +99,7 @@ func (d drift) difference(f *fixture, name string) error {
 // without a cause the layer is looked at once an hour. What was never deleted is
 // not created again.
 func TestDriftIsCorrectedAtOnce(t *testing.T) {
+	t.Parallel()
 	for _, d := range drifts {
 		t.Run(d.name, func(t *testing.T) {
 			f := newFixture(t)

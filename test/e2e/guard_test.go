@@ -133,6 +133,7 @@ func TestUpgradeThatMayBreakADependantGoesAhead(t *testing.T) {
 // whatever arrives first, held or not, and with nothing but their own events
 // to wake them: their interval is an hour.
 func TestBothLayersChangedInOneCommitGoThrough(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		name, reason, asks     string
 		appsFirst, early, held bool

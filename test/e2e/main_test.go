@@ -6,7 +6,6 @@
 package e2e_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -156,7 +155,7 @@ func startController(ctx context.Context) error {
 func tearDown() error {
 	var problems []error
 	if stack.controller != nil {
-		problems = append(problems, stack.controller.Stop(30*time.Second), stack.conformity.report(), races(stack.controller.Log()))
+		problems = append(problems, stack.controller.Stop(30*time.Second), stack.conformity.report(), stack.controller.Races())
 		stack.controller.Close()
 	}
 	if stack.charts != nil {
@@ -173,16 +172,4 @@ func tearDown() error {
 	}
 	problems = append(problems, stopFar())
 	return errors.Join(problems...)
-}
-
-// races returns what the race detector has found in a controller.
-func races(log string) error {
-	content, err := os.ReadFile(log)
-	if err != nil {
-		return fmt.Errorf("cannot read the controller's log: %w", err)
-	}
-	if at := bytes.Index(content, []byte("WARNING: DATA RACE")); at >= 0 {
-		return fmt.Errorf("the controller has a data race:\n%s", content[at:min(len(content), at+4000)])
-	}
-	return nil
 }

@@ -26,6 +26,7 @@ type placed struct {
 
 // everywhere runs a test at home and on another cluster.
 func everywhere(t *testing.T, test func(p placed)) {
+	t.Parallel()
 	t.Run("home", func(t *testing.T) {
 		f := newFixture(t)
 		test(placed{fixture: f, there: stack.client, on: func(*v1alpha1.AddonsLayer) {}})

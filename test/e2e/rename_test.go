@@ -16,6 +16,7 @@ import (
 // A HelmRelease that gets another name, but stands for the same Helm release,
 // is succeeded by the new one: Helm upgrades what runs and uninstalls nothing.
 func TestRenamedReleaseKeepsItsHelmRelease(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ name, from, to string }{
 		{"within one layer", "base", "base"},
 		{"moved to the layer that its own depends on", "apps", "base"},

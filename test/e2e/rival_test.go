@@ -48,6 +48,7 @@ func (f *fixture) contested(layer string, rival *helmv2.HelmRelease) {
 // is deployed is updated, what is new is installed, and the tenant's object is left
 // alone, whatever its labels say.
 func TestHelmReleasesOfTenantsStopNoLayer(t *testing.T) {
+	t.Parallel()
 	for name, labels := range map[string]map[string]string{
 		"without labels":                     nil,
 		"with the label of the layer itself": {v1alpha1.LayerLabel: "apps"},

@@ -29,6 +29,7 @@ import (
 // comes, follows it, keeps what it has when it goes, and takes it up again. The
 // layers look at nothing by themselves for an hour: watches do all of it.
 func TestKindsOfSources(t *testing.T) {
+	t.Parallel()
 	for _, kind := range sortedKinds() {
 		t.Run(kind, func(t *testing.T) {
 			f := newFixture(t)

@@ -17,6 +17,7 @@ import (
 // Two layers that swap releases in one commit wait for each other to let go,
 // and both get there: nothing is uninstalled, and no interval rescues them.
 func TestLayersThatSwapReleases(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name string
 		// depends makes apps depend on base.

@@ -7,6 +7,7 @@
 package strata
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -158,6 +159,18 @@ type Options struct {
 	// Confined leaves it to Args where artifacts and other clusters may be. Without
 	// it they may be where all servers of tests are.
 	Confined bool
+}
+
+// Races returns what the race detector has found, if the controller was built with it.
+func (c *Controller) Races() error {
+	content, err := os.ReadFile(c.Log())
+	if err != nil {
+		return fmt.Errorf("cannot read the controller's log: %w", err)
+	}
+	if at := bytes.Index(content, []byte("WARNING: DATA RACE")); at >= 0 {
+		return fmt.Errorf("the controller has a data race:\n%s", content[at:min(len(content), at+4000)])
+	}
+	return nil
 }
 
 // Prepare returns the controller, which has yet to be started.
