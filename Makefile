@@ -137,7 +137,7 @@ unit-all: tool-gotestsum tool-promtool ## All unit tests at their full length, a
 	$(DETECT) STRATA_TEST_ALL=1 $(call SUMMED,all) --format standard-quiet --format-hide-empty-pkg -- -race $(GO_TEST) -count=1 -timeout 45m $(TESTFLAGS) $(UNIT_PACKAGES)
 
 # The servers and the controller take memory for time. The controller under test has
-# the race detector where STRATA_RACE is 1, and always in test/hostile; the tests
+# the race detector where STRATA_RACE is 1, or where a test runs it itself; the tests
 # themselves need none.
 E2E = GOGC=400 $(call SUMMED,$(1)) --format testname -- $(GO_TEST) -count=1 -p 1 -parallel $(E2E_PARALLEL)
 # How many end-to-end tests go on side by side: most of their time they wait.

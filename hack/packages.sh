@@ -10,7 +10,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# The end-to-end tests run the controller with the race detector, and make test-all runs
+# End-to-end tests run controllers with the race detector, and make test-all runs
 # these packages with it: it makes their tests three times as long.
 elsewhere=/strata/controllers$
 concurrent='(^|[^a-zA-Z])(go func|go [a-z][A-Za-z.]*\(|sync\.|atomic\.|errgroup|chan |t\.Parallel\(\))'

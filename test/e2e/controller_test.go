@@ -29,17 +29,20 @@ func (f *fixture) own(layer *v1alpha1.AddonsLayer) {
 }
 
 // plainBinary is the controller without the race detector, as it ships.
-var plainBinary = sync.OnceValues(func() (string, error) {
-	dir := filepath.Join(stack.plane.Dir(), "strata", "plain")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	return strata.Build(context.Background(), dir)
-})
+var plainBinary = built("plain")
 
-// suiteBinary is the suite's controller.
-func suiteBinary() (string, error) {
-	return filepath.Join(stack.plane.Dir(), "strata", "strata"), nil
+// raceBinary is the controller with the race detector.
+var raceBinary = built("raced", "-race")
+
+// built returns what builds a controller once.
+func built(name string, flags ...string) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		dir := filepath.Join(stack.plane.Dir(), "strata", name)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return "", err
+		}
+		return strata.Build(context.Background(), dir, flags...)
+	})
 }
 
 // controller prepares one that looks after the test's own layers. It is yet to

@@ -112,8 +112,8 @@ func alertOnLayers(ctx context.Context) error {
 }
 
 // startController installs the chart and runs a controller as the chart's
-// ServiceAccount. With STRATA_RACE=1 it looks for races, as that of test/hostile always
-// does: the detector takes several times the CPU time.
+// ServiceAccount. With STRATA_RACE=1 it looks for races, as those controllers always do
+// that tests run themselves: the detector takes several times the CPU time.
 func startController(ctx context.Context) error {
 	identity, err := strata.Install(ctx, stack.plane, map[string]any{
 		"rbac": map[string]any{"kinds": kindsOfTheSuite, "impersonate": accountsOfTheSuite}, "remoteClusters": map[string]any{"enabled": true},
@@ -128,11 +128,11 @@ func startController(ctx context.Context) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	var flags []string
+	build := plainBinary
 	if os.Getenv("STRATA_RACE") == "1" {
-		flags = append(flags, "-race")
+		build = raceBinary
 	}
-	binary, err := strata.Build(ctx, dir, flags...)
+	binary, err := build()
 	if err != nil {
 		return err
 	}

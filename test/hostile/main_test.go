@@ -79,8 +79,7 @@ func setUp(plane *controlplane.ControlPlane) error {
 }
 
 // startController installs the chart under lockdown and runs the controller with
-// the very arguments that the chart gives it, but for where it listens. It looks for
-// races.
+// the very arguments that the chart gives it, but for where it listens.
 func startController(ctx context.Context) error {
 	identity, err := strata.Install(ctx, stack.plane, map[string]any{
 		"lockdown":       true,
@@ -107,7 +106,7 @@ func startController(ctx context.Context) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	binary, err := strata.Build(ctx, dir, "-race")
+	binary, err := strata.Build(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -121,7 +120,7 @@ func startController(ctx context.Context) error {
 func tearDown() error {
 	var problems []error
 	if stack.controller != nil {
-		problems = append(problems, stack.controller.Stop(30*time.Second), stack.controller.Races())
+		problems = append(problems, stack.controller.Stop(30*time.Second))
 		stack.controller.Close()
 	}
 	if stack.charts != nil {

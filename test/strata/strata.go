@@ -23,8 +23,11 @@ import (
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/kube"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/discovery"
 
+	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/test/controlplane"
 )
 
@@ -102,7 +105,28 @@ func Install(ctx context.Context, plane *controlplane.ControlPlane, values map[s
 	if _, err := install.RunWithContext(ctx, chart, values); err != nil {
 		return controlplane.Identity{}, fmt.Errorf("cannot install the chart: %w", err)
 	}
+	if err := served(ctx, plane); err != nil {
+		return controlplane.Identity{}, err
+	}
 	return plane.ServiceAccount(ctx, Namespace, release)
+}
+
+// served waits until the API server serves the chart's kinds, which it does some time
+// after it has their definitions.
+func served(ctx context.Context, plane *controlplane.ControlPlane) error {
+	asks, err := discovery.NewDiscoveryClientForConfig(plane.Config())
+	if err != nil {
+		return fmt.Errorf("cannot ask for the kinds that are served: %w", err)
+	}
+	var missing error
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		_, missing = asks.ServerResourcesForGroupVersion(v1alpha1.GroupVersion.String())
+		return missing == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s is not served after the installation: %w", v1alpha1.GroupVersion, cmp.Or(missing, err))
+	}
+	return nil
 }
 
 // Uninstall takes away what Install has made, but for the CRDs and the namespace. It
