@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 # End-to-end tests run controllers with the race detector, and make test-all runs
 # these packages with it: it makes their tests three times as long.
 elsewhere=/strata/controllers$
-concurrent='(^|[^a-zA-Z])(go func|go [a-z][A-Za-z.]*\(|sync\.|atomic\.|errgroup|chan |t\.Parallel\(\))'
+concurrent='(^|[^a-zA-Z])(go func|go [a-z][A-Za-z.]*\(|sync\.|atomic\.|errgroup|t\.Parallel\(\))'
 go list -f '{{.ImportPath}} {{.Dir}}' ./... | grep -v '/strata/test/' |
   while read -r package dir; do
     kind=plain

@@ -4,16 +4,20 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,8 +38,18 @@ func (f *fixture) actAs(name string, verbs ...string) {
 		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: f.namespace, Name: name}},
 	}))
-	identity, err := server.plane.User("system:serviceaccount:" + f.namespace + ":" + name)
+	user := "system:serviceaccount:" + f.namespace + ":" + name
+	identity, err := server.plane.User(user)
 	f.must(err)
+	// The API server judges by a cache, which may not have the binding yet.
+	f.must(wait.PollUntilContextTimeout(f.ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               user,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: f.namespace, Verb: verbs[len(verbs)-1], Resource: "configmaps"},
+		}}
+		err := admin.Create(ctx, review)
+		return review.Status.Allowed, err
+	}))
 	f.executor = f.executor.OnClusters(f.executor.ActingAs(f.client(identity.Config, nil)), nil)
 }
 
