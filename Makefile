@@ -141,7 +141,7 @@ unit-all: tool-gotestsum tool-promtool ## All unit tests at their full length, a
 # themselves need none.
 E2E = GOGC=400 $(call SUMMED,$(1)) --format testname -- $(GO_TEST) -count=1 -p 1 -parallel $(E2E_PARALLEL)
 # How many end-to-end tests go on side by side: most of their time they wait.
-E2E_PARALLEL ?= 6
+E2E_PARALLEL ?= 8
 
 .PHONY: e2e
 e2e: tool-gotestsum ## End-to-end tests on a real API server with the real Flux controllers, and attacks on the chart's lockdown
