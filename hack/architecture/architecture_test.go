@@ -6,6 +6,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -41,9 +42,9 @@ func TestMeasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := room{name: "room", files: 4, exported: 3, widest: "Wide", fields: 3, longest: "Long", length: 4, arrows: 3, back: 1}
+	want := room{name: "room", files: 4, exported: 3, widest: "Wide", fields: 3, longest: "Long", length: 4, arrows: 3}
 	if got := *r; got.files != want.files || got.exported != want.exported || got.widest != want.widest || got.fields != want.fields ||
-		got.longest != want.longest || got.length != want.length || got.arrows != want.arrows || got.back != want.back {
+		got.longest != want.longest || got.length != want.length || got.arrows != want.arrows || len(got.back) != 1 {
 		t.Errorf("it measures %+v, want %+v", got, want)
 	}
 	if table := measures([]*room{r, {name: "full", files: mostFiles + 1}}); !strings.Contains(table, "| `full` | **41** |") || !strings.Contains(table, "| `room` | 4 | 3 | Wide 3 | Long 4 | 1 of 3 |") {
@@ -62,8 +63,19 @@ func TestBack(t *testing.T) {
 		"two that name each other":              {map[string][]string{"a": {"b"}, "b": {"a"}}, 1},
 		"one that names two, and back from one": {map[string][]string{"a": {"b", "c"}, "b": {"c"}, "c": {"a"}}, 1},
 	} {
-		if got := back(test.arrows); got != test.want {
+		if got := len(back(test.arrows)); got != test.want {
 			t.Errorf("%s: %d run back, want %d", reason, got, test.want)
+		}
+	}
+}
+
+// A bad order is mended.
+func TestImproved(t *testing.T) {
+	arrows := map[string][]string{"a": {"b", "c"}, "b": {"c", "d"}, "c": {"d"}}
+	want := []string{"a", "b", "c", "d"}
+	for _, bad := range [][]string{{"d", "c", "b", "a"}, {"b", "a", "d", "c"}, {"c", "d", "a", "b"}} {
+		if got := improved(bad, arrows); !slices.Equal(got, want) {
+			t.Errorf("the order is %v, want %v", got, want)
 		}
 	}
 }

@@ -6,6 +6,11 @@
 //
 //	go run ./hack/architecture docs/architecture.md
 //
+// With the name of a room it lists the arrows between files of that room that run back,
+// and the names that make them:
+//
+//	go run ./hack/architecture internal/repos
+//
 // A room is a package without what is below test and hack. What counts is what people
 // write: neither tests nor generated files.
 package main
@@ -26,13 +31,35 @@ const module = "github.com/strata-project/strata"
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: architecture FILE")
+		fmt.Fprintln(os.Stderr, "usage: architecture FILE|ROOM")
 		os.Exit(2)
 	}
-	if err := write(os.Args[1]); err != nil {
+	act := list
+	if path.Ext(os.Args[1]) == ".md" {
+		act = write
+	}
+	if err := act(os.Args[1]); err != nil {
 		fmt.Fprintf(os.Stderr, "architecture: %v\n", err)
 		os.Exit(1)
 	}
+}
+
+// list prints the arrows of a room that run back.
+func list(name string) error {
+	rooms, err := load()
+	if err != nil {
+		return err
+	}
+	for _, r := range rooms {
+		if r.name == name {
+			for _, a := range r.back {
+				fmt.Printf("%s -> %s: %s\n", a.from, a.to, strings.Join(a.names, ", "))
+			}
+			fmt.Printf("%d of %d arrows run back\n", len(r.back), r.arrows)
+			return nil
+		}
+	}
+	return fmt.Errorf("there is no room %s", name)
 }
 
 // write brings the generated parts of a page up to date.

@@ -29,7 +29,14 @@ type room struct {
 	length  int
 	// arrows are the pairs of files of which one names what the other declares, and
 	// back those among them that run against the best order that was found.
-	arrows, back int
+	arrows int
+	back   []arrow
+}
+
+// arrow leads from a file to another one that declares the names.
+type arrow struct {
+	from, to string
+	names    []string
 }
 
 // measure reads the files of a package.
@@ -52,20 +59,28 @@ func measure(name string, paths []string) (*room, error) {
 			declaredIn[declared] = filepath.Base(path)
 		}
 	}
-	arrows := map[string][]string{}
+	arrows, names := map[string][]string{}, map[string]map[string]bool{}
 	for _, file := range files {
 		from := filepath.Base(set.File(file.Pos()).Name())
-		to := map[string]bool{}
+		arrows[from] = nil
 		// What a file does not declare itself is all that is asked for.
 		for _, used := range file.Unresolved {
-			if place, ours := declaredIn[used.Name]; ours && place != from {
-				to[place] = true
+			place, ours := declaredIn[used.Name]
+			if !ours || place == from {
+				continue
 			}
+			if names[from+place] == nil {
+				names[from+place] = map[string]bool{}
+				arrows[from] = append(arrows[from], place)
+				r.arrows++
+			}
+			names[from+place][used.Name] = true
 		}
-		arrows[from] = slices.Sorted(maps.Keys(to))
-		r.arrows += len(to)
 	}
-	r.back = back(arrows)
+	for _, a := range back(arrows) {
+		a.names = slices.Sorted(maps.Keys(names[a.from+a.to]))
+		r.back = append(r.back, a)
+	}
 	return r, nil
 }
 
@@ -107,10 +122,29 @@ func (r *room) declarations(set *token.FileSet, file *ast.File) []string {
 	return names
 }
 
-// back counts the arrows that run against an order of the files. The order is made
-// greedily: who is named by nobody comes first, who names nobody last, and of those
-// that remain the one that names most beside how often it is named.
-func back(arrows map[string][]string) int {
+// back returns the arrows that run against an order of the files, of which it makes the
+// number as small as it can.
+func back(arrows map[string][]string) []arrow {
+	order := improved(greedy(arrows), arrows)
+	place := map[string]int{}
+	for i, file := range order {
+		place[file] = i
+	}
+	var found []arrow
+	for _, from := range order {
+		for _, to := range slices.Sorted(slices.Values(arrows[from])) {
+			if place[to] < place[from] {
+				found = append(found, arrow{from: from, to: to})
+			}
+		}
+	}
+	return found
+}
+
+// greedy orders files: one that no other names comes first, one that names no other
+// comes last, and of those that remain the one comes next that names most beside how
+// often it is named.
+func greedy(arrows map[string][]string) []string {
 	left := slices.Sorted(maps.Keys(arrows))
 	var first, last []string
 	degree := func(file string) (out, in int) {
@@ -148,19 +182,40 @@ func back(arrows map[string][]string) int {
 		left = slices.DeleteFunc(left, func(file string) bool { return file == best })
 	}
 	slices.Reverse(last)
-	place := map[string]int{}
-	for i, file := range append(first, last...) {
-		place[file] = i
+	return append(first, last...)
+}
+
+// improved moves one file after the other to the place at which the fewest arrows run
+// back, until no move helps.
+func improved(order []string, arrows map[string][]string) []string {
+	names := func(from, to string) int {
+		if slices.Contains(arrows[from], to) {
+			return 1
+		}
+		return 0
 	}
-	count := 0
-	for from, tos := range arrows {
-		for _, to := range tos {
-			if place[to] < place[from] {
-				count++
+	for better := true; better; {
+		better = false
+		for _, file := range slices.Clone(order) {
+			at := slices.Index(order, file)
+			// gain is how many fewer arrows run back when the file stands at a place.
+			best, most := at, 0
+			for _, step := range []int{-1, 1} {
+				gain := 0
+				for i := at + step; i >= 0 && i < len(order); i += step {
+					gain += step * (names(order[i], file) - names(file, order[i]))
+					if gain > most {
+						best, most = i, gain
+					}
+				}
+			}
+			if most > 0 {
+				order = slices.Insert(slices.Delete(order, at, at+1), best, file)
+				better = true
 			}
 		}
 	}
-	return count
+	return order
 }
 
 // The goals, which docs/architecture.md gives reasons for.
@@ -192,7 +247,7 @@ func measures(rooms []*room) string {
 			mark(fmt.Sprint(r.files), r.files > mostFiles),
 			mark(fmt.Sprint(r.exported), r.exported > mostExported && !strings.HasPrefix(r.name, "api/")),
 			named(r.widest, r.fields, mostFields), named(r.longest, r.length, mostLines),
-			mark(fmt.Sprintf("%d of %d", r.back, r.arrows), r.back > 1 && r.back*100 > r.arrows*mostBack))
+			mark(fmt.Sprintf("%d of %d", len(r.back), r.arrows), len(r.back) > 1 && len(r.back)*100 > r.arrows*mostBack))
 	}
 	return out.String()
 }
