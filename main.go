@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -74,19 +75,15 @@ func main() {
 
 // run starts the controller and returns when the context ends.
 func run(ctx context.Context, o *options) error {
-	if o.kubeconfig != "" {
-		if err := flag.CommandLine.Set("kubeconfig", o.kubeconfig); err != nil {
-			return fmt.Errorf("cannot set --kubeconfig: %w", err)
-		}
-	}
 	serving, err := o.metricsOptions()
 	if err != nil {
 		return err
 	}
-	config := fluxclient.GetConfigOrDie(o.client)
 	writes := signals.NewWriteMeter()
-	config.Wrap(writes.Wrap)
-	config.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true})
+	config, err := o.config(writes)
+	if err != nil {
+		return err
+	}
 	questions, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return fmt.Errorf("cannot make a discovery client: %w", err)
@@ -111,10 +108,7 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	fetches, meters := signals.NewFetchMeter(), signals.NewMeters()
-	store, err := repos.New(repos.Options{
-		Dir: o.cacheDir, MaxBytes: o.cacheSize.Value(), MaxArtifact: o.artifactMaxSize.Value(),
-		Log: ctrl.Log.WithName("artifacts"), Fetched: fetches.Fetched, Hosts: o.artifactHosts, DigestKey: key,
-	})
+	store, err := o.store(fetches, key)
 	if err != nil {
 		return err
 	}
@@ -142,6 +136,27 @@ func run(ctx context.Context, o *options) error {
 		return fmt.Errorf("the manager has stopped: %w", err)
 	}
 	return nil
+}
+
+// config says how the API server is reached. All requests that write are counted.
+func (o *options) config(writes *signals.WriteMeter) (*rest.Config, error) {
+	if o.kubeconfig != "" {
+		if err := flag.CommandLine.Set("kubeconfig", o.kubeconfig); err != nil {
+			return nil, fmt.Errorf("cannot set --kubeconfig: %w", err)
+		}
+	}
+	config := fluxclient.GetConfigOrDie(o.client)
+	config.Wrap(writes.Wrap)
+	config.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true})
+	return config, nil
+}
+
+// store fetches and keeps artifacts.
+func (o *options) store(fetches *signals.FetchMeter, key layers.DigestKey) (*repos.Store, error) {
+	return repos.New(repos.Options{
+		Dir: o.cacheDir, MaxBytes: o.cacheSize.Value(), MaxArtifact: o.artifactMaxSize.Value(),
+		Log: ctrl.Log.WithName("artifacts"), Fetched: fetches.Fetched, Hosts: o.artifactHosts, DigestKey: key,
+	})
 }
 
 // settings are what the rules ask for.

@@ -114,16 +114,6 @@ func (r *ApplicationBundleReconciler) SetupWithManager(mgr manager.Manager) erro
 	return nil
 }
 
-// publishedChanged passes what changes of an application for its bundles: its
-// versions, and what is remembered of them.
-var publishedChanged = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		before, was := e.ObjectOld.(*v1alpha1.HelmApplication)
-		after, is := e.ObjectNew.(*v1alpha1.HelmApplication)
-		return !was || !is || before.Generation != after.Generation || !equality.Semantic.DeepEqual(before.Status.Published, after.Status.Published)
-	},
-}
-
 // usedChanged passes the layers of Platforms that begin or cease to use a bundle.
 var usedChanged = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return usesBundle(e.Object) },
@@ -169,9 +159,4 @@ func namingBundles(ctx context.Context, reader client.Reader, application string
 		names = append(names, list.Items[i].Name)
 	}
 	return names, nil
-}
-
-// indexedApplications names the applications of a bundle.
-func indexedApplications(obj client.Object) []string {
-	return bundles.Named(obj.(*v1alpha1.ApplicationBundle))
 }

@@ -5,7 +5,13 @@ package controllers
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/bundles"
@@ -92,4 +98,34 @@ func (f filled) render(ctx context.Context) func() ([]layers.Manifest, error) {
 		}
 		return bundles.Render(request)
 	}
+}
+
+// fillingKey names what a layer is filled from: another one for everything that
+// could make another content.
+func fillingKey(request bundles.Request) (string, error) {
+	type version struct {
+		UID        types.UID
+		Generation int64
+		Published  any
+	}
+	basis := struct {
+		Layer, Path, Instance string
+		Inputs                any
+		Bundle                version
+		Applications          map[string]version
+		Cluster               bundles.Cluster
+	}{
+		Layer: request.Layer, Path: request.Path, Instance: request.Instance, Inputs: request.Inputs,
+		Bundle:       version{request.Bundle.UID, request.Bundle.Generation, request.Bundle.Status.Digest},
+		Applications: make(map[string]version, len(request.Applications)), Cluster: request.Cluster,
+	}
+	for name, app := range request.Applications {
+		basis.Applications[name] = version{app.UID, app.Generation, app.Status.Published}
+	}
+	data, err := json.Marshal(basis)
+	if err != nil {
+		return "", fmt.Errorf("cannot name what layer %s is filled from: %w", request.Layer, err)
+	}
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }

@@ -5,9 +5,6 @@ package controllers
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,9 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/bundles"
@@ -104,44 +99,6 @@ func (p *Process) getShared(ctx context.Context, name string, obj client.Object)
 		return false, fmt.Errorf("cannot read %T %s: %w", obj, name, err)
 	}
 	return true, nil
-}
-
-// fillingKey names what a layer is filled from: another one for everything that
-// could make another content.
-func fillingKey(request bundles.Request) (string, error) {
-	type version struct {
-		UID        types.UID
-		Generation int64
-		Published  any
-	}
-	basis := struct {
-		Layer, Path, Instance string
-		Inputs                any
-		Bundle                version
-		Applications          map[string]version
-		Cluster               bundles.Cluster
-	}{
-		Layer: request.Layer, Path: request.Path, Instance: request.Instance, Inputs: request.Inputs,
-		Bundle:       version{request.Bundle.UID, request.Bundle.Generation, request.Bundle.Status.Digest},
-		Applications: make(map[string]version, len(request.Applications)), Cluster: request.Cluster,
-	}
-	for name, app := range request.Applications {
-		basis.Applications[name] = version{app.UID, app.Generation, app.Status.Published}
-	}
-	data, err := json.Marshal(basis)
-	if err != nil {
-		return "", fmt.Errorf("cannot name what layer %s is filled from: %w", request.Layer, err)
-	}
-	sum := sha256.Sum256(data)
-	return "sha256:" + hex.EncodeToString(sum[:]), nil
-}
-
-// bundleChanged passes what layers read of a bundle.
-var bundleChanged = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		was, is := e.ObjectOld.(*v1alpha1.ApplicationBundle), e.ObjectNew.(*v1alpha1.ApplicationBundle)
-		return was.UID != is.UID || was.Generation != is.Generation || was.Status.Digest != is.Status.Digest
-	},
 }
 
 // layersOfBundle returns the layers of a bundle.

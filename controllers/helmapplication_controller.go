@@ -106,9 +106,6 @@ func applicationsOf(_ context.Context, obj client.Object) []ctrl.Request {
 	return requests(indexedApplications(obj)...)
 }
 
-// specOrLabelsChanged passes what people change: not the status.
-var specOrLabelsChanged = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
-
 // whoNeeds returns the applications of which some version needs or recommends an
 // application, directly or not.
 func (r *HelmApplicationReconciler) whoNeeds(ctx context.Context, obj client.Object) []ctrl.Request {

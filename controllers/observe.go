@@ -253,10 +253,6 @@ func (o *observer) sameSource(layer *v1alpha1.AddonsLayer) bool {
 	return layers.SourceOf(layer, namespace) == layers.SourceOf(o.Layer, namespace)
 }
 
-func dependencyNames(layer *v1alpha1.AddonsLayer) []string {
-	return layers.DependencyNames(layer.Spec.Prereqs.DependsOn)
-}
-
 // observeKinds asks how the clusters serve the kinds in question, and sees to it
 // that they are watched.
 func (o *observer) observeKinds(ctx context.Context) error {

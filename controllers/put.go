@@ -5,14 +5,11 @@ package controllers
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
@@ -121,22 +118,6 @@ func (r *AddonsLayerReconciler) placeOn(layer *v1alpha1.AddonsLayer, cluster str
 // layersOn returns the layers of a RemoteCluster.
 func (p *Process) layersOn(ctx context.Context, obj client.Object) []ctrl.Request {
 	return p.listRequests(ctx, client.MatchingFields{indexCluster: obj.GetName()})
-}
-
-// clusterChanged passes what layers read of a RemoteCluster: not how many they
-// are, and when it was seen.
-var clusterChanged = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		return readOf(e.ObjectOld.(*v1alpha1.RemoteCluster)) != readOf(e.ObjectNew.(*v1alpha1.RemoteCluster))
-	},
-}
-
-// readOf is how an answer names a RemoteCluster: by what layers read of it. By its
-// version each layer that is deployed would have all others of the cluster decide
-// anew, because it counts there.
-func readOf(cluster *v1alpha1.RemoteCluster) string {
-	return fmt.Sprintf("%s@%d %t %q %q %s %s %v", cluster.UID, cluster.Generation, cluster.DeletionTimestamp.IsZero(), cluster.Annotations, cluster.Labels,
-		cluster.Status.Version, cluster.Status.Endpoint, cluster.Status.Conditions)
 }
 
 // awaitsConnection tells whether the layer's cluster has yet to be looked at by

@@ -273,3 +273,11 @@ func versionsOf(versions []string) string {
 	slices.Sort(versions)
 	return strings.Join(versions, " ")
 }
+
+// readOf is how an answer names a RemoteCluster: by what layers read of it. By its
+// version each layer that is deployed would have all others of the cluster decide
+// anew, because it counts there.
+func readOf(cluster *v1alpha1.RemoteCluster) string {
+	return fmt.Sprintf("%s@%d %t %q %q %s %s %v", cluster.UID, cluster.Generation, cluster.DeletionTimestamp.IsZero(), cluster.Annotations, cluster.Labels,
+		cluster.Status.Version, cluster.Status.Endpoint, cluster.Status.Conditions)
+}

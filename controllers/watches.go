@@ -10,11 +10,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/strata-project/strata/internal/bundles"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -236,4 +240,42 @@ func (p *Process) listRequests(ctx context.Context, opts ...client.ListOption) [
 		found = append(found, list.Items[i].Name)
 	}
 	return requests(found...)
+}
+
+// publishedChanged passes what changes of an application for its bundles: its
+// versions, and what is remembered of them.
+var publishedChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, was := e.ObjectOld.(*v1alpha1.HelmApplication)
+		after, is := e.ObjectNew.(*v1alpha1.HelmApplication)
+		return !was || !is || before.Generation != after.Generation || !equality.Semantic.DeepEqual(before.Status.Published, after.Status.Published)
+	},
+}
+
+// indexedApplications names the applications of a bundle.
+func indexedApplications(obj client.Object) []string {
+	return bundles.Named(obj.(*v1alpha1.ApplicationBundle))
+}
+
+// bundleChanged passes what layers read of a bundle.
+var bundleChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld.(*v1alpha1.ApplicationBundle), e.ObjectNew.(*v1alpha1.ApplicationBundle)
+		return was.UID != is.UID || was.Generation != is.Generation || was.Status.Digest != is.Status.Digest
+	},
+}
+
+// specOrLabelsChanged passes what people change: not the status.
+var specOrLabelsChanged = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
+
+func dependencyNames(layer *v1alpha1.AddonsLayer) []string {
+	return layers.DependencyNames(layer.Spec.Prereqs.DependsOn)
+}
+
+// clusterChanged passes what layers read of a RemoteCluster: not how many they
+// are, and when it was seen.
+var clusterChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return readOf(e.ObjectOld.(*v1alpha1.RemoteCluster)) != readOf(e.ObjectNew.(*v1alpha1.RemoteCluster))
+	},
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -244,18 +243,6 @@ func (f *future) listed(layer *v1alpha1.AddonsLayer) layers.Listing {
 		}
 	}
 	return listing
-}
-
-// nameOfFormerOwner returns the layer of Kraan that an object refers to.
-func nameOfFormerOwner(obj *unstructured.Unstructured) string {
-	for _, ref := range obj.GetOwnerReferences() {
-		single := &unstructured.Unstructured{Object: map[string]any{}}
-		single.SetOwnerReferences([]metav1.OwnerReference{ref})
-		if dependents.HasOwner(single, layers.Keys) {
-			return ref.Name
-		}
-	}
-	return ""
 }
 
 // Assumed returns the objects that a layer has and that cannot be read, such as

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -242,4 +243,16 @@ func sameContent(a, b *unstructured.Unstructured) bool {
 		}
 	}
 	return true
+}
+
+// nameOfFormerOwner returns the layer of Kraan that an object refers to.
+func nameOfFormerOwner(obj *unstructured.Unstructured) string {
+	for _, ref := range obj.GetOwnerReferences() {
+		single := &unstructured.Unstructured{Object: map[string]any{}}
+		single.SetOwnerReferences([]metav1.OwnerReference{ref})
+		if dependents.HasOwner(single, layers.Keys) {
+			return ref.Name
+		}
+	}
+	return ""
 }

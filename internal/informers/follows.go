@@ -93,12 +93,6 @@ type followed struct {
 	failed error
 }
 
-// followedResources are the resources of the kinds that can be followed.
-var followedResources = map[schema.GroupKind]schema.GroupVersionResource{
-	{Kind: "ConfigMap"}: {Version: "v1", Resource: "configmaps"},
-	{Kind: "Secret"}:    {Version: "v1", Resource: "secrets"},
-}
-
 // NewFollows follows objects with all that they hold.
 func NewFollows(dynamicOf func(cluster string, account types.NamespacedName) dynamic.Interface, changed func([]Follower)) *Follows {
 	return &Follows{

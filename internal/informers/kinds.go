@@ -400,3 +400,15 @@ func (k *Kinds) IsComing(group string, now time.Time) bool {
 	at, known := k.defined[group]
 	return known && now.Sub(at) < recentDefinition
 }
+
+// definition is what is known of the definition of a kind that is watched. The
+// cluster's discovery lags behind it, and a RESTMapper never unlearns what was
+// served once, so once a definition has changed, itself is what counts.
+type definition struct {
+	kind schema.GroupKind
+	// changes counts the events of the definition, and read is the one after
+	// which it was read last; both are 0 while discovery still holds.
+	changes, read int
+	// versions that are served, the best one first.
+	versions []string
+}

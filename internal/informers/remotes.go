@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 
@@ -62,30 +61,6 @@ type Options struct {
 	Wiring Wiring
 	// Wake looks at a RemoteCluster again.
 	Wake func(types.NamespacedName)
-}
-
-// Connection is one connection to a cluster.
-type Connection struct {
-	// Access is how the cluster is reached.
-	Access *kubeconfig.Access
-	// Kinds of the cluster that are watched.
-	Kinds *Kinds
-	// Accounts of the cluster, and what they may do there.
-	Accounts *Accounts
-	Reviews  *Reviews
-	// dynamic follows single objects of it.
-	dynamic dynamic.Interface
-	// Connection reaches it; every client of the cluster is made of it. plain is its
-	// Web without the gate that writes pass.
-	*reach.Connection
-	plain *http.Client
-	stop  context.CancelFunc
-	// Gate lets writes through while it is known which cluster it is.
-	Gate *Gate
-
-	mu sync.Mutex
-	// err is why the cluster has not answered last; nil where it has.
-	err error
 }
 
 // SetError notes whether the cluster answers.

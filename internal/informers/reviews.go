@@ -10,7 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	authorizationv1 "k8s.io/api/authorization/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
@@ -158,4 +161,10 @@ func askAbout(
 	default:
 		return Review{Allowed: status.Allowed && !status.Denied}, nil
 	}
+}
+
+// followedResources are the resources of the kinds that can be followed.
+var followedResources = map[schema.GroupKind]schema.GroupVersionResource{
+	{Kind: "ConfigMap"}: {Version: "v1", Resource: "configmaps"},
+	{Kind: "Secret"}:    {Version: "v1", Resource: "secrets"},
 }

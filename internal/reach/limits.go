@@ -36,9 +36,6 @@ const (
 	// watchTime is how long a watch may last that does not say, and watchMore how
 	// much longer than it says.
 	watchTime, watchMore = 15 * time.Minute, time.Minute
-	// maxRetryAfter is the longest pause that a cluster may ask for; without one it is
-	// not asked again by whoever has asked.
-	maxRetryAfter = 2
 )
 
 // ErrRedirect says that a cluster sends elsewhere.

@@ -18,6 +18,10 @@ import (
 	"github.com/strata-project/strata/internal/printable"
 )
 
+// maxRetryAfter is the longest pause in seconds that a cluster may ask for. The caller
+// asks no more after an answer without one.
+const maxRetryAfter = 2
+
 // How much of what a cluster says of an error is told, in bytes.
 const (
 	maxErrorText = 4 << 10

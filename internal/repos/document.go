@@ -240,7 +240,3 @@ func (d *document) yamlError(err error) error {
 	message = confidentialOf(map[string][]byte{d.file: d.text}).hideQuoted(message)
 	return invalid(d.file, line, "", "%s", fmt.Sprintf("cannot be read as YAML: %s", message))
 }
-
-func isNull(node *kyaml.Node) bool {
-	return node == nil || node.Kind == kyaml.ScalarNode && node.Tag == "!!null"
-}

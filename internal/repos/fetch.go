@@ -16,17 +16,8 @@ import (
 	"github.com/opencontainers/go-digest"
 	_ "github.com/opencontainers/go-digest/blake3" // source-controller may be told to use it
 
-	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/address"
-	"github.com/strata-project/strata/internal/layers"
 )
-
-// unverifiedError refuses what was downloaded, which says nothing about the
-// digest that was asked for: the next download may be fine.
-type unverifiedError struct{ *layers.ContentError }
-
-// Unwrap returns what the author is told.
-func (e unverifiedError) Unwrap() error { return e.ContentError }
 
 // fetcher downloads archives over HTTP. Flux's own fetcher drains a body that
 // is too large to its end, keeps the archive outside of the cache folder and
@@ -180,15 +171,6 @@ func (f *fetcher) tooLarge(size int64) error {
 		return unverified("the artifact has %d bytes, and %d are allowed: leave files out of the source with spec.ignore, or raise --artifact-max-size", size, f.max)
 	}
 	return unverified("the artifact has more than the %d bytes that are allowed: leave files out of the source with spec.ignore, or raise --artifact-max-size", f.max)
-}
-
-func unverified(format string, args ...any) error {
-	return unverifiedError{refuse("", format, args...)}
-}
-
-// refuse refuses an artifact for the sake of one of its files, if any.
-func refuse(file, format string, args ...any) *layers.ContentError {
-	return &layers.ContentError{Reason: v1alpha1.ReasonArtifactRefused, File: file, Message: fmt.Sprintf(format, args...)}
 }
 
 // cleanDigest returns a digest as algorithm:hex. Without a digest nothing is

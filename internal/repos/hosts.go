@@ -107,3 +107,7 @@ func (h *Hosts) follow(request *http.Request, via []*http.Request) error {
 	}
 	return h.check(request.URL)
 }
+
+func unverified(format string, args ...any) error {
+	return unverifiedError{refuse("", format, args...)}
+}

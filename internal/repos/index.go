@@ -15,6 +15,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 )
 
 // sum identifies a content.
@@ -191,4 +192,13 @@ func parseIndex(data []byte) (*index, error) {
 		return nil, errors.New("its names have changed")
 	}
 	return x, nil
+}
+
+// shown shortens a hostile name for a message.
+func shown(name string) string {
+	name = strings.ToValidUTF8(strings.ReplaceAll(name, "\x00", ""), "?")
+	if len(name) <= 80 {
+		return name
+	}
+	return strings.ToValidUTF8(name[:80], "") + "..."
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
+
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/layers"
 )
@@ -75,4 +77,31 @@ func failed(file, field, format string, args ...any) *layers.ContentError {
 	return &layers.ContentError{
 		Reason: v1alpha1.ReasonKustomizeFailed, File: file, Field: field, Message: fmt.Sprintf(format, args...),
 	}
+}
+
+// field returns the value below a mapping that names lead to, or nil.
+func field(node *kyaml.Node, names ...string) *kyaml.Node {
+	value := node
+	for _, name := range names {
+		if value != nil && value.Kind == kyaml.AliasNode {
+			value = value.Alias
+		}
+		if value == nil || value.Kind != kyaml.MappingNode {
+			return nil
+		}
+		at := -1
+		for i := 0; i+1 < len(value.Content); i += 2 {
+			if value.Content[i].Value == name {
+				at = i
+			}
+		}
+		if at < 0 {
+			return nil
+		}
+		value = value.Content[at+1]
+	}
+	if value != nil && value.Kind == kyaml.AliasNode {
+		value = value.Alias
+	}
+	return value
 }

@@ -270,3 +270,7 @@ func (b *jsonBuilder) collection(open json.Delim, depth int) (*kyaml.Node, error
 	_, err := b.decoder.Token()
 	return node, err
 }
+
+func isNull(node *kyaml.Node) bool {
+	return node == nil || node.Kind == kyaml.ScalarNode && node.Tag == "!!null"
+}

@@ -270,33 +270,6 @@ func encrypted(file string) *layers.ContentError {
 	}
 }
 
-// field returns the value below a mapping that names lead to, or nil.
-func field(node *kyaml.Node, names ...string) *kyaml.Node {
-	value := node
-	for _, name := range names {
-		if value != nil && value.Kind == kyaml.AliasNode {
-			value = value.Alias
-		}
-		if value == nil || value.Kind != kyaml.MappingNode {
-			return nil
-		}
-		at := -1
-		for i := 0; i+1 < len(value.Content); i += 2 {
-			if value.Content[i].Value == name {
-				at = i
-			}
-		}
-		if at < 0 {
-			return nil
-		}
-		value = value.Content[at+1]
-	}
-	if value != nil && value.Kind == kyaml.AliasNode {
-		value = value.Alias
-	}
-	return value
-}
-
 func element(list *kyaml.Node, i int) *kyaml.Node {
 	if list == nil || list.Kind != kyaml.SequenceNode || i >= len(list.Content) {
 		return nil

@@ -186,15 +186,6 @@ func cleanName(name string) (string, error) {
 	return path.Clean(name), nil
 }
 
-// shown shortens a hostile name for a message.
-func shown(name string) string {
-	name = strings.ToValidUTF8(strings.ReplaceAll(name, "\x00", ""), "?")
-	if len(name) <= 80 {
-		return name
-	}
-	return strings.ToValidUTF8(name[:80], "") + "..."
-}
-
 func kindOf(flag byte) string {
 	switch flag {
 	case tar.TypeSymlink:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/Masterminds/semver/v3"
 )
@@ -141,4 +142,29 @@ func (p paths) to(target *release) []string {
 		at = level[i].version
 	}
 	return path
+}
+
+// Bundle is one version of the family that a Platform installs.
+type Bundle struct {
+	// Version is a semantic one; a leading v does not matter.
+	Version string
+	// Preview is true where it is taken only by who names it exactly.
+	Preview bool
+	// EndOfLife is when nobody should be on it any more; zero where that has not
+	// been announced.
+	EndOfLife time.Time
+	// Withdrawn is true where it must not be installed any more.
+	Withdrawn bool
+	// UpgradesFrom are the ranges of versions that it may be entered from; empty
+	// where it can only be installed afresh.
+	UpgradesFrom []string
+	// Uninstallable says why it cannot be installed; empty where it can.
+	Uninstallable string
+}
+
+func newest(releases []*release) *release {
+	if len(releases) == 0 {
+		return nil
+	}
+	return releases[0]
 }

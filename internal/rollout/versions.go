@@ -14,24 +14,6 @@ import (
 	"github.com/strata-project/strata/internal/moments"
 )
 
-// Bundle is one version of the family that a Platform installs.
-type Bundle struct {
-	// Version is a semantic one; a leading v does not matter.
-	Version string
-	// Preview is true where it is taken only by who names it exactly.
-	Preview bool
-	// EndOfLife is when nobody should be on it any more; zero where that has not
-	// been announced.
-	EndOfLife time.Time
-	// Withdrawn is true where it must not be installed any more.
-	Withdrawn bool
-	// UpgradesFrom are the ranges of versions that it may be entered from; empty
-	// where it can only be installed afresh.
-	UpgradesFrom []string
-	// Uninstallable says why it cannot be installed; empty where it can.
-	Uninstallable string
-}
-
 // ended tells whether the end of life has come. One in the future changes nothing.
 func (b Bundle) ended(now time.Time) bool { return !b.EndOfLife.IsZero() && !now.Before(b.EndOfLife) }
 
@@ -309,13 +291,6 @@ func (f *family) preferred(releases []*release) []*release {
 		return living
 	}
 	return releases
-}
-
-func newest(releases []*release) *release {
-	if len(releases) == 0 {
-		return nil
-	}
-	return releases[0]
 }
 
 // nearest returns what the fewest steps lead to, and of those the newest.

@@ -242,3 +242,10 @@ func (r *Renderer) render(ctx context.Context, q Request, release *helmv2.HelmRe
 	}
 	return rendering, nil
 }
+
+// indexEntry is the index of a repository, or why it cannot be had.
+type indexEntry struct {
+	once  sync.Once
+	index *chartIndex
+	err   error
+}

@@ -131,3 +131,6 @@ func convert(object *unstructured.Unstructured, into any) error {
 	}
 	return nil
 }
+
+// ociScheme is what addresses of registries begin with.
+const ociScheme = "oci://"

@@ -29,9 +29,6 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 )
 
-// ociScheme is what addresses of registries begin with.
-const ociScheme = "oci://"
-
 // maxManifest is how many bytes of a manifest are read.
 const maxManifest = 4 << 20
 

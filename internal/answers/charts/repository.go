@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/Masterminds/semver/v3"
@@ -36,13 +35,6 @@ type chartVersion struct {
 	Created time.Time `json:"created"`
 	// Digest is the SHA-256 of the packed chart, or empty.
 	Digest string `json:"digest"`
-}
-
-// indexEntry is the index of a repository, or why it cannot be had.
-type indexEntry struct {
-	once  sync.Once
-	index *chartIndex
-	err   error
 }
 
 // fromRepository fetches a chart from a HelmRepository over HTTP.

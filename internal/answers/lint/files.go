@@ -5,7 +5,6 @@ package lint
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -101,15 +100,6 @@ func (l *linter) listFile(name string, entry fs.DirEntry) error {
 
 func isManifest(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
-}
-
-// cause says why something cannot be read, without the name of it.
-func cause(err error) string {
-	var of *fs.PathError
-	if errors.As(err, &of) {
-		return of.Err.Error()
-	}
-	return err.Error()
 }
 
 // readFiles reads kustomizations first: they say which files stand for themselves.
@@ -222,21 +212,5 @@ func nameOf(of *unstructured.Unstructured) string {
 func (l *linter) addAll(at place, layer string, mistakes []mistake) {
 	for _, found := range mistakes {
 		l.add(found.rule, at, found.field, layer, "%s", found.message)
-	}
-}
-
-// ruleOf returns the rule that a mistake in the content of a layer belongs to.
-func ruleOf(mistake *layers.ContentError) string {
-	switch {
-	case mistake.Reason == v1alpha1.ReasonDuplicateObject:
-		return ruleDuplicateObject
-	case mistake.Reason == v1alpha1.ReasonKustomizeFailed:
-		return ruleKustomization
-	case mistake.Reason == v1alpha1.ReasonPathNotFound, mistake.Reason == v1alpha1.ReasonPathOutsideArtifact && mistake.File == "":
-		return rulePath
-	case strings.HasPrefix(mistake.Message, "cannot be read"):
-		return ruleSyntax
-	default:
-		return ruleManifest
 	}
 }

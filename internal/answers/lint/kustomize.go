@@ -143,3 +143,12 @@ func (l *linter) covers(folder string, file func(string)) {
 		queue = append(queue, k.folders...)
 	}
 }
+
+// cause says why something cannot be read, without the name of it.
+func cause(err error) string {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		return of.Err.Error()
+	}
+	return err.Error()
+}

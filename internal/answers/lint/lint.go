@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -242,4 +243,20 @@ func (l *linter) report() *Report {
 		}
 	}
 	return r
+}
+
+// ruleOf returns the rule that a mistake in the content of a layer belongs to.
+func ruleOf(mistake *layers.ContentError) string {
+	switch {
+	case mistake.Reason == v1alpha1.ReasonDuplicateObject:
+		return ruleDuplicateObject
+	case mistake.Reason == v1alpha1.ReasonKustomizeFailed:
+		return ruleKustomization
+	case mistake.Reason == v1alpha1.ReasonPathNotFound, mistake.Reason == v1alpha1.ReasonPathOutsideArtifact && mistake.File == "":
+		return rulePath
+	case strings.HasPrefix(mistake.Message, "cannot be read"):
+		return ruleSyntax
+	default:
+		return ruleManifest
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/dependents"
 )
 
@@ -147,41 +146,6 @@ var onKind = map[string][]string{
 // resources are the names by which kubectl takes kinds of other groups for no
 // others.
 var resources = map[string]string{"HelmRelease": "helmreleases.helm.toolkit.fluxcd.io", "Cluster": "nodes"}
-
-// Advice returns the commands to try about a link, for the layer that it is of.
-// program is how the plug-in is called.
-func Advice(program, layer string, link Link) []string {
-	found, known := advice[link.Reason]
-	if !known {
-		found = onKind[link.Kind]
-	}
-	if len(found) == 0 {
-		found = []string{seeEvents, seeObject}
-	}
-	in, resource := "", strings.ToLower(link.Kind)
-	if link.Namespace != "" {
-		in = " --namespace " + link.Namespace
-	}
-	if full, ambiguous := resources[link.Kind]; ambiguous {
-		resource = full
-	}
-	target := ""
-	if link.Kind == v1alpha1.RemoteClusterKind {
-		target = " " + snapshot.Named(link.Namespace, link.Name)
-	}
-	fill := strings.NewReplacer("{strata}", program, "{layer}", layer, "{in}", in, "{name}", link.Name, "{resource}", resource, " {target}", target)
-	var commands []string
-	for _, command := range found {
-		command = strings.Join(strings.Fields(fill.Replace(command)), " ")
-		if !slices.Contains(commands, command) {
-			commands = append(commands, command)
-		}
-	}
-	if link.Cluster != "" {
-		commands = append(commands, "kubectl --context CONTEXT-OF-"+link.Cluster+" get pods,events --all-namespaces")
-	}
-	return commands
-}
 
 // Verbs returns the commands of the plug-in that advice names, sorted.
 func Verbs() []string {

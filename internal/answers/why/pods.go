@@ -11,12 +11,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/events"
 	"github.com/strata-project/strata/internal/answers/releases"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/dependents"
-	"github.com/strata-project/strata/internal/layers"
 )
 
 // Depths are the kinds that are looked at below a HelmRelease.
@@ -46,21 +44,6 @@ func (w Answer) Deeper(s *snapshot.Snapshot) (namespace string, ok bool) {
 		}
 	}
 	return namespace, true
-}
-
-// objectNamed returns the object of a cause, as far as it was read.
-func objectNamed(s *snapshot.Snapshot, cause v1alpha1.Cause) *unstructured.Unstructured {
-	for _, group := range []string{layers.HelmReleaseKind.Group, layers.SourceGroup} {
-		id := dependents.ID{Group: group, Kind: cause.Kind, Namespace: cause.Namespace, Name: cause.Name}
-		if object := s.Objects[id]; object != nil {
-			return object
-		}
-	}
-	return nil
-}
-
-func isRelease(resource v1alpha1.Resource) bool {
-	return dependents.IsReleaseKind(layers.ParseResourceKind(resource.Kind))
 }
 
 // Deepen follows a chain on into what Helm has made: the workload that is not

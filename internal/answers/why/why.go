@@ -11,11 +11,13 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/releases"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/summary"
+	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -277,4 +279,54 @@ func (w Answer) Path() string {
 		names = append(names, link.what())
 	}
 	return strings.Join(names, " <- ")
+}
+
+// Advice returns the commands to try about a link, for the layer that it is of.
+// program is how the plug-in is called.
+func Advice(program, layer string, link Link) []string {
+	found, known := advice[link.Reason]
+	if !known {
+		found = onKind[link.Kind]
+	}
+	if len(found) == 0 {
+		found = []string{seeEvents, seeObject}
+	}
+	in, resource := "", strings.ToLower(link.Kind)
+	if link.Namespace != "" {
+		in = " --namespace " + link.Namespace
+	}
+	if full, ambiguous := resources[link.Kind]; ambiguous {
+		resource = full
+	}
+	target := ""
+	if link.Kind == v1alpha1.RemoteClusterKind {
+		target = " " + snapshot.Named(link.Namespace, link.Name)
+	}
+	fill := strings.NewReplacer("{strata}", program, "{layer}", layer, "{in}", in, "{name}", link.Name, "{resource}", resource, " {target}", target)
+	var commands []string
+	for _, command := range found {
+		command = strings.Join(strings.Fields(fill.Replace(command)), " ")
+		if !slices.Contains(commands, command) {
+			commands = append(commands, command)
+		}
+	}
+	if link.Cluster != "" {
+		commands = append(commands, "kubectl --context CONTEXT-OF-"+link.Cluster+" get pods,events --all-namespaces")
+	}
+	return commands
+}
+
+// objectNamed returns the object of a cause, as far as it was read.
+func objectNamed(s *snapshot.Snapshot, cause v1alpha1.Cause) *unstructured.Unstructured {
+	for _, group := range []string{layers.HelmReleaseKind.Group, layers.SourceGroup} {
+		id := dependents.ID{Group: group, Kind: cause.Kind, Namespace: cause.Namespace, Name: cause.Name}
+		if object := s.Objects[id]; object != nil {
+			return object
+		}
+	}
+	return nil
+}
+
+func isRelease(resource v1alpha1.Resource) bool {
+	return dependents.IsReleaseKind(layers.ParseResourceKind(resource.Kind))
 }

@@ -1,0 +1,72 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package forecast
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/layers"
+)
+
+// World is what layers are decided from. Nothing of it is changed.
+type World struct {
+	Now      time.Time
+	Settings layers.Settings
+	// Version of the API server.
+	Version string
+	// Layers with the specification that is planned, and the status that they have.
+	// A specification that differs from what the status speaks of has a generation
+	// of its own; a layer with a deletionTimestamp goes.
+	Layers []*v1alpha1.AddonsLayer
+	// Contents says by the names of layers what they would list.
+	Contents map[string]Content
+	Clusters []*v1alpha1.RemoteCluster
+	// Objects on the cluster, and those of others that are taken to be there.
+	Objects map[dependents.ID]*unstructured.Unstructured
+	// Scopes of kinds, their plural names, and versions that are not served.
+	Scopes    map[dependents.ServedKind]layers.Scope
+	Resources map[dependents.ServedKind]string
+	Unserved  map[dependents.ServedVersion]bool
+	// Brings says which kinds are served once a release is there, because its chart
+	// defines them.
+	Brings map[dependents.ID][]Definition
+	// Failing says of releases that cannot become ready as they would be written why
+	// they cannot.
+	Failing map[dependents.ID]string
+	// Complete fills in what the API server fills in where an object leaves it out;
+	// nil for nothing.
+	Complete func(*unstructured.Unstructured)
+	// Horizon is how long what goes on by itself is waited for; 0 means
+	// DefaultHorizon.
+	Horizon time.Duration
+}
+
+// Definition is a kind that something brings.
+type Definition struct {
+	dependents.ServedVersion
+	Scope layers.Scope
+}
+
+// Content is what a layer would list.
+type Content struct {
+	// Source of the layer; nil where there is none.
+	Source *layers.Source
+	// Directory on the layer's cluster; nil where it cannot be read, and then Err
+	// says why.
+	Directory *layers.Directory
+	Err       error
+	// Deployed is what is deployed, where it is known and is not Directory.
+	Deployed *layers.Directory
+	// Restored is what the layer goes back to; nil where it cannot be read, and
+	// then RestoreError says why.
+	Restored     *layers.Directory
+	RestoreError string
+	// Fixed is true for a layer that stays as it is: it is not looked at, and lists
+	// what its status does.
+	Fixed bool
+}
