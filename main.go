@@ -22,8 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -84,11 +84,7 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	questions, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return fmt.Errorf("cannot make a discovery client: %w", err)
-	}
-	clusterVersion, err := controllers.NewClusterVersion(questions, o.syncPeriod)
+	clusterVersion, err := o.clusterVersion(config)
 	if err != nil {
 		return err
 	}
@@ -149,6 +145,15 @@ func (o *options) config(writes *signals.WriteMeter) (*rest.Config, error) {
 	config.Wrap(writes.Wrap)
 	config.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true})
 	return config, nil
+}
+
+// clusterVersion asks the API server for its version now and then.
+func (o *options) clusterVersion(config *rest.Config) (*controllers.ClusterVersion, error) {
+	asks, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a discovery client: %w", err)
+	}
+	return controllers.NewClusterVersion(asks, o.syncPeriod)
 }
 
 // store fetches and keeps artifacts.

@@ -16,8 +16,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/dynamic"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -456,28 +454,4 @@ func hubIn(text string) string {
 		return '-'
 	}, text)
 	return clean[:min(len(clean), 64)]
-}
-
-// Connection is one connection to a cluster.
-type Connection struct {
-	// Access is how the cluster is reached.
-	Access *kubeconfig.Access
-	// Kinds of the cluster that are watched.
-	Kinds *Kinds
-	// Accounts of the cluster, and what they may do there.
-	Accounts *Accounts
-	Reviews  *Reviews
-	// dynamic follows single objects of it.
-	dynamic dynamic.Interface
-	// Connection reaches it; every client of the cluster is made of it. plain is its
-	// Web without the gate that writes pass.
-	*reach.Connection
-	plain *http.Client
-	stop  context.CancelFunc
-	// Gate lets writes through while it is known which cluster it is.
-	Gate *Gate
-
-	mu sync.Mutex
-	// err is why the cluster has not answered last; nil where it has.
-	err error
 }
