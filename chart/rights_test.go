@@ -13,8 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 func TestRolesAreNarrow(t *testing.T) {
@@ -69,10 +69,10 @@ func TestSecretsAreOfTheOwnNamespaceAlone(t *testing.T) {
 }
 
 func TestKindsGetRulesOfTheirOwn(t *testing.T) {
-	objects := render(t, `{rbac: {kinds: [
+	rendered := render(t, `{rbac: {kinds: [
 		{apiGroup: "", resources: [configmaps, services]},
 		{apiGroup: cert-manager.io, resources: [clusterissuers], verbs: [get, list]}]}}`)
-	role := named[*rbacv1.ClusterRole](t, objects, "strata-kinds")
+	role := named[*rbacv1.ClusterRole](t, rendered, "strata-kinds")
 	want := []rbacv1.PolicyRule{
 		{
 			APIGroups: []string{""}, Resources: []string{"configmaps", "services"},
@@ -83,7 +83,7 @@ func TestKindsGetRulesOfTheirOwn(t *testing.T) {
 	if diff := cmp.Diff(want, role.Rules); diff != "" {
 		t.Errorf("rules of rbac.kinds (-want +got):\n%s", diff)
 	}
-	binding := named[*rbacv1.ClusterRoleBinding](t, objects, "strata-kinds")
+	binding := named[*rbacv1.ClusterRoleBinding](t, rendered, "strata-kinds")
 	if binding.RoleRef.Name != role.Name || binding.Subjects[0].Name != "strata" || binding.Subjects[0].Namespace != releaseNamespace {
 		t.Errorf("binding %v does not give %s to the controller", binding, role.Name)
 	}
@@ -123,7 +123,7 @@ func TestWhatTheChartMakesIsReserved(t *testing.T) {
 			if _, isExtra := obj.(*corev1.Secret); isExtra || kind.Kind == "CustomResourceDefinition" || obj.GetLabels()["app.kubernetes.io/part-of"] != "strata" {
 				continue
 			}
-			id := dependents.ID{Group: kind.Group, Kind: kind.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+			id := objects.ID{Group: kind.Group, Kind: kind.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 			account := settings
 			if id.Kind == "ServiceAccount" {
 				account.Account = id.Key() // as the API server says
@@ -206,7 +206,7 @@ func TestRemoteClustersAreOptIn(t *testing.T) {
 			t.Errorf("with values %q the controller reaches all Secrets", values)
 		}
 	}
-	objects := render(t, `{remoteClusters: {enabled: true}}`)
+	rendered := render(t, `{remoteClusters: {enabled: true}}`)
 	all := []string{"get", "list", "watch", "create", "patch", "update", "delete"}
 	want := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets", "configmaps"}, Verbs: all},
@@ -214,10 +214,10 @@ func TestRemoteClustersAreOptIn(t *testing.T) {
 		{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"get"}},
 		{APIGroups: []string{"kraan.io"}, Resources: []string{"remoteclusters"}, Verbs: all}, // of bundles
 	}
-	if diff := cmp.Diff(want, named[*rbacv1.ClusterRole](t, objects, "strata-remote-clusters").Rules); diff != "" {
+	if diff := cmp.Diff(want, named[*rbacv1.ClusterRole](t, rendered, "strata-remote-clusters").Rules); diff != "" {
 		t.Errorf("rules of remoteClusters (-want +got):\n%s", diff)
 	}
-	binding := named[*rbacv1.ClusterRoleBinding](t, objects, "strata-remote-clusters")
+	binding := named[*rbacv1.ClusterRoleBinding](t, rendered, "strata-remote-clusters")
 	if binding.RoleRef.Name != "strata-remote-clusters" || binding.Subjects[0].Name != "strata" || binding.Subjects[0].Namespace != releaseNamespace {
 		t.Errorf("binding %v does not give the role to the controller", binding)
 	}

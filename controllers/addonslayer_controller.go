@@ -25,8 +25,8 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/apply"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/repos"
 	"github.com/strata-project/strata/internal/round"
 )
@@ -178,7 +178,7 @@ func (r *AddonsLayerReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.executor = &apply.Executor{
 		Cluster: clusterOf(r.kinds), Other: r.writesTo, Keys: layers.Keys, Strict: layers.IsStrict, Valid: r.PlanValid,
 		Reserved: func(owner string, live *unstructured.Unstructured) string {
-			return r.Settings.ReservedFor(owner, dependents.IDOf(live), live)
+			return r.Settings.ReservedFor(owner, objects.IDOf(live), live)
 		},
 		Known: &apply.Known{}, ExtraWorkers: semaphore.NewWeighted(extraWrites),
 	}

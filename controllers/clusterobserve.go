@@ -17,10 +17,10 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/clusters"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/kubeconfig"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/reach"
 )
 
@@ -43,7 +43,7 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 	} else {
 		o.Stale = r.recent.IsStale(id, "", o.Now)
 	}
-	following := map[dependents.ID]bool{id: true}
+	following := map[objects.ID]bool{id: true}
 	access := r.observeSource(ctx, &o, following)
 	r.follows.Keep(clusterReader(name), following)
 	before, open := r.remotes.Raw(name.String()), r.remotes.Get(name.String())
@@ -128,7 +128,7 @@ func (r *RemoteClusterReconciler) identify(ctx context.Context, o *clusters.Obse
 
 // observeSource reads the Secret that holds the kubeconfig, and returns what that
 // says; nil where it says nothing that could be used.
-func (r *RemoteClusterReconciler) observeSource(ctx context.Context, o *clusters.Observation, following map[dependents.ID]bool) *kubeconfig.Access {
+func (r *RemoteClusterReconciler) observeSource(ctx context.Context, o *clusters.Observation, following map[objects.ID]bool) *kubeconfig.Access {
 	cluster := o.Cluster
 	name := client.ObjectKeyFromObject(cluster)
 	ref := cluster.Spec.KubeConfig.SecretRef

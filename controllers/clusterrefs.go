@@ -8,12 +8,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // observeReferences finds out whether RemoteClusters have their kubeconfig from a
 // Secret, and whether they are in a Namespace.
-func (o *observer) observeReferences(ctx context.Context, id dependents.ID) error {
+func (o *observer) observeReferences(ctx context.Context, id objects.ID) error {
 	switch (schema.GroupKind{Group: id.Group, Kind: id.Kind}) {
 	case schema.GroupKind{Kind: "Secret"}:
 		clusters, err := read(ctx, o.reads, kubeConfigQuestion{id})

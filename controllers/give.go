@@ -11,16 +11,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/moments"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // give returns what objects of the layer read beside them, as it is now and as far
 // as it is given to them. What does not exist is left out.
-func (o *observer) give(ctx context.Context, place layers.Place, origins []dependents.ID) (map[dependents.ID]layers.Given, error) {
-	given := make(map[dependents.ID]layers.Given, len(origins))
+func (o *observer) give(ctx context.Context, place layers.Place, origins []objects.ID) (map[objects.ID]layers.Given, error) {
+	given := make(map[objects.ID]layers.Given, len(origins))
 	for _, origin := range origins {
 		found, err := o.giveOne(ctx, place, origin)
 		if err != nil {
@@ -36,7 +36,7 @@ func (o *observer) give(ctx context.Context, place layers.Place, origins []depen
 // giveOne looks into one place after the other. Of the cluster that Strata runs in
 // it reads metadata first, and the rest of what is given alone; of another one it
 // reads what the layer's account may get.
-func (o *observer) giveOne(ctx context.Context, place layers.Place, origin dependents.ID) (layers.Given, error) {
+func (o *observer) giveOne(ctx context.Context, place layers.Place, origin objects.ID) (layers.Given, error) {
 	var withheld, barred string
 	for _, at := range place.Places(origin) {
 		verdict, seen, err := o.judge(ctx, place, origin, at, layers.Looked{Barred: barred})
@@ -59,7 +59,7 @@ func (o *observer) giveOne(ctx context.Context, place layers.Place, origin depen
 
 // judge says whether what lies in a place is given, by what can be known of it
 // without what it holds.
-func (o *observer) judge(ctx context.Context, place layers.Place, origin, at dependents.ID, seen layers.Looked) (layers.Verdict, layers.Looked, error) {
+func (o *observer) judge(ctx context.Context, place layers.Place, origin, at objects.ID, seen layers.Looked) (layers.Verdict, layers.Looked, error) {
 	if layers.IsReserved(at) {
 		return place.Judge(origin, at, seen), seen, nil
 	}
@@ -88,7 +88,7 @@ func (o *observer) judge(ctx context.Context, place layers.Place, origin, at dep
 
 // ruled returns the verdict on what is seen in a place, and asks for the rights of the
 // layer's account where that hangs on them.
-func (o *observer) ruled(ctx context.Context, place layers.Place, origin, at dependents.ID, seen *layers.Looked) (layers.Verdict, error) {
+func (o *observer) ruled(ctx context.Context, place layers.Place, origin, at objects.ID, seen *layers.Looked) (layers.Verdict, error) {
 	verdict := place.Judge(origin, at, *seen)
 	if !verdict.Ask {
 		return verdict, nil
@@ -122,7 +122,7 @@ func (r *AddonsLayerReconciler) reviewKept() time.Duration {
 // controller has no right to read it there is none: many a kubeconfig reaches no
 // Secrets. Of a cluster that does not answer it is what was there last, and nobody
 // waits for it.
-func (o *observer) origin(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+func (o *observer) origin(ctx context.Context, id objects.ID) (*unstructured.Unstructured, error) {
 	if _, err := o.r.follows.Version(id); err != nil {
 		if _, err := o.r.writesTo(id.Cluster); err != nil {
 			return nil, fmt.Errorf("cannot read %s: %w", id, err)

@@ -22,6 +22,7 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/round"
 )
 
@@ -150,7 +151,7 @@ func (h *hands) LeftBehind(ctx context.Context, layer *v1alpha1.AddonsLayer) (bo
 }
 
 // isReserved tells whether an object is kept by others, so that no layer has it.
-func (h *hands) isReserved(layer string, id dependents.ID, live *metav1.PartialObjectMetadata) bool {
+func (h *hands) isReserved(layer string, id objects.ID, live *metav1.PartialObjectMetadata) bool {
 	seen, err := informers.ToUnstructured(live, live.GroupVersionKind())
 	return err == nil && h.r.Settings.ReservedFor(layer, id, seen) != ""
 }

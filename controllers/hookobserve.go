@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/impact"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/templates"
 )
 
@@ -33,7 +33,7 @@ func (o *observer) observeAwaited(ctx context.Context) error {
 		if err != nil {
 			return nil //nolint:nilerr // a gate says so
 		}
-		seen := layers.Awaited{ID: dependents.ID{Cluster: o.cluster(), Group: gv.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name}}
+		seen := layers.Awaited{ID: objects.ID{Cluster: o.cluster(), Group: gv.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name}}
 		seen.Live, seen.Unserved, seen.Err = o.awaited(ctx, seen.ID, gv.Version)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -48,7 +48,7 @@ func (o *observer) observeAwaited(ctx context.Context) error {
 
 // awaited reads one object of waitFor at a version of its API, and tells whether
 // its kind is not served there.
-func (o *observer) awaited(ctx context.Context, id dependents.ID, version string) (live *unstructured.Unstructured, unserved bool, err error) {
+func (o *observer) awaited(ctx context.Context, id objects.ID, version string) (live *unstructured.Unstructured, unserved bool, err error) {
 	k := o.r.kindsOf(id.Cluster)
 	if k == nil {
 		return nil, false, informers.ErrNotConnected
@@ -172,7 +172,7 @@ func (o *observer) lookUpHook(ctx context.Context, reader client.Reader, hook v1
 // doom notes an object, if it is what an entry of deleteBefore is about. One that
 // lacks a field that its where reads is not.
 func (o *observer) doom(hook v1alpha1.DeleteBefore, obj *unstructured.Unstructured) error {
-	id := dependents.IDOf(obj).On(o.cluster())
+	id := objects.IDOf(obj).On(o.cluster())
 	met, err := layers.Meets(hook.Where, obj)
 	var missing *templates.MissingError
 	if err != nil && !errors.As(err, &missing) {

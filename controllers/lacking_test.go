@@ -21,6 +21,7 @@ import (
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // lacking is a cache that has nothing.
@@ -42,8 +43,8 @@ func (unreachable) Get(context.Context, client.ObjectKey, client.Object, ...clie
 func TestObjectThatACacheLacks(t *testing.T) {
 	f := newBareFixture(t)
 	gk := schema.GroupKind{Kind: "ConfigMap"}
-	idOf := func(name string) dependents.ID {
-		return dependents.ID{Cluster: "fleet/prod", Kind: "ConfigMap", Namespace: f.namespace, Name: name}
+	idOf := func(name string) objects.ID {
+		return objects.ID{Cluster: "fleet/prod", Kind: "ConfigMap", Namespace: f.namespace, Name: name}
 	}
 	for name, labels := range map[string]map[string]string{"owned": {v1alpha1.LayerLabel: "base"}, "bare": nil} {
 		f.must(f.client.Create(f.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name, Labels: labels}}))
@@ -81,7 +82,7 @@ func TestObjectThatACacheLacks(t *testing.T) {
 			o := &observer{r: r, reads: &reader{from: r, answers: map[question]string{}}, Observation: &layers.Observation{
 				Now: time.Now(), Layer: layer,
 				ObservedContents: layers.ObservedContents{Directory: test.directory},
-				ObservedObjects:  layers.ObservedObjects{Live: map[dependents.ID]*unstructured.Unstructured{}, Stale: map[dependents.ID]bool{}},
+				ObservedObjects:  layers.ObservedObjects{Live: map[objects.ID]*unstructured.Unstructured{}, Stale: map[objects.ID]bool{}},
 			}}
 			if err := o.readObject(t.Context(), id); err != nil {
 				t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // inbox keeps what is sent.
@@ -50,7 +51,7 @@ func TestNotifications(t *testing.T) {
 		Target: layers.Target{Version: "1.0.0", Revision: "main@sha1:abc", Digest: "d"},
 	}
 	pruned := dependents.Result{Changed: true, Action: dependents.Action{
-		Verb: dependents.VerbDelete, ID: dependents.ID{Kind: "HelmRelease", Namespace: "a", Name: "old"},
+		Verb: dependents.VerbDelete, ID: objects.ID{Kind: "HelmRelease", Namespace: "a", Name: "old"},
 	}}
 	object := corev1.ObjectReference{APIVersion: "kraan.io/v1alpha1", Kind: "AddonsLayer", Namespace: "team-a", Name: "base", UID: "u", ResourceVersion: "7"}
 	now := metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 7, time.UTC))
@@ -103,7 +104,7 @@ func TestNobodyIsToldSecrets(t *testing.T) {
 	for _, verb := range []dependents.Verb{dependents.VerbWrite, dependents.VerbAdopt, dependents.VerbMark, dependents.VerbRelease, dependents.VerbDelete} {
 		wanted := &dependents.Dependent{Object: &unstructured.Unstructured{Object: secret}}
 		result := dependents.Result{Changed: true, Action: dependents.Action{
-			Verb: verb, ID: dependents.ID{Kind: "Secret", Namespace: "a", Name: "s"}, Correction: true, Wanted: wanted,
+			Verb: verb, ID: objects.ID{Kind: "Secret", Namespace: "a", Name: "s"}, Correction: true, Wanted: wanted,
 		}}
 		u := untold{}
 		u.add("base", v1alpha1.AddonsLayerStatus{}, []dependents.Result{result})

@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/repos"
 )
 
@@ -35,7 +35,7 @@ type observer struct {
 	// content of the layer, as this observation has it; nil where there is none.
 	content content
 	// wantedIDs lists the objects in question, in order.
-	wantedIDs []dependents.ID
+	wantedIDs []objects.ID
 	// sources of other layers that were read already, as many layers have one
 	// in common; nil where there is no artifact.
 	sources map[layers.SourceRef]*repos.Artifact
@@ -49,17 +49,17 @@ func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.Add
 		ObservedClusters: layers.ObservedClusters{
 			ClusterVersion:    o.reads.cluster,
 			Twins:             r.remotes.Twins(),
-			Scopes:            map[dependents.ServedKind]layers.Scope{},
-			Resources:         map[dependents.ServedKind]string{},
-			Unserved:          map[dependents.ServedVersion]bool{},
+			Scopes:            map[objects.ServedKind]layers.Scope{},
+			Resources:         map[objects.ServedKind]string{},
+			Unserved:          map[objects.ServedVersion]bool{},
 			Forsaken:          map[string]bool{},
-			KubeConfigs:       map[dependents.ID][]types.NamespacedName{},
+			KubeConfigs:       map[objects.ID][]types.NamespacedName{},
 			ClusterNamespaces: map[string]bool{},
 		},
 		ObservedObjects: layers.ObservedObjects{
-			Live:      map[dependents.ID]*unstructured.Unstructured{},
-			Stale:     map[dependents.ID]bool{},
-			Exclusive: map[string][]dependents.ID{},
+			Live:      map[objects.ID]*unstructured.Unstructured{},
+			Stale:     map[objects.ID]bool{},
+			Exclusive: map[string][]objects.ID{},
 		},
 	}
 	o.Waited, o.UnderWay = r.waits.Of(layer, o.Now)
@@ -256,10 +256,10 @@ func (o *observer) sameSource(layer *v1alpha1.AddonsLayer) bool {
 // observeKinds asks how the clusters serve the kinds in question, and sees to it
 // that they are watched.
 func (o *observer) observeKinds(ctx context.Context) error {
-	ids := map[dependents.ID]bool{}
+	ids := map[objects.ID]bool{}
 	// Releases and their repositories are always looked at: one may stand for
 	// the same as a wanted one, or be Kraan's.
-	versions := map[dependents.ServedKind][]string{{GroupKind: layers.HelmReleaseKind}: nil, {GroupKind: layers.HelmRepositoryKind}: nil}
+	versions := map[objects.ServedKind][]string{{GroupKind: layers.HelmReleaseKind}: nil, {GroupKind: layers.HelmRepositoryKind}: nil}
 	for _, directory := range []*layers.Directory{o.Directory, o.Deployed, o.Restored} {
 		if directory == nil {
 			continue
@@ -278,7 +278,7 @@ func (o *observer) observeKinds(ctx context.Context) error {
 			versions[entry.ID.ServedKind()] = nil
 		}
 	}
-	o.wantedIDs = dependents.SortIDs(slices.Collect(maps.Keys(ids)))
+	o.wantedIDs = objects.SortIDs(slices.Collect(maps.Keys(ids)))
 	var failed error
 	for kind, wanted := range versions {
 		err := o.observeKind(ctx, kind, wanted)
@@ -295,7 +295,7 @@ func (o *observer) observeKinds(ctx context.Context) error {
 }
 
 // observeKind asks how a cluster serves a kind, at the versions that are wanted.
-func (o *observer) observeKind(ctx context.Context, kind dependents.ServedKind, wanted []string) error {
+func (o *observer) observeKind(ctx context.Context, kind objects.ServedKind, wanted []string) error {
 	k := o.r.kindsOf(kind.Cluster)
 	if k == nil {
 		return nil // its objects are stale
@@ -327,7 +327,7 @@ func (o *observer) observeKind(ctx context.Context, kind dependents.ServedKind, 
 		if scope, err := k.Scope(kind.GroupKind, version); err != nil {
 			return err
 		} else if scope == layers.ScopeUnknown {
-			o.Unserved[dependents.ServedVersion{Cluster: kind.Cluster, GroupVersionKind: kind.WithVersion(version)}] = true
+			o.Unserved[objects.ServedVersion{Cluster: kind.Cluster, GroupVersionKind: kind.WithVersion(version)}] = true
 		}
 	}
 	if scope == layers.ScopeUnknown {
@@ -354,7 +354,7 @@ func (o *observer) observeObjects(ctx context.Context) error {
 		}
 		for i := range owned {
 			o.see(&owned[i])
-			o.Taken = append(o.Taken, dependents.IDOf(&owned[i]))
+			o.Taken = append(o.Taken, objects.IDOf(&owned[i]))
 		}
 	}
 	return o.observeExclusive(ctx)
@@ -362,7 +362,7 @@ func (o *observer) observeObjects(ctx context.Context) error {
 
 // readObject reads an object from the cache of its cluster. Of one that cannot be
 // read nothing is known, which is not that it has gone.
-func (o *observer) readObject(ctx context.Context, id dependents.ID) error {
+func (o *observer) readObject(ctx context.Context, id objects.ID) error {
 	if scope, known := o.Scopes[id.ServedKind()]; known && scope == layers.ScopeUnknown {
 		return nil
 	}
@@ -397,7 +397,7 @@ func (o *observer) readObject(ctx context.Context, id dependents.ID) error {
 }
 
 func (o *observer) see(live *unstructured.Unstructured) {
-	id := dependents.IDOf(live)
+	id := objects.IDOf(live)
 	if o.Live[id] == nil {
 		o.Live[id] = live
 		if o.r.recent.IsStale(id, live.GetResourceVersion(), o.Now) {
@@ -430,10 +430,10 @@ func (o *observer) observeExclusive(ctx context.Context) error {
 			}
 			for i := range found {
 				o.see(&found[i])
-				o.Exclusive[identity] = append(o.Exclusive[identity], dependents.IDOf(&found[i]))
+				o.Exclusive[identity] = append(o.Exclusive[identity], objects.IDOf(&found[i]))
 			}
 		}
-		o.Exclusive[identity] = dependents.SortIDs(o.Exclusive[identity])
+		o.Exclusive[identity] = objects.SortIDs(o.Exclusive[identity])
 	}
 	return nil
 }

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 var (
@@ -46,7 +46,7 @@ type onlooker struct {
 type happened struct {
 	revision uint64
 	event    watch.EventType
-	id       dependents.ID
+	id       objects.ID
 	object   *unstructured.Unstructured
 }
 
@@ -54,10 +54,10 @@ type happened struct {
 type world struct {
 	mu     sync.Mutex
 	events []happened
-	now    map[dependents.ID]*unstructured.Unstructured
+	now    map[objects.ID]*unstructured.Unstructured
 	// uninstalled counts how often each Helm release was uninstalled.
 	uninstalled map[string]int
-	work        chan dependents.ID
+	work        chan objects.ID
 }
 
 // newOnlooker watches until the test ends.
@@ -93,7 +93,7 @@ func newOnlooker(t *testing.T) *onlooker {
 // world returns what happens in a namespace, and plays Flux there.
 func (o *onlooker) world(f *fixture) *world {
 	w := &world{
-		now: map[dependents.ID]*unstructured.Unstructured{}, uninstalled: map[string]int{}, work: make(chan dependents.ID, 4096),
+		now: map[objects.ID]*unstructured.Unstructured{}, uninstalled: map[string]int{}, work: make(chan objects.ID, 4096),
 	}
 	o.mu.Lock()
 	o.worlds[f.namespace] = w
@@ -138,7 +138,7 @@ func (o *onlooker) follow(ctx context.Context, watching watch.Interface) {
 
 func (w *world) record(event watch.EventType, object *unstructured.Unstructured) {
 	revision, _ := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
-	id := dependents.IDOf(object)
+	id := objects.IDOf(object)
 	w.mu.Lock()
 	w.events = append(w.events, happened{revision, event, id, object})
 	if event == watch.Deleted {
@@ -153,7 +153,7 @@ func (w *world) record(event watch.EventType, object *unstructured.Unstructured)
 }
 
 // seen returns an object as it was seen last, or nil.
-func (w *world) seen(id dependents.ID) *unstructured.Unstructured {
+func (w *world) seen(id objects.ID) *unstructured.Unstructured {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.now[id]
@@ -196,7 +196,7 @@ func (w *world) reconcile(ctx context.Context, f *fixture, live *unstructured.Un
 		if err := f.client.Patch(ctx, stub, merge(`{"metadata":{"finalizers":null}}`)); err != nil {
 			return err
 		}
-		if !dependents.IsSuspended(live) {
+		if !objects.IsSuspended(live) {
 			w.mu.Lock()
 			w.uninstalled[helmName(live)]++
 			w.mu.Unlock()
@@ -206,7 +206,7 @@ func (w *world) reconcile(ctx context.Context, f *fixture, live *unstructured.Un
 		return nil
 	case !finalized:
 		return f.client.Patch(ctx, stub, merge(`{"metadata":{"finalizers":["`+fluxFinalizer+`"]}}`))
-	case dependents.IsSuspended(live) || ready == live.GetGeneration():
+	case objects.IsSuspended(live) || ready == live.GetGeneration():
 		return nil
 	}
 	return f.client.Status().Patch(ctx, stub, merge(fmt.Sprintf(
@@ -221,14 +221,14 @@ func helmName(live *unstructured.Unstructured) string {
 }
 
 // inventoryOf returns what a layer's status lists.
-func inventoryOf(layer *unstructured.Unstructured) map[dependents.ID]bool {
-	listed := map[dependents.ID]bool{}
+func inventoryOf(layer *unstructured.Unstructured) map[objects.ID]bool {
+	listed := map[objects.ID]bool{}
 	resources, _, _ := unstructured.NestedSlice(layer.Object, "status", "resources")
 	for _, item := range resources {
 		resource, _ := item.(map[string]any)
 		text := func(key string) string { s, _ := resource[key].(string); return s }
 		gk := layers.ParseResourceKind(text("kind"))
-		listed[dependents.ID{Group: gk.Group, Kind: gk.Kind, Namespace: text("namespace"), Name: text("name")}] = true
+		listed[objects.ID{Group: gk.Group, Kind: gk.Kind, Namespace: text("namespace"), Name: text("name")}] = true
 	}
 	return listed
 }
@@ -236,8 +236,8 @@ func inventoryOf(layer *unstructured.Unstructured) map[dependents.ID]bool {
 // unlisted goes through history and returns each moment at which an object
 // belonged to a layer whose inventory did not know of it.
 func (w *world) unlisted() []string {
-	inventories := map[string]map[dependents.ID]bool{}
-	owned := map[dependents.ID]string{}
+	inventories := map[string]map[objects.ID]bool{}
+	owned := map[objects.ID]string{}
 	var problems []string
 	for _, h := range w.all() {
 		if h.id.GroupKind() == layerVersion.GroupKind() {

@@ -16,6 +16,7 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // observeOthers asks what other layers list, where objects change hands, come
@@ -29,7 +30,7 @@ func (o *observer) observeOthers(ctx context.Context) error {
 		return fmt.Errorf("cannot list layers: %w", err)
 	}
 	o.Others = dependents.Others{
-		Listed: map[dependents.ID][]dependents.Claim{}, Exclusive: map[string][]dependents.Claim{},
+		Listed: map[objects.ID][]dependents.Claim{}, Exclusive: map[string][]dependents.Claim{},
 		Existing: make(map[string]bool, len(list.Items)), Unreadable: map[string]bool{},
 	}
 	var (

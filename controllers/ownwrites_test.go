@@ -12,13 +12,14 @@ import (
 
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/memory"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // A write may change nothing that a layer reads, such as who owns a field; the
 // layer that waits for the cache to show it must be woken all the same.
 func TestOwnWritesPassUntilTheyAreSeen(t *testing.T) {
 	gk := schema.GroupKind{Kind: "ServiceAccount"}
-	id := dependents.ID{Kind: gk.Kind, Namespace: "default", Name: "deployer"}
+	id := objects.ID{Kind: gk.Kind, Namespace: "default", Name: "deployer"}
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	r := &AddonsLayerReconciler{Process: &Process{remembered: remembered{recent: memory.NewObjects()}}}
 	passes := func(namespace, version string) bool {

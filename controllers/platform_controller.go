@@ -18,6 +18,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/platforms"
 )
 
@@ -268,7 +269,7 @@ func (r *PlatformReconciler) observe(ctx context.Context, platform *v1alpha1.Pla
 
 // observeInputs reads the ConfigMaps that inputs come from, and follows them.
 func (r *PlatformReconciler) observeInputs(ctx context.Context, o *platforms.Observation) error {
-	following := map[dependents.ID]bool{}
+	following := map[objects.ID]bool{}
 	who := platformReader(o.Platform.Name)
 	if o.Platform.DeletionTimestamp.IsZero() {
 		for _, ref := range o.Platform.Spec.InputsFrom {
@@ -276,7 +277,7 @@ func (r *PlatformReconciler) observeInputs(ctx context.Context, o *platforms.Obs
 			if name.Namespace == "" {
 				name.Namespace = o.Namespace
 			}
-			id := dependents.ID{Kind: "ConfigMap", Namespace: name.Namespace, Name: name.Name}
+			id := objects.ID{Kind: "ConfigMap", Namespace: name.Namespace, Name: name.Name}
 			following[id] = true
 			found, err := r.follows.Get(ctx, who, id)
 			if ctx.Err() != nil {

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // observeRemote looks at the cluster that the layer belongs on.
@@ -111,7 +111,7 @@ func (r *AddonsLayerReconciler) placeOn(layer *v1alpha1.AddonsLayer, cluster str
 	return layers.Place{
 		Layer: layer.Name, Cluster: types.NamespacedName{Namespace: namespace, Name: name}, Account: layers.AccountOf(layer, r.Settings).Name,
 		OwnNamespaceOnly: r.Settings.NoCrossNamespaceRefs,
-		Lists:            func(id dependents.ID) bool { return len(r.listings.WhoLists(id, "")) > 0 },
+		Lists:            func(id objects.ID) bool { return len(r.listings.WhoLists(id, "")) > 0 },
 	}
 }
 

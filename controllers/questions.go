@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // question is one thing that a look asks of the caches. Its answer is versions, and
@@ -145,7 +145,7 @@ func (q clustersInQuestion) answer(some bool) string {
 
 // kubeConfigQuestion asks for the RemoteClusters that have their kubeconfig from a
 // Secret.
-type kubeConfigQuestion struct{ secret dependents.ID }
+type kubeConfigQuestion struct{ secret objects.ID }
 
 func (q kubeConfigQuestion) ask(ctx context.Context, r *AddonsLayerReconciler) (string, error) {
 	return answerOf(ctx, r, q)
@@ -172,7 +172,7 @@ func (q kubeConfigQuestion) answer(found []types.NamespacedName) string {
 }
 
 // objectQuestion asks for an object of a kind that is watched.
-type objectQuestion struct{ id dependents.ID }
+type objectQuestion struct{ id objects.ID }
 
 func (q objectQuestion) ask(ctx context.Context, r *AddonsLayerReconciler) (string, error) {
 	return answerOf(ctx, r, q)
@@ -189,7 +189,7 @@ func (q objectQuestion) read(ctx context.Context, r *AddonsLayerReconciler) (*un
 func (q objectQuestion) answer(found *unstructured.Unstructured) string { return objectVersion(found) }
 
 // sourceQuestion asks for a source.
-type sourceQuestion struct{ id dependents.ID }
+type sourceQuestion struct{ id objects.ID }
 
 func (q sourceQuestion) ask(ctx context.Context, r *AddonsLayerReconciler) (string, error) {
 	found, err := r.sources.Get(ctx, q.id)
@@ -221,7 +221,7 @@ func (q indexedQuestion) answer(found []unstructured.Unstructured) string {
 // followedQuestion asks for an object that is followed with what it holds, at a version
 // of its API and as an account may read it, where these are told apart.
 type followedQuestion struct {
-	id      dependents.ID
+	id      objects.ID
 	version string
 	account types.NamespacedName
 }
@@ -234,7 +234,7 @@ func (q followedQuestion) ask(_ context.Context, r *AddonsLayerReconciler) (stri
 }
 
 // noticedQuestion asks for an object of which the metadata is followed.
-type noticedQuestion struct{ id dependents.ID }
+type noticedQuestion struct{ id objects.ID }
 
 func (q noticedQuestion) ask(_ context.Context, r *AddonsLayerReconciler) (string, error) {
 	return r.metas.Version(q.id)

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // reader reads for one look at a layer, and notes each answer in the same act: where
@@ -27,7 +27,7 @@ type reader struct {
 	opaque  bool
 	// following holds the objects that are followed for the layer, and noticing those
 	// of which no more than the metadata is.
-	following, noticing map[dependents.ID]bool
+	following, noticing map[objects.ID]bool
 	// events and kinds say how many events the caches had told of, and how often kinds
 	// had changed, before the first answer; cluster is the version of the cluster that
 	// Strata runs in.
@@ -39,7 +39,7 @@ type reader struct {
 func newReader(from *AddonsLayerReconciler, layer string) *reader {
 	return &reader{
 		from: from, layer: layer, answers: map[question]string{},
-		following: map[dependents.ID]bool{}, noticing: map[dependents.ID]bool{},
+		following: map[objects.ID]bool{}, noticing: map[objects.ID]bool{},
 		events: from.cacheEvents.Load(), kinds: from.kindChanges(), cluster: from.Cluster.Version(),
 	}
 }
@@ -77,7 +77,7 @@ func (l *reader) source(ctx context.Context, layer *v1alpha1.AddonsLayer, pastCa
 
 // followed returns a ConfigMap or Secret with all that it holds, or nil, and follows
 // it.
-func (l *reader) followed(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+func (l *reader) followed(ctx context.Context, id objects.ID) (*unstructured.Unstructured, error) {
 	l.following[id] = true
 	found, err := l.from.follows.Get(ctx, layerReader(l.layer), id)
 	if err == nil {
@@ -88,7 +88,7 @@ func (l *reader) followed(ctx context.Context, id dependents.ID) (*unstructured.
 
 // followedIfAllowed is as followed, but that there is nothing where the controller has
 // no right to read it.
-func (l *reader) followedIfAllowed(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+func (l *reader) followedIfAllowed(ctx context.Context, id objects.ID) (*unstructured.Unstructured, error) {
 	found, err := l.followed(ctx, id)
 	if apierrors.IsForbidden(err) {
 		l.answers[followedQuestion{id: id}] = ""
@@ -100,7 +100,7 @@ func (l *reader) followedIfAllowed(ctx context.Context, id dependents.ID) (*unst
 // followedAs is as followed, for an object of a resource of any kind, as an account may
 // read it.
 func (l *reader) followedAs(
-	ctx context.Context, id dependents.ID, resource schema.GroupVersionResource, version string, account types.NamespacedName,
+	ctx context.Context, id objects.ID, resource schema.GroupVersionResource, version string, account types.NamespacedName,
 ) (*unstructured.Unstructured, error) {
 	l.following[id] = true
 	found, err := l.from.follows.GetAs(ctx, layerReader(l.layer), id, resource, account)
@@ -111,7 +111,7 @@ func (l *reader) followedAs(
 }
 
 // noticed returns the metadata of an object, or nil, and follows it.
-func (l *reader) noticed(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+func (l *reader) noticed(ctx context.Context, id objects.ID) (*unstructured.Unstructured, error) {
 	l.noticing[id] = true
 	found, err := l.from.metas.Get(ctx, layerReader(l.layer), id)
 	if err == nil {

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // rolloutGrace is the grace of the layer that loses objects in a rollout.
@@ -171,14 +171,14 @@ func (r *rollout) remove() {
 // objects that it should: in its inventory, by their labels, and unmarked.
 func (r *rollout) settled(revision string, want map[string][]string) {
 	r.Helper()
-	ids := map[dependents.ID]string{}
+	ids := map[objects.ID]string{}
 	for layer, names := range want {
 		for _, name := range names {
 			ids[r.id(name)] = r.name(layer)
 		}
 	}
 	r.await("the layers have deployed "+revision, func() error {
-		listed := map[dependents.ID]string{}
+		listed := map[objects.ID]string{}
 		for layer := range want {
 			live := r.seen(r.layerID(layer))
 			if live == nil {
@@ -200,7 +200,7 @@ func (r *rollout) settled(revision string, want map[string][]string) {
 		}
 		for id := range ids {
 			live := r.seen(id)
-			if live.GetLabels()[v1alpha1.OrphanedLabel] != "" || live.GetAnnotations()[v1alpha1.SupersededByAnnotation] != "" || dependents.IsSuspended(live) {
+			if live.GetLabels()[v1alpha1.OrphanedLabel] != "" || live.GetAnnotations()[v1alpha1.SupersededByAnnotation] != "" || objects.IsSuspended(live) {
 				return fmt.Errorf("%s has the labels %v and annotations %v", id, live.GetLabels(), live.GetAnnotations())
 			}
 		}
@@ -209,10 +209,10 @@ func (r *rollout) settled(revision string, want map[string][]string) {
 }
 
 // owned returns what has the label of a layer.
-func (r *rollout) owned() map[dependents.ID]string {
+func (r *rollout) owned() map[objects.ID]string {
 	r.world.mu.Lock()
 	defer r.world.mu.Unlock()
-	found := map[dependents.ID]string{}
+	found := map[objects.ID]string{}
 	for id, live := range r.now {
 		if layer := live.GetLabels()[v1alpha1.LayerLabel]; layer != "" {
 			found[id] = layer
@@ -268,20 +268,20 @@ func (r *rollout) history() string {
 }
 
 // id returns the ID of a release, or of what is written as "Kind name".
-func (r *rollout) id(name string) dependents.ID {
+func (r *rollout) id(name string) objects.ID {
 	kind, other, found := strings.Cut(name, " ")
 	switch {
 	case !found:
-		return dependents.ID{Group: layers.HelmReleaseKind.Group, Kind: layers.HelmReleaseKind.Kind, Namespace: r.namespace, Name: name}
+		return objects.ID{Group: layers.HelmReleaseKind.Group, Kind: layers.HelmReleaseKind.Kind, Namespace: r.namespace, Name: name}
 	case kind == "Namespace":
-		return dependents.ID{Kind: kind, Name: other}
+		return objects.ID{Kind: kind, Name: other}
 	default:
-		return dependents.ID{Kind: kind, Namespace: r.namespace, Name: other}
+		return objects.ID{Kind: kind, Namespace: r.namespace, Name: other}
 	}
 }
 
-func (r *rollout) layerID(name string) dependents.ID {
-	return dependents.ID{Group: layerVersion.Group, Kind: layerVersion.Kind, Name: r.name(name)}
+func (r *rollout) layerID(name string) objects.ID {
+	return objects.ID{Group: layerVersion.Group, Kind: layerVersion.Kind, Name: r.name(name)}
 }
 
 // layer creates a layer that no interval rescues.

@@ -16,6 +16,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // told returns the events of one look.
@@ -102,7 +103,7 @@ func TestTellActions(t *testing.T) {
 	}
 	did := func(verb dependents.Verb, name string, change func(*dependents.Result)) dependents.Result {
 		result := dependents.Result{Changed: true, Action: dependents.Action{
-			Verb: verb, ID: dependents.ID{Kind: "HelmRelease", Namespace: "default", Name: name},
+			Verb: verb, ID: objects.ID{Kind: "HelmRelease", Namespace: "default", Name: name},
 		}}
 		if change != nil {
 			change(&result)

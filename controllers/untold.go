@@ -8,6 +8,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // untold remembers what was done for layers until it is told: the status write
@@ -38,7 +39,7 @@ func (u *untold) add(layer string, before v1alpha1.AddonsLayerStatus, results []
 		n = &news{before: before}
 		u.layers[layer] = n
 	}
-	known := make(map[dependents.ID]dependents.Verb, len(n.done))
+	known := make(map[objects.ID]dependents.Verb, len(n.done))
 	for _, result := range n.done {
 		known[result.Action.ID] = result.Action.Verb
 	}

@@ -11,12 +11,13 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 func TestUntold(t *testing.T) {
 	deleted := func(name string) dependents.Result {
 		return dependents.Result{Changed: true, Action: dependents.Action{
-			Verb: dependents.VerbDelete, ID: dependents.ID{Kind: "HelmRelease", Namespace: "a", Name: name},
+			Verb: dependents.VerbDelete, ID: objects.ID{Kind: "HelmRelease", Namespace: "a", Name: name},
 		}}
 	}
 	failed, outdated := deleted("failed"), deleted("outdated")

@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // home is how the cluster that the controller runs in is read.
@@ -57,8 +57,8 @@ func (p *Process) kindIsComing(o *layers.Observation, d layers.Decision) bool {
 	if o.SourceUnserved && p.kinds.IsComing(layers.SourceGroup, o.Now) {
 		return true
 	}
-	return slices.ContainsFunc(d.Plan.Standings, func(standing dependents.Standing) bool {
-		if standing.Status != dependents.StatusNotServed {
+	return slices.ContainsFunc(d.Plan.Standings, func(standing objects.Standing) bool {
+		if standing.Status != objects.StatusNotServed {
 			return false
 		}
 		k := p.kindsOf(standing.ID.Cluster)
@@ -72,7 +72,7 @@ func (p *Process) kindIsComing(o *layers.Observation, d layers.Decision) bool {
 func (p *Process) ownWrites(cluster string, gk schema.GroupKind) predicate.Funcs {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			id := dependents.ID{Cluster: cluster, Group: gk.Group, Kind: gk.Kind, Namespace: e.ObjectNew.GetNamespace(), Name: e.ObjectNew.GetName()}
+			id := objects.ID{Cluster: cluster, Group: gk.Group, Kind: gk.Kind, Namespace: e.ObjectNew.GetNamespace(), Name: e.ObjectNew.GetName()}
 			return p.recent.Awaits(id, e.ObjectNew.GetResourceVersion())
 		},
 	}
@@ -87,7 +87,7 @@ func (p *Process) definitionHandler(k *informers.Kinds) handler.EventHandler {
 		k.Define(group, p.now())
 		found := p.listings.WhoWaitsFor(group)
 		if gk, watched := k.Redefined(obj.GetName()); watched {
-			found = append(found, p.holders(ctx, dependents.ServedKind{Cluster: k.Name, GroupKind: gk})...)
+			found = append(found, p.holders(ctx, objects.ServedKind{Cluster: k.Name, GroupKind: gk})...)
 		}
 		if k.Name != "" {
 			return requests(found...)
@@ -100,7 +100,7 @@ func (p *Process) definitionHandler(k *informers.Kinds) handler.EventHandler {
 }
 
 // holders returns the layers that list objects of a kind, or have some.
-func (p *Process) holders(ctx context.Context, served dependents.ServedKind) []string {
+func (p *Process) holders(ctx context.Context, served objects.ServedKind) []string {
 	found := p.listings.WhoListsKind(served)
 	list := &v1alpha1.AddonsLayerList{}
 	if err := p.Client.List(ctx, list); err != nil {
@@ -121,7 +121,7 @@ func (p *Process) holders(ctx context.Context, served dependents.ServedKind) []s
 
 // whoLists returns the layers that list an object, or one that stands for the same
 // Helm release, by any name of its cluster.
-func (p *Process) whoLists(id dependents.ID, exclusive string) []string {
+func (p *Process) whoLists(id objects.ID, exclusive string) []string {
 	twins := p.remotes.Twins()
 	found := p.listings.WhoLists(id, exclusive)
 	for _, twin := range twins.IDs(id)[1:] {
@@ -129,7 +129,7 @@ func (p *Process) whoLists(id dependents.ID, exclusive string) []string {
 	}
 	if exclusive != "" {
 		for _, twin := range twins.Identities(exclusive)[1:] {
-			found = append(found, p.listings.WhoLists(dependents.ID{}, twin)...)
+			found = append(found, p.listings.WhoLists(objects.ID{}, twin)...)
 		}
 	}
 	return found
@@ -137,10 +137,10 @@ func (p *Process) whoLists(id dependents.ID, exclusive string) []string {
 
 // objectHandler wakes the layers that own an object, owned it, or list it.
 func (p *Process) objectHandler(cluster string, gk schema.GroupKind) handler.EventHandler {
-	enqueue := func(q queue, objects ...client.Object) {
+	enqueue := func(q queue, objs ...client.Object) {
 		found := map[string]struct{}{}
-		for _, obj := range objects {
-			id := dependents.ID{Cluster: cluster, Group: gk.Group, Kind: gk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+		for _, obj := range objs {
+			id := objects.ID{Cluster: cluster, Group: gk.Group, Kind: gk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 			exclusive := ""
 			if u, ok := obj.(*unstructured.Unstructured); ok && gk == layers.HelmReleaseKind {
 				exclusive = layers.HelmReleaseIdentity(u)

@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/internal/answers/adoption"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/repos"
 	"github.com/strata-project/strata/internal/terminal"
 )
@@ -277,16 +277,16 @@ func (t *tool) observeKinds(ctx context.Context, client dynamic.Interface, world
 
 // readLive reads an object that a directory lists, unless it is of a kind that was
 // listed as a whole.
-func readLive(ctx context.Context, client dynamic.Interface, mapping *meta.RESTMapping, id dependents.ID, world *adoption.World, lacking map[string]bool) error {
+func readLive(ctx context.Context, client dynamic.Interface, mapping *meta.RESTMapping, id objects.ID, world *adoption.World, lacking map[string]bool) error {
 	gk := id.GroupKind()
 	if gk == layers.HelmReleaseKind || gk == layers.HelmRepositoryKind || lacking[mapping.Resource.GroupResource().String()] {
 		return nil
 	}
-	var objects dynamic.ResourceInterface = client.Resource(mapping.Resource)
+	var resources dynamic.ResourceInterface = client.Resource(mapping.Resource)
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		objects = client.Resource(mapping.Resource).Namespace(id.Namespace)
+		resources = client.Resource(mapping.Resource).Namespace(id.Namespace)
 	}
-	live, err := objects.Get(ctx, id.Name, metav1.GetOptions{})
+	live, err := resources.Get(ctx, id.Name, metav1.GetOptions{})
 	switch {
 	case isForbidden(err):
 		lacking[mapping.Resource.GroupResource().String()] = true
@@ -309,11 +309,11 @@ func sortedNames(of map[string]bool) []string {
 }
 
 // liveOf returns objects by their IDs.
-func liveOf(objects ...[]*unstructured.Unstructured) map[dependents.ID]*unstructured.Unstructured {
-	live := map[dependents.ID]*unstructured.Unstructured{}
-	for _, list := range objects {
+func liveOf(objs ...[]*unstructured.Unstructured) map[objects.ID]*unstructured.Unstructured {
+	live := map[objects.ID]*unstructured.Unstructured{}
+	for _, list := range objs {
 		for _, obj := range list {
-			live[dependents.IDOf(obj)] = obj
+			live[objects.IDOf(obj)] = obj
 		}
 	}
 	return live

@@ -19,8 +19,8 @@ import (
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
 	"github.com/strata-project/strata/internal/answers/gather"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/forecast"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/terminal"
 	"github.com/strata-project/strata/test/controlplane"
 )
@@ -101,22 +101,22 @@ func (r *plannedRepository) deployed(more ...*unstructured.Unstructured) *apites
 		r.t.Fatal(err)
 	}
 	made := forecast.Make(world)
-	objects := more
+	objs := more
 	for _, layer := range made.Layers {
 		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(layer)
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		objects = append(objects, &unstructured.Unstructured{Object: fields})
+		objs = append(objs, &unstructured.Unstructured{Object: fields})
 	}
-	for _, id := range dependents.SortIDs(idsOf(made.Objects)) {
+	for _, id := range objects.SortIDs(idsOf(made.Objects)) {
 		object := made.Objects[id].DeepCopy()
 		if id.Kind == "HelmRelease" {
 			_ = unstructured.SetNestedSlice(object.Object, []any{map[string]any{"chartVersion": "1.0.0"}}, "status", "history")
 		}
-		objects = append(objects, object)
+		objs = append(objs, object)
 	}
-	objects = append(objects, apitest.Parse(r.t, `
+	objs = append(objs, apitest.Parse(r.t, `
 apiVersion: source.toolkit.fluxcd.io/v1
 kind: GitRepository
 metadata: {name: addons, namespace: flux-system, generation: 1}
@@ -126,14 +126,14 @@ apiVersion: apps/v1
 kind: Deployment
 metadata: {name: strata, namespace: strata-system, labels: {app.kubernetes.io/name: strata}}
 `)...)
-	server := apitest.New(r.t, objects...)
+	server := apitest.New(r.t, objs...)
 	server.Version = "v1.34.2"
 	return server
 }
 
-func idsOf(objects map[dependents.ID]*unstructured.Unstructured) []dependents.ID {
-	var ids []dependents.ID
-	for id := range maps.Keys(objects) {
+func idsOf(objs map[objects.ID]*unstructured.Unstructured) []objects.ID {
+	var ids []objects.ID
+	for id := range maps.Keys(objs) {
 		ids = append(ids, id)
 	}
 	return ids

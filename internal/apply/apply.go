@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // defaultWorkers is how many objects of one stage are written at a time at most.
@@ -41,7 +42,7 @@ type Cluster struct {
 	// Seen returns an object as a cache has it, or nil; it is not changed. With
 	// it and Known, objects of strict kinds are written in one request where
 	// that is enough; without either they are always read and claimed first.
-	Seen func(context.Context, dependents.ID) (*unstructured.Unstructured, error)
+	Seen func(context.Context, objects.ID) (*unstructured.Unstructured, error)
 	// Version returns the version at which a kind that has no manifest in the
 	// plan is written, if it is known; otherwise the RESTMapper says.
 	Version func(schema.GroupKind) (schema.GroupVersionKind, bool)
@@ -110,7 +111,7 @@ func (e *Executor) at(cluster string) (Cluster, error) {
 // only detached objects failed; removals are tried all the same. When ctx ends,
 // actions that have begun are finished and no other one begins.
 func (e *Executor) Run(ctx context.Context, owner string, plan dependents.Plan) []dependents.Result {
-	run := &run{Executor: e, owner: owner, began: time.Now(), versions: map[dependents.ID]string{}}
+	run := &run{Executor: e, owner: owner, began: time.Now(), versions: map[objects.ID]string{}}
 	var results []dependents.Result
 	writesStopped := false
 	for _, group := range groups(plan.Actions) {
@@ -163,13 +164,13 @@ type group struct {
 // groups cuts the actions of a plan, which come in order, into groups.
 func groups(actions []dependents.Action) []group {
 	var found []group
-	index := map[dependents.ID]int{}
+	index := map[objects.ID]int{}
 	var last dependents.Action
 	for i, action := range actions {
 		phase := action.Verb.Phase()
 		if i == 0 || phase != last.Verb.Phase() || phase == dependents.PhaseWrite && action.Stage != last.Stage {
 			found = append(found, group{writes: phase == dependents.PhaseWrite, preparation: phase == dependents.PhasePreparation})
-			index = map[dependents.ID]int{}
+			index = map[objects.ID]int{}
 		}
 		last = action
 		current := &found[len(found)-1]
@@ -191,7 +192,7 @@ type run struct {
 	owner    string
 	began    time.Time
 	mu       sync.Mutex
-	versions map[dependents.ID]string
+	versions map[objects.ID]string
 }
 
 // group carries out a group of actions. Objects are taken in their order by one
@@ -334,7 +335,7 @@ func (r *run) version(action dependents.Action) string {
 	return action.ResourceVersion
 }
 
-func (r *run) remember(id dependents.ID, version string) {
+func (r *run) remember(id objects.ID, version string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.versions[id] = version
@@ -342,7 +343,7 @@ func (r *run) remember(id dependents.ID, version string) {
 
 // withoutSecrets keeps the content of a Secret, which the API server or a
 // webhook quotes when it refuses one, out of errors.
-func withoutSecrets(id dependents.ID, err error) error {
+func withoutSecrets(id objects.ID, err error) error {
 	if id.GroupKind() != (schema.GroupKind{Kind: "Secret"}) || !mayQuote(err) {
 		return err
 	}

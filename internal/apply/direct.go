@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // direct applies an object of a strict kind in one request, without reading and
@@ -48,7 +49,7 @@ func (r *clusterRun) direct(ctx context.Context, action dependents.Action) (live
 
 // Saw is told of objects that are as the last apply of what is wanted left
 // them, as a cache has them: so after a restart they need not be claimed again.
-func (e *Executor) Saw(wanted []*dependents.Dependent, live map[dependents.ID]*unstructured.Unstructured) {
+func (e *Executor) Saw(wanted []*dependents.Dependent, live map[objects.ID]*unstructured.Unstructured) {
 	for _, d := range wanted {
 		seen := live[d.ID]
 		if seen == nil || d.Mode == dependents.ModeCreateOnce || !e.strict(d.ID) {
@@ -60,7 +61,7 @@ func (e *Executor) Saw(wanted []*dependents.Dependent, live map[dependents.ID]*u
 	}
 }
 
-func (e *Executor) strict(id dependents.ID) bool { return e.Strict != nil && e.Strict(id.GroupKind()) }
+func (e *Executor) strict(id objects.ID) bool { return e.Strict != nil && e.Strict(id.GroupKind()) }
 
 // isSeen tells whether an object is the one that an action was planned for, the
 // primary's own, and without anything that claiming it would take off.
@@ -120,7 +121,7 @@ const maxBeside = 100_000
 // for concurrent use.
 type Known struct {
 	mu      sync.Mutex
-	objects map[dependents.ID]remains
+	objects map[objects.ID]remains
 }
 
 type remains struct {
@@ -128,7 +129,7 @@ type remains struct {
 	text string
 }
 
-func (k *Known) of(id dependents.ID, uid types.UID) (string, bool) {
+func (k *Known) of(id objects.ID, uid types.UID) (string, bool) {
 	if k == nil || uid == "" {
 		return "", false
 	}
@@ -139,7 +140,7 @@ func (k *Known) of(id dependents.ID, uid types.UID) (string, bool) {
 }
 
 // remember notes an object as the API server has returned it.
-func (k *Known) remember(id dependents.ID, live, wanted *unstructured.Unstructured) {
+func (k *Known) remember(id objects.ID, live, wanted *unstructured.Unstructured) {
 	if k == nil {
 		return
 	}
@@ -147,12 +148,12 @@ func (k *Known) remember(id dependents.ID, live, wanted *unstructured.Unstructur
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.objects == nil || len(k.objects) >= maxBeside {
-		k.objects = map[dependents.ID]remains{}
+		k.objects = map[objects.ID]remains{}
 	}
 	k.objects[id] = remains{live.GetUID(), text}
 }
 
-func (k *Known) forget(id dependents.ID) {
+func (k *Known) forget(id objects.ID) {
 	if k == nil {
 		return
 	}

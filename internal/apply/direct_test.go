@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // withDefaults returns a release of which the API server adds fields: how a
@@ -29,7 +30,7 @@ func (f *fixture) withDefaults() *unstructured.Unstructured {
 // saw tells the executor of a release that is on the cluster.
 func (f *fixture) saw(release *unstructured.Unstructured) {
 	d := writeOf(owner, release).Wanted
-	f.executor.Saw([]*dependents.Dependent{d}, map[dependents.ID]*unstructured.Unstructured{d.ID: f.live(release)})
+	f.executor.Saw([]*dependents.Dependent{d}, map[objects.ID]*unstructured.Unstructured{d.ID: f.live(release)})
 }
 
 // One request is enough for a change of git, and for what somebody else has
@@ -153,26 +154,26 @@ func TestOneRequestWhereThatIsEnough(t *testing.T) {
 // A cache that lags, or that lacks what is there, leads to more requests and to
 // nothing else.
 func TestCacheThatIsWrong(t *testing.T) {
-	type see func(context.Context, dependents.ID) (*unstructured.Unstructured, error)
+	type see func(context.Context, objects.ID) (*unstructured.Unstructured, error)
 	tests := map[string]func(f *fixture, release *unstructured.Unstructured) see{
 		"it lags": func(f *fixture, release *unstructured.Unstructured) see {
 			old := f.live(release)
 			f.patch(release, "kubectl-edit", `{"spec":{"timeout":"9m"}}`)
-			return func(context.Context, dependents.ID) (*unstructured.Unstructured, error) { return old, nil }
+			return func(context.Context, objects.ID) (*unstructured.Unstructured, error) { return old, nil }
 		},
 		"it lacks a field": func(f *fixture, release *unstructured.Unstructured) see {
 			f.patch(release, "kubectl-edit", `{"spec":{"timeout":"9m"}}`)
-			return func(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+			return func(ctx context.Context, id objects.ID) (*unstructured.Unstructured, error) {
 				live, err := f.seen(ctx, id)
 				unstructured.RemoveNestedField(live.Object, "spec", "timeout")
 				return live, err
 			}
 		},
 		"it lacks the object": func(*fixture, *unstructured.Unstructured) see {
-			return func(context.Context, dependents.ID) (*unstructured.Unstructured, error) { return nil, nil }
+			return func(context.Context, objects.ID) (*unstructured.Unstructured, error) { return nil, nil }
 		},
 		"it fails": func(*fixture, *unstructured.Unstructured) see {
-			return func(context.Context, dependents.ID) (*unstructured.Unstructured, error) {
+			return func(context.Context, objects.ID) (*unstructured.Unstructured, error) {
 				return nil, fmt.Errorf("no cache")
 			}
 		},
@@ -194,7 +195,7 @@ func TestCacheThatIsWrong(t *testing.T) {
 		f := newFixture(t)
 		release := f.withDefaults()
 		old := f.written(release)
-		f.executor.Seen = func(context.Context, dependents.ID) (*unstructured.Unstructured, error) { return old, nil }
+		f.executor.Seen = func(context.Context, objects.ID) (*unstructured.Unstructured, error) { return old, nil }
 		f.patch(release, "kubectl-edit", `{"spec":{"timeout":"9m"}}`)
 		set(release, int64(7), "spec", "values", "replicas")
 		f.requests.taken()
@@ -232,9 +233,9 @@ status: {a: b}
 func TestBesideIsBounded(t *testing.T) {
 	b, obj := &Known{}, newConfigMap("", "a")
 	obj.SetUID("u")
-	id := dependents.IDOf(obj)
+	id := objects.IDOf(obj)
 	for i := range maxBeside {
-		b.remember(dependents.ID{Name: fmt.Sprint(i)}, obj, obj)
+		b.remember(objects.ID{Name: fmt.Sprint(i)}, obj, obj)
 	}
 	b.remember(id, obj, obj)
 	if _, known := b.of(id, "u"); !known || len(b.objects) != 1 {

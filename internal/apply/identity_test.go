@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // actAs has the fixture's executor act as an account with rights on ConfigMaps
@@ -111,7 +112,7 @@ func TestExecutorActsAsAnother(t *testing.T) {
 			}
 			action := func(verb dependents.Verb, name string) dependents.Plan {
 				action := live(name)
-				action.Verb, action.ID = verb, dependents.IDOf(f.configMap(name))
+				action.Verb, action.ID = verb, objects.IDOf(f.configMap(name))
 				return dependents.Plan{Actions: []dependents.Action{action}}
 			}
 			plans := []dependents.Plan{
@@ -172,7 +173,7 @@ func TestSecretsAreNotQuoted(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := withoutSecrets(dependents.ID{Kind: test.kind, Namespace: "b", Name: "a"}, test.err).Error()
+			got := withoutSecrets(objects.ID{Kind: test.kind, Namespace: "b", Name: "a"}, test.err).Error()
 			if kept := got == test.err.Error(); kept != test.kept {
 				t.Errorf("%s: it says %s", test.reason, got)
 			}

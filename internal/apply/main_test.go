@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/test/controlplane"
 )
 
@@ -138,7 +139,7 @@ func (f *fixture) newExecutor(c client.Client) *Executor {
 }
 
 // seen returns an object as a cache has it that does not lag.
-func (f *fixture) seen(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+func (f *fixture) seen(ctx context.Context, id objects.ID) (*unstructured.Unstructured, error) {
 	live := &unstructured.Unstructured{}
 	live.SetAPIVersion(id.Group + "/v2")
 	live.SetKind(id.Kind)
@@ -266,7 +267,7 @@ func ownedBy(layer string, obj *unstructured.Unstructured) *unstructured.Unstruc
 // writeOf returns the action that writes an object which nobody has seen yet.
 func writeOf(layer string, obj *unstructured.Unstructured) dependents.Action {
 	wanted := ownedBy(layer, obj)
-	id := dependents.IDOf(obj)
+	id := objects.IDOf(obj)
 	return dependents.Action{Verb: dependents.VerbWrite, ID: id, Wanted: &dependents.Dependent{ID: id, Object: wanted, Origin: "layer.yaml"}}
 }
 
@@ -278,7 +279,7 @@ func seen(action dependents.Action, live *unstructured.Unstructured) dependents.
 
 // on returns an action with a verb on a live object.
 func on(verb dependents.Verb, live *unstructured.Unstructured) dependents.Action {
-	return seen(dependents.Action{Verb: verb, ID: dependents.IDOf(live)}, live)
+	return seen(dependents.Action{Verb: verb, ID: objects.IDOf(live)}, live)
 }
 
 // run carries out actions for the owner.

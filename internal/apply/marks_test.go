@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // marks is what the verbs that do not write may change of an object.
@@ -92,7 +93,7 @@ func TestMarks(t *testing.T) {
 			}
 			before := f.live(release)
 			action := on(test.verb, before)
-			action.Moment, action.Successor = noon, dependents.ID{Namespace: "default", Name: "new"}
+			action.Moment, action.Successor = noon, objects.ID{Namespace: "default", Name: "new"}
 			if test.verb == dependents.VerbSuspend {
 				action.Mark = test.mark
 			}
@@ -159,7 +160,7 @@ func TestMarksNeedAnObjectThatWasSeen(t *testing.T) {
 	for _, verb := range []dependents.Verb{dependents.VerbDisown, dependents.VerbMark, dependents.VerbRelease, dependents.VerbDelete} {
 		t.Run(string(verb), func(t *testing.T) {
 			f := newFixture(t)
-			action := dependents.Action{Verb: verb, ID: dependents.IDOf(f.release("podinfo"))}
+			action := dependents.Action{Verb: verb, ID: objects.IDOf(f.release("podinfo"))}
 			f.outdated(action)
 			created := f.create(ownedBy(owner, f.release("podinfo")), "somebody")
 			f.outdated(action)

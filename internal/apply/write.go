@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // write brings an object about. One that is not there is created, so that of
@@ -99,7 +100,7 @@ func (r *clusterRun) apply(ctx context.Context, wanted *unstructured.Unstructure
 }
 
 // read reads an object as it is now.
-func (r *clusterRun) read(ctx context.Context, live *unstructured.Unstructured, id dependents.ID) error {
+func (r *clusterRun) read(ctx context.Context, live *unstructured.Unstructured, id objects.ID) error {
 	return call(ctx, func(ctx context.Context) error { return r.Reader.Get(ctx, id.Key(), live) })
 }
 
@@ -229,7 +230,7 @@ func (r *clusterRun) delete(ctx context.Context, action dependents.Action, versi
 
 // stub returns an object with nothing but its identity, in the version that is
 // known to be served, or that the cluster prefers.
-func (r *clusterRun) stub(id dependents.ID) (*unstructured.Unstructured, error) {
+func (r *clusterRun) stub(id objects.ID) (*unstructured.Unstructured, error) {
 	gvk, err := r.kindVersion(id.GroupKind())
 	if err != nil {
 		return nil, fmt.Errorf("cannot find kind %s: %w", id.GroupKind(), err)

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Request is everything that Render goes by.
@@ -215,14 +215,14 @@ func (r *rendering) job() error {
 	}
 	obj := newObject("batch/v1", "Job", namespace, cut(job.Name, maxName-hashLength-1)+"-"+hashOf(content))
 	obj.Object["spec"] = spec
-	var needs []dependents.ID
+	var needs []objects.ID
 	for _, manifest := range r.manifests {
 		if !manifest.Ensured {
 			needs = append(needs, manifest.ID())
 		}
 	}
 	r.add("job", obj)
-	r.manifests[len(r.manifests)-1].Needs = dependents.SortIDs(needs)
+	r.manifests[len(r.manifests)-1].Needs = objects.SortIDs(needs)
 	return nil
 }
 

@@ -14,11 +14,12 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // CopyOf returns the ID of Strata's own copy of a cluster's kubeconfig.
-func CopyOf(cluster *v1alpha1.RemoteCluster) dependents.ID {
-	return dependents.ID{Kind: "Secret", Namespace: cluster.Namespace, Name: layers.KubeConfigName(cluster.Name)}
+func CopyOf(cluster *v1alpha1.RemoteCluster) objects.ID {
+	return objects.ID{Kind: "Secret", Namespace: cluster.Namespace, Name: layers.KubeConfigName(cluster.Name)}
 }
 
 // wantedCopy returns Strata's own copy of a kubeconfig, with a finalizer of its
@@ -45,7 +46,7 @@ func (o Observation) wantedCopy(uid string) dependents.Dependent {
 	if len(annotations) > 0 {
 		obj.SetAnnotations(annotations)
 	}
-	return dependents.Dependent{ID: id, Object: obj, Digest: digest, Assess: dependents.AssessExistence, Origin: "spec.kubeConfig"}
+	return dependents.Dependent{ID: id, Object: obj, Digest: digest, Assess: objects.AssessExistence, Origin: "spec.kubeConfig"}
 }
 
 // macPurpose keeps a MAC of a copy from being one of anything else.

@@ -22,6 +22,7 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/moments"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Keys are the labels by which RemoteClusters own what is made for them.
@@ -75,10 +76,11 @@ type Decision struct {
 // Decide says what one RemoteCluster needs. It is deterministic.
 func Decide(o Observation) Decision {
 	in := dependents.Input{
-		Owner: o.Cluster.Name, Keys: Keys, Now: o.Now, MayWrite: true, MayPrune: true,
+		Owner: o.Cluster.Name, Keys: Keys, Now: o.Now,
 		Inventory: layers.Inventory(o.Cluster.Status.Resources, o.live()),
-		Live:      o.live(), Stale: map[dependents.ID]bool{CopyOf(o.Cluster): o.Stale},
-		Keep: map[dependents.ID]bool{CopyOf(o.Cluster): true},
+		Keep:      map[objects.ID]bool{CopyOf(o.Cluster): true},
+		Found:     dependents.Found{Live: o.live(), Stale: map[objects.ID]bool{CopyOf(o.Cluster): o.Stale}},
+		Limits:    dependents.Limits{MayWrite: true, MayPrune: true},
 	}
 	verdict := Judge(o)
 	if o.Access != nil && !o.Unlocated && !verdict.Keeps {
@@ -99,8 +101,8 @@ func Decide(o Observation) Decision {
 	return decision
 }
 
-func (o Observation) live() map[dependents.ID]*unstructured.Unstructured {
-	live := map[dependents.ID]*unstructured.Unstructured{}
+func (o Observation) live() map[objects.ID]*unstructured.Unstructured {
+	live := map[objects.ID]*unstructured.Unstructured{}
 	if o.Live != nil {
 		live[CopyOf(o.Cluster)] = o.Live
 	}
@@ -226,7 +228,7 @@ func (o Observation) ready(set *layers.ConditionSet, plan dependents.Plan, verdi
 		not(metav1.ConditionUnknown, v1alpha1.ReasonPending, "the address of the API server is being looked up")
 	default:
 		// A copy that is to stay as it is for now is not waited for.
-		if worst, found := dependents.Worst(plan.Standings); found && worst.Health > dependents.Ignored && (o.Live == nil || !verdict.Keeps) {
+		if worst, found := objects.Worst(plan.Standings); found && worst.Health > objects.Ignored && (o.Live == nil || !verdict.Keeps) {
 			not(metav1.ConditionUnknown, v1alpha1.ReasonPending, fmt.Sprintf("%s %s", worst.ID, worst.Message))
 			return
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // The clusters of the tests: one, another one, the one that Strata runs in, and that
@@ -60,7 +61,7 @@ func observation(changes ...func(*Observation)) Observation {
 	copied.SetResourceVersion("7")
 	o.Live = copied
 	cluster.Status.Resources = layers.Resources([]dependents.Entry{{
-		ID: CopyOf(cluster), Digest: o.wantedCopy(firstUID).Digest, UID: "uid", ResourceVersion: "7", Status: dependents.StatusReady, Since: now, Origin: "spec.kubeConfig",
+		ID: CopyOf(cluster), Digest: o.wantedCopy(firstUID).Digest, UID: "uid", ResourceVersion: "7", Status: objects.StatusReady, Since: now, Origin: "spec.kubeConfig",
 	}})
 	for _, change := range changes {
 		change(&o)

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Through returns those of some HelmReleases that install on a cluster.
@@ -42,7 +42,7 @@ func Left(cluster *v1alpha1.RemoteCluster, all []v1alpha1.AddonsLayer, through [
 		}
 	}
 	for i := range through {
-		found = append(found, dependents.IDOf(&through[i]).String())
+		found = append(found, objects.IDOf(&through[i]).String())
 	}
 	slices.Sort(found)
 	return found

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // The conditions are those that helm-controller writes at each step.
@@ -48,7 +50,7 @@ func TestIsActing(t *testing.T) {
 			if err := unstructured.SetNestedSlice(live.Object, list, "status", "conditions"); err != nil {
 				t.Fatal(err)
 			}
-			if got := IsActing(live); got != tc.want {
+			if got := objects.IsActing(live); got != tc.want {
 				t.Errorf("IsActing is %v: %s", got, tc.reason)
 			}
 		})

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
+
+	"github.com/strata-project/strata/internal/objects"
 )
 
 func chart(kind, wanted, attempted string) func(*unstructured.Unstructured) {
@@ -28,8 +30,8 @@ func chart(kind, wanted, attempted string) func(*unstructured.Unstructured) {
 }
 
 func TestAssessObject(t *testing.T) {
-	deployment := ID{Group: "apps", Kind: "Deployment", Namespace: "default", Name: "a"}
-	custom := ID{Group: "example.com", Kind: "Database", Namespace: "default", Name: "a"}
+	deployment := objects.ID{Group: "apps", Kind: "Deployment", Namespace: "default", Name: "a"}
+	custom := objects.ID{Group: "example.com", Kind: "Database", Namespace: "default", Name: "a"}
 	readyAt := func(generation int64) func(*unstructured.Unstructured) {
 		return func(obj *unstructured.Unstructured) {
 			obj.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True", "observedGeneration": generation}}}
@@ -38,122 +40,122 @@ func TestAssessObject(t *testing.T) {
 	stalled := conditioned("Stalled", "True", "RetriesExceeded", "gave up")
 	cases := map[string]struct {
 		reason string
-		how    Assess
+		how    objects.Assess
 		live   *unstructured.Unstructured
-		want   Standing
+		want   objects.Standing
 	}{
 		"existence": {
-			reason: "it exists", how: AssessExistence, live: config("a"), want: Standing{Health: Ready, Status: StatusReady},
+			reason: "it exists", how: objects.AssessExistence, live: config("a"), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
 		},
 		"ready": {
-			reason: "Ready at its own generation", how: AssessCondition, live: release("a"), want: Standing{Health: Ready, Status: StatusReady},
+			reason: "Ready at its own generation", how: objects.AssessCondition, live: release("a"), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
 		},
 		"not reported": {
-			reason: "a missing condition is not Ready", how: AssessCondition, live: release("a", unreported),
-			want: Standing{Health: Progressing, Status: StatusMissing, Message: "has no Ready condition yet"},
+			reason: "a missing condition is not Ready", how: objects.AssessCondition, live: release("a", unreported),
+			want: objects.Standing{Health: objects.Progressing, Status: objects.StatusMissing, Message: "has no Ready condition yet"},
 		},
 		"older generation": {
-			reason: "Ready speaks of what was before", how: AssessCondition, live: release("a", generation(2)),
-			want: Standing{Health: Progressing, Status: StatusProgress, Message: "is Ready at an older generation"},
+			reason: "Ready speaks of what was before", how: objects.AssessCondition, live: release("a", generation(2)),
+			want: objects.Standing{Health: objects.Progressing, Status: objects.StatusProgress, Message: "is Ready at an older generation"},
 		},
 		"older chart": {
-			reason: "Flux had the last version at hand", how: AssessCondition, live: release("a", chart("HelmRepository", "2.0.0", "1.9.0")),
-			want: Standing{Health: Progressing, Status: StatusProgress, Message: "is Ready with version 1.9.0 of its chart and is to have 2.0.0"},
+			reason: "Flux had the last version at hand", how: objects.AssessCondition, live: release("a", chart("HelmRepository", "2.0.0", "1.9.0")),
+			want: objects.Standing{Health: objects.Progressing, Status: objects.StatusProgress, Message: "is Ready with version 1.9.0 of its chart and is to have 2.0.0"},
 		},
 		"chart": {
-			reason: "build metadata and a v do not make another chart", how: AssessCondition, live: release("a", chart("HelmRepository", "2.0.0", "v2.0.0+1")),
-			want: Standing{Health: Ready, Status: StatusReady},
+			reason: "build metadata and a v do not make another chart", how: objects.AssessCondition, live: release("a", chart("HelmRepository", "2.0.0", "v2.0.0+1")),
+			want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
 		},
 		"chart of a range": {
-			reason: "any of them will do", how: AssessCondition, live: release("a", chart("HelmRepository", "2.x", "1.9.0")), want: Standing{Health: Ready, Status: StatusReady},
+			reason: "any of them will do", how: objects.AssessCondition, live: release("a", chart("HelmRepository", "2.x", "1.9.0")), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
 		},
 		"chart of a git repository": {
-			reason: "its version is not asked for", how: AssessCondition, live: release("a", chart("GitRepository", "2.0.0", "1.9.0")), want: Standing{Health: Ready, Status: StatusReady},
+			reason: "its version is not asked for", how: objects.AssessCondition, live: release("a", chart("GitRepository", "2.0.0", "1.9.0")), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
 		},
 		"chart that nobody names": {
-			reason: "older controllers do not say", how: AssessCondition, live: release("a", chart("HelmRepository", "2.0.0", "")), want: Standing{Health: Ready, Status: StatusReady},
+			reason: "older controllers do not say", how: objects.AssessCondition, live: release("a", chart("HelmRepository", "2.0.0", "")), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
 		},
 		"generation not reported": {
-			reason: "Ready without a generation speaks of nothing", how: AssessCondition,
+			reason: "Ready without a generation speaks of nothing", how: objects.AssessCondition,
 			live: release("a", unreported, conditioned("Ready", "True", "", "")),
-			want: Standing{Health: Progressing, Status: StatusProgress, Message: "is Ready at an older generation"},
+			want: objects.Standing{Health: objects.Progressing, Status: objects.StatusProgress, Message: "is Ready at an older generation"},
 		},
 		"failing": {
-			reason: "it may still get on", how: AssessCondition, live: release("a", notReady),
-			want: Standing{Health: Progressing, Status: "InstallFailed", Message: "is not ready: no such chart", Said: "no such chart"},
+			reason: "it may still get on", how: objects.AssessCondition, live: release("a", notReady),
+			want: objects.Standing{Health: objects.Progressing, Status: "InstallFailed", Message: "is not ready: no such chart", Said: "no such chart"},
 		},
 		"stalled": {
-			reason: "its controller has given up; Ready says why", how: AssessCondition, live: release("a", notReady, stalled),
-			want: Standing{Health: Failed, Status: "InstallFailed", Message: "has failed: no such chart", Said: "no such chart"},
+			reason: "its controller has given up; Ready says why", how: objects.AssessCondition, live: release("a", notReady, stalled),
+			want: objects.Standing{Health: objects.Failed, Status: "InstallFailed", Message: "has failed: no such chart", Said: "no such chart"},
 		},
 		"stalled without words": {
-			reason: "what Stalled says is next best", how: AssessCondition, live: release("a", conditioned("Ready", "False", "", ""), stalled),
-			want: Standing{Health: Failed, Status: StatusFailed, Message: "has failed: gave up", Said: "gave up"},
+			reason: "what Stalled says is next best", how: objects.AssessCondition, live: release("a", conditioned("Ready", "False", "", ""), stalled),
+			want: objects.Standing{Health: objects.Failed, Status: objects.StatusFailed, Message: "has failed: gave up", Said: "gave up"},
 		},
 		"stalled before": {
-			reason: "giving up on an older generation says nothing", how: AssessCondition, live: release("a", notReady, stalled, generation(2)),
-			want: Standing{Health: Progressing, Status: "InstallFailed", Message: "is not ready: no such chart", Said: "no such chart"},
+			reason: "giving up on an older generation says nothing", how: objects.AssessCondition, live: release("a", notReady, stalled, generation(2)),
+			want: objects.Standing{Health: objects.Progressing, Status: "InstallFailed", Message: "is not ready: no such chart", Said: "no such chart"},
 		},
 		"suspended": {
-			reason: "it neither blocks nor counts", how: AssessCondition, live: release("a", notReady, suspended),
-			want: Standing{Health: Ignored, Status: StatusSuspended, Message: "is suspended"},
+			reason: "it neither blocks nor counts", how: objects.AssessCondition, live: release("a", notReady, suspended),
+			want: objects.Standing{Health: objects.Ignored, Status: objects.StatusSuspended, Message: "is suspended"},
 		},
 		"kstatus, current": {
-			reason: "every other kind is assessed by kstatus", live: config("a"), want: Standing{Health: Ready, Status: StatusReady},
+			reason: "every other kind is assessed by kstatus", live: config("a"), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
 		},
 		"kstatus, in progress": {
 			reason: "a Deployment that was not looked at yet", live: object(deployment, generation(2), observed(1)),
-			want: Standing{Health: Progressing, Status: StatusProgress, Message: "is not ready: Deployment generation is 2, but latest observed generation is 1", Said: "Deployment generation is 2, but latest observed generation is 1"},
+			want: objects.Standing{Health: objects.Progressing, Status: objects.StatusProgress, Message: "is not ready: Deployment generation is 2, but latest observed generation is 1", Said: "Deployment generation is 2, but latest observed generation is 1"},
 		},
 		"kstatus, failed": {
-			reason: "a Deployment that does not get on", how: AssessStatus,
+			reason: "a Deployment that does not get on", how: objects.AssessStatus,
 			live: object(deployment, generation(1), observed(1), conditioned("Progressing", "False", "ProgressDeadlineExceeded", "too slow")),
-			want: Standing{Health: Failed, Status: StatusFailed, Message: "has failed: Progress deadline exceeded", Said: "Progress deadline exceeded"},
+			want: objects.Standing{Health: objects.Failed, Status: objects.StatusFailed, Message: "has failed: Progress deadline exceeded", Said: "Progress deadline exceeded"},
 		},
 		"kstatus, condition of an older generation": {
 			reason: "kstatus overlooks that Ready speaks of what was before", live: object(custom, generation(2), readyAt(1)),
-			want: Standing{Health: Progressing, Status: StatusProgress, Message: "is Ready at an older generation"},
+			want: objects.Standing{Health: objects.Progressing, Status: objects.StatusProgress, Message: "is Ready at an older generation"},
 		},
 		"kstatus, condition of its own generation": {
-			reason: "Ready speaks of what is", live: object(custom, generation(2), readyAt(2)), want: Standing{Health: Ready, Status: StatusReady},
+			reason: "Ready speaks of what is", live: object(custom, generation(2), readyAt(2)), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
 		},
 		"kstatus, condition of no generation": {
-			reason: "many controllers do not say", live: object(custom, generation(2), conditioned("Ready", "True", "", "")), want: Standing{Health: Ready, Status: StatusReady},
+			reason: "many controllers do not say", live: object(custom, generation(2), conditioned("Ready", "True", "", "")), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
 		},
 		"kstatus, not ready": {
 			reason: "what it says of itself is more than that it is old", live: object(custom, generation(2), conditioned("Ready", "False", "", "no issuer")),
-			want: Standing{Health: Progressing, Status: StatusProgress, Message: "is not ready: no issuer", Said: "no issuer"},
+			want: objects.Standing{Health: objects.Progressing, Status: objects.StatusProgress, Message: "is not ready: no issuer", Said: "no issuer"},
 		},
 		"a job that runs": {
-			reason: "what comes behind it needs what it does", how: AssessStatus,
-			live: object(ID{Group: "batch", Kind: "Job", Namespace: "default", Name: "a"}, func(o *unstructured.Unstructured) {
+			reason: "what comes behind it needs what it does", how: objects.AssessStatus,
+			live: object(objects.ID{Group: "batch", Kind: "Job", Namespace: "default", Name: "a"}, func(o *unstructured.Unstructured) {
 				o.Object["status"] = map[string]any{"startTime": "2026-01-02T03:04:05Z", "active": int64(1)}
 			}),
-			want: Standing{Health: Progressing, Status: StatusProgress, Message: "has not ended: Job in progress. success:0, active: 1, failed: 0", Said: "Job in progress. success:0, active: 1, failed: 0"},
+			want: objects.Standing{Health: objects.Progressing, Status: objects.StatusProgress, Message: "has not ended: Job in progress. success:0, active: 1, failed: 0", Said: "Job in progress. success:0, active: 1, failed: 0"},
 		},
 		"a job that has ended": {
-			reason: "it is done", how: AssessStatus,
-			live: object(ID{Group: "batch", Kind: "Job", Namespace: "default", Name: "a"}, conditioned("Complete", "True", "", "")),
-			want: Standing{Health: Ready, Status: StatusReady},
+			reason: "it is done", how: objects.AssessStatus,
+			live: object(objects.ID{Group: "batch", Kind: "Job", Namespace: "default", Name: "a"}, conditioned("Complete", "True", "", "")),
+			want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
 		},
 		"kstatus, no status": {
-			reason: "whether anything will ever report on it cannot be known", live: object(custom, generation(1)), want: Standing{Health: Ready, Status: StatusReady},
+			reason: "whether anything will ever report on it cannot be known", live: object(custom, generation(1)), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
 		},
 		"kstatus, nonsense": {
 			reason: "what cannot be read cannot be told", live: object(deployment, func(o *unstructured.Unstructured) { o.Object["status"] = "x" }),
-			want: Standing{Health: Unknown, Status: StatusProgress, Message: "cannot restore struct from: string"},
+			want: objects.Standing{Health: objects.Unknown, Status: objects.StatusProgress, Message: "cannot restore struct from: string"},
 		},
 		"conditions that are none": {
-			reason: "a status of another form is no status", how: AssessCondition,
+			reason: "a status of another form is no status", how: objects.AssessCondition,
 			live: release("a", func(o *unstructured.Unstructured) {
 				o.Object["status"] = map[string]any{"conditions": []any{"x", map[string]any{"type": "Other"}}}
 			}),
-			want: Standing{Health: Progressing, Status: StatusMissing, Message: "has no Ready condition yet"},
+			want: objects.Standing{Health: objects.Progressing, Status: objects.StatusMissing, Message: "has no Ready condition yet"},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, AssessObject(tc.how, tc.live)); diff != "" {
+			if diff := cmp.Diff(tc.want, objects.AssessObject(tc.how, tc.live)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -161,24 +163,24 @@ func TestAssessObject(t *testing.T) {
 }
 
 func TestWorst(t *testing.T) {
-	if _, found := Worst(nil); found {
+	if _, found := objects.Worst(nil); found {
 		t.Error("nothing has no worst standing")
 	}
-	order := []Health{Ready, Ignored, Progressing, Blocked, Unknown, Failed}
+	order := []objects.Health{objects.Ready, objects.Ignored, objects.Progressing, objects.Blocked, objects.Unknown, objects.Failed}
 	if !slices.IsSorted(order) {
 		t.Errorf("healths are not from best to worst: %v", order)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		standings := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) Standing {
-			return Standing{ID: releaseID(rapid.StringMatching(`[a-z]`).Draw(t, "name")), Health: rapid.SampledFrom(order).Draw(t, "health")}
-		}), 1, 8, func(s Standing) ID { return s.ID }).Draw(t, "standings")
-		worst, _ := Worst(standings)
+		standings := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) objects.Standing {
+			return objects.Standing{ID: releaseID(rapid.StringMatching(`[a-z]`).Draw(t, "name")), Health: rapid.SampledFrom(order).Draw(t, "health")}
+		}), 1, 8, func(s objects.Standing) objects.ID { return s.ID }).Draw(t, "standings")
+		worst, _ := objects.Worst(standings)
 		for _, standing := range standings {
 			if standing.Health > worst.Health || standing.Health == worst.Health && standing.ID.Compare(worst.ID) < 0 {
 				t.Errorf("%v is worse than %v", standing, worst)
 			}
 		}
-		shuffled, _ := Worst(rapid.Permutation(standings).Draw(t, "shuffled"))
+		shuffled, _ := objects.Worst(rapid.Permutation(standings).Draw(t, "shuffled"))
 		if shuffled != worst {
 			t.Errorf("the order matters: %v, then %v", worst, shuffled)
 		}
@@ -229,11 +231,11 @@ func TestRecord(t *testing.T) {
 
 func TestID(t *testing.T) {
 	obj := object(a)
-	if IDOf(obj) != a || a.String() != "HelmRelease default/a" || issuerID("x").String() != "Issuer x" || a.Key().String() != "default/a" {
-		t.Errorf("got %v, %v, %v", IDOf(obj), a, issuerID("x"))
+	if objects.IDOf(obj) != a || a.String() != "HelmRelease default/a" || issuerID("x").String() != "Issuer x" || a.Key().String() != "default/a" {
+		t.Errorf("got %v, %v, %v", objects.IDOf(obj), a, issuerID("x"))
 	}
-	got := SortIDs([]ID{b, configID("z"), a, b, issuerID("x")})
-	if diff := cmp.Diff([]ID{configID("z"), issuerID("x"), a, b}, got); diff != "" {
+	got := objects.SortIDs([]objects.ID{b, configID("z"), a, b, issuerID("x")})
+	if diff := cmp.Diff([]objects.ID{configID("z"), issuerID("x"), a, b}, got); diff != "" {
 		t.Errorf("IDs are sorted by group, kind, namespace and name, without repetitions (-want +got):\n%s", diff)
 	}
 }

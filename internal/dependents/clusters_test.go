@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/strata-project/strata/internal/objects"
 )
 
 const lossMark = "lost"
@@ -21,7 +23,7 @@ func away(in *Input) {
 	in.Away, in.MayWrite, in.MayPrune = "fleet/prod", false, false
 }
 
-func shared(d *Dependent) { d.Shared, d.Mode, d.Assess = true, ModeCreateOnce, AssessExistence }
+func shared(d *Dependent) { d.Shared, d.Mode, d.Assess = true, ModeCreateOnce, objects.AssessExistence }
 
 func forsaken(cluster string) func(*Input) {
 	return func(in *Input) {
@@ -90,7 +92,7 @@ func TestMakeOfOtherClusters(t *testing.T) {
 	})
 
 	plan := Make(world(forsaken("fleet/prod"), inventory(had(there), had(a, installsOn("fleet/prod"))), lives(release("a", suspended))))
-	if diff := cmp.Diff([]ID{there, a}, SortIDs(plan.Forsaken)); diff != "" {
+	if diff := cmp.Diff([]objects.ID{there, a}, objects.SortIDs(plan.Forsaken)); diff != "" {
 		t.Errorf("what is left behind (-want +got):\n%s", diff)
 	}
 	for _, entry := range plan.Inventory {
@@ -105,8 +107,8 @@ func TestMakeOfOtherClusters(t *testing.T) {
 
 // What somebody else makes is waited for by its name.
 func TestMakeWaitsForWhatIsObserved(t *testing.T) {
-	observed := want(configID("values"), func(d *Dependent) { d.Mode, d.Object, d.Assess = ModeObserve, nil, AssessExistence })
-	needs := func(d *Dependent) { d.DependsOn = []ID{configID("values")} }
+	observed := want(configID("values"), func(d *Dependent) { d.Mode, d.Object, d.Assess = ModeObserve, nil, objects.AssessExistence })
+	needs := func(d *Dependent) { d.DependsOn = []objects.ID{configID("values")} }
 	runPlanCases(t, map[string]planCase{
 		"missing": {
 			reason: "nothing is written that would find it missing", in: world(wanted(observed, want(a, needs))),

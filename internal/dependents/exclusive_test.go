@@ -3,12 +3,16 @@
 
 package dependents
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/strata-project/strata/internal/objects"
+)
 
 // Nothing is there yet on which only one of two could win, so their names
 // decide; "base" is this one.
 func TestMakeExclusiveListedAtOnce(t *testing.T) {
-	claimed := func(owner string, id ID) func(*Input) {
+	claimed := func(owner string, id objects.ID) func(*Input) {
 		return func(in *Input) {
 			in.Others.Exclusive["helm/x"] = append(in.Others.Exclusive["helm/x"], Claim{Owner: owner, Origin: owner + "/" + id.Name + ".yaml", ID: id})
 		}

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // A live object is written by others, at any version of its kind. It is Ready
@@ -33,22 +35,22 @@ func FuzzLive(f *testing.F) {
 			return
 		}
 		before := live.DeepCopy()
-		for _, how := range []Assess{AssessStatus, AssessCondition, AssessExistence, "unheard of"} {
-			standing := AssessObject(how, live)
-			if standing.Status == "" || standing.Health < Ready || standing.Health > Failed {
+		for _, how := range []objects.Assess{objects.AssessStatus, objects.AssessCondition, objects.AssessExistence, "unheard of"} {
+			standing := objects.AssessObject(how, live)
+			if standing.Status == "" || standing.Health < objects.Ready || standing.Health > objects.Failed {
 				t.Fatalf("%s: %+v", how, standing)
 			}
-			if again := AssessObject(how, live); again != standing {
+			if again := objects.AssessObject(how, live); again != standing {
 				t.Fatalf("%s: %+v, and then %+v", how, standing, again)
 			}
-			if standing.Health == Ready && how == AssessCondition {
+			if standing.Health == objects.Ready && how == objects.AssessCondition {
 				mustSayReady(t, live)
 			}
 		}
-		if IsSuspended(live) && AssessObject(AssessCondition, live).Health != Ignored {
+		if objects.IsSuspended(live) && objects.AssessObject(objects.AssessCondition, live).Health != objects.Ignored {
 			t.Fatal("a suspended object counts")
 		}
-		IsActing(live)
+		objects.IsActing(live)
 		if !cmp.Equal(before, live) {
 			t.Fatal("what others read is changed")
 		}

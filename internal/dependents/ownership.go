@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // hand says whether an object may be taken from its owner.
@@ -23,7 +25,7 @@ type hand struct {
 
 // handOver judges whether this primary may take a live object, which is owned
 // by another one only while that one lists it.
-func (p *planner) handOver(live *unstructured.Unstructured, id ID) hand {
+func (p *planner) handOver(live *unstructured.Unstructured, id objects.ID) hand {
 	owner := p.owner(live)
 	if owner == "" || owner == p.Owner {
 		return hand{}
@@ -51,7 +53,7 @@ func (p *planner) handOver(live *unstructured.Unstructured, id ID) hand {
 // findConflicts looks for wanted objects that another primary rightfully has,
 // and for two objects that stand for the same exclusive thing.
 func (p *planner) findConflicts() {
-	exclusive := map[string]ID{}
+	exclusive := map[string]objects.ID{}
 	for i := range p.Wanted {
 		d := &p.Wanted[i]
 		if d.Mode == ModeObserve || d.Shared {
@@ -107,7 +109,7 @@ func (p *planner) findEarlierClaim(d *Dependent) {
 // isForeign tells whether nobody vouches for a live object that is not listed: it
 // is in no primary's inventory, and its labels say nothing that could be acted on.
 // Any tenant can make such an object.
-func (p *planner) isForeign(id ID) bool {
+func (p *planner) isForeign(id objects.ID) bool {
 	live := p.Live[id]
 	owner := p.owner(live)
 	_, own := p.entries[id]
@@ -116,7 +118,7 @@ func (p *planner) isForeign(id ID) bool {
 		return false
 	case p.Apart[id]:
 		return true
-	case live.GetDeletionTimestamp() != nil && !IsSuspended(live):
+	case live.GetDeletionTimestamp() != nil && !objects.IsSuspended(live):
 		return true
 	case owner == "":
 		return live.GetAnnotations()[p.Keys.SupersededBy] == ""
@@ -127,7 +129,7 @@ func (p *planner) isForeign(id ID) bool {
 // waitsForRival tells whether a wanted object waits for a foreign one that stands
 // for the same: only one that is not there yet, and only for one that may get there
 // first.
-func (p *planner) waitsForRival(d *Dependent, id ID) bool {
+func (p *planner) waitsForRival(d *Dependent, id objects.ID) bool {
 	live := p.Live[d.ID]
 	isThere := p.entries[d.ID].Digest != "" || live != nil && p.owner(live) == p.Owner
 	return !isThere && !p.Idle[id]
@@ -138,7 +140,7 @@ func (p *planner) conflict(c Conflict) { p.plan.Conflicts = append(p.plan.Confli
 // makeRoom deals with live objects that stand for the same thing as a wanted
 // one: they are suspended and owned before the wanted one is written. It
 // returns which one is still waited for, and why.
-func (p *planner) makeRoom(d *Dependent) (ID, string) {
+func (p *planner) makeRoom(d *Dependent) (objects.ID, string) {
 	for _, id := range p.inTheWay(d) {
 		live := p.Live[id]
 		if p.isForeign(id) {
@@ -150,14 +152,14 @@ func (p *planner) makeRoom(d *Dependent) (ID, string) {
 		if p.Stale[id] {
 			return id, fmt.Sprintf("waits for %s, which was written a moment ago", id)
 		}
-		if live.GetDeletionTimestamp() != nil && !IsSuspended(live) {
+		if live.GetDeletionTimestamp() != nil && !objects.IsSuspended(live) {
 			return id, fmt.Sprintf("waits for %s, which is being uninstalled and must be gone first", id)
 		}
 		h := p.handOver(live, id)
 		if h.waits != "" {
 			return id, fmt.Sprintf("waits for %s, which %s", id, h.waits)
 		}
-		if live.GetAnnotations()[p.Keys.SupersededBy] == d.ID.Key().String() && IsSuspended(live) && p.owner(live) == p.Owner {
+		if live.GetAnnotations()[p.Keys.SupersededBy] == d.ID.Key().String() && objects.IsSuspended(live) && p.owner(live) == p.Owner {
 			continue
 		}
 		action := Action{Verb: VerbSupersede, ID: id, Stage: d.Stage, Successor: d.ID}
@@ -170,15 +172,15 @@ func (p *planner) makeRoom(d *Dependent) (ID, string) {
 			p.adoptEntry(id, d)
 		}
 	}
-	return ID{}, ""
+	return objects.ID{}, ""
 }
 
 // adoptEntry takes an object that d succeeds into the inventory.
-func (p *planner) adoptEntry(id ID, d *Dependent) {
-	entry := Entry{ID: id, Status: StatusSuperseded, Since: p.Now, Origin: d.Origin, Assess: d.Assess}
+func (p *planner) adoptEntry(id objects.ID, d *Dependent) {
+	entry := Entry{ID: id, Status: objects.StatusSuperseded, Since: p.Now, Origin: d.Origin, Assess: d.Assess}
 	p.entries[id] = entry
-	p.stand(entry, Standing{
-		Health: Progressing, Status: StatusSuperseded, Unwanted: true,
+	p.stand(entry, objects.Standing{
+		Health: objects.Progressing, Status: objects.StatusSuperseded, Unwanted: true,
 		Message: fmt.Sprintf("is succeeded by %s", d.ID),
 	})
 }

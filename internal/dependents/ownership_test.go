@@ -3,7 +3,11 @@
 
 package dependents
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/strata-project/strata/internal/objects"
+)
 
 func TestMakeOwnership(t *testing.T) {
 	others := release("a", ownedBy("other"))
@@ -88,7 +92,7 @@ func TestMakeRename(t *testing.T) {
 	successor := want(b, standsFor("helm/x"))
 	predecessor := want(a, standsFor("helm/x"))
 	old := release("a", suspended, supersededBy("b"))
-	superseded := had(a, since(StatusSuperseded, testGrace))
+	superseded := had(a, since(objects.StatusSuperseded, testGrace))
 	runPlanCases(t, map[string]planCase{
 		"begins": {
 			reason:    "the old one is suspended before the new one is written",
@@ -175,7 +179,7 @@ func TestMakeRename(t *testing.T) {
 		},
 		"neither listed, both kept": {
 			reason:  "beside its successor it stays suspended, for both would fight for one Helm release",
-			in:      world(inventory(had(a, since(StatusSuperseded, testGrace), retained), had(b, retained)), lives(old, release("b"))),
+			in:      world(inventory(had(a, since(objects.StatusSuperseded, testGrace), retained), had(b, retained)), lives(old, release("b"))),
 			actions: []string{"Release a", "Release b"},
 			standings: []string{
 				"a ignored Kept unwanted: is released and stays suspended, because HelmRelease default/b succeeds it", "b ignored Kept unwanted: is released and kept",
@@ -183,7 +187,7 @@ func TestMakeRename(t *testing.T) {
 		},
 		"kept without successor": {
 			reason:    "a successor that never came does not keep it suspended",
-			in:        world(inventory(had(a, since(StatusSuperseded, testGrace), retained)), lives(old)),
+			in:        world(inventory(had(a, since(objects.StatusSuperseded, testGrace), retained)), lives(old)),
 			actions:   []string{"Resume a"},
 			standings: []string{"a progressing InProgress unwanted: is resumed, because its successor is no longer listed"},
 		},

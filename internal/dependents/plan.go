@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/internal/moments"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 const (
@@ -56,20 +57,20 @@ type Claim struct {
 	Origin string
 	// ID of the object it lists; differs from the object asked about where
 	// only their Exclusive is the same.
-	ID ID
+	ID objects.ID
 }
 
 // Others is what the other primaries of the same cluster want. It need only
 // speak of the objects in question.
 type Others struct {
 	// Listed holds the claims on an object.
-	Listed map[ID][]Claim
+	Listed map[objects.ID][]Claim
 	// Exclusive holds the claims on what only one object may stand for.
 	Exclusive map[string][]Claim
 	// Holds names the primary whose inventory has an object; at least for objects
 	// that stand for something exclusive. A label alone says nothing: who may write
 	// the object may write that, too.
-	Holds map[ID]string
+	Holds map[objects.ID]string
 	// Existing names every primary there is, but those without finalizer that
 	// are gone.
 	Existing map[string]bool
@@ -83,7 +84,7 @@ type Others struct {
 	UnreadableSiblings []string
 }
 
-// Input is everything that Plan decides from.
+// Input is everything that Make decides from.
 type Input struct {
 	// Owner is the name of the primary, the value of its label.
 	Owner string
@@ -95,36 +96,44 @@ type Input struct {
 	// Waited says how long orphans have waited at most, by a clock that is
 	// never set: Now, and Entry.Since, are the wall clock's. One that it lacks
 	// is judged by those two alone.
-	Waited map[ID]time.Duration
+	Waited map[objects.ID]time.Duration
 
 	// Wanted is what the primary wants.
 	Wanted []Dependent
 	// Keep holds objects that are not unwanted although Wanted lacks them:
 	// the primary will want them once it may.
-	Keep map[ID]bool
+	Keep map[objects.ID]bool
 	// Inventory is what the primary had.
 	Inventory []Entry
+	// Others is what the other primaries want.
+	Others Others
+	Found
+	Limits
+}
 
+// Found is what was found on the clusters.
+type Found struct {
 	// Live holds the objects on the cluster, perhaps as metadata only.
-	Live map[ID]*unstructured.Unstructured
+	Live map[objects.ID]*unstructured.Unstructured
 	// Stale holds objects of which Live is known to be older than the
 	// primary's own last write.
-	Stale map[ID]bool
+	Stale map[objects.ID]bool
 	// NotServed holds kinds that their cluster does not serve.
-	NotServed map[ServedKind]bool
+	NotServed map[objects.ServedKind]bool
 	// Twins holds the other names of clusters that have several: an object is the
 	// same by each of them.
 	Twins map[string][]string
 	// Exclusive holds the live objects that stand for something exclusive.
-	Exclusive map[string][]ID
+	Exclusive map[string][]objects.ID
 	// Idle holds live objects that do not get what they stand for by themselves.
-	Idle map[ID]bool
+	Idle map[objects.ID]bool
 	// Apart holds live objects whose writers need no right to what they stand for, so
 	// that their labels say nothing.
-	Apart map[ID]bool
-	// Others is what the other primaries want.
-	Others Others
+	Apart map[objects.ID]bool
+}
 
+// Limits say how far a plan may go. The zero value allows nothing.
+type Limits struct {
 	// Held stops all actions but Suspend.
 	Held bool
 	// SuspendHeld suspends the releases of a held primary.
@@ -141,7 +150,7 @@ type Input struct {
 	RepairOnly bool
 	// Reserved holds objects that others keep for themselves, with what they are:
 	// nothing is done to them, whoever wants them and whatever the inventory says.
-	Reserved map[ID]string
+	Reserved map[objects.ID]string
 	// Abandon allows deleting suspended releases, which uninstalls nothing.
 	Abandon bool
 	// Forsaken holds clusters that are given up: what an unwanted object there
@@ -189,7 +198,7 @@ var verbOrder = []Verb{
 // Action is one thing to do to one object.
 type Action struct {
 	Verb Verb
-	ID   ID
+	ID   objects.ID
 	// Stage orders actions; all Writes of one stage come before the next.
 	Stage int
 	// UID and ResourceVersion of the object as it was seen; empty where it
@@ -202,7 +211,7 @@ type Action struct {
 	// and one's own always may be.
 	From []string
 	// Successor is the object that succeeds it, with VerbSupersede.
-	Successor ID
+	Successor objects.ID
 	// Mark is the annotation that says who suspended it, with VerbSuspend.
 	Mark string
 	// Moment is the time that the orphaned label says, with VerbMark.
@@ -217,23 +226,23 @@ type Action struct {
 
 // Conflict is an object that two want.
 type Conflict struct {
-	ID     ID
+	ID     objects.ID
 	Origin string
 	// Owner has the object and OwnerOrigin lists it.
 	Owner       string
 	OwnerOrigin string
 	// With is the object in the way; it differs from ID where both stand for
 	// the same exclusive thing.
-	With ID
+	With objects.ID
 }
 
 // Contest is an object that no primary has, and that stands for the same exclusive
 // thing as a wanted one. It stops nothing that is there already.
 type Contest struct {
-	ID     ID
+	ID     objects.ID
 	Origin string
 	// With is the object that nobody vouches for.
-	With ID
+	With objects.ID
 	// Waits is true where the wanted object waits for it.
 	Waits bool
 }
@@ -243,7 +252,7 @@ type Plan struct {
 	// Actions in the order in which they are to be carried out.
 	Actions []Action
 	// Standings of the wanted objects, then of the unwanted ones.
-	Standings []Standing
+	Standings []objects.Standing
 	// Inventory to be persisted before the first action.
 	Inventory []Entry
 	// Conflicts; when there are any, there are no actions.
@@ -253,10 +262,10 @@ type Plan struct {
 	Contested []Contest
 	// Forsaken holds objects on clusters that were given up, and releases that
 	// installed there: what they stand for is left behind.
-	Forsaken []ID
+	Forsaken []objects.ID
 	// Undecided holds objects that are to go, as nobody else wants them, but not
 	// yet: they were written a moment ago, or have to be resumed first.
-	Undecided []ID
+	Undecided []objects.ID
 	// Unchanged holds the wanted objects that are as the last apply of what is
 	// wanted left them.
 	Unchanged []*Dependent
@@ -282,15 +291,15 @@ func (p Plan) Of(verb Verb) []Action {
 // planner holds the input and the plan in the making.
 type planner struct {
 	Input
-	wanted    map[ID]*Dependent
-	entries   map[ID]Entry
-	standings map[ID]Standing
+	wanted    map[objects.ID]*Dependent
+	entries   map[objects.ID]Entry
+	standings map[objects.ID]objects.Standing
 	// standsFor names what exclusive thing a live object stands for.
-	standsFor map[ID][]string
+	standsFor map[objects.ID][]string
 	// successors holds the wanted objects by what they stand for.
 	successors map[string][]*Dependent
 	// superseding holds what this plan supersedes.
-	superseding map[ID]bool
+	superseding map[objects.ID]bool
 	plan        Plan
 }
 
@@ -325,12 +334,12 @@ func newPlanner(in Input) *planner {
 	slices.SortFunc(in.Inventory, func(a, b Entry) int { return a.ID.Compare(b.ID) })
 	p := &planner{
 		Input:     in,
-		wanted:    make(map[ID]*Dependent, len(in.Wanted)),
-		entries:   make(map[ID]Entry, len(in.Inventory)),
-		standings: make(map[ID]Standing, len(in.Wanted)),
+		wanted:    make(map[objects.ID]*Dependent, len(in.Wanted)),
+		entries:   make(map[objects.ID]Entry, len(in.Inventory)),
+		standings: make(map[objects.ID]objects.Standing, len(in.Wanted)),
 
-		standsFor: map[ID][]string{}, successors: map[string][]*Dependent{},
-		superseding: map[ID]bool{},
+		standsFor: map[objects.ID][]string{}, successors: map[string][]*Dependent{},
+		superseding: map[objects.ID]bool{},
 	}
 	for i := range p.Wanted {
 		d := &p.Wanted[i]
@@ -352,17 +361,17 @@ func newPlanner(in Input) *planner {
 
 // inTheWay returns the live objects, in order, that stand for the same
 // exclusive thing as a wanted one and are neither wanted nor kept.
-func (p *planner) inTheWay(d *Dependent) []ID {
+func (p *planner) inTheWay(d *Dependent) []objects.ID {
 	if d.Exclusive == "" {
 		return nil
 	}
-	var found []ID
+	var found []objects.ID
 	for _, id := range p.Exclusive[d.Exclusive] {
 		if id != d.ID && p.Live[id] != nil && p.wanted[id] == nil && !p.Keep[id] {
 			found = append(found, id)
 		}
 	}
-	return SortIDs(found)
+	return objects.SortIDs(found)
 }
 
 // act adds an action, unless the primary is held.
@@ -377,9 +386,9 @@ func (p *planner) act(action Action) {
 }
 
 // stand records where an object stands, and keeps it in the inventory.
-func (p *planner) stand(entry Entry, standing Standing) {
+func (p *planner) stand(entry Entry, standing objects.Standing) {
 	if d := p.wanted[entry.ID]; d != nil && d.Optional {
-		standing.Health = min(standing.Health, Ignored)
+		standing.Health = min(standing.Health, objects.Ignored)
 	}
 	standing.ID = entry.ID
 	standing.Origin = entry.Origin

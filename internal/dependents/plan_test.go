@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/strata-project/strata/internal/objects"
 )
 
 const (
@@ -34,18 +36,22 @@ var (
 )
 
 // releaseID and configID name objects with and without a generation.
-func releaseID(name string) ID {
-	return ID{Group: "helm.toolkit.fluxcd.io", Kind: "HelmRelease", Namespace: "default", Name: name}
+func releaseID(name string) objects.ID {
+	return objects.ID{Group: "helm.toolkit.fluxcd.io", Kind: "HelmRelease", Namespace: "default", Name: name}
 }
 
-func configID(name string) ID { return ID{Kind: "ConfigMap", Namespace: "default", Name: name} }
+func configID(name string) objects.ID {
+	return objects.ID{Kind: "ConfigMap", Namespace: "default", Name: name}
+}
 
-func issuerID(name string) ID { return ID{Group: "acme.example.com", Kind: "Issuer", Name: name} }
+func issuerID(name string) objects.ID {
+	return objects.ID{Group: "acme.example.com", Kind: "Issuer", Name: name}
+}
 
 type change func(*unstructured.Unstructured)
 
 // object returns a live object of the primary base.
-func object(id ID, changes ...change) *unstructured.Unstructured {
+func object(id objects.ID, changes ...change) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
 	obj.SetGroupVersionKind(id.GroupKind().WithVersion("v1"))
 	obj.SetNamespace(id.Namespace)
@@ -135,10 +141,10 @@ func formerlyOwned(o *unstructured.Unstructured) {
 }
 
 // want returns a dependent with content v1.
-func want(id ID, changes ...func(*Dependent)) Dependent {
-	d := Dependent{ID: id, Digest: "v1", Stage: configRank, Assess: AssessExistence, Origin: id.Name + ".yaml"}
+func want(id objects.ID, changes ...func(*Dependent)) Dependent {
+	d := Dependent{ID: id, Digest: "v1", Stage: configRank, Assess: objects.AssessExistence, Origin: id.Name + ".yaml"}
 	if id.Kind == "HelmRelease" {
-		d.Stage, d.Assess, d.Exclusive = releaseRank, AssessCondition, "helm/"+id.Name
+		d.Stage, d.Assess, d.Exclusive = releaseRank, objects.AssessCondition, "helm/"+id.Name
 	}
 	for _, change := range changes {
 		change(&d)
@@ -163,10 +169,10 @@ func after(names ...string) func(*Dependent) {
 }
 
 // had returns the entry of an object that was deployed with content v1.
-func had(id ID, changes ...func(*Entry)) Entry {
-	e := Entry{ID: id, Digest: "v1", Generation: 1, Status: StatusReady, Since: longAgo, Rank: releaseRank, Assess: AssessCondition, Origin: id.Name + ".yaml"}
+func had(id objects.ID, changes ...func(*Entry)) Entry {
+	e := Entry{ID: id, Digest: "v1", Generation: 1, Status: objects.StatusReady, Since: longAgo, Rank: releaseRank, Assess: objects.AssessCondition, Origin: id.Name + ".yaml"}
 	if id.Kind != "HelmRelease" {
-		e.Generation, e.ResourceVersion, e.Rank, e.Assess = 0, "7", configRank, AssessExistence
+		e.Generation, e.ResourceVersion, e.Rank, e.Assess = 0, "7", configRank, objects.AssessExistence
 	}
 	for _, change := range changes {
 		change(&e)
@@ -181,14 +187,15 @@ func since(status string, ago time.Duration) func(*Entry) {
 
 func retained(e *Entry) { e.Deletion = DeletionOrphan }
 
-func undeployed(e *Entry) { e.Digest, e.Generation, e.Status = "", 0, StatusMissing }
+func undeployed(e *Entry) { e.Digest, e.Generation, e.Status = "", 0, objects.StatusMissing }
 
 // world returns an input that may do everything.
 func world(changes ...func(*Input)) Input {
 	in := Input{
-		Owner: "base", Keys: testKeys, Now: testNow, Grace: testGrace, MayPrune: true, MayWrite: true,
-		Live: map[ID]*unstructured.Unstructured{}, Stale: map[ID]bool{}, Keep: map[ID]bool{}, Exclusive: map[string][]ID{},
-		Others: Others{Listed: map[ID][]Claim{}, Exclusive: map[string][]Claim{}, Existing: map[string]bool{}, Unreadable: map[string]bool{}},
+		Owner: "base", Keys: testKeys, Now: testNow, Grace: testGrace, Keep: map[objects.ID]bool{},
+		Found:  Found{Live: map[objects.ID]*unstructured.Unstructured{}, Stale: map[objects.ID]bool{}, Exclusive: map[string][]objects.ID{}},
+		Limits: Limits{MayPrune: true, MayWrite: true},
+		Others: Others{Listed: map[objects.ID][]Claim{}, Exclusive: map[string][]Claim{}, Existing: map[string]bool{}, Unreadable: map[string]bool{}},
 	}
 	for _, change := range changes {
 		change(&in)
@@ -204,15 +211,15 @@ func inventory(es ...Entry) func(*Input) {
 	return func(in *Input) { in.Inventory = append(in.Inventory, es...) }
 }
 
-func lives(objects ...*unstructured.Unstructured) func(*Input) {
+func lives(objs ...*unstructured.Unstructured) func(*Input) {
 	return func(in *Input) {
-		for _, obj := range objects {
-			in.Live[IDOf(obj)] = obj
+		for _, obj := range objs {
+			in.Live[objects.IDOf(obj)] = obj
 		}
 	}
 }
 
-func stale(ids ...ID) func(*Input) {
+func stale(ids ...objects.ID) func(*Input) {
 	return func(in *Input) {
 		for _, id := range ids {
 			in.Stale[id] = true
@@ -220,7 +227,7 @@ func stale(ids ...ID) func(*Input) {
 	}
 }
 
-func listedBy(owner string, id ID) func(*Input) {
+func listedBy(owner string, id objects.ID) func(*Input) {
 	return func(in *Input) {
 		in.Others.Existing[owner] = true
 		in.Others.Listed[id] = append(in.Others.Listed[id], Claim{Owner: owner, Origin: owner + "/" + id.Name + ".yaml", ID: id})
@@ -236,10 +243,10 @@ func exists(owners ...string) func(*Input) {
 }
 
 // holds says that other owners have objects in their inventories.
-func holds(owner string, ids ...ID) func(*Input) {
+func holds(owner string, ids ...objects.ID) func(*Input) {
 	return func(in *Input) {
 		in.Others.Existing[owner] = true
-		in.Others.Holds = map[ID]string{}
+		in.Others.Holds = map[objects.ID]string{}
 		for _, id := range ids {
 			in.Others.Holds[id] = owner
 		}
@@ -247,9 +254,9 @@ func holds(owner string, ids ...ID) func(*Input) {
 }
 
 // idle says that live objects do not get what they stand for by themselves.
-func idle(ids ...ID) func(*Input) {
+func idle(ids ...objects.ID) func(*Input) {
 	return func(in *Input) {
-		in.Idle = map[ID]bool{}
+		in.Idle = map[objects.ID]bool{}
 		for _, id := range ids {
 			in.Idle[id] = true
 		}
@@ -257,7 +264,7 @@ func idle(ids ...ID) func(*Input) {
 }
 
 // sharing says that live objects stand for the same exclusive thing.
-func sharing(exclusive string, ids ...ID) func(*Input) {
+func sharing(exclusive string, ids ...objects.ID) func(*Input) {
 	return func(in *Input) { in.Exclusive[exclusive] = ids }
 }
 
@@ -283,7 +290,7 @@ func actionLines(plan Plan) []string {
 		if a.KeptFor != "" {
 			line += " kept for " + a.KeptFor
 		}
-		if a.Successor != (ID{}) {
+		if a.Successor != (objects.ID{}) {
 			line += " for " + a.Successor.Name
 		}
 		lines = append(lines, line)
@@ -304,8 +311,8 @@ func contestLines(plan Plan) []string {
 	return lines
 }
 
-var healthWords = map[Health]string{
-	Ready: "ready", Ignored: "ignored", Progressing: "progressing", Blocked: "blocked", Unknown: "unknown", Failed: "failed",
+var healthWords = map[objects.Health]string{
+	objects.Ready: "ready", objects.Ignored: "ignored", objects.Progressing: "progressing", objects.Blocked: "blocked", objects.Unknown: "unknown", objects.Failed: "failed",
 }
 
 // standingLines writes standings as a table shows them.
@@ -342,7 +349,7 @@ func checkStandings(t interface{ Errorf(string, ...any) }, plan Plan) {
 		named := s.WaitsFor.String()
 		of := strings.HasPrefix(s.Message, "waits for ") || strings.HasPrefix(s.Message, "goes after ") ||
 			strings.HasPrefix(s.Message, "goes when ") || strings.HasPrefix(s.Message, "stays suspended until ")
-		if of != (s.WaitsFor != ID{}) || of && !strings.Contains(s.Message, named) {
+		if of != (s.WaitsFor != objects.ID{}) || of && !strings.Contains(s.Message, named) {
 			t.Errorf("%s %q, and waits for %q", s.ID, s.Message, named)
 		}
 		until := strings.HasPrefix(s.Message, "waits until ")

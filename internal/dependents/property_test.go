@@ -11,10 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // allIDs are the objects of random worlds.
-var allIDs = []ID{a, b, c, releaseID("d"), configID("s"), configID("t"), issuerID("i")}
+var allIDs = []objects.ID{a, b, c, releaseID("d"), configID("s"), configID("t"), issuerID("i")}
 
 func chance(t *rapid.T, percent int, what string) bool {
 	return rapid.IntRange(0, 99).Draw(t, what) >= 100-percent
@@ -30,7 +32,7 @@ func drawWorld(t *rapid.T) Input {
 	if chance(t, 10, "unreadable siblings") {
 		in.Others.UnreadableSiblings = []string{"third", "other"}
 	}
-	in.NotServed = map[ServedKind]bool{issuerID("").ServedKind(): chance(t, 30, "not served")}
+	in.NotServed = map[objects.ServedKind]bool{issuerID("").ServedKind(): chance(t, 30, "not served")}
 	for _, id := range allIDs {
 		drawWanted(t, &in, id)
 		drawEntry(t, &in, id)
@@ -51,7 +53,7 @@ func drawWorld(t *rapid.T) Input {
 	return in
 }
 
-func drawWanted(t *rapid.T, in *Input, id ID) {
+func drawWanted(t *rapid.T, in *Input, id objects.ID) {
 	if !chance(t, 60, "wanted") {
 		return
 	}
@@ -68,12 +70,12 @@ func drawWanted(t *rapid.T, in *Input, id ID) {
 	in.Wanted = append(in.Wanted, d)
 }
 
-func drawEntry(t *rapid.T, in *Input, id ID) {
+func drawEntry(t *rapid.T, in *Input, id objects.ID) {
 	if !chance(t, 65, "in the inventory") {
 		return
 	}
 	e := had(id)
-	e.Status = rapid.SampledFrom([]string{StatusReady, StatusOrphaned, StatusOrphaned, StatusSuperseded, StatusNotServed, StatusMissing}).Draw(t, "status")
+	e.Status = rapid.SampledFrom([]string{objects.StatusReady, objects.StatusOrphaned, objects.StatusOrphaned, objects.StatusSuperseded, objects.StatusNotServed, objects.StatusMissing}).Draw(t, "status")
 	e.Since = testNow.Add(-time.Duration(rapid.Int64Range(0, int64(3*testGrace)).Draw(t, "ago")))
 	if chance(t, 10, "orphan") {
 		e.Deletion = DeletionOrphan
@@ -84,7 +86,7 @@ func drawEntry(t *rapid.T, in *Input, id ID) {
 	in.Inventory = append(in.Inventory, e)
 }
 
-func drawLive(t *rapid.T, in *Input, id ID) {
+func drawLive(t *rapid.T, in *Input, id objects.ID) {
 	if !chance(t, 75, "live") {
 		return
 	}
@@ -125,7 +127,7 @@ func shuffled(t *rapid.T, in Input) Input {
 	}
 	in.Inventory = rapid.Permutation(in.Inventory).Draw(t, "inventory")
 	in.Others.UnreadableSiblings = reversed(in.Others.UnreadableSiblings)
-	listed, exclusive, taken := map[ID][]Claim{}, map[string][]ID{}, map[string][]Claim{}
+	listed, exclusive, taken := map[objects.ID][]Claim{}, map[string][]objects.ID{}, map[string][]Claim{}
 	for id, claims := range in.Others.Listed {
 		listed[id] = reversed(claims)
 	}
@@ -147,12 +149,12 @@ func reversed[T any](list []T) []T {
 
 // printed writes a world down, with the objects that it points to.
 func printed(in Input) string {
-	objects := map[ID]map[string]any{}
+	objs := map[objects.ID]map[string]any{}
 	for id, obj := range in.Live {
-		objects[id] = obj.Object
+		objs[id] = obj.Object
 	}
 	in.Live = nil
-	return fmt.Sprintf("%+v %v", in, objects)
+	return fmt.Sprintf("%+v %v", in, objs)
 }
 
 func TestMakeIsAFunction(t *testing.T) {
@@ -177,7 +179,7 @@ func TestMakeIsSafe(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawWorld(t)
 		plan := Make(in)
-		s := safety{T: t, Input: in, plan: plan, entries: map[ID]Entry{}, wanted: map[ID]*Dependent{}}
+		s := safety{T: t, Input: in, plan: plan, entries: map[objects.ID]Entry{}, wanted: map[objects.ID]*Dependent{}}
 		for _, e := range in.Inventory {
 			s.entries[e.ID] = e
 		}
@@ -186,7 +188,7 @@ func TestMakeIsSafe(t *testing.T) {
 		}
 		s.checkPlan()
 		checkStandings(t, plan)
-		seen := map[ID][]Verb{}
+		seen := map[objects.ID][]Verb{}
 		for _, action := range plan.Actions {
 			if slices.Contains(seen[action.ID], action.Verb) {
 				t.Errorf("%s %s twice", action.Verb, action.ID)
@@ -207,15 +209,15 @@ type safety struct {
 	*rapid.T
 	Input
 	plan    Plan
-	entries map[ID]Entry
-	wanted  map[ID]*Dependent
+	entries map[objects.ID]Entry
+	wanted  map[objects.ID]*Dependent
 }
 
 func (s *safety) checkPlan() {
 	if s.plan.Until != (time.Time{}) && !s.plan.Until.After(s.Now) {
 		s.Errorf("the next look is not in the future: %v", s.plan.Until)
 	}
-	known := map[ID]bool{}
+	known := map[objects.ID]bool{}
 	for i, e := range s.plan.Inventory {
 		known[e.ID] = true
 		if i > 0 && s.plan.Inventory[i-1].ID.Compare(e.ID) >= 0 {
@@ -237,9 +239,9 @@ func (s *safety) checkPlan() {
 	}
 }
 
-func (s *safety) owner(id ID) string { return s.Live[id].GetLabels()[testKeys.Owner] }
+func (s *safety) owner(id objects.ID) string { return s.Live[id].GetLabels()[testKeys.Owner] }
 
-func (s *safety) listed(id ID, owner string) bool {
+func (s *safety) listed(id objects.ID, owner string) bool {
 	return slices.ContainsFunc(s.Others.Listed[id], func(c Claim) bool { return c.Owner == owner })
 }
 
@@ -264,7 +266,7 @@ func (s *safety) checkAction(action Action) {
 	case VerbMark, VerbRelease, VerbDelete:
 		s.checkRemoval(action)
 	case VerbSuspend:
-		if !s.SuspendHeld || IsSuspended(live) {
+		if !s.SuspendHeld || objects.IsSuspended(live) {
 			s.Errorf("%s is suspended", id)
 		}
 	default:
@@ -315,19 +317,19 @@ func (s *safety) checkRemoval(action Action) {
 	}
 	if successor := live.GetAnnotations()[testKeys.SupersededBy]; successor != "" {
 		next := releaseID(successor[len("default/"):])
-		if !IsSuspended(live) || s.wanted[next] == nil || AssessObject(AssessCondition, s.Live[next]).Health != Ready {
+		if !objects.IsSuspended(live) || s.wanted[next] == nil || objects.AssessObject(objects.AssessCondition, s.Live[next]).Health != objects.Ready {
 			s.Errorf("%s goes before its successor is ready", id)
 		}
 		return
 	}
 	switch {
-	case entry.Status != StatusOrphaned || live.GetLabels()[testKeys.Orphaned] == "" || s.Now.Sub(entry.Since) < s.Grace:
+	case entry.Status != objects.StatusOrphaned || live.GetLabels()[testKeys.Orphaned] == "" || s.Now.Sub(entry.Since) < s.Grace:
 		s.Errorf("%s goes before its grace is over", id)
 	case live.GetLabels()[testKeys.Orphaned] == "2026-01-02T03.04.00Z":
 		s.Errorf("%s goes although it was marked a moment ago", id)
 	case entry.Deletion == DeletionOrphan, len(s.Others.Listed[id]) > 0, len(s.Others.UnreadableSiblings) > 0:
 		s.Errorf("%s goes although it is kept or may be wanted", id)
-	case id.Kind == "HelmRelease" && IsSuspended(live) && !s.Abandon:
+	case id.Kind == "HelmRelease" && objects.IsSuspended(live) && !s.Abandon:
 		s.Errorf("%s goes while it is suspended", id)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Result is what happened to one action.
@@ -28,7 +30,7 @@ type Result struct {
 // Record returns an inventory with the results of a plan's actions in it.
 func Record(inventory []Entry, results []Result) []Entry {
 	recorded := slices.Clone(inventory)
-	index := make(map[ID]int, len(recorded))
+	index := make(map[objects.ID]int, len(recorded))
 	for i, entry := range recorded {
 		index[entry.ID] = i
 	}

@@ -14,6 +14,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
+
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // simulation is a cluster that carries out plans at once, with a helm-controller
@@ -22,7 +24,7 @@ type simulation struct {
 	*rapid.T
 	now     time.Time
 	version int
-	objects map[ID]*unstructured.Unstructured
+	objects map[objects.ID]*unstructured.Unstructured
 	lists   map[string][]Dependent
 	has     map[string][]Entry
 	log     []string
@@ -30,7 +32,7 @@ type simulation struct {
 
 // identityOf names what a release stands for: a and b are two names for one
 // Helm release.
-func identityOf(id ID) string {
+func identityOf(id objects.ID) string {
 	switch {
 	case id.Kind != "HelmRelease":
 		return ""
@@ -54,7 +56,7 @@ func (s *simulation) relist() {
 		taken[identityOf(id)] = identityOf(id) != ""
 		d := want(id, digest(rapid.SampledFrom([]string{"v1", "v2"}).Draw(s.T, "content")), standsFor(identityOf(id)))
 		if id == releaseID("d") && chance(s.T, 50, "depends") {
-			d.DependsOn = []ID{c}
+			d.DependsOn = []objects.ID{c}
 		}
 		d.Object = object(id, ownedBy(owner))
 		s.lists[owner] = append(s.lists[owner], d)
@@ -81,7 +83,7 @@ func (s *simulation) observe(owner string) Input {
 			continue
 		}
 		in.Others.Existing[other] = true
-		in.Others.Holds = map[ID]string{}
+		in.Others.Holds = map[objects.ID]string{}
 		for _, entry := range s.has[other] {
 			in.Others.Holds[entry.ID] = other
 		}
@@ -169,7 +171,7 @@ func (s *simulation) change(owner string, obj *unstructured.Unstructured, action
 
 // delete removes an object. What Helm installed must outlive it as long as
 // somebody lists it.
-func (s *simulation) delete(id ID) {
+func (s *simulation) delete(id objects.ID) {
 	obj := s.objects[id]
 	delete(s.objects, id)
 	for owner, list := range s.lists {
@@ -177,7 +179,7 @@ func (s *simulation) delete(id ID) {
 			if d.ID == id {
 				s.Fatalf("%s is deleted while %s lists it\n%s", id, owner, strings.Join(s.log, "\n"))
 			}
-			if d.Exclusive != "" && d.Exclusive == identityOf(id) && !IsSuspended(obj) {
+			if d.Exclusive != "" && d.Exclusive == identityOf(id) && !objects.IsSuspended(obj) {
 				s.Fatalf("%s is uninstalled while %s lists %s\n%s", id, owner, d.ID, strings.Join(s.log, "\n"))
 			}
 		}
@@ -186,7 +188,7 @@ func (s *simulation) delete(id ID) {
 
 // meddle is what people do to objects.
 func (s *simulation) meddle() {
-	ids := slices.SortedFunc(maps.Keys(s.objects), ID.Compare)
+	ids := slices.SortedFunc(maps.Keys(s.objects), objects.ID.Compare)
 	if len(ids) == 0 {
 		return
 	}
@@ -212,7 +214,7 @@ func (s *simulation) meddle() {
 // flux makes releases ready.
 func (s *simulation) flux() {
 	for id, obj := range s.objects {
-		if id.Kind == "HelmRelease" && !IsSuspended(obj) && rapid.Bool().Draw(s.T, "flux looks") {
+		if id.Kind == "HelmRelease" && !objects.IsSuspended(obj) && rapid.Bool().Draw(s.T, "flux looks") {
 			observed(obj.GetGeneration())(obj)
 			conditioned("Ready", "True", "", "")(obj)
 		}
@@ -225,7 +227,7 @@ func (s *simulation) settle() {
 	for range 200 {
 		s.now = s.now.Add(testGrace / 4)
 		for id := range s.objects {
-			if id.Kind == "HelmRelease" && !IsSuspended(s.objects[id]) {
+			if id.Kind == "HelmRelease" && !objects.IsSuspended(s.objects[id]) {
 				observed(s.objects[id].GetGeneration())(s.objects[id])
 				conditioned("Ready", "True", "", "")(s.objects[id])
 			}
@@ -245,16 +247,16 @@ func (s *simulation) settle() {
 
 // check compares the cluster with what is listed.
 func (s *simulation) check() {
-	listed := map[ID]string{}
+	listed := map[objects.ID]string{}
 	for owner, list := range s.lists {
-		has := map[ID]bool{}
+		has := map[objects.ID]bool{}
 		for _, e := range s.has[owner] {
 			has[e.ID] = true
 		}
 		for _, d := range list {
 			listed[d.ID] = owner
 			obj := s.objects[d.ID]
-			if obj == nil || obj.GetLabels()[testKeys.Owner] != owner || obj.GetLabels()[testKeys.Orphaned] != "" || IsSuspended(obj) || !has[d.ID] {
+			if obj == nil || obj.GetLabels()[testKeys.Owner] != owner || obj.GetLabels()[testKeys.Orphaned] != "" || objects.IsSuspended(obj) || !has[d.ID] {
 				s.Errorf("%s of %s is not as it should be: %v", d.ID, owner, obj)
 			}
 		}
@@ -276,7 +278,7 @@ func (s *simulation) check() {
 // changes at any moment, and people meddle.
 func TestPlansConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := &simulation{T: t, now: testNow, objects: map[ID]*unstructured.Unstructured{}, has: map[string][]Entry{}}
+		s := &simulation{T: t, now: testNow, objects: map[objects.ID]*unstructured.Unstructured{}, has: map[string][]Entry{}}
 		for range rapid.IntRange(1, 6).Draw(t, "phases") {
 			s.relist()
 			for range rapid.IntRange(0, 12).Draw(t, "steps") {

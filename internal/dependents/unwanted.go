@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // planUnwanted decides what becomes of an object of the inventory that is no
@@ -26,7 +27,7 @@ func (p *planner) planUnwanted(entry Entry) {
 	case p.Reserved[entry.ID] != "":
 	case p.isWantedAs(entry.ID): // by another name of its cluster
 	case p.superseding[entry.ID]:
-		p.stand(entry, Standing{Health: Progressing, Status: StatusSuperseded, Unwanted: true, Message: "is being suspended for its successor"})
+		p.stand(entry, objects.Standing{Health: objects.Progressing, Status: objects.StatusSuperseded, Unwanted: true, Message: "is being suspended for its successor"})
 	case p.Forsaken[entry.ID.Cluster] && entry.ID.Cluster != "":
 		p.plan.Forsaken = append(p.plan.Forsaken, entry.ID)
 	case p.Forsaken[entry.Target] && entry.Target != "" && live != nil && p.owner(live) == p.Owner && !p.Stale[entry.ID]:
@@ -35,25 +36,25 @@ func (p *planner) planUnwanted(entry Entry) {
 		if live != nil && !p.Stale[entry.ID] {
 			p.keepMarks(entry, live)
 		}
-		p.stand(entry, Standing{Health: Progressing, Status: orDefault(entry.Status, StatusMissing), Message: "has yet to be applied"})
+		p.stand(entry, objects.Standing{Health: objects.Progressing, Status: cmp.Or(entry.Status, objects.StatusMissing), Message: "has yet to be applied"})
 	case p.Stale[entry.ID]:
 		p.undecided(entry.ID)
-		p.stand(entry, Standing{Health: Progressing, Status: entry.Status, Unwanted: true, Message: "was written a moment ago"})
+		p.stand(entry, objects.Standing{Health: objects.Progressing, Status: entry.Status, Unwanted: true, Message: "was written a moment ago"})
 	case live == nil || p.owner(live) != p.Owner:
 	case p.isFormerlyOwned(live) && !p.Held:
 		p.act(Action{Verb: VerbDisown, ID: entry.ID})
-		p.stand(entry, Standing{Health: Progressing, Status: entry.Status, Unwanted: true, Message: "is taken over"})
+		p.stand(entry, objects.Standing{Health: objects.Progressing, Status: entry.Status, Unwanted: true, Message: "is taken over"})
 	case p.Held || !p.MayPrune:
 		p.planHold(entry.ID, live, entry.Assess, 0)
-		p.stand(entry, Standing{Health: Ignored, Status: orDefault(entry.Status, StatusProgress), Unwanted: true, Message: "is no longer listed"})
+		p.stand(entry, objects.Standing{Health: objects.Ignored, Status: cmp.Or(entry.Status, objects.StatusProgress), Unwanted: true, Message: "is no longer listed"})
 	case live.GetAnnotations()[p.Keys.SupersededBy] != "":
 		p.planSuperseded(entry, live)
 	case entry.Deletion == DeletionOrphan:
 		p.planHold(entry.ID, live, entry.Assess, 0)
 		p.act(Action{Verb: VerbRelease, ID: entry.ID, Spared: entry.Spared})
-		p.stand(entry, Standing{Health: Ignored, Status: StatusKept, Unwanted: true, Message: said("is released and kept", entry.Spared)})
+		p.stand(entry, objects.Standing{Health: objects.Ignored, Status: objects.StatusKept, Unwanted: true, Message: objects.Told("is released and kept", entry.Spared)})
 	case live.GetDeletionTimestamp() != nil:
-		p.stand(entry, Standing{Health: Progressing, Status: StatusDeleting, Unwanted: true, Message: "is being removed"})
+		p.stand(entry, objects.Standing{Health: objects.Progressing, Status: objects.StatusDeleting, Unwanted: true, Message: "is being removed"})
 	default:
 		p.planOrphan(entry, live)
 	}
@@ -61,7 +62,7 @@ func (p *planner) planUnwanted(entry Entry) {
 
 // isWantedAs tells whether an object is wanted, or kept, by another name of its
 // cluster.
-func (p *planner) isWantedAs(id ID) bool {
+func (p *planner) isWantedAs(id objects.ID) bool {
 	return slices.ContainsFunc(p.Twins[id.Cluster], func(cluster string) bool {
 		twin := id.On(cluster)
 		return p.wanted[twin] != nil || p.Keep[twin]
@@ -72,9 +73,9 @@ func (p *planner) isWantedAs(id ID) bool {
 // first: Flux then lets it go without asking the cluster, and what it installed
 // stays there.
 func (p *planner) planForsaken(entry Entry, live *unstructured.Unstructured) {
-	standing := Standing{Health: Progressing, Status: StatusDeleting, Unwanted: true, Message: "is being removed, and what it installed is left behind"}
+	standing := objects.Standing{Health: objects.Progressing, Status: objects.StatusDeleting, Unwanted: true, Message: "is being removed, and what it installed is left behind"}
 	switch {
-	case !IsSuspended(live):
+	case !objects.IsSuspended(live):
 		// It may be on its way already, and wait for an answer of its cluster.
 		p.act(Action{Verb: VerbSuspend, ID: entry.ID, Mark: p.Keys.SuspendedByLoss})
 	case live.GetDeletionTimestamp() == nil:
@@ -86,7 +87,7 @@ func (p *planner) planForsaken(entry Entry, live *unstructured.Unstructured) {
 
 // undecided notes an object that goes at a later look, unless another primary
 // lists it.
-func (p *planner) undecided(id ID) {
+func (p *planner) undecided(id objects.ID) {
 	if _, claimed := p.claimOn(id); !claimed {
 		p.plan.Undecided = append(p.plan.Undecided, id)
 	}
@@ -108,27 +109,27 @@ func (p *planner) keepMarks(entry Entry, live *unstructured.Unstructured) {
 func (p *planner) planOrphan(entry Entry, live *unstructured.Unstructured) {
 	claim, claimed := p.claimOn(entry.ID)
 	marked := live.GetLabels()[p.Keys.Orphaned] != ""
-	if !marked || entry.Status != StatusOrphaned {
+	if !marked || entry.Status != objects.StatusOrphaned {
 		p.act(Action{Verb: VerbMark, ID: entry.ID, Moment: p.Now, KeptFor: claim.Owner})
-		entry.Since, entry.Status = p.Now, StatusOrphaned
+		entry.Since, entry.Status = p.Now, objects.StatusOrphaned
 	} else if entry.Since.After(p.Now) { // the clock was set back: begin again
 		entry.Since = p.Now
 	} else if since := p.markedAt(live); since.After(entry.Since) && !since.After(p.Now) {
 		entry.Since = since
 	}
 	p.planHold(entry.ID, live, entry.Assess, 0)
-	orphaned := Standing{Health: Progressing, Status: StatusOrphaned, Unwanted: true}
+	orphaned := objects.Standing{Health: objects.Progressing, Status: objects.StatusOrphaned, Unwanted: true}
 	due := p.dueOf(entry)
 	switch {
 	case claimed:
-		orphaned.Health = Ignored
+		orphaned.Health = objects.Ignored
 		orphaned.Message = fmt.Sprintf("is kept for layer %s, which lists it", claim.Owner)
 	case p.Now.Before(due):
 		p.until(due)
 		orphaned.Until = due
 		orphaned.Message = fmt.Sprintf("waits until %s for another layer to adopt it", due.UTC().Format(time.RFC3339))
 	case len(p.Others.UnreadableSiblings) > 0:
-		orphaned.Health = Blocked
+		orphaned.Health = objects.Blocked
 		orphaned.Message = fmt.Sprintf("is kept while it is not known whether layer %s lists it",
 			strings.Join(slices.Sorted(slices.Values(p.Others.UnreadableSiblings)), ", "))
 	default:
@@ -152,7 +153,7 @@ func (p *planner) dueOf(entry Entry) time.Time {
 
 // claimOn returns the first claim of another primary on an object, or on what
 // it stands for.
-func (p *planner) claimOn(id ID) (Claim, bool) {
+func (p *planner) claimOn(id objects.ID) (Claim, bool) {
 	claims := slices.Clone(p.Others.Listed[id])
 	for _, exclusive := range p.standsFor[id] {
 		for _, d := range p.successors[exclusive] {
@@ -177,8 +178,8 @@ func firstClaim(claims []Claim) (Claim, bool) {
 
 // planDelete deletes an object whose grace is over, in reverse order, and
 // never a suspended release, which Flux would drop without uninstalling it.
-func (p *planner) planDelete(entry Entry, live *unstructured.Unstructured) Standing {
-	waiting := Standing{Health: Progressing, Status: StatusOrphaned, Unwanted: true}
+func (p *planner) planDelete(entry Entry, live *unstructured.Unstructured) objects.Standing {
+	waiting := objects.Standing{Health: objects.Progressing, Status: objects.StatusOrphaned, Unwanted: true}
 	if user, found := p.userOf(entry); found {
 		waiting.Message, waiting.WaitsFor = fmt.Sprintf("goes after %s", user), user
 		return waiting
@@ -202,16 +203,16 @@ func (p *planner) planDelete(entry Entry, live *unstructured.Unstructured) Stand
 
 // awaitResume waits for a release that a hold suspended and that is being
 // resumed; one that somebody else suspended is in the way.
-func (p *planner) awaitResume(live *unstructured.Unstructured) (Standing, bool) {
-	waiting := Standing{Health: Progressing, Status: StatusOrphaned, Unwanted: true}
+func (p *planner) awaitResume(live *unstructured.Unstructured) (objects.Standing, bool) {
+	waiting := objects.Standing{Health: objects.Progressing, Status: objects.StatusOrphaned, Unwanted: true}
 	switch {
 	case p.isSuspendedByUs(live):
 		waiting.Message = "is resumed before it is removed"
-	case IsSuspended(live) && !p.Abandon:
-		waiting.Health, waiting.Reason = Blocked, ReasonSuspended
+	case objects.IsSuspended(live) && !p.Abandon:
+		waiting.Health, waiting.Reason = objects.Blocked, ReasonSuspended
 		waiting.Message = "is suspended, so Flux would drop it without uninstalling anything: resume it, or abandon what it installed with the annotation " + p.Keys.Abandon
 	default:
-		return Standing{}, false
+		return objects.Standing{}, false
 	}
 	return waiting, true
 }
@@ -237,46 +238,46 @@ func TimeoutOf(release *unstructured.Unstructured) time.Duration {
 // Where helm-controller dies in the middle of that it may not know any more, after
 // that, that there is something to uninstall. It is not waited for longer than the
 // action may take.
-func (p *planner) awaitAction(live *unstructured.Unstructured) (Standing, bool) {
+func (p *planner) awaitAction(live *unstructured.Unstructured) (objects.Standing, bool) {
 	action, runs := actionOf(live)
-	if !runs || IsSuspended(live) {
-		return Standing{}, false
+	if !runs || objects.IsSuspended(live) {
+		return objects.Standing{}, false
 	}
-	if action.since.After(p.Now.Add(actionMargin)) { // by a wrong clock, which may be years ahead
-		return Standing{}, false
+	if action.Since.After(p.Now.Add(actionMargin)) { // by a wrong clock, which may be years ahead
+		return objects.Standing{}, false
 	}
-	end := action.since.Add(TimeoutOf(live) + actionMargin)
+	end := action.Since.Add(TimeoutOf(live) + actionMargin)
 	if !p.Now.Before(end) {
-		return Standing{}, false
+		return objects.Standing{}, false
 	}
 	p.until(end)
-	return Standing{
-		Health: Progressing, Status: StatusOrphaned, Unwanted: true, Until: end,
-		Message: said(fmt.Sprintf("waits until %s at most for Flux to be done with it", end.UTC().Format(time.RFC3339)), action.message), Said: action.message,
+	return objects.Standing{
+		Health: objects.Progressing, Status: objects.StatusOrphaned, Unwanted: true, Until: end,
+		Message: objects.Told(fmt.Sprintf("waits until %s at most for Flux to be done with it", end.UTC().Format(time.RFC3339)), action.Message), Said: action.Message,
 	}, true
 }
 
 // actionOf returns what a release says of the action that Flux is in the middle of.
 // Between two actions, as when it has unlocked a release that it left half done, it
 // is not Ready already, and the next action follows at once.
-func actionOf(live *unstructured.Unstructured) (conditionView, bool) {
-	ready, _ := condition(live, "Ready")
-	if ready.status == "Unknown" && ready.reason == "Progressing" {
+func actionOf(live *unstructured.Unstructured) (objects.Condition, bool) {
+	ready, _ := objects.ConditionOf(live, "Ready")
+	if ready.Status == "Unknown" && ready.Reason == "Progressing" {
 		return ready, true
 	}
-	reconciling, _ := condition(live, "Reconciling")
-	if ready.status != "False" || !runsAction(reconciling) {
-		return conditionView{}, false
+	reconciling, _ := objects.ConditionOf(live, "Reconciling")
+	if ready.Status != "False" || !objects.RunsAction(reconciling) {
+		return objects.Condition{}, false
 	}
-	if ready.since.After(reconciling.since) {
-		reconciling.since = ready.since
+	if ready.Since.After(reconciling.Since) {
+		reconciling.Since = ready.Since
 	}
 	return reconciling, true
 }
 
 // userOf finds an object that must go before this one: one that depends on it,
 // or one of a higher rank. Objects that somebody else will have do not count.
-func (p *planner) userOf(entry Entry) (ID, bool) {
+func (p *planner) userOf(entry Entry) (objects.ID, bool) {
 	for _, other := range p.Inventory {
 		live := p.Live[other.ID]
 		if other.ID == entry.ID || p.wanted[other.ID] != nil || p.Keep[other.ID] || other.Deletion == DeletionOrphan ||
@@ -290,31 +291,31 @@ func (p *planner) userOf(entry Entry) (ID, bool) {
 			return other.ID, true
 		}
 	}
-	return ID{}, false
+	return objects.ID{}, false
 }
 
 // oldUserOf finds a wanted release that is not as it is wanted now, and so may
 // still use what only its old content refers to. A layer that may only repair
 // holds all of its releases to their old content.
-func (p *planner) oldUserOf(entry Entry) (ID, bool) {
-	if IsReleaseKind(entry.ID.GroupKind()) {
-		return ID{}, false
+func (p *planner) oldUserOf(entry Entry) (objects.ID, bool) {
+	if objects.IsReleaseKind(entry.ID.GroupKind()) {
+		return objects.ID{}, false
 	}
 	for i := range p.Wanted {
 		d := &p.Wanted[i]
 		live := p.Live[d.ID]
-		if IsReleaseKind(d.ID.GroupKind()) && live != nil && (p.RepairOnly || !p.isCurrent(d, p.entries[d.ID], live)) {
+		if objects.IsReleaseKind(d.ID.GroupKind()) && live != nil && (p.RepairOnly || !p.isCurrent(d, p.entries[d.ID], live)) {
 			return d.ID, true
 		}
 	}
-	return ID{}, false
+	return objects.ID{}, false
 }
 
 // planSuperseded deletes a suspended object once its successor is ready, so
 // that what both stand for lives on. Without successor it is resumed, to go
 // the way of every other orphan, but for one that is to be kept beside it.
 func (p *planner) planSuperseded(entry Entry, live *unstructured.Unstructured) {
-	standing := Standing{Health: Progressing, Status: StatusSuperseded, Unwanted: true}
+	standing := objects.Standing{Health: objects.Progressing, Status: objects.StatusSuperseded, Unwanted: true}
 	id := p.successorOf(entry, live)
 	successor := p.wanted[id]
 	switch {
@@ -322,13 +323,13 @@ func (p *planner) planSuperseded(entry Entry, live *unstructured.Unstructured) {
 		standing.Message = "is being removed, and what it installed stays"
 	case successor == nil && entry.Deletion == DeletionOrphan && p.Live[id] != nil:
 		p.act(Action{Verb: VerbRelease, ID: entry.ID})
-		standing.Health, standing.Status = Ignored, StatusKept
+		standing.Health, standing.Status = objects.Ignored, objects.StatusKept
 		standing.Message = fmt.Sprintf("is released and stays suspended, because %s succeeds it", id)
 	case successor == nil:
 		p.undecided(entry.ID)
 		p.act(Action{Verb: VerbResume, ID: entry.ID})
-		standing.Status, standing.Message = StatusProgress, "is resumed, because its successor is no longer listed"
-	case !IsSuspended(live):
+		standing.Status, standing.Message = objects.StatusProgress, "is resumed, because its successor is no longer listed"
+	case !objects.IsSuspended(live):
 		p.act(Action{Verb: VerbSupersede, ID: entry.ID, Successor: id})
 		standing.Message = fmt.Sprintf("is suspended, because %s succeeds it", id)
 	case p.isSettled(successor):
@@ -341,7 +342,7 @@ func (p *planner) planSuperseded(entry Entry, live *unstructured.Unstructured) {
 }
 
 // successorOf returns the object that succeeds a superseded one.
-func (p *planner) successorOf(entry Entry, live *unstructured.Unstructured) ID {
+func (p *planner) successorOf(entry Entry, live *unstructured.Unstructured) objects.ID {
 	id := entry.ID
 	id.Namespace, id.Name, _ = strings.Cut(live.GetAnnotations()[p.Keys.SupersededBy], "/")
 	return id
@@ -350,21 +351,14 @@ func (p *planner) successorOf(entry Entry, live *unstructured.Unstructured) ID {
 func (p *planner) isSettled(d *Dependent) bool {
 	live := p.Live[d.ID]
 	return live != nil && !p.Stale[d.ID] && p.isCurrent(d, p.entries[d.ID], live) &&
-		AssessObject(d.Assess, live).Health == Ready
+		objects.AssessObject(d.Assess, live).Health == objects.Ready
 }
 
 // isRelease tells whether deleting an object uninstalls something: the kinds
 // of Flux that know suspend and are assessed by their condition.
-func isRelease(assess Assess, live *unstructured.Unstructured) bool {
+func isRelease(assess objects.Assess, live *unstructured.Unstructured) bool {
 	gk := live.GroupVersionKind().GroupKind()
-	return assess == AssessCondition && IsReleaseKind(gk)
-}
-
-// IsReleaseKind tells whether a kind stands for something installed, which
-// its deletion uninstalls unless it is suspended.
-func IsReleaseKind(gk schema.GroupKind) bool {
-	return gk == schema.GroupKind{Group: "helm.toolkit.fluxcd.io", Kind: "HelmRelease"} ||
-		gk == schema.GroupKind{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"}
+	return assess == objects.AssessCondition && objects.IsReleaseKind(gk)
 }
 
 func groupOf(apiVersion string) string {

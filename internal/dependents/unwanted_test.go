@@ -9,14 +9,18 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // graceOver is an orphan that has waited for its whole grace, and a second
 // more for what the inventory cuts off.
-func graceOver(e *Entry) { since(StatusOrphaned, testGrace+time.Second)(e) }
+func graceOver(e *Entry) { since(objects.StatusOrphaned, testGrace+time.Second)(e) }
 
 func TestMakeOrphans(t *testing.T) {
-	secondsLeft := func(e *Entry) { e.Status, e.Since = StatusOrphaned, testNow.Truncate(time.Second).Add(-testGrace) }
+	secondsLeft := func(e *Entry) {
+		e.Status, e.Since = objects.StatusOrphaned, testNow.Truncate(time.Second).Add(-testGrace)
+	}
 	cutOff := testNow.Truncate(time.Second).Add(time.Second)
 	full := testNow.Truncate(time.Second).Add(testGrace + time.Second)
 	fullMessage := "a progressing Orphaned unwanted: waits until 2026-01-02T03:05:06Z for another layer to adopt it"
@@ -194,7 +198,7 @@ func TestMakeReverseOrder(t *testing.T) {
 		},
 		"dependency within its grace": {
 			reason:    "the one that is needed waits for it",
-			in:        world(inventory(had(a, graceOver), had(b, since(StatusOrphaned, 0), needs("a"))), lives(release("a", orphaned), release("b", orphaned))),
+			in:        world(inventory(had(a, graceOver), had(b, since(objects.StatusOrphaned, 0), needs("a"))), lives(release("a", orphaned), release("b", orphaned))),
 			standings: []string{"a progressing Orphaned unwanted: goes after HelmRelease default/b", "b progressing Orphaned unwanted: waits until 2026-01-02T03:05:06Z for another layer to adopt it"},
 			until:     testNow.Truncate(time.Second).Add(testGrace + time.Second),
 		},

@@ -4,9 +4,12 @@
 package dependents
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // planWanted decides what a wanted object needs.
@@ -32,14 +35,14 @@ func (p *planner) planWanted(d *Dependent) {
 		return
 	}
 	if p.Stale[d.ID] {
-		p.stand(entry, Standing{Health: Progressing, Status: orDefault(entry.Status, StatusProgress), Message: "was written a moment ago"})
+		p.stand(entry, objects.Standing{Health: objects.Progressing, Status: cmp.Or(entry.Status, objects.StatusProgress), Message: "was written a moment ago"})
 		return
 	}
 	if live != nil {
 		p.clearMarks(d, live)
 	}
 	if live != nil && live.GetDeletionTimestamp() != nil {
-		p.stand(entry, Standing{Health: Progressing, Status: StatusDeleting, Message: "is being deleted and will be created again"})
+		p.stand(entry, objects.Standing{Health: objects.Progressing, Status: objects.StatusDeleting, Message: "is being deleted and will be created again"})
 		return
 	}
 	unchanged := live != nil && p.isCurrent(d, entry, live)
@@ -47,7 +50,7 @@ func (p *planner) planWanted(d *Dependent) {
 		p.plan.Unchanged = append(p.plan.Unchanged, d)
 	}
 	if unchanged || live != nil && d.Mode == ModeCreateOnce && p.owner(live) == p.Owner {
-		standing := AssessObject(d.Assess, live)
+		standing := objects.AssessObject(d.Assess, live)
 		standing.Current = true
 		if p.MayWrite && !p.Held {
 			p.makeRoom(d)
@@ -56,7 +59,7 @@ func (p *planner) planWanted(d *Dependent) {
 		return
 	}
 	if d.Mode == ModeCreateOnce && live == nil && known && entry.Digest != "" {
-		p.stand(entry, Standing{Health: Ready, Status: StatusMissing, Current: true})
+		p.stand(entry, objects.Standing{Health: objects.Ready, Status: objects.StatusMissing, Current: true})
 		return
 	}
 	p.stand(entry, p.planWrite(d, entry, live))
@@ -65,9 +68,9 @@ func (p *planner) planWanted(d *Dependent) {
 // planShared creates an object that belongs to nobody where it is missing. It is
 // not in the inventory, so nothing ever becomes of it.
 func (p *planner) planShared(d *Dependent, live *unstructured.Unstructured) {
-	standing := Standing{ID: d.ID, Origin: d.Origin, Health: Ready, Status: StatusReady, Current: true}
+	standing := objects.Standing{ID: d.ID, Origin: d.Origin, Health: objects.Ready, Status: objects.StatusReady, Current: true}
 	if live == nil {
-		standing.Health, standing.Status, standing.Message, standing.Current = Progressing, StatusMissing, "has yet to be created", false
+		standing.Health, standing.Status, standing.Message, standing.Current = objects.Progressing, objects.StatusMissing, "has yet to be created", false
 		if p.MayWrite && !p.Held && !p.RepairOnly && !p.Stale[d.ID] {
 			p.act(Action{Verb: VerbWrite, ID: d.ID, Stage: d.Stage, Wanted: d})
 		}
@@ -79,7 +82,7 @@ func (p *planner) planShared(d *Dependent, live *unstructured.Unstructured) {
 // standReserved says that a wanted object is not the primary's to have. It does not
 // come into the inventory, so nothing ever becomes of it.
 func (p *planner) standReserved(d *Dependent, kept string) {
-	standing := Standing{ID: d.ID, Origin: d.Origin, Health: Failed, Status: StatusFailed, Message: "is " + kept + ", and is left alone"}
+	standing := objects.Standing{ID: d.ID, Origin: d.Origin, Health: objects.Failed, Status: objects.StatusFailed, Message: "is " + kept + ", and is left alone"}
 	p.standings[d.ID] = standing
 	p.plan.Standings = append(p.plan.Standings, standing)
 }
@@ -100,19 +103,19 @@ func (p *planner) isCurrent(d *Dependent, entry Entry, live *unstructured.Unstru
 }
 
 // planWrite decides whether an object that differs may be written now.
-func (p *planner) planWrite(d *Dependent, entry Entry, live *unstructured.Unstructured) Standing {
+func (p *planner) planWrite(d *Dependent, entry Entry, live *unstructured.Unstructured) objects.Standing {
 	repair := entry.Digest != "" && entry.Digest == d.Digest
-	pending := Standing{Health: Progressing, Status: StatusMissing, Message: "has yet to be applied"}
+	pending := objects.Standing{Health: objects.Progressing, Status: objects.StatusMissing, Message: "has yet to be applied"}
 	if live != nil {
 		// How it fares with another content says nothing of this one.
-		pending = AssessObject(d.Assess, live)
-		pending.Health, pending.Message, pending.Said = Progressing, "has yet to be applied", ""
+		pending = objects.AssessObject(d.Assess, live)
+		pending.Health, pending.Message, pending.Said = objects.Progressing, "has yet to be applied", ""
 	}
 	var from []string
 	if live != nil {
 		h := p.handOver(live, d.ID)
 		if h.waits != "" {
-			return Standing{Health: Blocked, Status: pending.Status, Message: h.waits}
+			return objects.Standing{Health: objects.Blocked, Status: pending.Status, Message: h.waits}
 		}
 		if h.from != "" {
 			from = []string{h.from}
@@ -129,11 +132,11 @@ func (p *planner) planWrite(d *Dependent, entry Entry, live *unstructured.Unstru
 	}
 	if !repair {
 		if id, waits := p.waitForDependencies(d); waits != "" {
-			return Standing{Health: Blocked, Status: pending.Status, Message: waits, WaitsFor: id}
+			return objects.Standing{Health: objects.Blocked, Status: pending.Status, Message: waits, WaitsFor: id}
 		}
 	}
 	if id, waits := p.makeRoom(d); waits != "" {
-		return Standing{Health: Blocked, Status: pending.Status, Message: waits, WaitsFor: id}
+		return objects.Standing{Health: objects.Blocked, Status: pending.Status, Message: waits, WaitsFor: id}
 	}
 	p.act(Action{
 		Verb: VerbWrite, ID: d.ID, Stage: d.Stage, Wanted: d, From: from,
@@ -144,8 +147,8 @@ func (p *planner) planWrite(d *Dependent, entry Entry, live *unstructured.Unstru
 
 // waitForDependencies names the first dependency that is not ready with the
 // content that is wanted now; a suspended one neither blocks nor counts.
-func (p *planner) waitForDependencies(d *Dependent) (ID, string) {
-	for _, id := range SortIDs(append([]ID(nil), d.DependsOn...)) {
+func (p *planner) waitForDependencies(d *Dependent) (objects.ID, string) {
+	for _, id := range objects.SortIDs(append([]objects.ID(nil), d.DependsOn...)) {
 		dependency, wanted := p.wanted[id]
 		if !wanted || dependency.Optional {
 			continue
@@ -163,40 +166,40 @@ func (p *planner) waitForDependencies(d *Dependent) (ID, string) {
 		if live == nil || p.Stale[id] || !p.isCurrent(dependency, p.entries[id], live) {
 			return id, fmt.Sprintf("waits for %s, which has yet to be applied", id)
 		}
-		standing := AssessObject(dependency.Assess, live)
-		if standing.Health > Ignored {
-			return id, fmt.Sprintf("waits for %s, which %s", id, orDefault(standing.Message, "is "+standing.Status))
+		standing := objects.AssessObject(dependency.Assess, live)
+		if standing.Health > objects.Ignored {
+			return id, fmt.Sprintf("waits for %s, which %s", id, cmp.Or(standing.Message, "is "+standing.Status))
 		}
 	}
-	return ID{}, ""
+	return objects.ID{}, ""
 }
 
 // waitForKind deals with objects of a kind that is not served. They come after
 // everything that reports readiness, also once the kind has appeared, because
 // what serves it may not be up before.
-func (p *planner) waitForKind(d *Dependent, entry Entry) (Standing, bool) {
+func (p *planner) waitForKind(d *Dependent, entry Entry) (objects.Standing, bool) {
 	unserved := p.NotServed[d.ID.ServedKind()]
-	if !unserved && (entry.Status != StatusNotServed || !p.MayWrite) {
-		return Standing{}, false
+	if !unserved && (entry.Status != objects.StatusNotServed || !p.MayWrite) {
+		return objects.Standing{}, false
 	}
 	for i := range p.Wanted {
 		other := &p.Wanted[i]
-		if other.Assess != AssessCondition || p.NotServed[other.ID.ServedKind()] || other.ID == d.ID {
+		if other.Assess != objects.AssessCondition || p.NotServed[other.ID.ServedKind()] || other.ID == d.ID {
 			continue
 		}
 		live := p.Live[other.ID]
-		if live == nil || !p.isCurrent(other, p.entries[other.ID], live) || AssessObject(other.Assess, live).Health > Ignored {
-			return Standing{
-				Health: Blocked, Status: StatusNotServed, Reason: StatusNotServed, WaitsFor: other.ID,
+		if live == nil || !p.isCurrent(other, p.entries[other.ID], live) || objects.AssessObject(other.Assess, live).Health > objects.Ignored {
+			return objects.Standing{
+				Health: objects.Blocked, Status: objects.StatusNotServed, Reason: objects.StatusNotServed, WaitsFor: other.ID,
 				Message: fmt.Sprintf("waits for %s, after which its kind may be served", other.ID),
 			}, true
 		}
 	}
 	if !unserved {
-		return Standing{}, false
+		return objects.Standing{}, false
 	}
-	return Standing{
-		Health: Progressing, Status: StatusNotServed, Reason: StatusNotServed,
+	return objects.Standing{
+		Health: objects.Progressing, Status: objects.StatusNotServed, Reason: objects.StatusNotServed,
 		Message: fmt.Sprintf("is of kind %s, which the cluster does not serve", d.ID.GroupKind()),
 	}, true
 }
@@ -219,11 +222,11 @@ func (p *planner) clearMarks(d *Dependent, live *unstructured.Unstructured) {
 // planHold suspends releases of a held primary, and resumes what a hold or a
 // rename that was taken back has suspended. One that is being deleted stays as it
 // is: whether that uninstalls anything was decided when it was deleted.
-func (p *planner) planHold(id ID, live *unstructured.Unstructured, assess Assess, stage int) {
+func (p *planner) planHold(id objects.ID, live *unstructured.Unstructured, assess objects.Assess, stage int) {
 	if live.GetDeletionTimestamp() != nil {
 		return
 	}
-	suspend := p.Held && isRelease(assess, live) && !IsSuspended(live)
+	suspend := p.Held && isRelease(assess, live) && !objects.IsSuspended(live)
 	switch {
 	case suspend && p.Away != "" && p.entries[id].Target == p.Away:
 		p.act(Action{Verb: VerbSuspend, ID: id, Stage: stage, Mark: p.Keys.SuspendedByLoss})
@@ -257,14 +260,14 @@ func HasOwner(live *unstructured.Unstructured, keys Keys) bool {
 	return false
 }
 
-func (p *planner) observe(d *Dependent, live *unstructured.Unstructured) Standing {
+func (p *planner) observe(d *Dependent, live *unstructured.Unstructured) objects.Standing {
 	if d.Withheld != "" {
-		return Standing{Health: Blocked, Status: StatusMissing, Message: d.Withheld}
+		return objects.Standing{Health: objects.Blocked, Status: objects.StatusMissing, Message: d.Withheld}
 	}
 	if live == nil {
-		return Standing{Health: Progressing, Status: StatusMissing, Message: "does not exist yet"}
+		return objects.Standing{Health: objects.Progressing, Status: objects.StatusMissing, Message: "does not exist yet"}
 	}
-	standing := AssessObject(d.Assess, live)
+	standing := objects.AssessObject(d.Assess, live)
 	standing.Current = true
 	return standing
 }

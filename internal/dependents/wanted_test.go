@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/strata-project/strata/internal/objects"
 )
 
 var a, b, c = releaseID("a"), releaseID("b"), releaseID("c")
@@ -105,7 +107,7 @@ func TestMakeWrites(t *testing.T) {
 		},
 		"listed again": {
 			reason:    "the label goes at once, and nothing else is written",
-			in:        world(wanted(want(a)), inventory(had(a, since(StatusOrphaned, testGrace/2))), lives(release("a", orphaned))),
+			in:        world(wanted(want(a)), inventory(had(a, since(objects.StatusOrphaned, testGrace/2))), lives(release("a", orphaned))),
 			actions:   []string{"Unmark a"},
 			standings: []string{"a ready Deployed"},
 		},
@@ -209,8 +211,8 @@ func TestMakeDependencies(t *testing.T) {
 
 func TestMakeKindsNotServed(t *testing.T) {
 	issuer := issuerID("ca")
-	unserved := func(in *Input) { in.NotServed = map[ServedKind]bool{issuer.ServedKind(): true} }
-	waiting := had(issuer, undeployed, since(StatusNotServed, testGrace))
+	unserved := func(in *Input) { in.NotServed = map[objects.ServedKind]bool{issuer.ServedKind(): true} }
+	waiting := had(issuer, undeployed, since(objects.StatusNotServed, testGrace))
 	runPlanCases(t, map[string]planCase{
 		"releases first": {
 			reason: "what serves the kind may be one of the releases",
@@ -295,13 +297,13 @@ func TestMakeGates(t *testing.T) {
 		},
 		"kept": {
 			reason:    "what the primary will want again is not unwanted, and loses a label that says so",
-			in:        world(readOnly, inventory(had(a), had(b)), lives(release("a", orphaned)), func(in *Input) { in.Keep = map[ID]bool{a: true, b: true} }),
+			in:        world(readOnly, inventory(had(a), had(b)), lives(release("a", orphaned)), func(in *Input) { in.Keep = map[objects.ID]bool{a: true, b: true} }),
 			actions:   []string{"Unmark a"},
 			standings: []string{"a progressing Deployed: has yet to be applied", "b progressing Deployed: has yet to be applied"},
 		},
 		"kept, of another owner": {
 			reason:    "the marks of another owner's object are left alone",
-			in:        world(readOnly, inventory(had(a)), lives(release("a", orphaned, ownedBy("other"))), func(in *Input) { in.Keep = map[ID]bool{a: true} }),
+			in:        world(readOnly, inventory(had(a)), lives(release("a", orphaned, ownedBy("other"))), func(in *Input) { in.Keep = map[objects.ID]bool{a: true} }),
 			standings: []string{"a progressing Deployed: has yet to be applied"},
 		},
 		"held": {
@@ -334,7 +336,7 @@ func TestMakeGates(t *testing.T) {
 		},
 		"hold ends": {
 			reason: "exactly what the hold suspended is resumed",
-			in: world(wanted(want(a), want(b)), inventory(had(a), had(b), had(c, since(StatusOrphaned, testGrace/2))),
+			in: world(wanted(want(a), want(b)), inventory(had(a), had(b), had(c, since(objects.StatusOrphaned, testGrace/2))),
 				lives(release("a", suspended, heldByStrata), release("b", suspended), release("c", suspended, heldByStrata, orphaned))),
 			actions: []string{"Resume c", "Resume a"},
 			standings: []string{

@@ -23,6 +23,7 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/moments"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/round"
 )
 
@@ -44,7 +45,7 @@ type Step struct {
 	After time.Duration
 	Layer string
 	Verb  dependents.Verb
-	ID    dependents.ID
+	ID    objects.ID
 	// Origin is the file that lists the object.
 	Origin string
 	// Owner is the layer that had the object before; empty where nobody had, or
@@ -89,7 +90,7 @@ type Forecast struct {
 	Settled bool
 	// Layers and Objects are what there is in the end.
 	Layers  []*v1alpha1.AddonsLayer
-	Objects map[dependents.ID]*unstructured.Unstructured
+	Objects map[objects.ID]*unstructured.Unstructured
 }
 
 // Make makes a forecast. It is deterministic.

@@ -19,6 +19,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/repos"
 )
 
@@ -36,7 +37,7 @@ func newPlatform(t *testing.T) *platform {
 	return &platform{t: t, files: fstest.MapFS{}, world: World{
 		Now: noon, Version: "v1.34.2",
 		Settings: layers.Settings{Interval: time.Minute, Namespace: "flux-system", MaxPrunePercent: 50},
-		Scopes: map[dependents.ServedKind]layers.Scope{
+		Scopes: map[objects.ServedKind]layers.Scope{
 			{GroupKind: layers.HelmReleaseKind}:                            layers.ScopeNamespaced,
 			{GroupKind: layers.HelmRepositoryKind}:                         layers.ScopeNamespaced,
 			{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}:               layers.ScopeNamespaced,
@@ -246,7 +247,7 @@ func TestNamespacesThatWereThereStay(t *testing.T) {
 	for name, wants := range map[string]dependents.Verb{"made": dependents.VerbDelete, "there": dependents.VerbRelease, "forgotten": dependents.VerbRelease} {
 		t.Run(name, func(t *testing.T) {
 			p := deployed(t)
-			id := dependents.ID{Kind: "Namespace", Name: name}
+			id := objects.ID{Kind: "Namespace", Name: name}
 			if wants == dependents.VerbRelease {
 				there := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name, "uid": "there"}}}
 				if name == "forgotten" {
@@ -314,7 +315,7 @@ func TestKindThatAChartBrings(t *testing.T) {
 	}
 	kind := Definition{Scope: layers.ScopeNamespaced}
 	kind.Group, kind.Version, kind.Kind = "ex.io", "v1", "Gateway"
-	p.world.Brings = map[dependents.ID][]Definition{f.Steps[0].ID: {kind}}
+	p.world.Brings = map[objects.ID][]Definition{f.Steps[0].ID: {kind}}
 	check(t, "what the chart brings can be written", p.make(), "1 base Write gateway", "2 base Write edge")
 }
 
@@ -365,8 +366,8 @@ func TestReleaseThatCannotBeRendered(t *testing.T) {
 	p.at("apps").Spec.Prereqs.DependsOn = []string{"base@>=1"}
 	p.release("base", "mesh", "7.0.0")
 	p.release("apps", "shop", "1.0.1")
-	mesh := dependents.ID{Group: layers.HelmReleaseKind.Group, Kind: layers.HelmReleaseKind.Kind, Namespace: "apps", Name: "mesh"}
-	p.world.Failing = map[dependents.ID]string{mesh: "there is no chart 7.0.0"}
+	mesh := objects.ID{Group: layers.HelmReleaseKind.Group, Kind: layers.HelmReleaseKind.Kind, Namespace: "apps", Name: "mesh"}
+	p.world.Failing = map[objects.ID]string{mesh: "there is no chart 7.0.0"}
 	f := p.make()
 	check(t, "who depends on it waits", f, "1 base Write mesh")
 	if e := end(t, f, "base"); e.State != v1alpha1.StateFailed || !strings.Contains(e.Message, "there is no chart 7.0.0") {

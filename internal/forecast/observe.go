@@ -16,6 +16,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // observe gathers what the rules decide from, as the controller does from its
@@ -38,13 +39,13 @@ func (f *future) observe(layer *v1alpha1.AddonsLayer) *layers.Observation {
 			Unserved:          f.unserved,
 			Forsaken:          map[string]bool{},
 			Twins:             f.sameClusters(),
-			KubeConfigs:       map[dependents.ID][]types.NamespacedName{},
+			KubeConfigs:       map[objects.ID][]types.NamespacedName{},
 			ClusterNamespaces: map[string]bool{},
 		},
 		ObservedObjects: layers.ObservedObjects{
-			Live:      map[dependents.ID]*unstructured.Unstructured{},
-			Stale:     map[dependents.ID]bool{},
-			Exclusive: map[string][]dependents.ID{},
+			Live:      map[objects.ID]*unstructured.Unstructured{},
+			Stale:     map[objects.ID]bool{},
+			Exclusive: map[string][]objects.ID{},
 		},
 	}
 	for _, cluster := range f.world.Clusters {
@@ -138,7 +139,7 @@ func (f *future) sameSource(a, b *v1alpha1.AddonsLayer) bool {
 // stand for the same Helm releases.
 func (f *future) observeObjects(o *layers.Observation) {
 	identities := map[string]bool{}
-	see := func(id dependents.ID) {
+	see := func(id objects.ID) {
 		if live := f.objects[id]; live != nil && o.Live[id] == nil {
 			o.Live[id] = live
 			if id.GroupKind() == layers.HelmReleaseKind {
@@ -170,7 +171,7 @@ func (f *future) observeObjects(o *layers.Observation) {
 		for _, twin := range o.Twins.Identities(identity) {
 			o.Exclusive[identity] = append(o.Exclusive[identity], f.standingFor(twin)...)
 		}
-		o.Exclusive[identity] = dependents.SortIDs(o.Exclusive[identity])
+		o.Exclusive[identity] = objects.SortIDs(o.Exclusive[identity])
 		for _, id := range o.Exclusive[identity] {
 			if o.Live[id] == nil {
 				o.Live[id] = f.objects[id]
@@ -187,7 +188,7 @@ func (f *future) observeAwaited(o *layers.Observation) {
 			o.Awaited = append(o.Awaited, layers.Awaited{})
 			continue // the gate refuses it
 		}
-		id := dependents.ID{Group: gv.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name}
+		id := objects.ID{Group: gv.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name}
 		if o.Remote != nil {
 			id.Cluster = layers.ClusterName(o.Remote.Name)
 		}
@@ -201,7 +202,7 @@ func (f *future) observeOthers(o *layers.Observation) {
 		return
 	}
 	o.Others = dependents.Others{
-		Listed: map[dependents.ID][]dependents.Claim{}, Exclusive: map[string][]dependents.Claim{},
+		Listed: map[objects.ID][]dependents.Claim{}, Exclusive: map[string][]dependents.Claim{},
 		Existing: map[string]bool{}, Unreadable: map[string]bool{},
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.layers)) {
@@ -231,10 +232,10 @@ func (f *future) observeOthers(o *layers.Observation) {
 
 // listed returns what a layer's status lists and does not give away.
 func (f *future) listed(layer *v1alpha1.AddonsLayer) layers.Listing {
-	listing := layers.Listing{Files: map[dependents.ID]string{}, Exclusive: map[string][]dependents.ID{}}
+	listing := layers.Listing{Files: map[objects.ID]string{}, Exclusive: map[string][]objects.ID{}}
 	for _, entry := range layers.Inventory(layer.Status.Resources, nil) {
 		switch entry.Status {
-		case dependents.StatusOrphaned, dependents.StatusSuperseded, dependents.StatusDeleting:
+		case objects.StatusOrphaned, objects.StatusSuperseded, objects.StatusDeleting:
 			continue
 		}
 		listing.Files[entry.ID] = entry.Origin
@@ -248,8 +249,8 @@ func (f *future) listed(layer *v1alpha1.AddonsLayer) layers.Listing {
 // Assumed returns the objects that a layer has and that cannot be read, such as
 // Secrets, or what is on another cluster, as they are when nobody has changed
 // them since they were applied. Objects that were never applied are not there.
-func Assumed(layer *v1alpha1.AddonsLayer, wanted *layers.Directory, unread func(dependents.ID) bool) map[dependents.ID]*unstructured.Unstructured {
-	found := map[dependents.ID]*unstructured.Unstructured{}
+func Assumed(layer *v1alpha1.AddonsLayer, wanted *layers.Directory, unread func(objects.ID) bool) map[objects.ID]*unstructured.Unstructured {
+	found := map[objects.ID]*unstructured.Unstructured{}
 	for _, entry := range layers.Inventory(layer.Status.Resources, nil) {
 		if !unread(entry.ID) || entry.Digest == "" {
 			continue

@@ -13,6 +13,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // recognise finds out which Secrets of a layer are as its directory has them, and
@@ -29,7 +30,7 @@ func (f *future) recognise(layer *v1alpha1.AddonsLayer, content Content) (*v1alp
 		return layer, content
 	}
 	known := layer.DeepCopy()
-	entries := map[dependents.ID]int{}
+	entries := map[objects.ID]int{}
 	for i, entry := range layers.Inventory(known.Status.Resources, nil) {
 		entries[entry.ID] = i
 	}

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // keyed is a layer with a Secret that a controller has deployed whose key is not known
@@ -21,7 +21,7 @@ import (
 func keyed(t *testing.T, secret string) *platform {
 	t.Helper()
 	p := newPlatform(t)
-	p.world.Scopes[dependents.ServedKind{GroupKind: schema.GroupKind{Kind: "Secret"}}] = layers.ScopeNamespaced
+	p.world.Scopes[objects.ServedKind{GroupKind: schema.GroupKind{Kind: "Secret"}}] = layers.ScopeNamespaced
 	p.layer("base", "1.0.0")
 	p.release("base", "mesh", "1.0.0")
 	p.secret(secret)
@@ -93,8 +93,8 @@ func TestSecretsAreComparedByWhatTheyHold(t *testing.T) {
 // What is not there, or was changed by somebody, is written.
 func TestSecretThatIsNotAsItWasIsWritten(t *testing.T) {
 	p := keyed(t, "data: {pin: NDcxMA==}")
-	objects := maps.Clone(p.world.Objects)
-	for id, obj := range objects {
+	objs := maps.Clone(p.world.Objects)
+	for id, obj := range objs {
 		if id.Name == "pin" {
 			changed := obj.DeepCopy()
 			changed.Object["data"] = map[string]any{"pin": "NDcxMg=="}
@@ -103,7 +103,7 @@ func TestSecretThatIsNotAsItWasIsWritten(t *testing.T) {
 		}
 	}
 	check(t, "a changed Secret is put back", p.make(), "1 base Write pin")
-	for id := range objects {
+	for id := range objs {
 		if id.Name == "pin" {
 			delete(p.world.Objects, id)
 		}

@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // settle lets the controllers of others do what they were given: each object that
@@ -17,7 +17,7 @@ import (
 func (f *future) settle() {
 	for id := range f.dirty {
 		live := f.objects[id]
-		if live == nil || dependents.IsReleaseKind(id.GroupKind()) && dependents.IsSuspended(live) {
+		if live == nil || objects.IsReleaseKind(id.GroupKind()) && objects.IsSuspended(live) {
 			continue
 		}
 		ready := live.DeepCopy()
@@ -42,7 +42,7 @@ func (f *future) settle() {
 
 // serve has a kind be served.
 func (f *future) serve(definition Definition) {
-	kind := dependents.ServedKind{Cluster: definition.Cluster, GroupKind: definition.GroupKind()}
+	kind := objects.ServedKind{Cluster: definition.Cluster, GroupKind: definition.GroupKind()}
 	if f.scopes[kind] != definition.Scope || f.unserved[definition.ServedVersion] {
 		f.changed = true
 	}

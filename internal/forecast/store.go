@@ -17,33 +17,34 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // store holds objects as the API servers would.
 type store struct {
-	objects map[dependents.ID]*unstructured.Unstructured
+	objects map[objects.ID]*unstructured.Unstructured
 	// identities of the HelmReleases, and formerly what refers to layers of Kraan.
-	identities map[dependents.ID]string
-	byIdentity map[string][]dependents.ID
-	formerly   map[string][]dependents.ID
-	scopes     map[dependents.ServedKind]layers.Scope
-	unserved   map[dependents.ServedVersion]bool
+	identities map[objects.ID]string
+	byIdentity map[string][]objects.ID
+	formerly   map[string][]objects.ID
+	scopes     map[objects.ServedKind]layers.Scope
+	unserved   map[objects.ServedVersion]bool
 	// dirty holds what Flux, or another controller, has yet to look at.
-	dirty    map[dependents.ID]bool
+	dirty    map[objects.ID]bool
 	complete func(*unstructured.Unstructured)
 	version  int
 }
 
 func newStore(w World) *store {
 	s := &store{
-		objects: make(map[dependents.ID]*unstructured.Unstructured, len(w.Objects)), identities: map[dependents.ID]string{}, byIdentity: map[string][]dependents.ID{},
-		formerly: map[string][]dependents.ID{}, scopes: maps.Clone(w.Scopes), unserved: maps.Clone(w.Unserved), dirty: map[dependents.ID]bool{},
+		objects: make(map[objects.ID]*unstructured.Unstructured, len(w.Objects)), identities: map[objects.ID]string{}, byIdentity: map[string][]objects.ID{},
+		formerly: map[string][]objects.ID{}, scopes: maps.Clone(w.Scopes), unserved: maps.Clone(w.Unserved), dirty: map[objects.ID]bool{},
 	}
 	if s.complete = w.Complete; s.complete == nil {
 		s.complete = func(*unstructured.Unstructured) {}
 	}
 	if s.scopes == nil {
-		s.scopes = map[dependents.ServedKind]layers.Scope{}
+		s.scopes = map[objects.ServedKind]layers.Scope{}
 	}
 	for id, obj := range w.Objects {
 		s.set(id, obj)
@@ -52,15 +53,15 @@ func newStore(w World) *store {
 		}
 	}
 	for _, ids := range s.formerly {
-		dependents.SortIDs(ids)
+		objects.SortIDs(ids)
 	}
 	return s
 }
 
 // set puts an object in the place of what is there; nil removes it.
-func (s *store) set(id dependents.ID, obj *unstructured.Unstructured) {
+func (s *store) set(id objects.ID, obj *unstructured.Unstructured) {
 	if identity := s.identities[id]; identity != "" {
-		s.byIdentity[identity] = slices.DeleteFunc(s.byIdentity[identity], func(other dependents.ID) bool { return other == id })
+		s.byIdentity[identity] = slices.DeleteFunc(s.byIdentity[identity], func(other objects.ID) bool { return other == id })
 		delete(s.identities, id)
 	}
 	if obj == nil {
@@ -76,8 +77,8 @@ func (s *store) set(id dependents.ID, obj *unstructured.Unstructured) {
 }
 
 // standingFor returns the releases that stand for a Helm release, sorted.
-func (s *store) standingFor(identity string) []dependents.ID {
-	return dependents.SortIDs(slices.Clone(s.byIdentity[identity]))
+func (s *store) standingFor(identity string) []objects.ID {
+	return objects.SortIDs(slices.Clone(s.byIdentity[identity]))
 }
 
 // do carries out one action.
@@ -226,7 +227,7 @@ func annotate(obj *unstructured.Unstructured, key, value string) {
 }
 
 // hasGeneration tells kinds whose specification the API server counts.
-func hasGeneration(id dependents.ID) bool {
+func hasGeneration(id objects.ID) bool {
 	if id.Group != "" {
 		return id.Group != "rbac.authorization.k8s.io"
 	}

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // World is what layers are decided from. Nothing of it is changed.
@@ -27,17 +27,17 @@ type World struct {
 	Contents map[string]Content
 	Clusters []*v1alpha1.RemoteCluster
 	// Objects on the cluster, and those of others that are taken to be there.
-	Objects map[dependents.ID]*unstructured.Unstructured
+	Objects map[objects.ID]*unstructured.Unstructured
 	// Scopes of kinds, their plural names, and versions that are not served.
-	Scopes    map[dependents.ServedKind]layers.Scope
-	Resources map[dependents.ServedKind]string
-	Unserved  map[dependents.ServedVersion]bool
+	Scopes    map[objects.ServedKind]layers.Scope
+	Resources map[objects.ServedKind]string
+	Unserved  map[objects.ServedVersion]bool
 	// Brings says which kinds are served once a release is there, because its chart
 	// defines them.
-	Brings map[dependents.ID][]Definition
+	Brings map[objects.ID][]Definition
 	// Failing says of releases that cannot become ready as they would be written why
 	// they cannot.
-	Failing map[dependents.ID]string
+	Failing map[objects.ID]string
 	// Complete fills in what the API server fills in where an object leaves it out;
 	// nil for nothing.
 	Complete func(*unstructured.Unstructured)
@@ -48,7 +48,7 @@ type World struct {
 
 // Definition is a kind that something brings.
 type Definition struct {
-	dependents.ServedVersion
+	objects.ServedVersion
 	Scope layers.Scope
 }
 

@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 const (
@@ -59,7 +59,7 @@ type Lookup struct {
 	// Layer that would be deleted, and Departing what it would have uninstalled or
 	// would delete, as its observation says.
 	Layer     *v1alpha1.AddonsLayer
-	Departing []dependents.ID
+	Departing []objects.ID
 	// Flux reads HelmReleases past any cache, with their inventories; Known tells
 	// whether there is one.
 	Flux, Known client.Reader

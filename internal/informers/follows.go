@@ -25,7 +25,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Follows watches single objects with what they hold, each as long as somebody
@@ -79,7 +79,7 @@ func (l metadataLister) List(ctx context.Context, options metav1.ListOptions) (r
 // version is empty for the kinds of followedResources. Who read as the same account
 // share one watch.
 type followKey struct {
-	dependents.ID
+	objects.ID
 	version string
 	account types.NamespacedName
 }
@@ -120,13 +120,13 @@ func NewMetadataFollows(clients metadata.Interface, changed func([]Follower)) *F
 
 // Get returns a ConfigMap or Secret as it is now, or nil where there is none, and
 // tells who of its changes from now on. It waits a moment for the first answer.
-func (f *Follows) Get(ctx context.Context, who Follower, id dependents.ID) (*unstructured.Unstructured, error) {
+func (f *Follows) Get(ctx context.Context, who Follower, id objects.ID) (*unstructured.Unstructured, error) {
 	return f.read(ctx, who, followKey{ID: id}, followedResources[id.GroupKind()])
 }
 
 // GetAs is as get, for an object of a resource of any kind, as an account may read
 // it.
-func (f *Follows) GetAs(ctx context.Context, who Follower, id dependents.ID, resource schema.GroupVersionResource, account types.NamespacedName) (*unstructured.Unstructured, error) {
+func (f *Follows) GetAs(ctx context.Context, who Follower, id objects.ID, resource schema.GroupVersionResource, account types.NamespacedName) (*unstructured.Unstructured, error) {
 	return f.read(ctx, who, followKey{id, resource.Version, account}, resource)
 }
 
@@ -155,12 +155,12 @@ func (f *Follows) read(ctx context.Context, who Follower, id followKey, resource
 
 // Version returns how an object that is followed is known; empty where there is
 // none or where it may not be read, and an error where nobody follows it.
-func (f *Follows) Version(id dependents.ID) (string, error) {
+func (f *Follows) Version(id objects.ID) (string, error) {
 	return f.VersionAs(id, "", types.NamespacedName{})
 }
 
 // VersionAs is as version, of an object that getAs has read at a version of its API.
-func (f *Follows) VersionAs(id dependents.ID, version string, account types.NamespacedName) (string, error) {
+func (f *Follows) VersionAs(id objects.ID, version string, account types.NamespacedName) (string, error) {
 	f.mu.Lock()
 	found := f.byID[followKey{id, version, account}]
 	f.mu.Unlock()
@@ -177,7 +177,7 @@ func (f *Follows) VersionAs(id dependents.ID, version string, account types.Name
 	return "", nil
 }
 
-func (f *followed) object(id dependents.ID) *unstructured.Unstructured {
+func (f *followed) object(id objects.ID) *unstructured.Unstructured {
 	item, exists, err := f.informer.GetStore().GetByKey(id.Key().String())
 	if err != nil || !exists {
 		return nil
@@ -200,13 +200,13 @@ func (f *Follows) failure(of *followed) error {
 }
 
 // Keep ends what a reader follows beyond some objects.
-func (f *Follows) Keep(who Follower, ids map[dependents.ID]bool) {
+func (f *Follows) Keep(who Follower, ids map[objects.ID]bool) {
 	f.KeepAs(who, ids, types.NamespacedName{})
 }
 
 // KeepAs is as keep, for a reader that reads as an account: it ends also what that
 // read as another one.
-func (f *Follows) KeepAs(who Follower, ids map[dependents.ID]bool, account types.NamespacedName) {
+func (f *Follows) KeepAs(who Follower, ids map[objects.ID]bool, account types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for id, found := range f.byID {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // steady lists one ConfigMap, to which nothing happens.
@@ -41,7 +41,7 @@ func (steady) Watch(_ context.Context, options metav1.ListOptions) (watch.Interf
 func TestFollowsEndWithTheController(t *testing.T) {
 	all := NewFollows(nil, func([]Follower) {})
 	all.listerOf = func(followKey, schema.GroupVersionResource) lister { return steady{} }
-	id := dependents.ID{Kind: "ConfigMap", Namespace: "default", Name: "one"}
+	id := objects.ID{Kind: "ConfigMap", Namespace: "default", Name: "one"}
 	who := Follower{Kind: "AddonsLayer", NamespacedName: types.NamespacedName{Name: "reader"}}
 	if found, err := all.Get(t.Context(), who, id); err != nil || found == nil {
 		t.Fatalf("got %v, %v", found, err)

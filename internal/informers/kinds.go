@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // FirstSync bounds the wait for the first list of a kind that is new to the
@@ -230,7 +230,7 @@ func (k *Kinds) Version(gk schema.GroupKind) (schema.GroupVersionKind, bool) {
 
 // Get returns an object from the cache, or nil. It is the cache's own and must
 // not be changed; to copy all objects of a layer is most of the work of a look.
-func (k *Kinds) Get(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+func (k *Kinds) Get(ctx context.Context, id objects.ID) (*unstructured.Unstructured, error) {
 	k.reading.RLock()
 	defer k.reading.RUnlock()
 	gvk, known := k.Version(id.GroupKind())
@@ -249,7 +249,7 @@ func (k *Kinds) Get(ctx context.Context, id dependents.ID) (*unstructured.Unstru
 
 // GetPast is as get, past the cache. Of what the cache would not hold, as it is no
 // layer's, there is none.
-func (k *Kinds) GetPast(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+func (k *Kinds) GetPast(ctx context.Context, id objects.ID) (*unstructured.Unstructured, error) {
 	gvk, known := k.Version(id.GroupKind())
 	if !known {
 		return nil, nil

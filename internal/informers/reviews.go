@@ -10,19 +10,17 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	authorizationv1 "k8s.io/api/authorization/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 const (
@@ -40,7 +38,7 @@ const (
 // for a while. It is safe for concurrent use.
 type Reviews struct {
 	// ask asks the cluster.
-	ask func(ctx context.Context, account types.NamespacedName, id dependents.ID) (Review, error)
+	ask func(ctx context.Context, account types.NamespacedName, id objects.ID) (Review, error)
 	// lasting is true where the last answer counts as long as nobody can ask for
 	// another one.
 	lasting bool
@@ -52,7 +50,7 @@ type Reviews struct {
 // reviewKey is a question: whether an account may get an object.
 type reviewKey struct {
 	account types.NamespacedName
-	id      dependents.ID
+	id      objects.ID
 }
 
 // Review is an answer.
@@ -68,7 +66,7 @@ type Review struct {
 // NewReviews returns reviews of the cluster that the controller runs in, which asks
 // about others by its own right to.
 func NewReviews(c client.Client, accounts *Accounts) *Reviews {
-	return &Reviews{known: lru.New(maxReviews), ask: func(ctx context.Context, account types.NamespacedName, id dependents.ID) (Review, error) {
+	return &Reviews{known: lru.New(maxReviews), ask: func(ctx context.Context, account types.NamespacedName, id objects.ID) (Review, error) {
 		question := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User:               serviceaccount.MakeUsername(account.Namespace, account.Name),
 			Groups:             append(serviceaccount.MakeGroupNames(account.Namespace), user.AllAuthenticated),
@@ -86,7 +84,7 @@ func NewReviews(c client.Client, accounts *Accounts) *Reviews {
 // to act as the account. While the cluster does not answer, what it said last counts.
 func newRemoteReviews(accounts *Accounts, answers func() error) *Reviews {
 	const unasked = "the kubeconfig may not act as it, or it may not create selfsubjectaccessreviews"
-	return &Reviews{known: lru.New(maxReviews), lasting: true, ask: func(ctx context.Context, account types.NamespacedName, id dependents.ID) (Review, error) {
+	return &Reviews{known: lru.New(maxReviews), lasting: true, ask: func(ctx context.Context, account types.NamespacedName, id objects.ID) (Review, error) {
 		if err := answers(); err != nil {
 			return Review{}, fmt.Errorf("cannot read %s: %w", id, err)
 		}
@@ -103,7 +101,7 @@ func newRemoteReviews(accounts *Accounts, answers func() error) *Reviews {
 
 // MayGet tells whether an account may get a ConfigMap or a Secret. It asks where that
 // is not known, or was asked longer ago than kept.
-func (r *Reviews) MayGet(ctx context.Context, account types.NamespacedName, id dependents.ID, now time.Time, kept time.Duration) (Review, error) {
+func (r *Reviews) MayGet(ctx context.Context, account types.NamespacedName, id objects.ID, now time.Time, kept time.Duration) (Review, error) {
 	key := reviewKey{account, id}
 	r.mu.Lock()
 	known, found := r.known.Get(key)
@@ -130,7 +128,7 @@ func (r *Reviews) MayGet(ctx context.Context, account types.NamespacedName, id d
 }
 
 // toGet is what is asked about: the right to get a ConfigMap or a Secret.
-func toGet(id dependents.ID) *authorizationv1.ResourceAttributes {
+func toGet(id objects.ID) *authorizationv1.ResourceAttributes {
 	return &authorizationv1.ResourceAttributes{
 		Verb: "get", Version: "v1", Resource: followedResources[id.GroupKind()].Resource, Namespace: id.Namespace, Name: id.Name,
 	}
@@ -139,7 +137,7 @@ func toGet(id dependents.ID) *authorizationv1.ResourceAttributes {
 // askAbout puts a question about an account that exists. One that does not may do nothing,
 // whatever rights its name has. unasked says what lacks the right to ask.
 func askAbout(
-	ctx context.Context, accounts *Accounts, account types.NamespacedName, id dependents.ID, unasked string,
+	ctx context.Context, accounts *Accounts, account types.NamespacedName, id objects.ID, unasked string,
 	ask func(context.Context) (authorizationv1.SubjectAccessReviewStatus, error),
 ) (Review, error) {
 	if err := layers.CheckAccount(account); err != nil {

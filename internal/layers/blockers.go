@@ -16,6 +16,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // blockersPeriod is how soon a deletion is looked at again that waits for
@@ -72,8 +73,8 @@ func (o Observation) mayBegin() bool {
 // Departing returns, in order, the HelmReleases that the layer's deletion would
 // have uninstalled from its cluster, and the definitions of the layer that it
 // would delete.
-func (o Observation) Departing() []dependents.ID {
-	var ids []dependents.ID
+func (o Observation) Departing() []objects.ID {
+	var ids []objects.ID
 	for _, entry := range o.inventory() {
 		live := o.Live[entry.ID]
 		if live == nil || live.GetLabels()[v1alpha1.LayerLabel] != o.Layer.Name ||
@@ -89,20 +90,20 @@ func (o Observation) Departing() []dependents.ID {
 			ids = append(ids, entry.ID)
 		}
 	}
-	return dependents.SortIDs(ids)
+	return objects.SortIDs(ids)
 }
 
 // isUninstalled tells whether deleting a HelmRelease uninstalls something on the
 // layer's cluster.
 func (o Observation) isUninstalled(live *unstructured.Unstructured) bool {
 	elsewhere, _, _ := unstructured.NestedMap(live.Object, "spec", "kubeConfig")
-	abandoned := o.Layer.Annotations[v1alpha1.AbandonAnnotation] == "true" && dependents.IsSuspended(live) &&
+	abandoned := o.Layer.Annotations[v1alpha1.AbandonAnnotation] == "true" && objects.IsSuspended(live) &&
 		live.GetAnnotations()[v1alpha1.SuspendedByHoldAnnotation] == ""
 	return (len(elsewhere) == 0 || o.Remote != nil && TargetOf(live) == o.cluster()) && !abandoned
 }
 
 // isClaimed tells whether another layer will have an object.
-func (o Observation) isClaimed(id dependents.ID, live *unstructured.Unstructured) bool {
+func (o Observation) isClaimed(id objects.ID, live *unstructured.Unstructured) bool {
 	return len(o.Others.Listed[id]) > 0 ||
 		id.GroupKind() == HelmReleaseKind && len(o.Others.Exclusive[HelmReleaseIdentity(live)]) > 0
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 func certificates(fate Fate, count int64, namespaces ...string) Blocker {
@@ -145,7 +146,7 @@ func TestDeparting(t *testing.T) {
 	}
 	abandon := annotation(v1alpha1.AbandonAnnotation, "true")
 	claimed := func(o *Observation) {
-		o.Others.Listed = map[dependents.ID][]dependents.Claim{releaseID("a"): {{Owner: "apps"}}}
+		o.Others.Listed = map[objects.ID][]dependents.Claim{releaseID("a"): {{Owner: "apps"}}}
 	}
 	renamed := func(o *Observation) {
 		o.Others.Exclusive = map[string][]dependents.Claim{HelmReleaseIdentity(manifest("a").Object): {{Owner: "apps"}}}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 const (
@@ -138,7 +139,7 @@ func Carried(layer *v1alpha1.AddonsLayer) []v1alpha1.Cause {
 // inProgress tells of an object that is merely on its way.
 func inProgress(cause v1alpha1.Cause) bool {
 	switch cause.Reason {
-	case dependents.StatusProgress, dependents.StatusMissing, dependents.StatusReady, reasonWaits,
+	case objects.StatusProgress, objects.StatusMissing, objects.StatusReady, reasonWaits,
 		"Progressing", v1alpha1.ReasonProgressingWithRetry, v1alpha1.ReasonDeleting:
 		return cause.Kind != v1alpha1.AddonsLayerKind
 	}
@@ -205,7 +206,7 @@ func (o Observation) conflictCauses(conflicts []dependents.Conflict) []v1alpha1.
 	return found
 }
 
-func objectCause(id dependents.ID, reason, message string) v1alpha1.Cause {
+func objectCause(id objects.ID, reason, message string) v1alpha1.Cause {
 	return v1alpha1.Cause{Kind: id.Kind, Cluster: id.Cluster, Namespace: id.Namespace, Name: id.Name, Reason: reason, Message: message}
 }
 
@@ -233,20 +234,20 @@ func (o Observation) failureCauses(d Decision, results []dependents.Result) []v1
 // objectCauses names the object that the layer waits for, with what that one
 // waits for, and beside it a few of those that have failed.
 func (d Decision) objectCauses() []v1alpha1.Cause {
-	byID := map[dependents.ID]dependents.Standing{}
-	var waiting []dependents.Standing
+	byID := map[objects.ID]objects.Standing{}
+	var waiting []objects.Standing
 	for _, standing := range d.Plan.Standings {
 		byID[standing.ID] = standing
-		if standing.Health > dependents.Ignored {
+		if standing.Health > objects.Ignored {
 			waiting = append(waiting, standing)
 		}
 	}
-	if arriving := slices.DeleteFunc(slices.Clone(waiting), func(s dependents.Standing) bool { return s.Unwanted }); len(arriving) > 0 {
+	if arriving := slices.DeleteFunc(slices.Clone(waiting), func(s objects.Standing) bool { return s.Unwanted }); len(arriving) > 0 {
 		waiting = arriving
 	}
-	slices.SortFunc(waiting, dependents.Compare)
+	slices.SortFunc(waiting, objects.Compare)
 	var found []v1alpha1.Cause
-	seen := map[dependents.ID]bool{}
+	seen := map[objects.ID]bool{}
 	beside := 0
 	for _, standing := range waiting {
 		first := d.standingCause(standing)
@@ -258,7 +259,7 @@ func (d Decision) objectCauses() []v1alpha1.Cause {
 		seen[standing.ID] = true
 		for depth := int32(1); ; depth++ {
 			next, known := byID[standing.WaitsFor]
-			if !known || seen[next.ID] || next.Health <= dependents.Ignored {
+			if !known || seen[next.ID] || next.Health <= objects.Ignored {
 				break
 			}
 			cause := d.standingCause(next)
@@ -271,15 +272,15 @@ func (d Decision) objectCauses() []v1alpha1.Cause {
 }
 
 // standingCause names an object by what it says of itself.
-func (d Decision) standingCause(s dependents.Standing) v1alpha1.Cause {
-	cause := objectCause(s.ID, cmp.Or(s.Reason, s.Status, dependents.StatusProgress), cmp.Or(s.Said, s.Message))
+func (d Decision) standingCause(s objects.Standing) v1alpha1.Cause {
+	cause := objectCause(s.ID, cmp.Or(s.Reason, s.Status, objects.StatusProgress), cmp.Or(s.Said, s.Message))
 	switch {
 	case s.Reason != "" || s.Unwanted:
-	case s.WaitsFor != dependents.ID{}:
+	case s.WaitsFor != objects.ID{}:
 		cause.Reason = reasonWaits
-	case !s.Current && s.Status != dependents.StatusMissing:
+	case !s.Current && s.Status != objects.StatusMissing:
 		// What it says of itself is of what it was before.
-		cause.Reason = dependents.StatusProgress
+		cause.Reason = objects.StatusProgress
 	}
 	cause.Until = secondsOf(s.Until)
 	if cause.Until == nil && !s.Unwanted && d.State == v1alpha1.StateApplying {

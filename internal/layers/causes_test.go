@@ -26,6 +26,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // causeLines writes causes as a table shows them: indented by their depth.
@@ -73,7 +74,7 @@ func TestCauses(t *testing.T) {
 				panic(err)
 			}
 			l.Status.Resources = append(l.Status.Resources, Resources([]dependents.Entry{{
-				ID: content[0].ID, Digest: content[0].Digest, Generation: 1, Status: dependents.StatusProgress, Since: longAgo.Time,
+				ID: content[0].ID, Digest: content[0].Digest, Generation: 1, Status: objects.StatusProgress, Since: longAgo.Time,
 			}})...)
 		}
 	}
@@ -219,7 +220,7 @@ func TestCauses(t *testing.T) {
 		"conflict": {
 			"the object, and the layer that has it", observation(layer(), newDir, lives(live("a", of("mesh"))), func(o *Observation) {
 				o.Others.Existing = map[string]bool{"mesh": true}
-				o.Others.Listed = map[dependents.ID][]dependents.Claim{releaseID("a"): {{Owner: "mesh", Origin: "mesh/a.yaml", ID: releaseID("a")}}}
+				o.Others.Listed = map[objects.ID][]dependents.Claim{releaseID("a"): {{Owner: "mesh", Origin: "mesh/a.yaml", ID: releaseID("a")}}}
 			}),
 			[]string{
 				"HelmRelease default/a OwnershipConflict: HelmRelease default/a is listed by layer base (base/a.yaml) and belongs to layer mesh (mesh/a.yaml)",
@@ -237,7 +238,7 @@ func TestCauses(t *testing.T) {
 			},
 		},
 		"deletion of a suspended release": {
-			"somebody has to resume it", observation(layer(isDeployed(oldDir), resourcesAre(dependents.StatusOrphaned), deleted), nil, lives(live("a", marked, suspendedByHand))),
+			"somebody has to resume it", observation(layer(isDeployed(oldDir), resourcesAre(objects.StatusOrphaned), deleted), nil, lives(live("a", marked, suspendedByHand))),
 			[]string{"HelmRelease default/a SuspendedRelease: is suspended, so Flux would drop it without uninstalling anything: resume it, or abandon what it installed with the annotation kraan.io/abandon"},
 		},
 	}
@@ -404,7 +405,7 @@ func TestEveryBlockedLayerHasACause(t *testing.T) {
 			t.Errorf("%s (%s) is blocked by %v", d.State, d.Reason, causeLines(report.BlockedBy))
 		}
 		for _, c := range report.BlockedBy {
-			if c.Reason == dependents.StatusSuspended {
+			if c.Reason == objects.StatusSuspended {
 				t.Errorf("a suspended release stands in the way: %v", c)
 			}
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Scope says whether objects of a kind live in a namespace.
@@ -32,8 +33,8 @@ const (
 // with its label, in stages, with the order among releases taken out of the
 // hands of Flux, which would poll for it. Their digests are plain. The error is a
 // ContentError.
-func Content(dir *Directory, layer, version string, scopes map[dependents.ServedKind]Scope) ([]dependents.Dependent, error) {
-	own := make(map[dependents.ID]bool, len(dir.Manifests))
+func Content(dir *Directory, layer, version string, scopes map[objects.ServedKind]Scope) ([]dependents.Dependent, error) {
+	own := make(map[objects.ID]bool, len(dir.Manifests))
 	for _, manifest := range dir.Manifests {
 		own[manifest.ID()] = true
 	}
@@ -51,7 +52,7 @@ func Content(dir *Directory, layer, version string, scopes map[dependents.Served
 	return wanted, nil
 }
 
-func contentOf(manifest Manifest, layer, version string, own map[dependents.ID]bool, scopes map[dependents.ServedKind]Scope) (dependents.Dependent, error) {
+func contentOf(manifest Manifest, layer, version string, own map[objects.ID]bool, scopes map[objects.ServedKind]Scope) (dependents.Dependent, error) {
 	obj := manifest.Object.DeepCopy()
 	id := manifest.ID()
 	if err := checkScope(manifest, id, scopes[id.ServedKind()]); err != nil {
@@ -59,13 +60,13 @@ func contentOf(manifest Manifest, layer, version string, own map[dependents.ID]b
 	}
 	if manifest.Ensured {
 		return dependents.Dependent{
-			ID: id, Object: obj, Digest: DigestKey{}.OfObject(obj), Stage: stageOf(id.GroupKind()), Assess: dependents.AssessExistence,
+			ID: id, Object: obj, Digest: DigestKey{}.OfObject(obj), Stage: stageOf(id.GroupKind()), Assess: objects.AssessExistence,
 			Mode: dependents.ModeCreateOnce, Shared: true, Origin: manifest.File,
 		}, nil
 	}
 	if manifest.Observed {
 		return dependents.Dependent{
-			ID: id, Mode: dependents.ModeObserve, Assess: dependents.AssessExistence, Optional: manifest.Optional, Withheld: manifest.Withheld, Origin: manifest.File,
+			ID: id, Mode: dependents.ModeObserve, Assess: objects.AssessExistence, Optional: manifest.Optional, Withheld: manifest.Withheld, Origin: manifest.File,
 		}, nil
 	}
 	setMarks(obj, layer)
@@ -73,7 +74,7 @@ func contentOf(manifest Manifest, layer, version string, own map[dependents.ID]b
 		ID: id, Object: obj, Stage: stageOf(id.GroupKind()), Assess: assessOf(obj), Origin: manifest.File,
 		Detached: stageOf(id.GroupKind()) == stageCustom, NotesOrigin: takesAlong(id.GroupKind()),
 	}
-	if dependents.IsReleaseKind(id.GroupKind()) {
+	if objects.IsReleaseKind(id.GroupKind()) {
 		dependent.DependsOn = takeDependsOn(obj, own)
 	}
 	dependent.DependsOn = append(dependent.DependsOn, manifest.Needs...)
@@ -101,7 +102,7 @@ func setVersion(obj *unstructured.Unstructured, version string) error {
 	return unstructured.SetNestedField(obj.Object, version, "spec", "values", "kraanVersion")
 }
 
-func checkScope(manifest Manifest, id dependents.ID, scope Scope) error {
+func checkScope(manifest Manifest, id objects.ID, scope Scope) error {
 	var problem string
 	switch {
 	case scope == ScopeNamespaced && id.Namespace == "":
@@ -119,16 +120,16 @@ func checkScope(manifest Manifest, id dependents.ID, scope Scope) error {
 
 // takeDependsOn takes the releases of this very layer out of spec.dependsOn
 // and returns them. What asks for more than readiness stays for Flux, too.
-func takeDependsOn(obj *unstructured.Unstructured, own map[dependents.ID]bool) []dependents.ID {
+func takeDependsOn(obj *unstructured.Unstructured, own map[objects.ID]bool) []objects.ID {
 	value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", "dependsOn")
 	list, _ := value.([]any)
-	var taken []dependents.ID
+	var taken []objects.ID
 	var left []any
 	for _, item := range list {
 		fields, _ := item.(map[string]any)
 		name, _ := fields["name"].(string)
 		namespace, _ := fields["namespace"].(string)
-		id := dependents.IDOf(obj)
+		id := objects.IDOf(obj)
 		id.Name = name
 		if namespace != "" {
 			id.Namespace = namespace
@@ -148,7 +149,7 @@ func takeDependsOn(obj *unstructured.Unstructured, own map[dependents.ID]bool) [
 		spec, _ := obj.Object["spec"].(map[string]any)
 		spec["dependsOn"] = left
 	}
-	return dependents.SortIDs(taken)
+	return objects.SortIDs(taken)
 }
 
 // checkReleaseOrder refuses releases that wait for each other.
@@ -183,14 +184,14 @@ func checkReleaseOrder(wanted []dependents.Dependent) error {
 // isOrdered tells whether no release waits for itself, by whatever way. It looks
 // at each once, where Cycle looks at all of them for each.
 func isOrdered(wanted []dependents.Dependent) bool {
-	needs := make(map[dependents.ID][]dependents.ID, len(wanted))
+	needs := make(map[objects.ID][]objects.ID, len(wanted))
 	for _, d := range wanted {
 		needs[d.ID] = d.DependsOn
 	}
 	// Those on the way are in here as false, those behind as true.
-	ends := map[dependents.ID]bool{}
-	var circles func(id dependents.ID) bool
-	circles = func(id dependents.ID) bool {
+	ends := map[objects.ID]bool{}
+	var circles func(id objects.ID) bool
+	circles = func(id objects.ID) bool {
 		if done, seen := ends[id]; seen {
 			return !done
 		}
@@ -244,8 +245,8 @@ func helmName(obj *unstructured.Unstructured) (name, namespace string) {
 // in which Helm stores it. Who is suspended is idle, and who is apart and has an account.
 // Without an account helm-controller installs with its own rights, unless it is told
 // otherwise.
-func (o Observation) rivals() (idle, apart map[dependents.ID]bool) {
-	idle, apart = map[dependents.ID]bool{}, map[dependents.ID]bool{}
+func (o Observation) rivals() (idle, apart map[objects.ID]bool) {
+	idle, apart = map[objects.ID]bool{}, map[objects.ID]bool{}
 	for _, ids := range o.Exclusive {
 		for _, id := range ids {
 			live := o.Live[id]
@@ -255,7 +256,7 @@ func (o Observation) rivals() (idle, apart map[dependents.ID]bool) {
 			account, _, _ := unstructured.NestedString(live.Object, "spec", "serviceAccountName")
 			_, namespace := helmName(live)
 			apart[id] = namespace != live.GetNamespace()
-			idle[id] = dependents.IsSuspended(live) || apart[id] && account != ""
+			idle[id] = objects.IsSuspended(live) || apart[id] && account != ""
 		}
 	}
 	return idle, apart
@@ -288,7 +289,7 @@ func timeoutOf(layer *v1alpha1.AddonsLayer, interval time.Duration, wanted []dep
 	}
 	longest := interval
 	for _, d := range wanted {
-		if !dependents.IsReleaseKind(d.ID.GroupKind()) {
+		if !objects.IsReleaseKind(d.ID.GroupKind()) {
 			continue
 		}
 		longest = max(longest, dependents.TimeoutOf(d.Object)+time.Minute)
@@ -299,14 +300,14 @@ func timeoutOf(layer *v1alpha1.AddonsLayer, interval time.Duration, wanted []dep
 // Listing is what a directory lists, without the objects.
 type Listing struct {
 	// Files by the object they list.
-	Files map[dependents.ID]string
+	Files map[objects.ID]string
 	// Exclusive holds the objects by what only one of them may stand for.
-	Exclusive map[string][]dependents.ID
+	Exclusive map[string][]objects.ID
 }
 
 // ListingOf returns what a directory lists.
 func ListingOf(dir *Directory) Listing {
-	listing := Listing{Files: make(map[dependents.ID]string, len(dir.Manifests)), Exclusive: map[string][]dependents.ID{}}
+	listing := Listing{Files: make(map[objects.ID]string, len(dir.Manifests)), Exclusive: map[string][]objects.ID{}}
 	for _, manifest := range dir.Manifests {
 		if manifest.Ensured || manifest.Observed {
 			continue
@@ -315,7 +316,7 @@ func ListingOf(dir *Directory) Listing {
 		listing.Files[id] = manifest.File
 		if id.GroupKind() == HelmReleaseKind {
 			exclusive := HelmReleaseIdentity(manifest.Object)
-			listing.Exclusive[exclusive] = dependents.SortIDs(append(slices.Clone(listing.Exclusive[exclusive]), id))
+			listing.Exclusive[exclusive] = objects.SortIDs(append(slices.Clone(listing.Exclusive[exclusive]), id))
 		}
 	}
 	return listing

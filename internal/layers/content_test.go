@@ -19,6 +19,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 func contentOne(t *testing.T, m Manifest) dependents.Dependent {
@@ -42,7 +43,7 @@ func TestContentOwns(t *testing.T) {
 		t.Errorf("the shared manifest is changed:\n%s", diff)
 	}
 	got.Object, got.Digest = nil, ""
-	want := dependents.Dependent{ID: releaseID("a"), Stage: stageRelease, Assess: dependents.AssessCondition, Exclusive: "default/a", Origin: "base/a.yaml"}
+	want := dependents.Dependent{ID: releaseID("a"), Stage: stageRelease, Assess: objects.AssessCondition, Exclusive: "default/a", Origin: "base/a.yaml"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -77,14 +78,14 @@ func TestContentDependsOn(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		given  []any
-		taken  []dependents.ID
+		taken  []objects.ID
 		left   any
 	}{
-		"of this layer":   {"Strata orders it, without Flux's polling", on("b", "default/a"), []dependents.ID{releaseID("a"), releaseID("b")}, nil},
+		"of this layer":   {"Strata orders it, without Flux's polling", on("b", "default/a"), []objects.ID{releaseID("a"), releaseID("b")}, nil},
 		"of elsewhere":    {"Flux goes on waiting for it", on("z", "other/a"), nil, on("z", "other/a")},
-		"some":            {"each goes where it belongs", on("a", "z"), []dependents.ID{releaseID("a")}, on("z")},
-		"more than ready": {"an expression is Flux's to judge as well", on(expression), []dependents.ID{releaseID("a")}, on(expression)},
-		"repeated":        {"once is enough", on("a", "a"), []dependents.ID{releaseID("a")}, nil},
+		"some":            {"each goes where it belongs", on("a", "z"), []objects.ID{releaseID("a")}, on("z")},
+		"more than ready": {"an expression is Flux's to judge as well", on(expression), []objects.ID{releaseID("a")}, on(expression)},
+		"repeated":        {"once is enough", on("a", "a"), []objects.ID{releaseID("a")}, nil},
 		"none":            {"an empty list stays as it is", []any{}, nil, []any{}},
 	}
 	for name, tc := range cases {
@@ -107,7 +108,7 @@ func TestContentDependsOn(t *testing.T) {
 // What is no release waits for what it is told to.
 func TestContentNeeds(t *testing.T) {
 	job := anyManifest("batch/v1", "Job", "default", "migrate")
-	job.Needs = []dependents.ID{releaseID("podinfo")}
+	job.Needs = []objects.ID{releaseID("podinfo")}
 	wanted, err := Content(directory(newRevision, manifest("podinfo"), job), "base", "1", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +161,7 @@ func TestContentVersion(t *testing.T) {
 }
 
 func TestContentErrors(t *testing.T) {
-	scopes := map[dependents.ServedKind]Scope{{GroupKind: HelmReleaseKind}: ScopeNamespaced, {GroupKind: schema.GroupKind{Kind: "Namespace"}}: ScopeCluster}
+	scopes := map[objects.ServedKind]Scope{{GroupKind: HelmReleaseKind}: ScopeNamespaced, {GroupKind: schema.GroupKind{Kind: "Namespace"}}: ScopeCluster}
 	listed := manifest("a", "values", []any{"x"})
 	listed.Object.SetAnnotations(map[string]string{v1alpha1.UpdateVersionAnnotation: "true"})
 	homeless := manifest("a")
@@ -284,10 +285,10 @@ func TestTimeoutOf(t *testing.T) {
 func TestListingOf(t *testing.T) {
 	got := ListingOf(directory(newRevision, manifest("b", "releaseName", "x"), manifest("a", "releaseName", "x"), anyManifest("v1", "ConfigMap", "default", "c")))
 	want := Listing{
-		Files: map[dependents.ID]string{
+		Files: map[objects.ID]string{
 			releaseID("a"): "base/a.yaml", releaseID("b"): "base/b.yaml", {Kind: "ConfigMap", Namespace: "default", Name: "c"}: "base/c.yaml",
 		},
-		Exclusive: map[string][]dependents.ID{"default/x": {releaseID("a"), releaseID("b")}},
+		Exclusive: map[string][]objects.ID{"default/x": {releaseID("a"), releaseID("b")}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -17,6 +17,7 @@ import (
 	"github.com/strata-project/strata/internal/address"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/moments"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Target is one content of a layer.
@@ -173,10 +174,13 @@ func (o Observation) input(directory *Directory, wanted []dependents.Dependent, 
 func (o Observation) baseInput() dependents.Input {
 	idle, apart := o.rivals()
 	return dependents.Input{
-		Owner: o.Layer.Name, Keys: Keys, Now: o.Now, Grace: o.grace(),
-		Waited: o.Waited, Inventory: o.inventory(), Live: o.Live, Stale: o.Stale, NotServed: o.notServed(nil),
-		Exclusive: o.Exclusive, Idle: idle, Apart: apart, Others: o.Others, Forsaken: o.Forsaken, Twins: o.Twins, Reserved: o.reserved(),
-		Abandon: o.Layer.Annotations[v1alpha1.AbandonAnnotation] == "true",
+		Owner: o.Layer.Name, Keys: Keys, Now: o.Now, Grace: o.grace(), Waited: o.Waited, Inventory: o.inventory(), Others: o.Others,
+		Found: dependents.Found{
+			Live: o.Live, Stale: o.Stale, NotServed: o.notServed(nil), Twins: o.Twins, Exclusive: o.Exclusive, Idle: idle, Apart: apart,
+		},
+		Limits: dependents.Limits{
+			Forsaken: o.Forsaken, Reserved: o.reserved(), Abandon: o.Layer.Annotations[v1alpha1.AbandonAnnotation] == "true",
+		},
 	}
 }
 
@@ -192,13 +196,13 @@ func (o Observation) deployedContent() []dependents.Dependent {
 		return nil
 	}
 	return slices.DeleteFunc(content, func(d dependents.Dependent) bool {
-		return o.Unserved[dependents.ServedVersion{Cluster: d.ID.Cluster, GroupVersionKind: d.Object.GroupVersionKind()}]
+		return o.Unserved[objects.ServedVersion{Cluster: d.ID.Cluster, GroupVersionKind: d.Object.GroupVersionKind()}]
 	})
 }
 
 // asDeployed replaces what is wanted by what is deployed of it.
 func (o Observation) asDeployed(wanted []dependents.Dependent) []dependents.Dependent {
-	deployed := map[dependents.ID]dependents.Dependent{}
+	deployed := map[objects.ID]dependents.Dependent{}
 	for _, d := range o.deployedContent() {
 		deployed[d.ID] = d
 	}
@@ -225,9 +229,9 @@ func (o Observation) keepEverything() dependents.Input {
 	// As long as it is not known which cluster answers, nothing goes on that was
 	// suspended because that was another one.
 	in.Held = in.Held || o.Remote != nil && !o.Remote.Connected
-	in.Keep = map[dependents.ID]bool{}
+	in.Keep = map[objects.ID]bool{}
 	for _, entry := range in.Inventory {
-		in.Keep[entry.ID] = entry.Status != dependents.StatusOrphaned && entry.Status != dependents.StatusSuperseded
+		in.Keep[entry.ID] = entry.Status != objects.StatusOrphaned && entry.Status != objects.StatusSuperseded
 	}
 	for _, d := range o.deployedContent() {
 		if in.Keep[d.ID] {
@@ -314,7 +318,7 @@ func decidePlan(o Observation, plan dependents.Plan, wanted []dependents.Depende
 		decision.Stalled, decision.Retry, decision.Causes = closed.Stalled, closed.Retry, closed.Causes
 		return decision
 	}
-	var arriving, leaving []dependents.Standing
+	var arriving, leaving []objects.Standing
 	for _, standing := range plan.Standings {
 		if standing.Unwanted {
 			leaving = append(leaving, standing)
@@ -322,14 +326,14 @@ func decidePlan(o Observation, plan dependents.Plan, wanted []dependents.Depende
 			arriving = append(arriving, standing)
 		}
 	}
-	if worst, found := dependents.Worst(arriving); found && worst.Health > dependents.Ignored {
+	if worst, found := objects.Worst(arriving); found && worst.Health > objects.Ignored {
 		return decision.progressing(o, wanted, worst)
 	}
 	if standing := o.awaiting(); standing != nil {
 		decision.Plan.Standings = append(slices.Clip(plan.Standings), *standing)
 		return decision.progressing(o, wanted, *standing)
 	}
-	if worst, found := dependents.Worst(leaving); found && worst.Health > dependents.Ignored {
+	if worst, found := objects.Worst(leaving); found && worst.Health > objects.Ignored {
 		decision.Attempt = nextAttempt(o, decision.Target)
 		decision.State, decision.Reason, decision.Waits = v1alpha1.StatePruning, cmp.Or(worst.Reason, v1alpha1.ReasonPruning), true
 		decision.Message = fmt.Sprintf("%s %s", worst.ID, worst.Message)
@@ -371,7 +375,7 @@ func sameAttempt(o Observation, target Target) *v1alpha1.Attempt {
 }
 
 // progressing says how a roll-out fares whose worst object is not ready.
-func (d Decision) progressing(o Observation, wanted []dependents.Dependent, worst dependents.Standing) Decision {
+func (d Decision) progressing(o Observation, wanted []dependents.Dependent, worst objects.Standing) Decision {
 	d.Attempt, d.Waits = nextAttempt(o, d.Target), true
 	timeout := timeoutOf(o.Layer, o.interval(), wanted)
 	deadline := o.deadline(d.Attempt, timeout)
@@ -380,7 +384,7 @@ func (d Decision) progressing(o Observation, wanted []dependents.Dependent, wors
 		d.Message += fmt.Sprintf(" (%s)", worst.Origin)
 	}
 	switch {
-	case worst.Health == dependents.Failed:
+	case worst.Health == objects.Failed:
 		d.State, d.Reason = v1alpha1.StateFailed, v1alpha1.ReasonReleaseFailed
 	case !o.Now.Before(deadline):
 		d.State, d.Reason = v1alpha1.StateFailed, cmp.Or(worst.Reason, v1alpha1.ReasonTimeout)
@@ -424,17 +428,17 @@ func isStalled(layer *v1alpha1.AddonsLayer) bool {
 	return false
 }
 
-func deployedMessage(standings []dependents.Standing, target Target) string {
+func deployedMessage(standings []objects.Standing, target Target) string {
 	releases, suspended, kept := 0, 0, 0
 	for _, standing := range standings {
 		switch {
-		case standing.Unwanted && standing.Status == dependents.StatusOrphaned:
+		case standing.Unwanted && standing.Status == objects.StatusOrphaned:
 			kept++
 		case standing.Unwanted:
-		case standing.Status == dependents.StatusSuspended:
+		case standing.Status == objects.StatusSuspended:
 			suspended++
 			releases++
-		case dependents.IsReleaseKind(standing.ID.GroupKind()):
+		case objects.IsReleaseKind(standing.ID.GroupKind()):
 			releases++
 		}
 	}

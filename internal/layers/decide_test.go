@@ -17,6 +17,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 const readyConditions = "Deployed=True/Deployed Ready=True/Deployed"
@@ -125,7 +126,7 @@ func TestDecideSource(t *testing.T) {
 		},
 		"bad content, with an orphan": {
 			reason: "an orphan stays one: it is neither removed nor taken back",
-			in: observation(layer(isDeployed(oldDir), resourcesAre(dependents.StatusOrphaned)), nil, lives(live("a", marked)), func(o *Observation) {
+			in: observation(layer(isDeployed(oldDir), resourcesAre(objects.StatusOrphaned)), nil, lives(live("a", marked)), func(o *Observation) {
 				o.DirectoryError, o.Deployed = &ContentError{Reason: "InvalidManifest", Message: "is no YAML"}, oldDir
 			}),
 			want: decided{v1alpha1.StateFailed, "", stalledWith("InvalidManifest"), status.FailedStatus, "is no YAML"},
@@ -418,14 +419,14 @@ func TestDecideProgress(t *testing.T) {
 		"kept for others": {
 			reason: "an orphan that another layer lists does not count against Deployed",
 			in: observation(layer(isDeployed(newDir)), oldDir, lives(live("a"), live("b")), func(o *Observation) {
-				o.Others = dependents.Others{Existing: map[string]bool{"mesh": true}, Listed: map[dependents.ID][]dependents.Claim{releaseID("b"): {{Owner: "mesh"}}}}
+				o.Others = dependents.Others{Existing: map[string]bool{"mesh": true}, Listed: map[objects.ID][]dependents.Claim{releaseID("b"): {{Owner: "mesh"}}}}
 			}),
 			want: decided{v1alpha1.StateDeployed, "Mark b", readyConditions, status.CurrentStatus, "version 1.0.0 of revision main@sha1:old is deployed: 1 release, 1 objects kept for other layers"},
 		},
 		"conflict": {
 			reason: "both layers and both files are named, and nothing is changed",
 			in: observation(layer(), newDir, lives(live("b", of("mesh"))), func(o *Observation) {
-				o.Others = dependents.Others{Existing: map[string]bool{"mesh": true}, Listed: map[dependents.ID][]dependents.Claim{releaseID("b"): {{Owner: "mesh", Origin: "mesh/b.yaml"}}}}
+				o.Others = dependents.Others{Existing: map[string]bool{"mesh": true}, Listed: map[objects.ID][]dependents.Claim{releaseID("b"): {{Owner: "mesh", Origin: "mesh/b.yaml"}}}}
 			}),
 			want: decided{
 				v1alpha1.StateFailed, "", stalledWith("OwnershipConflict"), status.FailedStatus,
@@ -438,7 +439,7 @@ func TestDecideProgress(t *testing.T) {
 				isDeployed(directory(oldRevision, anyManifest("acme.io/v1", "Issuer", "", "ca")))(l)
 				inState(v1alpha1.StateApplying, "Unknown")(l)
 			}), directory(oldRevision, anyManifest("acme.io/v1", "Issuer", "", "ca")), func(o *Observation) {
-				o.Scopes[dependents.ServedKind{GroupKind: schema.GroupKind{Group: "acme.io", Kind: "Issuer"}}] = ScopeUnknown
+				o.Scopes[objects.ServedKind{GroupKind: schema.GroupKind{Group: "acme.io", Kind: "Issuer"}}] = ScopeUnknown
 			}),
 			want: decided{
 				v1alpha1.StateFailed, "", failedWith("KindNotServed"), status.InProgressStatus,
@@ -546,18 +547,18 @@ func TestVersionsThatAreNotServed(t *testing.T) {
 		Layer:            layer(),
 		ObservedContents: ObservedContents{Directory: old, Deployed: old},
 		ObservedClusters: ObservedClusters{
-			Scopes:   map[dependents.ServedKind]Scope{{GroupKind: gk}: ScopeNamespaced},
-			Unserved: map[dependents.ServedVersion]bool{{GroupVersionKind: gk.WithVersion("v1beta1")}: true},
+			Scopes:   map[objects.ServedKind]Scope{{GroupKind: gk}: ScopeNamespaced},
+			Unserved: map[objects.ServedVersion]bool{{GroupVersionKind: gk.WithVersion("v1beta1")}: true},
 		},
 	}
-	if !o.notServed(o.Directory)[dependents.ServedKind{GroupKind: gk}] {
+	if !o.notServed(o.Directory)[objects.ServedKind{GroupKind: gk}] {
 		t.Error("a directory in a version that is not served cannot be applied")
 	}
 	if content := o.deployedContent(); len(content) != 0 {
 		t.Errorf("what cannot be applied is no content to repair: %v", content)
 	}
 	o.Directory = mended
-	if o.notServed(o.Directory)[dependents.ServedKind{GroupKind: gk}] {
+	if o.notServed(o.Directory)[objects.ServedKind{GroupKind: gk}] {
 		t.Error("the kind is served at the version that the directory is written in now, whatever was deployed before")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/moments"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 const (
@@ -30,7 +31,7 @@ const (
 
 // Doomed is an object that is to be gone before a layer is uninstalled.
 type Doomed struct {
-	ID              dependents.ID
+	ID              objects.ID
 	UID             types.UID
 	ResourceVersion string
 	// Since is when its deletion began; zero where it has not.

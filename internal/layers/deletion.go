@@ -11,6 +11,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/moments"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // decideDeletion takes a layer down: not while another layer needs it or
@@ -81,7 +82,7 @@ func (d Decision) deletes(o Observation) Decision {
 		d.Until = o.Now
 	}
 	d.Message, d.Waits = "has nothing left", true
-	if worst, found := dependents.Worst(d.Plan.Standings); found {
+	if worst, found := objects.Worst(d.Plan.Standings); found {
 		d.Reason = cmp.Or(worst.Reason, d.Reason)
 		d.Message = fmt.Sprintf("is being deleted, %d objects left: %s %s",
 			len(d.Plan.Inventory), worst.ID, worst.Message)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 func TestDecideDeletion(t *testing.T) {
@@ -25,15 +26,15 @@ func TestDecideDeletion(t *testing.T) {
 	}
 	graceOver := func(l *v1alpha1.AddonsLayer) {
 		for i := range l.Status.Resources {
-			l.Status.Resources[i].Status = dependents.StatusOrphaned
+			l.Status.Resources[i].Status = objects.StatusOrphaned
 			l.Status.Resources[i].LastTransitionTime.Time = testNow.Add(-2 * time.Minute).Truncate(time.Second)
 		}
 	}
 	planned := func(l *v1alpha1.AddonsLayer) {
-		l.Status.Resources = Resources([]dependents.Entry{{ID: releaseID("c"), Status: dependents.StatusMissing}})
+		l.Status.Resources = Resources([]dependents.Entry{{ID: releaseID("c"), Status: objects.StatusMissing}})
 	}
 	rollingOut := func(l *v1alpha1.AddonsLayer) { l.Status.Attempt = &v1alpha1.Attempt{Digest: "x"} }
-	adopted := func(l *v1alpha1.AddonsLayer) { l.Status.Resources[0].Status = dependents.StatusReady }
+	adopted := func(l *v1alpha1.AddonsLayer) { l.Status.Resources[0].Status = objects.StatusReady }
 	orphan := func(l *v1alpha1.AddonsLayer) { l.Spec.DeletionPolicy = v1alpha1.DeletionPolicyOrphan }
 	held := annotation(v1alpha1.HoldAnnotation, "freeze")
 	both := lives(live("a"), live("b"))
@@ -237,7 +238,7 @@ func TestDeletionThatHasBegunGoesOn(t *testing.T) {
 	begun := func(l *v1alpha1.AddonsLayer) {
 		l.Status.Conditions = append(l.Status.Conditions, metav1.Condition{Type: v1alpha1.DeletingCondition, Status: metav1.ConditionTrue})
 		for i := range l.Status.Resources {
-			l.Status.Resources[i].Status = dependents.StatusDeleting
+			l.Status.Resources[i].Status = objects.StatusDeleting
 		}
 	}
 	dependant := Other{Layer: layer(named("apps"), needs("base"), isDeployed(oldDir))}

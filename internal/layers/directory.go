@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Directory is the content of a layer's directory at one revision.
@@ -63,11 +63,11 @@ type Manifest struct {
 	// not, as what follows its name.
 	Withheld string
 	// Needs lists what the object waits for beside what it says itself.
-	Needs []dependents.ID
+	Needs []objects.ID
 }
 
 // ID returns the ID of the object.
-func (m Manifest) ID() dependents.ID { return dependents.IDOf(m.Object).On(m.Cluster) }
+func (m Manifest) ID() objects.ID { return objects.IDOf(m.Object).On(m.Cluster) }
 
 // ContentError is a mistake in a layer's directory or artifact that only its
 // author can mend.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/versions"
 )
 
@@ -187,7 +188,7 @@ func FuzzStoredStatus(f *testing.F) {
 			o := observation(l, dir, lives(live("a"), live("b", marked)), restored(oldDir))
 			o.Layer.Spec.Rollback = true
 			d := decidedSoundly(t, o)
-			listed := map[dependents.ID]bool{releaseID("a"): true, releaseID("b"): true}
+			listed := map[objects.ID]bool{releaseID("a"): true, releaseID("b"): true}
 			for _, action := range d.Plan.Actions {
 				removal := action.Verb == dependents.VerbDelete || action.Verb == dependents.VerbMark
 				if removal && listed[action.ID] && !deletes && d.Rollback == nil {

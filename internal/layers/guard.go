@@ -9,6 +9,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Guards that an annotation opens, as Attempt.Allowed records them.
@@ -93,15 +94,15 @@ func pruneGuard(o Observation, plan dependents.Plan, allowed []string) (consume,
 // guards tells whether an object is a release that the layer has on the cluster that
 // it belongs on, and has not let go. What it leaves on another one because it has
 // moved was not removed from its directory.
-func (o Observation) guards(id dependents.ID) bool {
+func (o Observation) guards(id objects.ID) bool {
 	live := o.Live[id]
-	return dependents.IsReleaseKind(id.GroupKind()) && !o.wasOrphaned(id) && (live == nil || TargetOf(live) == o.cluster())
+	return objects.IsReleaseKind(id.GroupKind()) && !o.wasOrphaned(id) && (live == nil || TargetOf(live) == o.cluster())
 }
 
 // stays tells whether an object of the inventory is not on its way out.
 func stays(resource v1alpha1.Resource) bool {
 	switch resource.Status {
-	case dependents.StatusOrphaned, dependents.StatusSuperseded, dependents.StatusDeleting, dependents.StatusKept:
+	case objects.StatusOrphaned, objects.StatusSuperseded, objects.StatusDeleting, objects.StatusKept:
 		return false
 	}
 	return true
@@ -109,12 +110,12 @@ func stays(resource v1alpha1.Resource) bool {
 
 // wasOrphaned tells whether the inventory already has an object as an orphan that
 // is marked as one, or gone.
-func (o Observation) wasOrphaned(id dependents.ID) bool {
+func (o Observation) wasOrphaned(id objects.ID) bool {
 	if live := o.Live[id]; live != nil && live.GetLabels()[v1alpha1.OrphanedLabel] == "" {
 		return false
 	}
 	return slices.ContainsFunc(o.Layer.Status.Resources, func(r v1alpha1.Resource) bool {
-		return r.Status == dependents.StatusOrphaned && r.Cluster == id.Cluster && r.Namespace == id.Namespace && r.Name == id.Name &&
+		return r.Status == objects.StatusOrphaned && r.Cluster == id.Cluster && r.Namespace == id.Namespace && r.Name == id.Name &&
 			ParseResourceKind(r.Kind) == id.GroupKind()
 	})
 }

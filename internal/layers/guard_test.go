@@ -12,6 +12,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // many returns a directory of releases r0, r1, ... and their live objects.
@@ -131,7 +132,7 @@ func TestEmptyGuard(t *testing.T) {
 			state: v1alpha1.StateDeployed, why: "Deployed",
 		},
 		"emptied, with an orphan for others": {
-			reason: "what others will have does not count", in: observation(layer(refilled, resourcesAre(dependents.StatusOrphaned)), empty),
+			reason: "what others will have does not count", in: observation(layer(refilled, resourcesAre(objects.StatusOrphaned)), empty),
 			state: v1alpha1.StateDeployed, why: "Deployed",
 		},
 		"emptied and filled again": {
@@ -153,12 +154,12 @@ func TestPruneGuard(t *testing.T) {
 		return func(o *Observation) { o.Settings.MaxPrunePercent = n }
 	}
 	moved := func(o *Observation) {
-		o.Others.Listed, o.Others.Existing = map[dependents.ID][]dependents.Claim{releaseID("r9"): {{Owner: "mesh"}}}, map[string]bool{"mesh": true}
+		o.Others.Listed, o.Others.Existing = map[objects.ID][]dependents.Claim{releaseID("r9"): {{Owner: "mesh"}}}, map[string]bool{"mesh": true}
 	}
-	stale := func(objects []*unstructured.Unstructured) func(*Observation) {
+	stale := func(objs []*unstructured.Unstructured) func(*Observation) {
 		return func(o *Observation) {
-			for _, obj := range objects {
-				o.Stale[dependents.IDOf(obj)] = true
+			for _, obj := range objs {
+				o.Stale[objects.IDOf(obj)] = true
 			}
 		}
 	}
@@ -223,12 +224,12 @@ func TestPruneGuard(t *testing.T) {
 		},
 		"orphans already": {
 			reason: "what was marked before is not marked anew",
-			in:     observation(layer(isDeployed(ten), resourcesAre(dependents.StatusOrphaned)), four, lives(withMarks(lived)...)),
+			in:     observation(layer(isDeployed(ten), resourcesAre(objects.StatusOrphaned)), four, lives(withMarks(lived)...)),
 			state:  v1alpha1.StatePruning, why: "Pruning", actions: 10,
 		},
 		"orphans in the status alone": {
 			reason: "what nobody has marked is removed now, whatever a status says",
-			in:     observation(layer(isDeployed(ten), resourcesAre(dependents.StatusOrphaned)), four, lives(lived...)),
+			in:     observation(layer(isDeployed(ten), resourcesAre(objects.StatusOrphaned)), four, lives(lived...)),
 			state:  v1alpha1.StateFailed, why: "MassPrune",
 		},
 		"a longer status": {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/templates"
 )
 
@@ -114,7 +114,7 @@ func isSecret(obj *unstructured.Unstructured) bool {
 
 // Awaited is an object of waitFor as it was seen.
 type Awaited struct {
-	ID dependents.ID
+	ID objects.ID
 	// Live is the object; nil where there is none.
 	Live *unstructured.Unstructured
 	// Unserved is true where the cluster does not serve its kind at that version.
@@ -125,21 +125,21 @@ type Awaited struct {
 
 // awaiting returns where the first object of waitFor stands that is not as it is to
 // be; nil where all are. What could not be read is not.
-func (o Observation) awaiting() *dependents.Standing {
+func (o Observation) awaiting() *objects.Standing {
 	for i, hook := range o.Layer.Spec.WaitFor {
 		if i >= len(o.Awaited) {
-			return &dependents.Standing{Health: dependents.Blocked, Status: dependents.StatusProgress, Message: "has yet to be looked at"}
+			return &objects.Standing{Health: objects.Blocked, Status: objects.StatusProgress, Message: "has yet to be looked at"}
 		}
 		seen := o.Awaited[i]
-		standing := dependents.Standing{ID: seen.ID, Health: dependents.Blocked, Status: dependents.StatusProgress, Origin: fmt.Sprintf("spec.waitFor[%d]", i)}
+		standing := objects.Standing{ID: seen.ID, Health: objects.Blocked, Status: objects.StatusProgress, Origin: fmt.Sprintf("spec.waitFor[%d]", i)}
 		switch {
 		case seen.Unserved:
-			standing.Status, standing.Reason = dependents.StatusNotServed, dependents.StatusNotServed
+			standing.Status, standing.Reason = objects.StatusNotServed, objects.StatusNotServed
 			standing.Message = fmt.Sprintf("is waited for, and the cluster does not serve %s %s", hook.APIVersion, hook.Kind)
 		case seen.Err != nil:
 			standing.Message = fmt.Sprintf("is waited for, and cannot be read: %v", seen.Err)
 		case seen.Live == nil:
-			standing.Status, standing.Message = dependents.StatusMissing, "is waited for, and does not exist"
+			standing.Status, standing.Message = objects.StatusMissing, "is waited for, and does not exist"
 		default:
 			met, err := Meets(hook.Condition, seen.Live)
 			switch {

@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 func TestDecideWaitFor(t *testing.T) {
 	dir := directory(oldRevision, manifest("a"))
-	id := dependents.ID{Kind: "ConfigMap", Namespace: "default", Name: "flags"}
+	id := objects.ID{Kind: "ConfigMap", Namespace: "default", Name: "flags"}
 	condition := "object.data.phase == 'done'"
 	waits := func(l *v1alpha1.AddonsLayer) {
 		l.Spec.WaitFor = []v1alpha1.WaitFor{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "flags", Condition: condition}}
@@ -121,7 +121,7 @@ func TestDecideDeleteBefore(t *testing.T) {
 	doomed := func(list ...Doomed) func(*Observation) {
 		return func(o *Observation) {
 			for i := range list {
-				list[i].ID = dependents.ID{Kind: "Service", Namespace: "default", Name: fmt.Sprintf("s%d", i)}
+				list[i].ID = objects.ID{Kind: "Service", Namespace: "default", Name: fmt.Sprintf("s%d", i)}
 			}
 			o.Doomed = list
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // AccountOf returns the ServiceAccount that writes a layer's objects: the one
@@ -37,7 +38,7 @@ func AccountOf(layer *v1alpha1.AddonsLayer, settings Settings) types.NamespacedN
 // actor returns the ServiceAccount that writes an object of the layer; the zero
 // value means the controller itself, which writes what Flux installs from for
 // layers of other clusters.
-func (o Observation) actor(id dependents.ID) types.NamespacedName {
+func (o Observation) actor(id objects.ID) types.NamespacedName {
 	if o.Remote != nil && id.Cluster == "" {
 		return types.NamespacedName{}
 	}

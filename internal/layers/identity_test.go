@@ -19,6 +19,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // actsAs names a layer's account.
@@ -389,7 +390,7 @@ func TestNoPlanWritesForAForeignSource(t *testing.T) {
 		l := drawLayer(t, was)
 		l.Spec.Source.Namespace = rapid.SampledFrom([]string{"", "gotk-system", "team-a"}).Draw(t, "namespace")
 		o := observation(l, drawDirectory(t, newRevision, "new"), ownNamespaceOnly)
-		o.Live = map[dependents.ID]*unstructured.Unstructured{}
+		o.Live = map[objects.ID]*unstructured.Unstructured{}
 		for _, m := range was.Manifests {
 			lives(live(m.Object.GetName(), drifted))(&o)
 		}

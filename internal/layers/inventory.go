@@ -15,15 +15,16 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Inventory reads the objects of a layer from its status, and adds what
 // follows from their kinds and from the live objects.
-func Inventory(resources []v1alpha1.Resource, live map[dependents.ID]*unstructured.Unstructured) []dependents.Entry {
+func Inventory(resources []v1alpha1.Resource, live map[objects.ID]*unstructured.Unstructured) []dependents.Entry {
 	entries := make([]dependents.Entry, 0, len(resources))
 	for _, resource := range resources {
 		gk := ParseResourceKind(resource.Kind)
-		id := dependents.ID{Cluster: resource.Cluster, Group: gk.Group, Kind: gk.Kind, Namespace: resource.Namespace, Name: resource.Name}
+		id := objects.ID{Cluster: resource.Cluster, Group: gk.Group, Kind: gk.Kind, Namespace: resource.Namespace, Name: resource.Name}
 		entry := dependents.Entry{
 			ID: id, Digest: resource.Digest, UID: resource.UID, Generation: resource.Generation, ResourceVersion: resource.ResourceVersion,
 			Status: resource.Status, Since: resource.LastTransitionTime.Time, Origin: resource.File,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // HelmReleaseKind is the kind that layers are made of.
@@ -71,7 +72,7 @@ func stageOf(gk schema.GroupKind) int {
 		return stage
 	}
 	switch {
-	case dependents.IsReleaseKind(gk):
+	case objects.IsReleaseKind(gk):
 		return stageRelease
 	case isFlux(gk), isBuiltIn(gk):
 		return stageOther
@@ -92,22 +93,22 @@ func rankOf(gk schema.GroupKind) int {
 
 // assessOf says how objects are assessed. Kinds of Flux report a Ready
 // condition, but for those that no controller reconciles.
-func assessOf(obj *unstructured.Unstructured) dependents.Assess {
+func assessOf(obj *unstructured.Unstructured) objects.Assess {
 	gk := obj.GroupVersionKind().GroupKind()
 	switch {
 	case gk == HelmRepositoryKind:
 		if kind, _, _ := unstructured.NestedString(obj.Object, "spec", "type"); kind == "oci" {
-			return dependents.AssessExistence
+			return objects.AssessExistence
 		}
-		return dependents.AssessCondition
+		return objects.AssessCondition
 	case gk.Group == "notification.toolkit.fluxcd.io" && gk.Kind != "Receiver":
-		return dependents.AssessExistence
+		return objects.AssessExistence
 	case isFlux(gk):
-		return dependents.AssessCondition
+		return objects.AssessCondition
 	case gk.Group == "" && (gk.Kind == "Secret" || gk.Kind == "ConfigMap"):
-		return dependents.AssessExistence
+		return objects.AssessExistence
 	default:
-		return dependents.AssessStatus
+		return objects.AssessStatus
 	}
 }
 

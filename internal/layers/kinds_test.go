@@ -15,6 +15,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 func TestKinds(t *testing.T) {
@@ -27,24 +28,24 @@ func TestKinds(t *testing.T) {
 		reason      string
 		obj         *unstructured.Unstructured
 		stage, rank int
-		assess      dependents.Assess
+		assess      objects.Assess
 		strict      bool
 	}{
-		{"before everything in them", of("v1", "Namespace"), stageFoundation, stageFoundation, dependents.AssessStatus, false},
-		{"before objects of their kind", of("apiextensions.k8s.io/v1", "CustomResourceDefinition"), stageFoundation, stageFoundation, dependents.AssessStatus, false},
-		{"before bindings", of("rbac.authorization.k8s.io/v1", "ClusterRole"), stageClasses, stageClasses, dependents.AssessStatus, false},
-		{"before what runs as them", of("v1", "ServiceAccount"), stageIdentity, stageIdentity, dependents.AssessStatus, false},
-		{"before what reads them", of("v1", "Secret"), stageConfig, stageConfig, dependents.AssessExistence, false},
-		{"watched as metadata only", of("v1", "ConfigMap"), stageConfig, stageConfig, dependents.AssessExistence, false},
-		{"a built-in kind", of("apps/v1", "Deployment"), stageOther, stageOther, dependents.AssessStatus, false},
-		{"a source", of("source.toolkit.fluxcd.io/v1", "HelmRepository"), stageOther, stageOther, dependents.AssessCondition, true},
-		{"nobody reconciles it", oci, stageOther, stageOther, dependents.AssessExistence, true},
-		{"nor an alert", of("notification.toolkit.fluxcd.io/v1beta3", "Alert"), stageOther, stageOther, dependents.AssessExistence, true},
-		{"but a receiver", of("notification.toolkit.fluxcd.io/v1", "Receiver"), stageOther, stageOther, dependents.AssessCondition, true},
-		{"goes while what serves it runs", of("cert-manager.io/v1", "ClusterIssuer"), stageCustom, stageWebhook, dependents.AssessStatus, false},
-		{"a release", of("helm.toolkit.fluxcd.io/v2", "HelmRelease"), stageRelease, stageRelease, dependents.AssessCondition, true},
-		{"counts like one", of("kustomize.toolkit.fluxcd.io/v1", "Kustomization"), stageRelease, stageRelease, dependents.AssessCondition, true},
-		{"after what answers it", of("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"), stageWebhook, stageWebhook, dependents.AssessStatus, false},
+		{"before everything in them", of("v1", "Namespace"), stageFoundation, stageFoundation, objects.AssessStatus, false},
+		{"before objects of their kind", of("apiextensions.k8s.io/v1", "CustomResourceDefinition"), stageFoundation, stageFoundation, objects.AssessStatus, false},
+		{"before bindings", of("rbac.authorization.k8s.io/v1", "ClusterRole"), stageClasses, stageClasses, objects.AssessStatus, false},
+		{"before what runs as them", of("v1", "ServiceAccount"), stageIdentity, stageIdentity, objects.AssessStatus, false},
+		{"before what reads them", of("v1", "Secret"), stageConfig, stageConfig, objects.AssessExistence, false},
+		{"watched as metadata only", of("v1", "ConfigMap"), stageConfig, stageConfig, objects.AssessExistence, false},
+		{"a built-in kind", of("apps/v1", "Deployment"), stageOther, stageOther, objects.AssessStatus, false},
+		{"a source", of("source.toolkit.fluxcd.io/v1", "HelmRepository"), stageOther, stageOther, objects.AssessCondition, true},
+		{"nobody reconciles it", oci, stageOther, stageOther, objects.AssessExistence, true},
+		{"nor an alert", of("notification.toolkit.fluxcd.io/v1beta3", "Alert"), stageOther, stageOther, objects.AssessExistence, true},
+		{"but a receiver", of("notification.toolkit.fluxcd.io/v1", "Receiver"), stageOther, stageOther, objects.AssessCondition, true},
+		{"goes while what serves it runs", of("cert-manager.io/v1", "ClusterIssuer"), stageCustom, stageWebhook, objects.AssessStatus, false},
+		{"a release", of("helm.toolkit.fluxcd.io/v2", "HelmRelease"), stageRelease, stageRelease, objects.AssessCondition, true},
+		{"counts like one", of("kustomize.toolkit.fluxcd.io/v1", "Kustomization"), stageRelease, stageRelease, objects.AssessCondition, true},
+		{"after what answers it", of("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"), stageWebhook, stageWebhook, objects.AssessStatus, false},
 	}
 	for _, tc := range cases {
 		gk := tc.obj.GroupVersionKind().GroupKind()
@@ -115,7 +116,7 @@ func TestInventoryRoundTrip(t *testing.T) {
 	name := rapid.StringMatching(`[a-z][a-z0-9-]{0,4}`)
 	entry := rapid.Custom(func(t *rapid.T) dependents.Entry {
 		gk := rapid.SampledFrom(someKinds).Draw(t, "kind")
-		id := dependents.ID{Group: gk.Group, Kind: gk.Kind, Name: name.Draw(t, "name")}
+		id := objects.ID{Group: gk.Group, Kind: gk.Kind, Name: name.Draw(t, "name")}
 		if gk.Kind != "ClusterIssuer" {
 			id.Namespace = name.Draw(t, "namespace")
 		}
@@ -124,21 +125,21 @@ func TestInventoryRoundTrip(t *testing.T) {
 			Status: name.Draw(t, "status"), Since: time.Unix(rapid.Int64Range(0, 4e9).Draw(t, "since"), 0).UTC(), Rank: rankOf(gk), Origin: name.Draw(t, "file"),
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "dependencies") {
-			e.DependsOn = append(e.DependsOn, dependents.ID{Group: gk.Group, Kind: gk.Kind, Namespace: name.Draw(t, "namespace"), Name: name.Draw(t, "name")})
+			e.DependsOn = append(e.DependsOn, objects.ID{Group: gk.Group, Kind: gk.Kind, Namespace: name.Draw(t, "namespace"), Name: name.Draw(t, "name")})
 		}
 		return e
 	})
 	rapid.Check(t, func(t *rapid.T) {
-		entries := rapid.SliceOfNDistinct(entry, 0, 6, func(e dependents.Entry) dependents.ID { return e.ID }).Draw(t, "entries")
+		entries := rapid.SliceOfNDistinct(entry, 0, 6, func(e dependents.Entry) objects.ID { return e.ID }).Draw(t, "entries")
 		resources := Resources(entries)
 		if diff := cmp.Diff(resources, Resources(rapid.Permutation(entries).Draw(t, "shuffled"))); diff != "" {
 			t.Fatalf("the order matters:\n%s", diff)
 		}
-		want := map[dependents.ID]dependents.Entry{}
+		want := map[objects.ID]dependents.Entry{}
 		for _, e := range entries {
 			want[e.ID] = e
 		}
-		got := map[dependents.ID]dependents.Entry{}
+		got := map[objects.ID]dependents.Entry{}
 		for _, e := range Inventory(resources, nil) {
 			e.Since = e.Since.UTC()
 			got[e.ID] = e
@@ -154,16 +155,16 @@ func TestInventoryFollowsLiveObjects(t *testing.T) {
 	obj.SetAnnotations(map[string]string{v1alpha1.PruneAnnotation: "disabled"})
 	id := releaseID("a")
 	resources := []v1alpha1.Resource{{Namespace: "default", Name: "a", Kind: kraanHelmRelease, Status: "Deployed", LastTransitionTime: metav1.NewTime(longAgo.Time)}}
-	got := Inventory(resources, map[dependents.ID]*unstructured.Unstructured{id: obj})
-	want := []dependents.Entry{{ID: id, Status: "Deployed", Since: longAgo.Time, Rank: stageRelease, Deletion: dependents.DeletionOrphan, Assess: dependents.AssessCondition}}
+	got := Inventory(resources, map[objects.ID]*unstructured.Unstructured{id: obj})
+	want := []dependents.Entry{{ID: id, Status: "Deployed", Since: longAgo.Time, Rank: stageRelease, Deletion: dependents.DeletionOrphan, Assess: objects.AssessCondition}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("what is not stored follows from the kind and the object (-want +got):\n%s", diff)
 	}
 	o := observation(layer(func(l *v1alpha1.AddonsLayer) { l.Status.Resources = resources }), nil, lives(obj), func(o *Observation) {
-		o.Taken = []dependents.ID{id, releaseID("b")}
+		o.Taken = []objects.ID{id, releaseID("b")}
 	})
 	entries := o.inventory()
-	if len(entries) != 2 || entries[1].ID != releaseID("b") || entries[1].Status != dependents.StatusProgress {
+	if len(entries) != 2 || entries[1].ID != releaseID("b") || entries[1].Status != objects.StatusProgress {
 		t.Errorf("what Kraan left belongs to the layer, once: %+v", entries)
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 var (
@@ -31,8 +32,8 @@ const (
 	newRevision = "main@sha1:new"
 )
 
-func releaseID(name string) dependents.ID {
-	return dependents.ID{Group: HelmReleaseKind.Group, Kind: HelmReleaseKind.Kind, Namespace: "default", Name: name}
+func releaseID(name string) objects.ID {
+	return objects.ID{Group: HelmReleaseKind.Group, Kind: HelmReleaseKind.Kind, Namespace: "default", Name: name}
 }
 
 // manifest returns a HelmRelease as a directory has it, with further fields of
@@ -120,7 +121,7 @@ func isDeployed(dir *Directory) layerChange {
 		var entries []dependents.Entry
 		for _, d := range content {
 			entries = append(entries, dependents.Entry{
-				ID: d.ID, Digest: d.Digest, Generation: 1, Status: dependents.StatusReady, Since: longAgo.Time, DependsOn: d.DependsOn, Origin: d.Origin,
+				ID: d.ID, Digest: d.Digest, Generation: 1, Status: objects.StatusReady, Since: longAgo.Time, DependsOn: d.DependsOn, Origin: d.Origin,
 			})
 		}
 		l.Status.Resources = shortFiles(l, Resources(entries))
@@ -146,12 +147,12 @@ func observation(l *v1alpha1.AddonsLayer, dir *Directory, changes ...func(*Obser
 		ObservedContents: ObservedContents{Directory: dir},
 		ObservedClusters: ObservedClusters{
 			ClusterVersion: "v1.36.3",
-			Scopes:         map[dependents.ServedKind]Scope{{GroupKind: HelmReleaseKind}: ScopeNamespaced, {GroupKind: schema.GroupKind{Kind: "Namespace"}}: ScopeCluster, {GroupKind: schema.GroupKind{Kind: "ConfigMap"}}: ScopeNamespaced},
+			Scopes:         map[objects.ServedKind]Scope{{GroupKind: HelmReleaseKind}: ScopeNamespaced, {GroupKind: schema.GroupKind{Kind: "Namespace"}}: ScopeCluster, {GroupKind: schema.GroupKind{Kind: "ConfigMap"}}: ScopeNamespaced},
 		},
 		ObservedObjects: ObservedObjects{
-			Live:      map[dependents.ID]*unstructured.Unstructured{},
-			Stale:     map[dependents.ID]bool{},
-			Exclusive: map[string][]dependents.ID{},
+			Live:      map[objects.ID]*unstructured.Unstructured{},
+			Stale:     map[objects.ID]bool{},
+			Exclusive: map[string][]objects.ID{},
 		},
 	}
 	if dir != nil {
@@ -209,10 +210,10 @@ func of(owner string) func(*unstructured.Unstructured) {
 	return func(obj *unstructured.Unstructured) { obj.SetLabels(map[string]string{v1alpha1.LayerLabel: owner}) }
 }
 
-func lives(objects ...*unstructured.Unstructured) func(*Observation) {
+func lives(objs ...*unstructured.Unstructured) func(*Observation) {
 	return func(o *Observation) {
-		for _, obj := range objects {
-			o.Live[dependents.IDOf(obj)] = obj
+		for _, obj := range objs {
+			o.Live[objects.IDOf(obj)] = obj
 		}
 	}
 }

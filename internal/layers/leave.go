@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Given is what a release of another cluster gets of a ConfigMap or Secret that
@@ -61,10 +61,10 @@ type Verdict struct {
 // looked for, in order: on the layer's own cluster, under its name in the
 // RemoteCluster's namespace here, and here as it was written. origin is the ID of
 // the last one.
-func (p Place) Places(origin dependents.ID) []dependents.ID {
+func (p Place) Places(origin objects.ID) []objects.ID {
 	beside := origin
 	beside.Namespace = p.Cluster.Namespace
-	places := []dependents.ID{origin.On(ClusterName(p.Cluster)), beside}
+	places := []objects.ID{origin.On(ClusterName(p.Cluster)), beside}
 	if origin != beside && !p.OwnNamespaceOnly {
 		places = append(places, origin)
 	}
@@ -77,7 +77,7 @@ func (p Place) Places(origin dependents.ID) []dependents.ID {
 // elsewhere needs leave: that of its owner, who names the RemoteCluster or the layer
 // in an annotation, or that of RBAC, where the layer's account may get it here.
 // Nothing is told of an object without that, not even whether there is one.
-func (p Place) Judge(origin, at dependents.ID, seen Looked) Verdict {
+func (p Place) Judge(origin, at objects.ID, seen Looked) Verdict {
 	if why := reservedSecret(at); why != "" {
 		return Verdict{Withheld: never(origin, at, why)}
 	}
@@ -104,7 +104,7 @@ func (p Place) Judge(origin, at dependents.ID, seen Looked) Verdict {
 }
 
 // IsReserved tells whether an object is known by its name alone to be given to nobody.
-func IsReserved(id dependents.ID) bool { return reservedSecret(id) != "" }
+func IsReserved(id objects.ID) bool { return reservedSecret(id) != "" }
 
 // leaveThere says whether the layer may have what is on its own cluster: no more than
 // its account may get there.
@@ -123,7 +123,7 @@ func (p Place) leaveThere(seen Looked) Verdict {
 }
 
 // leave says whether there is leave for an object of this cluster that needs it.
-func (p Place) leave(origin, at dependents.ID, seen Looked) Verdict {
+func (p Place) leave(origin, at objects.ID, seen Looked) Verdict {
 	shared, err := p.sharedWith(seen.Object)
 	switch {
 	case shared, seen.Allowed != nil && *seen.Allowed:
@@ -163,7 +163,7 @@ func (p Place) ReadsAs() types.NamespacedName {
 
 // never words that an object is given to nobody. It is named where it is not the one
 // that was written.
-func never(origin, at dependents.ID, why string) string {
+func never(origin, at objects.ID, why string) string {
 	named := "it"
 	if at.On("") != origin {
 		named = at.String()

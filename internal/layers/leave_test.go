@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 func secretOf(namespace, name string, changes ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
@@ -59,18 +59,18 @@ func annotated(key, value string) func(*unstructured.Unstructured) {
 }
 
 func TestPlaces(t *testing.T) {
-	origin := dependents.ID{Kind: "Secret", Namespace: "payments", Name: "db"}
-	there, beside := origin.On("fleet/prod"), dependents.ID{Kind: "Secret", Namespace: "fleet", Name: "db"}
+	origin := objects.ID{Kind: "Secret", Namespace: "payments", Name: "db"}
+	there, beside := origin.On("fleet/prod"), objects.ID{Kind: "Secret", Namespace: "fleet", Name: "db"}
 	own := prod
 	own.OwnNamespaceOnly = true
 	for name, test := range map[string]struct {
 		place  Place
-		origin dependents.ID
-		want   []dependents.ID
+		origin objects.ID
+		want   []objects.ID
 	}{
-		"of another namespace":   {prod, origin, []dependents.ID{there, beside, origin}},
-		"of the RemoteCluster's": {prod, beside, []dependents.ID{beside.On("fleet/prod"), beside}},
-		"without crossing":       {own, origin, []dependents.ID{there, beside}},
+		"of another namespace":   {prod, origin, []objects.ID{there, beside, origin}},
+		"of the RemoteCluster's": {prod, beside, []objects.ID{beside.On("fleet/prod"), beside}},
+		"without crossing":       {own, origin, []objects.ID{there, beside}},
 	} {
 		if diff := cmp.Diff(test.want, test.place.Places(test.origin)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -83,11 +83,11 @@ func TestJudge(t *testing.T) {
 	const command = "kubectl --namespace payments annotate secret db kraan.io/share-with=remotecluster/fleet/prod"
 	withAccount := prod
 	withAccount.Account = "deployer"
-	there := func(name string) dependents.ID {
-		return dependents.ID{Kind: "Secret", Namespace: "payments", Name: name, Cluster: "fleet/prod"}
+	there := func(name string) objects.ID {
+		return objects.ID{Kind: "Secret", Namespace: "payments", Name: name, Cluster: "fleet/prod"}
 	}
-	here := func(namespace, name string) dependents.ID {
-		return dependents.ID{Kind: "Secret", Namespace: namespace, Name: name}
+	here := func(namespace, name string) objects.ID {
+		return objects.ID{Kind: "Secret", Namespace: namespace, Name: name}
 	}
 	reserved := map[string]func(*unstructured.Unstructured){
 		"a copy of a kubeconfig":  labelled(v1alpha1.ClusterLabel, "other"),
@@ -103,7 +103,7 @@ func TestJudge(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		place  Place
-		at     dependents.ID
+		at     objects.ID
 		seen   Looked
 		want   Verdict
 		words  []string
@@ -184,7 +184,7 @@ func TestJudge(t *testing.T) {
 	}
 	for name, change := range reserved {
 		t.Run(name, func(t *testing.T) {
-			for _, at := range []dependents.ID{there("db"), here("fleet", "db"), here("payments", "db")} {
+			for _, at := range []objects.ID{there("db"), here("fleet", "db"), here("payments", "db")} {
 				obj := secretOf(at.Namespace, "db", sharedWith("layer/base"), change)
 				if at.Namespace == "payments" && obj.GetAnnotations()[v1alpha1.ShareWithAnnotation] == "" {
 					t.Fatal("the case shows nothing")
@@ -202,7 +202,7 @@ func TestJudge(t *testing.T) {
 func TestJudgeTellsNothing(t *testing.T) {
 	no, withAccount := false, prod
 	withAccount.Account = "deployer"
-	origin := dependents.ID{Kind: "Secret", Namespace: "payments", Name: "db"}
+	origin := objects.ID{Kind: "Secret", Namespace: "payments", Name: "db"}
 	there := origin.On("fleet/prod")
 	want, wantThere := prod.Judge(origin, origin, Looked{}), withAccount.Judge(origin, there, Looked{Allowed: &no})
 	if wantThere.Barred == "" || wantThere.Given {
@@ -289,8 +289,8 @@ func TestSharesNameInFull(t *testing.T) {
 // goes on with its other objects.
 func TestDecideWaitsForWhatIsNotGiven(t *testing.T) {
 	place := prod
-	secret := dependents.ID{Kind: "Secret", Namespace: "default", Name: "db"}
-	place.Given = map[dependents.ID]Given{secret: {Withheld: "is not given"}}
+	secret := objects.ID{Kind: "Secret", Namespace: "default", Name: "db"}
+	place.Given = map[objects.ID]Given{secret: {Withheld: "is not given"}}
 	placed, err := place.Put(directory(newRevision, manifest("a", "valuesFrom", []any{map[string]any{"kind": "Secret", "name": "db"}}), manifest("b")))
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // LayerKinds lists the kinds that a layer without an account may hold on the
@@ -75,7 +75,7 @@ func (o Observation) mayHold(manifest Manifest) bool {
 
 // resourceOf returns the resource by which a kind is served. served is false for a
 // kind that the cluster does not serve, of which nothing can be written.
-func (o Observation) resourceOf(id dependents.ID) (kind schema.GroupResource, served bool) {
+func (o Observation) resourceOf(id objects.ID) (kind schema.GroupResource, served bool) {
 	resource := o.Resources[id.ServedKind()]
 	return schema.GroupResource{Group: id.Group, Resource: resource}, resource != ""
 }
@@ -133,7 +133,7 @@ func accountsOfContentGate(o Observation) *Blocked {
 	}
 	for _, manifest := range o.Directory.Manifests {
 		id := manifest.ID()
-		if !dependents.IsReleaseKind(id.GroupKind()) {
+		if !objects.IsReleaseKind(id.GroupKind()) {
 			continue
 		}
 		name, _, _ := unstructured.NestedString(manifest.Object.Object, "spec", "serviceAccountName")

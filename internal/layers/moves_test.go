@@ -14,6 +14,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // givenUp has the RemoteCluster fleet/prod be deleted, and what is there be given up.
@@ -45,7 +46,7 @@ func TestNewClusterIsGivenUp(t *testing.T) {
 	}
 
 	there.SetDeletionTimestamp(&longAgo)
-	delete(o.Live, dependents.IDOf(there))
+	delete(o.Live, objects.IDOf(there))
 	if status, _ := Report(o, Decide(o), nil); len(status.Resources) != 2 {
 		t.Errorf("when what is given up has gone it has %d objects", len(status.Resources))
 	}
@@ -67,7 +68,7 @@ func TestNamesakeOfAClusterIsNotGivenUp(t *testing.T) {
 	gone, namesake := put("prod"), put("prod-eu")
 	dir := directory(newRevision, manifest("a"))
 	o := observation(layer(isDeployed(dir), has(gone, namesake)), dir, lives(gone, namesake), onProd(givenUp(), forsakes))
-	o.Scopes[dependents.ServedKind{GroupKind: HelmRepositoryKind}] = ScopeNamespaced
+	o.Scopes[objects.ServedKind{GroupKind: HelmRepositoryKind}] = ScopeNamespaced
 	for _, action := range Decide(o).Plan.Actions {
 		if action.ID.Name == namesake.GetName() {
 			t.Errorf("%s %s", action.Verb, action.ID)
@@ -134,7 +135,7 @@ func TestMayBeThere(t *testing.T) {
 	for name, test := range map[string]struct {
 		layer         *v1alpha1.AddonsLayer
 		dir, restored *Directory
-		id            dependents.ID
+		id            objects.ID
 		want          bool
 	}{
 		"it is not listed any more":       {layer(hasIt), empty, nil, id, true},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Settings are the controller's, the same for all layers.
@@ -69,7 +70,7 @@ type Observation struct {
 	Layers map[string]Other
 	// Waited is handed on to dependents.Make, and UnderWay says the same of the
 	// roll-out of the layer's last status; nil where it is not known.
-	Waited   map[dependents.ID]time.Duration
+	Waited   map[objects.ID]time.Duration
 	UnderWay *time.Duration
 	// AskAgain is when what the layer's account may has to be asked again; zero where
 	// nothing hangs on that.
@@ -123,16 +124,16 @@ type ObservedClusters struct {
 	// KubeConfigs names the RemoteClusters that have their kubeconfigs from Secrets in
 	// question, and ClusterNamespaces those Namespaces in question that RemoteClusters
 	// of this cluster are in.
-	KubeConfigs       map[dependents.ID][]types.NamespacedName
+	KubeConfigs       map[objects.ID][]types.NamespacedName
 	ClusterNamespaces map[string]bool
 	// Scopes of the kinds in question, as the cluster serves them.
-	Scopes map[dependents.ServedKind]Scope
+	Scopes map[objects.ServedKind]Scope
 	// Resources are the plural names by which the clusters serve those kinds.
-	Resources map[dependents.ServedKind]string
+	Resources map[objects.ServedKind]string
 	// Unserved holds the versions that the layer's directories are written in
 	// and that the cluster does not serve, also of kinds that it serves at
 	// another version.
-	Unserved map[dependents.ServedVersion]bool
+	Unserved map[objects.ServedVersion]bool
 	// KindError says that a kind of the layer must not be watched or read.
 	KindError error
 }
@@ -141,9 +142,9 @@ type ObservedClusters struct {
 // for, and of those that others list.
 type ObservedObjects struct {
 	// Live, Stale, Exclusive and Others are handed on to dependents.Make.
-	Live      map[dependents.ID]*unstructured.Unstructured
-	Stale     map[dependents.ID]bool
-	Exclusive map[string][]dependents.ID
+	Live      map[objects.ID]*unstructured.Unstructured
+	Stale     map[objects.ID]bool
+	Exclusive map[string][]objects.ID
 	Others    dependents.Others
 	// OthersUnread is true where another layer's directory could not be read
 	// for a reason that passes.
@@ -152,7 +153,7 @@ type ObservedObjects struct {
 	Awaited []Awaited
 	// Taken holds objects that belong to the layer although its inventory
 	// lacks them, because Kraan kept none.
-	Taken []dependents.ID
+	Taken []objects.ID
 }
 
 // ObservedDeletion is what is seen of what a deletion waits for.
@@ -218,7 +219,7 @@ func hasDeployed(layer *v1alpha1.AddonsLayer) bool {
 		return true
 	}
 	return slices.ContainsFunc(layer.Status.Resources, func(r v1alpha1.Resource) bool {
-		return r.Digest != "" || r.Status != dependents.StatusMissing && r.Status != dependents.StatusNotServed
+		return r.Digest != "" || r.Status != objects.StatusMissing && r.Status != objects.StatusNotServed
 	})
 }
 
@@ -235,13 +236,13 @@ func readyMessage(layer *v1alpha1.AddonsLayer) string {
 // inventory returns what the layer has, with what was taken over from Kraan.
 func (o Observation) inventory() []dependents.Entry {
 	entries := longFiles(o.Layer, Inventory(o.Layer.Status.Resources, o.Live))
-	known := make(map[dependents.ID]bool, len(entries))
+	known := make(map[objects.ID]bool, len(entries))
 	for _, entry := range entries {
 		known[entry.ID] = true
 	}
 	for _, id := range o.Taken {
 		if !known[id] {
-			entries = append(entries, Entry(dependents.Entry{ID: id, Status: dependents.StatusProgress, Since: o.Now}, o.Live[id]))
+			entries = append(entries, Entry(dependents.Entry{ID: id, Status: objects.StatusProgress, Since: o.Now}, o.Live[id]))
 		}
 	}
 	for i := range entries {
@@ -255,8 +256,8 @@ func (o Observation) inventory() []dependents.Entry {
 
 // notServed returns the kinds that the cluster does not serve, or not at the
 // version that a directory, if there is one, is written in.
-func (o Observation) notServed(directory *Directory) map[dependents.ServedKind]bool {
-	unserved := map[dependents.ServedKind]bool{}
+func (o Observation) notServed(directory *Directory) map[objects.ServedKind]bool {
+	unserved := map[objects.ServedKind]bool{}
 	for kind, scope := range o.Scopes {
 		if scope == ScopeUnknown {
 			unserved[kind] = true
@@ -266,7 +267,7 @@ func (o Observation) notServed(directory *Directory) map[dependents.ServedKind]b
 		return unserved
 	}
 	for _, manifest := range directory.Manifests {
-		if o.Unserved[dependents.ServedVersion{Cluster: manifest.Cluster, GroupVersionKind: manifest.Object.GroupVersionKind()}] {
+		if o.Unserved[objects.ServedVersion{Cluster: manifest.Cluster, GroupVersionKind: manifest.Object.GroupVersionKind()}] {
 			unserved[manifest.ID().ServedKind()] = true
 		}
 	}

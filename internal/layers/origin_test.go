@@ -11,6 +11,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // What takes others along goes with a layer only where Strata has created it, whatever
@@ -33,9 +34,9 @@ func TestLayerDeletesWhatItHasCreated(t *testing.T) {
 					dir := directory(newRevision, manifest("a"))
 					l := layer(append([]layerChange{isDeployed(dir)}, changes...)...)
 					l.Status.Resources = []v1alpha1.Resource{{
-						Cluster: cluster, Kind: ResourceKind(gk), Name: "x.io", Status: dependents.StatusOrphaned, LastTransitionTime: longAgo,
+						Cluster: cluster, Kind: ResourceKind(gk), Name: "x.io", Status: objects.StatusOrphaned, LastTransitionTime: longAgo,
 					}}
-					id := dependents.IDOf(obj).On(cluster)
+					id := objects.IDOf(obj).On(cluster)
 					d := Decide(observation(l, dir, func(o *Observation) { o.Live[id] = obj }))
 					got := ""
 					for _, action := range d.Plan.Actions {

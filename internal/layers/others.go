@@ -8,6 +8,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // NeedsOthers tells whether what other layers list matters to a look: where an
@@ -21,7 +22,7 @@ func (o Observation) NeedsOthers() bool {
 	if isDeleting(o.Layer) || len(o.Taken) > 0 {
 		return true
 	}
-	contents, listed, shared := 1, map[dependents.ID]int{}, map[dependents.ID]bool{}
+	contents, listed, shared := 1, map[objects.ID]int{}, map[objects.ID]bool{}
 	if o.Restored != nil {
 		contents++
 	}
@@ -93,7 +94,7 @@ func (o Observation) AddHeld(others *dependents.Others, layer *v1alpha1.AddonsLa
 		return
 	}
 	if others.Holds == nil {
-		others.Holds = map[dependents.ID]string{}
+		others.Holds = map[objects.ID]string{}
 	}
 	for _, entry := range Inventory(layer.Status.Resources, nil) {
 		if o.Live[entry.ID] != nil && o.Live[entry.ID].GetLabels()[v1alpha1.LayerLabel] == layer.Name {
@@ -118,8 +119,8 @@ func (d Decision) WaitsForOthers(o Observation) (waits bool, groups map[string]b
 		groups[SourceGroup] = true
 	}
 	for _, standing := range d.Plan.Standings {
-		waits = waits || standing.Unwanted || standing.Health == dependents.Blocked
-		if standing.Status == dependents.StatusNotServed {
+		waits = waits || standing.Unwanted || standing.Health == objects.Blocked
+		if standing.Status == objects.StatusNotServed {
 			groups[standing.ID.Group] = true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 func TestNeedsOthers(t *testing.T) {
@@ -57,7 +58,7 @@ func TestGoingBackKeepsWhatOthersList(t *testing.T) {
 		back.Generation = l.Generation
 		for i := range l.Status.Resources {
 			if l.Status.Resources[i].Name == "c" {
-				l.Status.Resources[i].Status, l.Status.Resources[i].LastTransitionTime = dependents.StatusOrphaned, longAgo
+				l.Status.Resources[i].Status, l.Status.Resources[i].LastTransitionTime = objects.StatusOrphaned, longAgo
 			}
 		}
 	})
@@ -69,7 +70,7 @@ func TestGoingBackKeepsWhatOthersList(t *testing.T) {
 	if got := Decide(o).Plan.Of(dependents.VerbDelete); len(got) != 1 || got[0].ID != releaseID("c") {
 		t.Fatalf("nobody lists it, and it is not deleted: %v", got)
 	}
-	o.Others.Listed = map[dependents.ID][]dependents.Claim{releaseID("c"): {{Owner: "apps", Origin: "apps/c.yaml", ID: releaseID("c")}}}
+	o.Others.Listed = map[objects.ID][]dependents.Claim{releaseID("c"): {{Owner: "apps", Origin: "apps/c.yaml", ID: releaseID("c")}}}
 	if got := Decide(o).Plan.Of(dependents.VerbDelete); len(got) != 0 {
 		t.Errorf("it is deleted while layer apps lists it: %v", got)
 	}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Place is the cluster that a layer belongs on. What a layer's directory lists
@@ -34,13 +34,13 @@ type Place struct {
 	// Lists tells whether a layer of the same cluster lists an object, so that a
 	// reference to a source that another layer brings finds it. Nil means that
 	// none does.
-	Lists func(dependents.ID) bool
+	Lists func(objects.ID) bool
 	// OwnNamespaceOnly is true where nothing of another namespace than the
 	// RemoteCluster's may be read for it.
 	OwnNamespaceOnly bool
 	// Given holds what is copied to where Flux reads it for this cluster, by the
 	// IDs that Reads returns. What is not there yet is left out.
-	Given map[dependents.ID]Given
+	Given map[objects.ID]Given
 }
 
 // PlaceOf returns the cluster that a layer names; namespace is that of clusters
@@ -70,8 +70,8 @@ func ClusterName(cluster types.NamespacedName) string {
 func KubeConfigName(cluster string) string { return "strata-kubeconfig-" + cluster }
 
 // KubeConfigSecret returns the Secret that a RemoteCluster has its kubeconfig from.
-func KubeConfigSecret(cluster *v1alpha1.RemoteCluster) dependents.ID {
-	id := dependents.ID{Kind: "Secret", Namespace: cluster.Namespace, Name: cluster.Spec.KubeConfig.SecretRef.Name}
+func KubeConfigSecret(cluster *v1alpha1.RemoteCluster) objects.ID {
+	id := objects.ID{Kind: "Secret", Namespace: cluster.Namespace, Name: cluster.Spec.KubeConfig.SecretRef.Name}
 	if via := cluster.Spec.Via; via != nil {
 		id.Namespace = cmp.Or(via.Namespace, cluster.Namespace)
 		id.Cluster = types.NamespacedName{Namespace: cluster.Namespace, Name: via.Name}.String()
@@ -109,7 +109,7 @@ func (p Place) Put(dir *Directory) (*Directory, error) {
 // Reads returns the ConfigMaps and Secrets that a directory's objects read and that
 // it does not list itself, in order and as they were written: those that Put looks
 // for in Given. There are none where Put would fail.
-func (p Place) Reads(dir *Directory) []dependents.ID {
+func (p Place) Reads(dir *Directory) []objects.ID {
 	if p.Cluster.Name == "" || dir == nil {
 		return nil
 	}
@@ -117,11 +117,11 @@ func (p Place) Reads(dir *Directory) []dependents.ID {
 	if err != nil {
 		return nil
 	}
-	return dependents.SortIDs(put.reads)
+	return objects.SortIDs(put.reads)
 }
 
 func (p Place) put(dir *Directory) (*putting, error) {
-	put := &putting{Place: p, own: make(map[dependents.ID]Manifest, len(dir.Manifests)), added: map[dependents.ID]bool{}, missing: map[dependents.ID]int{}}
+	put := &putting{Place: p, own: make(map[objects.ID]Manifest, len(dir.Manifests)), added: map[objects.ID]bool{}, missing: map[objects.ID]int{}}
 	for _, manifest := range dir.Manifests {
 		put.own[manifest.ID()] = manifest
 	}
@@ -137,13 +137,13 @@ func (p Place) put(dir *Directory) (*putting, error) {
 type putting struct {
 	Place
 	// own holds what the directory lists, and added what follows from it.
-	own   map[dependents.ID]Manifest
-	added map[dependents.ID]bool
+	own   map[objects.ID]Manifest
+	added map[objects.ID]bool
 	// missing says where in manifests those are that are not there.
-	missing map[dependents.ID]int
+	missing map[objects.ID]int
 	// reads lists what is read and not listed, and needs those of them that the
 	// manifest at hand cannot do without and that are not there.
-	reads, needs []dependents.ID
+	reads, needs []objects.ID
 	manifests    []Manifest
 }
 
@@ -157,7 +157,7 @@ func (p *putting) manifest(manifest Manifest) error {
 	}
 	switch {
 	case manifest.Home:
-	case dependents.IsReleaseKind(gk):
+	case objects.IsReleaseKind(gk):
 		obj, err := p.release(manifest)
 		if err != nil {
 			return err
@@ -178,11 +178,11 @@ func (p *putting) manifest(manifest Manifest) error {
 }
 
 // placed returns the ID that an object of the directory has once it is put.
-func (p *putting) placed(id dependents.ID) dependents.ID {
+func (p *putting) placed(id objects.ID) objects.ID {
 	gk := id.GroupKind()
 	switch {
 	case p.own[id].Home:
-	case dependents.IsReleaseKind(gk), isSource(gk):
+	case objects.IsReleaseKind(gk), isSource(gk):
 		id.Namespace, id.Name = p.Cluster.Namespace, p.name(id)
 	default:
 		return id.On(p.cluster())
@@ -317,14 +317,14 @@ func (p *putting) chartSource(manifest Manifest, value any) {
 // localSource follows a reference by name to a source of the object's own namespace,
 // where that is put beside the RemoteCluster, too. Otherwise it means the source of
 // that name in the RemoteCluster's namespace.
-func (p *putting) localSource(from dependents.ID, found foundReference) {
+func (p *putting) localSource(from objects.ID, found foundReference) {
 	ref, _ := found.value.(map[string]any)
 	name, _ := ref["name"].(string)
 	if name == "" {
 		return
 	}
 	kind, _ := ref["kind"].(string)
-	source := dependents.ID{Group: SourceGroup, Kind: cmp.Or(found.kind, kind), Namespace: from.Namespace, Name: name}
+	source := objects.ID{Group: SourceGroup, Kind: cmp.Or(found.kind, kind), Namespace: from.Namespace, Name: name}
 	if placed, beside := p.sourcePlaced(source); beside {
 		ref["name"] = placed.Name
 	}
@@ -332,7 +332,7 @@ func (p *putting) localSource(from dependents.ID, found foundReference) {
 
 // sourcePlaced returns the ID that a source has beside the RemoteCluster, and whether
 // a layer of the cluster lists it, so that it is there.
-func (p *putting) sourcePlaced(source dependents.ID) (placed dependents.ID, beside bool) {
+func (p *putting) sourcePlaced(source objects.ID) (placed objects.ID, beside bool) {
 	placed = source
 	placed.Namespace, placed.Name = p.Cluster.Namespace, p.name(source)
 	_, own := p.own[source]
@@ -341,7 +341,7 @@ func (p *putting) sourcePlaced(source dependents.ID) (placed dependents.ID, besi
 
 // reference makes a reference to a source say the namespace that it means, and
 // follows a source that is put beside the RemoteCluster. It tells whether it is.
-func (p *putting) reference(from dependents.ID, value any) bool {
+func (p *putting) reference(from objects.ID, value any) bool {
 	ref, _ := value.(map[string]any)
 	if ref == nil {
 		return false
@@ -352,7 +352,7 @@ func (p *putting) reference(from dependents.ID, value any) bool {
 	if namespace == "" {
 		namespace = from.Namespace
 	}
-	source := dependents.ID{Group: SourceGroup, Kind: kind, Namespace: namespace, Name: name}
+	source := objects.ID{Group: SourceGroup, Kind: kind, Namespace: namespace, Name: name}
 	placed, beside := p.sourcePlaced(source)
 	if !beside {
 		ref["namespace"] = namespace
@@ -363,7 +363,7 @@ func (p *putting) reference(from dependents.ID, value any) bool {
 }
 
 // dependsOn has releases wait for each other under the names that they have.
-func (p *putting) dependsOn(id dependents.ID, value any) {
+func (p *putting) dependsOn(id objects.ID, value any) {
 	list, _ := value.([]any)
 	for _, item := range list {
 		ref, _ := item.(map[string]any)
@@ -387,7 +387,7 @@ func (p *putting) ensureNamespace(manifest Manifest, name string) {
 	obj := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
 	}}
-	id := dependents.IDOf(obj)
+	id := objects.IDOf(obj)
 	if _, own := p.own[id]; own || p.added[id] {
 		return
 	}
@@ -422,7 +422,7 @@ func (p *putting) copy(manifest Manifest, kind, namespace string, ref map[string
 	if name == "" || kind != "Secret" && kind != "ConfigMap" {
 		return
 	}
-	origin := dependents.ID{Kind: kind, Namespace: namespace, Name: name}
+	origin := objects.ID{Kind: kind, Namespace: namespace, Name: name}
 	// Each layer has copies of its own, so that none goes with another layer.
 	copied := copyPrefix + p.name(origin, p.Layer)
 	ref["name"] = copied
@@ -470,7 +470,7 @@ func (p *putting) copy(manifest Manifest, kind, namespace string, ref map[string
 }
 
 // listed gives what the directory itself lists.
-func (p *putting) listed(origin dependents.ID, own Manifest) Given {
+func (p *putting) listed(origin objects.ID, own Manifest) Given {
 	if why := cmp.Or(reservedSecret(origin), reservedObject(origin.GroupKind(), own.Object)); why != "" {
 		return Given{Withheld: never(origin, origin, why)}
 	}
@@ -481,7 +481,7 @@ func (p *putting) listed(origin dependents.ID, own Manifest) Given {
 // same, and another for every object and cluster. Who may choose names finds no two
 // objects with one name: the hash has 80 bits, of parts that none of them may hold
 // the separator of.
-func (p *putting) name(id dependents.ID, more ...string) string {
+func (p *putting) name(id objects.ID, more ...string) string {
 	parts := append([]string{p.Cluster.Namespace, p.Cluster.Name, id.Group, id.Kind, id.Namespace, id.Name}, more...)
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	hash := hex.EncodeToString(sum[:10])

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 var prod = Place{Layer: "base", Cluster: types.NamespacedName{Namespace: "fleet", Name: "prod"}}
@@ -64,7 +64,7 @@ func TestPutSaysAllOfARelease(t *testing.T) {
 	}
 	got := specOf(t, found, "HelmRelease fleet/prod-podinfo")
 	name := func(namespace, of string) string {
-		return (&putting{Place: prod}).name(dependents.ID{Group: HelmReleaseKind.Group, Kind: HelmReleaseKind.Kind, Namespace: namespace, Name: of})
+		return (&putting{Place: prod}).name(objects.ID{Group: HelmReleaseKind.Group, Kind: HelmReleaseKind.Kind, Namespace: namespace, Name: of})
 	}
 	want := map[string]any{
 		"interval": "1m", "values": map[string]any{"replicas": int64(2)},
@@ -153,12 +153,12 @@ func TestPutKeepsWhatStaysAtHome(t *testing.T) {
 	home, job := anyManifest("kraan.io/v1alpha1", "RemoteCluster", "default", "inner"), anyManifest("batch/v1", "Job", "default", "migrate")
 	home.Home = true
 	settings, release := anyManifest("v1", "ConfigMap", "default", "settings"), manifest("podinfo")
-	job.Needs = []dependents.ID{home.ID(), release.ID(), settings.ID()}
+	job.Needs = []objects.ID{home.ID(), release.ID(), settings.ID()}
 	placed, err := prod.Put(directory(newRevision, home, job, settings, release))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids := map[string]dependents.ID{}
+	ids := map[string]objects.ID{}
 	for _, m := range placed.Manifests {
 		ids[m.Object.GetKind()] = m.ID()
 	}
@@ -169,7 +169,7 @@ func TestPutKeepsWhatStaysAtHome(t *testing.T) {
 		if m.Object.GetKind() != "Job" {
 			continue
 		}
-		if diff := cmp.Diff([]dependents.ID{ids["RemoteCluster"], ids["HelmRelease"], ids["ConfigMap"]}, m.Needs); diff != "" {
+		if diff := cmp.Diff([]objects.ID{ids["RemoteCluster"], ids["HelmRelease"], ids["ConfigMap"]}, m.Needs); diff != "" {
 			t.Errorf("the Job waits for (-want +got):\n%s", diff)
 		}
 	}
@@ -178,7 +178,7 @@ func TestPutKeepsWhatStaysAtHome(t *testing.T) {
 // A source that another layer of the cluster brings is found beside it, too.
 func TestPutFindsSourcesOfOtherLayers(t *testing.T) {
 	place := prod
-	place.Lists = func(id dependents.ID) bool {
+	place.Lists = func(id objects.ID) bool {
 		return id.Kind == "OCIRepository" && id.Namespace == "fleet" && strings.HasPrefix(id.Name, "prod-charts-")
 	}
 	found := putAll(t, place, manifest("podinfo", "chartRef", map[string]any{"kind": "OCIRepository", "name": "charts"}))
@@ -198,7 +198,7 @@ func configMap(name, value string) *unstructured.Unstructured {
 func TestPutCopiesTheNearest(t *testing.T) {
 	release := manifest("podinfo", "valuesFrom", []any{map[string]any{"kind": "ConfigMap", "name": "settings"}})
 	place := prod
-	place.Given = map[dependents.ID]Given{{Kind: "ConfigMap", Namespace: "default", Name: "settings"}: {Object: configMap("settings", "given")}}
+	place.Given = map[objects.ID]Given{{Kind: "ConfigMap", Namespace: "default", Name: "settings"}: {Object: configMap("settings", "given")}}
 	for name, manifests := range map[string][]Manifest{
 		"listed": {release, {File: "base/settings.yaml", Object: configMap("settings", "listed")}},
 		"given":  {release},
@@ -223,14 +223,14 @@ func TestPutCopiesWhatReleasesRead(t *testing.T) {
 	secret := anyManifest("v1", "Secret", "default", "found").Object
 	secret.Object["data"], secret.Object["type"] = map[string]any{"values.yaml": "dHdv"}, "Opaque"
 	secret.SetLabels(map[string]string{"owner": "somebody"})
-	id := func(kind, name string) dependents.ID {
-		return dependents.ID{Kind: kind, Namespace: "default", Name: name}
+	id := func(kind, name string) objects.ID {
+		return objects.ID{Kind: kind, Namespace: "default", Name: name}
 	}
-	if diff := cmp.Diff([]dependents.ID{id("Secret", "found"), id("Secret", "missing"), id("Secret", "optional")}, prod.Reads(directory(newRevision, release, listed))); diff != "" {
+	if diff := cmp.Diff([]objects.ID{id("Secret", "found"), id("Secret", "missing"), id("Secret", "optional")}, prod.Reads(directory(newRevision, release, listed))); diff != "" {
 		t.Errorf("what is read (-want +got):\n%s", diff)
 	}
 	place := prod
-	place.Given = map[dependents.ID]Given{id("Secret", "found"): {Object: secret}}
+	place.Given = map[objects.ID]Given{id("Secret", "found"): {Object: secret}}
 	found := putAll(t, place, release, listed)
 
 	if found["ConfigMap default/listed"].Cluster != "fleet/prod" {
@@ -265,7 +265,7 @@ func TestPutCopiesWhatReleasesRead(t *testing.T) {
 	if putAll(t, place, release, needing)["Secret default/optional"].Optional {
 		t.Error("it is optional for one of two releases, and counts for neither")
 	}
-	if diff := cmp.Diff([]dependents.ID{id("Secret", "missing")}, found["HelmRelease fleet/prod-podinfo"].Needs); diff != "" {
+	if diff := cmp.Diff([]objects.ID{id("Secret", "missing")}, found["HelmRelease fleet/prod-podinfo"].Needs); diff != "" {
 		t.Errorf("what the release waits for (-want +got):\n%s", diff)
 	}
 
@@ -282,7 +282,7 @@ func TestPutCopiesWhatReleasesRead(t *testing.T) {
 func TestPutCopiesTheSecretsOfSources(t *testing.T) {
 	source := anyManifest("source.toolkit.fluxcd.io/v1", "HelmRepository", "default", "charts")
 	source.Object.Object["spec"] = map[string]any{"secretRef": map[string]any{"name": "login"}, "certSecretRef": map[string]any{"name": "tls"}}
-	want := []dependents.ID{{Kind: "Secret", Namespace: "default", Name: "login"}, {Kind: "Secret", Namespace: "default", Name: "tls"}}
+	want := []objects.ID{{Kind: "Secret", Namespace: "default", Name: "login"}, {Kind: "Secret", Namespace: "default", Name: "tls"}}
 	if diff := cmp.Diff(want, prod.Reads(directory(newRevision, source))); diff != "" {
 		t.Errorf("what is read (-want +got):\n%s", diff)
 	}
@@ -305,7 +305,7 @@ func TestPutOfKustomizations(t *testing.T) {
 	if spec["kubeConfig"] == nil || spec["releaseName"] != nil {
 		t.Errorf("it is %v", spec)
 	}
-	if diff := cmp.Diff([]dependents.ID{{Kind: "ConfigMap", Namespace: "default", Name: "vars"}}, prod.Reads(directory(newRevision, k))); diff != "" {
+	if diff := cmp.Diff([]objects.ID{{Kind: "ConfigMap", Namespace: "default", Name: "vars"}}, prod.Reads(directory(newRevision, k))); diff != "" {
 		t.Errorf("what is read (-want +got):\n%s", diff)
 	}
 }
@@ -371,9 +371,9 @@ func TestPutAtHome(t *testing.T) {
 func TestNamesBesideAClusterAreTheirOwn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.StringMatching(`[a-z0-9]([-a-z0-9.]{0,80}[a-z0-9])?`)
-		draw := func(of string) (Place, dependents.ID) {
+		draw := func(of string) (Place, objects.ID) {
 			return Place{Cluster: types.NamespacedName{Namespace: "fleet", Name: rapid.StringMatching(`[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?`).Draw(t, of+" cluster")}},
-				dependents.ID{Kind: "Secret", Namespace: name.Draw(t, of+" namespace"), Name: name.Draw(t, of+" name")}
+				objects.ID{Kind: "Secret", Namespace: name.Draw(t, of+" namespace"), Name: name.Draw(t, of+" name")}
 		}
 		place, id := draw("one")
 		otherPlace, otherID := draw("other")

@@ -18,6 +18,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 func chance(t *rapid.T, percent int, what string) bool {
@@ -40,7 +41,7 @@ func drawLayer(t *rapid.T, deployedDir *Directory) *v1alpha1.AddonsLayer {
 	}
 	for i := range l.Status.Resources {
 		if chance(t, 20, "orphaned") {
-			l.Status.Resources[i].Status = dependents.StatusOrphaned
+			l.Status.Resources[i].Status = objects.StatusOrphaned
 			l.Status.Resources[i].LastTransitionTime = metav1.NewTime(longAgo.Time)
 		}
 	}
@@ -108,8 +109,8 @@ func drawObservation(t *rapid.T) Observation {
 				change(obj)
 			}
 		}
-		o.Live[dependents.IDOf(obj)] = obj
-		o.Stale[dependents.IDOf(obj)] = chance(t, 8, "stale")
+		o.Live[objects.IDOf(obj)] = obj
+		o.Stale[objects.IDOf(obj)] = chance(t, 8, "stale")
 	}
 	return o
 }
@@ -139,7 +140,7 @@ func drawTrouble(t *rapid.T, o *Observation) {
 	}
 	o.Others.Existing = map[string]bool{"mesh": chance(t, 70, "mesh exists")}
 	if chance(t, 30, "claimed") {
-		o.Others.Listed = map[dependents.ID][]dependents.Claim{releaseID("b"): {{Owner: "mesh", Origin: "mesh/b.yaml", ID: releaseID("b")}}}
+		o.Others.Listed = map[objects.ID][]dependents.Claim{releaseID("b"): {{Owner: "mesh", Origin: "mesh/b.yaml", ID: releaseID("b")}}}
 	}
 }
 
@@ -170,7 +171,7 @@ func TestClosedGates(t *testing.T) {
 		if !d.Until.IsZero() && !d.Until.After(o.Now) {
 			t.Errorf("the next look is not in the future: %v", d.Until)
 		}
-		applied := map[dependents.ID]string{}
+		applied := map[objects.ID]string{}
 		for _, entry := range Inventory(o.Layer.Status.Resources, nil) {
 			applied[entry.ID] = entry.Digest
 		}

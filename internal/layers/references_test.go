@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // ofFlux returns an object of a kind of Flux, in the namespace default.
@@ -104,7 +104,7 @@ func TestPutFollowsTheKeyOfAChart(t *testing.T) {
 		"chart": "podinfo", "sourceRef": map[string]any{"kind": "HelmRepository", "name": "charts", "namespace": "elsewhere"},
 		"verify": map[string]any{"secretRef": to("key")},
 	}})
-	want := []dependents.ID{{Kind: "Secret", Namespace: "elsewhere", Name: "key"}}
+	want := []objects.ID{{Kind: "Secret", Namespace: "elsewhere", Name: "key"}}
 	if diff := cmp.Diff(want, prod.Reads(directory(newRevision, release, charts))); diff != "" {
 		t.Errorf("what is read (-want +got):\n%s", diff)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Remote is a cluster other than the one that Strata runs in, as a layer that
@@ -190,7 +191,7 @@ func TargetOf(live *unstructured.Unstructured) string {
 // does not list, although the cache of that cluster lacks it: the cluster may have
 // been away ever since the object was written. What is not there is forgotten, so
 // the word of a cache does not count.
-func MayBeThere(o Observation, id dependents.ID) bool {
+func MayBeThere(o Observation, id objects.ID) bool {
 	if id.Cluster == "" || !slices.ContainsFunc(o.Layer.Status.Resources, func(r v1alpha1.Resource) bool {
 		return r.Cluster == id.Cluster && r.Namespace == id.Namespace && r.Name == id.Name && ParseResourceKind(r.Kind) == id.GroupKind()
 	}) {
@@ -255,7 +256,7 @@ func (o Observation) isForCluster(entry dependents.Entry, cluster types.Namespac
 func decideForsaken(o Observation) Decision {
 	in := o.baseInput()
 	in.MayPrune, in.Grace = true, 0
-	elsewhere := map[dependents.ID]bool{}
+	elsewhere := map[objects.ID]bool{}
 	for _, entry := range in.Inventory {
 		if !o.isForCluster(entry, o.Remote.Name) {
 			elsewhere[entry.ID] = true

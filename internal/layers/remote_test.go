@@ -16,6 +16,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // remoteCluster returns the RemoteCluster fleet/prod, of which Ready and Reachable
@@ -118,12 +119,12 @@ func TestClusterGate(t *testing.T) {
 func TestFailureNamesWhoActed(t *testing.T) {
 	well := remoteCluster(metav1.ConditionTrue, metav1.ConditionTrue, time.Hour)
 	o := observation(layer(), directory(newRevision, manifest("a")), onProd(well), func(o *Observation) { o.Layer.Spec.ServiceAccountName = "deployer" })
-	here := dependents.ID{Kind: "Secret", Namespace: "fleet", Name: "copy"}
-	there := dependents.ID{Cluster: "fleet/prod", Kind: "ConfigMap", Namespace: "default", Name: "settings"}
+	here := objects.ID{Kind: "Secret", Namespace: "fleet", Name: "copy"}
+	there := objects.ID{Cluster: "fleet/prod", Kind: "ConfigMap", Namespace: "default", Name: "settings"}
 	missing := &AccountMissingError{Account: types.NamespacedName{Namespace: "fleet", Name: "deployer"}}
 	for _, test := range []struct {
 		name    string
-		id      dependents.ID
+		id      objects.ID
 		err     error
 		message string
 		cause   v1alpha1.Cause
@@ -192,11 +193,11 @@ func through(cluster string) func(*unstructured.Unstructured) {
 }
 
 // has puts live objects into the inventory of a layer.
-func has(objects ...*unstructured.Unstructured) layerChange {
+func has(objs ...*unstructured.Unstructured) layerChange {
 	return func(l *v1alpha1.AddonsLayer) {
 		var entries []dependents.Entry
-		for _, obj := range objects {
-			entries = append(entries, dependents.Entry{ID: dependents.IDOf(obj), Digest: "x", Generation: 1, Status: dependents.StatusReady, Since: longAgo.Time})
+		for _, obj := range objs {
+			entries = append(entries, dependents.Entry{ID: objects.IDOf(obj), Digest: "x", Generation: 1, Status: objects.StatusReady, Since: longAgo.Time})
 		}
 		l.Status.Resources = append(l.Status.Resources, Resources(entries)...)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Releases of another cluster that have names with the short hash of before are
@@ -30,7 +31,7 @@ func TestReleasesWithShortNamesAreTakenOver(t *testing.T) {
 	l.Status.State, l.Status.ObservedGeneration, l.Status.Version, l.Status.Cluster = v1alpha1.StateDeployed, l.Generation, "1.0.0", "fleet/prod"
 	l.Status.Revision, l.Status.Digest = o.Directory.Revision, o.Directory.Digest
 	l.Status.Attempt = &v1alpha1.Attempt{Version: "1.0.0", Revision: o.Directory.Revision, Digest: o.Directory.Digest, StartTime: longAgo}
-	wanted := map[dependents.ID]bool{}
+	wanted := map[objects.ID]bool{}
 	for _, m := range o.Directory.Manifests {
 		if m.ID().GroupKind() != HelmReleaseKind {
 			continue
@@ -45,9 +46,9 @@ func TestReleasesWithShortNamesAreTakenOver(t *testing.T) {
 		old.Object["status"] = map[string]any{"observedGeneration": int64(1), "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
 		lives(old)(&o)
 		identity := HelmReleaseIdentity(old)
-		o.Exclusive[identity] = append(o.Exclusive[identity], dependents.IDOf(old))
+		o.Exclusive[identity] = append(o.Exclusive[identity], objects.IDOf(old))
 		l.Status.Resources = append(l.Status.Resources, v1alpha1.Resource{
-			Kind: ResourceKind(HelmReleaseKind), Namespace: "fleet", Name: old.GetName(), Status: dependents.StatusReady, Digest: "x", Generation: 1, LastTransitionTime: longAgo,
+			Kind: ResourceKind(HelmReleaseKind), Namespace: "fleet", Name: old.GetName(), Status: objects.StatusReady, Digest: "x", Generation: 1, LastTransitionTime: longAgo,
 		})
 	}
 	d := Decide(o)

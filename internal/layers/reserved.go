@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 const (
@@ -75,7 +75,7 @@ var ownKinds = map[schema.GroupKind]bool{
 // keep it for themselves: by its name, also before it exists, and by what it says
 // of itself. It is empty for what layers may write. Of an object that does not
 // exist obj is nil.
-func (s Settings) Reserved(id dependents.ID, obj *unstructured.Unstructured) string {
+func (s Settings) Reserved(id objects.ID, obj *unstructured.Unstructured) string {
 	if why := s.reservedName(id); why != "" || obj == nil {
 		return why
 	}
@@ -83,7 +83,7 @@ func (s Settings) Reserved(id dependents.ID, obj *unstructured.Unstructured) str
 }
 
 // ReservedFor is Reserved for a layer, which has copies of its own.
-func (s Settings) ReservedFor(layer string, id dependents.ID, obj *unstructured.Unstructured) string {
+func (s Settings) ReservedFor(layer string, id objects.ID, obj *unstructured.Unstructured) string {
 	why := s.Reserved(id, obj)
 	if why == keptCopy && obj != nil && obj.GetLabels()[v1alpha1.LayerLabel] == layer {
 		return ""
@@ -92,7 +92,7 @@ func (s Settings) ReservedFor(layer string, id dependents.ID, obj *unstructured.
 }
 
 // reservedName says what the object of a name is kept for.
-func (s Settings) reservedName(id dependents.ID) string {
+func (s Settings) reservedName(id objects.ID) string {
 	isLease := id.GroupKind() == schema.GroupKind{Group: "coordination.k8s.io", Kind: "Lease"}
 	if isLease && id.Cluster == "" && (strings.HasSuffix(id.Name, LeaseName) || strings.HasSuffix(id.Name, fluxLease)) {
 		return keptLease
@@ -104,7 +104,7 @@ func (s Settings) reservedName(id dependents.ID) string {
 }
 
 // reservedSecret says what a Secret or a ConfigMap of a name is kept for.
-func reservedSecret(id dependents.ID) string {
+func reservedSecret(id objects.ID) string {
 	isSecret := id.Kind == "Secret"
 	switch {
 	case !isSecret && id.Kind != "ConfigMap":
@@ -127,7 +127,7 @@ func reservedSecret(id dependents.ID) string {
 
 // reservedOwn tells what the chart has made for the controller: what it runs as,
 // and the rights that it has.
-func (s Settings) reservedOwn(id dependents.ID) string {
+func (s Settings) reservedOwn(id objects.ID) string {
 	isRole := id.Group == rbacGroup
 	if id.Cluster != "" || !isRole && !ownKinds[id.GroupKind()] {
 		return ""
@@ -204,12 +204,12 @@ func (o Observation) reserves(manifest Manifest) string {
 
 // reservedSource says that a RemoteCluster has its kubeconfig from a Secret. A layer
 // may have it that has it already, or that lists the RemoteCluster, too.
-func (o Observation) reservedSource(id dependents.ID) string {
+func (o Observation) reservedSource(id objects.ID) string {
 	clusters := o.KubeConfigs[id]
 	if live := o.Live[id]; len(clusters) == 0 || live != nil && live.GetLabels()[v1alpha1.LayerLabel] == o.Layer.Name {
 		return ""
 	}
-	listed := map[dependents.ID]bool{}
+	listed := map[objects.ID]bool{}
 	for _, directory := range []*Directory{o.Directory, o.Deployed, o.Restored} {
 		if directory == nil {
 			continue
@@ -219,7 +219,7 @@ func (o Observation) reservedSource(id dependents.ID) string {
 		}
 	}
 	for _, cluster := range clusters {
-		if !listed[dependents.ID{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.RemoteClusterKind, Namespace: cluster.Namespace, Name: cluster.Name}] {
+		if !listed[objects.ID{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.RemoteClusterKind, Namespace: cluster.Namespace, Name: cluster.Name}] {
 			return keptSource
 		}
 	}
@@ -237,7 +237,7 @@ const sparedLasting = "no layer deletes the Namespaces of the cluster, of Flux, 
 
 // isLasting tells Namespaces that go with no layer, whatever their annotations say:
 // too much of others lies in them. A layer that lists one may have adopted it.
-func (o Observation) isLasting(id dependents.ID) bool {
+func (o Observation) isLasting(id objects.ID) bool {
 	switch {
 	case id.GroupKind() != namespaceKind:
 		return false
@@ -266,10 +266,10 @@ func (m Manifest) isStratas() bool { return m.Copy || m.Home || m.Ensured || m.O
 
 // reserved returns which of the objects in question a layer writes, adopts, lets
 // go and deletes in no case, whatever its status says that it has.
-func (o Observation) reserved() map[dependents.ID]string {
-	stratas := map[dependents.ID]bool{}
-	found := map[dependents.ID]string{}
-	note := func(id dependents.ID, live *unstructured.Unstructured) {
+func (o Observation) reserved() map[objects.ID]string {
+	stratas := map[objects.ID]bool{}
+	found := map[objects.ID]string{}
+	note := func(id objects.ID, live *unstructured.Unstructured) {
 		if why := o.Settings.ReservedFor(o.Layer.Name, id, live); why != "" && !stratas[id] {
 			found[id] = why
 		}
@@ -291,7 +291,7 @@ func (o Observation) reserved() map[dependents.ID]string {
 	}
 	for _, resource := range o.Layer.Status.Resources {
 		gk := ParseResourceKind(resource.Kind)
-		id := dependents.ID{Cluster: resource.Cluster, Group: gk.Group, Kind: gk.Kind, Namespace: resource.Namespace, Name: resource.Name}
+		id := objects.ID{Cluster: resource.Cluster, Group: gk.Group, Kind: gk.Kind, Namespace: resource.Namespace, Name: resource.Name}
 		note(id, o.Live[id])
 	}
 	return found

@@ -17,6 +17,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // marks puts metadata on an object.
@@ -106,8 +107,8 @@ func kubeConfigCopy() *unstructured.Unstructured {
 }
 
 func secretsServed(o *Observation) {
-	o.Scopes[dependents.ServedKind{GroupKind: schema.GroupKind{Kind: "Secret"}}] = ScopeNamespaced
-	o.Resources = map[dependents.ServedKind]string{
+	o.Scopes[objects.ServedKind{GroupKind: schema.GroupKind{Kind: "Secret"}}] = ScopeNamespaced
+	o.Resources = map[objects.ServedKind]string{
 		{GroupKind: schema.GroupKind{Kind: "Secret"}}: "secrets", {GroupKind: schema.GroupKind{Kind: "ConfigMap"}}: "configmaps",
 		{GroupKind: schema.GroupKind{Kind: "Namespace"}}: "namespaces", {GroupKind: HelmReleaseKind}: "helmreleases",
 	}
@@ -245,8 +246,8 @@ func TestLayerTakesNoKubeConfigOfARemoteCluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			named := func(o *Observation) {
-				o.KubeConfigs = map[dependents.ID][]types.NamespacedName{secret.ID(): {{Namespace: "fleet", Name: "prod"}}}
-				o.Scopes[dependents.ServedKind{GroupKind: cluster.ID().GroupKind()}] = ScopeNamespaced
+				o.KubeConfigs = map[objects.ID][]types.NamespacedName{secret.ID(): {{Namespace: "fleet", Name: "prod"}}}
+				o.Scopes[objects.ServedKind{GroupKind: cluster.ID().GroupKind()}] = ScopeNamespaced
 			}
 			d := Decide(observation(layer(), directory(newRevision, tc.listed...), secretsServed, named, tc.change))
 			if got := d.Reason == v1alpha1.ReasonReservedObject; got != tc.reserved {
@@ -275,7 +276,7 @@ func TestNamespacesOfOthersGoWithNoLayer(t *testing.T) {
 			dir := directory(newRevision, manifest("a"))
 			l := layer(append([]layerChange{isDeployed(dir)}, changes...)...)
 			l.Status.Resources = append(l.Status.Resources, v1alpha1.Resource{
-				Kind: ResourceKind(schema.GroupKind{Kind: "Namespace"}), Name: name, Status: dependents.StatusOrphaned, LastTransitionTime: longAgo,
+				Kind: ResourceKind(schema.GroupKind{Kind: "Namespace"}), Name: name, Status: objects.StatusOrphaned, LastTransitionTime: longAgo,
 			})
 			d := Decide(observation(l, dir, lives(live("a"), namespace), func(o *Observation) {
 				o.ClusterNamespaces = map[string]bool{"fleet": true, "team-a": false}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // A HelmRelease that anybody has made in a namespace of their own stops no layer:
@@ -60,10 +60,10 @@ func TestForeignReleasesStopNoLayer(t *testing.T) {
 				if deployed {
 					o = observation(layer(isDeployed(dir)), dir, lives(live("a"), live("b")))
 				}
-				id := dependents.IDOf(tc.rival)
+				id := objects.IDOf(tc.rival)
 				o.Live[id] = tc.rival
 				o.Others.Existing = map[string]bool{"mesh": true}
-				o.Exclusive = map[string][]dependents.ID{HelmReleaseIdentity(tc.rival): {releaseID("a"), id}}
+				o.Exclusive = map[string][]objects.ID{HelmReleaseIdentity(tc.rival): {releaseID("a"), id}}
 				d := Decide(o)
 				status, _ := Report(o, d, nil)
 				if d.Stalled || d.State == v1alpha1.StateFailed || deployed && d.State != v1alpha1.StateDeployed {

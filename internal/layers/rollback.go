@@ -15,6 +15,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // maxRollbackMessage bounds what a status says of why a layer went back, in
@@ -177,9 +178,9 @@ func isUnderWay(o Observation, plan dependents.Plan) bool {
 	if plan.Writes() && !wasRefused(o.Layer) {
 		return true
 	}
-	return slices.ContainsFunc(plan.Standings, func(s dependents.Standing) bool {
+	return slices.ContainsFunc(plan.Standings, func(s objects.Standing) bool {
 		live := o.Live[s.ID]
-		return !s.Unwanted && s.Health > dependents.Ignored && live != nil && dependents.IsReleaseKind(s.ID.GroupKind()) && dependents.IsActing(live)
+		return !s.Unwanted && s.Health > objects.Ignored && live != nil && objects.IsReleaseKind(s.ID.GroupKind()) && objects.IsActing(live)
 	})
 }
 

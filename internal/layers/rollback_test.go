@@ -17,6 +17,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 var (
@@ -350,7 +351,7 @@ func TestRollbackTakesNothingFromOthers(t *testing.T) {
 	in := observation(l, dir, restored(before), lives(live("a"), live("b"), live("c", gaveUp), live("moved", of("team")), live("listed"), namespace))
 	in.Others = dependents.Others{
 		Existing: map[string]bool{"team": true},
-		Listed: map[dependents.ID][]dependents.Claim{
+		Listed: map[objects.ID][]dependents.Claim{
 			releaseID("moved"): {{Owner: "team", Origin: "team/moved.yaml", ID: releaseID("moved")}}, releaseID("listed"): {{Owner: "team", Origin: "team/listed.yaml", ID: releaseID("listed")}},
 		},
 		Exclusive: map[string][]dependents.Claim{"default/renamed": {{Owner: "team", Origin: "team/new.yaml", ID: releaseID("other")}}},
@@ -460,10 +461,10 @@ func TestRollbackBetweenVersionsOfAKind(t *testing.T) {
 			l.Status.Resources[i].Digest = ""
 		}
 	}
-	world := func(unserved string, objects ...*unstructured.Unstructured) Observation {
-		return observation(l, after, restored(before), lives(objects...), func(o *Observation) {
-			o.Scopes[dependents.ServedKind{GroupKind: widget}] = ScopeNamespaced
-			o.Unserved = map[dependents.ServedVersion]bool{{GroupVersionKind: widget.WithVersion(unserved)}: true}
+	world := func(unserved string, objs ...*unstructured.Unstructured) Observation {
+		return observation(l, after, restored(before), lives(objs...), func(o *Observation) {
+			o.Scopes[objects.ServedKind{GroupKind: widget}] = ScopeNamespaced
+			o.Unserved = map[objects.ServedVersion]bool{{GroupVersionKind: widget.WithVersion(unserved)}: true}
 		})
 	}
 	if got := verbs(Decide(world("v1beta1", live("b"))).Plan); got != "Write w" {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // SourceGroup is the API group of Flux's sources.
@@ -37,11 +37,11 @@ type SourceRef struct {
 }
 
 // ID names the source among objects.
-func (r SourceRef) ID() dependents.ID {
+func (r SourceRef) ID() objects.ID {
 	if r.Kind == ApplicationBundle {
-		return dependents.ID{Group: v1alpha1.GroupVersion.Group, Kind: r.Kind, Name: r.Name}
+		return objects.ID{Group: v1alpha1.GroupVersion.Group, Kind: r.Kind, Name: r.Name}
 	}
-	return dependents.ID{Group: SourceGroup, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+	return objects.ID{Group: SourceGroup, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
 // SourceOf returns a layer's source. Namespace is that of sources whose

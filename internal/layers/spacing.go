@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // progressSpacing is how far apart statuses are written that differ in how a layer
@@ -87,5 +87,5 @@ func settled(s v1alpha1.AddonsLayerStatus) v1alpha1.AddonsLayerStatus {
 // isReadiness tells whether an object's status is for people to read, and not
 // what the next look goes by.
 func isReadiness(status string) bool {
-	return stays(v1alpha1.Resource{Status: status}) && status != dependents.StatusNotServed
+	return stays(v1alpha1.Resource{Status: status}) && status != objects.StatusNotServed
 }

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 func TestSpacing(t *testing.T) {
@@ -53,9 +53,9 @@ func TestSpacing(t *testing.T) {
 		"new object":  {"nothing is written before it is known", v1alpha1.StateApplying, func(s *status) { s.Resources = append(s.Resources, v1alpha1.Resource{Name: "b"}) }, 0},
 		"gone":        {"it is no longer the layer's", v1alpha1.StateApplying, func(s *status) { s.Resources = nil }, 0},
 		"applied":     {"the next look goes by it", v1alpha1.StateApplying, func(s *status) { s.Resources[0].Digest, s.Resources[0].Generation = "y", 2 }, 0},
-		"orphaned":    {"the grace counts from it", v1alpha1.StateApplying, func(s *status) { s.Resources[0].Status = dependents.StatusOrphaned }, 0},
-		"not served":  {"the next look goes by it", v1alpha1.StateApplying, func(s *status) { s.Resources[0].Status = dependents.StatusNotServed }, 0},
-		"superseded":  {"the next look goes by it", v1alpha1.StateApplying, func(s *status) { s.Resources[0].Status = dependents.StatusSuperseded }, 0},
+		"orphaned":    {"the grace counts from it", v1alpha1.StateApplying, func(s *status) { s.Resources[0].Status = objects.StatusOrphaned }, 0},
+		"not served":  {"the next look goes by it", v1alpha1.StateApplying, func(s *status) { s.Resources[0].Status = objects.StatusNotServed }, 0},
+		"superseded":  {"the next look goes by it", v1alpha1.StateApplying, func(s *status) { s.Resources[0].Status = objects.StatusSuperseded }, 0},
 		"rolled back": {"the next look goes by it", v1alpha1.StateFailed, func(s *status) { s.Rollback = &v1alpha1.Rollback{To: "1"} }, 0},
 	}
 	for name, tc := range cases {

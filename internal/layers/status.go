@@ -17,6 +17,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/address"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // reconcileRequest is Flux's annotation that asks for a look at once.
@@ -72,7 +73,7 @@ func Report(o Observation, d Decision, results []dependents.Result) (v1alpha1.Ad
 // withFailures turns a decision into the report of actions that failed. What
 // was merely outdated is decided anew and not reported. actor names the account
 // that acts on an object.
-func (d Decision) withFailures(results []dependents.Result, actor func(dependents.ID) types.NamespacedName) Decision {
+func (d Decision) withFailures(results []dependents.Result, actor func(objects.ID) types.NamespacedName) Decision {
 	var failed []dependents.Result
 	for _, result := range results {
 		if result.Err != nil && !apierrors.IsConflict(result.Err) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 var releases = schema.GroupResource{Group: HelmReleaseKind.Group, Resource: "helmreleases"}
@@ -254,7 +255,7 @@ func TestResourcesAreShort(t *testing.T) {
 	elsewhere := releaseID("x")
 	elsewhere.Namespace = "other"
 	entries := []dependents.Entry{
-		{ID: releaseID("a"), Origin: "addons/base/sub/a.yaml", DependsOn: []dependents.ID{releaseID("b"), elsewhere}},
+		{ID: releaseID("a"), Origin: "addons/base/sub/a.yaml", DependsOn: []objects.ID{releaseID("b"), elsewhere}},
 		{ID: releaseID("b"), Origin: "elsewhere.yaml"},
 		{ID: releaseID("c")},
 	}

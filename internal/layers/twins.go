@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Twins holds the other names of each cluster that Strata knows by several: those of
@@ -20,8 +20,8 @@ import (
 type Twins map[string][]string
 
 // IDs returns an object by all names of its cluster, its own first.
-func (t Twins) IDs(id dependents.ID) []dependents.ID {
-	found := []dependents.ID{id}
+func (t Twins) IDs(id objects.ID) []objects.ID {
+	found := []objects.ID{id}
 	for _, cluster := range t[id.Cluster] {
 		found = append(found, id.On(cluster))
 	}
@@ -60,8 +60,8 @@ func clusterIn(identity string) (cluster, release string, known bool) {
 }
 
 // AllIDs returns objects by all names of their clusters.
-func (t Twins) AllIDs(ids iter.Seq[dependents.ID]) iter.Seq[dependents.ID] {
-	return func(yield func(dependents.ID) bool) {
+func (t Twins) AllIDs(ids iter.Seq[objects.ID]) iter.Seq[objects.ID] {
+	return func(yield func(objects.ID) bool) {
 		for id := range ids {
 			for _, twin := range t.IDs(id) {
 				if !yield(twin) {

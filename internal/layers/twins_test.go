@@ -14,6 +14,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // shared are three names of one cluster, of which one is home, and one of another.
@@ -36,8 +37,8 @@ func TestTwins(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", identity, diff)
 		}
 	}
-	id := dependents.ID{Kind: "ConfigMap", Namespace: "apps", Name: "flags"}
-	if diff := cmp.Diff([]dependents.ID{id.On("team/prod"), id, id.On("fleet/prod")}, shared.IDs(id.On("team/prod"))); diff != "" {
+	id := objects.ID{Kind: "ConfigMap", Namespace: "apps", Name: "flags"}
+	if diff := cmp.Diff([]objects.ID{id.On("team/prod"), id, id.On("fleet/prod")}, shared.IDs(id.On("team/prod"))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -74,9 +75,9 @@ func TestTwinsAreOneForConflicts(t *testing.T) {
 	for found := range ListingOf(o.Directory).Exclusive {
 		exclusive = found
 	}
-	o.Exclusive[exclusive] = []dependents.ID{dependents.IDOf(home)}
+	o.Exclusive[exclusive] = []objects.ID{objects.IDOf(home)}
 	o.Others = dependents.Others{
-		Listed: map[dependents.ID][]dependents.Claim{}, Exclusive: map[string][]dependents.Claim{}, Existing: map[string]bool{}, Unreadable: map[string]bool{},
+		Listed: map[objects.ID][]dependents.Claim{}, Exclusive: map[string][]dependents.Claim{}, Existing: map[string]bool{}, Unreadable: map[string]bool{},
 	}
 	o.AddOther(&o.Others, mesh)
 	o.AddClaims(&o.Others, "mesh", ListingOf(directory(newRevision, manifest("a"))))

@@ -7,8 +7,8 @@ import (
 	"iter"
 	"sync"
 
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Listings remembers what every layer lists, so that an event on an object
@@ -19,7 +19,7 @@ type Listings struct {
 	byLayer map[string]listing
 	// asRead holds what other layers have read of a layer since its own look.
 	asRead      map[string]listing
-	byID        map[dependents.ID]names
+	byID        map[objects.ID]names
 	byExclusive map[string]names
 	// waiting holds layers with orphans, conflicts or kinds that are not
 	// served: a change of another layer's listing may free them.
@@ -74,7 +74,7 @@ type Question struct {
 // NewListings returns one without memory.
 func NewListings() *Listings {
 	return &Listings{
-		byLayer: map[string]listing{}, asRead: map[string]listing{}, byID: map[dependents.ID]names{}, byExclusive: map[string]names{},
+		byLayer: map[string]listing{}, asRead: map[string]listing{}, byID: map[objects.ID]names{}, byExclusive: map[string]names{},
 		waiting: names{}, unserved: map[string]map[string]bool{},
 	}
 }
@@ -155,7 +155,7 @@ func (l *Listings) Found(layer, digest string, origin Origin) {
 // every other one lists: it returns what those list that may list one of the
 // objects, or one that stands for one of the exclusive things. Unknown has the
 // indexes of the questions that have to be answered by reading.
-func (l *Listings) Concerning(questions []Question, ids iter.Seq[dependents.ID], exclusives iter.Seq[string]) (found map[string]layers.Listing, unknown []int) {
+func (l *Listings) Concerning(questions []Question, ids iter.Seq[objects.ID], exclusives iter.Seq[string]) (found map[string]layers.Listing, unknown []int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	indexed := names{}
@@ -249,7 +249,7 @@ func (l *Listings) WhoWaitsFor(group string) []string {
 
 // WhoLists returns the layers that list an object, or one that stands for the
 // same exclusive thing.
-func (l *Listings) WhoLists(id dependents.ID, exclusive string) []string {
+func (l *Listings) WhoLists(id objects.ID, exclusive string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var found []string
@@ -265,7 +265,7 @@ func (l *Listings) WhoLists(id dependents.ID, exclusive string) []string {
 }
 
 // WhoListsKind returns the layers that list objects of a kind.
-func (l *Listings) WhoListsKind(kind dependents.ServedKind) []string {
+func (l *Listings) WhoListsKind(kind objects.ServedKind) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var found []string

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // newRelease returns a HelmRelease with a release name of its own or another's.
@@ -39,7 +39,7 @@ func sorted(names []string) []string {
 
 func TestListings(t *testing.T) {
 	l := NewListings()
-	id := dependents.IDOf(newRelease("podinfo", "podinfo"))
+	id := objects.IDOf(newRelease("podinfo", "podinfo"))
 	exclusive := layers.HelmReleaseIdentity(newRelease("podinfo", "podinfo"))
 	check := func(what string, want ...string) {
 		t.Helper()
@@ -138,7 +138,7 @@ func TestListingsConcerning(t *testing.T) {
 	answer := func(questions ...Question) map[string][]string {
 		t.Helper()
 		podinfo := newRelease("podinfo", "podinfo")
-		found, unknown := l.Concerning(questions, slices.Values([]dependents.ID{dependents.IDOf(podinfo)}), slices.Values([]string{layers.HelmReleaseIdentity(podinfo)}))
+		found, unknown := l.Concerning(questions, slices.Values([]objects.ID{objects.IDOf(podinfo)}), slices.Values([]string{layers.HelmReleaseIdentity(podinfo)}))
 		answers := map[string][]string{}
 		for name, listing := range found {
 			answers[name] = []string{}

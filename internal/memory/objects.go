@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // StaleFor bounds how long a cache may be believed to lag behind a write: an
@@ -24,7 +25,7 @@ const StaleFor = 10 * time.Second
 // concurrent use.
 type Objects struct {
 	mu      sync.Mutex
-	written map[dependents.ID]write
+	written map[objects.ID]write
 }
 
 type write struct {
@@ -33,7 +34,7 @@ type write struct {
 }
 
 // NewObjects returns a memory of no writes.
-func NewObjects() *Objects { return &Objects{written: map[dependents.ID]write{}} }
+func NewObjects() *Objects { return &Objects{written: map[objects.ID]write{}} }
 
 // Wrote records what became of actions.
 func (o *Objects) Wrote(results []dependents.Result, now time.Time) {
@@ -56,7 +57,7 @@ func (o *Objects) Wrote(results []dependents.Result, now time.Time) {
 
 // IsStale tells whether an object as the cache has it, with "" for one that
 // the cache lacks, is older than the last write.
-func (o *Objects) IsStale(id dependents.ID, version string, now time.Time) bool {
+func (o *Objects) IsStale(id objects.ID, version string, now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	last, known := o.written[id]
@@ -76,7 +77,7 @@ func (o *Objects) IsStale(id dependents.ID, version string, now time.Time) bool 
 
 // Awaits tells whether an object at a version is what the last write, which no
 // look has found in the cache yet, has led to.
-func (o *Objects) Awaits(id dependents.ID, version string) bool {
+func (o *Objects) Awaits(id objects.ID, version string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	last, known := o.written[id]

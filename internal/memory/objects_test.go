@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 func TestIsStale(t *testing.T) {
-	id := dependents.ID{Kind: "ConfigMap", Namespace: "default", Name: "settings"}
+	id := objects.ID{Kind: "ConfigMap", Namespace: "default", Name: "settings"}
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	wrote := func(verb dependents.Verb, version string) dependents.Result {
 		return dependents.Result{Action: dependents.Action{Verb: verb, ID: id}, ResourceVersion: version}
@@ -62,7 +63,7 @@ func TestIsStale(t *testing.T) {
 // object since.
 func TestOlderWriteIsRecordedLater(t *testing.T) {
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	id := dependents.ID{Kind: "HelmRelease", Namespace: "default", Name: "podinfo"}
+	id := objects.ID{Kind: "HelmRelease", Namespace: "default", Name: "podinfo"}
 	wrote := func(version string) []dependents.Result {
 		return []dependents.Result{{Action: dependents.Action{Verb: dependents.VerbResume, ID: id}, ResourceVersion: version}}
 	}
@@ -84,7 +85,7 @@ func TestOlderWriteIsRecordedLater(t *testing.T) {
 
 // Once the cache has caught up, an object that vanishes is missed at once.
 func TestIsStaleForgetsWhatWasSeen(t *testing.T) {
-	id := dependents.ID{Kind: "ConfigMap", Name: "settings"}
+	id := objects.ID{Kind: "ConfigMap", Name: "settings"}
 	r := NewObjects()
 	now := time.Now()
 	r.Wrote([]dependents.Result{{Action: dependents.Action{Verb: dependents.VerbWrite, ID: id}, ResourceVersion: "100"}}, now)

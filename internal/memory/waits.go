@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Waits measures how long orphans and roll-outs of layers have waited, by a
@@ -26,7 +26,7 @@ type Waits struct {
 // waitFor is an orphan, or with an empty ID a roll-out, and since when the
 // status says it waits.
 type waitFor struct {
-	id    dependents.ID
+	id    objects.ID
 	since int64
 }
 
@@ -44,12 +44,12 @@ func NewWaits(steady func() time.Duration) *Waits {
 
 // Of returns how long a layer's orphans have waited at most, and its roll-out,
 // where it has one. What the status says no longer is forgotten.
-func (w *Waits) Of(layer *v1alpha1.AddonsLayer, now time.Time) (orphans map[dependents.ID]time.Duration, underWay *time.Duration) {
+func (w *Waits) Of(layer *v1alpha1.AddonsLayer, now time.Time) (orphans map[objects.ID]time.Duration, underWay *time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	last, next := w.layers[layer.Name], map[waitFor]waited{}
 	steady := w.steady()
-	measure := func(id dependents.ID, since time.Time) time.Duration {
+	measure := func(id objects.ID, since time.Time) time.Duration {
 		key := waitFor{id, since.Unix()}
 		known, found := last[key]
 		if !found {
@@ -58,14 +58,14 @@ func (w *Waits) Of(layer *v1alpha1.AddonsLayer, now time.Time) (orphans map[depe
 		next[key] = known
 		return known.before + steady - known.seen
 	}
-	orphans = map[dependents.ID]time.Duration{}
+	orphans = map[objects.ID]time.Duration{}
 	for _, entry := range layers.Inventory(layer.Status.Resources, nil) {
-		if entry.Status == dependents.StatusOrphaned {
+		if entry.Status == objects.StatusOrphaned {
 			orphans[entry.ID] = measure(entry.ID, entry.Since)
 		}
 	}
 	if attempt := layer.Status.Attempt; attempt != nil {
-		rollOut := measure(dependents.ID{}, attempt.StartTime.Time)
+		rollOut := measure(objects.ID{}, attempt.StartTime.Time)
 		underWay = &rollOut
 	}
 	w.layers[layer.Name] = next

@@ -15,6 +15,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // clocks are the clock on the wall, which may be set, and the time that really
@@ -39,7 +40,7 @@ type orphaned struct {
 	writes  int
 }
 
-var orphanedID = dependents.ID{Group: layers.HelmReleaseKind.Group, Kind: layers.HelmReleaseKind.Kind, Namespace: "default", Name: "gone"}
+var orphanedID = objects.ID{Group: layers.HelmReleaseKind.Group, Kind: layers.HelmReleaseKind.Kind, Namespace: "default", Name: "gone"}
 
 func newOrphaned(grace time.Duration) *orphaned {
 	s := &orphaned{clocks: &clocks{began: time.Date(2026, 5, 1, 12, 0, 0, 400e6, time.UTC)}, layer: &v1alpha1.AddonsLayer{}, release: &unstructured.Unstructured{}}
@@ -51,7 +52,7 @@ func newOrphaned(grace time.Duration) *orphaned {
 	s.layer.Name = "base"
 	s.layer.DeletionTimestamp = &metav1.Time{Time: s.began}
 	s.layer.Spec.OrphanGrace = &metav1.Duration{Duration: grace}
-	s.layer.Status.Resources = layers.Resources([]dependents.Entry{{ID: orphanedID, Status: dependents.StatusReady, Since: s.began}})
+	s.layer.Status.Resources = layers.Resources([]dependents.Entry{{ID: orphanedID, Status: objects.StatusReady, Since: s.began}})
 	return s
 }
 
@@ -65,7 +66,7 @@ func (s *orphaned) look() {
 	o := layers.Observation{
 		Now: s.wall(), Layer: s.layer,
 		ObservedObjects: layers.ObservedObjects{
-			Live:   map[dependents.ID]*unstructured.Unstructured{orphanedID: s.release},
+			Live:   map[objects.ID]*unstructured.Unstructured{orphanedID: s.release},
 			Others: dependents.Others{Existing: map[string]bool{}},
 		},
 	}

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 func assembled(text string, names ...string) []layers.Manifest {
@@ -54,7 +54,7 @@ func TestAssemble(t *testing.T) {
 		t.Error("what only a server writes is still there")
 	}
 	made := assembled("x", "home", "needs")
-	made[0].Home, made[1].Needs = true, []dependents.ID{{Kind: "ConfigMap", Namespace: "default", Name: "home"}}
+	made[0].Home, made[1].Needs = true, []objects.ID{{Kind: "ConfigMap", Namespace: "default", Name: "home"}}
 	kept, err := store.Assemble("z", "", func() ([]layers.Manifest, error) { return made, nil })
 	if err != nil {
 		t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // condensed is the objects of a directory as CBOR, one after the other: about a
@@ -26,7 +26,7 @@ type condensedItem struct {
 	file  string
 	line  int
 	home  bool
-	needs []dependents.ID
+	needs []objects.ID
 	end   int
 }
 

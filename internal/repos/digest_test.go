@@ -36,7 +36,7 @@ func TestDigestProperty(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return got.Digest, objects(got)
+			return got.Digest, objs(got)
 		}
 		digest, order := split("one")
 		digest2, order2 := split("two")

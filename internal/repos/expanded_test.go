@@ -149,7 +149,7 @@ func TestConcurrentExpansion(t *testing.T) {
 				n := (worker + i) % folders
 				got, err := store.Directory(t.Context(), artifact, fmt.Sprint(n))
 				if err != nil || len(got.Manifests) != 1 || got.Manifests[0].Object.GetName() != fmt.Sprint("r", n) {
-					t.Errorf("directory %d: %v %v", n, objects(got), err)
+					t.Errorf("directory %d: %v %v", n, objs(got), err)
 					return
 				}
 				if again, ok := store.ByDigest(got.Digest); !ok || !cmp.Equal(again.Manifests, got.Manifests) {

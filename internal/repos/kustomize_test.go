@@ -114,7 +114,7 @@ func TestBuild(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if diff := cmp.Diff(c.want, objects(got)); diff != "" {
+			if diff := cmp.Diff(c.want, objs(got)); diff != "" {
 				t.Errorf("%s: objects (-want +got):\n%s", c.reason, diff)
 			}
 			for _, manifest := range got.Manifests {

@@ -227,7 +227,7 @@ func TestParse(t *testing.T) {
 			if diff := cmp.Diff(c.err, text); diff != "" {
 				t.Errorf("%s: error (-want +got):\n%s", c.reason, diff)
 			}
-			if diff := cmp.Diff(c.want, objects(got)); err == nil && diff != "" {
+			if diff := cmp.Diff(c.want, objs(got)); err == nil && diff != "" {
 				t.Errorf("%s: objects (-want +got):\n%s", c.reason, diff)
 			}
 		})

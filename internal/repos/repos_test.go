@@ -138,7 +138,7 @@ func names(t testing.TB, dir string) []string {
 }
 
 // objects of a directory, as kind and name.
-func objects(directory *layers.Directory) []string {
+func objs(directory *layers.Directory) []string {
 	if directory == nil {
 		return nil
 	}

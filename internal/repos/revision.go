@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // RevisionKey is the key of the Secrets that keep packed directories.
@@ -45,7 +45,7 @@ type packedManifest struct {
 	File   string                     `json:"file,omitempty"`
 	Line   int                        `json:"line,omitempty"`
 	Home   bool                       `json:"home,omitempty"`
-	Needs  []dependents.ID            `json:"needs,omitempty"`
+	Needs  []objects.ID               `json:"needs,omitempty"`
 	Object *unstructured.Unstructured `json:"object"`
 }
 

@@ -290,7 +290,7 @@ func TestLeftovers(t *testing.T) {
 	}
 	got, err := second.Directory(context.Background(), bad, "./a")
 	if err != nil || got.Manifests[0].Object.GetName() != "b" || origin.gets.Load() != before+1 {
-		t.Errorf("an artifact that was changed was used: %v %v", objects(got), err)
+		t.Errorf("an artifact that was changed was used: %v %v", objs(got), err)
 	}
 }
 
@@ -326,7 +326,7 @@ func TestConcurrentEviction(t *testing.T) {
 				n := (worker + i) % len(artifacts)
 				got, err := store.Directory(context.Background(), artifacts[n], "./a")
 				if err != nil || got.Manifests[0].Object.GetName() != fmt.Sprint("r", n) {
-					t.Errorf("artifact %d: %v %v", n, objects(got), err)
+					t.Errorf("artifact %d: %v %v", n, objs(got), err)
 					return
 				}
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // scripted are hands that note what they are asked for, and fail at one step.
@@ -119,7 +120,7 @@ func newcomer() *layers.Observation {
 		ObservedContents: layers.ObservedContents{
 			Directory: &layers.Directory{Revision: "main@sha1:1", Digest: "sha256:2", Manifests: []layers.Manifest{{File: "podinfo.yaml", Object: release}}},
 		},
-		ObservedClusters: layers.ObservedClusters{Scopes: map[dependents.ServedKind]layers.Scope{{GroupKind: layers.HelmReleaseKind}: layers.ScopeNamespaced}},
+		ObservedClusters: layers.ObservedClusters{Scopes: map[objects.ServedKind]layers.Scope{{GroupKind: layers.HelmReleaseKind}: layers.ScopeNamespaced}},
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // cache is what a process has seen of the objects of one kind: the cluster as it
@@ -202,7 +202,7 @@ func (p *process) wakeForObject(cluster string, c change) {
 		if kindOf(c.name) == kindRelease {
 			identity = layers.HelmReleaseIdentity(live)
 		}
-		who := p.listings.WhoLists(dependents.IDOf(live).On(cluster), identity)
+		who := p.listings.WhoLists(objects.IDOf(live).On(cluster), identity)
 		slices.Sort(who)
 		p.enqueue(who...)
 	}

@@ -20,8 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // The kinds of objects of a cluster, each with a history of its own.
@@ -108,7 +108,7 @@ func (c *cluster) layer(name string) *v1alpha1.AddonsLayer {
 
 // keyOf returns how a cluster names an object: a release by its name, since no two
 // have one name, and anything else by kind, namespace and name.
-func keyOf(id dependents.ID) string {
+func keyOf(id objects.ID) string {
 	if id.GroupKind() == layers.HelmReleaseKind {
 		return id.Name
 	}
@@ -177,7 +177,7 @@ func (c *cluster) changeRemote(name string, spec bool, do func(*v1alpha1.RemoteC
 // putRelease stores a release, or any other object, likewise.
 func (c *cluster) putRelease(release *unstructured.Unstructured) {
 	release.SetResourceVersion(c.next())
-	key := keyOf(dependents.IDOf(release))
+	key := keyOf(objects.IDOf(release))
 	if release.GetDeletionTimestamp() != nil && len(release.GetFinalizers()) == 0 {
 		c.put(kindOf(key), key, nil)
 		return
@@ -214,7 +214,7 @@ func (c *cluster) changeRelease(name string, do func(*unstructured.Unstructured)
 
 func (c *cluster) createRelease(release *unstructured.Unstructured) *unstructured.Unstructured {
 	release.SetUID(c.newUID())
-	if kindOf(keyOf(dependents.IDOf(release))) == kindRelease {
+	if kindOf(keyOf(objects.IDOf(release))) == kindRelease {
 		release.SetGeneration(1)
 	}
 	c.putRelease(release)

@@ -15,6 +15,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 var errUnavailable = apierrors.NewServiceUnavailable("the API server is not there")
@@ -61,7 +62,7 @@ func (e *executor) Carry(ctx context.Context, owner string, plan dependents.Plan
 }
 
 // hasFailed tells whether an earlier action on an object has.
-func (e *executor) hasFailed(results []dependents.Result, id dependents.ID) bool {
+func (e *executor) hasFailed(results []dependents.Result, id objects.ID) bool {
 	return slices.ContainsFunc(results, func(r dependents.Result) bool {
 		return r.Action.ID == id && (r.Err != nil || r.Outdated)
 	})

@@ -13,10 +13,11 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // targetOf returns the cluster that an object is on, or installs on; "" is home.
-func targetOf(live *unstructured.Unstructured, id dependents.ID) string {
+func targetOf(live *unstructured.Unstructured, id objects.ID) string {
 	if id.Cluster == "" && live != nil && id.GroupKind() == layers.HelmReleaseKind {
 		return layers.TargetOf(live)
 	}

@@ -14,12 +14,13 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // settings are the controller's, as it is shipped.
 var settings = layers.Settings{Interval: defaultInterval, Namespace: namespace, MaxPrunePercent: 50}
 
-var scopes = map[dependents.ServedKind]layers.Scope{
+var scopes = map[objects.ServedKind]layers.Scope{
 	{GroupKind: layers.HelmReleaseKind}: layers.ScopeNamespaced, {GroupKind: layers.HelmRepositoryKind}: layers.ScopeNamespaced,
 	{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}: layers.ScopeNamespaced, {GroupKind: spaceKind}: layers.ScopeCluster,
 }
@@ -30,9 +31,9 @@ func (h *hands) observe(layer *v1alpha1.AddonsLayer) *layers.Observation {
 		Now: h.Now(), Settings: settings, Layer: layer, Layers: map[string]layers.Other{},
 		ObservedClusters: layers.ObservedClusters{ClusterVersion: h.kubernetes, Scopes: maps.Clone(scopes), Forsaken: map[string]bool{}},
 		ObservedObjects: layers.ObservedObjects{
-			Live:      map[dependents.ID]*unstructured.Unstructured{},
-			Stale:     map[dependents.ID]bool{},
-			Exclusive: map[string][]dependents.ID{},
+			Live:      map[objects.ID]*unstructured.Unstructured{},
+			Stale:     map[objects.ID]bool{},
+			Exclusive: map[string][]objects.ID{},
 		},
 	}
 	h.observeRemote(o)
@@ -69,7 +70,7 @@ func (h *hands) observeRemote(o *layers.Observation) {
 
 // observeKinds sees to it that what is on the clusters in question is watched.
 func (h *hands) observeKinds(o *layers.Observation) {
-	kinds := map[dependents.ServedKind]bool{}
+	kinds := map[objects.ServedKind]bool{}
 	for _, directory := range []*layers.Directory{o.Directory, o.Deployed, o.Restored} {
 		if directory == nil {
 			continue
@@ -100,7 +101,7 @@ func (h *hands) observeKinds(o *layers.Observation) {
 }
 
 // readObject returns an object as it is cached, and whether it can be known.
-func (h *hands) readObject(o *layers.Observation, id dependents.ID) (live *unstructured.Unstructured, known bool) {
+func (h *hands) readObject(o *layers.Observation, id objects.ID) (live *unstructured.Unstructured, known bool) {
 	if id.Cluster == "" {
 		return h.cachedRelease(keyOf(id)), true
 	}
@@ -284,7 +285,7 @@ func unread(o *layers.Observation, err error) {
 // stand for the same Helm releases.
 func (h *hands) observeObjects(o *layers.Observation) {
 	identities := map[string]bool{}
-	see := func(id dependents.ID) {
+	see := func(id objects.ID) {
 		live, known := h.readObject(o, id)
 		if !known {
 			o.Stale[id] = true
@@ -302,7 +303,7 @@ func (h *hands) observeObjects(o *layers.Observation) {
 			o.Stale[id] = true
 		}
 	}
-	var wanted []dependents.ID
+	var wanted []objects.ID
 	for _, directory := range []*layers.Directory{o.Directory, o.Deployed, o.Restored} {
 		if directory == nil {
 			continue
@@ -317,7 +318,7 @@ func (h *hands) observeObjects(o *layers.Observation) {
 	for _, entry := range layers.Inventory(o.Layer.Status.Resources, nil) {
 		wanted = append(wanted, entry.ID)
 	}
-	for _, id := range dependents.SortIDs(wanted) {
+	for _, id := range objects.SortIDs(wanted) {
 		see(id)
 	}
 	for _, name := range sortedKeys(h.caches[kindRelease].objects) {
@@ -326,7 +327,7 @@ func (h *hands) observeObjects(o *layers.Observation) {
 		if !identities[identity] {
 			continue
 		}
-		id := dependents.IDOf(release)
+		id := objects.IDOf(release)
 		o.Exclusive[identity] = append(o.Exclusive[identity], id)
 		if o.Live[id] == nil {
 			see(id)
@@ -344,7 +345,7 @@ func (h *hands) observeOthers(o *layers.Observation) {
 		return
 	}
 	others := dependents.Others{
-		Listed: map[dependents.ID][]dependents.Claim{}, Exclusive: map[string][]dependents.Claim{},
+		Listed: map[objects.ID][]dependents.Claim{}, Exclusive: map[string][]dependents.Claim{},
 		Existing: map[string]bool{}, Unreadable: map[string]bool{},
 	}
 	for _, name := range h.layerNames() {

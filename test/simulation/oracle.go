@@ -16,6 +16,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // view is what could be known when a look began. What is done is judged by it:
@@ -281,7 +282,7 @@ func (h *hands) judgeRemoval(verb dependents.Verb, name string) {
 	for _, entry := range layers.Inventory(v.own.Status.Resources, nil) {
 		live := h.object(nameOf(entry.ID))
 		// What is on a cluster that the layer has left may go at once.
-		if entry.Status == dependents.StatusOrphaned || entry.ID.GroupKind() != layers.HelmReleaseKind || live != nil && layers.TargetOf(live) != clusterOf(v.own) {
+		if entry.Status == objects.StatusOrphaned || entry.ID.GroupKind() != layers.HelmReleaseKind || live != nil && layers.TargetOf(live) != clusterOf(v.own) {
 			continue
 		}
 		total++
@@ -328,7 +329,7 @@ func (h *hands) judgeStatus(o *layers.Observation, status *v1alpha1.AddonsLayerS
 	h.noteForsaken(o.Layer, status)
 	for _, r := range layers.Inventory(status.Resources, nil) {
 		key := written{o.Layer.UID, nameOf(r.ID)}
-		if _, known := h.evidence.marked[key]; r.Status != dependents.StatusOrphaned {
+		if _, known := h.evidence.marked[key]; r.Status != objects.StatusOrphaned {
 			delete(h.evidence.marked, key)
 		} else if !known {
 			h.evidence.marked[key] = h.view.at

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // remote is another cluster, as it is, whatever anybody knows of it.
@@ -99,7 +99,7 @@ func on(cluster, key string) string {
 }
 
 // nameOf names an object, whatever cluster it is on.
-func nameOf(id dependents.ID) string { return on(id.Cluster, keyOf(id)) }
+func nameOf(id objects.ID) string { return on(id.Cluster, keyOf(id)) }
 
 // split returns the cluster of an object, and its key there.
 func split(name string) (cluster, key string) {

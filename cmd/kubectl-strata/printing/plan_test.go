@@ -16,6 +16,7 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/forecast"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/terminal"
 )
 
@@ -28,8 +29,8 @@ func release(chart string, generation int64, owner string) *unstructured.Unstruc
 	return obj
 }
 
-func id(name string) dependents.ID {
-	return dependents.ID{Group: layers.HelmReleaseKind.Group, Kind: layers.HelmReleaseKind.Kind, Namespace: "apps", Name: name}
+func id(name string) objects.ID {
+	return objects.ID{Group: layers.HelmReleaseKind.Group, Kind: layers.HelmReleaseKind.Kind, Namespace: "apps", Name: name}
 }
 
 // hostile is a plan whose names and messages are of somebody who means no good.

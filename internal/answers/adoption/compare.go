@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // What becomes of a release of a layer, beside ActionAdopt.
@@ -129,7 +129,7 @@ func (w World) Outcome(layer *v1alpha1.AddonsLayer) Outcome {
 	if directory.Missing {
 		outcome.Message = strings.TrimPrefix(outcome.Message+"; ", "; ") + "there is no directory " + layer.Spec.Source.Path
 	}
-	wanted := map[dependents.ID]*unstructured.Unstructured{}
+	wanted := map[objects.ID]*unstructured.Unstructured{}
 	content, err := layers.Content(directory, layer.Name, layer.Spec.Version, w.Scopes)
 	if err == nil {
 		for _, d := range content {
@@ -161,7 +161,7 @@ func (w World) listed(layer, file string, wanted *unstructured.Unstructured) Lay
 		Layer: layer, Namespace: wanted.GetNamespace(), Name: wanted.GetName(), Chart: chart, Version: version,
 		Action: ActionAdopt, File: file, Note: "nothing changes",
 	}
-	live := w.Live[dependents.IDOf(wanted)]
+	live := w.Live[objects.IDOf(wanted)]
 	if live == nil {
 		item.Action, item.Note = ActionInstall, "it is not there"
 		identity := layers.HelmReleaseIdentity(wanted)
@@ -206,8 +206,8 @@ func (w World) unlisted(layer string) []LayerItem {
 
 // listings returns what all layers list, as objects and as Helm releases, and what
 // there is to say of a release that is not among them.
-func (w World) listings() (files map[dependents.ID]bool, identities map[string]bool, note string) {
-	files, identities, note = map[dependents.ID]bool{}, map[string]bool{}, "no layer lists it: it would be uninstalled"
+func (w World) listings() (files map[objects.ID]bool, identities map[string]bool, note string) {
+	files, identities, note = map[objects.ID]bool{}, map[string]bool{}, "no layer lists it: it would be uninstalled"
 	for _, layer := range w.Layers {
 		directory := w.Directories[layer.Name]
 		if directory == nil {
@@ -225,10 +225,10 @@ func (w World) listings() (files map[dependents.ID]bool, identities map[string]b
 	return files, identities, note
 }
 
-func sortedIDs[V any](of map[dependents.ID]V) []dependents.ID {
-	ids := make([]dependents.ID, 0, len(of))
+func sortedIDs[V any](of map[objects.ID]V) []objects.ID {
+	ids := make([]objects.ID, 0, len(of))
 	for id := range of {
 		ids = append(ids, id)
 	}
-	return dependents.SortIDs(ids)
+	return objects.SortIDs(ids)
 }

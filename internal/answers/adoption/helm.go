@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // What becomes of a release.
@@ -315,7 +315,7 @@ func (w World) Conflicts(names []string) []string {
 			}
 		}
 		for _, standing := range decision.Plan.Standings {
-			if standing.Health == dependents.Blocked && len(decision.Plan.Conflicts) == 0 {
+			if standing.Health == objects.Blocked && len(decision.Plan.Conflicts) == 0 {
 				problems = append(problems, fmt.Sprintf("layer %s: %s %s", layer.Name, standing.ID, standing.Message))
 			}
 		}

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 func deployed(namespace, name string, values map[string]any) Release {
@@ -268,9 +268,9 @@ func layer(name string) *v1alpha1.AddonsLayer {
 }
 
 func world(live []*unstructured.Unstructured, directories map[string]*layers.Directory, all ...*v1alpha1.AddonsLayer) World {
-	w := World{Version: "v1.36.3", Namespace: "gotk-system", Layers: all, Directories: directories, Scopes: FluxScopes(), Live: map[dependents.ID]*unstructured.Unstructured{}}
+	w := World{Version: "v1.36.3", Namespace: "gotk-system", Layers: all, Directories: directories, Scopes: FluxScopes(), Live: map[objects.ID]*unstructured.Unstructured{}}
 	for _, obj := range live {
-		w.Live[dependents.IDOf(obj)] = obj
+		w.Live[objects.IDOf(obj)] = obj
 	}
 	return w
 }

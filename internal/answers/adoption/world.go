@@ -13,6 +13,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // World is what there is on a cluster, and what layers list, as far as it matters
@@ -25,14 +26,14 @@ type World struct {
 	Namespace string
 	// Live holds all HelmReleases and HelmRepositories of the cluster, and whatever
 	// else the directories list that is there.
-	Live map[dependents.ID]*unstructured.Unstructured
+	Live map[objects.ID]*unstructured.Unstructured
 	// Layers holds all layers.
 	Layers []*v1alpha1.AddonsLayer
 	// Directories holds what layers list, by their names; a layer without one could
 	// not be read.
 	Directories map[string]*layers.Directory
 	// Scopes of the kinds that directories list.
-	Scopes map[dependents.ServedKind]layers.Scope
+	Scopes map[objects.ServedKind]layers.Scope
 }
 
 // Look returns what the controller would do for a layer at its first look, were
@@ -54,9 +55,9 @@ func (w World) observe(layer *v1alpha1.AddonsLayer) layers.Observation {
 		ObservedContents: layers.ObservedContents{Directory: directory},
 		ObservedClusters: layers.ObservedClusters{ClusterVersion: cmp.Or(w.Version, "v0.0.0"), Scopes: w.Scopes},
 		ObservedObjects: layers.ObservedObjects{
-			Live:      map[dependents.ID]*unstructured.Unstructured{},
-			Stale:     map[dependents.ID]bool{},
-			Exclusive: map[string][]dependents.ID{},
+			Live:      map[objects.ID]*unstructured.Unstructured{},
+			Stale:     map[objects.ID]bool{},
+			Exclusive: map[string][]objects.ID{},
 		},
 	}
 	w.observeObjects(&o)
@@ -67,7 +68,7 @@ func (w World) observe(layer *v1alpha1.AddonsLayer) layers.Observation {
 // observeObjects adds the objects in question: those that the layer lists, or has,
 // and those that stand for the same Helm releases.
 func (w World) observeObjects(o *layers.Observation) {
-	see := func(id dependents.ID) {
+	see := func(id objects.ID) {
 		if live := w.Live[id]; live != nil {
 			o.Live[id] = live
 		}
@@ -90,15 +91,15 @@ func (w World) observeObjects(o *layers.Observation) {
 		identity := layers.HelmReleaseIdentity(live)
 		if _, listed := identities[identity]; listed || o.Live[id] != nil {
 			see(id)
-			o.Exclusive[identity] = dependents.SortIDs(append(o.Exclusive[identity], id))
+			o.Exclusive[identity] = objects.SortIDs(append(o.Exclusive[identity], id))
 		}
 	}
 }
 
 // Taken returns the HelmReleases and HelmRepositories that Kraan's ownerReferences
 // give to a layer, in order.
-func (w World) Taken(layer string) []dependents.ID {
-	var taken []dependents.ID
+func (w World) Taken(layer string) []objects.ID {
+	var taken []objects.ID
 	for id, live := range w.Live {
 		if gk := id.GroupKind(); gk != layers.HelmReleaseKind && gk != layers.HelmRepositoryKind {
 			continue
@@ -107,7 +108,7 @@ func (w World) Taken(layer string) []dependents.ID {
 			taken = append(taken, id)
 		}
 	}
-	return dependents.SortIDs(taken)
+	return objects.SortIDs(taken)
 }
 
 // FormerLayer returns the layer that an ownerReference of Kraan gives an object
@@ -123,7 +124,7 @@ func FormerLayer(live *unstructured.Unstructured) string {
 
 func (w World) observeOthers(o *layers.Observation) {
 	o.Others = dependents.Others{
-		Listed: map[dependents.ID][]dependents.Claim{}, Exclusive: map[string][]dependents.Claim{},
+		Listed: map[objects.ID][]dependents.Claim{}, Exclusive: map[string][]dependents.Claim{},
 		Existing: map[string]bool{}, Unreadable: map[string]bool{},
 	}
 	for _, other := range w.Layers {
@@ -146,8 +147,8 @@ func (w World) observeOthers(o *layers.Observation) {
 }
 
 // FluxScopes are the scopes of the kinds that import writes.
-func FluxScopes() map[dependents.ServedKind]layers.Scope {
-	return map[dependents.ServedKind]layers.Scope{
+func FluxScopes() map[objects.ServedKind]layers.Scope {
+	return map[objects.ServedKind]layers.Scope{
 		{GroupKind: layers.HelmReleaseKind}:    layers.ScopeNamespaced,
 		{GroupKind: layers.HelmRepositoryKind}: layers.ScopeNamespaced,
 	}

@@ -33,8 +33,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/internal/address"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Reasons of a Problem.
@@ -149,7 +149,7 @@ type Request struct {
 	// Find returns an object that the release refers to: a HelmRepository,
 	// OCIRepository, GitRepository, Bucket, HelmChart, ConfigMap or Secret; or nil
 	// where there is none. Its error says that it may not be read.
-	Find func(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error)
+	Find func(ctx context.Context, id objects.ID) (*unstructured.Unstructured, error)
 	// Trust says where the credentials of a source that Find has returned may be
 	// sent. Where it is nil none are, and the Secrets are not read.
 	Trust func(source *unstructured.Unstructured) Trust
@@ -157,7 +157,7 @@ type Request struct {
 	Secrets Secrets
 	// Files returns the content of a GitRepository, Bucket or ExternalArtifact that
 	// holds a chart as a folder; nil where that cannot be had. May be nil itself.
-	Files func(ctx context.Context, source dependents.ID) (fs.FS, error)
+	Files func(ctx context.Context, source objects.ID) (fs.FS, error)
 	// Namespaced tells of kinds that are not Kubernetes' own whether their objects
 	// are in namespaces, and whether it knows. May be nil: only what CRDs of the
 	// same rendering say is known then.
@@ -202,12 +202,12 @@ func (r *Renderer) Render(ctx context.Context, q Request) (rendering *Rendering,
 	defer func() {
 		// Archives and indexes are of others' making, and Helm's loader is no judge.
 		if thrown := recover(); thrown != nil {
-			rendering, err = nil, problem(ChartUnavailable, nil, "the chart of %s breaks what reads it: %v", dependents.IDOf(q.Release), thrown)
+			rendering, err = nil, problem(ChartUnavailable, nil, "the chart of %s breaks what reads it: %v", objects.IDOf(q.Release), thrown)
 		}
 	}()
 	release := &helmv2.HelmRelease{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(q.Release.Object, release); err != nil {
-		return nil, problem(RenderFailed, err, "%s cannot be understood", dependents.IDOf(q.Release))
+		return nil, problem(RenderFailed, err, "%s cannot be understood", objects.IDOf(q.Release))
 	}
 	rendering, err = r.render(ctx, q, release)
 	if err == nil {
@@ -222,7 +222,7 @@ func (r *Renderer) Render(ctx context.Context, q Request) (rendering *Rendering,
 
 func (r *Renderer) render(ctx context.Context, q Request, release *helmv2.HelmRelease) (*Rendering, error) {
 	if q.Revision > 1 && release.GetUpgrade().PreserveValues {
-		return nil, problem(Unsupported, nil, "spec.upgrade.preserveValues keeps the values of the deployed Helm release, which are not at hand: without it, %s can be rendered", dependents.IDOf(q.Release))
+		return nil, problem(Unsupported, nil, "spec.upgrade.preserveValues keeps the values of the deployed Helm release, which are not at hand: without it, %s can be rendered", objects.IDOf(q.Release))
 	}
 	chart, err := r.chart(ctx, q, release)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Verbs of a Change.
@@ -31,7 +31,7 @@ const (
 type Change struct {
 	// Verb is create, change or delete.
 	Verb string
-	ID   dependents.ID
+	ID   objects.ID
 	// APIVersion of the object as it will be, or as it was where it is deleted.
 	APIVersion string
 	// Fields that change, by their paths; none where all of the object comes or goes.
@@ -83,7 +83,7 @@ func Diff(before, after []*unstructured.Unstructured) []Change {
 		}
 	}
 	var changes []Change
-	for _, id := range dependents.SortIDs(ids) {
+	for _, id := range objects.SortIDs(ids) {
 		from, to := was[id], will[id]
 		switch {
 		case from == nil:
@@ -99,10 +99,10 @@ func Diff(before, after []*unstructured.Unstructured) []Change {
 	return changes
 }
 
-func byID(objects []*unstructured.Unstructured) map[dependents.ID]*unstructured.Unstructured {
-	all := make(map[dependents.ID]*unstructured.Unstructured, len(objects))
-	for _, object := range objects {
-		all[dependents.IDOf(object)] = object
+func byID(objs []*unstructured.Unstructured) map[objects.ID]*unstructured.Unstructured {
+	all := make(map[objects.ID]*unstructured.Unstructured, len(objs))
+	for _, object := range objs {
+		all[objects.IDOf(object)] = object
 	}
 	return all
 }

@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 func treeOf(files map[string]string) fstest.MapFS {
@@ -61,7 +61,7 @@ func TestRenderFromFiles(t *testing.T) {
 		"packed/settings-1.0.0.tgz":                  string(packedChart(t, chartFiles("settings", "1.0.0", settings, nil))),
 		"values/blue.yaml":                           "colour: blue\n",
 	})
-	files := func(_ context.Context, id dependents.ID) (fs.FS, error) {
+	files := func(_ context.Context, id objects.ID) (fs.FS, error) {
 		if id.Namespace != "flux-system" || id.Name != "code" {
 			t.Errorf("asked for %s", id)
 		}
@@ -108,7 +108,7 @@ func TestRenderFromFiles(t *testing.T) {
 	}
 	_, err := r.Render(t.Context(), Request{Release: gitRelease(t, "GitRepository", "deploy/web", ""), Find: w.find})
 	wantProblem(t, err, ChartUnavailable, "not at hand")
-	away := func(context.Context, dependents.ID) (fs.FS, error) { return nil, errors.New("away") }
+	away := func(context.Context, objects.ID) (fs.FS, error) { return nil, errors.New("away") }
 	_, err = r.Render(t.Context(), Request{Release: gitRelease(t, "GitRepository", "deploy/web", ""), Find: w.find, Files: away})
 	wantProblem(t, err, ChartUnavailable, "away")
 }

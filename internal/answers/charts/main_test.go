@@ -15,23 +15,23 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/test/controlplane"
 )
 
 // world holds what a release refers to.
-type world map[dependents.ID]*unstructured.Unstructured
+type world map[objects.ID]*unstructured.Unstructured
 
 func (w world) add(t *testing.T, text string) world {
 	t.Helper()
 	for document := range strings.SplitSeq(text, "\n---\n") {
 		object := parse(t, document)
-		w[dependents.IDOf(object)] = object
+		w[objects.IDOf(object)] = object
 	}
 	return w
 }
 
-func (w world) find(_ context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+func (w world) find(_ context.Context, id objects.ID) (*unstructured.Unstructured, error) {
 	return w[id], nil
 }
 

@@ -21,7 +21,7 @@ import (
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 	"sigs.k8s.io/yaml"
 
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
@@ -65,11 +65,11 @@ func decode(into []*unstructured.Unstructured, text string) ([]*unstructured.Uns
 }
 
 // sorted returns objects by their IDs.
-func sorted(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
-	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int {
-		return dependents.IDOf(a).Compare(dependents.IDOf(b))
+func sorted(objs []*unstructured.Unstructured) []*unstructured.Unstructured {
+	slices.SortStableFunc(objs, func(a, b *unstructured.Unstructured) int {
+		return objects.IDOf(a).Compare(objects.IDOf(b))
 	})
-	return objects
+	return objs
 }
 
 // scopes tells which kinds are in namespaces.
@@ -97,8 +97,8 @@ func scopesOf(ask func(schema.GroupKind) (namespaced, known bool), lists ...[]*u
 // place gives objects that are in a namespace, and do not say in which, that of the
 // release, as Helm does, takes a namespace from those that are in none, and sorts
 // them. Objects of unknown kinds stay as they are.
-func (s scopes) place(objects []*unstructured.Unstructured, namespace string) []*unstructured.Unstructured {
-	for _, object := range objects {
+func (s scopes) place(objs []*unstructured.Unstructured, namespace string) []*unstructured.Unstructured {
+	for _, object := range objs {
 		namespaced, known := s.of(object)
 		switch {
 		case known && !namespaced:
@@ -107,7 +107,7 @@ func (s scopes) place(objects []*unstructured.Unstructured, namespace string) []
 			object.SetNamespace(namespace)
 		}
 	}
-	return sorted(objects)
+	return sorted(objs)
 }
 
 // scoping is held by whoever asks kustomize for what it knows of kinds, which it keeps in

@@ -21,8 +21,8 @@ import (
 	kusttypes "sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/yaml"
 
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/kustomize"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // originLabels are what Flux adds to everything that is of a release.
@@ -148,10 +148,10 @@ func selector(of *fluxkustomize.Selector) *kusttypes.Selector {
 // label adds what Flux adds to every object: the common labels and annotations of
 // the release, and the labels of its origin. An object that is there twice is an
 // error, as it is to Flux.
-func (p *plan) label(objects []*unstructured.Unstructured) error {
-	seen := map[dependents.ID]bool{}
-	for _, object := range objects {
-		id := dependents.IDOf(object)
+func (p *plan) label(objs []*unstructured.Unstructured) error {
+	seen := map[objects.ID]bool{}
+	for _, object := range objs {
+		id := objects.IDOf(object)
 		if seen[id] && id.Name != "" {
 			return fmt.Errorf("%s is there twice", id)
 		}

@@ -14,14 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // reference says which chart a release wants, and from where.
 type reference struct {
 	// source is a HelmRepository, OCIRepository, GitRepository, Bucket or
 	// ExternalArtifact.
-	source dependents.ID
+	source objects.ID
 	// chart is a name in a HelmRepository, a path in a GitRepository or Bucket, and
 	// empty where the source is the chart.
 	chart string
@@ -106,15 +106,15 @@ func referenceOf(ctx context.Context, q Request, release *helmv2.HelmRelease) (r
 			byRevision: spec.ReconcileStrategy == sourcev1.ReconcileStrategyRevision,
 		}, nil
 	}
-	return reference{}, problem(ChartNotFound, nil, "%s names no chart: it needs spec.chart or spec.chartRef", dependents.IDOf(q.Release))
+	return reference{}, problem(ChartNotFound, nil, "%s names no chart: it needs spec.chart or spec.chartRef", objects.IDOf(q.Release))
 }
 
-func sourceID(kind, namespace, name string) dependents.ID {
-	return dependents.ID{Group: sourcev1.GroupVersion.Group, Kind: kind, Namespace: namespace, Name: name}
+func sourceID(kind, namespace, name string) objects.ID {
+	return objects.ID{Group: sourcev1.GroupVersion.Group, Kind: kind, Namespace: namespace, Name: name}
 }
 
 // find returns a source, or a Problem where it cannot be had.
-func find(ctx context.Context, q Request, id dependents.ID) (*unstructured.Unstructured, error) {
+func find(ctx context.Context, q Request, id objects.ID) (*unstructured.Unstructured, error) {
 	object, err := q.Find(ctx, id)
 	if err != nil {
 		return nil, problem(ChartUnavailable, err, "%s may not be read", id)
@@ -127,7 +127,7 @@ func find(ctx context.Context, q Request, id dependents.ID) (*unstructured.Unstr
 
 func convert(object *unstructured.Unstructured, into any) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into); err != nil {
-		return problem(ChartUnavailable, err, "%s cannot be understood", dependents.IDOf(object))
+		return problem(ChartUnavailable, err, "%s cannot be understood", objects.IDOf(object))
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/credentials"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // maxManifest is how many bytes of a manifest are read.
@@ -116,7 +116,7 @@ func (r *Renderer) fromArtifact(ctx context.Context, q Request, repository *sour
 
 // withDigest puts the digest of an artifact into the version of the chart in it. A
 // tag that is a version must be that of the chart.
-func withDigest(c *chart.Chart, source dependents.ID, tag, digest string) error {
+func withDigest(c *chart.Chart, source objects.ID, tag, digest string) error {
 	version, err := semver.NewVersion(c.Metadata.Version)
 	if err != nil {
 		return problem(ChartUnavailable, nil, "the chart of %s has the version %q, which is none", source, c.Metadata.Version)
@@ -146,7 +146,7 @@ type secretNames struct {
 // artifacts is one repository of a registry.
 type artifacts struct {
 	*Renderer
-	source  dependents.ID
+	source  objects.ID
 	address string
 	names   secretNames
 	access  access
@@ -154,7 +154,7 @@ type artifacts struct {
 }
 
 // artifacts returns the repository of a registry at an address.
-func (r *Renderer) artifacts(ctx context.Context, q Request, source dependents.ID, names secretNames, address string, insecure bool) (*artifacts, error) {
+func (r *Renderer) artifacts(ctx context.Context, q Request, source objects.ID, names secretNames, address string, insecure bool) (*artifacts, error) {
 	repository, err := remote.NewRepository(strings.TrimPrefix(address, ociScheme))
 	if err != nil || !strings.HasPrefix(address, ociScheme) {
 		return nil, problem(ChartUnavailable, nil, "%s has no address of a registry: spec.url must be oci://HOST/PATH", source)

@@ -21,12 +21,12 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // RemovedAPI is an object whose API version a Kubernetes version does not serve.
 type RemovedAPI struct {
-	ID         dependents.ID
+	ID         objects.ID
 	APIVersion string
 	// RemovedIn is the first Kubernetes version without it, such as 1.25; empty where
 	// that was so long ago that the client library does not know it any more, or
@@ -48,13 +48,13 @@ type RemovedAPI struct {
 // where its version is newer than all that are known. Only Kubernetes' own groups
 // are judged, and of them not apiregistration.k8s.io; nor what a CRD among the
 // objects defines.
-func RemovedAPIs(objects []*unstructured.Unstructured, kubeVersion string) ([]RemovedAPI, error) {
+func RemovedAPIs(objs []*unstructured.Unstructured, kubeVersion string) ([]RemovedAPI, error) {
 	at, err := parseKubeVersion(kubeVersion)
 	if err != nil {
 		return nil, err
 	}
 	defined := map[string]bool{}
-	for _, object := range objects {
+	for _, object := range objs {
 		if object.GroupVersionKind().GroupKind() == crdKind {
 			for _, version := range versionsOf(object) {
 				defined[version] = true
@@ -62,13 +62,13 @@ func RemovedAPIs(objects []*unstructured.Unstructured, kubeVersion string) ([]Re
 		}
 	}
 	var removed []RemovedAPI
-	for _, object := range objects {
+	for _, object := range objs {
 		gvk := object.GroupVersionKind()
 		if defined[gvk.GroupVersion().String()+"/"+gvk.Kind] {
 			continue
 		}
 		if found, is := lifecycles().judge(gvk, at); is {
-			found.ID, found.APIVersion = dependents.IDOf(object), object.GetAPIVersion()
+			found.ID, found.APIVersion = objects.IDOf(object), object.GetAPIVersion()
 			removed = append(removed, found)
 		}
 	}

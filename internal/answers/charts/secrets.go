@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // access is how a source is reached.
@@ -47,7 +47,7 @@ func (a access) withoutCredentials() access {
 
 // accessTo reads the Secrets that a source names: one with credentials, one with
 // certificates; either may be empty. Where they may not be sent, they are not read.
-func accessTo(ctx context.Context, q Request, trust Trust, source dependents.ID, credentials, certificates string) (access, error) {
+func accessTo(ctx context.Context, q Request, trust Trust, source objects.ID, credentials, certificates string) (access, error) {
 	a := access{withheld: trust.Withheld}
 	if !trust.Host {
 		return a, nil
@@ -82,8 +82,8 @@ func accessTo(ctx context.Context, q Request, trust Trust, source dependents.ID,
 	return a, nil
 }
 
-func findSecret(ctx context.Context, q Request, source dependents.ID, name string) (*corev1.Secret, error) {
-	id := dependents.ID{Kind: "Secret", Namespace: source.Namespace, Name: name}
+func findSecret(ctx context.Context, q Request, source objects.ID, name string) (*corev1.Secret, error) {
+	id := objects.ID{Kind: "Secret", Namespace: source.Namespace, Name: name}
 	object, err := q.Find(ctx, id)
 	if err != nil {
 		return nil, problem(ChartUnavailable, err, "%s needs %s, which may not be read", source, id)
@@ -102,7 +102,7 @@ func findSecret(ctx context.Context, q Request, source dependents.ID, name strin
 func secretOf(object *unstructured.Unstructured, into *corev1.Secret) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into); err != nil {
 		// The error repeats what it cannot convert.
-		return fmt.Errorf("%s cannot be understood", dependents.IDOf(object))
+		return fmt.Errorf("%s cannot be understood", objects.IDOf(object))
 	}
 	for key, value := range into.StringData {
 		if into.Data == nil {

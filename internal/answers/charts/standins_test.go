@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // curious does with a value what a chart may that wants to know it.
@@ -171,7 +171,7 @@ func TestStandInsTellThatAValueHasChanged(t *testing.T) {
 	}
 	before := worldOf("{a: one, b: 5, c: true, d: gone}", "hunter2")
 	after := worldOf("{a: two, b: 6, c: false, e: new}", "hunter3")
-	was := func(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+	was := func(ctx context.Context, id objects.ID) (*unstructured.Unstructured, error) {
 		return before.find(ctx, id)
 	}
 	first, err := r.Render(t.Context(), Request{Release: of, Find: before.find})

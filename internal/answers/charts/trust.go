@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Trust says where what the Secrets of a source hold may be sent. The zero value
@@ -39,7 +39,7 @@ var secretFields = []string{"secretRef", "certSecretRef", "proxySecretRef", "ser
 // cluster has it, which is nil where it has none. Whoever writes a change chooses the
 // address in it; who may have the credentials was chosen before.
 func TrustOf(source, live *unstructured.Unstructured) Trust {
-	id := dependents.IDOf(source)
+	id := objects.IDOf(source)
 	withheld := func(format string, args ...any) Trust { return Withhold(source, fmt.Sprintf(format, args...)) }
 	if live == nil {
 		return withheld("the cluster has no %s", id)

@@ -19,7 +19,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 func TestCredentialsGoWhereTheClusterSendsThem(t *testing.T) {
@@ -136,7 +136,7 @@ func TestNoCredentialsForAnAddressOfTheChange(t *testing.T) {
 			for _, trust := range []func(*unstructured.Unstructured) Trust{nil, func(source *unstructured.Unstructured) Trust { return TrustOf(source, nil) }} {
 				reads := 0
 				q := Request{Release: release(t, "settings", "1.0.0", ""), Trust: trust}
-				q.Find = func(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+				q.Find = func(ctx context.Context, id objects.ID) (*unstructured.Unstructured, error) {
 					if id.Kind == "Secret" {
 						reads++
 					}

@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Secrets says what charts see of the Secrets that a release takes values from.
@@ -33,7 +33,7 @@ type Secrets struct {
 	// Was returns a Secret as another rendering, which this one is compared with, had
 	// it. What stands in for a value that has changed since is another one. It may be
 	// nil.
-	Was func(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error)
+	Was func(ctx context.Context, id objects.ID) (*unstructured.Unstructured, error)
 	// Salt makes stand-ins that nobody can foresee; empty makes the usual ones. Two
 	// renderings with different salts differ where they depend on values of Secrets.
 	Salt string
@@ -93,7 +93,7 @@ type valuesReader struct {
 	client.Client
 	request    Request
 	references []meta.ValuesReference
-	secrets    []dependents.ID
+	secrets    []objects.ID
 	texts      secretTexts
 	// err is why values of a Secret can have no stand-ins.
 	err error
@@ -143,7 +143,7 @@ func (v *valuesReader) Get(ctx context.Context, key client.ObjectKey, into clien
 	if _, is := into.(*corev1.Secret); is {
 		kind = secretKind
 	}
-	id := dependents.ID{Kind: kind, Namespace: key.Namespace, Name: key.Name}
+	id := objects.ID{Kind: kind, Namespace: key.Namespace, Name: key.Name}
 	object, err := v.request.Find(ctx, id)
 	if err != nil {
 		return fmt.Errorf("%s may not be read: %w", id, err)
@@ -171,7 +171,7 @@ func (v *valuesReader) Get(ctx context.Context, key client.ObjectKey, into clien
 
 // standInsFor returns what stands in for the values of a Secret, by the names of the
 // references to it.
-func (v *valuesReader) standInsFor(ctx context.Context, id dependents.ID, data map[string][]byte) map[string][]byte {
+func (v *valuesReader) standInsFor(ctx context.Context, id objects.ID, data map[string][]byte) map[string][]byte {
 	was := v.was(ctx, id)
 	made := map[string][]byte{}
 	for i, each := range v.references {
@@ -192,7 +192,7 @@ func (v *valuesReader) standInsFor(ctx context.Context, id dependents.ID, data m
 }
 
 // was returns the values of a Secret as another rendering had them.
-func (v *valuesReader) was(ctx context.Context, id dependents.ID) map[string][]byte {
+func (v *valuesReader) was(ctx context.Context, id objects.ID) map[string][]byte {
 	if v.request.Secrets.Was == nil {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // dump shows all values of a chart.
@@ -98,7 +98,7 @@ stringData: {broken: "a: [hunter2", password: hunter2}`)
 			t.Errorf("a secret is in %v", err)
 		}
 	}
-	forbidden := func(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+	forbidden := func(ctx context.Context, id objects.ID) (*unstructured.Unstructured, error) {
 		if id.Kind == "Secret" {
 			return nil, errors.New("secrets is forbidden")
 		}

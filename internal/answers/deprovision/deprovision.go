@@ -18,8 +18,8 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/fleet"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/platforms"
 )
 
@@ -157,7 +157,7 @@ func (r Removal) release(one *Leaving, layer *v1alpha1.AddonsLayer, release *uns
 	annotations := release.GetAnnotations()
 	byStrata := annotations[v1alpha1.SuspendedByHoldAnnotation] != "" || annotations[v1alpha1.SuspendedByLossAnnotation] != ""
 	switch {
-	case !dependents.IsSuspended(release) || byStrata:
+	case !objects.IsSuspended(release) || byStrata:
 	case layer.Annotations[v1alpha1.AbandonAnnotation] == "true":
 		one.Notes = append(one.Notes, fmt.Sprintf("HelmRelease %s is suspended: what it has installed stays", name))
 	default:

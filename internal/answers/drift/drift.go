@@ -16,17 +16,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/internal/answers/charts"
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Of returns what of rendered objects is not as it was rendered: objects that are
 // missing (delete), and fields that are different (change), from what is wanted to
 // what is there. Objects of which it is not known whether they are there are left
 // out.
-func Of(rendered []*unstructured.Unstructured, live map[dependents.ID]*unstructured.Unstructured, unknown map[dependents.ID]bool) []charts.Change {
+func Of(rendered []*unstructured.Unstructured, live map[objects.ID]*unstructured.Unstructured, unknown map[objects.ID]bool) []charts.Change {
 	var wanted, found []*unstructured.Unstructured
 	for _, object := range rendered {
-		id := dependents.IDOf(object)
+		id := objects.IDOf(object)
 		if unknown[id] || live[id] == nil && isOnce(object) {
 			continue
 		}
@@ -44,7 +44,7 @@ func Of(rendered []*unstructured.Unstructured, live map[dependents.ID]*unstructu
 // between what is deployed and what is rendered without these values. How many
 // objects have names that depend on them is returned, too; these are left out.
 func Masked(changes, hidden []charts.Change) (masked []charts.Change, unnamed int) {
-	fields := map[dependents.ID][]string{}
+	fields := map[objects.ID][]string{}
 	for _, change := range hidden {
 		if change.Verb == charts.Delete {
 			fields[change.ID] = append(fields[change.ID], "")

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 const deployment = `
@@ -105,12 +105,12 @@ func TestDrift(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rendered := parse(t, deployment)
-			objects := map[dependents.ID]*unstructured.Unstructured{}
+			objs := map[objects.ID]*unstructured.Unstructured{}
 			if is := c.live(t); is != nil {
-				objects[dependents.IDOf(is)] = is
+				objs[objects.IDOf(is)] = is
 			}
 			var lines []string
-			for _, change := range Of([]*unstructured.Unstructured{rendered}, objects, nil) {
+			for _, change := range Of([]*unstructured.Unstructured{rendered}, objs, nil) {
 				lines = append(lines, change.Lines(0)...)
 			}
 			got := strings.Join(lines, "\n")
@@ -123,7 +123,7 @@ func TestDrift(t *testing.T) {
 
 func TestDriftOfWhatIsNotKnown(t *testing.T) {
 	rendered := parse(t, deployment)
-	if got := Of([]*unstructured.Unstructured{rendered}, nil, map[dependents.ID]bool{dependents.IDOf(rendered): true}); len(got) > 0 {
+	if got := Of([]*unstructured.Unstructured{rendered}, nil, map[objects.ID]bool{objects.IDOf(rendered): true}); len(got) > 0 {
 		t.Errorf("what may not be read is taken for missing: %+v", got)
 	}
 	job := parse(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once, namespace: apps}\nspec: {ttlSecondsAfterFinished: 60}\n")

@@ -14,8 +14,8 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/releases"
 	"github.com/strata-project/strata/internal/answers/snapshot"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // subject is what an event is about, as events name it.
@@ -26,7 +26,7 @@ type Subjects struct {
 	its map[subject]bool
 	// others are objects that exist and are not the layer's.
 	others    map[subject]bool
-	workloads []dependents.ID
+	workloads []objects.ID
 	// Elsewhere names the clusters whose events are not here, each once.
 	Elsewhere []string
 }
@@ -45,7 +45,7 @@ func SubjectsOf(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) *Subjects {
 		}
 		found.add(entry.ID)
 		release := s.Objects[entry.ID]
-		if release == nil || !dependents.IsReleaseKind(entry.ID.GroupKind()) {
+		if release == nil || !objects.IsReleaseKind(entry.ID.GroupKind()) {
 			continue
 		}
 		if chart, _, _ := unstructured.NestedString(release.Object, "status", "helmChart"); chart != "" {
@@ -72,7 +72,7 @@ func (s *Subjects) elsewhere(cluster string) {
 	}
 }
 
-func (s *Subjects) add(id dependents.ID) {
+func (s *Subjects) add(id objects.ID) {
 	s.its[subject{id.Kind, id.Namespace, id.Name}] = true
 	switch id.Kind {
 	case "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob":
@@ -147,7 +147,7 @@ var nameEnds = map[string]map[string]*regexp.Regexp{
 }
 
 // madeBy tells whether a workload would name something so that it makes.
-func madeBy(workload dependents.ID, is subject) bool {
+func madeBy(workload objects.ID, is subject) bool {
 	end := nameEnds[workload.Kind][is.kind]
 	rest, begins := strings.CutPrefix(is.name, workload.Name)
 	return end != nil && begins && end.MatchString(rest)

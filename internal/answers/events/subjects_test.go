@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/strata-project/strata/internal/answers/snapshot/snapshottest"
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Pods that are gone are known by their names, and those of another workload whose
@@ -31,7 +31,7 @@ func TestNamesThatKubernetesMakes(t *testing.T) {
 		{"CronJob", "backup", "Pod", "backup-29384756-x2x4z", true},
 		{"CronJob", "backup", "Job", "backup-29384756", true},
 	} {
-		workload := dependents.ID{Kind: test.kind, Namespace: "ns", Name: test.workload}
+		workload := objects.ID{Kind: test.kind, Namespace: "ns", Name: test.workload}
 		if got := madeBy(workload, subject{test.made, "ns", test.name}); got != test.want {
 			t.Errorf("%s %s makes %s %s: %v", test.kind, test.workload, test.made, test.name, got)
 		}

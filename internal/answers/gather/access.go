@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/internal/answers/charts"
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // ChartOptions say what is asked for charts and artifacts, and what charts may see.
@@ -58,19 +58,19 @@ func (r *chartWork) trust(ctx context.Context, source *unstructured.Unstructured
 	if r.options.Charts.TrustSources {
 		return charts.TrustAll
 	}
-	live, err := r.live(ctx, dependents.IDOf(source))
+	live, err := r.live(ctx, objects.IDOf(source))
 	trust := charts.TrustOf(source, live)
 	if err != nil && trust.Withheld != "" {
-		trust.Withheld = fmt.Sprintf("what the cluster has of %s cannot be read", dependents.IDOf(source))
+		trust.Withheld = fmt.Sprintf("what the cluster has of %s cannot be read", objects.IDOf(source))
 	}
 	if trust.Withheld != "" {
-		r.remark("the credentials of %s are not sent: %s (--trust-sources sends them)", dependents.IDOf(source), trust.Withheld)
+		r.remark("the credentials of %s are not sent: %s (--trust-sources sends them)", objects.IDOf(source), trust.Withheld)
 	}
 	return trust
 }
 
 // live returns a source as the cluster has it; nil where it has none.
-func (r *chartWork) live(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+func (r *chartWork) live(ctx context.Context, id objects.ID) (*unstructured.Unstructured, error) {
 	if object := r.Objects[id]; object != nil || r.isOffline() || r.listed()[id.GroupKind()] {
 		return object, nil
 	}
@@ -111,7 +111,7 @@ func (r *chartWork) say() {
 func (r *chartWork) secrets(planned bool) charts.Secrets {
 	s := charts.Secrets{True: r.options.Charts.ShowSecrets}
 	if planned {
-		s.Was = func(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+		s.Was = func(ctx context.Context, id objects.ID) (*unstructured.Unstructured, error) {
 			return r.find(ctx, r.world.Objects, id)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/forecast"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 const (
@@ -35,7 +36,7 @@ type stepKey struct {
 	wave  int
 	layer string
 	verb  dependents.Verb
-	id    dependents.ID
+	id    objects.ID
 }
 
 func keyOf(step forecast.Step) stepKey {
@@ -93,9 +94,9 @@ type chartWork struct {
 
 	mu     sync.Mutex
 	done   int
-	brings map[dependents.ID][]forecast.Definition
+	brings map[objects.ID][]forecast.Definition
 	// failing holds releases that Flux will not render either.
-	failing map[dependents.ID]string
+	failing map[objects.ID]string
 	// remarks are what is to be said below the plan.
 	remarks map[string]bool
 }
@@ -103,7 +104,7 @@ type chartWork struct {
 // all renders the steps of the layers that are named, or of all of them.
 func (r *chartWork) all(ctx context.Context, f forecast.Forecast, names []string) (map[stepKey]*preview.Rendered, error) {
 	found := map[stepKey]*preview.Rendered{}
-	r.done, r.brings, r.failing = 0, map[dependents.ID][]forecast.Definition{}, map[dependents.ID]string{}
+	r.done, r.brings, r.failing = 0, map[objects.ID][]forecast.Definition{}, map[objects.ID]string{}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(rendersAtOnce)
 	for _, step := range f.Steps {
@@ -162,7 +163,7 @@ func (r *chartWork) step(ctx context.Context, f forecast.Forecast, step forecast
 
 // judge remembers a release that Flux will find as wrong as it was found here. A
 // chart that only cannot be had from here says nothing of that.
-func (r *chartWork) judge(id dependents.ID, err error) {
+func (r *chartWork) judge(id objects.ID, err error) {
 	var problem *charts.Problem
 	if errors.As(err, &problem) && (problem.Reason == charts.ChartNotFound || problem.Reason == charts.RenderFailed) {
 		r.mu.Lock()
@@ -172,7 +173,7 @@ func (r *chartWork) judge(id dependents.ID, err error) {
 }
 
 // remember remembers which kinds a release brings.
-func (r *chartWork) remember(id dependents.ID, rendering *charts.Rendering) {
+func (r *chartWork) remember(id objects.ID, rendering *charts.Rendering) {
 	var definitions []forecast.Definition
 	for _, object := range slices.Concat(rendering.CRDs, rendering.Objects) {
 		if object.GetKind() == "CustomResourceDefinition" {
@@ -187,7 +188,7 @@ func (r *chartWork) remember(id dependents.ID, rendering *charts.Rendering) {
 }
 
 // render renders a release; nil where there is none.
-func (r *chartWork) render(ctx context.Context, objects map[dependents.ID]*unstructured.Unstructured, release *unstructured.Unstructured, layer string, planned bool, secrets charts.Secrets) (*charts.Rendering, error) {
+func (r *chartWork) render(ctx context.Context, objs map[objects.ID]*unstructured.Unstructured, release *unstructured.Unstructured, layer string, planned bool, secrets charts.Secrets) (*charts.Rendering, error) {
 	if release == nil {
 		return nil, nil
 	}
@@ -196,10 +197,10 @@ func (r *chartWork) render(ctx context.Context, objects map[dependents.ID]*unstr
 	}
 	request := charts.Request{Release: release, KubeVersion: r.versionFor(layer), Revision: 1, Secrets: secrets}
 	request.Trust = func(source *unstructured.Unstructured) charts.Trust { return r.trust(ctx, source) }
-	request.Find = func(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
-		return r.find(ctx, objects, id)
+	request.Find = func(ctx context.Context, id objects.ID) (*unstructured.Unstructured, error) {
+		return r.find(ctx, objs, id)
 	}
-	request.Files = func(_ context.Context, source dependents.ID) (fs.FS, error) {
+	request.Files = func(_ context.Context, source objects.ID) (fs.FS, error) {
 		if planned && r.repository != nil && source == r.source.ID() {
 			return r.artifact, nil
 		}

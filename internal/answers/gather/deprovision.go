@@ -18,9 +18,9 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/deprovision"
 	"github.com/strata-project/strata/internal/answers/snapshot"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/impact"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 var (
@@ -119,10 +119,10 @@ func (l *looker) observation(layer *v1alpha1.AddonsLayer) layers.Observation {
 	going.DeletionTimestamp = &metav1.Time{Time: l.s.Now}
 	o := layers.Observation{
 		Now: l.s.Now, Layer: going,
-		ObservedObjects: layers.ObservedObjects{Live: map[dependents.ID]*unstructured.Unstructured{}},
+		ObservedObjects: layers.ObservedObjects{Live: map[objects.ID]*unstructured.Unstructured{}},
 	}
 	for _, release := range l.s.Of(snapshot.Releases) {
-		o.Live[dependents.IDOf(release)] = release
+		o.Live[objects.IDOf(release)] = release
 	}
 	for i := range l.definitions.Items {
 		definition := &unstructured.Unstructured{Object: map[string]any{}}
@@ -131,7 +131,7 @@ func (l *looker) observation(layer *v1alpha1.AddonsLayer) layers.Observation {
 		definition.SetLabels(l.definitions.Items[i].Labels)
 		definition.SetAnnotations(l.definitions.Items[i].Annotations)
 		definition.SetDeletionTimestamp(l.definitions.Items[i].DeletionTimestamp)
-		o.Live[dependents.IDOf(definition)] = definition
+		o.Live[objects.IDOf(definition)] = definition
 	}
 	return o
 }
@@ -171,7 +171,7 @@ func (l *looker) doomed(ctx context.Context, hook v1alpha1.DeleteBefore) int {
 
 // Get reads a HelmRelease from what was read already.
 func (l *looker) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-	live := l.s.Objects[dependents.ID{Group: layers.HelmReleaseKind.Group, Kind: layers.HelmReleaseKind.Kind, Namespace: key.Namespace, Name: key.Name}]
+	live := l.s.Objects[objects.ID{Group: layers.HelmReleaseKind.Group, Kind: layers.HelmReleaseKind.Kind, Namespace: key.Namespace, Name: key.Name}]
 	object, is := into.(*unstructured.Unstructured)
 	if live == nil || !is {
 		return apierrors.NewNotFound(snapshot.Releases.GroupResource(), key.String())

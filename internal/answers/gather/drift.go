@@ -18,9 +18,9 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/charts"
 	"github.com/strata-project/strata/internal/answers/drift"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/forecast"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Drift compares what layers have with what is wanted.
@@ -71,7 +71,7 @@ func (r *chartWork) diff(ctx context.Context, made forecast.Forecast, layer *v1a
 	}
 	for _, entry := range layers.Inventory(layer.Status.Resources, nil) {
 		release := r.Objects[entry.ID]
-		if entry.ID.GroupKind() != layers.HelmReleaseKind || release == nil || entry.Status == dependents.StatusOrphaned {
+		if entry.ID.GroupKind() != layers.HelmReleaseKind || release == nil || entry.Status == objects.StatusOrphaned {
 			continue
 		}
 		name := entry.ID.Namespace + "/" + entry.ID.Name
@@ -92,7 +92,7 @@ func (r *chartWork) diff(ctx context.Context, made forecast.Forecast, layer *v1a
 		for _, change := range changesOf(differs) {
 			found.Objects = append(found.Objects, drift.Object{Release: name, ObjectChange: change})
 		}
-		for _, id := range dependents.SortIDs(keysOf(unknown)) {
+		for _, id := range objects.SortIDs(keysOf(unknown)) {
 			found.Unknown = append(found.Unknown, fmt.Sprintf("HelmRelease %s: you may not get %s", name, id))
 		}
 	}
@@ -125,8 +125,8 @@ func (r *chartWork) renderHidden(ctx context.Context, release *unstructured.Unst
 	return deployed, append(hidden, charts.Diff(renderedBy(deployed), renderedBy(other))...), nil
 }
 
-func keysOf(ids map[dependents.ID]bool) []dependents.ID {
-	found := make([]dependents.ID, 0, len(ids))
+func keysOf(ids map[objects.ID]bool) []objects.ID {
+	found := make([]objects.ID, 0, len(ids))
 	for id := range ids {
 		found = append(found, id)
 	}
@@ -135,13 +135,13 @@ func keysOf(ids map[dependents.ID]bool) []dependents.ID {
 
 // readRendered reads what is there of objects that were rendered, at the versions
 // that they were rendered in.
-func (r *chartWork) readRendered(ctx context.Context, rendered []*unstructured.Unstructured) (live map[dependents.ID]*unstructured.Unstructured, unknown map[dependents.ID]bool) {
-	live, unknown = map[dependents.ID]*unstructured.Unstructured{}, map[dependents.ID]bool{}
+func (r *chartWork) readRendered(ctx context.Context, rendered []*unstructured.Unstructured) (live map[objects.ID]*unstructured.Unstructured, unknown map[objects.ID]bool) {
+	live, unknown = map[objects.ID]*unstructured.Unstructured{}, map[objects.ID]bool{}
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)
 	for _, object := range rendered {
-		id := dependents.IDOf(object)
+		id := objects.IDOf(object)
 		group.Go(func() error {
 			found, err := r.get(ctx, id)
 			mu.Lock()

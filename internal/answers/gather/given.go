@@ -8,14 +8,14 @@ import (
 	"slices"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // given judges what releases of another cluster read beside them, by what is on this
 // cluster. It notes what that leaves open.
-func (g *Plan) given(ctx context.Context, place layers.Place, origins []dependents.ID) map[dependents.ID]layers.Given {
-	found := map[dependents.ID]layers.Given{}
+func (g *Plan) given(ctx context.Context, place layers.Place, origins []objects.ID) map[objects.ID]layers.Given {
+	found := map[objects.ID]layers.Given{}
 	if g.isOffline() {
 		return found
 	}
@@ -31,7 +31,7 @@ func (g *Plan) given(ctx context.Context, place layers.Place, origins []dependen
 	return found
 }
 
-func (g *Plan) givenOne(ctx context.Context, place layers.Place, origin dependents.ID) layers.Given {
+func (g *Plan) givenOne(ctx context.Context, place layers.Place, origin objects.ID) layers.Given {
 	var withheld string
 	for _, at := range place.Places(origin) {
 		if at.Cluster != "" {
@@ -39,7 +39,7 @@ func (g *Plan) givenOne(ctx context.Context, place layers.Place, origin dependen
 		}
 		var seen layers.Looked
 		if !layers.IsReserved(at) {
-			seen.Object = g.read(ctx, []dependents.ID{at})[at]
+			seen.Object = g.read(ctx, []objects.ID{at})[at]
 			seen.IsKubeConfig = slices.ContainsFunc(g.Clusters, func(cluster *v1alpha1.RemoteCluster) bool {
 				return layers.KubeConfigSecret(cluster) == at
 			})

@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/forecast"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // readers is how many objects are read at once.
@@ -31,10 +31,10 @@ const readers = 8
 // and how the cluster serves it.
 func (g *Plan) objects(ctx context.Context, w *forecast.World) error {
 	w.Objects = maps.Clone(g.Objects)
-	w.Scopes, w.Unserved = map[dependents.ServedKind]layers.Scope{}, map[dependents.ServedVersion]bool{}
-	w.Resources = map[dependents.ServedKind]string{}
+	w.Scopes, w.Unserved = map[objects.ServedKind]layers.Scope{}, map[objects.ServedVersion]bool{}
+	w.Resources = map[objects.ServedKind]string{}
 	if w.Objects == nil {
-		w.Objects = map[dependents.ID]*unstructured.Unstructured{}
+		w.Objects = map[objects.ID]*unstructured.Unstructured{}
 	}
 	versions, kinds := g.wanted(w)
 	for kind := range kinds {
@@ -43,10 +43,10 @@ func (g *Plan) objects(ctx context.Context, w *forecast.World) error {
 		}
 	}
 	listed := g.listed()
-	maps.DeleteFunc(versions, func(id dependents.ID, _ string) bool {
+	maps.DeleteFunc(versions, func(id objects.ID, _ string) bool {
 		return id.Cluster != "" || listed[id.GroupKind()] || w.Scopes[id.ServedKind()] == layers.ScopeUnknown
 	})
-	maps.Copy(w.Objects, g.read(ctx, dependents.SortIDs(slices.Collect(maps.Keys(versions)))))
+	maps.Copy(w.Objects, g.read(ctx, objects.SortIDs(slices.Collect(maps.Keys(versions)))))
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -61,9 +61,9 @@ func (g *Plan) objects(ctx context.Context, w *forecast.World) error {
 
 // wanted returns the objects that the planned layers list, have or wait for, with the
 // version at which they are written, "" where any will do, and all of their kinds.
-func (g *Plan) wanted(w *forecast.World) (versions map[dependents.ID]string, kinds map[dependents.ServedVersion]bool) {
-	versions = map[dependents.ID]string{}
-	kinds = map[dependents.ServedVersion]bool{
+func (g *Plan) wanted(w *forecast.World) (versions map[objects.ID]string, kinds map[objects.ServedVersion]bool) {
+	versions = map[objects.ID]string{}
+	kinds = map[objects.ServedVersion]bool{
 		servedAt("", layers.HelmReleaseKind, "v2"): true, servedAt("", layers.HelmRepositoryKind, "v1"): true,
 	}
 	for _, layer := range g.Planned {
@@ -82,7 +82,7 @@ func (g *Plan) wanted(w *forecast.World) (versions map[dependents.ID]string, kin
 		}
 		for _, hook := range layer.Spec.WaitFor {
 			if gv, err := schema.ParseGroupVersion(hook.APIVersion); err == nil {
-				id := dependents.ID{Group: gv.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name}
+				id := objects.ID{Group: gv.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name}
 				versions[id] = gv.Version
 				kinds[servedAt("", id.GroupKind(), gv.Version)] = true
 			}
@@ -94,7 +94,7 @@ func (g *Plan) wanted(w *forecast.World) (versions map[dependents.ID]string, kin
 // assume takes what may not be read to be as Strata left it.
 func (g *Plan) assume(w *forecast.World) {
 	for _, layer := range g.Planned {
-		assumed := forecast.Assumed(layer, w.Contents[layer.Name].Directory, func(id dependents.ID) bool {
+		assumed := forecast.Assumed(layer, w.Contents[layer.Name].Directory, func(id objects.ID) bool {
 			return id.Cluster != "" || g.unread[id]
 		})
 		for id, obj := range assumed {
@@ -108,8 +108,8 @@ func (g *Plan) assume(w *forecast.World) {
 	}
 }
 
-func servedAt(cluster string, gk schema.GroupKind, version string) dependents.ServedVersion {
-	return dependents.ServedVersion{Cluster: cluster, GroupVersionKind: gk.WithVersion(version)}
+func servedAt(cluster string, gk schema.GroupKind, version string) objects.ServedVersion {
+	return objects.ServedVersion{Cluster: cluster, GroupVersionKind: gk.WithVersion(version)}
 }
 
 // listed returns the kinds of which all objects were read.
@@ -124,8 +124,8 @@ func (g *Plan) listed() map[schema.GroupKind]bool {
 }
 
 // serve finds out how a kind is served.
-func (g *Plan) serve(w *forecast.World, kind dependents.ServedVersion) error {
-	served := dependents.ServedKind{Cluster: kind.Cluster, GroupKind: kind.GroupKind()}
+func (g *Plan) serve(w *forecast.World, kind objects.ServedVersion) error {
+	served := objects.ServedKind{Cluster: kind.Cluster, GroupKind: kind.GroupKind()}
 	if g.isOffline() || kind.Cluster != "" {
 		w.Scopes[served] = usualScope(kind.GroupVersionKind, g.isOffline())
 		return nil
@@ -176,12 +176,12 @@ func usualScope(kind schema.GroupVersionKind, offline bool) layers.Scope {
 // read reads objects one by one, several at once, so that the right to list is not
 // needed. Those that do not exist are left out, and those that may not be read are
 // noted.
-func (g *Plan) read(ctx context.Context, ids []dependents.ID) map[dependents.ID]*unstructured.Unstructured {
-	found := map[dependents.ID]*unstructured.Unstructured{}
+func (g *Plan) read(ctx context.Context, ids []objects.ID) map[objects.ID]*unstructured.Unstructured {
+	found := map[objects.ID]*unstructured.Unstructured{}
 	if g.isOffline() {
 		return found
 	}
-	var asked []dependents.ID
+	var asked []objects.ID
 	for _, id := range ids {
 		if known := g.Objects[id]; known != nil {
 			found[id] = known
@@ -214,7 +214,7 @@ func (g *Plan) read(ctx context.Context, ids []dependents.ID) map[dependents.ID]
 }
 
 // get reads one object; nil where its kind is not served.
-func (g *Plan) get(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+func (g *Plan) get(ctx context.Context, id objects.ID) (*unstructured.Unstructured, error) {
 	mapping, err := g.mapper.RESTMapping(id.GroupKind())
 	if meta.IsNoMatchError(err) {
 		return nil, nil
@@ -227,7 +227,7 @@ func (g *Plan) get(ctx context.Context, id dependents.ID) (*unstructured.Unstruc
 
 // find returns an object for a release that refers to it: one that the plan would
 // write, or one that is there.
-func (g *Plan) find(ctx context.Context, planned map[dependents.ID]*unstructured.Unstructured, id dependents.ID) (*unstructured.Unstructured, error) {
+func (g *Plan) find(ctx context.Context, planned map[objects.ID]*unstructured.Unstructured, id objects.ID) (*unstructured.Unstructured, error) {
 	if object := planned[id]; object != nil {
 		return object, nil
 	}

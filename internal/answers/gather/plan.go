@@ -17,9 +17,9 @@ import (
 	"github.com/strata-project/strata/internal/answers/repository"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/summary"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/forecast"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // PlanOptions say what is to be planned.
@@ -57,7 +57,7 @@ type PreviewOptions struct {
 // Plan reads what a plan is made from: the cluster, unless there is none, and a folder
 // or revision, which stays open until Close.
 func (c *Cluster) Plan(ctx context.Context, o PlanOptions) (*Plan, error) {
-	g := &Plan{cluster: c, options: o, unread: map[dependents.ID]bool{}, away: map[layers.SourceRef]error{}, settings: defaultSettings}
+	g := &Plan{cluster: c, options: o, unread: map[objects.ID]bool{}, away: map[layers.SourceRef]error{}, settings: defaultSettings}
 	var err error
 	switch {
 	case o.FromDir != "":

@@ -19,7 +19,7 @@ import (
 
 	"github.com/strata-project/strata/internal/answers/releases"
 	"github.com/strata-project/strata/internal/answers/snapshot"
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Read reads parts of the cluster at this moment, in all namespaces. Layers are not done
@@ -45,7 +45,7 @@ func (c *Cluster) ReadIn(ctx context.Context, namespace string, parts ...snapsho
 	if err != nil {
 		return nil, err
 	}
-	s := &snapshot.Snapshot{Now: c.now(), Objects: map[dependents.ID]*unstructured.Unstructured{}, Unread: map[snapshot.Part]error{}}
+	s := &snapshot.Snapshot{Now: c.now(), Objects: map[objects.ID]*unstructured.Unstructured{}, Unread: map[snapshot.Part]error{}}
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	for _, part := range parts {
@@ -107,7 +107,7 @@ func (c *Cluster) Made(ctx context.Context, wanted []releases.Wanted) (*releases
 	if err != nil {
 		return nil, err
 	}
-	l := &looking{client: client, served: served, live: &releases.Live{Objects: map[dependents.ID]*unstructured.Unstructured{}, Unread: map[string]string{}}}
+	l := &looking{client: client, served: served, live: &releases.Live{Objects: map[objects.ID]*unstructured.Unstructured{}, Unread: map[string]string{}}}
 	byVersion := map[schema.GroupVersion][]releases.Wanted{}
 	for _, kind := range wanted {
 		if kind.GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
@@ -182,7 +182,7 @@ func (l *looking) kind(ctx context.Context, resource schema.GroupVersionResource
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range list.Items {
-		l.live.Objects[dependents.IDOf(&list.Items[i])] = &list.Items[i]
+		l.live.Objects[objects.IDOf(&list.Items[i])] = &list.Items[i]
 	}
 	return nil
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/strata-project/strata/internal/answers/charts"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/upgrade"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // upgradeWork looks at releases.
@@ -41,12 +41,12 @@ type upgradeWork struct {
 	namespaced map[schema.GroupKind]bool
 
 	mu   sync.Mutex
-	seen map[dependents.ID]*unstructured.Unstructured
+	seen map[objects.ID]*unstructured.Unstructured
 }
 
 // Upgrade renders the charts of layers for another version of Kubernetes, and says what
 // became of each release. Of parts that could not be read it returns why, by their kinds.
-func (c *Cluster) Upgrade(ctx context.Context, s *snapshot.Snapshot, to string, of []*v1alpha1.AddonsLayer, o ChartOptions, say func(format string, args ...any)) (map[dependents.ID]upgrade.Release, map[string]string, error) {
+func (c *Cluster) Upgrade(ctx context.Context, s *snapshot.Snapshot, to string, of []*v1alpha1.AddonsLayer, o ChartOptions, say func(format string, args ...any)) (map[objects.ID]upgrade.Release, map[string]string, error) {
 	unread := map[string]string{}
 	for part, err := range s.Unread {
 		unread[part.Kind] = unreadable(err, part.GroupVersionResource).Error()
@@ -63,7 +63,7 @@ func (c *Cluster) Upgrade(ctx context.Context, s *snapshot.Snapshot, to string, 
 }
 
 func (c *Cluster) upgradeWork(s *snapshot.Snapshot, to string, o ChartOptions) (*upgradeWork, error) {
-	w := &upgradeWork{Snapshot: s, to: to, options: o, namespaced: map[schema.GroupKind]bool{}, seen: map[dependents.ID]*unstructured.Unstructured{}}
+	w := &upgradeWork{Snapshot: s, to: to, options: o, namespaced: map[schema.GroupKind]bool{}, seen: map[objects.ID]*unstructured.Unstructured{}}
 	var err error
 	if w.client, err = c.Dynamic(); err != nil {
 		return nil, err
@@ -105,8 +105,8 @@ func (w *upgradeWork) serves(lists []*metav1.APIResourceList) {
 }
 
 // all looks at the releases of layers, some at once.
-func (w *upgradeWork) all(ctx context.Context, of []*v1alpha1.AddonsLayer, say func(format string, args ...any)) (map[dependents.ID]upgrade.Release, error) {
-	found := map[dependents.ID]upgrade.Release{}
+func (w *upgradeWork) all(ctx context.Context, of []*v1alpha1.AddonsLayer, say func(format string, args ...any)) (map[objects.ID]upgrade.Release, error) {
+	found := map[objects.ID]upgrade.Release{}
 	ids := upgrade.ReleasesOf(of...)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(rendersAtOnce)
@@ -175,7 +175,7 @@ func isRemote(release *unstructured.Unstructured) bool {
 func (w *upgradeWork) render(ctx context.Context, release *unstructured.Unstructured, deployed upgrade.Deployment, version string) (*charts.Rendering, error) {
 	request := charts.Request{
 		Release: upgrade.Pin(release, deployed), KubeVersion: version, Revision: deployed.Revision + 1,
-		Find: func(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+		Find: func(ctx context.Context, id objects.ID) (*unstructured.Unstructured, error) {
 			object, err := w.find(ctx, id)
 			return upgrade.Pin(object, deployed), err
 		},
@@ -196,7 +196,7 @@ func (w *upgradeWork) render(ctx context.Context, release *unstructured.Unstruct
 
 // find returns what a release refers to: a source that was read, or a ConfigMap or
 // Secret, which is read once.
-func (w *upgradeWork) find(ctx context.Context, id dependents.ID) (*unstructured.Unstructured, error) {
+func (w *upgradeWork) find(ctx context.Context, id objects.ID) (*unstructured.Unstructured, error) {
 	if object := w.Objects[id]; object != nil {
 		return object, nil
 	}

@@ -25,9 +25,9 @@ import (
 	"github.com/strata-project/strata/internal/answers/repository"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/bundles"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/forecast"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/repos"
 )
 
@@ -66,7 +66,7 @@ type Plan struct {
 	// their layers are left alone; otherwise that is an error.
 	away map[layers.SourceRef]error
 	// unread holds objects that may not be read.
-	unread map[dependents.ID]bool
+	unread map[objects.ID]bool
 	// notes say what the plan goes by that may not be so.
 	notes []string
 }
@@ -256,8 +256,8 @@ func (g *Plan) restored(ctx context.Context, layer *v1alpha1.AddonsLayer, conten
 	entry := layer.Status.History[at]
 	content.RestoreError = "neither the cluster nor the source has it any more"
 	if entry.Kept {
-		secret := dependents.ID{Kind: "Secret", Namespace: g.settings.Namespace, Name: repos.RevisionName(layer.Name, entry.Digest)}
-		if kept := g.read(ctx, []dependents.ID{secret})[secret]; kept != nil {
+		secret := objects.ID{Kind: "Secret", Namespace: g.settings.Namespace, Name: repos.RevisionName(layer.Name, entry.Digest)}
+		if kept := g.read(ctx, []objects.ID{secret})[secret]; kept != nil {
 			text, _, _ := unstructured.NestedString(kept.Object, "data", repos.RevisionKey)
 			data, err := base64.StdEncoding.DecodeString(text)
 			if err == nil {
@@ -305,11 +305,11 @@ func unpacked(data []byte, digest string) (*layers.Directory, error) {
 // layers of the same cluster bring is looked for by the names that it has there, so
 // that all are put once to know these names.
 func (g *Plan) place(ctx context.Context, w forecast.World) error {
-	listed := map[dependents.ID][]string{}
-	for _, lists := range []func(layer, cluster string) func(dependents.ID) bool{
-		func(string, string) func(dependents.ID) bool { return nil },
-		func(_, cluster string) func(dependents.ID) bool {
-			return func(id dependents.ID) bool { return slices.Contains(listed[id], cluster) }
+	listed := map[objects.ID][]string{}
+	for _, lists := range []func(layer, cluster string) func(objects.ID) bool{
+		func(string, string) func(objects.ID) bool { return nil },
+		func(_, cluster string) func(objects.ID) bool {
+			return func(id objects.ID) bool { return slices.Contains(listed[id], cluster) }
 		},
 	} {
 		put := map[string]*layers.Directory{}
@@ -365,9 +365,9 @@ func (g *Plan) merge(ctx context.Context, below []string) error {
 	if err != nil {
 		return fmt.Errorf("%w; --layers says which files and folders hold the layers of this cluster", err)
 	}
-	written := map[dependents.ID]repository.Manifest{}
+	written := map[objects.ID]repository.Manifest{}
 	for _, manifest := range manifests {
-		id := dependents.IDOf(manifest.Object)
+		id := objects.IDOf(manifest.Object)
 		first, twice := written[id]
 		if twice && !reflect.DeepEqual(first.Object.Object, manifest.Object.Object) {
 			return fmt.Errorf("%s is in %s and in %s, and they differ: say with --layers which files or folders are meant for this cluster", id, first.File, manifest.File)
@@ -376,7 +376,7 @@ func (g *Plan) merge(ctx context.Context, below []string) error {
 			written[id] = manifest
 		}
 	}
-	for _, id := range dependents.SortIDs(slices.Collect(maps.Keys(written))) {
+	for _, id := range objects.SortIDs(slices.Collect(maps.Keys(written))) {
 		manifest := written[id]
 		one, err := snapshot.New(g.Now, manifest.Object)
 		if err != nil {

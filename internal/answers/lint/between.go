@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // checkBetween checks what layers are to each other.
@@ -82,7 +82,7 @@ func (l *linter) checkClaims() {
 		cluster types.NamespacedName
 		what    string
 	}
-	objects, releases := map[owned][]claim{}, map[owned][]claim{}
+	objs, releases := map[owned][]claim{}, map[owned][]claim{}
 	for _, each := range l.layers {
 		if each.content == nil {
 			continue
@@ -91,8 +91,8 @@ func (l *linter) checkClaims() {
 			mine := claim{each, manifest}
 			id := owned{placeOf(each), manifest.ID().String()}
 			id.what += "." + manifest.ID().Group
-			l.claimObject(objects[id], mine)
-			objects[id] = append(objects[id], mine)
+			l.claimObject(objs[id], mine)
+			objs[id] = append(objs[id], mine)
 			if manifest.ID().GroupKind() == layers.HelmReleaseKind {
 				release := owned{placeOf(each), layers.HelmReleaseIdentity(manifest.Object)}
 				l.claimRelease(releases[release], mine, release.what)
@@ -144,7 +144,7 @@ func (l *linter) originOf(of claim) place {
 // checkReleaseDependencies finds releases that depend on releases that no layer
 // lists. Where not all layers are known, another one may.
 func (l *linter) checkReleaseDependencies() {
-	listed := map[dependents.ID]bool{}
+	listed := map[objects.ID]bool{}
 	level := Error
 	var names []string
 	for _, each := range l.layers {
@@ -161,7 +161,7 @@ func (l *linter) checkReleaseDependencies() {
 	}
 	for _, each := range l.objects {
 		if each.GroupVersionKind().GroupKind() == layers.HelmReleaseKind {
-			listed[dependents.IDOf(each.Unstructured)] = true
+			listed[objects.IDOf(each.Unstructured)] = true
 		}
 	}
 	slices.Sort(names)
@@ -185,15 +185,15 @@ func (l *linter) checkReleaseDependencies() {
 }
 
 // releaseDependencies returns the releases that a release depends on, in order.
-func releaseDependencies(release *unstructured.Unstructured) []dependents.ID {
+func releaseDependencies(release *unstructured.Unstructured) []objects.ID {
 	value, _, _ := unstructured.NestedFieldNoCopy(release.Object, "spec", "dependsOn")
 	list, _ := value.([]any)
-	found := make([]dependents.ID, 0, len(list))
+	found := make([]objects.ID, 0, len(list))
 	for _, item := range list {
 		fields, _ := item.(map[string]any)
 		name, _ := fields["name"].(string)
 		namespace, _ := fields["namespace"].(string)
-		id := dependents.IDOf(release)
+		id := objects.IDOf(release)
 		id.Name, id.Namespace = name, cmp.Or(namespace, id.Namespace)
 		found = append(found, id)
 	}

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/internal/answers/charts"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // renderers is how many charts are rendered at once.
@@ -27,9 +27,9 @@ func (l *linter) checkKubernetes() error {
 	if l.Kubernetes == "" {
 		return nil
 	}
-	byID := map[dependents.ID]*unstructured.Unstructured{}
+	byID := map[objects.ID]*unstructured.Unstructured{}
 	for _, each := range l.objects {
-		byID[dependents.IDOf(each.Unstructured)] = each.Unstructured
+		byID[objects.IDOf(each.Unstructured)] = each.Unstructured
 	}
 	var all []claim
 	for _, each := range l.layers {
@@ -72,7 +72,7 @@ func (l *linter) removed(found charts.RemovedAPI) string {
 }
 
 // renderAll renders the charts of all releases.
-func (l *linter) renderAll(all []claim, byID map[dependents.ID]*unstructured.Unstructured) error {
+func (l *linter) renderAll(all []claim, byID map[objects.ID]*unstructured.Unstructured) error {
 	all = slices.DeleteFunc(all, func(each claim) bool { return each.manifest.ID().GroupKind() != layers.HelmReleaseKind })
 	renderings, problems := make([]*charts.Rendering, len(all)), make([]error, len(all))
 	group, ctx := errgroup.WithContext(l.ctx)
@@ -94,7 +94,7 @@ func (l *linter) renderAll(all []claim, byID map[dependents.ID]*unstructured.Uns
 	return nil
 }
 
-func (l *linter) request(of claim, byID map[dependents.ID]*unstructured.Unstructured) charts.Request {
+func (l *linter) request(of claim, byID map[objects.ID]*unstructured.Unstructured) charts.Request {
 	return charts.Request{
 		Release: of.manifest.Object, KubeVersion: l.Kubernetes, Revision: 1,
 		// There is no cluster that says where credentials may be sent; and what Secrets
@@ -103,8 +103,8 @@ func (l *linter) request(of claim, byID map[dependents.ID]*unstructured.Unstruct
 			return charts.Withhold(source, "lint sends none")
 		},
 		Secrets: charts.Secrets{True: true},
-		Find:    func(_ context.Context, id dependents.ID) (*unstructured.Unstructured, error) { return byID[id], nil },
-		Files: func(_ context.Context, source dependents.ID) (fs.FS, error) {
+		Find:    func(_ context.Context, id objects.ID) (*unstructured.Unstructured, error) { return byID[id], nil },
+		Files: func(_ context.Context, source objects.ID) (fs.FS, error) {
 			if of.layer.source.ID() == source {
 				return l.Artifact, nil
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Owned is an object between the one that is asked about and the layer.
@@ -50,27 +51,27 @@ type Answer struct {
 
 // Of says who has an object, from the object itself and what owns it by
 // ownerReferences, in that order.
-func Of(s *snapshot.Snapshot, objects []*unstructured.Unstructured) Answer {
+func Of(s *snapshot.Snapshot, objs []*unstructured.Unstructured) Answer {
 	found := Answer{Chain: []Owned{}, Others: []string{}}
-	for _, object := range objects {
+	for _, object := range objs {
 		found.Chain = append(found.Chain, Owned{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()})
 	}
-	top := objects[len(objects)-1]
-	id := dependents.IDOf(top)
+	top := objs[len(objs)-1]
+	id := objects.IDOf(top)
 	if id.Group == v1alpha1.GroupVersion.Group && id.Kind == v1alpha1.AddonsLayerKind {
 		found.Chain = found.Chain[:len(found.Chain)-1]
-		found.ofLayer(s, top.GetName(), dependents.ID{})
+		found.ofLayer(s, top.GetName(), objects.ID{})
 		return found
 	}
-	if !dependents.IsReleaseKind(id.GroupKind()) {
+	if !objects.IsReleaseKind(id.GroupKind()) {
 		if release, others := releaseThatMade(s, top); release != nil {
-			top, id = release, dependents.IDOf(release)
+			top, id = release, objects.IDOf(release)
 			found.Chain = append(found.Chain, Owned{Kind: id.Kind, Namespace: id.Namespace, Name: id.Name})
 		} else {
 			found.Others = append(found.Others, others...)
 		}
 	}
-	if release := s.Objects[id]; release != nil && dependents.IsReleaseKind(id.GroupKind()) {
+	if release := s.Objects[id]; release != nil && objects.IsReleaseKind(id.GroupKind()) {
 		found.Chain[len(found.Chain)-1].Version = releases.ChartVersion(release)
 	}
 	found.ofLayer(s, layerThatHas(s, top, id), id)
@@ -83,7 +84,7 @@ func Of(s *snapshot.Snapshot, objects []*unstructured.Unstructured) Answer {
 }
 
 // ofLayer adds a layer, and where that comes from.
-func (o *Answer) ofLayer(s *snapshot.Snapshot, name string, id dependents.ID) {
+func (o *Answer) ofLayer(s *snapshot.Snapshot, name string, id objects.ID) {
 	layer := s.Layer(name)
 	if layer == nil {
 		if name != "" {
@@ -108,7 +109,7 @@ func (o *Answer) ofLayer(s *snapshot.Snapshot, name string, id dependents.ID) {
 
 // layerThatHas returns the name of the layer that lists an object, or that its label
 // names; empty for none.
-func layerThatHas(s *snapshot.Snapshot, object *unstructured.Unstructured, id dependents.ID) string {
+func layerThatHas(s *snapshot.Snapshot, object *unstructured.Unstructured, id objects.ID) string {
 	labelled := object.GetLabels()[v1alpha1.LayerLabel]
 	lists := func(layer *v1alpha1.AddonsLayer) bool {
 		return slices.ContainsFunc(layers.Inventory(layer.Status.Resources, nil), func(entry dependents.Entry) bool { return entry.ID == id })
@@ -128,7 +129,7 @@ func layerThatHas(s *snapshot.Snapshot, object *unstructured.Unstructured, id de
 // by Flux's labels, or by Helm's annotations. Without one it says which release of
 // Helm's it is of.
 func releaseThatMade(s *snapshot.Snapshot, object *unstructured.Unstructured) (release *unstructured.Unstructured, others []string) {
-	id, labels, annotations := dependents.IDOf(object), object.GetLabels(), object.GetAnnotations()
+	id, labels, annotations := objects.IDOf(object), object.GetLabels(), object.GetAnnotations()
 	all := s.Of(snapshot.Releases)
 	for _, candidate := range all {
 		if !releases.IsElsewhere(candidate) && slices.ContainsFunc(releases.Inventory(candidate), func(made releases.Made) bool { return made.ID == id }) {

@@ -21,6 +21,7 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/forecast"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Verb is what would be done to an object, or becomes of a layer.
@@ -70,10 +71,10 @@ type Object struct {
 	Name      string `json:"name"`
 }
 
-func objectOf(id dependents.ID) Object { return Object(id) }
+func objectOf(id objects.ID) Object { return Object(id) }
 
 // String returns the object as messages show it.
-func (o Object) String() string { return dependents.ID(o).String() }
+func (o Object) String() string { return objects.ID(o).String() }
 
 // Field is one field that changes. Values of Secrets are not shown.
 type Field struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/forecast"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 func release(chart string, generation int64, owner string) *unstructured.Unstructured {
@@ -25,8 +26,8 @@ func release(chart string, generation int64, owner string) *unstructured.Unstruc
 	return obj
 }
 
-func id(name string) dependents.ID {
-	return dependents.ID{Group: layers.HelmReleaseKind.Group, Kind: layers.HelmReleaseKind.Kind, Namespace: "apps", Name: name}
+func id(name string) objects.ID {
+	return objects.ID{Group: layers.HelmReleaseKind.Group, Kind: layers.HelmReleaseKind.Kind, Namespace: "apps", Name: name}
 }
 
 func none(forecast.Step) *Rendered { return nil }

@@ -18,8 +18,8 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/snapshot"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // The labels by which helm-controller's objects name their HelmRelease.
@@ -30,7 +30,7 @@ const (
 
 // Made is an object that Helm has made for a release.
 type Made struct {
-	dependents.ID
+	objects.ID
 	// Version in which Helm has written it.
 	Version string
 }
@@ -49,7 +49,7 @@ func Inventory(release *unstructured.Unstructured) []Made {
 		if err != nil || id.GroupKind.Kind == "" || id.Name == "" {
 			continue
 		}
-		made = append(made, Made{dependents.ID{
+		made = append(made, Made{objects.ID{
 			Group: id.GroupKind.Group, Kind: id.GroupKind.Kind, Namespace: id.Namespace, Name: id.Name,
 		}, version})
 	}
@@ -107,7 +107,7 @@ func Looks(s *snapshot.Snapshot, chosen []*v1alpha1.AddonsLayer) []Wanted {
 	var made []Made
 	for _, layer := range chosen {
 		for _, entry := range layers.Inventory(layer.Status.Resources, nil) {
-			if release := s.Objects[entry.ID]; release != nil && dependents.IsReleaseKind(entry.ID.GroupKind()) && !IsElsewhere(release) {
+			if release := s.Objects[entry.ID]; release != nil && objects.IsReleaseKind(entry.ID.GroupKind()) && !IsElsewhere(release) {
 				made = append(made, Inventory(release)...)
 			}
 		}
@@ -116,7 +116,7 @@ func Looks(s *snapshot.Snapshot, chosen []*v1alpha1.AddonsLayer) []Wanted {
 		}
 		for _, hook := range layer.Spec.WaitFor {
 			if gv, err := schema.ParseGroupVersion(hook.APIVersion); err == nil {
-				id := dependents.ID{Group: gv.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name}
+				id := objects.ID{Group: gv.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name}
 				made = append(made, Made{id, gv.Version})
 			}
 		}
@@ -126,7 +126,7 @@ func Looks(s *snapshot.Snapshot, chosen []*v1alpha1.AddonsLayer) []Wanted {
 
 // Live is what was read of the objects that Helm has made.
 type Live struct {
-	Objects map[dependents.ID]*unstructured.Unstructured
+	Objects map[objects.ID]*unstructured.Unstructured
 	// Unread says of kinds why their objects are not there, such as a lacking
 	// right.
 	Unread map[string]string
@@ -151,5 +151,5 @@ func ChartVersion(release *unstructured.Unstructured) string {
 
 // Named returns a HelmRelease, or nil.
 func Named(s *snapshot.Snapshot, namespace, name string) *unstructured.Unstructured {
-	return s.Objects[dependents.ID{Group: layers.HelmReleaseKind.Group, Kind: "HelmRelease", Namespace: namespace, Name: name}]
+	return s.Objects[objects.ID{Group: layers.HelmReleaseKind.Group, Kind: "HelmRelease", Namespace: namespace, Name: name}]
 }

@@ -17,14 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // New returns a snapshot of objects that are at hand, whatever parts they are of.
-func New(now time.Time, objects ...*unstructured.Unstructured) (*Snapshot, error) {
-	s := &Snapshot{Now: now, Objects: map[dependents.ID]*unstructured.Unstructured{}, Unread: map[Part]error{}}
+func New(now time.Time, objs ...*unstructured.Unstructured) (*Snapshot, error) {
+	s := &Snapshot{Now: now, Objects: map[objects.ID]*unstructured.Unstructured{}, Unread: map[Part]error{}}
 	var problems []error
-	for _, object := range objects {
+	for _, object := range objs {
 		gvk := object.GroupVersionKind()
 		part := Part{schema.GroupVersionResource{Group: gvk.Group, Version: gvk.Version}, gvk.Kind}
 		problems = append(problems, s.Add(part, []unstructured.Unstructured{*object}))
@@ -33,25 +33,25 @@ func New(now time.Time, objects ...*unstructured.Unstructured) (*Snapshot, error
 }
 
 // Add adds objects of a part. One that cannot be understood is an error that names it.
-func (s *Snapshot) Add(part Part, objects []unstructured.Unstructured) error {
+func (s *Snapshot) Add(part Part, objs []unstructured.Unstructured) error {
 	if part.Group != v1alpha1.GroupVersion.Group {
-		for i := range objects {
-			s.Objects[dependents.IDOf(&objects[i])] = &objects[i]
+		for i := range objs {
+			s.Objects[objects.IDOf(&objs[i])] = &objs[i]
 		}
 		return nil
 	}
 	var err error
 	switch part.Kind {
 	case v1alpha1.AddonsLayerKind:
-		s.Layers, err = typed(s.Layers, objects)
+		s.Layers, err = typed(s.Layers, objs)
 	case v1alpha1.RemoteClusterKind:
-		s.Clusters, err = typed(s.Clusters, objects)
+		s.Clusters, err = typed(s.Clusters, objs)
 	case v1alpha1.ApplicationBundleKind:
-		s.Bundles, err = typed(s.Bundles, objects)
+		s.Bundles, err = typed(s.Bundles, objs)
 	case v1alpha1.HelmApplicationKind:
-		s.Applications, err = typed(s.Applications, objects)
+		s.Applications, err = typed(s.Applications, objs)
 	case v1alpha1.PlatformKind:
-		s.Platforms, err = typed(s.Platforms, objects)
+		s.Platforms, err = typed(s.Platforms, objs)
 	}
 	return err
 }
@@ -60,11 +60,11 @@ func (s *Snapshot) Add(part Part, objects []unstructured.Unstructured) error {
 func typed[T any, P interface {
 	*T
 	metav1.Object
-}](found []P, objects []unstructured.Unstructured) ([]P, error) {
-	for i := range objects {
+}](found []P, objs []unstructured.Unstructured) ([]P, error) {
+	for i := range objs {
 		object := P(new(T))
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects[i].Object, object); err != nil {
-			return found, fmt.Errorf("cannot understand %s: %w", dependents.IDOf(&objects[i]), err)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objs[i].Object, object); err != nil {
+			return found, fmt.Errorf("cannot understand %s: %w", objects.IDOf(&objs[i]), err)
 		}
 		found = append(found, object)
 	}

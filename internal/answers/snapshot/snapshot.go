@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Part is a kind of objects that a snapshot may hold.
@@ -85,7 +85,7 @@ type Snapshot struct {
 	Applications []*v1alpha1.HelmApplication
 	Platforms    []*v1alpha1.Platform
 	// Objects holds everything of all other parts by its ID.
-	Objects map[dependents.ID]*unstructured.Unstructured
+	Objects map[objects.ID]*unstructured.Unstructured
 	// Unread says of parts that were asked for why they could not be read: the
 	// cluster does not serve them, or whoever asks may not list them.
 	Unread map[Part]error
@@ -113,14 +113,14 @@ func (s *Snapshot) Cluster(name types.NamespacedName) *v1alpha1.RemoteCluster {
 
 // Of returns the objects of a part, sorted by namespace and name.
 func (s *Snapshot) Of(part Part) []*unstructured.Unstructured {
-	var ids []dependents.ID
+	var ids []objects.ID
 	for id := range s.Objects {
 		if id.Group == part.Group && id.Kind == part.Kind {
 			ids = append(ids, id)
 		}
 	}
 	found := make([]*unstructured.Unstructured, 0, len(ids))
-	for _, id := range dependents.SortIDs(ids) {
+	for _, id := range objects.SortIDs(ids) {
 		found = append(found, s.Objects[id])
 	}
 	return found

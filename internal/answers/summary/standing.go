@@ -5,7 +5,7 @@ package summary
 
 import (
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // How something stands.
@@ -26,7 +26,7 @@ func Standing(state string) string {
 	switch state {
 	case string(v1alpha1.StateDeployed), "True", "Ready", "Running", "Current", "yes":
 		return Good
-	case string(v1alpha1.StateApplying), string(v1alpha1.StatePruning), string(v1alpha1.StatePending), dependents.StatusMissing, dependents.StatusProgress, "Unknown":
+	case string(v1alpha1.StateApplying), string(v1alpha1.StatePruning), string(v1alpha1.StatePending), objects.StatusMissing, objects.StatusProgress, "Unknown":
 		return Busy
 	case string(v1alpha1.StateFailed), "False", "no":
 		return Bad

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // nothing stands where a column has nothing to say.
@@ -113,13 +113,13 @@ func cluster(layer *v1alpha1.AddonsLayer) string {
 func releases(resources []v1alpha1.Resource) string {
 	ready, total := 0, 0
 	for _, resource := range resources {
-		if !dependents.IsReleaseKind(layers.ParseResourceKind(resource.Kind)) {
+		if !objects.IsReleaseKind(layers.ParseResourceKind(resource.Kind)) {
 			continue
 		}
 		switch resource.Status {
-		case dependents.StatusSuspended, dependents.StatusOrphaned, dependents.StatusSuperseded,
-			dependents.StatusDeleting, dependents.StatusKept:
-		case dependents.StatusReady:
+		case objects.StatusSuspended, objects.StatusOrphaned, objects.StatusSuperseded,
+			objects.StatusDeleting, objects.StatusKept:
+		case objects.StatusReady:
 			ready++
 			total++
 		default:
@@ -180,7 +180,7 @@ func Through(causes []v1alpha1.Cause) string {
 func suspended(resources []v1alpha1.Resource) []string {
 	var names []string
 	for _, resource := range resources {
-		if resource.Status == dependents.StatusSuspended {
+		if resource.Status == objects.StatusSuspended {
 			names = append(names, resource.Namespace+"/"+resource.Name)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/releases"
 	"github.com/strata-project/strata/internal/answers/snapshot"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/versions"
 )
 
@@ -249,7 +249,7 @@ func dependencyGates(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer, told map
 func waitForGate(layer *v1alpha1.AddonsLayer, hook v1alpha1.WaitFor, live *releases.Live) Gate {
 	gate := Gate{Kind: GateWaitFor, Wants: fmt.Sprintf("%s %s %s", hook.Kind, snapshot.Named(hook.Namespace, hook.Name), cmp.Or(hook.Condition, "exists")), State: Unseen}
 	gv, _ := schema.ParseGroupVersion(hook.APIVersion)
-	id := dependents.ID{Group: gv.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name}
+	id := objects.ID{Group: gv.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name}
 	if live != nil && layer.Spec.Cluster == nil {
 		if object := live.Objects[id]; object != nil {
 			met, err := layers.Meets(hook.Condition, object)

@@ -16,6 +16,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/summary"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // The states of what hangs below a layer, beside those of its inventory.
@@ -85,7 +86,7 @@ func Of(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer, live *releases.Live, 
 		tree.Cluster = row.Cluster
 	}
 	for _, entry := range inOrder(layers.Inventory(layer.Status.Resources, nil)) {
-		if dependents.IsReleaseKind(entry.ID.GroupKind()) {
+		if objects.IsReleaseKind(entry.ID.GroupKind()) {
 			tree.Releases = append(tree.Releases, releaseOf(s, entry, live))
 			continue
 		}
@@ -99,7 +100,7 @@ func Of(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer, live *releases.Live, 
 
 // asReady tells an object that is as it should be from a layer that is deployed.
 func asReady(status string) string {
-	if status == dependents.StatusReady {
+	if status == objects.StatusReady {
 		return Ready
 	}
 	return status
@@ -108,13 +109,13 @@ func asReady(status string) string {
 // inOrder sorts an inventory in the order in which it is deployed: by rank, then
 // what others wait for before those.
 func inOrder(entries []dependents.Entry) []dependents.Entry {
-	byID := map[dependents.ID]dependents.Entry{}
+	byID := map[objects.ID]dependents.Entry{}
 	for _, entry := range entries {
 		byID[entry.ID] = entry
 	}
-	depths := map[dependents.ID]int{}
-	var depth func(id dependents.ID, path []dependents.ID) int
-	depth = func(id dependents.ID, path []dependents.ID) int {
+	depths := map[objects.ID]int{}
+	var depth func(id objects.ID, path []objects.ID) int
+	depth = func(id objects.ID, path []objects.ID) int {
 		entry, known := byID[id]
 		if at, seen := depths[id]; seen || !known || slices.Contains(path, id) {
 			return at
@@ -145,7 +146,7 @@ func releaseOf(s *snapshot.Snapshot, entry dependents.Entry, live *releases.Live
 	object := s.Objects[entry.ID]
 	if object == nil {
 		_, unread := s.Unread[snapshot.Releases]
-		if !unread && entry.ID.Cluster == "" && entry.Status != dependents.StatusMissing {
+		if !unread && entry.ID.Cluster == "" && entry.Status != objects.StatusMissing {
 			release.State = Missing
 		}
 		release.Cluster = entry.ID.Cluster
@@ -181,7 +182,7 @@ func objectOf(made releases.Made, cluster string, live *releases.Live) Object {
 		object.State = Missing
 		return object
 	}
-	standing := dependents.AssessObject("", is)
+	standing := objects.AssessObject("", is)
 	object.State, object.Message = asReady(standing.Status), standing.Said
 	return object
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/strata-project/strata/internal/answers/charts"
 	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/catalogue"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/versions"
 )
 
@@ -74,7 +74,7 @@ type Input struct {
 	// Unread says of kinds, by their names, why their objects could not be read.
 	Unread map[string]string
 	// Releases are the HelmReleases of the layers.
-	Releases map[dependents.ID]Release
+	Releases map[objects.ID]Release
 }
 
 // Release is what is known of a HelmRelease.
@@ -92,18 +92,18 @@ type Release struct {
 }
 
 // ReleasesOf returns the HelmReleases that layers have, sorted.
-func ReleasesOf(all ...*v1alpha1.AddonsLayer) []dependents.ID {
-	var ids []dependents.ID
+func ReleasesOf(all ...*v1alpha1.AddonsLayer) []objects.ID {
+	var ids []objects.ID
 	for _, layer := range all {
 		for _, resource := range layer.Status.Resources {
 			kind := layers.ParseResourceKind(resource.Kind)
-			if kind != layers.HelmReleaseKind || resource.Status == dependents.StatusDeleting {
+			if kind != layers.HelmReleaseKind || resource.Status == objects.StatusDeleting {
 				continue
 			}
-			ids = append(ids, dependents.ID{Cluster: resource.Cluster, Group: kind.Group, Kind: kind.Kind, Namespace: resource.Namespace, Name: resource.Name})
+			ids = append(ids, objects.ID{Cluster: resource.Cluster, Group: kind.Group, Kind: kind.Kind, Namespace: resource.Namespace, Name: resource.Name})
 		}
 	}
-	return slices.Compact(dependents.SortIDs(ids))
+	return slices.Compact(objects.SortIDs(ids))
 }
 
 // Of returns the report.
@@ -194,7 +194,7 @@ func (in Input) within(what, wanted string) []Reason {
 
 // release says what is wrong with a release. What the chart renders counts before
 // what there is: an object that is in both is named once.
-func (in Input) release(id dependents.ID) []Reason {
+func (in Input) release(id objects.ID) []Reason {
 	name := id.Key().String()
 	release, found := in.Releases[id]
 	if !found {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/charts"
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 func parse(t *testing.T, text string, into any) {
@@ -30,12 +30,12 @@ func layer(t *testing.T, text string) *v1alpha1.AddonsLayer {
 	return found
 }
 
-func releaseID(name string) dependents.ID {
-	return dependents.ID{Group: "helm.toolkit.fluxcd.io", Kind: "HelmRelease", Namespace: "apps", Name: name}
+func releaseID(name string) objects.ID {
+	return objects.ID{Group: "helm.toolkit.fluxcd.io", Kind: "HelmRelease", Namespace: "apps", Name: name}
 }
 
 var budget = charts.RemovedAPI{
-	ID:         dependents.ID{Group: "policy", Kind: "PodDisruptionBudget", Namespace: "apps", Name: "web"},
+	ID:         objects.ID{Group: "policy", Kind: "PodDisruptionBudget", Namespace: "apps", Name: "web"},
 	APIVersion: "policy/v1beta1", RemovedIn: "1.25", Replacement: "policy/v1/PodDisruptionBudget",
 }
 
@@ -86,7 +86,7 @@ func TestOf(t *testing.T) {
 		parse(t, "{metadata: {name: shop}, spec: {kubernetes: <1.30, layers: [{name: a, applications: [{name: front, application: web, version: v1.0.0}, {name: back, application: web, version: 2.0.0}, {name: web, version: 3.0.0}]}]}}", bundle)
 		parse(t, "{metadata: {name: web}, spec: {versions: [{version: 1.0.0, kubernetes: <1.29}, {version: 2.0.0}]}}", app)
 		in := Input{
-			Kubernetes: "1.37", Layers: []*v1alpha1.AddonsLayer{layer(t, c.layer)}, Unread: c.unread, Releases: map[dependents.ID]Release{},
+			Kubernetes: "1.37", Layers: []*v1alpha1.AddonsLayer{layer(t, c.layer)}, Unread: c.unread, Releases: map[objects.ID]Release{},
 			Bundles: []*v1alpha1.ApplicationBundle{bundle}, Applications: []*v1alpha1.HelmApplication{app},
 		}
 		if c.release != nil {
@@ -138,7 +138,7 @@ func TestInventory(t *testing.T) {
 	  {id: _system__node_rbac.authorization.k8s.io_ClusterRole, v: v1}, {id: wrong, v: v1}, {id: a_b, v: v1}, {id: a_b__ConfigMap}]}}`, &release.Object)
 	var got []string
 	for _, object := range InventoryOf(release) {
-		got = append(got, object.GetAPIVersion()+" "+dependents.IDOf(object).String())
+		got = append(got, object.GetAPIVersion()+" "+objects.IDOf(object).String())
 	}
 	want := []string{"policy/v1beta1 PodDisruptionBudget apps/web", "v1 ConfigMap apps/it", "rbac.authorization.k8s.io/v1 ClusterRole system:node"}
 	if diff := cmp.Diff(want, got); diff != "" {

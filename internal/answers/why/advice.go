@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // The commands that advice is made of. What is in braces is of the link that is
@@ -124,7 +124,7 @@ var advice = map[string][]string{
 	v1alpha1.ReasonInputsNotFound:        {"kubectl describe platforms"},
 	v1alpha1.ReasonUnsatisfiable:         {"kubectl describe platforms"},
 	NotObserved:                          {"{strata} version", seeLayer},
-	dependents.StatusMissing:             {seeEvents},
+	objects.StatusMissing:                {seeEvents},
 	"InstallFailed":                      {seeEvents, seeObject, seeHistory},
 	"UpgradeFailed":                      {seeEvents, seeObject, seeHistory},
 	"TestFailed":                         {seeEvents, seeObject, seeHistory},

@@ -14,7 +14,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/events"
 	"github.com/strata-project/strata/internal/answers/releases"
 	"github.com/strata-project/strata/internal/answers/snapshot"
-	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Depths are the kinds that are looked at below a HelmRelease.
@@ -54,7 +54,7 @@ func (w Answer) Deepen(s, below *snapshot.Snapshot) Answer {
 	if workload == nil {
 		return w
 	}
-	if standing := dependents.AssessObject("", workload); workload.GetKind() != last.Kind {
+	if standing := objects.AssessObject("", workload); workload.GetKind() != last.Kind {
 		w.Chain = append(w.Chain, linkTo(workload, standing.Status, standing.Said))
 	}
 	owner := workload
@@ -95,23 +95,23 @@ func linkTo(object *unstructured.Unstructured, reason, message string) Link {
 // worstWorkload returns the workload that keeps the end of a chain: what it is
 // itself, or what Helm has made for it; nil where all of them are ready.
 func worstWorkload(s, below *snapshot.Snapshot, last Link) *unstructured.Unstructured {
-	wanted := map[dependents.ID]bool{}
+	wanted := map[objects.ID]bool{}
 	if release := releases.Named(s, last.Namespace, last.Name); release != nil {
 		for _, made := range releases.Inventory(release) {
 			wanted[made.ID] = true
 		}
 	}
 	var worst *unstructured.Unstructured
-	health := dependents.Ignored
+	health := objects.Ignored
 	for _, kind := range snapshot.Workloads {
 		for _, object := range below.Of(kind) {
 			named := object.GetKind() == last.Kind && object.GetNamespace() == last.Namespace && object.GetName() == last.Name
 			labels := object.GetLabels()
 			labelled := last.Kind == "HelmRelease" && labels[releases.NameLabel] == last.Name && labels[releases.NamespaceLabel] == last.Namespace
-			if !named && !labelled && !wanted[dependents.IDOf(object)] {
+			if !named && !labelled && !wanted[objects.IDOf(object)] {
 				continue
 			}
-			if is := dependents.AssessObject("", object).Health; is > health {
+			if is := objects.AssessObject("", object).Health; is > health {
 				worst, health = object, is
 			}
 		}

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package dependents
+package objects
 
 import (
 	"cmp"
@@ -86,23 +86,23 @@ func assessCondition(live *unstructured.Unstructured) Standing {
 	if IsSuspended(live) {
 		return Standing{Health: Ignored, Status: StatusSuspended, Message: "is suspended"}
 	}
-	ready, found := condition(live, "Ready")
-	stalled, _ := condition(live, "Stalled")
+	ready, found := ConditionOf(live, "Ready")
+	stalled, _ := ConditionOf(live, "Stalled")
 	observed, _, _ := unstructured.NestedInt64(live.Object, "status", "observedGeneration")
 	current := observed == live.GetGeneration()
 	switch {
 	case !found:
 		return Standing{Health: Progressing, Status: StatusMissing, Message: "has no Ready condition yet"}
-	case current && ready.status == "True" && olderChart(live) != "":
+	case current && ready.Status == "True" && olderChart(live) != "":
 		return Standing{Health: Progressing, Status: StatusProgress, Message: "is Ready with " + olderChart(live)}
-	case current && ready.status == "True":
+	case current && ready.Status == "True":
 		return Standing{Health: Ready, Status: StatusReady}
-	case current && stalled.status == "True":
-		return Standing{Health: Failed, Status: orDefault(ready.reason, StatusFailed), Message: said("has failed", orDefault(ready.message, stalled.message)), Said: orDefault(ready.message, stalled.message)}
-	case !current && ready.status == "True":
+	case current && stalled.Status == "True":
+		return Standing{Health: Failed, Status: cmp.Or(ready.Reason, StatusFailed), Message: Told("has failed", cmp.Or(ready.Message, stalled.Message)), Said: cmp.Or(ready.Message, stalled.Message)}
+	case !current && ready.Status == "True":
 		return Standing{Health: Progressing, Status: StatusProgress, Message: "is Ready at an older generation"}
 	default:
-		return Standing{Health: Progressing, Status: orDefault(ready.reason, StatusProgress), Message: said("is not ready", ready.message), Said: ready.message}
+		return Standing{Health: Progressing, Status: cmp.Or(ready.Reason, StatusProgress), Message: Told("is not ready", ready.Message), Said: ready.Message}
 	}
 }
 
@@ -134,34 +134,36 @@ func olderChart(live *unstructured.Unstructured) string {
 // only the message tells apart. Conditions are written before the generation
 // that was observed, and that is not written at all while Flux tries again.
 func IsActing(live *unstructured.Unstructured) bool {
-	ready, known := condition(live, "Ready")
-	reconciling, _ := condition(live, "Reconciling")
-	if !known || ready.generation < live.GetGeneration() {
+	ready, known := ConditionOf(live, "Ready")
+	reconciling, _ := ConditionOf(live, "Reconciling")
+	if !known || ready.Generation < live.GetGeneration() {
 		return true
 	}
-	isReconciling := reconciling.status == "True" && reconciling.reason == "Progressing"
-	if ready.status == "False" {
-		return runsAction(reconciling)
+	isReconciling := reconciling.Status == "True" && reconciling.Reason == "Progressing"
+	if ready.Status == "False" {
+		return RunsAction(reconciling)
 	}
 	observed, _, _ := unstructured.NestedInt64(live.Object, "status", "observedGeneration")
 	return isReconciling || observed < live.GetGeneration()
 }
 
-// runsAction tells whether Flux runs an action of Helm, by the condition
+// RunsAction tells whether Flux runs an action of Helm, by the condition
 // Reconciling of a release.
-func runsAction(reconciling conditionView) bool {
-	return reconciling.status == "True" && reconciling.reason == "Progressing" && strings.HasPrefix(reconciling.message, "Running '")
+func RunsAction(reconciling Condition) bool {
+	return reconciling.Status == "True" && reconciling.Reason == "Progressing" && strings.HasPrefix(reconciling.Message, "Running '")
 }
 
-// conditionView is a condition; generation is 0 where it does not say which one
-// it speaks of, and since is zero where it does not say since when.
-type conditionView struct {
-	status, reason, message string
-	generation              int64
-	since                   time.Time
+// Condition is a condition as an object has it. Generation is 0 where it does not
+// say which one it speaks of, and Since is zero where it does not say since when.
+type Condition struct {
+	Status, Reason, Message string
+	Generation              int64
+	Since                   time.Time
 }
 
-func condition(obj *unstructured.Unstructured, kind string) (conditionView, bool) {
+// ConditionOf returns the condition of an object that has a type such as Ready; false
+// where there is none.
+func ConditionOf(obj *unstructured.Unstructured, kind string) (Condition, bool) {
 	value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "status", "conditions")
 	conditions, _ := value.([]any)
 	for _, item := range conditions {
@@ -172,9 +174,9 @@ func condition(obj *unstructured.Unstructured, kind string) (conditionView, bool
 		text := func(key string) string { value, _ := fields[key].(string); return value }
 		generation, _, _ := unstructured.NestedInt64(fields, "observedGeneration")
 		since, _ := time.Parse(time.RFC3339, text("lastTransitionTime")) // zero where it is no time
-		return conditionView{status: text("status"), reason: text("reason"), message: text("message"), generation: generation, since: since}, true
+		return Condition{Status: text("status"), Reason: text("reason"), Message: text("message"), Generation: generation, Since: since}, true
 	}
-	return conditionView{}, false
+	return Condition{}, false
 }
 
 func assessStatus(live *unstructured.Unstructured) Standing {
@@ -183,20 +185,20 @@ func assessStatus(live *unstructured.Unstructured) Standing {
 		return Standing{Health: Unknown, Status: StatusProgress, Message: err.Error()}
 	}
 	// kstatus reads the generation of the status and not that of a condition.
-	ready, _ := condition(live, "Ready")
+	ready, _ := ConditionOf(live, "Ready")
 	switch result.Status {
 	case status.CurrentStatus:
-		if ready.generation != 0 && ready.generation < live.GetGeneration() {
+		if ready.Generation != 0 && ready.Generation < live.GetGeneration() {
 			return Standing{Health: Progressing, Status: StatusProgress, Message: "is Ready at an older generation"}
 		}
 		if isRunning(live) {
-			return Standing{Health: Progressing, Status: StatusProgress, Message: said("has not ended", result.Message), Said: result.Message}
+			return Standing{Health: Progressing, Status: StatusProgress, Message: Told("has not ended", result.Message), Said: result.Message}
 		}
 		return Standing{Health: Ready, Status: StatusReady}
 	case status.FailedStatus:
-		return Standing{Health: Failed, Status: StatusFailed, Message: said("has failed", result.Message), Said: result.Message}
+		return Standing{Health: Failed, Status: StatusFailed, Message: Told("has failed", result.Message), Said: result.Message}
 	default:
-		return Standing{Health: Progressing, Status: StatusProgress, Message: said("is not ready", result.Message), Said: result.Message}
+		return Standing{Health: Progressing, Status: StatusProgress, Message: Told("is not ready", result.Message), Said: result.Message}
 	}
 }
 
@@ -206,23 +208,16 @@ func isRunning(live *unstructured.Unstructured) bool {
 	if live.GroupVersionKind().Group != "batch" || live.GetKind() != "Job" {
 		return false
 	}
-	complete, _ := condition(live, "Complete")
-	return complete.status != "True"
+	complete, _ := ConditionOf(live, "Complete")
+	return complete.Status != "True"
 }
 
-// said makes a sentence's end of what an object says of itself.
-func said(verdict, message string) string {
+// Told makes a sentence's end of what an object says of itself.
+func Told(verdict, message string) string {
 	if message == "" {
 		return verdict
 	}
 	return verdict + ": " + message
-}
-
-func orDefault(value, fallback string) string {
-	if value == "" {
-		return fallback
-	}
-	return value
 }
 
 // Worst returns the standing that decides for all: the one with the worst
@@ -243,3 +238,32 @@ func Worst(standings []Standing) (Standing, bool) {
 func Compare(a, b Standing) int {
 	return cmp.Or(cmp.Compare(b.Health, a.Health), a.ID.Compare(b.ID))
 }
+
+// Assess says how to tell whether an object is ready.
+type Assess string
+
+const (
+	// AssessStatus asks kstatus. It is the zero value's meaning.
+	AssessStatus Assess = "Status"
+	// AssessCondition wants the condition Ready at the object's own
+	// generation: a missing condition is not ready, and a suspended object
+	// neither blocks nor counts. It is the rule of Flux's kinds.
+	AssessCondition Assess = "Condition"
+	// AssessExistence is content with an object that exists.
+	AssessExistence Assess = "Existence"
+)
+
+// Words for Entry.Status. Besides them, the reason of an object's own Ready
+// condition is used.
+const (
+	StatusReady      = "Deployed"
+	StatusMissing    = "NotDeployed"
+	StatusSuspended  = "Suspended"
+	StatusOrphaned   = "Orphaned"
+	StatusSuperseded = "Superseded"
+	StatusDeleting   = "Deleting"
+	StatusNotServed  = "KindNotServed"
+	StatusProgress   = "InProgress"
+	StatusFailed     = "Failed"
+	StatusKept       = "Kept"
+)
