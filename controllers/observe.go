@@ -49,7 +49,7 @@ func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.Add
 		ObservedClusters: layers.ObservedClusters{
 			ClusterVersion:    o.reads.cluster,
 			Twins:             r.remotes.Twins(),
-			Scopes:            map[objects.ServedKind]layers.Scope{},
+			Scopes:            map[objects.ServedKind]objects.Scope{},
 			Resources:         map[objects.ServedKind]string{},
 			Unserved:          map[objects.ServedVersion]bool{},
 			Forsaken:          map[string]bool{},
@@ -316,7 +316,7 @@ func (o *observer) observeKind(ctx context.Context, kind objects.ServedKind, wan
 		return err
 	}
 	o.Scopes[kind] = scope
-	if scope != layers.ScopeUnknown {
+	if scope != objects.ScopeUnknown {
 		mapping, err := k.Mapping(kind.GroupKind)
 		if err != nil {
 			return fmt.Errorf("cannot find out how kind %s is served: %w", kind.GroupKind, err)
@@ -326,11 +326,11 @@ func (o *observer) observeKind(ctx context.Context, kind objects.ServedKind, wan
 	for _, version := range wanted {
 		if scope, err := k.Scope(kind.GroupKind, version); err != nil {
 			return err
-		} else if scope == layers.ScopeUnknown {
+		} else if scope == objects.ScopeUnknown {
 			o.Unserved[objects.ServedVersion{Cluster: kind.Cluster, GroupVersionKind: kind.WithVersion(version)}] = true
 		}
 	}
-	if scope == layers.ScopeUnknown {
+	if scope == objects.ScopeUnknown {
 		return nil
 	}
 	return k.Watch(ctx, kind.GroupKind)
@@ -363,7 +363,7 @@ func (o *observer) observeObjects(ctx context.Context) error {
 // readObject reads an object from the cache of its cluster. Of one that cannot be
 // read nothing is known, which is not that it has gone.
 func (o *observer) readObject(ctx context.Context, id objects.ID) error {
-	if scope, known := o.Scopes[id.ServedKind()]; known && scope == layers.ScopeUnknown {
+	if scope, known := o.Scopes[id.ServedKind()]; known && scope == objects.ScopeUnknown {
 		return nil
 	}
 	k := o.r.kindsOf(id.Cluster)

@@ -26,6 +26,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/repos"
 )
 
@@ -163,7 +164,7 @@ func (r *AddonsLayerReconciler) watchSources(ctx context.Context, gk schema.Grou
 	if err != nil {
 		return err
 	}
-	if scope == layers.ScopeUnknown {
+	if scope == objects.ScopeUnknown {
 		return errUnserved
 	}
 	return r.sources.Watch(ctx, gk)

@@ -257,15 +257,15 @@ func (t *tool) observeKinds(ctx context.Context, client dynamic.Interface, world
 			id := manifest.ID()
 			mapping, err := mapper.RESTMapping(id.GroupKind(), manifest.Object.GroupVersionKind().Version)
 			if meta.IsNoMatchError(err) {
-				world.Scopes[id.ServedKind()] = layers.ScopeUnknown
+				world.Scopes[id.ServedKind()] = objects.ScopeUnknown
 				continue
 			}
 			if err != nil {
 				return nil, fmt.Errorf("cannot ask the cluster for the kind %s: %w", id.Kind, err)
 			}
-			world.Scopes[id.ServedKind()] = layers.ScopeCluster
+			world.Scopes[id.ServedKind()] = objects.ScopeCluster
 			if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-				world.Scopes[id.ServedKind()] = layers.ScopeNamespaced
+				world.Scopes[id.ServedKind()] = objects.ScopeNamespaced
 			}
 			if err := readLive(ctx, client, mapping, id, world, lacking); err != nil {
 				return nil, err

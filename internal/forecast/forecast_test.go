@@ -37,12 +37,12 @@ func newPlatform(t *testing.T) *platform {
 	return &platform{t: t, files: fstest.MapFS{}, world: World{
 		Now: noon, Version: "v1.34.2",
 		Settings: layers.Settings{Interval: time.Minute, Namespace: "flux-system", MaxPrunePercent: 50},
-		Scopes: map[objects.ServedKind]layers.Scope{
-			{GroupKind: layers.HelmReleaseKind}:                            layers.ScopeNamespaced,
-			{GroupKind: layers.HelmRepositoryKind}:                         layers.ScopeNamespaced,
-			{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}:               layers.ScopeNamespaced,
-			{GroupKind: schema.GroupKind{Kind: "Namespace"}}:               layers.ScopeCluster,
-			{GroupKind: schema.GroupKind{Group: "ex.io", Kind: "Gateway"}}: layers.ScopeUnknown,
+		Scopes: map[objects.ServedKind]objects.Scope{
+			{GroupKind: layers.HelmReleaseKind}:                            objects.ScopeNamespaced,
+			{GroupKind: layers.HelmRepositoryKind}:                         objects.ScopeNamespaced,
+			{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}:               objects.ScopeNamespaced,
+			{GroupKind: schema.GroupKind{Kind: "Namespace"}}:               objects.ScopeCluster,
+			{GroupKind: schema.GroupKind{Group: "ex.io", Kind: "Gateway"}}: objects.ScopeUnknown,
 		},
 	}}
 }
@@ -313,7 +313,7 @@ func TestKindThatAChartBrings(t *testing.T) {
 	if e := end(t, f, "base"); e.State == v1alpha1.StateDeployed {
 		t.Errorf("base ends %+v", e)
 	}
-	kind := Definition{Scope: layers.ScopeNamespaced}
+	kind := Definition{Scope: objects.ScopeNamespaced}
 	kind.Group, kind.Version, kind.Kind = "ex.io", "v1", "Gateway"
 	p.world.Brings = map[objects.ID][]Definition{f.Steps[0].ID: {kind}}
 	check(t, "what the chart brings can be written", p.make(), "1 base Write gateway", "2 base Write edge")

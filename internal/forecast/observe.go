@@ -193,7 +193,7 @@ func (f *future) observeAwaited(o *layers.Observation) {
 			id.Cluster = layers.ClusterName(o.Remote.Name)
 		}
 		scope, known := f.scopes[id.ServedKind()]
-		o.Awaited = append(o.Awaited, layers.Awaited{ID: id, Live: f.objects[id], Unserved: known && scope == layers.ScopeUnknown})
+		o.Awaited = append(o.Awaited, layers.Awaited{ID: id, Live: f.objects[id], Unserved: known && scope == objects.ScopeUnknown})
 	}
 }
 

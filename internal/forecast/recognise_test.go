@@ -21,7 +21,7 @@ import (
 func keyed(t *testing.T, secret string) *platform {
 	t.Helper()
 	p := newPlatform(t)
-	p.world.Scopes[objects.ServedKind{GroupKind: schema.GroupKind{Kind: "Secret"}}] = layers.ScopeNamespaced
+	p.world.Scopes[objects.ServedKind{GroupKind: schema.GroupKind{Kind: "Secret"}}] = objects.ScopeNamespaced
 	p.layer("base", "1.0.0")
 	p.release("base", "mesh", "1.0.0")
 	p.secret(secret)

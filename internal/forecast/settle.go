@@ -54,9 +54,9 @@ func (f *future) serve(definition Definition) {
 func DefinitionsOf(crd *unstructured.Unstructured, cluster string) []Definition {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
-	scope := layers.ScopeNamespaced
+	scope := objects.ScopeNamespaced
 	if where, _, _ := unstructured.NestedString(crd.Object, "spec", "scope"); where == "Cluster" {
-		scope = layers.ScopeCluster
+		scope = objects.ScopeCluster
 	}
 	var found []Definition
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")

@@ -27,7 +27,7 @@ type store struct {
 	identities map[objects.ID]string
 	byIdentity map[string][]objects.ID
 	formerly   map[string][]objects.ID
-	scopes     map[objects.ServedKind]layers.Scope
+	scopes     map[objects.ServedKind]objects.Scope
 	unserved   map[objects.ServedVersion]bool
 	// dirty holds what Flux, or another controller, has yet to look at.
 	dirty    map[objects.ID]bool
@@ -44,7 +44,7 @@ func newStore(w World) *store {
 		s.complete = func(*unstructured.Unstructured) {}
 	}
 	if s.scopes == nil {
-		s.scopes = map[objects.ServedKind]layers.Scope{}
+		s.scopes = map[objects.ServedKind]objects.Scope{}
 	}
 	for id, obj := range w.Objects {
 		s.set(id, obj)

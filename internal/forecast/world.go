@@ -29,7 +29,7 @@ type World struct {
 	// Objects on the cluster, and those of others that are taken to be there.
 	Objects map[objects.ID]*unstructured.Unstructured
 	// Scopes of kinds, their plural names, and versions that are not served.
-	Scopes    map[objects.ServedKind]layers.Scope
+	Scopes    map[objects.ServedKind]objects.Scope
 	Resources map[objects.ServedKind]string
 	Unserved  map[objects.ServedVersion]bool
 	// Brings says which kinds are served once a release is there, because its chart
@@ -49,7 +49,7 @@ type World struct {
 // Definition is a kind that something brings.
 type Definition struct {
 	objects.ServedVersion
-	Scope layers.Scope
+	Scope objects.Scope
 }
 
 // Content is what a layer would list.

@@ -102,7 +102,7 @@ func NewKinds(of Cluster, wiring Wiring) *Kinds {
 
 // Scope says how the cluster serves a kind, at a version or, where that is
 // empty, at any.
-func (k *Kinds) Scope(gk schema.GroupKind, version string) (layers.Scope, error) {
+func (k *Kinds) Scope(gk schema.GroupKind, version string) (objects.Scope, error) {
 	var versions []string
 	if version != "" {
 		versions = []string{version}
@@ -110,13 +110,13 @@ func (k *Kinds) Scope(gk schema.GroupKind, version string) (layers.Scope, error)
 	mapping, err := k.Mapping(gk, versions...)
 	switch {
 	case meta.IsNoMatchError(err):
-		return layers.ScopeUnknown, nil
+		return objects.ScopeUnknown, nil
 	case err != nil:
-		return layers.ScopeUnknown, fmt.Errorf("cannot find out how kind %s is served: %w", gk, err)
+		return objects.ScopeUnknown, fmt.Errorf("cannot find out how kind %s is served: %w", gk, err)
 	case mapping.Scope.Name() == meta.RESTScopeNameNamespace:
-		return layers.ScopeNamespaced, nil
+		return objects.ScopeNamespaced, nil
 	default:
-		return layers.ScopeCluster, nil
+		return objects.ScopeCluster, nil
 	}
 }
 

@@ -19,21 +19,11 @@ import (
 	"github.com/strata-project/strata/internal/objects"
 )
 
-// Scope says whether objects of a kind live in a namespace.
-type Scope string
-
-// The scopes. The zero value means that the cluster does not serve the kind.
-const (
-	ScopeUnknown    Scope = ""
-	ScopeNamespaced Scope = "Namespaced"
-	ScopeCluster    Scope = "Cluster"
-)
-
 // Content returns what a layer at a version wants from a directory: objects
 // with its label, in stages, with the order among releases taken out of the
 // hands of Flux, which would poll for it. Their digests are plain. The error is a
 // ContentError.
-func Content(dir *Directory, layer, version string, scopes map[objects.ServedKind]Scope) ([]dependents.Dependent, error) {
+func Content(dir *Directory, layer, version string, scopes map[objects.ServedKind]objects.Scope) ([]dependents.Dependent, error) {
 	own := make(map[objects.ID]bool, len(dir.Manifests))
 	for _, manifest := range dir.Manifests {
 		own[manifest.ID()] = true
@@ -52,7 +42,7 @@ func Content(dir *Directory, layer, version string, scopes map[objects.ServedKin
 	return wanted, nil
 }
 
-func contentOf(manifest Manifest, layer, version string, own map[objects.ID]bool, scopes map[objects.ServedKind]Scope) (dependents.Dependent, error) {
+func contentOf(manifest Manifest, layer, version string, own map[objects.ID]bool, scopes map[objects.ServedKind]objects.Scope) (dependents.Dependent, error) {
 	obj := manifest.Object.DeepCopy()
 	id := manifest.ID()
 	if err := checkScope(manifest, id, scopes[id.ServedKind()]); err != nil {
@@ -102,12 +92,12 @@ func setVersion(obj *unstructured.Unstructured, version string) error {
 	return unstructured.SetNestedField(obj.Object, version, "spec", "values", "kraanVersion")
 }
 
-func checkScope(manifest Manifest, id objects.ID, scope Scope) error {
+func checkScope(manifest Manifest, id objects.ID, scope objects.Scope) error {
 	var problem string
 	switch {
-	case scope == ScopeNamespaced && id.Namespace == "":
+	case scope == objects.ScopeNamespaced && id.Namespace == "":
 		problem = fmt.Sprintf("%s has none: name the namespace it belongs in", id)
-	case scope == ScopeCluster && id.Namespace != "":
+	case scope == objects.ScopeCluster && id.Namespace != "":
 		problem = fmt.Sprintf("%s is of a kind without namespaces: remove it", id)
 	default:
 		return nil

@@ -161,7 +161,7 @@ func TestContentVersion(t *testing.T) {
 }
 
 func TestContentErrors(t *testing.T) {
-	scopes := map[objects.ServedKind]Scope{{GroupKind: HelmReleaseKind}: ScopeNamespaced, {GroupKind: schema.GroupKind{Kind: "Namespace"}}: ScopeCluster}
+	scopes := map[objects.ServedKind]objects.Scope{{GroupKind: HelmReleaseKind}: objects.ScopeNamespaced, {GroupKind: schema.GroupKind{Kind: "Namespace"}}: objects.ScopeCluster}
 	listed := manifest("a", "values", []any{"x"})
 	listed.Object.SetAnnotations(map[string]string{v1alpha1.UpdateVersionAnnotation: "true"})
 	homeless := manifest("a")

@@ -439,7 +439,7 @@ func TestDecideProgress(t *testing.T) {
 				isDeployed(directory(oldRevision, anyManifest("acme.io/v1", "Issuer", "", "ca")))(l)
 				inState(v1alpha1.StateApplying, "Unknown")(l)
 			}), directory(oldRevision, anyManifest("acme.io/v1", "Issuer", "", "ca")), func(o *Observation) {
-				o.Scopes[objects.ServedKind{GroupKind: schema.GroupKind{Group: "acme.io", Kind: "Issuer"}}] = ScopeUnknown
+				o.Scopes[objects.ServedKind{GroupKind: schema.GroupKind{Group: "acme.io", Kind: "Issuer"}}] = objects.ScopeUnknown
 			}),
 			want: decided{
 				v1alpha1.StateFailed, "", failedWith("KindNotServed"), status.InProgressStatus,
@@ -547,7 +547,7 @@ func TestVersionsThatAreNotServed(t *testing.T) {
 		Layer:            layer(),
 		ObservedContents: ObservedContents{Directory: old, Deployed: old},
 		ObservedClusters: ObservedClusters{
-			Scopes:   map[objects.ServedKind]Scope{{GroupKind: gk}: ScopeNamespaced},
+			Scopes:   map[objects.ServedKind]objects.Scope{{GroupKind: gk}: objects.ScopeNamespaced},
 			Unserved: map[objects.ServedVersion]bool{{GroupVersionKind: gk.WithVersion("v1beta1")}: true},
 		},
 	}

@@ -18,18 +18,18 @@ import (
 // many returns a directory of releases r0, r1, ... and their live objects.
 func many(revision string, from, to int) (*Directory, []*unstructured.Unstructured) {
 	var manifests []Manifest
-	var objects []*unstructured.Unstructured
+	var objs []*unstructured.Unstructured
 	for i := from; i < to; i++ {
 		manifests = append(manifests, manifest(fmt.Sprintf("r%d", i)))
-		objects = append(objects, live(fmt.Sprintf("r%d", i)))
+		objs = append(objs, live(fmt.Sprintf("r%d", i)))
 	}
-	return directory(revision, manifests...), objects
+	return directory(revision, manifests...), objs
 }
 
 // withMarks returns objects as orphans are marked.
-func withMarks(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+func withMarks(objs []*unstructured.Unstructured) []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
-	for _, obj := range objects {
+	for _, obj := range objs {
 		obj = obj.DeepCopy()
 		marked(obj)
 		all = append(all, obj)
@@ -163,9 +163,9 @@ func TestPruneGuard(t *testing.T) {
 			}
 		}
 	}
-	superseded := func(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
-		marked := make([]*unstructured.Unstructured, 0, len(objects))
-		for _, obj := range objects {
+	superseded := func(objs []*unstructured.Unstructured) []*unstructured.Unstructured {
+		marked := make([]*unstructured.Unstructured, 0, len(objs))
+		for _, obj := range objs {
 			obj = obj.DeepCopy()
 			obj.SetAnnotations(map[string]string{v1alpha1.SupersededByAnnotation: "addons/gone"})
 			_ = unstructured.SetNestedField(obj.Object, true, "spec", "suspend")

@@ -147,7 +147,7 @@ func observation(l *v1alpha1.AddonsLayer, dir *Directory, changes ...func(*Obser
 		ObservedContents: ObservedContents{Directory: dir},
 		ObservedClusters: ObservedClusters{
 			ClusterVersion: "v1.36.3",
-			Scopes:         map[objects.ServedKind]Scope{{GroupKind: HelmReleaseKind}: ScopeNamespaced, {GroupKind: schema.GroupKind{Kind: "Namespace"}}: ScopeCluster, {GroupKind: schema.GroupKind{Kind: "ConfigMap"}}: ScopeNamespaced},
+			Scopes:         map[objects.ServedKind]objects.Scope{{GroupKind: HelmReleaseKind}: objects.ScopeNamespaced, {GroupKind: schema.GroupKind{Kind: "Namespace"}}: objects.ScopeCluster, {GroupKind: schema.GroupKind{Kind: "ConfigMap"}}: objects.ScopeNamespaced},
 		},
 		ObservedObjects: ObservedObjects{
 			Live:      map[objects.ID]*unstructured.Unstructured{},

@@ -297,9 +297,9 @@ func TestDecideWaitsForWhatIsNotGiven(t *testing.T) {
 	}
 	o := observation(layer(), placed)
 	for _, m := range placed.Manifests {
-		o.Scopes[m.ID().ServedKind()] = ScopeNamespaced
+		o.Scopes[m.ID().ServedKind()] = objects.ScopeNamespaced
 		if m.Object.GetKind() == "Namespace" {
-			o.Scopes[m.ID().ServedKind()] = ScopeCluster
+			o.Scopes[m.ID().ServedKind()] = objects.ScopeCluster
 		}
 	}
 	o.Live[secret] = secretOf("default", "db")

@@ -68,7 +68,7 @@ func TestNamesakeOfAClusterIsNotGivenUp(t *testing.T) {
 	gone, namesake := put("prod"), put("prod-eu")
 	dir := directory(newRevision, manifest("a"))
 	o := observation(layer(isDeployed(dir), has(gone, namesake)), dir, lives(gone, namesake), onProd(givenUp(), forsakes))
-	o.Scopes[objects.ServedKind{GroupKind: HelmRepositoryKind}] = ScopeNamespaced
+	o.Scopes[objects.ServedKind{GroupKind: HelmRepositoryKind}] = objects.ScopeNamespaced
 	for _, action := range Decide(o).Plan.Actions {
 		if action.ID.Name == namesake.GetName() {
 			t.Errorf("%s %s", action.Verb, action.ID)

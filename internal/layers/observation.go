@@ -127,7 +127,7 @@ type ObservedClusters struct {
 	KubeConfigs       map[objects.ID][]types.NamespacedName
 	ClusterNamespaces map[string]bool
 	// Scopes of the kinds in question, as the cluster serves them.
-	Scopes map[objects.ServedKind]Scope
+	Scopes map[objects.ServedKind]objects.Scope
 	// Resources are the plural names by which the clusters serve those kinds.
 	Resources map[objects.ServedKind]string
 	// Unserved holds the versions that the layer's directories are written in
@@ -259,7 +259,7 @@ func (o Observation) inventory() []dependents.Entry {
 func (o Observation) notServed(directory *Directory) map[objects.ServedKind]bool {
 	unserved := map[objects.ServedKind]bool{}
 	for kind, scope := range o.Scopes {
-		if scope == ScopeUnknown {
+		if scope == objects.ScopeUnknown {
 			unserved[kind] = true
 		}
 	}

@@ -42,9 +42,9 @@ func onProd(cluster *v1alpha1.RemoteCluster, changes ...func(*Observation)) func
 		}
 		o.Directory = placed
 		for _, m := range placed.Manifests {
-			o.Scopes[m.ID().ServedKind()] = ScopeNamespaced
+			o.Scopes[m.ID().ServedKind()] = objects.ScopeNamespaced
 			if m.Object.GetKind() == "Namespace" {
-				o.Scopes[m.ID().ServedKind()] = ScopeCluster
+				o.Scopes[m.ID().ServedKind()] = objects.ScopeCluster
 			}
 		}
 		for _, change := range changes {

@@ -107,7 +107,7 @@ func kubeConfigCopy() *unstructured.Unstructured {
 }
 
 func secretsServed(o *Observation) {
-	o.Scopes[objects.ServedKind{GroupKind: schema.GroupKind{Kind: "Secret"}}] = ScopeNamespaced
+	o.Scopes[objects.ServedKind{GroupKind: schema.GroupKind{Kind: "Secret"}}] = objects.ScopeNamespaced
 	o.Resources = map[objects.ServedKind]string{
 		{GroupKind: schema.GroupKind{Kind: "Secret"}}: "secrets", {GroupKind: schema.GroupKind{Kind: "ConfigMap"}}: "configmaps",
 		{GroupKind: schema.GroupKind{Kind: "Namespace"}}: "namespaces", {GroupKind: HelmReleaseKind}: "helmreleases",
@@ -247,7 +247,7 @@ func TestLayerTakesNoKubeConfigOfARemoteCluster(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			named := func(o *Observation) {
 				o.KubeConfigs = map[objects.ID][]types.NamespacedName{secret.ID(): {{Namespace: "fleet", Name: "prod"}}}
-				o.Scopes[objects.ServedKind{GroupKind: cluster.ID().GroupKind()}] = ScopeNamespaced
+				o.Scopes[objects.ServedKind{GroupKind: cluster.ID().GroupKind()}] = objects.ScopeNamespaced
 			}
 			d := Decide(observation(layer(), directory(newRevision, tc.listed...), secretsServed, named, tc.change))
 			if got := d.Reason == v1alpha1.ReasonReservedObject; got != tc.reserved {

@@ -463,7 +463,7 @@ func TestRollbackBetweenVersionsOfAKind(t *testing.T) {
 	}
 	world := func(unserved string, objs ...*unstructured.Unstructured) Observation {
 		return observation(l, after, restored(before), lives(objs...), func(o *Observation) {
-			o.Scopes[objects.ServedKind{GroupKind: widget}] = ScopeNamespaced
+			o.Scopes[objects.ServedKind{GroupKind: widget}] = objects.ScopeNamespaced
 			o.Unserved = map[objects.ServedVersion]bool{{GroupVersionKind: widget.WithVersion(unserved)}: true}
 		})
 	}

@@ -101,3 +101,13 @@ func IsReleaseKind(gk schema.GroupKind) bool {
 	return gk == schema.GroupKind{Group: "helm.toolkit.fluxcd.io", Kind: "HelmRelease"} ||
 		gk == schema.GroupKind{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"}
 }
+
+// Scope says whether objects of a kind live in a namespace.
+type Scope string
+
+// The scopes. The zero value means that the cluster does not serve the kind.
+const (
+	ScopeUnknown    Scope = ""
+	ScopeNamespaced Scope = "Namespaced"
+	ScopeCluster    Scope = "Cluster"
+)

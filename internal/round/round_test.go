@@ -120,7 +120,7 @@ func newcomer() *layers.Observation {
 		ObservedContents: layers.ObservedContents{
 			Directory: &layers.Directory{Revision: "main@sha1:1", Digest: "sha256:2", Manifests: []layers.Manifest{{File: "podinfo.yaml", Object: release}}},
 		},
-		ObservedClusters: layers.ObservedClusters{Scopes: map[objects.ServedKind]layers.Scope{{GroupKind: layers.HelmReleaseKind}: layers.ScopeNamespaced}},
+		ObservedClusters: layers.ObservedClusters{Scopes: map[objects.ServedKind]objects.Scope{{GroupKind: layers.HelmReleaseKind}: objects.ScopeNamespaced}},
 	}
 }
 

@@ -20,9 +20,9 @@ import (
 // settings are the controller's, as it is shipped.
 var settings = layers.Settings{Interval: defaultInterval, Namespace: namespace, MaxPrunePercent: 50}
 
-var scopes = map[objects.ServedKind]layers.Scope{
-	{GroupKind: layers.HelmReleaseKind}: layers.ScopeNamespaced, {GroupKind: layers.HelmRepositoryKind}: layers.ScopeNamespaced,
-	{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}: layers.ScopeNamespaced, {GroupKind: spaceKind}: layers.ScopeCluster,
+var scopes = map[objects.ServedKind]objects.Scope{
+	{GroupKind: layers.HelmReleaseKind}: objects.ScopeNamespaced, {GroupKind: layers.HelmRepositoryKind}: objects.ScopeNamespaced,
+	{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}: objects.ScopeNamespaced, {GroupKind: spaceKind}: objects.ScopeCluster,
 }
 
 // observe gathers what the rules decide from, out of the caches.
@@ -93,9 +93,9 @@ func (h *hands) observeKinds(o *layers.Observation) {
 			}
 			continue
 		}
-		o.Scopes[kind] = layers.ScopeNamespaced
+		o.Scopes[kind] = objects.ScopeNamespaced
 		if kind.Kind == "Namespace" {
-			o.Scopes[kind] = layers.ScopeCluster
+			o.Scopes[kind] = objects.ScopeCluster
 		}
 	}
 }

@@ -33,7 +33,7 @@ type World struct {
 	// not be read.
 	Directories map[string]*layers.Directory
 	// Scopes of the kinds that directories list.
-	Scopes map[objects.ServedKind]layers.Scope
+	Scopes map[objects.ServedKind]objects.Scope
 }
 
 // Look returns what the controller would do for a layer at its first look, were
@@ -147,9 +147,9 @@ func (w World) observeOthers(o *layers.Observation) {
 }
 
 // FluxScopes are the scopes of the kinds that import writes.
-func FluxScopes() map[objects.ServedKind]layers.Scope {
-	return map[objects.ServedKind]layers.Scope{
-		{GroupKind: layers.HelmReleaseKind}:    layers.ScopeNamespaced,
-		{GroupKind: layers.HelmRepositoryKind}: layers.ScopeNamespaced,
+func FluxScopes() map[objects.ServedKind]objects.Scope {
+	return map[objects.ServedKind]objects.Scope{
+		{GroupKind: layers.HelmReleaseKind}:    objects.ScopeNamespaced,
+		{GroupKind: layers.HelmRepositoryKind}: objects.ScopeNamespaced,
 	}
 }

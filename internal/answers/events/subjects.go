@@ -95,13 +95,13 @@ func (s *Subjects) Namespace() (string, bool) {
 	return namespace, true
 }
 
-// Adopt adds what the layer's objects have made, by who owns it.
+// Adopt adds what the layer's objs have made, by who owns it.
 func (s *Subjects) Adopt(made *snapshot.Snapshot) {
-	objects := made.Of(Makers[0])
+	objs := made.Of(Makers[0])
 	for _, kind := range Makers[1:] {
-		objects = append(objects, made.Of(kind)...)
+		objs = append(objs, made.Of(kind)...)
 	}
-	for _, object := range objects {
+	for _, object := range objs {
 		is := subject{object.GetKind(), object.GetNamespace(), object.GetName()}
 		mine := s.its[is]
 		for _, owner := range object.GetOwnerReferences() {

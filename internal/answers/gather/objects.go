@@ -31,7 +31,7 @@ const readers = 8
 // and how the cluster serves it.
 func (g *Plan) objects(ctx context.Context, w *forecast.World) error {
 	w.Objects = maps.Clone(g.Objects)
-	w.Scopes, w.Unserved = map[objects.ServedKind]layers.Scope{}, map[objects.ServedVersion]bool{}
+	w.Scopes, w.Unserved = map[objects.ServedKind]objects.Scope{}, map[objects.ServedVersion]bool{}
 	w.Resources = map[objects.ServedKind]string{}
 	if w.Objects == nil {
 		w.Objects = map[objects.ID]*unstructured.Unstructured{}
@@ -44,7 +44,7 @@ func (g *Plan) objects(ctx context.Context, w *forecast.World) error {
 	}
 	listed := g.listed()
 	maps.DeleteFunc(versions, func(id objects.ID, _ string) bool {
-		return id.Cluster != "" || listed[id.GroupKind()] || w.Scopes[id.ServedKind()] == layers.ScopeUnknown
+		return id.Cluster != "" || listed[id.GroupKind()] || w.Scopes[id.ServedKind()] == objects.ScopeUnknown
 	})
 	maps.Copy(w.Objects, g.read(ctx, objects.SortIDs(slices.Collect(maps.Keys(versions)))))
 	if err := ctx.Err(); err != nil {
@@ -133,14 +133,14 @@ func (g *Plan) serve(w *forecast.World, kind objects.ServedVersion) error {
 	mapping, err := g.mapper.RESTMapping(kind.GroupKind())
 	switch {
 	case meta.IsNoMatchError(err):
-		w.Scopes[served] = layers.ScopeUnknown
+		w.Scopes[served] = objects.ScopeUnknown
 		return nil
 	case err != nil:
 		return fmt.Errorf("cannot find out which kinds the cluster serves: %w", err)
 	}
-	w.Scopes[served], w.Resources[served] = layers.ScopeNamespaced, mapping.Resource.Resource
+	w.Scopes[served], w.Resources[served] = objects.ScopeNamespaced, mapping.Resource.Resource
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
-		w.Scopes[served] = layers.ScopeCluster
+		w.Scopes[served] = objects.ScopeCluster
 	}
 	if kind.Version == "" {
 		return nil
@@ -156,20 +156,20 @@ func (g *Plan) serve(w *forecast.World, kind objects.ServedVersion) error {
 // usualScope returns the scope that a kind has where it is served. What is neither
 // Kubernetes' own nor Flux's is served, on a cluster that is there, at the scope that
 // most kinds have; where there is no cluster, something has to bring it.
-func usualScope(kind schema.GroupVersionKind, offline bool) layers.Scope {
+func usualScope(kind schema.GroupVersionKind, offline bool) objects.Scope {
 	namespaced, known := openapi.IsNamespaceScoped(yaml.TypeMeta{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind})
 	for _, part := range planParts {
 		if part.Group == kind.Group && part.Kind == kind.Kind {
-			return layers.ScopeNamespaced
+			return objects.ScopeNamespaced
 		}
 	}
 	switch {
 	case known && !namespaced:
-		return layers.ScopeCluster
+		return objects.ScopeCluster
 	case !known && offline:
-		return layers.ScopeUnknown
+		return objects.ScopeUnknown
 	default:
-		return layers.ScopeNamespaced
+		return objects.ScopeNamespaced
 	}
 }
 
