@@ -25,6 +25,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/apply"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/repos"
@@ -176,7 +177,7 @@ func (r *AddonsLayerReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		r.spacing = layers.Spacing
 	}
 	r.executor = &apply.Executor{
-		Cluster: clusterOf(r.kinds), Other: r.writesTo, Keys: layers.Keys, Strict: layers.IsStrict, Valid: r.PlanValid,
+		Cluster: clusterOf(r.kinds), Other: r.writesTo, Keys: layers.Keys, Strict: kinds.IsStrict, Valid: r.PlanValid,
 		Reserved: func(owner string, live *unstructured.Unstructured) string {
 			return r.Settings.ReservedFor(owner, objects.IDOf(live), live)
 		},

@@ -13,7 +13,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/informers"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/kinds"
 )
 
 // A cache that lags must not let a layer go before its objects.
@@ -48,7 +48,7 @@ func TestLeftBehind(t *testing.T) {
 			layer := &v1alpha1.AddonsLayer{}
 			layer.Name = "base"
 			layer.Status.Resources = []v1alpha1.Resource{
-				{Namespace: "default", Name: "podinfo", Kind: layers.ResourceKind(layers.HelmReleaseKind)},
+				{Namespace: "default", Name: "podinfo", Kind: kinds.ResourceKind(kinds.HelmReleaseKind)},
 			}
 			if got, err := (&hands{r: r}).LeftBehind(context.Background(), layer); err != nil || got != tc.want {
 				t.Errorf("%s: got %v, %v", tc.reason, got, err)

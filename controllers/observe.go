@@ -17,6 +17,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/informers"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
 	"github.com/strata-project/strata/internal/objects"
@@ -259,7 +260,7 @@ func (o *observer) observeKinds(ctx context.Context) error {
 	ids := map[objects.ID]bool{}
 	// Releases and their repositories are always looked at: one may stand for
 	// the same as a wanted one, or be Kraan's.
-	versions := map[objects.ServedKind][]string{{GroupKind: layers.HelmReleaseKind}: nil, {GroupKind: layers.HelmRepositoryKind}: nil}
+	versions := map[objects.ServedKind][]string{{GroupKind: kinds.HelmReleaseKind}: nil, {GroupKind: kinds.HelmRepositoryKind}: nil}
 	for _, directory := range []*layers.Directory{o.Directory, o.Deployed, o.Restored} {
 		if directory == nil {
 			continue
@@ -347,7 +348,7 @@ func (o *observer) observeObjects(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, gk := range []schema.GroupKind{layers.HelmReleaseKind, layers.HelmRepositoryKind} {
+	for _, gk := range []schema.GroupKind{kinds.HelmReleaseKind, kinds.HelmRepositoryKind} {
 		owned, err := read(ctx, o.reads, indexedQuestion{gk, indexFormerOwner, o.Layer.Name})
 		if err != nil {
 			return err
@@ -418,13 +419,13 @@ func (o *observer) observeExclusive(ctx context.Context) error {
 		}
 	}
 	for id, live := range o.Live {
-		if id.GroupKind() == layers.HelmReleaseKind {
+		if id.GroupKind() == kinds.HelmReleaseKind {
 			identities[layers.HelmReleaseIdentity(live)] = true
 		}
 	}
 	for identity := range identities {
 		for _, twin := range o.Twins.Identities(identity) {
-			found, err := read(ctx, o.reads, indexedQuestion{layers.HelmReleaseKind, indexIdentity, twin})
+			found, err := read(ctx, o.reads, indexedQuestion{kinds.HelmReleaseKind, indexIdentity, twin})
 			if err != nil {
 				return err
 			}

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -147,7 +147,7 @@ func (w *world) record(event watch.EventType, object *unstructured.Unstructured)
 		w.now[id] = object
 	}
 	w.mu.Unlock()
-	if id.GroupKind() == layers.HelmReleaseKind {
+	if id.GroupKind() == kinds.HelmReleaseKind {
 		w.work <- id
 	}
 }
@@ -227,7 +227,7 @@ func inventoryOf(layer *unstructured.Unstructured) map[objects.ID]bool {
 	for _, item := range resources {
 		resource, _ := item.(map[string]any)
 		text := func(key string) string { s, _ := resource[key].(string); return s }
-		gk := layers.ParseResourceKind(text("kind"))
+		gk := kinds.ParseResourceKind(text("kind"))
 		listed[objects.ID{Group: gk.Group, Kind: gk.Kind, Namespace: text("namespace"), Name: text("name")}] = true
 	}
 	return listed

@@ -22,6 +22,7 @@ import (
 	"github.com/strata-project/strata/internal/clusters"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/informers"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/kubeconfig"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
@@ -253,7 +254,7 @@ func (r *RemoteClusterReconciler) left(ctx context.Context, cluster *v1alpha1.Re
 
 // releasesThrough returns the HelmReleases that are installed on a cluster.
 func (r *RemoteClusterReconciler) releasesThrough(ctx context.Context, cluster *v1alpha1.RemoteCluster) ([]unstructured.Unstructured, error) {
-	all, err := r.kinds.List(ctx, layers.HelmReleaseKind, client.InNamespace(cluster.Namespace))
+	all, err := r.kinds.List(ctx, kinds.HelmReleaseKind, client.InNamespace(cluster.Namespace))
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -272,7 +272,7 @@ func (r *rollout) id(name string) objects.ID {
 	kind, other, found := strings.Cut(name, " ")
 	switch {
 	case !found:
-		return objects.ID{Group: layers.HelmReleaseKind.Group, Kind: layers.HelmReleaseKind.Kind, Namespace: r.namespace, Name: name}
+		return objects.ID{Group: kinds.HelmReleaseKind.Group, Kind: kinds.HelmReleaseKind.Kind, Namespace: r.namespace, Name: name}
 	case kind == "Namespace":
 		return objects.ID{Kind: kind, Name: other}
 	default:

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -319,7 +320,7 @@ func TestSafetyNet(t *testing.T) {
 		lied := *r.lastLooks.byLayer[name]
 		lied.answers = maps.Clone(lied.answers)
 		for asked := range lied.answers {
-			if object, is := asked.(objectQuestion); is && object.id.GroupKind() == layers.HelmReleaseKind {
+			if object, is := asked.(objectQuestion); is && object.id.GroupKind() == kinds.HelmReleaseKind {
 				lied.answers[asked] += "1"
 			}
 		}

@@ -10,15 +10,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
-
-	"github.com/strata-project/strata/internal/bundles"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -28,7 +24,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -46,7 +44,7 @@ const (
 )
 
 var (
-	helmReleaseVersion = layers.HelmReleaseKind.WithVersion("v2")
+	helmReleaseVersion = kinds.HelmReleaseKind.WithVersion("v2")
 	namespaceVersion   = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 	definitionVersion  = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 )
@@ -58,7 +56,7 @@ func setupIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	helmRelease := &unstructured.Unstructured{}
 	helmRelease.SetGroupVersionKind(helmReleaseVersion)
 	helmRepository := &unstructured.Unstructured{}
-	helmRepository.SetGroupVersionKind(layers.HelmRepositoryKind.WithVersion("v1"))
+	helmRepository.SetGroupVersionKind(kinds.HelmRepositoryKind.WithVersion("v1"))
 	for _, index := range []struct {
 		obj   client.Object
 		field string

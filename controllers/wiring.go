@@ -19,6 +19,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/informers"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -106,7 +107,7 @@ func (p *Process) holders(ctx context.Context, served objects.ServedKind) []stri
 	if err := p.Client.List(ctx, list); err != nil {
 		return found // the cache is that of this very process: it has them, or stops
 	}
-	kind := layers.ResourceKind(served.GroupKind)
+	kind := kinds.ResourceKind(served.GroupKind)
 	for i := range list.Items {
 		layer := &list.Items[i]
 		if slices.ContainsFunc(layer.Status.Resources, func(resource v1alpha1.Resource) bool {
@@ -142,7 +143,7 @@ func (p *Process) objectHandler(cluster string, gk schema.GroupKind) handler.Eve
 		for _, obj := range objs {
 			id := objects.ID{Cluster: cluster, Group: gk.Group, Kind: gk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 			exclusive := ""
-			if u, ok := obj.(*unstructured.Unstructured); ok && gk == layers.HelmReleaseKind {
+			if u, ok := obj.(*unstructured.Unstructured); ok && gk == kinds.HelmReleaseKind {
 				exclusive = layers.HelmReleaseIdentity(u)
 			}
 			found[obj.GetLabels()[v1alpha1.LayerLabel]] = struct{}{}

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/internal/answers/adoption"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/repos"
@@ -279,7 +280,7 @@ func (t *tool) observeKinds(ctx context.Context, client dynamic.Interface, world
 // listed as a whole.
 func readLive(ctx context.Context, client dynamic.Interface, mapping *meta.RESTMapping, id objects.ID, world *adoption.World, lacking map[string]bool) error {
 	gk := id.GroupKind()
-	if gk == layers.HelmReleaseKind || gk == layers.HelmRepositoryKind || lacking[mapping.Resource.GroupResource().String()] {
+	if gk == kinds.HelmReleaseKind || gk == kinds.HelmRepositoryKind || lacking[mapping.Resource.GroupResource().String()] {
 		return nil
 	}
 	var resources dynamic.ResourceInterface = client.Resource(mapping.Resource)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/catalogue"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -102,7 +103,7 @@ func (r *rendering) application(application slot, all []slot) error {
 	if err := r.dependsOn(application, all, spec); err != nil {
 		return err
 	}
-	release := newObject("helm.toolkit.fluxcd.io/v2", layers.HelmReleaseKind.Kind, application.namespace, application.Name)
+	release := newObject("helm.toolkit.fluxcd.io/v2", kinds.HelmReleaseKind.Kind, application.namespace, application.Name)
 	release.Object["spec"] = spec
 	r.add(application.field(""), release)
 	return nil

@@ -18,6 +18,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/repos"
@@ -38,8 +39,8 @@ func newPlatform(t *testing.T) *platform {
 		Now: noon, Version: "v1.34.2",
 		Settings: layers.Settings{Interval: time.Minute, Namespace: "flux-system", MaxPrunePercent: 50},
 		Scopes: map[objects.ServedKind]objects.Scope{
-			{GroupKind: layers.HelmReleaseKind}:                            objects.ScopeNamespaced,
-			{GroupKind: layers.HelmRepositoryKind}:                         objects.ScopeNamespaced,
+			{GroupKind: kinds.HelmReleaseKind}:                             objects.ScopeNamespaced,
+			{GroupKind: kinds.HelmRepositoryKind}:                          objects.ScopeNamespaced,
 			{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}:               objects.ScopeNamespaced,
 			{GroupKind: schema.GroupKind{Kind: "Namespace"}}:               objects.ScopeCluster,
 			{GroupKind: schema.GroupKind{Group: "ex.io", Kind: "Gateway"}}: objects.ScopeUnknown,
@@ -366,7 +367,7 @@ func TestReleaseThatCannotBeRendered(t *testing.T) {
 	p.at("apps").Spec.Prereqs.DependsOn = []string{"base@>=1"}
 	p.release("base", "mesh", "7.0.0")
 	p.release("apps", "shop", "1.0.1")
-	mesh := objects.ID{Group: layers.HelmReleaseKind.Group, Kind: layers.HelmReleaseKind.Kind, Namespace: "apps", Name: "mesh"}
+	mesh := objects.ID{Group: kinds.HelmReleaseKind.Group, Kind: kinds.HelmReleaseKind.Kind, Namespace: "apps", Name: "mesh"}
 	p.world.Failing = map[objects.ID]string{mesh: "there is no chart 7.0.0"}
 	f := p.make()
 	check(t, "who depends on it waits", f, "1 base Write mesh")

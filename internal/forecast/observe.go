@@ -15,6 +15,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -142,7 +143,7 @@ func (f *future) observeObjects(o *layers.Observation) {
 	see := func(id objects.ID) {
 		if live := f.objects[id]; live != nil && o.Live[id] == nil {
 			o.Live[id] = live
-			if id.GroupKind() == layers.HelmReleaseKind {
+			if id.GroupKind() == kinds.HelmReleaseKind {
 				identities[f.identities[id]] = true
 			}
 		}

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -138,7 +138,7 @@ func makeReady(obj *unstructured.Unstructured) {
 	if generation != 0 {
 		status["observedGeneration"] = generation
 	}
-	if version, found, _ := unstructured.NestedString(obj.Object, "spec", "chart", "spec", "version"); found && kind == layers.HelmReleaseKind {
+	if version, found, _ := unstructured.NestedString(obj.Object, "spec", "chart", "spec", "version"); found && kind == kinds.HelmReleaseKind {
 		status["lastAttemptedRevision"] = version
 	}
 	if len(conditions) > 0 {

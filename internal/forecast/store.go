@@ -16,6 +16,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -48,7 +49,7 @@ func newStore(w World) *store {
 	}
 	for id, obj := range w.Objects {
 		s.set(id, obj)
-		if owner := nameOfFormerOwner(obj); owner != "" && (id.GroupKind() == layers.HelmReleaseKind || id.GroupKind() == layers.HelmRepositoryKind) {
+		if owner := nameOfFormerOwner(obj); owner != "" && (id.GroupKind() == kinds.HelmReleaseKind || id.GroupKind() == kinds.HelmRepositoryKind) {
 			s.formerly[owner] = append(s.formerly[owner], id)
 		}
 	}
@@ -69,7 +70,7 @@ func (s *store) set(id objects.ID, obj *unstructured.Unstructured) {
 		return
 	}
 	s.objects[id] = obj
-	if id.GroupKind() == layers.HelmReleaseKind && id.Cluster == "" {
+	if id.GroupKind() == kinds.HelmReleaseKind && id.Cluster == "" {
 		identity := layers.HelmReleaseIdentity(obj)
 		s.identities[id] = identity
 		s.byIdentity[identity] = append(s.byIdentity[identity], id)
@@ -149,7 +150,7 @@ func (s *store) write(owner string, action dependents.Action, live *unstructured
 	if action.Wanted.Mode == dependents.ModeCreateOnce {
 		return claimed
 	}
-	applied := Applied(claimed, action.Wanted.Applied(claimed, layers.Keys), layers.IsStrict(action.ID.GroupKind()))
+	applied := Applied(claimed, action.Wanted.Applied(claimed, layers.Keys), kinds.IsStrict(action.ID.GroupKind()))
 	s.complete(applied)
 	return applied
 }

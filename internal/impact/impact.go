@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -47,7 +48,7 @@ const (
 )
 
 var (
-	helmReleaseVersion = layers.HelmReleaseKind.WithVersion("v2")
+	helmReleaseVersion = kinds.HelmReleaseKind.WithVersion("v2")
 	crdVersion         = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 	claimVersion       = schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}
 	claimResource      = schema.GroupResource{Resource: "persistentvolumeclaims"}
@@ -112,7 +113,7 @@ func (l Lookup) Blockers(ctx context.Context) ([]layers.Blocker, error) {
 		own: map[types.UID]bool{}, unseen: map[class]int64{}, unknown: map[class]string{},
 	}
 	for _, id := range l.Departing {
-		if id.GroupKind() == layers.HelmReleaseKind {
+		if id.GroupKind() == kinds.HelmReleaseKind {
 			d.releases[id.Key()] = true
 		} else {
 			d.definitions[id.Name] = true

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
 
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/kinds"
 )
 
 // follow remembers the definition of a kind that is about to be watched.
@@ -23,7 +23,7 @@ import (
 // caches have indexes.
 func (k *Kinds) follow(mapping *meta.RESTMapping) {
 	gk := mapping.GroupVersionKind.GroupKind()
-	if gk == layers.HelmReleaseKind || gk == layers.HelmRepositoryKind {
+	if gk == kinds.HelmReleaseKind || gk == kinds.HelmRepositoryKind {
 		return
 	}
 	k.mu.Lock()

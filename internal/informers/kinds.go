@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -350,7 +350,7 @@ func ClientOptions() client.Options {
 }
 
 var (
-	helmReleaseVersion    = layers.HelmReleaseKind.WithVersion("v2")
+	helmReleaseVersion    = kinds.HelmReleaseKind.WithVersion("v2")
 	namespaceVersion      = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 	serviceAccountVersion = schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}
 	definitionVersion     = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
@@ -367,7 +367,7 @@ func Strip(in any) (any, error) {
 		delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
 		obj.SetAnnotations(annotations)
 	}
-	if u, ok := in.(*unstructured.Unstructured); ok && u.GroupVersionKind().GroupKind() == layers.HelmReleaseKind {
+	if u, ok := in.(*unstructured.Unstructured); ok && u.GroupVersionKind().GroupKind() == kinds.HelmReleaseKind {
 		unstructured.RemoveNestedField(u.Object, "status", "history")
 		unstructured.RemoveNestedField(u.Object, "status", "inventory")
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -82,11 +83,11 @@ func (o Observation) Departing() []objects.ID {
 			continue
 		}
 		switch entry.ID.GroupKind() {
-		case HelmReleaseKind:
+		case kinds.HelmReleaseKind:
 			if o.isUninstalled(live) {
 				ids = append(ids, entry.ID)
 			}
-		case definitionKind:
+		case kinds.DefinitionKind:
 			ids = append(ids, entry.ID)
 		}
 	}
@@ -105,7 +106,7 @@ func (o Observation) isUninstalled(live *unstructured.Unstructured) bool {
 // isClaimed tells whether another layer will have an object.
 func (o Observation) isClaimed(id objects.ID, live *unstructured.Unstructured) bool {
 	return len(o.Others.Listed[id]) > 0 ||
-		id.GroupKind() == HelmReleaseKind && len(o.Others.Exclusive[HelmReleaseIdentity(live)]) > 0
+		id.GroupKind() == kinds.HelmReleaseKind && len(o.Others.Exclusive[HelmReleaseIdentity(live)]) > 0
 }
 
 // hasBegun tells whether the deletion of a layer's objects has begun. Nothing

@@ -17,6 +17,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -177,7 +178,7 @@ func TestDeparting(t *testing.T) {
 			if tc.layer != nil {
 				tc.layer(l)
 			}
-			l.Status.Resources = append(l.Status.Resources, v1alpha1.Resource{Kind: ResourceKind(definitionKind), Name: "widgets.x.io"})
+			l.Status.Resources = append(l.Status.Resources, v1alpha1.Resource{Kind: kinds.ResourceKind(kinds.DefinitionKind), Name: "widgets.x.io"})
 			o := observation(l, pair, lives(tc.live))
 			if tc.change != nil {
 				tc.change(&o)

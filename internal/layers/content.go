@@ -16,6 +16,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -50,7 +51,7 @@ func contentOf(manifest Manifest, layer, version string, own map[objects.ID]bool
 	}
 	if manifest.Ensured {
 		return dependents.Dependent{
-			ID: id, Object: obj, Digest: DigestKey{}.OfObject(obj), Stage: stageOf(id.GroupKind()), Assess: objects.AssessExistence,
+			ID: id, Object: obj, Digest: DigestKey{}.OfObject(obj), Stage: kinds.StageOf(id.GroupKind()), Assess: objects.AssessExistence,
 			Mode: dependents.ModeCreateOnce, Shared: true, Origin: manifest.File,
 		}, nil
 	}
@@ -61,14 +62,14 @@ func contentOf(manifest Manifest, layer, version string, own map[objects.ID]bool
 	}
 	setMarks(obj, layer)
 	dependent := dependents.Dependent{
-		ID: id, Object: obj, Stage: stageOf(id.GroupKind()), Assess: assessOf(obj), Origin: manifest.File,
-		Detached: stageOf(id.GroupKind()) == stageCustom, NotesOrigin: takesAlong(id.GroupKind()),
+		ID: id, Object: obj, Stage: kinds.StageOf(id.GroupKind()), Assess: kinds.AssessOf(obj), Origin: manifest.File,
+		Detached: kinds.StageOf(id.GroupKind()) == kinds.StageCustom, NotesOrigin: kinds.TakesAlong(id.GroupKind()),
 	}
 	if objects.IsReleaseKind(id.GroupKind()) {
 		dependent.DependsOn = takeDependsOn(obj, own)
 	}
 	dependent.DependsOn = append(dependent.DependsOn, manifest.Needs...)
-	if id.GroupKind() == HelmReleaseKind {
+	if id.GroupKind() == kinds.HelmReleaseKind {
 		dependent.Exclusive = HelmReleaseIdentity(obj)
 		if obj.GetAnnotations()[v1alpha1.UpdateVersionAnnotation] == "true" {
 			if err := setVersion(obj, version); err != nil {
@@ -304,7 +305,7 @@ func ListingOf(dir *Directory) Listing {
 		}
 		id := manifest.ID()
 		listing.Files[id] = manifest.File
-		if id.GroupKind() == HelmReleaseKind {
+		if id.GroupKind() == kinds.HelmReleaseKind {
 			exclusive := HelmReleaseIdentity(manifest.Object)
 			listing.Exclusive[exclusive] = objects.SortIDs(append(slices.Clone(listing.Exclusive[exclusive]), id))
 		}

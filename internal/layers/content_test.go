@@ -19,6 +19,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -43,7 +44,7 @@ func TestContentOwns(t *testing.T) {
 		t.Errorf("the shared manifest is changed:\n%s", diff)
 	}
 	got.Object, got.Digest = nil, ""
-	want := dependents.Dependent{ID: releaseID("a"), Stage: stageRelease, Assess: objects.AssessCondition, Exclusive: "default/a", Origin: "base/a.yaml"}
+	want := dependents.Dependent{ID: releaseID("a"), Stage: kinds.StageRelease, Assess: objects.AssessCondition, Exclusive: "default/a", Origin: "base/a.yaml"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -161,7 +162,7 @@ func TestContentVersion(t *testing.T) {
 }
 
 func TestContentErrors(t *testing.T) {
-	scopes := map[objects.ServedKind]objects.Scope{{GroupKind: HelmReleaseKind}: objects.ScopeNamespaced, {GroupKind: schema.GroupKind{Kind: "Namespace"}}: objects.ScopeCluster}
+	scopes := map[objects.ServedKind]objects.Scope{{GroupKind: kinds.HelmReleaseKind}: objects.ScopeNamespaced, {GroupKind: schema.GroupKind{Kind: "Namespace"}}: objects.ScopeCluster}
 	listed := manifest("a", "values", []any{"x"})
 	listed.Object.SetAnnotations(map[string]string{v1alpha1.UpdateVersionAnnotation: "true"})
 	homeless := manifest("a")

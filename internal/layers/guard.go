@@ -9,6 +9,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -116,7 +117,7 @@ func (o Observation) wasOrphaned(id objects.ID) bool {
 	}
 	return slices.ContainsFunc(o.Layer.Status.Resources, func(r v1alpha1.Resource) bool {
 		return r.Status == objects.StatusOrphaned && r.Cluster == id.Cluster && r.Namespace == id.Namespace && r.Name == id.Name &&
-			ParseResourceKind(r.Kind) == id.GroupKind()
+			kinds.ParseResourceKind(r.Kind) == id.GroupKind()
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -23,7 +24,7 @@ import (
 func Inventory(resources []v1alpha1.Resource, live map[objects.ID]*unstructured.Unstructured) []dependents.Entry {
 	entries := make([]dependents.Entry, 0, len(resources))
 	for _, resource := range resources {
-		gk := ParseResourceKind(resource.Kind)
+		gk := kinds.ParseResourceKind(resource.Kind)
 		id := objects.ID{Cluster: resource.Cluster, Group: gk.Group, Kind: gk.Kind, Namespace: resource.Namespace, Name: resource.Name}
 		entry := dependents.Entry{
 			ID: id, Digest: resource.Digest, UID: resource.UID, Generation: resource.Generation, ResourceVersion: resource.ResourceVersion,
@@ -46,10 +47,10 @@ func Inventory(resources []v1alpha1.Resource, live map[objects.ID]*unstructured.
 // live object, which may be nil.
 func Entry(entry dependents.Entry, live *unstructured.Unstructured) dependents.Entry {
 	gk := entry.ID.GroupKind()
-	entry.Rank = rankOf(gk)
+	entry.Rank = kinds.RankOf(gk)
 	if live != nil {
-		entry.Deletion, entry.Spared = deletionOf(gk, live)
-		entry.Assess = assessOf(live)
+		entry.Deletion, entry.Spared = kinds.DeletionOf(gk, live)
+		entry.Assess = kinds.AssessOf(live)
 		entry.Target = TargetOf(live)
 	}
 	return entry
@@ -61,7 +62,7 @@ func Resources(entries []dependents.Entry) []v1alpha1.Resource {
 	resources := make([]v1alpha1.Resource, 0, len(entries))
 	for _, entry := range entries {
 		resource := v1alpha1.Resource{
-			Cluster: entry.ID.Cluster, Namespace: entry.ID.Namespace, Name: entry.ID.Name, Kind: ResourceKind(entry.ID.GroupKind()),
+			Cluster: entry.ID.Cluster, Namespace: entry.ID.Namespace, Name: entry.ID.Name, Kind: kinds.ResourceKind(entry.ID.GroupKind()),
 			Status: entry.Status, LastTransitionTime: metav1.NewTime(entry.Since.Truncate(time.Second)),
 			Digest: entry.Digest, UID: entry.UID, Generation: entry.Generation, ResourceVersion: entry.ResourceVersion, File: entry.Origin,
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -33,7 +34,7 @@ const (
 )
 
 func releaseID(name string) objects.ID {
-	return objects.ID{Group: HelmReleaseKind.Group, Kind: HelmReleaseKind.Kind, Namespace: "default", Name: name}
+	return objects.ID{Group: kinds.HelmReleaseKind.Group, Kind: kinds.HelmReleaseKind.Kind, Namespace: "default", Name: name}
 }
 
 // manifest returns a HelmRelease as a directory has it, with further fields of
@@ -147,7 +148,7 @@ func observation(l *v1alpha1.AddonsLayer, dir *Directory, changes ...func(*Obser
 		ObservedContents: ObservedContents{Directory: dir},
 		ObservedClusters: ObservedClusters{
 			ClusterVersion: "v1.36.3",
-			Scopes:         map[objects.ServedKind]objects.Scope{{GroupKind: HelmReleaseKind}: objects.ScopeNamespaced, {GroupKind: schema.GroupKind{Kind: "Namespace"}}: objects.ScopeCluster, {GroupKind: schema.GroupKind{Kind: "ConfigMap"}}: objects.ScopeNamespaced},
+			Scopes:         map[objects.ServedKind]objects.Scope{{GroupKind: kinds.HelmReleaseKind}: objects.ScopeNamespaced, {GroupKind: schema.GroupKind{Kind: "Namespace"}}: objects.ScopeCluster, {GroupKind: schema.GroupKind{Kind: "ConfigMap"}}: objects.ScopeNamespaced},
 		},
 		ObservedObjects: ObservedObjects{
 			Live:      map[objects.ID]*unstructured.Unstructured{},

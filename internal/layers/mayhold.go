@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -26,7 +27,7 @@ const anyName = "*"
 
 // builtInKinds are what layers are made of.
 var builtInKinds = LayerKinds{
-	{Group: HelmReleaseKind.Group, Resource: "helmreleases"},
+	{Group: kinds.HelmReleaseKind.Group, Resource: "helmreleases"},
 	{Group: SourceGroup, Resource: "buckets"},
 	{Group: SourceGroup, Resource: "gitrepositories"},
 	{Group: SourceGroup, Resource: "helmrepositories"},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -68,7 +69,7 @@ func TestNamesakeOfAClusterIsNotGivenUp(t *testing.T) {
 	gone, namesake := put("prod"), put("prod-eu")
 	dir := directory(newRevision, manifest("a"))
 	o := observation(layer(isDeployed(dir), has(gone, namesake)), dir, lives(gone, namesake), onProd(givenUp(), forsakes))
-	o.Scopes[objects.ServedKind{GroupKind: HelmRepositoryKind}] = objects.ScopeNamespaced
+	o.Scopes[objects.ServedKind{GroupKind: kinds.HelmRepositoryKind}] = objects.ScopeNamespaced
 	for _, action := range Decide(o).Plan.Actions {
 		if action.ID.Name == namesake.GetName() {
 			t.Errorf("%s %s", action.Verb, action.ID)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -21,20 +22,20 @@ func TestLayerDeletesWhatItHasCreated(t *testing.T) {
 	for reason, tc := range map[string]struct{ prune, origin, want string }{
 		"it is the layer's making, and says that it may go":      {"enabled", "base", removed},
 		"it was created for a layer that it has moved from":      {"enabled", "apps", removed},
-		"who adopted it does not know what lies in it":           {"enabled", "", kept + ": " + sparedForeign},
+		"who adopted it does not know what lies in it":           {"enabled", "", kept + ": " + kinds.SparedForeign},
 		"it stays by default, and there is nothing to explain":   {"", "base", kept},
 		"somebody else's stays by default, and there is nothing": {"", "", kept},
 	} {
 		for _, cluster := range []string{"", "fleet/prod"} {
 			for when, changes := range map[string][]layerChange{"a look": nil, "a deletion": {deleted}} {
-				for _, gk := range []schema.GroupKind{namespaceKind, definitionKind} {
+				for _, gk := range []schema.GroupKind{namespaceKind, kinds.DefinitionKind} {
 					obj := anyManifest(schema.GroupVersion{Group: gk.Group, Version: "v1"}.String(), gk.Kind, "", "x.io").Object.DeepCopy()
 					obj.SetLabels(map[string]string{v1alpha1.LayerLabel: "base", v1alpha1.OrphanedLabel: "x"})
 					obj.SetAnnotations(map[string]string{v1alpha1.PruneAnnotation: tc.prune, v1alpha1.CreatedForAnnotation: tc.origin})
 					dir := directory(newRevision, manifest("a"))
 					l := layer(append([]layerChange{isDeployed(dir)}, changes...)...)
 					l.Status.Resources = []v1alpha1.Resource{{
-						Cluster: cluster, Kind: ResourceKind(gk), Name: "x.io", Status: objects.StatusOrphaned, LastTransitionTime: longAgo,
+						Cluster: cluster, Kind: kinds.ResourceKind(gk), Name: "x.io", Status: objects.StatusOrphaned, LastTransitionTime: longAgo,
 					}}
 					id := objects.IDOf(obj).On(cluster)
 					d := Decide(observation(l, dir, func(o *Observation) { o.Live[id] = obj }))

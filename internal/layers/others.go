@@ -8,6 +8,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -36,7 +37,7 @@ func (o Observation) NeedsOthers() bool {
 			if manifest.Ensured || manifest.Observed {
 				shared[id] = true
 			}
-			if id.GroupKind() == HelmReleaseKind && o.Live[id] == nil && !o.Stale[id] {
+			if id.GroupKind() == kinds.HelmReleaseKind && o.Live[id] == nil && !o.Stale[id] {
 				return true
 			}
 		}

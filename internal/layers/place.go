@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -218,7 +219,7 @@ func (p *putting) release(manifest Manifest) (*unstructured.Unstructured, error)
 	if account, _ := spec["serviceAccountName"].(string); account == "" && p.Account != "" {
 		spec["serviceAccountName"] = p.Account
 	}
-	if id.GroupKind() == HelmReleaseKind {
+	if id.GroupKind() == kinds.HelmReleaseKind {
 		p.helmRelease(manifest, obj, spec)
 	}
 	obj.SetNamespace(p.Cluster.Namespace)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -64,7 +65,7 @@ func TestPutSaysAllOfARelease(t *testing.T) {
 	}
 	got := specOf(t, found, "HelmRelease fleet/prod-podinfo")
 	name := func(namespace, of string) string {
-		return (&putting{Place: prod}).name(objects.ID{Group: HelmReleaseKind.Group, Kind: HelmReleaseKind.Kind, Namespace: namespace, Name: of})
+		return (&putting{Place: prod}).name(objects.ID{Group: kinds.HelmReleaseKind.Group, Kind: kinds.HelmReleaseKind.Kind, Namespace: namespace, Name: of})
 	}
 	want := map[string]any{
 		"interval": "1m", "values": map[string]any{"replicas": int64(2)},

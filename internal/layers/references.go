@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/strata-project/strata/internal/kinds"
 )
 
 // referTo says what a field of an object of Flux refers to.
@@ -68,7 +70,7 @@ const (
 // that is not in it, and has the name of a reference, is refused where the object
 // would be put elsewhere.
 var referencesOf = map[schema.GroupKind][]reference{
-	HelmReleaseKind: {
+	kinds.HelmReleaseKind: {
 		{path: "spec.chart.spec", to: toChartSource},
 		{path: "spec.chartRef", to: toSource},
 		{path: "spec.valuesFrom", to: toValues},

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -168,7 +169,7 @@ func TestReferencesAreThoseOfFlux(t *testing.T) {
 	} {
 		gk := schema.GroupKind{Group: SourceGroup, Kind: kind}
 		if kind == "HelmRelease" {
-			gk = HelmReleaseKind
+			gk = kinds.HelmReleaseKind
 		}
 		fields := map[string]bool{}
 		fieldsOf(reflect.TypeOf(spec), "spec", fields)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -193,7 +194,7 @@ func TargetOf(live *unstructured.Unstructured) string {
 // the word of a cache does not count.
 func MayBeThere(o Observation, id objects.ID) bool {
 	if id.Cluster == "" || !slices.ContainsFunc(o.Layer.Status.Resources, func(r v1alpha1.Resource) bool {
-		return r.Cluster == id.Cluster && r.Namespace == id.Namespace && r.Name == id.Name && ParseResourceKind(r.Kind) == id.GroupKind()
+		return r.Cluster == id.Cluster && r.Namespace == id.Namespace && r.Name == id.Name && kinds.ParseResourceKind(r.Kind) == id.GroupKind()
 	}) {
 		return false
 	}

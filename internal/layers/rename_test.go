@@ -13,6 +13,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -33,7 +34,7 @@ func TestReleasesWithShortNamesAreTakenOver(t *testing.T) {
 	l.Status.Attempt = &v1alpha1.Attempt{Version: "1.0.0", Revision: o.Directory.Revision, Digest: o.Directory.Digest, StartTime: longAgo}
 	wanted := map[objects.ID]bool{}
 	for _, m := range o.Directory.Manifests {
-		if m.ID().GroupKind() != HelmReleaseKind {
+		if m.ID().GroupKind() != kinds.HelmReleaseKind {
 			continue
 		}
 		wanted[m.ID()] = true
@@ -48,7 +49,7 @@ func TestReleasesWithShortNamesAreTakenOver(t *testing.T) {
 		identity := HelmReleaseIdentity(old)
 		o.Exclusive[identity] = append(o.Exclusive[identity], objects.IDOf(old))
 		l.Status.Resources = append(l.Status.Resources, v1alpha1.Resource{
-			Kind: ResourceKind(HelmReleaseKind), Namespace: "fleet", Name: old.GetName(), Status: objects.StatusReady, Digest: "x", Generation: 1, LastTransitionTime: longAgo,
+			Kind: kinds.ResourceKind(kinds.HelmReleaseKind), Namespace: "fleet", Name: old.GetName(), Status: objects.StatusReady, Digest: "x", Generation: 1, LastTransitionTime: longAgo,
 		})
 	}
 	d := Decide(o)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -290,7 +291,7 @@ func (o Observation) reserved() map[objects.ID]string {
 		note(id, live)
 	}
 	for _, resource := range o.Layer.Status.Resources {
-		gk := ParseResourceKind(resource.Kind)
+		gk := kinds.ParseResourceKind(resource.Kind)
 		id := objects.ID{Cluster: resource.Cluster, Group: gk.Group, Kind: gk.Kind, Namespace: resource.Namespace, Name: resource.Name}
 		note(id, o.Live[id])
 	}

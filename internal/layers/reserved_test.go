@@ -17,6 +17,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -110,7 +111,7 @@ func secretsServed(o *Observation) {
 	o.Scopes[objects.ServedKind{GroupKind: schema.GroupKind{Kind: "Secret"}}] = objects.ScopeNamespaced
 	o.Resources = map[objects.ServedKind]string{
 		{GroupKind: schema.GroupKind{Kind: "Secret"}}: "secrets", {GroupKind: schema.GroupKind{Kind: "ConfigMap"}}: "configmaps",
-		{GroupKind: schema.GroupKind{Kind: "Namespace"}}: "namespaces", {GroupKind: HelmReleaseKind}: "helmreleases",
+		{GroupKind: schema.GroupKind{Kind: "Namespace"}}: "namespaces", {GroupKind: kinds.HelmReleaseKind}: "helmreleases",
 	}
 }
 
@@ -276,7 +277,7 @@ func TestNamespacesOfOthersGoWithNoLayer(t *testing.T) {
 			dir := directory(newRevision, manifest("a"))
 			l := layer(append([]layerChange{isDeployed(dir)}, changes...)...)
 			l.Status.Resources = append(l.Status.Resources, v1alpha1.Resource{
-				Kind: ResourceKind(schema.GroupKind{Kind: "Namespace"}), Name: name, Status: objects.StatusOrphaned, LastTransitionTime: longAgo,
+				Kind: kinds.ResourceKind(schema.GroupKind{Kind: "Namespace"}), Name: name, Status: objects.StatusOrphaned, LastTransitionTime: longAgo,
 			})
 			d := Decide(observation(l, dir, lives(live("a"), namespace), func(o *Observation) {
 				o.ClusterNamespaces = map[string]bool{"fleet": true, "team-a": false}

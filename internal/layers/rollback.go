@@ -11,10 +11,10 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -219,7 +219,7 @@ func decideRollback(o Observation, back *v1alpha1.Rollback) Decision {
 	}
 	in := o.input(o.Restored, o.notHandedOver(wanted), true)
 	for i := range in.Inventory {
-		if holdsOthers(in.Inventory[i].ID.GroupKind()) {
+		if kinds.HoldsOthers(in.Inventory[i].ID.GroupKind()) {
 			in.Inventory[i].Deletion, in.Inventory[i].Spared = dependents.DeletionOrphan, ""
 		}
 	}
@@ -282,11 +282,4 @@ func (o Observation) notHandedOver(wanted []dependents.Dependent) []dependents.D
 		owner := live.GetLabels()[v1alpha1.LayerLabel]
 		return owner != "" && owner != o.Layer.Name && o.Others.Existing[owner]
 	})
-}
-
-// holdsOthers tells kinds that are never taken back by deletion: things of
-// others live in them.
-func holdsOthers(gk schema.GroupKind) bool {
-	return gk == schema.GroupKind{Kind: "Namespace"} ||
-		gk == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 }

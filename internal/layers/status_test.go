@@ -18,14 +18,15 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
-var releases = schema.GroupResource{Group: HelmReleaseKind.Group, Resource: "helmreleases"}
+var releases = schema.GroupResource{Group: kinds.HelmReleaseKind.Group, Resource: "helmreleases"}
 
 func TestReportFailures(t *testing.T) {
 	forbidden := apierrors.NewForbidden(releases, "a", errors.New("no"))
-	invalid := apierrors.NewInvalid(HelmReleaseKind, "a", nil)
+	invalid := apierrors.NewInvalid(kinds.HelmReleaseKind, "a", nil)
 	conflict := apierrors.NewConflict(releases, "a", errors.New("changed"))
 	wanted := dependents.Dependent{ID: releaseID("a"), Digest: "v1", Origin: "base/a.yaml"}
 	did := func(verb dependents.Verb, err error) dependents.Result {
@@ -119,7 +120,7 @@ func TestReportFailureWhileDeployed(t *testing.T) {
 func TestReportRefusedAgain(t *testing.T) {
 	results := []dependents.Result{{
 		Action: dependents.Action{Verb: dependents.VerbWrite, ID: releaseID("a"), Wanted: &dependents.Dependent{}},
-		Err:    apierrors.NewInvalid(HelmReleaseKind, "a", nil),
+		Err:    apierrors.NewInvalid(kinds.HelmReleaseKind, "a", nil),
 	}}
 	o := observation(layer(), directory(newRevision, manifest("a")))
 	first, _ := Report(o, Decide(o), results)
@@ -273,7 +274,7 @@ func TestResourcesAreShort(t *testing.T) {
 	if diff := cmp.Diff(entries[0].DependsOn, again[0].DependsOn); diff != "" {
 		t.Errorf("read again (-want +got):\n%s", diff)
 	}
-	old := v1alpha1.Resource{Kind: kraanHelmRelease, Namespace: "default", Name: "a", DependsOn: []string{"default/b"}}
+	old := v1alpha1.Resource{Kind: kinds.ResourceKind(kinds.HelmReleaseKind), Namespace: "default", Name: "a", DependsOn: []string{"default/b"}}
 	if on := Inventory([]v1alpha1.Resource{old}, nil)[0].DependsOn; len(on) != 1 || on[0] != releaseID("b") {
 		t.Errorf("a full name is read as %v", on)
 	}

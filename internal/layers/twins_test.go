@@ -14,6 +14,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -51,7 +52,7 @@ func TestIdentitiesAreThoseOfPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range put.Manifests {
-			if m.ID().GroupKind() == HelmReleaseKind {
+			if m.ID().GroupKind() == kinds.HelmReleaseKind {
 				return HelmReleaseIdentity(m.Object)
 			}
 		}
@@ -136,7 +137,7 @@ func TestMistakenClusterIsLeftAlone(t *testing.T) {
 	}
 	running := func(o *Observation) {
 		for _, m := range dir.Manifests {
-			if m.ID().GroupKind() != HelmReleaseKind {
+			if m.ID().GroupKind() != kinds.HelmReleaseKind {
 				continue
 			}
 			found := m.Object.DeepCopy()

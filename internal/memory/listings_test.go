@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -17,7 +18,7 @@ import (
 // newRelease returns a HelmRelease with a release name of its own or another's.
 func newRelease(name, releaseName string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"releaseName": releaseName}}}
-	obj.SetGroupVersionKind(layers.HelmReleaseKind.WithVersion("v2"))
+	obj.SetGroupVersionKind(kinds.HelmReleaseKind.WithVersion("v2"))
 	obj.SetNamespace("default")
 	obj.SetName(name)
 	return obj

@@ -14,6 +14,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -40,12 +41,12 @@ type orphaned struct {
 	writes  int
 }
 
-var orphanedID = objects.ID{Group: layers.HelmReleaseKind.Group, Kind: layers.HelmReleaseKind.Kind, Namespace: "default", Name: "gone"}
+var orphanedID = objects.ID{Group: kinds.HelmReleaseKind.Group, Kind: kinds.HelmReleaseKind.Kind, Namespace: "default", Name: "gone"}
 
 func newOrphaned(grace time.Duration) *orphaned {
 	s := &orphaned{clocks: &clocks{began: time.Date(2026, 5, 1, 12, 0, 0, 400e6, time.UTC)}, layer: &v1alpha1.AddonsLayer{}, release: &unstructured.Unstructured{}}
 	s.restart()
-	s.release.SetGroupVersionKind(layers.HelmReleaseKind.WithVersion("v2"))
+	s.release.SetGroupVersionKind(kinds.HelmReleaseKind.WithVersion("v2"))
 	s.release.SetNamespace(orphanedID.Namespace)
 	s.release.SetName(orphanedID.Name)
 	s.release.SetLabels(map[string]string{v1alpha1.LayerLabel: "base"})

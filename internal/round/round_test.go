@@ -20,6 +20,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -107,7 +108,7 @@ func (s *scripted) KindIsComing(*layers.Observation, layers.Decision) bool { ret
 // newcomer is a layer that lists one release, and has nothing yet.
 func newcomer() *layers.Observation {
 	release := &unstructured.Unstructured{Object: map[string]any{}}
-	release.SetGroupVersionKind(layers.HelmReleaseKind.WithVersion("v2"))
+	release.SetGroupVersionKind(kinds.HelmReleaseKind.WithVersion("v2"))
 	release.SetNamespace("default")
 	release.SetName("podinfo")
 	layer := &v1alpha1.AddonsLayer{ObjectMeta: metav1.ObjectMeta{Name: "base", Generation: 1}}
@@ -120,7 +121,7 @@ func newcomer() *layers.Observation {
 		ObservedContents: layers.ObservedContents{
 			Directory: &layers.Directory{Revision: "main@sha1:1", Digest: "sha256:2", Manifests: []layers.Manifest{{File: "podinfo.yaml", Object: release}}},
 		},
-		ObservedClusters: layers.ObservedClusters{Scopes: map[objects.ServedKind]objects.Scope{{GroupKind: layers.HelmReleaseKind}: objects.ScopeNamespaced}},
+		ObservedClusters: layers.ObservedClusters{Scopes: map[objects.ServedKind]objects.Scope{{GroupKind: kinds.HelmReleaseKind}: objects.ScopeNamespaced}},
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/clusters"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -234,7 +235,7 @@ func (s *simulation) objectsOf(layer string) []string {
 	}
 	var found []string
 	for _, name := range s.everything() {
-		if live := s.object(name); live.GetLabels()[v1alpha1.LayerLabel] == layer && live.GetDeletionTimestamp() == nil && live.GetKind() != layers.HelmReleaseKind.Kind {
+		if live := s.object(name); live.GetLabels()[v1alpha1.LayerLabel] == layer && live.GetDeletionTimestamp() == nil && live.GetKind() != kinds.HelmReleaseKind.Kind {
 			if cluster, _ := split(name); cluster == "" || !s.away(s.remotes[cluster]) {
 				found = append(found, name)
 			}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -109,7 +110,7 @@ func (c *cluster) layer(name string) *v1alpha1.AddonsLayer {
 // keyOf returns how a cluster names an object: a release by its name, since no two
 // have one name, and anything else by kind, namespace and name.
 func keyOf(id objects.ID) string {
-	if id.GroupKind() == layers.HelmReleaseKind {
+	if id.GroupKind() == kinds.HelmReleaseKind {
 		return id.Name
 	}
 	return id.Kind + "/" + id.Namespace + "/" + id.Name
@@ -233,7 +234,7 @@ var (
 	layerResource   = schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "addonslayers"}
 	remoteResource  = schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "remoteclusters"}
 	secretResource  = schema.GroupResource{Resource: "secrets"}
-	releaseResource = schema.GroupResource{Group: layers.HelmReleaseKind.Group, Resource: "helmreleases"}
+	releaseResource = schema.GroupResource{Group: kinds.HelmReleaseKind.Group, Resource: "helmreleases"}
 )
 
 func conflict(resource schema.GroupResource, name string) error {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -250,7 +251,7 @@ func (e *executor) apply(store *cluster, owner string, action dependents.Action)
 // applied remembers which value an object has had that is ready by being there.
 func (e *executor) applied(action dependents.Action, live *unstructured.Unstructured) {
 	value := valueOf(action.Wanted.Object, "value")
-	if action.ID.GroupKind() == layers.HelmReleaseKind || live == nil || valueOf(live, "value") != value {
+	if action.ID.GroupKind() == kinds.HelmReleaseKind || live == nil || valueOf(live, "value") != value {
 		return
 	}
 	if e.wasReady[live.GetUID()] == nil {
@@ -280,5 +281,5 @@ func applyTo(live, wanted *unstructured.Unstructured) {
 }
 
 func invalid(name string) error {
-	return apierrors.NewInvalid(layers.HelmReleaseKind, name, nil)
+	return apierrors.NewInvalid(kinds.HelmReleaseKind, name, nil)
 }

@@ -12,13 +12,14 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
 
 // targetOf returns the cluster that an object is on, or installs on; "" is home.
 func targetOf(live *unstructured.Unstructured, id objects.ID) string {
-	if id.Cluster == "" && live != nil && id.GroupKind() == layers.HelmReleaseKind {
+	if id.Cluster == "" && live != nil && id.GroupKind() == kinds.HelmReleaseKind {
 		return layers.TargetOf(live)
 	}
 	for _, name := range remoteNames {
@@ -97,7 +98,7 @@ func (h *hands) judgeForsaken(live *unstructured.Unstructured, action dependents
 	switch {
 	case action.ID.Cluster != "":
 		h.violated("away", "%s of %s, which is on a cluster that was given up", action.Verb, name)
-	case action.Verb == dependents.VerbDelete && live != nil && action.ID.GroupKind() == layers.HelmReleaseKind && !isSuspended(live):
+	case action.Verb == dependents.VerbDelete && live != nil && action.ID.GroupKind() == kinds.HelmReleaseKind && !isSuspended(live):
 		h.violated("away", "%s is deleted on a cluster that was given up, and not suspended", name)
 	}
 }
@@ -129,7 +130,7 @@ func (h *hands) judgeUnknown(was *v1alpha1.AddonsLayer, status *v1alpha1.AddonsL
 // count counts what is done because of a cluster that is away or given up.
 func (h *hands) count(live *unstructured.Unstructured, action dependents.Action) {
 	covered, target := h.people.covered, targetOf(live, action.ID)
-	switch isRelease := action.ID.GroupKind() == layers.HelmReleaseKind; {
+	switch isRelease := action.ID.GroupKind() == kinds.HelmReleaseKind; {
 	case action.Verb == dependents.VerbSuspend && action.Mark == v1alpha1.SuspendedByLossAnnotation && !h.view.gaveUp(target):
 		covered.saw(suspendedByLoss)
 	case action.Verb == dependents.VerbResume && live.GetAnnotations()[v1alpha1.SuspendedByLossAnnotation] != "":

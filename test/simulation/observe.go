@@ -13,6 +13,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -21,7 +22,7 @@ import (
 var settings = layers.Settings{Interval: defaultInterval, Namespace: namespace, MaxPrunePercent: 50}
 
 var scopes = map[objects.ServedKind]objects.Scope{
-	{GroupKind: layers.HelmReleaseKind}: objects.ScopeNamespaced, {GroupKind: layers.HelmRepositoryKind}: objects.ScopeNamespaced,
+	{GroupKind: kinds.HelmReleaseKind}: objects.ScopeNamespaced, {GroupKind: kinds.HelmRepositoryKind}: objects.ScopeNamespaced,
 	{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}: objects.ScopeNamespaced, {GroupKind: spaceKind}: objects.ScopeCluster,
 }
 
@@ -295,7 +296,7 @@ func (h *hands) observeObjects(o *layers.Observation) {
 		if live != nil {
 			o.Live[id] = live
 			version = live.GetResourceVersion()
-			if id.GroupKind() == layers.HelmReleaseKind {
+			if id.GroupKind() == kinds.HelmReleaseKind {
 				identities[layers.HelmReleaseIdentity(live)] = true
 			}
 		}
@@ -310,7 +311,7 @@ func (h *hands) observeObjects(o *layers.Observation) {
 		}
 		for _, manifest := range directory.Manifests {
 			wanted = append(wanted, manifest.ID())
-			if manifest.ID().GroupKind() == layers.HelmReleaseKind {
+			if manifest.ID().GroupKind() == kinds.HelmReleaseKind {
 				identities[layers.HelmReleaseIdentity(manifest.Object)] = true
 			}
 		}

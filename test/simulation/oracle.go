@@ -15,6 +15,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -282,7 +283,7 @@ func (h *hands) judgeRemoval(verb dependents.Verb, name string) {
 	for _, entry := range layers.Inventory(v.own.Status.Resources, nil) {
 		live := h.object(nameOf(entry.ID))
 		// What is on a cluster that the layer has left may go at once.
-		if entry.Status == objects.StatusOrphaned || entry.ID.GroupKind() != layers.HelmReleaseKind || live != nil && layers.TargetOf(live) != clusterOf(v.own) {
+		if entry.Status == objects.StatusOrphaned || entry.ID.GroupKind() != kinds.HelmReleaseKind || live != nil && layers.TargetOf(live) != clusterOf(v.own) {
 			continue
 		}
 		total++

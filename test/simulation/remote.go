@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -141,7 +142,7 @@ func (s *simulation) place(layer, cluster string, f file) (name, copied string) 
 		panic(err)
 	}
 	for _, m := range put.Manifests {
-		isRelease := m.ID().GroupKind() == layers.HelmReleaseKind
+		isRelease := m.ID().GroupKind() == kinds.HelmReleaseKind
 		switch {
 		case m.Ensured:
 		case isRelease != f.plain && (isRelease || m.Cluster == cluster):

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -142,7 +143,7 @@ func (w World) Outcome(layer *v1alpha1.AddonsLayer) Outcome {
 		if obj == nil {
 			obj = manifest.Object
 		}
-		if id.GroupKind() != layers.HelmReleaseKind {
+		if id.GroupKind() != kinds.HelmReleaseKind {
 			if w.Live[id] == nil {
 				outcome.New = append(outcome.New, id.String())
 			}
@@ -166,7 +167,7 @@ func (w World) listed(layer, file string, wanted *unstructured.Unstructured) Lay
 		item.Action, item.Note = ActionInstall, "it is not there"
 		identity := layers.HelmReleaseIdentity(wanted)
 		for _, id := range sortedIDs(w.Live) {
-			if id.GroupKind() == layers.HelmReleaseKind && layers.HelmReleaseIdentity(w.Live[id]) == identity {
+			if id.GroupKind() == kinds.HelmReleaseKind && layers.HelmReleaseIdentity(w.Live[id]) == identity {
 				item.Action, item.Note = ActionRename, fmt.Sprintf("%s stands for the same Helm release", id)
 			}
 		}
@@ -193,7 +194,7 @@ func (w World) unlisted(layer string) []LayerItem {
 	files, identities, note := w.listings()
 	for _, id := range sortedIDs(w.Live) {
 		live := w.Live[id]
-		if id.GroupKind() != layers.HelmReleaseKind || live.GetLabels()[v1alpha1.LayerLabel] != layer || files[id] || identities[layers.HelmReleaseIdentity(live)] {
+		if id.GroupKind() != kinds.HelmReleaseKind || live.GetLabels()[v1alpha1.LayerLabel] != layer || files[id] || identities[layers.HelmReleaseIdentity(live)] {
 			continue
 		}
 		chart, version := ChartOf(live)

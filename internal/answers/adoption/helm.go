@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -283,7 +284,7 @@ func (r Result) Verify(directories map[string]*layers.Directory, wanted []Candid
 	found := map[string]bool{}
 	for _, layer := range r.Layers {
 		for _, manifest := range directories[layer].Manifests {
-			if manifest.ID().GroupKind() == layers.HelmReleaseKind {
+			if manifest.ID().GroupKind() == kinds.HelmReleaseKind {
 				found[layers.HelmReleaseIdentity(manifest.Object)] = true
 			}
 		}

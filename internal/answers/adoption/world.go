@@ -12,6 +12,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -85,7 +86,7 @@ func (w World) observeObjects(o *layers.Observation) {
 	}
 	identities := layers.ListingOf(o.Directory).Exclusive
 	for id, live := range w.Live {
-		if id.GroupKind() != layers.HelmReleaseKind {
+		if id.GroupKind() != kinds.HelmReleaseKind {
 			continue
 		}
 		identity := layers.HelmReleaseIdentity(live)
@@ -101,7 +102,7 @@ func (w World) observeObjects(o *layers.Observation) {
 func (w World) Taken(layer string) []objects.ID {
 	var taken []objects.ID
 	for id, live := range w.Live {
-		if gk := id.GroupKind(); gk != layers.HelmReleaseKind && gk != layers.HelmRepositoryKind {
+		if gk := id.GroupKind(); gk != kinds.HelmReleaseKind && gk != kinds.HelmRepositoryKind {
 			continue
 		}
 		if FormerLayer(live) == layer {
@@ -149,7 +150,7 @@ func (w World) observeOthers(o *layers.Observation) {
 // FluxScopes are the scopes of the kinds that import writes.
 func FluxScopes() map[objects.ServedKind]objects.Scope {
 	return map[objects.ServedKind]objects.Scope{
-		{GroupKind: layers.HelmReleaseKind}:    objects.ScopeNamespaced,
-		{GroupKind: layers.HelmRepositoryKind}: objects.ScopeNamespaced,
+		{GroupKind: kinds.HelmReleaseKind}:    objects.ScopeNamespaced,
+		{GroupKind: kinds.HelmRepositoryKind}: objects.ScopeNamespaced,
 	}
 }

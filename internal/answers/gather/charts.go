@@ -20,6 +20,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/preview"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/forecast"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -140,7 +141,7 @@ func isContent(step forecast.Step) bool {
 // step returns what a step changes.
 func (r *chartWork) step(ctx context.Context, f forecast.Forecast, step forecast.Step) *preview.Rendered {
 	own := &preview.Rendered{Changes: changesOf(charts.Diff(bare(step.Before), bare(step.Done)))}
-	if step.ID.GroupKind() != layers.HelmReleaseKind {
+	if step.ID.GroupKind() != kinds.HelmReleaseKind {
 		return own
 	}
 	before, err := r.render(ctx, r.world.Objects, step.Before, step.Layer, false, r.secrets(false))

@@ -19,6 +19,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/deprovision"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/impact"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -171,7 +172,7 @@ func (l *looker) doomed(ctx context.Context, hook v1alpha1.DeleteBefore) int {
 
 // Get reads a HelmRelease from what was read already.
 func (l *looker) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-	live := l.s.Objects[objects.ID{Group: layers.HelmReleaseKind.Group, Kind: layers.HelmReleaseKind.Kind, Namespace: key.Namespace, Name: key.Name}]
+	live := l.s.Objects[objects.ID{Group: kinds.HelmReleaseKind.Group, Kind: kinds.HelmReleaseKind.Kind, Namespace: key.Namespace, Name: key.Name}]
 	object, is := into.(*unstructured.Unstructured)
 	if live == nil || !is {
 		return apierrors.NewNotFound(snapshot.Releases.GroupResource(), key.String())

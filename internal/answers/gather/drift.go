@@ -19,6 +19,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/charts"
 	"github.com/strata-project/strata/internal/answers/drift"
 	"github.com/strata-project/strata/internal/forecast"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -71,7 +72,7 @@ func (r *chartWork) diff(ctx context.Context, made forecast.Forecast, layer *v1a
 	}
 	for _, entry := range layers.Inventory(layer.Status.Resources, nil) {
 		release := r.Objects[entry.ID]
-		if entry.ID.GroupKind() != layers.HelmReleaseKind || release == nil || entry.Status == objects.StatusOrphaned {
+		if entry.ID.GroupKind() != kinds.HelmReleaseKind || release == nil || entry.Status == objects.StatusOrphaned {
 			continue
 		}
 		name := entry.ID.Namespace + "/" + entry.ID.Name

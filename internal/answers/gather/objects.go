@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/strata-project/strata/internal/forecast"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -61,34 +62,34 @@ func (g *Plan) objects(ctx context.Context, w *forecast.World) error {
 
 // wanted returns the objects that the planned layers list, have or wait for, with the
 // version at which they are written, "" where any will do, and all of their kinds.
-func (g *Plan) wanted(w *forecast.World) (versions map[objects.ID]string, kinds map[objects.ServedVersion]bool) {
+func (g *Plan) wanted(w *forecast.World) (versions map[objects.ID]string, versioned map[objects.ServedVersion]bool) {
 	versions = map[objects.ID]string{}
-	kinds = map[objects.ServedVersion]bool{
-		servedAt("", layers.HelmReleaseKind, "v2"): true, servedAt("", layers.HelmRepositoryKind, "v1"): true,
+	versioned = map[objects.ServedVersion]bool{
+		servedAt("", kinds.HelmReleaseKind, "v2"): true, servedAt("", kinds.HelmRepositoryKind, "v1"): true,
 	}
 	for _, layer := range g.Planned {
 		if directory := w.Contents[layer.Name].Directory; directory != nil {
 			for _, manifest := range directory.Manifests {
 				gvk := manifest.Object.GroupVersionKind()
 				versions[manifest.ID()] = gvk.Version
-				kinds[servedAt(manifest.Cluster, gvk.GroupKind(), gvk.Version)] = true
+				versioned[servedAt(manifest.Cluster, gvk.GroupKind(), gvk.Version)] = true
 			}
 		}
 		for _, entry := range layers.Inventory(layer.Status.Resources, nil) {
 			if _, known := versions[entry.ID]; !known {
 				versions[entry.ID] = ""
-				kinds[servedAt(entry.ID.Cluster, entry.ID.GroupKind(), "")] = true
+				versioned[servedAt(entry.ID.Cluster, entry.ID.GroupKind(), "")] = true
 			}
 		}
 		for _, hook := range layer.Spec.WaitFor {
 			if gv, err := schema.ParseGroupVersion(hook.APIVersion); err == nil {
 				id := objects.ID{Group: gv.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name}
 				versions[id] = gv.Version
-				kinds[servedAt("", id.GroupKind(), gv.Version)] = true
+				versioned[servedAt("", id.GroupKind(), gv.Version)] = true
 			}
 		}
 	}
-	return versions, kinds
+	return versions, versioned
 }
 
 // assume takes what may not be read to be as Strata left it.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -93,7 +94,7 @@ func (l *linter) checkClaims() {
 			id.what += "." + manifest.ID().Group
 			l.claimObject(objs[id], mine)
 			objs[id] = append(objs[id], mine)
-			if manifest.ID().GroupKind() == layers.HelmReleaseKind {
+			if manifest.ID().GroupKind() == kinds.HelmReleaseKind {
 				release := owned{placeOf(each), layers.HelmReleaseIdentity(manifest.Object)}
 				l.claimRelease(releases[release], mine, release.what)
 				releases[release] = append(releases[release], mine)
@@ -154,13 +155,13 @@ func (l *linter) checkReleaseDependencies() {
 		}
 		for id := range each.listing.Files {
 			listed[id] = true
-			if id.GroupKind() == layers.HelmReleaseKind {
+			if id.GroupKind() == kinds.HelmReleaseKind {
 				names = append(names, id.Name)
 			}
 		}
 	}
 	for _, each := range l.objects {
-		if each.GroupVersionKind().GroupKind() == layers.HelmReleaseKind {
+		if each.GroupVersionKind().GroupKind() == kinds.HelmReleaseKind {
 			listed[objects.IDOf(each.Unstructured)] = true
 		}
 	}
@@ -171,7 +172,7 @@ func (l *linter) checkReleaseDependencies() {
 			continue
 		}
 		for _, manifest := range each.content.Manifests {
-			if manifest.ID().GroupKind() != layers.HelmReleaseKind {
+			if manifest.ID().GroupKind() != kinds.HelmReleaseKind {
 				continue
 			}
 			for i, wanted := range releaseDependencies(manifest.Object) {
@@ -218,7 +219,7 @@ func (l *linter) checkUnused() {
 	}
 	told := map[string]bool{}
 	for _, each := range l.objects {
-		if each.GroupVersionKind().GroupKind() != layers.HelmReleaseKind || used[each.file] || told[path.Dir(each.file)] ||
+		if each.GroupVersionKind().GroupKind() != kinds.HelmReleaseKind || used[each.file] || told[path.Dir(each.file)] ||
 			slices.ContainsFunc(folders, func(folder string) bool { return isBelow(each.file, folder) }) {
 			continue
 		}

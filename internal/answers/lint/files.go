@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/repos"
 )
@@ -189,7 +190,7 @@ func (l *linter) take(found object) {
 	switch {
 	case gvk.Group == v1alpha1.GroupVersion.Group:
 		l.addAll(found.place, "", l.schemas.check(l.ctx, found.Unstructured))
-	case gvk.GroupKind() == layers.HelmReleaseKind:
+	case gvk.GroupKind() == kinds.HelmReleaseKind:
 		l.releases[found.place] = true
 		// Earlier versions are converted in the directories of layers.
 		if gvk.Version == "v2" {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/internal/answers/charts"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -73,7 +73,7 @@ func (l *linter) removed(found charts.RemovedAPI) string {
 
 // renderAll renders the charts of all releases.
 func (l *linter) renderAll(all []claim, byID map[objects.ID]*unstructured.Unstructured) error {
-	all = slices.DeleteFunc(all, func(each claim) bool { return each.manifest.ID().GroupKind() != layers.HelmReleaseKind })
+	all = slices.DeleteFunc(all, func(each claim) bool { return each.manifest.ID().GroupKind() != kinds.HelmReleaseKind })
 	renderings, problems := make([]*charts.Rendering, len(all)), make([]error, len(all))
 	group, ctx := errgroup.WithContext(l.ctx)
 	group.SetLimit(renderers)

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/versions"
 )
@@ -144,7 +145,7 @@ func (l *linter) readLayer(each *layer) error {
 	each.content = found.content
 	each.listing = layers.ListingOf(found.content)
 	for _, manifest := range found.content.Manifests {
-		if manifest.Object.GroupVersionKind().GroupKind() != layers.HelmReleaseKind {
+		if manifest.Object.GroupVersionKind().GroupKind() != kinds.HelmReleaseKind {
 			continue
 		}
 		at := l.origin(manifest.File, manifest.Line, manifest.Object)
@@ -166,7 +167,7 @@ func (l *linter) addContent(each *layer, mistake *layers.ContentError) {
 	if mistake.Field == "spec.dependsOn" {
 		rule = ruleCycle
 		for _, manifest := range each.content.Manifests {
-			if manifest.File == mistake.File && at.line == 0 && manifest.Object.GroupVersionKind().GroupKind() == layers.HelmReleaseKind &&
+			if manifest.File == mistake.File && at.line == 0 && manifest.Object.GroupVersionKind().GroupKind() == kinds.HelmReleaseKind &&
 				strings.Contains(mistake.Message, manifest.ID().String()) {
 				at = l.origin(manifest.File, manifest.Line, manifest.Object)
 			}

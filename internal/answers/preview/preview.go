@@ -20,7 +20,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/summary"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/forecast"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -208,7 +208,7 @@ func actionOf(step forecast.Step, later []forecast.Step) (Action, bool) {
 		action.After = step.After.Round(time.Second).String()
 	}
 	followed := slices.ContainsFunc(later, func(other forecast.Step) bool { return other.ID == step.ID })
-	isRelease := step.ID.GroupKind() == layers.HelmReleaseKind
+	isRelease := step.ID.GroupKind() == kinds.HelmReleaseKind
 	if isRelease {
 		action.From, action.To = chartOf(step.Before), chartOf(step.Done)
 	}

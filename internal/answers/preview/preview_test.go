@@ -13,7 +13,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/forecast"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -27,7 +27,7 @@ func release(chart string, generation int64, owner string) *unstructured.Unstruc
 }
 
 func id(name string) objects.ID {
-	return objects.ID{Group: layers.HelmReleaseKind.Group, Kind: layers.HelmReleaseKind.Kind, Namespace: "apps", Name: name}
+	return objects.ID{Group: kinds.HelmReleaseKind.Group, Kind: kinds.HelmReleaseKind.Kind, Namespace: "apps", Name: name}
 }
 
 func none(forecast.Step) *Rendered { return nil }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -151,5 +152,5 @@ func ChartVersion(release *unstructured.Unstructured) string {
 
 // Named returns a HelmRelease, or nil.
 func Named(s *snapshot.Snapshot, namespace, name string) *unstructured.Unstructured {
-	return s.Objects[objects.ID{Group: layers.HelmReleaseKind.Group, Kind: "HelmRelease", Namespace: namespace, Name: name}]
+	return s.Objects[objects.ID{Group: kinds.HelmReleaseKind.Group, Kind: "HelmRelease", Namespace: namespace, Name: name}]
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -113,7 +114,7 @@ func cluster(layer *v1alpha1.AddonsLayer) string {
 func releases(resources []v1alpha1.Resource) string {
 	ready, total := 0, 0
 	for _, resource := range resources {
-		if !objects.IsReleaseKind(layers.ParseResourceKind(resource.Kind)) {
+		if !objects.IsReleaseKind(kinds.ParseResourceKind(resource.Kind)) {
 			continue
 		}
 		switch resource.Status {

@@ -15,6 +15,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/charts"
 	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/catalogue"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/versions"
@@ -96,8 +97,8 @@ func ReleasesOf(all ...*v1alpha1.AddonsLayer) []objects.ID {
 	var ids []objects.ID
 	for _, layer := range all {
 		for _, resource := range layer.Status.Resources {
-			kind := layers.ParseResourceKind(resource.Kind)
-			if kind != layers.HelmReleaseKind || resource.Status == objects.StatusDeleting {
+			kind := kinds.ParseResourceKind(resource.Kind)
+			if kind != kinds.HelmReleaseKind || resource.Status == objects.StatusDeleting {
 				continue
 			}
 			ids = append(ids, objects.ID{Cluster: resource.Cluster, Group: kind.Group, Kind: kind.Kind, Namespace: resource.Namespace, Name: resource.Name})

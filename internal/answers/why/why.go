@@ -17,6 +17,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/releases"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/summary"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -318,7 +319,7 @@ func Advice(program, layer string, link Link) []string {
 
 // objectNamed returns the object of a cause, as far as it was read.
 func objectNamed(s *snapshot.Snapshot, cause v1alpha1.Cause) *unstructured.Unstructured {
-	for _, group := range []string{layers.HelmReleaseKind.Group, layers.SourceGroup} {
+	for _, group := range []string{kinds.HelmReleaseKind.Group, layers.SourceGroup} {
 		id := objects.ID{Group: group, Kind: cause.Kind, Namespace: cause.Namespace, Name: cause.Name}
 		if object := s.Objects[id]; object != nil {
 			return object
@@ -328,5 +329,5 @@ func objectNamed(s *snapshot.Snapshot, cause v1alpha1.Cause) *unstructured.Unstr
 }
 
 func isRelease(resource v1alpha1.Resource) bool {
-	return objects.IsReleaseKind(layers.ParseResourceKind(resource.Kind))
+	return objects.IsReleaseKind(kinds.ParseResourceKind(resource.Kind))
 }
