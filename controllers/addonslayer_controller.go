@@ -25,6 +25,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/apply"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
@@ -50,19 +51,19 @@ const (
 // Artifacts hands out what the artifacts of sources hold.
 type Artifacts interface {
 	// Directory returns a directory of an artifact.
-	Directory(ctx context.Context, artifact repos.Artifact, path string) (*layers.Directory, error)
+	Directory(ctx context.Context, artifact repos.Artifact, path string) (*directories.Directory, error)
 	// Digest returns the digest of a directory's objects, and whether it is
 	// missing. It costs less than the directory.
 	Digest(ctx context.Context, artifact repos.Artifact, path string) (digest string, missing bool, err error)
 	// ByDigest returns a directory by its content, as long as it is cached.
-	ByDigest(digest string) (*layers.Directory, bool)
+	ByDigest(digest string) (*directories.Directory, bool)
 	// Assemble returns the directory of objects that no artifact has, made anew
 	// where it is not cached under a key.
-	Assemble(key, revision string, made func() ([]layers.Manifest, error)) (*layers.Directory, error)
+	Assemble(key, revision string, made func() ([]directories.Manifest, error)) (*directories.Directory, error)
 	// AssembledDigest returns the digest of what Assemble returns. It costs less.
-	AssembledDigest(key string, made func() ([]layers.Manifest, error)) (string, error)
+	AssembledDigest(key string, made func() ([]directories.Manifest, error)) (string, error)
 	// Remember caches a directory, so that ByDigest returns it.
-	Remember(directory *layers.Directory)
+	Remember(directory *directories.Directory)
 }
 
 // AddonsLayerReconciler keeps AddonsLayers as they are specified.

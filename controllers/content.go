@@ -15,14 +15,14 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/bundles"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/repos"
 )
 
 // content is where the directory of one layer comes from.
 type content interface {
 	// directory returns the directory.
-	directory(ctx context.Context) (*layers.Directory, error)
+	directory(ctx context.Context) (*directories.Directory, error)
 	// digest returns the digest of its objects, and whether it is missing. It costs
 	// less than the directory.
 	digest(ctx context.Context) (digest string, missing bool, err error)
@@ -48,7 +48,7 @@ func (r *AddonsLayerReconciler) contentOf(layer *v1alpha1.AddonsLayer, artifact 
 	return fetched{artifacts: r.Artifacts, of: *artifact, path: layer.Spec.Source.Path}
 }
 
-func (f fetched) directory(ctx context.Context) (*layers.Directory, error) {
+func (f fetched) directory(ctx context.Context) (*directories.Directory, error) {
 	return f.artifacts.Directory(ctx, f.of, f.path)
 }
 
@@ -69,7 +69,7 @@ type filled struct {
 	digestOfAll, revision string
 }
 
-func (f filled) directory(ctx context.Context) (*layers.Directory, error) {
+func (f filled) directory(ctx context.Context) (*directories.Directory, error) {
 	return f.r.Artifacts.Assemble(f.digestOfAll, f.revision, f.render(ctx))
 }
 
@@ -83,8 +83,8 @@ func (f filled) key() string { return f.digestOfAll }
 func (f filled) artifact() *repos.Artifact { return nil }
 
 // render returns what renders the layer from what it was filled from before.
-func (f filled) render(ctx context.Context) func() ([]layers.Manifest, error) {
-	return func() ([]layers.Manifest, error) {
+func (f filled) render(ctx context.Context) func() ([]directories.Manifest, error) {
+	return func() ([]directories.Manifest, error) {
 		request, err := f.r.fillingRequest(ctx, f.layer)
 		if err != nil {
 			return nil, err

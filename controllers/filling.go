@@ -17,6 +17,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/bundles"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -35,7 +36,7 @@ func (r *AddonsLayerReconciler) fill(ctx context.Context, layer *v1alpha1.Addons
 		return nil, nil, err
 	}
 	var waiting *bundles.Waiting
-	_, err = r.Artifacts.AssembledDigest(key, func() ([]layers.Manifest, error) { return bundles.Render(request) })
+	_, err = r.Artifacts.AssembledDigest(key, func() ([]directories.Manifest, error) { return bundles.Render(request) })
 	if errors.As(err, &waiting) {
 		source.Message = waiting.Reason
 		return source, nil, nil

@@ -18,6 +18,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
@@ -49,7 +50,7 @@ func TestObjectThatACacheLacks(t *testing.T) {
 	for name, labels := range map[string]map[string]string{"owned": {v1alpha1.LayerLabel: "base"}, "bare": nil} {
 		f.must(f.client.Create(f.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name, Labels: labels}}))
 	}
-	lists := &layers.Directory{Manifests: []layers.Manifest{{Cluster: "fleet/prod", Object: &unstructured.Unstructured{Object: map[string]any{
+	lists := &directories.Directory{Manifests: []directories.Manifest{{Cluster: "fleet/prod", Object: &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": f.namespace, "name": "owned"},
 	}}}}}
 	for name, test := range map[string]struct {
@@ -57,15 +58,15 @@ func TestObjectThatACacheLacks(t *testing.T) {
 		object      string
 		past        client.Reader
 		away        error
-		directory   *layers.Directory
+		directory   *directories.Directory
 		live, stale bool
 	}{
-		"there":           {"it has yet to be removed", "owned", f.client, nil, &layers.Directory{}, true, false},
-		"gone":            {"it can be forgotten", "gone", f.client, nil, &layers.Directory{}, false, false},
-		"nobody's":        {"the cache would not have it", "bare", f.client, nil, &layers.Directory{}, false, false},
-		"cannot be asked": {"nothing is known", "owned", unreachable{}, nil, &layers.Directory{}, false, true},
+		"there":           {"it has yet to be removed", "owned", f.client, nil, &directories.Directory{}, true, false},
+		"gone":            {"it can be forgotten", "gone", f.client, nil, &directories.Directory{}, false, false},
+		"nobody's":        {"the cache would not have it", "bare", f.client, nil, &directories.Directory{}, false, false},
+		"cannot be asked": {"nothing is known", "owned", unreachable{}, nil, &directories.Directory{}, false, true},
 		"known to be away": {
-			"nobody waits for an answer", "owned", f.client, errors.New("connection refused"), &layers.Directory{}, false, true,
+			"nobody waits for an answer", "owned", f.client, errors.New("connection refused"), &directories.Directory{}, false, true,
 		},
 		"listed": {"whoever writes it looks by himself", "owned", unreachable{}, nil, lists, false, false},
 	} {

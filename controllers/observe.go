@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
@@ -261,7 +262,7 @@ func (o *observer) observeKinds(ctx context.Context) error {
 	// Releases and their repositories are always looked at: one may stand for
 	// the same as a wanted one, or be Kraan's.
 	versions := map[objects.ServedKind][]string{{GroupKind: kinds.HelmReleaseKind}: nil, {GroupKind: kinds.HelmRepositoryKind}: nil}
-	for _, directory := range []*layers.Directory{o.Directory, o.Deployed, o.Restored} {
+	for _, directory := range []*directories.Directory{o.Directory, o.Deployed, o.Restored} {
 		if directory == nil {
 			continue
 		}
@@ -411,7 +412,7 @@ func (o *observer) see(live *unstructured.Unstructured) {
 // releases as those of the layer.
 func (o *observer) observeExclusive(ctx context.Context) error {
 	identities := map[string]bool{}
-	for _, directory := range []*layers.Directory{o.Directory, o.Deployed, o.Restored} {
+	for _, directory := range []*directories.Directory{o.Directory, o.Deployed, o.Restored} {
 		if directory != nil {
 			for exclusive := range layers.ListingOf(directory).Exclusive {
 				identities[exclusive] = true

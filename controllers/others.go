@@ -14,6 +14,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
 	"github.com/strata-project/strata/internal/objects"
@@ -141,7 +142,7 @@ func (o *observer) originIn(from content, layer *v1alpha1.AddonsLayer) memory.Or
 // unread notes that another layer's directory could not be read for a reason
 // that passes, so that it is tried again.
 func (o *observer) unread(err error) {
-	var content *layers.ContentError
+	var content *directories.ContentError
 	if !errors.As(err, &content) {
 		o.OthersUnread = true
 	}

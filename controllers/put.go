@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -72,12 +73,12 @@ func (o *observer) lost(cluster string, err error) {
 }
 
 // put puts a directory on the cluster that the layer names.
-func (o *observer) put(ctx context.Context, dir *layers.Directory) (*layers.Directory, error) {
+func (o *observer) put(ctx context.Context, dir *directories.Directory) (*directories.Directory, error) {
 	return o.putOn(ctx, layers.ClusterName(layers.PlaceOf(o.Layer, o.Settings.Namespace)), dir)
 }
 
 // putOn puts a directory on a cluster, with copies of what it reads beside it.
-func (o *observer) putOn(ctx context.Context, cluster string, dir *layers.Directory) (*layers.Directory, error) {
+func (o *observer) putOn(ctx context.Context, cluster string, dir *directories.Directory) (*directories.Directory, error) {
 	if cluster == "" || dir == nil {
 		return dir, nil
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/repos"
 )
@@ -97,7 +98,7 @@ func (r *revisions) forget(layer string) {
 
 // known returns a content that a layer is known to have had, while it is in memory;
 // otherwise nil.
-func (r *revisions) known(layer *v1alpha1.AddonsLayer, digest string) *layers.Directory {
+func (r *revisions) known(layer *v1alpha1.AddonsLayer, digest string) *directories.Directory {
 	r.mu.Lock()
 	had := r.had[layer.Name]
 	r.mu.Unlock()
@@ -112,11 +113,11 @@ func (r *revisions) known(layer *v1alpha1.AddonsLayer, digest string) *layers.Di
 // it is kept there, and else from the artifact that it came from, as long as
 // that is cached or the source has it. The history is a report: an address of it
 // is used only where the layer's source has its present artifact, too.
-func (r *revisions) read(ctx context.Context, layer *v1alpha1.AddonsLayer, entry v1alpha1.HistoryEntry, present *repos.Artifact) (*layers.Directory, error) {
+func (r *revisions) read(ctx context.Context, layer *v1alpha1.AddonsLayer, entry v1alpha1.HistoryEntry, present *repos.Artifact) (*directories.Directory, error) {
 	if directory := r.known(layer, entry.Digest); directory != nil {
 		return directory, nil
 	}
-	var directory *layers.Directory
+	var directory *directories.Directory
 	err := errors.New("neither the cluster nor the source has it any more")
 	if entry.Kept {
 		if directory, err = r.kept(ctx, layer, entry.Digest); err == nil {
@@ -148,7 +149,7 @@ func (r *revisions) read(ctx context.Context, layer *v1alpha1.AddonsLayer, entry
 	return directory, nil
 }
 
-func (r *revisions) kept(ctx context.Context, layer *v1alpha1.AddonsLayer, digest string) (*layers.Directory, error) {
+func (r *revisions) kept(ctx context.Context, layer *v1alpha1.AddonsLayer, digest string) (*directories.Directory, error) {
 	secret := &corev1.Secret{}
 	key := types.NamespacedName{Namespace: r.settings.Namespace, Name: repos.RevisionName(layer.Name, digest)}
 	if err := r.reader.Get(ctx, key, secret); err != nil {
@@ -255,8 +256,8 @@ func (r *revisions) replace(ctx context.Context, secret *corev1.Secret) error {
 }
 
 // atHand returns a content that needs not be fetched, or nil.
-func (r *revisions) atHand(o *layers.Observation, digest string) *layers.Directory {
-	for _, directory := range []*layers.Directory{o.Directory, o.Deployed, o.Restored} {
+func (r *revisions) atHand(o *layers.Observation, digest string) *directories.Directory {
+	for _, directory := range []*directories.Directory{o.Directory, o.Deployed, o.Restored} {
 		if directory == nil || directory.Digest != digest {
 			continue
 		}

@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/internal/answers/adoption"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
-	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/repos"
 	"github.com/strata-project/strata/internal/terminal"
@@ -210,7 +210,7 @@ func missingFolders(root *os.Root, name string) []string {
 }
 
 // readBack reads the directories of layers from files, as the controller will.
-func readBack(ctx context.Context, names []string, files []adoption.File) (map[string]*layers.Directory, error) {
+func readBack(ctx context.Context, names []string, files []adoption.File) (map[string]*directories.Directory, error) {
 	temporary, err := os.MkdirTemp("", "strata-import-")
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a temporary folder: %w", err)
@@ -219,7 +219,7 @@ func readBack(ctx context.Context, names []string, files []adoption.File) (map[s
 	if _, err := (folder{path: temporary, mode: 0o600}).write(files); err != nil {
 		return nil, err
 	}
-	found := map[string]*layers.Directory{}
+	found := map[string]*directories.Directory{}
 	for _, name := range names {
 		directory, err := readDirectory(ctx, temporary, "./"+name)
 		if err != nil {
@@ -231,7 +231,7 @@ func readBack(ctx context.Context, names []string, files []adoption.File) (map[s
 }
 
 // readDirectory reads a directory of a layer below a folder.
-func readDirectory(ctx context.Context, below, name string) (*layers.Directory, error) {
+func readDirectory(ctx context.Context, below, name string) (*directories.Directory, error) {
 	root, err := os.OpenRoot(below)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the folder: %w", err)

@@ -19,6 +19,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/adoption"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/summary"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/terminal"
 )
@@ -208,7 +209,7 @@ func (i *kraanImport) world(ctx context.Context, client dynamic.Interface, all [
 		}
 	}
 	world := &adoption.World{
-		Now: i.now(), Namespace: i.runtimeNamespace, Scopes: adoption.FluxScopes(), Directories: map[string]*layers.Directory{},
+		Now: i.now(), Namespace: i.runtimeNamespace, Scopes: adoption.FluxScopes(), Directories: map[string]*directories.Directory{},
 		Live: liveOf(seen.Of(snapshot.Releases), seen.Of(snapshot.HelmRepositories)),
 	}
 	if discovery, err := i.flags.ToDiscoveryClient(); err == nil {
@@ -243,7 +244,7 @@ func (i *kraanImport) read(ctx context.Context, world *adoption.World, t adoptio
 		return nil
 	}
 	directory, err := readDirectory(ctx, folder, t.Layer.Spec.Source.Path)
-	if content := (*layers.ContentError)(nil); errors.As(err, &content) {
+	if content := (*directories.ContentError)(nil); errors.As(err, &content) {
 		i.toDos = append(i.toDos, fmt.Sprintf("layer %s: %s", t.Layer.Name, content.Error()))
 		return nil
 	}

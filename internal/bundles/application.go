@@ -15,8 +15,8 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/catalogue"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
-	"github.com/strata-project/strata/internal/layers"
 )
 
 const (
@@ -68,7 +68,7 @@ func (r *rendering) place(application v1alpha1.BundleApplication) (slot, error) 
 		return slot{}, &Waiting{Reason: fmt.Sprintf("waits for version %s of HelmApplication %s, which it does not have", application.Version, name)}
 	}
 	if catalogue.IsChanged(app, *placed.version) {
-		return slot{}, &layers.ContentError{
+		return slot{}, &directories.ContentError{
 			Reason: v1alpha1.ReasonContentChanged, File: "HelmApplication " + name, Field: "versions[" + placed.version.Version + "]",
 			Message: "was published with other content: put that back, and publish a new version",
 		}
@@ -178,7 +178,7 @@ func (r *rendering) releaseName(application slot, spec map[string]any) error {
 func (r *rendering) values(application slot, spec map[string]any) error {
 	under, err := decodeObject(application.version.Values)
 	if err != nil {
-		return &layers.ContentError{
+		return &directories.ContentError{
 			Reason: v1alpha1.ReasonInvalidManifest, File: "HelmApplication " + applicationName(application.BundleApplication),
 			Field: "versions[" + application.version.Version + "].values", Message: err.Error(),
 		}

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -70,7 +70,7 @@ func requestOf(t *testing.T, layer string) Request {
 }
 
 // written writes what was rendered as YAML.
-func written(t *testing.T, manifests []layers.Manifest) string {
+func written(t *testing.T, manifests []directories.Manifest) string {
 	t.Helper()
 	var text strings.Builder
 	for _, m := range manifests {
@@ -93,7 +93,7 @@ func written(t *testing.T, manifests []layers.Manifest) string {
 	return text.String()
 }
 
-func render(t *testing.T, request Request) []layers.Manifest {
+func render(t *testing.T, request Request) []directories.Manifest {
 	t.Helper()
 	manifests, err := Render(request)
 	if err != nil {

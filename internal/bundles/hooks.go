@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 )
 
 // Hooks returns what a layer of a bundle waits for and what goes before it, with
@@ -40,7 +40,7 @@ func Hooks(layer *v1alpha1.BundleLayer, instance string, inputs map[string]any) 
 }
 
 func wrongHook(field string, err error) error {
-	return &layers.ContentError{Reason: v1alpha1.ReasonInvalidManifest, Field: field, Message: err.Error()}
+	return &directories.ContentError{Reason: v1alpha1.ReasonInvalidManifest, Field: field, Message: err.Error()}
 }
 
 // When tells whether a layer of a bundle is to be there. The error is *Waiting where

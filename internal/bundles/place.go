@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 )
 
 // PlaceOf returns the cluster that a layer goes to: that of the layer which it is
@@ -74,7 +74,7 @@ func namespaceOf(bundle *v1alpha1.ApplicationBundle, layer *v1alpha1.BundleLayer
 }
 
 func wrongPlace(bundle *v1alpha1.ApplicationBundle, field, message string) error {
-	return &layers.ContentError{Reason: v1alpha1.ReasonInvalidManifest, File: originOf(bundle.Name), Field: field, Message: message}
+	return &directories.ContentError{Reason: v1alpha1.ReasonInvalidManifest, File: originOf(bundle.Name), Field: field, Message: message}
 }
 
 // remoteCluster renders the RemoteCluster of a layer. It is always on the cluster

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 )
 
 func TestPlaces(t *testing.T) {
@@ -76,7 +76,7 @@ func TestPlacesThatAreNone(t *testing.T) {
 			bundle := loadBundle(t)
 			tc.change(bundle)
 			_, err := PlaceOf(bundle, tc.layer, "one", nil, types.NamespacedName{})
-			var content *layers.ContentError
+			var content *directories.ContentError
 			if !errors.As(err, &content) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("it says %v, want %q", err, tc.want)
 			}

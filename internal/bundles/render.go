@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -95,7 +95,7 @@ func LayerOf(bundle *v1alpha1.ApplicationBundle, name string) *v1alpha1.BundleLa
 // identities, as a directory would before it is put on its cluster. The error is a
 // *layers.ContentError for what only an author can mend, and *Waiting for what may
 // come by itself.
-func Render(request Request) ([]layers.Manifest, error) {
+func Render(request Request) ([]directories.Manifest, error) {
 	if request.Bundle == nil {
 		return nil, &Waiting{Reason: "waits for its ApplicationBundle, which does not exist"}
 	}
@@ -120,27 +120,27 @@ type rendering struct {
 	// fill is for templates that may read all, and fillPlain for those that say
 	// where something is.
 	fill, fillPlain *filler
-	manifests       []layers.Manifest
+	manifests       []directories.Manifest
 }
 
 // prepare checks what the templates are filled from.
 func (r *rendering) prepare() error {
 	if r.layer == nil {
-		return &layers.ContentError{
+		return &directories.ContentError{
 			Reason: v1alpha1.ReasonPathNotFound, File: originOf(r.Bundle.Name),
 			Message: fmt.Sprintf("has no layer %q: spec.source.path must be ./ and the name of one, such as ./%s", short(r.Path), r.someLayer()),
 		}
 	}
 	if digest, err := DigestOf(r.Bundle); err != nil || r.Bundle.Status.Digest != "" && r.Bundle.Status.Digest != digest {
-		return &layers.ContentError{Reason: v1alpha1.ReasonContentChanged, File: originOf(r.Bundle.Name), Message: changedContent}
+		return &directories.ContentError{Reason: v1alpha1.ReasonContentChanged, File: originOf(r.Bundle.Name), Message: changedContent}
 	}
 	given, err := decodeObject(r.Inputs)
 	if err != nil {
-		return &layers.ContentError{Reason: v1alpha1.ReasonInvalidSpec, Field: "spec.inputs", Message: err.Error()}
+		return &directories.ContentError{Reason: v1alpha1.ReasonInvalidSpec, Field: "spec.inputs", Message: err.Error()}
 	}
 	var problems []string
 	if r.inputs, problems = Resolve(r.Bundle, given); len(problems) > 0 {
-		return &layers.ContentError{Reason: v1alpha1.ReasonInvalidSpec, Field: "spec.inputs", Message: strings.Join(problems, "; ")}
+		return &directories.ContentError{Reason: v1alpha1.ReasonInvalidSpec, Field: "spec.inputs", Message: strings.Join(problems, "; ")}
 	}
 	if r.fill, err = newFiller(r.instance(), r.inputs, r.Cluster); err != nil {
 		return err
@@ -227,17 +227,17 @@ func (r *rendering) job() error {
 }
 
 // add adds an object that a field of the layer lists.
-func (r *rendering) add(field string, obj *unstructured.Unstructured) *layers.Manifest {
-	r.manifests = append(r.manifests, layers.Manifest{File: originOf(r.Bundle.Name) + " " + r.path(field), Object: obj})
+func (r *rendering) add(field string, obj *unstructured.Unstructured) *directories.Manifest {
+	r.manifests = append(r.manifests, directories.Manifest{File: originOf(r.Bundle.Name) + " " + r.path(field), Object: obj})
 	return &r.manifests[len(r.manifests)-1]
 }
 
 // sorted returns what was rendered in order, each object once.
-func (r *rendering) sorted() ([]layers.Manifest, error) {
-	slices.SortStableFunc(r.manifests, func(a, b layers.Manifest) int { return a.ID().Compare(b.ID()) })
+func (r *rendering) sorted() ([]directories.Manifest, error) {
+	slices.SortStableFunc(r.manifests, func(a, b directories.Manifest) int { return a.ID().Compare(b.ID()) })
 	for i := 1; i < len(r.manifests); i++ {
 		if before, at := r.manifests[i-1], r.manifests[i]; before.ID() == at.ID() {
-			return nil, &layers.ContentError{
+			return nil, &directories.ContentError{
 				Reason: v1alpha1.ReasonDuplicateObject, File: at.File,
 				Message: fmt.Sprintf("lists %s, which %s lists too", at.ID(), before.File),
 			}
@@ -263,7 +263,7 @@ func join(path, field string) string {
 
 // mistake is what only the author of the bundle can mend.
 func (r *rendering) mistake(field, format string, args ...any) error {
-	return &layers.ContentError{
+	return &directories.ContentError{
 		Reason: v1alpha1.ReasonInvalidManifest, File: originOf(r.Bundle.Name), Field: r.path(field), Message: fmt.Sprintf(format, args...),
 	}
 }

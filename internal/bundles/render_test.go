@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -206,7 +207,7 @@ func TestRenderRefuses(t *testing.T) {
 				t.Errorf("it says %q, want %q: %s", err, tc.want, tc.reason)
 			}
 			var waiting *Waiting
-			var content *layers.ContentError
+			var content *directories.ContentError
 			if errors.As(err, &waiting) != tc.waits || errors.As(err, &content) == tc.waits {
 				t.Errorf("%T: %s", err, tc.reason)
 			}
@@ -214,7 +215,7 @@ func TestRenderRefuses(t *testing.T) {
 	}
 }
 
-func namesOf(manifests []layers.Manifest, kind string) []string {
+func namesOf(manifests []directories.Manifest, kind string) []string {
 	var names []string
 	for _, m := range manifests {
 		if m.Object.GetKind() == kind {
@@ -270,10 +271,10 @@ func TestJobsAreNamedAfterTheirContent(t *testing.T) {
 // A layer on a RemoteCluster keeps its RemoteCluster where Strata is, and its Job
 // waits for what the others have become.
 func TestRenderedLayersCanBePut(t *testing.T) {
-	put := func(layer string) []layers.Manifest {
+	put := func(layer string) []directories.Manifest {
 		t.Helper()
 		place := layers.Place{Layer: "prod-" + layer, Cluster: known.Name}
-		dir, err := place.Put(&layers.Directory{Manifests: render(t, requestOf(t, layer))})
+		dir, err := place.Put(&directories.Directory{Manifests: render(t, requestOf(t, layer))})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
@@ -58,7 +59,7 @@ func (f *future) observe(layer *v1alpha1.AddonsLayer) *layers.Observation {
 		o.DirectoryError = errUnread
 	}
 	status := layer.Status
-	for _, candidate := range []*layers.Directory{content.Directory, content.Deployed, content.Restored} {
+	for _, candidate := range []*directories.Directory{content.Directory, content.Deployed, content.Restored} {
 		if o.Deployed == nil && candidate != nil && status.Digest != "" && candidate.Digest == status.Digest && candidate.Cluster == status.Cluster {
 			o.Deployed = candidate
 		}
@@ -148,7 +149,7 @@ func (f *future) observeObjects(o *layers.Observation) {
 			}
 		}
 	}
-	for _, directory := range []*layers.Directory{o.Directory, o.Deployed, o.Restored} {
+	for _, directory := range []*directories.Directory{o.Directory, o.Deployed, o.Restored} {
 		if directory == nil {
 			continue
 		}
@@ -250,7 +251,7 @@ func (f *future) listed(layer *v1alpha1.AddonsLayer) layers.Listing {
 // Assumed returns the objects that a layer has and that cannot be read, such as
 // Secrets, or what is on another cluster, as they are when nobody has changed
 // them since they were applied. Objects that were never applied are not there.
-func Assumed(layer *v1alpha1.AddonsLayer, wanted *layers.Directory, unread func(objects.ID) bool) map[objects.ID]*unstructured.Unstructured {
+func Assumed(layer *v1alpha1.AddonsLayer, wanted *directories.Directory, unread func(objects.ID) bool) map[objects.ID]*unstructured.Unstructured {
 	found := map[objects.ID]*unstructured.Unstructured{}
 	for _, entry := range layers.Inventory(layer.Status.Resources, nil) {
 		if !unread(entry.ID) || entry.Digest == "" {

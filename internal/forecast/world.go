@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -58,13 +59,13 @@ type Content struct {
 	Source *layers.Source
 	// Directory on the layer's cluster; nil where it cannot be read, and then Err
 	// says why.
-	Directory *layers.Directory
+	Directory *directories.Directory
 	Err       error
 	// Deployed is what is deployed, where it is known and is not Directory.
-	Deployed *layers.Directory
+	Deployed *directories.Directory
 	// Restored is what the layer goes back to; nil where it cannot be read, and
 	// then RestoreError says why.
-	Restored     *layers.Directory
+	Restored     *directories.Directory
 	RestoreError string
 	// Fixed is true for a layer that stays as it is: it is not looked at, and lists
 	// what its status does.

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories"
 )
 
 const (
@@ -117,7 +118,7 @@ func TestRefusedRevisionChangesNoHands(t *testing.T) {
 	was := directory(oldRevision, manifest("a"), manifest("b"))
 	base := layer(isDeployed(was), wants("2.0.0"), annotation(v1alpha1.AllowEmptyAnnotation, v1alpha1.AllowNext))
 	apps := others(dependant("apps", needs("base@<2")))
-	for name, dir := range map[string]*Directory{
+	for name, dir := range map[string]*directories.Directory{
 		"prune": directory(newRevision, manifest("a")), "adopt": directory(newRevision, manifest("a"), manifest("b"), manifest("c")),
 		"empty": {Revision: newRevision, Digest: "empty"}, "gone": {Revision: newRevision, Digest: "gone", Missing: true},
 	} {

@@ -26,6 +26,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -78,7 +79,7 @@ func TestCauses(t *testing.T) {
 			}})...)
 		}
 	}
-	after := func(name string, others ...string) Manifest {
+	after := func(name string, others ...string) directories.Manifest {
 		var on []any
 		for _, other := range others {
 			on = append(on, map[string]any{"name": other})
@@ -125,7 +126,7 @@ func TestCauses(t *testing.T) {
 		},
 		"path": {
 			"only the author can mend it", observation(layer(), nil, func(o *Observation) {
-				o.DirectoryError = &ContentError{Reason: v1alpha1.ReasonInvalidManifest, File: "base/a.yaml", Message: "is no YAML"}
+				o.DirectoryError = &directories.ContentError{Reason: v1alpha1.ReasonInvalidManifest, File: "base/a.yaml", Message: "is no YAML"}
 			}),
 			[]string{"AddonsLayer base InvalidManifest: base/a.yaml: is no YAML"},
 		},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -24,7 +25,7 @@ import (
 // with its label, in stages, with the order among releases taken out of the
 // hands of Flux, which would poll for it. Their digests are plain. The error is a
 // ContentError.
-func Content(dir *Directory, layer, version string, scopes map[objects.ServedKind]objects.Scope) ([]dependents.Dependent, error) {
+func Content(dir *directories.Directory, layer, version string, scopes map[objects.ServedKind]objects.Scope) ([]dependents.Dependent, error) {
 	own := make(map[objects.ID]bool, len(dir.Manifests))
 	for _, manifest := range dir.Manifests {
 		own[manifest.ID()] = true
@@ -43,7 +44,7 @@ func Content(dir *Directory, layer, version string, scopes map[objects.ServedKin
 	return wanted, nil
 }
 
-func contentOf(manifest Manifest, layer, version string, own map[objects.ID]bool, scopes map[objects.ServedKind]objects.Scope) (dependents.Dependent, error) {
+func contentOf(manifest directories.Manifest, layer, version string, own map[objects.ID]bool, scopes map[objects.ServedKind]objects.Scope) (dependents.Dependent, error) {
 	obj := manifest.Object.DeepCopy()
 	id := manifest.ID()
 	if err := checkScope(manifest, id, scopes[id.ServedKind()]); err != nil {
@@ -73,7 +74,7 @@ func contentOf(manifest Manifest, layer, version string, own map[objects.ID]bool
 		dependent.Exclusive = HelmReleaseIdentity(obj)
 		if obj.GetAnnotations()[v1alpha1.UpdateVersionAnnotation] == "true" {
 			if err := setVersion(obj, version); err != nil {
-				return dependents.Dependent{}, &ContentError{
+				return dependents.Dependent{}, &directories.ContentError{
 					Reason: v1alpha1.ReasonInvalidManifest, File: manifest.File, Line: manifest.Line, Field: "spec.values",
 					Message: "must be a mapping, because the annotation " + v1alpha1.UpdateVersionAnnotation + " adds a value to it",
 				}
@@ -93,7 +94,7 @@ func setVersion(obj *unstructured.Unstructured, version string) error {
 	return unstructured.SetNestedField(obj.Object, version, "spec", "values", "kraanVersion")
 }
 
-func checkScope(manifest Manifest, id objects.ID, scope objects.Scope) error {
+func checkScope(manifest directories.Manifest, id objects.ID, scope objects.Scope) error {
 	var problem string
 	switch {
 	case scope == objects.ScopeNamespaced && id.Namespace == "":
@@ -103,7 +104,7 @@ func checkScope(manifest Manifest, id objects.ID, scope objects.Scope) error {
 	default:
 		return nil
 	}
-	return &ContentError{
+	return &directories.ContentError{
 		Reason: v1alpha1.ReasonInvalidManifest, File: manifest.File, Line: manifest.Line,
 		Field: "metadata.namespace", Message: problem,
 	}
@@ -163,7 +164,7 @@ func checkReleaseOrder(wanted []dependents.Dependent) error {
 			return next
 		})
 		if cycle != nil {
-			return &ContentError{
+			return &directories.ContentError{
 				Reason: v1alpha1.ReasonInvalidManifest, File: wanted[i].Origin, Field: "spec.dependsOn",
 				Message: "releases wait for each other: " + strings.Join(cycle, " -> "),
 			}
@@ -297,7 +298,7 @@ type Listing struct {
 }
 
 // ListingOf returns what a directory lists.
-func ListingOf(dir *Directory) Listing {
+func ListingOf(dir *directories.Directory) Listing {
 	listing := Listing{Files: make(map[objects.ID]string, len(dir.Manifests)), Exclusive: map[string][]objects.ID{}}
 	for _, manifest := range dir.Manifests {
 		if manifest.Ensured || manifest.Observed {

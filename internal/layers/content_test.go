@@ -19,11 +19,12 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
-func contentOne(t *testing.T, m Manifest) dependents.Dependent {
+func contentOne(t *testing.T, m directories.Manifest) dependents.Dependent {
 	t.Helper()
 	content, err := Content(directory(newRevision, m), "base", "1.0.0", nil)
 	if err != nil {
@@ -122,14 +123,14 @@ func TestContentNeeds(t *testing.T) {
 }
 
 func TestContentVersion(t *testing.T) {
-	update := func(m Manifest) Manifest {
+	update := func(m directories.Manifest) directories.Manifest {
 		m.Object.SetAnnotations(map[string]string{v1alpha1.UpdateVersionAnnotation: "true"})
 		return m
 	}
 	exact := map[string]any{"big": int64(9007199254740993), "float": 1e21, "nested": map[string]any{"n": int64(-1)}}
 	cases := map[string]struct {
 		reason string
-		given  Manifest
+		given  directories.Manifest
 		want   any
 	}{
 		"beside others": {
@@ -170,32 +171,32 @@ func TestContentErrors(t *testing.T) {
 	on := func(name string) []any { return []any{map[string]any{"name": name}} }
 	cases := map[string]struct {
 		reason    string
-		manifests []Manifest
+		manifests []directories.Manifest
 		want      string
 	}{
 		"values that are none": {
 			"there is nowhere to put the version",
-			[]Manifest{listed},
+			[]directories.Manifest{listed},
 			"base/a.yaml:1: spec.values: must be a mapping, because the annotation kraan.updateVersion adds a value to it",
 		},
 		"no namespace": {
 			"a namespaced kind needs one",
-			[]Manifest{homeless},
+			[]directories.Manifest{homeless},
 			"base/a.yaml:1: metadata.namespace: HelmRelease a has none: name the namespace it belongs in",
 		},
 		"a namespace too many": {
 			"a kind of the cluster has none",
-			[]Manifest{anyManifest("v1", "Namespace", "default", "x")},
+			[]directories.Manifest{anyManifest("v1", "Namespace", "default", "x")},
 			"base/x.yaml:1: metadata.namespace: Namespace default/x is of a kind without namespaces: remove it",
 		},
 		"releases in a circle": {
 			"they would wait for each other",
-			[]Manifest{manifest("a", "dependsOn", on("b")), manifest("b", "dependsOn", on("a"))},
+			[]directories.Manifest{manifest("a", "dependsOn", on("b")), manifest("b", "dependsOn", on("a"))},
 			"base/a.yaml: spec.dependsOn: releases wait for each other: HelmRelease default/a -> HelmRelease default/b -> HelmRelease default/a",
 		},
 		"a release after itself": {
 			"it would wait for ever",
-			[]Manifest{manifest("a", "dependsOn", on("a"))},
+			[]directories.Manifest{manifest("a", "dependsOn", on("a"))},
 			"base/a.yaml: spec.dependsOn: releases wait for each other: HelmRelease default/a -> HelmRelease default/a",
 		},
 	}
@@ -257,17 +258,17 @@ func TestTimeoutOf(t *testing.T) {
 		reason    string
 		own       time.Duration
 		interval  time.Duration
-		manifests []Manifest
+		manifests []directories.Manifest
 		want      time.Duration
 	}{
-		"own":           {"what the layer says", time.Second, time.Hour, []Manifest{manifest("a")}, time.Second},
-		"interval":      {"the larger one", 0, time.Hour, []Manifest{manifest("a")}, time.Hour},
-		"Flux's":        {"a release without timeout has Flux's, and a minute", 0, time.Minute, []Manifest{manifest("a")}, 6 * time.Minute},
-		"longest":       {"the longest of all", 0, time.Minute, []Manifest{manifest("a", "timeout", "10m"), manifest("b", "timeout", "1s")}, 11 * time.Minute},
-		"shorter":       {"shorter than Flux's", 0, time.Second, []Manifest{manifest("a", "timeout", "30s")}, 90 * time.Second},
-		"nonsense":      {"what cannot be read is Flux's", 0, time.Minute, []Manifest{manifest("a", "timeout", "soon")}, 6 * time.Minute},
-		"others":        {"other kinds have none", 0, time.Minute, []Manifest{anyManifest("v1", "ConfigMap", "default", "x")}, time.Minute},
-		"Kustomization": {"counts like a release", 0, time.Minute, []Manifest{kustomization}, 21 * time.Minute},
+		"own":           {"what the layer says", time.Second, time.Hour, []directories.Manifest{manifest("a")}, time.Second},
+		"interval":      {"the larger one", 0, time.Hour, []directories.Manifest{manifest("a")}, time.Hour},
+		"Flux's":        {"a release without timeout has Flux's, and a minute", 0, time.Minute, []directories.Manifest{manifest("a")}, 6 * time.Minute},
+		"longest":       {"the longest of all", 0, time.Minute, []directories.Manifest{manifest("a", "timeout", "10m"), manifest("b", "timeout", "1s")}, 11 * time.Minute},
+		"shorter":       {"shorter than Flux's", 0, time.Second, []directories.Manifest{manifest("a", "timeout", "30s")}, 90 * time.Second},
+		"nonsense":      {"what cannot be read is Flux's", 0, time.Minute, []directories.Manifest{manifest("a", "timeout", "soon")}, 6 * time.Minute},
+		"others":        {"other kinds have none", 0, time.Minute, []directories.Manifest{anyManifest("v1", "ConfigMap", "default", "x")}, time.Minute},
+		"Kustomization": {"counts like a release", 0, time.Minute, []directories.Manifest{kustomization}, 21 * time.Minute},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -298,7 +299,7 @@ func TestListingOf(t *testing.T) {
 
 // BenchmarkContent has a layer of many releases in a chain.
 func BenchmarkContent(b *testing.B) {
-	var manifests []Manifest
+	var manifests []directories.Manifest
 	for i := range 200 {
 		m := manifest(fmt.Sprintf("r%03d", i), "values", map[string]any{"replicas": int64(1), "labels": map[string]any{"a": "b"}})
 		if i > 0 {

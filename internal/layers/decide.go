@@ -16,6 +16,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/address"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/moments"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -159,7 +160,7 @@ func (d Decision) allowing(o Observation, consume, allowed []string) Decision {
 // input returns what the plan is made from when the directory can be trusted:
 // open layers apply it; waiting ones change hands and correct drift of what
 // they have.
-func (o Observation) input(directory *Directory, wanted []dependents.Dependent, open bool) dependents.Input {
+func (o Observation) input(directory *directories.Directory, wanted []dependents.Dependent, open bool) dependents.Input {
 	in := o.baseInput()
 	in.NotServed = o.notServed(directory)
 	in.MayPrune, in.MayWrite = true, true
@@ -190,7 +191,7 @@ func (o Observation) deployedContent() []dependents.Dependent {
 		return nil
 	}
 	held := *o.Deployed
-	held.Manifests = slices.DeleteFunc(slices.Clone(held.Manifests), func(m Manifest) bool { return !o.mayHold(m) })
+	held.Manifests = slices.DeleteFunc(slices.Clone(held.Manifests), func(m directories.Manifest) bool { return !o.mayHold(m) })
 	content, err := o.content(&held, o.Layer.Status.Version)
 	if err != nil {
 		return nil
@@ -297,7 +298,7 @@ func decideBlocked(o Observation, blocked *Blocked) Decision {
 }
 
 func contentProblem(err error) *Blocked {
-	var content *ContentError
+	var content *directories.ContentError
 	if errors.As(err, &content) {
 		return contentBlocked(content)
 	}

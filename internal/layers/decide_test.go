@@ -17,6 +17,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -120,14 +121,14 @@ func TestDecideSource(t *testing.T) {
 		"bad content": {
 			reason: "a mistake of the author is Stalled; nothing is pruned or changed because of it, and drift is repaired",
 			in: observation(running, nil, lives(live("a", drifted), live("gone")), func(o *Observation) {
-				o.DirectoryError, o.Deployed = &ContentError{Reason: "InvalidManifest", File: "base/a.yaml", Line: 3, Field: "kind", Message: "is missing"}, oldDir
+				o.DirectoryError, o.Deployed = &directories.ContentError{Reason: "InvalidManifest", File: "base/a.yaml", Line: 3, Field: "kind", Message: "is missing"}, oldDir
 			}),
 			want: decided{v1alpha1.StateFailed, "Write a", stalledWith("InvalidManifest"), status.FailedStatus, "base/a.yaml:3: kind: is missing"},
 		},
 		"bad content, with an orphan": {
 			reason: "an orphan stays one: it is neither removed nor taken back",
 			in: observation(layer(isDeployed(oldDir), resourcesAre(objects.StatusOrphaned)), nil, lives(live("a", marked)), func(o *Observation) {
-				o.DirectoryError, o.Deployed = &ContentError{Reason: "InvalidManifest", Message: "is no YAML"}, oldDir
+				o.DirectoryError, o.Deployed = &directories.ContentError{Reason: "InvalidManifest", Message: "is no YAML"}, oldDir
 			}),
 			want: decided{v1alpha1.StateFailed, "", stalledWith("InvalidManifest"), status.FailedStatus, "is no YAML"},
 		},
@@ -540,8 +541,8 @@ func TestVersionsThatAreNotServed(t *testing.T) {
 			"apiVersion": "example.dev/" + version, "kind": "Widget", "metadata": map[string]any{"name": "w", "namespace": "default"},
 		}}
 	}
-	old := &Directory{Digest: "old", Manifests: []Manifest{{File: "w.yaml", Object: obj("v1beta1")}}}
-	mended := &Directory{Digest: "new", Manifests: []Manifest{{File: "w.yaml", Object: obj("v1")}}}
+	old := &directories.Directory{Digest: "old", Manifests: []directories.Manifest{{File: "w.yaml", Object: obj("v1beta1")}}}
+	mended := &directories.Directory{Digest: "new", Manifests: []directories.Manifest{{File: "w.yaml", Object: obj("v1")}}}
 	gk := schema.GroupKind{Group: "example.dev", Kind: "Widget"}
 	o := Observation{
 		Layer:            layer(),

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/strata-project/strata/internal/directories"
 )
 
 func TestParseDependency(t *testing.T) {
@@ -179,7 +181,7 @@ func TestDependencies(t *testing.T) {
 }
 
 func TestContentError(t *testing.T) {
-	cases := map[string]ContentError{
+	cases := map[string]directories.ContentError{
 		"what":                     {Message: "what"},
 		"a.yaml: what":             {File: "a.yaml", Message: "what"},
 		"a.yaml:3: what":           {File: "a.yaml", Line: 3, Message: "what"},

@@ -18,6 +18,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 )
 
 // digestKeyLength is how many bytes a DigestKey has.
@@ -108,7 +109,7 @@ func (k DigestKey) OfObject(obj *unstructured.Unstructured) string {
 
 // OfDirectory identifies objects in the order of their identity: which files they are
 // in does not matter.
-func (k DigestKey) OfDirectory(manifests []Manifest) string {
+func (k DigestKey) OfDirectory(manifests []directories.Manifest) string {
 	if k.key == "" || !holdSecrets(manifests) {
 		return plainDigest + sumOf(sha256.New(), manifests)
 	}
@@ -117,14 +118,14 @@ func (k DigestKey) OfDirectory(manifests []Manifest) string {
 
 // Fits tells whether a digest is that of a directory with these objects. A plain one
 // of what was deployed before there was a key counts, too.
-func (k DigestKey) Fits(manifests []Manifest, digest string) bool {
+func (k DigestKey) Fits(manifests []directories.Manifest, digest string) bool {
 	if !IsKeyed(digest) {
 		return digest == DigestKey{}.OfDirectory(manifests)
 	}
 	return k.key != "" && hmac.Equal([]byte(digest), []byte(keyedDigest+sumOf(k.hash("directory"), manifests)))
 }
 
-func sumOf(sum hash.Hash, manifests []Manifest) string {
+func sumOf(sum hash.Hash, manifests []directories.Manifest) string {
 	for _, manifest := range manifests {
 		data, err := json.Marshal(manifest.Object.Object)
 		if err != nil {
@@ -145,12 +146,12 @@ func IsSecret(obj *unstructured.Unstructured) bool {
 	return obj.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Secret"}
 }
 
-func holdSecrets(manifests []Manifest) bool {
-	return slices.ContainsFunc(manifests, func(m Manifest) bool { return IsSecret(m.Object) })
+func holdSecrets(manifests []directories.Manifest) bool {
+	return slices.ContainsFunc(manifests, func(m directories.Manifest) bool { return IsSecret(m.Object) })
 }
 
 // content is Content with the digests that a status may have.
-func (o Observation) content(dir *Directory, version string) ([]dependents.Dependent, error) {
+func (o Observation) content(dir *directories.Directory, version string) ([]dependents.Dependent, error) {
 	wanted, err := Content(dir, o.Layer.Name, version, o.Scopes)
 	for i := range wanted {
 		if obj := wanted[i].Object; obj != nil && wanted[i].Digest != "" && IsSecret(obj) {
@@ -182,7 +183,7 @@ func DigestIn(status v1alpha1.AddonsLayerStatus, artifact, path string) string {
 // same content is another, and nothing else has changed. Other contents stay as they
 // are known. What it goes by is a status, which others may write: it opens no guard,
 // and holds no content back that was not gone back from.
-func Recognised(layer *v1alpha1.AddonsLayer, source *Source, dir *Directory) *v1alpha1.AddonsLayer {
+func Recognised(layer *v1alpha1.AddonsLayer, source *Source, dir *directories.Directory) *v1alpha1.AddonsLayer {
 	if source == nil || dir == nil {
 		return layer
 	}

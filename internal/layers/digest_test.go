@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories"
 )
 
 // testKey is a key of these tests.
@@ -30,8 +31,8 @@ func testKey(t *testing.T, first byte) DigestKey {
 }
 
 // pinned is a Secret with a PIN of four digits.
-func pinned(pin string) Manifest {
-	return Manifest{File: "base/pin.yaml", Object: &unstructured.Unstructured{Object: map[string]any{
+func pinned(pin string) directories.Manifest {
+	return directories.Manifest{File: "base/pin.yaml", Object: &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "addons", "name": "pin"},
 		"data": map[string]any{"pin": base64.StdEncoding.EncodeToString([]byte(pin))},
 	}}}
@@ -39,7 +40,7 @@ func pinned(pin string) Manifest {
 
 // guess tries all PINs against a status, as somebody would who may read that and
 // nothing else, and knows everything about the layer but the PIN.
-func guess(status v1alpha1.AddonsLayerStatus, dir func(pin string) *Directory) (string, bool) {
+func guess(status v1alpha1.AddonsLayerStatus, dir func(pin string) *directories.Directory) (string, bool) {
 	text := fmt.Sprintf("%+v", status)
 	for i := range 10000 {
 		pin := fmt.Sprintf("%04d", i)
@@ -75,7 +76,7 @@ func TestStatusDoesNotLetASecretBeGuessed(t *testing.T) {
 		"with the key":  {key: testKey(t, 7)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := func(pin string) *Directory {
+			dir := func(pin string) *directories.Directory {
 				return directory(newRevision, manifest("a"), pinned(pin))
 			}
 			deployed := dir(pin)
@@ -106,11 +107,11 @@ func TestStatusDoesNotLetASecretBeGuessed(t *testing.T) {
 // Only Secrets have digests that need the key, and the same key says the same.
 func TestKeyedDigests(t *testing.T) {
 	one, other := testKey(t, 7), testKey(t, 9)
-	plain, secret := []Manifest{manifest("a")}, []Manifest{manifest("a"), pinned("4711")}
+	plain, secret := []directories.Manifest{manifest("a")}, []directories.Manifest{manifest("a"), pinned("4711")}
 	if one.OfDirectory(plain) != (DigestKey{}).OfDirectory(plain) || IsKeyed(one.OfDirectory(plain)) {
 		t.Error("a directory without Secrets has another digest with a key")
 	}
-	again := one.OfDirectory([]Manifest{manifest("a"), pinned("4711")})
+	again := one.OfDirectory([]directories.Manifest{manifest("a"), pinned("4711")})
 	if !IsKeyed(again) || one.OfDirectory(secret) == other.OfDirectory(secret) || one.OfDirectory(secret) != again {
 		t.Errorf("digests of a directory with a Secret are %s and %s", one.OfDirectory(secret), other.OfDirectory(secret))
 	}
@@ -126,7 +127,7 @@ func TestKeyedDigests(t *testing.T) {
 		"of another key":            {one, other.OfDirectory(secret), false},
 		"of before there was a key": {one, DigestKey{}.OfDirectory(secret), true},
 		"without a key":             {DigestKey{}, one.OfDirectory(secret), false},
-		"of something else":         {one, one.OfDirectory([]Manifest{pinned("4711")}), false},
+		"of something else":         {one, one.OfDirectory([]directories.Manifest{pinned("4711")}), false},
 	} {
 		if got := fits.key.Fits(secret, fits.digest); got != fits.want {
 			t.Errorf("%s: fits %v, want %v", name, got, fits.want)
@@ -162,7 +163,7 @@ func TestDigestKeyIsNotTold(t *testing.T) {
 // is the one that is deployed, or that it has gone back from.
 func TestAnotherKeyIsRecognised(t *testing.T) {
 	was, is := testKey(t, 7), testKey(t, 9)
-	manifests := []Manifest{manifest("a"), pinned("4711")}
+	manifests := []directories.Manifest{manifest("a"), pinned("4711")}
 	artifact := &v1alpha1.ArtifactReference{Digest: "sha256:x", Path: "./base"}
 	for name, before := range map[string]string{"a lost key": was.OfDirectory(manifests), "no key": DigestKey{}.OfDirectory(manifests)} {
 		t.Run(name, func(t *testing.T) {
@@ -172,7 +173,7 @@ func TestAnotherKeyIsRecognised(t *testing.T) {
 			l.Status.Attempt = &v1alpha1.Attempt{Digest: before, Artifact: artifact}
 			l.Status.Rollback = &v1alpha1.Rollback{Digest: before, Revision: "main@sha1:1"}
 			l.Status.History = []v1alpha1.HistoryEntry{{ID: "2", Digest: before, Kept: true, Artifact: artifact}, {ID: "1", Digest: "sha256:other", Kept: true}}
-			dir := &Directory{Manifests: manifests, Digest: is.OfDirectory(manifests), Revision: "main@sha1:1"}
+			dir := &directories.Directory{Manifests: manifests, Digest: is.OfDirectory(manifests), Revision: "main@sha1:1"}
 			got := Recognised(l, &Source{Digest: "sha256:x"}, dir).Status
 			if got.Digest != dir.Digest || got.Attempt.Digest != dir.Digest || got.Rollback.Digest != dir.Digest || got.History[0].Digest != dir.Digest || got.History[0].Kept {
 				t.Errorf("the status is %+v", got)
@@ -191,14 +192,14 @@ func TestAnotherKeyIsRecognised(t *testing.T) {
 // a guard, or that the layer has gone back from.
 func TestForgedStatusIsNotRecognised(t *testing.T) {
 	key := testKey(t, 7)
-	manifests := []Manifest{manifest("a"), pinned("4711")}
+	manifests := []directories.Manifest{manifest("a"), pinned("4711")}
 	l := layer()
 	l.Spec.Source.Path = "./base"
 	l.Status.Attempt = &v1alpha1.Attempt{
 		Digest: "sha256:earlier", Allowed: []string{allowedEmpty}, Artifact: &v1alpha1.ArtifactReference{Digest: "sha256:x", Path: "./base"},
 	}
 	l.Status.Rollback = &v1alpha1.Rollback{Digest: "sha256:earlier", Revision: "main@sha1:1"}
-	dir := &Directory{Manifests: manifests, Digest: key.OfDirectory(manifests), Revision: "main@sha1:2"}
+	dir := &directories.Directory{Manifests: manifests, Digest: key.OfDirectory(manifests), Revision: "main@sha1:2"}
 	got := Recognised(l, &Source{Digest: "sha256:x"}, dir).Status
 	if got.Attempt.Allowed != nil {
 		t.Error("a guard is open for content that was never looked at")
@@ -210,14 +211,14 @@ func TestForgedStatusIsNotRecognised(t *testing.T) {
 
 // No layer may put a key there that it knows, or take the one away that is there.
 func TestNoLayerWritesTheDigestKey(t *testing.T) {
-	secret := func(name, kind string) Manifest {
+	secret := func(name, kind string) directories.Manifest {
 		made := pinned("4711")
 		made.Object.SetName(name)
 		made.Object.Object["type"] = kind
 		return made
 	}
 	for name, tc := range map[string]struct {
-		manifest Manifest
+		manifest directories.Manifest
 		refused  bool
 	}{
 		"by its name":     {secret(v1alpha1.DigestKeyName, "Opaque"), true},

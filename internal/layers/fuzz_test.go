@@ -19,6 +19,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/versions"
 )
@@ -248,7 +249,7 @@ func FuzzContent(f *testing.F) {
 			object.SetAnnotations(map[string]string{v1alpha1.UpdateVersionAnnotation: "true"})
 		}
 		before := object.DeepCopy()
-		dir := directory(newRevision, Manifest{File: "base/a.yaml", Line: 1, Object: object}, manifest("b"))
+		dir := directory(newRevision, directories.Manifest{File: "base/a.yaml", Line: 1, Object: object}, manifest("b"))
 		got, err := Content(dir, "base", "1.0.0", observation(layer(), dir).Scopes)
 		ListingOf(dir)
 		foreignReference(object)
@@ -256,7 +257,7 @@ func FuzzContent(f *testing.F) {
 			t.Fatal("what others read is changed")
 		}
 		if err != nil {
-			if mistake, ok := err.(*ContentError); !ok || mistake.File == "" || mistake.Field == "" || mistake.Message == "" { //nolint:errorlint // the very error
+			if mistake, ok := err.(*directories.ContentError); !ok || mistake.File == "" || mistake.Field == "" || mistake.Message == "" { //nolint:errorlint // the very error
 				t.Fatalf("a mistake without a place: %v", err)
 			}
 			return

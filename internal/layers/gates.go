@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/versions"
 )
 
@@ -63,7 +64,7 @@ func directoryGate(o Observation) *Blocked {
 		State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonArtifactFailed,
 		Message: o.DirectoryError.Error(), Retry: o.DirectoryError,
 	}
-	var content *ContentError
+	var content *directories.ContentError
 	if errors.As(o.DirectoryError, &content) {
 		if content.Reason != v1alpha1.ReasonArtifactRefused {
 			return contentBlocked(content)
@@ -75,7 +76,7 @@ func directoryGate(o Observation) *Blocked {
 	return blocked
 }
 
-func contentBlocked(err *ContentError) *Blocked {
+func contentBlocked(err *directories.ContentError) *Blocked {
 	return &Blocked{State: v1alpha1.StateFailed, Reason: err.Reason, Message: err.Error(), Stalled: true}
 }
 

@@ -12,12 +12,13 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
 )
 
 // many returns a directory of releases r0, r1, ... and their live objects.
-func many(revision string, from, to int) (*Directory, []*unstructured.Unstructured) {
-	var manifests []Manifest
+func many(revision string, from, to int) (*directories.Directory, []*unstructured.Unstructured) {
+	var manifests []directories.Manifest
 	var objs []*unstructured.Unstructured
 	for i := from; i < to; i++ {
 		manifests = append(manifests, manifest(fmt.Sprintf("r%d", i)))

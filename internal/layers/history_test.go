@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories"
 )
 
 // historyText writes a history as a table shows it, the newest entry first.
@@ -29,7 +30,7 @@ func historyText(history []v1alpha1.HistoryEntry) string {
 }
 
 func TestHistory(t *testing.T) {
-	attempt := func(dir *Directory) layerChange {
+	attempt := func(dir *directories.Directory) layerChange {
 		return func(l *v1alpha1.AddonsLayer) {
 			l.Status.Attempt = &v1alpha1.Attempt{Version: l.Spec.Version, Revision: dir.Revision, Digest: dir.Digest, StartTime: longAgo}
 		}
@@ -77,7 +78,7 @@ func TestHistory(t *testing.T) {
 		"mistake in the directory": {
 			"nothing was rolled out",
 			observation(layer(isDeployed(firstDir), withHistory(first), attempt(firstDir)), nil, func(o *Observation) {
-				o.DirectoryError = &ContentError{Reason: v1alpha1.ReasonInvalidManifest, Message: "no"}
+				o.DirectoryError = &directories.ContentError{Reason: v1alpha1.ReasonInvalidManifest, Message: "no"}
 			}), "1:1.0.0:Deployed",
 		},
 	} {

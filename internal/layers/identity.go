@@ -15,6 +15,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -140,7 +141,7 @@ func contentAccessGate(o Observation) *Blocked {
 	return crossing(o.Directory)
 }
 
-func crossing(directory *Directory) *Blocked {
+func crossing(directory *directories.Directory) *Blocked {
 	if directory == nil {
 		return nil
 	}
@@ -149,7 +150,7 @@ func crossing(directory *Directory) *Blocked {
 		if field == "" {
 			continue
 		}
-		return accessDenied((&ContentError{
+		return accessDenied((&directories.ContentError{
 			File: manifest.File, Line: manifest.Line, Field: field,
 			Message: fmt.Sprintf("%s refers to the namespace %s, and references across namespaces are refused (--no-cross-namespace-refs)",
 				manifest.ID(), namespace),

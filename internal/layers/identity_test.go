@@ -19,6 +19,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -112,7 +113,7 @@ func opened(namespaces ...string) func(*Observation) {
 
 func accountRequired(o *Observation) { o.Settings.RequireServiceAccount = true }
 
-func chartFrom(namespace string) Manifest {
+func chartFrom(namespace string) directories.Manifest {
 	source := map[string]any{"kind": "HelmRepository", "name": "charts"}
 	if namespace != "" {
 		source["namespace"] = namespace

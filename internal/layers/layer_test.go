@@ -19,6 +19,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -39,34 +40,34 @@ func releaseID(name string) objects.ID {
 
 // manifest returns a HelmRelease as a directory has it, with further fields of
 // its specification.
-func manifest(name string, spec ...any) Manifest {
+func manifest(name string, spec ...any) directories.Manifest {
 	fields := map[string]any{"interval": "1m"}
 	for i := 0; i+1 < len(spec); i += 2 {
 		fields[spec[i].(string)] = spec[i+1]
 	}
-	return Manifest{File: "base/" + name + ".yaml", Line: 1, Object: &unstructured.Unstructured{Object: map[string]any{
+	return directories.Manifest{File: "base/" + name + ".yaml", Line: 1, Object: &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
 		"metadata": map[string]any{"name": name, "namespace": "default"}, "spec": fields,
 	}}}
 }
 
-func anyManifest(apiVersion, kind, namespace, name string) Manifest {
+func anyManifest(apiVersion, kind, namespace, name string) directories.Manifest {
 	meta := map[string]any{"name": name}
 	if namespace != "" {
 		meta["namespace"] = namespace
 	}
-	return Manifest{File: "base/" + name + ".yaml", Line: 1, Object: &unstructured.Unstructured{Object: map[string]any{
+	return directories.Manifest{File: "base/" + name + ".yaml", Line: 1, Object: &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": apiVersion, "kind": kind, "metadata": meta,
 	}}}
 }
 
 // directory returns a directory whose digest says what is in it.
-func directory(revision string, manifests ...Manifest) *Directory {
+func directory(revision string, manifests ...directories.Manifest) *directories.Directory {
 	names := []string{"content"}
 	for _, m := range manifests {
 		names = append(names, m.Object.GetName()+fmt.Sprint(m.Object.Object["spec"]))
 	}
-	return &Directory{Revision: revision, Digest: strings.Join(names, " "), Manifests: manifests}
+	return &directories.Directory{Revision: revision, Digest: strings.Join(names, " "), Manifests: manifests}
 }
 
 type layerChange func(*v1alpha1.AddonsLayer)
@@ -106,7 +107,7 @@ func deleted(l *v1alpha1.AddonsLayer) {
 }
 
 // isDeployed gives a layer the status of one that has deployed a directory.
-func isDeployed(dir *Directory) layerChange {
+func isDeployed(dir *directories.Directory) layerChange {
 	return func(l *v1alpha1.AddonsLayer) {
 		l.Status.State, l.Status.ObservedGeneration = v1alpha1.StateDeployed, l.Generation
 		l.Status.Version, l.Status.Revision, l.Status.Digest = l.Spec.Version, dir.Revision, dir.Digest
@@ -141,7 +142,7 @@ func inState(state v1alpha1.State, ready metav1.ConditionStatus) layerChange {
 }
 
 // observation returns what is seen of a layer whose directory can be read.
-func observation(l *v1alpha1.AddonsLayer, dir *Directory, changes ...func(*Observation)) Observation {
+func observation(l *v1alpha1.AddonsLayer, dir *directories.Directory, changes ...func(*Observation)) Observation {
 	o := Observation{
 		Now: testNow, Settings: Settings{Interval: time.Minute, Namespace: "gotk-system", MaxPrunePercent: 50}, Layer: l, Layers: map[string]Other{},
 		ObservedSource:   ObservedSource{Source: &Source{Generation: 1, ObservedGeneration: 1, Revision: newRevision, Digest: "sha256:x", Ready: true}},

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -65,9 +66,9 @@ func (k LayerKinds) Has(kind schema.GroupResource) bool {
 // mayHold tells whether the layer may hold an object of its directory. What an
 // account writes is bounded by the rights of that, what goes to another cluster by
 // those of the kubeconfig, and what the controller makes itself by its own.
-func (o Observation) mayHold(manifest Manifest) bool {
+func (o Observation) mayHold(manifest directories.Manifest) bool {
 	id := manifest.ID()
-	if o.Settings.LayerKinds == nil || id.Cluster != "" || manifest.isStratas() || o.actor(id).Name != "" {
+	if o.Settings.LayerKinds == nil || id.Cluster != "" || manifest.IsStratas() || o.actor(id).Name != "" {
 		return true
 	}
 	kind, served := o.resourceOf(id)
@@ -96,7 +97,7 @@ func kindListGate(o Observation) *Blocked {
 		if o.Remote == nil {
 			message += ", or give the layer a serviceAccountName that may write it"
 		}
-		return contentBlocked(&ContentError{Reason: v1alpha1.ReasonApplyFailed, File: manifest.File, Line: manifest.Line, Message: message})
+		return contentBlocked(&directories.ContentError{Reason: v1alpha1.ReasonApplyFailed, File: manifest.File, Line: manifest.Line, Message: message})
 	}
 	return nil
 }
@@ -140,7 +141,7 @@ func accountsOfContentGate(o Observation) *Blocked {
 		name, _, _ := unstructured.NestedString(manifest.Object.Object, "spec", "serviceAccountName")
 		elsewhere := o.Remote != nil
 		if err := o.Settings.CheckAccountUse(types.NamespacedName{Namespace: id.Namespace, Name: name}, elsewhere); err != nil {
-			return contentBlocked(&ContentError{
+			return contentBlocked(&directories.ContentError{
 				Reason: v1alpha1.ReasonInvalidManifest, File: manifest.File, Line: manifest.Line, Field: "spec.serviceAccountName", Message: err.Error(),
 			})
 		}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories"
 )
 
 func TestParseLayerKinds(t *testing.T) {
@@ -125,10 +126,10 @@ func TestReservedAccounts(t *testing.T) {
 		o.Settings.Account = types.NamespacedName{Namespace: "gotk-system", Name: "strata"}
 		o.Settings.ReservedAccounts = append([]string{"team-a/admin"}, FluxAccounts...)
 	}
-	as := func(name string) Manifest { return manifest("a", "serviceAccountName", name) }
+	as := func(name string) directories.Manifest { return manifest("a", "serviceAccountName", name) }
 	for name, tc := range map[string]struct {
 		layer   *v1alpha1.AddonsLayer
-		listed  Manifest
+		listed  directories.Manifest
 		message string
 	}{
 		"the controller's own":            {layer(actsAs("strata")), manifest("a"), "spec.serviceAccountName: ServiceAccount gotk-system/strata is the controller's own"},

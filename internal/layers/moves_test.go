@@ -14,6 +14,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -135,7 +136,7 @@ func TestMayBeThere(t *testing.T) {
 	hasIt := func(l *v1alpha1.AddonsLayer) { l.Status.Resources = Resources([]dependents.Entry{{ID: id}}) }
 	for name, test := range map[string]struct {
 		layer         *v1alpha1.AddonsLayer
-		dir, restored *Directory
+		dir, restored *directories.Directory
 		id            objects.ID
 		want          bool
 	}{

@@ -15,6 +15,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -98,13 +99,13 @@ type ObservedContents struct {
 	// Directory at the source's current revision; nil where it could not be
 	// read, and then DirectoryError says why: a ContentError is the author's
 	// to mend, anything else passes.
-	Directory      *Directory
+	Directory      *directories.Directory
 	DirectoryError error
 	// Deployed is the directory that is deployed, as long as it is known.
-	Deployed *Directory
+	Deployed *directories.Directory
 	// Restored is the content of the deployment that RestoreID names; nil where
 	// it could not be read, and then RestoreError says why.
-	Restored     *Directory
+	Restored     *directories.Directory
 	RestoreError string
 }
 
@@ -256,7 +257,7 @@ func (o Observation) inventory() []dependents.Entry {
 
 // notServed returns the kinds that the cluster does not serve, or not at the
 // version that a directory, if there is one, is written in.
-func (o Observation) notServed(directory *Directory) map[objects.ServedKind]bool {
+func (o Observation) notServed(directory *directories.Directory) map[objects.ServedKind]bool {
 	unserved := map[objects.ServedKind]bool{}
 	for kind, scope := range o.Scopes {
 		if scope == objects.ScopeUnknown {

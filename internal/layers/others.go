@@ -8,6 +8,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -27,7 +28,7 @@ func (o Observation) NeedsOthers() bool {
 	if o.Restored != nil {
 		contents++
 	}
-	for _, directory := range []*Directory{o.Directory, o.Restored} {
+	for _, directory := range []*directories.Directory{o.Directory, o.Restored} {
 		if directory == nil {
 			continue
 		}

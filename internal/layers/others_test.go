@@ -8,15 +8,16 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
 )
 
 func TestNeedsOthers(t *testing.T) {
-	goesBackTo := func(dir *Directory) func(*Observation) { return func(o *Observation) { o.Restored = dir } }
+	goesBackTo := func(dir *directories.Directory) func(*Observation) { return func(o *Observation) { o.Restored = dir } }
 	tests := map[string]struct {
 		reason string
 		layer  *v1alpha1.AddonsLayer
-		dir    *Directory
+		dir    *directories.Directory
 		change func(*Observation)
 		want   bool
 	}{

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -92,7 +93,7 @@ const maxPlacedName = 63
 // Kustomizations and their sources stay where Flux runs, in the namespace of the
 // RemoteCluster, under names of their own; all else goes to the cluster. The
 // error is a ContentError.
-func (p Place) Put(dir *Directory) (*Directory, error) {
+func (p Place) Put(dir *directories.Directory) (*directories.Directory, error) {
 	if p.Cluster.Name == "" || dir == nil {
 		return dir, nil
 	}
@@ -103,14 +104,14 @@ func (p Place) Put(dir *Directory) (*Directory, error) {
 	placed := *dir
 	placed.Written = dir
 	placed.Cluster, placed.Manifests = ClusterName(p.Cluster), put.manifests
-	slices.SortFunc(placed.Manifests, func(a, b Manifest) int { return a.ID().Compare(b.ID()) })
+	slices.SortFunc(placed.Manifests, func(a, b directories.Manifest) int { return a.ID().Compare(b.ID()) })
 	return &placed, nil
 }
 
 // Reads returns the ConfigMaps and Secrets that a directory's objects read and that
 // it does not list itself, in order and as they were written: those that Put looks
 // for in Given. There are none where Put would fail.
-func (p Place) Reads(dir *Directory) []objects.ID {
+func (p Place) Reads(dir *directories.Directory) []objects.ID {
 	if p.Cluster.Name == "" || dir == nil {
 		return nil
 	}
@@ -121,8 +122,8 @@ func (p Place) Reads(dir *Directory) []objects.ID {
 	return objects.SortIDs(put.reads)
 }
 
-func (p Place) put(dir *Directory) (*putting, error) {
-	put := &putting{Place: p, own: make(map[objects.ID]Manifest, len(dir.Manifests)), added: map[objects.ID]bool{}, missing: map[objects.ID]int{}}
+func (p Place) put(dir *directories.Directory) (*putting, error) {
+	put := &putting{Place: p, own: make(map[objects.ID]directories.Manifest, len(dir.Manifests)), added: map[objects.ID]bool{}, missing: map[objects.ID]int{}}
 	for _, manifest := range dir.Manifests {
 		put.own[manifest.ID()] = manifest
 	}
@@ -138,19 +139,19 @@ func (p Place) put(dir *Directory) (*putting, error) {
 type putting struct {
 	Place
 	// own holds what the directory lists, and added what follows from it.
-	own   map[objects.ID]Manifest
+	own   map[objects.ID]directories.Manifest
 	added map[objects.ID]bool
 	// missing says where in manifests those are that are not there.
 	missing map[objects.ID]int
 	// reads lists what is read and not listed, and needs those of them that the
 	// manifest at hand cannot do without and that are not there.
 	reads, needs []objects.ID
-	manifests    []Manifest
+	manifests    []directories.Manifest
 }
 
 func (p *putting) cluster() string { return ClusterName(p.Cluster) }
 
-func (p *putting) manifest(manifest Manifest) error {
+func (p *putting) manifest(manifest directories.Manifest) error {
 	gk := manifest.ID().GroupKind()
 	p.needs = nil
 	for _, id := range manifest.Needs {
@@ -198,7 +199,7 @@ func isSource(gk schema.GroupKind) bool {
 
 // release puts a HelmRelease or a Kustomization of Flux beside the RemoteCluster,
 // with everything said that follows from its name and its namespace otherwise.
-func (p *putting) release(manifest Manifest) (*unstructured.Unstructured, error) {
+func (p *putting) release(manifest directories.Manifest) (*unstructured.Unstructured, error) {
 	obj := manifest.Object.DeepCopy()
 	id := manifest.ID()
 	spec, _ := obj.Object["spec"].(map[string]any)
@@ -207,7 +208,7 @@ func (p *putting) release(manifest Manifest) (*unstructured.Unstructured, error)
 		obj.Object["spec"] = spec
 	}
 	if _, found := spec["kubeConfig"]; found {
-		return nil, &ContentError{
+		return nil, &directories.ContentError{
 			Reason: v1alpha1.ReasonInvalidManifest, File: manifest.File, Line: manifest.Line, Field: "spec.kubeConfig",
 			Message: fmt.Sprintf("%s names a cluster itself, and its layer belongs on RemoteCluster %s: remove it, or the layer's spec.cluster", id, p.cluster()),
 		}
@@ -227,7 +228,7 @@ func (p *putting) release(manifest Manifest) (*unstructured.Unstructured, error)
 	return obj, nil
 }
 
-func (p *putting) helmRelease(manifest Manifest, obj *unstructured.Unstructured, spec map[string]any) {
+func (p *putting) helmRelease(manifest directories.Manifest, obj *unstructured.Unstructured, spec map[string]any) {
 	// By its own name, which it still has.
 	name, storage := helmName(obj)
 	spec["releaseName"], spec["storageNamespace"] = name, storage
@@ -240,7 +241,7 @@ func (p *putting) helmRelease(manifest Manifest, obj *unstructured.Unstructured,
 
 // source puts a source beside the RemoteCluster, with copies of the Secrets that
 // it reads.
-func (p *putting) source(manifest Manifest) (*unstructured.Unstructured, error) {
+func (p *putting) source(manifest directories.Manifest) (*unstructured.Unstructured, error) {
 	obj := manifest.Object.DeepCopy()
 	if err := p.references(manifest, obj); err != nil {
 		return nil, err
@@ -258,10 +259,10 @@ func (p *putting) source(manifest Manifest) (*unstructured.Unstructured, error) 
 
 // references has all that an object of Flux refers to follow it to where it is put.
 // What would mean something else there, and cannot follow, is refused.
-func (p *putting) references(manifest Manifest, obj *unstructured.Unstructured) error {
+func (p *putting) references(manifest directories.Manifest, obj *unstructured.Unstructured) error {
 	id := manifest.ID()
 	if field := unknownReference(obj); field != "" {
-		return &ContentError{
+		return &directories.ContentError{
 			Reason: v1alpha1.ReasonInvalidManifest, File: manifest.File, Line: manifest.Line, Field: field,
 			Message: fmt.Sprintf("%s refers to something in a way that cannot be followed to another cluster: remove it, or list the object in a layer of this cluster", id),
 		}
@@ -287,7 +288,7 @@ func (p *putting) references(manifest Manifest, obj *unstructured.Unstructured) 
 			p.dependsOn(id, found.value)
 		case toAccount:
 			if account, _ := found.value.(string); account != "" && p.Account != "" && account != p.Account {
-				return &ContentError{
+				return &directories.ContentError{
 					Reason: v1alpha1.ReasonAccessDenied, File: manifest.File, Line: manifest.Line, Field: found.field,
 					Message: fmt.Sprintf("%s names ServiceAccount %s, and its layer acts as %s: remove it, or name that", id, shorten(account), p.Account),
 				}
@@ -299,7 +300,7 @@ func (p *putting) references(manifest Manifest, obj *unstructured.Unstructured) 
 
 // chartSource follows the source of a chart, with the Secret that the chart is
 // verified with, which lies beside the source.
-func (p *putting) chartSource(manifest Manifest, value any) {
+func (p *putting) chartSource(manifest directories.Manifest, value any) {
 	chartSpec, _ := value.(map[string]any)
 	if chartSpec == nil {
 		return
@@ -384,7 +385,7 @@ func (p *putting) dependsOn(id objects.ID, value any) {
 
 // ensureNamespace has the cluster have a namespace that Helm needs, unless the
 // directory lists it.
-func (p *putting) ensureNamespace(manifest Manifest, name string) {
+func (p *putting) ensureNamespace(manifest directories.Manifest, name string) {
 	obj := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
 	}}
@@ -393,11 +394,11 @@ func (p *putting) ensureNamespace(manifest Manifest, name string) {
 		return
 	}
 	p.added[id] = true
-	p.manifests = append(p.manifests, Manifest{File: manifest.File, Line: manifest.Line, Object: obj, Cluster: p.cluster(), Ensured: true})
+	p.manifests = append(p.manifests, directories.Manifest{File: manifest.File, Line: manifest.Line, Object: obj, Cluster: p.cluster(), Ensured: true})
 }
 
 // copies follows a reference to a ConfigMap or a Secret, or a list of them.
-func (p *putting) copies(manifest Manifest, namespace string, value any) {
+func (p *putting) copies(manifest directories.Manifest, namespace string, value any) {
 	list, isList := value.([]any)
 	if !isList {
 		list = []any{value}
@@ -410,7 +411,7 @@ func (p *putting) copies(manifest Manifest, namespace string, value any) {
 	}
 }
 
-func (p *putting) copySecret(manifest Manifest, namespace string, value any) {
+func (p *putting) copySecret(manifest directories.Manifest, namespace string, value any) {
 	if ref, _ := value.(map[string]any); ref != nil {
 		p.copy(manifest, "Secret", namespace, ref)
 	}
@@ -418,7 +419,7 @@ func (p *putting) copySecret(manifest Manifest, namespace string, value any) {
 
 // copy puts a copy of a ConfigMap or a Secret beside the RemoteCluster, where
 // Flux looks for it, and has a reference name that.
-func (p *putting) copy(manifest Manifest, kind, namespace string, ref map[string]any) {
+func (p *putting) copy(manifest directories.Manifest, kind, namespace string, ref map[string]any) {
 	name, _ := ref["name"].(string)
 	if name == "" || kind != "Secret" && kind != "ConfigMap" {
 		return
@@ -445,7 +446,7 @@ func (p *putting) copy(manifest Manifest, kind, namespace string, ref map[string
 	p.added[origin] = true
 	if !listed {
 		p.reads = append(p.reads, origin)
-		own = Manifest{File: manifest.File, Line: manifest.Line}
+		own = directories.Manifest{File: manifest.File, Line: manifest.Line}
 	}
 	own.Object = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
 	if given.Object == nil {
@@ -471,7 +472,7 @@ func (p *putting) copy(manifest Manifest, kind, namespace string, ref map[string
 }
 
 // listed gives what the directory itself lists.
-func (p *putting) listed(origin objects.ID, own Manifest) Given {
+func (p *putting) listed(origin objects.ID, own directories.Manifest) Given {
 	if why := cmp.Or(reservedSecret(origin), reservedObject(origin.GroupKind(), own.Object)); why != "" {
 		return Given{Withheld: never(origin, origin, why)}
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -22,7 +23,7 @@ var prod = Place{Layer: "base", Cluster: types.NamespacedName{Namespace: "fleet"
 
 // putAll puts manifests on prod and returns what comes of each by its kind and the
 // beginning of its name, without the hash.
-func putAll(t *testing.T, place Place, manifests ...Manifest) map[string]Manifest {
+func putAll(t *testing.T, place Place, manifests ...directories.Manifest) map[string]directories.Manifest {
 	t.Helper()
 	placed, err := place.Put(directory(newRevision, manifests...))
 	if err != nil {
@@ -31,7 +32,7 @@ func putAll(t *testing.T, place Place, manifests ...Manifest) map[string]Manifes
 	if placed.Cluster != "fleet/prod" || placed.Digest != directory(newRevision, manifests...).Digest {
 		t.Errorf("the directory is of %s, with the digest %s", placed.Cluster, placed.Digest)
 	}
-	found := map[string]Manifest{}
+	found := map[string]directories.Manifest{}
 	for _, m := range placed.Manifests {
 		name := m.Object.GetName()
 		if m.Cluster == "" && !m.Observed {
@@ -42,7 +43,7 @@ func putAll(t *testing.T, place Place, manifests ...Manifest) map[string]Manifes
 	return found
 }
 
-func specOf(t *testing.T, found map[string]Manifest, key string) map[string]any {
+func specOf(t *testing.T, found map[string]directories.Manifest, key string) map[string]any {
 	t.Helper()
 	m, ok := found[key]
 	if !ok {
@@ -90,7 +91,7 @@ func TestPutSaysAllOfARelease(t *testing.T) {
 func TestPutKeepsHelmsNames(t *testing.T) {
 	long := strings.Repeat("a", 60)
 	for name, test := range map[string]struct {
-		manifest                 Manifest
+		manifest                 directories.Manifest
 		release, target, storage string
 	}{
 		"by its name":             {manifest("podinfo"), "podinfo", "default", "default"},
@@ -103,7 +104,7 @@ func TestPutKeepsHelmsNames(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			at := slices.IndexFunc(placed.Manifests, func(m Manifest) bool { return m.Object.GetKind() == "HelmRelease" })
+			at := slices.IndexFunc(placed.Manifests, func(m directories.Manifest) bool { return m.Object.GetKind() == "HelmRelease" })
 			obj := placed.Manifests[at].Object
 			spec := obj.Object["spec"].(map[string]any)
 			want := []any{test.release, test.target, test.storage}
@@ -200,7 +201,7 @@ func TestPutCopiesTheNearest(t *testing.T) {
 	release := manifest("podinfo", "valuesFrom", []any{map[string]any{"kind": "ConfigMap", "name": "settings"}})
 	place := prod
 	place.Given = map[objects.ID]Given{{Kind: "ConfigMap", Namespace: "default", Name: "settings"}: {Object: configMap("settings", "given")}}
-	for name, manifests := range map[string][]Manifest{
+	for name, manifests := range map[string][]directories.Manifest{
 		"listed": {release, {File: "base/settings.yaml", Object: configMap("settings", "listed")}},
 		"given":  {release},
 	} {
@@ -220,7 +221,7 @@ func TestPutCopiesWhatReleasesRead(t *testing.T) {
 		map[string]any{"kind": "Secret", "name": "missing"},
 		map[string]any{"kind": "Secret", "name": "optional", "optional": true},
 	})
-	listed := Manifest{File: "base/listed.yaml", Object: configMap("listed", "one")}
+	listed := directories.Manifest{File: "base/listed.yaml", Object: configMap("listed", "one")}
 	secret := anyManifest("v1", "Secret", "default", "found").Object
 	secret.Object["data"], secret.Object["type"] = map[string]any{"values.yaml": "dHdv"}, "Opaque"
 	secret.SetLabels(map[string]string{"owner": "somebody"})
@@ -329,7 +330,7 @@ func TestPutNamesTheAccount(t *testing.T) {
 		t.Errorf("without one it is installed as %v, want its own", got)
 	}
 	for _, test := range []struct {
-		manifest Manifest
+		manifest directories.Manifest
 		field    string
 	}{
 		{manifest("b", "serviceAccountName", "admin"), "spec.serviceAccountName"},
@@ -338,7 +339,7 @@ func TestPutNamesTheAccount(t *testing.T) {
 		{ofFlux("Bucket", "serviceAccountName", "admin"), "spec.serviceAccountName"},
 	} {
 		_, err := place.Put(directory(newRevision, test.manifest))
-		var content *ContentError
+		var content *directories.ContentError
 		if !errors.As(err, &content) || content.Field != test.field || content.Reason != "AccessDenied" || !strings.Contains(content.Message, "names ServiceAccount admin, and its layer acts as deployer") {
 			t.Errorf("%s as another account: %v", test.manifest.ID(), err)
 		}
@@ -347,7 +348,7 @@ func TestPutNamesTheAccount(t *testing.T) {
 
 func TestPutRefusesAKubeConfig(t *testing.T) {
 	_, err := prod.Put(directory(newRevision, manifest("podinfo", "kubeConfig", map[string]any{"secretRef": map[string]any{"name": "mine"}})))
-	var content *ContentError
+	var content *directories.ContentError
 	if !errors.As(err, &content) || content.File != "base/podinfo.yaml" || content.Field != "spec.kubeConfig" || !strings.Contains(content.Message, "names a cluster itself, and its layer belongs on RemoteCluster fleet/prod") {
 		t.Errorf("the error is %v", err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -31,7 +32,7 @@ var allStates = []v1alpha1.State{
 }
 
 // drawLayer returns a layer in any state, with a status of any kind.
-func drawLayer(t *rapid.T, deployedDir *Directory) *v1alpha1.AddonsLayer {
+func drawLayer(t *rapid.T, deployedDir *directories.Directory) *v1alpha1.AddonsLayer {
 	l := layer()
 	if deployedDir != nil {
 		isDeployed(deployedDir)(l)
@@ -71,8 +72,8 @@ func drawLayer(t *rapid.T, deployedDir *Directory) *v1alpha1.AddonsLayer {
 	return l
 }
 
-func drawDirectory(t *rapid.T, revision, what string) *Directory {
-	var manifests []Manifest
+func drawDirectory(t *rapid.T, revision, what string) *directories.Directory {
+	var manifests []directories.Manifest
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		if chance(t, 60, what+" has "+name) {
 			manifests = append(manifests, manifest(name, "chart", rapid.SampledFrom([]string{"x", "y"}).Draw(t, "chart")))
@@ -82,7 +83,7 @@ func drawDirectory(t *rapid.T, revision, what string) *Directory {
 }
 
 func drawObservation(t *rapid.T) Observation {
-	var deployedDir *Directory
+	var deployedDir *directories.Directory
 	if chance(t, 75, "deployed before") {
 		deployedDir = drawDirectory(t, oldRevision, "deployed")
 	}
@@ -125,7 +126,7 @@ func drawTrouble(t *rapid.T, o *Observation) {
 	case 2:
 		o.Directory, o.DirectoryError = nil, errors.New("connection refused")
 	case 3:
-		o.Directory, o.DirectoryError = nil, &ContentError{Reason: v1alpha1.ReasonInvalidManifest, Message: "is no YAML"}
+		o.Directory, o.DirectoryError = nil, &directories.ContentError{Reason: v1alpha1.ReasonInvalidManifest, Message: "is no YAML"}
 	case 4:
 		o.Source.Ready, o.Source.Message = false, "git is away"
 	case 5:

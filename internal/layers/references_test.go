@@ -15,12 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
 // ofFlux returns an object of a kind of Flux, in the namespace default.
-func ofFlux(kind string, spec ...any) Manifest {
+func ofFlux(kind string, spec ...any) directories.Manifest {
 	versions := map[string]string{
 		"HelmRelease": "helm.toolkit.fluxcd.io/v2", "Kustomization": "kustomize.toolkit.fluxcd.io/v1", "ArtifactGenerator": "source.extensions.fluxcd.io/v1beta1",
 	}
@@ -139,7 +140,7 @@ func TestPutFollowsLocalSources(t *testing.T) {
 // What a newer Flux may read, and nobody has followed, is refused rather than read in
 // the namespace of the RemoteCluster.
 func TestPutRefusesUnknownReferences(t *testing.T) {
-	for field, m := range map[string]Manifest{
+	for field, m := range map[string]directories.Manifest{
 		"spec.newSecretRef":                           ofFlux("HelmRepository", "newSecretRef", to("x")),
 		"spec.verify.rootsFrom":                       ofFlux("OCIRepository", "verify", map[string]any{"rootsFrom": to("x")}),
 		"spec.auth[].secretRef":                       ofFlux("Bucket", "auth", []any{map[string]any{"secretRef": to("x")}}),
@@ -148,7 +149,7 @@ func TestPutRefusesUnknownReferences(t *testing.T) {
 		"spec.serviceAccountName":                     ofFlux("HelmRepository", "serviceAccountName", "x"),
 	} {
 		_, err := prod.Put(directory(newRevision, m))
-		var content *ContentError
+		var content *directories.ContentError
 		if !errors.As(err, &content) || content.Field != field || !strings.Contains(content.Message, "refers to something in a way that cannot be followed to another cluster") {
 			t.Errorf("%s: %v", field, err)
 		}
@@ -229,7 +230,7 @@ func fieldsOf(of reflect.Type, path string, into map[string]bool) {
 // Rules across namespaces judge what was written, and what came of it.
 func TestCrossNamespaceRulesJudgeWhatWasWritten(t *testing.T) {
 	for name, test := range map[string]struct {
-		manifest Manifest
+		manifest directories.Manifest
 		refused  string
 	}{
 		"its own":             {manifest("a", "valuesFrom", []any{map[string]any{"kind": "Secret", "name": "x"}}), ""},

@@ -18,6 +18,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -198,8 +199,8 @@ func MayBeThere(o Observation, id objects.ID) bool {
 	}) {
 		return false
 	}
-	lists := func(dir *Directory) bool {
-		return dir != nil && slices.ContainsFunc(dir.Manifests, func(m Manifest) bool { return m.ID() == id })
+	lists := func(dir *directories.Directory) bool {
+		return dir != nil && slices.ContainsFunc(dir.Manifests, func(m directories.Manifest) bool { return m.ID() == id })
 	}
 	return isDeleting(o.Layer) || !lists(o.Directory) || o.Restored != nil && !lists(o.Restored)
 }

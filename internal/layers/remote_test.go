@@ -16,6 +16,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -163,7 +164,7 @@ func TestUnreachableIsLookedAtInTime(t *testing.T) {
 // What a layer leaves on the cluster that it moves from does not have to be
 // allowed, as what leaves its directory has to.
 func TestMovesAreNoMassPrune(t *testing.T) {
-	var manifests []Manifest
+	var manifests []directories.Manifest
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		manifests = append(manifests, manifest(name))
 	}
@@ -206,7 +207,7 @@ func has(objs ...*unstructured.Unstructured) layerChange {
 // The guard asks about what leaves the directory, and not about what a layer leaves
 // behind because it moves, whether or not it was ever deployed.
 func TestGuardOfAMove(t *testing.T) {
-	var manifests []Manifest
+	var manifests []directories.Manifest
 	var old, there []*unstructured.Unstructured
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		manifests = append(manifests, manifest(name))
@@ -215,7 +216,7 @@ func TestGuardOfAMove(t *testing.T) {
 	well := onProd(remoteCluster(metav1.ConditionTrue, metav1.ConditionTrue, time.Hour))
 	for name, test := range map[string]struct {
 		layer  *v1alpha1.AddonsLayer
-		dir    *Directory
+		dir    *directories.Directory
 		lives  []*unstructured.Unstructured
 		reason string
 	}{

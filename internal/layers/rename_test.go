@@ -13,6 +13,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -22,7 +23,7 @@ import (
 // succeeded, and never uninstalled.
 func TestReleasesWithShortNamesAreTakenOver(t *testing.T) {
 	const releases = 6
-	var manifests []Manifest
+	var manifests []directories.Manifest
 	for i := range releases {
 		manifests = append(manifests, manifest(fmt.Sprintf("r%d", i)))
 	}

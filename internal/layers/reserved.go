@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -187,8 +188,8 @@ func reservedObject(gk schema.GroupKind, obj *unstructured.Unstructured) string 
 
 // reserves says what an object is kept for that a directory lists; empty for what
 // the layer may write.
-func (o Observation) reserves(manifest Manifest) string {
-	if manifest.isStratas() {
+func (o Observation) reserves(manifest directories.Manifest) string {
+	if manifest.IsStratas() {
 		return ""
 	}
 	id := manifest.ID()
@@ -211,7 +212,7 @@ func (o Observation) reservedSource(id objects.ID) string {
 		return ""
 	}
 	listed := map[objects.ID]bool{}
-	for _, directory := range []*Directory{o.Directory, o.Deployed, o.Restored} {
+	for _, directory := range []*directories.Directory{o.Directory, o.Deployed, o.Restored} {
 		if directory == nil {
 			continue
 		}
@@ -261,10 +262,6 @@ func FluxNamespacesOf(hosts []string) []string {
 	return namespaces
 }
 
-// isStratas tells whether the controller has made a manifest itself, or only looks
-// at what it names: no directory lists it.
-func (m Manifest) isStratas() bool { return m.Copy || m.Home || m.Ensured || m.Observed }
-
 // reserved returns which of the objects in question a layer writes, adopts, lets
 // go and deletes in no case, whatever its status says that it has.
 func (o Observation) reserved() map[objects.ID]string {
@@ -275,12 +272,12 @@ func (o Observation) reserved() map[objects.ID]string {
 			found[id] = why
 		}
 	}
-	for _, directory := range []*Directory{o.Directory, o.Deployed, o.Restored} {
+	for _, directory := range []*directories.Directory{o.Directory, o.Deployed, o.Restored} {
 		if directory == nil {
 			continue
 		}
 		for _, manifest := range directory.Manifests {
-			if manifest.isStratas() {
+			if manifest.IsStratas() {
 				stratas[manifest.ID()] = true
 			} else if why := o.reserves(manifest); why != "" {
 				found[manifest.ID()] = why
@@ -306,7 +303,7 @@ func reservedGate(o Observation) *Blocked {
 	}
 	for _, manifest := range o.Directory.Manifests {
 		if why := o.reserves(manifest); why != "" {
-			return contentBlocked(&ContentError{
+			return contentBlocked(&directories.ContentError{
 				Reason: v1alpha1.ReasonReservedObject, File: manifest.File, Line: manifest.Line,
 				Message: fmt.Sprintf("%s is %s, and no layer writes it: remove it from the directory, or give it another name, type or label", manifest.ID(), why),
 			})

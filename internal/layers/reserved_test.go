@@ -17,18 +17,19 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
 // marks puts metadata on an object.
-func marks(m Manifest, change func(*unstructured.Unstructured)) Manifest {
+func marks(m directories.Manifest, change func(*unstructured.Unstructured)) directories.Manifest {
 	m.Object = m.Object.DeepCopy()
 	change(m.Object)
 	return m
 }
 
-func secretListed(namespace, name string) Manifest {
+func secretListed(namespace, name string) directories.Manifest {
 	return anyManifest("v1", "Secret", namespace, name)
 }
 
@@ -38,7 +39,7 @@ func TestReserved(t *testing.T) {
 	const role = "rbac.authorization.k8s.io/v1"
 	for name, tc := range map[string]struct {
 		reason   string
-		manifest Manifest
+		manifest directories.Manifest
 		want     string
 	}{
 		"copy of a kubeconfig":     {"of any namespace, as RemoteClusters are", secretListed("fleet", "strata-kubeconfig-prod"), keptKubeConfig},
@@ -234,16 +235,16 @@ func TestLayerTakesNoKubeConfigOfARemoteCluster(t *testing.T) {
 	cluster := anyManifest(v1alpha1.GroupVersion.String(), v1alpha1.RemoteClusterKind, "fleet", "prod")
 	for name, tc := range map[string]struct {
 		reason   string
-		listed   []Manifest
+		listed   []directories.Manifest
 		change   func(*Observation)
 		reserved bool
 	}{
-		"nobody's":          {"adopting it is taking it", []Manifest{secret}, lives(secret.Object), true},
-		"before it exists":  {"nobody is to be first", []Manifest{secret}, func(*Observation) {}, true},
-		"another layer's":   {"it is not handed over", []Manifest{secret}, lives(marks(secret, labelled(v1alpha1.LayerLabel, "other")).Object), true},
-		"the layer's own":   {"it has it already", []Manifest{secret}, lives(marks(secret, labelled(v1alpha1.LayerLabel, "base")).Object), false},
-		"with its cluster":  {"who writes the RemoteCluster says where that is", []Manifest{secret, cluster}, func(*Observation) {}, false},
-		"of another Secret": {"it is named by none", []Manifest{secret}, func(o *Observation) { o.KubeConfigs = nil }, false},
+		"nobody's":          {"adopting it is taking it", []directories.Manifest{secret}, lives(secret.Object), true},
+		"before it exists":  {"nobody is to be first", []directories.Manifest{secret}, func(*Observation) {}, true},
+		"another layer's":   {"it is not handed over", []directories.Manifest{secret}, lives(marks(secret, labelled(v1alpha1.LayerLabel, "other")).Object), true},
+		"the layer's own":   {"it has it already", []directories.Manifest{secret}, lives(marks(secret, labelled(v1alpha1.LayerLabel, "base")).Object), false},
+		"with its cluster":  {"who writes the RemoteCluster says where that is", []directories.Manifest{secret, cluster}, func(*Observation) {}, false},
+		"of another Secret": {"it is named by none", []directories.Manifest{secret}, func(o *Observation) { o.KubeConfigs = nil }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			named := func(o *Observation) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -32,7 +33,7 @@ func atVersion(version string) layerChange {
 	return func(l *v1alpha1.AddonsLayer) { l.Spec.Version = version }
 }
 
-func entry(id, version string, dir *Directory, result v1alpha1.DeploymentResult) v1alpha1.HistoryEntry {
+func entry(id, version string, dir *directories.Directory, result v1alpha1.DeploymentResult) v1alpha1.HistoryEntry {
 	return v1alpha1.HistoryEntry{ID: id, Version: version, Revision: dir.Revision, Digest: dir.Digest, Result: result, Started: longAgo}
 }
 
@@ -42,7 +43,7 @@ func withHistory(entries ...v1alpha1.HistoryEntry) layerChange {
 
 // rollsOut gives a layer the status of one that has applied all of a directory,
 // since a moment.
-func rollsOut(dir *Directory, since time.Duration) layerChange {
+func rollsOut(dir *directories.Directory, since time.Duration) layerChange {
 	return func(l *v1alpha1.AddonsLayer) {
 		was := l.Status.DeepCopy()
 		isDeployed(dir)(l)
@@ -68,7 +69,7 @@ func goingBack(l *v1alpha1.AddonsLayer) {
 	}
 }
 
-func restored(dir *Directory) func(*Observation) {
+func restored(dir *directories.Directory) func(*Observation) {
 	return func(o *Observation) { o.Restored, o.Deployed = dir, dir }
 }
 
@@ -266,7 +267,7 @@ func TestRolledBackLayerStaysWhereItIs(t *testing.T) {
 		},
 		"another revision with the same content": {
 			"it would fail again",
-			observation(back(), &Directory{Revision: "main@sha1:newer", Digest: secondDir.Digest, Manifests: secondDir.Manifests}, restored(firstDir), lives(live("a"), live("b"))),
+			observation(back(), &directories.Directory{Revision: "main@sha1:newer", Digest: secondDir.Digest, Manifests: secondDir.Manifests}, restored(firstDir), lives(live("a"), live("b"))),
 			decided{
 				v1alpha1.StateDeployed, "", rolledBack, status.FailedStatus,
 				"went back from version 2.0.0 of revision main@sha1:new to version 1.0.0 of revision main@sha1:old (deployment 4), because it failed",
@@ -342,8 +343,8 @@ func TestRolledBackLayerStaysWhereItIs(t *testing.T) {
 func TestRollbackTakesNothingFromOthers(t *testing.T) {
 	space := anyManifest("v1", "Namespace", "", "space")
 	space.Object.SetAnnotations(map[string]string{v1alpha1.PruneAnnotation: "enabled"})
-	dir := directory(newRevision, append([]Manifest{space}, secondDir.Manifests...)...)
-	before := directory(oldRevision, append([]Manifest{manifest("moved"), manifest("listed"), manifest("renamed")}, firstDir.Manifests...)...)
+	dir := directory(newRevision, append([]directories.Manifest{space}, secondDir.Manifests...)...)
+	before := directory(oldRevision, append([]directories.Manifest{manifest("moved"), manifest("listed"), manifest("renamed")}, firstDir.Manifests...)...)
 	l := layer(withRollback, isDeployed(before), withHistory(entry("4", "1.0.0", before, v1alpha1.ResultDeployed)), atVersion("2.0.0"), rollsOut(dir, soon))
 	namespace := space.Object.DeepCopy()
 	namespace.SetLabels(map[string]string{v1alpha1.LayerLabel: "base"})
@@ -453,7 +454,9 @@ func TestRollbackThatIsNotPossibleUndeploysNothing(t *testing.T) {
 // in it, and to no other.
 func TestRollbackBetweenVersionsOfAKind(t *testing.T) {
 	widget := schema.GroupKind{Group: "example.dev", Kind: "Widget"}
-	at := func(version string) Manifest { return anyManifest("example.dev/"+version, "Widget", "default", "w") }
+	at := func(version string) directories.Manifest {
+		return anyManifest("example.dev/"+version, "Widget", "default", "w")
+	}
 	before, after := directory(oldRevision, at("v1beta1"), manifest("b")), directory(newRevision, at("v1"), manifest("b"))
 	l := layer(withRollback, isDeployed(before), withHistory(entry("4", "1.0.0", before, v1alpha1.ResultDeployed)), atVersion("2.0.0"), rollsOut(after, soon))
 	for i := range l.Status.Resources {
@@ -481,7 +484,7 @@ func TestRollbackBetweenVersionsOfAKind(t *testing.T) {
 func TestFailureBesideAMistakeIsTriedAgain(t *testing.T) {
 	o := observation(layer(isDeployed(firstDir)), nil, lives(live("a", drifted), live("b")), func(o *Observation) {
 		o.Deployed = firstDir
-		o.DirectoryError = &ContentError{Reason: v1alpha1.ReasonInvalidManifest, Message: "no"}
+		o.DirectoryError = &directories.ContentError{Reason: v1alpha1.ReasonInvalidManifest, Message: "no"}
 	})
 	d := Decide(o)
 	if got := verbs(d.Plan); !d.Stalled || got != "Write a" {

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"sync"
 
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -50,7 +51,7 @@ type Origin struct {
 }
 
 // DigestOf identifies what a directory lists where it is put; empty for nil.
-func DigestOf(dir *layers.Directory) string {
+func DigestOf(dir *directories.Directory) string {
 	if dir == nil {
 		return ""
 	}
@@ -81,7 +82,7 @@ func NewListings() *Listings {
 
 // Update records what a layer lists; dir is nil where it cannot be read. It
 // tells whether that is something new.
-func (l *Listings) Update(layer string, dir *layers.Directory) bool {
+func (l *Listings) Update(layer string, dir *directories.Directory) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	last, known := l.byLayer[layer]
@@ -127,7 +128,7 @@ func (l *Listings) known(layer, digest string) (layers.Listing, bool) {
 // Of returns what a layer lists in a directory as another layer reads it. That
 // may be newer or older than what its own look has recorded, and changes nothing
 // of it; the last one is remembered, as every new release asks for all layers.
-func (l *Listings) Of(layer string, dir *layers.Directory) layers.Listing {
+func (l *Listings) Of(layer string, dir *directories.Directory) layers.Listing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if known, ok := l.known(layer, DigestOf(dir)); ok {

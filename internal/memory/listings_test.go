@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
@@ -25,10 +26,10 @@ func newRelease(name, releaseName string) *unstructured.Unstructured {
 }
 
 // directory returns one that lists releases of the given names.
-func directory(digest string, names ...string) *layers.Directory {
-	dir := &layers.Directory{Digest: digest}
+func directory(digest string, names ...string) *directories.Directory {
+	dir := &directories.Directory{Digest: digest}
 	for _, name := range names {
-		dir.Manifests = append(dir.Manifests, layers.Manifest{File: name + ".yaml", Object: newRelease(name, name)})
+		dir.Manifests = append(dir.Manifests, directories.Manifest{File: name + ".yaml", Object: newRelease(name, name)})
 	}
 	return dir
 }
@@ -48,7 +49,7 @@ func TestListings(t *testing.T) {
 			t.Errorf("%s: who lists the object (-want +got):\n%s", what, diff)
 		}
 	}
-	update := func(layer string, dir *layers.Directory, news bool) {
+	update := func(layer string, dir *directories.Directory, news bool) {
 		t.Helper()
 		if got := l.Update(layer, dir); got != news {
 			t.Errorf("update of %s is news: %t, want %t", layer, got, news)
@@ -63,7 +64,7 @@ func TestListings(t *testing.T) {
 
 	// reads looks at a directory as another layer does; the digest says what it
 	// holds, so that what is remembered can be told from what is read.
-	reads := func(layer string, dir *layers.Directory, want ...string) {
+	reads := func(layer string, dir *directories.Directory, want ...string) {
 		t.Helper()
 		var got []string
 		read := l.Of(layer, dir)
@@ -97,7 +98,7 @@ func TestListings(t *testing.T) {
 	reads("none", directory("1", "again"), "again")
 
 	renamed := directory("4")
-	renamed.Manifests = []layers.Manifest{{File: "new.yaml", Object: newRelease("renamed", "podinfo")}}
+	renamed.Manifests = []directories.Manifest{{File: "new.yaml", Object: newRelease("renamed", "podinfo")}}
 	update("apps", renamed, true)
 	check("apps lists another one of the same Helm release")
 	if diff := cmp.Diff([]string{"apps"}, sorted(l.WhoLists(id, exclusive))); diff != "" {
@@ -182,7 +183,7 @@ func TestListingsConcerning(t *testing.T) {
 	check("one that lists nothing of it", map[string][]string{"apps": {"other", "podinfo"}},
 		Question{Layer: "base", Origin: at("a")}, Question{Layer: "apps", Origin: at("a")})
 
-	renamed := &layers.Directory{Digest: "4", Manifests: []layers.Manifest{{File: "new.yaml", Object: newRelease("renamed", "podinfo")}}}
+	renamed := &directories.Directory{Digest: "4", Manifests: []directories.Manifest{{File: "new.yaml", Object: newRelease("renamed", "podinfo")}}}
 	l.Update("base", renamed)
 	check("its new content has not been found there", map[string][]string{"base": read}, Question{Layer: "base", Origin: at("a")})
 	l.Found("base", "4", at("c"))

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 )
 
 // Assemble returns the directory of objects that were not read from an artifact,
@@ -15,7 +15,7 @@ import (
 // is kept in memory under key, which must be another whenever made would return
 // something else, and made is called where it is not there. The error is that of
 // made, or a *layers.ContentError.
-func (s *Store) Assemble(key, revision string, made func() ([]layers.Manifest, error)) (*layers.Directory, error) {
+func (s *Store) Assemble(key, revision string, made func() ([]directories.Manifest, error)) (*directories.Directory, error) {
 	found, err := s.assembled(key, made)
 	if err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func (s *Store) Assemble(key, revision string, made func() ([]layers.Manifest, e
 
 // AssembledDigest returns the Digest of what Assemble returns. It does not have to
 // expand the objects.
-func (s *Store) AssembledDigest(key string, made func() ([]layers.Manifest, error)) (string, error) {
+func (s *Store) AssembledDigest(key string, made func() ([]directories.Manifest, error)) (string, error) {
 	found, err := s.assembled(key, made)
 	if err != nil {
 		return "", err
@@ -38,7 +38,7 @@ func (s *Store) AssembledDigest(key string, made func() ([]layers.Manifest, erro
 	return found.head.Digest, nil
 }
 
-func (s *Store) assembled(key string, made func() ([]layers.Manifest, error)) (*parsed, error) {
+func (s *Store) assembled(key string, made func() ([]directories.Manifest, error)) (*parsed, error) {
 	at := parsedKey{artifact: "assembled:" + key, path: "."}
 	if found, ok := s.parsed.get(at); ok {
 		return found, nil
@@ -56,7 +56,7 @@ func (s *Store) assembled(key string, made func() ([]layers.Manifest, error)) (*
 }
 
 // assemble returns the directory of some objects, which it changes.
-func assemble(manifests []layers.Manifest) (*layers.Directory, error) {
+func assemble(manifests []directories.Manifest) (*directories.Directory, error) {
 	set, size := newObjectSet(), 0
 	for _, manifest := range manifests {
 		if mistake := checkObject(manifest.Object.Object); mistake != nil {

@@ -13,18 +13,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
 
-func assembled(text string, names ...string) []layers.Manifest {
-	var manifests []layers.Manifest
+func assembled(text string, names ...string) []directories.Manifest {
+	var manifests []directories.Manifest
 	for _, name := range names {
 		obj := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "default", "uid": "1"},
 			"data": map[string]any{"text": text}, "status": map[string]any{"ready": true},
 		}}
-		manifests = append(manifests, layers.Manifest{File: "bundle net, layer base", Object: obj})
+		manifests = append(manifests, directories.Manifest{File: "bundle net, layer base", Object: obj})
 	}
 	return manifests
 }
@@ -35,9 +36,9 @@ func TestAssemble(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls := 0
-	get := func(key, text string, names ...string) *layers.Directory {
+	get := func(key, text string, names ...string) *directories.Directory {
 		t.Helper()
-		directory, err := store.Assemble(key, "1.0.0", func() ([]layers.Manifest, error) {
+		directory, err := store.Assemble(key, "1.0.0", func() ([]directories.Manifest, error) {
 			calls++
 			return assembled(text, names...), nil
 		})
@@ -55,7 +56,7 @@ func TestAssemble(t *testing.T) {
 	}
 	made := assembled("x", "home", "needs")
 	made[0].Home, made[1].Needs = true, []objects.ID{{Kind: "ConfigMap", Namespace: "default", Name: "home"}}
-	kept, err := store.Assemble("z", "", func() ([]layers.Manifest, error) { return made, nil })
+	kept, err := store.Assemble("z", "", func() ([]directories.Manifest, error) { return made, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,7 @@ func TestAssemble(t *testing.T) {
 		t.Fatal(err)
 	}
 	remembered, _ := store.ByDigest(kept.Digest)
-	for name, directory := range map[string]*layers.Directory{"memory": remembered, "the cluster": unpacked} {
+	for name, directory := range map[string]*directories.Directory{"memory": remembered, "the cluster": unpacked} {
 		if diff := cmp.Diff(kept.Manifests, directory.Manifests); diff != "" {
 			t.Errorf("what %s has kept (-want +got):\n%s", name, diff)
 		}
@@ -106,7 +107,7 @@ func TestAssembleRefuses(t *testing.T) {
 	nameless := assembled("", "")
 	large := assembled(strings.Repeat("x", maxDirectory), "large")
 	for name, c := range map[string]struct {
-		manifests []layers.Manifest
+		manifests []directories.Manifest
 		err       error
 		want      string
 	}{
@@ -117,11 +118,11 @@ func TestAssembleRefuses(t *testing.T) {
 		"more than a layer has": {large, nil, "split the layer"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			directory, err := store.Assemble(name, "", func() ([]layers.Manifest, error) { return c.manifests, c.err })
+			directory, err := store.Assemble(name, "", func() ([]directories.Manifest, error) { return c.manifests, c.err })
 			if err == nil || !strings.Contains(err.Error(), c.want) || directory != nil {
 				t.Fatalf("got %v, %v, want an error with %q", directory, err, c.want)
 			}
-			var content *layers.ContentError
+			var content *directories.ContentError
 			if c.err == nil && (!errors.As(err, &content) || content.Reason == "" || content.Reason == v1alpha1.ReasonArtifactFailed) {
 				t.Errorf("error %v is none that the author could mend", err)
 			}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -43,7 +43,7 @@ const (
 
 // condense returns manifests as CBOR, and about how many bytes they take as they
 // are. It is nil where CBOR would not give back the very same.
-func condense(manifests []layers.Manifest) (*condensed, int64) {
+func condense(manifests []directories.Manifest) (*condensed, int64) {
 	w := &weigher{}
 	c := &condensed{items: make([]condensedItem, 0, len(manifests))}
 	var data []byte
@@ -75,10 +75,10 @@ func (c *condensed) weight() int64 {
 }
 
 // expand returns the manifests anew, equal to those that were condensed.
-func (c *condensed) expand() ([]layers.Manifest, error) {
-	var manifests []layers.Manifest
+func (c *condensed) expand() ([]directories.Manifest, error) {
+	var manifests []directories.Manifest
 	if len(c.items) > 0 {
-		manifests = make([]layers.Manifest, 0, len(c.items))
+		manifests = make([]directories.Manifest, 0, len(c.items))
 	}
 	begin := 0
 	for _, item := range c.items {
@@ -86,7 +86,7 @@ func (c *condensed) expand() ([]layers.Manifest, error) {
 		if err := direct.Unmarshal(c.data[begin:item.end], &object.Object); err != nil {
 			return nil, fmt.Errorf("cannot read an object of %s from memory: %w", item.file, err)
 		}
-		manifests = append(manifests, layers.Manifest{File: item.file, Line: item.line, Home: item.home, Needs: item.needs, Object: object})
+		manifests = append(manifests, directories.Manifest{File: item.file, Line: item.line, Home: item.home, Needs: item.needs, Object: object})
 		begin = item.end
 	}
 	return manifests, nil

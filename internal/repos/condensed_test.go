@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"pgregory.net/rapid"
 
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 )
 
 // exactly tells -0 from 0, which are equal otherwise.
@@ -21,7 +21,7 @@ var exactly = cmp.Comparer(func(a, b float64) bool { return math.Float64bits(a) 
 
 // sameExpanded fails where manifests are not what they were once they have been
 // condensed and expanded.
-func sameExpanded(t rapid.TB, want []layers.Manifest) {
+func sameExpanded(t rapid.TB, want []directories.Manifest) {
 	t.Helper()
 	objects, _ := condense(want)
 	if objects == nil {
@@ -90,9 +90,9 @@ func drawText(t *rapid.T) string {
 // Whatever objects hold, they are the very same again.
 func TestCondensedProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var manifests []layers.Manifest
+		var manifests []directories.Manifest
 		for range rapid.IntRange(0, 4).Draw(t, "objects") {
-			manifests = append(manifests, layers.Manifest{
+			manifests = append(manifests, directories.Manifest{
 				File: drawText(t), Line: rapid.IntRange(0, 1000).Draw(t, "line"),
 				Object: &unstructured.Unstructured{Object: drawMapping(t, 4)},
 			})
@@ -121,7 +121,7 @@ func TestCondensedManifests(t *testing.T) {
 }
 
 // parsedFrom returns the directory of files.
-func parsedFrom(t testing.TB, pairs ...string) *layers.Directory {
+func parsedFrom(t testing.TB, pairs ...string) *directories.Directory {
 	t.Helper()
 	directory, err := Parse(t.Context(), files(pairs...), ".")
 	if err != nil {
@@ -137,7 +137,7 @@ func TestWhatIsNotCondensed(t *testing.T) {
 		"another type": 1, "strings": []string{"a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			directory := &layers.Directory{Digest: "x", Manifests: []layers.Manifest{{Object: &unstructured.Unstructured{Object: map[string]any{"value": value}}}}}
+			directory := &directories.Directory{Digest: "x", Manifests: []directories.Manifest{{Object: &unstructured.Unstructured{Object: map[string]any{"value": value}}}}}
 			p := newParsed(directory, nil, nil)
 			if p.objects != nil {
 				t.Fatalf("it is condensed to %s", p.objects.data)
@@ -175,7 +175,7 @@ func FuzzCondensed(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		object := &unstructured.Unstructured{}
 		if json.Unmarshal(data, &object.Object) == nil && object.Object != nil {
-			sameExpanded(t, []layers.Manifest{{File: "a.yaml", Line: 1, Object: object}, {Object: object}})
+			sameExpanded(t, []directories.Manifest{{File: "a.yaml", Line: 1, Object: object}, {Object: object}})
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 )
 
 const (
@@ -25,7 +25,7 @@ type conversion struct {
 	group, kind string
 	from        []string
 	to          string
-	spec        func(spec map[string]any) *layers.ContentError
+	spec        func(spec map[string]any) *directories.ContentError
 }
 
 // conversions follow Flux's own upgrade notes. What is not named in them has
@@ -42,7 +42,7 @@ var conversions = []conversion{
 // convert changes an object of an earlier version of Flux's API to the one
 // that clusters serve. Fields that it does not know survive. The error has no
 // file and line.
-func convert(object *unstructured.Unstructured) *layers.ContentError {
+func convert(object *unstructured.Unstructured) *directories.ContentError {
 	gvk := object.GroupVersionKind()
 	for _, c := range conversions {
 		if gvk.Group != c.group || gvk.Kind != c.kind {
@@ -57,7 +57,7 @@ func convert(object *unstructured.Unstructured) *layers.ContentError {
 	return nil
 }
 
-func (c conversion) apply(object *unstructured.Unstructured) *layers.ContentError {
+func (c conversion) apply(object *unstructured.Unstructured) *directories.ContentError {
 	object.SetAPIVersion(schema.GroupVersion{Group: c.group, Version: c.to}.String())
 	if spec, ok := object.Object["spec"].(map[string]any); ok && c.spec != nil {
 		return c.spec(spec)
@@ -66,8 +66,8 @@ func (c conversion) apply(object *unstructured.Unstructured) *layers.ContentErro
 }
 
 // drop leaves out fields that were without effect before they were removed.
-func drop(names ...string) func(map[string]any) *layers.ContentError {
-	return func(spec map[string]any) *layers.ContentError {
+func drop(names ...string) func(map[string]any) *directories.ContentError {
+	return func(spec map[string]any) *directories.ContentError {
 		for _, name := range names {
 			delete(spec, name)
 		}
@@ -75,12 +75,12 @@ func drop(names ...string) func(map[string]any) *layers.ContentError {
 	}
 }
 
-func convertHelmChart(spec map[string]any) *layers.ContentError {
+func convertHelmChart(spec map[string]any) *directories.ContentError {
 	delete(spec, "accessFrom")
 	return convertValuesFile(spec, "spec")
 }
 
-func convertHelmRelease(spec map[string]any) *layers.ContentError {
+func convertHelmRelease(spec map[string]any) *directories.ContentError {
 	if chart, ok := spec["chart"].(map[string]any); ok {
 		if chartSpec, ok := chart["spec"].(map[string]any); ok {
 			if err := convertValuesFile(chartSpec, "spec.chart.spec"); err != nil {
@@ -104,7 +104,7 @@ func convertHelmRelease(spec map[string]any) *layers.ContentError {
 
 // convertValuesFile puts valuesFile before valuesFiles, the order in which
 // source-controller merged them.
-func convertValuesFile(spec map[string]any, at string) *layers.ContentError {
+func convertValuesFile(spec map[string]any, at string) *directories.ContentError {
 	value, ok := spec["valuesFile"]
 	delete(spec, "valuesFile")
 	if !ok || value == nil || value == "" {
@@ -124,7 +124,7 @@ func convertValuesFile(spec map[string]any, at string) *layers.ContentError {
 
 // convertPatches makes patches of the two older forms. kustomize applied
 // strategic merges first and JSON patches last.
-func convertPatches(kustomize map[string]any, at string) *layers.ContentError {
+func convertPatches(kustomize map[string]any, at string) *directories.ContentError {
 	const first, middle, last = "patchesStrategicMerge", "patches", "patchesJson6902"
 	if kustomize[first] == nil && kustomize[last] == nil {
 		delete(kustomize, first)

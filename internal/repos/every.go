@@ -13,8 +13,8 @@ import (
 
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kustomize"
-	"github.com/strata-project/strata/internal/layers"
 )
 
 // maxMistakes is how many mistakes of one directory are collected.
@@ -24,10 +24,10 @@ const maxMistakes = 10_000
 // what is broken is left out of the directory. Where a kustomization makes the
 // objects there is one mistake at most, since kustomize stops at its first. The
 // error is for what the author cannot mend.
-func ParseAll(ctx context.Context, files fs.FS, name string) (*layers.Directory, []*layers.ContentError, error) {
-	var mistakes []*layers.ContentError
+func ParseAll(ctx context.Context, files fs.FS, name string) (*directories.Directory, []*directories.ContentError, error) {
+	var mistakes []*directories.ContentError
 	keep := func(file string, err error) error {
-		var mistake *layers.ContentError
+		var mistake *directories.ContentError
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -40,12 +40,12 @@ func ParseAll(ctx context.Context, files fs.FS, name string) (*layers.Directory,
 		return nil
 	}
 	directory, err := parse(ctx, files, name, keep, kustomize.Build)
-	var last *layers.ContentError
+	var last *directories.ContentError
 	if errors.As(err, &last) {
 		if !slices.Contains(mistakes, last) {
 			mistakes = append(mistakes, last)
 		}
-		return &layers.Directory{Digest: EmptyDigest}, mistakes, nil
+		return &directories.Directory{Digest: EmptyDigest}, mistakes, nil
 	}
 	return directory, mistakes, err
 }
@@ -76,13 +76,13 @@ type Document struct {
 // Documents returns the objects of a file, those of lists one by one, and every
 // mistake in it, one for each document at most. What has no version and kind, or is
 // encrypted, is left out, and so is what a cluster would have to say.
-func Documents(file string, data []byte) ([]Document, []*layers.ContentError) {
+func Documents(file string, data []byte) ([]Document, []*directories.ContentError) {
 	parts, err := splitDocuments(file, data)
 	if err != nil {
 		return nil, mistakesOf(err)
 	}
 	var found []Document
-	var mistakes []*layers.ContentError
+	var mistakes []*directories.ContentError
 	for _, part := range parts {
 		if err := part.parse(); err != nil {
 			mistakes = append(mistakes, mistakesOf(err)...)
@@ -106,10 +106,10 @@ func Documents(file string, data []byte) ([]Document, []*layers.ContentError) {
 	return found, mistakes
 }
 
-func mistakesOf(err error) []*layers.ContentError {
-	var mistake *layers.ContentError
+func mistakesOf(err error) []*directories.ContentError {
+	var mistake *directories.ContentError
 	if errors.As(err, &mistake) {
-		return []*layers.ContentError{mistake}
+		return []*directories.ContentError{mistake}
 	}
 	return nil
 }

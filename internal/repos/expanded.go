@@ -3,11 +3,11 @@
 
 package repos
 
-import "github.com/strata-project/strata/internal/layers"
+import "github.com/strata-project/strata/internal/directories"
 
 // directory returns what p is, with its manifests. They are shared with other
 // callers as long as they are kept.
-func (m *parsedCache) directory(p *parsed) (*layers.Directory, error) {
+func (m *parsedCache) directory(p *parsed) (*directories.Directory, error) {
 	directory, err := p.directory()
 	if err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func (m *parsedCache) directory(p *parsed) (*layers.Directory, error) {
 }
 
 // manifests returns those that need not be expanded.
-func (m *parsedCache) manifests(p *parsed) ([]layers.Manifest, bool) {
+func (m *parsedCache) manifests(p *parsed) ([]directories.Manifest, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p.expansion != nil {
@@ -35,7 +35,7 @@ func (m *parsedCache) manifests(p *parsed) ([]layers.Manifest, bool) {
 }
 
 // expand keeps manifests, where there are none yet, and returns those to use.
-func (m *parsedCache) expand(p *parsed, manifests []layers.Manifest) []layers.Manifest {
+func (m *parsedCache) expand(p *parsed, manifests []directories.Manifest) []directories.Manifest {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p.expansion != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 )
 
 // checkMemory fails where a memory does not weigh what it keeps, or keeps more
@@ -50,26 +50,26 @@ func checkMemory(t rapid.TB, m *parsedCache) {
 // Whatever is added, asked for and forgotten: a directory is what was added, and
 // a memory is bounded.
 func TestMemoryProperty(t *testing.T) {
-	var directories []*layers.Directory
+	var listings []*directories.Directory
 	for _, count := range []int{0, 1, 2, 3, 5, 8} {
 		text := ""
 		for i := range count {
 			text += "---\n" + fullRelease(fmt.Sprintf("r-%d-%d", count, i))
 		}
-		directories = append(directories, parsedFrom(t, "a.yaml", text))
+		listings = append(listings, parsedFrom(t, "a.yaml", text))
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		m := newParsedCache(rapid.Int64Range(0, 300_000).Draw(t, "limit"))
 		type known struct {
 			*parsed
-			want *layers.Directory
+			want *directories.Directory
 		}
 		var all []known
 		for range 30 {
 			key := parsedKey{artifact: rapid.SampledFrom([]string{"1", "2"}).Draw(t, "artifact"), path: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "path")}
 			switch n := rapid.IntRange(0, 4).Draw(t, "operation"); {
 			case n == 0 || len(all) == 0:
-				want := rapid.SampledFrom(directories).Draw(t, "directory")
+				want := rapid.SampledFrom(listings).Draw(t, "directory")
 				all = append(all, known{m.add(key, newParsed(want, nil, basis{})), want})
 			case n == 1: // again, and maybe after it was forgotten
 				m.add(key, rapid.SampledFrom(all).Draw(t, "known").parsed)
@@ -124,7 +124,7 @@ func TestDigestDoesNotExpand(t *testing.T) {
 		if fmt.Sprint(err) != fmt.Sprint(wrong) || directory != nil && (digest != directory.Digest || missing != directory.Missing) || !strings.Contains(fmt.Sprint(wrong), want) {
 			t.Errorf("%s: digest %s, missing %t, %v; the directory is %v, %v, want %q", path, digest, missing, err, directory, wrong, want)
 		}
-		var mistake, again *layers.ContentError
+		var mistake, again *directories.ContentError
 		if errors.As(wrong, &mistake) && errors.As(err, &again) && mistake == again {
 			t.Errorf("%s: callers share one mistake", path)
 		}

@@ -31,6 +31,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kustomize"
 	"github.com/strata-project/strata/internal/layers"
 )
@@ -181,7 +182,7 @@ func (w *watchedFS) Open(name string) (fs.File, error) {
 // by its place.
 func authorsMistake(t *testing.T, err error) {
 	t.Helper()
-	var mistake *layers.ContentError
+	var mistake *directories.ContentError
 	switch {
 	case !errors.As(err, &mistake):
 		t.Fatalf("not an author's mistake: %v", err)

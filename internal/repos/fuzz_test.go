@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 )
 
 // What is accepted is what kubectl reads, and anything else is an author's
@@ -41,7 +41,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		got, err := Parse(context.Background(), files(name, text), ".")
-		var mistake *layers.ContentError
+		var mistake *directories.ContentError
 		if err != nil {
 			if !errors.As(err, &mistake) || mistake.Reason == "" || mistake.File != name || mistake.Line > strings.Count(text, "\n")+1 || strings.Contains(mistake.Message, "%!") {
 				t.Fatalf("not an author's mistake with a place: %#v", err)

@@ -14,7 +14,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 )
 
 func TestParseHosts(t *testing.T) {
@@ -102,7 +102,7 @@ func TestArtifactsOfOtherHostsAreNotFetched(t *testing.T) {
 		forged := good
 		forged.URL = server + "/a.tar.gz"
 		_, err := store.Directory(t.Context(), forged, "./base")
-		var content *layers.ContentError
+		var content *directories.ContentError
 		if !errors.As(err, &content) || content.Reason != v1alpha1.ReasonArtifactRefused {
 			t.Fatalf("%s: %v", server, err)
 		}
@@ -145,7 +145,7 @@ func TestRefusedHostIsItsSourcesAlone(t *testing.T) {
 		fetched <- err
 	}()
 	<-asked
-	var content *layers.ContentError
+	var content *directories.ContentError
 	if _, err := store.Directory(t.Context(), forged, "./base"); !errors.As(err, &content) || !strings.Contains(err.Error(), `the artifact is at the host "other.example"`) {
 		t.Errorf("the forged one: %v", err)
 	}

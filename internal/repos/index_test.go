@@ -23,7 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 )
 
 // indexed returns the index of an artifact's files.
@@ -115,7 +115,7 @@ func TestBasisAgainstReadingAgain(t *testing.T) {
 		}
 	}
 	type outcome struct {
-		Directory *layers.Directory
+		Directory *directories.Directory
 		Error     string
 	}
 	held := 0
@@ -156,7 +156,7 @@ func TestNextArtifact(t *testing.T) {
 	third := origin.serve("3", archive(t, content("b")...))
 	for _, restarted := range []bool{false, true} {
 		store := newStore(t, options)
-		read := func(artifact Artifact, path string) *layers.Directory {
+		read := func(artifact Artifact, path string) *directories.Directory {
 			t.Helper()
 			directory, err := store.Directory(t.Context(), artifact, path)
 			if err != nil {
@@ -192,7 +192,7 @@ func TestNextArtifact(t *testing.T) {
 // last of them is forgotten.
 func TestWeightOfWhatIsShared(t *testing.T) {
 	m := newParsedCache(1 << 30)
-	shared := newParsed(&layers.Directory{Digest: "shared"}, nil, basis{question{name: "a"}: answer{}})
+	shared := newParsed(&directories.Directory{Digest: "shared"}, nil, basis{question{name: "a"}: answer{}})
 	shared.weight = 1000
 	one, two := parsedKey{artifact: "1", path: "a"}, parsedKey{artifact: "2", path: "a"}
 	m.add(one, shared)

@@ -14,7 +14,7 @@ import (
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 )
 
 var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
@@ -68,13 +68,13 @@ func isRemote(value string) bool {
 		host == "github.com" && host != value
 }
 
-func remote(file, field, value string) *layers.ContentError {
+func remote(file, field, value string) *directories.ContentError {
 	value, _, _ = strings.Cut(value, "\n")
 	return failed(file, field, "%s is not in the artifact: remote bases are not allowed, so copy it into the source or add a source of its own", named(value))
 }
 
-func failed(file, field, format string, args ...any) *layers.ContentError {
-	return &layers.ContentError{
+func failed(file, field, format string, args ...any) *directories.ContentError {
+	return &directories.ContentError{
 		Reason: v1alpha1.ReasonKustomizeFailed, File: file, Field: field, Message: fmt.Sprintf(format, args...),
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kustomize"
-	"github.com/strata-project/strata/internal/layers"
 )
 
 // builder builds what is to be built: kustomize.Build, but for tests.
@@ -78,7 +78,7 @@ func addBuilt(file string, built *kustomize.Object, set *objectSet) error {
 // ofObject names the object in a mistake: its file, the kustomization, says
 // too little, and a line says nothing.
 func ofObject(err error, name string) error {
-	var mistake *layers.ContentError
+	var mistake *directories.ContentError
 	if errors.As(err, &mistake) {
 		mistake.Line = 0
 		if !strings.HasPrefix(mistake.Message, name+" ") {

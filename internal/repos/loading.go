@@ -24,7 +24,7 @@ import (
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 )
 
 // loading finds all files that a build needs, and judges on the way what says so: it
@@ -292,7 +292,7 @@ func (j *judge) find(text, name string) (string, fs.FileInfo, error) {
 	case isRemote(text):
 		return "", nil, remote(j.file, name, text)
 	case path.IsAbs(text) || strings.HasPrefix(path.Join(j.directory, text)+"/", "../"):
-		return "", nil, &layers.ContentError{
+		return "", nil, &directories.ContentError{
 			Reason: v1alpha1.ReasonPathOutsideArtifact, File: j.file, Field: name,
 			Message: fmt.Sprintf("%s is outside of the artifact: only files and directories below the root of the source are allowed", named(text)),
 		}

@@ -13,7 +13,7 @@ import (
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 )
 
 // decodeFile adds the objects of a file to a set.
@@ -136,11 +136,11 @@ func addObject(at place, value map[string]any, node *kyaml.Node, set *objectSet)
 		mistake.File, mistake.Line = at.file, at.line(node)
 		return mistake
 	}
-	return set.add(layers.Manifest{File: at.file, Line: at.line(node), Object: object})
+	return set.add(directories.Manifest{File: at.file, Line: at.line(node), Object: object})
 }
 
 // checkObject says what keeps a value from being an object that can be applied.
-func checkObject(value map[string]any) *layers.ContentError {
+func checkObject(value map[string]any) *directories.ContentError {
 	for _, name := range []string{"apiVersion", "kind"} {
 		if mistake := checkText(value[name], name, true); mistake != nil {
 			return mistake
@@ -171,7 +171,7 @@ func checkObject(value map[string]any) *layers.ContentError {
 	return nil
 }
 
-func checkText(value any, field string, required bool) *layers.ContentError {
+func checkText(value any, field string, required bool) *directories.ContentError {
 	switch text := value.(type) {
 	case nil:
 		if required {
@@ -189,7 +189,7 @@ func checkText(value any, field string, required bool) *layers.ContentError {
 
 // checkTexts checks labels and annotations: an unquoted true in them would be
 // refused by the cluster, and hide all the others until then.
-func checkTexts(value any, name string) *layers.ContentError {
+func checkTexts(value any, name string) *directories.ContentError {
 	if value == nil {
 		return nil
 	}
@@ -263,8 +263,8 @@ func containsEncrypted(node *kyaml.Node, depth int) bool {
 	return slices.ContainsFunc(node.Content, func(child *kyaml.Node) bool { return containsEncrypted(child, depth+1) })
 }
 
-func encrypted(file string) *layers.ContentError {
-	return &layers.ContentError{
+func encrypted(file string) *directories.ContentError {
+	return &directories.ContentError{
 		Reason: v1alpha1.ReasonEncryptedManifest, File: file,
 		Message: "is encrypted with SOPS, which Strata does not decrypt: keep it out of the layer's directory, or refer to a Secret that something else creates",
 	}

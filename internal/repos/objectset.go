@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -46,17 +47,17 @@ func (i identity) String() string {
 
 // objectSet collects the objects of one directory, each once.
 type objectSet struct {
-	manifests map[identity]layers.Manifest
+	manifests map[identity]directories.Manifest
 }
 
 func newObjectSet() *objectSet {
-	return &objectSet{manifests: map[identity]layers.Manifest{}}
+	return &objectSet{manifests: map[identity]directories.Manifest{}}
 }
 
-func (s *objectSet) add(manifest layers.Manifest) error {
+func (s *objectSet) add(manifest directories.Manifest) error {
 	id := identityOf(manifest.Object)
 	if first, ok := s.manifests[id]; ok {
-		return &layers.ContentError{
+		return &directories.ContentError{
 			Reason: v1alpha1.ReasonDuplicateObject, File: manifest.File, Line: manifest.Line,
 			Message: fmt.Sprintf("%s is there twice, first in %s: remove one", id, placeOf(first)),
 		}
@@ -68,7 +69,7 @@ func (s *objectSet) add(manifest layers.Manifest) error {
 	return nil
 }
 
-func placeOf(manifest layers.Manifest) string {
+func placeOf(manifest directories.Manifest) string {
 	if manifest.Line == 0 {
 		return manifest.File
 	}
@@ -76,13 +77,13 @@ func placeOf(manifest layers.Manifest) string {
 }
 
 // directory returns the objects in the order of their identity.
-func (s *objectSet) directory() *layers.Directory {
+func (s *objectSet) directory() *directories.Directory {
 	ids := make([]identity, 0, len(s.manifests))
 	for id := range s.manifests {
 		ids = append(ids, id)
 	}
 	slices.SortFunc(ids, identity.compare)
-	directory := &layers.Directory{}
+	directory := &directories.Directory{}
 	for _, id := range ids {
 		directory.Manifests = append(directory.Manifests, s.manifests[id])
 	}
@@ -91,7 +92,7 @@ func (s *objectSet) directory() *layers.Directory {
 }
 
 // digestOf returns the plain digest of objects, in the order of their identity.
-func digestOf(manifests []layers.Manifest) string {
+func digestOf(manifests []directories.Manifest) string {
 	return layers.DigestKey{}.OfDirectory(manifests)
 }
 

@@ -14,8 +14,8 @@ import (
 	"strings"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kustomize"
-	"github.com/strata-project/strata/internal/layers"
 )
 
 // Limits of a layer's directory. They keep the memory bounded that a mistake,
@@ -34,7 +34,7 @@ const (
 // .pre-commit-config.yaml), and no cluster. A directory that does not exist is
 // Missing. The error is a *layers.ContentError where the author can mend it.
 // A file system that follows links must keep them inside, as os.Root does.
-func Parse(ctx context.Context, files fs.FS, name string) (*layers.Directory, error) {
+func Parse(ctx context.Context, files fs.FS, name string) (*directories.Directory, error) {
 	return parse(ctx, files, name, first, kustomize.Build)
 }
 
@@ -43,14 +43,14 @@ func first(_ string, err error) error { return err }
 
 // parse is Parse, with what builds kustomizations. keep is told of every mistake that other files and documents do
 // not depend on; where it returns nil, the rest is read.
-func parse(ctx context.Context, files fs.FS, name string, keep keepMistake, with builder) (*layers.Directory, error) {
+func parse(ctx context.Context, files fs.FS, name string, keep keepMistake, with builder) (*directories.Directory, error) {
 	name, err := cleanPath(name)
 	if err != nil {
 		return nil, err
 	}
 	missing, err := findDirectory(files, name)
 	if err != nil || missing {
-		return &layers.Directory{Digest: EmptyDigest, Missing: true}, err
+		return &directories.Directory{Digest: EmptyDigest, Missing: true}, err
 	}
 	kustomization, err := findKustomization(files, name)
 	if err != nil {
@@ -85,7 +85,7 @@ func findDirectory(files fs.FS, name string) (missing bool, _ error) {
 		case err != nil:
 			return false, fmt.Errorf("cannot read %s: %w", part, err)
 		case !info.IsDir():
-			return false, &layers.ContentError{
+			return false, &directories.ContentError{
 				Reason: v1alpha1.ReasonPathNotFound, File: part, Field: "spec.source.path",
 				Message: "is a file: name the directory that holds the layer's manifests",
 			}
@@ -165,8 +165,8 @@ func (r *reader) read(name string) ([]byte, error) {
 }
 
 // invalid says what is wrong with a manifest.
-func invalid(file string, line int, field, format string, args ...any) *layers.ContentError {
-	return &layers.ContentError{
+func invalid(file string, line int, field, format string, args ...any) *directories.ContentError {
+	return &directories.ContentError{
 		Reason: v1alpha1.ReasonInvalidManifest, File: file, Line: line, Field: field, Message: fmt.Sprintf(format, args...),
 	}
 }

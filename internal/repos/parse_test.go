@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 )
 
 func TestParse(t *testing.T) {
@@ -256,7 +256,7 @@ func TestEmpty(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(&layers.Directory{Digest: EmptyDigest, Missing: c.missing}, got); diff != "" {
+		if diff := cmp.Diff(&directories.Directory{Digest: EmptyDigest, Missing: c.missing}, got); diff != "" {
 			t.Errorf("%s: (-want +got):\n%s", name, diff)
 		}
 	}
@@ -330,8 +330,8 @@ func TestLines(t *testing.T) {
 
 func TestTooManyObjects(t *testing.T) {
 	set := newObjectSet()
-	object := func(i int) layers.Manifest {
-		return layers.Manifest{File: "a.yaml", Object: &unstructured.Unstructured{Object: map[string]any{
+	object := func(i int) directories.Manifest {
+		return directories.Manifest{File: "a.yaml", Object: &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "A", "metadata": map[string]any{"name": string(rune('a' + i%26)), "namespace": strings.Repeat("x", i/26)},
 		}}}
 	}

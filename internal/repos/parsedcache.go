@@ -7,7 +7,7 @@ import (
 	"container/list"
 	"sync"
 
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 )
 
 // parsedKey names a directory of an artifact, or the artifact itself where it
@@ -20,11 +20,11 @@ type parsedKey struct {
 // parsed is what a directory turned out to be: its objects or its mistake.
 type parsed struct {
 	// head is the directory without its manifests.
-	head layers.Directory
+	head directories.Directory
 	// objects are nil where there is a mistake, or CBOR would not give back the
 	// manifests: these stay then.
 	objects *condensed
-	err     *layers.ContentError
+	err     *directories.ContentError
 	weight  int64
 	// basis is what it follows from; nil where that is not known.
 	basis basis
@@ -33,7 +33,7 @@ type parsed struct {
 
 	// manifests are those of the objects, while expansion is in its list; they
 	// weigh expanded.
-	manifests []layers.Manifest
+	manifests []directories.Manifest
 	expansion *list.Element
 	expanded  int64
 }
@@ -44,7 +44,7 @@ const (
 	askedWeight = 1 << 7
 )
 
-func newParsed(directory *layers.Directory, err *layers.ContentError, b basis) *parsed {
+func newParsed(directory *directories.Directory, err *directories.ContentError, b basis) *parsed {
 	p := &parsed{err: err, basis: b}
 	for asked := range b {
 		p.weight += askedWeight + int64(len(asked.name))
@@ -64,10 +64,10 @@ func newParsed(directory *layers.Directory, err *layers.ContentError, b basis) *
 }
 
 // directory returns the directory without its manifests, or its mistake.
-func (p *parsed) directory() (layers.Directory, error) {
+func (p *parsed) directory() (directories.Directory, error) {
 	if p.err != nil {
 		mistake := *p.err
-		return layers.Directory{}, &mistake
+		return directories.Directory{}, &mistake
 	}
 	return p.head, nil
 }

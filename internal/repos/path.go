@@ -9,14 +9,14 @@ import (
 	"strings"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 )
 
 // cleanPath returns a path as io/fs wants it. Nothing is bent to stay inside:
 // what would leave the artifact is refused.
 func cleanPath(name string) (string, error) {
 	outside := func(message string) error {
-		return &layers.ContentError{Reason: v1alpha1.ReasonPathOutsideArtifact, Field: "spec.source.path", Message: message}
+		return &directories.ContentError{Reason: v1alpha1.ReasonPathOutsideArtifact, Field: "spec.source.path", Message: message}
 	}
 	switch {
 	case strings.HasPrefix(name, "/"):

@@ -21,7 +21,7 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 )
 
 // release is a manifest of a HelmRelease.
@@ -138,7 +138,7 @@ func names(t testing.TB, dir string) []string {
 }
 
 // objects of a directory, as kind and name.
-func objs(directory *layers.Directory) []string {
+func objs(directory *directories.Directory) []string {
 	if directory == nil {
 		return nil
 	}
@@ -154,7 +154,7 @@ func mistake(err error) (reason, text string) {
 	if err == nil {
 		return "", ""
 	}
-	var content *layers.ContentError
+	var content *directories.ContentError
 	if errors.As(err, &content) {
 		return content.Reason, content.Error()
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -52,7 +53,7 @@ type packedManifest struct {
 // PackRevision returns a directory's objects as compressed JSON, the same for
 // the same directory. The error is ErrRevisionTooLarge where that has more than
 // MaxRevision bytes.
-func PackRevision(directory *layers.Directory) ([]byte, error) {
+func PackRevision(directory *directories.Directory) ([]byte, error) {
 	packed := make([]packedManifest, 0, len(directory.Manifests))
 	for _, manifest := range directory.Manifests {
 		packed = append(packed, packedManifest{File: manifest.File, Line: manifest.Line, Home: manifest.Home, Needs: manifest.Needs, Object: manifest.Object})
@@ -74,7 +75,7 @@ func PackRevision(directory *layers.Directory) ([]byte, error) {
 // UnpackRevision returns the directory that PackRevision packed, if it is the
 // one with that digest: what was kept in a cluster may have been changed there.
 // A digest that needs a key fits nothing without the one that it was made with.
-func UnpackRevision(data []byte, digest string, key layers.DigestKey) (*layers.Directory, error) {
+func UnpackRevision(data []byte, digest string, key layers.DigestKey) (*directories.Directory, error) {
 	directory, err := ReadRevision(data)
 	switch {
 	case err != nil:
@@ -91,7 +92,7 @@ func UnpackRevision(data []byte, digest string, key layers.DigestKey) (*layers.D
 
 // ReadRevision returns the directory that PackRevision packed, or that somebody has
 // put in its place, with a plain digest.
-func ReadRevision(data []byte) (*layers.Directory, error) {
+func ReadRevision(data []byte) (*directories.Directory, error) {
 	if len(data) > MaxRevision {
 		return nil, fmt.Errorf("cannot unpack the revision: it has %d bytes, at most %d are read", len(data), MaxRevision)
 	}
@@ -115,7 +116,7 @@ func ReadRevision(data []byte) (*layers.Directory, error) {
 		if manifest.Object == nil {
 			return nil, errors.New("cannot unpack the revision: it has an entry without an object")
 		}
-		if err := set.add(layers.Manifest{File: manifest.File, Line: manifest.Line, Home: manifest.Home, Needs: manifest.Needs, Object: manifest.Object}); err != nil {
+		if err := set.add(directories.Manifest{File: manifest.File, Line: manifest.Line, Home: manifest.Home, Needs: manifest.Needs, Object: manifest.Object}); err != nil {
 			return nil, fmt.Errorf("cannot unpack the revision: %w", err)
 		}
 	}
@@ -123,7 +124,7 @@ func ReadRevision(data []byte) (*layers.Directory, error) {
 }
 
 // Remember puts a directory into memory, so that ByDigest finds it.
-func (s *Store) Remember(directory *layers.Directory) {
+func (s *Store) Remember(directory *directories.Directory) {
 	s.parsed.add(parsedKey{artifact: directory.Digest, path: "."}, newParsed(directory, nil, nil))
 }
 

@@ -16,10 +16,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 )
 
-func revisionOf(t *testing.T, content string) *layers.Directory {
+func revisionOf(t *testing.T, content string) *directories.Directory {
 	t.Helper()
 	directory, err := Parse(t.Context(), fstest.MapFS{"base/objects.yaml": {Data: []byte(content)}}, "./base")
 	if err != nil {
@@ -66,7 +67,7 @@ func TestRevisionThatIsTooLarge(t *testing.T) {
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": "b"},
 		"data": map[string]any{"noise": string(noise), "more": string(noise[:MaxRevision/2])},
 	}}
-	_, err := PackRevision(&layers.Directory{Manifests: []layers.Manifest{{Object: object}}})
+	_, err := PackRevision(&directories.Directory{Manifests: []directories.Manifest{{Object: object}}})
 	if !errors.Is(err, ErrRevisionTooLarge) {
 		t.Errorf("packed: %v", err)
 	}
@@ -109,7 +110,7 @@ func TestUnpackRevisionRefuses(t *testing.T) {
 }
 
 func FuzzUnpackRevision(f *testing.F) {
-	data, err := PackRevision(&layers.Directory{Manifests: []layers.Manifest{{File: "a.yaml", Line: 1, Object: &unstructured.Unstructured{Object: map[string]any{
+	data, err := PackRevision(&directories.Directory{Manifests: []directories.Manifest{{File: "a.yaml", Line: 1, Object: &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": "b"},
 	}}}}})
 	if err != nil {

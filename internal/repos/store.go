@@ -18,6 +18,7 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kustomize"
 	"github.com/strata-project/strata/internal/layers"
 )
@@ -149,7 +150,7 @@ func New(options Options) (*Store, error) {
 // where the artifact is gone, and is worth a retry otherwise. All callers
 // share one download of a digest and one parse of a directory; one whose
 // context ends returns at once and leaves the work to the others.
-func (s *Store) Directory(ctx context.Context, artifact Artifact, path string) (*layers.Directory, error) {
+func (s *Store) Directory(ctx context.Context, artifact Artifact, path string) (*directories.Directory, error) {
 	found, err := s.find(ctx, artifact, path)
 	if err != nil {
 		return nil, err
@@ -227,9 +228,9 @@ func (s *Store) admit(artifact Artifact) error {
 
 // ByDigest returns a directory that was parsed earlier by the digest of its
 // objects, while it is in memory.
-func (s *Store) ByDigest(digest string) (*layers.Directory, bool) {
+func (s *Store) ByDigest(digest string) (*directories.Directory, bool) {
 	if digest == EmptyDigest {
-		return &layers.Directory{Digest: EmptyDigest}, true
+		return &directories.Directory{Digest: EmptyDigest}, true
 	}
 	found, ok := s.parsed.byDigest(digest)
 	if !ok {
@@ -252,7 +253,7 @@ func (s *Store) load(ctx context.Context, artifact Artifact, key parsedKey) (_ *
 	}
 	entry, err := s.artifact(ctx, artifact)
 	if err != nil {
-		var content *layers.ContentError
+		var content *directories.ContentError
 		var again unverifiedError
 		if errors.As(err, &content) && !errors.As(err, &again) {
 			return s.parsed.add(refused, newParsed(nil, content, nil)), nil
@@ -268,7 +269,7 @@ func (s *Store) load(ctx context.Context, artifact Artifact, key parsedKey) (_ *
 	if last, ok := s.parsed.last(key.path); ok && last.basis.holds(index) {
 		return s.parsed.add(key, last), nil
 	}
-	var directory *layers.Directory
+	var directory *directories.Directory
 	var read basis
 	err = s.disk.read(entry, index, func(files fs.FS) error {
 		slots := s.parseSlots
@@ -286,7 +287,7 @@ func (s *Store) load(ctx context.Context, artifact Artifact, key parsedKey) (_ *
 		return err
 	})
 	s.sign(directory)
-	var content *layers.ContentError
+	var content *directories.ContentError
 	if err != nil && !errors.As(err, &content) {
 		return nil, fmt.Errorf("cannot parse artifact %s: %w", artifact.Digest, err)
 	}
@@ -294,7 +295,7 @@ func (s *Store) load(ctx context.Context, artifact Artifact, key parsedKey) (_ *
 }
 
 // sign gives a directory, which may be nil, the digest that a status may have.
-func (s *Store) sign(directory *layers.Directory) {
+func (s *Store) sign(directory *directories.Directory) {
 	if directory != nil {
 		directory.Digest = s.options.DigestKey.OfDirectory(directory.Manifests)
 	}

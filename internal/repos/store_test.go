@@ -20,8 +20,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kustomize"
-	"github.com/strata-project/strata/internal/layers"
 )
 
 func TestOneDownloadForAll(t *testing.T) {
@@ -61,7 +61,7 @@ func TestOneDownloadForAll(t *testing.T) {
 	}
 
 	var all sync.WaitGroup
-	got := make([]*layers.Directory, 50)
+	got := make([]*directories.Directory, 50)
 	for i := range got {
 		all.Go(func() {
 			directory, err := store.Directory(context.Background(), artifact, "./"+string(rune('a'+i%2)))
@@ -381,7 +381,7 @@ func TestFailedBuildIsTriedAgain(t *testing.T) {
 	store.build = func(context.Context, *kustomize.Request) ([]kustomize.Object, error) {
 		return nil, errors.New("no memory to start")
 	}
-	if _, err := store.Directory(t.Context(), artifact, "./base"); err == nil || !strings.Contains(err.Error(), "no memory to start") || errors.As(err, new(*layers.ContentError)) {
+	if _, err := store.Directory(t.Context(), artifact, "./base"); err == nil || !strings.Contains(err.Error(), "no memory to start") || errors.As(err, new(*directories.ContentError)) {
 		t.Errorf("got %v", err)
 	}
 	store.build = kustomize.Build

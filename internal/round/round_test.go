@@ -20,6 +20,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
@@ -119,7 +120,7 @@ func newcomer() *layers.Observation {
 			Source: &layers.Source{Generation: 1, ObservedGeneration: 1, Revision: "main@sha1:1", Digest: "sha256:1", Ready: true},
 		},
 		ObservedContents: layers.ObservedContents{
-			Directory: &layers.Directory{Revision: "main@sha1:1", Digest: "sha256:2", Manifests: []layers.Manifest{{File: "podinfo.yaml", Object: release}}},
+			Directory: &directories.Directory{Revision: "main@sha1:1", Digest: "sha256:2", Manifests: []directories.Manifest{{File: "podinfo.yaml", Object: release}}},
 		},
 		ObservedClusters: layers.ObservedClusters{Scopes: map[objects.ServedKind]objects.Scope{{GroupKind: kinds.HelmReleaseKind}: objects.ScopeNamespaced}},
 	}

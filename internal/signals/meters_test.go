@@ -20,7 +20,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/repos"
 )
 
@@ -139,7 +139,7 @@ func TestFetchMeter(t *testing.T) {
 	m.Fetched(1000, nil)
 	m.Fetched(24, nil)
 	m.Fetched(0, fmt.Errorf("cannot fetch: %w", repos.ErrNotFound))
-	m.Fetched(0, fmt.Errorf("cannot fetch: %w", &layers.ContentError{Message: "wrong digest"}))
+	m.Fetched(0, fmt.Errorf("cannot fetch: %w", &directories.ContentError{Message: "wrong digest"}))
 	m.Fetched(0, errors.New("connection refused"))
 	m.Fetched(0, context.DeadlineExceeded)
 	const want = `

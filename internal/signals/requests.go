@@ -10,7 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/repos"
 )
 
@@ -49,7 +49,7 @@ func NewFetchMeter() *FetchMeter {
 func (m *FetchMeter) Fetched(bytes int64, err error) {
 	m.bytes.Add(float64(bytes))
 	result := resultSuccess
-	var content *layers.ContentError
+	var content *directories.ContentError
 	switch {
 	case err == nil:
 	case errors.Is(err, repos.ErrNotFound):

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -83,13 +84,13 @@ func newFleet(of size) (*workload, error) {
 // place adds a layer with what comes of its manifests, under the names that the
 // product gives it: a plain client writes the same.
 func (w *workload) place(l layer, files map[string]string) error {
-	written := &layers.Directory{}
+	written := &directories.Directory{}
 	for path, text := range files {
 		obj := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(text), &obj.Object); err != nil {
 			return fmt.Errorf("%s is no YAML: %w", path, err)
 		}
-		written.Manifests = append(written.Manifests, layers.Manifest{File: path, Object: obj})
+		written.Manifests = append(written.Manifests, directories.Manifest{File: path, Object: obj})
 	}
 	place := layers.Place{Layer: l.Name, Cluster: types.NamespacedName{Namespace: namespace, Name: l.Cluster}}
 	placed, err := place.Put(written)

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
@@ -61,7 +62,7 @@ type cluster struct {
 	objects       [kindsOfObjects]map[string]object
 	history       [kindsOfObjects][]change
 	// kept holds the contents that layers may go back to, by layer and digest.
-	kept map[string]*layers.Directory
+	kept map[string]*directories.Directory
 	// kubernetes is the version of the cluster.
 	kubernetes string
 	// writes counts what was written.
@@ -69,7 +70,7 @@ type cluster struct {
 }
 
 func newCluster(uids *int) *cluster {
-	c := &cluster{uids: uids, kept: map[string]*layers.Directory{}, kubernetes: "v1.30.2"}
+	c := &cluster{uids: uids, kept: map[string]*directories.Directory{}, kubernetes: "v1.30.2"}
 	c.identity = string(c.newUID())
 	for kind := range c.objects {
 		c.objects[kind] = map[string]object{}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -95,25 +96,25 @@ func (r *repository) commit() {
 func pathOf(layer string) string { return "./" + layer }
 
 // contents holds what repositories hold for layers at revisions, each read once.
-type contents map[content]*layers.Directory
+type contents map[content]*directories.Directory
 
 // content names what a revision holds for a layer.
 type content struct{ layer, revision string }
 
 // directory returns what a revision holds for a layer.
-func (c contents) directory(f folder, layer, revision string) (*layers.Directory, error) {
+func (c contents) directory(f folder, layer, revision string) (*directories.Directory, error) {
 	if f.broken {
-		return nil, &layers.ContentError{Reason: v1alpha1.ReasonInvalidManifest, File: layer + "/broken.yaml", Line: 3, Message: "cannot be read"}
+		return nil, &directories.ContentError{Reason: v1alpha1.ReasonInvalidManifest, File: layer + "/broken.yaml", Line: 3, Message: "cannot be read"}
 	}
 	if known := c[content{layer, revision}]; known != nil {
 		return known, nil
 	}
 	sum := sha256.New()
-	directory := &layers.Directory{Revision: revision, Missing: f.missing}
+	directory := &directories.Directory{Revision: revision, Missing: f.missing}
 	files := slices.SortedFunc(slices.Values(f.files), func(a, b file) int { return strings.Compare(a.name, b.name) })
 	for _, file := range files {
 		fmt.Fprintf(sum, "%+v;", file)
-		directory.Manifests = append(directory.Manifests, layers.Manifest{File: layer + "/" + file.name + ".yaml", Line: 1, Object: manifestOf(file)})
+		directory.Manifests = append(directory.Manifests, directories.Manifest{File: layer + "/" + file.name + ".yaml", Line: 1, Object: manifestOf(file)})
 	}
 	directory.Digest = "sha256:" + hex.EncodeToString(sum.Sum(nil)[:8])
 	c[content{layer, revision}] = directory

@@ -15,6 +15,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/round"
 )
@@ -190,7 +191,7 @@ func (h *hands) Finalize(_ context.Context, layer *v1alpha1.AddonsLayer) error {
 	_, err := h.writeLayer(layer, "goes", "nothing is left", func(l *v1alpha1.AddonsLayer) {
 		h.judgeLeaving(l)
 		l.Finalizers = nil
-		maps.DeleteFunc(h.cluster.kept, func(name string, _ *layers.Directory) bool {
+		maps.DeleteFunc(h.cluster.kept, func(name string, _ *directories.Directory) bool {
 			return len(name) > len(l.UID) && name[:len(l.UID)] == string(l.UID)
 		})
 	})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
@@ -72,7 +73,7 @@ func (h *hands) observeRemote(o *layers.Observation) {
 // observeKinds sees to it that what is on the clusters in question is watched.
 func (h *hands) observeKinds(o *layers.Observation) {
 	kinds := map[objects.ServedKind]bool{}
-	for _, directory := range []*layers.Directory{o.Directory, o.Deployed, o.Restored} {
+	for _, directory := range []*directories.Directory{o.Directory, o.Deployed, o.Restored} {
 		if directory == nil {
 			continue
 		}
@@ -125,12 +126,12 @@ func (h *hands) readObject(o *layers.Observation, id objects.ID) (live *unstruct
 
 // directoryOn names a directory that is put on a cluster for a layer.
 type directoryOn struct {
-	dir            *layers.Directory
+	dir            *directories.Directory
 	layer, cluster string
 }
 
 // put puts a directory on a cluster, once.
-func (h *hands) put(layer, cluster string, dir *layers.Directory) *layers.Directory {
+func (h *hands) put(layer, cluster string, dir *directories.Directory) *directories.Directory {
 	if dir == nil || cluster == "" {
 		return dir
 	}
@@ -153,7 +154,7 @@ func (h *hands) put(layer, cluster string, dir *layers.Directory) *layers.Direct
 var errAway = errors.New("the artifact cannot be fetched: connection refused")
 
 // fetch returns what a source's artifact holds for a layer, and remembers it.
-func (p *process) fetch(from *source, layer string) (*layers.Directory, error) {
+func (p *process) fetch(from *source, layer string) (*directories.Directory, error) {
 	if p.cluster.source(from.Name) == nil || p.cluster.source(from.Name).away {
 		return nil, errAway
 	}
@@ -305,7 +306,7 @@ func (h *hands) observeObjects(o *layers.Observation) {
 		}
 	}
 	var wanted []objects.ID
-	for _, directory := range []*layers.Directory{o.Directory, o.Deployed, o.Restored} {
+	for _, directory := range []*directories.Directory{o.Directory, o.Deployed, o.Restored} {
 		if directory == nil {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
 	"github.com/strata-project/strata/internal/round"
@@ -31,7 +32,7 @@ type process struct {
 	waits       *memory.Waits
 	listings    *memory.Listings
 	// artifacts holds the contents that were read, by digest.
-	artifacts map[string]*layers.Directory
+	artifacts map[string]*directories.Directory
 	// kubernetes is the version of the cluster as it was last asked for.
 	kubernetes string
 	// connections to other clusters, and what asks whether they answer; looked
@@ -68,7 +69,7 @@ func (s *simulation) begin() {
 	p := &process{
 		simulation: s, writes: memory.NewObjects(), layerWrites: memory.NewLayers(), listings: memory.NewListings(),
 		connections: map[string]*connection{}, probes: map[string]*probe{}, looked: map[string]bool{}, recorded: map[string]string{}, mistaken: map[string]string{},
-		artifacts: map[string]*layers.Directory{}, later: map[string]moment{}, failures: map[string]int{}, kubernetes: s.cluster.kubernetes,
+		artifacts: map[string]*directories.Directory{}, later: map[string]moment{}, failures: map[string]int{}, kubernetes: s.cluster.kubernetes,
 	}
 	p.waits = memory.NewWaits(func() time.Duration { return time.Duration(s.now - born) })
 	for kind := range p.caches {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
@@ -133,11 +134,11 @@ func (s *simulation) place(layer, cluster string, f file) (name, copied string) 
 	if known, found := s.placed[key]; found {
 		return known[0], known[1]
 	}
-	manifests := []layers.Manifest{{Object: manifestOf(f)}}
+	manifests := []directories.Manifest{{Object: manifestOf(f)}}
 	if f.reads != "" {
-		manifests = append(manifests, layers.Manifest{Object: manifestOf(file{name: f.reads, plain: true})})
+		manifests = append(manifests, directories.Manifest{Object: manifestOf(file{name: f.reads, plain: true})})
 	}
-	put, err := placeOf(layer, cluster).Put(&layers.Directory{Manifests: manifests})
+	put, err := placeOf(layer, cluster).Put(&directories.Directory{Manifests: manifests})
 	if err != nil {
 		panic(err)
 	}

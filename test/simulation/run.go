@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 )
 
 // moment is a virtual time, since the beginning of a run.
@@ -42,7 +42,7 @@ type simulation struct {
 	// is what files are called there, and directories what becomes of them.
 	remotes     map[string]*remote
 	placed      map[placing][2]string
-	directories map[directoryOn]*layers.Directory
+	directories map[directoryOn]*directories.Directory
 	process     *process
 	contents    contents
 	// fluxAt is how many changes of releases, and of what they read, Flux has seen.
@@ -70,7 +70,7 @@ func newSimulation(seed uint64) *simulation {
 	uids := 0
 	s := &simulation{
 		flux: newFlux(), seed: seed, random: rand.New(rand.NewPCG(seed, 0x5eed)), cluster: newCluster(&uids), contents: contents{},
-		remotes: map[string]*remote{}, placed: map[placing][2]string{}, directories: map[directoryOn]*layers.Directory{},
+		remotes: map[string]*remote{}, placed: map[placing][2]string{}, directories: map[directoryOn]*directories.Directory{},
 		repositories: map[string]*repository{}, unready: map[string]bool{}, faults: true, evidence: newEvidence(),
 		people: people{covered: coverage{}, folders: map[string]string{}},
 	}

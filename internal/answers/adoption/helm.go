@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
@@ -280,7 +281,7 @@ func (w *importing) writeLayers() error {
 // Verify reads the directories of layers as they were written, and says of which
 // releases a layer would not find the very Helm release that is installed. The
 // rules are the controller's.
-func (r Result) Verify(directories map[string]*layers.Directory, wanted []Candidate) []string {
+func (r Result) Verify(directories map[string]*directories.Directory, wanted []Candidate) []string {
 	found := map[string]bool{}
 	for _, layer := range r.Layers {
 		for _, manifest := range directories[layer].Manifests {

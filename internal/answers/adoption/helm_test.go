@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -253,10 +254,10 @@ func TestNamesOfLayers(t *testing.T) {
 	}
 }
 
-func directory(objects ...*unstructured.Unstructured) *layers.Directory {
-	dir := &layers.Directory{Revision: "main@sha1:1", Digest: "some"}
+func directory(objects ...*unstructured.Unstructured) *directories.Directory {
+	dir := &directories.Directory{Revision: "main@sha1:1", Digest: "some"}
 	for _, obj := range objects {
-		dir.Manifests = append(dir.Manifests, layers.Manifest{File: obj.GetName() + ".yaml", Line: 1, Object: obj})
+		dir.Manifests = append(dir.Manifests, directories.Manifest{File: obj.GetName() + ".yaml", Line: 1, Object: obj})
 	}
 	return dir
 }
@@ -267,7 +268,7 @@ func layer(name string) *v1alpha1.AddonsLayer {
 	return l
 }
 
-func world(live []*unstructured.Unstructured, directories map[string]*layers.Directory, all ...*v1alpha1.AddonsLayer) World {
+func world(live []*unstructured.Unstructured, directories map[string]*directories.Directory, all ...*v1alpha1.AddonsLayer) World {
 	w := World{Version: "v1.36.3", Namespace: "gotk-system", Layers: all, Directories: directories, Scopes: FluxScopes(), Live: map[objects.ID]*unstructured.Unstructured{}}
 	for _, obj := range live {
 		w.Live[objects.IDOf(obj)] = obj
@@ -278,7 +279,7 @@ func world(live []*unstructured.Unstructured, directories map[string]*layers.Dir
 func TestConflicts(t *testing.T) {
 	mine := HelmRelease(deployed("shop", "web", nil), charts)
 	other := liveRelease(t, "metadata: {name: front, namespace: shop, generation: 1}\nspec: {releaseName: web}\n")
-	w := world(nil, map[string]*layers.Directory{"base": directory(mine)}, layer("base"))
+	w := world(nil, map[string]*directories.Directory{"base": directory(mine)}, layer("base"))
 	if got := w.Conflicts([]string{"base"}); len(got) != 0 {
 		t.Errorf("%q", got)
 	}
@@ -291,7 +292,7 @@ func TestConflicts(t *testing.T) {
 func TestVerify(t *testing.T) {
 	result := Result{Layers: []string{"base"}}
 	wanted := []Candidate{{Release: deployed("shop", "web", nil), Repository: charts}, {Release: deployed("shop", "api", nil), Repository: charts}, {Release: deployed("shop", "lost", nil)}}
-	got := result.Verify(map[string]*layers.Directory{"base": directory(HelmRelease(wanted[0].Release, charts))}, wanted)
+	got := result.Verify(map[string]*directories.Directory{"base": directory(HelmRelease(wanted[0].Release, charts))}, wanted)
 	if diff := cmp.Diff([]string{"shop/api"}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -13,7 +13,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 )
 
 func object(t testing.TB, text string) *unstructured.Unstructured {
@@ -159,7 +159,7 @@ func TestOutcome(t *testing.T) {
 			live("web", byLabel), live("owned", byReference), live("nobodys", ", generation: 1"), upgraded, renamed, elsewhere,
 			live("left", byLabel), live("taken", byReference), live("moved", byLabel), live("foreign", ""),
 		},
-		map[string]*layers.Directory{
+		map[string]*directories.Directory{
 			"base": directory(listed("elsewhere"), object(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra, namespace: shop}\n"), listed("new"), listed("nobodys"), listed("owned"), listed("renamed"), listed("upgraded"), listed("web")),
 			"apps": directory(listed("moved")),
 		},
@@ -193,7 +193,7 @@ func TestOutcome(t *testing.T) {
 func TestLookTakesWhatKraanLeft(t *testing.T) {
 	const kraans = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: %s, namespace: shop, uid: u, generation: 1, labels: {kraan/layer: base}, ownerReferences: [{apiVersion: kraan.io/v1alpha1, kind: AddonsLayer, name: base, uid: u, controller: true}]}\nspec: {interval: 1m}\n"
 	live := []*unstructured.Unstructured{object(t, fmt.Sprintf(kraans, "web")), object(t, fmt.Sprintf(kraans, "left"))}
-	w := world(live, map[string]*layers.Directory{"base": directory(liveRelease(t, "metadata: {name: web, namespace: shop}\nspec: {interval: 1m}\n"))}, layer("base"))
+	w := world(live, map[string]*directories.Directory{"base": directory(liveRelease(t, "metadata: {name: web, namespace: shop}\nspec: {interval: 1m}\n"))}, layer("base"))
 	got := map[string]bool{}
 	for _, action := range w.Look(w.Layers[0]).Plan.Actions {
 		got[string(action.Verb)+" "+action.ID.Name] = true
@@ -207,11 +207,11 @@ func TestLookTakesWhatKraanLeft(t *testing.T) {
 func TestOutcomeSaysWhatIsInTheWay(t *testing.T) {
 	base := layer("base")
 	base.Spec.Prereqs.K8sVersion = "1.40"
-	w := world(nil, map[string]*layers.Directory{"base": directory()}, base)
+	w := world(nil, map[string]*directories.Directory{"base": directory()}, base)
 	if got := w.Outcome(base).Message; !strings.Contains(got, "waits for Kubernetes 1.40") {
 		t.Error(got)
 	}
-	w.Directories["base"] = &layers.Directory{Digest: "sha256:empty", Missing: true}
+	w.Directories["base"] = &directories.Directory{Digest: "sha256:empty", Missing: true}
 	base.Spec.Prereqs.K8sVersion = ""
 	if got := w.Outcome(base).Message; !strings.Contains(got, "there is no directory ./base") {
 		t.Error(got)

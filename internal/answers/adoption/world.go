@@ -12,6 +12,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
@@ -32,7 +33,7 @@ type World struct {
 	Layers []*v1alpha1.AddonsLayer
 	// Directories holds what layers list, by their names; a layer without one could
 	// not be read.
-	Directories map[string]*layers.Directory
+	Directories map[string]*directories.Directory
 	// Scopes of the kinds that directories list.
 	Scopes map[objects.ServedKind]objects.Scope
 }

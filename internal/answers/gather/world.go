@@ -25,6 +25,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/repository"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/bundles"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/forecast"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
@@ -164,7 +165,7 @@ func (g *Plan) content(ctx context.Context, layer *v1alpha1.AddonsLayer) (foreca
 	if directory != nil {
 		directory.Revision = g.repository.Revision
 	}
-	var content *layers.ContentError
+	var content *directories.ContentError
 	if err != nil && !errors.As(err, &content) {
 		return forecast.Content{}, fmt.Errorf("cannot read %s of %s: %w", layer.Spec.Source.Path, g.repository.Name, err)
 	}
@@ -197,7 +198,7 @@ func (g *Plan) fetched(ctx context.Context, layer *v1alpha1.AddonsLayer, ref lay
 	if content.Err == nil {
 		return content, nil
 	}
-	var mistake *layers.ContentError
+	var mistake *directories.ContentError
 	if errors.As(content.Err, &mistake) {
 		return content, nil
 	}
@@ -236,7 +237,7 @@ func (g *Plan) filled(_ context.Context, layer *v1alpha1.AddonsLayer) (forecast.
 	}
 	source := &layers.Source{Generation: request.Bundle.Generation, ObservedGeneration: request.Bundle.Generation, Ready: true, Revision: request.Bundle.Spec.Version}
 	var waiting *bundles.Waiting
-	directory, err := g.store.Assemble("layer "+layer.Name, source.Revision, func() ([]layers.Manifest, error) { return bundles.Render(request) })
+	directory, err := g.store.Assemble("layer "+layer.Name, source.Revision, func() ([]directories.Manifest, error) { return bundles.Render(request) })
 	if errors.As(err, &waiting) {
 		source.Message = waiting.Reason
 		return forecast.Content{Source: source}, nil
@@ -290,7 +291,7 @@ func (g *Plan) restored(ctx context.Context, layer *v1alpha1.AddonsLayer, conten
 
 // unpacked returns what the cluster keeps of a layer. Whether it is what was deployed
 // only the controller can tell where the digest is one that needs its key.
-func unpacked(data []byte, digest string) (*layers.Directory, error) {
+func unpacked(data []byte, digest string) (*directories.Directory, error) {
 	if !layers.IsKeyed(digest) {
 		return repos.UnpackRevision(data, digest, layers.DigestKey{})
 	}
@@ -312,7 +313,7 @@ func (g *Plan) place(ctx context.Context, w forecast.World) error {
 			return func(id objects.ID) bool { return slices.Contains(listed[id], cluster) }
 		},
 	} {
-		put := map[string]*layers.Directory{}
+		put := map[string]*directories.Directory{}
 		for _, layer := range g.Planned {
 			content := w.Contents[layer.Name]
 			name := layers.PlaceOf(layer, g.settings.Namespace)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
@@ -73,7 +74,7 @@ func (l *linter) checkCycles() {
 // claim is an object, or a Helm release, of a layer.
 type claim struct {
 	layer    *layer
-	manifest layers.Manifest
+	manifest directories.Manifest
 }
 
 // checkClaims finds objects that two layers list, and Helm releases that two

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/repos"
 )
 
@@ -98,8 +98,8 @@ func (l *linter) buildKustomizations() error {
 
 // directory is a folder as the controller reads it.
 type directory struct {
-	content  *layers.Directory
-	mistakes []*layers.ContentError
+	content  *directories.Directory
+	mistakes []*directories.ContentError
 }
 
 // directory returns the content of a folder, which is read once.
@@ -113,14 +113,14 @@ func (l *linter) directory(name string) (*directory, error) {
 		if l.ctx.Err() != nil {
 			return nil, l.ctx.Err()
 		}
-		var of *layers.ContentError
+		var of *directories.ContentError
 		if !errors.As(err, &of) {
-			of = &layers.ContentError{File: clean, Message: "cannot be read: " + cause(err)}
+			of = &directories.ContentError{File: clean, Message: "cannot be read: " + cause(err)}
 		}
 		mistakes = append(mistakes, of)
 	}
 	if content == nil {
-		content = &layers.Directory{}
+		content = &directories.Directory{}
 	}
 	found := &directory{content, mistakes}
 	l.directories[clean] = found

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/versions"
@@ -33,7 +34,7 @@ type layer struct {
 	folder string
 	// content of its directory, and what that lists; nil where it is of another
 	// source, or not there.
-	content *layers.Directory
+	content *directories.Directory
 	listing layers.Listing
 }
 
@@ -154,7 +155,7 @@ func (l *linter) readLayer(each *layer) error {
 	}
 	// What the controller would make of it; kinds are not known here.
 	if _, err := layers.Content(found.content, each.Name, each.Spec.Version, nil); err != nil {
-		var mistake *layers.ContentError
+		var mistake *directories.ContentError
 		if errors.As(err, &mistake) {
 			l.addContent(each, mistake)
 		}
@@ -162,7 +163,7 @@ func (l *linter) readLayer(each *layer) error {
 	return nil
 }
 
-func (l *linter) addContent(each *layer, mistake *layers.ContentError) {
+func (l *linter) addContent(each *layer, mistake *directories.ContentError) {
 	rule, at := ruleManifest, place{mistake.File, mistake.Line}
 	if mistake.Field == "spec.dependsOn" {
 		rule = ruleCycle

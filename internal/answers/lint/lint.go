@@ -20,7 +20,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/charts"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/repos"
 )
 
@@ -176,13 +176,13 @@ func (l *linter) addAs(level Level, rule string, at place, field, layer, message
 }
 
 // addMistake adds what the controller says of the content of a layer.
-func (l *linter) addMistake(level Level, mistake *layers.ContentError, file, layer string) {
+func (l *linter) addMistake(level Level, mistake *directories.ContentError, file, layer string) {
 	at := place{cmp.Or(mistake.File, file), mistake.Line}
 	l.addAs(level, ruleOf(mistake), at, "", layer, withField(mistake))
 }
 
 // withField keeps the field in the text, since the line is that of the field.
-func withField(mistake *layers.ContentError) string {
+func withField(mistake *directories.ContentError) string {
 	if mistake.Field == "" {
 		return mistake.Message
 	}
@@ -246,7 +246,7 @@ func (l *linter) report() *Report {
 }
 
 // ruleOf returns the rule that a mistake in the content of a layer belongs to.
-func ruleOf(mistake *layers.ContentError) string {
+func ruleOf(mistake *directories.ContentError) string {
 	switch {
 	case mistake.Reason == v1alpha1.ReasonDuplicateObject:
 		return ruleDuplicateObject
