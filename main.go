@@ -33,6 +33,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/controllers"
+	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/repos"
@@ -157,7 +158,7 @@ func (o *options) clusterVersion(config *rest.Config) (*controllers.ClusterVersi
 }
 
 // store fetches and keeps artifacts.
-func (o *options) store(fetches *signals.FetchMeter, key layers.DigestKey) (*repos.Store, error) {
+func (o *options) store(fetches *signals.FetchMeter, key digests.Key) (*repos.Store, error) {
 	return repos.New(repos.Options{
 		Dir: o.cacheDir, MaxBytes: o.cacheSize.Value(), MaxArtifact: o.artifactMaxSize.Value(),
 		Log: ctrl.Log.WithName("artifacts"), Fetched: fetches.Fetched, Hosts: o.artifactHosts, DigestKey: key,
@@ -165,7 +166,7 @@ func (o *options) store(fetches *signals.FetchMeter, key layers.DigestKey) (*rep
 }
 
 // settings are what the rules ask for.
-func (o *options) settings(account types.NamespacedName, key layers.DigestKey) layers.Settings {
+func (o *options) settings(account types.NamespacedName, key digests.Key) layers.Settings {
 	return layers.Settings{
 		Interval: o.syncPeriod, Namespace: o.runtimeNamespace, MaxPrunePercent: o.maxPrunePercent,
 		DefaultServiceAccount: o.defaultServiceAccount, NoCrossNamespaceRefs: o.noCrossNamespaceRefs,

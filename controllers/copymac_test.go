@@ -22,17 +22,17 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/digests"
 )
 
 // keyOf returns a key of digests that begins with a byte.
-func (f *fixture) keyOf(first byte) layers.DigestKey {
+func (f *fixture) keyOf(first byte) digests.Key {
 	f.Helper()
 	data := make([]byte, 32)
 	for i := range data {
 		data[i] = first + byte(i)
 	}
-	key, err := layers.NewDigestKey(data)
+	key, err := digests.NewKey(data)
 	f.must(err)
 	return key
 }
@@ -50,7 +50,7 @@ func newRestarts(t *testing.T) *restarts {
 }
 
 // begin starts a controller with a key of digests, and end stops it.
-func (r *restarts) begin(key layers.DigestKey) {
+func (r *restarts) begin(key digests.Key) {
 	r.Helper()
 	mgr, reconciler := r.assemble(r.config, managerOptions(), time.Second)
 	reconciler.Settings.DigestKey = key

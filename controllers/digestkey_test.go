@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/repos"
 )
 
@@ -24,7 +24,7 @@ import (
 func TestDigestKeyIsMadeOnce(t *testing.T) {
 	f := newBareFixture(t)
 	const processes = 8
-	keys, group := make([]layers.DigestKey, processes), sync.WaitGroup{}
+	keys, group := make([]digests.Key, processes), sync.WaitGroup{}
 	for i := range keys {
 		group.Go(func() {
 			var err error
@@ -35,7 +35,7 @@ func TestDigestKeyIsMadeOnce(t *testing.T) {
 	}
 	group.Wait()
 	for _, key := range keys {
-		if !key.Equal(keys[0]) || key.Equal(layers.DigestKey{}) {
+		if !key.Equal(keys[0]) || key.Equal(digests.Key{}) {
 			t.Error("the processes have several keys, or none")
 		}
 	}
@@ -97,7 +97,7 @@ func TestAnotherKeyChangesNothing(t *testing.T) {
 	}
 	f.settle()
 	before := f.get("base")
-	if !layers.IsKeyed(before.Status.Digest) {
+	if !digests.IsKeyed(before.Status.Digest) {
 		t.Fatalf("the digest is %s", before.Status.Digest)
 	}
 	objects := func() (helmv2.HelmRelease, corev1.Secret) {
@@ -115,7 +115,7 @@ func TestAnotherKeyChangesNothing(t *testing.T) {
 	f.taken()
 	f.start(nil, with(9))
 	f.eventually("the status has the digests of the other key", func() error {
-		if status := f.get("base").Status; status.Digest == before.Status.Digest || !layers.IsKeyed(status.Digest) || status.State != v1alpha1.StateDeployed {
+		if status := f.get("base").Status; status.Digest == before.Status.Digest || !digests.IsKeyed(status.Digest) || status.State != v1alpha1.StateDeployed {
 			return fmt.Errorf("it is %+v", status)
 		}
 		return nil

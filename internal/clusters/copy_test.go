@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -53,7 +54,7 @@ func TestCopyVerified(t *testing.T) {
 		"of a RemoteCluster that is gone": {func(o *Observation) { o.Cluster.UID = "anew" }, false},
 		"of another installation":         {func(o *Observation) { o.Key = keyOf(9) }, false},
 		"without a key": {func(o *Observation) {
-			o.Key = layers.DigestKey{}
+			o.Key = digests.Key{}
 			o.Live = without(o.Live, v1alpha1.CopyMACAnnotation)
 		}, false},
 		"with a MAC of nothing": {func(o *Observation) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -34,12 +35,12 @@ const (
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // keyOf returns a key of digests that begins with a byte.
-func keyOf(first byte) layers.DigestKey {
+func keyOf(first byte) digests.Key {
 	data := make([]byte, 32)
 	for i := range data {
 		data[i] = first + byte(i)
 	}
-	key, err := layers.NewDigestKey(data)
+	key, err := digests.NewKey(data)
 	if err != nil {
 		panic(err)
 	}

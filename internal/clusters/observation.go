@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/digests"
 )
 
 // Observation is everything that Decide decides from.
@@ -30,7 +30,7 @@ type Observation struct {
 	// Live is Strata's own copy; nil where there is none.
 	Live *unstructured.Unstructured
 	// Key is what the copy is authenticated with.
-	Key layers.DigestKey
+	Key digests.Key
 	// Unverified is true where Access would be that of the copy, and nothing shows
 	// that Strata has written the copy as it is.
 	Unverified bool

@@ -12,6 +12,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -46,7 +47,7 @@ func (f *future) recognise(layer *v1alpha1.AddonsLayer, content Content) (*v1alp
 			continue
 		}
 		entry := &known.Status.Resources[at]
-		if live := f.objects[d.ID]; live != nil && entry.Digest != "" && layers.IsSecret(d.Object) && holds(live, d.Object) {
+		if live := f.objects[d.ID]; live != nil && entry.Digest != "" && digests.IsSecret(d.Object) && holds(live, d.Object) {
 			entry.Digest = d.Digest
 		}
 		if entry.Digest == d.Digest {
@@ -60,7 +61,7 @@ func (f *future) recognise(layer *v1alpha1.AddonsLayer, content Content) (*v1alp
 	if attempt := known.Status.Attempt; was == "" && same == 0 && attempt != nil && attempt.Digest == known.Status.Digest {
 		was = attempt.Digest
 	}
-	if layers.IsKeyed(was) {
+	if digests.IsKeyed(was) {
 		directory := *content.Directory
 		directory.Digest = was
 		content.Directory = &directory

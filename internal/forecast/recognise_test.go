@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -30,7 +31,7 @@ func keyed(t *testing.T, secret string) *platform {
 	for i := range data {
 		data[i] = byte(i)
 	}
-	key, err := layers.NewDigestKey(data)
+	key, err := digests.NewKey(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,7 @@ func keyed(t *testing.T, secret string) *platform {
 	}
 	for i := range resources {
 		for _, d := range wanted {
-			if d.ID == resources[i].ID && layers.IsSecret(d.Object) {
+			if d.ID == resources[i].ID && digests.IsSecret(d.Object) {
 				resources[i].Digest = key.OfObject(d.Object)
 			}
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
@@ -52,7 +53,7 @@ func contentOf(manifest directories.Manifest, layer, version string, own map[obj
 	}
 	if manifest.Ensured {
 		return dependents.Dependent{
-			ID: id, Object: obj, Digest: DigestKey{}.OfObject(obj), Stage: kinds.StageOf(id.GroupKind()), Assess: objects.AssessExistence,
+			ID: id, Object: obj, Digest: digests.Key{}.OfObject(obj), Stage: kinds.StageOf(id.GroupKind()), Assess: objects.AssessExistence,
 			Mode: dependents.ModeCreateOnce, Shared: true, Origin: manifest.File,
 		}, nil
 	}
@@ -81,7 +82,7 @@ func contentOf(manifest directories.Manifest, layer, version string, own map[obj
 			}
 		}
 	}
-	dependent.Digest = DigestKey{}.OfObject(obj)
+	dependent.Digest = digests.Key{}.OfObject(obj)
 	return dependent, nil
 }
 

@@ -13,17 +13,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/directories"
 )
 
 // testKey is a key of these tests.
-func testKey(t *testing.T, first byte) DigestKey {
+func testKey(t *testing.T, first byte) digests.Key {
 	t.Helper()
 	data := make([]byte, 32)
 	for i := range data {
 		data[i] = first + byte(i)
 	}
-	key, err := NewDigestKey(data)
+	key, err := digests.NewKey(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,17 +46,17 @@ func guess(status v1alpha1.AddonsLayerStatus, dir func(pin string) *directories.
 	for i := range 10000 {
 		pin := fmt.Sprintf("%04d", i)
 		candidate := dir(pin)
-		digests := []string{DigestKey{}.OfDirectory(candidate.Manifests)}
+		seen := []string{digests.Key{}.OfDirectory(candidate.Manifests)}
 		content, err := Content(candidate, "base", "1.0.0", nil)
 		if err != nil {
 			return err.Error(), false
 		}
 		for _, d := range content {
-			if IsSecret(d.Object) {
-				digests = append(digests, d.Digest)
+			if digests.IsSecret(d.Object) {
+				seen = append(seen, d.Digest)
 			}
 		}
-		for _, digest := range digests {
+		for _, digest := range seen {
 			if _, hex, _ := strings.Cut(digest, ":"); strings.Contains(text, digest) || hex != "" && strings.Contains(text, hex[:12]) {
 				return pin, true
 			}
@@ -69,7 +70,7 @@ func guess(status v1alpha1.AddonsLayerStatus, dir func(pin string) *directories.
 func TestStatusDoesNotLetASecretBeGuessed(t *testing.T) {
 	const pin = "4711"
 	for name, tc := range map[string]struct {
-		key     DigestKey
+		key     digests.Key
 		guessed bool
 	}{
 		"plain digests": {guessed: true}, // the attack works
@@ -108,25 +109,25 @@ func TestStatusDoesNotLetASecretBeGuessed(t *testing.T) {
 func TestKeyedDigests(t *testing.T) {
 	one, other := testKey(t, 7), testKey(t, 9)
 	plain, secret := []directories.Manifest{manifest("a")}, []directories.Manifest{manifest("a"), pinned("4711")}
-	if one.OfDirectory(plain) != (DigestKey{}).OfDirectory(plain) || IsKeyed(one.OfDirectory(plain)) {
+	if one.OfDirectory(plain) != (digests.Key{}).OfDirectory(plain) || digests.IsKeyed(one.OfDirectory(plain)) {
 		t.Error("a directory without Secrets has another digest with a key")
 	}
 	again := one.OfDirectory([]directories.Manifest{manifest("a"), pinned("4711")})
-	if !IsKeyed(again) || one.OfDirectory(secret) == other.OfDirectory(secret) || one.OfDirectory(secret) != again {
+	if !digests.IsKeyed(again) || one.OfDirectory(secret) == other.OfDirectory(secret) || one.OfDirectory(secret) != again {
 		t.Errorf("digests of a directory with a Secret are %s and %s", one.OfDirectory(secret), other.OfDirectory(secret))
 	}
 	if one.OfObject(secret[1].Object) == one.OfObject(pinned("4712").Object) || one.OfObject(plain[0].Object) != other.OfObject(plain[0].Object) {
 		t.Error("digests of objects do not tell them apart, or need a key where nothing is secret")
 	}
 	for name, fits := range map[string]struct {
-		key    DigestKey
+		key    digests.Key
 		digest string
 		want   bool
 	}{
 		"its own":                   {one, one.OfDirectory(secret), true},
 		"of another key":            {one, other.OfDirectory(secret), false},
-		"of before there was a key": {one, DigestKey{}.OfDirectory(secret), true},
-		"without a key":             {DigestKey{}, one.OfDirectory(secret), false},
+		"of before there was a key": {one, digests.Key{}.OfDirectory(secret), true},
+		"without a key":             {digests.Key{}, one.OfDirectory(secret), false},
 		"of something else":         {one, one.OfDirectory([]directories.Manifest{pinned("4711")}), false},
 	} {
 		if got := fits.key.Fits(secret, fits.digest); got != fits.want {
@@ -153,7 +154,7 @@ func TestDigestKeyIsNotTold(t *testing.T) {
 		{make([]byte, 32), "a key is random, and this has 1 different bytes"},
 		{bytes.Repeat([]byte("ab"), 16), "a key is random, and this has 2 different bytes"},
 	} {
-		if _, err := NewDigestKey(c.data); err == nil || err.Error() != c.want {
+		if _, err := digests.NewKey(c.data); err == nil || err.Error() != c.want {
 			t.Errorf("%q: %v, want %q", c.data, err, c.want)
 		}
 	}
@@ -165,7 +166,7 @@ func TestAnotherKeyIsRecognised(t *testing.T) {
 	was, is := testKey(t, 7), testKey(t, 9)
 	manifests := []directories.Manifest{manifest("a"), pinned("4711")}
 	artifact := &v1alpha1.ArtifactReference{Digest: "sha256:x", Path: "./base"}
-	for name, before := range map[string]string{"a lost key": was.OfDirectory(manifests), "no key": DigestKey{}.OfDirectory(manifests)} {
+	for name, before := range map[string]string{"a lost key": was.OfDirectory(manifests), "no key": digests.Key{}.OfDirectory(manifests)} {
 		t.Run(name, func(t *testing.T) {
 			l := layer()
 			l.Spec.Source.Path = "./base"
@@ -244,11 +245,11 @@ func TestRollbackNeedsTheKey(t *testing.T) {
 	written := 0
 	for _, action := range Decide(o).Plan.Actions {
 		wanted := action.Wanted
-		if wanted == nil || wanted.Object == nil || !IsSecret(wanted.Object) {
+		if wanted == nil || wanted.Object == nil || !digests.IsSecret(wanted.Object) {
 			continue
 		}
 		written++
-		if wanted.Digest != key.OfObject(wanted.Object) || wanted.Digest == (DigestKey{}).OfObject(wanted.Object) {
+		if wanted.Digest != key.OfObject(wanted.Object) || wanted.Digest == (digests.Key{}).OfObject(wanted.Object) {
 			t.Errorf("%s of %s has the digest %s", action.Verb, wanted.ID, wanted.Digest)
 		}
 	}
@@ -271,7 +272,7 @@ func TestMAC(t *testing.T) {
 		"another purpose":               key.IsMAC(mac, "ab", "cd"),
 		"another key":                   testKey(t, 9).IsMAC(mac, "a", "b", "cd"),
 		"no MAC":                        key.IsMAC("", "a", "b", "cd"),
-		"no key":                        DigestKey{}.IsMAC("", "a", "b", "cd") || DigestKey{}.IsMAC(DigestKey{}.MAC("a"), "a"),
+		"no key":                        digests.Key{}.IsMAC("", "a", "b", "cd") || digests.Key{}.IsMAC(digests.Key{}.MAC("a"), "a"),
 	} {
 		if same {
 			t.Errorf("%s: it is taken for the same", reason)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -54,7 +55,7 @@ type Settings struct {
 	// layers are made of; nil means any.
 	LayerKinds LayerKinds
 	// DigestKey keys the digests of Secrets in statuses.
-	DigestKey DigestKey
+	DigestKey digests.Key
 }
 
 // Observation is everything that Decide decides from, at one moment. What is seen of

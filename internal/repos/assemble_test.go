@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/directories"
-	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -67,7 +67,7 @@ func TestAssemble(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unpacked, err := UnpackRevision(packed, kept.Digest, layers.DigestKey{})
+	unpacked, err := UnpackRevision(packed, kept.Digest, digests.Key{})
 	if err != nil {
 		t.Fatal(err)
 	}

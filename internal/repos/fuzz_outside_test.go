@@ -31,9 +31,9 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
+	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kustomize"
-	"github.com/strata-project/strata/internal/layers"
 )
 
 // roundTrip answers requests in a test's stead.
@@ -385,12 +385,12 @@ func FuzzRevision(f *testing.F) {
 		writer := gzip.NewWriter(&zipped)
 		_, _ = writer.Write(plain)
 		_ = writer.Close()
-		_, err := UnpackRevision(zipped.Bytes(), "x", layers.DigestKey{})
+		_, err := UnpackRevision(zipped.Bytes(), "x", digests.Key{})
 		found := kept.FindStringSubmatch(err.Error())
 		if found == nil {
 			return
 		}
-		got, err := UnpackRevision(zipped.Bytes(), found[1], layers.DigestKey{})
+		got, err := UnpackRevision(zipped.Bytes(), found[1], digests.Key{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -398,7 +398,7 @@ func FuzzRevision(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := UnpackRevision(packed, got.Digest, layers.DigestKey{})
+		again, err := UnpackRevision(packed, got.Digest, digests.Key{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/directories"
-	"github.com/strata-project/strata/internal/layers"
 )
 
 // EmptyDigest is the digest of every directory without objects, missing ones
@@ -93,7 +93,7 @@ func (s *objectSet) directory() *directories.Directory {
 
 // digestOf returns the plain digest of objects, in the order of their identity.
 func digestOf(manifests []directories.Manifest) string {
-	return layers.DigestKey{}.OfDirectory(manifests)
+	return digests.Key{}.OfDirectory(manifests)
 }
 
 // canonical returns JSON with sorted keys. Values that come from YAML or JSON

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
@@ -75,7 +76,7 @@ func PackRevision(directory *directories.Directory) ([]byte, error) {
 // UnpackRevision returns the directory that PackRevision packed, if it is the
 // one with that digest: what was kept in a cluster may have been changed there.
 // A digest that needs a key fits nothing without the one that it was made with.
-func UnpackRevision(data []byte, digest string, key layers.DigestKey) (*directories.Directory, error) {
+func UnpackRevision(data []byte, digest string, key digests.Key) (*directories.Directory, error) {
 	directory, err := ReadRevision(data)
 	switch {
 	case err != nil:
@@ -83,7 +84,7 @@ func UnpackRevision(data []byte, digest string, key layers.DigestKey) (*director
 	case key.Fits(directory.Manifests, digest):
 		directory.Digest = digest
 		return directory, nil
-	case layers.IsKeyed(digest):
+	case digests.IsKeyed(digest):
 		return nil, errors.New("cannot unpack the revision: it is not what was deployed, or the controller's key is another than it was then")
 	default:
 		return nil, fmt.Errorf("cannot unpack the revision: its digest is %s instead of %s", directory.Digest, digest)

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 )
@@ -46,7 +47,7 @@ func TestRevisionRoundTrip(t *testing.T) {
 			if err != nil || !bytes.Equal(data, again) {
 				t.Errorf("the same directory is packed in two ways, %v", err)
 			}
-			got, err := UnpackRevision(data, want.Digest, layers.DigestKey{})
+			got, err := UnpackRevision(data, want.Digest, digests.Key{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +102,7 @@ func TestUnpackRevisionRefuses(t *testing.T) {
 		"an empty object": {packed(`[{"object":{}}]`), "Kind"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			directory, err := UnpackRevision(tc.data, "sha256:wanted", layers.DigestKey{})
+			directory, err := UnpackRevision(tc.data, "sha256:wanted", digests.Key{})
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("unpacked %v, error %v, want %q in it", directory, err, tc.want)
 			}
@@ -119,7 +120,7 @@ func FuzzUnpackRevision(f *testing.F) {
 	f.Add(data, "sha256:x")
 	f.Add([]byte("\x1f\x8b"), "")
 	f.Fuzz(func(t *testing.T, data []byte, digest string) {
-		directory, err := UnpackRevision(data, digest, layers.DigestKey{})
+		directory, err := UnpackRevision(data, digest, digests.Key{})
 		if err == nil && directory.Digest != digest {
 			t.Errorf("%s was unpacked as %s", directory.Digest, digest)
 		}

@@ -18,9 +18,9 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kustomize"
-	"github.com/strata-project/strata/internal/layers"
 )
 
 // Defaults of Options, and of the flags that set them.
@@ -87,7 +87,7 @@ type Options struct {
 	Hosts *Hosts
 	// DigestKey keys the digests of directories that hold Secrets. Without it they
 	// are plain, which is for whoever writes no status.
-	DigestKey layers.DigestKey
+	DigestKey digests.Key
 	// Transport carries the requests for archives, which are compressed as they
 	// are; nil means straight to where their URLs point.
 	Transport http.RoundTripper

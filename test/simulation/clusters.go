@@ -16,6 +16,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/clusters"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/round"
 )
@@ -111,8 +112,8 @@ func (k *keeper) through() []unstructured.Unstructured {
 }
 
 // digestKey is that of the simulated installation.
-var digestKey = func() layers.DigestKey {
-	key, err := layers.NewDigestKey([]byte("0123456789abcdefghijklmnopqrstuv"))
+var digestKey = func() digests.Key {
+	key, err := digests.NewKey([]byte("0123456789abcdefghijklmnopqrstuv"))
 	if err != nil {
 		panic(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
+	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/forecast"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
@@ -101,7 +102,7 @@ func (g *Plan) assume(w *forecast.World) {
 		for id, obj := range assumed {
 			// Of a Secret there is no digest to compare but one that needs the
 			// controller's key.
-			if layers.IsSecret(obj) {
+			if digests.IsSecret(obj) {
 				g.note("%s cannot be read: whether the plan changes what it holds is not known", id)
 			}
 		}

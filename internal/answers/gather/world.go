@@ -25,6 +25,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/repository"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/bundles"
+	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/forecast"
 	"github.com/strata-project/strata/internal/layers"
@@ -280,7 +281,7 @@ func (g *Plan) restored(ctx context.Context, layer *v1alpha1.AddonsLayer, conten
 	case errors.Is(err, repos.ErrNotFound):
 	case err != nil:
 		content.RestoreError = err.Error()
-	case directory.Digest != entry.Digest && !layers.IsKeyed(entry.Digest):
+	case directory.Digest != entry.Digest && !digests.IsKeyed(entry.Digest):
 		content.RestoreError = fmt.Sprintf("the artifact of revision %s holds something else", entry.Revision)
 	default:
 		directory.Digest = entry.Digest
@@ -292,8 +293,8 @@ func (g *Plan) restored(ctx context.Context, layer *v1alpha1.AddonsLayer, conten
 // unpacked returns what the cluster keeps of a layer. Whether it is what was deployed
 // only the controller can tell where the digest is one that needs its key.
 func unpacked(data []byte, digest string) (*directories.Directory, error) {
-	if !layers.IsKeyed(digest) {
-		return repos.UnpackRevision(data, digest, layers.DigestKey{})
+	if !digests.IsKeyed(digest) {
+		return repos.UnpackRevision(data, digest, digests.Key{})
 	}
 	directory, err := repos.ReadRevision(data)
 	if err == nil {
