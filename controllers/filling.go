@@ -19,6 +19,7 @@ import (
 	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // fill returns a layer's bundle as the rules see a source, and what the layer holds of
@@ -48,7 +49,7 @@ func (r *AddonsLayerReconciler) fill(ctx context.Context, layer *v1alpha1.Addons
 // fillingRequest gathers what a layer of a bundle is filled from.
 func (r *AddonsLayerReconciler) fillingRequest(ctx context.Context, layer *v1alpha1.AddonsLayer) (bundles.Request, error) {
 	request := bundles.Request{
-		Layer: layer.Name, Path: layer.Spec.Source.Path, Instance: layers.InstanceOf(layer), Inputs: layer.Spec.Inputs,
+		Layer: layer.Name, Path: layer.Spec.Source.Path, Instance: sources.InstanceOf(layer), Inputs: layer.Spec.Inputs,
 		Applications: map[string]*v1alpha1.HelmApplication{},
 	}
 	bundle := &v1alpha1.ApplicationBundle{}
@@ -111,7 +112,7 @@ func (r *AddonsLayerReconciler) layersOfBundle(ctx context.Context, obj client.O
 	}
 	var found []string
 	for i := range list.Items {
-		if layers.IsOfBundle(&list.Items[i]) {
+		if sources.IsOfBundle(&list.Items[i]) {
 			found = append(found, list.Items[i].Name)
 		}
 	}

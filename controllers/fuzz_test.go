@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/repos"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // A source is written by others, at any version of its kind. There is an
@@ -31,8 +31,8 @@ func FuzzSource(f *testing.F) {
 		if len(data) > 20_000 || json.Unmarshal(data, &object.Object) != nil || object.Object == nil {
 			return
 		}
-		if object.GetKind() != layers.ExternalArtifact {
-			object.SetKind(layers.GitRepository)
+		if object.GetKind() != sources.ExternalArtifact {
+			object.SetKind(sources.GitRepository)
 		}
 		before := object.DeepCopy()
 		parsed, err := repos.ParseSource(object)

@@ -23,6 +23,7 @@ import (
 	"github.com/strata-project/strata/internal/memory"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/repos"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // observer gathers one observation. It writes to no cluster; what it has found it
@@ -40,12 +41,12 @@ type observer struct {
 	wantedIDs []objects.ID
 	// sources of other layers that were read already, as many layers have one
 	// in common; nil where there is no artifact.
-	sources map[layers.SourceRef]*repos.Artifact
+	sources map[sources.Ref]*repos.Artifact
 }
 
 // observe gathers everything that the rules decide from.
 func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.AddonsLayer) (*observer, error) {
-	o := &observer{r: r, reads: newReader(r, layer.Name), sources: map[layers.SourceRef]*repos.Artifact{}}
+	o := &observer{r: r, reads: newReader(r, layer.Name), sources: map[sources.Ref]*repos.Artifact{}}
 	o.Observation = &layers.Observation{
 		Now: r.now(), Settings: r.Settings, Layer: layer, Layers: map[string]layers.Other{},
 		ObservedClusters: layers.ObservedClusters{
@@ -227,7 +228,7 @@ func (o *observer) observeDependants(ctx context.Context, name string) error {
 // dependency adds what this layer's artifact holds for another layer.
 func (o *observer) dependency(ctx context.Context, layer *v1alpha1.AddonsLayer) layers.Other {
 	other := layers.Other{Layer: layer}
-	if layers.IsOfBundle(layer) || !o.sameSource(layer) {
+	if sources.IsOfBundle(layer) || !o.sameSource(layer) {
 		// A bundle does not change: what a layer of it is to hold, its own
 		// generation says.
 		return other
@@ -248,11 +249,11 @@ func (o *observer) dependency(ctx context.Context, layer *v1alpha1.AddonsLayer) 
 // sameSource tells whether another layer comes from the very same source, or
 // belongs to the same instance of bundles.
 func (o *observer) sameSource(layer *v1alpha1.AddonsLayer) bool {
-	if layers.IsOfBundle(o.Layer) || layers.IsOfBundle(layer) {
-		return layers.IsOfBundle(o.Layer) && layers.IsOfBundle(layer) && layers.InstanceOf(layer) == layers.InstanceOf(o.Layer)
+	if sources.IsOfBundle(o.Layer) || sources.IsOfBundle(layer) {
+		return sources.IsOfBundle(o.Layer) && sources.IsOfBundle(layer) && sources.InstanceOf(layer) == sources.InstanceOf(o.Layer)
 	}
 	namespace := o.Settings.Namespace
-	return layers.SourceOf(layer, namespace) == layers.SourceOf(o.Layer, namespace)
+	return sources.Of(layer, namespace) == sources.Of(o.Layer, namespace)
 }
 
 // observeKinds asks how the clusters serve the kinds in question, and sees to it

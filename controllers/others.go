@@ -18,6 +18,7 @@ import (
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // observeOthers asks what other layers list, where objects change hands, come
@@ -83,14 +84,14 @@ func (o *observer) contentOf(ctx context.Context, layer *v1alpha1.AddonsLayer) c
 	if !layers.MayUseSource(layer, o.Settings) {
 		return nil
 	}
-	if layers.IsOfBundle(layer) {
+	if sources.IsOfBundle(layer) {
 		_, found, err := o.reads.unnoted().fill(ctx, layer)
 		if err != nil {
 			return nil
 		}
 		return found
 	}
-	ref := layers.SourceOf(layer, o.Settings.Namespace)
+	ref := sources.Of(layer, o.Settings.Namespace)
 	artifact, known := o.sources[ref]
 	if !known {
 		if _, _, found, err := o.reads.unnoted().readSource(ctx, layer, false); err == nil && found != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // reader reads for one look at a layer, and notes each answer in the same act: where
@@ -65,12 +66,12 @@ func (l *reader) unnoted() *AddonsLayerReconciler {
 func (l *reader) source(ctx context.Context, layer *v1alpha1.AddonsLayer, pastCache bool) (*layers.Source, content, error) {
 	obj, source, found, err := l.from.readSource(ctx, layer, pastCache)
 	switch {
-	case layers.IsOfBundle(layer):
+	case sources.IsOfBundle(layer):
 		l.answers[fillingQuestion{layer.Name}] = fillingAnswer(source)
 	case pastCache || err != nil:
 		l.opaque = true
 	default:
-		l.answers[sourceQuestion{layers.SourceOf(layer, l.from.Settings.Namespace).ID()}] = objectVersion(obj)
+		l.answers[sourceQuestion{sources.Of(layer, l.from.Settings.Namespace).ID()}] = objectVersion(obj)
 	}
 	return source, found, err
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/repos"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // sourceCache holds all sources of the kinds that layers come from, whoever
@@ -56,12 +57,12 @@ func newSourceCache(mgr manager.Manager, unserved func(context.Context)) (source
 }
 
 // newSources returns the watches of the kinds of sources.
-func newSources(p *Process, sources cache.Cache) *informers.Kinds {
+func newSources(p *Process, all cache.Cache) *informers.Kinds {
 	home, wiring := p.home(), p.wiring()
-	home.Cache, home.Reader = sources, sources
+	home.Cache, home.Reader = all, all
 	wiring.Handle = func(_ string, gk schema.GroupKind) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []ctrl.Request {
-			return p.layersOf(ctx, layers.SourceRef{Kind: gk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()})
+			return p.layersOf(ctx, sources.Ref{Kind: gk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()})
 		})
 	}
 	wiring.Passes = func(string, schema.GroupKind) predicate.Predicate { return p.cacheEvents.count(sourceChanged) }
@@ -83,7 +84,7 @@ var sourceChanged = predicate.Funcs{
 }
 
 // layersOf returns the layers of a source.
-func (p *Process) layersOf(ctx context.Context, source layers.SourceRef) []ctrl.Request {
+func (p *Process) layersOf(ctx context.Context, source sources.Ref) []ctrl.Request {
 	list := &v1alpha1.AddonsLayerList{}
 	if err := p.Client.List(ctx, list, client.MatchingFields{indexSource: source.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "cannot list the layers of a source", "source", source.String())
@@ -91,7 +92,7 @@ func (p *Process) layersOf(ctx context.Context, source layers.SourceRef) []ctrl.
 	}
 	var found []string
 	for i := range list.Items {
-		if layers.SourceOf(&list.Items[i], p.Settings.Namespace) == source {
+		if sources.Of(&list.Items[i], p.Settings.Namespace) == source {
 			found = append(found, list.Items[i].Name)
 		}
 	}
@@ -116,7 +117,7 @@ func (p *Process) layersOfKind(ctx context.Context, kind string) []string {
 	}
 	var found []string
 	for i := range list.Items {
-		if layers.SourceOf(&list.Items[i], p.Settings.Namespace).Kind == kind {
+		if sources.Of(&list.Items[i], p.Settings.Namespace).Kind == kind {
 			found = append(found, list.Items[i].Name)
 		}
 	}
@@ -129,11 +130,11 @@ func (p *Process) layersOfKind(ctx context.Context, kind string) []string {
 // returned.
 // Past the cache, it reads what the API server has.
 func (r *AddonsLayerReconciler) readSource(ctx context.Context, layer *v1alpha1.AddonsLayer, pastCache bool) (*unstructured.Unstructured, *layers.Source, content, error) {
-	if layers.IsOfBundle(layer) {
+	if sources.IsOfBundle(layer) {
 		source, found, err := r.fill(ctx, layer)
 		return nil, source, found, err
 	}
-	ref := layers.SourceOf(layer, r.Settings.Namespace)
+	ref := sources.Of(layer, r.Settings.Namespace)
 	if err := r.watchSources(ctx, ref.GroupKind()); err != nil {
 		return nil, nil, nil, err
 	}
@@ -171,7 +172,7 @@ func (r *AddonsLayerReconciler) watchSources(ctx context.Context, gk schema.Grou
 }
 
 // source reads a source of a kind that is watched; nil where there is none.
-func (r *AddonsLayerReconciler) source(ctx context.Context, ref layers.SourceRef, pastCache bool) (*unstructured.Unstructured, error) {
+func (r *AddonsLayerReconciler) source(ctx context.Context, ref sources.Ref, pastCache bool) (*unstructured.Unstructured, error) {
 	if !pastCache {
 		return r.sources.Get(ctx, ref.ID())
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/repos"
+	"github.com/strata-project/strata/internal/sources"
 	"github.com/strata-project/strata/test/controlplane"
 )
 
@@ -222,7 +223,7 @@ func TestKindOfSourceThatIsNotServed(t *testing.T) {
 	f := newSerialFixture(t, nil)
 	f.publish("main@sha1:1", map[string]string{"git/release.yaml": f.release("git")})
 	f.layer("git")
-	f.layerFrom(layers.ExternalArtifact, "external")
+	f.layerFrom(sources.ExternalArtifact, "external")
 	f.ready("git")
 	f.deployed("git", "main@sha1:1")
 	found := f.says("external", "waits for ExternalArtifact", "does not serve the kind ExternalArtifact")
@@ -309,7 +310,7 @@ func TestKindOfSourceThatGoesUnseen(t *testing.T) {
 		})
 	}
 	f.start(nil)
-	f.layerFrom(layers.ExternalArtifact, "external")
+	f.layerFrom(sources.ExternalArtifact, "external")
 	f.says("external", "waits for ExternalArtifact "+f.namespace+"/addons, which does not exist")
 	end()
 	f.says("external", "does not serve the kind ExternalArtifact")
@@ -328,7 +329,7 @@ func TestSourcesOfOneName(t *testing.T) {
 	f.publish("main@sha1:1", map[string]string{"base/release.yaml": f.release("base")})
 	f.put("addons", "rev-1", map[string]string{"base/release.yaml": f.release("other"), "apps/release.yaml": f.release("apps")})
 	f.layer("base")
-	f.layerFrom(layers.ExternalArtifact, "apps", "base")
+	f.layerFrom(sources.ExternalArtifact, "apps", "base")
 	f.ready("base")
 	f.ready("apps")
 	f.deployed("base", "main@sha1:1")

@@ -20,6 +20,7 @@ import (
 	"github.com/strata-project/strata/internal/address"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // maxEventNote is the API server's limit for what an event says, and
@@ -185,7 +186,7 @@ func (r *AddonsLayerReconciler) notification(layer *v1alpha1.AddonsLayer, d laye
 	return eventv1.Event{
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.AddonsLayerKind,
-			Namespace: layers.SourceOf(layer, r.Settings.Namespace).Namespace, Name: layer.Name,
+			Namespace: sources.Of(layer, r.Settings.Namespace).Namespace, Name: layer.Name,
 			UID: layer.UID, ResourceVersion: layer.ResourceVersion,
 		},
 		Severity: severityOf(s.kind), Timestamp: now, Reason: cmp.Or(s.cause, s.reason),

@@ -22,6 +22,7 @@ import (
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // home is how the cluster that the controller runs in is read.
@@ -55,7 +56,7 @@ func (p *Process) wiring() informers.Wiring {
 // kindIsComing tells whether a layer waits for a kind that discovery may know
 // any moment.
 func (p *Process) kindIsComing(o *layers.Observation, d layers.Decision) bool {
-	if o.SourceUnserved && p.kinds.IsComing(layers.SourceGroup, o.Now) {
+	if o.SourceUnserved && p.kinds.IsComing(sources.Group, o.Now) {
 		return true
 	}
 	return slices.ContainsFunc(d.Plan.Standings, func(standing objects.Standing) bool {

@@ -20,7 +20,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/summary"
 	"github.com/strata-project/strata/internal/directories"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/sources"
 	"github.com/strata-project/strata/internal/terminal"
 )
 
@@ -235,12 +235,12 @@ func (i *kraanImport) world(ctx context.Context, client dynamic.Interface, all [
 
 // read reads the directory of a layer, where its repository is at hand.
 func (i *kraanImport) read(ctx context.Context, world *adoption.World, t adoption.Translation, checkouts map[string]string) error {
-	source := layers.SourceOf(t.Layer, i.runtimeNamespace)
+	source := sources.Of(t.Layer, i.runtimeNamespace)
 	folder, found := checkouts[source.Namespace+"/"+source.Name]
 	if !found {
 		folder, found = checkouts[""]
 	}
-	if !found || len(t.Problems) > 0 || layers.IsOfBundle(t.Layer) || t.Layer.Spec.Cluster != nil {
+	if !found || len(t.Problems) > 0 || sources.IsOfBundle(t.Layer) || t.Layer.Spec.Cluster != nil {
 		return nil
 	}
 	directory, err := readDirectory(ctx, folder, t.Layer.Spec.Source.Path)
@@ -292,10 +292,10 @@ func (i *kraanImport) layer(t adoption.Translation, world *adoption.World) (adop
 // to it where that can be mended.
 func (i *kraanImport) notCompared(t adoption.Translation) string {
 	switch {
-	case layers.IsOfBundle(t.Layer), t.Layer.Spec.Cluster != nil:
+	case sources.IsOfBundle(t.Layer), t.Layer.Spec.Cluster != nil:
 		return "not compared: it is a layer that only Strata can run"
 	case len(t.Problems) == 0:
-		source := layers.SourceOf(t.Layer, i.runtimeNamespace)
+		source := sources.Of(t.Layer, i.runtimeNamespace)
 		if !slices.ContainsFunc(i.toDos, func(line string) bool { return strings.HasPrefix(line, "layer "+t.Layer.Name+": ") }) {
 			i.toDos = append(i.toDos, fmt.Sprintf("layer %s: compare it with git, by --repository-dir %s/%s=DIR", t.Layer.Name, source.Namespace, source.Name))
 		}

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 const reconcileLong = `Have layers looked at now. Changes wake layers by themselves; this is for what
@@ -39,9 +39,9 @@ const reconcileExamples = `  # One layer
 
 // sourceResources are the resources of the kinds of sources that Flux fetches.
 var sourceResources = map[string]schema.GroupVersionResource{
-	layers.GitRepository: {Group: layers.SourceGroup, Version: "v1", Resource: "gitrepositories"},
-	layers.OCIRepository: {Group: layers.SourceGroup, Version: "v1", Resource: "ocirepositories"},
-	layers.Bucket:        {Group: layers.SourceGroup, Version: "v1", Resource: "buckets"},
+	sources.GitRepository: {Group: sources.Group, Version: "v1", Resource: "gitrepositories"},
+	sources.OCIRepository: {Group: sources.Group, Version: "v1", Resource: "ocirepositories"},
+	sources.Bucket:        {Group: sources.Group, Version: "v1", Resource: "buckets"},
 }
 
 // reconcileOptions are the flags of the command.
@@ -99,13 +99,13 @@ func (o *reconcileOptions) fetch(ctx context.Context, out io.Writer, found []uns
 	if err != nil {
 		return err
 	}
-	done := map[layers.SourceRef]bool{}
+	done := map[sources.Ref]bool{}
 	for i := range found {
 		layer := &v1alpha1.AddonsLayer{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found[i].Object, layer); err != nil {
 			return fmt.Errorf("cannot understand layer %s: %w", found[i].GetName(), err)
 		}
-		ref := layers.SourceOf(layer, o.namespace)
+		ref := sources.Of(layer, o.namespace)
 		resource, fetched := sourceResources[ref.Kind]
 		switch {
 		case done[ref]:
@@ -123,7 +123,7 @@ func (o *reconcileOptions) fetch(ctx context.Context, out io.Writer, found []uns
 	return nil
 }
 
-func (o *reconcileOptions) fetchOne(ctx context.Context, out io.Writer, sources dynamic.ResourceInterface, ref layers.SourceRef) error {
+func (o *reconcileOptions) fetchOne(ctx context.Context, out io.Writer, sources dynamic.ResourceInterface, ref sources.Ref) error {
 	asked := time.Now().Format(time.RFC3339Nano)
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, fluxmeta.ReconcileRequestAnnotation, asked)
 	_, err := sources.Patch(ctx, ref.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})

@@ -19,6 +19,7 @@ import (
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // observe gathers what the rules decide from, as the controller does from its
@@ -115,7 +116,7 @@ func (f *future) observeLayers(o *layers.Observation) {
 	}
 	for _, name := range layers.DependencyNames(o.Layer.Spec.Prereqs.DependsOn) {
 		other := o.Layers[name]
-		if other.Layer != nil && f.sameSource(o.Layer, other.Layer) && !layers.IsOfBundle(other.Layer) {
+		if other.Layer != nil && f.sameSource(o.Layer, other.Layer) && !sources.IsOfBundle(other.Layer) {
 			other.SameSource = true
 			if directory := f.contents[name].Directory; directory != nil {
 				other.Digest = directory.Digest
@@ -130,11 +131,11 @@ func (f *future) observeLayers(o *layers.Observation) {
 // sameSource tells whether two layers come from the very same source, or belong to
 // the same instance of bundles.
 func (f *future) sameSource(a, b *v1alpha1.AddonsLayer) bool {
-	if layers.IsOfBundle(a) || layers.IsOfBundle(b) {
-		return layers.IsOfBundle(a) && layers.IsOfBundle(b) && layers.InstanceOf(a) == layers.InstanceOf(b)
+	if sources.IsOfBundle(a) || sources.IsOfBundle(b) {
+		return sources.IsOfBundle(a) && sources.IsOfBundle(b) && sources.InstanceOf(a) == sources.InstanceOf(b)
 	}
 	namespace := f.world.Settings.Namespace
-	return layers.SourceOf(a, namespace) == layers.SourceOf(b, namespace)
+	return sources.Of(a, namespace) == sources.Of(b, namespace)
 }
 
 // observeObjects reads what the layer lists, has and had, and the releases that

@@ -17,6 +17,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 const (
@@ -69,7 +70,7 @@ func secondsOf(moment time.Time) *metav1.Time {
 
 // sourceCause names the source, with what that says of itself where it is not ready.
 func (o Observation) sourceCause(reason, message string) []v1alpha1.Cause {
-	ref := SourceOf(o.Layer, o.Settings.Namespace)
+	ref := sources.Of(o.Layer, o.Settings.Namespace)
 	cause := v1alpha1.Cause{Kind: ref.Kind, Namespace: ref.ID().Namespace, Name: ref.Name, Reason: reason, Message: message}
 	if o.Source != nil && !o.Source.Ready && o.Source.Message != "" && o.DirectoryError == nil && o.SourceError == nil {
 		cause.Message = o.Source.Message

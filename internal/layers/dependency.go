@@ -42,9 +42,9 @@ func (d Dependency) Accepts(version string) bool {
 	return versions.RangeTakes(d.Version, version)
 }
 
-// explain says what about a version keeps a range from accepting it, beside
+// Explain says what about a version keeps a range from accepting it, beside
 // its number; empty where there is nothing to say.
-func (d Dependency) explain(version string) string {
+func (d Dependency) Explain(version string) string {
 	if !d.Range || version == "" {
 		return ""
 	}

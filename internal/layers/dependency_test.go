@@ -137,7 +137,7 @@ func TestDependencyAccepts(t *testing.T) {
 		if got := dependency.Accepts(tc.version); got != tc.want {
 			t.Errorf("%s: %s and %s: got %t", tc.reason, tc.dependency, tc.version, got)
 		}
-		if got := dependency.explain(tc.version); !tc.want && got != tc.explained {
+		if got := dependency.Explain(tc.version); !tc.want && got != tc.explained {
 			t.Errorf("%s: %s and %s: explained as %q", tc.reason, tc.dependency, tc.version, got)
 		}
 	}

@@ -191,7 +191,7 @@ func unmet(o Observation, dependency Dependency) *lack {
 		return of(v1alpha1.ReasonDependencyNotDeployed, fmt.Sprintf("%s has changed and is not deployed as it is now (generation %d, seen %d)",
 			layer.Name, layer.Generation, layer.Status.ObservedGeneration))
 	case layer.Status.Version != "" && !dependency.Accepts(layer.Status.Version):
-		return at(v1alpha1.ReasonDependencyVersion, "", dependency.explain(layer.Status.Version))
+		return at(v1alpha1.ReasonDependencyVersion, "", dependency.Explain(layer.Status.Version))
 	case layer.Status.Version == "" || !deployed(layer) && (held || !stays):
 		return at(v1alpha1.ReasonDependencyNotDeployed, "", "")
 	case stays || !other.SameSource:

@@ -17,6 +17,7 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // AccountOf returns the ServiceAccount that writes a layer's objects: the one
@@ -33,7 +34,7 @@ func AccountOf(layer *v1alpha1.AddonsLayer, settings Settings) types.NamespacedN
 		// account of a release of this layer.
 		return types.NamespacedName{Namespace: cluster.Namespace, Name: name}
 	}
-	return types.NamespacedName{Namespace: SourceOf(layer, settings.Namespace).Namespace, Name: name}
+	return types.NamespacedName{Namespace: sources.Of(layer, settings.Namespace).Namespace, Name: name}
 }
 
 // actor returns the ServiceAccount that writes an object of the layer; the zero
@@ -94,7 +95,7 @@ func accountGate(o Observation) *Blocked {
 // MayUseSource tells whether a layer's source, and with it the accounts of the
 // source's namespace, are open to layers. A bundle is of no namespace.
 func MayUseSource(layer *v1alpha1.AddonsLayer, settings Settings) bool {
-	return settings.opens(SourceOf(layer, settings.Namespace).Namespace)
+	return settings.opens(sources.Of(layer, settings.Namespace).Namespace)
 }
 
 // opens tells whether layers may use the sources and accounts of a namespace.
@@ -110,7 +111,7 @@ func sourceAccessGate(o Observation) *Blocked {
 	if !o.Settings.NoCrossNamespaceRefs {
 		return nil
 	}
-	source := SourceOf(o.Layer, o.Settings.Namespace).Namespace
+	source := sources.Of(o.Layer, o.Settings.Namespace).Namespace
 	if !MayUseSource(o.Layer, o.Settings) {
 		return accessDenied(fmt.Sprintf("spec.source.namespace: %s is neither the controller's namespace, %s, nor one of --source-namespaces, and references across namespaces are refused (--no-cross-namespace-refs)",
 			source, o.Settings.Namespace))
@@ -118,10 +119,10 @@ func sourceAccessGate(o Observation) *Blocked {
 	cluster := PlaceOf(o.Layer, o.Settings.Namespace)
 	switch {
 	case cluster.Name == "":
-	case IsOfBundle(o.Layer) && !o.Settings.opens(cluster.Namespace):
+	case sources.IsOfBundle(o.Layer) && !o.Settings.opens(cluster.Namespace):
 		return accessDenied(fmt.Sprintf("spec.cluster.namespace: %s is neither the controller's namespace, %s, nor one of --source-namespaces, and references across namespaces are refused (--no-cross-namespace-refs)",
 			cluster.Namespace, o.Settings.Namespace))
-	case !IsOfBundle(o.Layer) && cluster.Namespace != source:
+	case !sources.IsOfBundle(o.Layer) && cluster.Namespace != source:
 		return accessDenied(fmt.Sprintf("spec.cluster.namespace: %s is not the namespace of the layer's source, %s, and references across namespaces are refused (--no-cross-namespace-refs)",
 			cluster.Namespace, source))
 	}

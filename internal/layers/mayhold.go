@@ -17,6 +17,7 @@ import (
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // LayerKinds lists the kinds that a layer without an account may hold on the
@@ -29,10 +30,10 @@ const anyName = "*"
 // builtInKinds are what layers are made of.
 var builtInKinds = LayerKinds{
 	{Group: kinds.HelmReleaseKind.Group, Resource: "helmreleases"},
-	{Group: SourceGroup, Resource: "buckets"},
-	{Group: SourceGroup, Resource: "gitrepositories"},
-	{Group: SourceGroup, Resource: "helmrepositories"},
-	{Group: SourceGroup, Resource: "ocirepositories"},
+	{Group: sources.Group, Resource: "buckets"},
+	{Group: sources.Group, Resource: "gitrepositories"},
+	{Group: sources.Group, Resource: "helmrepositories"},
+	{Group: sources.Group, Resource: "ocirepositories"},
 	{Resource: "namespaces"},
 }
 

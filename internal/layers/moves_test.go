@@ -17,6 +17,7 @@ import (
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // givenUp has the RemoteCluster fleet/prod be deleted, and what is there be given up.
@@ -59,7 +60,7 @@ func TestNewClusterIsGivenUp(t *testing.T) {
 func TestNamesakeOfAClusterIsNotGivenUp(t *testing.T) {
 	put := func(cluster string) *unstructured.Unstructured {
 		place := Place{Layer: "base", Cluster: types.NamespacedName{Namespace: "fleet", Name: cluster}}
-		placed, err := place.Put(directory(newRevision, anyManifest(SourceGroup+"/v1", "HelmRepository", "default", "charts")))
+		placed, err := place.Put(directory(newRevision, anyManifest(sources.Group+"/v1", "HelmRepository", "default", "charts")))
 		if err != nil {
 			t.Fatal(err)
 		}

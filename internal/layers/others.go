@@ -11,6 +11,7 @@ import (
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // NeedsOthers tells whether what other layers list matters to a look: where an
@@ -118,7 +119,7 @@ func (d Decision) WaitsForOthers(o Observation) (waits bool, groups map[string]b
 	waits = len(d.Plan.Conflicts) > 0 || isDeleting(o.Layer)
 	groups = map[string]bool{}
 	if o.SourceUnserved {
-		groups[SourceGroup] = true
+		groups[sources.Group] = true
 	}
 	for _, standing := range d.Plan.Standings {
 		waits = waits || standing.Unwanted || standing.Health == objects.Blocked

@@ -19,6 +19,7 @@ import (
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // Place is the cluster that a layer belongs on. What a layer's directory lists
@@ -194,7 +195,7 @@ func (p *putting) placed(id objects.ID) objects.ID {
 
 // isSource tells kinds that stay with Flux, because its controllers fetch them.
 func isSource(gk schema.GroupKind) bool {
-	return gk.Group == SourceGroup || gk.Group == "source.extensions.fluxcd.io"
+	return gk.Group == sources.Group || gk.Group == "source.extensions.fluxcd.io"
 }
 
 // release puts a HelmRelease or a Kustomization of Flux beside the RemoteCluster,
@@ -326,7 +327,7 @@ func (p *putting) localSource(from objects.ID, found foundReference) {
 		return
 	}
 	kind, _ := ref["kind"].(string)
-	source := objects.ID{Group: SourceGroup, Kind: cmp.Or(found.kind, kind), Namespace: from.Namespace, Name: name}
+	source := objects.ID{Group: sources.Group, Kind: cmp.Or(found.kind, kind), Namespace: from.Namespace, Name: name}
 	if placed, beside := p.sourcePlaced(source); beside {
 		ref["name"] = placed.Name
 	}
@@ -354,7 +355,7 @@ func (p *putting) reference(from objects.ID, value any) bool {
 	if namespace == "" {
 		namespace = from.Namespace
 	}
-	source := objects.ID{Group: SourceGroup, Kind: kind, Namespace: namespace, Name: name}
+	source := objects.ID{Group: sources.Group, Kind: kind, Namespace: namespace, Name: name}
 	placed, beside := p.sourcePlaced(source)
 	if !beside {
 		ref["namespace"] = namespace

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/internal/kinds"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // referTo says what a field of an object of Flux refers to.
@@ -99,7 +100,7 @@ var referencesOf = map[schema.GroupKind][]reference{
 		{path: "spec.healthChecks"},
 		{path: "spec.healthCheckExprs"},
 	},
-	{Group: SourceGroup, Kind: "GitRepository"}: {
+	{Group: sources.Group, Kind: "GitRepository"}: {
 		{path: "spec.secretRef", to: toSecret},
 		{path: "spec.proxySecretRef", to: toSecret},
 		{path: "spec.verify.secretRef", to: toSecret},
@@ -108,7 +109,7 @@ var referencesOf = map[schema.GroupKind][]reference{
 		{path: "spec.ref"},        // a branch, tag or commit
 		{path: "spec.accessFrom"}, // as below
 	},
-	{Group: SourceGroup, Kind: "OCIRepository"}: {
+	{Group: sources.Group, Kind: "OCIRepository"}: {
 		{path: "spec.secretRef", to: toSecret},
 		{path: "spec.certSecretRef", to: toSecret},
 		{path: "spec.proxySecretRef", to: toSecret},
@@ -118,16 +119,16 @@ var referencesOf = map[schema.GroupKind][]reference{
 		{path: "spec.ref"},        // a tag or digest
 		{path: "spec.accessFrom"}, // as below
 	},
-	{Group: SourceGroup, Kind: "HelmRepository"}: {
+	{Group: sources.Group, Kind: "HelmRepository"}: {
 		{path: "spec.secretRef", to: toSecret},
 		{path: "spec.certSecretRef", to: toSecret},
 		{path: "spec.accessFrom"}, // who may refer to it, of which Flux makes no use
 	},
-	{Group: SourceGroup, Kind: "HelmChart"}: {
+	{Group: sources.Group, Kind: "HelmChart"}: {
 		{path: "spec.sourceRef", to: toLocalSource},
 		{path: "spec.verify.secretRef", to: toSecret},
 	},
-	{Group: SourceGroup, Kind: "Bucket"}: {
+	{Group: sources.Group, Kind: "Bucket"}: {
 		{path: "spec.secretRef", to: toSecret},
 		{path: "spec.certSecretRef", to: toSecret},
 		{path: "spec.proxySecretRef", to: toSecret},
@@ -136,7 +137,7 @@ var referencesOf = map[schema.GroupKind][]reference{
 		{path: "spec.serviceAccountName", to: toAccount},
 		{path: "spec.accessFrom"}, // as above
 	},
-	{Group: SourceGroup, Kind: "ExternalArtifact"}:      {{path: "spec.sourceRef", to: toOthers}},
+	{Group: sources.Group, Kind: "ExternalArtifact"}:    {{path: "spec.sourceRef", to: toOthers}},
 	{Group: extensionsGroup, Kind: "ArtifactGenerator"}: {{path: "spec.sources", to: toSources}},
 	{Group: imageGroup, Kind: "ImageRepository"}:        {{path: "spec.secretRef", to: toSecret}, {path: "spec.certSecretRef", to: toSecret}, {path: "spec.proxySecretRef", to: toSecret}, {path: "spec.serviceAccountName", to: toAccount}, {path: "spec.accessFrom"}},
 	{Group: imageGroup, Kind: "ImagePolicy"}:            {{path: "spec.imageRepositoryRef", to: toOthers}},

@@ -18,6 +18,7 @@ import (
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // ofFlux returns an object of a kind of Flux, in the namespace default.
@@ -27,7 +28,7 @@ func ofFlux(kind string, spec ...any) directories.Manifest {
 	}
 	version := versions[kind]
 	if version == "" {
-		version = SourceGroup + "/v1"
+		version = sources.Group + "/v1"
 	}
 	m := anyManifest(version, kind, "default", "a")
 	fields := map[string]any{}
@@ -101,7 +102,7 @@ func listOf(value any) []any {
 
 // The Secret that verifies a chart lies beside the chart's source.
 func TestPutFollowsTheKeyOfAChart(t *testing.T) {
-	charts := anyManifest(SourceGroup+"/v1", "HelmRepository", "elsewhere", "charts")
+	charts := anyManifest(sources.Group+"/v1", "HelmRepository", "elsewhere", "charts")
 	release := manifest("podinfo", "chart", map[string]any{"spec": map[string]any{
 		"chart": "podinfo", "sourceRef": map[string]any{"kind": "HelmRepository", "name": "charts", "namespace": "elsewhere"},
 		"verify": map[string]any{"secretRef": to("key")},
@@ -168,7 +169,7 @@ func TestReferencesAreThoseOfFlux(t *testing.T) {
 		"HelmRepository": sourcev1.HelmRepositorySpec{}, "HelmChart": sourcev1.HelmChartSpec{}, "Bucket": sourcev1.BucketSpec{},
 		"ExternalArtifact": sourcev1.ExternalArtifactSpec{},
 	} {
-		gk := schema.GroupKind{Group: SourceGroup, Kind: kind}
+		gk := schema.GroupKind{Group: sources.Group, Kind: kind}
 		if kind == "HelmRelease" {
 			gk = kinds.HelmReleaseKind
 		}

@@ -7,69 +7,9 @@ import (
 	"cmp"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/sources"
 )
-
-// SourceGroup is the API group of Flux's sources.
-const SourceGroup = "source.toolkit.fluxcd.io"
-
-// The kinds of sources that layers come from.
-const (
-	GitRepository    = "GitRepository"
-	OCIRepository    = "OCIRepository"
-	Bucket           = "Bucket"
-	ExternalArtifact = "ExternalArtifact"
-	// ApplicationBundle is no source of Flux: its layers are filled from what the
-	// layer says.
-	ApplicationBundle = v1alpha1.ApplicationBundleKind
-)
-
-// kraanGitRepository is how Kraan writes the kind of a source.
-const kraanGitRepository = "gitrepositories.source.toolkit.fluxcd.io"
-
-// SourceRef names a layer's source. Two of different kinds are different
-// sources, also under one name.
-type SourceRef struct {
-	Kind, Namespace, Name string
-}
-
-// ID names the source among objects.
-func (r SourceRef) ID() objects.ID {
-	if r.Kind == ApplicationBundle {
-		return objects.ID{Group: v1alpha1.GroupVersion.Group, Kind: r.Kind, Name: r.Name}
-	}
-	return objects.ID{Group: SourceGroup, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
-}
-
-// SourceOf returns a layer's source. Namespace is that of sources whose
-// namespace is not given.
-func SourceOf(layer *v1alpha1.AddonsLayer, namespace string) SourceRef {
-	source := layer.Spec.Source
-	ref := SourceRef{Kind: source.Kind, Namespace: cmp.Or(source.Namespace, namespace), Name: source.Name}
-	if ref.Kind == "" || ref.Kind == kraanGitRepository {
-		ref.Kind = GitRepository
-	}
-	return ref
-}
-
-// IsOfBundle tells whether a layer is one of an ApplicationBundle.
-func IsOfBundle(layer *v1alpha1.AddonsLayer) bool {
-	return layer.Spec.Source.Kind == ApplicationBundle
-}
-
-// InstanceOf returns the name under which a layer of an ApplicationBundle is
-// installed; layers of one instance hand objects over to each other.
-func InstanceOf(layer *v1alpha1.AddonsLayer) string {
-	return cmp.Or(layer.Spec.Instance, layer.Name)
-}
-
-// GroupKind returns the source's kind.
-func (r SourceRef) GroupKind() schema.GroupKind { return r.ID().GroupKind() }
-
-func (r SourceRef) String() string { return r.ID().String() }
 
 // Source is what is known of a layer's source.
 type Source struct {
@@ -114,7 +54,7 @@ func (s Source) outdated() string {
 // has an artifact. It does not ask whether the source is Ready: a git server
 // that is away undeploys nothing.
 func sourceGate(o Observation) *Blocked {
-	name := SourceOf(o.Layer, o.Settings.Namespace)
+	name := sources.Of(o.Layer, o.Settings.Namespace)
 	pending := &Blocked{State: v1alpha1.StatePending, Reason: v1alpha1.ReasonSourceNotReady}
 	switch {
 	case o.SourceError != nil:
@@ -126,7 +66,7 @@ func sourceGate(o Observation) *Blocked {
 	case o.Source == nil:
 		pending.Reason = v1alpha1.ReasonSourceNotFound
 		pending.Message = fmt.Sprintf("waits for %s, which does not exist", name)
-	case o.Source.Digest == "" && IsOfBundle(o.Layer):
+	case o.Source.Digest == "" && sources.IsOfBundle(o.Layer):
 		pending.Message = o.Source.Message
 	case o.Source.Digest == "":
 		pending.Message = fmt.Sprintf("waits for %s, which has no artifact yet%s", name, colon(o.Source.Message))

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 func from(kind string) layerChange {
@@ -39,7 +40,7 @@ func TestSourceOf(t *testing.T) {
 		"external": {"made by another controller", v1alpha1.SourceSpec{Kind: "ExternalArtifact", Name: "x"}, "ExternalArtifact gotk-system/x"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := SourceOf(&v1alpha1.AddonsLayer{Spec: v1alpha1.AddonsLayerSpec{Source: tc.source}}, "gotk-system")
+			got := sources.Of(&v1alpha1.AddonsLayer{Spec: v1alpha1.AddonsLayerSpec{Source: tc.source}}, "gotk-system")
 			if diff := cmp.Diff(tc.want, got.String()); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
@@ -51,14 +52,14 @@ func TestSourceOf(t *testing.T) {
 }
 
 func TestDecideKindsOfSources(t *testing.T) {
-	running := layer(isDeployed(oldDir), from(OCIRepository))
+	running := layer(isDeployed(oldDir), from(sources.OCIRepository))
 	pending := func(reason, message string) decided {
 		return decided{v1alpha1.StatePending, "", waitingFor(reason), status.InProgressStatus, message}
 	}
 	runDecideCases(t, map[string]decideCase{
 		"missing": {
 			reason: "the message names the kind",
-			in:     observation(layer(from(OCIRepository)), nil, func(o *Observation) { o.Source = nil }),
+			in:     observation(layer(from(sources.OCIRepository)), nil, func(o *Observation) { o.Source = nil }),
 			want:   pending("SourceNotFound", "waits for OCIRepository gotk-system/addons, which does not exist"),
 		},
 		"not served": {
@@ -70,7 +71,7 @@ func TestDecideKindsOfSources(t *testing.T) {
 		},
 		"forbidden": {
 			reason: "a right that is missing is named",
-			in: observation(layer(from(Bucket)), nil, func(o *Observation) {
+			in: observation(layer(from(sources.Bucket)), nil, func(o *Observation) {
 				o.Source, o.SourceError = nil, errors.New("buckets is forbidden")
 			}),
 			want: pending("SourceNotReady", "waits for Bucket gotk-system/addons: the controller lacks rights: buckets is forbidden"),

@@ -13,12 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // withoutObserved are the kinds of sources whose status names no generation:
 // whoever makes an ExternalArtifact writes its artifact and nothing else, and
 // its specification only says what it was made from.
-var withoutObserved = map[string]bool{layers.ExternalArtifact: true}
+var withoutObserved = map[string]bool{sources.ExternalArtifact: true}
 
 // artifactStored is the condition by which source-controller says that the
 // artifact is that of the source: its generation moves only when the source has

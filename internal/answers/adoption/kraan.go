@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // Translation is a layer of Kraan's as Strata wants it.
@@ -140,7 +140,7 @@ func (t *Translation) compare() {
 		}
 	}
 	switch spec.Source.Kind {
-	case "", layers.GitRepository:
+	case "", sources.GitRepository:
 	default:
 		t.note("source.kind %s: Kraan took a GitRepository whatever it says, and Strata takes what it says", spec.Source.Kind)
 	}

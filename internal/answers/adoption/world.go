@@ -16,6 +16,7 @@ import (
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // World is what there is on a cluster, and what layers list, as far as it matters
@@ -138,7 +139,7 @@ func (w World) observeOthers(o *layers.Observation) {
 		directory := w.Directories[other.Name]
 		if directory == nil {
 			o.Others.Unreadable[other.Name] = true
-			if layers.SourceOf(other, w.Namespace) == layers.SourceOf(o.Layer, w.Namespace) {
+			if sources.Of(other, w.Namespace) == sources.Of(o.Layer, w.Namespace) {
 				o.Others.UnreadableSiblings = append(o.Others.UnreadableSiblings, other.Name)
 			}
 			continue

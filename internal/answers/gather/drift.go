@@ -22,6 +22,7 @@ import (
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // Drift compares what layers have with what is wanted.
@@ -54,7 +55,7 @@ func (g *Plan) Drift(ctx context.Context, o PreviewOptions) ([]drift.Layer, erro
 // diff compares what a layer has.
 func (r *chartWork) diff(ctx context.Context, made forecast.Forecast, layer *v1alpha1.AddonsLayer) (drift.Layer, error) {
 	found := drift.Layer{Layer: layer.Name, Objects: []drift.Object{}, Unknown: []string{}}
-	if err := r.away[layers.SourceOf(layer, r.settings.Namespace)]; err != nil {
+	if err := r.away[sources.Of(layer, r.settings.Namespace)]; err != nil {
 		found.Unknown = append(found.Unknown, fmt.Sprintf("the layer's own objects: %v", err))
 	}
 	for _, step := range made.Steps {

@@ -18,8 +18,8 @@ import (
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/summary"
 	"github.com/strata-project/strata/internal/forecast"
-	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // PlanOptions say what is to be planned.
@@ -57,7 +57,7 @@ type PreviewOptions struct {
 // Plan reads what a plan is made from: the cluster, unless there is none, and a folder
 // or revision, which stays open until Close.
 func (c *Cluster) Plan(ctx context.Context, o PlanOptions) (*Plan, error) {
-	g := &Plan{cluster: c, options: o, unread: map[objects.ID]bool{}, away: map[layers.SourceRef]error{}, settings: defaultSettings}
+	g := &Plan{cluster: c, options: o, unread: map[objects.ID]bool{}, away: map[sources.Ref]error{}, settings: defaultSettings}
 	var err error
 	switch {
 	case o.FromDir != "":
@@ -222,13 +222,13 @@ func (g *Plan) connect(ctx context.Context) error {
 // sourceNamed returns the source that the repository stands for: the one that is
 // named, the only one that there is, or the only one whose layers have directories
 // in it.
-func (g *Plan) sourceNamed(name string) (layers.SourceRef, error) {
-	refs := map[layers.SourceRef]int{}
+func (g *Plan) sourceNamed(name string) (sources.Ref, error) {
+	refs := map[sources.Ref]int{}
 	for _, layer := range g.Planned {
-		if layers.IsOfBundle(layer) {
+		if sources.IsOfBundle(layer) {
 			continue
 		}
-		ref := layers.SourceOf(layer, g.settings.Namespace)
+		ref := sources.Of(layer, g.settings.Namespace)
 		found := 0
 		if info, err := fs.Stat(g.repository.Files, path.Clean(strings.TrimPrefix(layer.Spec.Source.Path, "./"))); err == nil && info.IsDir() {
 			found = 1
@@ -236,13 +236,13 @@ func (g *Plan) sourceNamed(name string) (layers.SourceRef, error) {
 		// A source whose layers have no directories here is one of several all the same.
 		refs[ref] += found
 	}
-	all := slices.SortedFunc(maps.Keys(refs), func(a, b layers.SourceRef) int { return strings.Compare(a.String(), b.String()) })
+	all := slices.SortedFunc(maps.Keys(refs), func(a, b sources.Ref) int { return strings.Compare(a.String(), b.String()) })
 	var texts, names []string
 	for _, ref := range all {
 		texts, names = append(texts, ref.Kind+"/"+ref.Namespace+"/"+ref.Name), append(names, ref.Name)
 	}
 	if name != "" {
-		var found []layers.SourceRef
+		var found []sources.Ref
 		for i, ref := range all {
 			if texts[i] == name || strings.HasSuffix(texts[i], "/"+name) {
 				found = append(found, ref)
@@ -252,20 +252,20 @@ func (g *Plan) sourceNamed(name string) (layers.SourceRef, error) {
 		case 1:
 			return found[0], nil
 		case 0:
-			return layers.SourceRef{}, fmt.Errorf("no layer has the source %s%s", name, meant(summary.Near(name, names), texts))
+			return sources.Ref{}, fmt.Errorf("no layer has the source %s%s", name, meant(summary.Near(name, names), texts))
 		}
-		return layers.SourceRef{}, fmt.Errorf("--source %s may be %s", name, summary.Either(texts))
+		return sources.Ref{}, fmt.Errorf("--source %s may be %s", name, summary.Either(texts))
 	}
-	with := slices.DeleteFunc(slices.Clone(all), func(ref layers.SourceRef) bool { return refs[ref] == 0 })
+	with := slices.DeleteFunc(slices.Clone(all), func(ref sources.Ref) bool { return refs[ref] == 0 })
 	switch {
 	case len(all) == 1:
 		return all[0], nil
 	case len(with) == 1:
 		return with[0], nil
 	case len(all) == 0:
-		return layers.SourceRef{}, nil
+		return sources.Ref{}, nil
 	}
-	return layers.SourceRef{}, fmt.Errorf("layers have several sources: say with --source which of them this stands for: %s", summary.Either(texts))
+	return sources.Ref{}, fmt.Errorf("layers have several sources: say with --source which of them this stands for: %s", summary.Either(texts))
 }
 
 // meant suggests one of the names that there are.

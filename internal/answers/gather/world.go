@@ -31,6 +31,7 @@ import (
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/repos"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // planParts are what a plan reads of a cluster.
@@ -55,7 +56,7 @@ type Plan struct {
 	defaults defaults
 	// repository stands for source; nil where every layer has what its source holds.
 	repository *repository.Repository
-	source     layers.SourceRef
+	source     sources.Ref
 	// artifact is what source-controller would make of the repository.
 	artifact fs.FS
 	store    *repos.Store
@@ -66,7 +67,7 @@ type Plan struct {
 	Planned []*v1alpha1.AddonsLayer
 	// away holds sources whose artifacts cannot be fetched. Where lenient is true
 	// their layers are left alone; otherwise that is an error.
-	away map[layers.SourceRef]error
+	away map[sources.Ref]error
 	// unread holds objects that may not be read.
 	unread map[objects.ID]bool
 	// notes say what the plan goes by that may not be so.
@@ -123,7 +124,7 @@ func (g *Plan) World(ctx context.Context) (forecast.World, error) {
 // GitRepository leaves files out when it is fetched.
 func (g *Plan) archive(ctx context.Context) (err error) {
 	g.artifact = g.repository.Files
-	if g.source.Kind != layers.GitRepository {
+	if g.source.Kind != sources.GitRepository {
 		return nil
 	}
 	ignore := ""
@@ -136,9 +137,9 @@ func (g *Plan) archive(ctx context.Context) (err error) {
 
 // content returns what a layer would list, as it is written.
 func (g *Plan) content(ctx context.Context, layer *v1alpha1.AddonsLayer) (forecast.Content, error) {
-	ref := layers.SourceOf(layer, g.settings.Namespace)
+	ref := sources.Of(layer, g.settings.Namespace)
 	switch {
-	case layers.IsOfBundle(layer):
+	case sources.IsOfBundle(layer):
 		return g.filled(ctx, layer)
 	case g.repository == nil:
 		return g.fetched(ctx, layer, ref)
@@ -174,7 +175,7 @@ func (g *Plan) content(ctx context.Context, layer *v1alpha1.AddonsLayer) (foreca
 }
 
 // fetched returns what a layer's source holds for it now.
-func (g *Plan) fetched(ctx context.Context, layer *v1alpha1.AddonsLayer, ref layers.SourceRef) (forecast.Content, error) {
+func (g *Plan) fetched(ctx context.Context, layer *v1alpha1.AddonsLayer, ref sources.Ref) (forecast.Content, error) {
 	live := g.Objects[ref.ID()]
 	if live == nil {
 		for part, err := range g.Unread {
@@ -213,7 +214,7 @@ func (g *Plan) fetched(ctx context.Context, layer *v1alpha1.AddonsLayer, ref lay
 // filled returns what a layer holds of its bundle.
 func (g *Plan) filled(_ context.Context, layer *v1alpha1.AddonsLayer) (forecast.Content, error) {
 	request := bundles.Request{
-		Layer: layer.Name, Path: layer.Spec.Source.Path, Instance: layers.InstanceOf(layer), Inputs: layer.Spec.Inputs,
+		Layer: layer.Name, Path: layer.Spec.Source.Path, Instance: sources.InstanceOf(layer), Inputs: layer.Spec.Inputs,
 		Applications: map[string]*v1alpha1.HelmApplication{},
 	}
 	for _, bundle := range g.Bundles {

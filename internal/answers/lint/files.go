@@ -16,8 +16,8 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/kinds"
-	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/repos"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 const (
@@ -196,7 +196,7 @@ func (l *linter) take(found object) {
 		if gvk.Version == "v2" {
 			l.addAll(found.place, "", checkRelease(found.Unstructured))
 		}
-	case gvk.Group != layers.SourceGroup:
+	case gvk.Group != sources.Group:
 		return
 	}
 	if nameOf(found.Unstructured) != "" {

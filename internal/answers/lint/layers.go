@@ -22,6 +22,7 @@ import (
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/sources"
 	"github.com/strata-project/strata/internal/versions"
 )
 
@@ -29,7 +30,7 @@ import (
 type layer struct {
 	place
 	*v1alpha1.AddonsLayer
-	source layers.SourceRef
+	source sources.Ref
 	// folder of the file that it is in.
 	folder string
 	// content of its directory, and what that lists; nil where it is of another
@@ -52,12 +53,12 @@ func (l *linter) readLayers() error {
 		if !ok {
 			continue // the schema has said what is wrong with it
 		}
-		l.layers = append(l.layers, &layer{place: each.place, AddonsLayer: typed, source: layers.SourceOf(typed, ""), folder: path.Dir(each.file)})
+		l.layers = append(l.layers, &layer{place: each.place, AddonsLayer: typed, source: sources.Of(typed, ""), folder: path.Dir(each.file)})
 	}
 	own, several := l.ownSources()
 	unchecked := map[string][]*layer{}
 	for _, each := range l.layers {
-		if each.source.Kind == layers.ApplicationBundle || each.Spec.Source.Path == "" {
+		if each.source.Kind == sources.ApplicationBundle || each.Spec.Source.Path == "" {
 			continue
 		}
 		source := each.source.String()
@@ -87,7 +88,7 @@ func as[T any](object *unstructured.Unstructured) (*T, bool) {
 func (l *linter) ownSources() (own map[string]bool, several bool) {
 	own = map[string]bool{}
 	for _, each := range l.layers {
-		if each.source.Kind == layers.ApplicationBundle {
+		if each.source.Kind == sources.ApplicationBundle {
 			continue
 		}
 		if l.Source == "" || isSource(each.source, l.Source) {
@@ -98,7 +99,7 @@ func (l *linter) ownSources() (own map[string]bool, several bool) {
 }
 
 // isSource tells whether a source is the one that [KIND/][NAMESPACE/]NAME names.
-func isSource(source layers.SourceRef, wanted string) bool {
+func isSource(source sources.Ref, wanted string) bool {
 	parts := strings.Split(wanted, "/")
 	name := parts[len(parts)-1]
 	if source.Name != name {

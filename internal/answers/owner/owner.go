@@ -20,6 +20,7 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // Owned is an object between the one that is asked about and the layer.
@@ -95,8 +96,8 @@ func (o *Answer) ofLayer(s *snapshot.Snapshot, name string, id objects.ID) {
 	o.Owned, o.Layer, o.Revision = true, name, layer.Status.Revision
 	o.Chain = append(o.Chain, Owned{Kind: v1alpha1.AddonsLayerKind, Name: name, Version: cmp.Or(layer.Status.Version, layer.Spec.Version)})
 	o.Platform = layer.Labels[v1alpha1.PlatformLabel]
-	ref := layers.SourceOf(layer, "")
-	if layers.IsOfBundle(layer) {
+	ref := sources.Of(layer, "")
+	if sources.IsOfBundle(layer) {
 		o.Bundle = ref.Name
 	}
 	o.Source, o.File = ref.Kind+" "+snapshot.Named(ref.Namespace, ref.Name), layer.Spec.Source.Path

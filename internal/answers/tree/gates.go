@@ -19,6 +19,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/sources"
 	"github.com/strata-project/strata/internal/versions"
 )
 
@@ -129,7 +130,7 @@ func clusterGate(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) Gate {
 
 // sourceObject returns the object that a layer comes from, or nil.
 func sourceObject(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) *unstructured.Unstructured {
-	ref := layers.SourceOf(layer, "")
+	ref := sources.Of(layer, "")
 	if ref.Namespace != "" {
 		return s.Objects[ref.ID()]
 	}
@@ -151,9 +152,9 @@ func sourceObject(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) *unstructur
 }
 
 func sourceGate(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) Gate {
-	ref := layers.SourceOf(layer, "")
+	ref := sources.Of(layer, "")
 	gate := Gate{Kind: GateSource, Wants: fmt.Sprintf("%s %s %s", ref.Kind, snapshot.Named(ref.Namespace, ref.Name), layer.Spec.Source.Path), State: Unseen, Seen: "not looked up"}
-	if layers.IsOfBundle(layer) {
+	if sources.IsOfBundle(layer) {
 		for _, bundle := range s.Bundles {
 			if bundle.Name == ref.Name {
 				gate.State, gate.Seen = Open, "exists"

@@ -18,6 +18,7 @@ import (
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/sources"
 	"github.com/strata-project/strata/internal/versions"
 )
 
@@ -141,7 +142,7 @@ func worse(a, b string) string {
 // say they are for.
 func (in Input) ranges(layer *v1alpha1.AddonsLayer) []Reason {
 	reasons := in.within("its prereqs.k8sVersion", layer.Spec.Prereqs.K8sVersion)
-	if !layers.IsOfBundle(layer) {
+	if !sources.IsOfBundle(layer) {
 		return reasons
 	}
 	name := layer.Spec.Source.Name

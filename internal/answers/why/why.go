@@ -20,6 +20,7 @@ import (
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // NotObserved is the reason of a layer of which the controller has said nothing.
@@ -319,7 +320,7 @@ func Advice(program, layer string, link Link) []string {
 
 // objectNamed returns the object of a cause, as far as it was read.
 func objectNamed(s *snapshot.Snapshot, cause v1alpha1.Cause) *unstructured.Unstructured {
-	for _, group := range []string{kinds.HelmReleaseKind.Group, layers.SourceGroup} {
+	for _, group := range []string{kinds.HelmReleaseKind.Group, sources.Group} {
 		id := objects.ID{Group: group, Kind: cause.Kind, Namespace: cause.Namespace, Name: cause.Name}
 		if object := s.Objects[id]; object != nil {
 			return object
