@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/dependencies"
 )
 
 // graph remembers which layers each layer depends on, as their events have
@@ -22,10 +22,10 @@ import (
 // there.
 type graph struct {
 	mu    sync.Mutex
-	edges layers.Graph
+	edges dependencies.Graph
 }
 
-func newGraph() *graph { return &graph{edges: layers.Graph{}} }
+func newGraph() *graph { return &graph{edges: dependencies.Graph{}} }
 
 // set records what a layer depends on, and returns the layers that were on a
 // cycle with it before, or are now.

@@ -25,6 +25,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/bundles"
+	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
@@ -267,7 +268,7 @@ var bundleChanged = predicate.Funcs{
 var specOrLabelsChanged = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
 
 func dependencyNames(layer *v1alpha1.AddonsLayer) []string {
-	return layers.DependencyNames(layer.Spec.Prereqs.DependsOn)
+	return dependencies.Names(layer.Spec.Prereqs.DependsOn)
 }
 
 // clusterChanged passes what layers read of a RemoteCluster: not how many they

@@ -13,7 +13,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/catalogue"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/versions"
 )
 
@@ -123,7 +123,7 @@ func (c *checking) named(layer v1alpha1.BundleLayer, field string, names []strin
 // cycle returns a way from a layer back to itself; empty where there is none.
 func (c *checking) cycle(next func(string) []string) string {
 	for _, layer := range c.bundle.Spec.Layers {
-		if cycle := layers.Cycle(layer.Name, next); len(cycle) > 2 {
+		if cycle := dependencies.Cycle(layer.Name, next); len(cycle) > 2 {
 			return strings.Join(cycle, " -> ")
 		}
 	}
@@ -259,7 +259,7 @@ func (c *checking) applications(path string, layer *v1alpha1.BundleLayer) {
 		}
 	}
 	for _, application := range layer.Applications {
-		cycle := layers.Cycle(application.Name, func(name string) []string {
+		cycle := dependencies.Cycle(application.Name, func(name string) []string {
 			at := slices.IndexFunc(layer.Applications, func(a v1alpha1.BundleApplication) bool { return a.Name == name })
 			if at < 0 {
 				return nil

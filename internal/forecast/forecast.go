@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/moments"
@@ -171,7 +172,7 @@ func (f *future) dependantsFirst() []string {
 		if layer == nil {
 			return 0
 		}
-		for _, on := range layers.DependencyNames(layer.Spec.Prereqs.DependsOn) {
+		for _, on := range dependencies.Names(layer.Spec.Prereqs.DependsOn) {
 			deepest = max(deepest, depth(on, append(path, name))+1)
 		}
 		depths[name] = deepest

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
@@ -114,7 +115,7 @@ func (f *future) observeLayers(o *layers.Observation) {
 			o.Layers[name] = layers.Other{Layer: layer}
 		}
 	}
-	for _, name := range layers.DependencyNames(o.Layer.Spec.Prereqs.DependsOn) {
+	for _, name := range dependencies.Names(o.Layer.Spec.Prereqs.DependsOn) {
 		other := o.Layers[name]
 		if other.Layer != nil && f.sameSource(o.Layer, other.Layer) && !sources.IsOfBundle(other.Layer) {
 			other.SameSource = true

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependencies"
 )
 
 // breakGate keeps a layer from a version that layers which depend on it do not
@@ -71,7 +72,7 @@ func breaks(dependant, layer *v1alpha1.AddonsLayer, version string) bool {
 	}
 	took, takes := true, true
 	for _, text := range rangesOf(dependant, layer.Name) {
-		dependency, _ := ParseDependency(text)
+		dependency, _ := dependencies.Parse(text)
 		took = took && dependency.Accepts(layer.Status.Version)
 		takes = takes && dependency.Accepts(version)
 	}
@@ -85,7 +86,7 @@ func rangesOf(layer *v1alpha1.AddonsLayer, name string) []string {
 		if !strings.HasPrefix(text, name+"@") {
 			continue
 		}
-		if dependency, err := ParseDependency(text); err == nil && dependency.Range {
+		if dependency, err := dependencies.Parse(text); err == nil && dependency.Range {
 			ranges = append(ranges, text)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/directories"
@@ -155,7 +156,7 @@ func checkReleaseOrder(wanted []dependents.Dependent) error {
 		byName[wanted[i].ID.String()] = &wanted[i]
 	}
 	for i := range wanted {
-		cycle := Cycle(wanted[i].ID.String(), func(name string) []string {
+		cycle := dependencies.Cycle(wanted[i].ID.String(), func(name string) []string {
 			var next []string
 			if d := byName[name]; d != nil {
 				for _, id := range d.DependsOn {

@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
@@ -329,7 +330,7 @@ func TestReleaseOrder(t *testing.T) {
 			wanted = append(wanted, d)
 		}
 		circle := slices.ContainsFunc(names, func(name string) bool {
-			return Cycle(name, func(n string) []string { return edges[n] }) != nil
+			return dependencies.Cycle(name, func(n string) []string { return edges[n] }) != nil
 		})
 		err := checkReleaseOrder(wanted)
 		if (err != nil) != circle || isOrdered(wanted) == circle || circle && !strings.Contains(err.Error(), "releases wait for each other: ") {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/moments"
 	"github.com/strata-project/strata/internal/objects"
@@ -115,7 +116,7 @@ func (o Observation) reaches(target string) bool {
 			return false
 		}
 		seen[layer.Name] = true
-		return slices.ContainsFunc(DependencyNames(layer.Spec.Prereqs.DependsOn), func(name string) bool {
+		return slices.ContainsFunc(dependencies.Names(layer.Spec.Prereqs.DependsOn), func(name string) bool {
 			return name == target || visit(o.Layers[name].Layer)
 		})
 	}
@@ -123,5 +124,5 @@ func (o Observation) reaches(target string) bool {
 }
 
 func dependsOn(layer *v1alpha1.AddonsLayer, name string) bool {
-	return slices.Contains(DependencyNames(layer.Spec.Prereqs.DependsOn), name)
+	return slices.Contains(dependencies.Names(layer.Spec.Prereqs.DependsOn), name)
 }

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -224,7 +225,7 @@ func TestLayersDeletedTogetherGoInReverseOrder(t *testing.T) {
 }
 
 func dependencyNames(l *v1alpha1.AddonsLayer) []string {
-	found, _ := Dependencies(l.Spec.Prereqs.DependsOn)
+	found, _ := dependencies.ParseAll(l.Spec.Prereqs.DependsOn)
 	names := make([]string, 0, len(found))
 	for _, dependency := range found {
 		names = append(names, dependency.Name)

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependencies"
 )
 
 // Departure is a layer that goes, as far as other layers are concerned.
@@ -137,7 +138,7 @@ func parts(all []*v1alpha1.AddonsLayer) [][]*v1alpha1.AddonsLayer {
 	}
 	for _, layer := range all {
 		byName[layer.Name] = layer
-		for _, name := range slices.Concat(DependencyNames(layer.Spec.Prereqs.DependsOn), layer.Spec.DeleteAfter) {
+		for _, name := range slices.Concat(dependencies.Names(layer.Spec.Prereqs.DependsOn), layer.Spec.DeleteAfter) {
 			join(layer.Name, name)
 		}
 	}

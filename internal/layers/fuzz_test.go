@@ -18,6 +18,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
@@ -290,7 +291,7 @@ func FuzzAccepts(f *testing.F) {
 		if len(wanted)+len(version) > 700 {
 			return // more than the API server takes
 		}
-		dependency, err := ParseDependency("base@" + wanted)
+		dependency, err := dependencies.Parse("base@" + wanted)
 		if err != nil {
 			return
 		}

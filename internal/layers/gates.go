@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/versions"
 )
@@ -103,7 +104,7 @@ func k8sVersionGate(o Observation) *Blocked {
 // specGate wants dependencies that can be understood and that do not lead back
 // to the layer.
 func specGate(o Observation) *Blocked {
-	if _, err := Dependencies(o.Layer.Spec.Prereqs.DependsOn); err != nil {
+	if _, err := dependencies.ParseAll(o.Layer.Spec.Prereqs.DependsOn); err != nil {
 		return &Blocked{State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error(), Stalled: true}
 	}
 	if cycle := o.cycle(); cycle != nil {
@@ -117,7 +118,7 @@ func specGate(o Observation) *Blocked {
 
 // cycle returns the path along which the layer depends on itself.
 func (o Observation) cycle() []string {
-	return Cycle(o.Layer.Name, func(name string) []string {
+	return dependencies.Cycle(o.Layer.Name, func(name string) []string {
 		layer := o.Layer
 		if name != layer.Name {
 			layer = o.Layers[name].Layer
@@ -125,7 +126,7 @@ func (o Observation) cycle() []string {
 		if layer == nil {
 			return nil
 		}
-		return DependencyNames(layer.Spec.Prereqs.DependsOn)
+		return dependencies.Names(layer.Spec.Prereqs.DependsOn)
 	})
 }
 
@@ -133,7 +134,7 @@ func (o Observation) cycle() []string {
 // the first one gives the reason.
 func dependsOnGate(o Observation) *Blocked {
 	// specGate, which comes before, has refused those that cannot be understood.
-	wanted, _ := Dependencies(o.Layer.Spec.Prereqs.DependsOn)
+	wanted, _ := dependencies.ParseAll(o.Layer.Spec.Prereqs.DependsOn)
 	var blocked *Blocked
 	var messages []string
 	named := 0
@@ -168,7 +169,7 @@ type lack struct {
 
 // unmet returns why a dependency does not hold; nil where it holds. A layer that stays
 // at what it has deployed counts as that.
-func unmet(o Observation, dependency Dependency) *lack {
+func unmet(o Observation, dependency dependencies.Dependency) *lack {
 	of := func(reason, seen string) *lack { return &lack{reason: reason, seen: seen, brief: seen} }
 	other, exists := o.Layers[dependency.Name]
 	if !exists || other.Layer == nil {

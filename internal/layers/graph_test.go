@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependencies"
 )
 
 func TestDependencyNames(t *testing.T) {
@@ -29,14 +30,14 @@ func TestDependencyNames(t *testing.T) {
 		{"a name that cannot be one", []string{"A@1", "", "@1", "-a", "a.", "a b"}, []string{}},
 	}
 	for _, tc := range cases {
-		if diff := cmp.Diff(tc.want, DependencyNames(tc.in)); diff != "" {
+		if diff := cmp.Diff(tc.want, dependencies.Names(tc.in)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 		}
 	}
 }
 
 // reachability is Warshall's: who reaches whom by at least one step.
-func reachability(nodes []string, edges Graph) map[string]map[string]bool {
+func reachability(nodes []string, edges dependencies.Graph) map[string]map[string]bool {
 	reach := map[string]map[string]bool{}
 	for _, node := range nodes {
 		reach[node] = map[string]bool{}
@@ -57,12 +58,12 @@ func reachability(nodes []string, edges Graph) map[string]map[string]bool {
 }
 
 // drawGraph returns a graph of some nodes, with loops, gaps and double edges.
-func drawGraph(t *rapid.T) ([]string, Graph) {
+func drawGraph(t *rapid.T) ([]string, dependencies.Graph) {
 	var nodes []string
 	for i := range rapid.IntRange(1, 9).Draw(t, "nodes") {
 		nodes = append(nodes, fmt.Sprintf("n%d", i))
 	}
-	edges := Graph{}
+	edges := dependencies.Graph{}
 	for range rapid.IntRange(0, 16).Draw(t, "edges") {
 		from := rapid.SampledFrom(nodes).Draw(t, "from")
 		edges[from] = append(edges[from], rapid.SampledFrom(append([]string{"missing"}, nodes...)).Draw(t, "to"))
@@ -76,7 +77,7 @@ func TestCycle(t *testing.T) {
 		reach := reachability(nodes, edges)
 		for _, node := range nodes {
 			asked := map[string]int{}
-			path := Cycle(node, func(name string) []string { asked[name]++; return edges[name] })
+			path := dependencies.Cycle(node, func(name string) []string { asked[name]++; return edges[name] })
 			if (path != nil) != reach[node][node] {
 				t.Fatalf("%s: %v in %v", node, path, edges)
 			}
@@ -108,7 +109,7 @@ func TestCircle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes, edges := drawGraph(t)
 		reach := reachability(nodes, edges)
-		turned := Graph{}
+		turned := dependencies.Graph{}
 		for name, next := range edges {
 			turned[name] = slices.Clone(next)
 			slices.Reverse(turned[name])
@@ -120,7 +121,7 @@ func TestCircle(t *testing.T) {
 					want = append(want, other)
 				}
 			}
-			for _, graph := range []Graph{edges, turned} {
+			for _, graph := range []dependencies.Graph{edges, turned} {
 				if diff := cmp.Diff(want, graph.Circle(node)); diff != "" {
 					t.Fatalf("%s in %v (-want +got):\n%s", node, graph, diff)
 				}
@@ -157,10 +158,10 @@ func TestOnlyMembersOfACycleAreStalled(t *testing.T) {
 
 // bigGraphs are graphs of 500 layers in which a search that looks at every
 // path, or at every pair of layers, takes very long.
-func bigGraphs() map[string]Graph {
+func bigGraphs() map[string]dependencies.Graph {
 	const layers, width = 500, 20
 	name := func(i int) string { return fmt.Sprintf("layer-%d", i) }
-	chain, lattice := Graph{}, Graph{}
+	chain, lattice := dependencies.Graph{}, dependencies.Graph{}
 	for i := range layers {
 		if i > 0 {
 			chain[name(i)] = []string{name(i - 1)}
@@ -173,7 +174,7 @@ func bigGraphs() map[string]Graph {
 	}
 	ring := maps.Clone(chain)
 	ring[name(0)] = []string{name(layers - 1)}
-	return map[string]Graph{"chain": chain, "lattice": lattice, "ring": ring}
+	return map[string]dependencies.Graph{"chain": chain, "lattice": lattice, "ring": ring}
 }
 
 // Every layer of a graph of 500 is looked at; all of that together must take

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/strata-project/strata/internal/dependencies"
 )
 
 // triple is a version as the slow reference sees it.
@@ -77,12 +79,12 @@ func TestRangesAgainstTheReference(t *testing.T) {
 			alternatives = append(alternatives, strings.Join(texts, rapid.SampledFrom([]string{" ", ", ", ","}).Draw(t, "comma")))
 		}
 		text := "base@" + strings.Join(alternatives, rapid.SampledFrom([]string{"||", " || "}).Draw(t, "or"))
-		dependency, err := ParseDependency(text)
+		dependency, err := dependencies.Parse(text)
 		if err != nil || !dependency.Range || dependency.String() != text {
 			t.Fatalf("%q: %+v, %v", text, dependency, err)
 		}
 		slices.Reverse(alternatives)
-		turned, err := ParseDependency("base@" + strings.Join(alternatives, " || "))
+		turned, err := dependencies.Parse("base@" + strings.Join(alternatives, " || "))
 		if err != nil {
 			t.Fatal(err)
 		}

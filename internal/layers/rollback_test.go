@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
@@ -445,7 +446,7 @@ func TestRollbackThatIsNotPossibleUndeploysNothing(t *testing.T) {
 	}
 	dependant := layer(named("apps"), needs("base@1.0.0"))
 	o := observation(dependant, oldDir, others(Other{Layer: withStatus(l, report)}))
-	if lacks := unmet(o, Dependency{Name: "base", Version: "1.0.0"}); lacks != nil {
+	if lacks := unmet(o, dependencies.Dependency{Name: "base", Version: "1.0.0"}); lacks != nil {
 		t.Errorf("a layer that depends on it waits: %+v", lacks)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -201,7 +202,7 @@ func (w *world) check(t tester, d Decision) {
 			t.Fatalf("%s is written twice", layer.Name)
 		}
 		written[layer.Name] = true
-		for _, dependency := range layers.DependencyNames(layer.Spec.Prereqs.DependsOn) {
+		for _, dependency := range dependencies.Names(layer.Spec.Prereqs.DependsOn) {
 			if w.find(dependency) == nil && slices.ContainsFunc(d.Write, func(l *v1alpha1.AddonsLayer) bool { return l.Name == dependency }) && !written[dependency] {
 				t.Fatalf("%s is written before %s, which it depends on", layer.Name, dependency)
 			}
@@ -257,7 +258,7 @@ func (w *world) engine() (moved bool) {
 	}
 	for _, layer := range w.Layers {
 		needed := slices.ContainsFunc(w.Layers, func(other *v1alpha1.AddonsLayer) bool {
-			return slices.Contains(layers.DependencyNames(other.Spec.Prereqs.DependsOn), layer.Name)
+			return slices.Contains(dependencies.Names(other.Spec.Prereqs.DependsOn), layer.Name)
 		})
 		remote := w.Clusters[layers.PlaceOf(layer, w.Namespace)]
 		away := remote != nil && awayMessage(remote) != ""

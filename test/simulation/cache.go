@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -165,7 +166,7 @@ func (p *process) wakeForLayer(c change) {
 	carried := touched || !equality.Semantic.DeepEqual(layers.Carried(was), layers.Carried(is))
 	if carried || !sameStanding(was, is) {
 		for _, name := range p.layerNames() {
-			if slices.Contains(layers.DependencyNames(p.cachedLayer(name).Spec.Prereqs.DependsOn), c.name) {
+			if slices.Contains(dependencies.Names(p.cachedLayer(name).Spec.Prereqs.DependsOn), c.name) {
 				p.enqueue(name)
 			}
 		}
@@ -173,7 +174,7 @@ func (p *process) wakeForLayer(c change) {
 	if touched || is.DeletionTimestamp != nil && carried {
 		for _, layer := range []*v1alpha1.AddonsLayer{was, is} {
 			if layer != nil {
-				p.enqueue(layers.DependencyNames(layer.Spec.Prereqs.DependsOn)...)
+				p.enqueue(dependencies.Names(layer.Spec.Prereqs.DependsOn)...)
 			}
 		}
 	}

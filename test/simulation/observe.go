@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
@@ -225,7 +226,7 @@ func (h *hands) observeRestored(o *layers.Observation) {
 }
 
 func (h *hands) observeLayers(o *layers.Observation) {
-	queue := layers.DependencyNames(o.Layer.Spec.Prereqs.DependsOn)
+	queue := dependencies.Names(o.Layer.Spec.Prereqs.DependsOn)
 	for i := 0; i < len(queue); i++ {
 		name := queue[i]
 		if _, seen := o.Layers[name]; seen || name == o.Layer.Name {
@@ -234,10 +235,10 @@ func (h *hands) observeLayers(o *layers.Observation) {
 		layer := h.cachedLayer(name)
 		o.Layers[name] = layers.Other{Layer: layer}
 		if layer != nil {
-			queue = append(queue, layers.DependencyNames(layer.Spec.Prereqs.DependsOn)...)
+			queue = append(queue, dependencies.Names(layer.Spec.Prereqs.DependsOn)...)
 		}
 	}
-	direct := layers.DependencyNames(o.Layer.Spec.Prereqs.DependsOn)
+	direct := dependencies.Names(o.Layer.Spec.Prereqs.DependsOn)
 	for _, name := range direct {
 		if layer := o.Layers[name].Layer; layer != nil {
 			o.Layers[name] = h.dependency(o, layer)
@@ -254,7 +255,7 @@ func (h *hands) observeLayers(o *layers.Observation) {
 func (h *hands) observeDependants(o *layers.Observation, name string) {
 	for _, other := range h.layerNames() {
 		layer := h.cachedLayer(other)
-		if !slices.Contains(layers.DependencyNames(layer.Spec.Prereqs.DependsOn), name) || other == o.Layer.Name {
+		if !slices.Contains(dependencies.Names(layer.Spec.Prereqs.DependsOn), name) || other == o.Layer.Name {
 			continue
 		}
 		if _, seen := o.Layers[other]; !seen {

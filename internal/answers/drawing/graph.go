@@ -14,7 +14,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/summary"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/printable"
 )
 
@@ -66,23 +66,23 @@ type Edge struct {
 // Of returns the graph of layers at a moment. With names it is that of these
 // layers, of what they depend on, and of what depends on them.
 func Of(all []*v1alpha1.AddonsLayer, now time.Time, names ...string) Graph {
-	dependencies, rows := layers.Graph{}, map[string]summary.Row{}
+	needs, rows := dependencies.Graph{}, map[string]summary.Row{}
 	for _, layer := range all {
-		dependencies[layer.Name] = layers.DependencyNames(layer.Spec.Prereqs.DependsOn)
+		needs[layer.Name] = dependencies.Names(layer.Spec.Prereqs.DependsOn)
 		rows[layer.Name] = summary.Of(layer, now)
 	}
-	shown := related(dependencies, names)
+	shown := related(needs, names)
 	g := Graph{Nodes: []Node{}, Edges: []Edge{}}
 	circles := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(shown)) {
-		circles[name] = dependencies.Circle(name)
+		circles[name] = needs.Circle(name)
 		g.Nodes = append(g.Nodes, nodeOf(name, rows, circles[name] != nil))
 	}
 	for _, layer := range all {
 		if !shown[layer.Name] {
 			continue
 		}
-		for _, on := range dependencies[layer.Name] {
+		for _, on := range needs[layer.Name] {
 			if !shown[on] {
 				continue
 			}
@@ -130,10 +130,10 @@ func versionOf(layer *v1alpha1.AddonsLayer, on string) string {
 
 // related returns names, what they depend on and what depends on them; without
 // names everything that there is.
-func related(dependencies layers.Graph, names []string) map[string]bool {
+func related(needs dependencies.Graph, names []string) map[string]bool {
 	shown := map[string]bool{}
 	if len(names) == 0 {
-		for layer, on := range dependencies {
+		for layer, on := range needs {
 			shown[layer] = true
 			for _, name := range on {
 				shown[name] = true
@@ -141,13 +141,13 @@ func related(dependencies layers.Graph, names []string) map[string]bool {
 		}
 		return shown
 	}
-	dependants := layers.Graph{}
-	for layer, on := range dependencies {
+	dependants := dependencies.Graph{}
+	for layer, on := range needs {
 		for _, name := range on {
 			dependants[name] = append(dependants[name], layer)
 		}
 	}
-	for _, along := range []layers.Graph{dependencies, dependants} {
+	for _, along := range []dependencies.Graph{needs, dependants} {
 		reached := map[string]bool{}
 		for queue := slices.Clone(names); len(queue) > 0; queue = queue[1:] {
 			if !reached[queue[0]] {

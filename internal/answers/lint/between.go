@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
@@ -58,15 +59,15 @@ func (l *linter) checkCycles() {
 	for _, each := range l.layers {
 		next := map[string][]string{}
 		for _, peer := range l.peers(each) {
-			next[peer.Name] = layers.DependencyNames(peer.Spec.Prereqs.DependsOn)
+			next[peer.Name] = dependencies.Names(peer.Spec.Prereqs.DependsOn)
 		}
-		circle := layers.Graph(next).Circle(each.Name)
+		circle := dependencies.Graph(next).Circle(each.Name)
 		at := key{each.folder, strings.Join(circle, " ")}
 		if circle == nil || told[at] {
 			continue
 		}
 		told[at] = true
-		way := layers.Cycle(each.Name, func(name string) []string { return next[name] })
+		way := dependencies.Cycle(each.Name, func(name string) []string { return next[name] })
 		l.add(ruleCycle, each.place, "spec.prereqs.dependsOn", each.label(), "layers wait for each other: %s: remove one of the dependencies", strings.Join(way, " -> "))
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
@@ -257,7 +258,7 @@ func (l *linter) checkDependencies(each *layer) {
 	peers := l.peers(each)
 	for i, text := range each.Spec.Prereqs.DependsOn {
 		field := fmt.Sprintf("spec.prereqs.dependsOn[%d]", i)
-		wanted, err := layers.ParseDependency(text)
+		wanted, err := dependencies.Parse(text)
 		if err != nil {
 			if !l.isRefused(each.place, field) {
 				l.add(ruleDependency, each.place, field, each.label(), "%v", err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/fleet"
+	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/platforms"
 )
@@ -115,7 +116,7 @@ func layerChanges(o platforms.Observation, decision platforms.Decision) []LayerC
 		}
 		change := LayerChange{
 			Verb: "create", Name: layer.Name, Cluster: fleet.NameOf(layers.PlaceOf(layer, o.Namespace)), To: layer.Spec.Version,
-			After: layers.DependencyNames(layer.Spec.Prereqs.DependsOn), Fields: []string{},
+			After: dependencies.Names(layer.Spec.Prereqs.DependsOn), Fields: []string{},
 		}
 		if was != nil {
 			change.Verb, change.From, change.Fields = "change", was.Spec.Version, changedFields(was, layer)

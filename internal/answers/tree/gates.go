@@ -17,6 +17,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/releases"
 	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/sources"
@@ -220,7 +221,7 @@ func kubernetesGate(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) Gate {
 // depth: of each layer once, so that a circle ends and no graph makes an endless
 // tree.
 func dependencyGates(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer, told map[string]bool, depth int) []Gate {
-	wanted, err := layers.Dependencies(layer.Spec.Prereqs.DependsOn)
+	wanted, err := dependencies.ParseAll(layer.Spec.Prereqs.DependsOn)
 	var gates []Gate
 	if err != nil {
 		gates = append(gates, Gate{Kind: GateDependency, Wants: "dependencies that can be understood", State: Closed, Seen: err.Error()})

@@ -17,6 +17,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/releases"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/summary"
+	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
@@ -187,7 +188,7 @@ func beside(causes, chain []v1alpha1.Cause) []string {
 func affects(s *snapshot.Snapshot, name string) Affected {
 	dependants := map[string][]*v1alpha1.AddonsLayer{}
 	for _, layer := range s.Layers {
-		for _, on := range layers.DependencyNames(layer.Spec.Prereqs.DependsOn) {
+		for _, on := range dependencies.Names(layer.Spec.Prereqs.DependsOn) {
 			dependants[on] = append(dependants[on], layer)
 		}
 	}

@@ -1,18 +1,18 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package layers
+package dependencies
 
 import (
 	"slices"
 	"strings"
 )
 
-// DependencyNames returns the names of the layers that a layer depends on, each
+// Names returns the names of the layers that a layer depends on, each
 // once, in the order in which they are listed. A dependency whose version
 // cannot be understood counts like any other: the layer needs that layer, at
 // whatever version.
-func DependencyNames(dependsOn []string) []string {
+func Names(dependsOn []string) []string {
 	names := make([]string, 0, len(dependsOn))
 	for _, text := range dependsOn {
 		name, _, _ := strings.Cut(text, "@")

@@ -1,7 +1,8 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package layers
+// Package dependencies reads what layers depend on, and finds circles among them.
+package dependencies
 
 import (
 	"fmt"
@@ -71,9 +72,9 @@ func isLayerName(text string) bool {
 	return text != ""
 }
 
-// ParseDependency reads name@version, name@range, or a bare name for any
+// Parse reads name@version, name@range, or a bare name for any
 // version. The version is whatever follows the first @.
-func ParseDependency(text string) (Dependency, error) {
+func Parse(text string) (Dependency, error) {
 	name, version, versioned := strings.Cut(text, "@")
 	switch {
 	case !isLayerName(name):
@@ -100,13 +101,13 @@ func ParseDependency(text string) (Dependency, error) {
 	return dependency, nil
 }
 
-// Dependencies reads every dependency of a layer. It returns those that can be
+// ParseAll reads every dependency of a layer. It returns those that can be
 // understood, and an error naming the field for the first that cannot.
-func Dependencies(dependsOn []string) ([]Dependency, error) {
+func ParseAll(dependsOn []string) ([]Dependency, error) {
 	var found []Dependency
 	var first error
 	for i, text := range dependsOn {
-		dependency, err := ParseDependency(text)
+		dependency, err := Parse(text)
 		if err != nil {
 			if first == nil {
 				first = fmt.Errorf("spec.prereqs.dependsOn[%d]: %w", i, err)

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package layers
+package dependencies
 
 import (
 	"errors"
@@ -83,7 +83,7 @@ func TestParseDependency(t *testing.T) {
 		{"a star in a word", "base@feature*", Dependency{}, noRange},
 	}
 	for _, tc := range cases {
-		got, err := ParseDependency(tc.text)
+		got, err := Parse(tc.text)
 		text := ""
 		if err != nil {
 			text = strings.TrimPrefix(err.Error(), fmt.Sprintf("%q", tc.text))
@@ -130,7 +130,7 @@ func TestDependencyAccepts(t *testing.T) {
 		{"nothing", "base@*", "", false, ""},
 	}
 	for _, tc := range cases {
-		dependency, err := ParseDependency(tc.dependency)
+		dependency, err := Parse(tc.dependency)
 		if err != nil {
 			t.Fatalf("%s: %v", tc.reason, err)
 		}
@@ -148,7 +148,7 @@ func FuzzParseDependency(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		dependency, err := ParseDependency(text)
+		dependency, err := Parse(text)
 		if err != nil {
 			if dependency != (Dependency{}) {
 				t.Errorf("%q: %+v besides an error", text, dependency)
@@ -158,7 +158,7 @@ func FuzzParseDependency(f *testing.F) {
 		if dependency.String() != text || strings.Contains(dependency.Name, "@") || dependency.Name == "" {
 			t.Errorf("%q becomes %+v", text, dependency)
 		}
-		if names := DependencyNames([]string{text, text}); !slices.Equal(names, []string{dependency.Name}) {
+		if names := Names([]string{text, text}); !slices.Equal(names, []string{dependency.Name}) {
 			t.Errorf("%q names %v", text, names)
 		}
 		if !dependency.Range && dependency.Version != "" && !dependency.Accepts(dependency.Version) {
@@ -168,14 +168,14 @@ func FuzzParseDependency(f *testing.F) {
 }
 
 func TestDependencies(t *testing.T) {
-	got, err := Dependencies([]string{"a@1", "b@", "c", "", "d@^1"})
+	got, err := ParseAll([]string{"a@1", "b@", "c", "", "d@^1"})
 	if diff := cmp.Diff([]Dependency{{Name: "a", Version: "1"}, {Name: "c"}, {Name: "d", Version: "^1", Range: true}}, got); diff != "" {
 		t.Errorf("those that can be understood are returned (-want +got):\n%s", diff)
 	}
 	if err == nil || !strings.HasPrefix(err.Error(), `spec.prereqs.dependsOn[1]: "b@" has no version behind the @: `) {
 		t.Errorf("the first that cannot be understood is named: %v", err)
 	}
-	if got, err := Dependencies(nil); got != nil || err != nil {
+	if got, err := ParseAll(nil); got != nil || err != nil {
 		t.Errorf("none are none: %v, %v", got, err)
 	}
 }
