@@ -11,6 +11,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/printable"
 	"github.com/strata-project/strata/internal/versions"
 )
 
@@ -222,16 +223,7 @@ func said(layer *v1alpha1.AddonsLayer) string {
 	if layer.Status.State == v1alpha1.StateDeployed {
 		return ""
 	}
-	return colon(shorten(readyMessage(layer)))
-}
-
-// shorten bounds what one layer repeats of another's message.
-func shorten(message string) string {
-	const limit = 300
-	if len(message) <= limit {
-		return message
-	}
-	return strings.ToValidUTF8(message[:limit], "") + "..."
+	return colon(printable.Shorten(readyMessage(layer)))
 }
 
 func colon(message string) string {

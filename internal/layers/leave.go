@@ -16,6 +16,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/printable"
 )
 
 // Given is what a release of another cluster gets of a ConfigMap or Secret that
@@ -224,7 +225,7 @@ func ParseShares(text string) ([]Share, error) {
 	for _, entry := range entries {
 		share, ok := parseShare(strings.Trim(entry, " "))
 		if !ok {
-			return nil, fmt.Errorf("%q must be remotecluster/NAMESPACE/NAME or layer/NAME", shorten(entry))
+			return nil, fmt.Errorf("%q must be remotecluster/NAMESPACE/NAME or layer/NAME", printable.Shorten(entry))
 		}
 		shares = append(shares, share)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/printable"
 	"github.com/strata-project/strata/internal/sources"
 )
 
@@ -291,7 +292,7 @@ func (p *putting) references(manifest directories.Manifest, obj *unstructured.Un
 			if account, _ := found.value.(string); account != "" && p.Account != "" && account != p.Account {
 				return &directories.ContentError{
 					Reason: v1alpha1.ReasonAccessDenied, File: manifest.File, Line: manifest.Line, Field: found.field,
-					Message: fmt.Sprintf("%s names ServiceAccount %s, and its layer acts as %s: remove it, or name that", id, shorten(account), p.Account),
+					Message: fmt.Sprintf("%s names ServiceAccount %s, and its layer acts as %s: remove it, or name that", id, printable.Shorten(account), p.Account),
 				}
 			}
 		}

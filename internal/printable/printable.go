@@ -109,3 +109,12 @@ func isSpace(char rune) bool {
 func isHidden(char rune) bool {
 	return unicode.In(char, unicode.Cf, unicode.Co, unicode.Cs, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
+
+// Shorten bounds what is repeated of a message of somebody else.
+func Shorten(message string) string {
+	const limit = 300
+	if len(message) <= limit {
+		return message
+	}
+	return strings.ToValidUTF8(message[:limit], "") + "..."
+}
