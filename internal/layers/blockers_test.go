@@ -17,6 +17,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -96,7 +97,7 @@ func TestBlockersMessage(t *testing.T) {
 
 // What stands in the way of a deletion is asked for only when it matters.
 func TestAsksForBlockers(t *testing.T) {
-	pair := directory(oldRevision, manifest("a"))
+	pair := directoriestest.Of(oldRevision, directoriestest.HelmRelease("a"))
 	dependant := others(Other{Layer: layer(named("apps"), needs("base@1.0.0"), isDeployed(oldDir))})
 	cases := map[string]struct {
 		reason string
@@ -129,9 +130,9 @@ func TestAsksForBlockers(t *testing.T) {
 }
 
 func TestDeparting(t *testing.T) {
-	pair := directory(oldRevision, manifest("a"))
+	pair := directoriestest.Of(oldRevision, directoriestest.HelmRelease("a"))
 	definition := func(annotations map[string]string) *unstructured.Unstructured {
-		obj := anyManifest("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "widgets.x.io").Object
+		obj := directoriestest.Any("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "widgets.x.io").Object
 		obj.SetLabels(map[string]string{v1alpha1.LayerLabel: "base"})
 		obj.SetAnnotations(annotations)
 		return obj
@@ -150,7 +151,7 @@ func TestDeparting(t *testing.T) {
 		o.Others.Listed = map[objects.ID][]dependents.Claim{releaseID("a"): {{Owner: "apps"}}}
 	}
 	renamed := func(o *Observation) {
-		o.Others.Exclusive = map[string][]dependents.Claim{HelmReleaseIdentity(manifest("a").Object): {{Owner: "apps"}}}
+		o.Others.Exclusive = map[string][]dependents.Claim{HelmReleaseIdentity(directoriestest.HelmRelease("a").Object): {{Owner: "apps"}}}
 	}
 	cases := map[string]struct {
 		reason string
@@ -197,7 +198,7 @@ func TestDeparting(t *testing.T) {
 // What stands in the way blocks a deletion until it has begun, and is looked at
 // again; the begin is recorded before anything is written.
 func TestDeletionBlockedByContents(t *testing.T) {
-	pair := directory(oldRevision, manifest("a"))
+	pair := directoriestest.Of(oldRevision, directoriestest.HelmRelease("a"))
 	blocked := func(o *Observation) { o.Blockers = []Blocker{certificates(FateDeleted, 2, "shop")} }
 	decide := func(changes ...layerChange) (Decision, v1alpha1.AddonsLayerStatus, Observation) {
 		o := observation(layer(append([]layerChange{isDeployed(pair), deleted}, changes...)...), pair, lives(live("a")), blocked)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 )
 
 const (
@@ -115,11 +116,11 @@ func TestDecideBreakComesLast(t *testing.T) {
 // A revision that is refused removes, adopts and empties nothing, and uses up
 // no permission.
 func TestRefusedRevisionChangesNoHands(t *testing.T) {
-	was := directory(oldRevision, manifest("a"), manifest("b"))
+	was := directoriestest.Of(oldRevision, directoriestest.HelmRelease("a"), directoriestest.HelmRelease("b"))
 	base := layer(isDeployed(was), wants("2.0.0"), annotation(v1alpha1.AllowEmptyAnnotation, v1alpha1.AllowNext))
 	apps := others(dependant("apps", needs("base@<2")))
 	for name, dir := range map[string]*directories.Directory{
-		"prune": directory(newRevision, manifest("a")), "adopt": directory(newRevision, manifest("a"), manifest("b"), manifest("c")),
+		"prune": directoriestest.Of(newRevision, directoriestest.HelmRelease("a")), "adopt": directoriestest.Of(newRevision, directoriestest.HelmRelease("a"), directoriestest.HelmRelease("b"), directoriestest.HelmRelease("c")),
 		"empty": {Revision: newRevision, Digest: "empty"}, "gone": {Revision: newRevision, Digest: "gone", Missing: true},
 	} {
 		o := observation(base, dir, lives(live("a"), live("b"), live("c", marked, of("apps"))), apps, func(o *Observation) { o.Deployed = was })

@@ -27,6 +27,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -70,7 +71,7 @@ func TestCauses(t *testing.T) {
 		}
 		l.Status.Resources = nil
 		for _, m := range newDir.Manifests {
-			content, err := Content(directory(newRevision, m), "base", "1.0.0", nil)
+			content, err := Content(directoriestest.Of(newRevision, m), "base", "1.0.0", nil)
 			if err != nil {
 				panic(err)
 			}
@@ -84,7 +85,7 @@ func TestCauses(t *testing.T) {
 		for _, other := range others {
 			on = append(on, map[string]any{"name": other})
 		}
-		return manifest(name, "dependsOn", on)
+		return directoriestest.HelmRelease(name, "dependsOn", on)
 	}
 	failed := layer(named("mesh"), isDeployed(oldDir), inState(v1alpha1.StateFailed, "False"), blockedBy(helm(0, "web", "InstallFailed", "no such chart")))
 	cases := map[string]struct {
@@ -208,7 +209,7 @@ func TestCauses(t *testing.T) {
 		},
 		"releases in order": {
 			"the release that waits, and the one that it waits for",
-			observation(layer(isDeployed(oldDir)), directory(newRevision, manifest("a"), after("b", "a"), after("c", "b")), lives(live("a", failing), live("b"))),
+			observation(layer(isDeployed(oldDir)), directoriestest.Of(newRevision, directoriestest.HelmRelease("a"), after("b", "a"), after("c", "b")), lives(live("a", failing), live("b"))),
 			[]string{
 				"HelmRelease default/b DependencyNotReady: waits for HelmRelease default/a, which is not ready: no such chart until 2026-01-02T03:10:06Z",
 				"> HelmRelease default/a InstallFailed: no such chart",

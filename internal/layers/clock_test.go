@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 )
 
 func TestDeadlineUnderAClockThatIsSet(t *testing.T) {
@@ -44,7 +45,7 @@ func TestDeadlineUnderAClockThatIsSet(t *testing.T) {
 // A roll-out that seems to begin in the future begins now: its deadline is not
 // put off by as much as the clock was set back.
 func TestAttemptOfTheFutureBeginsNow(t *testing.T) {
-	wanted := directory(newRevision, manifest("a"))
+	wanted := directoriestest.Of(newRevision, directoriestest.HelmRelease("a"))
 	o := observation(layer(), wanted, lives())
 	first, _ := Report(o, Decide(o), nil)
 	o.Layer = withStatus(o.Layer, first)

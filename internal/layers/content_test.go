@@ -21,13 +21,14 @@ import (
 	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
 func contentOne(t *testing.T, m directories.Manifest) dependents.Dependent {
 	t.Helper()
-	content, err := Content(directory(newRevision, m), "base", "1.0.0", nil)
+	content, err := Content(directoriestest.Of(newRevision, m), "base", "1.0.0", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,7 @@ func contentOne(t *testing.T, m directories.Manifest) dependents.Dependent {
 }
 
 func TestContentOwns(t *testing.T) {
-	m := manifest("a")
+	m := directoriestest.HelmRelease("a")
 	m.Object.SetLabels(map[string]string{"team": "x", v1alpha1.OrphanedLabel: "forged", v1alpha1.LayerLabel: "other"})
 	before := m.Object.DeepCopy()
 	got := contentOne(t, m)
@@ -53,8 +54,8 @@ func TestContentOwns(t *testing.T) {
 }
 
 func TestContentDigest(t *testing.T) {
-	same, again := contentOne(t, manifest("a", "x", "1", "y", "2")), contentOne(t, manifest("a", "y", "2", "x", "1"))
-	other := contentOne(t, manifest("a", "x", "1", "y", "3"))
+	same, again := contentOne(t, directoriestest.HelmRelease("a", "x", "1", "y", "2")), contentOne(t, directoriestest.HelmRelease("a", "y", "2", "x", "1"))
+	other := contentOne(t, directoriestest.HelmRelease("a", "x", "1", "y", "3"))
 	if same.Digest == "" || same.Digest != again.Digest || same.Digest == other.Digest {
 		t.Errorf("a digest speaks of content: %s, %s and %s", same.Digest, again.Digest, other.Digest)
 	}
@@ -93,7 +94,7 @@ func TestContentDependsOn(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			content, err := Content(directory(newRevision, manifest("a"), manifest("b"), manifest("c", "dependsOn", tc.given)), "base", "1", nil)
+			content, err := Content(directoriestest.Of(newRevision, directoriestest.HelmRelease("a"), directoriestest.HelmRelease("b"), directoriestest.HelmRelease("c", "dependsOn", tc.given)), "base", "1", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,9 +111,9 @@ func TestContentDependsOn(t *testing.T) {
 
 // What is no release waits for what it is told to.
 func TestContentNeeds(t *testing.T) {
-	job := anyManifest("batch/v1", "Job", "default", "migrate")
+	job := directoriestest.Any("batch/v1", "Job", "default", "migrate")
 	job.Needs = []objects.ID{releaseID("podinfo")}
-	wanted, err := Content(directory(newRevision, manifest("podinfo"), job), "base", "1", nil)
+	wanted, err := Content(directoriestest.Of(newRevision, directoriestest.HelmRelease("podinfo"), job), "base", "1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,18 +136,18 @@ func TestContentVersion(t *testing.T) {
 		want   any
 	}{
 		"beside others": {
-			"other values keep their exact numbers", update(manifest("a", "values", exact)),
+			"other values keep their exact numbers", update(directoriestest.HelmRelease("a", "values", exact)),
 			map[string]any{"big": int64(9007199254740993), "float": 1e21, "nested": map[string]any{"n": int64(-1)}, "kraanVersion": "../../x"},
 		},
-		"no values":      {"there are some then", update(manifest("a")), map[string]any{"kraanVersion": "../../x"}},
-		"null":           {"a key without a value is no mistake", update(manifest("a", "values", nil)), map[string]any{"kraanVersion": "../../x"}},
-		"replaced":       {"the layer's version it is", update(manifest("a", "values", map[string]any{"kraanVersion": "1"})), map[string]any{"kraanVersion": "../../x"}},
-		"not asked for":  {"values are the author's", manifest("a", "values", exact), exact},
-		"not asked, nil": {"and stay as they are", manifest("a"), nil},
+		"no values":      {"there are some then", update(directoriestest.HelmRelease("a")), map[string]any{"kraanVersion": "../../x"}},
+		"null":           {"a key without a value is no mistake", update(directoriestest.HelmRelease("a", "values", nil)), map[string]any{"kraanVersion": "../../x"}},
+		"replaced":       {"the layer's version it is", update(directoriestest.HelmRelease("a", "values", map[string]any{"kraanVersion": "1"})), map[string]any{"kraanVersion": "../../x"}},
+		"not asked for":  {"values are the author's", directoriestest.HelmRelease("a", "values", exact), exact},
+		"not asked, nil": {"and stay as they are", directoriestest.HelmRelease("a"), nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			content, err := Content(directory(newRevision, tc.given), "base", "../../x", nil)
+			content, err := Content(directoriestest.Of(newRevision, tc.given), "base", "../../x", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,8 +157,8 @@ func TestContentVersion(t *testing.T) {
 			}
 		})
 	}
-	first, _ := Content(directory(newRevision, update(manifest("a"))), "base", "1", nil)
-	second, _ := Content(directory(newRevision, update(manifest("a"))), "base", "2", nil)
+	first, _ := Content(directoriestest.Of(newRevision, update(directoriestest.HelmRelease("a"))), "base", "1", nil)
+	second, _ := Content(directoriestest.Of(newRevision, update(directoriestest.HelmRelease("a"))), "base", "2", nil)
 	if first[0].Digest == second[0].Digest {
 		t.Error("the release is written again when only the layer's version changes")
 	}
@@ -165,9 +166,9 @@ func TestContentVersion(t *testing.T) {
 
 func TestContentErrors(t *testing.T) {
 	scopes := map[objects.ServedKind]objects.Scope{{GroupKind: kinds.HelmReleaseKind}: objects.ScopeNamespaced, {GroupKind: schema.GroupKind{Kind: "Namespace"}}: objects.ScopeCluster}
-	listed := manifest("a", "values", []any{"x"})
+	listed := directoriestest.HelmRelease("a", "values", []any{"x"})
 	listed.Object.SetAnnotations(map[string]string{v1alpha1.UpdateVersionAnnotation: "true"})
-	homeless := manifest("a")
+	homeless := directoriestest.HelmRelease("a")
 	homeless.Object.SetNamespace("")
 	on := func(name string) []any { return []any{map[string]any{"name": name}} }
 	cases := map[string]struct {
@@ -187,29 +188,29 @@ func TestContentErrors(t *testing.T) {
 		},
 		"a namespace too many": {
 			"a kind of the cluster has none",
-			[]directories.Manifest{anyManifest("v1", "Namespace", "default", "x")},
+			[]directories.Manifest{directoriestest.Any("v1", "Namespace", "default", "x")},
 			"base/x.yaml:1: metadata.namespace: Namespace default/x is of a kind without namespaces: remove it",
 		},
 		"releases in a circle": {
 			"they would wait for each other",
-			[]directories.Manifest{manifest("a", "dependsOn", on("b")), manifest("b", "dependsOn", on("a"))},
+			[]directories.Manifest{directoriestest.HelmRelease("a", "dependsOn", on("b")), directoriestest.HelmRelease("b", "dependsOn", on("a"))},
 			"base/a.yaml: spec.dependsOn: releases wait for each other: HelmRelease default/a -> HelmRelease default/b -> HelmRelease default/a",
 		},
 		"a release after itself": {
 			"it would wait for ever",
-			[]directories.Manifest{manifest("a", "dependsOn", on("a"))},
+			[]directories.Manifest{directoriestest.HelmRelease("a", "dependsOn", on("a"))},
 			"base/a.yaml: spec.dependsOn: releases wait for each other: HelmRelease default/a -> HelmRelease default/a",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := Content(directory(newRevision, tc.manifests...), "base", "1", scopes)
+			_, err := Content(directoriestest.Of(newRevision, tc.manifests...), "base", "1", scopes)
 			if err == nil || err.Error() != tc.want {
 				t.Errorf("%s: want %s\ngot %v", tc.reason, tc.want, err)
 			}
 		})
 	}
-	if _, err := Content(directory(newRevision, anyManifest("acme.io/v1", "Issuer", "", "x")), "base", "1", scopes); err != nil {
+	if _, err := Content(directoriestest.Of(newRevision, directoriestest.Any("acme.io/v1", "Issuer", "", "x")), "base", "1", scopes); err != nil {
 		t.Errorf("a kind that is not served yet has either scope: %v", err)
 	}
 }
@@ -233,7 +234,7 @@ func TestHelmReleaseIdentity(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			obj := manifest(tc.name, tc.spec...).Object
+			obj := directoriestest.HelmRelease(tc.name, tc.spec...).Object
 			got := HelmReleaseIdentity(obj)
 			hr := helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Name: tc.name, Namespace: "default"}}
 			hr.Spec.ReleaseName, _, _ = unstructured.NestedString(obj.Object, "spec", "releaseName")
@@ -253,7 +254,7 @@ func TestHelmReleaseIdentity(t *testing.T) {
 }
 
 func TestTimeoutOf(t *testing.T) {
-	kustomization := anyManifest("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "default", "k")
+	kustomization := directoriestest.Any("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "default", "k")
 	kustomization.Object.Object["spec"] = map[string]any{"timeout": "20m"}
 	cases := map[string]struct {
 		reason    string
@@ -262,13 +263,13 @@ func TestTimeoutOf(t *testing.T) {
 		manifests []directories.Manifest
 		want      time.Duration
 	}{
-		"own":           {"what the layer says", time.Second, time.Hour, []directories.Manifest{manifest("a")}, time.Second},
-		"interval":      {"the larger one", 0, time.Hour, []directories.Manifest{manifest("a")}, time.Hour},
-		"Flux's":        {"a release without timeout has Flux's, and a minute", 0, time.Minute, []directories.Manifest{manifest("a")}, 6 * time.Minute},
-		"longest":       {"the longest of all", 0, time.Minute, []directories.Manifest{manifest("a", "timeout", "10m"), manifest("b", "timeout", "1s")}, 11 * time.Minute},
-		"shorter":       {"shorter than Flux's", 0, time.Second, []directories.Manifest{manifest("a", "timeout", "30s")}, 90 * time.Second},
-		"nonsense":      {"what cannot be read is Flux's", 0, time.Minute, []directories.Manifest{manifest("a", "timeout", "soon")}, 6 * time.Minute},
-		"others":        {"other kinds have none", 0, time.Minute, []directories.Manifest{anyManifest("v1", "ConfigMap", "default", "x")}, time.Minute},
+		"own":           {"what the layer says", time.Second, time.Hour, []directories.Manifest{directoriestest.HelmRelease("a")}, time.Second},
+		"interval":      {"the larger one", 0, time.Hour, []directories.Manifest{directoriestest.HelmRelease("a")}, time.Hour},
+		"Flux's":        {"a release without timeout has Flux's, and a minute", 0, time.Minute, []directories.Manifest{directoriestest.HelmRelease("a")}, 6 * time.Minute},
+		"longest":       {"the longest of all", 0, time.Minute, []directories.Manifest{directoriestest.HelmRelease("a", "timeout", "10m"), directoriestest.HelmRelease("b", "timeout", "1s")}, 11 * time.Minute},
+		"shorter":       {"shorter than Flux's", 0, time.Second, []directories.Manifest{directoriestest.HelmRelease("a", "timeout", "30s")}, 90 * time.Second},
+		"nonsense":      {"what cannot be read is Flux's", 0, time.Minute, []directories.Manifest{directoriestest.HelmRelease("a", "timeout", "soon")}, 6 * time.Minute},
+		"others":        {"other kinds have none", 0, time.Minute, []directories.Manifest{directoriestest.Any("v1", "ConfigMap", "default", "x")}, time.Minute},
 		"Kustomization": {"counts like a release", 0, time.Minute, []directories.Manifest{kustomization}, 21 * time.Minute},
 	}
 	for name, tc := range cases {
@@ -277,7 +278,7 @@ func TestTimeoutOf(t *testing.T) {
 			if tc.own != 0 {
 				l.Spec.Timeout = &metav1.Duration{Duration: tc.own}
 			}
-			content, err := Content(directory(newRevision, tc.manifests...), "base", "1", nil)
+			content, err := Content(directoriestest.Of(newRevision, tc.manifests...), "base", "1", nil)
 			if got := timeoutOf(l, tc.interval, content); got != tc.want || err != nil {
 				t.Errorf("%s: want %s, got %s, %v", tc.reason, tc.want, got, err)
 			}
@@ -286,7 +287,7 @@ func TestTimeoutOf(t *testing.T) {
 }
 
 func TestListingOf(t *testing.T) {
-	got := ListingOf(directory(newRevision, manifest("b", "releaseName", "x"), manifest("a", "releaseName", "x"), anyManifest("v1", "ConfigMap", "default", "c")))
+	got := ListingOf(directoriestest.Of(newRevision, directoriestest.HelmRelease("b", "releaseName", "x"), directoriestest.HelmRelease("a", "releaseName", "x"), directoriestest.Any("v1", "ConfigMap", "default", "c")))
 	want := Listing{
 		Files: map[objects.ID]string{
 			releaseID("a"): "base/a.yaml", releaseID("b"): "base/b.yaml", {Kind: "ConfigMap", Namespace: "default", Name: "c"}: "base/c.yaml",
@@ -302,13 +303,13 @@ func TestListingOf(t *testing.T) {
 func BenchmarkContent(b *testing.B) {
 	var manifests []directories.Manifest
 	for i := range 200 {
-		m := manifest(fmt.Sprintf("r%03d", i), "values", map[string]any{"replicas": int64(1), "labels": map[string]any{"a": "b"}})
+		m := directoriestest.HelmRelease(fmt.Sprintf("r%03d", i), "values", map[string]any{"replicas": int64(1), "labels": map[string]any{"a": "b"}})
 		if i > 0 {
 			_ = unstructured.SetNestedSlice(m.Object.Object, []any{map[string]any{"name": fmt.Sprintf("r%03d", i-1)}}, "spec", "dependsOn")
 		}
 		manifests = append(manifests, m)
 	}
-	dir := directory(newRevision, manifests...)
+	dir := directoriestest.Of(newRevision, manifests...)
 	for b.Loop() {
 		if _, err := Content(dir, "base", "1", nil); err != nil {
 			b.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -54,8 +55,8 @@ func runDecideCases(t *testing.T, cases map[string]decideCase) {
 }
 
 var (
-	oldDir = directory(oldRevision, manifest("a"))
-	newDir = directory(newRevision, manifest("a"), manifest("b"))
+	oldDir = directoriestest.Of(oldRevision, directoriestest.HelmRelease("a"))
+	newDir = directoriestest.Of(newRevision, directoriestest.HelmRelease("a"), directoriestest.HelmRelease("b"))
 )
 
 func source(change func(*Source)) func(*Observation) {
@@ -134,7 +135,7 @@ func TestDecideSource(t *testing.T) {
 		},
 		"bad scope": {
 			reason: "what only the cluster can tell is Stalled in the same way",
-			in:     observation(layer(), directory(newRevision, anyManifest("v1", "ConfigMap", "", "x"))),
+			in:     observation(layer(), directoriestest.Of(newRevision, directoriestest.Any("v1", "ConfigMap", "", "x"))),
 			want: decided{
 				v1alpha1.StateFailed, "", stalledWith("InvalidManifest"), status.FailedStatus,
 				"base/x.yaml:1: metadata.namespace: ConfigMap x has none: name the namespace it belongs in",
@@ -330,9 +331,9 @@ func TestDecideDependencies(t *testing.T) {
 }
 
 func TestDecideWhileWaiting(t *testing.T) {
-	changed := directory(newRevision, manifest("a", "chart", "newer"), manifest("b"))
-	running := layer(isDeployed(directory(oldRevision, manifest("a"), manifest("c"))), needs("mesh@1.0.0"))
-	deployedDir := directory(oldRevision, manifest("a"), manifest("c"))
+	changed := directoriestest.Of(newRevision, directoriestest.HelmRelease("a", "chart", "newer"), directoriestest.HelmRelease("b"))
+	running := layer(isDeployed(directoriestest.Of(oldRevision, directoriestest.HelmRelease("a"), directoriestest.HelmRelease("c"))), needs("mesh@1.0.0"))
+	deployedDir := directoriestest.Of(oldRevision, directoriestest.HelmRelease("a"), directoriestest.HelmRelease("c"))
 	const message = "waits for mesh@1.0.0: there is no layer mesh"
 	runDecideCases(t, map[string]decideCase{
 		"content that is deployed is repaired": {
@@ -437,9 +438,9 @@ func TestDecideProgress(t *testing.T) {
 		"kind that never comes": {
 			reason: "after the timeout, kind and file are named",
 			in: observation(layer(func(l *v1alpha1.AddonsLayer) {
-				isDeployed(directory(oldRevision, anyManifest("acme.io/v1", "Issuer", "", "ca")))(l)
+				isDeployed(directoriestest.Of(oldRevision, directoriestest.Any("acme.io/v1", "Issuer", "", "ca")))(l)
 				inState(v1alpha1.StateApplying, "Unknown")(l)
-			}), directory(oldRevision, anyManifest("acme.io/v1", "Issuer", "", "ca")), func(o *Observation) {
+			}), directoriestest.Of(oldRevision, directoriestest.Any("acme.io/v1", "Issuer", "", "ca")), func(o *Observation) {
 				o.Scopes[objects.ServedKind{GroupKind: schema.GroupKind{Group: "acme.io", Kind: "Issuer"}}] = objects.ScopeUnknown
 			}),
 			want: decided{

@@ -17,11 +17,12 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/objects"
 )
 
 func TestDecideDeletion(t *testing.T) {
-	pair := directory(oldRevision, manifest("a"), manifest("b", "dependsOn", []any{map[string]any{"name": "a"}}))
+	pair := directoriestest.Of(oldRevision, directoriestest.HelmRelease("a"), directoriestest.HelmRelease("b", "dependsOn", []any{map[string]any{"name": "a"}}))
 	going := func(changes ...layerChange) *v1alpha1.AddonsLayer {
 		return layer(append([]layerChange{isDeployed(pair), deleted}, changes...)...)
 	}
@@ -174,7 +175,7 @@ func TestLayersDeletedTogetherGoInReverseOrder(t *testing.T) {
 		// reaches is the slow and obvious reference.
 		reaches := map[string]map[string]bool{}
 		left := map[string]*v1alpha1.AddonsLayer{}
-		dir := directory(oldRevision, manifest("x"))
+		dir := directoriestest.Of(oldRevision, directoriestest.HelmRelease("x"))
 		for i := range count {
 			var on []string
 			reaches[name(i)] = map[string]bool{}

@@ -15,6 +15,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 )
 
 // testKey is a key of these tests.
@@ -78,7 +79,7 @@ func TestStatusDoesNotLetASecretBeGuessed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := func(pin string) *directories.Directory {
-				return directory(newRevision, manifest("a"), pinned(pin))
+				return directoriestest.Of(newRevision, directoriestest.HelmRelease("a"), pinned(pin))
 			}
 			deployed := dir(pin)
 			deployed.Digest = tc.key.OfDirectory(deployed.Manifests)
@@ -108,11 +109,11 @@ func TestStatusDoesNotLetASecretBeGuessed(t *testing.T) {
 // Only Secrets have digests that need the key, and the same key says the same.
 func TestKeyedDigests(t *testing.T) {
 	one, other := testKey(t, 7), testKey(t, 9)
-	plain, secret := []directories.Manifest{manifest("a")}, []directories.Manifest{manifest("a"), pinned("4711")}
+	plain, secret := []directories.Manifest{directoriestest.HelmRelease("a")}, []directories.Manifest{directoriestest.HelmRelease("a"), pinned("4711")}
 	if one.OfDirectory(plain) != (digests.Key{}).OfDirectory(plain) || digests.IsKeyed(one.OfDirectory(plain)) {
 		t.Error("a directory without Secrets has another digest with a key")
 	}
-	again := one.OfDirectory([]directories.Manifest{manifest("a"), pinned("4711")})
+	again := one.OfDirectory([]directories.Manifest{directoriestest.HelmRelease("a"), pinned("4711")})
 	if !digests.IsKeyed(again) || one.OfDirectory(secret) == other.OfDirectory(secret) || one.OfDirectory(secret) != again {
 		t.Errorf("digests of a directory with a Secret are %s and %s", one.OfDirectory(secret), other.OfDirectory(secret))
 	}
@@ -164,7 +165,7 @@ func TestDigestKeyIsNotTold(t *testing.T) {
 // is the one that is deployed, or that it has gone back from.
 func TestAnotherKeyIsRecognised(t *testing.T) {
 	was, is := testKey(t, 7), testKey(t, 9)
-	manifests := []directories.Manifest{manifest("a"), pinned("4711")}
+	manifests := []directories.Manifest{directoriestest.HelmRelease("a"), pinned("4711")}
 	artifact := &v1alpha1.ArtifactReference{Digest: "sha256:x", Path: "./base"}
 	for name, before := range map[string]string{"a lost key": was.OfDirectory(manifests), "no key": digests.Key{}.OfDirectory(manifests)} {
 		t.Run(name, func(t *testing.T) {
@@ -193,7 +194,7 @@ func TestAnotherKeyIsRecognised(t *testing.T) {
 // a guard, or that the layer has gone back from.
 func TestForgedStatusIsNotRecognised(t *testing.T) {
 	key := testKey(t, 7)
-	manifests := []directories.Manifest{manifest("a"), pinned("4711")}
+	manifests := []directories.Manifest{directoriestest.HelmRelease("a"), pinned("4711")}
 	l := layer()
 	l.Spec.Source.Path = "./base"
 	l.Status.Attempt = &v1alpha1.Attempt{
@@ -225,10 +226,10 @@ func TestNoLayerWritesTheDigestKey(t *testing.T) {
 		"by its name":     {secret(v1alpha1.DigestKeyName, "Opaque"), true},
 		"by its type":     {secret("mine", v1alpha1.DigestKeyType), true},
 		"another Secret":  {secret("mine", "Opaque"), false},
-		"another of kind": {manifest(v1alpha1.DigestKeyName), false},
+		"another of kind": {directoriestest.HelmRelease(v1alpha1.DigestKeyName), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := Decide(observation(layer(), directory(newRevision, manifest("a"), tc.manifest)))
+			d := Decide(observation(layer(), directoriestest.Of(newRevision, directoriestest.HelmRelease("a"), tc.manifest)))
 			if refused := d.Reason == v1alpha1.ReasonReservedObject; refused != tc.refused || refused && !d.Stalled {
 				t.Errorf("the decision is %s: %s", d.Reason, d.Message)
 			}
@@ -239,7 +240,7 @@ func TestNoLayerWritesTheDigestKey(t *testing.T) {
 // What a layer goes back to has the digests that a status may have, too.
 func TestRollbackNeedsTheKey(t *testing.T) {
 	key := testKey(t, 7)
-	dir := directory(oldRevision, manifest("a", "interval", "1m"), pinned("4711"))
+	dir := directoriestest.Of(oldRevision, directoriestest.HelmRelease("a", "interval", "1m"), pinned("4711"))
 	o := observation(failingLayer(0, goingBack), secondDir, restored(dir))
 	o.Settings.DigestKey = key
 	written := 0

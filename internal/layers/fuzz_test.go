@@ -21,6 +21,7 @@ import (
 	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/versions"
 )
@@ -36,7 +37,7 @@ var situations = []struct {
 	{
 		"an empty directory", v1alpha1.AllowEmptyAnnotation,
 		[]string{v1alpha1.AllowNext, newRevision},
-		func() Observation { return observation(layer(isDeployed(oldDir)), directory(newRevision)) },
+		func() Observation { return observation(layer(isDeployed(oldDir)), directoriestest.Of(newRevision)) },
 		func(d Decision) bool { return d.Reason != v1alpha1.ReasonEmptyDirectory },
 	},
 	{
@@ -182,7 +183,7 @@ func FuzzStoredStatus(f *testing.F) {
 			return // the API server hands on no such thing
 		}
 		l.Generation = generation
-		dir := directory(newRevision, manifest("a"), manifest("b", "dependsOn", []any{map[string]any{"name": "a"}}))
+		dir := directoriestest.Of(newRevision, directoriestest.HelmRelease("a"), directoriestest.HelmRelease("b", "dependsOn", []any{map[string]any{"name": "a"}}))
 		for _, deletes := range []bool{false, true} {
 			if deletes {
 				deleted(l)
@@ -237,7 +238,7 @@ func FuzzContent(f *testing.F) {
 		if len(data) > 20_000 || utiljson.Unmarshal(data, &fields) != nil || fields == nil {
 			return
 		}
-		object := manifest("a").Object
+		object := directoriestest.HelmRelease("a").Object
 		for key, value := range fields {
 			if key != "apiVersion" && key != "kind" && key != "metadata" {
 				object.Object[key] = value
@@ -250,7 +251,7 @@ func FuzzContent(f *testing.F) {
 			object.SetAnnotations(map[string]string{v1alpha1.UpdateVersionAnnotation: "true"})
 		}
 		before := object.DeepCopy()
-		dir := directory(newRevision, directories.Manifest{File: "base/a.yaml", Line: 1, Object: object}, manifest("b"))
+		dir := directoriestest.Of(newRevision, directories.Manifest{File: "base/a.yaml", Line: 1, Object: object}, directoriestest.HelmRelease("b"))
 		got, err := Content(dir, "base", "1.0.0", observation(layer(), dir).Scopes)
 		ListingOf(dir)
 		foreignReference(object)

@@ -13,6 +13,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -21,10 +22,10 @@ func many(revision string, from, to int) (*directories.Directory, []*unstructure
 	var manifests []directories.Manifest
 	var objs []*unstructured.Unstructured
 	for i := from; i < to; i++ {
-		manifests = append(manifests, manifest(fmt.Sprintf("r%d", i)))
+		manifests = append(manifests, directoriestest.HelmRelease(fmt.Sprintf("r%d", i)))
 		objs = append(objs, live(fmt.Sprintf("r%d", i)))
 	}
-	return directory(revision, manifests...), objs
+	return directoriestest.Of(revision, manifests...), objs
 }
 
 // withMarks returns objects as orphans are marked.
@@ -76,10 +77,10 @@ func runGuardCases(t *testing.T, cases map[string]guardCase) {
 }
 
 func TestEmptyGuard(t *testing.T) {
-	empty := directory(newRevision)
-	missing := directory(newRevision)
+	empty := directoriestest.Of(newRevision)
+	missing := directoriestest.Of(newRevision)
 	missing.Missing = true
-	was := directory(oldRevision, manifest("a"))
+	was := directoriestest.Of(oldRevision, directoriestest.HelmRelease("a"))
 	allow := func(value string) layerChange { return annotation(v1alpha1.AllowEmptyAnnotation, value) }
 	opened := func(digest string) layerChange {
 		return func(l *v1alpha1.AddonsLayer) {
@@ -243,7 +244,7 @@ func TestPruneGuard(t *testing.T) {
 // TestGuardStaysOpenWhileWaiting goes on without the annotation that was used
 // up, although a dependency is still waited for.
 func TestGuardStaysOpenWhileWaiting(t *testing.T) {
-	empty, was := directory(newRevision), directory(oldRevision, manifest("a"))
+	empty, was := directoriestest.Of(newRevision), directoriestest.Of(oldRevision, directoriestest.HelmRelease("a"))
 	allowed := layer(isDeployed(was), annotation(v1alpha1.AllowEmptyAnnotation, v1alpha1.AllowNext), needs("mesh"))
 	o := observation(allowed, empty, lives(live("a")))
 	first, _ := Report(o, Decide(o), nil)
@@ -260,7 +261,7 @@ func TestGuardStaysOpenWhileWaiting(t *testing.T) {
 // both: the word is removed then, at every later look and whatever the state
 // is, and allows no other revision. See docs/adr/0015-faults.md.
 func TestWordThatACrashHasLeftIsUsedUp(t *testing.T) {
-	empty, was := directory(newRevision), directory(oldRevision, manifest("a"))
+	empty, was := directoriestest.Of(newRevision), directoriestest.Of(oldRevision, directoriestest.HelmRelease("a"))
 	ten, lived := many(oldRevision, 0, 10)
 	four, _ := many(newRevision, 0, 4)
 	cases := map[string]struct {

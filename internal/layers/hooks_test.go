@@ -14,11 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/objects"
 )
 
 func TestDecideWaitFor(t *testing.T) {
-	dir := directory(oldRevision, manifest("a"))
+	dir := directoriestest.Of(oldRevision, directoriestest.HelmRelease("a"))
 	id := objects.ID{Kind: "ConfigMap", Namespace: "default", Name: "flags"}
 	condition := "object.data.phase == 'done'"
 	waits := func(l *v1alpha1.AddonsLayer) {
@@ -112,7 +113,7 @@ func TestDecideWaitFor(t *testing.T) {
 }
 
 func TestDecideDeleteBefore(t *testing.T) {
-	dir := directory(oldRevision, manifest("a"))
+	dir := directoriestest.Of(oldRevision, directoriestest.HelmRelease("a"))
 	going := func(changes ...layerChange) *v1alpha1.AddonsLayer {
 		return layer(append([]layerChange{isDeployed(dir), deleted, func(l *v1alpha1.AddonsLayer) {
 			l.Spec.DeleteBefore = []v1alpha1.DeleteBefore{{APIVersion: "v1", Kind: "Service"}}

@@ -20,6 +20,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -118,11 +119,11 @@ func chartFrom(namespace string) directories.Manifest {
 	if namespace != "" {
 		source["namespace"] = namespace
 	}
-	return manifest("a", "chart", map[string]any{"spec": map[string]any{"chart": "podinfo", "sourceRef": source}})
+	return directoriestest.HelmRelease("a", "chart", map[string]any{"spec": map[string]any{"chart": "podinfo", "sourceRef": source}})
 }
 
 func TestDecideAccess(t *testing.T) {
-	foreign := directory(newRevision, chartFrom("elsewhere"))
+	foreign := directoriestest.Of(newRevision, chartFrom("elsewhere"))
 	const refused = "references across namespaces are refused (--no-cross-namespace-refs)"
 	runDecideCases(t, map[string]decideCase{
 		"allowed by default": {
@@ -221,7 +222,7 @@ func TestDecideAccess(t *testing.T) {
 			},
 		},
 		"own chart": {
-			reason: "the namespace of the release, written out or not", in: observation(layer(), directory(newRevision, chartFrom("default")), ownNamespaceOnly),
+			reason: "the namespace of the release, written out or not", in: observation(layer(), directoriestest.Of(newRevision, chartFrom("default")), ownNamespaceOnly),
 			want: decided{
 				state: v1alpha1.StateApplying, actions: "Write a", conditions: waitingFor("Applying"), kstatus: status.InProgressStatus,
 				message: "HelmRelease default/a has yet to be applied",
@@ -302,7 +303,7 @@ func TestForeignReference(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			m := anyManifest(tc.apiVersion, tc.kind, "default", "a")
+			m := directoriestest.Any(tc.apiVersion, tc.kind, "default", "a")
 			m.Object.Object["spec"] = tc.spec
 			field, namespace := foreignReference(m.Object)
 			if field != tc.field || namespace != tc.namespace {
@@ -370,7 +371,7 @@ func TestReportFailuresOfAnAccount(t *testing.T) {
 			if tc.verb == dependents.VerbWrite {
 				action.Wanted = &dependents.Dependent{ID: action.ID, Origin: "file"}
 			}
-			o := observation(layer(actsAs(tc.account), sourceIn("team-a")), directory(newRevision, manifest("podinfo")))
+			o := observation(layer(actsAs(tc.account), sourceIn("team-a")), directoriestest.Of(newRevision, directoriestest.HelmRelease("podinfo")))
 			_, got := Report(o, Decide(o), []dependents.Result{{Action: action, Err: tc.err}})
 			if diff := cmp.Diff(decided{state: v1alpha1.StateFailed, message: tc.message, conditions: tc.want},
 				decided{state: got.State, message: got.Message, conditions: got.Reason}, cmp.AllowUnexported(decided{})); diff != "" {

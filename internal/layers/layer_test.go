@@ -20,6 +20,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -36,38 +37,6 @@ const (
 
 func releaseID(name string) objects.ID {
 	return objects.ID{Group: kinds.HelmReleaseKind.Group, Kind: kinds.HelmReleaseKind.Kind, Namespace: "default", Name: name}
-}
-
-// manifest returns a HelmRelease as a directory has it, with further fields of
-// its specification.
-func manifest(name string, spec ...any) directories.Manifest {
-	fields := map[string]any{"interval": "1m"}
-	for i := 0; i+1 < len(spec); i += 2 {
-		fields[spec[i].(string)] = spec[i+1]
-	}
-	return directories.Manifest{File: "base/" + name + ".yaml", Line: 1, Object: &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
-		"metadata": map[string]any{"name": name, "namespace": "default"}, "spec": fields,
-	}}}
-}
-
-func anyManifest(apiVersion, kind, namespace, name string) directories.Manifest {
-	meta := map[string]any{"name": name}
-	if namespace != "" {
-		meta["namespace"] = namespace
-	}
-	return directories.Manifest{File: "base/" + name + ".yaml", Line: 1, Object: &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": apiVersion, "kind": kind, "metadata": meta,
-	}}}
-}
-
-// directory returns a directory whose digest says what is in it.
-func directory(revision string, manifests ...directories.Manifest) *directories.Directory {
-	names := []string{"content"}
-	for _, m := range manifests {
-		names = append(names, m.Object.GetName()+fmt.Sprint(m.Object.Object["spec"]))
-	}
-	return &directories.Directory{Revision: revision, Digest: strings.Join(names, " "), Manifests: manifests}
 }
 
 type layerChange func(*v1alpha1.AddonsLayer)
@@ -171,7 +140,7 @@ func observation(l *v1alpha1.AddonsLayer, dir *directories.Directory, changes ..
 
 // live returns a HelmRelease of the layer base that is Ready at generation 1.
 func live(name string, changes ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
-	obj := manifest(name).Object.DeepCopy()
+	obj := directoriestest.HelmRelease(name).Object.DeepCopy()
 	obj.SetLabels(map[string]string{v1alpha1.LayerLabel: "base"})
 	obj.SetGeneration(1)
 	obj.SetUID(types.UID("uid-" + name))

@@ -14,47 +14,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/objects"
 )
-
-func secretOf(namespace, name string, changes ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
-	obj := anyManifest("v1", "Secret", namespace, name).Object
-	obj.Object["data"] = map[string]any{"value": "aHVudGVyMg=="}
-	for _, change := range changes {
-		change(obj)
-	}
-	return obj
-}
 
 func sharedWith(text string) func(*unstructured.Unstructured) {
 	return func(obj *unstructured.Unstructured) {
 		obj.SetAnnotations(map[string]string{v1alpha1.ShareWithAnnotation: text})
-	}
-}
-
-func ofType(kind string) func(*unstructured.Unstructured) {
-	return func(obj *unstructured.Unstructured) { obj.Object["type"] = kind }
-}
-
-func labelled(key, value string) func(*unstructured.Unstructured) {
-	return func(obj *unstructured.Unstructured) {
-		labels := obj.GetLabels()
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		labels[key] = value
-		obj.SetLabels(labels)
-	}
-}
-
-func annotated(key, value string) func(*unstructured.Unstructured) {
-	return func(obj *unstructured.Unstructured) {
-		annotations := obj.GetAnnotations()
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[key] = value
-		obj.SetAnnotations(annotations)
 	}
 }
 
@@ -90,14 +56,14 @@ func TestJudge(t *testing.T) {
 		return objects.ID{Kind: "Secret", Namespace: namespace, Name: name}
 	}
 	reserved := map[string]func(*unstructured.Unstructured){
-		"a copy of a kubeconfig":  labelled(v1alpha1.ClusterLabel, "other"),
-		"a revision":              labelled(v1alpha1.RevisionOfLabel, "base"),
-		"the key of digests":      ofType(v1alpha1.DigestKeyType),
-		"a copy":                  annotated(v1alpha1.CopyOfAnnotation, "Secret/a/b"),
-		"what Helm keeps":         ofType("helm.sh/release.v1"),
-		"a token of an account":   ofType("kubernetes.io/service-account-token"),
-		"one without its type":    annotated("kubernetes.io/service-account.name", "admin"),
-		"a bootstrap token":       ofType("bootstrap.kubernetes.io/token"),
+		"a copy of a kubeconfig":  directoriestest.Labelled(v1alpha1.ClusterLabel, "other"),
+		"a revision":              directoriestest.Labelled(v1alpha1.RevisionOfLabel, "base"),
+		"the key of digests":      directoriestest.OfType(v1alpha1.DigestKeyType),
+		"a copy":                  directoriestest.Annotated(v1alpha1.CopyOfAnnotation, "Secret/a/b"),
+		"what Helm keeps":         directoriestest.OfType("helm.sh/release.v1"),
+		"a token of an account":   directoriestest.OfType("kubernetes.io/service-account-token"),
+		"one without its type":    directoriestest.Annotated("kubernetes.io/service-account.name", "admin"),
+		"a bootstrap token":       directoriestest.OfType("bootstrap.kubernetes.io/token"),
 		"a copy with a finalizer": func(obj *unstructured.Unstructured) { obj.SetFinalizers([]string{v1alpha1.KubeConfigFinalizer}) },
 	}
 	cases := map[string]struct {
@@ -108,38 +74,38 @@ func TestJudge(t *testing.T) {
 		want   Verdict
 		words  []string
 	}{
-		"on its own cluster":       {"as a release at home finds it", prod, there("db"), Looked{Object: secretOf("payments", "db")}, Verdict{Given: true}, nil},
-		"beside the RemoteCluster": {"who may put layers on it has that namespace", prod, here("fleet", "db"), Looked{Object: secretOf("fleet", "db")}, Verdict{Given: true}, nil},
+		"on its own cluster":       {"as a release at home finds it", prod, there("db"), Looked{Object: directoriestest.Secret("payments", "db")}, Verdict{Given: true}, nil},
+		"beside the RemoteCluster": {"who may put layers on it has that namespace", prod, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db")}, Verdict{Given: true}, nil},
 		"nothing beside it":        {"there may be something elsewhere", prod, here("fleet", "db"), Looked{}, Verdict{}, nil},
-		"elsewhere":                {"nobody has given it", prod, here("payments", "db"), Looked{Object: secretOf("payments", "db")}, Verdict{}, []string{command}},
+		"elsewhere":                {"nobody has given it", prod, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db")}, Verdict{}, []string{command}},
 		"nothing elsewhere":        {"whether it exists is not told", prod, here("payments", "db"), Looked{}, Verdict{}, []string{command}},
-		"shared with the cluster":  {"its owner says so", prod, here("payments", "db"), Looked{Object: secretOf("payments", "db", sharedWith("layer/other, remotecluster/fleet/prod"))}, Verdict{Given: true}, nil},
-		"shared with the layer":    {"its owner says so", prod, here("payments", "db"), Looked{Object: secretOf("payments", "db", sharedWith("layer/base"))}, Verdict{Given: true}, nil},
-		"shared with others":       {"a name that begins so is another's", prod, here("payments", "db"), Looked{Object: secretOf("payments", "db", sharedWith("layer/base2,remotecluster/fleet/prod-2,remotecluster/fleet2/prod"))}, Verdict{}, []string{command}},
+		"shared with the cluster":  {"its owner says so", prod, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db", sharedWith("layer/other, remotecluster/fleet/prod"))}, Verdict{Given: true}, nil},
+		"shared with the layer":    {"its owner says so", prod, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db", sharedWith("layer/base"))}, Verdict{Given: true}, nil},
+		"shared with others":       {"a name that begins so is another's", prod, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db", sharedWith("layer/base2,remotecluster/fleet/prod-2,remotecluster/fleet2/prod"))}, Verdict{}, []string{command}},
 		"shared by a mistake": {
 			"nothing is given where it is not clear to whom", prod, here("payments", "db"),
-			Looked{Object: secretOf("payments", "db", sharedWith("layer/base, remotecluster/fleet/*"))},
+			Looked{Object: directoriestest.Secret("payments", "db", sharedWith("layer/base, remotecluster/fleet/*"))},
 			Verdict{},
 			[]string{`its annotation kraan.io/share-with is wrong: " remotecluster/fleet/*" must be remotecluster/NAMESPACE/NAME or layer/NAME`},
 		},
-		"with an account":                 {"its rights have to be asked for", withAccount, here("payments", "db"), Looked{Object: secretOf("payments", "db")}, Verdict{Ask: true}, nil},
-		"shared, with an account":         {"nobody has to ask", withAccount, here("payments", "db"), Looked{Object: secretOf("payments", "db", sharedWith("layer/base"))}, Verdict{Given: true}, nil},
-		"the account may":                 {"it gets no more than that", withAccount, here("payments", "db"), Looked{Object: secretOf("payments", "db"), Allowed: &yes}, Verdict{Given: true}, nil},
+		"with an account":                 {"its rights have to be asked for", withAccount, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db")}, Verdict{Ask: true}, nil},
+		"shared, with an account":         {"nobody has to ask", withAccount, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db", sharedWith("layer/base"))}, Verdict{Given: true}, nil},
+		"the account may":                 {"it gets no more than that", withAccount, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db"), Allowed: &yes}, Verdict{Given: true}, nil},
 		"the account may, missing":        {"then it is told", withAccount, here("payments", "db"), Looked{Allowed: &yes}, Verdict{}, nil},
-		"the account may not":             {"both ways are named", withAccount, here("payments", "db"), Looked{Object: secretOf("payments", "db"), Allowed: &no}, Verdict{}, []string{command, "or let ServiceAccount fleet/deployer get it"}},
+		"the account may not":             {"both ways are named", withAccount, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db"), Allowed: &no}, Verdict{}, []string{command, "or let ServiceAccount fleet/deployer get it"}},
 		"the account cannot be asked for": {"that is told", withAccount, here("payments", "db"), Looked{Unasked: "no right"}, Verdict{}, []string{command, "whether it may cannot be asked: no right"}},
 		"there, with an account":          {"its rights there have to be asked for, before anything is read", withAccount, there("db"), Looked{}, Verdict{Ask: true}, nil},
-		"there, the account may":          {"as a release at home finds it", withAccount, there("db"), Looked{Object: secretOf("payments", "db"), Allowed: &yes}, Verdict{Given: true}, nil},
+		"there, the account may":          {"as a release at home finds it", withAccount, there("db"), Looked{Object: directoriestest.Secret("payments", "db"), Allowed: &yes}, Verdict{Given: true}, nil},
 		"there, the account may, missing": {"there may be something elsewhere", withAccount, there("db"), Looked{Allowed: &yes}, Verdict{}, nil},
 		"there, the account may not": {
 			"the kubeconfig's rights are not the layer's", withAccount, there("db"),
-			Looked{Object: secretOf("payments", "db", sharedWith("layer/base")), Allowed: &no},
+			Looked{Object: directoriestest.Secret("payments", "db", sharedWith("layer/base")), Allowed: &no},
 			Verdict{Barred: "is not given from RemoteCluster fleet/prod, where ServiceAccount fleet/deployer may not get it"},
 			nil,
 		},
 		"there, the account cannot be asked for": {
 			"that is told, and nothing given", withAccount, there("db"),
-			Looked{Object: secretOf("payments", "db"), Unasked: "no right"},
+			Looked{Object: directoriestest.Secret("payments", "db"), Unasked: "no right"},
 			Verdict{Barred: "is not given from RemoteCluster fleet/prod, where ServiceAccount fleet/deployer may not get it (whether it may cannot be asked: no right)"},
 			nil,
 		},
@@ -151,19 +117,19 @@ func TestJudge(t *testing.T) {
 		},
 		"Cluster API's, barred there": {
 			"both clusters are named", withAccount, here("fleet", "db"),
-			Looked{Object: secretOf("fleet", "db", labelled("cluster.x-k8s.io/cluster-name", "other")), Allowed: &no, Barred: "is barred there"},
+			Looked{Object: directoriestest.Secret("fleet", "db", directoriestest.Labelled("cluster.x-k8s.io/cluster-name", "other")), Allowed: &no, Barred: "is barred there"},
 			Verdict{},
 			[]string{"is barred there, and that of the namespace fleet is not given without leave: "},
 		},
-		"beside it, barred there": {"what is beside it is given all the same", withAccount, here("fleet", "db"), Looked{Object: secretOf("fleet", "db"), Barred: "is barred there"}, Verdict{Given: true}, nil},
+		"beside it, barred there": {"what is beside it is given all the same", withAccount, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db"), Barred: "is barred there"}, Verdict{Given: true}, nil},
 		"its own copy by name":    {"never, whoever says so", withAccount, here("payments", "strata-kubeconfig-other"), Looked{Allowed: &yes}, Verdict{}, []string{"is never given", "Strata's own copy of a kubeconfig"}},
 		"its own copy there":      {"the other cluster may have clusters, too", prod, there("strata-kubeconfig-other"), Looked{}, Verdict{}, []string{"is never given"}},
 		"its own copy beside it":  {"of the namespace, too", prod, here("fleet", "strata-kubeconfig-other"), Looked{}, Verdict{}, []string{"is never given"}},
 		"Helm's by name":          {"never", prod, here("fleet", "sh.helm.release.v1.a.v1"), Looked{}, Verdict{}, []string{"is never given", "what Helm keeps"}},
-		"a kubeconfig beside it":  {"of whichever RemoteCluster", prod, here("fleet", "db"), Looked{Object: secretOf("fleet", "db"), IsKubeConfig: true}, Verdict{}, []string{"what a RemoteCluster has its kubeconfig from"}},
-		"a kubeconfig there":      {"of a RemoteCluster behind it", prod, there("db"), Looked{Object: secretOf("payments", "db"), IsKubeConfig: true}, Verdict{}, []string{"what a RemoteCluster has its kubeconfig from"}},
-		"Cluster API's":           {"the keys of another cluster lie in the same namespace", prod, here("fleet", "db"), Looked{Object: secretOf("fleet", "db", labelled("cluster.x-k8s.io/cluster-name", "other"))}, Verdict{}, []string{"kubectl --namespace fleet annotate secret db"}},
-		"Cluster API's, shared":   {"its owner says so", prod, here("fleet", "db"), Looked{Object: secretOf("fleet", "db", labelled("cluster.x-k8s.io/cluster-name", "other"), sharedWith("layer/base"))}, Verdict{Given: true}, nil},
+		"a kubeconfig beside it":  {"of whichever RemoteCluster", prod, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db"), IsKubeConfig: true}, Verdict{}, []string{"what a RemoteCluster has its kubeconfig from"}},
+		"a kubeconfig there":      {"of a RemoteCluster behind it", prod, there("db"), Looked{Object: directoriestest.Secret("payments", "db"), IsKubeConfig: true}, Verdict{}, []string{"what a RemoteCluster has its kubeconfig from"}},
+		"Cluster API's":           {"the keys of another cluster lie in the same namespace", prod, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db", directoriestest.Labelled("cluster.x-k8s.io/cluster-name", "other"))}, Verdict{}, []string{"kubectl --namespace fleet annotate secret db"}},
+		"Cluster API's, shared":   {"its owner says so", prod, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db", directoriestest.Labelled("cluster.x-k8s.io/cluster-name", "other"), sharedWith("layer/base"))}, Verdict{Given: true}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -185,7 +151,7 @@ func TestJudge(t *testing.T) {
 	for name, change := range reserved {
 		t.Run(name, func(t *testing.T) {
 			for _, at := range []objects.ID{there("db"), here("fleet", "db"), here("payments", "db")} {
-				obj := secretOf(at.Namespace, "db", sharedWith("layer/base"), change)
+				obj := directoriestest.Secret(at.Namespace, "db", sharedWith("layer/base"), change)
 				if at.Namespace == "payments" && obj.GetAnnotations()[v1alpha1.ShareWithAnnotation] == "" {
 					t.Fatal("the case shows nothing")
 				}
@@ -209,9 +175,9 @@ func TestJudgeTellsNothing(t *testing.T) {
 		t.Fatalf("it says %+v", wantThere)
 	}
 	for _, change := range []func(*unstructured.Unstructured){
-		func(*unstructured.Unstructured) {}, ofType("helm.sh/release.v1"), labelled(v1alpha1.ClusterLabel, "x"), sharedWith("layer/other"), annotated(v1alpha1.CopyOfAnnotation, "x"),
+		func(*unstructured.Unstructured) {}, directoriestest.OfType("helm.sh/release.v1"), directoriestest.Labelled(v1alpha1.ClusterLabel, "x"), sharedWith("layer/other"), directoriestest.Annotated(v1alpha1.CopyOfAnnotation, "x"),
 	} {
-		seen := Looked{Object: secretOf("payments", "db", change), IsKubeConfig: true}
+		seen := Looked{Object: directoriestest.Secret("payments", "db", change), IsKubeConfig: true}
 		if got := prod.Judge(origin, origin, seen); got != want {
 			t.Errorf("it says %+v, and of nothing %+v", got, want)
 		}
@@ -273,7 +239,7 @@ func TestParseShares(t *testing.T) {
 func TestSharesNameInFull(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`(remotecluster/|layer/|[a-z/, *\.\n-]){1,8}`)).Draw(t, "text")
-		shared, err := prod.sharedWith(secretOf("payments", "db", sharedWith(text)))
+		shared, err := prod.sharedWith(directoriestest.Secret("payments", "db", sharedWith(text)))
 		entries := strings.Split(text, ",")
 		for i := range entries {
 			entries[i] = strings.Trim(entries[i], " ")
@@ -283,41 +249,4 @@ func TestSharesNameInFull(t *testing.T) {
 			t.Fatalf("%q gives it to fleet/prod", text)
 		}
 	})
-}
-
-// A release waits for what is not given to it, also where that exists, and the layer
-// goes on with its other objects.
-func TestDecideWaitsForWhatIsNotGiven(t *testing.T) {
-	place := prod
-	secret := objects.ID{Kind: "Secret", Namespace: "default", Name: "db"}
-	place.Given = map[objects.ID]Given{secret: {Withheld: "is not given"}}
-	placed, err := place.Put(directory(newRevision, manifest("a", "valuesFrom", []any{map[string]any{"kind": "Secret", "name": "db"}}), manifest("b")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := observation(layer(), placed)
-	for _, m := range placed.Manifests {
-		o.Scopes[m.ID().ServedKind()] = objects.ScopeNamespaced
-		if m.Object.GetKind() == "Namespace" {
-			o.Scopes[m.ID().ServedKind()] = objects.ScopeCluster
-		}
-	}
-	o.Live[secret] = secretOf("default", "db")
-	decision := Decide(o)
-	if decision.State != v1alpha1.StateApplying || decision.Stalled || !strings.Contains(decision.Message, "Secret default/db") || !strings.Contains(decision.Message, "is not given") {
-		t.Errorf("the layer is %s: %s", decision.State, decision.Message)
-	}
-	written := verbs(decision.Plan)
-	if !strings.Contains(written, "prod-b-") || strings.Contains(written, "prod-a-") {
-		t.Errorf("the plan is %s", written)
-	}
-}
-
-// What the layer's account may is asked again in time.
-func TestDecideAsksAgain(t *testing.T) {
-	o := observation(layer(isDeployed(oldDir)), oldDir, lives(live("a")))
-	o.AskAgain = testNow.Add(7)
-	if until := Decide(o).Until; !until.Equal(o.AskAgain) {
-		t.Errorf("it is decided again at %s, want %s", until, o.AskAgain)
-	}
 }

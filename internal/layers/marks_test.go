@@ -10,12 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 )
 
 // A directory says neither whose an object is nor what Strata or Flux has done with
 // it: labels and annotations of theirs are taken off, and those of authors stay.
 func TestDirectorySaysNothingForStrata(t *testing.T) {
-	forged := marks(manifest("a"), func(obj *unstructured.Unstructured) {
+	forged := marks(directoriestest.HelmRelease("a"), func(obj *unstructured.Unstructured) {
 		obj.SetLabels(map[string]string{
 			v1alpha1.LayerLabel: "other", v1alpha1.OrphanedLabel: "2026-01-02T02.04.05Z", v1alpha1.PlatformLabel: "p", v1alpha1.PlatformLayerLabel: "base",
 			"helm.toolkit.fluxcd.io/name": "victim", "helm.toolkit.fluxcd.io/namespace": "default", "team": "a",
@@ -27,7 +28,7 @@ func TestDirectorySaysNothingForStrata(t *testing.T) {
 		})
 		obj.SetFinalizers([]string{v1alpha1.Finalizer, v1alpha1.ClusterFinalizer, "example.com/keep"})
 	})
-	wanted, err := Content(directory(newRevision, forged), "base", "1.0.0", nil)
+	wanted, err := Content(directoriestest.Of(newRevision, forged), "base", "1.0.0", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 )
 
 func TestParseLayerKinds(t *testing.T) {
@@ -83,7 +84,7 @@ func TestKindsOfLayersWithoutAnAccount(t *testing.T) {
 		"default account": {"whichever it is", layer(), func(o *Observation) { only()(o); o.Settings.DefaultServiceAccount = "layers" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := Decide(observation(tc.layer, directory(newRevision, manifest("a"), secret), secretsServed, tc.change))
+			d := Decide(observation(tc.layer, directoriestest.Of(newRevision, directoriestest.HelmRelease("a"), secret), secretsServed, tc.change))
 			refused := d.State == v1alpha1.StateFailed && d.Reason == v1alpha1.ReasonApplyFailed && d.Stalled && strings.HasPrefix(d.Message, refusal)
 			if refused != tc.refused {
 				t.Errorf("%s: it is %s (%s): %s", tc.reason, d.State, d.Reason, d.Message)
@@ -94,7 +95,7 @@ func TestKindsOfLayersWithoutAnAccount(t *testing.T) {
 		})
 	}
 	t.Run("what was deployed before is not written again", func(t *testing.T) {
-		dir := directory(newRevision, manifest("a"), secret)
+		dir := directoriestest.Of(newRevision, directoriestest.HelmRelease("a"), secret)
 		drifting := secret.Object.DeepCopy()
 		drifting.SetLabels(map[string]string{v1alpha1.LayerLabel: "base"})
 		drifting.SetResourceVersion("99")
@@ -104,15 +105,15 @@ func TestKindsOfLayersWithoutAnAccount(t *testing.T) {
 		}
 	})
 	t.Run("what goes to another cluster is up to the kubeconfig", func(t *testing.T) {
-		o := observation(layer(), directory(newRevision, manifest("a"), secret), secretsServed, only(),
+		o := observation(layer(), directoriestest.Of(newRevision, directoriestest.HelmRelease("a"), secret), secretsServed, only(),
 			onProd(remoteCluster(metav1.ConditionTrue, metav1.ConditionTrue, time.Hour)))
 		if d := Decide(o); d.State == v1alpha1.StateFailed {
 			t.Errorf("it is %s: %s", d.Reason, d.Message)
 		}
 	})
 	t.Run("a token of an account is made by no layer, whatever is listed", func(t *testing.T) {
-		token := marks(secretListed("kube-system", "token"), ofType("kubernetes.io/service-account-token"))
-		d := Decide(observation(layer(), directory(newRevision, token), secretsServed, only("*")))
+		token := marks(secretListed("kube-system", "token"), directoriestest.OfType("kubernetes.io/service-account-token"))
+		d := Decide(observation(layer(), directoriestest.Of(newRevision, token), secretsServed, only("*")))
 		if d.Reason != v1alpha1.ReasonReservedObject || d.Plan.Writes() {
 			t.Errorf("it is %s with the plan %q: %s", d.Reason, verbs(d.Plan), d.Message)
 		}
@@ -126,30 +127,32 @@ func TestReservedAccounts(t *testing.T) {
 		o.Settings.Account = types.NamespacedName{Namespace: "gotk-system", Name: "strata"}
 		o.Settings.ReservedAccounts = append([]string{"team-a/admin"}, FluxAccounts...)
 	}
-	as := func(name string) directories.Manifest { return manifest("a", "serviceAccountName", name) }
+	as := func(name string) directories.Manifest {
+		return directoriestest.HelmRelease("a", "serviceAccountName", name)
+	}
 	for name, tc := range map[string]struct {
 		layer   *v1alpha1.AddonsLayer
 		listed  directories.Manifest
 		message string
 	}{
-		"the controller's own":            {layer(actsAs("strata")), manifest("a"), "spec.serviceAccountName: ServiceAccount gotk-system/strata is the controller's own"},
-		"Flux's":                          {layer(actsAs("kustomize-controller"), sourceIn("flux-system")), manifest("a"), "spec.serviceAccountName: ServiceAccount flux-system/kustomize-controller is reserved (--reserved-service-accounts)"},
-		"Flux's of any namespace":         {layer(actsAs("helm-controller"), sourceIn("tools")), manifest("a"), "ServiceAccount tools/helm-controller is reserved"},
-		"one that is listed":              {layer(actsAs("admin"), sourceIn("team-a")), manifest("a"), "ServiceAccount team-a/admin is reserved"},
-		"the same name elsewhere":         {layer(actsAs("admin"), sourceIn("team-b")), manifest("a"), ""},
-		"the controller's name elsewhere": {layer(actsAs("strata"), sourceIn("team-b")), manifest("a"), ""},
+		"the controller's own":            {layer(actsAs("strata")), directoriestest.HelmRelease("a"), "spec.serviceAccountName: ServiceAccount gotk-system/strata is the controller's own"},
+		"Flux's":                          {layer(actsAs("kustomize-controller"), sourceIn("flux-system")), directoriestest.HelmRelease("a"), "spec.serviceAccountName: ServiceAccount flux-system/kustomize-controller is reserved (--reserved-service-accounts)"},
+		"Flux's of any namespace":         {layer(actsAs("helm-controller"), sourceIn("tools")), directoriestest.HelmRelease("a"), "ServiceAccount tools/helm-controller is reserved"},
+		"one that is listed":              {layer(actsAs("admin"), sourceIn("team-a")), directoriestest.HelmRelease("a"), "ServiceAccount team-a/admin is reserved"},
+		"the same name elsewhere":         {layer(actsAs("admin"), sourceIn("team-b")), directoriestest.HelmRelease("a"), ""},
+		"the controller's name elsewhere": {layer(actsAs("strata"), sourceIn("team-b")), directoriestest.HelmRelease("a"), ""},
 		"of a release":                    {layer(), as("kustomize-controller"), "base/a.yaml:1: spec.serviceAccountName: ServiceAccount default/kustomize-controller is reserved"},
 		"of a release, its own":           {layer(), as("deployer"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := Decide(observation(tc.layer, directory(newRevision, tc.listed), reserve))
+			d := Decide(observation(tc.layer, directoriestest.Of(newRevision, tc.listed), reserve))
 			if refused := d.State == v1alpha1.StateFailed; refused != (tc.message != "") || !strings.Contains(d.Message, tc.message) {
 				t.Errorf("it is %s (%s): %s", d.State, d.Reason, d.Message)
 			}
 		})
 	}
 	t.Run("of a layer of another cluster", func(t *testing.T) {
-		o := observation(layer(actsAs("helm-controller")), directory(newRevision, manifest("a")), reserve,
+		o := observation(layer(actsAs("helm-controller")), directoriestest.Of(newRevision, directoriestest.HelmRelease("a")), reserve,
 			onProd(remoteCluster(metav1.ConditionTrue, metav1.ConditionTrue, time.Hour)))
 		if d := Decide(o); d.Reason != v1alpha1.ReasonInvalidSpec {
 			t.Errorf("it is %s: %s", d.Reason, d.Message)

@@ -15,6 +15,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/sources"
@@ -35,7 +36,7 @@ func forsakes(o *Observation) {
 // A layer that was about to move to a cluster that is given up keeps what it has
 // where it is: nothing is uninstalled for the sake of a cluster that is no more.
 func TestNewClusterIsGivenUp(t *testing.T) {
-	dir := directory(newRevision, manifest("a"), manifest("b"))
+	dir := directoriestest.Of(newRevision, directoriestest.HelmRelease("a"), directoriestest.HelmRelease("b"))
 	there := live("a", through("prod"))
 	base := layer(isDeployed(dir), has(there), annotation(v1alpha1.HoldAnnotation, "freeze"))
 	o := observation(base, dir, lives(live("a"), live("b"), there), onProd(givenUp(), forsakes))
@@ -60,7 +61,7 @@ func TestNewClusterIsGivenUp(t *testing.T) {
 func TestNamesakeOfAClusterIsNotGivenUp(t *testing.T) {
 	put := func(cluster string) *unstructured.Unstructured {
 		place := Place{Layer: "base", Cluster: types.NamespacedName{Namespace: "fleet", Name: cluster}}
-		placed, err := place.Put(directory(newRevision, anyManifest(sources.Group+"/v1", "HelmRepository", "default", "charts")))
+		placed, err := place.Put(directoriestest.Of(newRevision, directoriestest.Any(sources.Group+"/v1", "HelmRepository", "default", "charts")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +70,7 @@ func TestNamesakeOfAClusterIsNotGivenUp(t *testing.T) {
 		return obj
 	}
 	gone, namesake := put("prod"), put("prod-eu")
-	dir := directory(newRevision, manifest("a"))
+	dir := directoriestest.Of(newRevision, directoriestest.HelmRelease("a"))
 	o := observation(layer(isDeployed(dir), has(gone, namesake)), dir, lives(gone, namesake), onProd(givenUp(), forsakes))
 	o.Scopes[objects.ServedKind{GroupKind: kinds.HelmRepositoryKind}] = objects.ScopeNamespaced
 	for _, action := range Decide(o).Plan.Actions {
@@ -84,7 +85,7 @@ func TestNamesakeOfAClusterIsNotGivenUp(t *testing.T) {
 
 // Where such a layer is being deleted all goes, and what it has elsewhere in time.
 func TestNewClusterIsGivenUpOfDeletedLayer(t *testing.T) {
-	dir := directory(newRevision, manifest("a"))
+	dir := directoriestest.Of(newRevision, directoriestest.HelmRelease("a"))
 	base := layer(isDeployed(dir), deleted)
 	d := Decide(observation(base, dir, lives(live("a")), onProd(givenUp(), forsakes)))
 	if got, want := verbs(d.Plan), "Mark a"; got != want || d.Finalized {
@@ -112,7 +113,7 @@ func TestLayerGivesUpBeforeItGoes(t *testing.T) {
 // Only the releases of the cluster that is away are suspended, and not those that
 // the layer has yet to take off another one.
 func TestMovesToAClusterThatIsAway(t *testing.T) {
-	dir := directory(newRevision, manifest("a"))
+	dir := directoriestest.Of(newRevision, directoriestest.HelmRelease("a"))
 	there, old := live("a", through("prod")), live("a", through("old"))
 	base := layer(isDeployed(dir), has(there, old))
 	d := Decide(observation(base, dir, lives(live("a"), there, old), onProd(remoteCluster(metav1.ConditionFalse, metav1.ConditionFalse, time.Hour))))
@@ -130,10 +131,10 @@ func TestTargets(t *testing.T) {
 }
 
 func TestMayBeThere(t *testing.T) {
-	flags := anyManifest("v1", "ConfigMap", "default", "flags")
+	flags := directoriestest.Any("v1", "ConfigMap", "default", "flags")
 	flags.Cluster = "fleet/prod"
 	id := flags.ID()
-	dir, empty := directory(newRevision, flags), directory(newRevision)
+	dir, empty := directoriestest.Of(newRevision, flags), directoriestest.Of(newRevision)
 	hasIt := func(l *v1alpha1.AddonsLayer) { l.Status.Resources = Resources([]dependents.Entry{{ID: id}}) }
 	for name, test := range map[string]struct {
 		layer         *v1alpha1.AddonsLayer

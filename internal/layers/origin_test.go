@@ -11,6 +11,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -29,10 +30,10 @@ func TestLayerDeletesWhatItHasCreated(t *testing.T) {
 		for _, cluster := range []string{"", "fleet/prod"} {
 			for when, changes := range map[string][]layerChange{"a look": nil, "a deletion": {deleted}} {
 				for _, gk := range []schema.GroupKind{namespaceKind, kinds.DefinitionKind} {
-					obj := anyManifest(schema.GroupVersion{Group: gk.Group, Version: "v1"}.String(), gk.Kind, "", "x.io").Object.DeepCopy()
+					obj := directoriestest.Any(schema.GroupVersion{Group: gk.Group, Version: "v1"}.String(), gk.Kind, "", "x.io").Object.DeepCopy()
 					obj.SetLabels(map[string]string{v1alpha1.LayerLabel: "base", v1alpha1.OrphanedLabel: "x"})
 					obj.SetAnnotations(map[string]string{v1alpha1.PruneAnnotation: tc.prune, v1alpha1.CreatedForAnnotation: tc.origin})
-					dir := directory(newRevision, manifest("a"))
+					dir := directoriestest.Of(newRevision, directoriestest.HelmRelease("a"))
 					l := layer(append([]layerChange{isDeployed(dir)}, changes...)...)
 					l.Status.Resources = []v1alpha1.Resource{{
 						Cluster: cluster, Kind: kinds.ResourceKind(gk), Name: "x.io", Status: objects.StatusOrphaned, LastTransitionTime: longAgo,
@@ -61,10 +62,10 @@ func TestLayerDeletesWhatItHasCreated(t *testing.T) {
 
 // A layer that leaves everything where it is explains nothing: its author has said so.
 func TestDeletionPolicyNeedsNoReason(t *testing.T) {
-	namespace := anyManifest("v1", "Namespace", "", "space").Object.DeepCopy()
+	namespace := directoriestest.Any("v1", "Namespace", "", "space").Object.DeepCopy()
 	namespace.SetLabels(map[string]string{v1alpha1.LayerLabel: "base"})
 	namespace.SetAnnotations(map[string]string{v1alpha1.PruneAnnotation: "enabled"})
-	dir := directory(newRevision, manifest("a"))
+	dir := directoriestest.Of(newRevision, directoriestest.HelmRelease("a"))
 	l := layer(isDeployed(dir), deleted, func(l *v1alpha1.AddonsLayer) { l.Spec.DeletionPolicy = v1alpha1.DeletionPolicyOrphan })
 	l.Status.Resources = []v1alpha1.Resource{{Kind: "Namespace", Name: "space", LastTransitionTime: longAgo}}
 	for _, action := range Decide(observation(l, dir, lives(namespace))).Plan.Actions {
@@ -76,11 +77,11 @@ func TestDeletionPolicyNeedsNoReason(t *testing.T) {
 
 // Which objects are to say for whom they are created follows from their kind.
 func TestContentNotesOrigins(t *testing.T) {
-	dir := directory(newRevision,
-		manifest("a"), anyManifest("v1", "Namespace", "", "space"), anyManifest("v1", "ConfigMap", "default", "flags"),
-		anyManifest("v1", "PersistentVolumeClaim", "default", "data"),
-		anyManifest("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "widgets.x.io"))
-	ensured := anyManifest("v1", "Namespace", "", "ensured")
+	dir := directoriestest.Of(newRevision,
+		directoriestest.HelmRelease("a"), directoriestest.Any("v1", "Namespace", "", "space"), directoriestest.Any("v1", "ConfigMap", "default", "flags"),
+		directoriestest.Any("v1", "PersistentVolumeClaim", "default", "data"),
+		directoriestest.Any("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "widgets.x.io"))
+	ensured := directoriestest.Any("v1", "Namespace", "", "ensured")
 	ensured.Ensured = true
 	dir.Manifests = append(dir.Manifests, ensured)
 	wanted, err := Content(dir, "base", "1.0.0", nil)

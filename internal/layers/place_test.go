@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -25,11 +26,11 @@ var prod = Place{Layer: "base", Cluster: types.NamespacedName{Namespace: "fleet"
 // beginning of its name, without the hash.
 func putAll(t *testing.T, place Place, manifests ...directories.Manifest) map[string]directories.Manifest {
 	t.Helper()
-	placed, err := place.Put(directory(newRevision, manifests...))
+	placed, err := place.Put(directoriestest.Of(newRevision, manifests...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if placed.Cluster != "fleet/prod" || placed.Digest != directory(newRevision, manifests...).Digest {
+	if placed.Cluster != "fleet/prod" || placed.Digest != directoriestest.Of(newRevision, manifests...).Digest {
 		t.Errorf("the directory is of %s, with the digest %s", placed.Cluster, placed.Digest)
 	}
 	found := map[string]directories.Manifest{}
@@ -54,13 +55,13 @@ func specOf(t *testing.T, found map[string]directories.Manifest, key string) map
 }
 
 func TestPutSaysAllOfARelease(t *testing.T) {
-	written := manifest("podinfo",
+	written := directoriestest.HelmRelease("podinfo",
 		"chart", map[string]any{"spec": map[string]any{"chart": "podinfo", "sourceRef": map[string]any{"kind": "HelmRepository", "name": "charts"}}},
 		"dependsOn", []any{map[string]any{"name": "crds"}, map[string]any{"name": "other", "namespace": "elsewhere"}},
 		"values", map[string]any{"replicas": int64(2)},
 	)
 	before := written.Object.DeepCopy()
-	found := putAll(t, prod, written, manifest("crds"))
+	found := putAll(t, prod, written, directoriestest.HelmRelease("crds"))
 	if !cmp.Equal(before, written.Object) {
 		t.Error("what was written has changed")
 	}
@@ -94,13 +95,13 @@ func TestPutKeepsHelmsNames(t *testing.T) {
 		manifest                 directories.Manifest
 		release, target, storage string
 	}{
-		"by its name":             {manifest("podinfo"), "podinfo", "default", "default"},
-		"with a target namespace": {manifest("podinfo", "targetNamespace", "apps"), "apps-podinfo", "apps", "default"},
-		"with all":                {manifest("podinfo", "targetNamespace", "apps", "storageNamespace", "helm", "releaseName", "web"), "web", "apps", "helm"},
-		"of a long name":          {manifest(long), "", "default", "default"},
+		"by its name":             {directoriestest.HelmRelease("podinfo"), "podinfo", "default", "default"},
+		"with a target namespace": {directoriestest.HelmRelease("podinfo", "targetNamespace", "apps"), "apps-podinfo", "apps", "default"},
+		"with all":                {directoriestest.HelmRelease("podinfo", "targetNamespace", "apps", "storageNamespace", "helm", "releaseName", "web"), "web", "apps", "helm"},
+		"of a long name":          {directoriestest.HelmRelease(long), "", "default", "default"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			placed, err := prod.Put(directory(newRevision, test.manifest))
+			placed, err := prod.Put(directoriestest.Of(newRevision, test.manifest))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,8 +128,8 @@ func TestPutKeepsHelmsNames(t *testing.T) {
 
 func TestPutTakesAllElseThere(t *testing.T) {
 	found := putAll(t, prod,
-		anyManifest("v1", "Namespace", "", "default"), anyManifest("v1", "ConfigMap", "default", "settings"),
-		anyManifest("source.toolkit.fluxcd.io/v1", "HelmRepository", "default", "charts"), manifest("podinfo", "chartRef", map[string]any{"kind": "HelmRepository", "name": "charts"}),
+		directoriestest.Any("v1", "Namespace", "", "default"), directoriestest.Any("v1", "ConfigMap", "default", "settings"),
+		directoriestest.Any("source.toolkit.fluxcd.io/v1", "HelmRepository", "default", "charts"), directoriestest.HelmRelease("podinfo", "chartRef", map[string]any{"kind": "HelmRepository", "name": "charts"}),
 	)
 	for _, key := range []string{"Namespace /default", "ConfigMap default/settings"} {
 		if m := found[key]; m.Cluster != "fleet/prod" || m.Ensured {
@@ -152,11 +153,11 @@ func TestPutTakesAllElseThere(t *testing.T) {
 // What stays at home stays as it is, and what an object waits for is followed to
 // where that goes.
 func TestPutKeepsWhatStaysAtHome(t *testing.T) {
-	home, job := anyManifest("kraan.io/v1alpha1", "RemoteCluster", "default", "inner"), anyManifest("batch/v1", "Job", "default", "migrate")
+	home, job := directoriestest.Any("kraan.io/v1alpha1", "RemoteCluster", "default", "inner"), directoriestest.Any("batch/v1", "Job", "default", "migrate")
 	home.Home = true
-	settings, release := anyManifest("v1", "ConfigMap", "default", "settings"), manifest("podinfo")
+	settings, release := directoriestest.Any("v1", "ConfigMap", "default", "settings"), directoriestest.HelmRelease("podinfo")
 	job.Needs = []objects.ID{home.ID(), release.ID(), settings.ID()}
-	placed, err := prod.Put(directory(newRevision, home, job, settings, release))
+	placed, err := prod.Put(directoriestest.Of(newRevision, home, job, settings, release))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +184,7 @@ func TestPutFindsSourcesOfOtherLayers(t *testing.T) {
 	place.Lists = func(id objects.ID) bool {
 		return id.Kind == "OCIRepository" && id.Namespace == "fleet" && strings.HasPrefix(id.Name, "prod-charts-")
 	}
-	found := putAll(t, place, manifest("podinfo", "chartRef", map[string]any{"kind": "OCIRepository", "name": "charts"}))
+	found := putAll(t, place, directoriestest.HelmRelease("podinfo", "chartRef", map[string]any{"kind": "OCIRepository", "name": "charts"}))
 	ref := specOf(t, found, "HelmRelease fleet/prod-podinfo")["chartRef"].(map[string]any)
 	if ref["namespace"] != "fleet" || !strings.HasPrefix(ref["name"].(string), "prod-charts-") {
 		t.Errorf("it refers to %v", ref)
@@ -191,14 +192,14 @@ func TestPutFindsSourcesOfOtherLayers(t *testing.T) {
 }
 
 func configMap(name, value string) *unstructured.Unstructured {
-	obj := anyManifest("v1", "ConfigMap", "default", name).Object
+	obj := directoriestest.Any("v1", "ConfigMap", "default", name).Object
 	obj.Object["data"] = map[string]any{"values.yaml": value}
 	return obj
 }
 
 // What the directory lists comes before what is given from elsewhere.
 func TestPutCopiesTheNearest(t *testing.T) {
-	release := manifest("podinfo", "valuesFrom", []any{map[string]any{"kind": "ConfigMap", "name": "settings"}})
+	release := directoriestest.HelmRelease("podinfo", "valuesFrom", []any{map[string]any{"kind": "ConfigMap", "name": "settings"}})
 	place := prod
 	place.Given = map[objects.ID]Given{{Kind: "ConfigMap", Namespace: "default", Name: "settings"}: {Object: configMap("settings", "given")}}
 	for name, manifests := range map[string][]directories.Manifest{
@@ -215,20 +216,20 @@ func TestPutCopiesTheNearest(t *testing.T) {
 }
 
 func TestPutCopiesWhatReleasesRead(t *testing.T) {
-	release := manifest("podinfo", "valuesFrom", []any{
+	release := directoriestest.HelmRelease("podinfo", "valuesFrom", []any{
 		map[string]any{"kind": "ConfigMap", "name": "listed"},
 		map[string]any{"kind": "Secret", "name": "found"},
 		map[string]any{"kind": "Secret", "name": "missing"},
 		map[string]any{"kind": "Secret", "name": "optional", "optional": true},
 	})
 	listed := directories.Manifest{File: "base/listed.yaml", Object: configMap("listed", "one")}
-	secret := anyManifest("v1", "Secret", "default", "found").Object
+	secret := directoriestest.Any("v1", "Secret", "default", "found").Object
 	secret.Object["data"], secret.Object["type"] = map[string]any{"values.yaml": "dHdv"}, "Opaque"
 	secret.SetLabels(map[string]string{"owner": "somebody"})
 	id := func(kind, name string) objects.ID {
 		return objects.ID{Kind: kind, Namespace: "default", Name: name}
 	}
-	if diff := cmp.Diff([]objects.ID{id("Secret", "found"), id("Secret", "missing"), id("Secret", "optional")}, prod.Reads(directory(newRevision, release, listed))); diff != "" {
+	if diff := cmp.Diff([]objects.ID{id("Secret", "found"), id("Secret", "missing"), id("Secret", "optional")}, prod.Reads(directoriestest.Of(newRevision, release, listed))); diff != "" {
 		t.Errorf("what is read (-want +got):\n%s", diff)
 	}
 	place := prod
@@ -263,7 +264,7 @@ func TestPutCopiesWhatReleasesRead(t *testing.T) {
 	if found["Secret default/missing"].Optional || !found["Secret default/optional"].Optional {
 		t.Errorf("what is optional: %v", found)
 	}
-	needing := manifest("web", "valuesFrom", []any{map[string]any{"kind": "Secret", "name": "optional"}})
+	needing := directoriestest.HelmRelease("web", "valuesFrom", []any{map[string]any{"kind": "Secret", "name": "optional"}})
 	if putAll(t, place, release, needing)["Secret default/optional"].Optional {
 		t.Error("it is optional for one of two releases, and counts for neither")
 	}
@@ -282,10 +283,10 @@ func TestPutCopiesWhatReleasesRead(t *testing.T) {
 }
 
 func TestPutCopiesTheSecretsOfSources(t *testing.T) {
-	source := anyManifest("source.toolkit.fluxcd.io/v1", "HelmRepository", "default", "charts")
+	source := directoriestest.Any("source.toolkit.fluxcd.io/v1", "HelmRepository", "default", "charts")
 	source.Object.Object["spec"] = map[string]any{"secretRef": map[string]any{"name": "login"}, "certSecretRef": map[string]any{"name": "tls"}}
 	want := []objects.ID{{Kind: "Secret", Namespace: "default", Name: "login"}, {Kind: "Secret", Namespace: "default", Name: "tls"}}
-	if diff := cmp.Diff(want, prod.Reads(directory(newRevision, source))); diff != "" {
+	if diff := cmp.Diff(want, prod.Reads(directoriestest.Of(newRevision, source))); diff != "" {
 		t.Errorf("what is read (-want +got):\n%s", diff)
 	}
 	spec := specOf(t, putAll(t, prod, source), "HelmRepository fleet/prod-charts")
@@ -295,7 +296,7 @@ func TestPutCopiesTheSecretsOfSources(t *testing.T) {
 }
 
 func TestPutOfKustomizations(t *testing.T) {
-	k := anyManifest("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "default", "apps")
+	k := directoriestest.Any("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "default", "apps")
 	k.Object.Object["spec"] = map[string]any{
 		"sourceRef": map[string]any{"kind": "GitRepository", "name": "apps"}, "dependsOn": []any{map[string]any{"name": "infra"}},
 		"postBuild": map[string]any{"substituteFrom": []any{map[string]any{"kind": "ConfigMap", "name": "vars"}}},
@@ -307,7 +308,7 @@ func TestPutOfKustomizations(t *testing.T) {
 	if spec["kubeConfig"] == nil || spec["releaseName"] != nil {
 		t.Errorf("it is %v", spec)
 	}
-	if diff := cmp.Diff([]objects.ID{{Kind: "ConfigMap", Namespace: "default", Name: "vars"}}, prod.Reads(directory(newRevision, k))); diff != "" {
+	if diff := cmp.Diff([]objects.ID{{Kind: "ConfigMap", Namespace: "default", Name: "vars"}}, prod.Reads(directoriestest.Of(newRevision, k))); diff != "" {
 		t.Errorf("what is read (-want +got):\n%s", diff)
 	}
 }
@@ -317,28 +318,28 @@ func TestPutOfKustomizations(t *testing.T) {
 func TestPutNamesTheAccount(t *testing.T) {
 	place := prod
 	place.Account = "deployer"
-	found := putAll(t, place, manifest("a"), manifest("b", "serviceAccountName", "deployer"))
+	found := putAll(t, place, directoriestest.HelmRelease("a"), directoriestest.HelmRelease("b", "serviceAccountName", "deployer"))
 	for _, name := range []string{"a", "b"} {
 		if got := specOf(t, found, "HelmRelease fleet/prod-"+name)["serviceAccountName"]; got != "deployer" {
 			t.Errorf("release %s is installed as %v", name, got)
 		}
 	}
-	if got, named := specOf(t, putAll(t, prod, manifest("a")), "HelmRelease fleet/prod-a")["serviceAccountName"]; named {
+	if got, named := specOf(t, putAll(t, prod, directoriestest.HelmRelease("a")), "HelmRelease fleet/prod-a")["serviceAccountName"]; named {
 		t.Errorf("without one it is installed as %v", got)
 	}
-	if got := specOf(t, putAll(t, prod, manifest("a", "serviceAccountName", "own")), "HelmRelease fleet/prod-a")["serviceAccountName"]; got != "own" {
+	if got := specOf(t, putAll(t, prod, directoriestest.HelmRelease("a", "serviceAccountName", "own")), "HelmRelease fleet/prod-a")["serviceAccountName"]; got != "own" {
 		t.Errorf("without one it is installed as %v, want its own", got)
 	}
 	for _, test := range []struct {
 		manifest directories.Manifest
 		field    string
 	}{
-		{manifest("b", "serviceAccountName", "admin"), "spec.serviceAccountName"},
+		{directoriestest.HelmRelease("b", "serviceAccountName", "admin"), "spec.serviceAccountName"},
 		{ofFlux("Kustomization", "decryption", map[string]any{"serviceAccountName": "admin"}), "spec.decryption.serviceAccountName"},
 		{ofFlux("OCIRepository", "serviceAccountName", "admin"), "spec.serviceAccountName"},
 		{ofFlux("Bucket", "serviceAccountName", "admin"), "spec.serviceAccountName"},
 	} {
-		_, err := place.Put(directory(newRevision, test.manifest))
+		_, err := place.Put(directoriestest.Of(newRevision, test.manifest))
 		var content *directories.ContentError
 		if !errors.As(err, &content) || content.Field != test.field || content.Reason != "AccessDenied" || !strings.Contains(content.Message, "names ServiceAccount admin, and its layer acts as deployer") {
 			t.Errorf("%s as another account: %v", test.manifest.ID(), err)
@@ -347,7 +348,7 @@ func TestPutNamesTheAccount(t *testing.T) {
 }
 
 func TestPutRefusesAKubeConfig(t *testing.T) {
-	_, err := prod.Put(directory(newRevision, manifest("podinfo", "kubeConfig", map[string]any{"secretRef": map[string]any{"name": "mine"}})))
+	_, err := prod.Put(directoriestest.Of(newRevision, directoriestest.HelmRelease("podinfo", "kubeConfig", map[string]any{"secretRef": map[string]any{"name": "mine"}})))
 	var content *directories.ContentError
 	if !errors.As(err, &content) || content.File != "base/podinfo.yaml" || content.Field != "spec.kubeConfig" || !strings.Contains(content.Message, "names a cluster itself, and its layer belongs on RemoteCluster fleet/prod") {
 		t.Errorf("the error is %v", err)
@@ -355,7 +356,7 @@ func TestPutRefusesAKubeConfig(t *testing.T) {
 }
 
 func TestPutAtHome(t *testing.T) {
-	dir := directory(newRevision, manifest("podinfo"))
+	dir := directoriestest.Of(newRevision, directoriestest.HelmRelease("podinfo"))
 	home := Place{Layer: "base"}
 	if placed, err := home.Put(dir); err != nil || placed != dir {
 		t.Errorf("it is another: %v, %v", placed, err)

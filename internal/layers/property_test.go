@@ -19,6 +19,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -76,10 +77,10 @@ func drawDirectory(t *rapid.T, revision, what string) *directories.Directory {
 	var manifests []directories.Manifest
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		if chance(t, 60, what+" has "+name) {
-			manifests = append(manifests, manifest(name, "chart", rapid.SampledFrom([]string{"x", "y"}).Draw(t, "chart")))
+			manifests = append(manifests, directoriestest.HelmRelease(name, "chart", rapid.SampledFrom([]string{"x", "y"}).Draw(t, "chart")))
 		}
 	}
-	return directory(revision, manifests...)
+	return directoriestest.Of(revision, manifests...)
 }
 
 func drawObservation(t *rapid.T) Observation {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/sources"
@@ -30,7 +31,7 @@ func ofFlux(kind string, spec ...any) directories.Manifest {
 	if version == "" {
 		version = sources.Group + "/v1"
 	}
-	m := anyManifest(version, kind, "default", "a")
+	m := directoriestest.Any(version, kind, "default", "a")
 	fields := map[string]any{}
 	for i := 0; i+1 < len(spec); i += 2 {
 		fields[spec[i].(string)] = spec[i+1]
@@ -70,13 +71,13 @@ func TestPutFollowsEachReference(t *testing.T) {
 	} {
 		m := ofFlux(test.kind, test.spec...)
 		var reads []string
-		for _, id := range prod.Reads(directory(newRevision, m)) {
+		for _, id := range prod.Reads(directoriestest.Of(newRevision, m)) {
 			reads = append(reads, id.Kind+" "+id.Name)
 		}
 		if got := strings.Join(reads, ", "); got != test.want {
 			t.Errorf("a %s with %v reads %s, want %s", test.kind, test.spec, got, test.want)
 		}
-		put, err := prod.Put(directory(newRevision, m))
+		put, err := prod.Put(directoriestest.Of(newRevision, m))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,13 +103,13 @@ func listOf(value any) []any {
 
 // The Secret that verifies a chart lies beside the chart's source.
 func TestPutFollowsTheKeyOfAChart(t *testing.T) {
-	charts := anyManifest(sources.Group+"/v1", "HelmRepository", "elsewhere", "charts")
-	release := manifest("podinfo", "chart", map[string]any{"spec": map[string]any{
+	charts := directoriestest.Any(sources.Group+"/v1", "HelmRepository", "elsewhere", "charts")
+	release := directoriestest.HelmRelease("podinfo", "chart", map[string]any{"spec": map[string]any{
 		"chart": "podinfo", "sourceRef": map[string]any{"kind": "HelmRepository", "name": "charts", "namespace": "elsewhere"},
 		"verify": map[string]any{"secretRef": to("key")},
 	}})
 	want := []objects.ID{{Kind: "Secret", Namespace: "elsewhere", Name: "key"}}
-	if diff := cmp.Diff(want, prod.Reads(directory(newRevision, release, charts))); diff != "" {
+	if diff := cmp.Diff(want, prod.Reads(directoriestest.Of(newRevision, release, charts))); diff != "" {
 		t.Errorf("what is read (-want +got):\n%s", diff)
 	}
 }
@@ -145,18 +146,18 @@ func TestPutRefusesUnknownReferences(t *testing.T) {
 		"spec.newSecretRef":                           ofFlux("HelmRepository", "newSecretRef", to("x")),
 		"spec.verify.rootsFrom":                       ofFlux("OCIRepository", "verify", map[string]any{"rootsFrom": to("x")}),
 		"spec.auth[].secretRef":                       ofFlux("Bucket", "auth", []any{map[string]any{"secretRef": to("x")}}),
-		"spec.chart.spec.verify.trustedRootSecretRef": manifest("a", "chart", map[string]any{"spec": map[string]any{"verify": map[string]any{"trustedRootSecretRef": to("x")}}}),
+		"spec.chart.spec.verify.trustedRootSecretRef": directoriestest.HelmRelease("a", "chart", map[string]any{"spec": map[string]any{"verify": map[string]any{"trustedRootSecretRef": to("x")}}}),
 		"spec.secretRef":                              ofFlux("NewSource", "secretRef", to("x")),
 		"spec.serviceAccountName":                     ofFlux("HelmRepository", "serviceAccountName", "x"),
 	} {
-		_, err := prod.Put(directory(newRevision, m))
+		_, err := prod.Put(directoriestest.Of(newRevision, m))
 		var content *directories.ContentError
 		if !errors.As(err, &content) || content.Field != field || !strings.Contains(content.Message, "refers to something in a way that cannot be followed to another cluster") {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
 	free := map[string]any{"secretRef": to("x"), "deep": []any{map[string]any{"valuesFrom": to("x")}}}
-	if _, err := prod.Put(directory(newRevision, manifest("a", "values", free, "postRenderers", []any{free}))); err != nil {
+	if _, err := prod.Put(directoriestest.Of(newRevision, directoriestest.HelmRelease("a", "values", free, "postRenderers", []any{free}))); err != nil {
 		t.Errorf("values are nobody's references: %v", err)
 	}
 }
@@ -225,33 +226,5 @@ func fieldsOf(of reflect.Type, path string, into map[string]bool) {
 				fieldsOf(of.Field(i).Type, path+"."+name, into)
 			}
 		}
-	}
-}
-
-// Rules across namespaces judge what was written, and what came of it.
-func TestCrossNamespaceRulesJudgeWhatWasWritten(t *testing.T) {
-	for name, test := range map[string]struct {
-		manifest directories.Manifest
-		refused  string
-	}{
-		"its own":             {manifest("a", "valuesFrom", []any{map[string]any{"kind": "Secret", "name": "x"}}), ""},
-		"a source elsewhere":  {chartFrom("elsewhere"), "HelmRelease default/a refers to the namespace elsewhere"},
-		"one beside it":       {chartFrom(""), "HelmRelease fleet/prod-a-"}, // of default, seen from fleet
-		"one of fleet":        {chartFrom("fleet"), "HelmRelease default/a refers to the namespace fleet"},
-		"a release elsewhere": {manifest("a", "dependsOn", []any{map[string]any{"name": "b", "namespace": "elsewhere"}}), "spec.dependsOn[0].namespace: HelmRelease default/a refers to the namespace elsewhere"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			place := prod
-			place.OwnNamespaceOnly = true
-			placed, err := place.Put(directory(newRevision, test.manifest))
-			if err != nil {
-				t.Fatal(err)
-			}
-			o := observation(layer(), placed, ownNamespaceOnly)
-			blocked := contentAccessGate(o)
-			if (blocked != nil) != (test.refused != "") || blocked != nil && !strings.Contains(blocked.Message, test.refused) {
-				t.Errorf("it says %+v, want %q", blocked, test.refused)
-			}
-		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -98,14 +99,14 @@ func TestClusterGate(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := Decide(observation(layer(), directory(newRevision, manifest("a")), test.change))
+			d := Decide(observation(layer(), directoriestest.Of(newRevision, directoriestest.HelmRelease("a")), test.change))
 			if d.State != test.state || d.Reason != test.reason || !strings.Contains(d.Message, test.message) {
 				t.Errorf("it is %s (%s): %s", d.State, d.Reason, d.Message)
 			}
 			if writes := d.Plan.Of(dependents.VerbWrite); (len(writes) > 0) != (test.state == v1alpha1.StateApplying) {
 				t.Errorf("it writes %v", writes)
 			}
-			o := observation(layer(), directory(newRevision, manifest("a")), test.change)
+			o := observation(layer(), directoriestest.Of(newRevision, directoriestest.HelmRelease("a")), test.change)
 			if test.cause != "" {
 				if diff := cmp.Diff([]string{test.cause}, causeLines(Causes(o, d, nil))); diff != "" {
 					t.Errorf("what stands in its way (-want +got):\n%s", diff)
@@ -119,7 +120,7 @@ func TestClusterGate(t *testing.T) {
 // installs from the controller; the true one is named where it fails.
 func TestFailureNamesWhoActed(t *testing.T) {
 	well := remoteCluster(metav1.ConditionTrue, metav1.ConditionTrue, time.Hour)
-	o := observation(layer(), directory(newRevision, manifest("a")), onProd(well), func(o *Observation) { o.Layer.Spec.ServiceAccountName = "deployer" })
+	o := observation(layer(), directoriestest.Of(newRevision, directoriestest.HelmRelease("a")), onProd(well), func(o *Observation) { o.Layer.Spec.ServiceAccountName = "deployer" })
 	here := objects.ID{Kind: "Secret", Namespace: "fleet", Name: "copy"}
 	there := objects.ID{Cluster: "fleet/prod", Kind: "ConfigMap", Namespace: "default", Name: "settings"}
 	missing := &AccountMissingError{Account: types.NamespacedName{Namespace: "fleet", Name: "deployer"}}
@@ -155,7 +156,7 @@ func TestFailureNamesWhoActed(t *testing.T) {
 
 // A layer whose cluster is away is looked at when the time has come to say so.
 func TestUnreachableIsLookedAtInTime(t *testing.T) {
-	d := Decide(observation(layer(), directory(newRevision, manifest("a")), onProd(remoteCluster(metav1.ConditionFalse, metav1.ConditionFalse, time.Minute))))
+	d := Decide(observation(layer(), directoriestest.Of(newRevision, directoriestest.HelmRelease("a")), onProd(remoteCluster(metav1.ConditionFalse, metav1.ConditionFalse, time.Minute))))
 	if want := testNow.Add(-time.Minute).Truncate(time.Second).Add(DefaultUnreachableAfter); !d.Until.Equal(want) {
 		t.Errorf("it is looked at again at %v, want %v", d.Until, want)
 	}
@@ -166,9 +167,9 @@ func TestUnreachableIsLookedAtInTime(t *testing.T) {
 func TestMovesAreNoMassPrune(t *testing.T) {
 	var manifests []directories.Manifest
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		manifests = append(manifests, manifest(name))
+		manifests = append(manifests, directoriestest.HelmRelease(name))
 	}
-	dir := directory(newRevision, manifests...)
+	dir := directoriestest.Of(newRevision, manifests...)
 	base := layer(isDeployed(dir))
 	o := observation(base, dir, lives(live("a"), live("b"), live("c"), live("d"), live("e")), onProd(remoteCluster(metav1.ConditionTrue, metav1.ConditionTrue, time.Hour)))
 	d := Decide(o)
@@ -210,7 +211,7 @@ func TestGuardOfAMove(t *testing.T) {
 	var manifests []directories.Manifest
 	var old, there []*unstructured.Unstructured
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		manifests = append(manifests, manifest(name))
+		manifests = append(manifests, directoriestest.HelmRelease(name))
 		old, there = append(old, live(name, through("old"))), append(there, live(name, through("prod")))
 	}
 	well := onProd(remoteCluster(metav1.ConditionTrue, metav1.ConditionTrue, time.Hour))
@@ -220,9 +221,9 @@ func TestGuardOfAMove(t *testing.T) {
 		lives  []*unstructured.Unstructured
 		reason string
 	}{
-		"never deployed": {layer(has(old...)), directory(newRevision, manifests...), old, v1alpha1.ReasonApplying},
+		"never deployed": {layer(has(old...)), directoriestest.Of(newRevision, manifests...), old, v1alpha1.ReasonApplying},
 		"loses most on its new cluster": {
-			layer(has(there...), isAt("fleet/old")), directory(newRevision, manifests[0]), there, v1alpha1.ReasonMassPrune,
+			layer(has(there...), isAt("fleet/old")), directoriestest.Of(newRevision, manifests[0]), there, v1alpha1.ReasonMassPrune,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -25,9 +26,9 @@ func TestReleasesWithShortNamesAreTakenOver(t *testing.T) {
 	const releases = 6
 	var manifests []directories.Manifest
 	for i := range releases {
-		manifests = append(manifests, manifest(fmt.Sprintf("r%d", i)))
+		manifests = append(manifests, directoriestest.HelmRelease(fmt.Sprintf("r%d", i)))
 	}
-	dir := directory(newRevision, manifests...)
+	dir := directoriestest.Of(newRevision, manifests...)
 	o := observation(layer(), dir, onProd(remoteCluster(metav1.ConditionTrue, metav1.ConditionTrue, time.Hour)))
 	l := o.Layer
 	l.Status.State, l.Status.ObservedGeneration, l.Status.Version, l.Status.Cluster = v1alpha1.StateDeployed, l.Generation, "1.0.0", "fleet/prod"

@@ -18,6 +18,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -30,7 +31,7 @@ func marks(m directories.Manifest, change func(*unstructured.Unstructured)) dire
 }
 
 func secretListed(namespace, name string) directories.Manifest {
-	return anyManifest("v1", "Secret", namespace, name)
+	return directoriestest.Any("v1", "Secret", namespace, name)
 }
 
 // What is kept is known by its name alone, before it exists, and by what it says of
@@ -44,40 +45,40 @@ func TestReserved(t *testing.T) {
 	}{
 		"copy of a kubeconfig":     {"of any namespace, as RemoteClusters are", secretListed("fleet", "strata-kubeconfig-prod"), keptKubeConfig},
 		"its finalizer":            {"the label may be gone", marks(secretListed("fleet", "a"), func(o *unstructured.Unstructured) { o.SetFinalizers([]string{v1alpha1.KubeConfigFinalizer}) }), keptKubeConfig},
-		"label of a RemoteCluster": {"what was made for one", marks(secretListed("fleet", "a"), labelled(v1alpha1.ClusterLabel, "prod")), keptForCluster},
-		"label without a value":    {"it is the key that counts", marks(secretListed("fleet", "a"), labelled(v1alpha1.ClusterLabel, "")), keptForCluster},
-		"joined":                   {"the kubeconfig that it was joined with", marks(secretListed("fleet", "prod-kubeconfig"), labelled(v1alpha1.JoinedLabel, "strata-fleet-prod")), keptCredential},
+		"label of a RemoteCluster": {"what was made for one", marks(secretListed("fleet", "a"), directoriestest.Labelled(v1alpha1.ClusterLabel, "prod")), keptForCluster},
+		"label without a value":    {"it is the key that counts", marks(secretListed("fleet", "a"), directoriestest.Labelled(v1alpha1.ClusterLabel, "")), keptForCluster},
+		"joined":                   {"the kubeconfig that it was joined with", marks(secretListed("fleet", "prod-kubeconfig"), directoriestest.Labelled(v1alpha1.JoinedLabel, "strata-fleet-prod")), keptCredential},
 		"revision by name":         {"before it is kept", secretListed("gotk-system", "strata-revision.base.0123456789abcdef0123"), keptRevision},
-		"revision by label":        {"of older names", marks(secretListed("gotk-system", "base.0123456789ab"), labelled(v1alpha1.RevisionOfLabel, "base")), keptRevision},
-		"revision by type":         {"the type cannot be changed later", marks(secretListed("gotk-system", "a"), ofType(v1alpha1.RevisionType)), keptRevision},
+		"revision by label":        {"of older names", marks(secretListed("gotk-system", "base.0123456789ab"), directoriestest.Labelled(v1alpha1.RevisionOfLabel, "base")), keptRevision},
+		"revision by type":         {"the type cannot be changed later", marks(secretListed("gotk-system", "a"), directoriestest.OfType(v1alpha1.RevisionType)), keptRevision},
 		"copy by name":             {"of what a release of another cluster reads", secretListed("fleet", "strata-copy-prod-values-01234567890123456789"), keptCopy},
-		"copied ConfigMap by name": {"of either kind", anyManifest("v1", "ConfigMap", "fleet", "strata-copy-prod-values-01234567890123456789"), keptCopy},
-		"copy by annotation":       {"of older names", marks(anyManifest("v1", "ConfigMap", "fleet", "a"), annotated(v1alpha1.CopyOfAnnotation, "Secret/a/b")), keptCopy},
+		"copied ConfigMap by name": {"of either kind", directoriestest.Any("v1", "ConfigMap", "fleet", "strata-copy-prod-values-01234567890123456789"), keptCopy},
+		"copy by annotation":       {"of older names", marks(directoriestest.Any("v1", "ConfigMap", "fleet", "a"), directoriestest.Annotated(v1alpha1.CopyOfAnnotation, "Secret/a/b")), keptCopy},
 		"Helm's record by name":    {"it says what is installed", secretListed("default", "sh.helm.release.v1.podinfo.v1"), keptHelm},
-		"Helm's record by type":    {"under another name", marks(secretListed("default", "a"), ofType("helm.sh/release.v1")), keptHelm},
-		"Helm's record by labels": {"of another driver", marks(anyManifest("v1", "ConfigMap", "default", "a"), func(o *unstructured.Unstructured) {
+		"Helm's record by type":    {"under another name", marks(secretListed("default", "a"), directoriestest.OfType("helm.sh/release.v1")), keptHelm},
+		"Helm's record by labels": {"of another driver", marks(directoriestest.Any("v1", "ConfigMap", "default", "a"), func(o *unstructured.Unstructured) {
 			o.SetLabels(map[string]string{"owner": "helm", "name": "a", "version": "1"})
 		}), keptHelm},
-		"token":                       {"the cluster writes a token of any account into it", marks(secretListed("kube-system", "a"), ofType("kubernetes.io/service-account-token")), keptToken},
-		"token by annotation":         {"where its type is not seen", marks(secretListed("kube-system", "a"), annotated("kubernetes.io/service-account.name", "admin")), keptToken},
-		"bootstrap token":             {"a node joins with it", marks(secretListed("default", "a"), ofType("bootstrap.kubernetes.io/token")), keptBootstrap},
+		"token":                       {"the cluster writes a token of any account into it", marks(secretListed("kube-system", "a"), directoriestest.OfType("kubernetes.io/service-account-token")), keptToken},
+		"token by annotation":         {"where its type is not seen", marks(secretListed("kube-system", "a"), directoriestest.Annotated("kubernetes.io/service-account.name", "admin")), keptToken},
+		"bootstrap token":             {"a node joins with it", marks(secretListed("default", "a"), directoriestest.OfType("bootstrap.kubernetes.io/token")), keptBootstrap},
 		"bootstrap token by name":     {"its name is fixed", secretListed("kube-system", "bootstrap-token-abcdef"), keptBootstrap},
-		"Lease":                       {"whoever has it leads", anyManifest("coordination.k8s.io/v1", "Lease", "gotk-system", "strata.kraan.io"), keptLease},
-		"Lease of a shard":            {"there is one for each selector", anyManifest("coordination.k8s.io/v1", "Lease", "gotk-system", "1234.strata.kraan.io"), keptLease},
-		"Lease of Flux":               {"Flux's, too", anyManifest("coordination.k8s.io/v1", "Lease", "flux-system", "helm-controller-leader-election"), keptLease},
-		"Deployment":                  {"it runs the controller", anyManifest("apps/v1", "Deployment", "gotk-system", "strata"), keptOwn},
-		"account":                     {"it is the controller's", anyManifest("v1", "ServiceAccount", "gotk-system", "strata"), keptOwn},
-		"account of another name":     {"as the API server says", anyManifest("v1", "ServiceAccount", "gotk-system", "robot"), keptOwn},
-		"ClusterRole":                 {"its rights", anyManifest(role, "ClusterRole", "", "strata-remote-clusters"), keptOwn},
-		"ClusterRoleBinding":          {"who has them", anyManifest(role, "ClusterRoleBinding", "", "strata-cluster-admin"), keptOwn},
-		"Role elsewhere":              {"as whom it may act there", anyManifest(role, "Role", "team-a", "strata-impersonate"), keptOwn},
+		"Lease":                       {"whoever has it leads", directoriestest.Any("coordination.k8s.io/v1", "Lease", "gotk-system", "strata.kraan.io"), keptLease},
+		"Lease of a shard":            {"there is one for each selector", directoriestest.Any("coordination.k8s.io/v1", "Lease", "gotk-system", "1234.strata.kraan.io"), keptLease},
+		"Lease of Flux":               {"Flux's, too", directoriestest.Any("coordination.k8s.io/v1", "Lease", "flux-system", "helm-controller-leader-election"), keptLease},
+		"Deployment":                  {"it runs the controller", directoriestest.Any("apps/v1", "Deployment", "gotk-system", "strata"), keptOwn},
+		"account":                     {"it is the controller's", directoriestest.Any("v1", "ServiceAccount", "gotk-system", "strata"), keptOwn},
+		"account of another name":     {"as the API server says", directoriestest.Any("v1", "ServiceAccount", "gotk-system", "robot"), keptOwn},
+		"ClusterRole":                 {"its rights", directoriestest.Any(role, "ClusterRole", "", "strata-remote-clusters"), keptOwn},
+		"ClusterRoleBinding":          {"who has them", directoriestest.Any(role, "ClusterRoleBinding", "", "strata-cluster-admin"), keptOwn},
+		"Role elsewhere":              {"as whom it may act there", directoriestest.Any(role, "Role", "team-a", "strata-impersonate"), keptOwn},
 		"ordinary Secret":             {"of a layer", secretListed("fleet", "prod-kubeconfig-of-ours"), ""},
-		"ordinary type":               {"of a layer", marks(secretListed("fleet", "a"), ofType("kubernetes.io/tls")), ""},
-		"somebody's Helm":             {"a label alone is not Helm's", marks(secretListed("fleet", "a"), labelled("owner", "helm")), ""},
-		"similar role":                {"the chart makes none of this name", anyManifest(role, "ClusterRole", "", "strata-layers-of-team-a"), ""},
-		"Deployment elsewhere":        {"of somebody else", anyManifest("apps/v1", "Deployment", "team-a", "strata"), ""},
-		"HelmRelease of the chart":    {"a layer may upgrade the controller", anyManifest("helm.toolkit.fluxcd.io/v2", "HelmRelease", "gotk-system", "strata"), ""},
-		"Namespace of the controller": {"layers may list namespaces", anyManifest("v1", "Namespace", "", "strata"), ""},
+		"ordinary type":               {"of a layer", marks(secretListed("fleet", "a"), directoriestest.OfType("kubernetes.io/tls")), ""},
+		"somebody's Helm":             {"a label alone is not Helm's", marks(secretListed("fleet", "a"), directoriestest.Labelled("owner", "helm")), ""},
+		"similar role":                {"the chart makes none of this name", directoriestest.Any(role, "ClusterRole", "", "strata-layers-of-team-a"), ""},
+		"Deployment elsewhere":        {"of somebody else", directoriestest.Any("apps/v1", "Deployment", "team-a", "strata"), ""},
+		"HelmRelease of the chart":    {"a layer may upgrade the controller", directoriestest.Any("helm.toolkit.fluxcd.io/v2", "HelmRelease", "gotk-system", "strata"), ""},
+		"Namespace of the controller": {"layers may list namespaces", directoriestest.Any("v1", "Namespace", "", "strata"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			settings := Settings{Namespace: "gotk-system", Account: types.NamespacedName{Namespace: "gotk-system", Name: "robot"}}
@@ -91,10 +92,10 @@ func TestReserved(t *testing.T) {
 // The names are those that the chart gave.
 func TestReservedNamesOfTheChart(t *testing.T) {
 	settings := Settings{Namespace: "addons", OwnName: "blue-strata"}
-	if why := settings.Reserved(anyManifest("apps/v1", "Deployment", "addons", "blue-strata").ID(), nil); why != keptOwn {
+	if why := settings.Reserved(directoriestest.Any("apps/v1", "Deployment", "addons", "blue-strata").ID(), nil); why != keptOwn {
 		t.Errorf("its Deployment is %q", why)
 	}
-	if why := settings.Reserved(anyManifest("apps/v1", "Deployment", "addons", "strata").ID(), nil); why != "" {
+	if why := settings.Reserved(directoriestest.Any("apps/v1", "Deployment", "addons", "strata").ID(), nil); why != "" {
 		t.Errorf("another one is %q", why)
 	}
 }
@@ -129,8 +130,8 @@ func TestLayerListsWhatIsKept(t *testing.T) {
 		"with an account":  func(o *Observation) { o.Layer.Spec.ServiceAccountName = "deployer" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			was := directory(oldRevision, manifest("a"))
-			o := observation(layer(isDeployed(was)), directory(newRevision, manifest("a"), manifest("b"), kept), secretsServed, lives(live("a", drifted)), change)
+			was := directoriestest.Of(oldRevision, directoriestest.HelmRelease("a"))
+			o := observation(layer(isDeployed(was)), directoriestest.Of(newRevision, directoriestest.HelmRelease("a"), directoriestest.HelmRelease("b"), kept), secretsServed, lives(live("a", drifted)), change)
 			o.Deployed = was
 			d := Decide(o)
 			if d.State != v1alpha1.StateFailed || d.Reason != v1alpha1.ReasonReservedObject || !d.Stalled || !strings.Contains(d.Message, want) {
@@ -142,7 +143,7 @@ func TestLayerListsWhatIsKept(t *testing.T) {
 		})
 	}
 	t.Run("on another cluster", func(t *testing.T) {
-		o := observation(layer(), directory(newRevision, kept), onProd(remoteCluster(metav1.ConditionTrue, metav1.ConditionTrue, time.Hour)))
+		o := observation(layer(), directoriestest.Of(newRevision, kept), onProd(remoteCluster(metav1.ConditionTrue, metav1.ConditionTrue, time.Hour)))
 		d := Decide(o)
 		if d.Reason != v1alpha1.ReasonReservedObject || !d.Stalled || d.Plan.Writes() {
 			t.Errorf("it is %s with the plan %q: %s", d.Reason, verbs(d.Plan), d.Message)
@@ -159,7 +160,7 @@ func TestForgedInventoryTakesNothingThatIsKept(t *testing.T) {
 			labels := taken.GetLabels()
 			labels[v1alpha1.LayerLabel] = "base"
 			taken.SetLabels(labels)
-			dir := directory(newRevision, manifest("a"))
+			dir := directoriestest.Of(newRevision, directoriestest.HelmRelease("a"))
 			l := layer(append([]layerChange{isDeployed(dir)}, changes...)...)
 			l.Status.Resources = append(l.Status.Resources, v1alpha1.Resource{Kind: "Secret", Namespace: "fleet", Name: "strata-kubeconfig-prod", Status: "Deployed"})
 			d := Decide(observation(l, dir, secretsServed, lives(live("a"), taken)))
@@ -183,9 +184,9 @@ func TestCopiesGoWithTheirLayerOnly(t *testing.T) {
 		want  string
 	}{"its own": {"base", "Mark strata-copy-prod-values-x"}, "another's": {"other", ""}} {
 		t.Run(name, func(t *testing.T) {
-			copied := marks(secretListed("fleet", "strata-copy-prod-values-x"), annotated(v1alpha1.CopyOfAnnotation, "Secret/default/values")).Object
+			copied := marks(secretListed("fleet", "strata-copy-prod-values-x"), directoriestest.Annotated(v1alpha1.CopyOfAnnotation, "Secret/default/values")).Object
 			copied.SetLabels(map[string]string{v1alpha1.LayerLabel: tc.owner})
-			dir := directory(newRevision, manifest("a"))
+			dir := directoriestest.Of(newRevision, directoriestest.HelmRelease("a"))
 			l := layer(isDeployed(dir))
 			l.Status.Resources = append(l.Status.Resources, v1alpha1.Resource{Kind: "Secret", Namespace: "fleet", Name: "strata-copy-prod-values-x", Status: "Deployed"})
 			d := Decide(observation(l, dir, secretsServed, lives(live("a"), copied), func(o *Observation) { o.Others.Existing = map[string]bool{"other": true} }))
@@ -208,7 +209,7 @@ func TestNoPlanTouchesWhatIsKept(t *testing.T) {
 		}
 		object := kubeConfigCopy()
 		if rapid.Bool().Draw(t, "labelled") {
-			labelled(v1alpha1.LayerLabel, l.Name)(object)
+			directoriestest.Labelled(v1alpha1.LayerLabel, l.Name)(object)
 		}
 		if rapid.Bool().Draw(t, "live") {
 			lives(object)(&o)
@@ -232,7 +233,7 @@ func TestNoPlanTouchesWhatIsKept(t *testing.T) {
 func TestLayerTakesNoKubeConfigOfARemoteCluster(t *testing.T) {
 	secret := secretListed("fleet", "prod-access")
 	secret.File, secret.Line = "base/access.yaml", 1
-	cluster := anyManifest(v1alpha1.GroupVersion.String(), v1alpha1.RemoteClusterKind, "fleet", "prod")
+	cluster := directoriestest.Any(v1alpha1.GroupVersion.String(), v1alpha1.RemoteClusterKind, "fleet", "prod")
 	for name, tc := range map[string]struct {
 		reason   string
 		listed   []directories.Manifest
@@ -241,8 +242,8 @@ func TestLayerTakesNoKubeConfigOfARemoteCluster(t *testing.T) {
 	}{
 		"nobody's":          {"adopting it is taking it", []directories.Manifest{secret}, lives(secret.Object), true},
 		"before it exists":  {"nobody is to be first", []directories.Manifest{secret}, func(*Observation) {}, true},
-		"another layer's":   {"it is not handed over", []directories.Manifest{secret}, lives(marks(secret, labelled(v1alpha1.LayerLabel, "other")).Object), true},
-		"the layer's own":   {"it has it already", []directories.Manifest{secret}, lives(marks(secret, labelled(v1alpha1.LayerLabel, "base")).Object), false},
+		"another layer's":   {"it is not handed over", []directories.Manifest{secret}, lives(marks(secret, directoriestest.Labelled(v1alpha1.LayerLabel, "other")).Object), true},
+		"the layer's own":   {"it has it already", []directories.Manifest{secret}, lives(marks(secret, directoriestest.Labelled(v1alpha1.LayerLabel, "base")).Object), false},
 		"with its cluster":  {"who writes the RemoteCluster says where that is", []directories.Manifest{secret, cluster}, func(*Observation) {}, false},
 		"of another Secret": {"it is named by none", []directories.Manifest{secret}, func(o *Observation) { o.KubeConfigs = nil }, false},
 	} {
@@ -251,7 +252,7 @@ func TestLayerTakesNoKubeConfigOfARemoteCluster(t *testing.T) {
 				o.KubeConfigs = map[objects.ID][]types.NamespacedName{secret.ID(): {{Namespace: "fleet", Name: "prod"}}}
 				o.Scopes[objects.ServedKind{GroupKind: cluster.ID().GroupKind()}] = objects.ScopeNamespaced
 			}
-			d := Decide(observation(layer(), directory(newRevision, tc.listed...), secretsServed, named, tc.change))
+			d := Decide(observation(layer(), directoriestest.Of(newRevision, tc.listed...), secretsServed, named, tc.change))
 			if got := d.Reason == v1alpha1.ReasonReservedObject; got != tc.reserved {
 				t.Fatalf("%s: it is %s: %s", tc.reason, d.Reason, d.Message)
 			}
@@ -272,10 +273,10 @@ func TestNamespacesOfOthersGoWithNoLayer(t *testing.T) {
 		"fleet": false, "team-a": true,
 	} {
 		for when, changes := range map[string][]layerChange{"a look": nil, "a deletion": {deleted}} {
-			namespace := anyManifest("v1", "Namespace", "", name).Object.DeepCopy()
+			namespace := directoriestest.Any("v1", "Namespace", "", name).Object.DeepCopy()
 			namespace.SetLabels(map[string]string{v1alpha1.LayerLabel: "base"})
 			namespace.SetAnnotations(map[string]string{v1alpha1.PruneAnnotation: "enabled", v1alpha1.CreatedForAnnotation: "base"})
-			dir := directory(newRevision, manifest("a"))
+			dir := directoriestest.Of(newRevision, directoriestest.HelmRelease("a"))
 			l := layer(append([]layerChange{isDeployed(dir)}, changes...)...)
 			l.Status.Resources = append(l.Status.Resources, v1alpha1.Resource{
 				Kind: kinds.ResourceKind(schema.GroupKind{Kind: "Namespace"}), Name: name, Status: objects.StatusOrphaned, LastTransitionTime: longAgo,

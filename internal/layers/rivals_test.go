@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -36,7 +37,7 @@ func TestForeignReleasesStopNoLayer(t *testing.T) {
 		obj.SetAnnotations(map[string]string{key: value})
 		return obj
 	}
-	dir := directory(newRevision, manifest("a"), manifest("b"))
+	dir := directoriestest.Of(newRevision, directoriestest.HelmRelease("a"), directoriestest.HelmRelease("b"))
 	cases := map[string]struct {
 		reason string
 		rival  *unstructured.Unstructured

@@ -19,13 +19,14 @@ import (
 	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/objects"
 )
 
 var (
 	// firstDir was deployed, and secondDir changes one release and adds another.
-	firstDir  = directory(oldRevision, manifest("a", "interval", "1m"), manifest("b"))
-	secondDir = directory(newRevision, manifest("a", "interval", "2m"), manifest("b"), manifest("c"))
+	firstDir  = directoriestest.Of(oldRevision, directoriestest.HelmRelease("a", "interval", "1m"), directoriestest.HelmRelease("b"))
+	secondDir = directoriestest.Of(newRevision, directoriestest.HelmRelease("a", "interval", "2m"), directoriestest.HelmRelease("b"), directoriestest.HelmRelease("c"))
 )
 
 func withRollback(l *v1alpha1.AddonsLayer) { l.Spec.Rollback = true }
@@ -234,7 +235,7 @@ func TestRolledBackLayerStaysWhereItIs(t *testing.T) {
 		return layer(append(all, changes...)...)
 	}
 	const rolledBack = "Deployed=True/Deployed Ready=False/RolledBack Stalled=True/RolledBack"
-	otherDir := directory(newRevision, manifest("a", "interval", "3m"), manifest("b"))
+	otherDir := directoriestest.Of(newRevision, directoriestest.HelmRelease("a", "interval", "3m"), directoriestest.HelmRelease("b"))
 	cases := map[string]struct {
 		reason string
 		in     Observation
@@ -342,10 +343,10 @@ func TestRolledBackLayerStaysWhereItIs(t *testing.T) {
 // holds others is deleted, even where its own annotation would allow it; and what
 // another layer has got stays there.
 func TestRollbackTakesNothingFromOthers(t *testing.T) {
-	space := anyManifest("v1", "Namespace", "", "space")
+	space := directoriestest.Any("v1", "Namespace", "", "space")
 	space.Object.SetAnnotations(map[string]string{v1alpha1.PruneAnnotation: "enabled"})
-	dir := directory(newRevision, append([]directories.Manifest{space}, secondDir.Manifests...)...)
-	before := directory(oldRevision, append([]directories.Manifest{manifest("moved"), manifest("listed"), manifest("renamed")}, firstDir.Manifests...)...)
+	dir := directoriestest.Of(newRevision, append([]directories.Manifest{space}, secondDir.Manifests...)...)
+	before := directoriestest.Of(oldRevision, append([]directories.Manifest{directoriestest.HelmRelease("moved"), directoriestest.HelmRelease("listed"), directoriestest.HelmRelease("renamed")}, firstDir.Manifests...)...)
 	l := layer(withRollback, isDeployed(before), withHistory(entry("4", "1.0.0", before, v1alpha1.ResultDeployed)), atVersion("2.0.0"), rollsOut(dir, soon))
 	namespace := space.Object.DeepCopy()
 	namespace.SetLabels(map[string]string{v1alpha1.LayerLabel: "base"})
@@ -456,9 +457,9 @@ func TestRollbackThatIsNotPossibleUndeploysNothing(t *testing.T) {
 func TestRollbackBetweenVersionsOfAKind(t *testing.T) {
 	widget := schema.GroupKind{Group: "example.dev", Kind: "Widget"}
 	at := func(version string) directories.Manifest {
-		return anyManifest("example.dev/"+version, "Widget", "default", "w")
+		return directoriestest.Any("example.dev/"+version, "Widget", "default", "w")
 	}
-	before, after := directory(oldRevision, at("v1beta1"), manifest("b")), directory(newRevision, at("v1"), manifest("b"))
+	before, after := directoriestest.Of(oldRevision, at("v1beta1"), directoriestest.HelmRelease("b")), directoriestest.Of(newRevision, at("v1"), directoriestest.HelmRelease("b"))
 	l := layer(withRollback, isDeployed(before), withHistory(entry("4", "1.0.0", before, v1alpha1.ResultDeployed)), atVersion("2.0.0"), rollsOut(after, soon))
 	for i := range l.Status.Resources {
 		if l.Status.Resources[i].Name == "w" {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -93,7 +94,7 @@ func TestReportFailures(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			o := observation(layer(), directory(newRevision, manifest("a")))
+			o := observation(layer(), directoriestest.Of(newRevision, directoriestest.HelmRelease("a")))
 			report, d := Report(o, Decide(o), tc.results)
 			got := decided{state: report.State, conditions: conditionsOf(report), kstatus: kstatusOf(t, o.Layer, report), message: d.Message}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(decided{})); diff != "" {
@@ -122,7 +123,7 @@ func TestReportRefusedAgain(t *testing.T) {
 		Action: dependents.Action{Verb: dependents.VerbWrite, ID: releaseID("a"), Wanted: &dependents.Dependent{}},
 		Err:    apierrors.NewInvalid(kinds.HelmReleaseKind, "a", nil),
 	}}
-	o := observation(layer(), directory(newRevision, manifest("a")))
+	o := observation(layer(), directoriestest.Of(newRevision, directoriestest.HelmRelease("a")))
 	first, _ := Report(o, Decide(o), results)
 	o.Layer, o.Now = withStatus(o.Layer, first), testNow.Add(time.Hour)
 	again, _ := Report(o, Decide(o), results)
@@ -136,7 +137,7 @@ func TestReportDeployed(t *testing.T) {
 		l.Spec.Version, l.Generation = "2.0.0", 2
 		l.Status.LastHandledReconcileAt = "before"
 	})
-	moved := directory(newRevision, manifest("a"))
+	moved := directoriestest.Of(newRevision, directoriestest.HelmRelease("a"))
 	o := observation(l, moved, lives(live("a")))
 	report, _ := Report(o, Decide(o), nil)
 	want := l.Status.DeepCopy()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -47,7 +48,7 @@ func TestTwins(t *testing.T) {
 // What a HelmRelease is called by each name of a cluster is what Place makes of it.
 func TestIdentitiesAreThoseOfPlace(t *testing.T) {
 	identity := func(place Place) string {
-		put, err := place.Put(directory(newRevision, manifest("a")))
+		put, err := place.Put(directoriestest.Of(newRevision, directoriestest.HelmRelease("a")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +60,7 @@ func TestIdentitiesAreThoseOfPlace(t *testing.T) {
 		t.Fatal("there is no release")
 		return ""
 	}
-	home := HelmReleaseIdentity(manifest("a").Object)
+	home := HelmReleaseIdentity(directoriestest.HelmRelease("a").Object)
 	other := identity(Place{Layer: "base", Cluster: types.NamespacedName{Namespace: "team", Name: "prod"}})
 	if diff := cmp.Diff([]string{identity(prod), home, other}, shared.Identities(identity(prod))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -70,7 +71,7 @@ func TestIdentitiesAreThoseOfPlace(t *testing.T) {
 func TestTwinsAreOneForConflicts(t *testing.T) {
 	home := live("a", of("mesh"))
 	mesh := layer(named("mesh"))
-	o := observation(layer(), directory(newRevision, manifest("a")), onProd(remoteCluster(metav1.ConditionTrue, metav1.ConditionTrue, time.Hour)), lives(home))
+	o := observation(layer(), directoriestest.Of(newRevision, directoriestest.HelmRelease("a")), onProd(remoteCluster(metav1.ConditionTrue, metav1.ConditionTrue, time.Hour)), lives(home))
 	o.Twins = shared
 	exclusive := ""
 	for found := range ListingOf(o.Directory).Exclusive {
@@ -81,7 +82,7 @@ func TestTwinsAreOneForConflicts(t *testing.T) {
 		Listed: map[objects.ID][]dependents.Claim{}, Exclusive: map[string][]dependents.Claim{}, Existing: map[string]bool{}, Unreadable: map[string]bool{},
 	}
 	o.AddOther(&o.Others, mesh)
-	o.AddClaims(&o.Others, "mesh", ListingOf(directory(newRevision, manifest("a"))))
+	o.AddClaims(&o.Others, "mesh", ListingOf(directoriestest.Of(newRevision, directoriestest.HelmRelease("a"))))
 	d := Decide(o)
 	if d.Reason != v1alpha1.ReasonOwnershipConflict || !d.Stalled || d.Plan.Writes() {
 		t.Errorf("it is %s and does %v", d.Reason, d.Plan.Actions)
@@ -104,7 +105,7 @@ func TestElsewhere(t *testing.T) {
 			l.Status.Resources = []v1alpha1.Resource{{Cluster: cluster, Kind: "ConfigMap", Name: "x"}}
 		}
 	}
-	o := observation(layer(), directory(newRevision, manifest("a")), onProd(remoteCluster(metav1.ConditionTrue, metav1.ConditionTrue, time.Hour)))
+	o := observation(layer(), directoriestest.Of(newRevision, directoriestest.HelmRelease("a")), onProd(remoteCluster(metav1.ConditionTrue, metav1.ConditionTrue, time.Hour)))
 	o.Twins = shared
 	for name, test := range map[string]struct {
 		other *v1alpha1.AddonsLayer
@@ -131,7 +132,7 @@ func TestElsewhere(t *testing.T) {
 // would write there; a deleted layer waits, unless it is given up.
 func TestMistakenClusterIsLeftAlone(t *testing.T) {
 	const why = "another cluster answers: it is two, and was one"
-	dir, err := prod.Put(directory(newRevision, manifest("a")))
+	dir, err := prod.Put(directoriestest.Of(newRevision, directoriestest.HelmRelease("a")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +157,7 @@ func TestMistakenClusterIsLeftAlone(t *testing.T) {
 		"deleted":  {layer(isDeployed(dir), deleted), v1alpha1.StateUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := observation(test.layer, directory(newRevision, manifest("a")), onProd(remoteCluster(metav1.ConditionTrue, metav1.ConditionTrue, time.Hour)), running)
+			o := observation(test.layer, directoriestest.Of(newRevision, directoriestest.HelmRelease("a")), onProd(remoteCluster(metav1.ConditionTrue, metav1.ConditionTrue, time.Hour)), running)
 			o.Remote.Mistaken, o.Remote.Connected = why, false
 			d := Decide(o)
 			if d.State != test.state || d.State == v1alpha1.StateUnknown && (d.Reason != v1alpha1.ReasonClusterMistaken || !strings.Contains(d.Message, why)) {
