@@ -36,6 +36,7 @@ import (
 	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/repos"
 	"github.com/strata-project/strata/internal/signals"
 )
@@ -224,7 +225,7 @@ func (o *options) managerOptions(clusterVersion *controllers.ClusterVersion, ser
 		toolscache.DefaultWatchErrorHandler(ctx, r, err)
 	}
 	timeout := shutdownTimeout
-	leader := leaderelection.GenerateID(layers.LeaseName, o.selectorText)
+	leader := leaderelection.GenerateID(placement.LeaseName, o.selectorText)
 	return ctrl.Options{
 		Scheme:                        scheme,
 		Logger:                        ctrl.Log,

@@ -19,8 +19,8 @@ import (
 	"github.com/strata-project/strata/internal/clusters"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/kubeconfig"
-	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/reach"
 )
 
@@ -52,7 +52,7 @@ func (r *RemoteClusterReconciler) observe(ctx context.Context, cluster *v1alpha1
 	case open != nil: // the copy may have been changed since
 		access = open.Access
 	case o.CopyVerified():
-		access, _ = r.read(live, layers.KubeConfigKey)
+		access, _ = r.read(live, placement.KubeConfigKey)
 	default:
 		o.Unverified = true
 	}
@@ -132,7 +132,7 @@ func (r *RemoteClusterReconciler) observeSource(ctx context.Context, o *clusters
 	cluster := o.Cluster
 	name := client.ObjectKeyFromObject(cluster)
 	ref := cluster.Spec.KubeConfig.SecretRef
-	id := layers.KubeConfigSecret(cluster)
+	id := placement.KubeConfigSecret(cluster)
 	if cluster.Spec.Via != nil {
 		if id.Cluster == name.String() {
 			o.Source.Err = errors.New("spec.via names the RemoteCluster itself")
@@ -194,7 +194,7 @@ func (r *RemoteClusterReconciler) countLayers(ctx context.Context, cluster *v1al
 	}
 	for i := range list.Items {
 		layer := &list.Items[i]
-		if layers.PlaceOf(layer, r.Settings.Namespace) != client.ObjectKeyFromObject(cluster) {
+		if placement.Of(layer, r.Settings.Namespace) != client.ObjectKeyFromObject(cluster) {
 			continue
 		}
 		count.Total++

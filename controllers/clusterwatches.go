@@ -25,6 +25,7 @@ import (
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // SetupWithManager registers the controller and its watches.
@@ -64,7 +65,7 @@ var deletionBegun = predicate.Funcs{
 func (r *RemoteClusterReconciler) clustersOf(_ context.Context, obj client.Object) []ctrl.Request {
 	layer := obj.(*v1alpha1.AddonsLayer)
 	names := layers.ClustersLeft(layer)
-	if cluster := layers.PlaceOf(layer, r.Settings.Namespace); cluster.Name != "" {
+	if cluster := placement.Of(layer, r.Settings.Namespace); cluster.Name != "" {
 		names = append(names, cluster)
 	}
 	found := make([]ctrl.Request, 0, len(names))

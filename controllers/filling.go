@@ -19,6 +19,7 @@ import (
 	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/sources"
 )
 
@@ -68,7 +69,7 @@ func (r *AddonsLayerReconciler) fillingRequest(ctx context.Context, layer *v1alp
 		}
 	}
 	var err error
-	request.Cluster, err = r.factsOf(ctx, layers.PlaceOf(layer, r.Settings.Namespace))
+	request.Cluster, err = r.factsOf(ctx, placement.Of(layer, r.Settings.Namespace))
 	return request, err
 }
 

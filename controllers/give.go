@@ -12,21 +12,21 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/internal/informers"
-	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/moments"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // give returns what objects of the layer read beside them, as it is now and as far
 // as it is given to them. What does not exist is left out.
-func (o *observer) give(ctx context.Context, place layers.Place, origins []objects.ID) (map[objects.ID]layers.Given, error) {
-	given := make(map[objects.ID]layers.Given, len(origins))
+func (o *observer) give(ctx context.Context, place placement.Place, origins []objects.ID) (map[objects.ID]placement.Given, error) {
+	given := make(map[objects.ID]placement.Given, len(origins))
 	for _, origin := range origins {
 		found, err := o.giveOne(ctx, place, origin)
 		if err != nil {
 			return nil, err
 		}
-		if found != (layers.Given{}) {
+		if found != (placement.Given{}) {
 			given[origin] = found
 		}
 	}
@@ -36,31 +36,31 @@ func (o *observer) give(ctx context.Context, place layers.Place, origins []objec
 // giveOne looks into one place after the other. Of the cluster that Strata runs in
 // it reads metadata first, and the rest of what is given alone; of another one it
 // reads what the layer's account may get.
-func (o *observer) giveOne(ctx context.Context, place layers.Place, origin objects.ID) (layers.Given, error) {
+func (o *observer) giveOne(ctx context.Context, place placement.Place, origin objects.ID) (placement.Given, error) {
 	var withheld, barred string
 	for _, at := range place.Places(origin) {
-		verdict, seen, err := o.judge(ctx, place, origin, at, layers.Looked{Barred: barred})
+		verdict, seen, err := o.judge(ctx, place, origin, at, placement.Looked{Barred: barred})
 		if err != nil {
-			return layers.Given{}, err
+			return placement.Given{}, err
 		}
 		if verdict.Given && at.Cluster == "" {
 			if seen.Object, err = o.reads.followed(ctx, at); err != nil {
-				return layers.Given{}, err
+				return placement.Given{}, err
 			}
 			verdict = place.Judge(origin, at, seen) // now that all of it is known
 		}
 		if verdict.Given {
-			return layers.Given{Object: seen.Object}, nil
+			return placement.Given{Object: seen.Object}, nil
 		}
 		withheld, barred = cmp.Or(withheld, verdict.Withheld), cmp.Or(barred, verdict.Barred)
 	}
-	return layers.Given{Withheld: cmp.Or(withheld, barred)}, nil
+	return placement.Given{Withheld: cmp.Or(withheld, barred)}, nil
 }
 
 // judge says whether what lies in a place is given, by what can be known of it
 // without what it holds.
-func (o *observer) judge(ctx context.Context, place layers.Place, origin, at objects.ID, seen layers.Looked) (layers.Verdict, layers.Looked, error) {
-	if layers.IsReserved(at) {
+func (o *observer) judge(ctx context.Context, place placement.Place, origin, at objects.ID, seen placement.Looked) (placement.Verdict, placement.Looked, error) {
+	if placement.IsReserved(at) {
 		return place.Judge(origin, at, seen), seen, nil
 	}
 	var err error
@@ -73,12 +73,12 @@ func (o *observer) judge(ctx context.Context, place layers.Place, origin, at obj
 		seen.Object, err = o.reads.noticed(ctx, at)
 	}
 	if err != nil {
-		return layers.Verdict{}, seen, err
+		return placement.Verdict{}, seen, err
 	}
 	if at.Kind == "Secret" {
 		clusters, err := read(ctx, o.reads, kubeConfigQuestion{at})
 		if err != nil {
-			return layers.Verdict{}, seen, err
+			return placement.Verdict{}, seen, err
 		}
 		seen.IsKubeConfig = len(clusters) > 0
 	}
@@ -88,7 +88,7 @@ func (o *observer) judge(ctx context.Context, place layers.Place, origin, at obj
 
 // ruled returns the verdict on what is seen in a place, and asks for the rights of the
 // layer's account where that hangs on them.
-func (o *observer) ruled(ctx context.Context, place layers.Place, origin, at objects.ID, seen *layers.Looked) (layers.Verdict, error) {
+func (o *observer) ruled(ctx context.Context, place placement.Place, origin, at objects.ID, seen *placement.Looked) (placement.Verdict, error) {
 	verdict := place.Judge(origin, at, *seen)
 	if !verdict.Ask {
 		return verdict, nil
@@ -97,13 +97,13 @@ func (o *observer) ruled(ctx context.Context, place layers.Place, origin, at obj
 	if at.Cluster != "" {
 		connected := o.r.remotes.Get(at.Cluster)
 		if connected == nil {
-			return layers.Verdict{}, fmt.Errorf("cannot read %s: %w", at, informers.ErrNotConnected)
+			return placement.Verdict{}, fmt.Errorf("cannot read %s: %w", at, informers.ErrNotConnected)
 		}
 		answers = connected.Reviews
 	}
 	answer, err := answers.MayGet(ctx, place.ReadsAs(), at, o.Now, o.r.reviewKept())
 	if err != nil {
-		return layers.Verdict{}, err
+		return placement.Verdict{}, err
 	}
 	seen.Allowed, seen.Unasked = &answer.Allowed, answer.Unasked
 	o.AskAgain = moments.Earlier(o.AskAgain, answer.Until)

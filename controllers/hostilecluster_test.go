@@ -24,7 +24,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/informers"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/test/hostile"
 )
@@ -141,7 +141,7 @@ func TestKubeconfigLeadsNowhere(t *testing.T) {
 		f.hostileCluster(name, s, change)
 		f.clusterReady(name, metav1.ConditionFalse, "--allowed-cluster-")
 		copied := &corev1.Secret{}
-		err := f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: layers.KubeConfigName(name)}, copied)
+		err := f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: placement.KubeConfigName(name)}, copied)
 		if !apierrors.IsNotFound(err) {
 			t.Errorf("%s: the kubeconfig was copied: %v", name, err)
 		}

@@ -20,7 +20,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/clusters"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // clusterSays waits until a condition of a RemoteCluster has a status and a reason,
@@ -117,7 +117,7 @@ func (f *fixture) readyOne() helmv2.HelmRelease {
 func (f *fixture) copied(cluster string) *corev1.Secret {
 	f.Helper()
 	found := &corev1.Secret{}
-	f.must(f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: layers.KubeConfigName(cluster)}, found))
+	f.must(f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: placement.KubeConfigName(cluster)}, found))
 	return found
 }
 

@@ -422,7 +422,7 @@ func (o *observer) observeExclusive(ctx context.Context) error {
 	}
 	for id, live := range o.Live {
 		if id.GroupKind() == kinds.HelmReleaseKind {
-			identities[layers.HelmReleaseIdentity(live)] = true
+			identities[kinds.HelmReleaseIdentity(live)] = true
 		}
 	}
 	for identity := range identities {

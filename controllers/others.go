@@ -18,6 +18,7 @@ import (
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/sources"
 )
 
@@ -111,7 +112,7 @@ func (o *observer) listingOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (
 		o.unread(err)
 		return layers.Listing{}, false
 	}
-	cluster := layers.ClusterName(layers.PlaceOf(layer, o.Settings.Namespace))
+	cluster := placement.ClusterName(placement.Of(layer, o.Settings.Namespace))
 	if known, ok := o.r.listings.Known(layer.Name, memory.DigestOn(digest, cluster)); ok {
 		o.r.listings.Found(layer.Name, memory.DigestOn(digest, cluster), o.originIn(found, layer))
 		return known, true
@@ -136,7 +137,7 @@ func (o *observer) listingOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (
 func (o *observer) originIn(from content, layer *v1alpha1.AddonsLayer) memory.Origin {
 	return memory.Origin{
 		Artifact: from.key(), Path: layer.Spec.Source.Path,
-		Cluster: layers.ClusterName(layers.PlaceOf(layer, o.Settings.Namespace)),
+		Cluster: placement.ClusterName(placement.Of(layer, o.Settings.Namespace)),
 	}
 }
 

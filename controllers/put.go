@@ -15,6 +15,7 @@ import (
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // observeRemote looks at the cluster that the layer belongs on.
@@ -26,7 +27,7 @@ func (o *observer) observeRemote(ctx context.Context) error {
 		}
 		o.Forsaken[name.String()] = layers.IsForsaken(o.Layer, cluster)
 	}
-	name := layers.PlaceOf(o.Layer, o.Settings.Namespace)
+	name := placement.Of(o.Layer, o.Settings.Namespace)
 	if name.Name == "" {
 		return nil
 	}
@@ -62,7 +63,7 @@ func (o *observer) cluster() string {
 	if o.Remote == nil {
 		return ""
 	}
-	return layers.ClusterName(o.Remote.Name)
+	return placement.ClusterName(o.Remote.Name)
 }
 
 // lost notes that something on another cluster could not be read.
@@ -74,7 +75,7 @@ func (o *observer) lost(cluster string, err error) {
 
 // put puts a directory on the cluster that the layer names.
 func (o *observer) put(ctx context.Context, dir *directories.Directory) (*directories.Directory, error) {
-	return o.putOn(ctx, layers.ClusterName(layers.PlaceOf(o.Layer, o.Settings.Namespace)), dir)
+	return o.putOn(ctx, placement.ClusterName(placement.Of(o.Layer, o.Settings.Namespace)), dir)
 }
 
 // putOn puts a directory on a cluster, with copies of what it reads beside it.
@@ -107,9 +108,9 @@ func (o *observer) wakeNeighbours(ctx context.Context) {
 }
 
 // placeOn returns a cluster as a place for what a layer lists.
-func (r *AddonsLayerReconciler) placeOn(layer *v1alpha1.AddonsLayer, cluster string) layers.Place {
+func (r *AddonsLayerReconciler) placeOn(layer *v1alpha1.AddonsLayer, cluster string) placement.Place {
 	namespace, name, _ := strings.Cut(cluster, "/")
-	return layers.Place{
+	return placement.Place{
 		Layer: layer.Name, Cluster: types.NamespacedName{Namespace: namespace, Name: name}, Account: layers.AccountOf(layer, r.Settings).Name,
 		OwnNamespaceOnly: r.Settings.NoCrossNamespaceRefs,
 		Lists:            func(id objects.ID) bool { return len(r.listings.WhoLists(id, "")) > 0 },

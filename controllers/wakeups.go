@@ -16,7 +16,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/informers"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // wakeups are the objects that are to be looked at although the caches tell nothing of
@@ -112,7 +112,7 @@ func (p *Process) wakeTwins(ctx context.Context, names []string) {
 	}
 	for i := range list.Items {
 		layer := &list.Items[i]
-		if slices.Contains(names, layers.ClusterName(layers.PlaceOf(layer, p.Settings.Namespace))) {
+		if slices.Contains(names, placement.ClusterName(placement.Of(layer, p.Settings.Namespace))) {
 			p.lastLooks.set(layer.Name, nil)
 			p.wake(layer.Name)
 		}

@@ -29,6 +29,7 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // The names of the field indexes.
@@ -68,7 +69,7 @@ func setupIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		{&v1alpha1.AddonsLayer{}, indexSource, indexedSource},
 		{&v1alpha1.AddonsLayer{}, indexCluster, indexedCluster},
 		{&v1alpha1.RemoteCluster{}, indexKubeConfig, func(obj client.Object) []string {
-			return []string{layers.KubeConfigSecret(obj.(*v1alpha1.RemoteCluster)).String()}
+			return []string{placement.KubeConfigSecret(obj.(*v1alpha1.RemoteCluster)).String()}
 		}},
 		{&v1alpha1.AddonsLayer{}, indexPlatform, func(obj client.Object) []string { return []string{obj.GetLabels()[v1alpha1.PlatformLabel]} }},
 		{&v1alpha1.ApplicationBundle{}, indexApplication, indexedApplications},
@@ -104,7 +105,7 @@ func indexedCluster(obj client.Object) []string {
 }
 
 func indexedIdentity(obj client.Object) []string {
-	return []string{layers.HelmReleaseIdentity(obj.(*unstructured.Unstructured))}
+	return []string{kinds.HelmReleaseIdentity(obj.(*unstructured.Unstructured))}
 }
 
 // indexedFormerOwner names the layer that owns an object in the way that Kraan

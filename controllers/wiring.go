@@ -145,7 +145,7 @@ func (p *Process) objectHandler(cluster string, gk schema.GroupKind) handler.Eve
 			id := objects.ID{Cluster: cluster, Group: gk.Group, Kind: gk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 			exclusive := ""
 			if u, ok := obj.(*unstructured.Unstructured); ok && gk == kinds.HelmReleaseKind {
-				exclusive = layers.HelmReleaseIdentity(u)
+				exclusive = kinds.HelmReleaseIdentity(u)
 			}
 			found[obj.GetLabels()[v1alpha1.LayerLabel]] = struct{}{}
 			for _, name := range p.whoLists(id, exclusive) {

@@ -17,7 +17,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/charts"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/upgrade"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 const canUpgradeLong = `Say whether layers are ready for another version of Kubernetes, and why not.
@@ -137,7 +137,7 @@ func chooseLayers(s *snapshot.Snapshot, cluster string, names []string) ([]*v1al
 
 // isOn tells whether a layer belongs on a RemoteCluster; empty stands for any place.
 func isOn(layer *v1alpha1.AddonsLayer, cluster string) bool {
-	at := layers.PlaceOf(layer, "")
+	at := placement.Of(layer, "")
 	switch {
 	case cluster == "":
 		return true

@@ -19,6 +19,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/fleet"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/platforms"
 	"github.com/strata-project/strata/internal/terminal"
 )
@@ -135,7 +136,7 @@ func (l *leaving) chosen(w fleet.World, s *snapshot.Snapshot, names []string) ([
 			return nil, err
 		}
 		for _, layer := range w.Layers {
-			if layers.PlaceOf(layer, w.Namespace) == name || slices.Contains(layers.ClustersLeft(layer), name) {
+			if placement.Of(layer, w.Namespace) == name || slices.Contains(layers.ClustersLeft(layer), name) {
 				going = append(going, layer)
 			}
 		}
@@ -169,7 +170,7 @@ func (l *leaving) clusterNamed(w fleet.World) (types.NamespacedName, error) {
 		see(types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name})
 	}
 	for _, layer := range w.Layers {
-		if place := layers.PlaceOf(layer, w.Namespace); place.Name != "" {
+		if place := placement.Of(layer, w.Namespace); place.Name != "" {
 			see(place)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/catalogue"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/conditions"
 )
 
 // Observation is everything that Decide decides from.
@@ -45,7 +45,7 @@ func Decide(o Observation) Decision {
 	digest, err := DigestOf(bundle)
 	status.Digest = cmp.Or(bundle.Status.Digest, digest)
 	problems := Check(bundle, o.Catalogue)
-	set := layers.NewConditionSet(bundle.Status.Conditions, bundle.Generation, o.Now)
+	set := conditions.New(bundle.Status.Conditions, bundle.Generation, o.Now)
 	switch {
 	case err != nil || digest != status.Digest:
 		problems = append([]string{changedContent}, problems...)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/directories"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 func TestApplicationsOfALayer(t *testing.T) {
@@ -273,7 +273,7 @@ func TestJobsAreNamedAfterTheirContent(t *testing.T) {
 func TestRenderedLayersCanBePut(t *testing.T) {
 	put := func(layer string) []directories.Manifest {
 		t.Helper()
-		place := layers.Place{Layer: "prod-" + layer, Cluster: known.Name}
+		place := placement.Place{Layer: "prod-" + layer, Cluster: known.Name}
 		dir, err := place.Put(&directories.Directory{Manifests: render(t, requestOf(t, layer))})
 		if err != nil {
 			t.Fatal(err)

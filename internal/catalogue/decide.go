@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/conditions"
 )
 
 const (
@@ -55,7 +55,7 @@ func Decide(o Observation) Decision {
 	latest, until := o.latest(changedVersions(app, status.Published))
 	status.Latest = latest
 	status.Problems = FirstOf(problems)
-	set := layers.NewConditionSet(app.Status.Conditions, app.Generation, o.Now)
+	set := conditions.New(app.Status.Conditions, app.Generation, o.Now)
 	switch {
 	case len(changed) > 0:
 		set.Put(v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonContentChanged, Summary(problems))

@@ -13,13 +13,13 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
-	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // CopyOf returns the ID of Strata's own copy of a cluster's kubeconfig.
 func CopyOf(cluster *v1alpha1.RemoteCluster) objects.ID {
-	return objects.ID{Kind: "Secret", Namespace: cluster.Namespace, Name: layers.KubeConfigName(cluster.Name)}
+	return objects.ID{Kind: "Secret", Namespace: cluster.Namespace, Name: placement.KubeConfigName(cluster.Name)}
 }
 
 // wantedCopy returns Strata's own copy of a kubeconfig, with a finalizer of its
@@ -29,7 +29,7 @@ func (o Observation) wantedCopy(uid string) dependents.Dependent {
 	id := CopyOf(o.Cluster)
 	encoded := base64.StdEncoding.EncodeToString(o.Access.KubeConfig)
 	obj := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": map[string]any{layers.KubeConfigKey: encoded},
+		"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": map[string]any{placement.KubeConfigKey: encoded},
 	}}
 	obj.SetNamespace(id.Namespace)
 	obj.SetName(id.Name)
@@ -65,7 +65,7 @@ func (o Observation) CopyVerified() bool {
 	if o.Live == nil {
 		return false
 	}
-	encoded, _, err := unstructured.NestedString(o.Live.Object, "data", layers.KubeConfigKey)
+	encoded, _, err := unstructured.NestedString(o.Live.Object, "data", placement.KubeConfigKey)
 	mac := o.Live.GetAnnotations()[v1alpha1.CopyMACAnnotation]
 	return err == nil && o.Key.IsMAC(mac, macPurpose, o.macParts(encoded, RecordedOn(o.Live))...)
 }

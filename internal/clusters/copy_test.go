@@ -13,6 +13,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // without returns an object that lacks an annotation.
@@ -36,7 +37,7 @@ func annotatedWith(obj *unstructured.Unstructured, key, value string) *unstructu
 func TestCopyVerified(t *testing.T) {
 	holds := func(o *Observation, text string) {
 		o.Live = o.Live.DeepCopy()
-		o.Live.Object["data"] = map[string]any{layers.KubeConfigKey: base64.StdEncoding.EncodeToString([]byte(text))}
+		o.Live.Object["data"] = map[string]any{placement.KubeConfigKey: base64.StdEncoding.EncodeToString([]byte(text))}
 	}
 	for name, tc := range map[string]struct {
 		change func(*Observation)
@@ -50,7 +51,7 @@ func TestCopyVerified(t *testing.T) {
 		"of any cluster":                  {func(o *Observation) { o.Live = without(o.Live, v1alpha1.ClusterUIDAnnotation) }, false},
 		"with another kubeconfig":         {func(o *Observation) { holds(o, "token: evil") }, false},
 		"empty":                           {func(o *Observation) { o.Live.Object["data"] = nil }, false},
-		"with no base64":                  {func(o *Observation) { o.Live.Object["data"] = map[string]any{layers.KubeConfigKey: 7} }, false},
+		"with no base64":                  {func(o *Observation) { o.Live.Object["data"] = map[string]any{placement.KubeConfigKey: 7} }, false},
 		"of a RemoteCluster that is gone": {func(o *Observation) { o.Cluster.UID = "anew" }, false},
 		"of another installation":         {func(o *Observation) { o.Key = keyOf(9) }, false},
 		"without a key": {func(o *Observation) {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/conditions"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/moments"
@@ -123,7 +124,7 @@ func (o Observation) status(plan dependents.Plan, verdict Verdict) (v1alpha1.Rem
 			status.CredentialsExpire = &expire
 		}
 	}
-	set := layers.NewConditionSet(last.Conditions, o.Cluster.Generation, o.Now)
+	set := conditions.New(last.Conditions, o.Cluster.Generation, o.Now)
 	o.reachable(set, &status)
 	o.identify(set, &status, verdict)
 	until := o.expiring(set)
@@ -133,7 +134,7 @@ func (o Observation) status(plan dependents.Plan, verdict Verdict) (v1alpha1.Rem
 }
 
 // reachable says whether the cluster answers.
-func (o Observation) reachable(set *layers.ConditionSet, status *v1alpha1.RemoteClusterStatus) {
+func (o Observation) reachable(set *conditions.Set, status *v1alpha1.RemoteClusterStatus) {
 	was := meta.FindStatusCondition(o.Cluster.Status.Conditions, v1alpha1.ReachableCondition)
 	switch {
 	case o.Answer.At.IsZero() && was != nil:
@@ -160,7 +161,7 @@ func (o Observation) reachable(set *layers.ConditionSet, status *v1alpha1.Remote
 }
 
 // expiring says whether the credentials end soon, and returns when that changes.
-func (o Observation) expiring(set *layers.ConditionSet) time.Time {
+func (o Observation) expiring(set *conditions.Set) time.Time {
 	if o.Access == nil || o.Access.Expires.IsZero() {
 		return time.Time{}
 	}
@@ -186,7 +187,7 @@ func (o Observation) expiring(set *layers.ConditionSet) time.Time {
 // ready sums up, the worst first: what is wrong with the credentials, whether the
 // cluster answers and is the right one, what is waited for, and whether the copy is
 // in place.
-func (o Observation) ready(set *layers.ConditionSet, plan dependents.Plan, verdict Verdict) {
+func (o Observation) ready(set *conditions.Set, plan dependents.Plan, verdict Verdict) {
 	not := func(status metav1.ConditionStatus, reason, message string) {
 		set.Put(v1alpha1.ReadyCondition, status, reason, message)
 		if status == metav1.ConditionUnknown {

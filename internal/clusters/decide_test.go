@@ -21,6 +21,7 @@ import (
 	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // The clusters of the tests: one, another one, the one that Strata runs in, and that
@@ -229,7 +230,7 @@ func TestCredentialsThatEnd(t *testing.T) {
 // copy is compared, and written again.
 func TestForgedStatusHidesNoChangedCopy(t *testing.T) {
 	forged := observation(func(o *Observation) {
-		o.Live.Object["data"] = map[string]any{layers.KubeConfigKey: "aHR0cHM6Ly9lbHNld2hlcmUuZXhhbXBsZQ=="}
+		o.Live.Object["data"] = map[string]any{placement.KubeConfigKey: "aHR0cHM6Ly9lbHNld2hlcmUuZXhhbXBsZQ=="}
 	})
 	if plan := Decide(forged).Plan; len(plan.Of(dependents.VerbWrite)) != 1 {
 		t.Errorf("the plan for a changed copy is %v", plan.Actions)
@@ -246,7 +247,7 @@ func TestCopyHasAFinalizerAndNothingElse(t *testing.T) {
 		t.Errorf("its finalizers are %v", got)
 	}
 	data, _, _ := unstructured.NestedStringMap(d.Object.Object, "data")
-	if len(data) != 1 || data[layers.KubeConfigKey] == "" {
+	if len(data) != 1 || data[placement.KubeConfigKey] == "" {
 		t.Errorf("it has %d keys", len(data))
 	}
 }

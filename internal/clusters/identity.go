@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/conditions"
 )
 
 // SystemNamespace is the namespace by whose UID a cluster is known. Every cluster
@@ -180,7 +180,7 @@ func (o Observation) annotate(key, value string) string {
 
 // identify reports which cluster answers. What was said before stays until the
 // cluster has said something over this connection.
-func (o Observation) identify(set *layers.ConditionSet, status *v1alpha1.RemoteClusterStatus, v Verdict) {
+func (o Observation) identify(set *conditions.Set, status *v1alpha1.RemoteClusterStatus, v Verdict) {
 	status.ClusterUID = cmp.Or(o.Identity.UID, o.Cluster.Status.ClusterUID)
 	if was := meta.FindStatusCondition(o.Cluster.Status.Conditions, v1alpha1.IdentifiedCondition); was != nil && !o.Identity.Known() {
 		set.Put(was.Type, was.Status, was.Reason, was.Message)

@@ -13,6 +13,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // Through returns those of some HelmReleases that install on a cluster.
@@ -36,7 +37,7 @@ func Left(cluster *v1alpha1.RemoteCluster, all []v1alpha1.AddonsLayer, through [
 		layer := &all[i]
 		// What a layer that has moved was deployed on last does not matter once
 		// that is given up: it may wait for a layer that waits for this to end.
-		named := layers.PlaceOf(layer, namespace) == name || slices.Contains(layers.ClustersLeft(layer), name)
+		named := placement.Of(layer, namespace) == name || slices.Contains(layers.ClustersLeft(layer), name)
 		if named && !layers.IsForsaken(layer, cluster) || hasObjects(layer, name) {
 			found = append(found, "AddonsLayer "+layer.Name)
 		}

@@ -14,13 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // release returns a HelmRelease that installs on a cluster.
 func release(namespace, name, cluster string) unstructured.Unstructured {
 	obj := unstructured.Unstructured{Object: map[string]any{"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "spec": map[string]any{
-		"kubeConfig": map[string]any{"secretRef": map[string]any{"name": layers.KubeConfigName(cluster)}},
+		"kubeConfig": map[string]any{"secretRef": map[string]any{"name": placement.KubeConfigName(cluster)}},
 	}}}
 	obj.SetNamespace(namespace)
 	obj.SetName(name)
@@ -123,7 +123,7 @@ func TestRefreshed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := ""
 			if refreshed := Refreshed(test.o); refreshed != nil {
-				text, _, _ := unstructured.NestedString(refreshed.Object, "data", layers.KubeConfigKey)
+				text, _, _ := unstructured.NestedString(refreshed.Object, "data", placement.KubeConfigKey)
 				data, err := base64.StdEncoding.DecodeString(text)
 				if err != nil || refreshed.GetResourceVersion() != test.o.Live.GetResourceVersion() {
 					t.Fatal(err, refreshed.GetResourceVersion())

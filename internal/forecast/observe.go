@@ -20,6 +20,7 @@ import (
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/sources"
 )
 
@@ -53,7 +54,7 @@ func (f *future) observe(layer *v1alpha1.AddonsLayer) *layers.Observation {
 		},
 	}
 	for _, cluster := range f.world.Clusters {
-		secret := layers.KubeConfigSecret(cluster)
+		secret := placement.KubeConfigSecret(cluster)
 		o.KubeConfigs[secret] = append(o.KubeConfigs[secret], types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name})
 		o.ClusterNamespaces[cluster.Namespace] = true
 	}
@@ -93,7 +94,7 @@ func (f *future) observeRemote(o *layers.Observation) {
 	for _, name := range layers.ClustersLeft(o.Layer) {
 		o.Forsaken[name.String()] = layers.IsForsaken(o.Layer, f.cluster(name))
 	}
-	name := layers.PlaceOf(o.Layer, f.world.Settings.Namespace)
+	name := placement.Of(o.Layer, f.world.Settings.Namespace)
 	if name.Name == "" {
 		return
 	}
@@ -194,7 +195,7 @@ func (f *future) observeAwaited(o *layers.Observation) {
 		}
 		id := objects.ID{Group: gv.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name}
 		if o.Remote != nil {
-			id.Cluster = layers.ClusterName(o.Remote.Name)
+			id.Cluster = placement.ClusterName(o.Remote.Name)
 		}
 		scope, known := f.scopes[id.ServedKind()]
 		o.Awaited = append(o.Awaited, layers.Awaited{ID: id, Live: f.objects[id], Unserved: known && scope == objects.ScopeUnknown})

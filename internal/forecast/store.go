@@ -71,7 +71,7 @@ func (s *store) set(id objects.ID, obj *unstructured.Unstructured) {
 	}
 	s.objects[id] = obj
 	if id.GroupKind() == kinds.HelmReleaseKind && id.Cluster == "" {
-		identity := layers.HelmReleaseIdentity(obj)
+		identity := kinds.HelmReleaseIdentity(obj)
 		s.identities[id] = identity
 		s.byIdentity[identity] = append(s.byIdentity[identity], id)
 	}

@@ -106,7 +106,7 @@ func (o Observation) isUninstalled(live *unstructured.Unstructured) bool {
 // isClaimed tells whether another layer will have an object.
 func (o Observation) isClaimed(id objects.ID, live *unstructured.Unstructured) bool {
 	return len(o.Others.Listed[id]) > 0 ||
-		id.GroupKind() == kinds.HelmReleaseKind && len(o.Others.Exclusive[HelmReleaseIdentity(live)]) > 0
+		id.GroupKind() == kinds.HelmReleaseKind && len(o.Others.Exclusive[kinds.HelmReleaseIdentity(live)]) > 0
 }
 
 // hasBegun tells whether the deletion of a layer's objects has begun. Nothing

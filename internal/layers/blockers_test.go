@@ -151,7 +151,7 @@ func TestDeparting(t *testing.T) {
 		o.Others.Listed = map[objects.ID][]dependents.Claim{releaseID("a"): {{Owner: "apps"}}}
 	}
 	renamed := func(o *Observation) {
-		o.Others.Exclusive = map[string][]dependents.Claim{HelmReleaseIdentity(directoriestest.HelmRelease("a").Object): {{Owner: "apps"}}}
+		o.Others.Exclusive = map[string][]dependents.Claim{kinds.HelmReleaseIdentity(directoriestest.HelmRelease("a").Object): {{Owner: "apps"}}}
 	}
 	cases := map[string]struct {
 		reason string

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/address"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/sources"
@@ -29,13 +30,10 @@ const (
 	maxCarriedCause = 256
 )
 
-// reasonWaits is helm-controller's word for a release that waits for another.
-const reasonWaits = "DependencyNotReady"
-
-// Causes says what stands in a layer's way after a decision and what became of
+// causesOf says what stands in a layer's way after a decision and what became of
 // its actions: nothing for a layer that is deployed, and at least one cause for
 // every other. It is deterministic and of bounded size.
-func Causes(o Observation, d Decision, results []dependents.Result) []v1alpha1.Cause {
+func causesOf(o Observation, d Decision, results []dependents.Result) []v1alpha1.Cause {
 	if d.Finalized || d.State == v1alpha1.StateDeployed && !d.Stalled {
 		return nil
 	}
@@ -50,7 +48,7 @@ func Causes(o Observation, d Decision, results []dependents.Result) []v1alpha1.C
 		found = []v1alpha1.Cause{layerCause(o.Layer.Name, d.Reason, d.Message)}
 	}
 	for i := range found {
-		found[i].Message = cut(found[i].Message, maxOwnCause)
+		found[i].Message = address.Line(found[i].Message, maxOwnCause)
 	}
 	return trimCauses(found)
 }
@@ -130,21 +128,11 @@ func Carried(layer *v1alpha1.AddonsLayer) []v1alpha1.Cause {
 		if !explained && inProgress(cause) {
 			continue
 		}
-		cause.Message = cut(cause.Message, maxCarriedCause)
+		cause.Message = address.Line(cause.Message, maxCarriedCause)
 		chain = append(chain, cause)
 	}
 	slices.Reverse(chain)
 	return chain
-}
-
-// inProgress tells of an object that is merely on its way.
-func inProgress(cause v1alpha1.Cause) bool {
-	switch cause.Reason {
-	case objects.StatusProgress, objects.StatusMissing, objects.StatusReady, reasonWaits,
-		"Progressing", v1alpha1.ReasonProgressingWithRetry, v1alpha1.ReasonDeleting:
-		return cause.Kind != v1alpha1.AddonsLayerKind
-	}
-	return false
 }
 
 // cycleCauses names the layers of a path that leads back to its beginning.
@@ -288,4 +276,17 @@ func (d Decision) standingCause(s objects.Standing) v1alpha1.Cause {
 		cause.Until = secondsOf(d.Deadline)
 	}
 	return cause
+}
+
+// failureReason says in one word what an action that failed has failed at.
+func failureReason(result dependents.Result, why failure) string {
+	switch result.Action.Verb {
+	case dependents.VerbMark, dependents.VerbRelease, dependents.VerbDelete:
+		return v1alpha1.ReasonPruneFailed
+	case dependents.VerbWrite:
+		if apierrors.IsInvalid(result.Err) {
+			return v1alpha1.ReasonInvalidManifest
+		}
+	}
+	return cmp.Or(why.reason, v1alpha1.ReasonApplyFailed)
 }

@@ -4,9 +4,6 @@
 package layers
 
 import (
-	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,7 +70,7 @@ func contentOf(manifest directories.Manifest, layer, version string, own map[obj
 	}
 	dependent.DependsOn = append(dependent.DependsOn, manifest.Needs...)
 	if id.GroupKind() == kinds.HelmReleaseKind {
-		dependent.Exclusive = HelmReleaseIdentity(obj)
+		dependent.Exclusive = kinds.HelmReleaseIdentity(obj)
 		if obj.GetAnnotations()[v1alpha1.UpdateVersionAnnotation] == "true" {
 			if err := setVersion(obj, version); err != nil {
 				return dependents.Dependent{}, &directories.ContentError{
@@ -199,41 +196,6 @@ func isOrdered(wanted []dependents.Dependent) bool {
 	return !slices.ContainsFunc(wanted, func(d dependents.Dependent) bool { return circles(d.ID) })
 }
 
-// HelmReleaseIdentity names the Helm release that a HelmRelease stands for, by
-// Flux's rules: the storage namespace, and the release name shortened to 53
-// characters.
-func HelmReleaseIdentity(obj *unstructured.Unstructured) string {
-	name, namespace := helmName(obj)
-	cluster := ""
-	for _, ref := range []string{"secretRef", "configMapRef"} {
-		if config, _, _ := unstructured.NestedString(obj.Object, "spec", "kubeConfig", ref, "name"); config != "" {
-			cluster = obj.GetNamespace() + "/" + config + "/"
-		}
-	}
-	return cluster + namespace + "/" + name
-}
-
-// helmName returns the name of the Helm release that a HelmRelease stands for, and
-// the namespace in which Helm stores it.
-func helmName(obj *unstructured.Unstructured) (name, namespace string) {
-	text := func(field string) string {
-		value, _, _ := unstructured.NestedString(obj.Object, "spec", field)
-		return value
-	}
-	name = text("releaseName")
-	if name == "" {
-		name = obj.GetName()
-		if target := text("targetNamespace"); target != "" {
-			name = target + "-" + name
-		}
-	}
-	if len(name) > 53 {
-		sum := sha256.Sum256([]byte(name))
-		name = name[:40] + "-" + hex.EncodeToString(sum[:])[:12]
-	}
-	return name, cmp.Or(text("storageNamespace"), obj.GetNamespace())
-}
-
 // rivals returns what is known of live HelmReleases: which are idle and do not install
 // what they stand for by themselves, and which are apart, in another namespace than that
 // in which Helm stores it. Who is suspended is idle, and who is apart and has an account.
@@ -248,7 +210,7 @@ func (o Observation) rivals() (idle, apart map[objects.ID]bool) {
 				continue
 			}
 			account, _, _ := unstructured.NestedString(live.Object, "spec", "serviceAccountName")
-			_, namespace := helmName(live)
+			_, namespace := kinds.HelmName(live)
 			apart[id] = namespace != live.GetNamespace()
 			idle[id] = objects.IsSuspended(live) || apart[id] && account != ""
 		}
@@ -309,7 +271,7 @@ func ListingOf(dir *directories.Directory) Listing {
 		id := manifest.ID()
 		listing.Files[id] = manifest.File
 		if id.GroupKind() == kinds.HelmReleaseKind {
-			exclusive := HelmReleaseIdentity(manifest.Object)
+			exclusive := kinds.HelmReleaseIdentity(manifest.Object)
 			listing.Exclusive[exclusive] = objects.SortIDs(append(slices.Clone(listing.Exclusive[exclusive]), id))
 		}
 	}

@@ -235,7 +235,7 @@ func TestHelmReleaseIdentity(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			obj := directoriestest.HelmRelease(tc.name, tc.spec...).Object
-			got := HelmReleaseIdentity(obj)
+			got := kinds.HelmReleaseIdentity(obj)
 			hr := helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Name: tc.name, Namespace: "default"}}
 			hr.Spec.ReleaseName, _, _ = unstructured.NestedString(obj.Object, "spec", "releaseName")
 			hr.Spec.TargetNamespace, _, _ = unstructured.NestedString(obj.Object, "spec", "targetNamespace")

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/address"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/moments"
 	"github.com/strata-project/strata/internal/objects"
@@ -103,7 +104,7 @@ func doomedMessage(doomed []Doomed) string {
 		}
 		name := one.ID.String()
 		if len(one.Finalizers) > 0 && !one.Since.IsZero() {
-			name += fmt.Sprintf(" (kept by %s)", cut(strings.Join(one.Finalizers, ", "), maxCarriedCause))
+			name += fmt.Sprintf(" (kept by %s)", address.Line(strings.Join(one.Finalizers, ", "), maxCarriedCause))
 		}
 		names = append(names, name)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/versions"
 )
 
@@ -254,7 +255,7 @@ func FuzzContent(f *testing.F) {
 		dir := directoriestest.Of(newRevision, directories.Manifest{File: "base/a.yaml", Line: 1, Object: object}, directoriestest.HelmRelease("b"))
 		got, err := Content(dir, "base", "1.0.0", observation(layer(), dir).Scopes)
 		ListingOf(dir)
-		foreignReference(object)
+		placement.ForeignReference(object)
 		if !cmp.Equal(before, object) {
 			t.Fatal("what others read is changed")
 		}

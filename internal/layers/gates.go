@@ -15,24 +15,6 @@ import (
 	"github.com/strata-project/strata/internal/versions"
 )
 
-// A gate looks at an observation and returns why the layer may not go on, or
-// nil. To add a gate, write a function and put it into its place below.
-type gate func(o Observation) *Blocked
-
-// Blocked says which gate is closed, and what is waited for.
-type Blocked struct {
-	State   v1alpha1.State
-	Reason  string
-	Message string
-	// Stalled is true where only an author can mend it.
-	Stalled bool
-	// Retry is an error that passes; the layer backs off and tries again.
-	Retry error
-	// Causes are what stands in the way, for status.blockedBy; nil where that is the
-	// layer itself. The gate that closes names them: it knows what it has met.
-	Causes []v1alpha1.Cause
-}
-
 // beforePrune are the gates that must be open before anything changes hands.
 var beforePrune = []gate{sourceAccessGate, accountGate, clusterGate, sourceGate, directoryGate, reservedGate, kindListGate, accountsOfContentGate, contentAccessGate, k8sVersionGate, specGate, hookGate, kindGate}
 
@@ -76,10 +58,6 @@ func directoryGate(o Observation) *Blocked {
 	// What cannot be had, or is not what it should be, is the source's.
 	blocked.Causes = o.sourceCause(blocked.Reason, blocked.Message)
 	return blocked
-}
-
-func contentBlocked(err *directories.ContentError) *Blocked {
-	return &Blocked{State: v1alpha1.StateFailed, Reason: err.Reason, Message: err.Error(), Stalled: true}
 }
 
 // k8sVersionGate wants the cluster's version to be what the layer asks for.
@@ -224,11 +202,4 @@ func said(layer *v1alpha1.AddonsLayer) string {
 		return ""
 	}
 	return colon(printable.Shorten(readyMessage(layer)))
-}
-
-func colon(message string) string {
-	if message == "" {
-		return ""
-	}
-	return ": " + message
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/address"
 )
 
 // maxHistory is how many deployments a layer remembers, beside the one that it
@@ -71,7 +72,7 @@ func isContentOf(attempt *v1alpha1.Attempt, version, digest string) bool {
 func outcome(o Observation, attempt *v1alpha1.Attempt, result v1alpha1.DeploymentResult, message string) v1alpha1.HistoryEntry {
 	return v1alpha1.HistoryEntry{
 		Version: attempt.Version, Revision: attempt.Revision, Digest: attempt.Digest, Artifact: attempt.Artifact,
-		Result: result, Message: cut(message, maxHistoryMessage), Started: attempt.StartTime,
+		Result: result, Message: address.Line(message, maxHistoryMessage), Started: attempt.StartTime,
 		Duration: metav1.Duration{Duration: max(0, o.Now.Sub(attempt.StartTime.Time).Truncate(time.Second))},
 	}
 }
@@ -140,4 +141,8 @@ func KeptDigests(layer *v1alpha1.AddonsLayer, status v1alpha1.AddonsLayerStatus)
 		}
 	}
 	return digests
+}
+
+func sameRollback(a, b *v1alpha1.Rollback) bool {
+	return a != nil && b != nil && a.To == b.To && a.Version == b.Version && a.Digest == b.Digest && a.Generation == b.Generation
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/sources"
 )
 
@@ -29,7 +30,7 @@ func AccountOf(layer *v1alpha1.AddonsLayer, settings Settings) types.NamespacedN
 	if name == "" {
 		return types.NamespacedName{}
 	}
-	if cluster := PlaceOf(layer, settings.Namespace); cluster.Name != "" {
+	if cluster := placement.Of(layer, settings.Namespace); cluster.Name != "" {
 		// On the other cluster, in the namespace in which Flux looks for the
 		// account of a release of this layer.
 		return types.NamespacedName{Namespace: cluster.Namespace, Name: name}
@@ -83,7 +84,7 @@ func accountGate(o Observation) *Blocked {
 			Message: "cannot act as the layer's ServiceAccount: " + err.Error(),
 		}
 	}
-	if err := o.Settings.CheckAccountUse(account, PlaceOf(o.Layer, o.Settings.Namespace).Name != ""); err != nil {
+	if err := o.Settings.CheckAccountUse(account, placement.Of(o.Layer, o.Settings.Namespace).Name != ""); err != nil {
 		return &Blocked{
 			State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonInvalidSpec, Stalled: true,
 			Message: "spec.serviceAccountName: " + err.Error(),
@@ -116,7 +117,7 @@ func sourceAccessGate(o Observation) *Blocked {
 		return accessDenied(fmt.Sprintf("spec.source.namespace: %s is neither the controller's namespace, %s, nor one of --source-namespaces, and references across namespaces are refused (--no-cross-namespace-refs)",
 			source, o.Settings.Namespace))
 	}
-	cluster := PlaceOf(o.Layer, o.Settings.Namespace)
+	cluster := placement.Of(o.Layer, o.Settings.Namespace)
 	switch {
 	case cluster.Name == "":
 	case sources.IsOfBundle(o.Layer) && !o.Settings.opens(cluster.Namespace):
@@ -147,7 +148,7 @@ func crossing(directory *directories.Directory) *Blocked {
 		return nil
 	}
 	for _, manifest := range directory.Manifests {
-		field, namespace := foreignReference(manifest.Object)
+		field, namespace := placement.ForeignReference(manifest.Object)
 		if field == "" {
 			continue
 		}

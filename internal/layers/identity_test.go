@@ -22,6 +22,7 @@ import (
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // actsAs names a layer's account.
@@ -305,7 +306,7 @@ func TestForeignReference(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := directoriestest.Any(tc.apiVersion, tc.kind, "default", "a")
 			m.Object.Object["spec"] = tc.spec
-			field, namespace := foreignReference(m.Object)
+			field, namespace := placement.ForeignReference(m.Object)
 			if field != tc.field || namespace != tc.namespace {
 				t.Errorf("%s: it is %q in %q, want %q in %q", tc.reason, field, namespace, tc.field, tc.namespace)
 			}

@@ -38,14 +38,14 @@ func Inventory(resources []v1alpha1.Resource, live map[objects.ID]*unstructured.
 			}
 			entry.DependsOn = append(entry.DependsOn, on)
 		}
-		entries = append(entries, Entry(entry, live[id]))
+		entries = append(entries, entryOf(entry, live[id]))
 	}
 	return entries
 }
 
-// Entry adds to an inventory entry what follows from its kind and from the
+// entryOf adds to an inventory entry what follows from its kind and from the
 // live object, which may be nil.
-func Entry(entry dependents.Entry, live *unstructured.Unstructured) dependents.Entry {
+func entryOf(entry dependents.Entry, live *unstructured.Unstructured) dependents.Entry {
 	gk := entry.ID.GroupKind()
 	entry.Rank = kinds.RankOf(gk)
 	if live != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 var (
@@ -254,3 +255,6 @@ func decide(t *testing.T, o Observation) (Decision, v1alpha1.AddonsLayerStatus, 
 		kstatus: kstatusOf(t, o.Layer, report), message: decision.Message,
 	}
 }
+
+// prod is another cluster, and the layer base on it.
+var prod = placement.Place{Layer: "base", Cluster: types.NamespacedName{Namespace: "fleet", Name: "prod"}}

@@ -18,6 +18,7 @@ import (
 	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/sources"
 )
 
@@ -60,7 +61,7 @@ func TestNewClusterIsGivenUp(t *testing.T) {
 // is given up is no reason to take it away.
 func TestNamesakeOfAClusterIsNotGivenUp(t *testing.T) {
 	put := func(cluster string) *unstructured.Unstructured {
-		place := Place{Layer: "base", Cluster: types.NamespacedName{Namespace: "fleet", Name: cluster}}
+		place := placement.Place{Layer: "base", Cluster: types.NamespacedName{Namespace: "fleet", Name: cluster}}
 		placed, err := place.Put(directoriestest.Of(newRevision, directoriestest.Any(sources.Group+"/v1", "HelmRepository", "default", "charts")))
 		if err != nil {
 			t.Fatal(err)

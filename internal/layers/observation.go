@@ -244,7 +244,7 @@ func (o Observation) inventory() []dependents.Entry {
 	}
 	for _, id := range o.Taken {
 		if !known[id] {
-			entries = append(entries, Entry(dependents.Entry{ID: id, Status: objects.StatusProgress, Since: o.Now}, o.Live[id]))
+			entries = append(entries, entryOf(dependents.Entry{ID: id, Status: objects.StatusProgress, Since: o.Now}, o.Live[id]))
 		}
 	}
 	for i := range entries {

@@ -62,7 +62,7 @@ func (o Observation) AddOther(others *dependents.Others, layer *v1alpha1.AddonsL
 		if others.Elsewhere == nil {
 			others.Elsewhere = map[string]string{}
 		}
-		others.Elsewhere[layer.Name] = NameOfCluster(cluster)
+		others.Elsewhere[layer.Name] = nameOfCluster(cluster)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // A release waits for what is not given to it, also where that exists, and the layer
@@ -18,7 +19,7 @@ import (
 func TestDecideWaitsForWhatIsNotGiven(t *testing.T) {
 	place := prod
 	secret := objects.ID{Kind: "Secret", Namespace: "default", Name: "db"}
-	place.Given = map[objects.ID]Given{secret: {Withheld: "is not given"}}
+	place.Given = map[objects.ID]placement.Given{secret: {Withheld: "is not given"}}
 	placed, err := place.Put(directoriestest.Of(newRevision, directoriestest.HelmRelease("a", "valuesFrom", []any{map[string]any{"kind": "Secret", "name": "db"}}), directoriestest.HelmRelease("b")))
 	if err != nil {
 		t.Fatal(err)

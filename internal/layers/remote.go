@@ -21,6 +21,7 @@ import (
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // Remote is a cluster other than the one that Strata runs in, as a layer that
@@ -41,16 +42,16 @@ type Remote struct {
 	Err error
 }
 
-// DefaultUnreachableAfter is how long a cluster may be away before its layers are
+// defaultUnreachableAfter is how long a cluster may be away before its layers are
 // Unknown, where the RemoteCluster does not say.
-const DefaultUnreachableAfter = 2 * time.Minute
+const defaultUnreachableAfter = 2 * time.Minute
 
 // unreachableAfter returns how long a cluster may be away.
 func unreachableAfter(cluster *v1alpha1.RemoteCluster) time.Duration {
 	if after := cluster.Spec.Unreachable.After; after != nil {
 		return after.Duration
 	}
-	return DefaultUnreachableAfter
+	return defaultUnreachableAfter
 }
 
 // awaySince returns since when a cluster has been away; zero where it is not.
@@ -158,7 +159,7 @@ func (o Observation) cluster() string {
 	if o.Remote == nil {
 		return ""
 	}
-	return ClusterName(o.Remote.Name)
+	return placement.ClusterName(o.Remote.Name)
 }
 
 // ClustersLeft returns the other clusters, besides the one that a layer names,
@@ -182,7 +183,7 @@ func ClustersLeft(layer *v1alpha1.AddonsLayer) []types.NamespacedName {
 // installs; empty for none.
 func TargetOf(live *unstructured.Unstructured) string {
 	name, _, _ := unstructured.NestedString(live.Object, "spec", "kubeConfig", "secretRef", "name")
-	cluster, ours := strings.CutPrefix(name, KubeConfigName(""))
+	cluster, ours := strings.CutPrefix(name, placement.KubeConfigName(""))
 	if !ours {
 		return ""
 	}
@@ -248,7 +249,7 @@ func (o Observation) isForCluster(entry dependents.Entry, cluster types.Namespac
 	if live := o.Live[entry.ID]; live != nil {
 		return live.GetAnnotations()[v1alpha1.PlacedForAnnotation] == cluster.String()
 	}
-	return entry.ID.Namespace == cluster.Namespace && strings.HasPrefix(strings.TrimPrefix(entry.ID.Name, copyPrefix), cluster.Name+"-")
+	return entry.ID.Namespace == cluster.Namespace && strings.HasPrefix(strings.TrimPrefix(entry.ID.Name, placement.CopyPrefix), cluster.Name+"-")
 }
 
 // decideForsaken takes the layer off a cluster that is given up, and asks that one

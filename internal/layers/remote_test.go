@@ -19,6 +19,7 @@ import (
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // remoteCluster returns the RemoteCluster fleet/prod, of which Ready and Reachable
@@ -108,7 +109,7 @@ func TestClusterGate(t *testing.T) {
 			}
 			o := observation(layer(), directoriestest.Of(newRevision, directoriestest.HelmRelease("a")), test.change)
 			if test.cause != "" {
-				if diff := cmp.Diff([]string{test.cause}, causeLines(Causes(o, d, nil))); diff != "" {
+				if diff := cmp.Diff([]string{test.cause}, causeLines(causesOf(o, d, nil))); diff != "" {
 					t.Errorf("what stands in its way (-want +got):\n%s", diff)
 				}
 			}
@@ -147,7 +148,7 @@ func TestFailureNamesWhoActed(t *testing.T) {
 			if d.Message != test.message {
 				t.Errorf("it says %q, want %q", d.Message, test.message)
 			}
-			if diff := cmp.Diff([]v1alpha1.Cause{test.cause}, Causes(o, d, results)); diff != "" {
+			if diff := cmp.Diff([]v1alpha1.Cause{test.cause}, causesOf(o, d, results)); diff != "" {
 				t.Errorf("what stands in its way (-want +got):\n%s", diff)
 			}
 		})
@@ -157,7 +158,7 @@ func TestFailureNamesWhoActed(t *testing.T) {
 // A layer whose cluster is away is looked at when the time has come to say so.
 func TestUnreachableIsLookedAtInTime(t *testing.T) {
 	d := Decide(observation(layer(), directoriestest.Of(newRevision, directoriestest.HelmRelease("a")), onProd(remoteCluster(metav1.ConditionFalse, metav1.ConditionFalse, time.Minute))))
-	if want := testNow.Add(-time.Minute).Truncate(time.Second).Add(DefaultUnreachableAfter); !d.Until.Equal(want) {
+	if want := testNow.Add(-time.Minute).Truncate(time.Second).Add(defaultUnreachableAfter); !d.Until.Equal(want) {
 		t.Errorf("it is looked at again at %v, want %v", d.Until, want)
 	}
 }
@@ -190,7 +191,7 @@ func through(cluster string) func(*unstructured.Unstructured) {
 	return func(obj *unstructured.Unstructured) {
 		obj.SetNamespace("fleet")
 		obj.SetName(cluster + "-" + obj.GetName() + "-12345678")
-		_ = unstructured.SetNestedField(obj.Object, KubeConfigName(cluster), "spec", "kubeConfig", "secretRef", "name")
+		_ = unstructured.SetNestedField(obj.Object, placement.KubeConfigName(cluster), "spec", "kubeConfig", "secretRef", "name")
 	}
 }
 

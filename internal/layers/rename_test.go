@@ -48,7 +48,7 @@ func TestReleasesWithShortNamesAreTakenOver(t *testing.T) {
 		old.SetResourceVersion("7")
 		old.Object["status"] = map[string]any{"observedGeneration": int64(1), "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
 		lives(old)(&o)
-		identity := HelmReleaseIdentity(old)
+		identity := kinds.HelmReleaseIdentity(old)
 		o.Exclusive[identity] = append(o.Exclusive[identity], objects.IDOf(old))
 		l.Status.Resources = append(l.Status.Resources, v1alpha1.Resource{
 			Kind: kinds.ResourceKind(kinds.HelmReleaseKind), Namespace: "fleet", Name: old.GetName(), Status: objects.StatusReady, Digest: "x", Generation: 1, LastTransitionTime: longAgo,

@@ -16,38 +16,7 @@ import (
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
-)
-
-const (
-	// RevisionPrefix begins the names of Secrets that keep what layers have
-	// deployed.
-	RevisionPrefix = "strata-revision."
-	// copyPrefix begins the names of copies beside a RemoteCluster.
-	copyPrefix = "strata-copy-"
-	// LeaseName ends the names of the controller's Leases.
-	LeaseName = "strata.kraan.io"
-	// helmPrefix begins the names of Helm's records.
-	helmPrefix = "sh.helm.release.v1."
-	// bootstrapPrefix begins the names of the tokens by which nodes join.
-	bootstrapPrefix = "bootstrap-token-"
-	// fluxLease ends the names of the Leases of Flux's controllers.
-	fluxLease = "-controller-leader-election"
-)
-
-// What keeps something for itself, as messages say it.
-const (
-	keptKubeConfig = "Strata's own copy of a kubeconfig"
-	keptCredential = "the kubeconfig with which somebody joined a RemoteCluster" //nolint:gosec // words
-	keptSource     = "what a RemoteCluster has its kubeconfig from"
-	keptForCluster = "what Strata has made for a RemoteCluster"
-	keptCopy       = "a copy that Strata makes for releases of another cluster"
-	keptRevision   = "what Strata keeps of a deployment"
-	keptDigestKey  = "the key by which Strata knows Secrets again"
-	keptHelm       = "what Helm keeps of a release"
-	keptToken      = "a token of a ServiceAccount, which the cluster itself makes" //nolint:gosec // words
-	keptBootstrap  = "a token by which nodes join the cluster"
-	keptLease      = "the Lease of a controller"
-	keptOwn        = "the controller's own, made by its chart"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // DefaultOwnName is the name of the controller's own objects unless it is told
@@ -81,13 +50,13 @@ func (s Settings) Reserved(id objects.ID, obj *unstructured.Unstructured) string
 	if why := s.reservedName(id); why != "" || obj == nil {
 		return why
 	}
-	return reservedObject(id.GroupKind(), obj)
+	return placement.ReservedObject(id.GroupKind(), obj)
 }
 
 // ReservedFor is Reserved for a layer, which has copies of its own.
 func (s Settings) ReservedFor(layer string, id objects.ID, obj *unstructured.Unstructured) string {
 	why := s.Reserved(id, obj)
-	if why == keptCopy && obj != nil && obj.GetLabels()[v1alpha1.LayerLabel] == layer {
+	if why == placement.KeptCopy && obj != nil && obj.GetLabels()[v1alpha1.LayerLabel] == layer {
 		return ""
 	}
 	return why
@@ -96,35 +65,13 @@ func (s Settings) ReservedFor(layer string, id objects.ID, obj *unstructured.Uns
 // reservedName says what the object of a name is kept for.
 func (s Settings) reservedName(id objects.ID) string {
 	isLease := id.GroupKind() == schema.GroupKind{Group: "coordination.k8s.io", Kind: "Lease"}
-	if isLease && id.Cluster == "" && (strings.HasSuffix(id.Name, LeaseName) || strings.HasSuffix(id.Name, fluxLease)) {
-		return keptLease
+	if isLease && id.Cluster == "" && (strings.HasSuffix(id.Name, placement.LeaseName) || strings.HasSuffix(id.Name, placement.FluxLease)) {
+		return placement.KeptLease
 	}
 	if id.Group == "" {
-		return cmp.Or(reservedSecret(id), s.reservedOwn(id))
+		return cmp.Or(placement.ReservedSecret(id), s.reservedOwn(id))
 	}
 	return s.reservedOwn(id)
-}
-
-// reservedSecret says what a Secret or a ConfigMap of a name is kept for.
-func reservedSecret(id objects.ID) string {
-	isSecret := id.Kind == "Secret"
-	switch {
-	case !isSecret && id.Kind != "ConfigMap":
-	case strings.HasPrefix(id.Name, copyPrefix):
-		return keptCopy
-	case strings.HasPrefix(id.Name, helmPrefix):
-		return keptHelm
-	case !isSecret:
-	case strings.HasPrefix(id.Name, KubeConfigName("")):
-		return keptKubeConfig
-	case strings.HasPrefix(id.Name, RevisionPrefix):
-		return keptRevision
-	case id.Name == v1alpha1.DigestKeyName:
-		return keptDigestKey
-	case id.Namespace == "kube-system" && strings.HasPrefix(id.Name, bootstrapPrefix):
-		return keptBootstrap
-	}
-	return ""
 }
 
 // reservedOwn tells what the chart has made for the controller: what it runs as,
@@ -135,53 +82,11 @@ func (s Settings) reservedOwn(id objects.ID) string {
 		return ""
 	}
 	if id.Kind == "ServiceAccount" && s.Account.Name != "" && id.Key() == s.Account {
-		return keptOwn
+		return placement.KeptOwn
 	}
 	suffix, found := strings.CutPrefix(id.Name, cmp.Or(s.OwnName, DefaultOwnName))
 	if found && slices.Contains(ownSuffixes, suffix) && (isRole || id.Namespace == s.Namespace || suffix == suffixAtFlux) {
-		return keptOwn
-	}
-	return ""
-}
-
-// reservedObject says what an object is kept for by its labels, annotations,
-// finalizers and type, as far as they are known.
-func reservedObject(gk schema.GroupKind, obj *unstructured.Unstructured) string {
-	isSecret := gk == schema.GroupKind{Kind: "Secret"}
-	metadata, _ := obj.Object["metadata"].(map[string]any)
-	labels, _ := metadata["labels"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	finalizers, _ := metadata["finalizers"].([]any)
-	has := func(texts map[string]any, key string) bool { _, found := texts[key]; return found }
-	switch {
-	case slices.Contains(finalizers, any(v1alpha1.KubeConfigFinalizer)):
-		return keptKubeConfig
-	case has(labels, v1alpha1.ClusterLabel):
-		return keptForCluster
-	case has(labels, v1alpha1.RevisionOfLabel):
-		return keptRevision
-	case has(annotations, v1alpha1.CopyOfAnnotation):
-		return keptCopy
-	case isSecret && has(labels, v1alpha1.JoinedLabel):
-		return keptCredential
-	case (isSecret || gk == schema.GroupKind{Kind: "ConfigMap"}) && labels["owner"] == "helm" && has(labels, "name") && has(labels, "version"):
-		return keptHelm
-	case isSecret && has(annotations, "kubernetes.io/service-account.name"):
-		return keptToken
-	case !isSecret:
-		return ""
-	}
-	switch kind, _ := obj.Object["type"].(string); kind {
-	case "kubernetes.io/service-account-token":
-		return keptToken
-	case "bootstrap.kubernetes.io/token":
-		return keptBootstrap
-	case "helm.sh/release.v1":
-		return keptHelm
-	case v1alpha1.RevisionType:
-		return keptRevision
-	case v1alpha1.DigestKeyType:
-		return keptDigestKey
+		return placement.KeptOwn
 	}
 	return ""
 }
@@ -197,7 +102,7 @@ func (o Observation) reserves(manifest directories.Manifest) string {
 		return why
 	}
 	if live := o.Live[id]; live != nil {
-		if why := reservedObject(id.GroupKind(), live); why != "" {
+		if why := placement.ReservedObject(id.GroupKind(), live); why != "" {
 			return why
 		}
 	}
@@ -222,7 +127,7 @@ func (o Observation) reservedSource(id objects.ID) string {
 	}
 	for _, cluster := range clusters {
 		if !listed[objects.ID{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.RemoteClusterKind, Namespace: cluster.Namespace, Name: cluster.Name}] {
-			return keptSource
+			return placement.KeptSource
 		}
 	}
 	return ""

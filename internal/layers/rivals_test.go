@@ -12,6 +12,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/directories/directoriestest"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -64,7 +65,7 @@ func TestForeignReleasesStopNoLayer(t *testing.T) {
 				id := objects.IDOf(tc.rival)
 				o.Live[id] = tc.rival
 				o.Others.Existing = map[string]bool{"mesh": true}
-				o.Exclusive = map[string][]objects.ID{HelmReleaseIdentity(tc.rival): {releaseID("a"), id}}
+				o.Exclusive = map[string][]objects.ID{kinds.HelmReleaseIdentity(tc.rival): {releaseID("a"), id}}
 				d := Decide(o)
 				status, _ := Report(o, d, nil)
 				if d.Stalled || d.State == v1alpha1.StateFailed || deployed && d.State != v1alpha1.StateDeployed {

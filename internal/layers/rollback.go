@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/address"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
@@ -49,10 +50,6 @@ func lastDeployed(status v1alpha1.AddonsLayerStatus) (v1alpha1.HistoryEntry, boo
 		}
 	}
 	return v1alpha1.HistoryEntry{}, false
-}
-
-func sameRollback(a, b *v1alpha1.Rollback) bool {
-	return a != nil && b != nil && a.To == b.To && a.Version == b.Version && a.Digest == b.Digest && a.Generation == b.Generation
 }
 
 // goesBack returns the roll-back that the layer is in, or is asked for. It ends
@@ -129,7 +126,7 @@ func (o Observation) notGoingBack(blocked *Blocked) Decision {
 func (o Observation) rollback(to v1alpha1.HistoryEntry, why string) *v1alpha1.Rollback {
 	return &v1alpha1.Rollback{
 		To: to.ID, Version: o.Layer.Spec.Version, Revision: o.Directory.Revision, Digest: o.Directory.Digest,
-		Generation: o.Layer.Generation, Message: cut(why, maxRollbackMessage),
+		Generation: o.Layer.Generation, Message: address.Line(why, maxRollbackMessage),
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/address"
+	"github.com/strata-project/strata/internal/conditions"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -23,9 +23,8 @@ import (
 // reconcileRequest is Flux's annotation that asks for a look at once.
 const reconcileRequest = "reconcile.fluxcd.io/requestedAt"
 
-// maxMessage bounds a layer's messages, and maxCondition those of any condition; the
-// API server allows 32768.
-const maxMessage, maxCondition = 1024, 4096
+// maxMessage bounds a layer's messages, in bytes.
+const maxMessage = 1024
 
 // Report returns the status of a layer after a decision and what became of its
 // actions. Before they are carried out, results is nil. A decision with failed
@@ -62,8 +61,8 @@ func Report(o Observation, d Decision, results []dependents.Result) (v1alpha1.Ad
 	if o.isForsaken() && last.Cluster == o.cluster() {
 		status.Version, status.Revision, status.Digest, status.Cluster = "", "", "", ""
 	}
-	status.Conditions = conditions(o, d)
-	status.BlockedBy = Causes(o, d, results)
+	status.Conditions = allConditions(o, d)
+	status.BlockedBy = causesOf(o, d, results)
 	if d.Stalled && len(results) > 0 && o.Layer.Spec.Rollback && d.Rollback == nil && !isStalled(o.Layer) {
 		d.Until = o.Now // what has been refused is gone back from at the next look
 	}
@@ -110,10 +109,10 @@ func (d Decision) withFailures(results []dependents.Result, actor func(objects.I
 	return d
 }
 
-// conditions computes every condition of a layer in one place; see the table
+// allConditions computes every condition of a layer in one place; see the table
 // in docs/layers.md.
-func conditions(o Observation, d Decision) []metav1.Condition {
-	set := NewConditionSet(o.Layer.Status.Conditions, o.Layer.Generation, o.Now)
+func allConditions(o Observation, d Decision) []metav1.Condition {
+	set := conditions.New(o.Layer.Status.Conditions, o.Layer.Generation, o.Now)
 	message := truncate(d.Message)
 	switch {
 	case d.Stalled:
@@ -136,7 +135,7 @@ func conditions(o Observation, d Decision) []metav1.Condition {
 	if d.Deleting || hasBegun(o.Layer) {
 		set.Put(v1alpha1.DeletingCondition, metav1.ConditionTrue, v1alpha1.ReasonDeleting, "the objects of the layer are being removed")
 	}
-	set.putDeployed(o, d, message)
+	putDeployed(set, o, d, message)
 	if contested := contestedMessage(d.Plan.Contested); contested != "" {
 		set.Put(v1alpha1.ContestedCondition, metav1.ConditionTrue, v1alpha1.ReasonForeignRelease, truncate(contested))
 	}
@@ -147,39 +146,9 @@ func conditions(o Observation, d Decision) []metav1.Condition {
 	return set.List
 }
 
-// ConditionSet builds the conditions of a status anew, so that none of an earlier
-// kind is left behind. One whose status is as it was keeps its transition time.
-type ConditionSet struct {
-	// List holds what was put so far.
-	List []metav1.Condition
-
-	last       []metav1.Condition
-	generation int64
-	now        metav1.Time
-}
-
-// NewConditionSet returns an empty set for an object of a generation, whose
-// conditions were the last ones until now.
-func NewConditionSet(last []metav1.Condition, generation int64, now time.Time) *ConditionSet {
-	return &ConditionSet{last: last, generation: generation, now: metav1.NewTime(now)}
-}
-
-// Put adds a condition. Its message becomes one printable line of a bounded length,
-// and has of addresses what may be shown.
-func (c *ConditionSet) Put(kind string, status metav1.ConditionStatus, reason, message string) {
-	since := c.now.Rfc3339Copy()
-	if was := meta.FindStatusCondition(c.last, kind); was != nil && was.Status == status {
-		since = was.LastTransitionTime
-	}
-	c.List = append(c.List, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: address.Line(message, maxCondition),
-		ObservedGeneration: c.generation, LastTransitionTime: since,
-	})
-}
-
 // putDeployed sets the condition that Kraan's users wait for. It exists from
 // the first look on.
-func (c *ConditionSet) putDeployed(o Observation, d Decision, message string) {
+func putDeployed(c *conditions.Set, o Observation, d Decision, message string) {
 	was := meta.FindStatusCondition(o.Layer.Status.Conditions, v1alpha1.DeployedCondition)
 	switch {
 	case d.State == v1alpha1.StateDeployed:
@@ -191,25 +160,7 @@ func (c *ConditionSet) putDeployed(o Observation, d Decision, message string) {
 	}
 }
 
-func truncate(message string) string { return cut(message, maxMessage) }
-
-// cut bounds a message, which may repeat what others say, to a number of bytes of
-// one printable line, after it has taken out what may not be shown of addresses:
-// half of one hides less.
-func cut(message string, limit int) string { return address.Line(message, limit) }
-
-// failureReason says in one word what an action that failed has failed at.
-func failureReason(result dependents.Result, why failure) string {
-	switch result.Action.Verb {
-	case dependents.VerbMark, dependents.VerbRelease, dependents.VerbDelete:
-		return v1alpha1.ReasonPruneFailed
-	case dependents.VerbWrite:
-		if apierrors.IsInvalid(result.Err) {
-			return v1alpha1.ReasonInvalidManifest
-		}
-	}
-	return cmp.Or(why.reason, v1alpha1.ReasonApplyFailed)
-}
+func truncate(message string) string { return address.Line(message, maxMessage) }
 
 // NeedsRecord tells whether a status must be persisted before the actions of
 // its decision: when they concern objects that the layer's inventory lacks, or

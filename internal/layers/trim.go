@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // maxCauses bounds how many causes a layer names.
@@ -92,3 +93,16 @@ func RootCause(list []v1alpha1.Cause) (v1alpha1.Cause, bool) {
 	}
 	return *first, true
 }
+
+// inProgress tells of an object that is merely on its way.
+func inProgress(cause v1alpha1.Cause) bool {
+	switch cause.Reason {
+	case objects.StatusProgress, objects.StatusMissing, objects.StatusReady, reasonWaits,
+		"Progressing", v1alpha1.ReasonProgressingWithRetry, v1alpha1.ReasonDeleting:
+		return cause.Kind != v1alpha1.AddonsLayerKind
+	}
+	return false
+}
+
+// reasonWaits is helm-controller's word for a release that waits for another.
+const reasonWaits = "DependencyNotReady"

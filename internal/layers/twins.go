@@ -11,6 +11,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // Twins holds the other names of each cluster that Strata knows by several: those of
@@ -42,7 +43,7 @@ func (t Twins) Identities(identity string) []string {
 			found = append(found, release)
 			continue
 		}
-		found = append(found, namespace+"/"+KubeConfigName(name)+"/"+release)
+		found = append(found, namespace+"/"+placement.KubeConfigName(name)+"/"+release)
 	}
 	return found
 }
@@ -55,7 +56,7 @@ func clusterIn(identity string) (cluster, release string, known bool) {
 	if len(parts) < 3 {
 		return "", identity, true
 	}
-	name, ours := strings.CutPrefix(parts[1], KubeConfigName(""))
+	name, ours := strings.CutPrefix(parts[1], placement.KubeConfigName(""))
 	return parts[0] + "/" + name, parts[2], ours
 }
 
@@ -90,7 +91,7 @@ func (t Twins) AllIdentities(identities iter.Seq[string]) iter.Seq[string] {
 // over: both layers must name the same RemoteCluster for that.
 func (o Observation) Elsewhere(other *v1alpha1.AddonsLayer) (cluster string, elsewhere bool) {
 	twins := o.Twins[o.cluster()]
-	place := ClusterName(PlaceOf(other, o.Settings.Namespace))
+	place := placement.ClusterName(placement.Of(other, o.Settings.Namespace))
 	if len(twins) == 0 || place == o.cluster() {
 		return "", false
 	}
@@ -105,8 +106,8 @@ func (o Observation) Elsewhere(other *v1alpha1.AddonsLayer) (cluster string, els
 	return "", false
 }
 
-// NameOfCluster names a cluster as messages do.
-func NameOfCluster(cluster string) string {
+// nameOfCluster names a cluster as messages do.
+func nameOfCluster(cluster string) string {
 	if cluster == "" {
 		return "the cluster that Strata runs in"
 	}

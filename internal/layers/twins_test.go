@@ -17,6 +17,7 @@ import (
 	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // shared are three names of one cluster, of which one is home, and one of another.
@@ -47,21 +48,21 @@ func TestTwins(t *testing.T) {
 
 // What a HelmRelease is called by each name of a cluster is what Place makes of it.
 func TestIdentitiesAreThoseOfPlace(t *testing.T) {
-	identity := func(place Place) string {
+	identity := func(place placement.Place) string {
 		put, err := place.Put(directoriestest.Of(newRevision, directoriestest.HelmRelease("a")))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range put.Manifests {
 			if m.ID().GroupKind() == kinds.HelmReleaseKind {
-				return HelmReleaseIdentity(m.Object)
+				return kinds.HelmReleaseIdentity(m.Object)
 			}
 		}
 		t.Fatal("there is no release")
 		return ""
 	}
-	home := HelmReleaseIdentity(directoriestest.HelmRelease("a").Object)
-	other := identity(Place{Layer: "base", Cluster: types.NamespacedName{Namespace: "team", Name: "prod"}})
+	home := kinds.HelmReleaseIdentity(directoriestest.HelmRelease("a").Object)
+	other := identity(placement.Place{Layer: "base", Cluster: types.NamespacedName{Namespace: "team", Name: "prod"}})
 	if diff := cmp.Diff([]string{identity(prod), home, other}, shared.Identities(identity(prod))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

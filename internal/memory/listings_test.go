@@ -12,7 +12,6 @@ import (
 
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
-	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -42,7 +41,7 @@ func sorted(names []string) []string {
 func TestListings(t *testing.T) {
 	l := NewListings()
 	id := objects.IDOf(newRelease("podinfo", "podinfo"))
-	exclusive := layers.HelmReleaseIdentity(newRelease("podinfo", "podinfo"))
+	exclusive := kinds.HelmReleaseIdentity(newRelease("podinfo", "podinfo"))
 	check := func(what string, want ...string) {
 		t.Helper()
 		if diff := cmp.Diff(want, sorted(l.WhoLists(id, ""))); diff != "" {
@@ -140,7 +139,7 @@ func TestListingsConcerning(t *testing.T) {
 	answer := func(questions ...Question) map[string][]string {
 		t.Helper()
 		podinfo := newRelease("podinfo", "podinfo")
-		found, unknown := l.Concerning(questions, slices.Values([]objects.ID{objects.IDOf(podinfo)}), slices.Values([]string{layers.HelmReleaseIdentity(podinfo)}))
+		found, unknown := l.Concerning(questions, slices.Values([]objects.ID{objects.IDOf(podinfo)}), slices.Values([]string{kinds.HelmReleaseIdentity(podinfo)}))
 		answers := map[string][]string{}
 		for name, listing := range found {
 			answers[name] = []string{}

@@ -7,7 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/conditions"
+	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/rollout"
 )
 
@@ -28,7 +29,7 @@ func (d *decider) deletion() {
 		d.remove(layer)
 	}
 	d.removing(left)
-	set := layers.NewConditionSet(last.Conditions, d.Platform.Generation, d.Now)
+	set := conditions.New(last.Conditions, d.Platform.Generation, d.Now)
 	message := "nothing is left"
 	if d.decision.Gone = len(left) == 0; !d.decision.Gone {
 		message = d.leavingMessage()
@@ -63,7 +64,7 @@ func (d *decider) remove(layer *v1alpha1.AddonsLayer) {
 func (d *decider) removing(left []*v1alpha1.AddonsLayer) {
 	worst := map[string]*member{}
 	for _, layer := range left {
-		place := layers.PlaceOf(layer, d.Namespace)
+		place := placement.Of(layer, d.Namespace)
 		m := worst[place.String()]
 		if m == nil {
 			m = &member{target: place, stage: -1, health: well()}

@@ -13,7 +13,8 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/address"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/conditions"
+	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/rollout"
 )
 
@@ -44,7 +45,7 @@ func (d *decider) finish() {
 		d.decision = Decision{Status: *status, Until: d.decision.Until}
 		status = &d.decision.Status
 	}
-	set := layers.NewConditionSet(last.Conditions, d.Platform.Generation, d.Now)
+	set := conditions.New(last.Conditions, d.Platform.Generation, d.Now)
 	d.ready(set)
 	status.Conditions = set.List
 }
@@ -76,7 +77,7 @@ func (d *decider) count() {
 			clusters.Waiting++
 		}
 		if reason := m.trouble(d.target); reason != "" {
-			trouble := v1alpha1.ClusterTrouble{Cluster: layers.ClusterName(m.target), Stage: d.stageName(m), Reason: cut(reason, maxReason)}
+			trouble := v1alpha1.ClusterTrouble{Cluster: placement.ClusterName(m.target), Stage: d.stageName(m), Reason: cut(reason, maxReason)}
 			troubles = append(troubles, ranked{trouble, rank})
 		}
 	}
@@ -122,7 +123,7 @@ func (d *decider) stageName(m *member) string {
 // ready sums up, in the order of what somebody should see first: that it is held,
 // what only the author can mend, what has failed, what is missing, and what is under
 // way.
-func (d *decider) ready(set *layers.ConditionSet) {
+func (d *decider) ready(set *conditions.Set) {
 	put := func(status metav1.ConditionStatus, reason, message string, also string) {
 		message = cut(message, maxMessage)
 		set.Put(v1alpha1.ReadyCondition, status, reason, message)

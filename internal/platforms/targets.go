@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/internal/bundles"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // Targets returns the clusters that the platform is installed on, sorted; the zero
@@ -79,4 +79,4 @@ func factsOf(o Observation, cluster types.NamespacedName) bundles.Cluster {
 const home = "(home)"
 
 // nameOf returns how messages name a cluster.
-func nameOf(cluster types.NamespacedName) string { return cmp.Or(layers.ClusterName(cluster), home) }
+func nameOf(cluster types.NamespacedName) string { return cmp.Or(placement.ClusterName(cluster), home) }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependencies"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 var testNow = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
@@ -260,7 +260,7 @@ func (w *world) engine() (moved bool) {
 		needed := slices.ContainsFunc(w.Layers, func(other *v1alpha1.AddonsLayer) bool {
 			return slices.Contains(dependencies.Names(other.Spec.Prereqs.DependsOn), layer.Name)
 		})
-		remote := w.Clusters[layers.PlaceOf(layer, w.Namespace)]
+		remote := w.Clusters[placement.Of(layer, w.Namespace)]
 		away := remote != nil && awayMessage(remote) != ""
 		switch {
 		case layer.DeletionTimestamp != nil && !needed && !away:

@@ -18,7 +18,7 @@ import (
 
 	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/directories"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 func revisionOf(t *testing.T, content string) *directories.Directory {
@@ -133,7 +133,7 @@ func TestRevisionNames(t *testing.T) {
 	for _, layer := range []string{"base", "sh.helm.release.v1.strata", "strata-kubeconfig-prod"} {
 		for _, digest := range []string{"sha256:0123456789abcdef0123456789abcdef", "x:v1", "", "none"} {
 			name := RevisionName(layer, digest)
-			if !strings.HasPrefix(name, layers.RevisionPrefix+layer+".") {
+			if !strings.HasPrefix(name, placement.RevisionPrefix+layer+".") {
 				t.Errorf("%s of %s is in Secret %s", digest, layer, name)
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 var (
@@ -86,7 +86,7 @@ func collect(layer *v1alpha1.AddonsLayer, namespace string, metrics chan<- prome
 		gauge(layerReason, 1, condition.Reason)
 	}
 	gauge(layerReady, truth(condition))
-	if cluster := layers.ClusterName(layers.PlaceOf(layer, namespace)); cluster != "" {
+	if cluster := placement.ClusterName(placement.Of(layer, namespace)); cluster != "" {
 		gauge(layerCluster, 1, cluster)
 	}
 	stalled := 0.0

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/internal/directories"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // helmReleaseKind is the kind of what stays on the management cluster.
@@ -92,7 +92,7 @@ func (w *workload) place(l layer, files map[string]string) error {
 		}
 		written.Manifests = append(written.Manifests, directories.Manifest{File: path, Object: obj})
 	}
-	place := layers.Place{Layer: l.Name, Cluster: types.NamespacedName{Namespace: namespace, Name: l.Cluster}}
+	place := placement.Place{Layer: l.Name, Cluster: types.NamespacedName{Namespace: namespace, Name: l.Cluster}}
 	placed, err := place.Put(written)
 	if err != nil {
 		return fmt.Errorf("cannot place layer %s: %w", l.Name, err)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/clusters"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/test/bench/report"
 )
 
@@ -64,7 +64,7 @@ func TestFleetHasObjectsOfItsOwn(t *testing.T) {
 			continue
 		}
 		cluster := strings.Join(strings.SplitN(name, "-", 3)[:2], "-")
-		if obj.Spec.KubeConfig.SecretRef.Name != layers.KubeConfigName(cluster) || obj.Spec.Values.Mark != w.marks[name] {
+		if obj.Spec.KubeConfig.SecretRef.Name != placement.KubeConfigName(cluster) || obj.Spec.Values.Mark != w.marks[name] {
 			t.Errorf("%s belongs on %q and has the mark %q, want %q", name, obj.Spec.KubeConfig.SecretRef.Name, obj.Spec.Values.Mark, w.marks[name])
 		}
 	}

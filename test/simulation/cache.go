@@ -13,6 +13,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependencies"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -201,7 +202,7 @@ func (p *process) wakeForObject(cluster string, c change) {
 		}
 		identity := ""
 		if kindOf(c.name) == kindRelease {
-			identity = layers.HelmReleaseIdentity(live)
+			identity = kinds.HelmReleaseIdentity(live)
 		}
 		who := p.listings.WhoLists(objects.IDOf(live).On(cluster), identity)
 		slices.Sort(who)

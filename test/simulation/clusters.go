@@ -18,6 +18,7 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/round"
 )
 
@@ -138,7 +139,7 @@ func (k *keeper) observe(cluster *v1alpha1.RemoteCluster) clusters.Observation {
 		o.Unverified = o.Live != nil
 	}
 	for _, layer := range k.cachedLayers() {
-		if layers.PlaceOf(&layer, namespace) == k.name {
+		if placement.Of(&layer, namespace) == k.name {
 			o.Layers.Total++
 			if meta.IsStatusConditionTrue(layer.Status.Conditions, v1alpha1.DeployedCondition) {
 				o.Layers.Deployed++

@@ -14,7 +14,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/clusters"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // probeRetry is how soon a cluster that has not answered is asked again.
@@ -52,13 +52,13 @@ type probe struct {
 }
 
 func kubeconfigIn(secret *unstructured.Unstructured) string {
-	text, _, _ := unstructured.NestedString(secret.Object, "data", layers.KubeConfigKey)
+	text, _, _ := unstructured.NestedString(secret.Object, "data", placement.KubeConfigKey)
 	data, _ := base64.StdEncoding.DecodeString(text)
 	return string(data)
 }
 
 func setKubeconfig(secret *unstructured.Unstructured, kubeconfig string) {
-	_ = unstructured.SetNestedField(secret.Object, base64.StdEncoding.EncodeToString([]byte(kubeconfig)), "data", layers.KubeConfigKey)
+	_ = unstructured.SetNestedField(secret.Object, base64.StdEncoding.EncodeToString([]byte(kubeconfig)), "data", placement.KubeConfigKey)
 }
 
 // reach tells why a connection reaches nothing; nil where it does.

@@ -18,6 +18,7 @@ import (
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // settings are the controller's, as it is shipped.
@@ -59,7 +60,7 @@ func (h *hands) observeRemote(o *layers.Observation) {
 	for _, name := range layers.ClustersLeft(o.Layer) {
 		o.Forsaken[name.String()] = layers.IsForsaken(o.Layer, h.cachedRemote(name.String()))
 	}
-	name := layers.PlaceOf(o.Layer, namespace)
+	name := placement.Of(o.Layer, namespace)
 	if name.Name == "" {
 		return
 	}
@@ -299,7 +300,7 @@ func (h *hands) observeObjects(o *layers.Observation) {
 			o.Live[id] = live
 			version = live.GetResourceVersion()
 			if id.GroupKind() == kinds.HelmReleaseKind {
-				identities[layers.HelmReleaseIdentity(live)] = true
+				identities[kinds.HelmReleaseIdentity(live)] = true
 			}
 		}
 		if h.writes.IsStale(id, version, o.Now) {
@@ -314,7 +315,7 @@ func (h *hands) observeObjects(o *layers.Observation) {
 		for _, manifest := range directory.Manifests {
 			wanted = append(wanted, manifest.ID())
 			if manifest.ID().GroupKind() == kinds.HelmReleaseKind {
-				identities[layers.HelmReleaseIdentity(manifest.Object)] = true
+				identities[kinds.HelmReleaseIdentity(manifest.Object)] = true
 			}
 		}
 	}
@@ -326,7 +327,7 @@ func (h *hands) observeObjects(o *layers.Observation) {
 	}
 	for _, name := range sortedKeys(h.caches[kindRelease].objects) {
 		release := h.cachedRelease(name)
-		identity := layers.HelmReleaseIdentity(release)
+		identity := kinds.HelmReleaseIdentity(release)
 		if !identities[identity] {
 			continue
 		}

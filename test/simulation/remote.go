@@ -17,8 +17,8 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
-	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // remote is another cluster, as it is, whatever anybody knows of it.
@@ -119,12 +119,12 @@ func (s *simulation) object(name string) *unstructured.Unstructured {
 
 // clusterOf returns the cluster that a layer belongs on.
 func clusterOf(layer *v1alpha1.AddonsLayer) string {
-	return layers.ClusterName(layers.PlaceOf(layer, namespace))
+	return placement.ClusterName(placement.Of(layer, namespace))
 }
 
-func placeOf(layer, cluster string) layers.Place {
+func placeOf(layer, cluster string) placement.Place {
 	namespace, name, _ := strings.Cut(cluster, "/")
-	return layers.Place{Layer: layer, Cluster: types.NamespacedName{Namespace: namespace, Name: name}}
+	return placement.Place{Layer: layer, Cluster: types.NamespacedName{Namespace: namespace, Name: name}}
 }
 
 // place names what a file is where it is put, and the copy of what it reads; each
@@ -209,7 +209,7 @@ func sourceOfKubeConfig(name string) string { return "Secret/" + name + "-kubeco
 // copyOfKubeConfig is the key of Strata's own copy.
 func copyOfKubeConfig(name string) string {
 	namespace, name, _ := strings.Cut(name, "/")
-	return "Secret/" + namespace + "/" + layers.KubeConfigName(name)
+	return "Secret/" + namespace + "/" + placement.KubeConfigName(name)
 }
 
 // giveCredentials has people write the Secret that lets Strata in.

@@ -52,7 +52,7 @@ type LayerItem struct {
 // are as wanted instead of as they live, and whether it would be another Helm
 // release altogether.
 func Differences(wanted, live *unstructured.Unstructured) (fields []string, another bool) {
-	another = layers.HelmReleaseIdentity(wanted) != layers.HelmReleaseIdentity(live) || target(wanted) != target(live)
+	another = kinds.HelmReleaseIdentity(wanted) != kinds.HelmReleaseIdentity(live) || target(wanted) != target(live)
 	for _, field := range []string{"chart", "chartRef", "values", "valuesFrom", "postRenderers", "commonMetadata"} {
 		if normal(wanted, field) != normal(live, field) {
 			fields = append(fields, "spec."+field)
@@ -165,9 +165,9 @@ func (w World) listed(layer, file string, wanted *unstructured.Unstructured) Lay
 	live := w.Live[objects.IDOf(wanted)]
 	if live == nil {
 		item.Action, item.Note = ActionInstall, "it is not there"
-		identity := layers.HelmReleaseIdentity(wanted)
+		identity := kinds.HelmReleaseIdentity(wanted)
 		for _, id := range sortedIDs(w.Live) {
-			if id.GroupKind() == kinds.HelmReleaseKind && layers.HelmReleaseIdentity(w.Live[id]) == identity {
+			if id.GroupKind() == kinds.HelmReleaseKind && kinds.HelmReleaseIdentity(w.Live[id]) == identity {
 				item.Action, item.Note = ActionRename, fmt.Sprintf("%s stands for the same Helm release", id)
 			}
 		}
@@ -176,7 +176,7 @@ func (w World) listed(layer, file string, wanted *unstructured.Unstructured) Lay
 	fields, another := Differences(wanted, live)
 	switch {
 	case another:
-		item.Action, item.Note = ActionReinstall, fmt.Sprintf("it stands for the Helm release %s, and git for %s", layers.HelmReleaseIdentity(live), layers.HelmReleaseIdentity(wanted))
+		item.Action, item.Note = ActionReinstall, fmt.Sprintf("it stands for the Helm release %s, and git for %s", kinds.HelmReleaseIdentity(live), kinds.HelmReleaseIdentity(wanted))
 	case len(fields) > 0:
 		item.Action, item.Note = ActionUpgrade, "git has something else in "+strings.Join(fields, ", ")
 	case OwnerOf(live) == "":
@@ -194,7 +194,7 @@ func (w World) unlisted(layer string) []LayerItem {
 	files, identities, note := w.listings()
 	for _, id := range sortedIDs(w.Live) {
 		live := w.Live[id]
-		if id.GroupKind() != kinds.HelmReleaseKind || live.GetLabels()[v1alpha1.LayerLabel] != layer || files[id] || identities[layers.HelmReleaseIdentity(live)] {
+		if id.GroupKind() != kinds.HelmReleaseKind || live.GetLabels()[v1alpha1.LayerLabel] != layer || files[id] || identities[kinds.HelmReleaseIdentity(live)] {
 			continue
 		}
 		chart, version := ChartOf(live)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
-	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -110,13 +109,13 @@ type Result struct {
 // is empty where it may be taken. Covered is true for one that a live HelmRelease
 // stands for, which is judged itself.
 func Judge(r Release, live []*unstructured.Unstructured) (reason string, covered bool) {
-	identity := layers.HelmReleaseIdentity(HelmRelease(r, nil))
+	identity := kinds.HelmReleaseIdentity(HelmRelease(r, nil))
 	for _, other := range live {
 		switch {
-		case layers.HelmReleaseIdentity(other) == identity:
+		case kinds.HelmReleaseIdentity(other) == identity:
 			return fmt.Sprintf("HelmRelease %s/%s stands for it", other.GetNamespace(), other.GetName()), true
 		case other.GetNamespace() == r.Namespace && other.GetName() == r.Name:
-			return fmt.Sprintf("HelmRelease %s/%s is there, and stands for the Helm release %s", r.Namespace, r.Name, layers.HelmReleaseIdentity(other)), false
+			return fmt.Sprintf("HelmRelease %s/%s is there, and stands for the Helm release %s", r.Namespace, r.Name, kinds.HelmReleaseIdentity(other)), false
 		}
 	}
 	return r.Unfit(), false
@@ -286,7 +285,7 @@ func (r Result) Verify(directories map[string]*directories.Directory, wanted []C
 	for _, layer := range r.Layers {
 		for _, manifest := range directories[layer].Manifests {
 			if manifest.ID().GroupKind() == kinds.HelmReleaseKind {
-				found[layers.HelmReleaseIdentity(manifest.Object)] = true
+				found[kinds.HelmReleaseIdentity(manifest.Object)] = true
 			}
 		}
 	}

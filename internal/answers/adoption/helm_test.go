@@ -13,7 +13,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/directories"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -27,7 +27,7 @@ var charts = &Repository{Namespace: "flux-system", Name: "charts", URL: "https:/
 func TestWhatIsWrittenStandsForTheRelease(t *testing.T) {
 	for _, name := range []string{"web", "web.v1", "a", strings.Repeat("a", 53), "kustomization"} {
 		r := deployed("shop", name, nil)
-		if got := layers.HelmReleaseIdentity(HelmRelease(r, charts)); got != "shop/"+name {
+		if got := kinds.HelmReleaseIdentity(HelmRelease(r, charts)); got != "shop/"+name {
 			t.Errorf("%s: %s", name, got)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/kinds"
 )
 
 // StoredSelector selects the Secrets of Helm that may hold what a release is now.
@@ -100,7 +100,7 @@ func ChartOf(release *unstructured.Unstructured) (chart, version string) {
 func ByIdentity(releases []*unstructured.Unstructured) map[string]*unstructured.Unstructured {
 	found := make(map[string]*unstructured.Unstructured, len(releases))
 	for _, release := range releases {
-		found[layers.HelmReleaseIdentity(release)] = release
+		found[kinds.HelmReleaseIdentity(release)] = release
 	}
 	return found
 }

@@ -91,7 +91,7 @@ func (w World) observeObjects(o *layers.Observation) {
 		if id.GroupKind() != kinds.HelmReleaseKind {
 			continue
 		}
-		identity := layers.HelmReleaseIdentity(live)
+		identity := kinds.HelmReleaseIdentity(live)
 		if _, listed := identities[identity]; listed || o.Live[id] != nil {
 			see(id)
 			o.Exclusive[identity] = objects.SortIDs(append(o.Exclusive[identity], id))

@@ -33,7 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/internal/address"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -234,7 +234,7 @@ func (r *Renderer) render(ctx context.Context, q Request, release *helmv2.HelmRe
 	}
 	rendering := &Rendering{
 		Chart: chart.Name(), Version: chart.Metadata.Version, AppVersion: chart.Metadata.AppVersion,
-		Release: path.Base(layers.HelmReleaseIdentity(q.Release)), Namespace: release.GetReleaseNamespace(),
+		Release: path.Base(kinds.HelmReleaseIdentity(q.Release)), Namespace: release.GetReleaseNamespace(),
 		FromSecrets: values.fromSecrets, secrets: values.texts,
 	}
 	if err := r.fill(ctx, rendering, chart, values.Values, q, release); err != nil {

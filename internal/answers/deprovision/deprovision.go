@@ -20,6 +20,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/fleet"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/platforms"
 )
 
@@ -120,7 +121,7 @@ func (r Removal) releasesByLayer() map[string][]*unstructured.Unstructured {
 // place says what is wrong with the cluster that a layer is on: without that nothing
 // can be uninstalled.
 func (r Removal) place(one *Leaving, layer *v1alpha1.AddonsLayer) {
-	name := layers.PlaceOf(layer, r.Namespace)
+	name := placement.Of(layer, r.Namespace)
 	if name.Name == "" || len(layer.Status.Resources) == 0 {
 		return
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/catalogue"
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // Home is how the cluster is called that Strata runs in. No RemoteCluster can be
@@ -101,11 +101,11 @@ func IsMade(bundle *v1alpha1.ApplicationBundle) bool {
 
 // ClusterOf names the cluster that a layer belongs on.
 func (w World) ClusterOf(layer *v1alpha1.AddonsLayer) string {
-	return NameOf(layers.PlaceOf(layer, w.Namespace))
+	return NameOf(placement.Of(layer, w.Namespace))
 }
 
 // NameOf names a cluster.
-func NameOf(cluster types.NamespacedName) string { return cmp.Or(layers.ClusterName(cluster), Home) }
+func NameOf(cluster types.NamespacedName) string { return cmp.Or(placement.ClusterName(cluster), Home) }
 
 // LayerOf returns the bundle that a layer is made of, and the layer of that; nil
 // where it is made of none, or of one that is not there.

@@ -21,8 +21,8 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/forecast"
 	"github.com/strata-project/strata/internal/kinds"
-	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 const (
@@ -240,7 +240,7 @@ func asDeployed(release *unstructured.Unstructured) *unstructured.Unstructured {
 // versionFor returns the Kubernetes version of a layer's cluster.
 func (r *chartWork) versionFor(layer string) string {
 	if planned := r.PlannedLayer(layer); planned != nil {
-		if cluster := r.Cluster(layers.PlaceOf(planned, r.settings.Namespace)); cluster != nil && cluster.Status.Version != "" {
+		if cluster := r.Cluster(placement.Of(planned, r.settings.Namespace)); cluster != nil && cluster.Status.Version != "" {
 			return cluster.Status.Version
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 var (
@@ -55,7 +56,7 @@ func (c *Cluster) Departure(ctx context.Context, r *deprovision.Removal, s *snap
 	look.unread = made.List(ctx, look.definitions)
 	r.Balancers, r.Seen = look.balancers(ctx), map[string]deprovision.Seen{}
 	for i, layer := range r.Going {
-		if layers.PlaceOf(layer, r.Namespace).Name != "" {
+		if placement.Of(layer, r.Namespace).Name != "" {
 			continue
 		}
 		say("looking at layer %s, %d of %d", layer.Name, i+1, len(r.Going))

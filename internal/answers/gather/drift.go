@@ -22,6 +22,7 @@ import (
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/sources"
 )
 
@@ -67,7 +68,7 @@ func (r *chartWork) diff(ctx context.Context, made forecast.Forecast, layer *v1a
 			found.Objects = append(found.Objects, drift.Object{ObjectChange: change})
 		}
 	}
-	if cluster := layers.PlaceOf(layer, r.settings.Namespace); cluster.Name != "" {
+	if cluster := placement.Of(layer, r.settings.Namespace); cluster.Name != "" {
 		found.Unknown = append(found.Unknown, fmt.Sprintf("what the releases have made is on RemoteCluster %s, which is not asked", cluster))
 		return found, ctx.Err()
 	}

@@ -8,40 +8,40 @@ import (
 	"slices"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // given judges what releases of another cluster read beside them, by what is on this
 // cluster. It notes what that leaves open.
-func (g *Plan) given(ctx context.Context, place layers.Place, origins []objects.ID) map[objects.ID]layers.Given {
-	found := map[objects.ID]layers.Given{}
+func (g *Plan) given(ctx context.Context, place placement.Place, origins []objects.ID) map[objects.ID]placement.Given {
+	found := map[objects.ID]placement.Given{}
 	if g.isOffline() {
 		return found
 	}
 	for _, origin := range origins {
 		given := g.givenOne(ctx, place, origin)
 		if given.Object == nil {
-			g.note("whether %s is on RemoteCluster %s is not looked up", origin, layers.ClusterName(place.Cluster))
+			g.note("whether %s is on RemoteCluster %s is not looked up", origin, placement.ClusterName(place.Cluster))
 		}
-		if given != (layers.Given{}) {
+		if given != (placement.Given{}) {
 			found[origin] = given
 		}
 	}
 	return found
 }
 
-func (g *Plan) givenOne(ctx context.Context, place layers.Place, origin objects.ID) layers.Given {
+func (g *Plan) givenOne(ctx context.Context, place placement.Place, origin objects.ID) placement.Given {
 	var withheld string
 	for _, at := range place.Places(origin) {
 		if at.Cluster != "" {
 			continue
 		}
-		var seen layers.Looked
-		if !layers.IsReserved(at) {
+		var seen placement.Looked
+		if !placement.IsReserved(at) {
 			seen.Object = g.read(ctx, []objects.ID{at})[at]
 			seen.IsKubeConfig = slices.ContainsFunc(g.Clusters, func(cluster *v1alpha1.RemoteCluster) bool {
-				return layers.KubeConfigSecret(cluster) == at
+				return placement.KubeConfigSecret(cluster) == at
 			})
 		}
 		verdict := place.Judge(origin, at, seen)
@@ -51,11 +51,11 @@ func (g *Plan) givenOne(ctx context.Context, place layers.Place, origin objects.
 			verdict = place.Judge(origin, at, seen)
 		}
 		if verdict.Given {
-			return layers.Given{Object: seen.Object}
+			return placement.Given{Object: seen.Object}
 		}
 		if withheld == "" {
 			withheld = verdict.Withheld
 		}
 	}
-	return layers.Given{Withheld: withheld}
+	return placement.Given{Withheld: withheld}
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/strata-project/strata/internal/answers/charts"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/upgrade"
-	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // upgradeWork looks at releases.
@@ -160,7 +160,7 @@ func (w *upgradeWork) versionFor(release *unstructured.Unstructured) string {
 	}
 	for _, cluster := range w.Clusters {
 		name, _, _ := unstructured.NestedString(release.Object, "spec", "kubeConfig", "secretRef", "name")
-		if cluster.Namespace == release.GetNamespace() && layers.KubeConfigName(cluster.Name) == name {
+		if cluster.Namespace == release.GetNamespace() && placement.KubeConfigName(cluster.Name) == name {
 			return cluster.Status.Version
 		}
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/strata-project/strata/internal/forecast"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/repos"
 	"github.com/strata-project/strata/internal/sources"
 )
@@ -231,7 +232,7 @@ func (g *Plan) filled(_ context.Context, layer *v1alpha1.AddonsLayer) (forecast.
 			request.Applications[app.Name] = app
 		}
 	}
-	request.Cluster = bundles.Cluster{Name: layers.PlaceOf(layer, g.settings.Namespace)}
+	request.Cluster = bundles.Cluster{Name: placement.Of(layer, g.settings.Namespace)}
 	if request.Cluster.Name.Name == "" {
 		request.Cluster.Version = g.Version
 	} else if cluster := g.Cluster(request.Cluster.Name); cluster != nil {
@@ -318,12 +319,12 @@ func (g *Plan) place(ctx context.Context, w forecast.World) error {
 		put := map[string]*directories.Directory{}
 		for _, layer := range g.Planned {
 			content := w.Contents[layer.Name]
-			name := layers.PlaceOf(layer, g.settings.Namespace)
+			name := placement.Of(layer, g.settings.Namespace)
 			if name.Name == "" || content.Directory == nil {
 				continue
 			}
-			cluster := layers.ClusterName(name)
-			place := layers.Place{Layer: layer.Name, Cluster: name, Account: layers.AccountOf(layer, g.settings).Name, Lists: lists(layer.Name, cluster)}
+			cluster := placement.ClusterName(name)
+			place := placement.Place{Layer: layer.Name, Cluster: name, Account: layers.AccountOf(layer, g.settings).Name, Lists: lists(layer.Name, cluster)}
 			place.OwnNamespaceOnly = g.settings.NoCrossNamespaceRefs
 			place.Given = g.given(ctx, place, place.Reads(content.Directory))
 			directory, err := place.Put(content.Directory)

@@ -16,7 +16,6 @@ import (
 	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
-	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -97,7 +96,7 @@ func (l *linter) checkClaims() {
 			l.claimObject(objs[id], mine)
 			objs[id] = append(objs[id], mine)
 			if manifest.ID().GroupKind() == kinds.HelmReleaseKind {
-				release := owned{placeOf(each), layers.HelmReleaseIdentity(manifest.Object)}
+				release := owned{placeOf(each), kinds.HelmReleaseIdentity(manifest.Object)}
 				l.claimRelease(releases[release], mine, release.what)
 				releases[release] = append(releases[release], mine)
 			}

@@ -23,6 +23,7 @@ import (
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/sources"
 	"github.com/strata-project/strata/internal/versions"
 )
@@ -334,4 +335,4 @@ func (l *linter) rivals() map[string]map[string]bool {
 }
 
 // placeOf returns the cluster that a layer goes to.
-func placeOf(each *layer) types.NamespacedName { return layers.PlaceOf(each.AddonsLayer, "") }
+func placeOf(each *layer) types.NamespacedName { return placement.Of(each.AddonsLayer, "") }

@@ -17,6 +17,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/fleet"
 	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/platforms"
 )
 
@@ -115,7 +116,7 @@ func layerChanges(o platforms.Observation, decision platforms.Decision) []LayerC
 			continue // told as being deleted
 		}
 		change := LayerChange{
-			Verb: "create", Name: layer.Name, Cluster: fleet.NameOf(layers.PlaceOf(layer, o.Namespace)), To: layer.Spec.Version,
+			Verb: "create", Name: layer.Name, Cluster: fleet.NameOf(placement.Of(layer, o.Namespace)), To: layer.Spec.Version,
 			After: dependencies.Names(layer.Spec.Prereqs.DependsOn), Fields: []string{},
 		}
 		if was != nil {
@@ -130,7 +131,7 @@ func layerChanges(o platforms.Observation, decision platforms.Decision) []LayerC
 			continue
 		}
 		found = append(found, LayerChange{
-			Verb: "delete", Name: layer.Name, Cluster: fleet.NameOf(layers.PlaceOf(layer, o.Namespace)), From: layer.Spec.Version,
+			Verb: "delete", Name: layer.Name, Cluster: fleet.NameOf(placement.Of(layer, o.Namespace)), From: layer.Spec.Version,
 			After: append([]string{}, departure.After...), Waits: keeps(o, layer), Fields: []string{},
 		})
 	}
@@ -166,7 +167,7 @@ func keeps(o platforms.Observation, layer *v1alpha1.AddonsLayer) string {
 	if hold := layers.HoldOf(layer, o.Now); hold.Active {
 		return strings.TrimSuffix("is held: "+hold.Reason, ": ")
 	}
-	remote := o.Clusters[layers.PlaceOf(layer, o.Namespace)]
+	remote := o.Clusters[placement.Of(layer, o.Namespace)]
 	if remote == nil {
 		return ""
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 )
 
 // nothing stands where a column has nothing to say.
@@ -95,7 +96,7 @@ const here = "here"
 
 // cluster shows where a layer is beside where it belongs where these differ.
 func cluster(layer *v1alpha1.AddonsLayer) string {
-	has, wanted := layer.Status.Cluster, layers.ClusterName(layers.PlaceOf(layer, ""))
+	has, wanted := layer.Status.Cluster, placement.ClusterName(placement.Of(layer, ""))
 	if ref := layer.Spec.Cluster; ref != nil && ref.Namespace == "" {
 		// The controller knows the namespace that it means.
 		wanted = ref.Name

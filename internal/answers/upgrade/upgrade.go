@@ -16,8 +16,8 @@ import (
 	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/catalogue"
 	"github.com/strata-project/strata/internal/kinds"
-	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/sources"
 	"github.com/strata-project/strata/internal/versions"
 )
@@ -112,7 +112,7 @@ func ReleasesOf(all ...*v1alpha1.AddonsLayer) []objects.ID {
 func Of(in Input) Report {
 	report := Report{Kubernetes: in.Kubernetes, Upgrade: Yes, Layers: []Layer{}}
 	for _, layer := range in.Layers {
-		ready := Layer{Name: layer.Name, Cluster: layers.ClusterName(layers.PlaceOf(layer, "")), Upgrade: Yes, Reasons: []Reason{}}
+		ready := Layer{Name: layer.Name, Cluster: placement.ClusterName(placement.Of(layer, "")), Upgrade: Yes, Reasons: []Reason{}}
 		ready.Cluster = strings.TrimPrefix(ready.Cluster, "/")
 		ready.Reasons = append(ready.Reasons, in.ranges(layer)...)
 		for _, id := range ReleasesOf(layer) {

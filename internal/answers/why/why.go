@@ -21,6 +21,7 @@ import (
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/sources"
 )
 
@@ -202,7 +203,7 @@ func affects(s *snapshot.Snapshot, name string) Affected {
 			seen[layer.Name] = true
 			queue = append(queue, layer.Name)
 			found.Layers = append(found.Layers, layer.Name)
-			found.Clusters = append(found.Clusters, layers.ClusterName(layers.PlaceOf(layer, "")))
+			found.Clusters = append(found.Clusters, placement.ClusterName(placement.Of(layer, "")))
 			for _, resource := range layer.Status.Resources {
 				if isRelease(resource) {
 					found.Releases++

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package layers
+package placement
 
 import (
 	"fmt"
@@ -245,9 +245,9 @@ func namesReference(name string) bool {
 	return false
 }
 
-// foreignReference returns the first field of an object that names another
+// ForeignReference returns the first field of an object that names another
 // namespace than the object's own, and that namespace.
-func foreignReference(obj *unstructured.Unstructured) (field, namespace string) {
+func ForeignReference(obj *unstructured.Unstructured) (field, namespace string) {
 	for _, found := range referencesIn(obj) {
 		if found.to == toChartSource {
 			fields, _ := found.value.(map[string]any)

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package layers
+package placement
 
 import (
 	"errors"
@@ -26,18 +26,18 @@ var prod = Place{Layer: "base", Cluster: types.NamespacedName{Namespace: "fleet"
 // beginning of its name, without the hash.
 func putAll(t *testing.T, place Place, manifests ...directories.Manifest) map[string]directories.Manifest {
 	t.Helper()
-	placed, err := place.Put(directoriestest.Of(newRevision, manifests...))
+	placed, err := place.Put(directoriestest.Of("main@sha1:new", manifests...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if placed.Cluster != "fleet/prod" || placed.Digest != directoriestest.Of(newRevision, manifests...).Digest {
+	if placed.Cluster != "fleet/prod" || placed.Digest != directoriestest.Of("main@sha1:new", manifests...).Digest {
 		t.Errorf("the directory is of %s, with the digest %s", placed.Cluster, placed.Digest)
 	}
 	found := map[string]directories.Manifest{}
 	for _, m := range placed.Manifests {
 		name := m.Object.GetName()
 		if m.Cluster == "" && !m.Observed {
-			name = strings.TrimPrefix(name[:len(name)-21], copyPrefix)
+			name = strings.TrimPrefix(name[:len(name)-21], CopyPrefix)
 		}
 		found[m.Object.GetKind()+" "+m.Object.GetNamespace()+"/"+name] = m
 	}
@@ -101,7 +101,7 @@ func TestPutKeepsHelmsNames(t *testing.T) {
 		"of a long name":          {directoriestest.HelmRelease(long), "", "default", "default"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			placed, err := prod.Put(directoriestest.Of(newRevision, test.manifest))
+			placed, err := prod.Put(directoriestest.Of("main@sha1:new", test.manifest))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,7 +110,7 @@ func TestPutKeepsHelmsNames(t *testing.T) {
 			spec := obj.Object["spec"].(map[string]any)
 			want := []any{test.release, test.target, test.storage}
 			if test.release == "" {
-				want[0], _, _ = strings.Cut(HelmReleaseIdentity(test.manifest.Object)[len("default/"):], "/")
+				want[0], _, _ = strings.Cut(kinds.HelmReleaseIdentity(test.manifest.Object)[len("default/"):], "/")
 			}
 			if diff := cmp.Diff(want, []any{spec["releaseName"], spec["targetNamespace"], spec["storageNamespace"]}); diff != "" {
 				t.Errorf("release, target and storage (-want +got):\n%s", diff)
@@ -119,7 +119,7 @@ func TestPutKeepsHelmsNames(t *testing.T) {
 				t.Errorf("names are too long: %s, %s", spec["releaseName"], obj.GetName())
 			}
 			there := "fleet/strata-kubeconfig-prod/"
-			if got := HelmReleaseIdentity(obj); got != there+HelmReleaseIdentity(test.manifest.Object) {
+			if got := kinds.HelmReleaseIdentity(obj); got != there+kinds.HelmReleaseIdentity(test.manifest.Object) {
 				t.Errorf("it stands for %s", got)
 			}
 		})
@@ -157,7 +157,7 @@ func TestPutKeepsWhatStaysAtHome(t *testing.T) {
 	home.Home = true
 	settings, release := directoriestest.Any("v1", "ConfigMap", "default", "settings"), directoriestest.HelmRelease("podinfo")
 	job.Needs = []objects.ID{home.ID(), release.ID(), settings.ID()}
-	placed, err := prod.Put(directoriestest.Of(newRevision, home, job, settings, release))
+	placed, err := prod.Put(directoriestest.Of("main@sha1:new", home, job, settings, release))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestPutCopiesWhatReleasesRead(t *testing.T) {
 	id := func(kind, name string) objects.ID {
 		return objects.ID{Kind: kind, Namespace: "default", Name: name}
 	}
-	if diff := cmp.Diff([]objects.ID{id("Secret", "found"), id("Secret", "missing"), id("Secret", "optional")}, prod.Reads(directoriestest.Of(newRevision, release, listed))); diff != "" {
+	if diff := cmp.Diff([]objects.ID{id("Secret", "found"), id("Secret", "missing"), id("Secret", "optional")}, prod.Reads(directoriestest.Of("main@sha1:new", release, listed))); diff != "" {
 		t.Errorf("what is read (-want +got):\n%s", diff)
 	}
 	place := prod
@@ -286,7 +286,7 @@ func TestPutCopiesTheSecretsOfSources(t *testing.T) {
 	source := directoriestest.Any("source.toolkit.fluxcd.io/v1", "HelmRepository", "default", "charts")
 	source.Object.Object["spec"] = map[string]any{"secretRef": map[string]any{"name": "login"}, "certSecretRef": map[string]any{"name": "tls"}}
 	want := []objects.ID{{Kind: "Secret", Namespace: "default", Name: "login"}, {Kind: "Secret", Namespace: "default", Name: "tls"}}
-	if diff := cmp.Diff(want, prod.Reads(directoriestest.Of(newRevision, source))); diff != "" {
+	if diff := cmp.Diff(want, prod.Reads(directoriestest.Of("main@sha1:new", source))); diff != "" {
 		t.Errorf("what is read (-want +got):\n%s", diff)
 	}
 	spec := specOf(t, putAll(t, prod, source), "HelmRepository fleet/prod-charts")
@@ -308,7 +308,7 @@ func TestPutOfKustomizations(t *testing.T) {
 	if spec["kubeConfig"] == nil || spec["releaseName"] != nil {
 		t.Errorf("it is %v", spec)
 	}
-	if diff := cmp.Diff([]objects.ID{{Kind: "ConfigMap", Namespace: "default", Name: "vars"}}, prod.Reads(directoriestest.Of(newRevision, k))); diff != "" {
+	if diff := cmp.Diff([]objects.ID{{Kind: "ConfigMap", Namespace: "default", Name: "vars"}}, prod.Reads(directoriestest.Of("main@sha1:new", k))); diff != "" {
 		t.Errorf("what is read (-want +got):\n%s", diff)
 	}
 }
@@ -339,7 +339,7 @@ func TestPutNamesTheAccount(t *testing.T) {
 		{ofFlux("OCIRepository", "serviceAccountName", "admin"), "spec.serviceAccountName"},
 		{ofFlux("Bucket", "serviceAccountName", "admin"), "spec.serviceAccountName"},
 	} {
-		_, err := place.Put(directoriestest.Of(newRevision, test.manifest))
+		_, err := place.Put(directoriestest.Of("main@sha1:new", test.manifest))
 		var content *directories.ContentError
 		if !errors.As(err, &content) || content.Field != test.field || content.Reason != "AccessDenied" || !strings.Contains(content.Message, "names ServiceAccount admin, and its layer acts as deployer") {
 			t.Errorf("%s as another account: %v", test.manifest.ID(), err)
@@ -348,7 +348,7 @@ func TestPutNamesTheAccount(t *testing.T) {
 }
 
 func TestPutRefusesAKubeConfig(t *testing.T) {
-	_, err := prod.Put(directoriestest.Of(newRevision, directoriestest.HelmRelease("podinfo", "kubeConfig", map[string]any{"secretRef": map[string]any{"name": "mine"}})))
+	_, err := prod.Put(directoriestest.Of("main@sha1:new", directoriestest.HelmRelease("podinfo", "kubeConfig", map[string]any{"secretRef": map[string]any{"name": "mine"}})))
 	var content *directories.ContentError
 	if !errors.As(err, &content) || content.File != "base/podinfo.yaml" || content.Field != "spec.kubeConfig" || !strings.Contains(content.Message, "names a cluster itself, and its layer belongs on RemoteCluster fleet/prod") {
 		t.Errorf("the error is %v", err)
@@ -356,7 +356,7 @@ func TestPutRefusesAKubeConfig(t *testing.T) {
 }
 
 func TestPutAtHome(t *testing.T) {
-	dir := directoriestest.Of(newRevision, directoriestest.HelmRelease("podinfo"))
+	dir := directoriestest.Of("main@sha1:new", directoriestest.HelmRelease("podinfo"))
 	home := Place{Layer: "base"}
 	if placed, err := home.Put(dir); err != nil || placed != dir {
 		t.Errorf("it is another: %v, %v", placed, err)

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package layers
+package placement
 
 import (
 	"errors"
@@ -71,13 +71,13 @@ func TestPutFollowsEachReference(t *testing.T) {
 	} {
 		m := ofFlux(test.kind, test.spec...)
 		var reads []string
-		for _, id := range prod.Reads(directoriestest.Of(newRevision, m)) {
+		for _, id := range prod.Reads(directoriestest.Of("main@sha1:new", m)) {
 			reads = append(reads, id.Kind+" "+id.Name)
 		}
 		if got := strings.Join(reads, ", "); got != test.want {
 			t.Errorf("a %s with %v reads %s, want %s", test.kind, test.spec, got, test.want)
 		}
-		put, err := prod.Put(directoriestest.Of(newRevision, m))
+		put, err := prod.Put(directoriestest.Of("main@sha1:new", m))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestPutFollowsTheKeyOfAChart(t *testing.T) {
 		"verify": map[string]any{"secretRef": to("key")},
 	}})
 	want := []objects.ID{{Kind: "Secret", Namespace: "elsewhere", Name: "key"}}
-	if diff := cmp.Diff(want, prod.Reads(directoriestest.Of(newRevision, release, charts))); diff != "" {
+	if diff := cmp.Diff(want, prod.Reads(directoriestest.Of("main@sha1:new", release, charts))); diff != "" {
 		t.Errorf("what is read (-want +got):\n%s", diff)
 	}
 }
@@ -150,14 +150,14 @@ func TestPutRefusesUnknownReferences(t *testing.T) {
 		"spec.secretRef":                              ofFlux("NewSource", "secretRef", to("x")),
 		"spec.serviceAccountName":                     ofFlux("HelmRepository", "serviceAccountName", "x"),
 	} {
-		_, err := prod.Put(directoriestest.Of(newRevision, m))
+		_, err := prod.Put(directoriestest.Of("main@sha1:new", m))
 		var content *directories.ContentError
 		if !errors.As(err, &content) || content.Field != field || !strings.Contains(content.Message, "refers to something in a way that cannot be followed to another cluster") {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
 	free := map[string]any{"secretRef": to("x"), "deep": []any{map[string]any{"valuesFrom": to("x")}}}
-	if _, err := prod.Put(directoriestest.Of(newRevision, directoriestest.HelmRelease("a", "values", free, "postRenderers", []any{free}))); err != nil {
+	if _, err := prod.Put(directoriestest.Of("main@sha1:new", directoriestest.HelmRelease("a", "values", free, "postRenderers", []any{free}))); err != nil {
 		t.Errorf("values are nobody's references: %v", err)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package layers
+package placement
 
 import (
 	"cmp"
@@ -79,7 +79,7 @@ func (p Place) Places(origin objects.ID) []objects.ID {
 // in an annotation, or that of RBAC, where the layer's account may get it here.
 // Nothing is told of an object without that, not even whether there is one.
 func (p Place) Judge(origin, at objects.ID, seen Looked) Verdict {
-	if why := reservedSecret(at); why != "" {
+	if why := ReservedSecret(at); why != "" {
 		return Verdict{Withheld: never(origin, at, why)}
 	}
 	if at.Cluster != "" {
@@ -96,16 +96,16 @@ func (p Place) Judge(origin, at objects.ID, seen Looked) Verdict {
 	case seen.Object == nil:
 		return Verdict{}
 	case seen.IsKubeConfig:
-		return Verdict{Withheld: never(origin, at, keptSource)}
+		return Verdict{Withheld: never(origin, at, KeptSource)}
 	}
-	if why := reservedObject(at.GroupKind(), seen.Object); why != "" {
+	if why := ReservedObject(at.GroupKind(), seen.Object); why != "" {
 		return Verdict{Withheld: never(origin, at, why)}
 	}
 	return Verdict{Given: true}
 }
 
 // IsReserved tells whether an object is known by its name alone to be given to nobody.
-func IsReserved(id objects.ID) bool { return reservedSecret(id) != "" }
+func IsReserved(id objects.ID) bool { return ReservedSecret(id) != "" }
 
 // leaveThere says whether the layer may have what is on its own cluster: no more than
 // its account may get there.

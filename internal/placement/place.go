@@ -1,7 +1,9 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package layers
+// Package placement says where the objects of a directory go, and what they may take
+// along to another cluster.
+package placement
 
 import (
 	"cmp"
@@ -47,9 +49,9 @@ type Place struct {
 	Given map[objects.ID]Given
 }
 
-// PlaceOf returns the cluster that a layer names; namespace is that of clusters
+// Of returns the cluster that a layer names; namespace is that of clusters
 // whose namespace is not given.
-func PlaceOf(layer *v1alpha1.AddonsLayer, namespace string) types.NamespacedName {
+func Of(layer *v1alpha1.AddonsLayer, namespace string) types.NamespacedName {
 	cluster := layer.Spec.Cluster
 	if cluster == nil {
 		return types.NamespacedName{}
@@ -68,10 +70,6 @@ func ClusterName(cluster types.NamespacedName) string {
 	}
 	return cluster.String()
 }
-
-// KubeConfigName returns the name of Strata's own copy of a RemoteCluster's
-// kubeconfig, in the namespace of the RemoteCluster.
-func KubeConfigName(cluster string) string { return "strata-kubeconfig-" + cluster }
 
 // KubeConfigSecret returns the Secret that a RemoteCluster has its kubeconfig from.
 func KubeConfigSecret(cluster *v1alpha1.RemoteCluster) objects.ID {
@@ -232,7 +230,7 @@ func (p *putting) release(manifest directories.Manifest) (*unstructured.Unstruct
 
 func (p *putting) helmRelease(manifest directories.Manifest, obj *unstructured.Unstructured, spec map[string]any) {
 	// By its own name, which it still has.
-	name, storage := helmName(obj)
+	name, storage := kinds.HelmName(obj)
 	spec["releaseName"], spec["storageNamespace"] = name, storage
 	if target, _ := spec["targetNamespace"].(string); target == "" {
 		spec["targetNamespace"] = manifest.ID().Namespace
@@ -428,7 +426,7 @@ func (p *putting) copy(manifest directories.Manifest, kind, namespace string, re
 	}
 	origin := objects.ID{Kind: kind, Namespace: namespace, Name: name}
 	// Each layer has copies of its own, so that none goes with another layer.
-	copied := copyPrefix + p.name(origin, p.Layer)
+	copied := CopyPrefix + p.name(origin, p.Layer)
 	ref["name"] = copied
 	own, listed := p.own[origin]
 	given := p.Given[origin]
@@ -475,7 +473,7 @@ func (p *putting) copy(manifest directories.Manifest, kind, namespace string, re
 
 // listed gives what the directory itself lists.
 func (p *putting) listed(origin objects.ID, own directories.Manifest) Given {
-	if why := cmp.Or(reservedSecret(origin), reservedObject(origin.GroupKind(), own.Object)); why != "" {
+	if why := cmp.Or(ReservedSecret(origin), ReservedObject(origin.GroupKind(), own.Object)); why != "" {
 		return Given{Withheld: never(origin, origin, why)}
 	}
 	return Given{Object: own.Object}
