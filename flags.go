@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/strata-project/strata/internal/accounts"
 	"github.com/strata-project/strata/internal/kubeconfig"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/reach"
@@ -132,7 +133,7 @@ func parseFlags(args []string, getenv func(string) string) (*options, error) {
 	flags.BoolVar(&o.requireServiceAccount, "require-service-account", false, "refuse layers that no account writes: neither spec.serviceAccountName nor --default-service-account names one")
 	var layerKinds []string
 	flags.StringSliceVar(&layerKinds, "layer-kinds", nil, "further kinds that layers without an account may hold on this cluster, such as configmaps or clusterissuers.cert-manager.io; * is every kind, and without the flag every kind may be held that the controller may write")
-	flags.StringSliceVar(&o.reservedAccounts, "reserved-service-accounts", layers.FluxAccounts, "accounts, by NAME in every namespace or by NAMESPACE/NAME, that no layer and no release of one may act as, beside the controller's own")
+	flags.StringSliceVar(&o.reservedAccounts, "reserved-service-accounts", accounts.OfFlux, "accounts, by NAME in every namespace or by NAMESPACE/NAME, that no layer and no release of one may act as, beside the controller's own")
 	flags.StringVar(&o.ownName, "own-name", layers.DefaultOwnName, "name with which the controller's own Deployment, roles and bindings begin, which no layer writes")
 	flags.BoolVar(&o.allow.Exec, "insecure-kubeconfig-exec", false, "let the kubeconfig of a RemoteCluster run a program for credentials")
 	flags.BoolVar(&o.allow.Files, "insecure-kubeconfig-files", false, "let the kubeconfig of a RemoteCluster name files of the controller")
@@ -262,7 +263,7 @@ func (o *tenancy) check() error {
 		if !hasNamespace {
 			namespace, name = "default", account
 		}
-		if err := layers.CheckAccount(types.NamespacedName{Namespace: namespace, Name: name}); err != nil {
+		if err := accounts.Check(types.NamespacedName{Namespace: namespace, Name: name}); err != nil {
 			return fmt.Errorf("--reserved-service-accounts: %w", err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/strata-project/strata/internal/accounts"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -89,7 +90,7 @@ func TestFlagValues(t *testing.T) {
 		"no further kinds":              {"--layer-kinds=", env(), func(o *options) any { return o.layerKinds }, layers.LayerKinds{}},
 		"any kinds":                     {"", env(), func(o *options) any { return o.layerKinds }, layers.LayerKinds(nil)},
 		"reserved accounts":             {"--reserved-service-accounts=robot,team-a/admin", env(), func(o *options) any { return o.reservedAccounts }, []string{"robot", "team-a/admin"}},
-		"accounts of Flux":              {"", env(), func(o *options) any { return o.reservedAccounts }, layers.FluxAccounts},
+		"accounts of Flux":              {"", env(), func(o *options) any { return o.reservedAccounts }, accounts.OfFlux},
 		"own name":                      {"--own-name=blue-strata", env(), func(o *options) any { return o.ownName }, "blue-strata"},
 		"events":                        {"--events-addr=http://events/", env(), func(o *options) any { return o.eventsAddr }, "http://events/"},
 		"profiles":                      {"--pprof --metrics-addr=127.0.0.1:8080", env(), func(o *options) any { return o.pprof }, true},

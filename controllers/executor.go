@@ -35,7 +35,7 @@ func (p *Process) writesTo(cluster string) (apply.Cluster, error) {
 // Executor returns what carries out a layer's plan, as the layer's account
 // where it has one.
 func (h *hands) Executor(ctx context.Context, o *layers.Observation) (round.Executor, error) {
-	account := layers.AccountOf(o.Layer, h.r.Settings)
+	account := h.r.Settings.AccountFor(o.Layer)
 	if account.Name == "" {
 		return h.r.executor, nil
 	}

@@ -66,7 +66,7 @@ func (o *observer) awaited(ctx context.Context, id objects.ID, version string) (
 		}
 		return nil, false, fmt.Errorf("namespace must be left out: objects of kind %s are in none", id.Kind)
 	}
-	account := layers.AccountOf(o.Layer, o.Settings)
+	account := o.Settings.AccountFor(o.Layer)
 	live, err = o.reads.followedAs(ctx, id, mapping.Resource, version, account)
 	switch {
 	case apierrors.IsForbidden(err) && account.Name != "":
@@ -121,7 +121,7 @@ func (o *observer) lookUpDoomed(ctx context.Context) error {
 
 // readerOn returns what reads a cluster as the layer's account.
 func (o *observer) readerOn(ctx context.Context, k *informers.Kinds) (client.Reader, error) {
-	account := layers.AccountOf(o.Layer, o.Settings)
+	account := o.Settings.AccountFor(o.Layer)
 	accounts := o.r.accounts
 	if k.Name != "" {
 		if err := o.r.remotes.Answers(k.Name); err != nil {

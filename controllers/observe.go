@@ -74,7 +74,7 @@ func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.Add
 			return nil, err
 		}
 	}
-	o.reads.done(layers.AccountOf(layer, o.Settings))
+	o.reads.done(o.Settings.AccountFor(layer))
 	return o, nil
 }
 

@@ -111,7 +111,7 @@ func (o *observer) wakeNeighbours(ctx context.Context) {
 func (r *AddonsLayerReconciler) placeOn(layer *v1alpha1.AddonsLayer, cluster string) placement.Place {
 	namespace, name, _ := strings.Cut(cluster, "/")
 	return placement.Place{
-		Layer: layer.Name, Cluster: types.NamespacedName{Namespace: namespace, Name: name}, Account: layers.AccountOf(layer, r.Settings).Name,
+		Layer: layer.Name, Cluster: types.NamespacedName{Namespace: namespace, Name: name}, Account: r.Settings.AccountFor(layer).Name,
 		OwnNamespaceOnly: r.Settings.NoCrossNamespaceRefs,
 		Lists:            func(id objects.ID) bool { return len(r.listings.WhoLists(id, "")) > 0 },
 	}

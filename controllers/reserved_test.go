@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/accounts"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/repos"
 )
@@ -240,7 +241,7 @@ func TestForgedStatusRemovesNothingOfOthers(t *testing.T) {
 // The controller knows as whom it acts, and no layer acts as that.
 func TestLayerDoesNotActAsTheController(t *testing.T) {
 	f := newBareFixture(t)
-	f.startAsController(func(s *layers.Settings) { s.ReservedAccounts = layers.FluxAccounts })
+	f.startAsController(func(s *layers.Settings) { s.ReservedAccounts = accounts.OfFlux })
 	f.publish("main@sha1:1", map[string]string{"own/a.yaml": f.release("a"), "flux/b.yaml": f.release("b")})
 	f.layerAs("own", "strata")
 	f.layerAs("flux", "helm-controller")

@@ -123,10 +123,10 @@ func (o *reconcileOptions) fetch(ctx context.Context, out io.Writer, found []uns
 	return nil
 }
 
-func (o *reconcileOptions) fetchOne(ctx context.Context, out io.Writer, sources dynamic.ResourceInterface, ref sources.Ref) error {
+func (o *reconcileOptions) fetchOne(ctx context.Context, out io.Writer, resources dynamic.ResourceInterface, ref sources.Ref) error {
 	asked := time.Now().Format(time.RFC3339Nano)
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, fluxmeta.ReconcileRequestAnnotation, asked)
-	_, err := sources.Patch(ctx, ref.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	_, err := resources.Patch(ctx, ref.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
 	switch {
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("there is no %s; where its layer names no namespace, --source-namespace gives the controller's", ref)
@@ -138,7 +138,7 @@ func (o *reconcileOptions) fetchOne(ctx context.Context, out io.Writer, sources 
 	say(out, "%s is fetched", ref)
 	var last string
 	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, o.timeout, true, func(ctx context.Context) (bool, error) {
-		source, err := sources.Get(ctx, ref.Name, metav1.GetOptions{})
+		source, err := resources.Get(ctx, ref.Name, metav1.GetOptions{})
 		if err != nil {
 			return false, err
 		}

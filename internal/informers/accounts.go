@@ -22,7 +22,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/accounts"
 )
 
 // askTimeout bounds the wait for what is asked about an account.
@@ -67,7 +67,7 @@ func accountsOf(config *rest.Config, web *http.Client, options client.Options, r
 // where only the user is named, and asks for the right to impersonate that one
 // account alone.
 func (a *Accounts) Client(account types.NamespacedName) (client.Client, error) {
-	if err := layers.CheckAccount(account); err != nil {
+	if err := accounts.Check(account); err != nil {
 		return nil, fmt.Errorf("cannot act as a ServiceAccount: %w", err)
 	}
 	a.mu.Lock()
@@ -103,7 +103,7 @@ func (a *Accounts) webOf(account types.NamespacedName) *http.Client {
 // Dynamic returns a client for single objects of any kind that reads as an account;
 // nil where it can be none.
 func (a *Accounts) Dynamic(account types.NamespacedName) dynamic.Interface {
-	if layers.CheckAccount(account) != nil {
+	if accounts.Check(account) != nil {
 		return nil
 	}
 	made, err := dynamic.NewForConfigAndClient(a.config, a.webOf(account))
@@ -123,7 +123,7 @@ func (a *Accounts) Check(ctx context.Context, account types.NamespacedName) erro
 	found.SetGroupVersionKind(serviceAccountVersion)
 	switch err := a.reader.Get(ctx, account, found); {
 	case apierrors.IsNotFound(err):
-		return &layers.AccountMissingError{Account: account}
+		return &accounts.MissingError{Account: account}
 	case err == nil, apierrors.IsForbidden(err):
 		return nil
 	default:

@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/accounts"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -65,14 +65,14 @@ type Review struct {
 
 // NewReviews returns reviews of the cluster that the controller runs in, which asks
 // about others by its own right to.
-func NewReviews(c client.Client, accounts *Accounts) *Reviews {
+func NewReviews(c client.Client, known *Accounts) *Reviews {
 	return &Reviews{known: lru.New(maxReviews), ask: func(ctx context.Context, account types.NamespacedName, id objects.ID) (Review, error) {
 		question := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User:               serviceaccount.MakeUsername(account.Namespace, account.Name),
 			Groups:             append(serviceaccount.MakeGroupNames(account.Namespace), user.AllAuthenticated),
 			ResourceAttributes: toGet(id),
 		}}
-		return askAbout(ctx, accounts, account, id, "the controller may not create subjectaccessreviews", func(ctx context.Context) (authorizationv1.SubjectAccessReviewStatus, error) {
+		return askAbout(ctx, known, account, id, "the controller may not create subjectaccessreviews", func(ctx context.Context) (authorizationv1.SubjectAccessReviewStatus, error) {
 			err := c.Create(ctx, question)
 			return question.Status, err
 		})
@@ -82,15 +82,15 @@ func NewReviews(c client.Client, accounts *Accounts) *Reviews {
 // newRemoteReviews returns reviews of another cluster. There each account asks about
 // itself, which every account may: so no kubeconfig needs a right for it beyond that
 // to act as the account. While the cluster does not answer, what it said last counts.
-func newRemoteReviews(accounts *Accounts, answers func() error) *Reviews {
+func newRemoteReviews(known *Accounts, answers func() error) *Reviews {
 	const unasked = "the kubeconfig may not act as it, or it may not create selfsubjectaccessreviews"
 	return &Reviews{known: lru.New(maxReviews), lasting: true, ask: func(ctx context.Context, account types.NamespacedName, id objects.ID) (Review, error) {
 		if err := answers(); err != nil {
 			return Review{}, fmt.Errorf("cannot read %s: %w", id, err)
 		}
 		question := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: toGet(id)}}
-		return askAbout(ctx, accounts, account, id, unasked, func(ctx context.Context) (authorizationv1.SubjectAccessReviewStatus, error) {
-			as, err := accounts.Client(account)
+		return askAbout(ctx, known, account, id, unasked, func(ctx context.Context) (authorizationv1.SubjectAccessReviewStatus, error) {
+			as, err := known.Client(account)
 			if err == nil {
 				err = as.Create(ctx, question)
 			}
@@ -137,16 +137,16 @@ func toGet(id objects.ID) *authorizationv1.ResourceAttributes {
 // askAbout puts a question about an account that exists. One that does not may do nothing,
 // whatever rights its name has. unasked says what lacks the right to ask.
 func askAbout(
-	ctx context.Context, accounts *Accounts, account types.NamespacedName, id objects.ID, unasked string,
+	ctx context.Context, known *Accounts, account types.NamespacedName, id objects.ID, unasked string,
 	ask func(context.Context) (authorizationv1.SubjectAccessReviewStatus, error),
 ) (Review, error) {
-	if err := layers.CheckAccount(account); err != nil {
+	if err := accounts.Check(account); err != nil {
 		return Review{}, nil //nolint:nilerr // a gate says so
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	var missing *layers.AccountMissingError
-	if err := accounts.Check(ctx, account); errors.As(err, &missing) {
+	var missing *accounts.MissingError
+	if err := known.Check(ctx, account); errors.As(err, &missing) {
 		return Review{}, nil
 	} else if err != nil {
 		return Review{}, err

@@ -209,7 +209,7 @@ func (o Observation) failureCauses(d Decision, results []dependents.Result) []v1
 		}
 		why := failureOf(o.actor(result.Action.ID), result.Err)
 		if why.reason == v1alpha1.ReasonServiceAccountNotFound {
-			account := AccountOf(o.Layer, o.Settings)
+			account := o.Settings.AccountFor(o.Layer)
 			return []v1alpha1.Cause{{
 				Kind: "ServiceAccount", Cluster: o.cluster(), Namespace: account.Namespace, Name: account.Name,
 				Reason: d.Reason, Message: why.message,

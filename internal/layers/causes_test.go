@@ -25,6 +25,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/accounts"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/directories/directoriestest"
@@ -282,7 +283,7 @@ func TestCausesOfAMissingAccount(t *testing.T) {
 	var results []dependents.Result
 	for range 2 {
 		results = append(results, dependents.Result{
-			Action: dependents.Action{Verb: dependents.VerbWrite, ID: releaseID("a"), Wanted: &wanted}, Err: &AccountMissingError{Account: account},
+			Action: dependents.Action{Verb: dependents.VerbWrite, ID: releaseID("a"), Wanted: &wanted}, Err: &accounts.MissingError{Account: account},
 		})
 	}
 	report, _ := Report(o, Decide(o), results)
@@ -341,7 +342,7 @@ func TestEveryReasonHasACause(t *testing.T) {
 					deleted(l)
 				}
 				d := Decision{State: state, Reason: reason, Message: "why", Stalled: state == v1alpha1.StateDeployed}
-				list := Causes(observation(l, nil), d, nil)
+				list := causesOf(observation(l, nil), d, nil)
 				if len(list) == 0 || list[0].Depth != 0 || list[0].Reason != reason || list[0].Kind == "" || list[0].Message != "why" {
 					t.Errorf("%s %s: %v", state, reason, causeLines(list))
 				}

@@ -4,16 +4,14 @@
 package layers
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/accounts"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
@@ -21,21 +19,10 @@ import (
 	"github.com/strata-project/strata/internal/sources"
 )
 
-// AccountOf returns the ServiceAccount that writes a layer's objects: the one
-// that the layer names, or else the settings' default, in the namespace of the
-// layer's source; for a layer of another cluster, on that cluster, in the namespace
-// that the RemoteCluster has here. The zero value means the controller itself.
-func AccountOf(layer *v1alpha1.AddonsLayer, settings Settings) types.NamespacedName {
-	name := cmp.Or(layer.Spec.ServiceAccountName, settings.DefaultServiceAccount)
-	if name == "" {
-		return types.NamespacedName{}
-	}
-	if cluster := placement.Of(layer, settings.Namespace); cluster.Name != "" {
-		// On the other cluster, in the namespace in which Flux looks for the
-		// account of a release of this layer.
-		return types.NamespacedName{Namespace: cluster.Namespace, Name: name}
-	}
-	return types.NamespacedName{Namespace: sources.Of(layer, settings.Namespace).Namespace, Name: name}
+// AccountFor returns the ServiceAccount that a layer acts as; the zero value means the
+// controller itself.
+func (s Settings) AccountFor(layer *v1alpha1.AddonsLayer) types.NamespacedName {
+	return accounts.Of(layer, s.DefaultServiceAccount, s.Namespace)
 }
 
 // actor returns the ServiceAccount that writes an object of the layer; the zero
@@ -45,40 +32,19 @@ func (o Observation) actor(id objects.ID) types.NamespacedName {
 	if o.Remote != nil && id.Cluster == "" {
 		return types.NamespacedName{}
 	}
-	return AccountOf(o.Layer, o.Settings)
-}
-
-// CheckAccount refuses an account whose parts are no names: of those the name
-// of a user is made, in which a colon would name somebody else.
-func CheckAccount(account types.NamespacedName) error {
-	if problems := validation.IsDNS1123Label(account.Namespace); len(problems) > 0 {
-		return fmt.Errorf("%q is no namespace: %s", account.Namespace, strings.Join(problems, "; "))
-	}
-	if problems := validation.IsDNS1123Subdomain(account.Name); len(problems) > 0 {
-		return fmt.Errorf("%q is no name of a ServiceAccount: %s", account.Name, strings.Join(problems, "; "))
-	}
-	return nil
-}
-
-// AccountMissingError says that a layer's account does not exist. RBAC would
-// still give an account that was deleted the rights that are bound to its name.
-type AccountMissingError struct{ Account types.NamespacedName }
-
-// Error names the account.
-func (e *AccountMissingError) Error() string {
-	return fmt.Sprintf("there is no ServiceAccount %s", e.Account)
+	return o.Settings.AccountFor(o.Layer)
 }
 
 // accountGate wants an account that can be one, and any where one is required.
 func accountGate(o Observation) *Blocked {
-	account := AccountOf(o.Layer, o.Settings)
+	account := o.Settings.AccountFor(o.Layer)
 	if account.Name == "" {
 		if !o.Settings.RequireServiceAccount {
 			return nil
 		}
 		return accessDenied("spec.serviceAccountName: the layer names no account, and the controller writes no layer with its own rights (--require-service-account): name one of the namespace of the layer's source or, for another cluster, of the RemoteCluster's")
 	}
-	if err := CheckAccount(account); err != nil {
+	if err := accounts.Check(account); err != nil {
 		return &Blocked{
 			State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonInvalidSpec, Stalled: true,
 			Message: "cannot act as the layer's ServiceAccount: " + err.Error(),
@@ -179,7 +145,7 @@ func kindGate(o Observation) *Blocked {
 // to grant: it watches also what an account writes.
 func kindMessage(o Observation) string {
 	verbs := ""
-	if account := AccountOf(o.Layer, o.Settings); account.Name != "" {
+	if account := o.Settings.AccountFor(o.Layer); account.Name != "" {
 		verbs = fmt.Sprintf(", with the verbs get, list and watch, since ServiceAccount %s writes it", account)
 	}
 	return fmt.Sprintf("the controller lacks rights: %v; add the kind to rbac.kinds of the chart%s", o.KindError, verbs)
@@ -197,7 +163,7 @@ type failure struct {
 // failureOf explains the error of an action that an account has tried, or the
 // controller itself.
 func failureOf(account types.NamespacedName, err error) failure {
-	var missing *AccountMissingError
+	var missing *accounts.MissingError
 	if errors.As(err, &missing) {
 		account = missing.Account // without it nothing is written at all
 	}

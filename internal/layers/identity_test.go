@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/accounts"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/directories/directoriestest"
@@ -51,7 +52,7 @@ func TestAccountOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := AccountOf(tc.layer, tc.settings).String(); got != tc.want {
+			if got := tc.settings.AccountFor(tc.layer).String(); got != tc.want {
 				t.Errorf("%s: it is %s, want %s", tc.reason, got, tc.want)
 			}
 		})
@@ -79,7 +80,7 @@ func TestCheckAccount(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			err := CheckAccount(types.NamespacedName{Namespace: tc.namespace, Name: tc.name})
+			err := accounts.Check(types.NamespacedName{Namespace: tc.namespace, Name: tc.name})
 			if (err != nil) != (tc.problem != "") || err != nil && !strings.Contains(err.Error(), tc.problem) {
 				t.Errorf("%s: the error is %v, want %q in it", tc.reason, err, tc.problem)
 			}
@@ -93,7 +94,7 @@ func TestAccountsAreNobodyElse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		part := rapid.StringMatching(`[a-zA-Z0-9:./\-\r\n ]{0,12}`)
 		account := types.NamespacedName{Namespace: part.Draw(t, "namespace"), Name: part.Draw(t, "name")}
-		if CheckAccount(account) != nil {
+		if accounts.Check(account) != nil {
 			return
 		}
 		user := fmt.Sprintf("system:serviceaccount:%s:%s", account.Namespace, account.Name)
@@ -347,12 +348,12 @@ func TestReportFailuresOfAnAccount(t *testing.T) {
 		},
 		"missing": {
 			reason: "an account that is not there has no rights to be named", account: "deployer", verb: dependents.VerbWrite,
-			err: &AccountMissingError{types.NamespacedName{Namespace: "team-a", Name: "deployer"}}, want: "ServiceAccountNotFound",
+			err: &accounts.MissingError{Account: types.NamespacedName{Namespace: "team-a", Name: "deployer"}}, want: "ServiceAccountNotFound",
 			message: `cannot apply HelmRelease default/podinfo (file) as ServiceAccount team-a/deployer: that account does not exist`,
 		},
 		"missing at deletion": {
 			reason: "nothing is given up because nobody may remove it", account: "deployer", verb: dependents.VerbMark,
-			err: &AccountMissingError{types.NamespacedName{Namespace: "team-a", Name: "deployer"}}, want: "PruneFailed",
+			err: &accounts.MissingError{Account: types.NamespacedName{Namespace: "team-a", Name: "deployer"}}, want: "PruneFailed",
 			message: `cannot remove HelmRelease default/podinfo as ServiceAccount team-a/deployer: that account does not exist`,
 		},
 		"quota": {

@@ -23,8 +23,11 @@ import (
 func TestInventoryRoundTrip(t *testing.T) {
 	name := rapid.StringMatching(`[a-z][a-z0-9-]{0,4}`)
 	listed := []schema.GroupKind{
-		kinds.HelmReleaseKind, kinds.HelmRepositoryKind, {Kind: "ConfigMap"}, {Group: "apps", Kind: "Deployment"},
-		{Group: "cert-manager.io", Kind: "ClusterIssuer"}, {Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"},
+		kinds.HelmReleaseKind, kinds.HelmRepositoryKind,
+		{Kind: "ConfigMap"},
+		{Group: "apps", Kind: "Deployment"},
+		{Group: "cert-manager.io", Kind: "ClusterIssuer"},
+		{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"},
 	}
 	entry := rapid.Custom(func(t *rapid.T) dependents.Entry {
 		gk := rapid.SampledFrom(listed).Draw(t, "kind")

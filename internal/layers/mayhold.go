@@ -41,7 +41,7 @@ var builtInKinds = LayerKinds{
 // clusterissuers.cert-manager.io, *.cert-manager.io; "*" is every kind, and "*." is
 // every kind without a group.
 func ParseLayerKinds(texts []string) (LayerKinds, error) {
-	kinds := LayerKinds{}
+	parsed := LayerKinds{}
 	for _, text := range texts {
 		resource, group, _ := strings.Cut(text, ".")
 		if text == anyName {
@@ -52,9 +52,9 @@ func ParseLayerKinds(texts []string) (LayerKinds, error) {
 		if !isName(resource) || group != "" && !isName(group) {
 			return nil, fmt.Errorf("%q is no kind such as configmaps or clusterissuers.cert-manager.io", text)
 		}
-		kinds = append(kinds, schema.GroupResource{Group: group, Resource: resource})
+		parsed = append(parsed, schema.GroupResource{Group: group, Resource: resource})
 	}
-	return kinds, nil
+	return parsed, nil
 }
 
 // Has tells whether the list has a kind.
@@ -101,13 +101,6 @@ func kindListGate(o Observation) *Blocked {
 		return contentBlocked(&directories.ContentError{Reason: v1alpha1.ReasonApplyFailed, File: manifest.File, Line: manifest.Line, Message: message})
 	}
 	return nil
-}
-
-// FluxAccounts are the names of the accounts of Flux's controllers, which may do
-// nearly everything where Flux is installed with its defaults.
-var FluxAccounts = []string{
-	"helm-controller", "image-automation-controller", "image-reflector-controller", "kustomize-controller",
-	"notification-controller", "source-controller", "source-watcher",
 }
 
 // CheckAccountUse refuses an account as which neither a layer nor what it installs

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/accounts"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/directories/directoriestest"
 )
@@ -125,7 +126,7 @@ func TestKindsOfLayersWithoutAnAccount(t *testing.T) {
 func TestReservedAccounts(t *testing.T) {
 	reserve := func(o *Observation) {
 		o.Settings.Account = types.NamespacedName{Namespace: "gotk-system", Name: "strata"}
-		o.Settings.ReservedAccounts = append([]string{"team-a/admin"}, FluxAccounts...)
+		o.Settings.ReservedAccounts = append([]string{"team-a/admin"}, accounts.OfFlux...)
 	}
 	as := func(name string) directories.Manifest {
 		return directoriestest.HelmRelease("a", "serviceAccountName", name)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/accounts"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/directories/directoriestest"
@@ -124,7 +125,7 @@ func TestFailureNamesWhoActed(t *testing.T) {
 	o := observation(layer(), directoriestest.Of(newRevision, directoriestest.HelmRelease("a")), onProd(well), func(o *Observation) { o.Layer.Spec.ServiceAccountName = "deployer" })
 	here := objects.ID{Kind: "Secret", Namespace: "fleet", Name: "copy"}
 	there := objects.ID{Cluster: "fleet/prod", Kind: "ConfigMap", Namespace: "default", Name: "settings"}
-	missing := &AccountMissingError{Account: types.NamespacedName{Namespace: "fleet", Name: "deployer"}}
+	missing := &accounts.MissingError{Account: types.NamespacedName{Namespace: "fleet", Name: "deployer"}}
 	for _, test := range []struct {
 		name    string
 		id      objects.ID

@@ -18,7 +18,7 @@ const (
 	// RevisionPrefix begins the names of Secrets that keep what layers have
 	// deployed.
 	RevisionPrefix = "strata-revision."
-	// copyPrefix begins the names of copies beside a RemoteCluster.
+	// CopyPrefix begins the names of copies beside a RemoteCluster.
 	CopyPrefix = "strata-copy-"
 	// LeaseName ends the names of the controller's Leases.
 	LeaseName = "strata.kraan.io"
@@ -26,7 +26,7 @@ const (
 	helmPrefix = "sh.helm.release.v1."
 	// bootstrapPrefix begins the names of the tokens by which nodes join.
 	bootstrapPrefix = "bootstrap-token-"
-	// fluxLease ends the names of the Leases of Flux's controllers.
+	// FluxLease ends the names of the Leases of Flux's controllers.
 	FluxLease = "-controller-leader-election"
 )
 

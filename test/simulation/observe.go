@@ -74,19 +74,19 @@ func (h *hands) observeRemote(o *layers.Observation) {
 
 // observeKinds sees to it that what is on the clusters in question is watched.
 func (h *hands) observeKinds(o *layers.Observation) {
-	kinds := map[objects.ServedKind]bool{}
+	served := map[objects.ServedKind]bool{}
 	for _, directory := range []*directories.Directory{o.Directory, o.Deployed, o.Restored} {
 		if directory == nil {
 			continue
 		}
 		for _, manifest := range directory.Manifests {
-			kinds[manifest.ID().ServedKind()] = true
+			served[manifest.ID().ServedKind()] = true
 		}
 	}
 	for _, entry := range layers.Inventory(o.Layer.Status.Resources, nil) {
-		kinds[entry.ID.ServedKind()] = true
+		served[entry.ID.ServedKind()] = true
 	}
-	for kind := range kinds {
+	for kind := range served {
 		c := h.usable(kind.Cluster)
 		if c == nil {
 			continue

@@ -280,10 +280,10 @@ func (w *importing) writeLayers() error {
 // Verify reads the directories of layers as they were written, and says of which
 // releases a layer would not find the very Helm release that is installed. The
 // rules are the controller's.
-func (r Result) Verify(directories map[string]*directories.Directory, wanted []Candidate) []string {
+func (r Result) Verify(made map[string]*directories.Directory, wanted []Candidate) []string {
 	found := map[string]bool{}
 	for _, layer := range r.Layers {
-		for _, manifest := range directories[layer].Manifests {
+		for _, manifest := range made[layer].Manifests {
 			if manifest.ID().GroupKind() == kinds.HelmReleaseKind {
 				found[kinds.HelmReleaseIdentity(manifest.Object)] = true
 			}

@@ -254,9 +254,9 @@ func TestNamesOfLayers(t *testing.T) {
 	}
 }
 
-func directory(objects ...*unstructured.Unstructured) *directories.Directory {
+func directory(objs ...*unstructured.Unstructured) *directories.Directory {
 	dir := &directories.Directory{Revision: "main@sha1:1", Digest: "some"}
-	for _, obj := range objects {
+	for _, obj := range objs {
 		dir.Manifests = append(dir.Manifests, directories.Manifest{File: obj.GetName() + ".yaml", Line: 1, Object: obj})
 	}
 	return dir
@@ -268,8 +268,8 @@ func layer(name string) *v1alpha1.AddonsLayer {
 	return l
 }
 
-func world(live []*unstructured.Unstructured, directories map[string]*directories.Directory, all ...*v1alpha1.AddonsLayer) World {
-	w := World{Version: "v1.36.3", Namespace: "gotk-system", Layers: all, Directories: directories, Scopes: FluxScopes(), Live: map[objects.ID]*unstructured.Unstructured{}}
+func world(live []*unstructured.Unstructured, made map[string]*directories.Directory, all ...*v1alpha1.AddonsLayer) World {
+	w := World{Version: "v1.36.3", Namespace: "gotk-system", Layers: all, Directories: made, Scopes: FluxScopes(), Live: map[objects.ID]*unstructured.Unstructured{}}
 	for _, obj := range live {
 		w.Live[objects.IDOf(obj)] = obj
 	}

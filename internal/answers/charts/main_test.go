@@ -154,10 +154,10 @@ func answer(code int, body string) *http.Response {
 }
 
 // text returns objects as YAML, one after the other.
-func text(t *testing.T, objects []*unstructured.Unstructured) string {
+func text(t *testing.T, objs []*unstructured.Unstructured) string {
 	t.Helper()
 	var all []string
-	for _, object := range objects {
+	for _, object := range objs {
 		data, err := yaml.Marshal(object.Object)
 		if err != nil {
 			t.Fatal(err)

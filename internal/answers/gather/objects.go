@@ -38,8 +38,8 @@ func (g *Plan) objects(ctx context.Context, w *forecast.World) error {
 	if w.Objects == nil {
 		w.Objects = map[objects.ID]*unstructured.Unstructured{}
 	}
-	versions, kinds := g.wanted(w)
-	for kind := range kinds {
+	versions, versioned := g.wanted(w)
+	for kind := range versioned {
 		if err := g.serve(w, kind); err != nil {
 			return err
 		}

@@ -15,13 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/strata-project/strata/internal/accounts"
 	"github.com/strata-project/strata/internal/layers"
 )
 
 // defaultSettings are those of a controller that was given no flags. Its namespace
 // is that of the chart.
 var defaultSettings = layers.Settings{
-	Interval: time.Minute, Namespace: "strata-system", MaxPrunePercent: 50, ReservedAccounts: layers.FluxAccounts,
+	Interval: time.Minute, Namespace: "strata-system", MaxPrunePercent: 50, ReservedAccounts: accounts.OfFlux,
 }
 
 // settingsOf returns the settings of the controller, from the arguments of its

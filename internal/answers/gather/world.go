@@ -324,7 +324,7 @@ func (g *Plan) place(ctx context.Context, w forecast.World) error {
 				continue
 			}
 			cluster := placement.ClusterName(name)
-			place := placement.Place{Layer: layer.Name, Cluster: name, Account: layers.AccountOf(layer, g.settings).Name, Lists: lists(layer.Name, cluster)}
+			place := placement.Place{Layer: layer.Name, Cluster: name, Account: g.settings.AccountFor(layer).Name, Lists: lists(layer.Name, cluster)}
 			place.OwnNamespaceOnly = g.settings.NoCrossNamespaceRefs
 			place.Given = g.given(ctx, place, place.Reads(content.Directory))
 			directory, err := place.Put(content.Directory)
@@ -441,14 +441,14 @@ func over(live, written map[string]string) map[string]string {
 func replaced[T interface {
 	GetNamespace() string
 	GetName() string
-}](objects []T, with T, keep func(live T)) []T {
-	objects = slices.Clone(objects)
-	for i, live := range objects {
+}](objs []T, with T, keep func(live T)) []T {
+	objs = slices.Clone(objs)
+	for i, live := range objs {
 		if live.GetNamespace() == with.GetNamespace() && live.GetName() == with.GetName() {
 			keep(live)
-			objects[i] = with
-			return objects
+			objs[i] = with
+			return objs
 		}
 	}
-	return append(objects, with)
+	return append(objs, with)
 }
