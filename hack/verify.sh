@@ -28,4 +28,5 @@ if ! (cd "$before" && git --no-pager diff --no-index --no-prefix a b); then
   exit 1
 fi
 hack/heavy.sh check
+hack/named.sh
 echo "verify: all $(hack/generate.sh --list | wc -l | tr -d ' ') generated files are current"
