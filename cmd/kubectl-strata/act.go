@@ -8,26 +8,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/strata-project/strata/internal/answers/gather"
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
+	"github.com/strata-project/strata/internal/answers/snapshot"
 )
-
-// fieldManager is who has changed what the plug-in changes.
-const fieldManager = "kubectl-strata"
 
 // choice is the layers that a command acts on.
 type choice struct {
-	flags    *genericclioptions.ConfigFlags
-	cluster  *gather.Cluster
+	*console.Console
 	selector string
 }
 
@@ -41,11 +36,11 @@ func (c *choice) layers(ctx context.Context, names []string) (dynamic.ResourceIn
 	if len(names) == 0 && c.selector == "" {
 		return nil, nil, errors.New("name the layers, or give --selector")
 	}
-	show := &showOptions{kind: layerKind, flags: c.flags, cluster: c.cluster, names: names, selector: c.selector}
+	show := &showOptions{Console: c.Console, kind: layerKind, names: names, selector: c.selector}
 	if len(names) > 0 && c.selector != "" {
 		return nil, nil, errors.New("give names or --selector, not both")
 	}
-	client, err := c.cluster.Dynamic()
+	client, err := c.Cluster.Dynamic()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -53,10 +48,10 @@ func (c *choice) layers(ctx context.Context, names []string) (dynamic.ResourceIn
 	if err != nil {
 		return nil, nil, err
 	}
-	objects := client.Resource(layerKind.resource)
+	objects := client.Resource(layerKind.Resource)
 	found, err := show.read(ctx, objects, references)
 	if err != nil {
-		return nil, nil, explain(err, c.flags, layerKind)
+		return nil, nil, c.Explain(err, snapshot.Layers)
 	}
 	if len(found.Items) == 0 {
 		return nil, nil, fmt.Errorf("no layer has the labels %s; kubectl strata get lists those there are", c.selector)
@@ -70,19 +65,14 @@ func (c *choice) patch(ctx context.Context, layers dynamic.ResourceInterface, na
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the change of layer %s: %w", name, err)
 	}
-	changed, err := layers.Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: fieldManager})
+	changed, err := layers.Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: console.FieldManager})
 	if apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("you may not change layer %s; ask for the right to patch addonslayers.kraan.io: %w", name, err)
 	}
-	return changed, explain(err, c.flags, layerKind)
+	return changed, c.Explain(err, snapshot.Layers)
 }
 
 // annotate sets annotations of a layer; nil removes one.
 func (c *choice) annotate(ctx context.Context, layers dynamic.ResourceInterface, name string, annotations map[string]any) (*unstructured.Unstructured, error) {
 	return c.patch(ctx, layers, name, map[string]any{"metadata": map[string]any{"annotations": annotations}})
-}
-
-// say writes one line of what was done.
-func say(out io.Writer, format string, args ...any) {
-	fmt.Fprintf(out, format+"\n", args...)
 }

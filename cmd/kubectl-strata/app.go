@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
 	"github.com/strata-project/strata/internal/answers/applications"
 	"github.com/strata-project/strata/internal/answers/fleet"
@@ -79,7 +80,7 @@ func newAppList(t *tool) *cobra.Command {
 	}
 	command.Flags().BoolVar(&filter.Outdated, "outdated", false, "show what is in use and should be another version")
 	command.Flags().StringVar(&life, "eol", "", "show what is in use and is past its end of life, or will be within this time, such as 90d")
-	outputFlag(command, &output, "wide", "json", "yaml", "name")
+	console.OutputFlag(command, &output, "wide", "json", "yaml", "name")
 	return command
 }
 
@@ -93,7 +94,7 @@ func (t *tool) appList(ctx context.Context, filter applications.Filter, output s
 		return err
 	}
 	if filter.Some() && len(apps) > 0 {
-		return errDiffers
+		return console.ErrDiffers
 	}
 	return nil
 }
@@ -101,24 +102,24 @@ func (t *tool) appList(ctx context.Context, filter applications.Filter, output s
 func (t *tool) printApps(apps []applications.App, w fleet.World, output string) error {
 	switch output {
 	case "json", "yaml":
-		return t.printAs(output, apps)
+		return t.PrintAs(output, apps)
 	case "name":
 		names := make([]string, 0, len(apps))
 		for _, app := range apps {
 			names = append(names, app.Name)
 		}
-		return t.printNames(snapshot.Applications, names)
+		return t.PrintNames(snapshot.Applications, names)
 	}
-	columns := expendable("NAME", "VERSION", "NEWEST:1", "TESTED:4", "END OF LIFE:3", "BUNDLES:6", "PLATFORMS:5", "CLUSTERS:2", "LAYERS:7", "NOTE")
+	columns := console.Columns("NAME", "VERSION", "NEWEST:1", "TESTED:4", "END OF LIFE:3", "BUNDLES:6", "PLATFORMS:5", "CLUSTERS:2", "LAYERS:7", "NOTE")
 	rows := printing.AppRows(apps, w.Now)
 	if output != "wide" {
-		columns, rows = without(columns, rows, "PLATFORMS", "LAYERS")
+		columns, rows = console.Without(columns, rows, "PLATFORMS", "LAYERS")
 	}
 	none := "No HelmApplications found."
 	if len(w.Applications) > 0 {
 		none = "No version in use is like that."
 	}
-	return t.table(columns, rows, none)
+	return t.Table(columns, rows, none)
 }
 
 func newAppGet(t *tool) *cobra.Command {
@@ -129,7 +130,7 @@ func newAppGet(t *tool) *cobra.Command {
 			return t.appGet(command.Context(), args[0], output)
 		},
 	}
-	outputFlag(command, &output, "json", "yaml")
+	console.OutputFlag(command, &output, "json", "yaml")
 	return command
 }
 
@@ -145,18 +146,18 @@ func (t *tool) appGet(ctx context.Context, name, output string) error {
 			continue
 		}
 		if output != "" {
-			return t.printAs(output, app)
+			return t.PrintAs(output, app)
 		}
-		t.field("Application", app.Name)
-		t.field("Description", app.Description)
-		t.field("Newest", orDash(app.Newest))
-		t.field("Tested", orDash(app.Tested))
+		t.Field("Application", app.Name)
+		t.Field("Description", app.Description)
+		t.Field("Newest", orDash(app.Newest))
+		t.Field("Tested", orDash(app.Tested))
 		for _, problem := range app.Problems {
-			t.field("Problem", problem)
+			t.Field("Problem", problem)
 		}
-		say(t.out, "")
-		columns := expendable("VERSION", "CHART:6", "KUBERNETES:3", "END OF LIFE:1", "NEEDS:4", "RECOMMENDS:8", "BUNDLES:5", "PLATFORMS:7", "CLUSTERS:2", "NOTE")
-		return t.screen.Table(t.out, columns, printing.VersionRows(app, w.Now))
+		console.Say(t.Out, "")
+		columns := console.Columns("VERSION", "CHART:6", "KUBERNETES:3", "END OF LIFE:1", "NEEDS:4", "RECOMMENDS:8", "BUNDLES:5", "PLATFORMS:7", "CLUSTERS:2", "NOTE")
+		return t.Screen.Table(t.Out, columns, printing.VersionRows(app, w.Now))
 	}
-	return noSuch(snapshot.Applications, name, names)
+	return console.NoSuch(snapshot.Applications, name, names)
 }

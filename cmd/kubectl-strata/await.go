@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
+	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/summary"
 )
 
@@ -67,7 +69,7 @@ func goalNamed(name string) (goal, error) {
 
 // newWait returns the command that waits for layers.
 func newWait(t *tool, out io.Writer) *cobra.Command {
-	c := &choice{flags: t.flags, cluster: t.cluster}
+	c := &choice{Console: t.Console}
 	var what string
 	var timeout time.Duration
 	command := &cobra.Command{
@@ -98,11 +100,11 @@ func newWait(t *tool, out io.Writer) *cobra.Command {
 
 // awaitGone waits for layers of which some may have gone already.
 func (c *choice) awaitGone(ctx context.Context, out io.Writer, names []string, until goal, timeout time.Duration) error {
-	client, err := c.cluster.Dynamic()
+	client, err := c.Cluster.Dynamic()
 	if err != nil {
 		return err
 	}
-	return c.await(ctx, out, client.Resource(layerKind.resource), names, until, timeout)
+	return c.await(ctx, out, client.Resource(layerKind.Resource), names, until, timeout)
 }
 
 func namesOf(layers []unstructured.Unstructured) []string {
@@ -129,9 +131,9 @@ func (c *choice) await(ctx context.Context, out io.Writer, objects dynamic.Resou
 			return nil
 		case ctx.Err() == nil && inTime.Err() != nil:
 			w.report(fmt.Sprintf("not %s within %s", until.name, timeout))
-			return errBlocked
+			return console.ErrBlocked
 		case err != nil:
-			return explain(err, c.flags, layerKind)
+			return c.Explain(err, snapshot.Layers)
 		}
 		select {
 		case <-inTime.Done():
@@ -222,16 +224,16 @@ func (w *waiting) saw(object *unstructured.Unstructured) error {
 	text := strings.TrimSpace(fmt.Sprintf("%s %s %s", row.State, row.Ready, row.Why))
 	if w.until.met(layer) {
 		delete(w.left, layer.Name)
-		say(w.out, "layer %s is %s", layer.Name, w.until.name)
+		console.Say(w.out, "layer %s is %s", layer.Name, w.until.name)
 		return nil
 	}
 	if text != last {
 		w.left[layer.Name] = text
-		say(w.out, "layer %s: %s", layer.Name, text)
+		console.Say(w.out, "layer %s: %s", layer.Name, text)
 	}
 	stalled := meta.IsStatusConditionTrue(layer.Status.Conditions, v1alpha1.StalledCondition) && layer.Status.ObservedGeneration == layer.Generation
 	if stalled && w.until.name == "deployed" {
-		return errBlocked
+		return console.ErrBlocked
 	}
 	return nil
 }
@@ -242,13 +244,13 @@ func (w *waiting) lost(name string) error {
 		return fmt.Errorf("layer %s has gone", name)
 	}
 	delete(w.left, name)
-	say(w.out, "layer %s is gone", name)
+	console.Say(w.out, "layer %s is gone", name)
 	return nil
 }
 
 // report says which layers are left.
 func (w *waiting) report(what string) {
 	for _, name := range slices.Sorted(maps.Keys(w.left)) {
-		say(w.out, "layer %s is %s: %s", name, what, w.left[name])
+		console.Say(w.out, "layer %s is %s: %s", name, what, w.left[name])
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
 	"github.com/strata-project/strata/internal/answers/bundles"
 	"github.com/strata-project/strata/internal/answers/snapshot"
@@ -102,7 +103,7 @@ func newBundleList(t *tool) *cobra.Command {
 		Example: bundleListExamples, Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return t.bundleList(command.Context(), output) },
 	}
-	outputFlag(command, &output, "json", "yaml", "name")
+	console.OutputFlag(command, &output, "json", "yaml", "name")
 	return command
 }
 
@@ -118,12 +119,12 @@ func (t *tool) bundleList(ctx context.Context, output string) error {
 		for _, bundle := range all {
 			names = append(names, bundle.Name)
 		}
-		return t.printNames(snapshot.Bundles, names)
+		return t.PrintNames(snapshot.Bundles, names)
 	case "json", "yaml":
-		return t.printAs(output, all)
+		return t.PrintAs(output, all)
 	}
-	columns := expendable("NAME", "FAMILY:6", "VERSION:2", "KUBERNETES:4", "UPGRADES FROM:5", "END OF LIFE:3", "PLATFORMS:7", "CLUSTERS:1", "NOTE")
-	return t.table(columns, printing.BundleRows(all, w.Now), "No ApplicationBundles found.")
+	columns := console.Columns("NAME", "FAMILY:6", "VERSION:2", "KUBERNETES:4", "UPGRADES FROM:5", "END OF LIFE:3", "PLATFORMS:7", "CLUSTERS:1", "NOTE")
+	return t.Table(columns, printing.BundleRows(all, w.Now), "No ApplicationBundles found.")
 }
 
 func newBundleGet(t *tool) *cobra.Command {
@@ -134,7 +135,7 @@ func newBundleGet(t *tool) *cobra.Command {
 			return t.bundleGet(command.Context(), args[0], output)
 		},
 	}
-	outputFlag(command, &output, "json", "yaml")
+	console.OutputFlag(command, &output, "json", "yaml")
 	return command
 }
 
@@ -145,36 +146,36 @@ func (t *tool) bundleGet(ctx context.Context, name, output string) error {
 	}
 	found := w.FindBundle(name)
 	if found == nil {
-		return noSuch(snapshot.Bundles, name, w.BundleNames())
+		return console.NoSuch(snapshot.Bundles, name, w.BundleNames())
 	}
 	bundle := bundles.Of(w, found)
 	if output != "" {
-		err = t.printAs(output, bundle)
+		err = t.PrintAs(output, bundle)
 	} else {
 		err = t.printBundle(bundle)
 	}
 	if err == nil && (bundle.Withdrawn != "" || bundle.Ended || len(bundle.Problems) > 0) {
-		return errBlocked
+		return console.ErrBlocked
 	}
 	return err
 }
 
 func (t *tool) printBundle(b bundles.Bundle) error {
-	t.field("Bundle", fmt.Sprintf("%s, version %s of %s", b.Name, b.Version, b.Family))
-	t.field("Description", b.Description)
-	t.field("Kubernetes", b.Kubernetes)
+	t.Field("Bundle", fmt.Sprintf("%s, version %s of %s", b.Name, b.Version, b.Family))
+	t.Field("Description", b.Description)
+	t.Field("Kubernetes", b.Kubernetes)
 	from := "none, it can only be installed afresh"
 	if len(b.UpgradesFrom) > 0 {
 		from = strings.Join(b.UpgradesFrom, " or ")
 	}
-	t.field("Entered from", from)
+	t.Field("Entered from", from)
 	if b.EndOfLife != nil {
-		t.field("End of life", b.EndOfLife.UTC().Format("2006-01-02")+yes(b.Ended, " (past)"))
+		t.Field("End of life", b.EndOfLife.UTC().Format("2006-01-02")+yes(b.Ended, " (past)"))
 	}
-	t.field("Note", b.Note())
-	say(t.out, "")
-	columns := expendable("LAYER", "AFTER:2", "APPLICATION", "VERSION:1", "CHART:3", "NOTE")
-	if err := t.screen.Table(t.out, columns, printing.BundleLayerRows(b)); err != nil {
+	t.Field("Note", b.Note())
+	console.Say(t.Out, "")
+	columns := console.Columns("LAYER", "AFTER:2", "APPLICATION", "VERSION:1", "CHART:3", "NOTE")
+	if err := t.Screen.Table(t.Out, columns, printing.BundleLayerRows(b)); err != nil {
 		return err
 	}
 	if len(b.Inputs) > 0 {
@@ -182,17 +183,17 @@ func (t *tool) printBundle(b bundles.Bundle) error {
 		for _, input := range b.Inputs {
 			rows = append(rows, []string{input.Name, input.Type, yes(input.Required, "required"), input.Default, strings.Join(input.Enum, ", "), input.Description})
 		}
-		say(t.out, "")
-		if err := t.screen.Table(t.out, expendable("INPUT", "TYPE:2", "REQUIRED:1", "DEFAULT:3", "ONE OF:4", "DESCRIPTION"), rows); err != nil {
+		console.Say(t.Out, "")
+		if err := t.Screen.Table(t.Out, console.Columns("INPUT", "TYPE:2", "REQUIRED:1", "DEFAULT:3", "ONE OF:4", "DESCRIPTION"), rows); err != nil {
 			return err
 		}
 	}
-	say(t.out, "")
+	console.Say(t.Out, "")
 	rows := [][]string{}
 	for _, on := range b.Installed {
 		rows = append(rows, []string{on.Platform, on.Cluster, fmt.Sprintf("%d/%d", on.Deployed, on.Layers)})
 	}
-	return t.table(expendable("PLATFORM", "CLUSTER", "LAYERS"), rows, "It is installed nowhere.")
+	return t.Table(console.Columns("PLATFORM", "CLUSTER", "LAYERS"), rows, "It is installed nowhere.")
 }
 
 func newBundlePaths(t *tool) *cobra.Command {
@@ -207,7 +208,7 @@ func newBundlePaths(t *tool) *cobra.Command {
 	command.Flags().StringVar(&route.From, "from", "", "the version that a cluster is at")
 	command.Flags().StringVar(&route.To, "to", "", "the version to go to")
 	command.Flags().StringVar(&route.Kubernetes, "kubernetes", "", "the version of Kubernetes that the clusters have, such as 1.34")
-	outputFlag(command, &output, "json", "yaml")
+	console.OutputFlag(command, &output, "json", "yaml")
 	return command
 }
 
@@ -227,16 +228,16 @@ func (t *tool) bundlePaths(ctx context.Context, family string, route bundles.Rou
 		return err
 	}
 	if output != "" {
-		err = t.printAs(output, paths)
+		err = t.PrintAs(output, paths)
 	} else {
 		rows := [][]string{}
 		for _, path := range paths {
 			rows = append(rows, []string{path.String(), fmt.Sprint(len(path.Hops)), path.Why()})
 		}
-		err = t.table(expendable("PATH", "HOPS:1", "WHY"), rows, "There are no two versions to go between.")
+		err = t.Table(console.Columns("PATH", "HOPS:1", "WHY"), rows, "There are no two versions to go between.")
 	}
 	if err == nil && slices.ContainsFunc(paths, func(p bundles.Path) bool { return p.Blocked != "" }) {
-		return errBlocked
+		return console.ErrBlocked
 	}
 	return err
 }
@@ -249,7 +250,7 @@ func newBundleDiff(t *tool) *cobra.Command {
 			return t.bundleDiff(command.Context(), args[0], args[1], output)
 		},
 	}
-	outputFlag(command, &output, "json", "yaml", "markdown")
+	console.OutputFlag(command, &output, "json", "yaml", "markdown")
 	return command
 }
 
@@ -261,21 +262,21 @@ func (t *tool) bundleDiff(ctx context.Context, a, b, output string) error {
 	from, to := w.FindBundle(a), w.FindBundle(b)
 	switch {
 	case from == nil:
-		return noSuch(snapshot.Bundles, a, w.BundleNames())
+		return console.NoSuch(snapshot.Bundles, a, w.BundleNames())
 	case to == nil:
-		return noSuch(snapshot.Bundles, b, w.BundleNames())
+		return console.NoSuch(snapshot.Bundles, b, w.BundleNames())
 	}
 	changes := bundles.Diff(w, from, to)
 	switch output {
 	case "json", "yaml":
-		err = t.printAs(output, changes)
+		err = t.PrintAs(output, changes)
 	case "markdown":
-		_, err = fmt.Fprint(t.out, printing.ChangesMarkdown(from.Name, to.Name, changes))
+		_, err = fmt.Fprint(t.Out, printing.ChangesMarkdown(from.Name, to.Name, changes))
 	default:
-		err = t.table(expendable("LAYER:1", "CHANGE", "WHAT", "FROM -> TO"), printing.ChangeRows(changes), "Nothing differs.")
+		err = t.Table(console.Columns("LAYER:1", "CHANGE", "WHAT", "FROM -> TO"), printing.ChangeRows(changes), "Nothing differs.")
 	}
 	if err == nil && len(changes) > 0 {
-		return errDiffers
+		return console.ErrDiffers
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
 	"github.com/strata-project/strata/internal/answers/charts"
 	"github.com/strata-project/strata/internal/answers/snapshot"
@@ -68,12 +69,12 @@ func canUpgradeCommands(t *tool) []*cobra.Command {
 				return err
 			}
 			if output == "" {
-				err = printing.Upgrade(t.out, t.screen, report)
+				err = printing.Upgrade(t.Out, t.Screen, report)
 			} else {
-				err = t.printAs(output, report)
+				err = t.PrintAs(output, report)
 			}
 			if err == nil && report.Upgrade != upgrade.Yes {
-				return errBlocked
+				return console.ErrBlocked
 			}
 			return err
 		},
@@ -81,7 +82,7 @@ func canUpgradeCommands(t *tool) []*cobra.Command {
 	command.Flags().StringVar(&to, "k8s", "", "the version of Kubernetes to look at, such as 1.37 (required)")
 	command.Flags().StringVar(&cluster, "cluster", "", "look at the layers of this RemoteCluster only, as [NAMESPACE/]NAME")
 	o.secretsFlag(command.Flags())
-	outputFlag(command, &output, "json", "yaml")
+	console.OutputFlag(command, &output, "json", "yaml")
 	return []*cobra.Command{command}
 }
 
@@ -97,20 +98,20 @@ func (t *tool) canUpgrade(ctx context.Context, to, cluster string, o chartOption
 	if _, err := charts.RemovedAPIs(nil, to); err != nil {
 		return upgrade.Report{}, fmt.Errorf("--k8s: %w", err)
 	}
-	progress := t.progress()
+	progress := t.Progress()
 	defer progress.Done()
 	progress.Say("reading the cluster")
-	s, err := t.cluster.Read(ctx, canUpgradeParts...)
+	s, err := t.Cluster.Read(ctx, canUpgradeParts...)
 	if err != nil {
 		return upgrade.Report{}, err
 	}
-	t.warnUnread(s, "what depends on them is not known")
+	t.WarnUnread(s, "what depends on them is not known")
 	chosen, err := chooseLayers(s, cluster, names)
 	if err != nil {
 		return upgrade.Report{}, err
 	}
 	in := upgrade.Input{Kubernetes: to, Layers: chosen, Bundles: s.Bundles, Applications: s.Applications}
-	if in.Releases, in.Unread, err = t.cluster.Upgrade(ctx, s, to, chosen, o.ChartOptions, progress.Say); err != nil {
+	if in.Releases, in.Unread, err = t.Cluster.Upgrade(ctx, s, to, chosen, o.ChartOptions, progress.Say); err != nil {
 		return upgrade.Report{}, err
 	}
 	return upgrade.Of(in), nil
@@ -120,7 +121,7 @@ func (t *tool) canUpgrade(ctx context.Context, to, cluster string, o chartOption
 func chooseLayers(s *snapshot.Snapshot, cluster string, names []string) ([]*v1alpha1.AddonsLayer, error) {
 	for _, name := range names {
 		if s.Layer(name) == nil {
-			return nil, noLayer(s, name)
+			return nil, console.NoLayer(s, name)
 		}
 	}
 	var chosen []*v1alpha1.AddonsLayer

@@ -9,8 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
 	"github.com/strata-project/strata/internal/answers/checks"
+	"github.com/strata-project/strata/internal/answers/snapshot"
 )
 
 const checkLong = `Check that Strata can work in the cluster: the version of Kubernetes; Flux's
@@ -56,7 +58,7 @@ func newCheck(t *tool) *cobra.Command {
 		},
 	}
 	command.Flags().BoolVar(&before, "pre", false, "check only what must hold before Strata is installed")
-	outputFlag(command, &output, "json", "yaml")
+	console.OutputFlag(command, &output, "json", "yaml")
 	return command
 }
 
@@ -65,9 +67,9 @@ func (t *tool) check(ctx context.Context, before bool) ([]checks.Finding, error)
 	if err != nil {
 		return nil, err
 	}
-	facts, err := t.cluster.Facts(ctx, wanted)
+	facts, err := t.Cluster.Facts(ctx, wanted)
 	if err != nil {
-		return nil, explain(err, t.flags, layerKind)
+		return nil, t.Explain(err, snapshot.Layers)
 	}
 	if before {
 		return checks.Before(facts, wanted), nil
@@ -77,14 +79,14 @@ func (t *tool) check(ctx context.Context, before bool) ([]checks.Finding, error)
 
 func (t *tool) printFindings(findings []checks.Finding, output string) error {
 	if output != "" {
-		if err := t.printAs(output, map[string]any{"checks": findings}); err != nil {
+		if err := t.PrintAs(output, map[string]any{"checks": findings}); err != nil {
 			return err
 		}
-	} else if _, err := io.WriteString(t.out, printing.Checks(t.screen, findings)); err != nil {
+	} else if _, err := io.WriteString(t.Out, printing.Checks(t.Screen, findings)); err != nil {
 		return err
 	}
 	if checks.Failed(findings) {
-		return errBlocked
+		return console.ErrBlocked
 	}
 	return nil
 }

@@ -4,7 +4,11 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
+
+	"github.com/strata-project/strata/cmd/kubectl-strata/remoteclusters"
 )
 
 const clustersLong = `Show RemoteClusters, sorted by namespace and name: the clusters that layers
@@ -38,7 +42,7 @@ const clustersExamples = `  # The clusters of all namespaces
   kubectl strata clusters --watch`
 
 func newClusters(t *tool) *cobra.Command {
-	o := &showOptions{kind: clusterKind, flags: t.flags, cluster: t.cluster, screen: t.screen, now: t.now}
+	o := &showOptions{Console: t.Console, kind: clusterKind}
 	command := &cobra.Command{
 		Use:     "clusters [[NAMESPACE/]NAME...]",
 		Aliases: []string{"cluster"},
@@ -47,10 +51,20 @@ func newClusters(t *tool) *cobra.Command {
 		Example: clustersExamples,
 		RunE: func(command *cobra.Command, args []string) error {
 			o.names = args
-			return o.run(command.Context(), t.out)
+			return o.run(command.Context(), t.Out)
 		},
 	}
 	o.addFlags(command, "show RemoteClusters with these labels, for example region=eu")
 	command.Flags().StringVarP(&o.namespace, "namespace", "n", "", "show RemoteClusters of this namespace alone")
 	return command
+}
+
+// addClusterCommands puts the commands about single clusters below the one that
+// shows them, whose arguments are names of clusters. A cluster that is called as one
+// of them is shown by its name with its namespace.
+func addClusterCommands(t *tool, clusters *cobra.Command) {
+	list := newClusters(t)
+	list.Use, list.Aliases = "list [[NAMESPACE/]NAME...]", nil
+	list.Example = strings.ReplaceAll(list.Example, "strata clusters", "strata cluster list")
+	clusters.AddCommand(append(remoteclusters.Commands(t.Console), list)...)
 }

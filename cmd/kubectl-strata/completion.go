@@ -33,7 +33,7 @@ type completions = func(command *cobra.Command, args []string, begun string) ([]
 // layers where its usage says LAYER, and so on. What a command knows better itself
 // stays.
 func (t *tool) complete(root *cobra.Command) {
-	root.SetOut(renamed(t.out))
+	root.SetOut(renamed(t.Out))
 	root.InitDefaultCompletionCmd()
 	t.completeFlag(root, "context", func(context.Context, *cobra.Command, []string) []string { return t.contexts() })
 	for _, command := range root.Commands() {
@@ -119,7 +119,7 @@ func (t *tool) within(ask func(context.Context, *cobra.Command, []string) []stri
 // names returns the names of objects that are not given yet, with what is known of
 // their state. A namespace narrows them.
 func (t *tool) names(ctx context.Context, part snapshot.Part, namespace string, given []string) []string {
-	client, err := t.cluster.Dynamic()
+	client, err := t.Cluster.Dynamic()
 	if err != nil {
 		return nil
 	}
@@ -165,7 +165,7 @@ func (t *tool) deployments(ctx context.Context, _ *cobra.Command, args []string)
 	if len(args) == 0 {
 		return nil
 	}
-	s, err := t.cluster.Read(ctx, snapshot.Layers)
+	s, err := t.Cluster.Read(ctx, snapshot.Layers)
 	if err != nil || s.Layer(args[0]) == nil {
 		return nil
 	}
@@ -178,7 +178,7 @@ func (t *tool) deployments(ctx context.Context, _ *cobra.Command, args []string)
 
 // contexts returns the contexts of the kubeconfig.
 func (t *tool) contexts() []string {
-	raw, err := t.flags.ToRawKubeConfigLoader().RawConfig()
+	raw, err := t.Flags.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {
 		return nil
 	}
@@ -217,7 +217,7 @@ func (t *tool) completeOwner(command *cobra.Command, args []string, begun string
 		resource, known := ownable[kind]
 		namespace, _ := command.Flags().GetString("namespace")
 		if namespace == "" {
-			namespace, _, _ = t.flags.ToRawKubeConfigLoader().Namespace()
+			namespace, _, _ = t.Flags.ToRawKubeConfigLoader().Namespace()
 		}
 		if resource == namespaces {
 			namespace = ""

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
 	"github.com/strata-project/strata/internal/answers/deprovision"
 	"github.com/strata-project/strata/internal/answers/fleet"
@@ -71,7 +72,7 @@ func newDeprovision(t *tool) *cobra.Command {
 	command.Flags().StringVar(&l.platform, "platform", "", "the layers of this Platform")
 	command.Flags().StringVar(&l.cluster, "cluster", "", "the layers on this RemoteCluster, as NAMESPACE/NAME")
 	command.Flags().BoolVar(&l.plan, "plan", false, "say that nothing is to be deleted, which it never is")
-	outputFlag(command, &l.output, "json", "yaml")
+	console.OutputFlag(command, &l.output, "json", "yaml")
 	return command
 }
 
@@ -85,11 +86,11 @@ func (l *leaving) run(ctx context.Context, names []string) error {
 	if given != 1 {
 		return errors.New("name the layers, or give one of --platform and --cluster")
 	}
-	w, s, err := l.tool.cluster.Fleet(ctx, snapshot.Layers, snapshot.Releases)
+	w, s, err := l.Cluster.Fleet(ctx, snapshot.Layers, snapshot.Releases)
 	if err != nil {
 		return err
 	}
-	l.warnUnread(s, "what that means for the removal is not known")
+	l.WarnUnread(s, "what that means for the removal is not known")
 	r := deprovision.Removal{World: w, Platform: l.platform, Releases: s.Of(snapshot.Releases)}
 	if err := s.Unread[snapshot.Releases]; err != nil {
 		r.ReleasesUnread = err.Error()
@@ -97,8 +98,8 @@ func (l *leaving) run(ctx context.Context, names []string) error {
 	if r.Going, err = l.chosen(r.World, s, names); err != nil {
 		return err
 	}
-	progress := l.progress()
-	err = l.tool.cluster.Departure(ctx, &r, s, progress.Say)
+	progress := l.Progress()
+	err = l.Cluster.Departure(ctx, &r, s, progress.Say)
 	progress.Done()
 	if err != nil {
 		return err
@@ -108,7 +109,7 @@ func (l *leaving) run(ctx context.Context, names []string) error {
 		return err
 	}
 	if deprovision.Blocked(found) {
-		return errBlocked
+		return console.ErrBlocked
 	}
 	return nil
 }
@@ -128,7 +129,7 @@ func (l *leaving) chosen(w fleet.World, s *snapshot.Snapshot, names []string) ([
 			known = append(known, platform.Name)
 		}
 		if len(going) == 0 && !slices.Contains(known, l.platform) {
-			return nil, noSuch(snapshot.Platforms, l.platform, known)
+			return nil, console.NoSuch(snapshot.Platforms, l.platform, known)
 		}
 	case l.cluster != "":
 		name, err := l.clusterNamed(w)
@@ -144,7 +145,7 @@ func (l *leaving) chosen(w fleet.World, s *snapshot.Snapshot, names []string) ([
 	for _, name := range names {
 		layer := s.Layer(name)
 		if layer == nil {
-			return nil, noLayer(s, name)
+			return nil, console.NoLayer(s, name)
 		}
 		if !slices.Contains(going, layer) {
 			going = append(going, layer)
@@ -177,7 +178,7 @@ func (l *leaving) clusterNamed(w fleet.World) (types.NamespacedName, error) {
 	switch len(found) {
 	case 0:
 		slices.Sort(known)
-		return types.NamespacedName{}, noSuch(snapshot.Clusters, l.cluster, slices.Compact(known))
+		return types.NamespacedName{}, console.NoSuch(snapshot.Clusters, l.cluster, slices.Compact(known))
 	case 1:
 		return found[0], nil
 	}
@@ -186,15 +187,15 @@ func (l *leaving) clusterNamed(w fleet.World) (types.NamespacedName, error) {
 
 func (l *leaving) print(found []deprovision.Leaving) error {
 	if l.output != "" {
-		return l.printAs(l.output, struct {
+		return l.PrintAs(l.output, struct {
 			Blocked bool                  `json:"blocked"`
 			Layers  []deprovision.Leaving `json:"layers"`
 		}{deprovision.Blocked(found), found})
 	}
 	if !l.plan {
-		l.paragraph(l.errOut, "kubectl strata: this only plans, nothing is deleted; kubectl delete does that, and the controller keeps to this order")
+		l.Paragraph(l.ErrOut, "kubectl strata: this only plans, nothing is deleted; kubectl delete does that, and the controller keeps to this order")
 	}
-	if err := l.table(expendable("TURN", "LAYER", "CLUSTER:2", "VERSION:4", "RELEASES:3", "AFTER:1"), printing.LeavingRows(found), "No layers would go."); err != nil {
+	if err := l.Table(console.Columns("TURN", "LAYER", "CLUSTER:2", "VERSION:4", "RELEASES:3", "AFTER:1"), printing.LeavingRows(found), "No layers would go."); err != nil {
 		return err
 	}
 	l.list("In the way:", found, func(one deprovision.Leaving) []string { return one.InTheWay })
@@ -212,16 +213,16 @@ func (l *leaving) list(heading string, found []deprovision.Leaving, texts func(d
 		}
 	}
 	if len(times) > 0 {
-		say(l.out, "\n%s", l.screen.Paint(terminal.Strong, heading))
+		console.Say(l.Out, "\n%s", l.Screen.Paint(terminal.Strong, heading))
 	}
 	said := map[string]bool{}
 	for _, one := range found {
 		for _, text := range texts(one) {
 			switch {
 			case times[text] == 1:
-				l.paragraph(l.out, "- %s: %s", one.Name, text)
+				l.Paragraph(l.Out, "- %s: %s", one.Name, text)
 			case !said[text]:
-				l.paragraph(l.out, "- %d layers: %s", times[text], text)
+				l.Paragraph(l.Out, "- %d layers: %s", times[text], text)
 				said[text] = true
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/internal/answers/charts"
 	"github.com/strata-project/strata/internal/answers/drift"
 	"github.com/strata-project/strata/internal/answers/gather"
@@ -55,12 +56,12 @@ func newDiff(t *tool) *cobra.Command {
 	command.Flags().StringVarP(&o.selector, "selector", "l", "", "the layers with these labels, for example team=platform")
 	o.charts.hostsFlag(command.Flags())
 	o.charts.secretsFlag(command.Flags())
-	outputFlag(command, &o.output, "json", "yaml")
+	console.OutputFlag(command, &o.output, "json", "yaml")
 	return command
 }
 
 func (t *tool) diff(ctx context.Context, o *planOptions) error {
-	progress := t.progress()
+	progress := t.Progress()
 	defer progress.Done()
 	progress.Say("reading the cluster")
 	gathered, names, err := t.gather(ctx, o)
@@ -79,7 +80,7 @@ func (t *tool) diff(ctx context.Context, o *planOptions) error {
 func (t *tool) printDiff(found []drift.Layer, output string) error {
 	differs := slices.ContainsFunc(found, func(diff drift.Layer) bool { return len(diff.Objects) > 0 })
 	if output != "" {
-		if err := t.printAs(output, found); err != nil {
+		if err := t.PrintAs(output, found); err != nil {
 			return err
 		}
 	} else {
@@ -87,11 +88,11 @@ func (t *tool) printDiff(found []drift.Layer, output string) error {
 			t.printLayerDiff(diff)
 		}
 		if !differs {
-			say(t.out, "What could be compared is as it is wanted.")
+			console.Say(t.Out, "What could be compared is as it is wanted.")
 		}
 	}
 	if differs {
-		return errDiffers
+		return console.ErrDiffers
 	}
 	return nil
 }
@@ -107,8 +108,8 @@ func (t *tool) printLayerDiff(diff drift.Layer) {
 	case 1:
 		verdict = "1 object differs"
 	}
-	for _, line := range t.screen.Wrap("layer "+diff.Layer+": "+verdict, "  ") {
-		say(t.out, "%s", t.screen.Paint(terminal.Strong, line))
+	for _, line := range t.Screen.Wrap("layer "+diff.Layer+": "+verdict, "  ") {
+		console.Say(t.Out, "%s", t.Screen.Paint(terminal.Strong, line))
 	}
 	for _, object := range diff.Objects {
 		for _, line := range object.Lines {
@@ -120,12 +121,12 @@ func (t *tool) printLayerDiff(diff drift.Layer) {
 			if object.Release != "" {
 				text += " (release " + object.Release + ")"
 			}
-			for _, wrapped := range (terminal.Screen{Width: max(0, t.screen.Width-2)}).Wrap(text, "  ") {
-				say(t.out, "%s", t.screen.Paint(role, "  "+wrapped))
+			for _, wrapped := range (terminal.Screen{Width: max(0, t.Screen.Width-2)}).Wrap(text, "  ") {
+				console.Say(t.Out, "%s", t.Screen.Paint(role, "  "+wrapped))
 			}
 		}
 	}
 	for _, unknown := range diff.Unknown {
-		say(t.out, "%s", "  "+strings.Join((terminal.Screen{Width: max(0, t.screen.Width-2)}).Wrap("? "+terminal.Safe(unknown), "  "), "\n  "))
+		console.Say(t.Out, "%s", "  "+strings.Join((terminal.Screen{Width: max(0, t.Screen.Width-2)}).Wrap("? "+terminal.Safe(unknown), "  "), "\n  "))
 	}
 }

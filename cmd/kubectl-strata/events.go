@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	toolswatch "k8s.io/client-go/tools/watch"
 
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
 	"github.com/strata-project/strata/internal/answers/events"
 	"github.com/strata-project/strata/internal/answers/snapshot"
@@ -52,7 +53,7 @@ func newEvents(t *tool) *cobra.Command {
 	}
 	command.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on showing what happens, until Ctrl-C")
 	command.Flags().StringSliceVar(&o.types, "types", nil, "Normal, Warning or both, which is the default")
-	outputFlag(command, &o.output, "json", "yaml")
+	console.OutputFlag(command, &o.output, "json", "yaml")
 	return command
 }
 
@@ -70,53 +71,53 @@ func (o *eventsOptions) run(ctx context.Context, name string) error {
 			return fmt.Errorf("--types has %q: it must be Normal or Warning", each)
 		}
 	}
-	s, err := o.cluster.Read(ctx, snapshot.Layers, snapshot.Releases)
+	s, err := o.Cluster.Read(ctx, snapshot.Layers, snapshot.Releases)
 	if err != nil {
 		return err
 	}
 	layer := s.Layer(name)
 	if layer == nil {
-		return noLayer(s, name)
+		return console.NoLayer(s, name)
 	}
 	subjects := events.SubjectsOf(s, layer)
 	if namespace, has := subjects.Namespace(); has {
-		made, err := o.cluster.ReadIn(ctx, namespace, events.Makers...)
+		made, err := o.Cluster.ReadIn(ctx, namespace, events.Makers...)
 		if err != nil {
 			return err
 		}
 		subjects.Adopt(made)
-		o.warnUnread(made, "events may be of others by the same name")
+		o.WarnUnread(made, "events may be of others by the same name")
 	}
-	o.warnUnread(s, "events of what Helm has made are not shown")
+	o.WarnUnread(s, "events of what Helm has made are not shown")
 	for _, cluster := range subjects.Elsewhere {
-		fmt.Fprintf(o.errOut, "kubectl strata: events of what is on %s are not shown: that cluster is not asked\n", terminal.Safe(cluster))
+		fmt.Fprintf(o.ErrOut, "kubectl strata: events of what is on %s are not shown: that cluster is not asked\n", terminal.Safe(cluster))
 	}
 	return o.show(ctx, name, subjects)
 }
 
 func (o *eventsOptions) show(ctx context.Context, layer string, subjects *events.Subjects) error {
-	client, err := o.cluster.Dynamic()
+	client, err := o.Cluster.Dynamic()
 	if err != nil {
 		return err
 	}
 	resource := client.Resource(snapshot.Events.GroupVersionResource)
 	list, err := resource.List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return explain(err, o.flags, eventKind)
+		return o.ExplainKind(err, eventKind)
 	}
 	seen := map[string]bool{}
 	found := o.of(subjects, list.Items, seen)
 	switch {
 	case o.watch && o.output != "":
 		for _, event := range found {
-			if err := o.printAs(o.output, event); err != nil {
+			if err := o.PrintAs(o.output, event); err != nil {
 				return err
 			}
 		}
 	case o.output != "":
-		return o.printAs(o.output, found)
+		return o.PrintAs(o.output, found)
 	case len(found) == 0:
-		say(o.out, "Nothing is kept that happened to layer %s.", layer)
+		console.Say(o.Out, "Nothing is kept that happened to layer %s.", layer)
 	default:
 		if err := o.table(found); err != nil {
 			return err
@@ -125,11 +126,11 @@ func (o *eventsOptions) show(ctx context.Context, layer string, subjects *events
 	if !o.watch {
 		return nil
 	}
-	return explain(o.follow(ctx, resource, list.GetResourceVersion(), subjects, seen), o.flags, eventKind)
+	return o.ExplainKind(o.follow(ctx, resource, list.GetResourceVersion(), subjects, seen), eventKind)
 }
 
 // eventKind is the kind of events, for messages.
-var eventKind = kind{resource: snapshot.Events.GroupVersionResource, noun: "event", plural: "events", unknown: "this cluster serves no events"}
+var eventKind = console.Kind{Resource: snapshot.Events.GroupVersionResource, Noun: "event", Plural: "events", Unknown: "this cluster serves no events"}
 
 // of returns the events of a layer that have not been seen, sorted.
 func (o *eventsOptions) of(subjects *events.Subjects, objects []unstructured.Unstructured, seen map[string]bool) []events.Event {
@@ -201,7 +202,7 @@ func (o *eventsOptions) followFrom(ctx context.Context, resource dynamic.Namespa
 }
 
 func (o *eventsOptions) cells(event events.Event) []string {
-	age := duration.HumanDuration(snapshot.Age(event.Last, o.now()))
+	age := duration.HumanDuration(snapshot.Age(event.Last, o.Now()))
 	return []string{age, event.Type, event.Object(), event.Reason, strconv.FormatInt(event.Count, 10), event.Message}
 }
 
@@ -218,7 +219,7 @@ func (o *eventsOptions) table(found []events.Event) error {
 	for _, event := range found {
 		rows = append(rows, o.cells(event))
 	}
-	return o.screen.Table(o.out, columns, rows)
+	return o.Screen.Table(o.Out, columns, rows)
 }
 
 func roleOfType(text string) terminal.Role {
@@ -232,7 +233,7 @@ func roleOfType(text string) terminal.Role {
 func (o *eventsOptions) lines(found []events.Event) error {
 	for _, event := range found {
 		if o.output != "" {
-			if err := o.printAs(o.output, event); err != nil {
+			if err := o.PrintAs(o.output, event); err != nil {
 				return err
 			}
 			continue
@@ -245,7 +246,7 @@ func (o *eventsOptions) lines(found []events.Event) error {
 			}
 			node.Spans = append(node.Spans, printing.Span{Text: cell, Role: role})
 		}
-		if _, err := io.WriteString(o.out, printing.Draw(o.screen, []printing.Node{node})); err != nil {
+		if _, err := io.WriteString(o.Out, printing.Draw(o.Screen, []printing.Node{node})); err != nil {
 			return err
 		}
 	}

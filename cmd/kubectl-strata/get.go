@@ -38,7 +38,7 @@ const getExamples = `  # All layers
   kubectl strata get -o name`
 
 func newGet(t *tool) *cobra.Command {
-	o := &showOptions{kind: layerKind, flags: t.flags, cluster: t.cluster, screen: t.screen, now: t.now}
+	o := &showOptions{Console: t.Console, kind: layerKind}
 	command := &cobra.Command{
 		Use:     "get [LAYER...]",
 		Short:   "Show where layers stand, and why",
@@ -46,7 +46,7 @@ func newGet(t *tool) *cobra.Command {
 		Example: getExamples,
 		RunE: func(command *cobra.Command, args []string) error {
 			o.names = args
-			return o.run(command.Context(), t.out)
+			return o.run(command.Context(), t.Out)
 		},
 	}
 	o.addFlags(command, "show layers with these labels, for example team=platform")

@@ -51,7 +51,7 @@ func TestExpendableColumnsExist(t *testing.T) {
 		header := kind.header(false)
 		for _, name := range slices.Concat(kind.expendable, kind.painted) {
 			if !slices.Contains(header, name) {
-				t.Errorf("%s have no column %s", kind.plural, name)
+				t.Errorf("%s have no column %s", kind.Plural, name)
 			}
 		}
 	}

@@ -52,7 +52,7 @@ func commandLine(t *testing.T, server *apitest.Server, screen terminal.Screen, a
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	var stdout, stderr bytes.Buffer
 	with := newTool(&stdout, &stderr)
-	with.screen, with.now = screen, func() time.Time { return noon }
+	with.Screen, with.Now = screen, func() time.Time { return noon }
 	words := strings.Fields(args)
 	if server != nil {
 		words = append(words, "--server", server.URL)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/internal/answers/drawing"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 )
@@ -54,25 +55,25 @@ func newGraph(t *tool) *cobra.Command {
 			return t.graph(command.Context(), names, output)
 		},
 	}
-	outputFlag(command, &output, "dot", "mermaid", "svg", "json")
+	console.OutputFlag(command, &output, "dot", "mermaid", "svg", "json")
 	return command
 }
 
 func (t *tool) graph(ctx context.Context, names []string, output string) error {
-	s, err := t.cluster.Read(ctx, snapshot.Layers)
+	s, err := t.Cluster.Read(ctx, snapshot.Layers)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
 		if s.Layer(name) == nil {
-			return noLayer(s, name)
+			return console.NoLayer(s, name)
 		}
 	}
 	graph := drawing.Of(s.Layers, s.Now, names...)
 	var text string
 	switch output {
 	case "json":
-		return t.printAs(output, graph)
+		return t.PrintAs(output, graph)
 	case "svg":
 		text = graph.SVG()
 	case "mermaid":
@@ -80,6 +81,6 @@ func (t *tool) graph(ctx context.Context, names []string, output string) error {
 	default:
 		text = graph.DOT()
 	}
-	_, err = io.WriteString(t.out, text)
+	_, err = io.WriteString(t.Out, text)
 	return err
 }

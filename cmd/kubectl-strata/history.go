@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/terminal"
 )
@@ -32,7 +33,7 @@ const historyExamples = `  # What was deployed
 
 // newHistory returns the command that shows deployments.
 func newHistory(t *tool) *cobra.Command {
-	c := &choice{flags: t.flags, cluster: t.cluster}
+	c := &choice{Console: t.Console}
 	var output string
 	command := &cobra.Command{
 		Use: "history LAYER", Short: "Show the last deployments of a layer", Long: historyLong, Example: historyExamples, Args: cobra.ExactArgs(1),
@@ -44,7 +45,7 @@ func newHistory(t *tool) *cobra.Command {
 			return t.printHistory(layer, output)
 		},
 	}
-	outputFlag(command, &output, "json", "yaml")
+	console.OutputFlag(command, &output, "json", "yaml")
 	return command
 }
 
@@ -64,10 +65,10 @@ func (c *choice) one(ctx context.Context, name string) (dynamic.ResourceInterfac
 func (t *tool) printHistory(layer *v1alpha1.AddonsLayer, output string) error {
 	history := layer.Status.History
 	if output != "" {
-		return t.printAs(output, append([]v1alpha1.HistoryEntry{}, history...))
+		return t.PrintAs(output, append([]v1alpha1.HistoryEntry{}, history...))
 	}
 	if len(history) == 0 {
-		say(t.out, "Layer %s has deployed nothing yet.", layer.Name)
+		console.Say(t.Out, "Layer %s has deployed nothing yet.", layer.Name)
 		return nil
 	}
 	columns := []terminal.Column{
@@ -88,10 +89,10 @@ func (t *tool) printHistory(layer *v1alpha1.AddonsLayer, output string) error {
 		}
 		rows = append(rows, []string{
 			entry.ID, entry.Version, entry.Revision, string(entry.Result),
-			duration.HumanDuration(max(0, t.now().Sub(entry.Started.Time))) + " ago", duration.HumanDuration(entry.Duration.Duration), kept, entry.Message,
+			duration.HumanDuration(max(0, t.Now().Sub(entry.Started.Time))) + " ago", duration.HumanDuration(entry.Duration.Duration), kept, entry.Message,
 		})
 	}
-	return t.screen.Table(t.out, columns, rows)
+	return t.Screen.Table(t.Out, columns, rows)
 }
 
 const rollbackLong = `Take a layer back to one of its last deployments, which kubectl strata history
@@ -110,7 +111,7 @@ const rollbackExamples = `  # What going back to the deployment with the ID 11 w
 
 // newRollback returns the command that takes a layer back.
 func newRollback(t *tool) *cobra.Command {
-	o := &rollbackOptions{choice: choice{flags: t.flags, cluster: t.cluster}}
+	o := &rollbackOptions{choice: choice{Console: t.Console}}
 	command := &cobra.Command{
 		Use: "rollback LAYER --to ID", Short: "Take a layer back to an earlier deployment", Long: rollbackLong, Example: rollbackExamples, Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, names []string) error {
@@ -122,7 +123,7 @@ func newRollback(t *tool) *cobra.Command {
 	o.charts.hostsFlag(command.Flags())
 	o.charts.trustFlag(command.Flags())
 	o.charts.secretsFlag(command.Flags())
-	outputFlag(command, &o.output, "json", "yaml", "markdown")
+	console.OutputFlag(command, &o.output, "json", "yaml", "markdown")
 	return command
 }
 
@@ -174,6 +175,6 @@ func (t *tool) rollback(ctx context.Context, o *rollbackOptions, name string) er
 	if _, err := o.annotate(ctx, objects, name, map[string]any{v1alpha1.RollbackToAnnotation: o.to}); err != nil {
 		return err
 	}
-	say(t.out, "layer %s goes back to deployment %s: version %s of revision %s", name, o.to, entry.Version, entry.Revision)
+	console.Say(t.Out, "layer %s goes back to deployment %s: version %s of revision %s", name, o.to, entry.Version, entry.Revision)
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 )
 
 const holdLong = `Hold layers: nothing of them is applied, removed, adopted or corrected until
@@ -39,7 +40,7 @@ const resumeExamples = `  # One layer
 
 // newHold returns the command that holds layers.
 func newHold(t *tool, out io.Writer) *cobra.Command {
-	c := &choice{flags: t.flags, cluster: t.cluster}
+	c := &choice{Console: t.Console}
 	var reason, until string
 	var releases bool
 	command := &cobra.Command{
@@ -84,7 +85,7 @@ func (c *choice) hold(ctx context.Context, out io.Writer, names []string, reason
 		if _, err := c.annotate(ctx, objects, layers[i].GetName(), annotations); err != nil {
 			return err
 		}
-		say(out, "layer %s is held: %s", layers[i].GetName(), text)
+		console.Say(out, "layer %s is held: %s", layers[i].GetName(), text)
 	}
 	return nil
 }
@@ -109,7 +110,7 @@ func endOf(text string, now time.Time) (time.Time, error) {
 
 // newResume returns the command that ends holds.
 func newResume(t *tool, out io.Writer) *cobra.Command {
-	c := &choice{flags: t.flags, cluster: t.cluster}
+	c := &choice{Console: t.Console}
 	command := &cobra.Command{
 		Use: "resume LAYER...", Short: "End a hold on layers", Example: resumeExamples,
 		Long: `End a hold on layers that annotations make, as kubectl strata hold does. A hold of
@@ -139,9 +140,9 @@ func (c *choice) resume(ctx context.Context, out io.Writer, names []string) erro
 		case specHold:
 			stays = append(stays, fmt.Errorf("layer %s stays held: its spec.hold is true; change that where the layer is written", layer.GetName()))
 		case held:
-			say(out, "layer %s is resumed", layer.GetName())
+			console.Say(out, "layer %s is resumed", layer.GetName())
 		default:
-			say(out, "layer %s is not held", layer.GetName())
+			console.Say(out, "layer %s is not held", layer.GetName())
 		}
 	}
 	return errors.Join(stays...)

@@ -29,8 +29,10 @@ import (
 	"helm.sh/helm/v4/pkg/strvals"
 	"sigs.k8s.io/yaml"
 
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
 	"github.com/strata-project/strata/internal/answers/checks"
+	"github.com/strata-project/strata/internal/answers/snapshot"
 )
 
 const installLong = `Install Strata's chart, which this plug-in holds, or upgrade what is installed,
@@ -109,14 +111,14 @@ func (i *installation) run(ctx context.Context) error {
 	}
 	// Before the flags are read for the first time: this is where objects without a
 	// namespace go.
-	i.flags.Namespace = &i.namespace
+	i.Flags.Namespace = &i.namespace
 	wanted, err := wantedOfChart()
 	if err != nil {
 		return err
 	}
-	facts, err := i.cluster.Facts(ctx, wanted)
+	facts, err := i.Cluster.Facts(ctx, wanted)
 	if err != nil {
-		return explain(err, i.flags, layerKind)
+		return i.Explain(err, snapshot.Layers)
 	}
 	if err := i.before(facts, wanted); err != nil {
 		return err
@@ -142,14 +144,14 @@ func (i *installation) run(ctx context.Context) error {
 		return err
 	}
 	if i.dryRun {
-		_, err = io.WriteString(i.out, strings.TrimPrefix(next.Manifest, "\n"))
+		_, err = io.WriteString(i.Out, strings.TrimPrefix(next.Manifest, "\n"))
 		return err
 	}
 	if err := i.mayReplace(last, chart); err != nil {
 		return err
 	}
 	if same(last, next) && !checks.Outdated(facts, wanted) && !i.wait {
-		say(i.out, "nothing has changed: Strata %s is installed in the namespace %s as it was asked for (revision %d)", chart.Metadata.Version, i.namespace, last.Version)
+		console.Say(i.Out, "nothing has changed: Strata %s is installed in the namespace %s as it was asked for (revision %d)", chart.Metadata.Version, i.namespace, last.Version)
 		return nil
 	}
 	return i.carryOut(ctx, helm, last, chart, given)
@@ -160,11 +162,11 @@ func (i *installation) before(facts checks.Facts, wanted checks.Wanted) error {
 	findings := slices.DeleteFunc(checks.Before(facts, wanted), func(f checks.Finding) bool {
 		return f.Result == checks.OK || i.takeOwnership && f.Check == checks.Ownership
 	})
-	if _, err := io.WriteString(i.errOut, printing.Checks(i.screen, findings)); err != nil {
+	if _, err := io.WriteString(i.ErrOut, printing.Checks(i.Screen, findings)); err != nil {
 		return err
 	}
 	if checks.Failed(findings) && !i.dryRun {
-		return errBlocked
+		return console.ErrBlocked
 	}
 	return nil
 }
@@ -194,7 +196,7 @@ func (i *installation) values() (map[string]any, error) {
 // helm returns how Helm's library reaches the cluster.
 func (i *installation) helm() (*action.Configuration, error) {
 	config := action.NewConfiguration(action.ConfigurationSetLogger(slog.NewTextHandler(io.Discard, nil)))
-	if err := config.Init(newUncached(i.flags), i.namespace, "secret"); err != nil {
+	if err := config.Init(newUncached(i.Flags), i.namespace, "secret"); err != nil {
 		return nil, fmt.Errorf("cannot prepare Helm: %w", err)
 	}
 	return config, nil
@@ -297,6 +299,6 @@ func (i *installation) carryOut(ctx context.Context, helm *action.Configuration,
 	if err != nil {
 		return fmt.Errorf("cannot install Strata %s: %w", chart.Metadata.Version, err)
 	}
-	say(i.out, "Strata %s is %s in the namespace %s; kubectl strata check looks at it", chart.Metadata.Version, verb, i.namespace)
+	console.Say(i.Out, "Strata %s is %s in the namespace %s; kubectl strata check looks at it", chart.Metadata.Version, verb, i.namespace)
 	return nil
 }

@@ -10,24 +10,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/internal/answers/summary"
 	"github.com/strata-project/strata/internal/terminal"
 )
 
 // kind is a kind of object that a command shows.
 type kind struct {
-	resource schema.GroupVersionResource
-	// noun is what people call one, plural what they call several.
-	noun, plural string
-	// command shows them all.
-	command string
-	// unknown says what to do about a cluster that does not know the kind.
-	unknown string
-	// instead says what to do where a word that is no name stands for another kind.
-	instead map[string]string
+	console.Kind
 	// namespaced kinds are named namespace/name.
 	namespaced bool
 	header     func(wide bool) []string
@@ -67,14 +59,9 @@ type row struct {
 	blocked bool
 }
 
-const othersAreClusters = "kubectl strata clusters shows RemoteClusters"
-
 // layerKind is the kind of layers.
 var layerKind = kind{
-	resource: v1alpha1.GroupVersion.WithResource("addonslayers"), noun: "layer", plural: "layers", command: "kubectl strata get",
-	unknown: "this cluster has no Strata, for it knows no AddonsLayers; install the chart (docs/install.md), or choose another cluster with --context",
-	instead: map[string]string{"cluster": othersAreClusters, "clusters": othersAreClusters, "remotecluster": othersAreClusters, "remoteclusters": othersAreClusters},
-	header:  summary.Header, painted: []string{"STATE"}, expendable: []string{"READY", "VERSION", "CLUSTER", "SINCE", "REVISION"},
+	Kind: console.Layers, header: summary.Header, painted: []string{"STATE"}, expendable: []string{"READY", "VERSION", "CLUSTER", "SINCE", "REVISION"},
 	row: func(object *unstructured.Unstructured, now time.Time) (row, error) {
 		layer := &v1alpha1.AddonsLayer{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, layer); err != nil {
@@ -92,9 +79,7 @@ var layerKind = kind{
 
 // clusterKind is the kind of RemoteClusters.
 var clusterKind = kind{
-	resource: v1alpha1.GroupVersion.WithResource("remoteclusters"), noun: "RemoteCluster", plural: "RemoteClusters", command: "kubectl strata clusters",
-	unknown:    "this cluster has no Strata that knows RemoteClusters; install or upgrade the chart (docs/install.md), or choose another cluster with --context",
-	namespaced: true, header: summary.ClusterHeader, painted: []string{"READY", "REACHABLE"},
+	Kind: console.Clusters, namespaced: true, header: summary.ClusterHeader, painted: []string{"READY", "REACHABLE"},
 	expendable: []string{"REACHABLE", "LAYERS", "VERSION", "EXPIRES", "LAST SEEN"},
 	row: func(object *unstructured.Unstructured, now time.Time) (row, error) {
 		cluster := &v1alpha1.RemoteCluster{}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
 	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/answers/lint"
@@ -98,19 +99,19 @@ func lintCommands(t *tool) []*cobra.Command {
 	flags.BoolVar(&o.strict, "strict", false, "let warnings count as errors do")
 	flags.StringSliceVar(&o.disable, "disable", nil, "a rule that is to find nothing; may be given several times")
 	flags.BoolVar(&o.rules, "rules", false, "list the rules, and look at nothing")
-	outputFlag(command, &o.output, "json", "yaml", "sarif", "junit")
+	console.OutputFlag(command, &o.output, "json", "yaml", "sarif", "junit")
 	return []*cobra.Command{command}
 }
 
 func (t *tool) lintRules(o *lintOptions) error {
 	switch o.output {
 	case "":
-		_, err := fmt.Fprint(t.out, printing.LintRules(t.screen.Width))
+		_, err := fmt.Fprint(t.Out, printing.LintRules(t.Screen.Width))
 		return err
 	case "sarif", "junit":
 		return fmt.Errorf("--rules are listed as text, json or yaml, and not as %s", o.output)
 	}
-	return t.printAs(o.output, lint.Rules())
+	return t.PrintAs(o.output, lint.Rules())
 }
 
 func (t *tool) lint(ctx context.Context, o *lintOptions, folders []string) error {
@@ -133,7 +134,7 @@ func (t *tool) lint(ctx context.Context, o *lintOptions, folders []string) error
 	if err != nil {
 		return err
 	}
-	options := lint.Options{Files: opened.Files, Artifact: artifact, Below: below, Source: o.source, Kubernetes: o.k8s, Disabled: o.disable, Now: t.now()}
+	options := lint.Options{Files: opened.Files, Artifact: artifact, Below: below, Source: o.source, Kubernetes: o.k8s, Disabled: o.disable, Now: t.Now()}
 	if o.k8s != "" && o.charts {
 		renderer, err := gather.NewRenderer(o.fetch.Offline("lint"))
 		if err != nil {
@@ -141,7 +142,7 @@ func (t *tool) lint(ctx context.Context, o *lintOptions, folders []string) error
 		}
 		options.Render = renderer.Render
 	}
-	progress := t.progress()
+	progress := t.Progress()
 	progress.Say("reading %s", strings.Join(folders, ", "))
 	report, err := lint.Run(ctx, options)
 	progress.Done()
@@ -152,7 +153,7 @@ func (t *tool) lint(ctx context.Context, o *lintOptions, folders []string) error
 		return err
 	}
 	if report.Errors > 0 || o.strict && report.Warnings > 0 {
-		return errDiffers
+		return console.ErrDiffers
 	}
 	return nil
 }
@@ -162,18 +163,18 @@ func (t *tool) printLint(report *lint.Report, o *lintOptions) error {
 	var err error
 	switch o.output {
 	case "":
-		data = []byte(printing.Lint(report, t.screen.Width))
+		data = []byte(printing.Lint(report, t.Screen.Width))
 	case "sarif":
 		data, err = lint.SARIF(report, version)
 	case "junit":
 		data, err = lint.JUnit(report, o.strict)
 	default:
-		return t.printAs(o.output, report)
+		return t.PrintAs(o.output, report)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot print as %s: %w", o.output, err)
 	}
-	_, err = t.out.Write(data)
+	_, err = t.Out.Write(data)
 	return err
 }
 

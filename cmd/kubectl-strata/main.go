@@ -16,6 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
+	"github.com/strata-project/strata/cmd/kubectl-strata/imports"
 	"github.com/strata-project/strata/internal/address"
 )
 
@@ -28,10 +30,6 @@ const (
 	exitError   = 1
 	exitBlocked = 2
 )
-
-// errBlocked ends a command that has worked, and found a layer that is blocked
-// or failed, or a cluster that is not ready. What there is to say has been printed.
-var errBlocked = errors.New("a layer or a cluster is blocked or failed")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -48,22 +46,22 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 func (t *tool) run(ctx context.Context, args []string) int {
 	command := newCommand(t)
 	command.SetArgs(args)
-	command.SetOut(renamed(t.out))
-	command.SetErr(t.errOut)
+	command.SetOut(renamed(t.Out))
+	command.SetErr(t.ErrOut)
 	err := command.ExecuteContext(ctx)
 	switch {
 	case err == nil:
 		return exitFine
-	case errors.Is(err, errBlocked), errors.Is(err, errDiffers):
+	case errors.Is(err, console.ErrBlocked), errors.Is(err, console.ErrDiffers):
 		return exitBlocked
 	default:
-		fmt.Fprintf(t.errOut, "kubectl strata: %v\n", address.Error(err))
+		fmt.Fprintf(t.ErrOut, "kubectl strata: %v\n", address.Error(err))
 		return exitError
 	}
 }
 
 func newCommand(t *tool) *cobra.Command {
-	flags, out := t.flags, t.out
+	flags, out := t.Flags, t.Out
 	root := &cobra.Command{
 		Use:   file(),
 		Short: "See the layers of add-ons in a cluster, and act on them",
@@ -85,7 +83,7 @@ something differs, is blocked or has failed.`,
 	root.AddCommand(seeCommands(t)...)
 	addFleet(root, t)
 	root.AddCommand(canUpgradeCommands(t)...)
-	root.AddCommand(importCommands(t)...)
+	root.AddCommand(imports.Commands(t.Console)...)
 	root.AddCommand(lintCommands(t)...)
 	root.AddCommand(setupCommands(t)...)
 	t.complete(root)

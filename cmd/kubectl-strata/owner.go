@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
 	"github.com/strata-project/strata/internal/answers/owner"
 	"github.com/strata-project/strata/internal/answers/snapshot"
@@ -54,7 +55,7 @@ func newOwner(t *tool) *cobra.Command {
 		},
 	}
 	command.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the object; defaults to that of the context")
-	outputFlag(command, &output, "json", "yaml")
+	console.OutputFlag(command, &output, "json", "yaml")
 	return command
 }
 
@@ -72,34 +73,34 @@ func kindAndName(args []string) (kind, name string, err error) {
 func (t *tool) owner(ctx context.Context, kind, name, namespace, output string) error {
 	var err error
 	if namespace == "" {
-		if namespace, _, err = t.flags.ToRawKubeConfigLoader().Namespace(); err != nil {
+		if namespace, _, err = t.Flags.ToRawKubeConfigLoader().Namespace(); err != nil {
 			return fmt.Errorf("cannot read the kubeconfig: %w", err)
 		}
 	}
-	climber, err := t.cluster.Climber(namespace)
+	climber, err := t.Cluster.Climber(namespace)
 	if err != nil {
 		return err
 	}
 	objects, err := climber.Climb(ctx, kind, name)
 	if err != nil {
-		return explain(err, t.flags, objectKind)
+		return t.ExplainKind(err, objectKind)
 	}
-	s, err := t.cluster.Read(ctx, snapshot.Layers, snapshot.Releases)
+	s, err := t.Cluster.Read(ctx, snapshot.Layers, snapshot.Releases)
 	if err != nil {
 		return err
 	}
-	t.warnUnread(s, "what HelmReleases have made is known by labels alone")
+	t.WarnUnread(s, "what HelmReleases have made is known by labels alone")
 	answer := owner.Of(s, objects)
 	if output != "" {
-		err = t.printAs(output, answer)
+		err = t.PrintAs(output, answer)
 	} else {
-		_, err = io.WriteString(t.out, printing.Owner(t.screen, answer))
+		_, err = io.WriteString(t.Out, printing.Owner(t.Screen, answer))
 	}
 	if err == nil && !answer.Owned {
-		return errDiffers
+		return console.ErrDiffers
 	}
 	return err
 }
 
 // objectKind is any kind, for messages.
-var objectKind = kind{noun: "object", plural: "objects", unknown: "the cluster does not serve that", resource: schema.GroupVersionResource{Resource: "the object's kind"}}
+var objectKind = console.Kind{Noun: "object", Plural: "objects", Unknown: "the cluster does not serve that", Resource: schema.GroupVersionResource{Resource: "the object's kind"}}

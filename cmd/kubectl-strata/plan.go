@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
 	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/answers/preview"
@@ -103,7 +104,7 @@ func newPlan(t *tool) *cobra.Command {
 	o.charts.trustFlag(flags)
 	o.charts.secretsFlag(flags)
 	o.charts.fetchFlag(flags, "with --offline, ")
-	outputFlag(command, &o.output, "json", "yaml", "markdown")
+	console.OutputFlag(command, &o.output, "json", "yaml", "markdown")
 	return command
 }
 
@@ -140,7 +141,7 @@ func (t *tool) plan(ctx context.Context, o *planOptions) error {
 
 // planned makes a plan, of what is gathered after change has changed it.
 func (t *tool) planned(ctx context.Context, o *planOptions, change func(*gather.Plan)) (*preview.Plan, error) {
-	progress := t.progress()
+	progress := t.Progress()
 	defer progress.Done()
 	progress.Say("reading the cluster")
 	gathered, names, err := t.gather(ctx, o)
@@ -159,8 +160,8 @@ func (t *tool) planned(ctx context.Context, o *planOptions, change func(*gather.
 func (t *tool) gather(ctx context.Context, o *planOptions) (*gather.Plan, []string, error) {
 	options := o.PlanOptions
 	options.Charts = o.charts.ChartOptions
-	options.OnRead = func(s *snapshot.Snapshot) { t.warnUnread(s, "the plan does without them") }
-	gathered, err := t.cluster.Plan(ctx, options)
+	options.OnRead = func(s *snapshot.Snapshot) { t.WarnUnread(s, "the plan does without them") }
+	gathered, err := t.Cluster.Plan(ctx, options)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -177,7 +178,7 @@ func (t *tool) gather(ctx context.Context, o *planOptions) (*gather.Plan, []stri
 func (o *planOptions) chosen(g *gather.Plan) ([]string, error) {
 	for _, name := range o.names {
 		if g.PlannedLayer(name) == nil {
-			return nil, noLayer(&snapshot.Snapshot{Layers: g.Planned}, name)
+			return nil, console.NoLayer(&snapshot.Snapshot{Layers: g.Planned}, name)
 		}
 	}
 	if o.selector == "" {
@@ -206,14 +207,14 @@ func (t *tool) printPlan(p *preview.Plan, output string) error {
 	var err error
 	switch output {
 	case "":
-		err = printing.Plan(t.out, t.screen, p)
+		err = printing.Plan(t.Out, t.Screen, p)
 	case "markdown":
-		err = printing.PlanMarkdown(t.out, p)
+		err = printing.PlanMarkdown(t.Out, p)
 	default:
-		err = t.printAs(output, p)
+		err = t.PrintAs(output, p)
 	}
 	if err == nil && p.Differs() {
-		return errDiffers
+		return console.ErrDiffers
 	}
 	return err
 }

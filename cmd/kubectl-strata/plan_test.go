@@ -91,8 +91,8 @@ func (r *plannedRepository) folder() string {
 func (r *plannedRepository) deployed(more ...*unstructured.Unstructured) *apitest.Server {
 	r.t.Helper()
 	with := newTool(io.Discard, io.Discard)
-	with.now = func() time.Time { return noon }
-	g, err := with.cluster.Plan(r.t.Context(), gather.PlanOptions{Offline: true, FromDir: r.folder(), Kubernetes: "1.34"})
+	with.Now = func() time.Time { return noon }
+	g, err := with.Cluster.Plan(r.t.Context(), gather.PlanOptions{Offline: true, FromDir: r.folder(), Kubernetes: "1.34"})
 	if err != nil {
 		r.t.Fatal(err)
 	}

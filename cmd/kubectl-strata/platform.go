@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
 	"github.com/strata-project/strata/internal/answers/fleet"
 	"github.com/strata-project/strata/internal/answers/platforms"
@@ -108,7 +109,7 @@ func newPlatformList(t *tool) *cobra.Command {
 		Use: "list", Short: "Show all Platforms", Long: platformListLong, Example: platformListExamples, Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return t.platformList(command.Context(), output) },
 	}
-	outputFlag(command, &output, "json", "yaml", "name")
+	console.OutputFlag(command, &output, "json", "yaml", "name")
 	return command
 }
 
@@ -125,16 +126,16 @@ func (t *tool) platformList(ctx context.Context, output string) error {
 	}
 	switch output {
 	case "name":
-		err = t.printNames(snapshot.Platforms, names)
+		err = t.PrintNames(snapshot.Platforms, names)
 	case "json", "yaml":
-		err = t.printAs(output, all)
+		err = t.PrintAs(output, all)
 	default:
-		columns := expendable("NAME", "BUNDLE:5", "VERSION:2", "READY", "CLUSTERS:1", "FAILED:4", "AWAY:6", "STAGE:3", "WHY")
+		columns := console.Columns("NAME", "BUNDLE:5", "VERSION:2", "READY", "CLUSTERS:1", "FAILED:4", "AWAY:6", "STAGE:3", "WHY")
 		columns[3].Role = roleOfState
-		err = t.table(columns, printing.PlatformRows(all), "No Platforms found.")
+		err = t.Table(columns, printing.PlatformRows(all), "No Platforms found.")
 	}
 	if err == nil && slices.ContainsFunc(all, platforms.Standing.Blocked) {
-		return errBlocked
+		return console.ErrBlocked
 	}
 	return err
 }
@@ -149,7 +150,7 @@ func newPlatformGet(t *tool) *cobra.Command {
 		},
 	}
 	command.Flags().BoolVar(&withClusters, "clusters", false, "show a line for each cluster")
-	outputFlag(command, &output, "json", "yaml")
+	console.OutputFlag(command, &output, "json", "yaml")
 	return command
 }
 
@@ -165,27 +166,27 @@ func (t *tool) platformGet(ctx context.Context, name string, withClusters bool, 
 	standing := platforms.Of(p.Observe(ctx, platform, p.World.Now))
 	t.tellMissing(p)
 	if output != "" {
-		err = t.printAs(output, standing)
+		err = t.PrintAs(output, standing)
 	} else {
 		err = t.printStanding(standing, withClusters)
 	}
 	if err == nil && standing.Blocked() {
-		return errBlocked
+		return console.ErrBlocked
 	}
 	return err
 }
 
 func (t *tool) printStanding(s platforms.Standing, withClusters bool) error {
-	t.field("Platform", s.Name)
-	t.field("Bundle", s.Family)
-	t.field("Version", s.Target())
-	t.field("Available", s.Available)
-	t.field("Ready", s.Ready+": "+s.Why)
-	t.field("Clusters", fmt.Sprintf("%d of %d up to date, %d under way, %d waiting, %d failed, %d away",
+	t.Field("Platform", s.Name)
+	t.Field("Bundle", s.Family)
+	t.Field("Version", s.Target())
+	t.Field("Available", s.Available)
+	t.Field("Ready", s.Ready+": "+s.Why)
+	t.Field("Clusters", fmt.Sprintf("%d of %d up to date, %d under way, %d waiting, %d failed, %d away",
 		s.Counts.Ready, s.Counts.Total, s.Counts.Progressing, s.Counts.Waiting, s.Counts.Failed, s.Counts.Unreachable))
-	t.field("Layers", fmt.Sprintf("%d of %d deployed", s.Deployed, s.Layers))
+	t.Field("Layers", fmt.Sprintf("%d of %d deployed", s.Deployed, s.Layers))
 	if s.Next != nil {
-		t.field("Next change", s.Next.UTC().Format(time.RFC3339))
+		t.Field("Next change", s.Next.UTC().Format(time.RFC3339))
 	}
 	if err := t.printStages(printing.StageRows(s.Stages)); err != nil {
 		return err
@@ -195,8 +196,8 @@ func (t *tool) printStanding(s platforms.Standing, withClusters bool) error {
 		for _, app := range s.Lock {
 			rows = append(rows, []string{app.Name, app.Version, app.Why})
 		}
-		say(t.out, "")
-		if err := t.screen.Table(t.out, expendable("PICKED", "VERSION", "WHY"), rows); err != nil {
+		console.Say(t.Out, "")
+		if err := t.Screen.Table(t.Out, console.Columns("PICKED", "VERSION", "WHY"), rows); err != nil {
 			return err
 		}
 	}
@@ -209,15 +210,15 @@ func (t *tool) printStanding(s platforms.Standing, withClusters bool) error {
 			}
 			rows = append(rows, []string{cluster, trouble.Stage, trouble.Reason})
 		}
-		say(t.out, "")
-		if err := t.screen.Table(t.out, expendable("WORST OFF", "STAGE:1", "WHY"), rows); err != nil {
+		console.Say(t.Out, "")
+		if err := t.Screen.Table(t.Out, console.Columns("WORST OFF", "STAGE:1", "WHY"), rows); err != nil {
 			return err
 		}
 	}
 	if !withClusters {
 		return nil
 	}
-	say(t.out, "")
+	console.Say(t.Out, "")
 	return t.printClusters(s.Clusters)
 }
 
@@ -225,12 +226,12 @@ func (t *tool) printStages(rows [][]string) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	say(t.out, "")
-	return t.screen.Table(t.out, expendable("STAGE", "STATE", "CLUSTERS:1", "DONE:2", "MOVING:5", "FAILED:3", "WAITING:4", "AWAY:6", "SOAK:7", "WAITS FOR"), rows)
+	console.Say(t.Out, "")
+	return t.Screen.Table(t.Out, console.Columns("STAGE", "STATE", "CLUSTERS:1", "DONE:2", "MOVING:5", "FAILED:3", "WAITING:4", "AWAY:6", "SOAK:7", "WAITS FOR"), rows)
 }
 
 func (t *tool) printClusters(all []platforms.Cluster) error {
-	return t.table(expendable("CLUSTER", "STAGE:2", "STATE", "VERSIONS:1", "LAYERS:3", "WHY"), printing.ClusterRows(all), "No clusters are meant.")
+	return t.Table(console.Columns("CLUSTER", "STAGE:2", "STATE", "VERSIONS:1", "LAYERS:3", "WHY"), printing.ClusterRows(all), "No clusters are meant.")
 }
 
 func newPlatformPlan(t *tool) *cobra.Command {
@@ -238,7 +239,7 @@ func newPlatformPlan(t *tool) *cobra.Command {
 	command := &cobra.Command{
 		Use: "plan NAME", Short: "Show what would be done for a Platform", Long: platformPlanLong, Example: platformPlanExamples, Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			moment := t.now()
+			moment := t.Now()
 			if at != "" {
 				var err error
 				if moment, err = time.Parse(time.RFC3339, at); err != nil {
@@ -250,7 +251,7 @@ func newPlatformPlan(t *tool) *cobra.Command {
 	}
 	command.Flags().StringVar(&version, "version", "", "as if spec.bundle.version were this version, or range of versions")
 	command.Flags().StringVar(&at, "at", "", "as if it were this time, such as 2026-12-05T23:00:00Z")
-	outputFlag(command, &output, "json", "yaml")
+	console.OutputFlag(command, &output, "json", "yaml")
 	return command
 }
 
@@ -272,33 +273,33 @@ func (t *tool) platformPlan(ctx context.Context, name, version string, at time.T
 	}
 	plan := platforms.PlanOf(p.Observe(ctx, platform, at), p.Missing)
 	if output != "" {
-		err = t.printAs(output, plan)
+		err = t.PrintAs(output, plan)
 	} else {
 		err = t.printPlatformPlan(plan)
 	}
 	if err == nil && plan.Changes() {
-		return errDiffers
+		return console.ErrDiffers
 	}
 	return err
 }
 
 func (t *tool) printPlatformPlan(plan platforms.Plan) error {
-	t.field("Platform", plan.Name)
-	t.field("Bundle", strings.TrimSpace(plan.Family+" "+plan.Target))
-	t.field("At", plan.At.UTC().Format(time.RFC3339))
-	t.field("Read", fmt.Sprintf("%d bundles, %d applications, %d clusters, %d layers, %d ConfigMaps",
+	t.Field("Platform", plan.Name)
+	t.Field("Bundle", strings.TrimSpace(plan.Family+" "+plan.Target))
+	t.Field("At", plan.At.UTC().Format(time.RFC3339))
+	t.Field("Read", fmt.Sprintf("%d bundles, %d applications, %d clusters, %d layers, %d ConfigMaps",
 		plan.Read.Bundles, plan.Read.Applications, plan.Read.Clusters, plan.Read.Layers, plan.Read.ConfigMaps))
 	for _, missing := range plan.Missing {
-		t.field("Not read", missing)
+		t.Field("Not read", missing)
 	}
-	t.field("Would say", plan.Ready+": "+plan.Why)
+	t.Field("Would say", plan.Ready+": "+plan.Why)
 	if plan.Next != nil {
-		t.field("Looks again", plan.Next.UTC().Format(time.RFC3339))
+		t.Field("Looks again", plan.Next.UTC().Format(time.RFC3339))
 	}
 	if err := t.printStages(printing.StageRows(plan.Stages)); err != nil {
 		return err
 	}
-	say(t.out, "")
+	console.Say(t.Out, "")
 	if err := t.printClusters(plan.Clusters); err != nil {
 		return err
 	}
@@ -307,13 +308,13 @@ func (t *tool) printPlatformPlan(plan platforms.Plan) error {
 		for _, app := range plan.Lock {
 			rows = append(rows, []string{app.Name, app.Version, app.Why})
 		}
-		say(t.out, "")
-		if err := t.screen.Table(t.out, expendable("PICKS", "VERSION", "WHY"), rows); err != nil {
+		console.Say(t.Out, "")
+		if err := t.Screen.Table(t.Out, console.Columns("PICKS", "VERSION", "WHY"), rows); err != nil {
 			return err
 		}
 	}
-	say(t.out, "")
-	return t.table(expendable("ORDER:4", "ACTION", "LAYER", "CLUSTER:3", "VERSION:1", "AFTER:2", "NOTE"), printing.PlatformPlanRows(plan), "No layer would be written or deleted.")
+	console.Say(t.Out, "")
+	return t.Table(console.Columns("ORDER:4", "ACTION", "LAYER", "CLUSTER:3", "VERSION:1", "AFTER:2", "NOTE"), printing.PlatformPlanRows(plan), "No layer would be written or deleted.")
 }
 
 func newPlatformApprove(t *tool) *cobra.Command {
@@ -329,6 +330,6 @@ func newPlatformApprove(t *tool) *cobra.Command {
 	}
 	command.Flags().StringVar(&stage, "stage", "", "the stage that may begin (required)")
 	command.Flags().StringVar(&reason, "reason", "", "why, which is put into the annotation "+v1alpha1.ApproveReasonAnnotation)
-	outputFlag(command, &output, "json", "yaml")
+	console.OutputFlag(command, &output, "json", "yaml")
 	return command
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/internal/answers/platforms"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/summary"
@@ -48,25 +49,25 @@ func (t *tool) platformApprove(ctx context.Context, name, stage, reason, output 
 	if err != nil {
 		return fmt.Errorf("cannot write the approval: %w", err)
 	}
-	client, err := t.cluster.Dynamic()
+	client, err := t.Cluster.Dynamic()
 	if err != nil {
 		return err
 	}
-	_, err = client.Resource(snapshot.Platforms.GroupVersionResource).Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: fieldManager})
+	_, err = client.Resource(snapshot.Platforms.GroupVersionResource).Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: console.FieldManager})
 	switch {
-	case forbidden(err):
+	case console.Forbidden(err):
 		return fmt.Errorf("you may not approve for platform %s; ask for the right to patch platforms.kraan.io: %w", name, err)
 	case apierrors.IsConflict(err):
 		return fmt.Errorf("platform %s was changed at the same moment; nothing is approved, try again: %w", name, err)
 	case err != nil:
-		return explain(err, t.flags, fleetKinds[snapshot.Platforms])
+		return t.Explain(err, snapshot.Platforms)
 	}
 	if output != "" {
-		return t.printAs(output, approval)
+		return t.PrintAs(output, approval)
 	}
-	t.paragraph(t.out, "stage %s of platform %s is approved for version %s: %s", stage, name, approval.Version, strings.Join(approval.Clusters, ", "))
+	t.Paragraph(t.Out, "stage %s of platform %s is approved for version %s: %s", stage, name, approval.Version, strings.Join(approval.Clusters, ", "))
 	if approval.Waits != "" {
-		t.paragraph(t.out, "it begins when that is done: %s", approval.Waits)
+		t.Paragraph(t.Out, "it begins when that is done: %s", approval.Waits)
 	}
 	return nil
 }

@@ -8,15 +8,16 @@ import (
 	"strings"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 )
 
 // platforms reads what Platforms are decided from.
 func (t *tool) platforms(ctx context.Context) (*gather.Platforms, error) {
-	p, s, err := t.cluster.Platforms(ctx)
+	p, s, err := t.Cluster.Platforms(ctx)
 	if err == nil {
-		t.warnUnread(s, "what follows from them is not known")
+		t.WarnUnread(s, "what follows from them is not known")
 	}
 	return p, err
 }
@@ -30,14 +31,14 @@ func platformNamed(p *gather.Platforms, name string) (*v1alpha1.Platform, error)
 		}
 		names = append(names, platform.Name)
 	}
-	return nil, noSuch(snapshot.Platforms, name, names)
+	return nil, console.NoSuch(snapshot.Platforms, name, names)
 }
 
 // tellMissing says what could not be read beside lists, which are told already.
 func (t *tool) tellMissing(p *gather.Platforms) {
 	for _, missing := range p.Missing {
 		if strings.HasPrefix(missing, "ConfigMap ") {
-			t.paragraph(t.errOut, "kubectl strata: cannot read %s", missing)
+			t.Paragraph(t.ErrOut, "kubectl strata: cannot read %s", missing)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/internal/terminal"
 )
 
@@ -34,12 +35,12 @@ type printer struct {
 // newPrinter returns the printer of a format. A table that goes on, or that has
 // all columns, is the same on terminals as elsewhere.
 func (o *showOptions) newPrinter(out io.Writer) (*printer, error) {
-	p := &printer{kind: o.kind, out: out, single: o.watch, now: o.now, rows: map[string]row{}}
+	p := &printer{kind: o.kind, out: out, single: o.watch, now: o.Now, rows: map[string]row{}}
 	switch o.output {
 	case "", "wide":
 		p.wide = o.output == "wide"
 		if !p.wide && !o.watch {
-			p.screen = o.screen
+			p.screen = o.Screen
 		}
 		w := printers.GetNewTabWriter(out)
 		p.table, p.flush = w, w.Flush
@@ -76,7 +77,7 @@ func (p *printer) print(objects []unstructured.Unstructured) error {
 			p.line(row.cells(p.wide, false))
 		case p.single:
 			if err := p.objects.PrintObj(&objects[i], p.out); err != nil {
-				return fmt.Errorf("cannot print %s %s: %w", p.kind.noun, row.name, err)
+				return fmt.Errorf("cannot print %s %s: %w", p.kind.Noun, row.name, err)
 			}
 		}
 	}
@@ -85,7 +86,7 @@ func (p *printer) print(objects []unstructured.Unstructured) error {
 	}
 	if p.table != nil {
 		if len(objects) == 0 {
-			fmt.Fprintf(p.out, "No %s found.\n", p.kind.plural)
+			fmt.Fprintf(p.out, "No %s found.\n", p.kind.Plural)
 		}
 		return p.flush()
 	}
@@ -130,7 +131,7 @@ func (p *printer) line(cells []string) {
 func (p *printer) verdict() error {
 	for _, row := range p.rows {
 		if row.blocked {
-			return errBlocked
+			return console.ErrBlocked
 		}
 	}
 	return nil

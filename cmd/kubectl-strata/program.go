@@ -31,7 +31,7 @@ func runAs(ctx context.Context, file string, args []string, out, errOut io.Write
 		args = append([]string{cobra.ShellCompRequestCmd}, args...)
 	}
 	t := newTool(out, errOut)
-	t.errOut = renamed(errOut)
+	t.ErrOut = renamed(errOut)
 	return t.run(ctx, args)
 }
 

@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
+	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/sources"
 )
 
@@ -54,7 +56,7 @@ type reconcileOptions struct {
 
 // newReconcile returns the command that has layers looked at.
 func newReconcile(t *tool, out io.Writer) *cobra.Command {
-	o := &reconcileOptions{choice: choice{flags: t.flags, cluster: t.cluster}}
+	o := &reconcileOptions{choice: choice{Console: t.Console}}
 	command := &cobra.Command{
 		Use: "reconcile LAYER...", Short: "Have layers looked at now", Long: reconcileLong, Example: reconcileExamples,
 		RunE: func(command *cobra.Command, names []string) error { return o.run(command.Context(), out, names) },
@@ -82,7 +84,7 @@ func (o *reconcileOptions) run(ctx context.Context, out io.Writer, names []strin
 		if _, err := o.annotate(ctx, objects, found[i].GetName(), map[string]any{fluxmeta.ReconcileRequestAnnotation: asked}); err != nil {
 			return err
 		}
-		say(out, "layer %s is looked at", found[i].GetName())
+		console.Say(out, "layer %s is looked at", found[i].GetName())
 	}
 	if !o.wait {
 		return nil
@@ -95,7 +97,7 @@ func (o *reconcileOptions) run(ctx context.Context, out io.Writer, names []strin
 
 // fetch has Flux fetch the sources of layers, each once, and waits for that.
 func (o *reconcileOptions) fetch(ctx context.Context, out io.Writer, found []unstructured.Unstructured) error {
-	client, err := o.cluster.Dynamic()
+	client, err := o.Cluster.Dynamic()
 	if err != nil {
 		return err
 	}
@@ -111,7 +113,7 @@ func (o *reconcileOptions) fetch(ctx context.Context, out io.Writer, found []uns
 		case done[ref]:
 			continue
 		case !fetched:
-			say(out, "%s is not fetched: nobody has to", ref)
+			console.Say(out, "%s is not fetched: nobody has to", ref)
 			done[ref] = true
 			continue
 		}
@@ -126,16 +128,16 @@ func (o *reconcileOptions) fetch(ctx context.Context, out io.Writer, found []uns
 func (o *reconcileOptions) fetchOne(ctx context.Context, out io.Writer, resources dynamic.ResourceInterface, ref sources.Ref) error {
 	asked := time.Now().Format(time.RFC3339Nano)
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, fluxmeta.ReconcileRequestAnnotation, asked)
-	_, err := resources.Patch(ctx, ref.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	_, err := resources.Patch(ctx, ref.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: console.FieldManager})
 	switch {
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("there is no %s; where its layer names no namespace, --source-namespace gives the controller's", ref)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("you may not have %s fetched; ask for the right to patch it: %w", ref, err)
 	case err != nil:
-		return explain(err, o.flags, layerKind)
+		return o.Explain(err, snapshot.Layers)
 	}
-	say(out, "%s is fetched", ref)
+	console.Say(out, "%s is fetched", ref)
 	var last string
 	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, o.timeout, true, func(ctx context.Context) (bool, error) {
 		source, err := resources.Get(ctx, ref.Name, metav1.GetOptions{})
@@ -151,7 +153,7 @@ func (o *reconcileOptions) fetchOne(ctx context.Context, out io.Writer, resource
 		if ready == "False" {
 			return false, fmt.Errorf("%s cannot be fetched: %s", ref, message)
 		}
-		say(out, "%s is at %s", ref, revision)
+		console.Say(out, "%s is at %s", ref, revision)
 		return true, nil
 	})
 	if errors.Is(err, context.DeadlineExceeded) {

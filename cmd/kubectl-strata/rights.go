@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/restmapper"
 
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/internal/answers/checks"
 	"github.com/strata-project/strata/internal/answers/gather"
 )
@@ -44,7 +45,7 @@ func (u *uncached) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, erro
 	if u.client != nil {
 		return u.client, nil
 	}
-	config, err := restConfig(u.ConfigFlags)
+	config, err := console.Config(u.ConfigFlags)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func (i *installation) rights(ctx context.Context, facts checks.Facts, chart *ch
 	if err != nil {
 		return err
 	}
-	client, err := i.cluster.Typed()
+	client, err := i.Cluster.Typed()
 	if err != nil {
 		return err
 	}
@@ -94,7 +95,7 @@ func (i *installation) rights(ctx context.Context, facts checks.Facts, chart *ch
 	if len(missing) > 0 {
 		return fmt.Errorf("nothing was done, for you lack rights in the namespace %s or in the cluster: %s; ask for them, or have an administrator install Strata", i.namespace, strings.Join(missing, ", "))
 	}
-	roles, err := i.cluster.Dynamic()
+	roles, err := i.Cluster.Dynamic()
 	if err != nil {
 		return err
 	}
@@ -135,7 +136,7 @@ func (i *installation) grants(ctx context.Context, client dynamic.Interface, obj
 		}
 		force := true
 		_, err = client.Resource(rbacv1.SchemeGroupVersion.WithResource("clusterroles")).Patch(ctx, object.GetName(), types.ApplyPatchType, data,
-			metav1.PatchOptions{FieldManager: fieldManager, Force: &force, DryRun: []string{metav1.DryRunAll}})
+			metav1.PatchOptions{FieldManager: console.FieldManager, Force: &force, DryRun: []string{metav1.DryRunAll}})
 		if apierrors.IsForbidden(err) {
 			return fmt.Errorf("nothing was done, for you may not grant the controller what you may not do yourself; have an administrator install Strata: %w", err)
 		}

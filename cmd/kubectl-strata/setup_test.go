@@ -28,6 +28,7 @@ import (
 
 	"github.com/strata-project/strata/chart"
 	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/internal/answers/checks"
 	"github.com/strata-project/strata/internal/terminal"
 )
@@ -252,7 +253,7 @@ func TestNothingOlderIsInstalledUnasked(t *testing.T) {
 	metadata := *loaded.Metadata
 	newer.Metadata, metadata.Version = &metadata, "99.0.0"
 	last := &releasev1.Release{Chart: &newer, Info: &releasev1.Info{Status: "deployed"}}
-	i := &installation{tool: &tool{}, namespace: "strata-system"}
+	i := &installation{tool: &tool{&console.Console{}}, namespace: "strata-system"}
 	if err := i.mayReplace(last, loaded); err == nil || !strings.Contains(err.Error(), "version 99.0.0 of Strata is installed, which is newer") {
 		t.Errorf("%v", err)
 	}

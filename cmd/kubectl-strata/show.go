@@ -11,31 +11,26 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/strata-project/strata/internal/answers/gather"
-	"github.com/strata-project/strata/internal/terminal"
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
+	"github.com/strata-project/strata/internal/answers/summary"
 )
 
 // showOptions are what the flags of a command say that shows objects of a kind.
 type showOptions struct {
+	*console.Console
 	kind      kind
-	flags     *genericclioptions.ConfigFlags
-	cluster   *gather.Cluster
 	names     []string
 	namespace string
 	selector  string
 	output    string
 	watch     bool
-	screen    terminal.Screen
-	now       func() time.Time
 }
 
 // addFlags adds the flags that all kinds have.
@@ -57,14 +52,14 @@ func (o *showOptions) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	client, err := o.cluster.Dynamic()
+	client, err := o.Cluster.Dynamic()
 	if err != nil {
 		return err
 	}
-	objects := client.Resource(o.kind.resource)
+	objects := client.Resource(o.kind.Resource)
 	found, err := o.read(ctx, objects, references)
 	if err != nil && len(found.Items) == 0 {
-		return explain(err, o.flags, o.kind)
+		return o.ExplainKind(err, o.kind.Kind)
 	}
 	// A name without a namespace may be that of several objects.
 	printer.single = printer.single || len(references) == 1 && len(found.Items) == 1
@@ -72,11 +67,11 @@ func (o *showOptions) run(ctx context.Context, out io.Writer) error {
 		return printErr
 	}
 	if err != nil {
-		return explain(err, o.flags, o.kind)
+		return o.ExplainKind(err, o.kind.Kind)
 	}
 	if o.watch {
 		if err := o.follow(ctx, objects.Namespace(o.namespace), references, found, printer); err != nil {
-			return explain(err, o.flags, o.kind)
+			return o.ExplainKind(err, o.kind.Kind)
 		}
 	}
 	return printer.verdict()
@@ -181,6 +176,21 @@ func (o *showOptions) notFound(ctx context.Context, objects dynamic.Namespaceabl
 		return o.missing(wanted, nil, notFound)
 	}
 	return o.missing(wanted, list.Items, notFound)
+}
+
+// missing says which of the objects that there are may have been meant by the name
+// of one that does not exist.
+func (o *showOptions) missing(wanted reference, listed []unstructured.Unstructured, cause error) error {
+	var names []string
+	for i := range listed {
+		name := reference{namespace: listed[i].GetNamespace(), name: listed[i].GetName()}
+		if wanted.anywhere {
+			name.namespace = ""
+		}
+		names = append(names, name.String())
+	}
+	slices.Sort(names)
+	return &console.MissingError{Kind: o.kind.Kind, Wanted: wanted.String(), Near: summary.Near(wanted.String(), slices.Compact(names)), Cause: cause}
 }
 
 func byName(a, b unstructured.Unstructured) int {

@@ -23,8 +23,8 @@ func TestReadAsksOnceForEachKind(t *testing.T) {
 	server.Refuse["pods"], server.Refuse["externalartifacts.source.toolkit.fluxcd.io"] = http.StatusForbidden, http.StatusNotFound
 	var warned bytes.Buffer
 	with := newTool(&bytes.Buffer{}, &warned)
-	*with.flags.APIServer = server.URL
-	s, err := with.cluster.Read(t.Context(), append([]snapshot.Part{snapshot.Layers, snapshot.Releases, snapshot.Pods}, snapshot.Sources...)...)
+	*with.Flags.APIServer = server.URL
+	s, err := with.Cluster.Read(t.Context(), append([]snapshot.Part{snapshot.Layers, snapshot.Releases, snapshot.Pods}, snapshot.Sources...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,12 +34,12 @@ func TestReadAsksOnceForEachKind(t *testing.T) {
 	if requests := server.Requests(); len(requests) != 7 {
 		t.Errorf("%d requests for 7 kinds: %q", len(requests), requests)
 	}
-	with.warnUnread(s, "why is not known")
+	with.WarnUnread(s, "why is not known")
 	if got, want := warned.String(), "kubectl strata: you may not list pods, so why is not known\n"; got != want {
 		t.Errorf("warns %q, want %q", got, want)
 	}
 	server.Refuse["addonslayers.kraan.io"] = http.StatusForbidden
-	if _, err := with.cluster.Read(t.Context(), snapshot.Layers); err == nil || !strings.Contains(err.Error(), "ask for the role strata-view") {
+	if _, err := with.Cluster.Read(t.Context(), snapshot.Layers); err == nil || !strings.Contains(err.Error(), "ask for the role strata-view") {
 		t.Errorf("without rights: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
 	"github.com/strata-project/strata/internal/answers/releases"
 	"github.com/strata-project/strata/internal/answers/snapshot"
@@ -56,7 +57,7 @@ func newTree(t *tool) *cobra.Command {
 	command.Flags().IntVar(&o.depth, "depth", 2, "how deep to look below a layer: 1 for gates and releases, 2 for objects and what dependencies need")
 	command.Flags().BoolVar(&o.objects, "objects", false, "show every object with its state")
 	command.Flags().StringVarP(&o.selector, "selector", "l", "", "the layers with these labels, for example team=platform")
-	outputFlag(command, &o.output, "json", "yaml")
+	console.OutputFlag(command, &o.output, "json", "yaml")
 	return command
 }
 
@@ -72,7 +73,7 @@ func (o *treeOptions) run(ctx context.Context, names []string) error {
 	if o.depth < 0 {
 		return errors.New("--depth must not be negative")
 	}
-	s, err := o.cluster.ReadWithVersion(ctx, append([]snapshot.Part{snapshot.Layers, snapshot.Clusters, snapshot.Releases, snapshot.Bundles}, snapshot.Sources...)...)
+	s, err := o.Cluster.ReadWithVersion(ctx, append([]snapshot.Part{snapshot.Layers, snapshot.Clusters, snapshot.Releases, snapshot.Bundles}, snapshot.Sources...)...)
 	if err != nil {
 		return err
 	}
@@ -80,10 +81,10 @@ func (o *treeOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	o.warnUnread(s, "what they are is not shown")
+	o.WarnUnread(s, "what they are is not shown")
 	var live *releases.Live
 	if o.objects {
-		if live, err = o.readMade(ctx, releases.Looks(s, chosen)); err != nil {
+		if live, err = o.ReadMade(ctx, releases.Looks(s, chosen)); err != nil {
 			return err
 		}
 	}
@@ -96,7 +97,7 @@ func (o *treeOptions) run(ctx context.Context, names []string) error {
 		return err
 	}
 	if blocked {
-		return errBlocked
+		return console.ErrBlocked
 	}
 	return nil
 }
@@ -104,16 +105,16 @@ func (o *treeOptions) run(ctx context.Context, names []string) error {
 func (o *treeOptions) print(trees []tree.Layer) error {
 	switch {
 	case o.output != "":
-		return o.printAs(o.output, trees)
+		return o.PrintAs(o.output, trees)
 	case len(trees) == 0:
-		say(o.out, "No layers found.")
+		console.Say(o.Out, "No layers found.")
 		return nil
 	}
 	roots := make([]printing.Node, 0, len(trees))
 	for _, layer := range trees {
 		roots = append(roots, printing.Tree(layer, o.depth, o.objects))
 	}
-	_, err := io.WriteString(o.out, printing.Draw(o.screen, roots))
+	_, err := io.WriteString(o.Out, printing.Draw(o.Screen, roots))
 	return err
 }
 
@@ -131,7 +132,7 @@ func chosenLayers(s *snapshot.Snapshot, names []string, selector string) ([]*v1a
 	var missing []error
 	for _, name := range names {
 		if named[name] = true; s.Layer(name) == nil {
-			missing = append(missing, noLayer(s, name))
+			missing = append(missing, console.NoLayer(s, name))
 		}
 	}
 	var chosen []*v1alpha1.AddonsLayer

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/internal/answers/gather"
+	"github.com/strata-project/strata/internal/answers/snapshot"
 )
 
 const versionExamples = `  # The plug-in, and the controller in the cluster
@@ -55,8 +56,8 @@ func newVersion(t *tool, out io.Writer) *cobra.Command {
 		RunE: func(command *cobra.Command, _ []string) error {
 			found := versionsShown{Client: version, Platform: runtime.GOOS + "/" + runtime.GOARCH}
 			if !clientOnly {
-				if err := found.ask(command.Context(), t.cluster); err != nil {
-					return fmt.Errorf("the plug-in is %s (--client shows only that): %w", version, explain(err, t.flags, layerKind))
+				if err := found.ask(command.Context(), t.Cluster); err != nil {
+					return fmt.Errorf("the plug-in is %s (--client shows only that): %w", version, t.Explain(err, snapshot.Layers))
 				}
 			}
 			return found.print(output, out)

@@ -21,7 +21,7 @@ import (
 func (o *showOptions) follow(ctx context.Context, objects dynamic.ResourceInterface, references []reference, list *unstructured.UnstructuredList, p *printer) error {
 	watcher, err := toolswatch.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), selected{objects, o.selector})
 	if err != nil {
-		return fmt.Errorf("cannot watch %s: %w", o.kind.plural, err)
+		return fmt.Errorf("cannot watch %s: %w", o.kind.Plural, err)
 	}
 	defer watcher.Stop()
 	for event := range watcher.ResultChan() {

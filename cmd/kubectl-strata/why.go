@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/why"
@@ -42,37 +43,37 @@ func newWhy(t *tool) *cobra.Command {
 			return t.why(command.Context(), names[0], output)
 		},
 	}
-	outputFlag(command, &output, "json", "yaml")
+	console.OutputFlag(command, &output, "json", "yaml")
 	return command
 }
 
 func (t *tool) why(ctx context.Context, name, output string) error {
-	s, err := t.cluster.Read(ctx, append([]snapshot.Part{snapshot.Layers, snapshot.Releases}, snapshot.Sources...)...)
+	s, err := t.Cluster.Read(ctx, append([]snapshot.Part{snapshot.Layers, snapshot.Releases}, snapshot.Sources...)...)
 	if err != nil {
 		return err
 	}
 	layer := s.Layer(name)
 	if layer == nil {
-		return noLayer(s, name)
+		return console.NoLayer(s, name)
 	}
 	answer := why.Of(s, layer)
-	t.warnUnread(s, "what they say is not known")
+	t.WarnUnread(s, "what they say is not known")
 	if namespace, deeper := answer.Deeper(s); deeper {
-		below, err := t.cluster.ReadIn(ctx, namespace, why.Depths...)
+		below, err := t.Cluster.ReadIn(ctx, namespace, why.Depths...)
 		if err != nil {
 			return err
 		}
-		t.warnUnread(below, "the cause may lie deeper than is shown")
+		t.WarnUnread(below, "the cause may lie deeper than is shown")
 		answer = answer.Deepen(s, below)
 	}
 	answer = answer.Conclude(s, t.program())
 	if output != "" {
-		err = t.printAs(output, answer)
+		err = t.PrintAs(output, answer)
 	} else {
-		_, err = io.WriteString(t.out, printing.Why(t.screen, answer, s.Now))
+		_, err = io.WriteString(t.Out, printing.Why(t.Screen, answer, s.Now))
 	}
 	if err == nil && answer.Blocked {
-		return errBlocked
+		return console.ErrBlocked
 	}
 	return err
 }

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package remoteclusters
 
 import (
 	"context"
@@ -14,12 +14,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/internal/answers/joining"
 	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/answers/summary"
 	"github.com/strata-project/strata/internal/clusters"
 )
 
@@ -46,8 +49,8 @@ const clusterForgetExamples = `  # What stands in the way
   # The cluster is gone for good
   kubectl strata cluster forget fleet/prod-eu --force`
 
-func newClusterForget(t *tool) *cobra.Command {
-	j := &join{tool: t}
+func newClusterForget(c *console.Console) *cobra.Command {
+	j := &join{Console: c}
 	var plan, force bool
 	command := &cobra.Command{
 		Use: "forget [NAMESPACE/]NAME", Short: "Delete a RemoteCluster on which no layer has anything", Long: clusterForgetLong, Example: clusterForgetExamples,
@@ -66,12 +69,12 @@ func (j *join) forget(ctx context.Context, name string, plan, force bool) error 
 	if err := j.connect(ctx, name); err != nil {
 		return err
 	}
-	s, err := j.cluster.ReadIn(ctx, metav1.NamespaceAll, snapshot.Layers, snapshot.Clusters, snapshot.Releases)
+	s, err := j.Cluster.ReadIn(ctx, metav1.NamespaceAll, snapshot.Layers, snapshot.Clusters, snapshot.Releases)
 	if err == nil {
 		err = errors.Join(s.Unread[snapshot.Clusters], s.Unread[snapshot.Layers])
 	}
 	if err != nil {
-		return explain(err, j.flags, clusterKind)
+		return j.Explain(err, snapshot.Clusters)
 	}
 	cluster := s.Cluster(types.NamespacedName{Namespace: j.Namespace, Name: j.Name})
 	if cluster == nil {
@@ -83,18 +86,18 @@ func (j *join) forget(ctx context.Context, name string, plan, force bool) error 
 	}
 	left := j.left(s, cluster)
 	if len(left) > 0 && (plan || !force) {
-		j.paragraph(j.out, "RemoteCluster %s/%s is not deleted while something is there:", j.Namespace, j.Name)
+		j.Paragraph(j.Out, "RemoteCluster %s/%s is not deleted while something is there:", j.Namespace, j.Name)
 		for _, one := range left {
-			j.paragraph(j.out, "- %s", one)
+			j.Paragraph(j.Out, "- %s", one)
 		}
 		if unread := s.Unread[snapshot.Releases]; unread != nil {
-			j.paragraph(j.out, "HelmReleases that are installed there may not be listed, and may be more")
+			j.Paragraph(j.Out, "HelmReleases that are installed there may not be listed, and may be more")
 		}
-		j.paragraph(j.out, "delete those layers or move them to another cluster; kubectl strata deprovision --cluster %s/%s --plan says in which order they would go", j.Namespace, j.Name)
-		return errBlocked
+		j.Paragraph(j.Out, "delete those layers or move them to another cluster; kubectl strata deprovision --cluster %s/%s --plan says in which order they would go", j.Namespace, j.Name)
+		return console.ErrBlocked
 	}
 	if plan {
-		j.paragraph(j.out, "would delete RemoteCluster %s/%s: no layer has anything there", j.Namespace, j.Name)
+		j.Paragraph(j.Out, "would delete RemoteCluster %s/%s: no layer has anything there", j.Namespace, j.Name)
 		j.sayPlan(secret)
 		return nil
 	}
@@ -137,9 +140,9 @@ func (j *join) nothingToForget(ctx context.Context, s *snapshot.Snapshot, plan b
 		for _, cluster := range s.Clusters {
 			names = append(names, cluster.Namespace+"/"+cluster.Name)
 		}
-		return noSuch(snapshot.Clusters, j.Namespace+"/"+j.Name, names)
+		return console.NoSuch(snapshot.Clusters, j.Namespace+"/"+j.Name, names)
 	}
-	j.paragraph(j.out, "there is no RemoteCluster %s/%s any more, or not yet", j.Namespace, j.Name)
+	j.Paragraph(j.Out, "there is no RemoteCluster %s/%s any more, or not yet", j.Namespace, j.Name)
 	if plan {
 		j.sayPlan(secret)
 		return nil
@@ -172,27 +175,27 @@ func (j *join) ownSecret(ctx context.Context, cluster *v1alpha1.RemoteCluster) (
 
 func (j *join) sayPlan(secret *unstructured.Unstructured) {
 	if secret != nil {
-		j.paragraph(j.out, "would delete %s", nameOfObject(secret))
+		j.Paragraph(j.Out, "would delete %s", nameOfObject(secret))
 	} else {
-		j.paragraph(j.out, "would leave its Secret, if there is one: it was made in another way")
+		j.Paragraph(j.Out, "would leave its Secret, if there is one: it was made in another way")
 	}
 	if j.remote == nil {
-		j.paragraph(j.out, "would leave the account on the cluster: --from-context says how to get there")
+		j.Paragraph(j.Out, "would leave the account on the cluster: --from-context says how to get there")
 		return
 	}
 	for _, object := range j.There()[1:] {
-		j.paragraph(j.out, "would delete %s on %s", nameOfObject(object), j.remote.name)
+		j.Paragraph(j.Out, "would delete %s on %s", nameOfObject(object), j.remote.name)
 	}
 }
 
 func (j *join) delete(ctx context.Context, cluster *v1alpha1.RemoteCluster, secret *unstructured.Unstructured, abandon bool) error {
-	resource := j.management.dynamic.Resource(clusterKind.resource).Namespace(j.Namespace)
+	resource := j.management.dynamic.Resource(snapshot.Clusters.GroupVersionResource).Namespace(j.Namespace)
 	if abandon {
 		change := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, v1alpha1.AbandonAnnotation)
-		if _, err := resource.Patch(ctx, j.Name, types.MergePatchType, change, metav1.PatchOptions{FieldManager: fieldManager}); err != nil {
+		if _, err := resource.Patch(ctx, j.Name, types.MergePatchType, change, metav1.PatchOptions{FieldManager: console.FieldManager}); err != nil {
 			return j.cannotDelete(err)
 		}
-		j.paragraph(j.out, "what is on RemoteCluster %s/%s is given up", j.Namespace, j.Name)
+		j.Paragraph(j.Out, "what is on RemoteCluster %s/%s is given up", j.Namespace, j.Name)
 	}
 	uid := cluster.UID
 	options := metav1.DeleteOptions{}
@@ -205,13 +208,13 @@ func (j *join) delete(ctx context.Context, cluster *v1alpha1.RemoteCluster, secr
 	if err := j.awaitGone(ctx); err != nil {
 		return err
 	}
-	j.paragraph(j.out, "RemoteCluster %s/%s is deleted", j.Namespace, j.Name)
+	j.Paragraph(j.Out, "RemoteCluster %s/%s is deleted", j.Namespace, j.Name)
 	if err := j.deleteSecret(ctx, secret); err != nil {
 		return err
 	}
 	if j.remote == nil {
 		if secret != nil && !abandon {
-			j.paragraph(j.out, "the account %s/%s stays on the cluster: --from-context removes it", j.AccountNamespace, j.Account())
+			j.Paragraph(j.Out, "the account %s/%s stays on the cluster: --from-context removes it", j.AccountNamespace, j.Account())
 		}
 		return nil
 	}
@@ -219,10 +222,10 @@ func (j *join) delete(ctx context.Context, cluster *v1alpha1.RemoteCluster, secr
 }
 
 func (j *join) cannotDelete(err error) error {
-	if forbidden(err) {
+	if console.Forbidden(err) {
 		return fmt.Errorf("you may not delete RemoteCluster %s/%s; ask for the rights to patch and delete remoteclusters.kraan.io: %w", j.Namespace, j.Name, err)
 	}
-	return explain(err, j.flags, clusterKind)
+	return j.Explain(err, snapshot.Clusters)
 }
 
 func (j *join) deleteSecret(ctx context.Context, secret *unstructured.Unstructured) error {
@@ -232,7 +235,7 @@ func (j *join) deleteSecret(ctx context.Context, secret *unstructured.Unstructur
 	if err := j.management.of(secret).Delete(ctx, secret.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return j.cannot("delete", secret, j.management, err)
 	}
-	j.paragraph(j.out, "%s is deleted", nameOfObject(secret))
+	j.Paragraph(j.Out, "%s is deleted", nameOfObject(secret))
 	return nil
 }
 
@@ -241,30 +244,28 @@ func (j *join) awaitGone(ctx context.Context) error {
 	if !j.wait {
 		return nil
 	}
-	progress := j.progress()
+	progress := j.Progress()
 	defer progress.Done()
 	said := "it is being deleted"
 	err := wait.PollUntilContextTimeout(ctx, readyAgain, j.timeout, true, func(context.Context) (bool, error) {
-		live, err := j.management.dynamic.Resource(clusterKind.resource).Namespace(j.Namespace).Get(ctx, j.Name, metav1.GetOptions{})
+		live, err := j.management.dynamic.Resource(snapshot.Clusters.GroupVersionResource).Namespace(j.Namespace).Get(ctx, j.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return true, nil
 		}
 		if err != nil {
-			return false, explain(err, j.flags, clusterKind)
+			return false, j.Explain(err, snapshot.Clusters)
 		}
-		row, err := clusterKind.row(live, j.now())
-		if err == nil {
-			if cells := row.cells(true, false); len(cells) > 0 {
-				said = cells[len(cells)-1]
-			}
+		cluster := &v1alpha1.RemoteCluster{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, cluster); err == nil {
+			said = summary.OfCluster(cluster, j.Now()).Why
 		}
 		progress.Say("%s", said)
 		return false, nil
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
 		progress.Done()
-		j.paragraph(j.out, "RemoteCluster %s/%s is not gone within %s: %s", j.Namespace, j.Name, j.timeout, said)
-		return errBlocked
+		j.Paragraph(j.Out, "RemoteCluster %s/%s is not gone within %s: %s", j.Namespace, j.Name, j.timeout, said)
+		return console.ErrBlocked
 	}
 	return err
 }
@@ -291,9 +292,9 @@ func (j *join) deleteThere(ctx context.Context) error {
 		gone = append(gone, nameOfObject(object))
 	}
 	if len(gone) == 0 {
-		j.paragraph(j.out, "%s has no account for it", j.remote.name)
+		j.Paragraph(j.Out, "%s has no account for it", j.remote.name)
 		return nil
 	}
-	j.paragraph(j.out, "deleted on %s: %s", j.remote.name, strings.Join(gone, ", "))
+	j.Paragraph(j.Out, "deleted on %s: %s", j.remote.name, strings.Join(gone, ", "))
 	return nil
 }

@@ -1,7 +1,8 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package remoteclusters holds the commands that add RemoteClusters and forget them.
+package remoteclusters
 
 import (
 	"cmp"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/yaml"
 
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/answers/joining"
 	"github.com/strata-project/strata/internal/answers/summary"
@@ -71,7 +73,7 @@ const clusterAddExamples = `  # The cluster of the context prod-eu
 
 // join is what somebody asks for who adds or forgets a cluster.
 type join struct {
-	*tool
+	*console.Console
 	joining.Join
 	from, file, address, labels string
 	duration, timeout           time.Duration
@@ -105,14 +107,9 @@ func newSide(name string, config *rest.Config) (*side, error) {
 	return s, nil
 }
 
-// addClusterCommands puts the commands about single clusters below the one that
-// shows them, whose arguments are names of clusters. A cluster that is called as one
-// of them is shown by its name with its namespace.
-func addClusterCommands(t *tool, clusters *cobra.Command) {
-	list := newClusters(t)
-	list.Use, list.Aliases = "list [[NAMESPACE/]NAME...]", nil
-	list.Example = strings.ReplaceAll(list.Example, "strata clusters", "strata cluster list")
-	clusters.AddCommand(newClusterAdd(t), newClusterForget(t), list)
+// Commands returns the commands about single clusters.
+func Commands(c *console.Console) []*cobra.Command {
+	return []*cobra.Command{newClusterAdd(c), newClusterForget(c)}
 }
 
 func (j *join) addFlags(command *cobra.Command) {
@@ -125,8 +122,8 @@ func (j *join) addFlags(command *cobra.Command) {
 	flags.BoolVar(&j.wait, "wait", true, "wait until it is done")
 }
 
-func newClusterAdd(t *tool) *cobra.Command {
-	j := &join{tool: t}
+func newClusterAdd(c *console.Console) *cobra.Command {
+	j := &join{Console: c}
 	command := &cobra.Command{
 		Use: "add [NAMESPACE/]NAME --from-context CONTEXT", Short: "Turn a kubeconfig context into a RemoteCluster", Long: clusterAddLong, Example: clusterAddExamples,
 		Args: cobra.ExactArgs(1),
@@ -168,10 +165,10 @@ func (j *join) add(ctx context.Context, name string) error {
 		return j.halfWay(err)
 	}
 	if joining.IsLoopback(j.endpoint.Server) {
-		j.paragraph(j.errOut, "kubectl strata: %s is an address of this machine; where the management cluster is elsewhere, give --address", j.endpoint.Server)
+		j.Paragraph(j.ErrOut, "kubectl strata: %s is an address of this machine; where the management cluster is elsewhere, give --address", j.endpoint.Server)
 	}
 	if !j.wait {
-		j.paragraph(j.out, "RemoteCluster %s/%s is made; kubectl strata cluster %s/%s shows how it fares", j.Namespace, j.Name, j.Namespace, j.Name)
+		j.Paragraph(j.Out, "RemoteCluster %s/%s is made; kubectl strata cluster %s/%s shows how it fares", j.Namespace, j.Name, j.Namespace, j.Name)
 		return nil
 	}
 	return j.awaitReady(ctx)
@@ -202,7 +199,7 @@ func (j *join) connect(ctx context.Context, name string) error {
 		j.Namespace, name = namespace, single
 	}
 	j.Name = name
-	config, err := j.cluster.Config()
+	config, err := j.Cluster.Config()
 	if err != nil {
 		return err
 	}
@@ -210,7 +207,7 @@ func (j *join) connect(ctx context.Context, name string) error {
 		return err
 	}
 	if j.Namespace == "" {
-		j.Namespace = j.cluster.ControllerNamespace(ctx)
+		j.Namespace = j.Cluster.ControllerNamespace(ctx)
 	}
 	if j.from == "" {
 		return nil
@@ -220,7 +217,7 @@ func (j *join) connect(ctx context.Context, name string) error {
 
 // connectRemote reads the context that reaches the other cluster.
 func (j *join) connectRemote() error {
-	loader := j.flags.ToRawKubeConfigLoader()
+	loader := j.Flags.ToRawKubeConfigLoader()
 	if j.file != "" {
 		loader = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{ExplicitPath: j.file}, &clientcmd.ConfigOverrides{})
 	}
@@ -294,13 +291,13 @@ func (j *join) printDry() error {
 		{"# On the cluster of context " + j.from, there},
 		{"# On the management cluster", []*unstructured.Unstructured{namespace, secret, cluster}},
 	} {
-		say(j.out, "%s", part.about)
+		console.Say(j.Out, "%s", part.about)
 		for _, object := range part.objects {
 			data, err := yaml.Marshal(object.Object)
 			if err != nil {
 				return fmt.Errorf("cannot print %s: %w", object.GetName(), err)
 			}
-			say(j.out, "---\n%s", strings.TrimSuffix(string(data), "\n"))
+			console.Say(j.Out, "---\n%s", strings.TrimSuffix(string(data), "\n"))
 		}
 	}
 	return nil

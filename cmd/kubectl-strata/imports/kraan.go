@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package imports
 
 import (
 	"cmp"
@@ -13,12 +13,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/internal/answers/adoption"
 	"github.com/strata-project/strata/internal/answers/snapshot"
-	"github.com/strata-project/strata/internal/answers/summary"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/sources"
 	"github.com/strata-project/strata/internal/terminal"
@@ -55,7 +56,7 @@ const importKraanExamples = `  # Every layer, compared with git
 
 // kraanImport is one run of import kraan.
 type kraanImport struct {
-	*tool
+	*console.Console
 	into, output     string
 	force, dryRun    bool
 	directories      []string
@@ -83,8 +84,8 @@ type kraanLayer struct {
 	Problems []string `json:"problems"`
 }
 
-func newImportKraan(t *tool) *cobra.Command {
-	i := &kraanImport{tool: t}
+func newKraan(c *console.Console) *cobra.Command {
+	i := &kraanImport{Console: c}
 	command := &cobra.Command{
 		Use: "kraan [LAYER...]", Short: "Write the layers of Kraan as Strata wants them", Long: importKraanLong, Example: importKraanExamples,
 		RunE: func(command *cobra.Command, names []string) error { return i.run(command.Context(), names) },
@@ -95,7 +96,7 @@ func newImportKraan(t *tool) *cobra.Command {
 	flags.BoolVar(&i.dryRun, "dry-run", false, "write nothing")
 	flags.StringArrayVar(&i.directories, "repository-dir", nil, "the folder that holds the repository of the layers, or NAMESPACE/NAME=DIR for that of one source; may be given several times")
 	flags.StringVar(&i.runtimeNamespace, "runtime-namespace", "gotk-system", "the namespace of sources that layers name without one")
-	outputFlag(command, &i.output, "json", "yaml")
+	console.OutputFlag(command, &i.output, "json", "yaml")
 	return command
 }
 
@@ -104,7 +105,7 @@ func (i *kraanImport) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	client, err := i.cluster.Dynamic()
+	client, err := i.Cluster.Dynamic()
 	if err != nil {
 		return err
 	}
@@ -161,9 +162,9 @@ func (i *kraanImport) checkouts() (map[string]string, error) {
 
 // translations reads the layers as they are, with fields that Strata does not know.
 func (i *kraanImport) translations(ctx context.Context, client dynamic.Interface) ([]adoption.Translation, error) {
-	list, err := client.Resource(layerKind.resource).List(ctx, metav1.ListOptions{})
+	list, err := client.Resource(snapshot.Layers.GroupVersionResource).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, explain(err, i.flags, layerKind)
+		return nil, i.Explain(err, snapshot.Layers)
 	}
 	found := make([]adoption.Translation, 0, len(list.Items))
 	for at := range list.Items {
@@ -190,7 +191,7 @@ func choose(all []adoption.Translation, names []string) ([]adoption.Translation,
 	for _, name := range names {
 		at := slices.Index(known, name)
 		if at < 0 {
-			return nil, &missingError{kind: layerKind, wanted: reference{name: name}, near: summary.Near(name, known)}
+			return nil, console.NoSuch(snapshot.Layers, name, known)
 		}
 		chosen = append(chosen, all[at])
 	}
@@ -199,20 +200,20 @@ func choose(all []adoption.Translation, names []string) ([]adoption.Translation,
 
 // world reads what the layers list, and what is there of it.
 func (i *kraanImport) world(ctx context.Context, client dynamic.Interface, all []adoption.Translation, checkouts map[string]string) (*adoption.World, error) {
-	seen, err := i.cluster.ReadIn(ctx, metav1.NamespaceAll, snapshot.Releases, snapshot.HelmRepositories)
+	seen, err := i.Cluster.ReadIn(ctx, metav1.NamespaceAll, snapshot.Releases, snapshot.HelmRepositories)
 	if err != nil {
 		return nil, err
 	}
 	for _, part := range []snapshot.Part{snapshot.Releases, snapshot.HelmRepositories} {
-		if err := seen.Unread[part]; isForbidden(err) {
+		if err := seen.Unread[part]; apierrors.IsForbidden(err) {
 			return nil, fmt.Errorf("you may not list %s, without which nothing can be compared: %w", part.GroupResource(), err)
 		}
 	}
 	world := &adoption.World{
-		Now: i.now(), Namespace: i.runtimeNamespace, Scopes: adoption.FluxScopes(), Directories: map[string]*directories.Directory{},
+		Now: i.Now(), Namespace: i.runtimeNamespace, Scopes: adoption.FluxScopes(), Directories: map[string]*directories.Directory{},
 		Live: liveOf(seen.Of(snapshot.Releases), seen.Of(snapshot.HelmRepositories)),
 	}
-	if discovery, err := i.flags.ToDiscoveryClient(); err == nil {
+	if discovery, err := i.Flags.ToDiscoveryClient(); err == nil {
 		if version, err := discovery.ServerVersion(); err == nil {
 			world.Version = version.GitVersion
 		}
@@ -223,12 +224,12 @@ func (i *kraanImport) world(ctx context.Context, client dynamic.Interface, all [
 			return nil, err
 		}
 	}
-	lacking, err := i.observeKinds(ctx, client, world)
+	lacking, err := observeKinds(ctx, i.Flags, client, world)
 	if err != nil {
 		return nil, err
 	}
 	if len(lacking) > 0 {
-		fmt.Fprintf(i.errOut, "kubectl strata: you may not get %s, so it is not known which of them are there\n", strings.Join(lacking, ", "))
+		fmt.Fprintf(i.ErrOut, "kubectl strata: you may not get %s, so it is not known which of them are there\n", strings.Join(lacking, ", "))
 	}
 	return world, nil
 }
@@ -308,19 +309,19 @@ func (i *kraanImport) finish(written int) error {
 	changes := slices.DeleteFunc(slices.Clone(i.report.Releases), func(item adoption.LayerItem) bool { return item.Action == adoption.ActionAdopt })
 	var err error
 	if i.output != "" {
-		err = i.printAs(i.output, i.report)
+		err = i.PrintAs(i.output, i.report)
 	} else {
 		err = i.print(len(changes), written)
 	}
 	if err == nil && (len(changes) > 0 || len(i.toDos) > 0) {
-		return errDiffers
+		return console.ErrDiffers
 	}
 	return err
 }
 
 func (i *kraanImport) print(changes, written int) error {
 	if len(i.report.Layers) == 0 {
-		say(i.out, "No layers found.")
+		console.Say(i.Out, "No layers found.")
 		return nil
 	}
 	if err := i.printReleases(); err != nil {
@@ -328,25 +329,25 @@ func (i *kraanImport) print(changes, written int) error {
 	}
 	for _, layer := range i.report.Layers {
 		for _, note := range layer.Notes {
-			i.tell("layer %s: %s", layer.Name, note)
+			i.Tell("layer %s: %s", layer.Name, note)
 		}
 	}
 	switch {
 	case changes > 0:
-		i.tell("%d of %d releases would change.", changes, len(i.report.Releases))
+		i.Tell("%d of %d releases would change.", changes, len(i.report.Releases))
 	case len(i.report.Releases) > 0 && len(i.toDos) == 0:
-		i.tell("Nothing would be installed again: %s would be adopted.", counted(len(i.report.Releases), "release"))
+		i.Tell("Nothing would be installed again: %s would be adopted.", counted(len(i.report.Releases), "release"))
 	case len(i.report.Releases) > 0:
-		i.tell("Of %s that could be compared, nothing would be installed again.", counted(len(i.report.Releases), "release"))
+		i.Tell("Of %s that could be compared, nothing would be installed again.", counted(len(i.report.Releases), "release"))
 	}
 	switch {
 	case i.dryRun:
 	case written == 0:
-		i.tell("%s holds all layers already.", i.into)
+		i.Tell("%s holds all layers already.", i.into)
 	default:
-		i.tell("%s written to %s: commit them, then kubectl apply -f %s", counted(written, "layer"), i.into, path.Clean(i.into))
+		i.Tell("%s written to %s: commit them, then kubectl apply -f %s", counted(written, "layer"), i.into, path.Clean(i.into))
 	}
-	i.toDo(i.toDos)
+	i.ToDo(i.toDos)
 	return nil
 }
 
@@ -366,9 +367,9 @@ func (i *kraanImport) printReleases() error {
 	for _, item := range i.report.Releases {
 		rows = append(rows, []string{item.Layer, item.Namespace + "/" + item.Name, item.Chart, item.Version, item.Action, item.File, item.Note})
 	}
-	if err := i.screen.Table(i.out, columns, rows); err != nil {
+	if err := i.Screen.Table(i.Out, columns, rows); err != nil {
 		return err
 	}
-	say(i.out, "")
+	console.Say(i.Out, "")
 	return nil
 }

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package imports
 
 import (
 	"context"
@@ -56,7 +56,7 @@ func (i *helmImport) candidates(ctx context.Context, seen *snapshot.Snapshot, ch
 		return nil, err
 	}
 	ending := i.endingNamespaces(ctx)
-	progress := i.progress()
+	progress := i.Progress()
 	defer progress.Done()
 	var candidates []adoption.Candidate
 	newest := adoption.Newest(stored)
@@ -86,7 +86,7 @@ func (i *helmImport) candidates(ctx context.Context, seen *snapshot.Snapshot, ch
 			candidates = append(candidates, candidate)
 		}
 		if ctx.Err() != nil {
-			return nil, explain(ctx.Err(), i.flags, layerKind)
+			return nil, i.Explain(ctx.Err(), snapshot.Layers)
 		}
 	}
 	return candidates, nil
@@ -108,8 +108,8 @@ func (i *helmImport) stored(ctx context.Context) ([]adoption.Stored, error) {
 		return i.storedEach(ctx, i.namespaces)
 	}
 	found, err := i.storedIn(ctx, metav1.NamespaceAll)
-	if !isForbidden(err) {
-		return found, explain(err, i.flags, layerKind)
+	if !apierrors.IsForbidden(err) {
+		return found, i.Explain(err, snapshot.Layers)
 	}
 	list, listErr := i.client.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).List(ctx, metav1.ListOptions{})
 	if listErr != nil {
@@ -128,10 +128,10 @@ func (i *helmImport) storedEach(ctx context.Context, namespaces []string) ([]ado
 	for _, namespace := range namespaces {
 		more, err := i.storedIn(ctx, namespace)
 		switch {
-		case isForbidden(err):
+		case apierrors.IsForbidden(err):
 			refused = append(refused, namespace)
 		case err != nil:
-			return nil, explain(err, i.flags, layerKind)
+			return nil, i.Explain(err, snapshot.Layers)
 		}
 		found = append(found, more...)
 	}
@@ -170,12 +170,12 @@ func (i *helmImport) storedIn(ctx context.Context, namespace string) ([]adoption
 func (i *helmImport) release(ctx context.Context, stored adoption.Stored) (_ adoption.Release, problem string, _ error) {
 	secret, err := i.client.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(stored.Namespace).Get(ctx, stored.Secret, metav1.GetOptions{})
 	switch {
-	case isMissing(err):
+	case apierrors.IsNotFound(err):
 		return adoption.Release{}, "is gone by now", nil
-	case isForbidden(err):
+	case apierrors.IsForbidden(err):
 		return adoption.Release{}, "may not be read by you", nil
 	case err != nil:
-		return adoption.Release{}, "", explain(err, i.flags, layerKind)
+		return adoption.Release{}, "", i.Explain(err, snapshot.Layers)
 	}
 	text, _, _ := unstructured.NestedString(secret.Object, "data", "release")
 	data, err := base64.StdEncoding.DecodeString(text)
@@ -202,6 +202,3 @@ func (i *helmImport) endingNamespaces(ctx context.Context) map[string]bool {
 	}
 	return ending
 }
-
-func isForbidden(err error) bool { return apierrors.IsForbidden(err) }
-func isMissing(err error) bool   { return apierrors.IsNotFound(err) }

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package imports
 
 import (
 	"cmp"
@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/internal/answers/adoption"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/terminal"
@@ -70,7 +71,7 @@ const importHelmExamples = `  # What would become of all releases of the cluster
 
 // helmImport is one run of import helm.
 type helmImport struct {
-	*tool
+	*console.Console
 	helmImportFlags
 
 	client   dynamic.Interface
@@ -92,8 +93,8 @@ type helmImportFlags struct {
 	force, dryRun                 bool
 }
 
-func newImportHelm(t *tool) *cobra.Command {
-	i := &helmImport{tool: t}
+func newHelm(c *console.Console) *cobra.Command {
+	i := &helmImport{Console: c}
 	command := &cobra.Command{
 		Use: "helm", Short: "Write layers for plain Helm releases", Long: importHelmLong, Example: importHelmExamples, Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return i.run(command.Context()) },
@@ -114,7 +115,7 @@ func newImportHelm(t *tool) *cobra.Command {
 	flags.StringVar(&i.helmRepositories, "helm-repositories", "", "a repositories.yaml of helm, whose repositories are asked")
 	flags.StringVar(&i.secretValues, "secret-values", "split", "values that look secret: into a Secret (split), or as they are (inline)")
 	flags.StringVar(&i.secretsInto, "secrets-into", "", "the folder, outside of git, that Secrets with secret values are written to")
-	outputFlag(command, &i.output, "json", "yaml")
+	console.OutputFlag(command, &i.output, "json", "yaml")
 	return command
 }
 
@@ -196,14 +197,14 @@ func (i *helmImport) run(ctx context.Context) error {
 	if err := i.connect(); err != nil {
 		return err
 	}
-	seen, err := i.cluster.ReadIn(ctx, metav1.NamespaceAll, snapshot.Layers, snapshot.Releases, snapshot.HelmRepositories)
+	seen, err := i.Cluster.ReadIn(ctx, metav1.NamespaceAll, snapshot.Layers, snapshot.Releases, snapshot.HelmRepositories)
 	if err != nil {
 		return err
 	}
 	if err := seen.Unread[snapshot.Releases]; apierrors.IsForbidden(err) {
 		return fmt.Errorf("you may not list HelmReleases, so it cannot be known which releases Flux has already: %w", err)
 	}
-	i.warnUnread(seen, "they are not looked at")
+	i.WarnUnread(seen, "they are not looked at")
 	candidates, err := i.candidates(ctx, seen, newMarket(seen.Of(snapshot.HelmRepositories), given))
 	if err != nil {
 		return err
@@ -220,11 +221,11 @@ func (i *helmImport) run(ctx context.Context) error {
 }
 
 func (i *helmImport) connect() error {
-	config, err := i.cluster.Config()
+	config, err := i.Cluster.Config()
 	if err != nil {
 		return err
 	}
-	if i.client, err = i.cluster.Dynamic(); err != nil {
+	if i.client, err = i.Cluster.Dynamic(); err != nil {
 		return err
 	}
 	if i.metadata, err = metadata.NewForConfig(config); err != nil {
@@ -249,7 +250,7 @@ func (i *helmImport) verify(ctx context.Context, result adoption.Result, candida
 		return fmt.Errorf("what would be written does not stand for %s; nothing was written", strings.Join(lost, ", "))
 	}
 	world := adoption.World{
-		Now: i.now(), Layers: slices.Clone(seen.Layers), Directories: directories, Scopes: adoption.FluxScopes(),
+		Now: i.Now(), Layers: slices.Clone(seen.Layers), Directories: directories, Scopes: adoption.FluxScopes(),
 		Live: liveOf(seen.Of(snapshot.Releases), seen.Of(snapshot.HelmRepositories)),
 	}
 	for _, name := range result.Layers {
@@ -285,12 +286,12 @@ func (i *helmImport) finish(result adoption.Result) error {
 	}
 	i.addToDos(result)
 	if i.output != "" {
-		err = i.printAs(i.output, i.report(result))
+		err = i.PrintAs(i.output, i.report(result))
 	} else {
 		err = i.print(result, written)
 	}
 	if err == nil && len(i.toDos) > 0 {
-		return errDiffers
+		return console.ErrDiffers
 	}
 	return err
 }
@@ -333,8 +334,8 @@ func (i *helmImport) report(result adoption.Result) helmReport {
 
 func (i *helmImport) print(result adoption.Result, written int) error {
 	if len(result.Items) == 0 {
-		say(i.out, "No releases found.")
-		i.toDo(i.toDos)
+		console.Say(i.Out, "No releases found.")
+		i.ToDo(i.toDos)
 		return nil
 	}
 	columns := []terminal.Column{{Name: "RELEASE"}, {Name: "CHART", Expendable: 2}, {Name: "VERSION", Expendable: 3}, {Name: "DO", Role: roleOfAction}, {Name: "INTO", Expendable: 1}, {Name: "NOTE"}}
@@ -346,26 +347,26 @@ func (i *helmImport) print(result adoption.Result, written int) error {
 			adopted++
 		}
 	}
-	if err := i.screen.Table(i.out, columns, rows); err != nil {
+	if err := i.Screen.Table(i.Out, columns, rows); err != nil {
 		return err
 	}
-	say(i.out, "")
-	i.tell("%d of %d releases would be adopted. Nothing would be installed again.", adopted, len(result.Items))
+	console.Say(i.Out, "")
+	i.Tell("%d of %d releases would be adopted. Nothing would be installed again.", adopted, len(result.Items))
 	switch {
 	case i.dryRun:
 		return i.printFiles(result)
 	case written == 0:
-		i.tell("%s holds all of it already.", i.into)
+		i.Tell("%s holds all of it already.", i.into)
 	default:
-		i.tell("%d files are written to %s.", written, i.into)
+		i.Tell("%d files are written to %s.", written, i.into)
 	}
 	if i.secretsInto != "" && len(result.Secrets) > 0 {
-		i.tell("Apply the Secrets before the layers: kubectl apply --recursive -f %s", i.secretsInto)
+		i.Tell("Apply the Secrets before the layers: kubectl apply --recursive -f %s", i.secretsInto)
 	}
 	if len(result.Layers) > 0 {
-		i.tell("Commit the folder, then: kubectl apply -f %s", path.Join(i.into, adoption.LayersFile))
+		i.Tell("Commit the folder, then: kubectl apply -f %s", path.Join(i.into, adoption.LayersFile))
 	}
-	i.toDo(i.toDos)
+	i.ToDo(i.toDos)
 	return nil
 }
 
@@ -374,13 +375,13 @@ func (i *helmImport) printFiles(result adoption.Result) error {
 	files := slices.Clone(result.Files)
 	slices.SortFunc(files, func(a, b adoption.File) int { return cmp.Compare(a.Path, b.Path) })
 	for _, file := range files {
-		say(i.out, "")
-		say(i.out, "# %s", path.Join(i.into, file.Path))
+		console.Say(i.Out, "")
+		console.Say(i.Out, "# %s", path.Join(i.into, file.Path))
 		for line := range strings.Lines(string(file.Data)) {
-			say(i.out, "%s", visible(strings.TrimSuffix(line, "\n")))
+			console.Say(i.Out, "%s", visible(strings.TrimSuffix(line, "\n")))
 		}
 	}
-	i.toDo(i.toDos)
+	i.ToDo(i.toDos)
 	return nil
 }
 

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package remoteclusters
 
 import (
 	"context"
@@ -24,7 +24,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/internal/answers/joining"
+	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/summary"
 )
 
@@ -60,11 +62,11 @@ func (j *join) mayBegin(ctx context.Context) error {
 	live, err := j.management.of(cluster).Get(ctx, cluster.GetName(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		if _, err := j.management.dynamic.Resource(clusterKind.resource).Namespace(j.Namespace).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
-			return explain(err, j.flags, clusterKind)
+		if _, err := j.management.dynamic.Resource(snapshot.Clusters.GroupVersionResource).Namespace(j.Namespace).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+			return j.Explain(err, snapshot.Clusters)
 		}
 	case err != nil:
-		return explain(err, j.flags, clusterKind)
+		return j.Explain(err, snapshot.Clusters)
 	default:
 		if !live.GetDeletionTimestamp().IsZero() {
 			return fmt.Errorf("RemoteCluster %s/%s is being deleted: wait until it is gone", j.Namespace, j.Name)
@@ -78,10 +80,10 @@ func (j *join) mayBegin(ctx context.Context) error {
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
-	case forbidden(err):
+	case console.Forbidden(err):
 		return fmt.Errorf("you may not read Secrets of namespace %s; ask for the rights to get, create and patch them: %w", j.Namespace, err)
 	case err != nil:
-		return explain(err, j.flags, clusterKind)
+		return j.Explain(err, snapshot.Clusters)
 	case !joining.IsJoined(existing):
 		return fmt.Errorf("there is a Secret %s/%s that was made in another way: delete it, or choose another name", j.Namespace, secret.GetName())
 	}
@@ -90,7 +92,7 @@ func (j *join) mayBegin(ctx context.Context) error {
 
 // carryOut makes everything, the other cluster's part first.
 func (j *join) carryOut(ctx context.Context) error {
-	progress := j.progress()
+	progress := j.Progress()
 	defer progress.Done()
 	progress.Say("asking %s", j.remote.name)
 	if _, err := j.remote.typed.Discovery().ServerVersion(); err != nil {
@@ -164,7 +166,7 @@ func (j *join) put(ctx context.Context, on *side, object *unstructured.Unstructu
 			}
 		}
 	}
-	if _, err := resource.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true}); err != nil {
+	if _, err := resource.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: console.FieldManager, Force: true}); err != nil {
 		return j.cannot("make", object, on, err)
 	}
 	if !there {
@@ -174,7 +176,7 @@ func (j *join) put(ctx context.Context, on *side, object *unstructured.Unstructu
 }
 
 func (j *join) cannot(verb string, object *unstructured.Unstructured, on *side, err error) error {
-	if forbidden(err) {
+	if console.Forbidden(err) {
 		return fmt.Errorf("you may not %s %s on %s: %w", verb, nameOfObject(object), on.name, err)
 	}
 	return fmt.Errorf("cannot %s %s on %s: %w", verb, nameOfObject(object), on.name, err)
@@ -190,13 +192,13 @@ func (j *join) token(ctx context.Context) (token, secret string, err error) {
 		if err != nil {
 			return "", "", fmt.Errorf("%s gives no token: %w", j.remote.name, err)
 		}
-		if got := answer.Status.ExpirationTimestamp.Sub(j.now()); got < j.duration/2 {
-			j.paragraph(j.errOut, "kubectl strata: the token ends already at %s: %s allows no longer ones", answer.Status.ExpirationTimestamp.UTC().Format(time.RFC3339), j.remote.name)
+		if got := answer.Status.ExpirationTimestamp.Sub(j.Now()); got < j.duration/2 {
+			j.Paragraph(j.ErrOut, "kubectl strata: the token ends already at %s: %s allows no longer ones", answer.Status.ExpirationTimestamp.UTC().Format(time.RFC3339), j.remote.name)
 		}
 		return answer.Status.Token, "", nil
 	}
 	object := j.TokenSecret(rand.String(5))
-	if _, err := j.remote.of(object).Create(ctx, object, metav1.CreateOptions{FieldManager: fieldManager}); err != nil {
+	if _, err := j.remote.of(object).Create(ctx, object, metav1.CreateOptions{FieldManager: console.FieldManager}); err != nil {
 		return "", "", j.cannot("make", object, j.remote, err)
 	}
 	j.made = append(j.made, nameOfObject(object)+" on "+j.remote.name)
@@ -266,7 +268,7 @@ func (j *join) putHere(ctx context.Context, config []byte) error {
 	for _, object := range []*unstructured.Unstructured{namespace, secret, cluster} {
 		err := j.put(ctx, j.management, object)
 		var status apierrors.APIStatus
-		if object.GetKind() == "Namespace" && errors.As(err, &status) && forbidden(err) {
+		if object.GetKind() == "Namespace" && errors.As(err, &status) && console.Forbidden(err) {
 			continue // who may not make it may still have it
 		}
 		if err != nil {
@@ -299,14 +301,14 @@ func (j *join) dropTokens(ctx context.Context, keep string) error {
 // awaitReady waits until the RemoteCluster is ready, and says what it says until
 // then.
 func (j *join) awaitReady(ctx context.Context) error {
-	progress := j.progress()
+	progress := j.Progress()
 	defer progress.Done()
 	said := "it has not been looked at yet"
 	version := ""
 	err := wait.PollUntilContextTimeout(ctx, readyAgain, j.timeout, true, func(context.Context) (bool, error) {
-		live, err := j.management.dynamic.Resource(clusterKind.resource).Namespace(j.Namespace).Get(ctx, j.Name, metav1.GetOptions{})
+		live, err := j.management.dynamic.Resource(snapshot.Clusters.GroupVersionResource).Namespace(j.Namespace).Get(ctx, j.Name, metav1.GetOptions{})
 		if err != nil {
-			return false, explain(err, j.flags, clusterKind)
+			return false, j.Explain(err, snapshot.Clusters)
 		}
 		cluster := &v1alpha1.RemoteCluster{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, cluster); err != nil {
@@ -323,11 +325,11 @@ func (j *join) awaitReady(ctx context.Context) error {
 	progress.Done()
 	switch {
 	case wait.Interrupted(err) && ctx.Err() == nil:
-		j.paragraph(j.out, "RemoteCluster %s/%s is made, but is not ready within %s: %s", j.Namespace, j.Name, j.timeout, said)
-		return errBlocked
+		j.Paragraph(j.Out, "RemoteCluster %s/%s is made, but is not ready within %s: %s", j.Namespace, j.Name, j.timeout, said)
+		return console.ErrBlocked
 	case err != nil:
 		return err
 	}
-	j.paragraph(j.out, "RemoteCluster %s/%s is ready: Kubernetes %s at %s", j.Namespace, j.Name, version, j.endpoint.Server)
+	j.Paragraph(j.Out, "RemoteCluster %s/%s is ready: Kubernetes %s at %s", j.Namespace, j.Name, version, j.endpoint.Server)
 	return nil
 }
