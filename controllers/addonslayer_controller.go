@@ -101,7 +101,12 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 	r.lastLooks.set(layer.Name, nil)
 	stored := layer.DeepCopy()
 	layer = r.recentLayers.WithWithheld(layers.Trusted(stored))
-	observed, err := r.observe(ctx, layer)
+	observed := r.newObserver(layer)
+	err = observed.observeContent(ctx)
+	if err == nil {
+		r.announce(ctx, observed)
+		err = observed.observeSurroundings(ctx)
+	}
 	if err != nil || ctx.Err() != nil {
 		// What is seen while the controller stops may lack something.
 		return 0, err

@@ -20,14 +20,13 @@ import (
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
-	"github.com/strata-project/strata/internal/memory"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/repos"
 	"github.com/strata-project/strata/internal/sources"
 )
 
-// observer gathers one observation. It writes to no cluster; what it has found it
-// notes for other layers, and wakes those that it is news to.
+// observer gathers one observation. It only reads: what is news to other layers is
+// announced by announce.
 type observer struct {
 	// r is whose cluster is looked at.
 	r *AddonsLayerReconciler
@@ -44,8 +43,8 @@ type observer struct {
 	sources map[sources.Ref]*repos.Artifact
 }
 
-// observe gathers everything that the rules decide from.
-func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.AddonsLayer) (*observer, error) {
+// newObserver returns the observer of a layer, which has read nothing yet.
+func (r *AddonsLayerReconciler) newObserver(layer *v1alpha1.AddonsLayer) *observer {
 	o := &observer{r: r, reads: newReader(r, layer.Name), sources: map[sources.Ref]*repos.Artifact{}}
 	o.Observation = &layers.Observation{
 		Now: r.now(), Settings: r.Settings, Layer: layer, Layers: map[string]layers.Other{},
@@ -66,23 +65,39 @@ func (r *AddonsLayerReconciler) observe(ctx context.Context, layer *v1alpha1.Add
 		},
 	}
 	o.Waited, o.UnderWay = r.waits.Of(layer, o.Now)
-	for _, step := range []func(context.Context) error{
-		o.observeRemote, o.observeDirectory, o.observeRestored, o.observeLayers, o.observePredecessors, o.observeKinds, o.observeObjects,
-		o.observeTargets, o.observeAwaited, o.observeOthers, o.observeBlockers, o.observeDoomed,
-	} {
+	return o
+}
+
+// observeContent reads what the layer is to hold, and where it belongs.
+func (o *observer) observeContent(ctx context.Context) error {
+	return inTurn(ctx, o.observeRemote, o.observeDirectory)
+}
+
+// observeSurroundings reads everything else that the rules decide from.
+func (o *observer) observeSurroundings(ctx context.Context) error {
+	err := inTurn(ctx, o.observeDeployed, o.observeRestored, o.observeLayers, o.observePredecessors, o.observeKinds, o.observeObjects,
+		o.observeTargets, o.observeAwaited, o.observeOthers, o.observeBlockers, o.observeDoomed)
+	if err == nil {
+		o.reads.done(o.Settings.AccountFor(o.Layer))
+	}
+	return err
+}
+
+// inTurn takes steps until one fails.
+func inTurn(ctx context.Context, steps ...func(context.Context) error) error {
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	o.reads.done(o.Settings.AccountFor(layer))
-	return o, nil
+	return nil
 }
 
 // observeDirectory reads the source, and the layer's directory in it.
 // A source that the layer may not use is not read.
 func (o *observer) observeDirectory(ctx context.Context) error {
 	if !layers.MayUseSource(o.Layer, o.Settings) {
-		return o.observeDeployed(ctx)
+		return nil
 	}
 	// A layer that was changed together with its source must not be deployed at
 	// its new version from the old artifact, because the cache has yet to see
@@ -111,15 +126,7 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 		}
 	}
 	o.Layer = layers.Recognised(o.Layer, o.Source, o.Directory)
-	if o.Layer.DeletionTimestamp.IsZero() && o.r.listings.Update(o.Layer.Name, o.Directory) {
-		o.r.wake(o.r.listings.WhoWaits()...)
-		o.wakeNeighbours(ctx)
-	}
-	if o.Directory != nil {
-		o.r.revisions.has(o.Layer, o.Directory.Digest)
-		o.r.listings.Found(o.Layer.Name, memory.DigestOf(o.Directory), o.originIn(o.content, o.Layer))
-	}
-	return o.observeDeployed(ctx)
+	return nil
 }
 
 // observeDeployed finds the content that is deployed, as long as it is cached, as

@@ -92,21 +92,6 @@ func (o *observer) putOn(ctx context.Context, cluster string, dir *directories.D
 	return place.Put(dir)
 }
 
-// wakeNeighbours looks again at the layers of the same other cluster: sources that
-// they refer to may be this layer's now, or not any more. What they saw last does
-// not tell, so it does not count.
-func (o *observer) wakeNeighbours(ctx context.Context) {
-	if o.Remote == nil {
-		return
-	}
-	for _, req := range o.r.listRequests(ctx, client.MatchingFields{indexCluster: o.Remote.Name.Name}) {
-		if req.Name != o.Layer.Name {
-			o.r.lastLooks.set(req.Name, nil)
-			o.r.wake(req.Name)
-		}
-	}
-}
-
 // placeOn returns a cluster as a place for what a layer lists.
 func (r *AddonsLayerReconciler) placeOn(layer *v1alpha1.AddonsLayer, cluster string) placement.Place {
 	namespace, name, _ := strings.Cut(cluster, "/")

@@ -12,6 +12,7 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -132,8 +133,8 @@ func TestLayerHasTheRightsOfItsAccount(t *testing.T) {
 	f.must(stack.client.Get(f.ctx, types.NamespacedName{Namespace: elsewhere, Name: "settings"}, settings))
 	f.bind("remover", elsewhere, account, mayOn("", "configmaps", "delete"))
 	f.deployed("base", revision)
-	if err := stack.client.Get(f.ctx, types.NamespacedName{Namespace: elsewhere, Name: "settings"}, settings); err == nil {
-		t.Error("the ConfigMap is left")
+	if err := stack.client.Get(f.ctx, types.NamespacedName{Namespace: elsewhere, Name: "settings"}, settings); !apierrors.IsNotFound(err) {
+		t.Errorf("the ConfigMap is left: %v", err)
 	}
 
 	f.deleteLayer("base")

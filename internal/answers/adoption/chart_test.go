@@ -79,14 +79,19 @@ func TestOnlyTheVeryChartIsTheSame(t *testing.T) {
 }
 
 func TestWhatIsNoChartIsRefused(t *testing.T) {
-	for name, data := range map[string][]byte{
-		"nothing": nil, "text": []byte("404 not found"), "an empty archive": archive(t, nil),
-		"a chart that is broken": archive(t, map[string]string{"x/Chart.yaml": "name: [\n"}),
-		"values that are broken": archive(t, map[string]string{"x/Chart.yaml": "name: x\n", "x/values.yaml": "a: [\n"}),
-		"cut short":              archive(t, podinfo())[:60],
+	for name, broken := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"nothing":                {nil, "is no packaged chart"},
+		"text":                   {[]byte("404 not found"), "is no packaged chart"},
+		"an empty archive":       {archive(t, nil), "it lacks Chart.yaml"},
+		"a chart that is broken": {archive(t, map[string]string{"x/Chart.yaml": "name: [\n"}), "has a Chart.yaml that cannot be read"},
+		"values that are broken": {archive(t, map[string]string{"x/Chart.yaml": "name: x\n", "x/values.yaml": "a: [\n"}), "has default values that cannot be read"},
+		"cut short":              {archive(t, podinfo())[:60], "is no packaged chart"},
 	} {
-		if _, err := ReadChart(data); err == nil {
-			t.Errorf("%s is taken", name)
+		if _, err := ReadChart(broken.data); err == nil || !strings.Contains(err.Error(), broken.want) {
+			t.Errorf("%s is taken: %v", name, err)
 		}
 	}
 }
@@ -104,9 +109,11 @@ func TestReadIndex(t *testing.T) {
 			t.Errorf("%s is found", version)
 		}
 	}
-	for _, text := range []string{"", "<html>", "entries: 1", strings.Repeat("[", 100)} {
-		if _, err := ReadIndex([]byte(text)); err == nil {
-			t.Errorf("%q is taken", text)
+	for text, want := range map[string]string{
+		"": "no index of charts", "<html>": "cannot be read", "entries: 1": "cannot be read", strings.Repeat("[", 100): "cannot be read",
+	} {
+		if _, err := ReadIndex([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is taken: %v", text, err)
 		}
 	}
 }

@@ -244,12 +244,14 @@ func TestCommentsStayComments(t *testing.T) {
 }
 
 func TestNamesOfLayers(t *testing.T) {
-	for name, fine := range map[string]bool{
-		"base": true, strings.Repeat("a", 63): true, strings.Repeat("a", 64): false, "Base": false, "a/b": false, "..": false, Incomplete: false, LayersFile: false,
+	const noName = "cannot be the name of a layer"
+	for name, wrong := range map[string]string{
+		"base": "", strings.Repeat("a", 63): "", strings.Repeat("a", 64): noName, "Base": noName, "a/b": noName, "..": noName,
+		Incomplete: "import itself uses", LayersFile: "import itself uses",
 	} {
 		what := Import{Options: Options{Layer: name, Version: "1", Source: "a", Path: "./x"}, Candidates: []Candidate{{Release: deployed("shop", "web", nil), Repository: charts}}}
-		if _, err := what.Write(); (err == nil) != fine {
-			t.Errorf("%s: %v", name, err)
+		if _, err := what.Write(); (err == nil) != (wrong == "") || err != nil && !strings.Contains(err.Error(), wrong) {
+			t.Errorf("%s: %v, want %q", name, err, wrong)
 		}
 	}
 }

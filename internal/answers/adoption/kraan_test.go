@@ -102,8 +102,8 @@ spec: {interval: 0s, timeout: -1s, source: {name: addons, path: ./../x}}
 	if len(got.Problems) != 5 {
 		t.Errorf("%q", got.Problems)
 	}
-	if _, err := Translate(object(t, "kind: AddonsLayer\nmetadata: {name: a}\nspec: {version: [1]}\n")); err == nil {
-		t.Error("what is no layer is taken")
+	if _, err := Translate(object(t, "kind: AddonsLayer\nmetadata: {name: a}\nspec: {version: [1]}\n")); err == nil || !strings.Contains(err.Error(), "cannot understand layer a") {
+		t.Errorf("what is no layer is taken: %v", err)
 	}
 }
 

@@ -181,8 +181,8 @@ func TestNewest(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	for _, labels := range []map[string]string{{}, {"name": "a"}, {"name": "a", "version": "x"}, {"name": "a", "version": "0"}, {"version": "1"}} {
-		if _, err := StoredOf("a", "b", labels); err == nil {
-			t.Errorf("%v is taken", labels)
+		if _, err := StoredOf("a", "b", labels); err == nil || !strings.Contains(err.Error(), "no labels that name a release and its revision") {
+			t.Errorf("%v is taken: %v", labels, err)
 		}
 	}
 }

@@ -98,8 +98,8 @@ func TestDays(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "d", "-1d", "-3h", "1.5d", "99999999999d", "soon"} {
-		if got, err := Days(text); err == nil {
-			t.Errorf("%q is %v", text, got)
+		if got, err := Days(text); err == nil || !strings.Contains(err.Error(), "is no time such as 90d or 36h") {
+			t.Errorf("%q is %v, %v", text, got, err)
 		}
 	}
 }

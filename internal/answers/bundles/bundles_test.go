@@ -91,8 +91,8 @@ func TestPaths(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Paths(fleet.World{}, "base", Route{}); err == nil {
-		t.Error("a family without bundles has paths")
+	if _, err := Paths(fleet.World{}, "base", Route{}); err == nil || !strings.Contains(err.Error(), "no ApplicationBundle of family base") {
+		t.Errorf("a family without bundles has paths: %v", err)
 	}
 }
 

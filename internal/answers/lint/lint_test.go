@@ -4,7 +4,9 @@
 package lint
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"testing"
@@ -227,8 +229,8 @@ func TestLimits(t *testing.T) {
 }
 
 func TestAFolderThatIsNotThere(t *testing.T) {
-	if _, err := Run(t.Context(), Options{Files: fstest.MapFS{}, Below: []string{"none"}}); err == nil {
-		t.Error("want an error")
+	if _, err := Run(t.Context(), Options{Files: fstest.MapFS{}, Below: []string{"none"}}); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "none") {
+		t.Errorf("want an error that names it, got %v", err)
 	}
 }
 
