@@ -88,6 +88,7 @@ type tenancy struct {
 	reservedAccounts      []string
 	noCrossNamespaceRefs  bool
 	sourceNamespaces      []string
+	kindNames             []string
 	layerKinds            layers.LayerKinds
 }
 
@@ -112,39 +113,20 @@ func parseFlags(args []string, getenv func(string) string) (*options, error) {
 		namespace = defaultNamespace
 	}
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "path of a kubeconfig; without it KUBECONFIG, the cluster it runs in, and the user's own are tried")
-	flags.StringVar(&o.metricsAddr, "metrics-addr", ":8080", "address of the metrics; 0 turns them off")
-	flags.BoolVar(&o.metricsSecure, "metrics-secure", false, "serve metrics over TLS, and to those alone whom the API server knows by their token and lets get the path /metrics")
-	flags.StringVar(&o.metricsCertDir, "metrics-cert-dir", "", "folder with the certificate of --metrics-secure, as tls.crt and tls.key; without it each start makes a new one that nobody has signed")
-	flags.StringVar(&o.healthAddr, "health-addr", ":9440", "address of /healthz and /readyz; 0 turns them off")
-	flags.StringVar(&o.eventsAddr, "events-addr", "", "URL of Flux's notification-controller, which is told what happens to layers; empty turns that off")
-	flags.DurationVar(&o.syncPeriod, "sync-period", time.Minute, "how often layers that name no interval are looked at although nothing happened, and the cluster is asked for its version")
-	flags.IntVar(&o.concurrent, "concurrent", 10, "how many layers are looked at side by side")
-	flags.IntVar(&o.maxPrunePercent, "max-prune-percent", 50, "how many percent of a layer's releases one revision may remove without being allowed; 0 turns the guard off")
-	flags.StringVar(&o.selectorText, "watch-label-selector", "", "look after layers, RemoteClusters, HelmApplications and ApplicationBundles with these labels only; the others are seen and respected")
 	flags.StringVar(&o.runtimeNamespace, "runtime-namespace", namespace, "namespace of sources that name none; RUNTIME_NAMESPACE gives the default")
 	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the leader's lease; defaults to --runtime-namespace")
-	flags.StringVar(&o.cacheDir, "artifact-cache-dir", "/tmp/strata/artifacts", "folder of the artifact cache, of one process alone")
-	flags.Var(quantity{&o.cacheSize}, "artifact-cache-size", "how much the artifact cache may hold, unpacked")
-	flags.Var(quantity{&o.artifactMaxSize}, "artifact-max-size", "how large one artifact may be, packed and unpacked")
-	flags.StringSliceVar(&o.artifactNames, "artifact-hosts", []string{defaultArtifactHost}, "hosts that artifacts of sources are fetched from, with or without a port: Services as NAME.NAMESPACE.svc; * stands for every host")
-	flags.StringVar(&o.defaultServiceAccount, "default-service-account", "", "write the objects of layers that name no serviceAccountName as this account of their source's namespace, and not as the controller")
-	flags.BoolVar(&o.noCrossNamespaceRefs, "no-cross-namespace-refs", false, "refuse sources outside --runtime-namespace and --source-namespaces, clusters outside the namespace of the source, and objects of layers that refer to another namespace than their own")
-	flags.StringSliceVar(&o.sourceNamespaces, "source-namespaces", nil, "further namespaces whose sources, and with them accounts, layers may name under --no-cross-namespace-refs")
-	flags.BoolVar(&o.requireServiceAccount, "require-service-account", false, "refuse layers that no account writes: neither spec.serviceAccountName nor --default-service-account names one")
-	var layerKinds []string
-	flags.StringSliceVar(&layerKinds, "layer-kinds", nil, "further kinds that layers without an account may hold on this cluster, such as configmaps or clusterissuers.cert-manager.io; * is every kind, and without the flag every kind may be held that the controller may write")
-	flags.StringSliceVar(&o.reservedAccounts, "reserved-service-accounts", accounts.OfFlux, "accounts, by NAME in every namespace or by NAMESPACE/NAME, that no layer and no release of one may act as, beside the controller's own")
-	flags.StringVar(&o.ownName, "own-name", layers.DefaultOwnName, "name with which the controller's own Deployment, roles and bindings begin, which no layer writes")
-	flags.BoolVar(&o.allow.Exec, "insecure-kubeconfig-exec", false, "let the kubeconfig of a RemoteCluster run a program for credentials")
-	flags.BoolVar(&o.allow.Files, "insecure-kubeconfig-files", false, "let the kubeconfig of a RemoteCluster name files of the controller")
-	flags.BoolVar(&o.allow.Insecure, "insecure-kubeconfig-tls", false, "let the kubeconfig of a RemoteCluster leave the API server's certificate unchecked")
-	flags.StringSliceVar(&o.clusterRanges, "allowed-cluster-ranges", nil, "ranges of addresses, such as 10.0.0.0/8, in which API servers of RemoteClusters and their proxies must be; without any they may be everywhere. Loopback, link-local and other special addresses are refused unless a range is of such addresses alone")
-	flags.StringSliceVar(&o.clusterHosts, "allowed-cluster-hosts", nil, "names, such as api.example.com or *.example.com, that API servers of RemoteClusters behind a proxy may have; without any, and without --allowed-cluster-ranges, they may have all")
-	flags.BoolVar(&o.pprof, "pprof", false, "serve Go's profiles below /debug/pprof/ at --metrics-addr; without --metrics-secure that must be a loopback address")
+	flags.StringVar(
+		&o.ownName,
+		"own-name",
+		layers.DefaultOwnName,
+		"name with which the controller's own Deployment, roles and bindings begin, which no layer writes",
+	)
 	flags.BoolVar(&o.showVersion, "version", false, "print the version and exit")
-	o.client.BindFlags(flags)
-	o.log.BindFlags(flags)
-	o.leader.BindFlags(flags)
+	for _, bind := range []func(*pflag.FlagSet){
+		o.looks.bind, o.served.bind, o.artifacts.bind, o.tenancy.bind, o.remotes.bind, o.client.BindFlags, o.log.BindFlags, o.leader.BindFlags,
+	} {
+		bind(flags)
+	}
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
@@ -153,11 +135,121 @@ func parseFlags(args []string, getenv func(string) string) (*options, error) {
 	}
 	if flags.Changed("layer-kinds") {
 		var err error
-		if o.layerKinds, err = layers.ParseLayerKinds(layerKinds); err != nil {
+		if o.layerKinds, err = layers.ParseLayerKinds(o.kindNames); err != nil {
 			return nil, fmt.Errorf("--layer-kinds: %w", err)
 		}
 	}
 	return o, o.check()
+}
+
+func (o *looks) bind(flags *pflag.FlagSet) {
+	flags.IntVar(&o.concurrent, "concurrent", 10, "how many layers are looked at side by side")
+	flags.IntVar(
+		&o.maxPrunePercent,
+		"max-prune-percent",
+		50,
+		"how many percent of a layer's releases one revision may remove without being allowed; 0 turns the guard off",
+	)
+	flags.StringVar(
+		&o.selectorText,
+		"watch-label-selector",
+		"",
+		"look after layers, RemoteClusters, HelmApplications and ApplicationBundles with these labels only; the others are seen and respected",
+	)
+	flags.DurationVar(
+		&o.syncPeriod,
+		"sync-period",
+		time.Minute,
+		"how often layers that name no interval are looked at although nothing happened, and the cluster is asked for its version",
+	)
+}
+
+func (o *served) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&o.metricsAddr, "metrics-addr", ":8080", "address of the metrics; 0 turns them off")
+	flags.BoolVar(
+		&o.metricsSecure,
+		"metrics-secure",
+		false,
+		"serve metrics over TLS, and to those alone whom the API server knows by their token and lets get the path /metrics",
+	)
+	flags.StringVar(
+		&o.metricsCertDir,
+		"metrics-cert-dir",
+		"",
+		"folder with the certificate of --metrics-secure, as tls.crt and tls.key; without it each start makes a new one that nobody has signed",
+	)
+	flags.StringVar(&o.healthAddr, "health-addr", ":9440", "address of /healthz and /readyz; 0 turns them off")
+	flags.StringVar(&o.eventsAddr, "events-addr", "", "URL of Flux's notification-controller, which is told what happens to layers; empty turns that off")
+	flags.BoolVar(&o.pprof, "pprof", false, "serve Go's profiles below /debug/pprof/ at --metrics-addr; without --metrics-secure that must be a loopback address")
+}
+
+func (o *artifacts) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&o.cacheDir, "artifact-cache-dir", "/tmp/strata/artifacts", "folder of the artifact cache, of one process alone")
+	flags.Var(quantity{&o.cacheSize}, "artifact-cache-size", "how much the artifact cache may hold, unpacked")
+	flags.Var(quantity{&o.artifactMaxSize}, "artifact-max-size", "how large one artifact may be, packed and unpacked")
+	flags.StringSliceVar(
+		&o.artifactNames,
+		"artifact-hosts",
+		[]string{defaultArtifactHost},
+		"hosts that artifacts of sources are fetched from, with or without a port: Services as NAME.NAMESPACE.svc; * stands for every host",
+	)
+}
+
+func (o *tenancy) bind(flags *pflag.FlagSet) {
+	flags.StringVar(
+		&o.defaultServiceAccount,
+		"default-service-account",
+		"",
+		"write the objects of layers that name no serviceAccountName as this account of their source's namespace, and not as the controller",
+	)
+	flags.BoolVar(
+		&o.noCrossNamespaceRefs,
+		"no-cross-namespace-refs",
+		false,
+		"refuse sources outside --runtime-namespace and --source-namespaces, clusters outside the namespace of the source, and objects of layers that refer to another namespace than their own",
+	)
+	flags.StringSliceVar(
+		&o.sourceNamespaces,
+		"source-namespaces",
+		nil,
+		"further namespaces whose sources, and with them accounts, layers may name under --no-cross-namespace-refs",
+	)
+	flags.BoolVar(
+		&o.requireServiceAccount,
+		"require-service-account",
+		false,
+		"refuse layers that no account writes: neither spec.serviceAccountName nor --default-service-account names one",
+	)
+	flags.StringSliceVar(
+		&o.kindNames,
+		"layer-kinds",
+		nil,
+		"further kinds that layers without an account may hold on this cluster, such as configmaps or clusterissuers.cert-manager.io; * is every kind, and without the flag every kind may be held that the controller may write",
+	)
+	flags.StringSliceVar(
+		&o.reservedAccounts,
+		"reserved-service-accounts",
+		accounts.OfFlux,
+		"accounts, by NAME in every namespace or by NAMESPACE/NAME, that no layer and no release of one may act as, beside the controller's own",
+	)
+}
+
+func (o *remotes) bind(flags *pflag.FlagSet) {
+	flags.BoolVar(&o.allow.Exec, "insecure-kubeconfig-exec", false, "let the kubeconfig of a RemoteCluster run a program for credentials")
+	flags.BoolVar(&o.allow.Files, "insecure-kubeconfig-files", false, "let the kubeconfig of a RemoteCluster name files of the controller")
+	flags.BoolVar(&o.allow.Insecure, "insecure-kubeconfig-tls", false, "let the kubeconfig of a RemoteCluster leave the API server's certificate unchecked")
+	flags.StringSliceVar(
+		&o.clusterRanges,
+		"allowed-cluster-ranges",
+		nil,
+		"ranges of addresses, such as 10.0.0.0/8, in which API servers of RemoteClusters and their proxies must be; without any they may be everywhere. Loopback, link-local and other special addresses are refused unless a range is of such addresses alone",
+	)
+	flags.StringSliceVar(
+		&o.clusterHosts,
+		"allowed-cluster-hosts",
+		nil,
+		"names, such as api.example.com or *.example.com, that API servers of RemoteClusters behind a proxy may have; without any, and without --allowed-cluster-ranges, they may have all",
+	)
 }
 
 // check refuses values that make no sense, or not together.
@@ -216,7 +308,10 @@ func (o *served) check() error {
 	case o.pprof && o.metricsAddr == "0":
 		return errors.New("--pprof is given and --metrics-addr is 0: the profiles are served there")
 	case o.pprof && !o.metricsSecure && !isLoopback(o.metricsAddr):
-		return fmt.Errorf("--pprof is given without --metrics-secure, and --metrics-addr is %s: give --metrics-secure, or a loopback address such as 127.0.0.1:8080, for whoever reaches the profiles can keep the controller busy", o.metricsAddr)
+		return fmt.Errorf(
+			"--pprof is given without --metrics-secure, and --metrics-addr is %s: give --metrics-secure, or a loopback address such as 127.0.0.1:8080, for whoever reaches the profiles can keep the controller busy",
+			o.metricsAddr,
+		)
 	case o.metricsCertDir != "" && !o.metricsSecure:
 		return errors.New("--metrics-cert-dir is given without --metrics-secure")
 	}
@@ -235,7 +330,11 @@ func (o *artifacts) check() error {
 	case o.artifactMaxSize.Sign() <= 0:
 		return fmt.Errorf("--artifact-max-size is %s: it must be more than 0", &o.artifactMaxSize)
 	case o.cacheSize.Cmp(o.artifactMaxSize) < 0:
-		return fmt.Errorf("--artifact-cache-size is %s, less than --artifact-max-size, which is %s: it must hold at least one artifact", &o.cacheSize, &o.artifactMaxSize)
+		return fmt.Errorf(
+			"--artifact-cache-size is %s, less than --artifact-max-size, which is %s: it must hold at least one artifact",
+			&o.cacheSize,
+			&o.artifactMaxSize,
+		)
 	}
 	var err error
 	if o.artifactHosts, err = repos.ParseHosts(o.artifactNames); err != nil {

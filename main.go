@@ -99,7 +99,8 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	if o.layerKinds == nil {
-		ctrl.Log.WithName("setup").Info("layers without an account may hold every kind that the controller may write, because --layer-kinds is not given; the chart gives it")
+		setup := ctrl.Log.WithName("setup")
+		setup.Info("layers without an account may hold every kind that the controller may write, because --layer-kinds is not given; the chart gives it")
 	}
 	key, err := controllers.DigestKey(ctx, mgr.GetAPIReader(), mgr.GetClient(), o.runtimeNamespace)
 	if err != nil {
@@ -179,7 +180,12 @@ func (o *options) settings(account types.NamespacedName, key digests.Key) layers
 }
 
 // process is what all reconcilers share.
-func (o *options) process(mgr manager.Manager, version *controllers.ClusterVersion, settings layers.Settings, meters *signals.Meters) (*controllers.Process, error) {
+func (o *options) process(
+	mgr manager.Manager,
+	version *controllers.ClusterVersion,
+	settings layers.Settings,
+	meters *signals.Meters,
+) (*controllers.Process, error) {
 	process := &controllers.Process{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(),
 		Cluster: version, Events: mgr.GetEventRecorder("strata"), Settings: settings,

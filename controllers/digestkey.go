@@ -51,7 +51,13 @@ func readDigestKey(ctx context.Context, reader client.Reader, name types.Namespa
 	}
 	const mend = "delete the Secret and start the controller again, which makes another and applies each Secret of a layer once more"
 	if secret.Type != v1alpha1.DigestKeyType {
-		return digests.Key{}, fmt.Errorf("cannot use the key of digests in Secret %s: the Secret is of the type %q, not %s: %s", name, secret.Type, v1alpha1.DigestKeyType, mend)
+		return digests.Key{}, fmt.Errorf(
+			"cannot use the key of digests in Secret %s: the Secret is of the type %q, not %s: %s",
+			name,
+			secret.Type,
+			v1alpha1.DigestKeyType,
+			mend,
+		)
 	}
 	key, err := digests.NewKey(secret.Data[digestKeyField])
 	if err != nil {

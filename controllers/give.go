@@ -59,7 +59,12 @@ func (o *observer) giveOne(ctx context.Context, place placement.Place, origin ob
 
 // judge says whether what lies in a place is given, by what can be known of it
 // without what it holds.
-func (o *observer) judge(ctx context.Context, place placement.Place, origin, at objects.ID, seen placement.Looked) (placement.Verdict, placement.Looked, error) {
+func (o *observer) judge(
+	ctx context.Context,
+	place placement.Place,
+	origin, at objects.ID,
+	seen placement.Looked,
+) (placement.Verdict, placement.Looked, error) {
 	if placement.IsReserved(at) {
 		return place.Judge(origin, at, seen), seen, nil
 	}

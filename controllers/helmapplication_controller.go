@@ -94,7 +94,14 @@ func (r *HelmApplicationReconciler) SetupWithManager(mgr manager.Manager) error 
 			return fmt.Errorf("cannot watch: %w", err)
 		}
 	}
-	if err := c.Watch(source.Kind(r.Cache, client.Object(&v1alpha1.ApplicationBundle{}), handler.EnqueueRequestsFromMapFunc(applicationsOf), predicate.GenerationChangedPredicate{})); err != nil {
+	if err := c.Watch(
+		source.Kind(
+			r.Cache,
+			client.Object(&v1alpha1.ApplicationBundle{}),
+			handler.EnqueueRequestsFromMapFunc(applicationsOf),
+			predicate.GenerationChangedPredicate{},
+		),
+	); err != nil {
 		return fmt.Errorf("cannot watch: %w", err)
 	}
 	return nil

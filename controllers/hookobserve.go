@@ -70,7 +70,12 @@ func (o *observer) awaited(ctx context.Context, id objects.ID, version string) (
 	live, err = o.reads.followedAs(ctx, id, mapping.Resource, version, account)
 	switch {
 	case apierrors.IsForbidden(err) && account.Name != "":
-		return nil, false, fmt.Errorf("ServiceAccount %s may not get, list and watch it: a Role and RoleBinding for %s named %s let it", account, mapping.Resource.Resource, id.Name)
+		return nil, false, fmt.Errorf(
+			"ServiceAccount %s may not get, list and watch it: a Role and RoleBinding for %s named %s let it",
+			account,
+			mapping.Resource.Resource,
+			id.Name,
+		)
 	case err != nil:
 		return nil, false, err
 	}

@@ -32,7 +32,9 @@ func (r *PlatformReconciler) SetupWithManager(mgr manager.Manager) error {
 	cache := r.Cache
 	for _, watch := range []source.Source{
 		source.Kind(cache, client.Object(&v1alpha1.Platform{}), &handler.EnqueueRequestForObject{},
-			predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, deletionBegun)),
+			predicate.Or[client.Object](
+				predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, deletionBegun,
+			)),
 		source.Kind(cache, client.Object(&v1alpha1.AddonsLayer{}), handler.Funcs{
 			CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { enqueuePlatform(q, e.Object) },
 			UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { enqueuePlatform(q, e.ObjectOld, e.ObjectNew) },

@@ -104,7 +104,12 @@ type remembered struct {
 // Setup makes what the reconcilers share, with the indexes that they read by.
 func (p *Process) Setup(ctx context.Context, mgr ctrl.Manager) error {
 	p.remembered = remembered{
-		listings: memory.NewListings(), recent: memory.NewObjects(), recentLayers: memory.NewLayers(), waits: memory.NewWaits(steady()), lastLooks: newLastLooks(), begun: &begun{},
+		listings:     memory.NewListings(),
+		recent:       memory.NewObjects(),
+		recentLayers: memory.NewLayers(),
+		waits:        memory.NewWaits(steady()),
+		lastLooks:    newLastLooks(),
+		begun:        &begun{},
 	}
 	p.wakeups = wakeups{
 		layerWakeups: make(chan event.GenericEvent, maxWakeups), clusterWakeups: make(chan event.GenericEvent, maxWakeups),

@@ -113,7 +113,12 @@ func (r *revisions) known(layer *v1alpha1.AddonsLayer, digest string) *directori
 // it is kept there, and else from the artifact that it came from, as long as
 // that is cached or the source has it. The history is a report: an address of it
 // is used only where the layer's source has its present artifact, too.
-func (r *revisions) read(ctx context.Context, layer *v1alpha1.AddonsLayer, entry v1alpha1.HistoryEntry, present *repos.Artifact) (*directories.Directory, error) {
+func (r *revisions) read(
+	ctx context.Context,
+	layer *v1alpha1.AddonsLayer,
+	entry v1alpha1.HistoryEntry,
+	present *repos.Artifact,
+) (*directories.Directory, error) {
 	if directory := r.known(layer, entry.Digest); directory != nil {
 		return directory, nil
 	}

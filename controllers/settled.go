@@ -241,7 +241,8 @@ func (p *Process) kindChanges() int {
 // nothing to do, has left nothing open but moments to come, and its answers are
 // all that it was decided from. Otherwise it returns nil.
 func (o *observer) settledLook(ctx context.Context, h *hands, interval time.Duration) *lastLook {
-	if h.acted || h.decision == nil || o.Source == nil || o.Directory == nil || o.reads.opaque || o.OthersUnread || len(o.Stale) > 0 || !o.Layer.DeletionTimestamp.IsZero() {
+	if h.acted || h.decision == nil || o.Source == nil || o.Directory == nil || o.reads.opaque || o.OthersUnread || len(o.Stale) > 0 ||
+		!o.Layer.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	d := h.decision

@@ -129,7 +129,11 @@ func (p *Process) layersOfKind(ctx context.Context, kind string) []string {
 // source is nil where there is none. Of a bundle only how the rules see it is
 // returned.
 // Past the cache, it reads what the API server has.
-func (r *AddonsLayerReconciler) readSource(ctx context.Context, layer *v1alpha1.AddonsLayer, pastCache bool) (*unstructured.Unstructured, *layers.Source, content, error) {
+func (r *AddonsLayerReconciler) readSource(
+	ctx context.Context,
+	layer *v1alpha1.AddonsLayer,
+	pastCache bool,
+) (*unstructured.Unstructured, *layers.Source, content, error) {
 	if sources.IsOfBundle(layer) {
 		source, found, err := r.fill(ctx, layer)
 		return nil, source, found, err

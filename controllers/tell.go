@@ -125,7 +125,13 @@ func sameReason(before v1alpha1.AddonsLayerStatus, d layers.Decision) bool {
 // tellDone writes one event for all actions of a sort that were carried out. Those
 // that spare an object follow with the reason: a second event of the same sort would
 // be taken for the first one.
-func (r *AddonsLayerReconciler) tellDone(layer *v1alpha1.AddonsLayer, d layers.Decision, results []dependents.Result, reason, words string, is func(dependents.Result) bool) {
+func (r *AddonsLayerReconciler) tellDone(
+	layer *v1alpha1.AddonsLayer,
+	d layers.Decision,
+	results []dependents.Result,
+	reason, words string,
+	is func(dependents.Result) bool,
+) {
 	objects := map[string][]string{}
 	for _, result := range results {
 		if result.Err == nil && !result.Outdated && is(result) {

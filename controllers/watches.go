@@ -129,7 +129,12 @@ func (r *AddonsLayerReconciler) setupWatches() error {
 		source.Kind(r.Cache, client.Object(crd), r.definitionHandler(r.kinds)),
 		source.Kind(r.Cache, client.Object(&v1alpha1.RemoteCluster{}), handler.EnqueueRequestsFromMapFunc(r.layersOn), r.cacheEvents.count(clusterChanged)),
 		source.Kind(r.Cache, client.Object(&v1alpha1.ApplicationBundle{}), handler.EnqueueRequestsFromMapFunc(r.layersOfBundle), r.cacheEvents.count(bundleChanged)),
-		source.Kind(r.Cache, client.Object(&v1alpha1.HelmApplication{}), handler.EnqueueRequestsFromMapFunc(r.layersOfApplication), r.cacheEvents.count(publishedChanged)),
+		source.Kind(
+			r.Cache,
+			client.Object(&v1alpha1.HelmApplication{}),
+			handler.EnqueueRequestsFromMapFunc(r.layersOfApplication),
+			r.cacheEvents.count(publishedChanged),
+		),
 		source.Channel(r.layerWakeups, &handler.EnqueueRequestForObject{}),
 		source.Channel(r.Cluster.changes, handler.EnqueueRequestsFromMapFunc(r.allLayers)),
 	}

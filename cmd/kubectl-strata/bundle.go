@@ -93,7 +93,15 @@ const bundleDiffExamples = `  # What a new version changes
 const whereBundles = "where bundles are installed, and what is wrong with them, is shown as far as that goes"
 
 func newBundle(t *tool) *cobra.Command {
-	return group("bundle", "Show bundles, the ways between them, and what differs", bundleLong, newBundleList(t), newBundleGet(t), newBundlePaths(t), newBundleDiff(t))
+	return group(
+		"bundle",
+		"Show bundles, the ways between them, and what differs",
+		bundleLong,
+		newBundleList(t),
+		newBundleGet(t),
+		newBundlePaths(t),
+		newBundleDiff(t),
+	)
 }
 
 func newBundleList(t *tool) *cobra.Command {

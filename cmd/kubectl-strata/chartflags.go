@@ -13,11 +13,21 @@ import (
 type chartOptions struct{ gather.ChartOptions }
 
 func (o *chartOptions) hostsFlag(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&o.Hosts, "artifact-hosts", nil, "further Services that hold artifacts, as NAME.NAMESPACE.svc, which are asked through the API server with your rights; source-controller's own, and those that the controller's Deployment names, need not be given")
+	flags.StringSliceVar(
+		&o.Hosts,
+		"artifact-hosts",
+		nil,
+		"further Services that hold artifacts, as NAME.NAMESPACE.svc, which are asked through the API server with your rights; source-controller's own, and those that the controller's Deployment names, need not be given",
+	)
 }
 
 func (o *chartOptions) trustFlag(flags *pflag.FlagSet) {
-	flags.BoolVar(&o.TrustSources, "trust-sources", false, "send the credentials of sources to the addresses that the change gives them, too; whoever wrote it may be the one who gets them")
+	flags.BoolVar(
+		&o.TrustSources,
+		"trust-sources",
+		false,
+		"send the credentials of sources to the addresses that the change gives them, too; whoever wrote it may be the one who gets them",
+	)
 }
 
 func (o *chartOptions) secretsFlag(flags *pflag.FlagSet) {

@@ -66,8 +66,11 @@ type leaving struct {
 func newDeprovision(t *tool) *cobra.Command {
 	l := &leaving{tool: t}
 	command := &cobra.Command{
-		Use: "deprovision [LAYER...] --plan", Short: "Show what a removal of layers would do, and what is in its way", Long: deprovisionLong, Example: deprovisionExamples,
-		RunE: func(command *cobra.Command, names []string) error { return l.run(command.Context(), names) },
+		Use:     "deprovision [LAYER...] --plan",
+		Short:   "Show what a removal of layers would do, and what is in its way",
+		Long:    deprovisionLong,
+		Example: deprovisionExamples,
+		RunE:    func(command *cobra.Command, names []string) error { return l.run(command.Context(), names) },
 	}
 	command.Flags().StringVar(&l.platform, "platform", "", "the layers of this Platform")
 	command.Flags().StringVar(&l.cluster, "cluster", "", "the layers on this RemoteCluster, as NAMESPACE/NAME")
@@ -195,7 +198,11 @@ func (l *leaving) print(found []deprovision.Leaving) error {
 	if !l.plan {
 		l.Paragraph(l.ErrOut, "kubectl strata: this only plans, nothing is deleted; kubectl delete does that, and the controller keeps to this order")
 	}
-	if err := l.Table(console.Columns("TURN", "LAYER", "CLUSTER:2", "VERSION:4", "RELEASES:3", "AFTER:1"), printing.LeavingRows(found), "No layers would go."); err != nil {
+	if err := l.Table(
+		console.Columns("TURN", "LAYER", "CLUSTER:2", "VERSION:4", "RELEASES:3", "AFTER:1"),
+		printing.LeavingRows(found),
+		"No layers would go.",
+	); err != nil {
 		return err
 	}
 	l.list("In the way:", found, func(one deprovision.Leaving) []string { return one.InTheWay })

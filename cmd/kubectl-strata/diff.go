@@ -52,7 +52,12 @@ func newDiff(t *tool) *cobra.Command {
 			return t.diff(command.Context(), o)
 		},
 	}
-	command.Flags().StringVar(&o.Namespace, "runtime-namespace", "", "the namespace of sources that name none; read from the controller's Deployment where it may be")
+	command.Flags().StringVar(
+		&o.Namespace,
+		"runtime-namespace",
+		"",
+		"the namespace of sources that name none; read from the controller's Deployment where it may be",
+	)
 	command.Flags().StringVarP(&o.selector, "selector", "l", "", "the layers with these labels, for example team=platform")
 	o.charts.hostsFlag(command.Flags())
 	o.charts.secretsFlag(command.Flags())

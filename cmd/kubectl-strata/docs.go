@@ -13,7 +13,9 @@ import (
 
 const docsBegin = `# The plug-in
 
-` + "`kubectl strata`" + ` sees what Strata keeps in a cluster, and acts on it. It asks the API server alone, with your own rights, and needs nothing else in the cluster. [install.md](install.md) says how to get it. This page is written from the commands themselves.
+` + "`kubectl strata`" + ` sees what Strata keeps in a cluster, and acts on it.
+It asks the API server alone, with your own rights, and needs nothing else in the cluster.
+[install.md](install.md) says how to get it. This page is written from the commands themselves.
 
 `
 

@@ -151,7 +151,13 @@ func (o *eventsOptions) of(subjects *events.Subjects, objects []unstructured.Uns
 
 // follow shows events as they happen. Where the server no longer has what happened
 // since it was asked last, it is asked for all again.
-func (o *eventsOptions) follow(ctx context.Context, resource dynamic.NamespaceableResourceInterface, version string, subjects *events.Subjects, seen map[string]bool) error {
+func (o *eventsOptions) follow(
+	ctx context.Context,
+	resource dynamic.NamespaceableResourceInterface,
+	version string,
+	subjects *events.Subjects,
+	seen map[string]bool,
+) error {
 	for ctx.Err() == nil {
 		err := o.followFrom(ctx, resource, version, subjects, seen)
 		switch {
@@ -180,7 +186,13 @@ func (o *eventsOptions) follow(ctx context.Context, resource dynamic.Namespaceab
 	return nil
 }
 
-func (o *eventsOptions) followFrom(ctx context.Context, resource dynamic.NamespaceableResourceInterface, version string, subjects *events.Subjects, seen map[string]bool) error {
+func (o *eventsOptions) followFrom(
+	ctx context.Context,
+	resource dynamic.NamespaceableResourceInterface,
+	version string,
+	subjects *events.Subjects,
+	seen map[string]bool,
+) error {
 	watcher, err := toolswatch.NewRetryWatcherWithContext(ctx, version, selected{resource, ""})
 	if err != nil {
 		return fmt.Errorf("cannot watch events: %w", err)

@@ -151,7 +151,8 @@ func (i *installation) run(ctx context.Context) error {
 		return err
 	}
 	if same(last, next) && !checks.Outdated(facts, wanted) && !i.wait {
-		console.Say(i.Out, "nothing has changed: Strata %s is installed in the namespace %s as it was asked for (revision %d)", chart.Metadata.Version, i.namespace, last.Version)
+		console.Say(i.Out, "nothing has changed: Strata %s is installed in the namespace %s as it was asked for (revision %d)",
+			chart.Metadata.Version, i.namespace, last.Version)
 		return nil
 	}
 	return i.carryOut(ctx, helm, last, chart, given)
@@ -243,8 +244,14 @@ func (i *installation) mayReplace(last *releasev1.Release, chart *chartv2.Chart)
 		return nil
 	}
 	if last.Info.Status.IsPending() {
-		return fmt.Errorf("the release %s in the namespace %s has Helm at work on it, or Helm was killed: its status is %s; wait, or run helm rollback %s --namespace %s",
-			releaseName, i.namespace, last.Info.Status, releaseName, i.namespace)
+		return fmt.Errorf(
+			"the release %s in the namespace %s has Helm at work on it, or Helm was killed: its status is %s; wait, or run helm rollback %s --namespace %s",
+			releaseName,
+			i.namespace,
+			last.Info.Status,
+			releaseName,
+			i.namespace,
+		)
 	}
 	has, errHas := semver.NewVersion(last.Chart.Metadata.Version)
 	wanted, errWanted := semver.NewVersion(chart.Metadata.Version)
@@ -294,7 +301,11 @@ func (i *installation) carryOut(ctx context.Context, helm *action.Configuration,
 		_, err = upgrade.RunWithContext(ctx, releaseName, chart, values)
 	}
 	if err != nil && !i.takeOwnership && (strings.Contains(err.Error(), "conflict") || strings.Contains(err.Error(), "invalid ownership")) {
-		return fmt.Errorf("others have made or changed what Strata %s brings; look at it, and give --take-ownership where it may be replaced: %w", chart.Metadata.Version, err)
+		return fmt.Errorf(
+			"others have made or changed what Strata %s brings; look at it, and give --take-ownership where it may be replaced: %w",
+			chart.Metadata.Version,
+			err,
+		)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot install Strata %s: %w", chart.Metadata.Version, err)

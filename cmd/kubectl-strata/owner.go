@@ -45,7 +45,11 @@ const ownerExamples = `  # Who has installed this?
 func newOwner(t *tool) *cobra.Command {
 	var namespace, output string
 	command := &cobra.Command{
-		Use: "owner KIND/NAME", Short: "Say which layer, file and revision an object comes from", Long: ownerLong, Example: ownerExamples, Args: cobra.RangeArgs(1, 2),
+		Use:     "owner KIND/NAME",
+		Short:   "Say which layer, file and revision an object comes from",
+		Long:    ownerLong,
+		Example: ownerExamples,
+		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
 			kind, name, err := kindAndName(args)
 			if err != nil {
@@ -103,4 +107,9 @@ func (t *tool) owner(ctx context.Context, kind, name, namespace, output string) 
 }
 
 // objectKind is any kind, for messages.
-var objectKind = console.Kind{Noun: "object", Plural: "objects", Unknown: "the cluster does not serve that", Resource: schema.GroupVersionResource{Resource: "the object's kind"}}
+var objectKind = console.Kind{
+	Noun:     "object",
+	Plural:   "objects",
+	Unknown:  "the cluster does not serve that",
+	Resource: schema.GroupVersionResource{Resource: "the object's kind"},
+}

@@ -100,7 +100,15 @@ const platformApproveExamples = `  # Let production begin
   kubectl strata platform approve edge --stage production --reason "canary was well over night"`
 
 func newPlatform(t *tool) *cobra.Command {
-	return group("platform", "Show Platforms and their roll-outs, plan them, approve stages", platformLong, newPlatformList(t), newPlatformGet(t), newPlatformPlan(t), newPlatformApprove(t))
+	return group(
+		"platform",
+		"Show Platforms and their roll-outs, plan them, approve stages",
+		platformLong,
+		newPlatformList(t),
+		newPlatformGet(t),
+		newPlatformPlan(t),
+		newPlatformApprove(t),
+	)
 }
 
 func newPlatformList(t *tool) *cobra.Command {
@@ -227,7 +235,11 @@ func (t *tool) printStages(rows [][]string) error {
 		return nil
 	}
 	console.Say(t.Out, "")
-	return t.Screen.Table(t.Out, console.Columns("STAGE", "STATE", "CLUSTERS:1", "DONE:2", "MOVING:5", "FAILED:3", "WAITING:4", "AWAY:6", "SOAK:7", "WAITS FOR"), rows)
+	return t.Screen.Table(
+		t.Out,
+		console.Columns("STAGE", "STATE", "CLUSTERS:1", "DONE:2", "MOVING:5", "FAILED:3", "WAITING:4", "AWAY:6", "SOAK:7", "WAITS FOR"),
+		rows,
+	)
 }
 
 func (t *tool) printClusters(all []platforms.Cluster) error {
@@ -314,13 +326,21 @@ func (t *tool) printPlatformPlan(plan platforms.Plan) error {
 		}
 	}
 	console.Say(t.Out, "")
-	return t.Table(console.Columns("ORDER:4", "ACTION", "LAYER", "CLUSTER:3", "VERSION:1", "AFTER:2", "NOTE"), printing.PlatformPlanRows(plan), "No layer would be written or deleted.")
+	return t.Table(
+		console.Columns("ORDER:4", "ACTION", "LAYER", "CLUSTER:3", "VERSION:1", "AFTER:2", "NOTE"),
+		printing.PlatformPlanRows(plan),
+		"No layer would be written or deleted.",
+	)
 }
 
 func newPlatformApprove(t *tool) *cobra.Command {
 	var output, stage, reason string
 	command := &cobra.Command{
-		Use: "approve NAME --stage STAGE", Short: "Approve a stage of a roll-out", Long: platformApproveLong, Example: platformApproveExamples, Args: cobra.ExactArgs(1),
+		Use:     "approve NAME --stage STAGE",
+		Short:   "Approve a stage of a roll-out",
+		Long:    platformApproveLong,
+		Example: platformApproveExamples,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			if stage == "" {
 				return errors.New("--stage is missing: kubectl strata platform get " + args[0] + " shows the stages")

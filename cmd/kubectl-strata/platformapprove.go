@@ -53,7 +53,8 @@ func (t *tool) platformApprove(ctx context.Context, name, stage, reason, output 
 	if err != nil {
 		return err
 	}
-	_, err = client.Resource(snapshot.Platforms.GroupVersionResource).Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: console.FieldManager})
+	resource := client.Resource(snapshot.Platforms.GroupVersionResource)
+	_, err = resource.Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: console.FieldManager})
 	switch {
 	case console.Forbidden(err):
 		return fmt.Errorf("you may not approve for platform %s; ask for the right to patch platforms.kraan.io: %w", name, err)

@@ -93,7 +93,11 @@ func (i *installation) rights(ctx context.Context, facts checks.Facts, chart *ch
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("nothing was done, for you lack rights in the namespace %s or in the cluster: %s; ask for them, or have an administrator install Strata", i.namespace, strings.Join(missing, ", "))
+		return fmt.Errorf(
+			"nothing was done, for you lack rights in the namespace %s or in the cluster: %s; ask for them, or have an administrator install Strata",
+			i.namespace,
+			strings.Join(missing, ", "),
+		)
 	}
 	roles, err := i.Cluster.Dynamic()
 	if err != nil {

@@ -116,7 +116,11 @@ func (o *showOptions) references() ([]reference, error) {
 
 // read returns the objects asked for, sorted by name. When some of them do not
 // exist, it returns the others with the error.
-func (o *showOptions) read(ctx context.Context, objects dynamic.NamespaceableResourceInterface, references []reference) (*unstructured.UnstructuredList, error) {
+func (o *showOptions) read(
+	ctx context.Context,
+	objects dynamic.NamespaceableResourceInterface,
+	references []reference,
+) (*unstructured.UnstructuredList, error) {
 	found := &unstructured.UnstructuredList{}
 	if len(references) == 0 || o.watch || slices.ContainsFunc(references, func(r reference) bool { return r.anywhere }) {
 		list, err := objects.Namespace(o.namespace).List(ctx, metav1.ListOptions{LabelSelector: o.selector})
@@ -135,7 +139,12 @@ func (o *showOptions) read(ctx context.Context, objects dynamic.NamespaceableRes
 
 // pick returns the objects that are named, from a list or one by one, so that the
 // right to list is not needed.
-func (o *showOptions) pick(ctx context.Context, objects dynamic.NamespaceableResourceInterface, references []reference, listed []unstructured.Unstructured) ([]unstructured.Unstructured, error) {
+func (o *showOptions) pick(
+	ctx context.Context,
+	objects dynamic.NamespaceableResourceInterface,
+	references []reference,
+	listed []unstructured.Unstructured,
+) ([]unstructured.Unstructured, error) {
 	var found []unstructured.Unstructured
 	var problems []error
 	for _, wanted := range references {

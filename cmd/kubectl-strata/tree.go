@@ -73,7 +73,9 @@ func (o *treeOptions) run(ctx context.Context, names []string) error {
 	if o.depth < 0 {
 		return errors.New("--depth must not be negative")
 	}
-	s, err := o.Cluster.ReadWithVersion(ctx, append([]snapshot.Part{snapshot.Layers, snapshot.Clusters, snapshot.Releases, snapshot.Bundles}, snapshot.Sources...)...)
+	s, err := o.Cluster.ReadWithVersion(
+		ctx,
+		append([]snapshot.Part{snapshot.Layers, snapshot.Clusters, snapshot.Releases, snapshot.Bundles}, snapshot.Sources...)...)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,13 @@ import (
 )
 
 // follow writes what changes after a list, until the context ends.
-func (o *showOptions) follow(ctx context.Context, objects dynamic.ResourceInterface, references []reference, list *unstructured.UnstructuredList, p *printer) error {
+func (o *showOptions) follow(
+	ctx context.Context,
+	objects dynamic.ResourceInterface,
+	references []reference,
+	list *unstructured.UnstructuredList,
+	p *printer,
+) error {
 	watcher, err := toolswatch.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), selected{objects, o.selector})
 	if err != nil {
 		return fmt.Errorf("cannot watch %s: %w", o.kind.Plural, err)

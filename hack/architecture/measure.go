@@ -228,7 +228,9 @@ const (
 // measures is a table of the rooms. A figure beyond its goal is bold.
 func measures(rooms []*room) string {
 	var out strings.Builder
-	out.WriteString("| room | files | exported names | fields of the widest struct | lines of the longest function | arrows that run back |\n|---|---|---|---|---|---|\n")
+	out.WriteString(
+		"| room | files | exported names | fields of the widest struct | lines of the longest function | arrows that run back |\n|---|---|---|---|---|---|\n",
+	)
 	mark := func(text string, beyond bool) string {
 		if beyond {
 			return "**" + text + "**"

@@ -92,7 +92,10 @@ func (d *demo) applyFleet(ctx context.Context) error {
 		{"apply", "--filename", filepath.Join(files, "clusters.yaml")},
 	}
 	for _, name := range fleetClusters {
-		commands = append(commands, []string{"--namespace", "fleet", "create", "secret", "generic", name + "-kubeconfig", "--from-file=value=" + d.kubeconfigOf(name)})
+		commands = append(
+			commands,
+			[]string{"--namespace", "fleet", "create", "secret", "generic", name + "-kubeconfig", "--from-file=value=" + d.kubeconfigOf(name)},
+		)
 	}
 	for _, args := range append(commands, []string{"apply", "--filename", filepath.Join(files, "platform.yaml")}) {
 		if _, err := d.kubectl(ctx, args...); err != nil {

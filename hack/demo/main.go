@@ -68,7 +68,11 @@ func parse(args []string) (settings, error) {
 	flags.BoolVar(&s.exit, "exit", says("DEMO_EXIT"), "stop when all layers are deployed; DEMO_EXIT=1 says the same")
 	flags.BoolVar(&s.remote, "remote", says("DEMO_REMOTE"), "start a second cluster and put examples/remote on it; DEMO_REMOTE=1 says the same")
 	flags.BoolVar(&s.fleet, "fleet", says("DEMO_FLEET"), "put examples/fleet on two further clusters, in place of examples/platform; DEMO_FLEET=1 says the same")
-	cluster := flags.String("cluster", os.Getenv("DEMO_CLUSTER"), "current takes the cluster of the current context, in place of one of its own; DEMO_CLUSTER says the same")
+	cluster := flags.String(
+		"cluster",
+		os.Getenv("DEMO_CLUSTER"),
+		"current takes the cluster of the current context, in place of one of its own; DEMO_CLUSTER says the same",
+	)
 	flags.DurationVar(&s.timeout, "timeout", 5*time.Minute, "with --exit, how long the layers may take")
 	if err := flags.Parse(args); err != nil {
 		return s, err

@@ -66,7 +66,9 @@ func (e *Executor) strict(id objects.ID) bool { return e.Strict != nil && e.Stri
 // isSeen tells whether an object is the one that an action was planned for, the
 // primary's own, and without anything that claiming it would take off.
 func (r *clusterRun) isSeen(seen *unstructured.Unstructured, action dependents.Action) bool {
-	if seen == nil || seen.GroupVersionKind() != action.Wanted.Object.GroupVersionKind() || seen.GetUID() != action.UID || seen.GetResourceVersion() != r.version(action) || seen.GetDeletionTimestamp() != nil {
+	if seen == nil || seen.GroupVersionKind() != action.Wanted.Object.GroupVersionKind() || seen.GetUID() != action.UID ||
+		seen.GetResourceVersion() != r.version(action) ||
+		seen.GetDeletionTimestamp() != nil {
 		return false
 	}
 	_, orphaned := seen.GetLabels()[r.Keys.Orphaned]

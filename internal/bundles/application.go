@@ -125,7 +125,12 @@ func (r *rendering) ensureNamespace(application slot) error {
 			continue
 		}
 		if key := differing(made.GetLabels(), wanted.Labels) + differing(made.GetAnnotations(), wanted.Annotations); key != "" {
-			return r.mistake(application.field("namespace"), "namespace %s would get two values of %s: another application of the layer goes there, too", application.namespace, key)
+			return r.mistake(
+				application.field("namespace"),
+				"namespace %s would get two values of %s: another application of the layer goes there, too",
+				application.namespace,
+				key,
+			)
 		}
 		setTexts(made, "labels", wanted.Labels)
 		setTexts(made, "annotations", wanted.Annotations)
@@ -167,7 +172,12 @@ func (r *rendering) releaseName(application slot, spec map[string]any) error {
 		return err
 	}
 	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 || len(name) > maxReleaseName {
-		return r.mistake(application.field("releaseName"), "%q is not the name of a Helm release: it must be of small letters, digits and dashes, and have at most %d of them", short(name), maxReleaseName)
+		return r.mistake(
+			application.field("releaseName"),
+			"%q is not the name of a Helm release: it must be of small letters, digits and dashes, and have at most %d of them",
+			short(name),
+			maxReleaseName,
+		)
 	}
 	spec["releaseName"] = name
 	return nil

@@ -53,7 +53,12 @@ func (r *rendering) chart(application slot, spec map[string]any) error {
 			"reconcileStrategy": "Revision",
 		}}
 	default:
-		return r.mistake(application.field("version"), "version %s of HelmApplication %s has no chart", application.Version, applicationName(application.BundleApplication))
+		return r.mistake(
+			application.field("version"),
+			"version %s of HelmApplication %s has no chart",
+			application.Version,
+			applicationName(application.BundleApplication),
+		)
 	}
 	return nil
 }

@@ -302,7 +302,15 @@ func (c *checking) version(field string, application *v1alpha1.BundleApplication
 	}
 	for _, requirement := range version.Dependencies {
 		if has, fits := c.has(requirement); !fits {
-			c.say(field, "version %s of HelmApplication %s needs %s %s, and the bundle has %s", version.Version, name, requirement.Name, cmp.Or(requirement.Range, "at any version"), has)
+			c.say(
+				field,
+				"version %s of HelmApplication %s needs %s %s, and the bundle has %s",
+				version.Version,
+				name,
+				requirement.Name,
+				cmp.Or(requirement.Range, "at any version"),
+				has,
+			)
 		}
 	}
 }

@@ -23,7 +23,13 @@ func PlaceOf(bundle *v1alpha1.ApplicationBundle, layer, instance string, inputs 
 
 // placeOf goes through at most so many layers: a bundle that was not checked may
 // have some that are on each other.
-func placeOf(bundle *v1alpha1.ApplicationBundle, name, instance string, inputs map[string]any, root types.NamespacedName, most int) (types.NamespacedName, error) {
+func placeOf(
+	bundle *v1alpha1.ApplicationBundle,
+	name, instance string,
+	inputs map[string]any,
+	root types.NamespacedName,
+	most int,
+) (types.NamespacedName, error) {
 	layer := LayerOf(bundle, name)
 	switch {
 	case layer == nil:
@@ -38,7 +44,13 @@ func placeOf(bundle *v1alpha1.ApplicationBundle, name, instance string, inputs m
 
 // clusterOf returns the RemoteCluster that a layer with a remoteCluster makes, where
 // the bundle is installed on root.
-func clusterOf(bundle *v1alpha1.ApplicationBundle, name, instance string, inputs map[string]any, root types.NamespacedName, most int) (types.NamespacedName, error) {
+func clusterOf(
+	bundle *v1alpha1.ApplicationBundle,
+	name, instance string,
+	inputs map[string]any,
+	root types.NamespacedName,
+	most int,
+) (types.NamespacedName, error) {
 	layer := LayerOf(bundle, name)
 	if layer == nil || layer.RemoteCluster == nil {
 		return types.NamespacedName{}, wrongPlace(bundle, fmt.Sprintf("layers[%s].remoteCluster", name), "the layer has none, so that no layer can be on it")

@@ -62,7 +62,12 @@ func (o Observation) unmet(requirement v1alpha1.ApplicationRequirement) string {
 	if len(fitting(app, requirement)) > 0 {
 		return ""
 	}
-	return fmt.Sprintf("HelmApplication %s has no version in %s that may be chosen, it has %s", requirement.Name, cmp.Or(requirement.Range, "any range"), choice(app))
+	return fmt.Sprintf(
+		"HelmApplication %s has no version in %s that may be chosen, it has %s",
+		requirement.Name,
+		cmp.Or(requirement.Range, "any range"),
+		choice(app),
+	)
 }
 
 // choice names the newest versions of an application, and why they may not be

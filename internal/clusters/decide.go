@@ -27,7 +27,12 @@ import (
 )
 
 // Keys are the labels by which RemoteClusters own what is made for them.
-var Keys = dependents.Keys{Owner: v1alpha1.ClusterLabel, Orphaned: v1alpha1.OrphanedLabel, SupersededBy: v1alpha1.SupersededByAnnotation, SuspendedByHold: v1alpha1.SuspendedByHoldAnnotation}
+var Keys = dependents.Keys{
+	Owner:           v1alpha1.ClusterLabel,
+	Orphaned:        v1alpha1.OrphanedLabel,
+	SupersededBy:    v1alpha1.SupersededByAnnotation,
+	SuspendedByHold: v1alpha1.SuspendedByHoldAnnotation,
+}
 
 const (
 	// DefaultInterval is how often a cluster is asked that does not say.

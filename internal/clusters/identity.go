@@ -110,9 +110,18 @@ func judge(o Observation) Verdict {
 		}
 	case seen.Hub != "" && o.Hub != "" && seen.Hub != o.Hub && seen.Hub != o.Cluster.Annotations[v1alpha1.TakeOverAnnotation]:
 		return Verdict{
-			Stops: true, Keeps: true, Record: recorded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonClaimedByOther,
-			Message: fmt.Sprintf("the cluster is another hub's: its namespace %s names hub %s, and this one is %s; nothing is written to it; once that hub has let it go, or is gone: %s",
-				SystemNamespace, seen.Hub, o.Hub, o.annotate(v1alpha1.TakeOverAnnotation, seen.Hub)),
+			Stops:  true,
+			Keeps:  true,
+			Record: recorded,
+			Status: metav1.ConditionFalse,
+			Reason: v1alpha1.ReasonClaimedByOther,
+			Message: fmt.Sprintf(
+				"the cluster is another hub's: its namespace %s names hub %s, and this one is %s; nothing is written to it; once that hub has let it go, or is gone: %s",
+				SystemNamespace,
+				seen.Hub,
+				o.Hub,
+				o.annotate(v1alpha1.TakeOverAnnotation, seen.Hub),
+			),
 		}
 	case o.Hub != "" && seen.Hub != o.Hub && !seen.Unclaimable:
 		return Verdict{
@@ -140,7 +149,8 @@ func (o Observation) identified() Verdict {
 		v.Message += "; it is not claimed for this hub, because the controller may not get the namespace " + SystemNamespace + " of its own cluster"
 	case o.Identity.Unclaimable:
 		v.Reason = v1alpha1.ReasonClusterNotClaimed
-		v.Message += "; it is not claimed for this hub, because the user of the kubeconfig may not patch the namespace " + SystemNamespace + "; another hub would not notice this one"
+		v.Message += "; it is not claimed for this hub, because the user of the kubeconfig may not patch the namespace " +
+			SystemNamespace + "; another hub would not notice this one"
 	}
 	if shared := o.shared(); shared != "" {
 		v.Reason = v1alpha1.ReasonClusterShared

@@ -70,7 +70,8 @@ func hasObjects(layer *v1alpha1.AddonsLayer, cluster types.NamespacedName) bool 
 // count any more nothing could be uninstalled through it, and it would stay for good.
 func Refreshed(o Observation) *unstructured.Unstructured {
 	verdict := Judge(o)
-	if o.Live == nil || o.Live.GetDeletionTimestamp() == nil || o.Access == nil || o.Unlocated || o.Live.GetLabels()[v1alpha1.ClusterLabel] != o.Cluster.Name || verdict.Keeps {
+	if o.Live == nil || o.Live.GetDeletionTimestamp() == nil || o.Access == nil || o.Unlocated || o.Live.GetLabels()[v1alpha1.ClusterLabel] != o.Cluster.Name ||
+		verdict.Keeps {
 		return nil
 	}
 	wanted := o.wantedCopy(verdict.Record).Object

@@ -145,7 +145,10 @@ func (p *planner) makeRoom(d *Dependent) (objects.ID, string) {
 		live := p.Live[id]
 		if p.isForeign(id) {
 			if p.waitsForRival(d, id) {
-				return id, fmt.Sprintf("waits for %s, which stands for the same Helm release and which no layer has: suspend it and delete it then, which uninstalls nothing, or list it in a layer", id)
+				return id, fmt.Sprintf(
+					"waits for %s, which stands for the same Helm release and which no layer has: suspend it and delete it then, which uninstalls nothing, or list it in a layer",
+					id,
+				)
 			}
 			continue
 		}

@@ -27,7 +27,10 @@ func (p *planner) planUnwanted(entry Entry) {
 	case p.Reserved[entry.ID] != "":
 	case p.isWantedAs(entry.ID): // by another name of its cluster
 	case p.superseding[entry.ID]:
-		p.stand(entry, objects.Standing{Health: objects.Progressing, Status: objects.StatusSuperseded, Unwanted: true, Message: "is being suspended for its successor"})
+		p.stand(
+			entry,
+			objects.Standing{Health: objects.Progressing, Status: objects.StatusSuperseded, Unwanted: true, Message: "is being suspended for its successor"},
+		)
 	case p.Forsaken[entry.ID.Cluster] && entry.ID.Cluster != "":
 		p.plan.Forsaken = append(p.plan.Forsaken, entry.ID)
 	case p.Forsaken[entry.Target] && entry.Target != "" && live != nil && p.owner(live) == p.Owner && !p.Stale[entry.ID]:
@@ -46,13 +49,19 @@ func (p *planner) planUnwanted(entry Entry) {
 		p.stand(entry, objects.Standing{Health: objects.Progressing, Status: entry.Status, Unwanted: true, Message: "is taken over"})
 	case p.Held || !p.MayPrune:
 		p.planHold(entry.ID, live, entry.Assess, 0)
-		p.stand(entry, objects.Standing{Health: objects.Ignored, Status: cmp.Or(entry.Status, objects.StatusProgress), Unwanted: true, Message: "is no longer listed"})
+		p.stand(
+			entry,
+			objects.Standing{Health: objects.Ignored, Status: cmp.Or(entry.Status, objects.StatusProgress), Unwanted: true, Message: "is no longer listed"},
+		)
 	case live.GetAnnotations()[p.Keys.SupersededBy] != "":
 		p.planSuperseded(entry, live)
 	case entry.Deletion == DeletionOrphan:
 		p.planHold(entry.ID, live, entry.Assess, 0)
 		p.act(Action{Verb: VerbRelease, ID: entry.ID, Spared: entry.Spared})
-		p.stand(entry, objects.Standing{Health: objects.Ignored, Status: objects.StatusKept, Unwanted: true, Message: objects.Told("is released and kept", entry.Spared)})
+		p.stand(
+			entry,
+			objects.Standing{Health: objects.Ignored, Status: objects.StatusKept, Unwanted: true, Message: objects.Told("is released and kept", entry.Spared)},
+		)
 	case live.GetDeletionTimestamp() != nil:
 		p.stand(entry, objects.Standing{Health: objects.Progressing, Status: objects.StatusDeleting, Unwanted: true, Message: "is being removed"})
 	default:
@@ -73,7 +82,12 @@ func (p *planner) isWantedAs(id objects.ID) bool {
 // first: Flux then lets it go without asking the cluster, and what it installed
 // stays there.
 func (p *planner) planForsaken(entry Entry, live *unstructured.Unstructured) {
-	standing := objects.Standing{Health: objects.Progressing, Status: objects.StatusDeleting, Unwanted: true, Message: "is being removed, and what it installed is left behind"}
+	standing := objects.Standing{
+		Health:   objects.Progressing,
+		Status:   objects.StatusDeleting,
+		Unwanted: true,
+		Message:  "is being removed, and what it installed is left behind",
+	}
 	switch {
 	case !objects.IsSuspended(live):
 		// It may be on its way already, and wait for an answer of its cluster.
@@ -210,7 +224,8 @@ func (p *planner) awaitResume(live *unstructured.Unstructured) (objects.Standing
 		waiting.Message = "is resumed before it is removed"
 	case objects.IsSuspended(live) && !p.Abandon:
 		waiting.Health, waiting.Reason = objects.Blocked, ReasonSuspended
-		waiting.Message = "is suspended, so Flux would drop it without uninstalling anything: resume it, or abandon what it installed with the annotation " + p.Keys.Abandon
+		waiting.Message = "is suspended, so Flux would drop it without uninstalling anything: " +
+			"resume it, or abandon what it installed with the annotation " + p.Keys.Abandon
 	default:
 		return objects.Standing{}, false
 	}
@@ -252,8 +267,15 @@ func (p *planner) awaitAction(live *unstructured.Unstructured) (objects.Standing
 	}
 	p.until(end)
 	return objects.Standing{
-		Health: objects.Progressing, Status: objects.StatusOrphaned, Unwanted: true, Until: end,
-		Message: objects.Told(fmt.Sprintf("waits until %s at most for Flux to be done with it", end.UTC().Format(time.RFC3339)), action.Message), Said: action.Message,
+		Health:   objects.Progressing,
+		Status:   objects.StatusOrphaned,
+		Unwanted: true,
+		Until:    end,
+		Message: objects.Told(
+			fmt.Sprintf("waits until %s at most for Flux to be done with it", end.UTC().Format(time.RFC3339)),
+			action.Message,
+		),
+		Said: action.Message,
 	}, true
 }
 

@@ -287,7 +287,12 @@ func (d *departure) lookUp(ctx context.Context, gvk schema.GroupVersionKind, is 
 
 // list reads the metadata of objects past the cache, and says how many more
 // there are than it has read.
-func (d *departure) list(ctx context.Context, gvk schema.GroupVersionKind, visit func(*metav1.PartialObjectMetadata), opts ...client.ListOption) (int64, error) {
+func (d *departure) list(
+	ctx context.Context,
+	gvk schema.GroupVersionKind,
+	visit func(*metav1.PartialObjectMetadata),
+	opts ...client.ListOption,
+) (int64, error) {
 	next := ""
 	var remaining *int64
 	for range Pages {

@@ -126,7 +126,13 @@ func (f *Follows) Get(ctx context.Context, who Follower, id objects.ID) (*unstru
 
 // GetAs is as get, for an object of a resource of any kind, as an account may read
 // it.
-func (f *Follows) GetAs(ctx context.Context, who Follower, id objects.ID, resource schema.GroupVersionResource, account types.NamespacedName) (*unstructured.Unstructured, error) {
+func (f *Follows) GetAs(
+	ctx context.Context,
+	who Follower,
+	id objects.ID,
+	resource schema.GroupVersionResource,
+	account types.NamespacedName,
+) (*unstructured.Unstructured, error) {
 	return f.read(ctx, who, followKey{id, resource.Version, account}, resource)
 }
 

@@ -72,10 +72,17 @@ func NewReviews(c client.Client, known *Accounts) *Reviews {
 			Groups:             append(serviceaccount.MakeGroupNames(account.Namespace), user.AllAuthenticated),
 			ResourceAttributes: toGet(id),
 		}}
-		return askAbout(ctx, known, account, id, "the controller may not create subjectaccessreviews", func(ctx context.Context) (authorizationv1.SubjectAccessReviewStatus, error) {
-			err := c.Create(ctx, question)
-			return question.Status, err
-		})
+		return askAbout(
+			ctx,
+			known,
+			account,
+			id,
+			"the controller may not create subjectaccessreviews",
+			func(ctx context.Context) (authorizationv1.SubjectAccessReviewStatus, error) {
+				err := c.Create(ctx, question)
+				return question.Status, err
+			},
+		)
 	}}
 }
 

@@ -43,7 +43,12 @@ func Content(dir *directories.Directory, layer, version string, scopes map[objec
 	return wanted, nil
 }
 
-func contentOf(manifest directories.Manifest, layer, version string, own map[objects.ID]bool, scopes map[objects.ServedKind]objects.Scope) (dependents.Dependent, error) {
+func contentOf(
+	manifest directories.Manifest,
+	layer, version string,
+	own map[objects.ID]bool,
+	scopes map[objects.ServedKind]objects.Scope,
+) (dependents.Dependent, error) {
 	obj := manifest.Object.DeepCopy()
 	id := manifest.ID()
 	if err := checkScope(manifest, id, scopes[id.ServedKind()]); err != nil {

@@ -16,7 +16,21 @@ import (
 )
 
 // beforePrune are the gates that must be open before anything changes hands.
-var beforePrune = []gate{sourceAccessGate, accountGate, clusterGate, sourceGate, directoryGate, reservedGate, kindListGate, accountsOfContentGate, contentAccessGate, k8sVersionGate, specGate, hookGate, kindGate}
+var beforePrune = []gate{
+	sourceAccessGate,
+	accountGate,
+	clusterGate,
+	sourceGate,
+	directoryGate,
+	reservedGate,
+	kindListGate,
+	accountsOfContentGate,
+	contentAccessGate,
+	k8sVersionGate,
+	specGate,
+	hookGate,
+	kindGate,
+}
 
 // ofContent are the gates that judge what the layer is to hold, whether that is
 // what its source has or what it goes back to.

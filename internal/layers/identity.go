@@ -42,7 +42,9 @@ func accountGate(o Observation) *Blocked {
 		if !o.Settings.RequireServiceAccount {
 			return nil
 		}
-		return accessDenied("spec.serviceAccountName: the layer names no account, and the controller writes no layer with its own rights (--require-service-account): name one of the namespace of the layer's source or, for another cluster, of the RemoteCluster's")
+		return accessDenied(
+			"spec.serviceAccountName: the layer names no account, and the controller writes no layer with its own rights (--require-service-account): name one of the namespace of the layer's source or, for another cluster, of the RemoteCluster's",
+		)
 	}
 	if err := accounts.Check(account); err != nil {
 		return &Blocked{
@@ -80,18 +82,33 @@ func sourceAccessGate(o Observation) *Blocked {
 	}
 	source := sources.Of(o.Layer, o.Settings.Namespace).Namespace
 	if !MayUseSource(o.Layer, o.Settings) {
-		return accessDenied(fmt.Sprintf("spec.source.namespace: %s is neither the controller's namespace, %s, nor one of --source-namespaces, and references across namespaces are refused (--no-cross-namespace-refs)",
-			source, o.Settings.Namespace))
+		return accessDenied(
+			fmt.Sprintf(
+				"spec.source.namespace: %s is neither the controller's namespace, %s, nor one of --source-namespaces, and references across namespaces are refused (--no-cross-namespace-refs)",
+				source,
+				o.Settings.Namespace,
+			),
+		)
 	}
 	cluster := placement.Of(o.Layer, o.Settings.Namespace)
 	switch {
 	case cluster.Name == "":
 	case sources.IsOfBundle(o.Layer) && !o.Settings.opens(cluster.Namespace):
-		return accessDenied(fmt.Sprintf("spec.cluster.namespace: %s is neither the controller's namespace, %s, nor one of --source-namespaces, and references across namespaces are refused (--no-cross-namespace-refs)",
-			cluster.Namespace, o.Settings.Namespace))
+		return accessDenied(
+			fmt.Sprintf(
+				"spec.cluster.namespace: %s is neither the controller's namespace, %s, nor one of --source-namespaces, and references across namespaces are refused (--no-cross-namespace-refs)",
+				cluster.Namespace,
+				o.Settings.Namespace,
+			),
+		)
 	case !sources.IsOfBundle(o.Layer) && cluster.Namespace != source:
-		return accessDenied(fmt.Sprintf("spec.cluster.namespace: %s is not the namespace of the layer's source, %s, and references across namespaces are refused (--no-cross-namespace-refs)",
-			cluster.Namespace, source))
+		return accessDenied(
+			fmt.Sprintf(
+				"spec.cluster.namespace: %s is not the namespace of the layer's source, %s, and references across namespaces are refused (--no-cross-namespace-refs)",
+				cluster.Namespace,
+				source,
+			),
+		)
 	}
 	return nil
 }

@@ -79,7 +79,12 @@ func Resources(entries []dependents.Entry) []v1alpha1.Resource {
 		resources = append(resources, resource)
 	}
 	slices.SortFunc(resources, func(a, b v1alpha1.Resource) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Cluster, b.Cluster))
+		return cmp.Or(
+			strings.Compare(a.Namespace, b.Namespace),
+			strings.Compare(a.Name, b.Name),
+			strings.Compare(a.Kind, b.Kind),
+			strings.Compare(a.Cluster, b.Cluster),
+		)
 	})
 	return resources
 }

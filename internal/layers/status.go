@@ -45,7 +45,8 @@ func Report(o Observation, d Decision, results []dependents.Result) (v1alpha1.Ad
 	if last.State != d.State {
 		status.StateSince = metav1.NewTime(o.Now).Rfc3339Copy()
 	}
-	if d.Stalled && status.Attempt != nil && last.Attempt != nil && status.Attempt.Digest == last.Attempt.Digest && status.Attempt.Version == last.Attempt.Version {
+	if d.Stalled && status.Attempt != nil && last.Attempt != nil && status.Attempt.Digest == last.Attempt.Digest &&
+		status.Attempt.Version == last.Attempt.Version {
 		// What is refused each time it is tried is one attempt.
 		status.Attempt = status.Attempt.DeepCopy()
 		status.Attempt.StartTime = last.Attempt.StartTime

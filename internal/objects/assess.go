@@ -98,7 +98,12 @@ func assessCondition(live *unstructured.Unstructured) Standing {
 	case current && ready.Status == "True":
 		return Standing{Health: Ready, Status: StatusReady}
 	case current && stalled.Status == "True":
-		return Standing{Health: Failed, Status: cmp.Or(ready.Reason, StatusFailed), Message: Told("has failed", cmp.Or(ready.Message, stalled.Message)), Said: cmp.Or(ready.Message, stalled.Message)}
+		return Standing{
+			Health:  Failed,
+			Status:  cmp.Or(ready.Reason, StatusFailed),
+			Message: Told("has failed", cmp.Or(ready.Message, stalled.Message)),
+			Said:    cmp.Or(ready.Message, stalled.Message),
+		}
 	case !current && ready.Status == "True":
 		return Standing{Health: Progressing, Status: StatusProgress, Message: "is Ready at an older generation"}
 	default:

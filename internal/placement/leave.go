@@ -130,7 +130,9 @@ func (p Place) leave(origin, at objects.ID, seen Looked) Verdict {
 	case shared, seen.Allowed != nil && *seen.Allowed:
 		return Verdict{Given: true}
 	case err != nil:
-		return Verdict{Withheld: fmt.Sprintf("is not given to RemoteCluster %s: its annotation %s is wrong: %v", ClusterName(p.Cluster), v1alpha1.ShareWithAnnotation, err)}
+		return Verdict{
+			Withheld: fmt.Sprintf("is not given to RemoteCluster %s: its annotation %s is wrong: %v", ClusterName(p.Cluster), v1alpha1.ShareWithAnnotation, err),
+		}
 	case p.Account != "" && seen.Allowed == nil && seen.Unasked == "":
 		return Verdict{Ask: true}
 	}

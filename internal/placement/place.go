@@ -263,8 +263,14 @@ func (p *putting) references(manifest directories.Manifest, obj *unstructured.Un
 	id := manifest.ID()
 	if field := unknownReference(obj); field != "" {
 		return &directories.ContentError{
-			Reason: v1alpha1.ReasonInvalidManifest, File: manifest.File, Line: manifest.Line, Field: field,
-			Message: fmt.Sprintf("%s refers to something in a way that cannot be followed to another cluster: remove it, or list the object in a layer of this cluster", id),
+			Reason: v1alpha1.ReasonInvalidManifest,
+			File:   manifest.File,
+			Line:   manifest.Line,
+			Field:  field,
+			Message: fmt.Sprintf(
+				"%s refers to something in a way that cannot be followed to another cluster: remove it, or list the object in a layer of this cluster",
+				id,
+			),
 		}
 	}
 	for _, found := range referencesIn(obj) {

@@ -139,12 +139,23 @@ var referencesOf = map[schema.GroupKind][]reference{
 	},
 	{Group: sources.Group, Kind: "ExternalArtifact"}:    {{path: "spec.sourceRef", to: toOthers}},
 	{Group: extensionsGroup, Kind: "ArtifactGenerator"}: {{path: "spec.sources", to: toSources}},
-	{Group: imageGroup, Kind: "ImageRepository"}:        {{path: "spec.secretRef", to: toSecret}, {path: "spec.certSecretRef", to: toSecret}, {path: "spec.proxySecretRef", to: toSecret}, {path: "spec.serviceAccountName", to: toAccount}, {path: "spec.accessFrom"}},
-	{Group: imageGroup, Kind: "ImagePolicy"}:            {{path: "spec.imageRepositoryRef", to: toOthers}},
-	{Group: imageGroup, Kind: "ImageUpdateAutomation"}:  {{path: "spec.sourceRef", to: toOthers}, {path: "spec.git.commit.signingKey.secretRef", to: toSecret}},
-	{Group: notificationGroup, Kind: "Alert"}:           {{path: "spec.eventSources", to: toOthers}, {path: "spec.providerRef", to: toLocal}},
-	{Group: notificationGroup, Kind: "Receiver"}:        {{path: "spec.resources", to: toOthers}, {path: "spec.secretRef", to: toSecret}},
-	{Group: notificationGroup, Kind: "Provider"}:        {{path: "spec.secretRef", to: toSecret}, {path: "spec.certSecretRef", to: toSecret}, {path: "spec.proxySecretRef", to: toSecret}, {path: "spec.serviceAccountName", to: toAccount}},
+	{Group: imageGroup, Kind: "ImageRepository"}: {
+		{path: "spec.secretRef", to: toSecret},
+		{path: "spec.certSecretRef", to: toSecret},
+		{path: "spec.proxySecretRef", to: toSecret},
+		{path: "spec.serviceAccountName", to: toAccount},
+		{path: "spec.accessFrom"},
+	},
+	{Group: imageGroup, Kind: "ImagePolicy"}:           {{path: "spec.imageRepositoryRef", to: toOthers}},
+	{Group: imageGroup, Kind: "ImageUpdateAutomation"}: {{path: "spec.sourceRef", to: toOthers}, {path: "spec.git.commit.signingKey.secretRef", to: toSecret}},
+	{Group: notificationGroup, Kind: "Alert"}:          {{path: "spec.eventSources", to: toOthers}, {path: "spec.providerRef", to: toLocal}},
+	{Group: notificationGroup, Kind: "Receiver"}:       {{path: "spec.resources", to: toOthers}, {path: "spec.secretRef", to: toSecret}},
+	{Group: notificationGroup, Kind: "Provider"}: {
+		{path: "spec.secretRef", to: toSecret},
+		{path: "spec.certSecretRef", to: toSecret},
+		{path: "spec.proxySecretRef", to: toSecret},
+		{path: "spec.serviceAccountName", to: toAccount},
+	},
 }
 
 // foundReference is one reference of an object.

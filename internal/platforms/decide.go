@@ -77,7 +77,13 @@ type resolved struct {
 }
 
 func newDecider(o Observation) *decider {
-	d := &decider{Observation: o, own: map[string]*v1alpha1.AddonsLayer{}, named: map[string]*v1alpha1.AddonsLayer{}, known: map[string]resolved{}, keep: map[string]bool{}}
+	d := &decider{
+		Observation: o,
+		own:         map[string]*v1alpha1.AddonsLayer{},
+		named:       map[string]*v1alpha1.AddonsLayer{},
+		known:       map[string]resolved{},
+		keep:        map[string]bool{},
+	}
 	d.Layers = slices.Clone(o.Layers)
 	slices.SortFunc(d.Layers, func(a, b *v1alpha1.AddonsLayer) int { return cmp.Compare(a.Name, b.Name) })
 	for _, layer := range d.Layers {

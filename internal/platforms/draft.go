@@ -24,7 +24,12 @@ func labelled(platform *v1alpha1.Platform, cluster types.NamespacedName, family,
 // draft returns a layer as it is to be, made of the one that exists, and whether it
 // must be written. What people own of it stays as it is: hold, interval, orphanGrace,
 // rollback, and labels and annotations that are not the platform's.
-func draft(existing *v1alpha1.AddonsLayer, name string, labels, annotations map[string]string, spec v1alpha1.AddonsLayerSpec) (layer *v1alpha1.AddonsLayer, changed bool) {
+func draft(
+	existing *v1alpha1.AddonsLayer,
+	name string,
+	labels, annotations map[string]string,
+	spec v1alpha1.AddonsLayerSpec,
+) (layer *v1alpha1.AddonsLayer, changed bool) {
 	if existing == nil {
 		layer = &v1alpha1.AddonsLayer{Spec: *spec.DeepCopy()}
 		layer.Name, layer.Labels = name, labels

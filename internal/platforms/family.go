@@ -78,7 +78,11 @@ func unusable(o Observation, bundle *v1alpha1.ApplicationBundle) string {
 	}
 	// What is wrong with the whole, such as other content than was published, only
 	// its status says.
-	if stalled := meta.FindStatusCondition(bundle.Status.Conditions, v1alpha1.StalledCondition); stalled != nil && meta.IsStatusConditionTrue(bundle.Status.Conditions, v1alpha1.StalledCondition) &&
+	if stalled := meta.FindStatusCondition(
+		bundle.Status.Conditions,
+		v1alpha1.StalledCondition,
+	); stalled != nil &&
+		meta.IsStatusConditionTrue(bundle.Status.Conditions, v1alpha1.StalledCondition) &&
 		stalled.Reason == v1alpha1.ReasonContentChanged {
 		return stalled.Message
 	}

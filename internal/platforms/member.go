@@ -218,7 +218,10 @@ func (d *decider) put(layer *v1alpha1.AddonsLayer, changed bool) {
 		return
 	}
 	if other := d.namesake(layer); other != nil {
-		d.stall(v1alpha1.ReasonOwnershipConflict, fmt.Sprintf("%s and %s both come to AddonsLayer %s: rename one of them", placeOf(other), placeOf(layer), layer.Name))
+		d.stall(
+			v1alpha1.ReasonOwnershipConflict,
+			fmt.Sprintf("%s and %s both come to AddonsLayer %s: rename one of them", placeOf(other), placeOf(layer), layer.Name),
+		)
 		return
 	}
 	if changed && layer.DeletionTimestamp == nil {

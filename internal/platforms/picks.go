@@ -182,7 +182,8 @@ func (d *decider) deleteBundles(picks *v1alpha1.ApplicationBundle) {
 		used[picks.Name] = true
 	}
 	for _, bundle := range d.Bundles {
-		if bundle.Labels[v1alpha1.PlatformLabel] == d.Platform.Name && bundle.DeletionTimestamp == nil && !used[bundle.Name] && metav1.IsControlledBy(bundle, d.Platform) {
+		if bundle.Labels[v1alpha1.PlatformLabel] == d.Platform.Name && bundle.DeletionTimestamp == nil && !used[bundle.Name] &&
+			metav1.IsControlledBy(bundle, d.Platform) {
 			d.decision.DeleteBundles = append(d.decision.DeleteBundles, bundle.Name)
 		}
 	}

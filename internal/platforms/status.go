@@ -148,7 +148,12 @@ func (d *decider) ready(set *conditions.Set) {
 	case len(d.waits) > 0:
 		put(metav1.ConditionUnknown, d.waits[0].reason, summary(d.waits), v1alpha1.ReconcilingCondition)
 	case clusters.Unreachable > 0:
-		put(metav1.ConditionUnknown, v1alpha1.ReasonClusterUnreachable, some(clusters.Unreachable, clusters.Total, "cannot be reached")+worst, v1alpha1.ReconcilingCondition)
+		put(
+			metav1.ConditionUnknown,
+			v1alpha1.ReasonClusterUnreachable,
+			some(clusters.Unreachable, clusters.Total, "cannot be reached")+worst,
+			v1alpha1.ReconcilingCondition,
+		)
 	case clusters.Progressing > 0:
 		put(metav1.ConditionUnknown, v1alpha1.ReasonProgressing, some(clusters.Progressing, clusters.Total, "under way")+worst, v1alpha1.ReconcilingCondition)
 	case clusters.Waiting > 0:

@@ -170,7 +170,10 @@ func (f *fetcher) tooLarge(size int64) error {
 	if size > 0 {
 		return unverified("the artifact has %d bytes, and %d are allowed: leave files out of the source with spec.ignore, or raise --artifact-max-size", size, f.max)
 	}
-	return unverified("the artifact has more than the %d bytes that are allowed: leave files out of the source with spec.ignore, or raise --artifact-max-size", f.max)
+	return unverified(
+		"the artifact has more than the %d bytes that are allowed: leave files out of the source with spec.ignore, or raise --artifact-max-size",
+		f.max,
+	)
 }
 
 // cleanDigest returns a digest as algorithm:hex. Without a digest nothing is

@@ -43,7 +43,12 @@ func decodeDocument(d *document, set *objectSet) error {
 		return encrypted(d.file)
 	}
 	if isKustomization(d) {
-		return invalid(d.file, d.line(d.root), "", "is a kustomization below the layer's directory: a kustomization must be at the top of the directory that spec.source.path names, or be left out of it")
+		return invalid(
+			d.file,
+			d.line(d.root),
+			"",
+			"is a kustomization below the layer's directory: a kustomization must be at the top of the directory that spec.source.path names, or be left out of it",
+		)
 	}
 	value, err := d.value()
 	if err != nil {

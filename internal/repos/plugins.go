@@ -83,7 +83,14 @@ func (j *judge) configurations(found []*resource.Resource, name string) ([]strin
 			err = j.sameAgain(each, text)
 		}
 		if err != nil {
-			return nil, failed(j.file, name, "%s %s cannot be written out as it was read: %s", each.GetKind(), each.GetName(), buildMessage(err, map[string][]byte{j.file: text}))
+			return nil, failed(
+				j.file,
+				name,
+				"%s %s cannot be written out as it was read: %s",
+				each.GetKind(),
+				each.GetName(),
+				buildMessage(err, map[string][]byte{j.file: text}),
+			)
 		}
 		texts = append(texts, string(text))
 	}
@@ -98,7 +105,12 @@ func (j *judge) configuration(of *resource.Resource, name string) (any, error) {
 	}
 	made, ok := plugins[kind.Kind]
 	if !ok || kind.Group != "" || kind.Version != konfig.BuiltinPluginApiVersion {
-		return nil, failed(j.file, name, "%s is no plug-in that is part of kustomize (apiVersion: builtin): others are not allowed, since they are programs", short(kind.Kind))
+		return nil, failed(
+			j.file,
+			name,
+			"%s is no plug-in that is part of kustomize (apiVersion: builtin): others are not allowed, since they are programs",
+			short(kind.Kind),
+		)
 	}
 	told := made()
 	text, err := of.AsYAML()

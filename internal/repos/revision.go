@@ -117,7 +117,9 @@ func ReadRevision(data []byte) (*directories.Directory, error) {
 		if manifest.Object == nil {
 			return nil, errors.New("cannot unpack the revision: it has an entry without an object")
 		}
-		if err := set.add(directories.Manifest{File: manifest.File, Line: manifest.Line, Home: manifest.Home, Needs: manifest.Needs, Object: manifest.Object}); err != nil {
+		if err := set.add(
+			directories.Manifest{File: manifest.File, Line: manifest.Line, Home: manifest.Home, Needs: manifest.Needs, Object: manifest.Object},
+		); err != nil {
 			return nil, fmt.Errorf("cannot unpack the revision: %w", err)
 		}
 	}

@@ -162,7 +162,11 @@ func twice(name string) error {
 }
 
 func (u *untarrer) tooLarge() error {
-	return refuse("", "the artifact unpacks to more than the %d bytes that are allowed: leave files out of the source with spec.ignore, or raise --artifact-max-size", u.limit)
+	return refuse(
+		"",
+		"the artifact unpacks to more than the %d bytes that are allowed: leave files out of the source with spec.ignore, or raise --artifact-max-size",
+		u.limit,
+	)
 }
 
 // cleanName returns the name of an entry as io/fs wants it.

@@ -325,8 +325,14 @@ func (f *family) further() Choice {
 	case outside && len(reachable) > 0:
 		return f.moveTo(f.nearest(f.preferred(reachable)), fmt.Sprintf("the specification asks for %s, which %s is not", f.Requested, f.Current))
 	case outside:
-		return f.stay("no version that the specification asks for can be reached",
-			fmt.Sprintf("%s is not what the specification asks for, %s, and no newer version that is can be reached; an older one must be named exactly", f.Current, f.Requested))
+		return f.stay(
+			"no version that the specification asks for can be reached",
+			fmt.Sprintf(
+				"%s is not what the specification asks for, %s, and no newer version that is can be reached; an older one must be named exactly",
+				f.Current,
+				f.Requested,
+			),
+		)
 	case f.Mode == ModeNotify && ended && len(f.living(bounded)) > 0:
 		choice := f.moveTo(f.nearest(f.living(bounded)), f.Current+" is past its end of life, and this is the nearest version that is not")
 		choice.Forced = true

@@ -42,9 +42,12 @@ func NewMeters() *Meters {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"layer"})
 	}
 	return &Meters{
-		corrections: counter("strata_layer_drift_corrections_total", "How many times an object of the layer was restored after somebody else had changed or deleted it."),
-		prunes:      counter("strata_layer_prunes_total", "How many objects were removed because the layer no longer lists them, or is deleted."),
-		adoptions:   counter("strata_layer_adoptions_total", "How many objects the layer has taken over."),
+		corrections: counter(
+			"strata_layer_drift_corrections_total",
+			"How many times an object of the layer was restored after somebody else had changed or deleted it.",
+		),
+		prunes:    counter("strata_layer_prunes_total", "How many objects were removed because the layer no longer lists them, or is deleted."),
+		adoptions: counter("strata_layer_adoptions_total", "How many objects the layer has taken over."),
 		rollOuts: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "strata_layer_rollout_duration_seconds",
 			Help:    "How long roll-outs took from their begin until they were deployed or had failed.",

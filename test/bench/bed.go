@@ -64,7 +64,16 @@ type bed struct {
 // asks of it. The caller closes it, also beside an error. The context ends
 // its watches.
 func makeBed(ctx context.Context, o *options, work *workload, user string) (*bed, error) {
-	b := &bed{work: work, logf: o.logf, releases: newReleaseRecord(), layers: newLayerRecord(), sources: newSourceRecord(), clusters: newLayerRecord(), counted: newLayerRecord(), put: newLayerRecord()}
+	b := &bed{
+		work:     work,
+		logf:     o.logf,
+		releases: newReleaseRecord(),
+		layers:   newLayerRecord(),
+		sources:  newSourceRecord(),
+		clusters: newLayerRecord(),
+		counted:  newLayerRecord(),
+		put:      newLayerRecord(),
+	}
 	b.lasting, b.end = context.WithCancel(ctx)
 	ctx = b.lasting
 	if err := b.startPlane(ctx, user); err != nil {

@@ -56,7 +56,12 @@ func parseFlags(args []string, progress io.Writer) (*options, error) {
 	flags := pflag.NewFlagSet("bench", pflag.ContinueOnError)
 	flags.SortFlags = false
 	var systemNames, scenarios []string
-	flags.StringSliceVar(&systemNames, "systems", []string{"plain", "strata", "kustomize"}, "systems to measure; a name also stands for those that begin with it and a dash")
+	flags.StringSliceVar(
+		&systemNames,
+		"systems",
+		[]string{"plain", "strata", "kustomize"},
+		"systems to measure; a name also stands for those that begin with it and a dash",
+	)
 	flags.StringSliceVar(&scenarios, "scenarios", scenarioNames, "scenarios to run")
 	flags.IntVar(&o.chain.layers, "chain-layers", 10, "layers of the chain")
 	flags.IntVar(&o.chain.releases, "chain-releases", 5, "releases of each layer of the chain")
@@ -73,12 +78,22 @@ func parseFlags(args []string, progress io.Writer) (*options, error) {
 	flags.IntVar(&o.repeat, "repeat", 1, "how often all is measured, one system after the other each time; the tables show medians")
 	flags.DurationVar(&o.calm, "calm", 2*time.Second, "how long nothing may happen until a scenario begins; some systems never rest, which is waited for 20s")
 	flags.DurationVar(&o.quiet, "quiet", 5*time.Second, "how long no request may be made until a system counts as quiet after its restart")
-	flags.DurationVar(&o.readyDelay, "ready-delay", 100*time.Millisecond, "how long after a release was written the stand-in for helm-controller says that it is Ready")
+	flags.DurationVar(
+		&o.readyDelay,
+		"ready-delay",
+		100*time.Millisecond,
+		"how long after a release was written the stand-in for helm-controller says that it is Ready",
+	)
 	flags.DurationVar(&o.timeout, "timeout", 30*time.Minute, "how long a system may take for a scenario")
 	flags.BoolVar(&o.ownSources, "own-sources", false, "give each layer a GitRepository of its own; without it all layers have the same")
 	flags.StringVar(&o.out, "out", "", "file for the report as JSON")
 	flags.StringArrayVar(&o.strataFlags, "strata-flag", nil, "a flag for Strata beside those that its chart gives it; may be given again")
-	flags.StringVar(&o.profiles, "pprof-dir", "", "folder for profiles of each scenario, of systems that serve them; it is made where it is missing; this has its cost")
+	flags.StringVar(
+		&o.profiles,
+		"pprof-dir",
+		"",
+		"folder for profiles of each scenario, of systems that serve them; it is made where it is missing; this has its cost",
+	)
 	flags.DurationVar(&o.profileTime, "pprof-time", 5*time.Second, "how long the CPU profile of a scenario is taken, from its begin")
 	if err := flags.Parse(args); err != nil {
 		return nil, err

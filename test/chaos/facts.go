@@ -48,7 +48,13 @@ type facts struct {
 func look(ctx context.Context, c client.Client) (facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	f := facts{Layers: map[string]v1alpha1.AddonsLayer{}, Releases: map[string]helmv2.HelmRelease{}, Helm: map[string][]revision{}, Made: map[string]string{}, Settings: map[string]corev1.ConfigMap{}}
+	f := facts{
+		Layers:   map[string]v1alpha1.AddonsLayer{},
+		Releases: map[string]helmv2.HelmRelease{},
+		Helm:     map[string][]revision{},
+		Made:     map[string]string{},
+		Settings: map[string]corev1.ConfigMap{},
+	}
 	layers, releases, secrets := &v1alpha1.AddonsLayerList{}, &helmv2.HelmReleaseList{}, &corev1.SecretList{}
 	maps, deployments := &corev1.ConfigMapList{}, &appsv1.DeploymentList{}
 	for _, list := range []client.ObjectList{layers, releases, secrets, maps, deployments} {

@@ -27,7 +27,16 @@ func (w *world) wrong(f facts, revision string) []string {
 		found := f.Layers[l.Name]
 		status := found.Status
 		if status.State != v1alpha1.StateDeployed || status.ObservedGeneration != found.Generation || status.Version != l.version() || status.Revision != revision {
-			report("layer %s is %s at version %q of revision %q, want %s of %s: %s", l.Name, status.State, status.Version, status.Revision, l.version(), revision, readyMessage(&found))
+			report(
+				"layer %s is %s at version %q of revision %q, want %s of %s: %s",
+				l.Name,
+				status.State,
+				status.Version,
+				status.Revision,
+				l.version(),
+				revision,
+				readyMessage(&found),
+			)
 		}
 		if s := f.Settings[l.settings()]; s.Labels[v1alpha1.LayerLabel] != l.Name || s.Labels[v1alpha1.OrphanedLabel] != "" || s.Data["value"] != l.Settings {
 			report("ConfigMap %s has labels %v and data %v, want layer %s and %s", l.settings(), s.Labels, s.Data, l.Name, l.Settings)
@@ -213,8 +222,11 @@ func (b *biography) revisions() {
 		case !r.First.Equal(b.Helm[b.name][0].First):
 			b.problem("revision %d of Helm was installed anew at %s", r.Number, clock(r.First))
 		case at < 0 && b.halfway(i):
-			b.excused = append(b.excused, fmt.Sprintf("release %s: revision %d has the new values with the chart of before, because helm-controller had yet to see that its chart was to change",
-				b.name, r.Number))
+			b.excused = append(
+				b.excused,
+				fmt.Sprintf("release %s: revision %d has the new values with the chart of before, because helm-controller had yet to see that its chart was to change",
+					b.name, r.Number),
+			)
 		case at < 0:
 			b.problem("revision %d of Helm holds %v, which no commit says", r.Number, r.Content)
 		case at < last:

@@ -162,7 +162,11 @@ func (s *APIServer) harmless(w http.ResponseWriter, r *http.Request) {
 		text(w, http.StatusOK, kinds("v1", `{"name":"namespaces","kind":"Namespace","namespaced":false,`+verbs+`},
 			{"name":"configmaps","kind":"ConfigMap","namespaced":true,`+verbs+`},{"name":"secrets","kind":"Secret","namespaced":true,`+verbs+`}`))
 	case path == "apis/apiextensions.k8s.io/v1":
-		text(w, http.StatusOK, kinds("apiextensions.k8s.io/v1", `{"name":"customresourcedefinitions","kind":"CustomResourceDefinition","namespaced":false,`+verbs+`}`))
+		text(
+			w,
+			http.StatusOK,
+			kinds("apiextensions.k8s.io/v1", `{"name":"customresourcedefinitions","kind":"CustomResourceDefinition","namespaced":false,`+verbs+`}`),
+		)
 	case path == "api/v1/namespaces/kube-system":
 		s.system(w, r)
 	case r.Method != http.MethodGet:

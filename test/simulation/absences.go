@@ -235,7 +235,10 @@ func (s *simulation) objectsOf(layer string) []string {
 	}
 	var found []string
 	for _, name := range s.everything() {
-		if live := s.object(name); live.GetLabels()[v1alpha1.LayerLabel] == layer && live.GetDeletionTimestamp() == nil && live.GetKind() != kinds.HelmReleaseKind.Kind {
+		if live := s.object(
+			name,
+		); live.GetLabels()[v1alpha1.LayerLabel] == layer && live.GetDeletionTimestamp() == nil &&
+			live.GetKind() != kinds.HelmReleaseKind.Kind {
 			if cluster, _ := split(name); cluster == "" || !s.away(s.remotes[cluster]) {
 				found = append(found, name)
 			}

@@ -152,7 +152,8 @@ func (p *process) wakeForRemote(c change) {
 func (p *process) layersOn(cluster string) []string {
 	return slices.DeleteFunc(p.layerNames(), func(name string) bool {
 		layer := p.cachedLayer(name)
-		return clusterOf(layer) != cluster && !slices.ContainsFunc(layers.ClustersLeft(layer), func(left types.NamespacedName) bool { return left.String() == cluster })
+		return clusterOf(layer) != cluster &&
+			!slices.ContainsFunc(layers.ClustersLeft(layer), func(left types.NamespacedName) bool { return left.String() == cluster })
 	})
 }
 
@@ -187,7 +188,8 @@ func (p *process) wakeForLayer(c change) {
 // sameStanding tells whether a layer counts the same for those that depend on it.
 func sameStanding(was, is *v1alpha1.AddonsLayer) bool {
 	return was.Status.State == is.Status.State && was.Status.Version == is.Status.Version && was.Status.Digest == is.Status.Digest &&
-		was.Status.ObservedGeneration == is.Status.ObservedGeneration && condition(was, v1alpha1.ReadyCondition).Reason == condition(is, v1alpha1.ReadyCondition).Reason &&
+		was.Status.ObservedGeneration == is.Status.ObservedGeneration &&
+		condition(was, v1alpha1.ReadyCondition).Reason == condition(is, v1alpha1.ReadyCondition).Reason &&
 		condition(was, v1alpha1.DeployedCondition).Status == condition(is, v1alpha1.DeployedCondition).Status
 }
 

@@ -218,7 +218,10 @@ func (e *executor) apply(store *cluster, owner string, action dependents.Action)
 	case live.GetDeletionTimestamp() != nil, !mine:
 		return nil, nil
 	}
-	if forgotten := layers.Keys.IsForgotten(live); forgotten || has != owner || live.GetLabels()[v1alpha1.OrphanedLabel] != "" || live.GetAnnotations()[v1alpha1.SupersededByAnnotation] != "" {
+	if forgotten := layers.Keys.IsForgotten(
+		live,
+	); forgotten || has != owner || live.GetLabels()[v1alpha1.OrphanedLabel] != "" ||
+		live.GetAnnotations()[v1alpha1.SupersededByAnnotation] != "" {
 		e.judge(e.o, action)
 		live = store.changeRelease(name, func(r *unstructured.Unstructured) {
 			label(r, v1alpha1.LayerLabel, owner)

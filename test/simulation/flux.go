@@ -200,12 +200,18 @@ func (s *simulation) helmSays(name, ready string, stalled bool) {
 		conditions := []any{map[string]any{"type": "Ready", "status": ready, "reason": reason, "message": "as it is", "observedGeneration": generation}}
 		status := map[string]any{"conditions": conditions, "observedGeneration": generation}
 		if ready == "Unknown" {
-			status["conditions"] = append(conditions, map[string]any{"type": "Reconciling", "status": "True", "reason": "Progressing", "message": "Running 'upgrade' action", "observedGeneration": generation})
+			status["conditions"] = append(
+				conditions,
+				map[string]any{"type": "Reconciling", "status": "True", "reason": "Progressing", "message": "Running 'upgrade' action", "observedGeneration": generation},
+			)
 			before, _, _ := unstructured.NestedInt64(r.Object, "status", "observedGeneration")
 			status["observedGeneration"] = before
 		}
 		if stalled {
-			status["conditions"] = append(conditions, map[string]any{"type": "Stalled", "status": "True", "reason": "RetriesExceeded", "message": "gave up", "observedGeneration": generation})
+			status["conditions"] = append(
+				conditions,
+				map[string]any{"type": "Stalled", "status": "True", "reason": "RetriesExceeded", "message": "gave up", "observedGeneration": generation},
+			)
 		}
 		r.Object["status"] = status
 	})

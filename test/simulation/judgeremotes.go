@@ -24,7 +24,11 @@ func targetOf(live *unstructured.Unstructured, id objects.ID) string {
 	}
 	for _, name := range remoteNames {
 		// A copy of what a release there reads.
-		if cluster, beside := strings.CutPrefix(name, fleet+"/"); beside && id.Namespace == fleet && strings.HasPrefix(strings.TrimPrefix(id.Name, "strata-copy-"), cluster+"-") {
+		if cluster, beside := strings.CutPrefix(
+			name,
+			fleet+"/",
+		); beside && id.Namespace == fleet &&
+			strings.HasPrefix(strings.TrimPrefix(id.Name, "strata-copy-"), cluster+"-") {
 			return name
 		}
 	}

@@ -144,7 +144,16 @@ type evidence struct {
 }
 
 func newEvidence() evidence {
-	return evidence{allowed: map[allowance]bool{}, content: map[written]string{}, deployed: map[written]string{}, marked: map[written]moment{}, abandoned: map[types.UID]bool{}, left: map[string]int{}, created: map[types.UID]bool{}, forsaken: map[string]bool{}}
+	return evidence{
+		allowed:   map[allowance]bool{},
+		content:   map[written]string{},
+		deployed:  map[written]string{},
+		marked:    map[written]moment{},
+		abandoned: map[types.UID]bool{},
+		left:      map[string]int{},
+		created:   map[types.UID]bool{},
+		forsaken:  map[string]bool{},
+	}
 }
 
 // violation is an invariant that does not hold.
@@ -339,7 +348,9 @@ func (h *hands) judgeStatus(o *layers.Observation, status *v1alpha1.AddonsLayerS
 			h.evidence.deployed[key] = h.evidence.content[key]
 		}
 	}
-	if status.State != v1alpha1.StateDeployed || was.State == v1alpha1.StateDeployed && was.Digest == status.Digest && was.Cluster == status.Cluster || o.Directory == nil || o.Directory.Digest != status.Digest {
+	if status.State != v1alpha1.StateDeployed || was.State == v1alpha1.StateDeployed && was.Digest == status.Digest && was.Cluster == status.Cluster ||
+		o.Directory == nil ||
+		o.Directory.Digest != status.Digest {
 		return
 	}
 	seen := map[string]*unstructured.Unstructured{}

@@ -351,6 +351,9 @@ func refuse(w http.ResponseWriter, code int, what string) {
 	}[code]
 	reply(w, code, metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-		Status:   metav1.StatusFailure, Reason: reason, Code: int32(code), Message: what + " " + strings.ToLower(http.StatusText(code)), //nolint:gosec // HTTP codes are small
+		Status:   metav1.StatusFailure,
+		Reason:   reason,
+		Code:     int32(code), //nolint:gosec // HTTP codes are small
+		Message:  what + " " + strings.ToLower(http.StatusText(code)),
 	})
 }

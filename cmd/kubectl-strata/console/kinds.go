@@ -33,9 +33,17 @@ const othersAreClusters = "kubectl strata clusters shows RemoteClusters"
 
 // Layers is the kind of AddonsLayers.
 var Layers = Kind{
-	Resource: snapshot.Layers.GroupVersionResource, Noun: "layer", Plural: "layers", Command: "kubectl strata get",
-	Unknown: "this cluster has no Strata, for it knows no AddonsLayers; install the chart (docs/install.md), or choose another cluster with --context",
-	Instead: map[string]string{"cluster": othersAreClusters, "clusters": othersAreClusters, "remotecluster": othersAreClusters, "remoteclusters": othersAreClusters},
+	Resource: snapshot.Layers.GroupVersionResource,
+	Noun:     "layer",
+	Plural:   "layers",
+	Command:  "kubectl strata get",
+	Unknown:  "this cluster has no Strata, for it knows no AddonsLayers; install the chart (docs/install.md), or choose another cluster with --context",
+	Instead: map[string]string{
+		"cluster":        othersAreClusters,
+		"clusters":       othersAreClusters,
+		"remotecluster":  othersAreClusters,
+		"remoteclusters": othersAreClusters,
+	},
 }
 
 // Clusters is the kind of RemoteClusters.
@@ -52,8 +60,14 @@ var kinds = map[snapshot.Part]Kind{
 
 func ownKind(part snapshot.Part, noun, command string) Kind {
 	return Kind{
-		Resource: part.GroupVersionResource, Noun: noun, Plural: noun + "s", Command: command,
-		Unknown: fmt.Sprintf("this cluster has no Strata that knows %ss; install or upgrade the chart (docs/install.md), or choose another cluster with --context", noun),
+		Resource: part.GroupVersionResource,
+		Noun:     noun,
+		Plural:   noun + "s",
+		Command:  command,
+		Unknown: fmt.Sprintf(
+			"this cluster has no Strata that knows %ss; install or upgrade the chart (docs/install.md), or choose another cluster with --context",
+			noun,
+		),
 	}
 }
 

@@ -299,18 +299,42 @@ func (i *helmImport) finish(result adoption.Result) error {
 func (i *helmImport) addToDos(result adoption.Result) {
 	for _, item := range result.Items {
 		if item.Action == adoption.ActionIncomplete {
-			i.toDos = append(i.toDos, fmt.Sprintf("complete %s: name the repository of %s %s, or run this again with --repository NAME=URL", path.Join(i.into, item.Into), item.Chart, item.Version))
+			i.toDos = append(
+				i.toDos,
+				fmt.Sprintf(
+					"complete %s: name the repository of %s %s, or run this again with --repository NAME=URL",
+					path.Join(i.into, item.Into),
+					item.Chart,
+					item.Version,
+				),
+			)
 		}
 	}
 	for _, item := range result.Items {
 		if len(item.DelicateValues) > 0 {
-			i.toDos = append(i.toDos, fmt.Sprintf("look at %s of %s/%s: Flux gives the chart a float, which a template may write as 1e+06; where it does, write the number as a string", strings.Join(item.DelicateValues, ", "), item.Namespace, item.Name))
+			i.toDos = append(
+				i.toDos,
+				fmt.Sprintf(
+					"look at %s of %s/%s: Flux gives the chart a float, which a template may write as 1e+06; where it does, write the number as a string",
+					strings.Join(item.DelicateValues, ", "),
+					item.Namespace,
+					item.Name,
+				),
+			)
 		}
 	}
 	if i.secretsInto == "" {
 		for _, item := range result.Items {
 			if len(item.SecretValues) > 0 {
-				i.toDos = append(i.toDos, fmt.Sprintf("make the Secret of %s/%s, with %s: run this again with --secrets-into DIR, and apply what that holds", item.Namespace, item.Name, strings.Join(item.SecretValues, ", ")))
+				i.toDos = append(
+					i.toDos,
+					fmt.Sprintf(
+						"make the Secret of %s/%s, with %s: run this again with --secrets-into DIR, and apply what that holds",
+						item.Namespace,
+						item.Name,
+						strings.Join(item.SecretValues, ", "),
+					),
+				)
 			}
 		}
 	}
@@ -338,7 +362,14 @@ func (i *helmImport) print(result adoption.Result, written int) error {
 		i.ToDo(i.toDos)
 		return nil
 	}
-	columns := []terminal.Column{{Name: "RELEASE"}, {Name: "CHART", Expendable: 2}, {Name: "VERSION", Expendable: 3}, {Name: "DO", Role: roleOfAction}, {Name: "INTO", Expendable: 1}, {Name: "NOTE"}}
+	columns := []terminal.Column{
+		{Name: "RELEASE"},
+		{Name: "CHART", Expendable: 2},
+		{Name: "VERSION", Expendable: 3},
+		{Name: "DO", Role: roleOfAction},
+		{Name: "INTO", Expendable: 1},
+		{Name: "NOTE"},
+	}
 	rows := make([][]string, 0, len(result.Items))
 	adopted := 0
 	for _, item := range result.Items {

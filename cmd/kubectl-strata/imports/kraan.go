@@ -94,7 +94,12 @@ func newKraan(c *console.Console) *cobra.Command {
 	flags.StringVar(&i.into, "into", "./layers", "the folder that manifests are written to")
 	flags.BoolVar(&i.force, "force", false, "overwrite files that hold something else")
 	flags.BoolVar(&i.dryRun, "dry-run", false, "write nothing")
-	flags.StringArrayVar(&i.directories, "repository-dir", nil, "the folder that holds the repository of the layers, or NAMESPACE/NAME=DIR for that of one source; may be given several times")
+	flags.StringArrayVar(
+		&i.directories,
+		"repository-dir",
+		nil,
+		"the folder that holds the repository of the layers, or NAMESPACE/NAME=DIR for that of one source; may be given several times",
+	)
 	flags.StringVar(&i.runtimeNamespace, "runtime-namespace", "gotk-system", "the namespace of sources that layers name without one")
 	console.OutputFlag(command, &i.output, "json", "yaml")
 	return command
@@ -265,7 +270,13 @@ func (i *kraanImport) layer(t adoption.Translation, world *adoption.World) (adop
 	if err != nil {
 		return adoption.File{}, err
 	}
-	said := kraanLayer{Name: name, Version: t.Layer.Spec.Version, File: name + ".yaml", Notes: append([]string{}, t.Notes...), Problems: append([]string{}, t.Problems...)}
+	said := kraanLayer{
+		Name:     name,
+		Version:  t.Layer.Spec.Version,
+		File:     name + ".yaml",
+		Notes:    append([]string{}, t.Notes...),
+		Problems: append([]string{}, t.Problems...),
+	}
 	if world.Directories[name] == nil {
 		said.Notes = append(said.Notes, i.notCompared(t))
 		for _, problem := range said.Problems {
@@ -362,7 +373,15 @@ func (i *kraanImport) printReleases() error {
 	if len(i.report.Releases) == 0 {
 		return nil
 	}
-	columns := []terminal.Column{{Name: "LAYER"}, {Name: "RELEASE"}, {Name: "CHART", Expendable: 2}, {Name: "VERSION", Expendable: 3}, {Name: "DO", Role: roleOfAction}, {Name: "FILE", Expendable: 1}, {Name: "NOTE"}}
+	columns := []terminal.Column{
+		{Name: "LAYER"},
+		{Name: "RELEASE"},
+		{Name: "CHART", Expendable: 2},
+		{Name: "VERSION", Expendable: 3},
+		{Name: "DO", Role: roleOfAction},
+		{Name: "FILE", Expendable: 1},
+		{Name: "NOTE"},
+	}
 	rows := make([][]string, 0, len(i.report.Releases))
 	for _, item := range i.report.Releases {
 		rows = append(rows, []string{item.Layer, item.Namespace + "/" + item.Name, item.Chart, item.Version, item.Action, item.File, item.Note})

@@ -88,7 +88,30 @@ func diffLines(changes []preview.ObjectChange) []string {
 	return lines
 }
 
-var escaping = strings.NewReplacer("|", "\\|", "<", "&lt;", ">", "&gt;", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "]", "\\]", "@", "&#64;", "#", "&#35;", "://", "&#58;//")
+var escaping = strings.NewReplacer(
+	"|",
+	"\\|",
+	"<",
+	"&lt;",
+	">",
+	"&gt;",
+	"`",
+	"\\`",
+	"*",
+	"\\*",
+	"_",
+	"\\_",
+	"[",
+	"\\[",
+	"]",
+	"\\]",
+	"@",
+	"&#64;",
+	"#",
+	"&#35;",
+	"://",
+	"&#58;//",
+)
 
 // markdown escapes a text of others' making, so that it is a text, names nobody
 // and links to nothing.

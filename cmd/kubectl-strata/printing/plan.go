@@ -17,9 +17,23 @@ import (
 const maxObjects = 50
 
 var verbs = map[preview.Verb]terminal.Role{
-	preview.Install: terminal.Good, preview.Create: terminal.Good, preview.Adopt: terminal.Good, preview.Upgrade: terminal.Busy, preview.Change: terminal.Busy, preview.Update: terminal.Busy,
-	preview.Correct: terminal.Busy, preview.Downgrade: terminal.Warning, preview.Orphan: terminal.Warning, preview.Prune: terminal.Bad, preview.Release: terminal.Warning,
-	preview.Suspend: terminal.Warning, preview.Supersede: terminal.Warning, preview.Held: terminal.Warning, preview.Wait: terminal.Warning, preview.Refuse: terminal.Bad, preview.Fail: terminal.Bad,
+	preview.Install:   terminal.Good,
+	preview.Create:    terminal.Good,
+	preview.Adopt:     terminal.Good,
+	preview.Upgrade:   terminal.Busy,
+	preview.Change:    terminal.Busy,
+	preview.Update:    terminal.Busy,
+	preview.Correct:   terminal.Busy,
+	preview.Downgrade: terminal.Warning,
+	preview.Orphan:    terminal.Warning,
+	preview.Prune:     terminal.Bad,
+	preview.Release:   terminal.Warning,
+	preview.Suspend:   terminal.Warning,
+	preview.Supersede: terminal.Warning,
+	preview.Held:      terminal.Warning,
+	preview.Wait:      terminal.Warning,
+	preview.Refuse:    terminal.Bad,
+	preview.Fail:      terminal.Bad,
 }
 
 // Plan writes the plan for people.
@@ -60,7 +74,10 @@ func Plan(out io.Writer, screen terminal.Screen, p *preview.Plan) error {
 func rows(p *preview.Plan) [][]string {
 	var rows [][]string
 	for _, action := range p.Actions {
-		rows = append(rows, []string{strconv.Itoa(action.Wave), at(action.Layer, action.Version), string(action.Action), action.Object.String(), action.Versions(), action.Remark()})
+		rows = append(
+			rows,
+			[]string{strconv.Itoa(action.Wave), at(action.Layer, action.Version), string(action.Action), action.Object.String(), action.Versions(), action.Remark()},
+		)
 	}
 	for _, layer := range p.Blocked {
 		note := layer.Message

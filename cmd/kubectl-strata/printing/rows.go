@@ -31,7 +31,16 @@ func AppRows(apps []applications.App, now time.Time) [][]string {
 			}
 			inUse = true
 			rows = append(rows, []string{
-				app.Name, v.Version, app.Newest, app.Tested, date(v.EndOfLife, now), number(v.Bundles), few(v.Platforms), number(v.Clusters), few(v.Layers), noteOfVersion(v),
+				app.Name,
+				v.Version,
+				app.Newest,
+				app.Tested,
+				date(v.EndOfLife, now),
+				number(v.Bundles),
+				few(v.Platforms),
+				number(v.Clusters),
+				few(v.Layers),
+				noteOfVersion(v),
 			})
 		}
 		if !inUse {

@@ -125,9 +125,12 @@ func (j *join) addFlags(command *cobra.Command) {
 func newClusterAdd(c *console.Console) *cobra.Command {
 	j := &join{Console: c}
 	command := &cobra.Command{
-		Use: "add [NAMESPACE/]NAME --from-context CONTEXT", Short: "Turn a kubeconfig context into a RemoteCluster", Long: clusterAddLong, Example: clusterAddExamples,
-		Args: cobra.ExactArgs(1),
-		RunE: func(command *cobra.Command, args []string) error { return j.add(command.Context(), args[0]) },
+		Use:     "add [NAMESPACE/]NAME --from-context CONTEXT",
+		Short:   "Turn a kubeconfig context into a RemoteCluster",
+		Long:    clusterAddLong,
+		Example: clusterAddExamples,
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(command *cobra.Command, args []string) error { return j.add(command.Context(), args[0]) },
 	}
 	j.addFlags(command)
 	command.Flags().StringVar(&j.address, "address", "", "the URL at which the management cluster reaches the API server")
@@ -308,6 +311,12 @@ func (j *join) halfWay(err error) error {
 	if len(j.made) == 0 {
 		return fmt.Errorf("%w; nothing was made", err)
 	}
-	return fmt.Errorf("%w; until then there was made: %s. Run the same command again to go on, nothing is made twice; or take it away with kubectl strata cluster forget %s/%s --from-context %s",
-		err, strings.Join(j.made, ", "), j.Namespace, j.Name, j.from)
+	return fmt.Errorf(
+		"%w; until then there was made: %s. Run the same command again to go on, nothing is made twice; or take it away with kubectl strata cluster forget %s/%s --from-context %s",
+		err,
+		strings.Join(j.made, ", "),
+		j.Namespace,
+		j.Name,
+		j.from,
+	)
 }

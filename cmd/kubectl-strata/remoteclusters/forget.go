@@ -93,7 +93,12 @@ func (j *join) forget(ctx context.Context, name string, plan, force bool) error 
 		if unread := s.Unread[snapshot.Releases]; unread != nil {
 			j.Paragraph(j.Out, "HelmReleases that are installed there may not be listed, and may be more")
 		}
-		j.Paragraph(j.Out, "delete those layers or move them to another cluster; kubectl strata deprovision --cluster %s/%s --plan says in which order they would go", j.Namespace, j.Name)
+		j.Paragraph(
+			j.Out,
+			"delete those layers or move them to another cluster; kubectl strata deprovision --cluster %s/%s --plan says in which order they would go",
+			j.Namespace,
+			j.Name,
+		)
 		return console.ErrBlocked
 	}
 	if plan {

@@ -62,7 +62,7 @@ func (j *join) mayBegin(ctx context.Context) error {
 	live, err := j.management.of(cluster).Get(ctx, cluster.GetName(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		if _, err := j.management.dynamic.Resource(snapshot.Clusters.GroupVersionResource).Namespace(j.Namespace).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+		if _, err := j.management.of(cluster).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 			return j.Explain(err, snapshot.Clusters)
 		}
 	case err != nil:
@@ -193,7 +193,12 @@ func (j *join) token(ctx context.Context) (token, secret string, err error) {
 			return "", "", fmt.Errorf("%s gives no token: %w", j.remote.name, err)
 		}
 		if got := answer.Status.ExpirationTimestamp.Sub(j.Now()); got < j.duration/2 {
-			j.Paragraph(j.ErrOut, "kubectl strata: the token ends already at %s: %s allows no longer ones", answer.Status.ExpirationTimestamp.UTC().Format(time.RFC3339), j.remote.name)
+			j.Paragraph(
+				j.ErrOut,
+				"kubectl strata: the token ends already at %s: %s allows no longer ones",
+				answer.Status.ExpirationTimestamp.UTC().Format(time.RFC3339),
+				j.remote.name,
+			)
 		}
 		return answer.Status.Token, "", nil
 	}
@@ -211,7 +216,11 @@ func (j *join) token(ctx context.Context) (token, secret string, err error) {
 		return token != "", nil
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		err = fmt.Errorf("nobody has put a token into %s within %s; --token-duration asks for one in another way", nameOfObject(object), min(tokenPatience, j.timeout))
+		err = fmt.Errorf(
+			"nobody has put a token into %s within %s; --token-duration asks for one in another way",
+			nameOfObject(object),
+			min(tokenPatience, j.timeout),
+		)
 	}
 	return token, object.GetName(), err
 }
@@ -292,7 +301,13 @@ func (j *join) dropTokens(ctx context.Context, keep string) error {
 			continue
 		}
 		if err := secrets.Delete(ctx, list.Items[i].Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the new token is in use, but the earlier one in Secret %s/%s cannot be deleted on %s: %w", j.AccountNamespace, list.Items[i].Name, j.remote.name, err)
+			return fmt.Errorf(
+				"the new token is in use, but the earlier one in Secret %s/%s cannot be deleted on %s: %w",
+				j.AccountNamespace,
+				list.Items[i].Name,
+				j.remote.name,
+				err,
+			)
 		}
 	}
 	return nil

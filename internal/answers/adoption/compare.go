@@ -176,7 +176,11 @@ func (w World) listed(layer, file string, wanted *unstructured.Unstructured) Lay
 	fields, another := Differences(wanted, live)
 	switch {
 	case another:
-		item.Action, item.Note = ActionReinstall, fmt.Sprintf("it stands for the Helm release %s, and git for %s", kinds.HelmReleaseIdentity(live), kinds.HelmReleaseIdentity(wanted))
+		item.Action, item.Note = ActionReinstall, fmt.Sprintf(
+			"it stands for the Helm release %s, and git for %s",
+			kinds.HelmReleaseIdentity(live),
+			kinds.HelmReleaseIdentity(wanted),
+		)
 	case len(fields) > 0:
 		item.Action, item.Note = ActionUpgrade, "git has something else in "+strings.Join(fields, ", ")
 	case OwnerOf(live) == "":

@@ -169,7 +169,11 @@ func (w *importing) candidate(c Candidate) error {
 	folder := Incomplete
 	if c.Repository == nil {
 		item.Action, item.Note = ActionIncomplete, "where its chart comes from is not known: "+c.Why
-		comment += fmt.Sprintf("\nTO COMPLETE: name the repository of the chart in spec.chart.spec.sourceRef, in the\nplace of %s, and move this file into the directory of a layer. No layer reads\nit here. Helm does not record where a chart comes from, and\n%s.", Unknown, c.Why)
+		comment += fmt.Sprintf(
+			"\nTO COMPLETE: name the repository of the chart in spec.chart.spec.sourceRef, in the\nplace of %s, and move this file into the directory of a layer. No layer reads\nit here. Helm does not record where a chart comes from, and\n%s.",
+			Unknown,
+			c.Why,
+		)
 	} else {
 		folder = w.layerOf(r.Namespace)
 		if err := w.repository(folder, *c.Repository); err != nil {
@@ -182,7 +186,14 @@ func (w *importing) candidate(c Candidate) error {
 func (w *importing) live(live *unstructured.Unstructured) error {
 	obj := Clean(live)
 	chart, version := ChartOf(obj)
-	item := Item{Namespace: obj.GetNamespace(), Name: obj.GetName(), Chart: chart, Version: version, Action: ActionAdopt, Note: "nothing changes: the HelmRelease that is there"}
+	item := Item{
+		Namespace: obj.GetNamespace(),
+		Name:      obj.GetName(),
+		Chart:     chart,
+		Version:   version,
+		Action:    ActionAdopt,
+		Note:      "nothing changes: the HelmRelease that is there",
+	}
 	if _, note := Kept(live); note != "" {
 		item.Note += "; " + note
 	}
@@ -256,7 +267,11 @@ func (w *importing) writeLayers() error {
 	var manifests []*unstructured.Unstructured
 	for _, name := range sortedKeys(w.layers) {
 		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 || len(name) > maxLayerName {
-			return fmt.Errorf("%q cannot be the name of a layer, which has at most %d small letters, digits and dashes: choose another one with --layer", name, maxLayerName)
+			return fmt.Errorf(
+				"%q cannot be the name of a layer, which has at most %d small letters, digits and dashes: choose another one with --layer",
+				name,
+				maxLayerName,
+			)
 		}
 		if name == Incomplete || name == LayersFile {
 			return fmt.Errorf("%q is a name that import itself uses: choose another one with --layer", name)

@@ -11,12 +11,20 @@ import (
 
 var (
 	// secretKey are names of what is secret.
-	secretKey = regexp.MustCompile(`(?i)passw|passphrase|token|secret|credential|api_?-?key|private_?-?key|access_?-?key|auth_?-?key|encryption_?-?key|signing_?-?key|htpasswd|connection_?-?string`)
+	secretKey = regexp.MustCompile(
+		`(?i)passw|passphrase|token|secret|credential|api_?-?key|private_?-?key|access_?-?key|auth_?-?key|encryption_?-?key|signing_?-?key|htpasswd|connection_?-?string`,
+	)
 	// plainKey are names that look like those, and only say where the secret is, or
 	// that there is one.
-	plainKey = regexp.MustCompile(`(?i)^existing|^image_?pull_?secrets$|(name|names|ref|refs|keyref|enabled|create|path|file|ttl|annotations|labels)$|secretkey$|passwordkey$|passwordskey$|tokenkey$`)
+	plainKey = regexp.MustCompile(
+		`(?i)^existing|^image_?pull_?secrets$|(name|names|ref|refs|keyref|enabled|create|path|file|ttl|annotations|labels)$|secretkey$|passwordkey$|passwordskey$|tokenkey$`,
+	)
 	// secretText is text that is secret, whatever its name.
-	secretText = regexp.MustCompile(`(?i)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----|[a-z][a-z0-9+.-]*://[^/\s:@]+:[^/\s:@]+@|(password|passwd|token|secret|api_?-?key)[a-z_-]*=[^\s$]|(?m)^\s*["']?[a-z_.-]*(password|passwd|token|secret|api_?-?key)["']?\s*:\s*["']?[^\s$"'{|>]`)
+	secretText = regexp.MustCompile(
+		`(?i)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----|[a-z][a-z0-9+.-]*://[^/\s:@]+:[^/\s:@]+@|` +
+			`(password|passwd|token|secret|api_?-?key)[a-z_-]*=[^\s$]|` +
+			`(?m)^\s*["']?[a-z_.-]*(password|passwd|token|secret|api_?-?key)["']?\s*:\s*["']?[^\s$"'{|>]`,
+	)
 )
 
 // TakeSecrets parts values into those that may be seen and those that look

@@ -222,7 +222,12 @@ func (r *Renderer) Render(ctx context.Context, q Request) (rendering *Rendering,
 
 func (r *Renderer) render(ctx context.Context, q Request, release *helmv2.HelmRelease) (*Rendering, error) {
 	if q.Revision > 1 && release.GetUpgrade().PreserveValues {
-		return nil, problem(Unsupported, nil, "spec.upgrade.preserveValues keeps the values of the deployed Helm release, which are not at hand: without it, %s can be rendered", objects.IDOf(q.Release))
+		return nil, problem(
+			Unsupported,
+			nil,
+			"spec.upgrade.preserveValues keeps the values of the deployed Helm release, which are not at hand: without it, %s can be rendered",
+			objects.IDOf(q.Release),
+		)
 	}
 	chart, err := r.chart(ctx, q, release)
 	if err != nil {

@@ -52,7 +52,14 @@ func (r *Renderer) fromFiles(ctx context.Context, q Request, source *unstructure
 		return nil, problem(ChartUnavailable, err, "the chart at %s of %s cannot be read", at, ref.source)
 	}
 	if missing := missingDependencies(loaded); isFolder && len(missing) > 0 {
-		return nil, problem(Unsupported, nil, "the chart at %s of %s needs %s, which are not in its folder charts: Flux fetches them, and this program does not", at, ref.source, strings.Join(missing, ", "))
+		return nil, problem(
+			Unsupported,
+			nil,
+			"the chart at %s of %s needs %s, which are not in its folder charts: Flux fetches them, and this program does not",
+			at,
+			ref.source,
+			strings.Join(missing, ", "),
+		)
 	}
 	if ref.byRevision {
 		if err := withRevision(loaded, source, ref); err != nil {

@@ -168,7 +168,14 @@ func (r *Renderer) artifacts(ctx context.Context, q Request, source objects.ID, 
 	if a.registries != nil {
 		store, err := credentials.NewMemoryStoreFromDockerConfig(a.registries)
 		if err != nil {
-			return nil, problem(ChartUnavailable, nil, "Secret %s/%s of %s holds no configuration of Docker that can be understood", source.Namespace, names.credentials, source)
+			return nil, problem(
+				ChartUnavailable,
+				nil,
+				"Secret %s/%s of %s holds no configuration of Docker that can be understood",
+				source.Namespace,
+				names.credentials,
+				source,
+			)
 		}
 		credential = credentials.Credential(store)
 	}
@@ -244,7 +251,14 @@ func (a *artifacts) layer(ctx context.Context, tag string, mediaTypes ...string)
 		return len(mediaTypes) == 0 || slices.Contains(mediaTypes, layer.MediaType)
 	})
 	if at < 0 {
-		return nil, "", problem(ChartNotFound, nil, "%s at %s is no chart: it has no layer of type %s", tag, a.address, cmp.Or(strings.Join(mediaTypes, " or "), "any"))
+		return nil, "", problem(
+			ChartNotFound,
+			nil,
+			"%s at %s is no chart: it has no layer of type %s",
+			tag,
+			a.address,
+			cmp.Or(strings.Join(mediaTypes, " or "), "any"),
+		)
 	}
 	layer := manifest.Layers[at]
 	if data := a.cache.get(layer.Digest.Encoded()); data != nil {

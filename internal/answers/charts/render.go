@@ -37,8 +37,18 @@ type plan struct {
 // fill renders a chart into a Rendering, within the time limit.
 func (r *Renderer) fill(ctx context.Context, into *Rendering, c *chart.Chart, values common.Values, q Request, release *helmv2.HelmRelease) error {
 	p := plan{
-		chart: c, values: values, release: release, kubeVersion: q.KubeVersion, apiVersions: q.APIVersions,
-		options: common.ReleaseOptions{Name: into.Release, Namespace: into.Namespace, Revision: max(q.Revision, 1), IsInstall: q.Revision <= 1, IsUpgrade: q.Revision > 1},
+		chart:       c,
+		values:      values,
+		release:     release,
+		kubeVersion: q.KubeVersion,
+		apiVersions: q.APIVersions,
+		options: common.ReleaseOptions{
+			Name:      into.Release,
+			Namespace: into.Namespace,
+			Revision:  max(q.Revision, 1),
+			IsInstall: q.Revision <= 1,
+			IsUpgrade: q.Revision > 1,
+		},
 	}
 	if p.options.IsInstall {
 		with := release.GetInstall()

@@ -201,7 +201,16 @@ func (r *Renderer) packed(ctx context.Context, ref reference, base *url.URL, ver
 		return nil, problem(ChartUnavailable, err, "chart %s %s of %s at %s cannot be had", version.Name, version.Version, ref.source, redacted(address))
 	}
 	if got := sum(data); digest != "" && got != digest {
-		return nil, problem(ChartUnavailable, nil, "chart %s %s of %s has the digest sha256:%s, while the index says sha256:%s: one of them was changed", version.Name, version.Version, ref.source, got, digest)
+		return nil, problem(
+			ChartUnavailable,
+			nil,
+			"chart %s %s of %s has the digest sha256:%s, while the index says sha256:%s: one of them was changed",
+			version.Name,
+			version.Version,
+			ref.source,
+			got,
+			digest,
+		)
 	}
 	r.cache.put(sum(data), data)
 	return data, nil

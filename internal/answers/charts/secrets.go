@@ -63,7 +63,14 @@ func accessTo(ctx context.Context, q Request, trust Trust, source objects.ID, cr
 		methods, err := secrets.AuthMethodsFromSecret(ctx, secret, secrets.WithTLSSystemCertPool())
 		if err != nil {
 			// Which key is wrong is said; what is in it is not.
-			return a, problem(ChartUnavailable, nil, "Secret %s/%s of %s holds neither username and password nor certificates that fit", source.Namespace, credentials, source)
+			return a, problem(
+				ChartUnavailable,
+				nil,
+				"Secret %s/%s of %s holds neither username and password nor certificates that fit",
+				source.Namespace,
+				credentials,
+				source,
+			)
 		}
 		if methods.HasBasicAuth() {
 			a.username, a.password = methods.Basic.Username, methods.Basic.Password
@@ -76,7 +83,14 @@ func accessTo(ctx context.Context, q Request, trust Trust, source objects.ID, cr
 			return a, err
 		}
 		if a.tls, err = secrets.TLSConfigFromSecret(ctx, secret, secrets.WithSystemCertPool()); err != nil {
-			return a, problem(ChartUnavailable, nil, "Secret %s/%s of %s holds no certificates that fit: it needs ca.crt, or tls.crt and tls.key", source.Namespace, certificates, source)
+			return a, problem(
+				ChartUnavailable,
+				nil,
+				"Secret %s/%s of %s holds no certificates that fit: it needs ca.crt, or tls.crt and tls.key",
+				source.Namespace,
+				certificates,
+				source,
+			)
 		}
 	}
 	return a, nil

@@ -46,7 +46,14 @@ const deepest = 4
 // value returns what stands in for the value of a reference, in the way that Flux
 // reads it from the reference. before is what the value was, where it had one.
 func (s standIns) value(of meta.ValuesReference, value, before []byte, had bool) (string, error) {
-	unreadable := problem(ValuesUnavailable, nil, "%s, which spec.valuesFrom names, cannot be understood (key %s%s)", strings.TrimSuffix(s.of, " "+of.GetValuesKey()), of.GetValuesKey(), forPath(of))
+	unreadable := problem(
+		ValuesUnavailable,
+		nil,
+		"%s, which spec.valuesFrom names, cannot be understood (key %s%s)",
+		strings.TrimSuffix(s.of, " "+of.GetValuesKey()),
+		of.GetValuesKey(),
+		forPath(of),
+	)
 	if of.TargetPath == "" {
 		is, err := common.ReadValues(value)
 		if err != nil {
@@ -70,7 +77,14 @@ func (s standIns) value(of meta.ValuesReference, value, before []byte, had bool)
 		return "", unreadable
 	}
 	if len(is) != 1 {
-		return "", problem(StandInsRefused, nil, "%s, which spec.valuesFrom names, holds several values at once (key %s%s), which nothing stands in for", strings.TrimSuffix(s.of, " "+of.GetValuesKey()), of.GetValuesKey(), forPath(of))
+		return "", problem(
+			StandInsRefused,
+			nil,
+			"%s, which spec.valuesFrom names, holds several values at once (key %s%s), which nothing stands in for",
+			strings.TrimSuffix(s.of, " "+of.GetValuesKey()),
+			of.GetValuesKey(),
+			forPath(of),
+		)
 	}
 	var was any
 	if values, err := atPath(before); had && err == nil {

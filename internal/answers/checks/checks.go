@@ -302,7 +302,15 @@ func rights(f Facts) []Finding {
 	var findings []Finding
 	for _, right := range CommandRights {
 		if !f.May[right] {
-			findings = append(findings, Finding{"rights", Warn, "you may not " + right.String() + ", which is needed " + right.For, "ask for a role that may; those who only look need strata-view"})
+			findings = append(
+				findings,
+				Finding{
+					"rights",
+					Warn,
+					"you may not " + right.String() + ", which is needed " + right.For,
+					"ask for a role that may; those who only look need strata-view",
+				},
+			)
 		}
 	}
 	if len(findings) == 0 {

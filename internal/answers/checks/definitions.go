@@ -40,7 +40,10 @@ func definitions(f Facts, w Wanted) []Finding {
 		}
 	}
 	if len(findings) == 0 {
-		findings = append(findings, Finding{Check: "crds", Result: OK, What: fmt.Sprintf("CRDs: all %d are there, with all fields that the plug-in knows", len(w.CRDs))})
+		findings = append(
+			findings,
+			Finding{Check: "crds", Result: OK, What: fmt.Sprintf("CRDs: all %d are there, with all fields that the plug-in knows", len(w.CRDs))},
+		)
 	}
 	return findings
 }

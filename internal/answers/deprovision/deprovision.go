@@ -162,7 +162,14 @@ func (r Removal) release(one *Leaving, layer *v1alpha1.AddonsLayer, release *uns
 	case layer.Annotations[v1alpha1.AbandonAnnotation] == "true":
 		one.Notes = append(one.Notes, fmt.Sprintf("HelmRelease %s is suspended: what it has installed stays", name))
 	default:
-		one.InTheWay = append(one.InTheWay, fmt.Sprintf("HelmRelease %s is suspended, so that Flux would not uninstall it: resume it, or leave behind what it has installed with the annotation %s=\"true\"", name, v1alpha1.AbandonAnnotation))
+		one.InTheWay = append(
+			one.InTheWay,
+			fmt.Sprintf(
+				"HelmRelease %s is suspended, so that Flux would not uninstall it: resume it, or leave behind what it has installed with the annotation %s=\"true\"",
+				name,
+				v1alpha1.AbandonAnnotation,
+			),
+		)
 	}
 	entries, _, _ := unstructured.NestedSlice(release.Object, "status", "inventory", "entries")
 	for _, entry := range entries {

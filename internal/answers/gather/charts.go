@@ -57,7 +57,12 @@ func NewRenderer(offline string) (*charts.Renderer, error) {
 // withCharts renders the charts of the releases that a forecast changes, and
 // returns what each step changes. Where a layer waits for a kind that the chart of
 // another release brings, the forecast is made again with that known.
-func (g *Plan) withCharts(ctx context.Context, w forecast.World, made forecast.Forecast, o PreviewOptions) (forecast.Forecast, map[stepKey]*preview.Rendered, error) {
+func (g *Plan) withCharts(
+	ctx context.Context,
+	w forecast.World,
+	made forecast.Forecast,
+	o PreviewOptions,
+) (forecast.Forecast, map[stepKey]*preview.Rendered, error) {
 	offline := ""
 	if g.isOffline() {
 		offline = g.options.Charts.Offline("plan --offline")
@@ -189,7 +194,14 @@ func (r *chartWork) remember(id objects.ID, rendering *charts.Rendering) {
 }
 
 // render renders a release; nil where there is none.
-func (r *chartWork) render(ctx context.Context, objs map[objects.ID]*unstructured.Unstructured, release *unstructured.Unstructured, layer string, planned bool, secrets charts.Secrets) (*charts.Rendering, error) {
+func (r *chartWork) render(
+	ctx context.Context,
+	objs map[objects.ID]*unstructured.Unstructured,
+	release *unstructured.Unstructured,
+	layer string,
+	planned bool,
+	secrets charts.Secrets,
+) (*charts.Rendering, error) {
 	if release == nil {
 		return nil, nil
 	}

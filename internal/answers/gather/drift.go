@@ -89,7 +89,10 @@ func (r *chartWork) diff(ctx context.Context, made forecast.Forecast, layer *v1a
 			shown, unnamed := drift.Masked(differs, hidden)
 			differs = rendering.Masked(shown)
 			if unnamed > 0 {
-				found.Unknown = append(found.Unknown, fmt.Sprintf("HelmRelease %s: the names of %d objects that differ depend on values of Secrets (--show-secrets)", name, unnamed))
+				found.Unknown = append(
+					found.Unknown,
+					fmt.Sprintf("HelmRelease %s: the names of %d objects that differ depend on values of Secrets (--show-secrets)", name, unnamed),
+				)
 			}
 		}
 		for _, change := range changesOf(differs) {
@@ -138,7 +141,10 @@ func keysOf(ids map[objects.ID]bool) []objects.ID {
 
 // readRendered reads what is there of objects that were rendered, at the versions
 // that they were rendered in.
-func (r *chartWork) readRendered(ctx context.Context, rendered []*unstructured.Unstructured) (live map[objects.ID]*unstructured.Unstructured, unknown map[objects.ID]bool) {
+func (r *chartWork) readRendered(
+	ctx context.Context,
+	rendered []*unstructured.Unstructured,
+) (live map[objects.ID]*unstructured.Unstructured, unknown map[objects.ID]bool) {
 	live, unknown = map[objects.ID]*unstructured.Unstructured{}, map[objects.ID]bool{}
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)

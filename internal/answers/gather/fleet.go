@@ -127,7 +127,8 @@ func (p *Platforms) Observe(ctx context.Context, platform *v1alpha1.Platform, at
 }
 
 func (p *Platforms) configMap(ctx context.Context, o *platforms.Observation, name types.NamespacedName) {
-	found, err := p.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
+	configMaps := p.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"})
+	found, err := configMaps.Namespace(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:

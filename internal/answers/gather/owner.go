@@ -36,7 +36,10 @@ type onlyMetadata struct{ http.RoundTripper }
 // RoundTrip sends a request.
 func (o onlyMetadata) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context())
-	request.Header.Set("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json")
+	request.Header.Set(
+		"Accept",
+		"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+	)
 	return o.RoundTripper.RoundTrip(request)
 }
 

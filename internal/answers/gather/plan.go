@@ -189,7 +189,11 @@ func (g *Plan) connect(ctx context.Context) error {
 		return err
 	}
 	if err := g.Unread[snapshot.Releases]; err != nil {
-		return fmt.Errorf("without HelmReleases there is no plan: ask for the right to list %s, and see with kubectl strata check that Flux is there: %w", snapshot.Releases.GroupResource(), err)
+		return fmt.Errorf(
+			"without HelmReleases there is no plan: ask for the right to list %s, and see with kubectl strata check that Flux is there: %w",
+			snapshot.Releases.GroupResource(),
+			err,
+		)
 	}
 	if g.options.OnRead != nil {
 		g.options.OnRead(g.Snapshot)
@@ -203,7 +207,10 @@ func (g *Plan) connect(ctx context.Context) error {
 	g.through.allow(service{namespace: fluxNamespace(ctx, kube), name: sourceController}.String())
 	g.through.allow(append(hosts, g.options.Charts.Hosts...)...)
 	if !known && g.options.Namespace == "" {
-		g.note("the controller's Deployment cannot be read: its flags are taken to be the usual ones, and sources that name no namespace to be in %s (--runtime-namespace)", g.settings.Namespace)
+		g.note(
+			"the controller's Deployment cannot be read: its flags are taken to be the usual ones, and sources that name no namespace to be in %s (--runtime-namespace)",
+			g.settings.Namespace,
+		)
 	}
 	if g.defaults, err = readDefaults(kube.Discovery().OpenAPIV3(), snapshot.Releases.GroupVersion(), snapshot.HelmRepositories.GroupVersion()); err != nil {
 		return g.cluster.explain(err, snapshot.Layers)

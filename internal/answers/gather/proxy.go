@@ -77,7 +77,10 @@ func (t *throughServer) RoundTrip(request *http.Request) (*http.Response, error)
 		return nil, fmt.Errorf("it is redirected to the Service %s: redirects to what only the cluster reaches are not followed", to)
 	}
 	if !slices.Contains(t.services, to) {
-		return nil, fmt.Errorf("it is at the Service %s, which is not known to hold artifacts: name it with --artifact-hosts where it may be asked with your rights", to)
+		return nil, fmt.Errorf(
+			"it is at the Service %s, which is not known to hold artifacts: name it with --artifact-hosts where it may be asked with your rights",
+			to,
+		)
 	}
 	address, err := t.proxied(to, request)
 	if err != nil {

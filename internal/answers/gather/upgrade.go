@@ -46,7 +46,14 @@ type upgradeWork struct {
 
 // Upgrade renders the charts of layers for another version of Kubernetes, and says what
 // became of each release. Of parts that could not be read it returns why, by their kinds.
-func (c *Cluster) Upgrade(ctx context.Context, s *snapshot.Snapshot, to string, of []*v1alpha1.AddonsLayer, o ChartOptions, say func(format string, args ...any)) (map[objects.ID]upgrade.Release, map[string]string, error) {
+func (c *Cluster) Upgrade(
+	ctx context.Context,
+	s *snapshot.Snapshot,
+	to string,
+	of []*v1alpha1.AddonsLayer,
+	o ChartOptions,
+	say func(format string, args ...any),
+) (map[objects.ID]upgrade.Release, map[string]string, error) {
 	unread := map[string]string{}
 	for part, err := range s.Unread {
 		unread[part.Kind] = unreadable(err, part.GroupVersionResource).Error()

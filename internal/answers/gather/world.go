@@ -209,7 +209,11 @@ func (g *Plan) fetched(ctx context.Context, layer *v1alpha1.AddonsLayer, ref sou
 	if g.options.Lenient {
 		return forecast.Content{Fixed: true}, ctx.Err()
 	}
-	return content, fmt.Errorf("cannot fetch what %s holds: %w; where the cluster's services cannot be reached from here, ask for the right to get services/proxy in the namespace of source-controller, or give --from-dir or --from-git", ref, content.Err)
+	return content, fmt.Errorf(
+		"cannot fetch what %s holds: %w; where the cluster's services cannot be reached from here, ask for the right to get services/proxy in the namespace of source-controller, or give --from-dir or --from-git",
+		ref,
+		content.Err,
+	)
 }
 
 // filled returns what a layer holds of its bundle.
@@ -238,7 +242,12 @@ func (g *Plan) filled(_ context.Context, layer *v1alpha1.AddonsLayer) (forecast.
 	} else if cluster := g.Cluster(request.Cluster.Name); cluster != nil {
 		request.Cluster.Endpoint, request.Cluster.Version, request.Cluster.Labels = cluster.Status.Endpoint, cluster.Status.Version, cluster.Labels
 	}
-	source := &layers.Source{Generation: request.Bundle.Generation, ObservedGeneration: request.Bundle.Generation, Ready: true, Revision: request.Bundle.Spec.Version}
+	source := &layers.Source{
+		Generation:         request.Bundle.Generation,
+		ObservedGeneration: request.Bundle.Generation,
+		Ready:              true,
+		Revision:           request.Bundle.Spec.Version,
+	}
 	var waiting *bundles.Waiting
 	directory, err := g.store.Assemble("layer "+layer.Name, source.Revision, func() ([]directories.Manifest, error) { return bundles.Render(request) })
 	if errors.As(err, &waiting) {
@@ -374,7 +383,12 @@ func (g *Plan) merge(ctx context.Context, below []string) error {
 		id := objects.IDOf(manifest.Object)
 		first, twice := written[id]
 		if twice && !reflect.DeepEqual(first.Object.Object, manifest.Object.Object) {
-			return fmt.Errorf("%s is in %s and in %s, and they differ: say with --layers which files or folders are meant for this cluster", id, first.File, manifest.File)
+			return fmt.Errorf(
+				"%s is in %s and in %s, and they differ: say with --layers which files or folders are meant for this cluster",
+				id,
+				first.File,
+				manifest.File,
+			)
 		}
 		if !twice {
 			written[id] = manifest

@@ -131,7 +131,14 @@ func (j Join) There() []*unstructured.Unstructured {
 // TokenSecret returns a Secret that the other cluster puts a token of the account
 // into. Each has a suffix of its own, so that a token can be replaced by a new one.
 func (j Join) TokenSecret(suffix string) *unstructured.Unstructured {
-	secret := object("v1", "Secret", j.AccountNamespace, bundles.Name(j.Account(), "token", suffix), j.labels(), map[string]any{"type": "kubernetes.io/service-account-token"})
+	secret := object(
+		"v1",
+		"Secret",
+		j.AccountNamespace,
+		bundles.Name(j.Account(), "token", suffix),
+		j.labels(),
+		map[string]any{"type": "kubernetes.io/service-account-token"},
+	)
 	secret.SetAnnotations(map[string]string{"kubernetes.io/service-account.name": j.Account()})
 	return secret
 }

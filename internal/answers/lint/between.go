@@ -67,7 +67,14 @@ func (l *linter) checkCycles() {
 		}
 		told[at] = true
 		way := dependencies.Cycle(each.Name, func(name string) []string { return next[name] })
-		l.add(ruleCycle, each.place, "spec.prereqs.dependsOn", each.label(), "layers wait for each other: %s: remove one of the dependencies", strings.Join(way, " -> "))
+		l.add(
+			ruleCycle,
+			each.place,
+			"spec.prereqs.dependsOn",
+			each.label(),
+			"layers wait for each other: %s: remove one of the dependencies",
+			strings.Join(way, " -> "),
+		)
 	}
 }
 
@@ -109,10 +116,27 @@ func (l *linter) claimObject(others []claim, mine claim) {
 	switch {
 	case other == nil:
 	case path.Clean(other.layer.Spec.Source.Path) == path.Clean(mine.layer.Spec.Source.Path):
-		l.add(ruleDuplicateObject, mine.layer.place, "spec.source.path", mine.layer.label(), "the layer %s has the same directory: every object in it would belong to both", other.layer.Name)
+		l.add(
+			ruleDuplicateObject,
+			mine.layer.place,
+			"spec.source.path",
+			mine.layer.label(),
+			"the layer %s has the same directory: every object in it would belong to both",
+			other.layer.Name,
+		)
 	default:
 		at, first := l.originOf(mine), l.originOf(*other)
-		l.add(ruleDuplicateObject, at, "", mine.layer.label(), "%s of layer %s is listed by layer %s, too, in %s: remove one", mine.manifest.ID(), mine.layer.Name, other.layer.Name, first)
+		l.add(
+			ruleDuplicateObject,
+			at,
+			"",
+			mine.layer.label(),
+			"%s of layer %s is listed by layer %s, too, in %s: remove one",
+			mine.manifest.ID(),
+			mine.layer.Name,
+			other.layer.Name,
+			first,
+		)
 	}
 }
 
@@ -121,8 +145,19 @@ func (l *linter) claimRelease(others []claim, mine claim, release string) {
 		if other.manifest.ID() == mine.manifest.ID() || !l.together(other.layer, mine.layer) {
 			continue
 		}
-		l.add(ruleDuplicateRelease, l.originOf(mine), "", mine.layer.label(), "%s of layer %s stands for the Helm release %s, as %s of layer %s does, in %s: give one another releaseName",
-			mine.manifest.ID(), mine.layer.Name, release, other.manifest.ID(), other.layer.Name, l.originOf(other))
+		l.add(
+			ruleDuplicateRelease,
+			l.originOf(mine),
+			"",
+			mine.layer.label(),
+			"%s of layer %s stands for the Helm release %s, as %s of layer %s does, in %s: give one another releaseName",
+			mine.manifest.ID(),
+			mine.layer.Name,
+			release,
+			other.manifest.ID(),
+			other.layer.Name,
+			l.originOf(other),
+		)
 		return
 	}
 }
@@ -225,7 +260,15 @@ func (l *linter) checkUnused() {
 			continue
 		}
 		told[path.Dir(each.file)] = true
-		l.add(ruleUnusedDirectory, each.place, "", "", "no layer names the directory %s, which has HelmRelease %s: nobody would install it", path.Dir(each.file), nameOf(each.Unstructured))
+		l.add(
+			ruleUnusedDirectory,
+			each.place,
+			"",
+			"",
+			"no layer names the directory %s, which has HelmRelease %s: nobody would install it",
+			path.Dir(each.file),
+			nameOf(each.Unstructured),
+		)
 	}
 }
 

@@ -90,7 +90,16 @@ func (l *linter) checkBundle(each *layer) {
 		for _, of := range bundle.Spec.Layers {
 			known[of.Name] = true
 		}
-		l.add(ruleBundle, each.place, "spec.source.path", each.label(), "ApplicationBundle %s has no layer %s%s", bundle.Name, name, meant(name, slices.Sorted(maps.Keys(known))))
+		l.add(
+			ruleBundle,
+			each.place,
+			"spec.source.path",
+			each.label(),
+			"ApplicationBundle %s has no layer %s%s",
+			bundle.Name,
+			name,
+			meant(name, slices.Sorted(maps.Keys(known))),
+		)
 	}
 	given := map[string]any{}
 	if each.Spec.Inputs != nil {

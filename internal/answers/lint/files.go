@@ -81,7 +81,14 @@ func (l *linter) listFile(name string, entry fs.DirEntry) error {
 	case !wanted || err == nil && info.IsDir():
 		return nil
 	case entry.Type()&fs.ModeSymlink != 0:
-		l.addAs(Warning, ruleUnreadable, place{file: name}, "", "", "is a symbolic link: source-controller leaves those out of artifacts, and nothing of it is deployed from here")
+		l.addAs(
+			Warning,
+			ruleUnreadable,
+			place{file: name},
+			"",
+			"",
+			"is a symbolic link: source-controller leaves those out of artifacts, and nothing of it is deployed from here",
+		)
 		return nil
 	case err != nil:
 		l.add(ruleUnreadable, place{file: name}, "", "", "cannot be read: %s", cause(err))

@@ -133,8 +133,14 @@ func (l *linter) readLayer(each *layer) error {
 	}
 	switch {
 	case found.content.Missing && !l.isMissing(each.Spec.Source.Path):
-		l.add(rulePath, each.place, "spec.source.path", each.label(),
-			"no artifact has the directory %s: a .sourceignore file leaves it out, or it is a symbolic link, which source-controller does not follow", each.Spec.Source.Path)
+		l.add(
+			rulePath,
+			each.place,
+			"spec.source.path",
+			each.label(),
+			"no artifact has the directory %s: a .sourceignore file leaves it out, or it is a symbolic link, which source-controller does not follow",
+			each.Spec.Source.Path,
+		)
 		return nil
 	case found.content.Missing:
 		l.add(rulePath, each.place, "spec.source.path", each.label(), "the repository has no directory %s%s", each.Spec.Source.Path, l.elsewhere(each))
@@ -212,7 +218,16 @@ func (l *linter) sayUnchecked(unchecked map[string][]*layer) {
 			shown += fmt.Sprintf(" and %d more", more)
 		}
 		first := unchecked[source][0]
-		l.add(ruleSource, first.place, "spec.source.name", "", "%s is taken for another repository: what it has for %s is not checked; --source %s says that it is this one", source, shown, first.source.Name)
+		l.add(
+			ruleSource,
+			first.place,
+			"spec.source.name",
+			"",
+			"%s is taken for another repository: what it has for %s is not checked; --source %s says that it is this one",
+			source,
+			shown,
+			first.source.Name,
+		)
 	}
 }
 

@@ -118,7 +118,9 @@ func (s *schemas) check(ctx context.Context, object *unstructured.Unstructured) 
 	case !slices.Contains(s.names, gvk.Kind):
 		return []mistake{{ruleSchema, "kind", fmt.Sprintf("there is no kind %s in %s%s", gvk.Kind, gvk.Group, meant(gvk.Kind, s.names))}}
 	default:
-		return []mistake{{ruleSchema, "apiVersion", fmt.Sprintf("%s has no version %s: write %s/%s", gvk.Kind, gvk.Version, gvk.Group, strings.Join(s.versions, " or "))}}
+		return []mistake{
+			{ruleSchema, "apiVersion", fmt.Sprintf("%s has no version %s: write %s/%s", gvk.Kind, gvk.Version, gvk.Group, strings.Join(s.versions, " or "))},
+		}
 	}
 }
 

@@ -171,7 +171,11 @@ func keeps(o platforms.Observation, layer *v1alpha1.AddonsLayer) string {
 	if remote == nil {
 		return ""
 	}
-	if reachable := meta.FindStatusCondition(remote.Status.Conditions, v1alpha1.ReachableCondition); reachable != nil && reachable.Status == metav1.ConditionFalse {
+	if reachable := meta.FindStatusCondition(
+		remote.Status.Conditions,
+		v1alpha1.ReachableCondition,
+	); reachable != nil &&
+		reachable.Status == metav1.ConditionFalse {
 		return fmt.Sprintf("RemoteCluster %s/%s does not answer", remote.Namespace, remote.Name)
 	}
 	return ""
@@ -231,5 +235,9 @@ func Approve(o platforms.Observation, stage, reason string) (*Approval, []string
 		a.Annotation = strings.TrimPrefix(a.Annotation+","+s.Approval, ",")
 		return a, nil, nil
 	}
-	return nil, nil, fmt.Errorf("nothing of stage %s waits for approval: it is approved already, or all of its clusters are at %s", stage, cmp.Or(look.Target, "what they are to have"))
+	return nil, nil, fmt.Errorf(
+		"nothing of stage %s waits for approval: it is approved already, or all of its clusters are at %s",
+		stage,
+		cmp.Or(look.Target, "what they are to have"),
+	)
 }

@@ -179,7 +179,13 @@ func Of(f forecast.Forecast, shown func(layer string) bool, versions map[string]
 			continue
 		}
 		if verdict, blocked := verdictOf(end); blocked {
-			layer := Layer{Layer: end.Layer, Version: versions[end.Layer], Verdict: verdict, Reason: end.Reason, Message: cmp.Or(summary.Through(end.Causes), oneLine(end.Message))}
+			layer := Layer{
+				Layer:   end.Layer,
+				Version: versions[end.Layer],
+				Verdict: verdict,
+				Reason:  end.Reason,
+				Message: cmp.Or(summary.Through(end.Causes), oneLine(end.Message)),
+			}
 			if !end.Until.IsZero() {
 				layer.Until = end.Until.UTC().Format(time.RFC3339)
 			}

@@ -117,7 +117,8 @@ func whyNotReady(cluster *v1alpha1.RemoteCluster) string {
 		return strings.Join(strings.Fields(ending.Message), " ")
 	}
 	identified := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.IdentifiedCondition)
-	if identified != nil && (identified.Status == metav1.ConditionFalse || identified.Reason == v1alpha1.ReasonClusterShared || identified.Reason == v1alpha1.ReasonClusterNotClaimed) {
+	if identified != nil &&
+		(identified.Status == metav1.ConditionFalse || identified.Reason == v1alpha1.ReasonClusterShared || identified.Reason == v1alpha1.ReasonClusterNotClaimed) {
 		return strings.Join(strings.Fields(identified.Message), " ")
 	}
 	return ""

@@ -154,7 +154,12 @@ func sourceObject(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) *unstructur
 
 func sourceGate(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) Gate {
 	ref := sources.Of(layer, "")
-	gate := Gate{Kind: GateSource, Wants: fmt.Sprintf("%s %s %s", ref.Kind, snapshot.Named(ref.Namespace, ref.Name), layer.Spec.Source.Path), State: Unseen, Seen: "not looked up"}
+	gate := Gate{
+		Kind:  GateSource,
+		Wants: fmt.Sprintf("%s %s %s", ref.Kind, snapshot.Named(ref.Namespace, ref.Name), layer.Spec.Source.Path),
+		State: Unseen,
+		Seen:  "not looked up",
+	}
 	if sources.IsOfBundle(layer) {
 		for _, bundle := range s.Bundles {
 			if bundle.Name == ref.Name {
@@ -249,7 +254,11 @@ func dependencyGates(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer, told map
 // waitForGate says whether an object is as it is waited for: by the object where
 // it was read, and else by what the layer says.
 func waitForGate(layer *v1alpha1.AddonsLayer, hook v1alpha1.WaitFor, live *releases.Live) Gate {
-	gate := Gate{Kind: GateWaitFor, Wants: fmt.Sprintf("%s %s %s", hook.Kind, snapshot.Named(hook.Namespace, hook.Name), cmp.Or(hook.Condition, "exists")), State: Unseen}
+	gate := Gate{
+		Kind:  GateWaitFor,
+		Wants: fmt.Sprintf("%s %s %s", hook.Kind, snapshot.Named(hook.Namespace, hook.Name), cmp.Or(hook.Condition, "exists")),
+		State: Unseen,
+	}
 	gv, _ := schema.ParseGroupVersion(hook.APIVersion)
 	id := objects.ID{Group: gv.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name}
 	if live != nil && layer.Spec.Cluster == nil {

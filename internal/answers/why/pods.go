@@ -203,7 +203,12 @@ func troubleOf(pod *unstructured.Unstructured) trouble {
 		worst = trouble{rank: hasFailed, reason: cmp.Or(reason, "Failed"), message: message}
 	}
 	if scheduled := snapshot.Condition(pod, "PodScheduled"); scheduled["status"] == "False" {
-		worst = trouble{rank: unschedulable, reason: cmp.Or(scheduled["reason"], "Unschedulable"), message: scheduled["message"], since: scheduled["lastTransitionTime"]}
+		worst = trouble{
+			rank:    unschedulable,
+			reason:  cmp.Or(scheduled["reason"], "Unschedulable"),
+			message: scheduled["message"],
+			since:   scheduled["lastTransitionTime"],
+		}
 	}
 	ofContainers := false
 	for _, field := range []string{"initContainerStatuses", "containerStatuses"} {
