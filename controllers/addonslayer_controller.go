@@ -108,7 +108,7 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 		err = observed.observeSurroundings(ctx)
 	}
 	if err != nil || ctx.Err() != nil {
-		// What is seen while the controller stops may lack something.
+		// An observation made while the controller stops may lack something.
 		return 0, err
 	}
 	if observed.awaitsConnection(ctx) {

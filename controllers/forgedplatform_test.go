@@ -29,8 +29,8 @@ func (f *fixture) forgePlatform(name string, change func(*v1alpha1.PlatformStatu
 	f.settleAnew()
 }
 
-// Who may write the status of a Platform alone skips no approval, and the status says
-// again what is so.
+// A user who may write only the status of a Platform skips no approval, and the status
+// says again what is so.
 func TestForgedStatusSkipsNoApproval(t *testing.T) {
 	f, _ := unapproved(t)
 	f.settleAnew()

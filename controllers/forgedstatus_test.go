@@ -155,7 +155,7 @@ func TestForgedStatusEndsNoRollback(t *testing.T) {
 	})
 }
 
-// Who may write the status alone removes nothing that waits to be allowed.
+// A user who may write only the status removes nothing that waits to be allowed.
 func TestForgedStatusOpensNoGuard(t *testing.T) {
 	f := newFixture(t, nil)
 	files := map[string]string{}

@@ -176,8 +176,8 @@ func TestDeleteBeforeGoesFirst(t *testing.T) {
 	}
 }
 
-// Who insists has the layer deleted with what is left; a where that cannot be
-// answered is no reason to skip an object.
+// With the annotation that insists, the layer is deleted with what is left. A where that
+// cannot be answered is no reason to skip an object.
 func TestDeleteBeforeIsNotSkipped(t *testing.T) {
 	f := newFixture(t, nil)
 	f.publish("main@sha1:1", map[string]string{"base/a.yaml": f.release("a")})

@@ -214,7 +214,7 @@ func (f *fixture) narrowOptions() ctrl.Options {
 			}
 		}
 	}
-	// Who is dead finishes nothing.
+	// A process that is dead finishes nothing.
 	soon := time.Second
 	options.GracefulShutdownTimeout = &soon
 	options.Client = client.Options{Cache: options.Client.Cache}

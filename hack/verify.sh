@@ -29,4 +29,5 @@ if ! (cd "$before" && git --no-pager diff --no-index --no-prefix a b); then
 fi
 hack/heavy.sh check
 hack/named.sh
+hack/english.sh
 echo "verify: all $(hack/generate.sh --list | wc -l | tr -d ' ') generated files are current"

@@ -79,7 +79,7 @@ type ApplicationBundleSpec struct {
 	// +optional
 	EndOfLife *metav1.Time `json:"endOfLife,omitempty"`
 
-	// Withdrawn says why the version is not to be installed any more. Who has it
+	// Withdrawn says why the version is not to be installed any more. Somebody who has it
 	// keeps it.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional

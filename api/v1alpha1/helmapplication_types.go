@@ -155,7 +155,7 @@ type HelmApplicationVersion struct {
 	// +optional
 	EndOfLife *metav1.Time `json:"endOfLife,omitempty"`
 
-	// Withdrawn says why the version is not to be installed any more. Who has it
+	// Withdrawn says why the version is not to be installed any more. Somebody who has it
 	// keeps it.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional

@@ -80,7 +80,7 @@ func (o *otherCluster) serve(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews"):
 		answer(map[string]any{"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "status": map[string]any{"allowed": true}})
 	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/secrets"):
-		// Who looks after tokens puts one into the Secret.
+		// The token controller puts one into the Secret.
 		var secret map[string]any
 		_ = json.NewDecoder(r.Body).Decode(&secret)
 		o.tokens++

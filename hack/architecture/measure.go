@@ -63,7 +63,7 @@ func measure(name string, paths []string) (*room, error) {
 	for _, file := range files {
 		from := filepath.Base(set.File(file.Pos()).Name())
 		arrows[from] = nil
-		// What a file does not declare itself is all that is asked for.
+		// Only names that the file does not declare itself matter.
 		for _, used := range file.Unresolved {
 			place, ours := declaredIn[used.Name]
 			if !ours || place == from {

@@ -65,7 +65,8 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// Who is let go says no longer for whom it was created: somebody else may have it since.
+// An object that is let go no longer says for whom it was created: somebody else may have
+// it since.
 func TestReleaseForgetsTheOrigin(t *testing.T) {
 	release := Action{Verb: VerbRelease}
 	for keys, want := range map[Keys]map[string]any{originKeys: {"created-for": nil}, {Owner: "owner", Orphaned: "orphaned"}: {}} {

@@ -108,7 +108,7 @@ func (s *store) do(owner string, action dependents.Action) dependents.Result {
 	if live == nil || !equality.Semantic.DeepEqual(live.Object, done.Object) {
 		s.version++
 		done.SetResourceVersion("forecast-" + strconv.Itoa(s.version))
-		// Who looks after an object looks again when its content is another.
+		// The controller of an object looks again when the content has changed.
 		s.dirty[action.ID] = s.dirty[action.ID] || live == nil || !sameContent(live, done)
 		if live != nil && done.GetGeneration() != 0 && !sameContent(live, done) {
 			done.SetGeneration(live.GetGeneration() + 1)

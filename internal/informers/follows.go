@@ -76,7 +76,7 @@ func (l metadataLister) List(ctx context.Context, options metav1.ListOptions) (r
 }
 
 // followKey is an object as one version of its API shows it to one account; the
-// version is empty for the kinds of followedResources. Who read as the same account
+// version is empty for the kinds of followedResources. Readers with the same account
 // share one watch.
 type followKey struct {
 	objects.ID

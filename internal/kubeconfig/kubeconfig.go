@@ -217,7 +217,7 @@ func certificateLifetime(data []byte) (begins, ends time.Time) {
 }
 
 // tokenLifetime reads the claims iat and exp of a JSON web token; other tokens say
-// nothing. Who has signed it is the API server's business.
+// nothing. The API server decides whose signature counts.
 func tokenLifetime(token string) (begins, ends time.Time) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

@@ -102,7 +102,7 @@ func start(caller context.Context, within limits, program, folder string, input 
 	objects, answered := within.read(output)
 	late := ctx.Err() != nil
 	if answered != nil {
-		// What it goes on to say is not waited for.
+		// The answer is complete: nobody waits for more output.
 		cancel()
 	}
 	err = command.Wait()

@@ -268,7 +268,7 @@ func (d Decision) standingCause(s objects.Standing) v1alpha1.Cause {
 	case s.WaitsFor != objects.ID{}:
 		cause.Reason = reasonWaits
 	case !s.Current && s.Status != objects.StatusMissing:
-		// What it says of itself is of what it was before.
+		// The object's status describes its previous generation.
 		cause.Reason = objects.StatusProgress
 	}
 	cause.Until = secondsOf(s.Until)

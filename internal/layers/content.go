@@ -203,7 +203,7 @@ func isOrdered(wanted []dependents.Dependent) bool {
 
 // rivals returns what is known of live HelmReleases: which are idle and do not install
 // what they stand for by themselves, and which are apart, in another namespace than that
-// in which Helm stores it. Who is suspended is idle, and who is apart and has an account.
+// in which Helm stores it. A suspended release is idle, and so is one that is apart and has an account.
 // Without an account helm-controller installs with its own rights, unless it is told
 // otherwise.
 func (o Observation) rivals() (idle, apart map[objects.ID]bool) {

@@ -36,7 +36,7 @@ func decideDeletion(o Observation) Decision {
 		decision.Reason, decision.Retry = v1alpha1.ReasonPruneFailed, o.KindError
 		decision.Message = kindMessage(o)
 		in := o.keepEverything()
-		// What has been taken away is not brought back.
+		// Once the deletion has begun, nothing is created again.
 		in.MayWrite = !hasBegun(o.Layer)
 		decision.Plan = dependents.Make(in)
 		return decision
@@ -79,7 +79,7 @@ func (d Decision) deletes(o Observation) Decision {
 	left := len(d.Plan.Inventory)
 	d.Finalized = left == 0 && len(d.Plan.Forsaken) == 0
 	if left == 0 && !d.Finalized {
-		// What is given up is told, and asked for no more, before the layer goes.
+		// The status reports what is given up before the layer goes.
 		d.Until = o.Now
 	}
 	d.Message, d.Waits = "has nothing left", true

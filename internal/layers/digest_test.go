@@ -190,7 +190,7 @@ func TestAnotherKeyIsRecognised(t *testing.T) {
 	}
 }
 
-// Who may write a status alone passes no other content off as one that was let through
+// A user who may write only a status passes no other content off as one that was let through
 // a guard, or that the layer has gone back from.
 func TestForgedStatusIsNotRecognised(t *testing.T) {
 	key := testKey(t, 7)

@@ -69,7 +69,7 @@ func directoryGate(o Observation) *Blocked {
 		}
 		blocked = contentBlocked(content)
 	}
-	// What cannot be had, or is not what it should be, is the source's.
+	// The source is to blame for content that cannot be had or is wrong.
 	blocked.Causes = o.sourceCause(blocked.Reason, blocked.Message)
 	return blocked
 }

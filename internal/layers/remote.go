@@ -284,7 +284,7 @@ func decideForsaken(o Observation) Decision {
 	decision.Until = decision.Plan.Until
 	if isDeleting(o.Layer) {
 		decision.State, decision.Deleting = v1alpha1.StatePruning, true
-		// What is given up is told before the layer goes.
+		// The status reports what is given up before the layer goes.
 		decision.Finalized = left == 0 && len(o.Layer.Status.Resources) == 0
 		if left == 0 {
 			decision.Until = o.Now

@@ -96,7 +96,7 @@ func (d Decision) withFailures(results []dependents.Result, actor func(objects.I
 	case v1alpha1.ReasonPruneFailed:
 		verb = "cannot remove"
 	case v1alpha1.ReasonInvalidManifest:
-		// What failed beside it may pass, and has to be tried again.
+		// Other failures beside it may pass, so they are tried again.
 		d.Stalled = onlyInvalid
 	}
 	origin := ""

@@ -258,7 +258,7 @@ func (p *putting) source(manifest directories.Manifest) (*unstructured.Unstructu
 }
 
 // references has all that an object of Flux refers to follow it to where it is put.
-// What would mean something else there, and cannot follow, is refused.
+// A reference that cannot follow, and would mean something else there, is refused.
 func (p *putting) references(manifest directories.Manifest, obj *unstructured.Unstructured) error {
 	id := manifest.ID()
 	if field := unknownReference(obj); field != "" {
@@ -486,7 +486,7 @@ func (p *putting) listed(origin objects.ID, own directories.Manifest) Given {
 }
 
 // name returns the name that an object has beside the RemoteCluster: always the
-// same, and another for every object and cluster. Who may choose names finds no two
+// same, and another for every object and cluster. A user who chooses names finds no two
 // objects with one name: the hash has 80 bits, of parts that none of them may hold
 // the separator of.
 func (p *putting) name(id objects.ID, more ...string) string {

@@ -67,8 +67,8 @@ func (g given) names() []string {
 }
 
 // stray says which inputs are given that none of some bundles has; empty for none.
-// What one of them lacks and another has is for the other: inputs are often given
-// before the version that brings them is everywhere.
+// An input that one of them has is no stray: inputs are often given before the version
+// that brings them is everywhere.
 func (g given) stray(of []*v1alpha1.ApplicationBundle) string {
 	var stray []string
 	for _, name := range g.names() {

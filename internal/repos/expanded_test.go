@@ -87,8 +87,8 @@ func TestMemoryProperty(t *testing.T) {
 	})
 }
 
-// Who asks for a digest has nothing expanded, and who asks several times in a
-// row has one.
+// Asking for a digest expands nothing, and asking several times in a row expands one
+// archive.
 func TestDigestDoesNotExpand(t *testing.T) {
 	store, origin := newStore(t, Options{}), newOrigin(t)
 	artifact := origin.serve("x", archive(t, "a/r.yaml", release("a"), "b/r.yaml", "no: object\n", "c", ""))

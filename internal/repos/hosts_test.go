@@ -120,7 +120,7 @@ func TestArtifactsOfOtherHostsAreNotFetched(t *testing.T) {
 	}
 }
 
-// Who names the digest of another's artifact at a host that is not listed is refused
+// A source that names the digest of another's artifact at a host that is not listed is refused
 // alone, also while the artifact is fetched.
 func TestRefusedHostIsItsSourcesAlone(t *testing.T) {
 	data := archive(t, "base/a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\n")

@@ -142,7 +142,7 @@ func (l *loading) take(name string) error {
 
 func checkEncryption(documents []*document) error {
 	for _, d := range documents {
-		// What is no YAML may be a file that a generator takes as it is.
+		// A file that is no YAML may be one that a generator takes as it is.
 		if d.parse() == nil && d.root != nil && isEncrypted(d.root) {
 			return encrypted(d.file)
 		}

@@ -147,7 +147,7 @@ func IsBeside(once *v1alpha1.ArtifactReference, directory string, present *Artif
 		return false
 	}
 	for _, u := range []*url.URL{was, is} {
-		// What a server may read otherwise than it looks is at no known place.
+		// An address that a server may read in another way than it looks proves nothing.
 		if u.Opaque != "" || u.User != nil || u.RawPath != "" || u.Fragment != "" || u.Path == "" || path.Clean(u.Path) != u.Path {
 			return false
 		}

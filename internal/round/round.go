@@ -105,7 +105,7 @@ func Run(ctx context.Context, h Hands, o *layers.Observation) (time.Duration, er
 	}
 	status, decision := layers.Report(*o, decision, results)
 	keeping := h.Keep(ctx, o, before.History, &status)
-	// Who is told to stop tells all that it has done.
+	// A process that is told to stop still reports all that it has done.
 	if late := keptBack(h, o, status, decision, results); late > 0 && keeping == nil && ctx.Err() == nil {
 		if len(results) > 0 {
 			h.Withhold(o, status, decision)

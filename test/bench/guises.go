@@ -42,7 +42,7 @@ func newGuises(target *rest.Config) (*guises, error) {
 		return nil, fmt.Errorf("cannot use the address of the API server: %w", err)
 	}
 	anonymous := rest.AnonymousClientConfig(target)
-	// Who asks, and how often, is not this program's to bound.
+	// This program does not bound who asks, and how often.
 	anonymous.QPS = -1
 	transport, err := rest.TransportFor(anonymous)
 	if err != nil {

@@ -61,7 +61,7 @@ func (s *session) profile(ctx context.Context, r *report.Result) (finish func() 
 		if err := group.Wait(); err != nil {
 			return err
 		}
-		// What is in use is what a collection leaves.
+		// Only what a garbage collection leaves is in use.
 		for _, kind := range []string{"heap?gc=1", "allocs", "mutex", "block", "goroutine"} {
 			name, _, _ := strings.Cut(kind, "?")
 			if err := download(context.WithoutCancel(ctx), system.Profiles()+"/"+kind, base+"-"+name+".pprof"); err != nil {

@@ -217,7 +217,7 @@ func (s *session) run(ctx context.Context, p plan) error {
 		}
 		if err != nil {
 			result.Error = err.Error()
-			// What comes next begins with what this one did not leave.
+			// The next scenario needs the state that this one should have left.
 			failed = cmp.Or(failed, fmt.Errorf("not run, because %s did not end", of.name))
 		}
 		s.results = append(s.results, result)

@@ -162,7 +162,7 @@ func TestForegroundDeletionKeepsOrderAndGrace(t *testing.T) {
 	f.uninstalled("first", "second")
 }
 
-// Who takes the finalizer off by force gets rid of the layer, and of nothing
+// Taking the finalizer off by force removes the layer, and nothing
 // else; a layer that is made again finds everything as it was.
 func TestForcedRemovalOfTheFinalizerDeletesNothing(t *testing.T) {
 	f := newFixture(t)

@@ -56,7 +56,7 @@ func TestCycleIsSpelledOutAndOthersGoOn(t *testing.T) {
 
 // A cycle that appears among deployed layers takes nothing away: what they have
 // stays and is repaired, and a commit changes nothing of it until the cycle is
-// mended. Who is not in it goes on.
+// mended. A layer that is not in it goes on.
 func TestCycleThatAppearsWhileDeployed(t *testing.T) {
 	f := newFixture(t)
 	first := f.push(f.oneRelease("first", "a", "b", "c", "free"))

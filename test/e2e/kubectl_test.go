@@ -45,7 +45,7 @@ func TestKubectlWaitsForALayerToBeReady(t *testing.T) {
 	if got := f.get("base"); got.Status.State != v1alpha1.StateDeployed || got.Status.Revision != revision {
 		t.Errorf("kubectl wait was content with state %s of revision %q", got.Status.State, got.Status.Revision)
 	}
-	// Who waits for Kraan's word gets the same answer.
+	// Waiting for Kraan's word gives the same answer.
 	if output, err := f.kubectl("wait", "--for=condition=Deployed", "al/"+f.name("base"), "--timeout=60s").CombinedOutput(); err != nil {
 		t.Errorf("kubectl wait for Deployed: %v\n%s", err, output)
 	}

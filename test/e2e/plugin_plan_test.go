@@ -238,8 +238,8 @@ func TestThePluginShowsDriftAndTheWayBack(t *testing.T) {
 	if got := f.get("base"); got.Status.Revision != second || got.Annotations[v1alpha1.RollbackToAnnotation] != "" {
 		t.Errorf("planning to go back has changed something: %s %v", got.Status.Revision, got.Annotations)
 	}
-	// Who may not read what the cluster keeps is told so, where the source has it no
-	// more either.
+	// A user who may not read what the cluster keeps is told so where the source no longer
+	// has it either.
 	code, output := user.run("rollback", base, "--to", "1", "--plan")
 	if code != 2 || !strings.Contains(output, "1 to change.") && !strings.Contains(output, "you may not get Secret") {
 		t.Errorf("exit code %d: %s", code, output)

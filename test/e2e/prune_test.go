@@ -277,7 +277,7 @@ func TestReleaseSuspendedByHandBlocksItsRemoval(t *testing.T) {
 	}
 }
 
-// Who abandons what a suspended release installed has it removed, and what it
+// Abandoning what a suspended release installed removes the release, and what it
 // installed stays.
 func TestAbandonedReleaseIsRemovedAndWhatItInstalledStays(t *testing.T) {
 	f := newFixture(t)

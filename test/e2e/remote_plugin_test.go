@@ -91,7 +91,7 @@ func TestThePluginShowsRemoteClusters(t *testing.T) {
 		t.Errorf("as JSON the layer is\n%s", output)
 	}
 
-	// Who may view one namespace sees the clusters there, and is told what is
+	// A user who may view one namespace sees the clusters there, and is told what is
 	// missing for the others.
 	tenant := plugin{fixture: f, path: path}.of("tenant")
 	f.must(stack.client.Create(f.ctx, &rbacv1.RoleBinding{

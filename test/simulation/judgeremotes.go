@@ -163,8 +163,8 @@ func (s *simulation) judgeSkip(release *unstructured.Unstructured) {
 	helm := helmOf(release)
 	s.note("helm: skips to uninstall %s", helm)
 	if s.remotes[layers.TargetOf(release)].givenUp || s.deletedBy[release.GetUID()] == "" {
-		// Who deletes a release by hand in the moment in which its copy is made
-		// anew is told by nobody.
+		// Nobody warns a person who deletes a release by hand in the moment in which
+		// its copy is made anew.
 		s.evidence.left[helm]++
 		return
 	}

@@ -154,7 +154,7 @@ func withData(secret map[string]any) map[string]any {
 	delete(secret, "stringData")
 	data, is := secret["data"].(map[string]any)
 	if !is {
-		// What is no object is refused by every API server; it may hold anything.
+		// Every API server refuses a value that is no object, and such a value may hold anything.
 		delete(secret, "data")
 		data = map[string]any{}
 	}

@@ -81,7 +81,7 @@ func (r *Renderer) fromRepository(ctx context.Context, q Request, repository *so
 // or not: where a repository is away, the next release need not wait for it again.
 func (r *Renderer) index(ctx context.Context, ref reference, base *url.URL, fetch fetcher) (*chartIndex, error) {
 	address := base.JoinPath("index.yaml")
-	// Who may read what depends on the credentials, which are the source's.
+	// The credentials, which are the source's, decide what may be read.
 	key := fmt.Sprintf("%s %t %s", ref.source, ref.trust.Host, address)
 	r.mu.Lock()
 	entry := r.indexes[key]

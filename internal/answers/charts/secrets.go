@@ -223,7 +223,7 @@ func (s secretTexts) redact(err error) error {
 		return err
 	}
 	texts := slices.Clone(s)
-	// What holds another text goes first, else a rest of it would stay.
+	// Longer texts go first: one may hold another, and a part of it would stay.
 	slices.SortFunc(texts, func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b))
 	})

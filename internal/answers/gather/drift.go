@@ -63,7 +63,7 @@ func (r *chartWork) diff(ctx context.Context, made forecast.Forecast, layer *v1a
 		if step.Layer != layer.Name || !step.Correction {
 			continue
 		}
-		// What is there is what a correction begins with.
+		// A correction begins with the live object.
 		for _, change := range changesOf(charts.Diff(bare(step.Done), bare(step.Before))) {
 			found.Objects = append(found.Objects, drift.Object{ObjectChange: change})
 		}

@@ -44,7 +44,7 @@ func (c *Cluster) Fleet(ctx context.Context, needed snapshot.Part, more ...snaps
 const DefaultNamespace = "strata-system"
 
 // ControllerNamespace returns the namespace of the controller, in which references
-// are looked up that name none. Who may not look for it gets the usual one.
+// are looked up that name none. A user who may not look for it gets the usual one.
 func (c *Cluster) ControllerNamespace(ctx context.Context) string {
 	client, err := c.Dynamic()
 	if err != nil {

@@ -135,7 +135,7 @@ func (c *Climber) get(ctx context.Context, mapping *meta.RESTMapping, name strin
 	if err != nil {
 		return nil, err
 	}
-	// What is sent as metadata alone does not say what it is of.
+	// An answer of metadata alone does not name the object's kind.
 	object.SetGroupVersionKind(mapping.GroupVersionKind)
 	return object, nil
 }

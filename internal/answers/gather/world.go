@@ -63,7 +63,7 @@ type Plan struct {
 	store    *repos.Store
 	// files are what specifies layers, where that is in the repository.
 	files map[string]string
-	// Planned are the layers as they would be. Who asks may change them before a world is
+	// Planned are the layers as they would be. The caller may change them before a world is
 	// made.
 	Planned []*v1alpha1.AddonsLayer
 	// away holds sources whose artifacts cannot be fetched. Where lenient is true
