@@ -201,26 +201,31 @@ type run struct {
 func (r *run) group(ctx context.Context, g group) []dependents.Result {
 	outcomes := make([][]dependents.Result, len(g.objects))
 	var taken atomic.Int64
-	next := func() bool {
-		i := int(taken.Add(1)) - 1
-		if i < len(g.objects) {
-			outcomes[i] = r.object(ctx, g.objects[i])
-		}
-		return i < len(g.objects)-1
+	// take returns the place of the next object; it is false where none is left.
+	take := func() (int, bool) {
+		at := int(taken.Add(1)) - 1
+		return at, at < len(g.objects)
 	}
-	waiting, done := context.WithCancel(ctx)
+	waiting, stopWaiting := context.WithCancel(ctx)
 	var helpers sync.WaitGroup
 	for range min(r.workers(), len(g.objects)) - 1 {
 		helpers.Go(func() {
-			for more := true; more && r.takeExtra(waiting); {
-				more = next()
+			for r.takeExtra(waiting) {
+				at, is := take()
+				if is {
+					outcomes[at] = r.object(ctx, g.objects[at])
+				}
 				r.returnExtra()
+				if !is {
+					return
+				}
 			}
 		})
 	}
-	for next() {
+	for at, is := take(); is; at, is = take() {
+		outcomes[at] = r.object(ctx, g.objects[at])
 	}
-	done()
+	stopWaiting()
 	helpers.Wait()
 	return slices.Concat(outcomes...)
 }

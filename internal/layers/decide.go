@@ -206,39 +206,63 @@ func decideHold(o Observation, hold Hold) Decision {
 // decideBlocked reports a closed gate. What is deployed stays and is repaired,
 // except while the source has nothing to go by, or may not be used.
 func decideBlocked(o Observation, blocked *Blocked) Decision {
-	decision := Decision{
-		State: blocked.State, Reason: blocked.Reason, Message: blocked.Message,
-		Stalled: blocked.Stalled, Retry: blocked.Retry, Causes: blocked.Causes,
-		Attempt: o.Layer.Status.Attempt, Rollback: o.Layer.Status.Rollback,
+	if decision, decided := decideUnfetched(o, blocked); decided {
+		return decision
 	}
 	in := o.keepEverything()
 	if blocked.State == v1alpha1.StatePending || blocked.State == v1alpha1.StateUnknown || blocked.Reason == v1alpha1.ReasonAccessDenied {
 		in.MayWrite = false
 	}
-	decision.Plan = dependents.Make(in)
-	decision.Plan.Conflicts = nil
-	layer := o.Layer
-	sameGeneration := layer.Status.ObservedGeneration == layer.Generation
-	if blocked.State == v1alpha1.StateUnknown {
+	decision := Decision{
+		State: blocked.State, Reason: blocked.Reason, Message: blocked.Message,
+		Stalled: blocked.Stalled, Retry: blocked.Retry, Causes: blocked.Causes,
+		Attempt: o.Layer.Status.Attempt, Rollback: o.Layer.Status.Rollback,
+		Plan: planOfBlocked(in),
+	}
+	switch blocked.State {
+	case v1alpha1.StateUnknown:
 		decision.KeepsDeployed = true
-	}
-	if blocked.State == v1alpha1.StateK8sVersion && sameGeneration && o.Directory != nil && o.Directory.Digest == layer.Status.Digest {
-		decision.KeepsDeployed = true
-	}
-	// A source that cannot be fetched from right now undeploys nothing that
-	// came from the very revision it still shows, or was gone back from.
-	if back := layer.Status.Rollback; blocked.Reason == v1alpha1.ReasonArtifactFailed && o.wentBack(back) && o.Source.Revision == back.Revision {
-		decision = o.staysBack(back, "whether its source holds something else cannot be read")
-		decision.SourceMessage = blocked.Message
-		return decision
-	}
-	if blocked.Reason == v1alpha1.ReasonArtifactFailed && sameGeneration && deployed(layer) && o.Source.Revision == layer.Status.Revision {
-		decision.Target = Target{Version: layer.Status.Version, Revision: layer.Status.Revision, Digest: layer.Status.Digest}
-		decision.State, decision.Reason = v1alpha1.StateDeployed, v1alpha1.ReasonDeployed
-		decision.Message = deployedMessage(decision.Plan.Standings, decision.Target)
-		decision.SourceMessage = blocked.Message
+	case v1alpha1.StateK8sVersion:
+		status := o.Layer.Status
+		decision.KeepsDeployed = status.ObservedGeneration == o.Layer.Generation && o.Directory != nil && o.Directory.Digest == status.Digest
 	}
 	return decision
+}
+
+// decideUnfetched decides for a source that cannot be fetched from right now. That
+// undeploys nothing that came from the very revision that the source still shows, or
+// that was gone back from. It is false where something else closes the gate, and where
+// the source shows another revision.
+func decideUnfetched(o Observation, blocked *Blocked) (Decision, bool) {
+	if blocked.Reason != v1alpha1.ReasonArtifactFailed {
+		return Decision{}, false
+	}
+	status := o.Layer.Status
+	if back := status.Rollback; o.wentBack(back) && o.Source.Revision == back.Revision {
+		decision := o.staysBack(back, "whether its source holds something else cannot be read")
+		decision.SourceMessage = blocked.Message
+		return decision, true
+	}
+	if status.ObservedGeneration != o.Layer.Generation || !deployed(o.Layer) || o.Source.Revision != status.Revision {
+		return Decision{}, false
+	}
+	decision := Decision{
+		State: v1alpha1.StateDeployed, Reason: v1alpha1.ReasonDeployed, SourceMessage: blocked.Message,
+		Target:  Target{Version: status.Version, Revision: status.Revision, Digest: status.Digest},
+		Stalled: blocked.Stalled, Retry: blocked.Retry, Causes: blocked.Causes,
+		Attempt: status.Attempt, Rollback: status.Rollback,
+		Plan: planOfBlocked(o.keepEverything()),
+	}
+	decision.Message = deployedMessage(decision.Plan.Standings, decision.Target)
+	return decision, true
+}
+
+// planOfBlocked is the plan of a layer that nothing new is made for. What others have of
+// what it lists is no conflict until it is to be made.
+func planOfBlocked(in dependents.Input) dependents.Plan {
+	plan := dependents.Make(in)
+	plan.Conflicts = nil
+	return plan
 }
 
 func contentProblem(err error) *Blocked {
