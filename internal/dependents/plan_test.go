@@ -15,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/objects/objectstest"
 )
 
 const (
@@ -35,68 +35,37 @@ var (
 	testGrace = time.Minute
 )
 
-// releaseID and configID name objects with and without a generation.
-func releaseID(name string) objects.ID {
-	return objects.ID{Group: "helm.toolkit.fluxcd.io", Kind: "HelmRelease", Namespace: "default", Name: name}
-}
-
-func configID(name string) objects.ID {
-	return objects.ID{Kind: "ConfigMap", Namespace: "default", Name: name}
-}
+// These name and make objects with and without a generation.
+var (
+	releaseID, configID = objectstest.ReleaseID, objectstest.ConfigID
+	generation          = objectstest.Generation
+	observed            = objectstest.Observed
+	conditioned         = objectstest.Conditioned
+	suspended           = objectstest.Suspended
+)
 
 func issuerID(name string) objects.ID {
 	return objects.ID{Group: "acme.example.com", Kind: "Issuer", Name: name}
 }
 
-type change func(*unstructured.Unstructured)
+type change = objectstest.Change
 
 // object returns a live object of the primary base.
 func object(id objects.ID, changes ...change) *unstructured.Unstructured {
-	obj := &unstructured.Unstructured{Object: map[string]any{}}
-	obj.SetGroupVersionKind(id.GroupKind().WithVersion("v1"))
-	obj.SetNamespace(id.Namespace)
-	obj.SetName(id.Name)
-	obj.SetUID(types.UID("uid-" + id.Name))
-	obj.SetResourceVersion("7")
-	obj.SetLabels(map[string]string{testKeys.Owner: "base"})
-	for _, change := range changes {
-		change(obj)
-	}
-	return obj
+	return objectstest.Live(id, append([]change{ownedBy("base")}, changes...)...)
 }
 
-// release returns a live HelmRelease that is Ready at generation 1.
 func release(name string, changes ...change) *unstructured.Unstructured {
-	return object(releaseID(name), append([]change{generation(1), conditioned("Ready", "True", "", ""), observed(1)}, changes...)...)
+	return objectstest.Release(name, append([]change{ownedBy("base")}, changes...)...)
 }
 
 func config(name string, changes ...change) *unstructured.Unstructured {
 	return object(configID(name), changes...)
 }
 
-func generation(g int64) change { return func(o *unstructured.Unstructured) { o.SetGeneration(g) } }
-
 func version(v string) change { return func(o *unstructured.Unstructured) { o.SetResourceVersion(v) } }
 
-func observed(g int64) change {
-	return func(o *unstructured.Unstructured) {
-		_ = unstructured.SetNestedField(o.Object, g, "status", "observedGeneration")
-	}
-}
-
-// conditioned puts a condition in the place of the one of its type.
-func conditioned(kind, status, reason, message string) change {
-	return func(o *unstructured.Unstructured) {
-		list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-		list = slices.DeleteFunc(list, func(item any) bool { return item.(map[string]any)["type"] == kind })
-		list = append(list, map[string]any{"type": kind, "status": status, "reason": reason, "message": message})
-		_ = unstructured.SetNestedSlice(o.Object, list, "status", "conditions")
-	}
-}
-
 var notReady = conditioned("Ready", "False", "InstallFailed", "no such chart")
-
-func unreported(o *unstructured.Unstructured) { unstructured.RemoveNestedField(o.Object, "status") }
 
 func label(key, value string) change {
 	return func(o *unstructured.Unstructured) {
@@ -126,10 +95,6 @@ func annotated(key, value string) change {
 var heldByStrata = annotated(testKeys.SuspendedByHold, "true")
 
 func supersededBy(name string) change { return annotated(testKeys.SupersededBy, "default/"+name) }
-
-func suspended(o *unstructured.Unstructured) {
-	_ = unstructured.SetNestedField(o.Object, true, "spec", "suspend")
-}
 
 func deleting(o *unstructured.Unstructured) {
 	moment := metav1.NewTime(testNow)

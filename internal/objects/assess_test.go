@@ -1,10 +1,9 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package dependents
+package objects_test
 
 import (
-	"errors"
 	"slices"
 	"testing"
 
@@ -13,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/objects/objectstest"
 )
 
 func chart(kind, wanted, attempted string) func(*unstructured.Unstructured) {
@@ -29,6 +29,8 @@ func chart(kind, wanted, attempted string) func(*unstructured.Unstructured) {
 	}
 }
 
+var notReady = objectstest.Conditioned("Ready", "False", "InstallFailed", "no such chart")
+
 func TestAssessObject(t *testing.T) {
 	deployment := objects.ID{Group: "apps", Kind: "Deployment", Namespace: "default", Name: "a"}
 	custom := objects.ID{Group: "example.com", Kind: "Database", Namespace: "default", Name: "a"}
@@ -37,7 +39,7 @@ func TestAssessObject(t *testing.T) {
 			obj.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True", "observedGeneration": generation}}}
 		}
 	}
-	stalled := conditioned("Stalled", "True", "RetriesExceeded", "gave up")
+	stalled := objectstest.Conditioned("Stalled", "True", "RetriesExceeded", "gave up")
 	cases := map[string]struct {
 		reason string
 		how    objects.Assess
@@ -45,109 +47,109 @@ func TestAssessObject(t *testing.T) {
 		want   objects.Standing
 	}{
 		"existence": {
-			reason: "it exists", how: objects.AssessExistence, live: config("a"), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
+			reason: "it exists", how: objects.AssessExistence, live: objectstest.Config("a"), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
 		},
 		"ready": {
-			reason: "Ready at its own generation", how: objects.AssessCondition, live: release("a"), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
+			reason: "Ready at its own generation", how: objects.AssessCondition, live: objectstest.Release("a"), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
 		},
 		"not reported": {
-			reason: "a missing condition is not Ready", how: objects.AssessCondition, live: release("a", unreported),
+			reason: "a missing condition is not Ready", how: objects.AssessCondition, live: objectstest.Release("a", objectstest.Unreported),
 			want: objects.Standing{Health: objects.Progressing, Status: objects.StatusMissing, Message: "has no Ready condition yet"},
 		},
 		"older generation": {
-			reason: "Ready speaks of what was before", how: objects.AssessCondition, live: release("a", generation(2)),
+			reason: "Ready speaks of what was before", how: objects.AssessCondition, live: objectstest.Release("a", objectstest.Generation(2)),
 			want: objects.Standing{Health: objects.Progressing, Status: objects.StatusProgress, Message: "is Ready at an older generation"},
 		},
 		"older chart": {
-			reason: "Flux had the last version at hand", how: objects.AssessCondition, live: release("a", chart("HelmRepository", "2.0.0", "1.9.0")),
+			reason: "Flux had the last version at hand", how: objects.AssessCondition, live: objectstest.Release("a", chart("HelmRepository", "2.0.0", "1.9.0")),
 			want: objects.Standing{Health: objects.Progressing, Status: objects.StatusProgress, Message: "is Ready with version 1.9.0 of its chart and is to have 2.0.0"},
 		},
 		"chart": {
-			reason: "build metadata and a v do not make another chart", how: objects.AssessCondition, live: release("a", chart("HelmRepository", "2.0.0", "v2.0.0+1")),
+			reason: "build metadata and a v do not make another chart", how: objects.AssessCondition, live: objectstest.Release("a", chart("HelmRepository", "2.0.0", "v2.0.0+1")),
 			want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
 		},
 		"chart of a range": {
-			reason: "any of them will do", how: objects.AssessCondition, live: release("a", chart("HelmRepository", "2.x", "1.9.0")), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
+			reason: "any of them will do", how: objects.AssessCondition, live: objectstest.Release("a", chart("HelmRepository", "2.x", "1.9.0")), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
 		},
 		"chart of a git repository": {
-			reason: "its version is not asked for", how: objects.AssessCondition, live: release("a", chart("GitRepository", "2.0.0", "1.9.0")), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
+			reason: "its version is not asked for", how: objects.AssessCondition, live: objectstest.Release("a", chart("GitRepository", "2.0.0", "1.9.0")), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
 		},
 		"chart that nobody names": {
-			reason: "older controllers do not say", how: objects.AssessCondition, live: release("a", chart("HelmRepository", "2.0.0", "")), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
+			reason: "older controllers do not say", how: objects.AssessCondition, live: objectstest.Release("a", chart("HelmRepository", "2.0.0", "")), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
 		},
 		"generation not reported": {
 			reason: "Ready without a generation speaks of nothing", how: objects.AssessCondition,
-			live: release("a", unreported, conditioned("Ready", "True", "", "")),
+			live: objectstest.Release("a", objectstest.Unreported, objectstest.Conditioned("Ready", "True", "", "")),
 			want: objects.Standing{Health: objects.Progressing, Status: objects.StatusProgress, Message: "is Ready at an older generation"},
 		},
 		"failing": {
-			reason: "it may still get on", how: objects.AssessCondition, live: release("a", notReady),
+			reason: "it may still get on", how: objects.AssessCondition, live: objectstest.Release("a", notReady),
 			want: objects.Standing{Health: objects.Progressing, Status: "InstallFailed", Message: "is not ready: no such chart", Said: "no such chart"},
 		},
 		"stalled": {
-			reason: "its controller has given up; Ready says why", how: objects.AssessCondition, live: release("a", notReady, stalled),
+			reason: "its controller has given up; Ready says why", how: objects.AssessCondition, live: objectstest.Release("a", notReady, stalled),
 			want: objects.Standing{Health: objects.Failed, Status: "InstallFailed", Message: "has failed: no such chart", Said: "no such chart"},
 		},
 		"stalled without words": {
-			reason: "what Stalled says is next best", how: objects.AssessCondition, live: release("a", conditioned("Ready", "False", "", ""), stalled),
+			reason: "what Stalled says is next best", how: objects.AssessCondition, live: objectstest.Release("a", objectstest.Conditioned("Ready", "False", "", ""), stalled),
 			want: objects.Standing{Health: objects.Failed, Status: objects.StatusFailed, Message: "has failed: gave up", Said: "gave up"},
 		},
 		"stalled before": {
-			reason: "giving up on an older generation says nothing", how: objects.AssessCondition, live: release("a", notReady, stalled, generation(2)),
+			reason: "giving up on an older generation says nothing", how: objects.AssessCondition, live: objectstest.Release("a", notReady, stalled, objectstest.Generation(2)),
 			want: objects.Standing{Health: objects.Progressing, Status: "InstallFailed", Message: "is not ready: no such chart", Said: "no such chart"},
 		},
 		"suspended": {
-			reason: "it neither blocks nor counts", how: objects.AssessCondition, live: release("a", notReady, suspended),
+			reason: "it neither blocks nor counts", how: objects.AssessCondition, live: objectstest.Release("a", notReady, objectstest.Suspended),
 			want: objects.Standing{Health: objects.Ignored, Status: objects.StatusSuspended, Message: "is suspended"},
 		},
 		"kstatus, current": {
-			reason: "every other kind is assessed by kstatus", live: config("a"), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
+			reason: "every other kind is assessed by kstatus", live: objectstest.Config("a"), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
 		},
 		"kstatus, in progress": {
-			reason: "a Deployment that was not looked at yet", live: object(deployment, generation(2), observed(1)),
+			reason: "a Deployment that was not looked at yet", live: objectstest.Live(deployment, objectstest.Generation(2), objectstest.Observed(1)),
 			want: objects.Standing{Health: objects.Progressing, Status: objects.StatusProgress, Message: "is not ready: Deployment generation is 2, but latest observed generation is 1", Said: "Deployment generation is 2, but latest observed generation is 1"},
 		},
 		"kstatus, failed": {
 			reason: "a Deployment that does not get on", how: objects.AssessStatus,
-			live: object(deployment, generation(1), observed(1), conditioned("Progressing", "False", "ProgressDeadlineExceeded", "too slow")),
+			live: objectstest.Live(deployment, objectstest.Generation(1), objectstest.Observed(1), objectstest.Conditioned("Progressing", "False", "ProgressDeadlineExceeded", "too slow")),
 			want: objects.Standing{Health: objects.Failed, Status: objects.StatusFailed, Message: "has failed: Progress deadline exceeded", Said: "Progress deadline exceeded"},
 		},
 		"kstatus, condition of an older generation": {
-			reason: "kstatus overlooks that Ready speaks of what was before", live: object(custom, generation(2), readyAt(1)),
+			reason: "kstatus overlooks that Ready speaks of what was before", live: objectstest.Live(custom, objectstest.Generation(2), readyAt(1)),
 			want: objects.Standing{Health: objects.Progressing, Status: objects.StatusProgress, Message: "is Ready at an older generation"},
 		},
 		"kstatus, condition of its own generation": {
-			reason: "Ready speaks of what is", live: object(custom, generation(2), readyAt(2)), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
+			reason: "Ready speaks of what is", live: objectstest.Live(custom, objectstest.Generation(2), readyAt(2)), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
 		},
 		"kstatus, condition of no generation": {
-			reason: "many controllers do not say", live: object(custom, generation(2), conditioned("Ready", "True", "", "")), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
+			reason: "many controllers do not say", live: objectstest.Live(custom, objectstest.Generation(2), objectstest.Conditioned("Ready", "True", "", "")), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
 		},
 		"kstatus, not ready": {
-			reason: "what it says of itself is more than that it is old", live: object(custom, generation(2), conditioned("Ready", "False", "", "no issuer")),
+			reason: "what it says of itself is more than that it is old", live: objectstest.Live(custom, objectstest.Generation(2), objectstest.Conditioned("Ready", "False", "", "no issuer")),
 			want: objects.Standing{Health: objects.Progressing, Status: objects.StatusProgress, Message: "is not ready: no issuer", Said: "no issuer"},
 		},
 		"a job that runs": {
 			reason: "what comes behind it needs what it does", how: objects.AssessStatus,
-			live: object(objects.ID{Group: "batch", Kind: "Job", Namespace: "default", Name: "a"}, func(o *unstructured.Unstructured) {
+			live: objectstest.Live(objects.ID{Group: "batch", Kind: "Job", Namespace: "default", Name: "a"}, func(o *unstructured.Unstructured) {
 				o.Object["status"] = map[string]any{"startTime": "2026-01-02T03:04:05Z", "active": int64(1)}
 			}),
 			want: objects.Standing{Health: objects.Progressing, Status: objects.StatusProgress, Message: "has not ended: Job in progress. success:0, active: 1, failed: 0", Said: "Job in progress. success:0, active: 1, failed: 0"},
 		},
 		"a job that has ended": {
 			reason: "it is done", how: objects.AssessStatus,
-			live: object(objects.ID{Group: "batch", Kind: "Job", Namespace: "default", Name: "a"}, conditioned("Complete", "True", "", "")),
+			live: objectstest.Live(objects.ID{Group: "batch", Kind: "Job", Namespace: "default", Name: "a"}, objectstest.Conditioned("Complete", "True", "", "")),
 			want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
 		},
 		"kstatus, no status": {
-			reason: "whether anything will ever report on it cannot be known", live: object(custom, generation(1)), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
+			reason: "whether anything will ever report on it cannot be known", live: objectstest.Live(custom, objectstest.Generation(1)), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
 		},
 		"kstatus, nonsense": {
-			reason: "what cannot be read cannot be told", live: object(deployment, func(o *unstructured.Unstructured) { o.Object["status"] = "x" }),
+			reason: "what cannot be read cannot be told", live: objectstest.Live(deployment, func(o *unstructured.Unstructured) { o.Object["status"] = "x" }),
 			want: objects.Standing{Health: objects.Unknown, Status: objects.StatusProgress, Message: "cannot restore struct from: string"},
 		},
 		"conditions that are none": {
 			reason: "a status of another form is no status", how: objects.AssessCondition,
-			live: release("a", func(o *unstructured.Unstructured) {
+			live: objectstest.Release("a", func(o *unstructured.Unstructured) {
 				o.Object["status"] = map[string]any{"conditions": []any{"x", map[string]any{"type": "Other"}}}
 			}),
 			want: objects.Standing{Health: objects.Progressing, Status: objects.StatusMissing, Message: "has no Ready condition yet"},
@@ -172,7 +174,7 @@ func TestWorst(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		standings := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) objects.Standing {
-			return objects.Standing{ID: releaseID(rapid.StringMatching(`[a-z]`).Draw(t, "name")), Health: rapid.SampledFrom(order).Draw(t, "health")}
+			return objects.Standing{ID: objectstest.ReleaseID(rapid.StringMatching(`[a-z]`).Draw(t, "name")), Health: rapid.SampledFrom(order).Draw(t, "health")}
 		}), 1, 8, func(s objects.Standing) objects.ID { return s.ID }).Draw(t, "standings")
 		worst, _ := objects.Worst(standings)
 		for _, standing := range standings {
@@ -187,78 +189,15 @@ func TestWorst(t *testing.T) {
 	})
 }
 
-func TestRecord(t *testing.T) {
-	settings := configID("s")
-	da, ds := want(a, digest("v2")), want(settings, digest("v2"))
-	before := []Entry{had(a), had(settings)}
-	cases := map[string]struct {
-		reason string
-		result Result
-		want   []Entry
-	}{
-		"written": {
-			reason: "the generation says when it changes", result: Result{Action: Action{Verb: VerbWrite, ID: a, Wanted: &da}, Generation: 5, ResourceVersion: "9"},
-			want: []Entry{had(a, func(e *Entry) { e.Digest, e.Generation = "v2", 5 }), had(settings)},
-		},
-		"written without generation": {
-			reason: "the version says when it changes", result: Result{Action: Action{Verb: VerbWrite, ID: settings, Wanted: &ds}, ResourceVersion: "9"},
-			want: []Entry{had(a), had(settings, func(e *Entry) { e.Digest, e.ResourceVersion = "v2", "9" })},
-		},
-		"failed": {
-			reason: "what failed is not there", result: Result{Action: Action{Verb: VerbWrite, ID: a, Wanted: &da}, Err: errors.New("no")}, want: before,
-		},
-		"outdated": {
-			reason: "nothing was done", result: Result{Action: Action{Verb: VerbWrite, ID: a, Wanted: &da}, Outdated: true}, want: before,
-		},
-		"marked": {
-			reason: "only a write leads to content", result: Result{Action: Action{Verb: VerbMark, ID: a}, Generation: 5}, want: before,
-		},
-		"unknown": {
-			reason: "what is not in the inventory is not put there", result: Result{Action: Action{Verb: VerbWrite, ID: b, Wanted: &da}}, want: before,
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Record(before, []Result{tc.result})); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
-			if diff := cmp.Diff([]Entry{had(a), had(settings)}, before); diff != "" {
-				t.Errorf("the inventory that was given is changed:\n%s", diff)
-			}
-		})
-	}
-}
-
 func TestID(t *testing.T) {
-	obj := object(a)
+	a, b := objectstest.ReleaseID("a"), objectstest.ReleaseID("b")
+	issuerID := func(name string) objects.ID { return objects.ID{Group: "acme.example.com", Kind: "Issuer", Name: name} }
+	obj := objectstest.Live(a)
 	if objects.IDOf(obj) != a || a.String() != "HelmRelease default/a" || issuerID("x").String() != "Issuer x" || a.Key().String() != "default/a" {
 		t.Errorf("got %v, %v, %v", objects.IDOf(obj), a, issuerID("x"))
 	}
-	got := objects.SortIDs([]objects.ID{b, configID("z"), a, b, issuerID("x")})
-	if diff := cmp.Diff([]objects.ID{configID("z"), issuerID("x"), a, b}, got); diff != "" {
+	got := objects.SortIDs([]objects.ID{b, objectstest.ConfigID("z"), a, b, issuerID("x")})
+	if diff := cmp.Diff([]objects.ID{objectstest.ConfigID("z"), issuerID("x"), a, b}, got); diff != "" {
 		t.Errorf("IDs are sorted by group, kind, namespace and name, without repetitions (-want +got):\n%s", diff)
-	}
-}
-
-func TestHasOwner(t *testing.T) {
-	cases := map[string]struct {
-		reason, apiVersion, kind string
-		want                     bool
-	}{
-		"former owner":  {"any version of its group", "example.com/v3", "Primary", true},
-		"another kind":  {"of the same group", "example.com/v1", "Other", false},
-		"another group": {"with the same kind", "example.org/v1", "Primary", false},
-		"no group":      {"a core kind has none", "v1", "Primary", false},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			obj := object(a, formerlyOwned)
-			refs := obj.GetOwnerReferences()
-			refs[0].APIVersion, refs[0].Kind = tc.apiVersion, tc.kind
-			obj.SetOwnerReferences(refs)
-			if got := HasOwner(obj, testKeys); got != tc.want {
-				t.Errorf("%s: got %v", tc.reason, got)
-			}
-		})
 	}
 }
