@@ -126,10 +126,10 @@ unit-controllers-%: tool-gotestsum
 	$(DETECT) $(call SUMMED,part) --format standard-quiet --format-hide-empty-pkg -- $(GO_TEST) -timeout 15m -parallel 3 $(LEFT) $(PART_$*) $(TESTFLAGS) ./controllers
 
 .PHONY: unit-heavy
-unit-heavy: tool-gotestsum ## The unit tests of test/heavy.txt, and the controllers with the race detector
+unit-heavy: tool-gotestsum ## The unit tests of test/heavy.txt, and the controllers and the plug-in with the race detector
 	@mkdir -p $(TIMES)
 	$(DETECT) STRATA_TEST_ALL=1 $(call SUMMED,heavy) --format testname -- -race $(GO_TEST) -count=1 -timeout 45m -run "$$(hack/heavy.sh all unit)" $(TESTFLAGS) $$(hack/heavy.sh packages unit)
-	$(DETECT) $(call SUMMED,raced) --format standard-quiet -- -race $(GO_TEST) -count=1 -timeout 45m -parallel 6 -skip "$$(hack/heavy.sh all unit)" $(TESTFLAGS) ./controllers
+	$(DETECT) $(call SUMMED,raced) --format standard-quiet -- -race $(GO_TEST) -count=1 -timeout 45m -parallel 6 -skip "$$(hack/heavy.sh all unit)" $(TESTFLAGS) ./controllers ./cmd/kubectl-strata
 
 .PHONY: unit-all
 unit-all: tool-gotestsum tool-promtool ## All unit tests at their full length, all with the race detector

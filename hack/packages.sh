@@ -10,9 +10,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# End-to-end tests run controllers with the race detector, and make test-all runs
-# these packages with it: it makes their tests three times as long.
-elsewhere=/strata/controllers$
+# make test-all runs these packages with the race detector, which makes their tests three
+# times as long. End-to-end tests run controllers with it.
+elsewhere='/strata/(controllers|cmd/kubectl-strata)$'
 concurrent='(^|[^a-zA-Z])(go func|go [a-z][A-Za-z.]*\(|sync\.|atomic\.|errgroup|t\.Parallel\(\))'
 go list -f '{{.ImportPath}} {{.Dir}}' ./... | grep -v '/strata/test/' |
   while read -r package dir; do
