@@ -116,11 +116,11 @@ unit: tool-gotestsum tool-promtool ## Unit, property, API and chart tests, with 
 	@mkdir -p $(TIMES)
 	$(DETECT) $(call SUMMED,race) --format standard-quiet --format-hide-empty-pkg -- -race $(GO_TEST) -timeout 30m $(LEFT) $(TESTFLAGS) $$(hack/packages.sh race)
 	@$(MAKE) --no-print-directory -k -j4 -Otarget $(PARTS:%=unit-controllers-%) unit-plain
-	$(call SUMMED,tools) --format standard-quiet --format-hide-empty-pkg -- -race $(GO_TEST) -short -timeout 5m $(TESTFLAGS) $(TOOL_PACKAGES)
+	$(call SUMMED,tools) --format standard-quiet --format-hide-empty-pkg -- $(GO_TEST) -short -timeout 5m $(TESTFLAGS) $(TOOL_PACKAGES)
 
 .PHONY: unit-plain
 unit-plain: tool-gotestsum
-	$(DETECT) $(call SUMMED,all) --format standard-quiet --format-hide-empty-pkg -- $(GO_TEST) -p 1 -timeout 15m $(LEFT) $(TESTFLAGS) $$(hack/packages.sh plain | grep -v '/controllers$$')
+	$(DETECT) $(call SUMMED,all) --format standard-quiet --format-hide-empty-pkg -- $(GO_TEST) -p 2 -timeout 15m $(LEFT) $(TESTFLAGS) $$(hack/packages.sh plain | grep -v '/controllers$$')
 
 unit-controllers-%: tool-gotestsum
 	$(DETECT) $(call SUMMED,part) --format standard-quiet --format-hide-empty-pkg -- $(GO_TEST) -timeout 15m -parallel 3 $(LEFT) $(PART_$*) $(TESTFLAGS) ./controllers
@@ -136,12 +136,11 @@ unit-all: tool-gotestsum tool-promtool ## All unit tests at their full length, a
 	@mkdir -p $(TIMES)
 	$(DETECT) STRATA_TEST_ALL=1 $(call SUMMED,all) --format standard-quiet --format-hide-empty-pkg -- -race $(GO_TEST) -count=1 -timeout 45m $(TESTFLAGS) $(UNIT_PACKAGES)
 
-# The servers and the controller take memory for time. The controller under test has
-# the race detector where STRATA_RACE is 1, or where a test runs it itself; the tests
-# themselves need none.
+# The servers and the controller take memory for time. The controllers under test have
+# the race detector where STRATA_RACE is 1; the tests themselves need none.
 E2E = GOGC=400 $(call SUMMED,$(1)) --format testname -- $(GO_TEST) -count=1 -p 1 -parallel $(E2E_PARALLEL)
 # How many end-to-end tests go on side by side: most of their time they wait.
-E2E_PARALLEL ?= 8
+E2E_PARALLEL ?= 10
 
 .PHONY: e2e
 e2e: tool-gotestsum ## End-to-end tests on a real API server with the real Flux controllers, and attacks on the chart's lockdown
@@ -158,15 +157,15 @@ e2e-all: tool-gotestsum ## All end-to-end tests, with all detectors
 	@mkdir -p $(TIMES)
 	$(DETECT) STRATA_RACE=1 STRATA_TEST_ALL=1 $(call E2E,all) -race -timeout 90m $(TESTFLAGS) ./test/e2e ./test/hostile
 
-# One goroutine goes on at a time, so the race detector has little to find and
-# makes it ten times slower: a few runs have it.
 .PHONY: simulate
 simulate: ## The rules against a simulated cluster, 1000 runs; STRATA_SEED=N shows one run, STRATA_RUNS=N makes N
 	GOGC=400 go test $(GO_TEST) -count=1 -timeout 20m -v $(TESTFLAGS) ./test/simulation
-	STRATA_RUNS=$(or $(STRATA_RUNS),30) go test -race $(GO_TEST) -count=1 -timeout 20m $(TESTFLAGS) -run '^TestSimulation$$' ./test/simulation
 
+# One goroutine goes on at a time, so the race detector has little to find and
+# makes it ten times slower: a few runs have it.
 .PHONY: simulate-heavy
-simulate-heavy: ## As simulate, the next 4000 runs
+simulate-heavy: ## As simulate, the next 4000 runs, and 30 with the race detector
+	STRATA_RUNS=30 go test -race $(GO_TEST) -count=1 -timeout 20m $(TESTFLAGS) -run '^TestSimulation$$' ./test/simulation
 	GOGC=400 STRATA_SEED=1001 STRATA_RUNS=4000 go test $(GO_TEST) -count=1 -timeout 30m -v $(TESTFLAGS) -run '^TestSimulation$$' ./test/simulation
 
 .PHONY: simulate-all

@@ -31,8 +31,14 @@ func (f *fixture) own(layer *v1alpha1.AddonsLayer) {
 // plainBinary is the controller without the race detector, as it ships.
 var plainBinary = built("plain")
 
-// raceBinary is the controller with the race detector.
-var raceBinary = built("raced", "-race")
+// testedBinary is the controller that tests run: with the race detector where
+// STRATA_RACE is 1, as in make test-all and make nightly.
+var testedBinary = func() func() (string, error) {
+	if os.Getenv("STRATA_RACE") == "1" {
+		return built("raced", "-race")
+	}
+	return plainBinary
+}()
 
 // built returns what builds a controller once.
 func built(name string, flags ...string) func() (string, error) {

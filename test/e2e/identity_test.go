@@ -242,7 +242,7 @@ func TestDefaultServiceAccount(t *testing.T) {
 	f.account(deployer)
 	f.bind("layers", f.prefix, f.accountKey(defaultAccount), mayDeploy)
 	f.bind("deployer", elsewhere, f.accountKey(deployer), mayOn("", "configmaps", "get", "create", "patch", "delete"))
-	controller := f.controller(raceBinary, "--default-service-account", defaultAccount)
+	controller := f.controller(testedBinary, "--default-service-account", defaultAccount)
 	f.must(controller.Start(f.ctx))
 	revision := f.push(map[string]string{
 		"base/release.yaml": f.configMapRelease("base", "one"), "loose/settings.yaml": settingsOf(elsewhere, "one"),
@@ -259,7 +259,7 @@ func TestDefaultServiceAccount(t *testing.T) {
 // namespace, and their objects to references within theirs.
 func TestNoCrossNamespaceRefs(t *testing.T) {
 	f, elsewhere := newIdentityFixture(t)
-	controller := f.controller(raceBinary, "--no-cross-namespace-refs", "--runtime-namespace", f.prefix)
+	controller := f.controller(testedBinary, "--no-cross-namespace-refs", "--runtime-namespace", f.prefix)
 	f.must(controller.Start(f.ctx))
 	foreign := strings.Replace(f.configMapRelease("base", "one"), "name: charts, namespace: "+f.prefix, "name: charts, namespace: "+elsewhere, 1)
 	f.push(map[string]string{"base/release.yaml": foreign, "stolen/release.yaml": f.configMapRelease("stolen", "one")})

@@ -56,7 +56,7 @@ func TestTheLeadIsLostInTheMiddleOfARollOut(t *testing.T) {
 	}{{"killed", false}, {"stopped and woken", true}} {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFixture(t)
-			first, second := f.controller(raceBinary, quickLead...), f.controller(raceBinary, quickLead...)
+			first, second := f.controller(testedBinary, quickLead...), f.controller(testedBinary, quickLead...)
 			f.must(first.Start(f.ctx))
 			f.must(second.Start(f.ctx))
 			w := f.witness()
@@ -123,7 +123,7 @@ func (f *fixture) wake(controller *strata.Controller) {
 // over a roll-out, which ends as if nothing had been.
 func TestKilledAtMomentsOfARollOut(t *testing.T) {
 	f := newFixture(t)
-	controller := f.controller(raceBinary)
+	controller := f.controller(testedBinary)
 	f.must(controller.Start(f.ctx))
 	files := f.chainFiles("one")
 	revision := f.push(files)

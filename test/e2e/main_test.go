@@ -128,11 +128,7 @@ func startController(ctx context.Context) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	build := plainBinary
-	if os.Getenv("STRATA_RACE") == "1" {
-		build = raceBinary
-	}
-	binary, err := build()
+	binary, err := testedBinary()
 	if err != nil {
 		return err
 	}

@@ -105,7 +105,7 @@ func (f *fixture) crash(controller *strata.Controller) {
 // on where it was: nothing is installed twice, nothing is told twice.
 func TestKilledControllerGoesOnWithTheRollOut(t *testing.T) {
 	f := newFixture(t)
-	controller := f.controller(raceBinary)
+	controller := f.controller(testedBinary)
 	f.must(controller.Start(f.ctx))
 	revision := f.push(f.chainFiles("one"))
 	f.chain(f.own)
@@ -133,7 +133,7 @@ func TestKilledControllerGoesOnWithTheRollOut(t *testing.T) {
 // renames a third: the removed one goes, the others are never uninstalled.
 func TestKilledControllerDeletesNothingThatShouldStay(t *testing.T) {
 	f := newFixture(t)
-	controller := f.controller(raceBinary)
+	controller := f.controller(testedBinary)
 	f.must(controller.Start(f.ctx))
 	files := f.chainFiles("one")
 	revision := f.push(files)
@@ -176,7 +176,7 @@ func TestKilledControllerDeletesNothingThatShouldStay(t *testing.T) {
 // is no failure.
 func TestTerminatedControllerEndsInTheMiddleOfARollOut(t *testing.T) {
 	f := newFixture(t)
-	controller := f.controller(raceBinary)
+	controller := f.controller(testedBinary)
 	f.must(controller.Start(f.ctx))
 	revision := f.push(f.chainFiles("one"))
 	f.chain(f.own)
@@ -220,7 +220,7 @@ func (f *fixture) reconciles(controller *strata.Controller) int {
 // time and takes over when the first one ends, or is killed.
 func TestOnlyTheLeaderActs(t *testing.T) {
 	f := newFixture(t)
-	first, second := f.controller(raceBinary, quickLead...), f.controller(raceBinary, quickLead...)
+	first, second := f.controller(testedBinary, quickLead...), f.controller(testedBinary, quickLead...)
 	f.must(first.Start(f.ctx))
 	revision := f.push(map[string]string{"base/release.yaml": f.configMapRelease("base", "one")})
 	f.layer("base", f.own)
@@ -273,7 +273,7 @@ func TestControllerLooksAfterTheLayersOfItsSelectorOnly(t *testing.T) {
 		}
 		return nil
 	})
-	controller := f.controller(raceBinary)
+	controller := f.controller(testedBinary)
 	f.must(controller.Start(f.ctx))
 	f.deployed("base", revision)
 	f.stillThere(before)
@@ -287,7 +287,7 @@ func TestControllerLooksAfterTheClustersOfItsSelectorOnly(t *testing.T) {
 	f.kubeconfigSecret(stack.client, f.prefix, "prod", far.kubeconfig(t))
 	cluster := f.remoteCluster("prod", func(c *v1alpha1.RemoteCluster) { c.Labels = map[string]string{ownController: "nobody"} })
 	revision := f.push(map[string]string{"base/release.yaml": f.configMapRelease("base", "one")})
-	controller := f.controller(raceBinary)
+	controller := f.controller(testedBinary)
 	f.must(controller.Start(f.ctx))
 	f.throughout(3*time.Second, "the RemoteCluster of nobody is left alone", func() error {
 		found := &v1alpha1.RemoteCluster{}
@@ -345,7 +345,7 @@ func TestRolloutSurvivesARestartOfTheAPIServer(t *testing.T) {
 func TestRolloutSurvivesARestartOfSourceController(t *testing.T) {
 	f := newSerialFixture(t)
 	f.disturb()
-	controller := f.controller(raceBinary)
+	controller := f.controller(testedBinary)
 	f.must(controller.Start(f.ctx))
 	revision := f.push(f.chainFiles("one"))
 	f.chain(f.own)
