@@ -97,7 +97,12 @@ test-all: ## What make test leaves out, some of it for a short time only
 
 .PHONY: nightly
 nightly: ## Everything, at length: all tests with all detectors, fuzz tests, 10000 simulated runs, half an hour of chaos
-	@MAKE='$(MAKE)' TIMES='$(TIMES)' hack/step.sh tools lint verify controlplane vulncheck unit-all e2e-all simulate-all mutants tools-all fuzz chaos
+	@MAKE='$(MAKE)' TIMES='$(TIMES)' hack/step.sh tools lint verify controlplane vulncheck unit-all e2e-all simulate-all mutants tools-all demo-cold fuzz chaos
+
+.PHONY: demo-cold
+demo-cold: ## As demo, on a machine that has neither servers nor anything compiled
+	@cold=$$(mktemp -d) && trap 'rm -rf "$$cold"' EXIT && \
+	  env -u KUBEBUILDER_ASSETS GOCACHE="$$cold/go" STRATA_CACHE="$$cold/strata" $(MAKE) --no-print-directory demo DEMO_EXIT=1
 
 .PHONY: lint
 lint: tool-golangci-lint ## Lint, with the import rules of the rooms

@@ -288,7 +288,7 @@ type progress struct {
 
 	done int
 	said time.Time
-	last []string // the last lines, which say what failed
+	last []string // the last lines that are no names of packages: they say what failed
 }
 
 // sayEvery is how often progress is told.
@@ -300,11 +300,11 @@ func (p *progress) follow(lines io.Reader) {
 	p.said = p.begin
 	for scanner.Scan() {
 		line := scanner.Text()
-		if p.last = append(p.last, line); len(p.last) > 30 {
-			p.last = p.last[1:]
-		}
+		// The name of a package stands alone; go on after a mistake it names more of them.
 		if !strings.Contains(line, " ") {
 			p.done++
+		} else if p.last = append(p.last, line); len(p.last) > 30 {
+			p.last = p.last[1:]
 		}
 		if now := time.Now(); now.Sub(p.said) >= sayEvery {
 			p.said = now
