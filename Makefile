@@ -66,7 +66,7 @@ build: ## Build the controller and the kubectl plug-in into bin/
 
 .PHONY: demo
 demo: ## Run Strata, Flux and a control plane here, with examples/platform; DEMO_EXIT=1 ends it when all is deployed, DEMO_REMOTE=1 adds a second cluster, DEMO_FLEET=1 fills two from a bundle, DEMO_CLUSTER=current takes the cluster of your current context
-	@go build -ldflags '-X main.version=$(VERSION)' -o bin/demo ./hack/demo
+	@GOGC=400 go build -ldflags '-X main.version=$(VERSION)' -o bin/demo ./hack/demo
 	@DEMO_EXIT='$(DEMO_EXIT)' DEMO_REMOTE='$(DEMO_REMOTE)' DEMO_FLEET='$(DEMO_FLEET)' DEMO_CLUSTER='$(DEMO_CLUSTER)' exec bin/demo
 
 .PHONY: generate

@@ -75,6 +75,8 @@ func build(ctx context.Context, program, path string, flags []string) (string, e
 	args := append(append([]string{"build", "-trimpath"}, flags...), "-o", path, program)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = root
+	// As hack/controlplane does: a compiler that seldom collects garbage is a fifth faster.
+	cmd.Env = append(os.Environ(), "GOGC=400")
 	// Interrupted, go puts away what it has begun; killed, it does not.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
