@@ -142,7 +142,8 @@ func TestTogetherSaysWhatFails(t *testing.T) {
 }
 
 // The demo runs the versions that the tests run: only what these programs are built
-// from differs, because they are built together.
+// from differs, because they are built together. kwok is a newer one in the demo: the one
+// that the tests have does not compile with what Kubernetes is made of.
 func TestDemoHasTheVersionsOfTheTests(t *testing.T) {
 	modules, err := findModules()
 	if err != nil {
@@ -154,12 +155,12 @@ func TestDemoHasTheVersionsOfTheTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, program := range g.programs {
+		if program.name == "kwok" {
+			continue
+		}
 		tested, err := b.version(program)
 		if err != nil {
 			t.Fatal(err)
-		}
-		if isAlone(program) {
-			continue // it is the very same
 		}
 		program.modules = []string{demoModule}
 		if shown, err := b.version(program); err != nil || shown != tested {

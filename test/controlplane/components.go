@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	_ "embed" // the stages of kwok
 	"errors"
 	"fmt"
 	"io"
@@ -239,6 +240,9 @@ func (l *launcher) describeSecure(p *process) error {
 	return nil
 }
 
+//go:embed stages.yaml
+var stages []byte
+
 func (l *launcher) describeKwok(p *process) error {
 	server, err := l.reserve()
 	if err != nil {
@@ -248,8 +252,14 @@ func (l *launcher) describeKwok(p *process) error {
 	if err != nil {
 		return err
 	}
+	// What becomes of nodes and pods is told by the same stages for every release of kwok.
+	config := filepath.Join(l.dir, "stages.yaml")
+	if err := os.WriteFile(config, stages, 0o600); err != nil {
+		return fmt.Errorf("cannot write the stages of kwok: %w", err)
+	}
 	p.args = []string{
 		"--kubeconfig=" + kubeconfig,
+		"--config=" + config,
 		"--manage-all-nodes=false",
 		"--manage-nodes-with-annotation-selector=" + nodeAnnotation + "=fake",
 		"--node-lease-duration-seconds=40",

@@ -1,6 +1,5 @@
 // What the demo runs, in one module, so that what the programs have in common is
-// compiled once. Kubernetes has its own pins, and the others are built with these; kwok, which
-// does not compile with them, has the module that tests build it from.
+// compiled once. Kubernetes has its own pins, and the others are built with these.
 module strata.invalid/hack/controlplane/demo
 
 go 1.26.0
@@ -15,6 +14,7 @@ tool (
 	k8s.io/kubernetes/cmd/kube-controller-manager
 	k8s.io/kubernetes/cmd/kube-scheduler
 	k8s.io/kubernetes/cmd/kubectl
+	sigs.k8s.io/kwok/cmd/kwok
 )
 
 require (
@@ -460,6 +460,7 @@ require (
 	sigs.k8s.io/kustomize/api v0.21.1 // indirect
 	sigs.k8s.io/kustomize/kustomize/v5 v5.8.1 // indirect
 	sigs.k8s.io/kustomize/kyaml v0.21.1 // indirect
+	sigs.k8s.io/kwok v0.8.0 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/release-utils v0.12.4 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.0 // indirect
