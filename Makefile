@@ -184,7 +184,6 @@ mutants: ## Break the rules on purpose by each patch of test/mutants, and have t
 .PHONY: tools-all
 tools-all: tool-gotestsum controlplane ## The tests of the benchmark, of the storm and of the servers, with servers
 	@mkdir -p $(TIMES)
-	go run ./hack/controlplane --only kustomize-controller,crds-kustomize
 	STRATA_TEST_ALL=1 $(call SUMMED,all) --format testname -- -race $(GO_TEST) -count=1 -p 1 -timeout 30m $(TESTFLAGS) $(TOOL_PACKAGES)
 
 .PHONY: fuzz
@@ -206,7 +205,6 @@ chaos-brief: ## As chaos, for three minutes
 
 .PHONY: bench
 bench: controlplane ## Measure Strata beside others, with a table and bin/bench.json; BENCHFLAGS='--help' lists the flags
-	@go run ./hack/controlplane --only kustomize-controller,crds-kustomize
 	@go build -o bin/bench ./test/bench
 	@exec bin/bench --out bin/bench.json $(BENCHFLAGS)
 

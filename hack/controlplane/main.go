@@ -7,8 +7,7 @@
 //
 // Every program has a module of its own beside this file, whose go.mod and
 // go.sum pin what it is built from. A program is built again only when those
-// pins, its linker flags or the Go version change. What only benchmarks need,
-// such as kustomize-controller, is built when it is named, and not otherwise.
+// pins, its linker flags or the Go version change.
 //
 // The demo runs what is there: these programs where they are current, or others that
 // the machine has. With --demo those that it has not are built together, from a module
@@ -88,11 +87,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 }
 
 // selectTargets returns the targets named in a comma-separated list, in the
-// order in which they are built; an empty list is all but those that are built
-// only when they are named.
+// order in which they are built; an empty list is all.
 func selectTargets(only string) ([]target, error) {
 	if only == "" {
-		return slices.DeleteFunc(slices.Clone(targets), func(t target) bool { return t.asked }), nil
+		return slices.Clone(targets), nil
 	}
 	names := strings.Split(only, ",")
 	for _, name := range names {

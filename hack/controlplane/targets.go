@@ -29,7 +29,6 @@ type target struct {
 	modules []string // folders of the tool modules it is made from
 	pkg     string   // package of a program
 	require string   // module whose version is the target's
-	asked   bool     // made only when it is named
 	ldflags func(version string) string
 	make    func(context.Context, builder, target) error
 }
@@ -62,21 +61,14 @@ var targets = []target{
 			pinned{"notification-controller", notificationController},
 		),
 	},
-	// What only benchmarks need takes minutes to build, which no test waits for.
-	whenAsked(program("kustomize-controller", "kustomize-controller", kustomizeController, "")),
-	whenAsked(target{
+	program("kustomize-controller", "kustomize-controller", kustomizeController, ""),
+	{
 		name:    cache.KustomizeCRDs,
 		modules: []string{"kustomize-controller"},
 		require: kustomizeController,
 		ldflags: noFlags,
 		make:    copyCRDs(pinned{"kustomize-controller", kustomizeController}),
-	}),
-}
-
-// whenAsked is a target that is made only when it is named.
-func whenAsked(t target) target {
-	t.asked = true
-	return t
+	},
 }
 
 func program(name, folder, module, pkg string) target {

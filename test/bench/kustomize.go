@@ -119,7 +119,7 @@ func kustomizeBuilt() (binary, crds string, err error) {
 	binary, missing := controlplane.Binary(kustomizeProgram)
 	crds, missingCRDs := controlplane.Binary(cache.KustomizeCRDs)
 	if missing != nil || missingCRDs != nil {
-		return "", "", fmt.Errorf("%s is not built, run: go run ./hack/controlplane --only %[1]s,%s", kustomizeProgram, cache.KustomizeCRDs)
+		return "", "", fmt.Errorf("%s is not built, run: make controlplane", kustomizeProgram)
 	}
 	return binary, crds, nil
 }
