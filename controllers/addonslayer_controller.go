@@ -25,6 +25,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/apply"
+	"github.com/strata-project/strata/internal/builds"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
@@ -51,10 +52,10 @@ const (
 // Artifacts hands out what the artifacts of sources hold.
 type Artifacts interface {
 	// Directory returns a directory of an artifact.
-	Directory(ctx context.Context, artifact repos.Artifact, path string) (*directories.Directory, error)
+	Directory(ctx context.Context, artifact repos.Artifact, path string, how builds.Build) (*directories.Directory, error)
 	// Digest returns the digest of a directory's objects, and whether it is
 	// missing. It costs less than the directory.
-	Digest(ctx context.Context, artifact repos.Artifact, path string) (digest string, missing bool, err error)
+	Digest(ctx context.Context, artifact repos.Artifact, path string, how builds.Build) (digest string, missing bool, err error)
 	// ByDigest returns a directory by its content, as long as it is cached.
 	ByDigest(digest string) (*directories.Directory, bool)
 	// Assemble returns the directory of objects that no artifact has, made anew
@@ -135,6 +136,7 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 			return nil, fmt.Errorf("cannot read layer %s: %w", name, err)
 		}
 		r.listings.Forget(name)
+		r.knownBuilds.Forget(name)
 		r.recentLayers.Forget(name)
 		r.untold.forget(name)
 		r.Meters.Forget(name)

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/builds"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -72,7 +73,7 @@ func TestForgedStatusDeploysNothing(t *testing.T) {
 	var digest string
 	f.eventually("the other layer is read", func() error {
 		var err error
-		digest, _, err = f.reconciler.Artifacts.Digest(f.ctx, f.artifact(), "./other")
+		digest, _, err = f.reconciler.Artifacts.Digest(f.ctx, f.artifact(), "./other", builds.Build{})
 		return err
 	})
 	archive, _ := f.pack("/evil.tar.gz", map[string]string{"x/evil.yaml": f.release("evil")})
@@ -171,7 +172,7 @@ func TestForgedStatusOpensNoGuard(t *testing.T) {
 	f.publish("main@sha1:2", map[string]string{"base/a.yaml": f.release("a")})
 	f.reason("base", v1alpha1.ReasonMassPrune)
 	f.settle()
-	digest, _, err := f.reconciler.Artifacts.Digest(f.ctx, f.artifact(), "./base")
+	digest, _, err := f.reconciler.Artifacts.Digest(f.ctx, f.artifact(), "./base", builds.Build{})
 	f.must(err)
 	f.forge("base", func(s *v1alpha1.AddonsLayerStatus) {
 		s.Attempt = &v1alpha1.Attempt{Version: "1.0.0", Digest: digest, Allowed: []string{"Empty", "Prune"}, StartTime: metav1.Now()}

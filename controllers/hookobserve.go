@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/hooks"
 	"github.com/strata-project/strata/internal/impact"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
@@ -23,18 +24,18 @@ import (
 	"github.com/strata-project/strata/internal/templates"
 )
 
-// observeAwaited looks at the objects of waitFor, and follows them.
+// observeAwaited looks at the objects that the layer waits for, and follows them.
 func (o *observer) observeAwaited(ctx context.Context) error {
 	if !o.Layer.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	for _, hook := range o.Layer.Spec.WaitFor {
-		gv, err := schema.ParseGroupVersion(hook.APIVersion)
+	for _, wait := range hooks.Waits(o.Layer, o.Settings.Namespace) {
+		id, version, err := wait.ID(o.cluster())
 		if err != nil {
 			return nil //nolint:nilerr // a gate says so
 		}
-		seen := layers.Awaited{ID: objects.ID{Cluster: o.cluster(), Group: gv.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name}}
-		seen.Live, seen.Unserved, seen.Err = o.awaited(ctx, seen.ID, gv.Version)
+		seen := layers.Awaited{ID: o.scoped(id, version, wait.Defaulted)}
+		seen.Live, seen.Unserved, seen.Err = o.awaited(ctx, seen.ID, version)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -46,7 +47,20 @@ func (o *observer) observeAwaited(ctx context.Context) error {
 	return nil
 }
 
-// awaited reads one object of waitFor at a version of its API, and tells whether
+// scoped returns an object without the namespace that nobody has said, where its kind has
+// none.
+func (o *observer) scoped(id objects.ID, version string, defaulted bool) objects.ID {
+	k := o.r.kindsOf(id.Cluster)
+	if !defaulted || k == nil {
+		return id
+	}
+	if mapping, err := k.Mapping(id.GroupKind(), version); err == nil && mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		id.Namespace = ""
+	}
+	return id
+}
+
+// awaited reads one object that is waited for at a version of its API, and tells whether
 // its kind is not served there.
 func (o *observer) awaited(ctx context.Context, id objects.ID, version string) (live *unstructured.Unstructured, unserved bool, err error) {
 	k := o.r.kindsOf(id.Cluster)
@@ -105,7 +119,7 @@ func (o *observer) lookUpDoomed(ctx context.Context) error {
 		return err
 	}
 	for i, hook := range o.Layer.Spec.DeleteBefore {
-		if err := layers.CheckDeleteBefore(hook); err != nil {
+		if err := hooks.CheckDeleteBefore(hook); err != nil {
 			return fmt.Errorf("spec.deleteBefore[%d].%w", i, err)
 		}
 		gv, err := schema.ParseGroupVersion(hook.APIVersion)
@@ -178,7 +192,7 @@ func (o *observer) lookUpHook(ctx context.Context, reader client.Reader, hook v1
 // lacks a field that its where reads is not.
 func (o *observer) doom(hook v1alpha1.DeleteBefore, obj *unstructured.Unstructured) error {
 	id := objects.IDOf(obj).On(o.cluster())
-	met, err := layers.Meets(hook.Where, obj)
+	met, err := hooks.Meets(hook.Where, obj)
 	var missing *templates.MissingError
 	if err != nil && !errors.As(err, &missing) {
 		return fmt.Errorf("%s: where: %w", id, err)

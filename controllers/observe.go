@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/builds"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/kinds"
@@ -36,6 +37,8 @@ type observer struct {
 	*layers.Observation
 	// content of the layer, as this observation has it; nil where there is none.
 	content content
+	// how the layer's directory becomes objects.
+	how builds.Build
 	// wantedIDs lists the objects in question, in order.
 	wantedIDs []objects.ID
 	// sources of other layers that were read already, as many layers have one
@@ -70,7 +73,7 @@ func (r *AddonsLayerReconciler) newObserver(layer *v1alpha1.AddonsLayer) *observ
 
 // observeContent reads what the layer is to hold, and where it belongs.
 func (o *observer) observeContent(ctx context.Context) error {
-	return inTurn(ctx, o.observeRemote, o.observeDirectory)
+	return inTurn(ctx, o.observeRemote, o.observeBuild, o.observeDirectory)
 }
 
 // observeSurroundings reads everything else that the rules decide from.
@@ -112,8 +115,12 @@ func (o *observer) observeDirectory(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
+	if ours, is := content.(fetched); is {
+		ours.how = &o.how
+		content = ours
+	}
 	o.Source, o.content = source, content
-	if content != nil {
+	if content != nil && o.DirectoryError == nil {
 		o.Directory, o.DirectoryError = content.directory(ctx)
 		if o.DirectoryError == nil {
 			o.Directory, o.DirectoryError = o.put(ctx, o.Directory)
@@ -160,7 +167,7 @@ func (o *observer) observeRestored(ctx context.Context) error {
 		if o.content != nil {
 			present = o.content.artifact()
 		}
-		restored, err := o.reads.unnoted().revisions.read(ctx, o.Layer, entry, present)
+		restored, err := o.reads.unnoted().revisions.read(ctx, o.Layer, entry, present, o.how)
 		if errors.Is(err, context.Canceled) {
 			return err
 		}

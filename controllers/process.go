@@ -89,7 +89,8 @@ type sight struct {
 
 // remembered is what a process knows of layers from one look to the next.
 type remembered struct {
-	listings *memory.Listings
+	listings    *memory.Listings
+	knownBuilds memory.Builds
 	// recent are the writes of objects, and recentLayers those of layers.
 	recent       *memory.Objects
 	recentLayers *memory.Layers

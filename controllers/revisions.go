@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/builds"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
@@ -118,6 +119,7 @@ func (r *revisions) read(
 	layer *v1alpha1.AddonsLayer,
 	entry v1alpha1.HistoryEntry,
 	present *repos.Artifact,
+	how builds.Build,
 ) (*directories.Directory, error) {
 	if directory := r.known(layer, entry.Digest); directory != nil {
 		return directory, nil
@@ -139,7 +141,7 @@ func (r *revisions) read(
 			"with spec.rollback the cluster keeps what is deployed from then on", err)
 	}
 	artifact := repos.Artifact{URL: entry.Artifact.URL, Revision: entry.Revision, Digest: entry.Artifact.Digest}
-	directory, fetching := r.artifacts.Directory(ctx, artifact, entry.Artifact.Path)
+	directory, fetching := r.artifacts.Directory(ctx, artifact, entry.Artifact.Path, how)
 	switch {
 	case errors.Is(fetching, repos.ErrNotFound):
 		return nil, err

@@ -133,6 +133,7 @@ func (r *AddonsLayerReconciler) announce(ctx context.Context, o *observer) {
 	if !layers.MayUseSource(o.Layer, o.Settings) {
 		return
 	}
+	r.knownBuilds.Note(o.Layer, o.how)
 	if o.Layer.DeletionTimestamp.IsZero() && r.listings.Update(o.Layer.Name, o.Directory) {
 		r.wake(r.listings.WhoWaits()...)
 		r.wakeNeighbours(ctx, o.Observation)

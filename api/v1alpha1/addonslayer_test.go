@@ -124,7 +124,15 @@ func TestValidation(t *testing.T) {
 		"timeout of nothing":         {with("timeout: 0s"), "timeout must be at least 1s"},
 		"policy Delete":              {with("deletionPolicy: Delete"), ""},
 		"policy Orphan":              {with("deletionPolicy: Orphan"), ""},
-		"policy Keep":                {with("deletionPolicy: Keep"), "deletionPolicy must be Delete (uninstall the layer's objects) or Orphan (leave them without owner)"},
+		"policy Keep":                {with("deletionPolicy: Keep"), "deletionPolicy must be Delete (uninstall the layer's objects), Orphan (leave them without owner) or Abandon"},
+		"policy Abandon":             {with("deletionPolicy: Abandon, cluster: {name: edge}"), ""},
+		"policy Abandon at home":     {with("deletionPolicy: Abandon"), "deletionPolicy Abandon is for layers of another cluster"},
+		"fields of a Kustomization":  {with("targetNamespace: shop, wait: false, prune: false, postBuild: {substituteFrom: [{kind: ConfigMap, name: a}]}"), ""},
+		"another build":              {with("build: Helm"), "supported values: \"Flux\""},
+		"variables of a Pod":         {with("postBuild: {substituteFrom: [{kind: Pod, name: a}]}"), "supported values: \"ConfigMap\", \"Secret\""},
+		"another way of encryption":  {with("decryption: {provider: vault, secretRef: {name: a}}"), "supported values: \"sops\""},
+		"patches of a bundle":        {layer("valid", "{version: 1.0.0, source: {kind: ApplicationBundle, name: a, path: ./a}, patches: [{patch: x}]}"), "are for layers with a directory"},
+		"decryption of a bundle":     {layer("valid", "{version: 1.0.0, source: {kind: ApplicationBundle, name: a, path: ./a}, decryption: {provider: sops, secretRef: {name: a}}}"), "are for layers with a directory"},
 		"kind GitRepository":         {from("kind: GitRepository, name: addons, path: ./base"), ""},
 		"kind in Kraan's long form":  {from("kind: gitrepositories.source.toolkit.fluxcd.io, name: addons, path: ./base"), ""},
 		"empty kind":                 {from("kind: '', name: addons, path: ./base"), ""},
@@ -313,16 +321,35 @@ version: 0.1.01
 }
 
 // Every field of the Go types is in the CRD: none of them is dropped by the API
-// server.
+// server. What a layer of a bundle has, and what one of a directory has, are never in one.
 func TestDefinitionIsCurrent(t *testing.T) {
 	needsServer(t)
+	for name, change := range map[string]func(*v1alpha1.AddonsLayerSpec){
+		"bundle": func(spec *v1alpha1.AddonsLayerSpec) {
+			spec.Source.Kind, spec.Build, spec.KustomizationFields = "ApplicationBundle", "", v1alpha1.KustomizationFields{}
+		},
+		"directory": func(spec *v1alpha1.AddonsLayerSpec) {
+			spec.Source.Kind, spec.Build, spec.Inputs, spec.Instance = "GitRepository", v1alpha1.BuildFlux, nil, ""
+			spec.BuildMetadata = []string{"originAnnotations"}
+			spec.Decryption.Provider = "sops"
+			spec.PostBuild.SubstituteStrategy, spec.PostBuild.SubstituteFrom[0].Kind = v1alpha1.SubstituteAlways, "Secret"
+		},
+	} {
+		t.Run(name, func(t *testing.T) { isKept(t, name, change) })
+	}
+}
+
+// isKept creates a layer with all fields but those that change takes out, and reads it.
+func isKept(t *testing.T, name string, change func(*v1alpha1.AddonsLayerSpec)) {
+	t.Helper()
 	full := &v1alpha1.AddonsLayer{}
 	fill(reflect.ValueOf(&full.Spec).Elem())
 	fill(reflect.ValueOf(&full.Status).Elem())
-	full.Name = "full"
-	full.Spec.Source.Kind, full.Spec.Source.Path = "ApplicationBundle", "./base"
+	full.Name = name
+	full.Spec.Source.Path = "./base"
 	full.Spec.Prereqs.K8sVersion, full.Spec.DeletionPolicy = "1.30", v1alpha1.DeletionPolicyOrphan
 	full.Status.Conditions[0].Status = metav1.ConditionTrue
+	change(&full.Spec)
 	want := full.DeepCopy()
 
 	create(t, full)

@@ -14,8 +14,27 @@ const AddonsLayerKind = "AddonsLayer"
 // AddonsLayerSpec says which directory makes up the layer, at which version,
 // and what must hold before it may be deployed.
 //
+// +kubebuilder:validation:XValidation:rule="!(has(self.source.kind) && self.source.kind == 'ApplicationBundle') || !(has(self.build) || has(self.targetNamespace) || has(self.namePrefix) || has(self.nameSuffix) || has(self.components) || has(self.patches) || has(self.images) || has(self.buildMetadata) || has(self.commonMetadata) || has(self.decryption) || has(self.postBuild))",message="build, targetNamespace, namePrefix, nameSuffix, components, patches, images, buildMetadata, commonMetadata, decryption and postBuild are for layers with a directory: an ApplicationBundle has none"
+// +kubebuilder:validation:XValidation:rule="!(has(self.deletionPolicy) && self.deletionPolicy == 'Abandon') || has(self.cluster)",message="deletionPolicy Abandon is for layers of another cluster, which spec.cluster names: write Orphan"
 // +kubebuilder:validation:XValidation:rule="!(has(self.inputs) || has(self.instance)) || (has(self.source.kind) && self.source.kind == 'ApplicationBundle')",message="inputs and instance are for layers whose source.kind is ApplicationBundle"
 type AddonsLayerSpec struct {
+	KustomizationFields `json:",inline"`
+	RolloutFields       `json:",inline"`
+
+	// Build is Flux where the directory becomes objects in the way of Flux's
+	// kustomize-controller: where it has no kustomization.yaml, one is made of all its
+	// manifests. It is so anyway where one of the fields of a Kustomization is given.
+	// +kubebuilder:validation:Enum=Flux
+	// +optional
+	Build string `json:"build,omitempty"`
+
+	// Namespace is where the account, the ConfigMaps and the Secrets are that the layer
+	// names. Defaults to the namespace of the source.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be the name of a namespace"
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
 	// Source names the directory that holds the layer's manifests.
 	// +required
 	Source SourceSpec `json:"source"`
@@ -61,8 +80,9 @@ type AddonsLayerSpec struct {
 
 	// DeletionPolicy says what becomes of the layer's objects when the layer
 	// is deleted: Delete uninstalls them (the default), Orphan leaves them without
-	// owner.
-	// +kubebuilder:validation:XValidation:rule="self in ['Delete', 'Orphan']",message="deletionPolicy must be Delete (uninstall the layer's objects) or Orphan (leave them without owner)"
+	// owner (the default where prune is false), Abandon does not even ask the other
+	// cluster that they are on.
+	// +kubebuilder:validation:XValidation:rule="self in ['Delete', 'Orphan', 'Abandon']",message="deletionPolicy must be Delete (uninstall the layer's objects), Orphan (leave them without owner) or Abandon (leave them, and do not contact their cluster)"
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
@@ -133,7 +153,22 @@ const (
 	DeletionPolicyDelete DeletionPolicy = "Delete"
 	// DeletionPolicyOrphan leaves the layer's objects without owner.
 	DeletionPolicyOrphan DeletionPolicy = "Orphan"
+	// DeletionPolicyAbandon leaves the layer's objects as they are, and asks their
+	// cluster for nothing.
+	DeletionPolicyAbandon DeletionPolicy = "Abandon"
 )
+
+// OnDeletion returns what becomes of the layer's objects when it is deleted.
+func (s *AddonsLayerSpec) OnDeletion() DeletionPolicy {
+	switch {
+	case s.DeletionPolicy != "":
+		return s.DeletionPolicy
+	case !s.Prunes():
+		return DeletionPolicyOrphan
+	default:
+		return DeletionPolicyDelete
+	}
+}
 
 // SourceSpec names a directory in the artifact of a Flux source.
 type SourceSpec struct {

@@ -49,6 +49,9 @@ const (
 	// ContestedCondition is True while HelmReleases that no layer has stand for the
 	// same Helm releases as those of the layer. It stops nothing.
 	ContestedCondition = "Contested"
+	// VariablesUnsetCondition is True while objects of the layer read variables that
+	// nobody gives, which are empty then. It stops nothing.
+	VariablesUnsetCondition = "VariablesUnset"
 )
 
 // Condition types of a RemoteCluster, beside Ready.
@@ -200,11 +203,18 @@ const (
 	// ReasonInvalidManifest says that a file holds what is no object, or one that the
 	// API server refuses.
 	ReasonInvalidManifest = "InvalidManifest"
-	// ReasonEncryptedManifest says that a file is encrypted, which Strata does not
-	// decrypt.
+	// ReasonEncryptedManifest says that a file is encrypted, and that no key opens it.
 	ReasonEncryptedManifest = "EncryptedManifest"
 	// ReasonDuplicateObject says that two files list the same object.
 	ReasonDuplicateObject = "DuplicateObject"
+	// ReasonVariablesUnavailable says that a ConfigMap or Secret of substituteFrom is not
+	// there, may not be read by the layer's account, or holds no variables.
+	ReasonVariablesUnavailable = "VariablesUnavailable"
+	// ReasonDecryptionKeysUnavailable says that the Secret of spec.decryption is not there,
+	// may not be read by the layer's account, or holds no key.
+	ReasonDecryptionKeysUnavailable = "DecryptionKeysUnavailable"
+	// ReasonVariablesUnset says that objects read variables that nobody gives.
+	ReasonVariablesUnset = "VariablesUnset"
 	// ReasonKustomizeFailed says that the kustomization of the directory cannot be built.
 	ReasonKustomizeFailed = "KustomizeFailed"
 	// ReasonArtifactRefused says that the archive is not what its source says, or is

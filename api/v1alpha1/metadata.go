@@ -130,6 +130,24 @@ const (
 	// PersistentVolumeClaim that Strata has created be deleted, which is never done
 	// otherwise.
 	PruneAnnotation = "kraan.io/prune"
+	// FluxPruneAnnotation with the value "disabled" keeps an object, as Flux has it.
+	FluxPruneAnnotation = "kustomize.toolkit.fluxcd.io/prune"
+	// FluxReconcileAnnotation with the value "disabled", in a manifest or on the live
+	// object, has the object left as it is, and kept.
+	FluxReconcileAnnotation = "kustomize.toolkit.fluxcd.io/reconcile"
+	// FluxSSAAnnotation with the value "IfNotPresent" has an object created where it is
+	// missing and left alone otherwise, with "Ignore" left alone anyway. "Merge" and
+	// "Override" are how every object is applied.
+	FluxSSAAnnotation = "kustomize.toolkit.fluxcd.io/ssa"
+	// FluxForceAnnotation with the value "enabled" recreates an object where a field is
+	// to change that cannot be changed.
+	FluxForceAnnotation = "kustomize.toolkit.fluxcd.io/force"
+	// TakenOverAnnotation on a layer holds what is kept of the Kustomization that its
+	// objects were handed over from.
+	TakenOverAnnotation = "kraan.io/taken-over-from"
+	// HandOverAnnotation on a Kustomization names the layer that it is handed over to, or
+	// given back by.
+	HandOverAnnotation = "kraan.io/hand-over"
 	// CreatedForAnnotation on an object of these kinds names the layer that Strata
 	// has created it for. What was there before a layer adopted it lacks it.
 	CreatedForAnnotation = "kraan.io/created-for"

@@ -18,21 +18,26 @@ import (
 )
 
 // Of returns the ServiceAccount that writes a layer's objects: the one
-// that the layer names, or else byDefault, in the namespace of the layer's source; for
-// a layer of another cluster, on that cluster, in the namespace that the RemoteCluster
-// has here. The namespace given is that of a source without one. The zero value means
+// that the layer names, or else byDefault, in the layer's namespace; for a layer of
+// another cluster, on that cluster. The namespace given is that of a source without one. The zero value means
 // the controller itself.
 func Of(layer *v1alpha1.AddonsLayer, byDefault, namespace string) types.NamespacedName {
 	name := cmp.Or(layer.Spec.ServiceAccountName, byDefault)
 	if name == "" {
 		return types.NamespacedName{}
 	}
+	return types.NamespacedName{Namespace: NamespaceOf(layer, namespace), Name: name}
+}
+
+// NamespaceOf returns where the account, the ConfigMaps and the Secrets are that a layer
+// names: the namespace that it says, or that of its source. For a layer of another cluster
+// it is the one that the RemoteCluster has here, in which Flux looks for the account of a
+// release of the layer, too. The namespace given is that of a source without one.
+func NamespaceOf(layer *v1alpha1.AddonsLayer, namespace string) string {
 	if cluster := placement.Of(layer, namespace); cluster.Name != "" {
-		// On the other cluster, in the namespace in which Flux looks for the
-		// account of a release of this layer.
-		return types.NamespacedName{Namespace: cluster.Namespace, Name: name}
+		return cluster.Namespace
 	}
-	return types.NamespacedName{Namespace: sources.Of(layer, namespace).Namespace, Name: name}
+	return cmp.Or(layer.Spec.Namespace, sources.Of(layer, namespace).Namespace)
 }
 
 // Check refuses an account whose parts are no names: of those the name

@@ -297,7 +297,7 @@ func (r *run) do(ctx context.Context, action dependents.Action) dependents.Resul
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err) && action.Verb != dependents.VerbWrite:
 		result.Outdated = true
 	default:
-		result.Err = withoutSecrets(action.ID, err)
+		result.Err = withoutSecrets(action, err)
 	}
 	return result
 }
@@ -346,13 +346,14 @@ func (r *run) remember(id objects.ID, version string) {
 	r.versions[id] = version
 }
 
-// withoutSecrets keeps the content of a Secret, which the API server or a
-// webhook quotes when it refuses one, out of errors.
-func withoutSecrets(id objects.ID, err error) error {
-	if id.GroupKind() != (schema.GroupKind{Kind: "Secret"}) || !mayQuote(err) {
+// withoutSecrets keeps the content of a Secret, and of an object that was made with values
+// of one, out of errors: the API server or a webhook quotes it when it refuses one.
+func withoutSecrets(action dependents.Action, err error) error {
+	confidential := action.Wanted != nil && action.Wanted.Confidential
+	if !confidential && action.ID.GroupKind() != (schema.GroupKind{Kind: "Secret"}) || !mayQuote(err) {
 		return err
 	}
-	return fmt.Errorf("the API server refuses it as %s; what it says is withheld, because it may quote the Secret", apierrors.ReasonForError(err))
+	return fmt.Errorf("the API server refuses it as %s; what it says is withheld, because it may quote a Secret", apierrors.ReasonForError(err))
 }
 
 // mayQuote tells whether an error is about what was sent, and not about a right

@@ -158,6 +158,7 @@ func TestSecretsAreNotQuoted(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		kind   string
+		wanted *dependents.Dependent
 		err    error
 		kept   bool
 	}{
@@ -169,11 +170,14 @@ func TestSecretsAreNotQuoted(t *testing.T) {
 		"too many":         {reason: "a server that is busy has not looked", kind: "Secret", err: apierrors.NewTooManyRequests(content, 1), kept: true},
 		"broken":           {reason: "a server that is broken says how", kind: "Secret", err: apierrors.NewInternalError(errors.New(content)), kept: true},
 		"network":          {reason: "no server has said it", kind: "Secret", err: errors.New(content), kept: true},
-		"ConfigMap":        {reason: "other kinds hold no secrets", kind: "ConfigMap", err: apierrors.NewBadRequest(content), kept: true},
+		"made with a Secret": {
+			reason: "it holds a value of a Secret", kind: "ConfigMap", wanted: &dependents.Dependent{Confidential: true}, err: apierrors.NewBadRequest(content),
+		},
+		"ConfigMap": {reason: "other kinds hold no secrets", kind: "ConfigMap", err: apierrors.NewBadRequest(content), kept: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := withoutSecrets(objects.ID{Kind: test.kind, Namespace: "b", Name: "a"}, test.err).Error()
+			got := withoutSecrets(dependents.Action{ID: objects.ID{Kind: test.kind, Namespace: "b", Name: "a"}, Wanted: test.wanted}, test.err).Error()
 			if kept := got == test.err.Error(); kept != test.kept {
 				t.Errorf("%s: it says %s", test.reason, got)
 			}

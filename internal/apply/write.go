@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,9 @@ func (r *clusterRun) write(ctx context.Context, action dependents.Action) (*unst
 	live, done, err := r.direct(ctx, action)
 	if !done {
 		live, err = r.writeClaimed(ctx, action)
+	}
+	if err != nil && action.Wanted.Recreate && action.UID != "" && isImmutable(err) {
+		err = r.recreate(ctx, action, err)
 	}
 	switch {
 	case err != nil || live == nil:
@@ -82,6 +86,33 @@ func (r *clusterRun) writeClaimed(ctx context.Context, action dependents.Action)
 		return live, err
 	}
 	return r.apply(ctx, wanted.Applied(live, r.Keys), live.GetUID(), live.GetResourceVersion())
+}
+
+// isImmutable tells whether the API server may refuse an object because of a field that
+// cannot be changed. It says the same of a field that is wrong.
+func isImmutable(err error) bool {
+	return apierrors.IsInvalid(err) || strings.Contains(err.Error(), "immutable")
+}
+
+// recreate deletes an object that cannot be changed into what is wanted, so that the next
+// look creates it. It first asks whether it could be created: an object that is wrong would
+// be missing otherwise. The API server looks at what an object holds before it looks
+// whether there is one.
+func (r *clusterRun) recreate(ctx context.Context, action dependents.Action, refused error) error {
+	created := action.Wanted.Created(r.owner, r.Keys)
+	err := call(ctx, func(ctx context.Context) error {
+		return r.Client.Create(ctx, created, client.DryRunAll, client.FieldOwner(dependents.FieldManager))
+	})
+	if !apierrors.IsAlreadyExists(err) {
+		return refused
+	}
+	stub := &unstructured.Unstructured{}
+	stub.SetGroupVersionKind(action.Wanted.Object.GroupVersionKind())
+	stub.SetNamespace(action.ID.Namespace)
+	stub.SetName(action.ID.Name)
+	return call(ctx, func(ctx context.Context) error {
+		return r.Client.Delete(ctx, stub, client.Preconditions{UID: &action.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	})
 }
 
 // apply applies an object as long as it is at a version, and returns what the

@@ -24,7 +24,7 @@ type Mode string
 const (
 	// ModeApply keeps the object as wanted. It is the zero value's meaning.
 	ModeApply Mode = "Apply"
-	// ModeCreateOnce creates the object and leaves it alone from then on.
+	// ModeCreateOnce creates the object where it is missing, and leaves it alone otherwise.
 	ModeCreateOnce Mode = "CreateOnce"
 	// ModeObserve only looks at the object; somebody else makes it.
 	ModeObserve Mode = "Observe"
@@ -48,6 +48,11 @@ type Dependent struct {
 	Object *unstructured.Unstructured
 	// Digest identifies Object.
 	Digest string
+	// Confidential is true where nobody may be told what Object holds, as with Secrets.
+	Confidential bool
+	// Decrypted is true where that is so of all fields, and not only of those that hold
+	// a value that is known.
+	Decrypted bool
 	// Stage orders writes: a stage is written when all before it have been.
 	Stage int
 	// Detached objects do not hold up later stages when they cannot be
@@ -71,6 +76,15 @@ type Dependent struct {
 	Withheld string
 	// Assess says when it is ready.
 	Assess objects.Assess
+	// Judge says instead of Assess how the object fares, where the primary has rules of
+	// its own; nil where it has none. What other objects wait for is Assess.
+	Judge func(live *unstructured.Unstructured) objects.Standing `json:"-"`
+	// LeftAlone says why the object is left as it is, whoever has it; empty where it is
+	// not.
+	LeftAlone string
+	// Recreate allows deleting the object and creating it again where a field is to change
+	// that cannot be changed.
+	Recreate bool
 	// Exclusive names what only one live object may stand for, such as a Helm
 	// release. Empty where there is no such thing.
 	Exclusive string

@@ -56,7 +56,7 @@ func (p *planner) findConflicts() {
 	exclusive := map[string]objects.ID{}
 	for i := range p.Wanted {
 		d := &p.Wanted[i]
-		if d.Mode == ModeObserve || d.Shared {
+		if d.Mode == ModeObserve || d.Shared || d.LeftAlone != "" {
 			continue
 		}
 		if live := p.Live[d.ID]; live != nil {

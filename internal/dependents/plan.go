@@ -130,6 +130,8 @@ type Found struct {
 	// Apart holds live objects whose writers need no right to what they stand for, so
 	// that their labels say nothing.
 	Apart map[objects.ID]bool
+	// LeftAlone says of live objects what has them left as they are.
+	LeftAlone map[objects.ID]string
 }
 
 // Limits say how far a plan may go. The zero value allows nothing.

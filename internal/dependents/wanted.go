@@ -14,7 +14,7 @@ import (
 
 // planWanted decides what a wanted object needs.
 func (p *planner) planWanted(d *Dependent) {
-	entry, known := p.entries[d.ID]
+	entry := p.entries[d.ID]
 	entry.ID, entry.Origin, entry.DependsOn = d.ID, d.Origin, d.DependsOn
 	live := p.Live[d.ID]
 
@@ -38,6 +38,10 @@ func (p *planner) planWanted(d *Dependent) {
 		p.stand(entry, objects.Standing{Health: objects.Progressing, Status: cmp.Or(entry.Status, objects.StatusProgress), Message: "was written a moment ago"})
 		return
 	}
+	if why := p.leftAlone(d, live); why != "" {
+		p.stand(entry, objects.Standing{Health: objects.Ignored, Status: objects.StatusKept, Message: "is left as it is, because of " + why, Current: true})
+		return
+	}
 	if live != nil {
 		p.clearMarks(d, live)
 	}
@@ -50,7 +54,7 @@ func (p *planner) planWanted(d *Dependent) {
 		p.plan.Unchanged = append(p.plan.Unchanged, d)
 	}
 	if unchanged || live != nil && d.Mode == ModeCreateOnce && p.owner(live) == p.Owner {
-		standing := objects.AssessObject(d.Assess, live)
+		standing := d.judge(live)
 		standing.Current = true
 		if p.MayWrite && !p.Held {
 			p.makeRoom(d)
@@ -58,11 +62,32 @@ func (p *planner) planWanted(d *Dependent) {
 		p.stand(entry, standing)
 		return
 	}
-	if d.Mode == ModeCreateOnce && live == nil && known && entry.Digest != "" {
-		p.stand(entry, objects.Standing{Health: objects.Ready, Status: objects.StatusMissing, Current: true})
-		return
-	}
 	p.stand(entry, p.planWrite(d, entry, live))
+}
+
+// leftAlone says why an object is left as it is; empty where it is not. What is to be
+// created once and is somebody's already is not the primary's, so that it never removes it.
+func (p *planner) leftAlone(d *Dependent, live *unstructured.Unstructured) string {
+	switch {
+	case d.LeftAlone != "":
+		return d.LeftAlone
+	case live == nil:
+		return ""
+	case p.LeftAlone[d.ID] != "":
+		return p.LeftAlone[d.ID]
+	case d.Mode == ModeCreateOnce && p.owner(live) == "":
+		return "its being there already"
+	default:
+		return ""
+	}
+}
+
+// judge says how a live object fares.
+func (d *Dependent) judge(live *unstructured.Unstructured) objects.Standing {
+	if d.Judge != nil {
+		return d.Judge(live)
+	}
+	return objects.AssessObject(d.Assess, live)
 }
 
 // planShared creates an object that belongs to nobody where it is missing. It is

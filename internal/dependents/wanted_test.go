@@ -133,9 +133,10 @@ func TestMakeWrites(t *testing.T) {
 			standings: []string{"a ready Deployed"},
 		},
 		"create once, deleted": {
-			reason:    "it is not made a second time",
+			reason:    "it is made again where it is missing",
 			in:        world(wanted(want(a, mode(ModeCreateOnce))), inventory(had(a))),
-			standings: []string{"a ready NotDeployed"},
+			actions:   []string{"Write a as a correction"},
+			standings: []string{"a progressing NotDeployed: has yet to be applied"},
 		},
 		"observe, absent": {
 			reason: "somebody else makes it", in: world(wanted(want(a, mode(ModeObserve)))),

@@ -92,15 +92,16 @@ func (k Key) IsMAC(mac, purpose string, parts ...string) bool {
 	return k.key != "" && hmac.Equal([]byte(mac), []byte(k.MAC(purpose, parts...)))
 }
 
-// OfObject identifies an object, short enough to be kept for every object of a layer.
-func (k Key) OfObject(obj *unstructured.Unstructured) string {
+// OfObject identifies an object, short enough to be kept for every object of a layer. One
+// that is confidential has a digest as a Secret has it.
+func (k Key) OfObject(obj *unstructured.Unstructured, confidential bool) string {
 	data, err := json.Marshal(obj.Object) // which writes the keys of a mapping in order
 	if err != nil {
 		// Objects come out of a decoder, which yields nothing that JSON lacks.
 		return ""
 	}
 	sum := sha256.New()
-	if k.key != "" && IsSecret(obj) {
+	if k.key != "" && (confidential || IsSecret(obj)) {
 		sum = k.hash("object")
 	}
 	_, _ = sum.Write(data)
@@ -147,5 +148,5 @@ func IsSecret(obj *unstructured.Unstructured) bool {
 }
 
 func holdSecrets(manifests []directories.Manifest) bool {
-	return slices.ContainsFunc(manifests, func(m directories.Manifest) bool { return IsSecret(m.Object) })
+	return slices.ContainsFunc(manifests, func(m directories.Manifest) bool { return m.Confidential || IsSecret(m.Object) })
 }

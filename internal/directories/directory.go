@@ -29,6 +29,9 @@ type Directory struct {
 	// Written is the directory as it was before it was put on that cluster; nil
 	// where it was not.
 	Written *Directory
+	// Sealed lists files that are encrypted and that no key was given for, in order. Their
+	// objects are as they are written.
+	Sealed []string
 	// Missing is true where the artifact has no such directory; Manifests is
 	// empty then.
 	Missing bool
@@ -61,6 +64,17 @@ type Manifest struct {
 	// Withheld says why an observed object is not to be had, whether it exists or
 	// not, as what follows its name.
 	Withheld string
+	// Confidential is true for an object that was made with values of Secrets, or was
+	// decrypted: what it holds is told no more than what a Secret holds.
+	Confidential bool
+	// Decrypted is true where any field of the object may be one that was encrypted. It
+	// is Confidential then, too.
+	Decrypted bool
+	// AsFlux is true for an object that was built as Flux builds it. Releases keep what
+	// they say of each other then: whoever takes them over from Flux changes nothing.
+	AsFlux bool
+	// Unset names the variables of the object that nobody gives, and that are empty.
+	Unset []string
 	// Needs lists what the object waits for beside what it says itself.
 	Needs []objects.ID
 }

@@ -57,6 +57,8 @@ type Step struct {
 	// Spared says why an object stays that says itself that it may go; empty for any
 	// other.
 	Spared string
+	// Decrypted is true where any field of the object may be one that was encrypted.
+	Decrypted bool
 	// Before and Done are the object before and afterwards; nil where it is not
 	// there.
 	Before, Done *unstructured.Unstructured

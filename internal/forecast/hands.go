@@ -43,7 +43,7 @@ func (h *hands) Carry(ctx context.Context, owner string, plan dependents.Plan, r
 			Before: before, Done: h.objects[action.ID],
 		}
 		if action.Wanted != nil {
-			step.Origin = action.Wanted.Origin
+			step.Origin, step.Decrypted = action.Wanted.Origin, action.Wanted.Decrypted
 		}
 		if before != nil {
 			if was := before.GetLabels()[v1alpha1.LayerLabel]; was != owner {

@@ -17,6 +17,7 @@ import (
 	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/hooks"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
@@ -185,19 +186,22 @@ func (f *future) observeObjects(o *layers.Observation) {
 	}
 }
 
-// observeAwaited looks for the objects of spec.waitFor.
+// observeAwaited looks for the objects that the layer waits for.
 func (f *future) observeAwaited(o *layers.Observation) {
-	for _, hook := range o.Layer.Spec.WaitFor {
-		gv, err := schema.ParseGroupVersion(hook.APIVersion)
+	cluster := ""
+	if o.Remote != nil {
+		cluster = placement.ClusterName(o.Remote.Name)
+	}
+	for _, wait := range hooks.Waits(o.Layer, o.Settings.Namespace) {
+		id, _, err := wait.ID(cluster)
 		if err != nil {
 			o.Awaited = append(o.Awaited, layers.Awaited{})
 			continue // the gate refuses it
 		}
-		id := objects.ID{Group: gv.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name}
-		if o.Remote != nil {
-			id.Cluster = placement.ClusterName(o.Remote.Name)
-		}
 		scope, known := f.scopes[id.ServedKind()]
+		if wait.Defaulted && scope == objects.ScopeCluster {
+			id.Namespace = ""
+		}
 		o.Awaited = append(o.Awaited, layers.Awaited{ID: id, Live: f.objects[id], Unserved: known && scope == objects.ScopeUnknown})
 	}
 }

@@ -50,7 +50,7 @@ func keyed(t *testing.T, secret string) *platform {
 	for i := range resources {
 		for _, d := range wanted {
 			if d.ID == resources[i].ID && digests.IsSecret(d.Object) {
-				resources[i].Digest = key.OfObject(d.Object)
+				resources[i].Digest = key.OfObject(d.Object, false)
 			}
 		}
 	}

@@ -132,14 +132,37 @@ func TakesAlong(gk schema.GroupKind) bool {
 func DeletionOf(gk schema.GroupKind, live *unstructured.Unstructured) (dependents.Deletion, string) {
 	annotations := live.GetAnnotations()
 	enabled := annotations[v1alpha1.PruneAnnotation] == "enabled"
+	disabled := annotations[v1alpha1.PruneAnnotation] == "disabled" ||
+		isDisabled(annotations[v1alpha1.FluxPruneAnnotation]) || isDisabled(annotations[v1alpha1.FluxReconcileAnnotation])
 	switch {
-	case annotations[v1alpha1.PruneAnnotation] == "disabled", !enabled && TakesAlong(gk):
+	case disabled, !enabled && TakesAlong(gk):
 		return dependents.DeletionOrphan, ""
 	case TakesAlong(gk) && annotations[v1alpha1.CreatedForAnnotation] == "":
 		return dependents.DeletionOrphan, SparedForeign
 	}
 	return dependents.DeletionDelete, ""
 }
+
+// isDisabled tells whether an annotation of Flux says so.
+func isDisabled(value string) bool { return strings.EqualFold(value, "disabled") }
+
+// LeftAlone names the annotation of Flux by which somebody has an object left as it is;
+// empty where there is none.
+func LeftAlone(obj *unstructured.Unstructured) string {
+	annotations := obj.GetAnnotations()
+	switch {
+	case isDisabled(annotations[v1alpha1.FluxReconcileAnnotation]):
+		return v1alpha1.FluxReconcileAnnotation + ": disabled"
+	case strings.EqualFold(annotations[v1alpha1.FluxSSAAnnotation], "Ignore"):
+		return v1alpha1.FluxSSAAnnotation + ": Ignore"
+	default:
+		return ""
+	}
+}
+
+// MayRecreate tells whether an object may be deleted and created again to change what
+// cannot be changed: not where that takes others along, or uninstalls what runs.
+func MayRecreate(gk schema.GroupKind) bool { return !TakesAlong(gk) && !objects.IsReleaseKind(gk) }
 
 // IsStrict tells kinds of whose spec fields that others added are taken back.
 func IsStrict(gk schema.GroupKind) bool { return isFlux(gk) }

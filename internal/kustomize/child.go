@@ -107,25 +107,42 @@ func answer(in io.ReadCloser, out io.Writer) error {
 		return fmt.Errorf("cannot read what is to be built: %w", err)
 	}
 	_ = in.Close()
-	// The runtime has what it needs for timers by now: watchMemory runs one.
-	if err := closeFiles(); err != nil {
-		return err
-	}
 	buffered := bufio.NewWriterSize(out, 64<<10)
 	encoder := json.NewEncoder(buffered)
 	encoder.SetEscapeHTML(false)
-	err := Observed(Files(request.Files), &request, func(object *Object) error { return encoder.Encode(message{Object: object}) })
-	last := message{End: true}
-	var refusal *Refusal
-	if errors.As(err, &refusal) {
-		last = message{Refusal: refusal.Message}
-	} else if err != nil {
+	last, err := work(&request, encoder)
+	if err != nil {
 		return err
 	}
 	if err := encoder.Encode(last); err != nil {
 		return err
 	}
 	return buffered.Flush()
+}
+
+// work does what a request asks for. It returns the last word.
+func work(request *Request, encoder *json.Encoder) (message, error) {
+	last := message{End: true}
+	var err error
+	if request.Generate != nil {
+		// It reads the files of its folder, so they cannot be closed yet.
+		last.Kustomization, err = generate(".", request)
+	} else if err := closeFiles(); err != nil {
+		// The runtime has what it needs for timers by now: watchMemory runs one.
+		return message{}, err
+	}
+	switch {
+	case request.Generate != nil:
+	case request.Decrypt != nil:
+		last.Decrypted, err = decrypt(request)
+	default:
+		err = Observed(Files(request.Files), request, func(object *Object) error { return encoder.Encode(message{Object: object}) })
+	}
+	var refusal *Refusal
+	if errors.As(err, &refusal) {
+		return message{Refusal: refusal.Message}, nil
+	}
+	return last, err
 }
 
 // errNoNetwork is what kustomize is told where it wants to fetch something.

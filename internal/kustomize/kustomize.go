@@ -11,12 +11,17 @@ package kustomize
 
 import (
 	"fmt"
+	"maps"
 	"path"
 
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/resource"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/strata-project/strata/internal/builds"
+	"github.com/strata-project/strata/internal/sops"
 )
 
 // Mount is where kustomize sees the files. What is not below it does not exist, so
@@ -29,9 +34,26 @@ type Request struct {
 	Files map[string][]byte
 	// Directory of the kustomization, from the top.
 	Directory string
+	// Substitution of variables in the objects; nil leaves them.
+	Substitution *builds.Substitution
+	// Labels and Annotations of every object.
+	Labels, Annotations map[string]string
+	// Generate has the kustomization of the directory written, as Flux's generator does
+	// it by these fields, and nothing built. It takes Files for all that there is.
+	Generate map[string]any
+	// Decrypt has files decrypted, and nothing built; nil where nothing is.
+	Decrypt *Encrypted
 	// Sorted has the objects in the order that kustomize has by itself, in which they
 	// can be applied. Otherwise they are in the order in which they are listed.
 	Sorted bool
+}
+
+// Encrypted are the texts of a request that are to be decrypted.
+type Encrypted struct {
+	// Formats of the texts, by the names that Request.Files has them under.
+	Formats map[string]sops.Format
+	// Keys that open them.
+	Keys sops.Keys
 }
 
 // Object is one object that kustomize has made.
@@ -41,6 +63,17 @@ type Object struct {
 	// what kustomize takes it for.
 	Text string
 	JSON []byte
+	// Unset names the variables of the object that nobody gives, and that are empty.
+	Unset []string
+	// Confidential is true where the object is made with a variable of a Secret.
+	Confidential bool
+}
+
+// Kustomization is a file that kustomize builds from.
+type Kustomization struct {
+	// File from the top.
+	File string
+	Text []byte
 }
 
 // Refusal is what kustomize says of files that it cannot build.
@@ -57,7 +90,7 @@ func Observed(files filesys.FileSystem, request *Request, hand func(*Object) err
 	if err != nil {
 		return &Refusal{err.Error()}
 	}
-	return each(built, hand)
+	return each(built, request, hand)
 }
 
 // run builds in this process.
@@ -79,11 +112,20 @@ func run(files filesys.FileSystem, directory string, sorted bool) (_ resmap.ResM
 	return krusty.MakeKustomizer(options).Run(files, path.Join(Mount, directory))
 }
 
-// each hands on what kustomize has made, one by one.
-func each(built resmap.ResMap, hand func(*Object) error) error {
+// each finishes what kustomize has made, and hands it on, one by one.
+func each(built resmap.ResMap, request *Request, hand func(*Object) error) error {
 	for _, made := range built.Resources() {
 		object := &Object{Kind: made.GetKind(), Name: made.GetName()}
 		var err error
+		if err = object.substitute(made, request.Substitution); err != nil {
+			return &Refusal{fmt.Sprintf("%s %s: %s", object.Kind, object.Name, err)}
+		}
+		if err := describe(made, request.Labels, request.Annotations); err != nil {
+			return &Refusal{fmt.Sprintf("%s %s: %s", object.Kind, object.Name, err)}
+		}
+		if request.Substitution != nil {
+			object.Kind, object.Name = made.GetKind(), made.GetName()
+		}
 		if object.Text, err = made.RNode.String(); err != nil {
 			return &Refusal{fmt.Sprintf("cannot read %s %s: %s", object.Kind, object.Name, err)}
 		}
@@ -97,10 +139,32 @@ func each(built resmap.ResMap, hand func(*Object) error) error {
 	return nil
 }
 
+// describe adds labels and annotations.
+func describe(made *resource.Resource, labels, annotations map[string]string) error {
+	if len(labels) > 0 {
+		all := made.GetLabels()
+		maps.Copy(all, labels)
+		if err := made.SetLabels(all); err != nil {
+			return err
+		}
+	}
+	if len(annotations) > 0 {
+		all := made.GetAnnotations()
+		maps.Copy(all, annotations)
+		if err := made.SetAnnotations(all); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // message is a line of what the process of a build answers. The last one has End or
 // Refusal.
 type message struct {
-	Object  *Object `json:",omitempty"`
-	Refusal string  `json:",omitempty"`
-	End     bool    `json:",omitempty"`
+	Object        *Object        `json:",omitempty"`
+	Kustomization *Kustomization `json:",omitempty"`
+	// Decrypted files by their names.
+	Decrypted map[string][]byte `json:",omitempty"`
+	Refusal   string            `json:",omitempty"`
+	End       bool              `json:",omitempty"`
 }

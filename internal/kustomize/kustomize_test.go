@@ -33,7 +33,7 @@ func TestBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(got) != 1 || got[0].Kind != "HelmRelease" || got[0].Name != "x-r0" || !strings.Contains(got[0].Text, "c: [1, 2, 3]") || !strings.Contains(string(got[0].JSON), `"c":[1,2,3]`) {
-		t.Errorf("got %s", got)
+		t.Errorf("got %+v", got)
 	}
 	_, err = Build(t.Context(), request("resources: [b.yaml]\n", ""))
 	var refusal *Refusal
@@ -43,7 +43,7 @@ func TestBuild(t *testing.T) {
 	sorted := request("resources: [a.yaml]\n", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: b}\n")
 	sorted.Sorted = true
 	if got, err := Build(t.Context(), sorted); err != nil || len(got) != 2 || got[0].Kind != "Namespace" {
-		t.Errorf("the Namespace is not first: %s %v", got, err)
+		t.Errorf("the Namespace is not first: %+v %v", got, err)
 	}
 }
 

@@ -30,7 +30,7 @@ const (
 	maxComplaint = 4 << 10
 )
 
-var builds = make(chan struct{}, maxBuilds)
+var slots = make(chan struct{}, maxBuilds)
 
 // Ended is a build that was ended, or that took its process down: it has reached a
 // limit, and will reach it again.
@@ -49,27 +49,63 @@ func Build(ctx context.Context, request *Request) ([]Object, error) {
 	return build(ctx, request, standard)
 }
 
+// Generate returns the kustomization of a directory as Flux's generator writes it. Its
+// errors are those of Build.
+func Generate(ctx context.Context, request *Request) (*Kustomization, error) {
+	answer, err := ask(ctx, request, standard)
+	return answer.kustomization, err
+}
+
+// Decrypt returns the files of a request that Decrypt names, as they are without their
+// encryption. Its errors are those of Build, and quote nothing of the files.
+func Decrypt(ctx context.Context, request *Request) (map[string][]byte, error) {
+	answer, err := ask(ctx, request, standard)
+	return answer.decrypted, err
+}
+
 func build(ctx context.Context, request *Request, within limits) ([]Object, error) {
+	answer, err := ask(ctx, request, within)
+	return answer.objects, err
+}
+
+// answered is what a process has answered.
+type answered struct {
+	objects       []Object
+	kustomization *Kustomization
+	decrypted     map[string][]byte
+}
+
+// ask starts a process for a request, when there is room for one.
+func ask(ctx context.Context, request *Request, within limits) (answered, error) {
 	select {
-	case builds <- struct{}{}:
-		defer func() { <-builds }()
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
 	case <-ctx.Done():
-		return nil, fmt.Errorf("no other build has ended in time: %w", ctx.Err())
+		return answered{}, fmt.Errorf("no other build has ended in time: %w", ctx.Err())
 	}
-	input, err := json.Marshal(request)
+	folder, err := os.MkdirTemp("", "strata-empty-")
 	if err != nil {
-		return nil, fmt.Errorf("cannot hand over what is to be built: %w", err)
+		return answered{}, fmt.Errorf("cannot make the folder to build in: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	handed := request
+	if request.Generate != nil {
+		if err := layOut(folder, request.Files); err != nil {
+			return answered{}, fmt.Errorf("cannot lay out what is to be built: %w", err)
+		}
+		without := *request
+		without.Files = nil
+		handed = &without
+	}
+	input, err := json.Marshal(handed)
+	if err != nil {
+		return answered{}, fmt.Errorf("cannot hand over what is to be built: %w", err)
 	}
 	program, err := self()
 	if err != nil {
-		return nil, fmt.Errorf("cannot find the program to build with: %w", err)
+		return answered{}, fmt.Errorf("cannot find the program to build with: %w", err)
 	}
-	empty, err := os.MkdirTemp("", "strata-empty-")
-	if err != nil {
-		return nil, fmt.Errorf("cannot make the folder to build in: %w", err)
-	}
-	defer func() { _ = os.Remove(empty) }()
-	return start(ctx, within, program, empty, input)
+	return start(ctx, within, program, folder, input)
 }
 
 // self returns the file of this program. On Linux that is the one which runs, also
@@ -81,7 +117,7 @@ func self() (string, error) {
 	return os.Executable()
 }
 
-func start(caller context.Context, within limits, program, folder string, input []byte) ([]Object, error) {
+func start(caller context.Context, within limits, program, folder string, input []byte) (answered, error) {
 	ctx, cancel := context.WithTimeout(caller, within.time)
 	defer cancel()
 	complaint := &beginning{}
@@ -94,28 +130,28 @@ func start(caller context.Context, within limits, program, folder string, input 
 	command.WaitDelay = time.Second
 	output, err := command.StdoutPipe()
 	if err != nil {
-		return nil, fmt.Errorf("cannot start a build: %w", err)
+		return answered{}, fmt.Errorf("cannot start a build: %w", err)
 	}
 	if err := command.Start(); err != nil {
-		return nil, fmt.Errorf("cannot start a build: %w", err)
+		return answered{}, fmt.Errorf("cannot start a build: %w", err)
 	}
-	objects, answered := within.read(output)
+	answer, wrong := within.read(output)
 	late := ctx.Err() != nil
-	if answered != nil {
+	if wrong != nil {
 		// The answer is complete: nobody waits for more output.
 		cancel()
 	}
 	err = command.Wait()
 	var end *Ended
 	switch {
-	case answered == nil || errors.As(answered, new(*Refusal)):
-		return objects, answered
+	case wrong == nil || errors.As(wrong, new(*Refusal)):
+		return answer, wrong
 	case caller.Err() != nil:
-		return nil, fmt.Errorf("a build was given up: %w", caller.Err())
-	case errors.As(answered, &end):
-		return nil, end
+		return answered{}, fmt.Errorf("a build was given up: %w", caller.Err())
+	case errors.As(wrong, &end):
+		return answered{}, end
 	default:
-		return nil, within.death(command.ProcessState, err, late, complaint.String())
+		return answered{}, within.death(command.ProcessState, err, late, complaint.String())
 	}
 }
 
@@ -123,24 +159,25 @@ func start(caller context.Context, within limits, program, folder string, input 
 var errSilent = errors.New("it has ended before it was done")
 
 // read reads what a build answers.
-func (l limits) read(output io.Reader) ([]Object, error) {
+func (l limits) read(output io.Reader) (answered, error) {
 	limited := &io.LimitedReader{R: output, N: l.output}
 	decoder := json.NewDecoder(bufio.NewReader(limited))
-	var objects []Object
+	var found answered
 	for {
 		var next message
 		err := decoder.Decode(&next)
 		switch {
 		case limited.N <= 0:
-			return nil, ended("makes more than %d MiB of objects", l.output>>20)
+			return answered{}, ended("makes more than %d MiB of objects", l.output>>20)
 		case err != nil:
-			return nil, errSilent
+			return answered{}, errSilent
 		case next.Object != nil:
-			objects = append(objects, *next.Object)
+			found.objects = append(found.objects, *next.Object)
 		case next.End:
-			return objects, nil
+			found.kustomization, found.decrypted = next.Kustomization, next.Decrypted
+			return found, nil
 		default:
-			return nil, &Refusal{next.Refusal}
+			return answered{}, &Refusal{next.Refusal}
 		}
 	}
 }

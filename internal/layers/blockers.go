@@ -67,7 +67,7 @@ func (o Observation) AsksForBlockers() bool {
 // other layers are concerned.
 func (o Observation) mayBegin() bool {
 	return isDeleting(o.Layer) && !hasBegun(o.Layer) && o.KindError == nil &&
-		o.Layer.Spec.DeletionPolicy != v1alpha1.DeletionPolicyOrphan &&
+		o.Layer.Spec.OnDeletion() == v1alpha1.DeletionPolicyDelete &&
 		o.blockingLayersMessage() == ""
 }
 

@@ -51,12 +51,12 @@ func contentOf(
 ) (dependents.Dependent, error) {
 	obj := manifest.Object.DeepCopy()
 	id := manifest.ID()
-	if err := checkScope(manifest, id, scopes[id.ServedKind()]); err != nil {
+	if err := CheckScope(manifest, scopes[id.ServedKind()]); err != nil {
 		return dependents.Dependent{}, err
 	}
 	if manifest.Ensured {
 		return dependents.Dependent{
-			ID: id, Object: obj, Digest: digests.Key{}.OfObject(obj), Stage: kinds.StageOf(id.GroupKind()), Assess: objects.AssessExistence,
+			ID: id, Object: obj, Digest: digests.Key{}.OfObject(obj, false), Stage: kinds.StageOf(id.GroupKind()), Assess: objects.AssessExistence,
 			Mode: dependents.ModeCreateOnce, Shared: true, Origin: manifest.File,
 		}, nil
 	}
@@ -68,12 +68,23 @@ func contentOf(
 	setMarks(obj, layer)
 	dependent := dependents.Dependent{
 		ID: id, Object: obj, Stage: kinds.StageOf(id.GroupKind()), Assess: kinds.AssessOf(obj), Origin: manifest.File,
+		Confidential: manifest.Confidential, Decrypted: manifest.Decrypted,
 		Detached: kinds.StageOf(id.GroupKind()) == kinds.StageCustom, NotesOrigin: kinds.TakesAlong(id.GroupKind()),
 	}
 	if objects.IsReleaseKind(id.GroupKind()) {
+		said, found, _ := unstructured.NestedFieldCopy(obj.Object, "spec", "dependsOn")
 		dependent.DependsOn = takeDependsOn(obj, own)
+		if manifest.AsFlux && found {
+			_ = unstructured.SetNestedField(obj.Object, said, "spec", "dependsOn") // it was there
+		}
 	}
 	dependent.DependsOn = append(dependent.DependsOn, manifest.Needs...)
+	dependent.LeftAlone = kinds.LeftAlone(obj)
+	annotations := obj.GetAnnotations()
+	if strings.EqualFold(annotations[v1alpha1.FluxSSAAnnotation], "IfNotPresent") {
+		dependent.Mode = dependents.ModeCreateOnce
+	}
+	dependent.Recreate = strings.EqualFold(annotations[v1alpha1.FluxForceAnnotation], "enabled") && kinds.MayRecreate(id.GroupKind())
 	if id.GroupKind() == kinds.HelmReleaseKind {
 		dependent.Exclusive = kinds.HelmReleaseIdentity(obj)
 		if obj.GetAnnotations()[v1alpha1.UpdateVersionAnnotation] == "true" {
@@ -85,7 +96,7 @@ func contentOf(
 			}
 		}
 	}
-	dependent.Digest = digests.Key{}.OfObject(obj)
+	dependent.Digest = digests.Key{}.OfObject(obj, false)
 	return dependent, nil
 }
 
@@ -98,11 +109,14 @@ func setVersion(obj *unstructured.Unstructured, version string) error {
 	return unstructured.SetNestedField(obj.Object, version, "spec", "values", "kraanVersion")
 }
 
-func checkScope(manifest directories.Manifest, id objects.ID, scope objects.Scope) error {
+// CheckScope says of an object that it has no namespace, or one too many, for its kind. The
+// error is a ContentError.
+func CheckScope(manifest directories.Manifest, scope objects.Scope) error {
+	id := manifest.ID()
 	var problem string
 	switch {
 	case scope == objects.ScopeNamespaced && id.Namespace == "":
-		problem = fmt.Sprintf("%s has none: name the namespace it belongs in", id)
+		problem = fmt.Sprintf("%s has none: name the namespace it belongs in, or spec.targetNamespace of its layer", id)
 	case scope == objects.ScopeCluster && id.Namespace != "":
 		problem = fmt.Sprintf("%s is of a kind without namespaces: remove it", id)
 	default:

@@ -184,7 +184,7 @@ func TestContentErrors(t *testing.T) {
 		"no namespace": {
 			"a namespaced kind needs one",
 			[]directories.Manifest{homeless},
-			"base/a.yaml:1: metadata.namespace: HelmRelease a has none: name the namespace it belongs in",
+			"base/a.yaml:1: metadata.namespace: HelmRelease a has none: name the namespace it belongs in, or spec.targetNamespace of its layer",
 		},
 		"a namespace too many": {
 			"a kind of the cluster has none",

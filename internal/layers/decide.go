@@ -17,6 +17,7 @@ import (
 	"github.com/strata-project/strata/internal/address"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/moments"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -121,12 +122,26 @@ func (o Observation) baseInput() dependents.Input {
 	return dependents.Input{
 		Owner: o.Layer.Name, Keys: Keys, Now: o.Now, Grace: o.grace(), Waited: o.Waited, Inventory: o.inventory(), Others: o.Others,
 		Found: dependents.Found{
-			Live: o.Live, Stale: o.Stale, NotServed: o.notServed(nil), Twins: o.Twins, Exclusive: o.Exclusive, Idle: idle, Apart: apart,
+			Live: o.Live, Stale: o.Stale, NotServed: o.notServed(nil), Twins: o.Twins, Exclusive: o.Exclusive, Idle: idle, Apart: apart, LeftAlone: o.leftAlone(),
 		},
 		Limits: dependents.Limits{
 			Forsaken: o.Forsaken, Reserved: o.reserved(), Abandon: o.Layer.Annotations[v1alpha1.AbandonAnnotation] == "true",
 		},
 	}
+}
+
+// leftAlone says of live objects by which annotation somebody has them left as they are.
+func (o Observation) leftAlone() map[objects.ID]string {
+	found := map[objects.ID]string{}
+	for id, live := range o.Live {
+		if live == nil {
+			continue
+		}
+		if why := kinds.LeftAlone(live); why != "" {
+			found[id] = why
+		}
+	}
+	return found
 }
 
 // deployedContent returns what is deployed, as far as it is known.

@@ -138,7 +138,7 @@ func TestDecideSource(t *testing.T) {
 			in:     observation(layer(), directoriestest.Of(newRevision, directoriestest.Any("v1", "ConfigMap", "", "x"))),
 			want: decided{
 				v1alpha1.StateFailed, "", stalledWith("InvalidManifest"), status.FailedStatus,
-				"base/x.yaml:1: metadata.namespace: ConfigMap x has none: name the namespace it belongs in",
+				"base/x.yaml:1: metadata.namespace: ConfigMap x has none: name the namespace it belongs in, or spec.targetNamespace of its layer",
 			},
 		},
 		"kind forbidden": {

@@ -69,7 +69,7 @@ func (d Decision) deletes(o Observation) Decision {
 	d.Deleting = true
 	in := o.baseInput()
 	in.MayPrune = true
-	if o.Layer.Spec.DeletionPolicy == v1alpha1.DeletionPolicyOrphan {
+	if o.Layer.Spec.OnDeletion() != v1alpha1.DeletionPolicyDelete {
 		for i := range in.Inventory {
 			in.Inventory[i].Deletion, in.Inventory[i].Spared = dependents.DeletionOrphan, ""
 		}

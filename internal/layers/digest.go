@@ -4,21 +4,43 @@
 package layers
 
 import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/hooks"
+	"github.com/strata-project/strata/internal/kinds"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // content is Content with the digests that a status may have.
 func (o Observation) content(dir *directories.Directory, version string) ([]dependents.Dependent, error) {
 	wanted, err := Content(dir, o.Layer.Name, version, o.Scopes)
+	checks, _ := hooks.ChecksOf(o.Layer) // a gate says what is wrong
 	for i := range wanted {
-		if obj := wanted[i].Object; obj != nil && wanted[i].Digest != "" && digests.IsSecret(obj) {
-			wanted[i].Digest = o.Settings.DigestKey.OfObject(obj)
+		o.rollOut(&wanted[i], checks)
+		if obj := wanted[i].Object; obj != nil && wanted[i].Digest != "" && (wanted[i].Confidential || digests.IsSecret(obj)) {
+			wanted[i].Digest = o.Settings.DigestKey.OfObject(obj, wanted[i].Confidential)
 		}
 	}
 	return wanted, err
+}
+
+// rollOut adds what the layer says of how its objects are applied and judged.
+func (o Observation) rollOut(d *dependents.Dependent, checks hooks.Checks) {
+	gk := d.ID.GroupKind()
+	d.Recreate = d.Recreate || o.Layer.Spec.Force && kinds.MayRecreate(gk)
+	switch {
+	case d.Mode == dependents.ModeObserve || d.Shared:
+	case !o.Layer.Spec.Waits() && d.Stage > kinds.StageFoundation:
+		d.Judge = func(live *unstructured.Unstructured) objects.Standing {
+			return objects.AssessObject(objects.AssessExistence, live)
+		}
+	case checks[gk] != nil:
+		d.Judge = checks.Standing
+	}
 }
 
 // DigestIn returns the digest by which a status knows what a directory of an artifact

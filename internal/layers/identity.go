@@ -25,6 +25,11 @@ func (s Settings) AccountFor(layer *v1alpha1.AddonsLayer) types.NamespacedName {
 	return accounts.Of(layer, s.DefaultServiceAccount, s.Namespace)
 }
 
+// NamespaceFor returns where the ConfigMaps and Secrets are that a layer names.
+func (s Settings) NamespaceFor(layer *v1alpha1.AddonsLayer) string {
+	return accounts.NamespaceOf(layer, s.Namespace)
+}
+
 // actor returns the ServiceAccount that writes an object of the layer; the zero
 // value means the controller itself, which writes what Flux installs from for
 // layers of other clusters.
@@ -89,6 +94,12 @@ func sourceAccessGate(o Observation) *Blocked {
 				o.Settings.Namespace,
 			),
 		)
+	}
+	if namespace := o.Layer.Spec.Namespace; namespace != "" && !o.Settings.opens(namespace) {
+		return accessDenied(fmt.Sprintf(
+			"spec.namespace: %s is neither the controller's namespace, %s, nor one of --source-namespaces, and references across namespaces are refused (--no-cross-namespace-refs)",
+			namespace, o.Settings.Namespace,
+		))
 	}
 	cluster := placement.Of(o.Layer, o.Settings.Namespace)
 	switch {

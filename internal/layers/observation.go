@@ -249,6 +249,9 @@ func (o Observation) inventory() []dependents.Entry {
 	}
 	for i := range entries {
 		entry := &entries[i]
+		if !o.Layer.Spec.Prunes() && (!isDeleting(o.Layer) || o.Layer.Spec.OnDeletion() != v1alpha1.DeletionPolicyDelete) {
+			entry.Deletion, entry.Spared = dependents.DeletionOrphan, ""
+		}
 		if o.isLasting(entry.ID) && (entry.Deletion != dependents.DeletionOrphan || entry.Spared != "") {
 			entry.Deletion, entry.Spared = dependents.DeletionOrphan, sparedLasting
 		}

@@ -226,6 +226,9 @@ func Targets(o Observation) []types.NamespacedName {
 // IsForsaken tells whether what a layer has on a cluster is given up: cluster is
 // nil where there is no such RemoteCluster any more.
 func IsForsaken(layer *v1alpha1.AddonsLayer, cluster *v1alpha1.RemoteCluster) bool {
+	if isDeleting(layer) && layer.Spec.DeletionPolicy == v1alpha1.DeletionPolicyAbandon {
+		return true
+	}
 	if isDeleting(layer) && layer.Annotations[v1alpha1.AbandonAnnotation] == "true" &&
 		(cluster == nil || !awaySince(cluster).IsZero() || IsMistaken(cluster) != "") {
 		return true

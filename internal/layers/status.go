@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,6 +18,7 @@ import (
 	"github.com/strata-project/strata/internal/address"
 	"github.com/strata-project/strata/internal/conditions"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -140,6 +142,9 @@ func allConditions(o Observation, d Decision) []metav1.Condition {
 	if contested := contestedMessage(d.Plan.Contested); contested != "" {
 		set.Put(v1alpha1.ContestedCondition, metav1.ConditionTrue, v1alpha1.ReasonForeignRelease, truncate(contested))
 	}
+	if unset := unsetMessage(o.Directory); unset != "" {
+		set.Put(v1alpha1.VariablesUnsetCondition, metav1.ConditionTrue, v1alpha1.ReasonVariablesUnset, truncate(unset))
+	}
 	if d.SourceMessage != "" {
 		set.Put(v1alpha1.SourceReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonSourceNotReady,
 			truncate("the last artifact is used: "+d.SourceMessage))
@@ -159,6 +164,37 @@ func putDeployed(c *conditions.Set, o Observation, d Decision, message string) {
 	default:
 		c.Put(v1alpha1.DeployedCondition, metav1.ConditionFalse, d.Reason, message)
 	}
+}
+
+// maxUnsetNamed is how many objects with variables that nobody gives are named.
+const maxUnsetNamed = 5
+
+// unsetMessage names the variables that objects of a directory read and that nobody gives;
+// empty where there are none.
+func unsetMessage(directory *directories.Directory) string {
+	if directory == nil {
+		return ""
+	}
+	var named []string
+	count := 0
+	for i := range directory.Manifests {
+		manifest := &directory.Manifests[i]
+		if len(manifest.Unset) == 0 {
+			continue
+		}
+		count++
+		if count <= maxUnsetNamed {
+			named = append(named, fmt.Sprintf("%s in %s", strings.Join(manifest.Unset, ", "), manifest.ID()))
+		}
+	}
+	if count == 0 {
+		return ""
+	}
+	message := "nobody gives these variables, so they are empty: " + strings.Join(named, "; ")
+	if more := count - len(named); more > 0 {
+		message += fmt.Sprintf("; and %d more objects", more)
+	}
+	return message
 }
 
 func truncate(message string) string { return address.Line(message, maxMessage) }

@@ -6,6 +6,8 @@ package repos
 import (
 	"fmt"
 	"testing"
+
+	"github.com/strata-project/strata/internal/builds"
 )
 
 // BenchmarkNextArtifact reads all directories of an artifact that differs from
@@ -28,7 +30,7 @@ func BenchmarkNextArtifact(b *testing.B) {
 	}
 	read := func(store *Store, artifact Artifact) {
 		for folder := range folders {
-			if _, err := store.Directory(b.Context(), artifact, fmt.Sprintf("layer-%03d", folder)); err != nil {
+			if _, err := store.Directory(b.Context(), artifact, fmt.Sprintf("layer-%03d", folder), builds.Build{}); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -23,11 +23,16 @@ type condensed struct {
 
 // condensedItem is a manifest, and where its object ends in the data.
 type condensedItem struct {
-	file  string
-	line  int
-	home  bool
-	needs []objects.ID
-	end   int
+	file string
+	line int
+	home bool
+	// confidential is as of the manifest.
+	confidential bool
+	decrypted    bool
+	asFlux       bool
+	unset        []string
+	needs        []objects.ID
+	end          int
 }
 
 // What values take in memory: about what the runtime allocates for them.
@@ -55,7 +60,10 @@ func condense(manifests []directories.Manifest) (*condensed, int64) {
 			w.inexact = true
 		}
 		data = append(data, object...)
-		c.items = append(c.items, condensedItem{file: manifest.File, line: manifest.Line, home: manifest.Home, needs: manifest.Needs, end: len(data)})
+		c.items = append(c.items, condensedItem{
+			file: manifest.File, line: manifest.Line, home: manifest.Home, confidential: manifest.Confidential,
+			decrypted: manifest.Decrypted, asFlux: manifest.AsFlux, unset: manifest.Unset, needs: manifest.Needs, end: len(data),
+		})
 	}
 	if w.inexact {
 		return nil, w.bytes
@@ -86,7 +94,10 @@ func (c *condensed) expand() ([]directories.Manifest, error) {
 		if err := direct.Unmarshal(c.data[begin:item.end], &object.Object); err != nil {
 			return nil, fmt.Errorf("cannot read an object of %s from memory: %w", item.file, err)
 		}
-		manifests = append(manifests, directories.Manifest{File: item.file, Line: item.line, Home: item.home, Needs: item.needs, Object: object})
+		manifests = append(manifests, directories.Manifest{
+			File: item.file, Line: item.line, Home: item.home, Confidential: item.confidential,
+			Decrypted: item.decrypted, AsFlux: item.asFlux, Unset: item.unset, Needs: item.needs, Object: object,
+		})
 		begin = item.end
 	}
 	return manifests, nil

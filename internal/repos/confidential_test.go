@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/strata-project/strata/internal/builds"
 	"github.com/strata-project/strata/internal/kustomize"
 )
 
@@ -94,7 +95,7 @@ func TestRefusalsQuoteNoSecret(t *testing.T) {
 		return nil, &kustomize.Refusal{Message: "cannot use " + string(request.Files["base/s.yaml"])}
 	}
 	all := files("base/kustomization.yaml", "resources: [s.yaml]\n", "base/s.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: s3cr3t-Tr33}\n")
-	err := build(context.Background(), all, "base/kustomization.yaml", nil, quotes)
+	err := build(context.Background(), all, "base/kustomization.yaml", builds.Build{}, newObjectSet(), programs{build: quotes})
 	if _, message := mistake(err); err == nil || strings.Contains(message, "s3cr3t") || !strings.Contains(message, "metadata: {name: s}") {
 		t.Errorf("it says %v", errors.Join(err))
 	}

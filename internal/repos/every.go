@@ -13,8 +13,8 @@ import (
 
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 
+	"github.com/strata-project/strata/internal/builds"
 	"github.com/strata-project/strata/internal/directories"
-	"github.com/strata-project/strata/internal/kustomize"
 )
 
 // maxMistakes is how many mistakes of one directory are collected.
@@ -24,7 +24,7 @@ const maxMistakes = 10_000
 // what is broken is left out of the directory. Where a kustomization makes the
 // objects there is one mistake at most, since kustomize stops at its first. The
 // error is for what the author cannot mend.
-func ParseAll(ctx context.Context, files fs.FS, name string) (*directories.Directory, []*directories.ContentError, error) {
+func ParseAll(ctx context.Context, files fs.FS, name string, how builds.Build) (*directories.Directory, []*directories.ContentError, error) {
 	var mistakes []*directories.ContentError
 	keep := func(file string, err error) error {
 		var mistake *directories.ContentError
@@ -34,12 +34,15 @@ func ParseAll(ctx context.Context, files fs.FS, name string) (*directories.Direc
 		case !errors.As(err, &mistake):
 			mistake = invalid(file, 0, "", "%s", reasonOf(err))
 		}
+		if errors.As(err, new(*tooMany)) {
+			return err
+		}
 		if mistakes = append(mistakes, mistake); len(mistakes) >= maxMistakes {
 			return mistake
 		}
 		return nil
 	}
-	directory, err := parse(ctx, files, name, keep, kustomize.Build)
+	directory, err := parse(ctx, files, name, how, keep, standard)
 	var last *directories.ContentError
 	if errors.As(err, &last) {
 		if !slices.Contains(mistakes, last) {

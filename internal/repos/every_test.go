@@ -4,11 +4,14 @@
 package repos
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/strata-project/strata/internal/builds"
 )
 
 const settingsMap = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\n"
@@ -21,7 +24,7 @@ func TestAllMistakesOfADirectoryAreFound(t *testing.T) {
 		"addons/d.yaml":    {Data: []byte(settingsMap)},
 		"addons/.hidden/e": {Data: []byte("[")},
 	}
-	directory, mistakes, err := ParseAll(t.Context(), files, "addons")
+	directory, mistakes, err := ParseAll(t.Context(), files, "addons", builds.Build{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +49,7 @@ func TestAllMistakesOfADirectoryAreFound(t *testing.T) {
 }
 
 func TestAPathOutsideIsAMistake(t *testing.T) {
-	_, mistakes, err := ParseAll(t.Context(), fstest.MapFS{}, "../secrets")
+	_, mistakes, err := ParseAll(t.Context(), fstest.MapFS{}, "../secrets", builds.Build{})
 	if err != nil || len(mistakes) != 1 || mistakes[0].Field != "spec.source.path" {
 		t.Errorf("got %v, %v", mistakes, err)
 	}
@@ -96,5 +99,17 @@ func TestDocumentsRefusesBombs(t *testing.T) {
 	}
 	if _, mistakes := Documents("bomb.yaml", []byte(text)); len(mistakes) != 1 || !strings.Contains(mistakes[0].Message, "aliases") {
 		t.Errorf("got %v", mistakes)
+	}
+}
+
+// What is too many is said once, and not of each object that comes after it.
+func TestTooManyObjectsAreOneMistake(t *testing.T) {
+	var text strings.Builder
+	for i := range maxObjects + 500 {
+		fmt.Fprintf(&text, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a%d, namespace: b}\n---\n", i)
+	}
+	_, mistakes, err := ParseAll(t.Context(), files("base/a.yaml", text.String()), "./base", builds.Build{})
+	if err != nil || len(mistakes) != 1 || !strings.Contains(mistakes[0].Message, "is one object more than the 10000") {
+		t.Errorf("there are %d mistakes, %v", len(mistakes), err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/strata-project/strata/internal/builds"
 	"github.com/strata-project/strata/internal/directories"
 )
 
@@ -92,7 +93,7 @@ func TestMemoryProperty(t *testing.T) {
 func TestDigestDoesNotExpand(t *testing.T) {
 	store, origin := newStore(t, Options{}), newOrigin(t)
 	artifact := origin.serve("x", archive(t, "a/r.yaml", release("a"), "b/r.yaml", "no: object\n", "c", ""))
-	want, err := store.Directory(t.Context(), artifact, "a")
+	want, err := store.Directory(t.Context(), artifact, "a", builds.Build{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,13 +103,13 @@ func TestDigestDoesNotExpand(t *testing.T) {
 		t.Fatal("it is not in memory")
 	}
 	store.parsed.dropExpanded(found)
-	if digest, missing, err := store.Digest(t.Context(), artifact, "./a"); digest != want.Digest || missing || err != nil {
+	if digest, missing, err := store.Digest(t.Context(), artifact, "./a", builds.Build{}); digest != want.Digest || missing || err != nil {
 		t.Errorf("digest %s, missing %t, %v", digest, missing, err)
 	}
 	if store.parsed.expanded.Len() != 0 {
 		t.Error("a digest has cost the objects")
 	}
-	one, err := store.Directory(t.Context(), artifact, "a")
+	one, err := store.Directory(t.Context(), artifact, "a", builds.Build{})
 	if diff := cmp.Diff(want, one); diff != "" || err != nil {
 		t.Fatalf("%v (-before +after):\n%s", err, diff)
 	}
@@ -119,8 +120,8 @@ func TestDigestDoesNotExpand(t *testing.T) {
 	for path, want := range map[string]string{
 		"b": "apiVersion: is missing", "c": "is a file", "none": "<nil>", "../out": "must stay inside the source",
 	} {
-		directory, wrong := store.Directory(t.Context(), artifact, path)
-		digest, missing, err := store.Digest(t.Context(), artifact, path)
+		directory, wrong := store.Directory(t.Context(), artifact, path, builds.Build{})
+		digest, missing, err := store.Digest(t.Context(), artifact, path, builds.Build{})
 		if fmt.Sprint(err) != fmt.Sprint(wrong) || directory != nil && (digest != directory.Digest || missing != directory.Missing) || !strings.Contains(fmt.Sprint(wrong), want) {
 			t.Errorf("%s: digest %s, missing %t, %v; the directory is %v, %v, want %q", path, digest, missing, err, directory, wrong, want)
 		}
@@ -147,7 +148,7 @@ func TestConcurrentExpansion(t *testing.T) {
 		all.Go(func() {
 			for i := range 200 {
 				n := (worker + i) % folders
-				got, err := store.Directory(t.Context(), artifact, fmt.Sprint(n))
+				got, err := store.Directory(t.Context(), artifact, fmt.Sprint(n), builds.Build{})
 				if err != nil || len(got.Manifests) != 1 || got.Manifests[0].Object.GetName() != fmt.Sprint("r", n) {
 					t.Errorf("directory %d: %v %v", n, objs(got), err)
 					return

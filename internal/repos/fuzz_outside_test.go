@@ -31,6 +31,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
+	"github.com/strata-project/strata/internal/builds"
 	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kustomize"
@@ -146,7 +147,7 @@ func FuzzKustomize(f *testing.F) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		looks := &observed{}
-		got, err := parse(ctx, watched, "./layer", first, looks.build)
+		got, err := parse(ctx, watched, "./layer", builds.Build{}, first, programs{build: looks.build})
 		if did := did(); did != "" {
 			t.Fatal(did)
 		}
@@ -157,7 +158,7 @@ func FuzzKustomize(f *testing.F) {
 			authorsMistake(t, err)
 			return
 		}
-		again, err := parse(ctx, watched, "./layer", first, looks.build)
+		again, err := parse(ctx, watched, "./layer", builds.Build{}, first, programs{build: looks.build})
 		if err != nil || again.Digest != got.Digest {
 			t.Fatalf("another digest the second time: %v", err)
 		}

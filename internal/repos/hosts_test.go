@@ -14,6 +14,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/builds"
 	"github.com/strata-project/strata/internal/directories"
 )
 
@@ -101,7 +102,7 @@ func TestArtifactsOfOtherHostsAreNotFetched(t *testing.T) {
 	for _, server := range []string{other.URL, moved.URL} {
 		forged := good
 		forged.URL = server + "/a.tar.gz"
-		_, err := store.Directory(t.Context(), forged, "./base")
+		_, err := store.Directory(t.Context(), forged, "./base", builds.Build{})
 		var content *directories.ContentError
 		if !errors.As(err, &content) || content.Reason != v1alpha1.ReasonArtifactRefused {
 			t.Fatalf("%s: %v", server, err)
@@ -115,7 +116,7 @@ func TestArtifactsOfOtherHostsAreNotFetched(t *testing.T) {
 	if n := asked.Load(); n != 0 {
 		t.Errorf("the other host was asked %d times", n)
 	}
-	if _, err := store.Directory(t.Context(), good, "./base"); err != nil {
+	if _, err := store.Directory(t.Context(), good, "./base", builds.Build{}); err != nil {
 		t.Errorf("the same digest at a host that is listed: %v", err)
 	}
 }
@@ -141,12 +142,12 @@ func TestRefusedHostIsItsSourcesAlone(t *testing.T) {
 	forged.URL = "http://other.example/a.tar.gz"
 	fetched := make(chan error, 1)
 	go func() {
-		_, err := store.Directory(t.Context(), good, "./base")
+		_, err := store.Directory(t.Context(), good, "./base", builds.Build{})
 		fetched <- err
 	}()
 	<-asked
 	var content *directories.ContentError
-	if _, err := store.Directory(t.Context(), forged, "./base"); !errors.As(err, &content) || !strings.Contains(err.Error(), `the artifact is at the host "other.example"`) {
+	if _, err := store.Directory(t.Context(), forged, "./base", builds.Build{}); !errors.As(err, &content) || !strings.Contains(err.Error(), `the artifact is at the host "other.example"`) {
 		t.Errorf("the forged one: %v", err)
 	}
 	close(answer)

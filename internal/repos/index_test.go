@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/strata-project/strata/internal/builds"
 	"github.com/strata-project/strata/internal/directories"
 )
 
@@ -158,14 +159,14 @@ func TestNextArtifact(t *testing.T) {
 		store := newStore(t, options)
 		read := func(artifact Artifact, path string) *directories.Directory {
 			t.Helper()
-			directory, err := store.Directory(t.Context(), artifact, path)
+			directory, err := store.Directory(t.Context(), artifact, path, builds.Build{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			return directory
 		}
 		a, b := read(first, "a"), read(first, "b")
-		_, wrong := store.Directory(t.Context(), first, "c")
+		_, wrong := store.Directory(t.Context(), first, "c", builds.Build{})
 		size := store.parsed.size
 		if next := read(second, "a"); next.Manifests[0].Object != a.Manifests[0].Object || next.Revision != second.Revision {
 			t.Errorf("restarted %t: what is the same was read again, or has revision %s", restarted, next.Revision)
@@ -176,7 +177,7 @@ func TestNextArtifact(t *testing.T) {
 		if next := read(second, "b"); next.Digest == b.Digest {
 			t.Errorf("restarted %t: what has changed was not read", restarted)
 		}
-		_, again := store.Directory(t.Context(), second, "c")
+		_, again := store.Directory(t.Context(), second, "c", builds.Build{})
 		for _, err := range []error{wrong, again} {
 			if _, message := mistake(err); message != "c/r.yaml:1: apiVersion: is missing: every object needs it" {
 				t.Errorf("restarted %t: the mistake is %q", restarted, message)
@@ -201,13 +202,13 @@ func TestWeightOfWhatIsShared(t *testing.T) {
 	if want := int64(2*entryWeight + 1000); m.size != want {
 		t.Errorf("weighs %d, want %d", m.size, want)
 	}
-	if last, ok := m.last("a"); !ok || last != shared {
+	if last, ok := m.last(parsedKey{path: "a"}); !ok || last != shared {
 		t.Error("the last one of the path is not found")
 	}
 	for _, key := range []parsedKey{one, two} {
 		m.remove(m.byKey[key])
 	}
-	if _, ok := m.last("a"); ok || m.size != 0 || shared.keys != 0 {
+	if _, ok := m.last(parsedKey{path: "a"}); ok || m.size != 0 || shared.keys != 0 {
 		t.Errorf("weighs %d when all is forgotten", m.size)
 	}
 }

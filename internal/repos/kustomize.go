@@ -14,22 +14,34 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/strata-project/strata/internal/builds"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kustomize"
 )
 
-// builder builds what is to be built: kustomize.Build, but for tests.
-type builder func(context.Context, *kustomize.Request) ([]kustomize.Object, error)
-
 // build adds what kustomize makes of a kustomization to a set. What it may load is
 // judged before, and what it does has no other way than that.
-func build(ctx context.Context, files fs.FS, file string, set *objectSet, with builder) error {
+func build(ctx context.Context, files fs.FS, file string, how builds.Build, set *objectSet, with programs) error {
 	directory := path.Dir(file)
-	needed, err := load(ctx, files, directory)
+	needed, err := load(ctx, files, directory, how.Decryption != nil)
 	if err != nil {
 		return err
 	}
-	objects, err := with(ctx, &kustomize.Request{Files: needed, Directory: directory})
+	if how.Decryption != nil {
+		if set.secret, err = decrypt(ctx, needed, how.Decryption, with.decrypt); err != nil {
+			return err
+		}
+		if set.sealed = how.Decryption.Sealed; set.sealed {
+			set.sealedFiles = sealedNames(needed)
+		}
+	}
+	set.asFlux, set.variablesUnknown = !how.IsZero(), how.VariablesUnknown
+	objects, err := with.build(ctx, &kustomize.Request{
+		Files: needed, Directory: directory, Substitution: how.Substitution, Labels: how.Labels, Annotations: how.Annotations,
+	})
+	secrets := append(how.Confidential(), set.secret.values...)
+	// What a Secret gives is hidden as what a file keeps secret.
+	needed[".variables"] = []byte(strings.Join(secrets, " "))
 	var refusal *kustomize.Refusal
 	var ended *kustomize.Ended
 	switch {
@@ -42,10 +54,19 @@ func build(ctx context.Context, files fs.FS, file string, set *objectSet, with b
 	}
 	for i := range objects {
 		if err := addBuilt(file, &objects[i], set); err != nil {
-			return err
+			return withoutValues(err, secrets)
 		}
 	}
 	return nil
+}
+
+// withoutValues hides values of Secrets in what a mistake says.
+func withoutValues(err error, secrets []string) error {
+	var mistake *directories.ContentError
+	if len(secrets) > 0 && errors.As(err, &mistake) {
+		mistake.Message = confidentialOf(map[string][]byte{".variables": []byte(strings.Join(secrets, " "))}).hide(mistake.Message)
+	}
+	return err
 }
 
 // advice is what to do about a build that takes too much.
@@ -61,14 +82,18 @@ func addBuilt(file string, built *kustomize.Object, set *objectSet) error {
 	if d.root == nil {
 		return failed(file, "", "kustomize: %s is empty", name)
 	}
-	if isEncrypted(d.root) {
+	if isEncrypted(d.root) && !set.sealed {
 		return encrypted(file)
 	}
 	var value map[string]any
 	if err := json.Unmarshal(built.JSON, &value); err != nil {
 		return failed(file, "", "kustomize: cannot read %s: %s", name, jsonMessage(err))
 	}
-	dropAnnotations(value)
+	dropAnnotations(value, set.asFlux)
+	if set.sealed {
+		delete(value, "sops")
+	}
+	set.confidential, set.decrypted, set.unset = built.Confidential, set.secret.covers(built.Kind), built.Unset
 	if err := addObjects(place{file: file, whole: true}, value, d.root, set, 0); err != nil {
 		return ofObject(err, name)
 	}
@@ -88,15 +113,16 @@ func ofObject(err error, name string) error {
 	return err
 }
 
-// dropAnnotations removes what kustomize notes for itself.
-func dropAnnotations(value map[string]any) {
+// dropAnnotations removes what kustomize notes for itself, and what it notes of origins
+// where these are not kept.
+func dropAnnotations(value map[string]any, keepOrigins bool) {
 	metadata, _ := value["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	for key := range annotations {
 		switch {
 		case strings.HasPrefix(key, "internal.config.kubernetes.io/"),
 			key == "config.kubernetes.io/index", key == "config.kubernetes.io/path",
-			key == "config.kubernetes.io/origin", key == "alpha.config.kubernetes.io/transformations":
+			!keepOrigins && (key == "config.kubernetes.io/origin" || key == "alpha.config.kubernetes.io/transformations"):
 			delete(annotations, key)
 		}
 	}
@@ -111,12 +137,16 @@ var mountedPath = regexp.MustCompile(regexp.QuoteMeta(kustomize.Mount) + `/?`)
 // read, nor, which it tries next and nobody meant, a directory.
 var notFile = regexp.MustCompile(`accumulating resources: accumulation err='(.*)': must build at directory: .*$`)
 
+// byteList matches a line that kustomize quotes as the numbers of its bytes.
+var byteList = regexp.MustCompile(`\[\d{1,3}(?: \d{1,3})+\]`)
+
 // buildMessage shows paths as they are in the artifact, on one line, and nothing of what
 // the files that the message is about may keep secret.
 func buildMessage(err error, files map[string][]byte) string {
 	message := mountedPath.ReplaceAllString(err.Error(), "")
 	message = strings.Join(strings.Fields(message), " ")
 	message = notFile.ReplaceAllString(message, "$1")
+	message = byteList.ReplaceAllString(message, "["+hidden+"]")
 	const limit = 1000
 	if len(message) > limit {
 		message = strings.ToValidUTF8(message[:limit], "") + "..."

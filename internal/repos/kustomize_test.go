@@ -55,7 +55,7 @@ func TestBuild(t *testing.T) {
 		"encrypted": {
 			reason: "the encrypted file is named, not the kustomization",
 			files:  files("base/kustomization.yaml", "resources: [s.yaml]\n", "base/s.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nsops: {mac: x}\n"),
-			err:    "EncryptedManifest: base/s.yaml: is encrypted with SOPS, which Strata does not decrypt: keep it out of the layer's directory, or refer to a Secret that something else creates",
+			err:    "EncryptedManifest: base/s.yaml: is encrypted with SOPS: name the Secret that holds the key in spec.decryption.secretRef of the layer, or keep the file out of the layer's directory",
 		},
 		"large number": {
 			reason: "kustomize would round it", files: files("base/kustomization.yaml", "resources: [a.yaml]\n", "base/a.yaml", configMap("a", "{n: 123456789012345678901}")),
@@ -311,8 +311,8 @@ func TestBuildHasNothing(t *testing.T) {
 			request.Files[file] = content.Data
 		}
 		objects, err := kustomize.Build(context.Background(), request)
-		if err == nil && strings.Contains(fmt.Sprintf("%s", objects), "hunter2") || errors.As(err, new(*kustomize.Ended)) {
-			t.Errorf("%s: %s %v", name, objects, err)
+		if err == nil && strings.Contains(fmt.Sprintf("%+v", objects), "hunter2") || errors.As(err, new(*kustomize.Ended)) {
+			t.Errorf("%s: %+v %v", name, objects, err)
 		}
 	}
 	world.check(t)

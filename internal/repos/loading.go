@@ -38,16 +38,20 @@ type loading struct {
 	factory *resmap.Factory
 	// files are handed to kustomize as they are, and kustomizations as written anew.
 	files, kustomizations map[string][]byte
+	// encrypted are files that nothing decrypts.
+	encrypted []string
+	// opens is true where encrypted files are decrypted.
+	opens bool
 	// waiting are directories whose kustomization is to be judged, each once.
 	waiting []string
 	seen    map[string]bool
 }
 
 // load returns the files that the kustomization of a directory needs.
-func load(ctx context.Context, files fs.FS, directory string) (map[string][]byte, error) {
+func load(ctx context.Context, files fs.FS, directory string, opens bool) (map[string][]byte, error) {
 	l := &loading{
 		ctx: ctx, reader: reader{files: files}, factory: resmap.NewFactory(provider.NewDefaultDepProvider().GetResourceFactory()),
-		files: map[string][]byte{}, kustomizations: map[string][]byte{}, seen: map[string]bool{},
+		opens: opens, files: map[string][]byte{}, kustomizations: map[string][]byte{}, seen: map[string]bool{},
 	}
 	l.enqueue(directory)
 	for len(l.waiting) > 0 {
@@ -56,6 +60,9 @@ func load(ctx context.Context, files fs.FS, directory string) (map[string][]byte
 		if err := l.kustomization(next); err != nil {
 			return nil, err
 		}
+	}
+	if len(l.encrypted) > 0 {
+		return nil, encryptedFiles(l.encrypted)
 	}
 	for name, anew := range l.kustomizations {
 		if _, ok := l.files[name]; ok {
@@ -93,7 +100,7 @@ func (l *loading) kustomization(directory string) error {
 	if err != nil {
 		return err
 	}
-	if err := checkPlain(found[0], 0, data); err != nil {
+	if err := checkPlain(found[0], data); err != nil {
 		return err
 	}
 	var decoded types.Kustomization
@@ -130,14 +137,30 @@ func (l *loading) take(name string) error {
 	if err != nil {
 		return err
 	}
-	if bytes.Contains(data, []byte("sops")) {
+	if !l.opens && bytes.Contains(data, []byte("sops")) {
 		documents, _ := splitDocuments(name, data)
-		if err := checkEncryption(documents); err != nil {
-			return err
+		if checkEncryption(documents) != nil {
+			l.encrypted = append(l.encrypted, name)
 		}
 	}
 	l.files[name] = data
 	return nil
+}
+
+// maxEncrypted is how many files that are encrypted are named beside the first one.
+const maxEncrypted = 10
+
+// encryptedFiles says of the first file that it is encrypted, and names the others.
+func encryptedFiles(names []string) error {
+	slices.Sort(names)
+	mistake, others := encrypted(names[0]), names[1:]
+	if len(others) > 0 {
+		mistake.Message += "; so are " + strings.Join(others[:min(len(others), maxEncrypted)], ", ")
+	}
+	if more := len(others) - maxEncrypted; more > 0 {
+		mistake.Message += fmt.Sprintf(" and %d more files", more)
+	}
+	return mistake
 }
 
 func checkEncryption(documents []*document) error {
@@ -369,12 +392,12 @@ func (j *judge) checkInline(text string) error {
 	if isRemote(text) && !strings.ContainsAny(strings.TrimSpace(text), "\n") {
 		return nil // which is said of it later
 	}
-	return checkPlain(j.file, 0, []byte(text))
+	return checkPlain(j.file, []byte(text))
 }
 
 // checkPlain refuses YAML that could be read in more than one way, or would need too
 // much memory. Such files are few, and short, so that nobody needs more.
-func checkPlain(file string, before int, data []byte) error {
+func checkPlain(file string, data []byte) error {
 	if linesOf(data) != nil {
 		return invalid(file, 0, "", "has a line break that not everybody takes for one (a carriage return alone, NEL, LS or PS): use line feeds")
 	}
@@ -383,7 +406,6 @@ func checkPlain(file string, before int, data []byte) error {
 		return err
 	}
 	for _, d := range documents {
-		d.first += before
 		if err := d.parse(); err != nil {
 			return err
 		}

@@ -4,10 +4,13 @@
 package repos
 
 import (
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
@@ -135,6 +138,14 @@ func addObject(at place, value map[string]any, node *kyaml.Node, set *objectSet)
 		mistake.File, mistake.Line = at.file, line
 		return mistake
 	}
+	if mistake := checkNames(value); mistake != nil && (!set.variablesUnknown || !hasVariable(value)) {
+		line := at.line(node)
+		if found := field(node, strings.Split(mistake.Field, ".")...); found != nil {
+			line = at.line(found)
+		}
+		mistake.File, mistake.Line = at.file, line
+		return mistake
+	}
 	object := &unstructured.Unstructured{Object: value}
 	stripServerFields(object)
 	if mistake := convert(object); mistake != nil {
@@ -174,6 +185,71 @@ func checkObject(value map[string]any) *directories.ContentError {
 		}
 	}
 	return nil
+}
+
+// rolesGroup is the API group whose objects may have names such as system:node.
+const rolesGroup = "rbac.authorization.k8s.io/"
+
+// checkNames says what the API server would say of the names and the size of an object.
+func checkNames(value map[string]any) *directories.ContentError {
+	metadata, _ := value["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
+	namespace, _ := metadata["namespace"].(string)
+	version, _ := value["apiVersion"].(string)
+	kind, _ := value["kind"].(string)
+	isName := apivalidation.NameIsDNSSubdomain
+	if strings.HasPrefix(version, rolesGroup) {
+		isName = func(name string, _ bool) []string { return content.IsPathSegmentName(name) }
+	}
+	switch {
+	case len(isName(name, false)) > 0:
+		return invalid("", 0, "metadata.name", "%q is no name: it has small letters, digits, dashes and dots%s", short(name), variableHint(name))
+	case namespace != "" && len(apivalidation.ValidateNamespaceName(namespace, false)) > 0:
+		return invalid("", 0, "metadata.namespace", "%q is no name of a namespace: it has small letters, digits and dashes, and at most 63 characters%s",
+			short(namespace), variableHint(namespace))
+	case version == "v1" && (kind == "ConfigMap" || kind == "Secret"):
+		if size := dataSize(value); size > maxData {
+			return invalid("", 0, "data", "has %d KiB, and a %s may have %d: split it", size>>10, kind, maxData>>10)
+		}
+	}
+	return nil
+}
+
+// maxData is how many bytes a ConfigMap or a Secret may hold.
+const maxData = 1 << 20
+
+// dataSize returns how many bytes a ConfigMap or Secret holds, at least.
+func dataSize(value map[string]any) int {
+	size := 0
+	for _, field := range []string{"data", "binaryData", "stringData"} {
+		data, _ := value[field].(map[string]any)
+		for key, item := range data {
+			text, _ := item.(string)
+			if field == "binaryData" || field == "data" && value["kind"] == "Secret" {
+				size += base64.StdEncoding.DecodedLen(len(text))
+			} else {
+				size += len(text)
+			}
+			size += len(key)
+		}
+	}
+	return size
+}
+
+// variableHint says what to do about a variable that nothing was put in the place of.
+func variableHint(name string) string {
+	if !strings.Contains(name, "${") {
+		return ""
+	}
+	return "; its variables are put in where the layer says spec.postBuild"
+}
+
+// hasVariable tells whether the name or namespace of an object has a variable.
+func hasVariable(value map[string]any) bool {
+	metadata, _ := value["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
+	namespace, _ := metadata["namespace"].(string)
+	return strings.Contains(name+namespace, "${")
 }
 
 func checkText(value any, field string, required bool) *directories.ContentError {
@@ -271,7 +347,7 @@ func containsEncrypted(node *kyaml.Node, depth int) bool {
 func encrypted(file string) *directories.ContentError {
 	return &directories.ContentError{
 		Reason: v1alpha1.ReasonEncryptedManifest, File: file,
-		Message: "is encrypted with SOPS, which Strata does not decrypt: keep it out of the layer's directory, or refer to a Secret that something else creates",
+		Message: "is encrypted with SOPS: name the Secret that holds the key in spec.decryption.secretRef of the layer, or keep the file out of the layer's directory",
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/digests"
@@ -45,9 +46,65 @@ func (i identity) String() string {
 	return i.kind + " " + i.namespace + "/" + i.name
 }
 
+// secretKinds are the kinds of objects, beside Secrets, that hold what was decrypted.
+type secretKinds struct {
+	kinds map[string]bool
+	// all is true where it is not known which.
+	all bool
+	// values of fields that were decrypted.
+	values []string
+}
+
+// addValues adds those of a document that its encrypted form does not have.
+func (k *secretKinds) addValues(plain, sealed *kyaml.Node) {
+	known := map[string]bool{}
+	scalars(sealed, func(value string) { known[value] = true })
+	scalars(plain, func(value string) {
+		if !known[value] {
+			k.values = append(k.values, value)
+		}
+	})
+}
+
+// scalars goes through the values of a document.
+func scalars(node *kyaml.Node, each func(string)) {
+	if node.Kind == kyaml.ScalarNode {
+		each(node.Value)
+	}
+	for _, child := range node.Content {
+		scalars(child, each)
+	}
+}
+
+func (k *secretKinds) add(kind string) {
+	if k.kinds == nil {
+		k.kinds = map[string]bool{}
+	}
+	k.kinds[kind] = true
+	k.all = k.all || kind == ""
+}
+
+func (k *secretKinds) covers(kind string) bool { return k.all || k.kinds[kind] }
+
 // objectSet collects the objects of one directory, each once.
 type objectSet struct {
 	manifests map[identity]directories.Manifest
+	// confidential is true while objects are added that are made with values of Secrets.
+	confidential bool
+	// decrypted is true while objects are added that may hold what was decrypted.
+	decrypted bool
+	// variablesUnknown is true where variables stay as they are written because it is not
+	// known what they stand for.
+	variablesUnknown bool
+	// asFlux is true where objects are built as Flux builds them.
+	asFlux bool
+	// secret says which objects hold what was decrypted.
+	secret secretKinds
+	// sealed takes encrypted objects as they are, which are of sealedFiles.
+	sealed      bool
+	sealedFiles []string
+	// unset names the variables of the objects that are added which nobody gives.
+	unset []string
 }
 
 func newObjectSet() *objectSet {
@@ -55,6 +112,10 @@ func newObjectSet() *objectSet {
 }
 
 func (s *objectSet) add(manifest directories.Manifest) error {
+	manifest.AsFlux = manifest.AsFlux || s.asFlux
+	manifest.Decrypted = manifest.Decrypted || s.decrypted
+	manifest.Confidential = manifest.Confidential || s.confidential || manifest.Decrypted
+	manifest.Unset = append(manifest.Unset, s.unset...)
 	id := identityOf(manifest.Object)
 	if first, ok := s.manifests[id]; ok {
 		return &directories.ContentError{
@@ -63,7 +124,7 @@ func (s *objectSet) add(manifest directories.Manifest) error {
 		}
 	}
 	if len(s.manifests) >= maxObjects {
-		return invalid(manifest.File, manifest.Line, "", "%s is one object more than the %d that a layer may have: split the layer", id, maxObjects)
+		return &tooMany{invalid(manifest.File, manifest.Line, "", "%s is one object more than the %d that a layer may have: split the layer", id, maxObjects)}
 	}
 	s.manifests[id] = manifest
 	return nil
@@ -83,7 +144,7 @@ func (s *objectSet) directory() *directories.Directory {
 		ids = append(ids, id)
 	}
 	slices.SortFunc(ids, identity.compare)
-	directory := &directories.Directory{}
+	directory := &directories.Directory{Sealed: s.sealedFiles}
 	for _, id := range ids {
 		directory.Manifests = append(directory.Manifests, s.manifests[id])
 	}
@@ -105,3 +166,9 @@ func canonical(object *unstructured.Unstructured) []byte {
 	}
 	return data
 }
+
+// tooMany ends the reading of a directory: each object from here on would be one more.
+type tooMany struct{ *directories.ContentError }
+
+// Unwrap returns the mistake.
+func (e *tooMany) Unwrap() error { return e.ContentError }

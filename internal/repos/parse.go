@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/builds"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kustomize"
 )
@@ -35,15 +36,38 @@ const (
 // Missing. The error is a *layers.ContentError where the author can mend it.
 // A file system that follows links must keep them inside, as os.Root does.
 func Parse(ctx context.Context, files fs.FS, name string) (*directories.Directory, error) {
-	return parse(ctx, files, name, first, kustomize.Build)
+	return parse(ctx, files, name, builds.Build{}, first, standard)
 }
+
+// ParseAs is Parse of a directory that becomes objects in a way that its layer names.
+func ParseAs(ctx context.Context, files fs.FS, name string, how builds.Build) (*directories.Directory, error) {
+	return parse(ctx, files, name, how, first, standard)
+}
+
+// builder builds what is to be built: kustomize.Build, but for tests.
+type builder func(context.Context, *kustomize.Request) ([]kustomize.Object, error)
+
+// generator writes kustomizations: kustomize.Generate, but for tests.
+type generator func(context.Context, *kustomize.Request) (*kustomize.Kustomization, error)
+
+// decrypter opens encrypted texts: kustomize.Decrypt, but for tests.
+type decrypter func(context.Context, *kustomize.Request) (map[string][]byte, error)
+
+// programs are what builds are made with: those of package kustomize, but for tests.
+type programs struct {
+	build    builder
+	generate generator
+	decrypt  decrypter
+}
+
+var standard = programs{kustomize.Build, kustomize.Generate, kustomize.Decrypt}
 
 // first keeps no mistake.
 func first(_ string, err error) error { return err }
 
 // parse is Parse, with what builds kustomizations. keep is told of every mistake that other files and documents do
 // not depend on; where it returns nil, the rest is read.
-func parse(ctx context.Context, files fs.FS, name string, keep keepMistake, with builder) (*directories.Directory, error) {
+func parse(ctx context.Context, files fs.FS, name string, how builds.Build, keep keepMistake, with programs) (*directories.Directory, error) {
 	name, err := cleanPath(name)
 	if err != nil {
 		return nil, err
@@ -52,13 +76,18 @@ func parse(ctx context.Context, files fs.FS, name string, keep keepMistake, with
 	if err != nil || missing {
 		return &directories.Directory{Digest: EmptyDigest, Missing: true}, err
 	}
-	kustomization, err := findKustomization(files, name)
+	var kustomization string
+	if how.IsZero() {
+		kustomization, err = findKustomization(files, name)
+	} else {
+		files, kustomization, err = makeKustomization(ctx, files, name, how, with.generate)
+	}
 	if err != nil {
 		return nil, err
 	}
 	set := newObjectSet()
 	if kustomization != "" {
-		err = build(ctx, files, kustomization, set, with)
+		err = build(ctx, files, kustomization, how, set, with)
 	} else {
 		err = walk(ctx, files, name, set, keep)
 	}

@@ -161,7 +161,7 @@ func TestParse(t *testing.T) {
 		},
 		"encrypted": {
 			reason: "the file is named", files: files("secret.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata:\n  a: ENC[AES256_GCM,data:x]\nsops:\n  mac: ENC[x]\n"), path: "./",
-			err: "EncryptedManifest: secret.yaml: is encrypted with SOPS, which Strata does not decrypt: keep it out of the layer's directory, or refer to a Secret that something else creates",
+			err: "EncryptedManifest: secret.yaml: is encrypted with SOPS: name the Secret that holds the key in spec.decryption.secretRef of the layer, or keep the file out of the layer's directory",
 		},
 		"large number": {
 			reason: "it would silently become another number",

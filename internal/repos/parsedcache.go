@@ -14,7 +14,15 @@ import (
 // is refused as a whole.
 type parsedKey struct {
 	artifact, path string
-	refused        bool
+	// build is the key of how it becomes objects.
+	build   string
+	refused bool
+}
+
+// place is the key without the artifact.
+func (k parsedKey) place() parsedKey {
+	k.artifact = ""
+	return k
 }
 
 // parsed is what a directory turned out to be: its objects or its mistake.
@@ -87,8 +95,8 @@ type parsedCache struct {
 	size    int64
 	order   *list.List // of *remembered
 	byKey   map[parsedKey]*list.Element
-	byPath  map[string]*list.Element // the one that was added last
-	content map[string]*list.Element // by the digest of the objects
+	byPath  map[parsedKey]*list.Element // the one that was added last
+	content map[string]*list.Element    // by the digest of the objects
 
 	// expanded holds the *parsed that have manifests beside their objects, the
 	// most recently used first.
@@ -105,7 +113,7 @@ func newParsedCache(limit int64) *parsedCache {
 	expanded := limit / expandedShare
 	return &parsedCache{
 		max: limit - expanded, maxExpanded: expanded, order: list.New(), expanded: list.New(),
-		byKey: map[parsedKey]*list.Element{}, byPath: map[string]*list.Element{}, content: map[string]*list.Element{},
+		byKey: map[parsedKey]*list.Element{}, byPath: map[parsedKey]*list.Element{}, content: map[string]*list.Element{},
 	}
 }
 
@@ -122,10 +130,10 @@ func (m *parsedCache) get(key parsedKey) (*parsed, bool) {
 
 // last returns what a path turned out to be in the artifact that it was read
 // from last.
-func (m *parsedCache) last(path string) (*parsed, bool) {
+func (m *parsedCache) last(key parsedKey) (*parsed, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	element, ok := m.byPath[path]
+	element, ok := m.byPath[key.place()]
 	if !ok {
 		return nil, false
 	}
@@ -153,7 +161,7 @@ func (m *parsedCache) add(key parsedKey, p *parsed) *parsed {
 	element := m.order.PushFront(&remembered{key, p})
 	m.byKey[key] = element
 	if p.basis != nil {
-		m.byPath[key.path] = element
+		m.byPath[key.place()] = element
 	}
 	if p.err == nil {
 		m.content[p.head.Digest] = element
@@ -176,8 +184,8 @@ func (m *parsedCache) add(key parsedKey, p *parsed) *parsed {
 func (m *parsedCache) remove(element *list.Element) {
 	old := m.order.Remove(element).(*remembered)
 	delete(m.byKey, old.key)
-	if m.byPath[old.key.path] == element {
-		delete(m.byPath, old.key.path)
+	if m.byPath[old.key.place()] == element {
+		delete(m.byPath, old.key.place())
 	}
 	m.size -= entryWeight
 	old.keys--

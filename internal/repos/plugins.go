@@ -55,7 +55,7 @@ func (j *judge) pluginFile(text, name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkPlain(at, 0, data); err != nil {
+	if err := checkPlain(at, data); err != nil {
 		return nil, err
 	}
 	found, err := j.factory.NewResMapFromBytes(data)

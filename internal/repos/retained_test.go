@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/strata-project/strata/internal/builds"
 )
 
 // fullRelease is a manifest of a HelmRelease as people write them: with a chart,
@@ -53,7 +55,7 @@ func BenchmarkRetained(b *testing.B) {
 		before := inUse()
 		store := newStore(b, Options{})
 		for folder := range folders {
-			if _, err := store.Directory(b.Context(), artifact, fmt.Sprintf("layer-%04d", folder)); err != nil {
+			if _, err := store.Directory(b.Context(), artifact, fmt.Sprintf("layer-%04d", folder), builds.Build{}); err != nil {
 				b.Fatal(err)
 			}
 		}

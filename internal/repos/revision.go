@@ -44,11 +44,15 @@ var ErrRevisionTooLarge = errors.New("the objects are too large to be kept in th
 
 // packedManifest is one object of a packed directory.
 type packedManifest struct {
-	File   string                     `json:"file,omitempty"`
-	Line   int                        `json:"line,omitempty"`
-	Home   bool                       `json:"home,omitempty"`
-	Needs  []objects.ID               `json:"needs,omitempty"`
-	Object *unstructured.Unstructured `json:"object"`
+	File  string       `json:"file,omitempty"`
+	Line  int          `json:"line,omitempty"`
+	Home  bool         `json:"home,omitempty"`
+	Needs []objects.ID `json:"needs,omitempty"`
+	// Confidential is as of the manifest.
+	Confidential bool                       `json:"confidential,omitempty"`
+	Decrypted    bool                       `json:"decrypted,omitempty"`
+	AsFlux       bool                       `json:"asFlux,omitempty"`
+	Object       *unstructured.Unstructured `json:"object"`
 }
 
 // PackRevision returns a directory's objects as compressed JSON, the same for
@@ -57,7 +61,10 @@ type packedManifest struct {
 func PackRevision(directory *directories.Directory) ([]byte, error) {
 	packed := make([]packedManifest, 0, len(directory.Manifests))
 	for _, manifest := range directory.Manifests {
-		packed = append(packed, packedManifest{File: manifest.File, Line: manifest.Line, Home: manifest.Home, Needs: manifest.Needs, Object: manifest.Object})
+		packed = append(packed, packedManifest{
+			File: manifest.File, Line: manifest.Line, Home: manifest.Home, Needs: manifest.Needs, Confidential: manifest.Confidential,
+			Decrypted: manifest.Decrypted, AsFlux: manifest.AsFlux, Object: manifest.Object,
+		})
 	}
 	var buffer bytes.Buffer
 	writer, err := gzip.NewWriterLevel(&buffer, gzip.BestCompression)
@@ -118,7 +125,10 @@ func ReadRevision(data []byte) (*directories.Directory, error) {
 			return nil, errors.New("cannot unpack the revision: it has an entry without an object")
 		}
 		if err := set.add(
-			directories.Manifest{File: manifest.File, Line: manifest.Line, Home: manifest.Home, Needs: manifest.Needs, Object: manifest.Object},
+			directories.Manifest{
+				File: manifest.File, Line: manifest.Line, Home: manifest.Home, Needs: manifest.Needs, Confidential: manifest.Confidential,
+				Decrypted: manifest.Decrypted, AsFlux: manifest.AsFlux, Object: manifest.Object,
+			},
 		); err != nil {
 			return nil, fmt.Errorf("cannot unpack the revision: %w", err)
 		}

@@ -18,9 +18,9 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/strata-project/strata/internal/builds"
 	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/directories"
-	"github.com/strata-project/strata/internal/kustomize"
 )
 
 // Defaults of Options, and of the flags that set them.
@@ -117,7 +117,7 @@ type Store struct {
 	disk    *disk
 	parsed  *parsedCache
 
-	build builder
+	with programs
 
 	fetches, parses                    singleflight.Group
 	fetchSlots, parseSlots, buildSlots chan struct{}
@@ -138,20 +138,20 @@ func New(options Options) (*Store, error) {
 		fetcher:    newFetcher(options.MaxArtifact, options.Transport, options.Hosts),
 		disk:       disk,
 		parsed:     newParsedCache(options.MaxParsed),
-		build:      kustomize.Build,
+		with:       standard,
 		fetchSlots: make(chan struct{}, maxFetches),
 		parseSlots: make(chan struct{}, maxParses),
 		buildSlots: make(chan struct{}, maxBuilds),
 	}, nil
 }
 
-// Directory returns the objects of a directory of an artifact. The error is a
+// Directory returns the objects that a directory of an artifact becomes. The error is a
 // *layers.ContentError where only an author can mend it, wraps ErrNotFound
 // where the artifact is gone, and is worth a retry otherwise. All callers
 // share one download of a digest and one parse of a directory; one whose
 // context ends returns at once and leaves the work to the others.
-func (s *Store) Directory(ctx context.Context, artifact Artifact, path string) (*directories.Directory, error) {
-	found, err := s.find(ctx, artifact, path)
+func (s *Store) Directory(ctx context.Context, artifact Artifact, path string, how builds.Build) (*directories.Directory, error) {
+	found, err := s.find(ctx, artifact, path, how)
 	if err != nil {
 		return nil, err
 	}
@@ -165,8 +165,8 @@ func (s *Store) Directory(ctx context.Context, artifact Artifact, path string) (
 
 // Digest returns the Digest that Directory would, and whether the directory is
 // Missing. It does not have to expand the objects. The error is as of Directory.
-func (s *Store) Digest(ctx context.Context, artifact Artifact, path string) (digest string, missing bool, _ error) {
-	found, err := s.find(ctx, artifact, path)
+func (s *Store) Digest(ctx context.Context, artifact Artifact, path string, how builds.Build) (digest string, missing bool, _ error) {
+	found, err := s.find(ctx, artifact, path, how)
 	if err != nil {
 		return "", false, err
 	}
@@ -176,7 +176,7 @@ func (s *Store) Digest(ctx context.Context, artifact Artifact, path string) (dig
 
 // find returns what a directory turned out to be, which it reads where it is
 // not in memory.
-func (s *Store) find(ctx context.Context, artifact Artifact, path string) (*parsed, error) {
+func (s *Store) find(ctx context.Context, artifact Artifact, path string, how builds.Build) (*parsed, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func (s *Store) find(ctx context.Context, artifact Artifact, path string) (*pars
 	if err != nil {
 		return nil, err
 	}
-	key := parsedKey{artifact: artifact.Digest, path: path}
+	key := parsedKey{artifact: artifact.Digest, path: path, build: how.Key()}
 	if found, ok := s.parsed.get(key); ok {
 		return found, nil
 	}
@@ -196,11 +196,11 @@ func (s *Store) find(ctx context.Context, artifact Artifact, path string) (*pars
 	if err := s.admit(artifact); err != nil {
 		return nil, err
 	}
-	done := s.parses.DoChan(key.artifact+"\x00"+key.path, func() (any, error) {
+	done := s.parses.DoChan(key.artifact+"\x00"+key.path+"\x00"+key.build, func() (any, error) {
 		// The work is for every caller: it outlives the first one's context.
 		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*s.options.Timeout)
 		defer cancel()
-		return s.load(shared, artifact, key)
+		return s.load(shared, artifact, key, how)
 	})
 	select {
 	case <-ctx.Done():
@@ -242,7 +242,7 @@ func (s *Store) ByDigest(digest string) (*directories.Directory, bool) {
 
 // load parses one directory, or fails in a way that is remembered where it
 // would fail again.
-func (s *Store) load(ctx context.Context, artifact Artifact, key parsedKey) (_ *parsed, err error) {
+func (s *Store) load(ctx context.Context, artifact Artifact, key parsedKey, how builds.Build) (_ *parsed, err error) {
 	defer recoverTo(&err, s.options.Log)
 	if found, ok := s.parsed.get(key); ok {
 		return found, nil
@@ -266,14 +266,14 @@ func (s *Store) load(ctx context.Context, artifact Artifact, key parsedKey) (_ *
 		return nil, fmt.Errorf("cannot parse artifact %s: %w", artifact.Digest, err)
 	}
 	// The next artifact holds most directories as the one before held them.
-	if last, ok := s.parsed.last(key.path); ok && last.basis.holds(index) {
+	if last, ok := s.parsed.last(key); ok && last.basis.holds(index) {
 		return s.parsed.add(key, last), nil
 	}
 	var directory *directories.Directory
 	var read basis
 	err = s.disk.read(entry, index, func(files fs.FS) error {
 		slots := s.parseSlots
-		if kustomization, err := findKustomization(files, key.path); err != nil || kustomization != "" {
+		if kustomization, err := findKustomization(files, key.path); err != nil || kustomization != "" || !how.IsZero() {
 			slots = s.buildSlots
 		}
 		if err := acquire(ctx, slots); err != nil {
@@ -282,7 +282,7 @@ func (s *Store) load(ctx context.Context, artifact Artifact, key parsedKey) (_ *
 		defer func() { <-slots }()
 		recorder := newRecorder(files)
 		var err error
-		directory, err = parse(ctx, recorder, key.path, first, s.build)
+		directory, err = parse(ctx, recorder, key.path, how, first, s.with)
 		read = recorder.basis(index)
 		return err
 	})

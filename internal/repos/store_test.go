@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/strata-project/strata/internal/builds"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kustomize"
 )
@@ -42,7 +43,7 @@ func TestOneDownloadForAll(t *testing.T) {
 	impatient, cancel := context.WithCancel(context.Background())
 	gaveUp := make(chan error, 1)
 	go func() {
-		_, err := store.Directory(impatient, artifact, "./a")
+		_, err := store.Directory(impatient, artifact, "./a", builds.Build{})
 		gaveUp <- err
 	}()
 	for gets.Load() == 0 {
@@ -51,7 +52,7 @@ func TestOneDownloadForAll(t *testing.T) {
 	// Another one joins it before that.
 	patient := make(chan error, 1)
 	go func() {
-		_, err := store.Directory(context.Background(), artifact, "./a")
+		_, err := store.Directory(context.Background(), artifact, "./a", builds.Build{})
 		patient <- err
 	}()
 	time.Sleep(20 * time.Millisecond)
@@ -64,7 +65,7 @@ func TestOneDownloadForAll(t *testing.T) {
 	got := make([]*directories.Directory, 50)
 	for i := range got {
 		all.Go(func() {
-			directory, err := store.Directory(context.Background(), artifact, "./"+string(rune('a'+i%2)))
+			directory, err := store.Directory(context.Background(), artifact, "./"+string(rune('a'+i%2)), builds.Build{})
 			if err != nil {
 				t.Error(err)
 			}
@@ -90,19 +91,19 @@ func TestOneDownloadForAll(t *testing.T) {
 func TestRevisionAndDigest(t *testing.T) {
 	origin, store := newOrigin(t), newStore(t, Options{})
 	artifact := origin.serve("x", archive(t, "a/r.yaml", release("a"), "b/other.yaml", "# moved\n"+release("a")))
-	first, err := store.Directory(context.Background(), artifact, "./a")
+	first, err := store.Directory(context.Background(), artifact, "./a", builds.Build{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	artifact.Revision = "tag@2"
-	second, err := store.Directory(context.Background(), artifact, "a/")
+	second, err := store.Directory(context.Background(), artifact, "a/", builds.Build{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if first.Revision != "main@x" || second.Revision != "tag@2" {
 		t.Errorf("revisions are %s and %s", first.Revision, second.Revision)
 	}
-	moved, err := store.Directory(context.Background(), artifact, "./b")
+	moved, err := store.Directory(context.Background(), artifact, "./b", builds.Build{})
 	if err != nil || moved.Digest != first.Digest {
 		t.Errorf("the same objects in another file have another digest: %v", err)
 	}
@@ -124,7 +125,10 @@ func TestRefusedOnce(t *testing.T) {
 	origin, store := newOrigin(t), newStore(t, Options{})
 	artifact := origin.serve("x", archive(t, "a/../../x.yaml", "a"))
 	for range 3 {
-		if reason, text := mistake(func() error { _, err := store.Directory(context.Background(), artifact, "./a"); return err }()); reason != "ArtifactRefused" || !strings.Contains(text, "a/../../x.yaml: its name leaves the artifact") {
+		if reason, text := mistake(func() error {
+			_, err := store.Directory(context.Background(), artifact, "./a", builds.Build{})
+			return err
+		}()); reason != "ArtifactRefused" || !strings.Contains(text, "a/../../x.yaml: its name leaves the artifact") {
 			t.Errorf("got %s: %s", reason, text)
 		}
 	}
@@ -185,7 +189,7 @@ func TestFetchErrors(t *testing.T) {
 				c.change(&artifact)
 			}
 			store := newStore(t, Options{MaxArtifact: 4096})
-			_, err := store.Directory(context.Background(), artifact, "./a")
+			_, err := store.Directory(context.Background(), artifact, "./a", builds.Build{})
 			kind, text := mistake(err)
 			if kind != c.kind || !strings.Contains(text, c.want) || errors.Is(err, ErrNotFound) != c.gone || gets.Load() != c.gets || strings.Contains(text, "secret") {
 				t.Errorf("%s: got %s: %s after %d requests", c.reason, kind, text, gets.Load())
@@ -195,7 +199,7 @@ func TestFetchErrors(t *testing.T) {
 			}
 			// The same digest is fine once the server is.
 			artifact = newOrigin(t).serve("x", data)
-			if _, err := store.Directory(context.Background(), artifact, "./a"); err != nil {
+			if _, err := store.Directory(context.Background(), artifact, "./a", builds.Build{}); err != nil {
 				t.Errorf("does not recover: %v", err)
 			}
 		})
@@ -218,7 +222,7 @@ func TestEviction(t *testing.T) {
 	}
 	read := func(i int, path string) {
 		t.Helper()
-		if _, err := store.Directory(context.Background(), artifacts[i], path); err != nil {
+		if _, err := store.Directory(context.Background(), artifacts[i], path, builds.Build{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -248,7 +252,7 @@ func TestEviction(t *testing.T) {
 
 func TestLargerThanTheCache(t *testing.T) {
 	store := newStore(t, Options{MaxBytes: 1})
-	if _, err := store.Directory(context.Background(), newOrigin(t).serve("x", archive(t, "a/r.yaml", release("a"))), "./a"); err != nil {
+	if _, err := store.Directory(context.Background(), newOrigin(t).serve("x", archive(t, "a/r.yaml", release("a"))), "./a", builds.Build{}); err != nil {
 		t.Fatal(err)
 	}
 	if left := names(t, store.options.Dir); len(left) > 0 || store.disk.size != 0 {
@@ -262,7 +266,7 @@ func TestLeftovers(t *testing.T) {
 	bad := origin.serve("bad", archive(t, "a/r.yaml", release("b")))
 	first := newStore(t, Options{Dir: dir})
 	for _, artifact := range []Artifact{good, bad} {
-		if _, err := first.Directory(context.Background(), artifact, "./a"); err != nil {
+		if _, err := first.Directory(context.Background(), artifact, "./a", builds.Build{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -285,10 +289,10 @@ func TestLeftovers(t *testing.T) {
 		t.Errorf("what is whole is kept, what is not ours is not touched (-want +got):\n%s", diff)
 	}
 	before := origin.gets.Load()
-	if _, err := second.Directory(context.Background(), good, "./a"); err != nil || origin.gets.Load() != before {
+	if _, err := second.Directory(context.Background(), good, "./a", builds.Build{}); err != nil || origin.gets.Load() != before {
 		t.Errorf("an artifact that is whole was downloaded again: %v", err)
 	}
-	got, err := second.Directory(context.Background(), bad, "./a")
+	got, err := second.Directory(context.Background(), bad, "./a", builds.Build{})
 	if err != nil || got.Manifests[0].Object.GetName() != "b" || origin.gets.Load() != before+1 {
 		t.Errorf("an artifact that was changed was used: %v %v", objs(got), err)
 	}
@@ -324,7 +328,7 @@ func TestConcurrentEviction(t *testing.T) {
 		all.Go(func() {
 			for i := range 40 {
 				n := (worker + i) % len(artifacts)
-				got, err := store.Directory(context.Background(), artifacts[n], "./a")
+				got, err := store.Directory(context.Background(), artifacts[n], "./a", builds.Build{})
 				if err != nil || got.Manifests[0].Object.GetName() != fmt.Sprint("r", n) {
 					t.Errorf("artifact %d: %v %v", n, objs(got), err)
 					return
@@ -348,7 +352,7 @@ func TestConcurrentEviction(t *testing.T) {
 func TestEndedBuildIsRemembered(t *testing.T) {
 	store, from := newStore(t, Options{}), newOrigin(t)
 	var built atomic.Int64
-	store.build = func(context.Context, *kustomize.Request) ([]kustomize.Object, error) {
+	store.with.build = func(context.Context, *kustomize.Request) ([]kustomize.Object, error) {
 		built.Add(1)
 		return nil, &kustomize.Ended{Message: "takes more than 1 MiB of memory"}
 	}
@@ -363,7 +367,7 @@ func TestEndedBuildIsRemembered(t *testing.T) {
 		{"which is not tried again either", "3", "b", "x", 2},
 	} {
 		artifact := from.serve(c.name, archive(t, "base/kustomization.yaml", "resources: [a.yaml]\n", "base/a.yaml", release(c.resource), "other/b.yaml", c.other))
-		_, err := store.Directory(t.Context(), artifact, "./base")
+		_, err := store.Directory(t.Context(), artifact, "./base", builds.Build{})
 		const says = "KustomizeFailed base/kustomization.yaml: its build takes more than 1 MiB of memory, and is not tried again before a file of it changes: look for patches"
 		if reason, text := mistake(err); !strings.HasPrefix(reason+" "+text, says) {
 			t.Errorf("%s: %s %s", c.reason, reason, text)
@@ -378,14 +382,14 @@ func TestEndedBuildIsRemembered(t *testing.T) {
 func TestFailedBuildIsTriedAgain(t *testing.T) {
 	store := newStore(t, Options{})
 	artifact := newOrigin(t).serve("x", archive(t, "base/kustomization.yaml", "resources: [a.yaml]\n", "base/a.yaml", release("a")))
-	store.build = func(context.Context, *kustomize.Request) ([]kustomize.Object, error) {
+	store.with.build = func(context.Context, *kustomize.Request) ([]kustomize.Object, error) {
 		return nil, errors.New("no memory to start")
 	}
-	if _, err := store.Directory(t.Context(), artifact, "./base"); err == nil || !strings.Contains(err.Error(), "no memory to start") || errors.As(err, new(*directories.ContentError)) {
+	if _, err := store.Directory(t.Context(), artifact, "./base", builds.Build{}); err == nil || !strings.Contains(err.Error(), "no memory to start") || errors.As(err, new(*directories.ContentError)) {
 		t.Errorf("got %v", err)
 	}
-	store.build = kustomize.Build
-	if got, err := store.Directory(t.Context(), artifact, "./base"); err != nil || len(got.Manifests) != 1 {
+	store.with.build = kustomize.Build
+	if got, err := store.Directory(t.Context(), artifact, "./base", builds.Build{}); err != nil || len(got.Manifests) != 1 {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
@@ -396,7 +400,7 @@ func TestHangingBuildHoldsUpNobody(t *testing.T) {
 	artifact := newOrigin(t).serve("x", archive(t, "hangs/kustomization.yaml", "resources: [hangs.yaml]\n", "hangs/hangs.yaml", release("a"),
 		"too/kustomization.yaml", "resources: [../hangs/hangs.yaml]\n", "other/kustomization.yaml", "resources: [b.yaml]\n", "other/b.yaml", release("b"), "plain/c.yaml", release("c")))
 	hung := make(chan struct{}, 2)
-	store.build = func(ctx context.Context, request *kustomize.Request) ([]kustomize.Object, error) {
+	store.with.build = func(ctx context.Context, request *kustomize.Request) ([]kustomize.Object, error) {
 		if request.Files["hangs/hangs.yaml"] != nil {
 			hung <- struct{}{}
 			<-ctx.Done()
@@ -408,18 +412,18 @@ func TestHangingBuildHoldsUpNobody(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	hang := func(path string) {
-		go func() { _, _ = store.Directory(ctx, artifact, path) }()
+		go func() { _, _ = store.Directory(ctx, artifact, path, builds.Build{}) }()
 		<-hung
 	}
 	hang("./hangs")
 	for _, path := range []string{"./other", "./plain"} {
-		if got, err := store.Directory(t.Context(), artifact, path); err != nil || len(got.Manifests) != 1 {
+		if got, err := store.Directory(t.Context(), artifact, path, builds.Build{}); err != nil || len(got.Manifests) != 1 {
 			t.Errorf("%s beside one that hangs: %v, %v", path, got, err)
 		}
 	}
 	another := newOrigin(t).serve("y", archive(t, "plain/d.yaml", release("d")))
 	hang("./too")
-	if got, err := store.Directory(t.Context(), another, "./plain"); err != nil || len(got.Manifests) != 1 {
+	if got, err := store.Directory(t.Context(), another, "./plain", builds.Build{}); err != nil || len(got.Manifests) != 1 {
 		t.Errorf("beside as many as may run: %v, %v", got, err)
 	}
 }

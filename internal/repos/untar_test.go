@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/strata-project/strata/internal/builds"
 )
 
 func TestHostileArchives(t *testing.T) {
@@ -63,7 +65,7 @@ func TestHostileArchives(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			parent := t.TempDir()
 			store := newStore(t, Options{Dir: filepath.Join(parent, "cache"), MaxArtifact: 1 << 20})
-			_, err := store.Directory(context.Background(), newOrigin(t).serve("x", limited(t, c.data)), "./a")
+			_, err := store.Directory(context.Background(), newOrigin(t).serve("x", limited(t, c.data)), "./a", builds.Build{})
 			reason, text := mistake(err)
 			if c.want == "" {
 				if err != nil {

@@ -151,7 +151,7 @@ func (r Removal) place(one *Leaving, layer *v1alpha1.AddonsLayer) {
 // release says what becomes of a release, and of volumes and balancers of it.
 func (r Removal) release(one *Leaving, layer *v1alpha1.AddonsLayer, release *unstructured.Unstructured) {
 	name := release.GetNamespace() + "/" + release.GetName()
-	if layer.Spec.DeletionPolicy == v1alpha1.DeletionPolicyOrphan {
+	if layer.Spec.OnDeletion() != v1alpha1.DeletionPolicyDelete {
 		return
 	}
 	one.Releases = append(one.Releases, name)
@@ -214,7 +214,7 @@ func (r Removal) seen(one *Leaving, layer *v1alpha1.AddonsLayer) {
 
 func (r Removal) notes(one *Leaving, layer *v1alpha1.AddonsLayer) {
 	add := func(format string, args ...any) { one.Notes = append(one.Notes, fmt.Sprintf(format, args...)) }
-	if layer.Spec.DeletionPolicy == v1alpha1.DeletionPolicyOrphan {
+	if layer.Spec.OnDeletion() != v1alpha1.DeletionPolicyDelete {
 		add("deletionPolicy is Orphan: everything stays, without an owner")
 	}
 	if hold := layers.HoldOf(layer, r.Now); hold.Active {

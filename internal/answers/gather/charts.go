@@ -145,7 +145,7 @@ func isContent(step forecast.Step) bool {
 
 // step returns what a step changes.
 func (r *chartWork) step(ctx context.Context, f forecast.Forecast, step forecast.Step) *preview.Rendered {
-	own := &preview.Rendered{Changes: changesOf(charts.Diff(bare(step.Before), bare(step.Done)))}
+	own := &preview.Rendered{Changes: r.changesOf(charts.Diff(bare(step.Before), bare(step.Done)), step.Decrypted)}
 	if step.ID.GroupKind() != kinds.HelmReleaseKind {
 		return own
 	}
@@ -164,7 +164,7 @@ func (r *chartWork) step(ctx context.Context, f forecast.Forecast, step forecast
 		}
 		return &preview.Rendered{Problem: err.Error()}
 	}
-	return &preview.Rendered{Changes: changesOf(charts.Diff(renderedBy(before), renderedBy(after))), Objects: len(renderedBy(after))}
+	return &preview.Rendered{Changes: r.changesOf(charts.Diff(renderedBy(before), renderedBy(after)), step.Decrypted), Objects: len(renderedBy(after))}
 }
 
 // judge remembers a release that Flux will find as wrong as it was found here. A
@@ -279,10 +279,12 @@ func bare(object *unstructured.Unstructured) []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{object}
 }
 
-// changesOf returns changes as a plan shows them.
-func changesOf(changes []charts.Change) []preview.ObjectChange {
+// changesOf returns changes as a plan shows them: those of objects that were decrypted
+// without any value.
+func (g *Plan) changesOf(changes []charts.Change, decrypted bool) []preview.ObjectChange {
 	found := make([]preview.ObjectChange, 0, len(changes))
 	for _, change := range changes {
+		change.Fields = g.masked(change.Fields, decrypted)
 		shown := preview.ObjectChange{Verb: change.Verb, Object: preview.Object(change.ID), Lines: change.Lines(maxLines)}
 		for _, field := range change.Fields {
 			shown.Fields = append(shown.Fields, preview.Field{Path: field.Path, From: field.From, To: field.To})

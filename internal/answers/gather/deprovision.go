@@ -18,6 +18,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/deprovision"
 	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/hooks"
 	"github.com/strata-project/strata/internal/impact"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
@@ -88,7 +89,7 @@ func (l *looker) balancers(ctx context.Context) map[string]bool {
 
 func (l *looker) layer(ctx context.Context, r *deprovision.Removal, layer *v1alpha1.AddonsLayer) (deprovision.Seen, error) {
 	var seen deprovision.Seen
-	if layer.Spec.DeletionPolicy == v1alpha1.DeletionPolicyOrphan {
+	if layer.Spec.OnDeletion() != v1alpha1.DeletionPolicyDelete {
 		return seen, nil
 	}
 	for _, hook := range layer.Spec.DeleteBefore {
@@ -164,7 +165,7 @@ func (l *looker) doomed(ctx context.Context, hook v1alpha1.DeleteBefore) int {
 	count := 0
 	for i := range list.Items {
 		// An object that lacks what is asked for is not meant.
-		if met, err := layers.Meets(hook.Where, &list.Items[i]); err == nil && met {
+		if met, err := hooks.Meets(hook.Where, &list.Items[i]); err == nil && met {
 			count++
 		}
 	}

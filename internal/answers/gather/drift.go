@@ -64,7 +64,7 @@ func (r *chartWork) diff(ctx context.Context, made forecast.Forecast, layer *v1a
 			continue
 		}
 		// A correction begins with the live object.
-		for _, change := range changesOf(charts.Diff(bare(step.Done), bare(step.Before))) {
+		for _, change := range r.changesOf(charts.Diff(bare(step.Done), bare(step.Before)), step.Decrypted) {
 			found.Objects = append(found.Objects, drift.Object{ObjectChange: change})
 		}
 	}
@@ -95,7 +95,7 @@ func (r *chartWork) diff(ctx context.Context, made forecast.Forecast, layer *v1a
 				)
 			}
 		}
-		for _, change := range changesOf(differs) {
+		for _, change := range r.changesOf(differs, r.isDecrypted(layer.Name, entry.ID)) {
 			found.Objects = append(found.Objects, drift.Object{Release: name, ObjectChange: change})
 		}
 		for _, id := range objects.SortIDs(keysOf(unknown)) {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/forecast"
+	"github.com/strata-project/strata/internal/hooks"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
@@ -82,11 +83,16 @@ func (g *Plan) wanted(w *forecast.World) (versions map[objects.ID]string, versio
 				versioned[servedAt(entry.ID.Cluster, entry.ID.GroupKind(), "")] = true
 			}
 		}
-		for _, hook := range layer.Spec.WaitFor {
-			if gv, err := schema.ParseGroupVersion(hook.APIVersion); err == nil {
-				id := objects.ID{Group: gv.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name}
-				versions[id] = gv.Version
-				versioned[servedAt("", id.GroupKind(), gv.Version)] = true
+		for _, wait := range hooks.Waits(layer, g.settings.Namespace) {
+			id, version, err := wait.ID("")
+			if err != nil {
+				continue
+			}
+			versions[id] = version
+			versioned[servedAt("", id.GroupKind(), version)] = true
+			if wait.Defaulted {
+				id.Namespace = ""
+				versions[id] = version
 			}
 		}
 	}

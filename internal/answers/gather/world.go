@@ -4,6 +4,7 @@
 package gather
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -71,6 +72,8 @@ type Plan struct {
 	away map[sources.Ref]error
 	// unread holds objects that may not be read.
 	unread map[objects.ID]bool
+	// confidential are values of Secrets that objects are made with.
+	confidential []string
 	// notes say what the plan goes by that may not be so.
 	notes []string
 }
@@ -164,7 +167,11 @@ func (g *Plan) content(ctx context.Context, layer *v1alpha1.AddonsLayer) (foreca
 		source.ObservedGeneration, source.ArtifactGeneration, source.Suspended, source.Ready, source.Message = source.Generation, source.Generation, false, true, ""
 	}
 	source.Revision, source.Digest, source.URL = g.repository.Revision, "sha256:"+strings.Repeat("0", 64), ""
-	directory, err := repos.Parse(ctx, g.artifact, layer.Spec.Source.Path)
+	var directory *directories.Directory
+	how, err := g.buildOf(ctx, layer)
+	if err == nil {
+		directory, err = repos.ParseAs(ctx, g.artifact, layer.Spec.Source.Path, how)
+	}
 	if directory != nil {
 		directory.Revision = g.repository.Revision
 	}
@@ -195,8 +202,9 @@ func (g *Plan) fetched(ctx context.Context, layer *v1alpha1.AddonsLayer, ref sou
 	if artifact == nil {
 		return content, nil
 	}
-	if content.Err = g.away[ref]; content.Err == nil {
-		content.Directory, content.Err = g.store.Directory(ctx, *artifact, layer.Spec.Source.Path)
+	how, err := g.buildOf(ctx, layer)
+	if content.Err = cmp.Or(err, g.away[ref]); content.Err == nil {
+		content.Directory, content.Err = g.store.Directory(ctx, *artifact, layer.Spec.Source.Path, how)
 	}
 	if content.Err == nil {
 		return content, nil
@@ -287,7 +295,11 @@ func (g *Plan) restored(ctx context.Context, layer *v1alpha1.AddonsLayer, conten
 		return ctx.Err()
 	}
 	artifact := repos.Artifact{URL: entry.Artifact.URL, Revision: entry.Revision, Digest: entry.Artifact.Digest}
-	directory, err := g.store.Directory(ctx, artifact, entry.Artifact.Path)
+	var directory *directories.Directory
+	how, err := g.buildOf(ctx, layer)
+	if err == nil {
+		directory, err = g.store.Directory(ctx, artifact, entry.Artifact.Path, how)
+	}
 	switch {
 	case errors.Is(err, repos.ErrNotFound):
 	case err != nil:

@@ -203,6 +203,11 @@ func (l *linter) take(found object) {
 		if gvk.Version == "v2" {
 			l.addAll(found.place, "", checkRelease(found.Unstructured))
 		}
+	case gvk.Group == "helm.fluxcd.io":
+		l.add(ruleRelease, found.place, "apiVersion", "",
+			"is of the Helm Operator, which Flux has replaced: nothing installs it; write it as HelmRelease of helm.toolkit.fluxcd.io/v2")
+		return
+	case gvk.GroupKind() == kinds.DefinitionKind:
 	case gvk.Group != sources.Group:
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/strata-project/strata/internal/builds"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/repos"
 )
@@ -82,7 +83,7 @@ func (l *linter) buildKustomizations() error {
 		if loaded[folder] || l.kustomizations[folder].component {
 			continue
 		}
-		built, err := l.directory(folder)
+		built, err := l.directory(folder, builds.Build{})
 		if err != nil {
 			return err
 		}
@@ -102,13 +103,18 @@ type directory struct {
 	mistakes []*directories.ContentError
 }
 
-// directory returns the content of a folder, which is read once.
-func (l *linter) directory(name string) (*directory, error) {
+// built is a folder, and the key of the way in which it becomes objects.
+type built struct{ folder, way string }
+
+// directory returns the content of a folder in the way that a layer becomes objects. It is
+// read once for each way.
+func (l *linter) directory(name string, how builds.Build) (*directory, error) {
 	clean := path.Clean(name)
-	if known := l.directories[clean]; known != nil {
+	key := built{clean, how.Key()}
+	if known := l.directories[key]; known != nil {
 		return known, nil
 	}
-	content, mistakes, err := repos.ParseAll(l.ctx, l.Artifact, name)
+	content, mistakes, err := repos.ParseAll(l.ctx, l.Artifact, name, how)
 	if err != nil {
 		if l.ctx.Err() != nil {
 			return nil, l.ctx.Err()
@@ -123,7 +129,7 @@ func (l *linter) directory(name string) (*directory, error) {
 		content = &directories.Directory{}
 	}
 	found := &directory{content, mistakes}
-	l.directories[clean] = found
+	l.directories[key] = found
 	return found, nil
 }
 

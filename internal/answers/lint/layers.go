@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/builds"
 	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
@@ -47,6 +48,7 @@ func (l *layer) label() string { return l.Name }
 // readLayers finds the layers, and reads the directories of those that are of this
 // repository.
 func (l *linter) readLayers() error {
+	l.findScopes()
 	for _, each := range l.objects {
 		if each.GetKind() != "AddonsLayer" || each.GroupVersionKind().Group != v1alpha1.GroupVersion.Group {
 			continue
@@ -127,7 +129,15 @@ func (l *linter) isMissing(name string) bool {
 
 // readLayer reads the directory of a layer.
 func (l *linter) readLayer(each *layer) error {
-	found, err := l.directory(each.Spec.Source.Path)
+	how, err := builds.Of(&each.Spec)
+	if err != nil {
+		return err
+	}
+	if after := each.Spec.PostBuild; after != nil && len(after.SubstituteFrom) > 0 {
+		// What a cluster gives is not known here, so variables stay as they are written.
+		how.Substitution, how.VariablesUnknown = nil, true
+	}
+	found, err := l.directory(each.Spec.Source.Path, how)
 	if err != nil {
 		return err
 	}
@@ -152,6 +162,7 @@ func (l *linter) readLayer(each *layer) error {
 	for _, mistake := range found.mistakes {
 		l.addMistake(Error, mistake, path.Clean(each.Spec.Source.Path), each.label())
 	}
+	l.checkContent(each, found.content, how)
 	each.content = found.content
 	each.listing = layers.ListingOf(found.content)
 	for _, manifest := range found.content.Manifests {
@@ -162,7 +173,7 @@ func (l *linter) readLayer(each *layer) error {
 		l.releases[at] = true
 		l.addAll(at, each.label(), checkRelease(manifest.Object))
 	}
-	// What the controller would make of it; kinds are not known here.
+	// What the controller would make of it; all else that only a cluster says is not known here.
 	if _, err := layers.Content(found.content, each.Name, each.Spec.Version, nil); err != nil {
 		var mistake *directories.ContentError
 		if errors.As(err, &mistake) {
@@ -170,6 +181,29 @@ func (l *linter) readLayer(each *layer) error {
 		}
 	}
 	return nil
+}
+
+// checkContent looks at the objects of a layer, one by one.
+func (l *linter) checkContent(each *layer, content *directories.Directory, how builds.Build) {
+	for _, name := range content.Sealed {
+		l.add(ruleEncrypted, place{name, 0}, "", each.label(), "is encrypted, and is not looked into without its key")
+	}
+	for i := range content.Manifests {
+		if manifest := &content.Manifests[i]; len(manifest.Unset) > 0 {
+			l.add(ruleVariables, l.origin(manifest.File, manifest.Line, manifest.Object), "", each.label(),
+				"%s reads %s, which nobody gives", manifest.ID(), strings.Join(manifest.Unset, ", "))
+		}
+	}
+	if how.Substitution == nil && !how.VariablesUnknown {
+		l.checkLeftVariables(each, content)
+	}
+	for i := range content.Manifests {
+		manifest := &content.Manifests[i]
+		var mistake *directories.ContentError
+		if errors.As(layers.CheckScope(*manifest, l.scopeOf(manifest.Object)), &mistake) {
+			l.add(ruleManifest, l.origin(manifest.File, manifest.Line, manifest.Object), mistake.Field, each.label(), "%s", mistake.Message)
+		}
+	}
 }
 
 func (l *linter) addContent(each *layer, mistake *directories.ContentError) {
@@ -234,11 +268,13 @@ func (l *linter) sayUnchecked(unchecked map[string][]*layer) {
 // sayKustomizations judges kustomizations that cannot be built, and that no layer
 // has: others may allow what Strata does not.
 func (l *linter) sayKustomizations() {
-	for _, name := range slices.Sorted(maps.Keys(l.directories)) {
-		for _, mistake := range l.directories[name].mistakes {
-			if l.kustomizations[name] != nil && !l.isLayerFolder(name) {
-				l.addMistake(Warning, mistake, name, "")
-			}
+	for _, name := range slices.Sorted(maps.Keys(l.kustomizations)) {
+		plain := l.directories[built{folder: name}]
+		if plain == nil || l.isLayerFolder(name) {
+			continue
+		}
+		for _, mistake := range plain.mistakes {
+			l.addMistake(Warning, mistake, name, "")
 		}
 	}
 }

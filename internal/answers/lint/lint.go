@@ -17,10 +17,12 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/charts"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/repos"
 )
 
@@ -89,7 +91,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	l := &linter{
 		Options: o, ctx: ctx, schemas: known, seen: map[seenKey]bool{}, releases: map[place]bool{},
-		kustomizations: map[string]*kustomization{}, raw: map[string]place{}, directories: map[string]*directory{},
+		kustomizations: map[string]*kustomization{}, raw: map[string]place{}, directories: map[built]*directory{}, unreadable: map[string]bool{},
 	}
 	if l.Artifact == nil {
 		l.Artifact = l.Files
@@ -122,7 +124,9 @@ type linter struct {
 	kustomizations map[string]*kustomization // by folder
 	objects        []object                  // of kinds that others refer to
 	raw            map[string]place          // where kustomizations have their objects from
-	directories    map[string]*directory     // of layers, by path
+	directories    map[built]*directory      // of layers
+	scopes         map[schema.GroupKind]objects.Scope
+	unreadable     map[string]bool // files that cannot be read
 	layers         []*layer
 	apart          map[string]map[string]bool // by folder, those of other clusters
 	bundles        map[string]*v1alpha1.ApplicationBundle
@@ -170,6 +174,9 @@ func (l *linter) addAs(level Level, rule string, at place, field, layer, message
 		return
 	}
 	l.seen[key] = true
+	if rule == ruleUnreadable && level == Error {
+		l.unreadable[at.file] = true
+	}
 	l.findings = append(l.findings, Finding{
 		Rule: rule, Level: level, File: at.file, Line: line, Column: column, Field: field, Layer: layer, Message: message,
 	})
@@ -177,6 +184,9 @@ func (l *linter) addAs(level Level, rule string, at place, field, layer, message
 
 // addMistake adds what the controller says of the content of a layer.
 func (l *linter) addMistake(level Level, mistake *directories.ContentError, file, layer string) {
+	if l.unreadable[mistake.File] {
+		return // it was said
+	}
 	at := place{cmp.Or(mistake.File, file), mistake.Line}
 	l.addAs(level, ruleOf(mistake), at, "", layer, withField(mistake))
 }

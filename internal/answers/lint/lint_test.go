@@ -79,6 +79,36 @@ func TestRules(t *testing.T) {
 				"c.yaml:1: error syntax: cannot be read as YAML: did not find expected node content",
 			},
 		},
+		"a version that is a number": {
+			files: map[string]string{"layers.yaml": strings.Replace(addonsLayer("base", "./base", ""), "version: 1.0.0", "version: 1.0", 1), "base/a.yaml": release("a", "")},
+			want:  []string{"layers.yaml:7: error schema: spec.version: must be a text, and YAML reads it as a number: quote it"},
+		},
+		"what the API server refuses": {
+			files: map[string]string{
+				"layers.yaml": addonsLayer("base", "./base", ""),
+				"base/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: none\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: none\n",
+				"base/b.yaml": "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: one\n  namespace: two\n---\napiVersion: acme.io/v1\nkind: Gadget\nmetadata:\n  name: none\n",
+				"base/c.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: Foo_Bar\n  namespace: a\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: a.b\n",
+				"base/d.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: acme:Reader\n",
+				"base/e.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ${APP}-config\n  namespace: a\n",
+				"base/f.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: large\n  namespace: a\ndata:\n  a: " + strings.Repeat("x", 2<<20) + "\n",
+				"base/g.yaml": "apiVersion: helm.fluxcd.io/v1\nkind: HelmRelease\nmetadata:\n  name: old\n  namespace: a\n",
+				"base/h.yaml": "apiVersion: v1\nkind: Service\nmetadata:\n  name: s\n  namespace: a\nspec:\n  externalName: shop.${DOMAIN}\n",
+				"crd.yaml":    "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: gadgets.acme.io\nspec:\n  group: acme.io\n  scope: Namespaced\n  names: {kind: Gadget}\n",
+			},
+			want: []string{
+				"base/a.yaml:3: error manifest: metadata.namespace: ConfigMap none has none: name the namespace it belongs in, or spec.targetNamespace of its layer",
+				"base/a.yaml:8: error manifest: metadata.namespace: Deployment none has none: name the namespace it belongs in, or spec.targetNamespace of its layer",
+				"base/b.yaml:5: error manifest: metadata.namespace: Namespace two/one is of a kind without namespaces: remove it",
+				"base/b.yaml:9: error manifest: metadata.namespace: Gadget none has none: name the namespace it belongs in, or spec.targetNamespace of its layer",
+				"base/c.yaml:4: error manifest: metadata.name: \"Foo_Bar\" is no name: it has small letters, digits, dashes and dots",
+				"base/c.yaml:11: error manifest: metadata.namespace: \"a.b\" is no name of a namespace: it has small letters, digits and dashes, and at most 63 characters",
+				"base/e.yaml:4: error manifest: metadata.name: \"${APP}-config\" is no name: it has small letters, digits, dashes and dots; its variables are put in where the layer says spec.postBuild",
+				"base/f.yaml:7: error manifest: data: has 2048 KiB, and a ConfigMap may have 1024: split it",
+				"base/g.yaml:1: error helmrelease: apiVersion: is of the Helm Operator, which Flux has replaced: nothing installs it; write it as HelmRelease of helm.toolkit.fluxcd.io/v2",
+				"base/h.yaml:1: warning variables: Service a/s holds ${DOMAIN}, and no value is put in: give the layer spec.postBuild, if that is a variable",
+			},
+		},
 		"folders of clusters are apart": {
 			files: map[string]string{
 				"east/layers.yaml": addonsLayer("base", "./addons/base", ""), "west/layers.yaml": addonsLayer("base", "./addons/base", ""),

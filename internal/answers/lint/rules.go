@@ -45,6 +45,8 @@ const (
 	ruleRemovedAPI        = "removed-api"
 	ruleHold              = "hold-until"
 	ruleUnusedDirectory   = "unused-directory"
+	ruleEncrypted         = "encrypted"
+	ruleVariables         = "variables"
 	ruleChart             = "chart"
 	ruleChartUnavailable  = "chart-unavailable"
 )
@@ -111,6 +113,8 @@ func Rules() []Rule {
 		{ruleRemovedAPI, Error, "an API that the version of --k8s does not serve", "Write the object in the version that replaces it, or use a newer chart."},
 		{ruleHold, Error, "a hold whose end cannot be understood", "Write a time such as 2026-12-24T18:00:00Z; otherwise the hold does not end by itself."},
 		{ruleUnusedDirectory, Warning, "HelmReleases that no layer names", "Nobody would install them: name their directory in a layer, or remove it."},
+		{ruleEncrypted, Warning, "a file that is encrypted", "Lint has no key: what the file holds is not looked into, and everything else is."},
+		{ruleVariables, Warning, "a variable that nobody gives", "It is empty, as with Flux: give it in spec.postBuild, or write a default such as ${name:=value}."},
 		{ruleChart, Error, "a chart that cannot be rendered", "Flux would fail in the same way."},
 		{ruleChartUnavailable, Warning, "a chart that cannot be had from here", "It was not checked; --charts=false renders none."},
 	}

@@ -150,9 +150,19 @@ func (k *kindSchema) check(ctx context.Context, object *unstructured.Unstructure
 		errs = append(errs, broken...)
 	}
 	for _, err := range errs {
-		found = append(found, mistake{ruleSchema, strings.TrimPrefix(err.Field, "<nil>"), err.ErrorBody()})
+		found = append(found, mistake{ruleSchema, strings.TrimPrefix(err.Field, "<nil>"), saidPlainly(err)})
 	}
 	return found
+}
+
+// saidPlainly returns what the API server says, and of a text that YAML takes for something
+// else what to do.
+func saidPlainly(err *field.Error) string {
+	is := map[string]string{`"integer"`: "a number", `"number"`: "a number", `"boolean"`: "true or false"}[fmt.Sprintf("%q", fmt.Sprint(err.BadValue))]
+	if is == "" || !strings.Contains(err.Detail, "must be of type string") {
+		return err.ErrorBody()
+	}
+	return "must be a text, and YAML reads it as " + is + ": quote it"
 }
 
 // unknown drops the fields that the schema does not have, and says which.

@@ -21,7 +21,12 @@ func (f Finding) String() string {
 // Verdict says in one line what was found, and in how much.
 func (r *Report) Verdict() string {
 	seen := fmt.Sprintf("%s, %s and %s", counted(r.Files, "file"), counted(r.Layers, "layer"), counted(r.Releases, "release"))
-	if r.Errors+r.Warnings == 0 {
+	switch clean := r.Errors+r.Warnings == 0; {
+	case r.Files == 0 && clean:
+		return "There is no manifest to look at."
+	case r.Layers == 0 && r.Releases > 0 && clean:
+		return "Nothing is wrong in " + seen + ", but no layer was looked at: what the controller says of a layer's directory is not known."
+	case clean:
 		return "Nothing is wrong in " + seen + "."
 	}
 	return counted(r.Errors, "error") + " and " + counted(r.Warnings, "warning") + " in " + seen + "."

@@ -18,6 +18,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/hooks"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
@@ -115,10 +116,9 @@ func Looks(s *snapshot.Snapshot, chosen []*v1alpha1.AddonsLayer) []Wanted {
 		if layer.Spec.Cluster != nil {
 			continue
 		}
-		for _, hook := range layer.Spec.WaitFor {
-			if gv, err := schema.ParseGroupVersion(hook.APIVersion); err == nil {
-				id := objects.ID{Group: gv.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name}
-				made = append(made, Made{id, gv.Version})
+		for _, wait := range hooks.Waits(layer, "") {
+			if id, version, err := wait.ID(""); err == nil {
+				made = append(made, Made{id, version})
 			}
 		}
 	}

@@ -154,6 +154,9 @@ func Why(layer *v1alpha1.AddonsLayer) string {
 	if contested := condition(layer, v1alpha1.ContestedCondition); contested != nil && contested.Status == metav1.ConditionTrue {
 		notes = append(notes, contested.Message)
 	}
+	if unset := condition(layer, v1alpha1.VariablesUnsetCondition); unset != nil && unset.Status == metav1.ConditionTrue {
+		notes = append(notes, unset.Message)
+	}
 	if names := suspended(layer.Status.Resources); len(names) > 0 {
 		notes = append(notes, "suspended: "+strings.Join(names, ", "))
 	}

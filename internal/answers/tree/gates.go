@@ -4,22 +4,20 @@
 package tree
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/releases"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/dependencies"
+	"github.com/strata-project/strata/internal/hooks"
 	"github.com/strata-project/strata/internal/layers"
-	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/sources"
 	"github.com/strata-project/strata/internal/versions"
 )
@@ -78,8 +76,8 @@ func gatesOf(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer, live *releases.L
 		gates = append(gates, kubernetesGate(s, layer))
 	}
 	gates = append(gates, dependencyGates(s, layer, map[string]bool{layer.Name: true}, depth)...)
-	for _, hook := range layer.Spec.WaitFor {
-		gates = append(gates, waitForGate(layer, hook, live))
+	for _, wait := range hooks.Waits(layer, "") {
+		gates = append(gates, waitForGate(layer, wait, live))
 	}
 	return gates
 }
@@ -253,34 +251,40 @@ func dependencyGates(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer, told map
 
 // waitForGate says whether an object is as it is waited for: by the object where
 // it was read, and else by what the layer says.
-func waitForGate(layer *v1alpha1.AddonsLayer, hook v1alpha1.WaitFor, live *releases.Live) Gate {
+func waitForGate(layer *v1alpha1.AddonsLayer, wait hooks.Wait, live *releases.Live) Gate {
+	id, _, _ := wait.ID("")
+	var object *unstructured.Unstructured
+	if live != nil && layer.Spec.Cluster == nil {
+		object = live.Objects[id]
+		if bare := id; object == nil && wait.Defaulted {
+			bare.Namespace = ""
+			if object = live.Objects[bare]; object != nil {
+				id = bare
+			}
+		}
+	}
 	gate := Gate{
 		Kind:  GateWaitFor,
-		Wants: fmt.Sprintf("%s %s %s", hook.Kind, snapshot.Named(hook.Namespace, hook.Name), cmp.Or(hook.Condition, "exists")),
+		Wants: fmt.Sprintf("%s %s %s", wait.Kind, snapshot.Named(id.Namespace, id.Name), wait.Wanted()),
 		State: Unseen,
 	}
-	gv, _ := schema.ParseGroupVersion(hook.APIVersion)
-	id := objects.ID{Group: gv.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name}
-	if live != nil && layer.Spec.Cluster == nil {
-		if object := live.Objects[id]; object != nil {
-			met, err := layers.Meets(hook.Condition, object)
-			switch {
-			case err != nil:
-				gate.State, gate.Seen = Closed, err.Error()
-			case met:
-				gate.State = Open
-			default:
-				gate.State, gate.Seen = Closed, "is not so yet"
-			}
-			return gate
+	if object != nil {
+		gate.State = Open
+		switch unmet := wait.Unmet(object); {
+		case unmet == "":
+		case strings.HasSuffix(unmet, " "+wait.Condition):
+			gate.State, gate.Seen = Closed, "is not so yet"
+		default:
+			gate.State, gate.Seen = Closed, unmet
 		}
+		return gate
 	}
 	if layer.Status.State == v1alpha1.StateDeployed && layer.Status.ObservedGeneration == layer.Generation {
 		gate.State = Open
 		return gate
 	}
 	for _, cause := range layer.Status.BlockedBy {
-		if cause.Depth == 0 && cause.Kind == hook.Kind && cause.Namespace == hook.Namespace && cause.Name == hook.Name {
+		if cause.Depth == 0 && cause.Kind == id.Kind && (cause.Namespace == id.Namespace || wait.Defaulted) && cause.Name == id.Name {
 			gate.State, gate.Seen = Closed, cause.Message
 		}
 	}

@@ -1,0 +1,108 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gather
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/charts"
+	"github.com/strata-project/strata/internal/builds"
+	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/objects"
+)
+
+// buildOf returns how a layer's directory becomes objects, with the variables that the
+// cluster has. They are read with the rights of whoever asks. The error is a
+// *directories.ContentError where something is not there.
+func (g *Plan) buildOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (builds.Build, error) {
+	if !builds.IsGiven(&layer.Spec) {
+		return builds.Build{}, nil
+	}
+	var given []builds.Variables
+	if after := layer.Spec.PostBuild; after != nil {
+		for i, ref := range after.SubstituteFrom {
+			variables, err := g.variables(ctx, layer, ref)
+			if err != nil {
+				return builds.Build{}, &directories.ContentError{
+					Reason: v1alpha1.ReasonVariablesUnavailable, Field: fmt.Sprintf("spec.postBuild.substituteFrom[%d]", i), Message: err.Error(),
+				}
+			}
+			given = append(given, variables)
+		}
+	}
+	how, err := builds.Of(&layer.Spec, given...)
+	g.confidential = append(g.confidential, how.Confidential()...)
+	if err != nil || how.Decryption == nil {
+		return how, err
+	}
+	return g.withKeys(ctx, layer, how), nil
+}
+
+// withKeys adds the keys that whoever asks may read. Without them files stay encrypted, and
+// the plan says so.
+func (g *Plan) withKeys(ctx context.Context, layer *v1alpha1.AddonsLayer, how builds.Build) builds.Build {
+	id := objects.ID{Kind: "Secret", Namespace: g.settings.NamespaceFor(layer), Name: layer.Spec.Decryption.SecretRef.Name}
+	if g.isOffline() {
+		g.note("layer %s: what is encrypted stays so without a cluster, which has the keys of %s", layer.Name, id)
+		return how
+	}
+	found := g.read(ctx, []objects.ID{id})[id]
+	if found == nil {
+		g.note("layer %s: what is encrypted stays so, because you may not get %s, or it does not exist", layer.Name, id)
+		return how
+	}
+	keys, err := builds.KeysOf(found)
+	if err != nil {
+		g.note("layer %s: what is encrypted stays so: %s: %v", layer.Name, id, err)
+		return how
+	}
+	return how.With(keys)
+}
+
+// variables reads what a ConfigMap or Secret gives.
+func (g *Plan) variables(ctx context.Context, layer *v1alpha1.AddonsLayer, ref v1alpha1.SubstituteReference) (builds.Variables, error) {
+	id := objects.ID{Kind: ref.Kind, Namespace: g.settings.NamespaceFor(layer), Name: ref.Name}
+	if g.isOffline() {
+		g.note("layer %s: the variables of %s are not known without a cluster, and are empty here", layer.Name, id)
+		return builds.Variables{}, nil
+	}
+	found := g.read(ctx, []objects.ID{id})[id]
+	switch {
+	case found == nil && g.unread[id]:
+		return builds.Variables{}, fmt.Errorf("you may not get %s, which gives variables", id)
+	case found == nil && ref.Optional:
+		return builds.Variables{}, nil
+	case found == nil:
+		return builds.Variables{}, errors.New("there is no " + id.String())
+	}
+	return builds.VariablesOf(found)
+}
+
+// masked returns changes without the values of Secrets that objects are made with, or
+// without any.
+func (g *Plan) masked(fields []charts.FieldChange, all bool) []charts.FieldChange {
+	if len(g.confidential) == 0 && !all || g.options.Charts.ShowSecrets {
+		return fields
+	}
+	shown := make([]charts.FieldChange, 0, len(fields))
+	for _, field := range fields {
+		text := fmt.Sprint(field.From, field.To)
+		if all || slices.ContainsFunc(g.confidential, func(value string) bool { return value != "" && strings.Contains(text, value) }) {
+			field = field.Masked()
+		}
+		shown = append(shown, field)
+	}
+	return shown
+}
+
+// isDecrypted tells whether an object of a layer may hold what was encrypted.
+func (r *chartWork) isDecrypted(layer string, id objects.ID) bool {
+	directory := r.world.Contents[layer].Directory
+	return directory != nil && slices.ContainsFunc(directory.Manifests, func(m directories.Manifest) bool { return m.Decrypted && m.ID() == id })
+}

@@ -1,0 +1,204 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package builds says how the directory of a layer becomes objects: as it is, or in the
+// way of Flux's kustomize-controller.
+package builds
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/sops"
+)
+
+// Build is how a directory becomes objects. The zero value takes its files, or what
+// kustomize makes of its kustomization, as they are.
+type Build struct {
+	// Generator holds the fields that Flux's generator writes into the kustomization
+	// of the directory, as the spec of a Flux Kustomization has them. Nil leaves the
+	// directory as it is.
+	Generator map[string]any `json:"generator,omitempty"`
+	// Labels of every object.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Annotations of every object.
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// Decryption of files; nil leaves them encrypted, which is a mistake.
+	Decryption *Decryption `json:"decryption,omitempty"`
+	// VariablesUnknown is true where variables stay as they are written because it is not
+	// known what they stand for.
+	VariablesUnknown bool `json:"variablesUnknown,omitempty"`
+	// Substitution of variables in the objects that the build makes; nil leaves them.
+	Substitution *Substitution `json:"substitution,omitempty"`
+}
+
+// Decryption opens encrypted files.
+type Decryption struct {
+	// Keys that open them.
+	Keys sops.Keys `json:"keys"`
+	// Sealed leaves files encrypted, and takes their objects as they are written: what
+	// a file holds cannot be told without a key, and all else can.
+	Sealed bool `json:"sealed,omitempty"`
+}
+
+// Substitution puts values in the place of variables.
+type Substitution struct {
+	// Variables by their names.
+	Variables map[string]string `json:"variables,omitempty"`
+	// Secrets names those whose values come from Secrets, sorted.
+	Secrets []string `json:"secrets,omitempty"`
+	// Always substitutes also where there are no variables, for what has defaults.
+	Always bool `json:"always,omitempty"`
+	// Strict refuses a variable that nobody gives and that has no default.
+	Strict bool `json:"strict,omitempty"`
+}
+
+// Variables are what one ConfigMap or Secret gives.
+type Variables struct {
+	Values map[string]string
+	// Secret is true for those of a Secret.
+	Secret bool
+}
+
+// KeysOf returns the private keys that a Secret has.
+func KeysOf(secret *unstructured.Unstructured) (sops.Keys, error) {
+	data, err := DataOf(secret)
+	if err != nil {
+		return sops.Keys{}, err
+	}
+	return sops.KeysOf(data)
+}
+
+// VariablesOf returns what a ConfigMap or Secret gives. Its error names a key that is no
+// name of a variable.
+func VariablesOf(from *unstructured.Unstructured) (Variables, error) {
+	v := Variables{Secret: from.GetKind() == "Secret"}
+	var err error
+	if v.Values, err = DataOf(from); err != nil {
+		return v, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(v.Values)) {
+		if !variable.MatchString(name) {
+			return v, fmt.Errorf("its key %.60q is no name of a variable: that begins with a letter or _, and has letters, digits and _", name)
+		}
+	}
+	return v, nil
+}
+
+// DataOf returns the data of a ConfigMap or Secret, decoded.
+func DataOf(from *unstructured.Unstructured) (map[string]string, error) {
+	data, _, err := unstructured.NestedStringMap(from.Object, "data")
+	if err != nil {
+		return nil, errors.New("its data is no mapping of texts")
+	}
+	if from.GetKind() != "Secret" {
+		return data, nil
+	}
+	for name, value := range data {
+		decoded, err := base64.StdEncoding.DecodeString(value)
+		if err != nil {
+			return nil, fmt.Errorf("its key %.60q is not encoded in base64", name)
+		}
+		data[name] = string(decoded)
+	}
+	return data, nil
+}
+
+// variable is what Flux takes for a name.
+var variable = regexp.MustCompile(`^[_[:alpha:]][_[:alpha:][:digit:]]*$`)
+
+// IsGiven tells whether a layer says anything of how its directory becomes objects.
+func IsGiven(spec *v1alpha1.AddonsLayerSpec) bool {
+	return spec.Build != "" || !spec.IsZero()
+}
+
+// Of returns how a layer says that its directory becomes objects, with the variables of
+// what it names in substituteFrom, in that order, and of its own, which count most.
+func Of(spec *v1alpha1.AddonsLayerSpec, given ...Variables) (Build, error) {
+	if !IsGiven(spec) {
+		return Build{}, nil
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&spec.GeneratorFields)
+	if err != nil {
+		return Build{}, fmt.Errorf("cannot use the fields of the build: %w", err)
+	}
+	b := Build{Generator: fields}
+	if metadata := spec.CommonMetadata; metadata != nil {
+		b.Labels, b.Annotations = metadata.Labels, metadata.Annotations
+	}
+	if spec.Decryption != nil {
+		b.Decryption = &Decryption{Sealed: true} // until keys are given
+	}
+	if after := spec.PostBuild; after != nil {
+		b.Substitution = &Substitution{Always: after.SubstituteStrategy == v1alpha1.SubstituteAlways, Strict: after.Strict}
+		for _, variables := range append(given, Variables{Values: after.Substitute}) {
+			b.Substitution.add(variables)
+		}
+	}
+	return b, nil
+}
+
+// With returns the build with the keys that open encrypted files.
+func (b Build) With(keys sops.Keys) Build {
+	b.Decryption = &Decryption{Keys: keys}
+	return b
+}
+
+// add adds variables, which count more than those that are there. Their line breaks are
+// left out, as Flux does it.
+func (s *Substitution) add(variables Variables) {
+	if s.Variables == nil && len(variables.Values) > 0 {
+		s.Variables = make(map[string]string, len(variables.Values))
+	}
+	for name, value := range variables.Values {
+		s.Variables[name] = strings.ReplaceAll(value, "\n", "")
+		s.Secrets = slices.DeleteFunc(s.Secrets, func(other string) bool { return other == name })
+		if variables.Secret {
+			s.Secrets = append(s.Secrets, name)
+		}
+	}
+	slices.Sort(s.Secrets)
+}
+
+// Confidential returns the values that come from Secrets.
+func (b Build) Confidential() []string {
+	if b.Substitution == nil {
+		return nil
+	}
+	values := make([]string, 0, len(b.Substitution.Secrets))
+	for _, name := range b.Substitution.Secrets {
+		values = append(values, b.Substitution.Variables[name])
+	}
+	return values
+}
+
+// IsZero tells whether a directory is taken as it is.
+func (b Build) IsZero() bool {
+	return b.Generator == nil && b.Decryption == nil && len(b.Labels) == 0 && len(b.Annotations) == 0 && b.Substitution == nil
+}
+
+// Key names the build: builds with the same key make the same of a directory. It is
+// empty for the zero value. It tells of values, and is for the memory of a process alone.
+func (b Build) Key() string {
+	if b.IsZero() {
+		return ""
+	}
+	data, err := json.Marshal(b)
+	if err != nil {
+		panic(fmt.Sprintf("what came of JSON is none any more: %v", err))
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,142 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package repos
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/builds"
+	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/kustomize"
+	"github.com/strata-project/strata/internal/sops"
+)
+
+// decrypt opens the files of a build that SOPS has encrypted, in their places: they are
+// kustomize's in memory alone. A file of several documents may have some that are
+// encrypted.
+func decrypt(ctx context.Context, files map[string][]byte, how *builds.Decryption, with decrypter) (secretKinds, error) {
+	var found secretKinds
+	sealed := map[string][]*document{}
+	request := &kustomize.Request{Files: map[string][]byte{}, Decrypt: &kustomize.Encrypted{Formats: map[string]sops.Format{}, Keys: how.Keys}}
+	for name, data := range files {
+		if !bytes.Contains(data, []byte("sops")) {
+			continue
+		}
+		documents, err := splitDocuments(name, data)
+		if !isStructured(name) || err != nil {
+			if format, is := sops.FormatOf(data); is {
+				request.Files[name], request.Decrypt.Formats[name] = data, format
+				found.add("ConfigMap") // one may be generated of it
+			}
+			continue
+		}
+		for i, d := range documents {
+			if d.parse() != nil || d.root == nil || !isEncrypted(d.root) {
+				continue
+			}
+			sealed[name] = documents
+			format := sops.YAML
+			if path.Ext(name) == ".json" {
+				format = sops.JSON
+			}
+			request.Files[piece(name, i)], request.Decrypt.Formats[piece(name, i)] = d.text, format
+		}
+	}
+	if len(request.Files) == 0 || how.Sealed {
+		found.all = how.Sealed // nothing of what is encrypted is told as it is
+		return found, nil
+	}
+	plain, err := with(ctx, request)
+	if err != nil {
+		return found, notDecrypted(err)
+	}
+	for name, text := range plain {
+		if _, whole := files[name]; whole {
+			files[name] = text
+		}
+	}
+	for name, documents := range sealed {
+		for i, d := range documents {
+			text, is := plain[piece(name, i)]
+			if !is {
+				continue
+			}
+			kind, opened := "", &document{file: name, first: d.first, text: text}
+			if err := opened.parse(); err == nil && opened.root != nil {
+				if node := field(opened.root, "kind"); node != nil {
+					kind = node.Value
+				}
+				found.addValues(opened.root, d.root)
+			}
+			found.add(kind)
+		}
+		files[name] = joined(name, documents, plain)
+	}
+	return found, nil
+}
+
+// piece names a document of a file.
+func piece(name string, i int) string { return name + "\x01" + strconv.Itoa(i) }
+
+// joined returns a file with documents that were decrypted in the places of those that are
+// encrypted.
+func joined(name string, documents []*document, plain map[string][]byte) []byte {
+	if len(documents) == 1 {
+		return plain[piece(name, 0)]
+	}
+	texts := make([][]byte, 0, len(documents))
+	for i, d := range documents {
+		text, is := plain[piece(name, i)]
+		if !is {
+			text = d.text
+		}
+		texts = append(texts, bytes.TrimSuffix(bytes.TrimPrefix(text, []byte("---\n")), []byte("\n")))
+	}
+	return append(bytes.Join(texts, []byte("\n---\n")), '\n')
+}
+
+// notDecrypted names the file that cannot be decrypted.
+func notDecrypted(err error) error {
+	var refusal *kustomize.Refusal
+	var ended *kustomize.Ended
+	switch {
+	case errors.As(err, &refusal):
+		name, why, _ := strings.Cut(refusal.Message, "\x00")
+		name, _, _ = strings.Cut(name, "\x01")
+		return &directories.ContentError{Reason: v1alpha1.ReasonEncryptedManifest, File: name, Message: "cannot be decrypted: " + why}
+	case errors.As(err, &ended):
+		return failed("", "", "decrypting its files %s", ended.Message)
+	default:
+		return fmt.Errorf("cannot decrypt files: %w", err)
+	}
+}
+
+// sealedNames returns the files of a build that stay encrypted, in order.
+func sealedNames(files map[string][]byte) []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		data := files[name]
+		if !bytes.Contains(data, []byte("sops")) {
+			continue
+		}
+		documents, err := splitDocuments(name, data)
+		if _, is := sops.FormatOf(data); is && (!isStructured(name) || err != nil) {
+			names = append(names, name)
+			continue
+		}
+		if err == nil && checkEncryption(documents) != nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,126 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package repos
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/builds"
+	"github.com/strata-project/strata/internal/sops"
+	"github.com/strata-project/strata/internal/sops/sopstest"
+)
+
+const only = "^(data|stringData)$"
+
+// sealedTree is a repository with encrypted files as Flux users have them.
+func sealedTree(t *testing.T, recipient sopstest.Recipient) map[string]string {
+	t.Helper()
+	object := func(kind, name, rest string) string {
+		return "apiVersion: v1\nkind: " + kind + "\nmetadata:\n    name: " + name + "\n    namespace: b\n" + rest
+	}
+	return map[string]string{
+		"apps/kustomization.yaml": "resources: [secret.yaml, mixed.yaml, settings.yaml]\n" +
+			"secretGenerator: [{name: made, namespace: b, envs: [env.enc], files: [blob=blob.enc, app.json], options: {disableNameSuffixHash: true}}]\n",
+		"apps/secret.yaml":   sopstest.Encrypt(t, object("Secret", "secret", "stringData:\n    token: t0k3n\n"), sops.YAML, only, recipient),
+		"apps/mixed.yaml":    object("ConfigMap", "plain", "data:\n    a: b\n") + "---\n" + sopstest.Encrypt(t, object("Secret", "second", "stringData:\n    token: ${region}\n"), sops.YAML, only, recipient),
+		"apps/settings.yaml": sopstest.Encrypt(t, object("ConfigMap", "settings", "data:\n    domain: s3cr3t.example.com\n"), sops.YAML, only, recipient),
+		"apps/env.enc":       sopstest.Encrypt(t, "TOKEN=t0k3n\n", sops.Dotenv, "", recipient),
+		"apps/blob.enc":      sopstest.Encrypt(t, "t0k3n\x00", sops.Binary, "", recipient),
+		"apps/app.json":      sopstest.Encrypt(t, "{\n\t\"token\": \"t0k3n\"\n}", sops.JSON, "", recipient),
+	}
+}
+
+func opening(t *testing.T, recipient sopstest.Recipient, change func(*v1alpha1.AddonsLayerSpec)) builds.Build {
+	t.Helper()
+	keys, err := sops.KeysOf(map[string]string{recipient.Name: recipient.Private})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return buildOf(t, change).With(keys)
+}
+
+func TestEncryptedFilesAreDecrypted(t *testing.T) {
+	for name, recipient := range map[string]sopstest.Recipient{"age": sopstest.Age(t), "PGP": sopstest.PGP(t)} {
+		t.Run(name, func(t *testing.T) {
+			how := opening(t, recipient, func(spec *v1alpha1.AddonsLayerSpec) {
+				spec.PostBuild = &v1alpha1.PostBuild{Substitute: map[string]string{"region": "north"}}
+			})
+			directory, err := ParseAs(t.Context(), fluxTree(sealedTree(t, recipient)), "./apps", how)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]string{}
+			for _, m := range directory.Manifests {
+				got[m.Object.GetName()] = fmt.Sprint(m.Object.Object["data"], m.Object.Object["stringData"], m.Confidential, m.Decrypted)
+			}
+			want := map[string]string{
+				"secret": "<nil> map[token:t0k3n] true true", "second": "<nil> map[token:north] true true", "plain": "map[a:b] <nil> true true",
+				"settings": "map[domain:s3cr3t.example.com] <nil> true true",
+				"made":     "map[TOKEN:dDBrM24= app.json:ewoJInRva2VuIjogInQwazNuIgp9Cg== blob:dDBrM24A] <nil> true true",
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// What nobody has the key of is taken as it is written where only a look is wanted, and
+// refused by name where it is to be applied. Messages tell nothing of what was decrypted.
+func TestEncryptedFilesAreNotTold(t *testing.T) {
+	one, other := sopstest.Age(t), sopstest.Age(t)
+	files := sealedTree(t, one)
+	sealed, err := ParseAs(t.Context(), fluxTree(files), "./apps", buildOf(t, func(spec *v1alpha1.AddonsLayerSpec) {
+		spec.Decryption = &v1alpha1.Decryption{Provider: "sops", SecretRef: v1alpha1.SecretName{Name: "keys"}}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"apps/app.json", "apps/blob.enc", "apps/env.enc", "apps/mixed.yaml", "apps/secret.yaml", "apps/settings.yaml"}
+	if diff := cmp.Diff(want, sealed.Sealed); diff != "" || len(sealed.Manifests) != 5 {
+		t.Errorf("-want +got:\n%s; there are %d objects", diff, len(sealed.Manifests))
+	}
+	broken := sealedTree(t, one)
+	broken["apps/settings.yaml"] = sopstest.Encrypt(t, "apiVersion: s3cr3t/s3cr3t/v1\nkind: ConfigMap\nmetadata:\n    name: settings\n", sops.YAML, "", one)
+	env := sealedTree(t, one)
+	env["apps/env.enc"] = sopstest.Encrypt(t, "KEY=a\n\xfft0k3n=1\n", sops.Binary, "", one)
+	for name, test := range map[string]struct {
+		files map[string]string
+		key   sopstest.Recipient
+		want  string
+	}{
+		"another key":  {files, other, "EncryptedManifest: apps/app.json: cannot be decrypted: none of the keys opens it: it is encrypted for age "},
+		"wrong object": {broken, one, "InvalidManifest: apps/kustomization.yaml: "},
+		"wrong lines":  {env, one, "KustomizeFailed: apps/kustomization.yaml: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseAs(t.Context(), fluxTree(test.files), "./apps", opening(t, test.key, func(*v1alpha1.AddonsLayerSpec) {}))
+			reason, message := mistake(err)
+			if got := reason + ": " + message; !strings.HasPrefix(got, test.want) || strings.Contains(got, "s3cr3t") || strings.Contains(got, "t0k3n") || strings.Contains(got, "116 48") {
+				t.Errorf("it says %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// Without a key all files that are encrypted are named at once.
+func TestEncryptedFilesAreAllNamed(t *testing.T) {
+	tree := map[string]string{"apps/kustomization.yaml": "resources: ["}
+	sealed := sopstest.Encrypt(t, "apiVersion: v1\nkind: Secret\nmetadata:\n    name: a\nstringData:\n    a: b\n", sops.YAML, only, sopstest.Age(t))
+	for i := range 30 {
+		tree["apps/kustomization.yaml"] += fmt.Sprintf("s%02d.yaml, ", i)
+		tree[fmt.Sprintf("apps/s%02d.yaml", i)] = sealed
+	}
+	tree["apps/kustomization.yaml"] += "]\n"
+	_, err := Parse(t.Context(), fluxTree(tree), "./apps")
+	reason, message := mistake(err)
+	if reason != v1alpha1.ReasonEncryptedManifest || !strings.HasPrefix(message, "apps/s00.yaml: is encrypted") || !strings.HasSuffix(message, "apps/s10.yaml and 19 more files") {
+		t.Errorf("it says %s: %s", reason, message)
+	}
+}
