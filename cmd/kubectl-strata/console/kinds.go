@@ -56,6 +56,11 @@ var kinds = map[snapshot.Part]Kind{
 	snapshot.Applications: ownKind(snapshot.Applications, "HelmApplication", "kubectl strata app list"),
 	snapshot.Bundles:      ownKind(snapshot.Bundles, "ApplicationBundle", "kubectl strata bundle list"),
 	snapshot.Platforms:    ownKind(snapshot.Platforms, "Platform", "kubectl strata platform list"),
+	snapshot.Kustomizations: {
+		Resource: snapshot.Kustomizations.GroupVersionResource, Noun: "Kustomization", Plural: "Kustomizations",
+		Command: "kubectl get kustomizations.kustomize.toolkit.fluxcd.io --all-namespaces",
+		Unknown: "this cluster has no Kustomizations of Flux; name a repository with --from-dir, or choose another cluster with --context",
+	},
 }
 
 func ownKind(part snapshot.Part, noun, command string) Kind {

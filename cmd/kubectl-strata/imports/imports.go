@@ -20,6 +20,6 @@ and committed.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(newHelm(c), newKraan(c))
+	command.AddCommand(newFlux(c), newHelm(c), newKraan(c))
 	return []*cobra.Command{command}
 }

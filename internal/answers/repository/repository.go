@@ -7,6 +7,7 @@
 package repository
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -163,16 +164,23 @@ func unpackFile(root *os.Root, file *object.File) error {
 	return errors.Join(err, to.Close())
 }
 
-// Manifest is an object of Strata's own kinds in a file.
+// Manifest is an object in a file.
 type Manifest struct {
 	File   string
 	Object *unstructured.Unstructured
+	// Text of its document.
+	Text []byte
 }
 
 // Manifests returns the objects of Strata's own kinds in the files below some
 // paths, in the order of their files; without paths, in all of them. Hidden
 // folders, and templates of charts, are left out.
 func (r *Repository) Manifests(ctx context.Context, paths ...string) ([]Manifest, error) {
+	return r.ManifestsOf(ctx, v1alpha1.GroupVersion.Group, paths...)
+}
+
+// ManifestsOf is Manifests for the kinds of an API group.
+func (r *Repository) ManifestsOf(ctx context.Context, group string, paths ...string) ([]Manifest, error) {
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}
@@ -192,7 +200,7 @@ func (r *Repository) Manifests(ctx context.Context, paths ...string) ([]Manifest
 				return nil
 			}
 			seen[name] = true
-			manifests, err := r.manifestsOf(name)
+			manifests, err := r.manifestsOf(name, group)
 			found = append(found, manifests...)
 			return err
 		})
@@ -206,7 +214,7 @@ func (r *Repository) Manifests(ctx context.Context, paths ...string) ([]Manifest
 	return found, nil
 }
 
-func (r *Repository) manifestsOf(name string) ([]Manifest, error) {
+func (r *Repository) manifestsOf(name, group string) ([]Manifest, error) {
 	info, err := fs.Stat(r.Files, name)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
 		return nil, nil //nolint:nilerr // a link that leads nowhere holds nothing
@@ -215,22 +223,27 @@ func (r *Repository) manifestsOf(name string) ([]Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !bytes.Contains(data, []byte(v1alpha1.GroupVersion.Group)) {
+	if !bytes.Contains(data, []byte(group)) {
 		return nil, nil
 	}
 	var found []Manifest
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	for {
-		manifest := Manifest{File: name, Object: &unstructured.Unstructured{}}
-		err := decoder.Decode(&manifest.Object.Object)
-		switch {
-		case errors.Is(err, io.EOF):
+		text, err := documents.Read()
+		if errors.Is(err, io.EOF) {
 			return found, nil
+		}
+		manifest := Manifest{File: name, Object: &unstructured.Unstructured{}, Text: text}
+		if err == nil {
+			err = yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096).Decode(&manifest.Object.Object)
+		}
+		switch {
+		case errors.Is(err, io.EOF): // a document without anything
 		case err != nil && bytes.Contains(data, []byte("{{")):
 			return nil, nil // the template of a chart
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", name, err)
-		case manifest.Object.GroupVersionKind().Group == v1alpha1.GroupVersion.Group:
+		case manifest.Object.GroupVersionKind().Group == group:
 			found = append(found, manifest)
 		}
 	}

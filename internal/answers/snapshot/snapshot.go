@@ -46,6 +46,7 @@ var (
 	Platforms    = own("platforms", v1alpha1.PlatformKind)
 
 	Releases          = flux("helm", "helmreleases", "v2", "HelmRelease")
+	Kustomizations    = flux("kustomize", "kustomizations", "v1", "Kustomization")
 	GitRepositories   = flux("source", "gitrepositories", "v1", "GitRepository")
 	OCIRepositories   = flux("source", "ocirepositories", "v1", "OCIRepository")
 	Buckets           = flux("source", "buckets", "v1", "Bucket")

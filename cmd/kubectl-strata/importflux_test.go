@@ -1,0 +1,124 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/strata-project/strata/cmd/kubectl-strata/apitest"
+	"github.com/strata-project/strata/internal/terminal"
+)
+
+// fluxCluster is a tree of three, as Flux has it on a cluster.
+const fluxCluster = `
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: top, namespace: flux-system}
+spec: {interval: 1h, path: ./top, prune: true, sourceRef: {kind: GitRepository, name: platform}}
+status: {inventory: {entries: [{id: flux-system_middle_kustomize.toolkit.fluxcd.io_Kustomization, v: v1}, {id: _shop__Namespace, v: v1}]}}
+---
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: middle, namespace: flux-system, labels: {kustomize.toolkit.fluxcd.io/name: top, kustomize.toolkit.fluxcd.io/namespace: flux-system}}
+spec: {interval: 1h, path: ./middle, prune: true, sourceRef: {kind: GitRepository, name: platform}, serviceAccountName: deployer, targetNamespace: shop}
+status: {inventory: {entries: [{id: shop_settings__ConfigMap, v: v1}]}}
+---
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: edge, namespace: flux-system}
+spec: {interval: 1h, path: ./edge, prune: true, sourceRef: {kind: Bucket, name: charts}, kubeConfig: {secretRef: {name: edge}}, ignore: [{paths: [/spec/replicas]}]}
+`
+
+func TestImportFluxIsGolden(t *testing.T) {
+	example, err := filepath.Abs("../../examples/flux")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := apitest.New(t, apitest.Parse(t, fluxCluster)...)
+	t.Chdir(t.TempDir())
+
+	// From a repository, without a cluster: the files, their comments and their order.
+	code, text, errOut := commandLine(t, nil, terminal.Screen{}, "import flux --from-dir "+example)
+	if code != exitFine || errOut != "" {
+		t.Errorf("exit code %d: %s %s", code, text, errOut)
+	}
+	files := written(t, "layers")
+	if len(files) != 4 {
+		t.Errorf("there are the files %v", files)
+	}
+	_, again, _ := commandLine(t, nil, terminal.Screen{}, "import flux --from-dir "+example)
+	if !strings.Contains(again, "./layers holds all layers already.") {
+		t.Errorf("once more: %s", again)
+	}
+	_, asJSON, _ := commandLine(t, nil, terminal.Screen{}, "import flux --dry-run -o json --from-dir "+example)
+	code, printed, errOut := commandLine(t, nil, terminal.Screen{}, "import flux shop flux-system/blog --into - --from-dir "+example)
+	if code != exitFine || errOut != "" {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+	if want := files["apps/blog/ks.yaml"] + "---\n" + files["apps/shop/ks.yaml"]; cmp.Diff(want, printed) != "" {
+		t.Errorf("-want +got:\n%s", cmp.Diff(want, printed))
+	}
+
+	// From a cluster.
+	code, live, errOut := commandLine(t, server, terminal.Screen{}, "import flux --into live")
+	if code != exitBlocked || errOut != "" {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+	liveFiles := written(t, "live")
+	if writes := server.Writes(); len(writes) > 0 {
+		t.Errorf("it has written %q", writes)
+	}
+	chdirBack(t)
+	golden(t, "import-flux.txt", text)
+	golden(t, "import-flux.json", asJSON)
+	golden(t, "import-flux-shop.yaml", files["apps/shop/ks.yaml"])
+	golden(t, "import-flux-live.txt", live)
+	golden(t, "import-flux-live.yaml", liveFiles["top.yaml"]+"---\n"+liveFiles["middle.yaml"]+"---\n"+liveFiles["edge.yaml"]+"---\n"+liveFiles["clusters.yaml"])
+}
+
+func TestImportFluxOfHostileInput(t *testing.T) {
+	ks := func(name, rest string) string {
+		return "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: " + name + ", namespace: a}\n" +
+			"spec: {interval: 1h, prune: true, sourceRef: {kind: GitRepository, name: g}, " + rest + "}\n"
+	}
+	for name, test := range map[string]struct {
+		files map[string]string
+		args  string
+		code  int
+		want  string
+	}{
+		"nothing":               {map[string]string{"a.yaml": "a: b\n"}, "", exitFine, "No Kustomizations found."},
+		"no such folder":        {nil, "--from-dir gone", exitError, "gone"},
+		"a folder of a cluster": {nil, "--below x", exitError, "give that with --from-dir"},
+		"two outputs":           {map[string]string{}, "--into - -o json", exitError, "choose one"},
+		"no such name":          {map[string]string{"a.yaml": ks("shop", "path: ./x")}, "shpo", exitError, "did you mean shop"},
+		"an older version": {
+			map[string]string{"a.yaml": strings.Replace(ks("a", "path: ./x"), "io/v1", "io/v1beta2", 1)}, "", exitBlocked, "let Flux migrate it first",
+		},
+		"a mistyped field":       {map[string]string{"a.yaml": ks("a", "pahth: ./x")}, "", exitBlocked, `unknown field "spec.pahth"`},
+		"a path that leaves":     {map[string]string{"a.yaml": ks("a", "path: ../../etc")}, "", exitBlocked, "leads out of the source"},
+		"a name that is none":    {map[string]string{"a.yaml": ks("'A B'", "path: ./x")}, "", exitBlocked, "is no name of a layer"},
+		"a directory broken":     {map[string]string{"a.yaml": ks("a", "path: ./x"), "x/b.yaml": "kind: [\n"}, "--below a.yaml", exitBlocked, "its directory cannot be built"},
+		"a name with a sequence": {map[string]string{"a.yaml": ks(`"a\e[31m"`, "path: ./x")}, "", exitBlocked, "is no name of a layer"},
+		"circles": {
+			map[string]string{"x/a.yaml": ks("a", "path: ./y"), "y/b.yaml": ks("b", "path: ./x")}, "", exitFine, "1 layer of 2 Kustomizations",
+		},
+		"itself": {map[string]string{"x/a.yaml": ks("a", "path: ./x")}, "", exitFine, "1 layer of 1 Kustomization."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := "import flux --dry-run " + test.args
+			if test.files != nil {
+				args += " --from-dir " + checkedOut(t, test.files)
+			}
+			code, out, errOut := commandLine(t, nil, terminal.Screen{}, args)
+			if all := out + errOut; code != test.code || !strings.Contains(all, test.want) || strings.Contains(all, "\x1b") {
+				t.Errorf("exit code %d: %s", code, all)
+			}
+		})
+	}
+}

@@ -1,0 +1,188 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kustomizations
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+)
+
+// Every field that Flux has is in the table, and no other: a new one is seen here.
+func TestEveryFieldIsTreated(t *testing.T) {
+	var want, got []string
+	spec := reflect.TypeFor[kustomizev1.KustomizationSpec]()
+	for i := range spec.NumField() {
+		name, _, _ := strings.Cut(spec.Field(i).Tag.Get("json"), ",")
+		want = append(want, name)
+	}
+	slices.Sort(want)
+	for _, field := range Fields() {
+		got = append(got, field.Name)
+		if field.Treatment != Kept && field.Says == "" {
+			t.Errorf("nothing is said of %s, which is %s", field.Name, field.Treatment)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-Flux +table:\n%s", diff)
+	}
+}
+
+func read(t *testing.T, name, spec string) Found {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	text := "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: " + name + ", namespace: apps}\n" +
+		"spec: {interval: 10m, prune: true, path: ./a, sourceRef: {kind: GitRepository, name: git}, " + spec + "}\n"
+	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	k, err := Read(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Found{Kustomization: k, Others: 1}
+}
+
+// written returns the layer of a conversion as a file has it, without what every layer has.
+func written(t *testing.T, c Conversion) map[string]any {
+	t.Helper()
+	if c.Layer == nil {
+		return nil
+	}
+	object, err := Manifest(c.Layer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, _, _ := unstructured.NestedMap(object.Object, "spec")
+	for _, field := range []string{"build", "version", "interval", "orphanGrace"} {
+		delete(spec, field)
+	}
+	return spec
+}
+
+func TestConvert(t *testing.T) {
+	source := "source: {name: git, namespace: apps, path: ./a}"
+	for name, test := range map[string]struct {
+		spec, want string
+		problems   []string
+		notes      []string
+	}{
+		"least":        {"force: false", source + ", wait: false", nil, nil},
+		"waits":        {"wait: true, healthChecks: [{kind: Deployment, name: a}]", source, nil, []string{"spec.healthChecks: left out"}},
+		"is suspended": {"suspend: true, prune: false, deletionPolicy: WaitForTermination", source + ", wait: false, hold: true, prune: false, deletionPolicy: Delete", nil, nil},
+		"mirrors":      {"deletionPolicy: MirrorPrune, retryInterval: 1m, timeout: 90s", source + ", wait: false, timeout: 1m30s", nil, []string{"spec.retryInterval: left out"}},
+		"another source": {
+			"path: apps/../b/, sourceRef: {kind: OCIRepository, name: oci, namespace: flux}, serviceAccountName: me",
+			"source: {kind: OCIRepository, name: oci, namespace: flux, path: ./b}, namespace: apps, serviceAccountName: me, wait: false", nil, nil,
+		},
+		"a cluster": {
+			"kubeConfig: {secretRef: {name: edge, key: k}}", source + ", cluster: {name: edge, namespace: apps}, wait: false", nil, nil,
+		},
+		"what is refused": {
+			"ignore: [{paths: [/spec/replicas]}], decryption: {provider: sops, serviceAccountName: kms}, kubeConfig: {configMapRef: {name: c}}, dependsOn: [{name: none}, {name: other, readyExpr: 'true'}], healthCheckExprs: [{apiVersion: a/v1, current: 'true'}]",
+			source + ", wait: false, prereqs: {dependsOn: [other]}",
+			[]string{
+				"spec.dependsOn[0]: there is no Kustomization apps/none", "spec.dependsOn[1].readyExpr: ", "spec.decryption: without secretRef", "spec.decryption.serviceAccountName: ",
+				"spec.ignore: ", "spec.healthCheckExprs[0].kind: ", "spec.kubeConfig.configMapRef: ",
+			},
+			nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := Convert([]Found{read(t, "a", test.spec), read(t, "other", "force: false")}, nil)[0]
+			var want map[string]any
+			if err := yaml.Unmarshal([]byte("{"+test.want+"}"), &want); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, written(t, c)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			begin(t, "problems", test.problems, c.Problems)
+			begin(t, "notes", test.notes, c.Notes)
+		})
+	}
+}
+
+// begin compares texts with what they begin with.
+func begin(t *testing.T, what string, want, got []string) {
+	t.Helper()
+	same := slices.EqualFunc(want, got, func(begins, text string) bool { return strings.HasPrefix(text, begins) })
+	if !same {
+		t.Errorf("%s are %q, want %q", what, got, want)
+	}
+}
+
+// A tree of three: what applies others comes first, and leaves them out; what applies
+// nothing else is no layer, and those below it wait for the one above it.
+func TestConvertTree(t *testing.T) {
+	top, middle, leaf, twin := read(t, "top", "force: false"), read(t, "middle", "force: false"), read(t, "leaf", "force: false"), read(t, "leaf", "force: false")
+	twin.Namespace = "other"
+	middle.Parent, leaf.Parent = top.key(), middle.key()
+	middle.Others = 0
+	got := map[string]string{}
+	for _, c := range Convert([]Found{leaf, middle, twin, top}, nil) {
+		layer := "-"
+		if c.Layer != nil {
+			layer = c.Layer.Name + " " + strings.Join(c.Layer.Spec.Prereqs.DependsOn, ",")
+			for _, patch := range c.Layer.Spec.Patches {
+				layer += " " + patch.Target.Kind
+			}
+		}
+		got[c.Of.String()] = layer
+	}
+	want := map[string]string{"apps/leaf": "apps-leaf top", "apps/middle": "-", "other/leaf": "other-leaf ", "apps/top": "top  Kustomization"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// What is gone because it was handed over is to the others what it was.
+func TestConvertAfterAHandOver(t *testing.T) {
+	child, twin := read(t, "child", "dependsOn: [{name: gone}]"), read(t, "leaf", "force: false")
+	child.Parent = types.NamespacedName{Namespace: "apps", Name: "top"}
+	handed := map[types.NamespacedName]string{
+		child.Parent: "top", {Namespace: "apps", Name: "gone"}: "was-gone", {Namespace: "other", Name: "leaf"}: "other-leaf",
+	}
+	got := Convert([]Found{child, twin}, handed)
+	if want := []string{"was-gone", "top"}; len(got[0].Problems) > 0 || cmp.Diff(want, got[0].Layer.Spec.Prereqs.DependsOn) != "" {
+		t.Errorf("it depends on %v: %v", got[0].Layer.Spec.Prereqs.DependsOn, got[0].Problems)
+	}
+	if got[1].Layer.Name != "apps-leaf" {
+		t.Errorf("the twin is %s", got[1].Layer.Name)
+	}
+}
+
+func TestLive(t *testing.T) {
+	object := &unstructured.Unstructured{}
+	text := `
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: a, namespace: b, labels: {kustomize.toolkit.fluxcd.io/name: root, kustomize.toolkit.fluxcd.io/namespace: flux}}
+spec: {interval: 1m, prune: true, sourceRef: {kind: GitRepository, name: g}}
+status: {inventory: {entries: [{id: b_c_kustomize.toolkit.fluxcd.io_Kustomization, v: v1}, {id: b_d__ConfigMap, v: v1}]}}
+`
+	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	found, err := Live(object)
+	if want := (types.NamespacedName{Namespace: "flux", Name: "root"}); err != nil || found.Parent != want || found.Others != 1 {
+		t.Errorf("it is %+v, %v", found, err)
+	}
+	object.SetAPIVersion("kustomize.toolkit.fluxcd.io/v1beta2")
+	if _, err := Live(object); err == nil || !strings.Contains(err.Error(), "let Flux migrate it first") {
+		t.Errorf("an older one: %v", err)
+	}
+	object.SetAPIVersion("kustomize.toolkit.fluxcd.io/v1")
+	_ = unstructured.SetNestedField(object.Object, "x", "spec", "pahth")
+	if _, err := Live(object); err == nil || !strings.Contains(err.Error(), `unknown field "spec.pahth"`) {
+		t.Errorf("a mistyped field: %v", err)
+	}
+}
