@@ -34,6 +34,8 @@ var stack struct {
 	controller *strata.Controller
 	client     client.WithWatch
 	conformity *conformity
+	// kustomize is Flux's kustomize-controller; nil where no test needs it.
+	kustomize *controlplane.Runner
 }
 
 // kindsOfTheSuite are the kinds that the layers of the tests hold beside those
@@ -153,6 +155,9 @@ func tearDown() error {
 	if stack.controller != nil {
 		problems = append(problems, stack.controller.Stop(30*time.Second), stack.conformity.report(), stack.controller.Races())
 		stack.controller.Close()
+	}
+	if stack.kustomize != nil {
+		problems = append(problems, stack.kustomize.Stop(5*time.Second))
 	}
 	if stack.charts != nil {
 		problems = append(problems, stack.charts.Close())
