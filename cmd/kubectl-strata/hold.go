@@ -57,6 +57,9 @@ func newHold(t *tool, out io.Writer) *cobra.Command {
 }
 
 func (c *choice) hold(ctx context.Context, out io.Writer, names []string, reason, until string, releases bool) error {
+	if reason == "" && len(names) == 0 {
+		return errors.New("it is not said which layers, and why: write kubectl strata hold LAYER --reason REASON")
+	}
 	if reason == "" {
 		return errors.New("--reason is missing: say why, for whoever wonders")
 	}

@@ -100,6 +100,10 @@ func newInstall(t *tool) *cobra.Command {
 	return command
 }
 
+// assumedKubernetes is the version that manifests are made for without a cluster: the
+// newest that Strata is tested with.
+const assumedKubernetes = "v1.36.0"
+
 func (i *installation) run(ctx context.Context) error {
 	given, err := i.values()
 	if err != nil {
@@ -117,6 +121,17 @@ func (i *installation) run(ctx context.Context) error {
 		return err
 	}
 	facts, err := i.Cluster.Facts(ctx, wanted)
+	if err != nil && i.dryRun {
+		// What would be installed can be looked at without a cluster.
+		fmt.Fprintf(i.ErrOut, "kubectl strata: no cluster was asked (%v): these are the manifests for Kubernetes %s\n",
+			i.Explain(err, snapshot.Layers), assumedKubernetes)
+		next, err := i.render(checks.Facts{Kubernetes: assumedKubernetes}, chart, given)
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(i.Out, strings.TrimPrefix(next.Manifest, "\n"))
+		return err
+	}
 	if err != nil {
 		return i.Explain(err, snapshot.Layers)
 	}

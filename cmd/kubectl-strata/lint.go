@@ -121,6 +121,10 @@ func (t *tool) lint(ctx context.Context, o *lintOptions, folders []string) error
 	if o.k8s != "" && versions.Semantic(o.k8s) == nil {
 		return fmt.Errorf("--k8s is %q: it must be a version such as 1.34", o.k8s)
 	}
+	if of := versions.Semantic(o.k8s); of != nil && of.GreaterThan(versions.Semantic(assumedKubernetes)) {
+		fmt.Fprintf(t.ErrOut, "kubectl strata: Kubernetes %s is newer than %s, the newest that this version of Strata knows: is that meant? What it serves no more is not known here\n",
+			o.k8s, assumedKubernetes)
+	}
 	root, below, err := rootOf(o.root, folders)
 	if err != nil {
 		return err
@@ -188,8 +192,8 @@ func rootOf(root string, folders []string) (string, []string, error) {
 			return "", nil, fmt.Errorf("there is no folder %s", folder)
 		case err != nil:
 			return "", nil, fmt.Errorf("cannot read %s: %w", folder, err)
-		case !info.IsDir():
-			return "", nil, fmt.Errorf("%s is a file: name the folder that it is in", folder)
+		case !info.IsDir() && !info.Mode().IsRegular():
+			return "", nil, fmt.Errorf("%s is neither a folder nor a file", folder)
 		}
 	}
 	if root == "" {
@@ -223,6 +227,9 @@ func topOf(folder string) (string, error) {
 	top, err := realPath(folder)
 	if err != nil {
 		return "", err
+	}
+	if info, err := os.Stat(top); err == nil && !info.IsDir() {
+		top = filepath.Dir(top)
 	}
 	for at := top; ; at = filepath.Dir(at) {
 		// In other working trees of a repository it is a file.

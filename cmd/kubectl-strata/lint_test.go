@@ -48,7 +48,6 @@ func TestLintSaysWhatItNeeds(t *testing.T) {
 	for args, want := range map[string]string{
 		"lint":                               "name the folders to look at",
 		"lint nowhere":                       "there is no folder nowhere",
-		"lint lint.go":                       "lint.go is a file",
 		"lint . --disable duplicate":         "there is no rule \"duplicate\": do you mean duplicate-layer or duplicate-object",
 		"lint . --k8s new":                   "--k8s is \"new\": it must be a version such as 1.34",
 		"lint .. --root .":                   ".. is not below .: --root names the folder",
@@ -59,6 +58,43 @@ func TestLintSaysWhatItNeeds(t *testing.T) {
 		code, _, errOut := commandLine(t, nil, terminal.Screen{}, args)
 		if code != exitError || !strings.Contains(errOut, want) {
 			t.Errorf("%s: exit code %d, says %q, want %q", args, code, errOut, want)
+		}
+	}
+}
+
+// A command that is mistyped, or that lacks what it is about, says how it is written.
+func TestCommandsSayWhatIsMeant(t *testing.T) {
+	for args, want := range map[string]string{
+		"lnit":          "there is no command lnit; did you mean lint, or wait?",
+		"import fluxx":  "there is no command fluxx; did you mean flux?",
+		"app nonsense":  "there is no command nonsense: kubectl strata app --help lists those that there are",
+		"why":           "it is not said what is meant: write kubectl strata why LAYER",
+		"why a b":       "write kubectl strata why LAYER",
+		"hold":          "it is not said which layers, and why: write kubectl strata hold LAYER --reason REASON",
+		"hold --reason": "flag needs an argument: --reason",
+		"plan --offline --from-dir imports nosuch": "no file of the folder has an AddonsLayer nosuch",
+	} {
+		code, _, errOut := commandLine(t, nil, terminal.Screen{}, args)
+		if code != exitError || !strings.Contains(errOut, want) {
+			t.Errorf("%s: exit code %d, says %q, want %q", args, code, errOut, want)
+		}
+	}
+	code, out, errOut := commandLine(t, nil, terminal.Screen{}, "install --dry-run")
+	if code != exitFine || !strings.Contains(out, "kind: Deployment") || !strings.Contains(errOut, "no cluster was asked") {
+		t.Errorf("install --dry-run: exit code %d: %s", code, errOut)
+	}
+	if _, _, errOut := commandLine(t, nil, terminal.Screen{}, "lint --k8s 99.1 "+t.TempDir()); !strings.Contains(errOut, "Kubernetes 99.1 is newer than v1.36.0") {
+		t.Errorf("a version of the future: %s", errOut)
+	}
+	if _, _, errOut := commandLine(t, nil, terminal.Screen{}, "lint --k8s 1.36 "+t.TempDir()); errOut != "" {
+		t.Errorf("a version of today: %s", errOut)
+	}
+	folder := checkedOut(t, map[string]string{"release.yaml": gitRelease("web", "1.2.3", "")})
+	for args, want := range map[string]string{
+		t.TempDir(): "There is no manifest to look at.", folder: "but no layer was looked at", filepath.Join(folder, "release.yaml"): "Nothing is wrong in 1 file",
+	} {
+		if code, out, errOut := commandLine(t, nil, terminal.Screen{}, "lint "+args); code != exitFine || !strings.Contains(out, want) {
+			t.Errorf("lint %s: exit code %d: %s %s, want %q", args, code, out, errOut, want)
 		}
 	}
 }

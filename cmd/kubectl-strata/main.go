@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -87,5 +88,38 @@ something differs, is blocked or has failed.`,
 	root.AddCommand(lintCommands(t)...)
 	root.AddCommand(setupCommands(t)...)
 	t.complete(root)
+	sayWhatIsMeant(root)
 	return root
+}
+
+// sayWhatIsMeant has a command, and all below it, say of words that it does not take how it
+// is written, and of a mistyped command which may be meant.
+func sayWhatIsMeant(command *cobra.Command) {
+	for _, below := range command.Commands() {
+		sayWhatIsMeant(below)
+	}
+	takes := command.Args
+	if takes == nil {
+		return
+	}
+	command.Args = func(command *cobra.Command, args []string) error {
+		err := takes(command, args)
+		written := program + strings.TrimPrefix(strings.TrimPrefix(command.UseLine(), program), file())
+		switch {
+		case err == nil:
+			return nil
+		case len(args) > 0 && command.HasAvailableSubCommands():
+			if command.SuggestionsMinimumDistance <= 0 {
+				command.SuggestionsMinimumDistance = 2
+			}
+			if meant := command.SuggestionsFor(args[0]); len(meant) > 0 {
+				return fmt.Errorf("there is no command %s; did you mean %s?", args[0], strings.Join(meant, ", or "))
+			}
+			return fmt.Errorf("there is no command %s: %s --help lists those that there are", args[0], command.CommandPath())
+		case len(args) == 0:
+			return fmt.Errorf("it is not said what is meant: write %s", written)
+		default:
+			return fmt.Errorf("%w: write %s", err, written)
+		}
+	}
 }

@@ -178,7 +178,11 @@ func (t *tool) gather(ctx context.Context, o *planOptions) (*gather.Plan, []stri
 func (o *planOptions) chosen(g *gather.Plan) ([]string, error) {
 	for _, name := range o.names {
 		if g.PlannedLayer(name) == nil {
-			return nil, console.NoLayer(&snapshot.Snapshot{Layers: g.Planned}, name)
+			missing := console.NoLayer(&snapshot.Snapshot{Layers: g.Planned}, name)
+			if o.Offline {
+				missing = fmt.Errorf("no file of the folder has an AddonsLayer %s", name)
+			}
+			return nil, missing
 		}
 	}
 	if o.selector == "" {
