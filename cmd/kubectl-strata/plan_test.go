@@ -168,6 +168,44 @@ func TestPlanOffline(t *testing.T) {
 	}
 }
 
+// What brings a kind is not known where a chart cannot be had. A plan says that, and not
+// when the kind is given up, nor that everything behind it waits.
+func TestPlanOfKindsThatNobodyKnows(t *testing.T) {
+	layer := func(name, more string) string {
+		return "apiVersion: kraan.io/v1alpha1\nkind: AddonsLayer\nmetadata: {name: " + name + "}\nspec: {version: 1.0.0, source: {name: platform, path: ./" + name + "}" + more + "}\n"
+	}
+	folder := checkedOut(t, map[string]string{
+		"layers.yaml":     layer("base", "") + "---\n" + layer("apps", ", prereqs: {dependsOn: [base]}"),
+		"base/web.yaml":   gitRelease("web", "1.2.3", ""),
+		"base/issue.yaml": "apiVersion: cert-manager.io/v1\nkind: ClusterIssuer\nmetadata: {name: all}\n",
+		"apps/api.yaml":   gitRelease("api", "1.2.3", ""),
+	})
+	code, out, errOut := commandLine(t, nil, terminal.Screen{}, "plan --offline --k8s 1.34 --from-dir "+folder)
+	if code != exitBlocked || errOut != "" {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+	for _, want := range []string{"it is not known what brings ClusterIssuer.cert-manager.io: they are taken to come with a chart that could not be rendered", "ClusterIssuer all", "HelmRelease shop/api"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("there is no %q in\n%s", want, out)
+		}
+	}
+	for _, never := range []string{"KindNotServed", "until", "waits for base"} {
+		if strings.Contains(out, never) {
+			t.Errorf("there is %q in\n%s", never, out)
+		}
+	}
+
+	// Where no chart is left that may bring it, the layer waits, and no plan without a
+	// cluster says until when.
+	folder = checkedOut(t, map[string]string{
+		"layers.yaml": layer("base", ""), "base/issue.yaml": "apiVersion: cert-manager.io/v1\nkind: ClusterIssuer\nmetadata: {name: all}\n",
+	})
+	code, out, _ = commandLine(t, nil, terminal.Screen{}, "plan --offline --k8s 1.34 --from-dir "+folder)
+	if code != exitBlocked || !strings.Contains(out, "which the cluster does not serve") || strings.Contains(out, "until") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+}
+
 func TestPlan(t *testing.T) {
 	r := newPlannedRepository(t)
 	server := r.deployed()

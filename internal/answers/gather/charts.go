@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -75,8 +76,14 @@ func (g *Plan) withCharts(
 	defer r.say()
 	names := o.Names
 	rendered, err := r.all(ctx, made, names)
-	if err != nil || len(r.failing) == 0 && (len(r.brings) == 0 || !waitsForKinds(made)) {
+	if err != nil {
 		return made, rendered, err
+	}
+	if waitsForKinds(made) {
+		r.assume()
+	}
+	if len(r.failing) == 0 && (len(r.brings) == 0 || !waitsForKinds(made)) {
+		return made, rendered, nil
 	}
 	w.Brings, w.Failing = r.brings, r.failing
 	made = forecast.Make(w)
@@ -90,6 +97,54 @@ func waitsForKinds(f forecast.Forecast) bool {
 	})
 }
 
+// assume has kinds that no chart is seen to bring come with those that could not be
+// rendered: a plan that says when they are given up would say what nobody knows. A note
+// says which kinds these are.
+func (r *chartWork) assume() {
+	if len(r.unrendered) == 0 {
+		return
+	}
+	brought := map[objects.ServedKind]bool{}
+	for _, definitions := range r.brings {
+		for _, definition := range definitions {
+			brought[objects.ServedKind{Cluster: definition.Cluster, GroupKind: definition.GroupKind()}] = true
+		}
+	}
+	assumed := map[forecast.Definition]bool{}
+	var names []string
+	for _, content := range r.world.Contents {
+		if content.Directory == nil {
+			continue
+		}
+		for i := range content.Directory.Manifests {
+			manifest := &content.Directory.Manifests[i]
+			kind := manifest.ID().ServedKind()
+			if r.world.Scopes[kind] != objects.ScopeUnknown || brought[kind] || manifest.Observed {
+				continue
+			}
+			definition := forecast.Definition{Scope: objects.ScopeCluster}
+			if manifest.ID().Namespace != "" {
+				definition.Scope = objects.ScopeNamespaced
+			}
+			definition.Cluster, definition.GroupVersionKind = kind.Cluster, manifest.Object.GroupVersionKind()
+			assumed[definition] = true
+			if name := kind.GroupKind.String(); !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(assumed) == 0 {
+		return
+	}
+	slices.Sort(names)
+	r.note("it is not known what brings %s: they are taken to come with a chart that could not be rendered", strings.Join(names, ", "))
+	for _, id := range r.unrendered {
+		for definition := range assumed {
+			r.brings[id] = append(r.brings[id], definition)
+		}
+	}
+}
+
 // chartWork renders the charts of a forecast.
 type chartWork struct {
 	*Plan
@@ -101,6 +156,8 @@ type chartWork struct {
 	mu     sync.Mutex
 	done   int
 	brings map[objects.ID][]forecast.Definition
+	// unrendered are releases whose charts could not be rendered here, and may be by Flux.
+	unrendered []objects.ID
 	// failing holds releases that Flux will not render either.
 	failing map[objects.ID]string
 	// remarks are what is to be said below the plan.
@@ -110,7 +167,7 @@ type chartWork struct {
 // all renders the steps of the layers that are named, or of all of them.
 func (r *chartWork) all(ctx context.Context, f forecast.Forecast, names []string) (map[stepKey]*preview.Rendered, error) {
 	found := map[stepKey]*preview.Rendered{}
-	r.done, r.brings, r.failing = 0, map[objects.ID][]forecast.Definition{}, map[objects.ID]string{}
+	r.done, r.unrendered, r.brings, r.failing = 0, nil, map[objects.ID][]forecast.Definition{}, map[objects.ID]string{}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(rendersAtOnce)
 	for _, step := range f.Steps {
@@ -175,6 +232,12 @@ func (r *chartWork) judge(id objects.ID, err error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.failing[id] = problem.Error()
+		return
+	}
+	if err != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.unrendered = append(r.unrendered, id)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/preview"
@@ -110,6 +111,12 @@ func (g *Plan) Preview(ctx context.Context, o PreviewOptions) (*preview.Plan, er
 	if !o.NoCharts {
 		if made, rendered, err = g.withCharts(ctx, world, made, o); err != nil {
 			return nil, err
+		}
+	}
+	if g.isOffline() {
+		// Without a cluster it is not known when it is made.
+		for i := range made.Ends {
+			made.Ends[i].Until = time.Time{}
 		}
 	}
 	p := preview.Of(made, shows(o.Names), g.versions(), func(step forecast.Step) *preview.Rendered { return rendered[keyOf(step)] })
