@@ -103,7 +103,7 @@ func TestImportFluxOfHostileInput(t *testing.T) {
 		"a mistyped field":       {map[string]string{"a.yaml": ks("a", "pahth: ./x")}, "", exitBlocked, `unknown field "spec.pahth"`},
 		"a path that leaves":     {map[string]string{"a.yaml": ks("a", "path: ../../etc")}, "", exitBlocked, "leads out of the source"},
 		"a name that is none":    {map[string]string{"a.yaml": ks("'A B'", "path: ./x")}, "", exitBlocked, "is no name of a layer"},
-		"a directory broken":     {map[string]string{"a.yaml": ks("a", "path: ./x"), "x/b.yaml": "kind: [\n"}, "--below a.yaml", exitBlocked, "its directory cannot be built"},
+		"a directory broken":     {map[string]string{"a.yaml": ks("a", "path: ./x"), "x/b.yaml": "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: [\n"}, "--below a.yaml", exitBlocked, "its directory cannot be built"},
 		"a name with a sequence": {map[string]string{"a.yaml": ks(`"a\e[31m"`, "path: ./x")}, "", exitBlocked, "is no name of a layer"},
 		"circles": {
 			map[string]string{"x/a.yaml": ks("a", "path: ./y"), "y/b.yaml": ks("b", "path: ./x")}, "", exitFine, "1 layer of 2 Kustomizations",

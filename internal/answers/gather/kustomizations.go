@@ -4,11 +4,13 @@
 package gather
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 
@@ -16,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/kustomize/api/konfig"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/kustomizations"
@@ -153,6 +156,9 @@ func (e *expansion) expand(ctx context.Context, key types.NamespacedName) error 
 	if _, err := fs.Stat(e.artifact, strings.TrimSuffix(strings.TrimPrefix(layer.Spec.Source.Path, "./"), "/")); err != nil && layer.Spec.Source.Path != "./" {
 		return nil // it is of another repository
 	}
+	if applies, err := e.mayApply(ctx, layer.Spec.Source.Path); err != nil || !applies {
+		return err
+	}
 	how, err := builds.Of(&layer.Spec)
 	if err != nil {
 		return err
@@ -183,6 +189,30 @@ func (e *expansion) expand(ctx context.Context, key types.NamespacedName) error 
 	}
 	e.Found[e.byKey[key]].Others = others
 	return nil
+}
+
+// mayApply tells whether what is in a directory may hold Kustomizations. Most are those of
+// an application, and have none: they need not be built to be found out.
+func (e *expansion) mayApply(ctx context.Context, folder string) (bool, error) {
+	found := false
+	err := fs.WalkDir(e.artifact, path.Clean(folder), func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case found:
+			return fs.SkipAll
+		case entry.IsDir():
+			return nil
+		}
+		data, err := fs.ReadFile(e.artifact, name)
+		// What is beside the directory is loaded by a kustomization alone.
+		outside := slices.Contains(konfig.RecognizedKustomizationFileNames(), entry.Name()) && bytes.Contains(data, []byte(".."))
+		found = outside || bytes.Contains(data, []byte(kustomizev1.GroupVersion.Group+"/"+kustomizev1.GroupVersion.Version))
+		return err
+	})
+	return found, err
 }
 
 // take returns the document that a Kustomization was made of, which nothing else begins
