@@ -180,13 +180,14 @@ func (l *linter) readFile(name string, data []byte, loaded bool) {
 			continue
 		}
 		found := object{place{name, document.Line}, &unstructured.Unstructured{Object: document.Value}}
+		key := found.GetKind() + "/" + nameOf(found.Unstructured)
 		if loaded {
-			key := found.GetKind() + "/" + nameOf(found.Unstructured)
 			if _, known := l.raw[key]; !known {
 				l.raw[key] = found.place
 			}
 			continue
 		}
+		l.plain[key] = append(l.plain[key], found.place)
 		l.take(found)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -91,7 +92,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	l := &linter{
 		Options: o, ctx: ctx, schemas: known, seen: map[seenKey]bool{}, releases: map[place]bool{},
-		kustomizations: map[string]*kustomization{}, raw: map[string]place{}, directories: map[built]*directory{}, unreadable: map[string]bool{},
+		kustomizations: map[string]*kustomization{}, raw: map[string]place{}, plain: map[string][]place{}, directories: map[built]*directory{}, unreadable: map[string]bool{},
 	}
 	if l.Artifact == nil {
 		l.Artifact = l.Files
@@ -124,6 +125,7 @@ type linter struct {
 	kustomizations map[string]*kustomization // by folder
 	objects        []object                  // of kinds that others refer to
 	raw            map[string]place          // where kustomizations have their objects from
+	plain          map[string][]place        // where other objects are
 	directories    map[built]*directory      // of layers
 	scopes         map[schema.GroupKind]objects.Scope
 	unreadable     map[string]bool // files that cannot be read
@@ -220,10 +222,20 @@ func (l *linter) position(at place, field string) (line, column int) {
 
 // origin is where an object is written that a kustomization may have made.
 func (l *linter) origin(file string, line int, of *unstructured.Unstructured) place {
-	if line == 0 {
-		if found, ok := l.raw[of.GetKind()+"/"+of.GetName()]; ok {
-			return found
+	if line != 0 {
+		return place{file, line}
+	}
+	key, folder := of.GetKind()+"/"+of.GetName(), path.Dir(file)
+	if l.kustomizations[folder] == nil {
+		// The kustomization was made of what lies in the directory.
+		for _, found := range l.plain[key] {
+			if folder == "." || strings.HasPrefix(found.file, folder+"/") {
+				return found
+			}
 		}
+	}
+	if found, known := l.raw[key]; known {
+		return found
 	}
 	return place{file, line}
 }

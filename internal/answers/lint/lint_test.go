@@ -79,6 +79,14 @@ func TestRules(t *testing.T) {
 				"c.yaml:1: error syntax: cannot be read as YAML: did not find expected node content",
 			},
 		},
+		"objects of directories that Flux's way is built in": {
+			files: map[string]string{
+				"layers.yaml":  addonsLayer("one", "./one", "  build: Flux\n") + addonsLayer("two", "./two", "  targetNamespace: b\n  commonMetadata: {labels: {a: b}}\n"),
+				"one/a/x.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\n", "one/r.yaml": release("r", ""),
+				"two/b/x.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\n", "two/r.yaml": release("r", ""),
+			},
+			want: []string{"one/a/x.yaml:3: error manifest: metadata.namespace: ConfigMap settings has none: name the namespace it belongs in, or spec.targetNamespace of its layer"},
+		},
 		"a version that is a number": {
 			files: map[string]string{"layers.yaml": strings.Replace(addonsLayer("base", "./base", ""), "version: 1.0.0", "version: 1.0", 1), "base/a.yaml": release("a", "")},
 			want:  []string{"layers.yaml:7: error schema: spec.version: must be a text, and YAML reads it as a number: quote it"},
