@@ -184,8 +184,8 @@ func (h *handOver) gone() {
 	}
 }
 
-// state says of every object what must stay, by its name: UID, and where there is one, the
-// generation; and who has it, by labels and the managers that apply it.
+// state says of every object what must stay, by its name: UID, generation where there is
+// one, what it holds, and when that was applied; and who has it, by labels and the managers that apply it.
 func (h *handOver) state() (stays, owners map[string]string) {
 	h.Helper()
 	stays, owners = map[string]string{}, map[string]string{}
@@ -201,13 +201,15 @@ func (h *handOver) state() (stays, owners map[string]string) {
 				continue
 			}
 			spec, _, _ := unstructured.NestedMap(live.Object, "spec")
-			stays[name] = fmt.Sprint(live.GetUID(), live.GetGeneration(), live.Object["data"], spec)
 			var appliers []string
+			var applied []metav1.Time
 			for _, entry := range live.GetManagedFields() {
 				if entry.Operation == metav1.ManagedFieldsOperationApply {
-					appliers = append(appliers, entry.Manager)
+					appliers, applied = append(appliers, entry.Manager), append(applied, *entry.Time)
 				}
 			}
+			// An apply that has found something to write has another time.
+			stays[name] = fmt.Sprint(live.GetUID(), live.GetGeneration(), live.Object["data"], spec, applied)
 			labels := live.GetLabels()
 			owners[name] = fmt.Sprintf("%v layer %s Kustomization %s", appliers, labels[v1alpha1.LayerLabel], labels["kustomize.toolkit.fluxcd.io/name"])
 		}
