@@ -87,6 +87,19 @@ func TestRules(t *testing.T) {
 			},
 			want: []string{"one/a/x.yaml:3: error manifest: metadata.namespace: ConfigMap settings has none: name the namespace it belongs in, or spec.targetNamespace of its layer"},
 		},
+		"what lint cannot know": {
+			files: map[string]string{
+				"layers.yaml": addonsLayer("base", "./base", "  decryption: {provider: sops, secretRef: {name: keys}}\n") +
+					addonsLayer("apps", "./apps", "  postBuild: {substitute: {A: b}}\n") + addonsLayer("more", "./more", "  postBuild: {substituteFrom: [{kind: ConfigMap, name: a}]}\n"),
+				"base/s.yaml": "apiVersion: v1\nkind: Secret\nmetadata:\n  name: s\n  namespace: a\nstringData:\n  a: ENC[AES256_GCM,data:x]\nsops:\n  mac: ENC[AES256_GCM,data:x]\n",
+				"apps/c.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\n  namespace: a\ndata:\n  a: ${A} ${B} ${C:=d}\n",
+				"more/d.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ${D}-config\n  namespace: a\n",
+			},
+			want: []string{
+				"apps/c.yaml:1: warning variables: ConfigMap a/c reads B, which nobody gives",
+				"base/s.yaml: warning encrypted: is encrypted, and is not looked into without its key",
+			},
+		},
 		"a version that is a number": {
 			files: map[string]string{"layers.yaml": strings.Replace(addonsLayer("base", "./base", ""), "version: 1.0.0", "version: 1.0", 1), "base/a.yaml": release("a", "")},
 			want:  []string{"layers.yaml:7: error schema: spec.version: must be a text, and YAML reads it as a number: quote it"},
