@@ -122,15 +122,7 @@ func (i *installation) run(ctx context.Context) error {
 	}
 	facts, err := i.Cluster.Facts(ctx, wanted)
 	if err != nil && i.dryRun {
-		// What would be installed can be looked at without a cluster.
-		fmt.Fprintf(i.ErrOut, "kubectl strata: no cluster was asked (%v): these are the manifests for Kubernetes %s\n",
-			i.Explain(err, snapshot.Layers), assumedKubernetes)
-		next, err := i.render(checks.Facts{Kubernetes: assumedKubernetes}, chart, given)
-		if err != nil {
-			return err
-		}
-		_, err = io.WriteString(i.Out, strings.TrimPrefix(next.Manifest, "\n"))
-		return err
+		return i.printWithoutCluster(err, chart, given)
 	}
 	if err != nil {
 		return i.Explain(err, snapshot.Layers)
@@ -171,6 +163,18 @@ func (i *installation) run(ctx context.Context) error {
 		return nil
 	}
 	return i.carryOut(ctx, helm, last, chart, given)
+}
+
+// printWithoutCluster prints what would be installed where no cluster can be asked.
+func (i *installation) printWithoutCluster(why error, chart *chartv2.Chart, given map[string]any) error {
+	fmt.Fprintf(i.ErrOut, "kubectl strata: no cluster was asked (%v): these are the manifests for Kubernetes %s\n",
+		i.Explain(why, snapshot.Layers), assumedKubernetes)
+	next, err := i.render(checks.Facts{Kubernetes: assumedKubernetes}, chart, given)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(i.Out, strings.TrimPrefix(next.Manifest, "\n"))
+	return err
 }
 
 // before says what the checks have found, and ends where one has failed.

@@ -97,6 +97,25 @@ func waitsForKinds(f forecast.Forecast) bool {
 	})
 }
 
+// chartWork renders the charts of a forecast.
+type chartWork struct {
+	*Plan
+	renderer *charts.Renderer
+	world    forecast.World
+	// tell says how long the work gets on.
+	tell func(format string, args ...any)
+
+	mu     sync.Mutex
+	done   int
+	brings map[objects.ID][]forecast.Definition
+	// unrendered are releases whose charts could not be rendered here, and may be by Flux.
+	unrendered []objects.ID
+	// failing holds releases that Flux will not render either.
+	failing map[objects.ID]string
+	// remarks are what is to be said below the plan.
+	remarks map[string]bool
+}
+
 // assume has kinds that no chart is seen to bring come with those that could not be
 // rendered: a plan that says when they are given up would say what nobody knows. A note
 // says which kinds these are.
@@ -128,7 +147,7 @@ func (r *chartWork) assume() {
 			}
 			definition.Cluster, definition.GroupVersionKind = kind.Cluster, manifest.Object.GroupVersionKind()
 			assumed[definition] = true
-			if name := kind.GroupKind.String(); !slices.Contains(names, name) {
+			if name := kind.String(); !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}
@@ -143,25 +162,6 @@ func (r *chartWork) assume() {
 			r.brings[id] = append(r.brings[id], definition)
 		}
 	}
-}
-
-// chartWork renders the charts of a forecast.
-type chartWork struct {
-	*Plan
-	renderer *charts.Renderer
-	world    forecast.World
-	// tell says how long the work gets on.
-	tell func(format string, args ...any)
-
-	mu     sync.Mutex
-	done   int
-	brings map[objects.ID][]forecast.Definition
-	// unrendered are releases whose charts could not be rendered here, and may be by Flux.
-	unrendered []objects.ID
-	// failing holds releases that Flux will not render either.
-	failing map[objects.ID]string
-	// remarks are what is to be said below the plan.
-	remarks map[string]bool
 }
 
 // all renders the steps of the layers that are named, or of all of them.

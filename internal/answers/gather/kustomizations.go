@@ -118,8 +118,8 @@ func (e *expansion) isBelowAnother(m repository.Manifest) bool {
 		if other.File == m.File && other.Object.GetName() == m.Object.GetName() {
 			return false
 		}
-		path, _, _ := unstructured.NestedString(other.Object.Object, "spec", "path")
-		below := strings.Trim(strings.TrimPrefix(path, "./"), "/")
+		applied, _, _ := unstructured.NestedString(other.Object.Object, "spec", "path")
+		below := strings.Trim(strings.TrimPrefix(applied, "./"), "/")
 		return below == "" && m.File != other.File || below != "" && strings.HasPrefix(m.File, below+"/")
 	})
 }

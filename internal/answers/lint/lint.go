@@ -92,7 +92,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	l := &linter{
 		Options: o, ctx: ctx, schemas: known, seen: map[seenKey]bool{}, releases: map[place]bool{},
-		kustomizations: map[string]*kustomization{}, raw: map[string]place{}, plain: map[string][]place{}, directories: map[built]*directory{}, unreadable: map[string]bool{},
+		kustomizations: map[string]*kustomization{}, raw: map[string]place{}, plain: map[string][]place{},
+		directories: map[built]*directory{}, unreadable: map[string]bool{},
 	}
 	if l.Artifact == nil {
 		l.Artifact = l.Files
