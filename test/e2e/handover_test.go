@@ -26,6 +26,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/hack/controlplane/cache"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/test/controlplane"
 )
 
@@ -294,6 +295,37 @@ func TestKustomizationsAreHandedOverAndBack(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// What something that goes on applies comes back when it is deleted: it stays suspended
+// until nothing makes it again.
+func TestKustomizationThatComesBackStaysSuspended(t *testing.T) {
+	f := newFixture(t)
+	f.must(kustomizeController())
+	path, err := builtPlugin()
+	f.must(err)
+	h := &handOver{fixture: f, plugin: plugin{fixture: f, path: path}.of("migrator", "cluster-admin"), names: []string{f.name("wrap"), f.name("inner")}}
+	wrap := &unstructured.Unstructured{}
+	f.must(yaml.Unmarshal([]byte(h.manifest("wrap")), &wrap.Object))
+	revision := f.push(map[string]string{"wrap/ks.yaml": h.manifest("inner"), "inner/settings.yaml": h.settings("settings", "one")})
+	f.must(stack.client.Create(f.ctx, wrap))
+	f.Cleanup(func() {
+		for _, name := range h.names {
+			f.letGo(h.object(name))
+		}
+	})
+	h.ready(revision)
+
+	h.plugin.expect(2, []string{"take Kustomization " + f.prefix + "/" + h.names[1] + " out of git"}, "import", "flux", "--take-over", h.names[1], "--yes")
+	f.deployed("inner", revision)
+	if live := h.object(h.names[1]); stack.client.Get(f.ctx, types.NamespacedName{Namespace: f.prefix, Name: h.names[1]}, live) != nil || !objects.IsSuspended(live) {
+		t.Error("it is not suspended")
+	}
+	h.plugin.expect(2, []string{"is suspended.", "take Kustomization " + f.prefix + "/" + h.names[0] + " out of git"}, "import", "flux", "--take-over", h.names[0], "--yes")
+	h.plugin.expect(0, []string{"layer " + h.names[1] + " is deployed"}, "import", "flux", "--take-over", h.names[1], "--yes")
+	h.plugin.expect(0, []string{"has its objects again"}, "import", "flux", "--undo", h.names[1], h.names[0], "--yes")
+	h.ready(revision)
+	h.keysOf("settings", "one")
 }
 
 // layerOf returns the layer, and the Kustomization, that has an object.

@@ -46,6 +46,7 @@ func (i *fluxImport) giveBack(ctx context.Context, names []string) error {
 		return err
 	}
 	var chosen []givenBack
+	var begun []*unstructured.Unstructured
 	for _, name := range names {
 		found := false
 		for _, each := range all {
@@ -54,9 +55,11 @@ func (i *fluxImport) giveBack(ctx context.Context, names []string) error {
 			}
 		}
 		if !found {
-			if err := h.finishBegun(ctx, name); err != nil {
+			live, err := h.begun(ctx, name)
+			if err != nil {
 				return err
 			}
+			begun = append(begun, live)
 		}
 	}
 	chosen, err = dependantsFirst(chosen, all)
@@ -67,6 +70,9 @@ func (i *fluxImport) giveBack(ctx context.Context, names []string) error {
 		i.Tell("Layer %s: is held; its %s become those of Kustomization %s again, by their labels and owners alone; the Kustomization is created, and the layer deleted.",
 			each.layer.Name, counted(len(each.layer.Status.Resources), "object"), each.record.Key())
 	}
+	for _, live := range begun {
+		h.tellBegun(live)
+	}
 	if !i.yes {
 		i.Tell("Nothing was changed. Add --yes to give back.")
 		return nil
@@ -74,6 +80,12 @@ func (i *fluxImport) giveBack(ctx context.Context, names []string) error {
 	for _, each := range chosen {
 		if err := h.back(ctx, each); err != nil {
 			return fmt.Errorf("layer %s: %w; the same command goes on from here", each.layer.Name, err)
+		}
+	}
+	// Those may apply the others, which are there and have their objects by now.
+	for _, live := range begun {
+		if err := h.regain(ctx, live); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -255,46 +267,48 @@ func (h *handOver) resume(ctx context.Context, of types.NamespacedName) error {
 	return err
 }
 
-// finishBegun resumes a Kustomization whose layer is gone already: the last step of a
-// command that was ended before it. It also goes back from a hand-over that was ended
-// before there was a layer, and says of one that has its objects that it does.
-func (h *handOver) finishBegun(ctx context.Context, name string) error {
+// begun returns a Kustomization without a layer: of a command that was ended before its
+// last step or before there was a layer, one that applies nothing but others, or one that
+// has its objects.
+func (h *handOver) begun(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	list, err := h.client.Resource(snapshot.Kustomizations.GroupVersionResource).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return h.Explain(err, snapshot.Kustomizations)
+		return nil, h.Explain(err, snapshot.Kustomizations)
 	}
 	for at := range list.Items {
 		live := &list.Items[at]
-		layer := live.GetAnnotations()[v1alpha1.HandOverAnnotation]
-		key := types.NamespacedName{Namespace: live.GetNamespace(), Name: live.GetName()}
-		switch {
-		case !slices.Contains([]string{key.Name, key.String(), layer}, name):
-		case layer == "":
-			h.Tell("Kustomization %s has its objects.", key)
-			return nil
-		case !h.yes:
-			h.Tell("Kustomization %s: gets back what was begun to be handed over to layer %s, and is resumed.", key, layer)
-			return nil
-		default:
-			return h.regain(ctx, live, layer)
+		if slices.Contains([]string{live.GetName(), keyOf(live).String(), live.GetAnnotations()[v1alpha1.HandOverAnnotation]}, name) {
+			return live, nil
 		}
 	}
-	return fmt.Errorf("no layer was made of a Kustomization %s: kubectl strata get lists the layers that there are", name)
+	return nil, fmt.Errorf("no layer was made of a Kustomization %s: kubectl strata get lists the layers that there are", name)
 }
 
-// regain gives a Kustomization back what a layer has that was not made yet.
-func (h *handOver) regain(ctx context.Context, live *unstructured.Unstructured, layer string) error {
-	read, err := kustomizations.Read(live)
+func keyOf(live *unstructured.Unstructured) types.NamespacedName {
+	return types.NamespacedName{Namespace: live.GetNamespace(), Name: live.GetName()}
+}
+
+// tellBegun says what becomes of a Kustomization without a layer.
+func (h *handOver) tellBegun(live *unstructured.Unstructured) {
+	if live.GetAnnotations()[v1alpha1.HandOverAnnotation] == "" {
+		h.Tell("Kustomization %s has its objects.", keyOf(live))
+		return
+	}
+	h.Tell("Kustomization %s: gets back what was begun to be handed over, and is resumed.", keyOf(live))
+}
+
+// regain gives a Kustomization back what was begun to be handed over, and resumes it.
+func (h *handOver) regain(ctx context.Context, live *unstructured.Unstructured) error {
+	layer := live.GetAnnotations()[v1alpha1.HandOverAnnotation]
+	if layer == "" {
+		return nil
+	}
+	_, ids, err := h.inventory(ctx, keyOf(live))
 	if err != nil {
 		return err
 	}
-	ids, err := kustomizations.InventoryOf(read.Status.Inventory)
-	if err != nil {
+	if _, err := h.give(ctx, ids, kustomizations.Owner{Layer: layer}, kustomizations.Owner{Kustomization: keyOf(live)}); err != nil {
 		return err
 	}
-	key := types.NamespacedName{Namespace: live.GetNamespace(), Name: live.GetName()}
-	if _, err := h.give(ctx, ids, kustomizations.Owner{Layer: layer}, kustomizations.Owner{Kustomization: key}); err != nil {
-		return err
-	}
-	return h.resume(ctx, key)
+	return h.resume(ctx, keyOf(live))
 }

@@ -17,9 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
@@ -28,28 +26,6 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/objects"
 )
-
-// pollPeriod is how often it is looked whether a controller has seen something.
-const pollPeriod = 300 * time.Millisecond
-
-// handOver hands Kustomizations over to layers, or gives them back.
-type handOver struct {
-	*fluxImport
-	client dynamic.Interface
-	mapper meta.RESTMapper
-}
-
-func (i *fluxImport) handOver() (*handOver, error) {
-	client, err := i.Cluster.Dynamic()
-	if err != nil {
-		return nil, err
-	}
-	mapper, err := i.Flags.ToRESTMapper()
-	if err != nil {
-		return nil, err
-	}
-	return &handOver{i, client, mapper}, nil
-}
 
 // takeOver hands the Kustomizations of some names over, those that apply others first.
 func (i *fluxImport) takeOver(ctx context.Context, names []string) error {
@@ -201,21 +177,13 @@ func (h *handOver) checkOne(ctx context.Context, c kustomizations.Conversion, co
 
 // tellPlan says what would be done.
 func (h *handOver) tellPlan(ctx context.Context, c kustomizations.Conversion) error {
-	live, err := h.kustomization(ctx, c.Of)
-	if err != nil {
-		return err
-	}
-	read, err := kustomizations.Read(live)
-	if err != nil {
-		return err
-	}
-	inventory, err := kustomizations.InventoryOf(read.Status.Inventory)
-	if err != nil {
-		return fmt.Errorf("Kustomization %s: %w", c.Of, err) //nolint:staticcheck // it is a name
-	}
 	if c.Layer == nil {
 		h.Tell("Kustomization %s: is suspended, because it applies nothing but Kustomizations.", c.Of)
 		return nil
+	}
+	_, inventory, err := h.inventory(ctx, c.Of)
+	if err != nil {
+		return fmt.Errorf("Kustomization %s: %w", c.Of, err) //nolint:staticcheck // it is a name
 	}
 	h.Tell("Kustomization %s: is suspended; %s become those of layer %s, by their labels and owners alone; the layer is created, and the Kustomization deleted when the layer is deployed.",
 		c.Of, counted(len(inventory), "object"), c.Layer.Name)
@@ -232,15 +200,7 @@ func (h *handOver) take(ctx context.Context, c kustomizations.Conversion) (strin
 		h.Tell("Kustomization %s is suspended.", c.Of)
 		return fmt.Sprintf("take Kustomization %s out of git, and delete it, when you do not want to go back any more", c.Of), nil
 	}
-	live, err := h.kustomization(ctx, c.Of)
-	if err != nil {
-		return "", err
-	}
-	read, err := kustomizations.Read(live)
-	if err != nil {
-		return "", err
-	}
-	inventory, err := kustomizations.InventoryOf(read.Status.Inventory)
+	live, inventory, err := h.inventory(ctx, c.Of)
 	if err != nil {
 		return "", err
 	}
@@ -323,7 +283,7 @@ func (h *handOver) leave(ctx context.Context, of types.NamespacedName) error {
 	if err != nil {
 		return err
 	}
-	if suspended, _, _ := unstructured.NestedBool(live.Object, "spec", "suspend"); suspended {
+	if objects.IsSuspended(live) {
 		return nil
 	}
 	at := h.Now().UTC().Format(time.RFC3339Nano)
@@ -387,8 +347,14 @@ const maxConflicts = 20
 // makeLayer creates the layer, with what is kept of the Kustomization.
 func (h *handOver) makeLayer(ctx context.Context, c kustomizations.Conversion, of *unstructured.Unstructured) error {
 	there, err := h.layer(ctx, c.Layer.Name)
-	if err != nil || there != nil {
+	if err != nil {
 		return err
+	}
+	if there != nil {
+		if made, err := kustomizations.ReadRecord(there.Annotations[v1alpha1.TakenOverAnnotation]); err != nil || made.Key() != c.Of {
+			return fmt.Errorf("layer %s is there already, and was not made of it: rename one of the two", c.Layer.Name)
+		}
+		return nil
 	}
 	record, err := kustomizations.RecordOf(of)
 	if err != nil {
@@ -456,112 +422,53 @@ func (h *handOver) changed(ctx context.Context, were map[objects.ID]int64) ([]st
 // drop deletes a Kustomization that is suspended, which removes nothing else, where
 // nothing makes it again. It returns what is left to do in git.
 func (h *handOver) drop(ctx context.Context, c kustomizations.Conversion) (string, error) {
-	if c.Parent.Name != "" {
-		parent, err := h.kustomization(ctx, c.Parent)
-		if err != nil && !apierrors.IsNotFound(err) {
-			return "", err
-		}
-		if suspended, _, _ := unstructured.NestedBool(objectOf(parent), "spec", "suspend"); err == nil && !suspended {
-			read, err := kustomizations.Read(parent)
-			if err != nil {
-				return "", err
-			}
-			id := strings.Join([]string{c.Of.Namespace, c.Of.Name, kustomizev1.GroupVersion.Group, kustomizev1.KustomizationKind}, "_")
-			if read.Status.Inventory != nil && slices.ContainsFunc(read.Status.Inventory.Entries, func(e kustomizev1.ResourceRef) bool { return e.ID == id }) {
-				return fmt.Sprintf("take Kustomization %s out of git, where Kustomization %s has it from, and run the same command again: it stays suspended until then, because it would be made again",
-					c.Of, c.Parent), nil
-			}
-		}
+	comesBack, err := h.comesBack(ctx, c)
+	if err != nil {
+		return "", err
 	}
-	err := h.client.Resource(snapshot.Kustomizations.GroupVersionResource).Namespace(c.Of.Namespace).Delete(ctx, c.Of.Name, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return "", h.Explain(err, snapshot.Kustomizations)
+	if comesBack {
+		return fmt.Sprintf("take Kustomization %s out of git, where Kustomization %s has it from, and run the same command again: "+
+			"it stays suspended until then, because it would be made again", c.Of, c.Parent), nil
 	}
 	return "", h.await(ctx, "Kustomization "+c.Of.String()+" is gone", func() (bool, error) {
-		_, err := h.kustomization(ctx, c.Of)
-		if apierrors.IsNotFound(err) {
+		live, err := h.kustomization(ctx, c.Of)
+		switch {
+		case apierrors.IsNotFound(err):
 			return true, nil
+		case err != nil:
+			return false, err
+		case live.GetDeletionTimestamp() != nil:
+			return false, nil
+		case !objects.IsSuspended(live):
+			return false, errors.New("somebody has resumed it meanwhile")
 		}
-		return false, err
+		// As it was seen, or not at all: one that is not suspended removes what it had.
+		uid, version := live.GetUID(), live.GetResourceVersion()
+		err = h.client.Resource(snapshot.Kustomizations.GroupVersionResource).Namespace(c.Of.Namespace).
+			Delete(ctx, c.Of.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return false, h.Explain(err, snapshot.Kustomizations)
+		}
+		return false, nil
 	})
 }
 
-func objectOf(of *unstructured.Unstructured) map[string]any {
-	if of == nil {
-		return nil
+// comesBack tells whether a Kustomization would be made again by the one that applies it.
+func (h *handOver) comesBack(ctx context.Context, c kustomizations.Conversion) (bool, error) {
+	if c.Parent.Name == "" {
+		return false, nil
 	}
-	return of.Object
-}
-
-func (h *handOver) kustomization(ctx context.Context, of types.NamespacedName) (*unstructured.Unstructured, error) {
-	return h.client.Resource(snapshot.Kustomizations.GroupVersionResource).Namespace(of.Namespace).Get(ctx, of.Name, metav1.GetOptions{})
-}
-
-// layer returns a layer; nil where there is none.
-func (h *handOver) layer(ctx context.Context, name string) (*v1alpha1.AddonsLayer, error) {
-	live, err := h.client.Resource(snapshot.Layers.GroupVersionResource).Get(ctx, name, metav1.GetOptions{})
+	parent, err := h.kustomization(ctx, c.Parent)
 	if apierrors.IsNotFound(err) {
-		return nil, nil
+		return false, nil
 	}
-	if err != nil {
-		return nil, h.Explain(err, snapshot.Layers)
+	if err != nil || objects.IsSuspended(parent) {
+		return false, err
 	}
-	layer := &v1alpha1.AddonsLayer{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, layer); err != nil {
-		return nil, fmt.Errorf("cannot understand layer %s: %w", name, err)
+	read, err := kustomizations.Read(parent)
+	if err != nil || read.Status.Inventory == nil {
+		return false, err
 	}
-	return layer, nil
-}
-
-// patch patches a Kustomization.
-func (h *handOver) patch(
-	ctx context.Context,
-	live *unstructured.Unstructured,
-	patch map[string]any,
-	subresources ...string,
-) error {
-	data, err := json.Marshal(patch)
-	if err != nil {
-		return fmt.Errorf("cannot write the patch: %w", err)
-	}
-	_, err = h.client.Resource(snapshot.Kustomizations.GroupVersionResource).Namespace(live.GetNamespace()).
-		Patch(ctx, live.GetName(), types.MergePatchType, data, metav1.PatchOptions{FieldManager: console.FieldManager}, subresources...)
-	if err != nil {
-		return h.Explain(err, snapshot.Kustomizations)
-	}
-	return nil
-}
-
-// resource returns what reads and writes an object.
-func (h *handOver) resource(id objects.ID) (dynamic.ResourceInterface, error) {
-	mapping, err := h.mapper.RESTMapping(id.GroupKind())
-	if err != nil {
-		return nil, fmt.Errorf("cannot find the kind of %s: %w", id, err)
-	}
-	if id.Namespace == "" {
-		return h.client.Resource(mapping.Resource), nil
-	}
-	return h.client.Resource(mapping.Resource).Namespace(id.Namespace), nil
-}
-
-// await waits until something is so.
-func (h *handOver) await(ctx context.Context, what string, is func() (bool, error)) error {
-	limit, cancel := context.WithTimeout(ctx, h.timeout)
-	defer cancel()
-	ticker := time.NewTicker(pollPeriod)
-	defer ticker.Stop()
-	for {
-		done, err := is()
-		if err != nil || done {
-			return err
-		}
-		select {
-		case <-limit.Done():
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			return fmt.Errorf("it was not seen within %s that %s", h.timeout, what)
-		case <-ticker.C:
-		}
-	}
+	id := strings.Join([]string{c.Of.Namespace, c.Of.Name, kustomizev1.GroupVersion.Group, kustomizev1.KustomizationKind}, "_")
+	return slices.ContainsFunc(read.Status.Inventory.Entries, func(e kustomizev1.ResourceRef) bool { return e.ID == id }), nil
 }
