@@ -11,12 +11,14 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path"
 	"runtime/debug"
 	"runtime/metrics"
 	"strconv"
 	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"sigs.k8s.io/kustomize/kyaml/openapi"
 )
 
 // marker is the name under which a program is started to build. Its arguments are the
@@ -78,8 +80,8 @@ func init() {
 	}
 }
 
-// serve builds what it is asked for, once.
-func serve(arguments []string, in io.ReadCloser, out, errOut io.Writer) int {
+// serve builds what it is asked for, until nobody asks any more.
+func serve(arguments []string, in io.Reader, out, errOut io.Writer) int {
 	closeNetwork()
 	jsonpatch.AccumulatedCopySizeLimit = maxCopied
 	debug.SetMaxStack(maxStack)
@@ -100,24 +102,41 @@ func serve(arguments []string, in io.ReadCloser, out, errOut io.Writer) int {
 	return exitFine
 }
 
-// answer reads a request and writes what comes of it.
-func answer(in io.ReadCloser, out io.Writer) error {
-	var request Request
-	if err := json.NewDecoder(in).Decode(&request); err != nil {
-		return fmt.Errorf("cannot read what is to be built: %w", err)
-	}
-	_ = in.Close()
+// answer reads requests, and writes what comes of each.
+func answer(in io.Reader, out io.Writer) error {
+	decoder := json.NewDecoder(in)
 	buffered := bufio.NewWriterSize(out, 64<<10)
 	encoder := json.NewEncoder(buffered)
 	encoder.SetEscapeHTML(false)
-	last, err := work(&request, encoder)
-	if err != nil {
-		return err
+	own := openapi.GetSchemaVersion()
+	for {
+		var request Request
+		switch err := decoder.Decode(&request); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("cannot read what is to be built: %w", err)
+		}
+		last, err := work(&request, encoder)
+		if err != nil {
+			return err
+		}
+		if err := encoder.Encode(last); err != nil {
+			return err
+		}
+		if err := buffered.Flush(); err != nil {
+			return err
+		}
+		forget(own)
 	}
-	if err := encoder.Encode(last); err != nil {
-		return err
+}
+
+// forget has kustomize keep no schema that the files of a build named: the next build has
+// others.
+func forget(own string) {
+	if openapi.GetSchemaVersion() != own {
+		openapi.ResetOpenAPI()
 	}
-	return buffered.Flush()
 }
 
 // work does what a request asks for. It returns the last word.
@@ -126,7 +145,7 @@ func work(request *Request, encoder *json.Encoder) (message, error) {
 	var err error
 	if request.Generate != nil {
 		// It reads the files of its folder, so they cannot be closed yet.
-		last.Kustomization, err = generate(".", request)
+		last.Kustomization, err = generate(path.Join(".", request.Folder), request)
 	} else if err := closeFiles(); err != nil {
 		// The runtime has what it needs for timers by now: watchMemory runs one.
 		return message{}, err

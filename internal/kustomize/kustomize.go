@@ -41,6 +41,9 @@ type Request struct {
 	// Generate has the kustomization of the directory written, as Flux's generator does
 	// it by these fields, and nothing built. It takes Files for all that there is.
 	Generate map[string]any
+	// Folder in which the files to generate from are laid out, below the one in which the
+	// process stands; "" for that one. It is for the process of a build.
+	Folder string
 	// Decrypt has files decrypted, and nothing built; nil where nothing is.
 	Decrypt *Encrypted
 	// Sorted has the objects in the order that kustomize has by itself, in which they

@@ -135,7 +135,8 @@ func start(caller context.Context, within limits, program, folder string, input 
 	if err := command.Start(); err != nil {
 		return answered{}, fmt.Errorf("cannot start a build: %w", err)
 	}
-	answer, wrong := within.read(output)
+	limited := &io.LimitedReader{R: output, N: within.output}
+	answer, wrong := within.read(limited, json.NewDecoder(bufio.NewReader(limited)))
 	late := ctx.Err() != nil
 	if wrong != nil {
 		// The answer is complete: nobody waits for more output.
@@ -158,10 +159,8 @@ func start(caller context.Context, within limits, program, folder string, input 
 // errSilent is a build that ended without a last word.
 var errSilent = errors.New("it has ended before it was done")
 
-// read reads what a build answers.
-func (l limits) read(output io.Reader) (answered, error) {
-	limited := &io.LimitedReader{R: output, N: l.output}
-	decoder := json.NewDecoder(bufio.NewReader(limited))
+// read reads what a build answers, of which there may be as much as limited has.
+func (l limits) read(limited *io.LimitedReader, decoder *json.Decoder) (answered, error) {
 	var found answered
 	for {
 		var next message

@@ -20,11 +20,11 @@ import (
 // maxMistakes is how many mistakes of one directory are collected.
 const maxMistakes = 10_000
 
-// ParseAll returns what Parse returns, with every mistake instead of the first:
+// ParseAll returns what ParseAs returns, with every mistake instead of the first:
 // what is broken is left out of the directory. Where a kustomization makes the
 // objects there is one mistake at most, since kustomize stops at its first. The
 // error is for what the author cannot mend.
-func ParseAll(ctx context.Context, files fs.FS, name string, how builds.Build) (*directories.Directory, []*directories.ContentError, error) {
+func (s *Session) ParseAll(ctx context.Context, files fs.FS, name string, how builds.Build) (*directories.Directory, []*directories.ContentError, error) {
 	var mistakes []*directories.ContentError
 	keep := func(file string, err error) error {
 		var mistake *directories.ContentError
@@ -42,7 +42,7 @@ func ParseAll(ctx context.Context, files fs.FS, name string, how builds.Build) (
 		}
 		return nil
 	}
-	directory, err := parse(ctx, files, name, how, keep, standard)
+	directory, err := parse(ctx, files, name, how, keep, s.programs())
 	var last *directories.ContentError
 	if errors.As(err, &last) {
 		if !slices.Contains(mistakes, last) {

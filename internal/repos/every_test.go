@@ -16,6 +16,14 @@ import (
 
 const settingsMap = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\n"
 
+// session returns one that is closed with the test.
+func session(t *testing.T) *Session {
+	t.Helper()
+	s := NewSession()
+	t.Cleanup(s.Close)
+	return s
+}
+
 func TestAllMistakesOfADirectoryAreFound(t *testing.T) {
 	files := fstest.MapFS{
 		"addons/a.yaml":    {Data: []byte("kind: [")},
@@ -24,7 +32,7 @@ func TestAllMistakesOfADirectoryAreFound(t *testing.T) {
 		"addons/d.yaml":    {Data: []byte(settingsMap)},
 		"addons/.hidden/e": {Data: []byte("[")},
 	}
-	directory, mistakes, err := ParseAll(t.Context(), files, "addons", builds.Build{})
+	directory, mistakes, err := session(t).ParseAll(t.Context(), files, "addons", builds.Build{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +57,7 @@ func TestAllMistakesOfADirectoryAreFound(t *testing.T) {
 }
 
 func TestAPathOutsideIsAMistake(t *testing.T) {
-	_, mistakes, err := ParseAll(t.Context(), fstest.MapFS{}, "../secrets", builds.Build{})
+	_, mistakes, err := session(t).ParseAll(t.Context(), fstest.MapFS{}, "../secrets", builds.Build{})
 	if err != nil || len(mistakes) != 1 || mistakes[0].Field != "spec.source.path" {
 		t.Errorf("got %v, %v", mistakes, err)
 	}
@@ -108,7 +116,7 @@ func TestTooManyObjectsAreOneMistake(t *testing.T) {
 	for i := range maxObjects + 500 {
 		fmt.Fprintf(&text, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a%d, namespace: b}\n---\n", i)
 	}
-	_, mistakes, err := ParseAll(t.Context(), files("base/a.yaml", text.String()), "./base", builds.Build{})
+	_, mistakes, err := session(t).ParseAll(t.Context(), files("base/a.yaml", text.String()), "./base", builds.Build{})
 	if err != nil || len(mistakes) != 1 || !strings.Contains(mistakes[0].Message, "is one object more than the 10000") {
 		t.Errorf("there are %d mistakes, %v", len(mistakes), err)
 	}

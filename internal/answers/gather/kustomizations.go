@@ -76,6 +76,7 @@ func (c *Cluster) Kustomizations(ctx context.Context) (*Kustomizations, error) {
 type expansion struct {
 	*Kustomizations
 	artifact fs.FS
+	session  *repos.Session
 	// byKey is the index in Found of each.
 	byKey map[types.NamespacedName]int
 	// written are those of files that nothing was seen to apply yet.
@@ -96,9 +97,10 @@ func KustomizationsIn(ctx context.Context, r *repository.Repository, paths ...st
 	}
 	manifests = slices.DeleteFunc(manifests, func(m repository.Manifest) bool { return m.Object.GetKind() != kustomizev1.KustomizationKind })
 	e := &expansion{
-		Kustomizations: &Kustomizations{Texts: map[types.NamespacedName][]byte{}}, artifact: artifact,
+		Kustomizations: &Kustomizations{Texts: map[types.NamespacedName][]byte{}}, artifact: artifact, session: repos.NewSession(),
 		byKey: map[types.NamespacedName]int{}, written: manifests,
 	}
+	defer e.session.Close()
 	// What is in the directory of another one is applied by that. Where each is applied by
 	// some other, the first one begins.
 	for len(e.written) > 0 {
@@ -166,7 +168,7 @@ func (e *expansion) expand(ctx context.Context, key types.NamespacedName) error 
 	if after := layer.Spec.PostBuild; after != nil && len(after.SubstituteFrom) > 0 {
 		how.Substitution, how.VariablesUnknown = nil, true // what a cluster gives is not known here
 	}
-	directory, err := repos.ParseAs(ctx, e.artifact, layer.Spec.Source.Path, how)
+	directory, err := e.session.ParseAs(ctx, e.artifact, layer.Spec.Source.Path, how)
 	var mistake *directories.ContentError
 	if errors.As(err, &mistake) {
 		e.Problems = append(e.Problems, fmt.Sprintf("Kustomization %s: its directory cannot be built: %v", key, mistake))

@@ -61,7 +61,9 @@ type Plan struct {
 	source     sources.Ref
 	// artifact is what source-controller would make of the repository.
 	artifact fs.FS
-	store    *repos.Store
+	// session reads the repository, and store the artifacts of sources, for one World.
+	session *repos.Session
+	store   *repos.Store
 	// files are what specifies layers, where that is in the repository.
 	files map[string]string
 	// Planned are the layers as they would be. The caller may change them before a world is
@@ -101,6 +103,8 @@ func (g *Plan) World(ctx context.Context) (forecast.World, error) {
 	if g.store, err = repos.New(options); err != nil {
 		return forecast.World{}, err
 	}
+	g.session = repos.NewSession()
+	defer g.session.Close()
 	w := forecast.World{
 		Now: g.Now, Settings: g.settings, Version: g.Version, Layers: g.Planned, Clusters: g.Clusters, Contents: map[string]forecast.Content{},
 		Complete: g.defaults.complete,
@@ -170,7 +174,7 @@ func (g *Plan) content(ctx context.Context, layer *v1alpha1.AddonsLayer) (foreca
 	var directory *directories.Directory
 	how, err := g.buildOf(ctx, layer)
 	if err == nil {
-		directory, err = repos.ParseAs(ctx, g.artifact, layer.Spec.Source.Path, how)
+		directory, err = g.session.ParseAs(ctx, g.artifact, layer.Spec.Source.Path, how)
 	}
 	if directory != nil {
 		directory.Revision = g.repository.Revision

@@ -114,7 +114,7 @@ func (l *linter) directory(name string, how builds.Build) (*directory, error) {
 	if known := l.directories[key]; known != nil {
 		return known, nil
 	}
-	content, mistakes, err := repos.ParseAll(l.ctx, l.Artifact, name, how)
+	content, mistakes, err := l.session.ParseAll(l.ctx, l.Artifact, name, how)
 	if err != nil {
 		if l.ctx.Err() != nil {
 			return nil, l.ctx.Err()

@@ -91,10 +91,11 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	l := &linter{
-		Options: o, ctx: ctx, schemas: known, seen: map[seenKey]bool{}, releases: map[place]bool{},
+		Options: o, ctx: ctx, schemas: known, session: repos.NewSession(), seen: map[seenKey]bool{}, releases: map[place]bool{},
 		kustomizations: map[string]*kustomization{}, raw: map[string]place{}, plain: map[string][]place{},
 		directories: map[built]*directory{}, unreadable: map[string]bool{},
 	}
+	defer l.session.Close()
 	if l.Artifact == nil {
 		l.Artifact = l.Files
 	}
@@ -121,6 +122,7 @@ type linter struct {
 	Options
 	ctx     context.Context //nolint:containedctx // it lives as long as one Run
 	schemas *schemas
+	session *repos.Session
 
 	names          []string                  // manifests, in order
 	kustomizations map[string]*kustomization // by folder

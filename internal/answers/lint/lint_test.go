@@ -330,3 +330,30 @@ func BenchmarkRun(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkBuilds is for 250 layers that are made in the ways of Kustomizations, with 160
+// releases: what a repository of Flux is after import flux.
+func BenchmarkBuilds(b *testing.B) {
+	texts := map[string]string{
+		"components/alerts/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [alerts.yaml]\n",
+		"components/alerts/alerts.yaml":        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: alerts}\ndata: {to: \"${TO:=nobody}\"}\n",
+	}
+	for i := range 250 {
+		name := fmt.Sprintf("app-%d", i)
+		how := fmt.Sprintf("  targetNamespace: ns-%d\n  commonMetadata: {labels: {app.kubernetes.io/name: %s}}\n  components: [../../components/alerts]\n  postBuild: {substitute: {APP: %s, TO: team}}\n", i, name, name)
+		texts[fmt.Sprintf("layers/%s.yaml", name)] = addonsLayer(name, "./apps/"+name, how)
+		if i < 160 {
+			texts["apps/"+name+"/kustomization.yaml"] = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [release.yaml]\n"
+			texts["apps/"+name+"/release.yaml"] = strings.ReplaceAll(release(name, "  values: {a: {b: \"${APP}\"}, list: [1, 2, 3]}\n"), "namespace: ", "labels: {of: a}, namespace: ")
+			continue
+		}
+		texts["apps/"+name+"/config.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"${APP}\"}\ndata: {k: v}\n"
+	}
+	files := repository(texts)
+	for b.Loop() {
+		report, err := Run(b.Context(), Options{Files: files, Now: today})
+		if err != nil || len(report.Findings) > 0 || report.Layers != 250 {
+			b.Fatal(err, report)
+		}
+	}
+}
