@@ -31,6 +31,9 @@ type Session struct {
 	generates, builds running
 }
 
+// maxLaidOut is how many bytes are laid out for one process, but for the last directory.
+const maxLaidOut = 64 << 20
+
 // NewSession returns a session that has started nothing yet.
 func NewSession() *Session { return &Session{} }
 
@@ -66,9 +69,12 @@ type running struct {
 	input   io.WriteCloser
 	output  *io.LimitedReader
 	decoder *json.Decoder
-	// folder in which the process stands, and how many folders were laid out in it.
+	// folder in which the process stands, how many folders were laid out in it, and how
+	// many bytes. They stay until the process ends: some file systems make new files
+	// many times more slowly when others have just been removed.
 	folder string
 	laid   int
+	bytes  int
 }
 
 // ask hands a request to the process, and returns what it answers.
@@ -88,6 +94,9 @@ func (r *running) ask(ctx context.Context, request *Request) (answered, error) {
 }
 
 func (r *running) try(ctx context.Context, request *Request) (answered, error) {
+	if r.bytes > maxLaidOut {
+		r.end()
+	}
 	if r.command == nil {
 		if err := r.start(); err != nil {
 			return answered{}, err
@@ -101,9 +110,11 @@ func (r *running) try(ctx context.Context, request *Request) (answered, error) {
 		if err := os.Mkdir(folder, 0o700); err != nil {
 			return answered{}, err
 		}
-		defer func() { _ = os.RemoveAll(folder) }() // the whole folder goes in the end
 		if err := layOut(folder, request.Files); err != nil {
 			return answered{}, err
+		}
+		for _, text := range request.Files {
+			r.bytes += len(text)
 		}
 	}
 	within, cancel := context.WithTimeout(ctx, standard.time)
@@ -160,5 +171,5 @@ func (r *running) end() {
 	if r.folder != "" {
 		_ = os.RemoveAll(r.folder)
 	}
-	r.command, r.folder, r.laid = nil, "", 0
+	r.command, r.folder, r.laid, r.bytes = nil, "", 0, 0
 }
