@@ -161,6 +161,15 @@ func (b *bed) furnish(ctx context.Context) error {
 	if err := b.commit(b.work.files()); err != nil {
 		return err
 	}
+	if b.work.key != nil {
+		secret := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": keySecret}, "stringData": b.work.key}
+		if err := createObject(ctx, b.client, "/api/v1/namespaces/"+namespace+"/secrets", secret); err != nil {
+			return fmt.Errorf("cannot create Secret %s: %w", keySecret, err)
+		}
+		if _, err := b.account(ctx, deployer); err != nil {
+			return err
+		}
+	}
 	for _, name := range b.work.sources() {
 		source := map[string]any{
 			"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",

@@ -46,14 +46,14 @@ func runCommit(ctx context.Context, s *session, r *report.Result) error {
 // was changed.
 func (s *session) change(ctx context.Context, l layer, release, mark string) (start, end time.Time, err error) {
 	s.work.marks[release] = mark
-	if err := s.commit(map[string]string{l.file(release): manifest(release, mark)}); err != nil {
+	if err := s.commit(map[string]string{l.file(release): s.work.manifest(l, release)}); err != nil {
 		return start, end, err
 	}
 	if start, err = s.fetch(ctx, l.Source); err != nil {
 		return start, end, err
 	}
 	if pusher, ok := s.system.(Pusher); ok {
-		if err := pusher.Push(ctx, []string{manifest(release, mark)}); err != nil {
+		if err := pusher.Push(ctx, []string{s.work.manifest(l, release)}); err != nil {
 			return start, end, err
 		}
 	}

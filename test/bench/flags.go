@@ -26,6 +26,7 @@ type options struct {
 	curveReleases int
 	curveSystems  []string
 	fleet         size
+	builds        size
 	idle          time.Duration
 	calm, quiet   time.Duration
 	commits       int
@@ -48,7 +49,7 @@ type options struct {
 type size struct{ clusters, layers, releases int }
 
 // scenarioNames are the scenarios in the order in which they run.
-var scenarioNames = []string{report.Chain, report.FanOut, report.Idle, report.Commit, report.Restart, report.Storm, report.Curve, report.Fleet}
+var scenarioNames = []string{report.Chain, report.FanOut, report.Idle, report.Commit, report.Restart, report.Storm, report.Curve, report.Fleet, report.Builds}
 
 // parseFlags reads the flags; an error says which of them is wrong.
 func parseFlags(args []string, progress io.Writer) (*options, error) {
@@ -73,8 +74,10 @@ func parseFlags(args []string, progress io.Writer) (*options, error) {
 	flags.IntVar(&o.fleet.clusters, "fleet-clusters", 50, "clusters of the fleet, all of them the same API server")
 	flags.IntVar(&o.fleet.layers, "fleet-layers", 10, "layers of each cluster of the fleet")
 	flags.IntVar(&o.fleet.releases, "fleet-releases", 5, "releases of each layer of the fleet")
+	flags.IntVar(&o.builds.layers, "builds-layers", 100, "layers whose directories are built")
+	flags.IntVar(&o.builds.releases, "builds-releases", 2, "releases of each layer that is built")
 	flags.DurationVar(&o.idle, "idle", 2*time.Minute, "how long idle lasts")
-	flags.IntVar(&o.commits, "commits", 50, "commits of the scenario of that name")
+	flags.IntVar(&o.commits, "commits", 50, "commits of the scenarios commit and builds")
 	flags.IntVar(&o.repeat, "repeat", 1, "how often all is measured, one system after the other each time; the tables show medians")
 	flags.DurationVar(&o.calm, "calm", 2*time.Second, "how long nothing may happen until a scenario begins; some systems never rest, which is waited for 20s")
 	flags.DurationVar(&o.quiet, "quiet", 5*time.Second, "how long no request may be made until a system counts as quiet after its restart")
@@ -128,6 +131,8 @@ func (o *options) check() error {
 		{"fleet-clusters", o.fleet.clusters},
 		{"fleet-layers", o.fleet.layers},
 		{"fleet-releases", o.fleet.releases},
+		{"builds-layers", o.builds.layers},
+		{"builds-releases", o.builds.releases},
 		{"commits", o.commits},
 		{"repeat", o.repeat},
 	} {

@@ -185,14 +185,21 @@ func (k *kustomize) Object(l layer) any {
 	for _, name := range l.DependsOn {
 		dependsOn = append(dependsOn, map[string]any{"name": name})
 	}
+	spec := map[string]any{
+		"sourceRef": map[string]any{"kind": "GitRepository", "name": l.Source},
+		"path":      l.path(), "dependsOn": dependsOn,
+		"wait": true, "prune": true, "interval": kustomizeInterval,
+	}
+	if l.Built {
+		spec["serviceAccountName"] = deployer
+		spec["targetNamespace"], spec["components"] = namespace, []string{componentPath}
+		spec["postBuild"] = map[string]any{"substitute": l.variables()}
+		spec["decryption"] = map[string]any{"provider": "sops", "secretRef": map[string]any{"name": keySecret}}
+	}
 	return map[string]any{
 		"apiVersion": kustomizeVersion, "kind": "Kustomization",
 		"metadata": map[string]any{"name": l.Name, "namespace": namespace},
-		"spec": map[string]any{
-			"sourceRef": map[string]any{"kind": "GitRepository", "name": l.Source},
-			"path":      l.path(), "dependsOn": dependsOn,
-			"wait": true, "prune": true, "interval": kustomizeInterval,
-		},
+		"spec":     spec,
 	}
 }
 

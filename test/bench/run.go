@@ -108,6 +108,7 @@ func measureSystem(ctx context.Context, o *options, chosen choice) (results []re
 type plan struct {
 	size
 	chain     bool
+	built     bool
 	scenarios []scenario
 }
 
@@ -132,7 +133,7 @@ func (of scenario) suits(system System) bool {
 // sizes returns those of the scenario's result.
 func (of scenario) sizes(o *options, p plan) report.Sizes {
 	sizes := report.Sizes{Clusters: p.clusters, Layers: p.layers, Releases: p.releases}
-	if of.name == report.Commit {
+	if of.name == report.Commit || of.name == report.BuildsCommit {
 		sizes.Commits = o.commits
 	}
 	return sizes
@@ -167,7 +168,16 @@ func (o *options) plans(system string) []plan {
 	if o.runs(report.Fleet) && slices.Contains(fleetSystems, system) {
 		plans = append(plans, plan{size: o.fleet, scenarios: fleetScenarios})
 	}
+	if o.runs(report.Builds) {
+		plans = append(plans, plan{size: o.builds, built: true, scenarios: buildScenarios})
+	}
 	return plans
+}
+
+// buildScenarios need a controller, which builds directories.
+var buildScenarios = []scenario{
+	{name: report.Builds, run: runFanOut, standing: true},
+	{name: report.BuildsCommit, run: runCommit, standing: true},
 }
 
 // curvePlans returns a fan-out of each size of the curve. What is settled is
@@ -234,7 +244,11 @@ func (p plan) workload(o *options) (*workload, error) {
 	if p.clusters > 0 {
 		return newFleet(p.size)
 	}
-	return newWorkload(p.layers, p.releases, p.chain, o.ownSources), nil
+	work := newWorkload(p.layers, p.releases, p.chain, o.ownSources)
+	if p.built {
+		return work, work.build()
+	}
+	return work, nil
 }
 
 // play runs one scenario and says what it has cost.

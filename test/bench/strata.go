@@ -83,6 +83,12 @@ func (s *strataSystem) Start(ctx context.Context, b *bed) error {
 	if b.remote != nil {
 		values = map[string]any{"remoteClusters": map[string]any{"enabled": true}}
 	}
+	if b.work.key != nil {
+		values = map[string]any{"rbac": map[string]any{
+			"kinds":       []any{map[string]any{"apiGroup": "", "resources": []any{"secrets"}, "verbs": []any{"get", "list", "watch"}}},
+			"impersonate": []any{map[string]any{"namespace": namespace, "names": []any{deployer}}},
+		}}
+	}
 	identity, err := strata.Install(ctx, b.plane, values)
 	if err != nil {
 		return err
@@ -201,6 +207,12 @@ func (s *strataSystem) Object(l layer) any {
 	}
 	if l.Cluster != "" {
 		object.Spec.Cluster = &v1alpha1.ClusterReference{Namespace: namespace, Name: l.Cluster}
+	}
+	if l.Built {
+		object.Spec.ServiceAccountName = deployer
+		object.Spec.TargetNamespace, object.Spec.Components = namespace, []string{componentPath}
+		object.Spec.PostBuild = &v1alpha1.PostBuild{Substitute: l.variables()}
+		object.Spec.Decryption = &v1alpha1.Decryption{Provider: "sops", SecretRef: v1alpha1.SecretName{Name: keySecret}}
 	}
 	for _, name := range l.DependsOn {
 		object.Spec.Prereqs.DependsOn = append(object.Spec.Prereqs.DependsOn, name+"@1.0.0")

@@ -25,6 +25,8 @@ type layer struct {
 	// Cluster is the RemoteCluster that it belongs on; empty for the cluster that
 	// the system runs in.
 	Cluster string
+	// Built tells a directory that its objects are built from.
+	Built bool
 }
 
 // path returns the layer's directory below the root of the repository.
@@ -42,6 +44,10 @@ type workload struct {
 	// are made of, by the names of the layers.
 	clusters []string
 	puts     map[string]put
+	// built are the files of directories that are built, beside the releases, and key
+	// is the private key for those that are encrypted.
+	built map[string]string
+	key   map[string]string
 }
 
 // newWorkload makes count layers of size releases. In a chain each depends on
@@ -90,9 +96,10 @@ func (w *workload) files() map[string]string {
 			continue
 		}
 		for _, release := range l.Releases {
-			files[l.file(release)] = manifest(release, w.marks[release])
+			files[l.file(release)] = w.manifest(l, release)
 		}
 	}
+	maps.Copy(files, w.built)
 	return files
 }
 
@@ -105,7 +112,7 @@ func (w *workload) manifestsOf(layers []layer) []string {
 			continue
 		}
 		for _, release := range l.Releases {
-			manifests = append(manifests, manifest(release, w.marks[release]))
+			manifests = append(manifests, w.manifest(l, release))
 		}
 	}
 	return manifests
@@ -116,6 +123,14 @@ func (w *workload) mark(value string) {
 	for name := range w.marks {
 		w.marks[name] = value
 	}
+}
+
+// manifest returns a release of a layer as its directory has it.
+func (w *workload) manifest(l layer, release string) string {
+	if l.Built {
+		return unbuilt(manifest(release, w.marks[release]))
+	}
+	return manifest(release, w.marks[release])
 }
 
 // manifest returns a HelmRelease whose values hold a mark. It is of the size

@@ -31,23 +31,25 @@ import (
 type Recipient struct {
 	// Private is the key as a Secret of Flux has it, under Name.
 	Name, Private string
-	wrap          func(t testing.TB, dataKey []byte) keys.MasterKey
+	wrap          func(dataKey []byte) (keys.MasterKey, error)
 }
 
 // Age returns a new recipient with a key of age.
 func Age(t testing.TB) Recipient {
 	t.Helper()
+	return must(NewAge())(t)
+}
+
+// NewAge is Age without a test.
+func NewAge() (Recipient, error) {
 	identity, err := age.GenerateX25519Identity()
 	if err != nil {
-		t.Fatal(err)
+		return Recipient{}, err
 	}
-	return Recipient{Name: "identity.agekey", Private: "# a comment\n" + identity.String() + "\n", wrap: func(t testing.TB, dataKey []byte) keys.MasterKey {
+	return Recipient{Name: "identity.agekey", Private: "# a comment\n" + identity.String() + "\n", wrap: func(dataKey []byte) (keys.MasterKey, error) {
 		key := &sopsage.MasterKey{Recipient: identity.Recipient().String()}
-		if err := key.Encrypt(dataKey); err != nil {
-			t.Fatal(err)
-		}
-		return key
-	}}
+		return key, key.Encrypt(dataKey)
+	}}, nil
 }
 
 // PGP returns a new recipient with a key of PGP.
@@ -57,10 +59,11 @@ func PGP(t testing.TB) Recipient {
 	if err != nil {
 		t.Fatal(err)
 	}
-	private := armored(t, openpgp.PrivateKeyType, func(out *bytes.Buffer) error { return entity.SerializePrivate(out, nil) })
-	return Recipient{Name: "platform.asc", Private: private, wrap: func(t testing.TB, dataKey []byte) keys.MasterKey {
+	private := must(armored(openpgp.PrivateKeyType, func(out *bytes.Buffer) error { return entity.SerializePrivate(out, nil) }))(t)
+	return Recipient{Name: "platform.asc", Private: private, wrap: func(dataKey []byte) (keys.MasterKey, error) {
 		key := pgp.NewMasterKeyFromFingerprint(entity.PrimaryKey.KeyIdString())
-		key.EncryptedKey = armored(t, "PGP MESSAGE", func(out *bytes.Buffer) error {
+		var err error
+		key.EncryptedKey, err = armored("PGP MESSAGE", func(out *bytes.Buffer) error {
 			plain, err := openpgp.Encrypt(out, []*openpgp.Entity{entity}, nil, nil, nil)
 			if err != nil {
 				return err
@@ -70,27 +73,35 @@ func PGP(t testing.TB) Recipient {
 			}
 			return plain.Close()
 		})
-		return key
+		return key, err
 	}}
 }
 
-func armored(t testing.TB, kind string, write func(*bytes.Buffer) error) string {
-	t.Helper()
+// must ends a test where there is an error.
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+func armored(kind string, write func(*bytes.Buffer) error) (string, error) {
 	var plain, text bytes.Buffer
 	if err := write(&plain); err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	out, err := armor.Encode(&text, kind, nil)
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	if _, err := out.Write(plain.Bytes()); err != nil {
-		t.Fatal(err)
+		return "", err
 	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return text.String()
+	err = out.Close()
+	return text.String(), err
 }
 
 // store reads plain files of a format, and writes encrypted ones.
@@ -119,15 +130,24 @@ func storeOf(format sops.Format) store {
 // that match a regular expression, which is empty for all.
 func Encrypt(t testing.TB, text string, format sops.Format, only string, recipients ...Recipient) string {
 	t.Helper()
+	return must(Seal(text, format, only, recipients...))(t)
+}
+
+// Seal is Encrypt without a test.
+func Seal(text string, format sops.Format, only string, recipients ...Recipient) (string, error) {
 	store := storeOf(format)
 	branches, err := store.LoadPlainFile([]byte(text))
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	dataKey := bytes.Repeat([]byte{7}, 32)
 	group := getsops.KeyGroup{}
 	for _, recipient := range recipients {
-		group = append(group, recipient.wrap(t, dataKey))
+		key, err := recipient.wrap(dataKey)
+		if err != nil {
+			return "", err
+		}
+		group = append(group, key)
 	}
 	tree := getsops.Tree{Branches: branches, Metadata: getsops.Metadata{
 		KeyGroups: []getsops.KeyGroup{group}, EncryptedRegex: only, Version: "3.13.2", LastModified: time.Now().UTC(),
@@ -135,14 +155,11 @@ func Encrypt(t testing.TB, text string, format sops.Format, only string, recipie
 	cipher := aes.NewCipher()
 	mac, err := tree.Encrypt(dataKey, cipher)
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	if tree.Metadata.MessageAuthenticationCode, err = cipher.Encrypt(mac, dataKey, tree.Metadata.LastModified.Format(time.RFC3339)); err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	encrypted, err := store.EmitEncryptedFile(tree)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(encrypted)
+	return string(encrypted), err
 }

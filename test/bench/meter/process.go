@@ -15,8 +15,8 @@ var ErrNotLinux = errors.New("processes and the machine can be measured on Linux
 
 // Usage is what a process has used since it was started.
 type Usage struct {
-	// CPU is the time in user and kernel mode of all its threads, in steps of
-	// 10 ms.
+	// CPU is the time in user and kernel mode of all its threads, and of the processes
+	// that it has started and that have ended, in steps of 10 ms.
 	CPU time.Duration
 	// PeakRSS is the most memory in bytes that was resident at a time, since
 	// its start or the last ResetPeak.

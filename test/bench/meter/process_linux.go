@@ -58,18 +58,19 @@ func ResetPeak(pid int) error {
 
 func proc(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
 
-// cpuTime returns user and system time of /proc/PID/stat.
+// cpuTime returns user and system time of /proc/PID/stat, with those of the processes
+// that it has started and that have ended.
 func cpuTime(stat []byte) (time.Duration, error) {
 	// The second field is the program's name in brackets, which may itself
 	// hold spaces and brackets: count from the last one. State is field 3.
 	end := bytes.LastIndexByte(stat, ')')
 	fields := strings.Fields(string(stat[end+1:]))
-	const user, system = 14 - 3, 15 - 3
-	if end < 0 || len(fields) <= system {
+	const user, endedSystem = 14 - 3, 17 - 3
+	if end < 0 || len(fields) <= endedSystem {
 		return 0, errors.New("its stat is too short")
 	}
 	var ticks uint64
-	for _, field := range []string{fields[user], fields[system]} {
+	for _, field := range fields[user : endedSystem+1] {
 		n, err := strconv.ParseUint(field, 10, 63)
 		if err != nil {
 			return 0, fmt.Errorf("its stat has no time: %w", err)

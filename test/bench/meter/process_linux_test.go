@@ -136,10 +136,10 @@ func TestCPUTime(t *testing.T) {
 		want         time.Duration
 		wrong        string
 	}{
-		{"a name with brackets and spaces", "7 (a) b) (c) S 1 7 7 0 -1 4194304 10 0 0 0 123 45 6 7 20 0 1 0 100", 1680 * time.Millisecond, ""},
+		{"a name with brackets and spaces", "7 (a) b) (c) S 1 7 7 0 -1 4194304 10 0 0 0 123 45 6 7 20 0 1 0 100", 1810 * time.Millisecond, ""},
 		{"too short", "7 (a) S 1", 0, "too short"},
 		{"no brackets", "7 a S 1 7 7 0 -1 4194304 10 0 0 0 123 45", 0, "too short"},
-		{"no number", "7 (a) S 1 7 7 0 -1 4194304 10 0 0 0 x 45 6", 0, "no time"},
+		{"no number", "7 (a) S 1 7 7 0 -1 4194304 10 0 0 0 x 45 6 7", 0, "no time"},
 	} {
 		got, err := cpuTime([]byte(test.stat))
 		if got != test.want || (err == nil) != (test.wrong == "") || err != nil && !strings.Contains(err.Error(), test.wrong) {

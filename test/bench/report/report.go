@@ -47,6 +47,10 @@ const (
 	Fleet     = "fleet"
 	FleetJoin = "fleet-join"
 	FleetIdle = "fleet-idle"
+	// Builds is a fan-out of layers whose directories are built, with components,
+	// variables and encrypted files, and BuildsCommit what follows a commit in one of them.
+	Builds       = "builds"
+	BuildsCommit = "builds-commit"
 )
 
 // The figures of scenarios. All but those that say otherwise are in seconds.
