@@ -72,6 +72,13 @@ func TestSession(t *testing.T) {
 	}
 }
 
+func generated(t *testing.T, r *Request) (*Kustomization, error) {
+	t.Helper()
+	d := NewDirectory()
+	defer d.Close()
+	return d.Generate(t.Context(), r)
+}
+
 // Files that one request of a session is generated from are not seen by the next.
 func TestSessionGenerates(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
@@ -79,7 +86,7 @@ func TestSessionGenerates(t *testing.T) {
 	object := []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
 	for i, files := range []map[string][]byte{{"base/a.yaml": object, "base/b.yaml": object}, {"base/c.yaml": object}} {
 		r := &Request{Directory: "base", Files: files, Generate: map[string]any{"targetNamespace": "team"}}
-		want, err := Generate(t.Context(), r)
+		want, err := generated(t, r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +119,7 @@ func TestSessionIsGivenUp(t *testing.T) {
 		t.Errorf("the next one: %v", err)
 	}
 	// The system may end a process at any time.
-	if err := s.builds.command.Process.Kill(); err != nil {
+	if err := s.builds.process.command.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Build(t.Context(), releases(1)); err != nil {

@@ -42,7 +42,7 @@ func (s *Session) ParseAll(ctx context.Context, files fs.FS, name string, how bu
 		}
 		return nil
 	}
-	directory, err := parse(ctx, files, name, how, keep, s.programs())
+	directory, err := parse(ctx, files, name, how, keep, s.programs)
 	var last *directories.ContentError
 	if errors.As(err, &last) {
 		if !slices.Contains(mistakes, last) {

@@ -147,7 +147,7 @@ func FuzzKustomize(f *testing.F) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		looks := &observed{}
-		got, err := parse(ctx, watched, "./layer", builds.Build{}, first, programs{build: looks.build})
+		got, err := parse(ctx, watched, "./layer", builds.Build{}, first, building(looks.build))
 		if did := did(); did != "" {
 			t.Fatal(did)
 		}
@@ -158,7 +158,7 @@ func FuzzKustomize(f *testing.F) {
 			authorsMistake(t, err)
 			return
 		}
-		again, err := parse(ctx, watched, "./layer", builds.Build{}, first, programs{build: looks.build})
+		again, err := parse(ctx, watched, "./layer", builds.Build{}, first, building(looks.build))
 		if err != nil || again.Digest != got.Digest {
 			t.Fatalf("another digest the second time: %v", err)
 		}

@@ -47,27 +47,36 @@ func ParseAs(ctx context.Context, files fs.FS, name string, how builds.Build) (*
 // builder builds what is to be built: kustomize.Build, but for tests.
 type builder func(context.Context, *kustomize.Request) ([]kustomize.Object, error)
 
-// generator writes kustomizations: kustomize.Generate, but for tests.
+// generator writes kustomizations.
 type generator func(context.Context, *kustomize.Request) (*kustomize.Kustomization, error)
 
-// decrypter opens encrypted texts: kustomize.Decrypt, but for tests.
+// decrypter opens encrypted texts.
 type decrypter func(context.Context, *kustomize.Request) (map[string][]byte, error)
 
-// programs are what builds are made with: those of package kustomize, but for tests.
+// programs are what one directory is built with.
 type programs struct {
 	build    builder
 	generate generator
 	decrypt  decrypter
+	// end ends what they have started; nil where that is somebody else's.
+	end func()
 }
 
-var standard = programs{kustomize.Build, kustomize.Generate, kustomize.Decrypt}
+// starting returns what the next directory is built with.
+type starting func() programs
+
+// standard gives each directory a process of its own.
+func standard() programs {
+	d := kustomize.NewDirectory()
+	return programs{d.Build, d.Generate, d.Decrypt, d.Close}
+}
 
 // first keeps no mistake.
 func first(_ string, err error) error { return err }
 
-// parse is Parse, with what builds kustomizations. keep is told of every mistake that other files and documents do
-// not depend on; where it returns nil, the rest is read.
-func parse(ctx context.Context, files fs.FS, name string, how builds.Build, keep keepMistake, with programs) (*directories.Directory, error) {
+// parse is Parse, with what builds kustomizations. keep is told of every mistake that
+// other files and documents do not depend on; where it returns nil, the rest is read.
+func parse(ctx context.Context, files fs.FS, name string, how builds.Build, keep keepMistake, start starting) (*directories.Directory, error) {
 	name, err := cleanPath(name)
 	if err != nil {
 		return nil, err
@@ -75,6 +84,10 @@ func parse(ctx context.Context, files fs.FS, name string, how builds.Build, keep
 	missing, err := findDirectory(files, name)
 	if err != nil || missing {
 		return &directories.Directory{Digest: EmptyDigest, Missing: true}, err
+	}
+	with := start()
+	if with.end != nil {
+		defer with.end()
 	}
 	var kustomization string
 	if how.IsZero() {

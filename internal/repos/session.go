@@ -23,10 +23,10 @@ func NewSession() *Session { return &Session{kustomize.NewSession()} }
 func (s *Session) Close() { s.builds.Close() }
 
 func (s *Session) programs() programs {
-	return programs{s.builds.Build, s.builds.Generate, s.builds.Decrypt}
+	return programs{s.builds.Build, s.builds.Generate, s.builds.Decrypt, nil}
 }
 
 // ParseAs is the function ParseAs, in the session.
 func (s *Session) ParseAs(ctx context.Context, files fs.FS, name string, how builds.Build) (*directories.Directory, error) {
-	return parse(ctx, files, name, how, first, s.programs())
+	return parse(ctx, files, name, how, first, s.programs)
 }

@@ -117,7 +117,7 @@ type Store struct {
 	disk    *disk
 	parsed  *parsedCache
 
-	with programs
+	start starting
 
 	fetches, parses                    singleflight.Group
 	fetchSlots, parseSlots, buildSlots chan struct{}
@@ -138,7 +138,7 @@ func New(options Options) (*Store, error) {
 		fetcher:    newFetcher(options.MaxArtifact, options.Transport, options.Hosts),
 		disk:       disk,
 		parsed:     newParsedCache(options.MaxParsed),
-		with:       standard,
+		start:      standard,
 		fetchSlots: make(chan struct{}, maxFetches),
 		parseSlots: make(chan struct{}, maxParses),
 		buildSlots: make(chan struct{}, maxBuilds),
@@ -282,7 +282,7 @@ func (s *Store) load(ctx context.Context, artifact Artifact, key parsedKey, how 
 		defer func() { <-slots }()
 		recorder := newRecorder(files)
 		var err error
-		directory, err = parse(ctx, recorder, key.path, how, first, s.with)
+		directory, err = parse(ctx, recorder, key.path, how, first, s.start)
 		read = recorder.basis(index)
 		return err
 	})

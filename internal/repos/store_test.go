@@ -347,15 +347,18 @@ func TestConcurrentEviction(t *testing.T) {
 	}
 }
 
+// building has builds done by a function.
+func building(with builder) starting { return func() programs { return programs{build: with} } }
+
 // A directory whose build took its process down is not built again before a file of it
 // changes, whatever else of the artifact does.
 func TestEndedBuildIsRemembered(t *testing.T) {
 	store, from := newStore(t, Options{}), newOrigin(t)
 	var built atomic.Int64
-	store.with.build = func(context.Context, *kustomize.Request) ([]kustomize.Object, error) {
+	store.start = building(func(context.Context, *kustomize.Request) ([]kustomize.Object, error) {
 		built.Add(1)
 		return nil, &kustomize.Ended{Message: "takes more than 1 MiB of memory"}
-	}
+	})
 	for _, c := range []struct {
 		reason, name, resource, other string
 		want                          int64
@@ -382,13 +385,13 @@ func TestEndedBuildIsRemembered(t *testing.T) {
 func TestFailedBuildIsTriedAgain(t *testing.T) {
 	store := newStore(t, Options{})
 	artifact := newOrigin(t).serve("x", archive(t, "base/kustomization.yaml", "resources: [a.yaml]\n", "base/a.yaml", release("a")))
-	store.with.build = func(context.Context, *kustomize.Request) ([]kustomize.Object, error) {
+	store.start = building(func(context.Context, *kustomize.Request) ([]kustomize.Object, error) {
 		return nil, errors.New("no memory to start")
-	}
+	})
 	if _, err := store.Directory(t.Context(), artifact, "./base", builds.Build{}); err == nil || !strings.Contains(err.Error(), "no memory to start") || errors.As(err, new(*directories.ContentError)) {
 		t.Errorf("got %v", err)
 	}
-	store.with.build = kustomize.Build
+	store.start = standard
 	if got, err := store.Directory(t.Context(), artifact, "./base", builds.Build{}); err != nil || len(got.Manifests) != 1 {
 		t.Errorf("got %v, %v", got, err)
 	}
@@ -400,14 +403,14 @@ func TestHangingBuildHoldsUpNobody(t *testing.T) {
 	artifact := newOrigin(t).serve("x", archive(t, "hangs/kustomization.yaml", "resources: [hangs.yaml]\n", "hangs/hangs.yaml", release("a"),
 		"too/kustomization.yaml", "resources: [../hangs/hangs.yaml]\n", "other/kustomization.yaml", "resources: [b.yaml]\n", "other/b.yaml", release("b"), "plain/c.yaml", release("c")))
 	hung := make(chan struct{}, 2)
-	store.with.build = func(ctx context.Context, request *kustomize.Request) ([]kustomize.Object, error) {
+	store.start = building(func(ctx context.Context, request *kustomize.Request) ([]kustomize.Object, error) {
 		if request.Files["hangs/hangs.yaml"] != nil {
 			hung <- struct{}{}
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
 		return kustomize.Build(ctx, request)
-	}
+	})
 	store.options.Timeout = 30 * time.Second
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
