@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 
+	"sigs.k8s.io/kustomize/api/konfig"
+
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/builds"
 	"github.com/strata-project/strata/internal/directories"
@@ -56,6 +58,7 @@ func decrypt(ctx context.Context, files map[string][]byte, how *builds.Decryptio
 		found.all = how.Sealed // nothing of what is encrypted is told as it is
 		return found, nil
 	}
+	found.all = carriesValues(files, sealed)
 	plain, err := with(ctx, request)
 	if err != nil {
 		return found, notDecrypted(err)
@@ -83,6 +86,36 @@ func decrypt(ctx context.Context, files map[string][]byte, how *builds.Decryptio
 		files[name] = joined(name, documents, plain)
 	}
 	return found, nil
+}
+
+// carriesValues tells whether a build may put what one object or file holds into an object
+// of another kind: by replacements and variables, by plug-ins, and by an encrypted patch
+// whose target is said beside it.
+func carriesValues(files map[string][]byte, sealed map[string][]*document) bool {
+	for name, data := range files {
+		if !slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name)) {
+			continue
+		}
+		documents, err := splitDocuments(name, data)
+		if err != nil || len(documents) != 1 || documents[0].parse() != nil || documents[0].root == nil {
+			return true // kustomize may read it otherwise
+		}
+		root := documents[0].root
+		for _, key := range []string{"replacements", "vars", "transformers"} {
+			if list := field(root, key); list != nil && len(list.Content) > 0 {
+				return true
+			}
+		}
+		if patches := field(root, "patches"); patches != nil {
+			for _, patch := range patches.Content {
+				file, target := field(patch, "path"), field(patch, "target")
+				if file != nil && target != nil && sealed[path.Join(path.Dir(name), file.Value)] != nil {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // piece names a document of a file.

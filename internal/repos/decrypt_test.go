@@ -5,6 +5,7 @@ package repos
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -25,8 +26,10 @@ func sealedTree(t *testing.T, recipient sopstest.Recipient) map[string]string {
 		return "apiVersion: v1\nkind: " + kind + "\nmetadata:\n    name: " + name + "\n    namespace: b\n" + rest
 	}
 	return map[string]string{
-		"apps/kustomization.yaml": "resources: [secret.yaml, mixed.yaml, settings.yaml]\n" +
+		"apps/kustomization.yaml": "resources: [secret.yaml, mixed.yaml, settings.yaml, open.yaml]\npatches: [{path: patch.yaml}]\n" +
 			"secretGenerator: [{name: made, namespace: b, envs: [env.enc], files: [blob=blob.enc, app.json], options: {disableNameSuffixHash: true}}]\n",
+		"apps/open.yaml":     object("ServiceAccount", "open", ""),
+		"apps/patch.yaml":    sopstest.Encrypt(t, object("ServiceAccount", "open", "data:\n    token: p4tch\n"), sops.YAML, only, recipient),
 		"apps/secret.yaml":   sopstest.Encrypt(t, object("Secret", "secret", "stringData:\n    token: t0k3n\n"), sops.YAML, only, recipient),
 		"apps/mixed.yaml":    object("ConfigMap", "plain", "data:\n    a: b\n") + "---\n" + sopstest.Encrypt(t, object("Secret", "second", "stringData:\n    token: ${region}\n"), sops.YAML, only, recipient),
 		"apps/settings.yaml": sopstest.Encrypt(t, object("ConfigMap", "settings", "data:\n    domain: s3cr3t.example.com\n"), sops.YAML, only, recipient),
@@ -61,11 +64,56 @@ func TestEncryptedFilesAreDecrypted(t *testing.T) {
 			}
 			want := map[string]string{
 				"secret": "<nil> map[token:t0k3n] true true", "second": "<nil> map[token:north] true true", "plain": "map[a:b] <nil> true true",
-				"settings": "map[domain:s3cr3t.example.com] <nil> true true",
-				"made":     "map[TOKEN:dDBrM24= app.json:ewoJInRva2VuIjogInQwazNuIgp9Cg== blob:dDBrM24A] <nil> true true",
+				"settings": "map[domain:s3cr3t.example.com] <nil> true true", "open": "map[token:p4tch] <nil> true true",
+				"made": "map[TOKEN:dDBrM24= app.json:ewoJInRva2VuIjogInQwazNuIgp9Cg== blob:dDBrM24A] <nil> true true",
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// What kustomize carries from what was decrypted into an object of another kind is kept
+// as what was decrypted.
+func TestDecryptedValuesAreFollowed(t *testing.T) {
+	recipient := sopstest.Age(t)
+	object := func(kind, name, rest string) string {
+		return "apiVersion: v1\nkind: " + kind + "\nmetadata:\n    name: " + name + "\n    namespace: b\n" + rest
+	}
+	files := map[string]string{
+		"apps/secret.yaml": sopstest.Encrypt(t, object("Secret", "secret", "stringData:\n    token: t0k3n\n"), sops.YAML, only, recipient),
+		"apps/open.yaml":   object("ConfigMap", "open", "data: {token: none}\n"),
+	}
+	for name, test := range map[string]struct {
+		kustomization, more string
+		want                bool
+	}{
+		"nothing is carried":  {"resources: [secret.yaml, open.yaml]\n", "", false},
+		"a patch of its kind": {"resources: [secret.yaml, open.yaml]\npatches: [{path: patch.yaml}]\n", object("Secret", "secret", "stringData:\n    token: t0k3n\n"), false},
+		"a replacement": {"resources: [secret.yaml, open.yaml]\nreplacements: [{source: {kind: Secret, fieldPath: stringData.token}, " +
+			"targets: [{select: {kind: ConfigMap}, fieldPaths: [data.token]}]}]\n", "", true},
+		"a patch of another target": {"resources: [secret.yaml, open.yaml]\npatches: [{path: patch.yaml, target: {kind: ConfigMap}}]\n",
+			object("Any", "any", "data:\n    token: t0k3n\n"), true},
+		"a plug-in": {"resources: [secret.yaml, open.yaml]\ntransformers: [plugin.yaml]\n", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := maps.Clone(files)
+			all["apps/kustomization.yaml"] = test.kustomization
+			all["apps/plugin.yaml"] = "apiVersion: builtin\nkind: ReplacementTransformer\nmetadata: {name: a}\nreplacements: [{source: {kind: Secret, fieldPath: stringData.token}, " +
+				"targets: [{select: {kind: ConfigMap}, fieldPaths: [data.token]}]}]\n"
+			if test.more != "" {
+				all["apps/patch.yaml"] = sopstest.Encrypt(t, test.more, sops.YAML, only, recipient)
+			}
+			directory, err := ParseAs(t.Context(), fluxTree(all), "./apps", opening(t, recipient, func(*v1alpha1.AddonsLayerSpec) {}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range directory.Manifests {
+				carried := strings.Contains(fmt.Sprint(m.Object.Object), "t0k3n")
+				if m.Object.GetName() == "open" && (m.Decrypted != test.want || carried != test.want) || carried && !m.Decrypted {
+					t.Errorf("%v: decrypted is %v", m.Object.Object, m.Decrypted)
+				}
 			}
 		})
 	}
@@ -82,8 +130,8 @@ func TestEncryptedFilesAreNotTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"apps/app.json", "apps/blob.enc", "apps/env.enc", "apps/mixed.yaml", "apps/secret.yaml", "apps/settings.yaml"}
-	if diff := cmp.Diff(want, sealed.Sealed); diff != "" || len(sealed.Manifests) != 5 {
+	want := []string{"apps/app.json", "apps/blob.enc", "apps/env.enc", "apps/mixed.yaml", "apps/patch.yaml", "apps/secret.yaml", "apps/settings.yaml"}
+	if diff := cmp.Diff(want, sealed.Sealed); diff != "" || len(sealed.Manifests) != 6 {
 		t.Errorf("-want +got:\n%s; there are %d objects", diff, len(sealed.Manifests))
 	}
 	broken := sealedTree(t, one)

@@ -27,19 +27,19 @@ func build(ctx context.Context, files fs.FS, file string, how builds.Build, set 
 	if err != nil {
 		return err
 	}
+	made := making{asFlux: !how.IsZero(), variablesUnknown: how.VariablesUnknown}
 	if how.Decryption != nil {
-		if set.secret, err = decrypt(ctx, needed, how.Decryption, with.decrypt); err != nil {
+		if made.secret, err = decrypt(ctx, needed, how.Decryption, with.decrypt); err != nil {
 			return err
 		}
-		if set.sealed = how.Decryption.Sealed; set.sealed {
-			set.sealedFiles = sealedNames(needed)
+		if made.sealed = how.Decryption.Sealed; made.sealed {
+			set.sealed = sealedNames(needed)
 		}
 	}
-	set.asFlux, set.variablesUnknown = !how.IsZero(), how.VariablesUnknown
 	objects, err := with.build(ctx, &kustomize.Request{
 		Files: needed, Directory: directory, Substitution: how.Substitution, Labels: how.Labels, Annotations: how.Annotations,
 	})
-	secrets := append(how.Confidential(), set.secret.values...)
+	secrets := append(how.Confidential(), made.secret.values...)
 	// What a Secret gives is hidden as what a file keeps secret.
 	needed[".variables"] = []byte(strings.Join(secrets, " "))
 	var refusal *kustomize.Refusal
@@ -53,7 +53,7 @@ func build(ctx context.Context, files fs.FS, file string, how builds.Build, set 
 		return fmt.Errorf("cannot build %s: %w", file, err)
 	}
 	for i := range objects {
-		if err := addBuilt(file, &objects[i], set); err != nil {
+		if err := addBuilt(file, &objects[i], made, set); err != nil {
 			return withoutValues(err, secrets)
 		}
 	}
@@ -72,8 +72,17 @@ func withoutValues(err error, secrets []string) error {
 // advice is what to do about a build that takes too much.
 const advice = "look for patches, replacements and bases that copy the same things again and again, or split the layer; kubectl strata lint builds it in the same way"
 
+// making is how the objects of one directory are made.
+type making struct {
+	asFlux, variablesUnknown bool
+	// sealed takes encrypted objects as they are.
+	sealed bool
+	// secret says which objects hold what was decrypted.
+	secret secretKinds
+}
+
 // addBuilt adds one object that kustomize made.
-func addBuilt(file string, built *kustomize.Object, set *objectSet) error {
+func addBuilt(file string, built *kustomize.Object, made making, set *objectSet) error {
 	name := built.Kind + " " + built.Name
 	d := &document{file: file, first: 1, text: []byte(built.Text)}
 	if err := d.parseNodes(); err != nil {
@@ -82,19 +91,19 @@ func addBuilt(file string, built *kustomize.Object, set *objectSet) error {
 	if d.root == nil {
 		return failed(file, "", "kustomize: %s is empty", name)
 	}
-	if isEncrypted(d.root) && !set.sealed {
+	if isEncrypted(d.root) && !made.sealed {
 		return encrypted(file)
 	}
 	var value map[string]any
 	if err := json.Unmarshal(built.JSON, &value); err != nil {
 		return failed(file, "", "kustomize: cannot read %s: %s", name, jsonMessage(err))
 	}
-	dropAnnotations(value, set.asFlux)
-	if set.sealed {
+	dropAnnotations(value, made.asFlux)
+	if made.sealed {
 		delete(value, "sops")
 	}
-	set.confidential, set.decrypted, set.unset = built.Confidential, set.secret.covers(built.Kind), built.Unset
-	if err := addObjects(place{file: file, whole: true}, value, d.root, set, 0); err != nil {
+	from := provenance{made.asFlux, built.Confidential, made.secret.covers(built.Kind), built.Unset, made.variablesUnknown}
+	if err := addObjects(place{file: file, whole: true, provenance: from}, value, d.root, set, 0); err != nil {
 		return ofObject(err, name)
 	}
 	return nil

@@ -67,6 +67,22 @@ type place struct {
 	// whole is true where nodes have no lines of the file: a kustomization
 	// made them.
 	whole bool
+	// provenance says how an object came about that a build has made.
+	provenance provenance
+}
+
+// provenance is what a build knows of an object.
+type provenance struct {
+	// asFlux is true where it was built as Flux builds it.
+	asFlux bool
+	// confidential is true where it is made with values of Secrets, and decrypted where it
+	// may hold what was decrypted.
+	confidential, decrypted bool
+	// unset names its variables that nobody gives.
+	unset []string
+	// variablesUnknown is true where variables stay as they are written because it is not
+	// known what they stand for.
+	variablesUnknown bool
 }
 
 func (p place) line(node *kyaml.Node) int {
@@ -138,7 +154,7 @@ func addObject(at place, value map[string]any, node *kyaml.Node, set *objectSet)
 		mistake.File, mistake.Line = at.file, line
 		return mistake
 	}
-	if mistake := checkNames(value); mistake != nil && (!set.variablesUnknown || !hasVariable(value)) {
+	if mistake := checkNames(value); mistake != nil && (!at.provenance.variablesUnknown || !hasVariable(value)) {
 		line := at.line(node)
 		if found := field(node, strings.Split(mistake.Field, ".")...); found != nil {
 			line = at.line(found)
@@ -152,7 +168,10 @@ func addObject(at place, value map[string]any, node *kyaml.Node, set *objectSet)
 		mistake.File, mistake.Line = at.file, at.line(node)
 		return mistake
 	}
-	return set.add(directories.Manifest{File: at.file, Line: at.line(node), Object: object})
+	return set.add(directories.Manifest{
+		File: at.file, Line: at.line(node), Object: object,
+		AsFlux: at.provenance.asFlux, Decrypted: at.provenance.decrypted, Confidential: at.provenance.confidential || at.provenance.decrypted, Unset: at.provenance.unset,
+	})
 }
 
 // checkObject says what keeps a value from being an object that can be applied.

@@ -89,22 +89,8 @@ func (k *secretKinds) covers(kind string) bool { return k.all || k.kinds[kind] }
 // objectSet collects the objects of one directory, each once.
 type objectSet struct {
 	manifests map[identity]directories.Manifest
-	// confidential is true while objects are added that are made with values of Secrets.
-	confidential bool
-	// decrypted is true while objects are added that may hold what was decrypted.
-	decrypted bool
-	// variablesUnknown is true where variables stay as they are written because it is not
-	// known what they stand for.
-	variablesUnknown bool
-	// asFlux is true where objects are built as Flux builds them.
-	asFlux bool
-	// secret says which objects hold what was decrypted.
-	secret secretKinds
-	// sealed takes encrypted objects as they are, which are of sealedFiles.
-	sealed      bool
-	sealedFiles []string
-	// unset names the variables of the objects that are added which nobody gives.
-	unset []string
+	// sealed are the files that stay encrypted.
+	sealed []string
 }
 
 func newObjectSet() *objectSet {
@@ -112,10 +98,6 @@ func newObjectSet() *objectSet {
 }
 
 func (s *objectSet) add(manifest directories.Manifest) error {
-	manifest.AsFlux = manifest.AsFlux || s.asFlux
-	manifest.Decrypted = manifest.Decrypted || s.decrypted
-	manifest.Confidential = manifest.Confidential || s.confidential || manifest.Decrypted
-	manifest.Unset = append(manifest.Unset, s.unset...)
 	id := identityOf(manifest.Object)
 	if first, ok := s.manifests[id]; ok {
 		return &directories.ContentError{
@@ -144,7 +126,7 @@ func (s *objectSet) directory() *directories.Directory {
 		ids = append(ids, id)
 	}
 	slices.SortFunc(ids, identity.compare)
-	directory := &directories.Directory{Sealed: s.sealedFiles}
+	directory := &directories.Directory{Sealed: s.sealed}
 	for _, id := range ids {
 		directory.Manifests = append(directory.Manifests, s.manifests[id])
 	}
