@@ -62,6 +62,7 @@ func TestValidationOfPlatforms(t *testing.T) {
 		"a window":                        {window("days: [Monday, Tue], start: '22:00', duration: 4h, timeZone: Europe/Berlin"), ""},
 		"no windows":                      {with("upgrade: {windows: []}"), "upgrade.windows"},
 		"a window on no days":             {window("days: [], start: '22:00', duration: 4h"), "windows[0].days"},
+		"a window on a day that is none":  {window("days: [Mo], start: '22:00', duration: 4h"), "windows[0].days[0]"},
 		"a window on a long day":          {window("days: [Wednesdays], start: '22:00', duration: 4h"), "windows[0].days[0]"},
 		"a window on eight days":          {window("days: [Mon, Tue, Wed, Thu, Fri, Sat, Sun, Mon], start: '22:00', duration: 4h"), "windows[0].days"},
 		"a window without a start":        {window("duration: 4h"), "windows[0].start"},
@@ -102,7 +103,7 @@ func TestDefinitionOfPlatformsIsCurrent(t *testing.T) {
 	full.Name = "full"
 	full.Spec.Applications[0].ValuesFrom[0].Kind, full.Spec.DeletionPolicy = "ConfigMap", v1alpha1.DeletionPolicyOrphan
 	full.Spec.Upgrade.Mode, full.Spec.Upgrade.Semver = v1alpha1.UpgradeAuto, v1alpha1.UpgradePatch
-	full.Spec.Upgrade.Windows[0].Start = "22:00"
+	full.Spec.Upgrade.Windows[0].Start, full.Spec.Upgrade.Windows[0].Days = "22:00", []v1alpha1.Weekday{"Mon"}
 	full.Spec.Rollout.OnFailure = v1alpha1.RolloutRollback
 	percent, number := intstr.FromString("25%"), intstr.FromInt32(7)
 	full.Spec.Rollout.MaxUnavailable, full.Spec.Rollout.Stages[0].MaxUnavailable, full.Spec.Rollout.Stages[0].MaxFailures = &percent, &percent, &number

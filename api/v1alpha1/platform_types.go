@@ -199,15 +199,19 @@ const (
 	UpgradeMajor UpgradeBound = "Major"
 )
 
+// Weekday is a day of the week by its English name, or by the first three letters of it.
+//
+// +kubebuilder:validation:Enum=Monday;Tuesday;Wednesday;Thursday;Friday;Saturday;Sunday;Mon;Tue;Wed;Thu;Fri;Sat;Sun
+type Weekday string
+
 // UpgradeWindow is a time of the week.
 type UpgradeWindow struct {
 	// Days on which it opens, as Monday or Mon; without them every day.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=7
-	// +kubebuilder:validation:items:MaxLength=9
 	// +listType=atomic
 	// +optional
-	Days []string `json:"days,omitempty"`
+	Days []Weekday `json:"days,omitempty"`
 	// Start is the time of day at which it opens, as 22:00.
 	// +kubebuilder:validation:MaxLength=5
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([01][0-9]|2[0-3]):[0-5][0-9]$')",message="start must be a time of day such as 22:00"

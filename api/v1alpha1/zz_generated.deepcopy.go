@@ -1954,7 +1954,7 @@ func (in *UpgradeWindow) DeepCopyInto(out *UpgradeWindow) {
 	*out = *in
 	if in.Days != nil {
 		in, out := &in.Days, &out.Days
-		*out = make([]string, len(*in))
+		*out = make([]Weekday, len(*in))
 		copy(*out, *in)
 	}
 	out.Duration = in.Duration

@@ -59,7 +59,8 @@ func (d *decider) rolloutInput() (rollout.Input, bool) {
 		d.stall(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("spec.%s%v", field, err))
 	}
 	for _, err := range rollout.Validate(in.Windows) {
-		wrong("upgrade.", err)
+		// It never opens. What waits for no window is not kept from being installed.
+		d.stall(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("spec.upgrade.%v", err))
 	}
 	var selectors []labels.Selector
 	for i, stage := range spec.Rollout.Stages {
@@ -103,7 +104,11 @@ func (d *decider) inRollout(m *member) rollout.Cluster {
 func windowsOf(spec v1alpha1.UpgradeSpec) []rollout.Window {
 	var windows []rollout.Window
 	for _, w := range spec.Windows {
-		windows = append(windows, rollout.Window{Days: w.Days, Start: w.Start, Duration: w.Duration.Duration, TimeZone: w.TimeZone})
+		window := rollout.Window{Start: w.Start, Duration: w.Duration.Duration, TimeZone: w.TimeZone}
+		for _, day := range w.Days {
+			window.Days = append(window.Days, string(day))
+		}
+		windows = append(windows, window)
 	}
 	return windows
 }

@@ -302,6 +302,23 @@ func TestBadSpecificationTouchesNothing(t *testing.T) {
 	}
 }
 
+// Windows are for what moves: one that cannot be read keeps nobody from being installed,
+// is told, and never opens.
+func TestAWindowThatCannotBeReadKeepsNoFirstInstallation(t *testing.T) {
+	w := fleet(t, 2, "1.0.0")
+	w.Platform.Spec.Upgrade.Windows = []v1alpha1.UpgradeWindow{{Days: []v1alpha1.Weekday{"Mo"}, Start: "22:00", Duration: metav1.Duration{Duration: time.Hour}}}
+	w.Platform.Spec.Bundle.Version = "1.1.0"
+	w.cluster("new", nil)
+	on("new")(w.Platform)
+	d := w.settle(t)
+	if got, want := w.versionsOf(), "1.0.0 1.0.0 1.1.0"; got != want {
+		t.Errorf("the clusters are at %s, want %s", got, want)
+	}
+	if conditionsOf(d.Status)[:11] != "Ready=False" || !strings.HasPrefix(said(d.Status), `spec.upgrade.windows[0].days[0]: "Mo" is no day of the week`) {
+		t.Errorf("%s: %s", conditionsOf(d.Status), said(d.Status))
+	}
+}
+
 func TestInputsOfTheNextVersion(t *testing.T) {
 	must := func(name string) v1alpha1.BundleInput { return v1alpha1.BundleInput{Name: name, Required: true} }
 	w := newWorld(platform("p", "1.0.0", inputs(`{"old": "x"}`)), withInputs(bundle("1.0.0", "", "base"), must("old")), withInputs(bundle("1.1.0", "1.0.x", "base"), must("new")))

@@ -22,8 +22,8 @@ import (
 
 // Window is a time of the week in which clusters may be moved.
 type Window struct {
-	// Days are the English names of the days on which it opens; empty for every
-	// day. It may close on a later one.
+	// Days are the English names of the days on which it opens, or the first three
+	// letters of them; empty for every day. It may close on a later one.
 	Days []string
 	// Start is the time of day at which it opens, as in 22:00.
 	Start string
@@ -62,15 +62,17 @@ func Validate(windows []Window) []error {
 
 func (w Window) validate() []error {
 	var errs []error
-	seen := map[string]bool{}
-	for i, day := range w.Days {
-		switch _, known := weekday(day); {
+	seen := map[time.Weekday]bool{}
+	for i, name := range w.Days {
+		day, known := weekday(name)
+		switch {
 		case !known:
-			errs = append(errs, fmt.Errorf("days[%d]: %q is no day of the week: write one such as Monday", i, day))
+			errs = append(errs, fmt.Errorf("days[%d]: %q is no day of the week: write one such as Monday or Mon", i, name))
 		case seen[day]:
 			errs = append(errs, fmt.Errorf("days[%d]: %s is there twice", i, day))
+		default:
+			seen[day] = true
 		}
-		seen[day] = true
 	}
 	if !startPattern.MatchString(w.Start) {
 		errs = append(errs, fmt.Errorf("start: %q is no time of day: write one such as 22:00", w.Start))
@@ -99,7 +101,7 @@ func location(name string) (*time.Location, error) {
 
 func weekday(name string) (time.Weekday, bool) {
 	for day := time.Sunday; day <= time.Saturday; day++ {
-		if day.String() == name {
+		if day.String() == name || day.String()[:3] == name {
 			return day, true
 		}
 	}
