@@ -55,7 +55,8 @@ func (p *process) start(within limits) error {
 		return fmt.Errorf("cannot make the folder to build in: %w", err)
 	}
 	p.within, p.complaint = within, &beginning{}
-	command := exec.Command(program) //nolint:noctx // it outlives the request that it is started for
+	// It outlives the request that it is started for, and is this program.
+	command := exec.CommandContext(context.Background(), program) //nolint:gosec // see above
 	command.Args = within.arguments()
 	command.Env = []string{}
 	command.Dir = p.folder
@@ -83,7 +84,7 @@ func (p *process) ask(caller context.Context, request *Request) (answered, error
 	defer cancel()
 	handed, err := p.layOut(request)
 	if err != nil {
-		p.end()
+		_, _ = p.end() // it has not been asked
 		return answered{}, fmt.Errorf("cannot lay out what is to be built: %w", err)
 	}
 	running := p.command.Process

@@ -93,8 +93,10 @@ func TestDecryptedValuesAreFollowed(t *testing.T) {
 		"a patch of its kind": {"resources: [secret.yaml, open.yaml]\npatches: [{path: patch.yaml}]\n", object("Secret", "secret", "stringData:\n    token: t0k3n\n"), false},
 		"a replacement": {"resources: [secret.yaml, open.yaml]\nreplacements: [{source: {kind: Secret, fieldPath: stringData.token}, " +
 			"targets: [{select: {kind: ConfigMap}, fieldPaths: [data.token]}]}]\n", "", true},
-		"a patch of another target": {"resources: [secret.yaml, open.yaml]\npatches: [{path: patch.yaml, target: {kind: ConfigMap}}]\n",
-			object("Any", "any", "data:\n    token: t0k3n\n"), true},
+		"a patch of another target": {
+			"resources: [secret.yaml, open.yaml]\npatches: [{path: patch.yaml, target: {kind: ConfigMap}}]\n",
+			object("Any", "any", "data:\n    token: t0k3n\n"), true,
+		},
 		"a plug-in": {"resources: [secret.yaml, open.yaml]\ntransformers: [plugin.yaml]\n", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -168,9 +168,10 @@ func addObject(at place, value map[string]any, node *kyaml.Node, set *objectSet)
 		mistake.File, mistake.Line = at.file, at.line(node)
 		return mistake
 	}
+	from := at.provenance
 	return set.add(directories.Manifest{
 		File: at.file, Line: at.line(node), Object: object,
-		AsFlux: at.provenance.asFlux, Decrypted: at.provenance.decrypted, Confidential: at.provenance.confidential || at.provenance.decrypted, Unset: at.provenance.unset,
+		AsFlux: from.asFlux, Decrypted: from.decrypted, Confidential: from.confidential || from.decrypted, Unset: from.unset,
 	})
 }
 

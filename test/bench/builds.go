@@ -70,5 +70,7 @@ func (l layer) built(recipient sopstest.Recipient) (map[string]string, error) {
 
 // unbuilt returns a release as a directory has it that is built.
 func unbuilt(manifest string) string {
-	return strings.NewReplacer("  namespace: "+namespace+"\nspec", "\nspec", ".example.com", ".${DOMAIN}", "logLevel: info", "logLevel: ${LEVEL:=info}").Replace(manifest)
+	return strings.NewReplacer(
+		"  namespace: "+namespace+"\nspec", "\nspec", ".example.com", ".${DOMAIN}", "logLevel: info", "logLevel: ${LEVEL:=info}",
+	).Replace(manifest)
 }
