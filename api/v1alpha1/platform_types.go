@@ -429,6 +429,10 @@ type StageStatus struct {
 	// Unreachable clusters do not answer.
 	// +optional
 	Unreachable int32 `json:"unreachable,omitempty"`
+	// Unfit clusters cannot run the version, by their version of Kubernetes, and are as
+	// far as they can be.
+	// +optional
+	Unfit int32 `json:"unfit,omitempty"`
 }
 
 // RolloutProgress remembers how far a roll-out has come.

@@ -116,7 +116,7 @@ func TestFleetIsGolden(t *testing.T) {
 		"bundle-get-gone":     {[]string{"1.0.0"}, "bundle get base-0.9.0", 0, 2},
 		"bundle-get.yaml":     {[]string{"1.0.0"}, "bundle get base-1.1.0 -o yaml", 0, 0},
 		"bundle-paths":        {[]string{"1.0.0"}, "bundle paths base", 0, 2},
-		"bundle-paths-range":  {[]string{"1.0.0"}, "bundle paths base --from 1.0.0 --to 1.2.0 --kubernetes 1.36", 0, 2},
+		"bundle-paths-range":  {[]string{"1.0.0"}, "bundle paths base --from 1.0.0 --to 1.2.0 --kubernetes 1.37", 0, 2},
 		"bundle-paths-from":   {[]string{"1.0.0"}, "bundle paths base --from 1.0.0", 0, 0},
 		"bundle-paths.json":   {[]string{"1.0.0"}, "bundle paths base --from 1.0.0 --to 1.2.0 -o json", 0, 0},
 		"bundle-diff":         {[]string{"1.0.0"}, "bundle diff base@1.0.0 base@1.1.0", 0, 2},

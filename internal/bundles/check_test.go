@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/catalogue"
 )
 
 type entries = map[string]*v1alpha1.HelmApplication
@@ -280,5 +281,28 @@ func TestDigest(t *testing.T) {
 				t.Errorf("the digest is %s, and was %s: %v", got, want, err)
 			}
 		})
+	}
+}
+
+// Who publishes a bundle is told where an application of it runs on less than it says.
+func TestABundleSaysWhichApplicationRunsOnLess(t *testing.T) {
+	bundle, entries := loadBundle(t), loadCatalogue(t)
+	said := func() string {
+		return Decide(Observation{Bundle: bundle, Catalogue: entries}).Status.Conditions[0].Message
+	}
+	bundle.Spec.Kubernetes = ">=1.31 <1.36"
+	if got := said(); strings.Contains(got, "is for Kubernetes") {
+		t.Errorf("nothing is narrower: %s", got)
+	}
+	layer := bundle.Spec.Layers[0]
+	app := entries[applicationName(layer.Applications[0])]
+	catalogue.VersionOf(app, layer.Applications[0].Version).Kubernetes = ">=1.33"
+	want := "of HelmApplication " + app.Name + " is for Kubernetes >=1.33 alone, so that no Platform brings it to others"
+	if got := said(); !strings.Contains(got, want) {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+	bundle.Spec.Kubernetes = ">=1.33 <1.36"
+	if got := said(); strings.Contains(got, "is for Kubernetes") {
+		t.Errorf("the bundle says it, too: %s", got)
 	}
 }

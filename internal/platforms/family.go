@@ -89,6 +89,25 @@ func unusable(o Observation, bundle *v1alpha1.ApplicationBundle) string {
 	return ""
 }
 
+// unfit says why a version does not run on a cluster of a version of Kubernetes; empty
+// where it does.
+func (f family) unfit(o Observation, version, kubernetes string) string {
+	bundle := f.find(version)
+	if bundle == nil {
+		return ""
+	}
+	return bundles.Unfit(bundle, o.Catalogue, kubernetes)
+}
+
+// on returns the versions as they are for clusters of a version of Kubernetes.
+func (f family) on(o Observation, kubernetes string) []rollout.Bundle {
+	releases := slices.Clone(f.releases)
+	for i := range releases {
+		releases[i].Unfit = f.unfit(o, releases[i].Version, kubernetes)
+	}
+	return releases
+}
+
 // find returns the bundle of a version; nil where there is none, or two.
 func (f family) find(version string) *v1alpha1.ApplicationBundle {
 	return f.at[catalogue.Plain(version)]

@@ -16,6 +16,7 @@ import (
 type member struct {
 	target types.NamespacedName
 	stage  int
+	at     standpoint
 	// layers are those that were made for the cluster, by name and without those of
 	// picked applications.
 	layers []*v1alpha1.AddonsLayer
@@ -33,6 +34,9 @@ type member struct {
 	moving, current string
 	// next is the version to go to, and stuck says why there is none.
 	next, stuck string
+	// unfit says why the cluster cannot run the version that the platform is to be at, by
+	// its version of Kubernetes; empty where it can.
+	unfit string
 	// path are the versions to go to one after the other from sent on.
 	path []string
 	// forward is true where a failure does not keep the cluster from going on.

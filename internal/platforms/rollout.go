@@ -89,7 +89,7 @@ func (d *decider) rolloutInput() (rollout.Input, bool) {
 // inRollout returns a cluster as the rules of roll-outs see it.
 func (d *decider) inRollout(m *member) rollout.Cluster {
 	c := rollout.Cluster{
-		Name: m.name(), Stage: m.stage, Current: m.current, Next: m.next, Problem: m.stuck, Moving: m.moving,
+		Name: m.name(), Stage: m.stage, Current: m.current, Next: m.next, Problem: m.stuck, Unfit: m.unfit, Moving: m.moving,
 		Condition: m.Condition, Message: m.message, Reached: m.reached,
 	}
 	if m.record.target == d.target {
@@ -154,7 +154,7 @@ func (d *decider) progress() {
 		status.Stages = append(status.Stages, v1alpha1.StageStatus{
 			Name: stage.Name, State: d.stateOf(stage), Total: number(stage.Total), Updated: number(stage.Updated), Moving: number(stage.Moving),
 			Waiting: number(stage.Waiting), Failed: number(stage.Failed), Unhealthy: number(stage.Unhealthy), Stuck: number(stage.Stuck),
-			Unreachable: number(stage.Unreachable),
+			Unreachable: number(stage.Unreachable), Unfit: number(stage.Unfit),
 		})
 	}
 	if !d.plan.Until.IsZero() {

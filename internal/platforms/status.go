@@ -71,7 +71,7 @@ func (d *decider) count() {
 			clusters.Unreachable++
 		case m.Condition == rollout.Progressing:
 			clusters.Progressing++
-		case m.current == d.target:
+		case m.current == d.target || m.isAsFarAsItCan():
 			clusters.Ready++
 		default:
 			clusters.Waiting++
@@ -87,6 +87,12 @@ func (d *decider) count() {
 	}
 }
 
+// isAsFarAsItCan tells whether a cluster that cannot run the platform's version is at the
+// newest that it can run and may have.
+func (m *member) isAsFarAsItCan() bool {
+	return m.unfit != "" && m.stuck == "" && m.next == "" && m.current != ""
+}
+
 // trouble says what is wrong with a cluster; empty where nothing is. One that is well
 // and waits for its turn is not in trouble.
 func (m *member) trouble(target string) string {
@@ -95,6 +101,8 @@ func (m *member) trouble(target string) string {
 		stays = "its layers stay as they are: " + m.untouched
 	}
 	switch {
+	case m.Condition == rollout.Ready && m.isAsFarAsItCan():
+		return fmt.Sprintf("stays at %s: %s %s", m.current, target, m.unfit)
 	case m.Condition == rollout.Ready && m.current != target && m.stuck != "":
 		return "is not moved: " + m.stuck
 	case m.Condition == rollout.Ready:
@@ -180,6 +188,9 @@ func (d *decider) installed() string {
 	}
 	if d.notice != "" {
 		message += "; " + d.notice
+	}
+	if at := slices.IndexFunc(d.members, (*member).isAsFarAsItCan); at >= 0 {
+		message += "; " + d.members[at].name() + " " + d.members[at].trouble(d.target)
 	}
 	return message
 }

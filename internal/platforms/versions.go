@@ -11,54 +11,88 @@ import (
 	"github.com/strata-project/strata/internal/rollout"
 )
 
+// standpoint is what the choice of a version goes by: all clusters of the same make the
+// same one.
+type standpoint struct {
+	// sent is the version that a cluster was sent to, and kubernetes its own.
+	sent, kubernetes string
+}
+
+// way is where the clusters of a standpoint go.
+type way struct {
+	rollout.Choice
+	// unfit says why they cannot run the target, by their version of Kubernetes.
+	unfit string
+}
+
 // choose finds the version that the platform is to be at, and the next step to it of
 // every cluster.
 //
 // One platform has one version. It is the newest of those that the clusters choose
-// for themselves, each by the version that it was sent to; a cluster that has none
-// yet, because it is new, gets what the others have and moves nobody. A cluster that
-// would choose another, because a roll-out was broken off, goes to that too unless it
-// is at a newer one: nothing is taken back that nobody names.
+// for themselves, each by the version that it was sent to and by its Kubernetes; a cluster
+// that has none yet, because it is new, gets what the others have and moves nobody. A
+// cluster that would choose another, because a roll-out was broken off, goes to that too
+// unless it is at a newer one: nothing is taken back that nobody names. One that cannot
+// run it keeps what it has chosen for itself.
 func (d *decider) choose(want v1alpha1.PlatformBundle) {
 	wish := rollout.Wish{
-		Now: d.Now, Bundles: d.family.releases, Requested: want.Version,
+		Now: d.Now, Requested: want.Version,
 		Mode: rollout.Mode(d.Platform.Spec.Upgrade.Mode), Bound: rollout.Bound(d.Platform.Spec.Upgrade.Semver),
 	}
-	choices := map[string]rollout.Choice{}
+	choices := map[standpoint]rollout.Choice{}
+	on := map[string][]rollout.Bundle{}
 	for _, m := range d.members {
-		if _, done := choices[m.sent]; !done {
-			wish.Current = m.sent
-			choices[m.sent] = rollout.Choose(wish)
-			d.until(choices[m.sent].Until)
+		m.at = standpoint{m.sent, factsOf(d.Observation, m.target).Version}
+		if _, done := on[m.at.kubernetes]; !done {
+			on[m.at.kubernetes] = d.family.on(d.Observation, m.at.kubernetes)
+		}
+		d.takeBackUnfit(m)
+		if _, done := choices[m.at]; !done {
+			wish.Current, wish.Bundles = m.at.sent, on[m.at.kubernetes]
+			choices[m.at] = rollout.Choose(wish)
+			d.until(choices[m.at].Until)
 		}
 	}
 	d.target = targetOf(choices)
-	ways := map[string]rollout.Choice{}
-	for sent, choice := range choices {
-		if choice.Problem == "" && choice.Target != d.target && d.target != "" && (sent == "" || newer(d.target, sent)) {
-			wish.Current, wish.Requested = sent, d.target
-			choice = rollout.Choose(wish)
+	ways := map[standpoint]way{}
+	for at, choice := range choices {
+		one := way{Choice: choice, unfit: d.family.unfit(d.Observation, d.target, at.kubernetes)}
+		if one.unfit == "" && choice.Problem == "" && choice.Target != d.target && d.target != "" && (at.sent == "" || newer(d.target, at.sent)) {
+			wish.Current, wish.Requested, wish.Bundles = at.sent, d.target, on[at.kubernetes]
+			one.Choice = rollout.Choose(wish)
 		}
-		ways[sent] = choice
+		ways[at] = one
 	}
 	d.complain(ways)
 	for _, m := range d.members {
-		d.step(m, ways[m.sent])
+		d.step(m, ways[m.at])
 	}
+	wish.Bundles = d.family.releases
 	d.available(wish)
+}
+
+// takeBackUnfit forgets that a cluster was sent to a version that it cannot run, where it
+// has come to no part of it: its layers wait there for another Kubernetes.
+func (d *decider) takeBackUnfit(m *member) {
+	if m.moving == "" || !m.touchable() || m.at.kubernetes == "" || d.family.unfit(d.Observation, m.sent, m.at.kubernetes) == "" ||
+		slices.ContainsFunc(m.layers, func(layer *v1alpha1.AddonsLayer) bool { return layer.Status.Version == m.sent }) {
+		return
+	}
+	m.at.sent = m.current
+	m.moving, m.forward = "", true
 }
 
 // targetOf returns the newest version that is chosen; of clusters that have one, if
 // there are any. Where what is asked for cannot be had it is the newest that is there.
-func targetOf(choices map[string]rollout.Choice) string {
+func targetOf(choices map[standpoint]rollout.Choice) string {
 	best := ""
 	for _, counts := range []func(string, rollout.Choice) bool{
 		func(sent string, c rollout.Choice) bool { return sent != "" && c.Problem == "" },
 		func(sent string, c rollout.Choice) bool { return sent == "" && c.Problem == "" },
 		func(sent string, _ rollout.Choice) bool { return sent != "" },
 	} {
-		for sent, choice := range choices {
-			if counts(sent, choice) && choice.Target != "" && (best == "" || newer(choice.Target, best)) {
+		for at, choice := range choices {
+			if counts(at.sent, choice) && choice.Target != "" && (best == "" || newer(choice.Target, best)) {
 				best = choice.Target
 			}
 		}
@@ -70,11 +104,11 @@ func targetOf(choices map[string]rollout.Choice) string {
 }
 
 // complain stalls where no cluster can have what is asked for. Where some can, the
-// others are named among the worst.
-func (d *decider) complain(ways map[string]rollout.Choice) {
-	first := ""
+// others are named among the worst. What only another Kubernetes mends is waited for.
+func (d *decider) complain(ways map[standpoint]way) {
+	first, kubernetes := "", true
 	for _, m := range d.members {
-		choice := ways[m.sent]
+		choice := ways[m.at]
 		if choice.Problem == "" {
 			if m.sent == d.target && len(choice.Notices) > 0 {
 				d.notice = choice.Notices[0]
@@ -82,23 +116,30 @@ func (d *decider) complain(ways map[string]rollout.Choice) {
 			return
 		}
 		first = cmp.Or(first, choice.Problem)
+		kubernetes = kubernetes && choice.Unfit
 	}
-	if first == "" {
+	switch {
+	case first == "":
+		return
+	case kubernetes:
+		d.waits = append(d.waits, complaint{v1alpha1.ReasonK8sVersion, "spec.bundle.version: " + first})
 		return
 	}
-	reason := v1alpha1.ReasonBundleNotFound
 	for _, release := range d.family.releases {
 		if release.Uninstallable != "" {
 			first += "; " + release.Version + ": " + release.Uninstallable
 			break
 		}
 	}
-	d.stall(reason, "spec.bundle.version: "+first)
+	d.stall(v1alpha1.ReasonBundleNotFound, "spec.bundle.version: "+first)
 }
 
 // step says where a cluster goes next.
-func (d *decider) step(m *member, choice rollout.Choice) {
-	m.next, m.stuck, m.path = choice.Next(), choice.Problem, choice.Path
+func (d *decider) step(m *member, choice way) {
+	m.next, m.stuck, m.path, m.unfit = choice.Next(), choice.Problem, choice.Path, choice.unfit
+	if choice.Unfit {
+		m.unfit = choice.Problem
+	}
 	switch {
 	case m.moving != "" && (m.Condition != rollout.Failed || m.record.target == d.target || m.next == ""):
 		// On its way, or failed there: that is its next step where it leads on.

@@ -17,6 +17,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/placement"
+	"github.com/strata-project/strata/internal/versions"
 )
 
 var testNow = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
@@ -62,10 +63,10 @@ func platform(name, version string, changes ...func(*v1alpha1.Platform)) *v1alph
 
 // application returns a catalogue entry whose versions are written as
 // "version dependency@range".
-func application(name string, versions ...string) *v1alpha1.HelmApplication {
+func application(name string, written ...string) *v1alpha1.HelmApplication {
 	app := &v1alpha1.HelmApplication{}
 	app.Name = name
-	for _, text := range versions {
+	for _, text := range written {
 		words := strings.Split(text, " ")
 		version := v1alpha1.HelmApplicationVersion{
 			Version: words[0], Chart: v1alpha1.ChartSource{Repository: &v1alpha1.ChartRepository{URL: "https://charts.example.com", Chart: name}},
@@ -267,6 +268,8 @@ func (w *world) engine() (moved bool) {
 			moved = true
 			continue
 		case layer.DeletionTimestamp != nil || isDeployed(layer) || away:
+		case !w.runs(layer):
+			layer = w.state(layer, v1alpha1.StateK8sVersion, "waits for another Kubernetes")
 		case w.breaks[layer.Name+"@"+layer.Spec.Version]:
 			layer = w.state(layer, v1alpha1.StateFailed, "it broke")
 		case !slices.ContainsFunc(layer.Spec.Prereqs.DependsOn, func(on string) bool { return !deployed[on] }):
@@ -280,6 +283,18 @@ func (w *world) engine() (moved bool) {
 	}
 	w.Layers = kept
 	return moved
+}
+
+// runs tells whether the Kubernetes of its cluster is what a layer asks for.
+func (w *world) runs(layer *v1alpha1.AddonsLayer) bool {
+	version := w.Version
+	if layer.Spec.Cluster != nil {
+		if remote := w.Clusters[placement.Of(layer, w.Namespace)]; remote != nil {
+			version = remote.Status.Version
+		}
+	}
+	satisfied, err := versions.KubernetesSatisfied(layer.Spec.Prereqs.K8sVersion, version)
+	return err == nil && satisfied
 }
 
 func (w *world) state(layer *v1alpha1.AddonsLayer, state v1alpha1.State, message string) *v1alpha1.AddonsLayer {

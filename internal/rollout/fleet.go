@@ -39,6 +39,9 @@ type Cluster struct {
 	// Next is the version to go to from there, as Choose says; empty where there is
 	// nothing to go to, and then Problem says why where it is not at the target.
 	Next, Problem string
+	// Unfit says why it cannot run the target, by its version of Kubernetes; empty where
+	// it can. It goes as far as it can, and no stage waits for more.
+	Unfit string
 	// Moving is the version that it has been sent to and has not reached; empty
 	// where it is at rest. It stays while the move has failed.
 	Moving string
@@ -70,6 +73,8 @@ const (
 	stuck
 	// unreachable: nothing is known.
 	unreachable
+	// unfit: as far as its version of Kubernetes lets it be, which is not the target.
+	unfit
 )
 
 // standingOf says how a cluster stands to a target. A cluster fails in a roll-out
@@ -91,6 +96,8 @@ func standingOf(c Cluster, target string, back bool) standing {
 		return moving
 	case c.Current == target:
 		return updated
+	case c.Unfit != "" && c.Next == "":
+		return unfit
 	case unwell:
 		return unhealthy
 	case c.Next == "":
@@ -111,7 +118,7 @@ type member struct {
 type group struct {
 	Stage
 	members []member
-	counts  [unreachable + 1]int
+	counts  [unfit + 1]int
 }
 
 // groups sorts clusters into their stages; the last one is the rest.
@@ -169,13 +176,15 @@ func (g *group) soaked() time.Time {
 // that has nothing to move needs none.
 func (g *group) needsApproval(in Input) bool {
 	return g.Approval && !in.Approved[ApprovalFor(g.Name, in.Target)] &&
-		slices.ContainsFunc(g.members, func(m member) bool { return m.Moving != "" || m.Current != in.Target })
+		slices.ContainsFunc(g.members, func(m member) bool {
+			return m.standing != unfit && (m.Moving != "" || m.Current != in.Target)
+		})
 }
 
 func (g *group) progress(in Input) StageProgress {
 	progress := StageProgress{
 		Name: g.Name, Total: len(g.members), Updated: g.counts[updated], Waiting: g.counts[waiting], Moving: g.counts[moving],
-		Failed: g.counts[failed], Unhealthy: g.counts[unhealthy], Stuck: g.counts[stuck], Unreachable: g.counts[unreachable],
+		Failed: g.counts[failed], Unhealthy: g.counts[unhealthy], Stuck: g.counts[stuck], Unreachable: g.counts[unreachable], Unfit: g.counts[unfit],
 	}
 	if g.needsApproval(in) {
 		progress.Approval = ApprovalFor(g.Name, in.Target)
@@ -204,6 +213,8 @@ func (m member) trouble() string {
 		return "is not started: " + cmp.Or(m.Problem, "there is no version to go to")
 	case unreachable:
 		return "cannot be reached" + message
+	case unfit:
+		return "stays at " + cmp.Or(m.Current, "no version") + ": " + m.Unfit
 	default:
 		return ""
 	}

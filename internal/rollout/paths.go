@@ -160,6 +160,9 @@ type Bundle struct {
 	UpgradesFrom []string
 	// Uninstallable says why it cannot be installed; empty where it can.
 	Uninstallable string
+	// Unfit says why it does not run on the cluster that is asked about, by the version
+	// of Kubernetes there; empty where it does.
+	Unfit string
 }
 
 func newest(releases []*release) *release {

@@ -63,8 +63,8 @@ type Move struct{ Cluster, To string }
 
 // StageProgress counts the clusters of a stage. The others add up to Total.
 type StageProgress struct {
-	Name                                                                   string
-	Total, Updated, Waiting, Moving, Failed, Unhealthy, Stuck, Unreachable int
+	Name                                                                          string
+	Total, Updated, Waiting, Moving, Failed, Unhealthy, Stuck, Unreachable, Unfit int
 	// Done is true where the stage is over, although clusters that were missing
 	// may still be moved.
 	Done bool
@@ -110,7 +110,8 @@ type Decision struct {
 // A stage begins when those before it are over and, where it asks for that, when
 // somebody has approved it. It is over when every cluster that can be reached is
 // at the target and well, but for as many as MaxFailures allows to be missing, and
-// the last of them has soaked. Only clusters that are well begin, within windows,
+// the last of them has soaked. One that cannot run the target is over where it is as far
+// as it can be. Only clusters that are well begin, within windows,
 // spread over them, and no more at a time than MaxUnavailable. One that cannot be
 // reached counts for none of this.
 //

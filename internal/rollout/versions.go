@@ -68,8 +68,10 @@ type Choice struct {
 	Forced bool
 	// Reason says why this one.
 	Reason string
-	// Problem says why what was asked for cannot be had; empty where it can.
+	// Problem says why what was asked for cannot be had; empty where it can. Unfit is true
+	// where another version of Kubernetes would mend it.
 	Problem string
+	Unfit   bool
 	// Notices are what somebody should know although nothing fails.
 	Notices []string
 	// Until is when the choice may differ although nothing else has changed; zero
@@ -124,6 +126,14 @@ func Choose(wish Wish) Choice {
 	default:
 		choice = f.further()
 	}
+	if r := f.barred(); problem == "" && choice.Problem != "" && r != nil {
+		choice.Unfit = true
+		why := r.Version + " " + r.Unfit + f.wouldFit()
+		if f.pin == nil {
+			why = choice.Problem + ": " + why
+		}
+		choice.Problem = why
+	}
 	if problem == "" {
 		choice.Notices = append(f.tellInstalled(choice), f.tellNewer(choice)...)
 	}
@@ -175,6 +185,8 @@ func (f *family) unusable(r *release) string {
 		return "is withdrawn"
 	case r.Uninstallable != "":
 		return "cannot be installed: " + r.Uninstallable
+	case r.Unfit != "":
+		return r.Unfit
 	case r.Preview && (f.pin == nil || !same(r.version, f.pin)):
 		return "is a preview, which is taken only where the specification names it exactly"
 	}
@@ -247,6 +259,28 @@ func (f *family) hint() string {
 		return ""
 	}
 	return fmt.Sprintf("; %s is a pre-release, which is taken only by a range that names one", f.Current)
+}
+
+// barred returns the newest version that is asked for, and that only the cluster's version
+// of Kubernetes keeps from being gone to; nil for none.
+func (f *family) barred() *release {
+	for _, r := range f.releases {
+		asked := f.pin != nil && same(r.version, f.pin) || f.pin == nil && f.fits(r.version) && !r.Preview
+		if asked && r.Unfit != "" && !r.Withdrawn && r.Uninstallable == "" && (f.have == nil || !same(r.version, f.have)) {
+			return r
+		}
+	}
+	return nil
+}
+
+// wouldFit names the newest version that runs on the cluster and can be had there.
+func (f *family) wouldFit() string {
+	for _, r := range f.releases {
+		if r.version.Prerelease() == "" && f.unusable(r) == "" && (f.have == nil || same(r.version, f.have) || f.ways.steps(r) > 0) {
+			return fmt.Sprintf("; %s is the newest that fits", r.Version)
+		}
+	}
+	return "; no version fits"
 }
 
 // first chooses where nothing is installed: the newest that fits, at once.

@@ -68,7 +68,7 @@ func TestPaths(t *testing.T) {
 		"to":         {"a withdrawn version is not gone to", all, Route{From: "1.1.0", To: "1.1.5"}, []string{"1.1.0 -/-> 1.1.5 ! 1.1.5 is withdrawn"}},
 		"back":       {"nothing older is gone to that does not take it", all, Route{From: "1.2.0", To: "1.0.0"}, []string{"1.2.0 -/-> 1.0.0 ! 1.0.0 does not come after 1.2.0, and 1.0.0 takes no upgrades, it can only be installed afresh"}},
 		"gone":       {"what is installed need not be there any more", all, Route{From: "1.0.7", To: "1.1.0"}, []string{"1.0.7 -> 1.1.0"}},
-		"kubernetes": {"a range of Kubernetes versions blocks", all, Route{From: "1.2.0", To: "1.3.0", Kubernetes: "v1.36.3"}, []string{"1.2.0 -> 1.3.0 ! 1.3.0 is for Kubernetes >=1.30 <1.34, not v1.36.3: its layers would wait"}},
+		"kubernetes": {"a range of Kubernetes versions blocks", all, Route{From: "1.2.0", To: "1.3.0", Kubernetes: "v1.36.3"}, []string{"1.2.0 -> 1.3.0 ! 1.3.0 is for Kubernetes >=1.30 <1.34, and the cluster has v1.36.3: no Platform moves it there"}},
 		"within":     {"and does not where it fits", all, Route{From: "1.2.0", To: "1.3.0", Kubernetes: "1.33"}, []string{"1.2.0 -> 1.3.0"}},
 		"twice":      {"what is there twice is not gone to", []*v1alpha1.ApplicationBundle{all[0], all[3], twice}, Route{From: "1.0.0", To: "1.2.0"}, []string{"1.0.0 -/-> 1.2.0 ! 1.2.0 cannot be installed: ApplicationBundles base-1.2.0 and other both are version 1.2.0 of base"}},
 		"alone":      {"one version has no ways", all[:1], Route{}, []string{}},

@@ -12,10 +12,10 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/strata-project/strata/internal/answers/fleet"
+	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/catalogue"
 	"github.com/strata-project/strata/internal/platforms"
 	"github.com/strata-project/strata/internal/rollout"
-	"github.com/strata-project/strata/internal/versions"
 )
 
 // Path is the way from one version of a family to another.
@@ -150,8 +150,7 @@ func notDirect(w fleet.World, releases []rollout.Bundle, from, to string) string
 	return rollout.Choose(rollout.Wish{Now: w.Now, Bundles: releases[at : at+1], Current: from, Requested: catalogue.Plain(to)}).Problem
 }
 
-// outOfRange says which of some versions is not for a version of Kubernetes: its
-// layers would wait.
+// outOfRange says which of some versions does not run on a version of Kubernetes.
 func outOfRange(w fleet.World, family string, hops []string, kubernetes string) string {
 	if kubernetes == "" {
 		return ""
@@ -161,8 +160,8 @@ func outOfRange(w fleet.World, family string, hops []string, kubernetes string) 
 		if bundle == nil {
 			continue
 		}
-		if fits, err := versions.KubernetesSatisfied(bundle.Spec.Kubernetes, kubernetes); err != nil || !fits {
-			return fmt.Sprintf("%s is for Kubernetes %s, not %s: its layers would wait", hop, bundle.Spec.Kubernetes, kubernetes)
+		if why := bundles.Unfit(bundle, w.Catalogue(), kubernetes); why != "" {
+			return fmt.Sprintf("%s %s: no Platform moves it there", hop, why)
 		}
 	}
 	return ""
