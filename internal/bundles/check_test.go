@@ -220,21 +220,21 @@ func TestCheck(t *testing.T) {
 var testNow = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func TestDecide(t *testing.T) {
-	published := func(bundle *v1alpha1.ApplicationBundle, catalogue entries) v1alpha1.ApplicationBundleStatus {
-		return Decide(Observation{Now: testNow, Bundle: bundle, Catalogue: catalogue, PlatformsUsing: 2}).Status
+	published := func(bundle *v1alpha1.ApplicationBundle, known entries) v1alpha1.ApplicationBundleStatus {
+		return Decide(Observation{Now: testNow, Bundle: bundle, Catalogue: known, PlatformsUsing: 2}).Status
 	}
-	bundle, catalogue := loadBundle(t), loadCatalogue(t)
-	status := published(bundle, catalogue)
+	bundle, apps := loadBundle(t), loadCatalogue(t)
+	status := published(bundle, apps)
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ReadyCondition)
 	if ready.Status != metav1.ConditionTrue || ready.Message != "6 layers, 4 applications" || status.Layers != 6 || status.Applications != 4 || status.Platforms != 2 || status.ObservedGeneration != 2 {
 		t.Errorf("a sound bundle is %+v", status)
 	}
 	bundle.Status = status
-	if again := published(bundle, catalogue); !cmp.Equal(status, again) {
+	if again := published(bundle, apps); !cmp.Equal(status, again) {
 		t.Errorf("it is another the second time: %s", cmp.Diff(status, again))
 	}
-	catalogue["tool"].Spec.Versions[0].Withdrawn = "it is slow"
-	if ready := meta.FindStatusCondition(published(bundle, catalogue).Conditions, v1alpha1.ReadyCondition); ready.Status != metav1.ConditionTrue ||
+	apps["tool"].Spec.Versions[0].Withdrawn = "it is slow"
+	if ready := meta.FindStatusCondition(published(bundle, apps).Conditions, v1alpha1.ReadyCondition); ready.Status != metav1.ConditionTrue ||
 		!strings.HasSuffix(ready.Message, "; version 0.1.0 of HelmApplication tool is withdrawn: it is slow") {
 		t.Errorf("with something withdrawn it is %+v", ready)
 	}
@@ -244,7 +244,7 @@ func TestDecide(t *testing.T) {
 		t.Errorf("without its applications it is %+v", sick)
 	}
 	bundle.Spec.Layers[0].Applications[0].Values = rawJSON(`{"other": true}`)
-	changed := published(bundle, catalogue)
+	changed := published(bundle, apps)
 	stalled := meta.FindStatusCondition(changed.Conditions, v1alpha1.StalledCondition)
 	if stalled == nil || stalled.Reason != v1alpha1.ReasonContentChanged || changed.Digest != status.Digest || !slices.Equal(changed.Problems, []string{changedContent}) {
 		t.Errorf("with other values it is %+v", changed)
