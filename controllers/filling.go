@@ -49,15 +49,27 @@ func (r *AddonsLayerReconciler) fill(ctx context.Context, layer *v1alpha1.Addons
 
 // fillingRequest gathers what a layer of a bundle is filled from.
 func (r *AddonsLayerReconciler) fillingRequest(ctx context.Context, layer *v1alpha1.AddonsLayer) (bundles.Request, error) {
-	request := bundles.Request{
-		Layer: layer.Name, Path: layer.Spec.Source.Path, Instance: sources.InstanceOf(layer), Inputs: layer.Spec.Inputs,
-		Applications: map[string]*v1alpha1.HelmApplication{},
-	}
 	bundle := &v1alpha1.ApplicationBundle{}
 	if found, err := r.getShared(ctx, layer.Spec.Source.Name, bundle); err != nil || !found {
-		return request, err
+		bundle = nil
+		if err != nil {
+			return bundles.Request{}, err
+		}
 	}
-	request.Bundle = bundle
+	return r.fillingRequestOf(ctx, layer, bundle)
+}
+
+// fillingRequestOf is fillingRequest of a bundle; nil for none.
+func (r *AddonsLayerReconciler) fillingRequestOf(
+	ctx context.Context, layer *v1alpha1.AddonsLayer, bundle *v1alpha1.ApplicationBundle,
+) (bundles.Request, error) {
+	request := bundles.Request{
+		Layer: layer.Name, Bundle: bundle, Path: layer.Spec.Source.Path, Instance: sources.InstanceOf(layer), Inputs: layer.Spec.Inputs,
+		Applications: map[string]*v1alpha1.HelmApplication{},
+	}
+	if bundle == nil {
+		return request, nil
+	}
 	for _, name := range bundles.Applications(bundle, request.Path) {
 		app := &v1alpha1.HelmApplication{}
 		found, err := r.getShared(ctx, name, app)
@@ -71,6 +83,50 @@ func (r *AddonsLayerReconciler) fillingRequest(ctx context.Context, layer *v1alp
 	var err error
 	request.Cluster, err = r.factsOf(ctx, placement.Of(layer, r.Settings.Namespace))
 	return request, err
+}
+
+// observeLeft finds what a version of a bundle has left out of the one that is deployed,
+// as long as the layer is on its way from that.
+func (o *observer) observeLeft(ctx context.Context) error {
+	version := o.Layer.Status.Version
+	if !sources.IsOfBundle(o.Layer) || o.Directory == nil || version == "" || version == o.Directory.Revision {
+		return nil
+	}
+	r := o.reads.unnoted()
+	next, err := r.fillingRequest(ctx, o.Layer)
+	if err != nil || next.Bundle == nil {
+		return err
+	}
+	list := &v1alpha1.ApplicationBundleList{}
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("cannot list ApplicationBundles: %w", err)
+	}
+	all := make([]*v1alpha1.ApplicationBundle, 0, len(list.Items))
+	for i := range list.Items {
+		all = append(all, &list.Items[i])
+	}
+	before := bundles.Before(all, next.Bundle, version)
+	if before == nil {
+		return nil
+	}
+	earlier, err := r.fillingRequestOf(ctx, o.Layer, before)
+	if err != nil {
+		return err
+	}
+	// What cannot be rendered, or put on its cluster, is not known to be left out, and is
+	// guarded.
+	left, err := bundles.Left(next, earlier)
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	put, err := o.put(ctx, &directories.Directory{Manifests: left})
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	if err == nil {
+		o.Left = put
+	}
+	return nil
 }
 
 // factsOf returns what templates may use of a cluster.

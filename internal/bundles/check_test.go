@@ -204,9 +204,9 @@ func TestCheck(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bundle, catalogue := loadBundle(t), loadCatalogue(t)
-			tc.change(bundle, catalogue)
-			got := Check(bundle, catalogue)
+			bundle, known := loadBundle(t), loadCatalogue(t)
+			tc.change(bundle, known)
+			got := Check(bundle, known)
 			same := slices.EqualFunc(tc.want, got, func(want, got string) bool {
 				return got == want || strings.HasSuffix(want, ": ") && strings.HasPrefix(got, want)
 			})

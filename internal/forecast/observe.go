@@ -37,6 +37,7 @@ func (f *future) observe(layer *v1alpha1.AddonsLayer) *layers.Observation {
 			DirectoryError: content.Err,
 			Restored:       content.Restored,
 			RestoreError:   content.RestoreError,
+			Left:           content.Left,
 		},
 		ObservedClusters: layers.ObservedClusters{
 			ClusterVersion:    f.world.Version,

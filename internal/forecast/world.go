@@ -67,6 +67,8 @@ type Content struct {
 	// then RestoreError says why.
 	Restored     *directories.Directory
 	RestoreError string
+	// Left is what the version of a bundle has left out of the one that is deployed.
+	Left *directories.Directory
 	// Fixed is true for a layer that stays as it is: it is not looked at, and lists
 	// what its status does.
 	Fixed bool

@@ -51,7 +51,8 @@ func emptyGuard(o Observation) (consume, allowed []string, blocked *Blocked) {
 
 // pruneGuard stops a plan that would remove most of a layer's releases. What
 // is moved to another layer, or renamed, is not removed; what will be removed a
-// moment later is, or most would go one after another.
+// moment later is, or most would go one after another. What a published version of a
+// bundle has left out was tested by whoever published it, and does not count.
 func pruneGuard(o Observation, plan dependents.Plan, allowed []string) (consume, opened []string, blocked *Blocked) {
 	if slices.Contains(allowed, allowedPrune) {
 		return o.leftOver(v1alpha1.AllowPruneAnnotation), allowed, nil
@@ -59,14 +60,15 @@ func pruneGuard(o Observation, plan dependents.Plan, allowed []string) (consume,
 	if o.Settings.MaxPrunePercent <= 0 || slices.Contains(allowed, allowedEmpty) {
 		return nil, allowed, nil
 	}
+	left := o.left()
 	removed := 0
 	for _, action := range plan.Of(dependents.VerbMark) {
-		if action.KeptFor == "" && o.guards(action.ID) {
+		if action.KeptFor == "" && o.guards(action.ID) && !left[action.ID] {
 			removed++
 		}
 	}
 	for _, id := range plan.Undecided {
-		if o.guards(id) {
+		if o.guards(id) && !left[id] {
 			removed++
 		}
 	}
@@ -90,6 +92,17 @@ func pruneGuard(o Observation, plan dependents.Plan, allowed []string) (consume,
 			"if that is meant set the annotation %s to that revision or to %q",
 			o.Directory.Revision, removed, total, o.Settings.MaxPrunePercent, v1alpha1.AllowPruneAnnotation, v1alpha1.AllowNext),
 	}
+}
+
+// left returns what the version to deploy has left out of the one before it.
+func (o Observation) left() map[objects.ID]bool {
+	left := map[objects.ID]bool{}
+	if o.Left != nil {
+		for _, manifest := range o.Left.Manifests {
+			left[manifest.ID()] = true
+		}
+	}
+	return left
 }
 
 // guards tells whether an object is a release that the layer has on the cluster that

@@ -11,6 +11,7 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 )
@@ -135,6 +136,51 @@ func TestPlatformUpgradesLayerByLayer(t *testing.T) {
 	w.after(first, installed, "the first layer is deployed when its release is installed")
 	w.after(wanted, first, "the second is changed when the first layer is deployed")
 	w.after(second, first, "the second layer is deployed after the first")
+}
+
+// What a published version leaves out of the one that it is entered from goes on every
+// cluster without another word. Whatever else would empty a layer waits for one.
+func TestPlatformDropsWhatAVersionHasLeftOut(t *testing.T) {
+	f := newFixture(t)
+	f.application("app", "configmap", "1.0.0")
+	holding := func(name, from string, applications int) string {
+		text := "  layers:\n  - name: apps\n    applications:\n"
+		for i := range applications {
+			text += fmt.Sprintf("    - {name: %s-%d, application: PREFIX-app, version: 1.0.0}\n", name, i)
+		}
+		return from + text
+	}
+	releases := func() int {
+		list := &helmv2.HelmReleaseList{}
+		f.must(stack.client.List(f.ctx, list, client.InNamespace(f.prefix)))
+		return len(list.Items)
+	}
+	f.bundle("1.0.0", holding("app", "", 6))
+	f.bundle("2.0.0", holding("app", "  upgradesFrom: [1.0.x]\n", 1))
+	f.platform("shop", "  bundle: {family: PREFIX, version: 1.0.0}\n")
+	f.platformReady("shop", "1.0.0")
+	if got := releases(); got != 6 {
+		t.Fatalf("there are %d releases", got)
+	}
+	f.edit("shop-apps", `{"spec":{"orphanGrace":"1s"}}`)
+	f.moveTo("shop", "2.0.0")
+	f.platformReady("shop", "2.0.0")
+	if got := releases(); got != 1 {
+		t.Errorf("%d releases are left", got)
+	}
+
+	// The same step beside what its publisher has tested.
+	own := func(name string) func(*v1alpha1.AddonsLayer) {
+		return func(layer *v1alpha1.AddonsLayer) {
+			layer.Spec.Source = v1alpha1.SourceSpec{Kind: v1alpha1.ApplicationBundleKind, Name: f.name(name), Path: "./apps"}
+		}
+	}
+	f.bundle("3.0.0", holding("own", "", 6))
+	f.bundle("4.0.0", holding("own", "  upgradesFrom: [3.1.x]\n", 1))
+	f.layer("own", own("3.0.0"))
+	f.deployed("own", "3.0.0")
+	f.edit("own", fmt.Sprintf(`{"spec":{"version":"4.0.0","source":{"name":%q}}}`, f.name("4.0.0")))
+	f.stalled("own", v1alpha1.ReasonMassPrune, "removes 5 of the layer's 6 releases")
 }
 
 // telling is a bundle's layer that tells its version, or refuses to.

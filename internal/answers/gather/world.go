@@ -230,30 +230,11 @@ func (g *Plan) fetched(ctx context.Context, layer *v1alpha1.AddonsLayer, ref sou
 
 // filled returns what a layer holds of its bundle.
 func (g *Plan) filled(_ context.Context, layer *v1alpha1.AddonsLayer) (forecast.Content, error) {
-	request := bundles.Request{
-		Layer: layer.Name, Path: layer.Spec.Source.Path, Instance: sources.InstanceOf(layer), Inputs: layer.Spec.Inputs,
-		Applications: map[string]*v1alpha1.HelmApplication{},
-	}
-	for _, bundle := range g.Bundles {
-		if bundle.Name == layer.Spec.Source.Name {
-			request.Bundle = bundle
-		}
-	}
-	if request.Bundle == nil {
+	at := slices.IndexFunc(g.Bundles, func(bundle *v1alpha1.ApplicationBundle) bool { return bundle.Name == layer.Spec.Source.Name })
+	if at < 0 {
 		return forecast.Content{}, nil
 	}
-	named := bundles.Applications(request.Bundle, request.Path)
-	for _, app := range g.Applications {
-		if slices.Contains(named, app.Name) {
-			request.Applications[app.Name] = app
-		}
-	}
-	request.Cluster = bundles.Cluster{Name: placement.Of(layer, g.settings.Namespace)}
-	if request.Cluster.Name.Name == "" {
-		request.Cluster.Version = g.Version
-	} else if cluster := g.Cluster(request.Cluster.Name); cluster != nil {
-		request.Cluster.Endpoint, request.Cluster.Version, request.Cluster.Labels = cluster.Status.Endpoint, cluster.Status.Version, cluster.Labels
-	}
+	request := g.fillingRequest(layer, g.Bundles[at])
 	source := &layers.Source{
 		Generation:         request.Bundle.Generation,
 		ObservedGeneration: request.Bundle.Generation,
@@ -267,7 +248,35 @@ func (g *Plan) filled(_ context.Context, layer *v1alpha1.AddonsLayer) (forecast.
 		return forecast.Content{Source: source}, nil
 	}
 	source.Digest = "sha256:" + strings.Repeat("0", 64)
-	return forecast.Content{Source: source, Directory: directory, Err: err}, nil
+	content := forecast.Content{Source: source, Directory: directory, Err: err}
+	if before := bundles.Before(g.Bundles, request.Bundle, layer.Status.Version); before != nil {
+		// What cannot be rendered is not known to be left out, and is guarded.
+		if left, err := bundles.Left(request, g.fillingRequest(layer, before)); err == nil {
+			content.Left = &directories.Directory{Manifests: left}
+		}
+	}
+	return content, nil
+}
+
+// fillingRequest gathers what a layer of a bundle is filled from.
+func (g *Plan) fillingRequest(layer *v1alpha1.AddonsLayer, bundle *v1alpha1.ApplicationBundle) bundles.Request {
+	request := bundles.Request{
+		Layer: layer.Name, Bundle: bundle, Path: layer.Spec.Source.Path, Instance: sources.InstanceOf(layer), Inputs: layer.Spec.Inputs,
+		Applications: map[string]*v1alpha1.HelmApplication{},
+	}
+	named := bundles.Applications(request.Bundle, request.Path)
+	for _, app := range g.Applications {
+		if slices.Contains(named, app.Name) {
+			request.Applications[app.Name] = app
+		}
+	}
+	request.Cluster = bundles.Cluster{Name: placement.Of(layer, g.settings.Namespace)}
+	if request.Cluster.Name.Name == "" {
+		request.Cluster.Version = g.Version
+	} else if cluster := g.Cluster(request.Cluster.Name); cluster != nil {
+		request.Cluster.Endpoint, request.Cluster.Version, request.Cluster.Labels = cluster.Status.Endpoint, cluster.Status.Version, cluster.Labels
+	}
+	return request
 }
 
 // restored reads what a layer goes back to, as the controller does: what the cluster
@@ -361,6 +370,12 @@ func (g *Plan) place(ctx context.Context, w forecast.World) error {
 			if content.Restored != nil && lists("", "") == nil {
 				if content.Restored, err = place.Put(content.Restored); err != nil {
 					content.RestoreError = err.Error()
+				}
+				w.Contents[layer.Name] = content
+			}
+			if content.Left != nil && lists("", "") == nil {
+				if content.Left, err = place.Put(content.Left); err != nil {
+					content.Left = nil
 				}
 				w.Contents[layer.Name] = content
 			}
