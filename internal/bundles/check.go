@@ -300,6 +300,9 @@ func (c *checking) version(field string, application *v1alpha1.BundleApplication
 	if catalogue.IsChanged(app, *version) {
 		c.say(field+".version", "version %s of HelmApplication %s was published with other content", version.Version, name)
 	}
+	if c.bundle.Labels[v1alpha1.PlatformLabel] != "" {
+		return // the Platform has chosen them, beside what its own bundle brings
+	}
 	for _, requirement := range version.Dependencies {
 		if has, fits := c.has(requirement); !fits {
 			c.say(

@@ -56,6 +56,8 @@ type decider struct {
 	frozen bool
 	// members are the clusters, sorted.
 	members []*member
+	// brought are the applications that the bundle brings beside what is picked.
+	brought brought
 	// keep holds the layers that are not deleted.
 	keep map[string]bool
 	// target is the version to be at in the end.
@@ -169,7 +171,7 @@ func (d *decider) install() {
 	picks := d.picks()
 	for _, m := range d.members {
 		d.write(m)
-		d.writePicked(m, picks)
+		d.writePicked(m, d.variant(m, picks))
 	}
 	d.deleteBundles(picks)
 	for _, layer := range d.Layers {

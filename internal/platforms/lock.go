@@ -5,6 +5,7 @@ package platforms
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -27,10 +28,17 @@ func (d *decider) lock() *v1alpha1.PlatformLock {
 	for _, pick := range spec.Applications {
 		picks = append(picks, pick.Name+" "+strings.TrimSpace(pick.Version))
 	}
-	digest := "sha256:" + digestOf(strings.Join(sorted(picks), "\n"), 64)
+	// What the bundle brings is chosen from as the picks are.
+	digest := "sha256:" + digestOf(strings.Join(append(sorted(picks), d.brought.lines()...), "\n"), 64)
 	same := last != nil && last.Digest == digest
 	if same && !d.upgradesPicks(last) {
 		return last
+	}
+	for _, pick := range spec.Applications {
+		if version := d.brought.unmet(pick.Name, pick.Version); version != "" {
+			d.stall(v1alpha1.ReasonUnsatisfiable, fmt.Sprintf("spec.applications: %s %s is asked for%s", pick.Name, pick.Version, d.brought.explain(pick.Name)))
+			return last
+		}
 	}
 	chosen, err := solver.Solve(d.problem(last, same))
 	if err != nil {
@@ -42,7 +50,7 @@ func (d *decider) lock() *v1alpha1.PlatformLock {
 			reason = v1alpha1.ReasonUnsatisfiable
 		}
 		if !same {
-			d.stall(reason, "spec.applications: "+err.Error())
+			d.stall(reason, "spec.applications: "+err.Error()+d.brought.explain(err.Error()))
 		}
 		return last
 	}
@@ -51,6 +59,9 @@ func (d *decider) lock() *v1alpha1.PlatformLock {
 		next.Bundle = last.Bundle
 	}
 	for _, entry := range chosen {
+		if d.brought.everywhere[entry.Name] {
+			continue
+		}
 		next.Applications = append(next.Applications, v1alpha1.LockedApplication{
 			Name: entry.Name, Version: entry.Version, Why: cut(strings.Join(entry.Why, "; "), maxReason),
 		})
@@ -99,7 +110,13 @@ func (d *decider) problem(last *v1alpha1.PlatformLock, upgrade bool) solver.Prob
 			if upgrade && has != "" && newer(version.Version, has) && !within(d.Platform.Spec.Upgrade.Semver, has, version.Version) {
 				continue
 			}
-			app.Versions = append(app.Versions, d.offer(version))
+			if offered := d.offer(version); d.brought.allows(offered) {
+				app.Versions = append(app.Versions, offered)
+			}
+		}
+		d.brought.fix(&app)
+		if len(d.brought.versions[name]) > 0 {
+			problem.Installed[name] = app.Versions[0].Version
 		}
 		problem.Catalogue = append(problem.Catalogue, app)
 	}

@@ -47,6 +47,8 @@ type member struct {
 	plan []*laid
 	// picked are the layers of picked applications that there are.
 	picked []*v1alpha1.AddonsLayer
+	// brought are the names of the applications that the bundle brings to the cluster.
+	brought map[string]bool
 	// begins is true where it is moved now.
 	begins bool
 	health

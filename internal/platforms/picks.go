@@ -28,17 +28,16 @@ const appsLayer = "applications"
 // adds it to the decision where it does not exist.
 func (d *decider) picks() *v1alpha1.ApplicationBundle {
 	status, last := &d.decision.Status, d.Platform.Status.Lock
+	d.brought = d.broughtByBundle()
 	var bundle *v1alpha1.ApplicationBundle
 	if len(d.Platform.Spec.Applications) > 0 {
 		if status.Lock = d.lock().DeepCopy(); status.Lock != nil {
-			bundle = d.pickedBundle(status.Lock)
+			bundle = d.pickedBundle(status.Lock, nil)
 		}
 	}
-	if bundle != nil {
+	if bundle != nil && len(bundle.Spec.Layers) > 0 {
 		status.Lock.Bundle = bundle.Name
-		if !slices.ContainsFunc(d.Bundles, func(b *v1alpha1.ApplicationBundle) bool { return b.Name == bundle.Name }) {
-			d.decision.Bundles = append(d.decision.Bundles, bundle)
-		}
+		d.makeBundle(bundle)
 	}
 	if !equality.Semantic.DeepEqual(last, status.Lock) {
 		d.decision.StatusFirst = true
@@ -46,17 +45,46 @@ func (d *decider) picks() *v1alpha1.ApplicationBundle {
 	return bundle
 }
 
-// pickedBundle makes a bundle of a lock. Its name and its version follow from its
+// makeBundle adds a bundle to the decision where it does not exist.
+func (d *decider) makeBundle(bundle *v1alpha1.ApplicationBundle) {
+	for _, known := range [][]*v1alpha1.ApplicationBundle{d.Bundles, d.decision.Bundles} {
+		if slices.ContainsFunc(known, func(b *v1alpha1.ApplicationBundle) bool { return b.Name == bundle.Name }) {
+			return
+		}
+	}
+	d.decision.Bundles = append(d.decision.Bundles, bundle)
+}
+
+// variant returns the bundle of the picked applications for a cluster: without those that
+// the platform's own bundle brings there.
+func (d *decider) variant(m *member, all *v1alpha1.ApplicationBundle) *v1alpha1.ApplicationBundle {
+	lock := d.decision.Status.Lock
+	if all == nil || lock == nil {
+		return all
+	}
+	if !slices.ContainsFunc(lock.Applications, func(l v1alpha1.LockedApplication) bool { return m.brought[l.Name] }) {
+		return all
+	}
+	bundle := d.pickedBundle(lock, m.brought)
+	if bundle != nil && len(bundle.Spec.Layers) > 0 {
+		d.makeBundle(bundle)
+	}
+	return bundle
+}
+
+// pickedBundle makes a bundle of a lock, without some of its applications; it has no
+// layers where none is left. Its name and its version follow from its
 // content, as a bundle must not change: the version is 1.0.0-h and a digest, which is
 // a semantic version however the digest begins, and is compared with none.
-func (d *decider) pickedBundle(lock *v1alpha1.PlatformLock) *v1alpha1.ApplicationBundle {
+func (d *decider) pickedBundle(lock *v1alpha1.PlatformLock, without map[string]bool) *v1alpha1.ApplicationBundle {
 	platform := d.Platform
 	spec := v1alpha1.ApplicationBundleSpec{
 		Description: "The applications that Platform " + platform.Name + " picks, and what they depend on.",
 		Family:      bundles.Name("apps", strings.ReplaceAll(platform.Name, ".", "-")),
 	}
 	depend := d.dependenciesOf(lock)
-	for i, chunk := range chunksOf(lock.Applications) {
+	applications := slices.DeleteFunc(slices.Clone(lock.Applications), func(l v1alpha1.LockedApplication) bool { return without[l.Name] })
+	for i, chunk := range chunksOf(applications) {
 		layer := v1alpha1.BundleLayer{Name: appsLayer}
 		if i > 0 {
 			layer.DependsOn = []string{spec.Layers[i-1].Name}

@@ -183,6 +183,60 @@ func TestPlatformDropsWhatAVersionHasLeftOut(t *testing.T) {
 	f.stalled("own", v1alpha1.ReasonMassPrune, "removes 5 of the layer's 6 releases")
 }
 
+// What a bundle brings is not installed again for what is picked beside it. Where a version
+// of the bundle ceases to bring it, it is handed over to what needs it, as it runs, and it
+// goes with the last that needed it.
+func TestPlatformPicksBesideWhatItsBundleBrings(t *testing.T) {
+	f := newFixture(t)
+	f.application("db", "configmap", "1.0.0")
+	shop := &v1alpha1.HelmApplication{}
+	f.written(shop, "metadata: {name: PREFIX-shop}\nspec:\n  versions:\n  - {version: 1.0.0, namespace: {name: PREFIX}, chart: {repository: {url: CHARTS, chart: configmap}}, "+
+		"dependencies: [{name: PREFIX-db, range: 1.x}]}\n")
+	t.Cleanup(func() { f.must(client.IgnoreNotFound(stack.client.Delete(f.ctx, shop))) })
+	f.application("own", "configmap", "1.0.0")
+	const own = "{name: PREFIX-own, version: 1.0.0}"
+	f.bundle("1.0.0", "  layers:\n  - name: base\n    applications: ["+own+", {name: PREFIX-db, version: 1.0.0}]\n")
+	f.bundle("2.0.0", "  upgradesFrom: [1.x]\n  layers:\n  - name: base\n    applications: ["+own+"]\n")
+	f.platform("shop", "  bundle: {family: PREFIX, version: 1.0.0}\n  applications: [{name: PREFIX-shop}]\n")
+	found := f.platformReady("shop", "1.0.0")
+	if lock := found.Status.Lock; lock == nil || len(lock.Applications) != 1 || lock.Applications[0].Name != f.name("shop") {
+		t.Errorf("locked is %+v", lock)
+	}
+	db := &helmv2.HelmRelease{}
+	ownerOf := func() string {
+		if f.absent(db, f.name("db")) {
+			return "nobody"
+		}
+		return db.Labels[v1alpha1.LayerLabel]
+	}
+	if got := ownerOf(); got != f.name("shop-base") {
+		t.Errorf("the database belongs to %s", got)
+	}
+	installed := db.UID
+
+	f.moveTo("shop", "2.0.0")
+	f.platformReady("shop", "2.0.0")
+	f.eventually("what is picked has the database", func() error {
+		if got := ownerOf(); got != f.name("shop-picked.applications") || db.UID != installed || db.DeletionTimestamp != nil {
+			return fmt.Errorf("it belongs to %s, and is %s, not %s", got, db.UID, installed)
+		}
+		return nil
+	})
+	f.platformReady("shop", "2.0.0")
+
+	f.edit("shop-picked.applications", `{"spec":{"orphanGrace":"1s"}}`)
+	f.editPlatform("shop", fmt.Sprintf(`{"spec":{"applications":[{"name":%q}]}}`, f.name("own")))
+	f.eventually("nobody needs the database any more", func() error {
+		if got := ownerOf(); got != "nobody" {
+			return fmt.Errorf("it belongs to %s", got)
+		}
+		return nil
+	})
+	if f.absent(&helmv2.HelmRelease{}, f.name("own")) {
+		t.Error("what the bundle brings has gone with what was picked")
+	}
+}
+
 // telling is a bundle's layer that tells its version, or refuses to.
 func telling(version, fail string) string {
 	timeout := "10m"

@@ -1,0 +1,137 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package platforms
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/bundles"
+)
+
+// brings has a version of the ladder bring an application beside its own.
+func (w *world) brings(bundle int, name, version string) {
+	layer := &w.Bundles[bundle].Spec.Layers[0]
+	layer.Applications = append(layer.Applications, v1alpha1.BundleApplication{Name: name, Version: version})
+}
+
+// picksOn returns what the layer of picked applications on a cluster of namespace fleet
+// holds, "" for the cluster that Strata runs in; "-" where there is no such layer.
+func (w *world) picksOn(cluster string) string {
+	target := types.NamespacedName{}
+	if cluster != "" {
+		target = types.NamespacedName{Namespace: "fleet", Name: cluster}
+	}
+	for _, layer := range w.Layers {
+		if layer.Labels[v1alpha1.PlatformClusterLabel] != clusterValue(target) || !strings.HasPrefix(layer.Labels[v1alpha1.PlatformLayerLabel], v1alpha1.PickedLayerPrefix) {
+			continue
+		}
+		at := slices.IndexFunc(w.Bundles, func(b *v1alpha1.ApplicationBundle) bool { return b.Name == layer.Spec.Source.Name })
+		if at < 0 {
+			return "a bundle that is not there"
+		}
+		var names []string
+		for _, application := range w.Bundles[at].Spec.Layers[0].Applications {
+			names = append(names, application.Name)
+		}
+		return strings.Join(names, " ")
+	}
+	return "-"
+}
+
+// What the bundle brings counts as chosen: it is not installed again, and what is picked
+// fits it.
+func TestWhatTheBundleBringsCountsAsChosen(t *testing.T) {
+	w := picked(picks("shop"))
+	w.brings(0, "db", "1.0.0")
+	d := w.settle(t)
+	if conditionsOf(d.Status) != installed || locked(d.Status) != "shop@1.0.0" || w.picksOn("") != "shop" {
+		t.Errorf("locked are %s, installed %s: %s", locked(d.Status), w.picksOn(""), said(d.Status))
+	}
+
+	// The very application that is picked: nothing is left to install.
+	w = picked(picks("db@1.x"))
+	w.brings(0, "db", "1.0.0")
+	d = w.settle(t)
+	if conditionsOf(d.Status) != installed || locked(d.Status) != "" || w.picksOn("") != "-" || len(w.made()) > 0 {
+		t.Errorf("locked are %s, installed %s, %d bundles are made: %s", locked(d.Status), w.picksOn(""), len(w.made()), said(d.Status))
+	}
+}
+
+func TestWhatDoesNotFitWhatTheBundleBringsIsToldOf(t *testing.T) {
+	for name, pick := range map[string]string{"a dependency": "shop", "the pick itself": "db@<2"} {
+		w := picked(picks(pick))
+		w.Catalogue["db"] = application("db", "1.0.0", "2.0.0")
+		w.brings(0, "db", "2.0.0")
+		d := w.settle(t)
+		if conditionsOf(d.Status) != "Ready=False/Unsatisfiable Stalled=True/Unsatisfiable" || !strings.Contains(said(d.Status), "; bundle base-1-0-0 brings db 2.0.0") || w.picksOn("") != "-" {
+			t.Errorf("%s: %s: %s", name, conditionsOf(d.Status), said(d.Status))
+		}
+	}
+}
+
+// A version of the bundle that brings what was picked before takes it over, cluster by
+// cluster, as the roll-out goes.
+func TestAVersionThatBringsWhatWasPickedTakesItOver(t *testing.T) {
+	w := picked(picks("shop"), on("c0", "c1"))
+	w.brings(1, "db", "1.0.0")
+	for _, name := range []string{"c0", "c1"} {
+		w.cluster(name, map[string]string{"ring": name})
+	}
+	w.Platform.Spec.Rollout.Stages = []v1alpha1.RolloutStage{
+		{Name: "first", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"ring": "c0"}}},
+		{Name: "second", Approval: true},
+	}
+	w.Platform.Annotations = map[string]string{v1alpha1.ApproveAnnotation: "second@1.0.0"}
+	if d := w.settle(t); w.picksOn("c0") != "db shop" || w.picksOn("c1") != "db shop" || conditionsOf(d.Status) != installed {
+		t.Fatalf("%s and %s: %s", w.picksOn("c0"), w.picksOn("c1"), said(d.Status))
+	}
+	w.Platform.Spec.Bundle.Version = "1.1.0"
+	d := w.settle(t)
+	if w.versionsOf() == "" || w.picksOn("c0") != "shop" || w.picksOn("c1") != "db shop" || locked(d.Status) != "db@1.0.0 shop@1.0.0" {
+		t.Errorf("half way: %s and %s, locked are %s: %s", w.picksOn("c0"), w.picksOn("c1"), locked(d.Status), said(d.Status))
+	}
+	for _, made := range w.made() {
+		if problems := bundles.Check(made, w.Catalogue); len(problems) > 0 {
+			t.Errorf("%s cannot be installed: %v", made.Name, problems)
+		}
+	}
+	w.Platform.Annotations = map[string]string{v1alpha1.ApproveAnnotation: "second@1.1.0"}
+	d = w.settle(t)
+	if w.picksOn("c0") != "shop" || w.picksOn("c1") != "shop" || locked(d.Status) != "shop@1.0.0" || conditionsOf(d.Status) != installed || len(w.made()) != 1 {
+		t.Errorf("in the end: %s and %s, locked are %s, %d bundles: %s", w.picksOn("c0"), w.picksOn("c1"), locked(d.Status), len(w.made()), said(d.Status))
+	}
+}
+
+// Where clusters have several versions, what is picked fits them all.
+func TestSeveralVersionsThatTheBundleBringsMustFit(t *testing.T) {
+	w := picked(picks("shop"), on("c0", "c1"))
+	w.Catalogue["db"] = application("db", "1.0.0", "1.1.0", "2.0.0")
+	w.Catalogue["shop"] = application("shop", "1.0.0 db@1.0.x", "1.1.0 db@1.x")
+	w.brings(0, "db", "1.0.0")
+	w.brings(1, "db", "1.1.0")
+	for _, name := range []string{"c0", "c1"} {
+		w.cluster(name, map[string]string{"ring": name})
+	}
+	w.Platform.Spec.Rollout.Stages = []v1alpha1.RolloutStage{
+		{Name: "first", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"ring": "c0"}}},
+		{Name: "second", Approval: true},
+	}
+	w.Platform.Annotations = map[string]string{v1alpha1.ApproveAnnotation: "second@1.0.0"}
+	w.settle(t)
+	w.Platform.Spec.Bundle.Version = "1.1.0"
+	if d := w.settle(t); locked(d.Status) != "shop@1.1.0" {
+		t.Errorf("locked are %s: %s", locked(d.Status), said(d.Status))
+	}
+	w.Platform.Spec.Applications[0].Version = "1.0.0"
+	d := w.settle(t)
+	if conditionsOf(d.Status) != "Ready=False/Unsatisfiable Stalled=True/Unsatisfiable" || !strings.Contains(said(d.Status), "bundle base-1-1-0 brings db 1.1.0") || locked(d.Status) != "shop@1.1.0" {
+		t.Errorf("locked are %s, %s: %s", locked(d.Status), conditionsOf(d.Status), said(d.Status))
+	}
+}
