@@ -284,7 +284,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// Who publishes a bundle is told where an application of it runs on less than it says.
+// The publisher of a bundle is told where an application of it runs on less than it says.
 func TestABundleSaysWhichApplicationRunsOnLess(t *testing.T) {
 	bundle, entries := loadBundle(t), loadCatalogue(t)
 	said := func() string {

@@ -214,6 +214,7 @@ func TestPlatformPicksBesideWhatItsBundleBrings(t *testing.T) {
 	}
 	installed := db.UID
 
+	f.edit("shop-base", `{"spec":{"orphanGrace":"5s"}}`)
 	f.moveTo("shop", "2.0.0")
 	f.platformReady("shop", "2.0.0")
 	f.eventually("what is picked has the database", func() error {
