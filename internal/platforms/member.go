@@ -32,15 +32,7 @@ type member struct {
 	// moving is sent as long as it has not been reached, and current what the cluster
 	// has been at.
 	moving, current string
-	// next is the version to go to, and stuck says why there is none.
-	next, stuck string
-	// unfit says why the cluster cannot run the version that the platform is to be at, by
-	// its version of Kubernetes; empty where it can.
-	unfit string
-	// path are the versions to go to one after the other from sent on.
-	path []string
-	// forward is true where a failure does not keep the cluster from going on.
-	forward bool
+	course
 
 	// plan are the layers that it has at its version; nil where these stay as they
 	// are.
@@ -52,6 +44,19 @@ type member struct {
 	// begins is true where it is moved now.
 	begins bool
 	health
+}
+
+// course is where a cluster goes from the version that it was sent to.
+type course struct {
+	// next is the version to go to, and stuck says why there is none.
+	next, stuck string
+	// unfit says why the cluster cannot run the version that the platform is to be at, by
+	// its version of Kubernetes; empty where it can.
+	unfit string
+	// path are the versions to go to one after the other from sent on.
+	path []string
+	// forward is true where a failure does not keep the cluster from going on.
+	forward bool
 }
 
 // name is how messages and roll-outs name the cluster.
