@@ -20,6 +20,7 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/platforms"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // PlatformReconciler keeps Platforms: it makes the layers of their bundles, moves
@@ -251,7 +252,7 @@ func (r *PlatformReconciler) observe(ctx context.Context, platform *v1alpha1.Pla
 	for i := range owned.Items {
 		o.Layers = append(o.Layers, &owned.Items[i])
 	}
-	if err := r.observeInputs(ctx, &o); err != nil {
+	if err := inTurn(ctx, func(ctx context.Context) error { return r.observeInputs(ctx, &o) }, func(ctx context.Context) error { return r.observeOthers(ctx, &o) }); err != nil {
 		return o, err
 	}
 	for _, name := range platforms.Names(o) {
@@ -265,6 +266,23 @@ func (r *PlatformReconciler) observe(ctx context.Context, platform *v1alpha1.Pla
 		}
 	}
 	return o, nil
+}
+
+// observeOthers reads which layers of bundles others have, where that matters.
+func (r *PlatformReconciler) observeOthers(ctx context.Context, o *platforms.Observation) error {
+	if len(o.Platform.Spec.Applications) == 0 {
+		return nil
+	}
+	all := &v1alpha1.AddonsLayerList{}
+	if err := r.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("cannot list layers: %w", err)
+	}
+	for i := range all.Items {
+		if layer := &all.Items[i]; layer.Labels[v1alpha1.PlatformLabel] != o.Platform.Name && sources.IsOfBundle(layer) {
+			o.Others = append(o.Others, layer)
+		}
+	}
+	return nil
 }
 
 // observeInputs reads the ConfigMaps that inputs come from, and follows them.

@@ -6,6 +6,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // SetupWithManager registers the controller and its watches; the layers' one must
@@ -40,6 +42,7 @@ func (r *PlatformReconciler) SetupWithManager(mgr manager.Manager) error {
 			UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { enqueuePlatform(q, e.ObjectOld, e.ObjectNew) },
 			DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueuePlatform(q, e.Object) },
 		}, platformLayerChanged),
+		source.Kind(cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(r.platformsThatPick), contentChanged),
 		source.Kind(cache, client.Object(&v1alpha1.ApplicationBundle{}), handler.EnqueueRequestsFromMapFunc(r.platformsOfBundle), bundleToldChanged),
 		source.Kind(cache, client.Object(&v1alpha1.HelmApplication{}), handler.EnqueueRequestsFromMapFunc(r.all), publishedChanged),
 		source.Kind(cache, client.Object(&v1alpha1.RemoteCluster{}), handler.EnqueueRequestsFromMapFunc(r.platformsOn), clusterChanged),
@@ -84,6 +87,28 @@ func (r *PlatformReconciler) platformsOfBundle(ctx context.Context, obj client.O
 	return r.those(ctx, func(platform *v1alpha1.Platform) bool {
 		return platform.Spec.Bundle != nil && platform.Spec.Bundle.Family == bundle.Spec.Family ||
 			platform.Name == bundle.Labels[v1alpha1.PlatformLabel]
+	})
+}
+
+// contentChanged passes what layers are to hold, and that they go.
+var contentChanged = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, deletionBegun)
+
+// platformsThatPick returns the Platforms that pick applications on the cluster of a layer
+// of a bundle: what that brings counts as chosen. A Platform is told of its own otherwise.
+func (r *PlatformReconciler) platformsThatPick(ctx context.Context, obj client.Object) []ctrl.Request {
+	layer := obj.(*v1alpha1.AddonsLayer)
+	if !sources.IsOfBundle(layer) {
+		return nil
+	}
+	return r.those(ctx, func(platform *v1alpha1.Platform) bool {
+		if len(platform.Spec.Applications) == 0 || platform.Name == layer.Labels[v1alpha1.PlatformLabel] {
+			return false
+		}
+		if layer.Spec.Cluster == nil {
+			return len(platform.Spec.Clusters) == 0 && platform.Spec.ClusterSelector == nil
+		}
+		return platform.Spec.ClusterSelector != nil ||
+			slices.ContainsFunc(platform.Spec.Clusters, func(c v1alpha1.ClusterReference) bool { return c.Name == layer.Spec.Cluster.Name })
 	})
 }
 

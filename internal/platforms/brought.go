@@ -11,45 +11,34 @@ import (
 	"strings"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/catalogue"
+	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/solver"
+	"github.com/strata-project/strata/internal/sources"
 )
 
-// brought are the applications that the platform's bundle brings to its clusters, whatever
-// is picked: what is there counts as chosen.
+// brought are the applications that clusters have besides what is picked, by the platform's
+// own bundle and by layers of others: what is there counts as chosen.
 type brought struct {
 	// versions of each application, the newest first.
 	versions map[string][]string
-	// by names a bundle that brings an application at a version.
+	// by says what brings an application at a version.
 	by map[string]string
 	// everywhere tells of an application whether all clusters have it.
 	everywhere map[string]bool
 }
 
-// broughtByBundle finds what the bundle brings to each cluster at the version that this was
-// sent to, and notes it there.
-func (d *decider) broughtByBundle() brought {
+// whatIsThere finds what each cluster has, and notes it there.
+func (d *decider) whatIsThere() brought {
 	b := brought{versions: map[string][]string{}, by: map[string]string{}, everywhere: map[string]bool{}}
 	on := map[string]int{}
 	for _, m := range d.members {
-		m.brought = map[string]bool{}
-		for _, one := range m.plan {
-			if one.presence == absent || one.place != m.target {
-				continue
-			}
-			for _, application := range one.Applications {
-				name := cmp.Or(application.Application, application.Name)
-				if !m.brought[name] {
-					on[name]++
-				}
-				m.brought[name] = true
-				if !slices.Contains(b.versions[name], application.Version) {
-					b.versions[name] = append(b.versions[name], application.Version)
-				}
-				if bundle := d.family.find(m.sent); bundle != nil {
-					b.by[name+" "+application.Version] = bundle.Name
-				}
-			}
+		m.there = there{brought: map[string]bool{}, underneath: map[string][]string{}}
+		d.byOwnBundle(m, b)
+		d.byOthers(m, b)
+		for name := range m.brought {
+			on[name]++
 		}
 	}
 	for name, versions := range b.versions {
@@ -65,6 +54,85 @@ func (d *decider) broughtByBundle() brought {
 		b.everywhere[name] = on[name] == len(d.members)
 	}
 	return b
+}
+
+// add notes that a cluster has an application.
+func (b brought) add(m *member, application v1alpha1.BundleApplication, by string) {
+	name := cmp.Or(application.Application, application.Name)
+	m.brought[name] = true
+	if !slices.Contains(b.versions[name], application.Version) {
+		b.versions[name] = append(b.versions[name], application.Version)
+		b.by[name+" "+application.Version] = by
+	}
+}
+
+// byOwnBundle adds what the platform's bundle brings to a cluster at the version that this
+// was sent to.
+func (d *decider) byOwnBundle(m *member, b brought) {
+	bundle := d.family.find(m.sent)
+	if bundle == nil {
+		return
+	}
+	for _, one := range m.plan {
+		if one.presence == absent || one.place != m.target {
+			continue
+		}
+		for _, application := range one.Applications {
+			b.add(m, application, "bundle "+bundle.Name)
+		}
+	}
+}
+
+// byOthers adds what layers that are not the platform's bring to a cluster, but for those
+// that are going. Where another Platform has picked the same application, the older layer
+// keeps it.
+func (d *decider) byOthers(m *member, b brought) {
+	own, since := d.alreadyPicked(m)
+	for _, other := range d.Others {
+		if other.DeletionTimestamp != nil || placement.Of(other, d.Namespace) != m.target || !sources.IsOfBundle(other) {
+			continue
+		}
+		isPicked := strings.HasPrefix(other.Labels[v1alpha1.PlatformLayerLabel], v1alpha1.PickedLayerPrefix)
+		mine := isPicked && since != nil && cmp.Or(since.CreationTimestamp.Compare(other.CreationTimestamp.Time), cmp.Compare(since.Name, other.Name)) < 0
+		for _, application := range d.applicationsOf(other) {
+			if mine && own[cmp.Or(application.Application, application.Name)] {
+				continue
+			}
+			b.add(m, application, "AddonsLayer "+other.Name)
+			if !isPicked {
+				name := cmp.Or(application.Application, application.Name)
+				m.underneath[name] = append(m.underneath[name], other.Name)
+			}
+		}
+	}
+}
+
+// alreadyPicked returns the names of the applications that the layers of picked applications
+// on a cluster have, and the oldest of those layers; nil for none.
+func (d *decider) alreadyPicked(m *member) (names map[string]bool, since *v1alpha1.AddonsLayer) {
+	names = map[string]bool{}
+	for _, layer := range m.picked {
+		for _, application := range d.applicationsOf(layer) {
+			names[cmp.Or(application.Application, application.Name)] = true
+		}
+		if since == nil || layer.CreationTimestamp.Before(&since.CreationTimestamp) {
+			since = layer
+		}
+	}
+	return names, since
+}
+
+// applicationsOf returns the applications of a layer of a bundle.
+func (d *decider) applicationsOf(layer *v1alpha1.AddonsLayer) []v1alpha1.BundleApplication {
+	at := slices.IndexFunc(d.Bundles, func(bundle *v1alpha1.ApplicationBundle) bool { return bundle.Name == layer.Spec.Source.Name })
+	if at < 0 {
+		return nil
+	}
+	of := bundles.LayerOf(d.Bundles[at], strings.Trim(strings.TrimPrefix(layer.Spec.Source.Path, "."), "/"))
+	if of == nil {
+		return nil
+	}
+	return of.Applications
 }
 
 // lines says what is brought, and whether to all clusters, sorted.
@@ -115,7 +183,7 @@ func (b brought) explain(message string) string {
 			continue
 		}
 		for _, version := range b.versions[name] {
-			all = append(all, fmt.Sprintf("; bundle %s brings %s %s", b.by[name+" "+version], name, version))
+			all = append(all, fmt.Sprintf("; %s brings %s %s", b.by[name+" "+version], name, version))
 		}
 	}
 	return strings.Join(all, "")

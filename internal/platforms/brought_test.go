@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -133,5 +134,84 @@ func TestSeveralVersionsThatTheBundleBringsMustFit(t *testing.T) {
 	d := w.settle(t)
 	if conditionsOf(d.Status) != "Ready=False/Unsatisfiable Stalled=True/Unsatisfiable" || !strings.Contains(said(d.Status), "bundle base-1-1-0 brings db 1.1.0") || locked(d.Status) != "shop@1.1.0" {
 		t.Errorf("locked are %s, %s: %s", locked(d.Status), conditionsOf(d.Status), said(d.Status))
+	}
+}
+
+// theirs is a layer of a bundle that is not the platform's.
+func (w *world) theirs(name, path string, cluster string, bundle *v1alpha1.ApplicationBundle) *v1alpha1.AddonsLayer {
+	layer := &v1alpha1.AddonsLayer{}
+	layer.Name, layer.CreationTimestamp = name, metav1.NewTime(testNow)
+	layer.Spec.Version = bundle.Spec.Version
+	layer.Spec.Source = v1alpha1.SourceSpec{Kind: v1alpha1.ApplicationBundleKind, Name: bundle.Name, Path: "./" + path}
+	if cluster != "" {
+		layer.Spec.Cluster = &v1alpha1.ClusterReference{Namespace: "fleet", Name: cluster}
+	}
+	w.Others = append(w.Others, layer)
+	return layer
+}
+
+// otherBundle is of another family, with one layer of one application.
+func otherBundle(name, application, version string) *v1alpha1.ApplicationBundle {
+	b := &v1alpha1.ApplicationBundle{Spec: v1alpha1.ApplicationBundleSpec{Family: "other", Version: "1.0.0"}}
+	b.Name = name
+	b.Spec.Layers = []v1alpha1.BundleLayer{{Name: "apps", Applications: []v1alpha1.BundleApplication{{Name: application, Version: version}}}}
+	return b
+}
+
+// What others have put on a cluster counts as chosen there, too, and comes before what
+// needs it. What is going does not.
+func TestWhatOthersBringCountsAsChosen(t *testing.T) {
+	w := picked(picks("shop"), on("c0", "c1"))
+	w.cluster("c0", nil)
+	w.cluster("c1", nil)
+	other := otherBundle("other", "db", "1.0.0")
+	w.Bundles = append(w.Bundles, other)
+	theirs := w.theirs("their-db", "apps", "c0", other)
+	d := w.settle(t)
+	if w.picksOn("c0") != "shop" || w.picksOn("c1") != "db shop" || locked(d.Status) != "db@1.0.0 shop@1.0.0" {
+		t.Errorf("%s and %s, locked are %s: %s", w.picksOn("c0"), w.picksOn("c1"), locked(d.Status), said(d.Status))
+	}
+	after := func(cluster string) bool {
+		name := layerName("p", types.NamespacedName{Namespace: "fleet", Name: cluster}, v1alpha1.PickedLayerPrefix+appsLayer)
+		return slices.Contains(w.find(name).Spec.Prereqs.DependsOn, "their-db")
+	}
+	if !after("c0") || after("c1") {
+		t.Errorf("it waits for what others bring: %t and %t", after("c0"), after("c1"))
+	}
+	theirs.DeletionTimestamp = &metav1.Time{Time: testNow}
+	if w.apply(t); w.picksOn("c0") != "db shop" || after("c0") {
+		t.Errorf("when theirs goes: %s", w.picksOn("c0"))
+	}
+
+	other.Spec.Layers[0].Applications[0].Version = "2.0.0"
+	theirs.DeletionTimestamp = nil
+	if d = w.settle(t); !strings.Contains(said(d.Status), "AddonsLayer their-db brings db 2.0.0") {
+		t.Errorf("%s: %s", conditionsOf(d.Status), said(d.Status))
+	}
+}
+
+// Of two Platforms that have picked the same application, the older layer keeps it.
+func TestOfTwoThatPickTheSameTheOlderKeepsIt(t *testing.T) {
+	for name, test := range map[string]struct {
+		age  time.Duration
+		want string
+	}{"ours is older": {time.Hour, "db shop"}, "theirs is older": {-time.Hour, "shop"}} {
+		w := picked(picks("shop"))
+		w.settle(t)
+		for _, layer := range w.Layers {
+			layer.CreationTimestamp = metav1.NewTime(testNow)
+		}
+		other := otherBundle("other", "db", "1.0.0")
+		w.Bundles = append(w.Bundles, other)
+		theirs := w.theirs("q-picked.applications", "apps", "", other)
+		theirs.CreationTimestamp = metav1.NewTime(testNow.Add(test.age))
+		theirs.Labels = map[string]string{v1alpha1.PlatformLabel: "q", v1alpha1.PlatformLayerLabel: v1alpha1.PickedLayerPrefix + appsLayer}
+		d := w.settle(t)
+		if w.picksOn("") != test.want || conditionsOf(d.Status) != installed {
+			t.Errorf("%s: it has %s: %s", name, w.picksOn(""), said(d.Status))
+		}
+		if slices.Contains(w.find("p-picked.applications").Spec.Prereqs.DependsOn, theirs.Name) {
+			t.Errorf("%s: it waits for what another Platform has picked", name)
+		}
 	}
 }

@@ -56,7 +56,7 @@ type decider struct {
 	frozen bool
 	// members are the clusters, sorted.
 	members []*member
-	// brought are the applications that the bundle brings beside what is picked.
+	// brought are the applications that are there besides what is picked.
 	brought brought
 	// keep holds the layers that are not deleted.
 	keep map[string]bool

@@ -39,11 +39,18 @@ type member struct {
 	plan []*laid
 	// picked are the layers of picked applications that there are.
 	picked []*v1alpha1.AddonsLayer
-	// brought are the names of the applications that the bundle brings to the cluster.
-	brought map[string]bool
+	// there is what the cluster has besides what is picked.
+	there
 	// begins is true where it is moved now.
 	begins bool
 	health
+}
+
+// there is what a cluster has besides what is picked: the names of the applications, and by
+// these the layers that bring them where they are not the platform's.
+type there struct {
+	brought    map[string]bool
+	underneath map[string][]string
 }
 
 // course is where a cluster goes from the version that it was sent to.

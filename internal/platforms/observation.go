@@ -36,6 +36,9 @@ type Observation struct {
 	ConfigMapErrors map[types.NamespacedName]error
 	// Layers are those with the name of the Platform in PlatformLabel, in any order.
 	Layers []*v1alpha1.AddonsLayer
+	// Others are layers of bundles that are not the Platform's, in any order. They matter
+	// where it picks applications.
+	Others []*v1alpha1.AddonsLayer
 	// Taken holds layers that are not among Layers although they have names that
 	// Names returns.
 	Taken map[string]*v1alpha1.AddonsLayer

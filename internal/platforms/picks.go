@@ -14,6 +14,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/bundles"
+	"github.com/strata-project/strata/internal/catalogue"
 	"github.com/strata-project/strata/internal/rollout"
 )
 
@@ -28,7 +29,9 @@ const appsLayer = "applications"
 // adds it to the decision where it does not exist.
 func (d *decider) picks() *v1alpha1.ApplicationBundle {
 	status, last := &d.decision.Status, d.Platform.Status.Lock
-	d.brought = d.broughtByBundle()
+	if len(d.Platform.Spec.Applications) > 0 {
+		d.brought = d.whatIsThere()
+	}
 	var bundle *v1alpha1.ApplicationBundle
 	if len(d.Platform.Spec.Applications) > 0 {
 		if status.Lock = d.lock().DeepCopy(); status.Lock != nil {
@@ -178,6 +181,25 @@ func (d *decider) writePicked(m *member, picks *v1alpha1.ApplicationBundle) {
 	m.health = m.unseen(m.health)
 }
 
+// needed returns the names of the applications that those of the lock depend on.
+func (d *decider) needed() []string {
+	var names []string
+	if lock := d.decision.Status.Lock; lock != nil {
+		for _, locked := range lock.Applications {
+			app := d.Catalogue[locked.Name]
+			if app == nil {
+				continue
+			}
+			if version := catalogue.VersionOf(app, locked.Version); version != nil {
+				for _, requirement := range version.Dependencies {
+					names = append(names, requirement.Name)
+				}
+			}
+		}
+	}
+	return sorted(names)
+}
+
 // pickedLayers lays out picked applications on a cluster.
 func (d *decider) pickedLayers(m *member, picks *v1alpha1.ApplicationBundle) []*laid {
 	plan, err := lay(d.Observation, picks, v1alpha1.PickedLayerPrefix, nil, m.target)
@@ -190,6 +212,11 @@ func (d *decider) pickedLayers(m *member, picks *v1alpha1.ApplicationBundle) []*
 			if before.presence != absent && before.place == m.target {
 				one.spec.Prereqs.DependsOn = append(one.spec.Prereqs.DependsOn, before.name)
 			}
+		}
+		// What others bring and is needed here comes before. What another Platform has
+		// picked does not: that may wait for these.
+		for _, name := range d.needed() {
+			one.spec.Prereqs.DependsOn = append(one.spec.Prereqs.DependsOn, m.underneath[name]...)
 		}
 		one.spec.Prereqs.DependsOn = sorted(one.spec.Prereqs.DependsOn)
 	}

@@ -4,11 +4,13 @@
 package e2e_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -188,11 +190,7 @@ func TestPlatformDropsWhatAVersionHasLeftOut(t *testing.T) {
 // goes with the last that needed it.
 func TestPlatformPicksBesideWhatItsBundleBrings(t *testing.T) {
 	f := newFixture(t)
-	f.application("db", "configmap", "1.0.0")
-	shop := &v1alpha1.HelmApplication{}
-	f.written(shop, "metadata: {name: PREFIX-shop}\nspec:\n  versions:\n  - {version: 1.0.0, namespace: {name: PREFIX}, chart: {repository: {url: CHARTS, chart: configmap}}, "+
-		"dependencies: [{name: PREFIX-db, range: 1.x}]}\n")
-	t.Cleanup(func() { f.must(client.IgnoreNotFound(stack.client.Delete(f.ctx, shop))) })
+	f.shopOnDatabase()
 	f.application("own", "configmap", "1.0.0")
 	const own = "{name: PREFIX-own, version: 1.0.0}"
 	f.bundle("1.0.0", "  layers:\n  - name: base\n    applications: ["+own+", {name: PREFIX-db, version: 1.0.0}]\n")
@@ -235,6 +233,57 @@ func TestPlatformPicksBesideWhatItsBundleBrings(t *testing.T) {
 	})
 	if f.absent(&helmv2.HelmRelease{}, f.name("own")) {
 		t.Error("what the bundle brings has gone with what was picked")
+	}
+}
+
+// shopOnDatabase has the catalogue hold the application PREFIX-shop, which depends on
+// PREFIX-db.
+func (f *fixture) shopOnDatabase() {
+	f.Helper()
+	f.application("db", "configmap", "1.0.0")
+	shop := &v1alpha1.HelmApplication{}
+	f.written(shop, "metadata: {name: PREFIX-shop}\nspec:\n  versions:\n  - {version: 1.0.0, namespace: {name: PREFIX}, chart: {repository: {url: CHARTS, chart: configmap}}, "+
+		"dependencies: [{name: PREFIX-db, range: 1.x}]}\n")
+	f.Cleanup(func() { f.must(client.IgnoreNotFound(stack.client.Delete(f.ctx, shop))) })
+}
+
+// What another Platform brings to a cluster is not installed again either, and stays as
+// long as somebody needs it: the Platform that brings it goes after the one that needs it.
+func TestPlatformPicksBesideAnotherPlatform(t *testing.T) {
+	f := newFixture(t)
+	f.shopOnDatabase()
+	f.bundle("1.0.0", "  layers:\n  - name: base\n    applications: [{name: PREFIX-db, version: 1.0.0}]\n")
+	f.platform("infra", "  bundle: {family: PREFIX, version: 1.0.0}\n")
+	f.platformReady("infra", "1.0.0")
+	f.platform("shop", "  applications: [{name: PREFIX-shop}]\n")
+	found := f.platformReady("shop", "")
+	if lock := found.Status.Lock; lock == nil || len(lock.Applications) != 1 {
+		t.Errorf("locked is %+v", lock)
+	}
+	db := &helmv2.HelmRelease{}
+	if f.absent(db, f.name("db")) || db.Labels[v1alpha1.LayerLabel] != f.name("infra-base") {
+		t.Errorf("the database is %+v", db.ObjectMeta)
+	}
+
+	f.must(stack.client.Delete(f.ctx, f.getPlatform("infra")))
+	f.platformSays("infra", v1alpha1.ReadyCondition, metav1.ConditionFalse, "waits for 1 layer to be removed", f.name("shop-picked.applications"))
+	f.throughout(2*time.Second, "the database stays", func() error {
+		if f.absent(db, f.name("db")) || db.DeletionTimestamp != nil {
+			return errors.New("it is gone")
+		}
+		return nil
+	})
+	f.must(stack.client.Delete(f.ctx, f.getPlatform("shop")))
+	f.eventually("both are gone", func() error {
+		for _, name := range []string{"infra", "shop"} {
+			if err := stack.client.Get(f.ctx, types.NamespacedName{Name: f.name(name)}, &v1alpha1.Platform{}); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("%s is there: %w", name, err)
+			}
+		}
+		return nil
+	})
+	if !f.absent(db, f.name("db")) {
+		t.Error("the database is left")
 	}
 }
 

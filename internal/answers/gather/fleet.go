@@ -22,6 +22,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/fleet"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/platforms"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // installable is what the fleet is read from, each part with one list.
@@ -111,6 +112,9 @@ func (p *Platforms) Observe(ctx context.Context, platform *v1alpha1.Platform, at
 			o.Layers = append(o.Layers, layer)
 		} else {
 			others[layer.Name] = layer
+			if sources.IsOfBundle(layer) {
+				o.Others = append(o.Others, layer)
+			}
 		}
 	}
 	if platform.DeletionTimestamp.IsZero() {
