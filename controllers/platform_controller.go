@@ -252,7 +252,10 @@ func (r *PlatformReconciler) observe(ctx context.Context, platform *v1alpha1.Pla
 	for i := range owned.Items {
 		o.Layers = append(o.Layers, &owned.Items[i])
 	}
-	if err := inTurn(ctx, func(ctx context.Context) error { return r.observeInputs(ctx, &o) }, func(ctx context.Context) error { return r.observeOthers(ctx, &o) }); err != nil {
+	if err := r.observeInputs(ctx, &o); err != nil {
+		return o, err
+	}
+	if err := r.observeOthers(ctx, &o); err != nil {
 		return o, err
 	}
 	for _, name := range platforms.Names(o) {

@@ -138,7 +138,7 @@ func TestSeveralVersionsThatTheBundleBringsMustFit(t *testing.T) {
 }
 
 // theirs is a layer of a bundle that is not the platform's.
-func (w *world) theirs(name, path string, cluster string, bundle *v1alpha1.ApplicationBundle) *v1alpha1.AddonsLayer {
+func (w *world) theirs(name, path, cluster string, bundle *v1alpha1.ApplicationBundle) *v1alpha1.AddonsLayer {
 	layer := &v1alpha1.AddonsLayer{}
 	layer.Name, layer.CreationTimestamp = name, metav1.NewTime(testNow)
 	layer.Spec.Version = bundle.Spec.Version
@@ -179,7 +179,8 @@ func TestWhatOthersBringCountsAsChosen(t *testing.T) {
 		t.Errorf("it waits for what others bring: %t and %t", after("c0"), after("c1"))
 	}
 	theirs.DeletionTimestamp = &metav1.Time{Time: testNow}
-	if w.apply(t); w.picksOn("c0") != "db shop" || after("c0") {
+	w.apply(t)
+	if w.picksOn("c0") != "db shop" || after("c0") {
 		t.Errorf("when theirs goes: %s", w.picksOn("c0"))
 	}
 

@@ -89,12 +89,12 @@ func TestPlans(t *testing.T) {
 			[]string{
 				"10x5 chain", "100x10 fan-out idle commit restart storm",
 				"100x10 curve", "200x10 curve", "500x10 curve", "1000x10 curve idle restart",
-				"50x10x5 fleet-join fleet fleet-idle",
+				"50x10x5 fleet-join fleet fleet-idle", "100x2 builds builds-commit",
 			},
 		},
 		{
 			"no curve of a system that it is not taken of", "--curve-systems plain", report.Strata,
-			[]string{"10x5 chain", "100x10 fan-out idle commit restart storm", "50x10x5 fleet-join fleet fleet-idle"},
+			[]string{"10x5 chain", "100x10 fan-out idle commit restart storm", "50x10x5 fleet-join fleet fleet-idle", "100x2 builds builds-commit"},
 		},
 		{"what is settled begins with a fan-out", "--scenarios commit", report.Strata, []string{"100x10 fan-out commit"}},
 		{"the curve alone", "--scenarios curve --curve-layers 7,3 --curve-releases 2", report.Strata, []string{"7x2 curve", "3x2 curve"}},
