@@ -13,6 +13,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/catalogue"
+	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/solver"
 	"github.com/strata-project/strata/internal/sources"
@@ -83,13 +84,14 @@ func (d *decider) byOwnBundle(m *member, b brought) {
 	}
 }
 
-// byOthers adds what layers that are not the platform's bring to a cluster, but for those
-// that are going. Where another Platform has picked the same application, the older layer
+// byOthers adds what layers that are not the platform's bring to a cluster. One that is being
+// deleted brings nothing new; where what is picked runs on it already it counts, and stays
+// until that is gone. Where another Platform has picked the same application, the older layer
 // keeps it.
 func (d *decider) byOthers(m *member, b brought) {
 	own, since := d.alreadyPicked(m)
 	for _, other := range d.Others {
-		if other.DeletionTimestamp != nil || placement.Of(other, d.Namespace) != m.target || !sources.IsOfBundle(other) {
+		if other.DeletionTimestamp != nil && !m.runsOn(other) || placement.Of(other, d.Namespace) != m.target || !sources.IsOfBundle(other) {
 			continue
 		}
 		isPicked := strings.HasPrefix(other.Labels[v1alpha1.PlatformLayerLabel], v1alpha1.PickedLayerPrefix)
@@ -105,6 +107,13 @@ func (d *decider) byOthers(m *member, b brought) {
 			}
 		}
 	}
+}
+
+// runsOn tells whether a layer of picked applications depends on another layer.
+func (m *member) runsOn(other *v1alpha1.AddonsLayer) bool {
+	return slices.ContainsFunc(m.picked, func(layer *v1alpha1.AddonsLayer) bool {
+		return slices.Contains(dependencies.Names(layer.Spec.Prereqs.DependsOn), other.Name)
+	})
 }
 
 // alreadyPicked returns the names of the applications that the layers of picked applications

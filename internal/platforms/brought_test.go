@@ -159,7 +159,7 @@ func otherBundle(name, application, version string) *v1alpha1.ApplicationBundle 
 }
 
 // What others have put on a cluster counts as chosen there, too, and comes before what
-// needs it. What is going does not.
+// needs it. What is being deleted brings nothing new, and stays as long as it is needed.
 func TestWhatOthersBringCountsAsChosen(t *testing.T) {
 	w := picked(picks("shop"), on("c0", "c1"))
 	w.cluster("c0", nil)
@@ -179,9 +179,17 @@ func TestWhatOthersBringCountsAsChosen(t *testing.T) {
 		t.Errorf("it waits for what others bring: %t and %t", after("c0"), after("c1"))
 	}
 	theirs.DeletionTimestamp = &metav1.Time{Time: testNow}
-	w.apply(t)
-	if w.picksOn("c0") != "db shop" || after("c0") {
-		t.Errorf("when theirs goes: %s", w.picksOn("c0"))
+	w.settle(t)
+	if w.picksOn("c0") != "shop" || !after("c0") {
+		t.Errorf("when theirs is to go, and is needed: %s", w.picksOn("c0"))
+	}
+	w.cluster("c2", nil)
+	on("c2")(w.Platform)
+	going := w.theirs("going", "apps", "c2", other)
+	going.DeletionTimestamp = &metav1.Time{Time: testNow}
+	w.settle(t)
+	if w.picksOn("c2") != "db shop" {
+		t.Errorf("what is going brings nothing new: %s", w.picksOn("c2"))
 	}
 
 	other.Spec.Layers[0].Applications[0].Version = "2.0.0"
