@@ -11,7 +11,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path"
 	"runtime/debug"
 	"runtime/metrics"
 	"strconv"
@@ -110,7 +109,7 @@ func answer(in io.Reader, out io.Writer) error {
 	encoder.SetEscapeHTML(false)
 	own := openapi.GetSchemaVersion()
 	for {
-		var request Request
+		var request handed
 		switch err := decoder.Decode(&request); {
 		case errors.Is(err, io.EOF):
 			return nil
@@ -140,12 +139,12 @@ func forget(own string) {
 }
 
 // work does what a request asks for. It returns the last word.
-func work(request *Request, encoder *json.Encoder) (message, error) {
+func work(request *handed, encoder *json.Encoder) (message, error) {
 	last := message{End: true}
 	var err error
 	if request.Generate != nil {
 		// It reads the files of its folder, so they cannot be closed yet.
-		last.Kustomization, err = generate(path.Join(".", request.Folder), request)
+		last.Kustomization, err = generate(request.Folder, &request.Request)
 	} else if err := closeFiles(); err != nil {
 		// The runtime has what it needs for timers by now: watchMemory runs one.
 		return message{}, err
@@ -153,9 +152,9 @@ func work(request *Request, encoder *json.Encoder) (message, error) {
 	switch {
 	case request.Generate != nil:
 	case request.Decrypt != nil:
-		last.Decrypted, err = decrypt(request)
+		last.Decrypted, err = decrypt(&request.Request)
 	default:
-		err = Observed(Files(request.Files), request, func(object *Object) error { return encoder.Encode(message{Object: object}) })
+		err = Observed(Files(request.Files), &request.Request, func(object *Object) error { return encoder.Encode(message{Object: object}) })
 	}
 	var refusal *Refusal
 	if errors.As(err, &refusal) {

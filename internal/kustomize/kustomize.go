@@ -41,9 +41,6 @@ type Request struct {
 	// Generate has the kustomization of the directory written, as Flux's generator does
 	// it by these fields, and nothing built. It takes Files for all that there is.
 	Generate map[string]any
-	// Folder in which the files to generate from are laid out, below the one in which the
-	// process stands; "" for that one. It is for the process of a build.
-	Folder string
 	// Decrypt has files decrypted, and nothing built; nil where nothing is.
 	Decrypt *Encrypted
 	// Sorted has the objects in the order that kustomize has by itself, in which they
@@ -159,6 +156,14 @@ func describe(made *resource.Resource, labels, annotations map[string]string) er
 		}
 	}
 	return nil
+}
+
+// handed is a request as the process of a build is handed it.
+type handed struct {
+	Request
+	// Folder in which the files to generate from are laid out, below the one in which the
+	// process stands.
+	Folder string
 }
 
 // message is a line of what the process of a build answers. The last one has End or

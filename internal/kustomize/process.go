@@ -82,7 +82,7 @@ func (p *process) start(within limits) error {
 func (p *process) ask(caller context.Context, request *Request) (answered, error) {
 	ctx, cancel := context.WithTimeout(caller, p.within.time)
 	defer cancel()
-	handed, err := p.layOut(request)
+	given, err := p.layOut(request)
 	if err != nil {
 		_, _ = p.end() // it has not been asked
 		return answered{}, fmt.Errorf("cannot lay out what is to be built: %w", err)
@@ -91,7 +91,7 @@ func (p *process) ask(caller context.Context, request *Request) (answered, error
 	defer context.AfterFunc(ctx, func() { _ = running.Kill() })()
 	p.output.N = p.within.output
 	// One that has ended takes no more, and its death says why.
-	answer, wrong := answered{}, json.NewEncoder(p.input).Encode(handed)
+	answer, wrong := answered{}, json.NewEncoder(p.input).Encode(given)
 	if wrong == nil {
 		answer, wrong = p.within.read(p.output, p.decoder)
 	}
@@ -112,21 +112,21 @@ func (p *process) ask(caller context.Context, request *Request) (answered, error
 }
 
 // layOut returns a request as it is handed over: what is generated from lies in a folder.
-func (p *process) layOut(request *Request) (*Request, error) {
+func (p *process) layOut(request *Request) (*handed, error) {
+	given := &handed{Request: *request}
 	if request.Generate == nil {
-		return request, nil
+		return given, nil
 	}
 	p.laid++
-	handed := *request
-	handed.Folder, handed.Files = strconv.Itoa(p.laid), nil
-	folder := filepath.Join(p.folder, handed.Folder)
+	given.Folder, given.Files = strconv.Itoa(p.laid), nil
+	folder := filepath.Join(p.folder, given.Folder)
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return nil, err
 	}
 	for _, text := range request.Files {
 		p.bytes += len(text)
 	}
-	return &handed, layOut(folder, request.Files)
+	return given, layOut(folder, request.Files)
 }
 
 // end ends the process where it runs, and removes its files. It may be started again.

@@ -68,6 +68,7 @@ func (s *shared) ask(ctx context.Context, request *Request) (answered, error) {
 	fresh := s.process.command == nil
 	if fresh {
 		if err := s.process.start(standard); err != nil {
+			_, _ = s.process.end() // it has not begun
 			return answered{}, err
 		}
 	}
