@@ -59,7 +59,7 @@ func (r *rendering) applications() error {
 
 // place looks up an application's version and says in which namespace it goes.
 func (r *rendering) place(application v1alpha1.BundleApplication) (slot, error) {
-	placed, name := slot{BundleApplication: application}, applicationName(application)
+	placed, name := slot{BundleApplication: application}, ApplicationName(application)
 	app := r.Applications[name]
 	if app == nil {
 		return slot{}, &Waiting{Reason: fmt.Sprintf("waits for HelmApplication %s, which does not exist", name)}
@@ -189,7 +189,7 @@ func (r *rendering) values(application slot, spec map[string]any) error {
 	under, err := decodeObject(application.version.Values)
 	if err != nil {
 		return &directories.ContentError{
-			Reason: v1alpha1.ReasonInvalidManifest, File: "HelmApplication " + applicationName(application.BundleApplication),
+			Reason: v1alpha1.ReasonInvalidManifest, File: "HelmApplication " + ApplicationName(application.BundleApplication),
 			Field: "versions[" + application.version.Version + "].values", Message: err.Error(),
 		}
 	}

@@ -57,7 +57,7 @@ func (r *rendering) chart(application slot, spec map[string]any) error {
 			application.field("version"),
 			"version %s of HelmApplication %s has no chart",
 			application.Version,
-			applicationName(application.BundleApplication),
+			ApplicationName(application.BundleApplication),
 		)
 	}
 	return nil

@@ -286,7 +286,7 @@ func (c *checking) parameters(field string, application *v1alpha1.BundleApplicat
 // version checks that there is the version of an application, and in the bundle
 // what that needs.
 func (c *checking) version(field string, application *v1alpha1.BundleApplication) {
-	name := applicationName(*application)
+	name := ApplicationName(*application)
 	app := c.entries[name]
 	if app == nil {
 		c.say(field, "there is no HelmApplication %s", name)
@@ -324,7 +324,7 @@ func (c *checking) has(requirement v1alpha1.ApplicationRequirement) (present str
 	var found []string
 	for _, layer := range c.bundle.Spec.Layers {
 		for _, application := range layer.Applications {
-			if applicationName(application) != requirement.Name {
+			if ApplicationName(application) != requirement.Name {
 				continue
 			}
 			if meets, err := catalogue.Meets(requirement, application.Version); meets && err == nil {

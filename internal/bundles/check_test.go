@@ -295,7 +295,7 @@ func TestABundleSaysWhichApplicationRunsOnLess(t *testing.T) {
 		t.Errorf("nothing is narrower: %s", got)
 	}
 	layer := bundle.Spec.Layers[0]
-	app := entries[applicationName(layer.Applications[0])]
+	app := entries[ApplicationName(layer.Applications[0])]
 	catalogue.VersionOf(app, layer.Applications[0].Version).Kubernetes = ">=1.33"
 	want := "of HelmApplication " + app.Name + " is for Kubernetes >=1.33 alone, so that no Platform brings it to others"
 	if got := said(); !strings.Contains(got, want) {

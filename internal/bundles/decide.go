@@ -68,7 +68,7 @@ func Decide(o Observation) Decision {
 func (o Observation) withdrawn() string {
 	for _, layer := range o.Bundle.Spec.Layers {
 		for _, application := range layer.Applications {
-			name := applicationName(application)
+			name := ApplicationName(application)
 			app := o.Catalogue[name]
 			if app == nil {
 				continue

@@ -26,7 +26,7 @@ func needsOf(bundle *v1alpha1.ApplicationBundle, entries map[string]*v1alpha1.He
 			continue // that is a cluster of its own
 		}
 		for _, application := range layer.Applications {
-			app := entries[applicationName(application)]
+			app := entries[ApplicationName(application)]
 			if app == nil {
 				continue
 			}
@@ -63,12 +63,13 @@ func Unfit(bundle *v1alpha1.ApplicationBundle, entries map[string]*v1alpha1.Helm
 // says, so that the bundle is not chosen for the others; empty where none does. It asks
 // for the minor versions that there are and may yet be.
 func (o Observation) narrower() string {
+	needs := needsOf(o.Bundle, o.Catalogue)
 	for minor := range 100 {
 		version := fmt.Sprintf("v1.%d.99", minor)
 		if fits, err := versions.KubernetesSatisfied(o.Bundle.Spec.Kubernetes, version); err != nil || !fits {
 			continue
 		}
-		for _, one := range needsOf(o.Bundle, o.Catalogue) {
+		for _, one := range needs {
 			if fits, err := versions.KubernetesSatisfied(one.wanted, version); one.of != "" && err == nil && !fits {
 				return fmt.Sprintf("; %s is for Kubernetes %s alone, so that no Platform brings it to others", one.of, one.wanted)
 			}

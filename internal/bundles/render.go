@@ -44,7 +44,7 @@ type Request struct {
 // Applications returns, in order, the names of the HelmApplications that Render
 // reads for a layer of a bundle.
 func Applications(bundle *v1alpha1.ApplicationBundle, path string) []string {
-	layer := layerAt(bundle, path)
+	layer := LayerAt(bundle, path)
 	if layer == nil {
 		return nil
 	}
@@ -63,18 +63,21 @@ func Named(bundle *v1alpha1.ApplicationBundle) []string {
 func namesIn(applications []v1alpha1.BundleApplication) []string {
 	var names []string
 	for _, application := range applications {
-		names = append(names, applicationName(application))
+		names = append(names, ApplicationName(application))
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-func applicationName(application v1alpha1.BundleApplication) string {
+// ApplicationName returns the name of the HelmApplication that an application of a bundle
+// is.
+func ApplicationName(application v1alpha1.BundleApplication) string {
 	return cmp.Or(application.Application, application.Name)
 }
 
-// layerAt returns the layer that a path names; nil where there is none.
-func layerAt(bundle *v1alpha1.ApplicationBundle, path string) *v1alpha1.BundleLayer {
+// LayerAt returns the layer of a bundle that the path of a layer's source names; nil where
+// there is none.
+func LayerAt(bundle *v1alpha1.ApplicationBundle, path string) *v1alpha1.BundleLayer {
 	if bundle == nil {
 		return nil
 	}
@@ -99,7 +102,7 @@ func Render(request Request) ([]directories.Manifest, error) {
 	if request.Bundle == nil {
 		return nil, &Waiting{Reason: "waits for its ApplicationBundle, which does not exist"}
 	}
-	r := &rendering{Request: request, layer: layerAt(request.Bundle, request.Path)}
+	r := &rendering{Request: request, layer: LayerAt(request.Bundle, request.Path)}
 	if err := r.prepare(); err != nil {
 		return nil, err
 	}

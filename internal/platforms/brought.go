@@ -10,13 +10,14 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/catalogue"
 	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/solver"
-	"github.com/strata-project/strata/internal/sources"
 )
 
 // brought are the applications that clusters have besides what is picked, by the platform's
@@ -33,11 +34,20 @@ type brought struct {
 // whatIsThere finds what each cluster has, and notes it there.
 func (d *decider) whatIsThere() brought {
 	b := brought{versions: map[string][]string{}, by: map[string]string{}, everywhere: map[string]bool{}}
+	named := map[string]*v1alpha1.ApplicationBundle{}
+	for _, bundle := range d.Bundles {
+		named[bundle.Name] = bundle
+	}
+	others := map[types.NamespacedName][]*v1alpha1.AddonsLayer{}
+	for _, other := range d.Others {
+		place := placement.Of(other, d.Namespace)
+		others[place] = append(others[place], other)
+	}
 	on := map[string]int{}
 	for _, m := range d.members {
 		m.there = there{brought: map[string]bool{}, underneath: map[string][]string{}}
 		d.byOwnBundle(m, b)
-		d.byOthers(m, b)
+		d.byOthers(m, b, named, others[m.target])
 		for name := range m.brought {
 			on[name]++
 		}
@@ -57,14 +67,35 @@ func (d *decider) whatIsThere() brought {
 	return b
 }
 
-// add notes that a cluster has an application.
-func (b brought) add(m *member, application v1alpha1.BundleApplication, by string) {
-	name := cmp.Or(application.Application, application.Name)
+// add notes that a cluster has an application, unless one is picked for another namespace.
+func (d *decider) add(m *member, b brought, application v1alpha1.BundleApplication, by string) (added bool) {
+	if d.isApart(application) {
+		return false
+	}
+	name := bundles.ApplicationName(application)
 	m.brought[name] = true
 	if !slices.Contains(b.versions[name], application.Version) {
 		b.versions[name] = append(b.versions[name], application.Version)
 		b.by[name+" "+application.Version] = by
 	}
+	return true
+}
+
+// isApart tells whether an application of somebody's bundle is picked for a namespace that
+// it is not in there: the two are beside each other.
+func (d *decider) isApart(application v1alpha1.BundleApplication) bool {
+	name := bundles.ApplicationName(application)
+	at := slices.IndexFunc(d.Platform.Spec.Applications, func(pick v1alpha1.PlatformApplication) bool { return pick.Name == name })
+	if at < 0 || d.Platform.Spec.Applications[at].Namespace == "" {
+		return false
+	}
+	namespace := application.Namespace
+	if app := d.Catalogue[name]; app != nil && namespace == "" {
+		if version := catalogue.VersionOf(app, application.Version); version != nil && version.Namespace != nil {
+			namespace = version.Namespace.Name
+		}
+	}
+	return d.Platform.Spec.Applications[at].Namespace != cmp.Or(namespace, application.Name)
 }
 
 // byOwnBundle adds what the platform's bundle brings to a cluster at the version that this
@@ -79,7 +110,7 @@ func (d *decider) byOwnBundle(m *member, b brought) {
 			continue
 		}
 		for _, application := range one.Applications {
-			b.add(m, application, "bundle "+bundle.Name)
+			d.add(m, b, application, "bundle "+bundle.Name)
 		}
 	}
 }
@@ -88,22 +119,25 @@ func (d *decider) byOwnBundle(m *member, b brought) {
 // deleted brings nothing new; where what is picked runs on it already it counts, and stays
 // until that is gone. Where another Platform has picked the same application, the older layer
 // keeps it.
-func (d *decider) byOthers(m *member, b brought) {
-	own, since := d.alreadyPicked(m)
-	for _, other := range d.Others {
-		if other.DeletionTimestamp != nil && !m.runsOn(other) || placement.Of(other, d.Namespace) != m.target || !sources.IsOfBundle(other) {
+func (d *decider) byOthers(m *member, b brought, named map[string]*v1alpha1.ApplicationBundle, others []*v1alpha1.AddonsLayer) {
+	own, since := m.alreadyPicked(named)
+	for _, other := range others {
+		if other.DeletionTimestamp != nil && !m.runsOn(other) {
 			continue
 		}
-		isPicked := strings.HasPrefix(other.Labels[v1alpha1.PlatformLayerLabel], v1alpha1.PickedLayerPrefix)
-		mine := isPicked && since != nil && cmp.Or(since.CreationTimestamp.Compare(other.CreationTimestamp.Time), cmp.Compare(since.Name, other.Name)) < 0
-		for _, application := range d.applicationsOf(other) {
-			if mine && own[cmp.Or(application.Application, application.Name)] {
-				continue
+		by := "AddonsLayer " + other.Name
+		if !strings.HasPrefix(other.Labels[v1alpha1.PlatformLayerLabel], v1alpha1.PickedLayerPrefix) {
+			for _, application := range applicationsOf(named, other) {
+				if name := bundles.ApplicationName(application); d.add(m, b, application, by) {
+					m.underneath[name] = append(m.underneath[name], other.Name)
+				}
 			}
-			b.add(m, application, "AddonsLayer "+other.Name)
-			if !isPicked {
-				name := cmp.Or(application.Application, application.Name)
-				m.underneath[name] = append(m.underneath[name], other.Name)
+			continue
+		}
+		older := since != nil && cmp.Or(since.CreationTimestamp.Compare(other.CreationTimestamp.Time), cmp.Compare(since.Name, other.Name)) < 0
+		for _, application := range applicationsOf(named, other) {
+			if !older || !own[bundles.ApplicationName(application)] {
+				d.add(m, b, application, by)
 			}
 		}
 	}
@@ -118,11 +152,11 @@ func (m *member) runsOn(other *v1alpha1.AddonsLayer) bool {
 
 // alreadyPicked returns the names of the applications that the layers of picked applications
 // on a cluster have, and the oldest of those layers; nil for none.
-func (d *decider) alreadyPicked(m *member) (names map[string]bool, since *v1alpha1.AddonsLayer) {
+func (m *member) alreadyPicked(named map[string]*v1alpha1.ApplicationBundle) (names map[string]bool, since *v1alpha1.AddonsLayer) {
 	names = map[string]bool{}
 	for _, layer := range m.picked {
-		for _, application := range d.applicationsOf(layer) {
-			names[cmp.Or(application.Application, application.Name)] = true
+		for _, application := range applicationsOf(named, layer) {
+			names[bundles.ApplicationName(application)] = true
 		}
 		if since == nil || layer.CreationTimestamp.Before(&since.CreationTimestamp) {
 			since = layer
@@ -131,17 +165,23 @@ func (d *decider) alreadyPicked(m *member) (names map[string]bool, since *v1alph
 	return names, since
 }
 
-// applicationsOf returns the applications of a layer of a bundle.
-func (d *decider) applicationsOf(layer *v1alpha1.AddonsLayer) []v1alpha1.BundleApplication {
-	at := slices.IndexFunc(d.Bundles, func(bundle *v1alpha1.ApplicationBundle) bool { return bundle.Name == layer.Spec.Source.Name })
-	if at < 0 {
-		return nil
-	}
-	of := bundles.LayerOf(d.Bundles[at], strings.Trim(strings.TrimPrefix(layer.Spec.Source.Path, "."), "/"))
+// applicationsOf returns the applications of a layer of a bundle; bundles are by their names.
+func applicationsOf(named map[string]*v1alpha1.ApplicationBundle, layer *v1alpha1.AddonsLayer) []v1alpha1.BundleApplication {
+	of := bundles.LayerAt(named[layer.Spec.Source.Name], layer.Spec.Source.Path)
 	if of == nil {
 		return nil
 	}
 	return of.Applications
+}
+
+// unusedValues complains of picks with values that are there already: those have no effect.
+func (d *decider) unusedValues() {
+	for _, pick := range d.Platform.Spec.Applications {
+		if len(d.brought.versions[pick.Name]) > 0 && (pick.Values != nil || len(pick.ValuesFrom) > 0) {
+			d.stall(v1alpha1.ReasonInvalidSpec, fmt.Sprintf(
+				"spec.applications: the values of %s have no effect%s: give them there, or pick it for a namespace of its own", pick.Name, d.brought.explain(pick.Name)))
+		}
+	}
 }
 
 // lines says what is brought, and whether to all clusters, sorted.

@@ -46,6 +46,19 @@ func (w *world) picksOn(cluster string) string {
 	return "-"
 }
 
+// stages has the clusters c0 and c1, one after the other, and the second when somebody
+// approves; 1.0.0 is approved.
+func (w *world) stages() {
+	for _, name := range []string{"c0", "c1"} {
+		w.cluster(name, map[string]string{"ring": name})
+	}
+	w.Platform.Spec.Rollout.Stages = []v1alpha1.RolloutStage{
+		{Name: "first", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"ring": "c0"}}},
+		{Name: "second", Approval: true},
+	}
+	w.Platform.Annotations = map[string]string{v1alpha1.ApproveAnnotation: "second@1.0.0"}
+}
+
 // What the bundle brings counts as chosen: it is not installed again, and what is picked
 // fits it.
 func TestWhatTheBundleBringsCountsAsChosen(t *testing.T) {
@@ -62,6 +75,26 @@ func TestWhatTheBundleBringsCountsAsChosen(t *testing.T) {
 	d = w.settle(t)
 	if conditionsOf(d.Status) != installed || locked(d.Status) != "" || w.picksOn("") != "-" || len(w.made()) > 0 {
 		t.Errorf("locked are %s, installed %s, %d bundles are made: %s", locked(d.Status), w.picksOn(""), len(w.made()), said(d.Status))
+	}
+}
+
+// One that is picked for a namespace of its own is beside it, with values of its own. Values
+// for what is there have no effect, and are complained of.
+func TestAPickForANamespaceOfItsOwnIsBesideWhatIsThere(t *testing.T) {
+	for namespace, want := range map[string]string{"own": "db", "db": "-", "": "-"} {
+		w := picked(picks("db"))
+		w.brings(0, "db", "1.0.0")
+		w.Platform.Spec.Applications[0].Namespace = namespace
+		d := w.settle(t)
+		if conditionsOf(d.Status) != installed || w.picksOn("") != want {
+			t.Errorf("namespace %q: installed %s: %s", namespace, w.picksOn(""), said(d.Status))
+		}
+		w.Platform.Spec.Applications[0].Values = jsonOf(`{"a":1}`)
+		d = w.settle(t)
+		complains := strings.Contains(said(d.Status), "the values of db have no effect; bundle base-1-0-0 brings db 1.0.0: give them there")
+		if complains != (want == "-") || (conditionsOf(d.Status) == installed) == complains {
+			t.Errorf("values, namespace %q: %s: %s", namespace, conditionsOf(d.Status), said(d.Status))
+		}
 	}
 }
 
@@ -82,14 +115,7 @@ func TestWhatDoesNotFitWhatTheBundleBringsIsToldOf(t *testing.T) {
 func TestAVersionThatBringsWhatWasPickedTakesItOver(t *testing.T) {
 	w := picked(picks("shop"), on("c0", "c1"))
 	w.brings(1, "db", "1.0.0")
-	for _, name := range []string{"c0", "c1"} {
-		w.cluster(name, map[string]string{"ring": name})
-	}
-	w.Platform.Spec.Rollout.Stages = []v1alpha1.RolloutStage{
-		{Name: "first", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"ring": "c0"}}},
-		{Name: "second", Approval: true},
-	}
-	w.Platform.Annotations = map[string]string{v1alpha1.ApproveAnnotation: "second@1.0.0"}
+	w.stages()
 	if d := w.settle(t); w.picksOn("c0") != "db shop" || w.picksOn("c1") != "db shop" || conditionsOf(d.Status) != installed {
 		t.Fatalf("%s and %s: %s", w.picksOn("c0"), w.picksOn("c1"), said(d.Status))
 	}
@@ -117,14 +143,7 @@ func TestSeveralVersionsThatTheBundleBringsMustFit(t *testing.T) {
 	w.Catalogue["shop"] = application("shop", "1.0.0 db@1.0.x", "1.1.0 db@1.x")
 	w.brings(0, "db", "1.0.0")
 	w.brings(1, "db", "1.1.0")
-	for _, name := range []string{"c0", "c1"} {
-		w.cluster(name, map[string]string{"ring": name})
-	}
-	w.Platform.Spec.Rollout.Stages = []v1alpha1.RolloutStage{
-		{Name: "first", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"ring": "c0"}}},
-		{Name: "second", Approval: true},
-	}
-	w.Platform.Annotations = map[string]string{v1alpha1.ApproveAnnotation: "second@1.0.0"}
+	w.stages()
 	w.settle(t)
 	w.Platform.Spec.Bundle.Version = "1.1.0"
 	if d := w.settle(t); locked(d.Status) != "shop@1.1.0" {

@@ -58,6 +58,9 @@ type decider struct {
 	members []*member
 	// brought are the applications that are there besides what is picked.
 	brought brought
+	// variants are the bundles of picked applications without some of them, by the names of
+	// those.
+	variants map[string]*v1alpha1.ApplicationBundle
 	// keep holds the layers that are not deleted.
 	keep map[string]bool
 	// target is the version to be at in the end.
@@ -84,6 +87,7 @@ func newDecider(o Observation) *decider {
 		own:         map[string]*v1alpha1.AddonsLayer{},
 		named:       map[string]*v1alpha1.AddonsLayer{},
 		known:       map[string]resolved{},
+		variants:    map[string]*v1alpha1.ApplicationBundle{},
 		keep:        map[string]bool{},
 	}
 	d.Layers = slices.Clone(o.Layers)

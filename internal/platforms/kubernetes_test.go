@@ -65,7 +65,7 @@ func TestAVersionThatDoesNotFitIsNotChosen(t *testing.T) {
 			}
 			// What runs stays, whatever Kubernetes its cluster gets.
 			w.kubernetes("c0", "v1.29.4")
-			if d := w.settle(t); w.versionsOf() != "1.2.0 1.2.0 1.2.0" || conditionsOf(d.Status) != installed {
+			if d := w.settle(t); w.versionsOf() != "1.2.0 1.2.0 1.2.0" || conditionsOf(d.Status) != installed || strings.Contains(said(d.Status), "stays at") {
 				t.Errorf("the clusters are at %s: %s", w.versionsOf(), said(d.Status))
 			}
 		})

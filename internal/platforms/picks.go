@@ -29,11 +29,10 @@ const appsLayer = "applications"
 // adds it to the decision where it does not exist.
 func (d *decider) picks() *v1alpha1.ApplicationBundle {
 	status, last := &d.decision.Status, d.Platform.Status.Lock
-	if len(d.Platform.Spec.Applications) > 0 {
-		d.brought = d.whatIsThere()
-	}
 	var bundle *v1alpha1.ApplicationBundle
 	if len(d.Platform.Spec.Applications) > 0 {
+		d.brought = d.whatIsThere()
+		d.unusedValues()
 		if status.Lock = d.lock().DeepCopy(); status.Lock != nil {
 			bundle = d.pickedBundle(status.Lock, nil)
 		}
@@ -59,18 +58,29 @@ func (d *decider) makeBundle(bundle *v1alpha1.ApplicationBundle) {
 }
 
 // variant returns the bundle of the picked applications for a cluster: without those that
-// the platform's own bundle brings there.
+// are there already. Clusters that have the same of them have the same bundle.
 func (d *decider) variant(m *member, all *v1alpha1.ApplicationBundle) *v1alpha1.ApplicationBundle {
 	lock := d.decision.Status.Lock
 	if all == nil || lock == nil {
 		return all
 	}
-	if !slices.ContainsFunc(lock.Applications, func(l v1alpha1.LockedApplication) bool { return m.brought[l.Name] }) {
+	var without []string
+	for _, locked := range lock.Applications {
+		if m.brought[locked.Name] {
+			without = append(without, locked.Name)
+		}
+	}
+	if len(without) == 0 {
 		return all
 	}
-	bundle := d.pickedBundle(lock, m.brought)
-	if bundle != nil && len(bundle.Spec.Layers) > 0 {
-		d.makeBundle(bundle)
+	key := strings.Join(without, " ")
+	bundle, made := d.variants[key]
+	if !made {
+		bundle = d.pickedBundle(lock, m.brought)
+		d.variants[key] = bundle
+		if bundle != nil && len(bundle.Spec.Layers) > 0 {
+			d.makeBundle(bundle)
+		}
 	}
 	return bundle
 }
@@ -207,6 +217,7 @@ func (d *decider) pickedLayers(m *member, picks *v1alpha1.ApplicationBundle) []*
 		m.note(rollout.Failed, "%v", err)
 		return nil
 	}
+	needed := d.needed()
 	for _, one := range plan {
 		for _, before := range m.plan {
 			if before.presence != absent && before.place == m.target {
@@ -215,7 +226,7 @@ func (d *decider) pickedLayers(m *member, picks *v1alpha1.ApplicationBundle) []*
 		}
 		// What others bring and is needed here comes before. What another Platform has
 		// picked does not: that may wait for these.
-		for _, name := range d.needed() {
+		for _, name := range needed {
 			one.spec.Prereqs.DependsOn = append(one.spec.Prereqs.DependsOn, m.underneath[name]...)
 		}
 		one.spec.Prereqs.DependsOn = sorted(one.spec.Prereqs.DependsOn)

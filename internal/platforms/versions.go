@@ -56,7 +56,10 @@ func (d *decider) choose(want v1alpha1.PlatformBundle) {
 	d.target = targetOf(choices)
 	ways := map[standpoint]way{}
 	for at, choice := range choices {
-		one := way{Choice: choice, unfit: d.family.unfit(d.Observation, d.target, at.kubernetes)}
+		one := way{Choice: choice}
+		if at.sent != d.target { // what runs stays
+			one.unfit = d.family.unfit(d.Observation, d.target, at.kubernetes)
+		}
 		if one.unfit == "" && choice.Problem == "" && choice.Target != d.target && d.target != "" && (at.sent == "" || newer(d.target, at.sent)) {
 			wish.Current, wish.Requested, wish.Bundles = at.sent, d.target, on[at.kubernetes]
 			one.Choice = rollout.Choose(wish)

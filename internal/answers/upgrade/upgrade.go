@@ -152,7 +152,7 @@ func (in Input) ranges(layer *v1alpha1.AddonsLayer) []Reason {
 	}
 	bundle := in.Bundles[at]
 	reasons = append(reasons, in.within("ApplicationBundle "+name, bundle.Spec.Kubernetes)...)
-	of := bundles.LayerOf(bundle, strings.Trim(strings.TrimPrefix(layer.Spec.Source.Path, "."), "/"))
+	of := bundles.LayerAt(bundle, layer.Spec.Source.Path)
 	if of == nil {
 		return append(reasons, Reason{Upgrade: Unknown, Message: fmt.Sprintf("ApplicationBundle %s has no layer %s", name, layer.Spec.Source.Path)})
 	}
@@ -163,7 +163,7 @@ func (in Input) ranges(layer *v1alpha1.AddonsLayer) []Reason {
 }
 
 func (in Input) application(wanted v1alpha1.BundleApplication) []Reason {
-	name := cmp.Or(wanted.Application, wanted.Name)
+	name := bundles.ApplicationName(wanted)
 	at := slices.IndexFunc(in.Applications, func(app *v1alpha1.HelmApplication) bool { return app.Name == name })
 	if at < 0 {
 		return []Reason{in.lacking(v1alpha1.HelmApplicationKind, name)}
