@@ -50,11 +50,12 @@ func (r *AddonsLayerReconciler) fill(ctx context.Context, layer *v1alpha1.Addons
 // fillingRequest gathers what a layer of a bundle is filled from.
 func (r *AddonsLayerReconciler) fillingRequest(ctx context.Context, layer *v1alpha1.AddonsLayer) (bundles.Request, error) {
 	bundle := &v1alpha1.ApplicationBundle{}
-	if found, err := r.getShared(ctx, layer.Spec.Source.Name, bundle); err != nil || !found {
+	found, err := r.getShared(ctx, layer.Spec.Source.Name, bundle)
+	if err != nil {
+		return bundles.Request{}, err
+	}
+	if !found {
 		bundle = nil
-		if err != nil {
-			return bundles.Request{}, err
-		}
 	}
 	return r.fillingRequestOf(ctx, layer, bundle)
 }
@@ -85,19 +86,18 @@ func (r *AddonsLayerReconciler) fillingRequestOf(
 	return request, err
 }
 
-// observeLeft finds what a version of a bundle has left out of the one that is deployed,
-// as long as the layer is on its way from that.
-func (o *observer) observeLeft(ctx context.Context) error {
+// observeBefore finds what the layer lists at the version of a bundle that is deployed, as
+// long as it is on its way from that to one that is entered from it.
+func (o *observer) observeBefore(ctx context.Context) error {
 	version := o.Layer.Status.Version
 	if !sources.IsOfBundle(o.Layer) || o.Directory == nil || version == "" || version == o.Directory.Revision {
 		return nil
 	}
 	r := o.reads.unnoted()
-	next, err := r.fillingRequest(ctx, o.Layer)
-	if err != nil || next.Bundle == nil {
+	bundle, list := &v1alpha1.ApplicationBundle{}, &v1alpha1.ApplicationBundleList{}
+	if found, err := r.getShared(ctx, o.Layer.Spec.Source.Name, bundle); err != nil || !found {
 		return err
 	}
-	list := &v1alpha1.ApplicationBundleList{}
 	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("cannot list ApplicationBundles: %w", err)
 	}
@@ -105,26 +105,26 @@ func (o *observer) observeLeft(ctx context.Context) error {
 	for i := range list.Items {
 		all = append(all, &list.Items[i])
 	}
-	before := bundles.Before(all, next.Bundle, version)
+	before := bundles.Before(all, bundle, version)
 	if before == nil {
 		return nil
 	}
-	earlier, err := r.fillingRequestOf(ctx, o.Layer, before)
+	request, err := r.fillingRequestOf(ctx, o.Layer, before)
 	if err != nil {
 		return err
 	}
 	// What cannot be rendered, or put on its cluster, is not known to be left out, and is
 	// guarded.
-	left, err := bundles.Left(next, earlier)
+	manifests, err := bundles.RenderBefore(request)
 	if err != nil {
 		return nil //nolint:nilerr // see above
 	}
-	put, err := o.put(ctx, &directories.Directory{Manifests: left})
+	put, err := o.put(ctx, &directories.Directory{Manifests: manifests})
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
 	if err == nil {
-		o.Left = put
+		o.Before = put
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func (f *future) observe(layer *v1alpha1.AddonsLayer) *layers.Observation {
 			DirectoryError: content.Err,
 			Restored:       content.Restored,
 			RestoreError:   content.RestoreError,
-			Left:           content.Left,
+			Before:         content.Before,
 		},
 		ObservedClusters: layers.ObservedClusters{
 			ClusterVersion:    f.world.Version,

@@ -67,8 +67,9 @@ type Content struct {
 	// then RestoreError says why.
 	Restored     *directories.Directory
 	RestoreError string
-	// Left is what the version of a bundle has left out of the one that is deployed.
-	Left *directories.Directory
+	// Before is what the layer lists at the version of a bundle that this one is entered
+	// from.
+	Before *directories.Directory
 	// Fixed is true for a layer that stays as it is: it is not looked at, and lists
 	// what its status does.
 	Fixed bool

@@ -60,15 +60,15 @@ func pruneGuard(o Observation, plan dependents.Plan, allowed []string) (consume,
 	if o.Settings.MaxPrunePercent <= 0 || slices.Contains(allowed, allowedEmpty) {
 		return nil, allowed, nil
 	}
-	left := o.left()
+	published := o.publishedBefore()
 	removed := 0
 	for _, action := range plan.Of(dependents.VerbMark) {
-		if action.KeptFor == "" && o.guards(action.ID) && !left[action.ID] {
+		if action.KeptFor == "" && o.guards(action.ID) && !published[action.ID] {
 			removed++
 		}
 	}
 	for _, id := range plan.Undecided {
-		if o.guards(id) && !left[id] {
+		if o.guards(id) && !published[id] {
 			removed++
 		}
 	}
@@ -94,15 +94,15 @@ func pruneGuard(o Observation, plan dependents.Plan, allowed []string) (consume,
 	}
 }
 
-// left returns what the version to deploy has left out of the one before it.
-func (o Observation) left() map[objects.ID]bool {
-	left := map[objects.ID]bool{}
-	if o.Left != nil {
-		for _, manifest := range o.Left.Manifests {
-			left[manifest.ID()] = true
+// publishedBefore returns what the version lists that the one to deploy is entered from.
+func (o Observation) publishedBefore() map[objects.ID]bool {
+	published := map[objects.ID]bool{}
+	if o.Before != nil {
+		for _, manifest := range o.Before.Manifests {
+			published[manifest.ID()] = true
 		}
 	}
-	return left
+	return published
 }
 
 // guards tells whether an object is a release that the layer has on the cluster that

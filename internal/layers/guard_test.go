@@ -175,17 +175,17 @@ func TestPruneGuard(t *testing.T) {
 		}
 		return marked
 	}
-	left := func(first, last int) func(*Observation) {
+	before := func(first, last int) func(*Observation) {
 		dir, _ := many(oldRevision, first, last)
-		return func(o *Observation) { o.Left = dir }
+		return func(o *Observation) { o.Before = dir }
 	}
 	runGuardCases(t, map[string]guardCase{
 		"left out by a published version": {
-			reason: "whoever published it has tested that it goes", in: observation(layer(isDeployed(ten)), four, lives(lived...), left(4, 10)),
+			reason: "whoever published it has tested that it goes", in: observation(layer(isDeployed(ten)), four, lives(lived...), before(0, 10)),
 			state: v1alpha1.StatePruning, why: "Pruning", actions: 6,
 		},
 		"left out by a published version in part": {
-			reason: "what is left counts alone", in: observation(layer(isDeployed(ten)), one, lives(lived...), left(7, 10)),
+			reason: "what is left counts alone", in: observation(layer(isDeployed(ten)), one, lives(lived...), before(7, 10)),
 			state: v1alpha1.StateFailed, why: "MassPrune",
 		},
 		"renamed to what is not listed any more": {

@@ -108,9 +108,9 @@ type ObservedContents struct {
 	// it could not be read, and then RestoreError says why.
 	Restored     *directories.Directory
 	RestoreError string
-	// Left is what the deployed version of a bundle lists and the version to deploy, which
-	// is entered from it, has left out; nil where that is not known.
-	Left *directories.Directory
+	// Before is what the layer lists at the version that is deployed of a bundle, where the
+	// version to deploy is entered from it; nil where that is not known.
+	Before *directories.Directory
 }
 
 // ObservedClusters is what is seen of the cluster that the layer belongs on, and of

@@ -251,8 +251,8 @@ func (g *Plan) filled(_ context.Context, layer *v1alpha1.AddonsLayer) (forecast.
 	content := forecast.Content{Source: source, Directory: directory, Err: err}
 	if before := bundles.Before(g.Bundles, request.Bundle, layer.Status.Version); before != nil {
 		// What cannot be rendered is not known to be left out, and is guarded.
-		if left, err := bundles.Left(request, g.fillingRequest(layer, before)); err == nil {
-			content.Left = &directories.Directory{Manifests: left}
+		if manifests, err := bundles.RenderBefore(g.fillingRequest(layer, before)); err == nil {
+			content.Before = &directories.Directory{Manifests: manifests}
 		}
 	}
 	return content, nil
@@ -373,9 +373,9 @@ func (g *Plan) place(ctx context.Context, w forecast.World) error {
 				}
 				w.Contents[layer.Name] = content
 			}
-			if content.Left != nil && lists("", "") == nil {
-				if content.Left, err = place.Put(content.Left); err != nil {
-					content.Left = nil
+			if content.Before != nil && lists("", "") == nil {
+				if content.Before, err = place.Put(content.Before); err != nil {
+					content.Before = nil
 				}
 				w.Contents[layer.Name] = content
 			}

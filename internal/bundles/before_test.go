@@ -56,7 +56,7 @@ func TestBefore(t *testing.T) {
 	}
 }
 
-func TestLeft(t *testing.T) {
+func TestRenderBefore(t *testing.T) {
 	app := &v1alpha1.HelmApplication{}
 	app.Name = "app"
 	app.Spec.Versions = []v1alpha1.HelmApplicationVersion{{
@@ -70,28 +70,26 @@ func TestLeft(t *testing.T) {
 		}
 		return r
 	}
-	before, after := holding("1.0.0", "", "a", "b", "c"), holding("1.1.0", "1.0.x", "b")
-	after.Spec.Inputs = []v1alpha1.BundleInput{{Name: "new"}}
-	left, err := Left(request(after, `{"new": "x"}`), request(before, ""))
+	before := holding("1.0.0", "", "a", "b")
+	manifests, err := RenderBefore(request(before, `{"new": "x"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
-	for _, manifest := range left {
+	for _, manifest := range manifests {
 		if manifest.Object.GroupVersionKind().GroupKind() == kinds.HelmReleaseKind {
 			names = append(names, manifest.Object.GetName())
 		}
 	}
-	if diff := cmp.Diff([]string{"a", "c"}, names); diff != "" {
-		t.Errorf("left out: %s", diff)
+	if diff := cmp.Diff([]string{"a", "b"}, names); diff != "" {
+		t.Errorf("with an input that it does not have: %s", diff)
 	}
-	// Where the earlier version needs an input that nobody gives, nothing is known.
 	before.Spec.Inputs = []v1alpha1.BundleInput{{Name: "old", Required: true}}
-	if left, err := Left(request(after, `{"new": "x"}`), request(before, "")); err == nil {
-		t.Errorf("left out: %v", left)
+	if manifests, err := RenderBefore(request(before, `{"new": "x"}`)); err == nil {
+		t.Errorf("without an input that it needs: %v", manifests)
 	}
 	before.Spec.Inputs, before.Status.Digest = nil, "sha256:other"
-	if left, err := Left(request(after, ""), request(before, "")); err == nil {
-		t.Errorf("of a bundle that was changed: %v", left)
+	if manifests, err := RenderBefore(request(before, "")); err == nil {
+		t.Errorf("of a bundle that was changed: %v", manifests)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/catalogue"
 	"github.com/strata-project/strata/internal/directories"
-	"github.com/strata-project/strata/internal/objects"
 )
 
 // Before returns the bundle of a version that another one is entered from, as its
@@ -40,27 +39,15 @@ func Before(all []*v1alpha1.ApplicationBundle, bundle *v1alpha1.ApplicationBundl
 	return found
 }
 
-// Left returns what a layer lists at the version of one request and not at that of the
-// next, both of the same layer: what whoever published the next version has left out. The
-// inputs are those of the next; where the layer cannot be rendered with them at the earlier
-// version, it is not known what was left out, and the error says why.
-func Left(next, earlier Request) ([]directories.Manifest, error) {
-	after, err := Render(next)
-	if err != nil {
+// RenderBefore returns what a layer lists at the version before the one that it is to have,
+// with its inputs of now: what of that the next version does not list, its publisher has
+// left out. The error says why that is not known.
+func RenderBefore(before Request) ([]directories.Manifest, error) {
+	var err error
+	if before.Inputs, err = inputsFor(before.Bundle, before.Inputs); err != nil {
 		return nil, err
 	}
-	if earlier.Inputs, err = inputsFor(earlier.Bundle, next.Inputs); err != nil {
-		return nil, err
-	}
-	before, err := Render(earlier)
-	if err != nil {
-		return nil, err
-	}
-	listed := map[objects.ID]bool{}
-	for _, manifest := range after {
-		listed[manifest.ID()] = true
-	}
-	return slices.DeleteFunc(before, func(m directories.Manifest) bool { return listed[m.ID()] }), nil
+	return Render(before)
 }
 
 // inputsFor returns those of some inputs that a bundle has.
