@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -223,7 +224,7 @@ func (r *PlatformReconciler) observe(ctx context.Context, platform *v1alpha1.Pla
 		Now: r.now(), Namespace: r.Settings.Namespace, Platform: platform, Version: r.Cluster.Version(),
 		Catalogue: map[string]*v1alpha1.HelmApplication{}, Clusters: map[types.NamespacedName]*v1alpha1.RemoteCluster{},
 		ConfigMaps: map[types.NamespacedName]map[string]string{}, ConfigMapErrors: map[types.NamespacedName]error{},
-		Taken: map[string]*v1alpha1.AddonsLayer{},
+		Taken: map[string]*v1alpha1.AddonsLayer{}, Platforms: map[string]*v1alpha1.Platform{},
 	}
 	bundles, apps := &v1alpha1.ApplicationBundleList{}, &v1alpha1.HelmApplicationList{}
 	clusters, owned := &v1alpha1.RemoteClusterList{}, &v1alpha1.AddonsLayerList{}
@@ -271,21 +272,75 @@ func (r *PlatformReconciler) observe(ctx context.Context, platform *v1alpha1.Pla
 	return o, nil
 }
 
-// observeOthers reads which layers of bundles others have, where that matters.
+// observeOthers adds the layers of others that matter to the Platform.
 func (r *PlatformReconciler) observeOthers(ctx context.Context, o *platforms.Observation) error {
-	if len(o.Platform.Spec.Applications) == 0 {
+	list := &v1alpha1.PlatformList{}
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("cannot list Platforms: %w", err)
+	}
+	for i := range list.Items {
+		o.Platforms[list.Items[i].Name] = &list.Items[i]
+	}
+	seen := map[string]bool{}
+	add := func(matters func(*v1alpha1.AddonsLayer) bool, opts ...client.ListOption) error {
+		layers := &v1alpha1.AddonsLayerList{}
+		if err := r.Client.List(ctx, layers, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+			return fmt.Errorf("cannot list layers: %w", err)
+		}
+		for i := range layers.Items {
+			layer := &layers.Items[i]
+			if layer.Labels[v1alpha1.PlatformLabel] != o.Platform.Name && !seen[layer.Name] && matters(layer) {
+				seen[layer.Name] = true
+				o.Others = append(o.Others, layer)
+			}
+		}
 		return nil
 	}
-	all := &v1alpha1.AddonsLayerList{}
-	if err := r.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("cannot list layers: %w", err)
+	if len(o.Platform.Spec.Applications) > 0 {
+		if err := add(sources.IsOfBundle); err != nil {
+			return err
+		}
 	}
-	for i := range all.Items {
-		if layer := &all.Items[i]; layer.Labels[v1alpha1.PlatformLabel] != o.Platform.Name && sources.IsOfBundle(layer) {
-			o.Others = append(o.Others, layer)
+	near, clusters, err := r.neighbours(ctx, *o)
+	if err != nil {
+		return err
+	}
+	all := func(*v1alpha1.AddonsLayer) bool { return true }
+	for _, name := range near {
+		if err := add(all, client.MatchingFields{indexPlatform: name}); err != nil {
+			return err
+		}
+	}
+	for _, name := range clusters {
+		if err := add(all, client.MatchingFields{indexCluster: name}); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// neighbours returns the names of the Platforms that come before one, and of those that
+// depend on it, and the names of clusters that its layers have made.
+func (r *PlatformReconciler) neighbours(ctx context.Context, o platforms.Observation) (names, clusters []string, err error) {
+	names = platforms.Upstream(o, func(name string) *v1alpha1.AddonsLayer {
+		layer := &v1alpha1.AddonsLayer{}
+		found, wrong := r.getShared(ctx, name, layer)
+		if err = errors.Join(err, wrong); !found {
+			return nil
+		}
+		return layer
+	})
+	names = append(names, platforms.Downstream(o)...)
+	own := map[string]bool{}
+	for _, layer := range o.Layers {
+		own[layer.Name] = true
+	}
+	for name, cluster := range o.Clusters {
+		if own[cluster.Labels[v1alpha1.LayerLabel]] {
+			clusters = append(clusters, name.Name)
+		}
+	}
+	return names, clusters, err
 }
 
 // observeInputs reads the ConfigMaps that inputs come from, and follows them.

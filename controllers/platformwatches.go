@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/sources"
 )
 
@@ -43,6 +44,8 @@ func (r *PlatformReconciler) SetupWithManager(mgr manager.Manager) error {
 			DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueuePlatform(q, e.Object) },
 		}, platformLayerChanged),
 		source.Kind(cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(r.platformsThatPick), contentChanged),
+		source.Kind(cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(r.platformsAround), contentChanged),
+		source.Kind(cache, client.Object(&v1alpha1.Platform{}), handler.EnqueueRequestsFromMapFunc(r.platformsBesides), platformToldChanged),
 		source.Kind(cache, client.Object(&v1alpha1.ApplicationBundle{}), handler.EnqueueRequestsFromMapFunc(r.platformsOfBundle), bundleToldChanged),
 		source.Kind(cache, client.Object(&v1alpha1.HelmApplication{}), handler.EnqueueRequestsFromMapFunc(r.all), publishedChanged),
 		source.Kind(cache, client.Object(&v1alpha1.RemoteCluster{}), handler.EnqueueRequestsFromMapFunc(r.platformsOn), clusterChanged),
@@ -112,6 +115,94 @@ func (r *PlatformReconciler) platformsThatPick(ctx context.Context, obj client.O
 	})
 }
 
+// platformsAround returns the Platforms to which it matters that a layer of somebody else
+// comes, changes or goes: those that depend on its own or whose clusters that, or the layer,
+// has made, and the one that has made the layer's cluster.
+func (r *PlatformReconciler) platformsAround(ctx context.Context, obj client.Object) []ctrl.Request {
+	layer := obj.(*v1alpha1.AddonsLayer)
+	own := layer.Labels[v1alpha1.PlatformLabel]
+	woken, filled := map[string]bool{}, ""
+	if place := placement.Of(layer, r.Settings.Namespace); place.Name != "" {
+		switch maker := r.makerOf(ctx, place); maker {
+		case "":
+		case own:
+			filled = place.Name
+			r.onCluster(ctx, place, woken)
+		default:
+			woken[maker] = true
+		}
+	}
+	if layer.DeletionTimestamp != nil {
+		remotes := &v1alpha1.RemoteClusterList{}
+		if err := r.Client.List(ctx, remotes, client.MatchingLabels{v1alpha1.LayerLabel: layer.Name}, client.UnsafeDisableDeepCopy); err != nil {
+			log.FromContext(ctx).Error(err, "cannot list the RemoteClusters of a layer")
+		}
+		for i := range remotes.Items {
+			r.onCluster(ctx, client.ObjectKeyFromObject(&remotes.Items[i]), woken)
+		}
+		r.dependenciesOf(ctx, own, woken)
+	}
+	return r.those(ctx, func(platform *v1alpha1.Platform) bool {
+		return platform.Name != own && (woken[platform.Name] || dependsOnPlatform(platform, own) || filled != "" && mayBeOn(platform, filled))
+	})
+}
+
+// makerOf returns the name of the Platform whose layer has made a cluster; empty for none.
+func (r *PlatformReconciler) makerOf(ctx context.Context, cluster types.NamespacedName) string {
+	remote, maker := &v1alpha1.RemoteCluster{}, &v1alpha1.AddonsLayer{}
+	if err := r.Client.Get(ctx, cluster, remote, client.UnsafeDisableDeepCopy); err != nil || remote.Labels[v1alpha1.LayerLabel] == "" {
+		return ""
+	}
+	if found, err := r.getShared(ctx, remote.Labels[v1alpha1.LayerLabel], maker); err != nil || !found {
+		return ""
+	}
+	return maker.Labels[v1alpha1.PlatformLabel]
+}
+
+// dependenciesOf notes the Platforms that one depends on.
+func (r *PlatformReconciler) dependenciesOf(ctx context.Context, name string, woken map[string]bool) {
+	platform := &v1alpha1.Platform{}
+	if found, err := r.getShared(ctx, name, platform); name == "" || err != nil || !found {
+		return
+	}
+	for _, dependency := range platform.Spec.DependsOn {
+		woken[dependency.Name] = true
+	}
+}
+
+// onCluster notes the Platforms that have layers on a cluster or name it.
+func (r *PlatformReconciler) onCluster(ctx context.Context, cluster types.NamespacedName, woken map[string]bool) {
+	layers := &v1alpha1.AddonsLayerList{}
+	if err := r.Client.List(ctx, layers, client.MatchingFields{indexCluster: cluster.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "cannot list the layers of a RemoteCluster")
+		return
+	}
+	for i := range layers.Items {
+		woken[layers.Items[i].Labels[v1alpha1.PlatformLabel]] = true
+	}
+}
+
+func dependsOnPlatform(platform *v1alpha1.Platform, name string) bool {
+	return slices.ContainsFunc(platform.Spec.DependsOn, func(p v1alpha1.PlatformDependency) bool { return p.Name == name })
+}
+
+// platformsBesides returns the Platforms that depend on one, and those that it depends on:
+// they may wait for it to be ready, or to go.
+func (r *PlatformReconciler) platformsBesides(ctx context.Context, obj client.Object) []ctrl.Request {
+	changed := obj.(*v1alpha1.Platform)
+	return r.those(ctx, func(platform *v1alpha1.Platform) bool {
+		return dependsOnPlatform(platform, changed.Name) || dependsOnPlatform(changed, platform.Name)
+	})
+}
+
+// platformToldChanged is for what a Platform says of itself, and for its coming and going.
+var platformToldChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld.(*v1alpha1.Platform), e.ObjectNew.(*v1alpha1.Platform)
+		return was.Generation != is.Generation || !equality.Semantic.DeepEqual(was.Status.Conditions, is.Status.Conditions)
+	},
+}
+
 // platformsOn returns the Platforms that have to do with a RemoteCluster: that may
 // select it, that name it, or that have a layer on it.
 func (r *PlatformReconciler) platformsOn(ctx context.Context, obj client.Object) []ctrl.Request {
@@ -124,17 +215,13 @@ func (r *PlatformReconciler) platformsOn(ctx context.Context, obj client.Object)
 	for i := range layers.Items {
 		with[layers.Items[i].Labels[v1alpha1.PlatformLabel]] = true
 	}
-	return r.those(ctx, func(platform *v1alpha1.Platform) bool {
-		if with[platform.Name] || platform.Spec.ClusterSelector != nil {
-			return true
-		}
-		for _, cluster := range platform.Spec.Clusters {
-			if cluster.Name == obj.GetName() {
-				return true
-			}
-		}
-		return false
-	})
+	return r.those(ctx, func(platform *v1alpha1.Platform) bool { return with[platform.Name] || mayBeOn(platform, obj.GetName()) })
+}
+
+// mayBeOn tells whether a Platform may be meant to be on a cluster of a name.
+func mayBeOn(platform *v1alpha1.Platform, cluster string) bool {
+	return platform.Spec.ClusterSelector != nil ||
+		slices.ContainsFunc(platform.Spec.Clusters, func(c v1alpha1.ClusterReference) bool { return c.Name == cluster })
 }
 
 func (r *PlatformReconciler) all(ctx context.Context, _ client.Object) []ctrl.Request {

@@ -204,6 +204,13 @@ type BundleLayer struct {
 	// +optional
 	Job *BundleJob `json:"job,omitempty"`
 
+	// DeletionPolicy of the layer: Delete, Orphan (what it has stays without owner) or
+	// Abandon (and its cluster is not contacted). It defaults to the Platform's; of both,
+	// the one that leaves more is taken.
+	// +kubebuilder:validation:XValidation:rule="self in ['', 'Delete', 'Orphan', 'Abandon']",message="deletionPolicy must be Delete (uninstall what the layer has), Orphan (leave it without owner) or Abandon (leave it, and do not contact its cluster)"
+	// +optional
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
 	// Teardown says what goes before this layer when both go.
 	// +optional
 	Teardown *BundleTeardown `json:"teardown,omitempty"`
@@ -326,6 +333,11 @@ type BundleCluster struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="interval must be at least 1s"
 	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
+	// DeletionPolicy as in RemoteClusters. The layers of the bundle that are on the
+	// cluster follow it, too, when they go with the cluster.
+	// +kubebuilder:validation:XValidation:rule="self in ['', 'Delete', 'Orphan', 'Abandon']",message="deletionPolicy must be Delete (uninstall what is there), Orphan (leave it without owner) or Abandon (leave it, and do not contact the cluster)"
+	// +optional
+	DeletionPolicy ClusterDeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
 // TemplatedSecretKey names a key of a Secret whose name is a text with templates.

@@ -44,6 +44,16 @@ type PlatformSpec struct {
 	// +optional
 	ClusterSelector *ClusterSelector `json:"clusterSelector,omitempty"`
 
+	// DependsOn lists other Platforms that come before this one. A cluster that both
+	// are installed on waits for what the other one has there, for as long as it has
+	// it; otherwise the first installation on a cluster waits for all of the other one.
+	// A cluster that a bundle has made waits for the Platform of that without being
+	// told. None of these Platforms is deleted before this one.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	// +optional
+	DependsOn []PlatformDependency `json:"dependsOn,omitempty"`
+
 	// Inputs of the bundle by name; they win over inputsFrom.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -77,8 +87,10 @@ type PlatformSpec struct {
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// DeletionPolicy of the layers.
-	// +kubebuilder:validation:XValidation:rule="self in ['Delete', 'Orphan']",message="deletionPolicy must be Delete (uninstall everything) or Orphan (leave it without owner)"
+	// DeletionPolicy of the layers: Delete (the default) uninstalls everything, Orphan
+	// leaves it without owner, and Abandon does the same and does not even contact
+	// other clusters.
+	// +kubebuilder:validation:XValidation:rule="self in ['Delete', 'Orphan', 'Abandon']",message="deletionPolicy must be Delete (uninstall everything), Orphan (leave it without owner) or Abandon (leave it, and do not contact other clusters)"
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
@@ -123,6 +135,20 @@ type PlatformApplication struct {
 	// +listType=atomic
 	// +optional
 	ValuesFrom []ValuesReference `json:"valuesFrom,omitempty"`
+}
+
+// PlatformDependency names a Platform that comes before another one.
+type PlatformDependency struct {
+	// Name of the Platform.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Name string `json:"name"`
+	// Layer of that Platform's bundle that is waited for. Empty for all that it has.
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="layer must be the name of a layer of the other Platform's bundle"
+	// +optional
+	Layer string `json:"layer,omitempty"`
 }
 
 // ClusterSelector selects RemoteClusters.

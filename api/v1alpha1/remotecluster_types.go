@@ -49,22 +49,29 @@ type RemoteClusterSpec struct {
 	// +optional
 	Unreachable UnreachableSpec `json:"unreachable,omitempty,omitzero"`
 
-	// DeletionPolicy says what becomes of the layers on the cluster when the
-	// RemoteCluster is deleted: Wait (the default) keeps it until they are gone,
-	// Abandon gives up what is on the cluster and deletes only what Strata has
-	// on its own cluster.
-	// +kubebuilder:validation:XValidation:rule="self in ['Wait', 'Abandon']",message="deletionPolicy must be Wait (until no layer is on the cluster) or Abandon (leave on the cluster what is there)"
+	// DeletionPolicy says what becomes of what is on the cluster when the RemoteCluster,
+	// or the layer that has made it, is deleted. Where it is empty, or Wait, nothing is
+	// taken along: it stays until no layer is on the cluster. Otherwise the layers that
+	// Platforms have there go with it: they are uninstalled (Delete), left without owner
+	// (Orphan), or left behind on a cluster that is not contacted any more (Abandon).
+	// Other layers are waited for, but with Abandon.
+	// +kubebuilder:validation:XValidation:rule="self in ['Wait', 'Delete', 'Orphan', 'Abandon']",message="deletionPolicy must be Delete (uninstall what Platforms have there), Orphan (leave it without owner) or Abandon (leave it, and do not contact the cluster); without it the RemoteCluster waits until no layer is there"
 	// +optional
 	DeletionPolicy ClusterDeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
-// ClusterDeletionPolicy is what becomes of the layers of a RemoteCluster when it
+// ClusterDeletionPolicy is what becomes of what is on a cluster when its RemoteCluster
 // is deleted.
 type ClusterDeletionPolicy string
 
 const (
 	// ClusterDeletionWait waits until no layer is on the cluster.
 	ClusterDeletionWait ClusterDeletionPolicy = "Wait"
+	// ClusterDeletionDelete takes along what Platforms have there, and uninstalls it.
+	ClusterDeletionDelete ClusterDeletionPolicy = "Delete"
+	// ClusterDeletionOrphan takes along what Platforms have there, and leaves it
+	// running without owner.
+	ClusterDeletionOrphan ClusterDeletionPolicy = "Orphan"
 	// ClusterDeletionAbandon leaves on the cluster what is there.
 	ClusterDeletionAbandon ClusterDeletionPolicy = "Abandon"
 )

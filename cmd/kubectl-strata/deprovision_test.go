@@ -47,6 +47,26 @@ func TestDeprovisionIsGolden(t *testing.T) {
 	}
 }
 
+// Who depends on a Platform is in the way of what it has, whether it is on the same
+// cluster or not.
+func TestDeprovisionNamesWhoDependsOnThePlatform(t *testing.T) {
+	objects := append(apitest.Load(t, "testdata/departing.yaml"), apitest.Parse(t, `
+apiVersion: kraan.io/v1alpha1
+kind: Platform
+metadata: {name: shop}
+spec: {bundle: {family: shop}, dependsOn: [{name: edge}]}
+---
+apiVersion: kraan.io/v1alpha1
+kind: AddonsLayer
+metadata: {name: shop-till, labels: {platform.kraan.io/name: shop, platform.kraan.io/cluster: "", platform.kraan.io/layer: till}}
+spec: {version: 1.0.0}
+`)...)
+	code, out, _ := commandLine(t, apitest.New(t, objects...), terminalOf(0), "deprovision --platform edge --plan")
+	if code != 2 || !strings.Contains(out, "Platform edge is not deleted: Platform shop depends on this one; delete that first") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+}
+
 func TestDeprovisionMistakes(t *testing.T) {
 	server := apitest.New(t, apitest.Load(t, "testdata/departing.yaml")...)
 	for args, words := range map[string]string{

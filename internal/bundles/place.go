@@ -112,6 +112,9 @@ func (r *rendering) remoteCluster(cluster *v1alpha1.BundleCluster) error {
 	if cluster.Interval != nil {
 		spec["interval"] = cluster.Interval.Duration.String()
 	}
+	if cluster.DeletionPolicy != "" {
+		spec["deletionPolicy"] = string(cluster.DeletionPolicy)
+	}
 	obj := newObject(v1alpha1.GroupVersion.String(), v1alpha1.RemoteClusterKind, namespace, Name(r.instance(), r.layer.Name))
 	if on := r.Cluster.Name; on.Name != "" {
 		obj.SetNamespace(on.Namespace)

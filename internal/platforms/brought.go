@@ -10,14 +10,12 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/catalogue"
 	"github.com/strata-project/strata/internal/dependencies"
-	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/solver"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // brought are the applications that clusters have besides what is picked, by the platform's
@@ -38,16 +36,11 @@ func (d *decider) whatIsThere() brought {
 	for _, bundle := range d.Bundles {
 		named[bundle.Name] = bundle
 	}
-	others := map[types.NamespacedName][]*v1alpha1.AddonsLayer{}
-	for _, other := range d.Others {
-		place := placement.Of(other, d.Namespace)
-		others[place] = append(others[place], other)
-	}
 	on := map[string]int{}
 	for _, m := range d.members {
 		m.there = there{brought: map[string]bool{}, underneath: map[string][]string{}}
 		d.byOwnBundle(m, b)
-		d.byOthers(m, b, named, others[m.target])
+		d.byOthers(m, b, named, d.others.on[m.target])
 		for name := range m.brought {
 			on[name]++
 		}
@@ -167,6 +160,9 @@ func (m *member) alreadyPicked(named map[string]*v1alpha1.ApplicationBundle) (na
 
 // applicationsOf returns the applications of a layer of a bundle; bundles are by their names.
 func applicationsOf(named map[string]*v1alpha1.ApplicationBundle, layer *v1alpha1.AddonsLayer) []v1alpha1.BundleApplication {
+	if !sources.IsOfBundle(layer) {
+		return nil
+	}
 	of := bundles.LayerAt(named[layer.Spec.Source.Name], layer.Spec.Source.Path)
 	if of == nil {
 		return nil

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/moments"
 	"github.com/strata-project/strata/internal/rollout"
@@ -31,6 +29,9 @@ func decided(o Observation) *decider {
 		d.deletion()
 		return d
 	}
+	if d.circle = circleOf(o); d.circle != "" {
+		d.stall(v1alpha1.ReasonInvalidSpec, d.circle)
+	}
 	if d.gather() {
 		d.install()
 	} else {
@@ -47,7 +48,11 @@ type decider struct {
 	// own holds the layers of the platform by name.
 	own map[string]*v1alpha1.AddonsLayer
 	// named holds the first layer of each name that is to be there.
-	named  map[string]*v1alpha1.AddonsLayer
+	named map[string]*v1alpha1.AddonsLayer
+	// others are the layers that are not the platform's, and circle says that it comes
+	// after itself; empty where it does not.
+	others others
+	circle string
 	family family
 	given  given
 	// known keeps what inputsOf has found, by the bundle's name.
@@ -63,6 +68,8 @@ type decider struct {
 	variants map[string]*v1alpha1.ApplicationBundle
 	// keep holds the layers that are not deleted.
 	keep map[string]bool
+	// along are layers that go with their cluster, with what that says becomes of them.
+	along map[string]v1alpha1.DeletionPolicy
 	// target is the version to be at in the end.
 	target string
 	// plan is what the roll-out does.
@@ -89,6 +96,8 @@ func newDecider(o Observation) *decider {
 		known:       map[string]resolved{},
 		variants:    map[string]*v1alpha1.ApplicationBundle{},
 		keep:        map[string]bool{},
+		along:       map[string]v1alpha1.DeletionPolicy{},
+		others:      othersOf(o),
 	}
 	d.Layers = slices.Clone(o.Layers)
 	slices.SortFunc(d.Layers, func(a, b *v1alpha1.AddonsLayer) int { return cmp.Compare(a.Name, b.Name) })
@@ -133,7 +142,8 @@ func (d *decider) gather() bool {
 	for _, target := range targets {
 		cluster := clusterValue(target)
 		m := &member{target: target, stage: -1, layers: bundled[cluster], picked: picked[cluster], health: well()}
-		m.gone, m.away = d.absence(target)
+		m.upstream = d.comesBefore(target)
+		d.absence(m)
 		d.members = append(d.members, m)
 	}
 	return true
@@ -147,20 +157,27 @@ func IsMade(layer *v1alpha1.AddonsLayer) bool {
 	return isOnCluster && layer.Labels[v1alpha1.PlatformLabel] != "" && layer.Labels[v1alpha1.PlatformLayerLabel] != ""
 }
 
-// absence says that a cluster does not exist, or does not answer. One that is being
-// deleted counts as gone: it waits for somebody to take its layers away.
-func (d *decider) absence(target types.NamespacedName) (gone, away string) {
-	if target.Name == "" {
-		return "", ""
+// absence notes that a cluster does not exist, or does not answer. One that is being
+// deleted counts as gone: it takes along what is there, or waits for somebody to take it
+// off the platform.
+func (d *decider) absence(m *member) {
+	if m.target.Name == "" {
+		return
 	}
-	remote := d.Clusters[target]
-	switch {
-	case remote == nil:
-		return fmt.Sprintf("RemoteCluster %s does not exist", target), ""
-	case remote.DeletionTimestamp != nil:
-		return fmt.Sprintf("RemoteCluster %s is being deleted: take it off the platform, which removes its layers", target), ""
+	remote := d.Clusters[m.target]
+	if remote == nil {
+		m.gone = fmt.Sprintf("RemoteCluster %s does not exist", m.target)
+		return
 	}
-	return "", awayMessage(remote)
+	if goes := d.goes(remote); goes != "" {
+		if m.along = alongWith(remote); m.along != "" {
+			m.gone = goes + ", and what is there goes with it"
+		} else {
+			m.gone = goes + ": take it off the platform, which removes its layers"
+		}
+		return
+	}
+	m.away = awayMessage(remote)
 }
 
 // install decides about the layers of all clusters.
@@ -177,12 +194,8 @@ func (d *decider) install() {
 		d.write(m)
 		d.writePicked(m, d.variant(m, picks))
 	}
+	d.leave()
 	d.deleteBundles(picks)
-	for _, layer := range d.Layers {
-		if IsMade(layer) && !d.keep[layer.Name] && layer.DeletionTimestamp == nil {
-			d.decision.Delete = append(d.decision.Delete, layer)
-		}
-	}
 }
 
 // bundle decides which version of the bundle each cluster has.

@@ -4,9 +4,12 @@
 package platforms
 
 import (
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/conditions"
 	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/rollout"
@@ -21,42 +24,55 @@ func (d *decider) deletion() {
 	status.ObservedGeneration = d.Platform.Generation
 	status.Version, status.Lock, status.Rollout = last.Version, last.Lock, last.Rollout
 	left := d.leaving()
+	blocked := d.blocked()
 	for _, layer := range left {
 		status.Layers.Total++
 		if isDeployed(layer) {
 			status.Layers.Deployed++
 		}
-		d.remove(layer)
+		if blocked == "" {
+			d.remove(layer)
+		}
 	}
 	d.removing(left)
 	set := conditions.New(last.Conditions, d.Platform.Generation, d.Now)
-	message := "nothing is left"
-	if d.decision.Gone = len(left) == 0; !d.decision.Gone {
+	reason, message := v1alpha1.ReasonDeleting, "nothing is left"
+	switch {
+	case blocked != "":
+		reason, message = v1alpha1.ReasonDeletionBlocked, blocked
+	case len(left) > 0:
 		message = d.leavingMessage()
 	}
-	set.Put(v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonDeleting, cut(message, maxMessage))
-	set.Put(v1alpha1.ReconcilingCondition, metav1.ConditionTrue, v1alpha1.ReasonDeleting, cut(message, maxMessage))
+	d.decision.Gone = len(left) == 0 && blocked == ""
+	set.Put(v1alpha1.ReadyCondition, metav1.ConditionFalse, reason, cut(message, maxMessage))
+	set.Put(v1alpha1.ReconcilingCondition, metav1.ConditionTrue, reason, cut(message, maxMessage))
 	status.Conditions = set.List
 }
 
 // remove deletes a layer by the policy that the platform has now: it may have been
-// changed in the moment before. As all layers go, none of them will adopt what it
-// had, and a grace for each of them in turn would add up; where somebody has given
-// the layer a grace, that stays.
+// changed in the moment before. What is on a cluster that goes with the platform goes by
+// what that says, where it leaves more.
 func (d *decider) remove(layer *v1alpha1.AddonsLayer) {
-	if layer.DeletionTimestamp != nil {
-		return
+	policy := gentler(d.Platform.Spec.DeletionPolicy, d.bundlePolicy(layer))
+	place := placement.Of(layer, d.Namespace)
+	if remote := d.Clusters[place]; remote != nil && hasMade(d.own[remote.Labels[v1alpha1.LayerLabel]], remote) {
+		policy = gentler(policy, alongWith(remote))
 	}
-	d.decision.Delete = append(d.decision.Delete, layer)
-	if layer.Spec.DeletionPolicy == d.Platform.Spec.DeletionPolicy && layer.Spec.OrphanGrace != nil {
-		return
+	d.part(layer, policy)
+}
+
+// bundlePolicy returns the policy that a layer has by its bundle. Where that is gone, the
+// layer's own tells it.
+func (d *decider) bundlePolicy(layer *v1alpha1.AddonsLayer) v1alpha1.DeletionPolicy {
+	label := strings.TrimPrefix(layer.Labels[v1alpha1.PlatformLayerLabel], v1alpha1.PickedLayerPrefix)
+	for _, bundle := range d.Bundles {
+		if bundle.Spec.Family == layer.Labels[v1alpha1.PlatformFamilyLabel] && bundle.Spec.Version == layer.Spec.Version {
+			if of := bundles.LayerOf(bundle, label); of != nil {
+				return of.DeletionPolicy
+			}
+		}
 	}
-	changed := layer.DeepCopy()
-	changed.Spec.DeletionPolicy = d.Platform.Spec.DeletionPolicy
-	if changed.Spec.OrphanGrace == nil {
-		changed.Spec.OrphanGrace = &metav1.Duration{}
-	}
-	d.decision.Write = append(d.decision.Write, changed)
+	return layer.Spec.DeletionPolicy
 }
 
 // removing names what stands in the way: the layers that have failed first, then

@@ -141,8 +141,9 @@ func (l *laying) layer(of *v1alpha1.BundleLayer) *laid {
 	one.spec = v1alpha1.AddonsLayerSpec{
 		Version: l.bundle.Spec.Version, Timeout: timeoutOf(of),
 		Prereqs:            v1alpha1.PrereqsSpec{K8sVersion: l.bundle.Spec.Kubernetes},
-		ServiceAccountName: l.Platform.Spec.ServiceAccountName, DeletionPolicy: l.Platform.Spec.DeletionPolicy,
+		ServiceAccountName: l.Platform.Spec.ServiceAccountName, DeletionPolicy: gentler(l.Platform.Spec.DeletionPolicy, of.DeletionPolicy),
 	}
+	one.spec.DeletionPolicy = policyAt(one.spec.DeletionPolicy, one.place)
 	if one.place.Name != "" {
 		one.spec.Cluster = &v1alpha1.ClusterReference{Namespace: one.place.Namespace, Name: one.place.Name}
 	}

@@ -4,7 +4,9 @@
 package platforms
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -23,6 +25,10 @@ type member struct {
 	// away says that the cluster cannot be reached, and gone that it does not exist
 	// or will not for long.
 	away, gone string
+	// along says what becomes of its layers where they go with it; empty where they do
+	// not.
+	along v1alpha1.DeletionPolicy
+	upstream
 	// untouched says why all layers stay as they are; empty where they do not.
 	untouched string
 
@@ -69,21 +75,28 @@ type course struct {
 // name is how messages and roll-outs name the cluster.
 func (m *member) name() string { return nameOf(m.target) }
 
+// tooEarly says why nothing is installed for the first time; empty where it may be, or
+// where something is there.
+func (m *member) tooEarly() string {
+	if len(m.layers)+len(m.picked) > 0 {
+		return ""
+	}
+	return m.early
+}
+
 // touchable tells whether the cluster's layers may be written or deleted.
 func (m *member) touchable() bool { return m.untouched == "" }
 
 // settle finds which version the cluster is at, and lays out the bundle of that.
 func (d *decider) settle(m *member) {
 	m.sent, m.record = sentTo(m.layers, d.family.name)
-	if m.gone != "" {
-		m.untouched = m.gone
-	}
+	m.untouched = cmp.Or(m.gone, m.tooEarly())
 	if m.sent != "" && m.touchable() {
 		if bundle := d.family.find(m.sent); bundle == nil {
 			m.untouched = d.family.missing(m.sent)
 		} else {
 			m.sent = bundle.Spec.Version
-			m.plan, m.untouched = d.lay(bundle, m.target)
+			m.plan, m.untouched = d.lay(bundle, m)
 		}
 	}
 	m.health = d.assess(m)
@@ -94,15 +107,16 @@ func (d *decider) settle(m *member) {
 }
 
 // lay lays out a bundle on a cluster, and says why that cannot be done.
-func (d *decider) lay(bundle *v1alpha1.ApplicationBundle, target types.NamespacedName) (plan []*laid, problem string) {
+func (d *decider) lay(bundle *v1alpha1.ApplicationBundle, m *member) (plan []*laid, problem string) {
 	known, wrong := d.inputsOf(bundle)
 	if wrong != "" {
 		return nil, wrong
 	}
-	plan, err := lay(d.Observation, bundle, "", known, target)
+	plan, err := lay(d.Observation, bundle, "", known, m.target)
 	if err != nil {
 		return nil, err.Error()
 	}
+	m.connect(plan)
 	return plan, ""
 }
 
@@ -114,6 +128,8 @@ func (d *decider) assess(m *member) health {
 		h.note(rollout.Unreachable, "%s", m.gone)
 	case m.away != "":
 		h.note(rollout.Unreachable, "%s", m.away)
+	case m.tooEarly() != "":
+		h.note(rollout.Progressing, "%s", m.early)
 	}
 	if m.plan == nil {
 		for _, layer := range m.layers {
@@ -183,7 +199,7 @@ func (d *decider) begin(m *member, version string) {
 		m.note(rollout.Progressing, "cannot be moved to %s: %s", version, d.family.missing(version))
 		return
 	}
-	plan, problem := d.lay(bundle, m.target)
+	plan, problem := d.lay(bundle, m)
 	if problem != "" {
 		m.note(rollout.Progressing, "cannot be moved to %s: %s", version, problem)
 		return
@@ -199,6 +215,12 @@ func (d *decider) begin(m *member, version string) {
 
 // write adds the layers of a cluster to the decision.
 func (d *decider) write(m *member) {
+	if m.along != "" {
+		for _, layer := range slices.Concat(m.layers, m.picked) {
+			d.along[layer.Name] = m.along
+		}
+		return
+	}
 	if !m.touchable() || m.plan == nil {
 		for _, layer := range m.layers {
 			d.keep[layer.Name] = true
@@ -219,8 +241,11 @@ func (d *decider) write(m *member) {
 // standAlone is for a platform without a bundle: what there was of one goes.
 func (m *member) standAlone() {
 	m.plan = []*laid{}
-	if m.gone != "" {
-		m.untouched, m.plan = m.gone, nil
+	if m.untouched = cmp.Or(m.gone, m.tooEarly()); m.untouched != "" {
+		m.plan = nil
+	}
+	if early := m.tooEarly(); early != "" {
+		m.note(rollout.Progressing, "%s", early)
 	}
 	for _, layer := range m.layers {
 		m.leaves(layer)

@@ -36,9 +36,12 @@ type Observation struct {
 	ConfigMapErrors map[types.NamespacedName]error
 	// Layers are those with the name of the Platform in PlatformLabel, in any order.
 	Layers []*v1alpha1.AddonsLayer
-	// Others are layers of bundles that are not the Platform's, in any order. They matter
-	// where it picks applications.
+	// Others are layers that are not the Platform's, in any order. Those of bundles matter
+	// where it picks applications; those of Platforms that come before it, or that depend on
+	// it, and all on clusters that its layers have made, matter always.
 	Others []*v1alpha1.AddonsLayer
+	// Platforms are all that there are, by name.
+	Platforms map[string]*v1alpha1.Platform
 	// Taken holds layers that are not among Layers although they have names that
 	// Names returns.
 	Taken map[string]*v1alpha1.AddonsLayer

@@ -164,6 +164,9 @@ func edgesOf(bundle *v1alpha1.ApplicationBundle) map[string][]string {
 // what is picked beside a bundle may need it. All clusters have the same versions of
 // them, at once: they are no part of a roll-out.
 func (d *decider) writePicked(m *member, picks *v1alpha1.ApplicationBundle) {
+	if m.along != "" {
+		return // They go with the cluster.
+	}
 	waitsForBundle := d.Platform.Spec.Bundle != nil && m.plan == nil
 	if !m.touchable() || len(d.Platform.Spec.Applications) > 0 && (picks == nil || waitsForBundle) {
 		for _, layer := range m.picked {
@@ -231,6 +234,7 @@ func (d *decider) pickedLayers(m *member, picks *v1alpha1.ApplicationBundle) []*
 		}
 		one.spec.Prereqs.DependsOn = sorted(one.spec.Prereqs.DependsOn)
 	}
+	m.connect(plan)
 	return plan
 }
 

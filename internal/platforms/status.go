@@ -97,7 +97,7 @@ func (m *member) isAsFarAsItCan() bool {
 // and waits for its turn is not in trouble.
 func (m *member) trouble(target string) string {
 	stays := ""
-	if m.untouched != "" && m.untouched != m.gone {
+	if m.untouched != "" && m.untouched != m.gone && m.untouched != m.early {
 		stays = "its layers stay as they are: " + m.untouched
 	}
 	switch {

@@ -178,7 +178,7 @@ func (d *decider) nothingToDo(m *member) {
 	if bundle == nil {
 		return
 	}
-	plan, problem := d.lay(bundle, m.target)
+	plan, problem := d.lay(bundle, m)
 	if problem != "" || slices.ContainsFunc(plan, func(one *laid) bool { return one.presence == present }) {
 		return
 	}

@@ -210,7 +210,8 @@ func (w *world) check(t tester, d Decision) {
 		}
 	}
 	for _, layer := range d.Delete {
-		if written[layer.Name] && w.Platform.DeletionTimestamp == nil {
+		// Only what goes with its cluster is told how before it is deleted.
+		if written[layer.Name] && w.Platform.DeletionTimestamp == nil && layer.Spec.Cluster == nil {
 			t.Fatalf("%s is written and deleted", layer.Name)
 		}
 	}
@@ -252,13 +253,13 @@ func (w *world) delete(t tester, name string) {
 func (w *world) engine() (moved bool) {
 	var kept []*v1alpha1.AddonsLayer
 	deployed := map[string]bool{}
-	for _, layer := range w.Layers {
+	for _, layer := range slices.Concat(w.Layers, w.Others) {
 		if isDeployed(layer) && layer.DeletionTimestamp == nil {
 			deployed[layer.Name], deployed[layer.Name+"@"+layer.Spec.Version] = true, true
 		}
 	}
 	for _, layer := range w.Layers {
-		needed := slices.ContainsFunc(w.Layers, func(other *v1alpha1.AddonsLayer) bool {
+		needed := slices.ContainsFunc(slices.Concat(w.Layers, w.Others), func(other *v1alpha1.AddonsLayer) bool {
 			return slices.Contains(dependencies.Names(other.Spec.Prereqs.DependsOn), layer.Name)
 		})
 		remote := w.Clusters[placement.Of(layer, w.Namespace)]

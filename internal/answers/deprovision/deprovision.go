@@ -78,7 +78,7 @@ func Of(r Removal) []Leaving {
 	for _, layer := range r.Going {
 		going[layer.Name] = layer
 	}
-	releases := r.releasesByLayer()
+	releases, blocked := r.releasesByLayer(), r.platformBlocked()
 	found := []Leaving{}
 	for _, departure := range layers.Departures(r.Going, r.Layers, r.Now) {
 		layer := going[departure.Name]
@@ -88,6 +88,9 @@ func Of(r Removal) []Leaving {
 		one := Leaving{
 			Turn: departure.Turn, Name: layer.Name, Cluster: r.ClusterOf(layer), Version: layer.Spec.Version, After: append([]string{}, departure.After...),
 			Releases: []string{}, InTheWay: []string{}, Notes: []string{},
+		}
+		if blocked != "" {
+			one.InTheWay = append(one.InTheWay, fmt.Sprintf("Platform %s %s", r.Platform, blocked))
 		}
 		if departure.Blocked != "" {
 			one.InTheWay = append(one.InTheWay, departure.Blocked)
@@ -101,6 +104,35 @@ func Of(r Removal) []Leaving {
 		found = append(found, one)
 	}
 	return found
+}
+
+// platformBlocked says who is in the way of the Platform's deletion; empty where nobody
+// is.
+func (r Removal) platformBlocked() string {
+	o := platforms.Observation{
+		Now: r.Now, Namespace: r.Namespace, Clusters: map[types.NamespacedName]*v1alpha1.RemoteCluster{}, Platforms: map[string]*v1alpha1.Platform{},
+	}
+	for _, platform := range r.Platforms {
+		o.Platforms[platform.Name] = platform
+	}
+	switch o.Platform = o.Platforms[r.Platform]; {
+	case r.Platform == "":
+		return ""
+	case o.Platform == nil:
+		o.Platform = &v1alpha1.Platform{} // It may not be listed, or is gone.
+		o.Platform.Name = r.Platform
+	}
+	for _, cluster := range r.Clusters {
+		o.Clusters[types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}] = cluster
+	}
+	for _, layer := range r.Layers {
+		if layer.Labels[v1alpha1.PlatformLabel] == r.Platform {
+			o.Layers = append(o.Layers, layer)
+		} else {
+			o.Others = append(o.Others, layer)
+		}
+	}
+	return platforms.InTheWay(o)
 }
 
 // Blocked tells whether something stands in the way of one of them.

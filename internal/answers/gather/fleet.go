@@ -22,7 +22,6 @@ import (
 	"github.com/strata-project/strata/internal/answers/fleet"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/platforms"
-	"github.com/strata-project/strata/internal/sources"
 )
 
 // installable is what the fleet is read from, each part with one list.
@@ -99,6 +98,10 @@ func (p *Platforms) Observe(ctx context.Context, platform *v1alpha1.Platform, at
 		Now: at, Namespace: p.World.Namespace, Platform: platforms.Trusted(platform), Bundles: p.World.Bundles, Version: p.version,
 		Catalogue: map[string]*v1alpha1.HelmApplication{}, Clusters: map[types.NamespacedName]*v1alpha1.RemoteCluster{},
 		ConfigMaps: map[types.NamespacedName]map[string]string{}, ConfigMapErrors: map[types.NamespacedName]error{}, Taken: map[string]*v1alpha1.AddonsLayer{},
+		Platforms: map[string]*v1alpha1.Platform{},
+	}
+	for _, other := range p.World.Platforms {
+		o.Platforms[other.Name] = other
 	}
 	for _, app := range p.World.Applications {
 		o.Catalogue[app.Name] = app
@@ -112,9 +115,7 @@ func (p *Platforms) Observe(ctx context.Context, platform *v1alpha1.Platform, at
 			o.Layers = append(o.Layers, layer)
 		} else {
 			others[layer.Name] = layer
-			if sources.IsOfBundle(layer) {
-				o.Others = append(o.Others, layer)
-			}
+			o.Others = append(o.Others, layer)
 		}
 	}
 	if platform.DeletionTimestamp.IsZero() {

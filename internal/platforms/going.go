@@ -1,0 +1,194 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package platforms
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependencies"
+	"github.com/strata-project/strata/internal/placement"
+)
+
+// How much a policy leaves: where two apply, the one that leaves more is taken.
+var leaves = map[v1alpha1.DeletionPolicy]int{
+	"": 0, v1alpha1.DeletionPolicyDelete: 1, v1alpha1.DeletionPolicyOrphan: 2, v1alpha1.DeletionPolicyAbandon: 3,
+}
+
+// gentler returns which of two policies leaves more, and the first of equals.
+func gentler(a, b v1alpha1.DeletionPolicy) v1alpha1.DeletionPolicy {
+	if leaves[b] > leaves[a] {
+		return b
+	}
+	return a
+}
+
+// policyAt returns what a policy is on a cluster: the one that Strata runs in is never
+// abandoned, and there what would be stays without owner.
+func policyAt(policy v1alpha1.DeletionPolicy, place types.NamespacedName) v1alpha1.DeletionPolicy {
+	if policy == v1alpha1.DeletionPolicyAbandon && place.Name == "" {
+		return v1alpha1.DeletionPolicyOrphan
+	}
+	return policy
+}
+
+// alongWith returns what becomes of what Platforms have on a cluster that goes; empty
+// where it is not taken along.
+func alongWith(remote *v1alpha1.RemoteCluster) v1alpha1.DeletionPolicy {
+	if remote.Annotations[v1alpha1.AbandonAnnotation] == "true" {
+		return v1alpha1.DeletionPolicyAbandon
+	}
+	switch policy := remote.Spec.DeletionPolicy; policy {
+	case v1alpha1.ClusterDeletionDelete, v1alpha1.ClusterDeletionOrphan, v1alpha1.ClusterDeletionAbandon:
+		return v1alpha1.DeletionPolicy(policy)
+	default:
+		return ""
+	}
+}
+
+// goes says that a cluster is being deleted, by itself or with the layer of another
+// Platform that has made it; empty where it is not.
+func (d *decider) goes(remote *v1alpha1.RemoteCluster) string {
+	name := types.NamespacedName{Namespace: remote.Namespace, Name: remote.Name}
+	if remote.DeletionTimestamp != nil {
+		return fmt.Sprintf("RemoteCluster %s is being deleted", name)
+	}
+	if maker, _ := d.makerOf(name); maker != nil && maker.DeletionTimestamp != nil {
+		return fmt.Sprintf("RemoteCluster %s goes with layer %s of Platform %s", name, maker.Name, maker.Labels[v1alpha1.PlatformLabel])
+	}
+	return ""
+}
+
+// part adds a layer to those that are deleted, with the policy by which it goes.
+func (d *decider) part(layer *v1alpha1.AddonsLayer, policy v1alpha1.DeletionPolicy) {
+	if layer.DeletionTimestamp != nil {
+		return
+	}
+	d.decision.Delete = append(d.decision.Delete, layer)
+	policy = policyAt(policy, placement.Of(layer, d.Namespace))
+	if layer.Spec.DeletionPolicy == policy && layer.Spec.OrphanGrace != nil {
+		return
+	}
+	changed := layer.DeepCopy()
+	changed.Spec.DeletionPolicy = policy
+	if changed.Spec.OrphanGrace == nil {
+		// Nothing will adopt what it has, and a grace for each in turn would add up;
+		// where somebody has given the layer one, that stays.
+		changed.Spec.OrphanGrace = &metav1.Duration{}
+	}
+	d.decision.Write = append(d.decision.Write, changed)
+}
+
+// made returns the clusters that layers of the platform have made, with these.
+func (d *decider) made() map[types.NamespacedName]*v1alpha1.AddonsLayer {
+	found := map[types.NamespacedName]*v1alpha1.AddonsLayer{}
+	for name, remote := range d.Clusters {
+		if maker := d.own[remote.Labels[v1alpha1.LayerLabel]]; maker != nil && hasMade(maker, remote) {
+			found[name] = maker
+		}
+	}
+	return found
+}
+
+// guests names who has something on a cluster that goes with a layer of the platform and
+// is not taken along, sorted.
+func (d *decider) guests(cluster types.NamespacedName) []string {
+	along := alongWith(d.Clusters[cluster])
+	var names []string
+	for _, layer := range d.others.on[cluster] {
+		switch {
+		case along == v1alpha1.DeletionPolicyAbandon, along != "" && IsMade(layer):
+		case IsMade(layer):
+			names = append(names, "Platform "+layer.Labels[v1alpha1.PlatformLabel])
+		default:
+			names = append(names, "AddonsLayer "+layer.Name)
+		}
+	}
+	return sorted(names)
+}
+
+// inTheWay says of each cluster that layers of the platform have made who has something
+// there and is not taken along, and of Platforms which depend on this one that they are
+// installed, sorted.
+func (d *decider) inTheWay() []string {
+	var all []string
+	for cluster := range d.made() {
+		if names := d.guests(cluster); len(names) > 0 {
+			all = append(all, fmt.Sprintf("%s is on RemoteCluster %s, which this platform has made", strings.Join(names, ", "), cluster))
+		}
+	}
+	for _, name := range Downstream(d.Observation) {
+		if len(d.others.of[name]) > 0 && circleOf(d.Observation) == "" {
+			all = append(all, fmt.Sprintf("Platform %s depends on this one", name))
+		}
+	}
+	return sorted(all)
+}
+
+// blocked says who is in the way of the platform's deletion; empty where nobody is.
+func (d *decider) blocked() string {
+	if d.Platform.Annotations[v1alpha1.ForceDeleteAnnotation] == "true" {
+		return ""
+	}
+	const most = 5
+	all := d.inTheWay()
+	if len(all) == 0 {
+		return ""
+	}
+	more := ""
+	if n := len(all) - most; n > 0 {
+		all, more = all[:most], fmt.Sprintf(", and %d more", n)
+	}
+	return fmt.Sprintf("is not deleted: %s%s; delete that first, take it off the cluster, or set the annotation %s to \"true\"",
+		strings.Join(all, ", "), more, v1alpha1.ForceDeleteAnnotation)
+}
+
+// InTheWay says who is in the way of a Platform's deletion, whether it is being deleted or
+// not; empty where nobody is.
+func InTheWay(o Observation) string { return newDecider(o).blocked() }
+
+// leave deletes the layers that are not to be there any more. One that has made a cluster
+// stays with all that the platform has there as long as others are on it.
+func (d *decider) leave() {
+	going := map[types.NamespacedName]v1alpha1.DeletionPolicy{}
+	stays := map[types.NamespacedName]bool{}
+	for cluster, maker := range d.made() {
+		if d.keep[maker.Name] || !IsMade(maker) {
+			continue
+		}
+		if guests := d.guests(cluster); len(guests) > 0 && maker.DeletionTimestamp == nil {
+			stays[cluster], d.keep[maker.Name] = true, true
+			d.waits = append(d.waits, complaint{v1alpha1.ReasonDeletionBlocked, fmt.Sprintf(
+				"layer %s stays: %s is on RemoteCluster %s, which it has made", maker.Name, strings.Join(guests, ", "), cluster)})
+			continue
+		}
+		going[cluster] = alongWith(d.Clusters[cluster])
+	}
+	slices.SortFunc(d.waits, func(a, b complaint) int {
+		return cmp.Or(cmp.Compare(a.reason, b.reason), cmp.Compare(a.message, b.message))
+	})
+	for _, layer := range d.Layers {
+		place := placement.Of(layer, d.Namespace)
+		d.keep[layer.Name] = d.keep[layer.Name] || stays[place]
+		if !IsMade(layer) || d.keep[layer.Name] || layer.DeletionTimestamp != nil {
+			continue
+		}
+		along, isAlong := d.along[layer.Name]
+		if policy := gentler(along, going[place]); isAlong || policy != "" {
+			d.part(layer, gentler(layer.Spec.DeletionPolicy, policy))
+			continue
+		}
+		d.decision.Delete = append(d.decision.Delete, layer)
+	}
+}
+
+func dependsOn(layer *v1alpha1.AddonsLayer, name string) bool {
+	return slices.Contains(dependencies.Names(layer.Spec.Prereqs.DependsOn), name)
+}

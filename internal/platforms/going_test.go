@@ -1,0 +1,203 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package platforms
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+)
+
+// doomed marks a platform as being deleted.
+func (w *world) doomed() { w.Platform.DeletionTimestamp = &metav1.Time{Time: w.Now} }
+
+func TestTheMakerGoesLast(t *testing.T) {
+	c, maker, guest, _ := makerAndGuest(t, "")
+	c.settle(t)
+	maker.doomed()
+	c.meet()
+	d := maker.apply(t)
+	if len(d.Delete)+len(d.Write) > 0 || d.Gone ||
+		!strings.Contains(said(d.Status), "is not deleted: Platform g is on RemoteCluster fleet/m-inner, which this platform has made") ||
+		!strings.Contains(conditionsOf(d.Status), "Ready=False/DeletionBlocked") {
+		t.Fatalf("%d layers are deleted: %s, %s", len(d.Delete), said(d.Status), conditionsOf(d.Status))
+	}
+	if d := guest.apply(t); len(d.Delete) > 0 {
+		t.Errorf("the guest deletes %d layers", len(d.Delete))
+	}
+	guest.doomed()
+	c.settle(t)
+	if d := maker.apply(t); !d.Gone || len(guest.Layers) > 0 {
+		t.Errorf("there are %s and %s: %s", maker.names(), guest.names(), said(d.Status))
+	}
+}
+
+func TestSomebodyIsInTheWay(t *testing.T) {
+	for _, test := range []struct {
+		reason, says string
+		policy       v1alpha1.ClusterDeletionPolicy
+		change       func(maker, guest *world)
+	}{
+		{"a layer of somebody", "AddonsLayer by-hand is on RemoteCluster", "", func(_, guest *world) {
+			guest.Layers = guest.Layers[:1]
+			guest.Layers[0].Name, guest.Layers[0].Labels = "by-hand", nil
+		}},
+		{"a layer of somebody, with Delete", "AddonsLayer by-hand is on RemoteCluster", v1alpha1.ClusterDeletionDelete, func(_, guest *world) {
+			guest.Layers = guest.Layers[:1]
+			guest.Layers[0].Name, guest.Layers[0].Labels = "by-hand", nil
+		}},
+		{"one that depends on it", "Platform g depends on this one", "", func(_, guest *world) {
+			guest.Platform.Spec.DependsOn = []v1alpha1.PlatformDependency{{Name: "m"}}
+			for _, layer := range guest.Layers {
+				layer.Spec.Cluster = nil
+			}
+		}},
+		{"nobody, with force", "", "", func(maker, _ *world) {
+			maker.Platform.Annotations = map[string]string{v1alpha1.ForceDeleteAnnotation: "true"}
+		}},
+		{"nobody, with Abandon", "", v1alpha1.ClusterDeletionAbandon, func(_, guest *world) {
+			guest.Layers = guest.Layers[:1]
+			guest.Layers[0].Name, guest.Layers[0].Labels = "by-hand", nil
+		}},
+		{"one that depends on it and has nothing", "", "", func(_, guest *world) {
+			guest.Platform.Spec.DependsOn, guest.Layers = []v1alpha1.PlatformDependency{{Name: "m"}}, nil
+		}},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			c, maker, guest, _ := makerAndGuest(t, test.policy)
+			c.settle(t)
+			test.change(maker, guest)
+			maker.doomed()
+			c.meet()
+			d := maker.apply(t)
+			if (test.says == "") != (len(d.Delete) > 0) || !strings.Contains(said(d.Status), test.says) {
+				t.Errorf("%d layers are deleted: %s", len(d.Delete), said(d.Status))
+			}
+		})
+	}
+}
+
+func TestAClusterTakesAlongWhatIsThere(t *testing.T) {
+	for _, test := range []struct {
+		cluster    v1alpha1.ClusterDeletionPolicy
+		own        v1alpha1.DeletionPolicy
+		want       v1alpha1.DeletionPolicy
+		annotation string
+	}{
+		{cluster: v1alpha1.ClusterDeletionDelete, want: v1alpha1.DeletionPolicyDelete},
+		{cluster: v1alpha1.ClusterDeletionOrphan, want: v1alpha1.DeletionPolicyOrphan},
+		{cluster: v1alpha1.ClusterDeletionAbandon, want: v1alpha1.DeletionPolicyAbandon},
+		{cluster: v1alpha1.ClusterDeletionDelete, own: v1alpha1.DeletionPolicyOrphan, want: v1alpha1.DeletionPolicyOrphan},
+		{cluster: v1alpha1.ClusterDeletionWait},
+		{cluster: v1alpha1.ClusterDeletionWait, annotation: "true", want: v1alpha1.DeletionPolicyAbandon},
+		{},
+	} {
+		t.Run(string(test.cluster+"/")+string(test.own)+test.annotation, func(t *testing.T) {
+			_, maker, guest, place := makerAndGuest(t, test.cluster)
+			guest.Platform.Spec.DeletionPolicy = test.own
+			c := company{maker, guest}
+			c.settle(t)
+			guest.Clusters[place].Annotations = map[string]string{v1alpha1.AbandonAnnotation: test.annotation}
+			// Its maker goes, and it is not yet being deleted itself.
+			layer := maker.find("m-inner").DeepCopy()
+			layer.DeletionTimestamp = &metav1.Time{Time: maker.Now}
+			maker.Layers = []*v1alpha1.AddonsLayer{layer}
+			c.meet()
+			d := guest.apply(t)
+			if (test.want == "") != (len(d.Delete) == 0) {
+				t.Fatalf("%d layers are deleted: %s", len(d.Delete), said(d.Status))
+			}
+			if !strings.Contains(said(d.Status), "RemoteCluster fleet/m-inner goes with layer m-inner of Platform m") {
+				t.Errorf("it says %s", said(d.Status))
+			}
+			for _, layer := range guest.Layers {
+				if layer.Spec.DeletionPolicy != test.want && test.want != "" {
+					t.Errorf("layer %s goes with %q, not %q", layer.Name, layer.Spec.DeletionPolicy, test.want)
+				}
+				if test.want != "" && (layer.Spec.OrphanGrace == nil || layer.Spec.OrphanGrace.Duration != 0) {
+					t.Errorf("layer %s waits for somebody to adopt what it has", layer.Name)
+				}
+			}
+			if d := guest.apply(t); len(d.Write)+len(d.Delete) > 0 {
+				t.Errorf("it does it again: %d layers are written, %d deleted", len(d.Write), len(d.Delete))
+			}
+		})
+	}
+}
+
+func TestADoomedClusterIsNotEmptiedFirst(t *testing.T) {
+	maker := newWorld(platform("m", "", inputs(`{"nested": true}`)), nested(""))
+	maker.apply(t)
+	c := company{maker}
+	c.madeBy(maker, v1alpha1.ClusterDeletionAbandon)
+	c.settle(t)
+	maker.doomed()
+	maker.apply(t)
+	for name, want := range map[string]v1alpha1.DeletionPolicy{"m-base": "", "m-inner": "", "m-gpu": v1alpha1.DeletionPolicyAbandon} {
+		if got := maker.find(name).Spec.DeletionPolicy; got != want {
+			t.Errorf("layer %s goes with %q, not %q", name, got, want)
+		}
+	}
+}
+
+func TestAbandonAtHomeIsOrphan(t *testing.T) {
+	w := newWorld(platform("p", "", inputs(`{"nested": true}`)), nested(""))
+	w.Platform.Spec.DeletionPolicy = v1alpha1.DeletionPolicyAbandon
+	w.settle(t)
+	w.doomed()
+	for _, when := range []string{"while it is there", "when it goes"} {
+		if home, away := w.find("p-base").Spec.DeletionPolicy, w.find("p-gpu").Spec.DeletionPolicy; home != v1alpha1.DeletionPolicyOrphan || away != v1alpha1.DeletionPolicyAbandon {
+			t.Errorf("%s the layers have %s and %s", when, home, away)
+		}
+		w.apply(t)
+	}
+}
+
+// A layer that makes a cluster stays as long as somebody is there, with all that the
+// platform has there.
+func TestALayerOfAClusterThatIsUsedStays(t *testing.T) {
+	c, maker, guest, _ := makerAndGuest(t, "")
+	c.settle(t)
+	inputs(`{"nested": false}`)(maker.Platform)
+	c.meet()
+	d := maker.apply(t)
+	if len(d.Delete) > 0 || !strings.Contains(said(d.Status), "layer m-inner stays: Platform g is on RemoteCluster fleet/m-inner, which it has made") {
+		t.Fatalf("%d layers are deleted: %s", len(d.Delete), said(d.Status))
+	}
+	guest.doomed()
+	c.settle(t)
+	if got, want := maker.names(), "m-base@1.0.0"; got != want {
+		t.Errorf("there are %s, not %s: %s", got, want, said(maker.apply(t).Status))
+	}
+}
+
+func TestPolicyOfALayerOfTheBundle(t *testing.T) {
+	b := bundle("1.0.0", "", "base", "data")
+	b.Spec.Layers[1].DeletionPolicy = v1alpha1.DeletionPolicyOrphan
+	w := newWorld(platform("p", ""), b)
+	w.settle(t)
+	policies := func(when string, base, data v1alpha1.DeletionPolicy) {
+		t.Helper()
+		if got, also := w.find("p-base").Spec.DeletionPolicy, w.find("p-data").Spec.DeletionPolicy; got != base || also != data {
+			t.Errorf("%s the policies are %q and %q, not %q and %q", when, got, also, base, data)
+		}
+	}
+	policies("while they are there", "", v1alpha1.DeletionPolicyOrphan)
+	w.Platform.Spec.DeletionPolicy = v1alpha1.DeletionPolicyDelete
+	w.doomed()
+	w.apply(t)
+	policies("when they go", v1alpha1.DeletionPolicyDelete, v1alpha1.DeletionPolicyOrphan)
+
+	gone := newWorld(platform("p", ""), b)
+	gone.settle(t)
+	gone.Bundles = nil
+	gone.doomed()
+	gone.apply(t)
+	if got := gone.find("p-data").Spec.DeletionPolicy; got != v1alpha1.DeletionPolicyOrphan {
+		t.Errorf("without its bundle the layer goes with %q", got)
+	}
+}
