@@ -47,7 +47,7 @@ func TestDeprovisionIsGolden(t *testing.T) {
 	}
 }
 
-// Who depends on a Platform is in the way of what it has, whether it is on the same
+// A Platform that depends on another is in the way of what it has, whether it is on the same
 // cluster or not.
 func TestDeprovisionNamesWhoDependsOnThePlatform(t *testing.T) {
 	objects := append(apitest.Load(t, "testdata/departing.yaml"), apitest.Parse(t, `
