@@ -64,10 +64,7 @@ func (r *AddonsLayerReconciler) fillingRequest(ctx context.Context, layer *v1alp
 func (r *AddonsLayerReconciler) fillingRequestOf(
 	ctx context.Context, layer *v1alpha1.AddonsLayer, bundle *v1alpha1.ApplicationBundle,
 ) (bundles.Request, error) {
-	request := bundles.Request{
-		Layer: layer.Name, Bundle: bundle, Path: layer.Spec.Source.Path, Instance: sources.InstanceOf(layer), Inputs: layer.Spec.Inputs,
-		Applications: map[string]*v1alpha1.HelmApplication{},
-	}
+	request := bundles.RequestOf(layer, bundle)
 	if bundle == nil {
 		return request, nil
 	}

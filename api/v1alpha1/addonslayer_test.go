@@ -326,10 +326,11 @@ func TestDefinitionIsCurrent(t *testing.T) {
 	needsServer(t)
 	for name, change := range map[string]func(*v1alpha1.AddonsLayerSpec){
 		"bundle": func(spec *v1alpha1.AddonsLayerSpec) {
-			spec.Source.Kind, spec.Build, spec.KustomizationFields = "ApplicationBundle", "", v1alpha1.KustomizationFields{}
+			spec.Source.Kind, spec.Build = "ApplicationBundle", ""
+			spec.KustomizationFields = v1alpha1.KustomizationFields{CommonMetadata: spec.CommonMetadata}
 		},
 		"directory": func(spec *v1alpha1.AddonsLayerSpec) {
-			spec.Source.Kind, spec.Build, spec.Inputs, spec.Instance = "GitRepository", v1alpha1.BuildFlux, nil, ""
+			spec.Source.Kind, spec.Build, spec.Inputs, spec.Instance, spec.Releases = "GitRepository", v1alpha1.BuildFlux, nil, "", nil
 			spec.BuildMetadata = []string{"originAnnotations"}
 			spec.Decryption.Provider = "sops"
 			spec.PostBuild.SubstituteStrategy, spec.PostBuild.SubstituteFrom[0].Kind = v1alpha1.SubstituteAlways, "Secret"
@@ -377,6 +378,9 @@ func fill(value reflect.Value) {
 		return
 	case metav1.Duration:
 		value.Set(reflect.ValueOf(metav1.Duration{Duration: time.Minute}))
+		return
+	case v1alpha1.DriftDetection:
+		value.SetString(string(v1alpha1.DriftDetectionWarn))
 		return
 	case apiextensionsv1.JSON:
 		value.Set(reflect.ValueOf(apiextensionsv1.JSON{Raw: []byte(`{"some":7}`)}))

@@ -14,9 +14,9 @@ const AddonsLayerKind = "AddonsLayer"
 // AddonsLayerSpec says which directory makes up the layer, at which version,
 // and what must hold before it may be deployed.
 //
-// +kubebuilder:validation:XValidation:rule="!(has(self.source.kind) && self.source.kind == 'ApplicationBundle') || !(has(self.build) || has(self.targetNamespace) || has(self.namePrefix) || has(self.nameSuffix) || has(self.components) || has(self.patches) || has(self.images) || has(self.buildMetadata) || has(self.commonMetadata) || has(self.decryption) || has(self.postBuild))",message="build, targetNamespace, namePrefix, nameSuffix, components, patches, images, buildMetadata, commonMetadata, decryption and postBuild are for layers with a directory: an ApplicationBundle has none"
+// +kubebuilder:validation:XValidation:rule="!(has(self.source.kind) && self.source.kind == 'ApplicationBundle') || !(has(self.build) || has(self.targetNamespace) || has(self.namePrefix) || has(self.nameSuffix) || has(self.components) || has(self.patches) || has(self.images) || has(self.buildMetadata) || has(self.decryption) || has(self.postBuild))",message="build, targetNamespace, namePrefix, nameSuffix, components, patches, images, buildMetadata, decryption and postBuild are for layers with a directory: an ApplicationBundle has none"
 // +kubebuilder:validation:XValidation:rule="!(has(self.deletionPolicy) && self.deletionPolicy == 'Abandon') || has(self.cluster)",message="deletionPolicy Abandon is for layers of another cluster, which spec.cluster names: write Orphan"
-// +kubebuilder:validation:XValidation:rule="!(has(self.inputs) || has(self.instance)) || (has(self.source.kind) && self.source.kind == 'ApplicationBundle')",message="inputs and instance are for layers whose source.kind is ApplicationBundle"
+// +kubebuilder:validation:XValidation:rule="!(has(self.inputs) || has(self.instance) || has(self.releases)) || (has(self.source.kind) && self.source.kind == 'ApplicationBundle')",message="inputs, instance and releases are for layers whose source.kind is ApplicationBundle"
 type AddonsLayerSpec struct {
 	KustomizationFields `json:",inline"`
 	RolloutFields       `json:",inline"`
@@ -113,6 +113,11 @@ type AddonsLayerSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Inputs *apiextensionsv1.JSON `json:"inputs,omitempty"`
+
+	// Releases says how Flux looks after the releases that the layer makes of an
+	// ApplicationBundle. What is given here wins over bundle and catalogue.
+	// +optional
+	Releases *ReleaseSettings `json:"releases,omitempty"`
 
 	// WaitFor lists objects on the layer's cluster that must be as their conditions
 	// say before the layer counts as deployed.

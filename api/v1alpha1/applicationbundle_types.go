@@ -280,6 +280,8 @@ type BundleApplication struct {
 	// +listType=set
 	// +optional
 	DependsOn []string `json:"dependsOn,omitempty"`
+	// ReleaseSettings as in a HelmApplication, which they win over.
+	ReleaseSettings `json:",inline"`
 	// Ready as in a HelmApplication, which it wins over.
 	// +kubebuilder:validation:XValidation:rule="self in ['', 'Healthy', 'Applied']",message="ready must be Healthy (wait until all that the chart has made is) or Applied (wait until it is made)"
 	// +optional

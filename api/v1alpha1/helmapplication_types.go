@@ -106,6 +106,8 @@ type HelmApplicationVersion struct {
 	// +optional
 	ServerSideApply *bool `json:"serverSideApply,omitempty"`
 
+	ReleaseSettings `json:",inline"`
+
 	// IgnoreDifferences lists fields that others may change: they are not taken
 	// back.
 	// +kubebuilder:validation:MaxItems=50
@@ -161,6 +163,34 @@ type HelmApplicationVersion struct {
 	// +optional
 	Withdrawn string `json:"withdrawn,omitempty"`
 }
+
+// ReleaseSettings says how Flux looks after a release.
+type ReleaseSettings struct {
+	// Interval at which Flux looks at a release to which nothing has happened, and takes
+	// back what others have changed of its objects. Defaults to 15m.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="interval must be at least 10s"
+	// +optional
+	Interval *metav1.Duration `json:"interval,omitempty"`
+
+	// DriftDetection says what happens to what others have changed of its objects:
+	// Enabled (the default) takes it back, Warn tells of it, and Disabled does not look.
+	// +kubebuilder:validation:XValidation:rule="self in ['', 'Enabled', 'Warn', 'Disabled']",message="driftDetection must be Enabled (take back what others change), Warn (tell of it) or Disabled (do not look)"
+	// +optional
+	DriftDetection DriftDetection `json:"driftDetection,omitempty"`
+}
+
+// DriftDetection says what happens to what others change of a release's objects.
+type DriftDetection string
+
+const (
+	// DriftDetectionEnabled takes it back.
+	DriftDetectionEnabled DriftDetection = "Enabled"
+	// DriftDetectionWarn tells of it in an event.
+	DriftDetectionWarn DriftDetection = "Warn"
+	// DriftDetectionDisabled does not look.
+	DriftDetectionDisabled DriftDetection = "Disabled"
+)
 
 // ApplicationReadiness says when an application counts as ready.
 type ApplicationReadiness string

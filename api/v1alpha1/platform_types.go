@@ -87,6 +87,11 @@ type PlatformSpec struct {
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
+	// LayerTemplate says what all layers of the platform have besides what its bundle
+	// says.
+	// +optional
+	LayerTemplate *LayerTemplate `json:"layerTemplate,omitempty"`
+
 	// DeletionPolicy of the layers: Delete (the default) uninstalls everything, Orphan
 	// leaves it without owner, and Abandon does the same and does not even contact
 	// other clusters.
@@ -135,6 +140,35 @@ type PlatformApplication struct {
 	// +listType=atomic
 	// +optional
 	ValuesFrom []ValuesReference `json:"valuesFrom,omitempty"`
+}
+
+// LayerTemplate is what all layers of a platform have. Where a field is not given it is,
+// on each layer, whose layer that is: what people set there stays.
+type LayerTemplate struct {
+	// Labels of the objects that the layers list, such as HelmReleases and
+	// RemoteClusters, and of the layers.
+	// +kubebuilder:validation:MaxProperties=50
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+	// Interval as in AddonsLayers.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="interval must be at least 1s"
+	// +optional
+	Interval *metav1.Duration `json:"interval,omitempty"`
+	// OrphanGrace as in AddonsLayers.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="orphanGrace must not be negative"
+	// +optional
+	OrphanGrace *metav1.Duration `json:"orphanGrace,omitempty"`
+	// Timeout as in AddonsLayers, for layers of which the bundle says none.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="timeout must be at least 1s"
+	// +optional
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+	// Releases says how Flux looks after the releases; it wins over bundle and
+	// catalogue.
+	// +optional
+	Releases *ReleaseSettings `json:"releases,omitempty"`
 }
 
 // PlatformDependency names a Platform that comes before another one.

@@ -193,6 +193,40 @@ func TestWhySaysWhatItMayNotSee(t *testing.T) {
 	}
 }
 
+// Of what a release takes its values from why says whether Flux sees changes, by the labels
+// alone; what may not be read is left out.
+func TestWhyNamesValuesThatAreNotWatched(t *testing.T) {
+	objects := append(apitest.Load(t, "testdata/see.yaml"), apitest.Parse(t, `
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: late, namespace: base, labels: {kraan/layer: base}}
+spec: {interval: 30m, valuesFrom: [{kind: ConfigMap, name: plain}, {kind: ConfigMap, name: watched}, {kind: Secret, name: secret}, {kind: ConfigMap, name: missing}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: plain, namespace: base}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: watched, namespace: base, labels: {reconcile.fluxcd.io/watch: Enabled}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: secret, namespace: base}
+`)...)
+	server := apitest.New(t, objects...)
+	_, out, errOut := commandLine(t, server, terminal.Screen{}, "why base")
+	for words, is := range map[string]bool{"a change of ConfigMap base/plain reaches HelmRelease base/late within its interval of 30m": true, "Secret base/secret": true, "watched reaches": false, "missing": false} {
+		if strings.Contains(out, words) != is {
+			t.Errorf("whether it says %q is %v:\n%s%s", words, !is, out, errOut)
+		}
+	}
+	server.Refuse["secrets"] = http.StatusForbidden
+	if _, out, errOut := commandLine(t, server, terminal.Screen{}, "why base"); strings.Contains(out, "Secret") || errOut != "" {
+		t.Errorf("without Secrets it says %s%s", out, errOut)
+	}
+}
+
 func TestWhyAsksAtMostOnceForEachKind(t *testing.T) {
 	server := apitest.New(t, apitest.Parse(t, chains(20, 5, 10))...)
 	code, out, errOut := commandLine(t, server, terminal.Screen{}, "why layer-019")

@@ -66,6 +66,12 @@ func (t *tool) why(ctx context.Context, name, output string) error {
 		t.WarnUnread(below, "the cause may lie deeper than is shown")
 		answer = answer.Deepen(s, below)
 	}
+	values, _ := why.Values(s, layer)
+	labels, err := t.Cluster.Labels(ctx, values)
+	if err != nil {
+		return err
+	}
+	answer = answer.Unwatched(s, layer, labels)
 	answer = answer.Conclude(s, t.program())
 	if output != "" {
 		err = t.PrintAs(output, answer)

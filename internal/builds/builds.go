@@ -119,9 +119,10 @@ func DataOf(from *unstructured.Unstructured) (map[string]string, error) {
 // variable is what Flux takes for a name.
 var variable = regexp.MustCompile(`^[_[:alpha:]][_[:alpha:][:digit:]]*$`)
 
-// IsGiven tells whether a layer says anything of how its directory becomes objects.
+// IsGiven tells whether a layer says anything of how its directory becomes objects. One of
+// an ApplicationBundle has none.
 func IsGiven(spec *v1alpha1.AddonsLayerSpec) bool {
-	return spec.Build != "" || !spec.IsZero()
+	return spec.Source.Kind != v1alpha1.ApplicationBundleKind && (spec.Build != "" || !spec.IsZero())
 }
 
 // Of returns how a layer says that its directory becomes objects, with the variables of

@@ -9,7 +9,10 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -20,10 +23,13 @@ import (
 )
 
 const (
-	// interval is how often Flux looks at what nothing has happened to. Every change
-	// wakes it at once: this is for what others have changed in the cluster, and
-	// each look compares all objects of a release.
-	interval = "1h"
+	// sourceInterval is how often Flux looks at a chart's source, which has exactly one
+	// version and does not change.
+	sourceInterval = "1h"
+	// releaseInterval is how often Flux looks at a release to which nothing has happened.
+	// Every change wakes it at once: this is for what others have changed in the cluster,
+	// and each look compares all objects of a release.
+	releaseInterval = 15 * time.Minute
 	// retryInterval is how soon an action of Helm that has failed is tried again,
 	// without end: how long a layer may take is the layer's own timeout.
 	retryInterval = "1m"
@@ -86,9 +92,10 @@ func (r *rendering) application(application slot, all []slot) error {
 	if err := r.ensureNamespace(application); err != nil {
 		return err
 	}
+	settings := r.settings(application)
 	spec := map[string]any{
-		"interval":       interval,
-		"driftDetection": driftDetection(application.version.IgnoreDifferences),
+		"interval":       settings.Interval.Duration.String(),
+		"driftDetection": driftDetection(settings.DriftDetection, application.version.IgnoreDifferences),
 	}
 	steps := []func(slot, map[string]any) error{r.releaseName, r.chart, r.values, r.valuesFrom}
 	for _, step := range steps {
@@ -287,9 +294,28 @@ func actions(application slot) (install, upgrade map[string]any) {
 	return install, upgrade
 }
 
-// driftDetection takes back what others change, but for what they may.
-func driftDetection(ignored []v1alpha1.IgnoredDifference) map[string]any {
-	detection := map[string]any{"mode": "enabled"}
+// settings returns how Flux looks after a release: the layer counts most, then the bundle,
+// and then the catalogue.
+func (r *rendering) settings(application slot) v1alpha1.ReleaseSettings {
+	settings := v1alpha1.ReleaseSettings{
+		Interval: &metav1.Duration{Duration: releaseInterval}, DriftDetection: v1alpha1.DriftDetectionEnabled,
+	}
+	said := []v1alpha1.ReleaseSettings{application.version.ReleaseSettings, application.ReleaseSettings}
+	if r.Releases != nil {
+		said = append(said, *r.Releases)
+	}
+	for _, over := range said {
+		if over.Interval != nil {
+			settings.Interval = over.Interval
+		}
+		settings.DriftDetection = cmp.Or(over.DriftDetection, settings.DriftDetection)
+	}
+	return settings
+}
+
+// driftDetection takes back what others change, or tells of it, but for what they may.
+func driftDetection(mode v1alpha1.DriftDetection, ignored []v1alpha1.IgnoredDifference) map[string]any {
+	detection := map[string]any{"mode": strings.ToLower(string(mode))}
 	var rules []any
 	for _, difference := range ignored {
 		target := map[string]any{"kind": difference.Kind}

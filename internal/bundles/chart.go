@@ -90,7 +90,7 @@ func withSecret(secret *v1alpha1.SecretReference, spec map[string]any) map[strin
 // for Ready because its last one is; and after the AddonsLayer, so that it has but
 // one owner. Applications of a layer share one.
 func (r *rendering) source(application slot, kind, readable string, spec map[string]any) (string, error) {
-	spec["interval"] = interval
+	spec["interval"] = sourceInterval
 	content, err := canonical(map[string]any{"layer": r.Layer, "kind": kind, "spec": spec})
 	if err != nil {
 		return "", r.mistake(application.field("version"), "%s", err)

@@ -20,6 +20,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // Request is everything that Render goes by.
@@ -39,6 +40,19 @@ type Request struct {
 	Inputs *apiextensionsv1.JSON
 	// Cluster that the layer goes to.
 	Cluster Cluster
+	// Common is put on every object; nil for nothing.
+	Common *v1alpha1.CommonMetadata
+	// Releases says of all releases what the layer says of them; nil for nothing.
+	Releases *v1alpha1.ReleaseSettings
+}
+
+// RequestOf returns what a layer says of how it is filled. Applications and Cluster are
+// left to who can look them up.
+func RequestOf(layer *v1alpha1.AddonsLayer, bundle *v1alpha1.ApplicationBundle) Request {
+	return Request{
+		Layer: layer.Name, Bundle: bundle, Path: layer.Spec.Source.Path, Instance: sources.InstanceOf(layer), Inputs: layer.Spec.Inputs,
+		Common: layer.Spec.CommonMetadata, Releases: layer.Spec.Releases, Applications: map[string]*v1alpha1.HelmApplication{},
+	}
 }
 
 // Applications returns, in order, the names of the HelmApplications that Render
@@ -112,6 +126,7 @@ func Render(request Request) ([]directories.Manifest, error) {
 	if err := r.job(); err != nil {
 		return nil, err
 	}
+	r.common()
 	return r.sorted()
 }
 
@@ -227,6 +242,19 @@ func (r *rendering) job() error {
 	r.add("job", obj)
 	r.manifests[len(r.manifests)-1].Needs = objects.SortIDs(needs)
 	return nil
+}
+
+// common puts on every object but shared ones what the layer says of all.
+func (r *rendering) common() {
+	if r.Common == nil {
+		return
+	}
+	for i := range r.manifests {
+		if !r.manifests[i].Ensured {
+			setTexts(r.manifests[i].Object, "labels", r.Common.Labels)
+			setTexts(r.manifests[i].Object, "annotations", r.Common.Annotations)
+		}
+	}
 }
 
 // add adds an object that a field of the layer lists.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/placement"
 )
@@ -33,7 +34,7 @@ func (o Observation) wantedCopy(uid string) dependents.Dependent {
 	}}
 	obj.SetNamespace(id.Namespace)
 	obj.SetName(id.Name)
-	obj.SetLabels(map[string]string{v1alpha1.ClusterLabel: o.Cluster.Name, "reconcile.fluxcd.io/watch": "Enabled"})
+	obj.SetLabels(map[string]string{v1alpha1.ClusterLabel: o.Cluster.Name, kinds.WatchLabel: kinds.WatchEnabled})
 	obj.SetFinalizers([]string{v1alpha1.KubeConfigFinalizer})
 	digest, annotations := o.Access.Digest, map[string]string{}
 	if uid != "" {

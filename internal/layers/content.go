@@ -25,12 +25,16 @@ import (
 // hands of Flux, which would poll for it. Their digests are plain. The error is a
 // ContentError.
 func Content(dir *directories.Directory, layer, version string, scopes map[objects.ServedKind]objects.Scope) ([]dependents.Dependent, error) {
+	watched := valuesOf(dir)
 	own := make(map[objects.ID]bool, len(dir.Manifests))
 	for _, manifest := range dir.Manifests {
 		own[manifest.ID()] = true
 	}
 	wanted := make([]dependents.Dependent, 0, len(dir.Manifests))
 	for _, manifest := range dir.Manifests {
+		if watched[manifest.ID()] && !manifest.AsFlux && !manifest.Observed {
+			manifest.Object = watchedByFlux(manifest.Object)
+		}
 		dependent, err := contentOf(manifest, layer, version, own, scopes)
 		if err != nil {
 			return nil, err
@@ -41,6 +45,36 @@ func Content(dir *directories.Directory, layer, version string, scopes map[objec
 		return nil, err
 	}
 	return wanted, nil
+}
+
+// valuesOf returns the ConfigMaps and Secrets that the releases of a directory take values
+// from.
+func valuesOf(dir *directories.Directory) map[objects.ID]bool {
+	found := map[objects.ID]bool{}
+	for _, manifest := range dir.Manifests {
+		if manifest.Object != nil && manifest.ID().GroupKind() == kinds.HelmReleaseKind {
+			for _, id := range kinds.ValuesOf(manifest.Object) {
+				found[id] = true
+			}
+		}
+	}
+	return found
+}
+
+// watchedByFlux returns an object with the label by which helm-controller sees its changes
+// at once, where it says nothing about it.
+func watchedByFlux(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	labels := obj.GetLabels()
+	if _, says := labels[kinds.WatchLabel]; says || obj.Object == nil {
+		return obj
+	}
+	watched := obj.DeepCopy()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[kinds.WatchLabel] = kinds.WatchEnabled
+	watched.SetLabels(labels)
+	return watched
 }
 
 func contentOf(

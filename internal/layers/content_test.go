@@ -53,6 +53,48 @@ func TestContentOwns(t *testing.T) {
 	}
 }
 
+// What releases of the layer take values from has Flux's label, so that a change is seen at
+// once; who says otherwise, and what is to be as Flux had it, is left alone.
+func TestContentIsWatchedByFlux(t *testing.T) {
+	release := directoriestest.HelmRelease("a")
+	release.Object.Object["spec"].(map[string]any)["valuesFrom"] = []any{
+		map[string]any{"kind": "ConfigMap", "name": "values"}, map[string]any{"kind": "Secret", "name": "secret"}, map[string]any{"kind": "ConfigMap", "name": "quiet"},
+	}
+	listed := func(kind, name string, labels map[string]string) directories.Manifest {
+		obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
+		obj.SetNamespace("default")
+		obj.SetName(name)
+		obj.SetLabels(labels)
+		return directories.Manifest{File: name + ".yaml", Object: obj}
+	}
+	manifests := []directories.Manifest{
+		release, listed("ConfigMap", "values", nil), listed("Secret", "secret", nil), listed("ConfigMap", "other", nil),
+		listed("ConfigMap", "quiet", map[string]string{kinds.WatchLabel: "Disabled"}),
+	}
+	want := map[string]string{"values": "Enabled", "secret": "Enabled", "quiet": "Disabled"}
+	for _, asFlux := range []bool{false, true} {
+		for i := range manifests {
+			manifests[i].AsFlux = asFlux
+		}
+		content, err := Content(directoriestest.Of(newRevision, manifests...), "base", "1.0.0", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range content {
+			expected := want[got.ID.Name]
+			if asFlux && expected == "Enabled" {
+				expected = ""
+			}
+			if is := got.Object.GetLabels()[kinds.WatchLabel]; is != expected {
+				t.Errorf("as Flux has it %v: %s has the label %q, want %q", asFlux, got.ID, is, expected)
+			}
+		}
+	}
+	if manifests[1].Object.GetLabels() != nil {
+		t.Errorf("the shared manifest is changed: %v", manifests[1].Object.GetLabels())
+	}
+}
+
 func TestContentDigest(t *testing.T) {
 	same, again := contentOne(t, directoriestest.HelmRelease("a", "x", "1", "y", "2")), contentOne(t, directoriestest.HelmRelease("a", "y", "2", "x", "1"))
 	other := contentOne(t, directoriestest.HelmRelease("a", "x", "1", "y", "3"))

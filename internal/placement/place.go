@@ -472,7 +472,7 @@ func (p *putting) copy(manifest directories.Manifest, kind, namespace string, re
 	own.Object.SetNamespace(p.Cluster.Namespace)
 	own.Object.SetName(copied)
 	// With this label helm-controller and kustomize-controller look again at once.
-	own.Object.SetLabels(map[string]string{"reconcile.fluxcd.io/watch": "Enabled"})
+	own.Object.SetLabels(map[string]string{kinds.WatchLabel: kinds.WatchEnabled})
 	own.Object.SetAnnotations(map[string]string{v1alpha1.CopyOfAnnotation: kind + "/" + namespace + "/" + name, v1alpha1.PlacedForAnnotation: p.cluster()})
 	p.manifests = append(p.manifests, own)
 }

@@ -4,6 +4,7 @@
 package platforms
 
 import (
+	"cmp"
 	"maps"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -22,8 +23,9 @@ func labelled(platform *v1alpha1.Platform, cluster types.NamespacedName, family,
 }
 
 // draft returns a layer as it is to be, made of the one that exists, and whether it
-// must be written. What people own of it stays as it is: hold, interval, orphanGrace,
-// rollback, and labels and annotations that are not the platform's.
+// must be written. What people own of it stays as it is: hold, rollback, interval and
+// orphanGrace where the platform says none, and labels and annotations that are not the
+// platform's.
 func draft(
 	existing *v1alpha1.AddonsLayer,
 	name string,
@@ -39,7 +41,8 @@ func draft(
 		return layer, true
 	}
 	was := existing.Spec
-	spec.Hold, spec.Interval, spec.OrphanGrace, spec.Rollback = was.Hold, was.Interval, was.OrphanGrace, was.Rollback
+	spec.Hold, spec.Rollback = was.Hold, was.Rollback
+	spec.Interval, spec.OrphanGrace = cmp.Or(spec.Interval, was.Interval), cmp.Or(spec.OrphanGrace, was.OrphanGrace)
 	if was.Inputs != nil && spec.Inputs != nil && sameJSON(was.Inputs.Raw, spec.Inputs.Raw) {
 		spec.Inputs = was.Inputs
 	}

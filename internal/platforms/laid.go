@@ -143,6 +143,7 @@ func (l *laying) layer(of *v1alpha1.BundleLayer) *laid {
 		Prereqs:            v1alpha1.PrereqsSpec{K8sVersion: l.bundle.Spec.Kubernetes},
 		ServiceAccountName: l.Platform.Spec.ServiceAccountName, DeletionPolicy: gentler(l.Platform.Spec.DeletionPolicy, of.DeletionPolicy),
 	}
+	l.template(one)
 	one.spec.DeletionPolicy = policyAt(one.spec.DeletionPolicy, one.place)
 	if one.place.Name != "" {
 		one.spec.Cluster = &v1alpha1.ClusterReference{Namespace: one.place.Namespace, Name: one.place.Name}
@@ -157,6 +158,24 @@ func (l *laying) layer(of *v1alpha1.BundleLayer) *laid {
 	one.spec.Source = v1alpha1.SourceSpec{Kind: v1alpha1.ApplicationBundleKind, Name: l.bundle.Name, Path: "./" + of.Name}
 	one.spec.Instance, one.spec.Inputs = instance, &apiextensionsv1.JSON{Raw: l.raw}
 	return one
+}
+
+// template adds what all layers of the platform have.
+func (l *laying) template(one *laid) {
+	template := l.Platform.Spec.LayerTemplate
+	if template == nil {
+		return
+	}
+	one.spec.Interval, one.spec.OrphanGrace = template.Interval, template.OrphanGrace
+	if one.Timeout == nil && template.Timeout != nil {
+		one.spec.Timeout = template.Timeout
+	}
+	if labels := plain(template.Labels); len(labels) > 0 {
+		one.spec.CommonMetadata = &v1alpha1.CommonMetadata{Labels: labels}
+	}
+	if one.Source == nil {
+		one.spec.Releases = template.Releases
+	}
 }
 
 // orderOf returns the layers of a bundle, each behind those that it depends on, and

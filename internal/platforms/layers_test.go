@@ -224,3 +224,29 @@ func TestDeleteAfter(t *testing.T) {
 		t.Errorf("what goes first is deleted after %v, and so after what depends on it", got)
 	}
 }
+
+func TestLayerTemplate(t *testing.T) {
+	b := bundle("1.0.0", "", "base", "data base")
+	b.Spec.Layers[1].Timeout = &metav1.Duration{Duration: time.Hour}
+	w := newWorld(platform("p", ""), b)
+	w.settle(t)
+	people := w.find("p-base").DeepCopy()
+	people.Spec.OrphanGrace, people.Spec.Interval = &metav1.Duration{Duration: 7}, &metav1.Duration{Duration: 8}
+	w.put(t, people)
+	releases := &v1alpha1.ReleaseSettings{DriftDetection: v1alpha1.DriftDetectionWarn}
+	w.Platform.Spec.LayerTemplate = &v1alpha1.LayerTemplate{
+		Labels: map[string]string{"team": "edge", "helm.sh/chart": "x"}, Interval: &metav1.Duration{Duration: 1}, Timeout: &metav1.Duration{Duration: 2},
+		Releases: releases,
+	}
+	w.settle(t)
+	got := w.find("p-base")
+	if got.Spec.Interval.Duration != 1 || got.Spec.OrphanGrace.Duration != 7 || got.Spec.Timeout.Duration != 2 || *got.Spec.Releases != *releases {
+		t.Errorf("the layer is %+v", got.Spec)
+	}
+	if got.Labels["team"] != "edge" || got.Labels["helm.sh/chart"] != "" || got.Spec.CommonMetadata.Labels["team"] != "edge" || len(got.Spec.CommonMetadata.Labels) != 1 {
+		t.Errorf("its labels are %v, and of its objects %v", got.Labels, got.Spec.CommonMetadata)
+	}
+	if got := w.find("p-data").Spec.Timeout.Duration; got != time.Hour {
+		t.Errorf("the bundle's timeout is now %s", got)
+	}
+}

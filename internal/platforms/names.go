@@ -66,11 +66,22 @@ var foreignDomains = []string{
 }
 
 // labelsOf returns the labels of what is made for a platform: those of the platform,
-// so that who looks after some platforms only looks after their layers too, but for
-// those by which kubectl, Helm, Flux, Argo CD and Strata know their own.
+// so that who looks after some platforms only looks after their layers too, and those of
+// its template for layers.
 func labelsOf(platform *v1alpha1.Platform) map[string]string {
+	labels := plain(platform.Labels)
+	if template := platform.Spec.LayerTemplate; template != nil {
+		labels = with(labels, plain(template.Labels))
+	}
+	labels[v1alpha1.PlatformLabel] = platform.Name
+	return labels
+}
+
+// plain returns labels without those by which kubectl, Helm, Flux, Argo CD and Strata know
+// their own.
+func plain(all map[string]string) map[string]string {
 	labels := map[string]string{}
-	for key, value := range platform.Labels {
+	for key, value := range all {
 		domain, _, hasDomain := strings.Cut(key, "/")
 		foreign := hasDomain && slices.ContainsFunc(foreignDomains, func(of string) bool {
 			return domain == of || strings.HasSuffix(domain, "."+of)
@@ -79,7 +90,6 @@ func labelsOf(platform *v1alpha1.Platform) map[string]string {
 			labels[key] = value
 		}
 	}
-	labels[v1alpha1.PlatformLabel] = platform.Name
 	return labels
 }
 

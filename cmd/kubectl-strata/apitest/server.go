@@ -289,6 +289,10 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request, resource schema.Gro
 		s.put(w, resource, namespace, name, body)
 	case at < 0:
 		refuse(w, http.StatusNotFound, resource.Resource+" "+name)
+	case r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata"):
+		reply(w, http.StatusOK, map[string]any{
+			"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": s.objects[resource][at].Object["metadata"],
+		})
 	case r.Method == http.MethodGet:
 		reply(w, http.StatusOK, s.objects[resource][at].Object)
 	case r.Method == http.MethodDelete:

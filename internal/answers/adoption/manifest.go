@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/kinds"
 )
 
 // Repository is where a chart comes from.
@@ -98,7 +99,7 @@ func HideSecrets(release *unstructured.Unstructured) (secret *unstructured.Unstr
 		"metadata": map[string]any{
 			"name": name, "namespace": release.GetNamespace(),
 			// With this label helm-controller looks again at once.
-			"labels": map[string]any{"reconcile.fluxcd.io/watch": "Enabled"},
+			"labels": map[string]any{kinds.WatchLabel: kinds.WatchEnabled},
 		},
 		"stringData": map[string]any{valuesKey: string(text)},
 	}}, paths, nil

@@ -260,10 +260,7 @@ func (g *Plan) filled(_ context.Context, layer *v1alpha1.AddonsLayer) (forecast.
 
 // fillingRequest gathers what a layer of a bundle is filled from.
 func (g *Plan) fillingRequest(layer *v1alpha1.AddonsLayer, bundle *v1alpha1.ApplicationBundle) bundles.Request {
-	request := bundles.Request{
-		Layer: layer.Name, Bundle: bundle, Path: layer.Spec.Source.Path, Instance: sources.InstanceOf(layer), Inputs: layer.Spec.Inputs,
-		Applications: map[string]*v1alpha1.HelmApplication{},
-	}
+	request := bundles.RequestOf(layer, bundle)
 	named := bundles.Applications(request.Bundle, request.Path)
 	for _, app := range g.Applications {
 		if slices.Contains(named, app.Name) {
