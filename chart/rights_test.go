@@ -196,6 +196,24 @@ func TestImpersonationIsNarrow(t *testing.T) {
 	}
 }
 
+// What releases have made is read where it is asked for, and nothing of it is written.
+func TestHealthWatchIsOptIn(t *testing.T) {
+	isOfIt := func(obj object) bool { return obj.GetName() == "strata-health-watch" }
+	for _, values := range []string{"", `{healthWatch: {enabled: true}, rbac: {create: false}}`} {
+		if slices.ContainsFunc(render(t, values), isOfIt) {
+			t.Errorf("with values %q the controller reads all Deployments", values)
+		}
+	}
+	rendered := render(t, `{healthWatch: {enabled: true}}`)
+	want := []rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"deployments", "statefulsets", "daemonsets"}, Verbs: []string{"get", "list", "watch"}}}
+	if diff := cmp.Diff(want, named[*rbacv1.ClusterRole](t, rendered, "strata-health-watch").Rules); diff != "" {
+		t.Errorf("rules of healthWatch (-want +got):\n%s", diff)
+	}
+	if binding := named[*rbacv1.ClusterRoleBinding](t, rendered, "strata-health-watch"); binding.RoleRef.Name != "strata-health-watch" || binding.Subjects[0].Name != "strata" {
+		t.Errorf("binding %v does not give the role to the controller", binding)
+	}
+}
+
 // Secrets and ConfigMaps of all namespaces are reached where it is asked for, and
 // nowhere else. What the controller does with RemoteClusters it may do anyway, so
 // that one without those rights can say what it lacks.

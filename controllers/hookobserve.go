@@ -60,6 +60,9 @@ func (o *observer) scoped(id objects.ID, version string, defaulted bool) objects
 	return id
 }
 
+// errMayNotRead says of an account that it lacks the right to follow an object.
+var errMayNotRead = errors.New("may not get, list and watch it")
+
 // awaited reads one object that is waited for at a version of its API, and tells whether
 // its kind is not served there.
 func (o *observer) awaited(ctx context.Context, id objects.ID, version string) (live *unstructured.Unstructured, unserved bool, err error) {
@@ -85,15 +88,43 @@ func (o *observer) awaited(ctx context.Context, id objects.ID, version string) (
 	switch {
 	case apierrors.IsForbidden(err) && account.Name != "":
 		return nil, false, fmt.Errorf(
-			"ServiceAccount %s may not get, list and watch it: a Role and RoleBinding for %s named %s let it",
-			account,
-			mapping.Resource.Resource,
-			id.Name,
+			"ServiceAccount %s %w: a Role and RoleBinding for %s named %s let it", account, errMayNotRead, mapping.Resource.Resource, id.Name,
 		)
 	case err != nil:
 		return nil, false, err
 	}
 	return live, false, nil
+}
+
+// observeHealth looks at what the layer's releases have made, and follows it. It ends at
+// the first object that cannot be read for a reason that holds for all.
+func (o *observer) observeHealth(ctx context.Context) error {
+	workloads, total := o.WatchedWorkloads()
+	if o.IsAway() {
+		return nil
+	}
+	o.Workloads, o.MoreWorkloads = workloads, total-len(workloads)
+	for i := range o.Workloads {
+		seen := &o.Workloads[i]
+		live, unserved, err := o.awaited(ctx, seen.ID, seen.APIVersion)
+		seen.Live, seen.Err = live, err
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case unserved:
+			seen.Err = fmt.Errorf("the cluster does not serve %s at %s", seen.ID.GroupKind(), seen.APIVersion)
+		case apierrors.IsForbidden(seen.Err):
+			seen.Err = fmt.Errorf("the controller may not get, list and watch it; healthWatch.enabled of the chart gives it that right")
+		case seen.Err != nil && !errors.Is(seen.Err, errMayNotRead):
+			o.reads.unnoted()
+			o.Workloads = o.Workloads[:i+1]
+			return nil
+		}
+		if seen.Err != nil {
+			o.reads.unnoted()
+		}
+	}
+	return nil
 }
 
 // observeDoomed looks up the objects of deleteBefore that are left, past every

@@ -38,7 +38,7 @@ type Notifier interface {
 // warnings are reasons that somebody has to act on, whatever the state.
 var warnings = map[string]bool{
 	v1alpha1.ReasonRolledBack: true, v1alpha1.ReasonRollbackFailed: true, v1alpha1.ReasonRollbackNotPossible: true,
-	v1alpha1.ReasonDeletionBlocked: true, v1alpha1.ReasonSuspendedRelease: true, v1alpha1.ReasonWouldBreakDependants: true,
+	v1alpha1.ReasonUnhealthy: true, v1alpha1.ReasonDeletionBlocked: true, v1alpha1.ReasonSuspendedRelease: true, v1alpha1.ReasonWouldBreakDependants: true,
 }
 
 // story is one thing that is told of a layer.

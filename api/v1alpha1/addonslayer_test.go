@@ -379,6 +379,9 @@ func fill(value reflect.Value) {
 	case metav1.Duration:
 		value.Set(reflect.ValueOf(metav1.Duration{Duration: time.Minute}))
 		return
+	case v1alpha1.HealthWatch:
+		value.Set(reflect.ValueOf(v1alpha1.HealthWatch{After: &metav1.Duration{Duration: time.Minute}, Kinds: []string{"Certificate.cert-manager.io"}}))
+		return
 	case v1alpha1.DriftDetection:
 		value.SetString(string(v1alpha1.DriftDetectionWarn))
 		return

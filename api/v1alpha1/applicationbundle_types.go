@@ -192,6 +192,10 @@ type BundleLayer struct {
 	// +optional
 	WaitFor []WaitFor `json:"waitFor,omitempty"`
 
+	// WatchHealth as in AddonsLayers.
+	// +optional
+	WatchHealth *HealthWatch `json:"watchHealth,omitempty"`
+
 	// DeleteBefore lists objects that must be gone before anything of the layer is
 	// uninstalled.
 	// +kubebuilder:validation:MaxItems=20

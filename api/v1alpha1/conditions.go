@@ -43,6 +43,9 @@ const (
 	// DeletingCondition is True from the moment at which the objects of a
 	// deleted layer begin to go.
 	DeletingCondition = "Deleting"
+	// HealthyCondition says how what a layer's releases have made fares, where
+	// spec.watchHealth asks for that.
+	HealthyCondition = "Healthy"
 	// SourceReadyCondition is False while the source cannot be updated, though
 	// its last artifact is still being used.
 	SourceReadyCondition = "SourceReady"
@@ -224,6 +227,15 @@ const (
 	ReasonArtifactFailed = "ArtifactFailed"
 	// ReasonDeleting says that the layer is being deleted.
 	ReasonDeleting = "Deleting"
+	// ReasonHealthy says that what the layer's releases have made is well.
+	ReasonHealthy = "Healthy"
+	// ReasonUnhealthy says that something that the layer's releases have made is not.
+	ReasonUnhealthy = "Unhealthy"
+	// ReasonRecovering says that something that the layer's releases have made is not ready,
+	// and may yet be.
+	ReasonRecovering = "Recovering"
+	// ReasonHealthUnread says that what the layer's releases have made cannot be read.
+	ReasonHealthUnread = "HealthUnread"
 	// ReasonDeletionBlocked says that something is in the way of the layer's deletion.
 	ReasonDeletionBlocked = "DeletionBlocked"
 	// ReasonProgressingWithRetry says that what failed is tried again.

@@ -165,6 +165,9 @@ type LayerTemplate struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="timeout must be at least 1s"
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
+	// WatchHealth as in AddonsLayers, for layers of which the bundle says nothing of it.
+	// +optional
+	WatchHealth *HealthWatch `json:"watchHealth,omitempty"`
 	// Releases says how Flux looks after the releases; it wins over bundle and
 	// catalogue.
 	// +optional

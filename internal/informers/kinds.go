@@ -6,6 +6,7 @@ package informers
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -315,7 +316,7 @@ func ToUnstructured(obj client.Object, gvk schema.GroupVersionKind) (*unstructur
 }
 
 // CacheOptions returns what the manager's cache is to hold: objects with an
-// owner label, without managedFields and Helm history; and all layers and
+// owner label, without managedFields, Helm history and most of Helm's inventory; and all layers and
 // HelmReleases, since those may matter to a layer that does not own them.
 func CacheOptions() cache.Options {
 	owned, err := labels.Parse(v1alpha1.LayerLabel)
@@ -369,9 +370,36 @@ func Strip(in any) (any, error) {
 	}
 	if u, ok := in.(*unstructured.Unstructured); ok && u.GroupVersionKind().GroupKind() == kinds.HelmReleaseKind {
 		unstructured.RemoveNestedField(u.Object, "status", "history")
-		unstructured.RemoveNestedField(u.Object, "status", "inventory")
+		stripInventory(u)
 	}
 	return in, nil
+}
+
+// mostInventory is how many entries of a release's inventory are kept.
+const mostInventory = 100
+
+// stripInventory leaves in a release's inventory what has a health that can be watched,
+// which is little of it.
+func stripInventory(release *unstructured.Unstructured) {
+	entries, _, _ := unstructured.NestedFieldNoCopy(release.Object, "status", "inventory", "entries")
+	list, _ := entries.([]any)
+	var kept []any
+	for _, entry := range list {
+		fields, _ := entry.(map[string]any)
+		id, _ := fields["id"].(string)
+		// The form is namespace_name_group_kind.
+		group, kind := "", id[strings.LastIndex(id, "_")+1:]
+		if rest := strings.TrimSuffix(id, "_"+kind); rest != id {
+			group = rest[strings.LastIndex(rest, "_")+1:]
+		}
+		if len(kept) < mostInventory && kinds.HasHealth(schema.GroupKind{Group: group, Kind: kind}) {
+			kept = append(kept, entry)
+		}
+	}
+	unstructured.RemoveNestedField(release.Object, "status", "inventory")
+	if len(kept) > 0 {
+		_ = unstructured.SetNestedField(release.Object, map[string]any{"entries": kept}, "status", "inventory") // of a status that is there
+	}
 }
 
 // recentDefinition is how long after a change of a definition its kind is

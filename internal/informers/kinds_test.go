@@ -4,6 +4,7 @@
 package informers
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,6 +24,26 @@ func TestStrip(t *testing.T) {
 	want.SetAnnotations(map[string]string{"kept": "yes"})
 	want.Object["status"] = map[string]any{"observedGeneration": int64(1)}
 	checkStripped(t, release, want)
+
+	// Of the inventory stays what may be well or not.
+	inventoried := func(ids ...string) *unstructured.Unstructured {
+		var entries []any
+		for _, id := range ids {
+			entries = append(entries, map[string]any{"id": id, "v": "v1"})
+		}
+		made := newRelease()
+		made.Object["status"] = map[string]any{"inventory": map[string]any{"entries": entries}}
+		return made
+	}
+	checkStripped(t, inventoried(
+		"ns_web_apps_Deployment", "ns_settings__ConfigMap", "ns_s__Secret", "_a__b_rbac.authorization.k8s.io_ClusterRole", "ns_data__PersistentVolumeClaim",
+		"ns_tls_cert-manager.io_Certificate", "_x.example.dev_apiextensions.k8s.io_CustomResourceDefinition",
+	), inventoried("ns_web_apps_Deployment", "ns_data__PersistentVolumeClaim", "ns_tls_cert-manager.io_Certificate"))
+	many := make([]string, mostInventory+1)
+	for i := range many {
+		many[i] = fmt.Sprintf("ns_w%d_apps_Deployment", i)
+	}
+	checkStripped(t, inventoried(many...), inventoried(many[:mostInventory]...))
 
 	// Only a HelmRelease has Helm's history; a status of another kind is its own.
 	widget := &unstructured.Unstructured{Object: map[string]any{

@@ -34,7 +34,7 @@ const (
 // its actions: nothing for a layer that is deployed, and at least one cause for
 // every other. It is deterministic and of bounded size.
 func causesOf(o Observation, d Decision, results []dependents.Result) []v1alpha1.Cause {
-	if d.Finalized || d.State == v1alpha1.StateDeployed && !d.Stalled {
+	if d.Finalized || d.State == v1alpha1.StateDeployed && !d.Stalled && !d.isUnwell() {
 		return nil
 	}
 	found := o.failureCauses(d, results)

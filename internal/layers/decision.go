@@ -35,6 +35,8 @@ type Decision struct {
 	Waits bool
 	// Hold is what keeps the layer as it is.
 	Hold Hold
+	// Health says how what the releases have made fares; nil where nobody asks.
+	Health *health
 	// SourceMessage says why the source is not Ready although its last
 	// artifact is used; empty where it is.
 	SourceMessage string
@@ -47,13 +49,9 @@ type Decision struct {
 	KeepsDeployed bool
 	// Attempt is the roll-out to be recorded before anything is written.
 	Attempt *v1alpha1.Attempt
-	// ConsumeFirst lists annotations that are used up by this decision; they are
-	// removed when Attempt has been recorded, and before anything is written.
-	ConsumeFirst []string
+	used
 	// Rollback is what the layer has gone back from, or goes back from now.
 	Rollback *v1alpha1.Rollback
-	// ClearAfter lists annotations that are removed once the decision is recorded.
-	ClearAfter []string
 	// Deleting is true when nothing is in the way of a layer's deletion. From
 	// then on only dependants are.
 	Deleting bool
@@ -64,4 +62,13 @@ type Decision struct {
 	// Until is the next moment at which the decision may differ although
 	// nothing else has changed; zero where there is none.
 	Until time.Time
+}
+
+// used are annotations that a decision uses up.
+type used struct {
+	// ConsumeFirst lists those that are removed when Attempt has been recorded, and before
+	// anything is written.
+	ConsumeFirst []string
+	// ClearAfter lists those that are removed once the decision is recorded.
+	ClearAfter []string
 }

@@ -156,6 +156,10 @@ type ObservedObjects struct {
 	OthersUnread bool
 	// Awaited holds the objects of spec.waitFor, in its order.
 	Awaited []Awaited
+	// Workloads are what releases of the layer have made and WatchedWorkloads names, as they
+	// were seen; MoreWorkloads is how many more there are.
+	Workloads     []Workload
+	MoreWorkloads int
 	// Taken holds objects that belong to the layer although its inventory
 	// lacks them, because Kraan kept none.
 	Taken []objects.ID

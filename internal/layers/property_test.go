@@ -152,7 +152,7 @@ func TestDecideIsAFunction(t *testing.T) {
 		before := o.Layer.DeepCopy()
 		decision := Decide(o)
 		report, _ := Report(o, decision, nil)
-		if diff := cmp.Diff(decision, Decide(o), cmpopts.EquateErrors()); diff != "" {
+		if diff := cmp.Diff(decision, Decide(o), cmpopts.EquateErrors(), cmp.AllowUnexported(Decision{})); diff != "" {
 			t.Fatalf("decided twice:\n%s", diff)
 		}
 		if diff := cmp.Diff(before, o.Layer); diff != "" {

@@ -121,6 +121,8 @@ func allConditions(o Observation, d Decision) []metav1.Condition {
 	case d.Stalled:
 		set.Put(v1alpha1.ReadyCondition, metav1.ConditionFalse, d.Reason, message)
 		set.Put(v1alpha1.StalledCondition, metav1.ConditionTrue, d.Reason, message)
+	case d.isUnwell():
+		set.Put(v1alpha1.ReadyCondition, metav1.ConditionFalse, d.Reason, message)
 	case d.State == v1alpha1.StateDeployed:
 		set.Put(v1alpha1.ReadyCondition, metav1.ConditionTrue, d.Reason, message)
 	case d.State == v1alpha1.StateHold:
@@ -138,7 +140,14 @@ func allConditions(o Observation, d Decision) []metav1.Condition {
 	if d.Deleting || hasBegun(o.Layer) {
 		set.Put(v1alpha1.DeletingCondition, metav1.ConditionTrue, v1alpha1.ReasonDeleting, "the objects of the layer are being removed")
 	}
-	putDeployed(set, o, d, message)
+	if d.isUnwell() {
+		putDeployed(set, o, d, truncate(d.Health.Deployed))
+	} else {
+		putDeployed(set, o, d, message)
+	}
+	if d.Health != nil {
+		set.Put(v1alpha1.HealthyCondition, d.Health.Status, d.Health.Reason, truncate(d.Health.Message))
+	}
 	if contested := contestedMessage(d.Plan.Contested); contested != "" {
 		set.Put(v1alpha1.ContestedCondition, metav1.ConditionTrue, v1alpha1.ReasonForeignRelease, truncate(contested))
 	}

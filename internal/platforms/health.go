@@ -62,6 +62,9 @@ func (h *health) has(layer *v1alpha1.AddonsLayer) {
 	}
 	said := messageOf(layer)
 	switch {
+	case isDeployed(layer) && isUnwell(layer):
+		h.deployed++
+		h.note(rollout.Unhealthy, "layer %s is not well: %s", layer.Name, said)
 	case isDeployed(layer):
 		h.deployed++
 	case layer.Status.ObservedGeneration != layer.Generation:
@@ -90,6 +93,12 @@ func (h *health) leaves(layer *v1alpha1.AddonsLayer) {
 // isDeployed tells whether a layer is deployed as its specification wants it.
 func isDeployed(layer *v1alpha1.AddonsLayer) bool {
 	return layer.Status.State == v1alpha1.StateDeployed && layer.Status.ObservedGeneration == layer.Generation && layer.Status.Version == layer.Spec.Version
+}
+
+// isUnwell tells whether a layer says that something that its releases have made is not
+// well.
+func isUnwell(layer *v1alpha1.AddonsLayer) bool {
+	return meta.IsStatusConditionFalse(layer.Status.Conditions, v1alpha1.HealthyCondition)
 }
 
 func hasFailed(layer *v1alpha1.AddonsLayer) bool {

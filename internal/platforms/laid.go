@@ -143,6 +143,7 @@ func (l *laying) layer(of *v1alpha1.BundleLayer) *laid {
 		Prereqs:            v1alpha1.PrereqsSpec{K8sVersion: l.bundle.Spec.Kubernetes},
 		ServiceAccountName: l.Platform.Spec.ServiceAccountName, DeletionPolicy: gentler(l.Platform.Spec.DeletionPolicy, of.DeletionPolicy),
 	}
+	one.spec.WatchHealth = of.WatchHealth
 	l.template(one)
 	one.spec.DeletionPolicy = policyAt(one.spec.DeletionPolicy, one.place)
 	if one.place.Name != "" {
@@ -172,6 +173,9 @@ func (l *laying) template(one *laid) {
 	}
 	if labels := plain(template.Labels); len(labels) > 0 {
 		one.spec.CommonMetadata = &v1alpha1.CommonMetadata{Labels: labels}
+	}
+	if one.WatchHealth == nil {
+		one.spec.WatchHealth = template.WatchHealth
 	}
 	if one.Source == nil {
 		one.spec.Releases = template.Releases

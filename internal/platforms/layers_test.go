@@ -225,6 +225,22 @@ func TestDeleteAfter(t *testing.T) {
 	}
 }
 
+// What is deployed and not well keeps the cluster from going on, and fails it.
+func TestLayerThatIsNotWell(t *testing.T) {
+	w := newWorld(platform("p", ""), bundle("1.0.0", "", "base"))
+	w.settle(t)
+	layer := w.find("p-base").DeepCopy()
+	layer.Status.Conditions = []metav1.Condition{
+		{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Message: "is deployed; Deployment a/b is not ready"},
+		{Type: v1alpha1.HealthyCondition, Status: metav1.ConditionFalse},
+	}
+	w.Layers = []*v1alpha1.AddonsLayer{layer}
+	d := w.apply(t)
+	if d.Status.Clusters.Failed != 1 || d.Status.Layers.Deployed != 1 || !strings.Contains(said(d.Status), "layer p-base is not well: is deployed; Deployment a/b is not ready") {
+		t.Errorf("%+v: %s", d.Status.Clusters, said(d.Status))
+	}
+}
+
 func TestLayerTemplate(t *testing.T) {
 	b := bundle("1.0.0", "", "base", "data base")
 	b.Spec.Layers[1].Timeout = &metav1.Duration{Duration: time.Hour}

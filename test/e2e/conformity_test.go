@@ -128,6 +128,10 @@ func conformityProblem(layer *v1alpha1.AddonsLayer) string {
 	case v1alpha1.StateDeployed:
 		want = status.CurrentStatus
 		ok = is("Ready", metav1.ConditionTrue) && is("Deployed", metav1.ConditionTrue)
+		if is(v1alpha1.HealthyCondition, metav1.ConditionFalse) {
+			want = status.InProgressStatus
+			ok = is("Ready", metav1.ConditionFalse) && is("Deployed", metav1.ConditionTrue)
+		}
 		if layer.Status.Rollback != nil || is("Stalled", metav1.ConditionTrue) && layer.Annotations[v1alpha1.RollbackToAnnotation] != "" {
 			want = status.FailedStatus
 			ok = is("Ready", metav1.ConditionFalse) && is("Stalled", metav1.ConditionTrue) && is("Deployed", metav1.ConditionTrue)

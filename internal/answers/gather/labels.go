@@ -40,7 +40,7 @@ func (c *Cluster) Labels(ctx context.Context, all []objects.ID) (map[objects.ID]
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			continue // Who may not read it is told nothing of it.
+			continue // Nothing is said of what may not be read.
 		}
 		found[id] = read.Labels
 	}
