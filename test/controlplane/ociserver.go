@@ -12,6 +12,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -64,6 +65,32 @@ func (s *OCIServer) Push(ctx context.Context, repository, tag string, files map[
 	}
 	digest, err := s.push(ctx, repository, tag, blob{fluxConfig, []byte("{}"), nil}, blob{fluxContent, archive, nil})
 	return tag + "@" + digest, err
+}
+
+// The media types of a chart, as `helm push` makes it.
+const (
+	helmConfig  = "application/vnd.cncf.helm.config.v1+json"
+	helmContent = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+)
+
+// PushChart makes one of Charts, at a version, what the tag of that name stands for in a
+// repository, in the form of `helm push`.
+func (s *OCIServer) PushChart(ctx context.Context, repository, name, version string) error {
+	charts, err := NewChartServer()
+	if err != nil {
+		return err
+	}
+	defer charts.Close()
+	if err := charts.AddBuiltin(name, version); err != nil {
+		return err
+	}
+	packed := charts.packages[name+"-"+version+".tgz"]
+	config, err := json.Marshal(packed.metadata)
+	if err != nil {
+		return fmt.Errorf("cannot write the configuration of chart %s: %w", name, err)
+	}
+	_, err = s.push(ctx, repository, version, blob{helmConfig, config, nil}, blob{helmContent, packed.content, nil})
+	return err
 }
 
 // Sign adds a signature to a revision that Push has returned, as `cosign sign`

@@ -1,0 +1,148 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/test/controlplane"
+)
+
+// everyKind are the layers of a bundle whose charts come from a registry and from a git
+// repository, with a directory of Flux's and a Job that runs to its end.
+const everyKind = `
+  inputs: [{name: text, default: first}]
+  layers:
+  - name: charts
+    applications:
+    - {name: from-registry, application: PREFIX-registry, version: 1.0.0, values: {data: {text: "${inputs.text}"}}}
+    - {name: from-git, application: PREFIX-git, version: 1.0.0, values: {data: {text: "${inputs.text}"}}}
+    job:
+      name: migrate
+      namespace: PREFIX
+      spec: {backoffLimit: 1, template: {spec: {restartPolicy: Never, containers: [{name: main, image: "example.com/migrate:1", args: ["${inputs.text}"]}]}}}
+  - name: directory
+    dependsOn: [charts]
+    source: {name: addons, namespace: PREFIX, path: ./extra}
+`
+
+// catalogueOfEveryKind publishes a chart in a registry and in a git repository.
+func (f *fixture) catalogueOfEveryKind() {
+	f.Helper()
+	f.must(stack.oci.PushChart(f.ctx, f.prefix+"/charts/configmap", "configmap", "1.0.0"))
+	repo, err := stack.git.NewRepo(f.prefix + "-charts")
+	f.must(err)
+	commit, err := repo.Replace("charts", controlplane.Charts())
+	f.must(err)
+	for name, chart := range map[string]string{
+		"registry": fmt.Sprintf("{oci: {url: %q, insecure: true}}", stack.oci.URL(f.prefix+"/charts/configmap")),
+		"git":      fmt.Sprintf("{git: {url: %q, path: ./configmap, commit: %s}}", repo.URL(), commit),
+	} {
+		app := &v1alpha1.HelmApplication{}
+		f.written(app, fmt.Sprintf("metadata: {name: PREFIX-%s}\nspec:\n  versions:\n  - {version: 1.0.0, namespace: {name: PREFIX}, chart: %s}\n", name, chart))
+		f.Cleanup(func() { f.must(client.IgnoreNotFound(stack.client.Delete(f.ctx, app))) })
+	}
+}
+
+// Charts come from wherever the catalogue says, a Job runs to its end before what depends
+// on its layer begins, anew for each content, and a directory is used as it stands. A
+// bundle that is deleted meanwhile takes nothing away.
+func TestBundleOfEveryKind(t *testing.T) {
+	f := newFixture(t)
+	f.catalogueOfEveryKind()
+	f.push(map[string]string{"extra/settings.yaml": fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra, namespace: %s}\ndata: {from: directory}\n", f.prefix)})
+	bundle := f.bundle("1.0.0", everyKind)
+	f.platform("fleet", "  bundle: {family: PREFIX}\n  layerTemplate: {orphanGrace: 1s}\n")
+	platform := f.platformReady("fleet", "1.0.0")
+	if got := platform.Status.Layers; got != (v1alpha1.LayerCount{Deployed: 2, Total: 2}) {
+		t.Errorf("it counts layers %+v", got)
+	}
+	tells := func(text string) error {
+		for _, name := range []string{"from-registry", "from-git"} {
+			if data, err := f.configMapOn(stack.client, f.prefix, name); err != nil || data["text"] != text {
+				return fmt.Errorf("ConfigMap %s has %v: %w", name, data, err)
+			}
+		}
+		return nil
+	}
+	f.must(tells("first"))
+	ran := f.ranOnce("first")
+	extra := &corev1.ConfigMap{}
+	f.must(stack.client.Get(f.ctx, types.NamespacedName{Namespace: f.prefix, Name: "extra"}, extra))
+	if extra.CreationTimestamp.Before(ran.Status.CompletionTime) || extra.Data["from"] != "directory" {
+		t.Errorf("the directory was there at %s, and the Job had ended at %s", extra.CreationTimestamp, ran.Status.CompletionTime)
+	}
+
+	t.Log("another content runs the Job again")
+	f.editPlatform("fleet", `{"spec":{"inputs":{"text":"second"}}}`)
+	f.eventually("the Job of the second content has run", func() error {
+		if err := tells("second"); err != nil {
+			return err
+		}
+		return f.hasJob("second")
+	})
+	f.ranOnce("second")
+
+	t.Log("the bundle is deleted while it is in use, and comes back")
+	f.must(stack.client.Delete(f.ctx, bundle))
+	f.platformSays("fleet", v1alpha1.ReadyCondition, metav1.ConditionFalse, "there is no ApplicationBundle of family "+f.prefix)
+	f.throughout(2*time.Second, "what is installed stays", func() error {
+		for _, name := range []string{"from-registry", "from-git"} {
+			release := &helmv2.HelmRelease{}
+			if f.absent(release, name) || release.DeletionTimestamp != nil {
+				return errors.New(name + " goes")
+			}
+		}
+		return tells("second")
+	})
+	f.bundle("1.0.0", everyKind)
+	f.platformReady("fleet", "1.0.0")
+	f.platformGone("fleet")
+	f.nothingLeft(stack.client, "the management cluster")
+}
+
+// jobOf returns the Job that was given a text; nil for none.
+func (f *fixture) jobOf(text string) *batchv1.Job {
+	f.Helper()
+	jobs := &batchv1.JobList{}
+	f.must(stack.client.List(f.ctx, jobs, client.InNamespace(f.prefix)))
+	for i := range jobs.Items {
+		if job := &jobs.Items[i]; strings.Join(job.Spec.Template.Spec.Containers[0].Args, "") == text {
+			return job
+		}
+	}
+	return nil
+}
+
+func (f *fixture) hasJob(text string) error {
+	if f.jobOf(text) == nil {
+		return errors.New("there is none")
+	}
+	return nil
+}
+
+// ranOnce checks that the Job of a text has ended well.
+func (f *fixture) ranOnce(text string) *batchv1.Job {
+	f.Helper()
+	var job *batchv1.Job
+	f.eventually("the Job of "+text+" has ended", func() error {
+		if job = f.jobOf(text); job == nil || job.Status.CompletionTime == nil || job.Status.Succeeded != 1 {
+			return fmt.Errorf("it is %+v", job)
+		}
+		return nil
+	})
+	return job
+}
