@@ -84,10 +84,10 @@ func (r *AddonsLayerReconciler) fillingRequestOf(
 }
 
 // observeBefore finds what the layer lists at the version of a bundle that is deployed, as
-// long as it is on its way from that to one that is entered from it.
+// long as it is on its way from that to one that is entered from it, or to other inputs.
 func (o *observer) observeBefore(ctx context.Context) error {
 	version := o.Layer.Status.Version
-	if !sources.IsOfBundle(o.Layer) || o.Directory == nil || version == "" || version == o.Directory.Revision {
+	if !sources.IsOfBundle(o.Layer) || o.Directory == nil || version == "" || o.Directory.Digest == o.Layer.Status.Digest {
 		return nil
 	}
 	r := o.reads.unnoted()
@@ -97,6 +97,9 @@ func (o *observer) observeBefore(ctx context.Context) error {
 	}
 	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("cannot list ApplicationBundles: %w", err)
+	}
+	if version == o.Directory.Revision && !bundles.HasChoice(bundles.LayerAt(bundle, o.Layer.Spec.Source.Path)) {
+		return nil
 	}
 	all := make([]*v1alpha1.ApplicationBundle, 0, len(list.Items))
 	for i := range list.Items {

@@ -250,6 +250,12 @@ type BundleApplication struct {
 	// +kubebuilder:validation:Pattern=`^v?(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z]([0-9A-Za-z.-]*[0-9A-Za-z])?)?$`
 	// +required
 	Version string `json:"version"`
+	// When is an expression of CEL over inputs, cluster and instance. The application is
+	// there while it is true; without it, always. What depends on one that is not there
+	// depends on what that depends on.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	When string `json:"when,omitempty"`
 	// Namespace to install into; a text with templates. Defaults to that of the
 	// HelmApplication, and without that to name.
 	// +kubebuilder:validation:MaxLength=1024

@@ -47,8 +47,15 @@ type slot struct {
 func (s slot) field(name string) string { return join("applications["+s.Name+"]", name) }
 
 func (r *rendering) applications() error {
-	slots := make([]slot, 0, len(r.layer.Applications))
-	for _, application := range r.layer.Applications {
+	present := r.layer.Applications
+	if !r.All {
+		var err error
+		if present, err = Present(r.layer, r.instance(), r.inputs, r.Cluster); err != nil {
+			return err
+		}
+	}
+	slots := make([]slot, 0, len(present))
+	for _, application := range present {
 		placed, err := r.place(application)
 		if err != nil {
 			return err
@@ -258,13 +265,27 @@ func (r *rendering) valuesFrom(application slot, spec map[string]any) error {
 
 func (r *rendering) dependsOn(application slot, all []slot, spec map[string]any) error {
 	var on []any
-	for _, name := range slices.Sorted(slices.Values(application.DependsOn)) {
-		at := slices.IndexFunc(all, func(s slot) bool { return s.Name == name })
+	seen := map[string]bool{}
+	for queue := slices.Clone(application.DependsOn); len(queue) > 0; queue = queue[1:] {
+		name := queue[0]
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		if at := slices.IndexFunc(all, func(s slot) bool { return s.Name == name }); at >= 0 {
+			on = append(on, map[string]any{"name": name, "namespace": all[at].namespace})
+			continue
+		}
+		// One that is not there stands for what it depends on.
+		at := slices.IndexFunc(r.layer.Applications, func(a v1alpha1.BundleApplication) bool { return a.Name == name })
 		if at < 0 {
 			return r.mistake(application.field("dependsOn"), "the layer has no application %s", name)
 		}
-		on = append(on, map[string]any{"name": name, "namespace": all[at].namespace})
+		queue = append(queue, r.layer.Applications[at].DependsOn...)
 	}
+	slices.SortFunc(on, func(a, b any) int {
+		return cmp.Compare(a.(map[string]any)["name"].(string), b.(map[string]any)["name"].(string)) // as they were made above
+	})
 	if len(on) > 0 {
 		spec["dependsOn"] = on
 	}

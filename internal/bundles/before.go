@@ -17,8 +17,12 @@ import (
 )
 
 // Before returns the bundle of a version that another one is entered from, as its
-// upgradesFrom says; nil where there is none, or two.
+// upgradesFrom says; nil where there is none, or two. A version is entered from itself with
+// other inputs.
 func Before(all []*v1alpha1.ApplicationBundle, bundle *v1alpha1.ApplicationBundle, version string) *v1alpha1.ApplicationBundle {
+	if catalogue.Plain(bundle.Spec.Version) == catalogue.Plain(version) {
+		return bundle
+	}
 	have, err := semver.NewVersion(version)
 	if err != nil || !slices.ContainsFunc(bundle.Spec.UpgradesFrom, func(text string) bool {
 		constraint, err := semver.NewConstraint(text)
@@ -40,13 +44,15 @@ func Before(all []*v1alpha1.ApplicationBundle, bundle *v1alpha1.ApplicationBundl
 }
 
 // RenderBefore returns what a layer lists at the version before the one that it is to have,
-// with its inputs of now: what of that the next version does not list, its publisher has
-// left out. The error says why that is not known.
+// with its inputs of now and all of its applications: what of that the next version does not
+// list, its publisher has left out, or by a when has let the inputs do so. The error says why
+// that is not known.
 func RenderBefore(before Request) ([]directories.Manifest, error) {
 	var err error
 	if before.Inputs, err = inputsFor(before.Bundle, before.Inputs); err != nil {
 		return nil, err
 	}
+	before.All = true
 	return Render(before)
 }
 

@@ -240,6 +240,7 @@ func (c *checking) applications(path string, layer *v1alpha1.BundleLayer) {
 		}
 		seen[application.Name] = true
 		c.version(field, application)
+		c.condition(field+".when", application.When)
 		for _, text := range []struct{ field, text string }{{"namespace", application.Namespace}, {"releaseName", application.ReleaseName}} {
 			c.templates(field+"."+text.field, text.text)
 		}

@@ -5,6 +5,7 @@ package bundles
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/directories"
@@ -54,15 +55,50 @@ func When(layer *v1alpha1.BundleLayer, instance string, inputs map[string]any, c
 	if err != nil {
 		return false, err
 	}
-	field := fmt.Sprintf("layers[%s].when", layer.Name)
-	uses, err := fill.language.CheckCondition(layer.When)
+	return fill.holds(fmt.Sprintf("layers[%s].when", layer.Name), layer.When)
+}
+
+// Present returns those of a layer's applications that are to be there. The errors are
+// those of When.
+func Present(layer *v1alpha1.BundleLayer, instance string, inputs map[string]any, cluster Cluster) ([]v1alpha1.BundleApplication, error) {
+	var present []v1alpha1.BundleApplication
+	var fill *filler
+	for _, application := range layer.Applications {
+		if application.When != "" {
+			var err error
+			if fill == nil {
+				if fill, err = newFiller(instance, inputs, cluster); err != nil {
+					return nil, err
+				}
+			}
+			there, err := fill.holds(fmt.Sprintf("layers[%s].applications[%s].when", layer.Name, application.Name), application.When)
+			if err != nil {
+				return nil, err
+			}
+			if !there {
+				continue
+			}
+		}
+		present = append(present, application)
+	}
+	return present, nil
+}
+
+// HasChoice tells whether a layer has applications that are not always there.
+func HasChoice(layer *v1alpha1.BundleLayer) bool {
+	return layer != nil && slices.ContainsFunc(layer.Applications, func(a v1alpha1.BundleApplication) bool { return a.When != "" })
+}
+
+// holds tells whether an expression is true.
+func (f *filler) holds(field, when string) (bool, error) {
+	uses, err := f.language.CheckCondition(when)
 	if err != nil {
 		return false, wrongHook(field, err)
 	}
-	if err := fill.waits(uses); err != nil {
+	if err := f.waits(uses); err != nil {
 		return false, err
 	}
-	holds, err := fill.language.Holds(layer.When, fill.data)
+	holds, err := f.language.Holds(when, f.data)
 	if err != nil {
 		return false, wrongHook(field, err)
 	}

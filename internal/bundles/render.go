@@ -42,6 +42,8 @@ type Request struct {
 	Cluster Cluster
 	// Common is put on every object; nil for nothing.
 	Common *v1alpha1.CommonMetadata
+	// All has all applications be there, whatever their when says.
+	All bool
 	// Releases says of all releases what the layer says of them; nil for nothing.
 	Releases *v1alpha1.ReleaseSettings
 }
@@ -53,6 +55,22 @@ func RequestOf(layer *v1alpha1.AddonsLayer, bundle *v1alpha1.ApplicationBundle) 
 		Layer: layer.Name, Bundle: bundle, Path: layer.Spec.Source.Path, Instance: sources.InstanceOf(layer), Inputs: layer.Spec.Inputs,
 		Common: layer.Spec.CommonMetadata, Releases: layer.Spec.Releases, Applications: map[string]*v1alpha1.HelmApplication{},
 	}
+}
+
+// Present returns the applications of the layer that are to be there. The errors are those
+// of Render.
+func (r Request) Present() ([]v1alpha1.BundleApplication, error) {
+	one := &rendering{Request: r, layer: LayerAt(r.Bundle, r.Path)}
+	if !HasChoice(one.layer) {
+		if one.layer == nil {
+			return nil, nil
+		}
+		return one.layer.Applications, nil
+	}
+	if err := one.prepare(); err != nil {
+		return nil, err
+	}
+	return Present(one.layer, one.instance(), one.inputs, r.Cluster)
 }
 
 // Applications returns, in order, the names of the HelmApplications that Render

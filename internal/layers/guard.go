@@ -31,7 +31,7 @@ func emptyGuard(o Observation) (consume, allowed []string, blocked *Blocked) {
 		return o.leftOver(v1alpha1.AllowEmptyAnnotation), allowed, nil
 	}
 	isEmpty := o.Layer.Status.Digest == o.Directory.Digest && !slices.ContainsFunc(o.Layer.Status.Resources, stays)
-	if len(o.Directory.Manifests) > 0 || isEmpty {
+	if len(o.Directory.Manifests) > 0 || isEmpty || o.isLeftOut() {
 		return nil, allowed, nil
 	}
 	if consume, yes := o.allows(v1alpha1.AllowEmptyAnnotation); yes {
@@ -103,6 +103,17 @@ func (o Observation) publishedBefore() map[objects.ID]bool {
 		}
 	}
 	return published
+}
+
+// isLeftOut tells whether all that the layer has was left out by the bundle's publisher.
+func (o Observation) isLeftOut() bool {
+	published := o.publishedBefore()
+	for _, entry := range Inventory(o.Layer.Status.Resources, nil) {
+		if o.guards(entry.ID) && !published[entry.ID] {
+			return false
+		}
+	}
+	return len(published) > 0
 }
 
 // guards tells whether an object is a release that the layer has on the cluster that

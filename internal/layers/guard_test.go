@@ -309,3 +309,20 @@ func TestWordThatACrashHasLeftIsUsedUp(t *testing.T) {
 		})
 	}
 }
+
+// A bundle that lists nothing any more empties a layer of what its publisher has left out,
+// and of nothing else.
+func TestBundleThatLeavesAllOut(t *testing.T) {
+	empty := directoriestest.Of(newRevision)
+	ten, lived := many(oldRevision, 0, 10)
+	nine, _ := many(oldRevision, 0, 9)
+	o := observation(layer(isDeployed(ten)), empty, lives(lived...))
+	o.Before = ten
+	if d := Decide(o); d.State != v1alpha1.StatePruning || len(d.Plan.Actions) != 10 {
+		t.Errorf("with all of it left out it is %s, with %d actions: %s", d.State, len(d.Plan.Actions), d.Message)
+	}
+	o.Before = nine
+	if d := Decide(o); d.Reason != v1alpha1.ReasonEmptyDirectory {
+		t.Errorf("with one that nobody has left out it is %s, %s", d.State, d.Reason)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/catalogue"
 	"github.com/strata-project/strata/internal/dependencies"
+	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/solver"
 	"github.com/strata-project/strata/internal/sources"
 )
@@ -102,7 +103,12 @@ func (d *decider) byOwnBundle(m *member, b brought) {
 		if one.presence == absent || one.place != m.target {
 			continue
 		}
-		for _, application := range one.Applications {
+		inputs, _ := d.inputsOf(bundle)
+		present, err := bundles.Present(one.BundleLayer, instanceOf(d.Platform.Name, m.target), inputs, factsOf(d.Observation, m.target))
+		if err != nil {
+			present = one.Applications // What may be there counts as that.
+		}
+		for _, application := range present {
 			d.add(m, b, application, "bundle "+bundle.Name)
 		}
 	}
@@ -113,14 +119,14 @@ func (d *decider) byOwnBundle(m *member, b brought) {
 // until that is gone. Where another Platform has picked the same application, the older layer
 // keeps it.
 func (d *decider) byOthers(m *member, b brought, named map[string]*v1alpha1.ApplicationBundle, others []*v1alpha1.AddonsLayer) {
-	own, since := m.alreadyPicked(named)
+	own, since := d.alreadyPicked(m, named)
 	for _, other := range others {
 		if other.DeletionTimestamp != nil && !m.runsOn(other) {
 			continue
 		}
 		by := "AddonsLayer " + other.Name
 		if !strings.HasPrefix(other.Labels[v1alpha1.PlatformLayerLabel], v1alpha1.PickedLayerPrefix) {
-			for _, application := range applicationsOf(named, other) {
+			for _, application := range d.applicationsOf(named, other) {
 				if name := bundles.ApplicationName(application); d.add(m, b, application, by) {
 					m.underneath[name] = append(m.underneath[name], other.Name)
 				}
@@ -128,7 +134,7 @@ func (d *decider) byOthers(m *member, b brought, named map[string]*v1alpha1.Appl
 			continue
 		}
 		older := since != nil && cmp.Or(since.CreationTimestamp.Compare(other.CreationTimestamp.Time), cmp.Compare(since.Name, other.Name)) < 0
-		for _, application := range applicationsOf(named, other) {
+		for _, application := range d.applicationsOf(named, other) {
 			if !older || !own[bundles.ApplicationName(application)] {
 				d.add(m, b, application, by)
 			}
@@ -145,10 +151,10 @@ func (m *member) runsOn(other *v1alpha1.AddonsLayer) bool {
 
 // alreadyPicked returns the names of the applications that the layers of picked applications
 // on a cluster have, and the oldest of those layers; nil for none.
-func (m *member) alreadyPicked(named map[string]*v1alpha1.ApplicationBundle) (names map[string]bool, since *v1alpha1.AddonsLayer) {
+func (d *decider) alreadyPicked(m *member, named map[string]*v1alpha1.ApplicationBundle) (names map[string]bool, since *v1alpha1.AddonsLayer) {
 	names = map[string]bool{}
 	for _, layer := range m.picked {
-		for _, application := range applicationsOf(named, layer) {
+		for _, application := range d.applicationsOf(named, layer) {
 			names[bundles.ApplicationName(application)] = true
 		}
 		if since == nil || layer.CreationTimestamp.Before(&since.CreationTimestamp) {
@@ -158,16 +164,23 @@ func (m *member) alreadyPicked(named map[string]*v1alpha1.ApplicationBundle) (na
 	return names, since
 }
 
-// applicationsOf returns the applications of a layer of a bundle; bundles are by their names.
-func applicationsOf(named map[string]*v1alpha1.ApplicationBundle, layer *v1alpha1.AddonsLayer) []v1alpha1.BundleApplication {
+// applicationsOf returns the applications that a layer of a bundle has; bundles are by their
+// names.
+func (d *decider) applicationsOf(named map[string]*v1alpha1.ApplicationBundle, layer *v1alpha1.AddonsLayer) []v1alpha1.BundleApplication {
 	if !sources.IsOfBundle(layer) {
 		return nil
 	}
-	of := bundles.LayerAt(named[layer.Spec.Source.Name], layer.Spec.Source.Path)
+	bundle := named[layer.Spec.Source.Name]
+	of := bundles.LayerAt(bundle, layer.Spec.Source.Path)
 	if of == nil {
 		return nil
 	}
-	return of.Applications
+	request := bundles.RequestOf(layer, bundle)
+	request.Cluster = factsOf(d.Observation, placement.Of(layer, d.Namespace))
+	if present, err := request.Present(); err == nil {
+		return present
+	}
+	return of.Applications // What may be there counts as that.
 }
 
 // unusedValues complains of picks with values that are there already: those have no effect.

@@ -6,6 +6,7 @@ package e2e_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -145,4 +146,46 @@ func (f *fixture) ranOnce(text string) *batchv1.Job {
 		return nil
 	})
 	return job
+}
+
+// chosenApplications are four applications of one layer, of which inputs turn off all but
+// the first, or all.
+const chosenApplications = `
+  inputs: [{name: more, type: Boolean, default: true}, {name: any, type: Boolean, default: true}]
+  layers:
+  - name: apps
+    applications:
+    - {name: one, application: PREFIX-app, version: 1.0.0, when: inputs.any}
+    - {name: two, application: PREFIX-app, version: 1.0.0, when: inputs.more && inputs.any, dependsOn: [one]}
+    - {name: three, application: PREFIX-app, version: 1.0.0, when: inputs.more && inputs.any, dependsOn: [two]}
+    - {name: four, application: PREFIX-app, version: 1.0.0, when: inputs.more && inputs.any}
+`
+
+// Applications that inputs turn off go although they are most of their layer, or all of it:
+// the bundle says that they may. They are back when they are turned on.
+func TestInputsTurnApplicationsOff(t *testing.T) {
+	f := newFixture(t)
+	f.application("app", "configmap", "1.0.0")
+	f.bundle("1.0.0", chosenApplications)
+	f.platform("fleet", "  bundle: {family: PREFIX}\n  layerTemplate: {orphanGrace: 1s}\n")
+	f.platformReady("fleet", "1.0.0")
+	there := func(want ...string) {
+		t.Helper()
+		f.eventually(fmt.Sprintf("there are %v", want), func() error {
+			for _, name := range []string{"one", "two", "three", "four"} {
+				if f.missing(stack.client, &corev1.ConfigMap{}, name) == slices.Contains(want, name) {
+					return fmt.Errorf("whether %s is there is wrong", name)
+				}
+			}
+			return nil
+		})
+		f.platformReady("fleet", "1.0.0")
+	}
+	there("one", "two", "three", "four")
+	f.editPlatform("fleet", `{"spec":{"inputs":{"more":false}}}`)
+	there("one")
+	f.editPlatform("fleet", `{"spec":{"inputs":{"any":false}}}`)
+	there()
+	f.editPlatform("fleet", `{"spec":{"inputs":{"any":true,"more":true}}}`)
+	there("one", "two", "three", "four")
 }

@@ -75,6 +75,8 @@ type App struct {
 	Version     string   `json:"version"`
 	Chart       string   `json:"chart"`
 	DependsOn   []string `json:"dependsOn"`
+	// When it is there; empty for always.
+	When string `json:"when,omitempty"`
 	// Note says what is to be known of the version: that it is withdrawn, past its
 	// end of life, or not in the catalogue.
 	Note string `json:"note"`
@@ -133,7 +135,7 @@ func layerOf(w fleet.World, of *v1alpha1.BundleLayer) Layer {
 		Name: of.Name, DependsOn: sortedCopy(of.DependsOn), When: of.When, On: of.On, Holds: holds(of), Applications: []App{}, Hooks: hooks(of),
 	}
 	for _, app := range of.Applications {
-		one := App{Name: app.Name, Application: cmp.Or(app.Application, app.Name), Version: app.Version, DependsOn: sortedCopy(app.DependsOn)}
+		one := App{Name: app.Name, Application: cmp.Or(app.Application, app.Name), Version: app.Version, DependsOn: sortedCopy(app.DependsOn), When: app.When}
 		if version := w.VersionOf(app); version != nil {
 			one.Chart, one.Note = applications.ChartOf(version), applications.Note(w, version)
 		} else {

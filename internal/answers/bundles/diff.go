@@ -220,6 +220,7 @@ func (d *diff) application(layer, name string, a, b *v1alpha1.BundleApplication,
 	if was, is := chart(a), chart(b); was != "unknown" && is != "unknown" {
 		d.add(layer, what+" chart", was, is)
 	}
+	d.add(layer, what+" when", a.When, b.When)
 	d.add(layer, what+" namespace", a.Namespace, b.Namespace)
 	d.add(layer, what+" releaseName", a.ReleaseName, b.ReleaseName)
 	d.add(layer, what+" ready", string(a.Ready), string(b.Ready))
