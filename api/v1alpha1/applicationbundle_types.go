@@ -115,6 +115,13 @@ type BundleInput struct {
 	// +listType=atomic
 	// +optional
 	Enum []string `json:"enum,omitempty"`
+	// Schema of its values, in the words of OpenAPI v3 that CustomResourceDefinitions
+	// have, such as pattern, minimum, maxItems, items and properties. Its type is that of
+	// the input.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Schema *apiextensionsv1.JSON `json:"schema,omitempty"`
 }
 
 // InputType is the type of an input's values.

@@ -64,6 +64,9 @@ func (c *checking) inputs() {
 		if len(input.Enum) > 0 && input.Type != "" && input.Type != v1alpha1.InputString {
 			c.say(field+".enum", "only a String can have one")
 		}
+		if _, err := schemaOf(input); err != nil {
+			c.say(field+".schema", "%v", err)
+		}
 		value, err := decode(input.Default)
 		switch {
 		case err != nil:

@@ -141,7 +141,7 @@ func conform(input v1alpha1.BundleInput, value any) (any, error) {
 		// Beyond that a float64 may stand for several integers.
 		const exact = 1 << 53
 		if kind == v1alpha1.InputInteger && v == math.Trunc(v) && math.Abs(v) <= exact {
-			return int64(v), nil
+			return int64(v), matches(input, int64(v))
 		}
 		fits = kind == v1alpha1.InputNumber
 	case map[string]any:
@@ -152,7 +152,7 @@ func conform(input v1alpha1.BundleInput, value any) (any, error) {
 	if !fits {
 		return nil, fmt.Errorf("is %s, and must be of the type %s", described(value), kind)
 	}
-	return value, nil
+	return value, matches(input, value)
 }
 
 func described(value any) string {

@@ -266,3 +266,16 @@ func TestLayerTemplate(t *testing.T) {
 		t.Errorf("the bundle's timeout is now %s", got)
 	}
 }
+
+func TestInputsThatTheirSchemaForbids(t *testing.T) {
+	pools := v1alpha1.BundleInput{Name: "pools", Type: v1alpha1.InputArray, Schema: jsonOf(`{"items": {"type": "object", "required": ["name"]}}`)}
+	w := newWorld(platform("p", "", inputs(`{"pools": [{}]}`)), withInputs(bundle("1.0.0", "", "base"), pools))
+	d := w.apply(t)
+	if want := "input pools does not match its schema: pools[0].name: Required value"; len(d.Write) > 0 || !strings.Contains(said(d.Status), want) {
+		t.Errorf("%d layers are written: %s", len(d.Write), said(d.Status))
+	}
+	inputs(`{"pools": [{"name": "a"}]}`)(w.Platform)
+	if d := w.apply(t); len(d.Write) != 1 {
+		t.Errorf("%d layers are written: %s", len(d.Write), said(d.Status))
+	}
+}

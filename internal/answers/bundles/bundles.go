@@ -47,12 +47,14 @@ type Bundle struct {
 
 // Input is what whoever installs a bundle decides.
 type Input struct {
-	Name        string   `json:"name"`
-	Type        string   `json:"type"`
-	Required    bool     `json:"required"`
-	Default     string   `json:"default"`
-	Enum        []string `json:"enum"`
-	Description string   `json:"description"`
+	Name     string   `json:"name"`
+	Type     string   `json:"type"`
+	Required bool     `json:"required"`
+	Default  string   `json:"default"`
+	Enum     []string `json:"enum"`
+	// Schema of its values as JSON; empty where it has none.
+	Schema      string `json:"schema,omitempty"`
+	Description string `json:"description"`
 }
 
 // Layer is a layer of a bundle.
@@ -121,6 +123,9 @@ func Of(w fleet.World, of *v1alpha1.ApplicationBundle) Bundle {
 		}
 		if input.Default != nil {
 			one.Default = string(input.Default.Raw)
+		}
+		if input.Schema != nil {
+			one.Schema = string(input.Schema.Raw)
 		}
 		b.Inputs = append(b.Inputs, one)
 	}
