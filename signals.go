@@ -20,7 +20,9 @@ import (
 // addSignals has the controller tell what happens to layers and RemoteClusters: as
 // metrics, and to Flux's notification-controller where its address is given.
 func (o *options) addSignals(mgr manager.Manager, process *controllers.Process, collectors ...prometheus.Collector) error {
-	collectors = append(collectors, signals.NewLayerMetrics(mgr.GetCache(), o.runtimeNamespace), signals.NewClusterMetrics(mgr.GetCache()))
+	collectors = append(collectors,
+		signals.NewLayerMetrics(mgr.GetCache(), o.runtimeNamespace), signals.NewClusterMetrics(mgr.GetCache()), signals.NewPlatformMetrics(mgr.GetCache()),
+	)
 	if o.eventsAddr != "" {
 		sender, err := signals.NewSender(signals.SenderOptions{URL: o.eventsAddr, Log: ctrl.Log.WithName("events")})
 		if err != nil {

@@ -419,6 +419,13 @@ type StageStatus struct {
 	// far as they can be.
 	// +optional
 	Unfit int32 `json:"unfit,omitempty"`
+	// Approval is what somebody must approve before the stage goes on, as STAGE@VERSION;
+	// empty where it waits for nobody.
+	// +optional
+	Approval string `json:"approval,omitempty"`
+	// WaitingSince is since when it waits for that.
+	// +optional
+	WaitingSince *metav1.Time `json:"waitingSince,omitempty"`
 }
 
 // RolloutProgress remembers how far a roll-out has come.

@@ -14,6 +14,7 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
@@ -162,5 +163,15 @@ func TestRenderedObjectsFitTheirKinds(t *testing.T) {
 				t.Errorf("%s: %v", m.ID(), err)
 			}
 		}
+	}
+}
+
+func TestBundleOfAPlatformSaysSo(t *testing.T) {
+	bundle := loadBundle(t)
+	isController := true
+	bundle.OwnerReferences = []metav1.OwnerReference{{APIVersion: "kraan.io/v1alpha1", Kind: v1alpha1.PlatformKind, Name: "tools", Controller: &isController}}
+	d := Decide(Observation{Bundle: bundle, Catalogue: loadCatalogue(t)})
+	if got := d.Status.Conditions[0].Message; !strings.Contains(got, "; made for Platform tools") {
+		t.Errorf("it says %s", got)
 	}
 }

@@ -55,12 +55,21 @@ func Decide(o Observation) Decision {
 		set.Put(v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonProblems, catalogue.Summary(problems))
 		set.Put(v1alpha1.StalledCondition, metav1.ConditionTrue, v1alpha1.ReasonProblems, catalogue.Summary(problems))
 	default:
-		message := fmt.Sprintf("%s, %s%s", count(status.Layers, "layer"), count(status.Applications, "application"), o.withdrawn()+o.narrower())
+		message := fmt.Sprintf("%s, %s%s", count(status.Layers, "layer"), count(status.Applications, "application"), o.madeFor()+o.withdrawn()+o.narrower())
 		set.Put(v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonPublished, message)
 	}
 	status.Problems = catalogue.FirstOf(problems)
 	status.Conditions = set.List
 	return Decision{Status: status}
+}
+
+// madeFor tells a bundle that was made of a Platform's picks from one that somebody has
+// published.
+func (o Observation) madeFor() string {
+	if owner := metav1.GetControllerOf(o.Bundle); owner != nil && owner.Kind == v1alpha1.PlatformKind {
+		return "; made for Platform " + owner.Name
+	}
+	return ""
 }
 
 // withdrawn says which application of the bundle is withdrawn. That keeps nobody

@@ -151,17 +151,32 @@ func (d *decider) progress() {
 	status.Rollout = next
 	d.decision.StatusFirst = d.decision.StatusFirst || !same || last.RolledBack != next.RolledBack
 	for _, stage := range d.plan.Stages {
-		status.Stages = append(status.Stages, v1alpha1.StageStatus{
+		status.Stages = append(status.Stages, d.waiting(stage, v1alpha1.StageStatus{
 			Name: stage.Name, State: d.stateOf(stage), Total: number(stage.Total), Updated: number(stage.Updated), Moving: number(stage.Moving),
 			Waiting: number(stage.Waiting), Failed: number(stage.Failed), Unhealthy: number(stage.Unhealthy), Stuck: number(stage.Stuck),
 			Unreachable: number(stage.Unreachable), Unfit: number(stage.Unfit),
-		})
+		}))
 	}
 	if !d.plan.Until.IsZero() {
 		// Rounded up: a moment before it is none.
 		next := metav1.NewTime(d.plan.Until.UTC().Add(time.Second - 1).Truncate(time.Second))
 		status.NextChange = &next
 	}
+}
+
+// waiting notes that the stage at work waits for somebody's approval, and since when.
+func (d *decider) waiting(stage rollout.StageProgress, said v1alpha1.StageStatus) v1alpha1.StageStatus {
+	if stage.Approval == "" || stage.Name != d.plan.Stage {
+		return said
+	}
+	since := metav1.NewTime(d.Now.UTC().Truncate(time.Second))
+	for _, last := range d.Platform.Status.Stages {
+		if last.Approval == stage.Approval && last.WaitingSince != nil && last.WaitingSince.Before(&since) {
+			since = *last.WaitingSince
+		}
+	}
+	said.Approval, said.WaitingSince = stage.Approval, &since
+	return said
 }
 
 func number(n int) int32 { return int32(max(0, min(n, math.MaxInt32))) }

@@ -399,3 +399,26 @@ func TestFamilyIsGone(t *testing.T) {
 		t.Errorf("it is at %q, with %+v", d.Status.Version, d.Status.Clusters)
 	}
 }
+
+// Since when somebody is waited for stays until it is another approval, or none.
+func TestSinceWhenAnApprovalIsWaitedFor(t *testing.T) {
+	w := newWorld(platform("p", "1.0.0"), bundle("1.0.0", "", "base"), bundle("1.1.0", ">=1.0", "base"))
+	w.Platform.Spec.Rollout.Stages = []v1alpha1.RolloutStage{{Name: "all", Selector: metav1.LabelSelector{}, Approval: true}}
+	waits := func(approval string, since time.Time) {
+		t.Helper()
+		w.apply(t)
+		stage := w.Platform.Status.Stages[0]
+		if stage.Approval != approval || (stage.WaitingSince != nil) != (approval != "") || approval != "" && !stage.WaitingSince.Time.Equal(since.Truncate(time.Second)) {
+			t.Errorf("the stage waits for %q since %v, want %q since %s", stage.Approval, stage.WaitingSince, approval, since)
+		}
+	}
+	began := w.Now
+	waits("all@1.0.0", began)
+	w.Now = w.Now.Add(time.Hour)
+	waits("all@1.0.0", began)
+	w.Platform.Annotations = map[string]string{v1alpha1.ApproveAnnotation: "all@1.0.0"}
+	w.settle(t)
+	waits("", time.Time{})
+	w.Platform.Spec.Bundle.Version = "1.1.0"
+	waits("all@1.1.0", w.Now)
+}
