@@ -8,11 +8,15 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // UpgradeSpec says when and how far clusters are moved to newer versions.
 type UpgradeSpec struct {
 	// Mode is Manual (the default: a cluster moves only when the specification asks
-	// for another version), Notify (the same, but a version past its end of life is
-	// left), or Auto (clusters move to the newest version within semver).
-	// +kubebuilder:validation:XValidation:rule="self in ['', 'Manual', 'Notify', 'Auto']",message="upgrade.mode must be Manual, Notify or Auto"
+	// for another version), or Auto (clusters move to the newest version within semver).
+	// +kubebuilder:validation:XValidation:rule="self in ['', 'Manual', 'Auto']",message="upgrade.mode must be Manual or Auto; what was Notify is Manual with upgrade.forceAfterEndOfLife: true"
 	// +optional
 	Mode UpgradeMode `json:"mode,omitempty"`
+	// ForceAfterEndOfLife has a cluster leave a version that is past its end of life in
+	// the mode Manual, too: for the nearest within semver that is not. An exact version in
+	// the specification stays.
+	// +optional
+	ForceAfterEndOfLife bool `json:"forceAfterEndOfLife,omitempty"`
 	// Semver bounds how far a version may be from the installed one to be gone to by
 	// itself: Patch, Minor (the default) or Major.
 	// +kubebuilder:validation:XValidation:rule="self in ['', 'Patch', 'Minor', 'Major']",message="upgrade.semver must be Patch, Minor or Major"
@@ -39,8 +43,10 @@ type UpgradeMode string
 // The modes of upgrades.
 const (
 	UpgradeManual UpgradeMode = "Manual"
-	UpgradeNotify UpgradeMode = "Notify"
 	UpgradeAuto   UpgradeMode = "Auto"
+	// UpgradeNotify was a mode once, which moved clusters in spite of its name. A Platform
+	// that has it stored is told what to write.
+	UpgradeNotify UpgradeMode = "Notify"
 )
 
 // UpgradeBound says how far an upgrade may go by itself.

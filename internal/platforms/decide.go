@@ -32,10 +32,8 @@ func decided(o Observation) *decider {
 	if d.circle = circleOf(o); d.circle != "" {
 		d.stall(v1alpha1.ReasonInvalidSpec, d.circle)
 	}
-	if d.gather() {
+	if d.frozen = d.isOutdated() || !d.gather(); !d.frozen {
 		d.install()
-	} else {
-		d.frozen = true
 	}
 	d.finish()
 	return d
@@ -105,6 +103,16 @@ func newDecider(o Observation) *decider {
 		d.own[layer.Name] = layer
 	}
 	return d
+}
+
+// isOutdated tells whether the specification has a word that means nothing any more. What
+// was meant is not guessed: nothing is written, moved or deleted until it is mended.
+func (d *decider) isOutdated() bool {
+	if d.Platform.Spec.Upgrade.Mode != v1alpha1.UpgradeNotify {
+		return false
+	}
+	d.stall(v1alpha1.ReasonInvalidSpec, "spec.upgrade.mode: Notify is no mode any more: write mode Manual and forceAfterEndOfLife: true")
+	return true
 }
 
 // stall notes what only the author can mend, each once.

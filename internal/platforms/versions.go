@@ -38,6 +38,7 @@ func (d *decider) choose(want v1alpha1.PlatformBundle) {
 	wish := rollout.Wish{
 		Now: d.Now, Requested: want.Version,
 		Mode: rollout.Mode(d.Platform.Spec.Upgrade.Mode), Bound: rollout.Bound(d.Platform.Spec.Upgrade.Semver),
+		Force: d.Platform.Spec.Upgrade.ForceAfterEndOfLife,
 	}
 	choices := map[standpoint]rollout.Choice{}
 	on := map[string][]rollout.Bundle{}

@@ -77,7 +77,7 @@ func TestNeverBack(t *testing.T) {
 }
 
 func TestEndOfLife(t *testing.T) {
-	w := fleet(t, 1, "1.0.x", func(p *v1alpha1.Platform) { p.Spec.Upgrade.Mode = v1alpha1.UpgradeNotify })
+	w := fleet(t, 1, "1.0.x", func(p *v1alpha1.Platform) { p.Spec.Upgrade.ForceAfterEndOfLife = true })
 	w.Platform.Spec.Bundle.Version = ""
 	end := w.Now.Add(48 * time.Hour)
 	w.Bundles[0].Spec.EndOfLife = &metav1.Time{Time: end}
@@ -421,4 +421,28 @@ func TestSinceWhenAnApprovalIsWaitedFor(t *testing.T) {
 	waits("", time.Time{})
 	w.Platform.Spec.Bundle.Version = "1.1.0"
 	waits("all@1.1.0", w.Now)
+}
+
+// A word that was stored once and means nothing any more stops everything but a deletion.
+func TestStoredModeThatIsNone(t *testing.T) {
+	w := fleet(t, 2, "1.0.0")
+	before := w.names()
+	w.Platform.Spec.Upgrade.Mode, w.Platform.Spec.Bundle.Version = v1alpha1.UpgradeNotify, "1.1.0"
+	w.Platform.Spec.Clusters = w.Platform.Spec.Clusters[:1]
+	d := w.settle(t)
+	if w.names() != before || !strings.Contains(said(d.Status), "spec.upgrade.mode: Notify is no mode any more: write mode Manual and forceAfterEndOfLife: true") ||
+		!strings.Contains(conditionsOf(d.Status), "Stalled=True/InvalidSpec") || d.Status.Clusters.Total != 2 {
+		t.Errorf("there are %s: %s, %s", w.names(), said(d.Status), conditionsOf(d.Status))
+	}
+	w.Platform.Spec.Upgrade = v1alpha1.UpgradeSpec{ForceAfterEndOfLife: true}
+	w.settle(t)
+	if got := w.versionsOf(); got != "1.1.0" {
+		t.Errorf("mended, its clusters are at %s", got)
+	}
+	w.Platform.Spec.Upgrade.Mode = v1alpha1.UpgradeNotify
+	w.doomed()
+	w.settle(t)
+	if len(w.Layers) > 0 {
+		t.Errorf("a deletion leaves %s", w.names())
+	}
 }

@@ -24,8 +24,6 @@ const (
 	// ModeManual moves nothing but for a change of the specification, and only
 	// tells of newer versions. It is also what an unknown mode does.
 	ModeManual Mode = "Manual"
-	// ModeNotify does the same, but leaves a version that is past its end of life.
-	ModeNotify Mode = "Notify"
 	// ModeAuto goes to the newest version within the bound.
 	ModeAuto Mode = "Auto"
 )
@@ -54,6 +52,8 @@ type Wish struct {
 	Requested string
 	Mode      Mode
 	Bound     Bound
+	// Force has ModeManual leave a version that is past its end of life, too.
+	Force bool
 }
 
 // Choice says which version a cluster is to have, and how it gets there.
@@ -108,9 +108,9 @@ type family struct {
 // exactly and its upgradesFrom takes the installed one. A withdrawn version is
 // left by ModeAuto as soon as there is somewhere to go.
 //
-// Past the end of life of the installed version ModeAuto and ModeNotify move, the
-// latter as few steps as lead to one that is supported. ModeManual does not: it
-// was chosen so that nothing moves without a person, and a move at a bad moment
+// Past the end of life of the installed version ModeAuto moves, and with Force ModeManual,
+// the latter as few steps as lead to one that is supported. Without it ModeManual does not:
+// it was chosen so that nothing moves without a person, and a move at a bad moment
 // can be worse than a version that nobody mends. Nor does a pin, which says the
 // same of one version. Neither is the bound overstepped: a major version may break
 // what runs, and whoever set the bound asked to be there for it.
@@ -367,7 +367,7 @@ func (f *family) further() Choice {
 				f.Requested,
 			),
 		)
-	case f.Mode == ModeNotify && ended && len(f.living(bounded)) > 0:
+	case f.Force && !auto && ended && len(f.living(bounded)) > 0:
 		choice := f.moveTo(f.nearest(f.living(bounded)), f.Current+" is past its end of life, and this is the nearest version that is not")
 		choice.Forced = true
 		return choice
@@ -378,7 +378,7 @@ func (f *family) further() Choice {
 }
 
 func (f *family) mode() Mode {
-	if f.Mode == ModeNotify || f.Mode == ModeAuto {
+	if f.Mode == ModeAuto {
 		return f.Mode
 	}
 	return ModeManual

@@ -73,9 +73,9 @@ func TestChoose(t *testing.T) {
 			target: "1.0.0", notice: "1.1.0 is available and not taken: mode Manual moves nothing by itself",
 		},
 		"an unknown mode stays": {bundles: []Bundle{bundle("1.0.0"), bundle("1.1.0")}, wish: Wish{Current: "1.0.0"}, target: "1.0.0"},
-		"notify stays": {
-			bundles: []Bundle{bundle("1.0.0"), bundle("1.1.0")}, wish: Wish{Current: "1.0.0", Mode: ModeNotify},
-			target: "1.0.0", notice: "1.1.0 is available and not taken: mode Notify moves nothing by itself",
+		"forced stays": {
+			bundles: []Bundle{bundle("1.0.0"), bundle("1.1.0")}, wish: Wish{Current: "1.0.0", Force: true},
+			target: "1.0.0", notice: "1.1.0 is available and not taken: mode Manual moves nothing by itself",
 		},
 		"auto within a major version": {
 			bundles: []Bundle{bundle("1.0.0"), bundle("1.1.0"), bundle("2.0.0")}, wish: Wish{Current: "1.0.0", Mode: ModeAuto},
@@ -97,9 +97,9 @@ func TestChoose(t *testing.T) {
 		"past it is no target":       {bundles: []Bundle{bundle("1.0.0"), bundle("1.1.0", ends(past))}, wish: Wish{Current: "1.0.0", Mode: ModeAuto}, target: "1.0.0", notice: "1.1.0 is available and not taken: it is past its end of life"},
 		"but a way":                  {bundles: []Bundle{bundle("1.1.0", ends(past)), bundle("1.2.0", from("1.1.x"))}, wish: Wish{Current: "1.0.0", Mode: ModeAuto}, target: "1.2.0", path: "1.1.0 1.2.0"},
 		"auto leaves it":             {bundles: []Bundle{bundle("1.0.0", ends(past)), bundle("1.1.0"), bundle("1.2.0")}, wish: Wish{Current: "1.0.0", Mode: ModeAuto}, target: "1.2.0", path: "1.2.0", forced: true},
-		"notify is forced":           {bundles: []Bundle{bundle("1.0.0", ends(now)), bundle("1.1.0", ends(past)), bundle("1.2.0", from("1.1.0")), bundle("1.3.0", from("1.2.0"))}, wish: Wish{Current: "1.0.0", Mode: ModeNotify}, target: "1.2.0", path: "1.1.0 1.2.0", forced: true},
-		"notify keeps to the bound":  {bundles: []Bundle{bundle("1.0.0", ends(past)), bundle("2.0.0")}, wish: Wish{Current: "1.0.0", Mode: ModeNotify}, target: "1.0.0", notice: "1.0.0 is past its end of life since 2026-05-04T02:02:01Z; mode Notify moves nothing by itself"},
-		"notify gains nothing":       {bundles: []Bundle{bundle("1.0.0", ends(past)), bundle("1.1.0", ends(past))}, wish: Wish{Current: "1.0.0", Mode: ModeNotify}, target: "1.0.0"},
+		"manual is forced":           {bundles: []Bundle{bundle("1.0.0", ends(now)), bundle("1.1.0", ends(past)), bundle("1.2.0", from("1.1.0")), bundle("1.3.0", from("1.2.0"))}, wish: Wish{Current: "1.0.0", Force: true}, target: "1.2.0", path: "1.1.0 1.2.0", forced: true},
+		"forced keeps to the bound":  {bundles: []Bundle{bundle("1.0.0", ends(past)), bundle("2.0.0")}, wish: Wish{Current: "1.0.0", Force: true}, target: "1.0.0", notice: "1.0.0 is past its end of life since 2026-05-04T02:02:01Z; mode Manual moves nothing by itself"},
+		"forced gains nothing":       {bundles: []Bundle{bundle("1.0.0", ends(past)), bundle("1.1.0", ends(past))}, wish: Wish{Current: "1.0.0", Force: true}, target: "1.0.0"},
 		"manual is told":             {bundles: []Bundle{bundle("1.0.0", ends(past)), bundle("1.1.0")}, wish: Wish{Current: "1.0.0", Mode: ModeManual}, target: "1.0.0", notice: "1.0.0 is past its end of life since 2026-05-04T02:02:01Z; mode Manual moves nothing by itself"},
 		"a pin is told":              {bundles: []Bundle{bundle("1.0.0", ends(past)), bundle("1.1.0")}, wish: Wish{Current: "1.0.0", Mode: ModeAuto, Requested: "1.0.0"}, target: "1.0.0", notice: "1.0.0 is past its end of life since 2026-05-04T02:02:01Z; the specification names 1.0.0"},
 		"withdrawn stays":            {bundles: []Bundle{bundle("1.0.0", withdrawn), bundle("0.9.0")}, wish: Wish{Current: "1.0.0", Mode: ModeAuto}, target: "1.0.0", notice: "1.0.0, which is installed, is withdrawn; there is no newer version to go to within the bound"},
@@ -174,7 +174,7 @@ func drawWish(t *rapid.T) Wish {
 		return fmt.Sprintf("%d.%d.%d", rapid.IntRange(1, 3).Draw(t, "major"), rapid.IntRange(0, 2).Draw(t, "minor"), rapid.IntRange(0, 1).Draw(t, "patch"))
 	})
 	w := Wish{
-		Now: now, Mode: rapid.SampledFrom([]Mode{ModeManual, ModeNotify, ModeAuto}).Draw(t, "mode"),
+		Now: now, Mode: rapid.SampledFrom([]Mode{ModeManual, ModeAuto}).Draw(t, "mode"), Force: rapid.Bool().Draw(t, "force"),
 		Bound:     rapid.SampledFrom([]Bound{BoundPatch, BoundMinor, BoundMajor, ""}).Draw(t, "bound"),
 		Current:   rapid.OneOf(version, rapid.Just("")).Draw(t, "current"),
 		Requested: rapid.OneOf(version, rapid.SampledFrom([]string{"", "1.x", ">=2", ">=1.1 <3"})).Draw(t, "requested"),
