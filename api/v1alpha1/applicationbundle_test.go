@@ -34,6 +34,7 @@ func TestValidationOfApplicationBundles(t *testing.T) {
 		"a cluster":                   {layer("remoteCluster: {namespace: a, secretRef: {name: a}}"), ""},
 		"a directory":                 {layer("source: {name: addons, path: ./a}"), ""},
 		"a directory and a cluster":   {layer("source: {name: addons, path: ./a}, onClusterOf: tenant"), ""},
+		"a layer that only waits":     {layer("waitFor: [{apiVersion: v1, kind: ConfigMap, namespace: a, name: b}]"), ""},
 		"nothing":                     {layer("dependsOn: [a]"), "a layer must have exactly one of applications, objects, remoteCluster and source"},
 		"two things":                  {layer(someApplications + ", source: {name: addons, path: ./a}"), "a layer must have exactly one of applications, objects, remoteCluster and source"},
 		"no layers":                   {applicationBundle("invalid", "", ""), "spec.layers"},

@@ -138,9 +138,9 @@ const (
 )
 
 // BundleLayer is one layer of a bundle. It becomes an AddonsLayer on each cluster
-// that the bundle is installed on.
+// that the bundle is installed on. One with nothing but waitFor only waits.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.applications), has(self.objects), has(self.remoteCluster), has(self.source)].filter(x, x).size() == 1",message="a layer must have exactly one of applications, objects, remoteCluster and source"
+// +kubebuilder:validation:XValidation:rule="[has(self.applications), has(self.objects), has(self.remoteCluster), has(self.source)].filter(x, x).size() == 1 || has(self.waitFor) && !has(self.job) && !(has(self.applications) || has(self.objects) || has(self.remoteCluster) || has(self.source))",message="a layer must have exactly one of applications, objects, remoteCluster and source, or nothing but waitFor"
 type BundleLayer struct {
 	// Name of the layer in the bundle.
 	// +kubebuilder:validation:MaxLength=40

@@ -11,6 +11,7 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // Guards that an annotation opens, as Attempt.Allowed records them.
@@ -105,15 +106,19 @@ func (o Observation) publishedBefore() map[objects.ID]bool {
 	return published
 }
 
-// isLeftOut tells whether all that the layer has was left out by the bundle's publisher.
+// isLeftOut tells whether all that a layer of a bundle has was left out by whoever published
+// that. One that only waits, or whose applications are all off, never had anything.
 func (o Observation) isLeftOut() bool {
+	if !sources.IsOfBundle(o.Layer) {
+		return false
+	}
 	published := o.publishedBefore()
 	for _, entry := range Inventory(o.Layer.Status.Resources, nil) {
 		if o.guards(entry.ID) && !published[entry.ID] {
 			return false
 		}
 	}
-	return len(published) > 0
+	return true
 }
 
 // guards tells whether an object is a release that the layer has on the cluster that

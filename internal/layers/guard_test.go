@@ -316,7 +316,8 @@ func TestBundleThatLeavesAllOut(t *testing.T) {
 	empty := directoriestest.Of(newRevision)
 	ten, lived := many(oldRevision, 0, 10)
 	nine, _ := many(oldRevision, 0, 9)
-	o := observation(layer(isDeployed(ten)), empty, lives(lived...))
+	ofBundle := func(l *v1alpha1.AddonsLayer) { l.Spec.Source.Kind = v1alpha1.ApplicationBundleKind }
+	o := observation(layer(ofBundle, isDeployed(ten)), empty, lives(lived...))
 	o.Before = ten
 	if d := Decide(o); d.State != v1alpha1.StatePruning || len(d.Plan.Actions) != 10 {
 		t.Errorf("with all of it left out it is %s, with %d actions: %s", d.State, len(d.Plan.Actions), d.Message)
@@ -324,5 +325,16 @@ func TestBundleThatLeavesAllOut(t *testing.T) {
 	o.Before = nine
 	if d := Decide(o); d.Reason != v1alpha1.ReasonEmptyDirectory {
 		t.Errorf("with one that nobody has left out it is %s, %s", d.State, d.Reason)
+	}
+	o.Before = nil
+	if d := Decide(o); d.Reason != v1alpha1.ReasonEmptyDirectory {
+		t.Errorf("where it is not known what was left out it is %s, %s", d.State, d.Reason)
+	}
+	// One that never had anything only waits.
+	if d := Decide(observation(layer(ofBundle), empty)); d.State != v1alpha1.StateDeployed {
+		t.Errorf("one that only waits is %s: %s", d.State, d.Message)
+	}
+	if d := Decide(observation(layer(), empty)); d.Reason != v1alpha1.ReasonEmptyDirectory {
+		t.Errorf("a directory that is empty from the first is %s: %s", d.State, d.Message)
 	}
 }

@@ -23,7 +23,8 @@ import (
 )
 
 // everyKind are the layers of a bundle whose charts come from a registry and from a git
-// repository, with a directory of Flux's and a Job that runs to its end.
+// repository, with a directory of Flux's, a Job that runs to its end and a layer that only
+// waits.
 const everyKind = `
   inputs: [{name: text, default: first}]
   layers:
@@ -35,8 +36,11 @@ const everyKind = `
       name: migrate
       namespace: PREFIX
       spec: {backoffLimit: 1, template: {spec: {restartPolicy: Never, containers: [{name: main, image: "example.com/migrate:1", args: ["${inputs.text}"]}]}}}
-  - name: directory
+  - name: gate
     dependsOn: [charts]
+    waitFor: [{apiVersion: v1, kind: ConfigMap, namespace: PREFIX, name: from-git, condition: "object.data.text != ''"}]
+  - name: directory
+    dependsOn: [gate]
     source: {name: addons, namespace: PREFIX, path: ./extra}
 `
 
@@ -68,7 +72,7 @@ func TestBundleOfEveryKind(t *testing.T) {
 	bundle := f.bundle("1.0.0", everyKind)
 	f.platform("fleet", "  bundle: {family: PREFIX}\n  layerTemplate: {orphanGrace: 1s}\n")
 	platform := f.platformReady("fleet", "1.0.0")
-	if got := platform.Status.Layers; got != (v1alpha1.LayerCount{Deployed: 2, Total: 2}) {
+	if got := platform.Status.Layers; got != (v1alpha1.LayerCount{Deployed: 3, Total: 3}) {
 		t.Errorf("it counts layers %+v", got)
 	}
 	tells := func(text string) error {
