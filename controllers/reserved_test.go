@@ -311,8 +311,15 @@ func TestLayerDeletesNoNamespaceOfOthers(t *testing.T) {
 	f.publish("main@sha1:2", map[string]string{"base/a.yaml": f.release("a")})
 	f.deployed("base", "main@sha1:2")
 	found := &corev1.Namespace{}
-	f.must(f.client.Get(f.ctx, types.NamespacedName{Name: f.namespace}, found))
-	if found.DeletionTimestamp != nil || found.Labels[v1alpha1.LayerLabel] != "" {
+	// The status says what becomes of it before it is done.
+	f.eventually("the Namespace is let go", func() error {
+		f.must(f.client.Get(f.ctx, types.NamespacedName{Name: f.namespace}, found))
+		if found.DeletionTimestamp == nil && found.Labels[v1alpha1.LayerLabel] != "" {
+			return fmt.Errorf("it has the labels %v", found.Labels)
+		}
+		return nil
+	})
+	if found.DeletionTimestamp != nil {
 		t.Errorf("the Namespace is %+v", found.ObjectMeta)
 	}
 }

@@ -72,7 +72,8 @@ func TestHealthNeedsARight(t *testing.T) {
 	f := newFixture(t)
 	f.push(map[string]string{"base/release.yaml": f.dyingRelease("web")})
 	f.layer("base", func(l *v1alpha1.AddonsLayer) { l.Spec.WatchHealth = &v1alpha1.HealthWatch{} })
-	found := f.healthy("base", metav1.ConditionUnknown, "healthWatch.enabled of the chart gives it that right")
+	f.healthy("base", metav1.ConditionUnknown, "healthWatch.enabled of the chart gives it that right")
+	found := f.state("base", v1alpha1.StateDeployed, "")
 	if !meta.IsStatusConditionTrue(found.Status.Conditions, v1alpha1.ReadyCondition) {
 		t.Errorf("what is not known makes it %+v", found.Status.Conditions)
 	}
