@@ -38,6 +38,7 @@ const madeCluster = `
 // application is to be there as soon as it appears.
 func (f *fixture) makerAndGuest(outer *farCluster, kubeconfig []byte, policy string) {
 	f.Helper()
+	f.must(outer.CreateNamespace(f.ctx, f.prefix))
 	f.application("cluster", "cluster", "1.0.0")
 	f.application("app", "configmap", "1.0.0")
 	f.bundle("1.0.0", fmt.Sprintf(madeCluster, policy))
