@@ -113,6 +113,8 @@ func (o *observer) observeHealth(ctx context.Context) error {
 			return ctx.Err()
 		case unserved:
 			seen.Err = fmt.Errorf("the cluster does not serve %s at %s", seen.ID.GroupKind(), seen.APIVersion)
+		case apierrors.IsForbidden(seen.Err) && seen.ID.Cluster != "":
+			seen.Err = fmt.Errorf("the kubeconfig of RemoteCluster %s may not get, list and watch it", seen.ID.Cluster)
 		case apierrors.IsForbidden(seen.Err):
 			seen.Err = fmt.Errorf("the controller may not get, list and watch it; healthWatch.enabled of the chart gives it that right")
 		case seen.Err != nil && !errors.Is(seen.Err, errMayNotRead):

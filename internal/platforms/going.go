@@ -124,8 +124,10 @@ func (d *decider) inTheWay() []string {
 			all = append(all, fmt.Sprintf("%s is on RemoteCluster %s, which this platform has made", strings.Join(names, ", "), cluster))
 		}
 	}
+	before := comesAfter(d.Observation)
 	for _, name := range Downstream(d.Observation) {
-		if len(d.others.of[name]) > 0 && circleOf(d.Observation) == "" {
+		// Those of a circle would wait for each other for ever.
+		if len(d.others.of[name]) > 0 && !before[name] {
 			all = append(all, fmt.Sprintf("Platform %s depends on this one", name))
 		}
 	}

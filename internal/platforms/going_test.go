@@ -56,6 +56,19 @@ func TestSomebodyIsInTheWay(t *testing.T) {
 				layer.Spec.Cluster = nil
 			}
 		}},
+		{"one that depends on it, beside a circle", "Platform g depends on this one", "", func(maker, guest *world) {
+			guest.Platform.Spec.DependsOn = []v1alpha1.PlatformDependency{{Name: "m"}}
+			for _, layer := range guest.Layers {
+				layer.Spec.Cluster = nil
+			}
+			maker.Platform.Spec.DependsOn = []v1alpha1.PlatformDependency{{Name: "m"}}
+		}},
+		{"nobody, in a circle", "", "", func(maker, guest *world) {
+			guest.Platform.Spec.DependsOn, maker.Platform.Spec.DependsOn = []v1alpha1.PlatformDependency{{Name: "m"}}, []v1alpha1.PlatformDependency{{Name: "g"}}
+			for _, layer := range guest.Layers {
+				layer.Spec.Cluster = nil
+			}
+		}},
 		{"nobody, with force", "", "", func(maker, _ *world) {
 			maker.Platform.Annotations = map[string]string{v1alpha1.ForceDeleteAnnotation: "true"}
 		}},

@@ -217,6 +217,20 @@ func lastOf(layers []*v1alpha1.AddonsLayer) []string {
 	})
 }
 
+// comesAfter returns the names of the Platforms that one depends on, directly or not.
+func comesAfter(o Observation) map[string]bool {
+	found := map[string]bool{}
+	for queue := []*v1alpha1.Platform{o.Platform}; len(queue) > 0; queue = queue[1:] {
+		for _, dependency := range queue[0].Spec.DependsOn {
+			if other := o.Platforms[dependency.Name]; !found[dependency.Name] && other != nil {
+				queue = append(queue, other)
+			}
+			found[dependency.Name] = true
+		}
+	}
+	return found
+}
+
 // circleOf says that a platform depends on itself; empty where it does not.
 func circleOf(o Observation) string {
 	seen := map[string]bool{}
