@@ -6,7 +6,6 @@ package informers
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -381,19 +380,10 @@ const mostInventory = 100
 // stripInventory leaves in a release's inventory what has a health that can be watched,
 // which is little of it.
 func stripInventory(release *unstructured.Unstructured) {
-	entries, _, _ := unstructured.NestedFieldNoCopy(release.Object, "status", "inventory", "entries")
-	list, _ := entries.([]any)
 	var kept []any
-	for _, entry := range list {
-		fields, _ := entry.(map[string]any)
-		id, _ := fields["id"].(string)
-		// The form is namespace_name_group_kind.
-		group, kind := "", id[strings.LastIndex(id, "_")+1:]
-		if rest := strings.TrimSuffix(id, "_"+kind); rest != id {
-			group = rest[strings.LastIndex(rest, "_")+1:]
-		}
-		if len(kept) < mostInventory && kinds.HasHealth(schema.GroupKind{Group: group, Kind: kind}) {
-			kept = append(kept, entry)
+	for _, made := range kinds.InventoryOf(release) {
+		if len(kept) < mostInventory && kinds.HasHealth(made.GroupKind()) {
+			kept = append(kept, made.Entry)
 		}
 	}
 	unstructured.RemoveNestedField(release.Object, "status", "inventory")

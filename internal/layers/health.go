@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -66,35 +65,16 @@ func (o Observation) WatchedWorkloads() (found []Workload, total int) {
 		if release == nil || id.GroupKind() != kinds.HelmReleaseKind || release.GetLabels()[v1alpha1.LayerLabel] != o.Layer.Name || objects.IsSuspended(release) {
 			continue
 		}
-		for _, made := range inventoryOf(release) {
-			gk := made.ID.GroupKind()
-			if !seen[made.ID] && gk != (schema.GroupKind{Kind: "Secret"}) && (workloadKinds[gk] || watched[gk]) {
-				seen[made.ID] = true
-				found = append(found, made)
+		for _, made := range kinds.InventoryOf(release) {
+			gk, on := made.GroupKind(), made.On(TargetOf(release))
+			if !seen[on] && gk != (schema.GroupKind{Kind: "Secret"}) && (workloadKinds[gk] || watched[gk]) {
+				seen[on] = true
+				found = append(found, Workload{ID: on, APIVersion: made.Version})
 			}
 		}
 	}
 	slices.SortFunc(found, func(a, b Workload) int { return a.ID.Compare(b.ID) })
 	return found[:min(len(found), maxWorkloads)], len(found)
-}
-
-// inventoryOf returns what helm-controller says that a release has made, on its cluster.
-// The form of an entry is namespace_name_group_kind; names with a colon, which have two
-// underscores for it, are of roles.
-func inventoryOf(release *unstructured.Unstructured) []Workload {
-	entries, _, _ := unstructured.NestedFieldNoCopy(release.Object, "status", "inventory", "entries")
-	list, _ := entries.([]any)
-	var found []Workload
-	for _, entry := range list {
-		fields, _ := entry.(map[string]any)
-		text, _ := fields["id"].(string)
-		version, _ := fields["v"].(string)
-		if parts := strings.Split(text, "_"); len(parts) == 4 {
-			id := objects.ID{Group: parts[2], Kind: parts[3], Namespace: parts[0], Name: parts[1]}
-			found = append(found, Workload{ID: id.On(TargetOf(release)), APIVersion: version})
-		}
-	}
-	return found
 }
 
 // health is how what the releases of a layer have made fares.

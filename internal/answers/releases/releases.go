@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fluxcd/cli-utils/pkg/object"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -40,20 +39,9 @@ type Made struct {
 // Inventory returns what Helm has made for a HelmRelease, as its status lists it,
 // in the order of IDs. Entries that cannot be read are left out.
 func Inventory(release *unstructured.Unstructured) []Made {
-	value, _, _ := unstructured.NestedFieldNoCopy(release.Object, "status", "inventory", "entries")
-	entries, _ := value.([]any)
-	made := make([]Made, 0, len(entries))
-	for _, entry := range entries {
-		fields, _ := entry.(map[string]any)
-		written, _ := fields["id"].(string)
-		version, _ := fields["v"].(string)
-		id, err := object.ParseObjMetadata(written)
-		if err != nil || id.GroupKind.Kind == "" || id.Name == "" {
-			continue
-		}
-		made = append(made, Made{objects.ID{
-			Group: id.GroupKind.Group, Kind: id.GroupKind.Kind, Namespace: id.Namespace, Name: id.Name,
-		}, version})
+	var made []Made
+	for _, each := range kinds.InventoryOf(release) {
+		made = append(made, Made{each.ID, each.Version})
 	}
 	slices.SortFunc(made, func(a, b Made) int {
 		return cmp.Or(a.Compare(b.ID), strings.Compare(a.Version, b.Version))
