@@ -57,8 +57,8 @@ func TestValidationOfApplicationBundles(t *testing.T) {
 		"an input's name":             {spec("inputs: [{name: a-b}]"), "the name of an input must begin with a letter"},
 		"an input's type":             {spec("inputs: [{name: a, type: string}]"), "type must be String, Integer, Number, Boolean, Object or Array"},
 		"an input twice":              {spec("inputs: [{name: a}, {name: a}]"), "Duplicate value"},
-		"a range of Kubernetes":       {spec("kubernetes: '>=1.31 <1.36'"), ""},
-		"no range of Kubernetes":      {spec("kubernetes: newest"), "kubernetes must be a minimum such as 1.31 or a range"},
+		"a range of Kubernetes":       {spec("kubeVersion: '>=1.31 <1.36'"), ""},
+		"no range of Kubernetes":      {spec("kubeVersion: newest"), "kubeVersion must be a minimum such as 1.31 or a range"},
 		"ranges that it upgrades":     {spec("upgradesFrom: ['>=0.9 <1']"), ""},
 		"an empty range":              {spec("upgradesFrom: ['']"), "upgradesFrom[0]"},
 		"a family":                    {strings.Replace(spec("preview: true"), "family: web", "family: Web", 1), "family must be a name of small letters, digits and dashes"},
@@ -81,7 +81,7 @@ func TestValidationOfApplicationBundles(t *testing.T) {
 // sees it; what is said of it may change.
 func TestPublishedBundlesAreImmutable(t *testing.T) {
 	const layers = "{name: a, " + someApplications + "}, {name: b, dependsOn: [a], " + someApplications + "}"
-	const more = ", upgradesFrom: ['>=0.9'], kubernetes: '>=1.31'"
+	const more = ", upgradesFrom: ['>=0.9'], kubeVersion: '>=1.31'"
 	for name, tc := range map[string]struct {
 		layers, more string
 		old, with    string
@@ -94,7 +94,7 @@ func TestPublishedBundlesAreImmutable(t *testing.T) {
 		"upgradesFrom":           {layers: layers, more: more, old: "'>=0.9'", with: "'>=0.8'", want: "cannot get other upgradesFrom"},
 		"no upgradesFrom":        {layers: layers, more: more, old: "upgradesFrom: ['>=0.9'], ", want: "cannot get other upgradesFrom"},
 		"range of Kubernetes":    {layers: layers, more: more, old: "'>=1.31'", with: "'>=1.32'", want: "cannot get another range of Kubernetes versions"},
-		"no range of Kubernetes": {layers: layers, more: more, old: ", kubernetes: '>=1.31'", want: "cannot get another range of Kubernetes versions"},
+		"no range of Kubernetes": {layers: layers, more: more, old: ", kubeVersion: '>=1.31'", want: "cannot get another range of Kubernetes versions"},
 		"another layer":          {layers: layers + ", {name: c, " + someApplications + "}", more: more, want: "cannot get other layers"},
 		"a layer less":           {layers: "{name: a, " + someApplications + "}", more: more, want: "cannot get other layers"},
 	} {

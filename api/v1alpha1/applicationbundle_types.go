@@ -18,7 +18,7 @@ const ApplicationBundleKind = "ApplicationBundle"
 // +kubebuilder:validation:XValidation:rule="self.family == oldSelf.family",message="a bundle that is published cannot get another family: make another bundle"
 // +kubebuilder:validation:XValidation:rule="self.version == oldSelf.version",message="a bundle that is published cannot get another version: make another bundle"
 // +kubebuilder:validation:XValidation:rule="has(self.upgradesFrom) == has(oldSelf.upgradesFrom) && (!has(self.upgradesFrom) || self.upgradesFrom == oldSelf.upgradesFrom)",message="a bundle that is published cannot get other upgradesFrom: make another bundle"
-// +kubebuilder:validation:XValidation:rule="has(self.kubernetes) == has(oldSelf.kubernetes) && (!has(self.kubernetes) || self.kubernetes == oldSelf.kubernetes)",message="a bundle that is published cannot get another range of Kubernetes versions: make another bundle"
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.kubernetes) || has(self.kubeVersion) == has(oldSelf.kubeVersion) && (!has(self.kubeVersion) || self.kubeVersion == oldSelf.kubeVersion)",message="a bundle that is published cannot get another range of Kubernetes versions: make another bundle"
 // +kubebuilder:validation:XValidation:rule="self.layers.map(l, l.name) == oldSelf.layers.map(l, l.name)",message="a bundle that is published cannot get other layers: make another bundle"
 type ApplicationBundleSpec struct {
 	// Description says in a sentence or two what the bundle is for.
@@ -49,12 +49,12 @@ type ApplicationBundleSpec struct {
 	// +optional
 	UpgradesFrom []string `json:"upgradesFrom,omitempty"`
 
-	// Kubernetes is the range of Kubernetes versions that the bundle was tested
+	// KubeVersion is the range of Kubernetes versions that the bundle was tested
 	// with: a minimum such as 1.31, or a range such as >=1.31 <1.36. Empty for any.
 	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[v0-9<>=!~^*xX.,| a-zA-Z+-]+$') && self.matches('[0-9*]')",message="kubernetes must be a minimum such as 1.31 or a range such as >=1.31 <1.36"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[v0-9<>=!~^*xX.,| a-zA-Z+-]+$') && self.matches('[0-9*]')",message="kubeVersion must be a minimum such as 1.31 or a range such as >=1.31 <1.36"
 	// +optional
-	Kubernetes string `json:"kubernetes,omitempty"`
+	KubeVersion string `json:"kubeVersion,omitempty"`
 
 	// Inputs are what whoever installs the bundle decides.
 	// +kubebuilder:validation:MaxItems=50
@@ -84,6 +84,8 @@ type ApplicationBundleSpec struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Withdrawn string `json:"withdrawn,omitempty"`
+
+	OldBundleWords `json:",inline"`
 }
 
 // BundleInput is one thing that whoever installs a bundle decides.

@@ -65,7 +65,7 @@ type HelmApplicationSpec struct {
 // +kubebuilder:validation:XValidation:rule="has(self.parameters) == has(oldSelf.parameters) && (!has(self.parameters) || self.parameters == oldSelf.parameters)",message="a version that is published cannot get other parameters: add another version"
 // +kubebuilder:validation:XValidation:rule="has(self.dependencies) == has(oldSelf.dependencies) && (!has(self.dependencies) || self.dependencies == oldSelf.dependencies)",message="a version that is published cannot get other dependencies: add another version"
 // +kubebuilder:validation:XValidation:rule="has(self.recommendations) == has(oldSelf.recommendations) && (!has(self.recommendations) || self.recommendations == oldSelf.recommendations)",message="a version that is published cannot get other recommendations: add another version"
-// +kubebuilder:validation:XValidation:rule="has(self.kubernetes) == has(oldSelf.kubernetes) && (!has(self.kubernetes) || self.kubernetes == oldSelf.kubernetes)",message="a version that is published cannot get another range of Kubernetes versions: add another version"
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.kubernetes) || has(self.kubeVersion) == has(oldSelf.kubeVersion) && (!has(self.kubeVersion) || self.kubeVersion == oldSelf.kubeVersion)",message="a version that is published cannot get another range of Kubernetes versions: add another version"
 type HelmApplicationVersion struct {
 	// Version is a semantic version; v1.0.0 and 1.0.0 are the same.
 	// +kubebuilder:validation:MaxLength=64
@@ -143,11 +143,13 @@ type HelmApplicationVersion struct {
 	// +optional
 	Recommendations []ApplicationRequirement `json:"recommendations,omitempty"`
 
-	// Kubernetes is the range of Kubernetes versions that the version runs on: a
+	// KubeVersion is the range of Kubernetes versions that the version runs on: a
 	// minimum such as 1.31, or a range such as >=1.31 <1.36. Empty for any.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
-	Kubernetes string `json:"kubernetes,omitempty"`
+	KubeVersion string `json:"kubeVersion,omitempty"`
+
+	OldVersionWords `json:",inline"`
 
 	// Preview is true for a version that is chosen only by who names it.
 	// +optional

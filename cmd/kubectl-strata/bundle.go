@@ -171,7 +171,7 @@ func (t *tool) bundleGet(ctx context.Context, name, output string) error {
 func (t *tool) printBundle(b bundles.Bundle) error {
 	t.Field("Bundle", fmt.Sprintf("%s, version %s of %s", b.Name, b.Version, b.Family))
 	t.Field("Description", b.Description)
-	t.Field("Kubernetes", b.Kubernetes)
+	t.Field("Kubernetes", b.KubeVersion)
 	from := "none, it can only be installed afresh"
 	if len(b.UpgradesFrom) > 0 {
 		from = strings.Join(b.UpgradesFrom, " or ")

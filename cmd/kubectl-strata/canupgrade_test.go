@@ -106,7 +106,7 @@ metadata: {name: shop-1}
 spec:
   family: shop
   version: 1.0.0
-  kubernetes: ">=1.20 <1.30"
+  kubeVersion: ">=1.20 <1.30"
   layers:
   - name: front
     applications: [{name: web, version: 1.0.0}, {name: missing, version: 1.0.0}]
@@ -115,7 +115,7 @@ apiVersion: kraan.io/v1alpha1
 kind: HelmApplication
 metadata: {name: web}
 spec:
-  versions: [{version: 1.0.0, kubernetes: "<1.25", chart: {}}]
+  versions: [{version: 1.0.0, kubeVersion: "<1.25", chart: {}}]
 `
 	server := apitest.New(t, apitest.Parse(t, text)...)
 	server.Version = "v1.24.9"

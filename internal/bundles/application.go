@@ -20,6 +20,7 @@ import (
 	"github.com/strata-project/strata/internal/catalogue"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
+	"github.com/strata-project/strata/internal/oldwords"
 )
 
 const (
@@ -85,6 +86,9 @@ func (r *rendering) place(application v1alpha1.BundleApplication) (slot, error) 
 			Reason: v1alpha1.ReasonContentChanged, File: "HelmApplication " + name, Field: "versions[" + placed.version.Version + "]",
 			Message: "was published with other content: put that back, and publish a new version",
 		}
+	}
+	if old := oldwords.InVersion(*placed.version); old != "" {
+		return slot{}, &directories.ContentError{Reason: v1alpha1.ReasonInvalidManifest, File: "HelmApplication " + name, Message: old}
 	}
 	namespace := cmp.Or(application.Namespace, application.Name)
 	if application.Namespace == "" && placed.version.Namespace != nil {

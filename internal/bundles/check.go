@@ -14,6 +14,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/catalogue"
 	"github.com/strata-project/strata/internal/dependencies"
+	"github.com/strata-project/strata/internal/oldwords"
 	"github.com/strata-project/strata/internal/versions"
 )
 
@@ -21,6 +22,9 @@ import (
 // order in which the bundle is written. That an application is withdrawn is no
 // reason: who has tested the bundle with it keeps it.
 func Check(bundle *v1alpha1.ApplicationBundle, entries map[string]*v1alpha1.HelmApplication) []string {
+	if old := oldwords.InBundle(bundle); old != "" {
+		return []string{old}
+	}
 	c := &checking{bundle: bundle, entries: entries}
 	c.ranges()
 	c.inputs()
@@ -48,8 +52,8 @@ func (c *checking) ranges() {
 			c.say(fmt.Sprintf("upgradesFrom[%d]", i), "%q is no range of versions such as >=1.1 <1.3", short(text))
 		}
 	}
-	if _, err := versions.KubernetesSatisfied(c.bundle.Spec.Kubernetes, "1.0.0"); err != nil {
-		c.say("kubernetes", "%v", err)
+	if _, err := versions.KubernetesSatisfied(c.bundle.Spec.KubeVersion, "1.0.0"); err != nil {
+		c.say("kubeVersion", "%v", err)
 	}
 }
 
@@ -300,6 +304,9 @@ func (c *checking) version(field string, application *v1alpha1.BundleApplication
 	if version == nil {
 		c.say(field+".version", "HelmApplication %s has no version %s", name, application.Version)
 		return
+	}
+	if old := oldwords.InVersion(*version); old != "" {
+		c.say(field+".version", "HelmApplication %s: %s", name, old)
 	}
 	if catalogue.IsChanged(app, *version) {
 		c.say(field+".version", "version %s of HelmApplication %s was published with other content", version.Version, name)

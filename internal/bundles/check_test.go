@@ -65,11 +65,11 @@ func TestCheck(t *testing.T) {
 		},
 		"ranges": {
 			func(b *v1alpha1.ApplicationBundle, _ entries) {
-				b.Spec.UpgradesFrom, b.Spec.Kubernetes = []string{"1.x", "from 1"}, ">=1.x.y"
+				b.Spec.UpgradesFrom, b.Spec.KubeVersion = []string{"1.x", "from 1"}, ">=1.x.y"
 			},
 			[]string{
 				`upgradesFrom[1]: "from 1" is no range of versions such as >=1.1 <1.3`,
-				`kubernetes: ">=1.x.y" is neither a version such as 1.30 nor a range such as >=1.30 <2`,
+				`kubeVersion: ">=1.x.y" is neither a version such as 1.30 nor a range such as >=1.30 <2`,
 			},
 		},
 		"inputs": {
@@ -290,18 +290,18 @@ func TestABundleSaysWhichApplicationRunsOnLess(t *testing.T) {
 	said := func() string {
 		return Decide(Observation{Bundle: bundle, Catalogue: entries}).Status.Conditions[0].Message
 	}
-	bundle.Spec.Kubernetes = ">=1.31 <1.36"
+	bundle.Spec.KubeVersion = ">=1.31 <1.36"
 	if got := said(); strings.Contains(got, "is for Kubernetes") {
 		t.Errorf("nothing is narrower: %s", got)
 	}
 	layer := bundle.Spec.Layers[0]
 	app := entries[ApplicationName(layer.Applications[0])]
-	catalogue.VersionOf(app, layer.Applications[0].Version).Kubernetes = ">=1.33"
+	catalogue.VersionOf(app, layer.Applications[0].Version).KubeVersion = ">=1.33"
 	want := "of HelmApplication " + app.Name + " is for Kubernetes >=1.33 alone, so that no Platform brings it to others"
 	if got := said(); !strings.Contains(got, want) {
 		t.Errorf("it says %q, want %q", got, want)
 	}
-	bundle.Spec.Kubernetes = ">=1.33 <1.36"
+	bundle.Spec.KubeVersion = ">=1.33 <1.36"
 	if got := said(); strings.Contains(got, "is for Kubernetes") {
 		t.Errorf("the bundle says it, too: %s", got)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/catalogue"
+	"github.com/strata-project/strata/internal/oldwords"
 )
 
 // changedContent is said of a bundle that is not what was published.
@@ -24,6 +25,7 @@ func DigestOf(bundle *v1alpha1.ApplicationBundle) (string, error) {
 	content := bundle.Spec.DeepCopy()
 	content.Version = catalogue.Plain(content.Version)
 	content.Description, content.Preview, content.EndOfLife, content.Withdrawn = "", false, nil, ""
+	oldwords.WriteBundle(content)
 	for i := range content.Inputs {
 		content.Inputs[i].Description = ""
 	}

@@ -18,8 +18,8 @@ type need struct{ of, wanted string }
 // the bundle, and those of the applications on that cluster.
 func needsOf(bundle *v1alpha1.ApplicationBundle, entries map[string]*v1alpha1.HelmApplication) []need {
 	var needs []need
-	if bundle.Spec.Kubernetes != "" {
-		needs = append(needs, need{"", bundle.Spec.Kubernetes})
+	if bundle.Spec.KubeVersion != "" {
+		needs = append(needs, need{"", bundle.Spec.KubeVersion})
 	}
 	for _, layer := range bundle.Spec.Layers {
 		if layer.On != "" {
@@ -30,8 +30,8 @@ func needsOf(bundle *v1alpha1.ApplicationBundle, entries map[string]*v1alpha1.He
 			if app == nil {
 				continue
 			}
-			if version := catalogue.VersionOf(app, application.Version); version != nil && version.Kubernetes != "" {
-				needs = append(needs, need{fmt.Sprintf("version %s of HelmApplication %s", version.Version, app.Name), version.Kubernetes})
+			if version := catalogue.VersionOf(app, application.Version); version != nil && version.KubeVersion != "" {
+				needs = append(needs, need{fmt.Sprintf("version %s of HelmApplication %s", version.Version, app.Name), version.KubeVersion})
 			}
 		}
 	}
@@ -66,7 +66,7 @@ func (o Observation) narrower() string {
 	needs := needsOf(o.Bundle, o.Catalogue)
 	for minor := range 100 {
 		version := fmt.Sprintf("v1.%d.99", minor)
-		if fits, err := versions.KubernetesSatisfied(o.Bundle.Spec.Kubernetes, version); err != nil || !fits {
+		if fits, err := versions.KubernetesSatisfied(o.Bundle.Spec.KubeVersion, version); err != nil || !fits {
 			continue
 		}
 		for _, one := range needs {

@@ -20,6 +20,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/oldwords"
 	"github.com/strata-project/strata/internal/sources"
 )
 
@@ -169,6 +170,9 @@ func (r *rendering) prepare() error {
 	}
 	if digest, err := DigestOf(r.Bundle); err != nil || r.Bundle.Status.Digest != "" && r.Bundle.Status.Digest != digest {
 		return &directories.ContentError{Reason: v1alpha1.ReasonContentChanged, File: originOf(r.Bundle.Name), Message: changedContent}
+	}
+	if old := oldwords.InBundle(r.Bundle); old != "" {
+		return &directories.ContentError{Reason: v1alpha1.ReasonInvalidManifest, File: originOf(r.Bundle.Name), Message: old}
 	}
 	given, err := decodeObject(r.Inputs)
 	if err != nil {

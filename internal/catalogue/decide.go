@@ -16,6 +16,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/conditions"
+	"github.com/strata-project/strata/internal/oldwords"
 )
 
 const (
@@ -134,7 +135,7 @@ func (o Observation) latest(changed map[string]bool) (latest string, until time.
 	for i := range o.Application.Spec.Versions {
 		version := &o.Application.Spec.Versions[i]
 		parsed, err := semver.NewVersion(version.Version)
-		if err != nil || parsed.Prerelease() != "" || version.Preview || version.Withdrawn != "" || changed[version.Version] {
+		if err != nil || parsed.Prerelease() != "" || version.Preview || version.Withdrawn != "" || oldwords.InVersion(*version) != "" || changed[version.Version] {
 			continue
 		}
 		if end := version.EndOfLife; end != nil && !o.Now.Before(end.Time) {

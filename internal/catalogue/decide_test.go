@@ -125,8 +125,8 @@ func TestProblems(t *testing.T) {
 			want: []string{"version 1.0.0: dependencies: HelmApplication db has no version in ^3 that may be chosen, it has 2.0.0, 3.0.0 (withdrawn), 3.1.0 (a preview)"},
 		},
 		"no range of Kubernetes": {
-			apps: []*v1alpha1.HelmApplication{application("shop", version("1.0.0", func(v *v1alpha1.HelmApplicationVersion) { v.Kubernetes = "new" }))},
-			want: []string{`version 1.0.0: kubernetes: "new" is neither a version such as 1.30 nor a range such as >=1.30 <2`},
+			apps: []*v1alpha1.HelmApplication{application("shop", version("1.0.0", func(v *v1alpha1.HelmApplicationVersion) { v.KubeVersion = "new" }))},
+			want: []string{`version 1.0.0: kubeVersion: "new" is neither a version such as 1.30 nor a range such as >=1.30 <2`},
 		},
 		"withdrawn versions do not matter": {apps: []*v1alpha1.HelmApplication{application("shop", version("1.0.0", needs("db", ""), withdrawn))}},
 		"itself": {

@@ -13,6 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/oldwords"
 )
 
 // DigestOf identifies all of a version that must not change once it is published:
@@ -22,6 +23,7 @@ func DigestOf(version v1alpha1.HelmApplicationVersion) (string, error) {
 	content := *version.DeepCopy()
 	content.Version = Plain(content.Version)
 	content.Preview, content.EndOfLife, content.Withdrawn = false, nil, ""
+	oldwords.WriteVersion(&content)
 	if content.Values != nil {
 		var values any
 		// As json.Number, so that no two numbers are taken for one.

@@ -13,6 +13,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/oldwords"
 	"github.com/strata-project/strata/internal/versions"
 )
 
@@ -23,14 +24,18 @@ func (o Observation) problems() []string {
 	var problems []string
 	loops := o.loops()
 	for _, version := range o.Application.Spec.Versions {
+		if old := oldwords.InVersion(version); old != "" {
+			problems = append(problems, old)
+			continue
+		}
 		if version.Withdrawn != "" {
 			continue
 		}
 		say := func(format string, args ...any) {
 			problems = append(problems, "version "+version.Version+": "+fmt.Sprintf(format, args...))
 		}
-		if _, err := versions.KubernetesSatisfied(version.Kubernetes, "1.0.0"); err != nil {
-			say("kubernetes: %v", err)
+		if _, err := versions.KubernetesSatisfied(version.KubeVersion, "1.0.0"); err != nil {
+			say("kubeVersion: %v", err)
 		}
 		for _, of := range []struct {
 			field        string

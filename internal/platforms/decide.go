@@ -12,6 +12,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/moments"
+	"github.com/strata-project/strata/internal/oldwords"
 	"github.com/strata-project/strata/internal/rollout"
 )
 
@@ -108,11 +109,11 @@ func newDecider(o Observation) *decider {
 // isOutdated tells whether the specification has a word that means nothing any more. What
 // was meant is not guessed: nothing is written, moved or deleted until it is mended.
 func (d *decider) isOutdated() bool {
-	if d.Platform.Spec.Upgrade.Mode != v1alpha1.UpgradeNotify {
-		return false
+	old := oldwords.InPlatform(d.Platform)
+	if old != "" {
+		d.stall(v1alpha1.ReasonInvalidSpec, old)
 	}
-	d.stall(v1alpha1.ReasonInvalidSpec, "spec.upgrade.mode: Notify is no mode any more: write mode Manual and forceAfterEndOfLife: true")
-	return true
+	return old != ""
 }
 
 // stall notes what only the author can mend, each once.

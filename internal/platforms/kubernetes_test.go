@@ -17,11 +17,11 @@ import (
 // range, or by that of one of its applications.
 func for131(w *world, byApplication bool) {
 	if !byApplication {
-		w.Bundles[2].Spec.Kubernetes = ">=1.31"
+		w.Bundles[2].Spec.KubeVersion = ">=1.31"
 		return
 	}
 	app := application("app", "1.0.0", "2.0.0")
-	app.Spec.Versions[1].Kubernetes = ">=1.31"
+	app.Spec.Versions[1].KubeVersion = ">=1.31"
 	w.Catalogue["app"] = app
 	w.Bundles[2].Spec.Layers[1].Applications[0].Version = "2.0.0"
 }

@@ -140,7 +140,7 @@ func (l *laying) layer(of *v1alpha1.BundleLayer) *laid {
 	one.presence = present
 	one.spec = v1alpha1.AddonsLayerSpec{
 		Version: l.bundle.Spec.Version, Timeout: timeoutOf(of),
-		Prereqs:            v1alpha1.PrereqsSpec{K8sVersion: l.bundle.Spec.Kubernetes},
+		Prereqs:            v1alpha1.PrereqsSpec{K8sVersion: l.bundle.Spec.KubeVersion},
 		ServiceAccountName: l.Platform.Spec.ServiceAccountName, DeletionPolicy: gentler(l.Platform.Spec.DeletionPolicy, of.DeletionPolicy),
 	}
 	one.spec.WatchHealth = of.WatchHealth

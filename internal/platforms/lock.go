@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/oldwords"
 	"github.com/strata-project/strata/internal/rollout"
 	"github.com/strata-project/strata/internal/solver"
 )
@@ -32,6 +33,10 @@ func (d *decider) lock() *v1alpha1.PlatformLock {
 	digest := "sha256:" + digestOf(strings.Join(append(sorted(picks), d.brought.lines()...), "\n"), 64)
 	same := last != nil && last.Digest == digest
 	if same && !d.upgradesPicks(last) {
+		return last
+	}
+	if old := d.oldPick(last); old != "" {
+		d.stall(v1alpha1.ReasonInvalidSpec, old)
 		return last
 	}
 	for _, pick := range spec.Applications {
@@ -67,6 +72,28 @@ func (d *decider) lock() *v1alpha1.PlatformLock {
 		})
 	}
 	return next
+}
+
+// oldPick says which application that is picked, or was chosen, has a word of before, so
+// that it is not known what it needs; empty for none.
+func (d *decider) oldPick(last *v1alpha1.PlatformLock) string {
+	var names []string
+	for _, pick := range d.Platform.Spec.Applications {
+		names = append(names, pick.Name)
+	}
+	if last != nil {
+		for _, locked := range last.Applications {
+			names = append(names, locked.Name)
+		}
+	}
+	for _, name := range sorted(names) {
+		if app := d.Catalogue[name]; app != nil {
+			if old := oldwords.InApplication(app); old != "" {
+				return fmt.Sprintf("HelmApplication %s: %s", name, old)
+			}
+		}
+	}
+	return ""
 }
 
 // upgradesPicks tells whether the chosen versions may be left for newer ones now, and
@@ -131,7 +158,8 @@ func (d *decider) problem(last *v1alpha1.PlatformLock, upgrade bool) solver.Prob
 func (d *decider) offer(version v1alpha1.HelmApplicationVersion) solver.Version {
 	return solver.Version{
 		Version: version.Version, Dependencies: requirements(version.Dependencies), Recommends: requirements(version.Recommendations),
-		Kubernetes: version.Kubernetes, Preview: version.Preview, Withdrawn: version.Withdrawn != "", WithdrawnReason: version.Withdrawn,
+		Kubernetes: version.KubeVersion, Preview: version.Preview,
+		Withdrawn: version.Withdrawn != "" || oldwords.InVersion(version) != "", WithdrawnReason: version.Withdrawn,
 		EndOfLife: version.EndOfLife != nil && !d.Now.Before(version.EndOfLife.Time),
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/oldwords"
 	"github.com/strata-project/strata/internal/rollout"
 )
 
@@ -108,6 +109,11 @@ func (d *decider) settle(m *member) {
 
 // lay lays out a bundle on a cluster, and says why that cannot be done.
 func (d *decider) lay(bundle *v1alpha1.ApplicationBundle, m *member) (plan []*laid, problem string) {
+	if old := oldwords.InBundle(bundle); old != "" {
+		problem = fmt.Sprintf("ApplicationBundle %s: %s", bundle.Name, old)
+		d.stall(v1alpha1.ReasonInvalidSpec, problem)
+		return nil, problem
+	}
 	known, wrong := d.inputsOf(bundle)
 	if wrong != "" {
 		return nil, wrong

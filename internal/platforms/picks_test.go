@@ -168,7 +168,7 @@ func TestAutoUpgradesPicksWithinWindows(t *testing.T) {
 func TestPicksFitAllClusters(t *testing.T) {
 	w := picked(picks("db"), on("a", "b", "c"))
 	app := application("db", "1.0.0", "1.1.0")
-	app.Spec.Versions[1].Kubernetes = ">=1.31"
+	app.Spec.Versions[1].KubeVersion = ">=1.31"
 	w.Catalogue["db"] = app
 	w.cluster("a", nil)
 	w.cluster("b", nil).Status.Version = "v1.30.1"

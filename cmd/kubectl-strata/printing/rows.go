@@ -80,7 +80,7 @@ func VersionRows(app applications.App, now time.Time) [][]string {
 			note = strings.TrimSuffix("the newest; "+note, "; ")
 		}
 		rows = append(rows, []string{
-			v.Version, v.Chart, v.Kubernetes, date(v.EndOfLife, now), strings.Join(v.Dependencies, ", "), strings.Join(v.Recommendations, ", "),
+			v.Version, v.Chart, v.KubeVersion, date(v.EndOfLife, now), strings.Join(v.Dependencies, ", "), strings.Join(v.Recommendations, ", "),
 			few(v.Bundles), few(v.Platforms), few(v.Clusters), note,
 		})
 	}
@@ -158,7 +158,7 @@ func BundleRows(all []bundles.Bundle, now time.Time) [][]string {
 			}
 		}
 		rows = append(rows, []string{
-			b.Name, b.Family, b.Version, b.Kubernetes, strings.Join(b.UpgradesFrom, " or "), date(b.EndOfLife, now),
+			b.Name, b.Family, b.Version, b.KubeVersion, strings.Join(b.UpgradesFrom, " or "), date(b.EndOfLife, now),
 			few(onPlatforms.Sorted()), number(onClusters.Sorted()), b.Note(),
 		})
 	}

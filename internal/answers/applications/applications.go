@@ -38,7 +38,7 @@ type App struct {
 type Version struct {
 	Version         string       `json:"version"`
 	Chart           string       `json:"chart"`
-	Kubernetes      string       `json:"kubernetes"`
+	KubeVersion     string       `json:"kubeVersion"`
 	Preview         bool         `json:"preview"`
 	Withdrawn       string       `json:"withdrawn"`
 	EndOfLife       *metav1.Time `json:"endOfLife"`
@@ -97,7 +97,7 @@ func Of(w fleet.World) []App {
 
 func versionOf(w fleet.World, of *v1alpha1.HelmApplicationVersion) Version {
 	return Version{
-		Version: of.Version, Chart: ChartOf(of), Kubernetes: of.Kubernetes, Preview: of.Preview, Withdrawn: of.Withdrawn, EndOfLife: of.EndOfLife,
+		Version: of.Version, Chart: ChartOf(of), KubeVersion: of.KubeVersion, Preview: of.Preview, Withdrawn: of.Withdrawn, EndOfLife: of.EndOfLife,
 		Ended: fleet.Ended(of.EndOfLife, w.Now), Dependencies: requirements(of.Dependencies), Recommendations: requirements(of.Recommendations),
 	}
 }

@@ -28,7 +28,7 @@ type Bundle struct {
 	Family       string       `json:"family"`
 	Version      string       `json:"version"`
 	Description  string       `json:"description"`
-	Kubernetes   string       `json:"kubernetes"`
+	KubeVersion  string       `json:"kubeVersion"`
 	UpgradesFrom []string     `json:"upgradesFrom"`
 	EndOfLife    *metav1.Time `json:"endOfLife"`
 	Ended        bool         `json:"ended"`
@@ -110,7 +110,7 @@ func All(w fleet.World) []Bundle {
 func Of(w fleet.World, of *v1alpha1.ApplicationBundle) Bundle {
 	spec := of.Spec
 	b := Bundle{
-		Name: of.Name, Family: spec.Family, Version: spec.Version, Description: spec.Description, Kubernetes: spec.Kubernetes,
+		Name: of.Name, Family: spec.Family, Version: spec.Version, Description: spec.Description, KubeVersion: spec.KubeVersion,
 		UpgradesFrom: append([]string{}, spec.UpgradesFrom...), EndOfLife: spec.EndOfLife, Ended: fleet.Ended(spec.EndOfLife, w.Now),
 		Preview: spec.Preview, Withdrawn: spec.Withdrawn, Platform: of.Labels[v1alpha1.PlatformLabel],
 		Problems: append([]string{}, bundles.Decide(bundles.Observation{Now: w.Now, Bundle: of, Catalogue: w.Catalogue()}).Status.Problems...),

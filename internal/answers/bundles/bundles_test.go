@@ -56,7 +56,7 @@ func TestPaths(t *testing.T) {
 	twice := bundle("v1.2.0", ">=1.0")
 	twice.Name = "other"
 	old := bundle("1.3.0", ">=1.2")
-	old.Spec.Kubernetes = ">=1.30 <1.34"
+	old.Spec.KubeVersion = ">=1.30 <1.34"
 	all := []*v1alpha1.ApplicationBundle{bundle("1.0.0", ""), bundle("1.1.0", "~1.0"), withdrawn, bundle("1.2.0", "~1.1"), old}
 	for name, c := range map[string]struct {
 		reason  string

@@ -77,7 +77,7 @@ func (d *diff) add(layer, what, from, to string) {
 func (d *diff) whole(a, b v1alpha1.ApplicationBundleSpec) {
 	d.add("", "family", a.Family, b.Family)
 	d.add("", "version", a.Version, b.Version)
-	d.add("", "kubernetes", a.Kubernetes, b.Kubernetes)
+	d.add("", "kubeVersion", a.KubeVersion, b.KubeVersion)
 	d.add("", "upgradesFrom", strings.Join(a.UpgradesFrom, " or "), strings.Join(b.UpgradesFrom, " or "))
 	inputs := func(of []v1alpha1.BundleInput) map[string]string {
 		found := map[string]string{}

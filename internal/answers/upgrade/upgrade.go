@@ -151,7 +151,7 @@ func (in Input) ranges(layer *v1alpha1.AddonsLayer) []Reason {
 		return append(reasons, in.lacking(v1alpha1.ApplicationBundleKind, name))
 	}
 	bundle := in.Bundles[at]
-	reasons = append(reasons, in.within("ApplicationBundle "+name, bundle.Spec.Kubernetes)...)
+	reasons = append(reasons, in.within("ApplicationBundle "+name, bundle.Spec.KubeVersion)...)
 	of := bundles.LayerAt(bundle, layer.Spec.Source.Path)
 	if of == nil {
 		return append(reasons, Reason{Upgrade: Unknown, Message: fmt.Sprintf("ApplicationBundle %s has no layer %s", name, layer.Spec.Source.Path)})
@@ -172,7 +172,7 @@ func (in Input) application(wanted v1alpha1.BundleApplication) []Reason {
 	if version == nil {
 		return []Reason{{Upgrade: Unknown, Message: fmt.Sprintf("HelmApplication %s has no version %s", name, wanted.Version)}}
 	}
-	return in.within(fmt.Sprintf("HelmApplication %s %s", name, wanted.Version), version.Kubernetes)
+	return in.within(fmt.Sprintf("HelmApplication %s %s", name, wanted.Version), version.KubeVersion)
 }
 
 func (in Input) lacking(kind, name string) Reason {

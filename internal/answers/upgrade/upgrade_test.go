@@ -83,8 +83,8 @@ func TestOf(t *testing.T) {
 		},
 	} {
 		bundle, app := &v1alpha1.ApplicationBundle{}, &v1alpha1.HelmApplication{}
-		parse(t, "{metadata: {name: shop}, spec: {kubernetes: <1.30, layers: [{name: a, applications: [{name: front, application: web, version: v1.0.0}, {name: back, application: web, version: 2.0.0}, {name: web, version: 3.0.0}]}]}}", bundle)
-		parse(t, "{metadata: {name: web}, spec: {versions: [{version: 1.0.0, kubernetes: <1.29}, {version: 2.0.0}]}}", app)
+		parse(t, "{metadata: {name: shop}, spec: {kubeVersion: <1.30, layers: [{name: a, applications: [{name: front, application: web, version: v1.0.0}, {name: back, application: web, version: 2.0.0}, {name: web, version: 3.0.0}]}]}}", bundle)
+		parse(t, "{metadata: {name: web}, spec: {versions: [{version: 1.0.0, kubeVersion: <1.29}, {version: 2.0.0}]}}", app)
 		in := Input{
 			Kubernetes: "1.37", Layers: []*v1alpha1.AddonsLayer{layer(t, c.layer)}, Unread: c.unread, Releases: map[objects.ID]Release{},
 			Bundles: []*v1alpha1.ApplicationBundle{bundle}, Applications: []*v1alpha1.HelmApplication{app},

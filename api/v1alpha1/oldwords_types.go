@@ -1,0 +1,26 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// The words that specifications had before stay in their schemas: the API server prunes
+// what it does not know, and what was meant would be lost in silence. An object that has
+// one is Stalled and names the word of now; new objects are refused with it.
+
+// OldVersionWords are words that the versions of HelmApplications had before.
+type OldVersionWords struct {
+	// OldKubernetes is now kubeVersion.
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="false",message="kubernetes is now kubeVersion: write that"
+	// +optional
+	OldKubernetes string `json:"kubernetes,omitempty"`
+}
+
+// OldBundleWords are words that ApplicationBundles had before.
+type OldBundleWords struct {
+	// OldKubernetes is now kubeVersion.
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="false",message="kubernetes is now kubeVersion: write that"
+	// +optional
+	OldKubernetes string `json:"kubernetes,omitempty"`
+}

@@ -1,0 +1,70 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package oldwords knows which words specifications had before. What was meant by one is
+// not guessed: who has one is told the word of now, and nothing of it is written, moved
+// or deleted until it says that.
+//
+// What was published is the same in old words and new ones: its digest is made of the old.
+package oldwords
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+)
+
+// word is one that a specification has and should not.
+type word struct {
+	has      bool
+	old, now string
+}
+
+// first says what to write for the first word that is there; empty for none.
+func first(path string, words ...word) string {
+	for _, w := range words {
+		if w.has {
+			return fmt.Sprintf("%s%s is now %s: write that", path, w.old, w.now)
+		}
+	}
+	return ""
+}
+
+// InVersion says which old word a version of a HelmApplication has; empty for none.
+func InVersion(version v1alpha1.HelmApplicationVersion) string {
+	return first("versions["+version.Version+"].", word{version.OldKubernetes != "", "kubernetes", "kubeVersion"})
+}
+
+// InApplication says which old word a HelmApplication has; empty for none.
+func InApplication(app *v1alpha1.HelmApplication) string {
+	for _, version := range app.Spec.Versions {
+		if found := InVersion(version); found != "" {
+			return found
+		}
+	}
+	return ""
+}
+
+// InBundle says which old word an ApplicationBundle has; empty for none.
+func InBundle(bundle *v1alpha1.ApplicationBundle) string {
+	return first("", word{bundle.Spec.OldKubernetes != "", "kubernetes", "kubeVersion"})
+}
+
+// InPlatform says which old word a Platform has; empty for none.
+func InPlatform(platform *v1alpha1.Platform) string {
+	if platform.Spec.Upgrade.Mode == v1alpha1.UpgradeNotify {
+		return "spec.upgrade.mode: Notify is no mode any more: write mode Manual and forceAfterEndOfLife: true"
+	}
+	return ""
+}
+
+// WriteVersion writes a version in old words, for its digest.
+func WriteVersion(version *v1alpha1.HelmApplicationVersion) {
+	version.OldKubernetes, version.KubeVersion = cmp.Or(version.KubeVersion, version.OldKubernetes), ""
+}
+
+// WriteBundle writes a bundle in old words, for its digest.
+func WriteBundle(bundle *v1alpha1.ApplicationBundleSpec) {
+	bundle.OldKubernetes, bundle.KubeVersion = cmp.Or(bundle.KubeVersion, bundle.OldKubernetes), ""
+}

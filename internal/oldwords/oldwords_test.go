@@ -1,0 +1,46 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package oldwords_test
+
+import (
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/oldwords"
+)
+
+func parse[T any](t *testing.T, text string) *T {
+	t.Helper()
+	object := new(T)
+	if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+func TestWhatIsSaid(t *testing.T) {
+	tests := map[string]struct{ got, want string }{
+		"a version": {
+			oldwords.InApplication(parse[v1alpha1.HelmApplication](t, "{spec: {versions: [{version: 1.0.0}, {version: 1.1.0, kubernetes: '1.30'}]}}")),
+			"versions[1.1.0].kubernetes is now kubeVersion: write that",
+		},
+		"a bundle": {
+			oldwords.InBundle(parse[v1alpha1.ApplicationBundle](t, "{spec: {kubernetes: '1.30'}}")),
+			"kubernetes is now kubeVersion: write that",
+		},
+		"a mode": {
+			oldwords.InPlatform(parse[v1alpha1.Platform](t, "{spec: {upgrade: {mode: Notify}}}")),
+			"spec.upgrade.mode: Notify is no mode any more: write mode Manual and forceAfterEndOfLife: true",
+		},
+		"a bundle of now":   {oldwords.InBundle(parse[v1alpha1.ApplicationBundle](t, "{spec: {kubeVersion: '1.30'}}")), ""},
+		"a Platform of now": {oldwords.InPlatform(parse[v1alpha1.Platform](t, "{spec: {upgrade: {mode: Auto}}}")), ""},
+	}
+	for name, tt := range tests {
+		if tt.got != tt.want {
+			t.Errorf("%s: %q, want %q", name, tt.got, tt.want)
+		}
+	}
+}
