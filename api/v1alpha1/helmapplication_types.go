@@ -25,11 +25,13 @@ type HelmApplicationSpec struct {
 	// +optional
 	Documentation string `json:"documentation,omitempty"`
 
-	// Licence that the application is under, best as an SPDX expression such as
+	// License that the application is under, best as an SPDX expression such as
 	// Apache-2.0.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
-	Licence string `json:"licence,omitempty"`
+	License string `json:"license,omitempty"`
+
+	OldApplicationWords `json:",inline"`
 
 	// Icon is a picture for catalogues that people look at: a URL, or a data: URI.
 	// +kubebuilder:validation:MaxLength=65536
@@ -439,7 +441,7 @@ type PublishedVersion struct {
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Bundles",type=integer,JSONPath=`.status.bundles`,priority=1
-// +kubebuilder:printcolumn:name="Licence",type=string,JSONPath=`.spec.licence`,priority=1
+// +kubebuilder:printcolumn:name="License",type=string,JSONPath=`.spec.license`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,priority=1
 type HelmApplication struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -16,6 +16,9 @@ import (
 func TestOldWordsAreRefused(t *testing.T) {
 	needsServer(t)
 	tests := map[string]struct{ manifest, old, now string }{
+		"the licence of an application": {
+			strings.Replace(helmApplication("old", "{version: 1.0.0, "+repositoryChart+"}"), "spec: {", "spec: {licence: MIT, ", 1), "licence: MIT,", "licence is now license: write that",
+		},
 		"the Kubernetes of a version": {
 			helmApplication("old", "{version: 1.0.0, chart: {oci: {url: 'oci://a/b'}}, kubernetes: '1.30'}"), "kubernetes: '1.30'", "kubernetes is now kubeVersion: write that",
 		},

@@ -24,3 +24,12 @@ type OldBundleWords struct {
 	// +optional
 	OldKubernetes string `json:"kubernetes,omitempty"`
 }
+
+// OldApplicationWords are words that HelmApplications had before.
+type OldApplicationWords struct {
+	// OldLicence is now license.
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="false",message="licence is now license: write that"
+	// +optional
+	OldLicence string `json:"licence,omitempty"`
+}

@@ -22,6 +22,9 @@ import (
 // nothing is said.
 func (o Observation) problems() []string {
 	var problems []string
+	if old := oldwords.InApplication(o.Application); old != "" && !strings.HasPrefix(old, "versions[") {
+		problems = append(problems, old)
+	}
 	loops := o.loops()
 	for _, version := range o.Application.Spec.Versions {
 		if old := oldwords.InVersion(version); old != "" {

@@ -38,6 +38,9 @@ func InVersion(version v1alpha1.HelmApplicationVersion) string {
 
 // InApplication says which old word a HelmApplication has; empty for none.
 func InApplication(app *v1alpha1.HelmApplication) string {
+	if found := first("", word{app.Spec.OldLicence != "", "licence", "license"}); found != "" {
+		return found
+	}
 	for _, version := range app.Spec.Versions {
 		if found := InVersion(version); found != "" {
 			return found

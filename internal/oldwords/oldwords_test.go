@@ -31,6 +31,9 @@ func TestWhatIsSaid(t *testing.T) {
 			oldwords.InBundle(parse[v1alpha1.ApplicationBundle](t, "{spec: {kubernetes: '1.30'}}")),
 			"kubernetes is now kubeVersion: write that",
 		},
+		"a licence": {
+			oldwords.InApplication(parse[v1alpha1.HelmApplication](t, "{spec: {licence: MIT, versions: [{version: 1.0.0}]}}")), "licence is now license: write that",
+		},
 		"a mode": {
 			oldwords.InPlatform(parse[v1alpha1.Platform](t, "{spec: {upgrade: {mode: Notify}}}")),
 			"spec.upgrade.mode: Notify is no mode any more: write mode Manual and forceAfterEndOfLife: true",
