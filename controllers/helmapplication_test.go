@@ -76,7 +76,7 @@ func TestCatalogue(t *testing.T) {
 	f.startCatalogue()
 	needs := func(name string) func(*v1alpha1.HelmApplicationVersion) {
 		return func(v *v1alpha1.HelmApplicationVersion) {
-			v.Dependencies = []v1alpha1.ApplicationRequirement{{Name: f.name(name), Range: "^1"}}
+			v.DependsOn = []v1alpha1.ApplicationRequirement{{Name: f.name(name), Range: "^1"}}
 		}
 	}
 	f.application("shop", needs("db"))

@@ -85,10 +85,10 @@ func picksFixture(t *testing.T) *fixture {
 	here := &v1alpha1.ApplicationNamespace{Name: f.namespace}
 	f.application("db", func(v *v1alpha1.HelmApplicationVersion) { v.Namespace = here })
 	shop := f.application("shop", func(v *v1alpha1.HelmApplicationVersion) {
-		v.Namespace, v.Dependencies = here, []v1alpha1.ApplicationRequirement{{Name: f.name("db"), Range: "^1"}}
+		v.Namespace, v.DependsOn = here, []v1alpha1.ApplicationRequirement{{Name: f.name("db"), Range: "^1"}}
 	})
 	next := *shop.Spec.Versions[0].DeepCopy()
-	next.Version, next.Dependencies[0].Range = "2.0.0", "^2"
+	next.Version, next.DependsOn[0].Range = "2.0.0", "^2"
 	shop.Spec.Versions = append(shop.Spec.Versions, next)
 	f.must(f.client.Update(f.ctx, shop))
 	f.applicationSays("shop", v1alpha1.ReasonProblems, f.name("db"))

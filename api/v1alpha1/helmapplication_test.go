@@ -58,7 +58,7 @@ func TestValidationOfHelmApplications(t *testing.T) {
 		"a release name":              {one("releaseName: Shop"), "releaseName must be a name of small letters"},
 		"a namespace":                 {one("namespace: {name: shop, create: true, labels: {a: b}}"), ""},
 		"no name of a namespace":      {one("namespace: {name: Shop}"), "namespace.name must be the name of a namespace"},
-		"a dependency twice":          {one("dependencies: [{name: a}, {name: a}]"), "Duplicate value"},
+		"a dependency twice":          {one("dependsOn: [{name: a}, {name: a}]"), "Duplicate value"},
 		"a parameter twice":           {one("parameters: [{name: a, value: b}, {name: a, value: c}]"), "Duplicate value"},
 		"a path that is no pointer":   {one("ignoreDifferences: [{kind: Deployment, paths: [spec]}]"), "paths[0]"},
 		"a timeout":                   {one("timeout: 0s"), "timeout must be at least 1s"},
@@ -92,7 +92,7 @@ func refused(t *testing.T, err error, want string) {
 // said of it can.
 func TestPublishedVersionsAreImmutable(t *testing.T) {
 	const published = "version: 1.0.0, " + repositoryChart
-	const full = published + ", releaseName: shop, namespace: {name: shop}, parameters: [{name: a, value: b}], dependencies: [{name: db, range: ^1}], recommendations: [{name: mail}], kubeVersion: '>=1.31'"
+	const full = published + ", releaseName: shop, namespace: {name: shop}, parameters: [{name: a, value: b}], dependsOn: [{name: db, range: ^1}], recommendations: [{name: mail}], kubeVersion: '>=1.31'"
 	replace := func(old, with string) string { return "{" + strings.Replace(full, old, with, 1) + "}" }
 	for name, tc := range map[string]struct {
 		is   []string

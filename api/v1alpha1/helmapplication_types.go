@@ -65,7 +65,7 @@ type HelmApplicationSpec struct {
 // +kubebuilder:validation:XValidation:rule="has(self.releaseName) == has(oldSelf.releaseName) && (!has(self.releaseName) || self.releaseName == oldSelf.releaseName)",message="a version that is published cannot get another releaseName: add another version"
 // +kubebuilder:validation:XValidation:rule="has(self.__namespace__) == has(oldSelf.__namespace__) && (!has(self.__namespace__) || self.__namespace__.name == oldSelf.__namespace__.name)",message="a version that is published cannot get another namespace: add another version"
 // +kubebuilder:validation:XValidation:rule="has(self.parameters) == has(oldSelf.parameters) && (!has(self.parameters) || self.parameters == oldSelf.parameters)",message="a version that is published cannot get other parameters: add another version"
-// +kubebuilder:validation:XValidation:rule="has(self.dependencies) == has(oldSelf.dependencies) && (!has(self.dependencies) || self.dependencies == oldSelf.dependencies)",message="a version that is published cannot get other dependencies: add another version"
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.dependencies) || has(self.dependsOn) == has(oldSelf.dependsOn) && (!has(self.dependsOn) || self.dependsOn == oldSelf.dependsOn)",message="a version that is published cannot get other dependencies: add another version"
 // +kubebuilder:validation:XValidation:rule="has(self.recommendations) == has(oldSelf.recommendations) && (!has(self.recommendations) || self.recommendations == oldSelf.recommendations)",message="a version that is published cannot get other recommendations: add another version"
 // +kubebuilder:validation:XValidation:rule="has(oldSelf.kubernetes) || has(self.kubeVersion) == has(oldSelf.kubeVersion) && (!has(self.kubeVersion) || self.kubeVersion == oldSelf.kubeVersion)",message="a version that is published cannot get another range of Kubernetes versions: add another version"
 type HelmApplicationVersion struct {
@@ -130,12 +130,12 @@ type HelmApplicationVersion struct {
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// Dependencies are the applications that must be installed before this one.
+	// DependsOn lists the applications that must be installed before this one.
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=map
 	// +listMapKey=name
 	// +optional
-	Dependencies []ApplicationRequirement `json:"dependencies,omitempty"`
+	DependsOn []ApplicationRequirement `json:"dependsOn,omitempty"`
 
 	// Recommendations are applications that are installed beside this one where
 	// they can be.

@@ -16,6 +16,10 @@ import (
 func TestOldWordsAreRefused(t *testing.T) {
 	needsServer(t)
 	tests := map[string]struct{ manifest, old, now string }{
+		"the dependencies of a version": {
+			helmApplication("old", "{version: 1.0.0, "+repositoryChart+", dependencies: [{name: db}]}"), "dependencies: [{name: db}]",
+			"dependencies is now dependsOn: write that",
+		},
 		"the licence of an application": {
 			strings.Replace(helmApplication("old", "{version: 1.0.0, "+repositoryChart+"}"), "spec: {", "spec: {licence: MIT, ", 1), "licence: MIT,", "licence is now license: write that",
 		},

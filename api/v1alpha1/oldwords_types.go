@@ -9,6 +9,13 @@ package v1alpha1
 
 // OldVersionWords are words that the versions of HelmApplications had before.
 type OldVersionWords struct {
+	// OldDependencies is now dependsOn.
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:XValidation:rule="false",message="dependencies is now dependsOn: write that"
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	OldDependencies []ApplicationRequirement `json:"dependencies,omitempty"`
 	// OldKubernetes is now kubeVersion.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="false",message="kubernetes is now kubeVersion: write that"

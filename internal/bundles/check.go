@@ -314,7 +314,7 @@ func (c *checking) version(field string, application *v1alpha1.BundleApplication
 	if c.bundle.Labels[v1alpha1.PlatformLabel] != "" {
 		return // the Platform has chosen them, beside what its own bundle brings
 	}
-	for _, requirement := range version.Dependencies {
+	for _, requirement := range version.DependsOn {
 		if has, fits := c.has(requirement); !fits {
 			c.say(
 				field,

@@ -59,7 +59,7 @@ func TestCheck(t *testing.T) {
 		},
 		"a dependency that is not there": {
 			func(_ *v1alpha1.ApplicationBundle, e entries) {
-				e["tool"].Spec.Versions[0].Dependencies = []v1alpha1.ApplicationRequirement{{Name: "db"}}
+				e["tool"].Spec.Versions[0].DependsOn = []v1alpha1.ApplicationRequirement{{Name: "db"}}
 			},
 			[]string{"layers[apps].applications[tool]: version 0.1.0 of HelmApplication tool needs db at any version, and the bundle has none"},
 		},

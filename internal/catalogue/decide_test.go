@@ -34,7 +34,7 @@ func version(number string, changes ...versionChange) v1alpha1.HelmApplicationVe
 
 func needs(name, versions string) versionChange {
 	return func(v *v1alpha1.HelmApplicationVersion) {
-		v.Dependencies = append(v.Dependencies, v1alpha1.ApplicationRequirement{Name: name, Range: versions})
+		v.DependsOn = append(v.DependsOn, v1alpha1.ApplicationRequirement{Name: name, Range: versions})
 	}
 }
 
@@ -114,15 +114,15 @@ func TestProblems(t *testing.T) {
 		"nothing": {apps: []*v1alpha1.HelmApplication{application("shop", version("1.0.0", needs("db", ">=1 <2"), recommends("mail", ""))), application("db", version("v1.4.0")), application("mail", version("0.1.0"))}},
 		"unknown": {
 			apps: []*v1alpha1.HelmApplication{application("shop", version("1.0.0", needs("db", "")), version("2.0.0", recommends("mail", "^1")))},
-			want: []string{"version 1.0.0: dependencies: there is no HelmApplication db", "version 2.0.0: recommendations: there is no HelmApplication mail"},
+			want: []string{"version 1.0.0: dependsOn: there is no HelmApplication db", "version 2.0.0: recommendations: there is no HelmApplication mail"},
 		},
 		"no range": {
 			apps: []*v1alpha1.HelmApplication{application("shop", version("1.0.0", needs("db", "newest"))), application("db", version("1.0.0"))},
-			want: []string{`version 1.0.0: dependencies: db: "newest" is no range of versions such as >=1.2 <2 or ^1.4`},
+			want: []string{`version 1.0.0: dependsOn: db: "newest" is no range of versions such as >=1.2 <2 or ^1.4`},
 		},
 		"no version in the range": {
 			apps: []*v1alpha1.HelmApplication{application("shop", version("1.0.0", needs("db", "^3"))), application("db", version("2.0.0"), version("3.0.0", withdrawn), version("3.1.0", preview))},
-			want: []string{"version 1.0.0: dependencies: HelmApplication db has no version in ^3 that may be chosen, it has 2.0.0, 3.0.0 (withdrawn), 3.1.0 (a preview)"},
+			want: []string{"version 1.0.0: dependsOn: HelmApplication db has no version in ^3 that may be chosen, it has 2.0.0, 3.0.0 (withdrawn), 3.1.0 (a preview)"},
 		},
 		"no range of Kubernetes": {
 			apps: []*v1alpha1.HelmApplication{application("shop", version("1.0.0", func(v *v1alpha1.HelmApplicationVersion) { v.KubeVersion = "new" }))},

@@ -43,7 +43,7 @@ func (o Observation) problems() []string {
 		for _, of := range []struct {
 			field        string
 			requirements []v1alpha1.ApplicationRequirement
-		}{{"dependencies", version.Dependencies}, {"recommendations", version.Recommendations}} {
+		}{{"dependsOn", version.DependsOn}, {"recommendations", version.Recommendations}} {
 			for _, requirement := range of.requirements {
 				if wrong := o.unmet(requirement); wrong != "" {
 					say("%s: %s", of.field, wrong)
@@ -141,7 +141,7 @@ func (o Observation) loops() map[string]string {
 	through := map[string]string{}
 	key := func(app, version string) string { return app + " " + version }
 	way := func(version v1alpha1.HelmApplicationVersion) string {
-		for _, requirement := range version.Dependencies {
+		for _, requirement := range version.DependsOn {
 			if requirement.Name == target {
 				return target
 			}
@@ -194,7 +194,7 @@ func (o Observation) onTheWay() []string {
 	needs, neededBy := map[string][]string{}, map[string][]string{}
 	for name, app := range o.Catalogue {
 		for _, version := range app.Spec.Versions {
-			for _, requirement := range version.Dependencies {
+			for _, requirement := range version.DependsOn {
 				needs[name] = append(needs[name], requirement.Name)
 				neededBy[requirement.Name] = append(neededBy[requirement.Name], name)
 			}
@@ -228,7 +228,7 @@ func Dependants(catalogue map[string]*v1alpha1.HelmApplication, name string) []s
 	neededBy := map[string][]string{}
 	for dependant, app := range catalogue {
 		for _, version := range app.Spec.Versions {
-			for _, requirement := range slices.Concat(version.Dependencies, version.Recommendations) {
+			for _, requirement := range slices.Concat(version.DependsOn, version.Recommendations) {
 				neededBy[requirement.Name] = append(neededBy[requirement.Name], dependant)
 			}
 		}

@@ -33,7 +33,11 @@ func first(path string, words ...word) string {
 
 // InVersion says which old word a version of a HelmApplication has; empty for none.
 func InVersion(version v1alpha1.HelmApplicationVersion) string {
-	return first("versions["+version.Version+"].", word{version.OldKubernetes != "", "kubernetes", "kubeVersion"})
+	return first(
+		"versions["+version.Version+"].",
+		word{len(version.OldDependencies) > 0, "dependencies", "dependsOn"},
+		word{version.OldKubernetes != "", "kubernetes", "kubeVersion"},
+	)
 }
 
 // InApplication says which old word a HelmApplication has; empty for none.
@@ -64,6 +68,9 @@ func InPlatform(platform *v1alpha1.Platform) string {
 
 // WriteVersion writes a version in old words, for its digest.
 func WriteVersion(version *v1alpha1.HelmApplicationVersion) {
+	if len(version.DependsOn) > 0 {
+		version.OldDependencies, version.DependsOn = version.DependsOn, nil
+	}
 	version.OldKubernetes, version.KubeVersion = cmp.Or(version.KubeVersion, version.OldKubernetes), ""
 }
 

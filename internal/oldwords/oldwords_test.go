@@ -34,6 +34,10 @@ func TestWhatIsSaid(t *testing.T) {
 		"a licence": {
 			oldwords.InApplication(parse[v1alpha1.HelmApplication](t, "{spec: {licence: MIT, versions: [{version: 1.0.0}]}}")), "licence is now license: write that",
 		},
+		"dependencies": {
+			oldwords.InApplication(parse[v1alpha1.HelmApplication](t, "{spec: {versions: [{version: 1.0.0, dependencies: [{name: db}]}]}}")),
+			"versions[1.0.0].dependencies is now dependsOn: write that",
+		},
 		"a mode": {
 			oldwords.InPlatform(parse[v1alpha1.Platform](t, "{spec: {upgrade: {mode: Notify}}}")),
 			"spec.upgrade.mode: Notify is no mode any more: write mode Manual and forceAfterEndOfLife: true",

@@ -157,7 +157,7 @@ func (d *decider) problem(last *v1alpha1.PlatformLock, upgrade bool) solver.Prob
 
 func (d *decider) offer(version v1alpha1.HelmApplicationVersion) solver.Version {
 	return solver.Version{
-		Version: version.Version, Dependencies: requirements(version.Dependencies), Recommends: requirements(version.Recommendations),
+		Version: version.Version, Dependencies: requirements(version.DependsOn), Recommends: requirements(version.Recommendations),
 		Kubernetes: version.KubeVersion, Preview: version.Preview,
 		Withdrawn: version.Withdrawn != "" || oldwords.InVersion(version) != "", WithdrawnReason: version.Withdrawn,
 		EndOfLife: version.EndOfLife != nil && !d.Now.Before(version.EndOfLife.Time),
@@ -199,7 +199,7 @@ func (d *decider) dependenciesOf(lock *v1alpha1.PlatformLock) map[string][]strin
 			if version.Version != locked.Version {
 				continue
 			}
-			for _, requirement := range version.Dependencies {
+			for _, requirement := range version.DependsOn {
 				if slices.ContainsFunc(lock.Applications, func(l v1alpha1.LockedApplication) bool { return l.Name == requirement.Name }) {
 					all[locked.Name] = append(all[locked.Name], requirement.Name)
 				}

@@ -51,14 +51,14 @@ func TestPickWithAnOldWord(t *testing.T) {
 	if !strings.Contains(before, "db, shop") {
 		t.Fatalf("there are %s", before)
 	}
-	needs := shop.Spec.Versions[0].Dependencies
-	shop.Spec.Versions[0].Dependencies, shop.Spec.Versions[0].OldKubernetes = nil, ">=1.20"
+	needs := shop.Spec.Versions[0].DependsOn
+	shop.Spec.Versions[0].DependsOn, shop.Spec.Versions[0].OldKubernetes = nil, ">=1.20"
 	w.Platform.Spec.Applications[0].Version = ">=1"
 	d := w.settle(t)
 	if got := chosen(d); got != before || !strings.Contains(said(d.Status), "HelmApplication shop: versions[1.0.0].kubernetes is now kubeVersion") {
 		t.Errorf("there are %s, and it says %s", got, said(d.Status))
 	}
-	shop.Spec.Versions[0].Dependencies, shop.Spec.Versions[0].OldKubernetes = needs, ""
+	shop.Spec.Versions[0].DependsOn, shop.Spec.Versions[0].OldKubernetes = needs, ""
 	d = w.settle(t)
 	if got := chosen(d); !strings.HasSuffix(got, "of db, shop") || !strings.Contains(conditionsOf(d.Status), "Ready=True") {
 		t.Errorf("mended, there are %s: %s", got, said(d.Status))

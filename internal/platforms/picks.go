@@ -204,7 +204,7 @@ func (d *decider) needed() []string {
 				continue
 			}
 			if version := catalogue.VersionOf(app, locked.Version); version != nil {
-				for _, requirement := range version.Dependencies {
+				for _, requirement := range version.DependsOn {
 					names = append(names, requirement.Name)
 				}
 			}

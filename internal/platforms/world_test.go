@@ -73,7 +73,7 @@ func application(name string, written ...string) *v1alpha1.HelmApplication {
 		}
 		for _, word := range words[1:] {
 			needed, within, _ := strings.Cut(word, "@")
-			version.Dependencies = append(version.Dependencies, v1alpha1.ApplicationRequirement{Name: needed, Range: within})
+			version.DependsOn = append(version.DependsOn, v1alpha1.ApplicationRequirement{Name: needed, Range: within})
 		}
 		app.Spec.Versions = append(app.Spec.Versions, version)
 	}

@@ -241,7 +241,7 @@ func (r *reader) version(name string, entry *Version, index int) (version, error
 	case entry.Preview || number.Prerelease() != "":
 		read.bar = barPreview
 	}
-	if read.needs, err = r.requirements(name, entry.Version, "dependencies", entry.Dependencies); err != nil {
+	if read.needs, err = r.requirements(name, entry.Version, "dependsOn", entry.Dependencies); err != nil {
 		return version{}, err
 	}
 	read.recommends, err = r.requirements(name, entry.Version, "recommends", entry.Recommends)

@@ -409,9 +409,9 @@ func TestSolveRefuses(t *testing.T) {
 		{shop(Version{Version: "v0.1.0"}), "application shop, version v0.1.0, version: is the same version as 0.1.0"},
 		{shop(Version{Version: "0.1.0+build"}), "application shop, version 0.1.0+build, version: is the same version as 0.1.0"},
 		{shop(Version{Version: "1.0.0", Kubernetes: "new"}), `application shop, version 1.0.0, kubernetes: "new" is neither a version such as 1.30 nor a range such as >=1.30 <2`},
-		{shop(Version{Version: "1.0.0", Dependencies: []Requirement{{Name: "shop"}}}), "application shop, version 1.0.0, dependencies[0].name: is the application itself"},
-		{shop(Version{Version: "1.0.0", Dependencies: []Requirement{{}}}), "application shop, version 1.0.0, dependencies[0].name: is empty"},
-		{shop(Version{Version: "1.0.0", Dependencies: []Requirement{{Name: "db"}, {Name: "db", Range: "^2"}}}), "application shop, version 1.0.0, dependencies[1].name: names db a second time: write one range"},
+		{shop(Version{Version: "1.0.0", Dependencies: []Requirement{{Name: "shop"}}}), "application shop, version 1.0.0, dependsOn[0].name: is the application itself"},
+		{shop(Version{Version: "1.0.0", Dependencies: []Requirement{{}}}), "application shop, version 1.0.0, dependsOn[0].name: is empty"},
+		{shop(Version{Version: "1.0.0", Dependencies: []Requirement{{Name: "db"}, {Name: "db", Range: "^2"}}}), "application shop, version 1.0.0, dependsOn[1].name: names db a second time: write one range"},
 		{shop(Version{Version: "1.0.0", Recommends: []Requirement{{Name: "db", Range: "two"}}}), `application shop, version 1.0.0, recommends[0].range: "two" is no range of versions: write one such as >=1.1 <2, ^2, ~1.4, 1.x or 1.4.2`},
 	} {
 		_, err := Solve(test.problem)

@@ -243,7 +243,7 @@ func (f *fixture) shopOnDatabase() {
 	f.application("db", "configmap", "1.0.0")
 	shop := &v1alpha1.HelmApplication{}
 	f.written(shop, "metadata: {name: PREFIX-shop}\nspec:\n  versions:\n  - {version: 1.0.0, namespace: {name: PREFIX}, chart: {repository: {url: CHARTS, chart: configmap}}, "+
-		"dependencies: [{name: PREFIX-db, range: 1.x}]}\n")
+		"dependsOn: [{name: PREFIX-db, range: 1.x}]}\n")
 	f.Cleanup(func() { f.must(client.IgnoreNotFound(stack.client.Delete(f.ctx, shop))) })
 }
 

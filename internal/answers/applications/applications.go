@@ -43,7 +43,7 @@ type Version struct {
 	Withdrawn       string       `json:"withdrawn"`
 	EndOfLife       *metav1.Time `json:"endOfLife"`
 	Ended           bool         `json:"ended"`
-	Dependencies    []string     `json:"dependencies"`
+	DependsOn       []string     `json:"dependsOn"`
 	Recommendations []string     `json:"recommendations"`
 	// Missing is true where the catalogue does not have the version.
 	Missing bool `json:"missing"`
@@ -77,7 +77,7 @@ func Of(w fleet.World) []App {
 		}
 		for version := range uses[entry.Name] {
 			if catalogue.VersionOf(entry, version) == nil {
-				app.Versions = append(app.Versions, Version{Version: version, Missing: true, Dependencies: []string{}, Recommendations: []string{}})
+				app.Versions = append(app.Versions, Version{Version: version, Missing: true, DependsOn: []string{}, Recommendations: []string{}})
 			}
 		}
 		slices.SortFunc(app.Versions, func(a, b Version) int {
@@ -98,7 +98,7 @@ func Of(w fleet.World) []App {
 func versionOf(w fleet.World, of *v1alpha1.HelmApplicationVersion) Version {
 	return Version{
 		Version: of.Version, Chart: ChartOf(of), KubeVersion: of.KubeVersion, Preview: of.Preview, Withdrawn: of.Withdrawn, EndOfLife: of.EndOfLife,
-		Ended: fleet.Ended(of.EndOfLife, w.Now), Dependencies: requirements(of.Dependencies), Recommendations: requirements(of.Recommendations),
+		Ended: fleet.Ended(of.EndOfLife, w.Now), DependsOn: requirements(of.DependsOn), Recommendations: requirements(of.Recommendations),
 	}
 }
 

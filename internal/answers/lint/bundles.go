@@ -61,7 +61,7 @@ func hasAll(applications map[string]*v1alpha1.HelmApplication, names []string) b
 func required(app *v1alpha1.HelmApplication) []string {
 	var names []string
 	for _, version := range app.Spec.Versions {
-		for _, dependency := range version.Dependencies {
+		for _, dependency := range version.DependsOn {
 			names = append(names, dependency.Name)
 		}
 	}
