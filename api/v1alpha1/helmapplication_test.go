@@ -92,7 +92,7 @@ func refused(t *testing.T, err error, want string) {
 // said of it can.
 func TestPublishedVersionsAreImmutable(t *testing.T) {
 	const published = "version: 1.0.0, " + repositoryChart
-	const full = published + ", releaseName: shop, namespace: {name: shop}, parameters: [{name: a, value: b}], dependsOn: [{name: db, range: ^1}], recommendations: [{name: mail}], kubeVersion: '>=1.31'"
+	const full = published + ", releaseName: shop, namespace: {name: shop}, parameters: [{name: a, value: b}], dependsOn: [{name: db, range: ^1}], recommends: [{name: mail}], kubeVersion: '>=1.31'"
 	replace := func(old, with string) string { return "{" + strings.Replace(full, old, with, 1) + "}" }
 	for name, tc := range map[string]struct {
 		is   []string

@@ -66,7 +66,7 @@ type HelmApplicationSpec struct {
 // +kubebuilder:validation:XValidation:rule="has(self.__namespace__) == has(oldSelf.__namespace__) && (!has(self.__namespace__) || self.__namespace__.name == oldSelf.__namespace__.name)",message="a version that is published cannot get another namespace: add another version"
 // +kubebuilder:validation:XValidation:rule="has(self.parameters) == has(oldSelf.parameters) && (!has(self.parameters) || self.parameters == oldSelf.parameters)",message="a version that is published cannot get other parameters: add another version"
 // +kubebuilder:validation:XValidation:rule="has(oldSelf.dependencies) || has(self.dependsOn) == has(oldSelf.dependsOn) && (!has(self.dependsOn) || self.dependsOn == oldSelf.dependsOn)",message="a version that is published cannot get other dependencies: add another version"
-// +kubebuilder:validation:XValidation:rule="has(self.recommendations) == has(oldSelf.recommendations) && (!has(self.recommendations) || self.recommendations == oldSelf.recommendations)",message="a version that is published cannot get other recommendations: add another version"
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.recommendations) || has(self.recommends) == has(oldSelf.recommends) && (!has(self.recommends) || self.recommends == oldSelf.recommends)",message="a version that is published cannot get other recommendations: add another version"
 // +kubebuilder:validation:XValidation:rule="has(oldSelf.kubernetes) || has(self.kubeVersion) == has(oldSelf.kubeVersion) && (!has(self.kubeVersion) || self.kubeVersion == oldSelf.kubeVersion)",message="a version that is published cannot get another range of Kubernetes versions: add another version"
 type HelmApplicationVersion struct {
 	// Version is a semantic version; v1.0.0 and 1.0.0 are the same.
@@ -137,13 +137,13 @@ type HelmApplicationVersion struct {
 	// +optional
 	DependsOn []ApplicationRequirement `json:"dependsOn,omitempty"`
 
-	// Recommendations are applications that are installed beside this one where
-	// they can be.
+	// Recommends lists applications that are installed beside this one where they can
+	// be.
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=map
 	// +listMapKey=name
 	// +optional
-	Recommendations []ApplicationRequirement `json:"recommendations,omitempty"`
+	Recommends []ApplicationRequirement `json:"recommends,omitempty"`
 
 	// KubeVersion is the range of Kubernetes versions that the version runs on: a
 	// minimum such as 1.31, or a range such as >=1.31 <1.36. Empty for any.

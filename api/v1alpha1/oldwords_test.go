@@ -16,6 +16,10 @@ import (
 func TestOldWordsAreRefused(t *testing.T) {
 	needsServer(t)
 	tests := map[string]struct{ manifest, old, now string }{
+		"the recommendations of a version": {
+			helmApplication("old", "{version: 1.0.0, "+repositoryChart+", recommendations: [{name: db}]}"), "recommendations: [{name: db}]",
+			"recommendations is now recommends: write that",
+		},
 		"the dependencies of a version": {
 			helmApplication("old", "{version: 1.0.0, "+repositoryChart+", dependencies: [{name: db}]}"), "dependencies: [{name: db}]",
 			"dependencies is now dependsOn: write that",

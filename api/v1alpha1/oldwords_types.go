@@ -16,6 +16,13 @@ type OldVersionWords struct {
 	// +listMapKey=name
 	// +optional
 	OldDependencies []ApplicationRequirement `json:"dependencies,omitempty"`
+	// OldRecommendations is now recommends.
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:XValidation:rule="false",message="recommendations is now recommends: write that"
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	OldRecommendations []ApplicationRequirement `json:"recommendations,omitempty"`
 	// OldKubernetes is now kubeVersion.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="false",message="kubernetes is now kubeVersion: write that"

@@ -1124,8 +1124,8 @@ func (in *HelmApplicationVersion) DeepCopyInto(out *HelmApplicationVersion) {
 		*out = make([]ApplicationRequirement, len(*in))
 		copy(*out, *in)
 	}
-	if in.Recommendations != nil {
-		in, out := &in.Recommendations, &out.Recommendations
+	if in.Recommends != nil {
+		in, out := &in.Recommends, &out.Recommends
 		*out = make([]ApplicationRequirement, len(*in))
 		copy(*out, *in)
 	}
@@ -1378,6 +1378,11 @@ func (in *OldVersionWords) DeepCopyInto(out *OldVersionWords) {
 	*out = *in
 	if in.OldDependencies != nil {
 		in, out := &in.OldDependencies, &out.OldDependencies
+		*out = make([]ApplicationRequirement, len(*in))
+		copy(*out, *in)
+	}
+	if in.OldRecommendations != nil {
+		in, out := &in.OldRecommendations, &out.OldRecommendations
 		*out = make([]ApplicationRequirement, len(*in))
 		copy(*out, *in)
 	}

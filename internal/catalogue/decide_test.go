@@ -40,7 +40,7 @@ func needs(name, versions string) versionChange {
 
 func recommends(name, versions string) versionChange {
 	return func(v *v1alpha1.HelmApplicationVersion) {
-		v.Recommendations = append(v.Recommendations, v1alpha1.ApplicationRequirement{Name: name, Range: versions})
+		v.Recommends = append(v.Recommends, v1alpha1.ApplicationRequirement{Name: name, Range: versions})
 	}
 }
 
@@ -114,7 +114,7 @@ func TestProblems(t *testing.T) {
 		"nothing": {apps: []*v1alpha1.HelmApplication{application("shop", version("1.0.0", needs("db", ">=1 <2"), recommends("mail", ""))), application("db", version("v1.4.0")), application("mail", version("0.1.0"))}},
 		"unknown": {
 			apps: []*v1alpha1.HelmApplication{application("shop", version("1.0.0", needs("db", "")), version("2.0.0", recommends("mail", "^1")))},
-			want: []string{"version 1.0.0: dependsOn: there is no HelmApplication db", "version 2.0.0: recommendations: there is no HelmApplication mail"},
+			want: []string{"version 1.0.0: dependsOn: there is no HelmApplication db", "version 2.0.0: recommends: there is no HelmApplication mail"},
 		},
 		"no range": {
 			apps: []*v1alpha1.HelmApplication{application("shop", version("1.0.0", needs("db", "newest"))), application("db", version("1.0.0"))},

@@ -43,7 +43,7 @@ func (o Observation) problems() []string {
 		for _, of := range []struct {
 			field        string
 			requirements []v1alpha1.ApplicationRequirement
-		}{{"dependsOn", version.DependsOn}, {"recommendations", version.Recommendations}} {
+		}{{"dependsOn", version.DependsOn}, {"recommends", version.Recommends}} {
 			for _, requirement := range of.requirements {
 				if wrong := o.unmet(requirement); wrong != "" {
 					say("%s: %s", of.field, wrong)
@@ -228,7 +228,7 @@ func Dependants(catalogue map[string]*v1alpha1.HelmApplication, name string) []s
 	neededBy := map[string][]string{}
 	for dependant, app := range catalogue {
 		for _, version := range app.Spec.Versions {
-			for _, requirement := range slices.Concat(version.DependsOn, version.Recommendations) {
+			for _, requirement := range slices.Concat(version.DependsOn, version.Recommends) {
 				neededBy[requirement.Name] = append(neededBy[requirement.Name], dependant)
 			}
 		}

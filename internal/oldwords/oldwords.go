@@ -36,6 +36,7 @@ func InVersion(version v1alpha1.HelmApplicationVersion) string {
 	return first(
 		"versions["+version.Version+"].",
 		word{len(version.OldDependencies) > 0, "dependencies", "dependsOn"},
+		word{len(version.OldRecommendations) > 0, "recommendations", "recommends"},
 		word{version.OldKubernetes != "", "kubernetes", "kubeVersion"},
 	)
 }
@@ -70,6 +71,9 @@ func InPlatform(platform *v1alpha1.Platform) string {
 func WriteVersion(version *v1alpha1.HelmApplicationVersion) {
 	if len(version.DependsOn) > 0 {
 		version.OldDependencies, version.DependsOn = version.DependsOn, nil
+	}
+	if len(version.Recommends) > 0 {
+		version.OldRecommendations, version.Recommends = version.Recommends, nil
 	}
 	version.OldKubernetes, version.KubeVersion = cmp.Or(version.KubeVersion, version.OldKubernetes), ""
 }

@@ -38,6 +38,10 @@ func TestWhatIsSaid(t *testing.T) {
 			oldwords.InApplication(parse[v1alpha1.HelmApplication](t, "{spec: {versions: [{version: 1.0.0, dependencies: [{name: db}]}]}}")),
 			"versions[1.0.0].dependencies is now dependsOn: write that",
 		},
+		"recommendations": {
+			oldwords.InApplication(parse[v1alpha1.HelmApplication](t, "{spec: {versions: [{version: 1.0.0, recommendations: [{name: db}]}]}}")),
+			"versions[1.0.0].recommendations is now recommends: write that",
+		},
 		"a mode": {
 			oldwords.InPlatform(parse[v1alpha1.Platform](t, "{spec: {upgrade: {mode: Notify}}}")),
 			"spec.upgrade.mode: Notify is no mode any more: write mode Manual and forceAfterEndOfLife: true",

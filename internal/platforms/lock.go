@@ -157,7 +157,7 @@ func (d *decider) problem(last *v1alpha1.PlatformLock, upgrade bool) solver.Prob
 
 func (d *decider) offer(version v1alpha1.HelmApplicationVersion) solver.Version {
 	return solver.Version{
-		Version: version.Version, Dependencies: requirements(version.DependsOn), Recommends: requirements(version.Recommendations),
+		Version: version.Version, Dependencies: requirements(version.DependsOn), Recommends: requirements(version.Recommends),
 		Kubernetes: version.KubeVersion, Preview: version.Preview,
 		Withdrawn: version.Withdrawn != "" || oldwords.InVersion(version) != "", WithdrawnReason: version.Withdrawn,
 		EndOfLife: version.EndOfLife != nil && !d.Now.Before(version.EndOfLife.Time),

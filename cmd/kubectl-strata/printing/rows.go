@@ -80,7 +80,7 @@ func VersionRows(app applications.App, now time.Time) [][]string {
 			note = strings.TrimSuffix("the newest; "+note, "; ")
 		}
 		rows = append(rows, []string{
-			v.Version, v.Chart, v.KubeVersion, date(v.EndOfLife, now), strings.Join(v.DependsOn, ", "), strings.Join(v.Recommendations, ", "),
+			v.Version, v.Chart, v.KubeVersion, date(v.EndOfLife, now), strings.Join(v.DependsOn, ", "), strings.Join(v.Recommends, ", "),
 			few(v.Bundles), few(v.Platforms), few(v.Clusters), note,
 		})
 	}

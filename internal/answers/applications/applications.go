@@ -36,15 +36,15 @@ type App struct {
 
 // Version is a version of an application.
 type Version struct {
-	Version         string       `json:"version"`
-	Chart           string       `json:"chart"`
-	KubeVersion     string       `json:"kubeVersion"`
-	Preview         bool         `json:"preview"`
-	Withdrawn       string       `json:"withdrawn"`
-	EndOfLife       *metav1.Time `json:"endOfLife"`
-	Ended           bool         `json:"ended"`
-	DependsOn       []string     `json:"dependsOn"`
-	Recommendations []string     `json:"recommendations"`
+	Version     string       `json:"version"`
+	Chart       string       `json:"chart"`
+	KubeVersion string       `json:"kubeVersion"`
+	Preview     bool         `json:"preview"`
+	Withdrawn   string       `json:"withdrawn"`
+	EndOfLife   *metav1.Time `json:"endOfLife"`
+	Ended       bool         `json:"ended"`
+	DependsOn   []string     `json:"dependsOn"`
+	Recommends  []string     `json:"recommends"`
 	// Missing is true where the catalogue does not have the version.
 	Missing bool `json:"missing"`
 	// Outdated says why who has it should have another; empty where it is fine.
@@ -77,7 +77,7 @@ func Of(w fleet.World) []App {
 		}
 		for version := range uses[entry.Name] {
 			if catalogue.VersionOf(entry, version) == nil {
-				app.Versions = append(app.Versions, Version{Version: version, Missing: true, DependsOn: []string{}, Recommendations: []string{}})
+				app.Versions = append(app.Versions, Version{Version: version, Missing: true, DependsOn: []string{}, Recommends: []string{}})
 			}
 		}
 		slices.SortFunc(app.Versions, func(a, b Version) int {
@@ -98,7 +98,7 @@ func Of(w fleet.World) []App {
 func versionOf(w fleet.World, of *v1alpha1.HelmApplicationVersion) Version {
 	return Version{
 		Version: of.Version, Chart: ChartOf(of), KubeVersion: of.KubeVersion, Preview: of.Preview, Withdrawn: of.Withdrawn, EndOfLife: of.EndOfLife,
-		Ended: fleet.Ended(of.EndOfLife, w.Now), DependsOn: requirements(of.DependsOn), Recommendations: requirements(of.Recommendations),
+		Ended: fleet.Ended(of.EndOfLife, w.Now), DependsOn: requirements(of.DependsOn), Recommends: requirements(of.Recommends),
 	}
 }
 
