@@ -395,6 +395,9 @@ func fill(value reflect.Value) {
 		fill(value.Elem())
 	case reflect.Struct:
 		for i := range value.NumField() {
+			if field := value.Type().Field(i); field.Anonymous && strings.HasPrefix(field.Name, "Old") {
+				continue // words that no new object may have
+			}
 			fill(value.Field(i))
 		}
 	case reflect.Slice:

@@ -16,6 +16,10 @@ import (
 func TestOldWordsAreRefused(t *testing.T) {
 	needsServer(t)
 	tests := map[string]struct{ manifest, old, now string }{
+		"windows": {
+			platform("old", "bundle: {family: base}, upgrade: {windows: [{start: '22:00', duration: 1h}]}"), "windows: [{start: '22:00', duration: 1h}]",
+			"windows is now maintenanceWindows: write that",
+		},
 		"the recommendations of a version": {
 			helmApplication("old", "{version: 1.0.0, "+repositoryChart+", recommendations: [{name: db}]}"), "recommendations: [{name: db}]",
 			"recommendations is now recommends: write that",

@@ -47,3 +47,13 @@ type OldApplicationWords struct {
 	// +optional
 	OldLicence string `json:"licence,omitempty"`
 }
+
+// OldUpgradeWords are words that upgrade of a Platform had before.
+type OldUpgradeWords struct {
+	// OldWindows is now maintenanceWindows.
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:XValidation:rule="false",message="windows is now maintenanceWindows: write that"
+	// +listType=atomic
+	// +optional
+	OldWindows []UpgradeWindow `json:"windows,omitempty"`
+}

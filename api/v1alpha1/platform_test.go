@@ -27,7 +27,7 @@ const someBundle = "bundle: {family: web}"
 
 func TestValidationOfPlatforms(t *testing.T) {
 	with := func(more string) string { return platform("valid", someBundle+", "+more) }
-	window := func(is string) string { return with("upgrade: {windows: [{" + is + "}]}") }
+	window := func(is string) string { return with("upgrade: {maintenanceWindows: [{" + is + "}]}") }
 	stage := func(is string) string { return with("rollout: {stages: [{" + is + "}]}") }
 	tests := map[string]struct {
 		manifest string
@@ -69,16 +69,16 @@ func TestValidationOfPlatforms(t *testing.T) {
 		"a bound":                         {with("upgrade: {semver: minor}"), "upgrade.semver must be Patch, Minor or Major"},
 		"a spread":                        {with("upgrade: {spread: -1h}"), "upgrade.spread must not be negative"},
 		"a window":                        {window("days: [Monday, Tue], start: '22:00', duration: 4h, timeZone: Europe/Berlin"), ""},
-		"no windows":                      {with("upgrade: {windows: []}"), "upgrade.windows"},
-		"a window on no days":             {window("days: [], start: '22:00', duration: 4h"), "windows[0].days"},
-		"a window on a day that is none":  {window("days: [Mo], start: '22:00', duration: 4h"), "windows[0].days[0]"},
-		"a window on a long day":          {window("days: [Wednesdays], start: '22:00', duration: 4h"), "windows[0].days[0]"},
-		"a window on eight days":          {window("days: [Mon, Tue, Wed, Thu, Fri, Sat, Sun, Mon], start: '22:00', duration: 4h"), "windows[0].days"},
-		"a window without a start":        {window("duration: 4h"), "windows[0].start"},
+		"no windows":                      {with("upgrade: {maintenanceWindows: []}"), "upgrade.maintenanceWindows"},
+		"a window on no days":             {window("days: [], start: '22:00', duration: 4h"), "maintenanceWindows[0].days"},
+		"a window on a day that is none":  {window("days: [Mo], start: '22:00', duration: 4h"), "maintenanceWindows[0].days[0]"},
+		"a window on a long day":          {window("days: [Wednesdays], start: '22:00', duration: 4h"), "maintenanceWindows[0].days[0]"},
+		"a window on eight days":          {window("days: [Mon, Tue, Wed, Thu, Fri, Sat, Sun, Mon], start: '22:00', duration: 4h"), "maintenanceWindows[0].days"},
+		"a window without a start":        {window("duration: 4h"), "maintenanceWindows[0].start"},
 		"a start without a zero":          {window("start: '8:00', duration: 4h"), "start must be a time of day such as 22:00"},
 		"a start after midnight":          {window("start: '24:00', duration: 4h"), "start must be a time of day such as 22:00"},
-		"a start with seconds":            {window("start: '22:00:00', duration: 4h"), "windows[0].start"},
-		"a window without a duration":     {window("start: '22:00'"), "windows[0].duration"},
+		"a start with seconds":            {window("start: '22:00:00', duration: 4h"), "maintenanceWindows[0].start"},
+		"a window without a duration":     {window("start: '22:00'"), "maintenanceWindows[0].duration"},
 		"a window of seconds":             {window("start: '22:00', duration: 59s"), "duration must be between 1m and 168h"},
 		"a window of a week":              {window("start: '22:00', duration: 168h"), ""},
 		"a window of more than a week":    {window("start: '22:00', duration: 168h1s"), "duration must be between 1m and 168h"},
@@ -112,7 +112,7 @@ func TestDefinitionOfPlatformsIsCurrent(t *testing.T) {
 	full.Name = "full"
 	full.Spec.Applications[0].ValuesFrom[0].Kind, full.Spec.DeletionPolicy = "ConfigMap", v1alpha1.DeletionPolicyOrphan
 	full.Spec.Upgrade.Mode, full.Spec.Upgrade.Semver = v1alpha1.UpgradeAuto, v1alpha1.UpgradePatch
-	full.Spec.Upgrade.Windows[0].Start, full.Spec.Upgrade.Windows[0].Days = "22:00", []v1alpha1.Weekday{"Mon"}
+	full.Spec.Upgrade.MaintenanceWindows[0].Start, full.Spec.Upgrade.MaintenanceWindows[0].Days = "22:00", []v1alpha1.Weekday{"Mon"}
 	full.Spec.Rollout.OnFailure = v1alpha1.RolloutRollback
 	percent, number := intstr.FromString("25%"), intstr.FromInt32(7)
 	full.Spec.Rollout.MaxUnavailable, full.Spec.Rollout.Stages[0].MaxUnavailable, full.Spec.Rollout.Stages[0].MaxFailures = &percent, &percent, &number

@@ -22,13 +22,15 @@ type UpgradeSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self in ['', 'Patch', 'Minor', 'Major']",message="upgrade.semver must be Patch, Minor or Major"
 	// +optional
 	Semver UpgradeBound `json:"semver,omitempty"`
-	// Windows in which clusters begin to move; without them at any time. A first
+	// MaintenanceWindows in which clusters begin to move; without them at any time. A first
 	// installation waits for none.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
 	// +optional
-	Windows []UpgradeWindow `json:"windows,omitempty"`
+	MaintenanceWindows []UpgradeWindow `json:"maintenanceWindows,omitempty"`
+
+	OldUpgradeWords `json:",inline"`
 	// Spread distributes the clusters evenly over this time from the opening of a
 	// window on, each always at the same moment.
 	// +kubebuilder:validation:Type=string

@@ -64,7 +64,8 @@ func InPlatform(platform *v1alpha1.Platform) string {
 	if platform.Spec.Upgrade.Mode == v1alpha1.UpgradeNotify {
 		return "spec.upgrade.mode: Notify is no mode any more: write mode Manual and forceAfterEndOfLife: true"
 	}
-	return ""
+	upgrade := platform.Spec.Upgrade
+	return first("spec.upgrade.", word{len(upgrade.OldWindows) > 0, "windows", "maintenanceWindows"})
 }
 
 // WriteVersion writes a version in old words, for its digest.

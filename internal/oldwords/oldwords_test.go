@@ -42,6 +42,10 @@ func TestWhatIsSaid(t *testing.T) {
 			oldwords.InApplication(parse[v1alpha1.HelmApplication](t, "{spec: {versions: [{version: 1.0.0, recommendations: [{name: db}]}]}}")),
 			"versions[1.0.0].recommendations is now recommends: write that",
 		},
+		"windows": {
+			oldwords.InPlatform(parse[v1alpha1.Platform](t, "{spec: {upgrade: {windows: [{start: '22:00', duration: 1h}]}}}")),
+			"spec.upgrade.windows is now maintenanceWindows: write that",
+		},
 		"a mode": {
 			oldwords.InPlatform(parse[v1alpha1.Platform](t, "{spec: {upgrade: {mode: Notify}}}")),
 			"spec.upgrade.mode: Notify is no mode any more: write mode Manual and forceAfterEndOfLife: true",

@@ -152,7 +152,7 @@ func TestUnsatisfiablePicksKeepTheOldLock(t *testing.T) {
 func TestAutoUpgradesPicksWithinWindows(t *testing.T) {
 	w := picked(picks("shop"), auto)
 	w.settle(t)
-	w.Platform.Spec.Upgrade.Windows = []v1alpha1.UpgradeWindow{{Start: "22:00", Duration: metav1.Duration{Duration: time.Hour}}}
+	w.Platform.Spec.Upgrade.MaintenanceWindows = []v1alpha1.UpgradeWindow{{Start: "22:00", Duration: metav1.Duration{Duration: time.Hour}}}
 	w.Catalogue["db"] = application("db", "1.0.0", "1.2.0", "2.0.0")
 	d := w.apply(t)
 	opens := time.Date(2026, 3, 4, 22, 0, 0, 0, time.UTC)

@@ -125,7 +125,7 @@ func drawRollout(t *rapid.T, p *v1alpha1.Platform) {
 		}}
 	}
 	if rapid.Bool().Draw(t, "windows") {
-		p.Spec.Upgrade.Windows = []v1alpha1.UpgradeWindow{{Start: "22:00", Duration: metav1.Duration{Duration: 2 * time.Hour}}}
+		p.Spec.Upgrade.MaintenanceWindows = []v1alpha1.UpgradeWindow{{Start: "22:00", Duration: metav1.Duration{Duration: 2 * time.Hour}}}
 	}
 	if rapid.Bool().Draw(t, "spread") {
 		p.Spec.Upgrade.Spread = &metav1.Duration{Duration: time.Hour}

@@ -103,7 +103,7 @@ func (d *decider) inRollout(m *member) rollout.Cluster {
 
 func windowsOf(spec v1alpha1.UpgradeSpec) []rollout.Window {
 	var windows []rollout.Window
-	for _, w := range spec.Windows {
+	for _, w := range spec.MaintenanceWindows {
 		window := rollout.Window{Start: w.Start, Duration: w.Duration.Duration, TimeZone: w.TimeZone}
 		for _, day := range w.Days {
 			window.Days = append(window.Days, string(day))

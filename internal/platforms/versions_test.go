@@ -278,8 +278,8 @@ func TestBadSpecificationTouchesNothing(t *testing.T) {
 			s.ClusterSelector = &v1alpha1.ClusterSelector{LabelSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "wrong"}}}}
 			s.Clusters = nil
 		}},
-		{"spec.upgrade.windows", func(s *v1alpha1.PlatformSpec) {
-			s.Upgrade.Windows = []v1alpha1.UpgradeWindow{{Start: "22:00", TimeZone: "Nowhere/Land", Duration: metav1.Duration{Duration: time.Hour}}}
+		{"spec.upgrade.maintenanceWindows", func(s *v1alpha1.PlatformSpec) {
+			s.Upgrade.MaintenanceWindows = []v1alpha1.UpgradeWindow{{Start: "22:00", TimeZone: "Nowhere/Land", Duration: metav1.Duration{Duration: time.Hour}}}
 		}},
 		{"spec.rollout.stages[0].selector", func(s *v1alpha1.PlatformSpec) {
 			s.Rollout.Stages = []v1alpha1.RolloutStage{{Name: "a", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "not valid"}}}}
@@ -306,7 +306,7 @@ func TestBadSpecificationTouchesNothing(t *testing.T) {
 // is told, and never opens.
 func TestAWindowThatCannotBeReadKeepsNoFirstInstallation(t *testing.T) {
 	w := fleet(t, 2, "1.0.0")
-	w.Platform.Spec.Upgrade.Windows = []v1alpha1.UpgradeWindow{{Days: []v1alpha1.Weekday{"Mo"}, Start: "22:00", Duration: metav1.Duration{Duration: time.Hour}}}
+	w.Platform.Spec.Upgrade.MaintenanceWindows = []v1alpha1.UpgradeWindow{{Days: []v1alpha1.Weekday{"Mo"}, Start: "22:00", Duration: metav1.Duration{Duration: time.Hour}}}
 	w.Platform.Spec.Bundle.Version = "1.1.0"
 	w.cluster("new", nil)
 	on("new")(w.Platform)
@@ -314,7 +314,7 @@ func TestAWindowThatCannotBeReadKeepsNoFirstInstallation(t *testing.T) {
 	if got, want := w.versionsOf(), "1.0.0 1.0.0 1.1.0"; got != want {
 		t.Errorf("the clusters are at %s, want %s", got, want)
 	}
-	if conditionsOf(d.Status)[:11] != "Ready=False" || !strings.HasPrefix(said(d.Status), `spec.upgrade.windows[0].days[0]: "Mo" is no day of the week`) {
+	if conditionsOf(d.Status)[:11] != "Ready=False" || !strings.HasPrefix(said(d.Status), `spec.upgrade.maintenanceWindows[0].days[0]: "Mo" is no day of the week`) {
 		t.Errorf("%s: %s", conditionsOf(d.Status), said(d.Status))
 	}
 }
@@ -339,7 +339,7 @@ func TestFailureIsShownWhileItsMendingWaits(t *testing.T) {
 	w.Platform.Spec.Bundle.Version = "1.1.0"
 	w.settle(t)
 	w.Platform.Spec.Bundle.Version = "1.2.0"
-	w.Platform.Spec.Upgrade.Windows = []v1alpha1.UpgradeWindow{{Start: "22:00", Duration: metav1.Duration{Duration: time.Hour}}}
+	w.Platform.Spec.Upgrade.MaintenanceWindows = []v1alpha1.UpgradeWindow{{Start: "22:00", Duration: metav1.Duration{Duration: time.Hour}}}
 	opens := time.Date(2026, 3, 4, 22, 0, 0, 0, time.UTC)
 	d := w.apply(t)
 	if d.Status.Clusters.Failed != 1 || !strings.Contains(said(d.Status), "it broke") || !d.Until.Equal(opens) || !d.Status.NextChange.Time.Equal(opens) {

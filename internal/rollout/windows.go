@@ -49,12 +49,12 @@ var startPattern = regexp.MustCompile(`^([01][0-9]|2[0-3]):([0-5][0-9])$`)
 // looks like never, and somebody may have meant always.
 func Validate(windows []Window) []error {
 	if windows != nil && len(windows) == 0 {
-		return []error{fmt.Errorf("windows: is empty, so that no window ever opens; leave it out where clusters may be moved at any time")}
+		return []error{fmt.Errorf("maintenanceWindows: is empty, so that no window ever opens; leave it out where clusters may be moved at any time")}
 	}
 	var errs []error
 	for i, window := range windows {
 		for _, err := range window.validate() {
-			errs = append(errs, fmt.Errorf("windows[%d].%w", i, err))
+			errs = append(errs, fmt.Errorf("maintenanceWindows[%d].%w", i, err))
 		}
 	}
 	return errs

@@ -94,14 +94,14 @@ func TestValidate(t *testing.T) {
 		got = append(got, err.Error())
 	}
 	want := []string{
-		`windows[1].days[1]: "monday" is no day of the week: write one such as Monday or Mon`,
-		`windows[1].days[2]: Monday is there twice`,
-		`windows[1].start: "9:00" is no time of day: write one such as 22:00`,
-		`windows[1].duration: 0s is not more than 0 and at most 168h0m0s`,
-		`windows[1].timeZone: "Europe/Berlyn" is unknown: write one such as Europe/Berlin`,
-		`windows[2].start: "24:00" is no time of day: write one such as 22:00`,
-		`windows[2].duration: 168h0m0.000000001s is not more than 0 and at most 168h0m0s`,
-		`windows[2].timeZone: "Local" is no time zone: write one such as Europe/Berlin`,
+		`maintenanceWindows[1].days[1]: "monday" is no day of the week: write one such as Monday or Mon`,
+		`maintenanceWindows[1].days[2]: Monday is there twice`,
+		`maintenanceWindows[1].start: "9:00" is no time of day: write one such as 22:00`,
+		`maintenanceWindows[1].duration: 0s is not more than 0 and at most 168h0m0s`,
+		`maintenanceWindows[1].timeZone: "Europe/Berlyn" is unknown: write one such as Europe/Berlin`,
+		`maintenanceWindows[2].start: "24:00" is no time of day: write one such as 22:00`,
+		`maintenanceWindows[2].duration: 168h0m0.000000001s is not more than 0 and at most 168h0m0s`,
+		`maintenanceWindows[2].timeZone: "Local" is no time zone: write one such as Europe/Berlin`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
