@@ -16,6 +16,9 @@ import (
 func TestOldWordsAreRefused(t *testing.T) {
 	needsServer(t)
 	tests := map[string]struct{ manifest, old, now string }{
+		"a bound": {
+			platform("old", "bundle: {family: base}, upgrade: {semver: Patch}"), "semver: Patch", "semver is now maxStep: write that",
+		},
 		"windows": {
 			platform("old", "bundle: {family: base}, upgrade: {windows: [{start: '22:00', duration: 1h}]}"), "windows: [{start: '22:00', duration: 1h}]",
 			"windows is now maintenanceWindows: write that",

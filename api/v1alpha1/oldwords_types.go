@@ -50,6 +50,11 @@ type OldApplicationWords struct {
 
 // OldUpgradeWords are words that upgrade of a Platform had before.
 type OldUpgradeWords struct {
+	// OldSemver is now maxStep.
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="false",message="semver is now maxStep: write that"
+	// +optional
+	OldSemver UpgradeBound `json:"semver,omitempty"`
 	// OldWindows is now maintenanceWindows.
 	// +kubebuilder:validation:MaxItems=50
 	// +kubebuilder:validation:XValidation:rule="false",message="windows is now maintenanceWindows: write that"

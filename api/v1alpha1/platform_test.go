@@ -62,11 +62,11 @@ func TestValidationOfPlatforms(t *testing.T) {
 		"inputs that are no object":       {with("inputs: [a]"), "spec.inputs"},
 		"inputs from nowhere":             {with("inputsFrom: [{name: ''}]"), "inputsFrom[0].name"},
 		"inputs from no namespace":        {with("inputsFrom: [{name: a, namespace: A}]"), "inputsFrom.namespace must be the name of a namespace"},
-		"modes and bounds":                {with("upgrade: {mode: Auto, semver: Patch, spread: 1h}"), ""},
+		"modes and bounds":                {with("upgrade: {mode: Auto, maxStep: Patch, spread: 1h}"), ""},
 		"a mode":                          {with("upgrade: {mode: auto}"), "upgrade.mode must be Manual or Auto"},
 		"a mode that was once":            {with("upgrade: {mode: Notify}"), "what was Notify is Manual with upgrade.forceAfterEndOfLife: true"},
 		"forced at the end of life":       {with("upgrade: {forceAfterEndOfLife: true}"), ""},
-		"a bound":                         {with("upgrade: {semver: minor}"), "upgrade.semver must be Patch, Minor or Major"},
+		"a bound":                         {with("upgrade: {maxStep: minor}"), "upgrade.maxStep must be Patch, Minor or Major"},
 		"a spread":                        {with("upgrade: {spread: -1h}"), "upgrade.spread must not be negative"},
 		"a window":                        {window("days: [Monday, Tue], start: '22:00', duration: 4h, timeZone: Europe/Berlin"), ""},
 		"no windows":                      {with("upgrade: {maintenanceWindows: []}"), "upgrade.maintenanceWindows"},
@@ -111,7 +111,7 @@ func TestDefinitionOfPlatformsIsCurrent(t *testing.T) {
 	fill(reflect.ValueOf(&full.Status).Elem())
 	full.Name = "full"
 	full.Spec.Applications[0].ValuesFrom[0].Kind, full.Spec.DeletionPolicy = "ConfigMap", v1alpha1.DeletionPolicyOrphan
-	full.Spec.Upgrade.Mode, full.Spec.Upgrade.Semver = v1alpha1.UpgradeAuto, v1alpha1.UpgradePatch
+	full.Spec.Upgrade.Mode, full.Spec.Upgrade.MaxStep = v1alpha1.UpgradeAuto, v1alpha1.UpgradePatch
 	full.Spec.Upgrade.MaintenanceWindows[0].Start, full.Spec.Upgrade.MaintenanceWindows[0].Days = "22:00", []v1alpha1.Weekday{"Mon"}
 	full.Spec.Rollout.OnFailure = v1alpha1.RolloutRollback
 	percent, number := intstr.FromString("25%"), intstr.FromInt32(7)

@@ -8,20 +8,20 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // UpgradeSpec says when and how far clusters are moved to newer versions.
 type UpgradeSpec struct {
 	// Mode is Manual (the default: a cluster moves only when the specification asks
-	// for another version), or Auto (clusters move to the newest version within semver).
+	// for another version), or Auto (clusters move to the newest version within maxStep).
 	// +kubebuilder:validation:XValidation:rule="self in ['', 'Manual', 'Auto']",message="upgrade.mode must be Manual or Auto; what was Notify is Manual with upgrade.forceAfterEndOfLife: true"
 	// +optional
 	Mode UpgradeMode `json:"mode,omitempty"`
 	// ForceAfterEndOfLife has a cluster leave a version that is past its end of life in
-	// the mode Manual, too: for the nearest within semver that is not. An exact version in
+	// the mode Manual, too: for the nearest within maxStep that is not. An exact version in
 	// the specification stays.
 	// +optional
 	ForceAfterEndOfLife bool `json:"forceAfterEndOfLife,omitempty"`
-	// Semver bounds how far a version may be from the installed one to be gone to by
+	// MaxStep bounds how far a version may be from the installed one to be gone to by
 	// itself: Patch, Minor (the default) or Major.
-	// +kubebuilder:validation:XValidation:rule="self in ['', 'Patch', 'Minor', 'Major']",message="upgrade.semver must be Patch, Minor or Major"
+	// +kubebuilder:validation:XValidation:rule="self in ['', 'Patch', 'Minor', 'Major']",message="upgrade.maxStep must be Patch, Minor or Major"
 	// +optional
-	Semver UpgradeBound `json:"semver,omitempty"`
+	MaxStep UpgradeBound `json:"maxStep,omitempty"`
 	// MaintenanceWindows in which clusters begin to move; without them at any time. A first
 	// installation waits for none.
 	// +kubebuilder:validation:MinItems=1

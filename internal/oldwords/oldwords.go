@@ -65,7 +65,11 @@ func InPlatform(platform *v1alpha1.Platform) string {
 		return "spec.upgrade.mode: Notify is no mode any more: write mode Manual and forceAfterEndOfLife: true"
 	}
 	upgrade := platform.Spec.Upgrade
-	return first("spec.upgrade.", word{len(upgrade.OldWindows) > 0, "windows", "maintenanceWindows"})
+	return first(
+		"spec.upgrade.",
+		word{len(upgrade.OldWindows) > 0, "windows", "maintenanceWindows"},
+		word{upgrade.OldSemver != "", "semver", "maxStep"},
+	)
 }
 
 // WriteVersion writes a version in old words, for its digest.

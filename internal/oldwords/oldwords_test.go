@@ -46,6 +46,9 @@ func TestWhatIsSaid(t *testing.T) {
 			oldwords.InPlatform(parse[v1alpha1.Platform](t, "{spec: {upgrade: {windows: [{start: '22:00', duration: 1h}]}}}")),
 			"spec.upgrade.windows is now maintenanceWindows: write that",
 		},
+		"a bound": {
+			oldwords.InPlatform(parse[v1alpha1.Platform](t, "{spec: {upgrade: {semver: Patch}}}")), "spec.upgrade.semver is now maxStep: write that",
+		},
 		"a mode": {
 			oldwords.InPlatform(parse[v1alpha1.Platform](t, "{spec: {upgrade: {mode: Notify}}}")),
 			"spec.upgrade.mode: Notify is no mode any more: write mode Manual and forceAfterEndOfLife: true",

@@ -103,7 +103,7 @@ func (d *decider) upgradesPicks(last *v1alpha1.PlatformLock) bool {
 	offered := upgrade.Mode == v1alpha1.UpgradeAuto && slices.ContainsFunc(last.Applications, func(locked v1alpha1.LockedApplication) bool {
 		app := d.Catalogue[locked.Name]
 		return app != nil && slices.ContainsFunc(app.Spec.Versions, func(v v1alpha1.HelmApplicationVersion) bool {
-			return v.Withdrawn == "" && !v.Preview && newer(v.Version, locked.Version) && within(upgrade.Semver, locked.Version, v.Version)
+			return v.Withdrawn == "" && !v.Preview && newer(v.Version, locked.Version) && within(upgrade.MaxStep, locked.Version, v.Version)
 		})
 	})
 	if !offered {
@@ -134,7 +134,7 @@ func (d *decider) problem(last *v1alpha1.PlatformLock, upgrade bool) solver.Prob
 		app := solver.Application{Name: name}
 		for _, version := range d.Catalogue[name].Spec.Versions {
 			has := problem.Installed[name]
-			if upgrade && has != "" && newer(version.Version, has) && !within(d.Platform.Spec.Upgrade.Semver, has, version.Version) {
+			if upgrade && has != "" && newer(version.Version, has) && !within(d.Platform.Spec.Upgrade.MaxStep, has, version.Version) {
 				continue
 			}
 			if offered := d.offer(version); d.brought.allows(offered) {

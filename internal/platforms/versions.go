@@ -37,7 +37,7 @@ type way struct {
 func (d *decider) choose(want v1alpha1.PlatformBundle) {
 	wish := rollout.Wish{
 		Now: d.Now, Requested: want.Version,
-		Mode: rollout.Mode(d.Platform.Spec.Upgrade.Mode), Bound: rollout.Bound(d.Platform.Spec.Upgrade.Semver),
+		Mode: rollout.Mode(d.Platform.Spec.Upgrade.Mode), Bound: rollout.Bound(d.Platform.Spec.Upgrade.MaxStep),
 		Force: d.Platform.Spec.Upgrade.ForceAfterEndOfLife,
 	}
 	choices := map[standpoint]rollout.Choice{}
