@@ -20,6 +20,7 @@ import (
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/kubeconfig"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/oldwords"
 	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/reach"
 )
@@ -133,9 +134,13 @@ func (r *RemoteClusterReconciler) observeSource(ctx context.Context, o *clusters
 	name := client.ObjectKeyFromObject(cluster)
 	ref := cluster.Spec.KubeConfig.SecretRef
 	id := placement.KubeConfigSecret(cluster)
-	if cluster.Spec.Via != nil {
+	if old := oldwords.InCluster(cluster); old != "" {
+		o.Source.Err = errors.New(old)
+		return nil
+	}
+	if cluster.Spec.KubeConfig.ClusterRef != nil {
 		if id.Cluster == name.String() {
-			o.Source.Err = errors.New("spec.via names the RemoteCluster itself")
+			o.Source.Err = errors.New("spec.kubeConfig.clusterRef names the RemoteCluster itself")
 			return nil
 		}
 		outer := r.remotes.Get(id.Cluster)

@@ -93,7 +93,7 @@ func (r *RemoteClusterReconciler) wakeBehind(ctx context.Context, cluster *v1alp
 		return
 	}
 	for i := range list.Items {
-		if via := list.Items[i].Spec.Via; via != nil && via.Name == cluster.Name {
+		if behind := list.Items[i].Spec.KubeConfig.ClusterRef; behind != nil && behind.Name == cluster.Name {
 			r.wakeCluster(client.ObjectKeyFromObject(&list.Items[i]))
 		}
 	}

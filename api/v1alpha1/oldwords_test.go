@@ -16,6 +16,11 @@ import (
 func TestOldWordsAreRefused(t *testing.T) {
 	needsServer(t)
 	tests := map[string]struct{ manifest, old, now string }{
+		"via": {
+			"apiVersion: kraan.io/v1alpha1\nkind: RemoteCluster\nmetadata: {name: old, namespace: default}\n" +
+				"spec: {kubeConfig: {secretRef: {name: a}}, via: {name: outer, namespace: tenants}}",
+			", via: {name: outer, namespace: tenants}", "via is now kubeConfig.clusterRef, and its namespace kubeConfig.secretRef.namespace: write that",
+		},
 		"a bound": {
 			platform("old", "bundle: {family: base}, upgrade: {semver: Patch}"), "semver: Patch", "semver is now maxStep: write that",
 		},

@@ -62,3 +62,23 @@ type OldUpgradeWords struct {
 	// +optional
 	OldWindows []UpgradeWindow `json:"windows,omitempty"`
 }
+
+// OldClusterWords are words that RemoteClusters had before.
+type OldClusterWords struct {
+	// OldVia is now kubeConfig.clusterRef and kubeConfig.secretRef.namespace.
+	// +kubebuilder:validation:XValidation:rule="false",message="via is now kubeConfig.clusterRef, and its namespace kubeConfig.secretRef.namespace: write that"
+	// +optional
+	OldVia *OldViaReference `json:"via,omitempty"`
+}
+
+// OldViaReference named the cluster on which a Secret lies.
+type OldViaReference struct {
+	// Name of the RemoteCluster.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Namespace of the Secret.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+}

@@ -32,10 +32,7 @@ type RemoteClusterSpec struct {
 	// +required
 	KubeConfig KubeConfigSource `json:"kubeConfig"`
 
-	// Via names another RemoteCluster of the same namespace, on which the Secret
-	// lies. It defaults to the cluster that Strata runs in.
-	// +optional
-	Via *ViaReference `json:"via,omitempty"`
+	OldClusterWords `json:",inline"`
 
 	// Interval is how often the cluster is asked whether it answers. Defaults
 	// to 30s.
@@ -77,21 +74,32 @@ const (
 )
 
 // KubeConfigSource says where a kubeconfig is.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.secretRef.__namespace__) || size(self.secretRef.__namespace__) == 0 || has(self.clusterRef)",message="secretRef.namespace is for a Secret on another cluster, which clusterRef names: on the cluster that Strata runs in it lies beside the RemoteCluster"
 type KubeConfigSource struct {
 	// SecretRef names the Secret.
 	// +required
 	SecretRef SecretKeyReference `json:"secretRef"`
+	// ClusterRef names another RemoteCluster, on which the Secret lies. It defaults to
+	// the cluster that Strata runs in.
+	// +optional
+	ClusterRef *LocalClusterReference `json:"clusterRef,omitempty"`
 }
 
 // SecretKeyReference names a key of a Secret.
 type SecretKeyReference struct {
-	// Name of the Secret, in the namespace of the RemoteCluster or, with via, in
-	// the one that via names.
+	// Name of the Secret.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="secretRef.name must be the name of a Secret"
 	// +required
 	Name string `json:"name"`
+	// Namespace of the Secret on the cluster that clusterRef names. Defaults to the
+	// namespace of the RemoteCluster, which it always is without clusterRef.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="secretRef.namespace must be the name of a namespace"
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
 	// Key of the Secret's data. Where it is not given, value, config and
 	// kubeconfig are tried.
 	// +kubebuilder:validation:MaxLength=253
@@ -99,19 +107,13 @@ type SecretKeyReference struct {
 	Key string `json:"key,omitempty"`
 }
 
-// ViaReference names the cluster on which a Secret lies.
-type ViaReference struct {
-	// Name of a RemoteCluster of the same namespace.
+// LocalClusterReference names a RemoteCluster of the same namespace.
+type LocalClusterReference struct {
+	// Name of the RemoteCluster.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	Name string `json:"name"`
-	// Namespace of the Secret on that cluster. Defaults to the namespace of the
-	// RemoteCluster.
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="via.namespace must be the name of a namespace"
-	// +optional
-	Namespace string `json:"namespace,omitempty"`
 }
 
 // UnreachableSpec is about a cluster that does not answer.

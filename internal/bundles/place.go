@@ -108,7 +108,8 @@ func (r *rendering) remoteCluster(cluster *v1alpha1.BundleCluster) error {
 	if cluster.SecretRef.Key != "" {
 		reference["key"] = cluster.SecretRef.Key
 	}
-	spec := map[string]any{"kubeConfig": map[string]any{"secretRef": reference}}
+	kubeConfig := map[string]any{"secretRef": reference}
+	spec := map[string]any{"kubeConfig": kubeConfig}
 	if cluster.Interval != nil {
 		spec["interval"] = cluster.Interval.Duration.String()
 	}
@@ -118,7 +119,7 @@ func (r *rendering) remoteCluster(cluster *v1alpha1.BundleCluster) error {
 	obj := newObject(v1alpha1.GroupVersion.String(), v1alpha1.RemoteClusterKind, namespace, Name(r.instance(), r.layer.Name))
 	if on := r.Cluster.Name; on.Name != "" {
 		obj.SetNamespace(on.Namespace)
-		spec["via"] = map[string]any{"name": on.Name, "namespace": namespace}
+		reference["namespace"], kubeConfig["clusterRef"] = namespace, map[string]any{"name": on.Name}
 	}
 	labels := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(cluster.Labels)) {

@@ -24,6 +24,7 @@ import (
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/moments"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/oldwords"
 )
 
 // Keys are the labels by which RemoteClusters own what is made for them.
@@ -203,6 +204,11 @@ func (o Observation) ready(set *conditions.Set, plan dependents.Plan, verdict Ve
 		not(metav1.ConditionFalse, v1alpha1.ReasonLayersLeft, o.leftMessage())
 		return
 	}
+	if old := oldwords.InCluster(o.Cluster); old != "" {
+		not(metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec, old)
+		set.Put(v1alpha1.StalledCondition, metav1.ConditionTrue, v1alpha1.ReasonInvalidSpec, old)
+		return
+	}
 	secret := o.secret()
 	away := meta.FindStatusCondition(set.List, v1alpha1.ReachableCondition)
 	switch {
@@ -212,7 +218,7 @@ func (o Observation) ready(set *conditions.Set, plan dependents.Plan, verdict Ve
 		not(metav1.ConditionFalse, v1alpha1.ReasonInvalidKubeConfig, secret+" "+o.Source.Err.Error())
 	case o.Source.Err != nil:
 		hint := ""
-		if apierrors.IsForbidden(o.Source.Err) && o.Cluster.Spec.Via == nil {
+		if apierrors.IsForbidden(o.Source.Err) && o.Cluster.Spec.KubeConfig.ClusterRef == nil {
 			hint = "; remoteClusters.enabled of the chart gives the controller that right"
 		}
 		not(metav1.ConditionFalse, v1alpha1.ReasonInvalidKubeConfig, o.Source.Err.Error()+hint)
@@ -261,9 +267,11 @@ func (o Observation) leftMessage() string {
 
 // secret names the Secret of the kubeconfig.
 func (o Observation) secret() string {
-	name := o.Cluster.Spec.KubeConfig.SecretRef.Name
-	if via := o.Cluster.Spec.Via; via != nil {
-		return fmt.Sprintf("Secret %s/%s on RemoteCluster %s", cmp.Or(via.Namespace, o.Cluster.Namespace), name, via.Name)
+	from := o.Cluster.Spec.KubeConfig
+	if from.ClusterRef != nil {
+		return fmt.Sprintf(
+			"Secret %s/%s on RemoteCluster %s", cmp.Or(from.SecretRef.Namespace, o.Cluster.Namespace), from.SecretRef.Name, from.ClusterRef.Name,
+		)
 	}
-	return fmt.Sprintf("Secret %s/%s", o.Cluster.Namespace, name)
+	return fmt.Sprintf("Secret %s/%s", o.Cluster.Namespace, from.SecretRef.Name)
 }

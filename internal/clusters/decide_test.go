@@ -71,6 +71,24 @@ func observation(changes ...func(*Observation)) Observation {
 	return o
 }
 
+// behind has the Secret of a cluster lie on another one.
+func behind(c *v1alpha1.RemoteCluster) {
+	c.Spec.KubeConfig.ClusterRef, c.Spec.KubeConfig.SecretRef.Namespace = &v1alpha1.LocalClusterReference{Name: "outer"}, "tenants"
+}
+
+// A cluster with an old word is Stalled, and nothing that it has is written or deleted.
+func TestClusterWithAnOldWord(t *testing.T) {
+	d := Decide(observation(func(o *Observation) {
+		o.Cluster.Spec.OldVia = &v1alpha1.OldViaReference{Name: "outer"}
+		o.Source, o.Access = Source{Err: errors.New("not read")}, nil
+	}))
+	ready := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ReadyCondition)
+	if ready.Reason != v1alpha1.ReasonInvalidSpec || !strings.HasPrefix(ready.Message, "spec.via is now kubeConfig.clusterRef") ||
+		!meta.IsStatusConditionTrue(d.Status.Conditions, v1alpha1.StalledCondition) || len(d.Plan.Actions) > 0 {
+		t.Errorf("%+v, with %v", d.Status.Conditions, d.Plan.Actions)
+	}
+}
+
 func TestDecide(t *testing.T) {
 	noSecret := func(o *Observation) { o.Source, o.Access, o.Live = Source{Known: true}, nil, nil }
 	unverified := func(o *Observation) { o.Access, o.Unverified, o.Identity, o.Answer = nil, true, Identity{}, Answer{} }
@@ -87,7 +105,7 @@ func TestDecide(t *testing.T) {
 			observation(noSecret), metav1.ConditionUnknown, v1alpha1.ReasonPending, "waits for Secret fleet/prod, which does not exist", false,
 		},
 		"a Secret behind a cluster": {
-			observation(noSecret, func(o *Observation) { o.Cluster.Spec.Via = &v1alpha1.ViaReference{Name: "outer", Namespace: "tenants"} }),
+			observation(noSecret, func(o *Observation) { behind(o.Cluster) }),
 			metav1.ConditionUnknown, v1alpha1.ReasonPending, "waits for Secret tenants/prod on RemoteCluster outer, which does not exist", false,
 		},
 		"the cluster before it is not connected": {

@@ -72,6 +72,11 @@ func InPlatform(platform *v1alpha1.Platform) string {
 	)
 }
 
+// InCluster says which old word a RemoteCluster has; empty for none.
+func InCluster(cluster *v1alpha1.RemoteCluster) string {
+	return first("spec.", word{cluster.Spec.OldVia != nil, "via", "kubeConfig.clusterRef, and its namespace kubeConfig.secretRef.namespace"})
+}
+
 // WriteVersion writes a version in old words, for its digest.
 func WriteVersion(version *v1alpha1.HelmApplicationVersion) {
 	if len(version.DependsOn) > 0 {

@@ -49,6 +49,10 @@ func TestWhatIsSaid(t *testing.T) {
 		"a bound": {
 			oldwords.InPlatform(parse[v1alpha1.Platform](t, "{spec: {upgrade: {semver: Patch}}}")), "spec.upgrade.semver is now maxStep: write that",
 		},
+		"via": {
+			oldwords.InCluster(parse[v1alpha1.RemoteCluster](t, "{spec: {via: {name: a}}}")),
+			"spec.via is now kubeConfig.clusterRef, and its namespace kubeConfig.secretRef.namespace: write that",
+		},
 		"a mode": {
 			oldwords.InPlatform(parse[v1alpha1.Platform](t, "{spec: {upgrade: {mode: Notify}}}")),
 			"spec.upgrade.mode: Notify is no mode any more: write mode Manual and forceAfterEndOfLife: true",

@@ -74,9 +74,9 @@ func ClusterName(cluster types.NamespacedName) string {
 // KubeConfigSecret returns the Secret that a RemoteCluster has its kubeconfig from.
 func KubeConfigSecret(cluster *v1alpha1.RemoteCluster) objects.ID {
 	id := objects.ID{Kind: "Secret", Namespace: cluster.Namespace, Name: cluster.Spec.KubeConfig.SecretRef.Name}
-	if via := cluster.Spec.Via; via != nil {
-		id.Namespace = cmp.Or(via.Namespace, cluster.Namespace)
-		id.Cluster = types.NamespacedName{Namespace: cluster.Namespace, Name: via.Name}.String()
+	if on := cluster.Spec.KubeConfig.ClusterRef; on != nil {
+		id.Namespace = cmp.Or(cluster.Spec.KubeConfig.SecretRef.Namespace, cluster.Namespace)
+		id.Cluster = types.NamespacedName{Namespace: cluster.Namespace, Name: on.Name}.String()
 	}
 	return id
 }

@@ -239,7 +239,7 @@ func TestClustersBehindClusters(t *testing.T) {
 	f.must(inner.CreateNamespace(f.ctx, f.prefix+"-tenants"))
 	behind := func(name, namespace string) func(*v1alpha1.RemoteCluster) {
 		return func(c *v1alpha1.RemoteCluster) {
-			c.Spec.Via = &v1alpha1.ViaReference{Name: name, Namespace: namespace}
+			c.Spec.KubeConfig.ClusterRef, c.Spec.KubeConfig.SecretRef.Namespace = &v1alpha1.LocalClusterReference{Name: name}, namespace
 		}
 	}
 	third := f.remoteCluster("third", behind("second", f.prefix+"-tenants"))

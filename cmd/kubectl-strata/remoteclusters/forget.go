@@ -162,7 +162,7 @@ func (j *join) nothingToForget(ctx context.Context, s *snapshot.Snapshot, plan b
 // there is none, or it was made in another way.
 func (j *join) ownSecret(ctx context.Context, cluster *v1alpha1.RemoteCluster) (*unstructured.Unstructured, error) {
 	secret, _ := j.Here(nil)
-	if cluster != nil && (cluster.Spec.Via != nil || cluster.Spec.KubeConfig.SecretRef.Name != secret.GetName()) {
+	if cluster != nil && (cluster.Spec.KubeConfig.ClusterRef != nil || cluster.Spec.KubeConfig.SecretRef.Name != secret.GetName()) {
 		return nil, nil //nolint:nilnil // there is none, which is no error
 	}
 	live, err := j.management.of(secret).Get(ctx, secret.GetName(), metav1.GetOptions{})

@@ -129,11 +129,11 @@ func clusterOutdated(cluster *v1alpha1.RemoteCluster) bool {
 }
 
 func secretOf(cluster *v1alpha1.RemoteCluster) string {
-	name := cluster.Spec.KubeConfig.SecretRef.Name
-	if via := cluster.Spec.Via; via != nil {
-		return fmt.Sprintf("%s:%s/%s", via.Name, cmp.Or(via.Namespace, cluster.Namespace), name)
+	from := cluster.Spec.KubeConfig
+	if from.ClusterRef != nil {
+		return fmt.Sprintf("%s:%s/%s", from.ClusterRef.Name, cmp.Or(from.SecretRef.Namespace, cluster.Namespace), from.SecretRef.Name)
 	}
-	return cluster.Namespace + "/" + name
+	return cluster.Namespace + "/" + from.SecretRef.Name
 }
 
 // ClusterHeader returns the names of the columns.

@@ -91,7 +91,8 @@ var clusterCases = []struct {
 	},
 	{
 		cluster("behind", func(c *v1alpha1.RemoteCluster) {
-			c.Spec.Via, c.Status.CredentialsExpire = &v1alpha1.ViaReference{Name: "edge", Namespace: "tenants"}, nil
+			c.Spec.KubeConfig.ClusterRef, c.Status.CredentialsExpire = &v1alpha1.LocalClusterReference{Name: "edge"}, nil
+			c.Spec.KubeConfig.SecretRef.Namespace = "tenants"
 		}), false, "the Secret may lie on another cluster; a password has no end",
 	},
 }
