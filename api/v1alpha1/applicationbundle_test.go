@@ -31,7 +31,7 @@ func TestValidationOfApplicationBundles(t *testing.T) {
 	}{
 		"applications":                {layer(someApplications), ""},
 		"objects":                     {layer("objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: b}}]"), ""},
-		"a cluster":                   {layer("remoteCluster: {namespace: a, secretRef: {name: a}}"), ""},
+		"a cluster":                   {layer("remoteCluster: {kubeConfig: {secretRef: {name: a, namespace: a}}}"), ""},
 		"a directory":                 {layer("source: {name: addons, path: ./a}"), ""},
 		"a directory and a cluster":   {layer("source: {name: addons, path: ./a}, onClusterOf: tenant"), ""},
 		"a layer that only waits":     {layer("waitFor: [{apiVersion: v1, kind: ConfigMap, namespace: a, name: b}]"), ""},
@@ -65,8 +65,8 @@ func TestValidationOfApplicationBundles(t *testing.T) {
 		"half a version":              {strings.Replace(spec("preview: true"), "version: 1.0.0,", "version: '1.0',", 1), "spec.version"},
 		"an end, and what is said":    {spec("preview: true, endOfLife: '2030-01-01T00:00:00Z', withdrawn: it loses data"), ""},
 		"a parameter twice":           {layer("applications: [{name: a, version: 1.0.0, parameters: [{name: a, value: b}, {name: a, value: c}]}]"), "Duplicate value"},
-		"a cluster without a Secret":  {layer("remoteCluster: {namespace: a}"), "remoteCluster.secretRef"},
-		"a cluster's interval":        {layer("remoteCluster: {namespace: a, secretRef: {name: a}, interval: 0s}"), "interval must be at least 1s"},
+		"a cluster without a Secret":  {layer("remoteCluster: {interval: 1m}"), "remoteCluster.kubeConfig"},
+		"a cluster's interval":        {layer("remoteCluster: {kubeConfig: {secretRef: {name: a, namespace: a}}, interval: 0s}"), "interval must be at least 1s"},
 		"an object that is no object": {layer("objects: [a]"), "objects[0]"},
 	}
 	for name, tc := range tests {

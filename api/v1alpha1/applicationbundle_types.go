@@ -334,17 +334,12 @@ type ValuesReference struct {
 
 // BundleCluster says where the kubeconfig of a cluster appears.
 type BundleCluster struct {
-	// SecretRef names the Secret with the kubeconfig.
+	// KubeConfig names the Secret with the kubeconfig.
 	// +required
-	SecretRef TemplatedSecretKey `json:"secretRef"`
-	// Namespace of the Secret, and of the RemoteCluster that is made for it; a text
-	// with templates. The RemoteCluster of a layer that itself is on a
-	// RemoteCluster is in the namespace of that one, and this is where on that
-	// cluster the Secret is.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=1024
-	// +required
-	Namespace string `json:"namespace"`
+	KubeConfig BundleKubeConfig `json:"kubeConfig,omitzero"`
+
+	OldBundleClusterWords `json:",inline"`
+
 	// Labels of the RemoteCluster, with templates in their values.
 	// +kubebuilder:validation:MaxProperties=50
 	// +optional
@@ -361,6 +356,14 @@ type BundleCluster struct {
 	DeletionPolicy ClusterDeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
+// BundleKubeConfig says where the kubeconfig of a cluster appears: on the cluster that the
+// layer is on.
+type BundleKubeConfig struct {
+	// SecretRef names the Secret.
+	// +required
+	SecretRef TemplatedSecretKey `json:"secretRef"`
+}
+
 // TemplatedSecretKey names a key of a Secret whose name is a text with templates.
 type TemplatedSecretKey struct {
 	// Name of the Secret; a text with templates.
@@ -368,6 +371,13 @@ type TemplatedSecretKey struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +required
 	Name string `json:"name"`
+	// Namespace of the Secret, and of the RemoteCluster that is made for it; a text
+	// with templates. The RemoteCluster of a layer that itself is on a RemoteCluster is
+	// in the namespace of that one, and this is where on that cluster the Secret is.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +required
+	Namespace string `json:"namespace"`
 	// Key of the Secret's data. Where it is not given, value, config and
 	// kubeconfig are tried.
 	// +kubebuilder:validation:MaxLength=253

@@ -16,6 +16,10 @@ import (
 func TestOldWordsAreRefused(t *testing.T) {
 	needsServer(t)
 	tests := map[string]struct{ manifest, old, now string }{
+		"the Secret of a cluster": {
+			applicationBundle("old", "{name: a, remoteCluster: {kubeConfig: {secretRef: {name: a, namespace: b}}, secretRef: {name: a}, namespace: b}}", ""),
+			", secretRef: {name: a}, namespace: b", "secretRef is now kubeConfig.secretRef: write that",
+		},
 		"via": {
 			"apiVersion: kraan.io/v1alpha1\nkind: RemoteCluster\nmetadata: {name: old, namespace: default}\n" +
 				"spec: {kubeConfig: {secretRef: {name: a}}, via: {name: outer, namespace: tenants}}",

@@ -82,3 +82,28 @@ type OldViaReference struct {
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 }
+
+// OldBundleClusterWords are words that clusters of bundles had before.
+type OldBundleClusterWords struct {
+	// OldSecretRef is now kubeConfig.secretRef.
+	// +kubebuilder:validation:XValidation:rule="false",message="secretRef is now kubeConfig.secretRef: write that"
+	// +optional
+	OldSecretRef *OldSecretKey `json:"secretRef,omitempty"`
+	// OldNamespace is now kubeConfig.secretRef.namespace.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="false",message="namespace is now kubeConfig.secretRef.namespace: write that"
+	// +optional
+	OldNamespace string `json:"namespace,omitempty"`
+}
+
+// OldSecretKey named the Secret of a cluster of a bundle.
+type OldSecretKey struct {
+	// Name of the Secret.
+	// +kubebuilder:validation:MaxLength=1024
+	// +required
+	Name string `json:"name"`
+	// Key of its data.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Key string `json:"key,omitempty"`
+}

@@ -174,8 +174,8 @@ func (c *checking) layer(layer *v1alpha1.BundleLayer) {
 		c.object(fmt.Sprintf("%s.objects[%d]", path, i), object)
 	}
 	if cluster := layer.RemoteCluster; cluster != nil {
-		c.plainText(path+".remoteCluster.namespace", cluster.Namespace)
-		c.plainText(path+".remoteCluster.secretRef.name", cluster.SecretRef.Name)
+		c.plainText(path+".remoteCluster.kubeConfig.secretRef.namespace", cluster.KubeConfig.SecretRef.Namespace)
+		c.plainText(path+".remoteCluster.kubeConfig.secretRef.name", cluster.KubeConfig.SecretRef.Name)
 		labels := map[string]any{}
 		for key, value := range cluster.Labels {
 			labels[key] = value

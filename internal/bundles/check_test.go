@@ -145,8 +145,8 @@ func TestCheck(t *testing.T) {
 			[]string{"layers[network].when: 1 + 1 is of the type int, and must be true or false"},
 		},
 		"where a cluster is": {
-			layer(3, func(l *v1alpha1.BundleLayer) { l.RemoteCluster.Namespace = "${cluster.name}" }),
-			[]string{"layers[tenant].remoteCluster.namespace: ${cluster.name} is no expression of CEL: column 1: undeclared reference to 'cluster'; there are the variables inputs, instance"},
+			layer(3, func(l *v1alpha1.BundleLayer) { l.RemoteCluster.KubeConfig.SecretRef.Namespace = "${cluster.name}" }),
+			[]string{"layers[tenant].remoteCluster.kubeConfig.secretRef.namespace: ${cluster.name} is no expression of CEL: column 1: undeclared reference to 'cluster'; there are the variables inputs, instance"},
 		},
 		"hooks": {
 			layer(4, func(l *v1alpha1.BundleLayer) {

@@ -70,12 +70,12 @@ func clusterOf(
 
 // namespaceOf fills the namespace of a layer's remoteCluster.
 func namespaceOf(bundle *v1alpha1.ApplicationBundle, layer *v1alpha1.BundleLayer, instance string, inputs map[string]any) (string, error) {
-	field := fmt.Sprintf("layers[%s].remoteCluster.namespace", layer.Name)
+	field := fmt.Sprintf("layers[%s].remoteCluster.kubeConfig.secretRef.namespace", layer.Name)
 	fill, err := newPlainFiller(instance, inputs)
 	if err != nil {
 		return "", err
 	}
-	namespace, err := fill.text(layer.RemoteCluster.Namespace)
+	namespace, err := fill.text(layer.RemoteCluster.KubeConfig.SecretRef.Namespace)
 	if err != nil {
 		return "", wrongPlace(bundle, field, err.Error())
 	}
@@ -96,8 +96,8 @@ func (r *rendering) remoteCluster(cluster *v1alpha1.BundleCluster) error {
 	if err != nil {
 		return err
 	}
-	field := "remoteCluster.secretRef.name"
-	secret, err := r.fillPlain.text(cluster.SecretRef.Name)
+	field := "remoteCluster.kubeConfig.secretRef.name"
+	secret, err := r.fillPlain.text(cluster.KubeConfig.SecretRef.Name)
 	if err != nil {
 		return r.unfilled(field, err)
 	}
@@ -105,8 +105,8 @@ func (r *rendering) remoteCluster(cluster *v1alpha1.BundleCluster) error {
 		return r.mistake(field, "%q is not the name of a Secret: %s", short(secret), wrong[0])
 	}
 	reference := map[string]any{"name": secret}
-	if cluster.SecretRef.Key != "" {
-		reference["key"] = cluster.SecretRef.Key
+	if cluster.KubeConfig.SecretRef.Key != "" {
+		reference["key"] = cluster.KubeConfig.SecretRef.Key
 	}
 	kubeConfig := map[string]any{"secretRef": reference}
 	spec := map[string]any{"kubeConfig": kubeConfig}

@@ -64,12 +64,16 @@ func TestPlacesThatAreNone(t *testing.T) {
 		"a circle":  {"inner", func(b *v1alpha1.ApplicationBundle) { b.Spec.Layers[3].On = "inner" }, "the layer is on itself"},
 		"no target": {"inner", func(b *v1alpha1.ApplicationBundle) { b.Spec.Layers[4].On = "network" }, "layers[network].remoteCluster: the layer has none"},
 		"no namespace": {
-			"inner", func(b *v1alpha1.ApplicationBundle) { b.Spec.Layers[3].RemoteCluster.Namespace = "A b" },
-			`layers[tenant].remoteCluster.namespace: "A b" is not the name of a namespace`,
+			"inner", func(b *v1alpha1.ApplicationBundle) {
+				b.Spec.Layers[3].RemoteCluster.KubeConfig.SecretRef.Namespace = "A b"
+			},
+			`layers[tenant].remoteCluster.kubeConfig.secretRef.namespace: "A b" is not the name of a namespace`,
 		},
 		"a template": {
-			"inner", func(b *v1alpha1.ApplicationBundle) { b.Spec.Layers[3].RemoteCluster.Namespace = "${inputs.x}" },
-			"layers[tenant].remoteCluster.namespace: ${inputs.x}: there is no x",
+			"inner", func(b *v1alpha1.ApplicationBundle) {
+				b.Spec.Layers[3].RemoteCluster.KubeConfig.SecretRef.Namespace = "${inputs.x}"
+			},
+			"layers[tenant].remoteCluster.kubeConfig.secretRef.namespace: ${inputs.x}: there is no x",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

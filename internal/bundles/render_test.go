@@ -180,9 +180,9 @@ func TestRenderRefuses(t *testing.T) {
 		"a cluster that is known too late": {
 			"where its Secret is must be known before", func(r *Request) {
 				r.Path = "./tenant"
-				r.Bundle.Spec.Layers[3].RemoteCluster.SecretRef.Name = "${cluster.name}"
+				r.Bundle.Spec.Layers[3].RemoteCluster.KubeConfig.SecretRef.Name = "${cluster.name}"
 			},
-			"layers[tenant].remoteCluster.secretRef.name: ${cluster.name} is no expression of CEL", false,
+			"layers[tenant].remoteCluster.kubeConfig.secretRef.name: ${cluster.name} is no expression of CEL", false,
 		},
 		"one namespace with two labels": {
 			"it can have one of them", func(r *Request) {

@@ -56,7 +56,27 @@ func InApplication(app *v1alpha1.HelmApplication) string {
 
 // InBundle says which old word an ApplicationBundle has; empty for none.
 func InBundle(bundle *v1alpha1.ApplicationBundle) string {
-	return first("", word{bundle.Spec.OldKubernetes != "", "kubernetes", "kubeVersion"})
+	if found := first("", word{bundle.Spec.OldKubernetes != "", "kubernetes", "kubeVersion"}); found != "" {
+		return found
+	}
+	for i := range bundle.Spec.Layers {
+		if found := inBundleLayer(&bundle.Spec.Layers[i]); found != "" {
+			return found
+		}
+	}
+	return ""
+}
+
+func inBundleLayer(layer *v1alpha1.BundleLayer) string {
+	path := "layers[" + layer.Name + "]."
+	if cluster := layer.RemoteCluster; cluster != nil {
+		return first(
+			path+"remoteCluster.",
+			word{cluster.OldSecretRef != nil, "secretRef", "kubeConfig.secretRef"},
+			word{cluster.OldNamespace != "", "namespace", "kubeConfig.secretRef.namespace"},
+		)
+	}
+	return ""
 }
 
 // InPlatform says which old word a Platform has; empty for none.
@@ -91,4 +111,15 @@ func WriteVersion(version *v1alpha1.HelmApplicationVersion) {
 // WriteBundle writes a bundle in old words, for its digest.
 func WriteBundle(bundle *v1alpha1.ApplicationBundleSpec) {
 	bundle.OldKubernetes, bundle.KubeVersion = cmp.Or(bundle.KubeVersion, bundle.OldKubernetes), ""
+	for i := range bundle.Layers {
+		writeBundleLayer(&bundle.Layers[i])
+	}
+}
+
+func writeBundleLayer(layer *v1alpha1.BundleLayer) {
+	if cluster := layer.RemoteCluster; cluster != nil && cluster.OldSecretRef == nil {
+		secret := cluster.KubeConfig.SecretRef
+		cluster.OldSecretRef, cluster.OldNamespace = &v1alpha1.OldSecretKey{Name: secret.Name, Key: secret.Key}, secret.Namespace
+		cluster.KubeConfig = v1alpha1.BundleKubeConfig{}
+	}
 }

@@ -53,6 +53,10 @@ func TestWhatIsSaid(t *testing.T) {
 			oldwords.InCluster(parse[v1alpha1.RemoteCluster](t, "{spec: {via: {name: a}}}")),
 			"spec.via is now kubeConfig.clusterRef, and its namespace kubeConfig.secretRef.namespace: write that",
 		},
+		"the Secret of a cluster": {
+			oldwords.InBundle(parse[v1alpha1.ApplicationBundle](t, "{spec: {layers: [{name: a}, {name: b, remoteCluster: {namespace: tenants, secretRef: {name: a}}}]}}")),
+			"layers[b].remoteCluster.secretRef is now kubeConfig.secretRef: write that",
+		},
 		"a mode": {
 			oldwords.InPlatform(parse[v1alpha1.Platform](t, "{spec: {upgrade: {mode: Notify}}}")),
 			"spec.upgrade.mode: Notify is no mode any more: write mode Manual and forceAfterEndOfLife: true",

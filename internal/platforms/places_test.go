@@ -19,7 +19,7 @@ import (
 func nested(when string) *v1alpha1.ApplicationBundle {
 	b := withInputs(bundle("1.0.0", "", "base", "inner", "gpu"), v1alpha1.BundleInput{Name: "nested", Type: v1alpha1.InputBoolean})
 	b.Spec.Layers[1] = v1alpha1.BundleLayer{Name: "inner", DependsOn: []string{"base"}, When: "inputs.nested", RemoteCluster: &v1alpha1.BundleCluster{
-		SecretRef: v1alpha1.TemplatedSecretKey{Name: "${instance.name}-kubeconfig"}, Namespace: "fleet",
+		KubeConfig: v1alpha1.BundleKubeConfig{SecretRef: v1alpha1.TemplatedSecretKey{Name: "${instance.name}-kubeconfig", Namespace: "fleet"}},
 	}}
 	b.Spec.Layers[2].On, b.Spec.Layers[2].When = "inner", when
 	return b

@@ -27,7 +27,7 @@ const madeCluster = `
     applications: [{name: outer, application: PREFIX-cluster, version: 1.0.0, ready: Applied, values: {name: outer}}]
   - name: register
     dependsOn: [provision]
-    remoteCluster: {namespace: PREFIX, secretRef: {name: outer-kubeconfig}, interval: 1s, labels: {of: PREFIX}%s}
+    remoteCluster: {kubeConfig: {secretRef: {name: outer-kubeconfig, namespace: PREFIX}}, interval: 1s, labels: {of: PREFIX}%s}
   - name: network
     onClusterOf: register
     waitFor: [{apiVersion: v1, kind: ConfigMap, namespace: PREFIX, name: network-is-up, condition: "object.data.up == 'yes'"}]

@@ -31,7 +31,7 @@ const fleetLayers = `
     - {name: outer, application: PREFIX-cluster, version: 1.0.0, ready: Applied, values: {name: outer}}
   - name: register
     dependsOn: [provision]
-    remoteCluster: {namespace: PREFIX, secretRef: {name: outer-kubeconfig}, interval: 1s}
+    remoteCluster: {kubeConfig: {secretRef: {name: outer-kubeconfig, namespace: PREFIX}}, interval: 1s}
   - name: system
     onClusterOf: register
     deleteBefore:
@@ -55,7 +55,7 @@ const fleetLayers = `
   - name: inner
     onClusterOf: register
     dependsOn: [apps]
-    remoteCluster: {namespace: PREFIX, secretRef: {name: inner-kubeconfig}, interval: 1s}
+    remoteCluster: {kubeConfig: {secretRef: {name: inner-kubeconfig, namespace: PREFIX}}, interval: 1s}
   - name: inside
     onClusterOf: inner
     applications:

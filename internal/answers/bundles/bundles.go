@@ -159,7 +159,7 @@ func holds(of *v1alpha1.BundleLayer) string {
 	case len(of.Objects) > 1:
 		return fmt.Sprintf("%d objects", len(of.Objects))
 	case of.RemoteCluster != nil:
-		return fmt.Sprintf("a cluster, by Secret %s/%s", of.RemoteCluster.Namespace, of.RemoteCluster.SecretRef.Name)
+		return fmt.Sprintf("a cluster, by Secret %s/%s", of.RemoteCluster.KubeConfig.SecretRef.Namespace, of.RemoteCluster.KubeConfig.SecretRef.Name)
 	case of.Source != nil:
 		return fmt.Sprintf("%s %s of %s %s", "directory", cmp.Or(of.Source.Path, "./"), cmp.Or(of.Source.Kind, "GitRepository"), of.Source.Name)
 	}
