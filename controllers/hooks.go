@@ -18,7 +18,7 @@ func (o *observer) observePredecessors(ctx context.Context) error {
 		return nil
 	}
 	asked := map[string]bool{o.Layer.Name: true}
-	for queue := slices.Clone(o.Layer.Spec.DeleteAfter); len(queue) > 0; queue = queue[1:] {
+	for queue := slices.Clone(o.Layer.Spec.TeardownAfter); len(queue) > 0; queue = queue[1:] {
 		name := queue[0]
 		if asked[name] {
 			continue
@@ -37,7 +37,7 @@ func (o *observer) observePredecessors(ctx context.Context) error {
 		if err := o.observeDependants(ctx, name); err != nil {
 			return err
 		}
-		queue = append(queue, layer.Spec.DeleteAfter...)
+		queue = append(queue, layer.Spec.TeardownAfter...)
 		for other, found := range o.Layers {
 			if found.Layer != nil && slices.Contains(dependencyNames(found.Layer), name) {
 				queue = append(queue, other)

@@ -50,7 +50,7 @@ func (f *fixture) gone(layer string) {
 	})
 }
 
-// A layer is deleted as soon as those of its deleteAfter are gone: also one that
+// A layer is deleted as soon as those of its teardownAfter are gone: also one that
 // it depends on, and although the interval is an hour.
 func TestDeleteAfterTurnsTheOrder(t *testing.T) {
 	f := newFixture(t, nil)
@@ -61,10 +61,10 @@ func TestDeleteAfterTurnsTheOrder(t *testing.T) {
 		l.Spec.Interval = &metav1.Duration{Duration: time.Hour}
 		l.Spec.OrphanGrace = &metav1.Duration{Duration: time.Second}
 	}
-	f.layerWith("base", func(l *v1alpha1.AddonsLayer) { quick(l); l.Spec.DeleteAfter = []string{l.Name} })
-	f.layerWith("apps", func(l *v1alpha1.AddonsLayer) { quick(l); l.Spec.DeleteAfter = []string{f.name("base")} }, "base")
+	f.layerWith("base", func(l *v1alpha1.AddonsLayer) { quick(l); l.Spec.TeardownAfter = []string{l.Name} })
+	f.layerWith("apps", func(l *v1alpha1.AddonsLayer) { quick(l); l.Spec.TeardownAfter = []string{f.name("base")} }, "base")
 	// Nothing but the name connects this one with another.
-	f.layerWith("dns", func(l *v1alpha1.AddonsLayer) { quick(l); l.Spec.DeleteAfter = []string{f.name("apps")} })
+	f.layerWith("dns", func(l *v1alpha1.AddonsLayer) { quick(l); l.Spec.TeardownAfter = []string{f.name("apps")} })
 	f.ready("c")
 	f.deployed("dns", "main@sha1:1")
 	f.ready("a")
@@ -74,10 +74,10 @@ func TestDeleteAfterTurnsTheOrder(t *testing.T) {
 
 	const override = ` first, or set the annotation kraan.io/force-delete to "true"`
 	f.must(f.client.Delete(f.ctx, f.get("dns")))
-	waits := "is not deleted before layer " + f.name("apps") + " is gone (spec.deleteAfter)"
+	waits := "is not deleted before layer " + f.name("apps") + " is gone (spec.teardownAfter)"
 	f.tells("dns", v1alpha1.StatePruning, waits+": delete "+f.name("apps")+override)
 	f.must(f.client.Delete(f.ctx, f.get("apps")))
-	f.tells("apps", v1alpha1.StatePruning, "is not deleted before layer "+f.name("base")+" is gone (spec.deleteAfter): delete "+f.name("base")+override)
+	f.tells("apps", v1alpha1.StatePruning, "is not deleted before layer "+f.name("base")+" is gone (spec.teardownAfter): delete "+f.name("base")+override)
 	f.tells("dns", v1alpha1.StatePruning, waits)
 	f.must(f.client.Delete(f.ctx, f.get("base")))
 	f.gone("base")

@@ -34,15 +34,15 @@ import (
 
 // The names of the field indexes.
 const (
-	indexDependsOn   = "strata.dependsOn"
-	indexDeleteAfter = "strata.deleteAfter"
-	indexSource      = "strata.source"
-	indexIdentity    = "strata.identity"
-	indexFormerOwner = "strata.formerOwner"
-	indexCluster     = "strata.cluster"
-	indexKubeConfig  = "strata.kubeConfig"
-	indexPlatform    = "strata.platform"
-	indexApplication = "strata.application"
+	indexDependsOn     = "strata.dependsOn"
+	indexTeardownAfter = "strata.teardownAfter"
+	indexSource        = "strata.source"
+	indexIdentity      = "strata.identity"
+	indexFormerOwner   = "strata.formerOwner"
+	indexCluster       = "strata.cluster"
+	indexKubeConfig    = "strata.kubeConfig"
+	indexPlatform      = "strata.platform"
+	indexApplication   = "strata.application"
 )
 
 var (
@@ -65,7 +65,7 @@ func setupIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		value func(client.Object) []string
 	}{
 		{&v1alpha1.AddonsLayer{}, indexDependsOn, func(obj client.Object) []string { return dependencyNames(obj.(*v1alpha1.AddonsLayer)) }},
-		{&v1alpha1.AddonsLayer{}, indexDeleteAfter, func(obj client.Object) []string { return obj.(*v1alpha1.AddonsLayer).Spec.DeleteAfter }},
+		{&v1alpha1.AddonsLayer{}, indexTeardownAfter, func(obj client.Object) []string { return obj.(*v1alpha1.AddonsLayer).Spec.TeardownAfter }},
 		{&v1alpha1.AddonsLayer{}, indexSource, indexedSource},
 		{&v1alpha1.AddonsLayer{}, indexCluster, indexedCluster},
 		{&v1alpha1.RemoteCluster{}, indexKubeConfig, func(obj client.Object) []string {
@@ -227,7 +227,7 @@ func (r *AddonsLayerReconciler) dependantsOf(ctx context.Context, obj client.Obj
 
 // deletedAfter returns the layers that are not deleted before a layer is gone.
 func (r *AddonsLayerReconciler) deletedAfter(ctx context.Context, obj client.Object) []ctrl.Request {
-	return r.listRequests(ctx, client.MatchingFields{indexDeleteAfter: obj.GetName()})
+	return r.listRequests(ctx, client.MatchingFields{indexTeardownAfter: obj.GetName()})
 }
 
 func (r *AddonsLayerReconciler) allLayers(ctx context.Context, _ client.Object) []ctrl.Request {

@@ -121,7 +121,7 @@ type AddonsLayerSpec struct {
 	// +optional
 	DeleteBefore []DeleteBefore `json:"deleteBefore,omitempty"`
 
-	// DeleteAfter names the layers that must be gone before this one is uninstalled.
+	// TeardownAfter names the layers that must be gone before this one is uninstalled.
 	// Where it is given, layers that depend on this one and are themselves being
 	// deleted need not go first; those that stay still keep it. Its own name stands
 	// for nobody.
@@ -129,7 +129,9 @@ type AddonsLayerSpec struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	// +listType=set
 	// +optional
-	DeleteAfter []string `json:"deleteAfter,omitempty"`
+	TeardownAfter []string `json:"teardownAfter,omitempty"`
+
+	OldLayerWords `json:",inline"`
 
 	// Rollback takes the whole layer back to what was deployed last when a
 	// revision fails. It stays there until the layer, or what its source holds

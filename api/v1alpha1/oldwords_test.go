@@ -16,6 +16,10 @@ import (
 func TestOldWordsAreRefused(t *testing.T) {
 	needsServer(t)
 	tests := map[string]struct{ manifest, old, now string }{
+		"an order of deletion": {
+			layer("old", "{version: 1.0.0, source: {name: addons, path: ./base}, deleteAfter: [a]}"), ", deleteAfter: [a]",
+			"deleteAfter is now teardownAfter: write that",
+		},
 		"the Secret of a cluster": {
 			applicationBundle("old", "{name: a, remoteCluster: {kubeConfig: {secretRef: {name: a, namespace: b}}, secretRef: {name: a}, namespace: b}}", ""),
 			", secretRef: {name: a}, namespace: b", "secretRef is now kubeConfig.secretRef: write that",

@@ -107,3 +107,14 @@ type OldSecretKey struct {
 	// +optional
 	Key string `json:"key,omitempty"`
 }
+
+// OldLayerWords are words that AddonsLayers had before.
+type OldLayerWords struct {
+	// OldDeleteAfter is now teardownAfter.
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="false",message="deleteAfter is now teardownAfter: write that"
+	// +listType=set
+	// +optional
+	OldDeleteAfter []string `json:"deleteAfter,omitempty"`
+}

@@ -30,7 +30,7 @@ Nothing is deleted: that is for kubectl delete, and the controller keeps to this
 order by itself.
 
 Layers of one turn go together; those that depend on others go first, unless
-spec.deleteAfter says otherwise. In the way are
+spec.teardownAfter says otherwise. In the way are
 
   - layers that stay and depend on one that goes,
   - clusters that do not answer, or do not exist,

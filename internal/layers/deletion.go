@@ -13,6 +13,7 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/moments"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/oldwords"
 )
 
 // decideDeletion takes a layer down: not while another layer needs it or
@@ -25,6 +26,9 @@ func decideDeletion(o Observation) Decision {
 		Hold: HoldOf(o.Layer, o.Now), Rollback: o.Layer.Status.Rollback,
 	}
 	decision.Until = decision.Hold.Until
+	if old := oldwords.InLayer(o.Layer); old != "" && !hasBegun(o.Layer) {
+		return decision.notDeleted(o, "is not deleted as it is written: "+old)
+	}
 	if blocked := o.blockingLayersMessage(); blocked != "" && !hasBegun(o.Layer) {
 		decision.Causes = o.dependantCauses()
 		return decision.notDeleted(o, blocked)

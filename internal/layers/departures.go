@@ -138,7 +138,7 @@ func parts(all []*v1alpha1.AddonsLayer) [][]*v1alpha1.AddonsLayer {
 	}
 	for _, layer := range all {
 		byName[layer.Name] = layer
-		for _, name := range slices.Concat(dependencies.Names(layer.Spec.Prereqs.DependsOn), layer.Spec.DeleteAfter) {
+		for _, name := range slices.Concat(dependencies.Names(layer.Spec.Prereqs.DependsOn), layer.Spec.TeardownAfter) {
 			join(layer.Name, name)
 		}
 	}

@@ -22,7 +22,7 @@ func goer(written string) *v1alpha1.AddonsLayer {
 	layer.Name, layer.Status.Revision = words[0], "main"
 	for _, word := range words[1:] {
 		if after, is := strings.CutPrefix(word, "after:"); is {
-			layer.Spec.DeleteAfter = strings.Split(after, ",")
+			layer.Spec.TeardownAfter = strings.Split(after, ",")
 		} else {
 			layer.Spec.Prereqs.DependsOn = strings.Split(word, ",")
 		}
@@ -49,9 +49,9 @@ func TestDepartures(t *testing.T) {
 	}{
 		"reverse":  {"what depends on others goes first", []string{"base", "mesh base", "apps mesh", "logs base"}, "base mesh apps logs", "1:apps 1:logs 2:mesh 3:base", ""},
 		"outside":  {"who stays keeps what it needs, and all below that", []string{"base", "mesh base", "apps mesh"}, "base mesh", "0:base 0:mesh", "layer apps depends on it"},
-		"after":    {"deleteAfter takes the place of dependencies", []string{"base after:base", "mesh base"}, "base mesh", "1:base 1:mesh", ""},
-		"named":    {"deleteAfter is waited for", []string{"base after:logs", "logs"}, "base logs", "1:logs 2:base", ""},
-		"staying":  {"deleteAfter is waited for also where it stays", []string{"base after:logs", "logs"}, "base", "0:base", "before layer logs is gone"},
+		"after":    {"teardownAfter takes the place of dependencies", []string{"base after:base", "mesh base"}, "base mesh", "1:base 1:mesh", ""},
+		"named":    {"teardownAfter is waited for", []string{"base after:logs", "logs"}, "base logs", "1:logs 2:base", ""},
+		"staying":  {"teardownAfter is waited for also where it stays", []string{"base after:logs", "logs"}, "base", "0:base", "before layer logs is gone"},
 		"circle":   {"who needs each other goes together", []string{"a b", "b a"}, "a b", "1:a 1:b", ""},
 		"stranger": {"others do not matter", []string{"base", "far", "apps far"}, "base", "1:base", ""},
 	} {

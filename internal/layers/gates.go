@@ -11,12 +11,14 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/oldwords"
 	"github.com/strata-project/strata/internal/printable"
 	"github.com/strata-project/strata/internal/versions"
 )
 
 // beforePrune are the gates that must be open before anything changes hands.
 var beforePrune = []gate{
+	wordsGate,
 	sourceAccessGate,
 	accountGate,
 	clusterGate,
@@ -51,6 +53,15 @@ func firstClosed(gates []gate, o Observation) *Blocked {
 		}
 	}
 	return nil
+}
+
+// wordsGate wants a layer whose words all mean something.
+func wordsGate(o Observation) *Blocked {
+	old := oldwords.InLayer(o.Layer)
+	if old == "" {
+		return nil
+	}
+	return &Blocked{State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonInvalidSpec, Stalled: true, Message: old}
 }
 
 // directoryGate wants a directory that can be read.

@@ -67,7 +67,7 @@ type Observation struct {
 	Layer *v1alpha1.AddonsLayer
 	// Layers holds the other layers by name: at least those that this one
 	// depends on, directly or not, and those that depend on it; for a layer that
-	// is being deleted and names others in deleteAfter, also those, and what their
+	// is being deleted and names others in teardownAfter, also those, and what their
 	// deletion waits for.
 	Layers map[string]Other
 	// Waited is handed on to dependents.Make, and UnderWay says the same of the

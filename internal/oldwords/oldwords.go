@@ -31,6 +31,11 @@ func first(path string, words ...word) string {
 	return ""
 }
 
+// InLayer says which old word an AddonsLayer has; empty for none.
+func InLayer(layer *v1alpha1.AddonsLayer) string {
+	return first("spec.", word{len(layer.Spec.OldDeleteAfter) > 0, "deleteAfter", "teardownAfter"})
+}
+
 // InVersion says which old word a version of a HelmApplication has; empty for none.
 func InVersion(version v1alpha1.HelmApplicationVersion) string {
 	return first(

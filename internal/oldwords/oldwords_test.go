@@ -57,6 +57,9 @@ func TestWhatIsSaid(t *testing.T) {
 			oldwords.InBundle(parse[v1alpha1.ApplicationBundle](t, "{spec: {layers: [{name: a}, {name: b, remoteCluster: {namespace: tenants, secretRef: {name: a}}}]}}")),
 			"layers[b].remoteCluster.secretRef is now kubeConfig.secretRef: write that",
 		},
+		"an order of deletion": {
+			oldwords.InLayer(parse[v1alpha1.AddonsLayer](t, "{spec: {deleteAfter: [a]}}")), "spec.deleteAfter is now teardownAfter: write that",
+		},
 		"a mode": {
 			oldwords.InPlatform(parse[v1alpha1.Platform](t, "{spec: {upgrade: {mode: Notify}}}")),
 			"spec.upgrade.mode: Notify is no mode any more: write mode Manual and forceAfterEndOfLife: true",

@@ -98,14 +98,14 @@ func lay(o Observation, bundle *v1alpha1.ApplicationBundle, prefix string, input
 		}
 		one.spec.Prereqs.DependsOn = sorted(one.spec.Prereqs.DependsOn)
 		for _, first := range contract(one.Name, after, there) {
-			one.spec.DeleteAfter = append(one.spec.DeleteAfter, found[first].name)
+			one.spec.TeardownAfter = append(one.spec.TeardownAfter, found[first].name)
 		}
-		if one.Teardown != nil && len(one.spec.DeleteAfter) == 0 {
+		if one.Teardown != nil && len(one.spec.TeardownAfter) == 0 {
 			// It waits for nobody, which its own name says; without any, those that
 			// depend on it would go first.
-			one.spec.DeleteAfter = []string{one.name}
+			one.spec.TeardownAfter = []string{one.name}
 		}
-		one.spec.DeleteAfter = sorted(one.spec.DeleteAfter)
+		one.spec.TeardownAfter = sorted(one.spec.TeardownAfter)
 	}
 	return all, nil
 }

@@ -209,18 +209,18 @@ func TestDeleteAfter(t *testing.T) {
 	if d := w.settle(t); conditionsOf(d.Status) != installed {
 		t.Fatal(said(d.Status))
 	}
-	if got := w.find("p-cni").Spec.DeleteAfter; !slices.Equal(got, []string{"p-apps", "p-mesh"}) {
+	if got := w.find("p-cni").Spec.TeardownAfter; !slices.Equal(got, []string{"p-apps", "p-mesh"}) {
 		t.Errorf("cni is deleted after %v", got)
 	}
 	inputs(`{"mesh": false}`)(w.Platform)
 	w.settle(t)
-	if got := w.find("p-cni").Spec.DeleteAfter; !slices.Equal(got, []string{"p-apps"}) {
+	if got := w.find("p-cni").Spec.TeardownAfter; !slices.Equal(got, []string{"p-apps"}) {
 		t.Errorf("without mesh cni is deleted after %v", got)
 	}
 	first := newWorld(platform("p", ""), bundle("1.0.0", "", "cni", "apps cni after:cni"))
 	first.Bundles[0].Spec.Layers[0].Teardown = &v1alpha1.BundleTeardown{}
 	first.settle(t)
-	if got := first.find("p-cni").Spec.DeleteAfter; !slices.Equal(got, []string{"p-cni"}) {
+	if got := first.find("p-cni").Spec.TeardownAfter; !slices.Equal(got, []string{"p-cni"}) {
 		t.Errorf("what goes first is deleted after %v, and so after what depends on it", got)
 	}
 }

@@ -15,10 +15,10 @@ import (
 )
 
 func after(names ...string) layerChange {
-	return func(l *v1alpha1.AddonsLayer) { l.Spec.DeleteAfter = names }
+	return func(l *v1alpha1.AddonsLayer) { l.Spec.TeardownAfter = names }
 }
 
-func TestDeleteAfter(t *testing.T) {
+func TestTeardownAfter(t *testing.T) {
 	going := func(changes ...layerChange) *v1alpha1.AddonsLayer {
 		return layer(append([]layerChange{isDeployed(oldDir), deleted}, changes...)...)
 	}
@@ -34,12 +34,12 @@ func TestDeleteAfter(t *testing.T) {
 		"gone": {reason: "nothing is waited for", layer: going(after("x"))},
 		"going": {
 			reason: "it goes first", layer: going(after("y", "x")), others: []Other{other("x", deleted), other("y", deleted)},
-			message: "is not deleted before layer x, y is gone (spec.deleteAfter)",
+			message: "is not deleted before layer x, y is gone (spec.teardownAfter)",
 			causes:  []string{"AddonsLayer x DeletionBlocked: must be gone before base", "AddonsLayer y DeletionBlocked: must be gone before base"},
 		},
 		"staying": {
 			reason: "somebody has to delete it", layer: going(after("x", "y")), others: []Other{other("x"), other("y", deleted)},
-			message: `is not deleted before layer x, y is gone (spec.deleteAfter): delete x first, or set the annotation kraan.io/force-delete to "true"`,
+			message: `is not deleted before layer x, y is gone (spec.teardownAfter): delete x first, or set the annotation kraan.io/force-delete to "true"`,
 			causes:  []string{"AddonsLayer x DeletionBlocked: must be gone before base", "AddonsLayer y DeletionBlocked: must be gone before base"},
 		},
 		"forced": {reason: "somebody insists", layer: going(after("x"), annotation(v1alpha1.ForceDeleteAnnotation, "true")), others: []Other{other("x")}},
@@ -51,14 +51,14 @@ func TestDeleteAfter(t *testing.T) {
 		},
 		"dependant that goes and is named": {
 			reason: "it is waited for because it is named", layer: going(after("apps")), others: []Other{other("apps", needs("base"), deleted)},
-			message: "is not deleted before layer apps is gone (spec.deleteAfter)",
+			message: "is not deleted before layer apps is gone (spec.teardownAfter)",
 			causes:  []string{"AddonsLayer apps DeletionBlocked: must be gone before base"},
 		},
 		"waits for this one too": {reason: "they would wait for each other for ever", layer: going(after("x")), others: []Other{other("x", after("y"), deleted), other("y", after("base"), deleted)}},
 		"needed by this one":     {reason: "it waits for its dependants", layer: going(after("x"), needs("x")), others: []Other{other("x", deleted)}},
 		"needed by this one, order turned": {
 			reason: "it says itself that it does not wait", layer: going(after("x"), needs("x")), others: []Other{other("x", after("x"), deleted)},
-			message: "is not deleted before layer x is gone (spec.deleteAfter)",
+			message: "is not deleted before layer x is gone (spec.teardownAfter)",
 			causes:  []string{"AddonsLayer x DeletionBlocked: must be gone before base"},
 		},
 		"waits for this one by way of a dependant": {
@@ -87,7 +87,7 @@ func TestDeleteAfter(t *testing.T) {
 }
 
 // Layers of any graph that are deleted together all go, and none goes before one
-// of its deleteAfter, but for those that would wait for it in turn.
+// of its teardownAfter, but for those that would wait for it in turn.
 func TestLayersDeletedTogetherGoAsDeleteAfterSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		count := rapid.IntRange(1, 6).Draw(t, "layers")
@@ -119,7 +119,7 @@ func TestLayersDeletedTogetherGoAsDeleteAfterSays(t *testing.T) {
 					continue
 				}
 				going = append(going, name)
-				for _, other := range l.Spec.DeleteAfter {
+				for _, other := range l.Spec.TeardownAfter {
 					if left[other] != nil && !waits[other][name] && other != name {
 						t.Fatalf("%s goes before %s", name, other)
 					}
@@ -142,8 +142,8 @@ func waitsOf(left map[string]*v1alpha1.AddonsLayer) map[string]map[string]bool {
 	for name, l := range left {
 		waits[name] = map[string]bool{}
 		for other, found := range left {
-			waits[name][other] = name != other && (slices.Contains(l.Spec.DeleteAfter, other) ||
-				len(l.Spec.DeleteAfter) == 0 && slices.Contains(dependencyNames(found), name))
+			waits[name][other] = name != other && (slices.Contains(l.Spec.TeardownAfter, other) ||
+				len(l.Spec.TeardownAfter) == 0 && slices.Contains(dependencyNames(found), name))
 		}
 	}
 	for range left {

@@ -25,7 +25,7 @@ func (o Observation) blockingLayersMessage() string {
 	if len(names) == 0 {
 		return ""
 	}
-	message := fmt.Sprintf("is not deleted before layer %s is gone (spec.deleteAfter)", strings.Join(names, ", "))
+	message := fmt.Sprintf("is not deleted before layer %s is gone (spec.teardownAfter)", strings.Join(names, ", "))
 	staying := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return isDeleting(o.Layers[name].Layer) })
 	if len(staying) == 0 {
 		return message
@@ -33,11 +33,11 @@ func (o Observation) blockingLayersMessage() string {
 	return fmt.Sprintf("%s: delete %s first, or set the annotation %s to \"true\"", message, strings.Join(staying, ", "), v1alpha1.ForceDeleteAnnotation)
 }
 
-// predecessors returns the layers of deleteAfter that are still there, sorted, but
+// predecessors returns the layers of teardownAfter that are still there, sorted, but
 // for the layer itself and those that would wait for it in turn.
 func (o Observation) predecessors() []string {
 	var names []string
-	for _, name := range o.Layer.Spec.DeleteAfter {
+	for _, name := range o.Layer.Spec.TeardownAfter {
 		if o.Layers[name].Layer != nil && !slices.Contains(names, name) && !o.waitsForThis(name) {
 			names = append(names, name)
 		}
@@ -49,7 +49,7 @@ func (o Observation) predecessors() []string {
 // goesBefore tells whether a layer is in the way of another one's deletion because
 // it depends on it.
 func goesBefore(dependant, layer *v1alpha1.AddonsLayer) bool {
-	return hasDeployed(dependant) && dependsOn(dependant, layer.Name) && (len(layer.Spec.DeleteAfter) == 0 || !isDeleting(dependant))
+	return hasDeployed(dependant) && dependsOn(dependant, layer.Name) && (len(layer.Spec.TeardownAfter) == 0 || !isDeleting(dependant))
 }
 
 // waitsForThis tells whether the deletion of another layer waits for that of this
@@ -66,7 +66,7 @@ func (o Observation) waitsForThis(name string) bool {
 			return false
 		}
 		seen[name] = true
-		if slices.ContainsFunc(layer.Spec.DeleteAfter, func(next string) bool { return next != name && visit(next) }) || goesBefore(o.Layer, layer) {
+		if slices.ContainsFunc(layer.Spec.TeardownAfter, func(next string) bool { return next != name && visit(next) }) || goesBefore(o.Layer, layer) {
 			return true
 		}
 		for next, other := range o.Layers {
