@@ -52,7 +52,7 @@ func TestValidationOfApplicationBundles(t *testing.T) {
 		"a hook without a name":       {layer(someApplications + ", waitFor: [{apiVersion: v1, kind: Secret}]"), "waitFor[0].name"},
 		"a hook's timeout":            {layer(someApplications + ", deleteBefore: [{apiVersion: v1, kind: Service, timeout: 0s}]"), "timeout must be at least 1s"},
 		"a timeout":                   {layer(someApplications + ", timeout: 0s"), "timeout must be at least 1s"},
-		"teardown":                    {layer(someApplications + ", teardown: {after: [a]}"), ""},
+		"teardown":                    {layer(someApplications + ", teardownAfter: [a]"), ""},
 		"an input":                    {spec("inputs: [{name: size, type: Integer, default: 1}, {name: more, type: Object, default: {a: b}}]"), ""},
 		"an input's name":             {spec("inputs: [{name: a-b}]"), "the name of an input must begin with a letter"},
 		"an input's type":             {spec("inputs: [{name: a, type: string}]"), "type must be String, Integer, Number, Boolean, Object or Array"},

@@ -224,9 +224,16 @@ type BundleLayer struct {
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// Teardown says what goes before this layer when both go.
+	// TeardownAfter names the layers of the bundle that must be gone before this one is
+	// uninstalled. It takes the place of the usual rule, by which those that depend on it
+	// go first; an empty list waits for none.
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:items:MaxLength=40
+	// +listType=set
 	// +optional
-	Teardown *BundleTeardown `json:"teardown,omitempty"`
+	TeardownAfter []string `json:"teardownAfter,omitzero"`
+
+	OldBundleLayerWords `json:",inline"`
 
 	// Timeout as in AddonsLayers. Defaults to 30m for a layer with a remoteCluster.
 	// +kubebuilder:validation:Type=string
@@ -402,18 +409,6 @@ type BundleJob struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +required
 	Spec apiextensionsv1.JSON `json:"spec"`
-}
-
-// BundleTeardown says what goes before a layer when both go.
-type BundleTeardown struct {
-	// After names the layers of the bundle that must be gone before this one is
-	// uninstalled. It takes the place of the usual rule, by which those that depend
-	// on it go first.
-	// +kubebuilder:validation:MaxItems=50
-	// +kubebuilder:validation:items:MaxLength=40
-	// +listType=set
-	// +optional
-	After []string `json:"after"`
 }
 
 // ApplicationBundleStatus says whether a bundle can be installed.

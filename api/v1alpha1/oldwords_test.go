@@ -16,6 +16,10 @@ import (
 func TestOldWordsAreRefused(t *testing.T) {
 	needsServer(t)
 	tests := map[string]struct{ manifest, old, now string }{
+		"an order of deletion in a bundle": {
+			applicationBundle("old", "{name: apps, "+someApplications+", teardown: {after: [a]}}", ""), ", teardown: {after: [a]}",
+			"teardown.after is now teardownAfter: write that",
+		},
 		"an order of deletion": {
 			layer("old", "{version: 1.0.0, source: {name: addons, path: ./base}, deleteAfter: [a]}"), ", deleteAfter: [a]",
 			"deleteAfter is now teardownAfter: write that",

@@ -118,3 +118,21 @@ type OldLayerWords struct {
 	// +optional
 	OldDeleteAfter []string `json:"deleteAfter,omitempty"`
 }
+
+// OldBundleLayerWords are words that layers of bundles had before.
+type OldBundleLayerWords struct {
+	// OldTeardown is now teardownAfter.
+	// +kubebuilder:validation:XValidation:rule="false",message="teardown.after is now teardownAfter: write that"
+	// +optional
+	OldTeardown *OldTeardown `json:"teardown,omitempty"`
+}
+
+// OldTeardown said what goes before a layer of a bundle.
+type OldTeardown struct {
+	// After named the layers.
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:items:MaxLength=40
+	// +listType=set
+	// +optional
+	After []string `json:"after"`
+}

@@ -94,8 +94,8 @@ func (c *checking) order() {
 			c.say("layers["+layer.Name+"]", "is there twice")
 		}
 		c.named(layer, "dependsOn", layer.DependsOn)
-		if layer.Teardown != nil {
-			c.named(layer, "teardown.after", layer.Teardown.After)
+		if layer.TeardownAfter != nil {
+			c.named(layer, "teardownAfter", layer.TeardownAfter)
 		}
 		if layer.On == "" {
 			continue
@@ -112,7 +112,7 @@ func (c *checking) order() {
 		return
 	}
 	if cycle := c.cycle(c.leavesAfter); cycle != "" {
-		c.say("layers", "when they go, they wait for each other: %s; mend their teardown", cycle)
+		c.say("layers", "when they go, they wait for each other: %s; mend their teardownAfter", cycle)
 	}
 }
 
@@ -154,8 +154,8 @@ func (c *checking) goesAfter(name string) []string {
 func (c *checking) leavesAfter(name string) []string {
 	if layer := LayerOf(c.bundle, name); layer == nil {
 		return nil
-	} else if layer.Teardown != nil {
-		return layer.Teardown.After
+	} else if layer.TeardownAfter != nil {
+		return layer.TeardownAfter
 	}
 	var after []string
 	for _, layer := range c.bundle.Spec.Layers {

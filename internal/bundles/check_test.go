@@ -94,14 +94,14 @@ func TestCheck(t *testing.T) {
 				b.Spec.Layers[0].DependsOn = []string{"network", "mesh"}
 				b.Spec.Layers[1].On = "mesh"
 				b.Spec.Layers[2].On = "network"
-				b.Spec.Layers[2].Teardown = &v1alpha1.BundleTeardown{After: []string{"mesh"}}
+				b.Spec.Layers[2].TeardownAfter = []string{"mesh"}
 				b.Spec.Layers[3].On = "tenant"
 			},
 			[]string{
 				"layers[network].dependsOn: names the layer itself",
 				"layers[network].dependsOn: there is no layer mesh",
 				"layers[apps].onClusterOf: there is no layer mesh",
-				"layers[objects].teardown.after: there is no layer mesh",
+				"layers[objects].teardownAfter: there is no layer mesh",
 				"layers[objects].onClusterOf: layer network has no remoteCluster, so that nothing can be on it",
 				"layers[tenant].onClusterOf: names the layer itself",
 			},
@@ -111,8 +111,8 @@ func TestCheck(t *testing.T) {
 			[]string{"layers: they wait for each other: tenant -> innermost -> inner -> tenant"},
 		},
 		"a circle when they go": {
-			layer(4, func(l *v1alpha1.BundleLayer) { l.Teardown = &v1alpha1.BundleTeardown{After: []string{"network"}} }),
-			[]string{"layers: when they go, they wait for each other: network -> tenant -> inner -> network; mend their teardown"},
+			layer(4, func(l *v1alpha1.BundleLayer) { l.TeardownAfter = []string{"network"} }),
+			[]string{"layers: when they go, they wait for each other: network -> tenant -> inner -> network; mend their teardownAfter"},
 		},
 		"a layer twice": {
 			func(b *v1alpha1.ApplicationBundle, _ entries) {

@@ -74,6 +74,9 @@ func InBundle(bundle *v1alpha1.ApplicationBundle) string {
 
 func inBundleLayer(layer *v1alpha1.BundleLayer) string {
 	path := "layers[" + layer.Name + "]."
+	if found := first(path, word{layer.OldTeardown != nil, "teardown.after", "teardownAfter"}); found != "" {
+		return found
+	}
 	if cluster := layer.RemoteCluster; cluster != nil {
 		return first(
 			path+"remoteCluster.",
@@ -122,6 +125,9 @@ func WriteBundle(bundle *v1alpha1.ApplicationBundleSpec) {
 }
 
 func writeBundleLayer(layer *v1alpha1.BundleLayer) {
+	if layer.TeardownAfter != nil {
+		layer.OldTeardown, layer.TeardownAfter = &v1alpha1.OldTeardown{After: layer.TeardownAfter}, nil
+	}
 	if cluster := layer.RemoteCluster; cluster != nil && cluster.OldSecretRef == nil {
 		secret := cluster.KubeConfig.SecretRef
 		cluster.OldSecretRef, cluster.OldNamespace = &v1alpha1.OldSecretKey{Name: secret.Name, Key: secret.Key}, secret.Namespace

@@ -60,6 +60,10 @@ func TestWhatIsSaid(t *testing.T) {
 		"an order of deletion": {
 			oldwords.InLayer(parse[v1alpha1.AddonsLayer](t, "{spec: {deleteAfter: [a]}}")), "spec.deleteAfter is now teardownAfter: write that",
 		},
+		"an order of deletion in a bundle": {
+			oldwords.InBundle(parse[v1alpha1.ApplicationBundle](t, "{spec: {layers: [{name: a, teardown: {after: []}}]}}")),
+			"layers[a].teardown.after is now teardownAfter: write that",
+		},
 		"a mode": {
 			oldwords.InPlatform(parse[v1alpha1.Platform](t, "{spec: {upgrade: {mode: Notify}}}")),
 			"spec.upgrade.mode: Notify is no mode any more: write mode Manual and forceAfterEndOfLife: true",

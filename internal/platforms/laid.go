@@ -85,8 +85,8 @@ func lay(o Observation, bundle *v1alpha1.ApplicationBundle, prefix string, input
 	there := func(name string) bool { return found[name] != nil && found[name].presence != absent }
 	after := map[string][]string{}
 	for _, one := range all {
-		if one.Teardown != nil {
-			after[one.Name] = one.Teardown.After
+		if one.TeardownAfter != nil {
+			after[one.Name] = one.TeardownAfter
 		}
 	}
 	for _, one := range all {
@@ -100,7 +100,7 @@ func lay(o Observation, bundle *v1alpha1.ApplicationBundle, prefix string, input
 		for _, first := range contract(one.Name, after, there) {
 			one.spec.TeardownAfter = append(one.spec.TeardownAfter, found[first].name)
 		}
-		if one.Teardown != nil && len(one.spec.TeardownAfter) == 0 {
+		if one.TeardownAfter != nil && len(one.spec.TeardownAfter) == 0 {
 			// It waits for nobody, which its own name says; without any, those that
 			// depend on it would go first.
 			one.spec.TeardownAfter = []string{one.name}

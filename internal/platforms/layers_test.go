@@ -218,7 +218,7 @@ func TestDeleteAfter(t *testing.T) {
 		t.Errorf("without mesh cni is deleted after %v", got)
 	}
 	first := newWorld(platform("p", ""), bundle("1.0.0", "", "cni", "apps cni after:cni"))
-	first.Bundles[0].Spec.Layers[0].Teardown = &v1alpha1.BundleTeardown{}
+	first.Bundles[0].Spec.Layers[0].TeardownAfter = []string{}
 	first.settle(t)
 	if got := first.find("p-cni").Spec.TeardownAfter; !slices.Equal(got, []string{"p-cni"}) {
 		t.Errorf("what goes first is deleted after %v, and so after what depends on it", got)

@@ -109,7 +109,7 @@ func bundle(version, from string, written ...string) *v1alpha1.ApplicationBundle
 			case "when":
 				layer.When = value
 			case "after":
-				layer.Teardown = &v1alpha1.BundleTeardown{After: strings.Split(value, ",")}
+				layer.TeardownAfter = strings.Split(value, ",")
 			default:
 				layer.DependsOn = strings.Split(word, ",")
 			}

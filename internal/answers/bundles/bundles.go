@@ -178,8 +178,8 @@ func hooks(of *v1alpha1.BundleLayer) []string {
 	for _, before := range of.DeleteBefore {
 		found = append(found, strings.TrimSpace("deletes each "+before.Kind+" "+before.Where)+" first")
 	}
-	if of.Teardown != nil {
-		found = append(found, strings.TrimSpace("goes after "+strings.Join(sortedCopy(of.Teardown.After), ", ")))
+	if of.TeardownAfter != nil {
+		found = append(found, "goes after "+cmp.Or(strings.Join(sortedCopy(of.TeardownAfter), ", "), "nothing"))
 	}
 	return found
 }

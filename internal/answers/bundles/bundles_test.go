@@ -125,9 +125,9 @@ func TestDiff(t *testing.T) {
 		"layers": {"layers come and go with what they have", func(_, b *v1alpha1.ApplicationBundle) {
 			b.Spec.Layers[1].Name = "net"
 			b.Spec.Layers[0].When = "inputs.on"
-			b.Spec.Layers[0].Teardown = &v1alpha1.BundleTeardown{}
+			b.Spec.Layers[0].TeardownAfter = []string{}
 		}, []string{
-			"base added when:  -> inputs.on", "base added teardown:  -> after ",
+			"base added when:  -> inputs.on", "base added teardownAfter:  -> nothing",
 			"net added layer:  -> 1 application", "net moved application mesh: mesh -> net", "mesh removed layer: 1 application -> ",
 		}},
 	} {

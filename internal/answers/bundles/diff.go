@@ -270,8 +270,8 @@ func hookTexts(of *v1alpha1.BundleLayer) []string {
 	if of.Job != nil {
 		found = append(found, "job "+of.Job.Namespace+"/"+of.Job.Name)
 	}
-	if of.Teardown != nil {
-		found = append(found, "teardown after "+strings.Join(sortedCopy(of.Teardown.After), ", "))
+	if of.TeardownAfter != nil {
+		found = append(found, "teardownAfter "+cmp.Or(strings.Join(sortedCopy(of.TeardownAfter), ", "), "nothing"))
 	}
 	return found
 }
