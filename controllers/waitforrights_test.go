@@ -26,7 +26,7 @@ func TestWaitForReadsAsTheAccount(t *testing.T) {
 	f.layerWith("base", func(l *v1alpha1.AddonsLayer) {
 		l.Spec.ServiceAccountName = "nobody"
 		l.Spec.WaitFor = []v1alpha1.WaitFor{{
-			APIVersion: "v1", Kind: "ConfigMap", Namespace: f.namespace, Name: "settings", Condition: "object.data.password.startsWith('hunter')",
+			APIVersion: "v1", Kind: "ConfigMap", Namespace: f.namespace, Name: "settings", ReadyExpr: "object.data.password.startsWith('hunter')",
 		}}
 	})
 	f.ready("a")
@@ -78,7 +78,7 @@ func TestWaitForTellsNoSecret(t *testing.T) {
 		{"ConfigMap", "object.data.password"},
 	} {
 		layer := f.get("base")
-		layer.Spec.WaitFor = []v1alpha1.WaitFor{{APIVersion: "v1", Kind: tc.kind, Namespace: f.namespace, Name: "db", Condition: tc.condition}}
+		layer.Spec.WaitFor = []v1alpha1.WaitFor{{APIVersion: "v1", Kind: tc.kind, Namespace: f.namespace, Name: "db", ReadyExpr: tc.condition}}
 		f.must(f.client.Update(f.ctx, layer))
 		message := ""
 		f.eventually(fmt.Sprintf("condition %d is looked at", i), func() error {

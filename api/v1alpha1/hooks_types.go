@@ -31,11 +31,13 @@ type WaitFor struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +required
 	Name string `json:"name"`
-	// Condition is an expression of CEL over object, such as
+	// ReadyExpr is an expression of CEL over object, such as
 	// "object.status.phase == 'Ready'". Without it the object must exist.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
-	Condition string `json:"condition,omitempty"`
+	ReadyExpr string `json:"readyExpr,omitempty"`
+
+	OldWaitWords `json:",inline"`
 }
 
 // DeleteBefore are objects that are deleted, and must be gone, before anything of

@@ -16,6 +16,10 @@ import (
 func TestOldWordsAreRefused(t *testing.T) {
 	needsServer(t)
 	tests := map[string]struct{ manifest, old, now string }{
+		"a condition": {
+			layer("old", "{version: 1.0.0, source: {name: addons, path: ./base}, waitFor: [{apiVersion: v1, kind: ConfigMap, name: a, condition: 'true'}]}"),
+			", condition: 'true'", "condition is now readyExpr: write that",
+		},
 		"an order of deletion in a bundle": {
 			applicationBundle("old", "{name: apps, "+someApplications+", teardown: {after: [a]}}", ""), ", teardown: {after: [a]}",
 			"teardown.after is now teardownAfter: write that",

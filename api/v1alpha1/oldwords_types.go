@@ -136,3 +136,12 @@ type OldTeardown struct {
 	// +optional
 	After []string `json:"after"`
 }
+
+// OldWaitWords are words that waitFor had before.
+type OldWaitWords struct {
+	// OldCondition is now readyExpr.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="false",message="condition is now readyExpr: write that"
+	// +optional
+	OldCondition string `json:"condition,omitempty"`
+}

@@ -150,12 +150,12 @@ func TestCheck(t *testing.T) {
 		},
 		"hooks": {
 			layer(4, func(l *v1alpha1.BundleLayer) {
-				l.WaitFor[0].Condition, l.WaitFor[0].Namespace = "inputs.pool == ''", "${inputs.nothing}"
+				l.WaitFor[0].ReadyExpr, l.WaitFor[0].Namespace = "inputs.pool == ''", "${inputs.nothing}"
 				l.DeleteBefore[0].Where, l.DeleteBefore[0].APIVersion = "'x'", "a/b/c"
 			}),
 			[]string{
 				"layers[inner].waitFor[0].namespace: there is no input nothing: there are domain, pool, replicas, secret, zones",
-				"layers[inner].waitFor[0].condition: ${inputs.pool == ''} is no expression of CEL: column 1: undeclared reference to 'inputs'; there are the variables object",
+				"layers[inner].waitFor[0].readyExpr: ${inputs.pool == ''} is no expression of CEL: column 1: undeclared reference to 'inputs'; there are the variables object",
 				"layers[inner].deleteBefore[0].apiVersion: must be a version such as v1 or a group and a version such as apps/v1",
 				"layers[inner].deleteBefore[0].where: 'x' is of the type string, and must be true or false",
 			},

@@ -83,7 +83,7 @@ func (c *checking) hooks(path string, layer *v1alpha1.BundleLayer) {
 		field := fmt.Sprintf("%s.waitFor[%d]", path, i)
 		c.plainText(field+".namespace", hook.Namespace)
 		c.plainText(field+".name", hook.Name)
-		c.hook(field, "condition", hook.APIVersion, hook.Condition)
+		c.hook(field, "readyExpr", hook.APIVersion, hook.ReadyExpr)
 	}
 	for i, hook := range layer.DeleteBefore {
 		field := fmt.Sprintf("%s.deleteBefore[%d]", path, i)

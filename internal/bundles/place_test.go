@@ -95,7 +95,7 @@ func TestHooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if waitFor[0].Name != "one" || waitFor[0].Condition != layer.WaitFor[0].Condition || deleteBefore[0].Namespace != "d" {
+	if waitFor[0].Name != "one" || waitFor[0].ReadyExpr != layer.WaitFor[0].ReadyExpr || deleteBefore[0].Namespace != "d" {
 		t.Errorf("the hooks are %+v %+v", waitFor, deleteBefore)
 	}
 	if layer.WaitFor[0].Name != "${instance.name}" {

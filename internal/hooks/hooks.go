@@ -38,7 +38,7 @@ func Check(apiVersion, condition string) error {
 		return nil
 	}
 	if _, err := language.CheckCondition(condition); err != nil {
-		return fmt.Errorf("condition: %w", err)
+		return fmt.Errorf("readyExpr: %w", err)
 	}
 	return nil
 }

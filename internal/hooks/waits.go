@@ -42,7 +42,7 @@ func Waits(layer *v1alpha1.AddonsLayer, namespace string) []Wait {
 	for i, hook := range layer.Spec.WaitFor {
 		waits = append(waits, Wait{
 			Field: fmt.Sprintf("spec.waitFor[%d]", i), APIVersion: hook.APIVersion, Kind: hook.Kind,
-			Namespace: hook.Namespace, Name: hook.Name, Condition: hook.Condition,
+			Namespace: hook.Namespace, Name: hook.Name, Condition: hook.ReadyExpr,
 		})
 	}
 	if len(layer.Spec.HealthChecks) == 0 {

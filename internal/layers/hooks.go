@@ -18,7 +18,7 @@ import (
 // would be too late.
 func hookGate(o Observation) *Blocked {
 	for i, hook := range o.Layer.Spec.WaitFor {
-		if err := hooks.Check(hook.APIVersion, hook.Condition); err != nil {
+		if err := hooks.Check(hook.APIVersion, hook.ReadyExpr); err != nil {
 			return invalidHook("waitFor", i, err)
 		}
 	}

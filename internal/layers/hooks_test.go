@@ -23,7 +23,7 @@ func TestDecideWaitFor(t *testing.T) {
 	id := objects.ID{Kind: "ConfigMap", Namespace: "default", Name: "flags"}
 	condition := "object.data.phase == 'done'"
 	waits := func(l *v1alpha1.AddonsLayer) {
-		l.Spec.WaitFor = []v1alpha1.WaitFor{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "flags", Condition: condition}}
+		l.Spec.WaitFor = []v1alpha1.WaitFor{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "flags", ReadyExpr: condition}}
 	}
 	configMap := func(data map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"data": data}}
@@ -77,8 +77,8 @@ func TestDecideWaitFor(t *testing.T) {
 			state: v1alpha1.StateFailed, message: "spec.waitFor[0].apiVersion: ", stalled: true,
 		},
 		"no condition": {
-			in:    observation(layer(isDeployed(dir), waits, func(l *v1alpha1.AddonsLayer) { l.Spec.WaitFor[0].Condition = "object.data ==" }), dir, both),
-			state: v1alpha1.StateFailed, message: "spec.waitFor[0].condition: ", stalled: true,
+			in:    observation(layer(isDeployed(dir), waits, func(l *v1alpha1.AddonsLayer) { l.Spec.WaitFor[0].ReadyExpr = "object.data ==" }), dir, both),
+			state: v1alpha1.StateFailed, message: "spec.waitFor[0].readyExpr: ", stalled: true,
 		},
 		"a selector that is none": {
 			in: observation(layer(isDeployed(dir), func(l *v1alpha1.AddonsLayer) {

@@ -33,7 +33,19 @@ func first(path string, words ...word) string {
 
 // InLayer says which old word an AddonsLayer has; empty for none.
 func InLayer(layer *v1alpha1.AddonsLayer) string {
+	if found := inWaits("spec.", layer.Spec.WaitFor); found != "" {
+		return found
+	}
 	return first("spec.", word{len(layer.Spec.OldDeleteAfter) > 0, "deleteAfter", "teardownAfter"})
+}
+
+func inWaits(path string, waits []v1alpha1.WaitFor) string {
+	for i, one := range waits {
+		if found := first(fmt.Sprintf("%swaitFor[%d].", path, i), word{one.OldCondition != "", "condition", "readyExpr"}); found != "" {
+			return found
+		}
+	}
+	return ""
 }
 
 // InVersion says which old word a version of a HelmApplication has; empty for none.
@@ -75,6 +87,9 @@ func InBundle(bundle *v1alpha1.ApplicationBundle) string {
 func inBundleLayer(layer *v1alpha1.BundleLayer) string {
 	path := "layers[" + layer.Name + "]."
 	if found := first(path, word{layer.OldTeardown != nil, "teardown.after", "teardownAfter"}); found != "" {
+		return found
+	}
+	if found := inWaits(path, layer.WaitFor); found != "" {
 		return found
 	}
 	if cluster := layer.RemoteCluster; cluster != nil {
@@ -125,6 +140,10 @@ func WriteBundle(bundle *v1alpha1.ApplicationBundleSpec) {
 }
 
 func writeBundleLayer(layer *v1alpha1.BundleLayer) {
+	for i := range layer.WaitFor {
+		one := &layer.WaitFor[i]
+		one.OldCondition, one.ReadyExpr = cmp.Or(one.ReadyExpr, one.OldCondition), ""
+	}
 	if layer.TeardownAfter != nil {
 		layer.OldTeardown, layer.TeardownAfter = &v1alpha1.OldTeardown{After: layer.TeardownAfter}, nil
 	}

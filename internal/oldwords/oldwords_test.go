@@ -9,6 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/bundles"
+	"github.com/strata-project/strata/internal/catalogue"
 	"github.com/strata-project/strata/internal/oldwords"
 )
 
@@ -19,6 +21,37 @@ func parse[T any](t *testing.T, text string) *T {
 		t.Fatal(err)
 	}
 	return object
+}
+
+// A version that was published in old words is the same in new ones, so that it can be
+// mended; the digest was made before there were new ones.
+func TestVersionsKeepTheirDigests(t *testing.T) {
+	const want = "sha256:de022aa57e59d7329e9967d6f15d4fdf28cebe42b5db547b1b0fc625a5ba89d0"
+	for _, text := range []string{
+		"{version: 1.0.0, chart: {}, kubernetes: '>=1.30', dependencies: [{name: db, range: ^1}], recommendations: [{name: dns}]}",
+		"{version: 1.0.0, chart: {}, kubeVersion: '>=1.30', dependsOn: [{name: db, range: ^1}], recommends: [{name: dns}]}",
+	} {
+		if got, err := catalogue.DigestOf(*parse[v1alpha1.HelmApplicationVersion](t, text)); err != nil || got != want {
+			t.Errorf("%s: %s, %v", text, got, err)
+		}
+	}
+}
+
+// The same goes for bundles.
+func TestBundlesKeepTheirDigests(t *testing.T) {
+	const want = "sha256:aa1daed09c52a9664b98918a65df639c9d0335b0a240c956cd5759640c4da467"
+	for _, text := range []string{
+		"{spec: {family: web, version: 1.0.0, kubernetes: '>=1.30', layers: [" +
+			"{name: a, objects: [{a: b}], waitFor: [{apiVersion: v1, kind: Pod, name: a, condition: 'true'}], teardown: {after: [b]}}, " +
+			"{name: b, remoteCluster: {namespace: 'n', secretRef: {name: s, key: k}}, teardown: {after: []}}]}}",
+		"{spec: {family: web, version: 1.0.0, kubeVersion: '>=1.30', layers: [" +
+			"{name: a, objects: [{a: b}], waitFor: [{apiVersion: v1, kind: Pod, name: a, readyExpr: 'true'}], teardownAfter: [b]}, " +
+			"{name: b, remoteCluster: {kubeConfig: {secretRef: {name: s, namespace: 'n', key: k}}}, teardownAfter: []}]}}",
+	} {
+		if got, err := bundles.DigestOf(parse[v1alpha1.ApplicationBundle](t, text)); err != nil || got != want {
+			t.Errorf("%s: %s, %v", text, got, err)
+		}
+	}
 }
 
 func TestWhatIsSaid(t *testing.T) {
@@ -63,6 +96,14 @@ func TestWhatIsSaid(t *testing.T) {
 		"an order of deletion in a bundle": {
 			oldwords.InBundle(parse[v1alpha1.ApplicationBundle](t, "{spec: {layers: [{name: a, teardown: {after: []}}]}}")),
 			"layers[a].teardown.after is now teardownAfter: write that",
+		},
+		"a condition": {
+			oldwords.InLayer(parse[v1alpha1.AddonsLayer](t, "{spec: {waitFor: [{kind: A, name: a}, {kind: A, name: b, condition: 'true'}]}}")),
+			"spec.waitFor[1].condition is now readyExpr: write that",
+		},
+		"a condition in a bundle": {
+			oldwords.InBundle(parse[v1alpha1.ApplicationBundle](t, "{spec: {layers: [{name: a, waitFor: [{kind: A, name: b, condition: 'true'}]}]}}")),
+			"layers[a].waitFor[0].condition is now readyExpr: write that",
 		},
 		"a mode": {
 			oldwords.InPlatform(parse[v1alpha1.Platform](t, "{spec: {upgrade: {mode: Notify}}}")),

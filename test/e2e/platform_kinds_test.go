@@ -38,7 +38,7 @@ const everyKind = `
       spec: {backoffLimit: 1, template: {spec: {restartPolicy: Never, containers: [{name: main, image: "example.com/migrate:1", args: ["${inputs.text}"]}]}}}
   - name: gate
     dependsOn: [charts]
-    waitFor: [{apiVersion: v1, kind: ConfigMap, namespace: PREFIX, name: from-git, condition: "object.data.text != ''"}]
+    waitFor: [{apiVersion: v1, kind: ConfigMap, namespace: PREFIX, name: from-git, readyExpr: "object.data.text != ''"}]
   - name: directory
     dependsOn: [gate]
     source: {name: addons, namespace: PREFIX, path: ./extra}

@@ -30,7 +30,7 @@ const madeCluster = `
     remoteCluster: {kubeConfig: {secretRef: {name: outer-kubeconfig, namespace: PREFIX}}, interval: 1s, labels: {of: PREFIX}%s}
   - name: network
     onClusterOf: register
-    waitFor: [{apiVersion: v1, kind: ConfigMap, namespace: PREFIX, name: network-is-up, condition: "object.data.up == 'yes'"}]
+    waitFor: [{apiVersion: v1, kind: ConfigMap, namespace: PREFIX, name: network-is-up, readyExpr: "object.data.up == 'yes'"}]
     applications: [{name: network, application: PREFIX-app, version: 1.0.0}]
 `
 

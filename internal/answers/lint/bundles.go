@@ -12,6 +12,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/catalogue"
+	"github.com/strata-project/strata/internal/oldwords"
 )
 
 // checkCatalogue says of bundles and applications what their controllers say, where
@@ -34,7 +35,7 @@ func (l *linter) checkCatalogue() {
 				continue
 			}
 			l.bundles[typed.Name] = typed
-			if hasAll(applications, bundles.Named(typed)) {
+			if hasAll(applications, bundles.Named(typed)) && oldwords.InBundle(typed) == "" { // which the schema has said
 				for _, problem := range bundles.Check(typed, applications) {
 					field, message := splitField(problem)
 					l.add(ruleBundle, each.place, field, "", "%s", message)
@@ -42,7 +43,7 @@ func (l *linter) checkCatalogue() {
 			}
 		case v1alpha1.GroupVersion.WithKind("HelmApplication"):
 			typed := applications[nameOf(each.Unstructured)]
-			if typed == nil || !hasAll(applications, required(typed)) {
+			if typed == nil || oldwords.InApplication(typed) != "" || !hasAll(applications, required(typed)) {
 				continue
 			}
 			for _, problem := range catalogue.Decide(catalogue.Observation{Now: l.Now, Application: typed, Catalogue: applications}).Status.Problems {

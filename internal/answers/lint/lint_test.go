@@ -100,6 +100,20 @@ func TestRules(t *testing.T) {
 				"base/s.yaml: warning encrypted: is encrypted, and is not looked into without its key",
 			},
 		},
+		"words of before": {
+			files: map[string]string{
+				"bundle.yaml": "apiVersion: kraan.io/v1alpha1\nkind: ApplicationBundle\nmetadata:\n  name: web\nspec:\n  family: web\n  version: 1.0.0\n" +
+					"  kubernetes: '>=1.30'\n  layers:\n  - name: a\n    objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: a}}]\n",
+				"app.yaml": "apiVersion: kraan.io/v1alpha1\nkind: HelmApplication\nmetadata:\n  name: web\nspec:\n  licence: MIT\n  versions:\n" +
+					"  - {version: 1.0.0, chart: {oci: {url: 'oci://a/b'}}}\n",
+				"layers.yaml": addonsLayer("base", "./base", "  deleteAfter: [apps]\n"), "base/a.yaml": release("a", ""),
+			},
+			want: []string{
+				"app.yaml:6: error schema: spec.licence: Invalid value: \"MIT\": licence is now license: write that",
+				"bundle.yaml:8: error schema: spec.kubernetes: Invalid value: \">=1.30\": kubernetes is now kubeVersion: write that",
+				"layers.yaml:9: error schema: spec.deleteAfter: Invalid value: deleteAfter is now teardownAfter: write that",
+			},
+		},
 		"a version that is a number": {
 			files: map[string]string{"layers.yaml": strings.Replace(addonsLayer("base", "./base", ""), "version: 1.0.0", "version: 1.0", 1), "base/a.yaml": release("a", "")},
 			want:  []string{"layers.yaml:7: error schema: spec.version: must be a text, and YAML reads it as a number: quote it"},
