@@ -370,6 +370,35 @@ func TestApproval(t *testing.T) {
 	f.installed("shop", "1.1.0", 3)
 }
 
+// Inputs that go in stages wait for their approval, and what waits keeps those that it has,
+// whoever starts anew and whatever is changed by hand.
+func TestInputsWaitForApproval(t *testing.T) {
+	f := newBareFixture(t)
+	f.startFleet(time.Hour)
+	f.bundleOf("one", "1.0.0", settings)
+	f.platform("shop", "  bundle: {family: NAMESPACE}\n  inputs: {text: one}\n  rollout: {stageInputs: true, stages: [{name: all}]}\n")
+	f.installed("shop", "1.0.0", 3)
+	f.patchPlatform("shop", `{"spec":{"inputs":{"text":"two","middle":false},"rollout":{"stages":[{"name":"all","approval":true}]}}}`)
+	f.platformSays("shop", v1alpha1.ReasonWaiting, "stage all waits for approval: all@1.0.0+")
+	f.patchLayer("shop-first", `{"spec":{"inputs":{"text":"three","middle":true}}}`)
+	f.eventually("what was changed by hand is taken back", func() error {
+		if got := string(f.get("shop-first").Spec.Inputs.Raw); !strings.Contains(got, `"one"`) {
+			return fmt.Errorf("it has %s", got)
+		}
+		return nil
+	})
+	f.settleAnew()
+	f.text(f.name("shop-last"), "text", "one")
+	waits := f.getPlatform("shop")
+	if waits.Status.Layers.Total != 3 || waits.Status.Clusters.Waiting != 1 {
+		t.Errorf("before the approval it is %+v", waits.Status)
+	}
+	f.patchLayer("shop-middle", `{"spec":{"orphanGrace":"0s"}}`)
+	f.approve("shop", waits.Status.Stages[0].Approval)
+	f.installed("shop", "1.0.0", 2)
+	f.text(f.name("shop-last"), "text", "two")
+}
+
 // approve approves stages of a Platform.
 func (f *fixture) approve(platform, stages string) {
 	f.Helper()

@@ -7,6 +7,35 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// LayerHooks say what a layer waits for, and what goes before it.
+type LayerHooks struct {
+	// WaitFor lists objects on the layer's cluster that must be as their conditions
+	// say before the layer counts as deployed.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	// +optional
+	WaitFor []WaitFor `json:"waitFor,omitempty"`
+
+	// DeleteBefore lists objects on the layer's cluster that are deleted, and must be
+	// gone, before anything of the layer is uninstalled when the layer is deleted.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	// +optional
+	DeleteBefore []DeleteBefore `json:"deleteBefore,omitempty"`
+
+	// TeardownAfter names the layers that must be gone before this one is uninstalled.
+	// Where it is given, layers that depend on this one and are themselves being
+	// deleted need not go first; those that stay still keep it. Its own name stands
+	// for nobody.
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=63
+	// +listType=set
+	// +optional
+	TeardownAfter []string `json:"teardownAfter,omitempty"`
+
+	OldLayerWords `json:",inline"`
+}
+
 // WaitFor is an object that must be as a condition says before a layer counts as
 // deployed. It is looked up on the layer's cluster.
 type WaitFor struct {

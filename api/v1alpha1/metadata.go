@@ -180,6 +180,11 @@ const (
 	// PlatformMovedAnnotation is what a cluster was at before it was moved last, and
 	// when that was, as VERSION@TIME with a time of RFC 3339.
 	PlatformMovedAnnotation = "platform.kraan.io/moved"
+	// PlatformInputsAnnotation has the inputs that a cluster has, and
+	// PlatformInputsBeforeAnnotation those that it had before a roll-out first moved it,
+	// as JSON, where a Platform has them go to the clusters in stages.
+	PlatformInputsAnnotation       = "platform.kraan.io/inputs"
+	PlatformInputsBeforeAnnotation = "platform.kraan.io/inputs-before"
 	// ApproveAnnotation on a Platform approves stages of roll-outs: STAGE@VERSION,
 	// several with commas between them.
 	ApproveAnnotation = "kraan.io/approve"

@@ -6,7 +6,6 @@ package v1alpha1
 import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // PlatformKind is the kind of Platform.
@@ -66,6 +65,13 @@ type PlatformSpec struct {
 	// +listType=atomic
 	// +optional
 	InputsFrom []InputsReference `json:"inputsFrom,omitempty"`
+
+	// Overrides are inputs of some of the clusters, which win over inputs and inputsFrom.
+	// Of several that select a cluster the later win, each input as a whole.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	// +optional
+	Overrides []InputsOverride `json:"overrides,omitempty"`
 
 	// Upgrade says when and how far clusters are moved to newer versions.
 	// +optional
@@ -214,63 +220,17 @@ type InputsReference struct {
 	Optional bool `json:"optional,omitempty"`
 }
 
-// RolloutSpec says which clusters are moved before which.
-type RolloutSpec struct {
-	// Stages, one after the other; clusters that none of them selects come last, as
-	// a stage of their own. Without stages all clusters are one.
-	// +kubebuilder:validation:MaxItems=20
-	// +listType=map
-	// +listMapKey=name
-	// +optional
-	Stages []RolloutStage `json:"stages,omitempty"`
-	// MaxUnavailable for the clusters that no stage selects. Defaults to 1.
-	// +optional
-	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// OnFailure says what happens when more clusters of a stage fail than may: Halt
-	// (the default) or Rollback.
-	// +kubebuilder:validation:XValidation:rule="self in ['', 'Halt', 'Rollback']",message="rollout.onFailure must be Halt (start nothing more) or Rollback (and take the stage back)"
-	// +optional
-	OnFailure RolloutFailure `json:"onFailure,omitempty"`
-}
-
-// RolloutFailure says what happens when a stage fails.
-type RolloutFailure string
-
-// What happens when a stage fails.
-const (
-	RolloutHalt     RolloutFailure = "Halt"
-	RolloutRollback RolloutFailure = "Rollback"
-)
-
-// RolloutStage is a part of the clusters that is moved before the next.
-type RolloutStage struct {
-	// Name of the stage.
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a stage must be of small letters, digits and dashes"
+// InputsOverride are inputs of the clusters that it selects.
+type InputsOverride struct {
+	// Selector of the clusters by the labels of their RemoteClusters. The cluster that
+	// Strata runs in has none.
 	// +required
-	Name string `json:"name"`
-	// Selector of the clusters by the labels of their RemoteClusters. A cluster is in
-	// the first stage that selects it.
-	// +optional
-	Selector metav1.LabelSelector `json:"selector,omitempty,omitzero"`
-	// MaxUnavailable is how many clusters may be moving at a time, as a number or a
-	// percentage of the stage. Defaults to 1.
-	// +optional
-	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// Soak is how long the last cluster must have been at the version before the next
-	// stage begins.
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="soak must not be negative"
-	// +optional
-	Soak *metav1.Duration `json:"soak,omitempty"`
-	// MaxFailures is how many clusters may fail before everything halts, as a number
-	// or a percentage of the stage. Defaults to 0.
-	// +optional
-	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
-	// Approval is true where nothing of the stage begins before somebody approves:
-	// with the annotation kraan.io/approve, which lists STAGE@VERSION.
-	// +optional
-	Approval bool `json:"approval,omitempty"`
+	Selector metav1.LabelSelector `json:"selector"`
+	// Inputs by name.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +required
+	Inputs apiextensionsv1.JSON `json:"inputs"`
 }
 
 // PlatformStatus says how a platform fares. Nothing in it grows with the fleet.
@@ -382,66 +342,6 @@ type ClusterCount struct {
 	// +kubebuilder:default=0
 	// +optional
 	Unreachable int32 `json:"unreachable"`
-}
-
-// StageStatus counts the clusters of a stage.
-type StageStatus struct {
-	// Name of the stage; (rest) for the clusters that no stage selects.
-	Name string `json:"name"`
-	// State is Waiting, Active, Halted or Done.
-	// +optional
-	State string `json:"state,omitempty"`
-	// Total number of clusters.
-	// +optional
-	Total int32 `json:"total,omitempty"`
-	// Updated clusters are well at the version.
-	// +optional
-	Updated int32 `json:"updated,omitempty"`
-	// Moving clusters are on their way to it.
-	// +optional
-	Moving int32 `json:"moving,omitempty"`
-	// Waiting clusters have yet to begin.
-	// +optional
-	Waiting int32 `json:"waiting,omitempty"`
-	// Failed clusters have failed on their way.
-	// +optional
-	Failed int32 `json:"failed,omitempty"`
-	// Unhealthy clusters do not begin because they are not well.
-	// +optional
-	Unhealthy int32 `json:"unhealthy,omitempty"`
-	// Stuck clusters have no way to the version.
-	// +optional
-	Stuck int32 `json:"stuck,omitempty"`
-	// Unreachable clusters do not answer.
-	// +optional
-	Unreachable int32 `json:"unreachable,omitempty"`
-	// Unfit clusters cannot run the version, by their version of Kubernetes, and are as
-	// far as they can be.
-	// +optional
-	Unfit int32 `json:"unfit,omitempty"`
-	// Approval is what somebody must approve before the stage goes on, as STAGE@VERSION;
-	// empty where it waits for nobody.
-	// +optional
-	Approval string `json:"approval,omitempty"`
-	// WaitingSince is since when it waits for that.
-	// +optional
-	WaitingSince *metav1.Time `json:"waitingSince,omitempty"`
-}
-
-// RolloutProgress remembers how far a roll-out has come.
-type RolloutProgress struct {
-	// Target is the version that is rolled out.
-	Target string `json:"target"`
-	// Since is when the roll-out of it began.
-	Since metav1.Time `json:"since"`
-	// Passed names the stages that are over.
-	// +kubebuilder:validation:MaxItems=21
-	// +listType=atomic
-	// +optional
-	Passed []string `json:"passed,omitempty"`
-	// RolledBack names the stage that was taken back.
-	// +optional
-	RolledBack string `json:"rolledBack,omitempty"`
 }
 
 // ClusterTrouble says what is wrong on a cluster.

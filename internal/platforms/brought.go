@@ -103,7 +103,10 @@ func (d *decider) byOwnBundle(m *member, b brought) {
 		if one.presence == absent || one.place != m.target {
 			continue
 		}
-		inputs, _ := d.inputsOf(bundle)
+		inputs, staged := m.given()
+		if !staged {
+			inputs, _ = d.inputsOf(bundle, m.target)
+		}
 		present, err := bundles.Present(one.BundleLayer, instanceOf(d.Platform.Name, m.target), inputs, factsOf(d.Observation, m.target))
 		if err != nil {
 			present = one.Applications // What may be there counts as that.

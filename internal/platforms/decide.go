@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/moments"
 	"github.com/strata-project/strata/internal/oldwords"
@@ -54,7 +56,7 @@ type decider struct {
 	circle string
 	family family
 	given  given
-	// known keeps what inputsOf has found, by the bundle's name.
+	// known keeps what inputsOf has found, by the bundle's name and the overrides.
 	known map[string]resolved
 	// frozen is true where it is not known which clusters are meant.
 	frozen bool
@@ -229,15 +231,16 @@ func (d *decider) bundle(want v1alpha1.PlatformBundle) {
 	d.strayInputs()
 }
 
-// inputsOf returns the inputs of a bundle, and why they are not to be had.
-func (d *decider) inputsOf(bundle *v1alpha1.ApplicationBundle) (map[string]any, string) {
+// inputsOf returns the inputs of a bundle on a cluster, and why they are not to be had.
+func (d *decider) inputsOf(bundle *v1alpha1.ApplicationBundle, cluster types.NamespacedName) (map[string]any, string) {
 	if why := cmp.Or(d.given.problem, d.given.waits); why != "" {
 		return nil, why
 	}
-	found, done := d.known[bundle.Name]
+	given, overrides := d.given.on(labelsOn(d.Observation, cluster))
+	found, done := d.known[bundle.Name+overrides]
 	if !done {
-		found.inputs, found.problem = d.given.resolve(bundle)
-		d.known[bundle.Name] = found
+		found.inputs, found.problem = given.resolve(bundle)
+		d.known[bundle.Name+overrides] = found
 	}
 	return found.inputs, found.problem
 }
@@ -267,8 +270,13 @@ func (d *decider) strayInputs() {
 		if version != d.target && !slices.ContainsFunc(d.members, func(m *member) bool { return m.next == version }) {
 			continue
 		}
-		if _, problem := d.inputsOf(bundle); problem != "" && d.given.waits == "" {
-			d.stall(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("%s (bundle %s)", problem, bundle.Name))
+		for _, m := range d.members {
+			if version != d.target && m.next != version {
+				continue
+			}
+			if _, problem := d.inputsOf(bundle, m.target); problem != "" && d.given.waits == "" {
+				d.stall(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("%s (bundle %s)", problem, bundle.Name))
+			}
 		}
 	}
 }

@@ -46,11 +46,20 @@ func draft(
 	if was.Inputs != nil && spec.Inputs != nil && sameJSON(was.Inputs.Raw, spec.Inputs.Raw) {
 		spec.Inputs = was.Inputs
 	}
-	labels, annotations = with(existing.Labels, labels), with(existing.Annotations, annotations)
+	labels, annotations = with(existing.Labels, labels), with(withoutInputs(existing.Annotations), annotations)
 	if equality.Semantic.DeepEqual(was, spec) && maps.Equal(labels, existing.Labels) && maps.Equal(annotations, existing.Annotations) {
 		return existing, false
 	}
 	layer = existing.DeepCopy()
 	layer.Labels, layer.Annotations, layer.Spec = labels, annotations, *spec.DeepCopy()
 	return layer, true
+}
+
+// withoutInputs returns annotations without the inputs that a cluster has: they are not kept
+// where they do not go in stages any more.
+func withoutInputs(annotations map[string]string) map[string]string {
+	others := maps.Clone(annotations)
+	delete(others, v1alpha1.PlatformInputsAnnotation)
+	delete(others, v1alpha1.PlatformInputsBeforeAnnotation)
+	return others
 }

@@ -13,11 +13,14 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/bundles"
+	"github.com/strata-project/strata/internal/rollout"
 )
 
 // given is what a platform gives for the inputs of its bundle.
@@ -26,8 +29,20 @@ type given struct {
 	// each is from.
 	own   map[string]any
 	texts map[string]text
+	// overrides are those of some clusters.
+	overrides []override
+	// with says which of them are in own; empty for none.
+	with string
+	// digest identifies all that is given, for whatever cluster.
+	digest string
 	// problem is what only the author can mend, and waits what is missing.
 	problem, waits string
+}
+
+// override are inputs of the clusters that it selects.
+type override struct {
+	selector labels.Selector
+	inputs   map[string]any
 }
 
 // text is an input that is read by the type that a bundle gives it.
@@ -46,6 +61,9 @@ func givenOf(o Observation) given {
 			found.own = own
 		}
 	}
+	if found.problem = found.override(o.Platform.Spec.Overrides); found.problem != "" {
+		return found
+	}
 	for i, ref := range o.Platform.Spec.InputsFrom {
 		name := types.NamespacedName{Namespace: cmp.Or(ref.Namespace, o.Namespace), Name: ref.Name}
 		data, exists := o.ConfigMaps[name]
@@ -58,7 +76,58 @@ func givenOf(o Observation) given {
 			found.texts[key] = text{value: value, from: fmt.Sprintf("spec.inputsFrom[%d]: ConfigMap %s: %s", i, name, key)}
 		}
 	}
+	found.digest = found.identify(o.Platform.Spec)
 	return found
+}
+
+// override reads the inputs of some clusters, and says what is wrong with them.
+func (g *given) override(all []v1alpha1.InputsOverride) string {
+	for i, one := range all {
+		selector, err := metav1.LabelSelectorAsSelector(&one.Selector)
+		if err != nil {
+			return fmt.Sprintf("spec.overrides[%d].selector: %v", i, err)
+		}
+		read := override{selector: selector}
+		if err := utiljson.Unmarshal(one.Inputs.Raw, &read.inputs); err != nil {
+			return fmt.Sprintf("spec.overrides[%d].inputs: must be an object", i)
+		}
+		g.overrides = append(g.overrides, read)
+	}
+	return ""
+}
+
+// on returns what is given for a cluster with some labels, and which overrides select it:
+// clusters of the same are given the same.
+func (g given) on(set labels.Set) (own given, key string) {
+	for i, one := range g.overrides {
+		if !one.selector.Matches(set) {
+			continue
+		}
+		if key == "" {
+			g.own = maps.Clone(g.own)
+		}
+		key += fmt.Sprintf(" %d", i)
+		g.with += fmt.Sprintf(" with spec.overrides[%d]", i)
+		maps.Copy(g.own, one.inputs)
+	}
+	return g, key
+}
+
+// identify returns what identifies all that is given, for whatever cluster.
+func (g given) identify(spec v1alpha1.PlatformSpec) string {
+	texts := map[string]string{}
+	for name, text := range g.texts {
+		texts[name] = text.value
+	}
+	var overrides []any
+	for i, one := range g.overrides {
+		overrides = append(overrides, []any{spec.Overrides[i].Selector, one.inputs})
+	}
+	written, err := json.Marshal([]any{g.own, texts, overrides})
+	if err != nil {
+		return "" // it was read from JSON
+	}
+	return digestOf(string(written), inputsDigits)
 }
 
 // names returns the names of all inputs that are given.
@@ -78,6 +147,13 @@ func (g given) stray(of []*v1alpha1.ApplicationBundle) string {
 				where = from.from
 			}
 			stray = append(stray, where)
+		}
+	}
+	for i, one := range g.overrides {
+		for _, name := range slices.Sorted(maps.Keys(one.inputs)) {
+			if !slices.ContainsFunc(of, func(b *v1alpha1.ApplicationBundle) bool { return inputOf(b, name) != nil }) {
+				stray = append(stray, fmt.Sprintf("spec.overrides[%d].inputs.%s", i, name))
+			}
 		}
 	}
 	if len(stray) == 0 {
@@ -120,9 +196,62 @@ func (g given) resolve(bundle *v1alpha1.ApplicationBundle) (map[string]any, stri
 	}
 	resolved, problems := bundles.Resolve(bundle, values)
 	if len(problems) > 0 {
-		return nil, fmt.Sprintf("spec.inputs: %s", strings.Join(problems, "; "))
+		return nil, fmt.Sprintf("spec.inputs%s: %s", g.with, strings.Join(problems, "; "))
 	}
 	return resolved, ""
+}
+
+// CheckInputs says what is wrong with the inputs that a Platform gives itself, for the newest
+// of some versions of its bundle that it asks for. What ConfigMaps give is not known to it:
+// that an input is missing is no mistake where there are any.
+func CheckInputs(platform *v1alpha1.Platform, all []*v1alpha1.ApplicationBundle) []string {
+	o := Observation{Platform: platform, Bundles: all}
+	if platform.Spec.Bundle == nil {
+		return nil
+	}
+	f := familyOf(o, platform.Spec.Bundle.Family)
+	for i := range f.releases {
+		f.releases[i].Uninstallable = "" // whatever its applications are
+	}
+	choice := rollout.Choose(rollout.Wish{Requested: platform.Spec.Bundle.Version, Bundles: f.releases})
+	bundle := f.find(choice.Target)
+	if bundle == nil {
+		return nil
+	}
+	own := platform.DeepCopy()
+	own.Spec.InputsFrom = nil
+	o.Platform = own
+	given := givenOf(o)
+	if given.problem != "" {
+		return []string{given.problem}
+	}
+	var problems []string
+	if stray := given.stray([]*v1alpha1.ApplicationBundle{bundle}); stray != "" {
+		problems = append(problems, stray)
+	}
+	sets := []labels.Set{nil}
+	for _, one := range platform.Spec.Overrides {
+		sets = append(sets, one.Selector.MatchLabels)
+	}
+	for _, set := range sets {
+		one, _ := given.on(set)
+		if len(platform.Spec.InputsFrom) > 0 {
+			bundle = withoutRequired(bundle)
+		}
+		if _, problem := one.resolve(bundle); problem != "" && !slices.Contains(problems, problem) {
+			problems = append(problems, problem)
+		}
+	}
+	return problems
+}
+
+// withoutRequired returns a bundle that can do without its inputs.
+func withoutRequired(bundle *v1alpha1.ApplicationBundle) *v1alpha1.ApplicationBundle {
+	bundle = bundle.DeepCopy()
+	for i := range bundle.Spec.Inputs {
+		bundle.Spec.Inputs[i].Required = false
+	}
+	return bundle
 }
 
 // decode reads JSON and keeps its numbers exact.

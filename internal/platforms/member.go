@@ -40,6 +40,8 @@ type member struct {
 	// has been at.
 	moving, current string
 	course
+	// stale is true where it is at its version with inputs of before.
+	stale bool
 
 	// plan are the layers that it has at its version; nil where these stay as they
 	// are.
@@ -97,14 +99,27 @@ func (d *decider) settle(m *member) {
 			m.untouched = d.family.missing(m.sent)
 		} else {
 			m.sent = bundle.Spec.Version
-			m.plan, m.untouched = d.lay(bundle, m)
+			m.plan, m.untouched = d.layAt(bundle, m)
 		}
 	}
 	m.health = d.assess(m)
 	m.current = m.sent
 	if !d.reached(m) {
-		m.moving, m.current = m.sent, m.from
+		m.moving, m.current = m.sent, versionIn(m.from)
 	}
+}
+
+// layAt lays out the bundle of the version that a cluster was sent to, with the inputs that
+// it was given then where these go in stages.
+func (d *decider) layAt(bundle *v1alpha1.ApplicationBundle, m *member) (plan []*laid, problem string) {
+	if !d.stagesInputs() {
+		m.inputs, m.inputsBefore = "", ""
+		return d.lay(bundle, m)
+	}
+	if had, ok := m.given(); ok {
+		return d.layWith(bundle, m, had)
+	}
+	return d.lay(bundle, m)
 }
 
 // lay lays out a bundle on a cluster, and says why that cannot be done.
@@ -114,9 +129,20 @@ func (d *decider) lay(bundle *v1alpha1.ApplicationBundle, m *member) (plan []*la
 		d.stall(v1alpha1.ReasonInvalidSpec, problem)
 		return nil, problem
 	}
-	known, wrong := d.inputsOf(bundle)
+	known, wrong := d.inputsOf(bundle, m.target)
 	if wrong != "" {
 		return nil, wrong
+	}
+	return d.layWith(bundle, m, known)
+}
+
+// layWith lays out a bundle on a cluster with some inputs, and notes them on it where they
+// go in stages.
+func (d *decider) layWith(bundle *v1alpha1.ApplicationBundle, m *member, known map[string]any) (plan []*laid, problem string) {
+	if d.stagesInputs() {
+		if m.inputs, problem = written(known); problem != "" {
+			return nil, problem
+		}
 	}
 	plan, err := lay(d.Observation, bundle, "", known, m.target)
 	if err != nil {
@@ -199,19 +225,24 @@ func (d *decider) reached(m *member) bool {
 }
 
 // begin sends a cluster to a version.
-func (d *decider) begin(m *member, version string) {
+func (d *decider) begin(m *member, to string) {
+	version := versionIn(to)
 	bundle := d.family.find(version)
 	if bundle == nil {
 		m.note(rollout.Progressing, "cannot be moved to %s: %s", version, d.family.missing(version))
 		return
 	}
-	plan, problem := d.lay(bundle, m)
+	had, known := m.record, d.has(m)
+	plan, problem := d.layTo(bundle, m, to)
 	if problem != "" {
+		m.record = had
 		m.note(rollout.Progressing, "cannot be moved to %s: %s", version, problem)
 		return
 	}
 	m.plan, m.untouched, m.begins = plan, "", true
-	m.record = m.move(m.current, d.target, d.Now)
+	inputs := m.inputs
+	m.record = had.move(known, d.goal(), d.Now)
+	m.inputs = inputs
 	m.sent, m.moving = bundle.Spec.Version, bundle.Spec.Version
 	m.health = d.assess(m)
 	if m.Condition == rollout.Ready {

@@ -117,6 +117,7 @@ func drawWorld(t *rapid.T) *drawn {
 }
 
 func drawRollout(t *rapid.T, p *v1alpha1.Platform) {
+	p.Spec.Rollout.StageInputs = rapid.Bool().Draw(t, "stageInputs")
 	if rapid.Bool().Draw(t, "stages") {
 		soak := metav1.Duration{Duration: time.Hour}
 		p.Spec.Rollout.Stages = []v1alpha1.RolloutStage{{

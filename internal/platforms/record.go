@@ -20,6 +20,9 @@ type record struct {
 	// where it never was.
 	from  string
 	moved time.Time
+	// inputs are those that the cluster has, and inputsBefore those that it had before the
+	// roll-out to target first moved it, as JSON; empty where they do not go in stages.
+	inputs, inputsBefore string
 }
 
 // recordOf reads the record of a layer. What cannot be understood counts for nothing.
@@ -30,6 +33,7 @@ func recordOf(layer *v1alpha1.AddonsLayer) record {
 	if moved, err := time.Parse(time.RFC3339, at); err == nil {
 		r.from, r.moved = from, moved
 	}
+	r.inputs, r.inputsBefore = layer.Annotations[v1alpha1.PlatformInputsAnnotation], layer.Annotations[v1alpha1.PlatformInputsBeforeAnnotation]
 	return r
 }
 
@@ -42,6 +46,12 @@ func (r record) annotations() map[string]string {
 	if !r.moved.IsZero() {
 		annotations[v1alpha1.PlatformMovedAnnotation] = r.from + "@" + r.moved.UTC().Format(time.RFC3339)
 	}
+	if r.inputs != "" {
+		annotations[v1alpha1.PlatformInputsAnnotation] = r.inputs
+	}
+	if r.inputsBefore != "" {
+		annotations[v1alpha1.PlatformInputsBeforeAnnotation] = r.inputsBefore
+	}
 	return annotations
 }
 
@@ -49,9 +59,9 @@ func (r record) annotations() map[string]string {
 // to a target. Its moment is later than the last one, whatever the clock says: by it
 // is told which of two versions a cluster was sent to last.
 func (r record) move(has, target string, now time.Time) record {
-	next := record{before: has, target: target, from: has, moved: now.UTC().Truncate(time.Second)}
+	next := record{before: has, target: target, from: has, moved: now.UTC().Truncate(time.Second), inputsBefore: r.inputs}
 	if r.target == target {
-		next.before = r.before
+		next.before, next.inputsBefore = r.before, r.inputsBefore
 	}
 	if !next.moved.After(r.moved) {
 		next.moved = r.moved.Add(time.Second)

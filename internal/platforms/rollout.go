@@ -22,7 +22,7 @@ import (
 // where clusters may be moved, none is.
 func (d *decider) rollOut() {
 	input, ok := d.rolloutInput()
-	if !ok || d.target == "" {
+	if !ok || d.target == "" || d.stagesInputs() && d.given.problem+d.given.waits != "" {
 		return
 	}
 	d.plan = rollout.Plan(input)
@@ -43,13 +43,13 @@ func (d *decider) rollOut() {
 func (d *decider) rolloutInput() (rollout.Input, bool) {
 	spec := d.Platform.Spec
 	in := rollout.Input{
-		Now: d.Now, UID: string(d.Platform.UID), Target: d.target, Since: d.Now, Windows: windowsOf(spec.Upgrade),
+		Now: d.Now, UID: string(d.Platform.UID), Target: d.goal(), Since: d.Now, Windows: windowsOf(spec.Upgrade),
 		OnFailure: rollout.OnFailure(spec.Rollout.OnFailure), Approved: approvedOf(d.Platform),
 	}
 	if spec.Upgrade.Spread != nil {
 		in.Spread = spec.Upgrade.Spread.Duration
 	}
-	if last := d.Platform.Status.Rollout; last != nil && last.Target == d.target {
+	if last := d.Platform.Status.Rollout; last != nil && last.Target == d.goal() {
 		in.Since = last.Since.Time
 		in.Progress = rollout.Progress{Target: last.Target, Passed: last.Passed, RolledBack: last.RolledBack}
 	}
@@ -92,9 +92,10 @@ func (d *decider) inRollout(m *member) rollout.Cluster {
 		Name: m.name(), Stage: m.stage, Current: m.current, Next: m.next, Problem: m.stuck, Unfit: m.unfit, Moving: m.moving,
 		Condition: m.Condition, Message: m.message, Reached: m.reached,
 	}
-	if m.record.target == d.target {
+	if m.record.target == d.goal() {
 		c.Before = m.before
 	}
+	d.stage(m, &c)
 	if m.forward {
 		c.Condition = rollout.Ready
 	}
@@ -141,7 +142,7 @@ func (d *decider) progress() {
 		return
 	}
 	next := &v1alpha1.RolloutProgress{
-		Target: d.target, Since: metav1.NewTime(d.Now.UTC().Truncate(time.Second)),
+		Target: d.goal(), Since: metav1.NewTime(d.Now.UTC().Truncate(time.Second)),
 		Passed: d.plan.Progress.Passed, RolledBack: d.plan.Progress.RolledBack,
 	}
 	same := last != nil && last.Target == next.Target

@@ -71,7 +71,7 @@ func (d *decider) count() {
 			clusters.Unreachable++
 		case m.Condition == rollout.Progressing:
 			clusters.Progressing++
-		case m.current == d.target || m.isAsFarAsItCan():
+		case (m.current == d.target || m.isAsFarAsItCan()) && !m.stale:
 			clusters.Ready++
 		default:
 			clusters.Waiting++

@@ -54,11 +54,16 @@ func compareNames(a, b types.NamespacedName) int {
 // stageOf returns the index of the first stage that selects a cluster, -1 for none.
 // The cluster that Strata runs in has no labels.
 func stageOf(o Observation, selectors []labels.Selector, cluster types.NamespacedName) int {
-	var set labels.Set
-	if remote := o.Clusters[cluster]; remote != nil {
-		set = remote.Labels
-	}
+	set := labelsOn(o, cluster)
 	return slices.IndexFunc(selectors, func(s labels.Selector) bool { return s.Matches(set) })
+}
+
+// labelsOn returns the labels of a cluster.
+func labelsOn(o Observation, cluster types.NamespacedName) labels.Set {
+	if remote := o.Clusters[cluster]; remote != nil {
+		return remote.Labels
+	}
+	return nil
 }
 
 // factsOf returns what is known of a cluster.

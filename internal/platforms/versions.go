@@ -145,7 +145,7 @@ func (d *decider) step(m *member, choice way) {
 		m.unfit = choice.Problem
 	}
 	switch {
-	case m.moving != "" && (m.Condition != rollout.Failed || m.record.target == d.target || m.next == ""):
+	case m.moving != "" && (m.Condition != rollout.Failed || m.record.target == d.goal() || m.next == ""):
 		// On its way, or failed there: that is its next step where it leads on.
 		if m.next != "" || m.sent == d.target {
 			m.next = m.moving

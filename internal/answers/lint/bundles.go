@@ -13,6 +13,7 @@ import (
 	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/catalogue"
 	"github.com/strata-project/strata/internal/oldwords"
+	"github.com/strata-project/strata/internal/platforms"
 )
 
 // checkCatalogue says of bundles and applications what their controllers say, where
@@ -49,6 +50,25 @@ func (l *linter) checkCatalogue() {
 			for _, problem := range catalogue.Decide(catalogue.Observation{Now: l.Now, Application: typed, Catalogue: applications}).Status.Problems {
 				l.add(ruleCatalogue, each.place, "spec.versions", "", "%s", problem)
 			}
+		}
+	}
+}
+
+// checkPlatforms says of Platforms which of their inputs their bundle cannot take, where
+// that is in the repository.
+func (l *linter) checkPlatforms() {
+	all := slices.Collect(maps.Values(l.bundles))
+	for _, each := range l.objects {
+		if each.GroupVersionKind() != v1alpha1.GroupVersion.WithKind(v1alpha1.PlatformKind) {
+			continue
+		}
+		typed, ok := as[v1alpha1.Platform](each.Unstructured)
+		if !ok || oldwords.InPlatform(typed) != "" {
+			continue
+		}
+		for _, problem := range platforms.CheckInputs(typed, all) {
+			field, message, _ := strings.Cut(problem, ": ")
+			l.add(rulePlatform, each.place, field, "", "%s", message)
 		}
 	}
 }

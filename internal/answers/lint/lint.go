@@ -108,6 +108,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		}
 	}
 	l.checkCatalogue()
+	l.checkPlatforms()
 	l.checkLayers()
 	l.checkBetween()
 	l.checkUnused()
@@ -140,8 +141,13 @@ type linter struct {
 	files    int
 	findings []Finding
 	seen     map[seenKey]bool
-	last     []repos.Document // of the file that was looked at last
-	lastFile string
+	last     lastRead
+}
+
+// lastRead is the file that was looked at last.
+type lastRead struct {
+	file      string
+	documents []repos.Document
 }
 
 // place is where an object begins.
@@ -207,15 +213,15 @@ func withField(mistake *directories.ContentError) string {
 // position finds the line and column of a field of an object. The file is read
 // again: most repositories have few findings.
 func (l *linter) position(at place, field string) (line, column int) {
-	if l.lastFile != at.file {
+	if l.last.file != at.file {
 		data, err := fs.ReadFile(l.Files, at.file)
 		if err != nil {
 			return at.line, 0
 		}
-		l.last, _ = repos.Documents(at.file, data)
-		l.lastFile = at.file
+		l.last.documents, _ = repos.Documents(at.file, data)
+		l.last.file = at.file
 	}
-	for _, document := range l.last {
+	for _, document := range l.last.documents {
 		if document.Line == at.line {
 			return document.Position(field)
 		}

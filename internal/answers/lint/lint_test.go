@@ -100,6 +100,24 @@ func TestRules(t *testing.T) {
 				"base/s.yaml: warning encrypted: is encrypted, and is not looked into without its key",
 			},
 		},
+		"inputs of a Platform": {
+			files: map[string]string{
+				"bundle.yaml": "apiVersion: kraan.io/v1alpha1\nkind: ApplicationBundle\nmetadata:\n  name: web\nspec:\n  family: web\n  version: 1.0.0\n" +
+					"  inputs: [{name: size, type: Integer, schema: {minimum: 1}}, {name: domain, required: true}]\n" +
+					"  layers:\n  - name: a\n    objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: a}}]\n",
+				"one.yaml": "apiVersion: kraan.io/v1alpha1\nkind: Platform\nmetadata:\n  name: one\nspec:\n  bundle: {family: web}\n" +
+					"  inputs:\n    size: 0\n    domain: a\n    colour: red\n  overrides:\n  - selector: {matchLabels: {a: b}}\n    inputs: {size: large}\n",
+				"two.yaml":   "apiVersion: kraan.io/v1alpha1\nkind: Platform\nmetadata:\n  name: two\nspec:\n  bundle: {family: web, version: ^1}\n",
+				"three.yaml": "apiVersion: kraan.io/v1alpha1\nkind: Platform\nmetadata:\n  name: three\nspec:\n  bundle: {family: web}\n  inputsFrom: [{name: settings}]\n",
+				"four.yaml":  "apiVersion: kraan.io/v1alpha1\nkind: Platform\nmetadata:\n  name: four\nspec:\n  bundle: {family: elsewhere}\n  inputs: {a: b}\n",
+			},
+			want: []string{
+				"one.yaml:5: error platform: spec.inputs with spec.overrides[0]: input size is the String \"large\", and must be of the type Integer",
+				"one.yaml:7: error platform: spec.inputs: input size does not match its schema: size: should be greater than or equal to 1",
+				"one.yaml:10: error platform: spec.inputs.colour: is no input of the bundle at 1.0.0",
+				"two.yaml:5: error platform: spec.inputs: input domain is required, and has no value",
+			},
+		},
 		"words of before": {
 			files: map[string]string{
 				"bundle.yaml": "apiVersion: kraan.io/v1alpha1\nkind: ApplicationBundle\nmetadata:\n  name: web\nspec:\n  family: web\n  version: 1.0.0\n" +

@@ -31,6 +31,7 @@ const (
 	ruleRelease           = "helmrelease"
 	ruleBundle            = "bundle"
 	ruleCatalogue         = "catalogue"
+	rulePlatform          = "platform"
 	ruleDuplicateLayer    = "duplicate-layer"
 	ruleDuplicateObject   = "duplicate-object"
 	ruleDuplicateRelease  = "duplicate-release"
@@ -89,6 +90,7 @@ func Rules() []Rule {
 			"The controller says the same in the status of the bundle, or of the layer that comes from it.",
 		},
 		{ruleCatalogue, Error, "a version of a HelmApplication that cannot be used", "The controller says the same in the status of the application."},
+		{rulePlatform, Error, "inputs of a Platform that its bundle cannot take", "The controller says the same in the status of the Platform."},
 		{
 			ruleDuplicateLayer,
 			Error,
