@@ -58,6 +58,8 @@ func TestValidationOfApplicationBundles(t *testing.T) {
 		"an input's type":             {spec("inputs: [{name: a, type: string}]"), "type must be String, Integer, Number, Boolean, Object or Array"},
 		"an input twice":              {spec("inputs: [{name: a}, {name: a}]"), "Duplicate value"},
 		"a range of Kubernetes":       {spec("kubeVersion: '>=1.31 <1.36'"), ""},
+		"a chart of its own":          {layer("applications: [{name: a, version: 1.0.0, chart: {oci: {url: 'oci://a/b'}}}]"), ""},
+		"a chart twice":               {layer("applications: [{name: a, application: b, version: 1.0.0, chart: {oci: {url: 'oci://a/b'}}}]"), "a chart of its own, or be one of the catalogue (application), not both"},
 		"no range of Kubernetes":      {spec("kubeVersion: newest"), "kubeVersion must be a minimum such as 1.31 or a range"},
 		"ranges that it upgrades":     {spec("upgradesFrom: ['>=0.9 <1']"), ""},
 		"an empty range":              {spec("upgradesFrom: ['']"), "upgradesFrom[0]"},

@@ -251,6 +251,8 @@ type Manifest struct {
 }
 
 // BundleApplication is an application of a layer, at one version.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.chart) || !has(self.application)",message="an application must have a chart of its own, or be one of the catalogue (application), not both"
 type BundleApplication struct {
 	// Name of the application in the layer, and of its HelmRelease.
 	// +kubebuilder:validation:MaxLength=53
@@ -261,7 +263,12 @@ type BundleApplication struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Application string `json:"application,omitempty"`
-	// Version of the HelmApplication, exactly.
+	// Chart that the application installs, instead of one of the catalogue; its version
+	// is by default the application's. The namespace is made where it is missing, and
+	// stays when the application goes.
+	// +optional
+	Chart *ChartSource `json:"chart,omitempty"`
+	// Version of the HelmApplication, or of the chart, exactly.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^v?(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z]([0-9A-Za-z.-]*[0-9A-Za-z])?)?$`
 	// +required

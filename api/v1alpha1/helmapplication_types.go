@@ -225,7 +225,7 @@ type ChartSource struct {
 type ChartRepository struct {
 	// URL of the repository.
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://.+')",message="url must begin with https:// or http://"
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('https://') || self.startsWith('http://')",message="url must begin with https:// or http://"
 	// +required
 	URL string `json:"url"`
 	// Chart is the name of the chart.
@@ -249,7 +249,7 @@ type ChartRepository struct {
 type ChartOCI struct {
 	// URL of the chart, without its tag.
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:XValidation:rule="self.matches('^oci://.+')",message="url must begin with oci://"
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('oci://')",message="url must begin with oci://"
 	// +required
 	URL string `json:"url"`
 	// Tag of the chart. Defaults to the application's version.
@@ -277,7 +277,7 @@ type ChartOCI struct {
 type ChartGit struct {
 	// URL of the repository.
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(https?|ssh)://.+')",message="url must begin with https://, http:// or ssh://"
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('https://') || self.startsWith('http://') || self.startsWith('ssh://')",message="url must begin with https://, http:// or ssh://"
 	// +required
 	URL string `json:"url"`
 	// Path of the chart in the repository.

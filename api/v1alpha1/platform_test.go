@@ -37,8 +37,8 @@ func TestValidationOfPlatforms(t *testing.T) {
 		"a bundle":                        {platform("valid", someBundle), ""},
 		"applications":                    {platform("valid", "applications: [{name: shop}]"), ""},
 		"a bundle and applications":       {with("applications: [{name: shop, version: '>=1 <2', namespace: shop, values: {a: '${inputs.b}'}}]"), ""},
-		"nothing":                         {platform("invalid", ""), "a platform must have a bundle, applications, or both"},
-		"only clusters":                   {platform("invalid", "clusters: [{name: a}]"), "a platform must have a bundle, applications, or both"},
+		"nothing":                         {platform("invalid", ""), "a platform must have a bundle or layers, applications, or both"},
+		"only clusters":                   {platform("invalid", "clusters: [{name: a}]"), "a platform must have a bundle or layers, applications, or both"},
 		"no applications":                 {platform("invalid", "applications: []"), "spec.applications"},
 		"an application twice":            {platform("invalid", "applications: [{name: a}, {name: a}]"), "Duplicate value"},
 		"an application without a name":   {platform("invalid", "applications: [{name: ''}]"), "applications[0].name"},
@@ -69,6 +69,8 @@ func TestValidationOfPlatforms(t *testing.T) {
 		"a bound":                         {with("upgrade: {maxStep: minor}"), "upgrade.maxStep must be Patch, Minor or Major"},
 		"a spread":                        {with("upgrade: {spread: -1h}"), "upgrade.spread must not be negative"},
 		"a window":                        {window("days: [Monday, Tue], start: '22:00', duration: 4h, timeZone: Europe/Berlin"), ""},
+		"layers of its own":               {platform("valid", "layers: [{name: a, applications: [{name: web, version: 1.0.0, chart: {oci: {url: 'oci://a/b'}}}]}]"), ""},
+		"layers and a bundle":             {with("layers: [{name: a, waitFor: [{apiVersion: v1, kind: Pod, name: a}]}]"), "layers of its own, not both"},
 		"no windows":                      {with("upgrade: {maintenanceWindows: []}"), "upgrade.maintenanceWindows"},
 		"a window on no days":             {window("days: [], start: '22:00', duration: 4h"), "maintenanceWindows[0].days"},
 		"a window on a day that is none":  {window("days: [Mo], start: '22:00', duration: 4h"), "maintenanceWindows[0].days[0]"},
@@ -110,6 +112,7 @@ func TestDefinitionOfPlatformsIsCurrent(t *testing.T) {
 	fill(reflect.ValueOf(&full.Spec).Elem())
 	fill(reflect.ValueOf(&full.Status).Elem())
 	full.Name = "full"
+	full.Spec.Layers = nil // as in bundles, whose definition is looked at there
 	full.Spec.Applications[0].ValuesFrom[0].Kind, full.Spec.DeletionPolicy = "ConfigMap", v1alpha1.DeletionPolicyOrphan
 	full.Spec.Upgrade.Mode, full.Spec.Upgrade.MaxStep = v1alpha1.UpgradeAuto, v1alpha1.UpgradePatch
 	full.Spec.Upgrade.MaintenanceWindows[0].Start, full.Spec.Upgrade.MaintenanceWindows[0].Days = "22:00", []v1alpha1.Weekday{"Mon"}

@@ -14,11 +14,23 @@ const PlatformKind = "Platform"
 // PlatformSpec says what is installed, on which clusters, and how these are moved
 // to another version.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.bundle) || has(self.applications)",message="a platform must have a bundle, applications, or both"
+// +kubebuilder:validation:XValidation:rule="has(self.bundle) || has(self.layers) || has(self.applications)",message="a platform must have a bundle or layers, applications, or both"
+// +kubebuilder:validation:XValidation:rule="!(has(self.bundle) && has(self.layers))",message="a platform must have a bundle that is published, or layers of its own, not both"
 type PlatformSpec struct {
 	// Bundle that is installed.
 	// +optional
 	Bundle *PlatformBundle `json:"bundle,omitempty"`
+
+	// Layers that are installed instead of a bundle that somebody has published, written
+	// as in bundles. Strata makes a bundle of them that is named by its content, so that a
+	// change of them goes to the clusters as another version does. Their templates have
+	// the inputs that the platform gives.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Layers []BundleLayer `json:"layers,omitempty"`
 
 	// Applications that are installed beside the bundle, with all that they depend
 	// on. Their versions are chosen so that they fit together, and are kept in

@@ -73,30 +73,43 @@ func (r *rendering) applications() error {
 
 // place looks up an application's version and says in which namespace it goes.
 func (r *rendering) place(application v1alpha1.BundleApplication) (slot, error) {
-	placed, name := slot{BundleApplication: application}, ApplicationName(application)
-	app := r.Applications[name]
-	if app == nil {
-		return slot{}, &Waiting{Reason: fmt.Sprintf("waits for HelmApplication %s, which does not exist", name)}
+	version, err := r.versionOf(application)
+	if err != nil {
+		return slot{}, err
 	}
-	if placed.version = catalogue.VersionOf(app, application.Version); placed.version == nil {
-		return slot{}, &Waiting{Reason: fmt.Sprintf("waits for version %s of HelmApplication %s, which it does not have", application.Version, name)}
-	}
-	if catalogue.IsChanged(app, *placed.version) {
-		return slot{}, &directories.ContentError{
-			Reason: v1alpha1.ReasonContentChanged, File: "HelmApplication " + name, Field: "versions[" + placed.version.Version + "]",
-			Message: "was published with other content: put that back, and publish a new version",
-		}
-	}
-	if old := oldwords.InVersion(*placed.version); old != "" {
-		return slot{}, &directories.ContentError{Reason: v1alpha1.ReasonInvalidManifest, File: "HelmApplication " + name, Message: old}
-	}
+	placed := slot{BundleApplication: application, version: version}
 	namespace := cmp.Or(application.Namespace, application.Name)
 	if application.Namespace == "" && placed.version.Namespace != nil {
 		namespace = placed.version.Namespace.Name
 	}
-	var err error
 	placed.namespace, err = r.fillName(r.fill, placed.field("namespace"), namespace)
 	return placed, err
+}
+
+// versionOf returns what an application installs.
+func (r *rendering) versionOf(application v1alpha1.BundleApplication) (*v1alpha1.HelmApplicationVersion, error) {
+	if own := OwnVersion(application); own != nil {
+		return own, nil
+	}
+	name := ApplicationName(application)
+	app := r.Applications[name]
+	if app == nil {
+		return nil, &Waiting{Reason: fmt.Sprintf("waits for HelmApplication %s, which does not exist", name)}
+	}
+	version := catalogue.VersionOf(app, application.Version)
+	if version == nil {
+		return nil, &Waiting{Reason: fmt.Sprintf("waits for version %s of HelmApplication %s, which it does not have", application.Version, name)}
+	}
+	if catalogue.IsChanged(app, *version) {
+		return nil, &directories.ContentError{
+			Reason: v1alpha1.ReasonContentChanged, File: "HelmApplication " + name, Field: "versions[" + version.Version + "]",
+			Message: "was published with other content: put that back, and publish a new version",
+		}
+	}
+	if old := oldwords.InVersion(*version); old != "" {
+		return nil, &directories.ContentError{Reason: v1alpha1.ReasonInvalidManifest, File: "HelmApplication " + name, Message: old}
+	}
+	return version, nil
 }
 
 func (r *rendering) application(application slot, all []slot) error {

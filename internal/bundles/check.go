@@ -294,6 +294,9 @@ func (c *checking) parameters(field string, application *v1alpha1.BundleApplicat
 // version checks that there is the version of an application, and in the bundle
 // what that needs.
 func (c *checking) version(field string, application *v1alpha1.BundleApplication) {
+	if application.Chart != nil {
+		return // Nobody else says anything of it.
+	}
 	name := ApplicationName(*application)
 	app := c.entries[name]
 	if app == nil {

@@ -96,16 +96,33 @@ func Named(bundle *v1alpha1.ApplicationBundle) []string {
 func namesIn(applications []v1alpha1.BundleApplication) []string {
 	var names []string
 	for _, application := range applications {
-		names = append(names, ApplicationName(application))
+		if application.Chart == nil {
+			names = append(names, ApplicationName(application))
+		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
 // ApplicationName returns the name of the HelmApplication that an application of a bundle
-// is.
+// is; empty for one that has a chart of its own.
 func ApplicationName(application v1alpha1.BundleApplication) string {
+	if application.Chart != nil {
+		return ""
+	}
 	return cmp.Or(application.Application, application.Name)
+}
+
+// OwnVersion returns what an application with a chart of its own installs, as the catalogue
+// would say it; nil for one that is of the catalogue.
+func OwnVersion(application v1alpha1.BundleApplication) *v1alpha1.HelmApplicationVersion {
+	if application.Chart == nil {
+		return nil
+	}
+	return &v1alpha1.HelmApplicationVersion{
+		Version: application.Version, Chart: *application.Chart,
+		Namespace: &v1alpha1.ApplicationNamespace{Name: application.Name, Create: true},
+	}
 }
 
 // LayerAt returns the layer of a bundle that the path of a layer's source names; nil where

@@ -315,8 +315,9 @@ func ToUnstructured(obj client.Object, gvk schema.GroupVersionKind) (*unstructur
 }
 
 // CacheOptions returns what the manager's cache is to hold: objects with an
-// owner label, without managedFields, Helm history and most of Helm's inventory; and all layers and
-// HelmReleases, since those may matter to a layer that does not own them.
+// owner label, without managedFields, Helm history and most of Helm's inventory; and all layers,
+// HelmReleases and Namespaces, since those may matter to a layer that does not own them: a
+// Namespace that a layer needs is made where it is missing, and is nobody's.
 func CacheOptions() cache.Options {
 	owned, err := labels.Parse(v1alpha1.LayerLabel)
 	if err != nil {
@@ -325,6 +326,8 @@ func CacheOptions() cache.Options {
 	everything := cache.ByObject{Label: labels.Everything()}
 	helmRelease := &unstructured.Unstructured{}
 	helmRelease.SetGroupVersionKind(helmReleaseVersion)
+	namespace := &unstructured.Unstructured{}
+	namespace.SetGroupVersionKind(namespaceVersion)
 	crd := &metav1.PartialObjectMetadata{}
 	crd.SetGroupVersionKind(definitionVersion)
 	return cache.Options{
@@ -337,6 +340,7 @@ func CacheOptions() cache.Options {
 			&v1alpha1.ApplicationBundle{}: everything,
 			&v1alpha1.Platform{}:          everything,
 			helmRelease:                   everything,
+			namespace:                     everything,
 			crd:                           everything,
 		},
 	}

@@ -63,7 +63,7 @@ func (d *decider) whatIsThere() brought {
 
 // add notes that a cluster has an application, unless one is picked for another namespace.
 func (d *decider) add(m *member, b brought, application v1alpha1.BundleApplication, by string) (added bool) {
-	if d.isApart(application) {
+	if application.Chart != nil || d.isApart(application) {
 		return false
 	}
 	name := bundles.ApplicationName(application)

@@ -193,9 +193,12 @@ func (d *decider) absence(m *member) {
 
 // install decides about the layers of all clusters.
 func (d *decider) install() {
-	if d.Platform.Spec.Bundle != nil {
+	switch {
+	case d.Platform.Spec.Bundle != nil:
 		d.bundle(*d.Platform.Spec.Bundle)
-	} else {
+	case len(d.Platform.Spec.Layers) > 0:
+		d.inline()
+	default:
 		for _, m := range d.members {
 			m.standAlone()
 		}
@@ -211,13 +214,8 @@ func (d *decider) install() {
 
 // bundle decides which version of the bundle each cluster has.
 func (d *decider) bundle(want v1alpha1.PlatformBundle) {
-	d.family, d.given = familyOf(d.Observation, want.Family), givenOf(d.Observation)
-	if d.given.problem != "" {
-		d.stall(v1alpha1.ReasonInvalidSpec, d.given.problem)
-	}
-	if d.given.waits != "" {
-		d.waits = append(d.waits, complaint{v1alpha1.ReasonInputsNotFound, d.given.waits})
-	}
+	d.family = familyOf(d.Observation, want.Family)
+	d.give()
 	for _, m := range d.members {
 		d.settle(m)
 	}
@@ -229,6 +227,22 @@ func (d *decider) bundle(want v1alpha1.PlatformBundle) {
 	d.choose(want)
 	d.rollOut()
 	d.strayInputs()
+}
+
+// give gathers the inputs, and says what is wrong with them.
+func (d *decider) give() {
+	d.given = givenOf(d.Observation)
+	if d.given.problem != "" {
+		d.stall(v1alpha1.ReasonInvalidSpec, d.given.problem)
+	}
+	if d.given.waits != "" {
+		d.waits = append(d.waits, complaint{v1alpha1.ReasonInputsNotFound, d.given.waits})
+	}
+}
+
+// hasBundle tells whether the platform has a bundle, be it published or its own.
+func (d *decider) hasBundle() bool {
+	return d.Platform.Spec.Bundle != nil || len(d.Platform.Spec.Layers) > 0
 }
 
 // inputsOf returns the inputs of a bundle on a cluster, and why they are not to be had.

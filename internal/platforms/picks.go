@@ -116,8 +116,13 @@ func (d *decider) pickedBundle(lock *v1alpha1.PlatformLock, without map[string]b
 	}
 	digest := digestOf(string(content), 10)
 	spec.Version = "1.0.0-h" + digest
+	return madeBundle(platform, bundles.Name(platform.Name, "apps", digest), spec)
+}
+
+// madeBundle returns a bundle that is made for a platform.
+func madeBundle(platform *v1alpha1.Platform, name string, spec v1alpha1.ApplicationBundleSpec) *v1alpha1.ApplicationBundle {
 	bundle := &v1alpha1.ApplicationBundle{Spec: spec}
-	bundle.Name, bundle.Labels = bundles.Name(platform.Name, "apps", digest), labelsOf(platform)
+	bundle.Name, bundle.Labels = name, labelsOf(platform)
 	isController := true
 	bundle.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.PlatformKind, Name: platform.Name, UID: platform.UID, Controller: &isController,
@@ -167,7 +172,7 @@ func (d *decider) writePicked(m *member, picks *v1alpha1.ApplicationBundle) {
 	if m.along != "" {
 		return // They go with the cluster.
 	}
-	waitsForBundle := d.Platform.Spec.Bundle != nil && m.plan == nil
+	waitsForBundle := d.hasBundle() && m.plan == nil
 	if !m.touchable() || len(d.Platform.Spec.Applications) > 0 && (picks == nil || waitsForBundle) {
 		for _, layer := range m.picked {
 			d.keep[layer.Name] = true
@@ -251,6 +256,7 @@ func (d *decider) deleteBundles(picks *v1alpha1.ApplicationBundle) {
 	if picks != nil {
 		used[picks.Name] = true
 	}
+	d.keepInline(used)
 	for _, bundle := range d.Bundles {
 		if bundle.Labels[v1alpha1.PlatformLabel] == d.Platform.Name && bundle.DeletionTimestamp == nil && !used[bundle.Name] &&
 			metav1.IsControlledBy(bundle, d.Platform) {

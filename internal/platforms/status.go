@@ -120,7 +120,7 @@ func (m *member) trouble(target string) string {
 func (d *decider) stageName(m *member) string {
 	stages := d.Platform.Spec.Rollout.Stages
 	switch {
-	case len(stages) == 0 || d.Platform.Spec.Bundle == nil:
+	case len(stages) == 0 || !d.hasBundle():
 		return ""
 	case m.stage < 0:
 		return rollout.Rest

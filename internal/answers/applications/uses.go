@@ -6,6 +6,7 @@ package applications
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,7 +36,7 @@ func usesOf(w fleet.World) map[string]map[string]use {
 	}
 	for _, bundle := range w.Bundles {
 		for _, layer := range bundle.Spec.Layers {
-			for _, app := range layer.Applications {
+			for _, app := range ofCatalogue(layer.Applications) {
 				of(app).bundles.Add(bundle.Name)
 			}
 		}
@@ -45,7 +46,7 @@ func usesOf(w fleet.World) map[string]map[string]use {
 		if from == nil {
 			continue
 		}
-		for _, app := range from.Applications {
+		for _, app := range ofCatalogue(from.Applications) {
 			use := of(app)
 			use.layers.Add(layer.Name)
 			use.clusters.Add(w.ClusterOf(layer))
@@ -55,6 +56,11 @@ func usesOf(w fleet.World) map[string]map[string]use {
 		}
 	}
 	return all
+}
+
+// ofCatalogue returns the applications that have no chart of their own.
+func ofCatalogue(all []v1alpha1.BundleApplication) []v1alpha1.BundleApplication {
+	return slices.DeleteFunc(slices.Clone(all), func(app v1alpha1.BundleApplication) bool { return app.Chart != nil })
 }
 
 // testedIn returns the newest version of each application that is in a bundle which
@@ -73,7 +79,7 @@ func testedIn(w fleet.World) map[string]string {
 			continue
 		}
 		for _, layer := range bundle.Spec.Layers {
-			for _, app := range layer.Applications {
+			for _, app := range ofCatalogue(layer.Applications) {
 				name := cmp.Or(app.Application, app.Name)
 				if found[name] == "" || fleet.Compare(found[name], app.Version) < 0 {
 					found[name] = app.Version

@@ -121,9 +121,12 @@ func (w World) LayerOf(layer *v1alpha1.AddonsLayer) (*v1alpha1.ApplicationBundle
 	return bundle, bundles.LayerOf(bundle, strings.TrimPrefix(source.Path, "./"))
 }
 
-// VersionOf returns the version of the catalogue that a bundle names; nil where
-// there is none.
+// VersionOf returns the version of the catalogue that a bundle names, or what it has
+// itself; nil where there is none.
 func (w World) VersionOf(app v1alpha1.BundleApplication) *v1alpha1.HelmApplicationVersion {
+	if own := bundles.OwnVersion(app); own != nil {
+		return own
+	}
 	for _, entry := range w.Applications {
 		if entry.Name == cmp.Or(app.Application, app.Name) {
 			return catalogue.VersionOf(entry, app.Version)

@@ -52,11 +52,12 @@ func (l *linter) checkCatalogue() {
 			}
 		}
 	}
+	l.checkPlatforms(applications)
 }
 
-// checkPlatforms says of Platforms which of their inputs their bundle cannot take, where
-// that is in the repository.
-func (l *linter) checkPlatforms() {
+// checkPlatforms says of Platforms why their own layers cannot be installed, and which of
+// their inputs their bundle cannot take, where that is in the repository.
+func (l *linter) checkPlatforms(applications map[string]*v1alpha1.HelmApplication) {
 	all := slices.Collect(maps.Values(l.bundles))
 	for _, each := range l.objects {
 		if each.GroupVersionKind() != v1alpha1.GroupVersion.WithKind(v1alpha1.PlatformKind) {
@@ -65,6 +66,10 @@ func (l *linter) checkPlatforms() {
 		typed, ok := as[v1alpha1.Platform](each.Unstructured)
 		if !ok || oldwords.InPlatform(typed) != "" {
 			continue
+		}
+		if inline, problem := platforms.InlineBundle(typed, applications); problem != "" && (inline == nil || hasAll(applications, bundles.Named(inline))) {
+			field, message, _ := strings.Cut(problem, ": ")
+			l.add(rulePlatform, each.place, field, "", "%s", message)
 		}
 		for _, problem := range platforms.CheckInputs(typed, all) {
 			field, message, _ := strings.Cut(problem, ": ")

@@ -108,7 +108,6 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		}
 	}
 	l.checkCatalogue()
-	l.checkPlatforms()
 	l.checkLayers()
 	l.checkBetween()
 	l.checkUnused()

@@ -107,6 +107,8 @@ func TestRules(t *testing.T) {
 					"  layers:\n  - name: a\n    objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: a}}]\n",
 				"one.yaml": "apiVersion: kraan.io/v1alpha1\nkind: Platform\nmetadata:\n  name: one\nspec:\n  bundle: {family: web}\n" +
 					"  inputs:\n    size: 0\n    domain: a\n    colour: red\n  overrides:\n  - selector: {matchLabels: {a: b}}\n    inputs: {size: large}\n",
+				"own.yaml": "apiVersion: kraan.io/v1alpha1\nkind: Platform\nmetadata:\n  name: own\nspec:\n  inputs: {text: a}\n  layers:\n" +
+					"  - name: a\n    when: inputs.other\n    objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: a}}]\n",
 				"two.yaml":   "apiVersion: kraan.io/v1alpha1\nkind: Platform\nmetadata:\n  name: two\nspec:\n  bundle: {family: web, version: ^1}\n",
 				"three.yaml": "apiVersion: kraan.io/v1alpha1\nkind: Platform\nmetadata:\n  name: three\nspec:\n  bundle: {family: web}\n  inputsFrom: [{name: settings}]\n",
 				"four.yaml":  "apiVersion: kraan.io/v1alpha1\nkind: Platform\nmetadata:\n  name: four\nspec:\n  bundle: {family: elsewhere}\n  inputs: {a: b}\n",
@@ -115,6 +117,7 @@ func TestRules(t *testing.T) {
 				"one.yaml:5: error platform: spec.inputs with spec.overrides[0]: input size is the String \"large\", and must be of the type Integer",
 				"one.yaml:7: error platform: spec.inputs: input size does not match its schema: size: should be greater than or equal to 1",
 				"one.yaml:10: error platform: spec.inputs.colour: is no input of the bundle at 1.0.0",
+				"own.yaml:9: error platform: spec.layers[a].when: there is no input other: there are text",
 				"two.yaml:5: error platform: spec.inputs: input domain is required, and has no value",
 			},
 		},

@@ -90,7 +90,7 @@ func Rules() []Rule {
 			"The controller says the same in the status of the bundle, or of the layer that comes from it.",
 		},
 		{ruleCatalogue, Error, "a version of a HelmApplication that cannot be used", "The controller says the same in the status of the application."},
-		{rulePlatform, Error, "inputs of a Platform that its bundle cannot take", "The controller says the same in the status of the Platform."},
+		{rulePlatform, Error, "layers or inputs of a Platform that cannot be installed", "The controller says the same in the status of the Platform."},
 		{
 			ruleDuplicateLayer,
 			Error,

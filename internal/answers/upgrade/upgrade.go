@@ -163,6 +163,9 @@ func (in Input) ranges(layer *v1alpha1.AddonsLayer) []Reason {
 }
 
 func (in Input) application(wanted v1alpha1.BundleApplication) []Reason {
+	if wanted.Chart != nil {
+		return nil // Its chart is rendered with all others.
+	}
 	name := bundles.ApplicationName(wanted)
 	at := slices.IndexFunc(in.Applications, func(app *v1alpha1.HelmApplication) bool { return app.Name == name })
 	if at < 0 {
