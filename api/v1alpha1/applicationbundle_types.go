@@ -279,6 +279,12 @@ type BundleApplication struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	When string `json:"when,omitempty"`
+	// ForEach is an expression of CEL that comes to a list of names, or of objects with a
+	// name: the application is there once for each of them, named NAME-ITEM, with the
+	// object as item in its templates and in when.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	ForEach string `json:"forEach,omitempty"`
 	// Namespace to install into; a text with templates. Defaults to that of the
 	// HelmApplication, and without that to name.
 	// +kubebuilder:validation:MaxLength=1024

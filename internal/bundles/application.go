@@ -40,23 +40,23 @@ const (
 
 // slot is an application in its place in the layer.
 type slot struct {
-	v1alpha1.BundleApplication
+	copied
 	version   *v1alpha1.HelmApplicationVersion
 	namespace string
 }
 
-func (s slot) field(name string) string { return join("applications["+s.Name+"]", name) }
+func (s slot) field(name string) string { return join("applications["+s.of+"]", name) }
 
 func (r *rendering) applications() error {
-	present := r.layer.Applications
-	if !r.All {
-		var err error
-		if present, err = Present(r.layer, r.instance(), r.inputs, r.Cluster); err != nil {
-			return err
-		}
+	present, err := copiesOf(r.layer, r.fill, r.All)
+	if err != nil {
+		return err
 	}
+	plain := r.fill
+	defer func() { r.fill = plain }()
 	slots := make([]slot, 0, len(present))
 	for _, application := range present {
+		r.fill = application.fill
 		placed, err := r.place(application)
 		if err != nil {
 			return err
@@ -64,6 +64,7 @@ func (r *rendering) applications() error {
 		slots = append(slots, placed)
 	}
 	for _, application := range slots {
+		r.fill = application.fill
 		if err := r.application(application, slots); err != nil {
 			return err
 		}
@@ -72,12 +73,12 @@ func (r *rendering) applications() error {
 }
 
 // place looks up an application's version and says in which namespace it goes.
-func (r *rendering) place(application v1alpha1.BundleApplication) (slot, error) {
-	version, err := r.versionOf(application)
+func (r *rendering) place(application copied) (slot, error) {
+	version, err := r.versionOf(application.BundleApplication)
 	if err != nil {
 		return slot{}, err
 	}
-	placed := slot{BundleApplication: application, version: version}
+	placed := slot{copied: application, version: version}
 	namespace := cmp.Or(application.Namespace, application.Name)
 	if application.Namespace == "" && placed.version.Namespace != nil {
 		namespace = placed.version.Namespace.Name
@@ -289,8 +290,10 @@ func (r *rendering) dependsOn(application slot, all []slot, spec map[string]any)
 			continue
 		}
 		seen[name] = true
-		if at := slices.IndexFunc(all, func(s slot) bool { return s.Name == name }); at >= 0 {
-			on = append(on, map[string]any{"name": name, "namespace": all[at].namespace})
+		if there := copiesNamed(all, name); len(there) > 0 {
+			for _, one := range there {
+				on = append(on, map[string]any{"name": one.Name, "namespace": one.namespace})
+			}
 			continue
 		}
 		// One that is not there stands for what it depends on.

@@ -40,6 +40,8 @@ type checking struct {
 	bundle   *v1alpha1.ApplicationBundle
 	entries  map[string]*v1alpha1.HelmApplication
 	problems []string
+	// each is true while an application is looked at that is there for each item of a list.
+	each bool
 }
 
 func (c *checking) say(field, format string, args ...any) {
@@ -247,6 +249,9 @@ func (c *checking) applications(path string, layer *v1alpha1.BundleLayer) {
 		}
 		seen[application.Name] = true
 		c.version(field, application)
+		if c.each = application.ForEach != ""; c.each {
+			c.fill(field+".forEach", expression(application.ForEach), full)
+		}
 		c.condition(field+".when", application.When)
 		for _, text := range []struct{ field, text string }{{"namespace", application.Namespace}, {"releaseName", application.ReleaseName}} {
 			c.templates(field+"."+text.field, text.text)
@@ -265,6 +270,7 @@ func (c *checking) applications(path string, layer *v1alpha1.BundleLayer) {
 				c.say(field+".dependsOn", "the layer has no application %s", name)
 			}
 		}
+		c.each = false
 	}
 	for _, application := range layer.Applications {
 		cycle := dependencies.Cycle(application.Name, func(name string) []string {

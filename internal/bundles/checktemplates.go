@@ -15,7 +15,16 @@ import (
 )
 
 // templates checks the templates of a value, which may read all variables.
-func (c *checking) templates(path string, value any) { c.fill(path, value, full) }
+func (c *checking) templates(path string, value any) { c.fill(path, value, c.language()) }
+
+// language returns that of templates: of an application that is there for each item of a
+// list, those may read the item.
+func (c *checking) language() func() (*templates.Language, error) {
+	if c.each {
+		return each
+	}
+	return full
+}
 
 // plainText checks a text whose templates may not read the cluster: they say where
 // something is before there is one.
@@ -44,7 +53,7 @@ func (c *checking) condition(path, text string) {
 	if text == "" {
 		return
 	}
-	language, err := full()
+	language, err := c.language()()
 	if err != nil {
 		c.say(path, "%v", err)
 		return

@@ -5,6 +5,7 @@ package bundles
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,6 +53,7 @@ const (
 	varInputs   = "inputs"
 	varInstance = "instance"
 	varCluster  = "cluster"
+	varItem     = "item"
 )
 
 // clusterFacts are the fields of the variable cluster.
@@ -60,7 +62,9 @@ var clusterFacts = []string{"endpoint", "host", "labels", "name", "namespace", "
 // full is the language of most templates; plain is that of those which say where
 // something is, before there is a cluster that could be known.
 var (
-	full  = language(varInputs, varCluster, varInstance)
+	full = language(varInputs, varCluster, varInstance)
+	// each is that of an application that is there for each item of a list.
+	each  = language(varInputs, varCluster, varInstance, varItem)
 	plain = language(varInputs, varInstance)
 	// hooks is the language of conditions on objects.
 	hooks = language("object")
@@ -132,6 +136,17 @@ func newFiller(instance string, inputs map[string]any, cluster Cluster) (*filler
 	return &filler{language: language, cluster: cluster, data: templates.Data{
 		varInputs: inputs, varInstance: {"name": instance}, varCluster: cluster.facts(),
 	}}, nil
+}
+
+// with returns a filler that knows an item, too.
+func (f *filler) with(item map[string]any) (*filler, error) {
+	language, err := each()
+	if err != nil {
+		return nil, err
+	}
+	data := maps.Clone(f.data)
+	data[varItem] = item
+	return &filler{language: language, cluster: f.cluster, data: data}, nil
 }
 
 // newPlainFiller returns one for templates that may read inputs and instance.

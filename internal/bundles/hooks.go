@@ -61,32 +61,27 @@ func When(layer *v1alpha1.BundleLayer, instance string, inputs map[string]any, c
 // Present returns those of a layer's applications that are to be there. The errors are
 // those of When.
 func Present(layer *v1alpha1.BundleLayer, instance string, inputs map[string]any, cluster Cluster) ([]v1alpha1.BundleApplication, error) {
+	if !HasChoice(layer) {
+		return layer.Applications, nil
+	}
+	fill, err := newFiller(instance, inputs, cluster)
+	if err != nil {
+		return nil, err
+	}
+	copies, err := copiesOf(layer, fill, false)
+	if err != nil {
+		return nil, err
+	}
 	var present []v1alpha1.BundleApplication
-	var fill *filler
-	for _, application := range layer.Applications {
-		if application.When != "" {
-			var err error
-			if fill == nil {
-				if fill, err = newFiller(instance, inputs, cluster); err != nil {
-					return nil, err
-				}
-			}
-			there, err := fill.holds(fmt.Sprintf("layers[%s].applications[%s].when", layer.Name, application.Name), application.When)
-			if err != nil {
-				return nil, err
-			}
-			if !there {
-				continue
-			}
-		}
-		present = append(present, application)
+	for _, one := range copies {
+		present = append(present, one.BundleApplication)
 	}
 	return present, nil
 }
 
 // HasChoice tells whether a layer has applications that are not always there.
 func HasChoice(layer *v1alpha1.BundleLayer) bool {
-	return layer != nil && slices.ContainsFunc(layer.Applications, func(a v1alpha1.BundleApplication) bool { return a.When != "" })
+	return layer != nil && slices.ContainsFunc(layer.Applications, func(a v1alpha1.BundleApplication) bool { return a.When != "" || a.ForEach != "" })
 }
 
 // holds tells whether an expression is true.

@@ -4,6 +4,9 @@
 package templates
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -23,6 +26,7 @@ const (
 	errTextTooLarge = "a text becomes larger than 1024 KiB"
 	errNoTexts      = "join needs a list of texts"
 	errNoSubstring  = "substring is asked for characters that the text does not have"
+	errNoDigest     = "digest is asked for of something that no value can be, or that is too large"
 )
 
 // functions are those of CEL's extension for strings that values need, under the
@@ -38,6 +42,7 @@ func functions() []cel.EnvOption {
 			return types.NewStringList(types.DefaultTypeAdapter, strings.Split(str(args[0]), str(args[1])))
 		}),
 		member("replace", []*cel.Type{text, text, text}, text, replace),
+		cel.Function("digest", cel.Overload("strata_digest", []*cel.Type{cel.DynType}, text, cel.UnaryBinding(digest))),
 		cel.Function("join",
 			cel.MemberOverload("strata_join", []*cel.Type{list}, text, cel.FunctionBinding(joinTexts)),
 			cel.MemberOverload("strata_join_with", []*cel.Type{list, text}, text, cel.FunctionBinding(joinTexts))),
@@ -64,6 +69,23 @@ func mapASCII(value ref.Val, from, to, by rune) ref.Val {
 		}
 		return r
 	}, str(value)))
+}
+
+// digestDigits is how many hexadecimal digits a digest has.
+const digestDigits = 16
+
+// digest identifies a value, as JSON: another one has another digest, however it is written.
+func digest(value ref.Val) ref.Val {
+	plain, err := (&converter{left: maxItems}).value(value)
+	if err != nil {
+		return types.NewErr("%s", errNoDigest)
+	}
+	data, err := json.Marshal(plain)
+	if err != nil {
+		return types.NewErr("%s", errNoDigest)
+	}
+	sum := sha256.Sum256(data)
+	return types.String(hex.EncodeToString(sum[:])[:digestDigits])
 }
 
 func replace(args []ref.Val) ref.Val {

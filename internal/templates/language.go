@@ -180,8 +180,12 @@ func (l *Language) evaluate(e *expression, data Data) (any, error) {
 	return result, nil
 }
 
-// perItem is what an item costs of a list that two are added to.
-const perItem = 50
+// perItem is what an item costs of a list that two are added to, and perDigest what a digest
+// costs, which may be of much.
+const (
+	perItem   = 50
+	perDigest = uint64(2000)
+)
 
 // sizes charges for how long a list is that two are added to. CEL takes that for
 // free, as nothing is copied; who then goes through it pays too late, and takes the
@@ -190,6 +194,10 @@ type sizes struct{}
 
 // CallCost returns nil for what CEL charges for itself.
 func (sizes) CallCost(function, _ string, _ []ref.Val, result ref.Val) *uint64 {
+	if function == "digest" {
+		cost := perDigest
+		return &cost
+	}
 	list, is := result.(traits.Lister)
 	if function != operators.Add || !is {
 		return nil
@@ -220,6 +228,7 @@ var mistakes = []struct{ text, says string }{
 	{errTextTooLarge, errTextTooLarge},
 	{errNoTexts, errNoTexts},
 	{errNoSubstring, errNoSubstring},
+	{errNoDigest, errNoDigest},
 	{"no such overload", "a value is of a type that an operator or a function of it does not take"},
 	{"no such attribute", "it reads what is not there"},
 	{"unsupported key type", "a key is of a type that no key has"},

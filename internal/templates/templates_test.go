@@ -73,6 +73,7 @@ func TestFill(t *testing.T) {
 		"a list that doubles":    {in: "${[inputs.zones]" + strings.Repeat(".map(a, a + a)", 14) + "}", err: "it costs too much"},
 		"a list that is joined":  {in: "${inputs.long.split('').join('" + strings.Repeat("a", 100) + "')}", err: "a text becomes larger than 1024 KiB"},
 		"a list that is long":    {in: "${inputs.long.split('')}", err: "has more than 10000 items"},
+		"a digest of too much":   {in: "${inputs.long.split(\"\").map(x, digest(x)).join()}", err: "it costs too much: write it simpler"},
 		"outside of a text":      {in: "${inputs.name.substring(2, 9)}", err: "substring is asked for characters that the text does not have"},
 		"nothing there":          {in: map[string]any{"a": []any{"${inputs.other}"}}, err: "a[0]: ${inputs.other}: there is no other"},
 		"no expression":          {in: map[string]any{"a.b": "${inputs.}"}, err: `["a.b"]: ${inputs.} is no expression of CEL: column 8: `},
@@ -212,4 +213,25 @@ func FuzzFill(f *testing.F) {
 			t.Errorf("%q was made %s, and then %v", text, written, again)
 		}
 	})
+}
+
+// A digest is that of a value, however it is written, and another one has another.
+func TestDigest(t *testing.T) {
+	language, err := New("inputs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]any{}
+	for _, value := range []any{nil, true, "a", "b", int64(1), 1.5, []any{}, []any{"a", int64(1)}, map[string]any{"a": "b", "c": []any{int64(1)}}} {
+		got, err := language.Fill("${digest(inputs.value)}", Data{"inputs": {"value": value}})
+		again, _ := language.Fill("${digest(inputs.value)}", Data{"inputs": {"value": value}})
+		text, _ := got.(string)
+		if err != nil || got != again || len(text) != digestDigits {
+			t.Errorf("%v: %v, %v, %v", value, got, again, err)
+		}
+		if other, twice := seen[text]; twice {
+			t.Errorf("%v and %v both have %s", value, other, text)
+		}
+		seen[text] = value
+	}
 }

@@ -79,6 +79,8 @@ type App struct {
 	DependsOn   []string `json:"dependsOn"`
 	// When it is there; empty for always.
 	When string `json:"when,omitempty"`
+	// ForEach is the list for whose items it is there; empty for once.
+	ForEach string `json:"forEach,omitempty"`
 	// Note says what is to be known of the version: that it is withdrawn, past its
 	// end of life, or not in the catalogue.
 	Note string `json:"note"`
@@ -140,7 +142,9 @@ func layerOf(w fleet.World, of *v1alpha1.BundleLayer) Layer {
 		Name: of.Name, DependsOn: sortedCopy(of.DependsOn), When: of.When, On: of.On, Holds: holds(of), Applications: []App{}, Hooks: hooks(of),
 	}
 	for _, app := range of.Applications {
-		one := App{Name: app.Name, Application: cmp.Or(app.Application, app.Name), Version: app.Version, DependsOn: sortedCopy(app.DependsOn), When: app.When}
+		one := App{
+			Name: app.Name, Application: cmp.Or(app.Application, app.Name), Version: app.Version, DependsOn: sortedCopy(app.DependsOn), When: app.When, ForEach: app.ForEach,
+		}
 		if version := w.VersionOf(app); version != nil {
 			one.Chart, one.Note = applications.ChartOf(version), applications.Note(w, version)
 		} else {
