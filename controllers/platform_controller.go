@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -136,8 +138,28 @@ func (r *PlatformReconciler) tell(ctx context.Context, platform *v1alpha1.Platfo
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the status of Platform %s: %w", platform.Name, err)
 	}
+	r.tellApprovals(patched, platform.Status.Approvals)
 	r.tellReady(patched, v1alpha1.PlatformKind, status.Version, status.Conditions, platform.Status.Conditions)
 	return patched, nil
+}
+
+// tellApprovals tells of approvals that were not there before.
+func (r *PlatformReconciler) tellApprovals(platform *v1alpha1.Platform, before []v1alpha1.StageApproval) {
+	for _, approval := range slices.Backward(platform.Status.Approvals) {
+		if slices.ContainsFunc(before, func(known v1alpha1.StageApproval) bool { return known.Approval == approval.Approval }) {
+			continue
+		}
+		message := approval.Approval + " is approved"
+		if approval.By != "" {
+			message += " by " + approval.By
+		}
+		if approval.Reason != "" {
+			message += ": " + approval.Reason
+		}
+		r.tellCondition(platform, v1alpha1.PlatformKind, platform.Status.Version, corev1.EventTypeNormal, &metav1.Condition{
+			Reason: v1alpha1.ReasonApproved, Message: message,
+		})
+	}
 }
 
 // decided writes what was decided where it is not what the annotation says.

@@ -366,8 +366,20 @@ func TestApproval(t *testing.T) {
 	if got := f.get("shop-first").Spec.Version; got != "1.0.0" {
 		t.Errorf("without an approval the layer is at %s", got)
 	}
-	f.approve("shop", "other@1.1.0, all@1.1.0")
+	f.patchPlatform("shop", fmt.Sprintf(`{"metadata":{"annotations":{%q:"other@1.1.0, all@1.1.0",%q:"somebody",%q:"it is tested"}}}`,
+		v1alpha1.ApproveAnnotation, v1alpha1.ApprovedByAnnotation, v1alpha1.ApproveReasonAnnotation))
 	f.installed("shop", "1.1.0", 3)
+	approvals := f.getPlatform("shop").Status.Approvals
+	if len(approvals) != 2 || approvals[0].Approval != "all@1.1.0" || approvals[0].By != "somebody" || approvals[0].Reason != "it is tested" || approvals[1].By != "" {
+		t.Errorf("its approvals are %+v", approvals)
+	}
+	f.eventually("an event says who has approved", func() error {
+		const want = "all@1.1.0 is approved by somebody: it is tested"
+		if told := f.eventsOf("shop"); !strings.Contains(told, want) {
+			return fmt.Errorf("they say %s", told)
+		}
+		return nil
+	})
 }
 
 // Inputs that go in stages wait for their approval, and what waits keeps those that it has,

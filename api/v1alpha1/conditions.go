@@ -281,6 +281,8 @@ const (
 	// Reasons of events alone.
 	// ReasonAdopted tells of an object that the layer has taken over.
 	ReasonAdopted = "Adopted"
+	// ReasonApproved: somebody has approved a stage of a Platform's roll-out.
+	ReasonApproved = "Approved"
 	// ReasonOrphaned tells of an object that the layer no longer lists, and of its grace.
 	ReasonOrphaned = "Orphaned"
 	// ReasonPruned tells of an object that was removed.

@@ -188,8 +188,10 @@ const (
 	// ApproveAnnotation on a Platform approves stages of roll-outs: STAGE@VERSION,
 	// several with commas between them.
 	ApproveAnnotation = "kraan.io/approve"
-	// ApproveReasonAnnotation is why somebody approved last. It is for people.
+	// ApproveReasonAnnotation is why somebody approved last, and ApprovedByAnnotation who
+	// that was. They are for people: whoever may write the Platform may write anything.
 	ApproveReasonAnnotation = "kraan.io/approve-reason"
+	ApprovedByAnnotation    = "kraan.io/approved-by"
 )
 
 // PickedLayerPrefix begins the value of PlatformLayerLabel on layers of picked

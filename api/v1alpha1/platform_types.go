@@ -284,6 +284,12 @@ type PlatformStatus struct {
 	// +optional
 	Rollout *RolloutProgress `json:"rollout,omitempty"`
 
+	// Approvals of stages, the last first.
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=atomic
+	// +optional
+	Approvals []StageApproval `json:"approvals,omitempty"`
+
 	// Worst names the clusters that are worst off, at most ten.
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=atomic

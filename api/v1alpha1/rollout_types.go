@@ -116,6 +116,20 @@ type StageStatus struct {
 	WaitingSince *metav1.Time `json:"waitingSince,omitempty"`
 }
 
+// StageApproval is one approval of a stage of a roll-out.
+type StageApproval struct {
+	// Approval is what was approved, as STAGE@VERSION.
+	Approval string `json:"approval"`
+	// By is who says to have approved it; empty where nobody does.
+	// +optional
+	By string `json:"by,omitempty"`
+	// Reason that was given.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// Seen is when it was first seen.
+	Seen metav1.Time `json:"seen"`
+}
+
 // RolloutProgress remembers how far a roll-out has come.
 type RolloutProgress struct {
 	// Target is the version that is rolled out.

@@ -196,6 +196,11 @@ func (t *tool) printStanding(s platforms.Standing, withClusters bool) error {
 	if s.Next != nil {
 		t.Field("Next change", s.Next.UTC().Format(time.RFC3339))
 	}
+	for _, approval := range s.Approvals {
+		t.Field("Approved", strings.Join(slices.DeleteFunc([]string{
+			approval.Approval, approval.Seen.UTC().Format(time.RFC3339), approval.By, approval.Reason,
+		}, func(text string) bool { return text == "" }), ", "))
+	}
 	if err := t.printStages(printing.StageRows(s.Stages)); err != nil {
 		return err
 	}

@@ -11,7 +11,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
@@ -39,7 +42,16 @@ func (t *tool) platformApprove(ctx context.Context, name, stage, reason, output 
 		}
 		return err
 	}
-	annotations := map[string]any{v1alpha1.ApproveAnnotation: approval.Annotation, v1alpha1.ApproveReasonAnnotation: nil}
+	client, err := t.Cluster.Dynamic()
+	if err != nil {
+		return err
+	}
+	annotations := map[string]any{
+		v1alpha1.ApproveAnnotation: approval.Annotation, v1alpha1.ApproveReasonAnnotation: nil, v1alpha1.ApprovedByAnnotation: nil,
+	}
+	if user := userOf(ctx, client); user != "" {
+		annotations[v1alpha1.ApprovedByAnnotation] = user
+	}
 	if reason != "" {
 		annotations[v1alpha1.ApproveReasonAnnotation] = reason
 	}
@@ -48,10 +60,6 @@ func (t *tool) platformApprove(ctx context.Context, name, stage, reason, output 
 	data, err := json.Marshal(change)
 	if err != nil {
 		return fmt.Errorf("cannot write the approval: %w", err)
-	}
-	client, err := t.Cluster.Dynamic()
-	if err != nil {
-		return err
 	}
 	resource := client.Resource(snapshot.Platforms.GroupVersionResource)
 	_, err = resource.Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: console.FieldManager})
@@ -71,4 +79,17 @@ func (t *tool) platformApprove(ctx context.Context, name, stage, reason, output 
 		t.Paragraph(t.Out, "it begins when that is done: %s", approval.Waits)
 	}
 	return nil
+}
+
+// userOf returns who the API server takes the caller for; empty where it does not say.
+func userOf(ctx context.Context, client dynamic.Interface) string {
+	review := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}}
+	answer, err := client.Resource(schema.GroupVersionResource{
+		Group: "authentication.k8s.io", Version: "v1", Resource: "selfsubjectreviews",
+	}).Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return ""
+	}
+	user, _, _ := unstructured.NestedString(answer.Object, "status", "userInfo", "username")
+	return user
 }

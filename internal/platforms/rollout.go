@@ -136,6 +136,7 @@ func approvedOf(platform *v1alpha1.Platform) map[string]bool {
 // progress notes how far the roll-out has come. The beginning of one, and that one
 // was taken back, must not be forgotten by who acts on it.
 func (d *decider) progress() {
+	d.approvals()
 	status, last := &d.decision.Status, d.Platform.Status.Rollout
 	if d.target == "" || d.plan.Progress.Target == "" {
 		status.Rollout = last
@@ -163,6 +164,31 @@ func (d *decider) progress() {
 		next := metav1.NewTime(d.plan.Until.UTC().Add(time.Second - 1).Truncate(time.Second))
 		status.NextChange = &next
 	}
+}
+
+// mostApprovals bounds how many approvals a status remembers.
+const mostApprovals = 10
+
+// approvals remembers which stages of the roll-out are approved, and who says to have done
+// that, the last first.
+func (d *decider) approvals() {
+	status, approved := &d.decision.Status, approvedOf(d.Platform)
+	status.Approvals = slices.Clone(d.Platform.Status.Approvals)
+	if d.target == "" {
+		return
+	}
+	for _, stage := range d.Platform.Spec.Rollout.Stages {
+		value := rollout.ApprovalFor(stage.Name, d.goal())
+		known := slices.ContainsFunc(status.Approvals, func(a v1alpha1.StageApproval) bool { return a.Approval == value })
+		if !stage.Approval || !approved[value] || known {
+			continue
+		}
+		status.Approvals = slices.Insert(status.Approvals, 0, v1alpha1.StageApproval{
+			Approval: value, By: cut(d.Platform.Annotations[v1alpha1.ApprovedByAnnotation], maxLabel),
+			Reason: cut(d.Platform.Annotations[v1alpha1.ApproveReasonAnnotation], maxReason), Seen: metav1.NewTime(d.Now.UTC().Truncate(time.Second)),
+		})
+	}
+	status.Approvals = status.Approvals[:min(len(status.Approvals), mostApprovals)]
 }
 
 // waiting notes that the stage at work waits for somebody's approval, and since when.

@@ -143,7 +143,8 @@ func layerOf(w fleet.World, of *v1alpha1.BundleLayer) Layer {
 	}
 	for _, app := range of.Applications {
 		one := App{
-			Name: app.Name, Application: cmp.Or(app.Application, app.Name), Version: app.Version, DependsOn: sortedCopy(app.DependsOn), When: app.When, ForEach: app.ForEach,
+			Name: app.Name, Application: cmp.Or(app.Application, app.Name), Version: app.Version,
+			DependsOn: sortedCopy(app.DependsOn), When: app.When, ForEach: app.ForEach,
 		}
 		if version := w.VersionOf(app); version != nil {
 			one.Chart, one.Note = applications.ChartOf(version), applications.Note(w, version)

@@ -41,6 +41,8 @@ type Standing struct {
 	Deployed int                   `json:"layersDeployed"`
 	Layers   int                   `json:"layers"`
 	Stages   []Stage               `json:"stages"`
+	// Approvals of stages, the last first.
+	Approvals []v1alpha1.StageApproval `json:"approvals"`
 	// Next is when something may begin by itself; nil where that is not known.
 	Next     *metav1.Time                 `json:"next"`
 	Lock     []v1alpha1.LockedApplication `json:"lock"`
@@ -92,7 +94,7 @@ func Of(o platforms.Observation) Standing {
 		Stale: status.ObservedGeneration != platform.Generation, Counts: status.Clusters,
 		Deployed: int(status.Layers.Deployed), Layers: int(status.Layers.Total), Next: status.NextChange,
 		From: []string{}, Lock: []v1alpha1.LockedApplication{}, Worst: append([]v1alpha1.ClusterTrouble{}, status.Worst...),
-		Stages: stages(o, look), Clusters: clustersOf(look),
+		Stages: stages(o, look), Clusters: clustersOf(look), Approvals: append([]v1alpha1.StageApproval{}, status.Approvals...),
 	}
 	if platform.Spec.Bundle != nil {
 		s.Family = platform.Spec.Bundle.Family

@@ -100,6 +100,7 @@ var advice = map[string][]string{
 	v1alpha1.ReasonClusterMistaken:    {seeClusters, "kubectl{in} describe {resource} {name}"},
 
 	v1alpha1.ReasonAdopted:         {seeEvents},
+	v1alpha1.ReasonApproved:        {seeEvents},
 	v1alpha1.ReasonOrphaned:        {seePlan},
 	v1alpha1.ReasonPruned:          {seeEvents},
 	v1alpha1.ReasonReleased:        {seeEvents},
