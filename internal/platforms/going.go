@@ -68,12 +68,22 @@ func (d *decider) goes(remote *v1alpha1.RemoteCluster) string {
 
 // part adds a layer to those that are deleted, with the policy by which it goes.
 func (d *decider) part(layer *v1alpha1.AddonsLayer, policy v1alpha1.DeletionPolicy) {
+	confirms := d.confirms(layer)
 	if layer.DeletionTimestamp != nil {
+		if confirms {
+			d.decision.Write = append(d.decision.Write, confirmed(layer))
+		}
 		return
 	}
 	d.decision.Delete = append(d.decision.Delete, layer)
+	if confirms {
+		layer = confirmed(layer)
+	}
 	policy = policyAt(policy, placement.Of(layer, d.Namespace))
 	if layer.Spec.DeletionPolicy == policy && layer.Spec.OrphanGrace != nil {
+		if confirms {
+			d.decision.Write = append(d.decision.Write, layer)
+		}
 		return
 	}
 	changed := layer.DeepCopy()
@@ -84,6 +94,20 @@ func (d *decider) part(layer *v1alpha1.AddonsLayer, policy v1alpha1.DeletionPoli
 		changed.Spec.OrphanGrace = &metav1.Duration{}
 	}
 	d.decision.Write = append(d.decision.Write, changed)
+}
+
+// confirms tells whether the platform confirms that a layer goes with volumes and custom
+// objects, which the layer does not know yet. What goes while the platform stays is confirmed
+// on the layer alone.
+func (d *decider) confirms(layer *v1alpha1.AddonsLayer) bool {
+	return d.Platform.DeletionTimestamp != nil && d.Platform.Annotations[v1alpha1.ConfirmDeletionAnnotation] == "true" &&
+		layer.Annotations[v1alpha1.ConfirmDeletionAnnotation] != "true"
+}
+
+func confirmed(layer *v1alpha1.AddonsLayer) *v1alpha1.AddonsLayer {
+	changed := layer.DeepCopy()
+	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, v1alpha1.ConfirmDeletionAnnotation, "true")
+	return changed
 }
 
 // made returns the clusters that layers of the platform have made, with these.

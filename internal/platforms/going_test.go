@@ -214,3 +214,49 @@ func TestPolicyOfALayerOfTheBundle(t *testing.T) {
 		t.Errorf("without its bundle the layer goes with %q", got)
 	}
 }
+
+// What volumes and custom objects keep is confirmed once, on the Platform, before its
+// deletion or while it waits; the confirmation is acted on only when the Platform goes.
+func TestDeletionIsConfirmedOnThePlatform(t *testing.T) {
+	confirmed := func(w *world) (count int) {
+		for _, layer := range w.Layers {
+			if layer.Annotations[v1alpha1.ConfirmDeletionAnnotation] == "true" && layer.DeletionTimestamp != nil {
+				count++
+			}
+		}
+		return count
+	}
+	for _, before := range []bool{true, false} {
+		w := fleet(t, 2, "1.0.0")
+		w.Platform.Annotations = map[string]string{}
+		if before {
+			w.Platform.Annotations[v1alpha1.ConfirmDeletionAnnotation] = "true"
+			if d := w.apply(t); len(d.Write) > 0 {
+				t.Errorf("what stays is written: %v", d.Write[0].Annotations)
+			}
+		}
+		w.doomed()
+		w.apply(t)
+		for i, layer := range w.Layers {
+			w.Layers[i] = w.state(layer, v1alpha1.StatePruning, "is not deleted while 1 volume would be lost: set the annotation kraan.io/confirm-deletion")
+		}
+		d := w.apply(t)
+		const hint = `; the annotation kraan.io/confirm-deletion: "true" on the Platform confirms that for all of them`
+		if strings.Contains(said(d.Status), hint) == before {
+			t.Errorf("confirmed before: %t; it says %s", before, said(d.Status))
+		}
+		if !before {
+			if got := confirmed(w); got > 0 {
+				t.Errorf("%d are confirmed by nobody", got)
+			}
+			w.Platform.Annotations[v1alpha1.ConfirmDeletionAnnotation] = "true"
+			w.apply(t)
+		}
+		if got := confirmed(w); got != len(w.Layers) || got == 0 {
+			t.Errorf("confirmed before: %t; %d of %d layers are confirmed", before, got, len(w.Layers))
+		}
+		if d := w.apply(t); len(d.Write) > 0 {
+			t.Errorf("they are confirmed again: %v", d.Write[0].Name)
+		}
+	}
+}

@@ -242,7 +242,19 @@ func (d *decider) leavingMessage() string {
 	if len(leaving) == 1 {
 		count = "waits for 1 layer"
 	}
-	return count + " to be removed: " + strings.Join(names, ", ")
+	return count + " to be removed: " + strings.Join(names, ", ") + d.toConfirm(leaving)
+}
+
+// toConfirm says that the platform can confirm what its layers wait for; empty where they
+// wait for no such thing.
+func (d *decider) toConfirm(leaving []*v1alpha1.AddonsLayer) string {
+	if d.Platform.DeletionTimestamp == nil || d.Platform.Annotations[v1alpha1.ConfirmDeletionAnnotation] == "true" ||
+		!slices.ContainsFunc(leaving, func(layer *v1alpha1.AddonsLayer) bool {
+			return layer.DeletionTimestamp != nil && strings.Contains(messageOf(layer), v1alpha1.ConfirmDeletionAnnotation)
+		}) {
+		return ""
+	}
+	return fmt.Sprintf("; the annotation %s: \"true\" on the Platform confirms that for all of them", v1alpha1.ConfirmDeletionAnnotation)
 }
 
 func failedFirst(layer *v1alpha1.AddonsLayer) int {

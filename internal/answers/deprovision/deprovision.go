@@ -218,12 +218,22 @@ func (r Removal) release(one *Leaving, layer *v1alpha1.AddonsLayer, release *uns
 	}
 }
 
+// confirmed tells whether it is confirmed that a layer goes with what its deletion would
+// lose: on the layer, or on the Platform that would be deleted with it.
+func (r Removal) confirmed(layer *v1alpha1.AddonsLayer) bool {
+	return layer.Annotations[v1alpha1.ConfirmDeletionAnnotation] == "true" ||
+		slices.ContainsFunc(r.Platforms, func(platform *v1alpha1.Platform) bool {
+			return platform.Name == r.Platform && platform.Annotations[v1alpha1.ConfirmDeletionAnnotation] == "true" &&
+				layer.Labels[v1alpha1.PlatformLabel] == r.Platform
+		})
+}
+
 // seen says what was found out about the layer.
 func (r Removal) seen(one *Leaving, layer *v1alpha1.AddonsLayer) {
 	seen := r.Seen[layer.Name]
 	for _, blocker := range seen.Blockers {
 		text := blocker.String()
-		if layer.Annotations[v1alpha1.ConfirmDeletionAnnotation] == "true" {
+		if r.confirmed(layer) {
 			one.Notes = append(one.Notes, text+", which is confirmed")
 		} else {
 			one.InTheWay = append(one.InTheWay, fmt.Sprintf("%s: delete them first, or set the annotation %s to \"true\"", text, v1alpha1.ConfirmDeletionAnnotation))
