@@ -22,6 +22,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/bundles"
+	"github.com/strata-project/strata/internal/catalogue"
 )
 
 // ApplicationBundleReconciler says which bundles can be installed.
@@ -70,7 +71,7 @@ func (r *ApplicationBundleReconciler) observe(ctx context.Context, bundle *v1alp
 		if err != nil {
 			return bundles.Observation{}, fmt.Errorf("cannot get HelmApplication %s: %w", name, err)
 		}
-		observed.Catalogue[name] = app
+		observed.Catalogue[name] = catalogue.WithDefaults(app)
 	}
 	list := &v1alpha1.AddonsLayerList{}
 	if err := r.Client.List(ctx, list, client.MatchingFields{indexSource: bundle.Name}, client.UnsafeDisableDeepCopy); err != nil {

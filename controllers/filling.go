@@ -17,6 +17,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/bundles"
+	"github.com/strata-project/strata/internal/catalogue"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/placement"
@@ -75,7 +76,7 @@ func (r *AddonsLayerReconciler) fillingRequestOf(
 			return request, err
 		}
 		if found {
-			request.Applications[name] = app
+			request.Applications[name] = catalogue.WithDefaults(app)
 		}
 	}
 	var err error

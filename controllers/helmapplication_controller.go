@@ -78,7 +78,7 @@ func (r *HelmApplicationReconciler) catalogue(ctx context.Context) (map[string]*
 	}
 	entries := make(map[string]*v1alpha1.HelmApplication, len(list.Items))
 	for i := range list.Items {
-		entries[list.Items[i].Name] = &list.Items[i]
+		entries[list.Items[i].Name] = catalogue.WithDefaults(&list.Items[i])
 	}
 	return entries, nil
 }

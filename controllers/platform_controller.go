@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/catalogue"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/platforms"
@@ -267,7 +268,7 @@ func (r *PlatformReconciler) observe(ctx context.Context, platform *v1alpha1.Pla
 		o.Bundles = append(o.Bundles, &bundles.Items[i])
 	}
 	for i := range apps.Items {
-		o.Catalogue[apps.Items[i].Name] = &apps.Items[i]
+		o.Catalogue[apps.Items[i].Name] = catalogue.WithDefaults(&apps.Items[i])
 	}
 	for i := range clusters.Items {
 		o.Clusters[client.ObjectKeyFromObject(&clusters.Items[i])] = &clusters.Items[i]

@@ -13,6 +13,8 @@ const HelmApplicationKind = "HelmApplication"
 
 // HelmApplicationSpec is one entry of the catalogue: what an application is, and
 // the versions of it that there are.
+//
+// +kubebuilder:validation:XValidation:rule="self.versions.all(v, has(v.chart)) || has(self.defaults) && has(self.defaults.chart)",message="each version must have a chart, or defaults must"
 type HelmApplicationSpec struct {
 	// Description says in a sentence or two what the application is for.
 	// +kubebuilder:validation:MaxLength=1024
@@ -47,6 +49,11 @@ type HelmApplicationSpec struct {
 	// +optional
 	Tags []string `json:"tags,omitempty"`
 
+	// Defaults are what all versions share. They are a part of each: a change of them
+	// changes what was published, and stalls the application.
+	// +optional
+	Defaults *ApplicationDefaults `json:"defaults,omitempty"`
+
 	// Versions of the application, in any order. What a version is made of cannot
 	// change once it is published: add another one.
 	// +kubebuilder:validation:MinItems=1
@@ -58,10 +65,72 @@ type HelmApplicationSpec struct {
 	Versions []HelmApplicationVersion `json:"versions"`
 }
 
+// ApplicationDefaults are what all versions of an application share. A version that says the
+// same field wins: of values field by field, of parameters, dependsOn and recommends name by
+// name, and of all else as a whole.
+type ApplicationDefaults struct {
+	// Chart as in a version; its version is by default the application's.
+	// +optional
+	Chart *ChartSource `json:"chart,omitempty"`
+	// ReleaseName as in a version.
+	// +kubebuilder:validation:MaxLength=53
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="releaseName must be a name of small letters, digits and dashes"
+	// +optional
+	ReleaseName string `json:"releaseName,omitempty"`
+	// Namespace as in a version.
+	// +optional
+	Namespace *ApplicationNamespace `json:"namespace,omitempty"`
+	// Values as in a version.
+	// +optional
+	Values *apiextensionsv1.JSON `json:"values,omitempty"`
+	// Parameters as in a version.
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Parameters []Parameter `json:"parameters,omitempty"`
+	// ServerSideApply as in a version.
+	// +optional
+	ServerSideApply *bool `json:"serverSideApply,omitempty"`
+
+	ReleaseSettings `json:",inline"`
+
+	// IgnoreDifferences as in a version.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	// +optional
+	IgnoreDifferences []IgnoredDifference `json:"ignoreDifferences,omitempty"`
+	// Ready as in a version.
+	// +kubebuilder:validation:XValidation:rule="self in ['Healthy', 'Applied']",message="ready must be Healthy (wait until all that the chart has made is) or Applied (wait until it is made)"
+	// +optional
+	Ready ApplicationReadiness `json:"ready,omitempty"`
+	// Timeout as in a version.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="timeout must be at least 1s"
+	// +optional
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+	// DependsOn as in a version.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	DependsOn []ApplicationRequirement `json:"dependsOn,omitempty"`
+	// Recommends as in a version.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Recommends []ApplicationRequirement `json:"recommends,omitempty"`
+	// KubeVersion as in a version.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	KubeVersion string `json:"kubeVersion,omitempty"`
+}
+
 // HelmApplicationVersion is one version of an application: a chart, and how it is
 // installed.
 //
-// +kubebuilder:validation:XValidation:rule="self.chart == oldSelf.chart",message="a version that is published cannot get another chart: add another version"
+// +kubebuilder:validation:XValidation:rule="has(self.chart) == has(oldSelf.chart) && (!has(self.chart) || self.chart == oldSelf.chart)",message="a version that is published cannot get another chart: add another version"
 // +kubebuilder:validation:XValidation:rule="has(self.releaseName) == has(oldSelf.releaseName) && (!has(self.releaseName) || self.releaseName == oldSelf.releaseName)",message="a version that is published cannot get another releaseName: add another version"
 // +kubebuilder:validation:XValidation:rule="has(self.__namespace__) == has(oldSelf.__namespace__) && (!has(self.__namespace__) || self.__namespace__.name == oldSelf.__namespace__.name)",message="a version that is published cannot get another namespace: add another version"
 // +kubebuilder:validation:XValidation:rule="has(self.parameters) == has(oldSelf.parameters) && (!has(self.parameters) || self.parameters == oldSelf.parameters)",message="a version that is published cannot get other parameters: add another version"
@@ -75,9 +144,9 @@ type HelmApplicationVersion struct {
 	// +required
 	Version string `json:"version"`
 
-	// Chart that the version installs.
-	// +required
-	Chart ChartSource `json:"chart"`
+	// Chart that the version installs. It may be left out where defaults have one.
+	// +optional
+	Chart ChartSource `json:"chart,omitzero"`
 
 	// ReleaseName is the name of the Helm release. Defaults to the name under which
 	// the application is installed.
@@ -205,110 +274,6 @@ const (
 	// ApplicationApplied waits until the chart's objects are made.
 	ApplicationApplied ApplicationReadiness = "Applied"
 )
-
-// ChartSource says where a chart comes from.
-//
-// +kubebuilder:validation:XValidation:rule="[has(self.repository), has(self.oci), has(self.git)].filter(x, x).size() == 1",message="chart must have exactly one of repository, oci and git"
-type ChartSource struct {
-	// Repository is a Helm repository over HTTP.
-	// +optional
-	Repository *ChartRepository `json:"repository,omitempty"`
-	// OCI is a chart in an OCI registry.
-	// +optional
-	OCI *ChartOCI `json:"oci,omitempty"`
-	// Git is a chart in a git repository.
-	// +optional
-	Git *ChartGit `json:"git,omitempty"`
-}
-
-// ChartRepository names a chart of a Helm repository.
-type ChartRepository struct {
-	// URL of the repository.
-	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:XValidation:rule="self.startsWith('https://') || self.startsWith('http://')",message="url must begin with https:// or http://"
-	// +required
-	URL string `json:"url"`
-	// Chart is the name of the chart.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	// +required
-	Chart string `json:"chart"`
-	// Version of the chart, exactly. Defaults to the application's version.
-	// +kubebuilder:validation:MaxLength=128
-	// +optional
-	Version string `json:"version,omitempty"`
-	// SecretRef names the Secret with the credentials of the repository, in the
-	// namespace that its HelmRepository is put in.
-	// +optional
-	SecretRef *SecretReference `json:"secretRef,omitempty"`
-}
-
-// ChartOCI names a chart in an OCI registry.
-//
-// +kubebuilder:validation:XValidation:rule="!(has(self.tag) && has(self.digest))",message="oci must have a tag or a digest, not both"
-type ChartOCI struct {
-	// URL of the chart, without its tag.
-	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:XValidation:rule="self.startsWith('oci://')",message="url must begin with oci://"
-	// +required
-	URL string `json:"url"`
-	// Tag of the chart. Defaults to the application's version.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=128
-	// +optional
-	Tag string `json:"tag,omitempty"`
-	// Digest of the chart, as sha256:hex.
-	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
-	// +optional
-	Digest string `json:"digest,omitempty"`
-	// Insecure allows a registry without TLS.
-	// +optional
-	Insecure bool `json:"insecure,omitempty"`
-	// SecretRef names the Secret with the credentials of the registry, in the
-	// namespace that its OCIRepository is put in.
-	// +optional
-	SecretRef *SecretReference `json:"secretRef,omitempty"`
-}
-
-// ChartGit names a chart in a git repository.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.tag) != has(self.commit)",message="git must have a tag or a commit: a branch would change what is published"
-type ChartGit struct {
-	// URL of the repository.
-	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:XValidation:rule="self.startsWith('https://') || self.startsWith('http://') || self.startsWith('ssh://')",message="url must begin with https://, http:// or ssh://"
-	// +required
-	URL string `json:"url"`
-	// Path of the chart in the repository.
-	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.startsWith('./') && !(self + '/').contains('/../')",message="path must begin with ./ and stay in the repository"
-	// +required
-	Path string `json:"path"`
-	// Tag of the repository.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	// +optional
-	Tag string `json:"tag,omitempty"`
-	// Commit of the repository.
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^([0-9a-f]{40}|[0-9a-f]{64})$`
-	// +optional
-	Commit string `json:"commit,omitempty"`
-	// SecretRef names the Secret with the credentials of the repository, in the
-	// namespace that its GitRepository is put in.
-	// +optional
-	SecretRef *SecretReference `json:"secretRef,omitempty"`
-}
-
-// SecretReference names a Secret.
-type SecretReference struct {
-	// Name of the Secret.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	// +required
-	Name string `json:"name"`
-}
 
 // ApplicationNamespace is the namespace that an application is installed into.
 type ApplicationNamespace struct {

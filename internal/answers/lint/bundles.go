@@ -24,7 +24,7 @@ func (l *linter) checkCatalogue() {
 	for _, each := range l.objects {
 		if each.GroupVersionKind() == v1alpha1.GroupVersion.WithKind("HelmApplication") {
 			if typed, ok := as[v1alpha1.HelmApplication](each.Unstructured); ok {
-				applications[typed.Name] = typed
+				applications[typed.Name] = catalogue.WithDefaults(typed)
 			}
 		}
 	}

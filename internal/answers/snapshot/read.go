@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/catalogue"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -50,6 +51,9 @@ func (s *Snapshot) Add(part Part, objs []unstructured.Unstructured) error {
 		s.Bundles, err = typed(s.Bundles, objs)
 	case v1alpha1.HelmApplicationKind:
 		s.Applications, err = typed(s.Applications, objs)
+		for i, app := range s.Applications {
+			s.Applications[i] = catalogue.WithDefaults(app)
+		}
 	case v1alpha1.PlatformKind:
 		s.Platforms, err = typed(s.Platforms, objs)
 	}
