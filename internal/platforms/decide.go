@@ -48,8 +48,8 @@ type decider struct {
 	decision Decision
 	// own holds the layers of the platform by name.
 	own map[string]*v1alpha1.AddonsLayer
-	// named holds the first layer of each name that is to be there.
-	named map[string]*v1alpha1.AddonsLayer
+	// names gives the layers their names.
+	names *namer
 	// others are the layers that are not the platform's, and circle says that it comes
 	// after itself; empty where it does not.
 	others others
@@ -93,7 +93,7 @@ func newDecider(o Observation) *decider {
 	d := &decider{
 		Observation: o,
 		own:         map[string]*v1alpha1.AddonsLayer{},
-		named:       map[string]*v1alpha1.AddonsLayer{},
+		names:       newNamer(o),
 		known:       map[string]resolved{},
 		variants:    map[string]*v1alpha1.ApplicationBundle{},
 		keep:        map[string]bool{},

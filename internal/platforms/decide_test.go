@@ -4,6 +4,7 @@
 package platforms
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,27 +79,62 @@ func TestClusters(t *testing.T) {
 	}
 }
 
-// Names of clusters and layers can be chosen so that two come to one name. The one that
-// is there stays as it is, and the platform says which they are.
+// Names of clusters and layers can run together to one, by chance or because somebody has
+// chosen them so. The layer that is there keeps its name, and the next gets another one.
 func TestNamesThatRunTogether(t *testing.T) {
 	eu := types.NamespacedName{Namespace: "fleet", Name: "eu"}
-	second := types.NamespacedName{Namespace: "fleet", Name: "eu-" + digestOf(eu.String(), 8)}
-	twin := digestOf(second.String(), 8) + "-base"
-	if one, other := layerName("p", eu, twin), layerName("p", second, "base"); one != other {
-		t.Fatalf("%s and %s are not the same", one, other)
+	for reason, tc := range map[string]struct{ layer, cluster string }{
+		"by chance":  {"west-base", "eu-west"},
+		"on purpose": {digestOf("fleet/eu-x", 8) + "-base", "eu-x"},
+	} {
+		w := newWorld(platform("p", "", on(eu.Name)), bundle("1.0.0", "", "base", tc.layer))
+		w.cluster(eu.Name, nil)
+		w.cluster(tc.cluster, nil)
+		w.settle(t)
+		before := w.names()
+		on(tc.cluster)(w.Platform)
+		d := w.settle(t)
+		if conditionsOf(d.Status) != installed || len(w.Layers) != 4 || !strings.Contains(w.names(), strings.Split(before, " ")[0]) {
+			t.Errorf("%s: %s, and there are %s after %s", reason, said(d.Status), w.names(), before)
+		}
+		for _, layer := range w.Layers {
+			if of := layer.Labels[v1alpha1.PlatformClusterLabel]; of != "fleet."+layer.Spec.Cluster.Name {
+				t.Errorf("%s: %s of %s is on %s", reason, layer.Name, of, layer.Spec.Cluster.Name)
+			}
+		}
 	}
-	w := newWorld(platform("p", "", on(eu.Name)), bundle("1.0.0", "", "base", twin))
-	w.cluster(eu.Name, nil)
-	w.cluster(second.Name, nil)
+}
+
+// Clusters of one name in two namespaces, and layers of somebody else, leave a layer a name
+// with a digest. It keeps it when the others are gone.
+func TestNamesOfOthers(t *testing.T) {
+	w := newWorld(platform("p", "", on("eu")), bundle("1.0.0", "", "base"))
+	w.cluster("eu", nil)
+	twin := w.Clusters[types.NamespacedName{Namespace: "fleet", Name: "eu"}].DeepCopy()
+	twin.Namespace = "other"
+	w.Clusters[types.NamespacedName{Namespace: "other", Name: "eu"}] = twin
+	w.Platform.Spec.Clusters = append(w.Platform.Spec.Clusters, v1alpha1.ClusterReference{Namespace: "other", Name: "eu"})
 	w.settle(t)
-	before := w.find(layerName("p", eu, twin)).DeepCopy()
-	on(second.Name)(w.Platform)
-	d := w.settle(t)
-	if after := w.find(before.Name); placeOf(after) != placeOf(before) || after.Spec.Cluster.Name != eu.Name {
-		t.Errorf("%s is now %s", placeOf(before), placeOf(after))
+	hashed := "p-eu-" + digestOf("other/eu", 8) + "-base"
+	if got := w.names(); got != sorted([]string{"p-eu-base@1.0.0", hashed + "@1.0.0"})[0]+" "+sorted([]string{"p-eu-base@1.0.0", hashed + "@1.0.0"})[1] {
+		t.Errorf("of two clusters eu there are %s", got)
 	}
-	want := "layer " + twin + " of cluster fleet.eu and layer base of cluster fleet." + second.Name + " both come to AddonsLayer " + before.Name + ": rename one of them"
-	if got := said(d.Status); !strings.Contains(got, want) || !strings.Contains(conditionsOf(d.Status), v1alpha1.ReasonOwnershipConflict) {
-		t.Errorf("the platform says %s: %s, and not %s", conditionsOf(d.Status), got, want)
+	w.Platform.Spec.Clusters = w.Platform.Spec.Clusters[1:]
+	w.settle(t)
+	if got := w.names(); got != hashed+"@1.0.0" {
+		t.Errorf("of the second alone there is %s", got)
+	}
+
+	w = newWorld(platform("p", "", on("eu")), bundle("1.0.0", "", "base"))
+	w.cluster("eu", nil)
+	foreign := &v1alpha1.AddonsLayer{}
+	foreign.Name = "p-eu-base"
+	if !slices.Contains(Names(w.Observation), foreign.Name) {
+		t.Fatalf("nobody asks for %s", foreign.Name)
+	}
+	w.Taken = map[string]*v1alpha1.AddonsLayer{foreign.Name: foreign}
+	d := w.settle(t)
+	if got := w.names(); got != "p-eu-"+digestOf("fleet/eu", 8)+"-base@1.0.0" || conditionsOf(d.Status) != installed {
+		t.Errorf("beside a layer of somebody else there is %s: %s", got, said(d.Status))
 	}
 }

@@ -52,7 +52,7 @@ func TestLayersOfItsOwn(t *testing.T) {
 		t.Fatalf("there are %s of %d bundles", w.names(), len(w.Bundles))
 	}
 	first := w.Bundles[0].Spec.Version
-	if got := w.find("p-c0-0eb4ac54-web").Spec; got.Source.Name != w.Bundles[0].Name || got.Version != first || string(got.Inputs.Raw) != `{"text":"one"}` {
+	if got := w.find("p-c0-web").Spec; got.Source.Name != w.Bundles[0].Name || got.Version != first || string(got.Inputs.Raw) != `{"text":"one"}` {
 		t.Errorf("a layer is of %+v, with %s", got.Source, got.Inputs.Raw)
 	}
 	w.Platform.Spec.Layers = slices.Clone(w.Platform.Spec.Layers)

@@ -39,6 +39,9 @@ type given struct {
 	problem, waits string
 }
 
+// inputsDigits is how many hexadecimal digits of a digest name inputs.
+const inputsDigits = 8
+
 // override are inputs of the clusters that it selects.
 type override struct {
 	selector labels.Selector

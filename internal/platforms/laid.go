@@ -57,11 +57,14 @@ type laying struct {
 	// raw are the inputs in the form in which layers have them.
 	raw    []byte
 	target types.NamespacedName
+	names  *namer
 }
 
 // lay returns the layers of a bundle on a cluster, each behind those that it depends
 // on, and otherwise by name. Edges through layers that are absent are contracted.
-func lay(o Observation, bundle *v1alpha1.ApplicationBundle, prefix string, inputs map[string]any, target types.NamespacedName) ([]*laid, error) {
+func lay(
+	o Observation, names *namer, bundle *v1alpha1.ApplicationBundle, prefix string, inputs map[string]any, target types.NamespacedName,
+) ([]*laid, error) {
 	if inputs == nil {
 		inputs = map[string]any{}
 	}
@@ -69,11 +72,11 @@ func lay(o Observation, bundle *v1alpha1.ApplicationBundle, prefix string, input
 	if err != nil {
 		return nil, fmt.Errorf("inputs cannot be written: %w", err)
 	}
-	l := &laying{Observation: o, bundle: bundle, prefix: prefix, inputs: inputs, raw: raw, target: target}
-	names, edges := orderOf(bundle)
+	l := &laying{Observation: o, bundle: bundle, prefix: prefix, inputs: inputs, raw: raw, target: target, names: names}
+	order, edges := orderOf(bundle)
 	found := map[string]*laid{}
 	var all []*laid
-	for _, name := range names {
+	for _, name := range order {
 		one := l.layer(bundles.LayerOf(bundle, name))
 		if on := found[one.On]; on != nil && on.presence == absent {
 			// Its cluster goes with that layer.
@@ -114,7 +117,7 @@ func lay(o Observation, bundle *v1alpha1.ApplicationBundle, prefix string, input
 func (l *laying) layer(of *v1alpha1.BundleLayer) *laid {
 	instance := instanceOf(l.Platform.Name, l.target)
 	label := l.prefix + of.Name
-	one := &laid{BundleLayer: of, name: layerName(l.Platform.Name, l.target, label), label: label, place: l.target}
+	one := &laid{BundleLayer: of, name: l.names.name(l.target, label), label: label, place: l.target}
 	missing := func(field string, err error) *laid {
 		one.presence, one.why = unknown, fmt.Sprintf("layer %s of bundle %s: %s: %v", of.Name, l.bundle.Name, field, err)
 		return one

@@ -144,7 +144,7 @@ func (d *decider) layWith(bundle *v1alpha1.ApplicationBundle, m *member, known m
 			return nil, problem
 		}
 	}
-	plan, err := lay(d.Observation, bundle, "", known, m.target)
+	plan, err := lay(d.Observation, d.names, bundle, "", known, m.target)
 	if err != nil {
 		return nil, err.Error()
 	}
@@ -297,41 +297,7 @@ func (d *decider) put(layer *v1alpha1.AddonsLayer, changed bool) {
 		d.stall(v1alpha1.ReasonOwnershipConflict, fmt.Sprintf("AddonsLayer %s is there and is not of this platform: delete or rename it", layer.Name))
 		return
 	}
-	if other := d.namesake(layer); other != nil {
-		d.stall(
-			v1alpha1.ReasonOwnershipConflict,
-			fmt.Sprintf("%s and %s both come to AddonsLayer %s: rename one of them", placeOf(other), placeOf(layer), layer.Name),
-		)
-		return
-	}
 	if changed && layer.DeletionTimestamp == nil {
 		d.decision.Write = append(d.decision.Write, layer)
 	}
-}
-
-// namesake returns the layer of this platform that has the name of another one, which
-// is of another cluster or of another layer of the bundle; nil where there is none.
-// That which is there keeps the name, and otherwise the first.
-func (d *decider) namesake(layer *v1alpha1.AddonsLayer) *v1alpha1.AddonsLayer {
-	first := d.named[layer.Name]
-	if live := d.own[layer.Name]; live != nil && IsMade(live) {
-		first = live
-	}
-	if first == nil {
-		d.named[layer.Name] = layer
-		return nil
-	}
-	if placeOf(first) == placeOf(layer) {
-		return nil
-	}
-	return first
-}
-
-// placeOf says which layer of a bundle an AddonsLayer is, and on which cluster.
-func placeOf(layer *v1alpha1.AddonsLayer) string {
-	place := "layer " + layer.Labels[v1alpha1.PlatformLayerLabel]
-	if cluster := layer.Labels[v1alpha1.PlatformClusterLabel]; cluster != "" {
-		place += " of cluster " + cluster
-	}
-	return place
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -19,14 +20,61 @@ import (
 // maxLabel is how long the value of a label may be.
 const maxLabel = 63
 
-// layerName returns the name of the AddonsLayer of a bundle's layer on a cluster.
-// The digest of the cluster keeps apart what its name and that of the layer would
-// run together to, and clusters of one name.
-func layerName(platform string, cluster types.NamespacedName, layer string) string {
-	if cluster.Name == "" {
-		return bundles.Name(platform, layer)
+// namer gives the layers of a platform their names. One that exists keeps its name; a new
+// one has the shortest that nothing else has: with its cluster's name, with a digest of that
+// where another cluster has the same name or runs together with a layer to it, and with a
+// digest of all.
+type namer struct {
+	platform string
+	taken    map[string]*v1alpha1.AddonsLayer
+	// there has the names of layers by what they are, and used what has a name.
+	there, used map[string]string
+}
+
+func newNamer(o Observation) *namer {
+	n := &namer{platform: o.Platform.Name, taken: o.Taken, there: map[string]string{}, used: map[string]string{}}
+	for _, layer := range o.Layers {
+		what := ""
+		if IsMade(layer) {
+			what = layer.Labels[v1alpha1.PlatformClusterLabel] + "/" + layer.Labels[v1alpha1.PlatformLayerLabel]
+			if first := n.there[what]; first == "" || layer.Name < first {
+				n.there[what] = layer.Name
+			}
+		}
+		n.used[layer.Name] = what
 	}
-	return bundles.Name(platform, cluster.Name, digestOf(cluster.String(), 8), layer)
+	return n
+}
+
+// name returns the name of the AddonsLayer of a bundle's layer on a cluster.
+func (n *namer) name(cluster types.NamespacedName, layer string) string {
+	what := clusterValue(cluster) + "/" + layer
+	if name := n.there[what]; name != "" {
+		return name
+	}
+	names := layerNames(n.platform, cluster, layer)
+	for i, name := range names {
+		_, isUsed := n.used[name]
+		if (isUsed || n.taken[name] != nil) && i < len(names)-1 {
+			continue
+		}
+		n.there[what], n.used[name] = name, what
+		return name
+	}
+	return "" // there always is a last one
+}
+
+// layerNames returns the names that the AddonsLayer of a bundle's layer on a cluster may
+// have, the shortest first.
+func layerNames(platform string, cluster types.NamespacedName, layer string) []string {
+	if cluster.Name == "" {
+		return []string{bundles.Name(platform, layer)}
+	}
+	return []string{
+		bundles.Name(platform, cluster.Name, layer),
+		bundles.Name(platform, cluster.Name, digestOf(cluster.String(), 8), layer),
+		bundles.Name(platform, cluster.Name, digestOf(cluster.String()+"/"+layer, 16)),
+	}
 }
 
 // instanceOf returns the name of the installation on a cluster. The digest keeps apart
@@ -106,4 +154,15 @@ func with(base, more map[string]string) map[string]string {
 func sorted(texts []string) []string {
 	slices.Sort(texts)
 	return slices.Compact(texts)
+}
+
+// madeBundle returns a bundle that is made for a platform.
+func madeBundle(platform *v1alpha1.Platform, name string, spec v1alpha1.ApplicationBundleSpec) *v1alpha1.ApplicationBundle {
+	bundle := &v1alpha1.ApplicationBundle{Spec: spec}
+	bundle.Name, bundle.Labels = name, labelsOf(platform)
+	isController := true
+	bundle.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.PlatformKind, Name: platform.Name, UID: platform.UID, Controller: &isController,
+	}}
+	return bundle
 }

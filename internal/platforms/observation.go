@@ -7,6 +7,7 @@
 package platforms
 
 import (
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -72,14 +73,22 @@ type Decision struct {
 	Until time.Time
 }
 
-// Names returns the names of the layers that a decision would create, sorted. The
-// caller looks whether they are taken.
+// Names returns the names that a decision would give to new layers, and those that it would
+// give them instead, sorted. The caller looks whether they are taken.
 func Names(o Observation) []string {
 	o.Taken = nil
+	d := decided(o)
+	created := map[string]bool{}
+	for _, layer := range d.decision.Write {
+		created[layer.Name] = layer.ResourceVersion == ""
+	}
 	var names []string
-	for _, layer := range Decide(o).Write {
-		if layer.ResourceVersion == "" {
-			names = append(names, layer.Name)
+	for _, m := range d.members {
+		for what, name := range d.names.there {
+			cluster, layer, _ := strings.Cut(what, "/")
+			if created[name] && cluster == clusterValue(m.target) {
+				names = append(names, layerNames(d.Platform.Name, m.target, layer)...)
+			}
 		}
 	}
 	return sorted(names)

@@ -119,17 +119,6 @@ func (d *decider) pickedBundle(lock *v1alpha1.PlatformLock, without map[string]b
 	return madeBundle(platform, bundles.Name(platform.Name, "apps", digest), spec)
 }
 
-// madeBundle returns a bundle that is made for a platform.
-func madeBundle(platform *v1alpha1.Platform, name string, spec v1alpha1.ApplicationBundleSpec) *v1alpha1.ApplicationBundle {
-	bundle := &v1alpha1.ApplicationBundle{Spec: spec}
-	bundle.Name, bundle.Labels = name, labelsOf(platform)
-	isController := true
-	bundle.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.PlatformKind, Name: platform.Name, UID: platform.UID, Controller: &isController,
-	}}
-	return bundle
-}
-
 // chunksOf splits applications, which are behind what they depend on, so that a layer
 // can hold each part.
 func chunksOf(all []v1alpha1.LockedApplication) [][]v1alpha1.LockedApplication {
@@ -220,7 +209,7 @@ func (d *decider) needed() []string {
 
 // pickedLayers lays out picked applications on a cluster.
 func (d *decider) pickedLayers(m *member, picks *v1alpha1.ApplicationBundle) []*laid {
-	plan, err := lay(d.Observation, picks, v1alpha1.PickedLayerPrefix, nil, m.target)
+	plan, err := lay(d.Observation, d.names, picks, v1alpha1.PickedLayerPrefix, nil, m.target)
 	if err != nil {
 		m.note(rollout.Failed, "%v", err)
 		return nil

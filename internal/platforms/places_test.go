@@ -50,7 +50,7 @@ func TestWhenOnAClusterThatIsNotThereYet(t *testing.T) {
 		t.Errorf("there are %s, not %s: %s", got, want, said(d.Status))
 	}
 	made := w.cluster("x", map[string]string{"gpu": "yes"})
-	plan, err := lay(w.Observation, w.Bundles[0], "", map[string]any{"nested": true}, types.NamespacedName{})
+	plan, err := lay(w.Observation, newNamer(w.Observation), w.Bundles[0], "", map[string]any{"nested": true}, types.NamespacedName{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,8 +131,8 @@ func TestNames(t *testing.T) {
 	}
 	long := strings.Repeat("long", 15)
 	for _, test := range []struct{ reason, a, b string }{
-		{"dashes between cluster and layer", layerName("p", cluster("n", "a-b"), "c"), layerName("p", cluster("n", "a"), "b-c")},
-		{"clusters of one name", layerName("p", cluster("n", "a"), "c"), layerName("p", cluster("m", "a"), "c")},
+		{"dashes between cluster and layer", layerNames("p", cluster("n", "a-b"), "c")[1], layerNames("p", cluster("n", "a"), "b-c")[1]},
+		{"clusters of one name", layerNames("p", cluster("n", "a"), "c")[1], layerNames("p", cluster("m", "a"), "c")[1]},
 		{"what is cut", layerName("p", cluster("n", long), "a"), layerName("p", cluster("n", long), "b")},
 		{"instances with dashes", instanceOf("p", cluster("a-b", "c")), instanceOf("p", cluster("a", "b-c"))},
 		{"values of labels", clusterValue(cluster("a", "b.c")), clusterValue(cluster("a", "b-c"))},
@@ -142,7 +142,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s: %s and %s", test.reason, test.a, test.b)
 		}
 	}
-	if got, want := layerName("p", cluster("fleet", "eu"), "base"), "p-eu-"+digestOf("fleet/eu", 8)+"-base"; got != want {
+	if got, want := layerNames("p", cluster("fleet", "eu"), "base")[1], "p-eu-"+digestOf("fleet/eu", 8)+"-base"; got != want {
 		t.Errorf("%s is not stable: %s", got, want)
 	}
 }

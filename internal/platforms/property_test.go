@@ -264,7 +264,7 @@ func TestNamesAreApart(t *testing.T) {
 		a, layerA := draw()
 		b, layerB := draw()
 		same := a == b && layerA == layerB
-		nameA, nameB := layerName("p-q", a, layerA), layerName("p-q", b, layerB)
+		nameA, nameB := layerNames("p-q", a, layerA)[2], layerNames("p-q", b, layerB)[2]
 		if (nameA == nameB) != same || len(nameA) > maxLabel || clusterValue(a) == "" {
 			t.Fatalf("%v %s: %s, %v %s: %s", a, layerA, nameA, b, layerB, nameB)
 		}

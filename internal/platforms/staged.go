@@ -19,13 +19,9 @@ import (
 // cluster is at that once it has the version and what of the inputs is for it. Which inputs
 // a cluster has is on its layers.
 
-const (
-	// inputsDigits is how many hexadecimal digits of a digest name inputs.
-	inputsDigits = 8
-	// maxStagedInputs bounds in bytes the inputs of a cluster that a layer can remember,
-	// twice: the annotations of an object have at most 256 KiB.
-	maxStagedInputs = 64 << 10
-)
+// maxStagedInputs bounds in bytes the inputs of a cluster that a layer can remember, twice:
+// the annotations of an object have at most 256 KiB.
+const maxStagedInputs = 64 << 10
 
 // stagesInputs tells whether inputs go to the clusters in stages.
 func (d *decider) stagesInputs() bool { return d.Platform.Spec.Rollout.StageInputs }

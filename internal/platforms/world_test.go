@@ -347,3 +347,8 @@ func conditionsOf(status v1alpha1.PlatformStatus) string {
 func said(status v1alpha1.PlatformStatus) string { return status.Conditions[0].Message }
 
 func jsonOf(raw string) *apiextensionsv1.JSON { return &apiextensionsv1.JSON{Raw: []byte(raw)} }
+
+// layerName returns the name of a layer that nothing else has.
+func layerName(platform string, cluster types.NamespacedName, layer string) string {
+	return layerNames(platform, cluster, layer)[0]
+}
