@@ -15,6 +15,7 @@ const PlatformKind = "Platform"
 // to another version.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.bundle) || has(self.layers) || has(self.applications)",message="a platform must have a bundle or layers, applications, or both"
+// +kubebuilder:validation:XValidation:rule="has(self.instanceName) == has(oldSelf.instanceName) && (!has(self.instanceName) || self.instanceName == oldSelf.instanceName)",message="instanceName is in the names of what is installed and cannot change: make another Platform"
 // +kubebuilder:validation:XValidation:rule="!(has(self.bundle) && has(self.layers))",message="a platform must have a bundle that is published, or layers of its own, not both"
 type PlatformSpec struct {
 	// Bundle that is installed.
@@ -54,6 +55,15 @@ type PlatformSpec struct {
 	// those that clusters names.
 	// +optional
 	ClusterSelector *ClusterSelector `json:"clusterSelector,omitempty"`
+
+	// InstanceName is what instance.name is in the templates of bundles, and in the names of
+	// clusters that these make: a text with templates over cluster, such as
+	// "${cluster.labels.tenant}", which must come to another name on each cluster. Defaults
+	// to the names of the platform and of the cluster. A cluster keeps the name that it was
+	// given first.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	InstanceName string `json:"instanceName,omitempty"`
 
 	// DependsOn lists other Platforms that come before this one. A cluster that both
 	// are installed on waits for what the other one has there, for as long as it has

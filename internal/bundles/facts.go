@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/strata-project/strata/internal/templates"
 )
@@ -63,6 +64,8 @@ var clusterFacts = []string{"endpoint", "host", "labels", "name", "namespace", "
 // something is, before there is a cluster that could be known.
 var (
 	full = language(varInputs, varCluster, varInstance)
+	// place is that of the name of an installation.
+	place = language(varCluster)
 	// each is that of an application that is there for each item of a list.
 	each  = language(varInputs, varCluster, varInstance, varItem)
 	plain = language(varInputs, varInstance)
@@ -187,4 +190,22 @@ func (f *filler) waits(uses []string) error {
 		}
 	}
 	return nil
+}
+
+// InstanceName fills the name of an installation on a cluster. The error is *Waiting where it
+// reads a fact that is not known yet.
+func InstanceName(text string, cluster Cluster) (string, error) {
+	language, err := place()
+	if err != nil {
+		return "", err
+	}
+	fill := &filler{language: language, cluster: cluster, data: templates.Data{varCluster: cluster.facts()}}
+	name, err := fill.text(text)
+	if err != nil {
+		return "", err
+	}
+	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
+		return "", fmt.Errorf("%q is no name of small letters, digits and dashes, of at most 63 of them", short(name))
+	}
+	return name, nil
 }

@@ -107,7 +107,8 @@ func (d *decider) byOwnBundle(m *member, b brought) {
 		if !staged {
 			inputs, _ = d.inputsOf(bundle, m.target)
 		}
-		present, err := bundles.Present(one.BundleLayer, instanceOf(d.Platform.Name, m.target), inputs, factsOf(d.Observation, m.target))
+		instance, _ := d.names.instance(m.target) // without one there is no plan
+		present, err := bundles.Present(one.BundleLayer, instance, inputs, factsOf(d.Observation, m.target))
 		if err != nil {
 			present = one.Applications // What may be there counts as that.
 		}

@@ -193,6 +193,7 @@ func (d *decider) absence(m *member) {
 
 // install decides about the layers of all clusters.
 func (d *decider) install() {
+	d.nameInstances()
 	switch {
 	case d.Platform.Spec.Bundle != nil:
 		d.bundle(*d.Platform.Spec.Bundle)

@@ -58,6 +58,8 @@ type laying struct {
 	raw    []byte
 	target types.NamespacedName
 	names  *namer
+	// instance is the name of the installation.
+	instance string
 }
 
 // lay returns the layers of a bundle on a cluster, each behind those that it depends
@@ -73,6 +75,9 @@ func lay(
 		return nil, fmt.Errorf("inputs cannot be written: %w", err)
 	}
 	l := &laying{Observation: o, bundle: bundle, prefix: prefix, inputs: inputs, raw: raw, target: target, names: names}
+	if l.instance, err = names.instance(target); err != nil {
+		return nil, err
+	}
 	order, edges := orderOf(bundle)
 	found := map[string]*laid{}
 	var all []*laid
@@ -115,8 +120,7 @@ func lay(
 
 // layer returns one layer without its edges to others.
 func (l *laying) layer(of *v1alpha1.BundleLayer) *laid {
-	instance := instanceOf(l.Platform.Name, l.target)
-	label := l.prefix + of.Name
+	instance, label := l.instance, l.prefix+of.Name
 	one := &laid{BundleLayer: of, name: l.names.name(l.target, label), label: label, place: l.target}
 	missing := func(field string, err error) *laid {
 		one.presence, one.why = unknown, fmt.Sprintf("layer %s of bundle %s: %s: %v", of.Name, l.bundle.Name, field, err)

@@ -29,16 +29,23 @@ type namer struct {
 	taken    map[string]*v1alpha1.AddonsLayer
 	// there has the names of layers by what they are, and used what has a name.
 	there, used map[string]string
+	// instances has the names of installations by cluster, and wrong why there is none.
+	instances map[string]string
+	wrong     map[string]error
 }
 
 func newNamer(o Observation) *namer {
 	n := &namer{platform: o.Platform.Name, taken: o.Taken, there: map[string]string{}, used: map[string]string{}}
+	n.instances, n.wrong = map[string]string{}, map[string]error{}
 	for _, layer := range o.Layers {
 		what := ""
 		if IsMade(layer) {
 			what = layer.Labels[v1alpha1.PlatformClusterLabel] + "/" + layer.Labels[v1alpha1.PlatformLayerLabel]
 			if first := n.there[what]; first == "" || layer.Name < first {
 				n.there[what] = layer.Name
+			}
+			if name := layer.Spec.Instance; name != "" {
+				n.instances[layer.Labels[v1alpha1.PlatformClusterLabel]] = name
 			}
 		}
 		n.used[layer.Name] = what
@@ -62,6 +69,18 @@ func (n *namer) name(cluster types.NamespacedName, layer string) string {
 		return name
 	}
 	return "" // there always is a last one
+}
+
+// instance returns the name of the installation on a cluster.
+func (n *namer) instance(cluster types.NamespacedName) (string, error) {
+	value := clusterValue(cluster)
+	if name := n.instances[value]; name != "" {
+		return name, nil
+	}
+	if err := n.wrong[value]; err != nil {
+		return "", err
+	}
+	return instanceOf(n.platform, cluster), nil
 }
 
 // layerNames returns the names that the AddonsLayer of a bundle's layer on a cluster may
