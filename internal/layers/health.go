@@ -42,6 +42,17 @@ type Workload struct {
 	Live *unstructured.Unstructured
 	// Err says why it could not be read; nil where it could.
 	Err error
+	// releases are the HelmReleases that list it, as namespace/name.
+	releases map[string]bool
+}
+
+// isOurs tells whether the object says itself that one of the releases that list it has made
+// it: helm-controller writes that on all that it makes. The lists are in the statuses of
+// releases, which others may write, and the object is read with the controller's rights
+// where the layer has no account: nothing is told of what is somebody else's.
+func (w Workload) isOurs() bool {
+	labels := w.Live.GetLabels()
+	return w.releases[labels[fluxLabels[1]]+"/"+labels[fluxLabels[0]]]
 }
 
 // watchesHealth tells whether the health of what the layer's releases have made is to be
@@ -60,17 +71,21 @@ func (o Observation) WatchedWorkloads() (found []Workload, total int) {
 	for _, kind := range o.Layer.Spec.WatchHealth.Kinds {
 		watched[schema.ParseGroupKind(kind)] = true
 	}
-	seen := map[objects.ID]bool{}
+	seen := map[objects.ID]Workload{}
 	for id, release := range o.Live {
 		if release == nil || id.GroupKind() != kinds.HelmReleaseKind || release.GetLabels()[v1alpha1.LayerLabel] != o.Layer.Name || objects.IsSuspended(release) {
 			continue
 		}
 		for _, made := range kinds.InventoryOf(release) {
 			gk, on := made.GroupKind(), made.On(TargetOf(release))
-			if !seen[on] && gk != (schema.GroupKind{Kind: "Secret"}) && (workloadKinds[gk] || watched[gk]) {
-				seen[on] = true
-				found = append(found, Workload{ID: on, APIVersion: made.Version})
+			if gk == (schema.GroupKind{Kind: "Secret"}) || !workloadKinds[gk] && !watched[gk] {
+				continue
 			}
+			if _, known := seen[on]; !known {
+				seen[on] = Workload{ID: on, APIVersion: made.Version, releases: map[string]bool{}}
+				found = append(found, seen[on])
+			}
+			seen[on].releases[id.Namespace+"/"+id.Name] = true
 		}
 	}
 	slices.SortFunc(found, func(a, b Workload) int { return a.ID.Compare(b.ID) })
@@ -106,6 +121,10 @@ func (o Observation) healthOf() *health {
 			continue
 		}
 		standing := objects.Standing{Health: objects.Progressing, Status: objects.StatusMissing, Message: "does not exist"}
+		if workload.Live != nil && !workload.isOurs() {
+			unread = cmp.Or(unread, fmt.Sprintf("%s: does not say that a release of the layer has made it, and is not looked at", workload.ID))
+			continue
+		}
 		if workload.Live != nil {
 			standing = objects.AssessObject(objects.AssessStatus, workload.Live)
 		}

@@ -26,7 +26,10 @@ func deployment(name string, available int64) *unstructured.Unstructured {
 		status = "False"
 	}
 	obj := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "default", "name": name, "generation": int64(1)},
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{
+			"namespace": "default", "name": name, "generation": int64(1),
+			"labels": map[string]any{"helm.toolkit.fluxcd.io/name": "a", "helm.toolkit.fluxcd.io/namespace": "default"},
+		},
 		"spec": map[string]any{"replicas": int64(1)},
 		"status": map[string]any{
 			"observedGeneration": int64(1), "replicas": int64(1), "updatedReplicas": int64(1), "readyReplicas": available, "availableReplicas": available,
@@ -61,7 +64,7 @@ func watching(t *testing.T, seen ...Workload) Observation {
 }
 
 func seenAs(obj *unstructured.Unstructured) Workload {
-	return Workload{ID: objects.IDOf(obj), APIVersion: "v1", Live: obj}
+	return Workload{ID: objects.IDOf(obj), APIVersion: "v1", Live: obj, releases: map[string]bool{"default/a": true}}
 }
 
 // What is not ready has its time, and is then Unhealthy until it is well again; what has
@@ -194,4 +197,28 @@ func sameWords(got, want string) bool {
 		}
 	}
 	return len(got) >= len(want)
+}
+
+// The status of a release, which others may write, can list what is not the release's. It is
+// not looked at, and nothing of how it fares is told.
+func TestHealthOfWhatIsSomebodyElses(t *testing.T) {
+	secret := stuck("private")
+	secret.Object["status"].(map[string]any)["conditions"].([]any)[0].(map[string]any)["message"] = "hunter2"
+	for name, labels := range map[string]map[string]string{
+		"no release's": nil,
+		"another's":    {"helm.toolkit.fluxcd.io/name": "b", "helm.toolkit.fluxcd.io/namespace": "default"},
+		"a namesake's": {"helm.toolkit.fluxcd.io/name": "a", "helm.toolkit.fluxcd.io/namespace": "other"},
+	} {
+		secret.SetLabels(labels)
+		o := watching(t, seenAs(deployment("web", 1)), seenAs(secret))
+		d := Decide(o)
+		status, _ := Report(o, d, nil)
+		said := fmt.Sprint(status.Conditions, d.Causes, d.Message)
+		if d.Health.Status != metav1.ConditionUnknown || d.Health.Reason != v1alpha1.ReasonHealthUnread || strings.Contains(said, "hunter2") || strings.Contains(said, "too slow") {
+			t.Errorf("%s: %s %s; %s", name, d.Health.Status, d.Health.Reason, said)
+		}
+		if want := "Deployment default/private: does not say that a release of the layer has made it"; !strings.HasPrefix(d.Health.Message, want) {
+			t.Errorf("%s: it says %s", name, d.Health.Message)
+		}
+	}
 }
