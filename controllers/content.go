@@ -139,12 +139,13 @@ func fillingKey(request bundles.Request) (string, error) {
 		Bundle                version
 		Applications          map[string]version
 		Cluster               bundles.Cluster
+		Clusters              map[string]bundles.Cluster
 		Common, Releases      any
 	}{
 		Common: request.Common, Releases: request.Releases,
 		Layer: request.Layer, Path: request.Path, Instance: request.Instance, Inputs: request.Inputs,
 		Bundle:       version{request.Bundle.UID, request.Bundle.Generation, request.Bundle.Status.Digest},
-		Applications: make(map[string]version, len(request.Applications)), Cluster: request.Cluster,
+		Applications: make(map[string]version, len(request.Applications)), Cluster: request.Cluster, Clusters: request.Clusters,
 	}
 	for name, app := range request.Applications {
 		basis.Applications[name] = version{app.UID, app.Generation, app.Status.Published}

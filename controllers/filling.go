@@ -80,8 +80,24 @@ func (r *AddonsLayerReconciler) fillingRequestOf(
 		}
 	}
 	var err error
-	request.Cluster, err = r.factsOf(ctx, placement.Of(layer, r.Settings.Namespace))
-	return request, err
+	if request.Cluster, err = r.factsOf(ctx, placement.Of(layer, r.Settings.Namespace)); err != nil {
+		return request, err
+	}
+	clusters, err := request.ClustersFor()
+	if err != nil {
+		return request, nil //nolint:nilerr // Render says so
+	}
+	for of, name := range clusters {
+		facts, err := r.factsOf(ctx, name)
+		if err != nil {
+			return request, err
+		}
+		if request.Clusters == nil {
+			request.Clusters = map[string]bundles.Cluster{}
+		}
+		request.Clusters[of] = facts
+	}
+	return request, nil
 }
 
 // observeBefore finds what the layer lists at the version of a bundle that is deployed, as

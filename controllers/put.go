@@ -12,10 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/placement"
+	"github.com/strata-project/strata/internal/sources"
 )
 
 // observeRemote looks at the cluster that the layer belongs on.
@@ -104,7 +106,21 @@ func (r *AddonsLayerReconciler) placeOn(layer *v1alpha1.AddonsLayer, cluster str
 
 // layersOn returns the layers of a RemoteCluster.
 func (p *Process) layersOn(ctx context.Context, obj client.Object) []ctrl.Request {
-	return p.listRequests(ctx, client.MatchingFields{indexCluster: obj.GetName()})
+	return append(p.listRequests(ctx, client.MatchingFields{indexCluster: obj.GetName()}), p.layersThatRead(ctx, obj)...)
+}
+
+// layersThatRead returns the layers of a bundle that has made a cluster, where some of them
+// read of it.
+func (p *Process) layersThatRead(ctx context.Context, cluster client.Object) []ctrl.Request {
+	maker, bundle := &v1alpha1.AddonsLayer{}, &v1alpha1.ApplicationBundle{}
+	name := cluster.GetLabels()[v1alpha1.LayerLabel]
+	if found, err := p.getShared(ctx, name, maker); name == "" || err != nil || !found || !sources.IsOfBundle(maker) {
+		return nil
+	}
+	if found, err := p.getShared(ctx, maker.Spec.Source.Name, bundle); err != nil || !found || !bundles.ReadsClusters(bundle) {
+		return nil
+	}
+	return p.listRequests(ctx, client.MatchingFields{indexSource: bundle.Name})
 }
 
 // awaitsConnection tells whether the layer's cluster has yet to be looked at by

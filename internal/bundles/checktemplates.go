@@ -21,6 +21,14 @@ func (c *checking) templates(path string, value any) { c.fill(path, value, c.lan
 // list, those may read the item.
 func (c *checking) language() func() (*templates.Language, error) {
 	if c.each {
+		return eachContent
+	}
+	return content
+}
+
+// presence returns the language of what says whether something is there.
+func (c *checking) presence() func() (*templates.Language, error) {
+	if c.each {
 		return each
 	}
 	return full
@@ -53,7 +61,7 @@ func (c *checking) condition(path, text string) {
 	if text == "" {
 		return
 	}
-	language, err := c.language()()
+	language, err := c.presence()()
 	if err != nil {
 		c.say(path, "%v", err)
 		return
@@ -75,12 +83,19 @@ func (c *checking) uses(path string, uses []string) {
 		case !found:
 		case variable == varInputs && !c.hasInput(field):
 			c.say(path, "there is no input %s: there %s", field, inputNames(c.bundle))
+		case variable == varClusters && !c.makesCluster(field):
+			c.say(path, "layer %s makes no cluster", field)
 		case variable == varInstance && field != "name":
 			c.say(path, "instance has no %s: it has name", field)
 		case variable == varCluster && !slices.Contains(clusterFacts, field):
 			c.say(path, "cluster has no %s: it has %s", field, strings.Join(clusterFacts, ", "))
 		}
 	}
+}
+
+func (c *checking) makesCluster(name string) bool {
+	layer := LayerOf(c.bundle, name)
+	return layer != nil && layer.RemoteCluster != nil
 }
 
 func (c *checking) hasInput(name string) bool {

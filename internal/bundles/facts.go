@@ -55,6 +55,7 @@ const (
 	varInstance = "instance"
 	varCluster  = "cluster"
 	varItem     = "item"
+	varClusters = "clusters"
 )
 
 // clusterFacts are the fields of the variable cluster.
@@ -64,6 +65,10 @@ var clusterFacts = []string{"endpoint", "host", "labels", "name", "namespace", "
 // something is, before there is a cluster that could be known.
 var (
 	full = language(varInputs, varCluster, varInstance)
+	// content is that of what layers hold, and eachContent that of applications that are
+	// there for each item of a list. What is there at all goes by less.
+	content     = language(varInputs, varCluster, varInstance, varClusters)
+	eachContent = language(varInputs, varCluster, varInstance, varItem, varClusters)
 	// place is that of the name of an installation.
 	place = language(varCluster)
 	// each is that of an application that is there for each item of a list.
@@ -128,11 +133,13 @@ type filler struct {
 	language *templates.Language
 	data     templates.Data
 	cluster  Cluster
+	// unknown are the layers whose clusters are not known yet.
+	unknown []string
 }
 
 // newFiller returns one for templates that may read all variables.
 func newFiller(instance string, inputs map[string]any, cluster Cluster) (*filler, error) {
-	language, err := full()
+	language, err := content()
 	if err != nil {
 		return nil, err
 	}
@@ -143,13 +150,13 @@ func newFiller(instance string, inputs map[string]any, cluster Cluster) (*filler
 
 // with returns a filler that knows an item, too.
 func (f *filler) with(item map[string]any) (*filler, error) {
-	language, err := each()
+	language, err := eachContent()
 	if err != nil {
 		return nil, err
 	}
 	data := maps.Clone(f.data)
 	data[varItem] = item
-	return &filler{language: language, cluster: f.cluster, data: data}, nil
+	return &filler{language: language, cluster: f.cluster, data: data, unknown: f.unknown}, nil
 }
 
 // newPlainFiller returns one for templates that may read inputs and instance.
@@ -179,8 +186,27 @@ func (f *filler) text(text string) (string, error) {
 	return f.language.FillText(text, f.data)
 }
 
+// knows adds what is known of the clusters that other layers of the bundle make.
+func (f *filler) knows(clusters map[string]Cluster) {
+	known := map[string]any{}
+	f.unknown = nil
+	for _, layer := range slices.Sorted(maps.Keys(clusters)) {
+		if cluster := clusters[layer]; cluster.Endpoint == "" {
+			f.unknown = append(f.unknown, layer)
+		} else {
+			known[layer] = cluster.facts()
+		}
+	}
+	f.data[varClusters] = known
+}
+
 // waits says which fact that is read is not known yet.
 func (f *filler) waits(uses []string) error {
+	for _, layer := range f.unknown {
+		if slices.Contains(uses, varClusters) || slices.Contains(uses, varClusters+"."+layer) {
+			return &Waiting{Reason: fmt.Sprintf("waits for the cluster of layer %s, of which nothing is known yet", layer)}
+		}
+	}
 	for _, fact := range clusterFacts {
 		if _, known := f.data[varCluster][fact]; known || f.data[varCluster] == nil {
 			continue

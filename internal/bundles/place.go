@@ -4,6 +4,8 @@
 package bundles
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -131,4 +133,49 @@ func (r *rendering) remoteCluster(cluster *v1alpha1.BundleCluster) error {
 	obj.Object["spec"] = spec
 	r.add("remoteCluster", obj).Home = true
 	return nil
+}
+
+// ClustersFor returns the RemoteClusters that a layer of a bundle may read of, by the names of
+// the layers that make them. Its own installation has made them: they lie where that has them
+// made, whoever else has some of the name elsewhere. None where it reads of none; the errors
+// are those of Render.
+func (r Request) ClustersFor() (map[string]types.NamespacedName, error) {
+	one := &rendering{Request: r, layer: LayerAt(r.Bundle, r.Path)}
+	if one.layer == nil || !makesClusters(r.Bundle) || !mentionsClusters(one.layer) {
+		return nil, nil
+	}
+	if err := one.prepare(); err != nil {
+		return nil, err
+	}
+	found := map[string]types.NamespacedName{}
+	for i := range r.Bundle.Spec.Layers {
+		layer := &r.Bundle.Spec.Layers[i]
+		if layer.RemoteCluster == nil {
+			continue
+		}
+		namespace := r.Cluster.Name.Namespace
+		if r.Cluster.Name.Name == "" {
+			var err error
+			if namespace, err = namespaceOf(r.Bundle, layer, one.instance(), one.inputs); err != nil {
+				return nil, err
+			}
+		}
+		found[layer.Name] = types.NamespacedName{Namespace: namespace, Name: Name(one.instance(), layer.Name)}
+	}
+	return found, nil
+}
+
+func makesClusters(bundle *v1alpha1.ApplicationBundle) bool {
+	return slices.ContainsFunc(bundle.Spec.Layers, func(layer v1alpha1.BundleLayer) bool { return layer.RemoteCluster != nil })
+}
+
+// mentionsClusters tells whether templates of a layer may read of clusters that others make.
+func mentionsClusters(layer *v1alpha1.BundleLayer) bool {
+	text, err := json.Marshal(layer)
+	return err == nil && bytes.Contains(text, []byte(varClusters))
+}
+
+// ReadsClusters tells whether some layer of a bundle reads of clusters that others make.
+func ReadsClusters(bundle *v1alpha1.ApplicationBundle) bool {
+	return makesClusters(bundle) && slices.ContainsFunc(bundle.Spec.Layers, func(layer v1alpha1.BundleLayer) bool { return mentionsClusters(&layer) })
 }

@@ -5,10 +5,13 @@ package bundles
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -151,6 +154,49 @@ func TestFactsOfAClustersEndpoint(t *testing.T) {
 		host, port, ok := hostAndPort(endpoint)
 		if ok != (want.host != "") || host != want.host && ok || port != want.port && ok {
 			t.Errorf("%q is %s, %d, %v", endpoint, host, port, ok)
+		}
+	}
+}
+
+// A layer reads of the clusters that other layers of its bundle make, and waits until they
+// are known. Whether something is there goes by no other cluster.
+func TestClustersOfTheBundle(t *testing.T) {
+	request := requestOf(t, "objects")
+	layer := LayerOf(request.Bundle, "objects")
+	layer.Objects = []v1alpha1.Manifest{{JSON: apiextensionsv1.JSON{Raw: []byte(
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"default"},"data":{"at":"${clusters.tenant.host}:${clusters[\"tenant\"].port}"}}`,
+	)}}}
+	request.Bundle.Status.Digest = ""
+	there := request.Cluster
+	request.Cluster = Cluster{}
+	names, err := request.ClustersFor()
+	if want := (types.NamespacedName{Namespace: "clusters-prod", Name: "prod-tenant"}); err != nil || names["tenant"] != want {
+		t.Errorf("on the cluster that Strata runs in it may read of %v, %v", names, err)
+	}
+	request.Cluster = there
+	names, err = request.ClustersFor()
+	if want := (types.NamespacedName{Namespace: "fleet", Name: "prod-tenant"}); err != nil || names["tenant"] != want || len(names) != 2 {
+		t.Errorf("it may read of %v, %v", names, err)
+	}
+	request.Clusters = map[string]Cluster{"tenant": {Name: names["tenant"]}, "inner": {Name: names["inner"]}}
+	var waits *Waiting
+	if _, err := Render(request); !errors.As(err, &waits) || waits.Reason != "waits for the cluster of layer tenant, of which nothing is known yet" {
+		t.Errorf("before it is there: %v", err)
+	}
+	request.Clusters["tenant"] = Cluster{Name: names["tenant"], Endpoint: "https://10.0.0.1:6443"}
+	data, _, _ := unstructured.NestedString(render(t, request)[0].Object.Object, "data", "at")
+	if data != "10.0.0.1:6443" {
+		t.Errorf("it reads %q", data)
+	}
+	for want, change := range map[string]func(){
+		"layers[objects].objects[0]: layer network makes no cluster": func() {
+			layer.Objects[0].Raw = []byte(strings.ReplaceAll(string(layer.Objects[0].Raw), "clusters.tenant", "clusters.network"))
+		},
+		"layers[objects].when: ${has(clusters.tenant)} is no expression of CEL": func() { layer.When = "has(clusters.tenant)" },
+	} {
+		change()
+		if problems := Check(request.Bundle, request.Applications); !slices.ContainsFunc(problems, func(p string) bool { return strings.HasPrefix(p, want) }) {
+			t.Errorf("%s: %v", want, problems)
 		}
 	}
 }

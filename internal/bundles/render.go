@@ -41,6 +41,9 @@ type Request struct {
 	Inputs *apiextensionsv1.JSON
 	// Cluster that the layer goes to.
 	Cluster Cluster
+	// Clusters that layers of the bundle make, by the layer's name, as far as they are known;
+	// those of ClustersFor.
+	Clusters map[string]Cluster
 	// Common is put on every object; nil for nothing.
 	Common *v1alpha1.CommonMetadata
 	// All has all applications be there, whatever their when says.
@@ -202,6 +205,7 @@ func (r *rendering) prepare() error {
 	if r.fill, err = newFiller(r.instance(), r.inputs, r.Cluster); err != nil {
 		return err
 	}
+	r.fill.knows(r.Clusters)
 	r.fillPlain, err = newPlainFiller(r.instance(), r.inputs)
 	return err
 }

@@ -59,7 +59,7 @@ const fleetLayers = `
   - name: inside
     onClusterOf: inner
     applications:
-    - {name: inside, application: PREFIX-app, version: %[1]s, values: {data: {instance: "${instance.name}"}}}
+    - {name: inside, application: PREFIX-app, version: %[1]s, values: {data: {instance: "${instance.name}", outer: "${clusters.register.endpoint}"}}}
 `
 
 // What a Platform is for: its bundle makes a cluster, fills it as soon as it can be
@@ -99,6 +99,7 @@ func TestPlatformMakesClustersAndFillsThem(t *testing.T) {
 	holds(outer.client, "network", "text", "hello")
 	holds(outer.client, "two", "count", "3")
 	holds(inner.client, "inside", "instance", f.name("fleet"))
+	holds(inner.client, "inside", "outer", registered.Status.Endpoint)
 
 	f.platformTold("fleet", corev1.EventTypeNormal, platform.Status.Conditions)
 

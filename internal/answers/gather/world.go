@@ -273,6 +273,15 @@ func (g *Plan) fillingRequest(layer *v1alpha1.AddonsLayer, bundle *v1alpha1.Appl
 	} else if cluster := g.Cluster(request.Cluster.Name); cluster != nil {
 		request.Cluster.Endpoint, request.Cluster.Version, request.Cluster.Labels = cluster.Status.Endpoint, cluster.Status.Version, cluster.Labels
 	}
+	clusters, _ := request.ClustersFor() // Render says what is wrong
+	request.Clusters = map[string]bundles.Cluster{}
+	for of, name := range clusters {
+		facts := bundles.Cluster{Name: name}
+		if cluster := g.Cluster(name); cluster != nil {
+			facts.Endpoint, facts.Version, facts.Labels = cluster.Status.Endpoint, cluster.Status.Version, cluster.Labels
+		}
+		request.Clusters[of] = facts
+	}
 	return request
 }
 
