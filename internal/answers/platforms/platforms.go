@@ -98,6 +98,8 @@ func Of(o platforms.Observation) Standing {
 	}
 	if platform.Spec.Bundle != nil {
 		s.Family = platform.Spec.Bundle.Family
+	} else if len(platform.Spec.Layers) > 0 {
+		s.Family = "(its own layers)"
 	}
 	if ready != nil {
 		s.Ready, s.Why = string(ready.Status), ready.Message
