@@ -66,9 +66,14 @@ func Look(o Observation) Outlook {
 	return look
 }
 
-// hops returns the versions that a cluster goes to from the one that it has been at.
+// hops returns the versions that a cluster goes to from the one that it has been at. Other
+// inputs at the same version are named as the roll-out names them.
 func (d *decider) hops(m *member) []string {
 	switch {
+	case d.stagesInputs() && m.begins && m.moving == versionIn(m.from):
+		return append([]string{d.goalAt(m.moving)}, m.path...)
+	case m.stale && !m.begins && len(m.path) == 0:
+		return []string{d.goalAt(m.current)}
 	case m.begins && (len(m.path) == 0 || m.path[0] != m.moving):
 		return []string{m.moving} // back to what it had
 	case m.begins, m.moving == "", len(m.path) > 0 && m.path[0] == m.moving:

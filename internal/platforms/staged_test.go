@@ -92,6 +92,10 @@ func TestStagedInputs(t *testing.T) {
 	inputs(`{"size": 2}`)(w.Platform)
 	w.Platform.Spec.Overrides = []v1alpha1.InputsOverride{overridden("2", `{"size": 1}`)}
 	var way []string
+	look := Look(w.Observation).Clusters
+	if !look[0].Begins || len(look[0].Hops) != 1 || !strings.HasPrefix(look[0].Hops[0], "1.0.0+") || len(look[1].Hops) != 1 || len(look[2].Hops) != 0 {
+		t.Errorf("they are to go %v, %v and %v", look[0].Hops, look[1].Hops, look[2].Hops)
+	}
 	for range 8 {
 		w.apply(t)
 		if got := w.sizes(); len(way) == 0 || way[len(way)-1] != got {
@@ -119,6 +123,11 @@ func TestStagedInputsWaitForApproval(t *testing.T) {
 	asked := d.Status.Stages[0].Approval
 	if w.sizes() != "1 1 1" || !strings.HasPrefix(asked, "first@1.0.0+") || d.Status.Clusters.Waiting != 3 {
 		t.Fatalf("%s, %s: %+v", w.sizes(), asked, d.Status.Clusters)
+	}
+	for _, cluster := range Look(w.Observation).Clusters {
+		if want := strings.TrimPrefix(asked, "first@"); len(cluster.Hops) != 1 || cluster.Hops[0] != want {
+			t.Errorf("%s goes to %v, want %s", cluster.Cluster, cluster.Hops, want)
+		}
 	}
 	w.Layers[1] = w.Layers[1].DeepCopy()
 	w.Layers[1].Spec.Inputs = jsonOf(`{"name":null,"size":7}`)
