@@ -7,7 +7,6 @@
 package platforms
 
 import (
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -78,17 +77,15 @@ type Decision struct {
 func Names(o Observation) []string {
 	o.Taken = nil
 	d := decided(o)
-	created := map[string]bool{}
-	for _, layer := range d.decision.Write {
-		created[layer.Name] = layer.ResourceVersion == ""
+	targets := map[string]types.NamespacedName{}
+	for _, m := range d.members {
+		targets[clusterValue(m.target)] = m.target
 	}
 	var names []string
-	for _, m := range d.members {
-		for what, name := range d.names.there {
-			cluster, layer, _ := strings.Cut(what, "/")
-			if created[name] && cluster == clusterValue(m.target) {
-				names = append(names, layerNames(d.Platform.Name, m.target, layer)...)
-			}
+	for _, layer := range d.decision.Write {
+		target, known := targets[layer.Labels[v1alpha1.PlatformClusterLabel]]
+		if known && layer.ResourceVersion == "" {
+			names = append(names, layerNames(d.Platform.Name, target, layer.Labels[v1alpha1.PlatformLayerLabel])...)
 		}
 	}
 	return sorted(names)
