@@ -4,6 +4,7 @@
 package v1alpha1_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -79,21 +80,74 @@ func TestOldWordsAreRefused(t *testing.T) {
 	}
 }
 
-// A version of an application that was stored with an old word can be mended, although
-// nothing else of it may change.
-func TestStoredApplicationWithAnOldWord(t *testing.T) {
-	app := func(name string) *unstructured.Unstructured {
-		obj := parse(t, helmApplication(name, "{version: 1.0.0, chart: {oci: {url: 'oci://a/b'}}, kubernetes: '1.30'}"))
-		obj.SetAPIVersion("stored.example/v1alpha1")
-		return obj
+// What was stored with an old word can say so and be mended, although nothing else of what is
+// published may change: the old definition is replaced by the new one, and the word is still
+// there, the status and other fields can be written, and the new word takes its place.
+func TestStoredObjectsWithOldWords(t *testing.T) {
+	const chart = `"chart":{"repository":{"url":"https://charts.example.com","chart":"podinfo"}}`
+	tests := map[string]struct {
+		plural, manifest string
+		// field is the old word's in the specification, without indices.
+		field []string
+		// now is part of the refusal of others like it.
+		now string
+		// other changes something else, and mended writes the new word.
+		other, mended string
+	}{
+		"a version of an application": {
+			"helmapplications", helmApplication("NAME", "{version: 1.0.0, "+repositoryChart+", kubernetes: '1.30'}"),
+			[]string{"versions", "items", "properties", "kubernetes"},
+			"kubernetes is now kubeVersion",
+			`{"spec":{"description":"still there"}}`, `{"spec":{"versions":[{"version":"1.0.0",` + chart + `,"kubeVersion":"1.30"}]}}`,
+		},
+		"a bundle": {
+			"applicationbundles", applicationBundle("NAME", "{name: apps, "+someApplications+"}", ", kubernetes: '1.30'"),
+			[]string{"kubernetes"},
+			"kubernetes is now kubeVersion", `{"spec":{"description":"still there"}}`, `{"spec":{"kubernetes":null,"kubeVersion":"1.30"}}`,
+		},
+		"a layer": {
+			"addonslayers", layer("NAME", "{version: 1.0.0, source: {name: addons, path: ./base}, deleteAfter: [apps]}"),
+			[]string{"deleteAfter"},
+			"deleteAfter is now teardownAfter", `{"spec":{"hold":true}}`, `{"spec":{"deleteAfter":null,"teardownAfter":["apps"]}}`,
+		},
+		"a Platform": {
+			"platforms", platform("NAME", "bundle: {family: base}, upgrade: {windows: [{start: '22:00', duration: 1h}]}"),
+			[]string{"upgrade", "properties", "windows"},
+			"windows is now maintenanceWindows", `{"spec":{"hold":true}}`,
+			`{"spec":{"upgrade":{"windows":null,"maintenanceWindows":[{"start":"22:00","duration":"1h"}]}}}`,
+		},
+		"a cluster": {
+			"remoteclusters", "apiVersion: kraan.io/v1alpha1\nkind: RemoteCluster\nmetadata: {name: NAME, namespace: default}\n" +
+				"spec: {kubeConfig: {secretRef: {name: a}}, via: {name: outer, namespace: tenants}}",
+			[]string{"via"},
+			"via is now kubeConfig.clusterRef", `{"spec":{"interval":"1m"}}`,
+			`{"spec":{"via":null,"kubeConfig":{"clusterRef":{"name":"outer"},"secretRef":{"namespace":"tenants"}}}}`,
+		},
 	}
-	stored := storedBefore(t, "helmapplications", app, []string{"versions", "items", "properties", "kubernetes"}, "kubernetes is now kubeVersion")
-	for _, patch := range []string{
-		`{"spec":{"description":"still there"}}`,
-		`{"spec":{"versions":[{"version":"1.0.0","chart":{"oci":{"url":"oci://a/b"}},"kubeVersion":"1.30"}]}}`,
-	} {
-		if err := server.Patch(t.Context(), stored, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
-			t.Errorf("%s: %v", patch, err)
-		}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			object := func(name string) *unstructured.Unstructured {
+				obj := parse(t, strings.Replace(tt.manifest, "NAME", name, 1))
+				obj.SetAPIVersion("stored.example/v1alpha1")
+				return obj
+			}
+			stored := storedBefore(t, tt.plural, object, tt.field, tt.now)
+			old := tt.field[len(tt.field)-1]
+			if !strings.Contains(fmt.Sprint(stored.Object["spec"]), old+":") {
+				t.Fatalf("%s is lost: %v", old, stored.Object["spec"])
+			}
+			status := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"observedGeneration":1}}`))
+			if err := server.Status().Patch(t.Context(), stored, status); err != nil {
+				t.Errorf("its status cannot be written: %v", err)
+			}
+			for _, patch := range []string{tt.other, tt.mended} {
+				if err := server.Patch(t.Context(), stored, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+					t.Errorf("%s: %v", patch, err)
+				}
+			}
+			if strings.Contains(fmt.Sprint(stored.Object["spec"]), old+":") {
+				t.Errorf("%s is still there: %v", old, stored.Object["spec"])
+			}
+		})
 	}
 }
