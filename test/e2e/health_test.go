@@ -126,3 +126,19 @@ func TestPlatformSeesWhatDies(t *testing.T) {
 	available(1)
 	f.platformReady("fleet", "1.0.0")
 }
+
+// On another cluster it is the kubeconfig that lacks the right, and the message says so.
+func TestHealthThereNeedsARight(t *testing.T) {
+	f := newFixture(t)
+	far := f.far(0)
+	f.must(far.CreateNamespace(f.ctx, f.prefix))
+	f.accountOn(far, "blind", "ClusterRole",
+		mayOn("*", "*", "get", "create", "patch", "update", "delete"), mayOn("", "*", "list", "watch"), mayOn("apiextensions.k8s.io", "*", "list", "watch"))
+	f.kubeconfigSecret(stack.client, f.prefix, "edge", f.kubeconfigAs(far, "blind"))
+	cluster := f.remoteCluster("edge")
+	f.clusterSays(cluster, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonReachable)
+	release := strings.Replace(f.dyingRelease("web"), "interval: 10s", "interval: 10s\n  install: {disableWait: true}", 1)
+	f.push(map[string]string{"base/release.yaml": release})
+	f.layer("base", on(cluster), func(l *v1alpha1.AddonsLayer) { l.Spec.WatchHealth = &v1alpha1.HealthWatch{} })
+	f.healthy("base", metav1.ConditionUnknown, "the kubeconfig of RemoteCluster "+cluster.String()+" may not get, list and watch it")
+}
