@@ -83,11 +83,7 @@ func (r *AddonsLayerReconciler) fillingRequestOf(
 	if request.Cluster, err = r.factsOf(ctx, placement.Of(layer, r.Settings.Namespace)); err != nil {
 		return request, err
 	}
-	clusters, err := request.ClustersFor()
-	if err != nil {
-		return request, nil //nolint:nilerr // Render says so
-	}
-	for of, name := range clusters {
+	for of, name := range request.ClustersFor() {
 		facts, err := r.factsOf(ctx, name)
 		if err != nil {
 			return request, err
@@ -160,8 +156,7 @@ func (r *AddonsLayerReconciler) factsOf(ctx context.Context, name types.Namespac
 		}
 		return facts, fmt.Errorf("cannot read RemoteCluster %s: %w", name, err)
 	}
-	facts.Endpoint, facts.Version, facts.Labels = cluster.Status.Endpoint, cluster.Status.Version, cluster.Labels
-	return facts, nil
+	return bundles.FactsOf(cluster), nil
 }
 
 // getShared reads an object that has no namespace, and tells whether there is one.

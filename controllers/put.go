@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/bundles"
@@ -109,8 +110,8 @@ func (p *Process) layersOn(ctx context.Context, obj client.Object) []ctrl.Reques
 	return append(p.listRequests(ctx, client.MatchingFields{indexCluster: obj.GetName()}), p.layersThatRead(ctx, obj)...)
 }
 
-// layersThatRead returns the layers of a bundle that has made a cluster, where some of them
-// read of it.
+// layersThatRead returns the layers of the installation of a bundle that has made a cluster,
+// where the bundle reads of clusters that it makes. Those of other clusters read of their own.
 func (p *Process) layersThatRead(ctx context.Context, cluster client.Object) []ctrl.Request {
 	maker, bundle := &v1alpha1.AddonsLayer{}, &v1alpha1.ApplicationBundle{}
 	name := cluster.GetLabels()[v1alpha1.LayerLabel]
@@ -120,7 +121,18 @@ func (p *Process) layersThatRead(ctx context.Context, cluster client.Object) []c
 	if found, err := p.getShared(ctx, maker.Spec.Source.Name, bundle); err != nil || !found || !bundles.ReadsClusters(bundle) {
 		return nil
 	}
-	return p.listRequests(ctx, client.MatchingFields{indexSource: bundle.Name})
+	list := &v1alpha1.AddonsLayerList{}
+	if err := p.Client.List(ctx, list, client.MatchingFields{indexSource: bundle.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "cannot list the layers of a bundle", "bundle", bundle.Name)
+		return nil
+	}
+	var found []string
+	for i := range list.Items {
+		if sources.InstanceOf(&list.Items[i]) == sources.InstanceOf(maker) {
+			found = append(found, list.Items[i].Name)
+		}
+	}
+	return requests(found...)
 }
 
 // awaitsConnection tells whether the layer's cluster has yet to be looked at by

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/templates"
 )
 
@@ -29,6 +30,14 @@ type Cluster struct {
 	Version string
 	// Labels of the RemoteCluster.
 	Labels map[string]string
+}
+
+// FactsOf returns what is known of a RemoteCluster.
+func FactsOf(cluster *v1alpha1.RemoteCluster) Cluster {
+	return Cluster{
+		Name:     types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name},
+		Endpoint: cluster.Status.Endpoint, Version: cluster.Status.Version, Labels: cluster.Labels,
+	}
 }
 
 // String names the cluster for messages.

@@ -5,6 +5,7 @@ package bundles
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -137,17 +138,19 @@ func (r *rendering) remoteCluster(cluster *v1alpha1.BundleCluster) error {
 
 // ClustersFor returns the RemoteClusters that a layer of a bundle may read of, by the names of
 // the layers that make them. Its own installation has made them: they lie where that has them
-// made, whoever else has some of the name elsewhere. None where it reads of none; the errors
-// are those of Render.
-func (r Request) ClustersFor() (map[string]types.NamespacedName, error) {
-	one := &rendering{Request: r, layer: LayerAt(r.Bundle, r.Path)}
-	if one.layer == nil || !makesClusters(r.Bundle) || !mentionsClusters(one.layer) {
-		return nil, nil
+// made, whoever else has some of the name elsewhere. None where it reads of none, or where
+// Render says what is wrong.
+func (r Request) ClustersFor() map[string]types.NamespacedName {
+	layer := LayerAt(r.Bundle, r.Path)
+	if layer == nil || !makesClusters(r.Bundle) || !mentionsClusters(layer) {
+		return nil
 	}
-	if err := one.prepare(); err != nil {
-		return nil, err
+	given, err := decodeObject(r.Inputs)
+	if err != nil {
+		return nil
 	}
-	found := map[string]types.NamespacedName{}
+	inputs, _ := Resolve(r.Bundle, given)
+	instance, found := cmp.Or(r.Instance, r.Layer), map[string]types.NamespacedName{}
 	for i := range r.Bundle.Spec.Layers {
 		layer := &r.Bundle.Spec.Layers[i]
 		if layer.RemoteCluster == nil {
@@ -155,14 +158,13 @@ func (r Request) ClustersFor() (map[string]types.NamespacedName, error) {
 		}
 		namespace := r.Cluster.Name.Namespace
 		if r.Cluster.Name.Name == "" {
-			var err error
-			if namespace, err = namespaceOf(r.Bundle, layer, one.instance(), one.inputs); err != nil {
-				return nil, err
+			if namespace, err = namespaceOf(r.Bundle, layer, instance, inputs); err != nil {
+				return nil
 			}
 		}
-		found[layer.Name] = types.NamespacedName{Namespace: namespace, Name: Name(one.instance(), layer.Name)}
+		found[layer.Name] = types.NamespacedName{Namespace: namespace, Name: Name(instance, layer.Name)}
 	}
-	return found, nil
+	return found
 }
 
 func makesClusters(bundle *v1alpha1.ApplicationBundle) bool {

@@ -71,20 +71,6 @@ func ClusterName(cluster types.NamespacedName) string {
 	return cluster.String()
 }
 
-// KubeConfigSecret returns the Secret that a RemoteCluster has its kubeconfig from.
-func KubeConfigSecret(cluster *v1alpha1.RemoteCluster) objects.ID {
-	id := objects.ID{Kind: "Secret", Namespace: cluster.Namespace, Name: cluster.Spec.KubeConfig.SecretRef.Name}
-	if on := cluster.Spec.KubeConfig.ClusterRef; on != nil {
-		id.Namespace = cmp.Or(cluster.Spec.KubeConfig.SecretRef.Namespace, cluster.Namespace)
-		id.Cluster = types.NamespacedName{Namespace: cluster.Namespace, Name: on.Name}.String()
-	}
-	return id
-}
-
-// KubeConfigKey is the key of Strata's own copy of a kubeconfig, which is the
-// first one that Flux looks for.
-const KubeConfigKey = "value"
-
 // maxPlacedName is how long the names of what is put beside a RemoteCluster may
 // be: that of a label's value, as helm-controller writes names into labels.
 const maxPlacedName = 63

@@ -74,7 +74,7 @@ func factsOf(o Observation, cluster types.NamespacedName) bundles.Cluster {
 		return facts
 	}
 	if remote := o.Clusters[cluster]; remote != nil {
-		facts.Endpoint, facts.Version, facts.Labels = remote.Status.Endpoint, remote.Status.Version, remote.Labels
+		return bundles.FactsOf(remote)
 	}
 	return facts
 }

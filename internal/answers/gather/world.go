@@ -258,33 +258,6 @@ func (g *Plan) filled(_ context.Context, layer *v1alpha1.AddonsLayer) (forecast.
 	return content, nil
 }
 
-// fillingRequest gathers what a layer of a bundle is filled from.
-func (g *Plan) fillingRequest(layer *v1alpha1.AddonsLayer, bundle *v1alpha1.ApplicationBundle) bundles.Request {
-	request := bundles.RequestOf(layer, bundle)
-	named := bundles.Applications(request.Bundle, request.Path)
-	for _, app := range g.Applications {
-		if slices.Contains(named, app.Name) {
-			request.Applications[app.Name] = app
-		}
-	}
-	request.Cluster = bundles.Cluster{Name: placement.Of(layer, g.settings.Namespace)}
-	if request.Cluster.Name.Name == "" {
-		request.Cluster.Version = g.Version
-	} else if cluster := g.Cluster(request.Cluster.Name); cluster != nil {
-		request.Cluster.Endpoint, request.Cluster.Version, request.Cluster.Labels = cluster.Status.Endpoint, cluster.Status.Version, cluster.Labels
-	}
-	clusters, _ := request.ClustersFor() // Render says what is wrong
-	request.Clusters = map[string]bundles.Cluster{}
-	for of, name := range clusters {
-		facts := bundles.Cluster{Name: name}
-		if cluster := g.Cluster(name); cluster != nil {
-			facts.Endpoint, facts.Version, facts.Labels = cluster.Status.Endpoint, cluster.Status.Version, cluster.Labels
-		}
-		request.Clusters[of] = facts
-	}
-	return request
-}
-
 // restored reads what a layer goes back to, as the controller does: what the cluster
 // keeps of it, or the artifact that it came from.
 func (g *Plan) restored(ctx context.Context, layer *v1alpha1.AddonsLayer, content *forecast.Content) error {
