@@ -232,7 +232,7 @@ func (r *rendering) values(application slot, spec map[string]any) error {
 	if over, err = r.fillObject(application.field("values"), over); err != nil {
 		return err
 	}
-	values := overlay(under, over)
+	values := catalogue.Overlay(under, over)
 	parameters := slices.Clone(application.version.Parameters)
 	for _, parameter := range application.Parameters {
 		field := application.field("parameters[" + parameter.Name + "]")

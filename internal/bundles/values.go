@@ -8,30 +8,9 @@ import (
 	"strings"
 
 	"helm.sh/helm/v4/pkg/strvals"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 )
-
-// overlay returns values with others over them, as Helm puts them together: objects
-// field by field, all else as a whole. A null stays, so that Helm takes back what
-// the chart itself has there. Neither is changed.
-func overlay(under, over map[string]any) map[string]any {
-	merged := runtime.DeepCopyJSON(under)
-	if merged == nil {
-		merged = map[string]any{}
-	}
-	for key, value := range over {
-		above, isObject := value.(map[string]any)
-		below, wasObject := merged[key].(map[string]any)
-		if isObject && wasObject {
-			merged[key] = overlay(below, above)
-			continue
-		}
-		merged[key] = runtime.DeepCopyJSONValue(value)
-	}
-	return merged
-}
 
 // set puts a parameter into values, as helm --set does.
 func set(values map[string]any, parameter v1alpha1.Parameter) error {

@@ -13,23 +13,6 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 )
 
-func TestOverlay(t *testing.T) {
-	under := map[string]any{"a": map[string]any{"b": int64(1), "c": []any{"x"}}, "d": "e", "n": nil}
-	over := map[string]any{"a": map[string]any{"c": []any{"y"}, "f": 1.5}, "d": nil, "n": map[string]any{"z": true}}
-	want := map[string]any{"a": map[string]any{"b": int64(1), "c": []any{"y"}, "f": 1.5}, "d": nil, "n": map[string]any{"z": true}}
-	got := overlay(under, over)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	got["a"].(map[string]any)["c"].([]any)[0] = "changed"
-	if under["a"].(map[string]any)["c"].([]any)[0] != "x" || over["a"].(map[string]any)["c"].([]any)[0] != "y" {
-		t.Error("what it was made of has changed with it")
-	}
-	if got := overlay(nil, nil); got == nil || len(got) != 0 {
-		t.Errorf("nothing over nothing is %v", got)
-	}
-}
-
 func TestParametersAreReadAsHelmDoes(t *testing.T) {
 	for value, want := range map[string]any{
 		"true": true, "3": int64(3), "1.10": "1.10", "007": "007", "null": nil, "{a,b}": []any{"a", "b"}, "{}": []any{""},

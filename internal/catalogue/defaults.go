@@ -6,10 +6,10 @@ package catalogue
 import (
 	"cmp"
 	"encoding/json"
-	"maps"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -34,7 +34,7 @@ func complete(version *v1alpha1.HelmApplicationVersion, shared *v1alpha1.Applica
 	}
 	version.ReleaseName = cmp.Or(version.ReleaseName, shared.ReleaseName)
 	version.Namespace = cmp.Or(version.Namespace, shared.Namespace)
-	version.Values = overlay(shared.Values, version.Values)
+	version.Values = overlayJSON(shared.Values, version.Values)
 	version.Parameters = byName(version.Parameters, shared.Parameters, func(p v1alpha1.Parameter) string { return p.Name })
 	version.ServerSideApply = cmp.Or(version.ServerSideApply, shared.ServerSideApply)
 	version.Interval = cmp.Or(version.Interval, shared.Interval)
@@ -59,9 +59,9 @@ func byName[T any](own, shared []T, name func(T) string) []T {
 	return append(all, own...)
 }
 
-// overlay returns values with others over them, field by field. What is no JSON stays as it
+// overlayJSON is Overlay of JSON. What is no JSON stays as it
 // is: who reads it says so.
-func overlay(under, over *apiextensionsv1.JSON) *apiextensionsv1.JSON {
+func overlayJSON(under, over *apiextensionsv1.JSON) *apiextensionsv1.JSON {
 	if under == nil || over == nil {
 		return cmp.Or(over, under)
 	}
@@ -69,26 +69,29 @@ func overlay(under, over *apiextensionsv1.JSON) *apiextensionsv1.JSON {
 	if utiljson.Unmarshal(under.Raw, &below) != nil || utiljson.Unmarshal(over.Raw, &above) != nil {
 		return over
 	}
-	raw, err := json.Marshal(merged(below, above))
+	raw, err := json.Marshal(Overlay(below, above))
 	if err != nil {
 		return over
 	}
 	return &apiextensionsv1.JSON{Raw: raw}
 }
 
-func merged(below, above map[string]any) map[string]any {
-	all := maps.Clone(below)
-	if all == nil {
-		all = map[string]any{}
+// Overlay returns values with others over them, as Helm puts them together: objects
+// field by field, all else as a whole. A null stays, so that Helm takes back what
+// the chart itself has there. Neither is changed.
+func Overlay(under, over map[string]any) map[string]any {
+	merged := runtime.DeepCopyJSON(under)
+	if merged == nil {
+		merged = map[string]any{}
 	}
-	for key, value := range above {
-		under, wasObject := all[key].(map[string]any)
-		over, isObject := value.(map[string]any)
-		if wasObject && isObject {
-			all[key] = merged(under, over)
+	for key, value := range over {
+		above, isObject := value.(map[string]any)
+		below, wasObject := merged[key].(map[string]any)
+		if isObject && wasObject {
+			merged[key] = Overlay(below, above)
 			continue
 		}
-		all[key] = value
+		merged[key] = runtime.DeepCopyJSONValue(value)
 	}
-	return all
+	return merged
 }

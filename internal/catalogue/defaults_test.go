@@ -108,3 +108,20 @@ func TestDefaultsArePublished(t *testing.T) {
 		t.Errorf("it says %s", got)
 	}
 }
+
+func TestOverlay(t *testing.T) {
+	under := map[string]any{"a": map[string]any{"b": int64(1), "c": []any{"x"}}, "d": "e", "n": nil}
+	over := map[string]any{"a": map[string]any{"c": []any{"y"}, "f": 1.5}, "d": nil, "n": map[string]any{"z": true}}
+	want := map[string]any{"a": map[string]any{"b": int64(1), "c": []any{"y"}, "f": 1.5}, "d": nil, "n": map[string]any{"z": true}}
+	got := Overlay(under, over)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	got["a"].(map[string]any)["c"].([]any)[0] = "changed"
+	if under["a"].(map[string]any)["c"].([]any)[0] != "x" || over["a"].(map[string]any)["c"].([]any)[0] != "y" {
+		t.Error("what it was made of has changed with it")
+	}
+	if got := Overlay(nil, nil); got == nil || len(got) != 0 {
+		t.Errorf("nothing over nothing is %v", got)
+	}
+}

@@ -22,7 +22,7 @@ import (
 // nothing is said.
 func (o Observation) problems() []string {
 	var problems []string
-	if old := oldwords.InApplication(o.Application); old != "" && !strings.HasPrefix(old, "versions[") {
+	if old := oldwords.InEntry(o.Application); old != "" {
 		problems = append(problems, old)
 	}
 	loops := o.loops()

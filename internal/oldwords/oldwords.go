@@ -58,9 +58,15 @@ func InVersion(version v1alpha1.HelmApplicationVersion) string {
 	)
 }
 
+// InEntry says which old word a HelmApplication has beside those of its versions; empty for
+// none.
+func InEntry(app *v1alpha1.HelmApplication) string {
+	return first("", word{app.Spec.OldLicence != "", "licence", "license"})
+}
+
 // InApplication says which old word a HelmApplication has; empty for none.
 func InApplication(app *v1alpha1.HelmApplication) string {
-	if found := first("", word{app.Spec.OldLicence != "", "licence", "license"}); found != "" {
+	if found := InEntry(app); found != "" {
 		return found
 	}
 	for _, version := range app.Spec.Versions {
