@@ -4,6 +4,7 @@
 package bundles
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -64,8 +65,8 @@ func copiesFor(layer *v1alpha1.BundleLayer, application v1alpha1.BundleApplicati
 	field := fmt.Sprintf("layers[%s].applications[%s].forEach", layer.Name, application.Name)
 	value, err := fill.value(expression(application.ForEach))
 	if err != nil {
-		if waits, is := err.(*Waiting); is { //nolint:errorlint // as fill.value returns it
-			return nil, waits
+		if waits := (*Waiting)(nil); errors.As(err, &waits) {
+			return nil, err
 		}
 		return nil, wrongHook(field, err)
 	}

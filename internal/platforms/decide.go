@@ -87,6 +87,8 @@ type complaint struct{ reason, message string }
 type resolved struct {
 	inputs  map[string]any
 	problem string
+	// digest names the inputs where they go in stages; empty where they are not to be had.
+	digest string
 }
 
 func newDecider(o Observation) *decider {
@@ -248,16 +250,26 @@ func (d *decider) hasBundle() bool {
 
 // inputsOf returns the inputs of a bundle on a cluster, and why they are not to be had.
 func (d *decider) inputsOf(bundle *v1alpha1.ApplicationBundle, cluster types.NamespacedName) (map[string]any, string) {
+	found := d.resolve(bundle, cluster)
+	return found.inputs, found.problem
+}
+
+// resolve is inputsOf with the digest of the inputs.
+func (d *decider) resolve(bundle *v1alpha1.ApplicationBundle, cluster types.NamespacedName) resolved {
 	if why := cmp.Or(d.given.problem, d.given.waits); why != "" {
-		return nil, why
+		return resolved{problem: why}
 	}
 	given, overrides := d.given.on(labelsOn(d.Observation, cluster))
 	found, done := d.known[bundle.Name+overrides]
 	if !done {
-		found.inputs, found.problem = given.resolve(bundle)
+		if found.inputs, found.problem = given.resolve(bundle); found.problem == "" && d.stagesInputs() {
+			if text, problem := written(found.inputs); problem == "" {
+				found.digest = digestOf(text, inputsDigits)
+			}
+		}
 		d.known[bundle.Name+overrides] = found
 	}
-	return found.inputs, found.problem
+	return found
 }
 
 // strayInputs complains of inputs that no version has that is in play, and of those

@@ -58,6 +58,9 @@ func draft(
 // withoutInputs returns annotations without the inputs that a cluster has: they are not kept
 // where they do not go in stages any more.
 func withoutInputs(annotations map[string]string) map[string]string {
+	if annotations[v1alpha1.PlatformInputsAnnotation]+annotations[v1alpha1.PlatformInputsBeforeAnnotation] == "" {
+		return annotations
+	}
 	others := maps.Clone(annotations)
 	delete(others, v1alpha1.PlatformInputsAnnotation)
 	delete(others, v1alpha1.PlatformInputsBeforeAnnotation)

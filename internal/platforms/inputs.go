@@ -204,6 +204,22 @@ func (g given) resolve(bundle *v1alpha1.ApplicationBundle) (map[string]any, stri
 	return resolved, ""
 }
 
+// maxStagedInputs bounds in bytes the inputs of a cluster that a layer can remember, twice:
+// the annotations of an object have at most 256 KiB.
+const maxStagedInputs = 64 << 10
+
+// written writes the inputs of a cluster as its layers remember them.
+func written(inputs map[string]any) (text, problem string) {
+	data, err := json.Marshal(inputs)
+	if err != nil {
+		return "", fmt.Sprintf("inputs cannot be written: %v", err)
+	}
+	if len(data) > maxStagedInputs {
+		return "", fmt.Sprintf("the inputs of a cluster have %d bytes; with rollout.stageInputs they may have %d", len(data), maxStagedInputs)
+	}
+	return string(data), ""
+}
+
 // CheckInputs says what is wrong with the inputs that a Platform gives itself, for the newest
 // of some versions of its bundle that it asks for. What ConfigMaps give is not known to it:
 // that an input is missing is no mistake where there are any.

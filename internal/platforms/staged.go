@@ -4,8 +4,6 @@
 package platforms
 
 import (
-	"encoding/json"
-	"fmt"
 	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -18,10 +16,6 @@ import (
 // calls a version is then VERSION+DIGEST, with the digest of all inputs that are given; a
 // cluster is at that once it has the version and what of the inputs is for it. Which inputs
 // a cluster has is on its layers.
-
-// maxStagedInputs bounds in bytes the inputs of a cluster that a layer can remember, twice:
-// the annotations of an object have at most 256 KiB.
-const maxStagedInputs = 64 << 10
 
 // stagesInputs tells whether inputs go to the clusters in stages.
 func (d *decider) stagesInputs() bool { return d.Platform.Spec.Rollout.StageInputs }
@@ -41,18 +35,6 @@ func (d *decider) goal() string { return d.goalAt(d.target) }
 func versionIn(name string) string {
 	version, _, _ := strings.Cut(name, "+")
 	return version
-}
-
-// written writes the inputs of a cluster as its layers remember them.
-func written(inputs map[string]any) (text, problem string) {
-	data, err := json.Marshal(inputs)
-	if err != nil {
-		return "", fmt.Sprintf("inputs cannot be written: %v", err)
-	}
-	if len(data) > maxStagedInputs {
-		return "", fmt.Sprintf("the inputs of a cluster have %d bytes; with rollout.stageInputs they may have %d", len(data), maxStagedInputs)
-	}
-	return string(data), ""
 }
 
 // given returns the inputs that a cluster has; false where its layers do not say.
@@ -119,15 +101,7 @@ func (d *decider) wantedDigest(m *member, version string) string {
 	if bundle == nil {
 		return ""
 	}
-	inputs, problem := d.inputsOf(bundle, m.target)
-	if problem != "" {
-		return ""
-	}
-	text, problem := written(inputs)
-	if problem != "" {
-		return ""
-	}
-	return digestOf(text, inputsDigits)
+	return d.resolve(bundle, m.target).digest
 }
 
 // layTo lays out what a cluster is moved to: a version with the inputs of now, or what it
