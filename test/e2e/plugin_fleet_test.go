@@ -193,7 +193,10 @@ func TestThePluginPlansAndApprovesRollouts(t *testing.T) {
 	admin.expect(1, []string{"stage canary of platform " + edge + " needs no approval"}, "platform", "approve", edge, "--stage", "canary")
 	admin.expect(0, []string{"is approved for version 1.1.0"}, "platform", "approve", edge, "--stage", "production", "--reason", "north is well")
 	f.platformReady("edge", "1.1.0")
-	viewer.expect(0, []string{"Ready: True: " + f.prefix + " 1.1.0: 4 layers are deployed on 2 clusters"}, "platform", "get", edge)
+	if said := f.getPlatform("edge").Status.Approvals[0]; said.Approval != "production@1.1.0" || said.By != f.prefix+"-admin" || said.Reason != "north is well" {
+		t.Errorf("it remembers of the approval %+v", said)
+	}
+	viewer.expect(0, []string{"Ready: True: " + f.prefix + " 1.1.0: 4 layers are deployed on 2 clusters", f.prefix + "-admin, north is well"}, "platform", "get", edge)
 }
 
 // What a removal would do is said in the order in which it then happens.
