@@ -210,6 +210,7 @@ func (o *options) addReconcilers(mgr manager.Manager, process *controllers.Proce
 		&controllers.HelmApplicationReconciler{Process: process},
 		&controllers.ApplicationBundleReconciler{Process: process},
 		&controllers.PlatformReconciler{Process: process},
+		&controllers.ClusterDiscoveryReconciler{Process: process},
 	} {
 		if err := reconciler.SetupWithManager(mgr); err != nil {
 			return err

@@ -398,8 +398,8 @@ type TemplatedSecretKey struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +required
 	Namespace string `json:"namespace"`
-	// Key of the Secret's data. Where it is not given, value, config and
-	// kubeconfig are tried.
+	// Key of the Secret's data. Where it is not given, value, config,
+	// kubeconfig and Config are tried.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Key string `json:"key,omitempty"`

@@ -113,6 +113,12 @@ const (
 	ReasonLayersLeft = "LayersLeft"
 )
 
+// Condition reasons of a ClusterDiscovery, beside those of other kinds.
+const (
+	// ReasonDiscovered says that each cluster that is selected has its RemoteCluster.
+	ReasonDiscovered = "Discovered"
+)
+
 // Condition reasons of a HelmApplication.
 const (
 	// ReasonPublished says that all versions can be used.

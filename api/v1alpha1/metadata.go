@@ -107,6 +107,19 @@ const (
 	ShareWithAnnotation = "kraan.io/share-with"
 )
 
+// Labels and annotations on the RemoteClusters that a ClusterDiscovery has made.
+const (
+	// DiscoveryLabel names the ClusterDiscovery, of the same namespace.
+	DiscoveryLabel = "discovery.kraan.io/name"
+	// DiscoveredUIDAnnotation is the UID of the object that the RemoteCluster was made of.
+	DiscoveredUIDAnnotation = "discovery.kraan.io/uid"
+	// DiscoveredLabelsAnnotation lists the keys of the labels that come from the object and
+	// from the template, with commas between. Others are people's.
+	DiscoveredLabelsAnnotation = "discovery.kraan.io/labels"
+	// ReportedVersionAnnotation is the version of Kubernetes that the object tells of.
+	ReportedVersionAnnotation = "discovery.kraan.io/version"
+)
+
 // How Strata knows what it has kept of a deployment.
 const (
 	// RevisionOfLabel names the layer whose deployment a Secret keeps. It is not

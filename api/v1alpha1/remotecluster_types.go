@@ -100,8 +100,8 @@ type SecretKeyReference struct {
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="secretRef.namespace must be the name of a namespace"
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// Key of the Secret's data. Where it is not given, value, config and
-	// kubeconfig are tried.
+	// Key of the Secret's data. Where it is not given, value, config,
+	// kubeconfig and Config are tried.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Key string `json:"key,omitempty"`

@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -39,6 +40,7 @@ const (
 	helmController         = "github.com/fluxcd/helm-controller"
 	notificationController = "github.com/fluxcd/notification-controller"
 	kustomizeController    = "github.com/fluxcd/kustomize-controller"
+	clusterAPI             = "sigs.k8s.io/cluster-api"
 )
 
 var targets = []target{
@@ -68,6 +70,13 @@ var targets = []target{
 		require: kustomizeController,
 		ldflags: noFlags,
 		make:    copyCRDs(pinned{"kustomize-controller", kustomizeController}),
+	},
+	{
+		name:    cache.ClusterAPICRDs,
+		modules: []string{"cluster-api"},
+		require: clusterAPI,
+		ldflags: noFlags,
+		make:    copyCRDs(pinned{"cluster-api", clusterAPI}),
 	},
 }
 
@@ -235,10 +244,15 @@ func copyCRDs(modules ...pinned) func(context.Context, builder, target) error {
 
 // copyCRDsOf copies the CRDs of a module, which is in dir, into another folder.
 func copyCRDsOf(module, dir, into string) error {
-	crds := os.DirFS(filepath.Join(dir, "config", "crd", "bases"))
-	names, err := fs.Glob(crds, "*.yaml")
-	if err != nil {
-		return err
+	crds := os.DirFS(dir)
+	var names []string
+	// Cluster API has its own in core.
+	for _, pattern := range []string{"config/crd/bases/*.yaml", "core/config/crd/bases/*.yaml"} {
+		some, err := fs.Glob(crds, pattern)
+		if err != nil {
+			return err
+		}
+		names = append(names, some...)
 	}
 	if len(names) == 0 {
 		return fmt.Errorf("module %s has no CRDs in config/crd/bases", module)
@@ -248,7 +262,7 @@ func copyCRDsOf(module, dir, into string) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(into, name), content, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(into, path.Base(name)), content, 0o644); err != nil {
 			return err
 		}
 	}

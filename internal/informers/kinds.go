@@ -339,6 +339,7 @@ func CacheOptions() cache.Options {
 			&v1alpha1.HelmApplication{}:   everything,
 			&v1alpha1.ApplicationBundle{}: everything,
 			&v1alpha1.Platform{}:          everything,
+			&v1alpha1.ClusterDiscovery{}:  everything,
 			helmRelease:                   everything,
 			namespace:                     everything,
 			crd:                           everything,

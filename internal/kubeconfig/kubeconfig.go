@@ -29,8 +29,8 @@ import (
 )
 
 // secretKeys are the keys of a Secret that are tried for a kubeconfig, in order, where
-// none is named: Flux's and Cluster API's, vcluster's, and the word itself.
-var secretKeys = []string{"value", "config", "kubeconfig"}
+// none is named: Flux's and Cluster API's, vcluster's, the word itself, and that of KEP-4322.
+var secretKeys = []string{"value", "config", "kubeconfig", "Config"}
 
 // maxURL bounds an address, in bytes.
 const maxURL = 2048

@@ -22,6 +22,9 @@ const CRDs = "crds"
 // kustomize-controller, which only benchmarks run.
 const KustomizeCRDs = "crds-kustomize"
 
+// ClusterAPICRDs is the folder, inside Dir, that holds the CRDs of Cluster API.
+const ClusterAPICRDs = "crds-cluster-api"
+
 // Dir returns the folder of the programs. It need not exist yet. It fails
 // when EnvRoot is unset and the user has no cache folder.
 func Dir() (string, error) {

@@ -1,0 +1,209 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/discoveries"
+	"github.com/strata-project/strata/internal/informers"
+	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/round"
+)
+
+// ClusterDiscoveryReconciler makes RemoteClusters of the clusters that others make.
+type ClusterDiscoveryReconciler struct {
+	*Process
+
+	// found are the kinds that stand for clusters, and the labelled Secrets.
+	found *informers.Kinds
+}
+
+// secretKind is the kind of the Secrets that say of which ClusterProfile they are.
+var secretKind = schema.GroupKind{Kind: "Secret"}
+
+// Reconcile looks at one ClusterDiscovery.
+func (r *ClusterDiscoveryReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	return fenced(ctx, r.Fence, req, r.reconcile)
+}
+
+func (r *ClusterDiscoveryReconciler) reconcile(ctx context.Context, req ctrl.Request) (time.Duration, error) {
+	discovery := &v1alpha1.ClusterDiscovery{}
+	if err := r.Client.Get(ctx, req.NamespacedName, discovery); err != nil {
+		if apierrors.IsNotFound(err) {
+			return 0, nil
+		}
+		return 0, fmt.Errorf("cannot read ClusterDiscovery %s: %w", req.NamespacedName, err)
+	}
+	// The RemoteClusters of one that goes stay as they are.
+	if !discovery.DeletionTimestamp.IsZero() || !r.isOwn(discovery) {
+		return 0, nil
+	}
+	o, err := r.observe(ctx, discovery)
+	if err != nil {
+		return 0, err
+	}
+	decision := discoveries.Decide(o)
+	if err := r.act(ctx, discovery, decision); err != nil {
+		return 0, err
+	}
+	if o.Unserved && r.found.IsComing(discoveries.GroupKindOf(discovery).Group, o.Now) {
+		return round.LookAgain, nil
+	}
+	return jittered(r.Settings.Interval), nil
+}
+
+// observe reads the objects and the RemoteClusters of the discovery's namespace, all from
+// caches.
+func (r *ClusterDiscoveryReconciler) observe(ctx context.Context, discovery *v1alpha1.ClusterDiscovery) (discoveries.Observation, error) {
+	o := discoveries.Observation{
+		Now: r.now(), Discovery: discovery, Clusters: map[string]*v1alpha1.RemoteCluster{}, MaxPrunePercent: r.Settings.MaxPrunePercent,
+	}
+	list := &v1alpha1.RemoteClusterList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(discovery.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return o, fmt.Errorf("cannot list RemoteClusters: %w", err)
+	}
+	for i := range list.Items {
+		o.Clusters[list.Items[i].Name] = &list.Items[i]
+	}
+	gk := discoveries.GroupKindOf(discovery)
+	found, err := r.list(ctx, gk, discovery.Namespace)
+	switch {
+	case errors.Is(err, errKindUnserved):
+		o.Unserved = true
+		return o, nil
+	case apierrors.IsForbidden(err):
+		o.Unread = fmt.Sprintf("the controller may not list %s: allow it what chart/files/rbac/remote-clusters.yaml does", gk)
+		return o, nil
+	case err != nil:
+		return o, err
+	}
+	secrets := map[string][]string{}
+	if discovery.Spec.Kind == v1alpha1.DiscoveredClusterProfile {
+		labelled, err := r.list(ctx, secretKind, discovery.Namespace)
+		if err != nil {
+			return o, err
+		}
+		for i := range labelled {
+			profile := labelled[i].GetLabels()[discoveries.ProfileLabel]
+			secrets[profile] = append(secrets[profile], labelled[i].GetName())
+		}
+	}
+	for i := range found {
+		o.Found = append(o.Found, discoveries.Parse(&found[i], secrets))
+	}
+	return o, nil
+}
+
+// errKindUnserved says that the cluster does not serve a kind.
+var errKindUnserved = errors.New("the cluster does not serve the kind")
+
+// list returns the objects of a kind of a namespace, and sees to it that they are watched.
+func (r *ClusterDiscoveryReconciler) list(ctx context.Context, gk schema.GroupKind, namespace string) ([]unstructured.Unstructured, error) {
+	if err := r.found.Revise(ctx, gk); err != nil {
+		return nil, err
+	}
+	if !r.found.Watched(gk) {
+		scope, err := r.found.Scope(gk, "")
+		if err != nil {
+			return nil, err
+		}
+		if scope == objects.ScopeUnknown {
+			return nil, errKindUnserved
+		}
+		if err := r.found.Watch(ctx, gk); err != nil {
+			return nil, err
+		}
+	}
+	return r.found.List(ctx, gk, client.InNamespace(namespace))
+}
+
+// act carries out what was decided, and writes the status. What it makes it may not see
+// yet the next time: then it is there already.
+func (r *ClusterDiscoveryReconciler) act(ctx context.Context, discovery *v1alpha1.ClusterDiscovery, decision discoveries.Decision) error {
+	var failed []error
+	for _, cluster := range decision.Make {
+		err := r.Client.Create(ctx, cluster, client.FieldOwner(dependents.FieldManager))
+		if err == nil {
+			r.say(discovery, v1alpha1.ReasonDiscovered, "RemoteCluster %s was made", cluster.Name)
+		} else if !apierrors.IsAlreadyExists(err) {
+			failed = append(failed, fmt.Errorf("cannot make RemoteCluster %s: %w", cluster.Name, err))
+		}
+	}
+	for _, change := range decision.Change {
+		if err := patchLocked(ctx, r.Client, change.After, change.Before); client.IgnoreNotFound(err) != nil {
+			failed = append(failed, fmt.Errorf("cannot change RemoteCluster %s: %w", change.Before.Name, err))
+		}
+	}
+	for _, cluster := range decision.Delete {
+		err := r.Client.Delete(ctx, cluster, client.Preconditions{UID: &cluster.UID, ResourceVersion: ptr.To(cluster.ResourceVersion)})
+		if err == nil {
+			r.say(discovery, v1alpha1.ReasonPruned, "RemoteCluster %s is deleted, as its deletionPolicy says", cluster.Name)
+		} else if !apierrors.IsNotFound(err) {
+			failed = append(failed, fmt.Errorf("cannot delete RemoteCluster %s: %w", cluster.Name, err))
+		}
+	}
+	if decision.Consume && len(failed) == 0 {
+		failed = append(failed, r.consume(ctx, discovery))
+	}
+	return errors.Join(append(failed, r.write(ctx, discovery, decision, failed))...)
+}
+
+// consume removes the annotation that has allowed to delete many.
+func (r *ClusterDiscoveryReconciler) consume(ctx context.Context, discovery *v1alpha1.ClusterDiscovery) error {
+	patched := discovery.DeepCopy()
+	delete(patched.Annotations, v1alpha1.AllowPruneAnnotation)
+	if err := patchLocked(ctx, r.Client, patched, discovery); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot remove the annotation %s: %w", v1alpha1.AllowPruneAnnotation, err)
+	}
+	discovery.ResourceVersion = patched.ResourceVersion
+	return nil
+}
+
+// write writes the status where it has changed. What has failed is said in it.
+func (r *ClusterDiscoveryReconciler) write(
+	ctx context.Context,
+	discovery *v1alpha1.ClusterDiscovery,
+	decision discoveries.Decision,
+	failed []error,
+) error {
+	patched := discovery.DeepCopy()
+	patched.Status = decision.Status
+	if err := errors.Join(failed...); err != nil && !apierrors.IsConflict(err) {
+		texts := strings.ReplaceAll(err.Error(), "\n", "; ")
+		patched.Status.Conditions = discoveries.Failed(discovery, texts, r.now())
+	}
+	if equality.Semantic.DeepEqual(discovery.Status, patched.Status) {
+		return nil
+	}
+	before := discovery.Status.Conditions
+	if err := patchStatus(ctx, r.Client, patched, discovery); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if ready := meta.FindStatusCondition(patched.Status.Conditions, v1alpha1.ReadyCondition); ready.Status == metav1.ConditionFalse {
+		r.tellReady(patched, v1alpha1.ClusterDiscoveryKind, "", patched.Status.Conditions, before)
+	}
+	return nil
+}
+
+// say writes an event.
+func (r *ClusterDiscoveryReconciler) say(discovery *v1alpha1.ClusterDiscovery, reason, format string, values ...any) {
+	r.Events.Eventf(discovery, nil, "Normal", reason, "Reconcile", format, values...)
+}

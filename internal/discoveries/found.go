@@ -1,0 +1,159 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package discoveries
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+)
+
+// ProfileLabel on a Secret names the ClusterProfile, of its namespace, that the Secret has
+// the kubeconfig of (KEP-4322 of Kubernetes).
+const ProfileLabel = "x-k8s.io/cluster-profile"
+
+// groupKinds are the kinds that stand for clusters.
+var groupKinds = map[v1alpha1.DiscoveredKind]schema.GroupKind{
+	v1alpha1.DiscoveredCluster:        {Group: "cluster.x-k8s.io", Kind: "Cluster"},
+	v1alpha1.DiscoveredClusterProfile: {Group: "multicluster.x-k8s.io", Kind: "ClusterProfile"},
+}
+
+// GroupKindOf returns the kind of the objects that a discovery finds.
+func GroupKindOf(discovery *v1alpha1.ClusterDiscovery) schema.GroupKind {
+	return groupKinds[discovery.Spec.Kind]
+}
+
+// Found is an object that stands for a cluster.
+type Found struct {
+	Name string
+	// UID of the object: a cluster that is made anew has another one.
+	UID string
+	// Labels of the object, and of a ClusterProfile what its properties say.
+	Labels map[string]string
+	// Deleting is true where the object is being deleted.
+	Deleting bool
+	// Version of Kubernetes that the object tells of; empty where it tells of none.
+	Version string
+	// Secret of the kubeconfig, in the object's namespace, and Key of its data; an empty
+	// key stands for the usual ones.
+	Secret, Key string
+	// Ambiguous says why it is not known which Secret has the kubeconfig; empty where it is.
+	Ambiguous string
+}
+
+// Parse reads an object of a kind that stands for clusters. Secrets are the names of the
+// Secrets that say that they have the kubeconfig of a ClusterProfile, by its name.
+func Parse(obj *unstructured.Unstructured, secrets map[string][]string) Found {
+	found := Found{
+		Name: obj.GetName(), UID: string(obj.GetUID()), Labels: maps.Clone(obj.GetLabels()), Deleting: obj.GetDeletionTimestamp() != nil,
+		Secret: obj.GetName() + "-kubeconfig",
+	}
+	if obj.GroupVersionKind().GroupKind() == groupKinds[v1alpha1.DiscoveredCluster] {
+		found.Key = "value"
+		found.Version, _, _ = unstructured.NestedString(obj.Object, "spec", "topology", "version")
+		return found
+	}
+	found.Version, _, _ = unstructured.NestedString(obj.Object, "status", "version", "kubernetes")
+	found.Labels = withProperties(found.Labels, obj)
+	switch named := secrets[found.Name]; len(named) {
+	case 0:
+	case 1:
+		found.Secret = named[0]
+	default:
+		found.Ambiguous = fmt.Sprintf("%d Secrets have the label %s=%s (%s): leave it to one of them",
+			len(named), ProfileLabel, found.Name, strings.Join(firstOf(slices.Sorted(slices.Values(named))), ", "))
+	}
+	return found
+}
+
+// withProperties adds the properties of a ClusterProfile that can be labels to its own
+// labels, which win.
+func withProperties(own map[string]string, profile *unstructured.Unstructured) map[string]string {
+	all := map[string]string{}
+	properties, _, _ := unstructured.NestedSlice(profile.Object, "status", "properties")
+	for _, one := range properties {
+		property, _ := one.(map[string]any)
+		name, _ := property["name"].(string)
+		value, _ := property["value"].(string)
+		if len(validation.IsQualifiedName(name)) == 0 && len(validation.IsValidLabelValue(value)) == 0 {
+			all[name] = value
+		}
+	}
+	maps.Copy(all, own)
+	return all
+}
+
+// fill gives a RemoteCluster what it has of its object and of the template. What people
+// have added to it stays.
+func (d *decider) fill(cluster *v1alpha1.RemoteCluster, found Found) {
+	template := d.Discovery.Spec.Template
+	wanted := map[string]string{}
+	for key, value := range found.Labels {
+		if !isKept(key) {
+			wanted[key] = value
+		}
+	}
+	maps.Copy(wanted, template.Labels)
+	given := strings.Join(slices.Sorted(maps.Keys(wanted)), ",")
+	all := maps.Clone(cluster.Labels)
+	for _, key := range strings.Split(cluster.Annotations[v1alpha1.DiscoveredLabelsAnnotation], ",") {
+		if key != v1alpha1.DiscoveryLabel {
+			delete(all, key)
+		}
+	}
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, wanted)
+	all[v1alpha1.DiscoveryLabel] = d.Discovery.Name
+	cluster.Labels = all
+	annotate(cluster, v1alpha1.DiscoveredUIDAnnotation, found.UID)
+	annotate(cluster, v1alpha1.DiscoveredLabelsAnnotation, given)
+	annotate(cluster, v1alpha1.ReportedVersionAnnotation, found.Version)
+	cluster.Spec.KubeConfig = v1alpha1.KubeConfigSource{SecretRef: v1alpha1.SecretKeyReference{Name: found.Secret, Key: found.Key}}
+	cluster.Spec.Interval = template.Interval
+	cluster.Spec.Unreachable = template.Unreachable
+	cluster.Spec.DeletionPolicy = template.DeletionPolicy
+	if template.DeletionPolicy == "" {
+		cluster.Spec.DeletionPolicy = v1alpha1.ClusterDeletionAbandon
+	}
+}
+
+func annotate(cluster *v1alpha1.RemoteCluster, key, value string) {
+	if value == "" {
+		delete(cluster.Annotations, key)
+		return
+	}
+	if cluster.Annotations == nil {
+		cluster.Annotations = map[string]string{}
+	}
+	cluster.Annotations[key] = value
+}
+
+// isKept tells whether a label is left on the object that has it, since on another one
+// it would say something wrong: that Strata has made it, or that Flux, Argo CD, Helm or
+// Rancher has, some of which delete what seems to be theirs.
+func isKept(key string) bool {
+	domain, _, _ := strings.Cut(key, "/")
+	switch key {
+	case v1alpha1.OrphanedLabel, "app.kubernetes.io/instance", "app.kubernetes.io/managed-by":
+		return true
+	}
+	if !strings.Contains(key, "/") {
+		return false
+	}
+	for _, kept := range []string{"kraan", "kraan.io", "toolkit.fluxcd.io", "argocd.argoproj.io", "helm.sh", "cattle.io"} {
+		if domain == kept || strings.HasSuffix(domain, "."+kept) {
+			return true
+		}
+	}
+	return false
+}
