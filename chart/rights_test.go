@@ -36,7 +36,7 @@ func TestRolesAreNarrow(t *testing.T) {
 					t.Errorf("rule %v reaches %s", rule, resource)
 				}
 			case "addonslayers/status", "addonslayers/finalizers", "helmapplications", "helmapplications/status",
-				"applicationbundles/status", "platforms", "platforms/status", "platforms/finalizers", "remoteclusters/status",
+				"applicationbundles/status", "platforms", "platforms/status", "platforms/finalizers", "remoteclusters/status", "clusterdiscoveries", "clusterdiscoveries/status",
 				"customresourcedefinitions", "helmcharts":
 				if slices.Contains(rule.Verbs, "delete") || slices.Contains(rule.Verbs, "create") {
 					t.Errorf("rule %v makes or deletes %s", rule, resource)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -217,4 +218,29 @@ func secretData(secret *unstructured.Unstructured) (map[string][]byte, error) {
 		return nil, errors.New("has data that is no base64")
 	}
 	return typed.Data, nil
+}
+
+// observeReferences finds out whether RemoteClusters have their kubeconfig from a
+// Secret, and whether they are in a Namespace.
+func (o *observer) observeReferences(ctx context.Context, id objects.ID) error {
+	switch (schema.GroupKind{Group: id.Group, Kind: id.Kind}) {
+	case schema.GroupKind{Kind: "Secret"}:
+		named, err := read(ctx, o.reads, kubeConfigQuestion{id})
+		if err != nil {
+			return err
+		}
+		if len(named) > 0 {
+			o.KubeConfigs[id] = named
+		}
+	case schema.GroupKind{Kind: "Namespace"}:
+		if id.Cluster != "" {
+			return nil
+		}
+		some, err := read(ctx, o.reads, clustersInQuestion{id.Name})
+		if err != nil {
+			return err
+		}
+		o.ClusterNamespaces[id.Name] = some
+	}
+	return nil
 }

@@ -95,7 +95,7 @@ type ClusterDiscoveryStatus struct {
 }
 
 // ClusterDiscovery makes a RemoteCluster of each cluster that somebody else makes, in its
-// own namespace: of Clusters of Cluster API, or of ClusterProfiles. Who may write one may
+// own namespace: of Clusters of Cluster API, or of ClusterProfiles. A user who may write one may
 // have RemoteClusters made there, with the kubeconfigs that lie there.
 //
 // +kubebuilder:object:root=true

@@ -203,7 +203,7 @@ func TestInstallPrintsWhatItWouldApply(t *testing.T) {
 		}
 	}
 	if want := map[string]int{
-		"CustomResourceDefinition": 5, "ClusterRole": 2, "ClusterRoleBinding": 1, "Role": 2, "RoleBinding": 2, "Deployment": 1, "Service": 1, "ServiceAccount": 1,
+		"CustomResourceDefinition": 6, "ClusterRole": 2, "ClusterRoleBinding": 1, "Role": 2, "RoleBinding": 2, "Deployment": 1, "Service": 1, "ServiceAccount": 1,
 	}; !cmp.Equal(want, kinds) {
 		t.Errorf("%v", cmp.Diff(want, kinds))
 	}
@@ -295,7 +295,7 @@ func TestSame(t *testing.T) {
 
 func TestWantedOfChart(t *testing.T) {
 	wanted, err := wantedOfChart()
-	if err != nil || len(wanted.CRDs) != 5 || len(wanted.Rules) < 10 || wanted.Kubernetes != ">=1.29.0" {
+	if err != nil || len(wanted.CRDs) != 6 || len(wanted.Rules) < 10 || wanted.Kubernetes != ">=1.29.0" {
 		t.Errorf("%v: %d CRDs, %d rules, Kubernetes %s", err, len(wanted.CRDs), len(wanted.Rules), wanted.Kubernetes)
 	}
 	if got := checks.Failed(nil); got {

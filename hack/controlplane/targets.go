@@ -14,7 +14,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -262,7 +261,7 @@ func copyCRDsOf(module, dir, into string) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(into, path.Base(name)), content, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(into, filepath.Base(name)), content, 0o644); err != nil {
 			return err
 		}
 	}

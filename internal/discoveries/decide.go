@@ -9,7 +9,6 @@ package discoveries
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -74,7 +73,8 @@ func Decide(o Observation) Decision {
 	case err != nil:
 		d.blocked = &block{v1alpha1.ReasonInvalidSpec, v1alpha1.StalledCondition, fmt.Sprintf("selector: %v", err)}
 	case o.Unserved:
-		d.blocked = &block{v1alpha1.ReasonKindNotServed, v1alpha1.ReconcilingCondition, fmt.Sprintf("this cluster does not serve the kind %s yet", GroupKindOf(o.Discovery))}
+		text := fmt.Sprintf("this cluster does not serve the kind %s yet", GroupKindOf(o.Discovery))
+		d.blocked = &block{v1alpha1.ReasonKindNotServed, v1alpha1.ReconcilingCondition, text}
 	case o.Unread != "":
 		d.blocked = &block{v1alpha1.ReasonAccessDenied, v1alpha1.ReconcilingCondition, o.Unread}
 	default:
@@ -92,7 +92,7 @@ type decider struct {
 	Decision
 
 	blocked  *block
-	selected int
+	selected int32
 	// problems are for people to mend, and waits pass by themselves.
 	problems, waits []string
 }
@@ -152,7 +152,7 @@ func (d *decider) want(found Found) {
 	case uidOf(cluster) != "" && uidOf(cluster) != found.UID:
 		// Another cluster of the same name: nothing of the one before may be taken for
 		// its own.
-		d.waits = append(d.waits, fmt.Sprintf("%s %s was made anew: RemoteCluster %s goes before it is made anew, too", d.Discovery.Spec.Kind, found.Name, found.Name))
+		d.waits = append(d.waits, fmt.Sprintf("%s %s was made anew: the RemoteCluster of the one before goes first", d.Discovery.Spec.Kind, found.Name))
 		d.Delete = append(d.Delete, cluster)
 	default:
 		after := cluster.DeepCopy()
@@ -226,7 +226,7 @@ func (d *decider) problem(format string, values ...any) {
 
 func (d *decider) status() v1alpha1.ClusterDiscoveryStatus {
 	status := v1alpha1.ClusterDiscoveryStatus{
-		ObservedGeneration: d.Discovery.Generation, Selected: count(d.selected), Problems: firstOf(d.problems),
+		ObservedGeneration: d.Discovery.Generation, Selected: d.selected, Problems: firstOf(d.problems),
 	}
 	for _, cluster := range d.Clusters {
 		if d.isMade(cluster) && cluster.DeletionTimestamp.IsZero() {
@@ -260,8 +260,6 @@ func (d *decider) status() v1alpha1.ClusterDiscoveryStatus {
 	status.Conditions = set.List
 	return status
 }
-
-func count(n int) int32 { return int32(min(n, math.MaxInt32)) }
 
 func firstOf(texts []string) []string {
 	if len(texts) <= maxProblems {

@@ -299,8 +299,11 @@ func TestParse(t *testing.T) {
 	profile := map[string]any{"status": map[string]any{
 		"version": map[string]any{"kubernetes": "v1.36.1"},
 		"properties": []any{
-			map[string]any{"name": "location", "value": "east"}, map[string]any{"name": "env", "value": "forged"},
-			map[string]any{"name": "url", "value": "https://x.example"}, map[string]any{"name": "not a name", "value": "x"}, "no map",
+			map[string]any{"name": "location", "value": "east"},
+			map[string]any{"name": "env", "value": "forged"},
+			map[string]any{"name": "url", "value": "https://x.example"},
+			map[string]any{"name": "not a name", "value": "x"},
+			"no map",
 		},
 	}}
 	got = parse("multicluster.x-k8s.io/v1alpha2", "ClusterProfile", profile, nil)

@@ -278,18 +278,42 @@ func (k *Kinds) List(ctx context.Context, gk schema.GroupKind, opts ...client.Li
 	if !known {
 		return nil, nil
 	}
+	opts = append(opts, client.UnsafeDisableDeepCopy)
+	listKind := gvk.GroupVersion().WithKind(gvk.Kind + "List")
+	if isMetadataOnly(gvk) {
+		return k.listMetadata(ctx, gvk, listKind, opts)
+	}
 	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if err := k.Reader.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+	list.SetGroupVersionKind(listKind)
+	if err := k.Reader.List(ctx, list, opts...); err != nil {
 		return nil, fmt.Errorf("cannot list kind %s: %w", gk, err)
 	}
 	return list.Items, nil
 }
 
+// listMetadata is as List, for a kind of which the cache has no more than metadata. To
+// read whole objects would have the cache watch those, too.
+func (k *Kinds) listMetadata(ctx context.Context, gvk, listKind schema.GroupVersionKind, opts []client.ListOption) ([]unstructured.Unstructured, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(listKind)
+	if err := k.Reader.List(ctx, list, opts...); err != nil {
+		return nil, fmt.Errorf("cannot list kind %s: %w", gvk.GroupKind(), err)
+	}
+	found := make([]unstructured.Unstructured, 0, len(list.Items))
+	for i := range list.Items {
+		one, err := ToUnstructured(&list.Items[i], gvk)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, *one)
+	}
+	return found, nil
+}
+
 // newObject returns an empty object to read a kind into: metadata only for
 // kinds whose content is nobody's business.
 func newObject(gvk schema.GroupVersionKind) client.Object {
-	if gvk.Group == "" && (gvk.Kind == "Secret" || gvk.Kind == "ConfigMap") {
+	if isMetadataOnly(gvk) {
 		obj := &metav1.PartialObjectMetadata{}
 		obj.SetGroupVersionKind(gvk)
 		return obj
@@ -297,6 +321,10 @@ func newObject(gvk schema.GroupVersionKind) client.Object {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(gvk)
 	return obj
+}
+
+func isMetadataOnly(gvk schema.GroupVersionKind) bool {
+	return gvk.Group == "" && (gvk.Kind == "Secret" || gvk.Kind == "ConfigMap")
 }
 
 // ToUnstructured returns an object that a cache has, of which that may be no more than

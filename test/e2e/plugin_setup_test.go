@@ -114,7 +114,7 @@ func TestThePluginInstalls(t *testing.T) {
 	deployment, crd := &appsv1.Deployment{}, &apiextensionsv1.CustomResourceDefinition{}
 	f.must(there.Get(f.ctx, client.ObjectKey{Namespace: "strata-system", Name: "strata"}, deployment))
 	f.must(there.Get(f.ctx, client.ObjectKey{Name: "strata"}, role))
-	for _, name := range []string{"addonslayers", "remoteclusters", "helmapplications", "applicationbundles", "platforms"} {
+	for _, name := range []string{"addonslayers", "remoteclusters", "helmapplications", "applicationbundles", "platforms", "clusterdiscoveries"} {
 		f.must(there.Get(f.ctx, client.ObjectKey{Name: name + ".kraan.io"}, crd))
 	}
 	if *deployment.Spec.Replicas != 2 {

@@ -196,7 +196,9 @@ func (m *Maker) make(ctx context.Context, cluster *unstructured.Unstructured) er
 	m.byUID[cluster.GetUID()] = made{plane, writes, client.ObjectKeyFromObject(cluster)}
 	m.mu.Unlock()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName, Annotations: map[string]string{Says: says}}}
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady", Message: "there is no network"}}
+	node.Status.Conditions = []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady", Message: "there is no network"},
+	}
 	if err := writes.Create(ctx, node); err != nil {
 		return err
 	}

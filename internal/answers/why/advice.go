@@ -127,6 +127,7 @@ var advice = map[string][]string{
 	v1alpha1.ReasonCredentialsExpiring:   {seeClusters},
 	v1alpha1.ReasonCredentialsValid:      {seeClusters},
 	v1alpha1.ReasonLayersLeft:            {seeClusters, "{strata} get"},
+	v1alpha1.ReasonDiscovered:            {"kubectl get clusterdiscoveries --all-namespaces"},
 	v1alpha1.ReasonPublished:             {"kubectl get helmapplications"},
 	v1alpha1.ReasonProblems:              {"kubectl describe helmapplications"},
 	v1alpha1.ReasonContentChanged:        {"kubectl describe helmapplications"},
