@@ -231,6 +231,8 @@ func TestRemoteClustersAreOptIn(t *testing.T) {
 		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
 		{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"get"}},
 		{APIGroups: []string{"kraan.io"}, Resources: []string{"remoteclusters"}, Verbs: all}, // of bundles
+		{APIGroups: []string{"cluster.x-k8s.io"}, Resources: []string{"clusters"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{"multicluster.x-k8s.io"}, Resources: []string{"clusterprofiles"}, Verbs: []string{"get", "list", "watch"}},
 	}
 	if diff := cmp.Diff(want, named[*rbacv1.ClusterRole](t, rendered, "strata-remote-clusters").Rules); diff != "" {
 		t.Errorf("rules of remoteClusters (-want +got):\n%s", diff)

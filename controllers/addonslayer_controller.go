@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -75,6 +76,8 @@ type AddonsLayerReconciler struct {
 
 	executor  *apply.Executor
 	revisions *revisions
+	// filledBy has the names of the layers that are filled from objects, too.
+	filledBy sync.Map
 	// spacing says how far apart statuses are written; nil means
 	// layers.Spacing.
 	spacing func(last, next v1alpha1.AddonsLayerStatus, wrote bool) time.Duration
@@ -143,6 +146,8 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 		r.waits.Forget(name)
 		r.revisions.forget(name)
 		r.follows.Keep(layerReader(name), nil)
+		r.follows.Keep(fillingReader(name), nil)
+		r.filledBy.Delete(name)
 		r.metas.Keep(layerReader(name), nil)
 		r.letGo(name)
 		r.wake(r.listings.WhoWaits()...)

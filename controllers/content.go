@@ -126,8 +126,8 @@ func (f filled) render(ctx context.Context) func() ([]directories.Manifest, erro
 }
 
 // fillingKey names what a layer is filled from: another one for everything that
-// could make another content.
-func fillingKey(request bundles.Request) (string, error) {
+// could make another content, and for what more is said.
+func fillingKey(request bundles.Request, more ...string) (string, error) {
 	type version struct {
 		UID        types.UID
 		Generation int64
@@ -141,7 +141,10 @@ func fillingKey(request bundles.Request) (string, error) {
 		Cluster               bundles.Cluster
 		Clusters              map[string]bundles.Cluster
 		Common, Releases      any
+		Objects               map[string]string `json:",omitempty"`
+		More                  []string          `json:",omitempty"`
 	}{
+		More:   more,
 		Common: request.Common, Releases: request.Releases,
 		Layer: request.Layer, Path: request.Path, Instance: request.Instance, Inputs: request.Inputs,
 		Bundle:       version{request.Bundle.UID, request.Bundle.Generation, request.Bundle.Status.Digest},
@@ -149,6 +152,12 @@ func fillingKey(request bundles.Request) (string, error) {
 	}
 	for name, app := range request.Applications {
 		basis.Applications[name] = version{app.UID, app.Generation, app.Status.Published}
+	}
+	for as, seen := range request.Objects {
+		if basis.Objects == nil {
+			basis.Objects = make(map[string]string, len(request.Objects))
+		}
+		basis.Objects[as] = strings.Join([]string{seen.Version, seen.Waits, seen.Refused}, "\n")
 	}
 	data, err := json.Marshal(basis)
 	if err != nil {

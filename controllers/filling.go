@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,7 +21,9 @@ import (
 	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/catalogue"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/sources"
 )
@@ -38,13 +42,21 @@ func (r *AddonsLayerReconciler) fill(ctx context.Context, layer *v1alpha1.Addons
 	if err != nil {
 		return nil, nil, err
 	}
+	r.keepSought(layer, request)
 	var waiting *bundles.Waiting
-	_, err = r.Artifacts.AssembledDigest(key, func() ([]directories.Manifest, error) { return bundles.Render(request) })
+	digest, err := r.Artifacts.AssembledDigest(key, func() ([]directories.Manifest, error) { return bundles.Render(request) })
 	if errors.As(err, &waiting) {
 		source.Message = waiting.Reason
 		return source, nil, nil
 	}
 	source.Digest = key
+	if len(request.Objects) > 0 {
+		// Objects change all the time, and what is read of them seldom does.
+		request.Objects = nil
+		if source.Digest, err = fillingKey(request, digest); err != nil {
+			return nil, nil, err
+		}
+	}
 	return source, filled{r: r, layer: layer, digestOfAll: key, revision: source.Revision}, nil
 }
 
@@ -93,7 +105,69 @@ func (r *AddonsLayerReconciler) fillingRequestOf(
 		}
 		request.Clusters[of] = facts
 	}
-	return request, nil
+	request.Objects, err = r.seen(ctx, layer, request.Sought())
+	return request, err
+}
+
+// fillingReader names who follows what a layer of a bundle is filled from. What is read
+// for other layers than the one that is looked at counts, too, and so it is not among
+// what that follows itself.
+func fillingReader(layer string) informers.Follower {
+	return informers.Follower{Kind: v1alpha1.AddonsLayerKind + "/filling", NamespacedName: types.NamespacedName{Name: layer}}
+}
+
+// seen reads the objects that templates of a layer read, as the layer's account, and
+// follows them.
+func (r *AddonsLayerReconciler) seen(ctx context.Context, layer *v1alpha1.AddonsLayer, sought []bundles.Sought) (map[string]bundles.Seen, error) {
+	if len(sought) == 0 {
+		return nil, nil
+	}
+	account, all := r.Settings.AccountFor(layer), make(map[string]bundles.Seen, len(sought))
+	for _, one := range sought {
+		if refused := one.Refusal(account.Name != ""); refused != "" {
+			all[one.As] = bundles.Seen{Refused: refused}
+			continue
+		}
+		all[one.As] = r.seenOne(ctx, layer, one, account)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	return all, nil
+}
+
+func (r *AddonsLayerReconciler) seenOne(
+	ctx context.Context, layer *v1alpha1.AddonsLayer, sought bundles.Sought, account types.NamespacedName,
+) bundles.Seen {
+	id, version, err := sought.ID()
+	if err != nil {
+		return bundles.Seen{Waits: err.Error()}
+	}
+	live, unserved, err := r.readAs(id, version, account, func(resource schema.GroupVersionResource) (*unstructured.Unstructured, error) {
+		return r.follows.GetAs(ctx, fillingReader(layer.Name), id, resource, account)
+	})
+	if err != nil {
+		return bundles.Seen{Waits: fmt.Sprintf("it cannot be read: %v", err)}
+	}
+	return sought.See(live, unserved)
+}
+
+// keepSought ends what was followed to fill a layer, and is not any more.
+func (r *AddonsLayerReconciler) keepSought(layer *v1alpha1.AddonsLayer, request bundles.Request) {
+	if _, before := r.filledBy.Load(layer.Name); !before && len(request.Objects) == 0 {
+		return
+	}
+	ids := map[objects.ID]bool{}
+	for _, one := range request.Sought() {
+		if id, _, err := one.ID(); err == nil {
+			ids[id] = true
+		}
+	}
+	r.filledBy.Store(layer.Name, struct{}{})
+	if len(ids) == 0 {
+		r.filledBy.Delete(layer.Name)
+	}
+	r.follows.KeepAs(fillingReader(layer.Name), ids, r.Settings.AccountFor(layer))
 }
 
 // observeBefore finds what the layer lists at the version of a bundle that is deployed, as

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -66,7 +67,18 @@ var errMayNotRead = errors.New("may not get, list and watch it")
 // awaited reads one object that is waited for at a version of its API, and tells whether
 // its kind is not served there.
 func (o *observer) awaited(ctx context.Context, id objects.ID, version string) (live *unstructured.Unstructured, unserved bool, err error) {
-	k := o.r.kindsOf(id.Cluster)
+	account := o.Settings.AccountFor(o.Layer)
+	return o.r.readAs(id, version, account, func(resource schema.GroupVersionResource) (*unstructured.Unstructured, error) {
+		return o.reads.followedAs(ctx, id, resource, version, account)
+	})
+}
+
+// readAs finds out of which resource an object is, and has it read as an account, which
+// lacks the right to where the error says so. It tells whether its kind is not served.
+func (r *AddonsLayerReconciler) readAs(
+	id objects.ID, version string, account types.NamespacedName, get func(schema.GroupVersionResource) (*unstructured.Unstructured, error),
+) (live *unstructured.Unstructured, unserved bool, err error) {
+	k := r.kindsOf(id.Cluster)
 	if k == nil {
 		return nil, false, informers.ErrNotConnected
 	}
@@ -83,8 +95,7 @@ func (o *observer) awaited(ctx context.Context, id objects.ID, version string) (
 		}
 		return nil, false, fmt.Errorf("namespace must be left out: objects of kind %s are in none", id.Kind)
 	}
-	account := o.Settings.AccountFor(o.Layer)
-	live, err = o.reads.followedAs(ctx, id, mapping.Resource, version, account)
+	live, err = get(mapping.Resource)
 	switch {
 	case apierrors.IsForbidden(err) && account.Name != "":
 		return nil, false, fmt.Errorf(

@@ -195,11 +195,11 @@ type BundleLayer struct {
 	Source *SourceSpec `json:"source,omitempty"`
 
 	// WaitFor lists objects that must be as their conditions say before the layer
-	// counts as deployed.
+	// counts as deployed. Templates can read those that have a name for that (as).
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
 	// +optional
-	WaitFor []WaitFor `json:"waitFor,omitempty"`
+	WaitFor []BundleWaitFor `json:"waitFor,omitempty"`
 
 	// WatchHealth as in AddonsLayers.
 	// +optional

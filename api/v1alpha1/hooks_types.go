@@ -69,6 +69,20 @@ type WaitFor struct {
 	OldWaitWords `json:",inline"`
 }
 
+// BundleWaitFor is an object that a layer of a bundle waits for.
+type BundleWaitFor struct {
+	WaitFor `json:",inline"`
+
+	// As is the name by which templates of all layers of the bundle read the object, once
+	// it is as readyExpr says: objects.NAME.status.address, for example. It is read as the
+	// account of the layer that has the template; one on another cluster is read only for
+	// layers that have an account. Of a Secret there is all but its data.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z][a-zA-Z0-9]*$`
+	// +optional
+	As string `json:"as,omitempty"`
+}
+
 // DeleteBefore are objects that are deleted, and must be gone, before anything of
 // a layer is uninstalled: such as Services of type LoadBalancer before the
 // controller that gives them up in the cloud.

@@ -131,7 +131,7 @@ func TestCheck(t *testing.T) {
 			[]string{
 				"layers[network].when: there is no input none: there are domain, pool, replicas, secret, zones",
 				"layers[network].applications[cilium].namespace: there is no input nothing: there are domain, pool, replicas, secret, zones",
-				"layers[network].applications[cilium].values.a[1]: ${x.y} is no expression of CEL: column 1: undeclared reference to 'x'; there are the variables cluster, clusters, inputs, instance",
+				"layers[network].applications[cilium].values.a[1]: ${x.y} is no expression of CEL: column 1: undeclared reference to 'x'; there are the variables cluster, clusters, inputs, instance, objects",
 				"layers[network].applications[cilium].values.d: ${ has no } at its end; write $${ for ${ itself",
 				"layers[network].applications[cilium].values: cluster has no region: it has endpoint, host, labels, name, namespace, port, version",
 				"layers[network].applications[cilium].values: there is no input gone: there are domain, pool, replicas, secret, zones",

@@ -85,6 +85,8 @@ func (c *checking) uses(path string, uses []string) {
 			c.say(path, "there is no input %s: there %s", field, inputNames(c.bundle))
 		case variable == varClusters && !c.makesCluster(field):
 			c.say(path, "layer %s makes no cluster", field)
+		case variable == varObjects && !slices.Contains(objectNames(c.bundle), field):
+			c.say(path, "no layer waits for an object as %s: waitFor says so with as", field)
 		case variable == varInstance && field != "name":
 			c.say(path, "instance has no %s: it has name", field)
 		case variable == varCluster && !slices.Contains(clusterFacts, field):
@@ -108,12 +110,30 @@ func (c *checking) hooks(path string, layer *v1alpha1.BundleLayer) {
 		c.plainText(field+".namespace", hook.Namespace)
 		c.plainText(field+".name", hook.Name)
 		c.hook(field, "readyExpr", hook.APIVersion, hook.ReadyExpr)
+		if hook.As != "" && c.isTaken(hook.As, layer.Name, i) {
+			c.say(field+".as", "another object is read as %s", hook.As)
+		}
 	}
 	for i, hook := range layer.DeleteBefore {
 		field := fmt.Sprintf("%s.deleteBefore[%d]", path, i)
 		c.plainText(field+".namespace", hook.Namespace)
 		c.hook(field, "where", hook.APIVersion, hook.Where)
 	}
+}
+
+// isTaken tells whether an object that comes before has the same name in templates.
+func (c *checking) isTaken(as, layer string, at int) bool {
+	for _, of := range c.bundle.Spec.Layers {
+		for i, wait := range of.WaitFor {
+			if of.Name == layer && i == at {
+				return false
+			}
+			if wait.As == as {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (c *checking) hook(path, field, apiVersion, expression string) {
@@ -123,7 +143,7 @@ func (c *checking) hook(path, field, apiVersion, expression string) {
 	if expression == "" {
 		return
 	}
-	language, err := hooks()
+	language, err := conditionsOf()
 	if err == nil {
 		_, err = language.CheckCondition(expression)
 	}

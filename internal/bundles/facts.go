@@ -65,6 +65,7 @@ const (
 	varCluster  = "cluster"
 	varItem     = "item"
 	varClusters = "clusters"
+	varObjects  = "objects"
 )
 
 // clusterFacts are the fields of the variable cluster.
@@ -76,15 +77,15 @@ var (
 	full = language(varInputs, varCluster, varInstance)
 	// content is that of what layers hold, and eachContent that of applications that are
 	// there for each item of a list. What is there at all goes by less.
-	content     = language(varInputs, varCluster, varInstance, varClusters)
-	eachContent = language(varInputs, varCluster, varInstance, varItem, varClusters)
+	content     = language(varInputs, varCluster, varInstance, varClusters, varObjects)
+	eachContent = language(varInputs, varCluster, varInstance, varItem, varClusters, varObjects)
 	// place is that of the name of an installation.
 	place = language(varCluster)
 	// each is that of an application that is there for each item of a list.
 	each  = language(varInputs, varCluster, varInstance, varItem)
 	plain = language(varInputs, varInstance)
-	// hooks is the language of conditions on objects.
-	hooks = language("object")
+	// conditionsOf is the language of conditions on objects.
+	conditionsOf = language("object")
 )
 
 func language(variables ...string) func() (*templates.Language, error) {
@@ -142,8 +143,8 @@ type filler struct {
 	language *templates.Language
 	data     templates.Data
 	cluster  Cluster
-	// unknown are the layers whose clusters are not known yet.
-	unknown []string
+	// unknown is what cannot be read of clusters and objects.
+	unknown []lacking
 }
 
 // newFiller returns one for templates that may read all variables.
@@ -198,10 +199,10 @@ func (f *filler) text(text string) (string, error) {
 // knows adds what is known of the clusters that other layers of the bundle make.
 func (f *filler) knows(clusters map[string]Cluster) {
 	known := map[string]any{}
-	f.unknown = nil
 	for _, layer := range slices.Sorted(maps.Keys(clusters)) {
 		if cluster := clusters[layer]; cluster.Endpoint == "" {
-			f.unknown = append(f.unknown, layer)
+			why := &Waiting{Reason: fmt.Sprintf("waits for the cluster of layer %s, of which nothing is known yet", layer)}
+			f.unknown = append(f.unknown, lacking{varClusters, layer, why})
 		} else {
 			known[layer] = cluster.facts()
 		}
@@ -209,11 +210,11 @@ func (f *filler) knows(clusters map[string]Cluster) {
 	f.data[varClusters] = known
 }
 
-// waits says which fact that is read is not known yet.
+// waits says which fact that is read is not known yet, or may not be read.
 func (f *filler) waits(uses []string) error {
-	for _, layer := range f.unknown {
-		if slices.Contains(uses, varClusters) || slices.Contains(uses, varClusters+"."+layer) {
-			return &Waiting{Reason: fmt.Sprintf("waits for the cluster of layer %s, of which nothing is known yet", layer)}
+	for _, one := range f.unknown {
+		if slices.Contains(uses, one.variable) || slices.Contains(uses, one.variable+"."+one.field) {
+			return one.why
 		}
 	}
 	for _, fact := range clusterFacts {

@@ -20,7 +20,7 @@ func Hooks(layer *v1alpha1.BundleLayer, instance string, inputs map[string]any) 
 	}
 	var waitFor []v1alpha1.WaitFor
 	for i := range layer.WaitFor {
-		hook, field := *layer.WaitFor[i].DeepCopy(), fmt.Sprintf("layers[%s].waitFor[%d].", layer.Name, i)
+		hook, field := *layer.WaitFor[i].WaitFor.DeepCopy(), fmt.Sprintf("layers[%s].waitFor[%d].", layer.Name, i)
 		if hook.Namespace, err = fill.text(hook.Namespace); err != nil {
 			return nil, nil, wrongHook(field+"namespace", err)
 		}

@@ -145,6 +145,11 @@ func (r Request) ClustersFor() map[string]types.NamespacedName {
 	if layer == nil || !makesClusters(r.Bundle) || !mentionsClusters(layer) {
 		return nil
 	}
+	return r.clustersMade()
+}
+
+// clustersMade returns the RemoteClusters that layers of the bundle make, by their names.
+func (r Request) clustersMade() map[string]types.NamespacedName {
 	given, err := decodeObject(r.Inputs)
 	if err != nil {
 		return nil

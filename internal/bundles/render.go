@@ -15,6 +15,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -44,6 +45,10 @@ type Request struct {
 	// Clusters that layers of the bundle make, by the layer's name, as far as they are known;
 	// those of ClustersFor.
 	Clusters map[string]Cluster
+	// Base is the cluster that the bundle is installed on, where it is known.
+	Base Base
+	// Objects are those of Sought, by the names that templates have for them.
+	Objects map[string]Seen
 	// Common is put on every object; nil for nothing.
 	Common *v1alpha1.CommonMetadata
 	// All has all applications be there, whatever their when says.
@@ -52,12 +57,33 @@ type Request struct {
 	Releases *v1alpha1.ReleaseSettings
 }
 
+// Base is the cluster that a bundle is installed on.
+type Base struct {
+	// Known is true where it is known; it is of the layers of Platforms.
+	Known bool
+	// Cluster is the RemoteCluster; zero for the cluster that Strata runs in.
+	Cluster types.NamespacedName
+}
+
+// baseOf reads it of the label that Platforms put on layers.
+func baseOf(layer *v1alpha1.AddonsLayer) Base {
+	value, labelled := layer.Labels[v1alpha1.PlatformClusterLabel]
+	if !labelled || value == "" {
+		return Base{Known: labelled}
+	}
+	namespace, name, found := strings.Cut(value, ".")
+	if !found {
+		return Base{} // it is a digest
+	}
+	return Base{Known: true, Cluster: types.NamespacedName{Namespace: namespace, Name: name}}
+}
+
 // RequestOf returns what a layer says of how it is filled. Applications and Cluster are
 // left to who can look them up.
 func RequestOf(layer *v1alpha1.AddonsLayer, bundle *v1alpha1.ApplicationBundle) Request {
 	return Request{
 		Layer: layer.Name, Bundle: bundle, Path: layer.Spec.Source.Path, Instance: sources.InstanceOf(layer), Inputs: layer.Spec.Inputs,
-		Common: layer.Spec.CommonMetadata, Releases: layer.Spec.Releases, Applications: map[string]*v1alpha1.HelmApplication{},
+		Common: layer.Spec.CommonMetadata, Releases: layer.Spec.Releases, Base: baseOf(layer), Applications: map[string]*v1alpha1.HelmApplication{},
 	}
 }
 
@@ -206,6 +232,7 @@ func (r *rendering) prepare() error {
 		return err
 	}
 	r.fill.knows(r.Clusters)
+	r.fill.seen(r.Sought(), r.Objects)
 	r.fillPlain, err = newPlainFiller(r.instance(), r.inputs)
 	return err
 }

@@ -67,13 +67,13 @@ func Meets(condition string, obj *unstructured.Unstructured) (bool, error) {
 	if condition == "" {
 		return true, nil
 	}
-	return language.Holds(condition, templates.Data{variable: shown(obj)})
+	return language.Holds(condition, templates.Data{variable: Shown(obj)})
 }
 
-// shown returns what conditions see of an object: of a Secret all but what it keeps.
+// Shown returns what conditions and templates see of an object: of a Secret all but what it keeps.
 // A condition answers with one bit, and layers can be written by who may not read
 // Secrets.
-func shown(obj *unstructured.Unstructured) map[string]any {
+func Shown(obj *unstructured.Unstructured) map[string]any {
 	if !isSecret(obj) {
 		return obj.Object
 	}

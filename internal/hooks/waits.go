@@ -157,7 +157,7 @@ func (c Checks) Standing(live *unstructured.Unstructured) objects.Standing {
 	if err == nil && known && observed != live.GetGeneration() {
 		return notReadyYet
 	}
-	fields := shown(live)
+	fields := Shown(live)
 	for _, rule := range check {
 		holds, err := rule.is.Holds(fields)
 		if err != nil {

@@ -95,7 +95,11 @@ func inBundleLayer(layer *v1alpha1.BundleLayer) string {
 	if found := first(path, word{layer.OldTeardown != nil, "teardown.after", "teardownAfter"}); found != "" {
 		return found
 	}
-	if found := inWaits(path, layer.WaitFor); found != "" {
+	waits := make([]v1alpha1.WaitFor, 0, len(layer.WaitFor))
+	for _, wait := range layer.WaitFor {
+		waits = append(waits, wait.WaitFor)
+	}
+	if found := inWaits(path, waits); found != "" {
 		return found
 	}
 	if cluster := layer.RemoteCluster; cluster != nil {

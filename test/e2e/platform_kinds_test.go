@@ -193,3 +193,53 @@ func TestInputsTurnApplicationsOff(t *testing.T) {
 	f.editPlatform("fleet", `{"spec":{"inputs":{"any":true,"more":true}}}`)
 	there("one", "two", "three", "four")
 }
+
+// A layer's templates read an object that another layer of the bundle waits for, once it is
+// as that layer wants it, and follow what they read of it and nothing else.
+func TestTemplatesReadWhatAnotherLayerWaitsFor(t *testing.T) {
+	f := newFixture(t)
+	f.application("app", "configmap", "1.0.0")
+	f.bundle("1.0.0", `
+  layers:
+  - name: edge
+    waitFor: [{apiVersion: v1, kind: ConfigMap, namespace: PREFIX, name: published, readyExpr: "has(object.data) && 'address' in object.data", as: published}]
+    applications: [{name: gateway, application: PREFIX-app, version: 1.0.0}]
+  - name: apps
+    applications: [{name: apps, application: PREFIX-app, version: 1.0.0, values: {data: {at: "http://${objects.published.data.address}:80"}}}]
+`)
+	f.platform("shop", "  bundle: {family: PREFIX}\n")
+	published := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.prefix, Name: "published"}}
+	f.eventually("the layers are there", func() error {
+		return stack.client.Get(f.ctx, types.NamespacedName{Name: f.name("shop-apps")}, &v1alpha1.AddonsLayer{})
+	})
+	f.state("shop-apps", v1alpha1.StatePending, "waits for ConfigMap "+f.prefix+"/published, which layer edge waits for: it does not exist")
+	f.must(stack.client.Create(f.ctx, published))
+	f.state("shop-apps", v1alpha1.StatePending, "published, which layer edge waits for: is waited for until")
+	reads := func(want string) {
+		t.Helper()
+		f.eventually("the release has the address "+want, func() error {
+			data, err := f.configMapOn(stack.client, f.prefix, "apps")
+			if err == nil && data["at"] != want {
+				err = fmt.Errorf("it has %v", data)
+			}
+			return err
+		})
+		f.platformReady("shop", "1.0.0")
+	}
+	f.patch(published, `{"data":{"address":"192.0.2.1"}}`)
+	reads("http://192.0.2.1:80")
+	digest := f.get("shop-apps").Status.Digest
+	f.patch(published, `{"data":{"other":"yes"}}`)
+	f.patch(published, `{"data":{"address":"192.0.2.2"}}`)
+	reads("http://192.0.2.2:80")
+	release := f.release("apps")
+	if release.GetGeneration() != 2 || f.get("shop-apps").Status.Digest == digest {
+		t.Errorf("the release was written %d times for two addresses", release.GetGeneration())
+	}
+	t.Log("what is gone takes nothing away")
+	f.must(stack.client.Delete(f.ctx, published))
+	f.state("shop-apps", v1alpha1.StatePending, "it does not exist")
+	if f.missing(stack.client, &corev1.ConfigMap{}, "apps") {
+		t.Error("the release is gone")
+	}
+}

@@ -229,12 +229,12 @@ func (g *Plan) fetched(ctx context.Context, layer *v1alpha1.AddonsLayer, ref sou
 }
 
 // filled returns what a layer holds of its bundle.
-func (g *Plan) filled(_ context.Context, layer *v1alpha1.AddonsLayer) (forecast.Content, error) {
+func (g *Plan) filled(ctx context.Context, layer *v1alpha1.AddonsLayer) (forecast.Content, error) {
 	at := slices.IndexFunc(g.Bundles, func(bundle *v1alpha1.ApplicationBundle) bool { return bundle.Name == layer.Spec.Source.Name })
 	if at < 0 {
 		return forecast.Content{}, nil
 	}
-	request := g.fillingRequest(layer, g.Bundles[at])
+	request := g.fillingRequest(ctx, layer, g.Bundles[at])
 	source := &layers.Source{
 		Generation:         request.Bundle.Generation,
 		ObservedGeneration: request.Bundle.Generation,
@@ -251,7 +251,7 @@ func (g *Plan) filled(_ context.Context, layer *v1alpha1.AddonsLayer) (forecast.
 	content := forecast.Content{Source: source, Directory: directory, Err: err}
 	if before := bundles.Before(g.Bundles, request.Bundle, layer.Status.Version); before != nil {
 		// What cannot be rendered is not known to be left out, and is guarded.
-		if manifests, err := bundles.RenderBefore(g.fillingRequest(layer, before)); err == nil {
+		if manifests, err := bundles.RenderBefore(g.fillingRequest(ctx, layer, before)); err == nil {
 			content.Before = &directories.Directory{Manifests: manifests}
 		}
 	}
