@@ -99,6 +99,10 @@ test-all: ## What make test leaves out, some of it for a short time only
 nightly: ## Everything, at length: all tests with all detectors, fuzz tests, 10000 simulated runs, half an hour of chaos
 	@MAKE='$(MAKE)' TIMES='$(TIMES)' hack/step.sh tools lint verify controlplane vulncheck unit-all e2e-all simulate-all mutants tools-all demo-cold fuzz chaos
 
+.PHONY: tree
+tree: controlplane ## A tree of three clusters, made, filled, moved, broken and deleted, with what is done; TREE_OUTAGE=2m is how long one is away
+	hack/tree.sh '$(TREE_OUTAGE)'
+
 .PHONY: demo-cold
 demo-cold: ## As demo, on a machine that has neither servers nor anything compiled
 	@cold=$$(mktemp -d) && trap 'rm -rf "$$cold"' EXIT && \

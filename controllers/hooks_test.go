@@ -93,6 +93,7 @@ func TestWaitForIsWatched(t *testing.T) {
 	f.layerWith("base", func(l *v1alpha1.AddonsLayer) {
 		l.Spec.Interval = &metav1.Duration{Duration: time.Hour}
 		l.Spec.WaitFor = []v1alpha1.WaitFor{
+			{APIVersion: "v1", Kind: "Namespace", Name: f.namespace}, // which is in no namespace
 			{APIVersion: "v1", Kind: "ServiceAccount", Namespace: f.namespace, Name: "done", ReadyExpr: "object.metadata.labels.phase == 'done'"},
 		}
 	})

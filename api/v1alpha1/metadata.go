@@ -198,6 +198,10 @@ const (
 	// as JSON, where a Platform has them go to the clusters in stages.
 	PlatformInputsAnnotation       = "platform.kraan.io/inputs"
 	PlatformInputsBeforeAnnotation = "platform.kraan.io/inputs-before"
+	// PlatformDroppedAnnotation with the value "true" is on a layer that the bundle, at the
+	// version and inputs of its cluster, does not have any more, while the Platform stays
+	// on that cluster. What other Platforms have there does not come after it.
+	PlatformDroppedAnnotation = "platform.kraan.io/dropped"
 	// ApproveAnnotation on a Platform approves stages of roll-outs: STAGE@VERSION,
 	// several with commas between them.
 	ApproveAnnotation = "kraan.io/approve"

@@ -184,7 +184,7 @@ func (f *Follows) VersionAs(id objects.ID, version string, account types.Namespa
 }
 
 func (f *followed) object(id objects.ID) *unstructured.Unstructured {
-	item, exists, err := f.informer.GetStore().GetByKey(id.Key().String())
+	item, exists, err := f.informer.GetStore().GetByKey(toolscache.NewObjectName(id.Namespace, id.Name).String())
 	if err != nil || !exists {
 		return nil
 	}

@@ -23,7 +23,7 @@ var (
 	strataAnnotations = []string{
 		v1alpha1.SuspendedByHoldAnnotation, v1alpha1.SuspendedByLossAnnotation, v1alpha1.SupersededByAnnotation,
 		v1alpha1.PlatformBeforeAnnotation, v1alpha1.PlatformMovedAnnotation, v1alpha1.PlatformInputsAnnotation,
-		v1alpha1.PlatformInputsBeforeAnnotation,
+		v1alpha1.PlatformInputsBeforeAnnotation, v1alpha1.PlatformDroppedAnnotation,
 		v1alpha1.CreatedForAnnotation,
 	}
 )

@@ -6,6 +6,7 @@ package platforms
 import (
 	"cmp"
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -46,7 +47,7 @@ func draft(
 	if was.Inputs != nil && spec.Inputs != nil && sameJSON(was.Inputs.Raw, spec.Inputs.Raw) {
 		spec.Inputs = was.Inputs
 	}
-	labels, annotations = with(existing.Labels, labels), with(withoutInputs(existing.Annotations), annotations)
+	labels, annotations = with(existing.Labels, labels), with(withoutPassing(existing.Annotations), annotations)
 	if equality.Semantic.DeepEqual(was, spec) && maps.Equal(labels, existing.Labels) && maps.Equal(annotations, existing.Annotations) {
 		return existing, false
 	}
@@ -55,14 +56,17 @@ func draft(
 	return layer, true
 }
 
-// withoutInputs returns annotations without the inputs that a cluster has: they are not kept
-// where they do not go in stages any more.
-func withoutInputs(annotations map[string]string) map[string]string {
-	if annotations[v1alpha1.PlatformInputsAnnotation]+annotations[v1alpha1.PlatformInputsBeforeAnnotation] == "" {
+// withoutPassing returns annotations without those that are only kept while they hold: the
+// inputs that a cluster has, where they do not go in stages any more, and that a layer was
+// dropped, where it is wanted again.
+func withoutPassing(annotations map[string]string) map[string]string {
+	passing := []string{v1alpha1.PlatformInputsAnnotation, v1alpha1.PlatformInputsBeforeAnnotation, v1alpha1.PlatformDroppedAnnotation}
+	if !slices.ContainsFunc(passing, func(key string) bool { return annotations[key] != "" }) {
 		return annotations
 	}
 	others := maps.Clone(annotations)
-	delete(others, v1alpha1.PlatformInputsAnnotation)
-	delete(others, v1alpha1.PlatformInputsBeforeAnnotation)
+	for _, key := range passing {
+		delete(others, key)
+	}
 	return others
 }

@@ -203,7 +203,15 @@ func (d *decider) leave() {
 	for _, layer := range d.Layers {
 		place := placement.Of(layer, d.Namespace)
 		d.keep[layer.Name] = d.keep[layer.Name] || stays[place]
-		if !IsMade(layer) || d.keep[layer.Name] || layer.DeletionTimestamp != nil {
+		if !IsMade(layer) || d.keep[layer.Name] {
+			continue
+		}
+		if d.drops(layer) && !isDropped(layer) {
+			changed := layer.DeepCopy()
+			metav1.SetMetaDataAnnotation(&changed.ObjectMeta, v1alpha1.PlatformDroppedAnnotation, "true")
+			d.decision.Write = append(d.decision.Write, changed)
+		}
+		if layer.DeletionTimestamp != nil {
 			continue
 		}
 		along, isAlong := d.along[layer.Name]
@@ -213,6 +221,24 @@ func (d *decider) leave() {
 		}
 		d.decision.Delete = append(d.decision.Delete, layer)
 	}
+}
+
+// drops tells whether others come after a layer that is not to be there any more although
+// the platform stays on its cluster: it was switched off, or a version of the bundle has it
+// no more.
+func (d *decider) drops(layer *v1alpha1.AddonsLayer) bool {
+	stays := d.Platform.DeletionTimestamp == nil && slices.ContainsFunc(d.members, func(m *member) bool {
+		return m.gone == "" && clusterValue(m.target) == layer.Labels[v1alpha1.PlatformClusterLabel]
+	})
+	return stays && slices.ContainsFunc(d.others.on[placement.Of(layer, d.Namespace)], func(other *v1alpha1.AddonsLayer) bool {
+		return IsMade(other) && dependsOn(other, layer.Name)
+	})
+}
+
+// isDropped tells whether that was said of a layer. What others have on its cluster does not
+// come after it: it would wait for them, and they for it.
+func isDropped(layer *v1alpha1.AddonsLayer) bool {
+	return layer.Annotations[v1alpha1.PlatformDroppedAnnotation] == "true"
 }
 
 func dependsOn(layer *v1alpha1.AddonsLayer, name string) bool {

@@ -4,12 +4,14 @@
 package platforms
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependencies"
 )
 
 // doomed marks a platform as being deleted.
@@ -186,6 +188,44 @@ func TestALayerOfAClusterThatIsUsedStays(t *testing.T) {
 	if got, want := maker.names(), "m-base@1.0.0"; got != want {
 		t.Errorf("there are %s, not %s: %s", got, want, said(maker.apply(t).Status))
 	}
+}
+
+// TestALayerThatOthersComeAfterCanBeSwitchedOff shows that a part of a bundle goes although
+// another Platform came after it, that this one forgets it and nothing else, and that it is
+// there again when it is switched on.
+func TestALayerThatOthersComeAfterCanBeSwitchedOff(t *testing.T) {
+	optional := withInputs(bundle("1.0.0", "", "base", "extra when:inputs.extra"), v1alpha1.BundleInput{Name: "extra", Type: v1alpha1.InputBoolean})
+	maker := newWorld(platform("m", "", inputs(`{"extra": true}`)), optional)
+	guest := newWorld(platform("g", "", func(p *v1alpha1.Platform) {
+		p.Spec.DependsOn = []v1alpha1.PlatformDependency{{Name: "m"}}
+	}), bundle("1.0.0", "", "apps"))
+	c := company{maker, guest}
+	c.settle(t)
+	needs := func(want ...string) {
+		t.Helper()
+		if got := guest.find("g-apps").Spec.Prereqs.DependsOn; !slices.Equal(dependencies.Names(got), want) {
+			t.Errorf("the guest comes after %v, want %v", got, want)
+		}
+	}
+	needs("m-base", "m-extra")
+	inputs(`{"extra": false}`)(maker.Platform)
+	c.settle(t)
+	needs("m-base")
+	if maker.find("m-extra") != nil {
+		t.Error("the part is there")
+	}
+	inputs(`{"extra": true}`)(maker.Platform)
+	c.settle(t)
+	needs("m-base", "m-extra")
+	if extra := maker.find("m-extra"); extra == nil || isDropped(extra) {
+		t.Errorf("the part is %+v", extra)
+	}
+	// What somebody deletes by hand is wanted, and others go on to come after it.
+	maker.find("m-base").DeletionTimestamp = &metav1.Time{Time: maker.Now}
+	c.meet()
+	maker.apply(t)
+	guest.apply(t)
+	needs("m-base", "m-extra")
 }
 
 func TestPolicyOfALayerOfTheBundle(t *testing.T) {

@@ -164,7 +164,9 @@ func (d *decider) after(
 			return strings.TrimPrefix(layer.Labels[v1alpha1.PlatformLayerLabel], v1alpha1.PickedLayerPrefix) != dependency.Layer
 		})
 	}
-	isHere := func(layer *v1alpha1.AddonsLayer) bool { return placement.Of(layer, d.Namespace) == target }
+	isHere := func(layer *v1alpha1.AddonsLayer) bool {
+		return placement.Of(layer, d.Namespace) == target && !isDropped(layer)
+	}
 	if here := slices.DeleteFunc(slices.Clone(all), func(layer *v1alpha1.AddonsLayer) bool { return !isHere(layer) }); len(here) > 0 {
 		return lastOf(here), ""
 	}

@@ -58,7 +58,7 @@ func (f *fixture) discoverySays(discovery *v1alpha1.ClusterDiscovery, status met
 func (f *fixture) standIn() *standin.Maker {
 	f.Helper()
 	f.must(standin.InstallCRDs(f.ctx, stack.plane))
-	maker, err := standin.Start(f.ctx, stack.plane.Config(), f.Logf)
+	maker, err := standin.Start(f.ctx, stack.plane.Config(), f.prefix, f.Logf)
 	f.must(err)
 	f.Cleanup(func() {
 		if err := maker.Close(); err != nil {

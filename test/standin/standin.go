@@ -21,7 +21,6 @@ import (
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -44,7 +43,8 @@ const (
 	Says = "standin.example.dev/says"
 	// says is its value.
 	says = "a stand-in for Cluster API: an API server and no machines"
-	// NetworkLabel is on the DaemonSet of a network, which makes the Node ready.
+	// NetworkLabel is on the ConfigMap that stands for a network, which makes the Node
+	// ready.
 	NetworkLabel = "standin.example.dev/network"
 
 	finalizer = "standin.example.dev/cluster"
@@ -77,23 +77,24 @@ func InstallCRDs(ctx context.Context, plane *controlplane.ControlPlane) error {
 type made struct {
 	plane  *controlplane.ControlPlane
 	client client.Client
-	key    types.NamespacedName
+	name   string
 }
 
 // Maker makes the clusters of one management cluster. Close ends it with all of them.
 type Maker struct {
-	client client.Client
-	logf   func(format string, values ...any)
-	stop   context.CancelFunc
-	ended  chan struct{}
+	client    client.Client
+	namespace string
+	logf      func(format string, values ...any)
+	stop      context.CancelFunc
+	ended     chan struct{}
 
 	mu    sync.Mutex
 	byUID map[types.UID]made
 }
 
-// Start begins to make the clusters of the management cluster that config reaches, and
-// tells logf of each step. The definitions of Cluster API may come later.
-func Start(ctx context.Context, config *rest.Config, logf func(format string, values ...any)) (*Maker, error) {
+// Start begins to make the clusters of a namespace of the management cluster that config
+// reaches, and tells logf of each step. The definitions of Cluster API may come later.
+func Start(ctx context.Context, config *rest.Config, namespace string, logf func(format string, values ...any)) (*Maker, error) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		return nil, err
@@ -103,13 +104,19 @@ func Start(ctx context.Context, config *rest.Config, logf func(format string, va
 		return nil, fmt.Errorf("cannot make a client: %w", err)
 	}
 	ctx, stop := context.WithCancel(ctx)
-	m := &Maker{client: reads, logf: logf, stop: stop, ended: make(chan struct{}), byUID: map[types.UID]made{}}
+	m := &Maker{client: reads, namespace: namespace, logf: logf, stop: stop, ended: make(chan struct{}), byUID: map[types.UID]made{}}
 	go func() {
 		defer close(m.ended)
+		said := ""
 		for ctx.Err() == nil {
+			trouble := ""
 			if err := m.look(ctx); err != nil && ctx.Err() == nil {
-				logf("the stand-in tries again: %v", err)
+				trouble = err.Error()
 			}
+			if trouble != said && trouble != "" {
+				logf("the stand-in tries again: %s", trouble)
+			}
+			said = trouble
 			select {
 			case <-ctx.Done():
 			case <-time.After(every):
@@ -131,11 +138,11 @@ func (m *Maker) Close() error {
 }
 
 // Plane returns the control plane that was made of a Cluster; nil where there is none.
-func (m *Maker) Plane(namespace, name string) *controlplane.ControlPlane {
+func (m *Maker) Plane(name string) *controlplane.ControlPlane {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, one := range m.byUID {
-		if one.key == (types.NamespacedName{Namespace: namespace, Name: name}) {
+		if one.name == name {
 			return one.plane
 		}
 	}
@@ -146,7 +153,7 @@ func (m *Maker) Plane(namespace, name string) *controlplane.ControlPlane {
 func (m *Maker) look(ctx context.Context) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(clusterKind.GroupVersion().WithKind("ClusterList"))
-	if err := m.client.List(ctx, list); err != nil {
+	if err := m.client.List(ctx, list, client.InNamespace(m.namespace)); err != nil {
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 			return nil
 		}
@@ -183,7 +190,7 @@ func (m *Maker) make(ctx context.Context, cluster *unstructured.Unstructured) er
 			return err
 		}
 	}
-	m.logf("the stand-in makes %s of Cluster %s/%s", says, cluster.GetNamespace(), cluster.GetName())
+	m.logf("Cluster %s/%s is made by %s", cluster.GetNamespace(), cluster.GetName(), says)
 	plane, err := controlplane.Start(ctx, controlplane.Options{With: controlplane.APIOnly()})
 	if err != nil {
 		return err
@@ -193,7 +200,7 @@ func (m *Maker) make(ctx context.Context, cluster *unstructured.Unstructured) er
 		return errors.Join(err, plane.Stop())
 	}
 	m.mu.Lock()
-	m.byUID[cluster.GetUID()] = made{plane, writes, client.ObjectKeyFromObject(cluster)}
+	m.byUID[cluster.GetUID()] = made{plane, writes, cluster.GetName()}
 	m.mu.Unlock()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName, Annotations: map[string]string{Says: says}}}
 	node.Status.Conditions = []corev1.NodeCondition{
@@ -266,7 +273,7 @@ func (m *Maker) tend(ctx context.Context, cluster *unstructured.Unstructured) er
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	networks := &appsv1.DaemonSetList{}
+	networks := &corev1.ConfigMapList{}
 	if err := one.client.List(ctx, networks, client.HasLabels{NetworkLabel}); err != nil || len(networks.Items) == 0 {
 		return nil // an API server that a test has killed is no fault of the stand-in
 	}
@@ -289,7 +296,7 @@ func (m *Maker) unmake(ctx context.Context, cluster *unstructured.Unstructured) 
 	delete(m.byUID, cluster.GetUID())
 	m.mu.Unlock()
 	if there {
-		m.logf("the stand-in stops the cluster of Cluster %s/%s", cluster.GetNamespace(), cluster.GetName())
+		m.logf("the API server of Cluster %s/%s is stopped", cluster.GetNamespace(), cluster.GetName())
 		if err := one.plane.Stop(); err != nil {
 			return err
 		}
