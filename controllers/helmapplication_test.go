@@ -43,7 +43,9 @@ func (f *fixture) application(name string, change func(*v1alpha1.HelmApplication
 	f.Helper()
 	app := &v1alpha1.HelmApplication{ObjectMeta: metav1.ObjectMeta{Name: f.name(name), Labels: map[string]string{"test": f.namespace}}}
 	app.Spec.Versions = []v1alpha1.HelmApplicationVersion{{
-		Version: "1.0.0", Chart: v1alpha1.ChartSource{Repository: &v1alpha1.ChartRepository{URL: "https://charts.example.com", Chart: "podinfo"}},
+		Version: "1.0.0", ApplicationContent: v1alpha1.ApplicationContent{
+			Chart: v1alpha1.ChartSource{Repository: &v1alpha1.ChartRepository{URL: "https://charts.example.com", Chart: "podinfo"}},
+		},
 	}}
 	change(&app.Spec.Versions[0])
 	f.must(f.client.Create(f.ctx, app))

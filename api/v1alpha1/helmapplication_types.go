@@ -52,7 +52,7 @@ type HelmApplicationSpec struct {
 	// Defaults are what all versions share. They are a part of each: a change of them
 	// changes what was published, and stalls the application.
 	// +optional
-	Defaults *ApplicationDefaults `json:"defaults,omitempty"`
+	Defaults *ApplicationContent `json:"defaults,omitempty"`
 
 	// Versions of the application, in any order. What a version is made of cannot
 	// change once it is published: add another one.
@@ -65,85 +65,9 @@ type HelmApplicationSpec struct {
 	Versions []HelmApplicationVersion `json:"versions"`
 }
 
-// ApplicationDefaults are what all versions of an application share. A version that says the
-// same field wins: of values field by field, of parameters, dependsOn and recommends name by
-// name, and of all else as a whole.
-type ApplicationDefaults struct {
-	// Chart as in a version; its version is by default the application's.
-	// +optional
-	Chart *ChartSource `json:"chart,omitempty"`
-	// ReleaseName as in a version.
-	// +kubebuilder:validation:MaxLength=53
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="releaseName must be a name of small letters, digits and dashes"
-	// +optional
-	ReleaseName string `json:"releaseName,omitempty"`
-	// Namespace as in a version.
-	// +optional
-	Namespace *ApplicationNamespace `json:"namespace,omitempty"`
-	// Values as in a version.
-	// +optional
-	Values *apiextensionsv1.JSON `json:"values,omitempty"`
-	// Parameters as in a version.
-	// +kubebuilder:validation:MaxItems=100
-	// +listType=map
-	// +listMapKey=name
-	// +optional
-	Parameters []Parameter `json:"parameters,omitempty"`
-	// ServerSideApply as in a version.
-	// +optional
-	ServerSideApply *bool `json:"serverSideApply,omitempty"`
-
-	ReleaseSettings `json:",inline"`
-
-	// IgnoreDifferences as in a version.
-	// +kubebuilder:validation:MaxItems=50
-	// +listType=atomic
-	// +optional
-	IgnoreDifferences []IgnoredDifference `json:"ignoreDifferences,omitempty"`
-	// Ready as in a version.
-	// +kubebuilder:validation:XValidation:rule="self in ['Healthy', 'Applied']",message="ready must be Healthy (wait until all that the chart has made is) or Applied (wait until it is made)"
-	// +optional
-	Ready ApplicationReadiness `json:"ready,omitempty"`
-	// Timeout as in a version.
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="timeout must be at least 1s"
-	// +optional
-	Timeout *metav1.Duration `json:"timeout,omitempty"`
-	// DependsOn as in a version.
-	// +kubebuilder:validation:MaxItems=50
-	// +listType=map
-	// +listMapKey=name
-	// +optional
-	DependsOn []ApplicationRequirement `json:"dependsOn,omitempty"`
-	// Recommends as in a version.
-	// +kubebuilder:validation:MaxItems=50
-	// +listType=map
-	// +listMapKey=name
-	// +optional
-	Recommends []ApplicationRequirement `json:"recommends,omitempty"`
-	// KubeVersion as in a version.
-	// +kubebuilder:validation:MaxLength=128
-	// +optional
-	KubeVersion string `json:"kubeVersion,omitempty"`
-}
-
-// HelmApplicationVersion is one version of an application: a chart, and how it is
-// installed.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.chart) == has(oldSelf.chart) && (!has(self.chart) || self.chart == oldSelf.chart)",message="a version that is published cannot get another chart: add another version"
-// +kubebuilder:validation:XValidation:rule="has(self.releaseName) == has(oldSelf.releaseName) && (!has(self.releaseName) || self.releaseName == oldSelf.releaseName)",message="a version that is published cannot get another releaseName: add another version"
-// +kubebuilder:validation:XValidation:rule="has(self.__namespace__) == has(oldSelf.__namespace__) && (!has(self.__namespace__) || self.__namespace__.name == oldSelf.__namespace__.name)",message="a version that is published cannot get another namespace: add another version"
-// +kubebuilder:validation:XValidation:rule="has(self.parameters) == has(oldSelf.parameters) && (!has(self.parameters) || self.parameters == oldSelf.parameters)",message="a version that is published cannot get other parameters: add another version"
-// +kubebuilder:validation:XValidation:rule="has(oldSelf.dependencies) || has(self.dependsOn) == has(oldSelf.dependsOn) && (!has(self.dependsOn) || self.dependsOn == oldSelf.dependsOn)",message="a version that is published cannot get other dependencies: add another version"
-// +kubebuilder:validation:XValidation:rule="has(oldSelf.recommendations) || has(self.recommends) == has(oldSelf.recommends) && (!has(self.recommends) || self.recommends == oldSelf.recommends)",message="a version that is published cannot get other recommendations: add another version"
-// +kubebuilder:validation:XValidation:rule="has(oldSelf.kubernetes) || has(self.kubeVersion) == has(oldSelf.kubeVersion) && (!has(self.kubeVersion) || self.kubeVersion == oldSelf.kubeVersion)",message="a version that is published cannot get another range of Kubernetes versions: add another version"
-type HelmApplicationVersion struct {
-	// Version is a semantic version; v1.0.0 and 1.0.0 are the same.
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^v?(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z]([0-9A-Za-z.-]*[0-9A-Za-z])?)?$`
-	// +required
-	Version string `json:"version"`
-
+// ApplicationContent is what is installed of an application, and what it needs: of one
+// version, or of all where it is what they share.
+type ApplicationContent struct {
 	// Chart that the version installs. It may be left out where defaults have one.
 	// +optional
 	Chart ChartSource `json:"chart,omitzero"`
@@ -219,6 +143,26 @@ type HelmApplicationVersion struct {
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	KubeVersion string `json:"kubeVersion,omitempty"`
+}
+
+// HelmApplicationVersion is one version of an application: a chart, and how it is
+// installed.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.chart) == has(oldSelf.chart) && (!has(self.chart) || self.chart == oldSelf.chart)",message="a version that is published cannot get another chart: add another version"
+// +kubebuilder:validation:XValidation:rule="has(self.releaseName) == has(oldSelf.releaseName) && (!has(self.releaseName) || self.releaseName == oldSelf.releaseName)",message="a version that is published cannot get another releaseName: add another version"
+// +kubebuilder:validation:XValidation:rule="has(self.__namespace__) == has(oldSelf.__namespace__) && (!has(self.__namespace__) || self.__namespace__.name == oldSelf.__namespace__.name)",message="a version that is published cannot get another namespace: add another version"
+// +kubebuilder:validation:XValidation:rule="has(self.parameters) == has(oldSelf.parameters) && (!has(self.parameters) || self.parameters == oldSelf.parameters)",message="a version that is published cannot get other parameters: add another version"
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.dependencies) || has(self.dependsOn) == has(oldSelf.dependsOn) && (!has(self.dependsOn) || self.dependsOn == oldSelf.dependsOn)",message="a version that is published cannot get other dependencies: add another version"
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.recommendations) || has(self.recommends) == has(oldSelf.recommends) && (!has(self.recommends) || self.recommends == oldSelf.recommends)",message="a version that is published cannot get other recommendations: add another version"
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.kubernetes) || has(self.kubeVersion) == has(oldSelf.kubeVersion) && (!has(self.kubeVersion) || self.kubeVersion == oldSelf.kubeVersion)",message="a version that is published cannot get another range of Kubernetes versions: add another version"
+type HelmApplicationVersion struct {
+	// Version is a semantic version; v1.0.0 and 1.0.0 are the same.
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^v?(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z]([0-9A-Za-z.-]*[0-9A-Za-z])?)?$`
+	// +required
+	Version string `json:"version"`
+
+	ApplicationContent `json:",inline"`
 
 	OldVersionWords `json:",inline"`
 

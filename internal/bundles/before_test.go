@@ -60,8 +60,10 @@ func TestRenderBefore(t *testing.T) {
 	app := &v1alpha1.HelmApplication{}
 	app.Name = "app"
 	app.Spec.Versions = []v1alpha1.HelmApplicationVersion{{
-		Version: "1.0.0", Chart: v1alpha1.ChartSource{Repository: &v1alpha1.ChartRepository{URL: "https://charts.example.com", Chart: "app"}},
-		Namespace: &v1alpha1.ApplicationNamespace{Name: "apps"},
+		Version: "1.0.0", ApplicationContent: v1alpha1.ApplicationContent{
+			Chart:     v1alpha1.ChartSource{Repository: &v1alpha1.ChartRepository{URL: "https://charts.example.com", Chart: "app"}},
+			Namespace: &v1alpha1.ApplicationNamespace{Name: "apps"},
+		},
 	}}
 	request := func(bundle *v1alpha1.ApplicationBundle, inputs string) Request {
 		r := Request{Layer: "apps", Bundle: bundle, Path: "./apps", Applications: map[string]*v1alpha1.HelmApplication{"app": app}}

@@ -149,8 +149,9 @@ func OwnVersion(application v1alpha1.BundleApplication) *v1alpha1.HelmApplicatio
 		return nil
 	}
 	return &v1alpha1.HelmApplicationVersion{
-		Version: application.Version, Chart: *application.Chart,
-		Namespace: &v1alpha1.ApplicationNamespace{Name: application.Name, Create: true},
+		Version: application.Version, ApplicationContent: v1alpha1.ApplicationContent{
+			Chart: *application.Chart, Namespace: &v1alpha1.ApplicationNamespace{Name: application.Name, Create: true},
+		},
 	}
 }
 

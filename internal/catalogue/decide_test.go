@@ -23,8 +23,9 @@ type versionChange func(*v1alpha1.HelmApplicationVersion)
 
 func version(number string, changes ...versionChange) v1alpha1.HelmApplicationVersion {
 	v := v1alpha1.HelmApplicationVersion{
-		Version: number,
-		Chart:   v1alpha1.ChartSource{Repository: &v1alpha1.ChartRepository{URL: "https://charts.example.com", Chart: "x"}},
+		Version: number, ApplicationContent: v1alpha1.ApplicationContent{
+			Chart: v1alpha1.ChartSource{Repository: &v1alpha1.ChartRepository{URL: "https://charts.example.com", Chart: "x"}},
+		},
 	}
 	for _, change := range changes {
 		change(&v)

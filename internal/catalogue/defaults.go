@@ -28,8 +28,8 @@ func WithDefaults(app *v1alpha1.HelmApplication) *v1alpha1.HelmApplication {
 	return whole
 }
 
-func complete(version *v1alpha1.HelmApplicationVersion, shared *v1alpha1.ApplicationDefaults) {
-	if version.Chart == (v1alpha1.ChartSource{}) && shared.Chart != nil {
+func complete(version *v1alpha1.HelmApplicationVersion, shared *v1alpha1.ApplicationContent) {
+	if version.Chart == (v1alpha1.ChartSource{}) {
 		version.Chart = *shared.Chart.DeepCopy()
 	}
 	version.ReleaseName = cmp.Or(version.ReleaseName, shared.ReleaseName)

@@ -28,7 +28,7 @@ const shared = `
     namespace: {name: shop, create: true}
     releaseName: store
     values: {a: {b: 1, c: 2}, d: [1], e: 1}
-    parameters: [{name: x, value: "1"}, {name: y, value: "2"}]
+    parameters: [{name: x, value: "1"}, {name: "y", value: "2"}]
     dependsOn: [{name: db, range: ^1}, {name: dns}]
     recommends: [{name: mail}]
     kubeVersion: ">=1.30"
@@ -41,7 +41,7 @@ const shared = `
     chart: {oci: {url: "oci://charts.example/shop"}}
     namespace: {name: other}
     values: {a: {b: 5}, d: [2], e: null}
-    parameters: [{name: y, value: "3"}]
+    parameters: [{name: "y", value: "3"}]
     dependsOn: [{name: db, range: ^2}]
     kubeVersion: ">=1.31"
     ready: Healthy
@@ -57,7 +57,7 @@ func TestDefaults(t *testing.T) {
     namespace: {name: shop, create: true}
     releaseName: store
     values: {a: {b: 1, c: 2}, d: [1], e: 1}
-    parameters: [{name: x, value: "1"}, {name: y, value: "2"}]
+    parameters: [{name: x, value: "1"}, {name: "y", value: "2"}]
     dependsOn: [{name: db, range: ^1}, {name: dns}]
     recommends: [{name: mail}]
     kubeVersion: ">=1.30"
@@ -69,7 +69,7 @@ func TestDefaults(t *testing.T) {
     namespace: {name: other}
     releaseName: store
     values: {a: {b: 5, c: 2}, d: [2], e: null}
-    parameters: [{name: x, value: "1"}, {name: y, value: "3"}]
+    parameters: [{name: x, value: "1"}, {name: "y", value: "3"}]
     dependsOn: [{name: dns}, {name: db, range: ^2}]
     recommends: [{name: mail}]
     kubeVersion: ">=1.31"

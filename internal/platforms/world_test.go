@@ -69,7 +69,9 @@ func application(name string, written ...string) *v1alpha1.HelmApplication {
 	for _, text := range written {
 		words := strings.Split(text, " ")
 		version := v1alpha1.HelmApplicationVersion{
-			Version: words[0], Chart: v1alpha1.ChartSource{Repository: &v1alpha1.ChartRepository{URL: "https://charts.example.com", Chart: name}},
+			Version: words[0], ApplicationContent: v1alpha1.ApplicationContent{
+				Chart: v1alpha1.ChartSource{Repository: &v1alpha1.ChartRepository{URL: "https://charts.example.com", Chart: name}},
+			},
 		}
 		for _, word := range words[1:] {
 			needed, within, _ := strings.Cut(word, "@")

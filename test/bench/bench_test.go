@@ -37,8 +37,9 @@ func TestMeasure(t *testing.T) {
 	o, err := parseFlags(strings.Fields(`--systems plain-apply,strata
 		--chain-layers 2 --chain-releases 2 --fanout-layers 2 --fanout-releases 2 --commits 2 --idle 2s --quiet 1s --calm 500ms
 		--fleet-clusters 2 --fleet-layers 2 --fleet-releases 2
+		--rollout-clusters 3 --rollout-layers 2
 		--builds-layers 2 --builds-releases 2
-		--scenarios chain,fan-out,idle,commit,restart,storm,fleet,builds --timeout 1m
+		--scenarios chain,fan-out,idle,commit,restart,storm,fleet,rollout,builds --timeout 1m
 		--strata-flag --leader-election-lease-duration=3s --strata-flag --leader-election-renew-deadline=2s --strata-flag --leader-election-retry-period=500ms`), &progress)
 	if err != nil {
 		t.Fatal(err)
@@ -56,22 +57,26 @@ func TestMeasure(t *testing.T) {
 		found[fmt.Sprintf("%s %s %d", r.System, r.Scenario, r.Sizes.Layers)] = r
 	}
 	for key, figures := range map[string][]string{
-		"plain-apply chain 2":    {report.AllDeployed, report.HopP50},
-		"plain-apply fan-out 2":  {report.AllCreated, report.AllDeployed},
-		"plain-apply commit 2":   {report.CommitP50, report.OtherReleases},
-		"plain-apply storm 2":    {report.StormArtifacts, report.StormEdits},
-		"strata chain 2":         {report.AllDeployed, report.HopP50, report.HopP95, report.HopMax},
-		"strata fan-out 2":       {report.AllCreated, report.AllDeployed},
-		"strata idle 2":          nil,
-		"strata commit 2":        {report.CommitP50, report.CommitP95, report.CommitMax, report.OtherReleases, report.OtherLayerWrites},
-		"strata restart 2":       {report.Quiet},
-		"strata storm 2":         {report.StormArtifacts, report.StormEdits},
-		"plain-apply fleet 2":    {report.AllCreated, report.AllPut, report.AllDeployed},
-		"strata fleet-join 2":    {report.AllJoined, report.ClusterWrites},
-		"strata fleet 2":         {report.AllCreated, report.AllPut, report.AllDeployed, report.ClusterWrites},
-		"strata fleet-idle 2":    {report.Probes},
-		"strata builds 2":        {report.AllCreated, report.AllDeployed},
-		"strata builds-commit 2": {report.CommitP50, report.CommitP95, report.CommitMax, report.OtherReleases, report.OtherLayerWrites},
+		"plain-apply chain 2":           {report.AllDeployed, report.HopP50},
+		"plain-apply fan-out 2":         {report.AllCreated, report.AllDeployed},
+		"plain-apply commit 2":          {report.CommitP50, report.OtherReleases},
+		"plain-apply storm 2":           {report.StormArtifacts, report.StormEdits},
+		"strata chain 2":                {report.AllDeployed, report.HopP50, report.HopP95, report.HopMax},
+		"strata fan-out 2":              {report.AllCreated, report.AllDeployed},
+		"strata idle 2":                 nil,
+		"strata commit 2":               {report.CommitP50, report.CommitP95, report.CommitMax, report.OtherReleases, report.OtherLayerWrites},
+		"strata restart 2":              {report.Quiet},
+		"strata storm 2":                {report.StormArtifacts, report.StormEdits},
+		"plain-apply fleet 2":           {report.AllCreated, report.AllPut, report.AllDeployed},
+		"strata fleet-join 2":           {report.AllJoined, report.ClusterWrites},
+		"strata fleet 2":                {report.AllCreated, report.AllPut, report.AllDeployed, report.ClusterWrites},
+		"strata fleet-idle 2":           {report.Probes},
+		"plain-apply rollout-install 2": {report.AllDeployed},
+		"plain-apply rollout 2":         {report.AllDeployed},
+		"strata rollout-install 2":      {report.AllDeployed},
+		"strata rollout 2":              {report.CanaryDone, report.EarlyDone, report.AllDeployed},
+		"strata builds 2":               {report.AllCreated, report.AllDeployed},
+		"strata builds-commit 2":        {report.CommitP50, report.CommitP95, report.CommitMax, report.OtherReleases, report.OtherLayerWrites},
 	} {
 		r, ok := found[key]
 		if !ok {

@@ -26,6 +26,7 @@ type options struct {
 	curveReleases int
 	curveSystems  []string
 	fleet         size
+	rollout       size
 	builds        size
 	idle          time.Duration
 	calm, quiet   time.Duration
@@ -49,7 +50,10 @@ type options struct {
 type size struct{ clusters, layers, releases int }
 
 // scenarioNames are the scenarios in the order in which they run.
-var scenarioNames = []string{report.Chain, report.FanOut, report.Idle, report.Commit, report.Restart, report.Storm, report.Curve, report.Fleet, report.Builds}
+var scenarioNames = []string{
+	report.Chain, report.FanOut, report.Idle, report.Commit, report.Restart, report.Storm, report.Curve,
+	report.Fleet, report.Rollout, report.Builds,
+}
 
 // parseFlags reads the flags; an error says which of them is wrong.
 func parseFlags(args []string, progress io.Writer) (*options, error) {
@@ -74,6 +78,9 @@ func parseFlags(args []string, progress io.Writer) (*options, error) {
 	flags.IntVar(&o.fleet.clusters, "fleet-clusters", 50, "clusters of the fleet, all of them the same API server")
 	flags.IntVar(&o.fleet.layers, "fleet-layers", 10, "layers of each cluster of the fleet")
 	flags.IntVar(&o.fleet.releases, "fleet-releases", 5, "releases of each layer of the fleet")
+	flags.IntVar(&o.rollout.clusters, "rollout-clusters", 100, "clusters of the roll-out, all of them the same API server")
+	flags.IntVar(&o.rollout.layers, "rollout-layers", 5, "layers of each cluster of the roll-out")
+	flags.IntVar(&o.rollout.releases, "rollout-releases", 1, "releases of each layer of the roll-out")
 	flags.IntVar(&o.builds.layers, "builds-layers", 100, "layers whose directories are built")
 	flags.IntVar(&o.builds.releases, "builds-releases", 2, "releases of each layer that is built")
 	flags.DurationVar(&o.idle, "idle", 2*time.Minute, "how long idle lasts")
@@ -131,6 +138,9 @@ func (o *options) check() error {
 		{"fleet-clusters", o.fleet.clusters},
 		{"fleet-layers", o.fleet.layers},
 		{"fleet-releases", o.fleet.releases},
+		{"rollout-clusters", o.rollout.clusters},
+		{"rollout-layers", o.rollout.layers},
+		{"rollout-releases", o.rollout.releases},
 		{"builds-layers", o.builds.layers},
 		{"builds-releases", o.builds.releases},
 		{"commits", o.commits},

@@ -89,16 +89,20 @@ func TestPlans(t *testing.T) {
 			[]string{
 				"10x5 chain", "100x10 fan-out idle commit restart storm",
 				"100x10 curve", "200x10 curve", "500x10 curve", "1000x10 curve idle restart",
-				"50x10x5 fleet-join fleet fleet-idle", "100x2 builds builds-commit",
+				"50x10x5 fleet-join fleet fleet-idle", "100x5x1 rollout-install rollout", "100x2 builds builds-commit",
 			},
 		},
 		{
 			"no curve of a system that it is not taken of", "--curve-systems plain", report.Strata,
-			[]string{"10x5 chain", "100x10 fan-out idle commit restart storm", "50x10x5 fleet-join fleet fleet-idle", "100x2 builds builds-commit"},
+			[]string{
+				"10x5 chain", "100x10 fan-out idle commit restart storm", "50x10x5 fleet-join fleet fleet-idle", "100x5x1 rollout-install rollout",
+				"100x2 builds builds-commit",
+			},
 		},
 		{"what is settled begins with a fan-out", "--scenarios commit", report.Strata, []string{"100x10 fan-out commit"}},
 		{"the curve alone", "--scenarios curve --curve-layers 7,3 --curve-releases 2", report.Strata, []string{"7x2 curve", "3x2 curve"}},
 		{"the fleet alone", "--scenarios fleet --fleet-clusters 3 --fleet-layers 2 --fleet-releases 1", report.Plain, []string{"3x2x1 fleet-join fleet fleet-idle"}},
+		{"the roll-out alone", "--scenarios rollout --rollout-clusters 3 --rollout-layers 2", report.Plain, []string{"3x2x1 rollout-install rollout"}},
 		{"no fleet of a system that it is not measured with", "--scenarios fleet", report.Kustomize, nil},
 		{"the chain alone", "--scenarios chain --chain-layers 3", report.Strata, []string{"3x5 chain"}},
 	} {
@@ -126,17 +130,17 @@ func TestPlans(t *testing.T) {
 
 func TestScenariosThatSuit(t *testing.T) {
 	for name, want := range map[string]string{
-		report.Plain:       "commit storm fleet",
-		report.PlainCreate: "fleet",
-		report.Strata:      "idle commit restart storm fleet-join fleet fleet-idle",
-		report.Kustomize:   "idle commit restart storm fleet-join fleet fleet-idle",
+		report.Plain:       "commit storm fleet rollout-install rollout",
+		report.PlainCreate: "fleet rollout-install",
+		report.Strata:      "idle commit restart storm fleet-join fleet fleet-idle rollout-install rollout",
+		report.Kustomize:   "idle commit restart storm fleet-join fleet fleet-idle rollout-install rollout",
 	} {
 		o, err := parseFlags([]string{"--systems", name}, io.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var suits []string
-		for _, of := range slices.Concat(settledScenarios, fleetScenarios) {
+		for _, of := range slices.Concat(settledScenarios, fleetScenarios, rolloutScenarios) {
 			if of.suits(o.systems[0].make(o)) {
 				suits = append(suits, of.name)
 			}

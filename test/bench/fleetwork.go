@@ -92,6 +92,11 @@ func (w *workload) place(l layer, files map[string]string) error {
 		}
 		written.Manifests = append(written.Manifests, directories.Manifest{File: path, Object: obj})
 	}
+	return w.put(l, written, "first", files)
+}
+
+// put adds a layer with what comes of objects on its cluster.
+func (w *workload) put(l layer, written *directories.Directory, mark string, files map[string]string) error {
 	place := placement.Place{Layer: l.Name, Cluster: types.NamespacedName{Namespace: namespace, Name: l.Cluster}}
 	placed, err := place.Put(written)
 	if err != nil {
@@ -109,7 +114,7 @@ func (w *workload) place(l layer, files map[string]string) error {
 		of.manifests = append(of.manifests, string(text))
 		if manifest.Object.GetKind() == helmReleaseKind {
 			l.Releases = append(l.Releases, manifest.Object.GetName())
-			w.marks[manifest.Object.GetName()] = "first"
+			w.marks[manifest.Object.GetName()] = mark
 		}
 	}
 	w.layers, w.puts[l.Name] = append(w.layers, l), of

@@ -75,6 +75,9 @@ func (b *bed) startRemote(ctx context.Context) error {
 		return err
 	}
 	b.remote = r
+	if b.work.bundled {
+		return nil
+	}
 	return each(ctx, b.work.clusters, func(_ context.Context, cluster string) error { return b.definePut(ctx, cluster) })
 }
 

@@ -109,6 +109,7 @@ type plan struct {
 	size
 	chain     bool
 	built     bool
+	bundled   bool
 	scenarios []scenario
 }
 
@@ -167,6 +168,9 @@ func (o *options) plans(system string) []plan {
 	}
 	if o.runs(report.Fleet) && slices.Contains(fleetSystems, system) {
 		plans = append(plans, plan{size: o.fleet, scenarios: fleetScenarios})
+	}
+	if o.runs(report.Rollout) && slices.Contains(fleetSystems, system) {
+		plans = append(plans, plan{size: o.rollout, bundled: true, scenarios: rolloutScenarios})
 	}
 	if o.runs(report.Builds) {
 		plans = append(plans, plan{size: o.builds, built: true, scenarios: buildScenarios})
@@ -241,6 +245,9 @@ func (s *session) run(ctx context.Context, p plan) error {
 
 // workload returns what the scenarios of a plan are about.
 func (p plan) workload(o *options) (*workload, error) {
+	if p.bundled {
+		return newRollout(p.size)
+	}
 	if p.clusters > 0 {
 		return newFleet(p.size)
 	}

@@ -48,6 +48,9 @@ type workload struct {
 	// is the private key for those that are encrypted.
 	built map[string]string
 	key   map[string]string
+	// bundled is true where a bundle has the layers, and not a repository; there is
+	// nothing on the clusters then but releases.
+	bundled bool
 }
 
 // newWorkload makes count layers of size releases. In a chain each depends on
@@ -76,6 +79,9 @@ func newWorkload(count, size int, chain, sources bool) *workload {
 // sources returns the names of the sources of all layers, each once.
 func (w *workload) sources() []string {
 	var names []string
+	if w.bundled {
+		return nil
+	}
 	for _, l := range w.layers {
 		if len(names) == 0 || names[len(names)-1] != l.Source {
 			names = append(names, l.Source)

@@ -43,7 +43,9 @@ func app(name string, versions ...string) *v1alpha1.HelmApplication {
 	a.Name = name
 	for _, version := range versions {
 		chart := v1alpha1.ChartSource{Repository: &v1alpha1.ChartRepository{URL: "https://charts.example.com", Chart: name}}
-		a.Spec.Versions = append(a.Spec.Versions, v1alpha1.HelmApplicationVersion{Version: version, Chart: chart})
+		a.Spec.Versions = append(a.Spec.Versions, v1alpha1.HelmApplicationVersion{
+			Version: version, ApplicationContent: v1alpha1.ApplicationContent{Chart: chart},
+		})
 	}
 	return a
 }

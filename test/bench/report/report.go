@@ -47,6 +47,10 @@ const (
 	Fleet     = "fleet"
 	FleetJoin = "fleet-join"
 	FleetIdle = "fleet-idle"
+	// RolloutInstall is a bundle that a Platform installs on many other clusters, and
+	// Rollout its next version, which goes there stage by stage.
+	RolloutInstall = "rollout-install"
+	Rollout        = "rollout"
 	// Builds is a fan-out of layers whose directories are built, with components,
 	// variables and encrypted files, and BuildsCommit what follows a commit in one of them.
 	Builds       = "builds"
@@ -88,6 +92,10 @@ const (
 	// AllPut is until the objects that are not Flux's exist on the other
 	// clusters (fleet).
 	AllPut = "all on the clusters"
+	// CanaryDone and EarlyDone are until the first and the second stage of a roll-out are
+	// done, of a hundredth and of a tenth of the clusters (rollout).
+	CanaryDone = "canaries done"
+	EarlyDone  = "early ones done"
 	// ClusterWrites is how often each RemoteCluster was written (fleet-join,
 	// fleet).
 	ClusterWrites = "writes per cluster object"

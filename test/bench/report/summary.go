@@ -118,7 +118,7 @@ func (g Group) FigureNames() []string {
 // scenarioOrder and systemOrder are the orders in which things are shown.
 // What is not named in them comes last.
 var (
-	scenarioOrder = []string{Chain, FanOut, Idle, Commit, Restart, Storm, Curve, FleetJoin, Fleet, FleetIdle, Builds, BuildsCommit}
+	scenarioOrder = []string{Chain, FanOut, Idle, Commit, Restart, Storm, Curve, FleetJoin, Fleet, FleetIdle, RolloutInstall, Rollout, Builds, BuildsCommit}
 	systemOrder   = []string{Plain, PlainCreate, Strata, KustomizeTuned, Kustomize}
 )
 
