@@ -49,7 +49,7 @@ type Seen struct {
 // none, or where Render says what is wrong.
 func (r Request) Sought() []Sought {
 	layer := LayerAt(r.Bundle, r.Path)
-	if layer == nil || !mentionsObjects(layer) {
+	if layer == nil || !namesObjects(r.Bundle) || !mentionsObjects(layer) {
 		return nil
 	}
 	given, err := decodeObject(r.Inputs)
@@ -126,6 +126,13 @@ func (r Request) clusterOf(layer, of *v1alpha1.BundleLayer) (cluster types.Names
 	}
 	found, known := r.clustersMade()[of.On]
 	return found, !known
+}
+
+// namesObjects tells whether templates of a bundle can read any object.
+func namesObjects(bundle *v1alpha1.ApplicationBundle) bool {
+	return slices.ContainsFunc(bundle.Spec.Layers, func(layer v1alpha1.BundleLayer) bool {
+		return slices.ContainsFunc(layer.WaitFor, func(wait v1alpha1.BundleWaitFor) bool { return wait.As != "" })
+	})
 }
 
 // mentionsObjects tells whether templates of a layer may read objects of waitFor.
