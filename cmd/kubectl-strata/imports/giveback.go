@@ -165,8 +165,17 @@ func (h *handOver) back(ctx context.Context, of givenBack) error {
 		return err
 	}
 	layer, err := h.layer(ctx, of.layer.Name)
-	if err != nil || layer == nil {
+	if err != nil {
 		return err
+	}
+	if layer == nil {
+		// A command that was ended had deleted it, and it went just now: what is left to do
+		// is what that would have done next.
+		live, err := h.begun(ctx, of.record.Key().String())
+		if err != nil {
+			return err
+		}
+		return h.regain(ctx, live)
 	}
 	if err := h.remake(ctx, of.record, layer.Name); err != nil {
 		return err
@@ -201,11 +210,14 @@ func (h *handOver) applied(ctx context.Context, all []objects.ID, layer string) 
 }
 
 // hold has the controller do nothing for a layer any more, and leave its objects when it
-// is deleted, and waits until it has seen that.
+// is deleted, and waits until it has seen that. One that has gone needs nothing.
 func (h *handOver) hold(ctx context.Context, name string) error {
 	patch := []byte(`{"metadata":{"annotations":{"` + v1alpha1.HoldReleasesAnnotation + `":null}},"spec":{"hold":true,"deletionPolicy":"Orphan"}}`)
 	_, err := h.client.Resource(snapshot.Layers.GroupVersionResource).
 		Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: console.FieldManager})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
 	if err != nil {
 		return h.Explain(err, snapshot.Layers)
 	}
