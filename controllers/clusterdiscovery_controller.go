@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -210,9 +209,7 @@ func (r *ClusterDiscoveryReconciler) write(
 	if err := patchStatus(ctx, r.Client, patched, discovery); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if ready := meta.FindStatusCondition(patched.Status.Conditions, v1alpha1.ReadyCondition); ready.Status == metav1.ConditionFalse {
-		r.tellReady(patched, v1alpha1.ClusterDiscoveryKind, "", patched.Status.Conditions, before)
-	}
+	r.tellReady(patched, v1alpha1.ClusterDiscoveryKind, "", patched.Status.Conditions, before)
 	return nil
 }
 

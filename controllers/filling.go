@@ -163,8 +163,9 @@ func (r *AddonsLayerReconciler) keepSought(layer *v1alpha1.AddonsLayer, request 
 			ids[id] = true
 		}
 	}
-	r.filledBy.Store(layer.Name, struct{}{})
-	if len(ids) == 0 {
+	if len(ids) > 0 {
+		r.filledBy.Store(layer.Name, struct{}{})
+	} else {
 		r.filledBy.Delete(layer.Name)
 	}
 	r.follows.KeepAs(fillingReader(layer.Name), ids, r.Settings.AccountFor(layer))

@@ -40,7 +40,7 @@ func (o *observer) observeOthers(ctx context.Context) error {
 		asked     = make([]*v1alpha1.AddonsLayer, 0, len(list.Items))
 		questions = make([]memory.Question, 0, len(list.Items))
 	)
-	isElsewhere := o.elsewhere()
+	isApart := o.Apart()
 	for i := range list.Items {
 		layer := &list.Items[i]
 		if layer.Name == o.Layer.Name {
@@ -48,7 +48,7 @@ func (o *observer) observeOthers(ctx context.Context) error {
 		}
 		o.AddOther(&o.Others, layer)
 		o.AddHeld(&o.Others, layer)
-		if !layer.DeletionTimestamp.IsZero() || isElsewhere(layer) {
+		if !layer.DeletionTimestamp.IsZero() || isApart(layer) {
 			continue
 		}
 		if found := o.contentOf(ctx, layer); found != nil {
@@ -70,49 +70,6 @@ func (o *observer) observeOthers(ctx context.Context) error {
 	}
 	slices.Sort(o.Others.UnreadableSiblings)
 	return nil
-}
-
-// elsewhere returns what tells of another layer that it can list nothing which this one has
-// or lists, because of the cluster that it is on: to look at what each of them lists costs a
-// fleet of a thousand clusters most of its time.
-//
-// What the layers of another cluster list is there, or on the cluster that Strata runs in
-// under a name with a digest of theirs, and so it is no other cluster's. A layer is compared
-// with all where it is on the cluster that Strata runs in, which may list anything there;
-// where it has something there that was not put beside its own cluster, as one that has moved
-// has; and where it makes RemoteClusters, whose names have no digest.
-func (o *observer) elsewhere() func(*v1alpha1.AddonsLayer) bool {
-	own, here := o.cluster(), map[string]bool{"": true}
-	if own == "" || !o.isBeside(own) {
-		return func(*v1alpha1.AddonsLayer) bool { return false }
-	}
-	for _, twin := range o.Twins.IDs(objects.ID{Cluster: own}) {
-		here[twin.Cluster] = true
-	}
-	for id := range o.Twins.AllIDs(maps.Keys(o.Live)) {
-		here[id.Cluster] = true
-	}
-	for _, left := range layers.ClustersLeft(o.Layer) {
-		here[placement.ClusterName(left)] = true
-	}
-	return func(layer *v1alpha1.AddonsLayer) bool {
-		return !here[placement.ClusterName(placement.Of(layer, o.Settings.Namespace))]
-	}
-}
-
-// isBeside tells whether all that the layer has or lists on the cluster that Strata runs in
-// was put there for its own cluster.
-func (o *observer) isBeside(own string) bool {
-	for id, live := range o.Live {
-		switch {
-		case id.Cluster != "":
-		case id.Kind == v1alpha1.RemoteClusterKind:
-			return false
-		case live != nil && layers.TargetOf(live) != own && live.GetAnnotations()[v1alpha1.PlacedForAnnotation] != own:
-			return false
-		}
-	}
-	return true
 }
 
 // unreadable notes that it is not known what another layer lists.

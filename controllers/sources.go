@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
@@ -138,6 +139,7 @@ func (r *AddonsLayerReconciler) readSource(
 		source, found, err := r.fill(ctx, layer)
 		return nil, source, found, err
 	}
+	r.keepSought(layer, bundles.Request{})
 	ref := sources.Of(layer, r.Settings.Namespace)
 	if err := r.watchSources(ctx, ref.GroupKind()); err != nil {
 		return nil, nil, nil, err

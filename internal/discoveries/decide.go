@@ -19,17 +19,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/catalogue"
 	"github.com/strata-project/strata/internal/conditions"
+	"github.com/strata-project/strata/internal/dependents"
 )
 
-const (
-	// maxProblems bounds what a status tells.
-	maxProblems = 10
-	// maxName bounds the name of a RemoteCluster, in characters.
-	maxName = 63
-	// minMassPrune is how many RemoteClusters may always go at once.
-	minMassPrune = 3
-)
+// maxName bounds the name of a RemoteCluster, in characters.
+const maxName = 63
 
 // Observation is everything that Decide decides from.
 type Observation struct {
@@ -186,7 +182,7 @@ func (d *decider) guard() {
 		}
 	}
 	going := len(d.Delete)
-	if d.MaxPrunePercent <= 0 || going <= minMassPrune || going*100 <= total*d.MaxPrunePercent {
+	if !dependents.IsMass(going, total, d.MaxPrunePercent) {
 		return
 	}
 	if d.Discovery.Annotations[v1alpha1.AllowPruneAnnotation] == v1alpha1.AllowNext {
@@ -226,7 +222,7 @@ func (d *decider) problem(format string, values ...any) {
 
 func (d *decider) status() v1alpha1.ClusterDiscoveryStatus {
 	status := v1alpha1.ClusterDiscoveryStatus{
-		ObservedGeneration: d.Discovery.Generation, Selected: d.selected, Problems: firstOf(d.problems),
+		ObservedGeneration: d.Discovery.Generation, Selected: d.selected, Problems: catalogue.FirstOf(d.problems),
 	}
 	for _, cluster := range d.Clusters {
 		if d.isMade(cluster) && cluster.DeletionTimestamp.IsZero() {
@@ -250,8 +246,8 @@ func (d *decider) status() v1alpha1.ClusterDiscoveryStatus {
 		if len(d.Make) > 0 {
 			waits = append([]string{fmt.Sprintf("makes %d of %d RemoteClusters", len(d.Make), d.selected)}, waits...)
 		}
-		text := strings.Join(firstOf(waits), "; ")
-		set.Put(v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonProgressing, text)
+		text := strings.Join(catalogue.FirstOf(waits), "; ")
+		set.Put(v1alpha1.ReadyCondition, metav1.ConditionUnknown, v1alpha1.ReasonProgressing, text)
 		set.Put(v1alpha1.ReconcilingCondition, metav1.ConditionTrue, v1alpha1.ReasonProgressing, text)
 	default:
 		set.Put(v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonDiscovered,
@@ -259,13 +255,6 @@ func (d *decider) status() v1alpha1.ClusterDiscoveryStatus {
 	}
 	status.Conditions = set.List
 	return status
-}
-
-func firstOf(texts []string) []string {
-	if len(texts) <= maxProblems {
-		return texts
-	}
-	return append(slices.Clone(texts[:maxProblems-1]), fmt.Sprintf("and %d more", len(texts)-maxProblems+1))
 }
 
 // Failed returns the conditions of a discovery of which something could not be written.

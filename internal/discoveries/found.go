@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/catalogue"
 )
 
 // ProfileLabel on a Secret names the ClusterProfile, of its namespace, that the Secret has
@@ -69,7 +70,7 @@ func Parse(obj *unstructured.Unstructured, secrets map[string][]string) Found {
 		found.Secret = named[0]
 	default:
 		found.Ambiguous = fmt.Sprintf("%d Secrets have the label %s=%s (%s): leave it to one of them",
-			len(named), ProfileLabel, found.Name, strings.Join(firstOf(slices.Sorted(slices.Values(named))), ", "))
+			len(named), ProfileLabel, found.Name, strings.Join(catalogue.FirstOf(slices.Sorted(slices.Values(named))), ", "))
 	}
 	return found
 }

@@ -20,9 +20,6 @@ const (
 	allowedPrune = "Prune"
 )
 
-// minMassPrune is how many releases may always go at once.
-const minMassPrune = 3
-
 // emptyGuard stops a directory without objects from emptying a layer, unless
 // somebody said that this revision may. A layer that was deployed as empty, and
 // has got nothing since, stays so.
@@ -81,7 +78,7 @@ func pruneGuard(o Observation, plan dependents.Plan, allowed []string) (consume,
 			total++
 		}
 	}
-	if removed <= minMassPrune || removed*100 <= total*o.Settings.MaxPrunePercent {
+	if !dependents.IsMass(removed, total, o.Settings.MaxPrunePercent) {
 		return nil, allowed, nil
 	}
 	if consume, yes := o.allows(v1alpha1.AllowPruneAnnotation); yes {

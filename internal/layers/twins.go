@@ -134,3 +134,46 @@ func TwinsOf(uids map[string]string) Twins {
 	}
 	return found
 }
+
+// Apart returns what tells of another layer that it can list nothing which this one has or
+// lists, because of the cluster that it is on: to look at what each of them lists costs a
+// fleet of a thousand clusters most of its time.
+//
+// What the layers of another cluster list is there, or on the cluster that Strata runs in
+// under a name with a digest of theirs, and so it is no other cluster's. A layer is compared
+// with all where it is on the cluster that Strata runs in, which may list anything there;
+// where it has something there that was not put beside its own cluster, as one that has moved
+// has; and where it makes RemoteClusters, whose names have no digest.
+func (o Observation) Apart() func(other *v1alpha1.AddonsLayer) bool {
+	own, here := o.cluster(), map[string]bool{"": true}
+	if own == "" || !o.isBeside(own) {
+		return func(*v1alpha1.AddonsLayer) bool { return false }
+	}
+	for _, twin := range o.Twins.IDs(objects.ID{Cluster: own}) {
+		here[twin.Cluster] = true
+	}
+	for id := range o.Twins.AllIDs(maps.Keys(o.Live)) {
+		here[id.Cluster] = true
+	}
+	for _, left := range ClustersLeft(o.Layer) {
+		here[placement.ClusterName(left)] = true
+	}
+	return func(other *v1alpha1.AddonsLayer) bool {
+		return !here[placement.ClusterName(placement.Of(other, o.Settings.Namespace))]
+	}
+}
+
+// isBeside tells whether all that the layer has or lists on the cluster that Strata runs in
+// was put there for its own cluster.
+func (o Observation) isBeside(own string) bool {
+	for id, live := range o.Live {
+		switch {
+		case id.Cluster != "":
+		case id.Kind == v1alpha1.RemoteClusterKind:
+			return false
+		case live != nil && TargetOf(live) != own && live.GetAnnotations()[v1alpha1.PlacedForAnnotation] != own:
+			return false
+		}
+	}
+	return true
+}

@@ -196,7 +196,7 @@ func (w *world) check(t tester, d Decision) {
 	if len(d.Status.Worst) > mostWorst {
 		t.Fatalf("%d clusters are named", len(d.Status.Worst))
 	}
-	written := map[string]bool{}
+	written, dropped := map[string]bool{}, map[string]bool{}
 	for _, layer := range d.Write {
 		if len(layer.Name) > maxLabel || layer.Name == "" {
 			t.Fatalf("%q is no name of a layer", layer.Name)
@@ -204,7 +204,7 @@ func (w *world) check(t tester, d Decision) {
 		if written[layer.Name] {
 			t.Fatalf("%s is written twice", layer.Name)
 		}
-		written[layer.Name] = true
+		written[layer.Name], dropped[layer.Name] = true, isDropped(layer)
 		for _, dependency := range dependencies.Names(layer.Spec.Prereqs.DependsOn) {
 			if w.find(dependency) == nil && slices.ContainsFunc(d.Write, func(l *v1alpha1.AddonsLayer) bool { return l.Name == dependency }) && !written[dependency] {
 				t.Fatalf("%s is written before %s, which it depends on", layer.Name, dependency)
@@ -214,7 +214,7 @@ func (w *world) check(t tester, d Decision) {
 	for _, layer := range d.Delete {
 		// Only what goes with its cluster is told how before it is deleted, and what others
 		// come after that it is.
-		if written[layer.Name] && w.Platform.DeletionTimestamp == nil && layer.Spec.Cluster == nil && !slices.ContainsFunc(d.Write, isDropped) {
+		if written[layer.Name] && w.Platform.DeletionTimestamp == nil && layer.Spec.Cluster == nil && !dropped[layer.Name] {
 			t.Fatalf("%s is written and deleted", layer.Name)
 		}
 	}

@@ -113,6 +113,12 @@ func TestClustersOfClusterAPIAreDiscovered(t *testing.T) {
 		})
 	}
 	first := filled()
+	shown, err := f.kubectl("--namespace", f.prefix, "get", "clusterdiscoveries").CombinedOutput()
+	f.must(err)
+	if lines := strings.Split(string(shown), "\n"); strings.Join(strings.Fields(lines[0]), " ") != "NAME KIND SELECTED CLUSTERS READY STATUS MESSAGE" ||
+		strings.Join(strings.Fields(lines[1]), " ") != "all Cluster 1 1 1 Discovered 1 of 1 RemoteClusters are ready" {
+		t.Errorf("kubectl shows\n%s", shown)
+	}
 	goes()
 	t.Log("another cluster of the same name")
 	second := filled()

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package layers
 
 import (
 	"slices"
@@ -11,13 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
 
-// TestElsewhere shows whose layers are not asked what they list: those of clusters on which
+// TestApart shows whose layers are not asked what they list: those of clusters on which
 // the layer has nothing, under any name, and only where nothing of it can be theirs.
-func TestElsewhere(t *testing.T) {
+func TestApart(t *testing.T) {
 	release := func(name string) objects.ID {
 		return objects.ID{Group: "helm.toolkit.fluxcd.io", Kind: "HelmRelease", Namespace: "fleet", Name: name}
 	}
@@ -39,7 +38,7 @@ func TestElsewhere(t *testing.T) {
 		on     string
 		live   map[objects.ID]*unstructured.Unstructured
 		status v1alpha1.AddonsLayerStatus
-		twins  layers.Twins
+		twins  Twins
 		want   []string
 	}{
 		"on the cluster that Strata runs in":  {live: map[objects.ID]*unstructured.Unstructured{release("x"): nil}},
@@ -47,21 +46,21 @@ func TestElsewhere(t *testing.T) {
 		"with a copy":                         {on: "a", live: map[objects.ID]*unstructured.Unstructured{{Kind: "Secret", Namespace: "fleet", Name: "s"}: copied("fleet/a")}, want: []string{"b", "c"}},
 		"with something there":                {on: "a", live: map[objects.ID]*unstructured.Unstructured{{Cluster: "fleet/b", Kind: "ConfigMap", Name: "m"}: nil}, want: []string{"c"}},
 		"with something left there":           {on: "a", status: v1alpha1.AddonsLayerStatus{Resources: []v1alpha1.Resource{{Cluster: "fleet/c"}}}, want: []string{"b"}},
-		"known by two names":                  {on: "a", twins: layers.Twins{"fleet/a": {"fleet/b"}, "fleet/b": {"fleet/a"}}, want: []string{"c"}},
+		"known by two names":                  {on: "a", twins: Twins{"fleet/a": {"fleet/b"}, "fleet/b": {"fleet/a"}}, want: []string{"c"}},
 		"with a release of where it was":      {on: "a", live: map[objects.ID]*unstructured.Unstructured{release("x"): through("b")}},
 		"with a release of the home cluster":  {on: "a", live: map[objects.ID]*unstructured.Unstructured{release("x"): {Object: map[string]any{}}}},
 		"with a copy for another cluster":     {on: "a", live: map[objects.ID]*unstructured.Unstructured{{Kind: "Secret", Namespace: "fleet", Name: "s"}: copied("fleet/b")}},
 		"with a RemoteCluster that it is for": {on: "a", live: map[objects.ID]*unstructured.Unstructured{{Group: "kraan.io", Kind: "RemoteCluster", Namespace: "fleet", Name: "r"}: nil}},
 	} {
-		o := &observer{Observation: &layers.Observation{Layer: &v1alpha1.AddonsLayer{Status: tc.status}}}
+		o := Observation{Layer: &v1alpha1.AddonsLayer{Status: tc.status}}
 		o.Live, o.Twins = tc.live, tc.twins
 		if tc.on != "" {
-			o.Remote = &layers.Remote{Name: types.NamespacedName{Namespace: "fleet", Name: tc.on}}
+			o.Remote = &Remote{Name: types.NamespacedName{Namespace: "fleet", Name: tc.on}}
 		}
-		isElsewhere := o.elsewhere()
+		isApart := o.Apart()
 		var got []string
 		for other, cluster := range others {
-			if isElsewhere(&v1alpha1.AddonsLayer{Spec: v1alpha1.AddonsLayerSpec{Cluster: cluster}}) {
+			if isApart(&v1alpha1.AddonsLayer{Spec: v1alpha1.AddonsLayerSpec{Cluster: cluster}}) {
 				got = append(got, other)
 			}
 		}
