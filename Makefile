@@ -9,7 +9,7 @@ SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+VERSION ?= $(shell hack/version.sh)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 TOOLS := $(shell hack/tools.sh --dir)
 
@@ -97,7 +97,7 @@ test-all: ## What make test leaves out, some of it for a short time only
 
 .PHONY: nightly
 nightly: ## Everything, at length: all tests with all detectors, fuzz tests, 10000 simulated runs, half an hour of chaos
-	@MAKE='$(MAKE)' TIMES='$(TIMES)' hack/step.sh tools lint verify controlplane vulncheck unit-all e2e-all simulate-all mutants tools-all demo-cold fuzz chaos
+	@MAKE='$(MAKE)' TIMES='$(TIMES)' hack/step.sh tools lint verify controlplane vulncheck unit-all e2e-all simulate-all mutants tools-all release-twice demo-cold fuzz chaos
 
 .PHONY: tree
 tree: controlplane ## A tree of three clusters, made, filled, moved, broken and deleted, with what is done; TREE_OUTAGE=2m is how long one is away
@@ -152,9 +152,9 @@ E2E = GOGC=400 $(call SUMMED,$(1)) --format testname -- $(GO_TEST) -count=1 -p 1
 E2E_PARALLEL ?= 10
 
 .PHONY: e2e
-e2e: tool-gotestsum ## End-to-end tests on a real API server with the real Flux controllers, and attacks on the chart's lockdown
+e2e: tool-gotestsum tool-cosign tool-krew ## End-to-end tests on a real API server with the real Flux controllers, and attacks on the chart's lockdown, and a release that is installed, upgraded and taken back
 	@mkdir -p $(TIMES)
-	$(call E2E,all) -timeout 35m $(LEFT) $(TESTFLAGS) ./test/e2e ./test/hostile
+	$(call E2E,all) -timeout 35m $(LEFT) $(TESTFLAGS) ./test/e2e ./test/hostile ./test/release
 
 .PHONY: e2e-heavy
 e2e-heavy: tool-gotestsum ## The end-to-end tests of test/heavy.txt
@@ -164,7 +164,7 @@ e2e-heavy: tool-gotestsum ## The end-to-end tests of test/heavy.txt
 .PHONY: e2e-all
 e2e-all: tool-gotestsum ## All end-to-end tests, with all detectors
 	@mkdir -p $(TIMES)
-	$(DETECT) STRATA_RACE=1 STRATA_TEST_ALL=1 $(call E2E,all) -race -timeout 90m $(TESTFLAGS) ./test/e2e ./test/hostile
+	$(DETECT) STRATA_RACE=1 STRATA_TEST_ALL=1 $(call E2E,all) -race -timeout 90m $(TESTFLAGS) ./test/e2e ./test/hostile ./test/release
 
 .PHONY: simulate
 simulate: ## The rules against a simulated cluster, 1000 runs; STRATA_SEED=N shows one run, STRATA_RUNS=N makes N
@@ -211,6 +211,25 @@ chaos-brief: ## As chaos, for three minutes
 bench: controlplane ## Measure Strata beside others, with a table and bin/bench.json; BENCHFLAGS='--help' lists the flags
 	@go build -o bin/bench ./test/bench
 	@exec bin/bench --out bin/bench.json $(BENCHFLAGS)
+
+##@ Releases
+
+# What make release takes beside VERSION: where image and chart belong (HOST/PATH), 1 to
+# push them there, a private key of cosign, whose password is in COSIGN_PASSWORD, and more
+# flags of hack/release.
+REGISTRY ?=
+PUSH ?=
+KEY ?=
+RELEASEFLAGS ?=
+
+.PHONY: release
+release: tool-cosign ## Make a release of this commit into dist/; VERSION=v0.2.0 REGISTRY=HOST/PATH PUSH=1 KEY=cosign.key
+	go run -trimpath ./hack/release --version '$(VERSION)' --registry '$(REGISTRY)' $(if $(PUSH),--push) \
+	  $(if $(KEY),--key '$(KEY)') --cosign $(TOOLS)/cosign $(RELEASEFLAGS)
+
+.PHONY: release-twice
+release-twice: ## Make a release in two folders, as two users with nothing in their caches, and compare all bytes
+	hack/release-twice.sh
 
 ##@ What they need
 

@@ -6,14 +6,12 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io/fs"
 	"path"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
 	"github.com/spf13/cobra"
-	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
-	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
@@ -22,41 +20,34 @@ import (
 	"github.com/strata-project/strata/internal/answers/checks"
 )
 
-// setupCommands returns the commands that bring Strata into a cluster, and look at
-// the whole of it.
+// setupCommands returns the commands that bring Strata into a cluster, take it away, and
+// look at the whole of it.
 func setupCommands(t *tool) []*cobra.Command {
-	return []*cobra.Command{newGraph(t), newCheck(t), newInstall(t)}
+	return []*cobra.Command{newGraph(t), newCheck(t), newInstall(t), newUninstall(t)}
 }
 
-// loadChart returns the chart that the plug-in holds.
+// loadChart returns the chart that the plug-in holds, in its own version. The plug-in of a
+// release has the image of that release in it.
 func loadChart() (*chartv2.Chart, error) {
-	var files []*archive.BufferedFile
-	err := fs.WalkDir(chart.Files, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		data, err := chart.Files.ReadFile(name)
-		files = append(files, &archive.BufferedFile{Name: name, Data: data})
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the chart in the plug-in: %w", err)
+	release := chart.Release{Image: image}
+	if own, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v")); err == nil {
+		release.Version = own.String()
 	}
-	loaded, err := loader.LoadFiles(files)
-	if err != nil {
-		return nil, fmt.Errorf("cannot load the chart in the plug-in: %w", err)
-	}
-	return loaded, nil
+	return chart.Load(release)
 }
 
-// wantedOfChart returns what the chart in the plug-in needs and brings.
-func wantedOfChart() (checks.Wanted, error) {
-	wanted := checks.Wanted{Version: version}
+// wantedOfPlugin returns what the chart in the plug-in needs and brings.
+func wantedOfPlugin() (checks.Wanted, error) {
 	loaded, err := loadChart()
 	if err != nil {
-		return wanted, err
+		return checks.Wanted{}, err
 	}
-	wanted.Kubernetes = strings.TrimSuffix(loaded.Metadata.KubeVersion, "-0")
+	return wantedOf(loaded, version)
+}
+
+// wantedOf returns what a chart needs and brings.
+func wantedOf(loaded *chartv2.Chart, version string) (checks.Wanted, error) {
+	wanted := checks.Wanted{Version: version, Kubernetes: strings.TrimSuffix(loaded.Metadata.KubeVersion, "-0")}
 	for _, file := range loaded.Files {
 		switch {
 		case path.Dir(file.Name) == "files/crds":
@@ -72,6 +63,9 @@ func wantedOfChart() (checks.Wanted, error) {
 			}
 			wanted.Rules = rules
 		}
+	}
+	if len(wanted.CRDs) == 0 {
+		return wanted, fmt.Errorf("the chart %s %s is not Strata's: it has no CRDs", loaded.Metadata.Name, loaded.Metadata.Version)
 	}
 	return wanted, nil
 }

@@ -63,7 +63,7 @@ func newCheck(t *tool) *cobra.Command {
 }
 
 func (t *tool) check(ctx context.Context, before bool) ([]checks.Finding, error) {
-	wanted, err := wantedOfChart()
+	wanted, err := wantedOfPlugin()
 	if err != nil {
 		return nil, err
 	}

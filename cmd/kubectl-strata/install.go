@@ -35,17 +35,16 @@ import (
 	"github.com/strata-project/strata/internal/answers/snapshot"
 )
 
-const installLong = `Install Strata's chart, which this plug-in holds, or upgrade what is installed,
-with the CRDs. It is the same release that helm install strata ./chart makes,
-and Helm's commands work on it.
+const installLong = `Install Strata's chart, or upgrade what is installed, with the CRDs. It is the
+same release that helm install makes, and Helm's commands work on it.
 
-The version is that of the chart in the plug-in: for another version, take
-another plug-in. Where a newer one is installed, nothing is done without
---allow-downgrade.
+It is the chart that this plug-in holds; --version takes that of another version
+from the registry, by its tag or its digest. A newer one that is installed is
+not replaced without --allow-downgrade.
 
-What kubectl strata check --pre fails on keeps it from being installed. Flux is
-not brought: see https://fluxcd.io/flux/installation. Whether you have the
-rights is looked at before anything is written.
+First comes what kubectl strata check --pre looks at, and whether you have the
+rights; where something lacks, nothing is written. At a terminal you are asked
+for what can be given: Flux's manifests (--flux), an image, and whether to go on.
 
 Where Strata is installed already, its values stay, and those of --values and
 --set are added; --reset-values begins with the chart's own. Where nothing
@@ -59,8 +58,12 @@ Exit codes:
 const installExamples = `  # Into the namespace strata-system
   kubectl strata install
 
-  # With an image and a kind of your own, until it is ready
-  kubectl strata install --set image.repository=registry.example/strata -f values.yaml --wait
+  # Another version, by the digest of its chart
+  kubectl strata install --version sha256:0123...
+
+  # With Flux, and values of your own, until it is ready
+  flux install --export > flux.yaml
+  kubectl strata install --flux flux.yaml -f values.yaml --wait
 
   # What would be applied
   kubectl strata install --dry-run`
@@ -75,8 +78,10 @@ type installation struct {
 	set, files              []string
 	reset, createNamespace  bool
 	dryRun, wait, downgrade bool
-	takeOwnership           bool
+	takeOwnership, yes      bool
 	timeout                 time.Duration
+	// version and chart say which chart, and flux where Flux's manifests are.
+	version, chart, flux string
 }
 
 // newInstall returns the command that installs Strata.
@@ -92,6 +97,10 @@ func newInstall(t *tool) *cobra.Command {
 	flags.StringArrayVar(&i.set, "set", nil, "a value of the chart, for example replicas=2; may be repeated")
 	flags.StringArrayVarP(&i.files, "values", "f", nil, "a file of values of the chart; may be repeated, and the last one wins")
 	flags.BoolVar(&i.reset, "reset-values", false, "forget the values that it was installed with")
+	flags.StringVar(&i.version, "version", "", "the version to install, such as 0.2.0, or the digest of its chart; default is the plug-in's own")
+	flags.StringVar(&i.chart, "chart", registry, "where the registry has the charts of other versions, as oci://HOST/PATH")
+	flags.StringVar(&i.flux, "flux", "", "bring Flux where it lacks: a file or an https address of its manifests")
+	flags.BoolVarP(&i.yes, "yes", "y", false, "do not ask")
 	flags.BoolVar(&i.dryRun, "dry-run", false, "print the manifests, and do nothing")
 	flags.BoolVar(&i.wait, "wait", false, "wait until the controller is ready")
 	flags.DurationVar(&i.timeout, "timeout", 5*time.Minute, "how long to wait")
@@ -109,31 +118,30 @@ func (i *installation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	chart, err := loadChart()
+	loaded, err := i.loaded(ctx)
 	if err != nil {
 		return err
 	}
 	// Before the flags are read for the first time: this is where objects without a
 	// namespace go.
 	i.Flags.Namespace = &i.namespace
-	wanted, err := wantedOfChart()
+	wanted, err := wantedOf(loaded, loaded.Metadata.Version)
 	if err != nil {
 		return err
 	}
 	facts, err := i.Cluster.Facts(ctx, wanted)
 	if err != nil && i.dryRun {
-		return i.printWithoutCluster(err, chart, given)
+		return i.printWithoutCluster(err, loaded, given)
 	}
 	if err != nil {
 		return i.Explain(err, snapshot.Layers)
 	}
-	if err := i.before(facts, wanted); err != nil {
+	flux, err := i.lackingFlux(ctx, facts)
+	if err != nil {
 		return err
 	}
-	if !i.dryRun {
-		if err := i.rights(ctx, facts, chart, given); err != nil {
-			return err
-		}
+	if err := i.before(facts, wanted, len(flux) > 0); err != nil {
+		return err
 	}
 	helm, err := i.helm()
 	if err != nil {
@@ -141,12 +149,20 @@ func (i *installation) run(ctx context.Context) error {
 	}
 	last, err := lastRelease(helm)
 	if err != nil && !i.dryRun {
-		return fmt.Errorf("cannot see what is installed in the namespace %s: %w", i.namespace, err)
+		return i.unseen(ctx, err, facts, loaded, given)
 	}
 	if last != nil && !i.reset {
 		given = loader.MergeMaps(last.Config, given)
 	}
-	next, err := i.render(facts, chart, given)
+	if !i.dryRun {
+		if given, err = i.withImage(loaded, given); err != nil {
+			return err
+		}
+		if err := i.rights(ctx, facts, loaded, given); err != nil {
+			return err
+		}
+	}
+	next, err := i.render(facts, loaded, given)
 	if err != nil {
 		return err
 	}
@@ -154,15 +170,30 @@ func (i *installation) run(ctx context.Context) error {
 		_, err = io.WriteString(i.Out, strings.TrimPrefix(next.Manifest, "\n"))
 		return err
 	}
-	if err := i.mayReplace(last, chart); err != nil {
+	if err := i.mayReplace(last, loaded); err != nil {
 		return err
 	}
-	if same(last, next) && !checks.Outdated(facts, wanted) && !i.wait {
+	if same(last, next) && !checks.Outdated(facts, wanted) && !i.wait && len(flux) == 0 {
 		console.Say(i.Out, "nothing has changed: Strata %s is installed in the namespace %s as it was asked for (revision %d)",
-			chart.Metadata.Version, i.namespace, last.Version)
+			loaded.Metadata.Version, i.namespace, last.Version)
 		return nil
 	}
-	return i.carryOut(ctx, helm, last, chart, given)
+	if err := i.confirm(last, next, flux); err != nil {
+		return err
+	}
+	if err := i.bring(ctx, flux); err != nil {
+		return err
+	}
+	return i.carryOut(ctx, helm, last, loaded, given)
+}
+
+// unseen says what lacks where it cannot be seen whether Strata is installed: the rights
+// that installing it takes, where it is these.
+func (i *installation) unseen(ctx context.Context, why error, facts checks.Facts, loaded *chartv2.Chart, given map[string]any) error {
+	if err := i.rights(ctx, facts, loaded, given); err != nil {
+		return err
+	}
+	return fmt.Errorf("cannot see what is installed in the namespace %s: %w", i.namespace, why)
 }
 
 // printWithoutCluster prints what would be installed where no cluster can be asked.
@@ -177,10 +208,11 @@ func (i *installation) printWithoutCluster(why error, chart *chartv2.Chart, give
 	return err
 }
 
-// before says what the checks have found, and ends where one has failed.
-func (i *installation) before(facts checks.Facts, wanted checks.Wanted) error {
+// before says what the checks have found, and ends where one has failed. What Flux lacks
+// is left out where it is brought.
+func (i *installation) before(facts checks.Facts, wanted checks.Wanted, bringsFlux bool) error {
 	findings := slices.DeleteFunc(checks.Before(facts, wanted), func(f checks.Finding) bool {
-		return f.Result == checks.OK || i.takeOwnership && f.Check == checks.Ownership
+		return f.Result == checks.OK || i.takeOwnership && f.Check == checks.Ownership || bringsFlux && f.AboutFlux()
 	})
 	if _, err := io.WriteString(i.ErrOut, printing.Checks(i.Screen, findings)); err != nil {
 		return err
@@ -275,7 +307,7 @@ func (i *installation) mayReplace(last *releasev1.Release, chart *chartv2.Chart)
 	has, errHas := semver.NewVersion(last.Chart.Metadata.Version)
 	wanted, errWanted := semver.NewVersion(chart.Metadata.Version)
 	if errors.Join(errHas, errWanted) == nil && wanted.LessThan(has) && !i.downgrade {
-		return fmt.Errorf("version %s of Strata is installed, which is newer than %s of this plug-in; take a newer plug-in, or give --allow-downgrade", has, wanted)
+		return fmt.Errorf("version %s of Strata is installed, which is newer than %s; take a newer one, or give --allow-downgrade", has, wanted)
 	}
 	return nil
 }

@@ -22,8 +22,16 @@ import (
 	"github.com/strata-project/strata/internal/address"
 )
 
-// version is set by the linker.
-var version = "dev"
+// What the linker sets.
+var (
+	// version is that of the plug-in.
+	version = "dev"
+	// image is that of the controller of the same release, as HOST/PATH@sha256:HEX; empty
+	// where the plug-in was built by hand.
+	image string
+	// registry is where the charts of other releases are, as oci://HOST/PATH; may be empty.
+	registry string
+)
 
 // Exit codes, the same for all commands.
 const (

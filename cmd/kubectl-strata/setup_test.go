@@ -60,7 +60,7 @@ func allowing(server *apitest.Server, refused ...string) *apitest.Server {
 // installed returns the CRDs and the controller's role as the chart makes them.
 func installed(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
-	wanted, err := wantedOfChart()
+	wanted, err := wantedOfPlugin()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,9 +221,12 @@ func TestInstallEndsBeforeAnythingIsWritten(t *testing.T) {
 		words   string
 	}{
 		"Kraan runs":      {"install", nil, true, exitBlocked, "two controllers must never work on the same layers"},
-		"no rights":       {"install", []string{"create"}, false, exitError, "nothing was done, for you lack rights in the namespace strata-system or in the cluster: create clusterrolebindings.rbac.authorization.k8s.io, "},
+		"no rights":       {"install --set image.repository=mirror/strata", []string{"create"}, false, exitError, "nothing was done, for you lack rights in the namespace strata-system or in the cluster: create clusterrolebindings.rbac.authorization.k8s.io, "},
 		"no such file":    {"install -f nothing.yaml", nil, false, exitError, "cannot read the values"},
-		"no such value":   {"install --set nonsense=1", nil, false, exitError, "nonsense"},
+		"no such value":   {"install --set image.repository=mirror/strata --set nonsense=1", nil, false, exitError, "nonsense"},
+		"no image":        {"install", nil, false, exitError, "give --set image.repository=HOST/PATH"},
+		"no registry":     {"install --version 0.1.0", nil, false, exitError, "--version needs --chart"},
+		"no address":      {"install --version 0.1.0 --chart https://charts.example", nil, false, exitError, "must be oci://HOST/PATH"},
 		"no value at all": {"install --set replicas", nil, false, exitError, "cannot understand --set replicas"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -294,7 +297,7 @@ func TestSame(t *testing.T) {
 }
 
 func TestWantedOfChart(t *testing.T) {
-	wanted, err := wantedOfChart()
+	wanted, err := wantedOfPlugin()
 	if err != nil || len(wanted.CRDs) != 6 || len(wanted.Rules) < 10 || wanted.Kubernetes != ">=1.29.0" {
 		t.Errorf("%v: %d CRDs, %d rules, Kubernetes %s", err, len(wanted.CRDs), len(wanted.Rules), wanted.Kubernetes)
 	}

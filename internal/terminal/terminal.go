@@ -47,6 +47,9 @@ func Of(out io.Writer, environment func(string) (string, bool)) Screen {
 	return screen
 }
 
+// Answers tells whether somebody sits at a file who can be asked.
+func Answers(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
+
 // forced returns the screen that the environment asks for where there is none.
 func forced(environment func(string) (string, bool)) Screen {
 	if force, _ := environment("CLICOLOR_FORCE"); force == "" || force == "0" {

@@ -91,7 +91,7 @@ func TestThePluginInstalls(t *testing.T) {
 
 	// Whoever lacks rights is told which, before anything is written.
 	few := plugin{fixture: f, path: path, kubeconfig: nobody.Kubeconfig}
-	few.expect(1, []string{"nothing was done, for you lack rights", "create customresourcedefinitions.apiextensions.k8s.io", "create secrets"}, "install")
+	few.expect(1, []string{"nothing was done, for you lack rights", "create customresourcedefinitions.apiextensions.k8s.io", "create secrets"}, "install", "--set", "image.repository=registry.example/strata")
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "writer"}, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{"", "apps", "apiextensions.k8s.io", "rbac.authorization.k8s.io"}, Resources: []string{"*"},
 		Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"},
@@ -101,13 +101,13 @@ func TestThePluginInstalls(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "writer"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "writer"},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "writer"}},
 	}))
-	plugin{fixture: f, path: path, kubeconfig: writer.Kubeconfig}.expect(1, []string{"you may not grant the controller what you may not do yourself"}, "install")
+	plugin{fixture: f, path: path, kubeconfig: writer.Kubeconfig}.expect(1, []string{"you may not grant the controller what you may not do yourself"}, "install", "--set", "image.repository=registry.example/strata")
 	namespace := &corev1.Namespace{}
 	if err := there.Get(f.ctx, client.ObjectKey{Name: "strata-system"}, namespace); !apierrors.IsNotFound(err) {
 		t.Errorf("something was written: %v", err)
 	}
 
-	code, output := admin.run("install", "--set", "replicas=2")
+	code, output := admin.run("install", "--set", "replicas=2", "--set", "image.repository=registry.example/strata")
 	if code != 0 || !contains(output, "Strata 0.", "is installed in the namespace strata-system") {
 		t.Fatalf("exit code %d: %s", code, output)
 	}

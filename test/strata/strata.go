@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,25 +59,38 @@ func Root() (string, error) {
 
 // Build builds the controller into a folder and returns its path.
 func Build(ctx context.Context, dir string, flags ...string) (string, error) {
-	return build(ctx, ".", filepath.Join(dir, "strata"), flags)
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	return BuildFrom(ctx, root, dir, flags...)
+}
+
+// BuildFrom is Build of another source tree.
+func BuildFrom(ctx context.Context, root, dir string, flags ...string) (string, error) {
+	return build(ctx, root, ".", filepath.Join(dir, "strata"), flags)
 }
 
 // BuildPlugin builds the kubectl plug-in into a folder and returns its path.
 // With the folder in PATH, kubectl strata runs it.
 func BuildPlugin(ctx context.Context, dir string, flags ...string) (string, error) {
-	return build(ctx, "./cmd/kubectl-strata", filepath.Join(dir, "kubectl-strata"), flags)
-}
-
-func build(ctx context.Context, program, path string, flags []string) (string, error) {
 	root, err := Root()
 	if err != nil {
 		return "", err
 	}
+	return build(ctx, root, "./cmd/kubectl-strata", filepath.Join(dir, "kubectl-strata"), flags)
+}
+
+func build(ctx context.Context, root, program, path string, flags []string) (string, error) {
 	args := append(append([]string{"build", "-trimpath"}, flags...), "-o", path, program)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = root
 	// As hack/controlplane does: a compiler that seldom collects garbage is a fifth faster.
 	cmd.Env = append(os.Environ(), "GOGC=400")
+	if !slices.Contains(flags, "-race") {
+		// As releases are built, so that nothing is compiled twice.
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=0")
+	}
 	// Interrupted, go puts away what it has begun; killed, it does not.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
@@ -93,6 +107,11 @@ func Install(ctx context.Context, plane *controlplane.ControlPlane, values map[s
 	if err != nil {
 		return controlplane.Identity{}, err
 	}
+	return InstallFrom(ctx, plane, root, values)
+}
+
+// InstallFrom is Install with the chart of another source tree.
+func InstallFrom(ctx context.Context, plane *controlplane.ControlPlane, root string, values map[string]any) (controlplane.Identity, error) {
 	chart, err := loader.LoadDir(filepath.Join(root, "chart"))
 	if err != nil {
 		return controlplane.Identity{}, fmt.Errorf("cannot load the chart: %w", err)
@@ -111,6 +130,25 @@ func Install(ctx context.Context, plane *controlplane.ControlPlane, values map[s
 		return controlplane.Identity{}, err
 	}
 	return plane.ServiceAccount(ctx, Namespace, release)
+}
+
+// UpgradeFrom puts the chart of a source tree in the place of what is installed, with the
+// same values, CRDs and all.
+func UpgradeFrom(ctx context.Context, plane *controlplane.ControlPlane, root string) error {
+	chart, err := loader.LoadDir(filepath.Join(root, "chart"))
+	if err != nil {
+		return fmt.Errorf("cannot load the chart: %w", err)
+	}
+	config, err := helmOf(plane)
+	if err != nil {
+		return err
+	}
+	upgrade := action.NewUpgrade(config)
+	upgrade.Namespace, upgrade.ReuseValues, upgrade.WaitStrategy = Namespace, true, kube.HookOnlyStrategy
+	if _, err := upgrade.RunWithContext(ctx, release, chart, nil); err != nil {
+		return fmt.Errorf("cannot upgrade the chart: %w", err)
+	}
+	return served(ctx, plane)
 }
 
 // served waits until the API server serves the chart's kinds, which it does some time

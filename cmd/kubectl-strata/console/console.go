@@ -50,6 +50,9 @@ type Console struct {
 	Terminal io.Writer
 	// Screen is what Out writes to.
 	Screen terminal.Screen
+	// Answers is where somebody at a terminal answers what they are asked; nil where
+	// nobody can be asked.
+	Answers io.Reader
 	// Now returns the time.
 	Now func() time.Time
 	// Cluster is the one that flags name.
@@ -63,6 +66,9 @@ func New(out, errOut io.Writer) *Console {
 	// cached on disk.
 	flags.Namespace, flags.CacheDir = nil, nil
 	c := &Console{Flags: flags, Out: terminal.Guard(out), ErrOut: terminal.Guard(errOut), Terminal: errOut, Screen: terminal.Of(out, os.LookupEnv), Now: time.Now}
+	if terminal.Answers(os.Stdin) && terminal.Answers(os.Stderr) {
+		c.Answers = os.Stdin
+	}
 	c.Cluster = gather.New(gather.Options{
 		Config:  func() (*rest.Config, error) { return Config(flags) },
 		Mapper:  flags.ToRESTMapper,

@@ -146,11 +146,40 @@ type secretNames struct {
 // artifacts is one repository of a registry.
 type artifacts struct {
 	*Renderer
-	source  objects.ID
+	// source is what names the registry, for messages.
+	source  fmt.Stringer
 	address string
 	names   secretNames
 	access  access
 	remote  *remote.Repository
+}
+
+// named is the source of a chart that no object names.
+type named string
+
+// String returns the name.
+func (n named) String() string { return string(n) }
+
+// Pull fetches a chart from a repository of a registry, at oci://HOST/PATH, by a tag or by
+// a digest, and returns it with the digest of its artifact. The digest of what is fetched
+// is checked. credential gives what the registry asks for; nil is nothing.
+func (r *Renderer) Pull(ctx context.Context, address, reference string, credential auth.CredentialFunc) (*chart.Chart, string, error) {
+	repository, err := remote.NewRepository(strings.TrimPrefix(address, ociScheme))
+	if err != nil || !strings.HasPrefix(address, ociScheme) {
+		return nil, "", fmt.Errorf("%q is no address of a chart in a registry: it must be oci://HOST/PATH", redacted(address))
+	}
+	repository.Client = &auth.Client{Client: r.client(access{}), Credential: credential, Cache: auth.NewCache()}
+	repository.PlainHTTP = isLoopback(repository.Reference.Host())
+	at := &artifacts{Renderer: r, source: named("the chart"), address: redacted(address), remote: repository}
+	data, digest, err := at.layer(ctx, reference, chartMediaTypes...)
+	if err != nil {
+		return nil, "", err
+	}
+	loaded, err := unpack(data, r.limits.archive)
+	if err != nil {
+		return nil, "", fmt.Errorf("the chart at %s cannot be read: %w", at.address, err)
+	}
+	return loaded, digest, nil
 }
 
 // artifacts returns the repository of a registry at an address.

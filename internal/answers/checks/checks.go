@@ -138,7 +138,7 @@ func FluxResources() []schema.GroupVersionResource {
 	return found
 }
 
-const installFlux = "install or upgrade Flux with its source-controller and helm-controller (https://fluxcd.io/flux/installation); Strata does not bring it"
+const installFlux = "install or upgrade Flux with its source-controller and helm-controller (https://fluxcd.io/flux/installation), or give kubectl strata install --flux what flux install --export prints"
 
 func flux(f Facts) []Finding {
 	var findings []Finding
@@ -168,6 +168,26 @@ func flux(f Facts) []Finding {
 		findings = append(findings, check)
 	}
 	return findings
+}
+
+// LacksFlux tells whether the cluster does not serve kinds of Flux that Strata needs.
+func LacksFlux(f Facts) bool {
+	for _, part := range fluxParts {
+		if len(f.missing(part.needs)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// AboutFlux tells whether a finding is about one of Flux's controllers.
+func (f Finding) AboutFlux() bool {
+	for _, part := range fluxParts {
+		if f.Check == part.name {
+			return true
+		}
+	}
+	return false
 }
 
 // missing returns which resources are not served, in words.
