@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 
 commit=$(git rev-parse HEAD 2>/dev/null) || { echo dev; exit; }
 dirty=
-if [[ -n $(git status --porcelain 2>/dev/null) ]]; then dirty=.dirty; fi
+if [[ -n $(git --no-optional-locks status --porcelain 2>/dev/null) ]]; then dirty=.dirty; fi
 tag=$(git tag --points-at HEAD 'v[0-9]*' | tail -n 1)
 if [[ -z $tag ]]; then
   tag=$(awk -v commit="$commit" '$2 == commit {print $1}' hack/release/releases.txt)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
+	"github.com/strata-project/strata/cmd/kubectl-strata/setup"
 	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/answers/lint"
 	"github.com/strata-project/strata/internal/answers/repository"
@@ -121,9 +122,9 @@ func (t *tool) lint(ctx context.Context, o *lintOptions, folders []string) error
 	if o.k8s != "" && versions.Semantic(o.k8s) == nil {
 		return fmt.Errorf("--k8s is %q: it must be a version such as 1.34", o.k8s)
 	}
-	if of := versions.Semantic(o.k8s); of != nil && of.GreaterThan(versions.Semantic(assumedKubernetes)) {
+	if of := versions.Semantic(o.k8s); of != nil && of.GreaterThan(versions.Semantic(setup.AssumedKubernetes)) {
 		fmt.Fprintf(t.ErrOut, "kubectl strata: Kubernetes %s is newer than %s, the newest that this version of Strata knows: is that meant? What it serves no more is not known here\n",
-			o.k8s, assumedKubernetes)
+			o.k8s, setup.AssumedKubernetes)
 	}
 	root, below, err := rootOf(o.root, folders)
 	if err != nil {

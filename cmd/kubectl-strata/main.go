@@ -19,6 +19,7 @@ import (
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/cmd/kubectl-strata/imports"
+	"github.com/strata-project/strata/cmd/kubectl-strata/setup"
 	"github.com/strata-project/strata/internal/address"
 )
 
@@ -94,7 +95,8 @@ something differs, is blocked or has failed.`,
 	root.AddCommand(canUpgradeCommands(t)...)
 	root.AddCommand(imports.Commands(t.Console)...)
 	root.AddCommand(lintCommands(t)...)
-	root.AddCommand(setupCommands(t)...)
+	root.AddCommand(newGraph(t))
+	root.AddCommand(setup.Commands(t.Console, setup.Build{Version: version, Image: image, Registry: registry})...)
 	t.complete(root)
 	sayWhatIsMeant(root)
 	return root

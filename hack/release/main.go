@@ -141,7 +141,7 @@ func newRelease(ctx context.Context, s settings) (*release, error) {
 		return nil, fmt.Errorf("cannot understand the time of the commit: %w", err)
 	}
 	r.time = time.Unix(at, 0).UTC()
-	changed, err := git(ctx, "status", "--porcelain")
+	changed, err := git(ctx, "--no-optional-locks", "status", "--porcelain")
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package setup
 
 import (
 	"context"
@@ -55,7 +55,7 @@ func (i *installation) lackingFlux(ctx context.Context, facts checks.Facts) ([]*
 	if err != nil {
 		return nil, fmt.Errorf("cannot read Flux's manifests: %w", err)
 	}
-	found, err := objectsOf(text)
+	found, err := Objects(text)
 	if err != nil {
 		return nil, fmt.Errorf("cannot understand Flux's manifests in %s: %w", i.flux, err)
 	}

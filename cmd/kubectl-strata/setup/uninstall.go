@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package setup
 
 import (
 	"context"
@@ -62,8 +62,8 @@ type removal struct {
 	definitions bool
 }
 
-func newUninstall(t *tool) *cobra.Command {
-	r := &removal{installation: &installation{tool: t}}
+func newUninstall(t *setup) *cobra.Command {
+	r := &removal{installation: &installation{setup: t}}
 	command := &cobra.Command{
 		Use: "uninstall", Short: "Take Strata away, and leave what it has deployed", Long: uninstallLong, Example: uninstallExamples, Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return r.run(command.Context()) },
@@ -145,7 +145,7 @@ func (r *removal) keepsDefinitions(last *releasev1.Release) error {
 	if last == nil || r.definitions {
 		return nil
 	}
-	objects, err := objectsOf(last.Manifest)
+	objects, err := Objects(last.Manifest)
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func orNone(text string) string {
 
 // ownDefinitions returns the names of Strata's CRDs that are there.
 func (r *removal) ownDefinitions(ctx context.Context, client dynamic.Interface) ([]string, error) {
-	wanted, err := wantedOfPlugin()
+	wanted, err := r.build.Wanted()
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package setup
 
 import (
 	"bytes"
@@ -10,8 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -19,15 +17,12 @@ import (
 	"github.com/Masterminds/semver/v3"
 	"github.com/spf13/cobra"
 	"helm.sh/helm/v4/pkg/action"
-	"helm.sh/helm/v4/pkg/chart/common"
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/kube"
 	releasecommon "helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
-	"helm.sh/helm/v4/pkg/storage/driver"
-	"helm.sh/helm/v4/pkg/strvals"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
@@ -68,25 +63,9 @@ const installExamples = `  # Into the namespace strata-system
   # What would be applied
   kubectl strata install --dry-run`
 
-// releaseName is that of the Helm release, as the documents have it.
-const releaseName = "strata"
-
-// installation is what the flags say.
-type installation struct {
-	*tool
-	namespace               string
-	set, files              []string
-	reset, createNamespace  bool
-	dryRun, wait, downgrade bool
-	takeOwnership, yes      bool
-	timeout                 time.Duration
-	// version and chart say which chart, and flux where Flux's manifests are.
-	version, chart, flux string
-}
-
 // newInstall returns the command that installs Strata.
-func newInstall(t *tool) *cobra.Command {
-	i := &installation{tool: t}
+func newInstall(t *setup) *cobra.Command {
+	i := &installation{setup: t}
 	command := &cobra.Command{
 		Use: "install", Short: "Install Strata, or upgrade it", Long: installLong, Example: installExamples, Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return i.run(command.Context()) },
@@ -98,7 +77,7 @@ func newInstall(t *tool) *cobra.Command {
 	flags.StringArrayVarP(&i.files, "values", "f", nil, "a file of values of the chart; may be repeated, and the last one wins")
 	flags.BoolVar(&i.reset, "reset-values", false, "forget the values that it was installed with")
 	flags.StringVar(&i.version, "version", "", "the version to install, such as 0.2.0, or the digest of its chart; default is the plug-in's own")
-	flags.StringVar(&i.chart, "chart", registry, "where the registry has the charts of other versions, as oci://HOST/PATH")
+	flags.StringVar(&i.chart, "chart", t.build.Registry, "where the registry has the charts of other versions, as oci://HOST/PATH")
 	flags.StringVar(&i.flux, "flux", "", "bring Flux where it lacks: a file or an https address of its manifests")
 	flags.BoolVarP(&i.yes, "yes", "y", false, "do not ask")
 	flags.BoolVar(&i.dryRun, "dry-run", false, "print the manifests, and do nothing")
@@ -108,10 +87,6 @@ func newInstall(t *tool) *cobra.Command {
 	flags.BoolVar(&i.takeOwnership, "take-ownership", false, "take over objects that Helm has not made, such as Kraan's CRDs, and fields that others have changed")
 	return command
 }
-
-// assumedKubernetes is the version that manifests are made for without a cluster: the
-// newest that Strata is tested with.
-const assumedKubernetes = "v1.36.0"
 
 func (i *installation) run(ctx context.Context) error {
 	given, err := i.values()
@@ -154,37 +129,52 @@ func (i *installation) run(ctx context.Context) error {
 	if last != nil && !i.reset {
 		given = loader.MergeMaps(last.Config, given)
 	}
-	if !i.dryRun {
-		if given, err = i.withImage(loaded, given); err != nil {
-			return err
-		}
-		if err := i.rights(ctx, facts, loaded, given); err != nil {
-			return err
-		}
+	if i.dryRun {
+		return i.print(facts, loaded, given)
 	}
-	next, err := i.render(facts, loaded, given)
+	if given, err = i.withImage(loaded, given); err != nil {
+		return err
+	}
+	if err := i.rights(ctx, facts, loaded, given); err != nil {
+		return err
+	}
+	return i.replace(ctx, change{facts: facts, wanted: wanted, flux: flux, helm: helm, last: last, chart: loaded, values: given})
+}
+
+// change is what is known when nothing stands in the way any more.
+type change struct {
+	facts  checks.Facts
+	wanted checks.Wanted
+	// flux is what is applied where Flux lacks.
+	flux []*unstructured.Unstructured
+	helm *action.Configuration
+	// last is what is installed; nil where nothing is.
+	last   *releasev1.Release
+	chart  *chartv2.Chart
+	values map[string]any
+}
+
+// replace says what it does, asks where somebody is there, and does it.
+func (i *installation) replace(ctx context.Context, c change) error {
+	next, err := i.render(c.facts, c.chart, c.values)
 	if err != nil {
 		return err
 	}
-	if i.dryRun {
-		_, err = io.WriteString(i.Out, strings.TrimPrefix(next.Manifest, "\n"))
+	if err := i.mayReplace(c.last, c.chart); err != nil {
 		return err
 	}
-	if err := i.mayReplace(last, loaded); err != nil {
-		return err
-	}
-	if same(last, next) && !checks.Outdated(facts, wanted) && !i.wait && len(flux) == 0 {
+	if same(c.last, next) && !checks.Outdated(c.facts, c.wanted) && !i.wait && len(c.flux) == 0 {
 		console.Say(i.Out, "nothing has changed: Strata %s is installed in the namespace %s as it was asked for (revision %d)",
-			loaded.Metadata.Version, i.namespace, last.Version)
+			c.chart.Metadata.Version, i.namespace, c.last.Version)
 		return nil
 	}
-	if err := i.confirm(last, next, flux); err != nil {
+	if err := i.confirm(c.last, next, c.flux); err != nil {
 		return err
 	}
-	if err := i.bring(ctx, flux); err != nil {
+	if err := i.bring(ctx, c.flux); err != nil {
 		return err
 	}
-	return i.carryOut(ctx, helm, last, loaded, given)
+	return i.carryOut(ctx, c.helm, c.last, c.chart, c.values)
 }
 
 // unseen says what lacks where it cannot be seen whether Strata is installed: the rights
@@ -199,8 +189,13 @@ func (i *installation) unseen(ctx context.Context, why error, facts checks.Facts
 // printWithoutCluster prints what would be installed where no cluster can be asked.
 func (i *installation) printWithoutCluster(why error, chart *chartv2.Chart, given map[string]any) error {
 	fmt.Fprintf(i.ErrOut, "kubectl strata: no cluster was asked (%v): these are the manifests for Kubernetes %s\n",
-		i.Explain(why, snapshot.Layers), assumedKubernetes)
-	next, err := i.render(checks.Facts{Kubernetes: assumedKubernetes}, chart, given)
+		i.Explain(why, snapshot.Layers), AssumedKubernetes)
+	return i.print(checks.Facts{Kubernetes: AssumedKubernetes}, chart, given)
+}
+
+// print writes the manifests that would be applied.
+func (i *installation) print(facts checks.Facts, chart *chartv2.Chart, given map[string]any) error {
+	next, err := i.render(facts, chart, given)
 	if err != nil {
 		return err
 	}
@@ -221,72 +216,6 @@ func (i *installation) before(facts checks.Facts, wanted checks.Wanted, bringsFl
 		return console.ErrBlocked
 	}
 	return nil
-}
-
-// values returns what --values and --set give.
-func (i *installation) values() (map[string]any, error) {
-	values := map[string]any{}
-	for _, name := range i.files {
-		data, err := os.ReadFile(name) //nolint:gosec // whoever installs says which files
-		if err != nil {
-			return nil, fmt.Errorf("cannot read the values: %w", err)
-		}
-		more := map[string]any{}
-		if err := yaml.Unmarshal(data, &more); err != nil {
-			return nil, fmt.Errorf("cannot understand the values in %s: %w", name, err)
-		}
-		values = loader.MergeMaps(values, more)
-	}
-	for _, text := range i.set {
-		if err := strvals.ParseInto(text, values); err != nil {
-			return nil, fmt.Errorf("cannot understand --set %s: %w", text, err)
-		}
-	}
-	return values, nil
-}
-
-// helm returns how Helm's library reaches the cluster.
-func (i *installation) helm() (*action.Configuration, error) {
-	config := action.NewConfiguration(action.ConfigurationSetLogger(slog.NewTextHandler(io.Discard, nil)))
-	if err := config.Init(newUncached(i.Flags), i.namespace, "secret"); err != nil {
-		return nil, fmt.Errorf("cannot prepare Helm: %w", err)
-	}
-	return config, nil
-}
-
-// lastRelease returns what is installed, or nil.
-func lastRelease(helm *action.Configuration) (*releasev1.Release, error) {
-	found, err := helm.Releases.Last(releaseName)
-	if errors.Is(err, driver.ErrReleaseNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	release, is := found.(*releasev1.Release)
-	if !is {
-		return nil, fmt.Errorf("the release %s is of a kind that is not known: %T", releaseName, found)
-	}
-	if release.Info.Status == releasecommon.StatusUninstalled {
-		return nil, nil
-	}
-	return release, nil
-}
-
-// render returns the release as it would be, without asking the cluster.
-func (i *installation) render(facts checks.Facts, chart *chartv2.Chart, values map[string]any) (*releasev1.Release, error) {
-	install := action.NewInstall(action.NewConfiguration(action.ConfigurationSetLogger(slog.NewTextHandler(io.Discard, nil))))
-	install.ReleaseName, install.Namespace, install.DryRunStrategy = releaseName, i.namespace, action.DryRunClient
-	version, err := common.ParseKubeVersion(facts.Kubernetes)
-	if err != nil {
-		return nil, fmt.Errorf("cannot understand the cluster's version %s: %w", facts.Kubernetes, err)
-	}
-	install.KubeVersion = version
-	rendered, err := install.Run(chart, values)
-	if err != nil {
-		return nil, fmt.Errorf("cannot render the chart: %w", err)
-	}
-	return rendered.(*releasev1.Release), nil
 }
 
 // mayReplace ends where a newer version is installed, or Helm is at work.

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package setup
 
 import (
 	"bytes"
@@ -26,7 +26,7 @@ func asking(answers string) (*installation, *bytes.Buffer) {
 	if answers != "" {
 		c.Answers = strings.NewReader(answers)
 	}
-	return &installation{tool: &tool{c}, namespace: "strata-system"}, said
+	return &installation{setup: &setup{Console: c}, namespace: "strata-system"}, said
 }
 
 func TestConfirm(t *testing.T) {
@@ -53,7 +53,7 @@ func TestConfirm(t *testing.T) {
 // A plug-in that was built by hand knows no image: it asks for one, and where nobody is
 // there it ends before it installs one that nobody has pushed.
 func TestTheImageIsAskedFor(t *testing.T) {
-	loaded, err := loadChart()
+	loaded, err := Build{}.chart()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package setup
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 // loaded returns the chart to install: the plug-in's own, or one of a registry.
 func (i *installation) loaded(ctx context.Context) (*chartv2.Chart, error) {
 	if i.version == "" {
-		return loadChart()
+		return i.build.chart()
 	}
 	if i.chart == "" {
 		return nil, errors.New("--version needs --chart, for this plug-in was built by hand and knows no registry: give --chart oci://HOST/PATH")
@@ -84,7 +84,7 @@ func (i *installation) confirm(last, next *releasev1.Release, flux []*unstructur
 	if err != nil {
 		return err
 	}
-	objects, err := objectsOf(next.Manifest)
+	objects, err := Objects(next.Manifest)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package setup
 
 import (
 	"bytes"
@@ -10,39 +10,50 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
-	"github.com/spf13/cobra"
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/chart"
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/internal/answers/checks"
 )
 
-// setupCommands returns the commands that bring Strata into a cluster, take it away, and
-// look at the whole of it.
-func setupCommands(t *tool) []*cobra.Command {
-	return []*cobra.Command{newGraph(t), newCheck(t), newInstall(t), newUninstall(t)}
+// Build is what the linker has put into the plug-in.
+type Build struct {
+	// Version of the plug-in.
+	Version string
+	// Image of the controller of the same release, as HOST/PATH@sha256:HEX; empty where the
+	// plug-in was built by hand.
+	Image string
+	// Registry has the charts of other releases, as oci://HOST/PATH; may be empty.
+	Registry string
 }
 
-// loadChart returns the chart that the plug-in holds, in its own version. The plug-in of a
+// setup is a console with what the plug-in brings.
+type setup struct {
+	*console.Console
+	build Build
+}
+
+// chart returns the chart that the plug-in holds, in its own version. The plug-in of a
 // release has the image of that release in it.
-func loadChart() (*chartv2.Chart, error) {
-	release := chart.Release{Image: image}
-	if own, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v")); err == nil {
+func (b Build) chart() (*chartv2.Chart, error) {
+	release := chart.Release{Image: b.Image}
+	if own, err := semver.StrictNewVersion(strings.TrimPrefix(b.Version, "v")); err == nil {
 		release.Version = own.String()
 	}
 	return chart.Load(release)
 }
 
-// wantedOfPlugin returns what the chart in the plug-in needs and brings.
-func wantedOfPlugin() (checks.Wanted, error) {
-	loaded, err := loadChart()
+// Wanted returns what the chart in the plug-in needs and brings.
+func (b Build) Wanted() (checks.Wanted, error) {
+	loaded, err := b.chart()
 	if err != nil {
 		return checks.Wanted{}, err
 	}
-	return wantedOf(loaded, version)
+	return wantedOf(loaded, b.Version)
 }
 
 // wantedOf returns what a chart needs and brings.

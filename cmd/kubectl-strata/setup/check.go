@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package setup
 
 import (
 	"context"
@@ -44,7 +44,7 @@ const checkExamples = `  # Can it be installed?
   kubectl strata check -o json | jq '.checks[] | select(.result == "fail")'`
 
 // newCheck returns the command that checks an installation.
-func newCheck(t *tool) *cobra.Command {
+func newCheck(t *setup) *cobra.Command {
 	var output string
 	var before bool
 	command := &cobra.Command{
@@ -62,8 +62,8 @@ func newCheck(t *tool) *cobra.Command {
 	return command
 }
 
-func (t *tool) check(ctx context.Context, before bool) ([]checks.Finding, error) {
-	wanted, err := wantedOfPlugin()
+func (t *setup) check(ctx context.Context, before bool) ([]checks.Finding, error) {
+	wanted, err := t.build.Wanted()
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (t *tool) check(ctx context.Context, before bool) ([]checks.Finding, error)
 	return checks.All(facts, wanted), nil
 }
 
-func (t *tool) printFindings(findings []checks.Finding, output string) error {
+func (t *setup) printFindings(findings []checks.Finding, output string) error {
 	if output != "" {
 		if err := t.PrintAs(output, map[string]any{"checks": findings}); err != nil {
 			return err
