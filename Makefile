@@ -97,7 +97,11 @@ test-all: ## What make test leaves out, some of it for a short time only
 
 .PHONY: nightly
 nightly: ## Everything, at length: all tests with all detectors, fuzz tests, 10000 simulated runs, half an hour of chaos
-	@MAKE='$(MAKE)' TIMES='$(TIMES)' hack/step.sh tools lint verify controlplane vulncheck unit-all e2e-all simulate-all mutants tools-all release-twice demo-cold fuzz chaos
+	@MAKE='$(MAKE)' TIMES='$(TIMES)' hack/step.sh tools lint verify controlplane vulncheck unit-all e2e-all simulate-all mutants tools-all matrix release-twice demo-cold fuzz chaos
+
+.PHONY: matrix
+matrix: controlplane tool-gotestsum ## The short end-to-end path on every supported version of Kubernetes and Flux, with the table of docs/support.md
+	hack/matrix.sh
 
 .PHONY: tree
 tree: controlplane ## A tree of three clusters, made, filled, moved, broken and deleted, with what is done; TREE_OUTAGE=2m is how long one is away
@@ -109,8 +113,9 @@ demo-cold: ## As demo, on a machine that has neither servers nor anything compil
 	  env -u KUBEBUILDER_ASSETS GOCACHE="$$cold/go" STRATA_CACHE="$$cold/strata" $(MAKE) --no-print-directory demo DEMO_EXIT=1
 
 .PHONY: lint
-lint: tool-golangci-lint ## Lint, with the import rules of the rooms
+lint: tool-golangci-lint tool-actionlint ## Lint, with the import rules of the rooms, and the workflows
 	$(TOOLS)/golangci-lint run ./...
+	$(TOOLS)/actionlint
 
 .PHONY: verify
 verify: ## Fail when a generated file is not current

@@ -13,7 +13,10 @@
 // the machine has. With --demo those that it has not are built together, from a module
 // of their own.
 //
-//	go run ./hack/controlplane [--only etcd,kube-apiserver] [--demo] [--print-dir]
+// With --older the earlier minor versions of Kubernetes and of Flux that are supported,
+// too, are built into a folder beside it, from the modules in older.
+//
+//	go run ./hack/controlplane [--only etcd,kube-apiserver] [--demo] [--older] [--print-dir]
 package main
 
 import (
@@ -49,6 +52,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("controlplane", flag.ContinueOnError)
 	only := flags.String("only", "", "comma-separated targets to build, all that tests need when it is empty: "+strings.Join(targetNames(), ","))
 	demo := flags.Bool("demo", false, "make what the demo runs, in less time, and print the folder of its programs")
+	older := flags.Bool("older", false, "build the earlier versions of Kubernetes and Flux that are supported, too")
 	printDir := flags.Bool("print-dir", false, "print the folder of the programs and exit")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -57,6 +61,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if *older {
+		dir += "-older"
+	}
 	if *printDir {
 		fmt.Fprintln(out, dir)
 		return nil
@@ -64,6 +71,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	modules, err := findModules()
 	if err != nil {
 		return err
+	}
+	if *older {
+		b := builder{modules: filepath.Join(modules, "older"), dir: dir, out: out}
+		return b.ensure(ctx, olderTargets)
 	}
 	if *demo {
 		// What is said on the way must not be taken for the folder.

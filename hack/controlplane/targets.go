@@ -79,6 +79,22 @@ var targets = []target{
 	},
 }
 
+// olderTargets are what there is of the earlier versions that are supported, too.
+var olderTargets = []target{
+	kubernetesProgram("kube-apiserver"),
+	kubernetesProgram("kube-controller-manager"),
+	kubernetesProgram("kube-scheduler"),
+	program("source-controller", "source-controller", sourceController, ""),
+	program("helm-controller", "helm-controller", helmController, ""),
+	{
+		name:    cache.CRDs,
+		modules: []string{"source-controller", "helm-controller"},
+		require: sourceController,
+		ldflags: noFlags,
+		make:    copyCRDs(pinned{"source-controller", sourceController}, pinned{"helm-controller", helmController}),
+	},
+}
+
 func program(name, folder, module, pkg string) target {
 	return target{
 		name:    name,

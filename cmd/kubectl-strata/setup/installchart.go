@@ -89,7 +89,10 @@ func (i *installation) confirm(last, next *releasev1.Release, flux []*unstructur
 		return err
 	}
 	verb := "install"
-	if last != nil {
+	switch {
+	case last != nil && last.Chart.Metadata.Version == next.Chart.Metadata.Version:
+		verb = "change"
+	case last != nil:
 		verb = "upgrade from " + last.Chart.Metadata.Version + " to"
 	}
 	console.Say(i.ErrOut, "In the namespace %s of %s:", i.namespace, config.Host)
