@@ -149,7 +149,7 @@ func TestAPIServerThatRefusesAtRandom(t *testing.T) {
 }
 
 // lies returns what statuses have said that is not so, or not in the form of
-// docs/layers.md.
+// docs/layers-reference.md.
 func (w *world) lies() []string {
 	var problems []string
 	for _, h := range w.all() {

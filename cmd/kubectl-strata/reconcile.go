@@ -64,7 +64,7 @@ func newReconcile(t *tool, out io.Writer) *cobra.Command {
 	o.addFlags(command)
 	command.Flags().BoolVar(&o.withSource, "with-source", false, "fetch the sources of the layers first")
 	command.Flags().BoolVar(&o.wait, "wait", false, "wait until the layers are deployed")
-	command.Flags().StringVar(&o.namespace, "source-namespace", "gotk-system", "namespace of sources whose layers name none: that of the controller")
+	command.Flags().StringVar(&o.namespace, "source-namespace", "strata-system", "namespace of sources whose layers name none: that of the controller")
 	command.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait for sources and layers")
 	return command
 }

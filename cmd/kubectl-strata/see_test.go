@@ -100,7 +100,7 @@ func TestTreeSaysWhatIsMissing(t *testing.T) {
 func chains(layers, releases, entries int) string {
 	var text strings.Builder
 	for l := range layers {
-		fmt.Fprintf(&text, "apiVersion: kraan.io/v1alpha1\nkind: AddonsLayer\nmetadata: {name: layer-%03d, generation: 1}\nspec:\n  version: 1.0.0\n  source: {name: addons, namespace: gotk-system, path: ./layer}\n", l)
+		fmt.Fprintf(&text, "apiVersion: kraan.io/v1alpha1\nkind: AddonsLayer\nmetadata: {name: layer-%03d, generation: 1}\nspec:\n  version: 1.0.0\n  source: {name: addons, namespace: flux-system, path: ./layer}\n", l)
 		if l > 0 {
 			fmt.Fprintf(&text, "  prereqs: {dependsOn: [layer-%03d, layer-%03d]}\n", l/2, l-1)
 		}

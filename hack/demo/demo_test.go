@@ -127,9 +127,9 @@ func TestTheDemoOwnsWhatItMakes(t *testing.T) {
 		want  []string
 		words string
 	}{
-		"an empty cluster":       {list: noKind, want: []string{"strata-system", "gotk-system"}},
-		"somebody's namespaces":  {there: []string{"strata-system", "gotk-system"}, list: noKind},
-		"one of them":            {there: []string{"gotk-system"}, list: noKind, want: []string{"strata-system"}},
+		"an empty cluster":       {list: noKind, want: []string{"strata-system", "flux-system"}},
+		"somebody's namespaces":  {there: []string{"strata-system", "flux-system"}, list: noKind},
+		"one of them":            {there: []string{"flux-system"}, list: noKind, want: []string{"strata-system"}},
 		"a cluster with Strata":  {words: "has AddonsLayers already"},
 		"a cluster that is away": {list: errors.New("no route"), words: "cannot look for Strata in the cluster of context kind: no route"},
 	} {

@@ -113,7 +113,7 @@ func (d Decision) withFailures(results []dependents.Result, actor func(objects.I
 }
 
 // allConditions computes every condition of a layer in one place; see the table
-// in docs/layers.md.
+// in docs/layers-reference.md.
 func allConditions(o Observation, d Decision) []metav1.Condition {
 	set := conditions.New(o.Layer.Status.Conditions, o.Layer.Generation, o.Now)
 	message := truncate(d.Message)

@@ -21,7 +21,7 @@ import (
 )
 
 // FluxNamespace is the runtime namespace of the Flux controllers.
-const FluxNamespace = "gotk-system"
+const FluxNamespace = "flux-system"
 
 // ErrNotManaged is returned for components of a cluster that this package
 // did not start.

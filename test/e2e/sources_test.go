@@ -259,7 +259,7 @@ func TestManifestsOfTheSourcesPage(t *testing.T) {
 	f := newFixture(t)
 	kinds := map[string]int{}
 	for _, manifest := range f.page("sources.md") {
-		obj := f.manifest(strings.ReplaceAll(manifest, "gotk-system", f.prefix))
+		obj := f.manifest(strings.ReplaceAll(manifest, "flux-system", f.prefix))
 		kinds[obj.GetKind()]++
 		if err := stack.client.Create(f.ctx, obj, client.DryRunAll, client.FieldValidation("Strict")); err != nil {
 			t.Errorf("%v in\n%s", err, manifest)
