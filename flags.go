@@ -6,6 +6,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,6 +27,7 @@ import (
 	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/internal/repos"
 	"github.com/strata-project/strata/internal/signals"
+	"github.com/strata-project/strata/internal/terminal"
 )
 
 // defaultArtifactHost is source-controller's Service where Flux installs it.
@@ -107,6 +109,12 @@ func parseFlags(args []string, getenv func(string) string) (*options, error) {
 		artifactMaxSize: *resource.NewQuantity(repos.DefaultMaxArtifact, resource.BinarySI),
 	}}
 	flags := pflag.NewFlagSet("strata", pflag.ContinueOnError)
+	flags.Usage = func() {
+		width := terminal.Of(os.Stderr, os.LookupEnv).Width
+		for line := range strings.Lines(flags.FlagUsages()) {
+			fmt.Fprintln(os.Stderr, terminal.Brief(strings.TrimRight(line, "\n"), width))
+		}
+	}
 	flags.SortFlags = false
 	namespace := getenv("RUNTIME_NAMESPACE")
 	if namespace == "" {

@@ -138,7 +138,7 @@ func TestFluxStrata(t *testing.T) {
 		t.Errorf("advice: exit code %d: %s", code, out)
 	}
 	program = asKubectl
-	if _, out, _ := commandLine(t, nil, terminal.Screen{}, "--help"); !strings.Contains(out, "kubectl strata [flags]") {
+	if _, out, _ := commandLine(t, nil, terminal.Screen{}, "--help"); !strings.Contains(out, "kubectl strata [command]") {
 		t.Errorf("kubectl's help is\n%s", out)
 	}
 }

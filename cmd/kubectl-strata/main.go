@@ -97,6 +97,7 @@ something differs, is blocked or has failed.`,
 	root.AddCommand(lintCommands(t)...)
 	root.AddCommand(newGraph(t))
 	root.AddCommand(setup.Commands(t.Console, setup.Build{Version: version, Image: image, Registry: registry})...)
+	t.addHelp(root)
 	t.complete(root)
 	sayWhatIsMeant(root)
 	return root

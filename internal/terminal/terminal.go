@@ -134,3 +134,17 @@ func (s Screen) Wrap(text, indent string) []string {
 // Safe returns a text of others' making without what would move the cursor of a
 // terminal, hide, or change the direction of writing, in one line.
 func Safe(text string) string { return printable.Escaped(text) }
+
+// Brief ends a line that is longer than a screen is wide, at a word. A width of 0 is no
+// limit.
+func Brief(line string, width int) string {
+	const more = " ..."
+	if width <= len(more) || len(line) <= width {
+		return line
+	}
+	short := line[:width-len(more)]
+	if at := strings.LastIndex(short, " "); at > 0 {
+		short = short[:at]
+	}
+	return strings.TrimRight(short, " ,;:") + more
+}
