@@ -110,7 +110,8 @@ func parseFlags(args []string, getenv func(string) string) (*options, error) {
 	}}
 	flags := pflag.NewFlagSet("strata", pflag.ContinueOnError)
 	flags.Usage = func() {
-		width := terminal.Of(os.Stderr, os.LookupEnv).Width
+		environment := func(name string) (string, bool) { value := getenv(name); return value, value != "" }
+		width := terminal.Of(os.Stderr, environment).Width
 		for line := range strings.Lines(flags.FlagUsages()) {
 			fmt.Fprintln(os.Stderr, terminal.Brief(strings.TrimRight(line, "\n"), width))
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	fences   = regexp.MustCompile("(?ms)^```.*?^```")
+	fences   = regexp.MustCompile("(?ms)^```.*?\n```")
 	headings = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	links    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	linked   = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)

@@ -65,6 +65,6 @@ func newClusters(t *tool) *cobra.Command {
 func addClusterCommands(t *tool, clusters *cobra.Command) {
 	list := newClusters(t)
 	list.Use, list.Aliases = "list [[NAMESPACE/]NAME...]", nil
-	list.Example = strings.ReplaceAll(list.Example, "strata clusters", "strata cluster list")
+	list.Example = strings.ReplaceAll(list.Example, "strata clusters", "strata clusters list")
 	clusters.AddCommand(append(remoteclusters.Commands(t.Console), list)...)
 }

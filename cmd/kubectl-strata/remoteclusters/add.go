@@ -63,13 +63,13 @@ Exit codes:
   2  it is made, and not ready in time`
 
 const clusterAddExamples = `  # The cluster of the context prod-eu
-  kubectl strata cluster add prod-eu --from-context prod-eu -n fleet -l region=eu,stage=production
+  kubectl strata clusters add prod-eu --from-context prod-eu -n fleet -l region=eu,stage=production
 
   # What would be made, without a token
-  kubectl strata cluster add prod-eu --from-context prod-eu -n fleet --dry-run
+  kubectl strata clusters add prod-eu --from-context prod-eu -n fleet --dry-run
 
   # From another kubeconfig, with a token that ends, and fewer rights
-  kubectl strata cluster add lab --from-context lab --kubeconfig-of lab.kubeconfig --token-duration 720h --role edit`
+  kubectl strata clusters add lab --from-context lab --kubeconfig-of lab.kubeconfig --token-duration 720h --role edit`
 
 // join is what somebody asks for who adds or forgets a cluster.
 type join struct {
@@ -312,7 +312,7 @@ func (j *join) halfWay(err error) error {
 		return fmt.Errorf("%w; nothing was made", err)
 	}
 	return fmt.Errorf(
-		"%w; until then there was made: %s. Run the same command again to go on, nothing is made twice; or take it away with kubectl strata cluster forget %s/%s --from-context %s",
+		"%w; until then there was made: %s. Run the same command again to go on, nothing is made twice; or take it away with kubectl strata clusters forget %s/%s --from-context %s",
 		err,
 		strings.Join(j.made, ", "),
 		j.Namespace,

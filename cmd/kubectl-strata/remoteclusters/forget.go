@@ -26,7 +26,7 @@ import (
 	"github.com/strata-project/strata/internal/clusters"
 )
 
-const clusterForgetLong = `Delete a RemoteCluster, and the Secret that kubectl strata cluster add has made
+const clusterForgetLong = `Delete a RemoteCluster, and the Secret that kubectl strata clusters add has made
 for it. With --from-context also the account, its rights and its tokens on the
 other cluster are deleted; the namespace there stays.
 
@@ -41,13 +41,13 @@ Exit codes:
   2  layers or releases are there, or it is not gone in time`
 
 const clusterForgetExamples = `  # What stands in the way
-  kubectl strata cluster forget fleet/prod-eu --plan
+  kubectl strata clusters forget fleet/prod-eu --plan
 
   # With the account on the other cluster
-  kubectl strata cluster forget fleet/prod-eu --from-context prod-eu
+  kubectl strata clusters forget fleet/prod-eu --from-context prod-eu
 
   # The cluster is gone for good
-  kubectl strata cluster forget fleet/prod-eu --force`
+  kubectl strata clusters forget fleet/prod-eu --force`
 
 func newClusterForget(c *console.Console) *cobra.Command {
 	j := &join{Console: c}
