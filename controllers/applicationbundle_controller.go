@@ -23,11 +23,14 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/catalogue"
+	"github.com/strata-project/strata/internal/memory"
 )
 
 // ApplicationBundleReconciler says which bundles can be installed.
 type ApplicationBundleReconciler struct {
 	*Process
+	// due holds until when statuses wait that were put off.
+	due memory.Due
 }
 
 // Reconcile looks at one ApplicationBundle.
@@ -38,6 +41,7 @@ func (r *ApplicationBundleReconciler) Reconcile(ctx context.Context, req ctrl.Re
 func (r *ApplicationBundleReconciler) reconcile(ctx context.Context, req ctrl.Request) (time.Duration, error) {
 	bundle := &v1alpha1.ApplicationBundle{}
 	if err := r.Client.Get(ctx, req.NamespacedName, bundle, client.UnsafeDisableDeepCopy); err != nil {
+		r.due.Forget(req.Name)
 		return 0, client.IgnoreNotFound(err)
 	}
 	if !bundle.DeletionTimestamp.IsZero() || !r.isOwn(bundle) {
@@ -49,8 +53,15 @@ func (r *ApplicationBundleReconciler) reconcile(ctx context.Context, req ctrl.Re
 	}
 	decision := bundles.Decide(observed)
 	if equality.Semantic.DeepEqual(bundle.Status, decision.Status) {
+		r.due.Forget(req.Name)
 		return 0, nil
 	}
+	if bundles.OnlyCounted(bundle.Status, decision.Status) {
+		if late := r.due.PutOff(req.Name, r.now(), bundles.CountLag); late > 0 {
+			return late, nil
+		}
+	}
+	r.due.Forget(req.Name)
 	patched := bundle.DeepCopy()
 	patched.Status = decision.Status
 	// The lock sees to it that nothing is published anew by a look that has yet to

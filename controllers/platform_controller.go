@@ -22,6 +22,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/catalogue"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/memory"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/platforms"
 	"github.com/strata-project/strata/internal/sources"
@@ -31,6 +32,10 @@ import (
 // them to other versions, and says how they fare. The layers do the rest.
 type PlatformReconciler struct {
 	*Process
+	// due holds until when statuses wait that were put off, and written what the caches
+	// may not show yet.
+	due     memory.Due
+	written memory.Platforms
 }
 
 // Reconcile looks at one Platform.
@@ -47,15 +52,13 @@ func (r *PlatformReconciler) reconcile(ctx context.Context, req ctrl.Request) (t
 	}
 	if !found || !r.isOwn(platform) {
 		r.follows.Keep(platformReader(name), nil)
+		r.due.Forget(name)
+		r.written.Forget(name)
 		return 0, nil
 	}
-	if !controllerutil.ContainsFinalizer(platform, v1alpha1.Finalizer) {
-		if !platform.DeletionTimestamp.IsZero() {
-			return 0, nil
-		}
-		if platform, err = r.addFinalizer(ctx, platform); err != nil {
-			return 0, err
-		}
+	platform = r.written.Newest(platform)
+	if !platform.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(platform, v1alpha1.Finalizer) {
+		return 0, nil
 	}
 	o, err := r.observe(ctx, platforms.Trusted(platform))
 	if err != nil || ctx.Err() != nil {
@@ -72,10 +75,18 @@ func (r *PlatformReconciler) reconcile(ctx context.Context, req ctrl.Request) (t
 		if platform, err = r.tell(ctx, platform, decision.Status); err != nil {
 			return 0, err
 		}
+	} else if platform, err = r.mark(ctx, platform, platform.Annotations[v1alpha1.DecidedAnnotation]); err != nil {
+		return 0, err
 	}
 	if err := r.carryOut(ctx, platform, decision); err != nil {
 		return 0, err
 	}
+	if platforms.OnlyProgress(platform, decision) {
+		if late := r.due.PutOff(name, r.now(), platforms.ProgressLag); late > 0 {
+			return min(late, r.next(decision)), nil
+		}
+	}
+	r.due.Forget(name)
 	if platform, err = r.tell(ctx, platform, decision.Status); err != nil {
 		return 0, err
 	}
@@ -92,16 +103,6 @@ func (r *PlatformReconciler) next(decision platforms.Decision) time.Duration {
 		after = min(after, max(decision.Until.Sub(r.now()), time.Millisecond))
 	}
 	return after
-}
-
-func (r *PlatformReconciler) addFinalizer(ctx context.Context, platform *v1alpha1.Platform) (*v1alpha1.Platform, error) {
-	patched := platform.DeepCopy()
-	controllerutil.AddFinalizer(patched, v1alpha1.Finalizer)
-	err := patchLocked(ctx, r.Client, patched, platform)
-	if err != nil {
-		return nil, fmt.Errorf("cannot add the finalizer to Platform %s: %w", platform.Name, err)
-	}
-	return patched, nil
 }
 
 // finalize lets a Platform go that has no layers any more. That the caches know of
@@ -126,7 +127,7 @@ func (r *PlatformReconciler) finalize(ctx context.Context, platform *v1alpha1.Pl
 // decided from. What was decided goes into an annotation before, which counts from then
 // on.
 func (r *PlatformReconciler) tell(ctx context.Context, platform *v1alpha1.Platform, status v1alpha1.PlatformStatus) (*v1alpha1.Platform, error) {
-	platform, err := r.decided(ctx, platform, platforms.Decided(status))
+	platform, err := r.mark(ctx, platform, platforms.Decided(status))
 	if err != nil {
 		return nil, err
 	}
@@ -139,6 +140,7 @@ func (r *PlatformReconciler) tell(ctx context.Context, platform *v1alpha1.Platfo
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the status of Platform %s: %w", platform.Name, err)
 	}
+	r.written.Wrote(patched)
 	r.tellApprovals(patched, platform.Status.Approvals)
 	r.tellReady(patched, v1alpha1.PlatformKind, status.Version, status.Conditions, platform.Status.Conditions)
 	return patched, nil
@@ -163,20 +165,26 @@ func (r *PlatformReconciler) tellApprovals(platform *v1alpha1.Platform, before [
 	}
 }
 
-// decided writes what was decided where it is not what the annotation says.
-func (r *PlatformReconciler) decided(ctx context.Context, platform *v1alpha1.Platform, text string) (*v1alpha1.Platform, error) {
-	if platform.Annotations[v1alpha1.DecidedAnnotation] == text {
-		return platform, nil
-	}
+// mark writes what was decided where it is not what the annotation says, and the
+// finalizer where it is not there yet, in one.
+func (r *PlatformReconciler) mark(ctx context.Context, platform *v1alpha1.Platform, text string) (*v1alpha1.Platform, error) {
 	patched := platform.DeepCopy()
-	metav1.SetMetaDataAnnotation(&patched.ObjectMeta, v1alpha1.DecidedAnnotation, text)
-	if text == "" {
-		delete(patched.Annotations, v1alpha1.DecidedAnnotation)
+	changed := platform.DeletionTimestamp.IsZero() && controllerutil.AddFinalizer(patched, v1alpha1.Finalizer)
+	if platform.Annotations[v1alpha1.DecidedAnnotation] != text {
+		changed = true
+		metav1.SetMetaDataAnnotation(&patched.ObjectMeta, v1alpha1.DecidedAnnotation, text)
+		if text == "" {
+			delete(patched.Annotations, v1alpha1.DecidedAnnotation)
+		}
+	}
+	if !changed {
+		return platform, nil
 	}
 	err := patchLocked(ctx, r.Client, patched, platform)
 	if err != nil {
-		return nil, fmt.Errorf("cannot write the annotation %s of Platform %s: %w", v1alpha1.DecidedAnnotation, platform.Name, err)
+		return nil, fmt.Errorf("cannot write the finalizer or the annotation %s of Platform %s: %w", v1alpha1.DecidedAnnotation, platform.Name, err)
 	}
+	r.written.Wrote(patched)
 	return patched, nil
 }
 
@@ -223,11 +231,15 @@ func (r *PlatformReconciler) write(ctx context.Context, platform *v1alpha1.Platf
 		}
 		return nil
 	}
-	err := r.Client.Create(ctx, layer.DeepCopy(), client.FieldOwner(dependents.FieldManager))
+	// With the finalizer that its first look would have to add.
+	created := layer.DeepCopy()
+	controllerutil.AddFinalizer(created, v1alpha1.Finalizer)
+	err := r.Client.Create(ctx, created, client.FieldOwner(dependents.FieldManager))
 	if !apierrors.IsAlreadyExists(err) {
 		if err != nil {
 			return fmt.Errorf("cannot create layer %s: %w", layer.Name, err)
 		}
+		r.written.Made(platform.Name, created, r.now())
 		return nil
 	}
 	live := &v1alpha1.AddonsLayer{}
@@ -276,6 +288,7 @@ func (r *PlatformReconciler) observe(ctx context.Context, platform *v1alpha1.Pla
 	for i := range owned.Items {
 		o.Layers = append(o.Layers, &owned.Items[i])
 	}
+	o.Layers = append(o.Layers, r.written.Unseen(platform.Name, o.Layers, r.now())...)
 	if err := r.observeInputs(ctx, &o); err != nil {
 		return o, err
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/platforms"
 	"github.com/strata-project/strata/test/controlplane"
 )
 
@@ -24,26 +25,29 @@ import (
 // STRATA_TEST_ALL=1 makes 200 of them.
 func TestCostOfManyPlatforms(t *testing.T) {
 	const period = 2 * time.Second
-	platforms := 20
+	count := 20
 	if os.Getenv("STRATA_TEST_ALL") != "" {
-		platforms = 200
+		count = 200
 	}
 	f := newSerialBareFixture(t)
 	f.startFleet(period, func(r *AddonsLayerReconciler) { r.Concurrent = 16 })
 	f.bundleOf("one", "1.0.0", settings)
 	name := func(i int) string { return fmt.Sprintf("p%03d", i) }
 	began := time.Now()
-	f.each(platforms, func(i int) error {
+	f.each(count, func(i int) error {
 		return f.client.Create(f.ctx, &v1alpha1.Platform{
 			ObjectMeta: metav1.ObjectMeta{Name: f.name(name(i)), Labels: map[string]string{"test": f.namespace}},
 			Spec:       v1alpha1.PlatformSpec{Bundle: &v1alpha1.PlatformBundle{Family: f.namespace}},
 		})
 	})
-	f.allInstalled(platforms)
+	f.allInstalled(count)
 	f.settle()
 	requests, _ := f.taken()
 	told, _ := requestsOf(requests, "PATCH /apis/kraan.io/v1alpha1/platforms/")
-	t.Logf("%d platforms are installed after %s, with %d requests, %d of them patches of Platforms", platforms, time.Since(began).Round(time.Millisecond), len(requests), told)
+	events, _ := requestsOf(requests, "POST /apis/events.k8s.io/")
+	t.Logf("%d platforms are installed after %s, with %d requests, %d of them patches of Platforms, and %d events",
+		count, time.Since(began).Round(time.Millisecond), len(requests)-events, told, events)
+	f.costOfAnother(count)
 
 	looked := f.platformLooks()
 	<-time.After(2*period + period/2) // each is looked at twice
@@ -51,7 +55,7 @@ func TestCostOfManyPlatforms(t *testing.T) {
 	if len(requests) > 0 {
 		t.Errorf("%d requests while nothing happens, such as %v", len(requests), requests[:min(5, len(requests))])
 	}
-	if looked = f.platformLooks() - looked; looked < 2*platforms {
+	if looked = f.platformLooks() - looked; looked < 2*count {
 		t.Errorf("%d looks at Platforms: the test shows nothing", looked)
 	}
 	if versions < 2 {
@@ -68,6 +72,40 @@ func TestCostOfManyPlatforms(t *testing.T) {
 	f.application("other", func(*v1alpha1.HelmApplicationVersion) {})
 	f.settleAnew()
 	f.costs("what is not installed", f.name("none"), f.name("other"))
+}
+
+// costOfAnother installs one more Platform of three layers, and counts what that takes:
+// the layers, their objects and their statuses alone are 14 requests.
+func (f *fixture) costOfAnother(there int) {
+	f.Helper()
+	began := time.Now()
+	f.must(f.client.Create(f.ctx, &v1alpha1.Platform{
+		ObjectMeta: metav1.ObjectMeta{Name: f.name("another"), Labels: map[string]string{"test": f.namespace}},
+		Spec:       v1alpha1.PlatformSpec{Bundle: &v1alpha1.PlatformBundle{Family: f.namespace}},
+	}))
+	f.allInstalled(there + 1)
+	took := time.Since(began)
+	// The bundle counts it a moment later.
+	f.must(controlplane.WaitFor(f.ctx, patience, func(context.Context) error {
+		bundle := &v1alpha1.ApplicationBundle{}
+		if err := f.client.Get(f.ctx, client.ObjectKey{Name: f.name("one")}, bundle); err != nil {
+			return err
+		}
+		if int(bundle.Status.Platforms) != there+1 {
+			return fmt.Errorf("the bundle counts %d Platforms", bundle.Status.Platforms)
+		}
+		return nil
+	}))
+	f.settle()
+	requests, _ := f.taken()
+	events, _ := requestsOf(requests, "POST /apis/events.k8s.io/")
+	// How it gets on is told at intervals, so that a slow machine is told of more often.
+	most := 20 + int(took/platforms.ProgressLag)
+	if got := len(requests) - events; got > most || got < 14 {
+		f.Errorf("one more Platform costs %d requests beside events, want at most %d: %v", got, most, requests)
+	} else {
+		f.Logf("one more Platform costs %d requests, and %d events", got, events)
+	}
 }
 
 // platformLooks returns how often controllers of this process have looked at a

@@ -12,6 +12,8 @@ cd "$(dirname "$0")/.."
 # that are not git, the way back, and the plug-in.
 short='^(TestSampleDeploysInOrder|TestEachLayerOfAChainFollowsAtOnce|TestUpgradeOfReleasesThatDependOnEachOtherKeepsTheOrder|TestRemovedReleaseIsUninstalledAfterItsGrace|TestMassPruneIsRefused|TestReleaseMovedBetweenLayersIsAdopted|TestDriftIsCorrectedAtOnce|TestDeletionWaitsForDependantsAndGoesInReverseOrder|TestKubernetesVersionThatIsMetPasses|TestFailedRevisionIsTakenBackAsAWhole|TestKindsOfSources|TestLayerHasTheRightsOfItsAccount|TestLayerOnRemoteCluster|TestPlatformStages|TestThePluginActs|TestThePluginInstalls)$'
 short=${MATRIX_TESTS:-$short}
+# What the earlier Flux does not do; docs/support.md says why.
+older_flux_lacks='^(TestFailedRevisionIsTakenBackAsAWhole|TestPlatformStages)$'
 
 go run ./hack/controlplane
 go run ./hack/controlplane --older
@@ -29,21 +31,25 @@ for kubernetes in newest older; do
     folder=$work/$kubernetes-$flux
     mkdir "$folder"
     ln -s "$newest"/* "$folder"
+    # Folders of definitions are copies: a link to one is not walked through.
+    rm "$folder"/crds*
+    cp -r "$newest"/crds* "$folder"
     if [[ $kubernetes == older ]]; then
       for name in kube-apiserver kube-controller-manager kube-scheduler; do ln -sf "$older/$name" "$folder"; done
     fi
     if [[ $flux == older ]]; then
       for name in source-controller helm-controller; do ln -sf "$older/$name" "$folder"; done
-      rm "$folder/crds"
-      mkdir "$folder/crds"
-      cp "$newest"/crds/notification* "$older"/crds/* "$folder/crds"
+      rm "$folder"/crds/{source,helm}*
+      cp "$older"/crds/* "$folder/crds"
     fi
+    skip='^$'
+    if [[ $flux == older ]]; then skip=$older_flux_lacks; fi
     at=${kubernetes/newest/} at=${at:+older/}
     of=${flux/newest/} of=${of:+older/}
     run="Kubernetes $(pinned "${at}kubernetes" k8s.io/kubernetes), source-controller $(pinned "${of}source-controller" github.com/fluxcd/source-controller), helm-controller $(pinned "${of}helm-controller" github.com/fluxcd/helm-controller)"
     echo "==> $run"
-    if STRATA_CONTROLPLANE=$folder KUBEBUILDER_ASSETS=$folder GOGC=400 "$(hack/tools.sh --dir)/gotestsum" --format dots-v2 --jsonfile "$work/tests.json" -- \
-      -trimpath -ldflags=-w -vet=off -count=1 -parallel 10 -timeout 20m -run "$short" ./test/e2e; then
+    if STRATA_CONTROLPLANE=$folder KUBEBUILDER_ASSETS=$folder GOGC=400 "$(hack/tools.sh --dir)/gotestsum" --format pkgname --jsonfile "$work/tests.json" -- \
+      -trimpath -ldflags=-w -vet=off -count=1 -parallel 10 -timeout 20m -run "$short" -skip "$skip" ./test/e2e; then
       tests=$(grep -c '"Action":"pass","Package":"[^"]*","Test":"[^"/]*"' "$work/tests.json" || true)
       rows+=("| ${run//, / | } | $tests |")
     else

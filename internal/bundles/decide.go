@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -30,6 +31,17 @@ type Observation struct {
 // Decision is what to say of an ApplicationBundle.
 type Decision struct {
 	Status v1alpha1.ApplicationBundleStatus
+}
+
+// CountLag is how long a status waits that differs only in how many Platforms have the
+// bundle.
+const CountLag = 2 * time.Second
+
+// OnlyCounted tells whether a status says nothing new but how many Platforms have the
+// bundle.
+func OnlyCounted(last, next v1alpha1.ApplicationBundleStatus) bool {
+	last.Platforms = next.Platforms
+	return equality.Semantic.DeepEqual(last, next)
 }
 
 // Decide says whether a bundle can be installed. It is deterministic.

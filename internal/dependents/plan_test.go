@@ -117,6 +117,13 @@ func want(id objects.ID, changes ...func(*Dependent)) Dependent {
 	return d
 }
 
+// saying wants a value in the data of an object.
+func saying(key, value string) func(*Dependent) {
+	return func(d *Dependent) {
+		d.Object = &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{key: value}}}
+	}
+}
+
 func digest(v string) func(*Dependent) { return func(d *Dependent) { d.Digest = v } }
 
 func mode(m Mode) func(*Dependent) { return func(d *Dependent) { d.Mode = m } }

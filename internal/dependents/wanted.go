@@ -124,7 +124,9 @@ func (p *planner) isCurrent(d *Dependent, entry Entry, live *unstructured.Unstru
 	if generation := live.GetGeneration(); generation != 0 {
 		return generation == entry.Generation
 	}
-	return live.GetResourceVersion() == entry.ResourceVersion
+	// A kind without a generation does not say what has changed. Its status changes as
+	// others do their work, which is nothing to write for.
+	return live.GetResourceVersion() == entry.ResourceVersion || d.Object != nil && objects.Holds(live.Object, d.Object.Object)
 }
 
 // planWrite decides whether an object that differs may be written now.

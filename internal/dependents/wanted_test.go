@@ -46,6 +46,25 @@ func TestMakeWrites(t *testing.T) {
 			actions:   []string{"Write settings as a correction"},
 			standings: []string{"settings progressing Deployed: has yet to be applied"},
 		},
+		"a status that others write": {
+			reason: "what of a kind without a generation was applied is all there, whatever its status has become",
+			in: world(
+				wanted(want(settings, saying("a", "1"))), inventory(had(settings)),
+				lives(config("settings", version("8"), func(o *unstructured.Unstructured) {
+					o.Object["data"], o.Object["status"] = map[string]any{"a": "1"}, map[string]any{"used": "1"}
+				})),
+			),
+			standings: []string{"settings ready Deployed"},
+		},
+		"a field that others write": {
+			reason: "what of a kind without a generation was applied is not all there",
+			in: world(
+				wanted(want(settings, saying("a", "1"))), inventory(had(settings)),
+				lives(config("settings", version("8"), func(o *unstructured.Unstructured) { o.Object["data"] = map[string]any{"a": "2"} })),
+			),
+			actions:   []string{"Write settings as a correction"},
+			standings: []string{"settings progressing Deployed: has yet to be applied"},
+		},
 		"current without generation": {
 			reason:    "the version after the last apply needs nothing",
 			in:        world(wanted(want(settings)), inventory(had(settings)), lives(config("settings"))),

@@ -56,7 +56,7 @@ func TestChosen(t *testing.T) {
 
 func TestRefusedFlags(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
-		{"--systems kraan", `there is no system "kraan"; there are plain-apply, plain-create, strata, kustomize-tuned, kustomize-defaults`},
+		{"--systems kraan", `there is no system "kraan"; there are plain-apply, plain-create, idle-manager, strata, kustomize-tuned, kustomize-defaults`},
 		{"--systems stra", `there is no system "stra"; there are`},
 		{"--scenarios flood", `there is no scenario "flood"; there are chain, fan-out, idle`},
 		{"--chain-layers 0", "--chain-layers is 0: it must be from 1 to 9999"},

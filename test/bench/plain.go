@@ -35,6 +35,8 @@ type plain struct {
 	runner       *controlplane.Runner
 	url          string
 	release      func()
+	// more are arguments of the process beside those that every one has.
+	more []string
 }
 
 func newPlain(name, method string) *plain { return &plain{name: name, method: method} }
@@ -71,6 +73,7 @@ func (p *plain) Start(ctx context.Context, b *bed) error {
 	if b.remote != nil {
 		args = append(args, b.remote.identity.Kubeconfig)
 	}
+	args = append(args, p.more...)
 	p.runner, err = controlplane.NewRunner(controlplane.Program{
 		Name: p.name, Path: self, Dir: filepath.Join(b.dir, p.name),
 		Args:    args,

@@ -26,6 +26,10 @@ const plainCommand = "plain-client"
 // plainProcess serves an address, where it takes a list of manifests and
 // answers when it has written them. It returns when it is told to end.
 func plainProcess(args []string) error {
+	holds := len(args) > 0 && args[len(args)-1] == idleManagerFlag
+	if holds {
+		args = args[:len(args)-1]
+	}
 	if len(args) != 3 && len(args) != 4 {
 		return fmt.Errorf("%s takes a kubeconfig, an address, a method and perhaps the kubeconfig of another cluster, and not %q", plainCommand, args)
 	}
@@ -54,7 +58,10 @@ func plainProcess(args []string) error {
 		w.WriteHeader(http.StatusOK)
 	})
 	server := &http.Server{Addr: args[1], Handler: handler, ReadHeaderTimeout: stopGrace}
-	ended := make(chan error, 1)
+	ended := make(chan error, 2)
+	if holds {
+		go func() { ended <- holdCaches(ctx, args[0]) }()
+	}
 	go func() { ended <- server.ListenAndServe() }()
 	select {
 	case <-ctx.Done():

@@ -77,6 +77,7 @@ type choice struct {
 var systems = []choice{
 	{report.Plain, func(o *options) System { return newPlain(report.Plain, methodApply) }},
 	{report.PlainCreate, func(o *options) System { return newPlain(report.PlainCreate, methodCreate) }},
+	{report.IdleManager, newIdleManager},
 	{report.Strata, newStrata},
 	{report.KustomizeTuned, newKustomizeTuned},
 	{report.Kustomize, newKustomize},

@@ -470,3 +470,61 @@ func TestFinalizerDoesNotBumpTheGeneration(t *testing.T) {
 		t.Error("the layer is not Ready")
 	}
 }
+
+// A kind without a generation whose status others write disturbs nobody: the layer stays
+// Deployed, and writes nothing. What was applied is still repaired.
+func TestStatusOfAKindWithoutGeneration(t *testing.T) {
+	f := newFixture(t)
+	revision := f.push(map[string]string{"limits/quota.yaml": `apiVersion: v1
+kind: ResourceQuota
+metadata: {name: limits, namespace: ` + f.prefix + `}
+spec: {hard: {count/configmaps: "50"}}
+`, "limits/release.yaml": f.configMapRelease("limits", "one")})
+	f.layer("limits")
+	f.deployed("limits", revision)
+	quota := &corev1.ResourceQuota{}
+	at := client.ObjectKey{Namespace: f.prefix, Name: "limits"}
+	used := func() string {
+		f.must(stack.client.Get(f.ctx, at, quota))
+		amount := quota.Status.Used["count/configmaps"]
+		return amount.String()
+	}
+	f.eventually("the quota is counted", func() error {
+		if used() == "0" {
+			return errors.New("nothing is counted")
+		}
+		return nil
+	})
+	since, before := f.get("limits").Status.StateSince, used()
+	f.must(stack.client.Create(f.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.prefix, Name: "one-more"}}))
+	f.eventually("one more is counted", func() error {
+		if used() == before {
+			return errors.New("it is not counted")
+		}
+		return nil
+	})
+	// A look that has certainly seen it.
+	f.must(f.patchLayer(f.name("limits"), `{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"now"}}}`))
+	f.eventually("the layer is looked at", func() error {
+		if f.get("limits").Status.LastHandledReconcileAt != "now" {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	if now := f.get("limits").Status.StateSince; !now.Equal(&since) {
+		t.Errorf("it is Deployed since %s, and was since %s", now, since)
+	}
+	for _, entry := range quota.ManagedFields {
+		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Time.After(since.Add(2*time.Second)) {
+			t.Errorf("%s has written at %s", entry.Manager, entry.Time)
+		}
+	}
+	f.must(stack.client.Patch(f.ctx, quota, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"hard":{"count/configmaps":"60"}}}`))))
+	f.eventually("the quota is as it was applied", func() error {
+		f.must(stack.client.Get(f.ctx, at, quota))
+		if hard := quota.Spec.Hard["count/configmaps"]; hard.String() != "50" {
+			return fmt.Errorf("it is %s", hard.String())
+		}
+		return nil
+	})
+}

@@ -48,7 +48,7 @@ var kindsOfTheSuite = []any{
 	map[string]any{"apiGroup": groupLater, "resources": []any{"gadgets"}},
 	map[string]any{"apiGroup": groupOwned, "resources": []any{"boxes", "crates", "kegs", "tins", "jars", "cups"}},
 	map[string]any{"apiGroup": groupMoving, "resources": []any{"movers", "leavers"}},
-	map[string]any{"apiGroup": "", "resources": []any{"persistentvolumeclaims"}},
+	map[string]any{"apiGroup": "", "resources": []any{"persistentvolumeclaims", "resourcequotas"}},
 	map[string]any{"apiGroup": "batch", "resources": []any{"jobs"}},
 	map[string]any{"apiGroup": "cluster.x-k8s.io", "resources": []any{"clusters"}},
 	map[string]any{"apiGroup": "apiextensions.k8s.io", "resources": []any{"customresourcedefinitions"}},

@@ -99,13 +99,18 @@ func typed(t *testing.T) runtime.Decoder {
 func shown(document string) map[int]string {
 	const indent = "    "
 	blocks := map[int]string{}
-	begin := 0
+	begin, last := 0, ""
 	for i, line := range strings.Split(document, "\n") {
 		code, isCode := strings.CutPrefix(line, indent)
+		before := last
+		last = code
 		switch {
+		case strings.HasPrefix(before, "$ cat > charts/"):
+			// The files of a chart are none of Kubernetes.
 		case begin == 0 && strings.HasPrefix(code, "apiVersion:") && isCode:
 			begin = i + 1
-		case !isCode && line != "":
+		case !isCode && line != "", code == "EOF":
+			// A document that a command reads ends with its mark.
 			begin = 0
 		}
 		if begin > 0 {

@@ -29,6 +29,7 @@ const (
 	Strata         = "strata"
 	Plain          = "plain-apply"  // the limit: server-side apply by client-go alone
 	PlainCreate    = "plain-create" // the same objects by create
+	IdleManager    = "idle-manager" // plain-apply with the caches and the lease of a controller
 	Kustomize      = "kustomize-defaults"
 	KustomizeTuned = "kustomize-tuned"
 )

@@ -119,7 +119,7 @@ func (g Group) FigureNames() []string {
 // What is not named in them comes last.
 var (
 	scenarioOrder = []string{Chain, FanOut, Idle, Commit, Restart, Storm, Curve, FleetJoin, Fleet, FleetIdle, RolloutInstall, Rollout, Builds, BuildsCommit}
-	systemOrder   = []string{Plain, PlainCreate, Strata, KustomizeTuned, Kustomize}
+	systemOrder   = []string{Plain, PlainCreate, IdleManager, Strata, KustomizeTuned, Kustomize}
 )
 
 // Groups summarizes results, ordered by scenario, sizes and system. The order

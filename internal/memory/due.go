@@ -1,0 +1,39 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"sync"
+	"time"
+)
+
+// Due remembers until when statuses wait that were put off, by the names of their
+// objects. The zero value remembers none. It is safe for concurrent use.
+type Due struct {
+	mu     sync.Mutex
+	byName map[string]time.Time
+}
+
+// PutOff returns how long a status still waits that may be written so long after it was
+// first put off; 0 when that is over.
+func (d *Due) PutOff(name string, now time.Time, lag time.Duration) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	due, known := d.byName[name]
+	if !known || due.Sub(now) > lag { // the clock was set back
+		due = now.Add(lag)
+		if d.byName == nil {
+			d.byName = map[string]time.Time{}
+		}
+		d.byName[name] = due
+	}
+	return max(due.Sub(now), 0)
+}
+
+// Forget drops what was put off, because it was told or because there is nothing to tell.
+func (d *Due) Forget(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.byName, name)
+}
