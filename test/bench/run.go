@@ -125,6 +125,9 @@ type scenario struct {
 
 // suits tells whether a system can do what the scenario asks of it.
 func (of scenario) suits(system System) bool {
+	if _, is := system.(*idleManager); is {
+		return of.name == report.FanOut || of.name == report.Curve || of.name == report.Idle
+	}
 	if pusher, ok := system.(Pusher); ok {
 		return !of.standing && (!of.changing || pusher.Changes())
 	}

@@ -50,9 +50,9 @@ func Judge(results []Result) []Target {
 		judgeChain(groups, Sizes{Layers: 10, Releases: 5}),
 		judgeFanOut(groups, wide),
 		judgeCommit(groups, wide),
-		judgeIdle(groups, most),
+		judgeIdle(groups, wide, most),
 		[]Target{
-			atMost("RSS at 1000 layers of 10 releases", Bytes, 400e6, highest(groups, RSS, func(g Group) bool {
+			atMost("RSS at 1000 layers of 10 releases", Bytes, 300e6, highest(groups, RSS, func(g Group) bool {
 				return sameCluster(g.Sizes, most)
 			})).below(),
 			atMost("restart at 1000 layers of 10 releases: API writes", Count, 0, find(groups, Restart, most, Strata, Writes)),
@@ -76,7 +76,7 @@ func judgeFanOut(groups []Group, sizes Sizes) []Target {
 	created := find(groups, FanOut, sizes, Strata, AllCreated)
 	deployed := find(groups, FanOut, sizes, Strata, AllDeployed)
 	return []Target{
-		atMost(of+": all created, to the limit", Times, 1.3,
+		atMost(of+": all created, to the limit", Times, 1.2,
 			divide(created, find(groups, FanOut, sizes, Plain, AllCreated))).below(),
 		atMost(of+": from all created to all Deployed", Seconds, 1, subtract(deployed, created)).below(),
 	}
@@ -93,8 +93,9 @@ func judgeCommit(groups []Group, sizes Sizes) []Target {
 	}
 }
 
-func judgeIdle(groups []Group, sizes Sizes) []Target {
+func judgeIdle(groups []Group, wide, sizes Sizes) []Target {
 	in := func(g Group) bool { return g.Scenario == Idle }
+	ofManager := divide(find(groups, Idle, wide, Strata, CPU), find(groups, Idle, wide, IdleManager, CPU))
 	cpu := find(groups, Idle, sizes, Strata, CPU)
 	share := divide(cpu, find(groups, Idle, sizes, Strata, Wall))
 	if share != nil {
@@ -103,6 +104,7 @@ func judgeIdle(groups []Group, sizes Sizes) []Target {
 	return []Target{
 		atMost("idle: API writes", Count, 0, highest(groups, Writes, in)),
 		atMost("idle: API reads beyond watches", Count, 0, highest(groups, Reads, in)),
+		atMost(fmt.Sprintf("idle at %d layers: cpu, to a manager that does nothing", wide.Layers), Times, 1.5, ofManager),
 		atMost(fmt.Sprintf("idle at %d layers: share of a core", sizes.Layers), Percent, 0.5, share).below(),
 	}
 }

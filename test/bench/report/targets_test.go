@@ -75,7 +75,7 @@ func TestJudge(t *testing.T) {
 			"a fan-out is judged by the limit of server-side apply, and not of create",
 			[]Result{
 				seconds(FanOut, Strata, 100, 10, AllCreated, 2.0, AllDeployed, 3.1),
-				seconds(FanOut, Plain, 100, 10, AllCreated, 1.6),
+				seconds(FanOut, Plain, 100, 10, AllCreated, 1.7),
 				seconds(FanOut, PlainCreate, 100, 10, AllCreated, 1.0),
 			},
 			map[string]Verdict{
