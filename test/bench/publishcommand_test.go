@@ -35,6 +35,9 @@ func writeReport(t *testing.T, dir, system string, cores int) string {
 func TestPublishReports(t *testing.T) {
 	dir := t.TempDir()
 	page := filepath.Join(dir, publish.Page)
+	if err := os.MkdirAll(filepath.Dir(page), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(page, []byte(publish.Begin+"\n"+publish.End+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 
 // The page and the folder of images, below the folder of the documentation.
 const (
-	Page   = "benchmarks.md"
+	Page   = "benchmarks/results.md"
 	Images = "benchmarks"
 )
 
@@ -65,7 +65,7 @@ func Write(docs string, r report.Report) error {
 		if err := os.WriteFile(file, content, 0o644); err != nil {
 			return fmt.Errorf("cannot write a plot: %w", err)
 		}
-		fmt.Fprintf(&body, "![%s](%s/%s)\n\n", image.alt, Images, image.file)
+		fmt.Fprintf(&body, "![%s](%s)\n\n", image.alt, image.file)
 	}
 	if err := report.Markdown(&body, r, 2); err != nil {
 		return err

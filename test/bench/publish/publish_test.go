@@ -32,6 +32,9 @@ func read(t *testing.T, path string) string {
 func TestWrite(t *testing.T) {
 	docs := t.TempDir()
 	page := filepath.Join(docs, Page)
+	if err := os.MkdirAll(filepath.Dir(page), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(page, []byte("# Title\n\n"+Begin+"\nold\n"+End+"\n\nThe end.\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +47,7 @@ func TestWrite(t *testing.T) {
 	}
 	got := read(t, page)
 	for _, want := range []string{
-		"# Title\n\n" + Begin + "\n\n![", "(benchmarks/bars.svg)", "(benchmarks/curve.svg)", "### Targets\n",
+		"# Title\n\n" + Begin + "\n\n![", "(bars.svg)", "(curve.svg)", "### Targets\n",
 		"| all created | 2 s |\n", "\n\n" + End + "\n\nThe end.\n",
 	} {
 		if !strings.Contains(got, want) {
@@ -76,6 +79,9 @@ func TestWriteNeedsThePage(t *testing.T) {
 		"no lines": "# Title\n", "only the first line": Begin + "\n", "the lines the wrong way round": End + "\n" + Begin + "\n",
 	} {
 		docs := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(docs, Images), 0o755); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(filepath.Join(docs, Page), []byte(content), 0o644); err != nil {
 			t.Fatal(err)
 		}
