@@ -312,7 +312,7 @@ func (p *platform) movedTo(ctx context.Context, commit string) error {
 // after.
 func handOver(t *testing.T, commits *atomic.Int32, from, to *strata.Controller, root string) {
 	t.Helper()
-	more(t, commits, 2)
+	more(t, commits, 1)
 	must(t, strata.UpgradeFrom(t.Context(), stack.plane, root))
 	must(t, to.Start(t.Context()))
 	more(t, commits, 1)
@@ -324,7 +324,7 @@ func handOver(t *testing.T, commits *atomic.Int32, from, to *strata.Controller, 
 		}
 		return nil
 	})
-	more(t, commits, 3)
+	more(t, commits, 2)
 }
 
 // more waits until that many further commits are deployed.
