@@ -27,6 +27,14 @@ if ! (cd "$before" && git --no-pager diff --no-index --no-prefix a b); then
   echo "verify: the files above were not current; they are now: commit what make generate has made of them" >&2
   exit 1
 fi
+# Whoever copies a file has its licence with it.
+without=$(git ls-files '*.go' '*.sh' Makefile '.github/*.yaml' .ci/run | while read -r file; do
+  [[ ! -e $file ]] || head -n 5 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || echo "$file"
+done)
+if [[ -n $without ]]; then
+  echo "verify: these files do not say their licence in their first lines:"$'\n'"$without" >&2
+  exit 1
+fi
 hack/heavy.sh check
 hack/named.sh
 hack/english.sh
