@@ -403,6 +403,7 @@ func Strip(in any) (any, error) {
 	if u, ok := in.(*unstructured.Unstructured); ok && u.GroupVersionKind().GroupKind() == kinds.HelmReleaseKind {
 		unstructured.RemoveNestedField(u.Object, "status", "history")
 		stripInventory(u)
+		u.Object, _ = intern(u.Object).(map[string]any)
 	}
 	return in, nil
 }
