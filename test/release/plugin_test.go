@@ -16,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -73,6 +74,20 @@ func TestThePluginInstallsAReleaseAndTakesItAway(t *testing.T) {
 	release.Labels = map[string]string{"kraan.io/layer": "base"}
 	release.Spec.ChartRef = &helmv2.CrossNamespaceSourceReference{Kind: "OCIRepository", Name: "gateway"}
 	must(t, there.Create(ctx, release))
+
+	// Where Helm would delete the CRDs while a controller ends, or another one goes on, it
+	// would uninstall what runs.
+	p.expect(0, "is changed in the namespace", "install", "--set", "crds.keep=false")
+	for _, args := range [][]string{{"uninstall", "--yes"}, {"uninstall", "--crds", "--yes"}} {
+		p.expect(1, "nothing was done, for crds.keep is false", args...)
+	}
+	p.expect(0, "is changed in the namespace", "install", "--set", "crds.keep=true")
+	other := deployment.DeepCopy()
+	other.ObjectMeta = metav1.ObjectMeta{Namespace: "default", Name: "strata", Labels: deployment.Labels}
+	must(t, there.Create(ctx, other))
+	p.expect(1, "nothing was done, for a controller of Strata runs as Deployment default/strata", "uninstall", "--crds", "--yes")
+	must(t, there.Delete(ctx, other))
+	must(t, there.Get(ctx, client.ObjectKeyFromObject(deployment), deployment))
 
 	p.expect(1, "give --yes", "uninstall")
 	p.expect(0, "What there is of Strata stays: 1 AddonsLayer", "uninstall", "--dry-run")

@@ -175,7 +175,7 @@ func applied(ctx context.Context, client dynamic.Interface, mapper meta.RESTMapp
 
 // established waits until the API server serves a definition.
 func established(ctx context.Context, client dynamic.Interface, name string) error {
-	resource := client.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
+	resource := client.Resource(definitionsResource)
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		object, err := resource.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {

@@ -27,6 +27,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
+	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 )
 
@@ -116,6 +117,9 @@ func (r *removal) run(ctx context.Context) error {
 	if err := r.keepsDefinitions(last); err != nil {
 		return err
 	}
+	if err := r.alone(ctx, last); err != nil {
+		return err
+	}
 	r.announce(last, definitions, objects)
 	if r.dryRun {
 		return nil
@@ -139,10 +143,11 @@ func (r *removal) run(ctx context.Context) error {
 	return r.deleteDefinitions(ctx, client, definitions)
 }
 
-// keepsDefinitions ends where Helm would delete the CRDs with the controller: each layer
-// would wait for ever for somebody who uninstalls it.
+// keepsDefinitions ends where Helm would delete the CRDs with the controller, and so all
+// layers: a controller that still ends would uninstall what they have deployed, and without
+// one they would wait for ever. With --crds, too, they go after the controller.
 func (r *removal) keepsDefinitions(last *releasev1.Release) error {
-	if last == nil || r.definitions {
+	if last == nil {
 		return nil
 	}
 	objects, err := Objects(last.Manifest)
@@ -152,7 +157,30 @@ func (r *removal) keepsDefinitions(last *releasev1.Release) error {
 	for _, object := range objects {
 		if isDefinition(object) && object.GetAnnotations()[kube.ResourcePolicyAnno] != kube.KeepPolicy {
 			return errors.New("nothing was done, for crds.keep is false, so that Helm would delete the CRDs while their objects are there: " +
-				"run kubectl strata install --set crds.keep=true first, or give --crds")
+				"run kubectl strata install --set crds.keep=true first")
+		}
+	}
+	return nil
+}
+
+// alone ends where the CRDs are to go while another controller runs: it would put its
+// finalizers back, and take the deletion of its layers for an order.
+func (r *removal) alone(ctx context.Context, last *releasev1.Release) error {
+	if !r.definitions {
+		return nil
+	}
+	client, err := r.Cluster.Typed()
+	if err != nil {
+		return err
+	}
+	list, err := client.AppsV1().Deployments("").List(ctx, metav1.ListOptions{LabelSelector: gather.ControllerLabels})
+	if err != nil {
+		return fmt.Errorf("cannot see whether other controllers of Strata run: %w", err)
+	}
+	for _, deployment := range list.Items {
+		if last == nil || deployment.Namespace != r.namespace {
+			return fmt.Errorf("nothing was done, for a controller of Strata runs as Deployment %s/%s, and would act on the deletion of its layers: uninstall it first",
+				deployment.Namespace, deployment.Name)
 		}
 	}
 	return nil
