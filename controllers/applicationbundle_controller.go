@@ -30,7 +30,7 @@ import (
 type ApplicationBundleReconciler struct {
 	*Process
 	// due holds until when statuses wait that were put off.
-	due memory.Due
+	due memory.Due[string]
 }
 
 // Reconcile looks at one ApplicationBundle.

@@ -34,7 +34,7 @@ type PlatformReconciler struct {
 	*Process
 	// due holds until when statuses wait that were put off, and written what the caches
 	// may not show yet.
-	due     memory.Due
+	due     memory.Due[string]
 	written memory.Platforms
 }
 

@@ -99,9 +99,10 @@ func (r *release) licences(ctx context.Context, path string) ([]entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read of what the program is made: %w", err)
 	}
-	folders, err := r.folders(ctx)
-	if err != nil {
-		return nil, err
+	if r.modules == nil {
+		if r.modules, err = r.folders(ctx); err != nil {
+			return nil, err
+		}
 	}
 	var notice bytes.Buffer
 	fmt.Fprintf(&notice, "Strata contains the following modules. Each one is followed by its licence.\n")
@@ -109,7 +110,7 @@ func (r *release) licences(ctx context.Context, path string) ([]entry, error) {
 		if module.Replace != nil {
 			module = module.Replace
 		}
-		texts, err := licencesIn(folders[module.Path])
+		texts, err := licencesIn(r.modules[module.Path])
 		if err != nil {
 			return nil, fmt.Errorf("module %s: %w", module.Path, err)
 		}

@@ -49,6 +49,9 @@ type release struct {
 	made   outcome
 	// bills are the bills of materials of images, as files, by the images' addresses.
 	bills map[string]string
+	// modules are the folders of modules on this machine, by their paths; nil until one is
+	// asked for.
+	modules map[string]string
 }
 
 // outcome is what has been made, for people and for other programs.

@@ -18,12 +18,12 @@ type Clusters struct {
 	mu   sync.Mutex
 	last map[types.NamespacedName]*v1alpha1.RemoteCluster
 	// due holds until when a status waits that was put off.
-	due map[types.NamespacedName]time.Time
+	due Due[types.NamespacedName]
 }
 
 // NewClusters returns a memory of no RemoteClusters.
 func NewClusters() *Clusters {
-	return &Clusters{last: map[types.NamespacedName]*v1alpha1.RemoteCluster{}, due: map[types.NamespacedName]time.Time{}}
+	return &Clusters{last: map[types.NamespacedName]*v1alpha1.RemoteCluster{}}
 }
 
 func nameOf(cluster *v1alpha1.RemoteCluster) types.NamespacedName {
@@ -36,7 +36,7 @@ func (c *Clusters) Wrote(cluster *v1alpha1.RemoteCluster) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last[nameOf(cluster)] = cluster.DeepCopy()
-	delete(c.due, nameOf(cluster))
+	c.due.Forget(nameOf(cluster))
 }
 
 // Newest returns the newer of a RemoteCluster in the cache and the last one
@@ -59,14 +59,7 @@ func (c *Clusters) Newest(cached *v1alpha1.RemoteCluster) *v1alpha1.RemoteCluste
 // PutOff returns how long a status still waits that may be written so long after
 // it was first put off; 0 when that is over.
 func (c *Clusters) PutOff(cluster *v1alpha1.RemoteCluster, now time.Time, lag time.Duration) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	due, known := c.due[nameOf(cluster)]
-	if !known || due.Sub(now) > lag { // the clock was set back
-		due = now.Add(lag)
-		c.due[nameOf(cluster)] = due
-	}
-	return max(due.Sub(now), 0)
+	return c.due.PutOff(nameOf(cluster), now, lag)
 }
 
 // Forget drops a RemoteCluster that is gone.
@@ -74,5 +67,5 @@ func (c *Clusters) Forget(cluster types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.last, cluster)
-	delete(c.due, cluster)
+	c.due.Forget(cluster)
 }

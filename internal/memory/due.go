@@ -10,21 +10,21 @@ import (
 
 // Due remembers until when statuses wait that were put off, by the names of their
 // objects. The zero value remembers none. It is safe for concurrent use.
-type Due struct {
+type Due[Name comparable] struct {
 	mu     sync.Mutex
-	byName map[string]time.Time
+	byName map[Name]time.Time
 }
 
 // PutOff returns how long a status still waits that may be written so long after it was
 // first put off; 0 when that is over.
-func (d *Due) PutOff(name string, now time.Time, lag time.Duration) time.Duration {
+func (d *Due[Name]) PutOff(name Name, now time.Time, lag time.Duration) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	due, known := d.byName[name]
 	if !known || due.Sub(now) > lag { // the clock was set back
 		due = now.Add(lag)
 		if d.byName == nil {
-			d.byName = map[string]time.Time{}
+			d.byName = map[Name]time.Time{}
 		}
 		d.byName[name] = due
 	}
@@ -32,7 +32,7 @@ func (d *Due) PutOff(name string, now time.Time, lag time.Duration) time.Duratio
 }
 
 // Forget drops what was put off, because it was told or because there is nothing to tell.
-func (d *Due) Forget(name string) {
+func (d *Due[Name]) Forget(name Name) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.byName, name)

@@ -68,7 +68,7 @@ func TestLayersJustMadeAreThere(t *testing.T) {
 
 func TestDue(t *testing.T) {
 	now := time.Now()
-	var due Due
+	var due Due[string]
 	for _, step := range []struct {
 		after, want time.Duration
 	}{{0, 2 * time.Second}, {time.Second, time.Second}, {3 * time.Second, 0}} {
