@@ -102,7 +102,7 @@ func parseFlags(args []string, progress io.Writer) (*options, error) {
 		&o.profiles,
 		"pprof-dir",
 		"",
-		"folder for profiles of each scenario, of systems that serve them; it is made where it is missing; this has its cost",
+		"folder for profiles of each scenario, of the API server and of systems that serve them; it is made where it is missing; this has its cost",
 	)
 	flags.DurationVar(&o.profileTime, "pprof-time", 5*time.Second, "how long the CPU profile of a scenario is taken, from its begin")
 	if err := flags.Parse(args); err != nil {

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,19 +43,23 @@ func makeProfiles(folder string) error {
 }
 
 // profile begins to take a CPU profile of a scenario, where profiles are wanted
-// and served. The function that it returns waits for its end and takes those of
-// the memory.
+// and served, and one of the API server. The function that it returns waits for
+// their end and takes those of the memory.
 func (s *session) profile(ctx context.Context, r *report.Result) (finish func() error) {
 	system, ok := s.system.(profiled)
 	// A process that is killed meanwhile gives none.
-	if !ok || s.o.profiles == "" || r.Scenario == report.Restart {
+	if s.o.profiles == "" || r.Scenario == report.Restart {
 		return func() error { return nil }
 	}
 	base := filepath.Join(s.o.profiles, fmt.Sprintf("%s-%s-%dx%d", r.System, r.Scenario, r.Sizes.Layers, r.Sizes.Releases))
 	r.Notes = append(r.Notes, "profiles were taken meanwhile")
 	group, ctx := errgroup.WithContext(ctx)
+	seconds := max(int(s.o.profileTime/time.Second), 1)
+	group.Go(func() error { return s.profileServer(ctx, seconds, base+"-apiserver-cpu.pprof") })
+	if !ok {
+		return group.Wait
+	}
 	group.Go(func() error {
-		seconds := max(int(s.o.profileTime/time.Second), 1)
 		return download(ctx, fmt.Sprintf("%s/profile?seconds=%d", system.Profiles(), seconds), base+"-cpu.pprof")
 	})
 	return func() error {
@@ -70,6 +75,19 @@ func (s *session) profile(ctx context.Context, r *report.Result) (finish func() 
 		}
 		return nil
 	}
+}
+
+// profileServer writes a CPU profile of the API server into a file: a system also
+// costs what it has the API server do.
+func (s *session) profileServer(ctx context.Context, seconds int, path string) error {
+	data, err := s.client.Get().AbsPath("/debug/pprof/profile").Param("seconds", strconv.Itoa(seconds)).DoRaw(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot take a profile of the API server: %w", err)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		return fmt.Errorf("cannot keep a profile: %w", err)
+	}
+	return nil
 }
 
 // download writes what a URL answers into a file.
