@@ -37,6 +37,7 @@ import (
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/placement"
+	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/internal/repos"
 	"github.com/strata-project/strata/internal/signals"
 )
@@ -145,6 +146,7 @@ func (o *options) config(writes *signals.WriteMeter) (*rest.Config, error) {
 		}
 	}
 	config := fluxclient.GetConfigOrDie(o.client)
+	reach.Home(config)
 	config.Wrap(writes.Wrap)
 	config.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true})
 	return config, nil
