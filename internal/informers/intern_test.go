@@ -6,12 +6,16 @@ package informers
 import (
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
+	"math/rand/v2"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
 	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 func decoded(t *testing.T, text string) map[string]any {
@@ -61,5 +65,81 @@ func TestInternedTextsAreBounded(t *testing.T) {
 	}
 	if long := strings.Repeat("x", longestInterned+1); many.of(long) != long || many.known[long] != "" {
 		t.Error("a long text is kept")
+	}
+}
+
+// Maps that several objects have are there once from the third object on; a map of which
+// something differs is another one.
+func TestInternedMapsAreHadInCommon(t *testing.T) {
+	const text = `{"metadata":{"name":"NAME"},"spec":{"chart":{"spec":{"chart":"web","sourceRef":{"kind":"HelmRepository","name":"charts"}}},"replicas":2}}`
+	spec := func(name, replicas string) map[string]any {
+		object := decoded(t, strings.NewReplacer("NAME", name, `"replicas":2`, `"replicas":`+replicas).Replace(text))
+		return intern(object).(map[string]any)["spec"].(map[string]any)
+	}
+	address := func(m any) uintptr { return reflect.ValueOf(m).Pointer() }
+	// Each level is known when what is in it is: one more object for each.
+	for i := range 5 {
+		spec(fmt.Sprint("warm ", i), "2")
+	}
+	one, two, other := spec("one", "2"), spec("two", "2"), spec("three", `"2"`)
+	if address(one) != address(two) {
+		t.Error("the same map is there twice")
+	}
+	if address(one) == address(other) || address(one["chart"]) != address(other["chart"]) {
+		t.Error("maps that differ in one field have the wrong parts in common")
+	}
+	if other["replicas"] != "2" || one["replicas"] == "2" {
+		t.Errorf("%v and %v", one["replicas"], other["replicas"])
+	}
+}
+
+// Whatever objects are like, they say what they said, also side by side.
+func TestInternChangesNothing(t *testing.T) {
+	seed := rand.Uint64()
+	texts := []string{"", "a", "b", "true", "1", "n", "m1", `"`, `a"b`, strings.Repeat("long", 20)}
+	var value func(draw *rand.Rand, depth int) any
+	value = func(draw *rand.Rand, depth int) any {
+		if depth == 0 || draw.IntN(3) == 0 {
+			return []any{texts[draw.IntN(len(texts))], draw.IntN(2) == 0, int64(draw.IntN(3)), float64(draw.IntN(3)), nil}[draw.IntN(5)]
+		}
+		if draw.IntN(4) == 0 {
+			return []any{value(draw, depth-1), value(draw, depth-1)}
+		}
+		made := map[string]any{}
+		for range draw.IntN(mostFields + 2) {
+			made[texts[draw.IntN(len(texts))]] = value(draw, depth-1)
+		}
+		return made
+	}
+	var group sync.WaitGroup
+	for part := range uint64(4) {
+		group.Go(func() {
+			draw := rand.New(rand.NewPCG(seed, part))
+			for range 3000 {
+				object := value(draw, 3)
+				want := runtime.DeepCopyJSONValue(object)
+				if diff := cmp.Diff(want, intern(object)); diff != "" {
+					t.Errorf("seed %d: it says something else (-want +got):\n%s", seed, diff)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// However many maps there are, a bounded number is kept.
+func TestInternedMapsAreBounded(t *testing.T) {
+	many := parts{known: map[string]part{}, once: map[uint64]bool{}, seed: maphash.MakeSeed()}
+	for range 2 {
+		for i := range int64(mostSeenOnce - 1) {
+			many.of([]field{{"number", i, 0}})
+		}
+	}
+	for i := range int64(2 * mostSeenOnce) {
+		many.of([]field{{"other", i, 0}})
+	}
+	if known, once := len(many.known), len(many.once); known != mostParts || once > mostSeenOnce {
+		t.Errorf("%d are known, and %d were seen once", known, once)
 	}
 }
