@@ -5,8 +5,10 @@ package controllers
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -90,11 +92,33 @@ func (l *lines) Pop() ctrl.Request {
 // shut down, which keeps the process until it is killed.
 func newQueue(begun *begun) func(string, workqueue.TypedRateLimiter[ctrl.Request]) workqueue.TypedRateLimitingInterface[ctrl.Request] {
 	return func(name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) workqueue.TypedRateLimitingInterface[ctrl.Request] {
-		queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[ctrl.Request]{Name: name, Queue: newLines(begun)})
+		queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[ctrl.Request]{
+			Name: name, Queue: newLines(begun), Clock: unhurried{},
+		})
 		return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[ctrl.Request]{
 			DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[ctrl.Request]{Name: name, Queue: queue}),
 		})
 	}
+}
+
+// plainQueue returns client-go's own queue, but that it measures itself seldom.
+func plainQueue(name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) workqueue.TypedRateLimitingInterface[ctrl.Request] {
+	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[ctrl.Request]{
+		Name: name, Clock: unhurried{},
+	})
+}
+
+// measureEvery is how often a queue measures how long its work has been under way.
+const measureEvery = 10 * time.Second
+
+// unhurried is the clock of a queue. Each queue measures itself twice a second, also when
+// it is empty, which makes up most of what the controller does at rest; nobody asks for
+// metrics that often.
+type unhurried struct{ clock.RealClock }
+
+// NewTicker returns a ticker that is not faster than what is measured is asked for.
+func (u unhurried) NewTicker(period time.Duration) clock.Ticker {
+	return u.RealClock.NewTicker(max(period, measureEvery))
 }
 
 // newQueue returns the controller's queue, which it asks for once, when it starts.
@@ -111,7 +135,7 @@ func (r *AddonsLayerReconciler) newQueue(name string, limiter workqueue.TypedRat
 func controllerOptions(reconciler reconcile.Reconciler, concurrent int) controller.Options {
 	no := false
 	return controller.Options{
-		Reconciler: reconciler, MaxConcurrentReconciles: max(concurrent, 1), UsePriorityQueue: &no,
+		Reconciler: reconciler, MaxConcurrentReconciles: max(concurrent, 1), UsePriorityQueue: &no, NewQueue: plainQueue,
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minRetry, maxRetry),
 	}
 }

@@ -6,6 +6,8 @@ package controllers
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -74,4 +76,22 @@ func TestQueueOfLooks(t *testing.T) {
 	get("c")
 	get("d")
 	get("a")
+}
+
+// An empty queue measures itself seldom: each time wakes the process.
+func TestQueuesMeasureThemselvesSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		often, seldom := unhurried{}.NewTicker(500*time.Millisecond), unhurried{}.NewTicker(time.Minute)
+		defer often.Stop()
+		defer seldom.Stop()
+		<-often.C()
+		if got := time.Since(began); got != measureEvery {
+			t.Errorf("it measures after %s", got)
+		}
+		<-seldom.C()
+		if got := time.Since(began); got != time.Minute {
+			t.Errorf("what is seldom comes after %s", got)
+		}
+	})
 }
