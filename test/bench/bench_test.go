@@ -58,11 +58,11 @@ func TestMeasure(t *testing.T) {
 	}
 	for key, figures := range map[string][]string{
 		"plain-apply chain 2":           {report.AllDeployed, report.HopP50},
-		"plain-apply fan-out 2":         {report.AllCreated, report.AllDeployed},
+		"plain-apply fan-out 2":         {report.AllCreated, report.AllReady, report.AllDeployed},
 		"plain-apply commit 2":          {report.CommitP50, report.OtherReleases},
 		"plain-apply storm 2":           {report.StormArtifacts, report.StormEdits},
 		"strata chain 2":                {report.AllDeployed, report.HopP50, report.HopP95, report.HopMax},
-		"strata fan-out 2":              {report.AllCreated, report.AllDeployed},
+		"strata fan-out 2":              {report.AllCreated, report.AllReady, report.AllDeployed},
 		"strata idle 2":                 nil,
 		"strata commit 2":               {report.CommitP50, report.CommitP95, report.CommitMax, report.OtherReleases, report.OtherLayerWrites},
 		"strata restart 2":              {report.Quiet},
@@ -75,7 +75,7 @@ func TestMeasure(t *testing.T) {
 		"plain-apply rollout 2":         {report.AllDeployed},
 		"strata rollout-install 2":      {report.AllDeployed},
 		"strata rollout 2":              {report.CanaryDone, report.EarlyDone, report.AllDeployed},
-		"strata builds 2":               {report.AllCreated, report.AllDeployed},
+		"strata builds 2":               {report.AllCreated, report.AllReady, report.AllDeployed},
 		"strata builds-commit 2":        {report.CommitP50, report.CommitP95, report.CommitMax, report.OtherReleases, report.OtherLayerWrites},
 	} {
 		r, ok := found[key]

@@ -168,8 +168,9 @@ func runFanOut(ctx context.Context, s *session, r *report.Result) error {
 	if err != nil {
 		return err
 	}
-	created := lastCreated(s.releases.all())
-	r.Figures = append(r.Figures, seconds(report.AllCreated, created.Sub(start)), seconds(report.AllDeployed, end.Sub(start)))
+	releases := s.releases.all()
+	r.Figures = append(r.Figures, seconds(report.AllCreated, lastCreated(releases).Sub(start)),
+		seconds(report.AllReady, lastReady(releases).Sub(start)), seconds(report.AllDeployed, end.Sub(start)))
 	return nil
 }
 

@@ -36,13 +36,20 @@ func hops(layers []layer, seen map[string]releaseTimes) []time.Duration {
 	return found
 }
 
+// lastReady returns when the last of the releases was Ready.
+func lastReady(seen map[string]releaseTimes) time.Time {
+	var last time.Time
+	for _, times := range seen {
+		last = later(last, times.ReadyAt)
+	}
+	return last
+}
+
 // lastCreated returns when the last of the releases was created.
 func lastCreated(seen map[string]releaseTimes) time.Time {
 	var last time.Time
 	for _, times := range seen {
-		if times.Created.After(last) {
-			last = times.Created
-		}
+		last = later(last, times.Created)
 	}
 	return last
 }

@@ -62,6 +62,9 @@ const (
 const (
 	// AllCreated is until all releases exist (fan-out, curve, fleet).
 	AllCreated = "all created"
+	// AllReady is until all releases are Ready, which the stand-in for helm-controller
+	// says (fan-out, curve).
+	AllReady = "all ready"
 	// AllDeployed is until all layers are Deployed (chain, fan-out, curve, fleet).
 	AllDeployed = "all deployed"
 	// HopP50, HopP95 and HopMax are from the last release of a layer Ready to

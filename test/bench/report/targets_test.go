@@ -67,21 +67,29 @@ func TestJudge(t *testing.T) {
 		{"another size says nothing", []Result{seconds(Chain, Strata, 11, 5, HopP95, 0.1)}, map[string]Verdict{}},
 		{"another system says nothing", []Result{seconds(Chain, Kustomize, 10, 5, HopP95, 0.1)}, map[string]Verdict{}},
 		{
-			"without the limit only the second half of a fan-out is judged",
-			[]Result{seconds(FanOut, Strata, 100, 10, AllCreated, 2.0, AllDeployed, 2.9)},
-			map[string]Verdict{"fan-out 100 x 10: from all created to all Deployed": Met},
+			"without the limit only the end of a fan-out is judged",
+			[]Result{seconds(FanOut, Strata, 100, 10, AllCreated, 2.0, AllReady, 2.7, AllDeployed, 2.9)},
+			map[string]Verdict{"fan-out 100 x 10: from all Ready to all Deployed": Met},
 		},
 		{
 			"a fan-out is judged by the limit of server-side apply, and not of create",
 			[]Result{
-				seconds(FanOut, Strata, 100, 10, AllCreated, 2.0, AllDeployed, 3.1),
+				seconds(FanOut, Strata, 100, 10, AllCreated, 2.0, AllReady, 2.8, AllDeployed, 3.1),
 				seconds(FanOut, Plain, 100, 10, AllCreated, 1.7),
 				seconds(FanOut, PlainCreate, 100, 10, AllCreated, 1.0),
 			},
 			map[string]Verdict{
-				"fan-out 100 x 10: all created, to the limit":        Met,
-				"fan-out 100 x 10: from all created to all Deployed": Missed,
+				"fan-out 100 x 10: all created, to the limit":      Met,
+				"fan-out 100 x 10: from all Ready to all Deployed": Missed,
 			},
+		},
+		{
+			"the slowest fleet is judged, whatever its size",
+			[]Result{
+				seconds(Fleet, Strata, 10, 5, AllCreated, 16.0), seconds(Fleet, Plain, 10, 5, AllCreated, 10.0),
+				seconds(Fleet, Strata, 2, 5, AllCreated, 1.0), seconds(Fleet, Plain, 2, 5, AllCreated, 1.0),
+			},
+			map[string]Verdict{"fleet: all created, to the limit": Missed},
 		},
 		{
 			"commits are judged whatever their number",
