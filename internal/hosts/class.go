@@ -1,0 +1,59 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hosts
+
+import "slices"
+
+// Class says what a host is to its cluster.
+type Class string
+
+// The classes of hosts.
+const (
+	// Empty has nothing of a cluster.
+	Empty Class = "Empty"
+	// Residue has something of a cluster that no action of this one has left there.
+	Residue Class = "Residue"
+	// Begun has an action of this cluster that has not ended.
+	Begun Class = "Begun"
+	// Healthy is a host that runs, and whose API server and member of etcd are healthy.
+	Healthy Class = "Healthy"
+	// Broken belongs to the cluster and is not healthy.
+	Broken Class = "Broken"
+	// Away cannot be reached.
+	Away Class = "Away"
+)
+
+// Classes returns what each host is, in the order of the observation.
+func Classes(o Observation) []Class {
+	classes := make([]Class, len(o.Hosts))
+	for i, host := range o.Hosts {
+		classes[i] = classOf(o, host)
+	}
+	return classes
+}
+
+func classOf(o Observation, host Host) Class {
+	switch {
+	case host.Away != "":
+		return Away
+	case o.ClusterID != "" && host.Journal.ClusterID == o.ClusterID && host.Journal.Action != "" && !host.Journal.Ended:
+		return Begun
+	case !host.Initialised && len(host.Remains) > 0:
+		return Residue
+	case !host.Initialised:
+		return Empty
+	case !host.Running || !slices.Contains(o.Cluster.Nodes, host.Name):
+		return Broken
+	case host.Worker:
+		return Healthy
+	case !host.Serving || !isHealthyMember(o.Cluster.Members, host.Name):
+		return Broken
+	}
+	return Healthy
+}
+
+// isHealthyMember tells whether a host has a healthy member of etcd with a vote.
+func isHealthyMember(members []Member, host string) bool {
+	return slices.ContainsFunc(members, func(m Member) bool { return m.Name == host && !m.Learner && m.Healthy })
+}

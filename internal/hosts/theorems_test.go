@@ -1,0 +1,369 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hosts_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/strata-project/strata/internal/hosts"
+)
+
+// course is a way in which versions are spread over a situation.
+type course struct {
+	version, target string
+	// everySecond has the version before.
+	everySecond string
+}
+
+// courses are: nothing to change, an upgrade, one that has stopped half way, one that has
+// stopped and gets another target, a downgrade, and one that passes over a minor version.
+var courses = []course{
+	{current, current, ""},
+	{old, current, ""},
+	{current, current, old},
+	{current, newer, old},
+	{current, old, ""},
+	{older, current, ""},
+}
+
+// multisets calls a function with every choice of n kinds, order aside.
+func multisets(n int, call func([]kind)) {
+	all := slices.Sorted(maps.Keys(traitsOf))
+	chosen := make([]kind, n)
+	var choose func(at, from int)
+	choose = func(at, from int) {
+		if at == n {
+			call(chosen)
+			return
+		}
+		for i := from; i < len(all); i++ {
+			chosen[at] = all[i]
+			choose(at+1, i)
+		}
+	}
+	choose(0, 0)
+}
+
+// situations calls a function with every situation of hosts of some kinds.
+func situations(kinds []kind, call func(situation)) {
+	for _, c := range courses {
+		versions := make([]string, len(kinds))
+		for i := range versions {
+			versions[i] = c.version
+			if c.everySecond != "" && i%2 == 1 {
+				versions[i] = c.everySecond
+			}
+		}
+		most := 3
+		if len(kinds) > 2 {
+			most = 2 // or there would be too many
+		}
+		for left := range most * most * 2 * 2 {
+			call(situation{
+				kinds: kinds, versions: versions, replace: left%2 == 0, version: c.version, target: c.target,
+				learnersLeft: left / 2 % 2, deadLeft: left / 4 % most, liveLeft: left / 4 / most,
+			})
+		}
+		call(situation{kinds: kinds, versions: versions, silent: true, version: c.version, target: c.target})
+		call(situation{kinds: kinds, versions: versions, late: true, replace: true, version: c.version, target: c.target})
+	}
+}
+
+// problem returns what is wrong with what is decided in a situation; "" where nothing is.
+func problem(s situation) string {
+	o := s.observe()
+	d := hosts.Decide(o)
+	for _, check := range []func(situation, hosts.Observation, hosts.Decision) string{
+		endsAsItSays, makesNoSecondCluster, keepsMajority, sparesHosts, climbsOneMinor, ordersNothing,
+	} {
+		if what := check(s, o, d); what != "" {
+			return fmt.Sprintf("%s\n%v\n%+v", what, s, d)
+		}
+	}
+	return ""
+}
+
+// endsAsItSays: an Error has no actions, and neither has Done.
+func endsAsItSays(_ situation, _ hosts.Observation, d hosts.Decision) string {
+	switch {
+	case d.Message == "":
+		return "it does not say why"
+	case (d.Exit == hosts.Error || d.Exit == hosts.Done) && len(d.Actions) > 0:
+		return "it ends and has actions"
+	case d.Exit != hosts.Error && d.Exit != hosts.Done && d.Exit != hosts.Blocked && len(d.Actions) == 0:
+		return "it goes on and has no actions"
+	case (d.Exit == hosts.Error || d.Exit == hosts.Blocked) != (d.Reason != ""):
+		return "it has a reason without being stopped, or none"
+	}
+	return ""
+}
+
+// makesNoSecondCluster: init never with evidence of a cluster that is not our own
+// unfinished one.
+func makesNoSecondCluster(s situation, o hosts.Observation, d hosts.Decision) string {
+	for _, action := range d.Actions {
+		if action.Verb != hosts.VerbInit {
+			continue
+		}
+		if own := traitsOf[s.kinds[s.hostIn(action)]].begun == hosts.VerbInit; own != action.Continues {
+			return "an init is continued that has not begun, or begun anew"
+		}
+		if o.Cluster.Answers {
+			if k := s.kinds[s.hostIn(action)]; traitsOf[k].member != "live" {
+				return "a cluster is made beside the one that answers"
+			}
+			continue // the cluster is there, and the init of this host has made it
+		}
+		others := 0
+		for _, k := range s.kinds {
+			if k != "E" && k != "Ed" {
+				others++
+			}
+		}
+		if action.Continues {
+			others--
+		}
+		if others > 0 {
+			return "a cluster is made where there is evidence of one"
+		}
+	}
+	return ""
+}
+
+// keepsMajority: every change of the members is agreed by a majority that is there, and
+// leaves one.
+func keepsMajority(s situation, o hosts.Observation, d hosts.Decision) string {
+	members := slices.Clone(o.Cluster.Members)
+	find := func(id string) int { return slices.IndexFunc(members, func(m hosts.Member) bool { return m.ID == id }) }
+	for _, action := range d.Actions {
+		was := slices.Clone(members)
+		at := find("id-" + action.Host)
+		switch action.Verb {
+		case hosts.VerbRemoveMember:
+			if at = find(action.MemberID); at < 0 {
+				return "a member is removed that is not there"
+			}
+			members = slices.Delete(members, at, at+1)
+		case hosts.VerbInit, hosts.VerbJoin:
+			switch {
+			case at < 0:
+				members = append(members, hosts.Member{Name: action.Host, ID: "id-" + action.Host, Healthy: true})
+			default:
+				members[at].Learner, members[at].Healthy = false, true
+			}
+		case hosts.VerbUpgrade:
+			if at >= 0 {
+				members[at].Healthy = true
+			}
+		case hosts.VerbReset:
+			if at >= 0 && members[at].Healthy && !members[at].Learner {
+				return "a host is reset whose member is healthy"
+			}
+		}
+		if d.Exit == hosts.Init && action.Verb == hosts.VerbInit || !o.Cluster.Answers && action.Continues {
+			continue // it makes the first member, or changes none
+		}
+		changes := !slices.EqualFunc(was, members, func(a, b hosts.Member) bool { return a.ID == b.ID && a.Learner == b.Learner })
+		if changes && (!majority(was) && !action.Continues || !majority(members)) {
+			return fmt.Sprintf("%s %s costs the majority", action.Verb, action.Host)
+		}
+	}
+	return ""
+}
+
+// sparesHosts: what is broken or away is not touched without consent, and nothing that is
+// healthy is.
+func sparesHosts(s situation, _ hosts.Observation, d hosts.Decision) string {
+	for _, action := range d.Actions {
+		i := s.hostIn(action)
+		if i < 0 {
+			if action.Verb != hosts.VerbRemoveMember {
+				return "something is done to a host that is not in the manifest"
+			}
+			continue
+		}
+		k := s.kinds[i]
+		mayGo := s.replace && (strings.HasPrefix(string(k), "B") || strings.HasPrefix(string(k), "U"))
+		switch action.Verb {
+		case hosts.VerbRemoveMember:
+			if !mayGo && k != "Ed" {
+				return "a member is removed without consent"
+			}
+		case hosts.VerbReset:
+			if !mayGo && k != "Gr" {
+				return "a host is reset without consent"
+			}
+		case hosts.VerbJoin:
+			if k != "E" && k != "Ed" && k != "Gr" && traitsOf[k].begun != hosts.VerbJoin && !mayGo {
+				return "a host joins that is in a cluster"
+			}
+		case hosts.VerbUpgrade:
+			if k != "H" && traitsOf[k].begun != hosts.VerbUpgrade {
+				return "a host is upgraded that is not healthy"
+			}
+		}
+		if traitsOf[k].away && action.Verb != hosts.VerbRemoveMember {
+			return "something is done to a host that is away"
+		}
+	}
+	return ""
+}
+
+// climbsOneMinor: no host gets a lower version, or passes over a minor one.
+func climbsOneMinor(s situation, o hosts.Observation, d hosts.Decision) string {
+	minor := func(version string) (n int) {
+		_, _ = fmt.Sscanf(version, "v1.%d.", &n)
+		return n
+	}
+	upgraded := ""
+	for _, action := range d.Actions {
+		if action.Verb == hosts.VerbRemoveMember || action.Verb == hosts.VerbReset || action.Verb == hosts.VerbUpdate {
+			continue
+		}
+		if action.Version == "" {
+			return "an action has no version"
+		}
+		had := o.Hosts[s.hostIn(action)].Version
+		if action.Verb == hosts.VerbUpgrade && (action.Version < had || minor(action.Version)-minor(had) > 1) {
+			return fmt.Sprintf("%s goes from %s to %s", action.Host, had, action.Version)
+		}
+		if action.Verb == hosts.VerbUpgrade && action.Continues {
+			upgraded = action.Version
+		}
+		joins := action.Verb == hosts.VerbJoin && !action.Continues
+		if joins && o.Cluster.Answers && action.Version != cmp.Or(upgraded, o.Cluster.Version) {
+			return "a host joins at another version than the cluster has"
+		}
+	}
+	return ""
+}
+
+// ordersNothing: the same hosts in another order end in the same way, with as many
+// actions of each sort.
+func ordersNothing(_ situation, o hosts.Observation, d hosts.Decision) string {
+	verbs := func(d hosts.Decision) []hosts.Verb {
+		var found []hosts.Verb
+		for _, action := range d.Actions {
+			found = append(found, action.Verb)
+		}
+		slices.Sort(found)
+		return found
+	}
+	turned := o
+	turned.Hosts = slices.Clone(o.Hosts)
+	slices.Reverse(turned.Hosts)
+	turned.Cluster.Members = slices.Clone(o.Cluster.Members)
+	slices.Reverse(turned.Cluster.Members)
+	other := hosts.Decide(turned)
+	if other.Exit != d.Exit || other.Reason != d.Reason || !slices.Equal(verbs(other), verbs(d)) {
+		return fmt.Sprintf("in another order it is %+v", other)
+	}
+	return ""
+}
+
+// stuck returns why a situation, in which the cluster answers, does not come to an end by
+// the manifest that leads there; "" where it does.
+func stuck(s situation) string {
+	if o := s.observe(); !o.Cluster.Answers || !majority(o.Cluster.Members) {
+		return ""
+	}
+	began := s
+	s = s.mended()
+	for range 30 {
+		d := hosts.Decide(s.observe())
+		switch {
+		case d.Exit == hosts.Done:
+			return ""
+		case len(d.Actions) == 0:
+			return fmt.Sprintf("it does not go on\n%v\nat\n%v\n%+v", began, s, d)
+		}
+		s = s.after(d.Actions[0])
+	}
+	return fmt.Sprintf("it goes on for ever\n%v", began)
+}
+
+// forgotten returns what is begun, killed, and not gone on with; "" where all is.
+func forgotten(s situation) string {
+	if s.late {
+		return "" // without a majority there is an end to what can be gone on with
+	}
+	d := hosts.Decide(s.observe())
+	for _, action := range d.Actions {
+		for _, left := range s.killedIn(action) {
+			next := hosts.Decide(left.observe())
+			i := slices.IndexFunc(next.Actions, func(a hosts.Action) bool { return a.Host == action.Host && a.Verb == action.Verb })
+			if i < 0 || !next.Actions[i].Continues {
+				return fmt.Sprintf("%s %s is not gone on with\n%v\nkilled:\n%v\n%+v", action.Verb, action.Host, s, left, next)
+			}
+		}
+		s = s.after(action)
+	}
+	return ""
+}
+
+// everyCase checks every situation of so many hosts.
+func everyCase(t *testing.T, n int) {
+	t.Helper()
+	cases, found := 0, 0
+	multisets(n, func(chosen []kind) {
+		situations(slices.Clone(chosen), func(s situation) {
+			cases++
+			for _, law := range []func(situation) string{problem, stuck, forgotten} {
+				if what := law(s); what != "" && found < 3 {
+					found++
+					t.Errorf("%s", what)
+				}
+			}
+		})
+	})
+	t.Logf("%d situations of %d hosts", cases, n)
+}
+
+func TestEveryCaseUpToThreeHosts(t *testing.T) {
+	for n := 1; n <= 3; n++ {
+		everyCase(t, n)
+	}
+}
+
+func TestEveryCaseOfFourHosts(t *testing.T) { everyCase(t, 4) }
+
+func TestEveryCaseOfFiveHosts(t *testing.T) { everyCase(t, 5) }
+
+// Beyond five hosts, situations are drawn.
+func TestCasesUpToNineHosts(t *testing.T) {
+	seed := rand.Uint64()
+	draw := rand.New(rand.NewPCG(seed, 1))
+	all := slices.Sorted(maps.Keys(traitsOf))
+	for range 20_000 {
+		kinds := make([]kind, 1+draw.IntN(9))
+		for i := range kinds {
+			kinds[i] = all[draw.IntN(len(all))]
+			if draw.IntN(2) == 0 {
+				kinds[i] = "H" // or there would hardly be a majority
+			}
+		}
+		c := courses[draw.IntN(len(courses))]
+		s := situation{
+			kinds: kinds, replace: draw.IntN(2) == 0, version: c.version, target: c.target,
+			deadLeft: draw.IntN(3), liveLeft: draw.IntN(3), learnersLeft: draw.IntN(2), silent: draw.IntN(20) == 0, late: draw.IntN(5) == 0,
+		}
+		for range kinds {
+			s.versions = append(s.versions, c.version)
+			if c.everySecond != "" && draw.IntN(2) == 0 {
+				s.versions[len(s.versions)-1] = c.everySecond
+			}
+		}
+		for _, law := range []func(situation) string{problem, stuck, forgotten} {
+			if what := law(s); what != "" {
+				t.Fatalf("seed %d: %s", seed, what)
+			}
+		}
+	}
+}
