@@ -1,0 +1,290 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ssh_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	cryptossh "golang.org/x/crypto/ssh"
+
+	"github.com/strata-project/strata/internal/ssh"
+)
+
+// dialed connects to a machine.
+func dialed(t *testing.T, target ssh.Target) *ssh.Client {
+	t.Helper()
+	client, err := ssh.Dial(t.Context(), target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func TestRunACommand(t *testing.T) {
+	m := newMachine(t, func(line string, channel cryptossh.Channel) int {
+		input, _ := io.ReadAll(channel)
+		_, _ = io.WriteString(channel, line+" got "+string(input))
+		_, _ = io.WriteString(channel.Stderr(), "beside")
+		return 3
+	})
+	var followed bytes.Buffer
+	result, err := dialed(t, m.target("cp-0")).Run(t.Context(), ssh.Command{Line: "sh -s", Input: []byte("a secret"), Follow: &followed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(result.Output); got != "sh -s got a secret" || followed.String() != got || string(result.Errors) != "beside" || result.Status != 3 {
+		t.Errorf("%q %q %d, followed %q", result.Output, result.Errors, result.Status, &followed)
+	}
+}
+
+// A machine with another key than the named one gets nothing, not even a name.
+func TestAnotherHostKeyStopsBeforeTheLogin(t *testing.T) {
+	m := newMachine(t, nil)
+	target := m.target("cp-0")
+	target.HostKeys = []string{string(cryptossh.MarshalAuthorizedKey(newKey(t).PublicKey()))}
+	_, err := ssh.Dial(t.Context(), target)
+	var differs *ssh.KeyError
+	if !errors.As(err, &differs) || differs.Got != cryptossh.FingerprintSHA256(m.host.PublicKey()) {
+		t.Errorf("error %v", err)
+	}
+	if n := m.logins.Load(); n > 0 {
+		t.Errorf("%d attempts to log in", n)
+	}
+	target.HostKeys = []string{"ssh-ed25519 nonsense"}
+	if _, err := ssh.Dial(t.Context(), target); err == nil || !strings.Contains(err.Error(), "cp-0: host key 1 is none") {
+		t.Errorf("error %v", err)
+	}
+	target.HostKeys = nil
+	if _, err := ssh.Dial(t.Context(), target); err == nil || !strings.Contains(err.Error(), "neither a host key nor a place for one") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The first key of a machine is kept in a file, beside what is there, and no other one is
+// taken after it.
+func TestFirstHostKeyIsKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "below", "known_hosts")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	before := "# ours\nother.example.com " + strings.TrimSpace(string(cryptossh.MarshalAuthorizedKey(newKey(t).PublicKey())))
+	if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := newMachine(t, func(string, cryptossh.Channel) int { return 0 })
+	pinned := func() ssh.Target {
+		pins, err := ssh.OpenPins(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		target := m.target("cp-0")
+		target.HostKeys, target.Pins = nil, pins
+		return target
+	}
+	for range 2 {
+		dialed(t, pinned())
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Split(strings.TrimSuffix(string(content), "\n"), "\n"); !strings.HasPrefix(string(content), before+"\n") || len(lines) != 3 {
+		t.Errorf("the file is %q", content)
+	}
+	logins := m.logins.Load()
+	m.mu.Lock()
+	m.host = newKey(t)
+	m.mu.Unlock()
+	var differs *ssh.KeyError
+	if _, err := ssh.Dial(t.Context(), pinned()); !errors.As(err, &differs) || !strings.Contains(err.Error(), "known_hosts:3") {
+		t.Errorf("error %v", err)
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, content) {
+		t.Errorf("the file is %q, %v", after, err)
+	}
+	if n := m.logins.Load(); n != logins {
+		t.Errorf("%d attempts to log in after %d", n, logins)
+	}
+}
+
+func TestKnownHostsThatCannotBeRead(t *testing.T) {
+	folder := t.TempDir()
+	for name, content := range map[string]string{"nonsense": "one\ntwo three\n", "large": strings.Repeat("#\n", 3<<20)} {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ssh.OpenPins(path); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+func TestWrongUserKey(t *testing.T) {
+	m := newMachine(t, nil)
+	target := m.target("cp-0")
+	target.Auth = []cryptossh.AuthMethod{cryptossh.PublicKeys(newKey(t))}
+	_, err := ssh.Dial(t.Context(), target)
+	var denied *ssh.AuthError
+	if !errors.As(err, &denied) || err.Error() != "cp-0 does not let core in: none of the keys is accepted" {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Whatever answers at an address, the attempt ends with its name, and repeats nothing of
+// what was answered.
+func TestWhatIsNoSSHServer(t *testing.T) {
+	const loud = "\x1b[31mHTTP/1.1 400 evil\r\n"
+	serve := map[string]func(net.Conn){
+		"silent":  func(net.Conn) {},
+		"closing": func(conn net.Conn) { _ = conn.Close() },
+		"garbage": func(conn net.Conn) {
+			_, _ = io.WriteString(conn, loud)
+			_ = conn.Close()
+		},
+		"endless": func(conn net.Conn) {
+			for {
+				if _, err := io.WriteString(conn, loud); err != nil {
+					return
+				}
+			}
+		},
+	}
+	for name, serve := range serve {
+		t.Run(name, func(t *testing.T) {
+			target := (&machine{host: newKey(t), user: newKey(t), address: listen(t, serve)}).target("cp-7")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := ssh.Dial(ctx, target)
+			if err == nil || !strings.Contains(err.Error(), "cp-7") || strings.Contains(err.Error(), "evil") || strings.ContainsRune(err.Error(), 0x1b) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+	t.Run("nothing", func(t *testing.T) {
+		target := (&machine{host: newKey(t), user: newKey(t), address: "127.0.0.1:1"}).target("cp-7")
+		if _, err := ssh.Dial(t.Context(), target); err == nil || !strings.HasPrefix(err.Error(), "cp-7 cannot be reached: ") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// A command that does not end as it should ends all the same, and the machine can be used
+// again.
+func TestCommandsThatMisbehave(t *testing.T) {
+	stuck := make(chan struct{})
+	t.Cleanup(func() { close(stuck) })
+	m := newMachine(t, func(line string, channel cryptossh.Channel) int {
+		switch line {
+		case "endless":
+			for {
+				if _, err := channel.Write(bytes.Repeat([]byte("x"), 4096)); err != nil {
+					return 0
+				}
+			}
+		case "loud":
+			_, _ = channel.Stderr().Write(bytes.Repeat([]byte("x"), 1<<17))
+			<-stuck
+		case "stuck":
+			<-stuck
+		case "closing":
+			return -1
+		}
+		return 0
+	})
+	client := dialed(t, m.target("cp-0"))
+	for line, want := range map[string]string{
+		"endless": "cp-0: it writes more than it may",
+		"loud":    "cp-0: it writes more than it may",
+		"stuck":   "cp-0: it takes longer than 300ms",
+		"closing": "cp-0: the connection ends before the command does",
+	} {
+		result, err := client.Run(t.Context(), ssh.Command{Line: line, Timeout: 300 * time.Millisecond, MaxOutput: 1 << 16})
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: error %v", line, err)
+		}
+		if errors.Is(err, ssh.ErrTooMuch) != strings.Contains(want, "more than it may") || len(result.Output) > 1<<16 {
+			t.Errorf("%s: %d bytes, error %v", line, len(result.Output), err)
+		}
+	}
+	if _, err := client.Run(t.Context(), ssh.Command{Line: "fine"}); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := client.Run(ctx, ssh.Command{Line: "fine"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A machine behind another one is reached with its own key and host key.
+func TestThroughABastion(t *testing.T) {
+	inner := newMachine(t, func(string, cryptossh.Channel) int { return 0 })
+	bastion := newMachine(t, nil)
+	client := dialed(t, bastion.target("bastion"))
+	through, err := client.Through(t.Context(), inner.target("cp-0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = through.Close() }()
+	if _, err := through.Run(t.Context(), ssh.Command{Line: "fine"}); err != nil {
+		t.Error(err)
+	}
+	away := inner.target("cp-1")
+	away.Address = "127.0.0.1:1"
+	if _, err := client.Through(t.Context(), away); err == nil || !strings.HasPrefix(err.Error(), "through bastion: cp-1 cannot be reached: ") {
+		t.Errorf("error %v", err)
+	}
+	changed := inner.target("cp-0")
+	changed.HostKeys = bastion.target("").HostKeys
+	var differs *ssh.KeyError
+	if _, err := client.Through(t.Context(), changed); !errors.As(err, &differs) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A connection that is cut ends what runs on it.
+func TestCutConnection(t *testing.T) {
+	began, stuck := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(stuck) })
+	m := newMachine(t, func(string, cryptossh.Channel) int {
+		close(began)
+		<-stuck
+		return 0
+	})
+	var cut net.Conn
+	proxied := make(chan struct{})
+	address := listen(t, func(conn net.Conn) {
+		server, err := net.Dial("tcp", m.address)
+		if err != nil {
+			return
+		}
+		cut = server
+		close(proxied)
+		go func() { _, _ = io.Copy(server, conn) }()
+		_, _ = io.Copy(conn, server)
+		_ = conn.Close()
+	})
+	target := m.target("cp-0")
+	target.Address = address
+	client := dialed(t, target)
+	<-proxied
+	go func() {
+		<-began
+		_ = cut.Close()
+	}()
+	if _, err := client.Run(t.Context(), ssh.Command{Line: "stuck"}); err == nil || err.Error() != "cp-0: the connection ends before the command does" {
+		t.Errorf("error %v", err)
+	}
+}
