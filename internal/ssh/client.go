@@ -85,12 +85,11 @@ func dial(ctx context.Context, target Target, reach func(context.Context, string
 	}
 	// A machine that says nothing, or never stops, is given up.
 	ended := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	var refused *KeyError
+	var refused error
 	verify := config.HostKeyCallback
 	config.HostKeyCallback = func(host string, address net.Addr, key ssh.PublicKey) error {
-		err := verify(host, address, key)
-		errors.As(err, &refused)
-		return err
+		refused = verify(host, address, key)
+		return refused
 	}
 	made, channels, requests, err := ssh.NewClientConn(conn, target.Address, config)
 	if !ended() && err == nil {
@@ -122,11 +121,14 @@ func (t Target) config() (*ssh.ClientConfig, error) {
 }
 
 // explain says why a login failed, without what the machine said.
-func (t Target) explain(ctx context.Context, err error, refused *KeyError) error {
+func (t Target) explain(ctx context.Context, err, refused error) error {
 	var denied *ssh.ServerAuthError
+	var differs *KeyError
 	switch {
+	case errors.As(refused, &differs):
+		return differs
 	case refused != nil:
-		return refused
+		return fmt.Errorf("%s: its host key is not taken: %w", t.Name, refused)
 	case errors.As(err, &denied), bytes.Contains([]byte(err.Error()), []byte("unable to authenticate")):
 		return &AuthError{Name: t.Name, User: t.User}
 	case ctx.Err() != nil:

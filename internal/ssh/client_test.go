@@ -118,6 +118,28 @@ func TestFirstHostKeyIsKept(t *testing.T) {
 	}
 }
 
+// A key that the file revokes is not taken, and nothing is sent.
+func TestRevokedHostKey(t *testing.T) {
+	m := newMachine(t, nil)
+	path := filepath.Join(t.TempDir(), "known_hosts")
+	line := "@revoked * " + string(cryptossh.MarshalAuthorizedKey(m.host.PublicKey()))
+	if err := os.WriteFile(path, []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pins, err := ssh.OpenPins(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := m.target("cp-0")
+	target.HostKeys, target.Pins = nil, pins
+	if _, err := ssh.Dial(t.Context(), target); err == nil || !strings.HasPrefix(err.Error(), "cp-0: its host key is not taken: ") {
+		t.Errorf("error %v", err)
+	}
+	if n := m.logins.Load(); n > 0 {
+		t.Errorf("%d attempts to log in", n)
+	}
+}
+
 func TestKnownHostsThatCannotBeRead(t *testing.T) {
 	folder := t.TempDir()
 	for name, content := range map[string]string{"nonsense": "one\ntwo three\n", "large": strings.Repeat("#\n", 3<<20)} {
