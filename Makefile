@@ -159,7 +159,7 @@ E2E_PARALLEL ?= 10
 .PHONY: e2e
 e2e: tool-gotestsum tool-cosign tool-krew ## End-to-end tests on a real API server with the real Flux controllers, and attacks on the chart's lockdown, and a release that is installed, upgraded and taken back
 	@mkdir -p $(TIMES)
-	$(call E2E,all) -timeout 35m $(LEFT) $(TESTFLAGS) ./test/e2e ./test/hostile ./test/release
+	$(call E2E,all) -timeout 35m $(LEFT) $(TESTFLAGS) ./test/e2e ./test/hostile ./test/release ./test/lab
 
 .PHONY: e2e-heavy
 e2e-heavy: tool-gotestsum ## The end-to-end tests of test/heavy.txt
@@ -169,7 +169,7 @@ e2e-heavy: tool-gotestsum ## The end-to-end tests of test/heavy.txt
 .PHONY: e2e-all
 e2e-all: tool-gotestsum ## All end-to-end tests, with all detectors
 	@mkdir -p $(TIMES)
-	$(DETECT) STRATA_RACE=1 STRATA_TEST_ALL=1 $(call E2E,all) -race -timeout 90m $(TESTFLAGS) ./test/e2e ./test/hostile ./test/release
+	$(DETECT) STRATA_RACE=1 STRATA_TEST_ALL=1 $(call E2E,all) -race -timeout 90m $(TESTFLAGS) ./test/e2e ./test/hostile ./test/release ./test/lab
 
 .PHONY: simulate
 simulate: ## The rules against a simulated cluster, 1000 runs; STRATA_SEED=N shows one run, STRATA_RUNS=N makes N

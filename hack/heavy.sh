@@ -22,7 +22,7 @@ pattern() {
 
 # The packages of the tests of a step; a name stands for one test only.
 places() {
-  local where=(test/e2e test/hostile test/release) name found
+  local where=(test/e2e test/hostile test/release test/lab) name found
   if [[ $1 == unit ]]; then where=(--exclude-dir=test .); fi
   awk -v step="$1" '/^#/ || NF == 0 || $1 != step {next} {sub("/.*", "", $3); print $3}' "$list" | sort -u |
     while read -r name; do

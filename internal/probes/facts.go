@@ -220,3 +220,12 @@ func entryOf(text string) hosts.Entry {
 
 // journalled are the actions that are written into the journal of a host.
 var journalled = []hosts.Verb{hosts.VerbInit, hosts.VerbJoin, hosts.VerbJoinWorker, hosts.VerbReset, hosts.VerbUpgrade}
+
+// Host returns what is decided upon, of a host that the manifest names so.
+func (f Facts) Host(name string, isWorker bool) hosts.Host {
+	return hosts.Host{
+		Name: name, Worker: isWorker,
+		Initialised: f.Initialised, Remains: f.Remains, Running: f.Kubelet.Running && f.Containerd.Running,
+		Version: f.Kubelet.Version, Authority: f.Authority, Journal: f.Journal,
+	}
+}

@@ -17,7 +17,7 @@ import (
 // Command is what is run on a machine.
 type Command struct {
 	// Line is what the login shell is given; it is fixed text, since it may be seen by
-	// everybody on the machine.
+	// everybody on the machine. It begins with the name of a program.
 	Line string
 	// Input is what the command reads: a script, and what must not be seen.
 	Input []byte
@@ -40,8 +40,10 @@ type Result struct {
 var ErrTooMuch = errors.New("it writes more than it may")
 
 // Run runs a command and waits for its end. The error says that it did not come to its
-// own end: the machine has gone, its time is over, or it has written too much; it is told
-// to end then. A command that ends with another status than 0 is no error.
+// own end: the machine has gone, its time is over, or it has written too much. The machine
+// ends it at the latest a second after its time, by its program timeout: OpenSSH passes no
+// signal on to a command of root. A command that ends with another status than 0 is no
+// error.
 func (c *Client) Run(ctx context.Context, command Command) (Result, error) {
 	limit, most := command.Timeout, command.MaxOutput
 	if limit == 0 {
@@ -63,7 +65,8 @@ func (c *Client) Run(ctx context.Context, command Command) (Result, error) {
 	output.over, errs.over = cancel, cancel
 	session.Stdin, session.Stdout, session.Stderr = bytes.NewReader(command.Input), output, errs
 	done := make(chan error, 1)
-	go func() { done <- session.Run(command.Line) }()
+	line := fmt.Sprintf("timeout -s KILL %d %s", int64((limit+2*time.Second-1)/time.Second), command.Line)
+	go func() { done <- session.Run(line) }()
 	select {
 	case err = <-done:
 	case <-ctx.Done():

@@ -1,0 +1,268 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lab makes hosts out of network namespaces, for tests: each with an address, a
+// name and files of its own, and Debian's SSH server. It needs root on Linux with apt.
+package lab
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	_ "embed"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/strata-project/strata/hack/controlplane/cache"
+)
+
+//go:embed host.sh
+var hostScript string
+
+// packages of Debian that a host's server is made of.
+var packages = []string{"openssh-server", "libwrap0"}
+
+// Missing says why this machine can make no hosts; empty where it can.
+func Missing() string {
+	if runtime.GOOS != "linux" || os.Getuid() != 0 {
+		return "it needs root on Linux, for network namespaces"
+	}
+	for _, program := range []string{"ip", "unshare", "apt-get", "dpkg"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return "it needs the program " + program
+		}
+	}
+	return ""
+}
+
+// Lab is a network with hosts on it. They end with the test.
+type Lab struct {
+	t         testing.TB
+	dir       string
+	server    string
+	bridge    string
+	network   string
+	userKey   ssh.Signer
+	hosts     []*Host
+	libraries string
+}
+
+// Host is one of them.
+type Host struct {
+	// Name of the host, and Address of its SSH server, with the port.
+	Name, Address string
+
+	lab     *Lab
+	index   int
+	process *exec.Cmd
+}
+
+// labs counts those of this process, so that each has a network of its own.
+var labs atomic.Int32
+
+// New makes a network of hosts, named cp-0 and so on, that let one key in as root.
+func New(t testing.TB, hosts int) *Lab {
+	t.Helper()
+	if why := Missing(); why != "" {
+		t.Skip(why)
+	}
+	number := (os.Getpid() + int(labs.Add(1))) % 250
+	l := &Lab{t: t, dir: t.TempDir(), bridge: fmt.Sprintf("slab%d", number), network: fmt.Sprintf("10.99.%d.", number)}
+	programs, err := ensure(t.Context())
+	if err != nil {
+		t.Skipf("it needs Debian's SSH server: %v", err)
+	}
+	l.server = filepath.Join(programs, "usr/sbin/sshd")
+	libraries, err := filepath.Glob(filepath.Join(programs, "usr/lib/*-linux-gnu*"))
+	if err != nil || len(libraries) == 0 {
+		t.Fatalf("the SSH server has no libraries in %s: %v", programs, err)
+	}
+	l.libraries = libraries[0]
+	l.ip("link", "add", l.bridge, "type", "bridge")
+	t.Cleanup(func() { l.try("ip", "link", "del", l.bridge) })
+	l.ip("addr", "add", l.network+"1/24", "dev", l.bridge)
+	l.ip("link", "set", l.bridge, "up")
+	var public []byte
+	l.userKey, _, public = newKey(t)
+	l.write("authorized_keys", public)
+	for i := range hosts {
+		h := &Host{lab: l, index: i, Name: fmt.Sprintf("cp-%d", i), Address: fmt.Sprintf("%s%d:22", l.network, 10+i)}
+		l.hosts = append(l.hosts, h)
+		h.connect()
+		h.Start()
+	}
+	return l
+}
+
+// Hosts returns the hosts.
+func (l *Lab) Hosts() []*Host { return l.hosts }
+
+// Auth is how to log in as root.
+func (l *Lab) Auth() ssh.AuthMethod { return ssh.PublicKeys(l.userKey) }
+
+// ensure has the programs of a host in the cache folder, and returns where. Debian's
+// packages are fetched once, by apt, which checks who made them.
+func ensure(ctx context.Context) (string, error) {
+	root, err := cache.Dir()
+	if err != nil {
+		return "", err
+	}
+	made := filepath.Join(filepath.Dir(root), "lab", "ssh")
+	if _, err := os.Stat(made); err == nil {
+		return made, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(made), 0o755); err != nil {
+		return "", err
+	}
+	making, err := os.MkdirTemp(filepath.Dir(made), "making-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(making) }()
+	fetch := exec.CommandContext(ctx, "apt-get", append([]string{"download", "-q"}, packages...)...)
+	fetch.Dir = making
+	if out, err := fetch.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("cannot fetch %s: %w: %s", strings.Join(packages, " and "), err, out)
+	}
+	files, err := filepath.Glob(filepath.Join(making, "*.deb"))
+	if err != nil || len(files) != len(packages) {
+		return "", fmt.Errorf("apt-get download has left %d files: %w", len(files), err)
+	}
+	into := filepath.Join(making, "root")
+	for _, file := range files {
+		if out, err := exec.CommandContext(ctx, "dpkg", "-x", file, into).CombinedOutput(); err != nil {
+			return "", fmt.Errorf("cannot unpack %s: %w: %s", filepath.Base(file), err, out)
+		}
+	}
+	if err := os.Rename(into, made); err != nil && !errors.Is(err, os.ErrExist) && !errors.Is(err, syscall.ENOTEMPTY) {
+		return "", err
+	}
+	return made, nil
+}
+
+// newKey makes a key: as a signer, as OpenSSH's file, and its public half.
+func newKey(t testing.TB) (signer ssh.Signer, private, public []byte) {
+	t.Helper()
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKey(key, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if signer, err = ssh.NewSignerFromKey(key); err != nil {
+		t.Fatal(err)
+	}
+	return signer, pem.EncodeToMemory(block), ssh.MarshalAuthorizedKey(signer.PublicKey())
+}
+
+func (l *Lab) write(name string, content []byte) string {
+	l.t.Helper()
+	path := filepath.Join(l.dir, name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+	return path
+}
+
+// ip runs ip, which must succeed.
+func (l *Lab) ip(args ...string) {
+	l.t.Helper()
+	if out, err := exec.CommandContext(l.t.Context(), "ip", args...).CombinedOutput(); err != nil {
+		l.t.Fatalf("ip %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+}
+
+// try runs a program when the test has ended.
+func (l *Lab) try(name string, args ...string) {
+	if out, err := exec.CommandContext(context.WithoutCancel(l.t.Context()), name, args...).CombinedOutput(); err != nil {
+		l.t.Errorf("%s %s: %v: %s", name, strings.Join(args, " "), err, out)
+	}
+}
+
+// namespace is the host's network namespace, link its end on the bridge.
+func (h *Host) namespace() string { return fmt.Sprintf("%s-%d", h.lab.bridge, h.index) }
+func (h *Host) link() string      { return fmt.Sprintf("%sv%d", h.lab.bridge, h.index) }
+
+// connect makes the host's network.
+func (h *Host) connect() {
+	h.lab.t.Helper()
+	address, _, _ := strings.Cut(h.Address, ":")
+	h.lab.ip("netns", "add", h.namespace())
+	h.lab.t.Cleanup(func() { h.lab.try("ip", "netns", "del", h.namespace()) })
+	h.lab.ip("link", "add", h.link(), "type", "veth", "peer", "name", "eth0", "netns", h.namespace())
+	// A namespace goes some time after its last process; its link need not wait for that.
+	h.lab.t.Cleanup(func() { h.lab.try("ip", "link", "del", h.link()) })
+	h.lab.ip("link", "set", h.link(), "master", h.lab.bridge)
+	h.lab.ip("-n", h.namespace(), "addr", "add", address+"/24", "dev", "eth0")
+	h.lab.ip("-n", h.namespace(), "link", "set", "eth0", "up")
+	h.Plug()
+}
+
+// Plug connects the host with the network, and Unplug cuts it off.
+func (h *Host) Plug() { h.lab.ip("link", "set", h.link(), "up") }
+
+// Unplug cuts the host off from the network.
+func (h *Host) Unplug() { h.lab.ip("link", "set", h.link(), "down") }
+
+// Start starts the host as one that was never used, with a new host key, and waits until
+// its server listens. The host must not run.
+func (h *Host) Start() {
+	t := h.lab.t
+	t.Helper()
+	_, key, _ := newKey(t)
+	config := fmt.Sprintf("ListenAddress %s\nHostKey %s\nAuthorizedKeysFile %s\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nPidFile none\n",
+		h.Address, h.lab.write(h.Name+".key", key), filepath.Join(h.lab.dir, "authorized_keys"))
+	log, err := os.Create(filepath.Join(h.lab.dir, h.Name+".log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
+	h.process = exec.CommandContext(context.WithoutCancel(t.Context()), "ip", "netns", "exec", h.namespace(),
+		"unshare", "--mount", "--uts", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", hostScript)
+	h.process.Env = append(os.Environ(), "NAME="+h.Name, "LIB="+h.lab.libraries, "SSHD="+h.lab.server,
+		"CONFIG="+h.lab.write(h.Name+".config", []byte(config)))
+	h.process.Stdout, h.process.Stderr = log, log
+	if err := h.process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	running := h.process
+	t.Cleanup(func() { h.end(running) })
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		said, err := os.ReadFile(log.Name())
+		if err == nil && strings.Contains(string(said), "Server listening on") {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s does not start: %s", h.Name, said)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// Kill ends the host at once, with all that it has.
+func (h *Host) Kill() { h.end(h.process) }
+
+// end ends a process of the host, if that has not ended yet, and with it all others of
+// its namespace.
+func (h *Host) end(process *exec.Cmd) {
+	if process.ProcessState != nil {
+		return
+	}
+	_ = process.Process.Kill()
+	_ = process.Wait()
+}
