@@ -84,8 +84,8 @@ func New(t testing.TB, hosts int) *Lab {
 	if err != nil {
 		t.Skipf("it needs Debian's SSH server: %v", err)
 	}
-	l.server = filepath.Join(programs, "usr/sbin/sshd")
-	libraries, err := filepath.Glob(filepath.Join(programs, "usr/lib/*-linux-gnu*"))
+	l.server = filepath.Join(programs, "usr", "sbin", "sshd")
+	libraries, err := filepath.Glob(filepath.Join(programs, "usr", "lib", "*-linux-gnu*"))
 	if err != nil || len(libraries) == 0 {
 		t.Fatalf("the SSH server has no libraries in %s: %v", programs, err)
 	}

@@ -27,8 +27,8 @@ type user struct {
 	known string
 }
 
-func newUser(t *testing.T, hosts int) *user {
-	return &user{T: t, lab: lab.New(t, hosts), known: filepath.Join(t.TempDir(), "known_hosts")}
+func newUser(t *testing.T, n int) *user {
+	return &user{T: t, lab: lab.New(t, n), known: filepath.Join(t.TempDir(), "known_hosts")}
 }
 
 // target returns how a host is reached; its key is kept when it is first seen.
