@@ -1,3 +1,6 @@
+# Copyright The Strata Authors.
+# SPDX-License-Identifier: Apache-2.0
+
 # Says what there is on a host, and changes nothing. It is read from the input of sh, so
 # that it is in no command line. ROOT is where the host's files are.
 ROOT=${ROOT:-}

@@ -1,3 +1,6 @@
+# Copyright The Strata Authors.
+# SPDX-License-Identifier: Apache-2.0
+
 # The first process of a host: files of its own over those of the machine, and an SSH
 # server. NAME, LIB, SSHD and CONFIG are set by who starts it.
 set -eu
