@@ -93,11 +93,11 @@ test: ## All checks that a change must pass, with the time of each
 .PHONY: test-all
 test-all: ## What make test leaves out, some of it for a short time only
 	@MAKE='$(MAKE)' TIMES='$(TIMES)' ROTATE=$$(git rev-list --count HEAD 2>/dev/null || echo 0) \
-	  hack/step.sh tools controlplane -- e2e-heavy unit-heavy vulncheck fuzz-brief simulate-heavy mutants tools-all chaos-brief
+	  hack/step.sh tools controlplane -- e2e-heavy unit-heavy laws vulncheck fuzz-brief simulate-heavy mutants tools-all chaos-brief
 
 .PHONY: nightly
 nightly: ## Everything, at length: all tests with all detectors, fuzz tests, 10000 simulated runs, half an hour of chaos
-	@MAKE='$(MAKE)' TIMES='$(TIMES)' hack/step.sh tools lint verify controlplane vulncheck unit-all e2e-all simulate-all mutants tools-all matrix release-twice demo-cold fuzz chaos
+	@MAKE='$(MAKE)' TIMES='$(TIMES)' hack/step.sh tools lint verify controlplane vulncheck unit-all laws e2e-all simulate-all mutants tools-all matrix release-twice demo-cold fuzz chaos
 
 .PHONY: matrix
 matrix: controlplane tool-gotestsum ## The short end-to-end path on every supported version of Kubernetes and Flux, with the table of docs/support.md
@@ -144,6 +144,10 @@ unit-heavy: tool-gotestsum ## The unit tests of test/heavy.txt, and the controll
 	@mkdir -p $(TIMES)
 	$(DETECT) STRATA_TEST_ALL=1 $(call SUMMED,heavy) --format testname -- -race $(GO_TEST) -count=1 -timeout 45m -run "$$(hack/heavy.sh all unit)" $(TESTFLAGS) $$(hack/heavy.sh packages unit)
 	$(DETECT) $(call SUMMED,raced) --format standard-quiet -- -race $(GO_TEST) -count=1 -timeout 45m -parallel 6 -skip "$$(hack/heavy.sh all unit)" $(TESTFLAGS) ./controllers ./cmd/kubectl-strata
+
+.PHONY: laws
+laws: ## The laws of what is done to hosts, in every situation of up to five of them
+	go test $(GO_TEST) -count=1 -timeout 30m -v -run 'TestEveryCase' ./internal/hosts
 
 .PHONY: unit-all
 unit-all: tool-gotestsum tool-promtool ## All unit tests at their full length, all with the race detector

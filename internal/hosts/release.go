@@ -8,6 +8,9 @@ import "github.com/strata-project/strata/internal/versions"
 // isHigher tells whether a version of Kubernetes is higher than another one. One that
 // is unknown is not.
 func isHigher(version, than string) bool {
+	if version == than {
+		return false // which most are, and costs nothing
+	}
 	a, b := versions.Semantic(version), versions.Semantic(than)
 	return a != nil && b != nil && a.GreaterThan(b)
 }
@@ -15,6 +18,9 @@ func isHigher(version, than string) bool {
 // minorsAbove returns how many minor versions one is above another; a major one counts as
 // more than any.
 func minorsAbove(version, below string) uint64 {
+	if version == below {
+		return 0
+	}
 	a, b := versions.Semantic(version), versions.Semantic(below)
 	switch {
 	case a == nil || b == nil || !a.GreaterThan(b):

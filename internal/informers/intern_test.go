@@ -95,7 +95,7 @@ func TestInternedMapsAreHadInCommon(t *testing.T) {
 
 // Whatever objects are like, they say what they said, also side by side.
 func TestInternChangesNothing(t *testing.T) {
-	seed := rand.Uint64()
+	const seed = 1 // parts of it are drawn side by side
 	texts := []string{"", "a", "b", "true", "1", "n", "m1", `"`, `a"b`, strings.Repeat("long", 20)}
 	var value func(draw *rand.Rand, depth int) any
 	value = func(draw *rand.Rand, depth int) any {
