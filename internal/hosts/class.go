@@ -12,7 +12,8 @@ type Class string
 const (
 	// Empty has nothing of a cluster.
 	Empty Class = "Empty"
-	// Residue has something of a cluster that no action of this one has left there.
+	// Residue has something of a cluster that no action of this one has left there: also a
+	// journal that says that the host belongs to this one, of which nothing else is left.
 	Residue Class = "Residue"
 	// Begun has an action of this cluster that has not ended.
 	Begun Class = "Begun"
@@ -39,7 +40,7 @@ func classOf(o Observation, host Host) Class {
 		return Away
 	case o.ClusterID != "" && host.Journal.ClusterID == o.ClusterID && host.Journal.Action != "" && !host.Journal.Ended:
 		return Begun
-	case !host.Initialised && len(host.Remains) > 0:
+	case !host.Initialised && (len(host.Remains) > 0 || host.wasIn()):
 		return Residue
 	case !host.Initialised:
 		return Empty
@@ -51,6 +52,12 @@ func classOf(o Observation, host Host) Class {
 		return Broken
 	}
 	return Healthy
+}
+
+// wasIn tells whether the journal says that the host was made part of the cluster, and
+// was not reset.
+func (h Host) wasIn() bool {
+	return h.Journal.Action != "" && h.Journal.Ended && h.Journal.Action != VerbReset
 }
 
 // isHealthyMember tells whether a host has a healthy member of etcd with a vote.

@@ -253,10 +253,18 @@ func (d *decider) remains() *Decision {
 func (d *decider) hasRemains(residue []int) *Decision {
 	what := make([]string, len(residue))
 	for i, host := range residue {
-		what[i] = fmt.Sprintf("%s (%s)", d.Hosts[host].Name, strings.Join(d.Hosts[host].Remains, ", "))
+		what[i] = fmt.Sprintf("%s (%s)", d.Hosts[host].Name, d.Hosts[host].left())
 	}
-	return failed(Remains, "there are remains of a cluster on %s, and no journal of this one says why: reset them, or restore the cluster",
+	return failed(Remains, "there are remains of a cluster on %s, which no action of this one explains that has begun: reset them, or restore the cluster",
 		strings.Join(what, "; "))
+}
+
+// left says what is left of a cluster on a host.
+func (h Host) left() string {
+	if len(h.Remains) == 0 {
+		return "its journal ends with " + string(h.Journal.Action)
+	}
+	return strings.Join(h.Remains, ", ")
 }
 
 // versions stops at what no version may do, and at another version where hosts lack.
@@ -492,7 +500,7 @@ func (d *decider) joinWorkers() int {
 			d.add(Action{Verb: VerbJoinWorker, Host: host.Name, Version: d.Target, Reason: "it is not in the cluster yet"}, nil)
 			joined++
 		case Residue:
-			d.undone = append(d.undone, fmt.Sprintf("%s has remains of a cluster (%s): reset it", host.Name, strings.Join(host.Remains, ", ")))
+			d.undone = append(d.undone, fmt.Sprintf("%s has remains of a cluster (%s): reset it", host.Name, host.left()))
 		}
 	}
 	return joined

@@ -49,6 +49,7 @@ func TestDecide(t *testing.T) {
 			of("E", "Un", "E"), hosts.Error, hosts.Unreachable, "", "cp-1 cannot be reached",
 		},
 		{"remains that nobody explains", of("E", "R", "E"), hosts.Error, hosts.Remains, "", "cp-1 (/etc/kubernetes/pki)"},
+		{"a host belonged to the cluster, and nobody has reset it", of("E", "Rj", "E"), hosts.Error, hosts.Remains, "", "cp-1 (its journal ends with Join)"},
 		{"our own init was killed", of("E", "Gi", "E"), hosts.Init, "", "continue-Init(cp-1) Join(cp-0) Join(cp-2)", "it has begun there"},
 		{"a join was killed", of("H", "Gjl", "E"), hosts.Repair, "", "continue-Join(cp-1) Join(cp-2)", "what the manifest lists"},
 		{"a host was killed in the middle of a join, and etcd with it", of("Gjd", "Bl"), hosts.Repair, "", "continue-Join(cp-0)", "no majority"},

@@ -20,7 +20,7 @@ const (
 const id = "cluster-1"
 
 // kind is what a host may be found to be, with its member of etcd. The names say it: E is
-// empty, B broken and U away, with a dead (d) or live (l) member or none (n); G has begun
+// empty, R has remains or a journal (j) alone, B is broken and U away, with a dead (d) or live (l) member or none (n); G has begun
 // an init (i), a join (j), an upgrade (u) or a reset (r), with a member (m), a learner (l)
 // or a dead member (d).
 type kind string
@@ -30,7 +30,7 @@ type traits struct {
 	initialised, running, serving bool
 	remains                       bool
 	away                          bool
-	begun                         hosts.Verb
+	begun, ended                  hosts.Verb
 	// member is "", dead, live or learner.
 	member string
 }
@@ -39,6 +39,7 @@ var traitsOf = map[kind]traits{
 	"E":   {},
 	"Ed":  {member: "dead"},
 	"R":   {remains: true},
+	"Rj":  {ended: hosts.VerbJoin},
 	"H":   {initialised: true, running: true, serving: true, member: "live"},
 	"Bd":  {initialised: true, member: "dead"},
 	"Bl":  {initialised: true, serving: true, member: "live"},
@@ -142,6 +143,9 @@ func (s situation) observe() hosts.Observation {
 			} else if seen.initialised {
 				host.Version = s.version // at which hosts join
 			}
+		}
+		if seen.ended != "" {
+			host.Journal = hosts.Entry{ClusterID: id, Action: seen.ended, Version: s.version, Ended: true}
 		}
 		serving = serving || seen.serving
 		o.Hosts = append(o.Hosts, host)
@@ -262,7 +266,7 @@ func (s situation) mended() situation {
 			next.deadLeft++
 		case "Ul":
 			next.liveLeft++
-		case "Un", "R", "Gi":
+		case "Un", "R", "Rj", "Gi":
 		default:
 			next.kinds, next.versions = append(next.kinds, k), append(next.versions, s.versions[i])
 		}
