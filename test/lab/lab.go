@@ -13,6 +13,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,11 +22,11 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/crypto/ssh"
 
 	"github.com/strata-project/strata/hack/controlplane/cache"
+	"github.com/strata-project/strata/test/controlplane"
 )
 
 //go:embed host.sh
@@ -64,9 +65,9 @@ type Host struct {
 	// Name of the host, and Address of its SSH server, with the port.
 	Name, Address string
 
-	lab     *Lab
-	index   int
-	process *exec.Cmd
+	lab    *Lab
+	index  int
+	runner *controlplane.Runner
 }
 
 // labs counts those of this process, so that each has a network of its own.
@@ -101,6 +102,7 @@ func New(t testing.TB, hosts int) *Lab {
 		h := &Host{lab: l, index: i, Name: fmt.Sprintf("cp-%d", i), Address: fmt.Sprintf("%s%d:22", l.network, 10+i)}
 		l.hosts = append(l.hosts, h)
 		h.connect()
+		h.prepare()
 		h.Start()
 	}
 	return l
@@ -219,50 +221,60 @@ func (h *Host) Plug() { h.lab.ip("link", "set", h.link(), "up") }
 func (h *Host) Unplug() { h.lab.ip("link", "set", h.link(), "down") }
 
 // Start starts the host as one that was never used, with a new host key, and waits until
-// its server listens. The host must not run.
+// its server answers. The host must not run.
 func (h *Host) Start() {
-	t := h.lab.t
-	t.Helper()
-	_, key, _ := newKey(t)
-	config := fmt.Sprintf("ListenAddress %s\nHostKey %s\nAuthorizedKeysFile %s\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nPidFile none\n",
-		h.Address, h.lab.write(h.Name+".key", key), filepath.Join(h.lab.dir, "authorized_keys"))
-	log, err := os.Create(filepath.Join(h.lab.dir, h.Name+".log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = log.Close() }()
-	h.process = exec.CommandContext(context.WithoutCancel(t.Context()), "ip", "netns", "exec", h.namespace(),
-		"unshare", "--mount", "--uts", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", hostScript)
-	h.process.Env = append(os.Environ(), "NAME="+h.Name, "LIB="+h.lab.libraries, "SSHD="+h.lab.server,
-		"CONFIG="+h.lab.write(h.Name+".config", []byte(config)))
-	h.process.Stdout, h.process.Stderr = log, log
-	if err := h.process.Start(); err != nil {
-		t.Fatal(err)
-	}
-	running := h.process
-	t.Cleanup(func() { h.end(running) })
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		said, err := os.ReadFile(log.Name())
-		if err == nil && strings.Contains(string(said), "Server listening on") {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s does not start: %s", h.Name, said)
-		}
-		time.Sleep(20 * time.Millisecond)
+	h.lab.t.Helper()
+	_, key, _ := newKey(h.lab.t)
+	h.lab.write(h.Name+".key", key)
+	if err := h.runner.Start(h.lab.t.Context()); err != nil {
+		h.lab.t.Fatal(err)
 	}
 }
 
 // Kill ends the host at once, with all that it has.
-func (h *Host) Kill() { h.end(h.process) }
-
-// end ends a process of the host, if that has not ended yet, and with it all others of
-// its namespace.
-func (h *Host) end(process *exec.Cmd) {
-	if process.ProcessState != nil {
-		return
+func (h *Host) Kill() {
+	h.lab.t.Helper()
+	if err := h.runner.Kill(); err != nil {
+		h.lab.t.Fatal(err)
 	}
-	_ = process.Process.Kill()
-	_ = process.Wait()
+}
+
+// prepare says how the host is run, and has it end with the test.
+func (h *Host) prepare() {
+	t := h.lab.t
+	t.Helper()
+	config := fmt.Sprintf("ListenAddress %s\nHostKey %s\nAuthorizedKeysFile %s\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nPidFile none\n",
+		h.Address, filepath.Join(h.lab.dir, h.Name+".key"), filepath.Join(h.lab.dir, "authorized_keys"))
+	path, err := exec.LookPath("ip")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.runner, err = controlplane.NewRunner(controlplane.Program{
+		Name: h.Name, Path: path, Dir: h.lab.dir, Healthy: h.answers,
+		Args: []string{
+			"netns", "exec", h.namespace(),
+			"unshare", "--mount", "--uts", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", hostScript,
+		},
+		Env: []string{
+			"NAME=" + h.Name, "LIB=" + h.lab.libraries, "SSHD=" + h.lab.server,
+			"CONFIG=" + h.lab.write(h.Name+".config", []byte(config)),
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.runner.Kill(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// answers tells whether the host's server listens.
+func (h *Host) answers(ctx context.Context) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", h.Address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }

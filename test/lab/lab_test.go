@@ -6,6 +6,7 @@ package lab_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/strata-project/strata/internal/hosts"
 	"github.com/strata-project/strata/internal/probes"
 	"github.com/strata-project/strata/internal/ssh"
+	"github.com/strata-project/strata/test/controlplane"
 	"github.com/strata-project/strata/test/lab"
 )
 
@@ -166,15 +168,15 @@ func TestHostThroughAnotherOne(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	// The connection is still good, and nothing is left running.
-	deadline := time.Now().Add(10 * time.Second)
-	for {
+	err = controlplane.WaitFor(t.Context(), 10*time.Second, func(context.Context) error {
 		left := u.run(cp[1], `for p in /proc/[0-9]*; do tr '\0' ' ' <"$p/cmdline" 2>/dev/null; echo; done | grep -cE '^(yes|sleep 60) ' || true`)
-		if strings.TrimSpace(left) == "0" {
-			break
+		if left = strings.TrimSpace(left); left != "0" {
+			return fmt.Errorf("%s commands are left", left)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s commands are left", strings.TrimSpace(left))
-		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	cp[1].Unplug()
 	_, err = client.Run(t.Context(), ssh.Command{Line: "hostname", Timeout: time.Second})
