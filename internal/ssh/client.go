@@ -4,12 +4,12 @@
 package ssh
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -101,13 +101,13 @@ func dial(ctx context.Context, target Target, reach func(context.Context, string
 	}
 	c := &Client{target: target, conn: ssh.NewClient(made, channels, requests)}
 	c.gone, c.giveUp = context.WithCancelCause(context.Background())
-	go c.watch()
+	go c.watch(aliveEvery)
 	return c, nil
 }
 
 // config says how to log in.
 func (t Target) config() (*ssh.ClientConfig, error) {
-	config := &ssh.ClientConfig{User: t.User, Auth: t.Auth, Timeout: dialTime, ClientVersion: "SSH-2.0-strata"}
+	config := &ssh.ClientConfig{User: t.User, Auth: t.Auth, ClientVersion: "SSH-2.0-strata"}
 	switch {
 	case len(t.HostKeys) > 0:
 		var err error
@@ -122,14 +122,13 @@ func (t Target) config() (*ssh.ClientConfig, error) {
 
 // explain says why a login failed, without what the machine said.
 func (t Target) explain(ctx context.Context, err, refused error) error {
-	var denied *ssh.ServerAuthError
 	var differs *KeyError
 	switch {
 	case errors.As(refused, &differs):
 		return differs
 	case refused != nil:
 		return fmt.Errorf("%s: its host key is not taken: %w", t.Name, refused)
-	case errors.As(err, &denied), bytes.Contains([]byte(err.Error()), []byte("unable to authenticate")):
+	case strings.Contains(err.Error(), "unable to authenticate"): // it has no type of its own
 		return &AuthError{Name: t.Name, User: t.User}
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s did not answer as SSH within %s: %w", t.Name, dialTime, ctx.Err())
@@ -162,9 +161,9 @@ func (c *Client) DialContext(ctx context.Context, network, address string) (net.
 	return conn, nil
 }
 
-// watch gives a machine up that no longer answers.
-func (c *Client) watch() {
-	ticker := time.NewTicker(aliveEvery)
+// watch gives a machine up that no longer answers when it is asked in each period.
+func (c *Client) watch(period time.Duration) {
+	ticker := time.NewTicker(period)
 	defer ticker.Stop()
 	answered := make(chan struct{}, 1)
 	answered <- struct{}{}

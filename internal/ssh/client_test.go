@@ -276,6 +276,45 @@ func TestThroughABastion(t *testing.T) {
 	}
 }
 
+// A machine that goes without a word is given up, and what runs on it ends long before its
+// time.
+func TestMachineThatNoLongerAnswers(t *testing.T) {
+	began, stuck := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(stuck) })
+	m := newMachine(t, func(string, cryptossh.Channel) int {
+		close(began)
+		<-stuck
+		return 0
+	})
+	// What the machine says arrives until the command runs, and nothing after it.
+	address := listen(t, func(conn net.Conn) {
+		server, err := net.Dial("tcp", m.address)
+		if err != nil {
+			return
+		}
+		go func() { _, _ = io.Copy(server, conn) }()
+		buffer := make([]byte, 1<<16)
+		for {
+			n, err := server.Read(buffer)
+			if err != nil {
+				return
+			}
+			select {
+			case <-began:
+			default:
+				_, _ = conn.Write(buffer[:n])
+			}
+		}
+	})
+	target := m.target("cp-0")
+	target.Address = address
+	client := dialed(t, target)
+	client.WatchEvery(20 * time.Millisecond)
+	if _, err := client.Run(t.Context(), ssh.Command{Line: "stuck"}); err == nil || err.Error() != "cp-0: it no longer answers" {
+		t.Errorf("error %v", err)
+	}
+}
+
 // A connection that is cut ends what runs on it.
 func TestCutConnection(t *testing.T) {
 	began, stuck := make(chan struct{}), make(chan struct{})
