@@ -73,7 +73,7 @@ var ErrCutOff = errors.New("its answer is cut off")
 var ErrNotRoot = errors.New("the script did not run as root: sudo without a password is needed")
 
 // Read reads an answer to Script. An error says what is wrong with all of it, and nothing
-// that the host said. now is when it was asked.
+// that the host said.
 func Read(answer []byte) (Facts, error) {
 	if len(answer) > MaxAnswer {
 		return Facts{}, fmt.Errorf("its answer is longer than %d bytes", MaxAnswer)
@@ -108,7 +108,7 @@ func Read(answer []byte) (Facts, error) {
 var (
 	word    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+~-]{0,62}$`)
 	system  = regexp.MustCompile(`^[a-z0-9._-]{1,32} [0-9.]{0,16}$`)
-	sha256  = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	digest  = regexp.MustCompile(`^[0-9a-f]{64}$`)
 	pkiFile = regexp.MustCompile(`^(etcd/)?[a-z0-9-]{1,60}\.crt$`)
 	release = regexp.MustCompile(`(?:^| )(v?[0-9]+\.[0-9]+\.[0-9]+[A-Za-z0-9.+~-]{0,40})(?: |$)`)
 )
@@ -129,7 +129,7 @@ func (f *Facts) take(said map[string]string) {
 		return value
 	}
 	f.Hostname, f.Kernel, f.Machine = matching("hostname", word), matching("kernel", word), matching("machine", word)
-	f.OS, f.Authority = strings.TrimSpace(matching("os", system)), matching("authority", sha256)
+	f.OS, f.Authority = strings.TrimSpace(matching("os", system)), matching("authority", digest)
 	if at := number("time"); at > 0 {
 		f.Time = time.Unix(at, 0).UTC()
 	}
