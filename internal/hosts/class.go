@@ -19,7 +19,7 @@ const (
 	Begun Class = "Begun"
 	// Healthy is a host that runs, and whose API server and member of etcd are healthy.
 	Healthy Class = "Healthy"
-	// Broken belongs to the cluster and is not healthy.
+	// Broken belongs to the cluster and is not healthy, or nobody knows its version.
 	Broken Class = "Broken"
 	// Away cannot be reached.
 	Away Class = "Away"
@@ -44,7 +44,7 @@ func classOf(o Observation, host Host) Class {
 		return Residue
 	case !host.Initialised:
 		return Empty
-	case !host.Running || !slices.Contains(o.Cluster.Nodes, host.Name):
+	case !host.Running || host.Version == "" || !slices.Contains(o.Cluster.Nodes, host.Name):
 		return Broken
 	case host.Worker:
 		return Healthy

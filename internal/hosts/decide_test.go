@@ -123,6 +123,16 @@ func TestHostsThatMustNotBeUsed(t *testing.T) {
 			},
 			hosts.Foreign, "cp-2 has the journal of another cluster",
 		},
+		"a worker of a cluster whose control plane is empty": {
+			func(o *hosts.Observation) {
+				o.Cluster = hosts.Cluster{}
+				for i := range o.Hosts {
+					o.Hosts[i] = hosts.Host{Name: o.Hosts[i].Name}
+				}
+				o.Hosts = append(o.Hosts, hosts.Host{Name: "worker", Worker: true, Initialised: true, Running: true, Version: current})
+			},
+			hosts.QuorumLost, "no API server is healthy on worker",
+		},
 		"no control plane": {
 			func(o *hosts.Observation) {
 				for i := range o.Hosts {
@@ -142,6 +152,15 @@ func TestHostsThatMustNotBeUsed(t *testing.T) {
 		if d.Exit != hosts.Error || d.Reason != test.because || !strings.Contains(d.Message, test.message) || len(d.Actions) > 0 {
 			t.Errorf("%s: %+v", name, d)
 		}
+	}
+}
+
+// Of a host whose version nobody knows, nothing is assumed.
+func TestHostOfAnUnknownVersion(t *testing.T) {
+	o := of("H", "H", "H").observe()
+	o.Hosts[1].Version = ""
+	if d := hosts.Decide(o); d.Exit != hosts.Blocked || len(d.Actions) > 0 || !strings.Contains(d.Message, "cp-1 is broken") {
+		t.Errorf("%+v", d)
 	}
 }
 

@@ -1,0 +1,201 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hosts
+
+import (
+	"fmt"
+	"slices"
+)
+
+// goOn continues what has begun: upgrades last, since the others have the version before,
+// and then what follows on a reset.
+func (d *decider) goOn() {
+	upgrades, resets := d.begun(VerbUpgrade), d.begun(VerbReset)
+	others := slices.DeleteFunc(d.each(true, Begun), func(i int) bool { return slices.Contains(upgrades, i) })
+	for _, i := range slices.Concat(others, upgrades) {
+		d.goOnWith(i, d.ringAfter(i))
+	}
+	for _, i := range resets {
+		d.joinAgain(i)
+	}
+}
+
+// ringAfter returns the ring to which an action leads that is gone on with: a host that
+// joins gets its vote, and a member that is down comes back; nil where it stays.
+func (d *decider) ringAfter(i int) *Ring {
+	next := d.ring
+	switch member := d.memberOf(d.Hosts[i].Name); {
+	case d.Hosts[i].Worker:
+		return nil
+	case member == nil || member.Learner:
+		if d.Hosts[i].Journal.Action != VerbJoin {
+			return nil
+		}
+		next = next.with()
+	case !member.Healthy && d.Hosts[i].Journal.Action != VerbReset:
+		next.Healthy++
+	default:
+		return nil
+	}
+	return &next
+}
+
+// goOnWith continues what has begun on one host.
+func (d *decider) goOnWith(i int, after *Ring) {
+	host := d.Hosts[i]
+	d.add(Action{
+		Verb: host.Journal.Action, Host: host.Name, Version: host.Journal.Version, Continues: true,
+		Reason: "it has begun there and has not ended",
+	}, after)
+}
+
+// joinAgain joins a host that was reset.
+func (d *decider) joinAgain(i int) {
+	if d.Hosts[i].Worker {
+		d.add(Action{Verb: VerbJoinWorker, Host: d.Hosts[i].Name, Version: d.joinVersion(), Reason: "it was taken out, and is in the manifest"}, nil)
+		return
+	}
+	d.join(i, d.joinVersion(), "it was taken out, and is in the manifest")
+}
+
+// removeDead takes members out that do not answer and whose hosts are not in the
+// manifest, or are empty; those of hosts that are to be replaced; and learners that
+// nobody goes on with.
+func (d *decider) removeDead() {
+	for _, member := range d.Cluster.Members {
+		i := d.hostOf(member.Name)
+		switch {
+		case i < 0 && (member.Learner || !member.Healthy):
+			d.remove(member, "its host is not in the manifest")
+		case i >= 0 && d.classes[i] == Empty:
+			d.remove(member, "its host is empty")
+		case i >= 0 && d.isReplaced(i) && !member.Healthy:
+			d.remove(member, replaced)
+		}
+	}
+	// Those without a member first: when they have joined, the others are less needed.
+	for _, hasMember := range []bool{false, true} {
+		for i, host := range d.Hosts {
+			if d.isReplaced(i) && (d.memberOf(host.Name) != nil) == hasMember {
+				d.replace(i)
+			}
+		}
+	}
+}
+
+// replace takes a host out of the cluster and, where it can be reached, in again.
+func (d *decider) replace(i int) {
+	host := d.Hosts[i]
+	if len(d.each(false, Healthy)) == 0 {
+		d.undone = append(d.undone, host.Name+" stays until another host of the manifest is healthy: without it, nobody could ask the cluster")
+		return
+	}
+	if member := d.memberOf(host.Name); member != nil && !host.Worker && !d.remove(*member, replaced) {
+		return // the ring cannot do without it
+	}
+	if d.classes[i] != Broken {
+		return
+	}
+	d.add(Action{Verb: VerbReset, Host: host.Name, Reason: replaced}, nil)
+	d.joinAgain(i)
+	d.classes[i] = Begun // it is taken care of
+}
+
+// replaced is why a host is taken out.
+const replaced = "its host is to be replaced"
+
+// isReplaced tells whether a host is down, and the manifest lets it go.
+func (d *decider) isReplaced(i int) bool {
+	return d.Hosts[i].Replace && (d.classes[i] == Away || d.classes[i] == Broken)
+}
+
+// joinMissing brings empty hosts into the control plane.
+func (d *decider) joinMissing() {
+	for _, i := range d.each(false, Empty) {
+		d.join(i, d.joinVersion(), "it is not in the cluster yet")
+	}
+}
+
+// join adds a host to the control plane, where the ring may grow.
+func (d *decider) join(i int, version, why string) {
+	next := d.ring.with()
+	d.add(Action{Verb: VerbJoin, Host: d.Hosts[i].Name, Version: version, Reason: why}, &next)
+}
+
+// removeLeft takes members out that answer, and whose hosts have left the manifest. They
+// stay while a host is broken or away: they may be needed.
+func (d *decider) removeLeft() {
+	for _, member := range d.Cluster.Members {
+		if d.hostOf(member.Name) >= 0 || member.Learner || !member.Healthy {
+			continue
+		}
+		if len(d.each(false, Broken, Away)) > 0 {
+			d.undone = append(d.undone, fmt.Sprintf("%s stays a member while hosts are down", member.Name))
+			continue
+		}
+		d.remove(member, "its host is not in the manifest")
+	}
+}
+
+// remove takes a member out and tells whether it may.
+func (d *decider) remove(member Member, why string) bool {
+	next := d.ring
+	if !member.Learner {
+		next = d.ring.without(member.Healthy)
+	}
+	if !d.add(Action{Verb: VerbRemoveMember, Host: member.Name, MemberID: member.ID, Reason: why}, &next) {
+		return false
+	}
+	d.removed = append(d.removed, member.ID)
+	return true
+}
+
+// upgrade takes hosts to the wanted version: the first one, the others of the control
+// plane, and workers.
+func (d *decider) upgrade() {
+	for _, workers := range []bool{false, true} {
+		for i, host := range d.Hosts {
+			if host.Worker != workers || d.classes[i] != Healthy || host.Version == d.Target {
+				continue
+			}
+			d.add(Action{Verb: VerbUpgrade, Host: host.Name, Version: d.Target, Reason: "it has " + host.Version}, nil)
+		}
+	}
+}
+
+// joinWorkers brings empty workers into the cluster, and returns how many those are.
+func (d *decider) joinWorkers() int {
+	joined := 0
+	for i, host := range d.Hosts {
+		if !host.Worker {
+			continue
+		}
+		switch d.classes[i] {
+		case Empty:
+			d.add(Action{Verb: VerbJoinWorker, Host: host.Name, Version: d.Target, Reason: "it is not in the cluster yet"}, nil)
+			joined++
+		case Residue:
+			d.undone = append(d.undone, fmt.Sprintf("%s has remains of a cluster (%s): reset it", host.Name, host.left()))
+		}
+	}
+	return joined
+}
+
+// add adds an action. after is the ring that it leads to; nil for one that stays. An
+// action that would cost the majority is none, and is told.
+func (d *decider) add(action Action, after *Ring) bool {
+	if after == nil {
+		d.actions = append(d.actions, action)
+		return true
+	}
+	before, isFirst := d.ring, d.ring == Ring{} && action.Verb == VerbInit
+	if !isFirst && !before.Allows(*after) {
+		d.undone = append(d.undone, fmt.Sprintf("%s %s would leave %d of %d members of etcd healthy", action.Verb, action.Host, after.Healthy, after.Members))
+		return false
+	}
+	action.Before, action.After = &before, after
+	d.ring = *after
+	d.actions = append(d.actions, action)
+	return true
+}
