@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/summary"
 	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/catalogue"
 	"github.com/strata-project/strata/internal/oldwords"
@@ -124,7 +125,7 @@ func (l *linter) checkBundle(each *layer) {
 			"ApplicationBundle %s has no layer %s%s",
 			bundle.Name,
 			name,
-			meant(name, slices.Sorted(maps.Keys(known))),
+			summary.Meant(name, slices.Sorted(maps.Keys(known))),
 		)
 	}
 	given := map[string]any{}

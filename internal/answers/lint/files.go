@@ -197,7 +197,7 @@ func (l *linter) take(found object) {
 	gvk := found.GroupVersionKind()
 	switch {
 	case gvk.Group == v1alpha1.GroupVersion.Group:
-		l.addAll(found.place, "", l.schemas.check(l.ctx, found.Unstructured))
+		l.addAll(found.place, "", asMistakes(l.schemas.Check(l.ctx, found.Unstructured)))
 	case gvk.GroupKind() == kinds.HelmReleaseKind:
 		l.releases[found.place] = true
 		// Earlier versions are converted in the directories of layers.

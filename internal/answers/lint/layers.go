@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/summary"
 	"github.com/strata-project/strata/internal/builds"
 	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/directories"
@@ -235,7 +236,7 @@ func (l *linter) elsewhere(each *layer) string {
 			folders = append(folders, entry.Name())
 		}
 	}
-	return meant(path.Base(each.Spec.Source.Path), folders)
+	return summary.Meant(path.Base(each.Spec.Source.Path), folders)
 }
 
 // sayUnchecked says, once for each source, which layers are not looked into.
@@ -329,7 +330,7 @@ func (l *linter) checkDependencies(each *layer) {
 		slices.Sort(names)
 		switch {
 		case len(present) == 0:
-			l.add(ruleDependency, each.place, field, each.label(), "there is no layer %s%s", wanted.Name, meant(wanted.Name, slices.Compact(names)))
+			l.add(ruleDependency, each.place, field, each.label(), "there is no layer %s%s", wanted.Name, summary.Meant(wanted.Name, slices.Compact(names)))
 		case !accepted:
 			l.add(ruleDependencyVersion, each.place, field, each.label(), "wants %s, and %s is at %s", wanted, wanted.Name, strings.Join(present, " or "))
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/repos"
+	"github.com/strata-project/strata/internal/schemas"
 )
 
 // Finding is one thing that is wrong.
@@ -86,7 +87,7 @@ type Options struct {
 // Run looks for everything that is wrong. The error says why it cannot: the folders
 // are not there, or the context has ended.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	known, err := readSchemas()
+	known, err := schemas.Read()
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +122,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 type linter struct {
 	Options
 	ctx     context.Context //nolint:containedctx // it lives as long as one Run
-	schemas *schemas
+	schemas *schemas.Schemas
 	session *repos.Session
 
 	names          []string                  // manifests, in order

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/strata-project/strata/internal/schemas"
 )
 
 // What Flux's definition of a HelmRelease says, and its Go type does not. A field
@@ -147,7 +149,8 @@ func unknownFields(strict []error) []mistake {
 	for _, each := range strict {
 		var of kjson.FieldError
 		if errors.As(each, &of) {
-			found = append(found, unknownField(of.FieldPath(), fieldsOf(reflect.TypeFor[helmv2.HelmRelease](), of.FieldPath())))
+			unknown := schemas.UnknownField(of.FieldPath(), fieldsOf(reflect.TypeFor[helmv2.HelmRelease](), of.FieldPath()))
+			found = append(found, asMistakes([]schemas.Mistake{unknown})...)
 		}
 	}
 	slices.SortFunc(found, func(a, b mistake) int { return strings.Compare(a.field, b.field) })

@@ -5,9 +5,9 @@ package lint
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/strata-project/strata/internal/answers/summary"
+	"github.com/strata-project/strata/internal/schemas"
 )
 
 // Level says how bad a finding is.
@@ -133,17 +133,25 @@ func CheckRules(names []string) error {
 	}
 	for _, name := range names {
 		if !known[name] {
-			return fmt.Errorf("there is no rule %q%s; lint --rules lists them", name, meant(name, all))
+			return fmt.Errorf("there is no rule %q%s; lint --rules lists them", name, summary.Meant(name, all))
 		}
 	}
 	return nil
 }
 
-// meant asks for the names that somebody may have meant.
-func meant(wrote string, names []string) string {
-	near := summary.Near(wrote, names)
-	if len(near) == 0 {
-		return ""
+// mistake is what is wrong with one object, before it is known where that is.
+type mistake struct {
+	rule, field, message string
+}
+
+// asMistakes are the mistakes in an object of one of Strata's kinds.
+func asMistakes(found []schemas.Mistake) []mistake {
+	mistakes := make([]mistake, len(found))
+	for i, each := range found {
+		mistakes[i] = mistake{ruleSchema, each.Field, each.Message}
+		if each.Unknown {
+			mistakes[i].rule = ruleUnknownField
+		}
 	}
-	return ": do you mean " + strings.Join(near, " or ") + "?"
+	return mistakes
 }

@@ -71,3 +71,13 @@ func Either(choices []string) string {
 	}
 	return strings.Join(choices[:last], ", ") + " or " + choices[last]
 }
+
+// Meant asks whether somebody means one of the names who wrote another, as the end of a
+// message; it is empty where none is near.
+func Meant(wrote string, names []string) string {
+	near := Near(wrote, names)
+	if len(near) == 0 {
+		return ""
+	}
+	return ": do you mean " + strings.Join(near, " or ") + "?"
+}

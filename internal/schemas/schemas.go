@@ -1,7 +1,8 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lint
+// Package schemas checks objects of Strata's own kinds as the API server does, without one.
+package schemas
 
 import (
 	"context"
@@ -28,15 +29,19 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/config/crd"
+	"github.com/strata-project/strata/internal/answers/summary"
 )
 
-// mistake is what is wrong with one object, before it is known where that is.
-type mistake struct {
-	rule, field, message string
+// Mistake is what is wrong with one object.
+type Mistake struct {
+	// Unknown is true for a field that the kind does not have.
+	Unknown bool
+	// Field is its path, such as spec.hosts[0].name; Message says what is wrong with it.
+	Field, Message string
 }
 
-// schemas are the kinds that Strata defines itself.
-type schemas struct {
+// Schemas are the kinds that Strata defines itself. They are not safe for concurrent use.
+type Schemas struct {
 	kinds map[schema.GroupVersionKind]*kindSchema
 	// names of the kinds, and the versions of the group, both sorted.
 	names, versions []string
@@ -51,9 +56,9 @@ type kindSchema struct {
 	rules      *cel.Validator
 }
 
-// readSchemas reads the definitions that this program was built with.
-func readSchemas() (*schemas, error) {
-	found := &schemas{kinds: map[schema.GroupVersionKind]*kindSchema{}}
+// Read reads the definitions that this program was built with.
+func Read() (*Schemas, error) {
+	found := &Schemas{kinds: map[schema.GroupVersionKind]*kindSchema{}}
 	names, err := fs.Glob(crd.Bases, "bases/*.yaml")
 	if err != nil {
 		return nil, err
@@ -71,7 +76,7 @@ func readSchemas() (*schemas, error) {
 	return found, nil
 }
 
-func (s *schemas) read(name string) error {
+func (s *Schemas) read(name string) error {
 	data, err := fs.ReadFile(crd.Bases, name)
 	if err != nil {
 		return err
@@ -107,24 +112,24 @@ func newKindSchema(published *apiextensionsv1.JSONSchemaProps) (*kindSchema, err
 	return &kindSchema{structural: structural, validator: validator}, nil
 }
 
-// check returns what the API server would say of an object of one of Strata's
+// Check returns what the API server would say of an object of one of Strata's
 // kinds, and which fields it would drop.
-func (s *schemas) check(ctx context.Context, object *unstructured.Unstructured) []mistake {
+func (s *Schemas) Check(ctx context.Context, object *unstructured.Unstructured) []Mistake {
 	gvk := object.GroupVersionKind()
 	kind := s.kinds[gvk]
 	switch {
 	case kind != nil:
 		return kind.check(ctx, object.DeepCopy())
 	case !slices.Contains(s.names, gvk.Kind):
-		return []mistake{{ruleSchema, "kind", fmt.Sprintf("there is no kind %s in %s%s", gvk.Kind, gvk.Group, meant(gvk.Kind, s.names))}}
+		return []Mistake{{Field: "kind", Message: fmt.Sprintf("there is no kind %s in %s%s", gvk.Kind, gvk.Group, summary.Meant(gvk.Kind, s.names))}}
 	default:
-		return []mistake{
-			{ruleSchema, "apiVersion", fmt.Sprintf("%s has no version %s: write %s/%s", gvk.Kind, gvk.Version, gvk.Group, strings.Join(s.versions, " or "))},
+		return []Mistake{
+			{Field: "apiVersion", Message: fmt.Sprintf("%s has no version %s: write %s/%s", gvk.Kind, gvk.Version, gvk.Group, strings.Join(s.versions, " or "))},
 		}
 	}
 }
 
-func (k *kindSchema) check(ctx context.Context, object *unstructured.Unstructured) []mistake {
+func (k *kindSchema) check(ctx context.Context, object *unstructured.Unstructured) []Mistake {
 	delete(object.Object, "status") // the API server drops it, too, and says nothing
 	// A namespace is given by whoever applies the object, or is without meaning.
 	switch {
@@ -150,7 +155,7 @@ func (k *kindSchema) check(ctx context.Context, object *unstructured.Unstructure
 		errs = append(errs, broken...)
 	}
 	for _, err := range errs {
-		found = append(found, mistake{ruleSchema, strings.TrimPrefix(err.Field, "<nil>"), saidPlainly(err)})
+		found = append(found, Mistake{Field: strings.TrimPrefix(err.Field, "<nil>"), Message: saidPlainly(err)})
 	}
 	return found
 }
@@ -166,21 +171,21 @@ func saidPlainly(err *field.Error) string {
 }
 
 // unknown drops the fields that the schema does not have, and says which.
-func (k *kindSchema) unknown(object map[string]any) []mistake {
+func (k *kindSchema) unknown(object map[string]any) []Mistake {
 	options := structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
 	paths := pruning.PruneWithOptions(object, k.structural, true, options)
 	slices.Sort(paths)
-	var found []mistake
+	var found []Mistake
 	for _, name := range paths {
-		found = append(found, unknownField(name, k.siblings(name)))
+		found = append(found, UnknownField(name, k.siblings(name)))
 	}
 	return found
 }
 
-// unknownField says that a field is none, and which one may be meant.
-func unknownField(name string, siblings []string) mistake {
+// UnknownField says that a field is none, and which one may be meant.
+func UnknownField(name string, siblings []string) Mistake {
 	last := name[strings.LastIndex(name, ".")+1:]
-	return mistake{ruleUnknownField, name, "there is no such field" + meant(last, siblings)}
+	return Mistake{Unknown: true, Field: name, Message: "there is no such field" + summary.Meant(last, siblings)}
 }
 
 // siblings returns the fields that the schema has where a field is written.
