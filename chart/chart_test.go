@@ -349,6 +349,7 @@ func TestCRDsAreThoseOfConfig(t *testing.T) {
 			want[obj.GetName()] = obj.(*apiextensionsv1.CustomResourceDefinition).Spec
 		}
 	}
+	delete(want, "hostclusters.kraan.io") // which the plug-in alone reads, from a file
 	for _, tc := range []struct {
 		values string
 		policy string

@@ -16,6 +16,9 @@ type Observation struct {
 	// Cluster is what the cluster itself says; the zero value where no API server is
 	// healthy.
 	Cluster Cluster
+	// Stops are what stops everything and is about no single host, such as a field that
+	// cannot change.
+	Stops []string
 	// Drift names what of the manifest is not yet so in a cluster that runs: labels,
 	// settings of components, certificates that end soon.
 	Drift []string

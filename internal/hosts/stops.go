@@ -19,7 +19,7 @@ func (d *decider) refused() *Decision {
 			why = append(why, host.Name+": "+host.Refused)
 		}
 	}
-	switch {
+	switch why = append(why, d.Stops...); {
 	case len(why) > 0:
 		return failed(Refused, "%s", strings.Join(why, "; "))
 	case !control:

@@ -55,6 +55,8 @@ type Facts struct {
 	Certificates map[string]time.Time
 	// Journal is its last entry.
 	Journal hosts.Entry
+	// Busy is true while an action goes on there, whoever has begun it.
+	Busy bool
 }
 
 // Unit is a service of systemd with the version of its program.
@@ -106,11 +108,13 @@ func Read(answer []byte) (Facts, error) {
 
 // What values may be.
 var (
-	word    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+~-]{0,62}$`)
-	system  = regexp.MustCompile(`^[a-z0-9._-]{1,32} [0-9.]{0,16}$`)
-	digest  = regexp.MustCompile(`^[0-9a-f]{64}$`)
-	pkiFile = regexp.MustCompile(`^(etcd/)?[a-z0-9-]{1,60}\.crt$`)
-	release = regexp.MustCompile(`(?:^| )(v?[0-9]+\.[0-9]+\.[0-9]+[A-Za-z0-9.+~-]{0,40})(?: |$)`)
+	word          = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+~-]{0,62}$`)
+	system        = regexp.MustCompile(`^[a-z0-9._-]{1,32} [0-9.]{0,16}$`)
+	cluster       = regexp.MustCompile(`^[a-z0-9.-]{1,63}/[a-z0-9.-]{1,63}/[a-z0-9]{8,36}$`)
+	digest        = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	kernelNumbers = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+`)
+	pkiFile       = regexp.MustCompile(`^(etcd/)?[a-z0-9-]{1,60}\.crt$`)
+	release       = regexp.MustCompile(`(?:^| )(v?[0-9]+\.[0-9]+\.[0-9]+[A-Za-z0-9.+~-]{0,40})(?: |$)`)
 )
 
 // take takes the values that are as they must be.
@@ -140,7 +144,7 @@ func (f *Facts) take(said map[string]string) {
 	f.Kubelet, f.Containerd = unitOf(said, "kubelet"), unitOf(said, "containerd")
 	f.Kubeadm = versionOf(said["version.kubeadm"])
 	f.Initialised = said["initialised"] == "/etc/kubernetes/kubelet.conf"
-	f.Journal = entryOf(said["journal"])
+	f.Journal, f.Busy = entryOf(said["journal"]), said["busy"] == "1"
 }
 
 // unitOf reads what systemd says of a unit.
@@ -211,7 +215,7 @@ func entryOf(text string) hosts.Entry {
 		return hosts.Entry{}
 	}
 	var read line
-	if json.Unmarshal([]byte(text), &read) != nil || !word.MatchString(read.Cluster) || !slices.Contains(journalled, read.Action) ||
+	if json.Unmarshal([]byte(text), &read) != nil || !cluster.MatchString(read.Cluster) || !slices.Contains(journalled, read.Action) ||
 		read.Version != "" && versions.Semantic(read.Version) == nil {
 		return hosts.Entry{ClusterID: Unreadable}
 	}

@@ -78,4 +78,8 @@ done
 if [ -f "$ROOT/var/lib/strata/journal" ]; then
   say journal "$(tail -n 1 "$ROOT/var/lib/strata/journal")"
 fi
+# A lock that is held is an action that goes on.
+if [ -f "$ROOT/var/lib/strata/action.lock" ] && ! flock -n -s "$ROOT/var/lib/strata/action.lock" true; then
+  say busy 1
+fi
 say end 1

@@ -147,7 +147,7 @@ func TestHostOfACluster(t *testing.T) {
 	h.write("etc/kubernetes/pki/broken.crt", "SECRET KEY")
 	h.write("etc/kubernetes/manifests/etcd.yaml", "spec: {}")
 	h.write("var/lib/etcd/member/snap/db", "data")
-	h.write("var/lib/strata/journal", `{"cluster":"c1","action":"Join","version":"v1.35.3","ended":true}`+"\n"+`{"cluster":"c1","action":"Upgrade","version":"v1.36.3"}`+"\n")
+	h.write("var/lib/strata/journal", `{"cluster":"ns/c/00000001","action":"Join","version":"v1.35.3","ended":true}`+"\n"+`{"cluster":"ns/c/00000001","action":"Upgrade","version":"v1.36.3"}`+"\n")
 	h.program("systemctl", "printf 'loaded\\nactive\\nrunning\\n'")
 	h.program("kubelet", "echo Kubernetes v1.36.3")
 	h.program("kubeadm", "echo v1.36.3")
@@ -169,7 +169,7 @@ func TestHostOfACluster(t *testing.T) {
 		Initialised: true, Authority: hex.EncodeToString(sum[:]),
 		Remains:      []string{"/etc/kubernetes/pki", "/etc/kubernetes/manifests", "/var/lib/etcd"},
 		Certificates: map[string]time.Time{"ca.crt": until.AddDate(9, 0, 0), "etcd/server.crt": until},
-		Journal:      hosts.Entry{ClusterID: "c1", Action: hosts.VerbUpgrade, Version: "v1.36.3"},
+		Journal:      hosts.Entry{ClusterID: "ns/c/00000001", Action: hosts.VerbUpgrade, Version: "v1.36.3"},
 	}
 	if diff := cmp.Diff(want, facts); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -267,12 +267,12 @@ func encoded(t *testing.T) string {
 
 func TestJournals(t *testing.T) {
 	for text, want := range map[string]hosts.Entry{
-		`{"cluster":"c1","action":"Init","version":"v1.36.3"}`: {ClusterID: "c1", Action: hosts.VerbInit, Version: "v1.36.3"},
-		`{"cluster":"c1","action":"Reset","ended":true}`:       {ClusterID: "c1", Action: hosts.VerbReset, Ended: true},
-		`{"cluster":"c1","action":"RemoveMember"}`:             {ClusterID: probes.Unreadable},
-		`{"cluster":"c1","action":"Init","version":"latest"}`:  {ClusterID: probes.Unreadable},
-		`{"cluster":"","action":"Init"}`:                       {ClusterID: probes.Unreadable},
-		`{"cluster":"c1","act`:                                 {ClusterID: probes.Unreadable},
+		`{"cluster":"ns/c/00000001","action":"Init","version":"v1.36.3"}`: {ClusterID: "ns/c/00000001", Action: hosts.VerbInit, Version: "v1.36.3"},
+		`{"cluster":"ns/c/00000001","action":"Reset","ended":true}`:       {ClusterID: "ns/c/00000001", Action: hosts.VerbReset, Ended: true},
+		`{"cluster":"ns/c/00000001","action":"RemoveMember"}`:             {ClusterID: probes.Unreadable},
+		`{"cluster":"ns/c/00000001","action":"Init","version":"latest"}`:  {ClusterID: probes.Unreadable},
+		`{"cluster":"","action":"Init"}`:                                  {ClusterID: probes.Unreadable},
+		`{"cluster":"ns/c/00000001","act`:                                 {ClusterID: probes.Unreadable},
 	} {
 		h := newHost(t)
 		h.write("var/lib/strata/journal", "{}\n"+text+"\n")

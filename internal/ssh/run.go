@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -19,6 +20,9 @@ type Command struct {
 	// Line is what the login shell is given; it is fixed text, since it may be seen by
 	// everybody on the machine. It begins with the name of a program.
 	Line string
+	// Prefix is run before Line and what limits its time, such as sudo -n: nobody but the
+	// user that a command runs as could end it.
+	Prefix string
 	// Input is what the command reads: a script, and what must not be seen.
 	Input []byte
 	// Timeout of the command; 0 means a minute.
@@ -65,8 +69,8 @@ func (c *Client) Run(ctx context.Context, command Command) (Result, error) {
 	output.over, errs.over = cancel, cancel
 	session.Stdin, session.Stdout, session.Stderr = bytes.NewReader(command.Input), output, errs
 	done := make(chan error, 1)
-	line := fmt.Sprintf("timeout -s KILL %d %s", int64((limit+2*time.Second-1)/time.Second), command.Line)
-	go func() { done <- session.Run(line) }()
+	line := fmt.Sprintf("%s timeout -s KILL %d %s", command.Prefix, int64((limit+2*time.Second-1)/time.Second), command.Line)
+	go func() { done <- session.Run(strings.TrimSpace(line)) }()
 	select {
 	case err = <-done:
 	case <-ctx.Done():

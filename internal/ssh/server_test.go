@@ -118,12 +118,14 @@ func (m *machine) session(asked cryptossh.NewChannel) {
 		_ = cryptossh.Unmarshal(request.Payload, &command)
 		_ = request.Reply(true, nil)
 		go cryptossh.DiscardRequests(requests)
-		// The program that ends it in time, its options, and the command.
-		words := strings.SplitN(command.Line, " ", 5)
-		if len(words) < 5 || strings.Join(words[:3], " ") != "timeout -s KILL" {
+		// The program that ends it in time, its options, and the command; a held one has none.
+		line := command.Line
+		if words := strings.SplitN(line, " ", 5); len(words) == 5 && strings.Join(words[:3], " ") == "timeout -s KILL" {
+			line = words[4]
+		} else if !strings.HasPrefix(line, "hold") {
 			return
 		}
-		if status := m.run(words[4], channel); status >= 0 {
+		if status := m.run(line, channel); status >= 0 {
 			_, _ = channel.SendRequest("exit-status", false, cryptossh.Marshal(struct{ Status uint32 }{uint32(status)}))
 		}
 		return

@@ -1,0 +1,145 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+)
+
+// maxKey is how large a file with a key may be, in bytes.
+const maxKey = 1 << 20
+
+// defaultKeys are the files in which OpenSSH has keys, too, in the order of its own.
+var defaultKeys = []string{"id_ed25519", "id_ecdsa", "id_rsa"}
+
+// Login says where the keys are with which somebody logs in. Its zero value has none.
+type Login struct {
+	// KeyFile is a private key without a passphrase.
+	KeyFile string
+	// CertificateFile is the certificate of that key; the file beside it whose name ends
+	// with -cert.pub where it is empty and there is one.
+	CertificateFile string
+	// Agent is the socket of an agent; its keys are tried after KeyFile.
+	Agent string
+	// Dir is where keys are looked for when neither KeyFile nor Agent is given, such as
+	// ~/.ssh.
+	Dir string
+}
+
+// Methods reads the keys. What it returns is used until close is called. An error names
+// the file.
+func (l Login) Methods(ctx context.Context) (methods []ssh.AuthMethod, closeAgent func(), err error) {
+	closeAgent = func() {}
+	var signers []ssh.Signer
+	if l.KeyFile != "" {
+		signer, err := l.readKey(l.KeyFile, l.CertificateFile)
+		if err != nil {
+			return nil, closeAgent, err
+		}
+		signers = append(signers, signer)
+	}
+	if l.Agent != "" {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", l.Agent)
+		if err != nil {
+			return nil, closeAgent, fmt.Errorf("the SSH agent at %s does not answer: %w", l.Agent, err)
+		}
+		closeAgent = func() { _ = conn.Close() }
+		held, err := agent.NewClient(conn).Signers()
+		if err != nil {
+			closeAgent()
+			return nil, func() {}, fmt.Errorf("the SSH agent at %s tells no keys: %w", l.Agent, err)
+		}
+		signers = append(signers, held...)
+	}
+	if l.KeyFile == "" && len(signers) == 0 {
+		if signers, err = l.readDefaults(); err != nil {
+			return nil, closeAgent, err
+		}
+	}
+	if len(signers) == 0 {
+		return nil, closeAgent, errors.New("there is no SSH key: give --ssh-key, or add one to an agent")
+	}
+	return []ssh.AuthMethod{ssh.PublicKeys(signers...)}, closeAgent, nil
+}
+
+// readDefaults reads the keys of Dir that there are.
+func (l Login) readDefaults() ([]ssh.Signer, error) {
+	var signers []ssh.Signer
+	if l.Dir == "" {
+		return nil, nil
+	}
+	for _, name := range defaultKeys {
+		signer, err := l.readKey(filepath.Join(l.Dir, name), "")
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		signers = append(signers, signer)
+	}
+	return signers, nil
+}
+
+// readKey reads a private key, with its certificate where there is one.
+func (l Login) readKey(file, certificate string) (ssh.Signer, error) {
+	data, err := readBounded(file)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the SSH key: %w", err)
+	}
+	signer, err := ssh.ParsePrivateKey(data)
+	var locked *ssh.PassphraseMissingError
+	switch {
+	case errors.As(err, &locked):
+		return nil, fmt.Errorf("%s has a passphrase: add it to an agent with ssh-add", file)
+	case err != nil:
+		return nil, fmt.Errorf("%s is no private key of OpenSSH", file)
+	}
+	isNamed := certificate != ""
+	if !isNamed {
+		certificate = file + "-cert.pub"
+	}
+	data, err = readBounded(certificate)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !isNamed:
+		return signer, nil
+	case err != nil:
+		return nil, fmt.Errorf("cannot read the SSH certificate: %w", err)
+	}
+	public, _, _, _, err := ssh.ParseAuthorizedKey(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no SSH certificate", certificate)
+	}
+	certified, is := public.(*ssh.Certificate)
+	if !is {
+		return nil, fmt.Errorf("%s is a key and no certificate", certificate)
+	}
+	if signer, err = ssh.NewCertSigner(certified, signer); err != nil {
+		return nil, fmt.Errorf("%s is the certificate of another key than %s", certificate, file)
+	}
+	return signer, nil
+}
+
+func readBounded(file string) ([]byte, error) {
+	opened, err := os.Open(file) //nolint:gosec // somebody names their own key
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = opened.Close() }()
+	data, err := io.ReadAll(io.LimitReader(opened, maxKey+1))
+	if err == nil && len(data) > maxKey {
+		return nil, fmt.Errorf("%s has more than %d bytes", file, maxKey)
+	}
+	return data, err
+}
