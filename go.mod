@@ -63,6 +63,7 @@ require (
 	github.com/spdx/tools-golang v0.5.7
 	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d
 	golang.org/x/mod v0.39.0
+	k8s.io/cri-api v0.36.6
 )
 
 require (

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
+	"github.com/strata-project/strata/cmd/kubectl-strata/fromhosts"
 	"github.com/strata-project/strata/cmd/kubectl-strata/imports"
 	"github.com/strata-project/strata/cmd/kubectl-strata/setup"
 	"github.com/strata-project/strata/internal/address"
@@ -95,7 +96,7 @@ something differs, is blocked or has failed.`,
 	root.AddCommand(canUpgradeCommands(t)...)
 	root.AddCommand(imports.Commands(t.Console)...)
 	root.AddCommand(lintCommands(t)...)
-	root.AddCommand(newGraph(t))
+	root.AddCommand(newGraph(t), fromhosts.Commands(t.Console))
 	root.AddCommand(setup.Commands(t.Console, setup.Build{Version: version, Image: image, Registry: registry})...)
 	t.addHelp(root)
 	t.complete(root)

@@ -48,6 +48,7 @@ var targets = []target{
 	kubernetesProgram("kube-controller-manager"),
 	kubernetesProgram("kube-scheduler"),
 	kubernetesProgram("kubectl"),
+	kubernetesProgram("kubeadm"),
 	program("kwok", "kwok", "sigs.k8s.io/kwok", "/cmd/kwok"),
 	program("source-controller", "source-controller", sourceController, ""),
 	program("helm-controller", "helm-controller", helmController, ""),

@@ -32,15 +32,15 @@ import (
 //go:embed host.sh
 var hostScript string
 
-// packages of Debian that a host's server is made of.
-var packages = []string{"openssh-server", "libwrap0"}
+// serverPackages of Debian are what a host's server is made of.
+var serverPackages = []string{"openssh-server", "libwrap0"}
 
 // Missing says why this machine can make no hosts; empty where it can.
 func Missing() string {
 	if runtime.GOOS != "linux" || os.Getuid() != 0 {
 		return "it needs root on Linux, for network namespaces"
 	}
-	for _, program := range []string{"ip", "unshare", "apt-get", "dpkg"} {
+	for _, program := range []string{"ip", "nsenter", "unshare", "apt-get", "dpkg"} {
 		if _, err := exec.LookPath(program); err != nil {
 			return "it needs the program " + program
 		}
@@ -56,8 +56,12 @@ type Lab struct {
 	bridge    string
 	network   string
 	userKey   ssh.Signer
+	keyFile   string
 	hosts     []*Host
 	libraries string
+	programs  string
+	// disks are in memory, and outlive hosts.
+	disks string
 }
 
 // Host is one of them.
@@ -70,6 +74,12 @@ type Host struct {
 	runner *controlplane.Runner
 }
 
+// IP is the address of the host.
+func (h *Host) IP() string {
+	address, _, _ := strings.Cut(h.Address, ":")
+	return address
+}
+
 // labs counts those of this process, so that each has a network of its own.
 var labs atomic.Int32
 
@@ -80,8 +90,8 @@ func New(t testing.TB, hosts int) *Lab {
 		t.Skip(why)
 	}
 	number := (os.Getpid() + int(labs.Add(1))) % 250
-	l := &Lab{t: t, dir: t.TempDir(), bridge: fmt.Sprintf("slab%d", number), network: fmt.Sprintf("10.99.%d.", number)}
-	programs, err := ensure(t.Context())
+	l := &Lab{t: t, dir: t.TempDir(), bridge: fmt.Sprintf("slab%d", number), network: fmt.Sprintf("10.88.%d.", number)}
+	programs, err := Debian(t.Context(), "ssh", serverPackages...)
 	if err != nil {
 		t.Skipf("it needs Debian's SSH server: %v", err)
 	}
@@ -91,12 +101,27 @@ func New(t testing.TB, hosts int) *Lab {
 		t.Fatalf("the SSH server has no libraries in %s: %v", programs, err)
 	}
 	l.libraries = libraries[0]
+	l.programs = t.TempDir()
+	if err := fillPrograms(t.Context(), l.programs); err != nil {
+		t.Fatal(err)
+	}
+	l.disks = t.TempDir()
+	if err := syscall.Mount("lab", l.disks, "tmpfs", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(l.disks, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
 	l.ip("link", "add", l.bridge, "type", "bridge")
 	t.Cleanup(func() { l.try("ip", "link", "del", l.bridge) })
 	l.ip("addr", "add", l.network+"1/24", "dev", l.bridge)
 	l.ip("link", "set", l.bridge, "up")
 	var public []byte
-	l.userKey, _, public = newKey(t)
+	var private []byte
+	l.userKey, private, public = newKey(t)
+	l.keyFile = l.write("user.key", private)
 	l.write("authorized_keys", public)
 	for i := range hosts {
 		h := &Host{lab: l, index: i, Name: fmt.Sprintf("cp-%d", i), Address: fmt.Sprintf("%s%d:22", l.network, 10+i)}
@@ -114,14 +139,17 @@ func (l *Lab) Hosts() []*Host { return l.hosts }
 // Auth is how to log in as root.
 func (l *Lab) Auth() ssh.AuthMethod { return ssh.PublicKeys(l.userKey) }
 
-// ensure has the programs of a host in the cache folder, and returns where. Debian's
-// packages are fetched once, by apt, which checks who made them.
-func ensure(ctx context.Context) (string, error) {
+// KeyFile is the file with the key that logs in.
+func (l *Lab) KeyFile() string { return l.keyFile }
+
+// Debian has packages of Debian unpacked in a folder of the cache, and returns which. They
+// are fetched once, by apt, which checks who made them.
+func Debian(ctx context.Context, name string, packages ...string) (string, error) {
 	root, err := cache.Dir()
 	if err != nil {
 		return "", err
 	}
-	made := filepath.Join(filepath.Dir(root), "lab", "ssh")
+	made := filepath.Join(filepath.Dir(root), "lab", name)
 	if _, err := os.Stat(made); err == nil {
 		return made, nil
 	}
@@ -224,19 +252,43 @@ func (h *Host) Unplug() { h.lab.ip("link", "set", h.link(), "down") }
 // its server answers. The host must not run.
 func (h *Host) Start() {
 	h.lab.t.Helper()
+	if err := os.RemoveAll(h.disk()); err != nil {
+		h.lab.t.Fatal(err)
+	}
 	_, key, _ := newKey(h.lab.t)
 	h.lab.write(h.Name+".key", key)
+	h.Boot()
+}
+
+// Boot starts the host with what is on its disk, and waits until its server answers. The
+// host must not run.
+func (h *Host) Boot() {
+	h.lab.t.Helper()
 	if err := h.runner.Start(h.lab.t.Context()); err != nil {
 		h.lab.t.Fatal(err)
 	}
 }
 
-// Kill ends the host at once, with all that it has.
+// Kill ends the host at once, with all that runs on it. Its disk stays.
 func (h *Host) Kill() {
 	h.lab.t.Helper()
 	if err := h.runner.Kill(); err != nil {
 		h.lab.t.Fatal(err)
 	}
+}
+
+// disk is where the host's own files are.
+func (h *Host) disk() string { return filepath.Join(h.lab.disks, h.Name) }
+
+// File returns what is in a file of the host; empty where there is none. It is one of /etc
+// or /var/lib.
+func (h *Host) File(path string) string {
+	below := strings.Replace(strings.Replace(path, "/var/lib/", "lib/", 1), "/etc/", "etc/", 1)
+	data, err := os.ReadFile(filepath.Join(h.disk(), below))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		h.lab.t.Fatal(err)
+	}
+	return string(data)
 }
 
 // prepare says how the host is run, and has it end with the test.
@@ -245,18 +297,18 @@ func (h *Host) prepare() {
 	t.Helper()
 	config := fmt.Sprintf("ListenAddress %s\nHostKey %s\nAuthorizedKeysFile %s\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nPidFile none\n",
 		h.Address, filepath.Join(h.lab.dir, h.Name+".key"), filepath.Join(h.lab.dir, "authorized_keys"))
-	path, err := exec.LookPath("ip")
+	path, err := exec.LookPath("nsenter") // ip netns exec would hide the control groups
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.runner, err = controlplane.NewRunner(controlplane.Program{
 		Name: h.Name, Path: path, Dir: h.lab.dir, Healthy: h.answers,
 		Args: []string{
-			"netns", "exec", h.namespace(),
+			"--net=/run/netns/" + h.namespace(), "--",
 			"unshare", "--mount", "--uts", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", hostScript,
 		},
 		Env: []string{
-			"NAME=" + h.Name, "LIB=" + h.lab.libraries, "SSHD=" + h.lab.server,
+			"NAME=" + h.Name, "LIB=" + h.lab.libraries, "SSHD=" + h.lab.server, "PROGRAMS=" + h.lab.programs, "DISK=" + h.disk(),
 			"CONFIG=" + h.lab.write(h.Name+".config", []byte(config)),
 		},
 	})

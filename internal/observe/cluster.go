@@ -1,0 +1,244 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/hosts"
+	"github.com/strata-project/strata/internal/machines"
+	"github.com/strata-project/strata/internal/probes"
+	"github.com/strata-project/strata/internal/ssh"
+	"github.com/strata-project/strata/internal/versions"
+)
+
+// Port is where the API server of a host listens.
+const Port = 6443
+
+// SavedName is the ConfigMap in kube-system that has what was last applied.
+const SavedName = "strata-hostcluster"
+
+// Cluster is one that answers.
+type Cluster struct {
+	// Leader is the host through which it is asked.
+	Leader string
+	// Config and Client of its API server, through the leader.
+	Config *rest.Config
+	Client kubernetes.Interface
+	// Saved is what was last applied; its zero value where nothing was.
+	Saved Saved
+
+	nodes []corev1.Node
+	etcd  *etcd
+}
+
+// Saved is what is kept in the cluster of the manifest that was last applied.
+type Saved struct {
+	// ID of the cluster, and Manager who has applied it.
+	ID, Manager string
+	// Spec is nil where nothing was saved.
+	Spec *v1alpha1.HostClusterSpec
+}
+
+// askCluster asks the cluster of the hosts that are initialised, where there are some.
+func (l *looker) askCluster(ctx context.Context) {
+	seen := l.sight.Observation.Hosts
+	spec := l.Cluster.Spec
+	credentials, from, why := l.credentials(ctx)
+	if credentials == nil {
+		l.sight.Unasked = why
+		return
+	}
+	var group sync.WaitGroup
+	for i := range seen {
+		if seen[i].Worker || !seen[i].Initialised || seen[i].Away != "" || seen[i].Refused != "" {
+			continue
+		}
+		group.Go(func() {
+			config := ConfigOf(l.Machines, seen[i].Name, spec.ControlPlane[i].Address, credentials)
+			seen[i].Serving = isReady(ctx, config, l.HostTime)
+		})
+	}
+	group.Wait()
+	leader := slices.IndexFunc(seen, func(h hosts.Host) bool { return h.Serving })
+	if leader < 0 {
+		l.sight.Unasked = "no API server is healthy; asked as the administrator of " + from
+		return
+	}
+	cluster := &Cluster{Leader: seen[leader].Name}
+	cluster.Config = ConfigOf(l.Machines, cluster.Leader, spec.ControlPlane[leader].Address, credentials)
+	var err error
+	if cluster.Client, err = kubernetes.NewForConfig(cluster.Config); err == nil {
+		cluster.etcd = newEtcd(l.Machines, cluster.Leader, spec.ControlPlane, credentials)
+		l.sight.Observation.Cluster, err = cluster.ask(ctx, l.HostTime)
+	}
+	if err != nil {
+		l.sight.Unasked = plain(cluster.Leader, err)
+		return
+	}
+	l.sight.Cluster = cluster
+}
+
+// credentials returns those of the first host of the control plane that has some.
+func (l *looker) credentials(ctx context.Context) (found *probes.Credentials, from, why string) {
+	for _, host := range l.sight.Observation.Hosts {
+		if host.Worker || !host.Initialised || host.Away != "" || host.Refused != "" {
+			continue
+		}
+		result, err := l.Machines.Run(ctx, host.Name, ssh.Command{Input: probes.CredentialsScript, Timeout: l.HostTime, MaxOutput: probes.MaxAnswer})
+		if err == nil {
+			found, err = probes.ReadCredentials(result.Output)
+		}
+		if err == nil {
+			return found, host.Name, ""
+		}
+		why = host.Name + ": " + plain(host.Name, err)
+	}
+	return nil, "", why
+}
+
+// ConfigOf returns how the API server of a host is asked, through the host itself.
+func ConfigOf(all *machines.Machines, name, address string, credentials *probes.Credentials) *rest.Config {
+	return &rest.Config{
+		Host:            "https://" + net.JoinHostPort(address, strconv.Itoa(Port)),
+		TLSClientConfig: rest.TLSClientConfig{CAData: credentials.Authority, CertData: credentials.Certificate, KeyData: credentials.Key},
+		Dial:            through(all, name),
+		UserAgent:       "strata-hosts",
+		QPS:             50, Burst: 100,
+	}
+}
+
+// through dials from a host.
+func through(all *machines.Machines, name string) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		client, err := all.Client(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		return client.DialContext(ctx, network, address)
+	}
+}
+
+// isReady asks an API server whether it is ready, which its etcd must be, too.
+func isReady(ctx context.Context, config *rest.Config, limit time.Duration) bool {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return false
+	}
+	defer client.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	_, err = get(ctx, client, config.Host+"/readyz")
+	return err == nil
+}
+
+// errNotFound says that what was asked for is not there.
+var errNotFound = errors.New("it answers that there is none")
+
+// maxAnswer is how much of an answer over HTTP is read, in bytes.
+const maxAnswer = 1 << 20
+
+// get asks and reads a bounded answer.
+func get(ctx context.Context, client *http.Client, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	return do(client, request)
+}
+
+func do(client *http.Client, request *http.Request) ([]byte, error) {
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(body) > maxAnswer:
+		return nil, fmt.Errorf("the answer has more than %d bytes", maxAnswer)
+	case response.StatusCode == http.StatusNotFound:
+		return nil, errNotFound
+	case response.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("it answers %d", response.StatusCode)
+	}
+	return body, nil
+}
+
+// ask asks what a cluster is.
+func (c *Cluster) ask(ctx context.Context, limit time.Duration) (hosts.Cluster, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the cluster does not answer within %s", limit))
+	defer cancel()
+	found := hosts.Cluster{Answers: true}
+	var err error
+	if found.Version, err = c.version(ctx); err != nil {
+		return hosts.Cluster{}, err
+	}
+	if c.Saved, err = c.saved(ctx); err != nil {
+		return hosts.Cluster{}, err
+	}
+	nodes, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return hosts.Cluster{}, fmt.Errorf("cannot list the Nodes: %w", err)
+	}
+	c.nodes = nodes.Items
+	for i := range nodes.Items {
+		found.Nodes = append(found.Nodes, nodes.Items[i].Name)
+	}
+	if found.Members, err = c.etcd.members(ctx); err != nil {
+		return hosts.Cluster{}, err
+	}
+	return found, nil
+}
+
+// version returns that of kubeadm's own configuration, at which hosts join.
+func (c *Cluster) version(ctx context.Context) (string, error) {
+	config, err := c.Client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kubeadm-config", metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("cannot read the ConfigMap kubeadm-config: %w", err)
+	}
+	var kubeadm struct {
+		KubernetesVersion string `json:"kubernetesVersion"`
+	}
+	if err := yaml.Unmarshal([]byte(config.Data["ClusterConfiguration"]), &kubeadm); err != nil || versions.Semantic(kubeadm.KubernetesVersion) == nil {
+		return "", errors.New("the ConfigMap kubeadm-config names no version of Kubernetes")
+	}
+	return kubeadm.KubernetesVersion, nil
+}
+
+// saved reads what was last applied.
+func (c *Cluster) saved(ctx context.Context) (Saved, error) {
+	object, err := c.Client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, SavedName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return Saved{}, nil
+	case err != nil:
+		return Saved{}, fmt.Errorf("cannot read the ConfigMap %s: %w", SavedName, err)
+	}
+	found := Saved{ID: object.Data["id"], Manager: object.Data["manager"], Spec: &v1alpha1.HostClusterSpec{}}
+	if err := json.Unmarshal([]byte(object.Data["spec"]), found.Spec); err != nil {
+		return Saved{}, fmt.Errorf("the ConfigMap %s in kube-system cannot be read: somebody has changed it", SavedName)
+	}
+	return found, nil
+}

@@ -1,0 +1,173 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/strata-project/strata/internal/hostclusters"
+	"github.com/strata-project/strata/internal/hosts"
+	"github.com/strata-project/strata/internal/printable"
+	"github.com/strata-project/strata/internal/scripts"
+	"github.com/strata-project/strata/internal/ssh"
+)
+
+// act takes one action. done is false where a host is still at work for an earlier actor.
+func (w *worker) act(ctx context.Context, action hosts.Action) (done bool, err error) {
+	switch action.Verb {
+	case hosts.VerbInit:
+		return w.init(ctx, action)
+	case hosts.VerbJoin, hosts.VerbJoinWorker:
+		return w.join(ctx, action)
+	case hosts.VerbReset:
+		return w.runScript(ctx, scripts.Job{Cluster: w.Cluster, ID: w.id, Action: action})
+	case hosts.VerbRemoveMember:
+		return true, w.removeMember(ctx, action)
+	case hosts.VerbUpdate:
+		return w.update(ctx)
+	}
+	return false, fmt.Errorf("this version of Strata does not %s clusters yet", strings.ToLower(string(action.Verb)))
+}
+
+// init makes the cluster.
+func (w *worker) init(ctx context.Context, action hosts.Action) (bool, error) {
+	if w.id == "" {
+		w.id = newID(w.Cluster.Namespace, w.Cluster.Name)
+	}
+	job := scripts.Job{Cluster: w.Cluster, ID: w.id, Action: action, Secrets: scripts.Secrets{Token: newToken()}}
+	return w.runScript(ctx, job)
+}
+
+// join brings a host into the cluster: with a token of its own, and a host of the control
+// plane with the authorities, which the leader encrypts for it.
+func (w *worker) join(ctx context.Context, action hosts.Action) (bool, error) {
+	cluster := w.sight.Cluster
+	if cluster == nil {
+		return false, errors.New("the cluster does not answer: " + w.sight.Unasked)
+	}
+	if w.id == "" {
+		w.id = newID(w.Cluster.Namespace, w.Cluster.Name)
+	}
+	job := scripts.Job{Cluster: w.Cluster, ID: w.id, Action: action, Secrets: scripts.Secrets{Token: newToken()}}
+	var err error
+	if job.Secrets.AuthorityHash, err = authorityHash(cluster.Config.CAData); err != nil {
+		return false, err
+	}
+	if action.Verb == hosts.VerbJoin {
+		job.Secrets.CertificateKey = newCertificateKey()
+		leader, _, err := hostclusters.ByName(w.Cluster, cluster.Leader)
+		if err != nil {
+			return false, err
+		}
+		done, err := w.run(ctx, leader.Name, scripts.Certificates(job, leader))
+		if err != nil || !done {
+			return done, err
+		}
+	}
+	if err := makeToken(ctx, cluster.Client, job.Secrets.Token, w.Now()); err != nil {
+		return false, err
+	}
+	done, err := w.runScript(ctx, job)
+	// They end by themselves, but nobody needs them any more.
+	dropSecrets(ctx, cluster.Client, job.Secrets.Token)
+	return done, err
+}
+
+// runScript renders and runs the script of an action.
+func (w *worker) runScript(ctx context.Context, job scripts.Job) (bool, error) {
+	script, err := scripts.Render(job)
+	if err != nil {
+		return false, err
+	}
+	return w.run(ctx, job.Action.Host, script)
+}
+
+// run runs a script on a host. done is false where another one runs there.
+func (w *worker) run(ctx context.Context, host string, script []byte) (done bool, err error) {
+	progress := &progress{host: host, report: w.Report}
+	result, err := w.Machines.Run(ctx, host, ssh.Command{Input: script, Timeout: actionTime, Follow: progress})
+	switch {
+	case err != nil:
+		w.Machines.Forget(host)
+		return false, fmt.Errorf("%w. What has begun there goes on: run it again", err)
+	case result.Status == scripts.Busy:
+		return false, w.isBusy(ctx, host)
+	case result.Status != 0 && progress.failed != "":
+		return false, fmt.Errorf("%s: %s", host, progress.failed)
+	case result.Status != 0:
+		return false, fmt.Errorf("%s: the script has ended with %d: kubectl strata hosts logs has what its programs said", host, result.Status)
+	}
+	w.busySince = time.Time{}
+	return true, nil
+}
+
+// isBusy waits a little for what an earlier actor has begun on a host.
+func (w *worker) isBusy(ctx context.Context, host string) error {
+	if w.busySince.IsZero() {
+		w.busySince = w.Now()
+	}
+	until := w.busySince.Add(busyTime)
+	if w.Now().After(until) {
+		return fmt.Errorf("%s is still at work for somebody who was here before: see what runs there", host)
+	}
+	w.Report(Event{Host: host, Message: "waits for what somebody has begun before", Until: until})
+	return pause(ctx)
+}
+
+// progress passes on what a script says, in lines of its own.
+type progress struct {
+	host   string
+	report func(Event)
+	failed string
+	line   []byte
+}
+
+// Write takes what the script writes. A line that is no word of ours is dropped.
+func (p *progress) Write(data []byte) (int, error) {
+	for _, each := range data {
+		switch {
+		case each != '\n' && len(p.line) < 500:
+			p.line = append(p.line, each)
+		case each == '\n':
+			if said, is := bytes.CutPrefix(p.line, []byte("strata: ")); is {
+				p.say(printable.Line(string(said), 400))
+			}
+			p.line = p.line[:0]
+		}
+	}
+	return len(data), nil
+}
+
+func (p *progress) say(text string) {
+	if why, failed := strings.CutPrefix(text, "failed: "); failed {
+		p.failed = why
+		return
+	}
+	p.report(Event{Host: p.host, Message: text})
+}
+
+// removeMember takes a member out of etcd, and its Node out of the cluster.
+func (w *worker) removeMember(ctx context.Context, action hosts.Action) error {
+	cluster := w.sight.Cluster
+	if cluster == nil {
+		return errors.New("the cluster does not answer: " + w.sight.Unasked)
+	}
+	w.Report(Event{Host: action.Host, Message: "leaves etcd and the cluster"})
+	if err := cluster.RemoveMember(ctx, action.MemberID); err != nil {
+		return err
+	}
+	err := cluster.Client.CoreV1().Nodes().Delete(ctx, action.Host, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("cannot delete the Node %s: %w", action.Host, err)
+	}
+	return nil
+}

@@ -1,0 +1,255 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/hostplans"
+	"github.com/strata-project/strata/internal/hosts"
+	"github.com/strata-project/strata/internal/machines"
+	"github.com/strata-project/strata/internal/observe"
+	"github.com/strata-project/strata/internal/printable"
+)
+
+const (
+	// actionTime is how long a script may run on a host.
+	actionTime = 20 * time.Minute
+	// healthyTime is how long a host may take to be healthy after its action.
+	healthyTime = 5 * time.Minute
+	// busyTime is how long what an earlier actor has begun is waited for.
+	busyTime = actionTime
+	// lookEvery is how often a host is looked at that is waited for.
+	lookEvery = time.Second
+)
+
+// Options say what to work on.
+type Options struct {
+	// Cluster with its defaults, and its Machines.
+	Cluster  *v1alpha1.HostCluster
+	Machines *machines.Machines
+	// TakeOver has the cluster be taken from another manager.
+	TakeOver bool
+	// Actor is whoever works on it, as others are told: a line such as root@admin.
+	Actor string
+	// Approve is asked once, before the first action; its error ends the run.
+	Approve func(*hostplans.Plan) error
+	// Report hears what is done.
+	Report func(Event)
+	// Now returns the time.
+	Now func() time.Time
+}
+
+// Event is one thing that is said while work goes on.
+type Event struct {
+	// Host that it is about; empty for the cluster.
+	Host string
+	// Message says what is done or waited for.
+	Message string
+	// Until is when a wait ends; zero for what is none.
+	Until time.Time
+}
+
+// ErrChanged says that something else is to be done than what was agreed to.
+var ErrChanged = errors.New("the hosts have changed since the plan was agreed to: look at the new plan, and run it again")
+
+// worker is one Run.
+type worker struct {
+	Options
+	// identity says who this is, for locks and the Lease: nobody else's is the same.
+	identity string
+	// fallen are the identities whose locks have fallen: they have ended, or are cut off
+	// from the hosts.
+	fallen []string
+	// id of the cluster, once it is known.
+	id    string
+	lease *lease
+	// agreed are the actions of the plan that was agreed to.
+	agreed []hosts.Action
+	sight  *observe.Sight
+	// busySince is when a host was first found at work for somebody else; zero for never.
+	busySince time.Time
+}
+
+func newWorker(o Options) *worker {
+	return &worker{Options: o, identity: printable.Line(o.Actor, 200) + ", since " + o.Now().UTC().Format("2006-01-02T15:04:05.000Z")}
+}
+
+// Run does what is to be done, and returns the plan that is left: with nothing to do, or
+// with what stops it. The error says that an action has failed, and where.
+func Run(ctx context.Context, o Options) (*hostplans.Plan, error) {
+	w := newWorker(o)
+	plan, err := w.lookAtRest(ctx)
+	if err != nil || !plan.Acts() {
+		return plan, err
+	}
+	if err := w.Approve(plan); err != nil {
+		return plan, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	release, err := w.lockHosts(ctx, cancel, plan)
+	if err != nil {
+		return plan, err
+	}
+	defer release()
+	defer func() { w.lease.release() }()
+	agreed := plan.Digest
+	w.agreed = plan.Actions
+	if plan, err = w.look(ctx); err != nil {
+		return plan, err
+	}
+	if plan.Digest != agreed {
+		return plan, ErrChanged
+	}
+	return w.work(ctx, cancel, plan)
+}
+
+// look looks at everything, and says what is to be done.
+func (w *worker) look(ctx context.Context) (*hostplans.Plan, error) {
+	sight, err := observe.Look(ctx, observe.Options{Cluster: w.Cluster, Machines: w.Machines, TakeOver: w.TakeOver, Now: w.Now})
+	if err != nil {
+		return nil, err
+	}
+	w.sight = sight
+	if sight.Observation.ClusterID == "" {
+		// Its first action may have made one that no journal has yet.
+		sight.Observation.ClusterID = w.id
+	} else {
+		w.id = sight.Observation.ClusterID
+	}
+	return hostplans.New(w.Cluster, sight), nil
+}
+
+// lookAtRest looks when no action goes on any more that somebody has begun who was killed:
+// until then the hosts change by themselves.
+func (w *worker) lookAtRest(ctx context.Context) (*hostplans.Plan, error) {
+	until, said := w.Now().Add(busyTime), map[string]bool{}
+	for {
+		plan, err := w.look(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var busy []string
+		for name, facts := range w.sight.Facts {
+			if facts.Busy {
+				busy = append(busy, name)
+			}
+		}
+		slices.Sort(busy)
+		switch {
+		case len(busy) == 0:
+			return plan, nil
+		case w.Now().After(until):
+			return nil, fmt.Errorf("%s: an action that somebody has begun before has not ended in %s: see what runs there", strings.Join(busy, ", "), busyTime)
+		}
+		for _, name := range busy {
+			if !said[name] {
+				said[name] = true
+				w.Report(Event{Host: name, Message: "waits for what somebody has begun before", Until: until})
+			}
+		}
+		if err := pause(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// work takes the first action of the plan, until there is none.
+func (w *worker) work(ctx context.Context, cancel context.CancelCauseFunc, plan *hostplans.Plan) (*hostplans.Plan, error) {
+	// Every action brings a host further, so there cannot be many more than hosts.
+	for left := 4*len(plan.Hosts) + 10; plan.Acts(); left-- {
+		action := plan.Actions[0]
+		switch {
+		case left == 0:
+			return plan, errors.New("the same is to be done again and again: kubectl strata hosts logs has what hosts say")
+		case !w.isAgreed(action):
+			return plan, fmt.Errorf("%s of %s: %w", action.Verb, action.Host, ErrChanged)
+		}
+		if err := w.holdLease(ctx, cancel); err != nil {
+			return plan, err
+		}
+		done, err := w.act(ctx, action)
+		if err != nil {
+			return plan, err
+		}
+		next, err := w.settle(ctx, action, done)
+		if err != nil {
+			return plan, err
+		}
+		plan = next
+	}
+	return plan, nil
+}
+
+// isAgreed tells whether an action is one of those that were agreed to: also one that is
+// gone on with, and the settings of hosts that have come by what was agreed to.
+func (w *worker) isAgreed(action hosts.Action) bool {
+	if action.Verb == hosts.VerbUpdate {
+		return true
+	}
+	return slices.ContainsFunc(w.agreed, func(a hosts.Action) bool {
+		return a.Verb == action.Verb && a.Host == action.Host && a.Version == action.Version && a.MemberID == action.MemberID
+	})
+}
+
+// settle looks again until the host of an action that is done is healthy, or its time is
+// over; what is then to be done is decided as ever.
+func (w *worker) settle(ctx context.Context, action hosts.Action, done bool) (*hostplans.Plan, error) {
+	until := w.Now().Add(healthyTime)
+	said := ""
+	for {
+		plan, err := w.look(ctx)
+		if err != nil {
+			return nil, err
+		}
+		note, settled := standing(plan, action)
+		if !done || settled || w.Now().After(until) {
+			return plan, nil
+		}
+		if note != said {
+			said = note
+			w.Report(Event{Host: action.Host, Message: "waits: " + note, Until: until})
+		}
+		if err := pause(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// standing tells whether a host stands as its action leaves it, and what is missing.
+func standing(plan *hostplans.Plan, action hosts.Action) (note string, settled bool) {
+	if plan.Unasked != "" && action.Verb != hosts.VerbReset {
+		return plan.Unasked, false
+	}
+	for _, host := range plan.Hosts {
+		if host.Name != action.Host {
+			continue
+		}
+		want := hosts.Healthy
+		if action.Verb == hosts.VerbReset {
+			want = hosts.Empty
+		}
+		return host.Note, host.Class == want
+	}
+	return "", true
+}
+
+// pause waits for a moment before the next look, and ends with the context.
+func pause(ctx context.Context) error {
+	timer := time.NewTimer(lookEvery)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

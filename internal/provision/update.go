@@ -1,0 +1,105 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/hostclusters"
+	"github.com/strata-project/strata/internal/hosts"
+	"github.com/strata-project/strata/internal/observe"
+	"github.com/strata-project/strata/internal/scripts"
+)
+
+// update brings what has drifted to what the manifest says: files of hosts first, then
+// Nodes, and last what was applied, so that one that is killed is done again.
+func (w *worker) update(ctx context.Context) (bool, error) {
+	spec := w.Cluster.Spec
+	all := slices.Concat(spec.ControlPlane, spec.Workers)
+	for _, host := range all {
+		if !w.changesFiles(host.Name) {
+			continue
+		}
+		action := hosts.Action{Verb: hosts.VerbUpdate, Host: host.Name, Version: spec.Version}
+		done, err := w.runScript(ctx, scripts.Job{Cluster: w.Cluster, ID: w.id, Action: action})
+		if err != nil || !done {
+			return done, err
+		}
+	}
+	saved := w.sight.Cluster.Saved.Spec
+	if saved == nil {
+		saved = &v1alpha1.HostClusterSpec{}
+	}
+	before := slices.Concat(saved.ControlPlane, saved.Workers)
+	for _, host := range all {
+		var was v1alpha1.ClusterHost
+		if i := slices.IndexFunc(before, func(h v1alpha1.ClusterHost) bool { return h.Name == host.Name }); i >= 0 {
+			was = before[i]
+		}
+		if err := w.renewNode(ctx, host, was); err != nil {
+			return false, err
+		}
+	}
+	return true, w.save(ctx)
+}
+
+// changesFiles tells whether files of a host differ from what the manifest says.
+func (w *worker) changesFiles(host string) bool {
+	return slices.ContainsFunc(w.sight.Changes, func(c hostclusters.Change) bool { return c.OnHost && (c.Host == "" || c.Host == host) })
+}
+
+// renewNode brings the labels and taints of a host's Node to what the manifest says.
+func (w *worker) renewNode(ctx context.Context, host, was v1alpha1.ClusterHost) error {
+	nodes := w.sight.Cluster.Client.CoreV1().Nodes()
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		node, err := nodes.Get(ctx, host.Name, metav1.GetOptions{})
+		if err != nil || !hostclusters.Renew(node, host, was) {
+			return err
+		}
+		_, err = nodes.Update(ctx, node, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("cannot change the Node %s: %w", host.Name, err)
+	}
+	return nil
+}
+
+// save keeps in the cluster what was applied, and by whom.
+func (w *worker) save(ctx context.Context) error {
+	spec, err := json.Marshal(w.Cluster.Spec)
+	if err != nil {
+		return err
+	}
+	wanted := map[string]string{"id": w.id, "manager": observe.Manager, "spec": string(spec)}
+	maps := w.sight.Cluster.Client.CoreV1().ConfigMaps(metav1.NamespaceSystem)
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		object, err := maps.Get(ctx, observe.SavedName, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			object = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: observe.SavedName}, Data: wanted}
+			_, err = maps.Create(ctx, object, metav1.CreateOptions{})
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		object.Data = wanted
+		_, err = maps.Update(ctx, object, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("cannot write the ConfigMap %s in kube-system: %w", observe.SavedName, err)
+	}
+	w.Report(Event{Message: "what was applied is saved in the cluster"})
+	return nil
+}

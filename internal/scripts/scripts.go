@@ -1,0 +1,202 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scripts
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/hostclusters"
+	"github.com/strata-project/strata/internal/hosts"
+	"github.com/strata-project/strata/internal/versions"
+)
+
+//go:embed shell/*.sh
+var shell embed.FS
+
+// Busy is the status of a script that finds another one at work on its host.
+const Busy = 75
+
+// Log says what the last actions on a host have written.
+var Log = part("log")
+
+// patchDir is where kubeadm finds what is different about a host.
+const patchDir = "/etc/kubernetes/patches"
+
+// Job is what a script is rendered for.
+type Job struct {
+	// Cluster with its defaults, and its ID.
+	Cluster *v1alpha1.HostCluster
+	ID      string
+	// Action that is done.
+	Action hosts.Action
+	// Secrets that the action needs; a reset needs none.
+	Secrets Secrets
+	// Forget has a reset take the journal away, too: the host is of no cluster then.
+	Forget bool
+}
+
+// Secrets are handed from one host to another. They are in no command line and no log.
+type Secrets struct {
+	// Token with which a host joins: abcdef.0123456789abcdef.
+	Token string
+	// AuthorityHash is that of the cluster's certificate authority: sha256:HEX.
+	AuthorityHash string
+	// CertificateKey decrypts the authorities that a host of the control plane gets: 32 bytes
+	// in hex.
+	CertificateKey string
+}
+
+// value is a variable of a script.
+type value struct{ name, text string }
+
+// render puts values before the parts of a script.
+func render(values []value, parts ...string) []byte {
+	text := &strings.Builder{}
+	for _, each := range values {
+		fmt.Fprintf(text, "%s=%s\n", each.name, quote(each.text))
+	}
+	for _, each := range parts {
+		text.WriteString(each)
+	}
+	return []byte(text.String())
+}
+
+// part returns one of the parts, without the lines about its licence.
+func part(name string) string {
+	data, err := shell.ReadFile("shell/" + name + ".sh")
+	if err != nil {
+		panic(err) // it is built in
+	}
+	_, text, _ := strings.Cut(string(data), "\n\n")
+	return text
+}
+
+// quote quotes a text for sh.
+func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// Render returns the script for an action on its host. The error says that there is none.
+func Render(job Job) ([]byte, error) {
+	host, isWorker, err := hostclusters.ByName(job.Cluster, job.Action.Host)
+	if err != nil {
+		return nil, err
+	}
+	values := []value{{"CLUSTER", job.ID}, {"ACTION", string(job.Action.Verb)}, {"VERSION", job.Action.Version}}
+	var document, body string
+	switch job.Action.Verb {
+	case hosts.VerbInit:
+		document, body = initDocuments(job, host), part("init")
+	case hosts.VerbJoin, hosts.VerbJoinWorker:
+		document, body = joinDocument(job, host, isWorker), part("join")
+	case hosts.VerbReset:
+		forget := ""
+		if job.Forget {
+			forget = "1"
+		}
+		return render(append(values, value{"FORGET", forget}), part("begin"), part("reset")), nil
+	case hosts.VerbUpdate:
+		body = part("update")
+	default:
+		return nil, errors.New("there is no script for " + string(job.Action.Verb))
+	}
+	values = append(values, value{"KUBEADM", document})
+	values = append(values, preparation(job.Cluster, host, job.Action.Version)...)
+	return render(values, part("begin"), part("prepare"), part("apt"), mirrors(job.Cluster.Spec.Containerd.Mirrors), body), nil
+}
+
+// Certificates returns the script by which a host of the control plane offers its
+// authorities to one that joins.
+func Certificates(job Job, from v1alpha1.ClusterHost) []byte {
+	return render([]value{{"KUBEADM", initDocuments(job, from)}}, part("begin"), part("certificates"))
+}
+
+// preparation are the values of what every host is given.
+func preparation(cluster *v1alpha1.HostCluster, host v1alpha1.ClusterHost, version string) []value {
+	packages := cluster.Spec.Packages
+	configure := "1"
+	if packages.LeaveRepositories {
+		configure = ""
+	}
+	return []value{
+		{"SYSCTLS", sysctls(cluster.Spec.Network)},
+		{"CONTAINERD", containerd(host.Kubelet.CgroupV1)},
+		{"KUBELET_PATCH_FILE", patchDir + "/kubeletconfiguration+merge.yaml"},
+		{"KUBELET_PATCH", kubeletPatch(host.Kubelet)},
+		{"CONFIGURE_REPOSITORIES", configure},
+		{"KUBERNETES_REPOSITORY", strings.ReplaceAll(packages.Kubernetes.URL, "{minor}", minor(version))},
+		{"KUBERNETES_KEY", strings.TrimSpace(packages.Kubernetes.Key)},
+		{"CONTAINERD_REPOSITORY", packages.Containerd.URL},
+		{"CONTAINERD_KEY", strings.TrimSpace(packages.Containerd.Key)},
+		{"CONTAINERD_PACKAGE", packages.ContainerdPackage},
+	}
+}
+
+// minor returns the minor version of a version, such as v1.36.
+func minor(version string) string {
+	parsed := versions.Semantic(version)
+	if parsed == nil {
+		return version
+	}
+	return fmt.Sprintf("v%d.%d", parsed.Major(), parsed.Minor())
+}
+
+// sysctls are settings of the kernel.
+func sysctls(network v1alpha1.HostNetwork) string {
+	lines := []string{"net.bridge.bridge-nf-call-iptables = 1", "net.bridge.bridge-nf-call-ip6tables = 1", "net.ipv4.ip_forward = 1"}
+	if slices.ContainsFunc(network.Pods, func(r string) bool { return strings.Contains(r, ":") }) {
+		lines = append(lines, "net.ipv6.conf.all.forwarding = 1")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// containerd is its configuration, in the form that versions 1.6 to 2 read.
+func containerd(cgroupV1 bool) string {
+	const text = `# Written by Strata.
+version = 2
+
+[plugins."io.containerd.grpc.v1.cri".registry]
+  config_path = "/etc/containerd/certs.d"
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+  SystemdCgroup = %t`
+	return fmt.Sprintf(text, !cgroupV1)
+}
+
+// mirrorMark begins the files about mirrors that are ours.
+const mirrorMark = "# Written by Strata."
+
+// mirrors is the function that writes where images are fetched, and takes away what is not
+// in the manifest any more.
+func mirrors(wanted []v1alpha1.RegistryMirror) string {
+	text := &strings.Builder{}
+	text.WriteString("mirrors() {\n  keep=\" \"\n")
+	for _, each := range wanted {
+		file := &strings.Builder{}
+		fmt.Fprintf(file, "%s\nserver = \"https://%s\"\n", mirrorMark, each.Registry)
+		for _, endpoint := range each.Endpoints {
+			fmt.Fprintf(file, "\n[host.\"%s\"]\n  capabilities = [\"pull\", \"resolve\"]\n", endpoint)
+		}
+		fmt.Fprintf(text, "  put %s %s\n", quote("/etc/containerd/certs.d/"+each.Registry+"/hosts.toml"), quote(strings.TrimSpace(file.String())))
+		fmt.Fprintf(text, "  keep=\"$keep\"%s\n", quote(each.Registry+" "))
+	}
+	text.WriteString(`  for folder in /etc/containerd/certs.d/*; do
+    case "$keep" in *" ${folder##*/} "*) continue ;; esac
+    if [ "$(head -n 1 "$folder/hosts.toml" 2>/dev/null)" = "` + mirrorMark + `" ]; then
+      rm -r "$folder"
+    fi
+  done
+}
+`)
+	return text.String()
+}
+
+// Lock holds the lock of a host while its input goes on.
+var Lock = part("lock")

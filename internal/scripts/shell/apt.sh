@@ -1,0 +1,45 @@
+# Copyright The Strata Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# fetch writes what is at an address into a file.
+fetch() {
+  /usr/lib/apt/apt-helper download-file "$1" "$2.new" >>"$STATE/log" 2>&1 </dev/null || fail "cannot fetch $1"
+  chmod 644 "$2.new"
+  mv "$2.new" "$2"
+}
+
+# repository adds one repository, whose key is fetched from it where none is given.
+repository() {
+  name=$1 line=$2 keys=$3 key=$4
+  mkdir -p /etc/apt/keyrings
+  chmod 755 /etc/apt/keyrings
+  if [ -n "$key" ]; then
+    put "/etc/apt/keyrings/$name.asc" "$key"
+  elif [ ! -s "/etc/apt/keyrings/$name.asc" ]; then
+    fetch "$keys" "/etc/apt/keyrings/$name.asc"
+  fi
+  put "/etc/apt/sources.list.d/$name.list" "deb [signed-by=/etc/apt/keyrings/$name.asc] $line"
+}
+
+# apt_packages installs Kubernetes and containerd, and keeps others from upgrading them.
+apt_packages() {
+  say "installs the packages of $VERSION"
+  export DEBIAN_FRONTEND=noninteractive
+  if [ -n "$CONFIGURE_REPOSITORIES" ]; then
+    repository kubernetes "$KUBERNETES_REPOSITORY /" "$KUBERNETES_REPOSITORY/Release.key" "$KUBERNETES_KEY"
+    # shellcheck disable=SC1091 # it is the host's
+    codename=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
+    # shellcheck disable=SC1091 # it is the host's
+    id=$(. /etc/os-release && printf '%s' "${ID:-}")
+    repository containerd "$CONTAINERD_REPOSITORY/$id $codename stable" "$CONTAINERD_REPOSITORY/$id/gpg" "$CONTAINERD_KEY"
+  fi
+  must apt-get -q update
+  number=${VERSION#v}
+  wanted="kubeadm=$number-* kubelet=$number-* kubectl=$number-*"
+  if ! command -v containerd >/dev/null 2>&1; then
+    wanted="$wanted $CONTAINERD_PACKAGE"
+  fi
+  # shellcheck disable=SC2086 # these are several words
+  must apt-get -q -y --no-install-recommends --allow-change-held-packages -o Dpkg::Options::=--force-confold install $wanted
+  run apt-mark hold kubeadm kubelet kubectl "$CONTAINERD_PACKAGE" || true # containerd may come from elsewhere
+}

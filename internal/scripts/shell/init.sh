@@ -1,0 +1,11 @@
+# Copyright The Strata Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+journal ""
+prepare
+trap 'rm -f "$WORK/kubeadm.yaml"' EXIT
+printf '%s\n' "$KUBEADM" >"$WORK/kubeadm.yaml"
+say "runs kubeadm init"
+must kubeadm init --config "$WORK/kubeadm.yaml" --skip-token-print
+journal ',"ended":true'
+say "has initialised the cluster"

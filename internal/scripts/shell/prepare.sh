@@ -1,0 +1,62 @@
+# Copyright The Strata Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# A kubelet wants no swap, forwarding, and bridges that netfilter sees.
+prepare() {
+  say "prepares the host"
+  if [ "$(tail -n +2 /proc/swaps | wc -l)" -gt 0 ]; then
+    must swapoff -a
+    sed -i.before-strata 's/^\([^#].*[[:space:]]swap[[:space:]]\)/# \1/' /etc/fstab
+  fi
+  put /etc/modules-load.d/strata.conf "overlay
+br_netfilter"
+  for module in overlay br_netfilter; do
+    if command -v modprobe >/dev/null 2>&1; then
+      run modprobe "$module" || true # it may be built in
+    fi
+  done
+  put /etc/sysctl.d/90-strata.conf "$SYSCTLS"
+  printf '%s\n' "$SYSCTLS" | while IFS='= ' read -r key value; do
+    file=/proc/sys/$(printf '%s' "$key" | tr . /)
+    if [ -e "$file" ] && [ "$(cat "$file")" != "$value" ]; then
+      printf '%s' "$value" >"$file"
+    fi
+  done
+  packages
+  containers
+}
+
+# has tells whether the programs of Kubernetes are there, in their version.
+has() {
+  [ "$(kubeadm version -o short 2>/dev/null)" = "$VERSION" ] &&
+    [ "$(kubelet --version 2>/dev/null)" = "Kubernetes $VERSION" ] &&
+    command -v containerd >/dev/null 2>&1
+}
+
+# packages installs what is missing.
+packages() {
+  if has; then
+    return
+  fi
+  # shellcheck disable=SC1091 # it is the host's
+  id=$(. /etc/os-release && printf '%s %s' "${ID:-}" "${ID_LIKE:-}")
+  case " $id " in
+  *" debian "* | *" ubuntu "*) apt_packages ;;
+  *) fail "this host is neither Debian nor Ubuntu, and lacks kubeadm and kubelet of $VERSION or containerd: install them" ;;
+  esac
+  has || fail "the packages are installed, and kubeadm, kubelet or containerd is not as it must be"
+}
+
+# containers has containerd run, with its configuration.
+containers() {
+  restart=
+  put /etc/containerd/config.toml "$CONTAINERD"
+  restart=$restart$CHANGED
+  mirrors
+  if [ -n "$restart" ] && systemctl is-active --quiet containerd; then
+    must systemctl restart containerd
+  fi
+  must systemctl enable --now containerd
+  must systemctl enable kubelet
+  put "$KUBELET_PATCH_FILE" "$KUBELET_PATCH"
+}

@@ -1,0 +1,98 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lab_test
+
+import (
+	"bufio"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/strata-project/strata/internal/hosts"
+)
+
+// step is what apply says of a host: the time, and then what is done.
+var step = regexp.MustCompile(`^[0-9:]{8} (.*)$`)
+
+// applyUntil runs apply and kills it, by SIGKILL, as soon as it says something that was not
+// seen before. It tells whether it was killed; otherwise it must have ended well.
+func (u *user) applyUntil(seen map[string]bool) (killed bool) {
+	u.Helper()
+	command := u.command("apply", "--yes")
+	out, in := io.Pipe()
+	command.Stdout, command.Stderr = in, in
+	if err := command.Start(); err != nil {
+		u.Fatal(err)
+	}
+	var said strings.Builder
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			said.WriteString(lines.Text() + "\n")
+			found := step.FindStringSubmatch(lines.Text())
+			if killed || found == nil || strings.Contains(found[1], "until") || seen[found[1]] {
+				continue
+			}
+			seen[found[1]], killed = true, true
+			_ = command.Process.Kill()
+		}
+	}()
+	err := command.Wait()
+	_ = in.Close()
+	<-done
+	u.Logf("killed: %v\n%s", killed, said.String())
+	if err != nil && !killed {
+		u.Fatalf("%v: %s%s", err, said.String(), u.logs())
+	}
+	return killed
+}
+
+// Two empty hosts become a cluster, with the real kubeadm, while apply is killed at every
+// step that it reports: it goes on each time where it was, and nothing is begun anew. After
+// that there is nothing to do.
+func TestClusterIsMadeThoughApplyIsKilledAtEveryStep(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, 2)
+	seen := map[string]bool{}
+	kills := 0
+	for u.applyUntil(seen) {
+		kills++
+		if kills > 40 {
+			t.Fatalf("it is not finished after %d kills: %v", kills, seen)
+		}
+	}
+	if kills < 4 { // in the init, in the join before and on the host, and at the end
+		t.Errorf("it was killed %d times: %v", kills, seen)
+	}
+	u.must(0, []string{"plan"}, "Done: there is nothing to do", "cp-0   control-plane   Healthy", "cp-1   control-plane   Healthy")
+	u.must(0, []string{"apply", "--yes"}, "Done: there is nothing to do")
+	for _, host := range u.lab.Hosts() {
+		journal := host.File("/var/lib/strata/journal")
+		if ids := regexp.MustCompile(`"cluster":"([^"]*)"`).FindAllStringSubmatch(journal, -1); len(ids) == 0 || strings.Count(journal, ids[0][0]) != len(ids) {
+			t.Errorf("%s has been of several clusters: %s", host.Name, journal)
+		}
+	}
+	u.noSecretsInLogs()
+	if plan := u.plan(); len(plan.Members) != 2 || plan.Exit != hosts.Done {
+		t.Errorf("%+v", plan)
+	}
+}
+
+// secret is what kubeadm calls a token, or a key for its certificates.
+var secret = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b|\b[0-9a-f]{64}\b|BEGIN [A-Z ]*PRIVATE KEY`)
+
+// noSecretsInLogs checks what is left on the hosts of what programs have written.
+func (u *user) noSecretsInLogs() {
+	u.Helper()
+	for _, host := range u.lab.Hosts() {
+		for _, file := range []string{"/var/lib/strata/log", "/var/lib/strata/log.1", "/var/lib/strata/journal"} {
+			if found := secret.FindString(host.File(file)); found != "" {
+				u.Errorf("%s of %s has a secret: %s", file, host.Name, found)
+			}
+		}
+	}
+}

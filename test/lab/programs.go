@@ -1,0 +1,75 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+
+	"github.com/strata-project/strata/hack/controlplane/cache"
+)
+
+// released are the programs of Kubernetes that hosts have, as they were released.
+var released = []string{"kubeadm", "kubectl", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
+
+// played are the programs that command kubelet of this package plays.
+var played = []string{"kubelet", "containerd", "systemctl"}
+
+// built has the program that plays, which is built once in a process.
+var built struct {
+	sync.Once
+	program string
+	err     error
+}
+
+// fillPrograms fills a folder with what hosts have in /usr/local/bin.
+func fillPrograms(ctx context.Context, dir string) error {
+	programs, err := cache.Dir()
+	if err != nil {
+		return err
+	}
+	built.Do(func() { built.program, built.err = buildPlayed(ctx, filepath.Join(filepath.Dir(programs), "lab")) })
+	if built.err != nil {
+		return built.err
+	}
+	links := map[string]string{}
+	for _, name := range played {
+		links[name] = built.program
+	}
+	for _, name := range released {
+		links[name] = filepath.Join(programs, name)
+	}
+	for name, path := range links {
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("make controlplane builds it: %w", err)
+		}
+		if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// buildPlayed builds the program that plays. Tests of several packages may do so at the
+// same time: the last one wins, and all are the same.
+func buildPlayed(ctx context.Context, dir string) (string, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	making, err := os.MkdirTemp(dir, "making-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(making) }()
+	made, program := filepath.Join(making, "kubelet"), filepath.Join(dir, "kubelet")
+	build := exec.CommandContext(ctx, "go", "build", "-o", made, "github.com/strata-project/strata/test/lab/kubelet")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("cannot build the lab's kubelet: %w: %s", err, out)
+	}
+	return program, os.Rename(made, program)
+}
