@@ -101,13 +101,9 @@ func Run(ctx context.Context, o Options) (*hostplans.Plan, error) {
 	}
 	defer release()
 	defer func() { w.lease.release() }()
-	agreed := plan.Digest
 	w.agreed = plan.Actions
 	if plan, err = w.look(ctx); err != nil {
 		return plan, err
-	}
-	if plan.Digest != agreed {
-		return plan, ErrChanged
 	}
 	return w.work(ctx, cancel, plan)
 }
