@@ -77,8 +77,11 @@ func (w *worker) join(ctx context.Context, action hosts.Action) (bool, error) {
 		return false, err
 	}
 	done, err := w.runScript(ctx, job)
-	// They end by themselves, but nobody needs them any more.
-	dropSecrets(ctx, cluster.Client, job.Secrets.Token)
+	if !errors.Is(err, errLost) {
+		// They end by themselves, but nobody needs them any more. A host that is out of
+		// sight may still join with them.
+		dropSecrets(ctx, cluster.Client, job.Secrets.Token)
+	}
 	return done, err
 }
 
@@ -91,6 +94,9 @@ func (w *worker) runScript(ctx context.Context, job scripts.Job) (bool, error) {
 	return w.run(ctx, job.Action.Host, script)
 }
 
+// errLost says that a script was lost out of sight.
+var errLost = errors.New("what has begun there goes on: run it again")
+
 // run runs a script on a host. done is false where another one runs there.
 func (w *worker) run(ctx context.Context, host string, script []byte) (done bool, err error) {
 	progress := &progress{host: host, report: w.Report}
@@ -98,7 +104,7 @@ func (w *worker) run(ctx context.Context, host string, script []byte) (done bool
 	switch {
 	case err != nil:
 		w.Machines.Forget(host)
-		return false, fmt.Errorf("%w. What has begun there goes on: run it again", err)
+		return false, fmt.Errorf("%w; %w", err, errLost)
 	case result.Status == scripts.Busy:
 		return false, w.isBusy(ctx, host)
 	case result.Status != 0 && progress.failed != "":

@@ -49,11 +49,41 @@ func (u *user) write(name string, control ...*lab.Host) {
 	text := &strings.Builder{}
 	fmt.Fprintf(text, "apiVersion: kraan.io/v1alpha1\nkind: HostCluster\nmetadata: {name: %s, namespace: fleet}\nspec:\n  version: v1.36.3\n  controlPlane:\n", name)
 	for _, host := range control {
-		fmt.Fprintf(text, "  - {name: %s, address: %s, kubelet: {cgroupV1: true}}\n", host.Name, host.IP())
+		text.WriteString(listed(host))
 	}
-	if err := os.WriteFile(u.manifest, []byte(text.String()), 0o600); err != nil {
+	u.save(text.String())
+}
+
+// listed is a host in a manifest.
+func listed(host *lab.Host) string {
+	return fmt.Sprintf("  - {name: %s, address: %s, kubelet: {cgroupV1: true}}\n", host.Name, host.IP())
+}
+
+func (u *user) save(manifest string) {
+	u.Helper()
+	if err := os.WriteFile(u.manifest, []byte(manifest), 0o600); err != nil {
 		u.Fatal(err)
 	}
+}
+
+// edit replaces a text in the manifest, which must be there.
+func (u *user) edit(from, to string) {
+	u.Helper()
+	data, err := os.ReadFile(u.manifest)
+	if err != nil || !strings.Contains(string(data), from) {
+		u.Fatalf("%v: no %q in %s", err, from, data)
+	}
+	u.save(strings.Replace(string(data), from, to, 1))
+}
+
+// add adds a text to the end of the manifest.
+func (u *user) add(text string) {
+	u.Helper()
+	data, err := os.ReadFile(u.manifest)
+	if err != nil {
+		u.Fatal(err)
+	}
+	u.save(string(data) + text)
 }
 
 // known is the file of host keys that were seen.

@@ -66,7 +66,7 @@ func (w *work) reset(ctx context.Context, file string, named []string, confirmed
 		fmt.Fprintln(w.Out, "There is nothing to take away.")
 		return nil
 	}
-	w.Paragraph(w.Out, "%s has been reset", strings.Join(chosen, ", "))
+	w.Paragraph(w.Out, "%s: reset", strings.Join(chosen, ", "))
 	return nil
 }
 
