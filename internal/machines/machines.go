@@ -156,7 +156,7 @@ func (m *Machines) Run(ctx context.Context, name string, command ssh.Command) (s
 		command.Prefix = "sudo -n"
 	}
 	result, err := client.Run(ctx, command)
-	if err == nil && host.SSHUser != "root" && result.Status == 1 && len(result.Output) == 0 && isSudo(result.Errors) {
+	if err == nil && host.SSHUser != "root" && (result.Status == 127 || result.Status == 1 && len(result.Output) == 0 && isSudo(result.Errors)) {
 		return result, fmt.Errorf("%s: %w", name, ErrSudo)
 	}
 	return result, err

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # The first process of a host: files of its own over those of the machine, and an SSH
-# server. NAME, LIB, SSHD, CONFIG, PROGRAMS and DISK are
-# set by who starts it; what is on the disk outlives the host.
+# server. NAME, LIB, SSHD, CONFIG, PROGRAMS, DISK, DEBIAN,
+# KEYS and SUDOER are set by who starts it; what is on the disk outlives the host.
 set -eu
 mkdir -p "$DISK/etc" "$DISK/etc-work" "$DISK/lib"
 mount -t overlay lab -o "lowerdir=/etc,upperdir=$DISK/etc,workdir=$DISK/etc-work" /etc
@@ -11,7 +11,20 @@ mount --bind "$DISK/lib" /var/lib
 mount -t tmpfs lab /run
 mkdir /run/sshd
 grep -q '^sshd:' /etc/passwd || echo 'sshd:x:74:74::/run/sshd:/usr/sbin/nologin' >>/etc/passwd
+# The server reads it as the user who logs in.
+install -m 644 -D "$KEYS" /etc/ssh/lab_keys
+if ! grep -q "^$SUDOER:" /etc/passwd; then
+  echo "$SUDOER:x:4711:4711::/tmp:/bin/sh" >>/etc/passwd
+  echo "$SUDOER:*:19000:0:99999:7:::" >>/etc/shadow
+  cp "$DEBIAN/etc/pam.d/sudo" /etc/pam.d/sudo
+  echo "$SUDOER ALL=(ALL) NOPASSWD: ALL" >/etc/sudoers
+  chmod 440 /etc/sudoers
+fi
+install -m 4755 -D "$DEBIAN/usr/bin/sudo" /run/programs/sudo
+# sudo finds its own libraries there.
+mount -t overlay lab -o "lowerdir=$DEBIAN/usr/libexec:/usr/libexec" /usr/libexec
 hostname "$NAME"
+grep -q " $NAME\$" /etc/hosts || echo "127.0.1.1 $NAME" >>/etc/hosts
 mount --bind "$PROGRAMS" /usr/local/bin
 ip link set lo up
 for unit in /var/lib/lab/*.enabled; do

@@ -32,8 +32,11 @@ import (
 //go:embed host.sh
 var hostScript string
 
-// serverPackages of Debian are what a host's server is made of.
-var serverPackages = []string{"openssh-server", "libwrap0"}
+// hostPackages of Debian are what a host has besides what the machine has.
+var hostPackages = []string{"openssh-server", "libwrap0", "sudo"}
+
+// Sudoer is a user of every host who may become root without a password.
+const Sudoer = "admin"
 
 // Missing says why this machine can make no hosts; empty where it can.
 func Missing() string {
@@ -60,6 +63,7 @@ type Lab struct {
 	hosts     []*Host
 	libraries string
 	programs  string
+	debian    string
 	// disks are in memory, and outlive hosts.
 	disks string
 }
@@ -83,7 +87,8 @@ func (h *Host) IP() string {
 // labs counts those of this process, so that each has a network of its own.
 var labs atomic.Int32
 
-// New makes a network of hosts, named cp-0 and so on, that let one key in as root.
+// New makes a network of hosts, named cp-0 and so on, that let one key in, as root and as
+// Sudoer.
 func New(t testing.TB, hosts int) *Lab {
 	t.Helper()
 	if why := Missing(); why != "" {
@@ -91,11 +96,11 @@ func New(t testing.TB, hosts int) *Lab {
 	}
 	number := (os.Getpid() + int(labs.Add(1))) % 250
 	l := &Lab{t: t, dir: t.TempDir(), bridge: fmt.Sprintf("slab%d", number), network: fmt.Sprintf("10.88.%d.", number)}
-	programs, err := Debian(t.Context(), "ssh", serverPackages...)
+	programs, err := Debian(t.Context(), "host", hostPackages...)
 	if err != nil {
 		t.Skipf("it needs Debian's SSH server: %v", err)
 	}
-	l.server = filepath.Join(programs, "usr", "sbin", "sshd")
+	l.debian, l.server = programs, filepath.Join(programs, "usr", "sbin", "sshd")
 	libraries, err := filepath.Glob(filepath.Join(programs, "usr", "lib", "*-linux-gnu*"))
 	if err != nil || len(libraries) == 0 {
 		t.Fatalf("the SSH server has no libraries in %s: %v", programs, err)
@@ -295,8 +300,8 @@ func (h *Host) File(path string) string {
 func (h *Host) prepare() {
 	t := h.lab.t
 	t.Helper()
-	config := fmt.Sprintf("ListenAddress %s\nHostKey %s\nAuthorizedKeysFile %s\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nPidFile none\n",
-		h.Address, filepath.Join(h.lab.dir, h.Name+".key"), filepath.Join(h.lab.dir, "authorized_keys"))
+	config := fmt.Sprintf("ListenAddress %s\nHostKey %s\nAuthorizedKeysFile /etc/ssh/lab_keys\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nPidFile none\n",
+		h.Address, filepath.Join(h.lab.dir, h.Name+".key"))
 	path, err := exec.LookPath("nsenter") // ip netns exec would hide the control groups
 	if err != nil {
 		t.Fatal(err)
@@ -308,7 +313,7 @@ func (h *Host) prepare() {
 			"unshare", "--mount", "--uts", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", hostScript,
 		},
 		Env: []string{
-			"NAME=" + h.Name, "LIB=" + h.lab.libraries, "SSHD=" + h.lab.server, "PROGRAMS=" + h.lab.programs, "DISK=" + h.disk(),
+			"NAME=" + h.Name, "LIB=" + h.lab.libraries, "SSHD=" + h.lab.server, "PROGRAMS=" + h.lab.programs, "DISK=" + h.disk(), "DEBIAN=" + h.lab.debian, "SUDOER=" + Sudoer, "KEYS=" + filepath.Join(h.lab.dir, "authorized_keys"),
 			"CONFIG=" + h.lab.write(h.Name+".config", []byte(config)),
 		},
 	})

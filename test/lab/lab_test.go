@@ -10,6 +10,7 @@ import (
 
 	"github.com/strata-project/strata/internal/hosts"
 	"github.com/strata-project/strata/internal/ssh"
+	"github.com/strata-project/strata/test/lab"
 )
 
 // Three hosts are asked over real SSH, and what is found decides: when they are empty, when
@@ -65,5 +66,22 @@ func TestHostThroughAnotherOne(t *testing.T) {
 	}
 	if _, err := client.Run(t.Context(), ssh.Command{Line: "yes"}); !errors.Is(err, ssh.ErrTooMuch) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A user who is not root needs sudo without a password; one without is told, by the host's
+// name, and nothing is done anywhere.
+func TestUserNeedsSudo(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, 2)
+	u.edit("name: cp-1,", "name: cp-1, sshUser: "+lab.Sudoer+",")
+	u.want(hosts.Init, "", "", "Init cp-0", "Join cp-1")
+	u.run(u.lab.Hosts()[1], "echo '"+lab.Sudoer+" ALL=(ALL) ALL' >/etc/sudoers")
+	u.want(hosts.Error, hosts.Refused, "cp-1: its user needs sudo without a password")
+	u.must(2, []string{"apply", "--yes"}, "cp-1: its user needs sudo without a password")
+	u.run(u.lab.Hosts()[1], "rm /etc/sudoers")
+	u.want(hosts.Error, hosts.Refused, "cp-1: its user needs sudo without a password")
+	if journal := u.lab.Hosts()[0].File("/var/lib/strata/journal"); journal != "" {
+		t.Errorf("something was begun: %s", journal)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/strata-project/strata/internal/hosts"
+	"github.com/strata-project/strata/test/lab"
 )
 
 // step is what apply says of a host: the time, and then what is done.
@@ -57,6 +58,7 @@ func (u *user) applyUntil(seen map[string]bool) (killed bool) {
 func TestClusterIsMadeThoughApplyIsKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, 2)
+	u.edit("name: cp-1,", "name: cp-1, sshUser: "+lab.Sudoer+",")
 	seen := map[string]bool{}
 	kills := 0
 	for u.applyUntil(seen) {
