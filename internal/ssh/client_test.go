@@ -18,6 +18,7 @@ import (
 	cryptossh "golang.org/x/crypto/ssh"
 
 	"github.com/strata-project/strata/internal/ssh"
+	"github.com/strata-project/strata/internal/ssh/sshtest"
 )
 
 // dialed connects to a machine.
@@ -32,14 +33,14 @@ func dialed(t *testing.T, target ssh.Target) *ssh.Client {
 }
 
 func TestRunACommand(t *testing.T) {
-	m := newMachine(t, func(line string, channel cryptossh.Channel) int {
+	m := sshtest.New(t, func(line string, channel cryptossh.Channel) int {
 		input, _ := io.ReadAll(channel)
 		_, _ = io.WriteString(channel, line+" got "+string(input))
 		_, _ = io.WriteString(channel.Stderr(), "beside")
 		return 3
 	})
 	var followed bytes.Buffer
-	result, err := dialed(t, m.target("cp-0")).Run(t.Context(), ssh.Command{Line: "sh -s", Input: []byte("a secret"), Follow: &followed})
+	result, err := dialed(t, target(m, "cp-0")).Run(t.Context(), ssh.Command{Line: "sh -s", Input: []byte("a secret"), Follow: &followed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,15 +51,15 @@ func TestRunACommand(t *testing.T) {
 
 // A machine with another key than the named one gets nothing, not even a name.
 func TestAnotherHostKeyStopsBeforeTheLogin(t *testing.T) {
-	m := newMachine(t, nil)
-	target := m.target("cp-0")
-	target.HostKeys = []string{string(cryptossh.MarshalAuthorizedKey(newKey(t).PublicKey()))}
+	m := sshtest.New(t, nil)
+	target := target(m, "cp-0")
+	target.HostKeys = []string{string(cryptossh.MarshalAuthorizedKey(sshtest.NewKey(t).PublicKey()))}
 	_, err := ssh.Dial(t.Context(), target)
 	var differs *ssh.KeyError
-	if !errors.As(err, &differs) || differs.Got != cryptossh.FingerprintSHA256(m.host.PublicKey()) {
+	if !errors.As(err, &differs) || differs.Got != cryptossh.FingerprintSHA256(m.Host.PublicKey()) {
 		t.Errorf("error %v", err)
 	}
-	if n := m.logins.Load(); n > 0 {
+	if n := m.Logins.Load(); n > 0 {
 		t.Errorf("%d attempts to log in", n)
 	}
 	target.HostKeys = []string{"ssh-ed25519 nonsense"}
@@ -78,17 +79,17 @@ func TestFirstHostKeyIsKept(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	before := "# ours\nother.example.com " + strings.TrimSpace(string(cryptossh.MarshalAuthorizedKey(newKey(t).PublicKey())))
+	before := "# ours\nother.example.com " + strings.TrimSpace(string(cryptossh.MarshalAuthorizedKey(sshtest.NewKey(t).PublicKey())))
 	if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m := newMachine(t, func(string, cryptossh.Channel) int { return 0 })
+	m := sshtest.New(t, func(string, cryptossh.Channel) int { return 0 })
 	pinned := func() ssh.Target {
 		pins, err := ssh.OpenPins(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		target := m.target("cp-0")
+		target := target(m, "cp-0")
 		target.HostKeys, target.Pins = nil, pins
 		return target
 	}
@@ -102,10 +103,10 @@ func TestFirstHostKeyIsKept(t *testing.T) {
 	if lines := strings.Split(strings.TrimSuffix(string(content), "\n"), "\n"); !strings.HasPrefix(string(content), before+"\n") || len(lines) != 3 {
 		t.Errorf("the file is %q", content)
 	}
-	logins := m.logins.Load()
-	m.mu.Lock()
-	m.host = newKey(t)
-	m.mu.Unlock()
+	logins := m.Logins.Load()
+	m.Mu.Lock()
+	m.Host = sshtest.NewKey(t)
+	m.Mu.Unlock()
 	var differs *ssh.KeyError
 	if _, err := ssh.Dial(t.Context(), pinned()); !errors.As(err, &differs) || !strings.Contains(err.Error(), "known_hosts:3") {
 		t.Errorf("error %v", err)
@@ -113,16 +114,16 @@ func TestFirstHostKeyIsKept(t *testing.T) {
 	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, content) {
 		t.Errorf("the file is %q, %v", after, err)
 	}
-	if n := m.logins.Load(); n != logins {
+	if n := m.Logins.Load(); n != logins {
 		t.Errorf("%d attempts to log in after %d", n, logins)
 	}
 }
 
 // A key that the file revokes is not taken, and nothing is sent.
 func TestRevokedHostKey(t *testing.T) {
-	m := newMachine(t, nil)
+	m := sshtest.New(t, nil)
 	path := filepath.Join(t.TempDir(), "known_hosts")
-	line := "@revoked * " + string(cryptossh.MarshalAuthorizedKey(m.host.PublicKey()))
+	line := "@revoked * " + string(cryptossh.MarshalAuthorizedKey(m.Host.PublicKey()))
 	if err := os.WriteFile(path, []byte(line), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -130,12 +131,12 @@ func TestRevokedHostKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	target := m.target("cp-0")
+	target := target(m, "cp-0")
 	target.HostKeys, target.Pins = nil, pins
 	if _, err := ssh.Dial(t.Context(), target); err == nil || !strings.HasPrefix(err.Error(), "cp-0: its host key is not taken: ") {
 		t.Errorf("error %v", err)
 	}
-	if n := m.logins.Load(); n > 0 {
+	if n := m.Logins.Load(); n > 0 {
 		t.Errorf("%d attempts to log in", n)
 	}
 }
@@ -154,9 +155,9 @@ func TestKnownHostsThatCannotBeRead(t *testing.T) {
 }
 
 func TestWrongUserKey(t *testing.T) {
-	m := newMachine(t, nil)
-	target := m.target("cp-0")
-	target.Auth = []cryptossh.AuthMethod{cryptossh.PublicKeys(newKey(t))}
+	m := sshtest.New(t, nil)
+	target := target(m, "cp-0")
+	target.Auth = []cryptossh.AuthMethod{cryptossh.PublicKeys(sshtest.NewKey(t))}
 	_, err := ssh.Dial(t.Context(), target)
 	var denied *ssh.AuthError
 	if !errors.As(err, &denied) || err.Error() != "cp-0 does not let core in: none of the keys is accepted" {
@@ -185,18 +186,18 @@ func TestWhatIsNoSSHServer(t *testing.T) {
 	}
 	for name, serve := range serve {
 		t.Run(name, func(t *testing.T) {
-			target := (&machine{host: newKey(t), user: newKey(t), address: listen(t, serve)}).target("cp-7")
+			at := target(&sshtest.Machine{Host: sshtest.NewKey(t), User: sshtest.NewKey(t), Address: sshtest.Listen(t, serve)}, "cp-7")
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			_, err := ssh.Dial(ctx, target)
+			_, err := ssh.Dial(ctx, at)
 			if err == nil || !strings.Contains(err.Error(), "cp-7") || strings.Contains(err.Error(), "evil") || strings.ContainsRune(err.Error(), 0x1b) {
 				t.Errorf("error %v", err)
 			}
 		})
 	}
 	t.Run("nothing", func(t *testing.T) {
-		target := (&machine{host: newKey(t), user: newKey(t), address: "127.0.0.1:1"}).target("cp-7")
-		if _, err := ssh.Dial(t.Context(), target); err == nil || !strings.HasPrefix(err.Error(), "cp-7 cannot be reached: ") {
+		at := target(&sshtest.Machine{Host: sshtest.NewKey(t), User: sshtest.NewKey(t), Address: "127.0.0.1:1"}, "cp-7")
+		if _, err := ssh.Dial(t.Context(), at); err == nil || !strings.HasPrefix(err.Error(), "cp-7 cannot be reached: ") {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -207,7 +208,7 @@ func TestWhatIsNoSSHServer(t *testing.T) {
 func TestCommandsThatMisbehave(t *testing.T) {
 	stuck := make(chan struct{})
 	t.Cleanup(func() { close(stuck) })
-	m := newMachine(t, func(line string, channel cryptossh.Channel) int {
+	m := sshtest.New(t, func(line string, channel cryptossh.Channel) int {
 		switch line {
 		case "endless":
 			for {
@@ -225,7 +226,7 @@ func TestCommandsThatMisbehave(t *testing.T) {
 		}
 		return 0
 	})
-	client := dialed(t, m.target("cp-0"))
+	client := dialed(t, target(m, "cp-0"))
 	for line, want := range map[string]string{
 		"endless": "cp-0: it writes more than it may",
 		"loud":    "cp-0: it writes more than it may",
@@ -252,10 +253,10 @@ func TestCommandsThatMisbehave(t *testing.T) {
 
 // A machine behind another one is reached with its own key and host key.
 func TestThroughABastion(t *testing.T) {
-	inner := newMachine(t, func(string, cryptossh.Channel) int { return 0 })
-	bastion := newMachine(t, nil)
-	client := dialed(t, bastion.target("bastion"))
-	through, err := client.Through(t.Context(), inner.target("cp-0"))
+	inner := sshtest.New(t, func(string, cryptossh.Channel) int { return 0 })
+	bastion := sshtest.New(t, nil)
+	client := dialed(t, target(bastion, "bastion"))
+	through, err := client.Through(t.Context(), target(inner, "cp-0"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,13 +264,13 @@ func TestThroughABastion(t *testing.T) {
 	if _, err := through.Run(t.Context(), ssh.Command{Line: "fine"}); err != nil {
 		t.Error(err)
 	}
-	away := inner.target("cp-1")
+	away := target(inner, "cp-1")
 	away.Address = "127.0.0.1:1"
 	if _, err := client.Through(t.Context(), away); err == nil || !strings.HasPrefix(err.Error(), "through bastion: cp-1 cannot be reached: ") {
 		t.Errorf("error %v", err)
 	}
-	changed := inner.target("cp-0")
-	changed.HostKeys = bastion.target("").HostKeys
+	changed := target(inner, "cp-0")
+	changed.HostKeys = target(bastion, "").HostKeys
 	var differs *ssh.KeyError
 	if _, err := client.Through(t.Context(), changed); !errors.As(err, &differs) {
 		t.Errorf("error %v", err)
@@ -281,14 +282,14 @@ func TestThroughABastion(t *testing.T) {
 func TestMachineThatNoLongerAnswers(t *testing.T) {
 	began, stuck := make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() { close(stuck) })
-	m := newMachine(t, func(string, cryptossh.Channel) int {
+	m := sshtest.New(t, func(string, cryptossh.Channel) int {
 		close(began)
 		<-stuck
 		return 0
 	})
 	// What the machine says arrives until the command runs, and nothing after it.
-	address := listen(t, func(conn net.Conn) {
-		server, err := net.Dial("tcp", m.address)
+	address := sshtest.Listen(t, func(conn net.Conn) {
+		server, err := net.Dial("tcp", m.Address)
 		if err != nil {
 			return
 		}
@@ -306,7 +307,7 @@ func TestMachineThatNoLongerAnswers(t *testing.T) {
 			}
 		}
 	})
-	target := m.target("cp-0")
+	target := target(m, "cp-0")
 	target.Address = address
 	client := dialed(t, target)
 	client.WatchEvery(20 * time.Millisecond)
@@ -319,15 +320,15 @@ func TestMachineThatNoLongerAnswers(t *testing.T) {
 func TestCutConnection(t *testing.T) {
 	began, stuck := make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() { close(stuck) })
-	m := newMachine(t, func(string, cryptossh.Channel) int {
+	m := sshtest.New(t, func(string, cryptossh.Channel) int {
 		close(began)
 		<-stuck
 		return 0
 	})
 	var cut net.Conn
 	proxied := make(chan struct{})
-	address := listen(t, func(conn net.Conn) {
-		server, err := net.Dial("tcp", m.address)
+	address := sshtest.Listen(t, func(conn net.Conn) {
+		server, err := net.Dial("tcp", m.Address)
 		if err != nil {
 			return
 		}
@@ -337,7 +338,7 @@ func TestCutConnection(t *testing.T) {
 		_, _ = io.Copy(conn, server)
 		_ = conn.Close()
 	})
-	target := m.target("cp-0")
+	target := target(m, "cp-0")
 	target.Address = address
 	client := dialed(t, target)
 	<-proxied
@@ -347,5 +348,13 @@ func TestCutConnection(t *testing.T) {
 	}()
 	if _, err := client.Run(t.Context(), ssh.Command{Line: "stuck"}); err == nil || err.Error() != "cp-0: the connection ends before the command does" {
 		t.Errorf("error %v", err)
+	}
+}
+
+// target returns how a machine is reached, by its own host key.
+func target(m *sshtest.Machine, name string) ssh.Target {
+	return ssh.Target{
+		Name: name, Address: m.Address, User: "core", Auth: []cryptossh.AuthMethod{cryptossh.PublicKeys(m.User)},
+		HostKeys: []string{string(cryptossh.MarshalAuthorizedKey(m.Host.PublicKey()))},
 	}
 }

@@ -14,13 +14,14 @@ import (
 	cryptossh "golang.org/x/crypto/ssh"
 
 	"github.com/strata-project/strata/internal/ssh"
+	"github.com/strata-project/strata/internal/ssh/sshtest"
 )
 
 // A command is held while somebody says that he is there, and hears when he ends it and
 // when he only goes.
 func TestCommandIsHeld(t *testing.T) {
 	heard := make(chan string, 1)
-	m := newMachine(t, func(_ string, channel cryptossh.Channel) int {
+	m := sshtest.New(t, func(_ string, channel cryptossh.Channel) int {
 		input := bufio.NewReader(channel)
 		who, _ := input.ReadString('\n')
 		fmt.Fprintf(channel, "hello %s", who)
@@ -29,7 +30,7 @@ func TestCommandIsHeld(t *testing.T) {
 		return 0
 	})
 	hold := func() (*ssh.Client, *ssh.Held) {
-		client, err := ssh.Dial(t.Context(), m.target("m"))
+		client, err := ssh.Dial(t.Context(), target(m, "m"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +62,7 @@ func TestCommandIsHeld(t *testing.T) {
 
 // A command that says nothing is not waited for, and one that says too much is cut off.
 func TestHeldCommandsThatMisbehave(t *testing.T) {
-	m := newMachine(t, func(line string, channel cryptossh.Channel) int {
+	m := sshtest.New(t, func(line string, channel cryptossh.Channel) int {
 		if line == "hold silent" {
 			_, _ = io.Copy(io.Discard, channel)
 			return 0
@@ -69,7 +70,7 @@ func TestHeldCommandsThatMisbehave(t *testing.T) {
 		_, _ = io.Copy(channel, strings.NewReader(strings.Repeat("x", 100000)))
 		return 0
 	})
-	client, err := ssh.Dial(t.Context(), m.target("m"))
+	client, err := ssh.Dial(t.Context(), target(m, "m"))
 	if err != nil {
 		t.Fatal(err)
 	}

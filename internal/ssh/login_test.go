@@ -18,6 +18,7 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 
 	"github.com/strata-project/strata/internal/ssh"
+	"github.com/strata-project/strata/internal/ssh/sshtest"
 )
 
 // keyFile writes a new private key into a file, and returns it.
@@ -59,7 +60,7 @@ func signerOf(t *testing.T, key ed25519.PrivateKey) cryptossh.Signer {
 // certify writes a certificate of a key, by an authority, and returns the authority.
 func certify(t *testing.T, path string, key ed25519.PrivateKey) cryptossh.PublicKey {
 	t.Helper()
-	authority := newKey(t)
+	authority := sshtest.NewKey(t)
 	certificate := &cryptossh.Certificate{
 		Key: signerOf(t, key).PublicKey(), CertType: cryptossh.UserCert, ValidPrincipals: []string{"core"}, ValidBefore: cryptossh.CertTimeInfinity,
 	}
@@ -78,9 +79,9 @@ func letsIn(t *testing.T, login ssh.Login, key ed25519.PrivateKey) bool {
 		t.Fatal(err)
 	}
 	defer closeAgent()
-	m := newMachine(t, nil)
-	m.user = signerOf(t, key)
-	target := m.target("m")
+	m := sshtest.New(t, nil)
+	m.User = signerOf(t, key)
+	target := target(m, "m")
 	target.Auth = methods
 	client, err := ssh.Dial(t.Context(), target)
 	if err != nil {
@@ -149,8 +150,8 @@ func TestCertificateIsUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 		checker := &cryptossh.CertChecker{IsUserAuthority: func(k cryptossh.PublicKey) bool { return bytes.Equal(k.Marshal(), authority.Marshal()) }}
-		host := newKey(t)
-		address := listen(t, func(conn net.Conn) {
+		host := sshtest.NewKey(t)
+		address := sshtest.Listen(t, func(conn net.Conn) {
 			config := &cryptossh.ServerConfig{PublicKeyCallback: checker.Authenticate}
 			config.AddHostKey(host)
 			if server, channels, requests, err := cryptossh.NewServerConn(conn, config); err == nil {

@@ -1,7 +1,8 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package ssh_test
+// Package sshtest has SSH servers for tests, whose commands are functions.
+package sshtest
 
 import (
 	"bytes"
@@ -16,24 +17,24 @@ import (
 	"testing"
 
 	cryptossh "golang.org/x/crypto/ssh"
-
-	"github.com/strata-project/strata/internal/ssh"
 )
 
-// machine is an SSH server whose commands are functions. It lets one key in.
-type machine struct {
-	address string
-	user    cryptossh.Signer
-	mu      sync.Mutex
-	host    cryptossh.Signer
-	// logins counts attempts to log in.
-	logins atomic.Int32
+// Machine is an SSH server whose commands are functions. It lets one key in.
+type Machine struct {
+	// Address with its port, and User who is let in.
+	Address string
+	User    cryptossh.Signer
+	// Mu guards Host, the key of the machine.
+	Mu   sync.Mutex
+	Host cryptossh.Signer
+	// Logins counts attempts to log in.
+	Logins atomic.Int32
 	// run plays a command, and returns its status; below 0 there is none.
 	run func(line string, channel cryptossh.Channel) int
 }
 
-// newKey makes a key.
-func newKey(t *testing.T) cryptossh.Signer {
+// NewKey makes a key.
+func NewKey(t testing.TB) cryptossh.Signer {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -46,8 +47,8 @@ func newKey(t *testing.T) cryptossh.Signer {
 	return signer
 }
 
-// listen listens until the test ends, and gives each connection to a function.
-func listen(t *testing.T, serve func(net.Conn)) string {
+// Listen listens until the test ends, and gives each connection to a function.
+func Listen(t testing.TB, serve func(net.Conn)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -66,26 +67,26 @@ func listen(t *testing.T, serve func(net.Conn)) string {
 	return listener.Addr().String()
 }
 
-// newMachine starts a machine.
-func newMachine(t *testing.T, run func(line string, channel cryptossh.Channel) int) *machine {
+// New starts a machine.
+func New(t testing.TB, run func(line string, channel cryptossh.Channel) int) *Machine {
 	t.Helper()
-	m := &machine{host: newKey(t), user: newKey(t), run: run}
-	m.address = listen(t, m.serve)
+	m := &Machine{Host: NewKey(t), User: NewKey(t), run: run}
+	m.Address = Listen(t, m.serve)
 	return m
 }
 
-func (m *machine) serve(conn net.Conn) {
+func (m *Machine) serve(conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	config := &cryptossh.ServerConfig{PublicKeyCallback: func(_ cryptossh.ConnMetadata, key cryptossh.PublicKey) (*cryptossh.Permissions, error) {
-		m.logins.Add(1)
-		if !bytes.Equal(key.Marshal(), m.user.PublicKey().Marshal()) {
+		m.Logins.Add(1)
+		if !bytes.Equal(key.Marshal(), m.User.PublicKey().Marshal()) {
 			return nil, cryptossh.ErrNoAuth
 		}
 		return nil, nil
 	}}
-	m.mu.Lock()
-	config.AddHostKey(m.host)
-	m.mu.Unlock()
+	m.Mu.Lock()
+	config.AddHostKey(m.Host)
+	m.Mu.Unlock()
 	_, channels, requests, err := cryptossh.NewServerConn(conn, config)
 	if err != nil {
 		return
@@ -104,7 +105,7 @@ func (m *machine) serve(conn net.Conn) {
 }
 
 // session plays what is asked for in a session.
-func (m *machine) session(asked cryptossh.NewChannel) {
+func (m *Machine) session(asked cryptossh.NewChannel) {
 	channel, requests, err := asked.Accept()
 	if err != nil {
 		return
@@ -157,12 +158,4 @@ func forward(asked cryptossh.NewChannel) {
 	}()
 	_, _ = io.Copy(conn, channel)
 	_ = conn.Close()
-}
-
-// target returns how the machine is reached, by its own host key.
-func (m *machine) target(name string) ssh.Target {
-	return ssh.Target{
-		Name: name, Address: m.address, User: "core", Auth: []cryptossh.AuthMethod{cryptossh.PublicKeys(m.user)},
-		HostKeys: []string{string(cryptossh.MarshalAuthorizedKey(m.host.PublicKey()))},
-	}
 }
