@@ -287,7 +287,7 @@ type HostPackages struct {
 	// the packages.
 	// +optional
 	LeaveRepositories bool `json:"leaveRepositories,omitempty"`
-	// Kubernetes has kubeadm, kubelet and kubectl. {minor} in its URL stands for a minor
+	// Kubernetes has kubeadm and kubelet. {minor} in its URL stands for a minor
 	// version such as v1.36. It is https://pkgs.k8s.io/core:/stable:/{minor}/deb where it is
 	// not given.
 	// +optional

@@ -73,7 +73,7 @@ func TestClusterIsMadeThoughHostsStopInEveryPhase(t *testing.T) {
 		host.Kill()
 		// It would notice by itself, after a while: TestNetworkIsCutInTheMiddleOfAJoin waits.
 		_ = command.Process.Kill()
-		<-ended
+		_ = <-ended // it was killed
 		t.Logf("cut off in %s of %s", found, host.Name)
 		host.Boot()
 	}

@@ -5,9 +5,10 @@
 # server. NAME, LIB, SSHD, CONFIG, PROGRAMS, DISK, DEBIAN,
 # KEYS and SUDOER are set by who starts it; what is on the disk outlives the host.
 set -eu
-mkdir -p "$DISK/etc" "$DISK/etc-work" "$DISK/lib"
-mount -t overlay lab -o "lowerdir=/etc,upperdir=$DISK/etc,workdir=$DISK/etc-work" /etc
-mount --bind "$DISK/lib" /var/lib
+for own in etc:/etc usr:/usr lib:/var/lib cache:/var/cache; do
+  mkdir -p "$DISK/${own%%:*}" "$DISK/work/${own%%:*}"
+  mount -t overlay lab -o "lowerdir=${own#*:},upperdir=$DISK/${own%%:*},workdir=$DISK/work/${own%%:*}" "${own#*:}"
+done
 mount -t tmpfs lab /run
 mkdir /run/sshd
 grep -q '^sshd:' /etc/passwd || echo 'sshd:x:74:74::/run/sshd:/usr/sbin/nologin' >>/etc/passwd

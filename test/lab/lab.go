@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -91,23 +92,34 @@ var labs atomic.Int32
 // Sudoer.
 func New(t testing.TB, hosts int) *Lab {
 	t.Helper()
+	return newLab(t, hosts, slices.Concat(released, played))
+}
+
+// NewBare makes hosts as New does, that have nothing of Kubernetes and no containerd.
+func NewBare(t testing.TB, hosts int) *Lab {
+	t.Helper()
+	return newLab(t, hosts, []string{"systemctl"})
+}
+
+func newLab(t testing.TB, hosts int, programs []string) *Lab {
+	t.Helper()
 	if why := Missing(); why != "" {
 		t.Skip(why)
 	}
 	number := (os.Getpid() + int(labs.Add(1))) % 250
 	l := &Lab{t: t, dir: t.TempDir(), bridge: fmt.Sprintf("slab%d", number), network: fmt.Sprintf("10.88.%d.", number)}
-	programs, err := Debian(t.Context(), "host", hostPackages...)
+	debian, err := Debian(t.Context(), "host", hostPackages...)
 	if err != nil {
 		t.Skipf("it needs Debian's SSH server: %v", err)
 	}
-	l.debian, l.server = programs, filepath.Join(programs, "usr", "sbin", "sshd")
-	libraries, err := filepath.Glob(filepath.Join(programs, "usr", "lib", "*-linux-gnu*"))
+	l.debian, l.server = debian, filepath.Join(debian, "usr", "sbin", "sshd")
+	libraries, err := filepath.Glob(filepath.Join(debian, "usr", "lib", "*-linux-gnu*"))
 	if err != nil || len(libraries) == 0 {
-		t.Fatalf("the SSH server has no libraries in %s: %v", programs, err)
+		t.Fatalf("the SSH server has no libraries in %s: %v", debian, err)
 	}
 	l.libraries = libraries[0]
 	l.programs = t.TempDir()
-	if err := fillPrograms(t.Context(), l.programs); err != nil {
+	if err := fillPrograms(t.Context(), l.programs, programs); err != nil {
 		t.Fatal(err)
 	}
 	l.disks = t.TempDir()
@@ -143,6 +155,9 @@ func (l *Lab) Hosts() []*Host { return l.hosts }
 
 // Auth is how to log in as root.
 func (l *Lab) Auth() ssh.AuthMethod { return ssh.PublicKeys(l.userKey) }
+
+// IP is the address at which hosts reach this process.
+func (l *Lab) IP() string { return l.network + "1" }
 
 // KeyFile is the file with the key that logs in.
 func (l *Lab) KeyFile() string { return l.keyFile }
@@ -313,7 +328,8 @@ func (h *Host) prepare() {
 			"unshare", "--mount", "--uts", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", hostScript,
 		},
 		Env: []string{
-			"NAME=" + h.Name, "LIB=" + h.lab.libraries, "SSHD=" + h.lab.server, "PROGRAMS=" + h.lab.programs, "DISK=" + h.disk(), "DEBIAN=" + h.lab.debian, "SUDOER=" + Sudoer, "KEYS=" + filepath.Join(h.lab.dir, "authorized_keys"),
+			"NAME=" + h.Name, "LIB=" + h.lab.libraries, "SSHD=" + h.lab.server, "PROGRAMS=" + h.lab.programs, "DISK=" + h.disk(),
+			"DEBIAN=" + h.lab.debian, "SUDOER=" + Sudoer, "KEYS=" + filepath.Join(h.lab.dir, "authorized_keys"),
 			"CONFIG=" + h.lab.write(h.Name+".config", []byte(config)),
 		},
 	})

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/strata-project/strata/hack/controlplane/cache"
@@ -28,25 +29,11 @@ var built struct {
 }
 
 // fillPrograms fills a folder with what hosts have in /usr/local/bin.
-func fillPrograms(ctx context.Context, dir string) error {
-	programs, err := cache.Dir()
-	if err != nil {
-		return err
-	}
-	built.Do(func() { built.program, built.err = buildPlayed(ctx, filepath.Join(filepath.Dir(programs), "lab")) })
-	if built.err != nil {
-		return built.err
-	}
-	links := map[string]string{}
-	for _, name := range played {
-		links[name] = built.program
-	}
-	for _, name := range released {
-		links[name] = filepath.Join(programs, name)
-	}
-	for name, path := range links {
-		if _, err := os.Stat(path); err != nil {
-			return fmt.Errorf("make controlplane builds it: %w", err)
+func fillPrograms(ctx context.Context, dir string, names []string) error {
+	for _, name := range names {
+		path, err := Program(ctx, name)
+		if err != nil {
+			return err
 		}
 		if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
 			return err
@@ -54,6 +41,23 @@ func fillPrograms(ctx context.Context, dir string) error {
 	}
 	// The host has it where its users reach it.
 	return os.Symlink("/run/programs/sudo", filepath.Join(dir, "sudo"))
+}
+
+// Program returns where one of the programs is that hosts have.
+func Program(ctx context.Context, name string) (string, error) {
+	programs, err := cache.Dir()
+	if err != nil {
+		return "", err
+	}
+	if slices.Contains(played, name) {
+		built.Do(func() { built.program, built.err = buildPlayed(ctx, filepath.Join(filepath.Dir(programs), "lab")) })
+		return built.program, built.err
+	}
+	path := filepath.Join(programs, name)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("make controlplane builds it: %w", err)
+	}
+	return path, nil
 }
 
 // buildPlayed builds the program that plays. Tests of several packages may do so at the

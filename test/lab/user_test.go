@@ -27,16 +27,22 @@ import (
 
 // user is somebody who makes a cluster of the hosts of a lab.
 type user struct {
-	*testing.T
+	testing.TB
 	lab      *lab.Lab
 	dir      string
 	manifest string
 }
 
 // newUser makes hosts, and a manifest of all of them.
-func newUser(t *testing.T, n int) *user {
+func newUser(t testing.TB, n int) *user {
 	t.Helper()
-	u := &user{T: t, lab: lab.New(t, n), dir: t.TempDir()}
+	return userOf(t, lab.New(t, n))
+}
+
+// userOf makes a manifest of the hosts of a lab.
+func userOf(t testing.TB, l *lab.Lab) *user {
+	t.Helper()
+	u := &user{TB: t, lab: l, dir: t.TempDir()}
 	u.manifest = filepath.Join(u.dir, "hosts.yaml")
 	u.write("edge", u.lab.Hosts()...)
 	return u

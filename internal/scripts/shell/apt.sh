@@ -35,11 +35,11 @@ apt_packages() {
   fi
   must apt-get -q update
   number=${VERSION#v}
-  wanted="kubeadm=$number-* kubelet=$number-* kubectl=$number-*"
+  wanted="kubeadm=$number-* kubelet=$number-*"
   if ! command -v containerd >/dev/null 2>&1; then
     wanted="$wanted $CONTAINERD_PACKAGE"
   fi
   # shellcheck disable=SC2086 # these are several words
   must apt-get -q -y --no-install-recommends --allow-change-held-packages -o Dpkg::Options::=--force-confold install $wanted
-  run apt-mark hold kubeadm kubelet kubectl "$CONTAINERD_PACKAGE" || true # containerd may come from elsewhere
+  run apt-mark hold kubeadm kubelet "$CONTAINERD_PACKAGE" || true # containerd may come from elsewhere
 }
