@@ -123,18 +123,15 @@ func (w *work) end() {
 
 // read reads the manifest: of a file, or of the input where that is -.
 func (w *work) read(ctx context.Context, file string) error {
-	in := io.Reader(os.Stdin)
-	if file != "-" {
-		opened, err := os.Open(file) //nolint:gosec // somebody names their own file
-		if err != nil {
-			return fmt.Errorf("cannot read the manifest: %w", err)
-		}
-		defer func() { _ = opened.Close() }()
-		in = opened
+	var data []byte
+	var err error
+	if file == "-" {
+		data, err = io.ReadAll(io.LimitReader(os.Stdin, hostclusters.MaxSize+1))
+	} else {
+		data, err = readBounded(file)
 	}
-	data, err := io.ReadAll(io.LimitReader(in, hostclusters.MaxSize+1))
 	if err != nil {
-		return fmt.Errorf("cannot read the manifest: %w", err)
+		return err
 	}
 	w.cluster, err = hostclusters.Read(ctx, file, data)
 	return err
