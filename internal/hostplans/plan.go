@@ -75,6 +75,9 @@ func New(cluster *v1alpha1.HostCluster, sight *observe.Sight) *Plan {
 		Cluster: cluster.Namespace + "/" + cluster.Name, ID: seen.ClusterID, Version: seen.Target,
 		Unasked: sight.Unasked, Warnings: hostclusters.Warnings(cluster), Decision: hosts.Decide(seen),
 	}
+	if sight.Endpoint != "" {
+		p.Warnings = append(p.Warnings, "spec.endpoint: "+sight.Endpoint)
+	}
 	classes := hosts.Classes(seen)
 	for i, each := range seen.Hosts {
 		host := Host{Name: each.Name, Role: ControlPlane, Class: classes[i], Version: each.Version, Note: noteOf(each, classes[i])}

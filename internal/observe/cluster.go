@@ -5,6 +5,7 @@ package observe
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -96,6 +97,34 @@ func (l *looker) askCluster(ctx context.Context) {
 		return
 	}
 	l.sight.Cluster = cluster
+	l.sight.Endpoint = cluster.askEndpoint(ctx, spec.Endpoint, l.HostTime)
+}
+
+// askEndpoint asks the cluster where people and hosts do, from the leader, and says why it
+// does not answer there: hosts that join do it at the endpoint.
+func (c *Cluster) askEndpoint(ctx context.Context, endpoint v1alpha1.HostEndpoint, limit time.Duration) string {
+	config := rest.CopyConfig(c.Config)
+	at := net.JoinHostPort(endpoint.Host, strconv.Itoa(int(endpoint.Port)))
+	config.Host = "https://" + at
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return "it cannot be asked"
+	}
+	defer client.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	_, err = get(ctx, client, config.Host+"/readyz")
+	var unknown x509.UnknownAuthorityError
+	var other x509.HostnameError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &unknown):
+		return at + " has the certificate of another authority: it leads to another cluster"
+	case errors.As(err, &other):
+		return at + " leads to an API server whose certificate does not have that name: was the cluster made with this endpoint?"
+	}
+	return at + " does not lead from " + c.Leader + " to an API server that is ready: set up the load balancer or the address"
 }
 
 // credentials returns those of the first host of the control plane that has some.

@@ -51,6 +51,9 @@ type Sight struct {
 	Facts map[string]probes.Facts
 	// Cluster that answers; nil where none does.
 	Cluster *Cluster
+	// Endpoint says why the cluster is not reached at its endpoint; empty where it is, and
+	// where no cluster answers.
+	Endpoint string
 	// Changes are what of the manifest is not yet so in the cluster.
 	Changes []hostclusters.Change
 	// Unasked says why a cluster that may be there was not asked; empty where it was.

@@ -50,6 +50,9 @@ func (w *worker) init(ctx context.Context, action hosts.Action) (bool, error) {
 // join brings a host into the cluster: with a token of its own, and a host of the control
 // plane with the authorities, which the leader encrypts for it.
 func (w *worker) join(ctx context.Context, action hosts.Action) (bool, error) {
+	if err := w.awaitEndpoint(ctx); err != nil {
+		return false, err
+	}
 	cluster := w.sight.Cluster
 	if cluster == nil {
 		return false, errors.New("the cluster does not answer: " + w.sight.Unasked)
@@ -83,6 +86,27 @@ func (w *worker) join(ctx context.Context, action hosts.Action) (bool, error) {
 		dropSecrets(ctx, cluster.Client, job.Secrets.Token)
 	}
 	return done, err
+}
+
+// awaitEndpoint waits until the cluster answers at its endpoint, where hosts join: a load
+// balancer takes a while to see that a host is healthy.
+func (w *worker) awaitEndpoint(ctx context.Context) error {
+	until := w.Now().Add(endpointTime)
+	for said := false; w.sight.Cluster != nil && w.sight.Endpoint != ""; said = true {
+		if w.Now().After(until) {
+			return errors.New("spec.endpoint: " + w.sight.Endpoint + ". Hosts join there")
+		}
+		if !said {
+			w.Report(Event{Message: "waits for the endpoint: " + w.sight.Endpoint, Until: until})
+		}
+		if err := pause(ctx); err != nil {
+			return err
+		}
+		if _, err := w.look(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // runScript renders and runs the script of an action.

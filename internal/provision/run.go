@@ -26,6 +26,8 @@ const (
 	healthyTime = 5 * time.Minute
 	// busyTime is how long what an earlier actor has begun is waited for.
 	busyTime = actionTime
+	// endpointTime is how long the endpoint may take to lead to a new cluster.
+	endpointTime = 2 * time.Minute
 	// lookEvery is how often a host is looked at that is waited for.
 	lookEvery = time.Second
 )

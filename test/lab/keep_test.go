@@ -193,3 +193,17 @@ func TestNetworkIsCutInTheMiddleOfAJoin(t *testing.T) {
 		t.Errorf("%+v", plan.Members)
 	}
 }
+
+// An endpoint that leads nowhere is named when the cluster is there, before a host tries to
+// join at it.
+func TestEndpointThatLeadsNowhereIsNamed(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, 2)
+	cp := u.lab.Hosts()
+	u.write("edge", cp[0])
+	u.edit("spec:\n", "spec:\n  endpoint: {host: "+cp[1].IP()+"}\n") // where a load balancer would be
+	u.run(cp[0], "ip addr add "+cp[1].IP()+"/32 dev lo")
+	u.must(0, []string{"apply", "--yes"}, "Done: ")
+	u.run(cp[0], "ip addr del "+cp[1].IP()+"/32 dev lo")
+	u.must(0, []string{"plan"}, "Warning: spec.endpoint: "+cp[1].IP()+":6443 does not lead from cp-0 to an API server that is ready", "Done: ")
+}

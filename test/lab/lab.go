@@ -311,6 +311,24 @@ func (h *Host) File(path string) string {
 	return string(data)
 }
 
+// Files returns what is in the files of the host that match patterns, by their names. They
+// are ones of /var/lib.
+func (h *Host) Files(patterns ...string) map[string]string {
+	found := map[string]string{}
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(filepath.Join(h.disk(), strings.Replace(pattern, "/var/lib/", "lib/", 1)))
+		if err != nil {
+			h.lab.t.Fatal(err)
+		}
+		for _, file := range files {
+			if data, err := os.ReadFile(file); err == nil {
+				found[filepath.Base(file)] = string(data)
+			}
+		}
+	}
+	return found
+}
+
 // prepare says how the host is run, and has it end with the test.
 func (h *Host) prepare() {
 	t := h.lab.t

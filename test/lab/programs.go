@@ -19,7 +19,7 @@ import (
 var released = []string{"kubeadm", "kubectl", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 
 // played are the programs that command kubelet of this package plays.
-var played = []string{"kubelet", "containerd", "systemctl"}
+var played = []string{"kubelet", "containerd", "systemctl", "network-plugin", "kube-proxy"}
 
 // built has the program that plays, which is built once in a process.
 var built struct {
@@ -41,6 +41,20 @@ func fillPrograms(ctx context.Context, dir string, names []string) error {
 	}
 	// The host has it where its users reach it.
 	return os.Symlink("/run/programs/sudo", filepath.Join(dir, "sudo"))
+}
+
+// Add gives all hosts one program more: that at a path, or of the control plane's where
+// none is given.
+func (l *Lab) Add(name, path string) error {
+	if path == "" {
+		path, err := Program(l.t.Context(), name)
+		if err != nil {
+			return err
+		}
+		return os.Symlink(path, filepath.Join(l.programs, name))
+	}
+	// No symbolic link: Pods have a /tmp of their own over the one of the test.
+	return os.Link(path, filepath.Join(l.programs, name))
 }
 
 // Program returns where one of the programs is that hosts have.

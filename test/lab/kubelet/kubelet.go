@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -24,6 +25,9 @@ type kubelet struct {
 	node    string
 	statics *statics
 	client  kubernetes.Interface
+	pods    map[types.UID]*podRun
+	// lastAddress is the last one of the Node's range that a Pod got.
+	lastAddress int
 }
 
 // runKubelet waits for its configuration, as the real one does by being started again, and
@@ -33,7 +37,7 @@ func runKubelet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	k := &kubelet{node: node, statics: newStatics()}
+	k := &kubelet{node: node, statics: newStatics(), pods: map[types.UID]*podRun{}}
 	healthy := false
 	for {
 		if _, err := os.Stat(kubeletConfig); err == nil {
@@ -83,7 +87,10 @@ func (k *kubelet) step(ctx context.Context) error {
 	if err := k.register(ctx); err != nil {
 		return err
 	}
-	return k.mirror(ctx)
+	if err := k.mirror(ctx); err != nil {
+		return err
+	}
+	return k.runPods(ctx)
 }
 
 // register makes the Node, says that it is ready when the network plug-in has written its

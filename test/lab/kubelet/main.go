@@ -4,8 +4,11 @@
 // Command kubelet stands on a lab's host for the programs that need a real machine. By the
 // name of its file it is
 //
-//   - kubelet: it registers the Node with a certificate that it asks for, runs static Pods as
-//     processes of the host, and tells the API server how they are,
+//   - kubelet: it registers the Node with a certificate that it asks for, runs static Pods and
+//     those of the Node as processes, and tells the API server how they are. A Pod has the
+//     program that is called as its image, an account, and a network of its own as soon as
+//     there is one,
+//   - network-plugin and kube-proxy: what connects Pods, and Services with them,
 //   - containerd: a CRI that has every image,
 //   - systemctl: it starts and stops both.
 package main
@@ -63,6 +66,10 @@ func run(ctx context.Context, name string, args []string) error {
 		return nil
 	case name == "kubelet":
 		return runKubelet(ctx)
+	case name == "network-plugin":
+		return runNetwork(ctx)
+	case name == "kube-proxy":
+		return runProxy(ctx)
 	}
-	return fmt.Errorf("it is called %s, and must be kubelet, containerd or systemctl", name)
+	return fmt.Errorf("it is called %s, and plays nothing of that name", name)
 }

@@ -6,6 +6,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -192,7 +193,17 @@ func start(name string) error {
 	if err := process.Start(); err != nil {
 		return err
 	}
-	return os.WriteFile(pidFile(name), []byte(strconv.Itoa(process.Process.Pid)), 0o644)
+	if err := os.WriteFile(pidFile(name), []byte(strconv.Itoa(process.Process.Pid)), 0o644); err != nil || name != "containerd" {
+		return err
+	}
+	// systemd waits until containerd says that it is ready.
+	for range 600 {
+		if conn, err := net.Dial("unix", socket); err == nil {
+			return conn.Close()
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return errors.New("containerd does not listen")
 }
 
 // stopUnit stops a unit, and with the kubelet nothing else: its Pods go on.
