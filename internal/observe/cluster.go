@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"sync"
@@ -151,10 +152,14 @@ func ConfigOf(all *machines.Machines, name, address string, credentials *probes.
 		Host:            "https://" + net.JoinHostPort(address, strconv.Itoa(Port)),
 		TLSClientConfig: rest.TLSClientConfig{CAData: credentials.Authority, CertData: credentials.Certificate, KeyData: credentials.Key},
 		Dial:            through(all, name),
+		Proxy:           noProxy,
 		UserAgent:       "strata-hosts",
 		QPS:             50, Burst: 100,
 	}
 }
+
+// noProxy leaves out what the environment says of proxies: the way is that of SSH.
+func noProxy(*http.Request) (*url.URL, error) { return nil, nil }
 
 // through dials from a host.
 func through(all *machines.Machines, name string) func(context.Context, string, string) (net.Conn, error) {

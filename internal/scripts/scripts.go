@@ -86,7 +86,7 @@ func Render(job Job) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	values := []value{{"CLUSTER", job.ID}, {"ACTION", string(job.Action.Verb)}, {"VERSION", job.Action.Version}}
+	values := []value{{"CLUSTER", job.ID}, {"ACTION", string(job.Action.Verb)}, {"VERSION", job.Action.Version}, {"DIRECT", direct(job.Cluster.Spec)}}
 	var document, body string
 	switch job.Action.Verb {
 	case hosts.VerbInit:
@@ -112,7 +112,21 @@ func Render(job Job) ([]byte, error) {
 // Certificates returns the script by which a host of the control plane offers its
 // authorities to one that joins.
 func Certificates(job Job, from v1alpha1.ClusterHost) []byte {
-	return render([]value{{"KUBEADM", initDocuments(job, from)}}, part("begin"), part("certificates"))
+	return render([]value{{"DIRECT", direct(job.Cluster.Spec)}, {"KUBEADM", initDocuments(job, from)}}, part("begin"), part("certificates"))
+}
+
+// direct is what is never reached through a proxy: the hosts, the endpoint, and what is in
+// the cluster.
+func direct(spec v1alpha1.HostClusterSpec) string {
+	found := []string{"localhost", "127.0.0.1", "::1", spec.Endpoint.Host, ".svc", "." + spec.Network.Domain}
+	found = slices.Concat(found, spec.Network.Pods, spec.Network.Services)
+	for _, host := range slices.Concat(spec.ControlPlane, spec.Workers) {
+		found = append(found, host.Address)
+		if host.SecondAddress != "" {
+			found = append(found, host.SecondAddress)
+		}
+	}
+	return strings.Join(found, ",")
 }
 
 // preparation are the values of what every host is given.

@@ -17,7 +17,7 @@ var joinCommand = regexp.MustCompile(`--token (\S+)[^-]*--discovery-token-ca-cer
 // them at once.
 func byHand(u *user) {
 	all := u.lab.Hosts()
-	const prepare = "set -e; echo 1 >/proc/sys/net/ipv4/ip_forward; systemctl enable --now containerd; systemctl enable kubelet; "
+	const prepare = "set -e; unset HTTPS_PROXY https_proxy; echo 1 >/proc/sys/net/ipv4/ip_forward; systemctl enable --now containerd; systemctl enable kubelet; "
 	const patch = "mkdir -p /etc/kubernetes/patches; printf 'failCgroupV1: false\\n' >/etc/kubernetes/patches/kubeletconfiguration+merge.yaml; "
 	config := fmt.Sprintf(`cat >/run/kubeadm.yaml <<'X'
 apiVersion: kubeadm.k8s.io/v1beta4
@@ -50,7 +50,7 @@ X
 		u.run(host, prepare+patch+config+"kubeadm join --config /run/kubeadm.yaml")
 	}
 	for _, host := range all {
-		u.run(host, "until kubectl --kubeconfig /etc/kubernetes/admin.conf --server https://"+host.IP()+":6443 get --raw /readyz >/dev/null 2>&1; do sleep 0.2; done")
+		u.run(host, "unset HTTPS_PROXY https_proxy; until kubectl --kubeconfig /etc/kubernetes/admin.conf --server https://"+host.IP()+":6443 get --raw /readyz >/dev/null 2>&1; do sleep 0.2; done")
 	}
 }
 

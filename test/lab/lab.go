@@ -333,7 +333,9 @@ func (h *Host) Files(patterns ...string) map[string]string {
 func (h *Host) prepare() {
 	t := h.lab.t
 	t.Helper()
-	config := fmt.Sprintf("ListenAddress %s\nHostKey %s\nAuthorizedKeysFile /etc/ssh/lab_keys\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nPidFile none\n",
+	config := fmt.Sprintf("ListenAddress %s\nHostKey %s\nAuthorizedKeysFile /etc/ssh/lab_keys\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nPidFile none\n"+
+		// A proxy that leads nowhere: nothing of a cluster may be asked for there.
+		"SetEnv HTTPS_PROXY=http://192.0.2.1:3128 https_proxy=http://192.0.2.1:3128\n",
 		h.Address, filepath.Join(h.lab.dir, h.Name+".key"))
 	path, err := exec.LookPath("nsenter") // ip netns exec would hide the control groups
 	if err != nil {

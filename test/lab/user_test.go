@@ -147,6 +147,7 @@ func (u *user) command(words ...string) *exec.Cmd {
 	args := append([]string{"hosts"}, words...)
 	command := exec.CommandContext(u.Context(), program, append(args, "--ssh-key", u.lab.KeyFile(), "--known-hosts", u.known())...)
 	command.Dir = u.dir // with hosts.yaml
+	command.Env = append(os.Environ(), "HTTPS_PROXY=http://192.0.2.1:3128", "https_proxy=http://192.0.2.1:3128")
 	return command
 }
 

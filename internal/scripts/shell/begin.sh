@@ -9,6 +9,15 @@ export LC_ALL PATH
 # Who has sent this may go; what has begun goes on to its end.
 trap '' PIPE HUP
 
+# What a host reaches through a proxy, it does not reach its cluster through: kubeadm has
+# the components inherit both.
+if [ -n "${HTTP_PROXY:-}${http_proxy:-}${HTTPS_PROXY:-}${https_proxy:-}" ]; then
+  NO_PROXY=${NO_PROXY:-${no_proxy:-}},$DIRECT
+  NO_PROXY=${NO_PROXY#,}
+  no_proxy=$NO_PROXY
+  export NO_PROXY no_proxy
+fi
+
 STATE=/var/lib/strata
 WORK=/run/strata
 
