@@ -192,8 +192,8 @@ var errNotFound = errors.New("it answers that there is none")
 const maxAnswer = 1 << 20
 
 // get asks and reads a bounded answer.
-func get(ctx context.Context, client *http.Client, url string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+func get(ctx context.Context, client *http.Client, address string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -333,10 +333,12 @@ func (h *Host) Files(patterns ...string) map[string]string {
 func (h *Host) prepare() {
 	t := h.lab.t
 	t.Helper()
-	config := fmt.Sprintf("ListenAddress %s\nHostKey %s\nAuthorizedKeysFile /etc/ssh/lab_keys\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nPidFile none\n"+
+	config := strings.Join([]string{
+		"ListenAddress " + h.Address, "HostKey " + filepath.Join(h.lab.dir, h.Name+".key"), "AuthorizedKeysFile /etc/ssh/lab_keys", "StrictModes no",
+		"UsePAM no", "PasswordAuthentication no", "PermitRootLogin yes", "PidFile none",
 		// A proxy that leads nowhere: nothing of a cluster may be asked for there.
-		"SetEnv HTTPS_PROXY=http://192.0.2.1:3128 https_proxy=http://192.0.2.1:3128\n",
-		h.Address, filepath.Join(h.lab.dir, h.Name+".key"))
+		"SetEnv HTTPS_PROXY=http://192.0.2.1:3128 https_proxy=http://192.0.2.1:3128", "",
+	}, "\n")
 	path, err := exec.LookPath("nsenter") // ip netns exec would hide the control groups
 	if err != nil {
 		t.Fatal(err)
