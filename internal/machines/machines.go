@@ -76,7 +76,7 @@ func (d *dialled) close() {
 }
 
 // Client returns the connection to a host, which is made when there is none. One that
-// failed is not tried again before Forget.
+// failed is not tried again.
 func (m *Machines) Client(ctx context.Context, name string) (*ssh.Client, error) {
 	host, _, err := hostclusters.ByName(m.cluster, name)
 	if err != nil {
@@ -98,11 +98,12 @@ func (m *Machines) Client(ctx context.Context, name string) (*ssh.Client, error)
 	return d.client, d.err
 }
 
-// Forget ends the connection to a host, so that the next use makes another one.
+// Forget ends the connection to a host, so that the next use makes another one. A host that
+// was never reached stays so: each attempt may take long.
 func (m *Machines) Forget(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if d := m.hosts[name]; d != nil {
+	if d := m.hosts[name]; d != nil && d.client != nil {
 		d.close()
 		delete(m.hosts, name)
 	}

@@ -150,6 +150,7 @@ func (l *looker) askHost(ctx context.Context, host v1alpha1.ClusterHost, isWorke
 		unknown.Refused = plain(host.Name, err)
 		return answer{host: unknown}
 	case err != nil:
+		l.Machines.Forget(host.Name) // the next look makes another connection
 		unknown.Away = plain(host.Name, err)
 		return answer{host: unknown}
 	}

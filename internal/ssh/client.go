@@ -17,7 +17,7 @@ import (
 
 const (
 	// dialTime is how long a connection may take, from the first packet to the login.
-	dialTime = 20 * time.Second
+	dialTime = 10 * time.Second
 	// aliveEvery is how often a machine is asked whether it is still there; it is given up
 	// when it has not answered to one question until the next two.
 	aliveEvery = 10 * time.Second

@@ -119,8 +119,9 @@ func (m *Machine) session(asked cryptossh.NewChannel) {
 		_ = cryptossh.Unmarshal(request.Payload, &command)
 		_ = request.Reply(true, nil)
 		go cryptossh.DiscardRequests(requests)
-		// The program that ends it in time, its options, and the command; a held one has none.
-		line := command.Line
+		// Root's rights, the program that ends it in time, its options, and the command; a
+		// held one has none.
+		line := strings.TrimPrefix(command.Line, "sudo -n ")
 		if words := strings.SplitN(line, " ", 5); len(words) == 5 && strings.Join(words[:3], " ") == "timeout -s KILL" {
 			line = words[4]
 		} else if !strings.HasPrefix(line, "hold") {
