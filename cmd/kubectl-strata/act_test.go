@@ -111,14 +111,18 @@ func TestWaitShowsWhatChanges(t *testing.T) {
 	applying := layer("base", v1alpha1.StateApplying, metav1.ConditionUnknown)
 	stalled := layer("base", v1alpha1.StateFailed, metav1.ConditionFalse)
 	stalled.Status.Conditions = append(stalled.Status.Conditions, metav1.Condition{Type: v1alpha1.StalledCondition, Status: metav1.ConditionTrue})
+	// It was deployed at a look before its latest generation.
+	earlier := layer("base", v1alpha1.StateDeployed, metav1.ConditionTrue)
+	earlier.Generation = 2
 	for name, c := range map[string]struct {
 		then []string
 		code int
 		out  string
 	}{
-		"deployed": {[]string{event("MODIFIED", applying), event("ADDED", deployed("other")), event("MODIFIED", deployed("base"))}, 0, "layer base: Applying - of base\nlayer base is deployed\n"},
-		"stalled":  {[]string{event("MODIFIED", stalled)}, 2, "layer base: Applying - of base\nlayer base: Failed - of base\n"},
-		"gone":     {[]string{event("DELETED", applying)}, 1, "layer base: Applying - of base\n"},
+		"deployed before": {[]string{event("MODIFIED", earlier), event("MODIFIED", deployed("base"))}, 0, "layer base: Applying - of base\nlayer base is deployed\n"},
+		"deployed":        {[]string{event("MODIFIED", applying), event("ADDED", deployed("other")), event("MODIFIED", deployed("base"))}, 0, "layer base: Applying - of base\nlayer base is deployed\n"},
+		"stalled":         {[]string{event("MODIFIED", stalled)}, 2, "layer base: Applying - of base\nlayer base: Failed - of base\n"},
+		"gone":            {[]string{event("DELETED", applying)}, 1, "layer base: Applying - of base\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(apiServer{layers: []v1alpha1.AddonsLayer{applying}, events: c.then})

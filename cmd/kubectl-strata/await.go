@@ -227,7 +227,9 @@ func (w *waiting) saw(object *unstructured.Unstructured) error {
 		console.Say(w.out, "layer %s is %s", layer.Name, w.until.name)
 		return nil
 	}
-	if text != last {
+	// That it was deployed at an earlier look is no news to whoever waits for that.
+	isOld := layer.Status.State == v1alpha1.StateDeployed && w.until.name == "deployed"
+	if text != last && !isOld {
 		w.left[layer.Name] = text
 		console.Say(w.out, "layer %s: %s", layer.Name, text)
 	}
