@@ -30,7 +30,7 @@ func Default(cluster *v1alpha1.HostCluster) {
 	if spec.Endpoint.Host == "" && len(spec.ControlPlane) > 0 {
 		spec.Endpoint.Host = spec.ControlPlane[0].Address
 	}
-	spec.Endpoint.Port = cmp.Or(spec.Endpoint.Port, 6443)
+	spec.Endpoint.Port = cmp.Or(spec.Endpoint.Port, APIPort)
 	if len(spec.Network.Pods) == 0 {
 		spec.Network.Pods = []string{"10.244.0.0/16"}
 	}

@@ -48,10 +48,10 @@ func Drift(saved *v1alpha1.HostClusterSpec, wanted v1alpha1.HostClusterSpec, nod
 		changes = append(changes, Change{Field: "containerd", From: from, To: to, OnHost: true})
 	}
 	before := map[string]v1alpha1.ClusterHost{}
-	for _, host := range slices.Concat(saved.ControlPlane, saved.Workers) {
+	for _, host := range Hosts(*saved) {
 		before[host.Name] = host
 	}
-	for _, host := range slices.Concat(wanted.ControlPlane, wanted.Workers) {
+	for _, host := range Hosts(wanted) {
 		i := slices.IndexFunc(nodes, func(n corev1.Node) bool { return n.Name == host.Name })
 		if i < 0 {
 			continue // it is not there yet
@@ -156,8 +156,8 @@ func Unchangeable(saved *v1alpha1.HostClusterSpec, wanted v1alpha1.HostClusterSp
 	}
 	add("spec.endpoint", saved.Endpoint, wanted.Endpoint)
 	add("spec.network", saved.Network, wanted.Network)
-	for _, host := range slices.Concat(wanted.ControlPlane, wanted.Workers) {
-		for i, was := range slices.Concat(saved.ControlPlane, saved.Workers) {
+	for _, host := range Hosts(wanted) {
+		for i, was := range Hosts(*saved) {
 			if was.Name != host.Name {
 				continue
 			}

@@ -72,22 +72,24 @@ func (f fields) take(name string) any {
 	return value
 }
 
+// text takes a text. What is none is left, here and in all that follows, and is named with
+// what is not carried over.
 func (f fields) text(name string) string {
-	switch value := f.take(name).(type) {
-	case string:
-		return value
-	case float64, bool:
-		return fmt.Sprint(value)
+	switch f[name].(type) {
+	case string, float64, bool:
+		return fmt.Sprint(f.take(name))
 	}
 	return ""
 }
 
 func (f fields) number(name string) int32 {
 	// YAML's numbers have come through JSON.
-	if value, is := f.take(name).(float64); is && value > 0 && value < 1<<31 {
-		return int32(value)
+	value, is := f[name].(float64)
+	if !is || value <= 0 || value >= 1<<31 {
+		return 0
 	}
-	return 0
+	f.take(name)
+	return int32(value)
 }
 
 // below returns a part; what it has is left until it is taken out of it.
@@ -98,38 +100,49 @@ func (f fields) below(name string) fields {
 
 // list takes a list of parts.
 func (f fields) list(name string) []fields {
-	values, _ := f.take(name).([]any)
+	values, _ := f[name].([]any)
 	var parts []fields
+	var others []any
 	for _, each := range values {
 		if part, is := each.(map[string]any); is {
 			parts = append(parts, part)
+		} else {
+			others = append(others, each)
 		}
+	}
+	if f.take(name); len(others) > 0 {
+		f[name] = others
 	}
 	return parts
 }
 
 // texts takes a list of texts, or one of them.
 func (f fields) texts(name string) []string {
-	var found []string
-	switch values := f.take(name).(type) {
-	case []any:
-		for _, each := range values {
-			if text, is := each.(string); is {
-				found = append(found, text)
-			}
+	values, is := f[name].([]any)
+	if !is {
+		if text := f.text(name); text != "" {
+			return []string{text}
 		}
-	case string:
-		found = append(found, values)
+		return nil
 	}
+	var found []string
+	for _, each := range values {
+		text, is := each.(string)
+		if !is {
+			return nil
+		}
+		found = append(found, text)
+	}
+	f.take(name)
 	return found
 }
 
 // pairs takes names with their texts.
 func (f fields) pairs(name string) map[string]string {
-	values, _ := f.take(name).(map[string]any)
+	part := f.below(name)
 	found := map[string]string{}
-	for key, value := range values {
-		if text, is := value.(string); is {
+	for _, key := range slices.Collect(maps.Keys(part)) {
+		if text := part.text(key); text != "" {
 			found[key] = text
 		}
 	}
@@ -177,7 +190,10 @@ func (c *conversion) convert(rest fields) {
 	containerd := rest.below("containerRuntime").below("containerd")
 	registries := containerd.below("registries")
 	for _, name := range slices.Sorted(maps.Keys(registries)) {
-		if mirrors := registries.below(name).texts("mirrors"); len(mirrors) > 0 && name != "*" {
+		if name == "*" {
+			continue // a mirror of all registries
+		}
+		if mirrors := registries.below(name).texts("mirrors"); len(mirrors) > 0 {
 			spec.Containerd.Mirrors = append(spec.Containerd.Mirrors, v1alpha1.RegistryMirror{Registry: name, Endpoints: mirrors})
 		}
 	}
@@ -254,7 +270,7 @@ func (c *conversion) host(h fields, fallback string) v1alpha1.ClusterHost {
 	}
 	kubelet := h.below("kubelet")
 	host.Kubelet = v1alpha1.HostKubelet{
-		MaxPods: kubelet.number("maxPods"), SystemReserved: quantities(kubelet.pairs("systemReserved")), KubeReserved: quantities(kubelet.pairs("kubeReserved")),
+		MaxPods: kubelet.number("maxPods"), SystemReserved: quantities(kubelet.below("systemReserved")), KubeReserved: quantities(kubelet.below("kubeReserved")),
 	}
 	for _, path := range h.paths("", 2) {
 		c.left = append(c.left, host.Name+": "+path+" is not carried over")
@@ -269,11 +285,13 @@ func (c *conversion) once(text string) {
 	}
 }
 
-func quantities(texts map[string]string) map[string]resource.Quantity {
+// quantities takes those of a part that are some.
+func quantities(part fields) map[string]resource.Quantity {
 	found := map[string]resource.Quantity{}
-	for name, text := range texts {
-		if quantity, err := resource.ParseQuantity(text); err == nil {
+	for _, name := range slices.Collect(maps.Keys(part)) {
+		if quantity, err := resource.ParseQuantity(fmt.Sprint(part[name])); err == nil {
 			found[name] = quantity
+			part.take(name)
 		}
 	}
 	return found

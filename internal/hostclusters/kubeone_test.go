@@ -23,10 +23,10 @@ clusterNetwork:
 controlPlane:
   hosts:
   - {publicAddress: 1.2.3.4, privateAddress: 10.0.0.10, hostname: CP-A, sshUsername: ubuntu, sshPort: 2222, sshPrivateKeyFile: /home/me/.ssh/id, isLeader: true, bastion: 1.2.3.9, bastionUser: jump, labels: {rack: r1}}
-  - {privateAddress: 10.0.0.11, taints: [{key: gpu, effect: NoSchedule}], kubelet: {maxPods: 50, systemReserved: {cpu: 200m}}, annotations: {a: b}}
+  - {privateAddress: 10.0.0.11, taints: [{key: gpu, effect: NoSchedule}], kubelet: {maxPods: 50, systemReserved: {cpu: 1, memory: many}}, labels: {a: [1]}, annotations: {a: b}, sshPort: [22]}
 staticWorkers:
   hosts: [{privateAddress: 10.0.0.20}]
-containerRuntime: {containerd: {registries: {docker.io: {mirrors: ["https://mirror.example.com"], auth: {username: me}}}}}
+containerRuntime: {containerd: {registries: {"*": {mirrors: ["https://all.example.com"]}, docker.io: {mirrors: ["https://mirror.example.com"], auth: {username: me}}}}}
 systemPackages: {configureRepositories: false}
 features: {podNodeSelector: {enable: true}}
 addons: {enable: true, path: ./addons}
@@ -47,7 +47,7 @@ func TestManifestOfKubeOneIsConverted(t *testing.T) {
 	switch {
 	case cluster.Name != "shop" || spec.Version != "v1.35.3" || spec.Endpoint.Port != 8443 || spec.Endpoint.AlternativeNames[0] != "10.0.0.1":
 	case first.Name != "cp-a" || first.Address != "10.0.0.10" || first.SSHAddress != "1.2.3.4" || first.SSHPort != 2222 || first.SSHUser != "ubuntu" || first.Labels["rack"] != "r1":
-	case second.Name != "cp-1" || second.Taints[0].Key != "gpu" || second.Kubelet.MaxPods != 50 || len(first.Taints) != 1:
+	case second.Name != "cp-1" || second.Taints[0].Key != "gpu" || second.Kubelet.MaxPods != 50 || len(second.Kubelet.SystemReserved) != 1 || len(first.Taints) != 1:
 	case spec.SSH.Bastion.Address != "1.2.3.9" || spec.SSH.Bastion.User != "jump" || spec.Workers[0].Name != "worker-0":
 	case spec.Containerd.Mirrors[0].Endpoints[0] != "https://mirror.example.com" || !spec.Packages.LeaveRepositories || spec.Network.Pods[0] != "10.1.0.0/16":
 	default:
@@ -59,7 +59,8 @@ func TestManifestOfKubeOneIsConverted(t *testing.T) {
 	all := strings.Join(left, "\n")
 	for _, want := range []string{
 		"sshPrivateKeyFile: give it with the flags", "cp-1 has no hostname", "clusterNetwork.cni: have a layer", "cloudProvider: have a layer",
-		"cp-1: annotations.a is not carried over", "features.podNodeSelector.enable is not carried over", "addons.enable", "containerRuntime.containerd.registries is not carried over",
+		"cp-1: annotations.a is not carried over", "cp-1: labels.a is not", "cp-1: sshPort is not", "cp-1: kubelet.systemReserved is not",
+		"features.podNodeSelector.enable is not carried over", "addons.enable", "containerRuntime.containerd.registries is not carried over",
 	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("it does not say %q:\n%s", want, all)

@@ -107,9 +107,18 @@ func single(data []byte) (only []byte, count int) {
 	}
 }
 
+// APIPort is where the API server of a host listens, and where a cluster is reached that
+// says nothing else.
+const APIPort = 6443
+
+// Hosts returns the hosts of the control plane, and then the workers.
+func Hosts(spec v1alpha1.HostClusterSpec) []v1alpha1.ClusterHost {
+	return slices.Concat(spec.ControlPlane, spec.Workers)
+}
+
 // ByName returns a host of a cluster, and whether it is a worker.
 func ByName(cluster *v1alpha1.HostCluster, name string) (host v1alpha1.ClusterHost, isWorker bool, err error) {
-	all := slices.Concat(cluster.Spec.ControlPlane, cluster.Spec.Workers)
+	all := Hosts(cluster.Spec)
 	i := slices.IndexFunc(all, func(h v1alpha1.ClusterHost) bool { return h.Name == name })
 	if i < 0 {
 		return host, false, errors.New("there is no host " + name + " in the manifest")

@@ -26,15 +26,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/hostclusters"
 	"github.com/strata-project/strata/internal/hosts"
 	"github.com/strata-project/strata/internal/machines"
 	"github.com/strata-project/strata/internal/probes"
 	"github.com/strata-project/strata/internal/ssh"
 	"github.com/strata-project/strata/internal/versions"
 )
-
-// Port is where the API server of a host listens.
-const Port = 6443
 
 // SavedName is the ConfigMap in kube-system that has what was last applied.
 const SavedName = "strata-hostcluster"
@@ -149,7 +147,7 @@ func (l *looker) credentials(ctx context.Context) (found *probes.Credentials, fr
 // ConfigOf returns how the API server of a host is asked, through the host itself.
 func ConfigOf(all *machines.Machines, name, address string, credentials *probes.Credentials) *rest.Config {
 	return &rest.Config{
-		Host:            "https://" + net.JoinHostPort(address, strconv.Itoa(Port)),
+		Host:            "https://" + net.JoinHostPort(address, strconv.Itoa(hostclusters.APIPort)),
 		TLSClientConfig: rest.TLSClientConfig{CAData: credentials.Authority, CertData: credentials.Certificate, KeyData: credentials.Key},
 		Dial:            through(all, name),
 		Proxy:           noProxy,

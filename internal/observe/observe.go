@@ -104,7 +104,7 @@ func Look(ctx context.Context, o Options) (*Sight, error) {
 // askHosts asks all hosts side by side.
 func (l *looker) askHosts(ctx context.Context) {
 	spec := l.Cluster.Spec
-	all := slices.Concat(spec.ControlPlane, spec.Workers)
+	all := hostclusters.Hosts(spec)
 	answers := make([]answer, len(all))
 	var group errgroup.Group
 	group.SetLimit(atOnce)
@@ -171,7 +171,7 @@ func plain(name string, err error) string {
 // refuseUnfit refuses hosts that cannot be what the manifest wants.
 func (l *looker) refuseUnfit() {
 	skewed := probes.Skewed(l.ahead)
-	all := slices.Concat(l.Cluster.Spec.ControlPlane, l.Cluster.Spec.Workers)
+	all := hostclusters.Hosts(l.Cluster.Spec)
 	for i := range l.sight.Observation.Hosts {
 		host := &l.sight.Observation.Hosts[i]
 		facts, known := l.sight.Facts[host.Name]

@@ -64,8 +64,6 @@ present initialised /etc/kubernetes/kubelet.conf
 present remains /etc/kubernetes/pki /etc/kubernetes/manifests /etc/kubernetes/admin.conf \
   /etc/kubernetes/super-admin.conf /etc/kubernetes/bootstrap-kubelet.conf /var/lib/etcd /var/lib/kubelet/pki
 digest authority /etc/kubernetes/pki/ca.crt
-digest manifest.etcd /etc/kubernetes/manifests/etcd.yaml
-digest manifest.apiserver /etc/kubernetes/manifests/kube-apiserver.yaml
 
 # A certificate is public. Its end is read from it elsewhere, since openssl may lack.
 for path in "$ROOT"/etc/kubernetes/pki/*.crt "$ROOT"/etc/kubernetes/pki/etcd/*.crt; do

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,9 +55,6 @@ func (w *worker) join(ctx context.Context, action hosts.Action) (bool, error) {
 	cluster := w.sight.Cluster
 	if cluster == nil {
 		return false, errors.New("the cluster does not answer: " + w.sight.Unasked)
-	}
-	if w.id == "" {
-		w.id = newID(w.Cluster.Namespace, w.Cluster.Name)
 	}
 	job := scripts.Job{Cluster: w.Cluster, ID: w.id, Action: action, Secrets: scripts.Secrets{Token: newToken()}}
 	var err error
@@ -130,27 +126,14 @@ func (w *worker) run(ctx context.Context, host string, script []byte) (done bool
 		w.Machines.Forget(host)
 		return false, fmt.Errorf("%w; %w", err, errLost)
 	case result.Status == scripts.Busy:
-		return false, w.isBusy(ctx, host)
+		_, err := w.lookAtRest(ctx)
+		return false, err
 	case result.Status != 0 && progress.failed != "":
 		return false, fmt.Errorf("%s: %s", host, progress.failed)
 	case result.Status != 0:
 		return false, fmt.Errorf("%s: the script has ended with %d: kubectl strata hosts logs has what its programs said", host, result.Status)
 	}
-	w.busySince = time.Time{}
 	return true, nil
-}
-
-// isBusy waits a little for what an earlier actor has begun on a host.
-func (w *worker) isBusy(ctx context.Context, host string) error {
-	if w.busySince.IsZero() {
-		w.busySince = w.Now()
-	}
-	until := w.busySince.Add(busyTime)
-	if w.Now().After(until) {
-		return fmt.Errorf("%s is still at work for somebody who was here before: see what runs there", host)
-	}
-	w.Report(Event{Host: host, Message: "waits for what somebody has begun before", Until: until})
-	return pause(ctx)
 }
 
 // progress passes on what a script says, in lines of its own.

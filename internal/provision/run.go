@@ -76,8 +76,6 @@ type worker struct {
 	// agreed are the actions of the plan that was agreed to.
 	agreed []hosts.Action
 	sight  *observe.Sight
-	// busySince is when a host was first found at work for somebody else; zero for never.
-	busySince time.Time
 }
 
 func newWorker(o Options) *worker {

@@ -25,7 +25,7 @@ import (
 // Nodes, and last what was applied, so that one that is killed is done again.
 func (w *worker) update(ctx context.Context) (bool, error) {
 	spec := w.Cluster.Spec
-	all := slices.Concat(spec.ControlPlane, spec.Workers)
+	all := hostclusters.Hosts(spec)
 	for _, host := range all {
 		if !w.changesFiles(host.Name) {
 			continue
@@ -40,7 +40,7 @@ func (w *worker) update(ctx context.Context) (bool, error) {
 	if saved == nil {
 		saved = &v1alpha1.HostClusterSpec{}
 	}
-	before := slices.Concat(saved.ControlPlane, saved.Workers)
+	before := hostclusters.Hosts(*saved)
 	for _, host := range all {
 		var was v1alpha1.ClusterHost
 		if i := slices.IndexFunc(before, func(h v1alpha1.ClusterHost) bool { return h.Name == host.Name }); i >= 0 {

@@ -120,9 +120,6 @@ type kubeletConfiguration struct {
 	CgroupDriver string `json:"cgroupDriver,omitempty"`
 }
 
-// bindPort is where the API server of a host listens.
-const bindPort = 6443
-
 // initDocuments are the configuration of kubeadm init.
 func initDocuments(job Job, host v1alpha1.ClusterHost) string {
 	spec := job.Cluster.Spec
@@ -141,7 +138,7 @@ func initDocuments(job Job, host v1alpha1.ClusterHost) string {
 			Usages: []string{"signing", "authentication"}, Groups: []string{"system:bootstrappers:kubeadm:default-node-token"},
 		}},
 		NodeRegistration: registration(job, host, initLeaves),
-		LocalAPIEndpoint: apiEndpoint{host.Address, bindPort}, CertificateKey: job.Secrets.CertificateKey, Patches: patches{patchDir},
+		LocalAPIEndpoint: apiEndpoint{host.Address, hostclusters.APIPort}, CertificateKey: job.Secrets.CertificateKey, Patches: patches{patchDir},
 	}
 	kubelet := kubeletConfiguration{typed: typed{"kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"}, CgroupDriver: "systemd"}
 	return documents(cluster, first, kubelet)
@@ -157,7 +154,7 @@ func joinDocument(job Job, host v1alpha1.ClusterHost, isWorker bool) string {
 		NodeRegistration: registration(job, host, joinLeaves), Patches: patches{patchDir},
 	}
 	if !isWorker {
-		joins.ControlPlane = &joinControlPlane{apiEndpoint{host.Address, bindPort}, job.Secrets.CertificateKey}
+		joins.ControlPlane = &joinControlPlane{apiEndpoint{host.Address, hostclusters.APIPort}, job.Secrets.CertificateKey}
 	}
 	return documents(joins)
 }

@@ -120,7 +120,7 @@ func Certificates(job Job, from v1alpha1.ClusterHost) []byte {
 func direct(spec v1alpha1.HostClusterSpec) string {
 	found := []string{"localhost", "127.0.0.1", "::1", spec.Endpoint.Host, ".svc", "." + spec.Network.Domain}
 	found = slices.Concat(found, spec.Network.Pods, spec.Network.Services)
-	for _, host := range slices.Concat(spec.ControlPlane, spec.Workers) {
+	for _, host := range hostclusters.Hosts(spec) {
 		found = append(found, host.Address)
 		if host.SecondAddress != "" {
 			found = append(found, host.SecondAddress)
