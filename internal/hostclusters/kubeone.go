@@ -110,7 +110,8 @@ func (f fields) list(name string) []fields {
 			others = append(others, each)
 		}
 	}
-	if f.take(name); len(others) > 0 {
+	f.take(name)
+	if len(others) > 0 {
 		f[name] = others
 	}
 	return parts

@@ -113,6 +113,12 @@ func TestHostsThatMustNotBeUsed(t *testing.T) {
 			func(o *hosts.Observation) { o.Hosts[0].Refused, o.Hosts[2].Refused = "another host key", "no sudo" },
 			hosts.Refused, "cp-0: another host key; cp-2: no sudo",
 		},
+		"a field that cannot change, and a key": {
+			func(o *hosts.Observation) {
+				o.Hosts[1].Refused, o.Stops = "another host key", []string{"spec.network cannot change"}
+			},
+			hosts.Refused, "cp-1: another host key; spec.network cannot change",
+		},
 		"two clusters": {
 			func(o *hosts.Observation) { o.Hosts[1].Authority = "another one" },
 			hosts.Foreign, "cp-0 and cp-1 belong to different clusters",

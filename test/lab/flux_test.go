@@ -225,10 +225,9 @@ func TestFluxAndStrataRunOnTheHosts(t *testing.T) {
 	u := userOf(t, l)
 	u.edit("kubelet: {", "taints: [], kubelet: {")
 	u.must(0, []string{"apply", "--yes"}, "Done: ")
-	u.kubectl("", "wait", "--for=create", "--timeout=30s", "pod", "-n", "kube-system", "-l", "k8s-app=kube-dns")
-	if said := u.kubectl("", "get", "pods", "-n", "kube-system", "-l", "k8s-app=kube-dns"); strings.Contains(said, "Running") {
-		t.Errorf("Pods run without a network:\n%s", said)
-	}
+	u.kubectl("", "wait", "--for=create", "--timeout=30s", "-n", "kube-system", "serviceaccount/default")
+	u.kubectl("apiVersion: v1\nkind: Pod\nmetadata: {name: early, namespace: kube-system}\nspec: {nodeName: cp-0, tolerations: [{operator: Exists}], containers: [{name: a, image: a}]}\n", "apply", "-f", "-")
+	u.kubectl("", "wait", "--timeout=30s", "-n", "kube-system", "pod/early", `--for=jsonpath={.status.containerStatuses[0].state.waiting.message}=the network is not ready: no network plug-in has written its configuration`)
 	u.kubectl(networkPlugin, "apply", "-f", "-")
 	client := u.client()
 	u.eventually("the Node is ready", func(ctx context.Context) error {
@@ -243,6 +242,7 @@ func TestFluxAndStrataRunOnTheHosts(t *testing.T) {
 		}
 		return fmt.Errorf("%+v", nodes.Items[0].Status.Conditions)
 	})
+	u.kubectl("", "wait", "--timeout=30s", "-n", "kube-system", "pod/early", "--for=condition=Ready")
 	u.kubectl(fluxManifests(t), "apply", "--server-side", "-f", "-")
 	for _, name := range []string{"source-controller", "helm-controller"} {
 		u.kubectl("", "rollout", "status", "--timeout=60s", "-n", "flux-system", "deployment/"+name)

@@ -15,12 +15,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	cryptossh "golang.org/x/crypto/ssh"
 
 	"github.com/strata-project/strata/internal/hostplans"
 	"github.com/strata-project/strata/internal/hosts"
 	"github.com/strata-project/strata/internal/ssh"
+	"github.com/strata-project/strata/test/controlplane"
 	"github.com/strata-project/strata/test/lab"
 	"github.com/strata-project/strata/test/strata"
 )
@@ -190,6 +192,20 @@ func (u *user) logs() string {
 		}
 	}
 	return text.String()
+}
+
+// awaitFile waits until a file of a host has a text.
+func (u *user) awaitFile(host *lab.Host, path, text string) {
+	u.Helper()
+	err := controlplane.WaitFor(u.Context(), time.Minute, func(context.Context) error {
+		if !strings.Contains(host.File(path), text) {
+			return fmt.Errorf("%s of %s has no %q", path, host.Name, text)
+		}
+		return nil
+	})
+	if err != nil {
+		u.Fatalf("%v%s", err, u.logs())
+	}
 }
 
 // plan returns what would be done.

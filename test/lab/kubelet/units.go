@@ -189,6 +189,8 @@ func start(name string) error {
 	process := exec.Command(program)
 	process.Stdout, process.Stderr = log, log
 	process.Dir = "/"
+	// systemd hands on nothing of whoever asks it, such as a proxy.
+	process.Env = []string{"PATH=" + os.Getenv("PATH"), "LAB_KUBELET=" + os.Getenv("LAB_KUBELET"), "LAB_CONTAINERD=" + os.Getenv("LAB_CONTAINERD")}
 	process.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := process.Start(); err != nil {
 		return err
