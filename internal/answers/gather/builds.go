@@ -49,17 +49,17 @@ func (g *Plan) buildOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (builds
 func (g *Plan) withKeys(ctx context.Context, layer *v1alpha1.AddonsLayer, how builds.Build) builds.Build {
 	id := objects.ID{Kind: "Secret", Namespace: g.settings.NamespaceFor(layer), Name: layer.Spec.Decryption.SecretRef.Name}
 	if g.isOffline() {
-		g.note("layer %s: what is encrypted stays so without a cluster, which has the keys of %s", layer.Name, id)
+		g.noteOf([]string{layer.Name}, "layer %s: what is encrypted stays so without a cluster, which has the keys of %s", layer.Name, id)
 		return how
 	}
 	found := g.read(ctx, []objects.ID{id})[id]
 	if found == nil {
-		g.note("layer %s: what is encrypted stays so, because you may not get %s, or it does not exist", layer.Name, id)
+		g.noteOf([]string{layer.Name}, "layer %s: what is encrypted stays so, because you may not get %s, or it does not exist", layer.Name, id)
 		return how
 	}
 	keys, err := builds.KeysOf(found)
 	if err != nil {
-		g.note("layer %s: what is encrypted stays so: %s: %v", layer.Name, id, err)
+		g.noteOf([]string{layer.Name}, "layer %s: what is encrypted stays so: %s: %v", layer.Name, id, err)
 		return how
 	}
 	return how.With(keys)
@@ -69,7 +69,7 @@ func (g *Plan) withKeys(ctx context.Context, layer *v1alpha1.AddonsLayer, how bu
 func (g *Plan) variables(ctx context.Context, layer *v1alpha1.AddonsLayer, ref v1alpha1.SubstituteReference) (builds.Variables, error) {
 	id := objects.ID{Kind: ref.Kind, Namespace: g.settings.NamespaceFor(layer), Name: ref.Name}
 	if g.isOffline() {
-		g.note("layer %s: the variables of %s are not known without a cluster, and are empty here", layer.Name, id)
+		g.noteOf([]string{layer.Name}, "layer %s: the variables of %s are not known without a cluster, and are empty here", layer.Name, id)
 		return builds.Variables{}, nil
 	}
 	found := g.read(ctx, []objects.ID{id})[id]

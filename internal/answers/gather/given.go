@@ -22,7 +22,7 @@ func (g *Plan) given(ctx context.Context, place placement.Place, origins []objec
 	for _, origin := range origins {
 		given := g.givenOne(ctx, place, origin)
 		if given.Object == nil {
-			g.note("whether %s is on RemoteCluster %s is not looked up", origin, placement.ClusterName(place.Cluster))
+			g.noteOf([]string{place.Layer}, "whether %s is on RemoteCluster %s is not looked up", origin, placement.ClusterName(place.Cluster))
 		}
 		if given != (placement.Given{}) {
 			found[origin] = given
@@ -46,7 +46,7 @@ func (g *Plan) givenOne(ctx context.Context, place placement.Place, origin objec
 		}
 		verdict := place.Judge(origin, at, seen)
 		if verdict.Ask {
-			g.note("whether ServiceAccount %s may get %s is not asked: it is taken to have no right to", place.ReadsAs(), at)
+			g.noteOf([]string{place.Layer}, "whether ServiceAccount %s may get %s is not asked: it is taken to have no right to", place.ReadsAs(), at)
 			seen.Unasked = "a plan does not ask"
 			verdict = place.Judge(origin, at, seen)
 		}

@@ -39,7 +39,7 @@ func (g *Plan) objects(ctx context.Context, w *forecast.World) error {
 	if w.Objects == nil {
 		w.Objects = map[objects.ID]*unstructured.Unstructured{}
 	}
-	versions, versioned := g.wanted(w)
+	versions, versioned, of := g.wanted(w)
 	for kind := range versioned {
 		if err := g.serve(w, kind); err != nil {
 			return err
@@ -54,17 +54,21 @@ func (g *Plan) objects(ctx context.Context, w *forecast.World) error {
 		return err
 	}
 	g.assume(w)
-	for id := range g.unread {
-		if !listed[id.GroupKind()] {
-			g.note("you may not get %s: those that layers have are taken to be as Strata left them", id.GroupKind())
+	for _, id := range objects.SortIDs(slices.Collect(maps.Keys(g.unread))) {
+		if err := g.unreadable[id]; err != nil {
+			g.noteOf(of[id], "cannot read %s: %v", id, err)
+		} else if !listed[id.GroupKind()] {
+			g.noteOf(of[id], "you may not get %s: those that layers have are taken to be as Strata left them", id.GroupKind())
 		}
 	}
 	return nil
 }
 
 // wanted returns the objects that the planned layers list, have or wait for, with the
-// version at which they are written, "" where any will do, and all of their kinds.
-func (g *Plan) wanted(w *forecast.World) (versions map[objects.ID]string, versioned map[objects.ServedVersion]bool) {
+// version at which they are written, "" where any will do, all of their kinds, and the
+// names of the layers of each.
+func (g *Plan) wanted(w *forecast.World) (versions map[objects.ID]string, versioned map[objects.ServedVersion]bool, of map[objects.ID][]string) {
+	of = map[objects.ID][]string{}
 	versions = map[objects.ID]string{}
 	versioned = map[objects.ServedVersion]bool{
 		servedAt("", kinds.HelmReleaseKind, "v2"): true, servedAt("", kinds.HelmRepositoryKind, "v1"): true,
@@ -74,10 +78,12 @@ func (g *Plan) wanted(w *forecast.World) (versions map[objects.ID]string, versio
 			for _, manifest := range directory.Manifests {
 				gvk := manifest.Object.GroupVersionKind()
 				versions[manifest.ID()] = gvk.Version
+				of[manifest.ID()] = append(of[manifest.ID()], layer.Name)
 				versioned[servedAt(manifest.Cluster, gvk.GroupKind(), gvk.Version)] = true
 			}
 		}
 		for _, entry := range layers.Inventory(layer.Status.Resources, nil) {
+			of[entry.ID] = append(of[entry.ID], layer.Name)
 			if _, known := versions[entry.ID]; !known {
 				versions[entry.ID] = ""
 				versioned[servedAt(entry.ID.Cluster, entry.ID.GroupKind(), "")] = true
@@ -89,14 +95,16 @@ func (g *Plan) wanted(w *forecast.World) (versions map[objects.ID]string, versio
 				continue
 			}
 			versions[id] = version
+			of[id] = append(of[id], layer.Name)
 			versioned[servedAt("", id.GroupKind(), version)] = true
 			if wait.Defaulted {
 				id.Namespace = ""
 				versions[id] = version
+				of[id] = append(of[id], layer.Name)
 			}
 		}
 	}
-	return versions, versioned
+	return versions, versioned, of
 }
 
 // assume takes what may not be read to be as Strata left it.
@@ -109,7 +117,7 @@ func (g *Plan) assume(w *forecast.World) {
 			// Of a Secret there is no digest to compare but one that needs the
 			// controller's key.
 			if digests.IsSecret(obj) {
-				g.note("%s cannot be read: whether the plan changes what it holds is not known", id)
+				g.noteOf([]string{layer.Name}, "%s cannot be read: whether the plan changes what it holds is not known", id)
 			}
 		}
 		maps.Copy(w.Objects, assumed)
@@ -212,7 +220,7 @@ func (g *Plan) read(ctx context.Context, ids []objects.ID) map[objects.ID]*unstr
 				g.unread[id] = true
 			case err != nil && !apierrors.IsNotFound(err):
 				g.unread[id] = true
-				g.note("cannot read %s: %v", id, err)
+				g.unreadable[id] = err
 			}
 			return nil
 		})

@@ -58,7 +58,7 @@ type PreviewOptions struct {
 // Plan reads what a plan is made from: the cluster, unless there is none, and a folder
 // or revision, which stays open until Close.
 func (c *Cluster) Plan(ctx context.Context, o PlanOptions) (*Plan, error) {
-	g := &Plan{cluster: c, options: o, unread: map[objects.ID]bool{}, away: map[sources.Ref]error{}, settings: defaultSettings}
+	g := &Plan{cluster: c, options: o, unread: map[objects.ID]bool{}, unreadable: map[objects.ID]error{}, away: map[sources.Ref]error{}, settings: defaultSettings}
 	var err error
 	switch {
 	case o.FromDir != "":
@@ -124,7 +124,7 @@ func (g *Plan) Preview(ctx context.Context, o PreviewOptions) (*preview.Plan, er
 	if g.options.FromGit != "" {
 		p.Revision = g.repository.Revision
 	}
-	p.Notes = append(p.Notes, g.notes...)
+	p.Notes = append(p.Notes, g.notesOf(o.Names)...)
 	return p, nil
 }
 

@@ -76,14 +76,47 @@ type Plan struct {
 	unread map[objects.ID]bool
 	// confidential are values of Secrets that objects are made with.
 	confidential []string
+	// unreadable says why objects cannot be read, other than for lack of rights.
+	unreadable map[objects.ID]error
 	// notes say what the plan goes by that may not be so.
-	notes []string
+	notes []note
 }
 
-func (g *Plan) note(format string, args ...any) {
-	if text := address.Hide(fmt.Sprintf(format, args...)); !slices.Contains(g.notes, text) {
-		g.notes = append(g.notes, text)
+// note is one thing that may not be so.
+type note struct {
+	text string
+	// layers that it is about; none where it is about all.
+	layers []string
+}
+
+// note notes what is about all layers.
+func (g *Plan) note(format string, args ...any) { g.noteOf(nil, format, args...) }
+
+// noteOf notes what is about some layers only.
+func (g *Plan) noteOf(layers []string, format string, args ...any) {
+	text := address.Hide(fmt.Sprintf(format, args...))
+	at := slices.IndexFunc(g.notes, func(known note) bool { return known.text == text })
+	switch {
+	case at < 0:
+		g.notes = append(g.notes, note{text: text, layers: layers})
+	case len(layers) == 0:
+		g.notes[at].layers = nil
+	case len(g.notes[at].layers) > 0:
+		g.notes[at].layers = append(g.notes[at].layers, layers...)
 	}
+}
+
+// notesOf returns what is about the layers that are named, or about all; everything where
+// none is named.
+func (g *Plan) notesOf(names []string) []string {
+	var texts []string
+	for _, known := range g.notes {
+		isOf := func(name string) bool { return slices.Contains(known.layers, name) }
+		if len(names) == 0 || len(known.layers) == 0 || slices.ContainsFunc(names, isOf) {
+			texts = append(texts, known.text)
+		}
+	}
+	return texts
 }
 
 // isOffline tells whether there is no cluster.
@@ -158,7 +191,7 @@ func (g *Plan) content(ctx context.Context, layer *v1alpha1.AddonsLayer) (foreca
 	if !g.isOffline() {
 		live := g.Objects[ref.ID()]
 		if live == nil {
-			g.note("the cluster has no %s: nothing is deployed from it until it is there", ref)
+			g.noteOf([]string{layer.Name}, "the cluster has no %s: nothing is deployed from it until it is there", ref)
 			return forecast.Content{}, nil
 		}
 		parsed, err := repos.ParseSource(live)
@@ -166,7 +199,7 @@ func (g *Plan) content(ctx context.Context, layer *v1alpha1.AddonsLayer) (foreca
 			return forecast.Content{}, err
 		}
 		if source, _ = parsed.Observed(); source.Suspended {
-			g.note("%s is suspended: nothing of this is fetched until it is resumed", ref)
+			g.noteOf([]string{layer.Name}, "%s is suspended: nothing of this is fetched until it is resumed", ref)
 		}
 		source.ObservedGeneration, source.ArtifactGeneration, source.Suspended, source.Ready, source.Message = source.Generation, source.Generation, false, true, ""
 	}
