@@ -59,6 +59,23 @@ type HostClusterSpec struct {
 	// Packages says where the programs come from.
 	// +optional
 	Packages HostPackages `json:"packages,omitempty,omitzero"`
+
+	// Bootstrap says what a new cluster needs before Flux and Strata can run in it.
+	// +optional
+	Bootstrap HostBootstrap `json:"bootstrap,omitempty,omitzero"`
+}
+
+// HostBootstrap says what a new cluster needs before Flux and Strata can run in it.
+type HostBootstrap struct {
+	// Layers are the names of AddonsLayers without which no Pods run, such as that of the
+	// network plug-in. Their releases are installed in this order as soon as there is a
+	// cluster, and are the layers' own once Strata runs.
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +listType=set
+	// +optional
+	Layers []string `json:"layers,omitempty"`
 }
 
 // HostEndpoint is where an API server is reached.

@@ -96,8 +96,9 @@ something differs, is blocked or has failed.`,
 	root.AddCommand(canUpgradeCommands(t)...)
 	root.AddCommand(imports.Commands(t.Console)...)
 	root.AddCommand(lintCommands(t)...)
-	root.AddCommand(newGraph(t), fromhosts.Commands(t.Console))
-	root.AddCommand(setup.Commands(t.Console, setup.Build{Version: version, Image: image, Registry: registry})...)
+	build := setup.Build{Version: version, Image: image, Registry: registry}
+	root.AddCommand(newGraph(t), fromhosts.Commands(t.Console, build))
+	root.AddCommand(setup.Commands(t.Console, build)...)
 	t.addHelp(root)
 	t.complete(root)
 	sayWhatIsMeant(root)

@@ -37,6 +37,8 @@ type Plan struct {
 	// Warnings are about the manifest, and about what comes soon.
 	Warnings []string `json:"warnings,omitempty"`
 	hosts.Decision
+	// Steps are what is done in the cluster once no action is left.
+	Steps []Step `json:"steps,omitempty"`
 }
 
 // Host is a host as it is.
@@ -138,7 +140,8 @@ func (p *Plan) digest(cluster *v1alpha1.HostCluster) string {
 		Hosts    []host
 		Members  []Member
 		Decision hosts.Decision
-	}{Cluster: p.Cluster, Spec: cluster.Spec, Members: p.Members, Decision: p.Decision}
+		Steps    []Step
+	}{Cluster: p.Cluster, Spec: cluster.Spec, Members: p.Members, Decision: p.Decision, Steps: p.Steps}
 	for _, each := range p.Hosts {
 		decided.Hosts = append(decided.Hosts, host{each.Name, each.Class})
 	}
@@ -151,4 +154,4 @@ func (p *Plan) digest(cluster *v1alpha1.HostCluster) string {
 }
 
 // Acts tells whether there is something to do.
-func (p *Plan) Acts() bool { return len(p.Actions) > 0 }
+func (p *Plan) Acts() bool { return len(p.Actions)+len(p.Steps) > 0 }

@@ -18,6 +18,8 @@ const (
 	Upgrade Exit = "Upgrade"
 	// Update changes settings, and no host's membership or version.
 	Update Exit = "Update"
+	// Fill brings into a healthy cluster what its first layers need.
+	Fill Exit = "Fill"
 	// Blocked needs somebody: hosts are broken or away. What can be done without them is
 	// done.
 	Blocked Exit = "Blocked"

@@ -45,8 +45,19 @@ type Options struct {
 	Approve func(*hostplans.Plan) error
 	// Report hears what is done.
 	Report func(Event)
+	// Filling is what comes once the hosts are as the manifest says; nil for nothing.
+	Filling Filling
 	// Now returns the time.
 	Now func() time.Time
+}
+
+// Filling brings into a cluster what it needs before anything else.
+type Filling interface {
+	// Steps returns what is to be done in the cluster that was seen, or in the one that is
+	// to be made where none answers.
+	Steps(ctx context.Context, sight *observe.Sight) ([]hostplans.Step, error)
+	// Fill does it.
+	Fill(ctx context.Context, cluster *observe.Cluster, report func(Event)) error
 }
 
 // Event is one thing that is said while work goes on.
@@ -73,8 +84,9 @@ type worker struct {
 	// id of the cluster, once it is known.
 	id    string
 	lease *lease
-	// agreed are the actions of the plan that was agreed to.
+	// agreed are the actions of the plan that was agreed to, and steps what comes after them.
 	agreed []hosts.Action
+	steps  []hostplans.Step
 	sight  *observe.Sight
 }
 
@@ -87,6 +99,9 @@ func newWorker(o Options) *worker {
 func Run(ctx context.Context, o Options) (*hostplans.Plan, error) {
 	w := newWorker(o)
 	plan, err := w.lookAtRest(ctx)
+	if err == nil {
+		err = w.addSteps(ctx, plan)
+	}
 	if err != nil || !plan.Acts() {
 		return plan, err
 	}
@@ -101,11 +116,51 @@ func Run(ctx context.Context, o Options) (*hostplans.Plan, error) {
 	}
 	defer release()
 	defer func() { w.lease.release() }()
-	w.agreed = plan.Actions
+	w.agreed, w.steps = plan.Actions, plan.Steps
 	if plan, err = w.look(ctx); err != nil {
 		return plan, err
 	}
-	return w.work(ctx, cancel, plan)
+	if plan, err = w.work(ctx, cancel, plan); err != nil || plan.Exit != hosts.Done {
+		return plan, err
+	}
+	return w.fill(ctx, cancel, plan)
+}
+
+// addSteps adds to a plan what is done in the cluster, unless something stops the hosts
+// from being as the manifest says.
+func (w *worker) addSteps(ctx context.Context, plan *hostplans.Plan) error {
+	if w.Filling == nil || plan.Exit == hosts.Error || plan.Exit == hosts.Blocked {
+		return nil
+	}
+	steps, err := w.Filling.Steps(ctx, w.sight)
+	if err != nil {
+		return err
+	}
+	plan.SetSteps(w.Cluster, steps)
+	return nil
+}
+
+// fill does what is to be done in the cluster, where that was agreed to.
+func (w *worker) fill(ctx context.Context, cancel context.CancelCauseFunc, plan *hostplans.Plan) (*hostplans.Plan, error) {
+	if err := w.addSteps(ctx, plan); err != nil || len(plan.Steps) == 0 {
+		return plan, err
+	}
+	for _, step := range plan.Steps {
+		if !slices.Contains(w.steps, step) {
+			return plan, fmt.Errorf("%s: %w", step, ErrChanged)
+		}
+	}
+	if err := w.holdLease(ctx, cancel); err != nil {
+		return plan, err
+	}
+	if err := w.Filling.Fill(ctx, w.sight.Cluster, w.Report); err != nil {
+		return plan, err
+	}
+	plan, err := w.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return plan, w.addSteps(ctx, plan)
 }
 
 // look looks at everything, and says what is to be done.
@@ -161,7 +216,7 @@ func (w *worker) lookAtRest(ctx context.Context) (*hostplans.Plan, error) {
 // work takes the first action of the plan, until there is none.
 func (w *worker) work(ctx context.Context, cancel context.CancelCauseFunc, plan *hostplans.Plan) (*hostplans.Plan, error) {
 	// Every action brings a host further, so there cannot be many more than hosts.
-	for left := 4*len(plan.Hosts) + 10; plan.Acts(); left-- {
+	for left := 4*len(plan.Hosts) + 10; len(plan.Actions) > 0; left-- {
 		action := plan.Actions[0]
 		switch {
 		case left == 0:

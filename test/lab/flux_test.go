@@ -99,7 +99,7 @@ subjects: [{kind: ServiceAccount, name: %[1]s, namespace: flux-system}]
 ---
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: %[1]s, namespace: flux-system}
+metadata: {name: %[1]s, namespace: flux-system, labels: {app.kubernetes.io/component: %[1]s}}
 spec:
   selector: {matchLabels: {app: %[1]s}}
   template:
@@ -160,16 +160,16 @@ func (u *user) podLogs() string {
 	return text.String()
 }
 
-// serveGit serves a repository to the Pods of the cluster, as the Service git.
-func (u *user) serveGit(t *testing.T) *controlplane.Repo {
+// serveGit serves a repository to the Pods of a cluster of the lab: at the Service git, which
+// the manifest makes, at the address. The repository is served where the lab's hosts reach it.
+func (u *user) serveGit(t *testing.T) (repo *controlplane.Repo, manifest, address string) {
 	t.Helper()
 	server, err := controlplane.NewGitServer()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	repo, err := server.NewRepo("addons")
-	if err != nil {
+	if repo, err = server.NewRepo("addons"); err != nil {
 		t.Fatal(err)
 	}
 	at, err := url.Parse(repo.URL())
@@ -187,7 +187,7 @@ func (u *user) serveGit(t *testing.T) *controlplane.Repo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.kubectl(fmt.Sprintf(`apiVersion: v1
+	return repo, fmt.Sprintf(`apiVersion: v1
 kind: Service
 metadata: {name: git, namespace: default}
 spec: {ports: [{name: http, port: 80}]}
@@ -198,21 +198,20 @@ metadata: {name: git, namespace: default, labels: {kubernetes.io/service-name: g
 addressType: IPv4
 ports: [{name: http, port: %s, protocol: TCP}]
 endpoints: [{addresses: [%s]}]
----
-apiVersion: source.toolkit.fluxcd.io/v1
-kind: GitRepository
-metadata: {name: addons, namespace: flux-system}
-spec: {interval: 1m, url: "http://git.default.svc.cluster.local%s", ref: {branch: main}}
-`, port, u.lab.IP(), at.Path), "apply", "-f", "-")
-	return repo
+`, port, u.lab.IP()), "http://git.default.svc.cluster.local" + at.Path
 }
 
-// Flux and Strata run as Pods of a cluster that was made of a host, on the network that a
-// DaemonSet brings: before that, no Pod of another network runs, and after it a layer of
-// git is Deployed. Nothing of Flux runs outside the cluster.
-func TestFluxAndStrataRunOnTheHosts(t *testing.T) {
-	t.Parallel()
-	l := lab.New(t, 1)
+// addons is the source of layers, at an address.
+const addons = `apiVersion: source.toolkit.fluxcd.io/v1
+kind: GitRepository
+metadata: {name: addons, namespace: flux-system}
+spec: {interval: 1m, url: "%s", ref: {branch: main}}
+`
+
+// labWithFlux makes hosts that have the programs of Flux and Strata for their Pods.
+func labWithFlux(t *testing.T, n int) *lab.Lab {
+	t.Helper()
+	l := lab.New(t, n)
 	program, err := strata.Build(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -222,7 +221,15 @@ func TestFluxAndStrataRunOnTheHosts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	u := userOf(t, l)
+	return l
+}
+
+// Flux and Strata run as Pods of a cluster that was made of a host, on the network that a
+// DaemonSet brings: before that, no Pod of another network runs, and after it a layer of
+// git is Deployed. Nothing of Flux runs outside the cluster.
+func TestFluxAndStrataRunOnTheHosts(t *testing.T) {
+	t.Parallel()
+	u := userOf(t, labWithFlux(t, 1))
 	u.edit("kubelet: {", "taints: [], kubelet: {")
 	u.must(0, []string{"apply", "--yes"}, "Done: ")
 	u.kubectl("", "wait", "--for=create", "--timeout=30s", "-n", "kube-system", "serviceaccount/default")
@@ -247,7 +254,8 @@ func TestFluxAndStrataRunOnTheHosts(t *testing.T) {
 	for _, name := range []string{"source-controller", "helm-controller"} {
 		u.kubectl("", "rollout", "status", "--timeout=60s", "-n", "flux-system", "deployment/"+name)
 	}
-	repo := u.serveGit(t)
+	repo, service, address := u.serveGit(t)
+	u.kubectl(service+"---\n"+fmt.Sprintf(addons, address), "apply", "-f", "-")
 	if _, err := repo.Commit("a layer", map[string]string{
 		"web/release.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: default}\ndata: {a: b}\n",
 	}); err != nil {

@@ -19,9 +19,9 @@ var step = regexp.MustCompile(`^[0-9:]{8} (.*)$`)
 
 // applyUntil runs apply and kills it, by SIGKILL, as soon as it says something that was not
 // seen before. It tells whether it was killed; otherwise it must have ended well.
-func (u *user) applyUntil(seen map[string]bool) (killed bool) {
+func (u *user) applyUntil(seen map[string]bool, words ...string) (killed bool) {
 	u.Helper()
-	command := u.command("apply", "--yes")
+	command := u.command(append([]string{"apply", "--yes"}, words...)...)
 	out, in := io.Pipe()
 	command.Stdout, command.Stderr = in, in
 	if err := command.Start(); err != nil {

@@ -69,13 +69,18 @@ func New(out, errOut io.Writer) *Console {
 	if terminal.Answers(os.Stdin) && terminal.Answers(os.Stderr) {
 		c.Answers = os.Stdin
 	}
-	c.Cluster = gather.New(gather.Options{
-		Config:  func() (*rest.Config, error) { return Config(flags) },
-		Mapper:  flags.ToRESTMapper,
+	c.Cluster = c.reached()
+	return c
+}
+
+// reached returns the cluster that flags name.
+func (c *Console) reached() *gather.Cluster {
+	return gather.New(gather.Options{
+		Config:  func() (*rest.Config, error) { return Config(c.Flags) },
+		Mapper:  c.Flags.ToRESTMapper,
 		Now:     func() time.Time { return c.Now() },
 		Explain: c.Explain,
 	})
-	return c
 }
 
 // Progress returns what shows, on a terminal, how long work gets on.

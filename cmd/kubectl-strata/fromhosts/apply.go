@@ -17,6 +17,7 @@ import (
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
+	"github.com/strata-project/strata/cmd/kubectl-strata/setup"
 	"github.com/strata-project/strata/internal/hostplans"
 	"github.com/strata-project/strata/internal/hosts"
 	"github.com/strata-project/strata/internal/provision"
@@ -51,7 +52,7 @@ const applyExamples = `  # Make or repair the cluster
 // maxPlan is how long a file with a plan may be, in bytes.
 const maxPlan = 8 << 20
 
-func newApply(c *console.Console) *cobra.Command {
+func newApply(c *console.Console, build setup.Build) *cobra.Command {
 	w := &work{Console: c}
 	var agreed, output string
 	var yes bool
@@ -67,6 +68,7 @@ func newApply(c *console.Console) *cobra.Command {
 	}
 	w.addFlags(command)
 	w.takeOverFlag(command)
+	w.fill.addFlags(command, build)
 	command.Flags().BoolVarP(&yes, "yes", "y", false, "do it without a question")
 	command.Flags().StringVar(&agreed, "plan", "", "do it only if the plan is still that of this file, as plan -o json writes it")
 	console.OutputFlag(command, &output, "json", "yaml")
@@ -85,14 +87,18 @@ func (w *work) apply(ctx context.Context, file, agreed string, yes bool, output 
 	if err := w.open(ctx, file); err != nil {
 		return err
 	}
+	if err := w.openFilling(ctx); err != nil {
+		return err
+	}
 	begin := w.Now()
 	plan, err := provision.Run(ctx, provision.Options{
-		Cluster: w.cluster, Machines: w.machines, TakeOver: w.takeOver, Actor: whoAmI(), Now: w.Now, Report: w.report,
+		Cluster: w.cluster, Machines: w.machines, TakeOver: w.takeOver, Actor: whoAmI(), Now: w.Now, Report: w.report, Filling: w.filler(),
 		Approve: func(plan *hostplans.Plan) error { return w.approve(plan, digest, yes, output) },
 	})
 	if err != nil {
 		return err
 	}
+	w.warn(plan)
 	if output != "" {
 		err = w.PrintAs(output, plan)
 	} else {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
+	"github.com/strata-project/strata/cmd/kubectl-strata/setup"
 	"github.com/strata-project/strata/internal/hostclusters"
 	"github.com/strata-project/strata/internal/hostplans"
 	"github.com/strata-project/strata/internal/machines"
@@ -32,7 +33,7 @@ with those of the manifest, or with the known hosts; one that is seen first is
 kept, and one that has changed stops everything.`
 
 // Commands returns the command about hosts.
-func Commands(c *console.Console) *cobra.Command {
+func Commands(c *console.Console, build setup.Build) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "hosts",
 		Short: "Make a cluster of bare hosts over SSH",
@@ -40,7 +41,7 @@ func Commands(c *console.Console) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(newInit(c), newPlan(c), newApply(c), newStatus(c), newKubeconfig(c), newReset(c), newLogs(c))
+	command.AddCommand(newInit(c), newPlan(c, build), newApply(c, build), newStatus(c), newKubeconfig(c), newReset(c), newLogs(c))
 	return command
 }
 
@@ -61,6 +62,8 @@ type work struct {
 	login, bastionLogin ssh.Login
 	known               string
 	takeOver            bool
+
+	fill filling
 
 	cluster  *v1alpha1.HostCluster
 	machines *machines.Machines
@@ -143,7 +146,8 @@ func (w *work) look(ctx context.Context) (*hostplans.Plan, *observe.Sight, error
 	if err != nil {
 		return nil, nil, err
 	}
-	return hostplans.New(w.cluster, sight), sight, nil
+	plan := hostplans.New(w.cluster, sight)
+	return plan, sight, w.addSteps(ctx, plan, sight)
 }
 
 // takeOverFlag adds the flag by which a cluster is taken from another manager.

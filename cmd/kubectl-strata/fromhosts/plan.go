@@ -10,6 +10,7 @@ import (
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
+	"github.com/strata-project/strata/cmd/kubectl-strata/setup"
 	"github.com/strata-project/strata/internal/hosts"
 )
 
@@ -34,7 +35,7 @@ const planExamples = `  # What there is, and what would be done
   # For a program, or for apply --plan
   kubectl strata hosts plan hosts.yaml -o json > plan.json`
 
-func newPlan(c *console.Console) *cobra.Command {
+func newPlan(c *console.Console, build setup.Build) *cobra.Command {
 	w := &work{Console: c}
 	output := ""
 	command := &cobra.Command{
@@ -49,6 +50,7 @@ func newPlan(c *console.Console) *cobra.Command {
 	}
 	w.addFlags(command)
 	w.takeOverFlag(command)
+	w.fill.addFlags(command, build)
 	console.OutputFlag(command, &output, "json", "yaml")
 	return command
 }
@@ -56,6 +58,9 @@ func newPlan(c *console.Console) *cobra.Command {
 func (w *work) plan(ctx context.Context, file, output string) error {
 	defer w.end()
 	if err := w.open(ctx, file); err != nil {
+		return err
+	}
+	if err := w.openFilling(ctx); err != nil {
 		return err
 	}
 	plan, _, err := w.look(ctx)

@@ -40,6 +40,9 @@ func HostPlan(out io.Writer, screen terminal.Screen, p *hostplans.Plan) error {
 	for i, action := range p.Actions {
 		say(fmt.Sprintf("%2d. %s", i+1, HostAction(action)), "    ")
 	}
+	for i, step := range p.Steps {
+		say(fmt.Sprintf("%2d. %s", len(p.Actions)+i+1, step), "    ")
+	}
 	if p.Acts() || len(p.Warnings) > 0 {
 		fmt.Fprintln(out)
 	}

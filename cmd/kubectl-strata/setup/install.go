@@ -88,6 +88,43 @@ func newInstall(t *setup) *cobra.Command {
 	return command
 }
 
+// Request says how Strata is installed into a cluster that has just been made.
+type Request struct {
+	Build Build
+	// Set and Files give values of the chart, as --set and --values do.
+	Set, Files []string
+	// Timeout is how long Helm may take.
+	Timeout time.Duration
+}
+
+// Check says what is wrong with a request, before there is a cluster.
+func (r Request) Check(c *console.Console) error {
+	i := r.installation(c)
+	given, err := i.values()
+	if err != nil {
+		return err
+	}
+	loaded, err := r.Build.chart()
+	if err != nil {
+		return err
+	}
+	_, err = i.withImage(loaded, given)
+	return err
+}
+
+// Install installs Strata, without a question.
+func Install(ctx context.Context, c *console.Console, r Request) error {
+	return r.installation(c).run(ctx)
+}
+
+func (r Request) installation(c *console.Console) *installation {
+	silent := *c
+	silent.Answers = nil
+	return &installation{
+		setup: &setup{&silent, r.Build}, namespace: "strata-system", createNamespace: true, set: r.Set, files: r.Files, yes: true, timeout: r.Timeout,
+	}
+}
+
 func (i *installation) run(ctx context.Context) error {
 	given, err := i.values()
 	if err != nil {
@@ -171,7 +208,7 @@ func (i *installation) replace(ctx context.Context, c change) error {
 	if err := i.confirm(c.last, next, c.flux); err != nil {
 		return err
 	}
-	if err := i.bring(ctx, c.flux); err != nil {
+	if err := BringFlux(ctx, i.Console, c.flux); err != nil {
 		return err
 	}
 	return i.carryOut(ctx, c.helm, c.last, c.chart, c.values)

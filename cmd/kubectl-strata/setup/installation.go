@@ -21,6 +21,7 @@ import (
 	"helm.sh/helm/v4/pkg/strvals"
 	"sigs.k8s.io/yaml"
 
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/internal/answers/checks"
 )
 
@@ -69,7 +70,7 @@ func (i *installation) values() (map[string]any, error) {
 // helm returns how Helm's library reaches the cluster.
 func (i *installation) helm() (*action.Configuration, error) {
 	config := action.NewConfiguration(action.ConfigurationSetLogger(slog.NewTextHandler(io.Discard, nil)))
-	if err := config.Init(newUncached(i.Flags), i.namespace, "secret"); err != nil {
+	if err := config.Init(console.Uncached(i.Flags), i.namespace, "secret"); err != nil {
 		return nil, fmt.Errorf("cannot prepare Helm: %w", err)
 	}
 	return config, nil

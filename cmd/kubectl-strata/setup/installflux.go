@@ -51,17 +51,23 @@ func (i *installation) lackingFlux(ctx context.Context, facts checks.Facts) ([]*
 	if i.flux == "" {
 		return nil, nil
 	}
-	text, err := manifests(ctx, i.flux)
+	return ReadFlux(ctx, i.flux)
+}
+
+// ReadFlux returns Flux's manifests of a file or of an https address, as flux install
+// --export prints them.
+func ReadFlux(ctx context.Context, from string) ([]*unstructured.Unstructured, error) {
+	text, err := manifests(ctx, from)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read Flux's manifests: %w", err)
 	}
 	found, err := Objects(text)
 	if err != nil {
-		return nil, fmt.Errorf("cannot understand Flux's manifests in %s: %w", i.flux, err)
+		return nil, fmt.Errorf("cannot understand Flux's manifests in %s: %w", from, err)
 	}
 	for _, name := range []string{"gitrepositories.source.toolkit.fluxcd.io", "helmreleases.helm.toolkit.fluxcd.io"} {
 		if !slices.ContainsFunc(found, func(o *unstructured.Unstructured) bool { return isDefinition(o) && o.GetName() == name }) {
-			return nil, fmt.Errorf("%s holds no Flux that Strata can work with: the CRD %s is not in it", i.flux, name)
+			return nil, fmt.Errorf("%s holds no Flux that Strata can work with: the CRD %s is not in it", from, name)
 		}
 	}
 	return found, nil
@@ -124,16 +130,17 @@ func isDefinition(o *unstructured.Unstructured) bool {
 	return o.GetKind() == "CustomResourceDefinition"
 }
 
-// bring applies Flux, what others need first, and waits until its kinds are served.
-func (i *installation) bring(ctx context.Context, flux []*unstructured.Unstructured) error {
+// BringFlux applies Flux's manifests, what others need first, and waits until its kinds are
+// served.
+func BringFlux(ctx context.Context, c *console.Console, flux []*unstructured.Unstructured) error {
 	if len(flux) == 0 {
 		return nil
 	}
-	client, err := i.Cluster.Dynamic()
+	client, err := c.Cluster.Dynamic()
 	if err != nil {
 		return err
 	}
-	mapper, err := newUncached(i.Flags).ToRESTMapper()
+	mapper, err := console.Uncached(c.Flags).ToRESTMapper()
 	if err != nil {
 		return err
 	}
@@ -151,7 +158,7 @@ func (i *installation) bring(ctx context.Context, flux []*unstructured.Unstructu
 			}
 		}
 	}
-	console.Say(i.Out, "Flux is brought: %s", counted(flux))
+	console.Say(c.Out, "Flux is brought: %s", counted(flux))
 	return nil
 }
 

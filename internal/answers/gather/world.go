@@ -93,16 +93,16 @@ type note struct {
 func (g *Plan) note(format string, args ...any) { g.noteOf(nil, format, args...) }
 
 // noteOf notes what is about some layers only.
-func (g *Plan) noteOf(layers []string, format string, args ...any) {
+func (g *Plan) noteOf(names []string, format string, args ...any) {
 	text := address.Hide(fmt.Sprintf(format, args...))
 	at := slices.IndexFunc(g.notes, func(known note) bool { return known.text == text })
 	switch {
 	case at < 0:
-		g.notes = append(g.notes, note{text: text, layers: layers})
-	case len(layers) == 0:
+		g.notes = append(g.notes, note{text: text, layers: names})
+	case len(names) == 0:
 		g.notes[at].layers = nil
 	case len(g.notes[at].layers) > 0:
-		g.notes[at].layers = append(g.notes[at].layers, layers...)
+		g.notes[at].layers = append(g.notes[at].layers, names...)
 	}
 }
 
