@@ -133,6 +133,13 @@ func TestMistakesInTheFolder(t *testing.T) {
 		"a layer of another cluster": {change: func(files map[string]string) {
 			files["layers.yaml"] = strings.Replace(files["layers.yaml"], "spec: {", "spec: {cluster: {name: edge}, ", 1)
 		}, want: []string{"layer network is for another cluster"}},
+		"a release of another cluster": {change: func(files map[string]string) {
+			files["network/release.yaml"] += "  kubeConfig: {secretRef: {name: edge}}\n"
+		}, want: []string{"layer network", "kube-system/plugin is for another cluster (spec.kubeConfig)"}},
+		"a release that is suspended": {
+			change: func(files map[string]string) { files["network/release.yaml"] += "  suspend: true\n" },
+			want:   []string{"layer network lists no HelmRelease"},
+		},
 		"a directory that is not there": {change: func(files map[string]string) {
 			files["layers.yaml"] = strings.Replace(files["layers.yaml"], "./network", "./nowhere", 1)
 		}, want: []string{"layer network", "nowhere"}},

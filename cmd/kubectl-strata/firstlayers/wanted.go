@@ -80,6 +80,9 @@ func (r *reader) layer(ctx context.Context, name string) (Layer, error) {
 		if each.ID.GroupKind() != kinds.HelmReleaseKind {
 			continue
 		}
+		if elsewhere, _, _ := unstructured.NestedMap(each.Object.Object, "spec", "kubeConfig"); elsewhere != nil {
+			return found, fmt.Errorf("layer %s: %s is for another cluster (spec.kubeConfig)", name, each.ID)
+		}
 		chart, err := r.plan.Load(ctx, r.renderer, r.world, r.written, each.Object)
 		if err != nil {
 			return found, fmt.Errorf("layer %s: %s: %w", name, each.ID, err)
@@ -96,10 +99,14 @@ func (r *reader) layer(ctx context.Context, name string) (Layer, error) {
 }
 
 // isFirst tells whether an object can be written before Flux and Strata are there. What is of
-// kinds that come with a chart, and Flux's sources, are left to the layer.
+// kinds that come with a chart, and Flux's sources, are left to the layer, and so is what
+// the controller or helm-controller would leave alone.
 func (r *reader) isFirst(d dependents.Dependent) bool {
 	gk := d.ID.GroupKind()
-	if d.Mode == dependents.ModeObserve || d.Object == nil {
+	if d.Mode == dependents.ModeObserve || d.Object == nil || d.LeftAlone != "" {
+		return false
+	}
+	if suspended, _, _ := unstructured.NestedBool(d.Object.Object, "spec", "suspend"); suspended && gk == kinds.HelmReleaseKind {
 		return false
 	}
 	return gk == kinds.HelmReleaseKind || r.world.Scopes[d.ID.ServedKind()] != objects.ScopeUnknown && !isFlux(gk)
