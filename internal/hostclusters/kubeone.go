@@ -182,7 +182,7 @@ func (c *conversion) convert(rest fields) {
 	spec.Network.Pods = ranges(family, cmp.Or(network.text("podSubnet"), "10.244.0.0/16"), cmp.Or(network.text("podSubnetIPv6"), "fd01::/48"))
 	spec.Network.Services = ranges(family, cmp.Or(network.text("serviceSubnet"), "10.96.0.0/12"), cmp.Or(network.text("serviceSubnetIPv6"), "fd02::/120"))
 	if cni := network.take("cni"); cni != nil {
-		c.left = append(c.left, "clusterNetwork.cni: have a layer bring the network plug-in")
+		c.left = append(c.left, "clusterNetwork.cni: have a layer bring the network plug-in, and name it in spec.bootstrap.layers")
 	}
 	if packages, has := rest.below("systemPackages")["configureRepositories"].(bool); has {
 		delete(rest.below("systemPackages"), "configureRepositories")
