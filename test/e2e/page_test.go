@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,7 +68,7 @@ func TestPageOfTheFirstLayer(t *testing.T) {
 		}
 		printed := steady(string(output))
 		if want := steady(part.output); !*updatePages && printed != want {
-			t.Errorf("$ %s\nprints\n%swant\n%s", part.command, printed, want)
+			t.Errorf("$ %s\nprints\n%swant\n%swhich differ in\n%s", part.command, printed, want, differing(printed, want))
 		}
 		seen.WriteString(indented("$ "+part.command+"\n") + indented(string(output)))
 	}
@@ -144,6 +145,21 @@ func steady(text string) string {
 		lines = append(lines, strings.TrimSpace(spaces.ReplaceAllString(line, " ")))
 	}
 	return strings.Join(lines, "\n") + "\n"
+}
+
+// differing returns the lines that only one of two texts has: what is printed behind a plus
+// sign, and what is wanted behind a minus sign.
+func differing(printed, want string) string {
+	var out strings.Builder
+	for _, side := range []struct{ sign, text, other string }{{"+", printed, want}, {"-", want, printed}} {
+		known := strings.Split(side.other, "\n")
+		for _, line := range strings.Split(side.text, "\n") {
+			if !slices.Contains(known, line) {
+				out.WriteString(side.sign + " " + line + "\n")
+			}
+		}
+	}
+	return out.String()
 }
 
 func indented(text string) string {

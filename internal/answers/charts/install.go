@@ -12,7 +12,6 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
-	"helm.sh/helm/v4/pkg/postrenderer"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
@@ -60,18 +59,19 @@ func (r *Renderer) Load(ctx context.Context, q Request) (loaded *Installable, er
 
 // PostRenderer returns what changes the manifests of the release, as helm-controller does:
 // by its own post-renderers, its common metadata, and the labels that name the release.
-func (i *Installable) PostRenderer(ctx context.Context) postrenderer.PostRenderer {
-	return postRenderer{ctx: ctx, plan: plan{release: i.Release}}
+func (i *Installable) PostRenderer(ctx context.Context) *PostRenderer {
+	return &PostRenderer{ctx: ctx, plan: plan{release: i.Release}}
 }
 
-// postRenderer is called by Helm's library, which hands no context on.
-type postRenderer struct {
+// PostRenderer is called by Helm's library, which hands no context on. It is one of Helm's
+// own by its method.
+type PostRenderer struct {
 	ctx  context.Context //nolint:containedctx // see above
 	plan plan
 }
 
 // Run returns manifests as they are to be applied.
-func (p postRenderer) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
+func (p *PostRenderer) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 	text, err := p.plan.postRenderStream(p.ctx, rendered.String())
 	if err != nil {
 		return nil, err
