@@ -56,8 +56,8 @@ type Filling interface {
 	// Steps returns what is to be done in the cluster that was seen, or in the one that is
 	// to be made where none answers.
 	Steps(ctx context.Context, sight *observe.Sight) ([]hostplans.Step, error)
-	// Fill does it.
-	Fill(ctx context.Context, cluster *observe.Cluster, report func(Event)) error
+	// Fill does what Steps has returned last.
+	Fill(ctx context.Context, report func(Event)) error
 }
 
 // Event is one thing that is said while work goes on.
@@ -153,7 +153,7 @@ func (w *worker) fill(ctx context.Context, cancel context.CancelCauseFunc, plan 
 	if err := w.holdLease(ctx, cancel); err != nil {
 		return plan, err
 	}
-	if err := w.Filling.Fill(ctx, w.sight.Cluster, w.Report); err != nil {
+	if err := w.Filling.Fill(ctx, w.Report); err != nil {
 		return plan, err
 	}
 	plan, err := w.look(ctx)

@@ -5,10 +5,7 @@ package firstlayers
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -16,7 +13,6 @@ import (
 	"github.com/opencontainers/go-digest"
 	"helm.sh/helm/v4/pkg/action"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
-	"helm.sh/helm/v4/pkg/storage/driver"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,8 +27,10 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
+	"github.com/strata-project/strata/cmd/kubectl-strata/setup"
 	"github.com/strata-project/strata/internal/answers/charts"
 	"github.com/strata-project/strata/internal/answers/gather"
+	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/observe"
@@ -119,7 +117,7 @@ func (t *target) see(ctx context.Context, wanted Wanted, loaded map[objects.ID]*
 		}
 		seen.There[id] = live != nil
 		if live != nil && id == layerID(id.Name) && !isDeployed(live) {
-			seen.Undeployed = append(seen.Undeployed, id.Name)
+			seen.Undeployed = true
 		}
 	}
 	return seen, nil
@@ -142,6 +140,16 @@ func (t *target) get(ctx context.Context, id objects.ID) (*unstructured.Unstruct
 		return nil, fmt.Errorf("cannot read %s: %w", id, err)
 	}
 	return live, nil
+}
+
+// fresh is resource for a kind that may have come since kinds were asked for.
+func (t *target) fresh(id objects.ID) (dynamic.ResourceInterface, error) {
+	resource, err := t.resource(id)
+	if meta.IsNoMatchError(err) {
+		t.mapper.Reset()
+		return t.resource(id)
+	}
+	return resource, err
 }
 
 // resource returns what objects of a kind are read and written by. The error is a
@@ -252,16 +260,11 @@ func isDeployed(layer *unstructured.Unstructured) bool {
 	return state == string(v1alpha1.StateDeployed) && observed == layer.GetGeneration()
 }
 
-// helm returns how Helm's library reaches a release. Logs of Helm go nowhere: what matters
-// is in its errors.
+// helm returns how Helm's library reaches a release.
 func (t *target) helm(of *charts.Installable) (*action.Configuration, error) {
-	config := action.NewConfiguration(action.ConfigurationSetLogger(slog.NewTextHandler(io.Discard, nil)))
 	flags := t.console.Through(t.config).Flags
 	flags.Namespace = &of.Namespace
-	if err := config.Init(console.Uncached(flags), of.Release.GetStorageNamespace(), "secret"); err != nil {
-		return nil, fmt.Errorf("cannot prepare Helm: %w", err)
-	}
-	return config, nil
+	return setup.Helm(flags, of.Release.GetStorageNamespace())
 }
 
 // release returns the last revision of a release; nil where there is none.
@@ -270,18 +273,7 @@ func (t *target) release(of *charts.Installable) (*releasev1.Release, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := helm.Releases.Last(of.Name)
-	if errors.Is(err, driver.ErrReleaseNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	release, is := found.(*releasev1.Release)
-	if !is {
-		return nil, fmt.Errorf("it is of a kind that is not known: %T", found)
-	}
-	return release, nil
+	return setup.LastRelease(helm, of.Name)
 }
 
 func releaseOf(release *releasev1.Release) Release {
@@ -293,22 +285,22 @@ func releaseOf(release *releasev1.Release) Release {
 
 // Lacking returns, in words, those of some layers that a cluster does not have: all of them
 // where none answers.
-func Lacking(ctx context.Context, c *console.Console, cluster *observe.Cluster, names []string) (string, error) {
+func Lacking(ctx context.Context, cluster *observe.Cluster, names []string) (string, error) {
 	if cluster == nil || len(names) == 0 {
 		return strings.Join(names, ", "), nil
 	}
-	t, err := newTarget(c, cluster.Config)
+	client, err := dynamic.NewForConfig(cluster.Config)
 	if err != nil {
 		return "", err
 	}
 	var lacking []string
 	for _, name := range names {
-		live, err := t.get(ctx, layerID(name))
-		if err != nil {
-			return "", err
-		}
-		if live == nil {
+		_, err := client.Resource(snapshot.Layers.GroupVersionResource).Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err): // the kind, too, may not be there
 			lacking = append(lacking, name)
+		case err != nil:
+			return "", fmt.Errorf("cannot read %s: %w", layerID(name), err)
 		}
 	}
 	return strings.Join(lacking, ", "), nil

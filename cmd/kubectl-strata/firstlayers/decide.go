@@ -55,8 +55,8 @@ type Seen struct {
 	Managed map[objects.ID]bool
 	// Flux and Strata tell whether they are installed, and FluxReady whether Flux runs.
 	Flux, FluxReady, Strata bool
-	// Undeployed are the layers among the objects that are not deployed, by their names.
-	Undeployed []string
+	// Undeployed tells whether a layer among the objects that exist is not deployed.
+	Undeployed bool
 }
 
 // work is what a Task does.
@@ -78,7 +78,6 @@ const (
 type Task struct {
 	hostplans.Step
 	work   work
-	layer  string
 	object *dependents.Dependent
 	create *unstructured.Unstructured
 }
@@ -88,7 +87,7 @@ type Task struct {
 func Decide(wanted Wanted, seen Seen) []Task {
 	var tasks []Task
 	add := func(t Task, verb hostplans.StepVerb, object, note string) {
-		t.Step = hostplans.Step{Verb: verb, Object: object, Layer: t.layer, Note: note}
+		t.Verb, t.Object, t.Note = verb, object, note
 		tasks = append(tasks, t)
 	}
 	var first []Layer
@@ -100,7 +99,7 @@ func Decide(wanted Wanted, seen Seen) []Task {
 	for _, layer := range first {
 		for i := range layer.Objects {
 			object := &layer.Objects[i]
-			task := Task{layer: layer.Name, object: object}
+			task := Task{Step: hostplans.Step{Layer: layer.Name}, object: object}
 			release, is := layer.Releases[object.ID]
 			has, exists := seen.Releases[object.Exclusive]
 			note := release.Chart + " " + release.Version
@@ -129,7 +128,7 @@ func Decide(wanted Wanted, seen Seen) []Task {
 	for _, layer := range first {
 		for i := range layer.Objects {
 			if object := &layer.Objects[i]; object.ID.GroupKind() == kinds.HelmReleaseKind && !seen.Managed[object.ID] {
-				add(Task{work: handOver, layer: layer.Name, object: object}, hostplans.HandOver, object.ID.String(), "it goes on as it runs")
+				add(Task{Step: hostplans.Step{Layer: layer.Name}, work: handOver, object: object}, hostplans.HandOver, object.ID.String(), "it goes on as it runs")
 			}
 		}
 	}
@@ -139,7 +138,7 @@ func Decide(wanted Wanted, seen Seen) []Task {
 		}
 		add(Task{work: bringStrata}, hostplans.Install, "Strata", "")
 	}
-	waits := len(seen.Undeployed) > 0
+	waits := seen.Undeployed
 	for _, object := range wanted.Objects {
 		id := objects.IDOf(object)
 		if seen.There[id] {

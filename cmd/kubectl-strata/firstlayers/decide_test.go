@@ -115,7 +115,7 @@ func TestDecide(t *testing.T) {
 			seen.Managed, seen.Releases = map[objects.ID]bool{plugin: true}, nil
 		}), []string{layer, await}},
 		"a node has gone from a cluster that is filled": {wants(true), full(func(seen *Seen) { seen.NodesReady = false }), nil},
-		"a layer is not deployed yet":                   {wants(true), full(func(seen *Seen) { seen.Undeployed = []string{"network"} }), []string{await}},
+		"a layer is not deployed yet":                   {wants(true), full(func(seen *Seen) { seen.Undeployed = true }), []string{await}},
 	} {
 		var got []string
 		for _, step := range StepsOf(Decide(row.wanted, row.seen)) {

@@ -58,6 +58,9 @@ type Filling struct {
 	reader  reader
 	wanted  Wanted
 	flux    []*unstructured.Unstructured
+	// tasks are what Steps has said last, of the target that it has seen.
+	tasks  []Task
+	target *target
 }
 
 // Open reads what a cluster is to be filled with, with the charts of the first layers.
@@ -101,44 +104,35 @@ func takesPods(spec v1alpha1.HostClusterSpec) bool {
 // Close ends the use of the folder.
 func (f *Filling) Close() { f.reader.plan.Close() }
 
-// Steps returns what is to be done in a cluster.
-func (f *Filling) Steps(ctx context.Context, sight *observe.Sight) ([]hostplans.Step, error) {
-	tasks, _, err := f.tasks(ctx, sight.Cluster)
-	return StepsOf(tasks), err
-}
-
-func (f *Filling) tasks(ctx context.Context, cluster *observe.Cluster) ([]Task, *target, error) {
+// Steps returns what is to be done in a cluster, which Fill then does.
+func (f *Filling) Steps(ctx context.Context, sight *observe.Sight) (steps []hostplans.Step, err error) {
 	var seen Seen
-	var t *target
-	if cluster != nil {
-		var err error
-		if t, err = newTarget(f.options.Console, cluster.Config); err != nil {
-			return nil, nil, err
+	f.target, f.tasks = nil, nil
+	if sight.Cluster != nil {
+		if f.target, err = newTarget(f.options.Console, sight.Cluster.Config); err != nil {
+			return nil, err
 		}
-		if seen, err = t.see(ctx, f.wanted, f.reader.charts); err != nil {
-			return nil, nil, err
+		if seen, err = f.target.see(ctx, f.wanted, f.reader.charts); err != nil {
+			return nil, err
 		}
 	}
 	if f.wanted.Install && !seen.Flux && len(f.flux) == 0 {
-		return nil, nil, errNeedsFlux
+		return nil, errNeedsFlux
 	}
-	return Decide(f.wanted, seen), t, nil
+	f.tasks = Decide(f.wanted, seen)
+	return StepsOf(f.tasks), nil
 }
 
-// Fill does what Steps says, one step after the other. The error names the step.
-func (f *Filling) Fill(ctx context.Context, cluster *observe.Cluster, report func(provision.Event)) error {
-	tasks, t, err := f.tasks(ctx, cluster)
-	if err != nil {
-		return err
-	}
-	if t == nil {
+// Fill does what Steps has said last, one step after the other. The error names the step.
+func (f *Filling) Fill(ctx context.Context, report func(provision.Event)) error {
+	if f.target == nil {
 		return errors.New("there is no cluster that answers")
 	}
-	for _, task := range tasks {
+	for _, task := range f.tasks {
 		if task.Verb != hostplans.Await {
 			report(provision.Event{Message: task.String()})
 		}
-		if err := f.do(ctx, t, task, report); err != nil {
+		if err := f.do(ctx, f.target, task, report); err != nil {
 			return fmt.Errorf("%s: %w", task.Step, err)
 		}
 	}
@@ -148,7 +142,7 @@ func (f *Filling) Fill(ctx context.Context, cluster *observe.Cluster, report fun
 func (f *Filling) do(ctx context.Context, t *target, task Task, report func(provision.Event)) error {
 	switch task.work {
 	case writeObject:
-		return t.create(ctx, task.object.Created(task.layer, layers.Keys), dependents.FieldManager)
+		return t.create(ctx, task.object.Created(task.Layer, layers.Keys), dependents.FieldManager)
 	case installRelease:
 		return t.install(ctx, f.reader.charts[task.object.ID], f.isNeeded(task.object.ID))
 	case awaitNodes:
@@ -213,8 +207,7 @@ func (f *Filling) await(ctx context.Context, what string, report func(provision.
 
 // create creates an object that is not there.
 func (t *target) create(ctx context.Context, object *unstructured.Unstructured, manager string) error {
-	t.mapper.Reset()
-	resource, err := t.resource(objects.IDOf(object))
+	resource, err := t.fresh(objects.IDOf(object))
 	if err != nil {
 		return err
 	}

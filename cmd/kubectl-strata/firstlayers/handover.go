@@ -145,7 +145,7 @@ func (t *target) inventoryOf(release *releasev1.Release, of *charts.Installable)
 // handOver makes the HelmRelease of a release that runs, in the name of its layer. It is
 // suspended until helm-controller can see that the release is as it should be.
 func (t *target) handOver(ctx context.Context, wanted *dependents.Dependent, of *charts.Installable) error {
-	// HelmRelease may be a kind that has just come.
+	// The release may have brought kinds of its own.
 	t.mapper.Reset()
 	release, err := t.release(of)
 	switch {
@@ -201,7 +201,7 @@ func (t *target) apply(ctx context.Context, wanted *unstructured.Unstructured) e
 		return err
 	}
 	force := true
-	resource, err := t.resource(objects.IDOf(wanted))
+	resource, err := t.fresh(objects.IDOf(wanted))
 	if err != nil {
 		return err
 	}

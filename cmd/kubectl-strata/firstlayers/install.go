@@ -45,7 +45,7 @@ func (t *target) install(ctx context.Context, of *charts.Installable, wait bool)
 			return fmt.Errorf("cannot go on with what was begun: %w", err)
 		}
 	}
-	if last == nil || last.Info.Status == releasecommon.StatusUninstalled {
+	if last == nil {
 		_, err = t.newInstall(ctx, helm, of, wait).RunWithContext(ctx, of.Chart, of.Values)
 	} else {
 		_, err = t.newUpgrade(ctx, helm, of, wait).RunWithContext(ctx, of.Name, of.Chart, of.Values)

@@ -105,12 +105,12 @@ type unfilled struct{ work *work }
 // Steps has nothing to do, and notes which of the first layers the cluster lacks.
 func (u unfilled) Steps(ctx context.Context, sight *observe.Sight) ([]hostplans.Step, error) {
 	var err error
-	u.work.fill.lacking, err = firstlayers.Lacking(ctx, u.work.Console, sight.Cluster, u.work.cluster.Spec.Bootstrap.Layers)
+	u.work.fill.lacking, err = firstlayers.Lacking(ctx, sight.Cluster, u.work.cluster.Spec.Bootstrap.Layers)
 	return nil, err
 }
 
 // Fill is never called.
-func (u unfilled) Fill(context.Context, *observe.Cluster, func(provision.Event)) error { return nil }
+func (u unfilled) Fill(context.Context, func(provision.Event)) error { return nil }
 
 // warn says in a plan which of the first layers lack, where no folder is given that has them.
 func (w *work) warn(plan *hostplans.Plan) {

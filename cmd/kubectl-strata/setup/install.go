@@ -159,7 +159,7 @@ func (i *installation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	last, err := lastRelease(helm)
+	last, err := LastRelease(helm, releaseName)
 	if err != nil && !i.dryRun {
 		return i.unseen(ctx, err, facts, loaded, given)
 	}

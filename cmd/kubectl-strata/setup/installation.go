@@ -19,6 +19,7 @@ import (
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage/driver"
 	"helm.sh/helm/v4/pkg/strvals"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
@@ -68,17 +69,21 @@ func (i *installation) values() (map[string]any, error) {
 }
 
 // helm returns how Helm's library reaches the cluster.
-func (i *installation) helm() (*action.Configuration, error) {
+func (i *installation) helm() (*action.Configuration, error) { return Helm(i.Flags, i.namespace) }
+
+// Helm returns how Helm's library reaches the cluster of flags, with its releases stored in
+// a namespace. Helm's logs go nowhere: what matters is in its errors.
+func Helm(flags *genericclioptions.ConfigFlags, namespace string) (*action.Configuration, error) {
 	config := action.NewConfiguration(action.ConfigurationSetLogger(slog.NewTextHandler(io.Discard, nil)))
-	if err := config.Init(console.Uncached(i.Flags), i.namespace, "secret"); err != nil {
+	if err := config.Init(console.Uncached(flags), namespace, "secret"); err != nil {
 		return nil, fmt.Errorf("cannot prepare Helm: %w", err)
 	}
 	return config, nil
 }
 
-// lastRelease returns what is installed, or nil.
-func lastRelease(helm *action.Configuration) (*releasev1.Release, error) {
-	found, err := helm.Releases.Last(releaseName)
+// LastRelease returns what is installed by a name; nil where nothing is.
+func LastRelease(helm *action.Configuration, name string) (*releasev1.Release, error) {
+	found, err := helm.Releases.Last(name)
 	if errors.Is(err, driver.ErrReleaseNotFound) {
 		return nil, nil
 	}
@@ -87,7 +92,7 @@ func lastRelease(helm *action.Configuration) (*releasev1.Release, error) {
 	}
 	release, is := found.(*releasev1.Release)
 	if !is {
-		return nil, fmt.Errorf("the release %s is of a kind that is not known: %T", releaseName, found)
+		return nil, fmt.Errorf("the release %s is of a kind that is not known: %T", name, found)
 	}
 	if release.Info.Status == releasecommon.StatusUninstalled {
 		return nil, nil

@@ -90,7 +90,7 @@ func (r *removal) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	last, err := lastRelease(helm)
+	last, err := LastRelease(helm, releaseName)
 	if err != nil {
 		return fmt.Errorf("cannot see what is installed in the namespace %s: %w", r.namespace, r.Explain(err, snapshot.Layers))
 	}
