@@ -166,12 +166,12 @@ e2e: tool-gotestsum tool-cosign tool-krew ## End-to-end tests on a real API serv
 	$(call E2E,all) -timeout 35m $(LEFT) $(TESTFLAGS) ./test/e2e ./test/hostile ./test/release ./test/lab
 
 .PHONY: e2e-heavy
-e2e-heavy: tool-gotestsum ## The end-to-end tests of test/heavy.txt
+e2e-heavy: tool-gotestsum controlplane-host ## The end-to-end tests of test/heavy.txt
 	@mkdir -p $(TIMES)
 	STRATA_RACE=1 STRATA_TEST_ALL=1 $(call E2E,heavy) -timeout 35m -run "$$(hack/heavy.sh all e2e)" $(TESTFLAGS) $$(hack/heavy.sh packages e2e)
 
 .PHONY: e2e-all
-e2e-all: tool-gotestsum ## All end-to-end tests, with all detectors
+e2e-all: tool-gotestsum controlplane-host ## All end-to-end tests, with all detectors
 	@mkdir -p $(TIMES)
 	$(DETECT) STRATA_RACE=1 STRATA_TEST_ALL=1 $(call E2E,all) -race -timeout 90m $(TESTFLAGS) ./test/e2e ./test/hostile ./test/release ./test/lab
 
@@ -250,6 +250,10 @@ tools: ## Build the linter, the generators and the test runner into the cache fo
 .PHONY: controlplane
 controlplane: ## Build etcd, Kubernetes, kwok and Flux into the cache folder
 	go run ./hack/controlplane
+
+.PHONY: controlplane-host
+controlplane-host: ## Build what runs on the hosts of a cluster into the cache folder, for the tests of a real one
+	go run ./hack/controlplane --host
 
 tool-%:
 	@hack/tools.sh $*

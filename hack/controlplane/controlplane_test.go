@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -171,7 +172,7 @@ func TestTargetsHavePins(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := builder{modules: modules}
-	for _, tool := range targets {
+	for _, tool := range append(slices.Clone(targets), hostTargets...) {
 		if _, err := b.key(tool); err != nil {
 			t.Errorf("%s: %v", tool.name, err)
 		}

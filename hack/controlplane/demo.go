@@ -246,7 +246,7 @@ func (g together) compile(ctx context.Context, programs []target, into string) e
 	}
 	// The flags that tell Kubernetes its version mean nothing to the others. Without
 	// inlining, which a demo does not need, compiling takes an eighth less time.
-	flags := []string{"-mod=readonly", "-trimpath", "-gcflags=all=-l", "-ldflags", linkerFlags(kubernetesProgram("kube-apiserver"), version)}
+	flags := []string{"-mod=readonly", "-trimpath", "-gcflags=all=-l", "-ldflags", linkerFlags(kubernetesProgram("kubernetes", "kube-apiserver"), version)}
 	fmt.Fprintf(g.out, "building %s, once; this takes some minutes\n", strings.Join(names, ", "))
 	begin := time.Now()
 	list := append(append([]string{"list", "-deps"}, flags...), "-f", "{{if .Stale}}{{.ImportPath}}{{end}}")

@@ -16,7 +16,10 @@
 // With --older the earlier minor versions of Kubernetes and of Flux that are supported,
 // too, are built into a folder beside it, from the modules in older.
 //
-//	go run ./hack/controlplane [--only etcd,kube-apiserver] [--demo] [--older] [--print-dir]
+// With --host what runs on every host of a cluster is built instead: the kubelet, containerd
+// and kube-proxy, with CoreDNS.
+//
+//	go run ./hack/controlplane [--only etcd,kube-apiserver] [--demo] [--older] [--host] [--print-dir]
 package main
 
 import (
@@ -53,6 +56,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	only := flags.String("only", "", "comma-separated targets to build, all that tests need when it is empty: "+strings.Join(targetNames(), ","))
 	demo := flags.Bool("demo", false, "make what the demo runs, in less time, and print the folder of its programs")
 	older := flags.Bool("older", false, "build the earlier versions of Kubernetes and Flux that are supported, too")
+	host := flags.Bool("host", false, "build what runs on the hosts of a cluster, and nothing else")
 	printDir := flags.Bool("print-dir", false, "print the folder of the programs and exit")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -88,6 +92,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 		fmt.Fprintln(out, folder)
 		return nil
+	}
+	if *host {
+		return builder{modules: modules, dir: dir, out: out}.ensure(ctx, hostTargets)
 	}
 	wanted, err := selectTargets(*only)
 	if err != nil {

@@ -40,15 +40,16 @@ const (
 	notificationController = "github.com/fluxcd/notification-controller"
 	kustomizeController    = "github.com/fluxcd/kustomize-controller"
 	clusterAPI             = "sigs.k8s.io/cluster-api"
+	containerd             = "github.com/containerd/containerd/v2"
 )
 
 var targets = []target{
 	program("etcd", "etcd", "go.etcd.io/etcd/server/v3", ""),
-	kubernetesProgram("kube-apiserver"),
-	kubernetesProgram("kube-controller-manager"),
-	kubernetesProgram("kube-scheduler"),
-	kubernetesProgram("kubectl"),
-	kubernetesProgram("kubeadm"),
+	kubernetesProgram("kubernetes", "kube-apiserver"),
+	kubernetesProgram("kubernetes", "kube-controller-manager"),
+	kubernetesProgram("kubernetes", "kube-scheduler"),
+	kubernetesProgram("kubernetes", "kubectl"),
+	kubernetesProgram("kubernetes", "kubeadm"),
 	program("kwok", "kwok", "sigs.k8s.io/kwok", "/cmd/kwok"),
 	program("source-controller", "source-controller", sourceController, ""),
 	program("helm-controller", "helm-controller", helmController, ""),
@@ -82,9 +83,9 @@ var targets = []target{
 
 // olderTargets are what there is of the earlier versions that are supported, too.
 var olderTargets = []target{
-	kubernetesProgram("kube-apiserver"),
-	kubernetesProgram("kube-controller-manager"),
-	kubernetesProgram("kube-scheduler"),
+	kubernetesProgram("kubernetes", "kube-apiserver"),
+	kubernetesProgram("kubernetes", "kube-controller-manager"),
+	kubernetesProgram("kubernetes", "kube-scheduler"),
 	program("source-controller", "source-controller", sourceController, ""),
 	program("helm-controller", "helm-controller", helmController, ""),
 	{
@@ -94,6 +95,16 @@ var olderTargets = []target{
 		ldflags: noFlags,
 		make:    copyCRDs(pinned{"source-controller", sourceController}, pinned{"helm-controller", helmController}),
 	},
+}
+
+// hostTargets are what a host has that is as real as can be, besides the programs of the
+// control plane. They are made for few tests.
+var hostTargets = []target{
+	kubernetesProgram("kubelet", "kubelet"),
+	kubernetesProgram("kubelet", "kube-proxy"),
+	containerdProgram("containerd"),
+	containerdProgram("containerd-shim-runc-v2"),
+	program("coredns", "coredns", "github.com/coredns/coredns", ""),
 }
 
 func program(name, folder, module, pkg string) target {
@@ -109,14 +120,21 @@ func program(name, folder, module, pkg string) target {
 
 // kubernetesProgram is a program that tells its version, which decides what
 // clients believe the server can do, by linker flags only.
-func kubernetesProgram(name string) target {
-	t := program(name, "kubernetes", kubernetes, "/cmd/"+name)
+func kubernetesProgram(folder, name string) target {
+	t := program(name, folder, kubernetes, "/cmd/"+name)
 	t.ldflags = func(version string) string {
 		const pkg = "k8s.io/component-base/version"
 		parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 		return fmt.Sprintf("-X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s -X %[1]s.gitTreeState=clean",
 			pkg, version, parts[0], parts[1])
 	}
+	return t
+}
+
+// containerdProgram says its version as a released one does.
+func containerdProgram(name string) target {
+	t := program(name, "containerd", containerd, "/cmd/"+name)
+	t.ldflags = func(version string) string { return "-X " + containerd + "/version.Version=" + version }
 	return t
 }
 

@@ -2,14 +2,43 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # The first process of a host: files of its own over those of the machine, and an SSH
-# server. NAME, LIB, SSHD, CONFIG, PROGRAMS, DISK, DEBIAN,
-# KEYS and SUDOER are set by who starts it; what is on the disk outlives the host.
+# server. NAME, LIB, SSHD, CONFIG, PROGRAMS, DISK, DEBIAN, KEYS, SUDOER and PLUGINS are
+# set by who starts it; what is on the disk outlives the host. PLUGINS is empty but where
+# the host runs containers.
 set -eu
 for own in etc:/etc usr:/usr lib:/var/lib cache:/var/cache; do
   mkdir -p "$DISK/${own%%:*}" "$DISK/work/${own%%:*}"
   mount -t overlay lab -o "lowerdir=${own#*:},upperdir=$DISK/${own%%:*},workdir=$DISK/work/${own%%:*}" "${own#*:}"
 done
 mount -t tmpfs lab /run
+if [ -n "$PLUGINS" ]; then
+  # Containers have overlays, which cannot lie on one.
+  for own in lib/containerd lib/kubelet log; do
+    mkdir -p "/var/$own" "$DISK/bare/$own"
+    mount --bind "$DISK/bare/$own" "/var/$own"
+  done
+  mkdir -p "$DISK/opt" "$DISK/work/opt"
+  mount -t overlay lab -o "lowerdir=/opt,upperdir=$DISK/opt,workdir=$DISK/work/opt" /opt
+  mkdir -p /opt/cni
+  ln -sfn "$PLUGINS" /opt/cni/bin
+  # The control groups of the host look like those of a machine.
+  groups=$(find /sys/fs/cgroup -mindepth 1 -maxdepth 1 -type d)
+  mount -t tmpfs lab /sys/fs/cgroup
+  for group in $groups; do
+    mkdir "$group"
+    case ${group##*/} in
+    systemd) mount -t cgroup -o none,name=systemd lab "$group" ;;
+    unified) mount -t cgroup2 lab "$group" ;;
+    *) mount -t cgroup -o "${group##*/}" lab "$group" ;;
+    esac
+  done
+  # The kubelet sets these, and they are the machine's: the host has copies.
+  for setting in vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on_oops kernel/keys/root_maxkeys kernel/keys/root_maxbytes; do
+    mkdir -p "/run/lab-settings/${setting%/*}"
+    cat "/proc/sys/$setting" >"/run/lab-settings/$setting"
+    mount --bind "/run/lab-settings/$setting" "/proc/sys/$setting"
+  done
+fi
 mkdir /run/sshd
 grep -q '^sshd:' /etc/passwd || echo 'sshd:x:74:74::/run/sshd:/usr/sbin/nologin' >>/etc/passwd
 # What the machine's root has its shell do at each login is nothing of the host's.

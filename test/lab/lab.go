@@ -67,6 +67,8 @@ type Lab struct {
 	debian    string
 	// disks are in memory, and outlive hosts.
 	disks string
+	// plugins are the network plug-ins of a real host; empty on others.
+	plugins string
 }
 
 // Host is one of them.
@@ -92,16 +94,16 @@ var labs atomic.Int32
 // Sudoer.
 func New(t testing.TB, hosts int) *Lab {
 	t.Helper()
-	return newLab(t, hosts, slices.Concat(released, played))
+	return newLab(t, hosts, slices.Concat(released, played), false)
 }
 
 // NewBare makes hosts as New does, that have nothing of Kubernetes and no containerd.
 func NewBare(t testing.TB, hosts int) *Lab {
 	t.Helper()
-	return newLab(t, hosts, []string{"systemctl"})
+	return newLab(t, hosts, []string{"systemctl"}, false)
 }
 
-func newLab(t testing.TB, hosts int, programs []string) *Lab {
+func newLab(t testing.TB, hosts int, programs []string, containers bool) *Lab {
 	t.Helper()
 	if why := Missing(); why != "" {
 		t.Skip(why)
@@ -121,6 +123,11 @@ func newLab(t testing.TB, hosts int, programs []string) *Lab {
 	l.programs = t.TempDir()
 	if err := fillPrograms(t.Context(), l.programs, programs); err != nil {
 		t.Fatal(err)
+	}
+	if containers {
+		if l.plugins, err = addReal(t.Context(), l.programs); err != nil {
+			t.Fatal(err)
+		}
 	}
 	l.disks = t.TempDir()
 	if err := syscall.Mount("lab", l.disks, "tmpfs", 0, ""); err != nil {
@@ -312,17 +319,18 @@ func (h *Host) File(path string) string {
 }
 
 // Files returns what is in the files of the host that match patterns, by their names. They
-// are ones of /var/lib.
+// are ones of /var/lib, or of /var/log of a real host.
 func (h *Host) Files(patterns ...string) map[string]string {
 	found := map[string]string{}
+	below := strings.NewReplacer("/var/lib/", "lib/", "/var/log/", "bare/log/")
 	for _, pattern := range patterns {
-		files, err := filepath.Glob(filepath.Join(h.disk(), strings.Replace(pattern, "/var/lib/", "lib/", 1)))
+		files, err := filepath.Glob(filepath.Join(h.disk(), below.Replace(pattern)))
 		if err != nil {
 			h.lab.t.Fatal(err)
 		}
 		for _, file := range files {
 			if data, err := os.ReadFile(file); err == nil {
-				found[filepath.Base(file)] = string(data)
+				found[strings.TrimPrefix(file, h.disk())] = string(data)
 			}
 		}
 	}
@@ -339,19 +347,23 @@ func (h *Host) prepare() {
 		// A proxy that leads nowhere: nothing of a cluster may be asked for there.
 		"SetEnv HTTPS_PROXY=http://192.0.2.1:3128 https_proxy=http://192.0.2.1:3128", "",
 	}, "\n")
-	path, err := exec.LookPath("nsenter") // ip netns exec would hide the control groups
+	shell, err := exec.LookPath("sh")
 	if err != nil {
 		t.Fatal(err)
 	}
+	// ip netns exec would hide the control groups.
+	command := []string{"nsenter", "--net=/run/netns/" + h.namespace(), "--", "unshare", "--mount", "--uts", "--pid", "--fork", "--mount-proc", "--kill-child"}
+	var groups []string
+	if h.lab.plugins != "" {
+		command = append(command, "--cgroup")
+		groups = h.makeGroups()
+	}
 	h.runner, err = controlplane.NewRunner(controlplane.Program{
-		Name: h.Name, Path: path, Dir: h.lab.dir, Healthy: h.answers,
-		Args: []string{
-			"--net=/run/netns/" + h.namespace(), "--",
-			"unshare", "--mount", "--uts", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", hostScript,
-		},
+		Name: h.Name, Path: shell, Dir: h.lab.dir, Healthy: h.answers,
+		Args: enterGroups(groups, append(command, "sh", "-c", hostScript)...),
 		Env: []string{
 			"NAME=" + h.Name, "LIB=" + h.lab.libraries, "SSHD=" + h.lab.server, "PROGRAMS=" + h.lab.programs, "DISK=" + h.disk(),
-			"DEBIAN=" + h.lab.debian, "SUDOER=" + Sudoer, "KEYS=" + filepath.Join(h.lab.dir, "authorized_keys"),
+			"DEBIAN=" + h.lab.debian, "PLUGINS=" + h.lab.plugins, "SUDOER=" + Sudoer, "KEYS=" + filepath.Join(h.lab.dir, "authorized_keys"),
 			"CONFIG=" + h.lab.write(h.Name+".config", []byte(config)),
 		},
 	})

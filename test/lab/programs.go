@@ -74,6 +74,19 @@ func Program(ctx context.Context, name string) (string, error) {
 	return path, nil
 }
 
+// RealProgram returns where one of the programs is that only a real host has.
+func RealProgram(name string) (string, error) {
+	programs, err := cache.Dir()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(programs, name)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("make controlplane-host builds it: %w", err)
+	}
+	return path, nil
+}
+
 // buildPlayed builds the program that plays. Tests of several packages may do so at the
 // same time: the last one wins, and all are the same.
 func buildPlayed(ctx context.Context, dir string) (string, error) {

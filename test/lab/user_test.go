@@ -190,6 +190,9 @@ func (u *user) logs() string {
 			content := host.File(file)
 			fmt.Fprintf(text, "\n--- %s %s\n%s", host.Name, file, content[max(0, len(content)-1500):])
 		}
+		for file, content := range host.Files("/var/log/pods/*/*/*.log") {
+			fmt.Fprintf(text, "\n--- %s %s\n%s", host.Name, file, content[max(0, len(content)-1500):])
+		}
 	}
 	return text.String()
 }
