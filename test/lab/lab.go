@@ -54,11 +54,13 @@ func Missing() string {
 
 // Lab is a network with hosts on it. They end with the test.
 type Lab struct {
-	t         testing.TB
-	dir       string
-	server    string
-	bridge    string
-	network   string
+	t       testing.TB
+	dir     string
+	server  string
+	bridge  string
+	network string
+	// network6 is the beginning of the addresses of version 6.
+	network6  string
 	userKey   ssh.Signer
 	keyFile   string
 	hosts     []*Host
@@ -87,6 +89,9 @@ func (h *Host) IP() string {
 	return address
 }
 
+// IPv6 is the other address of the host.
+func (h *Host) IPv6() string { return fmt.Sprintf("%s%d", h.lab.network6, 10+h.index) }
+
 // labs counts those of this process, so that each has a network of its own.
 var labs atomic.Int32
 
@@ -109,7 +114,7 @@ func newLab(t testing.TB, hosts int, programs []string, containers bool) *Lab {
 		t.Skip(why)
 	}
 	number := (os.Getpid() + int(labs.Add(1))) % 250
-	l := &Lab{t: t, dir: t.TempDir(), bridge: fmt.Sprintf("slab%d", number), network: fmt.Sprintf("10.88.%d.", number)}
+	l := &Lab{t: t, dir: t.TempDir(), bridge: fmt.Sprintf("slab%d", number), network: fmt.Sprintf("10.88.%d.", number), network6: fmt.Sprintf("fd88:%x::", number)}
 	debian, err := Debian(t.Context(), "host", hostPackages...)
 	if err != nil {
 		t.Skipf("it needs Debian's SSH server: %v", err)
@@ -265,6 +270,8 @@ func (h *Host) connect() {
 	h.lab.t.Cleanup(func() { h.lab.try("ip", "link", "del", h.link()) })
 	h.lab.ip("link", "set", h.link(), "master", h.lab.bridge)
 	h.lab.ip("-n", h.namespace(), "addr", "add", address+"/24", "dev", "eth0")
+	// It need not be asked whether another host has this one.
+	h.lab.ip("-n", h.namespace(), "addr", "add", h.IPv6()+"/64", "dev", "eth0", "nodad")
 	h.lab.ip("-n", h.namespace(), "link", "set", "eth0", "up")
 	h.Plug()
 }
