@@ -305,12 +305,12 @@ type HostPackages struct {
 	// +optional
 	LeaveRepositories bool `json:"leaveRepositories,omitempty"`
 	// Kubernetes has kubeadm and kubelet. {minor} in its URL stands for a minor
-	// version such as v1.36. It is https://pkgs.k8s.io/core:/stable:/{minor}/deb where it is
-	// not given.
+	// version such as v1.36, {format} for deb or rpm. It is
+	// https://pkgs.k8s.io/core:/stable:/{minor}/{format} where it is not given.
 	// +optional
 	Kubernetes PackageRepository `json:"kubernetes,omitempty,omitzero"`
-	// Containerd has containerd, in a folder for each distribution. It is
-	// https://download.docker.com/linux where it is not given.
+	// Containerd has containerd, in a folder for each distribution. {format} in its URL
+	// stands for deb or rpm. It is https://download.docker.com/linux where it is not given.
 	// +optional
 	Containerd PackageRepository `json:"containerd,omitempty,omitzero"`
 	// ContainerdPackage is the name of the package; containerd.io where it is not given.

@@ -49,7 +49,7 @@ func Default(cluster *v1alpha1.HostCluster) {
 			host.SSHPort, host.SSHUser = cmp.Or(host.SSHPort, spec.SSH.Port), cmp.Or(host.SSHUser, spec.SSH.User)
 		}
 	}
-	spec.Packages.Kubernetes.URL = cmp.Or(spec.Packages.Kubernetes.URL, "https://pkgs.k8s.io/core:/stable:/{minor}/deb")
+	spec.Packages.Kubernetes.URL = cmp.Or(spec.Packages.Kubernetes.URL, "https://pkgs.k8s.io/core:/stable:/{minor}/{format}")
 	spec.Packages.Containerd.URL = cmp.Or(spec.Packages.Containerd.URL, "https://download.docker.com/linux")
 	spec.Packages.ContainerdPackage = cmp.Or(spec.Packages.ContainerdPackage, "containerd.io")
 	for i := range spec.ControlPlane {

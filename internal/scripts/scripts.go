@@ -106,7 +106,7 @@ func Render(job Job) ([]byte, error) {
 	}
 	values = append(values, value{"KUBEADM", document})
 	values = append(values, preparation(job.Cluster, host, job.Action.Version)...)
-	return render(values, part("begin"), part("prepare"), part("apt"), mirrors(job.Cluster.Spec.Containerd.Mirrors), body), nil
+	return render(values, part("begin"), part("prepare"), part("apt"), part("dnf"), mirrors(job.Cluster.Spec.Containerd.Mirrors), body), nil
 }
 
 // Certificates returns the script by which a host of the control plane offers its

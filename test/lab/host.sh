@@ -6,7 +6,7 @@
 # set by who starts it; what is on the disk outlives the host. PLUGINS is empty but where
 # the host runs containers.
 set -eu
-for own in etc:/etc usr:/usr lib:/var/lib cache:/var/cache; do
+for own in etc:/etc usr:/usr lib:/var/lib cache:/var/cache log:/var/log; do
   mkdir -p "$DISK/${own%%:*}" "$DISK/work/${own%%:*}"
   mount -t overlay lab -o "lowerdir=${own#*:},upperdir=$DISK/${own%%:*},workdir=$DISK/work/${own%%:*}" "${own#*:}"
 done

@@ -26,12 +26,14 @@ apt_packages() {
   say "installs the packages of $VERSION"
   export DEBIAN_FRONTEND=noninteractive
   if [ -n "$CONFIGURE_REPOSITORIES" ]; then
-    repository kubernetes "$KUBERNETES_REPOSITORY /" "$KUBERNETES_REPOSITORY/Release.key" "$KUBERNETES_KEY"
+    url=$(in_format deb "$KUBERNETES_REPOSITORY")
+    repository kubernetes "$url /" "$url/Release.key" "$KUBERNETES_KEY"
     # shellcheck disable=SC1091 # it is the host's
     codename=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
     # shellcheck disable=SC1091 # it is the host's
     id=$(. /etc/os-release && printf '%s' "${ID:-}")
-    repository containerd "$CONTAINERD_REPOSITORY/$id $codename stable" "$CONTAINERD_REPOSITORY/$id/gpg" "$CONTAINERD_KEY"
+    url=$(in_format deb "$CONTAINERD_REPOSITORY")/$id
+    repository containerd "$url $codename stable" "$url/gpg" "$CONTAINERD_KEY"
   fi
   must apt-get -q update
   number=${VERSION#v}

@@ -33,6 +33,11 @@ has() {
     command -v containerd >/dev/null 2>&1
 }
 
+# in_format is the address of a repository that has packages of a format.
+in_format() {
+  printf '%s' "$2" | sed "s/{format}/$1/g"
+}
+
 # packages installs what is missing.
 packages() {
   if has; then
@@ -42,7 +47,8 @@ packages() {
   id=$(. /etc/os-release && printf '%s %s' "${ID:-}" "${ID_LIKE:-}")
   case " $id " in
   *" debian "* | *" ubuntu "*) apt_packages ;;
-  *) fail "this host is neither Debian nor Ubuntu, and lacks kubeadm and kubelet of $VERSION or containerd: install them" ;;
+  *" rhel "* | *" centos "* | *" fedora "*) dnf_packages ;;
+  *) fail "this host is of no family that packages are known for (Debian, Ubuntu, RHEL, Fedora), and lacks kubeadm and kubelet of $VERSION or containerd: install them" ;;
   esac
   has || fail "the packages are installed, and kubeadm, kubelet or containerd is not as it must be"
 }

@@ -1,0 +1,49 @@
+# Copyright The Strata Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# dnf_repository adds one repository, whose key is fetched from it where none is given. What
+# it excludes is installed by this script alone.
+dnf_repository() {
+  name=$1 url=$2 keys=$3 key=$4 excluded=$5
+  file=/etc/pki/rpm-gpg/$name.asc
+  if [ -n "$key" ]; then
+    put "$file" "$key"
+  elif [ ! -s "$file" ]; then
+    mkdir -p "${file%/*}"
+    run curl -fsSL --connect-timeout 30 -o "$file.new" "$keys" || fail "cannot fetch $keys"
+    chmod 644 "$file.new"
+    mv "$file.new" "$file"
+  fi
+  put "/etc/yum.repos.d/$name.repo" "[$name]
+name=$name
+baseurl=$url
+enabled=1
+gpgcheck=1
+gpgkey=file://$file
+exclude=$excluded"
+}
+
+# dnf_packages installs Kubernetes and containerd, and keeps others from upgrading them.
+dnf_packages() {
+  say "installs the packages of $VERSION"
+  if [ -n "$CONFIGURE_REPOSITORIES" ]; then
+    url=$(in_format rpm "$KUBERNETES_REPOSITORY")
+    dnf_repository strata-kubernetes "$url/" "$url/repodata/repomd.xml.key" "$KUBERNETES_KEY" "kubelet kubeadm kubectl cri-tools kubernetes-cni"
+    # shellcheck disable=SC1091 # it is the host's
+    id=$(. /etc/os-release && printf '%s' "${ID:-}")
+    case $id in
+    fedora | rhel) ;;
+    *) id=centos ;; # it has what the others of the family need
+    esac
+    url=$(in_format rpm "$CONTAINERD_REPOSITORY")/$id
+    # shellcheck disable=SC2016 # dnf knows these
+    dnf_repository strata-containerd "$url"'/$releasever/$basearch/stable' "$url/gpg" "$CONTAINERD_KEY" "$CONTAINERD_PACKAGE"
+  fi
+  number=${VERSION#v}
+  wanted="kubeadm-$number kubelet-$number"
+  if ! command -v containerd >/dev/null 2>&1; then
+    wanted="$wanted $CONTAINERD_PACKAGE"
+  fi
+  # shellcheck disable=SC2086 # these are several words
+  must dnf -y --refresh --setopt=install_weak_deps=False --setopt=disable_excludes=all install $wanted
+}
