@@ -8,7 +8,6 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"path"
@@ -188,11 +187,7 @@ func (f *Facts) addCertificate(file, encoded string) {
 	if err != nil {
 		return
 	}
-	block, _ := pem.Decode(decoded)
-	if block == nil || block.Type != "CERTIFICATE" {
-		return
-	}
-	if certificate, err := x509.ParseCertificate(block.Bytes); err == nil {
+	if certificate, err := x509.ParseCertificate(decoded); err == nil {
 		f.Certificates[file] = certificate.NotAfter
 	}
 }

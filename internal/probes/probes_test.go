@@ -44,7 +44,7 @@ func newHost(t *testing.T) *host {
 	h.write("var/lib/.keep", "")
 	h.program("id", "echo 0")
 	h.program("uname", `case $1 in -n) echo cp-0 ;; -r) echo 6.1.0-28-amd64 ;; -m) echo x86_64 ;; esac`)
-	h.program("systemctl", "printf 'not-found\\ninactive\\ndead\\n'")
+	h.program("systemctl", "printf 'not-found\\ninactive\\ndead\\n\\nnot-found\\ninactive\\ndead\\n'")
 	return h
 }
 
@@ -148,7 +148,7 @@ func TestHostOfACluster(t *testing.T) {
 	h.write("etc/kubernetes/manifests/etcd.yaml", "spec: {}")
 	h.write("var/lib/etcd/member/snap/db", "data")
 	h.write("var/lib/strata/journal", `{"cluster":"ns/c/00000001","action":"Join","version":"v1.35.3","ended":true}`+"\n"+`{"cluster":"ns/c/00000001","action":"Upgrade","version":"v1.36.3"}`+"\n")
-	h.program("systemctl", "printf 'loaded\\nactive\\nrunning\\n'")
+	h.program("systemctl", "printf 'loaded\\nactive\\nrunning\\n\\nloaded\\nactive\\nrunning\\n'")
 	h.program("kubelet", "echo Kubernetes v1.36.3")
 	h.program("kubeadm", "echo v1.36.3")
 	h.program("containerd", "echo containerd github.com/containerd/containerd/v2 v2.1.4 75cb2b7193e4")
@@ -184,10 +184,12 @@ func TestUnitsThatDoNotStay(t *testing.T) {
 		`\n`:                                 {},
 	} {
 		h := newHost(t)
-		h.program("systemctl", "printf '"+states+"'")
+		h.program("systemctl", "printf '"+states+`\nloaded\nactive\nexited\n'`)
 		facts, err := probes.Read(h.answer())
-		if err != nil || facts.Kubelet != want {
-			t.Errorf("%q: %+v, %v", states, facts.Kubelet, err)
+		// The other unit is read, unless one says nothing.
+		other := probes.Unit{Loaded: want != (probes.Unit{}) || strings.HasPrefix(states, "masked")}
+		if err != nil || facts.Kubelet != want || facts.Containerd != other {
+			t.Errorf("%q: %+v, %+v, %v", states, facts.Kubelet, facts.Containerd, err)
 		}
 	}
 }
