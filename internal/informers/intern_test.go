@@ -15,6 +15,7 @@ import (
 	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -142,4 +143,37 @@ func TestInternedMapsAreBounded(t *testing.T) {
 	if known, once := len(many.known), len(many.once); known != mostParts || once > mostSeenOnce {
 		t.Errorf("%d are known, and %d were seen once", known, once)
 	}
+}
+
+// A reflector strips an object a second time when it has been listed. Its maps are those of
+// objects in the caches then, which others read: nothing is written to them.
+func TestStripWritesNothingToWhatIsHadInCommon(t *testing.T) {
+	const text = `{"apiVersion":"helm.toolkit.fluxcd.io/v2","kind":"HelmRelease","metadata":{"name":"web","namespace":"apps"},
+		"spec":{"interval":"1m"},"status":{"observedGeneration":"1"}}`
+	strip := func() *unstructured.Unstructured {
+		stripped, err := Strip(&unstructured.Unstructured{Object: decoded(t, text)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stripped.(*unstructured.Unstructured)
+	}
+	strip()
+	cached, listed := strip(), strip()
+	for _, part := range []string{"metadata", "status"} {
+		if reflect.ValueOf(cached.Object[part]).Pointer() != reflect.ValueOf(listed.Object[part]).Pointer() {
+			t.Fatalf("%s is not had in common, so that this shows nothing", part)
+		}
+	}
+	var group sync.WaitGroup
+	group.Go(func() {
+		for range 1000 {
+			cached.DeepCopy()
+		}
+	})
+	for range 1000 {
+		if _, err := Strip(listed); err != nil {
+			t.Error(err)
+		}
+	}
+	group.Wait()
 }

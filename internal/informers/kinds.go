@@ -389,23 +389,39 @@ var (
 	definitionVersion     = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 )
 
-// Strip removes what is large and never looked at.
+// Strip removes what is large and never looked at. A reflector may call it twice for an
+// object, whose maps other objects have in common then: what is not there is not removed,
+// since that would be a write to a map that others read.
 func Strip(in any) (any, error) {
 	obj, ok := in.(client.Object)
 	if !ok {
 		return in, nil
 	}
-	obj.SetManagedFields(nil)
+	u, isUnstructured := in.(*unstructured.Unstructured)
+	if !isUnstructured {
+		obj.SetManagedFields(nil)
+	} else {
+		removeField(u.Object, "metadata", "managedFields")
+	}
 	if annotations := obj.GetAnnotations(); annotations["kubectl.kubernetes.io/last-applied-configuration"] != "" {
 		delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
 		obj.SetAnnotations(annotations)
 	}
-	if u, ok := in.(*unstructured.Unstructured); ok && u.GroupVersionKind().GroupKind() == kinds.HelmReleaseKind {
-		unstructured.RemoveNestedField(u.Object, "status", "history")
+	if isUnstructured && u.GroupVersionKind().GroupKind() == kinds.HelmReleaseKind {
+		removeField(u.Object, "status", "history")
 		stripInventory(u)
 		u.Object, _ = intern(u.Object).(map[string]any)
 	}
 	return in, nil
+}
+
+// removeField removes a field of a part of an object, where it is there.
+func removeField(object map[string]any, part, field string) {
+	if fields, is := object[part].(map[string]any); is {
+		if _, has := fields[field]; has {
+			delete(fields, field)
+		}
+	}
 }
 
 // mostInventory is how many entries of a release's inventory are kept.
@@ -420,7 +436,7 @@ func stripInventory(release *unstructured.Unstructured) {
 			kept = append(kept, made.Entry)
 		}
 	}
-	unstructured.RemoveNestedField(release.Object, "status", "inventory")
+	removeField(release.Object, "status", "inventory")
 	if len(kept) > 0 {
 		_ = unstructured.SetNestedField(release.Object, map[string]any{"entries": kept}, "status", "inventory") // of a status that is there
 	}
