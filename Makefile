@@ -93,7 +93,7 @@ test: ## All checks that a change must pass, with the time of each
 .PHONY: test-all
 test-all: ## What make test leaves out, some of it for a short time only
 	@MAKE='$(MAKE)' TIMES='$(TIMES)' ROTATE=$$(git rev-list --count HEAD 2>/dev/null || echo 0) \
-	  hack/step.sh tools controlplane -- e2e-heavy unit-heavy laws vulncheck fuzz-brief simulate-heavy mutants tools-all chaos-brief
+	  hack/step.sh tools controlplane -- e2e-heavy e2e-hosts unit-heavy laws vulncheck fuzz-brief simulate-heavy mutants tools-all chaos-brief
 
 .PHONY: nightly
 nightly: ## Everything, at length: all tests with all detectors, fuzz tests, 10000 simulated runs, half an hour of chaos
@@ -166,9 +166,14 @@ e2e: tool-gotestsum tool-cosign tool-krew ## End-to-end tests on a real API serv
 	$(call E2E,all) -timeout 35m $(LEFT) $(TESTFLAGS) ./test/e2e ./test/hostile ./test/release ./test/lab
 
 .PHONY: e2e-heavy
-e2e-heavy: tool-gotestsum controlplane-host ## The end-to-end tests of test/heavy.txt
+e2e-heavy: tool-gotestsum ## The end-to-end tests of test/heavy.txt
 	@mkdir -p $(TIMES)
 	STRATA_RACE=1 STRATA_TEST_ALL=1 $(call E2E,heavy) -timeout 35m -run "$$(hack/heavy.sh all e2e)" $(TESTFLAGS) $$(hack/heavy.sh packages e2e)
+
+.PHONY: e2e-hosts
+e2e-hosts: tool-gotestsum controlplane-host ## The tests of test/heavy.txt on hosts as real as can be, and on two versions of Kubernetes, whose programs are built first
+	@mkdir -p $(TIMES)
+	STRATA_TEST_ALL=1 $(call E2E,hosts) -timeout 35m -run "$$(hack/heavy.sh all hosts)" $(TESTFLAGS) $$(hack/heavy.sh packages hosts)
 
 .PHONY: e2e-all
 e2e-all: tool-gotestsum controlplane-host ## All end-to-end tests, with all detectors
@@ -252,8 +257,9 @@ controlplane: ## Build etcd, Kubernetes, kwok and Flux into the cache folder
 	go run ./hack/controlplane
 
 .PHONY: controlplane-host
-controlplane-host: ## Build what runs on the hosts of a cluster into the cache folder, for the tests of a real one
+controlplane-host: ## Build what runs on hosts, and the version of Kubernetes before, into the cache folder, for the tests of hosts
 	go run ./hack/controlplane --host
+	go run ./hack/controlplane --older --only kube-apiserver,kube-controller-manager,kube-scheduler,kubeadm
 
 tool-%:
 	@hack/tools.sh $*

@@ -60,9 +60,23 @@ type HostClusterSpec struct {
 	// +optional
 	Packages HostPackages `json:"packages,omitempty,omitzero"`
 
+	// Upgrade says how hosts go from one version to the next.
+	// +optional
+	Upgrade HostUpgrade `json:"upgrade,omitempty,omitzero"`
+
 	// Bootstrap says what a new cluster needs before Flux and Strata can run in it.
 	// +optional
 	Bootstrap HostBootstrap `json:"bootstrap,omitempty,omitzero"`
+}
+
+// HostUpgrade says how hosts go from one version to the next: one at a time, those of the
+// control plane first.
+type HostUpgrade struct {
+	// DrainTimeout is how long Pods may take to leave a host before it is upgraded, such as
+	// 15m. It is 10m where it is not given. PodDisruptionBudgets are kept to.
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be more than 0s"
+	// +optional
+	DrainTimeout *metav1.Duration `json:"drainTimeout,omitempty"`
 }
 
 // HostBootstrap says what a new cluster needs before Flux and Strata can run in it.

@@ -150,7 +150,7 @@ func TestSelectTargets(t *testing.T) {
 		{reason: "the order is that of the builds", only: "kube-apiserver,etcd", want: "etcd,kube-apiserver"},
 		{reason: "a typo is an error", only: "etdc", want: "error"},
 	} {
-		selected, err := selectTargets(tc.only)
+		selected, err := selectTargets(targets, tc.only)
 		var names []string
 		for _, s := range selected {
 			names = append(names, s.name)

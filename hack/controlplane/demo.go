@@ -78,7 +78,7 @@ func demoPlaces(filled string) []string {
 func (g together) ensure(ctx context.Context) (string, error) {
 	wanted := slices.Clone(g.programs)
 	if len(g.crds) > 0 {
-		wanted = append(wanted, targets[slices.Index(targetNames(), cache.CRDs)])
+		wanted = append(wanted, targets[slices.Index(targetNames(targets), cache.CRDs)])
 	}
 	if stale, err := g.stale(wanted); err != nil || len(stale) == 0 {
 		return g.dir, err

@@ -53,7 +53,7 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("controlplane", flag.ContinueOnError)
-	only := flags.String("only", "", "comma-separated targets to build, all that tests need when it is empty: "+strings.Join(targetNames(), ","))
+	only := flags.String("only", "", "comma-separated targets to build, all that tests need when it is empty: "+strings.Join(targetNames(targets), ","))
 	demo := flags.Bool("demo", false, "make what the demo runs, in less time, and print the folder of its programs")
 	older := flags.Bool("older", false, "build the earlier versions of Kubernetes and Flux that are supported, too")
 	host := flags.Bool("host", false, "build what runs on the hosts of a cluster, and nothing else")
@@ -77,8 +77,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if *older {
-		b := builder{modules: filepath.Join(modules, "older"), dir: dir, out: out}
-		return b.ensure(ctx, olderTargets)
+		wanted, err := selectTargets(olderTargets, *only)
+		if err != nil {
+			return err
+		}
+		return builder{modules: filepath.Join(modules, "older"), dir: dir, out: out}.ensure(ctx, wanted)
 	}
 	if *demo {
 		// What is said on the way must not be taken for the folder.
@@ -96,7 +99,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if *host {
 		return builder{modules: modules, dir: dir, out: out}.ensure(ctx, hostTargets)
 	}
-	wanted, err := selectTargets(*only)
+	wanted, err := selectTargets(targets, *only)
 	if err != nil {
 		return err
 	}
@@ -104,25 +107,19 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return b.ensure(ctx, wanted)
 }
 
-// selectTargets returns the targets named in a comma-separated list, in the
+// selectTargets returns those of the targets that a comma-separated list names, in the
 // order in which they are built; an empty list is all.
-func selectTargets(only string) ([]target, error) {
+func selectTargets(of []target, only string) ([]target, error) {
 	if only == "" {
-		return slices.Clone(targets), nil
+		return slices.Clone(of), nil
 	}
-	names := strings.Split(only, ",")
+	known, names := targetNames(of), strings.Split(only, ",")
 	for _, name := range names {
-		if !slices.Contains(targetNames(), name) {
-			return nil, fmt.Errorf("unknown target %q: want one of %s", name, strings.Join(targetNames(), ", "))
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("unknown target %q: want one of %s", name, strings.Join(known, ", "))
 		}
 	}
-	var selected []target
-	for _, t := range targets {
-		if slices.Contains(names, t.name) {
-			selected = append(selected, t)
-		}
-	}
-	return selected, nil
+	return slices.DeleteFunc(slices.Clone(of), func(t target) bool { return !slices.Contains(names, t.name) }), nil
 }
 
 // findModules returns the folder of the tool modules, looked for from the

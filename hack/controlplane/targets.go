@@ -86,6 +86,7 @@ var olderTargets = []target{
 	kubernetesProgram("kubernetes", "kube-apiserver"),
 	kubernetesProgram("kubernetes", "kube-controller-manager"),
 	kubernetesProgram("kubernetes", "kube-scheduler"),
+	kubernetesProgram("kubernetes", "kubeadm"),
 	program("source-controller", "source-controller", sourceController, ""),
 	program("helm-controller", "helm-controller", helmController, ""),
 	{
@@ -140,9 +141,9 @@ func containerdProgram(name string) target {
 
 func noFlags(string) string { return "" }
 
-func targetNames() []string {
-	names := make([]string, 0, len(targets))
-	for _, t := range targets {
+func targetNames(of []target) []string {
+	names := make([]string, 0, len(of))
+	for _, t := range of {
 		names = append(names, t.name)
 	}
 	return names

@@ -38,6 +38,16 @@ func (c Change) String() string {
 // Saved is the field of a Change that saves a manifest which was not saved before.
 const Saved = "the saved manifest"
 
+// HeldBack is the annotation of a Node that takes no Pods because its host is upgraded: it
+// has the ID of the cluster. Whoever else keeps Pods away from a Node does not have it.
+const HeldBack = "kraan.io/upgrading"
+
+// IsHeldBack tells whether a Node takes no Pods because of an upgrade.
+func IsHeldBack(node *corev1.Node) bool {
+	_, marked := node.Annotations[HeldBack]
+	return marked
+}
+
 // Drift returns what of a manifest is not yet so, by what was last applied and by the Nodes
 // that there are. saved is nil where nothing was applied yet.
 func Drift(saved *v1alpha1.HostClusterSpec, wanted v1alpha1.HostClusterSpec, nodes []corev1.Node) []Change {
@@ -55,6 +65,9 @@ func Drift(saved *v1alpha1.HostClusterSpec, wanted v1alpha1.HostClusterSpec, nod
 		i := slices.IndexFunc(nodes, func(n corev1.Node) bool { return n.Name == host.Name })
 		if i < 0 {
 			continue // it is not there yet
+		}
+		if IsHeldBack(&nodes[i]) {
+			changes = append(changes, Change{Host: host.Name, Field: "Pods", From: "kept away for an upgrade", To: "let in"})
 		}
 		was, known := before[host.Name]
 		changes = append(changes, labelChanges(host, was, nodes[i])...)

@@ -87,6 +87,9 @@ type Action struct {
 	MemberID string `json:"memberID,omitempty"`
 	// Version of Kubernetes that the host gets.
 	Version string `json:"version,omitempty"`
+	// Leads is true for the upgrade of the first host of the control plane, which takes what
+	// the cluster itself has to that version; the others follow.
+	Leads bool `json:"leads,omitempty"`
 	// Continues is true where the host's journal says that it began before.
 	Continues bool `json:"continues,omitempty"`
 	// Reason says why, in a sentence.
@@ -95,6 +98,11 @@ type Action struct {
 	// does not.
 	Before *Ring `json:"before,omitempty"`
 	After  *Ring `json:"after,omitempty"`
+}
+
+// IsSameAs tells whether two actions do the same, also where one of them goes on with it.
+func (a Action) IsSameAs(other Action) bool {
+	return a.Verb == other.Verb && a.Host == other.Host && a.Version == other.Version && a.MemberID == other.MemberID
 }
 
 // Decision is what is done, and why not more.

@@ -46,8 +46,23 @@ func (d *decider) goOnWith(i int, after *Ring) {
 	host := d.Hosts[i]
 	d.add(Action{
 		Verb: host.Journal.Action, Host: host.Name, Version: host.Journal.Version, Continues: true,
-		Reason: "it has begun there and has not ended",
+		Leads: host.Journal.Action == VerbUpgrade && d.leads(i, host.Journal.Version), Reason: "it has begun there and has not ended",
 	}, after)
+}
+
+// leads tells whether the upgrade of a host is the first one to a version: no other host
+// of the control plane has it, nor gets it before. One that has begun and not ended may have
+// led and not come to its end.
+func (d *decider) leads(i int, version string) bool {
+	if d.Hosts[i].Worker {
+		return false
+	}
+	for j, host := range d.Hosts {
+		if j != i && !host.Worker && d.classes[j] == Healthy && host.Version == version {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(d.actions, func(a Action) bool { return a.Leads })
 }
 
 // joinAgain joins a host that was reset.
@@ -159,7 +174,7 @@ func (d *decider) upgrade() {
 			if host.Worker != workers || d.classes[i] != Healthy || host.Version == d.Target {
 				continue
 			}
-			d.add(Action{Verb: VerbUpgrade, Host: host.Name, Version: d.Target, Reason: "it has " + host.Version}, nil)
+			d.add(Action{Verb: VerbUpgrade, Host: host.Name, Version: d.Target, Leads: d.leads(i, d.Target), Reason: "it has " + host.Version}, nil)
 		}
 	}
 }

@@ -83,7 +83,7 @@ func problem(s situation) string {
 	o := s.observe()
 	d := hosts.Decide(o)
 	for _, check := range []func(situation, hosts.Observation, hosts.Decision) string{
-		endsAsItSays, makesNoSecondCluster, keepsMajority, sparesHosts, climbsOneMinor, ordersNothing,
+		endsAsItSays, makesNoSecondCluster, keepsMajority, sparesHosts, climbsOneMinor, oneLeads, ordersNothing,
 	} {
 		if what := check(s, o, d); what != "" {
 			return fmt.Sprintf("%s\n%v\n%+v", what, s, d)
@@ -103,6 +103,35 @@ func endsAsItSays(_ situation, _ hosts.Observation, d hosts.Decision) string {
 		return "it goes on and has no actions"
 	case (d.Exit == hosts.Error || d.Exit == hosts.Blocked) != (d.Reason != ""):
 		return "it has a reason without being stopped, or none"
+	}
+	return ""
+}
+
+// oneLeads: the first host of the control plane at a version takes the cluster there, and no
+// other one does.
+func oneLeads(s situation, o hosts.Observation, d hosts.Decision) string {
+	classes := hosts.Classes(o)
+	there := map[string]bool{} // versions that the cluster is at, or will be
+	for i, host := range o.Hosts {
+		there[host.Version] = there[host.Version] || classes[i] == hosts.Healthy
+	}
+	for _, action := range d.Actions {
+		if action.Verb != hosts.VerbUpgrade {
+			if action.Leads {
+				return "what is no upgrade leads"
+			}
+			continue
+		}
+		if i := s.hostIn(action); o.Hosts[i].Worker {
+			if action.Leads {
+				return "a worker leads"
+			}
+			continue
+		}
+		if action.Leads == there[action.Version] {
+			return fmt.Sprintf("leads: %t, and the cluster is at %s: %t", action.Leads, action.Version, there[action.Version])
+		}
+		there[action.Version] = true
 	}
 	return ""
 }

@@ -417,11 +417,11 @@ func Strip(in any) (any, error) {
 
 // removeField removes a field of a part of an object, where it is there.
 func removeField(object map[string]any, part, field string) {
-	if fields, is := object[part].(map[string]any); is {
-		if _, has := fields[field]; has {
-			delete(fields, field)
-		}
+	fields, _ := object[part].(map[string]any)
+	if _, has := fields[field]; !has {
+		return // to delete what is not there counts as a write, too
 	}
+	delete(fields, field)
 }
 
 // mostInventory is how many entries of a release's inventory are kept.

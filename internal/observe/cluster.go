@@ -47,8 +47,9 @@ type Cluster struct {
 	// Saved is what was last applied; its zero value where nothing was.
 	Saved Saved
 
-	nodes []corev1.Node
-	etcd  *etcd
+	nodes  []corev1.Node
+	layers []v1alpha1.AddonsLayer
+	etcd   *etcd
 }
 
 // Saved is what is kept in the cluster of the manifest that was last applied.
@@ -238,10 +239,29 @@ func (c *Cluster) ask(ctx context.Context, limit time.Duration) (hosts.Cluster, 
 	for i := range nodes.Items {
 		found.Nodes = append(found.Nodes, nodes.Items[i].Name)
 	}
+	if c.layers, err = c.listLayers(ctx); err != nil {
+		return hosts.Cluster{}, err
+	}
 	if found.Members, err = c.etcd.members(ctx); err != nil {
 		return hosts.Cluster{}, err
 	}
 	return found, nil
+}
+
+// listLayers lists the layers; none where the cluster does not know them.
+func (c *Cluster) listLayers(ctx context.Context) ([]v1alpha1.AddonsLayer, error) {
+	data, err := c.Client.Discovery().RESTClient().Get().AbsPath("/apis", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "addonslayers").DoRaw(ctx)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	var list v1alpha1.AddonsLayerList
+	if err == nil {
+		err = json.Unmarshal(data, &list)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the AddonsLayers: %w", err)
+	}
+	return list.Items, nil
 }
 
 // version returns that of kubeadm's own configuration, at which hosts join.

@@ -31,10 +31,12 @@ func (w *worker) act(ctx context.Context, action hosts.Action) (done bool, err e
 		return w.runScript(ctx, scripts.Job{Cluster: w.Cluster, ID: w.id, Action: action})
 	case hosts.VerbRemoveMember:
 		return true, w.removeMember(ctx, action)
+	case hosts.VerbUpgrade:
+		return w.upgrade(ctx, action)
 	case hosts.VerbUpdate:
 		return w.update(ctx)
 	}
-	return false, fmt.Errorf("this version of Strata does not %s clusters yet", strings.ToLower(string(action.Verb)))
+	return false, fmt.Errorf("nobody knows how to %s a host", action.Verb)
 }
 
 // init makes the cluster.

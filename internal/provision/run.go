@@ -180,37 +180,64 @@ func (w *worker) look(ctx context.Context) (*hostplans.Plan, error) {
 }
 
 // lookAtRest looks when no action goes on any more that somebody has begun who was killed:
-// until then the hosts change by themselves.
+// until then the hosts change by themselves. A host on which one went on gets its time to
+// become healthy.
 func (w *worker) lookAtRest(ctx context.Context) (*hostplans.Plan, error) {
 	until, said := w.Now().Add(busyTime), map[string]bool{}
+	var healthyUntil time.Time
 	for {
 		plan, err := w.look(ctx)
 		if err != nil {
 			return nil, err
 		}
-		var busy []string
-		for name, facts := range w.sight.Facts {
-			if facts.Busy {
-				busy = append(busy, name)
-			}
-		}
-		slices.Sort(busy)
+		busy := w.busy()
 		switch {
-		case len(busy) == 0:
-			return plan, nil
-		case w.Now().After(until):
+		case len(busy) > 0 && w.Now().After(until):
 			return nil, fmt.Errorf("%s: an action that somebody has begun before has not ended in %s: see what runs there", strings.Join(busy, ", "), busyTime)
-		}
-		for _, name := range busy {
-			if !said[name] {
-				said[name] = true
-				w.Report(Event{Host: name, Message: "waits for what somebody has begun before", Until: until})
+		case len(busy) > 0:
+			for _, name := range busy {
+				if !said[name] {
+					said[name] = true
+					w.Report(Event{Host: name, Message: "waits for what somebody has begun before", Until: until})
+				}
+			}
+		default:
+			host := brokenOf(plan, said)
+			if healthyUntil.IsZero() {
+				healthyUntil = w.Now().Add(healthyTime)
+				if host != nil {
+					w.Report(Event{Host: host.Name, Message: "waits: " + host.Note, Until: healthyUntil})
+				}
+			}
+			if host == nil || w.Now().After(healthyUntil) {
+				return plan, nil
 			}
 		}
 		if err := pause(ctx); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// busy returns the hosts on which an action goes on, in order.
+func (w *worker) busy() []string {
+	var busy []string
+	for name, facts := range w.sight.Facts {
+		if facts.Busy {
+			busy = append(busy, name)
+		}
+	}
+	slices.Sort(busy)
+	return busy
+}
+
+// brokenOf returns the first of some hosts that is broken; nil where none is.
+func brokenOf(plan *hostplans.Plan, some map[string]bool) *hostplans.Host {
+	i := slices.IndexFunc(plan.Hosts, func(h hostplans.Host) bool { return some[h.Name] && h.Class == hosts.Broken })
+	if i < 0 {
+		return nil
+	}
+	return &plan.Hosts[i]
 }
 
 // work takes the first action of the plan, until there is none.
@@ -232,6 +259,9 @@ func (w *worker) work(ctx context.Context, cancel context.CancelCauseFunc, plan 
 			return plan, err
 		}
 		next, err := w.settle(ctx, action, done)
+		if err == nil && action.Verb == hosts.VerbUpgrade && !slices.ContainsFunc(next.Actions, action.IsSameAs) {
+			err = w.letIn(ctx, "")
+		}
 		if err != nil {
 			return plan, err
 		}
@@ -246,9 +276,7 @@ func (w *worker) isAgreed(action hosts.Action) bool {
 	if action.Verb == hosts.VerbUpdate {
 		return true
 	}
-	return slices.ContainsFunc(w.agreed, func(a hosts.Action) bool {
-		return a.Verb == action.Verb && a.Host == action.Host && a.Version == action.Version && a.MemberID == action.MemberID
-	})
+	return slices.ContainsFunc(w.agreed, action.IsSameAs)
 }
 
 // settle looks again until the host of an action that is done is healthy, or its time is
@@ -288,7 +316,8 @@ func standing(plan *hostplans.Plan, action hosts.Action) (note string, settled b
 		if action.Verb == hosts.VerbReset {
 			want = hosts.Empty
 		}
-		return host.Note, host.Class == want
+		isAt := action.Verb != hosts.VerbUpgrade || host.Version == action.Version
+		return host.Note, host.Class == want && isAt
 	}
 	return "", true
 }

@@ -50,6 +50,9 @@ func (w *worker) update(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
+	if err := w.letIn(ctx, ""); err != nil {
+		return false, err
+	}
 	return true, w.save(ctx)
 }
 

@@ -180,11 +180,17 @@ func registration(job Job, host v1alpha1.ClusterHost, leaves []string) nodeRegis
 	if job.Action.Continues && job.Action.Verb != hosts.VerbReset {
 		made.IgnorePreflightErrors = slices.Clone(leaves)
 	}
+	made.IgnorePreflightErrors = append(made.IgnorePreflightErrors, ignored(host)...)
+	return made
+}
+
+// ignored are the checks of kubeadm that a host is let through.
+func ignored(host v1alpha1.ClusterHost) []string {
 	if host.Kubelet.CgroupV1 {
 		// kubeadm wants this said beside the kubelet's own setting.
-		made.IgnorePreflightErrors = append(made.IgnorePreflightErrors, "SystemVerification")
+		return []string{"SystemVerification"}
 	}
-	return made
+	return nil
 }
 
 // kubeletPatch is what is different about the kubelet of a host.

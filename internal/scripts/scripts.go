@@ -77,6 +77,14 @@ func part(name string) string {
 	return text
 }
 
+// flag is a value that sh takes for true unless it is empty.
+func flag(is bool) string {
+	if is {
+		return "1"
+	}
+	return ""
+}
+
 // quote quotes a text for sh.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
@@ -94,13 +102,12 @@ func Render(job Job) ([]byte, error) {
 	case hosts.VerbJoin, hosts.VerbJoinWorker:
 		document, body = joinDocument(job, host, isWorker), part("join")
 	case hosts.VerbReset:
-		forget := ""
-		if job.Forget {
-			forget = "1"
-		}
-		return render(append(values, value{"FORGET", forget}), part("begin"), part("reset")), nil
+		return render(append(values, value{"FORGET", flag(job.Forget)}), part("begin"), part("reset")), nil
 	case hosts.VerbUpdate:
 		body = part("update")
+	case hosts.VerbUpgrade:
+		values = append(values, value{"LEADS", flag(job.Action.Leads)}, value{"IGNORED", strings.Join(ignored(host), ",")})
+		body = part("upgrade")
 	default:
 		return nil, errors.New("there is no script for " + string(job.Action.Verb))
 	}
@@ -132,16 +139,12 @@ func direct(spec v1alpha1.HostClusterSpec) string {
 // preparation are the values of what every host is given.
 func preparation(cluster *v1alpha1.HostCluster, host v1alpha1.ClusterHost, version string) []value {
 	packages := cluster.Spec.Packages
-	configure := "1"
-	if packages.LeaveRepositories {
-		configure = ""
-	}
 	return []value{
 		{"SYSCTLS", sysctls(cluster.Spec.Network)},
 		{"CONTAINERD", containerd(host.Kubelet.CgroupV1)},
 		{"KUBELET_PATCH_FILE", patchDir + "/kubeletconfiguration+merge.yaml"},
 		{"KUBELET_PATCH", kubeletPatch(host.Kubelet)},
-		{"CONFIGURE_REPOSITORIES", configure},
+		{"CONFIGURE_REPOSITORIES", flag(!packages.LeaveRepositories)},
 		{"KUBERNETES_REPOSITORY", strings.ReplaceAll(packages.Kubernetes.URL, "{minor}", minor(version))},
 		{"KUBERNETES_KEY", strings.TrimSpace(packages.Kubernetes.Key)},
 		{"CONTAINERD_REPOSITORY", packages.Containerd.URL},

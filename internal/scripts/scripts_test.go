@@ -78,6 +78,8 @@ func each(t *testing.T, call func(name string, script []byte)) {
 			"join-goes-on": {Verb: hosts.VerbJoin, Host: "cp-0", Version: "v1.36.3", Continues: true},
 			"worker":       {Verb: hosts.VerbJoinWorker, Host: "w-0", Version: "v1.36.3"},
 			"reset":        {Verb: hosts.VerbReset, Host: "cp-0"},
+			"upgrade":      {Verb: hosts.VerbUpgrade, Host: "cp-0", Version: "v1.36.3", Leads: true},
+			"follow":       {Verb: hosts.VerbUpgrade, Host: "w-0", Version: "v1.36.3"},
 			"update":       {Verb: hosts.VerbUpdate, Host: "cp-0", Version: "v1.36.3"},
 		} {
 			job := scripts.Job{Cluster: made, ID: "fleet/edge/0123456789", Action: action, Secrets: secrets}

@@ -108,6 +108,29 @@ func NewBare(t testing.TB, hosts int) *Lab {
 	return newLab(t, hosts, []string{"systemctl"}, false)
 }
 
+// NewUpgradable makes hosts as NewBare does, that have what static Pods of two versions of
+// Kubernetes need, and a network plug-in.
+func NewUpgradable(t testing.TB, hosts int, older, newer string) *Lab {
+	t.Helper()
+	l := newLab(t, hosts, []string{"systemctl", "network-plugin", "pause", "etcd"}, false)
+	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+		before, err := OlderProgram(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := Program(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for version, path := range map[string]string{older: before, newer: after} {
+			if err := os.Symlink(path, filepath.Join(l.programs, name+"-"+version)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return l
+}
+
 func newLab(t testing.TB, hosts int, programs []string, containers bool) *Lab {
 	t.Helper()
 	if why := Missing(); why != "" {

@@ -35,10 +35,14 @@ func (u *user) applyUntil(seen map[string]bool, words ...string) (killed bool) {
 		for lines.Scan() {
 			said.WriteString(lines.Text() + "\n")
 			found := step.FindStringSubmatch(lines.Text())
-			if killed || found == nil || strings.Contains(found[1], "until") || seen[found[1]] {
+			if killed || found == nil || strings.Contains(found[1], "waits") {
 				continue
 			}
-			seen[found[1]], killed = true, true
+			said, _, _ := strings.Cut(found[1], " (until ")
+			if seen[said] {
+				continue
+			}
+			seen[said], killed = true, true
 			_ = command.Process.Kill()
 		}
 	}()

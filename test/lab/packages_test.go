@@ -97,11 +97,15 @@ func (r *repository) build(below, name, version string, programs ...string) stri
 		r.t.Fatal(err)
 	}
 	for _, program := range programs {
-		path, err := lab.Program(r.t.Context(), program)
-		if err != nil {
-			r.t.Fatal(err)
+		// One that comes from elsewhere is named with its path.
+		path := program
+		if !filepath.IsAbs(program) {
+			var err error
+			if path, err = lab.Program(r.t.Context(), program); err != nil {
+				r.t.Fatal(err)
+			}
 		}
-		copyProgram(r.t, path, filepath.Join(bin, program))
+		copyProgram(r.t, path, filepath.Join(bin, filepath.Base(program)))
 	}
 	file := filepath.Join(below, name+".deb")
 	r.write(file, nil)

@@ -19,7 +19,7 @@ import (
 var released = []string{"kubeadm", "kubectl", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 
 // played are the programs that command kubelet of this package plays.
-var played = []string{"kubelet", "containerd", "systemctl", "network-plugin", "kube-proxy"}
+var played = []string{"kubelet", "containerd", "systemctl", "network-plugin", "kube-proxy", "pause"}
 
 // built has the program that plays, which is built once in a process.
 var built struct {
@@ -70,6 +70,19 @@ func Program(ctx context.Context, name string) (string, error) {
 	path := filepath.Join(programs, name)
 	if _, err := os.Stat(path); err != nil {
 		return "", fmt.Errorf("make controlplane builds it: %w", err)
+	}
+	return path, nil
+}
+
+// OlderProgram returns where one of the programs is in the version of Kubernetes before.
+func OlderProgram(name string) (string, error) {
+	programs, err := cache.Dir()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(programs+"-older", name)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("make controlplane-host builds it: %w", err)
 	}
 	return path, nil
 }

@@ -84,8 +84,15 @@ func HostAction(action hosts.Action) string {
 	if action.Host != "" {
 		parts = append(parts, action.Host)
 	}
-	if action.Version != "" {
+	switch {
+	case action.Version == "":
+	case action.Verb == hosts.VerbUpgrade:
+		parts = append(parts, "to", action.Version)
+	default:
 		parts = append(parts, "at", action.Version)
+	}
+	if action.Leads {
+		parts = append(parts, "with the cluster")
 	}
 	if action.Continues {
 		parts = append(parts, "(goes on)")

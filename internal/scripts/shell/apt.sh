@@ -21,9 +21,10 @@ repository() {
   put "/etc/apt/sources.list.d/$name.list" "deb [signed-by=/etc/apt/keyrings/$name.asc] $line"
 }
 
-# apt_packages installs Kubernetes and containerd, and keeps others from upgrading them.
+# apt_packages installs programs, and keeps others from upgrading them.
 apt_packages() {
   say "installs the packages of $VERSION"
+  wanted=$*
   export DEBIAN_FRONTEND=noninteractive
   if [ -n "$CONFIGURE_REPOSITORIES" ]; then
     url=$(in_format deb "$KUBERNETES_REPOSITORY")
@@ -37,11 +38,14 @@ apt_packages() {
   fi
   must apt-get -q update
   number=${VERSION#v}
-  wanted="kubeadm=$number-* kubelet=$number-*"
-  if ! command -v containerd >/dev/null 2>&1; then
-    wanted="$wanted $CONTAINERD_PACKAGE"
-  fi
+  packages=
+  for name in $wanted; do
+    case $name in
+    containerd) has containerd || packages="$packages $CONTAINERD_PACKAGE" ;;
+    *) packages="$packages $name=$number-*" ;;
+    esac
+  done
   # shellcheck disable=SC2086 # these are several words
-  must apt-get -q -y --no-install-recommends --allow-change-held-packages -o Dpkg::Options::=--force-confold install $wanted
+  must apt-get -q -y --no-install-recommends --allow-change-held-packages -o Dpkg::Options::=--force-confold install $packages
   run apt-mark hold kubeadm kubelet "$CONTAINERD_PACKAGE" || true # containerd may come from elsewhere
 }

@@ -23,9 +23,10 @@ gpgkey=file://$file
 exclude=$excluded"
 }
 
-# dnf_packages installs Kubernetes and containerd, and keeps others from upgrading them.
+# dnf_packages installs programs, and keeps others from upgrading them.
 dnf_packages() {
   say "installs the packages of $VERSION"
+  wanted=$*
   if [ -n "$CONFIGURE_REPOSITORIES" ]; then
     url=$(in_format rpm "$KUBERNETES_REPOSITORY")
     dnf_repository strata-kubernetes "$url/" "$url/repodata/repomd.xml.key" "$KUBERNETES_KEY" "kubelet kubeadm kubectl cri-tools kubernetes-cni"
@@ -40,10 +41,13 @@ dnf_packages() {
     dnf_repository strata-containerd "$url"'/$releasever/$basearch/stable' "$url/gpg" "$CONTAINERD_KEY" "$CONTAINERD_PACKAGE"
   fi
   number=${VERSION#v}
-  wanted="kubeadm-$number kubelet-$number"
-  if ! command -v containerd >/dev/null 2>&1; then
-    wanted="$wanted $CONTAINERD_PACKAGE"
-  fi
+  packages=
+  for name in $wanted; do
+    case $name in
+    containerd) has containerd || packages="$packages $CONTAINERD_PACKAGE" ;;
+    *) packages="$packages $name-$number" ;;
+    esac
+  done
   # shellcheck disable=SC2086 # these are several words
-  must dnf -y --refresh --setopt=install_weak_deps=False --setopt=disable_excludes=all install $wanted
+  must dnf -y --refresh --setopt=install_weak_deps=False --setopt=disable_excludes=all install $packages
 }

@@ -22,15 +22,25 @@ br_netfilter"
       printf '%s' "$value" >"$file"
     fi
   done
-  packages
+  packages kubeadm kubelet containerd
   containers
 }
 
-# has tells whether the programs of Kubernetes are there, in their version.
+# has tells whether a program is there: of Kubernetes in its version, containerd in any.
 has() {
-  [ "$(kubeadm version -o short 2>/dev/null)" = "$VERSION" ] &&
-    [ "$(kubelet --version 2>/dev/null)" = "Kubernetes $VERSION" ] &&
-    command -v containerd >/dev/null 2>&1
+  case $1 in
+  kubeadm) [ "$(kubeadm version -o short 2>/dev/null)" = "$VERSION" ] ;;
+  kubelet) [ "$(kubelet --version 2>/dev/null)" = "Kubernetes $VERSION" ] ;;
+  *) command -v "$1" >/dev/null 2>&1 ;;
+  esac
+}
+
+# lacks_some tells whether one of the programs is not there.
+lacks_some() {
+  for name in "$@"; do
+    has "$name" || return 0
+  done
+  return 1
 }
 
 # in_format is the address of a repository that has packages of a format.
@@ -38,19 +48,19 @@ in_format() {
   printf '%s' "$2" | sed "s/{format}/$1/g"
 }
 
-# packages installs what is missing.
+# packages installs those of the programs that are missing.
 packages() {
-  if has; then
-    return
-  fi
+  lacks_some "$@" || return 0
   # shellcheck disable=SC1091 # it is the host's
   id=$(. /etc/os-release && printf '%s %s' "${ID:-}" "${ID_LIKE:-}")
   case " $id " in
-  *" debian "* | *" ubuntu "*) apt_packages ;;
-  *" rhel "* | *" centos "* | *" fedora "*) dnf_packages ;;
-  *) fail "this host is of no family that packages are known for (Debian, Ubuntu, RHEL, Fedora), and lacks kubeadm and kubelet of $VERSION or containerd: install them" ;;
+  *" debian "* | *" ubuntu "*) apt_packages "$@" ;;
+  *" rhel "* | *" centos "* | *" fedora "*) dnf_packages "$@" ;;
+  *) fail "this host is of no family that packages are known for (Debian, Ubuntu, RHEL, Fedora), and lacks $* of $VERSION: install them" ;;
   esac
-  has || fail "the packages are installed, and kubeadm, kubelet or containerd is not as it must be"
+  if lacks_some "$@"; then
+    fail "the packages are installed, and one of $* is not as it must be"
+  fi
 }
 
 # containers has containerd run, with its configuration.

@@ -9,6 +9,7 @@
 //     program that is called as its image, an account, and a network of its own as soon as
 //     there is one,
 //   - network-plugin and kube-proxy: what connects Pods, and Services with them,
+//   - pause: what holds a Pod together,
 //   - containerd: a CRI that has every image,
 //   - systemctl: it starts and stops both.
 package main
@@ -20,14 +21,20 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 )
 
 // version of Kubernetes and of containerd that the programs say they are; a host can have
-// others.
+// others, and a package has it in a file beside the program.
 func version(name, fallback string) string {
 	if said := os.Getenv(name); said != "" {
 		return said
+	}
+	if program, err := os.Executable(); err == nil {
+		if said, err := os.ReadFile(program + ".version"); err == nil && name == "LAB_KUBELET" {
+			return strings.TrimSpace(string(said))
+		}
 	}
 	return fallback
 }
@@ -66,6 +73,12 @@ func run(ctx context.Context, name string, args []string) error {
 		return nil
 	case name == "kubelet":
 		return runKubelet(ctx)
+	case name == "pause" && slices.Contains(args, "-v"):
+		fmt.Println("pause.c lab")
+		return nil
+	case name == "pause":
+		<-ctx.Done()
+		return nil
 	case name == "network-plugin":
 		return runNetwork(ctx)
 	case name == "kube-proxy":

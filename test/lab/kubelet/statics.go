@@ -171,7 +171,7 @@ func (p *static) start(pod *corev1.Pod, hash string) error {
 	if len(words) == 0 {
 		return errors.New("its container has no command")
 	}
-	program, err := exec.LookPath(words[0])
+	program, err := programOf(words[0], container.Image)
 	if err != nil {
 		return err
 	}
@@ -193,6 +193,17 @@ func (p *static) start(pod *corev1.Pod, hash string) error {
 	}
 	p.process, p.hash, p.pod = process.Process.Pid, hash, pod
 	return os.WriteFile(staticFile(pod.Name), []byte(hash+" "+strconv.Itoa(p.process)), 0o644)
+}
+
+// programOf returns the program of a version where the host has several, by the tag of the
+// image.
+func programOf(name, image string) (string, error) {
+	if i := strings.LastIndex(image, ":"); i >= 0 {
+		if program, err := exec.LookPath(name + "-" + image[i+1:]); err == nil {
+			return program, nil
+		}
+	}
+	return exec.LookPath(name)
 }
 
 // mirror shows the static Pods to the API server, as a kubelet does.
