@@ -47,7 +47,8 @@ type Cluster struct {
 	// Saved is what was last applied; its zero value where nothing was.
 	Saved Saved
 
-	nodes  []corev1.Node
+	nodes []corev1.Node
+	// layers are asked for where the cluster is to get another version.
 	layers []v1alpha1.AddonsLayer
 	etcd   *etcd
 }
@@ -90,7 +91,7 @@ func (l *looker) askCluster(ctx context.Context) {
 	var err error
 	if cluster.Client, err = kubernetes.NewForConfig(cluster.Config); err == nil {
 		cluster.etcd = newEtcd(l.Machines, cluster.Leader, spec.ControlPlane, credentials)
-		l.sight.Observation.Cluster, err = cluster.ask(ctx, l.HostTime)
+		l.sight.Observation.Cluster, err = cluster.ask(ctx, spec.Version, l.HostTime)
 	}
 	if err != nil {
 		l.sight.Unasked = plain(cluster.Leader, err)
@@ -219,14 +220,19 @@ func do(client *http.Client, request *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// ask asks what a cluster is.
-func (c *Cluster) ask(ctx context.Context, limit time.Duration) (hosts.Cluster, error) {
+// ask asks what a cluster is, and which layers it has where it is to get another version.
+func (c *Cluster) ask(ctx context.Context, target string, limit time.Duration) (hosts.Cluster, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the cluster does not answer within %s", limit))
 	defer cancel()
 	found := hosts.Cluster{Answers: true}
 	var err error
 	if found.Version, err = c.version(ctx); err != nil {
 		return hosts.Cluster{}, err
+	}
+	if found.Version != target {
+		if c.layers, err = c.listLayers(ctx); err != nil {
+			return hosts.Cluster{}, err
+		}
 	}
 	if c.Saved, err = c.saved(ctx); err != nil {
 		return hosts.Cluster{}, err
@@ -238,9 +244,6 @@ func (c *Cluster) ask(ctx context.Context, limit time.Duration) (hosts.Cluster, 
 	c.nodes = nodes.Items
 	for i := range nodes.Items {
 		found.Nodes = append(found.Nodes, nodes.Items[i].Name)
-	}
-	if c.layers, err = c.listLayers(ctx); err != nil {
-		return hosts.Cluster{}, err
 	}
 	if found.Members, err = c.etcd.members(ctx); err != nil {
 		return hosts.Cluster{}, err

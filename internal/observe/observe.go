@@ -204,9 +204,7 @@ func (l *looker) compare() {
 		seen.Stops = append(seen.Stops, "the cluster is managed by "+printable.Line(saved.Manager, 100)+": --take-over takes it from there")
 	}
 	seen.Stops = append(seen.Stops, hostclusters.Unchangeable(saved.Spec, l.Cluster.Spec)...)
-	if seen.Target != seen.Cluster.Version {
-		seen.Stops = append(seen.Stops, hostclusters.Refusing(cluster.layers, seen.Target)...)
-	}
+	seen.Stops = append(seen.Stops, hostclusters.Refusing(cluster.layers, seen.Target)...)
 	l.sight.Changes = hostclusters.Drift(saved.Spec, l.Cluster.Spec, cluster.nodes)
 	for _, change := range l.sight.Changes {
 		seen.Drift = append(seen.Drift, printable.Line(change.String(), 500))

@@ -63,19 +63,7 @@ func (w *worker) changesFiles(host string) bool {
 
 // renewNode brings the labels and taints of a host's Node to what the manifest says.
 func (w *worker) renewNode(ctx context.Context, host, was v1alpha1.ClusterHost) error {
-	nodes := w.sight.Cluster.Client.CoreV1().Nodes()
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		node, err := nodes.Get(ctx, host.Name, metav1.GetOptions{})
-		if err != nil || !hostclusters.Renew(node, host, was) {
-			return err
-		}
-		_, err = nodes.Update(ctx, node, metav1.UpdateOptions{})
-		return err
-	})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("cannot change the Node %s: %w", host.Name, err)
-	}
-	return nil
+	return changeNode(ctx, w.sight.Cluster.Client, host.Name, func(node *corev1.Node) bool { return hostclusters.Renew(node, host, was) })
 }
 
 // save keeps in the cluster what was applied, and by whom.
