@@ -64,6 +64,10 @@ type HostClusterSpec struct {
 	// +optional
 	Upgrade HostUpgrade `json:"upgrade,omitempty,omitzero"`
 
+	// Snapshots says where etcd is saved before its members change and before upgrades.
+	// +optional
+	Snapshots HostSnapshots `json:"snapshots,omitempty,omitzero"`
+
 	// Bootstrap says what a new cluster needs before Flux and Strata can run in it.
 	// +optional
 	Bootstrap HostBootstrap `json:"bootstrap,omitempty,omitzero"`
@@ -77,6 +81,36 @@ type HostUpgrade struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be more than 0s"
 	// +optional
 	DrainTimeout *metav1.Duration `json:"drainTimeout,omitempty"`
+}
+
+// HostSnapshots says where etcd is saved. A snapshot has every Secret of the cluster.
+type HostSnapshots struct {
+	// Directory on the machine that runs kubectl strata, and on no host of the cluster. It
+	// begins where the manifest is, unless it begins with a slash.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Directory string `json:"directory,omitempty"`
+	// Keep is how many snapshots of the cluster are kept, the newest ones; 10 where it is
+	// not given.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	// +optional
+	Keep int32 `json:"keep,omitempty"`
+	// Encryption says for whom snapshots are encrypted. Without it they are in clear.
+	// +optional
+	Encryption HostSnapshotEncryption `json:"encryption,omitempty,omitzero"`
+}
+
+// HostSnapshotEncryption says for whom snapshots are encrypted.
+type HostSnapshotEncryption struct {
+	// Age has public keys of age, such as age1...: any of their private keys decrypts.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MaxLength=4096
+	// +listType=set
+	// +optional
+	Age []string `json:"age,omitempty"`
 }
 
 // HostBootstrap says what a new cluster needs before Flux and Strata can run in it.

@@ -5,12 +5,14 @@ package hostclusters
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
 	"strings"
 
+	"filippo.io/age"
 	cryptossh "golang.org/x/crypto/ssh"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -52,6 +54,9 @@ func Default(cluster *v1alpha1.HostCluster) {
 	spec.Packages.Kubernetes.URL = cmp.Or(spec.Packages.Kubernetes.URL, "https://pkgs.k8s.io/core:/stable:/{minor}/{format}")
 	spec.Packages.Containerd.URL = cmp.Or(spec.Packages.Containerd.URL, "https://download.docker.com/linux")
 	spec.Packages.ContainerdPackage = cmp.Or(spec.Packages.ContainerdPackage, "containerd.io")
+	if spec.Snapshots.Directory != "" {
+		spec.Snapshots.Keep = cmp.Or(spec.Snapshots.Keep, 10)
+	}
 	for i := range spec.ControlPlane {
 		if host := &spec.ControlPlane[i]; host.Taints == nil {
 			host.Taints = []v1alpha1.HostTaint{{Key: "node-role.kubernetes.io/control-plane", Effect: "NoSchedule"}}
@@ -83,7 +88,23 @@ func Check(cluster *v1alpha1.HostCluster) []Problem {
 	if bastion := cluster.Spec.SSH.Bastion; bastion != nil {
 		c.hostKeys("spec.ssh.bastion", bastion.HostKeys)
 	}
+	if _, err := Recipients(cluster.Spec.Snapshots); err != nil {
+		c.add("spec.snapshots.encryption.age", "%s", err)
+	}
 	return c.found
+}
+
+// Recipients returns for whom snapshots are encrypted; none where they are not.
+func Recipients(snapshots v1alpha1.HostSnapshots) ([]age.Recipient, error) {
+	var found []age.Recipient
+	for _, key := range snapshots.Encryption.Age {
+		read, err := age.ParseRecipients(strings.NewReader(key))
+		if err != nil || len(read) != 1 || strings.Contains(key, "\n") {
+			return nil, errors.New("must be public keys of age, such as age1...")
+		}
+		found = append(found, read...)
+	}
+	return found, nil
 }
 
 // Warnings are what may be meant, and is seldom good.
@@ -95,6 +116,9 @@ func Warnings(cluster *v1alpha1.HostCluster) []string {
 	if endpoint, hosts := cluster.Spec.Endpoint.Host, cluster.Spec.ControlPlane; len(hosts) > 1 &&
 		slices.ContainsFunc(hosts, func(h v1alpha1.ClusterHost) bool { return h.Address == endpoint }) {
 		found = append(found, "spec.endpoint.host is the address of one host: nobody reaches the cluster while that one is down. Name a load balancer")
+	}
+	if snapshots := cluster.Spec.Snapshots; snapshots.Directory != "" && len(snapshots.Encryption.Age) == 0 {
+		found = append(found, "spec.snapshots has no encryption: every Secret of the cluster is in clear in "+snapshots.Directory)
 	}
 	return found
 }

@@ -76,10 +76,35 @@ func Drift(saved *v1alpha1.HostClusterSpec, wanted v1alpha1.HostClusterSpec, nod
 			changes = append(changes, Change{Host: host.Name, Field: "kubelet", From: from, To: to, OnHost: true})
 		}
 	}
-	if len(changes) == 0 && plainly(*saved) != plainly(wanted) {
+	if len(changes) == 0 && plainly(Lasting(*saved)) != plainly(Lasting(wanted)) {
 		changes = append(changes, Change{Field: Saved, From: "an earlier one", To: "this one"})
 	}
 	return changes
+}
+
+// Lasting returns what of a manifest stays when it is applied: all but the consent to take
+// hosts out, which is for once.
+func Lasting(spec v1alpha1.HostClusterSpec) v1alpha1.HostClusterSpec {
+	without := func(hosts []v1alpha1.ClusterHost) []v1alpha1.ClusterHost {
+		kept := slices.Clone(hosts)
+		for i := range kept {
+			kept[i].Replace = false
+		}
+		return kept
+	}
+	spec.ControlPlane, spec.Workers = without(spec.ControlPlane), without(spec.Workers)
+	return spec
+}
+
+// Left returns the Nodes of hosts that were in a manifest, and are in another one no more.
+func Left(saved, wanted v1alpha1.HostClusterSpec, nodes []string) []string {
+	var found []string
+	for _, was := range Hosts(saved) {
+		if slices.Contains(nodes, was.Name) && !slices.ContainsFunc(Hosts(wanted), func(h v1alpha1.ClusterHost) bool { return h.Name == was.Name }) {
+			found = append(found, was.Name)
+		}
+	}
+	return found
 }
 
 // labelChanges compares the labels of a Node: with those of the manifest, and of those

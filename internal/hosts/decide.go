@@ -21,13 +21,15 @@ type decider struct {
 	// words.
 	down   []int
 	undone []string
+	// unsaved are changes of members that want a snapshot, where there is no place for one.
+	unsaved []string
 }
 
 // Decide returns what is to be done. The first rule that applies decides, in the order
 // in which they stand here.
 func Decide(o Observation) Decision {
 	d := &decider{Observation: o, classes: Classes(o), ring: ringOf(o.Cluster.Members)}
-	for _, rule := range []func() *Decision{d.refused, d.foreign, d.first, d.lost, d.contradiction, d.remains, d.versions} {
+	for _, rule := range []func() *Decision{d.refused, d.foreign, d.restoring, d.first, d.lost, d.contradiction, d.remains, d.takesOver, d.versions} {
 		if decision := rule(); decision != nil {
 			return *decision
 		}
@@ -38,13 +40,17 @@ func Decide(o Observation) Decision {
 	d.removeLeft()
 	repairs := len(d.actions)
 	d.down = d.each(true, Broken, Away)
-	upgrades := 0
+	upgrades, renewals := 0, 0
 	if len(d.down) == 0 {
 		d.upgrade()
 		upgrades = len(d.actions) - repairs
+		d.renew()
+		renewals = len(d.actions) - repairs - upgrades
 	}
-	joined := d.joinWorkers()
-	return d.conclude(repairs+joined, upgrades)
+	before := len(d.actions)
+	d.joinWorkers()
+	d.removeNodes()
+	return d.conclude(repairs+len(d.actions)-before, upgrades, renewals)
 }
 
 // failed is an Error.
@@ -92,11 +98,14 @@ func (d *decider) hostOf(member string) int {
 }
 
 // conclude says how it ends.
-func (d *decider) conclude(repairs, upgrades int) Decision {
+func (d *decider) conclude(repairs, upgrades, renewals int) Decision {
 	decision := Decision{Actions: d.actions}
 	switch {
-	case len(d.down) > 0 || len(d.undone) > 0:
+	case len(d.down) > 0 || len(d.undone) > 0 || len(d.unsaved) > 0:
 		decision.Exit, decision.Reason = Blocked, HostsDown
+		if len(d.down) == 0 && len(d.undone) == 0 {
+			decision.Reason = SnapshotFirst
+		}
 		decision.Replaceable = d.replaceable()
 		decision.Message = d.blocked(decision.Replaceable)
 	case repairs > 0:
@@ -106,6 +115,8 @@ func (d *decider) conclude(repairs, upgrades int) Decision {
 		}
 	case upgrades > 0:
 		decision.Exit, decision.Message = Upgrade, "takes the cluster to "+d.Target
+	case renewals > 0:
+		decision.Exit, decision.Message = Renew, "renews certificates"
 	case len(d.Drift) > 0:
 		decision.Exit, decision.Message = Update, "changes settings: "+strings.Join(d.Drift, ", ")
 		decision.Actions = []Action{{Verb: VerbUpdate, Reason: strings.Join(d.Drift, ", ")}}
@@ -121,12 +132,16 @@ func (d *decider) blocked(replaceable []string) string {
 	for _, i := range d.down {
 		host := d.Hosts[i]
 		if why := host.Away; why != "" {
-			parts = append(parts, fmt.Sprintf("%s cannot be reached: %s", host.Name, why))
+			parts = append(parts, fmt.Sprintf("%s cannot be reached: %s", host.Name, strings.TrimPrefix(why, "cannot be reached: ")))
 		} else {
 			parts = append(parts, host.Name+" is broken")
 		}
 	}
 	parts = append(parts, d.undone...)
+	if len(d.unsaved) > 0 {
+		parts = append(parts, fmt.Sprintf("members of etcd do not change (%s) before it is saved: name a place in spec.snapshots, or give --without-snapshot",
+			strings.Join(d.unsaved, ", ")))
+	}
 	message := strings.Join(parts, "; ")
 	if len(replaceable) > 0 {
 		message += ". Repair them, or replace them one by one in this order: " + strings.Join(replaceable, ", ")

@@ -16,6 +16,8 @@ const (
 	Repair Exit = "Repair"
 	// Upgrade takes hosts to another version.
 	Upgrade Exit = "Upgrade"
+	// Renew renews certificates.
+	Renew Exit = "Renew"
 	// Update changes settings, and no host's membership or version.
 	Update Exit = "Update"
 	// Fill brings into a healthy cluster what its first layers need.
@@ -52,6 +54,8 @@ const (
 	Downgrade Reason = "Downgrade"
 	// Skew passes over a minor version.
 	Skew Reason = "Skew"
+	// SnapshotFirst wants a place for snapshots before members of etcd change.
+	SnapshotFirst Reason = "SnapshotFirst"
 	// HostsDown are broken or away.
 	HostsDown Reason = "HostsDown"
 )
@@ -69,10 +73,18 @@ const (
 	VerbJoinWorker Verb = "JoinWorker"
 	// VerbRemoveMember takes a member out of etcd, and with it its Node.
 	VerbRemoveMember Verb = "RemoveMember"
+	// VerbRemoveNode takes a Node out that has no member of etcd.
+	VerbRemoveNode Verb = "RemoveNode"
 	// VerbReset takes a host's own remains away.
 	VerbReset Verb = "Reset"
 	// VerbUpgrade takes a host to the wanted version.
 	VerbUpgrade Verb = "Upgrade"
+	// VerbSnapshot saves etcd, in a place that is on no host of the cluster.
+	VerbSnapshot Verb = "Snapshot"
+	// VerbRestore has etcd begin with what was saved. No Decision has it: see Restore.
+	VerbRestore Verb = "Restore"
+	// VerbRenew renews the certificates of a host of the control plane.
+	VerbRenew Verb = "Renew"
 	// VerbUpdate changes settings of the cluster.
 	VerbUpdate Verb = "Update"
 )

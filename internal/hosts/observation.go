@@ -19,10 +19,30 @@ type Observation struct {
 	// Stops are what stops everything and is about no single host, such as a field that
 	// cannot change.
 	Stops []string
+	// TakesOver has a cluster be taken that nobody has applied a manifest to. It has no ID
+	// yet.
+	TakesOver bool
+	// Snapshots says whether etcd is saved before its members change.
+	Snapshots Snapshots
 	// Drift names what of the manifest is not yet so in a cluster that runs: labels,
 	// settings of components, certificates that end soon.
 	Drift []string
 }
+
+// Snapshots says whether etcd is saved before its members change in a cluster that is kept.
+type Snapshots string
+
+// What there is to know of snapshots.
+const (
+	// SnapshotNowhere has no place to keep one: members do not change then.
+	SnapshotNowhere Snapshots = ""
+	// SnapshotDue has a place, and none was taken in this run.
+	SnapshotDue Snapshots = "Due"
+	// SnapshotTaken has one that was taken in this run.
+	SnapshotTaken Snapshots = "Taken"
+	// SnapshotWaived has somebody say that none is wanted.
+	SnapshotWaived Snapshots = "Waived"
+)
 
 // Host is one host of the manifest, and what is known of it.
 type Host struct {
@@ -54,6 +74,8 @@ type Host struct {
 	// Authority is the digest of the certificate authority of the cluster that the host
 	// belongs to; empty where it has none.
 	Authority string
+	// Expiring is true where certificates of the host are to be renewed now.
+	Expiring bool
 	// Journal is the last action that was begun on the host.
 	Journal Entry
 }
@@ -74,12 +96,17 @@ type Entry struct {
 type Cluster struct {
 	// Answers is true where an API server is healthy and was asked.
 	Answers bool
+	// Kept is true once a manifest was applied to its end: the cluster has something to lose.
+	Kept bool
 	// Version is the one that kubeadm-config names, at which hosts join.
 	Version string
 	// Members of etcd.
 	Members []Member
 	// Nodes are the names of the Nodes that there are.
 	Nodes []string
+	// Left are those of them whose hosts were in the manifest that was applied last, and are
+	// in this one no more.
+	Left []string
 }
 
 // Member is one of etcd.

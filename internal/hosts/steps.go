@@ -110,6 +110,9 @@ func (d *decider) replace(i int) {
 		return // the ring cannot do without it
 	}
 	if d.classes[i] != Broken {
+		if host.Worker && slices.Contains(d.Cluster.Nodes, host.Name) {
+			d.add(Action{Verb: VerbRemoveNode, Host: host.Name, Reason: replaced}, nil)
+		}
 		return
 	}
 	d.add(Action{Verb: VerbReset, Host: host.Name, Reason: replaced}, nil)
@@ -174,14 +177,26 @@ func (d *decider) upgrade() {
 			if host.Worker != workers || d.classes[i] != Healthy || host.Version == d.Target {
 				continue
 			}
+			if d.Snapshots == SnapshotDue {
+				_ = d.saveFirst(Action{Verb: VerbUpgrade, Host: host.Name})
+			}
 			d.add(Action{Verb: VerbUpgrade, Host: host.Name, Version: d.Target, Leads: d.leads(i, d.Target), Reason: "it has " + host.Version}, nil)
 		}
 	}
 }
 
-// joinWorkers brings empty workers into the cluster, and returns how many those are.
-func (d *decider) joinWorkers() int {
-	joined := 0
+// renew renews certificates that end soon, where an upgrade does not do so. Each host's etcd
+// and API server start again, one after another.
+func (d *decider) renew() {
+	for _, i := range d.each(false, Healthy) {
+		if host := d.Hosts[i]; host.Expiring && host.Version == d.Target {
+			d.add(Action{Verb: VerbRenew, Host: host.Name, Version: host.Version, Reason: "its certificates end soon"}, nil)
+		}
+	}
+}
+
+// joinWorkers brings empty workers into the cluster.
+func (d *decider) joinWorkers() {
 	for i, host := range d.Hosts {
 		if !host.Worker {
 			continue
@@ -189,12 +204,22 @@ func (d *decider) joinWorkers() int {
 		switch d.classes[i] {
 		case Empty:
 			d.add(Action{Verb: VerbJoinWorker, Host: host.Name, Version: d.Target, Reason: "it is not in the cluster yet"}, nil)
-			joined++
 		case Residue:
 			d.undone = append(d.undone, fmt.Sprintf("%s has remains of a cluster (%s): reset it", host.Name, host.left()))
 		}
 	}
-	return joined
+}
+
+// removeNodes takes Nodes out whose hosts have left the manifest. That of a member of etcd
+// goes with the member.
+func (d *decider) removeNodes() {
+	for _, node := range d.Cluster.Left {
+		isMember := slices.ContainsFunc(d.Cluster.Members, func(m Member) bool { return m.Name == node })
+		isListed := slices.ContainsFunc(d.Hosts, func(h Host) bool { return h.Name == node })
+		if !isMember && !isListed {
+			d.add(Action{Verb: VerbRemoveNode, Host: node, Reason: "its host is not in the manifest"}, nil)
+		}
+	}
 }
 
 // add adds an action. after is the ring that it leads to; nil for one that stays. An
@@ -209,8 +234,29 @@ func (d *decider) add(action Action, after *Ring) bool {
 		d.undone = append(d.undone, fmt.Sprintf("%s %s would leave %d of %d members of etcd healthy", action.Verb, action.Host, after.Healthy, after.Members))
 		return false
 	}
+	if changes := action.Verb == VerbRemoveMember || after.Members != before.Members; changes && !d.saveFirst(action) {
+		return false
+	}
 	action.Before, action.After = &before, after
 	d.ring = *after
 	d.actions = append(d.actions, action)
+	return true
+}
+
+// saveFirst has etcd saved before an action that may need it: once, and not while the
+// cluster is made. It tells whether the action may be taken then.
+func (d *decider) saveFirst(action Action) bool {
+	if !d.Cluster.Kept || slices.ContainsFunc(d.actions, func(a Action) bool { return a.Verb == VerbSnapshot }) {
+		return true
+	}
+	before := fmt.Sprintf("%s %s", action.Verb, action.Host)
+	switch d.Snapshots {
+	case SnapshotTaken, SnapshotWaived:
+	case SnapshotDue:
+		d.actions = append(d.actions, Action{Verb: VerbSnapshot, Reason: "before " + before})
+	default:
+		d.unsaved = append(d.unsaved, before)
+		return false
+	}
 	return true
 }

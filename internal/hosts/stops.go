@@ -48,9 +48,17 @@ func (d *decider) foreign() *Decision {
 	return nil
 }
 
+// restoring stops where a restore has begun: what etcd has there is not whole.
+func (d *decider) restoring() *Decision {
+	if begun := d.begun(VerbRestore); len(begun) > 0 {
+		return failed(Unfinished, "the restore of etcd on %s has not ended: run kubectl strata hosts etcd restore again", d.names(begun))
+	}
+	return nil
+}
+
 // first makes the cluster where nothing speaks for one.
 func (d *decider) first() *Decision {
-	if d.Cluster.Answers || len(d.each(true, Healthy, Broken)) > 0 || len(d.begun(VerbJoin, VerbJoinWorker, VerbUpgrade)) > 0 {
+	if d.Cluster.Answers || len(d.each(true, Healthy, Broken)) > 0 || len(d.begun(VerbJoin, VerbJoinWorker, VerbUpgrade, VerbRenew)) > 0 {
 		return nil
 	}
 	away, residue, inits, resets := d.each(true, Away), d.each(true, Residue), d.begun(VerbInit), d.begun(VerbReset)
@@ -93,31 +101,23 @@ func (d *decider) first() *Decision {
 }
 
 // lost stops where etcd has no majority, or no API server answers, but for what may bring
-// it back: to go on with a join or an upgrade that has begun on a host. That changes no
+// it back: to go on with a join, an upgrade or a renewal that has begun on a host. That changes no
 // members then; an init would make a second cluster.
 func (d *decider) lost() *Decision {
 	if d.Cluster.Answers && d.ring.HasQuorum() {
 		return nil
 	}
-	unfinished := slices.DeleteFunc(d.begun(VerbJoin, VerbUpgrade), func(i int) bool { return d.Hosts[i].Worker })
-	comesBack := true
-	if d.Cluster.Answers {
-		back := d.ring
-		for _, i := range unfinished {
-			if member := d.memberOf(d.Hosts[i].Name); member != nil && !member.Learner && !member.Healthy {
-				back.Healthy++
-			}
-		}
-		comesBack = back.HasQuorum()
+	last := VerbUpgrade // where one has begun, joins were at the version before
+	if len(d.begun(VerbUpgrade)) == 0 {
+		last = VerbJoin
 	}
-	if len(unfinished) > 0 && comesBack && !d.mayBeAnother() {
-		last := VerbUpgrade // where one has begun, joins were at the version before
-		if len(d.begun(VerbUpgrade)) == 0 {
-			last = VerbJoin
+	unfinished, other := d.bringsBack(VerbJoin, VerbUpgrade, VerbRenew), d.otherVersionBegun(last)
+	if len(unfinished) > 0 && other != nil {
+		if unfinished = d.bringsBack(VerbRenew); len(unfinished) == 0 { // which is no matter of versions
+			return other
 		}
-		if decision := d.otherVersionBegun(last); decision != nil {
-			return decision
-		}
+	}
+	if len(unfinished) > 0 {
 		for _, i := range unfinished {
 			if member := d.memberOf(d.Hosts[i].Name); d.Cluster.Answers && (member == nil || member.Learner) {
 				continue // which would need a majority
@@ -129,12 +129,54 @@ func (d *decider) lost() *Decision {
 			Message: "no majority of etcd is healthy, because actions have not ended: goes on with them on " + d.names(unfinished),
 		}
 	}
+	if decision := d.ended(); decision != nil {
+		return decision
+	}
 	if !d.Cluster.Answers {
 		return failed(QuorumLost, "no API server is healthy on %s: bring them back, or restore the cluster from a snapshot",
 			d.names(d.each(true, Broken, Begun)))
 	}
 	return failed(QuorumLost, "%d of %d members of etcd are healthy, which is no majority (%s): bring hosts back, or restore the cluster from a snapshot",
 		d.ring.Healthy, d.ring.Members, d.surviving())
+}
+
+// bringsBack returns the hosts of the control plane on which actions have not ended that may
+// bring a majority back; none where they cannot.
+func (d *decider) bringsBack(verbs ...Verb) []int {
+	unfinished := slices.DeleteFunc(d.begun(verbs...), func(i int) bool { return d.Hosts[i].Worker })
+	if d.mayBeAnother() {
+		return nil
+	}
+	if !d.Cluster.Answers {
+		return unfinished
+	}
+	back := d.ring
+	for _, i := range unfinished {
+		if member := d.memberOf(d.Hosts[i].Name); member != nil && !member.Learner && !member.Healthy {
+			back.Healthy++
+		}
+	}
+	if !back.HasQuorum() {
+		return nil
+	}
+	return unfinished
+}
+
+// ended renews certificates where no API server is healthy and those of hosts have ended or
+// end soon: that changes no members. Where it is not the cause, it does no harm.
+func (d *decider) ended() *Decision {
+	if d.Cluster.Answers || d.mayBeAnother() {
+		return nil
+	}
+	for _, i := range d.each(false, Broken) {
+		if host := d.Hosts[i]; host.Expiring && host.Version != "" {
+			d.add(Action{Verb: VerbRenew, Host: host.Name, Version: host.Version, Reason: "its certificates have ended, or end soon"}, nil)
+		}
+	}
+	if len(d.actions) == 0 {
+		return nil
+	}
+	return &Decision{Exit: Renew, Actions: d.actions, Message: "no API server is healthy, and certificates have ended or end soon: renews them"}
 }
 
 // mayBeAnother tells whether a host of the control plane may be of another cluster: one
@@ -199,8 +241,49 @@ func (h Host) left() string {
 	return strings.Join(h.Remains, ", ")
 }
 
-// versions stops at what no version may do, and at another version where hosts lack.
+// takesOver takes a cluster as it is: what the manifest says is saved in it, and nothing else
+// is done, whatever the manifest says.
+func (d *decider) takesOver() *Decision {
+	if !d.TakesOver {
+		return nil
+	}
+	if others := d.each(true, Empty, Residue, Begun, Broken, Away); len(others) > 0 {
+		return failed(Refused, "a cluster is taken over as it is, and these hosts are no healthy ones of it: %s. Repair them, or take them out of the manifest", d.names(others))
+	}
+	for _, member := range d.Cluster.Members {
+		if d.hostOf(member.Name) < 0 {
+			return failed(Refused, "etcd has the member %s, which is no host of the control plane in the manifest: list it", member.Name)
+		}
+	}
+	for _, host := range d.Hosts {
+		if host.Version != d.Target || d.Cluster.Version != d.Target {
+			return failed(Refused, "a cluster is taken over as it is: it has %s, %s has %s, and the manifest says %s", d.Cluster.Version, host.Name, host.Version, d.Target)
+		}
+	}
+	return &Decision{
+		Exit: Update, Message: "takes the cluster over",
+		Actions: []Action{{Verb: VerbUpdate, Reason: "what the manifest says is saved in the cluster, and nothing else is done"}},
+	}
+}
+
+// versions stops at what no version may do, and at another version where hosts lack. A
+// renewal that has begun is no matter of versions, and ends first.
 func (d *decider) versions() *Decision {
+	stop := d.stopOfVersions()
+	renewals := d.begun(VerbRenew)
+	if stop == nil || len(renewals) == 0 {
+		return stop
+	}
+	for _, i := range renewals {
+		d.goOnWith(i, d.ringAfter(i))
+	}
+	if len(d.actions) == 0 {
+		return stop
+	}
+	return &Decision{Exit: Renew, Actions: d.actions, Message: "goes on with the certificates of " + d.names(renewals) + "; then: " + stop.Message}
+}
+
+func (d *decider) stopOfVersions() *Decision {
 	if decision := d.otherVersionBegun(VerbUpgrade); decision != nil {
 		return decision
 	}

@@ -35,9 +35,14 @@ var courses = []course{
 	{older, current, ""},
 }
 
-// multisets calls a function with every choice of n kinds, order aside.
+// multisets calls a function with every choice of n kinds, order aside. Those about
+// certificates and restores are only in choices of up to three.
 func multisets(n int, call func([]kind)) {
 	all := slices.Sorted(maps.Keys(traitsOf))
+	if n > 3 {
+		// Or there would be three times as many; they are drawn, too.
+		all = slices.DeleteFunc(all, func(k kind) bool { return traitsOf[k].expiring || k == "Gs" })
+	}
 	chosen := make([]kind, n)
 	var choose func(at, from int)
 	choose = func(at, from int) {
@@ -51,6 +56,15 @@ func multisets(n int, call func([]kind)) {
 		}
 	}
 	choose(0, 0)
+}
+
+// everySnapshots is what there may be to know of snapshots; the first two are the same, for
+// the one of a cluster that is made and the other of one that is kept.
+var everySnapshots = []hosts.Snapshots{hosts.SnapshotNowhere, hosts.SnapshotNowhere, hosts.SnapshotDue, hosts.SnapshotTaken, hosts.SnapshotWaived}
+
+// isNew tells whether the cluster is being made: nobody has kept it before.
+func isNew(kinds []kind) bool {
+	return slices.ContainsFunc(kinds, func(k kind) bool { return traitsOf[k].begun == hosts.VerbInit })
 }
 
 // situations calls a function with every situation of hosts of some kinds.
@@ -70,9 +84,11 @@ func situations(kinds []kind, call func(situation)) {
 		for left := range most * most * 2 * 2 {
 			call(situation{
 				kinds: kinds, versions: versions, replace: left%2 == 0, version: c.version, target: c.target,
+				kept: left%5 != 0 && !isNew(kinds), snapshots: everySnapshots[left%5], nodesLeft: left / 3 % 2,
 				learnersLeft: left / 2 % 2, deadLeft: left / 4 % most, liveLeft: left / 4 / most,
 			})
 		}
+		call(situation{kinds: kinds, versions: versions, takesOver: true, version: c.version, target: c.target})
 		call(situation{kinds: kinds, versions: versions, silent: true, version: c.version, target: c.target})
 		call(situation{kinds: kinds, versions: versions, late: true, replace: true, version: c.version, target: c.target})
 	}
@@ -83,7 +99,7 @@ func problem(s situation) string {
 	o := s.observe()
 	d := hosts.Decide(o)
 	for _, check := range []func(situation, hosts.Observation, hosts.Decision) string{
-		endsAsItSays, makesNoSecondCluster, keepsMajority, sparesHosts, climbsOneMinor, oneLeads, ordersNothing,
+		endsAsItSays, makesNoSecondCluster, keepsMajority, sparesHosts, climbsOneMinor, oneLeads, savesFirst, restoresWhole, takesAsItIs, ordersNothing,
 	} {
 		if what := check(s, o, d); what != "" {
 			return fmt.Sprintf("%s\n%v\n%+v", what, s, d)
@@ -103,6 +119,80 @@ func endsAsItSays(_ situation, _ hosts.Observation, d hosts.Decision) string {
 		return "it goes on and has no actions"
 	case (d.Exit == hosts.Error || d.Exit == hosts.Blocked) != (d.Reason != ""):
 		return "it has a reason without being stopped, or none"
+	}
+	return ""
+}
+
+// savesFirst: no member of a cluster that is kept comes or goes before etcd is saved, unless
+// somebody wants none; and it is saved once, where there is a place.
+func savesFirst(s situation, o hosts.Observation, d hosts.Decision) string {
+	saved := 0
+	for _, action := range d.Actions {
+		switch action.Verb {
+		case hosts.VerbSnapshot:
+			if saved++; saved > 1 || !s.kept || s.snapshots != hosts.SnapshotDue {
+				return "etcd is saved for nothing"
+			}
+		case hosts.VerbJoin, hosts.VerbRemoveMember:
+			changes := action.Verb == hosts.VerbRemoveMember || action.After != nil && action.After.Members != action.Before.Members
+			if o.Cluster.Kept && changes && saved == 0 && s.snapshots != hosts.SnapshotTaken && s.snapshots != hosts.SnapshotWaived {
+				return "members change before etcd is saved"
+			}
+		}
+	}
+	return ""
+}
+
+// restoresWhole: a restore begins on one host with the authorities, beside which no etcd of
+// before runs on, and never unasked where there is a majority.
+func restoresWhole(s situation, o hosts.Observation, _ hosts.Decision) string {
+	classes := hosts.Classes(o)
+	var away []string
+	for i, class := range classes {
+		if class == hosts.Away {
+			away = append(away, nameOf(i))
+		}
+	}
+	for _, wish := range []hosts.Wish{{}, {Without: away}, {Without: away, AlthoughItAnswers: true}} {
+		wish.ClusterID, wish.Version = id, s.version
+		made, err := hosts.Restore(o, wish)
+		if err != nil {
+			if made.Host != "" || made.Reset != nil {
+				return "a restore that is refused does something"
+			}
+			continue
+		}
+		switch {
+		case o.Cluster.Answers && majority(o.Cluster.Members) && !wish.AlthoughItAnswers:
+			return "what has a majority is restored"
+		case !slices.Equal(made.Gone, wish.Without):
+			return "a host that is away is not spoken of"
+		}
+		for i, host := range o.Hosts {
+			isReset := slices.Contains(made.Reset, host.Name)
+			switch {
+			case host.Name == made.Host && (!host.Initialised || isReset || classes[i] == hosts.Away):
+				return "it begins where it cannot"
+			case host.Name != made.Host && classes[i] != hosts.Away && (host.Initialised || len(host.Remains) > 0) != isReset:
+				return "an etcd runs beside it, or a host is reset for nothing"
+			}
+		}
+	}
+	return ""
+}
+
+// takesAsItIs: nothing is done to the hosts of a cluster that is taken over.
+func takesAsItIs(_ situation, o hosts.Observation, d hosts.Decision) string {
+	if !o.TakesOver {
+		return ""
+	}
+	for _, action := range d.Actions {
+		if action.Verb != hosts.VerbUpdate {
+			return "something is done to a cluster that is taken over"
+		}
+	}
+	if len(d.Actions) > 0 && slices.ContainsFunc(hosts.Classes(o), func(c hosts.Class) bool { return c != hosts.Healthy }) {
+		return "a cluster is taken over that is not whole"
 	}
 	return ""
 }
@@ -189,7 +279,7 @@ func keepsMajority(s situation, o hosts.Observation, d hosts.Decision) string {
 			default:
 				members[at].Learner, members[at].Healthy = false, true
 			}
-		case hosts.VerbUpgrade:
+		case hosts.VerbUpgrade, hosts.VerbRenew:
 			if at >= 0 {
 				members[at].Healthy = true
 			}
@@ -211,11 +301,15 @@ func keepsMajority(s situation, o hosts.Observation, d hosts.Decision) string {
 
 // sparesHosts: what is broken or away is not touched without consent, and nothing that is
 // healthy is.
-func sparesHosts(s situation, _ hosts.Observation, d hosts.Decision) string {
+func sparesHosts(s situation, o hosts.Observation, d hosts.Decision) string {
 	for _, action := range d.Actions {
 		i := s.hostIn(action)
 		if i < 0 {
-			if action.Verb != hosts.VerbRemoveMember {
+			if action.Verb == hosts.VerbUpdate {
+				continue
+			}
+			if isLeft := action.Verb == hosts.VerbRemoveNode && slices.Contains(o.Cluster.Left, action.Host); action.Verb != hosts.VerbRemoveMember &&
+				action.Verb != hosts.VerbSnapshot && !isLeft {
 				return "something is done to a host that is not in the manifest"
 			}
 			continue
@@ -236,8 +330,12 @@ func sparesHosts(s situation, _ hosts.Observation, d hosts.Decision) string {
 				return "a host joins that is in a cluster"
 			}
 		case hosts.VerbUpgrade:
-			if k != "H" && traitsOf[k].begun != hosts.VerbUpgrade {
+			if k != "H" && k != "He" && traitsOf[k].begun != hosts.VerbUpgrade {
 				return "a host is upgraded that is not healthy"
+			}
+		case hosts.VerbRenew:
+			if !traitsOf[k].expiring {
+				return "certificates are renewed for nothing"
 			}
 		}
 		if traitsOf[k].away && action.Verb != hosts.VerbRemoveMember {
@@ -255,7 +353,7 @@ func climbsOneMinor(s situation, o hosts.Observation, d hosts.Decision) string {
 	}
 	upgraded := ""
 	for _, action := range d.Actions {
-		if action.Verb == hosts.VerbRemoveMember || action.Verb == hosts.VerbReset || action.Verb == hosts.VerbUpdate {
+		if !slices.Contains([]hosts.Verb{hosts.VerbInit, hosts.VerbJoin, hosts.VerbUpgrade}, action.Verb) {
 			continue
 		}
 		if action.Version == "" {
@@ -305,6 +403,9 @@ func stuck(s situation) string {
 	if o := s.observe(); !o.Cluster.Answers || !majority(o.Cluster.Members) {
 		return ""
 	}
+	if slices.Contains(s.kinds, "Gs") {
+		return "" // the snapshot leads there
+	}
 	began := s
 	s = s.mended()
 	for range 30 {
@@ -322,7 +423,7 @@ func stuck(s situation) string {
 
 // forgotten returns what is begun, killed, and not gone on with; "" where all is.
 func forgotten(s situation) string {
-	if s.late {
+	if s.late || s.takesOver {
 		return "" // without a majority there is an end to what can be gone on with
 	}
 	d := hosts.Decide(s.observe())
@@ -411,6 +512,8 @@ func TestCasesUpToNineHosts(t *testing.T) {
 		s := situation{
 			kinds: kinds, replace: draw.IntN(2) == 0, version: c.version, target: c.target,
 			deadLeft: draw.IntN(3), liveLeft: draw.IntN(3), learnersLeft: draw.IntN(2), silent: draw.IntN(20) == 0, late: draw.IntN(5) == 0,
+			takesOver: draw.IntN(10) == 0,
+			kept:      draw.IntN(2) == 0 && !isNew(kinds), snapshots: everySnapshots[draw.IntN(len(everySnapshots))], nodesLeft: draw.IntN(2),
 		}
 		for range kinds {
 			s.versions = append(s.versions, c.version)

@@ -21,8 +21,9 @@ const id = "cluster-1"
 
 // kind is what a host may be found to be, with its member of etcd. The names say it: E is
 // empty, R has remains or a journal (j) alone, B is broken and U away, with a dead (d) or live (l) member or none (n); G has begun
-// an init (i), a join (j), an upgrade (u) or a reset (r), with a member (m), a learner (l)
-// or a dead member (d).
+// an init (i), a join (j), an upgrade (u), a reset (r), a renewal of
+// certificates (c) or a restore (s), with a member (m), a learner (l) or a dead member (d); He and Be have certificates that
+// end soon.
 type kind string
 
 // traits are what is seen of a host of a kind.
@@ -31,6 +32,8 @@ type traits struct {
 	remains                       bool
 	away                          bool
 	begun, ended                  hosts.Verb
+	// expiring has certificates that end soon, or have ended.
+	expiring bool
 	// member is "", dead, live or learner.
 	member string
 }
@@ -56,6 +59,11 @@ var traitsOf = map[kind]traits{
 	"Gu":  {begun: hosts.VerbUpgrade, initialised: true, running: true, serving: true, member: "live"},
 	"Gud": {begun: hosts.VerbUpgrade, initialised: true, member: "dead"},
 	"Gr":  {begun: hosts.VerbReset, remains: true},
+	"He":  {initialised: true, running: true, serving: true, member: "live", expiring: true},
+	"Be":  {initialised: true, member: "dead", expiring: true},
+	"Gc":  {begun: hosts.VerbRenew, initialised: true, running: true, serving: true, member: "live", expiring: true},
+	"Gcd": {begun: hosts.VerbRenew, initialised: true, member: "dead", expiring: true},
+	"Gs":  {begun: hosts.VerbRestore, initialised: true, member: "dead"},
 }
 
 // killed are the kinds in which an action that is killed leaves its host: one that is
@@ -77,6 +85,8 @@ func killed(verb hosts.Verb, was kind) []kind {
 		return []kind{"Gj", "Gjl", "Gjm", "Gjd"}
 	case hosts.VerbUpgrade:
 		return []kind{"Gu", "Gud"}
+	case hosts.VerbRenew:
+		return []kind{"Gc", "Gcd"}
 	case hosts.VerbReset:
 		return []kind{"Gr"}
 	}
@@ -97,11 +107,18 @@ type situation struct {
 	late bool
 	// version that kubeadm-config names, and target of the manifest.
 	version, target string
+	// kept has the cluster be one that was made before.
+	kept      bool
+	snapshots hosts.Snapshots
+	// takesOver has the cluster be one that nobody has applied a manifest to.
+	takesOver bool
+	// nodesLeft are Nodes whose hosts are not in the manifest any more.
+	nodesLeft int
 }
 
 func (s situation) String() string {
-	return fmt.Sprintf("%v at %v, replace=%t, left: %d dead, %d alive, %d learners, silent=%t, late=%t, %s -> %s",
-		s.kinds, s.versions, s.replace, s.deadLeft, s.liveLeft, s.learnersLeft, s.silent, s.late, s.version, s.target)
+	return fmt.Sprintf("%v at %v, replace=%t, left: %d dead, %d alive, %d learners, silent=%t, late=%t, %s -> %s, kept=%t %s, %d nodes left, takesOver=%t",
+		s.kinds, s.versions, s.replace, s.deadLeft, s.liveLeft, s.learnersLeft, s.silent, s.late, s.version, s.target, s.kept, s.snapshots, s.nodesLeft, s.takesOver)
 }
 
 // nameOf returns the name of a host.
@@ -109,7 +126,7 @@ func nameOf(i int) string { return fmt.Sprintf("cp-%d", i) }
 
 // observe returns what is seen of a situation.
 func (s situation) observe() hosts.Observation {
-	o := hosts.Observation{ClusterID: id, Target: s.target}
+	o := hosts.Observation{ClusterID: id, Target: s.target, Snapshots: s.snapshots}
 	member := func(name, state string) {
 		o.Cluster.Members = append(o.Cluster.Members,
 			hosts.Member{Name: name, ID: "id-" + name, Learner: state == "learner", Healthy: state != "dead"})
@@ -133,6 +150,7 @@ func (s situation) observe() hosts.Observation {
 		if seen.initialised {
 			host.Version, host.Authority = s.versions[i], "authority"
 		}
+		host.Expiring = seen.expiring
 		if seen.remains {
 			host.Remains = []string{"/etc/kubernetes/pki"}
 		}
@@ -150,12 +168,20 @@ func (s situation) observe() hosts.Observation {
 		serving = serving || seen.serving
 		o.Hosts = append(o.Hosts, host)
 	}
+	for i := range s.nodesLeft {
+		name := fmt.Sprintf("left-%d", i)
+		o.Cluster.Nodes, o.Cluster.Left = append(o.Cluster.Nodes, name), append(o.Cluster.Left, name)
+	}
 	for state, n := range map[string]int{"dead": s.deadLeft, "live": s.liveLeft, "learner": s.learnersLeft} {
 		for i := range n {
 			member(fmt.Sprintf("%s-%d", state, i), state)
 		}
 	}
 	o.Cluster.Answers, o.Cluster.Version = serving && !s.silent && (s.late || majority(o.Cluster.Members)), s.version
+	o.Cluster.Kept = s.kept
+	if o.TakesOver = s.takesOver && o.Cluster.Answers; o.TakesOver {
+		o.ClusterID = ""
+	}
 	if !o.Cluster.Answers {
 		o.Cluster = hosts.Cluster{}
 		for i := range o.Hosts {
@@ -211,8 +237,16 @@ func (s situation) after(action hosts.Action) situation {
 		if action.Verb != hosts.VerbJoin {
 			s.version = action.Version
 		}
+	case hosts.VerbRenew:
+		s.kinds[i], s.versions[i] = "H", action.Version
 	case hosts.VerbReset:
 		s.kinds[i] = "E"
+	case hosts.VerbRemoveNode:
+		s.nodesLeft--
+	case hosts.VerbUpdate:
+		s.takesOver = false
+	case hosts.VerbSnapshot:
+		s.snapshots = hosts.SnapshotTaken
 	case hosts.VerbRemoveMember:
 		switch {
 		case i >= 0 && traitsOf[s.kinds[i]].away:
@@ -243,6 +277,9 @@ func (s situation) killedIn(action hosts.Action) []situation {
 		next := s
 		next.kinds, next.versions = slices.Clone(s.kinds), slices.Clone(s.versions)
 		next.kinds[i] = k
+		if next.snapshots != hosts.SnapshotWaived {
+			next.snapshots = hosts.SnapshotDue // in another run, which has a place
+		}
 		if action.Verb != hosts.VerbUpgrade {
 			next.versions[i] = action.Version
 		}
@@ -255,8 +292,8 @@ func (s situation) killedIn(action hosts.Action) []situation {
 }
 
 // mended returns a manifest that leads to the end: without hosts that are away or have
-// remains, with the consent for those that are broken, one more host, and the version
-// that the cluster is at or on its way to.
+// remains, with the consent for those that are broken, one more host, a place for snapshots, and
+// the version that the cluster is at or on its way to.
 func (s situation) mended() situation {
 	next := s
 	next.kinds, next.versions, next.replace = nil, nil, true
@@ -273,6 +310,10 @@ func (s situation) mended() situation {
 	}
 	next.kinds, next.versions = append(next.kinds, "E"), append(next.versions, "")
 	next.target = s.version
+	next.takesOver = false
+	if next.snapshots == hosts.SnapshotNowhere {
+		next.snapshots = hosts.SnapshotDue
+	}
 	if slices.ContainsFunc(next.kinds, func(k kind) bool { return traitsOf[k].begun == hosts.VerbUpgrade }) {
 		next.target = s.next()
 	}

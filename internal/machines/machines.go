@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strconv"
 	"strings"
@@ -142,7 +143,7 @@ func join(host string, port int32) string {
 	return net.JoinHostPort(host, strconv.Itoa(int(port)))
 }
 
-// Run runs a script on a host as root.
+// Run runs a script on a host as root: the input of the command, unless it has a line.
 func (m *Machines) Run(ctx context.Context, name string, command ssh.Command) (ssh.Result, error) {
 	host, _, err := hostclusters.ByName(m.cluster, name)
 	if err != nil {
@@ -152,7 +153,9 @@ func (m *Machines) Run(ctx context.Context, name string, command ssh.Command) (s
 	if err != nil {
 		return ssh.Result{}, err
 	}
-	command.Line = "sh -s"
+	if command.Line == "" {
+		command.Line = "sh -s"
+	}
 	if host.SSHUser != "root" {
 		command.Prefix = "sudo -n"
 	}
@@ -162,6 +165,15 @@ func (m *Machines) Run(ctx context.Context, name string, command ssh.Command) (s
 	}
 	return result, err
 }
+
+// Send runs a script on a host as root that reads a stream. The script is fixed text:
+// everybody on the host may see it.
+func (m *Machines) Send(ctx context.Context, name, script string, stream io.Reader, limit time.Duration) (ssh.Result, error) {
+	return m.Run(ctx, name, ssh.Command{Line: asLine(script), Stream: stream, Timeout: limit})
+}
+
+// asLine is a script in a line for the login shell.
+func asLine(script string) string { return "sh -c '" + strings.ReplaceAll(script, "'", `'\''`) + "'" }
 
 // ErrSudo says that a user may not become root.
 var ErrSudo = errors.New("its user needs sudo without a password")
@@ -180,7 +192,7 @@ func (m *Machines) Hold(ctx context.Context, name, script, input string, limit t
 	if err != nil {
 		return nil, "", err
 	}
-	line := "sh -c '" + strings.ReplaceAll(script, "'", `'\''`) + "'"
+	line := asLine(script)
 	if host.SSHUser != "root" {
 		line = "sudo -n " + line
 	}

@@ -47,7 +47,8 @@ type Cluster struct {
 	// Saved is what was last applied; its zero value where nothing was.
 	Saved Saved
 
-	nodes []corev1.Node
+	nodes   []corev1.Node
+	kubeadm hostclusters.Kubeadm
 	// layers are asked for where the cluster is to get another version.
 	layers []v1alpha1.AddonsLayer
 	etcd   *etcd
@@ -91,7 +92,7 @@ func (l *looker) askCluster(ctx context.Context) {
 	var err error
 	if cluster.Client, err = kubernetes.NewForConfig(cluster.Config); err == nil {
 		cluster.etcd = newEtcd(l.Machines, cluster.Leader, spec.ControlPlane, credentials)
-		l.sight.Observation.Cluster, err = cluster.ask(ctx, spec.Version, l.HostTime)
+		l.sight.Observation.Cluster, err = cluster.ask(ctx, spec, l.HostTime)
 	}
 	if err != nil {
 		l.sight.Unasked = plain(cluster.Leader, err)
@@ -162,7 +163,7 @@ func ConfigOf(all *machines.Machines, name, address string, credentials *probes.
 func noProxy(*http.Request) (*url.URL, error) { return nil, nil }
 
 // through dials from a host.
-func through(all *machines.Machines, name string) func(context.Context, string, string) (net.Conn, error) {
+func through(all *machines.Machines, name string) dialer {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		client, err := all.Client(ctx, name)
 		if err != nil {
@@ -221,15 +222,16 @@ func do(client *http.Client, request *http.Request) ([]byte, error) {
 }
 
 // ask asks what a cluster is, and which layers it has where it is to get another version.
-func (c *Cluster) ask(ctx context.Context, target string, limit time.Duration) (hosts.Cluster, error) {
+func (c *Cluster) ask(ctx context.Context, wanted v1alpha1.HostClusterSpec, limit time.Duration) (hosts.Cluster, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the cluster does not answer within %s", limit))
 	defer cancel()
 	found := hosts.Cluster{Answers: true}
 	var err error
-	if found.Version, err = c.version(ctx); err != nil {
+	if c.kubeadm, err = c.askKubeadm(ctx); err != nil {
 		return hosts.Cluster{}, err
 	}
-	if found.Version != target {
+	found.Version = c.kubeadm.KubernetesVersion
+	if found.Version != wanted.Version {
 		if c.layers, err = c.listLayers(ctx); err != nil {
 			return hosts.Cluster{}, err
 		}
@@ -237,6 +239,7 @@ func (c *Cluster) ask(ctx context.Context, target string, limit time.Duration) (
 	if c.Saved, err = c.saved(ctx); err != nil {
 		return hosts.Cluster{}, err
 	}
+	found.Kept = c.Saved.Spec != nil
 	nodes, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return hosts.Cluster{}, fmt.Errorf("cannot list the Nodes: %w", err)
@@ -244,6 +247,9 @@ func (c *Cluster) ask(ctx context.Context, target string, limit time.Duration) (
 	c.nodes = nodes.Items
 	for i := range nodes.Items {
 		found.Nodes = append(found.Nodes, nodes.Items[i].Name)
+	}
+	if c.Saved.Spec != nil {
+		found.Left = hostclusters.Left(*c.Saved.Spec, wanted, found.Nodes)
 	}
 	if found.Members, err = c.etcd.members(ctx); err != nil {
 		return hosts.Cluster{}, err
@@ -267,19 +273,17 @@ func (c *Cluster) listLayers(ctx context.Context) ([]v1alpha1.AddonsLayer, error
 	return list.Items, nil
 }
 
-// version returns that of kubeadm's own configuration, at which hosts join.
-func (c *Cluster) version(ctx context.Context) (string, error) {
+// askKubeadm reads kubeadm's own configuration, with the version at which hosts join.
+func (c *Cluster) askKubeadm(ctx context.Context) (hostclusters.Kubeadm, error) {
+	var found hostclusters.Kubeadm
 	config, err := c.Client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kubeadm-config", metav1.GetOptions{})
 	if err != nil {
-		return "", fmt.Errorf("cannot read the ConfigMap kubeadm-config: %w", err)
+		return found, fmt.Errorf("cannot read the ConfigMap kubeadm-config: %w", err)
 	}
-	var kubeadm struct {
-		KubernetesVersion string `json:"kubernetesVersion"`
+	if err := yaml.Unmarshal([]byte(config.Data["ClusterConfiguration"]), &found); err != nil || versions.Semantic(found.KubernetesVersion) == nil {
+		return found, errors.New("the ConfigMap kubeadm-config names no version of Kubernetes")
 	}
-	if err := yaml.Unmarshal([]byte(config.Data["ClusterConfiguration"]), &kubeadm); err != nil || versions.Semantic(kubeadm.KubernetesVersion) == nil {
-		return "", errors.New("the ConfigMap kubeadm-config names no version of Kubernetes")
-	}
-	return kubeadm.KubernetesVersion, nil
+	return found, nil
 }
 
 // saved reads what was last applied.

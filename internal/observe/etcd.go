@@ -6,6 +6,7 @@ package observe
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,11 +19,16 @@ import (
 	"sync"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/hosts"
 	"github.com/strata-project/strata/internal/machines"
 	"github.com/strata-project/strata/internal/printable"
 	"github.com/strata-project/strata/internal/probes"
+	"github.com/strata-project/strata/internal/ssh"
 )
 
 const (
@@ -39,12 +45,15 @@ type etcd struct {
 	leader  string
 	control []v1alpha1.ClusterHost
 	client  *http.Client
+	tls     *tls.Config
+	dial    dialer
 }
 
 func newEtcd(all *machines.Machines, leader string, control []v1alpha1.ClusterHost, credentials *probes.Credentials) *etcd {
+	dial := through(all, leader)
 	return &etcd{
-		leader: leader, control: control,
-		client: &http.Client{Transport: &http.Transport{TLSClientConfig: credentials.Etcd, DialContext: through(all, leader), DisableKeepAlives: true}},
+		leader: leader, control: control, tls: credentials.Etcd, dial: dial,
+		client: &http.Client{Transport: &http.Transport{TLSClientConfig: credentials.Etcd, DialContext: dial, DisableKeepAlives: true}},
 	}
 }
 
@@ -162,6 +171,44 @@ func (e *etcd) isHealthy(ctx context.Context, address string) bool {
 	}
 	return err == nil && json.Unmarshal(said, &health) == nil && strings.EqualFold(health.Health, "true")
 }
+
+// Etcd returns a client of the member on the host through which the cluster is asked. It is
+// closed by its user.
+func (c *Cluster) Etcd(ctx context.Context) (*clientv3.Client, error) {
+	address, err := c.etcd.addressOf(c.Leader)
+	if err != nil {
+		return nil, err
+	}
+	return clientOf(ctx, c.etcd.tls, c.etcd.dial, address)
+}
+
+// MemberOn returns a client of the member of etcd on a host, also where the cluster does not
+// answer. It is closed by its user.
+func MemberOn(ctx context.Context, o Options, host v1alpha1.ClusterHost) (*clientv3.Client, error) {
+	result, err := o.Machines.Run(ctx, host.Name, ssh.Command{Input: probes.CredentialsScript, MaxOutput: probes.MaxAnswer})
+	if err != nil {
+		return nil, err
+	}
+	credentials, err := probes.ReadCredentials(result.Output)
+	if err != nil {
+		return nil, err
+	}
+	return clientOf(ctx, credentials.Etcd, through(o.Machines, host.Name), host.Address)
+}
+
+func clientOf(ctx context.Context, access *tls.Config, dial dialer, address string) (*clientv3.Client, error) {
+	client, err := clientv3.New(clientv3.Config{
+		Context: ctx, Endpoints: []string{"https://" + net.JoinHostPort(address, clientPort)}, TLS: access, Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, at string) (net.Conn, error) { return dial(ctx, "tcp", at) })},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the member of etcd at %s: %w", address, err)
+	}
+	return client, nil
+}
+
+// dialer makes a connection.
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
 // RemoveMember takes a member out of etcd. One that is no longer there is no error.
 func (c *Cluster) RemoveMember(ctx context.Context, id string) error {

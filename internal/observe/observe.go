@@ -26,6 +26,10 @@ import (
 	"github.com/strata-project/strata/internal/ssh"
 )
 
+// RenewBefore is how long before their end certificates are renewed. Those of kubeadm are
+// good for a year.
+const RenewBefore = 30 * 24 * time.Hour
+
 // atOnce is how many hosts are asked side by side.
 const atOnce = 64
 
@@ -37,6 +41,11 @@ type Options struct {
 	Machines *machines.Machines
 	// TakeOver has a cluster be taken from another manager.
 	TakeOver bool
+	// Snapshots is SnapshotTaken or SnapshotWaived where that is so; otherwise the manifest
+	// says whether one is due.
+	Snapshots hosts.Snapshots
+	// Renew are hosts whose certificates are renewed whenever they end.
+	Renew []string
 	// HostTime is how long one question may take; 0 means 20 seconds.
 	HostTime time.Duration
 	// Now returns the time.
@@ -56,6 +65,8 @@ type Sight struct {
 	Endpoint string
 	// Changes are what of the manifest is not yet so in the cluster.
 	Changes []hostclusters.Change
+	// Others are what somebody else keeps in a cluster that is taken over, in sentences.
+	Others []string
 	// Unasked says why a cluster that may be there was not asked; empty where it was.
 	Unasked string
 }
@@ -97,7 +108,10 @@ func Look(ctx context.Context, o Options) (*Sight, error) {
 	seen := &l.sight.Observation
 	seen.ClusterID = hosts.Identify(o.Cluster.Namespace, o.Cluster.Name, saved, seen.Hosts)
 	seen.Target = o.Cluster.Spec.Version
-	l.compare()
+	if seen.Snapshots = o.Snapshots; seen.Snapshots == hosts.SnapshotNowhere && o.Cluster.Spec.Snapshots.Directory != "" {
+		seen.Snapshots = hosts.SnapshotDue
+	}
+	l.compare(ctx)
 	return l.sight, nil
 }
 
@@ -155,6 +169,8 @@ func (l *looker) askHost(ctx context.Context, host v1alpha1.ClusterHost, isWorke
 		return answer{host: unknown}
 	}
 	found := facts.Host(host.Name, isWorker)
+	ends := facts.Expires()
+	found.Expiring = !isWorker && found.Initialised && !ends.IsZero() && (ends.Before(l.Now().Add(RenewBefore)) || slices.Contains(l.Renew, host.Name))
 	middle := begin.Add(l.Now().Sub(begin) / 2)
 	return answer{host: found, facts: &facts, ahead: facts.Time.Sub(middle)}
 }
@@ -190,15 +206,21 @@ func (l *looker) refuseUnfit() {
 const Manager = "kubectl-strata"
 
 // compare says what differs from what was last applied, and what of that stops everything.
-func (l *looker) compare() {
+func (l *looker) compare(ctx context.Context) {
 	seen, cluster := &l.sight.Observation, l.sight.Cluster
 	if cluster == nil {
 		return
 	}
 	saved := cluster.Saved
 	switch {
+	case seen.ClusterID == "" && saved.Spec == nil && l.TakeOver:
+		l.takeOver(ctx)
+		return
+	case seen.ClusterID == "" && saved.Spec == nil:
+		seen.Stops = append(seen.Stops, "Strata has not made the cluster on these hosts: --take-over takes it as it is")
+		return
 	case seen.ClusterID == "":
-		seen.Stops = append(seen.Stops, "Strata has not made the cluster on these hosts, under this namespace and name, and takes none over")
+		seen.Stops = append(seen.Stops, "the cluster on these hosts is "+printable.Line(saved.ID, 200)+", and not that of this namespace and name")
 		return
 	case saved.Manager != "" && saved.Manager != Manager && !l.TakeOver:
 		seen.Stops = append(seen.Stops, "the cluster is managed by "+printable.Line(saved.Manager, 100)+": --take-over takes it from there")

@@ -192,6 +192,18 @@ func (f *Facts) addCertificate(file, encoded string) {
 	}
 }
 
+// Expires returns when the first certificate of the host ends that kubeadm renews: those of
+// authorities are others; zero where it has none.
+func (f Facts) Expires() time.Time {
+	var first time.Time
+	for file, ends := range f.Certificates {
+		if isAuthority := strings.HasSuffix(file, "ca.crt"); !isAuthority && (first.IsZero() || ends.Before(first)) {
+			first = ends
+		}
+	}
+	return first
+}
+
 // line is an entry of a journal as it is written.
 type line struct {
 	Cluster string     `json:"cluster"`
@@ -218,7 +230,10 @@ func entryOf(text string) hosts.Entry {
 }
 
 // journalled are the actions that are written into the journal of a host.
-var journalled = []hosts.Verb{hosts.VerbInit, hosts.VerbJoin, hosts.VerbJoinWorker, hosts.VerbReset, hosts.VerbUpgrade}
+var journalled = []hosts.Verb{
+	hosts.VerbInit, hosts.VerbJoin, hosts.VerbJoinWorker, hosts.VerbReset, hosts.VerbUpgrade, hosts.VerbRestore,
+	hosts.VerbRenew,
+}
 
 // Host returns what is decided upon, of a host that the manifest names so.
 func (f Facts) Host(name string, isWorker bool) hosts.Host {

@@ -8,8 +8,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -31,6 +33,16 @@ func (w *worker) act(ctx context.Context, action hosts.Action) (done bool, err e
 		return w.runScript(ctx, scripts.Job{Cluster: w.Cluster, ID: w.id, Action: action})
 	case hosts.VerbRemoveMember:
 		return true, w.removeMember(ctx, action)
+	case hosts.VerbRemoveNode:
+		return true, w.removeNode(ctx, action.Host)
+	case hosts.VerbSnapshot:
+		return true, w.snapshot(ctx)
+	case hosts.VerbRenew:
+		done, err := w.runScript(ctx, scripts.Job{Cluster: w.Cluster, ID: w.id, Action: action})
+		if done && err == nil {
+			w.renewed = append(w.renewed, action.Host)
+		}
+		return done, err
 	case hosts.VerbUpgrade:
 		return w.upgrade(ctx, action)
 	case hosts.VerbUpdate:
@@ -58,6 +70,9 @@ func (w *worker) join(ctx context.Context, action hosts.Action) (bool, error) {
 	if cluster == nil {
 		return false, errors.New("the cluster does not answer: " + w.sight.Unasked)
 	}
+	if err := w.dropStaleNode(ctx, action); err != nil {
+		return false, err
+	}
 	job := scripts.Job{Cluster: w.Cluster, ID: w.id, Action: action, Secrets: scripts.Secrets{Token: newToken()}}
 	var err error
 	if job.Secrets.AuthorityHash, err = authorityHash(cluster.Config.CAData); err != nil {
@@ -84,6 +99,37 @@ func (w *worker) join(ctx context.Context, action hosts.Action) (bool, error) {
 		dropSecrets(ctx, cluster.Client, job.Secrets.Token)
 	}
 	return done, err
+}
+
+// dropStaleNode deletes the Node of a host that has nothing of the cluster any more: kubeadm
+// takes it for another host's.
+func (w *worker) dropStaleNode(ctx context.Context, action hosts.Action) error {
+	if action.Continues || !slices.Contains(w.sight.Observation.Cluster.Nodes, action.Host) {
+		return nil
+	}
+	host, _, err := hostclusters.ByName(w.Cluster, action.Host)
+	if err != nil {
+		return err
+	}
+	nodes := w.sight.Cluster.Client.CoreV1().Nodes()
+	node, err := nodes.Get(ctx, action.Host, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read the Node %s: %w", action.Host, err)
+	}
+	for _, address := range node.Status.Addresses {
+		if address.Type == corev1.NodeInternalIP && address.Address != host.Address && address.Address != host.SecondAddress {
+			return fmt.Errorf("there is a Node %s with the address %s: give the host another name, or delete that Node", action.Host, printable.Line(address.Address, 50))
+		}
+	}
+	err = nodes.Delete(ctx, action.Host, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(node.UID))})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("cannot delete the Node %s: %w", action.Host, err)
+	}
+	w.Report(Event{Host: action.Host, Message: "has no Node of before any more"})
+	return nil
 }
 
 // awaitEndpoint waits until the cluster answers at its endpoint, where hosts join: a load
@@ -176,13 +222,49 @@ func (w *worker) removeMember(ctx context.Context, action hosts.Action) error {
 	if cluster == nil {
 		return errors.New("the cluster does not answer: " + w.sight.Unasked)
 	}
+	// Nothing ends the Pods of a host that is gone, however long they are waited for.
+	answers := slices.ContainsFunc(w.sight.Observation.Cluster.Members, func(m hosts.Member) bool { return m.ID == action.MemberID && m.Healthy })
+	if answers {
+		if err := w.empty(ctx, action.Host); err != nil {
+			return err
+		}
+	}
 	w.Report(Event{Host: action.Host, Message: "leaves etcd and the cluster"})
 	if err := cluster.RemoveMember(ctx, action.MemberID); err != nil {
 		return err
 	}
-	err := cluster.Client.CoreV1().Nodes().Delete(ctx, action.Host, metav1.DeleteOptions{})
+	return w.deleteNode(ctx, action.Host)
+}
+
+// removeNode takes a Node out of the cluster.
+func (w *worker) removeNode(ctx context.Context, host string) error {
+	if err := w.empty(ctx, host); err != nil {
+		return err
+	}
+	w.Report(Event{Host: host, Message: "leaves the cluster"})
+	return w.deleteNode(ctx, host)
+}
+
+// empty has the Pods leave a Node that is to go, where it is ready: those of others go with
+// it.
+func (w *worker) empty(ctx context.Context, host string) error {
+	client := w.sight.Cluster.Client
+	node, err := client.CoreV1().Nodes().Get(ctx, host, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("cannot read the Node %s: %w", host, err)
+	case !isReady(*node):
+		return nil
+	}
+	return w.drain(ctx, client, host)
+}
+
+func (w *worker) deleteNode(ctx context.Context, host string) error {
+	err := w.sight.Cluster.Client.CoreV1().Nodes().Delete(ctx, host, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("cannot delete the Node %s: %w", action.Host, err)
+		return fmt.Errorf("cannot delete the Node %s: %w", host, err)
 	}
 	return nil
 }

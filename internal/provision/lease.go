@@ -48,7 +48,9 @@ func (w *worker) holdLease(ctx context.Context, cancel context.CancelCauseFunc) 
 		return nil
 	}
 	l := &lease{client: w.sight.Cluster.Client.CoordinationV1().Leases(metav1.NamespaceSystem), who: w.identity, now: w.Now, stop: make(chan struct{})}
-	first, err := l.take(ctx, func(found coordinationv1.LeaseSpec) bool { return slices.Contains(w.fallen, holderOf(found)) })
+	first, err := l.take(ctx, func(found coordinationv1.LeaseSpec) bool {
+		return w.restored || slices.Contains(w.fallen, holderOf(found))
+	})
 	if until := w.Now().Add(leaseTime); err == nil && first != nil {
 		w.Report(Event{Message: "waits for " + printable.Line(holderOf(*first), 300) + ", who holds the Lease of the cluster", Until: until})
 		for first != nil && err == nil {

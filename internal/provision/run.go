@@ -39,6 +39,12 @@ type Options struct {
 	Machines *machines.Machines
 	// TakeOver has the cluster be taken from another manager.
 	TakeOver bool
+	// SnapshotDir is where the snapshots of the manifest are kept; empty for nowhere.
+	SnapshotDir string
+	// WithoutSnapshot has members of etcd change without one.
+	WithoutSnapshot bool
+	// RenewCertificates has those of all hosts renewed, whenever they end.
+	RenewCertificates bool
 	// Actor is whoever works on it, as others are told: a line such as root@admin.
 	Actor string
 	// Approve is asked once, before the first action; its error ends the run.
@@ -88,6 +94,10 @@ type worker struct {
 	agreed []hosts.Action
 	steps  []hostplans.Step
 	sight  *observe.Sight
+	// saved is true once this run has a snapshot, and restored once it has restored one.
+	saved, restored bool
+	// renewed are hosts that have new certificates.
+	renewed []string
 }
 
 func newWorker(o Options) *worker {
@@ -165,7 +175,9 @@ func (w *worker) fill(ctx context.Context, cancel context.CancelCauseFunc, plan 
 
 // look looks at everything, and says what is to be done.
 func (w *worker) look(ctx context.Context) (*hostplans.Plan, error) {
-	sight, err := observe.Look(ctx, observe.Options{Cluster: w.Cluster, Machines: w.Machines, TakeOver: w.TakeOver, Now: w.Now})
+	sight, err := observe.Look(ctx, observe.Options{
+		Cluster: w.Cluster, Machines: w.Machines, TakeOver: w.TakeOver, Snapshots: w.snapshots(), Renew: w.toRenew(), Now: w.Now,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -177,6 +189,17 @@ func (w *worker) look(ctx context.Context) (*hostplans.Plan, error) {
 		w.id = sight.Observation.ClusterID
 	}
 	return hostplans.New(w.Cluster, sight), nil
+}
+
+// toRenew returns the hosts that are to have new certificates, whenever theirs end.
+func (w *worker) toRenew() []string {
+	var found []string
+	for _, host := range w.Cluster.Spec.ControlPlane {
+		if w.RenewCertificates && !slices.Contains(w.renewed, host.Name) {
+			found = append(found, host.Name)
+		}
+	}
+	return found
 }
 
 // lookAtRest looks when no action goes on any more that somebody has begun who was killed:
@@ -254,11 +277,15 @@ func (w *worker) work(ctx context.Context, cancel context.CancelCauseFunc, plan 
 		if err := w.holdLease(ctx, cancel); err != nil {
 			return plan, err
 		}
+		tookOver, lost := w.sight.Observation.TakesOver, w.sight.Cluster == nil
 		done, err := w.act(ctx, action)
 		if err != nil {
 			return plan, err
 		}
-		next, err := w.settle(ctx, action, done)
+		if tookOver {
+			return w.look(ctx) // what the manifest wants besides is another plan
+		}
+		next, err := w.settle(ctx, action, done, lost)
 		if err == nil && action.Verb == hosts.VerbUpgrade && !slices.ContainsFunc(next.Actions, action.IsSameAs) {
 			err = w.letIn(ctx, "")
 		}
@@ -280,8 +307,9 @@ func (w *worker) isAgreed(action hosts.Action) bool {
 }
 
 // settle looks again until the host of an action that is done is healthy, or its time is
-// over; what is then to be done is decided as ever.
-func (w *worker) settle(ctx context.Context, action hosts.Action, done bool) (*hostplans.Plan, error) {
+// over; what is then to be done is decided as ever. Where the cluster was lost before, a host
+// may need others to be healthy: then what is to be done there is not waited with.
+func (w *worker) settle(ctx context.Context, action hosts.Action, done, lost bool) (*hostplans.Plan, error) {
 	until := w.Now().Add(healthyTime)
 	said := ""
 	for {
@@ -290,7 +318,8 @@ func (w *worker) settle(ctx context.Context, action hosts.Action, done bool) (*h
 			return nil, err
 		}
 		note, settled := standing(plan, action)
-		if !done || settled || w.Now().After(until) {
+		goesOn := lost && w.sight.Cluster == nil && len(plan.Actions) > 0 && action.Verb != hosts.VerbInit && !plan.Actions[0].IsSameAs(action)
+		if !done || settled || goesOn || w.Now().After(until) {
 			return plan, nil
 		}
 		if note != said {
@@ -307,6 +336,9 @@ func (w *worker) settle(ctx context.Context, action hosts.Action, done bool) (*h
 func standing(plan *hostplans.Plan, action hosts.Action) (note string, settled bool) {
 	if plan.Unasked != "" && action.Verb != hosts.VerbReset {
 		return plan.Unasked, false
+	}
+	if slices.Contains([]hosts.Verb{hosts.VerbRemoveMember, hosts.VerbRemoveNode, hosts.VerbSnapshot}, action.Verb) {
+		return "", true // its host is as it was
 	}
 	for _, host := range plan.Hosts {
 		if host.Name != action.Host {

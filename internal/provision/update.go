@@ -24,6 +24,10 @@ import (
 // update brings what has drifted to what the manifest says: files of hosts first, then
 // Nodes, and last what was applied, so that one that is killed is done again.
 func (w *worker) update(ctx context.Context) (bool, error) {
+	if w.sight.Observation.TakesOver {
+		w.id = newID(w.Cluster.Namespace, w.Cluster.Name)
+		return true, w.save(ctx)
+	}
 	spec := w.Cluster.Spec
 	all := hostclusters.Hosts(spec)
 	for _, host := range all {
@@ -68,7 +72,7 @@ func (w *worker) renewNode(ctx context.Context, host, was v1alpha1.ClusterHost) 
 
 // save keeps in the cluster what was applied, and by whom.
 func (w *worker) save(ctx context.Context) error {
-	spec, err := json.Marshal(w.Cluster.Spec)
+	spec, err := json.Marshal(hostclusters.Lasting(w.Cluster.Spec))
 	if err != nil {
 		return err
 	}

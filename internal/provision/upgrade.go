@@ -31,6 +31,10 @@ import (
 // drainTime is how long Pods may take to leave a host, where the manifest does not say.
 const drainTime = 10 * time.Minute
 
+// goneTime is how long after its own time a Pod that is to end is waited for: longer, nobody
+// on its host ends it.
+const goneTime = time.Minute
+
 // upgrade takes a host to another version: its Pods leave it first, and it takes Pods again
 // once it is healthy. One that has begun was left by its Pods before.
 func (w *worker) upgrade(ctx context.Context, action hosts.Action) (bool, error) {
@@ -66,7 +70,7 @@ func (w *worker) drain(ctx context.Context, client kubernetes.Interface, host st
 	helper := &drain.Helper{
 		Ctx: ctx, Client: client, Timeout: limit, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
 		// Those that nothing would make again are refused in our own words.
-		Force: true, Out: io.Discard, ErrOut: leaving,
+		Force: true, SkipWaitForDeleteTimeoutSeconds: int(goneTime / time.Second), Out: io.Discard, ErrOut: leaving,
 		OnPodDeletionOrEvictionStarted:  func(pod *corev1.Pod, _ bool) { leaving.add(pod) },
 		OnPodDeletionOrEvictionFinished: func(pod *corev1.Pod, _ bool, err error) { leaving.remove(pod, err) },
 	}
@@ -105,7 +109,11 @@ func podsOn(helper *drain.Helper, host string) ([]corev1.Pod, error) {
 
 // takesPods tells whether a Node is ready, and takes Pods.
 func takesPods(node corev1.Node) bool {
-	return !node.Spec.Unschedulable && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+	return !node.Spec.Unschedulable && isReady(node)
+}
+
+func isReady(node corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }

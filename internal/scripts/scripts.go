@@ -25,6 +25,9 @@ const Busy = 75
 // Log says what the last actions on a host have written.
 var Log = part("log")
 
+// Receive writes what etcd is to begin with, which is its input, and says its SHA-256.
+var Receive = part("receive")
+
 // patchDir is where kubeadm finds what is different about a host.
 const patchDir = "/etc/kubernetes/patches"
 
@@ -37,8 +40,9 @@ type Job struct {
 	Action hosts.Action
 	// Secrets that the action needs; a reset needs none.
 	Secrets Secrets
-	// Forget has a reset take the journal away, too: the host is of no cluster then.
-	Forget bool
+	// Forget has a reset take the journal away, too: the host is of no cluster then. Keep has
+	// it keep what etcd has on the host.
+	Forget, Keep bool
 }
 
 // Secrets are handed from one host to another. They are in no command line and no log.
@@ -102,7 +106,11 @@ func Render(job Job) ([]byte, error) {
 	case hosts.VerbJoin, hosts.VerbJoinWorker:
 		document, body = joinDocument(job, host, isWorker), part("join")
 	case hosts.VerbReset:
-		return render(append(values, value{"FORGET", flag(job.Forget)}), part("begin"), part("reset")), nil
+		return render(append(values, value{"FORGET", flag(job.Forget)}, value{"KEEP", flag(job.Keep)}), part("begin"), part("park"), part("reset")), nil
+	case hosts.VerbRestore:
+		return render(values, part("begin"), part("park"), part("static"), part("restore")), nil
+	case hosts.VerbRenew:
+		return render(values, part("begin"), part("static"), part("renew")), nil
 	case hosts.VerbUpdate:
 		body = part("update")
 	case hosts.VerbUpgrade:

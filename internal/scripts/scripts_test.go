@@ -78,6 +78,8 @@ func each(t *testing.T, call func(name string, script []byte)) {
 			"join-goes-on": {Verb: hosts.VerbJoin, Host: "cp-0", Version: "v1.36.3", Continues: true},
 			"worker":       {Verb: hosts.VerbJoinWorker, Host: "w-0", Version: "v1.36.3"},
 			"reset":        {Verb: hosts.VerbReset, Host: "cp-0"},
+			"restore":      {Verb: hosts.VerbRestore, Host: "cp-0", Version: "v1.36.3"},
+			"renew":        {Verb: hosts.VerbRenew, Host: "cp-0", Version: "v1.36.3"},
 			"upgrade":      {Verb: hosts.VerbUpgrade, Host: "cp-0", Version: "v1.36.3", Leads: true},
 			"follow":       {Verb: hosts.VerbUpgrade, Host: "w-0", Version: "v1.36.3"},
 			"update":       {Verb: hosts.VerbUpdate, Host: "cp-0", Version: "v1.36.3"},
@@ -94,6 +96,7 @@ func each(t *testing.T, call func(name string, script []byte)) {
 	}
 	call("lock", []byte(scripts.Lock))
 	call("log", []byte(scripts.Log))
+	call("receive", []byte(scripts.Receive))
 }
 
 func TestScriptsAreThoseOfTheGoldenFiles(t *testing.T) {

@@ -25,6 +25,8 @@ type Command struct {
 	Prefix string
 	// Input is what the command reads: a script, and what must not be seen.
 	Input []byte
+	// Stream is read in the place of Input where it is given.
+	Stream io.Reader
 	// Timeout of the command; 0 means a minute.
 	Timeout time.Duration
 	// MaxOutput is how many bytes it may write to each of its outputs; 0 means 1 MiB.
@@ -68,6 +70,9 @@ func (c *Client) Run(ctx context.Context, command Command) (Result, error) {
 	output, errs := &bounded{most: most, follow: command.Follow}, &bounded{most: most}
 	output.over, errs.over = cancel, cancel
 	session.Stdin, session.Stdout, session.Stderr = bytes.NewReader(command.Input), output, errs
+	if command.Stream != nil {
+		session.Stdin = command.Stream
+	}
 	done := make(chan error, 1)
 	line := fmt.Sprintf("%s timeout -s KILL %d %s", command.Prefix, int64((limit+2*time.Second-1)/time.Second), command.Line)
 	go func() { done <- session.Run(strings.TrimSpace(line)) }()

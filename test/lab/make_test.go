@@ -17,11 +17,20 @@ import (
 // step is what apply says of a host: the time, and then what is done.
 var step = regexp.MustCompile(`^[0-9:]{8} (.*)$`)
 
+// moment is what is another text each time: until when, how much, and when.
+var moment = regexp.MustCompile(` \(until .*| with [0-9]+ keys .*|[0-9]{8}T[0-9]{6}Z.*|[0-9]{4}-[0-9]{2}-[0-9]{2}T.*`)
+
 // applyUntil runs apply and kills it, by SIGKILL, as soon as it says something that was not
 // seen before. It tells whether it was killed; otherwise it must have ended well.
 func (u *user) applyUntil(seen map[string]bool, words ...string) (killed bool) {
 	u.Helper()
-	command := u.command(append([]string{"apply", "--yes"}, words...)...)
+	return u.until(seen, 0, append([]string{"apply", "--yes"}, words...)...)
+}
+
+// until runs a command as applyUntil does, which otherwise ends with an exit code.
+func (u *user) until(seen map[string]bool, code int, words ...string) (killed bool) {
+	u.Helper()
+	command := u.command(words...)
 	out, in := io.Pipe()
 	command.Stdout, command.Stderr = in, in
 	if err := command.Start(); err != nil {
@@ -38,7 +47,7 @@ func (u *user) applyUntil(seen map[string]bool, words ...string) (killed bool) {
 			if killed || found == nil || strings.Contains(found[1], "waits") {
 				continue
 			}
-			said, _, _ := strings.Cut(found[1], " (until ")
+			said := moment.ReplaceAllString(found[1], "")
 			if seen[said] {
 				continue
 			}
@@ -50,7 +59,7 @@ func (u *user) applyUntil(seen map[string]bool, words ...string) (killed bool) {
 	_ = in.Close()
 	<-done
 	u.Logf("killed: %v\n%s", killed, said.String())
-	if err != nil && !killed {
+	if !killed && command.ProcessState.ExitCode() != code {
 		u.Fatalf("%v: %s%s", err, said.String(), u.logs())
 	}
 	return killed

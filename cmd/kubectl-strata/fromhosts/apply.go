@@ -68,6 +68,7 @@ func newApply(c *console.Console, build setup.Build) *cobra.Command {
 	}
 	w.addFlags(command)
 	w.takeOverFlag(command)
+	w.snapshotFlag(command)
 	w.fill.addFlags(command, build)
 	command.Flags().BoolVarP(&yes, "yes", "y", false, "do it without a question")
 	command.Flags().StringVar(&agreed, "plan", "", "do it only if the plan is still that of this file, as plan -o json writes it")
@@ -90,19 +91,38 @@ func (w *work) apply(ctx context.Context, file, agreed string, yes bool, output 
 	if err := w.openFilling(ctx); err != nil {
 		return err
 	}
-	begin := w.Now()
-	plan, err := provision.Run(ctx, provision.Options{
-		Cluster: w.cluster, Machines: w.machines, TakeOver: w.takeOver, Actor: whoAmI(), Now: w.Now, Report: w.report, Filling: w.filler(),
-		Approve: func(plan *hostplans.Plan) error { return w.approve(plan, digest, yes, output) },
-	})
+	options := w.options()
+	options.Filling = w.filler()
+	options.Approve = func(plan *hostplans.Plan) error { return w.approve(plan, digest, yes, output) }
+	return w.run(ctx, options, output, nil)
+}
+
+// run does what is to be done, and says how it has ended. unasked says what is wrong where
+// there was nothing to agree to; nil for nothing.
+func (w *work) run(ctx context.Context, options provision.Options, output string, unasked func(*hostplans.Plan) error) error {
+	begin, asked, approve := w.Now(), false, options.Approve
+	options.Approve = func(plan *hostplans.Plan) error {
+		asked = true
+		return approve(plan)
+	}
+	plan, err := provision.Run(ctx, options)
+	if err == nil && !asked && unasked != nil {
+		err = unasked(plan)
+	}
 	if err != nil {
 		return err
 	}
+	return w.finish(plan, output, w.Now().Sub(begin))
+}
+
+// finish says what is left to do.
+func (w *work) finish(plan *hostplans.Plan, output string, took time.Duration) error {
 	w.warn(plan)
+	var err error
 	if output != "" {
 		err = w.PrintAs(output, plan)
 	} else {
-		err = w.conclude(plan, w.Now().Sub(begin))
+		err = w.conclude(plan, took)
 	}
 	switch {
 	case err != nil:

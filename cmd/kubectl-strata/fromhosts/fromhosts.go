@@ -19,8 +19,10 @@ import (
 	"github.com/strata-project/strata/cmd/kubectl-strata/setup"
 	"github.com/strata-project/strata/internal/hostclusters"
 	"github.com/strata-project/strata/internal/hostplans"
+	"github.com/strata-project/strata/internal/hosts"
 	"github.com/strata-project/strata/internal/machines"
 	"github.com/strata-project/strata/internal/observe"
+	"github.com/strata-project/strata/internal/provision"
 	"github.com/strata-project/strata/internal/ssh"
 )
 
@@ -41,7 +43,7 @@ func Commands(c *console.Console, build setup.Build) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(newInit(c), newPlan(c, build), newApply(c, build), newStatus(c), newKubeconfig(c), newReset(c), newLogs(c))
+	command.AddCommand(newInit(c), newPlan(c, build), newApply(c, build), newStatus(c), newKubeconfig(c), newReset(c), newLogs(c), newReplace(c), newEtcd(c), newCerts(c))
 	return command
 }
 
@@ -62,6 +64,9 @@ type work struct {
 	login, bastionLogin ssh.Login
 	known               string
 	takeOver            bool
+	withoutSnapshot     bool
+	// snapshotDir is where the snapshots of the manifest are; empty for nowhere.
+	snapshotDir string
 
 	fill filling
 
@@ -136,13 +141,35 @@ func (w *work) read(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	w.cluster, err = hostclusters.Read(ctx, file, data)
-	return err
+	if w.cluster, err = hostclusters.Read(ctx, file, data); err != nil {
+		return err
+	}
+	if w.snapshotDir = w.cluster.Spec.Snapshots.Directory; w.snapshotDir != "" && !filepath.IsAbs(w.snapshotDir) && file != "-" {
+		w.snapshotDir = filepath.Join(filepath.Dir(file), w.snapshotDir)
+	}
+	return nil
+}
+
+// options of what is done to the hosts.
+func (w *work) options() provision.Options {
+	return provision.Options{
+		Cluster: w.cluster, Machines: w.machines, TakeOver: w.takeOver, Actor: whoAmI(), Now: w.Now, Report: w.report,
+		SnapshotDir: w.snapshotDir, WithoutSnapshot: w.withoutSnapshot,
+	}
+}
+
+// snapshotFlag adds the flag by which members of etcd change without a snapshot.
+func (w *work) snapshotFlag(command *cobra.Command) {
+	command.Flags().BoolVar(&w.withoutSnapshot, "without-snapshot", false, "have members of etcd change, and upgrade, without saving etcd first")
 }
 
 // look looks at the hosts, and says what would be done.
 func (w *work) look(ctx context.Context) (*hostplans.Plan, *observe.Sight, error) {
-	sight, err := observe.Look(ctx, observe.Options{Cluster: w.cluster, Machines: w.machines, TakeOver: w.takeOver, Now: w.Now})
+	options := observe.Options{Cluster: w.cluster, Machines: w.machines, TakeOver: w.takeOver, Now: w.Now}
+	if w.withoutSnapshot {
+		options.Snapshots = hosts.SnapshotWaived
+	}
+	sight, err := observe.Look(ctx, options)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -152,5 +179,5 @@ func (w *work) look(ctx context.Context) (*hostplans.Plan, *observe.Sight, error
 
 // takeOverFlag adds the flag by which a cluster is taken from another manager.
 func (w *work) takeOverFlag(command *cobra.Command) {
-	command.Flags().BoolVar(&w.takeOver, "take-over", false, "take the cluster from the manager that has applied a manifest before")
+	command.Flags().BoolVar(&w.takeOver, "take-over", false, "take the cluster from the manager that has applied a manifest before, or one that kubeadm or KubeOne has made, as it is")
 }

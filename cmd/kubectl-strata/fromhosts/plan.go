@@ -50,6 +50,7 @@ func newPlan(c *console.Console, build setup.Build) *cobra.Command {
 	}
 	w.addFlags(command)
 	w.takeOverFlag(command)
+	w.snapshotFlag(command)
 	w.fill.addFlags(command, build)
 	console.OutputFlag(command, &output, "json", "yaml")
 	return command

@@ -56,9 +56,7 @@ func (w *work) reset(ctx context.Context, file string, named []string, confirmed
 		return err
 	}
 	name := w.cluster.Namespace + "/" + w.cluster.Name
-	chosen, err := provision.Reset(ctx, provision.Options{
-		Cluster: w.cluster, Machines: w.machines, Actor: whoAmI(), Now: w.Now, Report: w.report,
-	}, named, func(hosts []string) error { return w.confirmReset(name, confirmed, hosts) })
+	chosen, err := provision.Reset(ctx, w.options(), named, func(hosts []string) error { return w.confirmReset(name, confirmed, hosts) })
 	switch {
 	case err != nil:
 		return err
@@ -74,6 +72,13 @@ func (w *work) reset(ctx context.Context, file string, named []string, confirmed
 func (w *work) confirmReset(name, confirmed string, hosts []string) error {
 	if confirmed == "" {
 		w.Paragraph(w.ErrOut, "What is of a cluster on %s goes, and cannot be brought back.", strings.Join(hosts, ", "))
+	}
+	return w.confirmName(name, confirmed)
+}
+
+// confirmName has somebody type the name of the cluster, unless it was given.
+func (w *work) confirmName(name, confirmed string) error {
+	if confirmed == "" {
 		answer, err := w.Ask("Type " + name + " to go on:")
 		if err != nil {
 			return err

@@ -1,0 +1,271 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fromhosts
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"filippo.io/age"
+	"github.com/spf13/cobra"
+
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
+	"github.com/strata-project/strata/internal/hosts"
+	"github.com/strata-project/strata/internal/provision"
+	"github.com/strata-project/strata/internal/snapshots"
+	"github.com/strata-project/strata/internal/terminal"
+)
+
+const etcdLong = `Save etcd of the cluster, and have the cluster begin again with what was saved.
+
+A snapshot has all objects of the cluster, with every Secret. It is kept in the folder of
+spec.snapshots.directory, encrypted with age for spec.snapshots.encryption. It counts only
+after an etcd was started from it on this machine that has all keys that were there.`
+
+func newEtcd(c *console.Console) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "etcd",
+		Short: "Save etcd of the cluster, and restore it",
+		Long:  etcdLong,
+		Args:  cobra.NoArgs,
+		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	command.AddCommand(newSnapshot(c), newSnapshots(c), newRestore(c))
+	return command
+}
+
+const snapshotExamples = `  kubectl strata hosts etcd snapshot
+
+  # Elsewhere than the manifest says
+  kubectl strata hosts etcd snapshot --to /mnt/backups/edge`
+
+func newSnapshot(c *console.Console) *cobra.Command {
+	w := &work{Console: c}
+	to, output := "", ""
+	command := &cobra.Command{
+		Use:     "snapshot [FILE]",
+		Short:   "Save etcd, and start an etcd from it to see that all is there",
+		Example: snapshotExamples,
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			return w.snapshot(command.Context(), fileOf(args), to, output)
+		},
+	}
+	w.addFlags(command)
+	command.Flags().StringVar(&to, "to", "", "the folder; that of spec.snapshots.directory where it is not given")
+	console.OutputFlag(command, &output, "json", "yaml")
+	return command
+}
+
+func (w *work) snapshot(ctx context.Context, file, to, output string) error {
+	defer w.end()
+	if err := w.open(ctx, file); err != nil {
+		return err
+	}
+	options := w.options()
+	if to != "" {
+		options.SnapshotDir = to
+	}
+	if options.SnapshotDir == "" {
+		return errors.New("nothing says where: name a folder in spec.snapshots.directory, or give --to")
+	}
+	taken, err := provision.Snapshot(ctx, options)
+	if err != nil {
+		return err
+	}
+	if output != "" {
+		return w.PrintAs(output, taken)
+	}
+	fmt.Fprintf(w.Out, "%s: %d keys at revision %d, %d bytes\n", taken.File, taken.Keys, taken.Revision, taken.Size)
+	return nil
+}
+
+func newSnapshots(c *console.Console) *cobra.Command {
+	w := &work{Console: c}
+	output := ""
+	command := &cobra.Command{
+		Use:     "list [FILE]",
+		Short:   "List the snapshots of the cluster that count",
+		Example: "  kubectl strata hosts etcd list",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			return w.snapshots(command.Context(), fileOf(args), output)
+		},
+	}
+	console.OutputFlag(command, &output, "json", "yaml")
+	return command
+}
+
+func (w *work) snapshots(ctx context.Context, file, output string) error {
+	if err := w.read(ctx, file); err != nil {
+		return err
+	}
+	if w.snapshotDir == "" {
+		return errors.New("nothing says where they are: name a folder in spec.snapshots.directory")
+	}
+	found, err := snapshots.List(w.snapshotDir, w.cluster.Namespace+"/"+w.cluster.Name)
+	if err != nil {
+		return err
+	}
+	if output != "" {
+		return w.PrintAs(output, found)
+	}
+	columns := []terminal.Column{{Name: "TAKEN"}, {Name: "KUBERNETES"}, {Name: "KEYS"}, {Name: "REVISION"}, {Name: "ENCRYPTED"}, {Name: "FILE"}}
+	var rows [][]string
+	for _, each := range found {
+		encrypted := "no"
+		if each.Encrypted {
+			encrypted = "yes"
+		}
+		rows = append(rows, []string{each.Time.UTC().Format(time.RFC3339), each.Version, fmt.Sprint(each.Keys), fmt.Sprint(each.Revision), encrypted, each.File})
+	}
+	return w.Table(columns, rows, fmt.Sprintf("There is no snapshot of %s/%s in %s.", w.cluster.Namespace, w.cluster.Name, w.snapshotDir))
+}
+
+const restoreLong = `Have the cluster begin again with what was saved: on one host of the control plane, which the
+others then join anew.
+
+This is for a cluster whose etcd has lost its majority. What has changed after the snapshot
+is lost. It is shown beforehand, where a member of etcd is left that says it. Whatever runs
+on workers goes on meanwhile.
+
+What etcd has had stays on the hosts in /var/lib/strata. Revisions grow by a thousand
+million, so that nobody takes an old one for a new one. A host of the control plane that
+cannot be reached must be named with --without, and must not come back as it was.
+
+When it is killed, run it again. The name of the cluster has to be typed, or given by
+--confirm.`
+
+const restoreExamples = `  # From the newest snapshot
+  kubectl strata hosts etcd restore --identity ~/keys/edge.agekey
+
+  # From one that is named, with a host that has burnt down
+  kubectl strata hosts etcd restore --from snapshots/fleet-edge-20260301T120000Z-4711.db --without cp-2`
+
+// restoring is what somebody asks for.
+type restoring struct {
+	from, identity, confirmed, output string
+	wish                              hosts.Wish
+}
+
+func newRestore(c *console.Console) *cobra.Command {
+	w, asked := &work{Console: c}, restoring{}
+	command := &cobra.Command{
+		Use:     "restore [FILE]",
+		Short:   "Have the cluster begin again with what was saved",
+		Long:    restoreLong,
+		Example: restoreExamples,
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			return w.restore(command.Context(), fileOf(args), asked)
+		},
+	}
+	w.addFlags(command)
+	flags := command.Flags()
+	flags.StringVar(&asked.from, "from", "", "the file of the snapshot; the newest of spec.snapshots.directory where it is not given")
+	flags.StringVar(&asked.identity, "identity", "", "the file with a private key of age that decrypts it")
+	flags.StringVar(&asked.wish.Host, "host", "", "the host on which it begins; the first that can where it is not given")
+	flags.StringSliceVar(&asked.wish.Without, "without", nil, "hosts of the control plane that cannot be reached, and do not come back as they were")
+	flags.BoolVar(&asked.wish.AlthoughItAnswers, "although-it-answers", false, "have a cluster go back that has its majority")
+	flags.StringVar(&asked.confirmed, "confirm", "", "the namespace and name of the cluster, for where nobody can be asked")
+	console.OutputFlag(command, &asked.output, "json", "yaml")
+	return command
+}
+
+func (w *work) restore(ctx context.Context, file string, asked restoring) error {
+	defer w.end()
+	if err := w.open(ctx, file); err != nil {
+		return err
+	}
+	taken, err := w.snapshotOf(asked.from)
+	if err != nil {
+		return err
+	}
+	identities, err := readIdentities(asked.identity)
+	if err != nil {
+		return err
+	}
+	begin := w.Now()
+	plan, err := provision.Restore(ctx, w.options(), provision.Return{
+		Snapshot: taken, Identities: identities, Wish: asked.wish,
+		Confirm: func(back provision.Back) error { return w.confirmRestore(taken, back, asked.confirmed) },
+	})
+	if err != nil {
+		return err
+	}
+	return w.finish(plan, asked.output, w.Now().Sub(begin))
+}
+
+// snapshotOf returns a snapshot that is named, or the newest one.
+func (w *work) snapshotOf(file string) (snapshots.Snapshot, error) {
+	if file != "" {
+		return snapshots.Find(file)
+	}
+	if w.snapshotDir == "" {
+		return snapshots.Snapshot{}, errors.New("nothing says which snapshot: give --from, or name a folder in spec.snapshots.directory")
+	}
+	found, err := snapshots.List(w.snapshotDir, w.cluster.Namespace+"/"+w.cluster.Name)
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("there is no snapshot of %s/%s in %s: give --from", w.cluster.Namespace, w.cluster.Name, w.snapshotDir)
+	}
+	if err != nil {
+		return snapshots.Snapshot{}, err
+	}
+	return found[0], nil
+}
+
+// readIdentities reads private keys of age; none where no file is given. An error repeats
+// nothing of the file.
+func readIdentities(file string) ([]age.Identity, error) {
+	if file == "" {
+		return nil, nil
+	}
+	data, err := readBounded(file)
+	if err != nil {
+		return nil, err
+	}
+	found, err := age.ParseIdentities(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("%s has no private keys of age: one of them is AGE-SECRET-KEY-1... in a line", file)
+	}
+	return found, nil
+}
+
+// confirmRestore says what is lost, and has somebody type the name of the cluster.
+func (w *work) confirmRestore(taken snapshots.Snapshot, back provision.Back, confirmed string) error {
+	w.Paragraph(w.ErrOut, "%s", describe(taken, back, w.Now()))
+	return w.confirmName(w.cluster.Namespace+"/"+w.cluster.Name, confirmed)
+}
+
+// describe says what a cluster goes back to, and what is lost.
+func describe(taken snapshots.Snapshot, back provision.Back, now time.Time) string {
+	said := []string{fmt.Sprintf("The cluster goes back to %s, %s ago (%s, revision %d, %d keys), and begins on %s.",
+		taken.Time.UTC().Format(time.RFC3339), now.Sub(taken.Time).Round(time.Second), filepath.Base(taken.File), taken.Revision, taken.Keys, back.Host)}
+	switch {
+	case back.From == "":
+		said = append(said, "No etcd answers: what is newer cannot be said.")
+	case len(back.Newer) == 0:
+		said = append(said, fmt.Sprintf("Etcd on %s has nothing that is newer.", back.From))
+	default:
+		var kinds []string
+		for _, kind := range slices.Sorted(maps.Keys(back.Newer)) {
+			kinds = append(kinds, fmt.Sprintf("%d %s", back.Newer[kind], kind))
+		}
+		said = append(said, fmt.Sprintf("Etcd on %s is at revision %d. Newer there, and lost: %s; and what was deleted comes back.", back.From, back.Revision, strings.Join(kinds, ", ")))
+	}
+	if len(back.Reset) > 0 {
+		said = append(said, fmt.Sprintf("%s: reset, and joined again.", strings.Join(back.Reset, ", ")))
+	}
+	if len(back.Gone) > 0 {
+		said = append(said, fmt.Sprintf("%s: must not come back as it was.", strings.Join(back.Gone, ", ")))
+	}
+	return strings.Join(said, " ")
+}

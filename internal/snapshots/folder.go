@@ -1,0 +1,169 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshots
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/strata-project/strata/internal/printable"
+)
+
+// Snapshot is one that counts. It is written beside its file, under the same name with
+// .json, when the file is complete.
+type Snapshot struct {
+	// File that it is in.
+	File string `json:"file"`
+	// Cluster is namespace/name of its manifest, and ClusterID its ID.
+	Cluster   string `json:"cluster"`
+	ClusterID string `json:"clusterID"`
+	// Version of Kubernetes, and Etcd that of the member.
+	Version string `json:"version"`
+	Etcd    string `json:"etcd,omitempty"`
+	// Time at which it was taken.
+	Time time.Time `json:"time"`
+	// Revision of etcd at least, and Keys of Kubernetes at that revision.
+	Revision int64 `json:"revision"`
+	Keys     int64 `json:"keys"`
+	// Size in bytes, and Digest of the file: sha256:HEX.
+	Size   int64  `json:"size"`
+	Digest string `json:"digest"`
+	// Encrypted is true where the file is encrypted with age.
+	Encrypted bool `json:"encrypted,omitempty"`
+}
+
+// The endings of files.
+const (
+	plainEnding     = ".db"
+	encryptedEnding = ".db.age"
+	factsEnding     = ".json"
+)
+
+// maxFacts is how long the facts about a snapshot may be, and maxFiles how many a folder
+// may have.
+const (
+	maxFacts = 64 << 10
+	maxFiles = 10_000
+)
+
+// named is how files of snapshots are called: cluster, time and revision.
+var named = regexp.MustCompile(`^[a-z0-9.-]+-[0-9]{8}T[0-9]{6}Z-[0-9]{1,20}\.json$`)
+
+// nameOf returns the name of a snapshot's files, without their endings.
+func nameOf(cluster string, at time.Time, revision int64) string {
+	return fmt.Sprintf("%s-%s-%d", strings.ReplaceAll(cluster, "/", "-"), at.UTC().Format("20060102T150405Z"), revision)
+}
+
+// List returns the snapshots of clusters with a name in a folder, the newest first. A folder
+// that is not there has none.
+func List(dir, cluster string) ([]Snapshot, error) {
+	opened, err := os.Open(dir) //nolint:gosec // a manifest names it
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the snapshots: %w", err)
+	}
+	defer func() { _ = opened.Close() }()
+	names, err := opened.Readdirnames(maxFiles + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("cannot list the snapshots: %w", err)
+	}
+	if len(names) > maxFiles {
+		return nil, fmt.Errorf("%s has more than %d files: give snapshots a folder of their own", dir, maxFiles)
+	}
+	var found []Snapshot
+	for _, name := range names {
+		if !named.MatchString(name) {
+			continue
+		}
+		snapshot, err := readFacts(filepath.Join(dir, name))
+		if err == nil && snapshot.Cluster == cluster {
+			found = append(found, snapshot)
+		}
+	}
+	slices.SortFunc(found, func(a, b Snapshot) int { return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(b.Revision, a.Revision)) })
+	return found, nil
+}
+
+// Find returns what is known of a snapshot's file. The error says that it does not count.
+func Find(file string) (Snapshot, error) {
+	base := strings.TrimSuffix(strings.TrimSuffix(file, ".age"), plainEnding)
+	if base == file {
+		return Snapshot{}, fmt.Errorf("%s is no snapshot: its name must end with %s or %s", file, plainEnding, encryptedEnding)
+	}
+	snapshot, err := readFacts(base + factsEnding)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	if snapshot.File = file; snapshot.Encrypted != strings.HasSuffix(file, encryptedEnding) {
+		return Snapshot{}, fmt.Errorf("%s%s is about another file", base, factsEnding)
+	}
+	return snapshot, nil
+}
+
+// readFacts reads what is known of a snapshot.
+func readFacts(path string) (Snapshot, error) {
+	data, err := readBounded(path, maxFacts)
+	if err != nil {
+		return Snapshot{}, fmt.Errorf("nothing is known of the snapshot: %w", err)
+	}
+	var found Snapshot
+	if err := json.Unmarshal(data, &found); err != nil || found.ClusterID == "" || found.Digest == "" || found.Time.IsZero() {
+		return Snapshot{}, fmt.Errorf("%s does not say what a snapshot is", path)
+	}
+	for _, text := range []*string{&found.Cluster, &found.ClusterID, &found.Version, &found.Etcd, &found.Digest} {
+		*text = printable.Line(*text, 300)
+	}
+	ending := plainEnding
+	if found.Encrypted {
+		ending = encryptedEnding
+	}
+	found.File = strings.TrimSuffix(path, factsEnding) + ending
+	return found, nil
+}
+
+// readBounded reads a file that has a limit.
+func readBounded(path string, limit int64) ([]byte, error) {
+	opened, err := os.Open(path) //nolint:gosec // somebody names their own file
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = opened.Close() }()
+	data, err := io.ReadAll(io.LimitReader(opened, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("%s is longer than %d bytes", path, limit)
+	}
+	return data, err
+}
+
+// keep deletes all snapshots of a cluster but the newest ones, and returns those that went.
+func keep(dir, cluster, clusterID string, newest int) ([]Snapshot, error) {
+	all, err := List(dir, cluster)
+	// Those of an earlier cluster of that name are all that is left of it.
+	all = slices.DeleteFunc(all, func(s Snapshot) bool { return s.ClusterID != clusterID })
+	if err != nil || len(all) <= newest {
+		return nil, err
+	}
+	gone := all[newest:]
+	for _, each := range gone {
+		facts := strings.TrimSuffix(strings.TrimSuffix(each.File, ".age"), plainEnding) + factsEnding
+		// The facts first: what is left without them is no snapshot.
+		for _, file := range []string{facts, each.File} {
+			if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return nil, fmt.Errorf("cannot delete an old snapshot: %w", err)
+			}
+		}
+	}
+	return gone, nil
+}

@@ -1,0 +1,191 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshots
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"filippo.io/age"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Prefix is where Kubernetes keeps its keys.
+const Prefix = "/registry/"
+
+// maxSize is the longest snapshot that is read: more than etcd itself is recommended to
+// have.
+const maxSize = 32 << 30
+
+// askTime is how long a member may take to count its keys.
+const askTime = time.Minute
+
+// Options say what is saved, and where.
+type Options struct {
+	// Etcd is one member of the cluster.
+	Etcd *clientv3.Client
+	// Dir is the folder of snapshots, which is made where it lacks.
+	Dir string
+	// Cluster, ClusterID and Version as in Snapshot.
+	Cluster, ClusterID, Version string
+	// Recipients of age for whom it is encrypted; without any it is not.
+	Recipients []age.Recipient
+	// Keep is how many are kept; 0 keeps all.
+	Keep int
+	// Now returns the time.
+	Now func() time.Time
+}
+
+// Take saves etcd. What it returns has been started from once, with the keys that were
+// there. Two runs for one cluster must not go on at the same time.
+func Take(ctx context.Context, o Options) (taken Snapshot, err error) {
+	work := filepath.Join(o.Dir, ".taking-"+strings.ReplaceAll(o.Cluster, "/", "-"))
+	// What a run has left that was killed has all Secrets in it.
+	if err := os.RemoveAll(work); err != nil {
+		return Snapshot{}, fmt.Errorf("cannot save etcd: %w", err)
+	}
+	if err := os.MkdirAll(work, 0o700); err != nil {
+		return Snapshot{}, fmt.Errorf("cannot save etcd: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	db := filepath.Join(work, "db")
+	taken = Snapshot{Cluster: o.Cluster, ClusterID: o.ClusterID, Version: o.Version, Encrypted: len(o.Recipients) > 0}
+	for attempt := 1; ; attempt++ {
+		if taken.Revision, taken.Keys, err = count(ctx, o.Etcd); err != nil {
+			return Snapshot{}, err
+		}
+		taken.Time = o.Now().UTC().Truncate(time.Second)
+		if taken.Etcd, err = fetch(ctx, o.Etcd, db); err != nil {
+			return Snapshot{}, err
+		}
+		err = prove(ctx, db, filepath.Join(work, "scratch"), taken)
+		if attempt < 3 && errors.Is(err, rpctypes.ErrCompacted) {
+			continue // somebody has had etcd forget that revision in between
+		}
+		if err != nil {
+			return Snapshot{}, fmt.Errorf("the snapshot does not count: %w", err)
+		}
+		break
+	}
+	if taken, err = place(o, db, work, taken); err != nil {
+		return Snapshot{}, fmt.Errorf("cannot keep the snapshot: %w", err)
+	}
+	if o.Keep > 0 {
+		if _, err := keep(o.Dir, o.Cluster, o.ClusterID, o.Keep); err != nil {
+			return taken, err
+		}
+	}
+	return taken, nil
+}
+
+// count returns how many keys Kubernetes has in etcd, and at which revision.
+func count(ctx context.Context, etcd *clientv3.Client) (revision, keys int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	answer, err := etcd.Get(ctx, Prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		return 0, 0, fmt.Errorf("cannot count the keys of etcd: %w", err)
+	}
+	return answer.Header.Revision, answer.Count, nil
+}
+
+// fetch writes a snapshot into a file, and returns the version of the member.
+func fetch(ctx context.Context, etcd *clientv3.Client, path string) (version string, err error) {
+	answer, err := etcd.SnapshotWithVersion(ctx)
+	if err != nil {
+		return "", fmt.Errorf("cannot save etcd: %w", err)
+	}
+	defer func() { _ = answer.Snapshot.Close() }()
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) //nolint:gosec // it is in a folder of ours
+	if err != nil {
+		return "", fmt.Errorf("cannot save etcd: %w", err)
+	}
+	n, err := io.Copy(file, io.LimitReader(answer.Snapshot, maxSize+1))
+	if err == nil && n > maxSize {
+		err = fmt.Errorf("it is longer than %d bytes", int64(maxSize))
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return "", fmt.Errorf("cannot save etcd: %w", err)
+	}
+	return answer.Version, nil
+}
+
+// place puts a snapshot where it stays, encrypted where that is wanted, and then what is
+// known of it.
+func place(o Options, db, work string, taken Snapshot) (Snapshot, error) {
+	base, ending := filepath.Join(o.Dir, nameOf(o.Cluster, taken.Time, taken.Revision)), plainEnding
+	if taken.Encrypted {
+		ending = encryptedEnding
+	}
+	taken.File = base + ending
+	from, err := os.Open(db) //nolint:gosec // it is in a folder of ours
+	if err != nil {
+		return Snapshot{}, err
+	}
+	defer func() { _ = from.Close() }()
+	sum, size := sha256.New(), &counter{}
+	err = write(filepath.Join(work, "whole"), taken.File, func(to io.Writer) error {
+		to = io.MultiWriter(to, sum, size)
+		if !taken.Encrypted {
+			_, err := io.Copy(to, from)
+			return err
+		}
+		sealed, err := age.Encrypt(to, o.Recipients...)
+		if err != nil {
+			return err
+		}
+		if _, err := io.Copy(sealed, from); err != nil {
+			return err
+		}
+		return sealed.Close()
+	})
+	if err != nil {
+		return Snapshot{}, err
+	}
+	taken.Digest, taken.Size = "sha256:"+hex.EncodeToString(sum.Sum(nil)), size.n
+	known := taken
+	known.File = filepath.Base(taken.File)
+	facts, err := json.MarshalIndent(known, "", "  ")
+	if err != nil {
+		return Snapshot{}, err
+	}
+	return taken, write(filepath.Join(work, "facts"), base+factsEnding, func(to io.Writer) error {
+		_, err := to.Write(append(facts, '\n'))
+		return err
+	})
+}
+
+// counter counts bytes.
+type counter struct{ n int64 }
+
+func (c *counter) Write(data []byte) (int, error) {
+	c.n += int64(len(data))
+	return len(data), nil
+}
+
+// write writes a file as a whole or not at all: first beside, then in its place.
+func write(beside, path string, fill func(io.Writer) error) error {
+	file, err := os.OpenFile(beside, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) //nolint:gosec // it is in a folder of ours
+	if err != nil {
+		return err
+	}
+	err = fill(file)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(beside, path)
+}
