@@ -100,7 +100,7 @@ func Recipients(snapshots v1alpha1.HostSnapshots) ([]age.Recipient, error) {
 	for _, key := range snapshots.Encryption.Age {
 		read, err := age.ParseRecipients(strings.NewReader(key))
 		if err != nil || len(read) != 1 || strings.Contains(key, "\n") {
-			return nil, errors.New("must be public keys of age, such as age1...")
+			return nil, errors.New("must be public keys of age, such as age1ABC")
 		}
 		found = append(found, read...)
 	}

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/hosts"
 )
 
 // Change is one field of the manifest that is not yet so.
@@ -97,14 +98,32 @@ func Lasting(spec v1alpha1.HostClusterSpec) v1alpha1.HostClusterSpec {
 }
 
 // Left returns the Nodes of hosts that were in a manifest, and are in another one no more.
-func Left(saved, wanted v1alpha1.HostClusterSpec, nodes []string) []string {
-	var found []string
-	for _, was := range Hosts(saved) {
-		if slices.Contains(nodes, was.Name) && !slices.ContainsFunc(Hosts(wanted), func(h v1alpha1.ClusterHost) bool { return h.Name == was.Name }) {
-			found = append(found, was.Name)
+func Left(saved, wanted v1alpha1.HostClusterSpec, nodes []corev1.Node) []hosts.LeftNode {
+	var found []hosts.LeftNode
+	for i := range nodes {
+		isIn := func(spec v1alpha1.HostClusterSpec) bool {
+			return slices.ContainsFunc(Hosts(spec), func(h v1alpha1.ClusterHost) bool { return h.Name == nodes[i].Name })
+		}
+		if isIn(saved) && !isIn(wanted) {
+			found = append(found, hosts.LeftNode{Name: nodes[i].Name, Runs: Runs(&nodes[i])})
 		}
 	}
 	return found
+}
+
+// Runs tells whether the kubelet of a Node says how it is, ready or not: otherwise the
+// condition is Unknown.
+func Runs(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status != corev1.ConditionUnknown
+	})
+}
+
+// IsReady tells whether the kubelet of a Node says that it is ready.
+func IsReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // labelChanges compares the labels of a Node: with those of the manifest, and of those

@@ -106,7 +106,14 @@ type Cluster struct {
 	Nodes []string
 	// Left are those of them whose hosts were in the manifest that was applied last, and are
 	// in this one no more.
-	Left []string
+	Left []LeftNode
+}
+
+// LeftNode is a Node whose host has left the manifest.
+type LeftNode struct {
+	Name string
+	// Runs is true where its kubelet runs, which may make the Node again.
+	Runs bool
 }
 
 // Member is one of etcd.

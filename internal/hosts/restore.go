@@ -51,7 +51,8 @@ func Restore(o Observation, wish Wish) (Restoration, error) {
 			"To have it go back to the snapshot all the same, give --although-it-answers", d.ring.Healthy, d.ring.Members)
 	}
 	if residue := d.each(false, Residue); len(residue) > 0 {
-		return Restoration{}, fmt.Errorf("there are remains of a cluster on %s: see what they are, and reset them with kubectl strata hosts reset --host", d.names(residue))
+		return Restoration{}, fmt.Errorf("there are remains of a cluster on %s: see what they are, and reset them with kubectl strata hosts reset --host",
+			d.names(residue))
 	}
 	made := Restoration{}
 	for _, name := range wish.Without {

@@ -214,10 +214,15 @@ func (d *decider) joinWorkers() {
 // goes with the member.
 func (d *decider) removeNodes() {
 	for _, node := range d.Cluster.Left {
-		isMember := slices.ContainsFunc(d.Cluster.Members, func(m Member) bool { return m.Name == node })
-		isListed := slices.ContainsFunc(d.Hosts, func(h Host) bool { return h.Name == node })
-		if !isMember && !isListed {
-			d.add(Action{Verb: VerbRemoveNode, Host: node, Reason: "its host is not in the manifest"}, nil)
+		isMember := slices.ContainsFunc(d.Cluster.Members, func(m Member) bool { return m.Name == node.Name })
+		isListed := slices.ContainsFunc(d.Hosts, func(h Host) bool { return h.Name == node.Name })
+		switch {
+		case isMember || isListed:
+		case node.Runs:
+			d.undone = append(d.undone, fmt.Sprintf("%s has left the manifest, and runs: switch it off, or list it again and take it out with kubectl strata hosts reset --host %s",
+				node.Name, node.Name))
+		default:
+			d.add(Action{Verb: VerbRemoveNode, Host: node.Name, Reason: "its host is not in the manifest"}, nil)
 		}
 	}
 }

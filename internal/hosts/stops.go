@@ -248,7 +248,8 @@ func (d *decider) takesOver() *Decision {
 		return nil
 	}
 	if others := d.each(true, Empty, Residue, Begun, Broken, Away); len(others) > 0 {
-		return failed(Refused, "a cluster is taken over as it is, and these hosts are no healthy ones of it: %s. Repair them, or take them out of the manifest", d.names(others))
+		return failed(Refused, "a cluster is taken over as it is, and these hosts are no healthy ones of it: %s. Repair them, or take them out of the manifest",
+			d.names(others))
 	}
 	for _, member := range d.Cluster.Members {
 		if d.hostOf(member.Name) < 0 {
@@ -257,7 +258,8 @@ func (d *decider) takesOver() *Decision {
 	}
 	for _, host := range d.Hosts {
 		if host.Version != d.Target || d.Cluster.Version != d.Target {
-			return failed(Refused, "a cluster is taken over as it is: it has %s, %s has %s, and the manifest says %s", d.Cluster.Version, host.Name, host.Version, d.Target)
+			return failed(Refused, "a cluster is taken over as it is: it has %s, %s has %s, and the manifest says %s",
+				d.Cluster.Version, host.Name, host.Version, d.Target)
 		}
 	}
 	return &Decision{

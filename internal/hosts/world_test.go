@@ -170,7 +170,7 @@ func (s situation) observe() hosts.Observation {
 	}
 	for i := range s.nodesLeft {
 		name := fmt.Sprintf("left-%d", i)
-		o.Cluster.Nodes, o.Cluster.Left = append(o.Cluster.Nodes, name), append(o.Cluster.Left, name)
+		o.Cluster.Nodes, o.Cluster.Left = append(o.Cluster.Nodes, name), append(o.Cluster.Left, hosts.LeftNode{Name: name})
 	}
 	for state, n := range map[string]int{"dead": s.deadLeft, "live": s.liveLeft, "learner": s.learnersLeft} {
 		for i := range n {

@@ -249,7 +249,7 @@ func (c *Cluster) ask(ctx context.Context, wanted v1alpha1.HostClusterSpec, limi
 		found.Nodes = append(found.Nodes, nodes.Items[i].Name)
 	}
 	if c.Saved.Spec != nil {
-		found.Left = hostclusters.Left(*c.Saved.Spec, wanted, found.Nodes)
+		found.Left = hostclusters.Left(*c.Saved.Spec, wanted, nodes.Items)
 	}
 	if found.Members, err = c.etcd.members(ctx); err != nil {
 		return hosts.Cluster{}, err

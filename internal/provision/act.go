@@ -121,7 +121,8 @@ func (w *worker) dropStaleNode(ctx context.Context, action hosts.Action) error {
 	}
 	for _, address := range node.Status.Addresses {
 		if address.Type == corev1.NodeInternalIP && address.Address != host.Address && address.Address != host.SecondAddress {
-			return fmt.Errorf("there is a Node %s with the address %s: give the host another name, or delete that Node", action.Host, printable.Line(address.Address, 50))
+			return fmt.Errorf("there is a Node %s with the address %s: give the host another name, or delete that Node",
+				action.Host, printable.Line(address.Address, 50))
 		}
 	}
 	err = nodes.Delete(ctx, action.Host, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(node.UID))})
@@ -245,8 +246,8 @@ func (w *worker) removeNode(ctx context.Context, host string) error {
 	return w.deleteNode(ctx, host)
 }
 
-// empty has the Pods leave a Node that is to go, where it is ready: those of others go with
-// it.
+// empty has the Pods leave a Node that is to go, where its kubelet runs: those of others go
+// with it.
 func (w *worker) empty(ctx context.Context, host string) error {
 	client := w.sight.Cluster.Client
 	node, err := client.CoreV1().Nodes().Get(ctx, host, metav1.GetOptions{})
@@ -255,7 +256,7 @@ func (w *worker) empty(ctx context.Context, host string) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("cannot read the Node %s: %w", host, err)
-	case !isReady(*node):
+	case !hostclusters.Runs(node):
 		return nil
 	}
 	return w.drain(ctx, client, host)

@@ -45,6 +45,33 @@ func TestProgressPassesOnOurLines(t *testing.T) {
 	}
 }
 
+// A host is waited for until it stands as its action leaves it; what takes a member out, or
+// saves etcd, leaves none.
+func TestWhatAnActionLeaves(t *testing.T) {
+	plan := &hostplans.Plan{Hosts: []hostplans.Host{{Name: "cp-0", Class: hosts.Empty, Note: "note"}, {Name: "cp-1", Class: hosts.Healthy, Version: "v1.36.3"}}}
+	lost := &hostplans.Plan{Unasked: "no API server is healthy"}
+	for name, tc := range map[string]struct {
+		plan   *hostplans.Plan
+		action hosts.Action
+		want   bool
+	}{
+		"an empty host has not joined":   {plan, hosts.Action{Verb: hosts.VerbJoin, Host: "cp-0"}, false},
+		"a healthy one has":              {plan, hosts.Action{Verb: hosts.VerbJoin, Host: "cp-1"}, true},
+		"a healthy one is not reset":     {plan, hosts.Action{Verb: hosts.VerbReset, Host: "cp-1"}, false},
+		"an empty one is":                {plan, hosts.Action{Verb: hosts.VerbReset, Host: "cp-0"}, true},
+		"at another version":             {plan, hosts.Action{Verb: hosts.VerbUpgrade, Host: "cp-1", Version: "v1.36.4"}, false},
+		"a member of an empty host":      {plan, hosts.Action{Verb: hosts.VerbRemoveMember, Host: "cp-0"}, true},
+		"a Node of no host":              {plan, hosts.Action{Verb: hosts.VerbRemoveNode, Host: "cp-9"}, true},
+		"a snapshot":                     {plan, hosts.Action{Verb: hosts.VerbSnapshot}, true},
+		"a cluster that does not answer": {lost, hosts.Action{Verb: hosts.VerbRenew, Host: "cp-1"}, false},
+		"a reset without a cluster":      {&hostplans.Plan{Unasked: "x", Hosts: plan.Hosts}, hosts.Action{Verb: hosts.VerbReset, Host: "cp-0"}, true},
+	} {
+		if _, got := standing(tc.plan, tc.action); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
 // Only what was agreed to is done, and the settings of what has come by that.
 func TestOnlyWhatWasAgreedToIsDone(t *testing.T) {
 	join := hosts.Action{Verb: hosts.VerbJoin, Host: "cp-1", Version: "v1.36.3"}

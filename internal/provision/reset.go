@@ -83,17 +83,49 @@ func Reset(ctx context.Context, o Options, named []string, confirm func(hosts []
 	if err := w.holdLease(ctx, cancel); err != nil {
 		return nil, err
 	}
+	if len(named) > 0 {
+		return chosen, w.takeOut(ctx, chosen)
+	}
 	// The API server goes with its hosts, and the Lease with it.
 	w.lease.release()
+	return chosen, w.resetHosts(ctx, chosen)
+}
+
+// takeOut takes hosts out of a cluster that goes on: their Pods leave them first, and their
+// Nodes go.
+func (w *worker) takeOut(ctx context.Context, chosen []string) error {
+	defer func() { w.lease.release() }()
 	for _, name := range chosen {
-		for done := false; !done; {
-			job := scripts.Job{Cluster: w.Cluster, ID: w.idOr("none/none/00000000"), Forget: true, Action: hosts.Action{Verb: hosts.VerbReset, Host: name}}
-			if done, err = w.runScript(ctx, job); err != nil {
-				return chosen, err
+		isNode := w.sight.Cluster != nil && slices.Contains(w.sight.Observation.Cluster.Nodes, name)
+		if isNode {
+			if err := w.empty(ctx, name); err != nil {
+				return err
+			}
+		}
+		if err := w.resetHosts(ctx, []string{name}); err != nil {
+			return err
+		}
+		if isNode {
+			if err := w.deleteNode(ctx, name); err != nil {
+				return err
 			}
 		}
 	}
-	return chosen, nil
+	return nil
+}
+
+// resetHosts takes away what a cluster has left on hosts.
+func (w *worker) resetHosts(ctx context.Context, chosen []string) error {
+	for _, name := range chosen {
+		for done := false; !done; {
+			var err error
+			job := scripts.Job{Cluster: w.Cluster, ID: w.idOr("none/none/00000000"), Forget: true, Action: hosts.Action{Verb: hosts.VerbReset, Host: name}}
+			if done, err = w.runScript(ctx, job); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // idOr returns the ID of the cluster, or another text where there is none.

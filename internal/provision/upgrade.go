@@ -109,13 +109,7 @@ func podsOn(helper *drain.Helper, host string) ([]corev1.Pod, error) {
 
 // takesPods tells whether a Node is ready, and takes Pods.
 func takesPods(node corev1.Node) bool {
-	return !node.Spec.Unschedulable && isReady(node)
-}
-
-func isReady(node corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
+	return !node.Spec.Unschedulable && hostclusters.IsReady(&node)
 }
 
 // withoutController returns the Pods that go on and that nothing would make again.

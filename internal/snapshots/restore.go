@@ -57,7 +57,7 @@ func open(taken Snapshot, identities []age.Identity, path string) error {
 	defer func() { _ = from.Close() }()
 	sum := sha256.New()
 	all := io.TeeReader(io.LimitReader(from, maxSize), sum)
-	content := io.Reader(all)
+	content := all
 	if taken.Encrypted {
 		if len(identities) == 0 {
 			return errors.New("the snapshot is encrypted: name the file with your key of age with --identity")

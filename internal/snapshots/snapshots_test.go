@@ -116,7 +116,7 @@ func notIn(t *testing.T, dir, text string) {
 		if info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s may be read by others: %s", path, info.Mode())
 		}
-		data, err := os.ReadFile(path) //nolint:gosec // it is the test's
+		data, err := os.ReadFile(path)
 		if strings.Contains(string(data), text) {
 			t.Errorf("%s has %q", path, text)
 		}

@@ -184,7 +184,7 @@ func write(beside, path string, fill func(io.Writer) error) error {
 	if err == nil {
 		err = file.Sync()
 	}
-	if err = errors.Join(err, file.Close()); err != nil {
+	if err := errors.Join(err, file.Close()); err != nil {
 		return err
 	}
 	return os.Rename(beside, path)

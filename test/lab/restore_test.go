@@ -71,7 +71,8 @@ func (u *user) eachStep(code int, words ...string) {
 	u.Helper()
 	seen, kills := map[string]bool{}, 0
 	for u.until(seen, code, words...) {
-		if kills++; kills > 60 {
+		kills++
+		if kills > 60 {
 			u.Fatalf("it is not finished after %d kills: %v", kills, seen)
 		}
 	}

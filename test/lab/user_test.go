@@ -74,24 +74,30 @@ func (u *user) save(manifest string) {
 	}
 }
 
-// edit replaces a text in the manifest, which must be there.
-func (u *user) edit(from, to string) {
-	u.Helper()
-	data, err := os.ReadFile(u.manifest)
-	if err != nil || !strings.Contains(string(data), from) {
-		u.Fatalf("%v: no %q in %s", err, from, data)
-	}
-	u.save(strings.Replace(string(data), from, to, 1))
-}
-
-// add adds a text to the end of the manifest.
-func (u *user) add(text string) {
+// read returns the manifest.
+func (u *user) read() string {
 	u.Helper()
 	data, err := os.ReadFile(u.manifest)
 	if err != nil {
 		u.Fatal(err)
 	}
-	u.save(string(data) + text)
+	return string(data)
+}
+
+// edit replaces a text in the manifest, which must be there.
+func (u *user) edit(from, to string) {
+	u.Helper()
+	is := u.read()
+	if !strings.Contains(is, from) {
+		u.Fatalf("no %q in %s", from, is)
+	}
+	u.save(strings.Replace(is, from, to, 1))
+}
+
+// add adds a text to the end of the manifest.
+func (u *user) add(text string) {
+	u.Helper()
+	u.save(u.read() + text)
 }
 
 // known is the file of host keys that were seen.

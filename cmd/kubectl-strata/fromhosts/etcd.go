@@ -259,7 +259,8 @@ func describe(taken snapshots.Snapshot, back provision.Back, now time.Time) stri
 		for _, kind := range slices.Sorted(maps.Keys(back.Newer)) {
 			kinds = append(kinds, fmt.Sprintf("%d %s", back.Newer[kind], kind))
 		}
-		said = append(said, fmt.Sprintf("Etcd on %s is at revision %d. Newer there, and lost: %s; and what was deleted comes back.", back.From, back.Revision, strings.Join(kinds, ", ")))
+		said = append(said, fmt.Sprintf("Etcd on %s is at revision %d. Newer there, and lost: %s; and what was deleted comes back.",
+			back.From, back.Revision, strings.Join(kinds, ", ")))
 	}
 	if len(back.Reset) > 0 {
 		said = append(said, fmt.Sprintf("%s: reset, and joined again.", strings.Join(back.Reset, ", ")))

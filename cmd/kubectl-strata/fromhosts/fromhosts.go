@@ -43,7 +43,8 @@ func Commands(c *console.Console, build setup.Build) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(newInit(c), newPlan(c, build), newApply(c, build), newStatus(c), newKubeconfig(c), newReset(c), newLogs(c), newReplace(c), newEtcd(c), newCerts(c))
+	command.AddCommand(newInit(c), newPlan(c, build), newApply(c, build), newStatus(c), newKubeconfig(c), newReset(c), newLogs(c),
+		newReplace(c), newEtcd(c), newCerts(c))
 	return command
 }
 
@@ -179,5 +180,6 @@ func (w *work) look(ctx context.Context) (*hostplans.Plan, *observe.Sight, error
 
 // takeOverFlag adds the flag by which a cluster is taken from another manager.
 func (w *work) takeOverFlag(command *cobra.Command) {
-	command.Flags().BoolVar(&w.takeOver, "take-over", false, "take the cluster from the manager that has applied a manifest before, or one that kubeadm or KubeOne has made, as it is")
+	command.Flags().BoolVar(&w.takeOver, "take-over", false,
+		"take the cluster from the manager that has applied a manifest before, or one that kubeadm or KubeOne has made, as it is")
 }
