@@ -6,6 +6,7 @@ package v1alpha1
 import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // HostClusterKind is the kind of HostCluster.
@@ -73,14 +74,21 @@ type HostClusterSpec struct {
 	Bootstrap HostBootstrap `json:"bootstrap,omitempty,omitzero"`
 }
 
-// HostUpgrade says how hosts go from one version to the next: one at a time, those of the
-// control plane first.
+// HostUpgrade says how hosts go from one version to the next: those of the control plane
+// first, one at a time.
 type HostUpgrade struct {
 	// DrainTimeout is how long Pods may take to leave a host before it is upgraded, such as
 	// 15m. It is 10m where it is not given. PodDisruptionBudgets are kept to.
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be more than 0s"
 	// +optional
 	DrainTimeout *metav1.Duration `json:"drainTimeout,omitempty"`
+	// MaxUnavailable is how many workers are upgraded side by side: a number, or a part of
+	// them such as 25%, of which at least one is. It is 1 where it is not given. Hosts of the
+	// control plane go one at a time.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^([1-9][0-9]?|100)%$')",message="must be a number from 1 on, or a part such as 25%"
+	// +optional
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
 
 // HostSnapshots says where etcd is saved. A snapshot has every Secret of the cluster.

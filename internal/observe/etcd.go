@@ -38,6 +38,8 @@ const (
 	memberTime = 5 * time.Second
 	// maxMembers is how many members are read.
 	maxMembers = 50
+	// maxMessage is how long a message of a member may be: a snapshot comes in parts.
+	maxMessage = 16 << 20
 )
 
 // etcd asks the members of a cluster's etcd, by its gateway for JSON.
@@ -199,7 +201,8 @@ func MemberOn(ctx context.Context, o Options, host v1alpha1.ClusterHost) (*clien
 func clientOf(ctx context.Context, access *tls.Config, dial dialer, address string) (*clientv3.Client, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Context: ctx, Endpoints: []string{"https://" + net.JoinHostPort(address, clientPort)}, TLS: access, Logger: zap.NewNop(),
-		DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, at string) (net.Conn, error) { return dial(ctx, "tcp", at) })},
+		MaxCallRecvMsgSize: maxMessage,
+		DialOptions:        []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, at string) (net.Conn, error) { return dial(ctx, "tcp", at) })},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the member of etcd at %s: %w", address, err)

@@ -175,8 +175,7 @@ func (w *worker) run(ctx context.Context, host string, script []byte) (done bool
 		w.Machines.Forget(host)
 		return false, fmt.Errorf("%w; %w", err, errLost)
 	case result.Status == scripts.Busy:
-		_, err := w.lookAtRest(ctx)
-		return false, err
+		return false, nil
 	case result.Status != 0 && progress.failed != "":
 		return false, fmt.Errorf("%s: %s", host, progress.failed)
 	case result.Status != 0:

@@ -117,12 +117,9 @@ func (w *worker) takeOut(ctx context.Context, chosen []string) error {
 // resetHosts takes away what a cluster has left on hosts.
 func (w *worker) resetHosts(ctx context.Context, chosen []string) error {
 	for _, name := range chosen {
-		for done := false; !done; {
-			var err error
-			job := scripts.Job{Cluster: w.Cluster, ID: w.idOr("none/none/00000000"), Forget: true, Action: hosts.Action{Verb: hosts.VerbReset, Host: name}}
-			if done, err = w.runScript(ctx, job); err != nil {
-				return err
-			}
+		action := hosts.Action{Verb: hosts.VerbReset, Host: name}
+		if err := w.runToEnd(ctx, scripts.Job{ID: w.idOr("none/none/00000000"), Forget: true, Action: action}); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ package provision
 
 import (
 	"archive/tar"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/rand"
@@ -17,6 +18,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"time"
 
@@ -78,6 +80,9 @@ func Restore(ctx context.Context, o Options, back Return) (*hostplans.Plan, erro
 	}
 	defer release()
 	defer func() { w.lease.release() }()
+	if err := w.isStill(ctx, asked.Restoration, back.Wish); err != nil {
+		return plan, err
+	}
 	if err := w.sendData(ctx, asked.Host, back); err != nil {
 		return plan, err
 	}
@@ -107,11 +112,27 @@ func Restore(ctx context.Context, o Options, back Return) (*hostplans.Plan, erro
 	return plan, err
 }
 
+// isStill returns an error unless the same would be done as what was agreed to, about which
+// somebody may have thought for long.
+func (w *worker) isStill(ctx context.Context, agreed hosts.Restoration, wish hosts.Wish) error {
+	if _, err := w.look(ctx); err != nil {
+		return err
+	}
+	again, err := hosts.Restore(w.sight.Observation, wish)
+	if err == nil && !reflect.DeepEqual(again, agreed) {
+		err = ErrChanged
+	}
+	return err
+}
+
 // runToEnd runs a script, also where another one has to end first.
 func (w *worker) runToEnd(ctx context.Context, job scripts.Job) error {
-	job.Cluster, job.ID = w.Cluster, w.id
+	job.Cluster, job.ID = w.Cluster, cmp.Or(job.ID, w.id)
 	for {
 		if done, err := w.runScript(ctx, job); err != nil || done {
+			return err
+		}
+		if _, err := w.lookAtRest(ctx); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -101,6 +102,13 @@ type worker struct {
 }
 
 func newWorker(o Options) *worker {
+	var saying sync.Mutex
+	report := o.Report
+	o.Report = func(event Event) { // also of actions that are taken side by side
+		saying.Lock()
+		defer saying.Unlock()
+		report(event)
+	}
 	return &worker{Options: o, identity: printable.Line(o.Actor, 200) + ", since " + o.Now().UTC().Format("2006-01-02T15:04:05.000Z")}
 }
 
@@ -267,34 +275,79 @@ func brokenOf(plan *hostplans.Plan, some map[string]bool) *hostplans.Host {
 func (w *worker) work(ctx context.Context, cancel context.CancelCauseFunc, plan *hostplans.Plan) (*hostplans.Plan, error) {
 	// Every action brings a host further, so there cannot be many more than hosts.
 	for left := 4*len(plan.Hosts) + 10; len(plan.Actions) > 0; left-- {
-		action := plan.Actions[0]
-		switch {
-		case left == 0:
+		actions := together(w.Cluster.Spec, plan.Actions)
+		if left == 0 {
 			return plan, errors.New("the same is to be done again and again: kubectl strata hosts logs has what hosts say")
-		case !w.isAgreed(action):
-			return plan, fmt.Errorf("%s of %s: %w", action.Verb, action.Host, ErrChanged)
+		}
+		for _, action := range actions {
+			if !w.isAgreed(action) {
+				return plan, fmt.Errorf("%s of %s: %w", action.Verb, action.Host, ErrChanged)
+			}
 		}
 		if err := w.holdLease(ctx, cancel); err != nil {
 			return plan, err
 		}
 		tookOver, lost := w.sight.Observation.TakesOver, w.sight.Cluster == nil
-		done, err := w.act(ctx, action)
+		done, err := w.actTogether(ctx, actions)
 		if err != nil {
 			return plan, err
 		}
 		if tookOver {
 			return w.look(ctx) // what the manifest wants besides is another plan
 		}
-		next, err := w.settle(ctx, action, done, lost)
-		if err == nil && action.Verb == hosts.VerbUpgrade && !slices.ContainsFunc(next.Actions, action.IsSameAs) {
-			err = w.letIn(ctx, "")
-		}
+		next, err := w.settleAll(ctx, actions, done, lost)
 		if err != nil {
 			return plan, err
 		}
 		plan = next
 	}
 	return plan, nil
+}
+
+// actTogether takes actions side by side. done is false where a host is still at work for an
+// earlier actor: that is waited for.
+func (w *worker) actTogether(ctx context.Context, actions []hosts.Action) (done bool, err error) {
+	if actions[0].Verb == hosts.VerbUpgrade && !actions[0].Continues {
+		// A run that was killed may have left other hosts without Pods.
+		var names []string
+		for _, action := range actions {
+			names = append(names, action.Host)
+		}
+		if err := w.letIn(ctx, names...); err != nil {
+			return false, err
+		}
+	}
+	ended := make([]bool, len(actions))
+	failures := make([]error, len(actions))
+	var group sync.WaitGroup
+	for i, action := range actions {
+		group.Go(func() { ended[i], failures[i] = w.act(ctx, action) })
+	}
+	group.Wait()
+	if err := errors.Join(failures...); err != nil {
+		return false, err
+	}
+	if slices.Contains(ended, false) {
+		_, err = w.lookAtRest(ctx)
+		return false, err
+	}
+	return true, nil
+}
+
+// settleAll waits until the hosts of actions are healthy. Hosts that were upgraded take Pods
+// again.
+func (w *worker) settleAll(ctx context.Context, actions []hosts.Action, done, lost bool) (plan *hostplans.Plan, err error) {
+	upgraded := false
+	for _, action := range actions {
+		if plan, err = w.settle(ctx, action, done, lost); err != nil {
+			return nil, err
+		}
+		upgraded = action.Verb == hosts.VerbUpgrade && !slices.ContainsFunc(plan.Actions, action.IsSameAs)
+	}
+	if upgraded {
+		err = w.letIn(ctx)
+	}
+	return plan, err
 }
 
 // isAgreed tells whether an action is one of those that were agreed to: also one that is

@@ -54,7 +54,7 @@ func (w *worker) update(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	if err := w.letIn(ctx, ""); err != nil {
+	if err := w.letIn(ctx); err != nil {
 		return false, err
 	}
 	return true, w.save(ctx)

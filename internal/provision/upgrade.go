@@ -18,10 +18,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/kubectl/pkg/drain"
 
+	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/hostclusters"
 	"github.com/strata-project/strata/internal/hosts"
 	"github.com/strata-project/strata/internal/printable"
@@ -31,6 +33,25 @@ import (
 // drainTime is how long Pods may take to leave a host, where the manifest does not say.
 const drainTime = 10 * time.Minute
 
+// together returns the actions that are taken side by side: the first one, and where it
+// upgrades a worker, as many more as the manifest lets be away at once.
+func together(spec v1alpha1.HostClusterSpec, actions []hosts.Action) []hosts.Action {
+	isWorkers := func(action hosts.Action) bool {
+		return action.Verb == hosts.VerbUpgrade && slices.ContainsFunc(spec.Workers, func(h v1alpha1.ClusterHost) bool { return h.Name == action.Host })
+	}
+	most := 1
+	if wanted := spec.Upgrade.MaxUnavailable; wanted != nil {
+		if n, err := intstr.GetScaledValueFromIntOrPercent(wanted, len(spec.Workers), false); err == nil {
+			most = max(n, 1)
+		}
+	}
+	n := 1
+	for n < min(most, len(actions)) && isWorkers(actions[0]) && isWorkers(actions[n]) {
+		n++
+	}
+	return actions[:n]
+}
+
 // goneTime is how long after its own time a Pod that is to end is waited for: longer, nobody
 // on its host ends it.
 const goneTime = time.Minute
@@ -39,10 +60,6 @@ const goneTime = time.Minute
 // once it is healthy. One that has begun was left by its Pods before.
 func (w *worker) upgrade(ctx context.Context, action hosts.Action) (bool, error) {
 	if cluster := w.sight.Cluster; cluster != nil && !action.Continues {
-		// A run that was killed may have left another host without Pods.
-		if err := w.letIn(ctx, action.Host); err != nil {
-			return false, err
-		}
 		if err := w.drain(ctx, cluster.Client, action.Host); err != nil {
 			return false, err
 		}
@@ -139,8 +156,8 @@ func (w *worker) holdBack(ctx context.Context, client kubernetes.Interface, host
 	})
 }
 
-// letIn lets Pods in on all Nodes that were held back for an upgrade, but for one.
-func (w *worker) letIn(ctx context.Context, but string) error {
+// letIn lets Pods in on all Nodes that were held back for an upgrade, but for some.
+func (w *worker) letIn(ctx context.Context, but ...string) error {
 	cluster := w.sight.Cluster
 	if cluster == nil {
 		return nil // a later run does it
@@ -150,7 +167,7 @@ func (w *worker) letIn(ctx context.Context, but string) error {
 		return fmt.Errorf("cannot list the Nodes: %w", err)
 	}
 	for i := range nodes.Items {
-		if name := nodes.Items[i].Name; name != but && hostclusters.IsHeldBack(&nodes.Items[i]) {
+		if name := nodes.Items[i].Name; !slices.Contains(but, name) && hostclusters.IsHeldBack(&nodes.Items[i]) {
 			err := changeNode(ctx, cluster.Client, name, func(node *corev1.Node) bool {
 				delete(node.Annotations, hostclusters.HeldBack)
 				node.Spec.Unschedulable = false

@@ -12,6 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/hosts"
 )
 
 func pod(name string, phase corev1.PodPhase, owner string) corev1.Pod {
@@ -80,5 +84,37 @@ func TestPodsThatDoNotLeave(t *testing.T) {
 	}
 	if got, want := l.why(errors.New("timeout")), "apps/held: "+line; got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// Workers are upgraded side by side, as many as the manifest says; nothing else is.
+func TestActionsThatAreTakenTogether(t *testing.T) {
+	upgrade := func(names ...string) []hosts.Action {
+		var made []hosts.Action
+		for _, name := range names {
+			made = append(made, hosts.Action{Verb: hosts.VerbUpgrade, Host: name})
+		}
+		return made
+	}
+	percent := func(text string) *intstr.IntOrString { return new(intstr.FromString(text)) }
+	for name, tc := range map[string]struct {
+		most    *intstr.IntOrString
+		actions []hosts.Action
+		want    int
+	}{
+		"no number":             {nil, upgrade("w-0", "w-1", "w-2"), 1},
+		"two":                   {new(intstr.FromInt32(2)), upgrade("w-0", "w-1", "w-2"), 2},
+		"more than there are":   {new(intstr.FromInt32(9)), upgrade("w-0", "w-1"), 2},
+		"a part":                {percent("50%"), upgrade("w-0", "w-1", "w-2", "w-3"), 2},
+		"a part of less than 1": {percent("10%"), upgrade("w-0", "w-1", "w-2", "w-3"), 1},
+		"the control plane":     {new(intstr.FromInt32(3)), upgrade("cp-0", "w-0", "w-1"), 1},
+		"a join after":          {new(intstr.FromInt32(3)), append(upgrade("w-0"), hosts.Action{Verb: hosts.VerbJoinWorker, Host: "w-1"}), 1},
+		"joins":                 {new(intstr.FromInt32(3)), []hosts.Action{{Verb: hosts.VerbJoinWorker, Host: "w-0"}, {Verb: hosts.VerbJoinWorker, Host: "w-1"}}, 1},
+	} {
+		spec := v1alpha1.HostClusterSpec{Workers: []v1alpha1.ClusterHost{{Name: "w-0"}, {Name: "w-1"}, {Name: "w-2"}, {Name: "w-3"}}}
+		spec.Upgrade.MaxUnavailable = tc.most
+		if got := together(spec, tc.actions); len(got) != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

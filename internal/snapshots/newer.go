@@ -13,6 +13,9 @@ import (
 	"github.com/strata-project/strata/internal/printable"
 )
 
+// maxKinds is how many kinds are told apart.
+const maxKinds = 500
+
 // page is how many keys are asked for at once.
 const page = 1000
 
@@ -29,7 +32,11 @@ func Newer(ctx context.Context, etcd *clientv3.Client, after int64) (revision in
 		}
 		revision = answer.Header.Revision
 		for _, each := range answer.Kvs {
-			kinds[kindOf(string(each.Key))]++
+			kind := kindOf(string(each.Key))
+			if _, known := kinds[kind]; !known && len(kinds) >= maxKinds {
+				kind = "others"
+			}
+			kinds[kind]++
 		}
 		if !answer.More || len(answer.Kvs) == 0 {
 			return revision, kinds, nil

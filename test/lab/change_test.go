@@ -113,3 +113,36 @@ func TestHostIsReplacedInTheMiddleOfAnUpgrade(t *testing.T) {
 		t.Errorf("%+v", plan.Members)
 	}
 }
+
+// Workers are upgraded side by side, as many as the manifest says.
+func TestWorkersAreUpgradedSideBySide(t *testing.T) {
+	t.Parallel()
+	u := newUpgradable(t, 3)
+	cp := u.lab.Hosts()
+	worker := func(host *lab.Host) string {
+		return fmt.Sprintf("  - {name: %s, address: %s, taints: [], kubelet: {cgroupV1: true}}\n", host.Name, host.IP())
+	}
+	for _, host := range cp[1:] {
+		u.edit(worker(host), "")
+	}
+	u.add("  upgrade: {maxUnavailable: 2}\n  workers:\n" + worker(cp[1]) + worker(cp[2]))
+	u.must(0, []string{"apply", "--yes"}, "cp-1 has joined", "cp-2 has joined", "Done: ")
+	u.kubectl(networkPlugin, "apply", "-f", "-")
+	u.kubectl("", "wait", "node", "--all", "--for=condition=Ready", "--timeout=60s")
+	u.edit("version: "+before, "version: "+after)
+	out := u.must(0, []string{"apply", "--yes"}, "cp-1 has "+after, "cp-2 has "+after, "Done: ")
+	begun := max(strings.Index(out, "cp-1 upgrades to "+after), strings.Index(out, "cp-2 upgrades to "+after))
+	ended := min(strings.Index(out, "cp-1 has "+after), strings.Index(out, "cp-2 has "+after))
+	if begun > ended || strings.Index(out, "cp-0 has "+after) > begun {
+		t.Errorf("not side by side, or before the control plane:\n%s", out)
+	}
+	nodes, err := u.client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range nodes.Items {
+		if node := &nodes.Items[i]; node.Spec.Unschedulable || node.Status.NodeInfo.KubeletVersion != after {
+			t.Errorf("%s: %s, unschedulable: %t", node.Name, node.Status.NodeInfo.KubeletVersion, node.Spec.Unschedulable)
+		}
+	}
+}

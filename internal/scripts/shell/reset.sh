@@ -16,8 +16,10 @@ if [ -d /var/lib/etcd ]; then
   find /var/lib/etcd -mindepth 1 -delete # it may be a file system of its own
 fi
 rm -f /etc/kubernetes/*.conf
+# What an action has put aside that was killed belongs to what is gone.
+rm -rf "$STATE/restoring" "$STATE/manifests" "$STATE/restore.tar.gz" "$STATE/restore.tar.gz.new"
 journal ',"ended":true'
 if [ -n "$FORGET" ]; then
-  rm -f "$STATE/journal"
+  rm -rf "$STATE/journal" "$STATE"/etcd-*
 fi
 say "has been reset"
