@@ -86,7 +86,6 @@ type HostUpgrade struct {
 	// them such as 25%, of which at least one is. It is 1 where it is not given. Hosts of the
 	// control plane go one at a time.
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^([1-9][0-9]?|100)%$')",message="must be a number from 1 on, or a part such as 25%"
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }

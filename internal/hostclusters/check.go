@@ -15,6 +15,7 @@ import (
 	"filippo.io/age"
 	cryptossh "golang.org/x/crypto/ssh"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -87,6 +88,11 @@ func Check(cluster *v1alpha1.HostCluster) []Problem {
 	}
 	if bastion := cluster.Spec.SSH.Bastion; bastion != nil {
 		c.hostKeys("spec.ssh.bastion", bastion.HostKeys)
+	}
+	if most := cluster.Spec.Upgrade.MaxUnavailable; most != nil {
+		if n, err := intstr.GetScaledValueFromIntOrPercent(most, 100, false); err != nil || n < 1 {
+			c.add("spec.upgrade.maxUnavailable", "must be a number from 1 on, or a part such as 25%%")
+		}
 	}
 	if _, err := Recipients(cluster.Spec.Snapshots); err != nil {
 		c.add("spec.snapshots.encryption.age", "%s", err)

@@ -109,6 +109,8 @@ func TestMistakesNameTheirFields(t *testing.T) {
 		"a mirror":               {"spec:", "spec:\n  containerd: {mirrors: [{registry: docker.io, endpoints: [\"https://a\\\"; x\"]}]}", []string{"spec.containerd.mirrors[0].endpoints[0]"}},
 		"a private key of age":   {"spec:", "spec:\n  snapshots: {directory: s, encryption: {age: [AGE-SECRET-KEY-1ABC]}}", []string{"spec.snapshots.encryption.age: must be public keys of age"}},
 		"two keys in one":        {"spec:", "spec:\n  snapshots: {directory: s, encryption: {age: [\"a\\nb\"]}}", []string{"spec.snapshots.encryption.age: must be"}},
+		"no worker at once":      {"spec:", "spec:\n  upgrade: {maxUnavailable: 0}", []string{"spec.upgrade.maxUnavailable: must be a number from 1 on, or a part such as 25%"}},
+		"a part of nothing":      {"spec:", "spec:\n  upgrade: {maxUnavailable: many}", []string{"spec.upgrade.maxUnavailable: must be"}},
 		"no snapshots":           {"spec:", "spec:\n  snapshots: {directory: s, keep: 0}", []string{"spec.snapshots.keep"}},
 		"a user":                 {"spec:", "spec:\n  ssh: {user: 'root; reboot'}", []string{"spec.ssh.user"}},
 		"a key of a repository":  {"spec:", "spec:\n  packages: {kubernetes: {url: 'file:///x'}}", []string{"spec.packages.kubernetes.url"}},
@@ -147,5 +149,14 @@ func TestWarnings(t *testing.T) {
 	cluster, _ = read(t, strings.Replace(strings.Replace(good, "  - {name: cp-2, address: 10.0.0.12}\n", "", 1), "spec:", "spec:\n  endpoint: {host: api.example.com}", 1))
 	if found := hostclusters.Warnings(cluster); len(found) != 1 || !strings.Contains(found[0], "has 2 hosts: they survive the loss of as many as 1 do") {
 		t.Errorf("%q", found)
+	}
+}
+
+func TestPartOfWorkersIsRead(t *testing.T) {
+	for _, most := range []string{"2", "25%", "100%"} {
+		cluster, said := read(t, strings.Replace(good, "spec:", "spec:\n  upgrade: {maxUnavailable: "+most+"}", 1))
+		if said != "" || cluster.Spec.Upgrade.MaxUnavailable.String() != most {
+			t.Errorf("%s: %s", most, said)
+		}
 	}
 }
