@@ -42,6 +42,22 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("%s is being worked on: %s. Wait until that has ended", e.Where, e.Holder)
 }
 
+// hold takes the locks of all hosts that can be reached, until release is called, which gives
+// the Lease of the cluster up, too. The context ends when a lock is lost.
+func (w *worker) hold(ctx context.Context, plan *hostplans.Plan) (_ context.Context, cancel context.CancelCauseFunc, release func(), err error) {
+	ctx, cancel = context.WithCancelCause(ctx)
+	unlock, err := w.lockHosts(ctx, cancel, plan)
+	if err != nil {
+		cancel(nil)
+		return nil, nil, nil, err
+	}
+	return ctx, cancel, func() {
+		w.lease.release()
+		unlock()
+		cancel(nil)
+	}, nil
+}
+
 // lockHosts takes the locks of all hosts that can be reached, and keeps them until release
 // is called. When a host no longer hears that its lock is held, the run is cancelled.
 func (w *worker) lockHosts(ctx context.Context, cancel context.CancelCauseFunc, plan *hostplans.Plan) (release func(), err error) {

@@ -73,9 +73,7 @@ func Reset(ctx context.Context, o Options, named []string, confirm func(hosts []
 	if err := confirm(chosen); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	release, err := w.lockHosts(ctx, cancel, plan)
+	ctx, cancel, release, err := w.hold(ctx, plan)
 	if err != nil {
 		return nil, err
 	}
@@ -88,13 +86,13 @@ func Reset(ctx context.Context, o Options, named []string, confirm func(hosts []
 	}
 	// The API server goes with its hosts, and the Lease with it.
 	w.lease.release()
+	w.lease = nil
 	return chosen, w.resetHosts(ctx, chosen)
 }
 
 // takeOut takes hosts out of a cluster that goes on: their Pods leave them first, and their
 // Nodes go.
 func (w *worker) takeOut(ctx context.Context, chosen []string) error {
-	defer func() { w.lease.release() }()
 	for _, name := range chosen {
 		isNode := w.sight.Cluster != nil && slices.Contains(w.sight.Observation.Cluster.Nodes, name)
 		if isNode {

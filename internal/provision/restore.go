@@ -72,14 +72,11 @@ func Restore(ctx context.Context, o Options, back Return) (*hostplans.Plan, erro
 	if err := back.Confirm(asked); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	release, err := w.lockHosts(ctx, cancel, plan)
+	ctx, cancel, release, err := w.hold(ctx, plan)
 	if err != nil {
 		return plan, err
 	}
 	defer release()
-	defer func() { w.lease.release() }()
 	if err := w.isStill(ctx, asked.Restoration, back.Wish); err != nil {
 		return plan, err
 	}

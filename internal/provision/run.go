@@ -126,14 +126,11 @@ func Run(ctx context.Context, o Options) (*hostplans.Plan, error) {
 	if err := w.Approve(plan); err != nil {
 		return plan, err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	release, err := w.lockHosts(ctx, cancel, plan)
+	ctx, cancel, release, err := w.hold(ctx, plan)
 	if err != nil {
 		return plan, err
 	}
 	defer release()
-	defer func() { w.lease.release() }()
 	w.agreed, w.steps = plan.Actions, plan.Steps
 	if plan, err = w.look(ctx); err != nil {
 		return plan, err

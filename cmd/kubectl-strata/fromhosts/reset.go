@@ -19,7 +19,10 @@ const resetLong = `Take away what a cluster is on its hosts: the cluster is gone
 Without --host, every host of the manifest is reset that an action of this cluster has been
 at. A host with something that no action of this cluster has left is reset only when --host
 names it; one with the journal of another cluster is not reset at all, and neither is a
-single member of a cluster that answers.
+single member of a cluster that answers. A worker that --host names is left by its Pods
+first, and its Node goes.
+
+With it goes what etcd has had on a host before a restore.
 
 Packages stay, and so do the files of Pods outside /var/lib/kubelet. The name of the
 cluster has to be typed, or given by --confirm.`
