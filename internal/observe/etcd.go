@@ -5,6 +5,7 @@ package observe
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -127,6 +128,10 @@ func (e *etcd) members(ctx context.Context) ([]hosts.Member, error) {
 		group.Go(func() { found[i].Healthy = e.isHealthy(ctx, address) })
 	}
 	group.Wait()
+	// Etcd lists them by their IDs, which say nothing: a plan has the same order each time.
+	slices.SortFunc(found, func(a, b hosts.Member) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
+	})
 	return found, nil
 }
 
