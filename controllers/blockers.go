@@ -19,7 +19,7 @@ func (o *observer) observeBlockers(ctx context.Context) error {
 	unnoted := o.reads.unnoted()
 	found, err := impact.Lookup{
 		Layer: o.Layer, Departing: o.Departing(), Flux: unnoted.Reader, Known: unnoted.Client,
-		Definitions: there.Reader, Past: there.Past, Mapper: there.Client.RESTMapper(),
+		Definitions: there.Past, Past: there.Past, Mapper: there.Client.RESTMapper(),
 	}.Blockers(ctx)
 	if err != nil {
 		if ctx.Err() != nil {

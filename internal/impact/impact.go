@@ -64,8 +64,9 @@ type Lookup struct {
 	// Flux reads HelmReleases past any cache, with their inventories; Known tells
 	// whether there is one.
 	Flux, Known client.Reader
-	// Definitions lists the metadata of the definitions of the layer's cluster, Past
-	// reads that cluster past any cache, and Mapper knows its kinds.
+	// Definitions lists the metadata of the definitions of the layer's cluster, past
+	// any cache as well: a release may have made one a moment ago. Past reads that
+	// cluster past any cache, and Mapper knows its kinds.
 	Definitions, Past client.Reader
 	Mapper            meta.RESTMapper
 }
@@ -183,34 +184,23 @@ func (d *departure) readInventory(release *unstructured.Unstructured) {
 // lookUpCustomObjects looks for objects of the kinds that the layer's releases,
 // or the layer itself, define.
 func (d *departure) lookUpCustomObjects(ctx context.Context) error {
-	definitions := &metav1.PartialObjectMetadataList{}
-	definitions.SetGroupVersionKind(crdVersion.GroupVersion().WithKind(crdVersion.Kind + "List"))
-	if err := d.Definitions.List(ctx, definitions, client.UnsafeDisableDeepCopy); err != nil {
-		return err
-	}
-	for i := range definitions.Items {
-		definition := &definitions.Items[i]
+	return d.eachDefinition(ctx, func(definition *metav1.PartialObjectMetadata) error {
 		fate, owned, err := d.fateOfObjects(ctx, definition)
-		if err != nil {
+		if err != nil || !owned {
 			return err
-		}
-		if !owned {
-			continue
 		}
 		plural, group, _ := strings.Cut(definition.Name, ".")
-		resource := schema.GroupResource{Group: group, Resource: plural}
-		gvk, err := d.Mapper.KindFor(resource.WithVersion(""))
-		if meta.IsNoMatchError(err) {
-			continue // what is not served has no objects that could be named
-		}
-		if err != nil {
+		is := class{schema.GroupResource{Group: group, Resource: plural}, fate}
+		gvk, served, err := d.kindOf(ctx, definition.Name, is.resource)
+		switch {
+		case apierrors.IsForbidden(err):
+			d.unknown[is] = err.Error()
+			return nil
+		case err != nil || !served:
 			return err
 		}
-		if err := d.lookUp(ctx, gvk, class{resource, fate}, d.isOwn, nil); err != nil {
-			return err
-		}
-	}
-	return nil
+		return d.lookUp(ctx, gvk, is, d.isOwn, nil)
+	})
 }
 
 // fateOfObjects says what becomes of the objects that a definition defines, if

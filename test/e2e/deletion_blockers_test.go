@@ -18,8 +18,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/impact"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // API groups of the tests below; the controller may not list objects of the
@@ -53,9 +56,9 @@ func instance(group, kind, namespace, name string) *unstructured.Unstructured {
 }
 
 // make creates objects that somebody else than Strata has.
-func (f *fixture) make(objects ...client.Object) {
+func (f *fixture) make(made ...client.Object) {
 	f.Helper()
-	for _, obj := range objects {
+	for _, obj := range made {
 		f.eventually(fmt.Sprintf("%T %s is created", obj, obj.GetName()), func() error { return stack.client.Create(f.ctx, obj) })
 		f.Cleanup(func() { _ = stack.client.Delete(f.ctx, obj) })
 	}
@@ -209,6 +212,32 @@ func TestDeletionWaitsWhereItMayNotLook(t *testing.T) {
 	f.grant(groupSecret, "safes", "list")
 	f.layerGone("base")
 	f.uninstalled("operator")
+}
+
+// An API server serves a kind before it tells of it. Objects that discovery does not know
+// are counted all the same, and those of a definition that serves none are none.
+func TestDeletionCountsObjectsThatDiscoveryDoesNotKnow(t *testing.T) {
+	f := newFixture(t)
+	group := f.prefix + ".example.dev"
+	for plural, served := range map[string]string{"vaults": "served: true", "ruins": "served: false"} {
+		crd := &unstructured.Unstructured{}
+		f.must(yaml.Unmarshal([]byte(strings.Replace(definition(group, plural, strings.ToUpper(plural[:1])+plural[1:], ""), "served: true", served, 1)), crd))
+		f.must(stack.client.Create(f.ctx, crd))
+		t.Cleanup(func() { _ = stack.client.Delete(f.ctx, crd) })
+	}
+	f.make(instance(group, "Vaults", f.prefix, "one"))
+	id := func(plural string) objects.ID {
+		return objects.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: plural + "." + group}
+	}
+	lookup := impact.Lookup{
+		Layer: &v1alpha1.AddonsLayer{ObjectMeta: metav1.ObjectMeta{Name: f.prefix + "-base"}}, Departing: []objects.ID{id("vaults"), id("ruins")},
+		Flux: stack.client, Known: stack.client, Definitions: stack.client, Past: stack.client, Mapper: meta.NewDefaultRESTMapper(nil),
+	}
+	found, err := lookup.Blockers(f.ctx)
+	f.must(err)
+	if len(found) != 1 || found[0].Resource != (schema.GroupResource{Group: group, Resource: "vaults"}) || found[0].Count != 1 || found[0].Unknown != "" {
+		t.Errorf("%+v", found)
+	}
 }
 
 // statefulSet returns a StatefulSet with a claim template.
