@@ -219,7 +219,7 @@ func (d *decider) removeNodes() {
 		switch {
 		case isMember || isListed:
 		case node.Runs:
-			d.undone = append(d.undone, fmt.Sprintf("%s has left the manifest, and runs: switch it off, or list it again and take it out with kubectl strata hosts reset --host %s",
+			d.undone = append(d.undone, fmt.Sprintf("%s has left the manifest, and runs: switch it off, or, if it is a worker, list it again and take it out with kubectl strata hosts reset --host %s",
 				node.Name, node.Name))
 		default:
 			d.add(Action{Verb: VerbRemoveNode, Host: node.Name, Reason: "its host is not in the manifest"}, nil)

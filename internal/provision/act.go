@@ -216,7 +216,8 @@ func (p *progress) say(text string) {
 	p.report(Event{Host: p.host, Message: text})
 }
 
-// removeMember takes a member out of etcd, and its Node out of the cluster.
+// removeMember takes a Node out of the cluster, and its member out of etcd. The Node goes
+// first: a run that ends in between is gone on with as long as there is a member.
 func (w *worker) removeMember(ctx context.Context, action hosts.Action) error {
 	cluster := w.sight.Cluster
 	if cluster == nil {
@@ -230,10 +231,10 @@ func (w *worker) removeMember(ctx context.Context, action hosts.Action) error {
 		}
 	}
 	w.Report(Event{Host: action.Host, Message: "leaves etcd and the cluster"})
-	if err := cluster.RemoveMember(ctx, action.MemberID); err != nil {
+	if err := w.deleteNode(ctx, action.Host); err != nil {
 		return err
 	}
-	return w.deleteNode(ctx, action.Host)
+	return cluster.RemoveMember(ctx, action.MemberID)
 }
 
 // removeNode takes a Node out of the cluster.

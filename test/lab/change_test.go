@@ -58,7 +58,7 @@ func TestClusterShrinksFromFiveToThree(t *testing.T) {
 	both := u.read()
 	u.write("edge", cp[:3]...)
 	u.add("  workers:\n" + listed(cp[4]))
-	u.want(hosts.Blocked, hosts.HostsDown, "cp-3 has left the manifest, and runs: switch it off, or list it again and take it out with kubectl strata hosts reset --host cp-3")
+	u.want(hosts.Blocked, hosts.HostsDown, "cp-3 has left the manifest, and runs: switch it off, or, if it is a worker, list it again and take it out with kubectl strata hosts reset --host cp-3")
 	one := u.read()
 	u.save(both)
 	u.must(0, []string{"reset", "--host", "cp-3", "--confirm", "fleet/edge"}, "cp-3 has been reset")
