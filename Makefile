@@ -60,8 +60,9 @@ help: ## List the targets
 	@printf '\nCache folder: %s\n' "$(patsubst %/tools,%,$(TOOLS))"
 
 .PHONY: build
-build: ## Build the controller and the kubectl plug-in into bin/
+build: ## Build the controllers and the kubectl plug-in into bin/
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/strata .
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/strata-hosts ./cmd/strata-hosts
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/kubectl-strata ./cmd/kubectl-strata
 
 .PHONY: demo

@@ -66,7 +66,7 @@ func TestRendersStrictlyValidObjects(t *testing.T) {
 			want: []string{
 				"ClusterRole strata", "ClusterRole strata-view", "ClusterRoleBinding strata",
 				"CustomResourceDefinition addonslayers.kraan.io", "CustomResourceDefinition applicationbundles.kraan.io", "CustomResourceDefinition clusterdiscoveries.kraan.io", "CustomResourceDefinition helmapplications.kraan.io",
-				"CustomResourceDefinition platforms.kraan.io", "CustomResourceDefinition remoteclusters.kraan.io", "Deployment strata",
+				"CustomResourceDefinition hostclusters.kraan.io", "CustomResourceDefinition platforms.kraan.io", "CustomResourceDefinition remoteclusters.kraan.io", "Deployment strata",
 				"Role strata-leader-election", "Role strata-revisions", "RoleBinding strata-leader-election", "RoleBinding strata-revisions",
 				"Service strata-metrics", "ServiceAccount strata",
 			},
@@ -80,11 +80,22 @@ func TestRendersStrictlyValidObjects(t *testing.T) {
 				"ClusterRole strata-remote-clusters", "ClusterRole strata-view",
 				"ClusterRoleBinding strata", "ClusterRoleBinding strata-cluster-admin", "ClusterRoleBinding strata-impersonate", "ClusterRoleBinding strata-kinds", "ClusterRoleBinding strata-metrics-auth", "ClusterRoleBinding strata-remote-clusters",
 				"ConfigMap strata-dashboard", "ConfigMap strata-system-extra", "CustomResourceDefinition addonslayers.kraan.io", "CustomResourceDefinition applicationbundles.kraan.io", "CustomResourceDefinition clusterdiscoveries.kraan.io", "CustomResourceDefinition helmapplications.kraan.io",
-				"CustomResourceDefinition platforms.kraan.io", "CustomResourceDefinition remoteclusters.kraan.io", "Deployment strata",
+				"CustomResourceDefinition hostclusters.kraan.io", "CustomResourceDefinition platforms.kraan.io", "CustomResourceDefinition remoteclusters.kraan.io", "Deployment strata",
 				"NetworkPolicy strata", "NetworkPolicy strata-artifacts", "PodDisruptionBudget strata",
 				"PrometheusRule strata", "Role strata-impersonate", "Role strata-impersonate", "Role strata-impersonate", "Role strata-leader-election", "Role strata-revisions",
 				"RoleBinding strata-impersonate", "RoleBinding strata-impersonate", "RoleBinding strata-impersonate", "RoleBinding strata-leader-election", "RoleBinding strata-revisions",
 				"Service strata-metrics", "ServiceAccount addons", "ServiceMonitor strata",
+			},
+		},
+		{
+			name:   "hosts",
+			reason: "what keeps HostClusters has a Deployment, an account and rights of its own",
+			values: `{crds: {install: false}, rbac: {aggregateToView: false}, metrics: {service: {enabled: false}}, networkPolicy: {enabled: true}, hosts: {enabled: true, allowedCIDRs: [10.0.0.0/8]}}`,
+			want: []string{
+				"ClusterRole strata", "ClusterRole strata-hosts", "ClusterRole strata-hosts-identity",
+				"ClusterRoleBinding strata", "ClusterRoleBinding strata-hosts", "ClusterRoleBinding strata-hosts-identity", "Deployment strata", "Deployment strata-hosts",
+				"NetworkPolicy strata", "NetworkPolicy strata-hosts", "Role strata-leader-election", "Role strata-revisions",
+				"RoleBinding strata-hosts-leader-election", "RoleBinding strata-leader-election", "RoleBinding strata-revisions", "ServiceAccount strata", "ServiceAccount strata-hosts",
 			},
 		},
 		{
@@ -349,7 +360,6 @@ func TestCRDsAreThoseOfConfig(t *testing.T) {
 			want[obj.GetName()] = obj.(*apiextensionsv1.CustomResourceDefinition).Spec
 		}
 	}
-	delete(want, "hostclusters.kraan.io") // which the plug-in alone reads, from a file
 	for _, tc := range []struct {
 		values string
 		policy string

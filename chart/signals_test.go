@@ -172,7 +172,7 @@ func exports(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	collectors := []prometheus.Collector{
-		signals.NewLayerMetrics(nil, ""), signals.NewClusterMetrics(nil), signals.NewPlatformMetrics(nil), signals.NewMeters(), signals.NewFetchMeter(), signals.NewWriteMeter(), sender,
+		signals.NewLayerMetrics(nil, ""), signals.NewClusterMetrics(nil), signals.NewPlatformMetrics(nil), signals.NewHostClusterMetrics(nil), signals.NewMeters(), signals.NewFetchMeter(), signals.NewWriteMeter(), sender,
 	}
 	// A Desc has no way to ask for these but its text.
 	form := regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)

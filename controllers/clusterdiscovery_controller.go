@@ -322,7 +322,7 @@ func (r *ClusterDiscoveryReconciler) redefined(ctx context.Context, obj client.O
 	r.found.Define(group, r.now())
 	r.found.Redefined(obj.GetName())
 	var concerned []ctrl.Request
-	for _, kind := range []v1alpha1.DiscoveredKind{v1alpha1.DiscoveredCluster, v1alpha1.DiscoveredClusterProfile} {
+	for _, kind := range []v1alpha1.DiscoveredKind{v1alpha1.DiscoveredCluster, v1alpha1.DiscoveredClusterProfile, v1alpha1.DiscoveredHostCluster} {
 		of := &v1alpha1.ClusterDiscovery{Spec: v1alpha1.ClusterDiscoverySpec{Kind: kind}}
 		if discoveries.GroupKindOf(of).Group == group {
 			concerned = append(concerned, r.discoveriesIn(ctx)...)

@@ -6,7 +6,7 @@
 #
 #   deepcopy functions        from the types of api/
 #   config/crd/bases          from the types of api/
-#   chart/files/crds          from config/crd/bases, but for what no cluster serves
+#   chart/files/crds          from config/crd/bases
 #   config/rbac/*role.yaml    from chart/files/rbac
 #   docs/api.md               from the types of api/
 #   docs/cli.md               from the commands of the plug-in
@@ -33,8 +33,6 @@ rm -f config/crd/bases/*.yaml chart/files/crds/*.yaml
 "$tools/controller-gen" crd paths=./api/... output:crd:dir=config/crd/bases
 mkdir -p chart/files/crds
 cp config/crd/bases/*.yaml chart/files/crds/
-# The plug-in alone reads a HostCluster, from a file: nothing in a cluster acts on one.
-rm chart/files/crds/kraan.io_hostclusters.yaml
 
 # role KIND NAME FILE: a role whose rules are those of a file of the chart.
 role() {

@@ -19,13 +19,15 @@ const (
 	// DiscoveredClusterProfile is a ClusterProfile of SIG Multicluster's inventory
 	// (multicluster.x-k8s.io).
 	DiscoveredClusterProfile DiscoveredKind = "ClusterProfile"
+	// DiscoveredHostCluster is a HostCluster, which Strata's controller of hosts keeps.
+	DiscoveredHostCluster DiscoveredKind = "HostCluster"
 )
 
 // ClusterDiscoverySpec says of which objects RemoteClusters are made, and how.
 type ClusterDiscoverySpec struct {
 	// Kind of the objects, in the namespace of the ClusterDiscovery: Cluster, of Cluster
-	// API, or ClusterProfile, of SIG Multicluster's inventory. It cannot change.
-	// +kubebuilder:validation:XValidation:rule="self in ['Cluster', 'ClusterProfile']",message="kind must be Cluster (of Cluster API) or ClusterProfile (of the inventory of SIG Multicluster)"
+	// API, ClusterProfile, of SIG Multicluster's inventory, or HostCluster. It cannot change.
+	// +kubebuilder:validation:XValidation:rule="self in ['Cluster', 'ClusterProfile', 'HostCluster']",message="kind must be Cluster (of Cluster API), ClusterProfile (of the inventory of SIG Multicluster) or HostCluster"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="kind cannot change: make another ClusterDiscovery"
 	// +required
 	Kind DiscoveredKind `json:"kind"`
@@ -95,7 +97,7 @@ type ClusterDiscoveryStatus struct {
 }
 
 // ClusterDiscovery makes a RemoteCluster of each cluster that somebody else makes, in its
-// own namespace: of Clusters of Cluster API, or of ClusterProfiles. A user who may write one may
+// own namespace: of Clusters of Cluster API, of ClusterProfiles, or of HostClusters. A user who may write one may
 // have RemoteClusters made there, with the kubeconfigs that lie there.
 //
 // +kubebuilder:object:root=true

@@ -119,6 +119,17 @@ const (
 	ReasonDiscovered = "Discovered"
 )
 
+// Condition reasons of a HostCluster, beside those of other kinds and those for which the
+// hosts are left as they are, such as QuorumLost.
+const (
+	// ReasonHostsHealthy says that all hosts are as the HostCluster says.
+	ReasonHostsHealthy = "HostsHealthy"
+	// ReasonHostsLocked says that somebody else works on the hosts.
+	ReasonHostsLocked = "HostsLocked"
+	// ReasonActionFailed says that something could not be done to a host.
+	ReasonActionFailed = "ActionFailed"
+)
+
 // Condition reasons of a HelmApplication.
 const (
 	// ReasonPublished says that all versions can be used.

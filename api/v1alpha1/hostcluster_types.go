@@ -72,6 +72,8 @@ type HostClusterSpec struct {
 	// Bootstrap says what a new cluster needs before Flux and Strata can run in it.
 	// +optional
 	Bootstrap HostBootstrap `json:"bootstrap,omitempty,omitzero"`
+
+	HostKeeping `json:",inline"`
 }
 
 // HostUpgrade says how hosts go from one version to the next: those of the control plane
@@ -197,6 +199,11 @@ type HostSSH struct {
 	// Bastion is the machine through which hosts are reached; none where it is not given.
 	// +optional
 	Bastion *HostBastion `json:"bastion,omitempty"`
+	// SecretRef names the Secret that has the keys for the controller: identity is the
+	// private key, identity-cert.pub its certificate where there is one, and known_hosts the
+	// keys of hosts that hostKeys do not name. The plug-in has keys of its own.
+	// +optional
+	SecretRef *HostSecretReference `json:"secretRef,omitempty"`
 }
 
 // HostBastion is a machine through which hosts are reached.
@@ -223,6 +230,9 @@ type HostBastion struct {
 	// +listType=atomic
 	// +optional
 	HostKeys []string `json:"hostKeys,omitempty"`
+	// SecretRef as that of hosts; theirs where it is not given.
+	// +optional
+	SecretRef *HostSecretReference `json:"secretRef,omitempty"`
 }
 
 // ClusterHost is a host of a cluster.
@@ -387,19 +397,4 @@ type PackageRepository struct {
 	// +kubebuilder:validation:MaxLength=65536
 	// +optional
 	Key string `json:"key,omitempty"`
-}
-
-// HostCluster is a cluster that is made of hosts which are reached over SSH.
-//
-// +kubebuilder:object:root=true
-// +kubebuilder:resource:path=hostclusters,scope=Namespaced,shortName=hc
-// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version`
-// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name of a HostCluster must have at most 63 characters"
-type HostCluster struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-
-	// +required
-	Spec HostClusterSpec `json:"spec,omitempty"`
 }

@@ -73,6 +73,27 @@ const (
 // RemoteClusters for it, by the UID of that hub's own namespace kube-system.
 const HubAnnotation = "kraan.io/hub"
 
+// Labels and annotations of HostClusters, and on what is made for them.
+const (
+	// HostClusterFinalizer keeps a HostCluster until its hosts were reset, or are left alone.
+	HostClusterFinalizer = "kraan.io/host-cluster"
+	// HostClusterLabel names the HostCluster, of the same namespace, that a Secret was made
+	// for.
+	HostClusterLabel = "kraan.io/host-cluster"
+	// TakeOverClusterAnnotation takes the cluster on the hosts over from whoever manages it.
+	// Its value is the cluster's ID, or AnyCluster where Strata has not made it. It is
+	// removed when it is used.
+	TakeOverClusterAnnotation = "kraan.io/take-over-cluster"
+	// AnyCluster is the value of TakeOverClusterAnnotation for a cluster without an ID.
+	AnyCluster = "any"
+	// WithoutSnapshotAnnotation with the value AllowNext has members of etcd change without
+	// a snapshot, once. It is removed when it is used.
+	WithoutSnapshotAnnotation = "kraan.io/without-snapshot"
+	// ReconcileRequestAnnotation has an object looked at when its value changes; it is the
+	// one of Flux.
+	ReconcileRequestAnnotation = "reconcile.fluxcd.io/requestedAt"
+)
+
 // Labels and annotations on what Strata makes for a RemoteCluster.
 const (
 	// ClusterLabel names the RemoteCluster, of the object's own namespace, that

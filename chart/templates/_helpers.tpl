@@ -57,6 +57,23 @@ subjects:
   namespace: {{ .Release.Namespace }}
 {{- end -}}
 
+{{/* What keeps HostClusters is another program, which no selector of the controller finds. */}}
+{{- define "strata.hostsSelectorLabels" -}}
+app.kubernetes.io/name: {{ include "strata.name" . }}-hosts
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "strata.hostsLabels" -}}
+{{- merge (include "strata.hostsSelectorLabels" . | fromYaml) (include "strata.labels" . | fromYaml) | toYaml -}}
+{{- end -}}
+
+{{- define "strata.hostsSubjects" -}}
+subjects:
+- kind: ServiceAccount
+  name: {{ include "strata.fullname" . }}-hosts
+  namespace: {{ .Release.Namespace }}
+{{- end -}}
+
 {{/* A file of rules without its comments. */}}
 {{- define "strata.rules" -}}
 {{- regexReplaceAll "(?m)^#.*\n" (.Files.Get .file) "" | trim -}}

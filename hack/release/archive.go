@@ -124,14 +124,14 @@ func (r *release) plugins(ctx context.Context) error {
 		if err := r.build(ctx, "./cmd/kubectl-strata", path, p, variables); err != nil {
 			return err
 		}
-		program, err := os.ReadFile(path)
+		plugin, err := readProgram(fmt.Sprintf("kubectl-strata_%s_%s_%s", r.number, p.os, p.arch), path)
 		if err != nil {
-			return fmt.Errorf("cannot read the plug-in: %w", err)
-		}
-		if err := r.bill(fmt.Sprintf("kubectl-strata_%s_%s_%s", r.number, p.os, p.arch), path, program); err != nil {
 			return err
 		}
-		licences, err := r.licences(ctx, path)
+		if err := r.bill(plugin.name, plugin); err != nil {
+			return err
+		}
+		licences, err := r.licences(ctx, plugin)
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (r *release) plugins(ctx context.Context) error {
 		if p.os == "windows" {
 			pack = zipped
 		}
-		archive, err := pack(append([]entry{{programName(p), 0o755, program}}, licences...), r.time)
+		archive, err := pack(append([]entry{{programName(p), 0o755, plugin.content}}, licences...), r.time)
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,16 +26,30 @@ import (
 
 const nothingSaid = "NOASSERTION"
 
-// bill writes the bill of materials of a program, in SPDX 2.3: the modules that the
-// linker has put into it, as the program itself says.
-func (r *release) bill(name, path string, program []byte) error {
+// program is one that was built, and of what it is made, as it says itself.
+type program struct {
+	name    string
+	content []byte
+	info    *debug.BuildInfo
+}
+
+// readProgram reads a program that was built.
+func readProgram(name, path string) (program, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return program{}, fmt.Errorf("cannot read %s: %w", name, err)
+	}
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
-		return fmt.Errorf("cannot read of what %s is made: %w", name, err)
+		return program{}, fmt.Errorf("cannot read of what %s is made: %w", name, err)
 	}
-	sum := sha256.Sum256(program)
-	document := r.document(name, hex.EncodeToString(sum[:]), info)
-	data, err := json.MarshalIndent(document, "", "  ")
+	return program{name, content, info}, nil
+}
+
+// bill writes the bill of materials of programs, in SPDX 2.3: the modules that the linker
+// has put into them, as they themselves say.
+func (r *release) bill(name string, programs ...program) error {
+	data, err := json.MarshalIndent(r.document(name, programs...), "", "  ")
 	if err != nil {
 		return fmt.Errorf("cannot write the bill of %s: %w", name, err)
 	}
@@ -44,36 +59,50 @@ func (r *release) bill(name, path string, program []byte) error {
 // billOf is the file of the bill of a program.
 func billOf(name string) string { return "sbom/" + name + ".spdx.json" }
 
-func (r *release) document(name, sum string, info *debug.BuildInfo) *v2_3.Document {
-	program := &v2_3.Package{
-		PackageName: name, PackageSPDXIdentifier: "Package-program", PackageVersion: r.version, PackageDownloadLocation: source,
-		PackageChecksums: []spdx.Checksum{{Algorithm: spdx.SHA256, Value: sum}}, PrimaryPackagePurpose: "APPLICATION",
-		PackageLicenseConcluded: "Apache-2.0", PackageLicenseDeclared: "Apache-2.0", PackageCopyrightText: "Copyright The Strata Authors.",
-		PackageExternalReferences: reference(info.Main.Path, r.version),
-	}
+func (r *release) document(name string, programs ...program) *v2_3.Document {
 	document := &v2_3.Document{
 		SPDXVersion: v2_3.Version, DataLicense: v2_3.DataLicense, SPDXIdentifier: "DOCUMENT", DocumentName: name,
-		DocumentNamespace: source + "/sbom/" + name + "/" + sum,
 		CreationInfo: &v2_3.CreationInfo{
 			Creators: []spdx.Creator{{CreatorType: "Organization", Creator: "The Strata Authors"}}, Created: r.time.Format("2006-01-02T15:04:05Z"),
 		},
-		Packages:      []*v2_3.Package{program},
-		Relationships: []*v2_3.Relationship{related("DOCUMENT", "DESCRIBES", "Package-program")},
 	}
-	parts := append([]*debug.Module{{Path: "stdlib", Version: strings.TrimPrefix(info.GoVersion, "go")}}, info.Deps...)
+	all := sha256.New()
+	known := map[spdx.ElementID]bool{}
+	for _, each := range programs {
+		all.Write(each.content)
+		r.describe(document, each, known)
+	}
+	document.DocumentNamespace = source + "/sbom/" + name + "/" + hex.EncodeToString(all.Sum(nil))
+	return document
+}
+
+// describe adds a program to a document, and the modules that are not known there yet.
+func (r *release) describe(document *v2_3.Document, each program, known map[spdx.ElementID]bool) {
+	sum := sha256.Sum256(each.content)
+	own := spdx.ElementID("Package-program-" + unsafeInID.ReplaceAllString(each.name, "-"))
+	document.Packages = append(document.Packages, &v2_3.Package{
+		PackageName: each.name, PackageSPDXIdentifier: own, PackageVersion: r.version, PackageDownloadLocation: source,
+		PackageChecksums: []spdx.Checksum{{Algorithm: spdx.SHA256, Value: hex.EncodeToString(sum[:])}}, PrimaryPackagePurpose: "APPLICATION",
+		PackageLicenseConcluded: "Apache-2.0", PackageLicenseDeclared: "Apache-2.0", PackageCopyrightText: "Copyright The Strata Authors.",
+		PackageExternalReferences: reference(each.info.Main.Path, r.version),
+	})
+	document.Relationships = append(document.Relationships, related("DOCUMENT", "DESCRIBES", own))
+	parts := append([]*debug.Module{{Path: "stdlib", Version: strings.TrimPrefix(each.info.GoVersion, "go")}}, each.info.Deps...)
 	for _, part := range parts {
 		if part.Replace != nil {
 			part = part.Replace
 		}
 		id := spdx.ElementID("Package-" + unsafeInID.ReplaceAllString(part.Path+"-"+part.Version, "-"))
-		document.Packages = append(document.Packages, &v2_3.Package{
-			PackageName: part.Path, PackageSPDXIdentifier: id, PackageVersion: part.Version, PackageDownloadLocation: nothingSaid,
-			PackageLicenseConcluded: nothingSaid, PackageLicenseDeclared: nothingSaid, PackageCopyrightText: nothingSaid,
-			PackageExternalReferences: reference(part.Path, part.Version),
-		})
-		document.Relationships = append(document.Relationships, related("Package-program", "DEPENDS_ON", id))
+		if !known[id] {
+			known[id] = true
+			document.Packages = append(document.Packages, &v2_3.Package{
+				PackageName: part.Path, PackageSPDXIdentifier: id, PackageVersion: part.Version, PackageDownloadLocation: nothingSaid,
+				PackageLicenseConcluded: nothingSaid, PackageLicenseDeclared: nothingSaid, PackageCopyrightText: nothingSaid,
+				PackageExternalReferences: reference(part.Path, part.Version),
+			})
+		}
+		document.Relationships = append(document.Relationships, related(own, "DEPENDS_ON", id))
 	}
-	return document
 }
 
 // unsafeInID is what identifiers of SPDX cannot have.
@@ -88,16 +117,21 @@ func reference(path, version string) []*v2_3.PackageExternalReference {
 	return []*v2_3.PackageExternalReference{{Category: "PACKAGE-MANAGER", RefType: "purl", Locator: "pkg:golang/" + path + "@" + version}}
 }
 
-// licences returns Strata's licence and a notice with the licences of all modules in a
-// program. A module without one is an error: nobody may pass that on.
-func (r *release) licences(ctx context.Context, path string) ([]entry, error) {
+// licences returns Strata's licence and a notice with the licences of all modules in
+// programs. A module without one is an error: nobody may pass that on.
+func (r *release) licences(ctx context.Context, programs ...program) ([]entry, error) {
 	own, err := os.ReadFile(filepath.Join(r.root, "LICENSE"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the licence: %w", err)
 	}
-	info, err := buildinfo.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read of what the program is made: %w", err)
+	modules := map[string]string{} // their versions, by their paths
+	for _, each := range programs {
+		for _, module := range each.info.Deps {
+			if module.Replace != nil {
+				module = module.Replace
+			}
+			modules[module.Path] = module.Version
+		}
 	}
 	if r.modules == nil {
 		if r.modules, err = r.folders(ctx); err != nil {
@@ -106,15 +140,12 @@ func (r *release) licences(ctx context.Context, path string) ([]entry, error) {
 	}
 	var notice bytes.Buffer
 	fmt.Fprintf(&notice, "Strata contains the following modules. Each one is followed by its licence.\n")
-	for _, module := range info.Deps {
-		if module.Replace != nil {
-			module = module.Replace
-		}
-		texts, err := licencesIn(r.modules[module.Path])
+	for _, path := range slices.Sorted(maps.Keys(modules)) {
+		texts, err := licencesIn(r.modules[path])
 		if err != nil {
-			return nil, fmt.Errorf("module %s: %w", module.Path, err)
+			return nil, fmt.Errorf("module %s: %w", path, err)
 		}
-		fmt.Fprintf(&notice, "\n%s\n%s %s\n", strings.Repeat("=", 80), module.Path, module.Version)
+		fmt.Fprintf(&notice, "\n%s\n%s %s\n", strings.Repeat("=", 80), path, modules[path])
 		for _, text := range texts {
 			fmt.Fprintf(&notice, "%s\n%s\n", strings.Repeat("-", 80), bytes.TrimSpace(text))
 		}

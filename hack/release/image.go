@@ -40,7 +40,7 @@ func (r *release) repository() string {
 	return r.registry + "/strata"
 }
 
-// image makes the image of the controller: nothing but the program, the certificates of
+// image makes the image of the controllers: nothing but the programs, the certificates of
 // Mozilla's authorities, and the licences.
 func (r *release) image(ctx context.Context) error {
 	index := v1.ImageIndex(empty.Index)
@@ -51,11 +51,19 @@ func (r *release) image(ctx context.Context) error {
 	}
 	defer os.RemoveAll(work)
 	for _, p := range imagePlatforms(r.wanted) {
-		path := filepath.Join(work, "strata-"+p.arch)
-		if err := r.build(ctx, ".", path, p, map[string]string{"version": r.version}); err != nil {
-			return err
+		var programs []program
+		for _, each := range []struct{ name, source string }{{"strata", "."}, {"strata-hosts", "./cmd/strata-hosts"}} {
+			path := filepath.Join(work, each.name+"-"+p.arch)
+			if err := r.build(ctx, each.source, path, p, map[string]string{"version": r.version}); err != nil {
+				return err
+			}
+			built, err := readProgram(each.name, path)
+			if err != nil {
+				return err
+			}
+			programs = append(programs, built)
 		}
-		image, err := r.imageOf(ctx, path, p)
+		image, err := r.imageOf(ctx, programs, p)
 		if err != nil {
 			return fmt.Errorf("cannot make the image for %s: %w", p, err)
 		}
@@ -84,7 +92,7 @@ func (r *release) image(ctx context.Context) error {
 	return nil
 }
 
-// programOf names the controller for a platform.
+// programOf names the controllers for a platform.
 func (r *release) programOf(p platform) string {
 	return fmt.Sprintf("strata_%s_%s_%s", r.number, p.os, p.arch)
 }
@@ -100,26 +108,26 @@ func (r *release) labels() map[string]string {
 	}
 }
 
-func (r *release) imageOf(ctx context.Context, path string, p platform) (v1.Image, error) {
-	program, err := os.ReadFile(path)
+func (r *release) imageOf(ctx context.Context, programs []program, p platform) (v1.Image, error) {
+	if err := r.bill(r.programOf(p), programs...); err != nil {
+		return nil, err
+	}
+	licences, err := r.licences(ctx, programs...)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.bill(r.programOf(p), path, program); err != nil {
-		return nil, err
-	}
-	licences, err := r.licences(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	for _, part := range []struct {
+	type part struct {
 		what    string
 		entries []entry
-	}{
+	}
+	parts := []part{
 		{"certificates, users and licences", slices.Concat(base(), []entry{{"licenses/", 0o755, nil}}, within("licenses/", licences))},
-		{"the controller", []entry{{"strata", 0o755, program}}},
-	} {
+	}
+	for _, each := range programs {
+		parts = append(parts, part{each.name, []entry{{each.name, 0o755, each.content}}})
+	}
+	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	for _, part := range parts {
 		layer, err := r.layer(part.entries)
 		if err != nil {
 			return nil, err

@@ -101,7 +101,7 @@ func TestBill(t *testing.T) {
 	}
 	info.Deps = append(info.Deps, &debug.Module{Path: "example.com/old", Version: "v1.0.0", Replace: &debug.Module{Path: "example.com/new", Version: "v1.1.0"}})
 	r := &release{settings: settings{version: "v1.2.3"}, time: time.Unix(0, 0).UTC()}
-	data, err := json.Marshal(r.document("strata", "00ff", info))
+	data, err := json.Marshal(r.document("strata", program{"strata", []byte("program"), info}))
 	if err != nil {
 		t.Fatal(err)
 	}

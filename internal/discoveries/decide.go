@@ -113,7 +113,7 @@ func (d *decider) decide(selector labels.Selector) {
 			continue
 		}
 		found, exists := there[name]
-		gone := !exists || found.UID != uidOf(cluster)
+		gone := !exists || found.UID != uidOf(cluster) && !found.Coming
 		switch {
 		case !cluster.DeletionTimestamp.IsZero():
 			d.abandon(cluster, gone)
@@ -136,6 +136,8 @@ func (d *decider) want(found Found) {
 	}
 	cluster := d.Clusters[found.Name]
 	switch {
+	case found.Coming:
+		d.waits = append(d.waits, fmt.Sprintf("%s %s has no cluster yet", d.Discovery.Spec.Kind, found.Name))
 	case cluster == nil:
 		made := &v1alpha1.RemoteCluster{ObjectMeta: metav1.ObjectMeta{Namespace: d.Discovery.Namespace, Name: found.Name}}
 		d.fill(made, found)

@@ -330,3 +330,37 @@ func TestParse(t *testing.T) {
 		}
 	}
 }
+
+// A HostCluster is known by the ID of its cluster. While it tells of none, nothing is made
+// of it, and what there is stays: what cannot be seen is not gone.
+func TestHostClusterThatTellsOfNoCluster(t *testing.T) {
+	object := func(id, secret string) Found {
+		obj := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"id": id, "kubeConfig": secret, "version": "v1.36.3"}}}
+		obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.HostClusterKind))
+		obj.SetName("edge")
+		obj.SetLabels(map[string]string{"env": "prod"})
+		return Parse(obj, nil)
+	}
+	for _, coming := range []Found{object("", ""), object("fleet/edge/1", "")} {
+		o := observation(coming)
+		o.Discovery.Spec.Kind = v1alpha1.DiscoveredHostCluster
+		d := Decide(o)
+		nothing(t, d)
+		if ready := conditionOf(t, d, v1alpha1.ReadyCondition); ready.Status != metav1.ConditionUnknown || ready.Message != "HostCluster edge has no cluster yet" {
+			t.Errorf("Ready is %s: %s", ready.Status, ready.Message)
+		}
+	}
+	o := observation(object("fleet/edge/1", "edge-kubeconfig"))
+	o.Discovery.Spec.Kind = v1alpha1.DiscoveredHostCluster
+	o = made(o)
+	if made := o.Clusters["edge"]; made == nil || made.Spec.KubeConfig.SecretRef != (v1alpha1.SecretKeyReference{Name: "edge-kubeconfig", Key: "value"}) {
+		t.Fatalf("%+v", made)
+	}
+	nothing(t, Decide(o))
+	o.Found = []Found{object("", "")}
+	nothing(t, Decide(o))
+	o.Found = []Found{object("fleet/edge/2", "edge-kubeconfig")}
+	if d := Decide(o); len(d.Delete) != 1 {
+		t.Errorf("deletes %v, want the RemoteCluster of the cluster before", d.Delete)
+	}
+}

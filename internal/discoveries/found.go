@@ -25,6 +25,7 @@ const ProfileLabel = "x-k8s.io/cluster-profile"
 var groupKinds = map[v1alpha1.DiscoveredKind]schema.GroupKind{
 	v1alpha1.DiscoveredCluster:        {Group: "cluster.x-k8s.io", Kind: "Cluster"},
 	v1alpha1.DiscoveredClusterProfile: {Group: "multicluster.x-k8s.io", Kind: "ClusterProfile"},
+	v1alpha1.DiscoveredHostCluster:    {Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.HostClusterKind},
 }
 
 // GroupKindOf returns the kind of the objects that a discovery finds.
@@ -35,8 +36,10 @@ func GroupKindOf(discovery *v1alpha1.ClusterDiscovery) schema.GroupKind {
 // Found is an object that stands for a cluster.
 type Found struct {
 	Name string
-	// UID of the object: a cluster that is made anew has another one.
+	// UID of the object, or of its cluster: a cluster that is made anew has another one.
 	UID string
+	// Coming is true where there is no cluster yet that could have a RemoteCluster.
+	Coming bool
 	// Labels of the object, and of a ClusterProfile what its properties say.
 	Labels map[string]string
 	// Deleting is true where the object is being deleted.
@@ -60,6 +63,15 @@ func Parse(obj *unstructured.Unstructured, secrets map[string][]string) Found {
 	if obj.GroupVersionKind().GroupKind() == groupKinds[v1alpha1.DiscoveredCluster] {
 		found.Key = "value"
 		found.Version, _, _ = unstructured.NestedString(obj.Object, "spec", "topology", "version")
+		return found
+	}
+	if obj.GroupVersionKind().GroupKind() == groupKinds[v1alpha1.DiscoveredHostCluster] {
+		// The hosts may be made into another cluster under the same HostCluster.
+		found.Key = "value"
+		found.UID, _, _ = unstructured.NestedString(obj.Object, "status", "id")
+		found.Version, _, _ = unstructured.NestedString(obj.Object, "status", "version")
+		secret, _, _ := unstructured.NestedString(obj.Object, "status", "kubeConfig")
+		found.Coming = found.UID == "" || secret == ""
 		return found
 	}
 	found.Version, _, _ = unstructured.NestedString(obj.Object, "status", "version", "kubernetes")

@@ -84,7 +84,7 @@ func Drift(saved *v1alpha1.HostClusterSpec, wanted v1alpha1.HostClusterSpec, nod
 }
 
 // Lasting returns what of a manifest stays when it is applied: all but the consent to take
-// hosts out, which is for once.
+// hosts out, which is for once, and how a controller keeps the cluster.
 func Lasting(spec v1alpha1.HostClusterSpec) v1alpha1.HostClusterSpec {
 	without := func(hosts []v1alpha1.ClusterHost) []v1alpha1.ClusterHost {
 		kept := slices.Clone(hosts)
@@ -94,6 +94,12 @@ func Lasting(spec v1alpha1.HostClusterSpec) v1alpha1.HostClusterSpec {
 		return kept
 	}
 	spec.ControlPlane, spec.Workers = without(spec.ControlPlane), without(spec.Workers)
+	spec.HostKeeping, spec.SSH.SecretRef = v1alpha1.HostKeeping{}, nil
+	if spec.SSH.Bastion != nil {
+		bastion := *spec.SSH.Bastion
+		bastion.SecretRef = nil
+		spec.SSH.Bastion = &bastion
+	}
 	return spec
 }
 

@@ -4,6 +4,7 @@
 package layers
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -112,6 +113,8 @@ func (s Settings) CheckAccountUse(account types.NamespacedName, elsewhere bool) 
 		return nil
 	case !elsewhere && account == s.Account:
 		return fmt.Errorf("ServiceAccount %s is the controller's own: name one that has the rights of this layer only", account)
+	case !elsewhere && account.Namespace == s.Account.Namespace && account.Name == cmp.Or(s.OwnName, DefaultOwnName)+"-hosts":
+		return fmt.Errorf("ServiceAccount %s has the keys of hosts: name one that has the rights of this layer only", account)
 	}
 	for _, reserved := range s.ReservedAccounts {
 		if reserved == account.Name || !elsewhere && reserved == account.String() {

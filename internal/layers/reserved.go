@@ -27,6 +27,7 @@ const DefaultOwnName = "strata"
 var ownSuffixes = []string{
 	"", "-leader-election", "-revisions", "-kinds", "-cluster-admin", "-view", "-remote-clusters", "-impersonate",
 	suffixAtFlux, "-metrics", "-metrics-auth", "-metrics-reader", "-dashboard",
+	"-hosts", "-hosts-identity", "-hosts-leader-election", "-hosts-metrics", "-hosts-metrics-auth",
 }
 
 // suffixAtFlux follows the name of what the chart makes in Flux's namespace.

@@ -30,6 +30,12 @@ type Access struct {
 	Auth, BastionAuth []cryptossh.AuthMethod
 	// Pins keep the host keys that the manifest does not name.
 	Pins *ssh.Pins
+	// Dial makes the connections to the bastion, or to hosts where there is none; nil for the
+	// usual way.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// May says why a host must not be reached through the bastion, which makes that
+	// connection; nil for no limit.
+	May func(host string) error
 }
 
 // Machines are the hosts of one cluster. It is safe for concurrent use.
@@ -52,6 +58,9 @@ type dialled struct {
 // Open returns the machines of a cluster whose defaults are filled in. It connects to none
 // yet.
 func Open(cluster *v1alpha1.HostCluster, access Access) *Machines {
+	if access.Dial == nil {
+		access.Dial = (&net.Dialer{}).DialContext
+	}
 	return &Machines{cluster: cluster, access: access, hosts: map[string]*dialled{}}
 }
 
@@ -112,7 +121,16 @@ func (m *Machines) Forget(name string) {
 
 func (m *Machines) dial(ctx context.Context, target ssh.Target) (*ssh.Client, error) {
 	if m.cluster.Spec.SSH.Bastion == nil {
-		return ssh.Dial(ctx, target)
+		return ssh.DialOver(ctx, target, m.access.Dial)
+	}
+	if m.access.May != nil {
+		host, _, err := net.SplitHostPort(target.Address)
+		if err == nil {
+			err = m.access.May(host)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", target.Name, err)
+		}
 	}
 	bastion, err := m.throughBastion(ctx)
 	if err != nil {
@@ -131,10 +149,10 @@ func (m *Machines) throughBastion(ctx context.Context) (*ssh.Client, error) {
 	d := m.bastion
 	m.mu.Unlock()
 	d.once.Do(func() {
-		d.client, d.err = ssh.Dial(ctx, ssh.Target{
+		d.client, d.err = ssh.DialOver(ctx, ssh.Target{
 			Name: "the bastion", Address: join(spec.Address, spec.Port), User: spec.User,
 			Auth: m.access.BastionAuth, HostKeys: spec.HostKeys, Pins: m.access.Pins,
-		})
+		}, m.access.Dial)
 	})
 	return d.client, d.err
 }

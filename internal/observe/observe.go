@@ -7,6 +7,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,8 @@ type Options struct {
 	Cluster *v1alpha1.HostCluster
 	// Machines are its hosts.
 	Machines *machines.Machines
+	// Manager is as whom manifests are applied; Manager where it is empty.
+	Manager string
 	// TakeOver has a cluster be taken from another manager.
 	TakeOver bool
 	// Snapshots is SnapshotTaken or SnapshotWaived where that is so; otherwise the manifest
@@ -217,13 +220,13 @@ func (l *looker) compare(ctx context.Context) {
 		l.takeOver(ctx)
 		return
 	case seen.ClusterID == "" && saved.Spec == nil:
-		seen.Stops = append(seen.Stops, "Strata has not made the cluster on these hosts: --take-over takes it as it is")
+		seen.Stops = append(seen.Stops, "Strata has not made the cluster on these hosts: "+l.takingOver("")+" as it is")
 		return
 	case seen.ClusterID == "":
 		seen.Stops = append(seen.Stops, "the cluster on these hosts is "+printable.Line(saved.ID, 200)+", and not that of this namespace and name")
 		return
-	case saved.Manager != "" && saved.Manager != Manager && !l.TakeOver:
-		seen.Stops = append(seen.Stops, "the cluster is managed by "+printable.Line(saved.Manager, 100)+": --take-over takes it from there")
+	case saved.Manager != "" && saved.Manager != cmp.Or(l.Manager, Manager) && !l.TakeOver:
+		seen.Stops = append(seen.Stops, "the cluster is managed by "+printable.Line(saved.Manager, 200)+": "+l.takingOver(saved.ID)+" from there")
 	}
 	seen.Stops = append(seen.Stops, hostclusters.Unchangeable(saved.Spec, l.Cluster.Spec)...)
 	seen.Stops = append(seen.Stops, hostclusters.Refusing(cluster.layers, seen.Target)...)
@@ -231,6 +234,14 @@ func (l *looker) compare(ctx context.Context) {
 	for _, change := range l.sight.Changes {
 		seen.Drift = append(seen.Drift, printable.Line(change.String(), 500))
 	}
+}
+
+// takingOver says how somebody takes a cluster over; id is its own, where it has one.
+func (l *looker) takingOver(id string) string {
+	if l.Manager == "" {
+		return "--take-over takes it"
+	}
+	return fmt.Sprintf("the annotation %s=%s takes it", v1alpha1.TakeOverClusterAnnotation, cmp.Or(printable.Line(id, 200), v1alpha1.AnyCluster))
 }
 
 // Certificates that end within a time, as file on host, in order.

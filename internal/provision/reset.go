@@ -59,6 +59,9 @@ func Reset(ctx context.Context, o Options, named []string, confirm func(hosts []
 	if err != nil {
 		return nil, err
 	}
+	if o.ID != "" && w.id != "" && w.id != o.ID {
+		return nil, fmt.Errorf("the cluster on the hosts is %s, and not %s", w.id, o.ID)
+	}
 	journals := map[string]hosts.Entry{}
 	for _, host := range w.sight.Observation.Hosts {
 		journals[host.Name] = host.Journal

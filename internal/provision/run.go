@@ -38,6 +38,8 @@ type Options struct {
 	// Cluster with its defaults, and its Machines.
 	Cluster  *v1alpha1.HostCluster
 	Machines *machines.Machines
+	// ID is that of the cluster that Reset may take away; empty for the one of the manifest.
+	ID string
 	// TakeOver has the cluster be taken from another manager.
 	TakeOver bool
 	// SnapshotDir is where the snapshots of the manifest are kept; empty for nowhere.
@@ -48,8 +50,14 @@ type Options struct {
 	RenewCertificates bool
 	// Actor is whoever works on it, as others are told: a line such as root@admin.
 	Actor string
+	// Manager is as whom the manifest is applied; observe.Manager where it is empty.
+	Manager string
 	// Approve is asked once, before the first action; its error ends the run.
 	Approve func(*hostplans.Plan) error
+	// MayGoOn is asked before each action; its error ends the run. It may be nil.
+	MayGoOn func() error
+	// Looked hears what was seen at each look; it may be nil.
+	Looked func(*hostplans.Plan, *observe.Sight)
 	// Report hears what is done.
 	Report func(Event)
 	// Filling is what comes once the hosts are as the manifest says; nil for nothing.
@@ -181,7 +189,7 @@ func (w *worker) fill(ctx context.Context, cancel context.CancelCauseFunc, plan 
 // look looks at everything, and says what is to be done.
 func (w *worker) look(ctx context.Context) (*hostplans.Plan, error) {
 	sight, err := observe.Look(ctx, observe.Options{
-		Cluster: w.Cluster, Machines: w.Machines, TakeOver: w.TakeOver, Snapshots: w.snapshots(), Renew: w.toRenew(), Now: w.Now,
+		Cluster: w.Cluster, Machines: w.Machines, Manager: w.Manager, TakeOver: w.TakeOver, Snapshots: w.snapshots(), Renew: w.toRenew(), Now: w.Now,
 	})
 	if err != nil {
 		return nil, err
@@ -193,7 +201,11 @@ func (w *worker) look(ctx context.Context) (*hostplans.Plan, error) {
 	} else {
 		w.id = sight.Observation.ClusterID
 	}
-	return hostplans.New(w.Cluster, sight), nil
+	plan := hostplans.New(w.Cluster, sight)
+	if w.Looked != nil {
+		w.Looked(plan, sight)
+	}
+	return plan, nil
 }
 
 // toRenew returns the hosts that are to have new certificates, whenever theirs end.
@@ -279,6 +291,11 @@ func (w *worker) work(ctx context.Context, cancel context.CancelCauseFunc, plan 
 		for _, action := range actions {
 			if !w.isAgreed(action) {
 				return plan, fmt.Errorf("%s of %s: %w", action.Verb, action.Host, ErrChanged)
+			}
+		}
+		if w.MayGoOn != nil {
+			if err := w.MayGoOn(); err != nil {
+				return plan, err
 			}
 		}
 		if err := w.holdLease(ctx, cancel); err != nil {

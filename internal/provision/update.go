@@ -4,6 +4,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -76,7 +77,7 @@ func (w *worker) save(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wanted := map[string]string{"id": w.id, "manager": observe.Manager, "spec": string(spec)}
+	wanted := map[string]string{"id": w.id, "manager": cmp.Or(w.Manager, observe.Manager), "spec": string(spec)}
 	maps := w.sight.Cluster.Client.CoreV1().ConfigMaps(metav1.NamespaceSystem)
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		object, err := maps.Get(ctx, observe.SavedName, metav1.GetOptions{})

@@ -8,6 +8,7 @@
 package reach
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -25,6 +26,9 @@ type Allowed struct {
 	// is each below example.com. Where there are ranges or names, there are no
 	// other names behind a proxy.
 	Hosts []string
+	// RangesFlag is the flag that gives the ranges; --allowed-cluster-ranges where it is
+	// empty.
+	RangesFlag string
 }
 
 // special are the addresses that mean the machine itself, its neighbours or the
@@ -72,13 +76,15 @@ func (e *RefusedError) Error() string { return e.Message }
 func (a Allowed) Address(address netip.Addr) error {
 	address = address.WithZone("").Unmap()
 	if is := specially(address); is != "" && !a.names(address) {
-		return refused("%s is %s, which is refused (--allowed-cluster-ranges allows it)", address, is)
+		return refused("%s is %s, which is refused (%s allows it)", address, is, a.rangesFlag())
 	}
 	if len(a.Ranges) > 0 && !a.holds(address) {
-		return refused("%s is in none of the ranges of --allowed-cluster-ranges", address)
+		return refused("%s is in none of the ranges of %s", address, a.rangesFlag())
 	}
 	return nil
 }
+
+func (a Allowed) rangesFlag() string { return cmp.Or(a.RangesFlag, "--allowed-cluster-ranges") }
 
 // Host returns an error where an API server of a name, or of an address, may not
 // be asked for by way of a proxy, which alone finds out where it leads: a

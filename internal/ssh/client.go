@@ -59,7 +59,12 @@ type Client struct {
 // Dial logs in. An error is a *KeyError, an *AuthError, or says that the machine cannot
 // be reached.
 func Dial(ctx context.Context, target Target) (*Client, error) {
-	return dial(ctx, target, (&net.Dialer{}).DialContext)
+	return DialOver(ctx, target, (&net.Dialer{}).DialContext)
+}
+
+// DialOver is Dial over a connection that somebody else makes.
+func DialOver(ctx context.Context, target Target, reach func(context.Context, string, string) (net.Conn, error)) (*Client, error) {
+	return dial(ctx, target, reach)
 }
 
 // Through logs in to a machine that is reached from this one, with its own keys.

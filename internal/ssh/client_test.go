@@ -16,6 +16,7 @@ import (
 	"time"
 
 	cryptossh "golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
 
 	"github.com/strata-project/strata/internal/ssh"
 	"github.com/strata-project/strata/internal/ssh/sshtest"
@@ -116,6 +117,44 @@ func TestFirstHostKeyIsKept(t *testing.T) {
 	}
 	if n := m.Logins.Load(); n != logins {
 		t.Errorf("%d attempts to log in after %d", n, logins)
+	}
+}
+
+// Of host keys that are fixed none is added: a machine that they do not have, and one that
+// has changed, are not logged in to.
+func TestFixedHostKeys(t *testing.T) {
+	m := sshtest.New(t, func(string, cryptossh.Channel) int { return 0 })
+	dial := func(known string) error {
+		t.Helper()
+		pins, err := ssh.FixedPins([]byte(known))
+		if err != nil {
+			t.Fatal(err)
+		}
+		target := target(m, "cp-0")
+		target.HostKeys, target.Pins = nil, pins
+		client, err := ssh.Dial(t.Context(), target)
+		if err == nil {
+			_ = client.Close()
+		}
+		return err
+	}
+	line := func(key cryptossh.PublicKey) string { return knownhosts.Line([]string{target(m, "cp-0").Address}, key) }
+	if err := dial(line(m.Host.PublicKey())); err != nil {
+		t.Error(err)
+	}
+	logins := m.Logins.Load()
+	var differs *ssh.KeyError
+	if err := dial(""); !errors.As(err, &differs) || !strings.Contains(err.Error(), "which nobody has named: compare it") {
+		t.Errorf("error %v", err)
+	}
+	if err := dial("# ours\n" + line(sshtest.NewKey(t).PublicKey())); !errors.As(err, &differs) || !strings.Contains(err.Error(), "(known_hosts:2)") {
+		t.Errorf("error %v", err)
+	}
+	if n := m.Logins.Load(); n != logins {
+		t.Errorf("%d attempts to log in after %d", n, logins)
+	}
+	if _, err := ssh.FixedPins([]byte("nonsense")); err == nil || !strings.Contains(err.Error(), "known_hosts:1") || strings.Contains(err.Error(), os.TempDir()) {
+		t.Errorf("error %v", err)
 	}
 }
 

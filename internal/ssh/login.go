@@ -94,39 +94,61 @@ func (l Login) readDefaults() ([]ssh.Signer, error) {
 
 // readKey reads a private key, with its certificate where there is one.
 func (l Login) readKey(file, certificate string) (ssh.Signer, error) {
-	data, err := readBounded(file)
+	key, err := readBounded(file)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the SSH key: %w", err)
-	}
-	signer, err := ssh.ParsePrivateKey(data)
-	var locked *ssh.PassphraseMissingError
-	switch {
-	case errors.As(err, &locked):
-		return nil, fmt.Errorf("%s has a passphrase: add it to an agent with ssh-add", file)
-	case err != nil:
-		return nil, fmt.Errorf("%s is no private key of OpenSSH", file)
 	}
 	isNamed := certificate != ""
 	if !isNamed {
 		certificate = file + "-cert.pub"
 	}
-	data, err = readBounded(certificate)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && !isNamed:
-		return signer, nil
-	case err != nil:
+	certified, err := readBounded(certificate)
+	if err != nil && (isNamed || !errors.Is(err, fs.ErrNotExist)) {
 		return nil, fmt.Errorf("cannot read the SSH certificate: %w", err)
 	}
-	public, _, _, _, err := ssh.ParseAuthorizedKey(data)
+	signer, err := signerOf(file, key, certificate, certified)
+	if errors.Is(err, errPassphrase) {
+		return nil, fmt.Errorf("%w: add it to an agent with ssh-add", err)
+	}
+	return signer, err
+}
+
+// errPassphrase says that a key cannot be used as it is.
+var errPassphrase = errors.New("has a passphrase")
+
+// KeyMethods are those of a private key without a passphrase, and of its certificate; empty
+// for none. An error names the one that is wrong.
+func KeyMethods(key, certificate []byte) ([]ssh.AuthMethod, error) {
+	signer, err := signerOf("the private key", key, "the certificate", certificate)
 	if err != nil {
-		return nil, fmt.Errorf("%s is no SSH certificate", certificate)
+		return nil, err
+	}
+	return []ssh.AuthMethod{ssh.PublicKeys(signer)}, nil
+}
+
+// signerOf reads a private key, and its certificate where that is not empty. An error names
+// the one that is wrong.
+func signerOf(keyName string, key []byte, certificateName string, certificate []byte) (ssh.Signer, error) {
+	signer, err := ssh.ParsePrivateKey(key)
+	var locked *ssh.PassphraseMissingError
+	switch {
+	case errors.As(err, &locked):
+		return nil, fmt.Errorf("%s %w", keyName, errPassphrase)
+	case err != nil:
+		return nil, fmt.Errorf("%s is no private key of OpenSSH", keyName)
+	case len(certificate) == 0:
+		return signer, nil
+	}
+	public, _, _, _, err := ssh.ParseAuthorizedKey(certificate)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no SSH certificate", certificateName)
 	}
 	certified, is := public.(*ssh.Certificate)
 	if !is {
-		return nil, fmt.Errorf("%s is a key and no certificate", certificate)
+		return nil, fmt.Errorf("%s is a key and no certificate", certificateName)
 	}
 	if signer, err = ssh.NewCertSigner(certified, signer); err != nil {
-		return nil, fmt.Errorf("%s is the certificate of another key than %s", certificate, file)
+		return nil, fmt.Errorf("%s is the certificate of another key than %s", certificateName, keyName)
 	}
 	return signer, nil
 }

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"golang.org/x/crypto/ssh"
@@ -27,18 +28,23 @@ type KeyError struct {
 	Host string
 	// Got is the fingerprint of the key that was offered.
 	Got string
-	// Want are the fingerprints that were expected, or where they are written.
+	// Want are the fingerprints that were expected, or where they are written; none where
+	// the machine is not known, and must be.
 	Want []string
 }
 
 // Error says which key differs, and what to do.
 func (e *KeyError) Error() string {
+	if len(e.Want) == 0 {
+		return fmt.Sprintf("%s has the host key %s, which nobody has named: compare it with that of the machine, and name it", e.Host, e.Got)
+	}
 	return fmt.Sprintf("%s has the host key %s, and not %s: somebody may be in between. If the machine was made anew, name its new key", e.Host, e.Got, e.Want)
 }
 
 // Pins are the host keys that machines were found to have: a file in the format of
 // OpenSSH's known_hosts. It is safe for concurrent use.
 type Pins struct {
+	// path of the file; empty where no key is added.
 	path string
 
 	mu sync.Mutex
@@ -51,6 +57,29 @@ type Pins struct {
 func OpenPins(path string) (*Pins, error) {
 	p := &Pins{path: path}
 	return p, p.read()
+}
+
+// FixedPins are the host keys of a text in the format of known_hosts: of a machine that is
+// not in it, no key is taken. An error names the line.
+func FixedPins(text []byte) (*Pins, error) {
+	if len(text) > maxPins {
+		return nil, fmt.Errorf("has more than %d bytes", maxPins)
+	}
+	// The package reads files alone.
+	file, err := os.CreateTemp("", "known_hosts")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.Remove(file.Name()) }()
+	_, err = file.Write(text)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, err
+	}
+	known, err := knownhosts.New(file.Name())
+	if err != nil {
+		return nil, errors.New(strings.ReplaceAll(err.Error(), file.Name(), "known_hosts"))
+	}
+	return &Pins{known: known}, nil
 }
 
 func (p *Pins) read() error {
@@ -86,13 +115,20 @@ func (p *Pins) check(host string, address net.Addr, key ssh.PublicKey) error {
 	}
 	want := make([]string, len(differs.Want))
 	for i, known := range differs.Want {
-		want[i] = fmt.Sprintf("%s (%s:%d)", ssh.FingerprintSHA256(known.Key), known.Filename, known.Line)
+		file := known.Filename
+		if p.path == "" {
+			file = "known_hosts"
+		}
+		want[i] = fmt.Sprintf("%s (%s:%d)", ssh.FingerprintSHA256(known.Key), file, known.Line)
 	}
 	return &KeyError{Host: host, Got: ssh.FingerprintSHA256(key), Want: want}
 }
 
 // keep adds a key to the file. What is there stays as it is.
 func (p *Pins) keep(host string, key ssh.PublicKey) error {
+	if p.path == "" {
+		return &KeyError{Host: host, Got: ssh.FingerprintSHA256(key)}
+	}
 	if err := os.MkdirAll(filepath.Dir(p.path), 0o700); err != nil {
 		return fmt.Errorf("cannot keep the host key: %w", err)
 	}

@@ -81,6 +81,15 @@ func BuildPlugin(ctx context.Context, dir string, flags ...string) (string, erro
 	return build(ctx, root, "./cmd/kubectl-strata", filepath.Join(dir, "kubectl-strata"), flags)
 }
 
+// BuildHosts builds the controller of HostClusters into a folder and returns its path.
+func BuildHosts(ctx context.Context, dir string, flags ...string) (string, error) {
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	return build(ctx, root, "./cmd/strata-hosts", filepath.Join(dir, "strata-hosts"), flags)
+}
+
 func build(ctx context.Context, root, program, path string, flags []string) (string, error) {
 	args := append(append([]string{"build", "-trimpath"}, flags...), "-o", path, program)
 	cmd := exec.CommandContext(ctx, "go", args...)

@@ -7,14 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
@@ -112,15 +108,7 @@ func (w *work) kubeconfig(ctx context.Context, file string) error {
 	if sight.Cluster == nil {
 		return errors.New("there is no cluster that answers on these hosts: kubectl strata hosts plan says what there is")
 	}
-	name, endpoint, config := w.cluster.Name, w.cluster.Spec.Endpoint, sight.Cluster.Config
-	text, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{name: {
-			Server: "https://" + net.JoinHostPort(endpoint.Host, strconv.Itoa(int(endpoint.Port))), CertificateAuthorityData: config.CAData,
-		}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name + "-admin": {ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}},
-		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name + "-admin"}},
-		CurrentContext: name,
-	})
+	text, err := sight.Cluster.Kubeconfig(w.cluster.Name, w.cluster.Spec.Endpoint)
 	if err != nil {
 		return err
 	}

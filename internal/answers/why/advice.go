@@ -18,6 +18,7 @@ const (
 	seeTree      = "{strata} tree {layer} --objects"
 	seePlan      = "{strata} plan {layer}"
 	seeHistory   = "{strata} history {layer}"
+	seeHosts     = "kubectl get hostclusters --all-namespaces"
 	seeClusters  = "{strata} clusters {target} -o wide"
 	seeObject    = "kubectl{in} describe {resource} {name}"
 	seeLayer     = "kubectl describe addonslayer {layer}"
@@ -128,6 +129,9 @@ var advice = map[string][]string{
 	v1alpha1.ReasonCredentialsValid:      {seeClusters},
 	v1alpha1.ReasonLayersLeft:            {seeClusters, "{strata} get"},
 	v1alpha1.ReasonDiscovered:            {"kubectl get clusterdiscoveries --all-namespaces"},
+	v1alpha1.ReasonHostsHealthy:          {seeHosts},
+	v1alpha1.ReasonHostsLocked:           {seeHosts},
+	v1alpha1.ReasonActionFailed:          {seeHosts},
 	v1alpha1.ReasonPublished:             {"kubectl get helmapplications"},
 	v1alpha1.ReasonProblems:              {"kubectl describe helmapplications"},
 	v1alpha1.ReasonContentChanged:        {"kubectl describe helmapplications"},
