@@ -53,6 +53,11 @@ type HostClusterSpec struct {
 	// +optional
 	Workers []ClusterHost `json:"workers,omitempty"`
 
+	// APIServer has settings of the API servers. They start again, one after another, when
+	// it changes.
+	// +optional
+	APIServer HostAPIServer `json:"apiServer,omitempty,omitzero"`
+
 	// Containerd of all hosts.
 	// +optional
 	Containerd HostContainerd `json:"containerd,omitempty,omitzero"`

@@ -55,6 +55,10 @@ func Default(cluster *v1alpha1.HostCluster) {
 	spec.Packages.Kubernetes.URL = cmp.Or(spec.Packages.Kubernetes.URL, "https://pkgs.k8s.io/core:/stable:/{minor}/{format}")
 	spec.Packages.Containerd.URL = cmp.Or(spec.Packages.Containerd.URL, "https://download.docker.com/linux")
 	spec.Packages.ContainerdPackage = cmp.Or(spec.Packages.ContainerdPackage, "containerd.io")
+	if audit := spec.APIServer.Audit; audit != nil {
+		audit.Directory = cmp.Or(audit.Directory, "/var/log/kubernetes/audit")
+		audit.MaxAge, audit.MaxBackups, audit.MaxSize = cmp.Or(audit.MaxAge, 30), cmp.Or(audit.MaxBackups, 10), cmp.Or(audit.MaxSize, 100)
+	}
 	if spec.Snapshots.Directory != "" {
 		spec.Snapshots.Keep = cmp.Or(spec.Snapshots.Keep, 10)
 	}
@@ -94,6 +98,7 @@ func Check(cluster *v1alpha1.HostCluster) []Problem {
 			c.add("spec.upgrade.maxUnavailable", "must be a number from 1 on, or a part such as 25%%")
 		}
 	}
+	c.apiServer(cluster.Spec.APIServer)
 	if _, err := Recipients(cluster.Spec.Snapshots); err != nil {
 		c.add("spec.snapshots.encryption.age", "%s", err)
 	}
@@ -122,6 +127,9 @@ func Warnings(cluster *v1alpha1.HostCluster) []string {
 	if endpoint, hosts := cluster.Spec.Endpoint.Host, cluster.Spec.ControlPlane; len(hosts) > 1 &&
 		slices.ContainsFunc(hosts, func(h v1alpha1.ClusterHost) bool { return h.Address == endpoint }) {
 		found = append(found, "spec.endpoint.host is the address of one host: nobody reaches the cluster while that one is down. Name a load balancer")
+	}
+	if oidc := cluster.Spec.APIServer.OIDC; oidc != nil && oidc.GroupsClaim != "" && oidc.GroupsPrefix == "" {
+		found = append(found, "spec.apiServer.oidc has no groupsPrefix: whoever the issuer puts into system:masters may do everything")
 	}
 	if snapshots := cluster.Spec.Snapshots; snapshots.Directory != "" && len(snapshots.Encryption.Age) == 0 {
 		found = append(found, "spec.snapshots has no encryption: every Secret of the cluster is in clear in "+snapshots.Directory)

@@ -25,6 +25,8 @@ type Change struct {
 	Field, From, To string
 	// OnHost is true where files of the host change, and false where only its Node does.
 	OnHost bool
+	// API is true where the host's API server starts again.
+	API bool
 }
 
 // String says the change in a line.

@@ -49,6 +49,8 @@ type Cluster struct {
 
 	nodes   []corev1.Node
 	kubeadm hostclusters.Kubeadm
+	// Configuration is kubeadm's own of the cluster, as text.
+	Configuration string
 	// layers are asked for where the cluster is to get another version.
 	layers []v1alpha1.AddonsLayer
 	etcd   *etcd
@@ -280,7 +282,8 @@ func (c *Cluster) askKubeadm(ctx context.Context) (hostclusters.Kubeadm, error) 
 	if err != nil {
 		return found, fmt.Errorf("cannot read the ConfigMap kubeadm-config: %w", err)
 	}
-	if err := yaml.Unmarshal([]byte(config.Data["ClusterConfiguration"]), &found); err != nil || versions.Semantic(found.KubernetesVersion) == nil {
+	c.Configuration = config.Data["ClusterConfiguration"]
+	if err := yaml.Unmarshal([]byte(c.Configuration), &found); err != nil || versions.Semantic(found.KubernetesVersion) == nil {
 		return found, errors.New("the ConfigMap kubeadm-config names no version of Kubernetes")
 	}
 	return found, nil

@@ -230,7 +230,9 @@ func (l *looker) compare(ctx context.Context) {
 	}
 	seen.Stops = append(seen.Stops, hostclusters.Unchangeable(saved.Spec, l.Cluster.Spec)...)
 	seen.Stops = append(seen.Stops, hostclusters.Refusing(cluster.layers, seen.Target)...)
-	l.sight.Changes = hostclusters.Drift(saved.Spec, l.Cluster.Spec, cluster.nodes)
+	l.sight.Changes = slices.Concat(
+		hostclusters.APIServerDrift(cluster.Configuration, l.Cluster.Spec), hostclusters.Drift(saved.Spec, l.Cluster.Spec, cluster.nodes),
+	)
 	for _, change := range l.sight.Changes {
 		seen.Drift = append(seen.Drift, printable.Line(change.String(), 500))
 	}

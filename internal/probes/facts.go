@@ -56,6 +56,9 @@ type Facts struct {
 	Journal hosts.Entry
 	// Busy is true while an action goes on there, whoever has begun it.
 	Busy bool
+	// Worked is when an action has last done something there, by the clock of the host; the
+	// zero time where none has.
+	Worked time.Time
 }
 
 // Unit is a service of systemd with the version of its program.
@@ -135,6 +138,9 @@ func (f *Facts) take(said map[string]string) {
 	f.OS, f.Authority = strings.TrimSpace(matching("os", system)), matching("authority", digest)
 	if at := number("time"); at > 0 {
 		f.Time = time.Unix(at, 0).UTC()
+	}
+	if at := number("worked"); at > 0 {
+		f.Worked = time.Unix(at, 0).UTC()
 	}
 	f.CgroupV2 = said["cgroup"] == "cgroup2fs"
 	f.Swaps = int(min(number("swap"), 1000))

@@ -122,6 +122,10 @@ look() {
   if [ -f "$ROOT/var/lib/strata/journal" ]; then
     say journal "$(tail -n 1 "$ROOT/var/lib/strata/journal")"
   fi
+  # What writes there is an action, and its last line may have started something.
+  if [ -f "$ROOT/var/lib/strata/log" ]; then
+    say worked "$(stat -c %Y "$ROOT/var/lib/strata/log" 2>/dev/null)"
+  fi
   # A lock that is held is an action that goes on.
   if [ -f "$ROOT/var/lib/strata/action.lock" ] && ! flock -n -s "$ROOT/var/lib/strata/action.lock" true; then
     say busy 1

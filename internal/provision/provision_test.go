@@ -8,9 +8,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/strata-project/strata/internal/hostplans"
 	"github.com/strata-project/strata/internal/hosts"
+	"github.com/strata-project/strata/internal/observe"
+	"github.com/strata-project/strata/internal/probes"
 )
 
 // What a host says of its lock is believed where it is said as the script says it.
@@ -162,5 +165,17 @@ func TestSecretsHaveTheirForm(t *testing.T) {
 	}
 	if err := error(&LockedError{Where: "cp-0", Holder: "root"}); !errors.As(err, new(*LockedError)) {
 		t.Error(err)
+	}
+}
+
+// A host on which an action has ended a moment ago gets its time to become healthy, by its
+// own clock; one on which none has been never does.
+func TestHostsThatWereJustWorkedOn(t *testing.T) {
+	now := time.Unix(100_000, 0)
+	w := &worker{sight: &observe.Sight{Facts: map[string]probes.Facts{
+		"just": {Time: now, Worked: now.Add(-10 * time.Second)}, "long": {Time: now, Worked: now.Add(-2 * time.Minute)}, "never": {Time: now},
+	}}}
+	if found := w.justWorked(); len(found) != 1 || !found["just"] {
+		t.Errorf("%v", found)
 	}
 }

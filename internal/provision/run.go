@@ -27,6 +27,9 @@ const (
 	healthyTime = 5 * time.Minute
 	// busyTime is how long what an earlier actor has begun is waited for.
 	busyTime = actionTime
+	// startTime is how long what an action has started just now may take to be healthy, whose
+	// actor was killed.
+	startTime = time.Minute
 	// endpointTime is how long the endpoint may take to lead to a new cluster.
 	endpointTime = 2 * time.Minute
 	// lookEvery is how often a host is looked at that is waited for.
@@ -221,7 +224,7 @@ func (w *worker) toRenew() []string {
 
 // lookAtRest looks when no action goes on any more that somebody has begun who was killed:
 // until then the hosts change by themselves. A host on which one went on gets its time to
-// become healthy.
+// become healthy, and so does one on which one has ended a moment ago.
 func (w *worker) lookAtRest(ctx context.Context) (*hostplans.Plan, error) {
 	until, said := w.Now().Add(busyTime), map[string]bool{}
 	var healthyUntil time.Time
@@ -242,9 +245,13 @@ func (w *worker) lookAtRest(ctx context.Context) (*hostplans.Plan, error) {
 				}
 			}
 		default:
+			waits := healthyTime
+			if len(said) == 0 {
+				waits, said = startTime, w.justWorked()
+			}
 			host := brokenOf(plan, said)
 			if healthyUntil.IsZero() {
-				healthyUntil = w.Now().Add(healthyTime)
+				healthyUntil = w.Now().Add(waits)
 				if host != nil {
 					w.Report(Event{Host: host.Name, Message: "waits: " + host.Note, Until: healthyUntil})
 				}
@@ -257,6 +264,17 @@ func (w *worker) lookAtRest(ctx context.Context) (*hostplans.Plan, error) {
 			return nil, err
 		}
 	}
+}
+
+// justWorked returns the hosts on which an action has ended a moment ago.
+func (w *worker) justWorked() map[string]bool {
+	found := map[string]bool{}
+	for name, facts := range w.sight.Facts {
+		if !facts.Worked.IsZero() && facts.Time.Sub(facts.Worked) < startTime {
+			found[name] = true
+		}
+	}
+	return found
 }
 
 // busy returns the hosts on which an action goes on, in order.

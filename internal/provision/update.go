@@ -31,15 +31,33 @@ func (w *worker) update(ctx context.Context) (bool, error) {
 	}
 	spec := w.Cluster.Spec
 	all := hostclusters.Hosts(spec)
+	configuration, err := w.configuration()
+	if err != nil {
+		return false, err
+	}
 	for _, host := range all {
 		if !w.changesFiles(host.Name) {
 			continue
 		}
 		action := hosts.Action{Verb: hosts.VerbUpdate, Host: host.Name, Version: spec.Version}
-		done, err := w.runScript(ctx, scripts.Job{Cluster: w.Cluster, ID: w.id, Action: action})
+		job := scripts.Job{Cluster: w.Cluster, ID: w.id, Action: action}
+		if w.isControlPlane(host.Name) {
+			job.Configuration = configuration
+		}
+		done, err := w.runScript(ctx, job)
 		if err != nil || !done {
 			return done, err
 		}
+		if job.Configuration != "" {
+			// The next one may stop when this one answers again.
+			if err := w.awaitHealthy(ctx, action); err != nil {
+				return false, err
+			}
+		}
+	}
+	// Hosts that join get what kubeadm has, which changes when all others have it.
+	if err := w.saveConfiguration(ctx, configuration); err != nil {
+		return false, err
 	}
 	saved := w.sight.Cluster.Saved.Spec
 	if saved == nil {
@@ -63,7 +81,9 @@ func (w *worker) update(ctx context.Context) (bool, error) {
 
 // changesFiles tells whether files of a host differ from what the manifest says.
 func (w *worker) changesFiles(host string) bool {
-	return slices.ContainsFunc(w.sight.Changes, func(c hostclusters.Change) bool { return c.OnHost && (c.Host == "" || c.Host == host) })
+	return slices.ContainsFunc(w.sight.Changes, func(c hostclusters.Change) bool {
+		return c.OnHost && (c.Host == "" || c.Host == host) && (!c.API || w.isControlPlane(host))
+	})
 }
 
 // renewNode brings the labels and taints of a host's Node to what the manifest says.

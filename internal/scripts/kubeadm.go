@@ -50,7 +50,9 @@ type networking struct {
 }
 
 type apiServer struct {
-	CertSANs []string `json:"certSANs,omitempty"`
+	CertSANs     []string                `json:"certSANs,omitempty"`
+	ExtraArgs    []hostclusters.Argument `json:"extraArgs,omitempty"`
+	ExtraVolumes []hostclusters.Volume   `json:"extraVolumes,omitempty"`
 }
 
 type apiEndpoint struct {
@@ -66,17 +68,12 @@ type bootstrapToken struct {
 	Groups      []string `json:"groups"`
 }
 
-type argument struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-}
-
 type nodeRegistration struct {
-	Name                  string         `json:"name"`
-	CRISocket             string         `json:"criSocket"`
-	Taints                []corev1.Taint `json:"taints"`
-	KubeletExtraArgs      []argument     `json:"kubeletExtraArgs,omitempty"`
-	IgnorePreflightErrors []string       `json:"ignorePreflightErrors,omitempty"`
+	Name                  string                  `json:"name"`
+	CRISocket             string                  `json:"criSocket"`
+	Taints                []corev1.Taint          `json:"taints"`
+	KubeletExtraArgs      []hostclusters.Argument `json:"kubeletExtraArgs,omitempty"`
+	IgnorePreflightErrors []string                `json:"ignorePreflightErrors,omitempty"`
 }
 
 type patches struct {
@@ -85,7 +82,7 @@ type patches struct {
 
 type initConfiguration struct {
 	typed            `json:",inline"`
-	BootstrapTokens  []bootstrapToken `json:"bootstrapTokens"`
+	BootstrapTokens  []bootstrapToken `json:"bootstrapTokens,omitempty"`
 	NodeRegistration nodeRegistration `json:"nodeRegistration"`
 	LocalAPIEndpoint apiEndpoint      `json:"localAPIEndpoint"`
 	CertificateKey   string           `json:"certificateKey,omitempty"`
@@ -123,13 +120,14 @@ type kubeletConfiguration struct {
 // initDocuments are the configuration of kubeadm init.
 func initDocuments(job Job, host v1alpha1.ClusterHost) string {
 	spec := job.Cluster.Spec
+	given := hostclusters.APIServerOf(spec.APIServer)
 	cluster := clusterConfiguration{
 		typed: typed{kubeadmVersion, "ClusterConfiguration"}, ClusterName: job.Cluster.Name, KubernetesVersion: job.Action.Version,
 		ControlPlaneEndpoint: endpoint(spec.Endpoint),
 		Networking: networking{
 			PodSubnet: strings.Join(spec.Network.Pods, ","), ServiceSubnet: strings.Join(spec.Network.Services, ","), DNSDomain: spec.Network.Domain,
 		},
-		APIServer: apiServer{CertSANs: spec.Endpoint.AlternativeNames},
+		APIServer: apiServer{CertSANs: spec.Endpoint.AlternativeNames, ExtraArgs: given.Arguments, ExtraVolumes: given.Volumes},
 	}
 	first := initConfiguration{
 		typed: typed{kubeadmVersion, "InitConfiguration"},
@@ -142,6 +140,16 @@ func initDocuments(job Job, host v1alpha1.ClusterHost) string {
 	}
 	kubelet := kubeletConfiguration{typed: typed{"kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"}, CgroupDriver: "systemd"}
 	return documents(cluster, first, kubelet)
+}
+
+// apiDocuments are the configuration by which kubeadm writes the manifest of the host's API
+// server anew: that of the cluster, and what is the host's own.
+func apiDocuments(job Job, host v1alpha1.ClusterHost) string {
+	own := initConfiguration{
+		typed: typed{kubeadmVersion, "InitConfiguration"}, NodeRegistration: registration(job, host, nil),
+		LocalAPIEndpoint: apiEndpoint{host.Address, hostclusters.APIPort}, Patches: patches{patchDir},
+	}
+	return strings.TrimSpace(job.Configuration) + "\n---\n" + document(own)
 }
 
 // joinDocument is the configuration of kubeadm join.
@@ -176,7 +184,10 @@ func registration(job Job, host v1alpha1.ClusterHost, leaves []string) nodeRegis
 	if host.SecondAddress != "" {
 		address += "," + host.SecondAddress
 	}
-	made := nodeRegistration{Name: host.Name, CRISocket: criSocket, Taints: hostclusters.TaintsOf(host), KubeletExtraArgs: []argument{{"node-ip", address}}}
+	made := nodeRegistration{
+		Name: host.Name, CRISocket: criSocket, Taints: hostclusters.TaintsOf(host),
+		KubeletExtraArgs: []hostclusters.Argument{{Name: "node-ip", Value: address}},
+	}
 	if job.Action.Continues && job.Action.Verb != hosts.VerbReset {
 		made.IgnorePreflightErrors = slices.Clone(leaves)
 	}

@@ -7,6 +7,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -40,6 +41,9 @@ type Job struct {
 	Action hosts.Action
 	// Secrets that the action needs; a reset needs none.
 	Secrets Secrets
+	// Configuration is kubeadm's ClusterConfiguration, by which an update writes the manifest
+	// of the host's API server; empty where that stays.
+	Configuration string
 	// Forget has a reset take the journal away, too: the host is of no cluster then. Keep has
 	// it keep what etcd has on the host.
 	Forget, Keep bool
@@ -112,7 +116,10 @@ func Render(job Job) ([]byte, error) {
 	case hosts.VerbRenew:
 		return render(values, part("begin"), part("static"), part("renew")), nil
 	case hosts.VerbUpdate:
-		body = part("update")
+		if job.Configuration != "" {
+			document = apiDocuments(job, host)
+		}
+		body = part("static") + part("update")
 	case hosts.VerbUpgrade:
 		values = append(values, value{"LEADS", flag(job.Action.Leads)}, value{"IGNORED", strings.Join(ignored(host), ",")})
 		body = part("upgrade")
@@ -121,7 +128,8 @@ func Render(job Job) ([]byte, error) {
 	}
 	values = append(values, value{"KUBEADM", document})
 	values = append(values, preparation(job.Cluster, host, job.Action.Version)...)
-	return render(values, part("begin"), part("prepare"), part("apt"), part("dnf"), mirrors(job.Cluster.Spec.Containerd.Mirrors), body), nil
+	files := apiFiles(job.Cluster.Spec.APIServer, isWorker)
+	return render(values, part("begin"), part("prepare"), part("apt"), part("dnf"), mirrors(job.Cluster.Spec.Containerd.Mirrors), files, body), nil
 }
 
 // Certificates returns the script by which a host of the control plane offers its
@@ -159,6 +167,20 @@ func preparation(cluster *v1alpha1.HostCluster, host v1alpha1.ClusterHost, versi
 		{"CONTAINERD_KEY", strings.TrimSpace(packages.Containerd.Key)},
 		{"CONTAINERD_PACKAGE", packages.ContainerdPackage},
 	}
+}
+
+// apiFiles is the function that writes what the host's API server reads beside its arguments.
+// What it has read before stays: it may still run with that.
+func apiFiles(spec v1alpha1.HostAPIServer, isWorker bool) string {
+	text := &strings.Builder{}
+	text.WriteString("\napi_files() {\n  :\n")
+	if files := hostclusters.APIServerOf(spec).Files; !isWorker {
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			fmt.Fprintf(text, "  put %s %s 600\n", quote(hostclusters.APIFiles+"/"+name), quote(strings.TrimSpace(files[name])))
+		}
+	}
+	text.WriteString("}\n")
+	return text.String()
 }
 
 // minor returns the minor version of a version, such as v1.36.

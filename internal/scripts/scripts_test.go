@@ -51,6 +51,9 @@ spec:
     taints: [{key: gpu, value: "yes", effect: NoSchedule}]
   containerd:
     mirrors: [{registry: docker.io, endpoints: ["https://mirror.example.com/v2", "http://10.0.0.5:5000"]}]
+  apiServer:
+    audit: {policy: "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n", maxAge: 7}
+    oidc: {issuerURL: "https://issuer.example.com/it's", clientID: kubernetes, groupsClaim: groups, groupsPrefix: "oidc:", requiredClaims: {team: edge, site: north}}
   packages:
     leaveRepositories: true
     kubernetes: {url: "https://packages.example.com/{minor}/deb", key: "it's a key"}

@@ -125,11 +125,15 @@ func (h *hub) key() {
 	if err != nil {
 		h.Fatal(err)
 	}
-	secret := &corev1.Secret{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "ssh"}, Data: map[string][]byte{"identity": identity, "known_hosts": known},
-	}
-	h.put(secret)
+	h.secret(map[string][]byte{"identity": identity, "known_hosts": known})
+}
+
+// secret applies the Secret of the manifest.
+func (h *hub) secret(data map[string][]byte) {
+	h.Helper()
+	h.put(&corev1.Secret{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "ssh"}, Data: data,
+	})
 }
 
 // put applies an object.
@@ -235,6 +239,39 @@ func (h *hub) killedUntil(reason string) {
 			h.Fatal(err)
 		}
 		kills++
+	}
+}
+
+// Nothing is done to hosts whose keys nobody has named, with a key that is none, or at
+// addresses that are not allowed; the HostCluster says which.
+func TestHostsThatAControllerMustNotUse(t *testing.T) {
+	t.Parallel()
+	h := newHub(newUser(t, 1))
+	host := h.lab.Hosts()[0]
+	identity, err := os.ReadFile(h.lab.KeyFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.secret(map[string][]byte{"identity": identity})
+	h.apply("")
+	if err := h.keeper.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.await("Refused", "which nobody has named: compare it with that of the machine")
+	h.secret(map[string][]byte{"identity": []byte("hunter2")})
+	h.await(v1alpha1.ReasonInvalidSpec, "the Secret ssh: the private key is no private key of OpenSSH")
+	h.key()
+	h.add("  workers:\n  - {name: elsewhere, address: 192.0.2.1}\n")
+	h.apply("")
+	h.await("Unreachable", "elsewhere cannot be reached, and no other host belongs to a cluster: ")
+	if found := h.cluster().Status.Hosts; len(found) != 2 || !strings.Contains(found[1].Note, "192.0.2.1 is in none of the ranges of --allowed-host-ranges") {
+		t.Errorf("%+v", found)
+	}
+	h.write("edge", host)
+	h.apply("  hold: true\n")
+	h.await(v1alpha1.ReasonHold, "spec.hold is set")
+	if host.File("/var/lib/strata/journal") != "" {
+		t.Error("something was done to the host")
 	}
 }
 

@@ -75,4 +75,5 @@ containers() {
   must systemctl enable --now containerd
   must systemctl enable kubelet
   put "$KUBELET_PATCH_FILE" "$KUBELET_PATCH"
+  api_files
 }

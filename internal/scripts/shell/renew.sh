@@ -6,7 +6,7 @@ journal ""
 say "renews its certificates"
 must kubeadm certs renew all
 say "starts its control plane again"
-stop_static
+stop_static etcd kube-apiserver kube-controller-manager kube-scheduler
 start_static
 journal ',"ended":true'
 say "has new certificates"

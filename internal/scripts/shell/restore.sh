@@ -3,7 +3,7 @@
 
 journal ""
 say "stops etcd and the API server"
-stop_static
+stop_static etcd kube-apiserver kube-controller-manager kube-scheduler
 # What etcd has had is kept once. After that, what is there is of a run that was killed.
 if [ ! -f "$STATE/restoring" ]; then
   if [ -d /var/lib/etcd/member ]; then
