@@ -137,10 +137,14 @@ func (k *keeper) keep(ctx context.Context) error {
 			return err
 		}
 	}
-	if k.plan.Exit != hosts.Done {
-		return nil
+	used := []string{}
+	if options.TakeOver {
+		used = append(used, v1alpha1.TakeOverClusterAnnotation)
 	}
-	return k.consume(ctx)
+	if k.plan.Exit == hosts.Done {
+		used = append(used, v1alpha1.TakeOverClusterAnnotation, v1alpha1.WithoutSnapshotAnnotation)
+	}
+	return k.consume(ctx, used)
 }
 
 // options says how to work on the hosts. The machines are to be closed.
@@ -153,7 +157,7 @@ func (k *keeper) options(ctx context.Context) (provision.Options, error) {
 	switch {
 	case dir != "" && k.SnapshotDir == "":
 		problems = append(problems, hostclusters.Problem{
-			Field: field, Message: "the controller has no place for snapshots: hosts.snapshots of its chart gives it one",
+			Field: field, Message: "the controller has no place for snapshots: hosts.snapshots.claim of its chart gives it one",
 		})
 	case dir != "" && !filepath.IsLocal(dir):
 		problems = append(problems, hostclusters.Problem{Field: field, Message: "must be below the place that the controller has for snapshots, such as etcd"})
@@ -210,6 +214,9 @@ func (k *keeper) takesOver(ctx context.Context, options provision.Options) (bool
 	if err != nil || sight.Cluster == nil {
 		return false, err
 	}
+	if sight.Cluster.Saved.Manager == options.Manager {
+		return false, nil // it is taken already
+	}
 	id := sight.Cluster.Saved.ID
 	if id == "" {
 		id = v1alpha1.AnyCluster
@@ -257,6 +264,8 @@ func (k *keeper) conclude(ctx context.Context, err error) (ctrl.Result, error) {
 			interval = k.object.Spec.Interval.Duration
 		}
 		return ctrl.Result{RequeueAfter: wait.Jitter(interval, intervalJitter)}, nil
+	case err == nil && isLeft(k.plan):
+		return ctrl.Result{RequeueAfter: time.Millisecond}, nil
 	}
 	return ctrl.Result{RequeueAfter: k.Retry}, nil
 }
@@ -291,8 +300,7 @@ func (k *keeper) write(ctx context.Context, m moment) error {
 }
 
 // consume removes annotations that were for once.
-func (k *keeper) consume(ctx context.Context) error {
-	once := []string{v1alpha1.TakeOverClusterAnnotation, v1alpha1.WithoutSnapshotAnnotation}
+func (k *keeper) consume(ctx context.Context, once []string) error {
 	if !slices.ContainsFunc(once, func(key string) bool { return k.object.Annotations[key] != "" }) {
 		return nil
 	}

@@ -71,11 +71,19 @@ func verdict(m moment) (kind string, ready metav1.ConditionStatus, reason, messa
 		return v1alpha1.ReconcilingCondition, metav1.ConditionFalse, v1alpha1.ReasonActionFailed, m.err.Error()
 	case m.plan.Exit == hosts.Done:
 		return "", metav1.ConditionTrue, v1alpha1.ReasonHostsHealthy, healthyMessage(m.plan)
+	case isLeft(m.plan):
+		return v1alpha1.ReconcilingCondition, metav1.ConditionUnknown, v1alpha1.ReasonProgressing, m.plan.Message
 	case m.plan.Reason == hosts.HostsDown || m.plan.Reason == hosts.Unreachable:
 		// They may come back by themselves.
 		return v1alpha1.ReconcilingCondition, metav1.ConditionFalse, string(m.plan.Reason), m.plan.Message
 	}
 	return v1alpha1.StalledCondition, metav1.ConditionFalse, string(m.plan.Reason), m.plan.Message
+}
+
+// isLeft tells whether a run has left something to the next one, as a take-over does: it saves
+// the specification alone.
+func isLeft(plan *hostplans.Plan) bool {
+	return plan.Exit != hosts.Done && plan.Exit != hosts.Blocked && plan.Exit != hosts.Error
 }
 
 // healthyMessage says what there is.

@@ -33,6 +33,7 @@ func TestStatusOf(t *testing.T) {
 	}{
 		"at work":           {moment{doing: "cp-1 joins"}, metav1.ConditionUnknown, v1alpha1.ReasonProgressing, v1alpha1.ReconcilingCondition, "cp-1 joins"},
 		"healthy":           {moment{plan: at(hosts.Done, "", "")}, metav1.ConditionTrue, v1alpha1.ReasonHostsHealthy, "", "3 hosts are healthy at v1.36.3"},
+		"taken over":        {moment{plan: at(hosts.Update, "", "changes settings: label a of cp-0")}, metav1.ConditionUnknown, v1alpha1.ReasonProgressing, v1alpha1.ReconcilingCondition, "changes settings"},
 		"a host is away":    {moment{plan: at(hosts.Blocked, hosts.HostsDown, "cp-1 cannot be reached")}, metav1.ConditionFalse, "HostsDown", v1alpha1.ReconcilingCondition, "cp-1 cannot be reached"},
 		"no majority":       {moment{plan: at(hosts.Error, hosts.QuorumLost, "no API server is healthy")}, metav1.ConditionFalse, "QuorumLost", v1alpha1.StalledCondition, "no API server is healthy"},
 		"a wrong spec":      {moment{err: &problem{v1alpha1.ReasonInvalidSpec, "spec.version", false}}, metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec, v1alpha1.StalledCondition, "spec.version"},

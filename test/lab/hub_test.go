@@ -275,6 +275,31 @@ func TestHostsThatAControllerMustNotUse(t *testing.T) {
 	}
 }
 
+// A cluster that the plug-in manages is taken over by the annotation with its ID, and by no
+// other; what the HostCluster wants besides is done then.
+func TestControllerTakesAClusterOver(t *testing.T) {
+	t.Parallel()
+	h := newHub(newUser(t, 1))
+	h.must(0, []string{"apply", "--yes"}, "Done: ")
+	id := h.plan().ID
+	h.edit("kubelet:", "labels: {rack: r1}, kubelet:")
+	h.apply("")
+	if err := h.keeper.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.await("Refused", "the cluster is managed by kubectl-strata: the annotation kraan.io/take-over-cluster="+id+" takes it from there")
+	h.annotate(v1alpha1.TakeOverClusterAnnotation, v1alpha1.AnyCluster)
+	h.await(v1alpha1.ReasonInvalidSpec, "is any, and the cluster on the hosts is "+id)
+	h.annotate(v1alpha1.TakeOverClusterAnnotation, id)
+	h.await(v1alpha1.ReasonHostsHealthy, "1 host is healthy")
+	if rack := h.kubectl("", "get", "node", "cp-0", "-o", "jsonpath={.metadata.labels.rack}"); rack != "r1" {
+		t.Errorf("the Node has the label %q", rack)
+	}
+	if left := h.cluster().Annotations[v1alpha1.TakeOverClusterAnnotation]; left != "" {
+		t.Errorf("the annotation stays: %s", left)
+	}
+}
+
 // A HostCluster of a management cluster is made and kept by a controller that is killed
 // whenever it does something; it replaces a host, and leaves or resets the hosts when the
 // HostCluster goes.
