@@ -11,6 +11,20 @@ type HostAPIServer struct {
 	// OIDC lets people in who have a token of an issuer of OpenID Connect.
 	// +optional
 	OIDC *HostOIDC `json:"oidc,omitempty"`
+	// Encryption has Secrets encrypted in etcd. They are in clear there where it is not
+	// given.
+	// +optional
+	Encryption *HostEncryption `json:"encryption,omitempty"`
+}
+
+// HostEncryption says how Secrets are encrypted in etcd: with secretbox (XSalsa20 and
+// Poly1305), and a key that Strata makes and that hosts of the control plane alone have.
+type HostEncryption struct {
+	// KeyGeneration is the number of the key; 1 where it is not given. Another number has
+	// another key be made, and all Secrets be written with it.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	KeyGeneration int32 `json:"keyGeneration,omitempty"`
 }
 
 // HostAudit says which requests an API server writes down, and where.

@@ -58,6 +58,10 @@ type HostClusterSpec struct {
 	// +optional
 	APIServer HostAPIServer `json:"apiServer,omitempty,omitzero"`
 
+	// Kubelets has settings of the kubelets of all hosts.
+	// +optional
+	Kubelets HostKubelets `json:"kubelets,omitempty,omitzero"`
+
 	// Containerd of all hosts.
 	// +optional
 	Containerd HostContainerd `json:"containerd,omitempty,omitzero"`
@@ -98,6 +102,7 @@ type HostUpgrade struct {
 }
 
 // HostSnapshots says where etcd is saved. A snapshot has every Secret of the cluster.
+// +kubebuilder:validation:XValidation:rule="!has(self.directory) || !has(self.s3)",message="directory and s3 must not both be given"
 type HostSnapshots struct {
 	// Directory on the machine that runs kubectl strata, and on no host of the cluster. It
 	// begins where the manifest is, unless it begins with a slash.
@@ -105,6 +110,9 @@ type HostSnapshots struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Directory string `json:"directory,omitempty"`
+	// S3 is a bucket, in place of a directory.
+	// +optional
+	S3 *HostSnapshotBucket `json:"s3,omitempty"`
 	// Keep is how many snapshots of the cluster are kept, the newest ones; 10 where it is
 	// not given.
 	// +kubebuilder:validation:Minimum=1
@@ -114,6 +122,36 @@ type HostSnapshots struct {
 	// Encryption says for whom snapshots are encrypted. Without it they are in clear.
 	// +optional
 	Encryption HostSnapshotEncryption `json:"encryption,omitempty,omitzero"`
+}
+
+// HostSnapshotBucket is a bucket of S3, or of a server that speaks S3.
+type HostSnapshotBucket struct {
+	// Bucket by its name.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9][a-z0-9.-]+[a-z0-9]$`
+	// +required
+	Bucket string `json:"bucket"`
+	// Prefix of the objects' keys, such as edge/etcd; none where it is not given.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z][0-9A-Za-z._/-]*$`
+	// +optional
+	Prefix string `json:"prefix,omitempty"`
+	// Endpoint is the URL of a server other than Amazon's.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^https?://[0-9A-Za-z][0-9A-Za-z.:-]*$`
+	// +optional
+	Endpoint string `json:"endpoint,omitempty"`
+	// Region of the bucket; us-east-1 where it is not given.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9-]+$`
+	// +optional
+	Region string `json:"region,omitempty"`
+	// SecretRef names the Secret that has the credentials for the controller, in its keys
+	// accesskey and secretkey, as Flux has them for a Bucket. The plug-in has credentials of
+	// its own, from where AWS's programs have them.
+	// +optional
+	SecretRef *HostSecretReference `json:"secretRef,omitempty"`
 }
 
 // HostSnapshotEncryption says for whom snapshots are encrypted.
@@ -161,6 +199,25 @@ type HostEndpoint struct {
 	// +listType=set
 	// +optional
 	AlternativeNames []string `json:"alternativeNames,omitempty"`
+	// KubeVIP has the hosts of the control plane take turns with the address of the endpoint,
+	// by Pods of kube-vip. The host must be an address of their network that no machine has.
+	// +optional
+	KubeVIP *HostKubeVIP `json:"kubeVIP,omitempty"`
+}
+
+// HostKubeVIP has settings of kube-vip, which answers for the address with ARP.
+type HostKubeVIP struct {
+	// Interface of the network on each host of the control plane, such as eth0.
+	// +kubebuilder:validation:MaxLength=15
+	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z][0-9A-Za-z._-]*$`
+	// +required
+	Interface string `json:"interface"`
+	// Image of kube-vip, best with its digest.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^[0-9a-z][0-9A-Za-z._:/@-]*$`
+	// +required
+	Image string `json:"image"`
 }
 
 // HostNetwork says which addresses Pods and Services have.
@@ -340,6 +397,17 @@ type HostKubelet struct {
 	KubeReserved map[string]resource.Quantity `json:"kubeReserved,omitempty"`
 }
 
+// HostKubelets has settings of the kubelets of all hosts.
+type HostKubelets struct {
+	// ServerTLSBootstrap has kubelets serve with a certificate that the cluster's authority
+	// has signed, in place of one of their own. Whoever applies the manifest approves what
+	// they ask for, where it names their own host and nothing else. A controller does so
+	// when they ask for the next one; without a controller, the manifest has to be applied
+	// again before the certificates end, which is after a year.
+	// +optional
+	ServerTLSBootstrap bool `json:"serverTLSBootstrap,omitempty"`
+}
+
 // HostContainerd has settings of containerd.
 type HostContainerd struct {
 	// Mirrors of registries.
@@ -388,6 +456,28 @@ type HostPackages struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9][a-z0-9.+-]+$`
 	// +optional
 	ContainerdPackage string `json:"containerdPackage,omitempty"`
+	// Directory of each host that has the packages as files, for hosts that reach no
+	// repository: kubeadm and kubelet in their versions, containerd, and what these need.
+	// Whoever writes there is trusted: their signatures are not looked at.
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^(/[0-9A-Za-z._-]+)+$`
+	// +optional
+	Directory string `json:"directory,omitempty"`
+	// Binaries has kubeadm and kubelet as programs, for systems without packages such as
+	// Flatcar.
+	// +optional
+	Binaries ProgramsServer `json:"binaries,omitempty,omitzero"`
+}
+
+// ProgramsServer is where programs are fetched.
+type ProgramsServer struct {
+	// URL of the folder with the programs and, beside each one, its digest in a file that ends
+	// with .sha256. {version} stands for a version such as v1.36.3, {arch} for amd64 or arm64.
+	// It is https://dl.k8s.io/release/{version}/bin/linux/{arch} where it is not given.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^https?://[0-9A-Za-z][0-9A-Za-z.:/_{}-]*$`
+	// +optional
+	URL string `json:"url,omitempty"`
 }
 
 // PackageRepository is where packages are fetched.

@@ -22,11 +22,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/encryption"
 	"github.com/strata-project/strata/internal/printable"
 )
 
 // APIFiles is where API servers find what they read beside their arguments.
-const APIFiles = "/etc/kubernetes/strata"
+const APIFiles = encryption.Folder
 
 // The volumes of the API servers' Pods that are Strata's.
 const (
@@ -65,8 +66,9 @@ var ownArguments = []string{
 	"oidc-required-claim", "oidc-ca-file",
 }
 
-// APIServerOf returns what API servers are given for a manifest with its defaults.
-func APIServerOf(spec v1alpha1.HostAPIServer) APIServer {
+// APIServerOf returns what API servers are given for a manifest with its defaults, and the
+// path of their EncryptionConfiguration, which is empty where they have none.
+func APIServerOf(spec v1alpha1.HostAPIServer, encrypting string) APIServer {
 	made := APIServer{Files: map[string]string{}}
 	add := func(name, value string) {
 		if value != "" {
@@ -101,7 +103,8 @@ func APIServerOf(spec v1alpha1.HostAPIServer) APIServer {
 			add("oidc-ca-file", file("oidc-ca", "crt", oidc.CertificateAuthority))
 		}
 	}
-	if len(made.Files) > 0 {
+	add(encryption.Argument, encrypting)
+	if len(made.Files) > 0 || encrypting != "" {
 		made.Volumes = append(made.Volumes, Volume{filesVolume, APIFiles, APIFiles, true, "DirectoryOrCreate"})
 	}
 	slices.SortFunc(made.Arguments, func(a, b Argument) int { return strings.Compare(a.Name+"="+a.Value, b.Name+"="+b.Value) })
@@ -110,8 +113,23 @@ func APIServerOf(spec v1alpha1.HostAPIServer) APIServer {
 }
 
 // WithAPIServer returns kubeadm's ClusterConfiguration with what a manifest says of API
-// servers. What somebody else has given them stays.
-func WithAPIServer(configuration string, spec v1alpha1.HostAPIServer) (string, error) {
+// servers, and the path of their EncryptionConfiguration. What somebody else has given them
+// stays.
+func WithAPIServer(configuration string, spec v1alpha1.HostAPIServer, encrypting string) (string, error) {
+	isOwnVolume := func(name, _ string) bool { return name == filesVolume || name == auditVolume }
+	return withAPIServer(configuration, APIServerOf(spec, encrypting), isOwnArgument, isOwnVolume)
+}
+
+// WithEncryption returns kubeadm's ClusterConfiguration with the path of the API servers'
+// EncryptionConfiguration, or with none, and with nothing else changed.
+func WithEncryption(configuration, encrypting string) (string, error) {
+	wanted := APIServerOf(v1alpha1.HostAPIServer{}, encrypting)
+	isOwn := func(name, value string) bool { return name == encryption.Argument && isOwnArgument(name, value) }
+	return withAPIServer(configuration, wanted, isOwn, func(name, _ string) bool { return name == filesVolume && encrypting != "" })
+}
+
+// withAPIServer puts arguments and volumes in place of those that were ours before.
+func withAPIServer(configuration string, wanted APIServer, isOwnArgument, isOwnVolume func(name, value string) bool) (string, error) {
 	content := map[string]any{}
 	if err := yaml.Unmarshal([]byte(configuration), &content); err != nil {
 		return "", errors.New("kubeadm's ClusterConfiguration cannot be read")
@@ -119,19 +137,19 @@ func WithAPIServer(configuration string, spec v1alpha1.HostAPIServer) (string, e
 	if version := content["apiVersion"]; version != "kubeadm.k8s.io/v1beta4" {
 		return "", fmt.Errorf("kubeadm's ClusterConfiguration is of %v, and not of kubeadm.k8s.io/v1beta4: an upgrade of the cluster renews it", version)
 	}
-	wanted := APIServerOf(spec)
 	api, _, err := unstructured.NestedMap(content, "apiServer")
 	if err != nil {
 		return "", errors.New("apiServer of kubeadm's ClusterConfiguration cannot be read")
 	}
+	_, isThere := content["apiServer"].(map[string]any) // kubeadm leaves one with nothing in it
 	if api == nil {
 		api = map[string]any{}
 	}
-	args, err := merged(api["extraArgs"], wanted.Arguments, func(name string) bool { return slices.Contains(ownArguments, name) })
+	args, err := merged(api["extraArgs"], wanted.Arguments, isOwnArgument)
 	if err != nil {
 		return "", err
 	}
-	volumes, err := merged(api["extraVolumes"], wanted.Volumes, func(name string) bool { return name == filesVolume || name == auditVolume })
+	volumes, err := merged(api["extraVolumes"], wanted.Volumes, isOwnVolume)
 	if err != nil {
 		return "", err
 	}
@@ -142,15 +160,21 @@ func WithAPIServer(configuration string, spec v1alpha1.HostAPIServer) (string, e
 		}
 	}
 	delete(content, "apiServer")
-	if len(api) > 0 {
+	if len(api) > 0 || isThere {
 		content["apiServer"] = api
 	}
 	data, err := yaml.Marshal(content)
 	return string(data), err
 }
 
+// isOwnArgument tells whether an argument is Strata's. An EncryptionConfiguration of somebody
+// else has keys without which nobody could read what is in etcd.
+func isOwnArgument(name, value string) bool {
+	return slices.Contains(ownArguments, name) || name == encryption.Argument && encryption.IsFile(value)
+}
+
 // merged returns a list of named things with ours in place of those that were ours before.
-func merged[T any](present any, wanted []T, isOwn func(name string) bool) ([]any, error) {
+func merged[T any](present any, wanted []T, isOwn func(name, value string) bool) ([]any, error) {
 	there, is := present.([]any)
 	if present != nil && !is {
 		return nil, errors.New("apiServer of kubeadm's ClusterConfiguration cannot be read")
@@ -158,7 +182,9 @@ func merged[T any](present any, wanted []T, isOwn func(name string) bool) ([]any
 	var kept []any
 	for _, each := range there {
 		fields, _ := each.(map[string]any)
-		if name, _ := fields["name"].(string); !isOwn(name) {
+		name, _ := fields["name"].(string)
+		value, _ := fields["value"].(string)
+		if !isOwn(name, value) {
 			kept = append(kept, each)
 		}
 	}
@@ -179,9 +205,10 @@ func merged[T any](present any, wanted []T, isOwn func(name string) bool) ([]any
 // APIServerDrift returns what of a manifest API servers do not have yet, by kubeadm's
 // ClusterConfiguration, which is written when all of them have it.
 func APIServerDrift(configuration string, wanted v1alpha1.HostClusterSpec) []Change {
-	want, err := WithAPIServer(configuration, wanted.APIServer)
+	encrypting, _ := EncryptionIn(configuration)
+	want, err := WithAPIServer(configuration, wanted.APIServer, encrypting)
 	if err != nil {
-		if len(APIServerOf(wanted.APIServer).Arguments) == 0 {
+		if len(APIServerOf(wanted.APIServer, "").Arguments) == 0 {
 			return nil // there is nothing to give them
 		}
 		return []Change{{Field: "apiServer", From: printable.Line(err.Error(), 200), To: "as the manifest says", API: true}}
@@ -200,18 +227,39 @@ func sameYAML(a, b string) bool {
 	return yaml.Unmarshal([]byte(a), &x) == nil && yaml.Unmarshal([]byte(b), &y) == nil && plainly(x) == plainly(y)
 }
 
-// argumentsIn are those of our arguments that a ClusterConfiguration has, sorted.
-func argumentsIn(configuration string) []string {
+// extraArguments are those that a ClusterConfiguration gives API servers; none where it
+// cannot be read, which is told elsewhere.
+func extraArguments(configuration string) []Argument {
 	var read struct {
 		APIServer struct {
 			ExtraArgs []Argument `json:"extraArgs"`
 		} `json:"apiServer"`
 	}
 	if err := yaml.Unmarshal([]byte(configuration), &read); err != nil {
-		return nil // which was told before
+		return nil
 	}
+	return read.APIServer.ExtraArgs
+}
+
+// EncryptionIn returns the path of the EncryptionConfiguration of Strata that a
+// ClusterConfiguration has; isForeign is true for that of somebody else.
+func EncryptionIn(configuration string) (file string, isForeign bool) {
+	for _, each := range extraArguments(configuration) {
+		switch {
+		case each.Name != encryption.Argument:
+		case encryption.IsFile(each.Value):
+			return each.Value, false
+		default:
+			return "", true
+		}
+	}
+	return "", false
+}
+
+// argumentsIn are those of our arguments that a ClusterConfiguration has, sorted.
+func argumentsIn(configuration string) []string {
 	var found []string
-	for _, each := range read.APIServer.ExtraArgs {
+	for _, each := range extraArguments(configuration) {
 		if slices.Contains(ownArguments, each.Name) {
 			found = append(found, each.Name+"="+each.Value)
 		}

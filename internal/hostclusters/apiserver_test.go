@@ -30,7 +30,7 @@ apiServer:
 // somebody else has given them stays, and so does everything where nothing changes.
 func TestWithAPIServer(t *testing.T) {
 	audit := v1alpha1.HostAPIServer{Audit: &v1alpha1.HostAudit{Policy: "a", Directory: "/var/log/kubernetes/audit", MaxAge: 1, MaxBackups: 2, MaxSize: 3}}
-	made, err := hostclusters.WithAPIServer(ofKubeOne, audit)
+	made, err := hostclusters.WithAPIServer(ofKubeOne, audit, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,8 +58,13 @@ func TestWithAPIServer(t *testing.T) {
 	// Another policy is another argument: an API server reads it when it starts.
 	other := audit
 	other.Audit = &v1alpha1.HostAudit{Policy: "b"}
-	if a, b := hostclusters.APIServerOf(audit).Arguments, hostclusters.APIServerOf(other).Arguments; a[len(a)-1] == b[len(b)-1] {
+	if a, b := hostclusters.APIServerOf(audit, "").Arguments, hostclusters.APIServerOf(other, "").Arguments; a[len(a)-1] == b[len(b)-1] {
 		t.Errorf("%v is that of both policies", a[len(a)-1])
+	}
+
+	// What kubeadm leaves when it upgrades a cluster without settings is none.
+	if changes := hostclusters.APIServerDrift("apiVersion: kubeadm.k8s.io/v1beta4\napiServer: {}\n", v1alpha1.HostClusterSpec{}); len(changes) > 0 {
+		t.Errorf("%+v", changes)
 	}
 
 	// Without settings there is nothing to say of a configuration of before.
@@ -67,11 +72,11 @@ func TestWithAPIServer(t *testing.T) {
 	if changes := hostclusters.APIServerDrift(old, v1alpha1.HostClusterSpec{ControlPlane: spec.ControlPlane}); len(changes) > 0 {
 		t.Errorf("%+v", changes)
 	}
-	if _, err := hostclusters.WithAPIServer(old, audit); err == nil || !strings.Contains(err.Error(), "is of kubeadm.k8s.io/v1beta3") {
+	if _, err := hostclusters.WithAPIServer(old, audit, ""); err == nil || !strings.Contains(err.Error(), "is of kubeadm.k8s.io/v1beta3") {
 		t.Error(err)
 	}
 	for _, wrong := range []string{"{", "apiVersion: kubeadm.k8s.io/v1beta4\napiServer: 3\n", "apiVersion: kubeadm.k8s.io/v1beta4\napiServer: {extraArgs: {a: b}}\n"} {
-		if _, err := hostclusters.WithAPIServer(wrong, audit); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+		if _, err := hostclusters.WithAPIServer(wrong, audit, ""); err == nil || !strings.Contains(err.Error(), "cannot be read") {
 			t.Errorf("%q: %v", wrong, err)
 		}
 	}

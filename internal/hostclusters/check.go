@@ -54,12 +54,16 @@ func Default(cluster *v1alpha1.HostCluster) {
 	}
 	spec.Packages.Kubernetes.URL = cmp.Or(spec.Packages.Kubernetes.URL, "https://pkgs.k8s.io/core:/stable:/{minor}/{format}")
 	spec.Packages.Containerd.URL = cmp.Or(spec.Packages.Containerd.URL, "https://download.docker.com/linux")
+	spec.Packages.Binaries.URL = cmp.Or(spec.Packages.Binaries.URL, "https://dl.k8s.io/release/{version}/bin/linux/{arch}")
 	spec.Packages.ContainerdPackage = cmp.Or(spec.Packages.ContainerdPackage, "containerd.io")
+	if encryption := spec.APIServer.Encryption; encryption != nil {
+		encryption.KeyGeneration = cmp.Or(encryption.KeyGeneration, 1)
+	}
 	if audit := spec.APIServer.Audit; audit != nil {
 		audit.Directory = cmp.Or(audit.Directory, "/var/log/kubernetes/audit")
 		audit.MaxAge, audit.MaxBackups, audit.MaxSize = cmp.Or(audit.MaxAge, 30), cmp.Or(audit.MaxBackups, 10), cmp.Or(audit.MaxSize, 100)
 	}
-	if spec.Snapshots.Directory != "" {
+	if KeepsSnapshots(*spec) {
 		spec.Snapshots.Keep = cmp.Or(spec.Snapshots.Keep, 10)
 	}
 	for i := range spec.ControlPlane {
@@ -67,6 +71,11 @@ func Default(cluster *v1alpha1.HostCluster) {
 			host.Taints = []v1alpha1.HostTaint{{Key: "node-role.kubernetes.io/control-plane", Effect: "NoSchedule"}}
 		}
 	}
+}
+
+// KeepsSnapshots tells whether a manifest says where etcd is saved.
+func KeepsSnapshots(spec v1alpha1.HostClusterSpec) bool {
+	return spec.Snapshots.Directory != "" || spec.Snapshots.S3 != nil
 }
 
 // checker gathers problems.
@@ -99,10 +108,23 @@ func Check(cluster *v1alpha1.HostCluster) []Problem {
 		}
 	}
 	c.apiServer(cluster.Spec.APIServer)
+	c.kubeVIP(cluster.Spec)
 	if _, err := Recipients(cluster.Spec.Snapshots); err != nil {
 		c.add("spec.snapshots.encryption.age", "%s", err)
 	}
 	return c.found
+}
+
+// kubeVIP checks the address that hosts take turns with.
+func (c *checker) kubeVIP(spec v1alpha1.HostClusterSpec) {
+	if spec.Endpoint.KubeVIP == nil {
+		return
+	}
+	address, err := netip.ParseAddr(spec.Endpoint.Host)
+	isTaken := slices.ContainsFunc(Hosts(spec), func(h v1alpha1.ClusterHost) bool { return err == nil && isOf(address.Unmap(), h) })
+	if err != nil || isTaken {
+		c.add("spec.endpoint.host", "must be an address of the hosts' network that no machine has, for kubeVIP brings it to one of them")
+	}
 }
 
 // Recipients returns for whom snapshots are encrypted; none where they are not.
@@ -131,8 +153,12 @@ func Warnings(cluster *v1alpha1.HostCluster) []string {
 	if oidc := cluster.Spec.APIServer.OIDC; oidc != nil && oidc.GroupsClaim != "" && oidc.GroupsPrefix == "" {
 		found = append(found, "spec.apiServer.oidc has no groupsPrefix: whoever the issuer puts into system:masters may do everything")
 	}
-	if snapshots := cluster.Spec.Snapshots; snapshots.Directory != "" && len(snapshots.Encryption.Age) == 0 {
-		found = append(found, "spec.snapshots has no encryption: every Secret of the cluster is in clear in "+snapshots.Directory)
+	if snapshots := cluster.Spec.Snapshots; KeepsSnapshots(cluster.Spec) && len(snapshots.Encryption.Age) == 0 && cluster.Spec.APIServer.Encryption == nil {
+		place := snapshots.Directory
+		if snapshots.S3 != nil {
+			place = "the bucket " + snapshots.S3.Bucket
+		}
+		found = append(found, "spec.snapshots has no encryption: every Secret of the cluster is in clear in "+place)
 	}
 	return found
 }

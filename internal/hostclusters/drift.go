@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/encryption"
 	"github.com/strata-project/strata/internal/hosts"
 )
 
@@ -27,6 +28,10 @@ type Change struct {
 	OnHost bool
 	// API is true where the host's API server starts again.
 	API bool
+	// Serving is true where the host's kubelet gets a serving certificate.
+	Serving bool
+	// Encryption is true where keys change that encrypt what is in etcd.
+	Encryption bool
 }
 
 // String says the change in a line.
@@ -57,8 +62,8 @@ func Drift(saved *v1alpha1.HostClusterSpec, wanted v1alpha1.HostClusterSpec, nod
 	var changes []Change
 	if saved == nil {
 		changes, saved = append(changes, Change{Field: Saved, From: "-", To: "written"}), &v1alpha1.HostClusterSpec{}
-	} else if from, to := plainly(saved.Containerd), plainly(wanted.Containerd); from != to {
-		changes = append(changes, Change{Field: "containerd", From: from, To: to, OnHost: true})
+	} else {
+		changes = allHostsChanges(*saved, wanted)
 	}
 	before := map[string]v1alpha1.ClusterHost{}
 	for _, host := range Hosts(*saved) {
@@ -85,6 +90,32 @@ func Drift(saved *v1alpha1.HostClusterSpec, wanted v1alpha1.HostClusterSpec, nod
 	return changes
 }
 
+// allHostsChanges compares settings of all hosts, which are written into their files. Hosts of
+// a new cluster have them from the start.
+func allHostsChanges(saved, wanted v1alpha1.HostClusterSpec) []Change {
+	var changes []Change
+	for _, each := range []struct {
+		field    string
+		was, are any
+	}{
+		{"containerd", saved.Containerd, wanted.Containerd},
+		{"endpoint.kubeVIP", saved.Endpoint.KubeVIP, wanted.Endpoint.KubeVIP},
+		{"kubelets", saved.Kubelets, wanted.Kubelets},
+	} {
+		if from, to := plainly(each.was), plainly(each.are); from != to {
+			changes = append(changes, Change{Field: each.field, From: from, To: to, OnHost: true})
+		}
+	}
+	return changes
+}
+
+// TakenOver returns what of a manifest a cluster that is taken over as it is has for sure:
+// the settings of all hosts are another plan.
+func TakenOver(spec v1alpha1.HostClusterSpec) v1alpha1.HostClusterSpec {
+	spec.Containerd, spec.Kubelets = v1alpha1.HostContainerd{}, v1alpha1.HostKubelets{}
+	return spec
+}
+
 // Lasting returns what of a manifest stays when it is applied: all but the consent to take
 // hosts out, which is for once, and how a controller keeps the cluster.
 func Lasting(spec v1alpha1.HostClusterSpec) v1alpha1.HostClusterSpec {
@@ -101,6 +132,11 @@ func Lasting(spec v1alpha1.HostClusterSpec) v1alpha1.HostClusterSpec {
 		bastion := *spec.SSH.Bastion
 		bastion.SecretRef = nil
 		spec.SSH.Bastion = &bastion
+	}
+	if spec.Snapshots.S3 != nil {
+		bucket := *spec.Snapshots.S3
+		bucket.SecretRef = nil
+		spec.Snapshots.S3 = &bucket
 	}
 	return spec
 }
@@ -219,7 +255,11 @@ func Unchangeable(saved *v1alpha1.HostClusterSpec, wanted v1alpha1.HostClusterSp
 			found = append(found, fmt.Sprintf("%s is %s in the cluster, and cannot become %s", field, was, is))
 		}
 	}
-	add("spec.endpoint", saved.Endpoint, wanted.Endpoint)
+	was, is := saved.Endpoint, wanted.Endpoint
+	if was.KubeVIP != nil && is.KubeVIP != nil {
+		was.KubeVIP, is.KubeVIP = nil, nil // another image, or another name of the network, is no other address
+	}
+	add("spec.endpoint", was, is)
 	add("spec.network", saved.Network, wanted.Network)
 	for _, host := range Hosts(wanted) {
 		for i, was := range Hosts(*saved) {
@@ -251,4 +291,14 @@ func plainly(value any) string {
 		return fmt.Sprint(value)
 	}
 	return strings.Trim(string(data), `"`)
+}
+
+// EncryptionDrift returns what of a manifest's encryption is not yet so. has are the providers
+// of each API server, and written the one with which all Secrets are known to be written.
+func EncryptionDrift(has map[string][]string, written string, wanted v1alpha1.HostClusterSpec) []Change {
+	from, to := encryption.Drift(has, written, wanted.APIServer)
+	if to == "" {
+		return nil
+	}
+	return []Change{{Field: "apiServer.encryption", From: from, To: to, Encryption: true}}
 }

@@ -42,6 +42,8 @@ func TestDriftIsSaidFieldByField(t *testing.T) {
 	nodes := []corev1.Node{node("cp-0", nil, control), node("cp-1", nil, control), node("cp-2", nil, control), node("w-0", map[string]string{"mine": "1"})}
 	change := func(from, to string) v1alpha1.HostClusterSpec { return specOf(t, strings.Replace(good, from, to, 1)) }
 	labelled := change("10.0.0.20}", "10.0.0.20, labels: {rack: r1}}")
+	serving := change("spec:", "spec:\n  kubelets: {serverTLSBootstrap: true}")
+	takenOver := hostclusters.TakenOver(serving)
 	racked := append(append([]corev1.Node{}, nodes[:3]...), node("w-0", map[string]string{"rack": "r1"}))
 	for name, tc := range map[string]struct {
 		saved  *v1alpha1.HostClusterSpec
@@ -51,6 +53,9 @@ func TestDriftIsSaidFieldByField(t *testing.T) {
 	}{
 		"nothing":                      {&first, first, nodes, ""},
 		"not saved":                    {nil, first, nodes, "the saved manifest: - -> written"},
+		"settings of a new cluster":    {nil, serving, nodes, "the saved manifest: - -> written"},
+		"settings of all hosts":        {&first, serving, nodes, `kubelets: {} -> {"serverTLSBootstrap":true}`},
+		"those of one taken over":      {&takenOver, serving, nodes, `kubelets: {} -> {"serverTLSBootstrap":true}`},
 		"a label":                      {&first, labelled, nodes, "w-0 label rack: - -> r1"},
 		"a label that somebody took":   {&labelled, labelled, nodes, "w-0 label rack: - -> r1"},
 		"a label that is there":        {&labelled, labelled, racked, ""},

@@ -18,6 +18,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/machines"
 	"github.com/strata-project/strata/internal/reach"
+	"github.com/strata-project/strata/internal/snapshots"
 	"github.com/strata-project/strata/internal/ssh"
 )
 
@@ -26,6 +27,12 @@ const (
 	identityKey    = "identity"
 	certificateKey = "identity-cert.pub"
 	knownHostsKey  = "known_hosts"
+)
+
+// The keys of a Secret with credentials for S3 are those that Flux uses for a Bucket.
+const (
+	accessKey = "accesskey"
+	secretKey = "secretkey"
 )
 
 // problem is what somebody has to mend before anything is done.
@@ -67,6 +74,32 @@ func (r *Reconciler) access(ctx context.Context, cluster *v1alpha1.HostCluster) 
 	}
 	found.BastionAuth, err = methods(secret)
 	return found, err
+}
+
+// bucket opens the bucket for the snapshots of a cluster; nil where it has none. It is asked
+// as whom the HostCluster's namespace has credentials for, never as the controller, and where
+// hosts may be reached.
+func (r *Reconciler) bucket(ctx context.Context, cluster *v1alpha1.HostCluster) (*snapshots.Bucket, error) {
+	spec := cluster.Spec.Snapshots.S3
+	if spec == nil {
+		return nil, nil
+	}
+	if spec.SecretRef == nil {
+		return nil, &problem{
+			v1alpha1.ReasonInvalidSpec, "spec.snapshots.s3.secretRef is missing: it names the Secret with " + accessKey + " and " + secretKey + " of the bucket", false,
+		}
+	}
+	secret, err := r.secret(ctx, cluster.Namespace, spec.SecretRef.Name)
+	if err != nil {
+		return nil, err
+	}
+	if len(secret.Data[accessKey]) == 0 || len(secret.Data[secretKey]) == 0 {
+		return nil, &problem{v1alpha1.ReasonInvalidSpec, fmt.Sprintf("the Secret %s lacks %s or %s", secret.Name, accessKey, secretKey), true}
+	}
+	return snapshots.OpenBucket(ctx, snapshots.BucketOptions{
+		Endpoint: spec.Endpoint, Region: spec.Region, Bucket: spec.Bucket, Prefix: spec.Prefix,
+		AccessKey: string(secret.Data[accessKey]), SecretKey: string(secret.Data[secretKey]), Dial: r.dial,
+	})
 }
 
 // secret reads a Secret past any cache: none is kept in memory.

@@ -176,8 +176,12 @@ func (k *keeper) options(ctx context.Context) (provision.Options, error) {
 	if dir != "" {
 		dir = filepath.Join(k.SnapshotDir, cluster.Namespace, cluster.Name, dir)
 	}
+	bucket, err := k.bucket(ctx, cluster)
+	if err != nil {
+		return provision.Options{}, err
+	}
 	return provision.Options{
-		Cluster: cluster, Machines: machines.Open(cluster, access), SnapshotDir: dir,
+		Cluster: cluster, Machines: machines.Open(cluster, access), SnapshotDir: dir, Bucket: bucket,
 		WithoutSnapshot: cluster.Annotations[v1alpha1.WithoutSnapshotAnnotation] == v1alpha1.AllowNext,
 		Actor:           fmt.Sprintf("HostCluster %s/%s", cluster.Namespace, cluster.Name),
 		Manager:         fmt.Sprintf("HostCluster %s/%s of the management cluster %s", cluster.Namespace, cluster.Name, k.Hub),

@@ -80,7 +80,7 @@ func New(cluster *v1alpha1.HostCluster, sight *observe.Sight) *Plan {
 	if sight.Endpoint != "" {
 		p.Warnings = append(p.Warnings, "spec.endpoint: "+sight.Endpoint)
 	}
-	p.Warnings = append(p.Warnings, sight.Others...)
+	p.Warnings = append(append(p.Warnings, sight.Others...), sight.Refused...)
 	classes := hosts.Classes(seen)
 	for i, each := range seen.Hosts {
 		host := Host{Name: each.Name, Role: ControlPlane, Class: classes[i], Version: each.Version, Note: noteOf(each, classes[i])}

@@ -115,6 +115,9 @@ func (d *decider) conclude(repairs, upgrades, renewals int) Decision {
 		}
 	case upgrades > 0:
 		decision.Exit, decision.Message = Upgrade, "takes the cluster to "+d.Target
+		if !slices.ContainsFunc(d.actions, func(a Action) bool { return a.Verb == VerbUpgrade }) {
+			decision.Message = "takes hosts to a containerd that " + d.Target + " runs on"
+		}
 	case renewals > 0:
 		decision.Exit, decision.Message = Renew, "renews certificates"
 	case len(d.Drift) > 0:

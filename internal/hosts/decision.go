@@ -79,6 +79,8 @@ const (
 	VerbReset Verb = "Reset"
 	// VerbUpgrade takes a host to the wanted version.
 	VerbUpgrade Verb = "Upgrade"
+	// VerbUpgradeContainerd takes a host to a containerd that the wanted version runs on.
+	VerbUpgradeContainerd Verb = "UpgradeContainerd"
 	// VerbSnapshot saves etcd, in a place that is on no host of the cluster.
 	VerbSnapshot Verb = "Snapshot"
 	// VerbRestore has etcd begin with what was saved. No Decision has it: see Restore.

@@ -198,7 +198,7 @@ func keepsMajority(s situation, o hosts.Observation, d hosts.Decision) string {
 			default:
 				members[at].Learner, members[at].Healthy = false, true
 			}
-		case hosts.VerbUpgrade, hosts.VerbRenew:
+		case hosts.VerbUpgrade, hosts.VerbUpgradeContainerd, hosts.VerbRenew:
 			if at >= 0 {
 				members[at].Healthy = true
 			}
@@ -249,12 +249,16 @@ func sparesHosts(s situation, o hosts.Observation, d hosts.Decision) string {
 				return "a host joins that is in a cluster"
 			}
 		case hosts.VerbUpgrade:
-			if k != "H" && k != "He" && traitsOf[k].begun != hosts.VerbUpgrade {
+			if k != "H" && k != "He" && k != "Ho" && traitsOf[k].begun != hosts.VerbUpgrade {
 				return "a host is upgraded that is not healthy"
 			}
 		case hosts.VerbRenew:
 			if !traitsOf[k].expiring {
 				return "certificates are renewed for nothing"
+			}
+		case hosts.VerbUpgradeContainerd:
+			if !traitsOf[k].old {
+				return "a host gets another containerd for nothing"
 			}
 		}
 		if traitsOf[k].away && action.Verb != hosts.VerbRemoveMember {
@@ -271,7 +275,17 @@ func climbsOneMinor(s situation, o hosts.Observation, d hosts.Decision) string {
 		return n
 	}
 	upgraded := ""
+	isOld := map[string]bool{}
+	for i, host := range o.Hosts {
+		isOld[host.Name] = traitsOf[s.kinds[i]].old
+	}
 	for _, action := range d.Actions {
+		if action.Verb == hosts.VerbUpgradeContainerd {
+			isOld[action.Host] = false
+		}
+		if action.Verb == hosts.VerbUpgrade && isOld[action.Host] {
+			return "a host gets a version that does not run on its containerd"
+		}
 		if !slices.Contains([]hosts.Verb{hosts.VerbInit, hosts.VerbJoin, hosts.VerbUpgrade}, action.Verb) {
 			continue
 		}

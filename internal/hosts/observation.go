@@ -71,6 +71,8 @@ type Host struct {
 	Serving bool
 	// Version is that of the host's kubelet; empty where it has none.
 	Version string
+	// OldContainerd is true where the target does not run on the host's containerd.
+	OldContainerd bool
 	// Authority is the digest of the certificate authority of the cluster that the host
 	// belongs to; empty where it has none.
 	Authority string

@@ -169,9 +169,25 @@ func (d *decider) remove(member Member, why string) bool {
 	return true
 }
 
+// upgradeContainerd takes hosts to a containerd that the wanted version runs on, before any
+// host gets that version: the versions of Kubernetes that hosts have run on it, too.
+func (d *decider) upgradeContainerd() {
+	for _, i := range d.each(true, Healthy) {
+		host := d.Hosts[i]
+		if !host.OldContainerd {
+			continue
+		}
+		if d.Snapshots == SnapshotDue {
+			_ = d.saveFirst(Action{Verb: VerbUpgradeContainerd, Host: host.Name})
+		}
+		d.add(Action{Verb: VerbUpgradeContainerd, Host: host.Name, Version: host.Version, Reason: d.Target + " does not run on the one that it has"}, nil)
+	}
+}
+
 // upgrade takes hosts to the wanted version: the first one, the others of the control
 // plane, and workers.
 func (d *decider) upgrade() {
+	d.upgradeContainerd()
 	for _, workers := range []bool{false, true} {
 		for i, host := range d.Hosts {
 			if host.Worker != workers || d.classes[i] != Healthy || host.Version == d.Target {

@@ -58,7 +58,7 @@ func (d *decider) restoring() *Decision {
 
 // first makes the cluster where nothing speaks for one.
 func (d *decider) first() *Decision {
-	if d.Cluster.Answers || len(d.each(true, Healthy, Broken)) > 0 || len(d.begun(VerbJoin, VerbJoinWorker, VerbUpgrade, VerbRenew)) > 0 {
+	if d.Cluster.Answers || len(d.each(true, Healthy, Broken)) > 0 || len(d.begun(VerbJoin, VerbJoinWorker, VerbUpgrade, VerbUpgradeContainerd, VerbRenew)) > 0 {
 		return nil
 	}
 	away, residue, inits, resets := d.each(true, Away), d.each(true, Residue), d.begun(VerbInit), d.begun(VerbReset)
@@ -101,8 +101,8 @@ func (d *decider) first() *Decision {
 }
 
 // lost stops where etcd has no majority, or no API server answers, but for what may bring
-// it back: to go on with a join, an upgrade or a renewal that has begun on a host. That changes no
-// members then; an init would make a second cluster.
+// it back: to go on with a join, an upgrade or a renewal that has begun on a host. That
+// changes no members then; an init would make a second cluster.
 func (d *decider) lost() *Decision {
 	if d.Cluster.Answers && d.ring.HasQuorum() {
 		return nil
@@ -111,9 +111,9 @@ func (d *decider) lost() *Decision {
 	if len(d.begun(VerbUpgrade)) == 0 {
 		last = VerbJoin
 	}
-	unfinished, other := d.bringsBack(VerbJoin, VerbUpgrade, VerbRenew), d.otherVersionBegun(last)
+	unfinished, other := d.bringsBack(VerbJoin, VerbUpgrade, VerbUpgradeContainerd, VerbRenew), d.otherVersionBegun(last)
 	if len(unfinished) > 0 && other != nil {
-		if unfinished = d.bringsBack(VerbRenew); len(unfinished) == 0 { // which is no matter of versions
+		if unfinished = d.bringsBack(VerbUpgradeContainerd, VerbRenew); len(unfinished) == 0 { // which are no matter of versions
 			return other
 		}
 	}
@@ -269,20 +269,20 @@ func (d *decider) takesOver() *Decision {
 }
 
 // versions stops at what no version may do, and at another version where hosts lack. A
-// renewal that has begun is no matter of versions, and ends first.
+// renewal or another containerd that has begun is no matter of versions, and ends first.
 func (d *decider) versions() *Decision {
 	stop := d.stopOfVersions()
-	renewals := d.begun(VerbRenew)
-	if stop == nil || len(renewals) == 0 {
+	apart := d.begun(VerbUpgradeContainerd, VerbRenew)
+	if stop == nil || len(apart) == 0 {
 		return stop
 	}
-	for _, i := range renewals {
+	for _, i := range apart {
 		d.goOnWith(i, d.ringAfter(i))
 	}
 	if len(d.actions) == 0 {
 		return stop
 	}
-	return &Decision{Exit: Renew, Actions: d.actions, Message: "goes on with the certificates of " + d.names(renewals) + "; then: " + stop.Message}
+	return &Decision{Exit: Repair, Actions: d.actions, Message: "goes on with what has begun on " + d.names(apart) + "; then: " + stop.Message}
 }
 
 func (d *decider) stopOfVersions() *Decision {

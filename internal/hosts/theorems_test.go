@@ -33,13 +33,13 @@ var courses = []course{
 }
 
 // multisets calls a function with every choice of n kinds, order aside. Those about
-// certificates and restores are only in choices of up to three, or two where it takes ten
+// certificates, containerd and restores are only in choices of up to three, or two where it takes ten
 // times as long.
 func multisets(n int, call func([]kind)) {
 	all := slices.Sorted(maps.Keys(traitsOf))
 	if n > 3 || n == 3 && raced {
 		// Or there would be three times as many; they are drawn, too.
-		all = slices.DeleteFunc(all, func(k kind) bool { return traitsOf[k].expiring || k == "Gs" })
+		all = slices.DeleteFunc(all, func(k kind) bool { return traitsOf[k].expiring || traitsOf[k].old || k == "Gs" })
 	}
 	chosen := make([]kind, n)
 	var choose func(at, from int)

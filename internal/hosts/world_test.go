@@ -21,9 +21,9 @@ const id = "cluster-1"
 
 // kind is what a host may be found to be, with its member of etcd. The names say it: E is
 // empty, R has remains or a journal (j) alone, B is broken and U away, with a dead (d) or live (l) member or none (n); G has begun
-// an init (i), a join (j), an upgrade (u), a reset (r), a renewal of
-// certificates (c) or a restore (s), with a member (m), a learner (l) or a dead member (d); He and Be have certificates that
-// end soon.
+// an init (i), a join (j), an upgrade (u), a reset (r), a renewal of certificates (c), another containerd (t) or a
+// restore (s), with a member (m), a learner (l) or a dead member (d); He and Be have
+// certificates that end soon, and Ho an old containerd.
 type kind string
 
 // traits are what is seen of a host of a kind.
@@ -34,6 +34,8 @@ type traits struct {
 	begun, ended                  hosts.Verb
 	// expiring has certificates that end soon, or have ended.
 	expiring bool
+	// old has a containerd that the target does not run on.
+	old bool
 	// member is "", dead, live or learner.
 	member string
 }
@@ -59,6 +61,9 @@ var traitsOf = map[kind]traits{
 	"Gu":  {begun: hosts.VerbUpgrade, initialised: true, running: true, serving: true, member: "live"},
 	"Gud": {begun: hosts.VerbUpgrade, initialised: true, member: "dead"},
 	"Gr":  {begun: hosts.VerbReset, remains: true},
+	"Ho":  {initialised: true, running: true, serving: true, member: "live", old: true},
+	"Gt":  {begun: hosts.VerbUpgradeContainerd, initialised: true, running: true, serving: true, member: "live", old: true},
+	"Gtd": {begun: hosts.VerbUpgradeContainerd, initialised: true, member: "dead", old: true},
 	"He":  {initialised: true, running: true, serving: true, member: "live", expiring: true},
 	"Be":  {initialised: true, member: "dead", expiring: true},
 	"Gc":  {begun: hosts.VerbRenew, initialised: true, running: true, serving: true, member: "live", expiring: true},
@@ -87,6 +92,8 @@ func killed(verb hosts.Verb, was kind) []kind {
 		return []kind{"Gu", "Gud"}
 	case hosts.VerbRenew:
 		return []kind{"Gc", "Gcd"}
+	case hosts.VerbUpgradeContainerd:
+		return []kind{"Gt", "Gtd"}
 	case hosts.VerbReset:
 		return []kind{"Gr"}
 	}
@@ -150,7 +157,7 @@ func (s situation) observe() hosts.Observation {
 		if seen.initialised {
 			host.Version, host.Authority = s.versions[i], "authority"
 		}
-		host.Expiring = seen.expiring
+		host.Expiring, host.OldContainerd = seen.expiring, seen.old
 		if seen.remains {
 			host.Remains = []string{"/etc/kubernetes/pki"}
 		}
@@ -237,7 +244,7 @@ func (s situation) after(action hosts.Action) situation {
 		if action.Verb != hosts.VerbJoin {
 			s.version = action.Version
 		}
-	case hosts.VerbRenew:
+	case hosts.VerbRenew, hosts.VerbUpgradeContainerd:
 		s.kinds[i], s.versions[i] = "H", action.Version
 	case hosts.VerbReset:
 		s.kinds[i] = "E"

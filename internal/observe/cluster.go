@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +27,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/encryption"
 	"github.com/strata-project/strata/internal/hostclusters"
 	"github.com/strata-project/strata/internal/hosts"
 	"github.com/strata-project/strata/internal/machines"
@@ -36,6 +38,13 @@ import (
 
 // SavedName is the ConfigMap in kube-system that has what was last applied.
 const SavedName = "strata-hostcluster"
+
+// EncryptionName is the ConfigMap in kube-system that says, in its key WrittenWith, with what
+// all Secrets in etcd are known to be written.
+const (
+	EncryptionName = "strata-encryption"
+	WrittenWith    = "written"
+)
 
 // Cluster is one that answers.
 type Cluster struct {
@@ -51,6 +60,11 @@ type Cluster struct {
 	kubeadm hostclusters.Kubeadm
 	// Configuration is kubeadm's own of the cluster, as text.
 	Configuration string
+	// Open are requests for serving certificates of kubelets that nobody has answered, where
+	// the manifest wants them.
+	Open []certificatesv1.CertificateSigningRequest
+	// written is the provider with which all Secrets are known to be written.
+	written string
 	// layers are asked for where the cluster is to get another version.
 	layers []v1alpha1.AddonsLayer
 	etcd   *etcd
@@ -242,6 +256,16 @@ func (c *Cluster) ask(ctx context.Context, wanted v1alpha1.HostClusterSpec, limi
 		return hosts.Cluster{}, err
 	}
 	found.Kept = c.Saved.Spec != nil
+	if named, _ := hostclusters.EncryptionIn(c.Configuration); named != "" || wanted.APIServer.Encryption != nil {
+		if c.written, err = c.writtenWith(ctx); err != nil {
+			return hosts.Cluster{}, err
+		}
+	}
+	if wanted.Kubelets.ServerTLSBootstrap {
+		if c.Open, err = c.openRequests(ctx); err != nil {
+			return hosts.Cluster{}, err
+		}
+	}
 	nodes, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return hosts.Cluster{}, fmt.Errorf("cannot list the Nodes: %w", err)
@@ -303,4 +327,33 @@ func (c *Cluster) saved(ctx context.Context) (Saved, error) {
 		return Saved{}, fmt.Errorf("the ConfigMap %s in kube-system cannot be read: somebody has changed it", SavedName)
 	}
 	return found, nil
+}
+
+// writtenWith reads with what all Secrets are known to be written; empty where nobody knows.
+func (c *Cluster) writtenWith(ctx context.Context) (string, error) {
+	object, err := c.Client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, EncryptionName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("cannot read the ConfigMap %s: %w", EncryptionName, err)
+	}
+	if provider := object.Data[WrittenWith]; encryption.IsProvider(provider) {
+		return provider, nil
+	}
+	return "", nil
+}
+
+// maxRequests is how many requests for certificates are read.
+const maxRequests = 1000
+
+// openRequests lists what kubelets ask for that nobody has answered.
+func (c *Cluster) openRequests(ctx context.Context) ([]certificatesv1.CertificateSigningRequest, error) {
+	list, err := c.Client.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{
+		FieldSelector: "spec.signerName=" + certificatesv1.KubeletServingSignerName, Limit: maxRequests,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the CertificateSigningRequests: %w", err)
+	}
+	return slices.DeleteFunc(list.Items, func(r certificatesv1.CertificateSigningRequest) bool { return !hostclusters.IsOpen(&r) }), nil
 }

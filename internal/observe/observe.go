@@ -70,6 +70,8 @@ type Sight struct {
 	Changes []hostclusters.Change
 	// Others are what somebody else keeps in a cluster that is taken over, in sentences.
 	Others []string
+	// Refused are requests for certificates that are not approved, in sentences.
+	Refused []string
 	// Unasked says why a cluster that may be there was not asked; empty where it was.
 	Unasked string
 }
@@ -111,7 +113,7 @@ func Look(ctx context.Context, o Options) (*Sight, error) {
 	seen := &l.sight.Observation
 	seen.ClusterID = hosts.Identify(o.Cluster.Namespace, o.Cluster.Name, saved, seen.Hosts)
 	seen.Target = o.Cluster.Spec.Version
-	if seen.Snapshots = o.Snapshots; seen.Snapshots == hosts.SnapshotNowhere && o.Cluster.Spec.Snapshots.Directory != "" {
+	if seen.Snapshots = o.Snapshots; seen.Snapshots == hosts.SnapshotNowhere && hostclusters.KeepsSnapshots(o.Cluster.Spec) {
 		seen.Snapshots = hosts.SnapshotDue
 	}
 	l.compare(ctx)
@@ -174,6 +176,7 @@ func (l *looker) askHost(ctx context.Context, host v1alpha1.ClusterHost, isWorke
 	found := facts.Host(host.Name, isWorker)
 	ends := facts.Expires()
 	found.Expiring = !isWorker && found.Initialised && !ends.IsZero() && (ends.Before(l.Now().Add(RenewBefore)) || slices.Contains(l.Renew, host.Name))
+	found.OldContainerd = found.Initialised && hostclusters.IsOldContainerd(facts.Containerd.Version, l.Cluster.Spec.Version)
 	middle := begin.Add(l.Now().Sub(begin) / 2)
 	return answer{host: found, facts: &facts, ahead: facts.Time.Sub(middle)}
 }
@@ -230,9 +233,15 @@ func (l *looker) compare(ctx context.Context) {
 	}
 	seen.Stops = append(seen.Stops, hostclusters.Unchangeable(saved.Spec, l.Cluster.Spec)...)
 	seen.Stops = append(seen.Stops, hostclusters.Refusing(cluster.layers, seen.Target)...)
+	if _, isForeign := hostclusters.EncryptionIn(cluster.Configuration); isForeign && l.Cluster.Spec.APIServer.Encryption != nil {
+		seen.Stops = append(seen.Stops, "spec.apiServer.encryption: the API servers encrypt with keys of somebody else: take that away first, or leave it as it is without this field")
+	}
 	l.sight.Changes = slices.Concat(
-		hostclusters.APIServerDrift(cluster.Configuration, l.Cluster.Spec), hostclusters.Drift(saved.Spec, l.Cluster.Spec, cluster.nodes),
+		hostclusters.APIServerDrift(cluster.Configuration, l.Cluster.Spec), hostclusters.EncryptionDrift(l.sight.Providers(), cluster.written, l.Cluster.Spec),
+		hostclusters.Drift(saved.Spec, l.Cluster.Spec, cluster.nodes),
 	)
+	serving, refused := hostclusters.Serving(l.Cluster.Spec, l.sight.servingEnds(), cluster.Open, l.Now())
+	l.sight.Changes, l.sight.Refused = append(l.sight.Changes, serving...), refused
 	for _, change := range l.sight.Changes {
 		seen.Drift = append(seen.Drift, printable.Line(change.String(), 500))
 	}
@@ -244,6 +253,30 @@ func (l *looker) takingOver(id string) string {
 		return "--take-over takes it"
 	}
 	return fmt.Sprintf("the annotation %s=%s takes it", v1alpha1.TakeOverClusterAnnotation, cmp.Or(printable.Line(id, 200), v1alpha1.AnyCluster))
+}
+
+// servingEnds returns when the serving certificates of kubelets end, of hosts that are in the
+// cluster; the zero time where one has none that the cluster has signed.
+func (s *Sight) servingEnds() map[string]time.Time {
+	found := map[string]time.Time{}
+	for _, host := range s.Observation.Hosts {
+		if facts, known := s.Facts[host.Name]; known && host.Initialised && host.Running {
+			found[host.Name] = facts.ServingEnds
+		}
+	}
+	return found
+}
+
+// Providers returns with what the API server of each host of the control plane encrypts, as
+// far as hosts have said it; none for one that encrypts nothing.
+func (s *Sight) Providers() map[string][]string {
+	found := map[string][]string{}
+	for _, host := range s.Observation.Hosts {
+		if facts, known := s.Facts[host.Name]; known && !host.Worker && host.Initialised {
+			found[host.Name] = facts.Providers
+		}
+	}
+	return found
 }
 
 // Certificates that end within a time, as file on host, in order.

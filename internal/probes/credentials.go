@@ -35,21 +35,9 @@ type Credentials struct {
 // only certificates and key count: it comes from a machine that may be anybody's, and must
 // neither name another server nor a program to run. An error repeats nothing of the answer.
 func ReadCredentials(answer []byte) (*Credentials, error) {
-	if len(answer) > MaxAnswer {
-		return nil, fmt.Errorf("its answer is longer than %d bytes", MaxAnswer)
-	}
-	if !bytes.HasSuffix(answer, []byte("end=1\n")) {
-		return nil, ErrCutOff
-	}
-	files := map[string][]byte{}
-	for line := range strings.Lines(string(answer)) {
-		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
-		if key == "user" && value != "0" {
-			return nil, ErrNotRoot
-		}
-		if decoded, err := base64.StdEncoding.DecodeString(value); err == nil {
-			files[key] = decoded
-		}
+	files, err := readFiles(answer)
+	if err != nil {
+		return nil, err
 	}
 	if len(files["admin"]) == 0 || len(files["authority"]) == 0 {
 		return nil, errors.New("it has no /etc/kubernetes/admin.conf, or no pki/ca.crt beside it")
@@ -71,4 +59,25 @@ func ReadCredentials(answer []byte) (*Credentials, error) {
 		return nil, errors.New("its /etc/kubernetes/admin.conf has no certificate and key that belong together")
 	}
 	return found, nil
+}
+
+// readFiles reads an answer that has files in base64, of somebody who is root there.
+func readFiles(answer []byte) (map[string][]byte, error) {
+	if len(answer) > MaxAnswer {
+		return nil, fmt.Errorf("its answer is longer than %d bytes", MaxAnswer)
+	}
+	if !bytes.HasSuffix(answer, []byte("end=1\n")) {
+		return nil, ErrCutOff
+	}
+	files := map[string][]byte{}
+	for line := range strings.Lines(string(answer)) {
+		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		if key == "user" && value != "0" {
+			return nil, ErrNotRoot
+		}
+		if decoded, err := base64.StdEncoding.DecodeString(value); err == nil {
+			files[key] = decoded
+		}
+	}
+	return files, nil
 }

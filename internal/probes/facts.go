@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/strata-project/strata/internal/encryption"
 	"github.com/strata-project/strata/internal/hosts"
 	"github.com/strata-project/strata/internal/versions"
 )
@@ -26,6 +27,9 @@ const MaxAnswer = 256 << 10
 
 // maxCertificates is how many certificates of an answer are read.
 const maxCertificates = 40
+
+// maxProviders is how many names of keys are read.
+const maxProviders = 20
 
 // Facts are what a host says of itself. What it has not said, or not as it must be, is
 // zero.
@@ -52,6 +56,14 @@ type Facts struct {
 	Authority string
 	// Certificates by their files below /etc/kubernetes/pki, and when they end.
 	Certificates map[string]time.Time
+	// ServingEnds is when the certificate ends that the cluster has signed for its kubelet's
+	// server; the zero time where there is none.
+	ServingEnds time.Time
+	// Encryption is the path of the EncryptionConfiguration that its API server is given;
+	// empty where that is none of Strata's. Providers are the names of what is in it, in their
+	// order, and no key.
+	Encryption string
+	Providers  []string
 	// Journal is its last entry.
 	Journal hosts.Entry
 	// Busy is true while an action goes on there, whoever has begun it.
@@ -92,8 +104,12 @@ func Read(answer []byte) (Facts, error) {
 		switch file, isCertificate := strings.CutPrefix(key, "certificate."); {
 		case isCertificate:
 			facts.addCertificate(file, value)
+		case key == "serving":
+			facts.ServingEnds = endOf(value)
 		case key == "remains":
 			facts.addRemains(value)
+		case key == "provider" && encryption.IsProvider(value) && len(facts.Providers) < maxProviders:
+			facts.Providers = append(facts.Providers, value)
 		default:
 			said[key] = value
 		}
@@ -142,6 +158,11 @@ func (f *Facts) take(said map[string]string) {
 	if at := number("worked"); at > 0 {
 		f.Worked = time.Unix(at, 0).UTC()
 	}
+	if file := said["encryption"]; encryption.IsFile(file) {
+		f.Encryption = file
+	} else {
+		f.Providers = nil
+	}
 	f.CgroupV2 = said["cgroup"] == "cgroup2fs"
 	f.Swaps = int(min(number("swap"), 1000))
 	const most = 1 << 50 // in KiB, an exbibyte
@@ -189,13 +210,22 @@ func (f *Facts) addCertificate(file, encoded string) {
 	if !pkiFile.MatchString(file) || path.Clean(file) != file || len(f.Certificates) >= maxCertificates {
 		return
 	}
+	if end := endOf(encoded); !end.IsZero() {
+		f.Certificates[file] = end
+	}
+}
+
+// endOf returns when a certificate in base64 ends; the zero time where it is none.
+func endOf(encoded string) time.Time {
 	decoded, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
-		return
+		return time.Time{}
 	}
-	if certificate, err := x509.ParseCertificate(decoded); err == nil {
-		f.Certificates[file] = certificate.NotAfter
+	certificate, err := x509.ParseCertificate(decoded)
+	if err != nil {
+		return time.Time{}
 	}
+	return certificate.NotAfter
 }
 
 // Expires returns when the first certificate of the host ends that kubeadm renews: those of
@@ -238,7 +268,7 @@ func entryOf(text string) hosts.Entry {
 // journalled are the actions that are written into the journal of a host.
 var journalled = []hosts.Verb{
 	hosts.VerbInit, hosts.VerbJoin, hosts.VerbJoinWorker, hosts.VerbReset, hosts.VerbUpgrade, hosts.VerbRestore,
-	hosts.VerbRenew,
+	hosts.VerbRenew, hosts.VerbUpgradeContainerd,
 }
 
 // Host returns what is decided upon, of a host that the manifest names so.

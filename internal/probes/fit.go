@@ -6,6 +6,7 @@ package probes
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/Masterminds/semver/v3"
@@ -52,8 +53,8 @@ func (f Facts) Unfit(wanted Wanted) []string {
 	if since(wanted.Version, 35) && !f.CgroupV2 && !wanted.CgroupV1 {
 		add("it has control groups of version 1, on which the kubelet of %s does not run: boot it with version 2, or set kubelet.cgroupV1", wanted.Version)
 	}
-	if containerd := versions.Semantic(f.Containerd.Version); containerd != nil && since(wanted.Version, 36) && containerd.Major() < 2 {
-		add("its containerd %s is older than 2.0, which %s needs", f.Containerd.Version, wanted.Version)
+	if !wanted.Worker && !since(wanted.Version, 36) && strings.HasPrefix(f.OS, "flatcar ") {
+		add("it has Flatcar, where the control plane of %s wants a folder below /usr that cannot be made: v1.36 is the first that does without", wanted.Version)
 	}
 	if f.Initialised {
 		return why

@@ -24,14 +24,17 @@ func TestUnfitHostsAreRefused(t *testing.T) {
 		change func(*probes.Facts, *probes.Wanted)
 		want   string
 	}{
-		"nothing is wrong":     {func(*probes.Facts, *probes.Wanted) {}, ""},
-		"it has said nothing":  {func(f *probes.Facts, _ *probes.Wanted) { *f = probes.Facts{CgroupV2: true} }, ""},
-		"an old kernel":        {func(f *probes.Facts, _ *probes.Wanted) { f.Kernel = "4.19.0-21-amd64" }, "its kernel 4.19.0-21-amd64 is older than 5.4"},
-		"control groups":       {func(f *probes.Facts, _ *probes.Wanted) { f.CgroupV2 = false }, "control groups of version 1"},
-		"agreed to":            {func(f *probes.Facts, w *probes.Wanted) { f.CgroupV2, w.CgroupV1 = false, true }, ""},
-		"allowed before":       {func(f *probes.Facts, w *probes.Wanted) { f.CgroupV2, w.Version = false, "v1.34.1" }, ""},
-		"an old containerd":    {func(f *probes.Facts, _ *probes.Wanted) { f.Containerd.Version = "1.7.24" }, "its containerd 1.7.24 is older than 2.0, which v1.36.3 needs"},
-		"new enough for 1.35":  {func(f *probes.Facts, w *probes.Wanted) { f.Containerd.Version, w.Version = "1.7.24", "v1.35.3" }, ""},
+		"nothing is wrong":    {func(*probes.Facts, *probes.Wanted) {}, ""},
+		"it has said nothing": {func(f *probes.Facts, _ *probes.Wanted) { *f = probes.Facts{CgroupV2: true} }, ""},
+		"an old kernel":       {func(f *probes.Facts, _ *probes.Wanted) { f.Kernel = "4.19.0-21-amd64" }, "its kernel 4.19.0-21-amd64 is older than 5.4"},
+		"control groups":      {func(f *probes.Facts, _ *probes.Wanted) { f.CgroupV2 = false }, "control groups of version 1"},
+		"agreed to":           {func(f *probes.Facts, w *probes.Wanted) { f.CgroupV2, w.CgroupV1 = false, true }, ""},
+		"allowed before":      {func(f *probes.Facts, w *probes.Wanted) { f.CgroupV2, w.Version = false, "v1.34.1" }, ""},
+		"flatcar":             {func(f *probes.Facts, _ *probes.Wanted) { f.OS = "flatcar 4152.2.0" }, ""},
+		"flatcar before 1.36": {func(f *probes.Facts, w *probes.Wanted) { f.OS, w.Version = "flatcar 4152.2.0", "v1.35.3" }, "v1.36 is the first that does without"},
+		"flatcar, a worker": {func(f *probes.Facts, w *probes.Wanted) {
+			f.OS, w.Version, w.Worker = "flatcar 4152.2.0", "v1.35.3", true
+		}, ""},
 		"little memory":        {func(f *probes.Facts, _ *probes.Wanted) { f.MemoryBytes = 1 << 30 }, "it has 1024 MiB of memory"},
 		"enough for a worker":  {func(f *probes.Facts, w *probes.Wanted) { f.MemoryBytes, w.Worker = 1<<30, true }, ""},
 		"a full disk":          {func(f *probes.Facts, _ *probes.Wanted) { f.FreeBytes = 100 << 20 }, "100 MiB are free below /var/lib"},

@@ -6,7 +6,8 @@
 # start programs: what the shell can do it does itself.
 ROOT=${ROOT:-}
 LC_ALL=C
-export LC_ALL
+PATH=$PATH:/opt/bin
+export LC_ALL PATH
 newline='
 '
 
@@ -29,7 +30,7 @@ units() {
 # that is there. When it ends is read elsewhere, since openssl may lack.
 certificate() {
   within=
-  printf 'certificate.%s=' "$1"
+  printf '%s=' "$1"
   while read -r line; do
     case $line in
     "-----BEGIN CERTIFICATE-----") within=1 ;;
@@ -66,6 +67,27 @@ digest() {
     sum=$(sha256sum "$ROOT$2")
     say "$1" "${sum%% *}"
   fi
+}
+
+# encryption writes which configuration of encryption the API server is given, and the names
+# of what is in it. The keys beside them stay where they are.
+encryption() {
+  config=
+  # An action may have taken the manifest away for a while.
+  for folder in /var/lib/strata /etc/kubernetes; do
+    if [ ! -r "$ROOT$folder/manifests/kube-apiserver.yaml" ]; then continue; fi
+    while read -r _ value _; do
+      case $value in --encryption-provider-config=*) config=${value#*=} ;; esac
+    done <"$ROOT$folder/manifests/kube-apiserver.yaml"
+  done
+  if [ -z "$config" ] || [ ! -r "$ROOT$config" ]; then return 0; fi
+  say encryption "$config"
+  while read -r _ key value _; do
+    case $key in
+    name:) say provider "$value" ;;
+    identity:) say provider identity ;;
+    esac
+  done <"$ROOT$config"
 }
 
 # look writes everything.
@@ -111,12 +133,18 @@ look() {
   present remains /etc/kubernetes/pki /etc/kubernetes/manifests /etc/kubernetes/admin.conf \
     /etc/kubernetes/super-admin.conf /etc/kubernetes/bootstrap-kubelet.conf /var/lib/etcd /var/lib/kubelet/pki
   digest authority /etc/kubernetes/pki/ca.crt
+  encryption
 
   # A larger file is no certificate, and kubeadm's have no blanks in their names.
   # shellcheck disable=SC2044
   for path in $(find -L "$ROOT/etc/kubernetes/pki" -maxdepth 2 -name '*.crt' -size -40 2>/dev/null); do
-    certificate "${path#"$ROOT"/etc/kubernetes/pki/}" "$path"
+    certificate "certificate.${path#"$ROOT"/etc/kubernetes/pki/}" "$path"
   done
+  # What the kubelet serves with, where the cluster has signed it. Its key is beside it.
+  serving=$ROOT/var/lib/kubelet/pki/kubelet-server-current.pem
+  if [ -r "$serving" ]; then
+    certificate serving "$serving"
+  fi
 
   # The last line of the journal is the last action that was begun.
   if [ -f "$ROOT/var/lib/strata/journal" ]; then

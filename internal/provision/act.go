@@ -43,7 +43,7 @@ func (w *worker) act(ctx context.Context, action hosts.Action) (done bool, err e
 			w.renewed = append(w.renewed, action.Host)
 		}
 		return done, err
-	case hosts.VerbUpgrade:
+	case hosts.VerbUpgrade, hosts.VerbUpgradeContainerd:
 		return w.upgrade(ctx, action)
 	case hosts.VerbUpdate:
 		return w.update(ctx)
@@ -57,6 +57,10 @@ func (w *worker) init(ctx context.Context, action hosts.Action) (bool, error) {
 		w.id = newID(w.Cluster.Namespace, w.Cluster.Name)
 	}
 	job := scripts.Job{Cluster: w.Cluster, ID: w.id, Action: action, Secrets: scripts.Secrets{Token: newToken()}}
+	var err error
+	if job.Encryption, err = w.firstEncryption(ctx, action); err != nil {
+		return false, err
+	}
 	return w.runScript(ctx, job)
 }
 
@@ -79,6 +83,9 @@ func (w *worker) join(ctx context.Context, action hosts.Action) (bool, error) {
 		return false, err
 	}
 	if action.Verb == hosts.VerbJoin {
+		if job.Encryption, err = w.sharedEncryption(ctx); err != nil {
+			return false, err
+		}
 		job.Secrets.CertificateKey = newCertificateKey()
 		leader, _, err := hostclusters.ByName(w.Cluster, cluster.Leader)
 		if err != nil {

@@ -15,12 +15,13 @@ import (
 	"github.com/strata-project/strata/internal/hosts"
 )
 
-// configuration returns kubeadm's ClusterConfiguration as it is to be; empty where it stays.
-func (w *worker) configuration() (string, error) {
+// configuration returns kubeadm's ClusterConfiguration as it is to be, with the path of what
+// encrypts; empty where it stays.
+func (w *worker) configuration(encryption string) (string, error) {
 	if !slices.ContainsFunc(w.sight.Changes, func(c hostclusters.Change) bool { return c.API }) {
 		return "", nil
 	}
-	return hostclusters.WithAPIServer(w.sight.Cluster.Configuration, w.Cluster.Spec.APIServer)
+	return hostclusters.WithAPIServer(w.sight.Cluster.Configuration, w.Cluster.Spec.APIServer, encryption)
 }
 
 // isControlPlane tells whether a host of the manifest runs an API server.

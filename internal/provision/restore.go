@@ -19,11 +19,13 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
 	"filippo.io/age"
 
+	"github.com/strata-project/strata/internal/encryption"
 	"github.com/strata-project/strata/internal/hostclusters"
 	"github.com/strata-project/strata/internal/hostplans"
 	"github.com/strata-project/strata/internal/hosts"
@@ -68,6 +70,9 @@ func Restore(ctx context.Context, o Options, back Return) (*hostplans.Plan, erro
 	if asked.Restoration, err = hosts.Restore(w.sight.Observation, back.Wish); err != nil {
 		return nil, err
 	}
+	if err := w.reads(asked.Host, back.Snapshot); err != nil {
+		return nil, err
+	}
 	w.askSurvivors(ctx, back.Snapshot.Revision, &asked)
 	if err := back.Confirm(asked); err != nil {
 		return nil, err
@@ -99,7 +104,7 @@ func Restore(ctx context.Context, o Options, back Return) (*hostplans.Plan, erro
 		return plan, err
 	}
 	for _, each := range plan.Actions {
-		if each.Verb != hosts.VerbUpgrade && each.Verb != hosts.VerbUpdate {
+		if !empties(each) && each.Verb != hosts.VerbUpdate {
 			w.agreed = append(w.agreed, each)
 		}
 	}
@@ -107,6 +112,19 @@ func Restore(ctx context.Context, o Options, back Return) (*hostplans.Plan, erro
 		err = nil // what else the manifest wants is for apply
 	}
 	return plan, err
+}
+
+// reads returns an error unless the API server of a host has the keys with which the Secrets
+// of a snapshot are encrypted: no others are anywhere.
+func (w *worker) reads(host string, snapshot snapshots.Snapshot) error {
+	has := w.sight.Facts[host].Providers
+	for _, provider := range snapshot.Providers {
+		if provider != encryption.InClear && !slices.Contains(has, provider) {
+			return fmt.Errorf("secrets of %s are encrypted with %s, and the API server of %s has %s: restore a later snapshot",
+				filepath.Base(snapshot.File), provider, host, cmp.Or(strings.Join(has, ", "), "no key"))
+		}
+	}
+	return nil
 }
 
 // isStill returns an error unless the same would be done as what was agreed to, about which

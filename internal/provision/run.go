@@ -18,6 +18,7 @@ import (
 	"github.com/strata-project/strata/internal/machines"
 	"github.com/strata-project/strata/internal/observe"
 	"github.com/strata-project/strata/internal/printable"
+	"github.com/strata-project/strata/internal/snapshots"
 )
 
 const (
@@ -47,6 +48,8 @@ type Options struct {
 	TakeOver bool
 	// SnapshotDir is where the snapshots of the manifest are kept; empty for nowhere.
 	SnapshotDir string
+	// Bucket is where they are kept in place of that; nil for none.
+	Bucket *snapshots.Bucket
 	// WithoutSnapshot has members of etcd change without one.
 	WithoutSnapshot bool
 	// RenewCertificates has those of all hosts renewed, whenever they end.
@@ -339,7 +342,7 @@ func (w *worker) work(ctx context.Context, cancel context.CancelCauseFunc, plan 
 // actTogether takes actions side by side. done is false where a host is still at work for an
 // earlier actor: that is waited for.
 func (w *worker) actTogether(ctx context.Context, actions []hosts.Action) (done bool, err error) {
-	if actions[0].Verb == hosts.VerbUpgrade && !actions[0].Continues {
+	if empties(actions[0]) && !actions[0].Continues {
 		// A run that was killed may have left other hosts without Pods.
 		var names []string
 		for _, action := range actions {
@@ -374,7 +377,7 @@ func (w *worker) settleAll(ctx context.Context, actions []hosts.Action, done, lo
 		if plan, err = w.settle(ctx, action, done, lost); err != nil {
 			return nil, err
 		}
-		upgraded = action.Verb == hosts.VerbUpgrade && !slices.ContainsFunc(plan.Actions, action.IsSameAs)
+		upgraded = empties(action) && !slices.ContainsFunc(plan.Actions, action.IsSameAs)
 	}
 	if upgraded {
 		err = w.letIn(ctx)

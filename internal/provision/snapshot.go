@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/strata-project/strata/internal/hostclusters"
 	"github.com/strata-project/strata/internal/hosts"
@@ -36,7 +37,26 @@ func (w *worker) snapshot(ctx context.Context) error {
 	return nil
 }
 
-func (w *worker) takeSnapshot(ctx context.Context) (snapshots.Snapshot, error) {
+// takeSnapshot saves etcd in the folder of snapshots, or in a folder of its own from where it
+// goes to the bucket.
+func (w *worker) takeSnapshot(ctx context.Context) (taken snapshots.Snapshot, err error) {
+	dir, keep := w.SnapshotDir, int(w.Cluster.Spec.Snapshots.Keep)
+	if w.Bucket == nil {
+		return w.takeInto(ctx, dir, keep)
+	}
+	if dir, err = os.MkdirTemp("", "strata-snapshot-"); err != nil {
+		return snapshots.Snapshot{}, fmt.Errorf("cannot save etcd: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if taken, err = w.takeInto(ctx, dir, 0); err != nil {
+		return snapshots.Snapshot{}, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, actionTime, fmt.Errorf("it takes longer than %s to keep the snapshot in %s", actionTime, w.Bucket))
+	defer cancel()
+	return w.Bucket.Keep(ctx, taken, keep)
+}
+
+func (w *worker) takeInto(ctx context.Context, dir string, keep int) (snapshots.Snapshot, error) {
 	cluster, spec := w.sight.Cluster, w.Cluster.Spec.Snapshots
 	if cluster == nil {
 		return snapshots.Snapshot{}, errors.New("the cluster does not answer: " + w.sight.Unasked)
@@ -53,8 +73,8 @@ func (w *worker) takeSnapshot(ctx context.Context) (snapshots.Snapshot, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, actionTime, fmt.Errorf("it takes longer than %s to save etcd", actionTime))
 	defer cancel()
 	taken, err := snapshots.Take(ctx, snapshots.Options{
-		Etcd: etcd, Dir: w.SnapshotDir, Cluster: w.Cluster.Namespace + "/" + w.Cluster.Name, ClusterID: w.id, Version: w.sight.Observation.Cluster.Version,
-		Recipients: recipients, Keep: int(spec.Keep), Now: w.Now,
+		Etcd: etcd, Dir: dir, Cluster: w.Cluster.Namespace + "/" + w.Cluster.Name, ClusterID: w.id, Version: w.sight.Observation.Cluster.Version,
+		Recipients: recipients, Keep: keep, Now: w.Now,
 	})
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause

@@ -16,10 +16,9 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/encryption"
 	"github.com/strata-project/strata/internal/hostclusters"
-	"github.com/strata-project/strata/internal/hosts"
 	"github.com/strata-project/strata/internal/observe"
-	"github.com/strata-project/strata/internal/scripts"
 )
 
 // update brings what has drifted to what the manifest says: files of hosts first, then
@@ -27,11 +26,18 @@ import (
 func (w *worker) update(ctx context.Context) (bool, error) {
 	if w.sight.Observation.TakesOver {
 		w.id = newID(w.Cluster.Namespace, w.Cluster.Name)
-		return true, w.save(ctx)
+		return true, w.save(ctx, hostclusters.TakenOver(w.Cluster.Spec))
 	}
 	spec := w.Cluster.Spec
 	all := hostclusters.Hosts(spec)
-	configuration, err := w.configuration()
+	if done, err := w.encrypt(ctx); err != nil || !done {
+		return done, err
+	}
+	encrypting, err := w.sharedEncryption(ctx)
+	if err != nil {
+		return false, err
+	}
+	configuration, err := w.configuration(encrypting.File)
 	if err != nil {
 		return false, err
 	}
@@ -39,20 +45,12 @@ func (w *worker) update(ctx context.Context) (bool, error) {
 		if !w.changesFiles(host.Name) {
 			continue
 		}
-		action := hosts.Action{Verb: hosts.VerbUpdate, Host: host.Name, Version: spec.Version}
-		job := scripts.Job{Cluster: w.Cluster, ID: w.id, Action: action}
-		if w.isControlPlane(host.Name) {
-			job.Configuration = configuration
+		of, with := configuration, encrypting
+		if of == "" || !w.isControlPlane(host.Name) {
+			of, with = "", encryption.Configuration{}
 		}
-		done, err := w.runScript(ctx, job)
-		if err != nil || !done {
+		if done, err := w.updateHost(ctx, host.Name, of, with); err != nil || !done {
 			return done, err
-		}
-		if job.Configuration != "" {
-			// The next one may stop when this one answers again.
-			if err := w.awaitHealthy(ctx, action); err != nil {
-				return false, err
-			}
 		}
 	}
 	// Hosts that join get what kubeadm has, which changes when all others have it.
@@ -76,7 +74,10 @@ func (w *worker) update(ctx context.Context) (bool, error) {
 	if err := w.letIn(ctx); err != nil {
 		return false, err
 	}
-	return true, w.save(ctx)
+	if err := w.approveServing(ctx); err != nil {
+		return false, err
+	}
+	return true, w.save(ctx, spec)
 }
 
 // changesFiles tells whether files of a host differ from what the manifest says.
@@ -92,8 +93,8 @@ func (w *worker) renewNode(ctx context.Context, host, was v1alpha1.ClusterHost) 
 }
 
 // save keeps in the cluster what was applied, and by whom.
-func (w *worker) save(ctx context.Context) error {
-	spec, err := json.Marshal(hostclusters.Lasting(w.Cluster.Spec))
+func (w *worker) save(ctx context.Context, applied v1alpha1.HostClusterSpec) error {
+	spec, err := json.Marshal(hostclusters.Lasting(applied))
 	if err != nil {
 		return err
 	}

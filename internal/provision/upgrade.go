@@ -33,11 +33,17 @@ import (
 // drainTime is how long Pods may take to leave a host, where the manifest does not say.
 const drainTime = 10 * time.Minute
 
+// empties tells whether Pods leave a host before an action, and come back after it.
+func empties(action hosts.Action) bool {
+	return action.Verb == hosts.VerbUpgrade || action.Verb == hosts.VerbUpgradeContainerd
+}
+
 // together returns the actions that are taken side by side: the first one, and where it
-// upgrades a worker, as many more as the manifest lets be away at once.
+// upgrades a worker, as many more like it as the manifest lets be away at once.
 func together(spec v1alpha1.HostClusterSpec, actions []hosts.Action) []hosts.Action {
 	isWorkers := func(action hosts.Action) bool {
-		return action.Verb == hosts.VerbUpgrade && slices.ContainsFunc(spec.Workers, func(h v1alpha1.ClusterHost) bool { return h.Name == action.Host })
+		return empties(action) && action.Verb == actions[0].Verb &&
+			slices.ContainsFunc(spec.Workers, func(h v1alpha1.ClusterHost) bool { return h.Name == action.Host })
 	}
 	most := 1
 	if wanted := spec.Upgrade.MaxUnavailable; wanted != nil {
@@ -56,7 +62,7 @@ func together(spec v1alpha1.HostClusterSpec, actions []hosts.Action) []hosts.Act
 // on its host ends it.
 const goneTime = time.Minute
 
-// upgrade takes a host to another version: its Pods leave it first, and it takes Pods again
+// upgrade takes a host to another version, or to another containerd: its Pods leave it first, and it takes Pods again
 // once it is healthy. One that has begun was left by its Pods before.
 func (w *worker) upgrade(ctx context.Context, action hosts.Action) (bool, error) {
 	if cluster := w.sight.Cluster; cluster != nil && !action.Continues {
@@ -64,7 +70,15 @@ func (w *worker) upgrade(ctx context.Context, action hosts.Action) (bool, error)
 			return false, err
 		}
 	}
-	return w.runScript(ctx, scripts.Job{Cluster: w.Cluster, ID: w.id, Action: action})
+	job := scripts.Job{Cluster: w.Cluster, ID: w.id, Action: action}
+	if cluster := w.sight.Cluster; cluster != nil && action.Verb == hosts.VerbUpgrade && w.isControlPlane(action.Host) {
+		// kubeadm begins the API server with what its own configuration names.
+		var err error
+		if job.Encryption, err = w.sharedEncryption(ctx); err != nil {
+			return false, err
+		}
+	}
+	return w.runScript(ctx, job)
 }
 
 // drain has the Pods leave a host, where another one could take them.

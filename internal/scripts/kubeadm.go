@@ -120,7 +120,7 @@ type kubeletConfiguration struct {
 // initDocuments are the configuration of kubeadm init.
 func initDocuments(job Job, host v1alpha1.ClusterHost) string {
 	spec := job.Cluster.Spec
-	given := hostclusters.APIServerOf(spec.APIServer)
+	given := hostclusters.APIServerOf(spec.APIServer, job.Encryption.File)
 	cluster := clusterConfiguration{
 		typed: typed{kubeadmVersion, "ClusterConfiguration"}, ClusterName: job.Cluster.Name, KubernetesVersion: job.Action.Version,
 		ControlPlaneEndpoint: endpoint(spec.Endpoint),
@@ -204,9 +204,12 @@ func ignored(host v1alpha1.ClusterHost) []string {
 	return nil
 }
 
-// kubeletPatch is what is different about the kubelet of a host.
-func kubeletPatch(kubelet v1alpha1.HostKubelet) string {
+// kubeletPatch is what is different about the kubelet of a host from what kubeadm makes.
+func kubeletPatch(all v1alpha1.HostKubelets, kubelet v1alpha1.HostKubelet) string {
 	patch := map[string]any{"maxPods": max(kubelet.MaxPods, 0)}
+	if all.ServerTLSBootstrap {
+		patch["serverTLSBootstrap"] = true
+	}
 	if kubelet.MaxPods == 0 {
 		patch["maxPods"] = 110
 	}

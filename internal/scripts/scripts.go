@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/encryption"
 	"github.com/strata-project/strata/internal/hostclusters"
 	"github.com/strata-project/strata/internal/hosts"
 	"github.com/strata-project/strata/internal/versions"
@@ -44,6 +46,11 @@ type Job struct {
 	// Configuration is kubeadm's ClusterConfiguration, by which an update writes the manifest
 	// of the host's API server; empty where that stays.
 	Configuration string
+	// Encryption is the EncryptionConfiguration of the host's API server, whose file is written;
+	// its zero value for none. Kept are the paths of those that an update leaves on the host
+	// besides.
+	Encryption encryption.Configuration
+	Kept       []string
 	// Forget has a reset take the journal away, too: the host is of no cluster then. Keep has
 	// it keep what etcd has on the host.
 	Forget, Keep bool
@@ -114,12 +121,15 @@ func Render(job Job) ([]byte, error) {
 	case hosts.VerbRestore:
 		return render(values, part("begin"), part("park"), part("static"), part("restore")), nil
 	case hosts.VerbRenew:
-		return render(values, part("begin"), part("static"), part("renew")), nil
+		return render(values, part("begin"), part("static"), part("modes"), part("renew")), nil
 	case hosts.VerbUpdate:
 		if job.Configuration != "" {
 			document = apiDocuments(job, host)
 		}
+		values = append(values, value{"ENCRYPTION_KEPT", strings.Join(append(slices.Clone(job.Kept), job.Encryption.File), " ")})
 		body = part("static") + part("update")
+	case hosts.VerbUpgradeContainerd:
+		body = part("containerd")
 	case hosts.VerbUpgrade:
 		values = append(values, value{"LEADS", flag(job.Action.Leads)}, value{"IGNORED", strings.Join(ignored(host), ",")})
 		body = part("upgrade")
@@ -128,8 +138,10 @@ func Render(job Job) ([]byte, error) {
 	}
 	values = append(values, value{"KUBEADM", document})
 	values = append(values, preparation(job.Cluster, host, job.Action.Version)...)
-	files := apiFiles(job.Cluster.Spec.APIServer, isWorker)
-	return render(values, part("begin"), part("prepare"), part("apt"), part("dnf"), mirrors(job.Cluster.Spec.Containerd.Mirrors), files, body), nil
+	values = append(values, addressValues(job.Cluster.Spec.Endpoint, isWorker)...)
+	files := apiFiles(job, isWorker)
+	sources := part("apt") + part("dnf") + part("binaries")
+	return render(values, part("begin"), part("prepare"), sources, part("address"), mirrors(job.Cluster.Spec.Containerd.Mirrors), files, part("modes"), body), nil
 }
 
 // Certificates returns the script by which a host of the control plane offers its
@@ -159,24 +171,30 @@ func preparation(cluster *v1alpha1.HostCluster, host v1alpha1.ClusterHost, versi
 		{"SYSCTLS", sysctls(cluster.Spec.Network)},
 		{"CONTAINERD", containerd(host.Kubelet.CgroupV1)},
 		{"KUBELET_PATCH_FILE", patchDir + "/kubeletconfiguration+merge.yaml"},
-		{"KUBELET_PATCH", kubeletPatch(host.Kubelet)},
+		{"KUBELET_PATCH", kubeletPatch(cluster.Spec.Kubelets, host.Kubelet)},
 		{"CONFIGURE_REPOSITORIES", flag(!packages.LeaveRepositories)},
+		{"PRELOADED", packages.Directory},
+		{"BINARIES", packages.Binaries.URL},
 		{"KUBERNETES_REPOSITORY", strings.ReplaceAll(packages.Kubernetes.URL, "{minor}", minor(version))},
 		{"KUBERNETES_KEY", strings.TrimSpace(packages.Kubernetes.Key)},
 		{"CONTAINERD_REPOSITORY", packages.Containerd.URL},
 		{"CONTAINERD_KEY", strings.TrimSpace(packages.Containerd.Key)},
 		{"CONTAINERD_PACKAGE", packages.ContainerdPackage},
+		{"CONTAINERD_LEAST", strconv.FormatUint(hostclusters.LeastContainerd(cluster.Spec.Version), 10)},
 	}
 }
 
 // apiFiles is the function that writes what the host's API server reads beside its arguments.
 // What it has read before stays: it may still run with that.
-func apiFiles(spec v1alpha1.HostAPIServer, isWorker bool) string {
+func apiFiles(job Job, isWorker bool) string {
 	text := &strings.Builder{}
 	text.WriteString("\napi_files() {\n  :\n")
-	if files := hostclusters.APIServerOf(spec).Files; !isWorker {
+	if files := hostclusters.APIServerOf(job.Cluster.Spec.APIServer, "").Files; !isWorker {
 		for _, name := range slices.Sorted(maps.Keys(files)) {
 			fmt.Fprintf(text, "  put %s %s 600\n", quote(hostclusters.APIFiles+"/"+name), quote(strings.TrimSpace(files[name])))
+		}
+		if job.Encryption.File != "" {
+			fmt.Fprintf(text, "  put %s %s 600\n", quote(job.Encryption.File), quote(job.Encryption.Content))
 		}
 	}
 	text.WriteString("}\n")

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/encryption"
 	"github.com/strata-project/strata/internal/hostclusters"
 	"github.com/strata-project/strata/internal/hosts"
 	"github.com/strata-project/strata/internal/scripts"
@@ -36,7 +37,7 @@ kind: HostCluster
 metadata: {name: edge, namespace: fleet}
 spec:
   version: v1.36.3
-  endpoint: {host: "fd00::1", port: 8443, alternativeNames: [api.example.com]}
+  endpoint: {host: "fd00::1", port: 8443, alternativeNames: [api.example.com], kubeVIP: {interface: eth0, image: "example.com/kube-vip:v1"}}
   network: {pods: ["fd00:1::/56", 10.1.0.0/16], services: ["fd00:2::/112", 10.2.0.0/16], domain: edge.local}
   controlPlane:
   - name: cp-0
@@ -56,6 +57,7 @@ spec:
     oidc: {issuerURL: "https://issuer.example.com/it's", clientID: kubernetes, groupsClaim: groups, groupsPrefix: "oidc:", requiredClaims: {team: edge, site: north}}
   packages:
     leaveRepositories: true
+    directory: /opt/packages
     kubernetes: {url: "https://packages.example.com/{minor}/deb", key: "it's a key"}
 `
 
@@ -85,9 +87,14 @@ func each(t *testing.T, call func(name string, script []byte)) {
 			"renew":        {Verb: hosts.VerbRenew, Host: "cp-0", Version: "v1.36.3"},
 			"upgrade":      {Verb: hosts.VerbUpgrade, Host: "cp-0", Version: "v1.36.3", Leads: true},
 			"follow":       {Verb: hosts.VerbUpgrade, Host: "w-0", Version: "v1.36.3"},
+			"containerd":   {Verb: hosts.VerbUpgradeContainerd, Host: "w-0", Version: "v1.36.3"},
 			"update":       {Verb: hosts.VerbUpdate, Host: "cp-0", Version: "v1.36.3"},
 		} {
 			job := scripts.Job{Cluster: made, ID: "fleet/edge/0123456789", Action: action, Secrets: secrets}
+			if kind == "rich" {
+				job.Encryption = encryption.Configuration{File: "/etc/kubernetes/strata/encryption-01234567.yaml", Content: "apiVersion: apiserver.config.k8s.io/v1\nkind: it's abcdef"}
+				job.Kept = []string{"/etc/kubernetes/strata/encryption-89abcdef.yaml"}
+			}
 			script, err := scripts.Render(job)
 			if err != nil {
 				t.Fatal(err)

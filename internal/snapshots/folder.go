@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/strata-project/strata/internal/encryption"
 	"github.com/strata-project/strata/internal/printable"
 )
 
@@ -38,6 +39,9 @@ type Snapshot struct {
 	// Size in bytes, and Digest of the file: sha256:HEX.
 	Size   int64  `json:"size"`
 	Digest string `json:"digest"`
+	// Providers are with what its Secrets are written: keys by their names, or identity for
+	// what is in clear.
+	Providers []string `json:"providers,omitempty"`
 	// Encrypted is true where the file is encrypted with age.
 	Encrypted bool `json:"encrypted,omitempty"`
 }
@@ -92,8 +96,17 @@ func List(dir, cluster string) ([]Snapshot, error) {
 			found = append(found, snapshot)
 		}
 	}
-	slices.SortFunc(found, func(a, b Snapshot) int { return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(b.Revision, a.Revision)) })
+	newestFirst(found)
 	return found, nil
+}
+
+func newestFirst(list []Snapshot) {
+	slices.SortFunc(list, func(a, b Snapshot) int { return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(b.Revision, a.Revision)) })
+}
+
+// factsOf is the file with what is known of a snapshot's file.
+func factsOf(file string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(file, ".age"), plainEnding) + factsEnding
 }
 
 // Find returns what is known of a snapshot's file. The error says that it does not count.
@@ -118,6 +131,11 @@ func readFacts(path string) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("nothing is known of the snapshot: %w", err)
 	}
+	return parseFacts(path, data)
+}
+
+// parseFacts reads what is known of a snapshot, which stands at a path.
+func parseFacts(path string, data []byte) (Snapshot, error) {
 	var found Snapshot
 	if err := json.Unmarshal(data, &found); err != nil || found.ClusterID == "" || found.Digest == "" || found.Time.IsZero() {
 		return Snapshot{}, fmt.Errorf("%s does not say what a snapshot is", path)
@@ -125,6 +143,7 @@ func readFacts(path string) (Snapshot, error) {
 	for _, text := range []*string{&found.Cluster, &found.ClusterID, &found.Version, &found.Etcd, &found.Digest} {
 		*text = printable.Line(*text, 300)
 	}
+	found.Providers = slices.DeleteFunc(found.Providers, func(name string) bool { return !encryption.IsProvider(name) })
 	ending := plainEnding
 	if found.Encrypted {
 		ending = encryptedEnding
@@ -150,16 +169,13 @@ func readBounded(path string, limit int64) ([]byte, error) {
 // keep deletes all snapshots of a cluster but the newest ones, and returns those that went.
 func keep(dir, cluster, clusterID string, newest int) ([]Snapshot, error) {
 	all, err := List(dir, cluster)
-	// Those of an earlier cluster of that name are all that is left of it.
-	all = slices.DeleteFunc(all, func(s Snapshot) bool { return s.ClusterID != clusterID })
-	if err != nil || len(all) <= newest {
+	if err != nil {
 		return nil, err
 	}
-	gone := all[newest:]
+	gone := oldOnes(all, clusterID, newest)
 	for _, each := range gone {
-		facts := strings.TrimSuffix(strings.TrimSuffix(each.File, ".age"), plainEnding) + factsEnding
 		// The facts first: what is left without them is no snapshot.
-		for _, file := range []string{facts, each.File} {
+		for _, file := range []string{factsOf(each.File), each.File} {
 			if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return nil, fmt.Errorf("cannot delete an old snapshot: %w", err)
 			}

@@ -69,7 +69,7 @@ func Take(ctx context.Context, o Options) (taken Snapshot, err error) {
 		if taken.Etcd, err = fetch(ctx, o.Etcd, db); err != nil {
 			return Snapshot{}, err
 		}
-		err = prove(ctx, db, filepath.Join(work, "scratch"), taken)
+		err = prove(ctx, db, filepath.Join(work, "scratch"), &taken)
 		if attempt < 3 && errors.Is(err, rpctypes.ErrCompacted) {
 			continue // somebody has had etcd forget that revision in between
 		}

@@ -145,7 +145,9 @@ func (u *user) kubectl(input string, args ...string) string {
 func (u *user) eventually(what string, is func(ctx context.Context) error) {
 	u.Helper()
 	if err := controlplane.WaitFor(u.Context(), 45*time.Second, is); err != nil {
-		u.Fatalf("%s: %v\n%s%s", what, err, u.kubectl("", "get", "nodes,pods,addonslayers,helmreleases,gitrepositories", "-A"), u.podLogs())
+		u.Errorf("%s: %v%s", what, err, u.podLogs())
+		u.Error(u.kubectl("", "get", "nodes,pods", "-A"))
+		u.Fatal(u.kubectl("", "get", "addonslayers,helmreleases,gitrepositories", "-A"))
 	}
 }
 

@@ -268,6 +268,10 @@ func TestHostsThatAControllerMustNotUse(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 	h.write("edge", host)
+	h.apply("  snapshots: {s3: {bucket: saved, endpoint: 'http://127.0.0.1:1'}}\n")
+	h.await(v1alpha1.ReasonInvalidSpec, "spec.snapshots.s3.secretRef is missing")
+	h.apply("  snapshots: {s3: {bucket: saved, endpoint: 'http://127.0.0.1:1', secretRef: {name: ssh}}}\n")
+	h.await(v1alpha1.ReasonInvalidSpec, "the Secret ssh lacks accesskey or secretkey")
 	h.apply("  hold: true\n")
 	h.await(v1alpha1.ReasonHold, "spec.hold is set")
 	if host.File("/var/lib/strata/journal") != "" {
@@ -363,6 +367,44 @@ func TestControllerKeepsAHostCluster(t *testing.T) {
 	if err := h.client.Get(t.Context(), types.NamespacedName{Namespace: "fleet", Name: "edge-kubeconfig"}, &corev1.Secret{}); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("the kubeconfig of what is gone: %v", err)
 	}
+}
+
+// A controller that is killed whenever it does something takes its hosts to the next minor
+// version, with another containerd, and renews certificates that end tomorrow.
+func TestControllerUpgradesAndRenews(t *testing.T) {
+	t.Parallel()
+	h := newHub(newUpgradable(t, 2))
+	cp := h.lab.Hosts()
+	h.serveContainerd("1.7.29")
+	h.apply("")
+	h.killedUntil(v1alpha1.ReasonHostsHealthy)
+	h.kubectl(networkPlugin, "apply", "-f", "-")
+	h.kubectl("", "wait", "node", "--all", "--for=condition=Ready", "--timeout=60s")
+	h.serveContainerd("2.2.0")
+	if err := h.keeper.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	h.edit("version: "+before, "version: "+after)
+	h.apply("")
+	h.killedUntil(v1alpha1.ReasonHostsHealthy)
+	if s := h.cluster().Status; s.Version != after || s.Healthy != "2/2" {
+		t.Errorf("%+v", s)
+	}
+	for _, host := range cp {
+		if journal := host.File("/var/lib/strata/journal"); !strings.Contains(journal, `"UpgradeContainerd"`) || !strings.Contains(journal, `"Upgrade","version":"`+after+`","ended":true`) {
+			t.Errorf("the journal of %s is %s", host.Name, journal)
+		}
+	}
+
+	h.lasting(cp[1], "apiserver", "24h")
+	h.annotate("reconcile.fluxcd.io/requestedAt", "1")
+	h.eventually("the certificates are renewed", func(context.Context) error {
+		if end := h.certificate(cp[1], "apiserver.crt").NotAfter; time.Until(end) < 300*24*time.Hour {
+			return fmt.Errorf("it ends %s", end)
+		}
+		return nil
+	})
+	h.await(v1alpha1.ReasonHostsHealthy, "2 hosts are healthy at "+after)
 }
 
 // annotate sets an annotation of the HostCluster.

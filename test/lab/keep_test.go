@@ -71,6 +71,12 @@ func TestThreeHostsBecomeAClusterAndAreKept(t *testing.T) {
 	t.Logf("nothing to do in %s", time.Since(begin).Round(10*time.Millisecond))
 	u.must(0, []string{"status"}, "etcd: ", "cp-0 healthy", "cp-1 healthy", "cp-2 healthy", "Done: ")
 	u.must(0, []string{"logs", "cp-1"}, "kubeadm join")
+	for _, host := range all {
+		const files = `find /etc/kubernetes /var/lib/kubelet/config.yaml -type f ! -path '*/tmp/*' \( -path '*/manifests/*' -o -name '*.conf' -o -name '*.key' -o -name config.yaml \)`
+		if open := u.run(host, files+" -perm /077"); open != "" || !strings.Contains(u.run(host, files), "/var/lib/kubelet/config.yaml") {
+			t.Errorf("others than root may read on %s: %s", host.Name, open)
+		}
+	}
 	u.noSecretsInLogs()
 
 	client := u.client()

@@ -100,7 +100,9 @@ func (u *user) becomesRealCluster(pods []string) {
 	host := u.lab.Hosts()[0]
 	mirror := u.lab.Images("v1.36.3")
 	u.add(fmt.Sprintf("  containerd:\n    mirrors:\n    - {registry: registry.k8s.io, endpoints: [%[1]s]}\n    - {registry: registry.example.com, endpoints: [%[1]s]}\n", mirror))
-	u.must(0, []string{"apply", "--yes"}, "has initialised the cluster")
+	u.add("  kubelets: {serverTLSBootstrap: true}\n")
+	u.must(0, []string{"apply", "--yes"}, "has initialised the cluster", "cp-0 gets its serving certificate")
+	u.servesSigned(host)
 	said := host.File("/var/lib/strata/log")
 	for _, phase := range []string{"[preflight]", "[certs]", "[etcd]", "[control-plane]", "[kubelet-start]", "[upload-certs]", "[mark-control-plane]", "[bootstrap-token]", "[addons]"} {
 		if !strings.Contains(said, phase) {

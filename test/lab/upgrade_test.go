@@ -41,9 +41,9 @@ func newUpgradable(t *testing.T, n int) *user {
 		list := r.build(below, "kubeadm", number+"-1.1", kubeadm) + r.build(below, "kubelet", number+"-1.1", "kubelet", said)
 		r.release(below, "Packages", list, "kubernetes")
 	}
-	codename := codenameOf(t)
-	r.release("docker/debian/dists/"+codename, "stable/binary-amd64/Packages", r.build("docker/debian", "containerd.io", "2.2.0-1", "containerd"), codename)
+	u.packages = r
 	r.write("docker/debian/gpg", []byte(r.armored()))
+	u.serveContainerd("2.2.0")
 	u.edit(after, before)
 	for _, host := range u.lab.Hosts() {
 		u.edit("address: "+host.IP()+",", "address: "+host.IP()+", taints: [],")
@@ -51,6 +51,18 @@ func newUpgradable(t *testing.T, n int) *user {
 	u.add("  packages:\n    containerd: {url: " + r.served + "/docker}\n    kubernetes:\n      url: " + r.served + "/core/{minor}/{format}\n      key: |\n        " +
 		strings.ReplaceAll(strings.TrimSpace(r.armored()), "\n", "\n        ") + "\n")
 	return u
+}
+
+// serveContainerd has the packages of containerd be of a version.
+func (u *user) serveContainerd(version string) {
+	u.Helper()
+	said := filepath.Join(u.packages.t.TempDir(), "containerd.version")
+	if err := os.WriteFile(said, []byte("v"+version), 0o644); err != nil {
+		u.Fatal(err)
+	}
+	codename := codenameOf(u.packages.t)
+	u.packages.release("docker/debian/dists/"+codename, "stable/binary-amd64/Packages",
+		u.packages.build("docker/debian", "containerd.io", version+"-1", "containerd", said), codename)
 }
 
 // spread is an application of two Pods, of which one may be away.
@@ -87,7 +99,9 @@ spec:
 func TestClusterIsUpgradedThoughApplyIsKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
 	u := newUpgradable(t, 2)
+	u.serveContainerd("1.7.29")
 	u.must(0, []string{"apply", "--yes"}, "Done: ")
+	u.serveContainerd("2.2.0")
 	u.kubectl(networkPlugin, "apply", "-f", "-")
 	u.kubectl("", "apply", "-f", filepath.Join("..", "..", "config", "crd", "bases", "kraan.io_addonslayers.yaml"))
 	u.kubectl("", "wait", "node", "--all", "--for=condition=Ready", "--timeout=60s")
@@ -99,7 +113,7 @@ func TestClusterIsUpgradedThoughApplyIsKilledAtEveryStep(t *testing.T) {
 	u.edit("version: "+before, "version: "+after)
 	u.must(2, []string{"plan"}, "layer base is for Kubernetes <1.36, and "+after+" is not: change spec.prereqs.k8sVersion of the layer first")
 	u.kubectl("", "patch", "addonslayer/base", "--type=merge", "-p", `{"spec": {"prereqs": {"k8sVersion": ">=1.35"}}}`)
-	u.must(2, []string{"plan"}, "Upgrade cp-0 to "+after+" with the cluster: it has "+before, "Upgrade cp-1 to "+after+": it has "+before)
+	u.must(2, []string{"plan"}, "1. UpgradeContainerd cp-0", "2. UpgradeContainerd cp-1", "Upgrade cp-0 to "+after+" with the cluster: it has "+before, "Upgrade cp-1 to "+after+": it has "+before)
 
 	u.kubectl("", "run", "alone", "--image=lab/alone:v1", "--overrides", `{"spec": {"nodeName": "cp-0"}}`)
 	u.must(1, []string{"apply", "--yes"}, "cp-0 has Pods that nothing would make again: default/alone")
@@ -115,7 +129,7 @@ func TestClusterIsUpgradedThoughApplyIsKilledAtEveryStep(t *testing.T) {
 	if kills < 5 { // of each host when Pods leave it and when it begins, and at the end
 		t.Errorf("it was killed %d times: %v", kills, seen)
 	}
-	u.must(0, []string{"plan"}, "Done: there is nothing to do", "cp-0   control-plane   Healthy   "+after, "cp-1   control-plane   Healthy   "+after)
+	u.must(0, []string{"plan"}, "Done: there is nothing to do", "cp-0   control-plane   Healthy   "+after, "cp-1   control-plane   Healthy   "+after, "v2.2.0")
 	u.eventually("the application is there, and every host takes Pods", func(ctx context.Context) error {
 		client := u.client()
 		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})

@@ -33,6 +33,8 @@ type user struct {
 	lab      *lab.Lab
 	dir      string
 	manifest string
+	// packages are where hosts get theirs, where they do.
+	packages *repository
 }
 
 // newUser makes hosts, and a manifest of all of them.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,8 +28,10 @@ import (
 const etcdLong = `Save etcd of the cluster, and have the cluster begin again with what was saved.
 
 A snapshot has all objects of the cluster, with every Secret. It is kept in the folder of
-spec.snapshots.directory, encrypted with age for spec.snapshots.encryption. It counts only
-after an etcd was started from it on this machine that has all keys that were there.`
+spec.snapshots.directory or the bucket of spec.snapshots.s3, encrypted with age for
+spec.snapshots.encryption. It counts only after an etcd was started from it on this machine
+that has all keys that were there. For a bucket, credentials are found as AWS's own programs
+find them.`
 
 func newEtcd(c *console.Console) *cobra.Command {
 	command := &cobra.Command{
@@ -60,7 +63,7 @@ func newSnapshot(c *console.Console) *cobra.Command {
 		},
 	}
 	w.addFlags(command)
-	command.Flags().StringVar(&to, "to", "", "the folder; that of spec.snapshots.directory where it is not given")
+	command.Flags().StringVar(&to, "to", "", "the folder; the place of spec.snapshots where it is not given")
 	console.OutputFlag(command, &output, "json", "yaml")
 	return command
 }
@@ -72,9 +75,9 @@ func (w *work) snapshot(ctx context.Context, file, to, output string) error {
 	}
 	options := w.options()
 	if to != "" {
-		options.SnapshotDir = to
+		options.SnapshotDir, options.Bucket = to, nil
 	}
-	if options.SnapshotDir == "" {
+	if options.SnapshotDir == "" && options.Bucket == nil {
 		return errors.New("nothing says where: name a folder in spec.snapshots.directory, or give --to")
 	}
 	taken, err := provision.Snapshot(ctx, options)
@@ -108,10 +111,10 @@ func (w *work) snapshots(ctx context.Context, file, output string) error {
 	if err := w.read(ctx, file); err != nil {
 		return err
 	}
-	if w.snapshotDir == "" {
+	if w.snapshotDir == "" && w.bucket == nil {
 		return errors.New("nothing says where they are: name a folder in spec.snapshots.directory")
 	}
-	found, err := snapshots.List(w.snapshotDir, w.cluster.Namespace+"/"+w.cluster.Name)
+	found, err := w.listSnapshots(ctx)
 	if err != nil {
 		return err
 	}
@@ -127,7 +130,24 @@ func (w *work) snapshots(ctx context.Context, file, output string) error {
 		}
 		rows = append(rows, []string{each.Time.UTC().Format(time.RFC3339), each.Version, fmt.Sprint(each.Keys), fmt.Sprint(each.Revision), encrypted, each.File})
 	}
-	return w.Table(columns, rows, fmt.Sprintf("There is no snapshot of %s/%s in %s.", w.cluster.Namespace, w.cluster.Name, w.snapshotDir))
+	return w.Table(columns, rows, fmt.Sprintf("There is no snapshot of %s/%s in %s.", w.cluster.Namespace, w.cluster.Name, w.place()))
+}
+
+// place is where the snapshots of the manifest are, in words.
+func (w *work) place() string {
+	if w.bucket != nil {
+		return w.bucket.String()
+	}
+	return w.snapshotDir
+}
+
+// listSnapshots lists those of the manifest's cluster, the newest first.
+func (w *work) listSnapshots(ctx context.Context) ([]snapshots.Snapshot, error) {
+	name := w.cluster.Namespace + "/" + w.cluster.Name
+	if w.bucket != nil {
+		return w.bucket.List(ctx, name)
+	}
+	return snapshots.List(w.snapshotDir, name)
 }
 
 const restoreLong = `Have the cluster begin again with what was saved: on one host of the control plane, which the
@@ -170,7 +190,7 @@ func newRestore(c *console.Console) *cobra.Command {
 	}
 	w.addFlags(command)
 	flags := command.Flags()
-	flags.StringVar(&asked.from, "from", "", "the file of the snapshot; the newest of spec.snapshots.directory where it is not given")
+	flags.StringVar(&asked.from, "from", "", "the file of the snapshot, or its s3:// address; the newest of spec.snapshots where it is not given")
 	flags.StringVar(&asked.identity, "identity", "", "the file with a private key of age that decrypts it")
 	flags.StringVar(&asked.wish.Host, "host", "", "the host on which it begins; the first that can where it is not given")
 	flags.StringSliceVar(&asked.wish.Without, "without", nil, "hosts of the control plane that cannot be reached, and do not come back as they were")
@@ -185,7 +205,7 @@ func (w *work) restore(ctx context.Context, file string, asked restoring) error 
 	if err := w.open(ctx, file); err != nil {
 		return err
 	}
-	taken, err := w.snapshotOf(asked.from)
+	taken, err := w.snapshotOf(ctx, asked.from)
 	if err != nil {
 		return err
 	}
@@ -204,17 +224,40 @@ func (w *work) restore(ctx context.Context, file string, asked restoring) error 
 	return w.finish(plan, asked.output, w.Now().Sub(begin))
 }
 
-// snapshotOf returns a snapshot that is named, or the newest one.
-func (w *work) snapshotOf(file string) (snapshots.Snapshot, error) {
-	if file != "" {
+// snapshotOf returns a snapshot that is named, or the newest one. One of a bucket is fetched
+// into a folder that goes at the end.
+func (w *work) snapshotOf(ctx context.Context, file string) (snapshots.Snapshot, error) {
+	if file != "" && !snapshots.IsInBucket(file) {
 		return snapshots.Find(file)
 	}
-	if w.snapshotDir == "" {
+	if file != "" && w.bucket == nil {
+		return snapshots.Snapshot{}, errors.New("--from is in a bucket, and spec.snapshots.s3 names none")
+	}
+	taken := snapshots.Snapshot{File: file}
+	if file == "" {
+		var err error
+		if taken, err = w.newestSnapshot(ctx); err != nil {
+			return taken, err
+		}
+	}
+	if w.bucket == nil {
+		return taken, nil
+	}
+	dir, err := os.MkdirTemp("", "strata-restore-")
+	if err != nil {
+		return taken, fmt.Errorf("cannot fetch the snapshot: %w", err)
+	}
+	w.close = append(w.close, func() { _ = os.RemoveAll(dir) })
+	return w.bucket.Fetch(ctx, taken, dir)
+}
+
+func (w *work) newestSnapshot(ctx context.Context) (snapshots.Snapshot, error) {
+	if w.snapshotDir == "" && w.bucket == nil {
 		return snapshots.Snapshot{}, errors.New("nothing says which snapshot: give --from, or name a folder in spec.snapshots.directory")
 	}
-	found, err := snapshots.List(w.snapshotDir, w.cluster.Namespace+"/"+w.cluster.Name)
+	found, err := w.listSnapshots(ctx)
 	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("there is no snapshot of %s/%s in %s: give --from", w.cluster.Namespace, w.cluster.Name, w.snapshotDir)
+		err = fmt.Errorf("there is no snapshot of %s/%s in %s: give --from", w.cluster.Namespace, w.cluster.Name, w.place())
 	}
 	if err != nil {
 		return snapshots.Snapshot{}, err

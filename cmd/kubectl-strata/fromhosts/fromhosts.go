@@ -23,6 +23,7 @@ import (
 	"github.com/strata-project/strata/internal/machines"
 	"github.com/strata-project/strata/internal/observe"
 	"github.com/strata-project/strata/internal/provision"
+	"github.com/strata-project/strata/internal/snapshots"
 	"github.com/strata-project/strata/internal/ssh"
 )
 
@@ -68,6 +69,8 @@ type work struct {
 	withoutSnapshot     bool
 	// snapshotDir is where the snapshots of the manifest are; empty for nowhere.
 	snapshotDir string
+	// bucket has them in place of that.
+	bucket *snapshots.Bucket
 
 	fill filling
 
@@ -148,14 +151,19 @@ func (w *work) read(ctx context.Context, file string) error {
 	if w.snapshotDir = w.cluster.Spec.Snapshots.Directory; w.snapshotDir != "" && !filepath.IsAbs(w.snapshotDir) && file != "-" {
 		w.snapshotDir = filepath.Join(filepath.Dir(file), w.snapshotDir)
 	}
-	return nil
+	if bucket := w.cluster.Spec.Snapshots.S3; bucket != nil {
+		w.bucket, err = snapshots.OpenBucket(ctx, snapshots.BucketOptions{
+			Endpoint: bucket.Endpoint, Region: bucket.Region, Bucket: bucket.Bucket, Prefix: bucket.Prefix, Own: true,
+		})
+	}
+	return err
 }
 
 // options of what is done to the hosts.
 func (w *work) options() provision.Options {
 	return provision.Options{
 		Cluster: w.cluster, Machines: w.machines, TakeOver: w.takeOver, Actor: whoAmI(), Now: w.Now, Report: w.report,
-		SnapshotDir: w.snapshotDir, WithoutSnapshot: w.withoutSnapshot,
+		SnapshotDir: w.snapshotDir, Bucket: w.bucket, WithoutSnapshot: w.withoutSnapshot,
 	}
 }
 

@@ -21,11 +21,24 @@ repository() {
   put "/etc/apt/sources.list.d/$name.list" "deb [signed-by=/etc/apt/keyrings/$name.asc] $line"
 }
 
+# is_installed tells whether the package of a file is installed, in any version.
+is_installed() {
+  dpkg-query -W -f '${db:Status-Status}\n' "$(dpkg-deb -f "$1" Package)" 2>/dev/null | grep -qx installed
+}
+
 # apt_packages installs programs, and keeps others from upgrading them.
 apt_packages() {
   say "installs the packages of $VERSION"
   wanted=$*
   export DEBIAN_FRONTEND=noninteractive
+  if [ -n "$PRELOADED" ]; then
+    packages=$(preloaded _ .deb "$@") || fail "${packages#strata: failed: }"
+    # shellcheck disable=SC2086 # these are several words
+    must apt-get -q -y -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts=/dev/null --no-install-recommends \
+      --allow-change-held-packages -o Dpkg::Options::=--force-confold install $packages
+    run apt-mark hold kubeadm kubelet "$CONTAINERD_PACKAGE" || true # containerd may come from elsewhere
+    return 0
+  fi
   if [ -n "$CONFIGURE_REPOSITORIES" ]; then
     url=$(in_format deb "$KUBERNETES_REPOSITORY")
     repository kubernetes "$url /" "$url/Release.key" "$KUBERNETES_KEY"

@@ -4,7 +4,7 @@
 set -eu
 umask 077
 LC_ALL=C
-PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/bin
 export LC_ALL PATH
 # Who has sent this may go; what has begun goes on to its end.
 trap '' PIPE HUP

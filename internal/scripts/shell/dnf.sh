@@ -23,10 +23,22 @@ gpgkey=file://$file
 exclude=$excluded"
 }
 
+# is_rpm_installed tells whether the package of a file is installed, in any version.
+is_rpm_installed() {
+  rpm -q "$(rpm -qp --nosignature --qf '%{NAME}' "$1" 2>/dev/null)" >/dev/null 2>&1
+}
+
 # dnf_packages installs programs, and keeps others from upgrading them.
 dnf_packages() {
   say "installs the packages of $VERSION"
   wanted=$*
+  if [ -n "$PRELOADED" ]; then
+    is_installed() { is_rpm_installed "$1"; }
+    packages=$(preloaded - .rpm "$@") || fail "${packages#strata: failed: }"
+    # shellcheck disable=SC2086 # these are several words
+    must dnf -y --disablerepo='*' --setopt=install_weak_deps=False install $packages
+    return 0
+  fi
   if [ -n "$CONFIGURE_REPOSITORIES" ]; then
     url=$(in_format rpm "$KUBERNETES_REPOSITORY")
     dnf_repository strata-kubernetes "$url/" "$url/repodata/repomd.xml.key" "$KUBERNETES_KEY" "kubelet kubeadm kubectl cri-tools kubernetes-cni"

@@ -14,5 +14,7 @@ if [ -f /etc/kubernetes/kubelet.conf ]; then
 else
   must kubeadm join --config "$WORK/kubeadm.yaml"
 fi
+address "$VIRTUAL"
+modes
 journal ',"ended":true'
 say "has joined"

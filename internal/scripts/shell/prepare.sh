@@ -26,9 +26,17 @@ br_netfilter"
   containers
 }
 
-# has tells whether a program is there: of Kubernetes in its version, containerd in any.
+# has tells whether a program is there: of Kubernetes in its version, containerd in one that
+# Kubernetes runs on.
 has() {
   case $1 in
+  containerd)
+    # shellcheck disable=SC2046 # these are several words: a name, where it comes from, and its version
+    set -- $(containerd --version 2>/dev/null)
+    major=${3:-0}
+    major=${major#v}
+    [ "${major%%.*}" -ge "$CONTAINERD_LEAST" ] 2>/dev/null
+    ;;
   kubeadm) [ "$(kubeadm version -o short 2>/dev/null)" = "$VERSION" ] ;;
   kubelet) [ "$(kubelet --version 2>/dev/null)" = "Kubernetes $VERSION" ] ;;
   *) command -v "$1" >/dev/null 2>&1 ;;
@@ -48,18 +56,45 @@ in_format() {
   printf '%s' "$2" | sed "s/{format}/$1/g"
 }
 
+# preloaded lists the packages of a folder of the host, by what stands between a name and its
+# version, and by their ending: those of the programs that are missing, of containerd the
+# newest. The others, which the programs need, are listed where they are not installed.
+preloaded() {
+  between=$1 ending=$2
+  shift 2
+  for name in "$@"; do
+    has "$name" && continue
+    pattern=$name$between${VERSION#v}
+    if [ "$name" = containerd ]; then
+      pattern=$CONTAINERD_PACKAGE$between
+    fi
+    file=$(printf '%s\n' "$PRELOADED/$pattern"*"$ending" | sort -V | tail -n 1)
+    if [ ! -f "$file" ]; then
+      fail "$PRELOADED has no $pattern*$ending"
+    fi
+    printf '%s ' "$file"
+  done
+  for file in "$PRELOADED"/*"$ending"; do
+    case ${file##*/} in
+    kubeadm"$between"* | kubelet"$between"* | kubectl"$between"* | "$CONTAINERD_PACKAGE$between"*) ;;
+    *) if [ -f "$file" ] && ! is_installed "$file"; then printf '%s ' "$file"; fi ;;
+    esac
+  done
+}
+
 # packages installs those of the programs that are missing.
 packages() {
   lacks_some "$@" || return 0
   # shellcheck disable=SC1091 # it is the host's
   id=$(. /etc/os-release && printf '%s %s' "${ID:-}" "${ID_LIKE:-}")
   case " $id " in
+  *" flatcar "*) binaries "$@" ;;
   *" debian "* | *" ubuntu "*) apt_packages "$@" ;;
   *" rhel "* | *" centos "* | *" fedora "*) dnf_packages "$@" ;;
-  *) fail "this host is of no family that packages are known for (Debian, Ubuntu, RHEL, Fedora), and lacks $* of $VERSION: install them" ;;
+  *) fail "this host is of no family that packages are known for (Debian, Ubuntu, RHEL, Fedora, Flatcar), and lacks $* of $VERSION: install them" ;;
   esac
   if lacks_some "$@"; then
-    fail "the packages are installed, and one of $* is not as it must be"
+    fail "the packages are installed, and one of $* is not as it must be: kubeadm and kubelet of $VERSION, or containerd $CONTAINERD_LEAST.0 and later"
   fi
 }
 

@@ -8,5 +8,6 @@ must kubeadm certs renew all
 say "starts its control plane again"
 stop_static etcd kube-apiserver kube-controller-manager kube-scheduler
 start_static
+modes
 journal ',"ended":true'
 say "has new certificates"

@@ -11,7 +11,7 @@ fi
 if [ -n "$KEEP" ] && [ -d /var/lib/etcd/member ]; then
   park
 fi
-rm -rf /etc/kubernetes/manifests /etc/kubernetes/pki /etc/kubernetes/patches /var/lib/kubelet/pki /etc/cni/net.d
+rm -rf /etc/kubernetes/manifests /etc/kubernetes/pki /etc/kubernetes/patches /etc/kubernetes/strata /var/lib/kubelet/pki /etc/cni/net.d
 if [ -d /var/lib/etcd ]; then
   find /var/lib/etcd -mindepth 1 -delete # it may be a file system of its own
 fi

@@ -16,5 +16,12 @@ if [ -n "$KUBEADM" ]; then
     stop_static kube-apiserver
     start_static
   fi
+  # What no API server is given any more has keys that nobody needs here.
+  for file in /etc/kubernetes/strata/encryption-*.yaml; do
+    case " $ENCRYPTION_KEPT " in *" $file "*) continue ;; esac
+    rm -f "$file"
+  done
 fi
+address "$VIRTUAL"
+modes
 say "has its settings"

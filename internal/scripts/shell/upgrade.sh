@@ -7,6 +7,7 @@
 journal ""
 say "upgrades to $VERSION"
 packages kubeadm
+api_files
 if [ -n "$LEADS" ]; then
   say "runs kubeadm upgrade apply"
   must kubeadm upgrade apply "$VERSION" --yes --patches "${KUBELET_PATCH_FILE%/*}" --ignore-preflight-errors="$IGNORED"
@@ -17,5 +18,7 @@ fi
 packages kubelet
 must systemctl daemon-reload
 must systemctl restart kubelet
+address "$VIRTUAL"
+modes
 journal ',"ended":true'
 say "has $VERSION"

@@ -32,7 +32,7 @@ func version(name, fallback string) string {
 		return said
 	}
 	if program, err := os.Executable(); err == nil {
-		if said, err := os.ReadFile(program + ".version"); err == nil && name == "LAB_KUBELET" {
+		if said, err := os.ReadFile(program + ".version"); err == nil {
 			return strings.TrimSpace(string(said))
 		}
 	}

@@ -1,0 +1,237 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshots
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go"
+
+	"github.com/strata-project/strata/internal/printable"
+)
+
+const (
+	// maxObject is the longest object that S3 takes in one request.
+	maxObject = 5 << 30
+	// defaultRegion is that of a bucket of which nothing says another one.
+	defaultRegion = "us-east-1"
+	// connectTime is how long a bucket may take to accept a connection, and headerTime to begin
+	// its answer.
+	connectTime, headerTime = 30 * time.Second, 2 * time.Minute
+)
+
+// BucketOptions say which bucket of S3 has snapshots.
+type BucketOptions struct {
+	// Endpoint is the URL of a server that speaks S3; empty for Amazon's of the region.
+	Endpoint, Region string
+	// Bucket, and Prefix of its keys.
+	Bucket, Prefix string
+	// Own has credentials be taken from where AWS's own programs find them; otherwise
+	// AccessKey and SecretKey are used, and nothing of the machine's.
+	Own                  bool
+	AccessKey, SecretKey string
+	// Dial connects; nil for any address, and through the proxy of the environment.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Bucket keeps snapshots in a bucket of S3.
+type Bucket struct {
+	client       *s3.Client
+	name, prefix string
+}
+
+// OpenBucket returns a bucket, and asks nobody yet.
+func OpenBucket(ctx context.Context, o BucketOptions) (*Bucket, error) {
+	made := awshttp.NewBuildableClient().WithTransportOptions(func(transport *http.Transport) {
+		transport.DialContext, transport.ResponseHeaderTimeout = (&net.Dialer{Timeout: connectTime}).DialContext, headerTime
+		if o.Dial != nil {
+			transport.Proxy, transport.DialContext = nil, o.Dial
+		}
+	})
+	loaded := aws.Config{Region: cmp.Or(o.Region, defaultRegion), Credentials: credentials.NewStaticCredentialsProvider(o.AccessKey, o.SecretKey, "")}
+	if o.Own {
+		var err error
+		if loaded, err = config.LoadDefaultConfig(ctx, config.WithHTTPClient(made)); err != nil {
+			return nil, fmt.Errorf("cannot read the configuration for S3: %w", err)
+		}
+		loaded.Region = cmp.Or(o.Region, loaded.Region, defaultRegion)
+		if with, is := loaded.HTTPClient.(*awshttp.BuildableClient); is {
+			made = with // with the authorities of the environment
+		}
+	}
+	// A server may not have what is signed for it sent to somebody else.
+	loaded.HTTPClient = &http.Client{Transport: made.GetTransport(), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	// Servers other than Amazon's do not know its newer checksums; a snapshot has its own.
+	loaded.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
+	loaded.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
+	client := s3.NewFromConfig(loaded, func(options *s3.Options) {
+		if o.Endpoint != "" {
+			options.BaseEndpoint, options.UsePathStyle = aws.String(o.Endpoint), true
+		}
+	})
+	return &Bucket{client: client, name: o.Bucket, prefix: strings.Trim(o.Prefix, "/")}, nil
+}
+
+// String names the bucket with its prefix, as a URL.
+func (b *Bucket) String() string { return "s3://" + path.Join(b.name, b.prefix) }
+
+func (b *Bucket) key(name string) *string { return aws.String(path.Join(b.prefix, name)) }
+
+// plainly says in a line why a bucket has refused something.
+func (b *Bucket) plainly(doing string, err error) error {
+	var said smithy.APIError
+	var refused *net.OpError
+	switch {
+	case errors.As(err, &said):
+		err = fmt.Errorf("%s: %s", said.ErrorCode(), printable.Line(said.ErrorMessage(), 200))
+	case errors.As(err, &refused):
+		err = refused
+	default:
+		err = errors.New(printable.Line(err.Error(), 300))
+	}
+	return fmt.Errorf("%s %s: %w", doing, b, err)
+}
+
+// Keep puts a snapshot from a folder into the bucket, what is known of it last, and deletes
+// all of the cluster but the newest ones; 0 keeps all. It returns where it is.
+func (b *Bucket) Keep(ctx context.Context, taken Snapshot, newest int) (Snapshot, error) {
+	if taken.Size > maxObject {
+		return Snapshot{}, fmt.Errorf("the snapshot has %d bytes, and a bucket takes %d: keep it in spec.snapshots.directory", taken.Size, int64(maxObject))
+	}
+	for _, file := range []string{taken.File, factsOf(taken.File)} {
+		if err := b.put(ctx, file); err != nil {
+			return Snapshot{}, b.plainly("cannot keep the snapshot in", err)
+		}
+	}
+	taken.File = b.String() + "/" + filepath.Base(taken.File)
+	if newest <= 0 {
+		return taken, nil
+	}
+	all, err := b.List(ctx, taken.Cluster)
+	if err != nil {
+		return taken, err
+	}
+	for _, old := range oldOnes(all, taken.ClusterID, newest) {
+		for _, file := range []string{factsOf(old.File), old.File} {
+			if _, err := b.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &b.name, Key: b.key(path.Base(file))}); err != nil {
+				return taken, b.plainly("cannot delete an old snapshot in", err)
+			}
+		}
+	}
+	return taken, nil
+}
+
+func (b *Bucket) put(ctx context.Context, file string) error {
+	opened, err := os.Open(file) //nolint:gosec // it is in a folder of ours
+	if err != nil {
+		return err
+	}
+	defer func() { _ = opened.Close() }()
+	_, err = b.client.PutObject(ctx, &s3.PutObjectInput{Bucket: &b.name, Key: b.key(filepath.Base(file)), Body: opened})
+	return err
+}
+
+// List returns the snapshots of clusters with a name, the newest first.
+func (b *Bucket) List(ctx context.Context, cluster string) ([]Snapshot, error) {
+	begins := *b.key(strings.ReplaceAll(cluster, "/", "-") + "-")
+	pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: &begins})
+	var names []string
+	for count := 0; pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, b.plainly("cannot list the snapshots in", err)
+		}
+		if count += len(page.Contents); count > maxFiles {
+			return nil, fmt.Errorf("%s has more than %d objects: give snapshots a prefix of their own", b, maxFiles)
+		}
+		for _, each := range page.Contents {
+			if name := path.Base(aws.ToString(each.Key)); named.MatchString(name) && *b.key(name) == aws.ToString(each.Key) {
+				names = append(names, name)
+			}
+		}
+	}
+	var found []Snapshot
+	for _, name := range names {
+		data, err := b.facts(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		snapshot, err := parseFacts(b.String()+"/"+name, data)
+		if err == nil && snapshot.Cluster == cluster {
+			found = append(found, snapshot)
+		}
+	}
+	newestFirst(found)
+	return found, nil
+}
+
+func (b *Bucket) facts(ctx context.Context, name string) ([]byte, error) {
+	into := &bytes.Buffer{}
+	err := b.get(ctx, name, into, maxFacts)
+	return into.Bytes(), err
+}
+
+// get writes an object, which has a limit.
+func (b *Bucket) get(ctx context.Context, name string, to io.Writer, limit int64) error {
+	answer, err := b.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &b.name, Key: b.key(name)})
+	if err != nil {
+		return b.plainly("cannot read "+name+" of", err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	n, err := io.Copy(to, io.LimitReader(answer.Body, limit+1))
+	if err == nil && n > limit {
+		err = fmt.Errorf("it is longer than %d bytes", limit)
+	}
+	if err != nil {
+		return b.plainly("cannot read "+name+" of", err)
+	}
+	return nil
+}
+
+// Fetch writes a snapshot of the bucket into a folder, and returns it there.
+func (b *Bucket) Fetch(ctx context.Context, snapshot Snapshot, dir string) (Snapshot, error) {
+	base := path.Base(snapshot.File)
+	if facts := factsOf(base); snapshot.File != b.String()+"/"+base || facts == base+factsEnding || !named.MatchString(facts) {
+		return Snapshot{}, fmt.Errorf("%s is no snapshot in %s", printable.Line(snapshot.File, 200), b)
+	}
+	for _, name := range []string{base, factsOf(base)} {
+		err := write(filepath.Join(dir, ".fetching"), filepath.Join(dir, name), func(to io.Writer) error { return b.get(ctx, name, to, maxSize) })
+		if err != nil {
+			return Snapshot{}, fmt.Errorf("cannot fetch the snapshot: %w", err)
+		}
+	}
+	return Find(filepath.Join(dir, path.Base(snapshot.File)))
+}
+
+// IsInBucket tells whether something names an object of S3.
+func IsInBucket(file string) bool {
+	parsed, err := url.Parse(file)
+	return err == nil && parsed.Scheme == "s3"
+}
+
+// oldOnes are all snapshots of a cluster but the newest ones. Those of an earlier cluster of
+// that name are all that is left of it, and stay.
+func oldOnes(all []Snapshot, clusterID string, newest int) []Snapshot {
+	all = slices.DeleteFunc(slices.Clone(all), func(s Snapshot) bool { return s.ClusterID != clusterID })
+	return all[min(newest, len(all)):]
+}

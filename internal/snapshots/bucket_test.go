@@ -1,0 +1,166 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshots_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+
+	"github.com/strata-project/strata/internal/encryption"
+	"github.com/strata-project/strata/internal/snapshots"
+	"github.com/strata-project/strata/test/controlplane"
+)
+
+// newBucket returns a bucket on a server of its own.
+func newBucket(t *testing.T) (*snapshots.Bucket, *controlplane.S3Server) {
+	t.Helper()
+	server, err := controlplane.NewS3Server()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := server.NewBucket("saved"); err != nil {
+		t.Fatal(err)
+	}
+	bucket, err := snapshots.OpenBucket(t.Context(), snapshots.BucketOptions{
+		Endpoint: "http://" + server.Endpoint(), Bucket: "saved", Prefix: "north/etcd/", AccessKey: "key", SecretKey: "hunter2",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bucket, server
+}
+
+// Snapshots go into a bucket and come back from it as they were; the oldest of the cluster
+// go, and what somebody else has there stays.
+func TestBucketKeepsSnapshots(t *testing.T) {
+	etcd := startEtcd(t, filepath.Join(t.TempDir(), "data"))
+	bucket, server := newBucket(t)
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := clock()
+	put(t, etcd, "secrets/default/a", "k8s:enc:secretbox:v1:strata-1-00000001:x")
+	put(t, etcd, "secrets/default/b", "k8s\x00in clear")
+	others := map[string]string{
+		"north/etcd/fleet-edge-20260301T000000Z-1.json": `{"no": "snapshot"}`, "north/etcd/notes.txt": "mine", "north/etcd/fleet-edge-2-20260301T000000Z-1.json": `{}`,
+		"north/etcd/fleet-edge-deep/fleet-edge-20260301T000000Z-1.json": `{}`,
+	}
+	if err := server.Put("saved", others); err != nil {
+		t.Fatal(err)
+	}
+	var last snapshots.Snapshot
+	for range 4 {
+		put(t, etcd, "configmaps/default/a", "1")
+		dir := t.TempDir()
+		taken, err := snapshots.Take(t.Context(), snapshots.Options{
+			Etcd: etcd, Dir: dir, Cluster: "fleet/edge", ClusterID: "fleet/edge/1", Version: "v1.36.3", Recipients: []age.Recipient{identity.Recipient()}, Now: now,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{encryption.InClear, "strata-1-00000001"}; !slices.Equal(taken.Providers, want) {
+			t.Errorf("the Secrets are written with %v", taken.Providers)
+		}
+		if last, err = bucket.Keep(t.Context(), taken, 3); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := bucket.List(t.Context(), "fleet/edge")
+	if err != nil || len(found) != 3 || found[0].File != last.File || !strings.HasPrefix(last.File, "s3://saved/north/etcd/fleet-edge-20260301T") || !snapshots.IsInBucket(last.File) {
+		t.Fatalf("%v, %+v", err, found)
+	}
+	dir := t.TempDir()
+	back, err := bucket.Fetch(t.Context(), found[0], dir)
+	if err != nil || back.Digest != last.Digest || filepath.Dir(back.File) != dir {
+		t.Fatalf("%v, %+v", err, back)
+	}
+	notIn(t, dir, "in clear")
+	restored := filepath.Join(t.TempDir(), "data")
+	if err := snapshots.Restore(back, []age.Identity{identity}, snapshots.Member{Name: "a", PeerURL: "http://127.0.0.1:1", Token: "b"}, t.TempDir(), restored); err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range []string{"s3://other/north/etcd/" + filepath.Base(last.File), "s3://saved/north/etcd/../x.db", "s3://saved/north/etcd/x.db", "/etc/passwd"} {
+		if _, err := bucket.Fetch(t.Context(), snapshots.Snapshot{File: wrong}, dir); err == nil || !strings.Contains(err.Error(), "is no snapshot in s3://saved/north/etcd") {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+}
+
+// What a server of S3 answers is bounded, goes nowhere else, and is said without a key; an
+// address that is not allowed is not reached.
+func TestBucketThatIsNone(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("what was signed was sent elsewhere") }))
+	defer elsewhere.Close()
+	var answer http.HandlerFunc
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r) }))
+	defer server.Close()
+	open := func(o snapshots.BucketOptions) *snapshots.Bucket {
+		o.Endpoint, o.Bucket, o.AccessKey, o.SecretKey = server.URL, "saved", "key", "hunter2"
+		bucket, err := snapshots.OpenBucket(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bucket
+	}
+	for what, c := range map[string]struct {
+		answer http.HandlerFunc
+		want   string
+	}{
+		"refused": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = w.Write([]byte("<Error><Code>AccessDenied</Code><Message>no way</Message></Error>"))
+		}, "cannot list the snapshots in s3://saved: AccessDenied: no way"},
+		"elsewhere": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+		}, "cannot list the snapshots in s3://saved: "},
+		"garbage": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = w.Write([]byte("<Error>\x1b[31m"))
+		}, "cannot list the snapshots in s3://saved: "},
+		"facts without an end": {func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Query().Has("list-type") {
+				_, _ = w.Write([]byte("<ListBucketResult><Contents><Key>fleet-edge-20260301T000000Z-1.json</Key></Contents></ListBucketResult>"))
+				return
+			}
+			for range 100 {
+				if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+					return
+				}
+			}
+		}, "is longer than 65536 bytes"},
+	} {
+		answer = c.answer
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		_, err := open(snapshots.BucketOptions{}).List(ctx, "fleet/edge")
+		cancel()
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "\x1b") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	refused := errors.New("that address is not allowed")
+	guarded := open(snapshots.BucketOptions{Dial: func(context.Context, string, string) (net.Conn, error) { return nil, refused }})
+	if _, err := guarded.List(t.Context(), "fleet/edge"); err == nil || !strings.Contains(err.Error(), refused.Error()) {
+		t.Error(err)
+	}
+	if _, err := guarded.Keep(t.Context(), snapshots.Snapshot{File: os.DevNull, Size: 6 << 30}, 0); err == nil || !strings.Contains(err.Error(), "keep it in spec.snapshots.directory") {
+		t.Error(err)
+	}
+}
