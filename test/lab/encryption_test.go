@@ -147,16 +147,11 @@ func TestSecretsAreEncryptedInEtcd(t *testing.T) {
 	u.writtenWith(cp[0], "")
 	u.add("  apiServer:\n    encryption: {keyGeneration: 1}\n")
 	u.want(hosts.Update, "", "changes settings: apiServer.encryption: identity -> a new key of generation 1", "Update")
-	u.eachStep(0, "apply", "--yes")
+	u.must(0, []string{"apply", "--yes"}, "all Secrets in etcd are written with strata-1-", "Done: ")
 	u.hide("new")
 	u.writtenWith(cp[0], "1")
 	u.readEverywhere(cp[:2], "old", "new")
-
-	// A host that joins reads them from the start.
-	settings := u.read()
-	u.save(strings.Replace(settings, "  snapshots:", listed(cp[2])+"  snapshots:", 1))
-	u.must(0, []string{"apply", "--yes"}, "cp-2 has joined", "Done: ")
-	u.readEverywhere(cp, "old", "new")
+	u.must(0, []string{"etcd", "snapshot"}, " keys at revision ")
 	first := u.newest()
 	if len(first.Providers) != 1 || !strings.HasPrefix(first.Providers[0], "strata-1-") {
 		t.Errorf("the snapshot is written with %v", first.Providers)
@@ -167,8 +162,15 @@ func TestSecretsAreEncryptedInEtcd(t *testing.T) {
 	u.eachStep(0, "apply", "--yes")
 	u.must(0, []string{"plan"}, "Done: ")
 	u.writtenWith(cp[1], "2")
+	u.readEverywhere(cp[:2], "old", "new")
+
+	// A host that joins reads what is there from the start, also after a return to before.
+	settings := u.read()
+	u.save(strings.Replace(settings, "  snapshots:", listed(cp[2])+"  snapshots:", 1))
+	u.must(0, []string{"apply", "--yes"}, "cp-2 has joined", "Done: ")
 	u.readEverywhere(cp, "old", "new")
-	u.must(0, []string{"etcd", "restore", "--from", first.File, "--confirm", "fleet/edge", "--although-it-answers"}, "all Secrets in etcd are written with strata-2-", "Done: ")
+	restore := []string{"etcd", "restore", "--from", first.File, "--confirm", "fleet/edge", "--although-it-answers"}
+	u.must(0, restore, "all Secrets in etcd are written with strata-2-", "Done: ")
 	u.readEverywhere(cp, "old", "new")
 	u.writtenWith(cp[2], "2")
 
@@ -177,7 +179,7 @@ func TestSecretsAreEncryptedInEtcd(t *testing.T) {
 	u.generation("2", "3")
 	u.must(0, []string{"apply", "--yes"}, "Done: ")
 	u.writtenWith(cp[0], "3")
-	u.must(1, []string{"etcd", "restore", "--from", first.File, "--confirm", "fleet/edge", "--although-it-answers"}, "are encrypted with "+first.Providers[0], "restore a later snapshot")
+	u.must(1, restore, "are encrypted with "+first.Providers[0], "restore a later snapshot")
 	for _, host := range cp {
 		keys := u.keysOn(host)
 		if _, is := keys[first.Providers[0]]; is || len(keys) != 2 {
