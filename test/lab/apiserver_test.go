@@ -30,7 +30,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/strata-project/strata/internal/hosts"
 	"github.com/strata-project/strata/test/controlplane"
@@ -114,14 +113,7 @@ func (i *issuer) token(t *testing.T, claims map[string]any) string {
 // as returns who an API server takes the bearer of a token for.
 func (u *user) as(token string) (authenticationv1.UserInfo, error) {
 	u.Helper()
-	text, err := u.command("kubeconfig").Output()
-	if err != nil {
-		u.Fatal(err)
-	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(text)
-	if err != nil {
-		u.Fatal(err)
-	}
+	config := u.config()
 	config.CertData, config.KeyData, config.BearerToken = nil, nil, token
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

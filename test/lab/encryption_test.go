@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/strata-project/strata/internal/encryption"
 	"github.com/strata-project/strata/internal/hostclusters"
@@ -74,14 +73,7 @@ func (u *user) hide(name string) {
 // readEverywhere reads Secrets through the API server of each host.
 func (u *user) readEverywhere(control []*lab.Host, names ...string) {
 	u.Helper()
-	text, err := u.command("kubeconfig").Output()
-	if err != nil {
-		u.Fatal(err)
-	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(text)
-	if err != nil {
-		u.Fatal(err)
-	}
+	config := u.config()
 	for _, host := range control {
 		config.Host = "https://" + host.IP() + ":6443"
 		client, err := kubernetes.NewForConfig(config)

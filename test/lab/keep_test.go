@@ -14,13 +14,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/strata-project/strata/internal/hosts"
 )
 
-// client returns a client of the cluster, by the kubeconfig that the plug-in prints.
-func (u *user) client() kubernetes.Interface {
+// config says how the cluster is asked by its administrator.
+func (u *user) config() *rest.Config {
 	u.Helper()
 	text, err := u.command("kubeconfig").Output()
 	if err != nil {
@@ -30,6 +31,13 @@ func (u *user) client() kubernetes.Interface {
 	if err != nil {
 		u.Fatal(err)
 	}
+	return config
+}
+
+// client returns a client of the cluster, by the kubeconfig that the plug-in prints.
+func (u *user) client() kubernetes.Interface {
+	u.Helper()
+	config := u.config()
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		u.Fatal(err)

@@ -22,7 +22,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/strata-project/strata/internal/hosts"
 	"github.com/strata-project/strata/test/controlplane"
@@ -32,14 +31,7 @@ import (
 // asNode is a client with the rights of a kubelet.
 func (u *user) asNode(name string) kubernetes.Interface {
 	u.Helper()
-	text, err := u.command("kubeconfig").Output()
-	if err != nil {
-		u.Fatal(err)
-	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(text)
-	if err != nil {
-		u.Fatal(err)
-	}
+	config := u.config()
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:node:" + name, Groups: []string{"system:nodes", "system:authenticated"}}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
