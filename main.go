@@ -213,6 +213,7 @@ func (o *options) addReconcilers(mgr manager.Manager, process *controllers.Proce
 		&controllers.ApplicationBundleReconciler{Process: process},
 		&controllers.PlatformReconciler{Process: process},
 		&controllers.ClusterDiscoveryReconciler{Process: process},
+		process.Claims(),
 	} {
 		if err := reconciler.SetupWithManager(mgr); err != nil {
 			return err

@@ -65,7 +65,7 @@ func TestRendersStrictlyValidObjects(t *testing.T) {
 			reason: "an installation without values has what the controller needs, and no more",
 			want: []string{
 				"ClusterRole strata", "ClusterRole strata-view", "ClusterRoleBinding strata",
-				"CustomResourceDefinition addonslayers.kraan.io", "CustomResourceDefinition applicationbundles.kraan.io", "CustomResourceDefinition clusterdiscoveries.kraan.io", "CustomResourceDefinition helmapplications.kraan.io",
+				"CustomResourceDefinition addonslayers.kraan.io", "CustomResourceDefinition applicationbundles.kraan.io", "CustomResourceDefinition capabilityclaims.kraan.io", "CustomResourceDefinition capabilityproviders.kraan.io", "CustomResourceDefinition clusterdiscoveries.kraan.io", "CustomResourceDefinition helmapplications.kraan.io",
 				"CustomResourceDefinition hostclusters.kraan.io", "CustomResourceDefinition platforms.kraan.io", "CustomResourceDefinition remoteclusters.kraan.io", "Deployment strata",
 				"Role strata-leader-election", "Role strata-revisions", "RoleBinding strata-leader-election", "RoleBinding strata-revisions",
 				"Service strata-metrics", "ServiceAccount strata",
@@ -79,7 +79,7 @@ func TestRendersStrictlyValidObjects(t *testing.T) {
 				"ClusterRole strata", "ClusterRole strata-impersonate", "ClusterRole strata-kinds", "ClusterRole strata-metrics-auth", "ClusterRole strata-metrics-reader",
 				"ClusterRole strata-remote-clusters", "ClusterRole strata-view",
 				"ClusterRoleBinding strata", "ClusterRoleBinding strata-cluster-admin", "ClusterRoleBinding strata-impersonate", "ClusterRoleBinding strata-kinds", "ClusterRoleBinding strata-metrics-auth", "ClusterRoleBinding strata-remote-clusters",
-				"ConfigMap strata-dashboard", "ConfigMap strata-system-extra", "CustomResourceDefinition addonslayers.kraan.io", "CustomResourceDefinition applicationbundles.kraan.io", "CustomResourceDefinition clusterdiscoveries.kraan.io", "CustomResourceDefinition helmapplications.kraan.io",
+				"ConfigMap strata-dashboard", "ConfigMap strata-system-extra", "CustomResourceDefinition addonslayers.kraan.io", "CustomResourceDefinition applicationbundles.kraan.io", "CustomResourceDefinition capabilityclaims.kraan.io", "CustomResourceDefinition capabilityproviders.kraan.io", "CustomResourceDefinition clusterdiscoveries.kraan.io", "CustomResourceDefinition helmapplications.kraan.io",
 				"CustomResourceDefinition hostclusters.kraan.io", "CustomResourceDefinition platforms.kraan.io", "CustomResourceDefinition remoteclusters.kraan.io", "Deployment strata",
 				"NetworkPolicy strata", "NetworkPolicy strata-artifacts", "PodDisruptionBudget strata",
 				"PrometheusRule strata", "Role strata-impersonate", "Role strata-impersonate", "Role strata-impersonate", "Role strata-leader-election", "Role strata-revisions",

@@ -37,6 +37,7 @@ func TestRolesAreNarrow(t *testing.T) {
 				}
 			case "addonslayers/status", "addonslayers/finalizers", "helmapplications", "helmapplications/status",
 				"applicationbundles/status", "platforms", "platforms/status", "platforms/finalizers", "remoteclusters/status", "clusterdiscoveries", "clusterdiscoveries/status",
+				"capabilityproviders", "capabilityproviders/status", "capabilityclaims/status",
 				"customresourcedefinitions", "helmcharts":
 				if slices.Contains(rule.Verbs, "delete") || slices.Contains(rule.Verbs, "create") {
 					t.Errorf("rule %v makes or deletes %s", rule, resource)
@@ -210,6 +211,25 @@ func TestHealthWatchIsOptIn(t *testing.T) {
 		t.Errorf("rules of healthWatch (-want +got):\n%s", diff)
 	}
 	if binding := named[*rbacv1.ClusterRoleBinding](t, rendered, "strata-health-watch"); binding.RoleRef.Name != "strata-health-watch" || binding.Subjects[0].Name != "strata" {
+		t.Errorf("binding %v does not give the role to the controller", binding)
+	}
+}
+
+// The metadata of all Secrets are reached where capabilities are served, and nothing of it is
+// written.
+func TestCapabilitiesAreOptIn(t *testing.T) {
+	isOfThem := func(obj object) bool { return obj.GetName() == "strata-capabilities" }
+	for _, values := range []string{"", `{capabilities: {enabled: true}, rbac: {create: false}}`} {
+		if slices.ContainsFunc(render(t, values), isOfThem) {
+			t.Errorf("with values %q the controller reaches all Secrets", values)
+		}
+	}
+	rendered := render(t, `{capabilities: {enabled: true}}`)
+	want := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list", "watch"}}}
+	if diff := cmp.Diff(want, named[*rbacv1.ClusterRole](t, rendered, "strata-capabilities").Rules); diff != "" {
+		t.Errorf("rules of capabilities (-want +got):\n%s", diff)
+	}
+	if binding := named[*rbacv1.ClusterRoleBinding](t, rendered, "strata-capabilities"); binding.RoleRef.Name != "strata-capabilities" || binding.Subjects[0].Name != "strata" {
 		t.Errorf("binding %v does not give the role to the controller", binding)
 	}
 }

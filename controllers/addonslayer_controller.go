@@ -169,7 +169,7 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 	// generation, as it is.
 	patched := layer.DeepCopy()
 	controllerutil.AddFinalizer(patched, v1alpha1.Finalizer)
-	err := patchLocked(ctx, r.Client, patched, layer)
+	err := apply.PatchLocked(ctx, r.Client, patched, layer)
 	if err != nil {
 		return nil, fmt.Errorf("cannot add the finalizer to layer %s: %w", name, err)
 	}

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/catalogue"
 	"github.com/strata-project/strata/internal/memory"
@@ -66,7 +67,7 @@ func (r *ApplicationBundleReconciler) reconcile(ctx context.Context, req ctrl.Re
 	patched.Status = decision.Status
 	// The lock sees to it that nothing is published anew by a look that has yet to
 	// see what was.
-	err = patchStatus(ctx, r.Client, patched, bundle)
+	err = apply.PatchStatus(ctx, r.Client, patched, bundle)
 	return 0, client.IgnoreNotFound(err)
 }
 

@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/discoveries"
 	"github.com/strata-project/strata/internal/informers"
@@ -158,7 +159,7 @@ func (r *ClusterDiscoveryReconciler) act(ctx context.Context, discovery *v1alpha
 		}
 	}
 	for _, change := range decision.Change {
-		err := patchLocked(ctx, r.Client, change.After, change.Before)
+		err := apply.PatchLocked(ctx, r.Client, change.After, change.Before)
 		if err != nil && !apierrors.IsNotFound(err) {
 			failed = append(failed, fmt.Errorf("cannot change RemoteCluster %s: %w", change.Before.Name, err))
 		}
@@ -181,7 +182,7 @@ func (r *ClusterDiscoveryReconciler) act(ctx context.Context, discovery *v1alpha
 func (r *ClusterDiscoveryReconciler) consume(ctx context.Context, discovery *v1alpha1.ClusterDiscovery) error {
 	patched := discovery.DeepCopy()
 	delete(patched.Annotations, v1alpha1.AllowPruneAnnotation)
-	err := patchLocked(ctx, r.Client, patched, discovery)
+	err := apply.PatchLocked(ctx, r.Client, patched, discovery)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("cannot remove the annotation %s: %w", v1alpha1.AllowPruneAnnotation, err)
 	}
@@ -206,7 +207,7 @@ func (r *ClusterDiscoveryReconciler) write(
 		return nil
 	}
 	before := discovery.Status.Conditions
-	if err := patchStatus(ctx, r.Client, patched, discovery); err != nil {
+	if err := apply.PatchStatus(ctx, r.Client, patched, discovery); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	r.tellReady(patched, v1alpha1.ClusterDiscoveryKind, "", patched.Status.Conditions, before)

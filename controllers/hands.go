@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
@@ -63,7 +64,7 @@ func (h *hands) Persist(ctx context.Context, o *layers.Observation, status v1alp
 	defer cancel()
 	patched := h.stored.DeepCopy()
 	patched.Status = status
-	err := patchStatus(ctx, h.r.Client, patched, h.stored)
+	err := apply.PatchStatus(ctx, h.r.Client, patched, h.stored)
 	if err != nil {
 		if apierrors.IsNotFound(err) {
 			return round.ErrGone
@@ -160,7 +161,7 @@ func (h *hands) isReserved(layer string, id objects.ID, live *metav1.PartialObje
 func (h *hands) Finalize(ctx context.Context, layer *v1alpha1.AddonsLayer) error {
 	patched := layer.DeepCopy()
 	controllerutil.RemoveFinalizer(patched, v1alpha1.Finalizer)
-	err := patchLocked(ctx, h.r.Client, patched, layer)
+	err := apply.PatchLocked(ctx, h.r.Client, patched, layer)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot remove the finalizer of layer %s: %w", layer.Name, err)
 	}

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/catalogue"
 )
 
@@ -55,7 +56,7 @@ func (r *HelmApplicationReconciler) reconcile(ctx context.Context, req ctrl.Requ
 		patched.Status = decision.Status
 		// The lock sees to it that nothing is published anew by a look that has yet
 		// to see what was.
-		err := patchStatus(ctx, r.Client, patched, app)
+		err := apply.PatchStatus(ctx, r.Client, patched, app)
 		if err != nil {
 			return 0, client.IgnoreNotFound(err)
 		}

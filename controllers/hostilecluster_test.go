@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/reach"
@@ -267,7 +268,7 @@ func TestRefusedStatusIsWrittenShorter(t *testing.T) {
 		f.must(f.client.Get(f.ctx, client.ObjectKeyFromObject(cluster), cluster))
 		patched := cluster.DeepCopy()
 		change(&patched.Status)
-		err := patchStatus(f.ctx, by, patched, cluster)
+		err := apply.PatchStatus(f.ctx, by, patched, cluster)
 		found := &v1alpha1.RemoteCluster{}
 		f.must(f.client.Get(f.ctx, client.ObjectKeyFromObject(cluster), found))
 		return found, err
@@ -283,7 +284,7 @@ func TestRefusedStatusIsWrittenShorter(t *testing.T) {
 		changed.Status, changed.Message = metav1.ConditionFalse, strings.Repeat("no\n", 20000)
 		status.Conditions, status.Layers.Total = []metav1.Condition{changed}, 2
 	})
-	if said := found.Status.Conditions[0]; err != nil || said.Status != metav1.ConditionFalse || len(said.Message) > maxShortened || !strings.HasPrefix(said.Message, "no no ") || found.Status.Layers.Total != 2 {
+	if said := found.Status.Conditions[0]; err != nil || said.Status != metav1.ConditionFalse || len(said.Message) > apply.MaxShortened || !strings.HasPrefix(said.Message, "no no ") || found.Status.Layers.Total != 2 {
 		t.Errorf("%v: %.200v", err, found.Status)
 	}
 	by = refusing{f.client}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/catalogue"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/memory"
@@ -119,7 +120,7 @@ func (r *PlatformReconciler) finalize(ctx context.Context, platform *v1alpha1.Pl
 	}
 	patched := platform.DeepCopy()
 	controllerutil.RemoveFinalizer(patched, v1alpha1.Finalizer)
-	err := patchLocked(ctx, r.Client, patched, platform)
+	err := apply.PatchLocked(ctx, r.Client, patched, platform)
 	return client.IgnoreNotFound(err)
 }
 
@@ -136,7 +137,7 @@ func (r *PlatformReconciler) tell(ctx context.Context, platform *v1alpha1.Platfo
 	}
 	patched := platform.DeepCopy()
 	patched.Status = status
-	err = patchStatus(ctx, r.Client, patched, platform)
+	err = apply.PatchStatus(ctx, r.Client, patched, platform)
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the status of Platform %s: %w", platform.Name, err)
 	}
@@ -180,7 +181,7 @@ func (r *PlatformReconciler) mark(ctx context.Context, platform *v1alpha1.Platfo
 	if !changed {
 		return platform, nil
 	}
-	err := patchLocked(ctx, r.Client, patched, platform)
+	err := apply.PatchLocked(ctx, r.Client, patched, platform)
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the finalizer or the annotation %s of Platform %s: %w", v1alpha1.DecidedAnnotation, platform.Name, err)
 	}

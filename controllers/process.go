@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/strata-project/strata/internal/claimkeeper"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
@@ -159,6 +160,15 @@ func (p *Process) setupSight(mgr ctrl.Manager) error {
 	}
 	p.sources = newSources(p, sources)
 	return nil
+}
+
+// Claims returns what keeps CapabilityClaims, by the rules and the rights of the process. It is
+// for after Setup.
+func (p *Process) Claims() *claimkeeper.Keeper {
+	return claimkeeper.New(claimkeeper.Options{
+		Client: p.Client, Reader: p.Reader, Settings: p.Settings, Accounts: p.accounts, Selector: p.Selector, Concurrent: p.Concurrent,
+		PlanValid: p.PlanValid, Holds: p.Fence.Holds, Events: p.Events, Tell: p.tellReady, Now: p.now,
+	})
 }
 
 // isOwn tells whether an object is this controller's to look after.

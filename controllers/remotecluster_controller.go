@@ -65,7 +65,7 @@ func (r *RemoteClusterReconciler) reconcile(ctx context.Context, req ctrl.Reques
 	if isOwn && cluster.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(cluster, v1alpha1.ClusterFinalizer) {
 		patched := cluster.DeepCopy()
 		controllerutil.AddFinalizer(patched, v1alpha1.ClusterFinalizer)
-		err := patchLocked(ctx, r.Client, patched, cluster)
+		err := apply.PatchLocked(ctx, r.Client, patched, cluster)
 		if err != nil {
 			return 0, client.IgnoreNotFound(err)
 		}
@@ -123,7 +123,7 @@ func (r *RemoteClusterReconciler) settleIdentity(ctx context.Context, o clusters
 	for _, key := range verdict.Consume {
 		delete(patched.Annotations, key)
 	}
-	err := patchLocked(ctx, r.Client, patched, o.Cluster)
+	err := apply.PatchLocked(ctx, r.Client, patched, o.Cluster)
 	if err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
@@ -170,7 +170,7 @@ func (r *RemoteClusterReconciler) refreshCopy(ctx context.Context, o clusters.Ob
 	if refreshed == nil {
 		return nil
 	}
-	err := patchLocked(ctx, r.Client, refreshed, o.Live)
+	err := apply.PatchLocked(ctx, r.Client, refreshed, o.Live)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot refresh %s: %w", clusters.CopyOf(o.Cluster), err)
 	}
@@ -181,7 +181,7 @@ func (r *RemoteClusterReconciler) refreshCopy(ctx context.Context, o clusters.Ob
 func (r *RemoteClusterReconciler) takeFinalizer(ctx context.Context, copied *unstructured.Unstructured) error {
 	patched := copied.DeepCopy()
 	controllerutil.RemoveFinalizer(patched, v1alpha1.KubeConfigFinalizer)
-	err := patchLocked(ctx, r.Client, patched, copied)
+	err := apply.PatchLocked(ctx, r.Client, patched, copied)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot take the finalizer off Secret %s/%s: %w", copied.GetNamespace(), copied.GetName(), err)
 	}
@@ -279,7 +279,7 @@ func (r *RemoteClusterReconciler) finalize(ctx context.Context, o clusters.Obser
 	}
 	patched := o.Cluster.DeepCopy()
 	controllerutil.RemoveFinalizer(patched, v1alpha1.ClusterFinalizer)
-	err := patchLocked(ctx, r.Client, patched, o.Cluster)
+	err := apply.PatchLocked(ctx, r.Client, patched, o.Cluster)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot remove the finalizer of RemoteCluster %s/%s: %w", o.Cluster.Namespace, o.Cluster.Name, err)
 	}
@@ -304,7 +304,7 @@ func (r *RemoteClusterReconciler) persist(ctx context.Context, cluster *v1alpha1
 	defer cancel()
 	patched := cluster.DeepCopy()
 	patched.Status = status
-	err := patchStatus(ctx, r.Client, patched, cluster)
+	err := apply.PatchStatus(ctx, r.Client, patched, cluster)
 	if err == nil {
 		r.written.Wrote(patched)
 		*cluster = *patched

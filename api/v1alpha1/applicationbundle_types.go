@@ -313,6 +313,13 @@ type BundleApplication struct {
 	// +listMapKey=name
 	// +optional
 	Parameters []Parameter `json:"parameters,omitempty"`
+	// Requires refines what the HelmApplication requires, by its name, with templates in the
+	// provider and in the parameters; or adds to it.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Requires []CapabilityRequirement `json:"requires,omitempty"`
 	// DependsOn names applications of the same layer that must be ready before.
 	// +kubebuilder:validation:MaxItems=50
 	// +kubebuilder:validation:items:MaxLength=53

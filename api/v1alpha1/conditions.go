@@ -119,6 +119,42 @@ const (
 	ReasonDiscovered = "Discovered"
 )
 
+// Condition types of a CapabilityClaim, beside Ready.
+const (
+	// BoundCondition says whether a provider serves the claim.
+	BoundCondition = "Bound"
+	// BindingOutdatedCondition is True where the claim would get something else if it were
+	// bound anew. It stops nothing.
+	BindingOutdatedCondition = "BindingOutdated"
+)
+
+// Condition reasons of a CapabilityClaim and of a CapabilityProvider, beside those of other
+// kinds.
+const (
+	// ReasonBound says that a claim has what it needs.
+	ReasonBound = "Bound"
+	// ReasonAmbiguous says that several providers fit a claim.
+	ReasonAmbiguous = "Ambiguous"
+	// ReasonNoProvider says that no provider fits a claim.
+	ReasonNoProvider = "NoProvider"
+	// ReasonInvalidParameters says that a claim's provider does not take its parameters.
+	ReasonInvalidParameters = "InvalidParameters"
+	// ReasonInvalidTemplate says that a provider's templates come to no object.
+	ReasonInvalidTemplate = "InvalidTemplate"
+	// ReasonObjectFailed says that an object of a claim cannot be made, or has failed.
+	ReasonObjectFailed = "ObjectFailed"
+	// ReasonInUse says that a claim that is being deleted is still needed.
+	ReasonInUse = "InUse"
+	// ReasonProviderChanged says that the provider of a claim is not as it was, or has gone.
+	ReasonProviderChanged = "ProviderChanged"
+	// ReasonMoveRefused says that a claim cannot be moved to the provider that is named.
+	ReasonMoveRefused = "MoveRefused"
+	// ReasonMoved says that a claim has another provider, or what its provider has become.
+	ReasonMoved = "Moved"
+	// ReasonOffered says that a provider serves whoever claims.
+	ReasonOffered = "Offered"
+)
+
 // Condition reasons of a HostCluster, beside those of other kinds and those for which the
 // hosts are left as they are, such as QuorumLost.
 const (

@@ -20,7 +20,8 @@ var GroupVersion = schema.GroupVersion{Group: "kraan.io", Version: "v1alpha1"}
 // AddToScheme registers the types of this package with a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &AddonsLayer{}, &AddonsLayerList{}, &RemoteCluster{}, &RemoteClusterList{}, &HelmApplication{}, &HelmApplicationList{},
-		&ApplicationBundle{}, &ApplicationBundleList{}, &Platform{}, &PlatformList{}, &ClusterDiscovery{}, &ClusterDiscoveryList{}, &HostCluster{}, &HostClusterList{})
+		&ApplicationBundle{}, &ApplicationBundleList{}, &Platform{}, &PlatformList{}, &ClusterDiscovery{}, &ClusterDiscoveryList{}, &HostCluster{}, &HostClusterList{},
+		&CapabilityProvider{}, &CapabilityProviderList{}, &CapabilityClaim{}, &CapabilityClaimList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

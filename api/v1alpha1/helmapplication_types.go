@@ -138,6 +138,20 @@ type ApplicationContent struct {
 	// +optional
 	Recommends []ApplicationRequirement `json:"recommends,omitempty"`
 
+	// Requires lists the capabilities that the application needs, wherever they come from.
+	// A CapabilityClaim is made for each, and the release waits for it.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Requires []CapabilityRequirement `json:"requires,omitempty"`
+
+	// ValuesFrom lists values of the chart that come from what is required.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	// +optional
+	ValuesFrom []BindingValue `json:"valuesFrom,omitempty"`
+
 	// KubeVersion is the range of Kubernetes versions that the version runs on: a
 	// minimum such as 1.31, or a range such as >=1.31 <1.36. Empty for any.
 	// +kubebuilder:validation:MaxLength=128
@@ -154,6 +168,7 @@ type ApplicationContent struct {
 // +kubebuilder:validation:XValidation:rule="has(self.parameters) == has(oldSelf.parameters) && (!has(self.parameters) || self.parameters == oldSelf.parameters)",message="a version that is published cannot get other parameters: add another version"
 // +kubebuilder:validation:XValidation:rule="has(oldSelf.dependencies) || has(self.dependsOn) == has(oldSelf.dependsOn) && (!has(self.dependsOn) || self.dependsOn == oldSelf.dependsOn)",message="a version that is published cannot get other dependencies: add another version"
 // +kubebuilder:validation:XValidation:rule="has(oldSelf.recommendations) || has(self.recommends) == has(oldSelf.recommends) && (!has(self.recommends) || self.recommends == oldSelf.recommends)",message="a version that is published cannot get other recommendations: add another version"
+// +kubebuilder:validation:XValidation:rule="has(self.valuesFrom) == has(oldSelf.valuesFrom) && (!has(self.valuesFrom) || self.valuesFrom == oldSelf.valuesFrom)",message="a version that is published cannot get other values: add another version"
 // +kubebuilder:validation:XValidation:rule="has(oldSelf.kubernetes) || has(self.kubeVersion) == has(oldSelf.kubeVersion) && (!has(self.kubeVersion) || self.kubeVersion == oldSelf.kubeVersion)",message="a version that is published cannot get another range of Kubernetes versions: add another version"
 type HelmApplicationVersion struct {
 	// Version is a semantic version; v1.0.0 and 1.0.0 are the same.
@@ -294,6 +309,55 @@ type ApplicationRequirement struct {
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Range string `json:"range,omitempty"`
+}
+
+// CapabilityRequirement is a capability that an application needs.
+type CapabilityRequirement struct {
+	// Name by which values refer to it. The claim is named after the application and it.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +required
+	Name string `json:"name"`
+	// Capability as category/type, such as database/postgresql. Case does not matter. It may
+	// be left out where it refines what the catalogue requires.
+	// +kubebuilder:validation:MaxLength=127
+	// +kubebuilder:validation:Pattern=`^$|^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?/[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$`
+	// +optional
+	Capability string `json:"capability,omitempty"`
+	// Version is a version, or a range such as >=15; any where it is not given.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Version string `json:"version,omitempty"`
+	// Provider by its name; the one that fits where it is not given.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Provider string `json:"provider,omitempty"`
+	// ProviderSelector selects providers by their labels.
+	// +optional
+	ProviderSelector *metav1.LabelSelector `json:"providerSelector,omitempty"`
+	// Parameters as the provider's schema has them.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Parameters *apiextensionsv1.JSON `json:"parameters,omitempty"`
+}
+
+// BindingValue is a value of a chart that comes from the binding of what is required.
+type BindingValue struct {
+	// Capability is the name of the requirement.
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Capability string `json:"capability"`
+	// Key of the binding, such as uri.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Key string `json:"key"`
+	// TargetPath is the path of the value in the chart's values, such as database.uri.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=250
+	// +required
+	TargetPath string `json:"targetPath"`
 }
 
 // HelmApplicationStatus says how a catalogue entry fares.

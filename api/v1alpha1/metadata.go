@@ -128,6 +128,18 @@ const (
 	ShareWithAnnotation = "kraan.io/share-with"
 )
 
+// What is on and about the objects of a CapabilityClaim.
+const (
+	// ClaimLabel is the UID of the claim that an object was made for.
+	ClaimLabel = "kraan.io/claim"
+	// RebindAnnotation on a claim names the provider that it is bound to anew, at the highest
+	// version that fits; that may be the one that it has. What it had of another one stays
+	// until the claim goes. It is removed when it is used.
+	RebindAnnotation = "kraan.io/rebind"
+	// ClaimFinalizer keeps a claim until what was made for it has gone.
+	ClaimFinalizer = "kraan.io/capability-claim"
+)
+
 // Labels and annotations on the RemoteClusters that a ClusterDiscovery has made.
 const (
 	// DiscoveryLabel names the ClusterDiscovery, of the same namespace.

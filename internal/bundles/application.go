@@ -128,6 +128,10 @@ func (r *rendering) application(application slot, all []slot) error {
 			return err
 		}
 	}
+	needs, err := r.claims(application, spec)
+	if err != nil {
+		return err
+	}
 	if timeout := application.version.Timeout; timeout != nil {
 		spec["timeout"] = timeout.Duration.String()
 	}
@@ -137,7 +141,7 @@ func (r *rendering) application(application slot, all []slot) error {
 	}
 	release := newObject("helm.toolkit.fluxcd.io/v2", kinds.HelmReleaseKind.Kind, application.namespace, application.Name)
 	release.Object["spec"] = spec
-	r.add(application.field(""), release)
+	r.add(application.field(""), release).Needs = needs
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/strata-project/strata/internal/catalogue"
 	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/oldwords"
+	"github.com/strata-project/strata/internal/templates"
 	"github.com/strata-project/strata/internal/versions"
 )
 
@@ -221,7 +222,7 @@ func (c *checking) object(path string, object v1alpha1.Manifest) {
 		c.say(path, "%v", err)
 		return
 	}
-	if field, wrong := checkObject(value); wrong != "" && !c.fillsLater(value, field) {
+	if field, wrong := templates.CheckObject(value); wrong != "" && !c.fillsLater(value, field) {
 		c.say(join(path, field), "%s", wrong)
 	}
 	c.templates(path, value)
@@ -265,6 +266,7 @@ func (c *checking) applications(path string, layer *v1alpha1.BundleLayer) {
 			c.templates(fmt.Sprintf("%s.valuesFrom[%d].name", field, i), reference.Name)
 		}
 		c.parameters(field, application)
+		c.requires(field, application.Requires)
 		for _, name := range application.DependsOn {
 			if !slices.ContainsFunc(layer.Applications, func(a v1alpha1.BundleApplication) bool { return a.Name == name }) {
 				c.say(field+".dependsOn", "the layer has no application %s", name)

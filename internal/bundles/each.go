@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/templates"
 )
 
 // maxCopies bounds how many applications a layer comes to, copies for items among them.
@@ -72,7 +73,7 @@ func copiesFor(layer *v1alpha1.BundleLayer, application v1alpha1.BundleApplicati
 	}
 	list, is := value.([]any)
 	if value != nil && !is {
-		return nil, wrongHook(field, fmt.Errorf("comes to %s, and must come to a list", described(value)))
+		return nil, wrongHook(field, fmt.Errorf("comes to %s, and must come to a list", templates.Described(value)))
 	}
 	copies := make([]copied, 0, len(list))
 	for i, value := range list {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/templates"
 )
 
 // Resolve returns the values of all inputs of a bundle: what is given, or the
@@ -150,28 +151,9 @@ func conform(input v1alpha1.BundleInput, value any) (any, error) {
 		fits = kind == v1alpha1.InputArray
 	}
 	if !fits {
-		return nil, fmt.Errorf("is %s, and must be of the type %s", described(value), kind)
+		return nil, fmt.Errorf("is %s, and must be of the type %s", templates.Described(value), kind)
 	}
 	return value, matches(input, value)
-}
-
-func described(value any) string {
-	switch v := value.(type) {
-	case nil:
-		return "null"
-	case string:
-		return fmt.Sprintf("the String %q", short(v))
-	case bool:
-		return fmt.Sprintf("the Boolean %t", v)
-	case int64, float64:
-		return fmt.Sprintf("the Number %v", v)
-	case map[string]any:
-		return "an Object"
-	case []any:
-		return "an Array"
-	default:
-		return fmt.Sprintf("a %T", value)
-	}
 }
 
 // short cuts a text for a message.
@@ -207,7 +189,7 @@ func decodeObject(raw *apiextensionsv1.JSON) (map[string]any, error) {
 	}
 	object, is := value.(map[string]any)
 	if !is {
-		return nil, fmt.Errorf("is %s, and must be an Object", described(value))
+		return nil, fmt.Errorf("is %s, and must be an Object", templates.Described(value))
 	}
 	return object, nil
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -186,3 +187,6 @@ func mentionsClusters(layer *v1alpha1.BundleLayer) bool {
 func ReadsClusters(bundle *v1alpha1.ApplicationBundle) bool {
 	return makesClusters(bundle) && slices.ContainsFunc(bundle.Spec.Layers, func(layer v1alpha1.BundleLayer) bool { return mentionsClusters(&layer) })
 }
+
+// isTemplate tells whether a text has something to be filled.
+func isTemplate(text string) bool { return strings.Contains(text, "${") }

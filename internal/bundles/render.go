@@ -23,6 +23,7 @@ import (
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/oldwords"
 	"github.com/strata-project/strata/internal/sources"
+	"github.com/strata-project/strata/internal/templates"
 )
 
 // Request is everything that Render goes by.
@@ -271,7 +272,7 @@ func (r *rendering) objects() error {
 		if err != nil {
 			return err
 		}
-		if path, wrong := checkObject(filled); wrong != "" {
+		if path, wrong := templates.CheckObject(filled); wrong != "" {
 			return r.mistake(join(field, path), "%s", wrong)
 		}
 		delete(filled, "status")

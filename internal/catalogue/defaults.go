@@ -45,6 +45,10 @@ func complete(version *v1alpha1.HelmApplicationVersion, shared *v1alpha1.Applica
 	version.Ready, version.Timeout = cmp.Or(version.Ready, shared.Ready), cmp.Or(version.Timeout, shared.Timeout)
 	name := func(r v1alpha1.ApplicationRequirement) string { return r.Name }
 	version.DependsOn, version.Recommends = byName(version.DependsOn, shared.DependsOn, name), byName(version.Recommends, shared.Recommends, name)
+	version.Requires = byName(version.Requires, shared.Requires, func(r v1alpha1.CapabilityRequirement) string { return r.Name })
+	if len(version.ValuesFrom) == 0 {
+		version.ValuesFrom = slices.Clone(shared.ValuesFrom)
+	}
 	version.KubeVersion = cmp.Or(version.KubeVersion, shared.KubeVersion)
 }
 

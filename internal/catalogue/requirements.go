@@ -50,6 +50,9 @@ func (o Observation) problems() []string {
 				}
 			}
 		}
+		for _, wrong := range wrongRequires(version.ApplicationContent) {
+			say("%s", wrong)
+		}
 		if loop := loops[version.Version]; loop != "" {
 			say("it needs itself: %s", loop)
 		}

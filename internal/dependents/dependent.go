@@ -76,6 +76,9 @@ type Dependent struct {
 	Withheld string
 	// Assess says when it is ready.
 	Assess objects.Assess
+	// Ready says instead of Assess how the object fares, also to objects that wait for it; nil
+	// where Assess does.
+	Ready func(live *unstructured.Unstructured) objects.Standing `json:"-"`
 	// Judge says instead of Assess how the object fares, where the primary has rules of
 	// its own; nil where it has none. What other objects wait for is Assess.
 	Judge func(live *unstructured.Unstructured) objects.Standing `json:"-"`

@@ -91,7 +91,8 @@ type Input struct {
 	Keys  Keys
 	// Now is the time of the observation.
 	Now time.Time
-	// Grace is how long an unwanted object waits to be adopted.
+	// Grace is how long an unwanted object waits to be adopted. Below 0 it is deleted without
+	// being marked before: nobody could adopt it.
 	Grace time.Duration
 	// Waited says how long orphans have waited at most, by a clock that is
 	// never set: Now, and Entry.Since, are the wall clock's. One that it lacks

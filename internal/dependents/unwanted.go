@@ -121,6 +121,10 @@ func (p *planner) keepMarks(entry Entry, live *unstructured.Unstructured) {
 // planOrphan marks an unwanted object, waits for its grace, and deletes it
 // when nobody wants it and nothing that outlives it is in the way.
 func (p *planner) planOrphan(entry Entry, live *unstructured.Unstructured) {
+	if p.Grace < 0 {
+		p.stand(entry, p.planDelete(entry, live))
+		return
+	}
 	claim, claimed := p.claimOn(entry.ID)
 	marked := live.GetLabels()[p.Keys.Orphaned] != ""
 	if !marked || entry.Status != objects.StatusOrphaned {

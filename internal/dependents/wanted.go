@@ -87,6 +87,14 @@ func (d *Dependent) judge(live *unstructured.Unstructured) objects.Standing {
 	if d.Judge != nil {
 		return d.Judge(live)
 	}
+	return d.assess(live)
+}
+
+// assess says how a live object fares for those who wait for it.
+func (d *Dependent) assess(live *unstructured.Unstructured) objects.Standing {
+	if d.Ready != nil {
+		return d.Ready(live)
+	}
 	return objects.AssessObject(d.Assess, live)
 }
 
@@ -193,7 +201,7 @@ func (p *planner) waitForDependencies(d *Dependent) (objects.ID, string) {
 		if live == nil || p.Stale[id] || !p.isCurrent(dependency, p.entries[id], live) {
 			return id, fmt.Sprintf("waits for %s, which has yet to be applied", id)
 		}
-		standing := objects.AssessObject(dependency.Assess, live)
+		standing := dependency.assess(live)
 		if standing.Health > objects.Ignored {
 			return id, fmt.Sprintf("waits for %s, which %s", id, cmp.Or(standing.Message, "is "+standing.Status))
 		}
@@ -294,7 +302,7 @@ func (p *planner) observe(d *Dependent, live *unstructured.Unstructured) objects
 	if live == nil {
 		return objects.Standing{Health: objects.Progressing, Status: objects.StatusMissing, Message: "does not exist yet"}
 	}
-	standing := objects.AssessObject(d.Assess, live)
+	standing := d.assess(live)
 	standing.Current = true
 	return standing
 }

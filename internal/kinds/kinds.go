@@ -25,6 +25,9 @@ var HelmRepositoryKind = schema.GroupKind{Group: "source.toolkit.fluxcd.io", Kin
 // DefinitionKind is the kind that defines others.
 var DefinitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
+// ClaimKind is the kind of what releases wait for, and that goes after them.
+var ClaimKind = schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.CapabilityClaimKind}
+
 // kraanHelmRelease is how Kraan writes the kind of a release in a status.
 const kraanHelmRelease = "helmreleases.helm.toolkit.fluxcd.io"
 
@@ -63,6 +66,8 @@ var stages = map[schema.GroupKind]int{
 	{Kind: "ConfigMap"}:             StageConfig,
 	{Kind: "PersistentVolume"}:      StageConfig,
 	{Kind: "PersistentVolumeClaim"}: StageConfig,
+
+	ClaimKind: StageOther,
 
 	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   StageWebhook,
 	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: StageWebhook,
@@ -105,7 +110,7 @@ func AssessOf(obj *unstructured.Unstructured) objects.Assess {
 		return objects.AssessCondition
 	case gk.Group == "notification.toolkit.fluxcd.io" && gk.Kind != "Receiver":
 		return objects.AssessExistence
-	case isFlux(gk):
+	case isFlux(gk), gk == ClaimKind:
 		return objects.AssessCondition
 	case gk.Group == "" && (gk.Kind == "Secret" || gk.Kind == "ConfigMap"):
 		return objects.AssessExistence

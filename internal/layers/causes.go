@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/accounts"
 	"github.com/strata-project/strata/internal/address"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/objects"
@@ -207,15 +208,15 @@ func (o Observation) failureCauses(d Decision, results []dependents.Result) []v1
 		if result.Err == nil || apierrors.IsConflict(result.Err) || len(found) == maxBeside {
 			continue
 		}
-		why := failureOf(o.actor(result.Action.ID), result.Err)
-		if why.reason == v1alpha1.ReasonServiceAccountNotFound {
+		why := accounts.FailureOf(o.actor(result.Action.ID), result.Err)
+		if why.Reason == v1alpha1.ReasonServiceAccountNotFound {
 			account := o.Settings.AccountFor(o.Layer)
 			return []v1alpha1.Cause{{
 				Kind: "ServiceAccount", Cluster: o.cluster(), Namespace: account.Namespace, Name: account.Name,
-				Reason: d.Reason, Message: why.message,
+				Reason: d.Reason, Message: why.Message,
 			}}
 		}
-		found = append(found, objectCause(result.Action.ID, failureReason(result, why), why.message))
+		found = append(found, objectCause(result.Action.ID, failureReason(result, why), why.Message))
 	}
 	return found
 }
@@ -279,7 +280,7 @@ func (d Decision) standingCause(s objects.Standing) v1alpha1.Cause {
 }
 
 // failureReason says in one word what an action that failed has failed at.
-func failureReason(result dependents.Result, why failure) string {
+func failureReason(result dependents.Result, why accounts.Failure) string {
 	switch result.Action.Verb {
 	case dependents.VerbMark, dependents.VerbRelease, dependents.VerbDelete:
 		return v1alpha1.ReasonPruneFailed
@@ -288,5 +289,5 @@ func failureReason(result dependents.Result, why failure) string {
 			return v1alpha1.ReasonInvalidManifest
 		}
 	}
-	return cmp.Or(why.reason, v1alpha1.ReasonApplyFailed)
+	return cmp.Or(why.Reason, v1alpha1.ReasonApplyFailed)
 }

@@ -4,7 +4,6 @@
 package layers
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -12,7 +11,6 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/accounts"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/placement"
@@ -69,11 +67,11 @@ func accountGate(o Observation) *Blocked {
 // MayUseSource tells whether a layer's source, and with it the accounts of the
 // source's namespace, are open to layers. A bundle is of no namespace.
 func MayUseSource(layer *v1alpha1.AddonsLayer, settings Settings) bool {
-	return settings.opens(sources.Of(layer, settings.Namespace).Namespace)
+	return settings.Opens(sources.Of(layer, settings.Namespace).Namespace)
 }
 
-// opens tells whether layers may use the sources and accounts of a namespace.
-func (s Settings) opens(namespace string) bool {
+// Opens tells whether layers may use the sources and accounts of a namespace.
+func (s Settings) Opens(namespace string) bool {
 	return !s.NoCrossNamespaceRefs || namespace == s.Namespace || slices.Contains(s.SourceNamespaces, namespace)
 }
 
@@ -95,7 +93,7 @@ func sourceAccessGate(o Observation) *Blocked {
 			),
 		)
 	}
-	if namespace := o.Layer.Spec.Namespace; namespace != "" && !o.Settings.opens(namespace) {
+	if namespace := o.Layer.Spec.Namespace; namespace != "" && !o.Settings.Opens(namespace) {
 		return accessDenied(fmt.Sprintf(
 			"spec.namespace: %s is neither the controller's namespace, %s, nor one of --source-namespaces, and references across namespaces are refused (--no-cross-namespace-refs)",
 			namespace, o.Settings.Namespace,
@@ -104,7 +102,7 @@ func sourceAccessGate(o Observation) *Blocked {
 	cluster := placement.Of(o.Layer, o.Settings.Namespace)
 	switch {
 	case cluster.Name == "":
-	case sources.IsOfBundle(o.Layer) && !o.Settings.opens(cluster.Namespace):
+	case sources.IsOfBundle(o.Layer) && !o.Settings.Opens(cluster.Namespace):
 		return accessDenied(
 			fmt.Sprintf(
 				"spec.cluster.namespace: %s is neither the controller's namespace, %s, nor one of --source-namespaces, and references across namespaces are refused (--no-cross-namespace-refs)",
@@ -177,37 +175,4 @@ func kindMessage(o Observation) string {
 		verbs = fmt.Sprintf(", with the verbs get, list and watch, since ServiceAccount %s writes it", account)
 	}
 	return fmt.Sprintf("the controller lacks rights: %v; add the kind to rbac.kinds of the chart%s", o.KindError, verbs)
-}
-
-// failure is what a failed action says of itself.
-type failure struct {
-	// reason is empty where the action's own applies.
-	reason string
-	// as is the account that acted, to follow what it acted on.
-	as      string
-	message string
-}
-
-// failureOf explains the error of an action that an account has tried, or the
-// controller itself.
-func failureOf(account types.NamespacedName, err error) failure {
-	var missing *accounts.MissingError
-	if errors.As(err, &missing) {
-		account = missing.Account // without it nothing is written at all
-	}
-	if account.Name == "" {
-		return failure{message: err.Error()}
-	}
-	failed := failure{as: fmt.Sprintf(" as ServiceAccount %s", account), message: err.Error()}
-	denial, denied := dependents.DenialOf(err)
-	switch {
-	case missing != nil:
-		failed.reason, failed.message = v1alpha1.ReasonServiceAccountNotFound, "that account does not exist"
-	case denied && denial.OfImpersonation():
-		failed.reason = v1alpha1.ReasonImpersonationDenied
-		failed.message = "the controller may not impersonate that account; add it to rbac.impersonate of the chart"
-	case denied:
-		failed.message = "it may not " + denial.String()
-	}
-	return failed
 }

@@ -36,6 +36,7 @@ var builtInKinds = LayerKinds{
 	{Group: sources.Group, Resource: "helmrepositories"},
 	{Group: sources.Group, Resource: "ocirepositories"},
 	{Resource: "namespaces"},
+	{Group: kinds.ClaimKind.Group, Resource: "capabilityclaims"},
 }
 
 // ParseLayerKinds reads kinds as kubectl names them: configmaps,

@@ -26,7 +26,7 @@ const DefaultOwnName = "strata"
 // ownSuffixes follow the name of the controller's own objects.
 var ownSuffixes = []string{
 	"", "-leader-election", "-revisions", "-kinds", "-cluster-admin", "-view", "-remote-clusters", "-impersonate",
-	suffixAtFlux, "-metrics", "-metrics-auth", "-metrics-reader", "-dashboard",
+	suffixAtFlux, "-metrics", "-metrics-auth", "-metrics-reader", "-dashboard", "-capabilities",
 	"-hosts", "-hosts-identity", "-hosts-leader-election", "-hosts-metrics", "-hosts-metrics-auth",
 }
 

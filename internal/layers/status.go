@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/accounts"
 	"github.com/strata-project/strata/internal/address"
 	"github.com/strata-project/strata/internal/conditions"
 	"github.com/strata-project/strata/internal/dependents"
@@ -91,7 +92,7 @@ func (d Decision) withFailures(results []dependents.Result, actor func(objects.I
 		return r.Action.Verb != dependents.VerbWrite || !apierrors.IsInvalid(r.Err)
 	})
 	d.KeepsDeployed, d.Stalled = false, false // whatever it was: this has to be tried again
-	why := failureOf(actor(first.Action.ID), first.Err)
+	why := accounts.FailureOf(actor(first.Action.ID), first.Err)
 	d.State, d.Reason = v1alpha1.StateFailed, failureReason(first, why)
 	verb := "cannot apply"
 	switch d.Reason {
@@ -105,7 +106,7 @@ func (d Decision) withFailures(results []dependents.Result, actor func(objects.I
 	if first.Action.Wanted != nil && first.Action.Wanted.Origin != "" {
 		origin = fmt.Sprintf(" (%s)", first.Action.Wanted.Origin)
 	}
-	d.Message = fmt.Sprintf("%s %s%s%s: %s", verb, first.Action.ID, origin, why.as, why.message)
+	d.Message = fmt.Sprintf("%s %s%s%s: %s", verb, first.Action.ID, origin, why.As, why.Message)
 	if more := len(failed) - 1; more > 0 {
 		d.Message += fmt.Sprintf("; %d more objects failed", more)
 	}

@@ -151,6 +151,12 @@ func (p *putting) manifest(manifest directories.Manifest) error {
 			return err
 		}
 		manifest.Object = obj
+	case gk == kinds.ClaimKind:
+		return &directories.ContentError{
+			Reason: v1alpha1.ReasonInvalidManifest, File: manifest.File, Line: manifest.Line,
+			Message: fmt.Sprintf("%s is for an application on RemoteCluster %s, and claims serve applications on the cluster that Strata runs in",
+				manifest.ID(), p.cluster()),
+		}
 	case isSource(gk):
 		obj, err := p.source(manifest)
 		if err != nil {

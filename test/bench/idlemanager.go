@@ -58,6 +58,8 @@ var heldKinds = []schema.GroupVersionKind{
 	v1alpha1.GroupVersion.WithKind("ApplicationBundle"),
 	v1alpha1.GroupVersion.WithKind("Platform"),
 	v1alpha1.GroupVersion.WithKind("ClusterDiscovery"),
+	v1alpha1.GroupVersion.WithKind(v1alpha1.CapabilityProviderKind),
+	v1alpha1.GroupVersion.WithKind(v1alpha1.CapabilityClaimKind),
 	{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "GitRepository"},
 	{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "OCIRepository"},
 	{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "Bucket"},

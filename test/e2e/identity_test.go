@@ -30,7 +30,7 @@ const (
 )
 
 // accountsOfTheSuite is the chart's value rbac.impersonate.
-var accountsOfTheSuite = []any{map[string]any{"names": []any{deployer, defaultAccount}}}
+var accountsOfTheSuite = []any{map[string]any{"names": []any{deployer, defaultAccount, databases}}}
 
 // newIdentityFixture is a fixture with a second namespace, whose layers are
 // taken down by the controller itself, whatever became of their accounts.

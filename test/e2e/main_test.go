@@ -121,6 +121,7 @@ func alertOnLayers(ctx context.Context) error {
 func startController(ctx context.Context) error {
 	identity, err := strata.Install(ctx, stack.plane, map[string]any{
 		"rbac": map[string]any{"kinds": kindsOfTheSuite, "impersonate": accountsOfTheSuite}, "remoteClusters": map[string]any{"enabled": true},
+		"capabilities": map[string]any{"enabled": true},
 	})
 	if err != nil {
 		return err

@@ -59,7 +59,7 @@ func TestThePluginChecks(t *testing.T) {
 		"warn helm-controller: its kinds are served, and there is no Deployment of it",
 	}, "check", "--pre")
 	code, output := admin.run("check")
-	if !contains(output, "ok    CRDs: all 7 are there", "ok    the controller's ClusterRoles have all rights", "ok    you may do what all commands need", strata.Namespace+"/strata of version") {
+	if !contains(output, "ok    CRDs: all 9 are there", "ok    the controller's ClusterRoles have all rights", "ok    you may do what all commands need", strata.Namespace+"/strata of version") {
 		t.Errorf("exit code %d: %s", code, output)
 	}
 	code, output = plugin{fixture: f, path: path}.of("nobody").run("check", "--pre")
@@ -147,7 +147,7 @@ func TestThePluginInstalls(t *testing.T) {
 		t.Errorf("the values have not been added: %d replicas, %s", *deployment.Spec.Replicas, args)
 	}
 	code, output = admin.run("check")
-	if code != 2 || !contains(output, "ok    CRDs: all 7 are there", "ok    the controller's ClusterRoles have all rights") {
+	if code != 2 || !contains(output, "ok    CRDs: all 9 are there", "ok    the controller's ClusterRoles have all rights") {
 		t.Errorf("exit code %d: %s", code, output)
 	}
 }

@@ -49,7 +49,7 @@ func TestThePluginInstallsAReleaseAndTakesItAway(t *testing.T) {
 	}
 	said := p.expect(0, "Strata "+number+" is installed in the namespace strata-system", "install", "--version", digest, "--flux", fluxWithout(t, "nothing"))
 	for _, words := range []string{
-		"chart oci://" + stack.made.Chart + " is of version " + number, "bring Flux from", "install Strata " + number + ": ", "7 CustomResourceDefinition", "image " + stack.made.Image,
+		"chart oci://" + stack.made.Chart + " is of version " + number, "bring Flux from", "install Strata " + number + ": ", "9 CustomResourceDefinition", "image " + stack.made.Image,
 	} {
 		if !strings.Contains(said, words) {
 			t.Errorf("it does not say %q: %s", words, said)
@@ -106,7 +106,7 @@ func TestThePluginInstallsAReleaseAndTakesItAway(t *testing.T) {
 	must(t, there.Update(ctx, layer))
 	layer.ResourceVersion, layer.Finalizers, layer.UID = "", []string{v1alpha1.Finalizer}, ""
 	must(t, there.Create(ctx, layer))
-	p.expect(0, "7 CRDs are deleted, and 1 objects with them", "uninstall", "--crds", "--yes")
+	p.expect(0, "9 CRDs are deleted, and 1 objects with them", "uninstall", "--crds", "--yes")
 	if crds := definitions(t, there); len(crds) > 0 {
 		t.Errorf("these CRDs are left: %v", crds)
 	}

@@ -24,6 +24,7 @@ import (
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/kube"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/discovery"
@@ -135,7 +136,7 @@ func InstallFrom(ctx context.Context, plane *controlplane.ControlPlane, root str
 	if _, err := install.RunWithContext(ctx, chart, values); err != nil {
 		return controlplane.Identity{}, fmt.Errorf("cannot install the chart: %w", err)
 	}
-	if err := served(ctx, plane); err != nil {
+	if err := served(ctx, plane, root); err != nil {
 		return controlplane.Identity{}, err
 	}
 	return plane.ServiceAccount(ctx, Namespace, release)
@@ -157,20 +158,35 @@ func UpgradeFrom(ctx context.Context, plane *controlplane.ControlPlane, root str
 	if _, err := upgrade.RunWithContext(ctx, release, chart, nil); err != nil {
 		return fmt.Errorf("cannot upgrade the chart: %w", err)
 	}
-	return served(ctx, plane)
+	return served(ctx, plane, root)
 }
 
-// served waits until the API server serves the chart's kinds, which it does some time
-// after it has their definitions.
-func served(ctx context.Context, plane *controlplane.ControlPlane) error {
+// served waits until the API server serves all kinds of the chart of a source tree, which it
+// does some time after it has their definitions, one after another.
+func served(ctx context.Context, plane *controlplane.ControlPlane, root string) error {
 	asks, err := discovery.NewDiscoveryClientForConfig(plane.Config())
 	if err != nil {
 		return fmt.Errorf("cannot ask for the kinds that are served: %w", err)
 	}
+	group := v1alpha1.GroupVersion.Group
+	files, err := filepath.Glob(filepath.Join(root, "chart", "files", "crds", group+"_*.yaml"))
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("the chart of %s has no definitions: %w", root, err)
+	}
 	var missing error
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		_, missing = asks.ServerResourcesForGroupVersion(v1alpha1.GroupVersion.String())
-		return missing == nil, nil
+		list, err := asks.ServerResourcesForGroupVersion(v1alpha1.GroupVersion.String())
+		if missing = err; err != nil {
+			return false, nil
+		}
+		for _, file := range files {
+			name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), group+"_"), ".yaml")
+			if !slices.ContainsFunc(list.APIResources, func(resource metav1.APIResource) bool { return resource.Name == name }) {
+				missing = fmt.Errorf("%s are not", name)
+				return false, nil
+			}
+		}
+		return true, nil
 	})
 	if err != nil {
 		return fmt.Errorf("%s is not served after the installation: %w", v1alpha1.GroupVersion, cmp.Or(missing, err))

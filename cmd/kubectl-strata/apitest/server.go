@@ -73,6 +73,8 @@ var known = []struct {
 	{"kraan.io", "v1alpha1", "Platform", false},
 	{"kraan.io", "v1alpha1", "ClusterDiscovery", true},
 	{"kraan.io", "v1alpha1", "HostCluster", true},
+	{"kraan.io", "v1alpha1", "CapabilityProvider", false},
+	{"kraan.io", "v1alpha1", "CapabilityClaim", true},
 	{"helm.toolkit.fluxcd.io", "v2", "HelmRelease", true},
 	{"source.toolkit.fluxcd.io", "v1", "GitRepository", true},
 	{"source.toolkit.fluxcd.io", "v1", "OCIRepository", true},

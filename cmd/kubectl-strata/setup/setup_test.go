@@ -119,7 +119,7 @@ func TestSame(t *testing.T) {
 
 func TestWantedOfChart(t *testing.T) {
 	wanted, err := Build{}.Wanted()
-	if err != nil || len(wanted.CRDs) != 7 || len(wanted.Rules) < 10 || wanted.Kubernetes != ">=1.29.0" {
+	if err != nil || len(wanted.CRDs) != 9 || len(wanted.Rules) < 10 || wanted.Kubernetes != ">=1.29.0" {
 		t.Errorf("%v: %d CRDs, %d rules, Kubernetes %s", err, len(wanted.CRDs), len(wanted.Rules), wanted.Kubernetes)
 	}
 	if got := checks.Failed(nil); got {

@@ -19,6 +19,8 @@ const (
 	seePlan      = "{strata} plan {layer}"
 	seeHistory   = "{strata} history {layer}"
 	seeHosts     = "kubectl get hostclusters --all-namespaces"
+	seeClaims    = "kubectl get capabilityclaims --all-namespaces"
+	seeProviders = "kubectl get capabilityproviders"
 	seeClusters  = "{strata} clusters {target} -o wide"
 	seeObject    = "kubectl{in} describe {resource} {name}"
 	seeLayer     = "kubectl describe addonslayer {layer}"
@@ -129,6 +131,17 @@ var advice = map[string][]string{
 	v1alpha1.ReasonCredentialsValid:      {seeClusters},
 	v1alpha1.ReasonLayersLeft:            {seeClusters, "{strata} get"},
 	v1alpha1.ReasonDiscovered:            {"kubectl get clusterdiscoveries --all-namespaces"},
+	v1alpha1.ReasonBound:                 {seeClaims},
+	v1alpha1.ReasonAmbiguous:             {seeClaims, seeProviders},
+	v1alpha1.ReasonNoProvider:            {seeProviders},
+	v1alpha1.ReasonInvalidParameters:     {seeClaims, seeProviders},
+	v1alpha1.ReasonInvalidTemplate:       {seeProviders},
+	v1alpha1.ReasonObjectFailed:          {seeClaims, seeEvents},
+	v1alpha1.ReasonInUse:                 {seeClaims},
+	v1alpha1.ReasonProviderChanged:       {seeClaims, seeProviders},
+	v1alpha1.ReasonMoveRefused:           {seeClaims, seeProviders},
+	v1alpha1.ReasonMoved:                 {seeClaims},
+	v1alpha1.ReasonOffered:               {seeProviders},
 	v1alpha1.ReasonHostsHealthy:          {seeHosts},
 	v1alpha1.ReasonHostsLocked:           {seeHosts},
 	v1alpha1.ReasonActionFailed:          {seeHosts},

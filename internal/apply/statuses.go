@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package apply
 
 import (
 	"context"
@@ -15,28 +15,28 @@ import (
 	"github.com/strata-project/strata/internal/printable"
 )
 
-// maxShortened bounds each text of a status that was refused, in bytes. All names
+// MaxShortened bounds each text of a status that was refused, in bytes. All names
 // that a status holds are shorter.
-const maxShortened = 512
+const MaxShortened = 512
 
-// patchLocked writes what differs of an object from what was read, unless somebody
+// PatchLocked writes what differs of an object from what was read, unless somebody
 // else has written it since. The status is not part of it.
-func patchLocked(ctx context.Context, c client.Client, patched, before client.Object) error {
-	return c.Patch(ctx, patched, lockedPatch(before), client.FieldOwner(dependents.FieldManager))
+func PatchLocked(ctx context.Context, c client.Client, patched, before client.Object) error {
+	return c.Patch(ctx, patched, LockedPatch(before), client.FieldOwner(dependents.FieldManager))
 }
 
-// lockedPatch is what differs from what was read, for the version that was read.
-func lockedPatch(before client.Object) client.Patch {
+// LockedPatch is what differs from what was read, for the version that was read.
+func LockedPatch(before client.Object) client.Patch {
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 }
 
-// patchStatus writes the status of an object that differs in nothing else from what
+// PatchStatus writes the status of an object that differs in nothing else from what
 // was read. One that the API server refuses as invalid is written with its texts
 // shortened; where that is refused, too, its conditions are, so that they never go on
 // to say what has long changed, and the error is returned all the same.
-func patchStatus(ctx context.Context, c client.Client, patched, before client.Object) error {
+func PatchStatus(ctx context.Context, c client.Client, patched, before client.Object) error {
 	write := func(obj client.Object) error {
-		return c.Status().Patch(ctx, obj, lockedPatch(before), client.FieldOwner(dependents.FieldManager))
+		return c.Status().Patch(ctx, obj, LockedPatch(before), client.FieldOwner(dependents.FieldManager))
 	}
 	refused := write(patched)
 	if !apierrors.IsInvalid(refused) {
@@ -46,7 +46,7 @@ func patchStatus(ctx context.Context, c client.Client, patched, before client.Ob
 	if err != nil {
 		return fmt.Errorf("cannot shorten the status: %w", err)
 	}
-	shortened := printable.Texts(content["status"], maxShortened)
+	shortened := printable.Texts(content["status"], MaxShortened)
 	if err := setStatus(patched, content, shortened); err != nil {
 		return err
 	}

@@ -1,19 +1,19 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package bundles
+package templates
 
 import (
+	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// checkObject says what keeps a value from being an object that can be applied, and
+// CheckObject says what keeps a value from being an object that can be applied, and
 // in which field; empty where nothing does.
-func checkObject(object map[string]any) (field, wrong string) {
+func CheckObject(object map[string]any) (field, wrong string) {
 	for _, field := range []string{"apiVersion", "kind"} {
 		if wrong := checkText(object[field], true); wrong != "" {
 			return field, wrong
@@ -36,11 +36,11 @@ func checkObject(object map[string]any) (field, wrong string) {
 	for _, field := range []string{"labels", "annotations"} {
 		texts, is := metadata[field].(map[string]any)
 		if !is && metadata[field] != nil {
-			return "metadata." + field, "must be an object, and is " + described(metadata[field])
+			return "metadata." + field, "must be an object, and is " + Described(metadata[field])
 		}
 		for _, key := range slices.Sorted(maps.Keys(texts)) {
 			if _, is := texts[key].(string); !is {
-				return "metadata." + field + "[" + key + "]", "must be a text, and is " + described(texts[key])
+				return "metadata." + field + "[" + key + "]", "must be a text, and is " + Described(texts[key])
 			}
 		}
 	}
@@ -63,9 +63,26 @@ func checkText(value any, required bool) string {
 	case is:
 		return "is empty: every object needs it"
 	default:
-		return "must be a text, and is " + described(value)
+		return "must be a text, and is " + Described(value)
 	}
 }
 
-// isTemplate tells whether a text has something to be filled.
-func isTemplate(text string) bool { return strings.Contains(text, "${") }
+// Described says what a value is, in the words of the types of inputs.
+func Described(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return "null"
+	case string:
+		return fmt.Sprintf("the String %q", shorten(v))
+	case bool:
+		return fmt.Sprintf("the Boolean %t", v)
+	case int64, float64:
+		return fmt.Sprintf("the Number %v", v)
+	case map[string]any:
+		return "an Object"
+	case []any:
+		return "an Array"
+	default:
+		return fmt.Sprintf("a %T", value)
+	}
+}

@@ -1,0 +1,203 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package capabilities
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/hooks"
+	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/primaries"
+	"github.com/strata-project/strata/internal/printable"
+	"github.com/strata-project/strata/internal/templates"
+)
+
+// Instance is what a claim has of a provider, in the making.
+type Instance struct {
+	Claim     *v1alpha1.CapabilityClaim
+	Blueprint *Blueprint
+	// Provider and Version that the claim is bound to.
+	Provider, Version string
+	// Parameters of the claim, with defaults.
+	Parameters map[string]any
+	// Namespace of objects that name none.
+	Namespace string
+	// Scopes says which kinds have namespaces, as far as that is known.
+	Scopes map[schema.GroupKind]objects.Scope
+	// Live holds the objects as they are by their IDs in the provider.
+	Live map[string]*unstructured.Unstructured
+	// Passwords that were made; nil where they were not read.
+	Passwords map[string]string
+}
+
+// Mistake is what only the author of a provider, or of a claim, can mend.
+type Mistake struct {
+	// Field of the provider.
+	Field, Message string
+}
+
+// Error names the field.
+func (m *Mistake) Error() string { return m.Field + ": " + m.Message }
+
+// data is what templates read.
+func (i Instance) data() templates.Data {
+	seen := map[string]any{}
+	for id, live := range i.Live {
+		seen[id] = hooks.Shown(live)
+	}
+	passwords := map[string]any{}
+	for name, value := range i.Passwords {
+		passwords[name] = value
+	}
+	claim := i.Claim
+	return templates.Data{
+		varClaim: {
+			"name": claim.Name, "namespace": claim.Namespace, "uid": string(claim.UID), "version": i.Version,
+			"capability": strings.ToLower(claim.Spec.Capability), "binding": BindingName(claim), "passwords": PasswordsName(claim),
+		},
+		varParameters: i.Parameters, varObjects: seen, varPasswords: passwords,
+	}
+}
+
+// Objects returns the objects of the instance. One that reads what is not there yet waits.
+// The error is a *Mistake.
+func (i Instance) Objects() ([]primaries.Object, error) {
+	data := i.data()
+	found := make([]primaries.Object, 0, len(i.Blueprint.objects))
+	for _, of := range i.Blueprint.objects {
+		made := primaries.Object{ID: of.ID, Of: i.Provider, DependsOn: of.needs, Ready: of.readiness(), Confidential: of.secret}
+		if of.Mode == v1alpha1.CapabilityCreateOnce {
+			made.Mode = dependents.ModeCreateOnce
+		}
+		made.Waits = i.waits(of.needs)
+		if of.passwords {
+			made.DependsOn = append(slices.Clone(of.needs), PasswordsID)
+		}
+		if of.passwords && i.Passwords == nil {
+			made.Waits = cmp.Or(made.Waits, "waits for the claim's passwords")
+		}
+		if made.Waits == "" {
+			object, err := i.fill(of, data)
+			var notYet *notYetError
+			switch {
+			case errors.As(err, &notYet):
+				made.Waits = notYet.Error()
+			case err != nil:
+				return nil, err
+			}
+			made.Object = object
+		}
+		found = append(found, made)
+	}
+	return found, nil
+}
+
+// waits says which of some objects are not there yet; empty where all are.
+func (i Instance) waits(ids []string) string {
+	for _, id := range ids {
+		if i.Live[id] == nil {
+			return "waits for " + id
+		}
+	}
+	return ""
+}
+
+// notYetError says that what is read of an object has no value, which may come by itself: its
+// status may not be there yet.
+type notYetError struct{ cause error }
+
+// Error says which template has none.
+func (e *notYetError) Error() string { return "waits for what it reads: " + e.cause.Error() }
+
+// fill fills a template, and sees to it that it is an object that may be made.
+func (i Instance) fill(of blueprintObject, data templates.Data) (*unstructured.Unstructured, error) {
+	field := "spec.objects[" + of.ID + "].template"
+	filled, err := language.Fill(of.template, data)
+	if err != nil {
+		if len(of.needs) > 0 {
+			return nil, &notYetError{err}
+		}
+		return nil, &Mistake{field, err.Error()}
+	}
+	object, _ := filled.(map[string]any)
+	if path, wrong := templates.CheckObject(object); wrong != "" {
+		if of.secret {
+			wrong = "is not as an object needs it" // what it says may be a password
+		}
+		return nil, &Mistake{field + "." + path, wrong}
+	}
+	delete(object, "status")
+	made := &unstructured.Unstructured{Object: object}
+	if i.Scopes[made.GroupVersionKind().GroupKind()] == objects.ScopeNamespaced && made.GetNamespace() == "" {
+		made.SetNamespace(i.Namespace)
+	}
+	if wrong := checkNames(made); wrong != "" {
+		return nil, &Mistake{field + ".metadata", wrong}
+	}
+	return made, nil
+}
+
+// checkNames says what keeps an object's name or namespace from being one; empty where
+// nothing does.
+func checkNames(object *unstructured.Unstructured) string {
+	if wrong := validation.IsDNS1123Subdomain(object.GetName()); len(wrong) > 0 {
+		// Names of roles and of some other kinds may have colons; none has a slash.
+		if strings.ContainsAny(object.GetName(), "/% \n\t") || object.GetName() == "." || object.GetName() == ".." {
+			return fmt.Sprintf("name: %q is no name: %s", printable.Line(object.GetName(), 100), wrong[0])
+		}
+	}
+	if namespace := object.GetNamespace(); namespace != "" {
+		if wrong := validation.IsDNS1123Label(namespace); len(wrong) > 0 {
+			return fmt.Sprintf("namespace: %q is no namespace: %s", printable.Line(namespace, 100), wrong[0])
+		}
+	}
+	return ""
+}
+
+// readiness returns what says how an object fares; nil where its kind does.
+func (o blueprintObject) readiness() func(*unstructured.Unstructured) objects.Standing {
+	condition := o.Ready
+	if condition == "" {
+		return nil
+	}
+	return func(live *unstructured.Unstructured) objects.Standing {
+		holds, err := readiness.Holds(condition, templates.Data{varObject: hooks.Shown(live)})
+		switch {
+		case err != nil:
+			return objects.Standing{Health: objects.Progressing, Status: objects.StatusProgress, Message: "is not ready: ready cannot be told yet: " + err.Error()}
+		case !holds:
+			return objects.Standing{Health: objects.Progressing, Status: objects.StatusProgress, Message: "is not ready, as ready has it"}
+		}
+		return objects.Standing{Health: objects.Ready, Status: objects.StatusReady}
+	}
+}
+
+// Kinds returns the kinds of a provider's objects, with their versions.
+func (b *Blueprint) Kinds() []schema.GroupVersionKind {
+	found := []schema.GroupVersionKind{{Version: "v1", Kind: "Secret"}}
+	for _, object := range b.objects {
+		gvk := (&unstructured.Unstructured{Object: object.template}).GroupVersionKind()
+		if !slices.Contains(found, gvk) {
+			found = append(found, gvk)
+		}
+	}
+	return found
+}
+
+// Account returns the name of the ServiceAccount as which all is read and written.
+func (b *Blueprint) Account() string { return b.spec.ServiceAccountName }
+
+// IsHome tells whether objects are on the cluster that Strata runs in, wherever the claim's
+// application is.
+func (b *Blueprint) IsHome() bool { return b.spec.Placement == v1alpha1.PlacementHome }

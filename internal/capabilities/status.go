@@ -1,0 +1,136 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package capabilities
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/conditions"
+	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/primaries"
+	"github.com/strata-project/strata/internal/printable"
+)
+
+// Problem is what keeps a claim from being served.
+type Problem struct {
+	// Reason and Message of the condition Ready.
+	Reason, Message string
+	// Stalled is true where somebody has to do something.
+	Stalled bool
+}
+
+// Outcome is what became of one look at a claim.
+type Outcome struct {
+	Claim *v1alpha1.CapabilityClaim
+	// Bound is whom the claim is bound to; nil for nobody.
+	Bound *Bound
+	// Outdated says what would change if the claim were bound anew; empty for nothing. Refused
+	// says why a move that was asked for cannot be.
+	Outdated, Refused string
+	// Problem that stops all; nil for none.
+	Problem *Problem
+	// Objects that the claim has, and where they stand.
+	Objects   []v1alpha1.Dependent
+	Standings []objects.Standing
+}
+
+// Status returns what the claim's status says.
+func (o Outcome) Status(now time.Time) v1alpha1.CapabilityClaimStatus {
+	claim := o.Claim
+	status := v1alpha1.CapabilityClaimStatus{ObservedGeneration: claim.Generation, Objects: o.Objects}
+	set := conditions.New(claim.Status.Conditions, claim.Generation, now)
+	if o.Bound != nil {
+		status.Provider, status.Version = o.Bound.Provider, o.Bound.Version
+	}
+	for _, object := range o.Objects {
+		if object.ID == BindingID && object.Digest != "" {
+			status.Binding = &v1alpha1.BindingReference{Name: object.Name}
+		}
+	}
+	problem := o.problem(status)
+	if problem == nil {
+		served := fmt.Sprintf("is served by %s: the connection details are in Secret %s", o.bound(), status.Binding.Name)
+		set.Put(v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonBound, served)
+	} else {
+		set.Put(v1alpha1.ReadyCondition, metav1.ConditionFalse, problem.Reason, problem.Message)
+		kind := v1alpha1.ReconcilingCondition
+		if problem.Stalled {
+			kind = v1alpha1.StalledCondition
+		}
+		set.Put(kind, metav1.ConditionTrue, problem.Reason, problem.Message)
+	}
+	if o.Bound != nil {
+		set.Put(v1alpha1.BoundCondition, metav1.ConditionTrue, v1alpha1.ReasonBound, "to "+o.bound())
+	} else if problem != nil {
+		set.Put(v1alpha1.BoundCondition, metav1.ConditionFalse, problem.Reason, problem.Message)
+	}
+	o.outdated(set)
+	status.Conditions = set.List
+	return status
+}
+
+// outdated says what a claim would have if it were bound anew, which it is by the annotation
+// alone.
+func (o Outcome) outdated(set *conditions.Set) {
+	switch {
+	case o.Refused != "":
+		message := "cannot be moved as " + v1alpha1.RebindAnnotation + " says: " + o.Refused
+		set.Put(v1alpha1.BindingOutdatedCondition, metav1.ConditionTrue, v1alpha1.ReasonMoveRefused, message)
+	case o.Outdated != "":
+		message := o.Outdated + ". Nothing of it changes by itself: to move the claim, set the annotation " + v1alpha1.RebindAnnotation + " to the name of a provider"
+		set.Put(v1alpha1.BindingOutdatedCondition, metav1.ConditionTrue, v1alpha1.ReasonProviderChanged, message)
+	}
+}
+
+func (o Outcome) bound() string { return strings.TrimSpace(o.Bound.Provider + " " + o.Bound.Version) }
+
+// problem returns what keeps the claim from being ready; nil for nothing.
+func (o Outcome) problem(status v1alpha1.CapabilityClaimStatus) *Problem {
+	if o.Problem != nil {
+		return o.Problem
+	}
+	if !o.Claim.DeletionTimestamp.IsZero() {
+		message := "is being deleted"
+		if worst, found := primaries.Sum(o.Standings); found {
+			message += ": " + worst.Message
+		}
+		return &Problem{Reason: v1alpha1.ReasonDeleting, Message: message}
+	}
+	worst, found := primaries.Sum(o.Standings)
+	switch {
+	case found && worst.Health == objects.Failed:
+		return &Problem{Reason: v1alpha1.ReasonObjectFailed, Message: worst.Message}
+	case found:
+		return &Problem{Reason: v1alpha1.ReasonProgressing, Message: worst.Message}
+	case status.Binding == nil:
+		return &Problem{Reason: v1alpha1.ReasonProgressing, Message: "the binding has yet to be made"}
+	}
+	return nil
+}
+
+// maxProblems bounds how many problems of a provider its status has.
+const maxProblems = 10
+
+// ProviderStatus returns what the status of a provider says, which so many claims are bound
+// to.
+func ProviderStatus(provider *v1alpha1.CapabilityProvider, problems []string, claims int32, now time.Time) v1alpha1.CapabilityProviderStatus {
+	status := v1alpha1.CapabilityProviderStatus{ObservedGeneration: provider.Generation, Claims: claims}
+	set := conditions.New(provider.Status.Conditions, provider.Generation, now)
+	if len(problems) == 0 {
+		set.Put(v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonOffered, "offers "+strings.ToLower(provider.Spec.Capability))
+	} else {
+		for _, problem := range problems[:min(len(problems), maxProblems)] {
+			status.Problems = append(status.Problems, printable.Line(problem, maxSaid))
+		}
+		set.Put(v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonProblems, problems[0])
+		set.Put(v1alpha1.StalledCondition, metav1.ConditionTrue, v1alpha1.ReasonProblems, problems[0])
+	}
+	status.Conditions = set.List
+	return status
+}

@@ -1,0 +1,69 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package catalogue
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/versions"
+)
+
+// wrongRequires says what is wrong with the capabilities that a version requires, and with the
+// values that come from them.
+func wrongRequires(content v1alpha1.ApplicationContent) []string {
+	var problems []string
+	names := map[string]bool{}
+	for _, requirement := range content.Requires {
+		field := "requires[" + requirement.Name + "]"
+		names[requirement.Name] = true
+		if requirement.Capability == "" {
+			problems = append(problems, field+".capability: is missing: name what is needed, such as database/postgresql")
+		}
+		if requirement.Version != "" && !versions.IsRange(requirement.Version) {
+			problems = append(problems, fmt.Sprintf("%s.version: %q is no version and no range such as >=15", field, requirement.Version))
+		}
+		if _, err := metav1.LabelSelectorAsSelector(requirement.ProviderSelector); err != nil {
+			problems = append(problems, fmt.Sprintf("%s.providerSelector: %v", field, err))
+		}
+	}
+	for i, value := range content.ValuesFrom {
+		if !names[value.Capability] {
+			problems = append(problems, fmt.Sprintf("valuesFrom[%d].capability: nothing is required as %s", i, value.Capability))
+		}
+	}
+	return problems
+}
+
+// Requires returns what an application requires of what its version does and what a bundle
+// refines of that, by name, or adds. The parameters of both are put together.
+func Requires(version, refined []v1alpha1.CapabilityRequirement) []v1alpha1.CapabilityRequirement {
+	all := slices.Clone(version)
+	for _, over := range refined {
+		at := slices.IndexFunc(all, func(r v1alpha1.CapabilityRequirement) bool { return r.Name == over.Name })
+		if at < 0 {
+			all = append(all, over)
+			continue
+		}
+		of := all[at]
+		if over.Capability != "" {
+			of.Capability = over.Capability
+		}
+		if over.Version != "" {
+			of.Version = over.Version
+		}
+		if over.Provider != "" {
+			of.Provider = over.Provider
+		}
+		if over.ProviderSelector != nil {
+			of.ProviderSelector = over.ProviderSelector
+		}
+		of.Parameters = overlayJSON(of.Parameters, over.Parameters)
+		all[at] = of
+	}
+	return all
+}

@@ -1,0 +1,365 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claimkeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/accounts"
+	"github.com/strata-project/strata/internal/apply"
+	"github.com/strata-project/strata/internal/capabilities"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/primaries"
+	"github.com/strata-project/strata/internal/round"
+)
+
+// reconcileClaim looks at one claim.
+func (k *Keeper) reconcileClaim(ctx context.Context, req ctrl.Request) (time.Duration, error) {
+	cached := &v1alpha1.CapabilityClaim{}
+	if err := k.Client.Get(ctx, req.NamespacedName, cached); err != nil {
+		if !apierrors.IsNotFound(err) {
+			return 0, fmt.Errorf("cannot read CapabilityClaim %s: %w", req.NamespacedName, err)
+		}
+		k.written.Forget(req.NamespacedName)
+		k.secrets.reads(req.NamespacedName, nil)
+		return 0, nil
+	}
+	claim := k.written.Of(cached)
+	if !k.isOwn(claim) {
+		return 0, nil
+	}
+	deleting := !claim.DeletionTimestamp.IsZero()
+	if !controllerutil.ContainsFinalizer(claim, v1alpha1.ClaimFinalizer) {
+		if deleting {
+			return 0, nil
+		}
+		patched := claim.DeepCopy()
+		controllerutil.AddFinalizer(patched, v1alpha1.ClaimFinalizer)
+		if err := apply.PatchLocked(ctx, k.Client, patched, claim); err != nil {
+			return 0, fmt.Errorf("cannot add the finalizer to CapabilityClaim %s: %w", req.NamespacedName, err)
+		}
+		k.written.Wrote(patched)
+		claim = patched
+	}
+	v := &visit{k: k, claim: claim.DeepCopy(), stored: claim, now: k.now()}
+	if deleting {
+		return v.remove(ctx)
+	}
+	return v.serve(ctx)
+}
+
+func (k *Keeper) now() time.Time {
+	if k.Now != nil {
+		return k.Now()
+	}
+	return time.Now()
+}
+
+// visit is one look at a claim.
+type visit struct {
+	k *Keeper
+	// claim is looked at, and stored is it as the cluster has it.
+	claim, stored *v1alpha1.CapabilityClaim
+	now           time.Time
+	record        *record
+	// outdated and refused as in capabilities.Outcome.
+	outdated, refused string
+}
+
+// serve gives a claim what it needs.
+func (v *visit) serve(ctx context.Context) (time.Duration, error) {
+	var err error
+	if v.record, err = v.k.bound(ctx, v.claim); err != nil {
+		return 0, v.failed(ctx, err)
+	}
+	if v.record == nil {
+		problem, err := v.choose(ctx)
+		switch {
+		case err != nil:
+			return 0, err
+		case problem != nil:
+			return v.k.safetyNet(), v.report(ctx, capabilities.Outcome{Problem: problem, Objects: v.claim.Status.Objects})
+		}
+	}
+	if err := v.move(ctx); err != nil {
+		return 0, err
+	}
+	look, problem, err := v.observe(ctx)
+	if err != nil {
+		return 0, v.failed(ctx, err)
+	}
+	if problem != nil {
+		// What is there stays as it is.
+		return v.k.safetyNet(), v.report(ctx, capabilities.Outcome{Problem: problem, Objects: v.claim.Status.Objects})
+	}
+	return v.carryOut(ctx, look, look.Plan(), nil)
+}
+
+// choose binds a claim to a provider that fits, or says why none is.
+func (v *visit) choose(ctx context.Context) (*capabilities.Problem, error) {
+	seeker, providers, err := v.seek(ctx)
+	if err != nil {
+		return nil, err
+	}
+	choice := capabilities.Choose(seeker, providers)
+	if choice.Reason != "" {
+		return &capabilities.Problem{Reason: choice.Reason, Message: choice.Message, Stalled: choice.Reason == v1alpha1.ReasonAmbiguous}, nil
+	}
+	bound := capabilities.Bound{Claim: client.ObjectKeyFromObject(v.claim).String(), Provider: choice.Provider, Version: choice.Version}
+	for _, provider := range providers {
+		if provider.Name == choice.Provider {
+			bound.Spec = provider.Spec
+		}
+	}
+	v.record, err = v.k.bind(ctx, v.claim, bound, 1)
+	return nil, err
+}
+
+// seek reads who claims, and who may serve that.
+func (v *visit) seek(ctx context.Context) (capabilities.Seeker, []capabilities.Provider, error) {
+	seeker := capabilities.Seeker{Claim: v.claim.Spec, Namespace: v.claim.Namespace, Controller: v.k.Settings.Namespace}
+	namespace := newNamespace()
+	err := v.k.Client.Get(ctx, types.NamespacedName{Name: v.claim.Namespace}, namespace)
+	if client.IgnoreNotFound(err) != nil {
+		return seeker, nil, fmt.Errorf("cannot read Namespace %s: %w", v.claim.Namespace, err)
+	}
+	seeker.NamespaceLabels = namespace.GetLabels()
+	providers, err := v.k.providersOf(ctx, v.claim.Spec.Capability)
+	return seeker, providers, err
+}
+
+// move binds a claim anew where somebody has asked for it, and says what would change
+// otherwise.
+func (v *visit) move(ctx context.Context) error {
+	to, asked := v.claim.Annotations[v1alpha1.RebindAnnotation]
+	seeker, providers, err := v.seek(ctx)
+	if err != nil {
+		return err
+	}
+	bound := v.record.bound
+	if asked {
+		moved, refused := capabilities.Move(seeker, to, bound, providers)
+		if v.refused = refused; moved != nil {
+			return v.rebind(ctx, moved)
+		}
+	}
+	at := slices.IndexFunc(providers, func(p capabilities.Provider) bool { return p.Name == bound.Provider })
+	if at < 0 {
+		v.outdated = capabilities.Outdated(bound, v.claim.Spec, nil)
+	} else {
+		v.outdated = capabilities.Outdated(bound, v.claim.Spec, &providers[at])
+	}
+	return nil
+}
+
+// rebind records another binding, and uses the annotation up. One that was recorded by a
+// process that has died then is recorded once more, which changes nothing.
+func (v *visit) rebind(ctx context.Context, moved *capabilities.Bound) error {
+	was := v.record
+	if !equality.Semantic.DeepEqual(was.bound, moved) {
+		made, err := v.k.bind(ctx, v.claim, *moved, was.number+1)
+		if err != nil {
+			return err
+		}
+		v.record = made
+	}
+	patched := v.stored.DeepCopy()
+	delete(patched.Annotations, v1alpha1.RebindAnnotation)
+	if err := apply.PatchLocked(ctx, v.k.Client, patched, v.stored); err != nil {
+		return fmt.Errorf("cannot remove the annotation %s: %w", v1alpha1.RebindAnnotation, err)
+	}
+	v.k.written.Wrote(patched)
+	v.stored, v.claim = patched, patched.DeepCopy()
+	v.k.Events.Eventf(v.claim, nil, corev1.EventTypeNormal, v1alpha1.ReasonMoved, "Reconcile", "is bound to %s %s now, and was to %s %s",
+		moved.Provider, moved.Version, was.bound.Provider, was.bound.Version)
+	return nil
+}
+
+// carryOut does what a plan says: what it makes is in the status before it is there.
+func (v *visit) carryOut(ctx context.Context, look primaries.Look, plan dependents.Plan, problem *capabilities.Problem) (time.Duration, error) {
+	executor, failure, err := v.executor(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if failure != nil {
+		return v.k.safetyNet(), v.report(ctx, capabilities.Outcome{Problem: failure, Objects: v.claim.Status.Objects})
+	}
+	results, err := executor.Carry(ctx, look.Owner, plan, func(ctx context.Context) error {
+		planned := v.claim.Status.DeepCopy()
+		planned.Objects = primaries.Planned(plan)
+		if sameIdentities(planned.Objects, v.claim.Status.Objects) {
+			return nil
+		}
+		return v.persist(ctx, *planned)
+	})
+	if err != nil {
+		return 0, err
+	}
+	v.k.recent.Wrote(results, v.k.now())
+	explain(v.account(), results)
+	listed, standings := look.Report(plan, results)
+	if err := v.report(ctx, capabilities.Outcome{Problem: problem, Objects: listed, Standings: standings}); err != nil {
+		return 0, err
+	}
+	for _, result := range results {
+		if result.Err != nil {
+			return 0, fmt.Errorf("cannot %s %s: %w", result.Action.Verb, result.Action.ID, result.Err)
+		}
+	}
+	if len(results) > 0 || v.kindIsComing(look) {
+		return round.LookAgain, nil // a write that changes nothing wakes nobody
+	}
+	return v.k.safetyNet(), nil
+}
+
+// kindIsComing tells whether a kind that the claim waits for may be served any moment.
+func (v *visit) kindIsComing(look primaries.Look) bool {
+	for kind := range look.NotServed {
+		if v.k.kinds.IsComing(kind.Group, v.now) {
+			return true
+		}
+	}
+	return false
+}
+
+// explain has errors say what the account may not.
+func explain(account types.NamespacedName, results []dependents.Result) {
+	for i := range results {
+		if results[i].Err != nil {
+			why := accounts.FailureOf(account, results[i].Err)
+			results[i].Err = errors.New("cannot be made" + why.As + ": " + why.Message)
+		}
+	}
+}
+
+func (v *visit) account() types.NamespacedName {
+	return v.k.account(v.record.bound.Spec)
+}
+
+// executor returns what writes as the provider's account; or what is wrong with that.
+func (v *visit) executor(ctx context.Context) (*apply.Executor, *capabilities.Problem, error) {
+	as, failure, err := v.client(ctx)
+	if failure != nil || err != nil {
+		return nil, failure, err
+	}
+	moved := v.k.executor.OnClusters(v.k.executor.ActingAs(as), nil)
+	moved.Reserved = v.reserves
+	return moved, nil, nil
+}
+
+// client returns what reads and writes as the provider's account; or what is wrong with it.
+func (v *visit) client(ctx context.Context) (client.Client, *capabilities.Problem, error) {
+	account := v.account()
+	if account.Name == "" {
+		return nil, &capabilities.Problem{
+			Reason: v1alpha1.ReasonServiceAccountNotFound, Stalled: true,
+			Message: fmt.Sprintf("CapabilityProvider %s names no account that writes its bindings: spec.serviceAccountName", v.record.bound.Provider),
+		}, nil
+	}
+	if err := v.k.checkAccount(account); err != nil {
+		return nil, &capabilities.Problem{Reason: v1alpha1.ReasonAccessDenied, Message: err.Error(), Stalled: true}, nil
+	}
+	as, err := v.k.Accounts.Client(account)
+	if err != nil {
+		return nil, &capabilities.Problem{Reason: v1alpha1.ReasonAccessDenied, Message: err.Error(), Stalled: true}, nil
+	}
+	err = v.k.Accounts.Check(ctx, account)
+	var missing *accounts.MissingError
+	if errors.As(err, &missing) {
+		return nil, &capabilities.Problem{Reason: v1alpha1.ReasonServiceAccountNotFound, Message: err.Error()}, nil
+	}
+	return as, nil, err
+}
+
+// failed says in the status why a claim cannot be looked at, and returns that.
+func (v *visit) failed(ctx context.Context, err error) error {
+	problem := &capabilities.Problem{Reason: v1alpha1.ReasonProgressing, Message: err.Error()}
+	if apierrors.IsForbidden(err) {
+		problem.Reason = v1alpha1.ReasonAccessDenied
+		problem.Message = "the controller lacks rights: " + err.Error() + "; set capabilities.enabled of the chart, and add the kind to its rbac.kinds"
+	}
+	if reported := v.report(ctx, capabilities.Outcome{Problem: problem, Objects: v.claim.Status.Objects}); reported != nil {
+		return reported
+	}
+	return err
+}
+
+// report writes the status where it has changed, and tells of that.
+func (v *visit) report(ctx context.Context, outcome capabilities.Outcome) error {
+	outcome.Claim, outcome.Outdated, outcome.Refused = v.claim, v.outdated, v.refused
+	if v.record != nil {
+		outcome.Bound = v.record.bound
+	}
+	before := v.stored.Status.Conditions
+	if err := v.persist(ctx, outcome.Status(v.now)); err != nil {
+		return err
+	}
+	if v.k.Tell != nil && isNews(v.claim.Status.Conditions, before) {
+		v.k.Tell(v.claim, v1alpha1.CapabilityClaimKind, v.claim.Status.Version, v.claim.Status.Conditions, before)
+	}
+	return nil
+}
+
+// isNews tells whether what a claim says is told: not each step on its way.
+func isNews(is, before []metav1.Condition) bool {
+	ready := meta.FindStatusCondition(is, v1alpha1.ReadyCondition)
+	return ready == nil || ready.Reason != v1alpha1.ReasonProgressing || meta.IsStatusConditionTrue(before, v1alpha1.ReadyCondition)
+}
+
+// persist writes a status where it differs from the last one. It does not end with ctx: what
+// was done must be known to whoever comes next.
+func (v *visit) persist(ctx context.Context, status v1alpha1.CapabilityClaimStatus) error {
+	if equality.Semantic.DeepEqual(v.stored.Status, status) {
+		v.claim.Status = status
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	patched := v.stored.DeepCopy()
+	patched.Status = status
+	if err := apply.PatchStatus(ctx, v.k.Client, patched, v.stored); err != nil {
+		if apierrors.IsNotFound(err) {
+			return round.ErrGone
+		}
+		return fmt.Errorf("cannot write the status of CapabilityClaim %s/%s: %w", patched.Namespace, patched.Name, err)
+	}
+	v.k.written.Wrote(patched)
+	v.stored, v.claim = patched, patched.DeepCopy()
+	return nil
+}
+
+// sameIdentities tells whether two lists name the same objects.
+func sameIdentities(a, b []v1alpha1.Dependent) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].ID != b[i].ID || primaries.IdentityOf(a[i]) != primaries.IdentityOf(b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func newNamespace() client.Object {
+	namespace := &unstructured.Unstructured{}
+	namespace.SetGroupVersionKind(namespaceVersion)
+	return namespace
+}

@@ -1,0 +1,424 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claimkeeper_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+)
+
+// instance is a provider of two objects, the second of which reads the first.
+const instance = `
+  versions: ["1.2", "2.0"]
+  parameters: {schema: {type: object, properties: {size: {type: string, default: small, enum: [small, large]}}}}
+  passwords: [{name: app}]
+  objects:
+  - id: server
+    template: {apiVersion: v1, kind: ConfigMap, metadata: {name: "${claim.name}-server"}, data: {size: "${parameters.size}", version: "${claim.version}"}}
+  - id: users
+    holdsData: true
+    template: {apiVersion: v1, kind: Secret, metadata: {name: "${claim.name}-users", labels: {on: "${objects.server.metadata.name}"}}, stringData: {app: "${passwords.app}"}}
+  publishes:
+  - {key: host, value: "${objects.server.metadata.name}"}
+  - {key: password, secretKeyRef: {name: "${claim.name}-users", key: app}}
+  - {key: uri, value: "db://app:${passwords.app}@${objects.server.metadata.name}"}
+`
+
+// serves checks that a claim has all that its provider promises.
+func (f *fixture) serves(name string) (password string) {
+	f.Helper()
+	binding, users, passwords := f.secret(name+"-binding"), f.secret(name+"-users"), f.secret(name+"-passwords")
+	password = string(passwords.Data["app"])
+	want := map[string]string{
+		"type": f.shop, "provider": f.shop + "-a", "host": name + "-server", "password": password, "uri": "db://app:" + password + "@" + name + "-server",
+	}
+	for key, value := range want {
+		if string(binding.Data[key]) != value {
+			f.Errorf("%s of the binding is %q", key, binding.Data[key])
+		}
+	}
+	if len(password) != 32 || string(users.Data["app"]) != password || len(binding.Data) != len(want) || string(binding.Type) != "servicebinding.io/"+f.shop {
+		f.Errorf("the password has %d characters, and the binding %d keys of type %s", len(password), len(binding.Data), binding.Type)
+	}
+	return password
+}
+
+// A controller that dies of any write leaves nothing that its successor does not find: each
+// object is made once, the password stays what it was, and with the claim all goes.
+func TestKilledAtEveryWrite(t *testing.T) {
+	f := newFixture(t)
+	f.provider("a", instance)
+	for at := 1; ; at++ {
+		name := fmt.Sprintf("db%d", at)
+		claim := f.claims(name, "")
+		before := ""
+		made := f.dies(at, func() { before = f.passwordOf(name) }, name+" is served", func() error { return f.isReady(name) })
+		if password := f.serves(name); before != "" && before != password {
+			t.Errorf("write %d: the password was another one before", at)
+		}
+		f.annotate(claim, v1alpha1.ConfirmDeletionAnnotation, "true")
+		f.must(f.client.Delete(f.ctx, claim))
+		gone := f.dies(at, func() {}, name+" is gone", func() error {
+			err := f.client.Get(f.ctx, types.NamespacedName{Namespace: f.shop, Name: name}, &v1alpha1.CapabilityClaim{})
+			if !apierrors.IsNotFound(err) {
+				return fmt.Errorf("it is there: %w", err)
+			}
+			return nil
+		})
+		if left := f.count(name); left > 0 {
+			t.Errorf("write %d: %d objects are left", at, left)
+		}
+		records := &appsv1.ControllerRevisionList{}
+		f.must(f.client.List(f.ctx, records, client.InNamespace(f.system)))
+		if len(records.Items) > 0 {
+			t.Errorf("write %d: the record %s is left", at, records.Items[0].Name)
+		}
+		if !made && !gone {
+			if at < 6 {
+				t.Errorf("it has made %d writes, fewer than there are objects", at)
+			}
+			return
+		}
+	}
+}
+
+// dies runs a keeper that dies of a write, and its successor, until something is done. It
+// returns whether it has died.
+func (f *fixture) dies(at int, then func(), what string, done func() error) (died bool) {
+	f.Helper()
+	f.start(at)
+	f.eventually(what, func() error {
+		select {
+		case <-f.killed:
+			died = true
+			f.end()
+			then()
+			f.start(0)
+		default:
+		}
+		return done()
+	})
+	f.end()
+	return died
+}
+
+// isReady tells whether a claim is served.
+func (f *fixture) isReady(name string) error {
+	claim := &v1alpha1.CapabilityClaim{}
+	if err := f.client.Get(f.ctx, types.NamespacedName{Namespace: f.shop, Name: name}, claim); err != nil {
+		return err
+	}
+	if !meta.IsStatusConditionTrue(claim.Status.Conditions, v1alpha1.ReadyCondition) {
+		return fmt.Errorf("it says %+v", claim.Status.Conditions)
+	}
+	return nil
+}
+
+// passwordOf returns the password that was made for a claim; empty where there is none yet.
+func (f *fixture) passwordOf(name string) string {
+	secret := &corev1.Secret{}
+	_ = f.client.Get(f.ctx, types.NamespacedName{Namespace: f.shop, Name: name + "-passwords"}, secret)
+	return string(secret.Data["app"])
+}
+
+// count returns how many objects there are that claims have made.
+func (f *fixture) count(name string) int {
+	f.Helper()
+	secrets, maps := &corev1.SecretList{}, &corev1.ConfigMapList{}
+	f.must(f.client.List(f.ctx, secrets, client.InNamespace(f.shop), client.HasLabels{v1alpha1.ClaimLabel}))
+	f.must(f.client.List(f.ctx, maps, client.InNamespace(f.shop), client.HasLabels{v1alpha1.ClaimLabel}))
+	count := 0
+	for _, obj := range secrets.Items {
+		if strings.HasPrefix(obj.Name, name+"-") {
+			count++
+		}
+	}
+	for _, obj := range maps.Items {
+		if strings.HasPrefix(obj.Name, name+"-") {
+			count++
+		}
+	}
+	return count
+}
+
+// A claim at rest asks for nothing, takes back what others change, and makes again what they
+// delete.
+func TestClaimAtRest(t *testing.T) {
+	f := newFixture(t)
+	f.provider("a", instance)
+	f.claims("db", "")
+	f.start(0)
+	f.says("db", v1alpha1.ReasonBound, "is served by "+f.shop+"-a 2.0")
+	password := f.serves("db")
+	f.eventually("the provider has counted it", func() error {
+		provider := &v1alpha1.CapabilityProvider{}
+		f.must(f.client.Get(f.ctx, types.NamespacedName{Name: f.shop + "-a"}, provider))
+		if provider.Status.Claims != 1 {
+			return fmt.Errorf("it has %d claims", provider.Status.Claims)
+		}
+		return nil
+	})
+	f.settled()
+	if asked := f.settled(); len(asked) > 0 {
+		t.Errorf("at rest it has asked for %v", asked)
+	}
+	f.must(f.client.Delete(f.ctx, f.secret("db-binding")))
+	f.patch(f.secret("db-users"), `{"data":{"app":"Zm9yZ2Vk"}}`)
+	f.eventually("all is as it was", func() error {
+		users, binding := &corev1.Secret{}, &corev1.Secret{}
+		for name, obj := range map[string]*corev1.Secret{"db-users": users, "db-binding": binding} {
+			if err := f.client.Get(f.ctx, types.NamespacedName{Namespace: f.shop, Name: name}, obj); err != nil {
+				return err
+			}
+		}
+		if string(users.Data["app"]) != password || string(binding.Data["password"]) != password {
+			return fmt.Errorf("the password is %q", users.Data["app"])
+		}
+		return nil
+	})
+	f.says("db", v1alpha1.ReasonBound)
+	f.serves("db")
+}
+
+// Whatever becomes of its provider, a bound claim has what it was promised, and can be deleted.
+func TestBoundClaimStays(t *testing.T) {
+	f := newFixture(t)
+	provider := f.provider("a", instance)
+	claim := f.claims("db", "  version: \">=1\"\n")
+	f.start(0)
+	f.says("db", v1alpha1.ReasonBound, "-a 2.0")
+	password := f.serves("db")
+
+	t.Log("the provider is edited")
+	f.patch(provider, `{"spec":{"versions":["3.0"],"publishes":[{"key":"other","value":"x"}]},"metadata":{"labels":{"tier":"gold"}}}`)
+	f.condition("db", v1alpha1.BindingOutdatedCondition, v1alpha1.ReasonProviderChanged, "has another publishes", "it would get version 3.0", v1alpha1.RebindAnnotation)
+	if got := f.serves("db"); got != password {
+		t.Error("the password is another one")
+	}
+	if claim := f.get("db"); claim.Status.Version != "2.0" || !meta.IsStatusConditionTrue(claim.Status.Conditions, v1alpha1.ReadyCondition) {
+		t.Errorf("its status is %+v", claim.Status)
+	}
+
+	t.Log("another one is added, and made the default")
+	f.provider("b", "  versions: [\"2.5\"]\n  default: true\n")
+	f.patch(f.get("db"), `{"spec":{"parameters":{"size":"large"}}}`)
+	f.eventually("the parameters arrive", func() error {
+		server := &corev1.ConfigMap{}
+		f.must(f.client.Get(f.ctx, types.NamespacedName{Namespace: f.shop, Name: "db-server"}, server))
+		if server.Data["size"] != "large" || server.Data["version"] != "2.0" {
+			return fmt.Errorf("it has %v", server.Data)
+		}
+		return nil
+	})
+	f.says("db", v1alpha1.ReasonBound, "-a 2.0")
+
+	t.Log("the provider goes")
+	f.must(f.client.Delete(f.ctx, provider))
+	f.condition("db", v1alpha1.BindingOutdatedCondition, v1alpha1.ReasonProviderChanged, "CapabilityProvider "+f.shop+"-a has gone")
+	f.must(f.client.Delete(f.ctx, f.secret("db-binding")))
+	f.eventually("its binding is made again", func() error {
+		return f.client.Get(f.ctx, types.NamespacedName{Namespace: f.shop, Name: "db-binding"}, &corev1.Secret{})
+	})
+	f.serves("db")
+	f.end()
+	f.start(0)
+	f.says("db", v1alpha1.ReasonBound, "-a 2.0")
+
+	t.Log("its data go where that is confirmed")
+	f.must(f.client.Delete(f.ctx, claim))
+	f.says("db", v1alpha1.ReasonDeletionBlocked, "data would go with Secret "+f.shop+"/db-users", v1alpha1.ConfirmDeletionAnnotation)
+	f.serves("db")
+	f.annotate(f.get("db"), v1alpha1.ConfirmDeletionAnnotation, "true")
+	f.gone(&v1alpha1.CapabilityClaim{}, "db")
+	if left := f.count("db"); left > 0 {
+		t.Errorf("%d objects are left", left)
+	}
+}
+
+// A claim moves where the annotation says so, and nowhere else: what it had of another
+// provider stays until it goes, and nothing of it is taken over.
+func TestClaimMoves(t *testing.T) {
+	f := newFixture(t)
+	f.provider("a", instance)
+	f.claims("db", "")
+	f.start(0)
+	f.says("db", v1alpha1.ReasonBound, "-a 2.0")
+	f.serves("db")
+
+	t.Log("to one that does not fit")
+	f.provider("old", "  versions: [\"9.0\"]\n  parameters: {schema: {type: object, required: [disk], properties: {disk: {type: string}}}}\n")
+	f.annotate(f.get("db"), v1alpha1.RebindAnnotation, f.shop+"-old")
+	f.condition("db", v1alpha1.BindingOutdatedCondition, v1alpha1.ReasonMoveRefused, "does not take the parameters: parameters.disk: Required value")
+	f.says("db", v1alpha1.ReasonBound, "-a 2.0")
+
+	t.Log("to another one")
+	f.provider("b", `
+  versions: ["3.1"]
+  objects:
+  - id: server
+    template: {apiVersion: v1, kind: ConfigMap, metadata: {name: "${claim.name}-elsewhere"}, data: {version: "${claim.version}"}}
+  publishes: [{key: host, value: "${objects.server.metadata.name}"}]
+`)
+	f.annotate(f.get("db"), v1alpha1.RebindAnnotation, f.shop+"-b")
+	claim := f.says("db", v1alpha1.ReasonBound, "-b 3.1")
+	if claim.Annotations[v1alpha1.RebindAnnotation] != "" {
+		t.Error("the annotation is still there")
+	}
+	f.eventually("the binding is that of the other one", func() error {
+		if binding := f.secret("db-binding"); string(binding.Data["host"]) != "db-elsewhere" || string(binding.Data["provider"]) != f.shop+"-b" || binding.Data["uri"] != nil {
+			return fmt.Errorf("it has %d keys and host %s", len(binding.Data), binding.Data["host"])
+		}
+		return nil
+	})
+	f.secret("db-users")
+	f.must(f.client.Get(f.ctx, types.NamespacedName{Namespace: f.shop, Name: "db-server"}, &corev1.ConfigMap{}))
+
+	t.Log("to one that would take over what it had")
+	f.provider("c", `
+  versions: ["3.2"]
+  objects:
+  - id: theft
+    template: {apiVersion: v1, kind: Secret, metadata: {name: "${claim.name}-users"}, stringData: {app: taken}}
+`)
+	f.annotate(f.get("db"), v1alpha1.RebindAnnotation, f.shop+"-c")
+	f.says("db", v1alpha1.ReasonObjectFailed, "Secret "+f.shop+"/db-users is there already, made by "+f.shop+"-a, and is left alone")
+	if string(f.secret("db-users").Data["app"]) == "taken" {
+		t.Error("it was taken over")
+	}
+
+	t.Log("all of it goes with the claim")
+	f.annotate(f.get("db"), v1alpha1.RebindAnnotation, f.shop+"-b")
+	f.says("db", v1alpha1.ReasonBound, "-b 3.1")
+	claim = f.get("db")
+	if !slices.ContainsFunc(claim.Status.Objects, func(d v1alpha1.Dependent) bool { return d.Of == f.shop+"-a" && d.Name == "db-server" }) {
+		t.Errorf("it lists %+v", claim.Status.Objects)
+	}
+	f.annotate(claim, v1alpha1.ConfirmDeletionAnnotation, "true")
+	f.must(f.client.Delete(f.ctx, claim))
+	f.gone(&v1alpha1.CapabilityClaim{}, "db")
+	if left := f.count("db"); left > 0 {
+		t.Errorf("%d objects are left", left)
+	}
+}
+
+// What one namespace claims gives it nothing of another: no Secret that is not the claim's is
+// read, none is overwritten, and no kind of Strata's own is made.
+func TestHostileClaimsAndProviders(t *testing.T) {
+	f := newFixture(t)
+	for _, text := range []string{
+		"apiVersion: v1\nkind: Secret\nmetadata: {name: foreign, namespace: SHOP}\nstringData: {app: precious}\n",
+		"apiVersion: v1\nkind: Secret\nmetadata: {name: named-users, namespace: SHOP}\nstringData: {app: precious}\n",
+		"apiVersion: v1\nkind: Secret\nmetadata: {name: labelled-users, namespace: SHOP, labels: {kraan.io/claim: somebody}}\nstringData: {app: precious}\n",
+		"apiVersion: v1\nkind: Secret\nmetadata: {name: elsewhere, namespace: SYSTEM}\nstringData: {app: precious}\n",
+	} {
+		f.create(text)
+	}
+	f.provider("a", instance)
+	f.provider("reads", `
+  parameters: {schema: {type: object, properties: {secret: {type: string}, namespace: {type: string, default: SHOP}}}}
+  publishes: [{key: password, secretKeyRef: {name: "${parameters.secret}", namespace: "${parameters.namespace}", key: app}}]
+`)
+	f.provider("owns", `
+  objects:
+  - {id: layer, template: {apiVersion: kraan.io/v1alpha1, kind: AddonsLayer, metadata: {name: evil}, spec: {}}}
+  - {id: named, template: {apiVersion: v1, kind: "${parameters.kind}", metadata: {name: evil}}}
+`)
+	f.provider("writes", `
+  objects: [{id: elsewhere, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: mine, namespace: SYSTEM}}}]
+`)
+	f.provider("leaks", `
+  passwords: [{name: app}]
+  objects: [{id: map, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: leak}, data: {password: "${passwords.app}"}}}]
+`)
+	f.provider("account", "  objects: [{id: map, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: nobody}}}]\n")
+	f.start(0)
+	named := func(provider string) string { return "  provider: SHOP-" + provider + "\n" }
+	for _, each := range []struct{ claim, spec, reason, words string }{
+		{"reads-foreign", named("reads") + "  parameters: {secret: foreign}\n", v1alpha1.ReasonAccessDenied, "is neither an object of the claim nor owned by one"},
+		{"reads-elsewhere", named("reads") + "  parameters: {secret: elsewhere, namespace: SYSTEM}\n", v1alpha1.ReasonAccessDenied, "is neither an object of the claim nor owned by one"},
+		{"reads-wrong", named("reads") + "  parameters: {secret: ../foreign}\n", v1alpha1.ReasonInvalidTemplate, "is no name"},
+		{"named", named("a"), v1alpha1.ReasonObjectFailed, "there already"},
+		{"labelled", named("a"), v1alpha1.ReasonObjectFailed, "another one's (kraan.io/claim=somebody)"},
+		{"owns", named("owns"), v1alpha1.ReasonNoProvider, "has mistakes in its specification"},
+		{"leaks", named("leaks"), v1alpha1.ReasonNoProvider, "has mistakes in its specification"},
+		{"writes", named("writes"), v1alpha1.ReasonObjectFailed, fmt.Sprintf(`as ServiceAccount %s/databases: it may not create resource "configmaps" in API group "" in the namespace %q`, f.system, f.system)},
+		{"ambiguous", "", v1alpha1.ReasonAmbiguous, "providers of database/" + f.shop + " fit"},
+		{"nobody", "  provider: gone\n", v1alpha1.ReasonNoProvider, "is not gone, which is named"},
+		{"parameters", named("a") + "  parameters: {size: huge, more: 1}\n", v1alpha1.ReasonNoProvider, "there is no parameter more"},
+	} {
+		f.claims(each.claim, each.spec)
+		f.says(each.claim, each.reason, each.words)
+	}
+	for name, want := range map[string]string{"foreign": "precious", "named-users": "precious", "labelled-users": "precious"} {
+		if got := f.secret(name).Data["app"]; string(got) != want {
+			t.Errorf("Secret %s has %q", name, got)
+		}
+	}
+	owns := &v1alpha1.CapabilityProvider{}
+	f.eventually("the provider says what is wrong with it", func() error {
+		f.must(f.client.Get(f.ctx, types.NamespacedName{Name: f.shop + "-owns"}, owns))
+		if len(owns.Status.Problems) != 2 || !strings.Contains(owns.Status.Problems[0], "no provider makes objects of kraan.io") ||
+			!strings.Contains(owns.Status.Problems[1], "apiVersion and kind must stand there") {
+			return fmt.Errorf("it says %q", owns.Status.Problems)
+		}
+		return nil
+	})
+	f.eventually("the other one, too", func() error {
+		leaks := &v1alpha1.CapabilityProvider{}
+		f.must(f.client.Get(f.ctx, types.NamespacedName{Name: f.shop + "-leaks"}, leaks))
+		if ready := meta.FindStatusCondition(leaks.Status.Conditions, v1alpha1.ReadyCondition); ready == nil || ready.Status != metav1.ConditionFalse ||
+			!strings.Contains(ready.Message, "spec.objects[map].template: reads passwords, which only Secrets may hold") {
+			return fmt.Errorf("it says %+v", ready)
+		}
+		return nil
+	})
+
+	t.Log("an account that was deleted acts no more")
+	f.claims("account", named("account"))
+	f.says("account", v1alpha1.ReasonBound)
+	f.must(f.client.Delete(f.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.system, Name: "databases"}}))
+	f.claims("late", named("account"))
+	f.says("late", v1alpha1.ReasonServiceAccountNotFound, "there is no ServiceAccount "+f.system+"/databases")
+}
+
+// A status that somebody has forged makes nobody act as another account, with other
+// templates, or on the objects of others.
+func TestForgedStatusOfAClaim(t *testing.T) {
+	f := newFixture(t)
+	f.create("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, namespace: SHOP}\ndata: {a: b}\n")
+	f.provider("a", instance)
+	claim := f.claims("db", "")
+	f.start(0)
+	f.says("db", v1alpha1.ReasonBound)
+	f.serves("db")
+	forged := f.get("db")
+	forged.Status.Provider, forged.Status.Version = "evil", "9"
+	forged.Status.Objects = append(forged.Status.Objects, v1alpha1.Dependent{
+		ID: "theirs", Of: f.shop + "-a", Kind: "ConfigMap", Namespace: f.shop, Name: "theirs", Digest: "x", Status: "Deployed",
+	})
+	f.must(f.client.Status().Update(f.ctx, forged))
+	f.annotate(f.get("db"), "look", "again")
+	f.eventually("the status is true again", func() error {
+		if claim := f.get("db"); claim.Status.Provider != f.shop+"-a" || claim.Status.Version != "2.0" {
+			return fmt.Errorf("it is of %s %s", claim.Status.Provider, claim.Status.Version)
+		}
+		return nil
+	})
+	f.annotate(f.get("db"), v1alpha1.ConfirmDeletionAnnotation, "true")
+	f.must(f.client.Delete(f.ctx, claim))
+	f.gone(&v1alpha1.CapabilityClaim{}, "db")
+	f.must(f.client.Get(f.ctx, types.NamespacedName{Namespace: f.shop, Name: "theirs"}, &corev1.ConfigMap{}))
+}

@@ -1,0 +1,269 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package claimkeeper keeps CapabilityClaims served and says how CapabilityProviders fare: it
+// reads, has package capabilities decide, carries out and reports.
+package claimkeeper
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/apply"
+	"github.com/strata-project/strata/internal/capabilities"
+	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/informers"
+	"github.com/strata-project/strata/internal/kinds"
+	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/memory"
+	"github.com/strata-project/strata/internal/round"
+)
+
+const (
+	// minRetry and maxRetry bound the back-off after errors.
+	minRetry = 200 * time.Millisecond
+	maxRetry = 2 * time.Minute
+	// writeTimeout bounds the write of a status.
+	writeTimeout = 15 * time.Second
+	// extraWrites is how many objects all claims together write side by side beyond one each.
+	extraWrites = 16
+	// jitter spreads the looks of the safety net, by this part of the interval.
+	jitter = 0.05
+)
+
+// keys are the labels and annotations by which the objects of claims are owned.
+var keys = dependents.Keys{
+	Owner: v1alpha1.ClaimLabel, Orphaned: v1alpha1.OrphanedLabel, SuspendedByHold: v1alpha1.SuspendedByHoldAnnotation,
+	SupersededBy: v1alpha1.SupersededByAnnotation, CreatedFor: v1alpha1.CreatedForAnnotation, Abandon: v1alpha1.AbandonAnnotation,
+}
+
+var (
+	secretKind        = schema.GroupKind{Kind: "Secret"}
+	namespaceVersion  = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+	definitionVersion = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+)
+
+// Options are what a keeper is made of.
+type Options struct {
+	// Client reads from the manager's cache and writes, and Reader reads past it.
+	Client client.Client
+	Reader client.Reader
+	// Settings of the rules.
+	Settings layers.Settings
+	// Accounts as which objects are read and written.
+	Accounts *informers.Accounts
+	// Selector narrows the claims and providers that are looked after; nil means all.
+	Selector labels.Selector
+	// Concurrent is how many claims are looked at side by side.
+	Concurrent int
+	// PlanValid is how long after it was made a plan may be acted on; 0 is no limit.
+	PlanValid time.Duration
+	// Holds tells whether the process may still act.
+	Holds func() bool
+	// Events receives what happens to claims.
+	Events events.EventRecorder
+	// Tell tells of the condition Ready of an object where it has changed.
+	Tell func(obj client.Object, kind, version string, is, before []metav1.Condition)
+	// Now returns the time.
+	Now func() time.Time
+}
+
+// Keeper keeps claims.
+type Keeper struct {
+	Options
+
+	// own is the cache of what claims have, of all Secrets' metadata, and of the records of
+	// bindings.
+	own      cache.Cache
+	kinds    *informers.Kinds
+	executor *apply.Executor
+
+	// written are the claims as this process has written them last, and recent its writes
+	// of objects.
+	written memory.Newest[*v1alpha1.CapabilityClaim]
+	recent  *memory.Objects
+	records records
+	secrets secrets
+	plans   blueprints
+}
+
+// New returns a keeper, which SetupWithManager starts.
+func New(options Options) *Keeper { return &Keeper{Options: options} }
+
+// SetupWithManager registers the controllers of claims and of providers.
+func (k *Keeper) SetupWithManager(mgr manager.Manager) error {
+	k.recent = memory.NewObjects()
+	if err := k.setupIndexes(mgr); err != nil {
+		return err
+	}
+	if err := k.setupCache(mgr); err != nil {
+		return err
+	}
+	if err := k.setupClaims(mgr); err != nil {
+		return err
+	}
+	return k.setupProviders(mgr)
+}
+
+// The names of the field indexes.
+const (
+	indexUID        = "strata.uid"
+	indexCapability = "strata.capability"
+)
+
+func (k *Keeper) setupIndexes(mgr manager.Manager) error {
+	for _, index := range []struct {
+		of    client.Object
+		field string
+		value func(client.Object) string
+	}{
+		{&v1alpha1.CapabilityClaim{}, indexUID, func(obj client.Object) string { return string(obj.GetUID()) }},
+		{&v1alpha1.CapabilityClaim{}, indexCapability, func(obj client.Object) string {
+			return strings.ToLower(obj.(*v1alpha1.CapabilityClaim).Spec.Capability)
+		}},
+		{&v1alpha1.CapabilityProvider{}, indexCapability, func(obj client.Object) string {
+			return strings.ToLower(obj.(*v1alpha1.CapabilityProvider).Spec.Capability)
+		}},
+	} {
+		err := mgr.GetFieldIndexer().IndexField(context.Background(), index.of, index.field, func(obj client.Object) []string {
+			return []string{index.value(obj)}
+		})
+		if err != nil {
+			return fmt.Errorf("cannot index %s: %w", index.field, err)
+		}
+	}
+	return nil
+}
+
+// ownCache is a cache that begins with the lead.
+type ownCache struct{ cache.Cache }
+
+// GetCache returns it, so that the manager starts it with its caches.
+func (c ownCache) GetCache() cache.Cache { return c.Cache }
+
+// setupCache makes the cache of what claims have: objects with their label; and the metadata
+// of all Secrets, since a binding may be made of one that somebody else makes for an object.
+func (k *Keeper) setupCache(mgr manager.Manager) error {
+	claimed, err := labels.NewRequirement(v1alpha1.ClaimLabel, selection.Exists, nil)
+	if err != nil {
+		return fmt.Errorf("cannot select objects: %w", err)
+	}
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(secretKind.WithVersion("v1"))
+	only := labels.NewSelector().Add(*claimed)
+	k.own, err = cache.New(mgr.GetConfig(), cache.Options{
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
+		DefaultTransform: informers.Strip, DefaultLabelSelector: only,
+		ByObject: map[client.Object]cache.ByObject{
+			secret:                       {Label: labels.Everything()},
+			&appsv1.ControllerRevision{}: {Namespaces: map[string]cache.Config{k.Settings.Namespace: {LabelSelector: only}}},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("cannot make the cache of what claims have: %w", err)
+	}
+	if err := mgr.Add(ownCache{k.own}); err != nil {
+		return fmt.Errorf("cannot add a cache: %w", err)
+	}
+	return nil
+}
+
+// newKinds returns the kinds that claims have, which are watched once a claim has one.
+func (k *Keeper) newKinds(watch func(source.Source) error) *informers.Kinds {
+	return informers.NewKinds(
+		informers.Cluster{Client: k.Client, Past: k.Reader, Cache: k.own, Reader: k.own},
+		informers.Wiring{Watch: watch, Handle: k.objectHandler, Passes: k.objectPasses},
+	)
+}
+
+// newExecutor returns what carries out plans, as nobody yet.
+func (k *Keeper) newExecutor() *apply.Executor {
+	return &apply.Executor{
+		Cluster: apply.Cluster{Client: k.Client, Reader: k.Reader, Version: k.kinds.Version}, Keys: keys, Strict: kinds.IsStrict,
+		Valid: k.PlanValid, ExtraWorkers: semaphore.NewWeighted(extraWrites), Known: &apply.Known{},
+	}
+}
+
+// look has one object looked at, unless the process is about to end.
+func (k *Keeper) look(ctx context.Context, req ctrl.Request, do func(context.Context, ctrl.Request) (time.Duration, error)) (ctrl.Result, error) {
+	if k.Holds != nil && !k.Holds() {
+		return ctrl.Result{}, nil
+	}
+	after, err := round.Outcome(do(ctx, req))
+	return ctrl.Result{RequeueAfter: after}, err
+}
+
+// isOwn tells whether an object is this controller's to look after.
+func (k *Keeper) isOwn(obj client.Object) bool {
+	return k.Selector == nil || k.Selector.Matches(labels.Set(obj.GetLabels()))
+}
+
+// safetyNet returns when an object is looked at again in any case.
+func (k *Keeper) safetyNet() time.Duration { return wait.Jitter(k.Settings.Interval, jitter) }
+
+// account returns the ServiceAccount of a provider: one without a name where the provider
+// names none, and no default account is there for it.
+func (k *Keeper) account(provider v1alpha1.CapabilityProviderSpec) types.NamespacedName {
+	name := cmp.Or(provider.ServiceAccountName, k.Settings.DefaultServiceAccount)
+	return types.NamespacedName{Namespace: capabilities.NamespaceOf(provider, k.Settings.Namespace), Name: name}
+}
+
+// checkAccount refuses an account as which nothing may be done for claims.
+func (k *Keeper) checkAccount(account types.NamespacedName) error {
+	if !k.Settings.Opens(account.Namespace) {
+		return fmt.Errorf("spec.namespace: %s is neither the controller's namespace, %s, nor one of --source-namespaces, and references across namespaces are refused (--no-cross-namespace-refs)",
+			account.Namespace, k.Settings.Namespace)
+	}
+	return k.Settings.CheckAccountUse(account, false)
+}
+
+// memo is a value that is made once for each key, for keys that are few.
+type memo[K comparable, V any] struct {
+	mu    sync.Mutex
+	known map[K]V
+}
+
+// maxMemo bounds how many values are kept; with more, all are made anew.
+const maxMemo = 10_000
+
+func (m *memo[K, V]) get(key K) (V, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	value, known := m.known[key]
+	return value, known
+}
+
+func (m *memo[K, V]) set(key K, value V) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.known == nil || len(m.known) >= maxMemo {
+		m.known = map[K]V{}
+	}
+	m.known[key] = value
+}
+
+func (m *memo[K, V]) forget(key K) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.known, key)
+}

@@ -1,0 +1,306 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claimkeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/accounts"
+	"github.com/strata-project/strata/internal/capabilities"
+	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/primaries"
+)
+
+// observe reads what is decided from. What keeps the claim from being served is a problem.
+func (v *visit) observe(ctx context.Context) (primaries.Look, *capabilities.Problem, error) {
+	look := v.newLook()
+	plan := v.k.plans.understand(v.record.digest, v.record.bound.Spec)
+	if plan.blueprint == nil {
+		return look, invalid(v.record.bound.Provider, errors.New(plan.problems[0])), nil
+	}
+	scopes, err := v.kinds(ctx, plan.blueprint, &look)
+	if err != nil {
+		return look, nil, err
+	}
+	if err := v.read(ctx, &look); err != nil {
+		return look, nil, err
+	}
+	instance := capabilities.Instance{
+		Claim: v.claim, Blueprint: plan.blueprint, Provider: v.record.bound.Provider, Version: v.record.bound.Version, Namespace: v.claim.Namespace, Scopes: scopes,
+		Live: v.byID(look),
+	}
+	if plan.blueprint.IsHome() {
+		instance.Namespace = v.account().Namespace
+	}
+	var problem string
+	if instance.Parameters, problem = plan.blueprint.Parameters(v.claim.Spec); problem != "" {
+		message := "CapabilityProvider " + v.record.bound.Provider + " " + problem
+		return look, &capabilities.Problem{Reason: v1alpha1.ReasonInvalidParameters, Message: message, Stalled: true}, nil
+	}
+	if failure, err := v.wanted(ctx, &look, &instance); failure != nil || err != nil {
+		return look, failure, err
+	}
+	if err := v.readWanted(ctx, &look); err != nil {
+		return look, nil, err
+	}
+	failure, err := v.binding(ctx, &look, &instance)
+	return look, failure, err
+}
+
+// invalid says that a provider's templates cannot be used.
+func invalid(provider string, err error) *capabilities.Problem {
+	return &capabilities.Problem{
+		Reason: v1alpha1.ReasonInvalidTemplate, Message: fmt.Sprintf("CapabilityProvider %s: %v", provider, err), Stalled: true,
+	}
+}
+
+func (v *visit) newLook() primaries.Look {
+	return primaries.Look{
+		Owner: string(v.claim.UID), Keys: keys, Now: v.now, Known: v.claim.Status.Objects, DigestKey: v.k.Settings.DigestKey,
+		Live: map[objects.ID]*unstructured.Unstructured{}, Stale: map[objects.ID]bool{}, NotServed: map[objects.ServedKind]bool{},
+		Reserved: map[objects.ID]string{},
+	}
+}
+
+// kinds sees to it that the kinds of a provider's objects, and of those that are there, are
+// watched. It returns which of them have namespaces.
+func (v *visit) kinds(ctx context.Context, blueprint *capabilities.Blueprint, look *primaries.Look) (map[schema.GroupKind]objects.Scope, error) {
+	wanted := map[schema.GroupKind]string{}
+	for _, known := range look.Known {
+		wanted[primaries.IdentityOf(known).GroupKind()] = ""
+	}
+	if blueprint != nil {
+		for _, gvk := range blueprint.Kinds() {
+			wanted[gvk.GroupKind()] = gvk.Version
+		}
+	}
+	scopes := map[schema.GroupKind]objects.Scope{}
+	var failed error
+	for gk, version := range wanted {
+		if err := v.k.kinds.Revise(ctx, gk); err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		scope, err := v.k.kinds.Scope(gk, version)
+		switch {
+		case err != nil:
+			failed = errors.Join(failed, err)
+			continue
+		case scope == objects.ScopeUnknown:
+			look.NotServed[objects.ServedKind{GroupKind: gk}] = true
+			continue
+		}
+		scopes[gk] = scope
+		if err := v.k.kinds.Watch(ctx, gk); err != nil {
+			if apierrors.IsForbidden(err) {
+				return nil, err
+			}
+			failed = errors.Join(failed, err)
+		}
+	}
+	return scopes, failed
+}
+
+// read reads the objects that the claim has.
+func (v *visit) read(ctx context.Context, look *primaries.Look) error {
+	for _, known := range look.Known {
+		if err := v.see(ctx, look, primaries.IdentityOf(known)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readWanted reads what is in the place of what is wanted.
+func (v *visit) readWanted(ctx context.Context, look *primaries.Look) error {
+	for _, object := range look.Objects {
+		if object.Object == nil {
+			continue
+		}
+		id := object.Identity()
+		if why := v.k.Settings.Reserved(id, object.Object); why != "" {
+			look.Reserved[id] = why
+		}
+		if err := v.see(ctx, look, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *visit) see(ctx context.Context, look *primaries.Look, id objects.ID) error {
+	if look.NotServed[id.ServedKind()] || look.Live[id] != nil {
+		return nil
+	}
+	live, err := v.k.kinds.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	version := ""
+	if live != nil {
+		look.Live[id] = live
+		version = live.GetResourceVersion()
+		if why := v.k.Settings.Reserved(id, live); why != "" {
+			look.Reserved[id] = why
+		}
+	}
+	look.Stale[id] = v.k.recent.IsStale(id, version, v.now)
+	return nil
+}
+
+// byID returns the claim's own objects by their IDs in the provider that it is bound to.
+func (v *visit) byID(look primaries.Look) map[string]*unstructured.Unstructured {
+	found := map[string]*unstructured.Unstructured{}
+	for _, known := range look.Known {
+		live := look.Live[primaries.IdentityOf(known)]
+		if known.Of == v.record.bound.Provider && live != nil && primaries.Foreign(look.Owner, look.Keys, live) == "" && live.GetDeletionTimestamp() == nil {
+			found[known.ID] = live
+		}
+	}
+	return found
+}
+
+// wanted adds what the claim is to have but for its binding.
+func (v *visit) wanted(ctx context.Context, look *primaries.Look, instance *capabilities.Instance) (*capabilities.Problem, error) {
+	have, failure, err := v.passwords(ctx, look)
+	if failure != nil || err != nil {
+		return failure, err
+	}
+	if object, has := instance.PasswordsObject(have, fresh); has {
+		look.Objects = append(look.Objects, object)
+		instance.Passwords = instance.PasswordsOf(have)
+	}
+	made, err := instance.Objects()
+	if err != nil {
+		return invalid(v.record.bound.Provider, err), nil
+	}
+	look.Objects = append(look.Objects, made...)
+	return nil, nil
+}
+
+// passwords returns what the Secret with the claim's passwords holds; nil where it is not
+// there yet.
+func (v *visit) passwords(ctx context.Context, look *primaries.Look) (map[string][]byte, *capabilities.Problem, error) {
+	id := objects.ID{Kind: "Secret", Namespace: v.claim.Namespace, Name: capabilities.PasswordsName(v.claim)}
+	live := look.Live[id]
+	if live == nil || primaries.Foreign(look.Owner, look.Keys, live) != "" {
+		return nil, nil, nil
+	}
+	return v.content(ctx, live)
+}
+
+// content returns what a Secret holds, as the provider's account may read it.
+func (v *visit) content(ctx context.Context, live *unstructured.Unstructured) (map[string][]byte, *capabilities.Problem, error) {
+	as, failure, err := v.client(ctx)
+	if failure != nil || err != nil {
+		return nil, failure, err
+	}
+	data, err := v.k.content(ctx, as, live)
+	if apierrors.IsForbidden(err) {
+		why := accounts.FailureOf(v.account(), err)
+		return nil, &capabilities.Problem{
+			Reason: v1alpha1.ReasonAccessDenied, Message: fmt.Sprintf("cannot read %s%s: %s", objects.IDOf(live), why.As, why.Message),
+		}, nil
+	}
+	return data, nil, err
+}
+
+// binding adds the claim's binding, once all else is ready.
+func (v *visit) binding(ctx context.Context, look *primaries.Look, instance *capabilities.Instance) (*capabilities.Problem, error) {
+	var values map[string][]byte
+	waits := whatIsMissing(*look, *instance)
+	if waits == "" {
+		var failure *capabilities.Problem
+		var err error
+		if values, waits, failure, err = v.values(ctx, look, instance); failure != nil || err != nil {
+			return failure, err
+		}
+	}
+	binding, err := instance.Binding(values, waits)
+	if err != nil {
+		return invalid(v.record.bound.Provider, err), nil
+	}
+	look.Objects = append(look.Objects, binding)
+	if binding.Object == nil {
+		return nil, nil
+	}
+	return nil, v.see(ctx, look, binding.Identity())
+}
+
+// whatIsMissing says what a binding waits for of all else that a claim has; empty for nothing.
+func whatIsMissing(look primaries.Look, instance capabilities.Instance) string {
+	if worst, found := primaries.Sum(look.Plan().Standings); found {
+		return worst.Message
+	}
+	for _, object := range look.Objects {
+		if object.Waits != "" {
+			return object.ID + " " + object.Waits
+		}
+	}
+	return instance.IsReady()
+}
+
+// values reads the keys of Secrets that the binding has.
+func (v *visit) values(
+	ctx context.Context,
+	look *primaries.Look,
+	instance *capabilities.Instance,
+) (values map[string][]byte, waits string, failure *capabilities.Problem, err error) {
+	asked, err := instance.SecretKeys()
+	if err != nil {
+		return nil, "", invalid(v.record.bound.Provider, err), nil
+	}
+	own := map[objects.ID]bool{}
+	for _, known := range look.Known {
+		own[primaries.IdentityOf(known)] = true
+	}
+	var read []objects.ID
+	defer func() { v.k.secrets.reads(client.ObjectKeyFromObject(v.claim), read) }()
+	values = map[string][]byte{}
+	for _, key := range asked {
+		if key.Waits != "" {
+			return nil, key.Waits, nil, nil
+		}
+		read = append(read, key.ID)
+		live, err := v.k.kinds.Get(ctx, key.ID)
+		switch {
+		case err != nil:
+			return nil, "", nil, err
+		case live == nil:
+			return nil, fmt.Sprintf("waits for %s, which does not exist yet", key.ID), nil, nil
+		case !instance.Owns(own, live):
+			return nil, "", &capabilities.Problem{
+				Reason: v1alpha1.ReasonAccessDenied, Stalled: true,
+				Message: fmt.Sprintf("%s is neither an object of the claim nor owned by one, and no other is read", key.ID),
+			}, nil
+		}
+		data, failure, err := v.content(ctx, live)
+		if failure != nil || err != nil {
+			return nil, "", failure, err
+		}
+		value, has := data[key.In]
+		if !has {
+			return nil, capabilities.Missing(key), nil, nil
+		}
+		values[key.Key] = value
+	}
+	return values, "", nil, nil
+}
+
+// reserves says of an object in the place of a wanted one that it is not the claim's: nothing
+// is taken over.
+func (v *visit) reserves(owner string, live *unstructured.Unstructured) string {
+	if why := v.k.Settings.Reserved(objects.IDOf(live), live); why != "" {
+		return why
+	}
+	return primaries.Foreign(owner, keys, live)
+}

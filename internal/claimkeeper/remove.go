@@ -1,0 +1,149 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claimkeeper
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/apply"
+	"github.com/strata-project/strata/internal/capabilities"
+	"github.com/strata-project/strata/internal/kinds"
+	"github.com/strata-project/strata/internal/primaries"
+	"github.com/strata-project/strata/internal/round"
+)
+
+// remove takes back what was made for a claim that is being deleted, and lets it go.
+func (v *visit) remove(ctx context.Context) (time.Duration, error) {
+	var err error
+	if v.record, err = v.k.bound(ctx, v.claim); err != nil {
+		return 0, v.failed(ctx, err)
+	}
+	if v.claim.Annotations[v1alpha1.AbandonAnnotation] == "true" || len(v.claim.Status.Objects) == 0 {
+		return 0, v.finalize(ctx)
+	}
+	look := v.newLook()
+	if _, err := v.kinds(ctx, nil, &look); err != nil {
+		return 0, v.failed(ctx, err)
+	}
+	if v.record == nil {
+		return v.removeUnknown(ctx, look)
+	}
+	if err := v.read(ctx, &look); err != nil {
+		return 0, v.failed(ctx, err)
+	}
+	users, err := v.users(ctx)
+	if err != nil {
+		return 0, err
+	}
+	problem := capabilities.KeepsFromGoing(v.claim, v.record.bound, look.Live, users)
+	look.MayPrune = problem == nil
+	plan := look.Plan()
+	if problem == nil && len(plan.Inventory) == 0 && !plan.Writes() {
+		left, err := v.isLeft(ctx, look)
+		switch {
+		case err != nil:
+			return 0, err
+		case left:
+			return round.LookAgain, nil
+		}
+		return 0, v.finalize(ctx)
+	}
+	return v.carryOut(ctx, look, plan, problem)
+}
+
+// removeUnknown lets a claim go of which it is not known any more as whom its objects were made,
+// once they have gone: its record goes last.
+func (v *visit) removeUnknown(ctx context.Context, look primaries.Look) (time.Duration, error) {
+	left, err := v.isLeft(ctx, look)
+	if err != nil {
+		return 0, err
+	}
+	if !left {
+		return 0, v.finalize(ctx)
+	}
+	return v.k.safetyNet(), v.report(ctx, capabilities.Outcome{Objects: v.claim.Status.Objects, Problem: &capabilities.Problem{
+		Reason: v1alpha1.ReasonDeletionBlocked, Stalled: true,
+		Message: "it is not known any more as whom the claim's objects were made: its record in the namespace " + v.k.Settings.Namespace +
+			" has gone. Delete the objects by hand, or leave them with the annotation " + v1alpha1.AbandonAnnotation + `: "true"`,
+	}})
+}
+
+// users returns the releases that read the claim's binding and are to stay.
+func (v *visit) users(ctx context.Context) ([]string, error) {
+	releases := &unstructured.UnstructuredList{}
+	releases.SetGroupVersionKind(kinds.HelmReleaseKind.WithVersion("v2"))
+	releases.SetKind(kinds.HelmReleaseKind.Kind + "List")
+	if err := v.k.Client.List(ctx, releases, client.InNamespace(v.claim.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("cannot list HelmReleases: %w", err)
+	}
+	var found []string
+	for i := range releases.Items {
+		if release := &releases.Items[i]; release.GetDeletionTimestamp() == nil && reads(release, v.claim) {
+			found = append(found, release.GetName())
+		}
+	}
+	return found, nil
+}
+
+// reads tells whether a release takes values from a claim's binding.
+func reads(release *unstructured.Unstructured, claim *v1alpha1.CapabilityClaim) bool {
+	for _, id := range kinds.ValuesOf(release) {
+		if id.Kind == secretKind.Kind && id.Namespace == claim.Namespace && id.Name == capabilities.BindingName(claim) {
+			return true
+		}
+	}
+	return false
+}
+
+// isLeft tells whether an object of the claim is there, although the cache does not show it.
+func (v *visit) isLeft(ctx context.Context, look primaries.Look) (bool, error) {
+	for _, known := range look.Known {
+		id := primaries.IdentityOf(known)
+		gvk, watched := v.k.kinds.Version(id.GroupKind())
+		if !watched {
+			continue
+		}
+		live := &metav1.PartialObjectMetadata{}
+		live.SetGroupVersionKind(gvk)
+		if err := v.k.Reader.Get(ctx, id.Key(), live); err != nil {
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			return false, fmt.Errorf("cannot make sure that %s has gone: %w", id, err)
+		}
+		if live.Labels[v1alpha1.ClaimLabel] == look.Owner {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// finalize lets a claim go, with the records of its binding.
+func (v *visit) finalize(ctx context.Context) error {
+	if v.record != nil {
+		if err := v.k.unbind(ctx, v.claim.UID); err != nil {
+			return err
+		}
+	}
+	patched := v.stored.DeepCopy()
+	controllerutil.RemoveFinalizer(patched, v1alpha1.ClaimFinalizer)
+	err := apply.PatchLocked(ctx, v.k.Client, patched, v.stored)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot remove the finalizer of CapabilityClaim %s/%s: %w", patched.Namespace, patched.Name, err)
+	}
+	v.k.records.forget(v.claim.UID)
+	return nil
+}

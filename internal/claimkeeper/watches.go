@@ -1,0 +1,208 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claimkeeper
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/kinds"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+
+func (k *Keeper) setupClaims(mgr manager.Manager) error {
+	c, err := k.newController(mgr, "capabilityclaim", k.reconcileClaim, max(k.Concurrent, 1))
+	if err != nil {
+		return err
+	}
+	k.kinds = k.newKinds(c.Watch)
+	k.executor = k.newExecutor()
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(definitionVersion)
+	release := &unstructured.Unstructured{}
+	release.SetGroupVersionKind(kinds.HelmReleaseKind.WithVersion("v2"))
+	namespace := &unstructured.Unstructured{}
+	namespace.SetGroupVersionKind(namespaceVersion)
+	main := mgr.GetCache()
+	return watchAll(
+		c,
+		source.Kind(main, client.Object(&v1alpha1.CapabilityClaim{}), &handler.EnqueueRequestForObject{}, specChanged),
+		source.Kind(main, client.Object(&v1alpha1.CapabilityProvider{}), handler.EnqueueRequestsFromMapFunc(k.claimsOfProvider), specChanged),
+		source.Kind(main, client.Object(namespace), handler.EnqueueRequestsFromMapFunc(k.claimsIn), predicate.LabelChangedPredicate{}),
+		source.Kind(main, client.Object(release), handler.EnqueueRequestsFromMapFunc(k.claimsThatWaitFor), released),
+		source.Kind(main, client.Object(crd), handler.EnqueueRequestsFromMapFunc(k.redefined)),
+		source.Kind(k.own, client.Object(&appsv1.ControllerRevision{}), handler.EnqueueRequestsFromMapFunc(k.claimOf), onlyDeletes),
+	)
+}
+
+func (k *Keeper) setupProviders(mgr manager.Manager) error {
+	c, err := k.newController(mgr, "capabilityprovider", k.reconcileProvider, 1)
+	if err != nil {
+		return err
+	}
+	later := func(q queue, obj client.Object) {
+		if name := obj.(*v1alpha1.CapabilityClaim).Status.Provider; name != "" {
+			q.AddAfter(ctrl.Request{NamespacedName: types.NamespacedName{Name: name}}, countLag)
+		}
+	}
+	counts := handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { later(q, e.Object) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			was, is := e.ObjectOld.(*v1alpha1.CapabilityClaim), e.ObjectNew.(*v1alpha1.CapabilityClaim)
+			if was.Status.Provider != is.Status.Provider {
+				later(q, was)
+				later(q, is)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { later(q, e.Object) },
+	}
+	return watchAll(
+		c,
+		source.Kind(mgr.GetCache(), client.Object(&v1alpha1.CapabilityProvider{}), &handler.EnqueueRequestForObject{}, specChanged),
+		source.Kind(mgr.GetCache(), client.Object(&v1alpha1.CapabilityClaim{}), counts),
+	)
+}
+
+func (k *Keeper) newController(
+	mgr manager.Manager,
+	name string,
+	do func(context.Context, ctrl.Request) (time.Duration, error),
+	concurrent int,
+) (controller.Controller, error) {
+	made, err := controller.New(name, mgr, controller.Options{
+		Reconciler: reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+			return k.look(ctx, req, do)
+		}),
+		MaxConcurrentReconciles: concurrent,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minRetry, maxRetry),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot make the controller: %w", err)
+	}
+	return made, nil
+}
+
+func watchAll(c controller.Controller, sources ...source.Source) error {
+	for _, each := range sources {
+		if err := c.Watch(each); err != nil {
+			return fmt.Errorf("cannot watch: %w", err)
+		}
+	}
+	return nil
+}
+
+// specChanged passes what people say: the specification, labels, annotations, a deletion.
+var specChanged = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{},
+	predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+	}})
+
+// onlyDeletes passes that something has gone.
+var onlyDeletes = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(event.UpdateEvent) bool { return false },
+}
+
+// released passes that a release reads other values, or goes.
+var released = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, isOld := e.ObjectOld.(*unstructured.Unstructured)
+		is, isNew := e.ObjectNew.(*unstructured.Unstructured)
+		return isOld && isNew && (was.GetDeletionTimestamp().IsZero() != is.GetDeletionTimestamp().IsZero() ||
+			!equality.Semantic.DeepEqual(kinds.ValuesOf(was), kinds.ValuesOf(is)))
+	},
+}
+
+// objectHandler wakes the claim that has an object, and those that read it.
+func (k *Keeper) objectHandler(string, schema.GroupKind) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []ctrl.Request {
+		found := k.claimOf(ctx, obj)
+		for _, reader := range k.secrets.readersOf(client.ObjectKeyFromObject(obj)) {
+			found = append(found, ctrl.Request{NamespacedName: reader})
+		}
+		return found
+	})
+}
+
+// objectPasses passes what is of claims: of Secrets, whose metadata are all in the cache, only
+// those that claims have or read.
+func (k *Keeper) objectPasses(_ string, gk schema.GroupKind) predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(obj client.Object) bool {
+		return gk != secretKind || obj.GetLabels()[v1alpha1.ClaimLabel] != "" || len(k.secrets.readersOf(client.ObjectKeyFromObject(obj))) > 0
+	})
+}
+
+// claimOf returns the claim that has an object, by its label.
+func (k *Keeper) claimOf(ctx context.Context, obj client.Object) []ctrl.Request {
+	uid := obj.GetLabels()[v1alpha1.ClaimLabel]
+	if uid == "" {
+		return nil
+	}
+	return k.claims(ctx, func(*v1alpha1.CapabilityClaim) bool { return true }, client.MatchingFields{indexUID: uid})
+}
+
+// claimsOfProvider returns the claims of what a provider has.
+func (k *Keeper) claimsOfProvider(ctx context.Context, obj client.Object) []ctrl.Request {
+	capability := strings.ToLower(obj.(*v1alpha1.CapabilityProvider).Spec.Capability)
+	return k.claims(ctx, func(*v1alpha1.CapabilityClaim) bool { return true }, client.MatchingFields{indexCapability: capability})
+}
+
+// claimsIn returns the claims of a namespace that nobody serves.
+func (k *Keeper) claimsIn(ctx context.Context, obj client.Object) []ctrl.Request {
+	return k.claims(ctx, func(claim *v1alpha1.CapabilityClaim) bool { return claim.Status.Provider == "" }, client.InNamespace(obj.GetName()))
+}
+
+// claimsThatWaitFor returns the claims that wait for a release to let them go.
+func (k *Keeper) claimsThatWaitFor(ctx context.Context, obj client.Object) []ctrl.Request {
+	return k.claims(ctx, func(claim *v1alpha1.CapabilityClaim) bool { return !claim.DeletionTimestamp.IsZero() }, client.InNamespace(obj.GetNamespace()))
+}
+
+// redefined returns the claims that are not ready: their kinds may be served now.
+func (k *Keeper) redefined(ctx context.Context, obj client.Object) []ctrl.Request {
+	_, group, _ := strings.Cut(obj.GetName(), ".")
+	k.kinds.Define(group, k.now())
+	k.kinds.Redefined(obj.GetName())
+	return k.claims(ctx, func(claim *v1alpha1.CapabilityClaim) bool {
+		return claim.Status.Provider != "" && !meta.IsStatusConditionTrue(claim.Status.Conditions, v1alpha1.ReadyCondition)
+	})
+}
+
+func (k *Keeper) claims(ctx context.Context, is func(*v1alpha1.CapabilityClaim) bool, options ...client.ListOption) []ctrl.Request {
+	list := &v1alpha1.CapabilityClaimList{}
+	if err := k.Client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+		log.FromContext(ctx).Error(err, "cannot list CapabilityClaims")
+		return nil
+	}
+	var found []ctrl.Request
+	for i := range list.Items {
+		if is(&list.Items[i]) {
+			found = append(found, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return found
+}
