@@ -56,6 +56,14 @@ type ApplicationBundleSpec struct {
 	// +optional
 	KubeVersion string `json:"kubeVersion,omitempty"`
 
+	// Capabilities lists those that clusters have, wherever they come from, as
+	// category/type: it is not told that no layer of the bundle provides them.
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:items:MaxLength=127
+	// +listType=set
+	// +optional
+	Capabilities []string `json:"capabilities,omitempty"`
+
 	// Inputs are what whoever installs the bundle decides.
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=map

@@ -152,6 +152,14 @@ type ApplicationContent struct {
 	// +optional
 	ValuesFrom []BindingValue `json:"valuesFrom,omitempty"`
 
+	// Provides lists the capabilities that the application has, once it is ready. A
+	// CapabilityProvider is made for each, named after the layer, the application and it.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Provides []ProvidedCapability `json:"provides,omitempty"`
+
 	// KubeVersion is the range of Kubernetes versions that the version runs on: a
 	// minimum such as 1.31, or a range such as >=1.31 <1.36. Empty for any.
 	// +kubebuilder:validation:MaxLength=128
@@ -340,6 +348,58 @@ type CapabilityRequirement struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Parameters *apiextensionsv1.JSON `json:"parameters,omitempty"`
+}
+
+// ProvidedCapability is a capability that an application has.
+type ProvidedCapability struct {
+	// Name of it among those of the application.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +required
+	Name string `json:"name"`
+	// Capability as category/type, such as http/shop. Case does not matter.
+	// +kubebuilder:validation:MaxLength=127
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?/[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$`
+	// +required
+	Capability string `json:"capability"`
+	// Version of it. Defaults to that of the application.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Version string `json:"version,omitempty"`
+	// Default has it chosen where several providers fit.
+	// +optional
+	Default bool `json:"default,omitempty"`
+	// ServiceAccountName is the account of the application's namespace that writes the
+	// bindings of those who claim it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	ServiceAccountName string `json:"serviceAccountName"`
+	// AllowedNamespaces selects by their labels the namespaces whose claims are served. Where
+	// it is not given, only those of the application's own namespace are; where it is empty,
+	// all.
+	// +optional
+	AllowedNamespaces *metav1.LabelSelector `json:"allowedNamespaces,omitempty"`
+	// Publishes is what a binding has beside type and provider.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=map
+	// +listMapKey=key
+	// +optional
+	Publishes []PublishedValue `json:"publishes,omitempty"`
+}
+
+// PublishedValue is a key of a binding, with a text.
+type PublishedValue struct {
+	// Key of the binding's Secret, such as url. type and provider are given.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9._-]+$`
+	// +required
+	Key string `json:"key"`
+	// Value is a text with templates over claim, as those of a CapabilityProvider.
+	// +kubebuilder:validation:MaxLength=4096
+	// +required
+	Value string `json:"value"`
 }
 
 // BindingValue is a value of a chart that comes from the binding of what is required.

@@ -20,7 +20,7 @@ func addFleet(root *cobra.Command, t *tool) {
 			addClusterCommands(t, command)
 		}
 	}
-	root.AddCommand(newApp(t), newBundle(t), newPlatform(t), newDeprovision(t))
+	root.AddCommand(newApp(t), newBundle(t), newPlatform(t), newCapability(t), newDeprovision(t))
 }
 
 // group returns a command that only has others.

@@ -149,7 +149,7 @@ func TestInstallPrintsWhatItWouldApply(t *testing.T) {
 		}
 	}
 	if want := map[string]int{
-		"CustomResourceDefinition": 7, "ClusterRole": 2, "ClusterRoleBinding": 1, "Role": 2, "RoleBinding": 2, "Deployment": 1, "Service": 1, "ServiceAccount": 1,
+		"CustomResourceDefinition": 9, "ClusterRole": 2, "ClusterRoleBinding": 1, "Role": 2, "RoleBinding": 2, "Deployment": 1, "Service": 1, "ServiceAccount": 1,
 	}; !cmp.Equal(want, kinds) {
 		t.Errorf("%v", cmp.Diff(want, kinds))
 	}

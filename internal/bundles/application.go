@@ -20,6 +20,7 @@ import (
 	"github.com/strata-project/strata/internal/catalogue"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/oldwords"
 )
 
@@ -142,7 +143,7 @@ func (r *rendering) application(application slot, all []slot) error {
 	release := newObject("helm.toolkit.fluxcd.io/v2", kinds.HelmReleaseKind.Kind, application.namespace, application.Name)
 	release.Object["spec"] = spec
 	r.add(application.field(""), release).Needs = needs
-	return nil
+	return r.provides(application, objects.IDOf(release))
 }
 
 // ensureNamespace has the namespace of an application be there. It belongs to no

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -105,6 +106,108 @@ func (r *rendering) claim(application slot, of v1alpha1.CapabilityRequirement) (
 	}}
 	claim.Name, claim.Namespace = application.Name+"-"+of.Name, application.namespace
 	return claim, nil
+}
+
+// provides makes a provider for each capability that an application has, once its release is
+// ready.
+func (r *rendering) provides(application slot, release objects.ID) error {
+	for _, provided := range application.version.Provides {
+		field := application.field("provides[" + provided.Name + "]")
+		spec := catalogue.ProviderSpec(provided, application.version.Version, application.namespace)
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&spec)
+		if err != nil {
+			return r.mistake(field, "%s", err)
+		}
+		object := newObject(v1alpha1.GroupVersion.String(), v1alpha1.CapabilityProviderKind, "", Name(r.Layer, application.Name+"-"+provided.Name))
+		object.Object["spec"] = content
+		r.add(field, object).Needs = []objects.ID{release}
+	}
+	return nil
+}
+
+// lacking says which capabilities applications of the bundle require that no layer provides
+// which is there before: they must come from elsewhere.
+func (o Observation) lacking() string {
+	c := &checking{bundle: o.Bundle, entries: o.Catalogue}
+	var lacking []string
+	for i := range o.Bundle.Spec.Layers {
+		layer := &o.Bundle.Spec.Layers[i]
+		has := c.providedTo(layer.Name)
+		for _, application := range layer.Applications {
+			for _, requirement := range c.requirements(application) {
+				name := strings.ToLower(requirement.Capability)
+				if name != "" && !has[name] {
+					lacking = append(lacking, name)
+				}
+			}
+		}
+	}
+	if len(lacking) == 0 {
+		return ""
+	}
+	slices.Sort(lacking)
+	return "; needs " + strings.Join(slices.Compact(lacking), ", ") + ", which no layer of it provides"
+}
+
+// requirements returns what an application of the bundle requires.
+func (c *checking) requirements(application v1alpha1.BundleApplication) []v1alpha1.CapabilityRequirement {
+	version := c.versionOf(application)
+	if version == nil {
+		return application.Requires
+	}
+	return catalogue.Requires(version.Requires, application.Requires)
+}
+
+// versionOf returns what an application installs; nil where that is not known.
+func (c *checking) versionOf(application v1alpha1.BundleApplication) *v1alpha1.HelmApplicationVersion {
+	if own := OwnVersion(application); own != nil {
+		return own
+	}
+	if app := c.entries[ApplicationName(application)]; app != nil {
+		return catalogue.VersionOf(app, application.Version)
+	}
+	return nil
+}
+
+// providedTo returns the capabilities that there are once a layer is about to be deployed: those
+// of clusters, and those of the layers that come before it, and of itself.
+func (c *checking) providedTo(name string) map[string]bool {
+	has, seen := map[string]bool{}, map[string]bool{}
+	for _, capability := range c.bundle.Spec.Capabilities {
+		has[strings.ToLower(capability)] = true
+	}
+	for queue := []string{name}; len(queue) > 0; queue = queue[1:] {
+		layer := LayerOf(c.bundle, queue[0])
+		if layer == nil || seen[layer.Name] {
+			continue
+		}
+		seen[layer.Name] = true
+		queue = append(queue, c.goesAfter(layer.Name)...)
+		for _, application := range layer.Applications {
+			if version := c.versionOf(application); version != nil {
+				for _, provided := range version.Provides {
+					has[strings.ToLower(provided.Capability)] = true
+				}
+			}
+		}
+		for _, object := range layer.Objects {
+			if capability := offered(object); capability != "" {
+				has[capability] = true
+			}
+		}
+	}
+	return has
+}
+
+// offered returns the capability of an object that is a provider; empty for any other.
+func offered(object v1alpha1.Manifest) string {
+	value, err := decodeObject(&object.JSON)
+	if err != nil || value["kind"] != v1alpha1.CapabilityProviderKind {
+		return ""
+	}
+	spec, _ := value["spec"].(map[string]any)
+	capability, _ := spec["capability"].(string)
+	return strings.ToLower(capability)
 }
 
 // requires checks what an application of a bundle says of what it requires.

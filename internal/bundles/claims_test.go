@@ -93,3 +93,83 @@ func TestMistakesOfRequirements(t *testing.T) {
 		}
 	}
 }
+
+// What an application has is offered once its release is ready.
+func TestApplicationsProvide(t *testing.T) {
+	request := requiring(t, nil, nil, nil)
+	app := request.Applications[ApplicationName(LayerAt(request.Bundle, request.Path).Applications[0])]
+	for i := range app.Spec.Versions {
+		app.Spec.Versions[i].Provides = []v1alpha1.ProvidedCapability{{
+			Name: "api", Capability: "http/shop", ServiceAccountName: "bindings", Publishes: []v1alpha1.PublishedValue{{Key: "url", Value: "http://${claim.name}.shop"}},
+		}}
+	}
+	var provider, release directories.Manifest
+	for _, manifest := range render(t, request) {
+		switch manifest.ID().Kind {
+		case v1alpha1.CapabilityProviderKind:
+			provider = manifest
+		case "HelmRelease":
+			release = manifest
+		}
+	}
+	if provider.Object == nil {
+		t.Fatal("it has no provider")
+	}
+	version := LayerAt(request.Bundle, request.Path).Applications[0].Version
+	want := map[string]any{
+		"capability": "http/shop", "versions": []any{version}, "namespace": release.ID().Namespace, "serviceAccountName": "bindings",
+		"publishes": []any{map[string]any{"key": "url", "value": "http://${claim.name}.shop"}},
+	}
+	if diff := cmp.Diff(want, provider.Object.Object["spec"]); diff != "" {
+		t.Errorf("the provider (-want +got):\n%s", diff)
+	}
+	if provider.ID().Namespace != "" || provider.ID().Name != "prod-apps-"+release.ID().Name+"-api" || !cmp.Equal(provider.Needs, []objects.ID{release.ID()}) {
+		t.Errorf("the provider is %s and waits for %v", provider.ID(), provider.Needs)
+	}
+}
+
+// A bundle says which capabilities none of its layers provides before they are needed.
+func TestLackingCapabilities(t *testing.T) {
+	object := func(text string) v1alpha1.Manifest { return v1alpha1.Manifest{JSON: *rawJSON(text)} }
+	provider := object(`{"apiVersion": "kraan.io/v1alpha1", "kind": "CapabilityProvider", "metadata": {"name": "a"}, "spec": {"capability": "Cache/Redis"}}`)
+	needs := func(name string, capabilities ...string) v1alpha1.BundleApplication {
+		application := v1alpha1.BundleApplication{Name: name, Version: "1.0.0", Chart: &v1alpha1.ChartSource{}}
+		for _, capability := range capabilities {
+			application.Requires = append(application.Requires, v1alpha1.CapabilityRequirement{Name: "x", Capability: capability})
+		}
+		return application
+	}
+	catalogued := &v1alpha1.HelmApplication{Spec: v1alpha1.HelmApplicationSpec{Versions: []v1alpha1.HelmApplicationVersion{{
+		Version: "1.0.0", ApplicationContent: v1alpha1.ApplicationContent{
+			Provides: []v1alpha1.ProvidedCapability{{Name: "api", Capability: "http/shop"}},
+			Requires: []v1alpha1.CapabilityRequirement{{Name: "db", Capability: "Database/PostgreSQL"}},
+		},
+	}}}}
+	layer := func(name string, after []string, applications ...v1alpha1.BundleApplication) v1alpha1.BundleLayer {
+		return v1alpha1.BundleLayer{Name: name, DependsOn: after, Applications: applications}
+	}
+	shop := v1alpha1.BundleApplication{Name: "shop", Version: "1.0.0"}
+	for name, test := range map[string]struct {
+		layers []v1alpha1.BundleLayer
+		has    []string
+		want   string
+	}{
+		"nothing is needed":    {[]v1alpha1.BundleLayer{layer("a", nil, needs("a"))}, nil, ""},
+		"nobody has it":        {[]v1alpha1.BundleLayer{layer("a", nil, needs("a", "cache/redis"), needs("b", "Cache/Redis", "queue/amqp"))}, nil, "; needs cache/redis, queue/amqp, which no layer of it provides"},
+		"of the catalogue":     {[]v1alpha1.BundleLayer{layer("a", nil, shop)}, nil, "; needs database/postgresql, which"},
+		"clusters have it":     {[]v1alpha1.BundleLayer{layer("a", nil, shop)}, []string{"database/PostgreSQL"}, ""},
+		"an object before":     {[]v1alpha1.BundleLayer{{Name: "base", Objects: []v1alpha1.Manifest{provider}}, layer("mid", []string{"base"}), layer("a", []string{"mid"}, needs("a", "cache/redis"))}, nil, ""},
+		"an object beside":     {[]v1alpha1.BundleLayer{{Name: "base", Objects: []v1alpha1.Manifest{provider}}, layer("a", nil, needs("a", "cache/redis"))}, nil, "; needs cache/redis"},
+		"an application":       {[]v1alpha1.BundleLayer{layer("shop", nil, shop), layer("a", []string{"shop"}, needs("a", "HTTP/Shop"))}, []string{"database/postgresql"}, ""},
+		"one of the same":      {[]v1alpha1.BundleLayer{layer("shop", nil, shop, needs("a", "http/shop"))}, []string{"database/postgresql"}, ""},
+		"an unknown one":       {[]v1alpha1.BundleLayer{layer("a", nil, v1alpha1.BundleApplication{Name: "gone", Version: "9.0.0"})}, nil, ""},
+		"layers in a circle":   {[]v1alpha1.BundleLayer{layer("a", []string{"b"}, needs("a", "cache/redis")), layer("b", []string{"a"})}, nil, "; needs cache/redis"},
+		"another kind of name": {[]v1alpha1.BundleLayer{{Name: "base", Objects: []v1alpha1.Manifest{object(`{"kind": "CapabilityProvider"}`), object(`[]`)}}, layer("a", []string{"base"}, needs("a", "cache/redis"))}, nil, "; needs cache/redis"},
+	} {
+		bundle := &v1alpha1.ApplicationBundle{Spec: v1alpha1.ApplicationBundleSpec{Layers: test.layers, Capabilities: test.has}}
+		got := Observation{Bundle: bundle, Catalogue: map[string]*v1alpha1.HelmApplication{"shop": catalogued}}.lacking()
+		if got != test.want && (test.want == "" || !strings.HasPrefix(got, test.want)) {
+			t.Errorf("%s: it says %q, and not %q", name, got, test.want)
+		}
+	}
+}

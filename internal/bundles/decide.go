@@ -67,7 +67,8 @@ func Decide(o Observation) Decision {
 		set.Put(v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonProblems, catalogue.Summary(problems))
 		set.Put(v1alpha1.StalledCondition, metav1.ConditionTrue, v1alpha1.ReasonProblems, catalogue.Summary(problems))
 	default:
-		message := fmt.Sprintf("%s, %s%s", count(status.Layers, "layer"), count(status.Applications, "application"), o.madeFor()+o.withdrawn()+o.narrower())
+		notes := o.madeFor() + o.withdrawn() + o.narrower() + o.lacking()
+		message := fmt.Sprintf("%s, %s%s", count(status.Layers, "layer"), count(status.Applications, "application"), notes)
 		set.Put(v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonPublished, message)
 	}
 	status.Problems = catalogue.FirstOf(problems)

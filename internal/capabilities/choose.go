@@ -64,7 +64,11 @@ func Choose(seeker Seeker, providers []Provider) Choice {
 			continue
 		}
 		known++
-		version, why := fits(seeker, each)
+		version, why := seeker.Judge(each)
+		if why != "" && each.Name == seeker.Claim.Provider {
+			// Of the others it is of no interest that they are not the one that is named.
+			return Choice{Reason: v1alpha1.ReasonNoProvider, Message: "CapabilityProvider " + each.Name + ", which is named, " + why}
+		}
 		if why != "" {
 			unfit = append(unfit, each.Name+" "+why)
 			continue
@@ -101,16 +105,17 @@ func told(all []string) string {
 	return fmt.Sprintf("%s; and %d more", strings.Join(all[:maxTold], "; "), len(all)-maxTold)
 }
 
-// fits returns the version that a provider has for a claim, or why it has none.
-func fits(seeker Seeker, provider Provider) (version, why string) {
-	claim := seeker.Claim
+// Judge returns the version that a provider of the capability has for a claim, or why it has
+// none.
+func (s Seeker) Judge(provider Provider) (version, why string) {
+	claim := s.Claim
 	if claim.Provider != "" && claim.Provider != provider.Name {
 		return "", "is not " + claim.Provider + ", which is named"
 	}
 	if provider.Blueprint == nil {
 		return "", "has mistakes in its specification, which its status names"
 	}
-	if !seeker.isServedBy(provider.Spec) {
+	if !s.isServedBy(provider.Spec) {
 		return "", "does not serve this namespace"
 	}
 	if claim.ProviderSelector != nil && !selects(claim.ProviderSelector, provider.Labels) {

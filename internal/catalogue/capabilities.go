@@ -4,12 +4,15 @@
 package catalogue
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/capabilities"
 	"github.com/strata-project/strata/internal/versions"
 )
 
@@ -31,12 +34,31 @@ func wrongRequires(content v1alpha1.ApplicationContent) []string {
 			problems = append(problems, fmt.Sprintf("%s.providerSelector: %v", field, err))
 		}
 	}
+	for _, provided := range content.Provides {
+		field := "provides[" + provided.Name + "]"
+		if _, wrong := capabilities.Understand(ProviderSpec(provided, "0.0.0", "")); len(wrong) > 0 {
+			problems = append(problems, field+strings.TrimPrefix(wrong[0], "spec"))
+		}
+	}
 	for i, value := range content.ValuesFrom {
 		if !names[value.Capability] {
 			problems = append(problems, fmt.Sprintf("valuesFrom[%d].capability: nothing is required as %s", i, value.Capability))
 		}
 	}
 	return problems
+}
+
+// ProviderSpec returns what the provider says of a capability that an application has, which
+// is of a version and lies in a namespace.
+func ProviderSpec(provided v1alpha1.ProvidedCapability, version, namespace string) v1alpha1.CapabilityProviderSpec {
+	spec := v1alpha1.CapabilityProviderSpec{
+		Capability: provided.Capability, Versions: []string{cmp.Or(provided.Version, Plain(version))}, Default: provided.Default,
+		Namespace: namespace, ServiceAccountName: provided.ServiceAccountName, AllowedNamespaces: provided.AllowedNamespaces,
+	}
+	for _, value := range provided.Publishes {
+		spec.Publishes = append(spec.Publishes, v1alpha1.CapabilityValue{Key: value.Key, Value: value.Value})
+	}
+	return spec
 }
 
 // Requires returns what an application requires of what its version does and what a bundle

@@ -46,6 +46,7 @@ func complete(version *v1alpha1.HelmApplicationVersion, shared *v1alpha1.Applica
 	name := func(r v1alpha1.ApplicationRequirement) string { return r.Name }
 	version.DependsOn, version.Recommends = byName(version.DependsOn, shared.DependsOn, name), byName(version.Recommends, shared.Recommends, name)
 	version.Requires = byName(version.Requires, shared.Requires, func(r v1alpha1.CapabilityRequirement) string { return r.Name })
+	version.Provides = byName(version.Provides, shared.Provides, func(p v1alpha1.ProvidedCapability) string { return p.Name })
 	if len(version.ValuesFrom) == 0 {
 		version.ValuesFrom = slices.Clone(shared.ValuesFrom)
 	}

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -421,4 +422,27 @@ func TestForgedStatusOfAClaim(t *testing.T) {
 	f.must(f.client.Delete(f.ctx, claim))
 	f.gone(&v1alpha1.CapabilityClaim{}, "db")
 	f.must(f.client.Get(f.ctx, types.NamespacedName{Namespace: f.shop, Name: "theirs"}, &corev1.ConfigMap{}))
+}
+
+// A claim that is deleted stays until no release reads its binding.
+func TestClaimGoesAfterItsReleases(t *testing.T) {
+	f := newFixture(t)
+	f.provider("a", "  objects: [{id: map, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: kept}}}]\n")
+	claim := f.claims("db", "")
+	release := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": map[string]any{"name": "app", "namespace": f.shop},
+		"spec": map[string]any{
+			"interval": "1h", "chartRef": map[string]any{"kind": "OCIRepository", "name": "app"},
+			"valuesFrom": []any{map[string]any{"kind": "Secret", "name": "db-binding", "valuesKey": "uri"}},
+		},
+	}}
+	f.must(f.client.Create(f.ctx, release))
+	f.start(0)
+	f.says("db", v1alpha1.ReasonBound)
+	f.must(f.client.Delete(f.ctx, claim))
+	f.says("db", v1alpha1.ReasonInUse, "is needed by HelmRelease app")
+	f.secret("db-binding")
+	f.must(f.client.Delete(f.ctx, release))
+	f.gone(&v1alpha1.CapabilityClaim{}, "db")
+	f.gone(&corev1.ConfigMap{}, "kept")
 }

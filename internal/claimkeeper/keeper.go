@@ -59,6 +59,7 @@ var keys = dependents.Keys{
 
 var (
 	secretKind        = schema.GroupKind{Kind: "Secret"}
+	releaseVersion    = kinds.HelmReleaseKind.WithVersion("v2")
 	namespaceVersion  = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 	definitionVersion = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 )
@@ -97,6 +98,7 @@ type Keeper struct {
 	own      cache.Cache
 	kinds    *informers.Kinds
 	executor *apply.Executor
+	releases releases
 
 	// written are the claims as this process has written them last, and recent its writes
 	// of objects.

@@ -18,6 +18,7 @@ import (
 	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/capabilities"
 	"github.com/strata-project/strata/internal/kinds"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/primaries"
 	"github.com/strata-project/strata/internal/round"
 )
@@ -80,13 +81,16 @@ func (v *visit) removeUnknown(ctx context.Context, look primaries.Look) (time.Du
 
 // users returns the releases that read the claim's binding and are to stay.
 func (v *visit) users(ctx context.Context) ([]string, error) {
+	scope, err := v.k.kinds.Scope(kinds.HelmReleaseKind, releaseVersion.Version)
+	if err != nil || scope == objects.ScopeUnknown {
+		return nil, err
+	}
+	if err := v.k.releases.watch(); err != nil {
+		return nil, err
+	}
 	releases := &unstructured.UnstructuredList{}
-	releases.SetGroupVersionKind(kinds.HelmReleaseKind.WithVersion("v2"))
-	releases.SetKind(kinds.HelmReleaseKind.Kind + "List")
+	releases.SetGroupVersionKind(releaseVersion.GroupVersion().WithKind(releaseVersion.Kind + "List"))
 	if err := v.k.Client.List(ctx, releases, client.InNamespace(v.claim.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
 		return nil, fmt.Errorf("cannot list HelmReleases: %w", err)
 	}
 	var found []string

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -41,10 +42,9 @@ func (k *Keeper) setupClaims(mgr manager.Manager) error {
 	}
 	k.kinds = k.newKinds(c.Watch)
 	k.executor = k.newExecutor()
+	k.releases.begin = func() error { return watchAll(c, k.releaseWatch(mgr)) }
 	crd := &metav1.PartialObjectMetadata{}
 	crd.SetGroupVersionKind(definitionVersion)
-	release := &unstructured.Unstructured{}
-	release.SetGroupVersionKind(kinds.HelmReleaseKind.WithVersion("v2"))
 	namespace := &unstructured.Unstructured{}
 	namespace.SetGroupVersionKind(namespaceVersion)
 	main := mgr.GetCache()
@@ -53,10 +53,38 @@ func (k *Keeper) setupClaims(mgr manager.Manager) error {
 		source.Kind(main, client.Object(&v1alpha1.CapabilityClaim{}), &handler.EnqueueRequestForObject{}, specChanged),
 		source.Kind(main, client.Object(&v1alpha1.CapabilityProvider{}), handler.EnqueueRequestsFromMapFunc(k.claimsOfProvider), specChanged),
 		source.Kind(main, client.Object(namespace), handler.EnqueueRequestsFromMapFunc(k.claimsIn), predicate.LabelChangedPredicate{}),
-		source.Kind(main, client.Object(release), handler.EnqueueRequestsFromMapFunc(k.claimsThatWaitFor), released),
 		source.Kind(main, client.Object(crd), handler.EnqueueRequestsFromMapFunc(k.redefined)),
 		source.Kind(k.own, client.Object(&appsv1.ControllerRevision{}), handler.EnqueueRequestsFromMapFunc(k.claimOf), onlyDeletes),
 	)
+}
+
+// releaseWatch wakes the claims that a release has let go.
+func (k *Keeper) releaseWatch(mgr manager.Manager) source.Source {
+	release := &unstructured.Unstructured{}
+	release.SetGroupVersionKind(releaseVersion)
+	return source.Kind(mgr.GetCache(), client.Object(release), handler.EnqueueRequestsFromMapFunc(k.claimsThatWaitFor), released)
+}
+
+// releases are watched once somebody asks for them: where Flux is not installed there are
+// none, and a watch of them would never begin.
+type releases struct {
+	mu      sync.Mutex
+	begin   func() error
+	watched bool
+}
+
+// watch begins the watch, unless that has begun.
+func (r *releases) watch() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.watched {
+		return nil
+	}
+	if err := r.begin(); err != nil {
+		return err
+	}
+	r.watched = true
+	return nil
 }
 
 func (k *Keeper) setupProviders(mgr manager.Manager) error {

@@ -28,6 +28,9 @@ var DefinitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "Cust
 // ClaimKind is the kind of what releases wait for, and that goes after them.
 var ClaimKind = schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.CapabilityClaimKind}
 
+// ProviderKind is the kind of what claims are served by.
+var ProviderKind = schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.CapabilityProviderKind}
+
 // kraanHelmRelease is how Kraan writes the kind of a release in a status.
 const kraanHelmRelease = "helmreleases.helm.toolkit.fluxcd.io"
 
@@ -110,7 +113,7 @@ func AssessOf(obj *unstructured.Unstructured) objects.Assess {
 		return objects.AssessCondition
 	case gk.Group == "notification.toolkit.fluxcd.io" && gk.Kind != "Receiver":
 		return objects.AssessExistence
-	case isFlux(gk), gk == ClaimKind:
+	case isFlux(gk), gk == ClaimKind, gk == ProviderKind:
 		return objects.AssessCondition
 	case gk.Group == "" && (gk.Kind == "Secret" || gk.Kind == "ConfigMap"):
 		return objects.AssessExistence

@@ -151,10 +151,10 @@ func (p *putting) manifest(manifest directories.Manifest) error {
 			return err
 		}
 		manifest.Object = obj
-	case gk == kinds.ClaimKind:
+	case gk == kinds.ClaimKind || gk == kinds.ProviderKind:
 		return &directories.ContentError{
 			Reason: v1alpha1.ReasonInvalidManifest, File: manifest.File, Line: manifest.Line,
-			Message: fmt.Sprintf("%s is for an application on RemoteCluster %s, and claims serve applications on the cluster that Strata runs in",
+			Message: fmt.Sprintf("%s is of a layer on RemoteCluster %s, and capabilities are those of the cluster that Strata runs in",
 				manifest.ID(), p.cluster()),
 		}
 	case isSource(gk):

@@ -56,6 +56,8 @@ var kinds = map[snapshot.Part]Kind{
 	snapshot.Applications: ownKind(snapshot.Applications, "HelmApplication", "kubectl strata app list"),
 	snapshot.Bundles:      ownKind(snapshot.Bundles, "ApplicationBundle", "kubectl strata bundle list"),
 	snapshot.Platforms:    ownKind(snapshot.Platforms, "Platform", "kubectl strata platform list"),
+	snapshot.Providers:    ownKind(snapshot.Providers, "CapabilityProvider", "kubectl strata capability list"),
+	snapshot.Claims:       ownKind(snapshot.Claims, "CapabilityClaim", "kubectl strata capability claims"),
 	snapshot.Kustomizations: {
 		Resource: snapshot.Kustomizations.GroupVersionResource, Noun: "Kustomization", Plural: "Kustomizations",
 		Command: "kubectl get kustomizations.kustomize.toolkit.fluxcd.io --all-namespaces",

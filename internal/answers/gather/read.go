@@ -30,7 +30,16 @@ func (c *Cluster) Read(ctx context.Context, parts ...snapshot.Part) (*snapshot.S
 
 // needing reads parts, of which one is not done without.
 func (c *Cluster) needing(ctx context.Context, needed snapshot.Part, parts ...snapshot.Part) (*snapshot.Snapshot, error) {
-	s, err := c.ReadIn(ctx, metav1.NamespaceAll, parts...)
+	return c.readNeeding(ctx, metav1.NamespaceAll, needed, parts...)
+}
+
+// ReadNeeding is as ReadIn, of a part that is not done without, and of more.
+func (c *Cluster) ReadNeeding(ctx context.Context, namespace string, needed snapshot.Part, more ...snapshot.Part) (*snapshot.Snapshot, error) {
+	return c.readNeeding(ctx, namespace, needed, append([]snapshot.Part{needed}, more...)...)
+}
+
+func (c *Cluster) readNeeding(ctx context.Context, namespace string, needed snapshot.Part, parts ...snapshot.Part) (*snapshot.Snapshot, error) {
+	s, err := c.ReadIn(ctx, namespace, parts...)
 	if err == nil && s.Unread[needed] != nil {
 		return nil, c.explain(s.Unread[needed], needed)
 	}

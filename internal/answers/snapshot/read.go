@@ -56,6 +56,10 @@ func (s *Snapshot) Add(part Part, objs []unstructured.Unstructured) error {
 		}
 	case v1alpha1.PlatformKind:
 		s.Platforms, err = typed(s.Platforms, objs)
+	case v1alpha1.CapabilityProviderKind:
+		s.Providers, err = typed(s.Providers, objs)
+	case v1alpha1.CapabilityClaimKind:
+		s.Claims, err = typed(s.Claims, objs)
 	}
 	return err
 }

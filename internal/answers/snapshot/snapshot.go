@@ -44,6 +44,8 @@ var (
 	Bundles      = own("applicationbundles", v1alpha1.ApplicationBundleKind)
 	Applications = own("helmapplications", v1alpha1.HelmApplicationKind)
 	Platforms    = own("platforms", v1alpha1.PlatformKind)
+	Providers    = own("capabilityproviders", v1alpha1.CapabilityProviderKind)
+	Claims       = own("capabilityclaims", v1alpha1.CapabilityClaimKind)
 
 	Releases          = flux("helm", "helmreleases", "v2", "HelmRelease")
 	Kustomizations    = flux("kustomize", "kustomizations", "v1", "Kustomization")
@@ -53,6 +55,8 @@ var (
 	ExternalArtifacts = flux("source", "externalartifacts", "v1", "ExternalArtifact")
 	HelmRepositories  = flux("source", "helmrepositories", "v1", "HelmRepository")
 	HelmCharts        = flux("source", "helmcharts", "v1", "HelmChart")
+
+	Namespaces = Part{corev1.SchemeGroupVersion.WithResource("namespaces"), "Namespace"}
 
 	Pods   = Part{corev1.SchemeGroupVersion.WithResource("pods"), "Pod"}
 	Events = Part{corev1.SchemeGroupVersion.WithResource("events"), "Event"}
@@ -85,6 +89,8 @@ type Snapshot struct {
 	Bundles      []*v1alpha1.ApplicationBundle
 	Applications []*v1alpha1.HelmApplication
 	Platforms    []*v1alpha1.Platform
+	Providers    []*v1alpha1.CapabilityProvider
+	Claims       []*v1alpha1.CapabilityClaim
 	// Objects holds everything of all other parts by its ID.
 	Objects map[objects.ID]*unstructured.Unstructured
 	// Unread says of parts that were asked for why they could not be read: the

@@ -19,8 +19,8 @@ const (
 	seePlan      = "{strata} plan {layer}"
 	seeHistory   = "{strata} history {layer}"
 	seeHosts     = "kubectl get hostclusters --all-namespaces"
-	seeClaims    = "kubectl get capabilityclaims --all-namespaces"
-	seeProviders = "kubectl get capabilityproviders"
+	seeClaims    = "{strata} capability claims"
+	seeProviders = "{strata} capability list"
 	seeClusters  = "{strata} clusters {target} -o wide"
 	seeObject    = "kubectl{in} describe {resource} {name}"
 	seeLayer     = "kubectl describe addonslayer {layer}"
@@ -176,6 +176,9 @@ var onKind = map[string][]string{
 	"Pod": {seeLogs, seeObject}, v1alpha1.RemoteClusterKind: {seeClusters}, v1alpha1.AddonsLayerKind: {seeEvents, seeLayer},
 }
 
+// ofKind is advised whatever the reason: a command that knows more about the kind.
+var ofKind = map[string][]string{v1alpha1.CapabilityClaimKind: {"{strata} capability why {name}{in}", seeProviders}}
+
 // resources are the names by which kubectl takes kinds of other groups for no
 // others.
 var resources = map[string]string{"HelmRelease": "helmreleases.helm.toolkit.fluxcd.io", "Cluster": "nodes"}
@@ -183,7 +186,7 @@ var resources = map[string]string{"HelmRelease": "helmreleases.helm.toolkit.flux
 // Verbs returns the commands of the plug-in that advice names, sorted.
 func Verbs() []string {
 	var verbs []string
-	for _, commands := range []map[string][]string{advice, onKind} {
+	for _, commands := range []map[string][]string{advice, onKind, ofKind} {
 		for _, each := range commands {
 			for _, command := range each {
 				if verb, ours := strings.CutPrefix(command, "{strata} "); ours {

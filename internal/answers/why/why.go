@@ -292,6 +292,9 @@ func Advice(program, layer string, link Link) []string {
 	if !known {
 		found = onKind[link.Kind]
 	}
+	if always := ofKind[link.Kind]; always != nil {
+		found = always
+	}
 	if len(found) == 0 {
 		found = []string{seeEvents, seeObject}
 	}
