@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,6 +28,11 @@ func BindingName(claim *v1alpha1.CapabilityClaim) string { return BindingNameOf(
 
 // BindingNameOf is as BindingName, for the claim of a name.
 func BindingNameOf(claim string) string { return claim + "-binding" }
+
+// ReadsBinding tells whether a HelmRelease takes values from a claim's binding.
+func ReadsBinding(release *unstructured.Unstructured, claim *v1alpha1.CapabilityClaim) bool {
+	return slices.Contains(kinds.ValuesOf(release), objects.ID{Kind: "Secret", Namespace: claim.Namespace, Name: BindingName(claim)})
+}
 
 // PasswordsName returns the name of the Secret that keeps what was made for a claim.
 func PasswordsName(claim *v1alpha1.CapabilityClaim) string { return claim.Name + "-passwords" }

@@ -195,9 +195,6 @@ func (b *Blueprint) Kinds() []schema.GroupVersionKind {
 	return found
 }
 
-// Account returns the name of the ServiceAccount as which all is read and written.
-func (b *Blueprint) Account() string { return b.spec.ServiceAccountName }
-
 // IsHome tells whether objects are on the cluster that Strata runs in, wherever the claim's
 // application is.
 func (b *Blueprint) IsHome() bool { return b.spec.Placement == v1alpha1.PlacementHome }

@@ -194,12 +194,16 @@ func (v *visit) rebind(ctx context.Context, moved *capabilities.Bound) error {
 
 // carryOut does what a plan says: what it makes is in the status before it is there.
 func (v *visit) carryOut(ctx context.Context, look primaries.Look, plan dependents.Plan, problem *capabilities.Problem) (time.Duration, error) {
-	executor, failure, err := v.executor(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if failure != nil {
-		return v.k.safetyNet(), v.report(ctx, capabilities.Outcome{Problem: failure, Objects: v.claim.Status.Objects})
+	executor := v.k.executor
+	if plan.Writes() { // the account is looked up only where something is done as it
+		as, failure, err := v.executor(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if failure != nil {
+			return v.k.safetyNet(), v.report(ctx, capabilities.Outcome{Problem: failure, Objects: v.claim.Status.Objects})
+		}
+		executor = as
 	}
 	results, err := executor.Carry(ctx, look.Owner, plan, func(ctx context.Context) error {
 		planned := v.claim.Status.DeepCopy()

@@ -344,7 +344,7 @@ func TestHostileClaimsAndProviders(t *testing.T) {
   passwords: [{name: app}]
   objects: [{id: map, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: leak}, data: {password: "${passwords.app}"}}}]
 `)
-	f.provider("account", "  objects: [{id: map, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: nobody}}}]\n")
+	f.provider("account", "  objects: [{id: map, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: \"of-${claim.name}\"}}}]\n")
 	f.start(0)
 	named := func(provider string) string { return "  provider: SHOP-" + provider + "\n" }
 	for _, each := range []struct{ claim, spec, reason, words string }{

@@ -95,21 +95,11 @@ func (v *visit) users(ctx context.Context) ([]string, error) {
 	}
 	var found []string
 	for i := range releases.Items {
-		if release := &releases.Items[i]; release.GetDeletionTimestamp() == nil && reads(release, v.claim) {
+		if release := &releases.Items[i]; release.GetDeletionTimestamp() == nil && capabilities.ReadsBinding(release, v.claim) {
 			found = append(found, release.GetName())
 		}
 	}
 	return found, nil
-}
-
-// reads tells whether a release takes values from a claim's binding.
-func reads(release *unstructured.Unstructured, claim *v1alpha1.CapabilityClaim) bool {
-	for _, id := range kinds.ValuesOf(release) {
-		if id.Kind == secretKind.Kind && id.Namespace == claim.Namespace && id.Name == capabilities.BindingName(claim) {
-			return true
-		}
-	}
-	return false
 }
 
 // isLeft tells whether an object of the claim is there, although the cache does not show it.

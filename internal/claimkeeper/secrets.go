@@ -71,13 +71,16 @@ func (s *secrets) readersOf(secret types.NamespacedName) []types.NamespacedName 
 	return found
 }
 
-// content returns what a Secret holds, as an account may read it. seen is its metadata: what
-// was read at that version is not read again. It is nil where the Secret has gone.
+// known returns what a Secret holds, where that was read at the version of its metadata.
+func (s *secrets) known(seen *unstructured.Unstructured) (map[string][]byte, bool) {
+	last, found := s.get(objects.IDOf(seen))
+	return last.data, found && last.uid == seen.GetUID() && last.version == seen.GetResourceVersion()
+}
+
+// content reads what a Secret holds, as an account may. seen is its metadata. It is nil where
+// the Secret has gone.
 func (k *Keeper) content(ctx context.Context, as client.Reader, seen *unstructured.Unstructured) (map[string][]byte, error) {
 	id := objects.IDOf(seen)
-	if known, found := k.secrets.get(id); found && known.uid == seen.GetUID() && known.version == seen.GetResourceVersion() {
-		return known.data, nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	secret := &corev1.Secret{}

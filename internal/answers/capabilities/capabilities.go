@@ -15,12 +15,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/capabilities"
-	"github.com/strata-project/strata/internal/kinds"
 )
 
 // Offer is a provider as those see it who may claim.
@@ -152,20 +150,11 @@ func claimOf(s *snapshot.Snapshot, of *v1alpha1.CapabilityClaim) Claim {
 		claim.Outdated = outdated.Message
 	}
 	for _, release := range s.Of(snapshot.Releases) {
-		if readsBinding(release, of) {
+		if capabilities.ReadsBinding(release, of) {
 			claim.Releases = append(claim.Releases, release.GetName())
 		}
 	}
 	return claim
-}
-
-func readsBinding(release *unstructured.Unstructured, claim *v1alpha1.CapabilityClaim) bool {
-	for _, id := range kinds.ValuesOf(release) {
-		if id.Kind == "Secret" && id.Namespace == claim.Namespace && id.Name == capabilities.BindingName(claim) {
-			return true
-		}
-	}
-	return false
 }
 
 // Why is all that there is to say of one claim.
