@@ -439,41 +439,6 @@ type BundleJob struct {
 	Spec apiextensionsv1.JSON `json:"spec"`
 }
 
-// ApplicationBundleStatus says whether a bundle can be installed.
-type ApplicationBundleStatus struct {
-	// ObservedGeneration is the generation that this status speaks of.
-	// +optional
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-
-	// Digest of all of the bundle that must not change, as it was first seen.
-	// +optional
-	Digest string `json:"digest,omitempty"`
-
-	// Layers is how many layers the bundle has, and Applications how many
-	// applications are in them.
-	// +optional
-	Layers int32 `json:"layers,omitempty"`
-	// Applications is how many applications are in the layers.
-	// +optional
-	Applications int32 `json:"applications,omitempty"`
-
-	// Platforms counts the Platforms that have the bundle on some cluster.
-	// +optional
-	Platforms int32 `json:"platforms,omitempty"`
-
-	// Problems says why the bundle cannot be installed, the first ten of it.
-	// +kubebuilder:validation:MaxItems=10
-	// +listType=atomic
-	// +optional
-	Problems []string `json:"problems,omitempty"`
-
-	// Conditions in the form that kstatus understands.
-	// +listType=map
-	// +listMapKey=type
-	// +optional
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
-}
-
 // ApplicationBundle is one version of a set of applications that were tested
 // together.
 //

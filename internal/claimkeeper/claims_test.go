@@ -446,3 +446,84 @@ func TestClaimGoesAfterItsReleases(t *testing.T) {
 	f.gone(&v1alpha1.CapabilityClaim{}, "db")
 	f.gone(&corev1.ConfigMap{}, "kept")
 }
+
+// A binding is made of what an operator has made for an object, once that is there, and
+// follows it; what is not owned so is not read.
+func TestSecretOfAnOperator(t *testing.T) {
+	f := newFixture(t)
+	f.provider("a", `
+  objects: [{id: server, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: "${claim.name}-server"}}}]
+  publishes: [{key: password, secretKeyRef: {name: "${claim.name}-app", key: pw}}]
+`)
+	f.claims("db", "")
+	f.start(0)
+	f.says("db", v1alpha1.ReasonProgressing, "waits for Secret "+f.shop+"/db-app, which does not exist yet")
+	server := &corev1.ConfigMap{}
+	f.must(f.client.Get(f.ctx, types.NamespacedName{Namespace: f.shop, Name: "db-server"}, server))
+	made := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: f.shop, Name: "db-app",
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: server.Name, UID: server.UID}},
+		},
+		StringData: map[string]string{"other": "x"},
+	}
+	f.must(f.client.Create(f.ctx, made))
+	f.says("db", v1alpha1.ReasonProgressing, "waits for the key pw of Secret "+f.shop+"/db-app")
+	for _, password := range []string{"first", "second"} {
+		f.patch(made, fmt.Sprintf(`{"stringData":{"pw":%q}}`, password))
+		f.says("db", v1alpha1.ReasonBound)
+		f.eventually("the binding has the "+password, func() error {
+			if got := f.secret("db-binding").Data["password"]; string(got) != password {
+				return fmt.Errorf("it has another of %d characters", len(got))
+			}
+			return nil
+		})
+	}
+	f.patch(made, `{"metadata":{"ownerReferences":null}}`)
+	f.says("db", v1alpha1.ReasonAccessDenied, "is neither an object of the claim nor owned by one")
+}
+
+// Objects go where the provider says, are left where it says so, and decide together when an
+// instance is ready.
+func TestWhatProvidersSayOfObjects(t *testing.T) {
+	f := newFixture(t)
+	f.grant(f.system, "configmaps", "secrets")
+	f.provider("a", `
+  placement: Home
+  ready: objects.once.metadata.annotations.up == "yes"
+  objects:
+  - {id: once, mode: CreateOnce, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: "${claim.name}-once", annotations: {up: "no"}}}}
+  - {id: kept, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: "${claim.name}-kept", annotations: {kraan.io/prune: disabled}}}}
+  publishes: [{key: up, value: "${objects.once.metadata.annotations.up}"}]
+`)
+	claim := f.claims("db", "")
+	f.start(0)
+	f.says("db", v1alpha1.ReasonProgressing, "waits until the instance is ready, as the provider's ready has it")
+	once := &corev1.ConfigMap{}
+	f.must(f.client.Get(f.ctx, types.NamespacedName{Namespace: f.system, Name: "db-once"}, once))
+	f.patch(once, `{"metadata":{"annotations":{"up":"yes"}}}`)
+	f.says("db", v1alpha1.ReasonBound)
+	if got := f.secret("db-binding").Data["up"]; string(got) != "yes" {
+		t.Errorf("what is made once was taken back: the binding has %q", got)
+	}
+	f.must(f.client.Delete(f.ctx, claim))
+	f.gone(&v1alpha1.CapabilityClaim{}, "db")
+	kept := &corev1.ConfigMap{}
+	f.must(f.client.Get(f.ctx, types.NamespacedName{Namespace: f.system, Name: "db-kept"}, kept))
+	if kept.Labels[v1alpha1.ClaimLabel] != "" {
+		t.Error("what is kept is still the claim's")
+	}
+	if err := f.client.Get(f.ctx, types.NamespacedName{Namespace: f.system, Name: "db-once"}, once); !apierrors.IsNotFound(err) {
+		t.Errorf("what is not kept is there: %v", err)
+	}
+
+	t.Log("a claim whose account has gone is let go where somebody gives it up")
+	given := f.claims("given", "")
+	f.says("given", v1alpha1.ReasonProgressing, "waits until the instance is ready")
+	f.must(f.client.Delete(f.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.system, Name: "databases"}}))
+	f.must(f.client.Delete(f.ctx, given))
+	f.says("given", v1alpha1.ReasonServiceAccountNotFound)
+	f.annotate(f.get("given"), v1alpha1.AbandonAnnotation, "true")
+	f.gone(&v1alpha1.CapabilityClaim{}, "given")
+	f.must(f.client.Get(f.ctx, types.NamespacedName{Namespace: f.system, Name: "given-once"}, &corev1.ConfigMap{}))
+}

@@ -53,7 +53,7 @@ func (p *planner) planWanted(d *Dependent) {
 	if unchanged {
 		p.plan.Unchanged = append(p.plan.Unchanged, d)
 	}
-	if unchanged || live != nil && d.Mode == ModeCreateOnce && p.owner(live) == p.Owner {
+	if unchanged || live != nil && p.isMadeOnce(d, live) {
 		standing := d.judge(live)
 		standing.Current = true
 		if p.MayWrite && !p.Held {
@@ -118,6 +118,12 @@ func (p *planner) standReserved(d *Dependent, kept string) {
 	standing := objects.Standing{ID: d.ID, Origin: d.Origin, Health: objects.Failed, Status: objects.StatusFailed, Message: "is " + kept + ", and is left alone"}
 	p.standings[d.ID] = standing
 	p.plan.Standings = append(p.plan.Standings, standing)
+}
+
+// isMadeOnce tells whether a live object was made by this primary to be left from then on:
+// whatever others make of it, it is as it is wanted.
+func (p *planner) isMadeOnce(d *Dependent, live *unstructured.Unstructured) bool {
+	return d.Mode == ModeCreateOnce && p.owner(live) == p.Owner
 }
 
 // isCurrent tells whether a live object is this primary's and still as the
@@ -198,7 +204,7 @@ func (p *planner) waitForDependencies(d *Dependent) (objects.ID, string) {
 			}
 			continue
 		}
-		if live == nil || p.Stale[id] || !p.isCurrent(dependency, p.entries[id], live) {
+		if live == nil || p.Stale[id] || !p.isCurrent(dependency, p.entries[id], live) && !p.isMadeOnce(dependency, live) {
 			return id, fmt.Sprintf("waits for %s, which has yet to be applied", id)
 		}
 		standing := dependency.assess(live)

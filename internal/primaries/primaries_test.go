@@ -286,3 +286,19 @@ func withPlanned(before, after []v1alpha1.Dependent) []v1alpha1.Dependent {
 	}
 	return known
 }
+
+// What waits for an object that is made once does so whatever others make of that.
+func TestWhatIsMadeOnceHoldsNothingUp(t *testing.T) {
+	once := configMap("once")
+	once.Mode = dependents.ModeCreateOnce
+	w := newWorld(once, configMap("b", "once"))
+	w.fails["b"] = true
+	w.step()
+	live := w.look.Live[once.Identity()]
+	live.Object["data"] = map[string]any{"of": "somebody else"}
+	live.SetResourceVersion("9")
+	delete(w.fails, "b")
+	if done := w.step(); !slices.Equal(done, []string{"write b"}) || w.says() != "" {
+		t.Errorf("it did %v and says %q", done, w.says())
+	}
+}
