@@ -61,6 +61,12 @@ func TestApplicationGetsADatabase(t *testing.T) {
 		t.Error("the release is there before its database")
 	}
 
+	path, err := builtPlugin()
+	f.must(err)
+	admin := plugin{fixture: f, path: path}.of("admin", "cluster-admin")
+	admin.expect(0, []string{"CapabilityClaim", "there is no provider of database/postgresql-" + f.prefix, "capability why shop-db --namespace " + f.prefix}, "why", f.name("shop-apps"))
+	admin.expect(2, []string{"Claim: " + f.prefix + "/shop-db", "Layer: " + f.name("shop-apps"), "ask a platform team"}, "capability", "why", f.prefix+"/shop-db")
+
 	t.Log("a provider appears, and makes a server")
 	f.provider(postgresProvider)
 	server := f.runServer("shop-db-server")
@@ -82,6 +88,10 @@ func TestApplicationGetsADatabase(t *testing.T) {
 		string(binding.Data["provider"]) != f.prefix+"-postgres" || string(binding.Data["uri"]) != data["uri"] || string(binding.Data["username"]) != "app" {
 		t.Errorf("the binding is of type %s and has %d keys", binding.Type, len(binding.Data))
 	}
+
+	admin.expect(0, []string{f.prefix + "-postgres", "namespace " + f.prefix}, "capability", "list", "database/postgresql-"+f.prefix)
+	admin.expect(0, []string{"Read by: shop", "Job " + f.prefix + "/shop-db-server"}, "capability", "why", f.prefix+"/shop-db")
+	admin.expect(0, nil, "plan", f.name("shop-apps"))
 
 	t.Log("nobody is told the password")
 	f.keepsToItself(string(binding.Data["password"]))
