@@ -43,6 +43,15 @@ type PlatformSpec struct {
 	// +optional
 	Applications []PlatformApplication `json:"applications,omitempty"`
 
+	// Capabilities lists those that the clusters have, wherever they come from, as
+	// category/type: of the platform's own layers and applications it is not told that none
+	// of them provides these.
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:items:MaxLength=127
+	// +listType=set
+	// +optional
+	Capabilities []string `json:"capabilities,omitempty"`
+
 	// Clusters names the RemoteClusters to install on. Without them, and without
 	// clusterSelector, it is the cluster that Strata runs in.
 	// +kubebuilder:validation:MinItems=1

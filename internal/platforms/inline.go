@@ -122,7 +122,7 @@ func inlineProblem(bundle *v1alpha1.ApplicationBundle, entries map[string]*v1alp
 func inlineBundleOf(platform *v1alpha1.Platform, given given) (bundle *v1alpha1.ApplicationBundle, problem string) {
 	spec := v1alpha1.ApplicationBundleSpec{
 		Description: "The layers that Platform " + platform.Name + " has itself.", Family: inlineName(platform), Version: "1.0.0",
-		Layers: platform.Spec.Layers,
+		Layers: platform.Spec.Layers, Capabilities: platform.Spec.Capabilities,
 	}
 	if spec.Inputs, problem = given.inferred(); problem != "" {
 		return nil, problem

@@ -71,6 +71,7 @@ func (d *decider) lock() *v1alpha1.PlatformLock {
 			Name: entry.Name, Version: entry.Version, Why: cut(strings.Join(entry.Why, "; "), maxReason),
 		})
 	}
+	next.Applications = afterProviders(next.Applications, d.Catalogue)
 	return next
 }
 

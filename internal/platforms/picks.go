@@ -92,8 +92,9 @@ func (d *decider) variant(m *member, all *v1alpha1.ApplicationBundle) *v1alpha1.
 func (d *decider) pickedBundle(lock *v1alpha1.PlatformLock, without map[string]bool) *v1alpha1.ApplicationBundle {
 	platform := d.Platform
 	spec := v1alpha1.ApplicationBundleSpec{
-		Description: "The applications that Platform " + platform.Name + " picks, and what they depend on.",
-		Family:      bundles.Name("apps", strings.ReplaceAll(platform.Name, ".", "-")),
+		Description:  "The applications that Platform " + platform.Name + " picks, and what they depend on.",
+		Family:       bundles.Name("apps", strings.ReplaceAll(platform.Name, ".", "-")),
+		Capabilities: platform.Spec.Capabilities,
 	}
 	depend := d.dependenciesOf(lock)
 	applications := slices.DeleteFunc(slices.Clone(lock.Applications), func(l v1alpha1.LockedApplication) bool { return without[l.Name] })
