@@ -30,6 +30,8 @@ func TestCapabilityIsGolden(t *testing.T) {
 		"capability-why-new":       {"capability why lab/new", 2},
 		"capability-why-mistyped":  {"capability why lab/report", 1},
 		"capability-why-shop.json": {"capability why shop/shop-db -o json", 2},
+		"capability-tree":          {"tree", 2},
+		"capability-tree-objects":  {"tree --objects", 2},
 		"capability-move":          {"capability move shop/shop-db cnpg --dry-run", 0},
 		"capability-move-other":    {"capability move shop/shop-db other --dry-run", 2},
 		"capability-move-refused":  {"capability move shop/shop-db shared", 1},

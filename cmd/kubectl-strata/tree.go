@@ -21,8 +21,8 @@ import (
 )
 
 const treeLong = `Show what layers are made of: what must hold before they are deployed and what is
-there now, their releases in the order in which they are deployed, and what Helm
-has made for each.
+there now, what they claim of capabilities, their releases in the order in which
+they are deployed, and what was made for each.
 
 With --objects every object is shown with its state. Each kind of objects is read
 with one list; Secrets are never read. Without it objects are counted by kind.
@@ -75,7 +75,7 @@ func (o *treeOptions) run(ctx context.Context, names []string) error {
 	}
 	s, err := o.Cluster.ReadWithVersion(
 		ctx,
-		append([]snapshot.Part{snapshot.Layers, snapshot.Clusters, snapshot.Releases, snapshot.Bundles}, snapshot.Sources...)...)
+		append([]snapshot.Part{snapshot.Layers, snapshot.Clusters, snapshot.Releases, snapshot.Bundles, snapshot.Claims}, snapshot.Sources...)...)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/summary"
 	"github.com/strata-project/strata/internal/answers/tree"
@@ -36,6 +37,9 @@ func Tree(l tree.Layer, depth int, each bool) Node {
 	}
 	for _, gate := range l.Gates {
 		node.Children = append(node.Children, gateNode(gate, depth-1))
+	}
+	for _, claim := range l.Claims {
+		node.Children = append(node.Children, claimNode(claim, depth-1, each))
 	}
 	for _, release := range l.Releases {
 		node.Children = append(node.Children, releaseNode(release, depth-1, each))
@@ -77,6 +81,38 @@ func gateNode(g tree.Gate, depth int) Node {
 	return node
 }
 
+func claimNode(c tree.Claim, depth int, each bool) Node {
+	node := Node{Spans: []Span{{v1alpha1.CapabilityClaimKind + " " + snapshot.Named(c.Namespace, c.Name), terminal.Plain}}}
+	if by := strings.TrimSpace(c.Provider + " " + c.Version); by != "" {
+		node.Spans = append(node.Spans, Span{"by " + by, terminal.Plain})
+	} else if c.Capability != "" {
+		node.Spans = append(node.Spans, Span{c.Capability, terminal.Plain})
+	}
+	node.Spans = append(node.Spans, Span{c.State, terminal.RoleOf(summary.Standing(c.State))})
+	if c.Message != "" {
+		node.Spans = append(node.Spans, Span{c.Message, terminal.Plain})
+	}
+	if depth > 0 {
+		node.Children = objectNodes(c.Objects, each)
+	}
+	return node
+}
+
+// objectNodes returns objects as lines, or as one that counts them.
+func objectNodes(objects []tree.Object, each bool) []Node {
+	switch {
+	case len(objects) == 0:
+		return nil
+	case !each:
+		return []Node{{Spans: []Span{{countByKind(objects), terminal.Plain}}}}
+	}
+	nodes := make([]Node, 0, len(objects))
+	for _, object := range objects {
+		nodes = append(nodes, objectNode(object))
+	}
+	return nodes
+}
+
 func releaseNode(r tree.Release, depth int, each bool) Node {
 	node := Node{Spans: []Span{{"HelmRelease " + snapshot.Named(r.Namespace, r.Name), terminal.Plain}}}
 	if r.Version != "" {
@@ -90,12 +126,8 @@ func releaseNode(r tree.Release, depth int, each bool) Node {
 	case depth <= 0 || len(r.Objects) == 0:
 	case r.Cluster != "":
 		node.Children = []Node{{Spans: []Span{{countByKind(r.Objects), terminal.Plain}, {"on " + r.Cluster + ", which is not asked", terminal.Dim}}}}
-	case !each:
-		node.Children = []Node{{Spans: []Span{{countByKind(r.Objects), terminal.Plain}}}}
 	default:
-		for _, object := range r.Objects {
-			node.Children = append(node.Children, objectNode(object))
-		}
+		node.Children = objectNodes(r.Objects, each)
 	}
 	return node
 }

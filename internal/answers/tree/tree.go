@@ -10,6 +10,9 @@ import (
 	"cmp"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/releases"
 	"github.com/strata-project/strata/internal/answers/snapshot"
@@ -44,6 +47,25 @@ type Layer struct {
 	Gates    []Gate    `json:"gates"`
 	Releases []Release `json:"releases"`
 	// Objects that the layer lists beside its releases.
+	Objects []Object `json:"objects"`
+	// Claims are the CapabilityClaims of the layer, which come before the releases that
+	// need them.
+	Claims []Claim `json:"claims"`
+}
+
+// Claim is a CapabilityClaim of a layer.
+type Claim struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Capability that is claimed, as category/type; empty where the claim was not read.
+	Capability string `json:"capability,omitempty"`
+	// Provider and Version that serve it; empty for none.
+	Provider string `json:"provider,omitempty"`
+	Version  string `json:"version,omitempty"`
+	State    string `json:"state"`
+	// Message where it is not ready.
+	Message string `json:"message,omitempty"`
+	// Objects that were made for it, as its status lists them.
 	Objects []Object `json:"objects"`
 }
 
@@ -80,7 +102,7 @@ func Of(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer, live *releases.Live, 
 	row := summary.Of(layer, s.Now)
 	tree := Layer{
 		Name: layer.Name, Version: row.Version, State: row.State, Ready: row.Ready, Message: row.Why,
-		Gates: gatesOf(s, layer, live, depth), Releases: []Release{}, Objects: []Object{},
+		Gates: gatesOf(s, layer, live, depth), Releases: []Release{}, Objects: []Object{}, Claims: []Claim{},
 	}
 	if row.Cluster != "-" {
 		tree.Cluster = row.Cluster
@@ -88,6 +110,10 @@ func Of(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer, live *releases.Live, 
 	for _, entry := range inOrder(layers.Inventory(layer.Status.Resources, nil)) {
 		if objects.IsReleaseKind(entry.ID.GroupKind()) {
 			tree.Releases = append(tree.Releases, releaseOf(s, entry, live))
+			continue
+		}
+		if entry.ID.Group == v1alpha1.GroupVersion.Group && entry.ID.Kind == v1alpha1.CapabilityClaimKind && entry.ID.Cluster == "" {
+			tree.Claims = append(tree.Claims, claimOf(s, entry))
 			continue
 		}
 		tree.Objects = append(tree.Objects, Object{
@@ -160,6 +186,31 @@ func releaseOf(s *snapshot.Snapshot, entry dependents.Entry, live *releases.Live
 		release.Objects = append(release.Objects, objectOf(made, release.Cluster, live))
 	}
 	return release
+}
+
+// claimOf returns a CapabilityClaim of an inventory, with what was made for it.
+func claimOf(s *snapshot.Snapshot, entry dependents.Entry) Claim {
+	claim := Claim{Namespace: entry.ID.Namespace, Name: entry.ID.Name, State: asReady(entry.Status), Objects: []Object{}}
+	at := slices.IndexFunc(s.Claims, func(c *v1alpha1.CapabilityClaim) bool {
+		return c.Namespace == entry.ID.Namespace && c.Name == entry.ID.Name
+	})
+	if at < 0 {
+		if _, unread := s.Unread[snapshot.Claims]; !unread && entry.Status != objects.StatusMissing {
+			claim.State = Missing
+		}
+		return claim
+	}
+	live := s.Claims[at]
+	claim.Capability, claim.Provider, claim.Version = live.Spec.Capability, live.Status.Provider, live.Status.Version
+	if ready := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ReadyCondition); ready != nil && ready.Status != metav1.ConditionTrue {
+		claim.Message = ready.Message
+	}
+	for _, made := range live.Status.Objects {
+		claim.Objects = append(claim.Objects, Object{
+			Kind: made.Kind, Group: made.Group, Namespace: made.Namespace, Name: made.Name, Cluster: made.Cluster, State: asReady(made.Status), Message: made.Message,
+		})
+	}
+	return claim
 }
 
 // objectOf returns an object that Helm has made, with its state where it was
