@@ -145,7 +145,7 @@ func TestSelectTargets(t *testing.T) {
 		{
 			reason: "nothing named is everything that tests need", only: "",
 			want: "etcd,kube-apiserver,kube-controller-manager,kube-scheduler,kubectl,kubeadm,kwok," +
-				"source-controller,helm-controller,notification-controller,crds,kustomize-controller,crds-kustomize,crds-cluster-api",
+				"source-controller,helm-controller,notification-controller,crds,kustomize-controller,crds-kustomize,crds-cluster-api,crds-cloudnative-pg",
 		},
 		{reason: "the order is that of the builds", only: "kube-apiserver,etcd", want: "etcd,kube-apiserver"},
 		{reason: "a typo is an error", only: "etdc", want: "error"},

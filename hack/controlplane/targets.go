@@ -40,6 +40,7 @@ const (
 	notificationController = "github.com/fluxcd/notification-controller"
 	kustomizeController    = "github.com/fluxcd/kustomize-controller"
 	clusterAPI             = "sigs.k8s.io/cluster-api"
+	cloudNativePG          = "github.com/cloudnative-pg/cloudnative-pg"
 	containerd             = "github.com/containerd/containerd/v2"
 )
 
@@ -78,6 +79,13 @@ var targets = []target{
 		require: clusterAPI,
 		ldflags: noFlags,
 		make:    copyCRDs(pinned{"cluster-api", clusterAPI}),
+	},
+	{
+		name:    cache.CloudNativePGCRDs,
+		modules: []string{"cloudnative-pg"},
+		require: cloudNativePG,
+		ldflags: noFlags,
+		make:    copyCRDs(pinned{"cloudnative-pg", cloudNativePG}),
 	},
 }
 

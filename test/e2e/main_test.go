@@ -51,6 +51,7 @@ var kindsOfTheSuite = []any{
 	map[string]any{"apiGroup": "", "resources": []any{"persistentvolumeclaims", "resourcequotas"}},
 	map[string]any{"apiGroup": "batch", "resources": []any{"jobs"}},
 	map[string]any{"apiGroup": "cluster.x-k8s.io", "resources": []any{"clusters"}},
+	map[string]any{"apiGroup": "postgresql.cnpg.io", "resources": []any{"clusters"}},
 	map[string]any{"apiGroup": "apiextensions.k8s.io", "resources": []any{"customresourcedefinitions"}},
 }
 

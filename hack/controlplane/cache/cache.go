@@ -25,6 +25,9 @@ const KustomizeCRDs = "crds-kustomize"
 // ClusterAPICRDs is the folder, inside Dir, that holds the CRDs of Cluster API.
 const ClusterAPICRDs = "crds-cluster-api"
 
+// CloudNativePGCRDs is the folder, inside Dir, that holds the CRDs of CloudNativePG.
+const CloudNativePGCRDs = "crds-cloudnative-pg"
+
 // Dir returns the folder of the programs. It need not exist yet. It fails
 // when EnvRoot is unset and the user has no cache folder.
 func Dir() (string, error) {
