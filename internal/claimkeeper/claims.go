@@ -59,6 +59,9 @@ func (k *Keeper) reconcileClaim(ctx context.Context, req ctrl.Request) (time.Dur
 		claim = patched
 	}
 	v := &visit{k: k, claim: claim.DeepCopy(), stored: claim, now: k.now()}
+	if last, known := k.unsaved.get(claim.UID); known && last.version == claim.ResourceVersion {
+		v.claim.Status.Objects = last.objects
+	}
 	if deleting {
 		return v.remove(ctx)
 	}
@@ -70,6 +73,14 @@ func (k *Keeper) now() time.Time {
 		return k.Now()
 	}
 	return time.Now()
+}
+
+// unsaved is what a claim has after its objects were written, at a version of the claim. The
+// look that follows writes it. A process that dies before knows less of the objects, and
+// applies them once more, which changes nothing.
+type unsaved struct {
+	version string
+	objects []v1alpha1.Dependent
 }
 
 // visit is one look at a claim.
@@ -219,6 +230,10 @@ func (v *visit) carryOut(ctx context.Context, look primaries.Look, plan dependen
 	v.k.recent.Wrote(results, v.k.now())
 	explain(v.account(), results)
 	listed, standings := look.Report(plan, results)
+	if problem == nil && v.claim.DeletionTimestamp.IsZero() && len(results) > 0 && !slices.ContainsFunc(results, hasFailed) {
+		v.k.unsaved.set(v.claim.UID, unsaved{v.stored.ResourceVersion, listed})
+		return round.LookAgain, nil
+	}
 	if err := v.report(ctx, capabilities.Outcome{Problem: problem, Objects: listed, Standings: standings}); err != nil {
 		return 0, err
 	}
@@ -232,6 +247,8 @@ func (v *visit) carryOut(ctx context.Context, look primaries.Look, plan dependen
 	}
 	return v.k.safetyNet(), nil
 }
+
+func hasFailed(result dependents.Result) bool { return result.Err != nil }
 
 // kindIsComing tells whether a kind that the claim waits for may be served any moment.
 func (v *visit) kindIsComing(look primaries.Look) bool {
@@ -345,6 +362,7 @@ func (v *visit) persist(ctx context.Context, status v1alpha1.CapabilityClaimStat
 		return fmt.Errorf("cannot write the status of CapabilityClaim %s/%s: %w", patched.Namespace, patched.Name, err)
 	}
 	v.k.written.Wrote(patched)
+	v.k.unsaved.forget(v.claim.UID)
 	v.stored, v.claim = patched, patched.DeepCopy()
 	return nil
 }

@@ -104,6 +104,8 @@ type Keeper struct {
 	// of objects.
 	written memory.Newest[*v1alpha1.CapabilityClaim]
 	recent  *memory.Objects
+	// unsaved are what claims have of which the next look says more, by their UIDs.
+	unsaved memo[types.UID, unsaved]
 	records records
 	secrets secrets
 	plans   blueprints

@@ -57,7 +57,7 @@ const patience = time.Minute
 
 // fixture is a keeper of its own, with a namespace for claims, and one for itself.
 type fixture struct {
-	*testing.T
+	testing.TB
 	ctx            context.Context
 	shop, system   string
 	client         client.Client
@@ -76,14 +76,16 @@ var fixtures atomic.Int32
 
 // newFixture makes namespaces and the account databases, which may do with Secrets and
 // ConfigMaps of the claims' namespace what it likes. No keeper runs yet.
-func newFixture(t *testing.T) *fixture {
+func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	t.Parallel()
+	if test, is := t.(*testing.T); is {
+		test.Parallel()
+	}
 	if testing.Short() {
 		t.Skip("needs an API server")
 	}
 	n := fixtures.Add(1)
-	f := &fixture{T: t, ctx: t.Context(), shop: fmt.Sprintf("shop%d", n), system: fmt.Sprintf("system%d", n), scheme: runtime.NewScheme()}
+	f := &fixture{TB: t, ctx: t.Context(), shop: fmt.Sprintf("shop%d", n), system: fmt.Sprintf("system%d", n), scheme: runtime.NewScheme()}
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		f.must(add(f.scheme))
 	}

@@ -139,5 +139,6 @@ func (v *visit) finalize(ctx context.Context) error {
 		return fmt.Errorf("cannot remove the finalizer of CapabilityClaim %s/%s: %w", patched.Namespace, patched.Name, err)
 	}
 	v.k.records.forget(v.claim.UID)
+	v.k.unsaved.forget(v.claim.UID)
 	return nil
 }
