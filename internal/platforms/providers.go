@@ -9,6 +9,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/catalogue"
+	"github.com/strata-project/strata/internal/dependencies"
 )
 
 // afterProviders puts applications behind those that have a capability which they require,
@@ -43,31 +44,15 @@ func afterProviders(chosen []v1alpha1.LockedApplication, entries map[string]*v1a
 		}
 		for _, requirement := range versions[one.Name].Requires {
 			for _, provider := range has[strings.ToLower(requirement.Capability)] {
-				if !goesBehind(before, provider, one.Name) {
-					before[one.Name] = append(before[one.Name], provider)
+				needs := before[one.Name]
+				before[one.Name] = append(slices.Clone(needs), provider)
+				if dependencies.Cycle(one.Name, func(name string) []string { return before[name] }) != nil {
+					before[one.Name] = needs
 				}
 			}
 		}
 	}
 	return inOrderOf(chosen, before)
-}
-
-// goesBehind tells whether an application goes behind another one, at whatever distance, or is
-// that one.
-func goesBehind(before map[string][]string, from, to string) bool {
-	seen := map[string]bool{from: true}
-	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
-		if queue[0] == to {
-			return true
-		}
-		for _, next := range before[queue[0]] {
-			if !seen[next] {
-				seen[next] = true
-				queue = append(queue, next)
-			}
-		}
-	}
-	return false
 }
 
 // inOrderOf moves applications behind those that go before them, and changes their order no
