@@ -32,9 +32,6 @@ const benchProvider = `
 // claimsOfBench is how many claims are served; STRATA_BENCH_CLAIMS says another number.
 const claimsOfBench = 200
 
-// workersOfBench is how many look at claims side by side, and how many apply objects plainly.
-const workersOfBench = 4
-
 // Claims are served beside the same objects applied plainly, as the same account and with as
 // many workers: the ratios of time and of writes, and what the keeper holds of each claim.
 func BenchmarkClaims(b *testing.B) {
@@ -131,18 +128,16 @@ func (f *fixture) applyPlainly(count int) (took time.Duration, requests int) {
 	f.Helper()
 	namespace := f.shop + "-plain"
 	f.must(plane.CreateNamespace(f.ctx, namespace))
-	f.shop, namespace = namespace, f.shop
-	f.grant(f.shop, "secrets", "configmaps")
-	f.shop, namespace = namespace, f.shop
+	f.grant(namespace, "secrets", "configmaps")
 	as := rest.CopyConfig(plane.Config())
 	as.Impersonate.UserName = "system:serviceaccount:" + f.system + ":databases"
 	server, err := client.New(as, client.Options{Scheme: f.scheme})
 	f.must(err)
 	todo := make(chan *unstructured.Unstructured)
-	var workers sync.WaitGroup
+	var running sync.WaitGroup
 	began := time.Now()
-	for range workersOfBench {
-		workers.Go(func() {
+	for range workers {
+		running.Go(func() {
 			for object := range todo {
 				if err := server.Apply(f.ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("plain"), client.ForceOwnership); err != nil {
 					f.Error(err)
@@ -162,7 +157,7 @@ func (f *fixture) applyPlainly(count int) (took time.Duration, requests int) {
 		}
 	}
 	close(todo)
-	workers.Wait()
+	running.Wait()
 	return time.Since(began), requests
 }
 

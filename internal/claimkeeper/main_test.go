@@ -55,6 +55,9 @@ func TestMain(m *testing.M) {
 // patience bounds every wait for something that must happen.
 const patience = time.Minute
 
+// workers is how many claims a keeper looks at side by side.
+const workers = 4
+
 // fixture is a keeper of its own, with a namespace for claims, and one for itself.
 type fixture struct {
 	testing.TB
@@ -178,7 +181,7 @@ func (f *fixture) start(dieAt int) {
 	f.must(err)
 	keeper := claimkeeper.New(claimkeeper.Options{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Accounts: informers.NewAccounts(mgr, mgr.GetAPIReader()),
-		Events: mgr.GetEventRecorder("strata"), Concurrent: 4, Selector: namespaced{selector, f.shop},
+		Events: mgr.GetEventRecorder("strata"), Concurrent: workers, Selector: namespaced{selector, f.shop},
 		Settings: layers.Settings{Interval: time.Hour, Namespace: f.system, DigestKey: key},
 	})
 	ctx, cancel := context.WithCancel(context.Background())
