@@ -90,7 +90,8 @@ type CapabilityProviderSpec struct {
 	Parameters *CapabilityParameters `json:"parameters,omitempty"`
 
 	// Passwords are made for each instance, and kept in a Secret beside the claim. Templates
-	// have each as passwords.NAME.
+	// have each as passwords.NAME, and as previous.NAME the one of before, as long as that is
+	// to be valid; empty otherwise.
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=map
 	// +listMapKey=name
@@ -98,7 +99,7 @@ type CapabilityProviderSpec struct {
 	Passwords []CapabilityPassword `json:"passwords,omitempty"`
 
 	// Objects of an instance. Their templates have the variables claim, parameters, objects
-	// and, in Secrets alone, passwords.
+	// and, in Secrets alone, passwords and previous.
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=map
 	// +listMapKey=id
@@ -153,7 +154,19 @@ const (
 	CapabilityCreateOnce CapabilityMode = "CreateOnce"
 )
 
+// CapabilityOnRename says what becomes of an object whose template gives another name.
+type CapabilityOnRename string
+
+const (
+	// OnRenameKeep leaves it until the claim goes.
+	OnRenameKeep CapabilityOnRename = "Keep"
+	// OnRenameDelete deletes it.
+	OnRenameDelete CapabilityOnRename = "Delete"
+)
+
 // CapabilityObject is an object of an instance.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.holdsData) || !self.holdsData || !has(self.onRename) || self.onRename != 'Delete'",message="what holds data is not deleted because of its name"
 type CapabilityObject struct {
 	// ID by which other objects, conditions and values name it.
 	// +kubebuilder:validation:MaxLength=63
@@ -178,6 +191,12 @@ type CapabilityObject struct {
 	// with its claim once kraan.io/confirm-deletion on the claim is "true".
 	// +optional
 	HoldsData bool `json:"holdsData,omitempty"`
+
+	// OnRename is Keep, which leaves an object until the claim goes once its template gives it
+	// another name, and which it is where it is not given, or Delete.
+	// +kubebuilder:validation:XValidation:rule="self in ['', 'Keep', 'Delete']",message="onRename must be Keep (leave what had another name until the claim goes) or Delete"
+	// +optional
+	OnRename CapabilityOnRename `json:"onRename,omitempty"`
 
 	// DependsOn names objects that must be ready before, and that go later. An object waits
 	// for those that its template reads, too.
@@ -206,7 +225,7 @@ type CapabilityValue struct {
 	// +required
 	Key string `json:"key"`
 
-	// Value is a text with templates over claim, parameters, objects and passwords.
+	// Value is a text with templates over claim, parameters, objects, passwords and previous.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Value string `json:"value,omitempty"`
@@ -292,6 +311,8 @@ type CapabilityProviderList struct {
 }
 
 // CapabilityClaimSpec says what an application needs.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.boundTo) || !has(self.parameters) && !has(self.rotation) && !has(self.allowedNamespaces)",message="with boundTo the instance is the other claim's: parameters, rotation and allowedNamespaces are given there"
 type CapabilityClaimSpec struct {
 	// Capability as category/type. It cannot change.
 	// +kubebuilder:validation:MaxLength=127
@@ -319,6 +340,52 @@ type CapabilityClaimSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Parameters *apiextensionsv1.JSON `json:"parameters,omitempty"`
+
+	// BoundTo names a claim whose instance serves this one, too, instead of one of its own:
+	// it gets a binding with the same connection details. A claim of another namespace must
+	// allow this one's.
+	// +optional
+	BoundTo *CapabilityClaimReference `json:"boundTo,omitempty"`
+
+	// AllowedNamespaces selects by their labels the namespaces whose claims may be bound to
+	// this one. Where it is not given, only those of the same namespace may.
+	// +optional
+	AllowedNamespaces *metav1.LabelSelector `json:"allowedNamespaces,omitempty"`
+
+	// Rotation makes the next passwords.
+	// +optional
+	Rotation *CapabilityRotation `json:"rotation,omitempty"`
+}
+
+// CapabilityClaimReference names a claim.
+type CapabilityClaimReference struct {
+	// Namespace of the claim. Defaults to that of the claim that names it.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^$|^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the claim.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+}
+
+// CapabilityRotation says which passwords an instance has. Those of before stay valid until
+// everybody who reads the binding has the next ones.
+type CapabilityRotation struct {
+	// Number of the passwords. A higher one than before makes the next; a lower one nothing.
+	// +kubebuilder:validation:Minimum=0
+	// +required
+	Number int64 `json:"number"`
+	// KeepPrevious is for how long those of before stay valid at least, once the binding has
+	// the next ones. Defaults to 1m where releases read the binding, and to 1h where none
+	// does: of others it is not known when they have read it.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	KeepPrevious *metav1.Duration `json:"keepPrevious,omitempty"`
 }
 
 // BindingReference names the Secret that a claim's connection details are in, in its
@@ -346,6 +413,15 @@ type CapabilityClaimStatus struct {
 	// Binding is the Secret with the connection details, once it is there.
 	// +optional
 	Binding *BindingReference `json:"binding,omitempty"`
+
+	// BoundTo is the claim whose instance serves this one; not there for a claim with an
+	// instance of its own.
+	// +optional
+	BoundTo *CapabilityClaimReference `json:"boundTo,omitempty"`
+
+	// Rotation is the number of the passwords that the binding has.
+	// +optional
+	Rotation int64 `json:"rotation,omitempty"`
 
 	// Objects that the claim has.
 	// +kubebuilder:validation:MaxItems=200

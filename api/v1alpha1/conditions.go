@@ -126,6 +126,9 @@ const (
 	// BindingOutdatedCondition is True where the claim would get something else if it were
 	// bound anew. It stops nothing.
 	BindingOutdatedCondition = "BindingOutdated"
+	// RotatingCondition is True while the passwords of before are still valid. It stops
+	// nothing.
+	RotatingCondition = "Rotating"
 )
 
 // Condition reasons of a CapabilityClaim and of a CapabilityProvider, beside those of other
@@ -149,6 +152,13 @@ const (
 	ReasonProviderChanged = "ProviderChanged"
 	// ReasonMoveRefused says that a claim cannot be moved to the provider that is named.
 	ReasonMoveRefused = "MoveRefused"
+	// ReasonNotShared says that there is no claim of the name that a claim is to be bound to,
+	// or none that allows it.
+	ReasonNotShared = "NotShared"
+	// ReasonPreviousValid says that the passwords of before are still valid, and until when.
+	ReasonPreviousValid = "PreviousValid"
+	// ReasonRotated says that passwords were made anew, or that those of before have gone.
+	ReasonRotated = "Rotated"
 	// ReasonMoved says that a claim has another provider, or what its provider has become.
 	ReasonMoved = "Moved"
 	// ReasonOffered says that a provider serves whoever claims.

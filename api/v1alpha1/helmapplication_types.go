@@ -348,6 +348,16 @@ type CapabilityRequirement struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Parameters *apiextensionsv1.JSON `json:"parameters,omitempty"`
+	// BoundTo names a claim whose instance serves the application, as in CapabilityClaims. Its
+	// parameters are those of that claim; the ones that are given here do not count.
+	// +optional
+	BoundTo *CapabilityClaimReference `json:"boundTo,omitempty"`
+	// AllowedNamespaces as in CapabilityClaims.
+	// +optional
+	AllowedNamespaces *metav1.LabelSelector `json:"allowedNamespaces,omitempty"`
+	// Rotation as in CapabilityClaims.
+	// +optional
+	Rotation *CapabilityRotation `json:"rotation,omitempty"`
 }
 
 // ProvidedCapability is a capability that an application has.

@@ -136,6 +136,9 @@ const (
 	// version that fits; that may be the one that it has. What it had of another one stays
 	// until the claim goes. It is removed when it is used.
 	RebindAnnotation = "kraan.io/rebind"
+	// RotationAnnotation on the Secret of a binding says which passwords it has, since when,
+	// and which releases had others before, with what they had installed then.
+	RotationAnnotation = "kraan.io/rotation"
 	// ClaimFinalizer keeps a claim until what was made for it has gone.
 	ClaimFinalizer = "kraan.io/capability-claim"
 )

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -193,13 +194,21 @@ func (t *tool) claimOf(ctx context.Context, namespace, name string) (*snapshot.S
 	if claim == nil {
 		return nil, nil, console.NoSuch(snapshot.Claims, name, names)
 	}
-	// Providers and namespaces are of none themselves.
-	beside, err := t.Cluster.ReadIn(ctx, metav1.NamespaceAll, snapshot.Providers, snapshot.Namespaces)
+	// Providers and namespaces are of none themselves, and instances are shared by claims of
+	// several.
+	kinds := []snapshot.Part{snapshot.Providers, snapshot.Namespaces}
+	shares := claim.Spec.AllowedNamespaces != nil || claim.Spec.BoundTo != nil
+	if shares {
+		kinds = append(kinds, snapshot.Claims)
+	}
+	beside, err := t.Cluster.ReadIn(ctx, metav1.NamespaceAll, kinds...)
 	if err != nil {
 		return nil, nil, err
 	}
-	t.WarnUnread(beside, "which providers fit is shown as far as that goes")
-	s.Providers = beside.Providers
+	t.WarnUnread(beside, "which providers fit, and who shares an instance, is shown as far as that goes")
+	if s.Providers = beside.Providers; shares && len(beside.Claims) > 0 {
+		s.Claims = beside.Claims
+	}
 	maps.Copy(s.Objects, beside.Objects)
 	return s, claim, nil
 }
@@ -229,13 +238,27 @@ func (t *tool) capabilityWhy(ctx context.Context, namespace, name, output string
 	return err
 }
 
+// passwords says which passwords a claim has; nothing of the first ones.
+func passwords(claim capabilities.Claim) string {
+	switch {
+	case claim.Rotating != "":
+		return fmt.Sprintf("number %d; those of before are still valid: %s", claim.Rotation, claim.Rotating)
+	case claim.Rotation > 0:
+		return fmt.Sprintf("number %d", claim.Rotation)
+	}
+	return ""
+}
+
 func (t *tool) printWhyClaim(why capabilities.Why) error {
 	t.Field("Claim", why.Key())
 	t.Field("Capability", strings.TrimSpace(why.Capability+" "+why.Wanted))
 	t.Field("Provider", orDash(strings.TrimSpace(why.Provider+" "+why.Version)))
 	t.Field("Ready", why.Ready+": "+why.Message)
 	t.Field("Outdated", why.Outdated)
+	t.Field("Bound to", why.BoundTo)
 	t.Field("Binding", why.Binding)
+	t.Field("Passwords", passwords(why.Claim))
+	t.Field("Shared by", strings.Join(why.Sharing, ", "))
 	t.Field("Layer", why.Layer)
 	t.Field("Read by", strings.Join(why.Releases, ", "))
 	if len(why.Candidates) > 0 {

@@ -102,8 +102,11 @@ func (r *rendering) claim(application slot, of v1alpha1.CapabilityRequirement) (
 		return nil, r.mistake(field+".provider", "%q is not the name of a CapabilityProvider: %s", short(of.Provider), wrong[0])
 	}
 	claim := &v1alpha1.CapabilityClaim{Spec: v1alpha1.CapabilityClaimSpec{
-		Capability: of.Capability, Version: of.Version, Provider: of.Provider, ProviderSelector: of.ProviderSelector, Parameters: of.Parameters,
+		Capability: of.Capability, Version: of.Version, Provider: of.Provider, ProviderSelector: of.ProviderSelector, BoundTo: of.BoundTo,
 	}}
+	if of.BoundTo == nil { // otherwise the other claim has them
+		claim.Spec.Parameters, claim.Spec.AllowedNamespaces, claim.Spec.Rotation = of.Parameters, of.AllowedNamespaces, of.Rotation
+	}
 	claim.Name, claim.Namespace = application.Name+"-"+of.Name, application.namespace
 	return claim, nil
 }
@@ -225,6 +228,9 @@ func (c *checking) requires(field string, requires []v1alpha1.CapabilityRequirem
 		}
 		if _, err := metav1.LabelSelectorAsSelector(requirement.ProviderSelector); err != nil {
 			c.say(path+".providerSelector", "%v", err)
+		}
+		if _, err := metav1.LabelSelectorAsSelector(requirement.AllowedNamespaces); err != nil {
+			c.say(path+".allowedNamespaces", "%v", err)
 		}
 	}
 }

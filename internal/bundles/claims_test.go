@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/directories"
@@ -70,6 +71,39 @@ func TestApplicationsClaim(t *testing.T) {
 	last := map[string]any{"kind": "Secret", "name": claim.ID().Name + "-binding", "valuesKey": "uri", "targetPath": "database.uri"}
 	if diff := cmp.Diff(last, values[len(values)-1]); diff != "" {
 		t.Errorf("the last of its values (-want +got):\n%s", diff)
+	}
+}
+
+// What a bundle says of an instance that is there already is said in the claim, which then has
+// no parameters of its own; and so is a rotation, and who else may have the instance.
+func TestApplicationsShareInstances(t *testing.T) {
+	shared := []v1alpha1.CapabilityRequirement{{
+		Name: "db", Rotation: &v1alpha1.CapabilityRotation{Number: 2}, AllowedNamespaces: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
+	}}
+	bound := []v1alpha1.CapabilityRequirement{{Name: "db", BoundTo: &v1alpha1.CapabilityClaimReference{Namespace: "orders", Name: "orders-db"}}}
+	for name, test := range map[string]struct {
+		refined []v1alpha1.CapabilityRequirement
+		want    map[string]any
+	}{
+		"one of its own": {shared, map[string]any{
+			"capability": "database/postgresql", "parameters": map[string]any{"size": "1Gi"}, "rotation": map[string]any{"number": int64(2)},
+			"allowedNamespaces": map[string]any{"matchLabels": map[string]any{"a": "b"}},
+		}},
+		"another one's": {bound, map[string]any{
+			"capability": "database/postgresql", "boundTo": map[string]any{"namespace": "orders", "name": "orders-db"},
+		}},
+	} {
+		requires := []v1alpha1.CapabilityRequirement{{
+			Name: "db", Capability: "database/postgresql", Parameters: rawJSON(`{"size": "1Gi"}`), Rotation: &v1alpha1.CapabilityRotation{Number: 1},
+		}}
+		for _, manifest := range render(t, requiring(t, requires, test.refined, nil)) {
+			if manifest.ID().Kind != v1alpha1.CapabilityClaimKind {
+				continue
+			}
+			if diff := cmp.Diff(test.want, manifest.Object.Object["spec"]); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		}
 	}
 }
 

@@ -4,7 +4,6 @@
 package capabilities
 
 import (
-	"cmp"
 	"encoding/base64"
 	"fmt"
 	"slices"
@@ -14,14 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/primaries"
 )
-
-// defaultPassword is how long a password is, in characters.
-const defaultPassword = 32
 
 // BindingName returns the name of the Secret with a claim's connection details.
 func BindingName(claim *v1alpha1.CapabilityClaim) string { return BindingNameOf(claim.Name) }
@@ -33,9 +28,6 @@ func BindingNameOf(claim string) string { return claim + "-binding" }
 func ReadsBinding(release *unstructured.Unstructured, claim *v1alpha1.CapabilityClaim) bool {
 	return slices.Contains(kinds.ValuesOf(release), objects.ID{Kind: "Secret", Namespace: claim.Namespace, Name: BindingName(claim)})
 }
-
-// PasswordsName returns the name of the Secret that keeps what was made for a claim.
-func PasswordsName(claim *v1alpha1.CapabilityClaim) string { return claim.Name + "-passwords" }
 
 // SecretKey is a key of a Secret that a binding has.
 type SecretKey struct {
@@ -114,7 +106,7 @@ func (i Instance) Binding(values map[string][]byte, waits string) (primaries.Obj
 	if waits != "" {
 		return made, nil
 	}
-	_, kind, _ := strings.Cut(strings.ToLower(i.Claim.Spec.Capability), "/")
+	kind := typeOf(i.Claim)
 	content := map[string]any{"type": encoded([]byte(kind)), "provider": encoded([]byte(i.Provider))}
 	data := i.data()
 	for _, value := range i.Blueprint.spec.Publishes {
@@ -136,48 +128,17 @@ func (i Instance) Binding(values map[string][]byte, waits string) (primaries.Obj
 		}
 		content[value.Key] = encoded([]byte(filled))
 	}
-	made.Object = i.secret(BindingName(i.Claim), v1alpha1.BindingTypePrefix+kind, content)
-	labels := made.Object.GetLabels()
-	labels[kinds.WatchLabel] = kinds.WatchEnabled // so that releases take a new value at once
-	made.Object.SetLabels(labels)
+	made.Object = bindingSecret(i.Claim, kind, content)
 	return made, nil
 }
 
-// PasswordsObject returns the Secret that keeps the passwords; false where the provider has
-// none. have is what it holds; nil where it is not there yet. What is missing is made by
-// fresh, of a length in characters; and what is there stays.
-func (i Instance) PasswordsObject(have map[string][]byte, fresh func(length int) string) (primaries.Object, bool) {
-	if len(i.Blueprint.spec.Passwords) == 0 {
-		return primaries.Object{}, false
-	}
-	content := map[string]any{}
-	for name, value := range have {
-		content[name] = encoded(value)
-	}
-	for _, password := range i.Blueprint.spec.Passwords {
-		if len(have[password.Name]) == 0 {
-			content[password.Name] = encoded([]byte(fresh(int(cmp.Or(password.Length, defaultPassword)))))
-		}
-	}
-	made := primaries.Object{ID: PasswordsID, Of: i.Provider, Inherits: true, Confidential: true, Object: i.secret(PasswordsName(i.Claim), "Opaque", content)}
-	if have == nil {
-		// One that was made a moment ago, and is not seen yet, must stay as it is.
-		made.Mode = dependents.ModeCreateOnce
-	}
-	return made, true
-}
-
-// PasswordsOf returns the passwords of what their Secret holds; nil where it lacks one.
-func (i Instance) PasswordsOf(have map[string][]byte) map[string]string {
-	found := map[string]string{}
-	for _, password := range i.Blueprint.spec.Passwords {
-		value := have[password.Name]
-		if len(value) == 0 {
-			return nil
-		}
-		found[password.Name] = string(value)
-	}
-	return found
+// bindingSecret returns the Secret with the connection details of a capability's type.
+func bindingSecret(claim *v1alpha1.CapabilityClaim, kind string, content map[string]any) *unstructured.Unstructured {
+	made := secretOf(claim, BindingName(claim), v1alpha1.BindingTypePrefix+kind, content)
+	labels := made.GetLabels()
+	labels[kinds.WatchLabel] = kinds.WatchEnabled // so that releases take a new value at once
+	made.SetLabels(labels)
+	return made
 }
 
 // IsReady tells whether the instance is ready, once each of its objects is; waits says why
@@ -200,12 +161,18 @@ func (i Instance) IsReady() (waits string) {
 	return ""
 }
 
-// secret returns a Secret in the claim's namespace.
-func (i Instance) secret(name, kind string, data map[string]any) *unstructured.Unstructured {
+// typeOf returns the type of what is claimed, which is the type of the binding.
+func typeOf(claim *v1alpha1.CapabilityClaim) string {
+	_, kind, _ := strings.Cut(strings.ToLower(claim.Spec.Capability), "/")
+	return kind
+}
+
+// secretOf returns a Secret in the claim's namespace.
+func secretOf(claim *v1alpha1.CapabilityClaim, name, kind string, data map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "type": kind, "data": data,
 		"metadata": map[string]any{
-			"name": name, "namespace": i.Claim.Namespace,
+			"name": name, "namespace": claim.Namespace,
 			"labels": map[string]any{"app.kubernetes.io/managed-by": "strata"},
 		},
 	}}

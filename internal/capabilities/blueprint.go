@@ -25,6 +25,7 @@ const (
 	varParameters = "parameters"
 	varObjects    = "objects"
 	varPasswords  = "passwords"
+	varPrevious   = "previous"
 	varObject     = "object"
 )
 
@@ -40,7 +41,7 @@ const maxTemplates = 256 << 10
 
 var (
 	// language is that of templates, and readiness that of what makes an object ready.
-	language  = newLanguage(varClaim, varParameters, varObjects, varPasswords)
+	language  = newLanguage(varClaim, varParameters, varObjects, varPasswords, varPrevious)
 	readiness = newLanguage(varObject)
 )
 
@@ -54,8 +55,9 @@ func newLanguage(variables ...string) *templates.Language {
 
 // Blueprint is a provider as it was understood: what an instance of it is made of.
 type Blueprint struct {
-	spec    v1alpha1.CapabilityProviderSpec
-	schema  *parameterSchema
+	spec   v1alpha1.CapabilityProviderSpec
+	schema *parameterSchema
+	// objects, each behind those that it needs.
 	objects []blueprintObject
 	// reads are the objects that each value of the binding, by its key, reads, and ready
 	// those that the condition of an instance does.
@@ -92,7 +94,22 @@ func Understand(spec v1alpha1.CapabilityProviderSpec) (*Blueprint, []string) {
 	if circle := b.circle(); circle != "" {
 		return nil, []string{"spec.objects: objects wait for each other: " + circle}
 	}
+	b.order()
 	return b.Blueprint, nil
+}
+
+// order puts each object behind those that it needs, which are in no circle.
+func (b *Blueprint) order() {
+	ordered := make([]blueprintObject, 0, len(b.objects))
+	placed := map[string]bool{}
+	isNext := func(object blueprintObject) bool {
+		return !placed[object.ID] && !slices.ContainsFunc(object.needs, func(id string) bool { return !placed[id] })
+	}
+	for at := slices.IndexFunc(b.objects, isNext); at >= 0; at = slices.IndexFunc(b.objects, isNext) {
+		placed[b.objects[at].ID] = true
+		ordered = append(ordered, b.objects[at])
+	}
+	b.objects = ordered
 }
 
 // understanding is one Understand.
@@ -175,9 +192,9 @@ func (u *understanding) template(field string, object *blueprintObject) {
 	for _, use := range uses {
 		variable, name, _ := strings.Cut(use, ".")
 		switch {
-		case variable == varPasswords && !object.secret:
-			u.wrong(field, "reads passwords, which only Secrets may hold")
-		case variable == varPasswords:
+		case isSecret(variable) && !object.secret:
+			u.wrong(field, "reads %s, which only Secrets may hold", variable)
+		case isSecret(variable):
 			object.passwords = true
 			u.password(field, name)
 		case variable == varObjects:
@@ -210,6 +227,9 @@ func (u *understanding) needs(field string, list *[]string, id string) {
 	}
 }
 
+// isSecret tells whether a variable holds what nobody is told.
+func isSecret(variable string) bool { return variable == varPasswords || variable == varPrevious }
+
 func (u *understanding) password(field, name string) {
 	is := func(password v1alpha1.CapabilityPassword) bool { return password.Name == name }
 	if !slices.ContainsFunc(u.spec.Passwords, is) {
@@ -233,9 +253,9 @@ func (u *understanding) values() {
 		for _, use := range uses {
 			variable, name, _ := strings.Cut(use, ".")
 			switch {
-			case variable == varPasswords && value.SecretKeyRef != nil:
+			case isSecret(variable) && value.SecretKeyRef != nil:
 				u.wrong(field, "no name is made of a password")
-			case variable == varPasswords:
+			case isSecret(variable):
 				u.password(field, name)
 			case variable == varObjects:
 				u.needs(field, &reads, name)
@@ -253,8 +273,8 @@ func (u *understanding) values() {
 	for _, use := range uses {
 		variable, name, _ := strings.Cut(use, ".")
 		switch variable {
-		case varPasswords:
-			u.wrong("ready", "reads passwords, which are nobody's business")
+		case varPasswords, varPrevious:
+			u.wrong("ready", "reads %s, which are nobody's business", variable)
 		case varObjects:
 			u.needs("ready", &u.ready, name)
 		}

@@ -28,6 +28,8 @@ type Bound struct {
 	Version  string `json:"version,omitempty"`
 	// Spec of the provider as it was then.
 	Spec v1alpha1.CapabilityProviderSpec `json:"spec"`
+	// Shared is the claim whose instance it is; nil for a claim with one of its own.
+	Shared *Shared `json:"shared,omitempty"`
 }
 
 // RecordName returns the name of the record of a claim's binding: those of one claim are
@@ -55,6 +57,9 @@ func Decode(data []byte) (*Bound, error) {
 // nothing. A bound claim stays as it is, whatever happens to the provider: this is told, and
 // no more. provider is nil where it has gone.
 func Outdated(bound *Bound, claim v1alpha1.CapabilityClaimSpec, provider *Provider) string {
+	if claim.BoundTo != nil {
+		return "spec.boundTo names another claim"
+	}
 	if claim.Provider != "" && claim.Provider != bound.Provider {
 		return fmt.Sprintf("spec.provider names CapabilityProvider %s", claim.Provider)
 	}

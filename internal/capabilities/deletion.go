@@ -23,11 +23,11 @@ func isPlain(known v1alpha1.Dependent) bool {
 }
 
 // KeepsFromGoing says what keeps the objects of a claim that is being deleted; nil for
-// nothing. users are the releases that read its binding, by their names.
+// nothing. users are who reads its binding, with their kinds.
 func KeepsFromGoing(claim *v1alpha1.CapabilityClaim, bound *Bound, live map[objects.ID]*unstructured.Unstructured, users []string) *Problem {
 	if len(users) > 0 {
 		slices.Sort(users)
-		return &Problem{Reason: v1alpha1.ReasonInUse, Message: "is needed by HelmRelease " + told(users) + ", which reads its binding: it goes after that"}
+		return &Problem{Reason: v1alpha1.ReasonInUse, Message: "is needed by " + told(users) + ", which reads its binding: it goes after that"}
 	}
 	if claim.Annotations[v1alpha1.ConfirmDeletionAnnotation] == "true" {
 		return nil

@@ -35,10 +35,16 @@ type Instance struct {
 	Namespace string
 	// Scopes says which kinds have namespaces, as far as that is known.
 	Scopes map[schema.GroupKind]objects.Scope
-	// Live holds the objects as they are by their IDs in the provider.
+	// Live holds the objects as they are by their IDs in the provider. Objects has it hold of
+	// those that were given other names what they are called now.
 	Live map[string]*unstructured.Unstructured
-	// Passwords that were made; nil where they were not read.
-	Passwords map[string]string
+	// Own holds all that the claim has, as it is.
+	Own map[objects.ID]*unstructured.Unstructured
+	// Passwords that were made; nil where they were not read. Previous are those of before,
+	// as long as they are to be valid.
+	Passwords, Previous map[string]string
+	// Rotation is the number of the passwords.
+	Rotation int64
 }
 
 // Mistake is what only the author of a provider, or of a claim, can mend.
@@ -56,17 +62,18 @@ func (i Instance) data() templates.Data {
 	for id, live := range i.Live {
 		seen[id] = hooks.Shown(live)
 	}
-	passwords := map[string]any{}
+	passwords, previous := map[string]any{}, map[string]any{}
 	for name, value := range i.Passwords {
-		passwords[name] = value
+		passwords[name], previous[name] = value, i.Previous[name]
 	}
 	claim := i.Claim
 	return templates.Data{
 		varClaim: {
 			"name": claim.Name, "namespace": claim.Namespace, "uid": string(claim.UID), "version": i.Version,
 			"capability": strings.ToLower(claim.Spec.Capability), "binding": BindingName(claim), "passwords": PasswordsName(claim),
+			"rotation": i.Rotation, "rotating": len(i.Previous) > 0,
 		},
-		varParameters: i.Parameters, varObjects: seen, varPasswords: passwords,
+		varParameters: i.Parameters, varObjects: seen, varPasswords: passwords, varPrevious: previous,
 	}
 }
 
@@ -77,6 +84,7 @@ func (i Instance) Objects() ([]primaries.Object, error) {
 	found := make([]primaries.Object, 0, len(i.Blueprint.objects))
 	for _, of := range i.Blueprint.objects {
 		made := primaries.Object{ID: of.ID, Of: i.Provider, DependsOn: of.needs, Ready: of.readiness(), Confidential: of.secret}
+		made.Replaces = of.OnRename == v1alpha1.OnRenameDelete
 		if of.Mode == v1alpha1.CapabilityCreateOnce {
 			made.Mode = dependents.ModeCreateOnce
 		}
@@ -98,9 +106,28 @@ func (i Instance) Objects() ([]primaries.Object, error) {
 			}
 			made.Object = object
 		}
+		i.named(made, data)
 		found = append(found, made)
 	}
 	return found, nil
+}
+
+// named notes for the templates of other objects what there is of an object by its name: what
+// was called otherwise before is not what they read.
+func (i Instance) named(made primaries.Object, data templates.Data) {
+	if made.Object == nil || i.Own == nil {
+		return
+	}
+	live := i.Own[made.Identity()]
+	if live == nil {
+		delete(i.Live, made.ID)
+		delete(data[varObjects], made.ID)
+		return
+	}
+	if i.Live[made.ID] != live {
+		i.Live[made.ID] = live
+		data[varObjects][made.ID] = hooks.Shown(live)
+	}
 }
 
 // waits says which of some objects are not there yet; empty where all are.

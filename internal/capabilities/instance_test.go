@@ -4,7 +4,6 @@
 package capabilities_test
 
 import (
-	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -164,27 +163,6 @@ func TestPasswordsAreNotTold(t *testing.T) {
 	_, err = i.Binding(nil, "")
 	if err == nil || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "spec.publishes[bad].value") {
 		t.Errorf("it says %v", err)
-	}
-}
-
-// A password is made once, and of one that is there already nothing changes.
-func TestPasswordsAreMadeOnce(t *testing.T) {
-	i := instanceOf(t, withPasswords, `{}`)
-	calls := 0
-	fresh := func(length int) string { calls++; return strings.Repeat("p", length) }
-	made, has := i.PasswordsObject(nil, fresh)
-	data, _, _ := unstructured.NestedMap(made.Object.Object, "data")
-	if !has || calls != 1 || made.Mode != "CreateOnce" || data["app"] != base64.StdEncoding.EncodeToString([]byte(strings.Repeat("p", 20))) {
-		t.Errorf("it is %+v after %d calls", made, calls)
-	}
-	have := map[string][]byte{"app": []byte("known"), "old": []byte("kept")}
-	made, _ = i.PasswordsObject(have, fresh)
-	data, _, _ = unstructured.NestedMap(made.Object.Object, "data")
-	if calls != 1 || made.Mode != "" || len(data) != 2 || data["app"] != "a25vd24=" {
-		t.Errorf("it is %+v after %d calls", data, calls)
-	}
-	if i.PasswordsOf(map[string][]byte{"old": nil}) != nil || i.PasswordsOf(have)["app"] != "known" {
-		t.Error("passwords that are not there are some")
 	}
 }
 

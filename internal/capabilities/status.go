@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -33,6 +34,10 @@ type Outcome struct {
 	// Outdated says what would change if the claim were bound anew; empty for nothing. Refused
 	// says why a move that was asked for cannot be.
 	Outdated, Refused string
+	// Rotation is the number of the passwords that the binding has, and Rotating says until
+	// when those of before are valid; empty where they are not.
+	Rotation int64
+	Rotating string
 	// Problem that stops all; nil for none.
 	Problem *Problem
 	// Objects that the claim has, and where they stand.
@@ -43,10 +48,13 @@ type Outcome struct {
 // Status returns what the claim's status says.
 func (o Outcome) Status(now time.Time) v1alpha1.CapabilityClaimStatus {
 	claim := o.Claim
-	status := v1alpha1.CapabilityClaimStatus{ObservedGeneration: claim.Generation, Objects: o.Objects}
+	status := v1alpha1.CapabilityClaimStatus{ObservedGeneration: claim.Generation, Objects: o.Objects, Rotation: o.Rotation}
 	set := conditions.New(claim.Status.Conditions, claim.Generation, now)
 	if o.Bound != nil {
 		status.Provider, status.Version = o.Bound.Provider, o.Bound.Version
+		if of := o.Bound.Shared; of != nil {
+			status.BoundTo = &v1alpha1.CapabilityClaimReference{Namespace: of.Namespace, Name: of.Name}
+		}
 	}
 	for _, object := range o.Objects {
 		if object.ID == BindingID && object.Digest != "" {
@@ -71,8 +79,24 @@ func (o Outcome) Status(now time.Time) v1alpha1.CapabilityClaimStatus {
 		set.Put(v1alpha1.BoundCondition, metav1.ConditionFalse, problem.Reason, problem.Message)
 	}
 	o.outdated(set)
+	if o.Rotating != "" {
+		set.Put(v1alpha1.RotatingCondition, metav1.ConditionTrue, v1alpha1.ReasonPreviousValid, saidOfPrevious+o.Rotating)
+	}
 	status.Conditions = set.List
 	return status
+}
+
+// saidOfPrevious begins what a claim says while passwords of before are valid.
+const saidOfPrevious = "the passwords of before are still valid: "
+
+// RotatingOf returns until when passwords of before are valid, as a claim says; empty where
+// they are not.
+func RotatingOf(claim *v1alpha1.CapabilityClaim) string {
+	said := meta.FindStatusCondition(claim.Status.Conditions, v1alpha1.RotatingCondition)
+	if said == nil || said.Status != metav1.ConditionTrue {
+		return ""
+	}
+	return strings.TrimPrefix(said.Message, saidOfPrevious)
 }
 
 // outdated says what a claim would have if it were bound anew, which it is by the annotation
@@ -88,7 +112,13 @@ func (o Outcome) outdated(set *conditions.Set) {
 	}
 }
 
-func (o Outcome) bound() string { return strings.TrimSpace(o.Bound.Provider + " " + o.Bound.Version) }
+func (o Outcome) bound() string {
+	said := strings.TrimSpace(o.Bound.Provider + " " + o.Bound.Version)
+	if of := o.Bound.Shared; of != nil {
+		said += ", by the instance of CapabilityClaim " + of.Key().String()
+	}
+	return said
+}
 
 // problem returns what keeps the claim from being ready; nil for nothing.
 func (o Outcome) problem(status v1alpha1.CapabilityClaimStatus) *Problem {

@@ -33,6 +33,9 @@ func wrongRequires(content v1alpha1.ApplicationContent) []string {
 		if _, err := metav1.LabelSelectorAsSelector(requirement.ProviderSelector); err != nil {
 			problems = append(problems, fmt.Sprintf("%s.providerSelector: %v", field, err))
 		}
+		if _, err := metav1.LabelSelectorAsSelector(requirement.AllowedNamespaces); err != nil {
+			problems = append(problems, fmt.Sprintf("%s.allowedNamespaces: %v", field, err))
+		}
 	}
 	for _, provided := range content.Provides {
 		field := "provides[" + provided.Name + "]"
@@ -83,6 +86,15 @@ func Requires(version, refined []v1alpha1.CapabilityRequirement) []v1alpha1.Capa
 		}
 		if over.ProviderSelector != nil {
 			of.ProviderSelector = over.ProviderSelector
+		}
+		if over.BoundTo != nil {
+			of.BoundTo = over.BoundTo
+		}
+		if over.AllowedNamespaces != nil {
+			of.AllowedNamespaces = over.AllowedNamespaces
+		}
+		if over.Rotation != nil {
+			of.Rotation = over.Rotation
 		}
 		of.Parameters = overlayJSON(of.Parameters, over.Parameters)
 		all[at] = of

@@ -58,7 +58,7 @@ func (k *Keeper) reconcileClaim(ctx context.Context, req ctrl.Request) (time.Dur
 		k.written.Wrote(patched)
 		claim = patched
 	}
-	v := &visit{k: k, claim: claim.DeepCopy(), stored: claim, now: k.now()}
+	v := &visit{k: k, claim: claim.DeepCopy(), stored: claim, now: k.now(), rotation: claim.Status.Rotation, rotating: capabilities.RotatingOf(claim)}
 	if last, known := k.unsaved.get(claim.UID); known && last.version == claim.ResourceVersion {
 		v.claim.Status.Objects = last.objects
 	}
@@ -90,8 +90,12 @@ type visit struct {
 	claim, stored *v1alpha1.CapabilityClaim
 	now           time.Time
 	record        *record
-	// outdated and refused as in capabilities.Outcome.
-	outdated, refused string
+	// outdated, refused and rotating as in capabilities.Outcome.
+	outdated, refused, rotating string
+	// rotation is the number of the passwords that the binding has.
+	rotation int64
+	// again is when the claim is looked at again in any case; 0 for the safety net.
+	again time.Duration
 }
 
 // serve gives a claim what it needs.
@@ -113,6 +117,9 @@ func (v *visit) serve(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	look, problem, err := v.observe(ctx)
+	if live := v.own(look, v.bindingID()); live != nil {
+		v.rotation = capabilities.RotationOf(live).Number
+	}
 	if err != nil {
 		return 0, v.failed(ctx, err)
 	}
@@ -128,6 +135,12 @@ func (v *visit) choose(ctx context.Context) (*capabilities.Problem, error) {
 	seeker, providers, err := v.seek(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if borrowed, problem, is, err := v.borrow(ctx, seeker); is {
+		if borrowed != nil {
+			v.record, err = v.k.bind(ctx, v.claim, *borrowed, 1)
+		}
+		return problem, err
 	}
 	choice := capabilities.Choose(seeker, providers)
 	if choice.Reason != "" {
@@ -145,15 +158,29 @@ func (v *visit) choose(ctx context.Context) (*capabilities.Problem, error) {
 
 // seek reads who claims, and who may serve that.
 func (v *visit) seek(ctx context.Context) (capabilities.Seeker, []capabilities.Provider, error) {
-	seeker := capabilities.Seeker{Claim: v.claim.Spec, Namespace: v.claim.Namespace, Controller: v.k.Settings.Namespace}
-	namespace := newNamespace()
-	err := v.k.Client.Get(ctx, types.NamespacedName{Name: v.claim.Namespace}, namespace)
-	if client.IgnoreNotFound(err) != nil {
-		return seeker, nil, fmt.Errorf("cannot read Namespace %s: %w", v.claim.Namespace, err)
+	seeker, err := v.seeker(ctx)
+	if err != nil {
+		return seeker, nil, err
 	}
-	seeker.NamespaceLabels = namespace.GetLabels()
 	providers, err := v.k.providersOf(ctx, v.claim.Spec.Capability)
 	return seeker, providers, err
+}
+
+func (v *visit) seeker(ctx context.Context) (capabilities.Seeker, error) {
+	labels, err := v.k.labelsOf(ctx, v.claim.Namespace)
+	return capabilities.Seeker{
+		Claim: v.claim.Spec, Namespace: v.claim.Namespace, NamespaceLabels: labels, Controller: v.k.Settings.Namespace,
+	}, err
+}
+
+// labelsOf returns the labels of a namespace; none where it has gone.
+func (k *Keeper) labelsOf(ctx context.Context, name string) (map[string]string, error) {
+	namespace := newNamespace()
+	err := k.Client.Get(ctx, types.NamespacedName{Name: name}, namespace)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("cannot read Namespace %s: %w", name, err)
+	}
+	return namespace.GetLabels(), nil
 }
 
 // move binds a claim anew where somebody has asked for it, and says what would change
@@ -166,10 +193,17 @@ func (v *visit) move(ctx context.Context) error {
 	}
 	bound := v.record.bound
 	if asked {
-		moved, refused := capabilities.Move(seeker, to, bound, providers)
+		moved, refused, err := v.moved(ctx, seeker, to, providers)
+		if err != nil {
+			return err
+		}
 		if v.refused = refused; moved != nil {
 			return v.rebind(ctx, moved)
 		}
+	}
+	if bound.Shared != nil {
+		v.outdated = bound.OutdatedShare(v.claim)
+		return nil
 	}
 	at := slices.IndexFunc(providers, func(p capabilities.Provider) bool { return p.Name == bound.Provider })
 	if at < 0 {
@@ -178,6 +212,23 @@ func (v *visit) move(ctx context.Context) error {
 		v.outdated = capabilities.Outdated(bound, v.claim.Spec, &providers[at])
 	}
 	return nil
+}
+
+// moved returns to whom the claim is bound anew; or says why it cannot be.
+func (v *visit) moved(ctx context.Context, seeker capabilities.Seeker, to string, providers []capabilities.Provider) (*capabilities.Bound, string, error) {
+	borrowed, problem, is, err := v.borrow(ctx, seeker)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case problem != nil:
+		return nil, problem.Message, nil
+	case is && borrowed.Provider != to:
+		return nil, borrowed.Elsewhere(), nil
+	case is:
+		return borrowed, "", nil
+	}
+	moved, refused := capabilities.Move(seeker, to, v.record.bound, providers)
+	return moved, refused, nil
 }
 
 // rebind records another binding, and uses the annotation up. One that was recorded by a
@@ -244,6 +295,9 @@ func (v *visit) carryOut(ctx context.Context, look primaries.Look, plan dependen
 	}
 	if len(results) > 0 || v.kindIsComing(look) {
 		return round.LookAgain, nil // a write that changes nothing wakes nobody
+	}
+	if v.again > 0 {
+		return min(v.again, v.k.safetyNet()), nil
 	}
 	return v.k.safetyNet(), nil
 }
@@ -325,12 +379,21 @@ func (v *visit) failed(ctx context.Context, err error) error {
 // report writes the status where it has changed, and tells of that.
 func (v *visit) report(ctx context.Context, outcome capabilities.Outcome) error {
 	outcome.Claim, outcome.Outdated, outcome.Refused = v.claim, v.outdated, v.refused
+	outcome.Rotation, outcome.Rotating = v.rotation, v.rotating
 	if v.record != nil {
 		outcome.Bound = v.record.bound
 	}
 	before := v.stored.Status.Conditions
+	wasRotating := capabilities.IsRotating(v.stored)
 	if err := v.persist(ctx, outcome.Status(v.now)); err != nil {
 		return err
+	}
+	if is := v.rotating != ""; is != wasRotating {
+		said := "has the next passwords; those of before are valid until all have them"
+		if !is {
+			said = "has no passwords of before any more"
+		}
+		v.k.Events.Eventf(v.claim, nil, corev1.EventTypeNormal, v1alpha1.ReasonRotated, "Reconcile", "%s", said)
 	}
 	if v.k.Tell != nil && isNews(v.claim.Status.Conditions, before) {
 		v.k.Tell(v.claim, v1alpha1.CapabilityClaimKind, v.claim.Status.Version, v.claim.Status.Conditions, before)

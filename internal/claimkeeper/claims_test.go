@@ -315,19 +315,27 @@ func TestClaimMoves(t *testing.T) {
 	}
 }
 
+// release creates a HelmRelease that reads a key of a Secret; name as in get.
+func (f *fixture) release(name, secret, key string) *unstructured.Unstructured {
+	f.Helper()
+	at := f.key(name)
+	release := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": map[string]any{"name": at.Name, "namespace": at.Namespace},
+		"spec": map[string]any{
+			"interval": "1h", "chartRef": map[string]any{"kind": "OCIRepository", "name": "app"},
+			"valuesFrom": []any{map[string]any{"kind": "Secret", "name": secret, "valuesKey": key}},
+		},
+	}}
+	f.must(f.client.Create(f.ctx, release))
+	return release
+}
+
 // A claim that is deleted stays until no release reads its binding.
 func TestClaimGoesAfterItsReleases(t *testing.T) {
 	f := newFixture(t)
 	f.provider("a", "  objects: [{id: map, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: kept}}}]\n")
 	claim := f.claims("db", "")
-	release := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": map[string]any{"name": "app", "namespace": f.shop},
-		"spec": map[string]any{
-			"interval": "1h", "chartRef": map[string]any{"kind": "OCIRepository", "name": "app"},
-			"valuesFrom": []any{map[string]any{"kind": "Secret", "name": "db-binding", "valuesKey": "uri"}},
-		},
-	}}
-	f.must(f.client.Create(f.ctx, release))
+	release := f.release("app", "db-binding", "uri")
 	f.start(0)
 	f.says("db", v1alpha1.ReasonBound)
 	f.must(f.client.Delete(f.ctx, claim))

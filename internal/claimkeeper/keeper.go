@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -133,30 +134,42 @@ func (k *Keeper) SetupWithManager(mgr manager.Manager) error {
 const (
 	indexUID        = "strata.uid"
 	indexCapability = "strata.capability"
+	indexBoundTo    = "strata.boundTo"
 )
 
 func (k *Keeper) setupIndexes(mgr manager.Manager) error {
+	claim := &v1alpha1.CapabilityClaim{}
 	for _, index := range []struct {
-		of    client.Object
-		field string
-		value func(client.Object) string
+		of     client.Object
+		field  string
+		values func(client.Object) []string
 	}{
-		{&v1alpha1.CapabilityClaim{}, indexUID, func(obj client.Object) string { return string(obj.GetUID()) }},
-		{&v1alpha1.CapabilityClaim{}, indexCapability, func(obj client.Object) string {
-			return strings.ToLower(obj.(*v1alpha1.CapabilityClaim).Spec.Capability)
+		{claim, indexUID, func(obj client.Object) []string { return []string{string(obj.GetUID())} }},
+		{claim, indexCapability, func(obj client.Object) []string {
+			return []string{strings.ToLower(obj.(*v1alpha1.CapabilityClaim).Spec.Capability)}
 		}},
-		{&v1alpha1.CapabilityProvider{}, indexCapability, func(obj client.Object) string {
-			return strings.ToLower(obj.(*v1alpha1.CapabilityProvider).Spec.Capability)
+		{claim, indexBoundTo, func(obj client.Object) []string { return boundTo(obj.(*v1alpha1.CapabilityClaim)) }},
+		{&v1alpha1.CapabilityProvider{}, indexCapability, func(obj client.Object) []string {
+			return []string{strings.ToLower(obj.(*v1alpha1.CapabilityProvider).Spec.Capability)}
 		}},
 	} {
-		err := mgr.GetFieldIndexer().IndexField(context.Background(), index.of, index.field, func(obj client.Object) []string {
-			return []string{index.value(obj)}
-		})
-		if err != nil {
+		if err := mgr.GetFieldIndexer().IndexField(context.Background(), index.of, index.field, index.values); err != nil {
 			return fmt.Errorf("cannot index %s: %w", index.field, err)
 		}
 	}
 	return nil
+}
+
+// boundTo returns the claims that a claim is bound to, or is to be, as NAMESPACE/NAME.
+func boundTo(claim *v1alpha1.CapabilityClaim) []string {
+	var found []string
+	if to, is := capabilities.BoundTo(claim); is {
+		found = append(found, to.String())
+	}
+	if is := claim.Status.BoundTo; is != nil && !slices.Contains(found, is.Namespace+"/"+is.Name) {
+		found = append(found, is.Namespace+"/"+is.Name)
+	}
+	return found
 }
 
 // ownCache is a cache that begins with the lead.

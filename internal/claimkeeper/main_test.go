@@ -244,11 +244,12 @@ func (f *fixture) provider(name, spec string) client.Object {
 		"  capability: database/SHOP\n  serviceAccountName: databases\n  allowedNamespaces: {matchLabels: {kubernetes.io/metadata.name: SHOP}}\n%s", name, spec))
 }
 
-// claims creates a CapabilityClaim of the namespace SHOP.
+// claims creates a CapabilityClaim of the namespace SHOP, or NAMESPACE/NAME.
 func (f *fixture) claims(name, spec string) client.Object {
 	f.Helper()
-	return f.create(fmt.Sprintf("apiVersion: kraan.io/v1alpha1\nkind: CapabilityClaim\nmetadata: {name: %s, namespace: SHOP, labels: {test: SHOP}}\nspec:\n"+
-		"  capability: database/SHOP\n%s", name, spec))
+	key := f.key(name)
+	return f.create(fmt.Sprintf("apiVersion: kraan.io/v1alpha1\nkind: CapabilityClaim\nmetadata: {name: %s, namespace: %s, labels: {test: SHOP}}\nspec:\n"+
+		"  capability: database/SHOP\n%s", key.Name, key.Namespace, spec))
 }
 
 func (f *fixture) eventually(what string, check func() error) {
@@ -266,11 +267,19 @@ func (f *fixture) eventually(what string, check func() error) {
 	}
 }
 
+// get reads a claim by its name, or by NAMESPACE/NAME.
 func (f *fixture) get(name string) *v1alpha1.CapabilityClaim {
 	f.Helper()
 	claim := &v1alpha1.CapabilityClaim{}
-	f.must(f.client.Get(f.ctx, types.NamespacedName{Namespace: f.shop, Name: name}, claim))
+	f.must(f.client.Get(f.ctx, f.key(name), claim))
 	return claim
+}
+
+func (f *fixture) key(name string) types.NamespacedName {
+	if namespace, of, is := strings.Cut(name, "/"); is {
+		return types.NamespacedName{Namespace: namespace, Name: of}
+	}
+	return types.NamespacedName{Namespace: f.shop, Name: name}
 }
 
 // says waits until a claim says something of its condition Ready.
@@ -301,7 +310,7 @@ func (f *fixture) condition(name, kind, reason string, words ...string) *v1alpha
 func (f *fixture) secret(name string) *corev1.Secret {
 	f.Helper()
 	secret := &corev1.Secret{}
-	f.must(f.client.Get(f.ctx, types.NamespacedName{Namespace: f.shop, Name: name}, secret))
+	f.must(f.client.Get(f.ctx, f.key(name), secret))
 	return secret
 }
 
@@ -309,7 +318,7 @@ func (f *fixture) secret(name string) *corev1.Secret {
 func (f *fixture) gone(obj client.Object, name string) {
 	f.Helper()
 	f.eventually(fmt.Sprintf("%T %s is gone", obj, name), func() error {
-		err := f.client.Get(f.ctx, types.NamespacedName{Namespace: f.shop, Name: name}, obj)
+		err := f.client.Get(f.ctx, f.key(name), obj)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}

@@ -23,6 +23,9 @@ import (
 // observe reads what is decided from. What keeps the claim from being served is a problem.
 func (v *visit) observe(ctx context.Context) (primaries.Look, *capabilities.Problem, error) {
 	look := v.newLook()
+	if v.record.bound.Shared != nil {
+		return v.observeShared(ctx, look)
+	}
 	plan := v.k.plans.understand(v.record.digest, v.record.bound.Spec)
 	if plan.blueprint == nil {
 		return look, invalid(v.record.bound.Provider, errors.New(plan.problems[0])), nil
@@ -36,7 +39,7 @@ func (v *visit) observe(ctx context.Context) (primaries.Look, *capabilities.Prob
 	}
 	instance := capabilities.Instance{
 		Claim: v.claim, Blueprint: plan.blueprint, Provider: v.record.bound.Provider, Version: v.record.bound.Version, Namespace: v.claim.Namespace, Scopes: scopes,
-		Live: v.byID(look),
+		Live: v.byID(look), Own: v.owned(look),
 	}
 	if plan.blueprint.IsHome() {
 		instance.Namespace = v.account().Namespace
@@ -162,8 +165,19 @@ func (v *visit) byID(look primaries.Look) map[string]*unstructured.Unstructured 
 	found := map[string]*unstructured.Unstructured{}
 	for _, known := range look.Known {
 		live := look.Live[primaries.IdentityOf(known)]
-		if known.Of == v.record.bound.Provider && live != nil && primaries.Foreign(look.Owner, look.Keys, live) == "" && live.GetDeletionTimestamp() == nil {
+		if known.Of == v.record.bound.Provider && live != nil && v.own(look, primaries.IdentityOf(known)) != nil && live.GetDeletionTimestamp() == nil {
 			found[known.ID] = live
+		}
+	}
+	return found
+}
+
+// owned returns all that the claim has.
+func (v *visit) owned(look primaries.Look) map[objects.ID]*unstructured.Unstructured {
+	found := map[objects.ID]*unstructured.Unstructured{}
+	for id := range look.Live {
+		if live := v.own(look, id); live != nil && live.GetDeletionTimestamp() == nil {
+			found[id] = live
 		}
 	}
 	return found
@@ -175,9 +189,17 @@ func (v *visit) wanted(ctx context.Context, look *primaries.Look, instance *capa
 	if failure != nil || err != nil {
 		return failure, err
 	}
-	if object, has := instance.PasswordsObject(have, fresh); has {
+	*instance = instance.WithPasswords(have)
+	taken := false
+	if v.rotating = ""; len(instance.Previous) > 0 {
+		taking, err := v.taking(ctx, *look, instance.Rotation)
+		if err != nil {
+			return nil, err
+		}
+		taken = v.wait(taking)
+	}
+	if object, has := instance.PasswordsObject(have, taken, fresh); has {
 		look.Objects = append(look.Objects, object)
-		instance.Passwords = instance.PasswordsOf(have)
 	}
 	made, err := instance.Objects()
 	if err != nil {
@@ -190,31 +212,31 @@ func (v *visit) wanted(ctx context.Context, look *primaries.Look, instance *capa
 // passwords returns what the Secret with the claim's passwords holds; nil where it is not
 // there yet.
 func (v *visit) passwords(ctx context.Context, look *primaries.Look) (map[string][]byte, *capabilities.Problem, error) {
-	id := objects.ID{Kind: "Secret", Namespace: v.claim.Namespace, Name: capabilities.PasswordsName(v.claim)}
-	live := look.Live[id]
-	if live == nil || primaries.Foreign(look.Owner, look.Keys, live) != "" {
+	live := v.own(*look, objects.ID{Kind: "Secret", Namespace: v.claim.Namespace, Name: capabilities.PasswordsName(v.claim)})
+	if live == nil {
 		return nil, nil, nil
 	}
-	return v.content(ctx, live)
+	held, failure, err := v.content(ctx, live)
+	return held.data, failure, err
 }
 
 // content returns what a Secret holds, as the provider's account may read it.
-func (v *visit) content(ctx context.Context, live *unstructured.Unstructured) (map[string][]byte, *capabilities.Problem, error) {
+func (v *visit) content(ctx context.Context, live *unstructured.Unstructured) (seenSecret, *capabilities.Problem, error) {
 	if known, is := v.k.secrets.known(live); is {
 		return known, nil, nil
 	}
 	as, failure, err := v.client(ctx)
 	if failure != nil || err != nil {
-		return nil, failure, err
+		return seenSecret{}, failure, err
 	}
-	data, err := v.k.content(ctx, as, live)
+	held, err := v.k.content(ctx, as, live)
 	if apierrors.IsForbidden(err) {
 		why := accounts.FailureOf(v.account(), err)
-		return nil, &capabilities.Problem{
+		return seenSecret{}, &capabilities.Problem{
 			Reason: v1alpha1.ReasonAccessDenied, Message: fmt.Sprintf("cannot read %s%s: %s", objects.IDOf(live), why.As, why.Message),
 		}, nil
 	}
-	return data, nil, err
+	return held, nil, err
 }
 
 // binding adds the claim's binding, once all else is ready.
@@ -236,7 +258,10 @@ func (v *visit) binding(ctx context.Context, look *primaries.Look, instance *cap
 	if binding.Object == nil {
 		return nil, nil
 	}
-	return nil, v.see(ctx, look, binding.Identity())
+	if err := v.see(ctx, look, binding.Identity()); err != nil {
+		return nil, err
+	}
+	return v.mark(ctx, look, binding, instance.Rotation)
 }
 
 // whatIsMissing says what a binding waits for of all else that a claim has; empty for nothing.
@@ -286,11 +311,11 @@ func (v *visit) values(
 				Message: fmt.Sprintf("%s is neither an object of the claim nor owned by one, and no other is read", key.ID),
 			}, nil
 		}
-		data, failure, err := v.content(ctx, live)
+		held, failure, err := v.content(ctx, live)
 		if failure != nil || err != nil {
 			return nil, "", failure, err
 		}
-		value, has := data[key.In]
+		value, has := held.data[key.In]
 		if !has {
 			return nil, capabilities.Missing(key), nil, nil
 		}

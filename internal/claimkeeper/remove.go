@@ -10,15 +10,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/capabilities"
-	"github.com/strata-project/strata/internal/kinds"
-	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/primaries"
 	"github.com/strata-project/strata/internal/round"
 )
@@ -79,27 +76,26 @@ func (v *visit) removeUnknown(ctx context.Context, look primaries.Look) (time.Du
 	}})
 }
 
-// users returns the releases that read the claim's binding and are to stay.
+// users returns who reads the claim's binding and is to stay: releases, and claims that are
+// bound to it.
 func (v *visit) users(ctx context.Context) ([]string, error) {
-	scope, err := v.k.kinds.Scope(kinds.HelmReleaseKind, releaseVersion.Version)
-	if err != nil || scope == objects.ScopeUnknown {
+	releases, err := v.releases(ctx)
+	if err != nil {
 		return nil, err
-	}
-	if err := v.k.releases.watch(); err != nil {
-		return nil, err
-	}
-	releases := &unstructured.UnstructuredList{}
-	releases.SetGroupVersionKind(releaseVersion.GroupVersion().WithKind(releaseVersion.Kind + "List"))
-	if err := v.k.Client.List(ctx, releases, client.InNamespace(v.claim.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("cannot list HelmReleases: %w", err)
 	}
 	var found []string
-	for i := range releases.Items {
-		if release := &releases.Items[i]; release.GetDeletionTimestamp() == nil && capabilities.ReadsBinding(release, v.claim) {
-			found = append(found, release.GetName())
+	for _, release := range releases {
+		if release.GetDeletionTimestamp() == nil && capabilities.ReadsBinding(release, v.claim) {
+			found = append(found, "HelmRelease "+release.GetName())
 		}
 	}
-	return found, nil
+	sharing, err := v.sharing(ctx)
+	for _, claim := range sharing {
+		if claim.DeletionTimestamp == nil {
+			found = append(found, "CapabilityClaim "+claim.Namespace+"/"+claim.Name)
+		}
+	}
+	return found, err
 }
 
 // isLeft tells whether an object of the claim is there, although the cache does not show it.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/strata-project/strata/internal/capabilities"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -30,11 +31,13 @@ type secrets struct {
 	read    map[types.NamespacedName][]objects.ID
 }
 
-// seenSecret is what a Secret held at a version.
+// seenSecret is what a Secret held at a version, and what it said of its passwords then: its
+// metadata in a cache may be older.
 type seenSecret struct {
-	uid     types.UID
-	version string
-	data    map[string][]byte
+	uid      types.UID
+	version  string
+	data     map[string][]byte
+	rotation capabilities.Rotation
 }
 
 // reads notes which Secrets a claim reads, so that their changes wake it.
@@ -72,32 +75,32 @@ func (s *secrets) readersOf(secret types.NamespacedName) []types.NamespacedName 
 }
 
 // known returns what a Secret holds, where that was read at the version of its metadata.
-func (s *secrets) known(seen *unstructured.Unstructured) (map[string][]byte, bool) {
+func (s *secrets) known(seen *unstructured.Unstructured) (seenSecret, bool) {
 	last, found := s.get(objects.IDOf(seen))
-	return last.data, found && last.uid == seen.GetUID() && last.version == seen.GetResourceVersion()
+	return last, found && last.uid == seen.GetUID() && last.version == seen.GetResourceVersion()
 }
 
-// content reads what a Secret holds, as an account may. seen is its metadata. It is nil where
-// the Secret has gone.
-func (k *Keeper) content(ctx context.Context, as client.Reader, seen *unstructured.Unstructured) (map[string][]byte, error) {
+// content reads what a Secret holds, as an account may. seen is its metadata. Its data are nil
+// where the Secret has gone.
+func (k *Keeper) content(ctx context.Context, as client.Reader, seen *unstructured.Unstructured) (seenSecret, error) {
 	id := objects.IDOf(seen)
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	secret := &corev1.Secret{}
 	switch err := as.Get(ctx, id.Key(), secret); {
 	case apierrors.IsNotFound(err):
-		return nil, nil
+		return seenSecret{}, nil
 	case err != nil:
-		return nil, fmt.Errorf("cannot read %s: %w", id, err)
+		return seenSecret{}, fmt.Errorf("cannot read %s: %w", id, err)
 	case secret.UID != seen.GetUID():
-		return nil, nil // another one is there now, and a watch tells of it
+		return seenSecret{}, nil // another one is there now, and a watch tells of it
 	}
-	data := secret.Data
-	if data == nil {
-		data = map[string][]byte{}
+	read := seenSecret{secret.UID, secret.ResourceVersion, secret.Data, capabilities.RotationOf(secret)}
+	if read.data == nil {
+		read.data = map[string][]byte{}
 	}
-	k.secrets.set(id, seenSecret{secret.UID, secret.ResourceVersion, data})
-	return data, nil
+	k.secrets.set(id, read)
+	return read, nil
 }
 
 // alphabet is what passwords are made of: nothing that has to be escaped in an address, a

@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/capabilities"
 	"github.com/strata-project/strata/internal/kinds"
 )
 
@@ -51,6 +52,7 @@ func (k *Keeper) setupClaims(mgr manager.Manager) error {
 	return watchAll(
 		c,
 		source.Kind(main, client.Object(&v1alpha1.CapabilityClaim{}), &handler.EnqueueRequestForObject{}, specChanged),
+		source.Kind(main, client.Object(&v1alpha1.CapabilityClaim{}), handler.EnqueueRequestsFromMapFunc(k.claimsThatShare), shareChanged),
 		source.Kind(main, client.Object(&v1alpha1.CapabilityProvider{}), handler.EnqueueRequestsFromMapFunc(k.claimsOfProvider), specChanged),
 		source.Kind(main, client.Object(namespace), handler.EnqueueRequestsFromMapFunc(k.claimsIn), predicate.LabelChangedPredicate{}),
 		source.Kind(main, client.Object(crd), handler.EnqueueRequestsFromMapFunc(k.redefined)),
@@ -58,7 +60,7 @@ func (k *Keeper) setupClaims(mgr manager.Manager) error {
 	)
 }
 
-// releaseWatch wakes the claims that a release has let go.
+// releaseWatch wakes the claims that a release has let go, or whose passwords it has taken.
 func (k *Keeper) releaseWatch(mgr manager.Manager) source.Source {
 	release := &unstructured.Unstructured{}
 	release.SetGroupVersionKind(releaseVersion)
@@ -155,14 +157,24 @@ var onlyDeletes = predicate.Funcs{
 	UpdateFunc: func(event.UpdateEvent) bool { return false },
 }
 
-// released passes that a release reads other values, or goes.
+// shareChanged passes what concerns claims that are bound to another one, and that one.
+var shareChanged = predicate.Or[client.Object](specChanged, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	was, is := e.ObjectOld.(*v1alpha1.CapabilityClaim).Status, e.ObjectNew.(*v1alpha1.CapabilityClaim).Status
+	differs := func(condition string) bool {
+		return meta.IsStatusConditionTrue(was.Conditions, condition) != meta.IsStatusConditionTrue(is.Conditions, condition)
+	}
+	return was.Provider != is.Provider || was.Version != is.Version || was.Rotation != is.Rotation ||
+		differs(v1alpha1.RotatingCondition) || differs(v1alpha1.ReadyCondition)
+}})
+
+// released passes that a release reads other values, has taken some, or goes.
 var released = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, isOld := e.ObjectOld.(*unstructured.Unstructured)
 		is, isNew := e.ObjectNew.(*unstructured.Unstructured)
 		return isOld && isNew && (was.GetDeletionTimestamp().IsZero() != is.GetDeletionTimestamp().IsZero() ||
-			!equality.Semantic.DeepEqual(kinds.ValuesOf(was), kinds.ValuesOf(is)))
+			capabilities.HasTaken(was) != capabilities.HasTaken(is) || !equality.Semantic.DeepEqual(kinds.ValueKeysOf(was), kinds.ValueKeysOf(is)))
 	},
 }
 
@@ -200,14 +212,29 @@ func (k *Keeper) claimsOfProvider(ctx context.Context, obj client.Object) []ctrl
 	return k.claims(ctx, func(*v1alpha1.CapabilityClaim) bool { return true }, client.MatchingFields{indexCapability: capability})
 }
 
-// claimsIn returns the claims of a namespace that nobody serves.
-func (k *Keeper) claimsIn(ctx context.Context, obj client.Object) []ctrl.Request {
-	return k.claims(ctx, func(claim *v1alpha1.CapabilityClaim) bool { return claim.Status.Provider == "" }, client.InNamespace(obj.GetName()))
+// claimsThatShare returns the claims that are bound to a claim, and those that it is bound to.
+func (k *Keeper) claimsThatShare(ctx context.Context, obj client.Object) []ctrl.Request {
+	found := k.claims(ctx, func(*v1alpha1.CapabilityClaim) bool { return true }, client.MatchingFields{indexBoundTo: client.ObjectKeyFromObject(obj).String()})
+	for _, key := range boundTo(obj.(*v1alpha1.CapabilityClaim)) {
+		namespace, name, _ := strings.Cut(key, "/")
+		found = append(found, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+	}
+	return found
 }
 
-// claimsThatWaitFor returns the claims that wait for a release to let them go.
+// claimsIn returns the claims of a namespace that nobody serves, or another claim's instance.
+func (k *Keeper) claimsIn(ctx context.Context, obj client.Object) []ctrl.Request {
+	return k.claims(ctx, func(claim *v1alpha1.CapabilityClaim) bool {
+		return claim.Status.Provider == "" || claim.Status.BoundTo != nil
+	}, client.InNamespace(obj.GetName()))
+}
+
+// claimsThatWaitFor returns the claims that wait for a release to let them go, or to take their
+// passwords.
 func (k *Keeper) claimsThatWaitFor(ctx context.Context, obj client.Object) []ctrl.Request {
-	return k.claims(ctx, func(claim *v1alpha1.CapabilityClaim) bool { return !claim.DeletionTimestamp.IsZero() }, client.InNamespace(obj.GetNamespace()))
+	return k.claims(ctx, func(claim *v1alpha1.CapabilityClaim) bool {
+		return !claim.DeletionTimestamp.IsZero() || capabilities.IsRotating(claim)
+	}, client.InNamespace(obj.GetNamespace()))
 }
 
 // redefined returns the claims that are not ready: their kinds may be served now.

@@ -123,6 +123,9 @@ type Entry struct {
 	// Spared says why an object stays that says itself that it may go; empty for any
 	// other. It follows from the live object and is not stored.
 	Spared string
+	// Stays is true for an object that is left as it is while its primary is there, although
+	// that does not want it any more. It is not stored.
+	Stays bool
 	// Assess is how to tell whether the object is ready; it follows from the
 	// kind and is not stored.
 	Assess objects.Assess

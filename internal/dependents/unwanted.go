@@ -47,7 +47,7 @@ func (p *planner) planUnwanted(entry Entry) {
 	case p.isFormerlyOwned(live) && !p.Held:
 		p.act(Action{Verb: VerbDisown, ID: entry.ID})
 		p.stand(entry, objects.Standing{Health: objects.Progressing, Status: entry.Status, Unwanted: true, Message: "is taken over"})
-	case p.Held || !p.MayPrune:
+	case p.Held || !p.MayPrune || entry.Stays:
 		p.planHold(entry.ID, live, entry.Assess, 0)
 		p.stand(
 			entry,

@@ -49,6 +49,9 @@ type Object struct {
 	// Inherits is true for an object that goes over from whoever of the primary had it before.
 	// Any other one is left as it is, and kept, where somebody else of the primary has it.
 	Inherits bool
+	// Replaces is true for an object that what was wanted by its ID before, and by another
+	// name, goes for.
+	Replaces bool
 	// Confidential is true where nobody may be told what Object holds, as with Secrets.
 	Confidential bool
 }
@@ -80,7 +83,7 @@ type Look struct {
 	NotServed map[objects.ServedKind]bool
 	// Reserved holds objects that others keep for themselves, with what they are.
 	Reserved map[objects.ID]string
-	// MayPrune allows to delete what is not wanted.
+	// MayPrune allows to delete all that is not wanted; otherwise only what was replaced is.
 	MayPrune bool
 	// DigestKey keys the digests of Secrets.
 	DigestKey digests.Key
@@ -92,7 +95,7 @@ func (l Look) Plan() dependents.Plan {
 	in := dependents.Input{
 		Owner: l.Owner, Keys: l.Keys, Now: l.Now, Grace: -1, Keep: map[objects.ID]bool{}, Inventory: l.inventory(),
 		Found:  dependents.Found{Live: l.Live, Stale: l.Stale, NotServed: l.NotServed},
-		Limits: dependents.Limits{MayWrite: true, MayPrune: l.MayPrune, Reserved: l.reserved()},
+		Limits: dependents.Limits{MayWrite: true, MayPrune: true, Reserved: l.reserved()},
 	}
 	for _, object := range l.Objects {
 		if object.Object == nil {
@@ -219,12 +222,17 @@ func (l Look) inventory() []dependents.Entry {
 	for _, known := range l.Known {
 		byID[keyOf(known)] = IdentityOf(known)
 	}
+	replaced := map[string]bool{}
+	for _, object := range l.Objects {
+		replaced[object.key()] = object.Replaces
+	}
 	entries := make([]dependents.Entry, 0, len(l.Known))
 	for _, known := range l.Known {
 		id := IdentityOf(known)
 		entry := dependents.Entry{
 			ID: id, Digest: known.Digest, UID: known.UID, Generation: known.Generation, ResourceVersion: known.ResourceVersion,
 			Status: known.Status, Since: known.LastTransitionTime.Time, Origin: keyOf(known),
+			Stays: !l.MayPrune && !replaced[keyOf(known)],
 			// Without a rank: what goes after what is said by DependsOn alone, so that no object
 			// waits for one that waits for it.
 		}

@@ -176,6 +176,45 @@ func TestNothingIsTakenOver(t *testing.T) {
 	}
 }
 
+// What is not wanted any more stays until the primary goes, but for what was replaced by
+// something of another name.
+func TestWhatWasReplacedGoes(t *testing.T) {
+	w := newWorld(configMap("a"), configMap("b", "a"))
+	w.look.MayPrune = false
+	w.step()
+	w.step()
+	renamed := func(replaces bool, names ...string) []primaries.Object {
+		a, b := configMap(names[0]), configMap(names[1], "a")
+		a.ID, b.ID, a.Replaces, b.Replaces = "a", "b", false, replaces
+		return []primaries.Object{a, b}
+	}
+	w.want(renamed(true, "a2", "b2")...)
+	var done []string
+	for range 4 {
+		done = append(done, w.step()...)
+	}
+	if diff := cmp.Diff([]string{"write a2", "write b2", "delete b"}, sorted(done)); diff != "" {
+		t.Error(diff)
+	}
+	w.want(renamed(false, "a2", "b3")...)
+	for range 3 {
+		w.step()
+	}
+	var left []string
+	for _, known := range w.look.Known {
+		left = append(left, known.Name)
+	}
+	if diff := cmp.Diff([]string{"a", "a2", "b2", "b3"}, left); diff != "" || w.says() != "" {
+		t.Errorf("it says %q, and has %s", w.says(), diff)
+	}
+}
+
+// sorted puts writes before deletions, whatever their order was.
+func sorted(done []string) []string {
+	slices.SortStableFunc(done, func(a, b string) int { return strings.Compare(b[:1], a[:1]) })
+	return done
+}
+
 // An object that cannot be made yet keeps what there is of it.
 func TestWhatCannotBeMadeYetStays(t *testing.T) {
 	w := newWorld(configMap("a"))

@@ -43,6 +43,9 @@ func ClaimRows(claims []capabilities.Claim, now time.Time) [][]string {
 		if claim.IsReady() {
 			why = claim.Outdated
 		}
+		if why == "" && claim.Rotating != "" {
+			why = "passwords of before are still valid: " + claim.Rotating
+		}
 		age := ""
 		if claim.Since != nil {
 			age = duration.HumanDuration(claim.Age(now))

@@ -112,6 +112,14 @@ type Claim struct {
 	Message    string `json:"message"`
 	// Outdated says what would be different if it were bound anew; empty for nothing.
 	Outdated string `json:"outdated"`
+	// BoundTo is the claim whose instance it has, as NAMESPACE/NAME; empty for one of its own.
+	// Sharing are the claims that have this one's.
+	BoundTo string   `json:"boundTo"`
+	Sharing []string `json:"sharing"`
+	// Rotation is the number of its passwords, and Rotating says until when those of before are
+	// valid; empty where they are not.
+	Rotation int64  `json:"rotation"`
+	Rotating string `json:"rotating"`
 	// Layer that has it, and Releases that read its binding, in its namespace.
 	Layer    string   `json:"layer"`
 	Releases []string `json:"releases"`
@@ -138,6 +146,15 @@ func claimOf(s *snapshot.Snapshot, of *v1alpha1.CapabilityClaim) Claim {
 	claim := Claim{
 		Namespace: of.Namespace, Name: of.Name, Capability: strings.ToLower(of.Spec.Capability), Wanted: of.Spec.Version,
 		Provider: of.Status.Provider, Version: of.Status.Version, Layer: of.Labels[v1alpha1.LayerLabel], Releases: []string{},
+		Sharing: []string{}, Rotation: of.Status.Rotation, Rotating: capabilities.RotatingOf(of),
+	}
+	if to := of.Status.BoundTo; to != nil {
+		claim.BoundTo = to.Namespace + "/" + to.Name
+	}
+	for _, other := range s.Claims {
+		if to := other.Status.BoundTo; to != nil && to.Namespace == of.Namespace && to.Name == of.Name {
+			claim.Sharing = append(claim.Sharing, other.Namespace+"/"+other.Name)
+		}
 	}
 	if of.Status.Binding != nil {
 		claim.Binding = of.Status.Binding.Name
@@ -181,7 +198,7 @@ type Candidate struct {
 // Explain says why a claim is where it is. controller is the controller's namespace.
 func Explain(s *snapshot.Snapshot, of *v1alpha1.CapabilityClaim, controller string) Why {
 	why := Why{Claim: claimOf(s, of), Objects: append([]v1alpha1.Dependent{}, of.Status.Objects...), Candidates: []Candidate{}, ToDo: []string{}}
-	if of.Status.Provider == "" {
+	if of.Status.Provider == "" && of.Spec.BoundTo == nil {
 		why.Candidates = candidates(s, of, controller)
 	}
 	why.ToDo = toDo(why, of)
@@ -217,6 +234,9 @@ func toDo(why Why, of *v1alpha1.CapabilityClaim) []string {
 		))
 	case why.Reason == v1alpha1.ReasonAmbiguous:
 		todo = append(todo, "name one in requires of the application, in the bundle or the Platform; or mark one of the providers as default")
+	case why.Reason == v1alpha1.ReasonNotShared && of.Spec.BoundTo != nil:
+		to, _ := capabilities.BoundTo(of)
+		todo = append(todo, fmt.Sprintf("ask whoever has CapabilityClaim %s to allow the namespace %s: spec.allowedNamespaces", to, of.Namespace))
 	case why.Reason == v1alpha1.ReasonNoProvider && len(why.Candidates) == 0:
 		todo = append(todo, "ask a platform team for a CapabilityProvider of "+why.Capability)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/snapshot"
@@ -57,6 +59,18 @@ type Step struct {
 // Moved says what a move of a claim to a provider would do, by the controller's own rules.
 func Moved(s *snapshot.Snapshot, of *v1alpha1.CapabilityClaim, to, controller string) Move {
 	move := Move{Claim: of.Namespace + "/" + of.Name, From: of.Status.Provider, To: to, Steps: []Step{}}
+	if from, is := capabilities.BoundTo(of); is {
+		bound, problem := seekerOf(s, of, controller).Borrow(client.ObjectKeyFromObject(of), from, lenderOf(s, from))
+		switch {
+		case problem != nil:
+			move.Refused = problem.Message
+		case bound.Provider != to:
+			move.Refused = bound.Elsewhere()
+		default:
+			move.Steps = steps(of.Status.Objects, nil, capabilities.Instance{Provider: bound.Provider})
+		}
+		return move
+	}
 	bound, refused := capabilities.Move(seekerOf(s, of, controller), to, &capabilities.Bound{Claim: move.Claim}, providersOf(s))
 	if move.Refused = refused; bound == nil {
 		return move
@@ -74,6 +88,7 @@ func Moved(s *snapshot.Snapshot, of *v1alpha1.CapabilityClaim, to, controller st
 	instance := capabilities.Instance{
 		Claim: of, Blueprint: blueprint, Provider: bound.Provider, Version: bound.Version, Parameters: parameters, Namespace: of.Namespace,
 		Scopes: map[schema.GroupKind]objects.Scope{}, Live: map[string]*unstructured.Unstructured{}, Passwords: instancePasswords(bound.Spec),
+		Rotation: of.Status.Rotation,
 	}
 	if blueprint.IsHome() {
 		instance.Namespace = capabilities.NamespaceOf(bound.Spec, controller)
@@ -140,6 +155,24 @@ func isSame(known v1alpha1.Dependent, wanted objects.ID, namespace string) bool 
 		id.Namespace = ""
 	}
 	return id == wanted
+}
+
+// lenderOf returns a claim with to whom it is bound, as its status says.
+func lenderOf(s *snapshot.Snapshot, key types.NamespacedName) capabilities.Lender {
+	for _, claim := range s.Claims {
+		if client.ObjectKeyFromObject(claim) != key {
+			continue
+		}
+		lender := capabilities.Lender{Claim: claim}
+		if claim.Status.Provider != "" {
+			lender.Bound = &capabilities.Bound{Provider: claim.Status.Provider, Version: claim.Status.Version}
+		}
+		if to := claim.Status.BoundTo; to != nil && lender.Bound != nil {
+			lender.Bound.Shared = &capabilities.Shared{Namespace: to.Namespace, Name: to.Name}
+		}
+		return lender
+	}
+	return capabilities.Lender{}
 }
 
 // seekerOf returns who claims.

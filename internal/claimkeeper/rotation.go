@@ -1,0 +1,98 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claimkeeper
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/strata-project/strata/internal/capabilities"
+	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/primaries"
+)
+
+func (v *visit) bindingID() objects.ID {
+	return objects.ID{Kind: "Secret", Namespace: v.claim.Namespace, Name: capabilities.BindingName(v.claim)}
+}
+
+// own returns an object of the claim as it is; nil where there is none, or somebody else's.
+func (v *visit) own(look primaries.Look, id objects.ID) *unstructured.Unstructured {
+	live := look.Live[id]
+	if live == nil || primaries.Foreign(look.Owner, look.Keys, live) != "" {
+		return nil
+	}
+	return live
+}
+
+// mark notes on a binding that is wanted which passwords it has, and who had others before.
+func (v *visit) mark(ctx context.Context, look *primaries.Look, binding primaries.Object, number int64) (*capabilities.Problem, error) {
+	if binding.Object == nil || number == 0 {
+		return nil, nil
+	}
+	live := v.own(*look, v.bindingID())
+	var before map[string][]byte
+	var releases []*unstructured.Unstructured
+	if live != nil && capabilities.RotationOf(live).Number != number {
+		held, failure, err := v.content(ctx, live)
+		if failure != nil || err != nil {
+			return failure, err
+		}
+		before = held.data
+		if releases, err = v.releases(ctx); err != nil {
+			return nil, err
+		}
+	}
+	capabilities.Mark(binding.Object, live, before, number, releases, v.now)
+	return nil, nil
+}
+
+// taking reads what tells whether passwords were taken by all who had others before.
+func (v *visit) taking(ctx context.Context, look primaries.Look, number int64) (capabilities.Taking, error) {
+	releases, err := v.releases(ctx)
+	if err != nil {
+		return capabilities.Taking{}, err
+	}
+	taking := capabilities.Taking{Claim: v.claim, Number: number, Releases: releases, Now: v.now}
+	if live := v.own(look, v.bindingID()); live != nil {
+		taking.Binding = capabilities.RotationOf(live)
+	}
+	taking.Sharing, err = v.sharing(ctx)
+	return taking, err
+}
+
+// wait notes until when passwords of before are valid. It returns true where they need not be
+// any longer.
+func (v *visit) wait(taking capabilities.Taking) bool {
+	waits, until := taking.Waits()
+	v.rotating = waits
+	if !until.IsZero() {
+		v.again = max(until.Sub(v.now), time.Second)
+	}
+	return waits == ""
+}
+
+// releases returns the HelmReleases of the claim's namespace, in the cache's copies.
+func (v *visit) releases(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	scope, err := v.k.kinds.Scope(releaseVersion.GroupKind(), releaseVersion.Version)
+	if err != nil || scope == objects.ScopeUnknown {
+		return nil, err
+	}
+	if err := v.k.releases.watch(); err != nil {
+		return nil, err
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(releaseVersion.GroupVersion().WithKind(releaseVersion.Kind + "List"))
+	if err := v.k.Client.List(ctx, list, client.InNamespace(v.claim.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("cannot list HelmReleases: %w", err)
+	}
+	found := make([]*unstructured.Unstructured, 0, len(list.Items))
+	for i := range list.Items {
+		found = append(found, &list.Items[i])
+	}
+	return found, nil
+}
