@@ -74,6 +74,48 @@ spec:
   - {key: uri, value: "postgresql://app:${passwords.app}@127.0.0.1:${string(parameters.port)}/${parameters.database}"}
 `
 
+// rotatingObjects are those by which two roles of the server take turns: one has the password
+// that is, and the other one that of before, as long as that is to be valid.
+const rotatingObjects = `
+  - id: users
+    template:
+      apiVersion: v1
+      kind: Secret
+      metadata: {name: "${claim.name}-users"}
+      stringData:
+        users.sql: |
+          DO $$ BEGIN CREATE ROLE app0; CREATE ROLE app1; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
+          ALTER ROLE app${string(claim.rotation % 2)} LOGIN PASSWORD '${passwords.app}';
+          ALTER ROLE app${string((claim.rotation + 1) % 2)} ${previous.app == '' ? 'NOLOGIN' : 'LOGIN'};
+  - id: alter
+    dependsOn: [server, users]
+    onRename: Delete
+    ready: object.?status.?ready.orValue(0) == 1
+    template:
+      apiVersion: batch/v1
+      kind: Job
+      metadata: {name: "${claim.name}-users-${string(claim.rotation)}${claim.rotating ? 'both' : 'one'}"}
+      spec:
+        managedBy: example.com/test
+        template:
+          spec:
+            restartPolicy: OnFailure
+            containers:
+            - {name: psql, image: docker.io/library/postgres:15, args: ["-f", /users/users.sql], volumeMounts: [{name: users, mountPath: /users}]}
+            volumes: [{name: users, secret: {secretName: "${claim.name}-users"}}]
+  publishes:
+  - {key: uri, value: "postgresql://app${string(claim.rotation % 2)}:${passwords.app}@127.0.0.1:${string(parameters.port)}/${parameters.database}"}
+`
+
+// rotatingProvider is as postgresProvider, with users of their own, and with a password of the
+// superuser that stays.
+func rotatingProvider() string {
+	text, _, _ := strings.Cut(postgresProvider, "  publishes:")
+	text = strings.Replace(text, "passwords: [{name: app}]", "passwords: [{name: app}, {name: root}]", 1)
+	text = strings.Replace(text, "  - id: credentials\n", "  - id: credentials\n    mode: CreateOnce\n", 1)
+	return strings.Replace(text, "password: \"${passwords.app}\"", "password: \"${passwords.root}\"", 1) + rotatingObjects[1:]
+}
+
 // provider creates a CapabilityProvider, and deletes it with the test.
 func (f *fixture) provider(text string) *v1alpha1.CapabilityProvider {
 	f.Helper()
@@ -142,12 +184,34 @@ func (f *fixture) runServer(name string) *postgres.Server {
 		f.Fatal(err)
 	}
 	server := postgres.Start(f.T, port, "app", string(secret.Data[ref.Key]))
-	one := int32(1)
+	f.saysReady(job)
+	return server
+}
+
+// saysReady says that what a Job is to run does.
+func (f *fixture) saysReady(job *batchv1.Job) {
+	f.Helper()
+	one, now := int32(1), metav1.Now()
 	patched := job.DeepCopy()
-	now := metav1.Now()
 	patched.Status.Active, patched.Status.Ready, patched.Status.StartTime = 1, &one, &now
 	f.must(stack.client.Status().Patch(f.ctx, patched, client.MergeFrom(job)))
-	return server
+}
+
+// alterUsers is the kubelet of the Job that tells a server of its users: it runs what that is
+// to run, as the superuser, and says that it has.
+func (f *fixture) alterUsers(server *postgres.Server, claim, name string, port int) {
+	f.Helper()
+	job, users, root := &batchv1.Job{}, &corev1.Secret{}, &corev1.Secret{}
+	f.eventually("Job "+name+" is there", func() error {
+		return stack.client.Get(f.ctx, types.NamespacedName{Namespace: f.prefix, Name: name}, job)
+	})
+	f.must(stack.client.Get(f.ctx, types.NamespacedName{Namespace: f.prefix, Name: claim + "-users"}, users))
+	f.must(stack.client.Get(f.ctx, types.NamespacedName{Namespace: f.prefix, Name: claim + "-server"}, root))
+	uri := fmt.Sprintf("postgresql://app:%s@127.0.0.1:%d/app", root.Data["password"], port)
+	if _, err := server.Query(uri, string(users.Data["users.sql"])); err != nil {
+		f.Fatalf("Job %s: %v", name, err)
+	}
+	f.saysReady(job)
 }
 
 // freePort returns a port of the loopback address that nobody has.

@@ -5,10 +5,12 @@
 package postgres
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -112,6 +114,45 @@ func (s *Server) Query(uri, statement string) (string, error) {
 		return "", fmt.Errorf("psql: %w: %s", err, said.String())
 	}
 	return strings.TrimSpace(out.String()), nil
+}
+
+// Session is a client that stays connected.
+type Session struct {
+	client *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Scanner
+}
+
+// Connect connects a client, which stays until the test ends.
+func (s *Server) Connect(t testing.TB, uri string) *Session {
+	t.Helper()
+	c := &Session{client: s.command("psql", "--no-psqlrc", "-v", "ON_ERROR_STOP=1", "-Atq", uri)}
+	var err error
+	if c.in, err = c.client.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.client.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.out = bufio.NewScanner(out)
+	if err := c.client.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.in.Close()
+		_ = c.client.Wait()
+	})
+	return c
+}
+
+// Ask runs a statement in the session, and returns the line that it prints; empty where the
+// session has ended.
+func (c *Session) Ask(statement string) string {
+	if _, err := io.WriteString(c.in, statement+";\n"); err != nil || !c.out.Scan() {
+		return ""
+	}
+	return c.out.Text()
 }
 
 // command returns a program of PostgreSQL, which does not outlive this process.
