@@ -21,8 +21,8 @@ import (
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
-	"github.com/strata-project/strata/internal/memory"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/ownwrites"
 )
 
 // lacking is a cache that has nothing.
@@ -72,7 +72,7 @@ func TestObjectThatACacheLacks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			id := idOf(test.object)
-			r := &AddonsLayerReconciler{Process: &Process{remembered: remembered{recent: memory.NewObjects()}}}
+			r := &AddonsLayerReconciler{Process: &Process{remembered: remembered{recent: ownwrites.NewObjects()}}}
 			r.remotes = informers.NewRemotes(informers.Options{})
 			k := informers.NewKinds(informers.Cluster{Reader: lacking{}, Past: test.past}, informers.Wiring{})
 			k.Serves(gk.WithVersion("v1"))

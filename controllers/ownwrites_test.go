@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/internal/dependents"
-	"github.com/strata-project/strata/internal/memory"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/ownwrites"
 )
 
 // A write may change nothing that a layer reads, such as who owns a field; the
@@ -21,7 +21,7 @@ func TestOwnWritesPassUntilTheyAreSeen(t *testing.T) {
 	gk := schema.GroupKind{Kind: "ServiceAccount"}
 	id := objects.ID{Kind: gk.Kind, Namespace: "default", Name: "deployer"}
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	r := &AddonsLayerReconciler{Process: &Process{remembered: remembered{recent: memory.NewObjects()}}}
+	r := &AddonsLayerReconciler{Process: &Process{remembered: remembered{recent: ownwrites.NewObjects()}}}
 	passes := func(namespace, version string) bool {
 		was := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: id.Name, ResourceVersion: "1"}}
 		is := was.DeepCopy()

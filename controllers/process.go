@@ -24,6 +24,7 @@ import (
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
+	"github.com/strata-project/strata/internal/ownwrites"
 	"github.com/strata-project/strata/internal/signals"
 )
 
@@ -93,7 +94,7 @@ type remembered struct {
 	listings    *memory.Listings
 	knownBuilds memory.Builds
 	// recent are the writes of objects, and recentLayers those of layers.
-	recent       *memory.Objects
+	recent       *ownwrites.Objects
 	recentLayers *memory.Layers
 	waits        *memory.Waits
 	begun        *begun
@@ -107,7 +108,7 @@ type remembered struct {
 func (p *Process) Setup(ctx context.Context, mgr ctrl.Manager) error {
 	p.remembered = remembered{
 		listings:     memory.NewListings(),
-		recent:       memory.NewObjects(),
+		recent:       ownwrites.NewObjects(),
 		recentLayers: memory.NewLayers(),
 		waits:        memory.NewWaits(steady()),
 		lastLooks:    newLastLooks(),

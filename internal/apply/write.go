@@ -75,6 +75,11 @@ func (r *clusterRun) writeClaimed(ctx context.Context, action dependents.Action)
 	if wanted.Shared {
 		return live, nil
 	}
+	if r.Reserved != nil {
+		if why := r.Reserved(r.owner, live); why != "" {
+			return nil, &LeftAloneError{why}
+		}
+	}
 	if live.GetDeletionTimestamp() != nil || !r.mayTake(live, action) {
 		return nil, nil
 	}
@@ -139,12 +144,19 @@ func (r *clusterRun) read(ctx context.Context, live *unstructured.Unstructured, 
 // as long as that takes.
 var errTerminating = errors.New("it is being deleted by somebody else, and can be created when it has gone")
 
+// LeftAloneError says that there is something in the place of a wanted object that others keep
+// for themselves. No cache has shown it.
+type LeftAloneError struct {
+	// Why says what it is.
+	Why string
+}
+
+// Error says what is there.
+func (e *LeftAloneError) Error() string { return "is " + e.Why + ", and is left alone" }
+
 // mayTake tells whether an object is nobody's, the primary's own, or of an
-// owner that the plan takes it from, and is not kept by others for themselves.
+// owner that the plan takes it from.
 func (r *clusterRun) mayTake(live *unstructured.Unstructured, action dependents.Action) bool {
-	if r.Reserved != nil && r.Reserved(r.owner, live) != "" {
-		return false
-	}
 	owner := live.GetLabels()[r.Keys.Owner]
 	return owner == "" || owner == r.owner || slices.Contains(action.From, owner)
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/capabilities"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/keeping"
 	"github.com/strata-project/strata/internal/primaries"
 	"github.com/strata-project/strata/internal/round"
 )
@@ -117,7 +118,7 @@ func (v *visit) serve(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	look, problem, err := v.observe(ctx)
-	if live := v.own(look, v.bindingID()); live != nil {
+	if live := keeping.Own(look, v.bindingID()); live != nil {
 		v.rotation = capabilities.RotationOf(live).Number
 	}
 	if err != nil {
@@ -293,7 +294,7 @@ func (v *visit) carryOut(ctx context.Context, look primaries.Look, plan dependen
 			return 0, fmt.Errorf("cannot %s %s: %w", result.Action.Verb, result.Action.ID, result.Err)
 		}
 	}
-	if len(results) > 0 || v.kindIsComing(look) {
+	if len(results) > 0 || v.k.objects.IsComing(look) {
 		return round.LookAgain, nil // a write that changes nothing wakes nobody
 	}
 	if v.again > 0 {
@@ -304,20 +305,11 @@ func (v *visit) carryOut(ctx context.Context, look primaries.Look, plan dependen
 
 func hasFailed(result dependents.Result) bool { return result.Err != nil }
 
-// kindIsComing tells whether a kind that the claim waits for may be served any moment.
-func (v *visit) kindIsComing(look primaries.Look) bool {
-	for kind := range look.NotServed {
-		if v.k.kinds.IsComing(kind.Group, v.now) {
-			return true
-		}
-	}
-	return false
-}
-
 // explain has errors say what the account may not.
 func explain(account types.NamespacedName, results []dependents.Result) {
 	for i := range results {
-		if results[i].Err != nil {
+		var leftAlone *apply.LeftAloneError
+		if results[i].Err != nil && !errors.As(results[i].Err, &leftAlone) {
 			why := accounts.FailureOf(account, results[i].Err)
 			results[i].Err = errors.New("cannot be made" + why.As + ": " + why.Message)
 		}
@@ -334,9 +326,7 @@ func (v *visit) executor(ctx context.Context) (*apply.Executor, *capabilities.Pr
 	if failure != nil || err != nil {
 		return nil, failure, err
 	}
-	moved := v.k.executor.OnClusters(v.k.executor.ActingAs(as), nil)
-	moved.Reserved = v.reserves
-	return moved, nil, nil
+	return v.k.executor.OnClusters(v.k.executor.ActingAs(as), nil), nil, nil
 }
 
 // client returns what reads and writes as the provider's account; or what is wrong with it.

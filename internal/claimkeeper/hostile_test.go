@@ -25,6 +25,7 @@ func TestHostileClaimsAndProviders(t *testing.T) {
 		"apiVersion: v1\nkind: Secret\nmetadata: {name: named-users, namespace: SHOP}\nstringData: {app: precious}\n",
 		"apiVersion: v1\nkind: Secret\nmetadata: {name: labelled-users, namespace: SHOP, labels: {kraan.io/claim: somebody}}\nstringData: {app: precious}\n",
 		"apiVersion: v1\nkind: Secret\nmetadata: {name: elsewhere, namespace: SYSTEM}\nstringData: {app: precious}\n",
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: unseen-server, namespace: SHOP}\ndata: {size: precious}\n",
 	} {
 		f.create(text)
 	}
@@ -53,6 +54,7 @@ func TestHostileClaimsAndProviders(t *testing.T) {
 		{"reads-elsewhere", named("reads") + "  parameters: {secret: elsewhere, namespace: SYSTEM}\n", v1alpha1.ReasonAccessDenied, "is neither an object of the claim nor owned by one"},
 		{"reads-wrong", named("reads") + "  parameters: {secret: ../foreign}\n", v1alpha1.ReasonInvalidTemplate, "is no name"},
 		{"named", named("a"), v1alpha1.ReasonObjectFailed, "there already"},
+		{"unseen", named("a"), v1alpha1.ReasonObjectFailed, "ConfigMap " + f.shop + "/unseen-server is there already, and somebody else's, and is left alone"},
 		{"labelled", named("a"), v1alpha1.ReasonObjectFailed, "another one's (kraan.io/claim=somebody)"},
 		{"owns", named("owns"), v1alpha1.ReasonNoProvider, "has mistakes in its specification"},
 		{"leaks", named("leaks"), v1alpha1.ReasonNoProvider, "has mistakes in its specification"},
@@ -68,6 +70,11 @@ func TestHostileClaimsAndProviders(t *testing.T) {
 		if got := f.secret(name).Data["app"]; string(got) != want {
 			t.Errorf("Secret %s has %q", name, got)
 		}
+	}
+	unseen := &corev1.ConfigMap{}
+	f.must(f.client.Get(f.ctx, f.key("unseen-server"), unseen))
+	if unseen.Data["size"] != "precious" || len(unseen.Labels) > 0 {
+		t.Errorf("what no watch shows was taken over: %+v", unseen)
 	}
 	owns := &v1alpha1.CapabilityProvider{}
 	f.eventually("the provider says what is wrong with it", func() error {

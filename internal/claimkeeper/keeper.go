@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -34,9 +33,10 @@ import (
 	"github.com/strata-project/strata/internal/capabilities"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/informers"
+	"github.com/strata-project/strata/internal/keeping"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
-	"github.com/strata-project/strata/internal/memory"
+	"github.com/strata-project/strata/internal/ownwrites"
 	"github.com/strata-project/strata/internal/round"
 )
 
@@ -46,8 +46,6 @@ const (
 	maxRetry = 2 * time.Minute
 	// writeTimeout bounds the write of a status.
 	writeTimeout = 15 * time.Second
-	// extraWrites is how many objects all claims together write side by side beyond one each.
-	extraWrites = 16
 	// jitter spreads the looks of the safety net, by this part of the interval.
 	jitter = 0.05
 )
@@ -98,13 +96,14 @@ type Keeper struct {
 	// bindings.
 	own      cache.Cache
 	kinds    *informers.Kinds
+	objects  *keeping.Objects
 	executor *apply.Executor
 	releases releases
 
 	// written are the claims as this process has written them last, and recent its writes
 	// of objects.
-	written memory.Newest[*v1alpha1.CapabilityClaim]
-	recent  *memory.Objects
+	written ownwrites.Newest[*v1alpha1.CapabilityClaim]
+	recent  *ownwrites.Objects
 	// unsaved are what claims have of which the next look says more, by their UIDs.
 	unsaved memo[types.UID, unsaved]
 	records records
@@ -117,7 +116,7 @@ func New(options Options) *Keeper { return &Keeper{Options: options} }
 
 // SetupWithManager registers the controllers of claims and of providers.
 func (k *Keeper) SetupWithManager(mgr manager.Manager) error {
-	k.recent = memory.NewObjects()
+	k.recent = ownwrites.NewObjects()
 	if err := k.setupIndexes(mgr); err != nil {
 		return err
 	}
@@ -211,14 +210,6 @@ func (k *Keeper) newKinds(watch func(source.Source) error) *informers.Kinds {
 		informers.Cluster{Client: k.Client, Past: k.Reader, Cache: k.own, Reader: k.own},
 		informers.Wiring{Watch: watch, Handle: k.objectHandler, Passes: k.objectPasses},
 	)
-}
-
-// newExecutor returns what carries out plans, as nobody yet.
-func (k *Keeper) newExecutor() *apply.Executor {
-	return &apply.Executor{
-		Cluster: apply.Cluster{Client: k.Client, Reader: k.Reader, Version: k.kinds.Version}, Keys: keys, Strict: kinds.IsStrict,
-		Valid: k.PlanValid, ExtraWorkers: semaphore.NewWeighted(extraWrites), Known: &apply.Known{},
-	}
 }
 
 // look has one object looked at, unless the process is about to end.

@@ -10,12 +10,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/accounts"
 	"github.com/strata-project/strata/internal/capabilities"
+	"github.com/strata-project/strata/internal/keeping"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/primaries"
 )
@@ -30,11 +30,11 @@ func (v *visit) observe(ctx context.Context) (primaries.Look, *capabilities.Prob
 	if plan.blueprint == nil {
 		return look, invalid(v.record.bound.Provider, errors.New(plan.problems[0])), nil
 	}
-	scopes, err := v.kinds(ctx, plan.blueprint, &look)
+	scopes, err := v.k.objects.Watch(ctx, &look, plan.blueprint.Kinds())
 	if err != nil {
 		return look, nil, err
 	}
-	if err := v.read(ctx, &look); err != nil {
+	if err := v.k.objects.Read(ctx, &look); err != nil {
 		return look, nil, err
 	}
 	instance := capabilities.Instance{
@@ -52,7 +52,7 @@ func (v *visit) observe(ctx context.Context) (primaries.Look, *capabilities.Prob
 	if failure, err := v.wanted(ctx, &look, &instance); failure != nil || err != nil {
 		return look, failure, err
 	}
-	if err := v.readWanted(ctx, &look); err != nil {
+	if err := v.k.objects.ReadWanted(ctx, &look); err != nil {
 		return look, nil, err
 	}
 	failure, err := v.binding(ctx, &look, &instance)
@@ -67,97 +67,9 @@ func invalid(provider string, err error) *capabilities.Problem {
 }
 
 func (v *visit) newLook() primaries.Look {
-	return primaries.Look{
-		Owner: string(v.claim.UID), Keys: keys, Now: v.now, Known: v.claim.Status.Objects, DigestKey: v.k.Settings.DigestKey,
-		Live: map[objects.ID]*unstructured.Unstructured{}, Stale: map[objects.ID]bool{}, NotServed: map[objects.ServedKind]bool{},
-		Reserved: map[objects.ID]string{},
-	}
-}
-
-// kinds sees to it that the kinds of a provider's objects, and of those that are there, are
-// watched. It returns which of them have namespaces.
-func (v *visit) kinds(ctx context.Context, blueprint *capabilities.Blueprint, look *primaries.Look) (map[schema.GroupKind]objects.Scope, error) {
-	wanted := map[schema.GroupKind]string{}
-	for _, known := range look.Known {
-		wanted[primaries.IdentityOf(known).GroupKind()] = ""
-	}
-	if blueprint != nil {
-		for _, gvk := range blueprint.Kinds() {
-			wanted[gvk.GroupKind()] = gvk.Version
-		}
-	}
-	scopes := map[schema.GroupKind]objects.Scope{}
-	var failed error
-	for gk, version := range wanted {
-		if err := v.k.kinds.Revise(ctx, gk); err != nil {
-			failed = errors.Join(failed, err)
-			continue
-		}
-		scope, err := v.k.kinds.Scope(gk, version)
-		switch {
-		case err != nil:
-			failed = errors.Join(failed, err)
-			continue
-		case scope == objects.ScopeUnknown:
-			look.NotServed[objects.ServedKind{GroupKind: gk}] = true
-			continue
-		}
-		scopes[gk] = scope
-		if err := v.k.kinds.Watch(ctx, gk); err != nil {
-			if apierrors.IsForbidden(err) {
-				return nil, err
-			}
-			failed = errors.Join(failed, err)
-		}
-	}
-	return scopes, failed
-}
-
-// read reads the objects that the claim has.
-func (v *visit) read(ctx context.Context, look *primaries.Look) error {
-	for _, known := range look.Known {
-		if err := v.see(ctx, look, primaries.IdentityOf(known)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readWanted reads what is in the place of what is wanted.
-func (v *visit) readWanted(ctx context.Context, look *primaries.Look) error {
-	for _, object := range look.Objects {
-		if object.Object == nil {
-			continue
-		}
-		id := object.Identity()
-		if why := v.k.Settings.Reserved(id, object.Object); why != "" {
-			look.Reserved[id] = why
-		}
-		if err := v.see(ctx, look, id); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (v *visit) see(ctx context.Context, look *primaries.Look, id objects.ID) error {
-	if look.NotServed[id.ServedKind()] || look.Live[id] != nil {
-		return nil
-	}
-	live, err := v.k.kinds.Get(ctx, id)
-	if err != nil {
-		return err
-	}
-	version := ""
-	if live != nil {
-		look.Live[id] = live
-		version = live.GetResourceVersion()
-		if why := v.k.Settings.Reserved(id, live); why != "" {
-			look.Reserved[id] = why
-		}
-	}
-	look.Stale[id] = v.k.recent.IsStale(id, version, v.now)
-	return nil
+	look := v.k.objects.NewLook(string(v.claim.UID), v.claim.Status.Objects, v.now)
+	look.DigestKey = v.k.Settings.DigestKey
+	return look
 }
 
 // byID returns the claim's own objects by their IDs in the provider that it is bound to.
@@ -165,7 +77,7 @@ func (v *visit) byID(look primaries.Look) map[string]*unstructured.Unstructured 
 	found := map[string]*unstructured.Unstructured{}
 	for _, known := range look.Known {
 		live := look.Live[primaries.IdentityOf(known)]
-		if known.Of == v.record.bound.Provider && live != nil && v.own(look, primaries.IdentityOf(known)) != nil && live.GetDeletionTimestamp() == nil {
+		if known.Of == v.record.bound.Provider && live != nil && keeping.Own(look, primaries.IdentityOf(known)) != nil && live.GetDeletionTimestamp() == nil {
 			found[known.ID] = live
 		}
 	}
@@ -176,7 +88,7 @@ func (v *visit) byID(look primaries.Look) map[string]*unstructured.Unstructured 
 func (v *visit) owned(look primaries.Look) map[objects.ID]*unstructured.Unstructured {
 	found := map[objects.ID]*unstructured.Unstructured{}
 	for id := range look.Live {
-		if live := v.own(look, id); live != nil && live.GetDeletionTimestamp() == nil {
+		if live := keeping.Own(look, id); live != nil && live.GetDeletionTimestamp() == nil {
 			found[id] = live
 		}
 	}
@@ -212,7 +124,7 @@ func (v *visit) wanted(ctx context.Context, look *primaries.Look, instance *capa
 // passwords returns what the Secret with the claim's passwords holds; nil where it is not
 // there yet.
 func (v *visit) passwords(ctx context.Context, look *primaries.Look) (map[string][]byte, *capabilities.Problem, error) {
-	live := v.own(*look, objects.ID{Kind: "Secret", Namespace: v.claim.Namespace, Name: capabilities.PasswordsName(v.claim)})
+	live := keeping.Own(*look, objects.ID{Kind: "Secret", Namespace: v.claim.Namespace, Name: capabilities.PasswordsName(v.claim)})
 	if live == nil {
 		return nil, nil, nil
 	}
@@ -258,7 +170,7 @@ func (v *visit) binding(ctx context.Context, look *primaries.Look, instance *cap
 	if binding.Object == nil {
 		return nil, nil
 	}
-	if err := v.see(ctx, look, binding.Identity()); err != nil {
+	if err := v.k.objects.See(ctx, look, binding.Identity()); err != nil {
 		return nil, err
 	}
 	return v.mark(ctx, look, binding, instance.Rotation)
@@ -322,13 +234,4 @@ func (v *visit) values(
 		values[key.Key] = value
 	}
 	return values, "", nil, nil
-}
-
-// reserves says of an object in the place of a wanted one that it is not the claim's: nothing
-// is taken over.
-func (v *visit) reserves(owner string, live *unstructured.Unstructured) string {
-	if why := v.k.Settings.Reserved(objects.IDOf(live), live); why != "" {
-		return why
-	}
-	return primaries.Foreign(owner, keys, live)
 }

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -30,13 +28,13 @@ func (v *visit) remove(ctx context.Context) (time.Duration, error) {
 		return 0, v.finalize(ctx)
 	}
 	look := v.newLook()
-	if _, err := v.kinds(ctx, nil, &look); err != nil {
+	if _, err := v.k.objects.Watch(ctx, &look, nil); err != nil {
 		return 0, v.failed(ctx, err)
 	}
 	if v.record == nil {
 		return v.removeUnknown(ctx, look)
 	}
-	if err := v.read(ctx, &look); err != nil {
+	if err := v.k.objects.Read(ctx, &look); err != nil {
 		return 0, v.failed(ctx, err)
 	}
 	users, err := v.users(ctx)
@@ -47,7 +45,7 @@ func (v *visit) remove(ctx context.Context) (time.Duration, error) {
 	look.MayPrune = problem == nil
 	plan := look.Plan()
 	if problem == nil && len(plan.Inventory) == 0 && !plan.Writes() {
-		left, err := v.isLeft(ctx, look)
+		left, err := v.k.objects.IsLeft(ctx, look)
 		switch {
 		case err != nil:
 			return 0, err
@@ -62,7 +60,7 @@ func (v *visit) remove(ctx context.Context) (time.Duration, error) {
 // removeUnknown lets a claim go of which it is not known any more as whom its objects were made,
 // once they have gone: its record goes last.
 func (v *visit) removeUnknown(ctx context.Context, look primaries.Look) (time.Duration, error) {
-	left, err := v.isLeft(ctx, look)
+	left, err := v.k.objects.IsLeft(ctx, look)
 	if err != nil {
 		return 0, err
 	}
@@ -96,29 +94,6 @@ func (v *visit) users(ctx context.Context) ([]string, error) {
 		}
 	}
 	return found, err
-}
-
-// isLeft tells whether an object of the claim is there, although the cache does not show it.
-func (v *visit) isLeft(ctx context.Context, look primaries.Look) (bool, error) {
-	for _, known := range look.Known {
-		id := primaries.IdentityOf(known)
-		gvk, watched := v.k.kinds.Version(id.GroupKind())
-		if !watched {
-			continue
-		}
-		live := &metav1.PartialObjectMetadata{}
-		live.SetGroupVersionKind(gvk)
-		if err := v.k.Reader.Get(ctx, id.Key(), live); err != nil {
-			if apierrors.IsNotFound(err) {
-				continue
-			}
-			return false, fmt.Errorf("cannot make sure that %s has gone: %w", id, err)
-		}
-		if live.Labels[v1alpha1.ClaimLabel] == look.Owner {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // finalize lets a claim go, with the records of its binding.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/internal/capabilities"
+	"github.com/strata-project/strata/internal/keeping"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/primaries"
 )
@@ -20,21 +21,12 @@ func (v *visit) bindingID() objects.ID {
 	return objects.ID{Kind: "Secret", Namespace: v.claim.Namespace, Name: capabilities.BindingName(v.claim)}
 }
 
-// own returns an object of the claim as it is; nil where there is none, or somebody else's.
-func (v *visit) own(look primaries.Look, id objects.ID) *unstructured.Unstructured {
-	live := look.Live[id]
-	if live == nil || primaries.Foreign(look.Owner, look.Keys, live) != "" {
-		return nil
-	}
-	return live
-}
-
 // mark notes on a binding that is wanted which passwords it has, and who had others before.
 func (v *visit) mark(ctx context.Context, look *primaries.Look, binding primaries.Object, number int64) (*capabilities.Problem, error) {
 	if binding.Object == nil || number == 0 {
 		return nil, nil
 	}
-	live := v.own(*look, v.bindingID())
+	live := keeping.Own(*look, v.bindingID())
 	var before map[string][]byte
 	var releases []*unstructured.Unstructured
 	if live != nil && capabilities.RotationOf(live).Number != number {
@@ -58,7 +50,7 @@ func (v *visit) taking(ctx context.Context, look primaries.Look, number int64) (
 		return capabilities.Taking{}, err
 	}
 	taking := capabilities.Taking{Claim: v.claim, Number: number, Releases: releases, Now: v.now}
-	if live := v.own(look, v.bindingID()); live != nil {
+	if live := keeping.Own(look, v.bindingID()); live != nil {
 		taking.Binding = capabilities.RotationOf(live)
 	}
 	taking.Sharing, err = v.sharing(ctx)

@@ -79,10 +79,10 @@ func (v *visit) sharing(ctx context.Context) ([]*v1alpha1.CapabilityClaim, error
 
 // observeShared is as observe, for a claim that is served by the instance of another one.
 func (v *visit) observeShared(ctx context.Context, look primaries.Look) (primaries.Look, *capabilities.Problem, error) {
-	if _, err := v.kinds(ctx, &capabilities.Blueprint{}, &look); err != nil {
+	if _, err := v.k.objects.Watch(ctx, &look, (&capabilities.Blueprint{}).Kinds()); err != nil {
 		return look, nil, err
 	}
-	if err := v.read(ctx, &look); err != nil {
+	if err := v.k.objects.Read(ctx, &look); err != nil {
 		return look, nil, err
 	}
 	bound := v.record.bound
@@ -119,7 +119,7 @@ func (v *visit) observeShared(ctx context.Context, look primaries.Look) (primari
 	}
 	binding := capabilities.Borrowed(v.claim, bound, held.data, "")
 	look.Objects = append(look.Objects, binding)
-	if err := v.see(ctx, &look, binding.Identity()); err != nil {
+	if err := v.k.objects.See(ctx, &look, binding.Identity()); err != nil {
 		return look, nil, err
 	}
 	number := held.rotation.Number

@@ -31,6 +31,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/capabilities"
+	"github.com/strata-project/strata/internal/keeping"
 	"github.com/strata-project/strata/internal/kinds"
 )
 
@@ -42,7 +43,8 @@ func (k *Keeper) setupClaims(mgr manager.Manager) error {
 		return err
 	}
 	k.kinds = k.newKinds(c.Watch)
-	k.executor = k.newExecutor()
+	k.objects = &keeping.Objects{Keys: keys, Kinds: k.kinds, Recent: k.recent, Past: k.Reader, Reserved: k.Settings.Reserved}
+	k.executor = k.objects.Executor(k.Client, k.PlanValid)
 	k.releases.begin = func() error { return watchAll(c, k.releaseWatch(mgr)) }
 	crd := &metav1.PartialObjectMetadata{}
 	crd.SetGroupVersionKind(definitionVersion)

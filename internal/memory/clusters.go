@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+
+	"github.com/strata-project/strata/internal/ownwrites"
 )
 
 // Clusters remembers RemoteClusters as this process has written them last, and
@@ -49,7 +51,7 @@ func (c *Clusters) Newest(cached *v1alpha1.RemoteCluster) *v1alpha1.RemoteCluste
 	if last == nil {
 		return cached
 	}
-	if last.UID != cached.UID || !older(cached.ResourceVersion, last.ResourceVersion) {
+	if last.UID != cached.UID || !ownwrites.Older(cached.ResourceVersion, last.ResourceVersion) {
 		delete(c.last, nameOf(cached))
 		return cached
 	}

@@ -1,6 +1,9 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package memory holds what a controller remembers between its looks: how long things have
+// waited, what layers list, and the newest of what it has written of some kinds. A restart
+// loses all of it, and nothing may depend on its being there.
 package memory
 
 import (

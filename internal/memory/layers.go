@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+
+	"github.com/strata-project/strata/internal/ownwrites"
 )
 
 // Layers remembers layers as this process has written them last, and which of their
@@ -67,7 +69,7 @@ func (l *Layers) Newest(cached *v1alpha1.AddonsLayer) *v1alpha1.AddonsLayer {
 	if known == nil || known.last == nil {
 		return cached
 	}
-	if known.last.UID != cached.UID || !older(cached.ResourceVersion, known.last.ResourceVersion) {
+	if known.last.UID != cached.UID || !ownwrites.Older(cached.ResourceVersion, known.last.ResourceVersion) {
 		known.last = nil
 		return cached
 	}

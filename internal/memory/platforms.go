@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+
+	"github.com/strata-project/strata/internal/ownwrites"
 )
 
 // madeFor is how long a layer counts as there that was just made and that the cache does
@@ -48,7 +50,7 @@ func (p *Platforms) Newest(cached *v1alpha1.Platform) *v1alpha1.Platform {
 	if last == nil {
 		return cached
 	}
-	if last.UID != cached.UID || !older(cached.ResourceVersion, last.ResourceVersion) {
+	if last.UID != cached.UID || !ownwrites.Older(cached.ResourceVersion, last.ResourceVersion) {
 		delete(p.last, cached.Name)
 		return cached
 	}

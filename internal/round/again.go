@@ -10,7 +10,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
-	"github.com/strata-project/strata/internal/memory"
+	"github.com/strata-project/strata/internal/ownwrites"
 )
 
 const (
@@ -50,7 +50,7 @@ func again(t Timing, o *layers.Observation, d layers.Decision, results []depende
 		after = min(after, othersUnread)
 	}
 	if len(o.Stale) > 0 {
-		after = min(after, memory.StaleFor)
+		after = min(after, ownwrites.StaleFor)
 	}
 	if !d.Until.IsZero() {
 		after = min(after, max(d.Until.Sub(t.Now()), time.Millisecond))

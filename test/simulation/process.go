@@ -12,6 +12,7 @@ import (
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
+	"github.com/strata-project/strata/internal/ownwrites"
 	"github.com/strata-project/strata/internal/round"
 )
 
@@ -27,7 +28,7 @@ const (
 type process struct {
 	*simulation
 	caches      [kindsOfObjects]*cache
-	writes      *memory.Objects
+	writes      *ownwrites.Objects
 	layerWrites *memory.Layers
 	waits       *memory.Waits
 	listings    *memory.Listings
@@ -67,7 +68,7 @@ type crashed struct{}
 func (s *simulation) begin() {
 	born := s.now
 	p := &process{
-		simulation: s, writes: memory.NewObjects(), layerWrites: memory.NewLayers(), listings: memory.NewListings(),
+		simulation: s, writes: ownwrites.NewObjects(), layerWrites: memory.NewLayers(), listings: memory.NewListings(),
 		connections: map[string]*connection{}, probes: map[string]*probe{}, looked: map[string]bool{}, recorded: map[string]string{}, mistaken: map[string]string{},
 		artifacts: map[string]*directories.Directory{}, later: map[string]moment{}, failures: map[string]int{}, kubernetes: s.cluster.kubernetes,
 	}

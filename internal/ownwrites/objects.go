@@ -1,10 +1,9 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memory holds what a controller remembers between its looks: its own
-// writes, how long things have waited, and what layers list. A restart loses all
-// of it, and nothing may depend on its being there.
-package memory
+// Package ownwrites remembers what a controller has written, so that a cache that has not seen
+// it yet is not believed. A restart loses all of it, and nothing may depend on its being there.
+package ownwrites
 
 import (
 	"strconv"
@@ -48,7 +47,7 @@ func (o *Objects) Wrote(results []dependents.Result, now time.Time) {
 		default:
 			// Plans of two layers may end in another order than they have written
 			// one object: what is newer stays.
-			if last, known := o.written[result.Action.ID]; !known || now.Sub(last.at) > StaleFor || !older(result.ResourceVersion, last.version) {
+			if last, known := o.written[result.Action.ID]; !known || now.Sub(last.at) > StaleFor || !Older(result.ResourceVersion, last.version) {
 				o.written[result.Action.ID] = write{version: result.ResourceVersion, at: now}
 			}
 		}
@@ -68,7 +67,7 @@ func (o *Objects) IsStale(id objects.ID, version string, now time.Time) bool {
 		last.at = now
 		o.written[id] = last
 	}
-	if now.Sub(last.at) > StaleFor || version != "" && !older(version, last.version) {
+	if now.Sub(last.at) > StaleFor || version != "" && !Older(version, last.version) {
 		delete(o.written, id)
 		return false
 	}
@@ -81,12 +80,12 @@ func (o *Objects) Awaits(id objects.ID, version string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	last, known := o.written[id]
-	return known && !older(version, last.version)
+	return known && !Older(version, last.version)
 }
 
-// older compares resourceVersions of one resource, which the API server
+// Older compares resourceVersions of one resource, which the API server
 // guarantees to be comparable numbers.
-func older(a, b string) bool {
+func Older(a, b string) bool {
 	x, errX := strconv.ParseUint(a, 10, 64)
 	y, errY := strconv.ParseUint(b, 10, 64)
 	return errX == nil && errY == nil && x < y

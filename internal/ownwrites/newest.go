@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package memory
+package ownwrites
 
 import (
 	"sync"
@@ -35,7 +35,7 @@ func (n *Newest[T]) Of(cached T) T {
 	defer n.mu.Unlock()
 	key := keyOf(cached)
 	last, known := n.known[key]
-	if known && last.GetUID() == cached.GetUID() && older(cached.GetResourceVersion(), last.GetResourceVersion()) {
+	if known && last.GetUID() == cached.GetUID() && Older(cached.GetResourceVersion(), last.GetResourceVersion()) {
 		return last
 	}
 	delete(n.known, key)
