@@ -355,6 +355,13 @@ type CapabilityClaimSpec struct {
 	// Rotation makes the next passwords.
 	// +optional
 	Rotation *CapabilityRotation `json:"rotation,omitempty"`
+
+	// Cluster is the RemoteCluster of the claim's namespace that the application is on; it is
+	// on the cluster that Strata runs in where it is not given. A claim of a layer is given its
+	// layer's. Providers whose placement is Home serve such claims.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Cluster string `json:"cluster,omitempty"`
 }
 
 // CapabilityClaimReference names a claim.

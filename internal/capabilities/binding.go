@@ -22,7 +22,7 @@ import (
 func BindingName(claim *v1alpha1.CapabilityClaim) string { return BindingNameOf(claim.Name) }
 
 // BindingNameOf is as BindingName, for the claim of a name.
-func BindingNameOf(claim string) string { return claim + "-binding" }
+func BindingNameOf(claim string) string { return kinds.BindingNameOf(claim) }
 
 // ReadsBinding tells whether a HelmRelease takes values from a claim's binding.
 func ReadsBinding(release *unstructured.Unstructured, claim *v1alpha1.CapabilityClaim) bool {

@@ -118,6 +118,9 @@ func (s Seeker) Judge(provider Provider) (version, why string) {
 	if !s.isServedBy(provider.Spec) {
 		return "", "does not serve this namespace"
 	}
+	if claim.Cluster != "" && !provider.Blueprint.IsHome() && len(provider.Spec.Objects) > 0 {
+		return "", "has placement ClaimCluster, and not Home, as claims of other clusters need it"
+	}
 	if claim.ProviderSelector != nil && !selects(claim.ProviderSelector, provider.Labels) {
 		return "", "has not the labels of providerSelector"
 	}

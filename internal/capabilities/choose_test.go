@@ -43,6 +43,10 @@ func TestChoose(t *testing.T) {
 		p.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}
 	}
 	forNobody := func(p *capabilities.Provider) { p.Spec.AllowedNamespaces = nil }
+	makes := func(p *capabilities.Provider) {
+		p.Spec.Objects = []v1alpha1.CapabilityObject{{ID: "x", Template: apiextensionsv1.JSON{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}`)}}}
+	}
+	atHome := func(p *capabilities.Provider) { p.Spec.Placement = v1alpha1.PlacementHome }
 	other := func(p *capabilities.Provider) { p.Spec.Capability = "cache/redis" }
 	gold := &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}
 	size := &apiextensionsv1.JSON{Raw: []byte(`{"size": "10Gi"}`)}
@@ -52,8 +56,20 @@ func TestChoose(t *testing.T) {
 		providers []capabilities.Provider
 		want      string
 	}{
-		"none":                              {want: "NoProvider there is no provider of database/postgresql"},
-		"of something else":                 {providers: []capabilities.Provider{provider("redis", []string{"7.2.0"}, other)}, want: "NoProvider there is no provider of"},
+		"none":              {want: "NoProvider there is no provider of database/postgresql"},
+		"of something else": {providers: []capabilities.Provider{provider("redis", []string{"7.2.0"}, other)}, want: "NoProvider there is no provider of"},
+		"of another cluster": {
+			v1alpha1.CapabilityClaimSpec{Cluster: "edge"},
+			nil,
+			[]capabilities.Provider{provider("a", []string{"15.8"}, makes), provider("b", []string{"15.8"}, makes, atHome), provider("c", []string{"14.0"})},
+			"Ambiguous 2 providers of database/postgresql fit: b; c.",
+		},
+		"of no such provider": {
+			v1alpha1.CapabilityClaimSpec{Cluster: "edge"},
+			nil,
+			[]capabilities.Provider{provider("a", []string{"15.8"}, makes)},
+			"NoProvider no provider of database/postgresql fits: a has placement ClaimCluster, and not Home",
+		},
 		"the highest version":               {providers: []capabilities.Provider{provider("a", []string{"15.8.0", "16.10.0", "16.4.0"})}, want: "a 16.10.0"},
 		"of a range":                        {v1alpha1.CapabilityClaimSpec{Version: ">=15 <16"}, nil, []capabilities.Provider{provider("a", []string{"15.8.0", "16.4.0"})}, "a 15.8.0"},
 		"without its numbers":               {v1alpha1.CapabilityClaimSpec{Version: ">=15"}, nil, []capabilities.Provider{provider("a", []string{"15.8", "16.4"})}, "a 16.4"},

@@ -71,7 +71,7 @@ func (i Instance) data() templates.Data {
 		varClaim: {
 			"name": claim.Name, "namespace": claim.Namespace, "uid": string(claim.UID), "version": i.Version,
 			"capability": strings.ToLower(claim.Spec.Capability), "binding": BindingName(claim), "passwords": PasswordsName(claim),
-			"rotation": i.Rotation, "rotating": len(i.Previous) > 0,
+			"cluster": claim.Spec.Cluster, "rotation": i.Rotation, "rotating": len(i.Previous) > 0,
 		},
 		varParameters: i.Parameters, varObjects: seen, varPasswords: passwords, varPrevious: previous,
 	}

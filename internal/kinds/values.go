@@ -5,6 +5,7 @@ package kinds
 
 import (
 	"cmp"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -17,6 +18,15 @@ const (
 	WatchLabel   = "reconcile.fluxcd.io/watch"
 	WatchEnabled = "Enabled"
 )
+
+// BindingNameOf returns the name of the Secret with the connection details of the claim of a
+// name.
+func BindingNameOf(claim string) string { return claim + "-binding" }
+
+// ClaimOfBinding is the reverse of BindingNameOf; false for a name that is none.
+func ClaimOfBinding(name string) (claim string, is bool) {
+	return strings.CutSuffix(name, BindingNameOf(""))
+}
 
 // ValueKey is a key of a ConfigMap or Secret that a HelmRelease takes values from.
 type ValueKey struct {

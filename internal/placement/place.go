@@ -151,10 +151,12 @@ func (p *putting) manifest(manifest directories.Manifest) error {
 			return err
 		}
 		manifest.Object = obj
-	case gk == kinds.ClaimKind || gk == kinds.ProviderKind:
+	case gk == kinds.ClaimKind:
+		manifest.Object = p.claim(manifest)
+	case gk == kinds.ProviderKind:
 		return &directories.ContentError{
 			Reason: v1alpha1.ReasonInvalidManifest, File: manifest.File, Line: manifest.Line,
-			Message: fmt.Sprintf("%s is of a layer on RemoteCluster %s, and capabilities are those of the cluster that Strata runs in",
+			Message: fmt.Sprintf("%s is of a layer on RemoteCluster %s, and providers are of the cluster that Strata runs in: list it in a layer of that",
 				manifest.ID(), p.cluster()),
 		}
 	case isSource(gk):
@@ -176,7 +178,7 @@ func (p *putting) placed(id objects.ID) objects.ID {
 	gk := id.GroupKind()
 	switch {
 	case p.own[id].Home:
-	case objects.IsReleaseKind(gk), isSource(gk):
+	case objects.IsReleaseKind(gk), isSource(gk), gk == kinds.ClaimKind:
 		id.Namespace, id.Name = p.Cluster.Namespace, p.name(id)
 	default:
 		return id.On(p.cluster())
@@ -229,6 +231,27 @@ func (p *putting) helmRelease(manifest directories.Manifest, obj *unstructured.U
 	}
 	p.ensureNamespace(manifest, storage)
 	p.ensureNamespace(manifest, spec["targetNamespace"].(string))
+}
+
+// claim puts a claim beside the RemoteCluster, where its binding is for the release that reads
+// it. One that it is bound to, and that the directory lists, too, is there as well.
+func (p *putting) claim(manifest directories.Manifest) *unstructured.Unstructured {
+	obj := manifest.Object.DeepCopy()
+	id := manifest.ID()
+	if spec, is := obj.Object["spec"].(map[string]any); is {
+		spec["cluster"] = p.Cluster.Name
+		to, _ := spec["boundTo"].(map[string]any)
+		name, _ := to["name"].(string)
+		namespace, _ := to["namespace"].(string)
+		lender := objects.ID{Group: id.Group, Kind: id.Kind, Namespace: cmp.Or(namespace, id.Namespace), Name: name}
+		if _, listed := p.own[lender]; listed {
+			to["name"] = p.name(lender)
+			delete(to, "namespace")
+		}
+	}
+	obj.SetNamespace(p.Cluster.Namespace)
+	obj.SetName(p.name(id))
+	return obj
 }
 
 // source puts a source beside the RemoteCluster, with copies of the Secrets that
@@ -415,6 +438,17 @@ func (p *putting) copySecret(manifest directories.Manifest, namespace string, va
 	}
 }
 
+// binding returns the name of the Secret with the connection details of a claim that the
+// directory lists, beside the RemoteCluster; empty for any other Secret.
+func (p *putting) binding(secret objects.ID) string {
+	name, is := kinds.ClaimOfBinding(secret.Name)
+	claim := objects.ID{Group: kinds.ClaimKind.Group, Kind: kinds.ClaimKind.Kind, Namespace: secret.Namespace, Name: name}
+	if _, listed := p.own[claim]; !is || !listed || secret.Kind != "Secret" {
+		return ""
+	}
+	return kinds.BindingNameOf(p.name(claim))
+}
+
 // copy puts a copy of a ConfigMap or a Secret beside the RemoteCluster, where
 // Flux looks for it, and has a reference name that.
 func (p *putting) copy(manifest directories.Manifest, kind, namespace string, ref map[string]any) {
@@ -423,6 +457,10 @@ func (p *putting) copy(manifest directories.Manifest, kind, namespace string, re
 		return
 	}
 	origin := objects.ID{Kind: kind, Namespace: namespace, Name: name}
+	if binding := p.binding(origin); binding != "" {
+		ref["name"] = binding
+		return
+	}
 	// Each layer has copies of its own, so that none goes with another layer.
 	copied := CopyPrefix + p.name(origin, p.Layer)
 	ref["name"] = copied

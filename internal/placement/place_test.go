@@ -392,3 +392,52 @@ func TestNamesBesideAClusterAreTheirOwn(t *testing.T) {
 		}
 	})
 }
+
+// A claim stays where Strata runs, beside the RemoteCluster, and the release reads its binding
+// there; one that it is bound to follows it where the directory has it.
+func TestPutClaims(t *testing.T) {
+	claim := func(name string, to any) directories.Manifest {
+		spec := map[string]any{"capability": "database/postgresql"}
+		if to != nil {
+			spec["boundTo"] = to
+		}
+		return directories.Manifest{File: "claims.yaml", Object: &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "kraan.io/v1alpha1", "kind": kinds.ClaimKind.Kind, "metadata": map[string]any{"name": name, "namespace": "default"}, "spec": spec,
+		}}}
+	}
+	reads := directoriestest.HelmRelease("shop", "valuesFrom", []any{
+		map[string]any{"kind": "Secret", "name": "db-binding", "valuesKey": "uri"},
+		map[string]any{"kind": "Secret", "name": "other-binding"},
+	})
+	written := claim("db", nil)
+	reads.Needs = []objects.ID{written.ID()}
+	found := putAll(t, prod, reads, written, claim("near", map[string]any{"name": "db"}), claim("far", map[string]any{"name": "db", "namespace": "elsewhere"}))
+	placed := found["CapabilityClaim fleet/prod-db"]
+	if placed.Object == nil || placed.Cluster != "" || specOf(t, found, "CapabilityClaim fleet/prod-db")["cluster"] != "prod" {
+		t.Fatalf("there are %v", found)
+	}
+	name := placed.Object.GetName()
+	values, _ := specOf(t, found, "HelmRelease fleet/prod-shop")["valuesFrom"].([]any)
+	if got := values[0].(map[string]any)["name"]; got != name+"-binding" {
+		t.Errorf("the release reads %s, and the claim is %s", got, name)
+	}
+	if got := values[1].(map[string]any)["name"].(string); !strings.HasPrefix(got, CopyPrefix) {
+		t.Errorf("the release reads %s, of which there is no claim", got)
+	}
+	if diff := cmp.Diff([]objects.ID{placed.ID()}, found["HelmRelease fleet/prod-shop"].Needs[:1]); diff != "" {
+		t.Error(diff)
+	}
+	for key, want := range map[string]any{
+		"CapabilityClaim fleet/prod-near": map[string]any{"name": name},
+		"CapabilityClaim fleet/prod-far":  map[string]any{"name": "db", "namespace": "elsewhere"},
+	} {
+		if diff := cmp.Diff(want, specOf(t, found, key)["boundTo"]); diff != "" {
+			t.Errorf("%s: %s", key, diff)
+		}
+	}
+	if _, err := prod.Put(directoriestest.Of("main@sha1:new", directories.Manifest{Object: &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "kraan.io/v1alpha1", "kind": kinds.ProviderKind.Kind, "metadata": map[string]any{"name": "postgres"},
+	}}})); err == nil || !strings.Contains(err.Error(), "providers are of the cluster that Strata runs in") {
+		t.Errorf("of a provider it says %v", err)
+	}
+}
