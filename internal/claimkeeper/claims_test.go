@@ -87,12 +87,38 @@ func TestKilledAtEveryWrite(t *testing.T) {
 		if len(records.Items) > 0 {
 			t.Errorf("write %d: the record %s is left", at, records.Items[0].Name)
 		}
+		f.goesHalfMade(at)
 		if !made && !gone {
 			if at < 6 {
 				t.Errorf("it has made %d writes, fewer than there are objects", at)
 			}
 			return
 		}
+	}
+}
+
+// goesHalfMade has a claim deleted that a keeper has begun, before the next one looks.
+func (f *fixture) goesHalfMade(at int) {
+	f.Helper()
+	name := fmt.Sprintf("half%d", at)
+	claim := f.claims(name, "")
+	f.annotate(claim, v1alpha1.ConfirmDeletionAnnotation, "true")
+	f.start(at)
+	f.eventually(name+" has what could be made", func() error {
+		select {
+		case <-f.killed:
+			return nil
+		default:
+			return f.isReady(name)
+		}
+	})
+	f.end()
+	f.must(f.client.Delete(f.ctx, claim))
+	f.start(0)
+	f.gone(&v1alpha1.CapabilityClaim{}, name)
+	f.end()
+	if left := f.count(name); left > 0 {
+		f.Errorf("write %d, half made: %d objects are left", at, left)
 	}
 }
 

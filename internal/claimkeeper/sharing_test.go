@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 )
@@ -120,9 +121,15 @@ func TestSharedInstance(t *testing.T) {
 	f.says("db", v1alpha1.ReasonInUse, "is needed by CapabilityClaim "+mine)
 	f.patch(f.get("db"), `{"spec":{"allowedNamespaces":null}}`)
 	f.gone(&v1alpha1.CapabilityClaim{}, "db")
-	f.claims("db", fmt.Sprintf("  allowedNamespaces: {matchLabels: {kubernetes.io/metadata.name: %s}}\n", reports))
-	f.alters("db-0b")
-	f.says("db", v1alpha1.ReasonBound)
+	anew := func() client.Object {
+		made := f.claims("db", fmt.Sprintf("  allowedNamespaces: {matchLabels: {kubernetes.io/metadata.name: %s}}\n", reports))
+		f.alters("db-0b")
+		f.says("db", v1alpha1.ReasonBound)
+		return made
+	}
+	f.must(f.client.Delete(f.ctx, anew()))
+	f.gone(&v1alpha1.CapabilityClaim{}, "db")
+	anew()
 	f.condition(mine, v1alpha1.BindingOutdatedCondition, v1alpha1.ReasonProviderChanged, "CapabilityClaim "+f.shop+"/db has gone")
 	f.patch(f.get(mine), `{"spec":{"version":null}}`)
 	f.annotate(f.get(mine), v1alpha1.RebindAnnotation, f.shop+"-a")

@@ -66,12 +66,35 @@ func TestKilledAtEveryWrite(t *testing.T) {
 		if got := f.maps(); got != "" {
 			t.Errorf("write %d: %s are left", at, got)
 		}
+		f.goesHalfMade(at)
 		if !died {
 			if at < 5 {
 				t.Errorf("it has made %d writes", at)
 			}
 			return
 		}
+	}
+}
+
+// goesHalfMade has a thing deleted that an engine has begun, before the next one looks.
+func (f *fixture) goesHalfMade(at int64) {
+	f.Helper()
+	thing := f.thing(fmt.Sprintf("half%d", at), "half-a", "half-b")
+	f.start(at, chain())
+	f.eventually("it has made what it can", func() error {
+		f.must(f.client.Get(f.ctx, f.key(thing.Name), thing))
+		if f.left.Load() != 0 && !meta.IsStatusConditionTrue(thing.Status.Conditions, "Ready") {
+			return fmt.Errorf("it says %+v", thing.Status)
+		}
+		return nil
+	})
+	f.end()
+	f.must(client.IgnoreNotFound(f.client.Delete(f.ctx, thing)))
+	f.start(-1, chain())
+	f.gone(&Thing{}, thing.Name)
+	f.end()
+	if got := f.maps(); got != "" {
+		f.Errorf("write %d, half made: %s are left", at, got)
 	}
 }
 
