@@ -233,27 +233,6 @@ func (p *putting) helmRelease(manifest directories.Manifest, obj *unstructured.U
 	p.ensureNamespace(manifest, spec["targetNamespace"].(string))
 }
 
-// claim puts a claim beside the RemoteCluster, where its binding is for the release that reads
-// it. One that it is bound to, and that the directory lists, too, is there as well.
-func (p *putting) claim(manifest directories.Manifest) *unstructured.Unstructured {
-	obj := manifest.Object.DeepCopy()
-	id := manifest.ID()
-	if spec, is := obj.Object["spec"].(map[string]any); is {
-		spec["cluster"] = p.Cluster.Name
-		to, _ := spec["boundTo"].(map[string]any)
-		name, _ := to["name"].(string)
-		namespace, _ := to["namespace"].(string)
-		lender := objects.ID{Group: id.Group, Kind: id.Kind, Namespace: cmp.Or(namespace, id.Namespace), Name: name}
-		if _, listed := p.own[lender]; listed {
-			to["name"] = p.name(lender)
-			delete(to, "namespace")
-		}
-	}
-	obj.SetNamespace(p.Cluster.Namespace)
-	obj.SetName(p.name(id))
-	return obj
-}
-
 // source puts a source beside the RemoteCluster, with copies of the Secrets that
 // it reads.
 func (p *putting) source(manifest directories.Manifest) (*unstructured.Unstructured, error) {
@@ -436,17 +415,6 @@ func (p *putting) copySecret(manifest directories.Manifest, namespace string, va
 	if ref, _ := value.(map[string]any); ref != nil {
 		p.copy(manifest, "Secret", namespace, ref)
 	}
-}
-
-// binding returns the name of the Secret with the connection details of a claim that the
-// directory lists, beside the RemoteCluster; empty for any other Secret.
-func (p *putting) binding(secret objects.ID) string {
-	name, is := kinds.ClaimOfBinding(secret.Name)
-	claim := objects.ID{Group: kinds.ClaimKind.Group, Kind: kinds.ClaimKind.Kind, Namespace: secret.Namespace, Name: name}
-	if _, listed := p.own[claim]; !is || !listed || secret.Kind != "Secret" {
-		return ""
-	}
-	return kinds.BindingNameOf(p.name(claim))
 }
 
 // copy puts a copy of a ConfigMap or a Secret beside the RemoteCluster, where
