@@ -171,12 +171,6 @@ func boundTo(claim *v1alpha1.CapabilityClaim) []string {
 	return found
 }
 
-// ownCache is a cache that begins with the lead.
-type ownCache struct{ cache.Cache }
-
-// GetCache returns it, so that the manager starts it with its caches.
-func (c ownCache) GetCache() cache.Cache { return c.Cache }
-
 // setupCache makes the cache of what claims have: objects with their label; and the metadata
 // of all Secrets, since a binding may be made of one that somebody else makes for an object.
 func (k *Keeper) setupCache(mgr manager.Manager) error {
@@ -198,7 +192,7 @@ func (k *Keeper) setupCache(mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("cannot make the cache of what claims have: %w", err)
 	}
-	if err := mgr.Add(ownCache{k.own}); err != nil {
+	if err := mgr.Add(keeping.LedCache{Cache: k.own}); err != nil {
 		return fmt.Errorf("cannot add a cache: %w", err)
 	}
 	return nil

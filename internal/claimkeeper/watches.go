@@ -53,9 +53,9 @@ func (k *Keeper) setupClaims(mgr manager.Manager) error {
 	main := mgr.GetCache()
 	return watchAll(
 		c,
-		source.Kind(main, client.Object(&v1alpha1.CapabilityClaim{}), &handler.EnqueueRequestForObject{}, specChanged),
+		source.Kind(main, client.Object(&v1alpha1.CapabilityClaim{}), &handler.EnqueueRequestForObject{}, keeping.SpecChanged),
 		source.Kind(main, client.Object(&v1alpha1.CapabilityClaim{}), handler.EnqueueRequestsFromMapFunc(k.claimsThatShare), shareChanged),
-		source.Kind(main, client.Object(&v1alpha1.CapabilityProvider{}), handler.EnqueueRequestsFromMapFunc(k.claimsOfProvider), specChanged),
+		source.Kind(main, client.Object(&v1alpha1.CapabilityProvider{}), handler.EnqueueRequestsFromMapFunc(k.claimsOfProvider), keeping.SpecChanged),
 		source.Kind(main, client.Object(namespace), handler.EnqueueRequestsFromMapFunc(k.claimsIn), predicate.LabelChangedPredicate{}),
 		source.Kind(main, client.Object(crd), handler.EnqueueRequestsFromMapFunc(k.redefined)),
 		source.Kind(k.own, client.Object(&appsv1.ControllerRevision{}), handler.EnqueueRequestsFromMapFunc(k.claimOf), onlyDeletes),
@@ -114,7 +114,7 @@ func (k *Keeper) setupProviders(mgr manager.Manager) error {
 	}
 	return watchAll(
 		c,
-		source.Kind(mgr.GetCache(), client.Object(&v1alpha1.CapabilityProvider{}), &handler.EnqueueRequestForObject{}, specChanged),
+		source.Kind(mgr.GetCache(), client.Object(&v1alpha1.CapabilityProvider{}), &handler.EnqueueRequestForObject{}, keeping.SpecChanged),
 		source.Kind(mgr.GetCache(), client.Object(&v1alpha1.CapabilityClaim{}), counts),
 	)
 }
@@ -147,12 +147,6 @@ func watchAll(c controller.Controller, sources ...source.Source) error {
 	return nil
 }
 
-// specChanged passes what people say: the specification, labels, annotations, a deletion.
-var specChanged = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{},
-	predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
-	}})
-
 // onlyDeletes passes that something has gone.
 var onlyDeletes = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
@@ -160,7 +154,7 @@ var onlyDeletes = predicate.Funcs{
 }
 
 // shareChanged passes what concerns claims that are bound to another one, and that one.
-var shareChanged = predicate.Or[client.Object](specChanged, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+var shareChanged = predicate.Or[client.Object](keeping.SpecChanged, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	was, is := e.ObjectOld.(*v1alpha1.CapabilityClaim).Status, e.ObjectNew.(*v1alpha1.CapabilityClaim).Status
 	differs := func(condition string) bool {
 		return meta.IsStatusConditionTrue(was.Conditions, condition) != meta.IsStatusConditionTrue(is.Conditions, condition)

@@ -25,7 +25,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -110,7 +109,7 @@ func (e *engine[P]) setup() error {
 	if err != nil {
 		return fmt.Errorf("cannot make a cache: %w", err)
 	}
-	if err := e.mgr.Add(ledCache{own}); err != nil {
+	if err := e.mgr.Add(keeping.LedCache{Cache: own}); err != nil {
 		return fmt.Errorf("cannot add a cache: %w", err)
 	}
 	err = e.mgr.GetFieldIndexer().IndexField(context.Background(), e.kind.New(), indexUID, func(obj client.Object) []string {
@@ -131,17 +130,11 @@ func (e *engine[P]) setup() error {
 	e.objects = e.newObjects(c, own, recent, e.ownerOf)
 	e.observed = e.newObjects(c, e.mgr.GetCache(), recent, e.observersOf)
 	e.executor = e.objects.Executor(e.mgr.GetClient(), 0)
-	if err := c.Watch(source.Kind(e.mgr.GetCache(), client.Object(e.kind.New()), &handler.EnqueueRequestForObject{}, specChanged)); err != nil {
+	if err := c.Watch(source.Kind(e.mgr.GetCache(), client.Object(e.kind.New()), &handler.EnqueueRequestForObject{}, keeping.SpecChanged)); err != nil {
 		return fmt.Errorf("cannot watch %s: %w", e.gvk.Kind, err)
 	}
 	return nil
 }
-
-// ledCache is a cache that begins with the lead.
-type ledCache struct{ cache.Cache }
-
-// GetCache returns it, so that the manager starts it with its caches.
-func (c ledCache) GetCache() cache.Cache { return c.Cache }
 
 // newObjects returns the objects of a cache, of which none is watched yet.
 func (e *engine[P]) newObjects(c controller.Controller, of cache.Cache, recent *ownwrites.Objects, wakes handler.MapFunc) *keeping.Objects {
@@ -155,12 +148,6 @@ func (e *engine[P]) newObjects(c controller.Controller, of cache.Cache, recent *
 	)
 	return &keeping.Objects{Keys: e.keys, Kinds: kinds, Recent: recent, Past: e.mgr.GetAPIReader()}
 }
-
-// specChanged passes what people say: the specification, labels, annotations, a deletion.
-var specChanged = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{},
-	predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
-	}})
 
 // ownerOf returns the primary that an object is of, by its label.
 func (e *engine[P]) ownerOf(ctx context.Context, obj client.Object) []ctrl.Request {

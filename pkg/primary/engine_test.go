@@ -151,6 +151,42 @@ func TestWhatIsWanted(t *testing.T) {
 	})
 }
 
+// What is made once is left to others, and with Keeps what is not wanted any more stays until
+// the primary goes.
+func TestWhatStays(t *testing.T) {
+	f := newFixture(t)
+	kind := chain()
+	plain := kind.Wants
+	kind.Keeps = true
+	kind.Wants = func(thing *Thing, seen primary.Seen) ([]primary.Dependent, error) {
+		all, err := plain(thing, seen)
+		all[0].Mode = primary.CreateOnce
+		return all, err
+	}
+	thing := f.thing("x", "once", "b")
+	f.start(-1, kind)
+	f.says("x", primary.ReasonReady)
+	once := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "once"}}
+	f.must(f.client.Patch(f.ctx, once, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"of":"somebody"}}`))))
+	f.wants(thing, "once", "c")
+	f.eventually("what is wanted is there", func() error {
+		if got := f.maps(); got != "b c once" {
+			return fmt.Errorf("there are %s", got)
+		}
+		return nil
+	})
+	f.says("x", primary.ReasonReady)
+	f.must(f.client.Get(f.ctx, f.key("once"), once))
+	if once.Data["of"] != "somebody" {
+		t.Errorf("what is made once is taken back: %v", once.Data)
+	}
+	f.must(f.client.Delete(f.ctx, thing))
+	f.gone(&Thing{}, "x")
+	if got := f.maps(); got != "" {
+		t.Errorf("%s are left", got)
+	}
+}
+
 // Nothing is taken over, what others make is neither written nor deleted, and mistakes are
 // said.
 func TestHostilePrimaries(t *testing.T) {
