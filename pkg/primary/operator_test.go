@@ -157,6 +157,17 @@ func TestExampleOperator(t *testing.T) {
 		t.Errorf("the site is at %q", url)
 	}
 
+	f.eventually("an event tells of it", func() error {
+		told := &corev1.EventList{}
+		f.must(f.client.List(f.ctx, told, client.InNamespace(f.namespace)))
+		for _, each := range told.Items {
+			if each.InvolvedObject.Kind == "Website" && each.Reason == "Ready" && each.Type == corev1.EventTypeNormal {
+				return nil
+			}
+		}
+		return fmt.Errorf("there are %d others", len(told.Items))
+	})
+
 	t.Log("what others change is taken back, also by one that was killed")
 	kill()
 	pages := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "home"}}
