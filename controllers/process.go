@@ -167,7 +167,7 @@ func (p *Process) setupSight(mgr ctrl.Manager) error {
 // for after Setup.
 func (p *Process) Claims() *claimkeeper.Keeper {
 	return claimkeeper.New(claimkeeper.Options{
-		Client: p.Client, Reader: p.Reader, Settings: p.Settings, Accounts: p.accounts, Selector: p.Selector, Concurrent: p.Concurrent,
+		Client: p.Client, Reader: p.Reader, Settings: p.Settings, Accounts: p.accounts, Remotes: p.remotes, Selector: p.Selector, Concurrent: p.Concurrent,
 		PlanValid: p.PlanValid, Holds: p.Fence.Holds, Events: p.Events, Tell: p.tellReady, Now: p.now,
 	})
 }

@@ -237,7 +237,7 @@ func (r *RemoteClusterReconciler) carryOut(ctx context.Context, o clusters.Obser
 	return again, nil
 }
 
-// left names the layers that still have something on a cluster, and the
+// left names the layers and claims that still have something on a cluster, and the
 // HelmReleases that are installed through it.
 func (r *RemoteClusterReconciler) left(ctx context.Context, cluster *v1alpha1.RemoteCluster) ([]string, error) {
 	name := client.ObjectKeyFromObject(cluster)
@@ -249,7 +249,15 @@ func (r *RemoteClusterReconciler) left(ctx context.Context, cluster *v1alpha1.Re
 	if err != nil {
 		return nil, err
 	}
-	return clusters.Left(cluster, list.Items, releases, r.Settings.Namespace), nil
+	claims := &v1alpha1.CapabilityClaimList{}
+	if err := r.Client.List(ctx, claims, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("cannot list CapabilityClaims: %w", err)
+	}
+	some := make([]*v1alpha1.CapabilityClaim, 0, len(claims.Items))
+	for i := range claims.Items {
+		some = append(some, &claims.Items[i])
+	}
+	return append(clusters.Left(cluster, list.Items, releases, r.Settings.Namespace), clusters.ClaimsLeft(cluster, some)...), nil
 }
 
 // releasesThrough returns the HelmReleases that are installed on a cluster.

@@ -26,6 +26,8 @@ const (
 	PlacementClaimCluster CapabilityPlacement = "ClaimCluster"
 	// PlacementHome has them on the cluster that Strata runs in.
 	PlacementHome CapabilityPlacement = "Home"
+	// PlacementCluster has them on one cluster, which the provider names.
+	PlacementCluster CapabilityPlacement = "Cluster"
 )
 
 // CapabilityProviderSpec says which capability somebody has, and of which objects an
@@ -33,6 +35,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.objects) || self.objects.size() == 0 || has(self.serviceAccountName)",message="serviceAccountName must name the account that makes the objects"
 // +kubebuilder:validation:XValidation:rule="!has(self.passwords) || self.passwords.size() == 0 || has(self.serviceAccountName)",message="serviceAccountName must name the account that keeps the passwords"
+// +kubebuilder:validation:XValidation:rule="has(self.cluster) == (has(self.placement) && self.placement == 'Cluster')",message="cluster names the RemoteCluster that objects with placement Cluster are on: give both, or neither"
 type CapabilityProviderSpec struct {
 	// Description says in a sentence or two what somebody gets who claims it.
 	// +kubebuilder:validation:MaxLength=1024
@@ -67,7 +70,8 @@ type CapabilityProviderSpec struct {
 	Namespace string `json:"namespace,omitempty"`
 
 	// ServiceAccountName is the account of that namespace as which all objects of instances
-	// are read and written, and the bindings of claims.
+	// are read and written, and the bindings of claims. On another cluster it is the account of
+	// that name in the namespace of the same name there.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
@@ -78,12 +82,38 @@ type CapabilityProviderSpec struct {
 	// +optional
 	AllowedNamespaces *metav1.LabelSelector `json:"allowedNamespaces,omitempty"`
 
+	// AllowedClusters are the RemoteClusters of their namespaces whose claims are served, by
+	// their names. Where it is not given, those of all clusters are, and of the one that Strata
+	// runs in.
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +listType=set
+	// +optional
+	AllowedClusters []string `json:"allowedClusters,omitempty"`
+
+	// AllowedClusterNamespaces are the namespaces of those clusters whose claims are served;
+	// those of all are where it is not given. A claim of a cluster says which namespace it is
+	// of, and whoever writes it says that.
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:items:MaxLength=63
+	// +listType=set
+	// +optional
+	AllowedClusterNamespaces []string `json:"allowedClusterNamespaces,omitempty"`
+
 	// Placement says on which cluster the objects are: ClaimCluster, which it is where it is
-	// not given, or Home. With Home, objects without a namespace go into the provider's, and
-	// otherwise into the claim's.
-	// +kubebuilder:validation:XValidation:rule="self in ['ClaimCluster', 'Home']",message="placement must be ClaimCluster (where the application is that claims) or Home (where Strata runs)"
+	// not given, Home, or Cluster. Objects without a namespace go into the claim's with
+	// ClaimCluster, and otherwise into one of the name of the provider's.
+	// +kubebuilder:validation:XValidation:rule="self in ['ClaimCluster', 'Home', 'Cluster']",message="placement must be ClaimCluster (where the application is that claims), Home (where Strata runs) or Cluster (the RemoteCluster that cluster names)"
 	// +optional
 	Placement CapabilityPlacement `json:"placement,omitempty"`
+
+	// Cluster is the RemoteCluster of the provider's namespace that objects with placement
+	// Cluster are on.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Cluster string `json:"cluster,omitempty"`
 
 	// Parameters that a claim may give; none where it is not given.
 	// +optional
@@ -313,6 +343,8 @@ type CapabilityProviderList struct {
 // CapabilityClaimSpec says what an application needs.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.boundTo) || !has(self.parameters) && !has(self.rotation) && !has(self.allowedNamespaces)",message="with boundTo the instance is the other claim's: parameters, rotation and allowedNamespaces are given there"
+// +kubebuilder:validation:XValidation:rule="has(self.cluster) == has(oldSelf.cluster) && (!has(self.cluster) || self.cluster == oldSelf.cluster)",message="cluster cannot change: make another claim"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterNamespace) || has(self.clusterNamespace) && self.clusterNamespace == oldSelf.clusterNamespace",message="clusterNamespace cannot change: make another claim"
 type CapabilityClaimSpec struct {
 	// Capability as category/type. It cannot change.
 	// +kubebuilder:validation:MaxLength=127
@@ -358,10 +390,26 @@ type CapabilityClaimSpec struct {
 
 	// Cluster is the RemoteCluster of the claim's namespace that the application is on; it is
 	// on the cluster that Strata runs in where it is not given. A claim of a layer is given its
-	// layer's. Providers whose placement is Home serve such claims.
+	// layer's. It cannot change.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
+
+	// ClusterNamespace is the namespace of that cluster that objects without one go into; one
+	// of the name of the claim's where it is not given. A claim of a layer is given the one
+	// that it has in the layer's directory. It cannot change.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^$|^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +optional
+	ClusterNamespace string `json:"clusterNamespace,omitempty"`
+
+	// ClusterBinding is the name of a Secret of that namespace that is to have the connection
+	// details, too, for workloads that read them themselves. On the cluster that Strata runs in
+	// they have the claim's binding, and this says nothing.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^$|^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	// +optional
+	ClusterBinding string `json:"clusterBinding,omitempty"`
 }
 
 // CapabilityClaimReference names a claim.

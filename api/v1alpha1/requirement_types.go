@@ -47,6 +47,11 @@ type CapabilityRequirement struct {
 	// Rotation as in CapabilityClaims.
 	// +optional
 	Rotation *CapabilityRotation `json:"rotation,omitempty"`
+	// ClusterBinding as in CapabilityClaims.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^$|^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	// +optional
+	ClusterBinding string `json:"clusterBinding,omitempty"`
 }
 
 // ProvidedCapability is a capability that an application has.

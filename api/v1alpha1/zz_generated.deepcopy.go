@@ -1032,6 +1032,16 @@ func (in *CapabilityProviderSpec) DeepCopyInto(out *CapabilityProviderSpec) {
 		*out = new(v1.LabelSelector)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.AllowedClusters != nil {
+		in, out := &in.AllowedClusters, &out.AllowedClusters
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
+	if in.AllowedClusterNamespaces != nil {
+		in, out := &in.AllowedClusterNamespaces, &out.AllowedClusterNamespaces
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Parameters != nil {
 		in, out := &in.Parameters, &out.Parameters
 		*out = new(CapabilityParameters)

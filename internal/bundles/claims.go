@@ -103,6 +103,7 @@ func (r *rendering) claim(application slot, of v1alpha1.CapabilityRequirement) (
 	}
 	claim := &v1alpha1.CapabilityClaim{Spec: v1alpha1.CapabilityClaimSpec{
 		Capability: of.Capability, Version: of.Version, Provider: of.Provider, ProviderSelector: of.ProviderSelector, BoundTo: of.BoundTo,
+		ClusterBinding: of.ClusterBinding,
 	}}
 	if of.BoundTo == nil { // otherwise the other claim has them
 		claim.Spec.Parameters, claim.Spec.AllowedNamespaces, claim.Spec.Rotation = of.Parameters, of.AllowedNamespaces, of.Rotation

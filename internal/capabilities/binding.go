@@ -63,7 +63,7 @@ func (i Instance) SecretKeys() ([]SecretKey, error) {
 			case err != nil:
 				return nil, &Mistake{field, err.Error()}
 			}
-			one.ID = objects.ID{Kind: "Secret", Namespace: namespace, Name: name}
+			one.ID = objects.ID{Cluster: i.Cluster, Kind: "Secret", Namespace: namespace, Name: name}
 			named := &unstructured.Unstructured{Object: map[string]any{}}
 			named.SetName(name)
 			named.SetNamespace(namespace)
@@ -80,7 +80,7 @@ func (i Instance) SecretKeys() ([]SecretKey, error) {
 // instance, or owned by one. A claimant may have a say in the names of Secrets, and the
 // account of the provider may read those of others, too.
 func (i Instance) Owns(known map[objects.ID]bool, secret *unstructured.Unstructured) bool {
-	if known[objects.IDOf(secret)] && secret.GetLabels()[v1alpha1.ClaimLabel] == string(i.Claim.UID) {
+	if known[objects.IDOf(secret).On(i.Cluster)] && secret.GetLabels()[v1alpha1.ClaimLabel] == string(i.Claim.UID) {
 		return true
 	}
 	own := map[types.UID]bool{}

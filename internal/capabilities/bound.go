@@ -88,7 +88,7 @@ func differing(a, b v1alpha1.CapabilityProviderSpec) []string {
 		if err != nil {
 			return nil // of a type of the API, which can be converted
 		}
-		for _, beside := range []string{"versions", "default", "allowedNamespaces", "description"} {
+		for _, beside := range []string{"versions", "default", "allowedNamespaces", "allowedClusters", "allowedClusterNamespaces", "description"} {
 			delete(content, beside)
 		}
 		return content

@@ -118,8 +118,12 @@ func (s Seeker) Judge(provider Provider) (version, why string) {
 	if !s.isServedBy(provider.Spec) {
 		return "", "does not serve this namespace"
 	}
-	if claim.Cluster != "" && !provider.Blueprint.IsHome() && len(provider.Spec.Objects) > 0 {
-		return "", "has placement ClaimCluster, and not Home, as claims of other clusters need it"
+	if allowed := provider.Spec.AllowedClusters; len(allowed) > 0 && !slices.Contains(allowed, claim.Cluster) {
+		return "", "serves claims of the clusters " + told(allowed) + ", and not of " + cmp.Or(claim.Cluster, "the one that Strata runs in")
+	}
+	there := cmp.Or(claim.ClusterNamespace, s.Namespace)
+	if allowed := provider.Spec.AllowedClusterNamespaces; claim.Cluster != "" && len(allowed) > 0 && !slices.Contains(allowed, there) {
+		return "", "serves claims of the namespaces " + told(allowed) + " of that cluster, and not of " + there
 	}
 	if claim.ProviderSelector != nil && !selects(claim.ProviderSelector, provider.Labels) {
 		return "", "has not the labels of providerSelector"

@@ -43,10 +43,12 @@ func TestChoose(t *testing.T) {
 		p.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}
 	}
 	forNobody := func(p *capabilities.Provider) { p.Spec.AllowedNamespaces = nil }
-	makes := func(p *capabilities.Provider) {
-		p.Spec.Objects = []v1alpha1.CapabilityObject{{ID: "x", Template: apiextensionsv1.JSON{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}`)}}}
+	onlyOf := func(clusters ...string) func(*capabilities.Provider) {
+		return func(p *capabilities.Provider) { p.Spec.AllowedClusters = clusters }
 	}
-	atHome := func(p *capabilities.Provider) { p.Spec.Placement = v1alpha1.PlacementHome }
+	onlyIn := func(namespaces ...string) func(*capabilities.Provider) {
+		return func(p *capabilities.Provider) { p.Spec.AllowedClusterNamespaces = namespaces }
+	}
 	other := func(p *capabilities.Provider) { p.Spec.Capability = "cache/redis" }
 	gold := &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}
 	size := &apiextensionsv1.JSON{Raw: []byte(`{"size": "10Gi"}`)}
@@ -61,14 +63,26 @@ func TestChoose(t *testing.T) {
 		"of another cluster": {
 			v1alpha1.CapabilityClaimSpec{Cluster: "edge"},
 			nil,
-			[]capabilities.Provider{provider("a", []string{"15.8"}, makes), provider("b", []string{"15.8"}, makes, atHome), provider("c", []string{"14.0"})},
-			"Ambiguous 2 providers of database/postgresql fit: b; c.",
+			[]capabilities.Provider{provider("a", []string{"15.8"}), provider("b", []string{"15.8"}, onlyOf("edge")), provider("c", []string{"14.0"}, onlyOf("other"))},
+			"Ambiguous 2 providers of database/postgresql fit: a; b.",
 		},
-		"of no such provider": {
+		"of a cluster that is not served": {
 			v1alpha1.CapabilityClaimSpec{Cluster: "edge"},
 			nil,
-			[]capabilities.Provider{provider("a", []string{"15.8"}, makes)},
-			"NoProvider no provider of database/postgresql fits: a has placement ClaimCluster, and not Home",
+			[]capabilities.Provider{provider("a", []string{"15.8"}, onlyOf("one", "two"))},
+			"NoProvider no provider of database/postgresql fits: a serves claims of the clusters one; two, and not of edge",
+		},
+		"of the home of a provider for clusters": {
+			v1alpha1.CapabilityClaimSpec{},
+			nil,
+			[]capabilities.Provider{provider("a", []string{"15.8"}, onlyOf("one"))},
+			"NoProvider no provider of database/postgresql fits: a serves claims of the clusters one, and not of the one that Strata runs in",
+		},
+		"of another namespace of a cluster": {
+			v1alpha1.CapabilityClaimSpec{Cluster: "edge", ClusterNamespace: "mail"},
+			nil,
+			[]capabilities.Provider{provider("a", []string{"15.8"}, onlyIn("shop")), provider("b", []string{"15.8"}, onlyIn("shop", "mail"))},
+			"b 15.8",
 		},
 		"the highest version":               {providers: []capabilities.Provider{provider("a", []string{"15.8.0", "16.10.0", "16.4.0"})}, want: "a 16.10.0"},
 		"of a range":                        {v1alpha1.CapabilityClaimSpec{Version: ">=15 <16"}, nil, []capabilities.Provider{provider("a", []string{"15.8.0", "16.4.0"})}, "a 15.8.0"},

@@ -31,8 +31,8 @@ type Instance struct {
 	Provider, Version string
 	// Parameters of the claim, with defaults.
 	Parameters map[string]any
-	// Namespace of objects that name none.
-	Namespace string
+	// Cluster of the objects, and the namespace of those that name none, as Place has them.
+	Cluster, Namespace string
 	// Scopes says which kinds have namespaces, as far as that is known.
 	Scopes map[schema.GroupKind]objects.Scope
 	// Live holds the objects as they are by their IDs in the provider. Objects has it hold of
@@ -69,12 +69,21 @@ func (i Instance) data() templates.Data {
 	claim := i.Claim
 	return templates.Data{
 		varClaim: {
-			"name": claim.Name, "namespace": claim.Namespace, "uid": string(claim.UID), "version": i.Version,
+			"name": claim.Name, "namespace": i.claimNamespace(), "uid": string(claim.UID), "version": i.Version,
 			"capability": strings.ToLower(claim.Spec.Capability), "binding": BindingName(claim), "passwords": PasswordsName(claim),
 			"cluster": claim.Spec.Cluster, "rotation": i.Rotation, "rotating": len(i.Previous) > 0,
 		},
 		varParameters: i.Parameters, varObjects: seen, varPasswords: passwords, varPrevious: previous,
 	}
+}
+
+// claimNamespace returns the namespace of the claim: on its own cluster, where the objects are
+// there, too.
+func (i Instance) claimNamespace() string {
+	if i.Cluster != "" && i.Cluster == ClusterOf(i.Claim) {
+		return namespaceThere(i.Claim)
+	}
+	return i.Claim.Namespace
 }
 
 // Objects returns the objects of the instance. One that reads what is not there yet waits.
@@ -83,7 +92,7 @@ func (i Instance) Objects() ([]primaries.Object, error) {
 	data := i.data()
 	found := make([]primaries.Object, 0, len(i.Blueprint.objects))
 	for _, of := range i.Blueprint.objects {
-		made := primaries.Object{ID: of.ID, Of: i.Provider, DependsOn: of.needs, Ready: of.readiness(), Confidential: of.secret}
+		made := primaries.Object{ID: of.ID, Of: i.Provider, Cluster: i.Cluster, DependsOn: of.needs, Ready: of.readiness(), Confidential: of.secret}
 		made.Replaces = of.OnRename == v1alpha1.OnRenameDelete
 		if of.Mode == v1alpha1.CapabilityCreateOnce {
 			made.Mode = dependents.ModeCreateOnce
@@ -221,7 +230,3 @@ func (b *Blueprint) Kinds() []schema.GroupVersionKind {
 	}
 	return found
 }
-
-// IsHome tells whether objects are on the cluster that Strata runs in, wherever the claim's
-// application is.
-func (b *Blueprint) IsHome() bool { return b.spec.Placement == v1alpha1.PlacementHome }

@@ -193,6 +193,8 @@ func (t Taking) keep() time.Duration {
 	switch {
 	case of != nil && of.KeepPrevious != nil:
 		return of.KeepPrevious.Duration
+	case hasClusterBinding(t.Claim): // it is not known when workloads read it
+		return keepForOthers
 	case len(t.Binding.Readers) > 0 || len(t.Sharing) > 0:
 		return keepForReleases
 	}

@@ -96,6 +96,9 @@ func Requires(version, refined []v1alpha1.CapabilityRequirement) []v1alpha1.Capa
 		if over.Rotation != nil {
 			of.Rotation = over.Rotation
 		}
+		if over.ClusterBinding != "" {
+			of.ClusterBinding = over.ClusterBinding
+		}
 		of.Parameters = overlayJSON(of.Parameters, over.Parameters)
 		all[at] = of
 	}

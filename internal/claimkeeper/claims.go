@@ -103,7 +103,7 @@ type visit struct {
 func (v *visit) serve(ctx context.Context) (time.Duration, error) {
 	var err error
 	if v.record, err = v.k.bound(ctx, v.claim); err != nil {
-		return 0, v.failed(ctx, err)
+		return v.failed(ctx, err)
 	}
 	if v.record == nil {
 		problem, err := v.choose(ctx)
@@ -111,7 +111,7 @@ func (v *visit) serve(ctx context.Context) (time.Duration, error) {
 		case err != nil:
 			return 0, err
 		case problem != nil:
-			return v.k.safetyNet(), v.report(ctx, capabilities.Outcome{Problem: problem, Objects: v.claim.Status.Objects})
+			return v.stays(ctx, problem)
 		}
 	}
 	if err := v.move(ctx); err != nil {
@@ -122,13 +122,22 @@ func (v *visit) serve(ctx context.Context) (time.Duration, error) {
 		v.rotation = capabilities.RotationOf(live).Number
 	}
 	if err != nil {
-		return 0, v.failed(ctx, err)
+		return v.failed(ctx, err)
 	}
 	if problem != nil {
-		// What is there stays as it is.
-		return v.k.safetyNet(), v.report(ctx, capabilities.Outcome{Problem: problem, Objects: v.claim.Status.Objects})
+		return v.stays(ctx, problem)
 	}
 	return v.carryOut(ctx, look, look.Plan(), nil)
+}
+
+// stays says what keeps a claim from being served, and leaves all that it has as it is. Nobody
+// is woken by rights that are given, so they are looked for again soon.
+func (v *visit) stays(ctx context.Context, problem *capabilities.Problem) (time.Duration, error) {
+	after := v.k.safetyNet()
+	if problem.Reason == v1alpha1.ReasonServiceAccountNotFound || problem.Reason == v1alpha1.ReasonAccessDenied {
+		after = min(after, rightsRetry)
+	}
+	return after, v.report(ctx, capabilities.Outcome{Problem: problem, Objects: v.claim.Status.Objects})
 }
 
 // choose binds a claim to a provider that fits, or says why none is.
@@ -259,12 +268,12 @@ func (v *visit) rebind(ctx context.Context, moved *capabilities.Bound) error {
 func (v *visit) carryOut(ctx context.Context, look primaries.Look, plan dependents.Plan, problem *capabilities.Problem) (time.Duration, error) {
 	executor := v.k.executor
 	if plan.Writes() { // the account is looked up only where something is done as it
-		as, failure, err := v.executor(ctx)
+		as, failure, err := v.executor(ctx, plan)
 		if err != nil {
-			return 0, err
+			return v.failed(ctx, err)
 		}
 		if failure != nil {
-			return v.k.safetyNet(), v.report(ctx, capabilities.Outcome{Problem: failure, Objects: v.claim.Status.Objects})
+			return v.stays(ctx, failure)
 		}
 		executor = as
 	}
@@ -294,7 +303,7 @@ func (v *visit) carryOut(ctx context.Context, look primaries.Look, plan dependen
 			return 0, fmt.Errorf("cannot %s %s: %w", result.Action.Verb, result.Action.ID, result.Err)
 		}
 	}
-	if len(results) > 0 || v.k.objects.IsComing(look) {
+	if len(results) > 0 || v.k.objects.IsComing(ctx, look) {
 		return round.LookAgain, nil // a write that changes nothing wakes nobody
 	}
 	if v.again > 0 {
@@ -320,17 +329,35 @@ func (v *visit) account() types.NamespacedName {
 	return v.k.account(v.record.bound.Spec)
 }
 
-// executor returns what writes as the provider's account; or what is wrong with that.
-func (v *visit) executor(ctx context.Context) (*apply.Executor, *capabilities.Problem, error) {
-	as, failure, err := v.client(ctx)
+// executor returns what carries out a plan as the provider's account, on each cluster as the
+// one of that; or what is wrong with one of them.
+func (v *visit) executor(ctx context.Context, plan dependents.Plan) (*apply.Executor, *capabilities.Problem, error) {
+	home, failure, err := v.client(ctx, "")
 	if failure != nil || err != nil {
 		return nil, failure, err
 	}
-	return v.k.executor.OnClusters(v.k.executor.ActingAs(as), nil), nil, nil
+	others := map[string]apply.Cluster{}
+	for _, action := range plan.Actions {
+		name := action.ID.Cluster
+		if _, known := others[name]; known || name == "" {
+			continue
+		}
+		as, failure, err := v.client(ctx, name)
+		if failure != nil || err != nil {
+			return nil, failure, err
+		}
+		kinds, err := v.k.kindsOn(ctx, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		others[name] = apply.Cluster{Version: kinds.Version}.ActingAs(as)
+	}
+	return v.k.executor.OnClusters(v.k.executor.ActingAs(home), func(cluster string) (apply.Cluster, error) { return others[cluster], nil }), nil, nil
 }
 
-// client returns what reads and writes as the provider's account; or what is wrong with it.
-func (v *visit) client(ctx context.Context) (client.Client, *capabilities.Problem, error) {
+// client returns what reads and writes on a cluster as the provider's account; or what is
+// wrong with it.
+func (v *visit) client(ctx context.Context, cluster string) (client.Client, *capabilities.Problem, error) {
 	account := v.account()
 	if account.Name == "" {
 		return nil, &capabilities.Problem{
@@ -341,29 +368,41 @@ func (v *visit) client(ctx context.Context) (client.Client, *capabilities.Proble
 	if err := v.k.checkAccount(account); err != nil {
 		return nil, &capabilities.Problem{Reason: v1alpha1.ReasonAccessDenied, Message: err.Error(), Stalled: true}, nil
 	}
-	as, err := v.k.Accounts.Client(account)
+	of, at, err := v.k.accountsOn(ctx, cluster)
+	if err != nil {
+		return nil, nil, err
+	}
+	as, err := of.Client(account)
 	if err != nil {
 		return nil, &capabilities.Problem{Reason: v1alpha1.ReasonAccessDenied, Message: err.Error(), Stalled: true}, nil
 	}
-	err = v.k.Accounts.Check(ctx, account)
+	err = of.Check(ctx, account)
 	var missing *accounts.MissingError
 	if errors.As(err, &missing) {
-		return nil, &capabilities.Problem{Reason: v1alpha1.ReasonServiceAccountNotFound, Message: err.Error()}, nil
+		return nil, &capabilities.Problem{Reason: v1alpha1.ReasonServiceAccountNotFound, Message: at + err.Error()}, nil
 	}
 	return as, nil, err
 }
 
-// failed says in the status why a claim cannot be looked at, and returns that.
-func (v *visit) failed(ctx context.Context, err error) error {
+// failed says in the status why a claim cannot be looked at, and returns that. A cluster that
+// cannot be used now is no error: what is there stays as it is.
+func (v *visit) failed(ctx context.Context, err error) (time.Duration, error) {
+	var away *awayError
+	if errors.As(err, &away) {
+		if away.soon {
+			return round.LookAgain, nil
+		}
+		return v.stays(ctx, away.problem())
+	}
 	problem := &capabilities.Problem{Reason: v1alpha1.ReasonProgressing, Message: err.Error()}
 	if apierrors.IsForbidden(err) {
 		problem.Reason = v1alpha1.ReasonAccessDenied
 		problem.Message = "the controller lacks rights: " + err.Error() + "; set capabilities.enabled of the chart, and add the kind to its rbac.kinds"
 	}
 	if reported := v.report(ctx, capabilities.Outcome{Problem: problem, Objects: v.claim.Status.Objects}); reported != nil {
-		return reported
+		return 0, reported
 	}
-	return err
+	return 0, err
 }
 
 // report writes the status where it has changed, and tells of that.

@@ -25,6 +25,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -44,6 +45,8 @@ const (
 	// minRetry and maxRetry bound the back-off after errors.
 	minRetry = 200 * time.Millisecond
 	maxRetry = 2 * time.Minute
+	// rightsRetry is how soon a claim is looked at again that waits for rights.
+	rightsRetry = 30 * time.Second
 	// writeTimeout bounds the write of a status.
 	writeTimeout = 15 * time.Second
 	// jitter spreads the looks of the safety net, by this part of the interval.
@@ -72,6 +75,8 @@ type Options struct {
 	Settings layers.Settings
 	// Accounts as which objects are read and written.
 	Accounts *informers.Accounts
+	// Remotes are the connections to other clusters; nil where there are none.
+	Remotes *informers.Remotes
 	// Selector narrows the claims and providers that are looked after; nil means all.
 	Selector labels.Selector
 	// Concurrent is how many claims are looked at side by side.
@@ -96,6 +101,7 @@ type Keeper struct {
 	// bindings.
 	own      cache.Cache
 	kinds    *informers.Kinds
+	wired    informers.Wiring
 	objects  *keeping.Objects
 	executor *apply.Executor
 	releases releases
@@ -174,13 +180,12 @@ func boundTo(claim *v1alpha1.CapabilityClaim) []string {
 // setupCache makes the cache of what claims have: objects with their label; and the metadata
 // of all Secrets, since a binding may be made of one that somebody else makes for an object.
 func (k *Keeper) setupCache(mgr manager.Manager) error {
-	claimed, err := labels.NewRequirement(v1alpha1.ClaimLabel, selection.Exists, nil)
+	only, err := claimed()
 	if err != nil {
-		return fmt.Errorf("cannot select objects: %w", err)
+		return err
 	}
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(secretKind.WithVersion("v1"))
-	only := labels.NewSelector().Add(*claimed)
 	k.own, err = cache.New(mgr.GetConfig(), cache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
 		DefaultTransform: informers.Strip, DefaultLabelSelector: only,
@@ -198,12 +203,21 @@ func (k *Keeper) setupCache(mgr manager.Manager) error {
 	return nil
 }
 
-// newKinds returns the kinds that claims have, which are watched once a claim has one.
-func (k *Keeper) newKinds(watch func(source.Source) error) *informers.Kinds {
-	return informers.NewKinds(
-		informers.Cluster{Client: k.Client, Past: k.Reader, Cache: k.own, Reader: k.own},
-		informers.Wiring{Watch: watch, Handle: k.objectHandler, Passes: k.objectPasses},
-	)
+// claimed selects what claims have.
+func claimed() (labels.Selector, error) {
+	exists, err := labels.NewRequirement(v1alpha1.ClaimLabel, selection.Exists, nil)
+	if err != nil {
+		return nil, fmt.Errorf("cannot select objects: %w", err)
+	}
+	return labels.NewSelector().Add(*exists), nil
+}
+
+// wiring says what becomes of what is seen of the objects of claims: those are woken.
+func (k *Keeper) wiring(watch func(source.Source) error) informers.Wiring {
+	return informers.Wiring{
+		Watch: watch, Handle: k.objectHandler, Passes: k.objectPasses,
+		Definitions: func(of *informers.Kinds) handler.EventHandler { return handler.EnqueueRequestsFromMapFunc(k.redefined(of)) },
+	}
 }
 
 // look has one object looked at, unless the process is about to end.

@@ -30,7 +30,8 @@ func (v *visit) observe(ctx context.Context) (primaries.Look, *capabilities.Prob
 	if plan.blueprint == nil {
 		return look, invalid(v.record.bound.Provider, errors.New(plan.problems[0])), nil
 	}
-	scopes, err := v.k.objects.Watch(ctx, &look, plan.blueprint.Kinds())
+	cluster, namespace := capabilities.Place(v.record.bound.Spec, v.claim, v.k.Settings.Namespace)
+	scopes, err := v.watch(ctx, &look, cluster, plan.blueprint.Kinds())
 	if err != nil {
 		return look, nil, err
 	}
@@ -38,11 +39,8 @@ func (v *visit) observe(ctx context.Context) (primaries.Look, *capabilities.Prob
 		return look, nil, err
 	}
 	instance := capabilities.Instance{
-		Claim: v.claim, Blueprint: plan.blueprint, Provider: v.record.bound.Provider, Version: v.record.bound.Version, Namespace: v.claim.Namespace, Scopes: scopes,
-		Live: v.byID(look), Own: v.owned(look),
-	}
-	if plan.blueprint.IsHome() {
-		instance.Namespace = v.account().Namespace
+		Claim: v.claim, Blueprint: plan.blueprint, Provider: v.record.bound.Provider, Version: v.record.bound.Version,
+		Cluster: cluster, Namespace: namespace, Scopes: scopes, Live: v.byID(look), Own: v.owned(look),
 	}
 	var problem string
 	if instance.Parameters, problem = plan.blueprint.Parameters(v.claim.Spec); problem != "" {
@@ -128,24 +126,25 @@ func (v *visit) passwords(ctx context.Context, look *primaries.Look) (map[string
 	if live == nil {
 		return nil, nil, nil
 	}
-	held, failure, err := v.content(ctx, live)
+	held, failure, err := v.content(ctx, "", live)
 	return held.data, failure, err
 }
 
-// content returns what a Secret holds, as the provider's account may read it.
-func (v *visit) content(ctx context.Context, live *unstructured.Unstructured) (seenSecret, *capabilities.Problem, error) {
-	if known, is := v.k.secrets.known(live); is {
+// content returns what a Secret of a cluster holds, as the provider's account may read it.
+func (v *visit) content(ctx context.Context, cluster string, live *unstructured.Unstructured) (seenSecret, *capabilities.Problem, error) {
+	id := objects.IDOf(live).On(cluster)
+	if known, is := v.k.secrets.known(id, live); is {
 		return known, nil, nil
 	}
-	as, failure, err := v.client(ctx)
+	as, failure, err := v.client(ctx, cluster)
 	if failure != nil || err != nil {
 		return seenSecret{}, failure, err
 	}
-	held, err := v.k.content(ctx, as, live)
+	held, err := v.k.content(ctx, as, id, live)
 	if apierrors.IsForbidden(err) {
 		why := accounts.FailureOf(v.account(), err)
 		return seenSecret{}, &capabilities.Problem{
-			Reason: v1alpha1.ReasonAccessDenied, Message: fmt.Sprintf("cannot read %s%s: %s", objects.IDOf(live), why.As, why.Message),
+			Reason: v1alpha1.ReasonAccessDenied, Message: fmt.Sprintf("cannot read %s%s: %s", id, why.As, why.Message),
 		}, nil
 	}
 	return held, nil, err
@@ -166,14 +165,28 @@ func (v *visit) binding(ctx context.Context, look *primaries.Look, instance *cap
 	if err != nil {
 		return invalid(v.record.bound.Provider, err), nil
 	}
+	return v.bind(ctx, look, binding, instance.Rotation)
+}
+
+// bind adds a claim's binding, and the one that its workloads read on another cluster.
+func (v *visit) bind(ctx context.Context, look *primaries.Look, binding primaries.Object, number int64) (*capabilities.Problem, error) {
+	there, has := capabilities.ClusterBinding(v.claim, binding)
 	look.Objects = append(look.Objects, binding)
+	if has {
+		look.Objects = append(look.Objects, there)
+	}
 	if binding.Object == nil {
 		return nil, nil
+	}
+	if has {
+		if err := v.k.objects.See(ctx, look, there.Identity()); err != nil {
+			return nil, err
+		}
 	}
 	if err := v.k.objects.See(ctx, look, binding.Identity()); err != nil {
 		return nil, err
 	}
-	return v.mark(ctx, look, binding, instance.Rotation)
+	return v.mark(ctx, look, binding, number)
 }
 
 // whatIsMissing says what a binding waits for of all else that a claim has; empty for nothing.
@@ -211,7 +224,7 @@ func (v *visit) values(
 			return nil, key.Waits, nil, nil
 		}
 		read = append(read, key.ID)
-		live, err := v.k.kinds.Get(ctx, key.ID)
+		live, err := v.k.objects.Get(ctx, key.ID)
 		switch {
 		case err != nil:
 			return nil, "", nil, err
@@ -223,7 +236,7 @@ func (v *visit) values(
 				Message: fmt.Sprintf("%s is neither an object of the claim nor owned by one, and no other is read", key.ID),
 			}, nil
 		}
-		held, failure, err := v.content(ctx, live)
+		held, failure, err := v.content(ctx, key.ID.Cluster, live)
 		if failure != nil || err != nil {
 			return nil, "", failure, err
 		}

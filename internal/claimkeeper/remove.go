@@ -22,20 +22,23 @@ import (
 func (v *visit) remove(ctx context.Context) (time.Duration, error) {
 	var err error
 	if v.record, err = v.k.bound(ctx, v.claim); err != nil {
-		return 0, v.failed(ctx, err)
+		return v.failed(ctx, err)
 	}
 	if v.claim.Annotations[v1alpha1.AbandonAnnotation] == "true" || len(v.claim.Status.Objects) == 0 {
 		return 0, v.finalize(ctx)
 	}
+	if err := v.leaveBehind(ctx); err != nil {
+		return 0, err
+	}
 	look := v.newLook()
-	if _, err := v.k.objects.Watch(ctx, &look, nil); err != nil {
-		return 0, v.failed(ctx, err)
+	if _, err := v.k.objects.Watch(ctx, &look, "", nil); err != nil {
+		return v.failed(ctx, err)
 	}
 	if v.record == nil {
 		return v.removeUnknown(ctx, look)
 	}
 	if err := v.k.objects.Read(ctx, &look); err != nil {
-		return 0, v.failed(ctx, err)
+		return v.failed(ctx, err)
 	}
 	users, err := v.users(ctx)
 	if err != nil {

@@ -30,7 +30,7 @@ func (v *visit) mark(ctx context.Context, look *primaries.Look, binding primarie
 	var before map[string][]byte
 	var releases []*unstructured.Unstructured
 	if live != nil && capabilities.RotationOf(live).Number != number {
-		held, failure, err := v.content(ctx, live)
+		held, failure, err := v.content(ctx, "", live)
 		if failure != nil || err != nil {
 			return failure, err
 		}

@@ -75,15 +75,14 @@ func (s *secrets) readersOf(secret types.NamespacedName) []types.NamespacedName 
 }
 
 // known returns what a Secret holds, where that was read at the version of its metadata.
-func (s *secrets) known(seen *unstructured.Unstructured) (seenSecret, bool) {
-	last, found := s.get(objects.IDOf(seen))
+func (s *secrets) known(id objects.ID, seen *unstructured.Unstructured) (seenSecret, bool) {
+	last, found := s.get(id)
 	return last, found && last.uid == seen.GetUID() && last.version == seen.GetResourceVersion()
 }
 
 // content reads what a Secret holds, as an account may. seen is its metadata. Its data are nil
 // where the Secret has gone.
-func (k *Keeper) content(ctx context.Context, as client.Reader, seen *unstructured.Unstructured) (seenSecret, error) {
-	id := objects.IDOf(seen)
+func (k *Keeper) content(ctx context.Context, as client.Reader, id objects.ID, seen *unstructured.Unstructured) (seenSecret, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	secret := &corev1.Secret{}

@@ -79,7 +79,7 @@ func (v *visit) sharing(ctx context.Context) ([]*v1alpha1.CapabilityClaim, error
 
 // observeShared is as observe, for a claim that is served by the instance of another one.
 func (v *visit) observeShared(ctx context.Context, look primaries.Look) (primaries.Look, *capabilities.Problem, error) {
-	if _, err := v.k.objects.Watch(ctx, &look, (&capabilities.Blueprint{}).Kinds()); err != nil {
+	if _, err := v.watch(ctx, &look, "", (&capabilities.Blueprint{}).Kinds()); err != nil {
 		return look, nil, err
 	}
 	if err := v.k.objects.Read(ctx, &look); err != nil {
@@ -110,20 +110,15 @@ func (v *visit) observeShared(ctx context.Context, look primaries.Look) (primari
 		if withdrawn != "" {
 			return look, &capabilities.Problem{Reason: v1alpha1.ReasonNotShared, Message: withdrawn, Stalled: true}, nil
 		}
-		look.Objects = append(look.Objects, capabilities.Borrowed(v.claim, bound, nil, "waits for the binding of CapabilityClaim "+bound.Shared.Key().String()))
-		return look, nil, nil
+		failure, err := v.bind(ctx, &look, capabilities.Borrowed(v.claim, bound, nil, "waits for the binding of CapabilityClaim "+bound.Shared.Key().String()), 0)
+		return look, failure, err
 	}
-	held, failure, err := v.content(ctx, live)
+	held, failure, err := v.content(ctx, "", live)
 	if failure != nil || err != nil {
 		return look, failure, err
 	}
-	binding := capabilities.Borrowed(v.claim, bound, held.data, "")
-	look.Objects = append(look.Objects, binding)
-	if err := v.k.objects.See(ctx, &look, binding.Identity()); err != nil {
-		return look, nil, err
-	}
 	number := held.rotation.Number
-	if failure, err := v.mark(ctx, &look, binding, number); failure != nil || err != nil {
+	if failure, err := v.bind(ctx, &look, capabilities.Borrowed(v.claim, bound, held.data, ""), number); failure != nil || err != nil {
 		return look, failure, err
 	}
 	return look, nil, v.passOn(ctx, look, lender, number)

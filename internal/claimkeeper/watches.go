@@ -31,6 +31,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/capabilities"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/keeping"
 	"github.com/strata-project/strata/internal/kinds"
 )
@@ -42,8 +43,9 @@ func (k *Keeper) setupClaims(mgr manager.Manager) error {
 	if err != nil {
 		return err
 	}
-	k.kinds = k.newKinds(c.Watch)
-	k.objects = &keeping.Objects{Keys: keys, Kinds: k.kinds, Recent: k.recent, Past: k.Reader, Reserved: k.Settings.Reserved}
+	k.wired = k.wiring(func(s source.Source) error { return c.Watch(s) })
+	k.kinds = informers.NewKinds(informers.Cluster{Client: k.Client, Past: k.Reader, Cache: k.own, Reader: k.own}, k.wired)
+	k.objects = &keeping.Objects{Keys: keys, Kinds: k.kinds, Other: k.kindsOn, Recent: k.recent, Reserved: k.Settings.Reserved}
 	k.executor = k.objects.Executor(k.Client, k.PlanValid)
 	k.releases.begin = func() error { return watchAll(c, k.releaseWatch(mgr)) }
 	crd := &metav1.PartialObjectMetadata{}
@@ -51,13 +53,20 @@ func (k *Keeper) setupClaims(mgr manager.Manager) error {
 	namespace := &unstructured.Unstructured{}
 	namespace.SetGroupVersionKind(namespaceVersion)
 	main := mgr.GetCache()
+	if k.Remotes != nil {
+		remote := client.Object(&v1alpha1.RemoteCluster{})
+		err := watchAll(c, source.Kind(main, remote, handler.EnqueueRequestsFromMapFunc(k.claimsOnCluster), clusterChanged), source.Func(k.watchConnections))
+		if err != nil {
+			return err
+		}
+	}
 	return watchAll(
 		c,
 		source.Kind(main, client.Object(&v1alpha1.CapabilityClaim{}), &handler.EnqueueRequestForObject{}, keeping.SpecChanged),
 		source.Kind(main, client.Object(&v1alpha1.CapabilityClaim{}), handler.EnqueueRequestsFromMapFunc(k.claimsThatShare), shareChanged),
 		source.Kind(main, client.Object(&v1alpha1.CapabilityProvider{}), handler.EnqueueRequestsFromMapFunc(k.claimsOfProvider), keeping.SpecChanged),
 		source.Kind(main, client.Object(namespace), handler.EnqueueRequestsFromMapFunc(k.claimsIn), predicate.LabelChangedPredicate{}),
-		source.Kind(main, client.Object(crd), handler.EnqueueRequestsFromMapFunc(k.redefined)),
+		source.Kind(main, client.Object(crd), handler.EnqueueRequestsFromMapFunc(k.redefined(k.kinds))),
 		source.Kind(k.own, client.Object(&appsv1.ControllerRevision{}), handler.EnqueueRequestsFromMapFunc(k.claimOf), onlyDeletes),
 	)
 }
@@ -233,14 +242,17 @@ func (k *Keeper) claimsThatWaitFor(ctx context.Context, obj client.Object) []ctr
 	}, client.InNamespace(obj.GetNamespace()))
 }
 
-// redefined returns the claims that are not ready: their kinds may be served now.
-func (k *Keeper) redefined(ctx context.Context, obj client.Object) []ctrl.Request {
-	_, group, _ := strings.Cut(obj.GetName(), ".")
-	k.kinds.Define(group, k.now())
-	k.kinds.Redefined(obj.GetName())
-	return k.claims(ctx, func(claim *v1alpha1.CapabilityClaim) bool {
-		return claim.Status.Provider != "" && !meta.IsStatusConditionTrue(claim.Status.Conditions, v1alpha1.ReadyCondition)
-	})
+// redefined returns what finds the claims that are not ready: their kinds may be served now, on
+// the cluster of some kinds.
+func (k *Keeper) redefined(of *informers.Kinds) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) []ctrl.Request {
+		_, group, _ := strings.Cut(obj.GetName(), ".")
+		of.Define(group, k.now())
+		of.Redefined(obj.GetName())
+		return k.claims(ctx, func(claim *v1alpha1.CapabilityClaim) bool {
+			return claim.Status.Provider != "" && !meta.IsStatusConditionTrue(claim.Status.Conditions, v1alpha1.ReadyCondition)
+		})
+	}
 }
 
 func (k *Keeper) claims(ctx context.Context, is func(*v1alpha1.CapabilityClaim) bool, options ...client.ListOption) []ctrl.Request {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/capabilities"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/placement"
@@ -44,6 +45,20 @@ func Left(cluster *v1alpha1.RemoteCluster, all []v1alpha1.AddonsLayer, through [
 	}
 	for i := range through {
 		found = append(found, objects.IDOf(&through[i]).String())
+	}
+	slices.Sort(found)
+	return found
+}
+
+// ClaimsLeft names the claims that a RemoteCluster that is being deleted waits for, in order:
+// those that have objects there, unless what is there is given up.
+func ClaimsLeft(cluster *v1alpha1.RemoteCluster, claims []*v1alpha1.CapabilityClaim) []string {
+	name := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
+	var found []string
+	for _, claim := range claims {
+		if cluster.Spec.DeletionPolicy != v1alpha1.ClusterDeletionAbandon && capabilities.HasObjectsOn(claim, name.String()) {
+			found = append(found, "CapabilityClaim "+claim.Namespace+"/"+claim.Name)
+		}
 	}
 	slices.Sort(found)
 	return found

@@ -71,6 +71,19 @@ func TestLeft(t *testing.T) {
 			}
 		})
 	}
+	claim := func(namespace, on string) *v1alpha1.CapabilityClaim {
+		return &v1alpha1.CapabilityClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db"},
+			Status:     v1alpha1.CapabilityClaimStatus{Objects: []v1alpha1.Dependent{{ID: "binding", Name: "a"}, {ID: "server", Name: "b", Cluster: on}}},
+		}
+	}
+	claims := []*v1alpha1.CapabilityClaim{claim("shop", "fleet/prod"), claim("fleet", "fleet/prod"), claim("fleet", "fleet/other"), claim("prod", "")}
+	if diff := cmp.Diff([]string{"CapabilityClaim fleet/db", "CapabilityClaim shop/db"}, ClaimsLeft(waits, claims)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := ClaimsLeft(abandons, claims); len(got) > 0 {
+		t.Errorf("what is given up waits for %v", got)
+	}
 }
 
 // A deleted copy goes when it can be made anew and nobody needs it meanwhile.

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/strata-project/strata/internal/kubeconfig"
 	"github.com/strata-project/strata/internal/reach"
@@ -30,10 +31,14 @@ type Connection struct {
 	*reach.Connection
 	plain *http.Client
 	stop  context.CancelFunc
+	// watching makes a cache of the cluster, which ends with the connection.
+	watching func(View) (cache.Cache, error)
 	// Gate lets writes through while it is known which cluster it is.
 	Gate *Gate
 
 	mu sync.Mutex
 	// err is why the cluster has not answered last; nil where it has.
 	err error
+	// views holds the kinds of the cluster as others watch them, by their names.
+	views map[string]*Kinds
 }

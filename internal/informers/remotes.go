@@ -11,16 +11,13 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/strata-project/strata/internal/kubeconfig"
 	"github.com/strata-project/strata/internal/layers"
@@ -51,6 +48,8 @@ type Remotes struct {
 	// changes counts what was connected and disconnected, and what connections
 	// that have gone had counted.
 	changes int
+	// connected are told of new connections.
+	connected []func(cluster string)
 }
 
 // Options are what connections need of whoever makes them.
@@ -112,7 +111,18 @@ func (r *Remotes) Connect(ctx context.Context, cluster string, access *kubeconfi
 	r.drop(cluster)
 	r.byName[cluster] = made
 	r.changes++
+	for _, tell := range r.connected {
+		tell(cluster)
+	}
 	return made, nil
+}
+
+// OnConnect has somebody told of each connection that is made from now on, by the name of its
+// cluster. What is told must not wait, and must not ask for connections.
+func (r *Remotes) OnConnect(tell func(cluster string)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.connected = append(r.connected, tell)
 }
 
 // Adopt has a cluster count as connected, and as the right one, that is read in a way
@@ -177,26 +187,27 @@ func (r *Remotes) dial(ctx context.Context, cluster string, access *kubeconfig.A
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)
 	}
-	crd := &metav1.PartialObjectMetadata{}
-	crd.SetGroupVersionKind(definitionVersion)
-	namespace := &unstructured.Unstructured{}
-	namespace.SetGroupVersionKind(namespaceVersion)
-	everything := cache.ByObject{Label: labels.Everything()}
-	options := cache.Options{
-		HTTPClient: web, Scheme: scheme, Mapper: withoutAsking(mapper), NewInformer: reach.NewInformer,
-		DefaultLabelSelector: CacheOptions().DefaultLabelSelector, DefaultTransform: Strip,
-		ByObject: map[client.Object]cache.ByObject{crd: everything, namespace: everything},
-	}
-	cached, err := cache.New(config, options)
-	if err != nil {
-		return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)
-	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	go func() { _ = cached.Start(ctx) }()
-	k := NewKinds(Cluster{Name: cluster, Client: direct, Past: direct, Cache: cached, Reader: cached}, r.options.Wiring)
-	if err := r.options.Wiring.Watch(source.Kind(cached, client.Object(crd), r.options.Wiring.Definitions(k))); err != nil {
+	made.watching = func(view View) (cache.Cache, error) {
+		cached, err := cache.New(config, cache.Options{
+			HTTPClient: web, Scheme: scheme, Mapper: withoutAsking(mapper), NewInformer: reach.NewInformer,
+			DefaultLabelSelector: view.Selector, DefaultTransform: Strip, ByObject: view.whole(),
+		})
+		if err != nil {
+			return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)
+		}
+		go func() { _ = cached.Start(ctx) }()
+		return cached, nil
+	}
+	cached, err := made.watching(View{Selector: CacheOptions().DefaultLabelSelector, Whole: []schema.GroupVersionKind{namespaceVersion}})
+	if err != nil {
 		stop()
-		return nil, fmt.Errorf("cannot watch the definitions of RemoteCluster %s: %w", cluster, err)
+		return nil, err
+	}
+	k := NewKinds(Cluster{Name: cluster, Client: direct, Past: direct, Cache: cached, Reader: cached}, r.options.Wiring)
+	if err := watchDefinitions(cached, r.options.Wiring, k); err != nil {
+		stop()
+		return nil, err
 	}
 	following, err := dynamic.NewForConfigAndClient(config, web)
 	if err != nil {

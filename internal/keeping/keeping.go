@@ -38,10 +38,11 @@ type Objects struct {
 	// Kinds are watched once a primary has an object of one. Only objects with an owner are
 	// seen.
 	Kinds *informers.Kinds
+	// Other returns the kinds of another cluster, by the name that IDs have for it. Nil means
+	// that there is none.
+	Other func(ctx context.Context, cluster string) (*informers.Kinds, error)
 	// Recent are the writes of this process.
 	Recent *ownwrites.Objects
-	// Past reads past the cache.
-	Past client.Reader
 	// Reserved says what an object is that others keep for themselves; empty for any other. Nil
 	// means that there are none.
 	Reserved func(objects.ID, *unstructured.Unstructured) string
@@ -57,42 +58,60 @@ func (o *Objects) NewLook(owner string, known []v1alpha1.Dependent, now time.Tim
 	}
 }
 
-// Watch sees to it that the kinds of a primary's objects, and of some more, are watched. It
-// returns which of them have namespaces. Kinds that cannot be watched do not keep others from
-// it; that the controller may not watch one is told at once.
-func (o *Objects) Watch(ctx context.Context, look *primaries.Look, more []schema.GroupVersionKind) (map[schema.GroupKind]objects.Scope, error) {
-	wanted := map[schema.GroupKind]string{}
+// on returns the kinds of a cluster.
+func (o *Objects) on(ctx context.Context, cluster string) (*informers.Kinds, error) {
+	switch {
+	case cluster == "":
+		return o.Kinds, nil
+	case o.Other == nil:
+		return nil, fmt.Errorf("there is no cluster %s", cluster)
+	}
+	return o.Other(ctx, cluster)
+}
+
+// Watch sees to it that the kinds of a primary's objects, and of some more on a cluster, are
+// watched. It returns which of these have namespaces. Kinds that cannot be watched do not keep
+// others from it; that the controller may not watch one is told at once.
+func (o *Objects) Watch(ctx context.Context, look *primaries.Look, cluster string, more []schema.GroupVersionKind) (map[schema.GroupKind]objects.Scope, error) {
+	wanted := map[objects.ServedKind]string{}
 	for _, known := range look.Known {
-		wanted[primaries.IdentityOf(known).GroupKind()] = ""
+		wanted[primaries.IdentityOf(known).ServedKind()] = ""
 	}
 	for _, gvk := range more {
-		wanted[gvk.GroupKind()] = gvk.Version
+		wanted[objects.ServedKind{Cluster: cluster, GroupKind: gvk.GroupKind()}] = gvk.Version
 	}
 	scopes := map[schema.GroupKind]objects.Scope{}
 	var failed error
-	for gk, version := range wanted {
-		if err := o.Kinds.Revise(ctx, gk); err != nil {
-			failed = errors.Join(failed, err)
-			continue
-		}
-		scope, err := o.Kinds.Scope(gk, version)
+	for kind, version := range wanted {
+		scope, err := o.watch(ctx, kind, version)
 		switch {
+		case apierrors.IsForbidden(err):
+			return nil, err
 		case err != nil:
 			failed = errors.Join(failed, err)
-			continue
 		case scope == objects.ScopeUnknown:
-			look.NotServed[objects.ServedKind{GroupKind: gk}] = true
-			continue
-		}
-		scopes[gk] = scope
-		if err := o.Kinds.Watch(ctx, gk); err != nil {
-			if apierrors.IsForbidden(err) {
-				return nil, err
-			}
-			failed = errors.Join(failed, err)
+			look.NotServed[kind] = true
+		case kind.Cluster == cluster:
+			scopes[kind.GroupKind] = scope
 		}
 	}
 	return scopes, failed
+}
+
+// watch sees to it that a kind is watched, and returns how it is served.
+func (o *Objects) watch(ctx context.Context, kind objects.ServedKind, version string) (objects.Scope, error) {
+	served, err := o.on(ctx, kind.Cluster)
+	if err != nil {
+		return objects.ScopeUnknown, err
+	}
+	if err := served.Revise(ctx, kind.GroupKind); err != nil {
+		return objects.ScopeUnknown, err
+	}
+	scope, err := served.Scope(kind.GroupKind, version)
+	if err != nil || scope == objects.ScopeUnknown {
+		return scope, err
+	}
+	return scope, served.Watch(ctx, kind.GroupKind)
 }
 
 // Read reads the objects that the primary has.
@@ -127,7 +146,7 @@ func (o *Objects) See(ctx context.Context, look *primaries.Look, id objects.ID) 
 	if look.NotServed[id.ServedKind()] || look.Live[id] != nil {
 		return nil
 	}
-	live, err := o.Kinds.Get(ctx, id)
+	live, err := o.Get(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -141,6 +160,15 @@ func (o *Objects) See(ctx context.Context, look *primaries.Look, id objects.ID) 
 	}
 	look.Stale[id] = o.Recent.IsStale(id, version, look.Now)
 	return nil
+}
+
+// Get returns an object as its watch has it, or nil. It must not be changed.
+func (o *Objects) Get(ctx context.Context, id objects.ID) (*unstructured.Unstructured, error) {
+	served, err := o.on(ctx, id.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	return served.Get(ctx, id)
 }
 
 func (o *Objects) reserved(id objects.ID, object *unstructured.Unstructured) string {
@@ -163,13 +191,17 @@ func Own(look primaries.Look, id objects.ID) *unstructured.Unstructured {
 func (o *Objects) IsLeft(ctx context.Context, look primaries.Look) (bool, error) {
 	for _, known := range look.Known {
 		id := primaries.IdentityOf(known)
-		gvk, watched := o.Kinds.Version(id.GroupKind())
+		served, err := o.on(ctx, id.Cluster)
+		if err != nil {
+			return false, err
+		}
+		gvk, watched := served.Version(id.GroupKind())
 		if !watched {
 			continue
 		}
 		live := &metav1.PartialObjectMetadata{}
 		live.SetGroupVersionKind(gvk)
-		if err := o.Past.Get(ctx, id.Key(), live); err != nil {
+		if err := served.Past.Get(ctx, id.Key(), live); err != nil {
 			if apierrors.IsNotFound(err) {
 				continue
 			}
@@ -183,9 +215,9 @@ func (o *Objects) IsLeft(ctx context.Context, look primaries.Look) (bool, error)
 }
 
 // IsComing tells whether a kind that is waited for may be served any moment.
-func (o *Objects) IsComing(look primaries.Look) bool {
+func (o *Objects) IsComing(ctx context.Context, look primaries.Look) bool {
 	for kind := range look.NotServed {
-		if o.Kinds.IsComing(kind.Group, look.Now) {
+		if served, err := o.on(ctx, kind.Cluster); err == nil && served.IsComing(kind.Group, look.Now) {
 			return true
 		}
 	}
@@ -205,7 +237,7 @@ func (o *Objects) Reserves(owner string, live *unstructured.Unstructured) string
 // made; 0 is no limit.
 func (o *Objects) Executor(as client.Client, valid time.Duration) *apply.Executor {
 	return &apply.Executor{
-		Cluster: apply.Cluster{Client: as, Reader: o.Past, Version: o.Kinds.Version}, Keys: o.Keys, Strict: kinds.IsStrict,
+		Cluster: apply.Cluster{Client: as, Reader: o.Kinds.Past, Version: o.Kinds.Version}, Keys: o.Keys, Strict: kinds.IsStrict,
 		Reserved: o.Reserves, Valid: valid, ExtraWorkers: semaphore.NewWeighted(extraWrites), Known: &apply.Known{},
 	}
 }

@@ -154,11 +154,11 @@ func (p *putting) manifest(manifest directories.Manifest) error {
 	case gk == kinds.ClaimKind:
 		manifest.Object = p.claim(manifest)
 	case gk == kinds.ProviderKind:
-		return &directories.ContentError{
-			Reason: v1alpha1.ReasonInvalidManifest, File: manifest.File, Line: manifest.Line,
-			Message: fmt.Sprintf("%s is of a layer on RemoteCluster %s, and providers are of the cluster that Strata runs in: list it in a layer of that",
-				manifest.ID(), p.cluster()),
+		obj, err := p.provider(manifest)
+		if err != nil {
+			return err
 		}
+		manifest.Object = obj
 	case isSource(gk):
 		obj, err := p.source(manifest)
 		if err != nil {
@@ -178,6 +178,8 @@ func (p *putting) placed(id objects.ID) objects.ID {
 	gk := id.GroupKind()
 	switch {
 	case p.own[id].Home:
+	case gk == kinds.ProviderKind:
+		id.Name = p.name(id)
 	case objects.IsReleaseKind(gk), isSource(gk), gk == kinds.ClaimKind:
 		id.Namespace, id.Name = p.Cluster.Namespace, p.name(id)
 	default:

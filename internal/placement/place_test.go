@@ -5,6 +5,7 @@ package placement
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -435,9 +436,63 @@ func TestPutClaims(t *testing.T) {
 			t.Errorf("%s: %s", key, diff)
 		}
 	}
-	if _, err := prod.Put(directoriestest.Of("main@sha1:new", directories.Manifest{Object: &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "kraan.io/v1alpha1", "kind": kinds.ProviderKind.Kind, "metadata": map[string]any{"name": "postgres"},
-	}}})); err == nil || !strings.Contains(err.Error(), "providers are of the cluster that Strata runs in") {
-		t.Errorf("of a provider it says %v", err)
+	if got := specOf(t, found, "CapabilityClaim fleet/prod-db")["clusterNamespace"]; got != "default" {
+		t.Errorf("on its cluster the claim is of the namespace %v", got)
+	}
+	if found["Namespace /default"].Cluster != "fleet/prod" || !found["Namespace /default"].Ensured {
+		t.Error("nobody sees to the claim's namespace there")
+	}
+}
+
+// What an application of another cluster has is for the claims of that cluster, of its own
+// namespace or of all. With objects it would be made by accounts of the cluster that Strata
+// runs in, which the directory names.
+func TestPutProviders(t *testing.T) {
+	provider := func(spec map[string]any) directories.Manifest {
+		spec["capability"], spec["namespace"], spec["serviceAccountName"] = "http/shop", "shop", "bindings"
+		return directories.Manifest{File: "providers.yaml", Line: 3, Object: &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "kraan.io/v1alpha1", "kind": kinds.ProviderKind.Kind, "metadata": map[string]any{"name": "shop"}, "spec": spec,
+		}}}
+	}
+	common := map[string]any{
+		"capability": "http/shop", "namespace": "fleet", "serviceAccountName": "bindings", "allowedClusters": []any{"prod"},
+	}
+	with := func(key string, value any) map[string]any {
+		spec := maps.Clone(common)
+		spec[key] = value
+		return spec
+	}
+	for name, test := range map[string]struct {
+		given, want map[string]any
+		wrong       string
+	}{
+		"its own namespace": {map[string]any{}, with("allowedClusterNamespaces", []any{"shop"}), ""},
+		"all namespaces":    {map[string]any{"allowedNamespaces": map[string]any{}}, common, ""},
+		"labels": {
+			map[string]any{"allowedNamespaces": map[string]any{"matchLabels": map[string]any{"a": "b"}}}, nil,
+			"providers.yaml:3: spec.allowedNamespaces: CapabilityProvider shop is of a layer on RemoteCluster fleet/prod, and the labels",
+		},
+		"objects":  {map[string]any{"objects": []any{}}, nil, "spec.objects: CapabilityProvider shop"},
+		"clusters": {map[string]any{"allowedClusters": []any{"other"}}, nil, "spec.allowedClusters: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			put, err := prod.Put(directoriestest.Of("main@sha1:new", provider(test.given)))
+			if test.wrong != "" {
+				if err == nil || !strings.Contains(err.Error(), test.wrong) {
+					t.Errorf("it says %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			placed := put.Manifests[len(put.Manifests)-1]
+			if placed.Cluster != "" || !strings.HasPrefix(placed.Object.GetName(), "prod-shop-") {
+				t.Errorf("it is %s on %q", placed.ID(), placed.Cluster)
+			}
+			if diff := cmp.Diff(test.want, placed.Object.Object["spec"]); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -146,7 +146,7 @@ func (e *engine[P]) newObjects(c controller.Controller, of cache.Cache, recent *
 			Passes: func(string, schema.GroupKind) predicate.Predicate { return predicate.Funcs{} },
 		},
 	)
-	return &keeping.Objects{Keys: e.keys, Kinds: kinds, Recent: recent, Past: e.mgr.GetAPIReader()}
+	return &keeping.Objects{Keys: e.keys, Kinds: kinds, Recent: recent}
 }
 
 // ownerOf returns the primary that an object is of, by its label.

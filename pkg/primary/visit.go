@@ -73,7 +73,7 @@ func (v *visit[P]) keep(ctx context.Context) (time.Duration, error) {
 func (v *visit[P]) observe(ctx context.Context) (primaries.Look, *problem, error) {
 	look := v.newLook()
 	look.MayPrune = !v.kind.Keeps
-	if _, err := v.objects.Watch(ctx, &look, nil); err != nil {
+	if _, err := v.objects.Watch(ctx, &look, "", nil); err != nil {
 		return look, nil, err
 	}
 	if err := v.objects.Read(ctx, &look); err != nil {
@@ -162,7 +162,7 @@ func (v *visit[P]) object(ctx context.Context, look *primaries.Look, of Dependen
 	}
 	gvk := object.GroupVersionKind()
 	made.Confidential = made.Confidential || gvk.Group == "" && gvk.Kind == "Secret"
-	scopes, err := reads.Watch(ctx, &primaries.Look{NotServed: look.NotServed}, []schema.GroupVersionKind{gvk})
+	scopes, err := reads.Watch(ctx, &primaries.Look{NotServed: look.NotServed}, "", []schema.GroupVersionKind{gvk})
 	if err != nil {
 		return made, err
 	}
@@ -207,7 +207,7 @@ func (v *visit[P]) carryOut(ctx context.Context, look primaries.Look, problem *p
 			return 0, fmt.Errorf("cannot %s %s: %w", result.Action.Verb, result.Action.ID, result.Err)
 		}
 	}
-	if len(results) > 0 || v.objects.IsComing(look) {
+	if len(results) > 0 || v.objects.IsComing(ctx, look) {
 		return round.LookAgain, nil // a write that changes nothing wakes nobody
 	}
 	return safetyNet(), nil
@@ -217,7 +217,7 @@ func (v *visit[P]) carryOut(ctx context.Context, look primaries.Look, problem *p
 func (v *visit[P]) remove(ctx context.Context) (time.Duration, error) {
 	look := v.newLook()
 	look.MayPrune = true
-	if _, err := v.objects.Watch(ctx, &look, nil); err != nil {
+	if _, err := v.objects.Watch(ctx, &look, "", nil); err != nil {
 		return 0, errors.Join(v.report(ctx, failed(err), look.Known, nil), err)
 	}
 	if err := v.objects.Read(ctx, &look); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -125,14 +126,18 @@ func (f *fixture) provider(text string) *v1alpha1.CapabilityProvider {
 	return provider
 }
 
+// mayServe is what the account of providers may do.
+var mayServe = []rbacv1.PolicyRule{
+	mayOn("", "secrets", "get", "create", "patch", "delete"), mayOn("batch", "jobs", "get", "create", "patch", "delete"),
+}
+
 // newCapabilityFixture is a fixture with the account of providers, which may do with Secrets
 // and Jobs of the fixture's namespace what it likes.
 func newCapabilityFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := newFixture(t)
 	f.account(databases)
-	all := []string{"get", "create", "patch", "delete"}
-	f.bind(databases, f.prefix, f.accountKey(databases), mayOn("", "secrets", all...), mayOn("batch", "jobs", all...))
+	f.bind(databases, f.prefix, f.accountKey(databases), mayServe...)
 	f.Cleanup(func() {
 		claims := &v1alpha1.CapabilityClaimList{}
 		f.must(stack.client.List(f.ctx, claims, client.InNamespace(f.prefix)))
@@ -168,9 +173,15 @@ func (f *fixture) claimSays(name string, status metav1.ConditionStatus, reason s
 // it is ready.
 func (f *fixture) runServer(name string) *postgres.Server {
 	f.Helper()
+	return f.runServerOn(stack.client, name)
+}
+
+// runServerOn is as runServer, for a Job of another cluster.
+func (f *fixture) runServerOn(on client.Client, name string) *postgres.Server {
+	f.Helper()
 	job := &batchv1.Job{}
 	f.eventually("Job "+name+" is there", func() error {
-		return stack.client.Get(f.ctx, types.NamespacedName{Namespace: f.prefix, Name: name}, job)
+		return on.Get(f.ctx, types.NamespacedName{Namespace: f.prefix, Name: name}, job)
 	})
 	container := job.Spec.Template.Spec.Containers[0]
 	if !strings.HasPrefix(container.Image, "docker.io/library/postgres:15.") {
@@ -178,23 +189,28 @@ func (f *fixture) runServer(name string) *postgres.Server {
 	}
 	ref := container.Env[0].ValueFrom.SecretKeyRef
 	secret := &corev1.Secret{}
-	f.must(stack.client.Get(f.ctx, types.NamespacedName{Namespace: f.prefix, Name: ref.Name}, secret))
+	f.must(on.Get(f.ctx, types.NamespacedName{Namespace: f.prefix, Name: ref.Name}, secret))
 	var port int
 	if _, err := fmt.Sscan(container.Args[1], &port); err != nil {
 		f.Fatal(err)
 	}
 	server := postgres.Start(f.T, port, "app", string(secret.Data[ref.Key]))
-	f.saysReady(job)
+	f.saysReadyOn(on, job)
 	return server
 }
 
 // saysReady says that what a Job is to run does.
 func (f *fixture) saysReady(job *batchv1.Job) {
 	f.Helper()
+	f.saysReadyOn(stack.client, job)
+}
+
+func (f *fixture) saysReadyOn(on client.Client, job *batchv1.Job) {
+	f.Helper()
 	one, now := int32(1), metav1.Now()
 	patched := job.DeepCopy()
 	patched.Status.Active, patched.Status.Ready, patched.Status.StartTime = 1, &one, &now
-	f.must(stack.client.Status().Patch(f.ctx, patched, client.MergeFrom(job)))
+	f.must(on.Status().Patch(f.ctx, patched, client.MergeFrom(job)))
 }
 
 // alterUsers is the kubelet of the Job that tells a server of its users: it runs what that is

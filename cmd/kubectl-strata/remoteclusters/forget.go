@@ -69,7 +69,7 @@ func (j *join) forget(ctx context.Context, name string, plan, force bool) error 
 	if err := j.connect(ctx, name); err != nil {
 		return err
 	}
-	s, err := j.Cluster.ReadIn(ctx, metav1.NamespaceAll, snapshot.Layers, snapshot.Clusters, snapshot.Releases)
+	s, err := j.Cluster.ReadIn(ctx, metav1.NamespaceAll, snapshot.Layers, snapshot.Clusters, snapshot.Releases, snapshot.Claims)
 	if err == nil {
 		err = errors.Join(s.Unread[snapshot.Clusters], s.Unread[snapshot.Layers])
 	}
@@ -95,7 +95,7 @@ func (j *join) forget(ctx context.Context, name string, plan, force bool) error 
 		}
 		j.Paragraph(
 			j.Out,
-			"delete those layers or move them to another cluster; kubectl strata deprovision --cluster %s/%s --plan says in which order they would go",
+			"delete those layers, or move them to another cluster, and those claims; kubectl strata deprovision --cluster %s/%s --plan says in which order they would go",
 			j.Namespace,
 			j.Name,
 		)
@@ -122,7 +122,7 @@ func (j *join) left(s *snapshot.Snapshot, cluster *v1alpha1.RemoteCluster) []str
 		}
 	}
 	name := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
-	return clusters.Left(cluster, layers, clusters.Through(name, releases), j.Namespace)
+	return append(clusters.Left(cluster, layers, clusters.Through(name, releases), j.Namespace), clusters.ClaimsLeft(cluster, s.Claims)...)
 }
 
 // nothingToForget removes what is left of a cluster that was added by halves: the

@@ -86,13 +86,11 @@ func Moved(s *snapshot.Snapshot, of *v1alpha1.CapabilityClaim, to, controller st
 		return move
 	}
 	instance := capabilities.Instance{
-		Claim: of, Blueprint: blueprint, Provider: bound.Provider, Version: bound.Version, Parameters: parameters, Namespace: of.Namespace,
+		Claim: of, Blueprint: blueprint, Provider: bound.Provider, Version: bound.Version, Parameters: parameters,
 		Scopes: map[schema.GroupKind]objects.Scope{}, Live: map[string]*unstructured.Unstructured{}, Passwords: instancePasswords(bound.Spec),
 		Rotation: of.Status.Rotation,
 	}
-	if blueprint.IsHome() {
-		instance.Namespace = capabilities.NamespaceOf(bound.Spec, controller)
-	}
+	instance.Cluster, instance.Namespace = capabilities.Place(bound.Spec, of, controller)
 	made, err := instance.Objects()
 	if err != nil {
 		move.Refused = err.Error()
@@ -136,7 +134,7 @@ func steps(has []v1alpha1.Dependent, made []primaries.Object, instance capabilit
 		switch {
 		case wanted[at]:
 			continue
-		case each.ID == capabilities.BindingID:
+		case each.ID == capabilities.BindingID, each.ID == capabilities.ClusterBindingID:
 			step.Verb, step.Of, step.Note = Applies, instance.Provider, "once all else is ready"
 		case each.Of != instance.Provider:
 			step.Note = "until the claim goes"
