@@ -44,7 +44,7 @@ var plane *controlplane.ControlPlane
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(controlplane.Main(m, controlplane.Options{With: controlplane.APIOnly(), FluxCRDs: true}, func(p *controlplane.ControlPlane) error {
+	os.Exit(controlplane.Main(m, controlplane.Options{With: controlplane.APIOnly(), FluxCRDs: true, After: stopFar}, func(p *controlplane.ControlPlane) error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		plane = p
@@ -73,6 +73,9 @@ type fixture struct {
 	dieAt, counted int
 	dead           bool
 	killed         chan struct{}
+	// elsewhere is true where the keeper is connected to the other cluster, over remotes.
+	elsewhere bool
+	remotes   *informers.Remotes
 }
 
 var fixtures atomic.Int32
@@ -179,8 +182,9 @@ func (f *fixture) start(dieAt int) {
 	f.must(err)
 	key, err := digests.NewKey([]byte("0123456789abcdefghijklmnopqrstuv"))
 	f.must(err)
+	f.remotes = informers.NewRemotes(informers.Options{Scheme: f.scheme, Wiring: deaf, Wake: func(types.NamespacedName) {}})
 	keeper := claimkeeper.New(claimkeeper.Options{
-		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Accounts: informers.NewAccounts(mgr, mgr.GetAPIReader()),
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Accounts: informers.NewAccounts(mgr, mgr.GetAPIReader()), Remotes: f.remotes,
 		Events: mgr.GetEventRecorder("strata"), Concurrent: workers, Selector: namespaced{selector, f.shop},
 		Settings: layers.Settings{Interval: time.Hour, Namespace: f.system, DigestKey: key},
 	})
@@ -189,6 +193,9 @@ func (f *fixture) start(dieAt int) {
 	ended := make(chan error, 1)
 	f.stop, f.ended = cancel, ended
 	go func() { ended <- mgr.Start(ctx) }()
+	if f.elsewhere {
+		f.connect("")
+	}
 	f.Cleanup(cancel)
 }
 
