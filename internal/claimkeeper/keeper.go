@@ -216,7 +216,9 @@ func claimed() (labels.Selector, error) {
 func (k *Keeper) wiring(watch func(source.Source) error) informers.Wiring {
 	return informers.Wiring{
 		Watch: watch, Handle: k.objectHandler, Passes: k.objectPasses,
-		Definitions: func(of *informers.Kinds) handler.EventHandler { return handler.EnqueueRequestsFromMapFunc(k.redefined(of)) },
+		Definitions: func(of *informers.Kinds) handler.EventHandler {
+			return handler.EnqueueRequestsFromMapFunc(k.redefined(of))
+		},
 	}
 }
 

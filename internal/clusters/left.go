@@ -56,7 +56,7 @@ func ClaimsLeft(cluster *v1alpha1.RemoteCluster, claims []*v1alpha1.CapabilityCl
 	name := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
 	var found []string
 	for _, claim := range claims {
-		if cluster.Spec.DeletionPolicy != v1alpha1.ClusterDeletionAbandon && capabilities.HasObjectsOn(claim, name.String()) {
+		if !layers.IsGivenUp(cluster) && capabilities.HasObjectsOn(claim, name.String()) {
 			found = append(found, "CapabilityClaim "+claim.Namespace+"/"+claim.Name)
 		}
 	}

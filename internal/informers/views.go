@@ -74,4 +74,3 @@ func watchDefinitions(by cache.Cache, wiring Wiring, kinds *Kinds) error {
 	}
 	return nil
 }
-

@@ -233,9 +233,11 @@ func IsForsaken(layer *v1alpha1.AddonsLayer, cluster *v1alpha1.RemoteCluster) bo
 		(cluster == nil || !awaySince(cluster).IsZero() || IsMistaken(cluster) != "") {
 		return true
 	}
-	if cluster == nil || cluster.DeletionTimestamp.IsZero() {
-		return false
-	}
+	return cluster != nil && !cluster.DeletionTimestamp.IsZero() && IsGivenUp(cluster)
+}
+
+// IsGivenUp tells whether what is on a cluster is given up once its RemoteCluster is deleted.
+func IsGivenUp(cluster *v1alpha1.RemoteCluster) bool {
 	return cluster.Spec.DeletionPolicy == v1alpha1.ClusterDeletionAbandon || cluster.Annotations[v1alpha1.AbandonAnnotation] == "true"
 }
 

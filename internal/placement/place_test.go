@@ -469,7 +469,8 @@ func TestPutProviders(t *testing.T) {
 		"its own namespace": {map[string]any{}, with("allowedClusterNamespaces", []any{"shop"}), ""},
 		"all namespaces":    {map[string]any{"allowedNamespaces": map[string]any{}}, common, ""},
 		"labels": {
-			map[string]any{"allowedNamespaces": map[string]any{"matchLabels": map[string]any{"a": "b"}}}, nil,
+			map[string]any{"allowedNamespaces": map[string]any{"matchLabels": map[string]any{"a": "b"}}},
+			nil,
 			"providers.yaml:3: spec.allowedNamespaces: CapabilityProvider shop is of a layer on RemoteCluster fleet/prod, and the labels",
 		},
 		"objects":  {map[string]any{"objects": []any{}}, nil, "spec.objects: CapabilityProvider shop"},
