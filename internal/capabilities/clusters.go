@@ -73,12 +73,8 @@ func hasClusterBinding(claim *v1alpha1.CapabilityClaim) bool {
 
 // IsOn tells whether a claim is of a cluster, or has something there.
 func IsOn(claim *v1alpha1.CapabilityClaim, cluster string) bool {
-	return ClusterOf(claim) == cluster || HasObjectsOn(claim, cluster)
-}
-
-// HasObjectsOn tells whether a claim says that it has something on a cluster.
-func HasObjectsOn(claim *v1alpha1.CapabilityClaim, cluster string) bool {
-	return slices.ContainsFunc(claim.Status.Objects, func(known v1alpha1.Dependent) bool { return known.Cluster == cluster })
+	return ClusterOf(claim) == cluster ||
+		slices.ContainsFunc(claim.Status.Objects, func(known v1alpha1.Dependent) bool { return known.Cluster == cluster })
 }
 
 // WaitsForCluster tells whether a claim says that it waits for a cluster.

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/capabilities"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/placement"
@@ -56,7 +55,8 @@ func ClaimsLeft(cluster *v1alpha1.RemoteCluster, claims []*v1alpha1.CapabilityCl
 	name := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
 	var found []string
 	for _, claim := range claims {
-		if !layers.IsGivenUp(cluster) && capabilities.HasObjectsOn(claim, name.String()) {
+		isThere := func(known v1alpha1.Dependent) bool { return known.Cluster == name.String() }
+		if !layers.IsGivenUp(cluster) && slices.ContainsFunc(claim.Status.Objects, isThere) {
 			found = append(found, "CapabilityClaim "+claim.Namespace+"/"+claim.Name)
 		}
 	}
