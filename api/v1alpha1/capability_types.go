@@ -182,6 +182,8 @@ const (
 	CapabilityApply CapabilityMode = "Apply"
 	// CapabilityCreateOnce makes it where it is missing, and leaves it from then on.
 	CapabilityCreateOnce CapabilityMode = "CreateOnce"
+	// CapabilityObserve waits for an object that somebody else has, and reads it.
+	CapabilityObserve CapabilityMode = "Observe"
 )
 
 // CapabilityOnRename says what becomes of an object whose template gives another name.
@@ -197,6 +199,7 @@ const (
 // CapabilityObject is an object of an instance.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.holdsData) || !self.holdsData || !has(self.onRename) || self.onRename != 'Delete'",message="what holds data is not deleted because of its name"
+// +kubebuilder:validation:XValidation:rule="!has(self.mode) || self.mode != 'Observe' || !has(self.holdsData) && !has(self.onRename)",message="what is only observed is never deleted: holdsData and onRename are for objects that are made"
 type CapabilityObject struct {
 	// ID by which other objects, conditions and values name it.
 	// +kubebuilder:validation:MaxLength=63
@@ -212,8 +215,10 @@ type CapabilityObject struct {
 	Template apiextensionsv1.JSON `json:"template"`
 
 	// Mode is Apply, which keeps the object as its template has it, and which it is where it
-	// is not given, or CreateOnce, which makes it where it is missing.
-	// +kubebuilder:validation:XValidation:rule="self in ['', 'Apply', 'CreateOnce']",message="mode must be Apply (keep the object as its template has it) or CreateOnce (make it where it is missing)"
+	// is not given, CreateOnce, which makes it where it is missing, or Observe, which waits
+	// for what somebody else has: the template has its name then, and no more. It is read as
+	// the provider's account, which must be allowed to get, list and watch it.
+	// +kubebuilder:validation:XValidation:rule="self in ['', 'Apply', 'CreateOnce', 'Observe']",message="mode must be Apply (keep the object as its template has it), CreateOnce (make it where it is missing) or Observe (wait for what somebody else has)"
 	// +optional
 	Mode CapabilityMode `json:"mode,omitempty"`
 

@@ -85,7 +85,8 @@ func (i Instance) Owns(known map[objects.ID]bool, secret *unstructured.Unstructu
 	}
 	own := map[types.UID]bool{}
 	for _, live := range i.Live {
-		own[live.GetUID()] = live.GetNamespace() == secret.GetNamespace()
+		isOwn := live.GetLabels()[v1alpha1.ClaimLabel] == string(i.Claim.UID) // and not only observed
+		own[live.GetUID()] = isOwn && live.GetNamespace() == secret.GetNamespace()
 	}
 	for _, owner := range secret.GetOwnerReferences() {
 		if own[owner.UID] {

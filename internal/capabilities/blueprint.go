@@ -6,6 +6,7 @@ package capabilities
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -181,10 +182,14 @@ func (u *understanding) template(field string, object *blueprintObject) {
 		u.wrong(field+".apiVersion", "%s", err)
 		return
 	}
-	if gv.Group == v1alpha1.GroupVersion.Group {
+	observed := object.Mode == v1alpha1.CapabilityObserve
+	if gv.Group == v1alpha1.GroupVersion.Group && !observed {
 		u.wrong(field+".kind", "no provider makes objects of %s: what makes layers, claims and clusters is not left to claims", gv.Group)
 	}
 	object.secret = gv.Group == "" && kind == "Secret"
+	if observed {
+		u.observed(field, object)
+	}
 	uses, problems := language.Check(object.template)
 	for _, problem := range problems {
 		u.wrong(field, "%s", problem)
@@ -201,6 +206,23 @@ func (u *understanding) template(field string, object *blueprintObject) {
 			u.needs(field, &object.needs, name)
 		}
 	}
+}
+
+// observed checks the template of what somebody else has, which is no more than its name.
+func (u *understanding) observed(field string, object *blueprintObject) {
+	if object.secret {
+		u.wrong(field+".kind", "Secrets are not observed: nobody is told what they hold")
+	}
+	beyond := func(at string, content map[string]any, fields ...string) {
+		for _, name := range slices.Sorted(maps.Keys(content)) {
+			if !slices.Contains(fields, name) {
+				u.wrong(field+at+"."+name, "is not given for what is only observed: its name is")
+			}
+		}
+	}
+	beyond("", object.template, "apiVersion", "kind", "metadata")
+	metadata, _ := object.template["metadata"].(map[string]any)
+	beyond(".metadata", metadata, "name", "namespace")
 }
 
 // isFilledLater tells whether a field of a template is a text with something to be filled.

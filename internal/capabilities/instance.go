@@ -38,8 +38,11 @@ type Instance struct {
 	// Live holds the objects as they are by their IDs in the provider. Objects has it hold of
 	// those that were given other names what they are called now.
 	Live map[string]*unstructured.Unstructured
-	// Own holds all that the claim has, as it is.
-	Own map[objects.ID]*unstructured.Unstructured
+	// Own holds all that the claim has, as it is, and Observed what somebody else has that it
+	// was read of.
+	Own, Observed map[objects.ID]*unstructured.Unstructured
+	// Withheld says why others of those may not be read.
+	Withheld map[objects.ID]string
 	// Passwords that were made; nil where they were not read. Previous are those of before,
 	// as long as they are to be valid.
 	Passwords, Previous map[string]string
@@ -77,6 +80,22 @@ func (i Instance) data() templates.Data {
 	}
 }
 
+// Observe notes what there is of an object that somebody else has.
+func (i *Instance) Observe(id objects.ID, live *unstructured.Unstructured) {
+	if i.Observed == nil {
+		i.Observed = map[objects.ID]*unstructured.Unstructured{}
+	}
+	i.Observed[id] = live
+}
+
+// Withhold notes why an object that somebody else has may not be read.
+func (i *Instance) Withhold(id objects.ID, why string) {
+	if i.Withheld == nil {
+		i.Withheld = map[objects.ID]string{}
+	}
+	i.Withheld[id] = why
+}
+
 // claimNamespace returns the namespace of the claim: on its own cluster, where the objects are
 // there, too.
 func (i Instance) claimNamespace() string {
@@ -94,8 +113,11 @@ func (i Instance) Objects() ([]primaries.Object, error) {
 	for _, of := range i.Blueprint.objects {
 		made := primaries.Object{ID: of.ID, Of: i.Provider, Cluster: i.Cluster, DependsOn: of.needs, Ready: of.readiness(), Confidential: of.secret}
 		made.Replaces = of.OnRename == v1alpha1.OnRenameDelete
-		if of.Mode == v1alpha1.CapabilityCreateOnce {
+		switch of.Mode {
+		case v1alpha1.CapabilityCreateOnce:
 			made.Mode = dependents.ModeCreateOnce
+		case v1alpha1.CapabilityObserve:
+			made.Mode = dependents.ModeObserve
 		}
 		made.Waits = i.waits(of.needs)
 		if of.passwords {
@@ -114,6 +136,7 @@ func (i Instance) Objects() ([]primaries.Object, error) {
 				return nil, err
 			}
 			made.Object = object
+			made.Withheld = i.Withheld[made.Identity()]
 		}
 		i.named(made, data)
 		found = append(found, made)
@@ -128,6 +151,9 @@ func (i Instance) named(made primaries.Object, data templates.Data) {
 		return
 	}
 	live := i.Own[made.Identity()]
+	if made.Mode == dependents.ModeObserve {
+		live = i.Observed[made.Identity()]
+	}
 	if live == nil {
 		delete(i.Live, made.ID)
 		delete(data[varObjects], made.ID)

@@ -58,6 +58,9 @@ func TestMistakesOfProviders(t *testing.T) {
 		"ready of all":      {"ready: objects.x.status.up", "spec.ready: there is no object x"},
 		"a kind of ours":    {"objects:\n- {id: a, template: {apiVersion: kraan.io/v1alpha1, kind: Platform, metadata: {name: a}}}", "no provider makes objects of kraan.io"},
 		"a kind in a guise": {"objects:\n- {id: a, template: {apiVersion: \"${'kraan.io/v1alpha1'}\", kind: Platform, metadata: {name: a}}}", "apiVersion and kind must stand there"},
+		"what is observed":  {"objects:\n- {id: a, mode: Observe, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {a: b}}, data: {a: b}}}", "spec.objects[a].template.data: is not given for what is only observed"},
+		"an observed label": {"objects:\n- {id: a, mode: Observe, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {a: b}}}}", "spec.objects[a].template.metadata.labels: is not given"},
+		"observed Secrets":  {"objects:\n- {id: a, mode: Observe, template: {apiVersion: v1, kind: Secret, metadata: {name: a}}}", "spec.objects[a].template.kind: Secrets are not observed"},
 		"too much":          {"objects:\n" + object("a", "data: {a: \""+strings.Repeat("x", 300<<10)+"\"}"), "spec.objects: the templates have "},
 	} {
 		blueprint, problems := capabilities.Understand(specOf(t, test.spec))
@@ -173,6 +176,11 @@ func TestWhichSecretsAreRead(t *testing.T) {
 	cluster.SetUID("cluster-uid")
 	cluster.SetNamespace("shop")
 	i.Live["cluster"] = cluster
+	cluster.SetLabels(map[string]string{v1alpha1.ClaimLabel: "uid-1"})
+	observed := cluster.DeepCopy()
+	observed.SetLabels(nil)
+	observed.SetUID("observed-uid")
+	i.Live["observed"] = observed
 	secret := func(namespace string, metadata map[string]any) *unstructured.Unstructured {
 		metadata["name"], metadata["namespace"] = "s", namespace
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": metadata}}
@@ -186,15 +194,16 @@ func TestWhichSecretsAreRead(t *testing.T) {
 		known  map[objects.ID]bool
 		want   bool
 	}{
-		"anybody's":                   {secret("shop", map[string]any{}), nil, false},
-		"the claim's":                 {secret("shop", map[string]any{"labels": map[string]any{v1alpha1.ClaimLabel: "uid-1"}}), own, true},
-		"one that says so":            {secret("shop", map[string]any{"labels": map[string]any{v1alpha1.ClaimLabel: "uid-1"}}), nil, false},
-		"another claim's":             {secret("shop", map[string]any{"labels": map[string]any{v1alpha1.ClaimLabel: "uid-2"}}), own, false},
-		"of an object":                {secret("shop", map[string]any{"ownerReferences": owned("cluster-uid")}), nil, true},
-		"of another object":           {secret("shop", map[string]any{"ownerReferences": owned("other")}), nil, false},
-		"of an object elsewhere":      {secret("other", map[string]any{"ownerReferences": owned("cluster-uid")}), nil, false},
-		"of an object, by no UID":     {secret("shop", map[string]any{"ownerReferences": owned("")}), nil, false},
-		"listed, and not the claim's": {secret("shop", map[string]any{}), own, false},
+		"anybody's":                    {secret("shop", map[string]any{}), nil, false},
+		"the claim's":                  {secret("shop", map[string]any{"labels": map[string]any{v1alpha1.ClaimLabel: "uid-1"}}), own, true},
+		"one that says so":             {secret("shop", map[string]any{"labels": map[string]any{v1alpha1.ClaimLabel: "uid-1"}}), nil, false},
+		"another claim's":              {secret("shop", map[string]any{"labels": map[string]any{v1alpha1.ClaimLabel: "uid-2"}}), own, false},
+		"of an object":                 {secret("shop", map[string]any{"ownerReferences": owned("cluster-uid")}), nil, true},
+		"of one that is only observed": {secret("shop", map[string]any{"ownerReferences": owned("observed-uid")}), nil, false},
+		"of another object":            {secret("shop", map[string]any{"ownerReferences": owned("other")}), nil, false},
+		"of an object elsewhere":       {secret("other", map[string]any{"ownerReferences": owned("cluster-uid")}), nil, false},
+		"of an object, by no UID":      {secret("shop", map[string]any{"ownerReferences": owned("")}), nil, false},
+		"listed, and not the claim's":  {secret("shop", map[string]any{}), own, false},
 	} {
 		if got := i.Owns(test.known, test.secret); got != test.want {
 			t.Errorf("%s: it is %v", name, got)

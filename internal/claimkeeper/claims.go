@@ -40,6 +40,7 @@ func (k *Keeper) reconcileClaim(ctx context.Context, req ctrl.Request) (time.Dur
 		}
 		k.written.Forget(req.NamespacedName)
 		k.secrets.reads(req.NamespacedName, nil)
+		k.follows.Keep(claimReader(req.NamespacedName), nil)
 		return 0, nil
 	}
 	claim := k.written.Of(cached)

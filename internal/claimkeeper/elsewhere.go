@@ -163,10 +163,19 @@ func (k *Keeper) claimsOn(ctx context.Context, cluster string) []ctrl.Request {
 	})
 }
 
-// watchConnections wakes the claims of clusters that this process has connected to: what an
-// earlier connection watched, this one does not yet.
-func (k *Keeper) watchConnections(ctx context.Context, q queue) error {
+// takeWakeUps has claims looked at again whose objects somebody else has, and those of clusters
+// that this process has connected to: what an earlier connection watched, this one does not yet.
+func (k *Keeper) takeWakeUps(ctx context.Context, q queue) error {
+	k.wake = func(claims []informers.Follower) {
+		for _, one := range claims {
+			q.Add(ctrl.Request{NamespacedName: one.NamespacedName})
+		}
+	}
+	if k.Remotes == nil {
+		return nil
+	}
 	k.Remotes.OnConnect(func(cluster string) {
+		k.follows.Forget(cluster)
 		for _, request := range k.claimsOn(ctx, cluster) {
 			q.Add(request)
 		}

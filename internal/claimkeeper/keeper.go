@@ -104,6 +104,10 @@ type Keeper struct {
 	wired    informers.Wiring
 	objects  *keeping.Objects
 	executor *apply.Executor
+	// follows are the objects that claims only observe.
+	follows *informers.Follows
+	// wake looks at claims again; it is set before the first look.
+	wake     func([]informers.Follower)
 	releases releases
 
 	// written are the claims as this process has written them last, and recent its writes
@@ -128,6 +132,10 @@ func (k *Keeper) SetupWithManager(mgr manager.Manager) error {
 	}
 	if err := k.setupCache(mgr); err != nil {
 		return err
+	}
+	k.follows = k.newFollows()
+	if err := mgr.Add(manager.RunnableFunc(k.follows.UntilDone)); err != nil {
+		return fmt.Errorf("cannot follow objects: %w", err)
 	}
 	if err := k.setupClaims(mgr); err != nil {
 		return err

@@ -111,9 +111,16 @@ func (v *visit) wanted(ctx context.Context, look *primaries.Look, instance *capa
 	if object, has := instance.PasswordsObject(have, taken, fresh); has {
 		look.Objects = append(look.Objects, object)
 	}
-	made, err := instance.Objects()
-	if err != nil {
+	made, err := v.objects(ctx, instance)
+	var mistake *capabilities.Mistake
+	switch {
+	case errors.As(err, &mistake):
 		return invalid(v.record.bound.Provider, err), nil
+	case err != nil:
+		return nil, err
+	}
+	for id, live := range instance.Observed {
+		look.Live[id] = live
 	}
 	look.Objects = append(look.Objects, made...)
 	return nil, nil

@@ -55,13 +55,14 @@ func (k *Keeper) setupClaims(mgr manager.Manager) error {
 	main := mgr.GetCache()
 	if k.Remotes != nil {
 		remote := client.Object(&v1alpha1.RemoteCluster{})
-		err := watchAll(c, source.Kind(main, remote, handler.EnqueueRequestsFromMapFunc(k.claimsOnCluster), clusterChanged), source.Func(k.watchConnections))
+		err := watchAll(c, source.Kind(main, remote, handler.EnqueueRequestsFromMapFunc(k.claimsOnCluster), clusterChanged))
 		if err != nil {
 			return err
 		}
 	}
 	return watchAll(
 		c,
+		source.Func(k.takeWakeUps),
 		source.Kind(main, client.Object(&v1alpha1.CapabilityClaim{}), &handler.EnqueueRequestForObject{}, keeping.SpecChanged),
 		source.Kind(main, client.Object(&v1alpha1.CapabilityClaim{}), handler.EnqueueRequestsFromMapFunc(k.claimsThatShare), shareChanged),
 		source.Kind(main, client.Object(&v1alpha1.CapabilityProvider{}), handler.EnqueueRequestsFromMapFunc(k.claimsOfProvider), keeping.SpecChanged),

@@ -58,8 +58,8 @@ func (o *Objects) NewLook(owner string, known []v1alpha1.Dependent, now time.Tim
 	}
 }
 
-// on returns the kinds of a cluster.
-func (o *Objects) on(ctx context.Context, cluster string) (*informers.Kinds, error) {
+// On returns the kinds of a cluster.
+func (o *Objects) On(ctx context.Context, cluster string) (*informers.Kinds, error) {
 	switch {
 	case cluster == "":
 		return o.Kinds, nil
@@ -100,7 +100,7 @@ func (o *Objects) Watch(ctx context.Context, look *primaries.Look, cluster strin
 
 // watch sees to it that a kind is watched, and returns how it is served.
 func (o *Objects) watch(ctx context.Context, kind objects.ServedKind, version string) (objects.Scope, error) {
-	served, err := o.on(ctx, kind.Cluster)
+	served, err := o.On(ctx, kind.Cluster)
 	if err != nil {
 		return objects.ScopeUnknown, err
 	}
@@ -127,7 +127,7 @@ func (o *Objects) Read(ctx context.Context, look *primaries.Look) error {
 // ReadWanted reads what is in the place of what the primary wants.
 func (o *Objects) ReadWanted(ctx context.Context, look *primaries.Look) error {
 	for _, object := range look.Objects {
-		if object.Object == nil {
+		if object.Object == nil || object.Mode == dependents.ModeObserve { // others read that
 			continue
 		}
 		id := object.Identity()
@@ -164,7 +164,7 @@ func (o *Objects) See(ctx context.Context, look *primaries.Look, id objects.ID) 
 
 // Get returns an object as its watch has it, or nil. It must not be changed.
 func (o *Objects) Get(ctx context.Context, id objects.ID) (*unstructured.Unstructured, error) {
-	served, err := o.on(ctx, id.Cluster)
+	served, err := o.On(ctx, id.Cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +191,7 @@ func Own(look primaries.Look, id objects.ID) *unstructured.Unstructured {
 func (o *Objects) IsLeft(ctx context.Context, look primaries.Look) (bool, error) {
 	for _, known := range look.Known {
 		id := primaries.IdentityOf(known)
-		served, err := o.on(ctx, id.Cluster)
+		served, err := o.On(ctx, id.Cluster)
 		if err != nil {
 			return false, err
 		}
@@ -217,7 +217,7 @@ func (o *Objects) IsLeft(ctx context.Context, look primaries.Look) (bool, error)
 // IsComing tells whether a kind that is waited for may be served any moment.
 func (o *Objects) IsComing(ctx context.Context, look primaries.Look) bool {
 	for kind := range look.NotServed {
-		if served, err := o.on(ctx, kind.Cluster); err == nil && served.IsComing(kind.Group, look.Now) {
+		if served, err := o.On(ctx, kind.Cluster); err == nil && served.IsComing(kind.Group, look.Now) {
 			return true
 		}
 	}

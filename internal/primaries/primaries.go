@@ -52,6 +52,8 @@ type Object struct {
 	// Replaces is true for an object that what was wanted by its ID before, and by another
 	// name, goes for.
 	Replaces bool
+	// Withheld says why an object that is only observed is not to be had; empty where it is.
+	Withheld string
 	// Confidential is true where nobody may be told what Object holds, as with Secrets.
 	Confidential bool
 }
@@ -200,7 +202,7 @@ func (l Look) dependent(object Object, identities map[string]objects.ID) depende
 	labelled.SetLabels(labels)
 	made := dependents.Dependent{
 		ID: id, Object: labelled, Digest: l.DigestKey.OfObject(labelled, object.Confidential), Confidential: object.Confidential,
-		Stage: kinds.StageOf(id.GroupKind()), Detached: true, Mode: object.Mode, Assess: kinds.AssessOf(labelled), Ready: object.Ready,
+		Stage: kinds.StageOf(id.GroupKind()), Detached: true, Mode: object.Mode, Withheld: object.Withheld, Assess: kinds.AssessOf(labelled), Ready: object.Ready,
 		NotesOrigin: kinds.TakesAlong(id.GroupKind()), Origin: object.key(),
 	}
 	for _, on := range object.DependsOn {

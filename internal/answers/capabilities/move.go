@@ -15,6 +15,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/capabilities"
+	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/primaries"
 )
@@ -42,6 +43,8 @@ const (
 	Applies = "apply"
 	// Keeps leaves it as it is, until the claim goes.
 	Keeps = "keep"
+	// Observes waits for what somebody else has.
+	Observes = "observe"
 	// InTheWay leaves it as it is, and the claim without what it needs.
 	InTheWay = "conflict"
 )
@@ -115,17 +118,27 @@ func steps(has []v1alpha1.Dependent, made []primaries.Object, instance capabilit
 	wanted := map[int]bool{}
 	for _, object := range made {
 		step := Step{Verb: Makes, ID: object.ID, Of: instance.Provider, Note: object.Waits}
+		if object.Mode == dependents.ModeObserve {
+			step.Verb = Observes
+		}
 		if object.Object != nil {
 			at := slices.IndexFunc(has, func(d v1alpha1.Dependent) bool { return isSame(d, object.Identity(), instance.Namespace) })
 			step.Object = object.Identity().String()
 			if at >= 0 {
-				wanted[at], step.Object, step.Verb = true, primaries.IdentityOf(has[at]).String(), Applies
+				wanted[at], step.Object = true, primaries.IdentityOf(has[at]).String()
 			}
-			if at >= 0 && has[at].Of != instance.Provider {
+			switch {
+			case at < 0 || object.Mode == dependents.ModeObserve:
+			case has[at].Of != instance.Provider:
 				step.Verb, step.Note = InTheWay, "is there already, made by "+has[at].Of
+			default:
+				step.Verb = Applies
 			}
 		} else if at := slices.IndexFunc(has, func(d v1alpha1.Dependent) bool { return d.ID == object.ID && d.Of == instance.Provider }); at >= 0 {
-			wanted[at], step.Verb, step.Object = true, Applies, primaries.IdentityOf(has[at]).String()
+			wanted[at], step.Object = true, primaries.IdentityOf(has[at]).String()
+			if object.Mode != dependents.ModeObserve {
+				step.Verb = Applies
+			}
 		}
 		found = append(found, step)
 	}
