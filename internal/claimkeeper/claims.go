@@ -356,6 +356,12 @@ func (v *visit) executor(ctx context.Context, plan dependents.Plan) (*apply.Exec
 	return v.k.executor.OnClusters(v.k.executor.ActingAs(home), func(cluster string) (apply.Cluster, error) { return others[cluster], nil }), nil, nil
 }
 
+// accountOf is an account of a cluster.
+type accountOf struct {
+	cluster string
+	types.NamespacedName
+}
+
 // client returns what reads and writes on a cluster as the provider's account; or what is
 // wrong with it.
 func (v *visit) client(ctx context.Context, cluster string) (client.Client, *capabilities.Problem, error) {
@@ -377,10 +383,17 @@ func (v *visit) client(ctx context.Context, cluster string) (client.Client, *cap
 	if err != nil {
 		return nil, &capabilities.Problem{Reason: v1alpha1.ReasonAccessDenied, Message: err.Error(), Stalled: true}, nil
 	}
+	key := accountOf{cluster, account}
+	if last, known := v.k.there.get(key); known && v.now.Sub(last) < accountKept {
+		return as, nil, nil
+	}
 	err = of.Check(ctx, account)
 	var missing *accounts.MissingError
 	if errors.As(err, &missing) {
 		return nil, &capabilities.Problem{Reason: v1alpha1.ReasonServiceAccountNotFound, Message: at + err.Error()}, nil
+	}
+	if err == nil {
+		v.k.there.set(key, v.now)
 	}
 	return as, nil, err
 }

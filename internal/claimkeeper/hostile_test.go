@@ -4,6 +4,7 @@
 package claimkeeper_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -99,8 +100,25 @@ func TestHostileClaimsAndProviders(t *testing.T) {
 	f.claims("account", named("account"))
 	f.says("account", v1alpha1.ReasonBound)
 	f.must(f.client.Delete(f.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.system, Name: "databases"}}))
-	f.claims("late", named("account"))
-	f.says("late", v1alpha1.ReasonServiceAccountNotFound, "there is no ServiceAccount "+f.system+"/databases")
+	late := ""
+	f.eventually("the account is known to have gone", func() error {
+		late += "x"
+		f.claims("late"+late, named("account"))
+		said := ""
+		f.eventually("late"+late+" says something", func() error {
+			ready := meta.FindStatusCondition(f.get("late"+late).Status.Conditions, v1alpha1.ReadyCondition)
+			if ready == nil || ready.Reason == v1alpha1.ReasonProgressing {
+				return fmt.Errorf("it says %+v", ready)
+			}
+			said = ready.Reason
+			return nil
+		})
+		if said != v1alpha1.ReasonServiceAccountNotFound {
+			return errors.New(said)
+		}
+		return nil
+	})
+	f.says("late"+late, v1alpha1.ReasonServiceAccountNotFound, "there is no ServiceAccount "+f.system+"/databases")
 }
 
 // A status that somebody has forged makes nobody act as another account, with other

@@ -47,6 +47,9 @@ const (
 	maxRetry = 2 * time.Minute
 	// rightsRetry is how soon a claim is looked at again that waits for rights.
 	rightsRetry = 30 * time.Second
+	// accountKept is how long an account counts as there that was: one that is deleted acts for
+	// claims no longer than that, and looks at a thousand claims do not ask for it each.
+	accountKept = 2 * time.Second
 	// writeTimeout bounds the write of a status.
 	writeTimeout = 15 * time.Second
 	// jitter spreads the looks of the safety net, by this part of the interval.
@@ -117,6 +120,8 @@ type Keeper struct {
 	// unsaved are what claims have of which the next look says more, by their UIDs.
 	unsaved memo[types.UID, unsaved]
 	records records
+	// there is when accounts were last known to be there.
+	there   memo[accountOf, time.Time]
 	secrets secrets
 	plans   blueprints
 }
