@@ -242,6 +242,12 @@ func TestWhoHasTakenThePasswords(t *testing.T) {
 	if got, until := nobody.Waits(); got != "stay until 2026-01-02T04:04:05Z" || !until.Equal(now.Add(time.Hour)) {
 		t.Errorf("of those whom nobody is known to read it says %q", got)
 	}
+	afar := claim.DeepCopy()
+	afar.Spec.Cluster, afar.Spec.ClusterBinding = "edge", "db"
+	workloads := capabilities.Taking{Claim: afar, Number: 1, Binding: rotation, Releases: []*unstructured.Unstructured{release("shop", "two", "True")}, Now: now.Add(59 * time.Minute)}
+	if got, _ := workloads.Waits(); got != "stay until 2026-01-02T04:04:05Z" {
+		t.Errorf("of those that workloads of another cluster read it says %q", got)
+	}
 	late := capabilities.Taking{Claim: claim, Number: 2, Binding: rotation, Now: now.Add(time.Hour)}
 	if got, _ := late.Waits(); got != "waits until the binding has them" {
 		t.Errorf("before the binding has them it says %q", got)

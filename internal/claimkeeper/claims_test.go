@@ -267,6 +267,11 @@ func TestBoundClaimStays(t *testing.T) {
 	t.Log("its data go where that is confirmed")
 	f.must(f.client.Delete(f.ctx, claim))
 	f.says("db", v1alpha1.ReasonDeletionBlocked, "data would go with Secret "+f.shop+"/db-users", v1alpha1.ConfirmDeletionAnnotation)
+	for _, known := range f.get("db").Status.Objects {
+		if known.Message != "stays until the claim may go" {
+			t.Errorf("%s of a claim that waits %s", known.ID, known.Message)
+		}
+	}
 	f.serves("db")
 	f.annotate(f.get("db"), v1alpha1.ConfirmDeletionAnnotation, "true")
 	f.gone(&v1alpha1.CapabilityClaim{}, "db")
@@ -445,7 +450,7 @@ func TestWhatProvidersSayOfObjects(t *testing.T) {
 	t.Log("a claim whose account has gone is let go where somebody gives it up")
 	given := f.claims("given", "")
 	f.says("given", v1alpha1.ReasonProgressing, "waits until the instance is ready")
-	f.must(f.client.Delete(f.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.system, Name: "databases"}}))
+	f.accountGoes("")
 	f.must(f.client.Delete(f.ctx, given))
 	f.says("given", v1alpha1.ReasonServiceAccountNotFound)
 	f.annotate(f.get("given"), v1alpha1.AbandonAnnotation, "true")

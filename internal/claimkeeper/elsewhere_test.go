@@ -274,6 +274,38 @@ func TestHostileClaimsElsewhere(t *testing.T) {
 	}
 }
 
+// A claim of another cluster may have the instance of a claim here, with a binding for workloads
+// there; of which cluster it is, and which namespace, never changes.
+func TestSharedElsewhere(t *testing.T) {
+	f := newFixture(t)
+	there := f.onFar()
+	f.welcome(there)
+	f.provider("a", instance)
+	f.start(0)
+	f.claims("lender", "")
+	f.says("lender", v1alpha1.ReasonBound)
+	claim := f.claims("db", "  boundTo: {name: lender}\n"+elsewhere)
+	f.says("db", v1alpha1.ReasonBound, "by the instance of CapabilityClaim "+f.shop+"/lender")
+	f.has("there", there, "db")
+	copied := &corev1.Secret{}
+	f.must(there.Get(f.ctx, f.key("db"), copied))
+	if !bytes.Equal(copied.Data["uri"], f.secret("lender-binding").Data["uri"]) {
+		t.Error("workloads there have another address than the claim here")
+	}
+	for patch, want := range map[string]string{
+		`{"spec":{"cluster":"other"}}`:            "cluster cannot change: make another claim",
+		`{"spec":{"cluster":null}}`:               "cluster cannot change: make another claim",
+		`{"spec":{"clusterNamespace":"default"}}`: "clusterNamespace cannot change: make another claim",
+	} {
+		if err := f.client.Patch(f.ctx, claim, client.RawPatch(types.MergePatchType, []byte(patch))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("of %s it says %v", patch, err)
+		}
+	}
+	f.must(f.client.Delete(f.ctx, claim))
+	f.gone(&v1alpha1.CapabilityClaim{}, "db")
+	f.has("there", there)
+}
+
 // A cluster that has gone takes no claim with it, and keeps none: what is there is left behind.
 func TestClusterOfAClaimGoes(t *testing.T) {
 	f := newFixture(t)

@@ -99,16 +99,24 @@ func TestHostileClaimsAndProviders(t *testing.T) {
 	t.Log("an account that was deleted acts no more")
 	f.claims("account", named("account"))
 	f.says("account", v1alpha1.ReasonBound)
+	late := f.accountGoes(named("account"))
+	f.says(late, v1alpha1.ReasonServiceAccountNotFound, "there is no ServiceAccount "+f.system+"/databases")
+}
+
+// accountGoes deletes the account of the providers, and waits until a new claim says so, of which
+// it returns the name: for a moment an account counts as there that was.
+func (f *fixture) accountGoes(spec string) string {
+	f.Helper()
 	f.must(f.client.Delete(f.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.system, Name: "databases"}}))
-	late := ""
-	f.eventually("the account is known to have gone", func() error {
-		late += "x"
-		f.claims("late"+late, named("account"))
+	name := "late"
+	f.eventually("it is known that the account has gone", func() error {
+		name += "x"
+		f.claims(name, spec)
 		said := ""
-		f.eventually("late"+late+" says something", func() error {
-			ready := meta.FindStatusCondition(f.get("late"+late).Status.Conditions, v1alpha1.ReadyCondition)
-			if ready == nil || ready.Reason == v1alpha1.ReasonProgressing {
-				return fmt.Errorf("it says %+v", ready)
+		f.eventually(name+" says something", func() error {
+			ready := meta.FindStatusCondition(f.get(name).Status.Conditions, v1alpha1.ReadyCondition)
+			if ready == nil {
+				return errors.New("it says nothing")
 			}
 			said = ready.Reason
 			return nil
@@ -118,7 +126,7 @@ func TestHostileClaimsAndProviders(t *testing.T) {
 		}
 		return nil
 	})
-	f.says("late"+late, v1alpha1.ReasonServiceAccountNotFound, "there is no ServiceAccount "+f.system+"/databases")
+	return name
 }
 
 // A status that somebody has forged makes nobody act as another account, with other

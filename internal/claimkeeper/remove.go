@@ -46,6 +46,7 @@ func (v *visit) remove(ctx context.Context) (time.Duration, error) {
 	}
 	problem := capabilities.KeepsFromGoing(v.claim, v.record.bound, look.Live, users)
 	look.MayPrune = problem == nil
+	look.Stays = "stays until the claim may go"
 	plan := look.Plan()
 	if problem == nil && len(plan.Inventory) == 0 && !plan.Writes() {
 		left, err := v.k.objects.IsLeft(ctx, look)

@@ -87,6 +87,9 @@ type Look struct {
 	Reserved map[objects.ID]string
 	// MayPrune allows to delete all that is not wanted; otherwise only what was replaced is.
 	MayPrune bool
+	// Stays says of objects that are not wanted why they are there; empty where they are no
+	// longer listed.
+	Stays string
 	// DigestKey keys the digests of Secrets.
 	DigestKey digests.Key
 }
@@ -290,6 +293,8 @@ func (l Look) standings(plan dependents.Plan, results []dependents.Result) []obj
 			standing.Health, standing.Status, standing.Message = objects.Failed, objects.StatusFailed, result.Err.Error()
 		case done && !result.Outdated && result.Action.Verb == dependents.VerbWrite:
 			standing.Health, standing.Message = objects.Progressing, "was applied a moment ago"
+		case l.Stays != "" && standing.Unwanted && standing.Health == objects.Ignored && standing.Status != objects.StatusKept:
+			standing.Message = l.Stays
 		}
 	}
 	for _, object := range l.Objects {
