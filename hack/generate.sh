@@ -18,13 +18,15 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 if [[ ${1:-} == --list ]]; then
-  ls api/*/zz_generated.deepcopy.go config/crd/bases/*.yaml chart/files/crds/*.yaml \
+  ls api/*/zz_generated.deepcopy.go api/plugin/v1/*.pb.go config/crd/bases/*.yaml chart/files/crds/*.yaml \
     config/rbac/role.yaml config/rbac/leader_election_role.yaml config/rbac/revisions_role.yaml docs/api.md docs/cli.md docs/architecture.md 2>/dev/null || true
   exit
 fi
 
 tools=$(hack/tools.sh --dir)
-hack/tools.sh controller-gen crd-ref-docs
+hack/tools.sh controller-gen crd-ref-docs protogen protoc-gen-go-grpc
+
+"$tools/protogen" api "$tools/protoc-gen-go-grpc" plugin/v1/plugin.proto
 
 "$tools/controller-gen" object:headerFile=hack/boilerplate.go.txt paths=./api/...
 
