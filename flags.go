@@ -49,6 +49,8 @@ type options struct {
 	artifacts
 	tenancy
 	remotes
+	// pluginFolder holds the programs of CapabilityProviders; empty where none is run.
+	pluginFolder string
 
 	client fluxclient.Options
 	log    logger.Options
@@ -132,7 +134,7 @@ func parseFlags(args []string, getenv func(string) string) (*options, error) {
 	)
 	flags.BoolVar(&o.showVersion, "version", false, "print the version and exit")
 	for _, bind := range []func(*pflag.FlagSet){
-		o.looks.bind, o.served.bind, o.artifacts.bind, o.tenancy.bind, o.remotes.bind, o.client.BindFlags, o.log.BindFlags, o.leader.BindFlags,
+		o.looks.bind, o.served.bind, o.artifacts.bind, o.tenancy.bind, o.remotes.bind, o.bindPlugins, o.client.BindFlags, o.log.BindFlags, o.leader.BindFlags,
 	} {
 		bind(flags)
 	}
@@ -243,6 +245,26 @@ func (o *tenancy) bind(flags *pflag.FlagSet) {
 	)
 }
 
+func (o *options) bindPlugins(flags *pflag.FlagSet) {
+	flags.StringVar(
+		&o.pluginFolder,
+		"plugin-processes",
+		"",
+		"folder with the programs of CapabilityProviders, each in a file sha256-HEX; they run as processes of the controller's user, so that only programs belong there that are trusted as the controller is. Without it none is run",
+	)
+}
+
+// checkPlugins refuses what is no folder.
+func (o *options) checkPlugins() error {
+	if o.pluginFolder == "" {
+		return nil
+	}
+	if info, err := os.Stat(o.pluginFolder); err != nil || !info.IsDir() {
+		return fmt.Errorf("--plugin-processes is %q: it must be a folder", o.pluginFolder)
+	}
+	return nil
+}
+
 func (o *remotes) bind(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.allow.Exec, "insecure-kubeconfig-exec", false, "let the kubeconfig of a RemoteCluster run a program for credentials")
 	flags.BoolVar(&o.allow.Files, "insecure-kubeconfig-files", false, "let the kubeconfig of a RemoteCluster name files of the controller")
@@ -278,7 +300,7 @@ func (o *options) check() error {
 	default:
 		return fmt.Errorf("--log-level is %q: it must be trace, debug, info or error", o.log.LogLevel)
 	}
-	for _, check := range []func() error{o.looks.check, o.served.check, o.artifacts.check, o.tenancy.check} {
+	for _, check := range []func() error{o.looks.check, o.served.check, o.artifacts.check, o.tenancy.check, o.checkPlugins} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -37,6 +37,7 @@ import (
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/placement"
+	"github.com/strata-project/strata/internal/providers"
 	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/internal/repos"
 	"github.com/strata-project/strata/internal/signals"
@@ -213,13 +214,21 @@ func (o *options) addReconcilers(mgr manager.Manager, process *controllers.Proce
 		&controllers.ApplicationBundleReconciler{Process: process},
 		&controllers.PlatformReconciler{Process: process},
 		&controllers.ClusterDiscoveryReconciler{Process: process},
-		process.Claims(),
+		process.Claims(o.plugins()),
 	} {
 		if err := reconciler.SetupWithManager(mgr); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// plugins returns what runs the programs of CapabilityProviders; nil where none is run.
+func (o *options) plugins() *providers.Host {
+	if o.pluginFolder == "" {
+		return nil
+	}
+	return providers.NewHost(providers.Options{Folder: o.pluginFolder, Log: ctrl.Log.WithName("plugins")})
 }
 
 func (o *options) managerOptions(clusterVersion *controllers.ClusterVersion, serving metricsserver.Options) ctrl.Options {

@@ -25,6 +25,7 @@ import (
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
 	"github.com/strata-project/strata/internal/ownwrites"
+	"github.com/strata-project/strata/internal/providers"
 	"github.com/strata-project/strata/internal/signals"
 )
 
@@ -164,11 +165,11 @@ func (p *Process) setupSight(mgr ctrl.Manager) error {
 }
 
 // Claims returns what keeps CapabilityClaims, by the rules and the rights of the process. It is
-// for after Setup.
-func (p *Process) Claims() *claimkeeper.Keeper {
+// for after Setup. plugins runs the programs of providers; nil where none is run.
+func (p *Process) Claims(plugins *providers.Host) *claimkeeper.Keeper {
 	return claimkeeper.New(claimkeeper.Options{
-		Client: p.Client, Reader: p.Reader, Settings: p.Settings, Accounts: p.accounts, Remotes: p.remotes, Selector: p.Selector, Concurrent: p.Concurrent,
-		PlanValid: p.PlanValid, Holds: p.Fence.Holds, Events: p.Events, Tell: p.tellReady, Now: p.now,
+		Client: p.Client, Reader: p.Reader, Settings: p.Settings, Accounts: p.accounts, Remotes: p.remotes, Plugins: plugins,
+		Selector: p.Selector, Concurrent: p.Concurrent, PlanValid: p.PlanValid, Holds: p.Fence.Holds, Events: p.Events, Tell: p.tellReady, Now: p.now,
 	})
 }
 

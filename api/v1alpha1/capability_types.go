@@ -36,6 +36,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.objects) || self.objects.size() == 0 || has(self.serviceAccountName)",message="serviceAccountName must name the account that makes the objects"
 // +kubebuilder:validation:XValidation:rule="!has(self.passwords) || self.passwords.size() == 0 || has(self.serviceAccountName)",message="serviceAccountName must name the account that keeps the passwords"
 // +kubebuilder:validation:XValidation:rule="has(self.cluster) == (has(self.placement) && self.placement == 'Cluster')",message="cluster names the RemoteCluster that objects with placement Cluster are on: give both, or neither"
+// +kubebuilder:validation:XValidation:rule="!has(self.plugin) || !has(self.objects) && !has(self.passwords) && !has(self.publishes) && !has(self.ready) && !has(self.parameters)",message="objects, passwords, publishes, ready and parameters are what the plug-in says: give either them or plugin"
+// +kubebuilder:validation:XValidation:rule="!has(self.plugin) || has(self.serviceAccountName)",message="serviceAccountName must name the account that makes the objects"
 type CapabilityProviderSpec struct {
 	// Description says in a sentence or two what somebody gets who claims it.
 	// +kubebuilder:validation:MaxLength=1024
@@ -114,6 +116,11 @@ type CapabilityProviderSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
+
+	// Plugin is a program that says of what instances are made, which parameters claims may give,
+	// and which versions there are. With versions, no others of those are offered.
+	// +optional
+	Plugin *CapabilityPlugin `json:"plugin,omitempty"`
 
 	// Parameters that a claim may give; none where it is not given.
 	// +optional
@@ -298,6 +305,15 @@ type CapabilityProviderStatus struct {
 	// Claims counts the claims that are bound to the provider.
 	// +optional
 	Claims int32 `json:"claims"`
+
+	// Versions that the provider's plug-in has, and Parameters that it takes; empty for a provider
+	// with templates, whose specification says that.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	// +optional
+	Versions []string `json:"versions,omitempty"`
+	// +optional
+	Parameters *CapabilityParameters `json:"parameters,omitempty"`
 
 	// Problems says what is wrong with the provider, the first ten of it.
 	// +kubebuilder:validation:MaxItems=10

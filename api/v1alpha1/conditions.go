@@ -142,6 +142,10 @@ const (
 	ReasonNoProvider = "NoProvider"
 	// ReasonInvalidParameters says that a claim's provider does not take its parameters.
 	ReasonInvalidParameters = "InvalidParameters"
+	// ReasonPluginFailed says that the plug-in of a provider does not answer.
+	ReasonPluginFailed = "PluginFailed"
+	// ReasonInvalidPlan says that a provider's plug-in wants what it may not have.
+	ReasonInvalidPlan = "InvalidPlan"
 	// ReasonInvalidTemplate says that a provider's templates come to no object.
 	ReasonInvalidTemplate = "InvalidTemplate"
 	// ReasonObjectFailed says that an object of a claim cannot be made, or has failed.

@@ -52,6 +52,9 @@ const (
 	// AbandonAnnotation with the value "true" deletes suspended HelmReleases
 	// although Flux will not uninstall what they installed.
 	AbandonAnnotation = "kraan.io/abandon"
+	// HoldsDataAnnotation with the value "true" is on objects that data go with, as the plug-in
+	// of their claim has said.
+	HoldsDataAnnotation = "kraan.io/holds-data"
 )
 
 // AllowNext is the value of AllowEmptyAnnotation and AllowPruneAnnotation that

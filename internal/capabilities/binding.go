@@ -146,8 +146,8 @@ func bindingSecret(claim *v1alpha1.CapabilityClaim, kind string, content map[str
 // not.
 func (i Instance) IsReady() (waits string) {
 	condition := i.Blueprint.spec.Ready
-	if condition == "" {
-		return ""
+	if condition == "" || i.Waits != "" {
+		return i.Waits
 	}
 	if waits := i.waits(i.Blueprint.ready); waits != "" {
 		return waits

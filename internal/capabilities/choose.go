@@ -26,6 +26,8 @@ type Provider struct {
 	Spec   v1alpha1.CapabilityProviderSpec
 	// Blueprint as Understand returns it; nil where something is wrong with the provider.
 	Blueprint *Blueprint
+	// Lacks says why it is not known what the provider offers; empty where it is.
+	Lacks string
 }
 
 // Seeker is who claims.
@@ -111,6 +113,9 @@ func (s Seeker) Judge(provider Provider) (version, why string) {
 	claim := s.Claim
 	if claim.Provider != "" && claim.Provider != provider.Name {
 		return "", "is not " + claim.Provider + ", which is named"
+	}
+	if provider.Lacks != "" {
+		return "", provider.Lacks
 	}
 	if provider.Blueprint == nil {
 		return "", "has mistakes in its specification, which its status names"

@@ -40,8 +40,11 @@ func KeepsFromGoing(claim *v1alpha1.CapabilityClaim, bound *Bound, live map[obje
 	for _, known := range claim.Status.Objects {
 		id := primaries.IdentityOf(known)
 		mayHold := holds[known.ID]
-		if known.Of != bound.Provider { // by a move, and it is not known any more what that one says of it
+		if known.Of != bound.Provider || bound.Spec.Plugin != nil { // by a move, or by a plug-in, and it is not known any more what is said of it
 			mayHold = !isPlain(known)
+		}
+		if live[id] != nil && live[id].GetAnnotations()[v1alpha1.HoldsDataAnnotation] == "true" { // as a plug-in has said
+			mayHold = true
 		}
 		if !mayHold || live[id] == nil || live[id].GetDeletionTimestamp() != nil {
 			continue

@@ -43,6 +43,12 @@ type Instance struct {
 	Own, Observed map[objects.ID]*unstructured.Unstructured
 	// Withheld says why others of those may not be read.
 	Withheld map[objects.ID]string
+	// Confined is true where objects are in Namespace alone: a plug-in may write any expression.
+	Confined bool
+	// Waits says why the instance is not ready although each object is, and Lacks what each object
+	// lacks, by its ID, as a plug-in has it; empty for templates.
+	Waits string
+	Lacks map[string]string
 	// Passwords that were made; nil where they were not read. Previous are those of before,
 	// as long as they are to be valid.
 	Passwords, Previous map[string]string
@@ -111,7 +117,7 @@ func (i Instance) Objects() ([]primaries.Object, error) {
 	data := i.data()
 	found := make([]primaries.Object, 0, len(i.Blueprint.objects))
 	for _, of := range i.Blueprint.objects {
-		made := primaries.Object{ID: of.ID, Of: i.Provider, Cluster: i.Cluster, DependsOn: of.needs, Ready: of.readiness(), Confidential: of.secret}
+		made := primaries.Object{ID: of.ID, Of: i.Provider, Cluster: i.Cluster, DependsOn: of.needs, Ready: of.readiness(i.Lacks[of.ID]), Confidential: of.secret}
 		made.Replaces = of.OnRename == v1alpha1.OnRenameDelete
 		switch of.Mode {
 		case v1alpha1.CapabilityCreateOnce:
@@ -207,6 +213,9 @@ func (i Instance) fill(of blueprintObject, data templates.Data) (*unstructured.U
 	if wrong := checkNames(made); wrong != "" {
 		return nil, &Mistake{field + ".metadata", wrong}
 	}
+	if at := made.GetNamespace(); i.Confined && at != "" && at != i.Namespace {
+		return nil, &Mistake{field + ".metadata", fmt.Sprintf("namespace: is %s, and not %s", at, i.Namespace)}
+	}
 	return made, nil
 }
 
@@ -227,8 +236,14 @@ func checkNames(object *unstructured.Unstructured) string {
 	return ""
 }
 
-// readiness returns what says how an object fares; nil where its kind does.
-func (o blueprintObject) readiness() func(*unstructured.Unstructured) objects.Standing {
+// readiness returns what says how an object fares that lacks something, or nothing that is known;
+// nil where its kind does.
+func (o blueprintObject) readiness(lacks string) func(*unstructured.Unstructured) objects.Standing {
+	if lacks != "" {
+		return func(*unstructured.Unstructured) objects.Standing {
+			return objects.Standing{Health: objects.Progressing, Status: objects.StatusProgress, Message: lacks}
+		}
+	}
 	condition := o.Ready
 	if condition == "" {
 		return nil

@@ -244,3 +244,16 @@ func TestOutdated(t *testing.T) {
 		}
 	}
 }
+
+// What a plug-in says stays in its namespace, also where an expression says so that nobody has
+// seen before it is filled.
+func TestConfined(t *testing.T) {
+	i := instanceOf(t, "objects:\n- {id: a, template: {apiVersion: v1, kind: ConfigMap, metadata: \"${{'name': 'a', 'namespace': 'kube-system'}}\"}}", `{}`)
+	if made, err := i.Objects(); err != nil || made[0].Object.GetNamespace() != "kube-system" {
+		t.Fatalf("of a template it is %v: %v", made, err)
+	}
+	i.Confined = true
+	if _, err := i.Objects(); err == nil || err.Error() != "spec.objects[a].template.metadata: namespace: is kube-system, and not shop" {
+		t.Errorf("of a plug-in it says %v", err)
+	}
+}

@@ -99,6 +99,18 @@ func RotatingOf(claim *v1alpha1.CapabilityClaim) string {
 	return strings.TrimPrefix(said.Message, saidOfPrevious)
 }
 
+// saidOfOutdated ends what a claim says of what would change if it were bound anew.
+const saidOfOutdated = ". Nothing of it changes by itself: to move the claim, set the annotation " + v1alpha1.RebindAnnotation + " to the name of a provider"
+
+// OutdatedOf returns what would change if a claim were bound anew, as it says; empty for nothing.
+func OutdatedOf(claim *v1alpha1.CapabilityClaim) string {
+	said := meta.FindStatusCondition(claim.Status.Conditions, v1alpha1.BindingOutdatedCondition)
+	if said == nil || said.Reason != v1alpha1.ReasonProviderChanged {
+		return ""
+	}
+	return strings.TrimSuffix(said.Message, saidOfOutdated)
+}
+
 // outdated says what a claim would have if it were bound anew, which it is by the annotation
 // alone.
 func (o Outcome) outdated(set *conditions.Set) {
@@ -107,7 +119,7 @@ func (o Outcome) outdated(set *conditions.Set) {
 		message := "cannot be moved as " + v1alpha1.RebindAnnotation + " says: " + o.Refused
 		set.Put(v1alpha1.BindingOutdatedCondition, metav1.ConditionTrue, v1alpha1.ReasonMoveRefused, message)
 	case o.Outdated != "":
-		message := o.Outdated + ". Nothing of it changes by itself: to move the claim, set the annotation " + v1alpha1.RebindAnnotation + " to the name of a provider"
+		message := o.Outdated + saidOfOutdated
 		set.Put(v1alpha1.BindingOutdatedCondition, metav1.ConditionTrue, v1alpha1.ReasonProviderChanged, message)
 	}
 }
@@ -147,10 +159,29 @@ func (o Outcome) problem(status v1alpha1.CapabilityClaimStatus) *Problem {
 // maxProblems bounds how many problems of a provider its status has.
 const maxProblems = 10
 
+// Offered returns what a provider says, with what its status says of its plug-in: for people to
+// see, since a status may be forged.
+func Offered(provider *v1alpha1.CapabilityProvider) v1alpha1.CapabilityProviderSpec {
+	spec := *provider.Spec.DeepCopy()
+	if spec.Plugin != nil {
+		spec.Versions, spec.Parameters = provider.Status.Versions, provider.Status.Parameters
+	}
+	return spec
+}
+
 // ProviderStatus returns what the status of a provider says, which so many claims are bound
-// to.
-func ProviderStatus(provider *v1alpha1.CapabilityProvider, problems []string, claims int32, now time.Time) v1alpha1.CapabilityProviderStatus {
+// to. promised is its specification with what its plug-in says.
+func ProviderStatus(
+	provider *v1alpha1.CapabilityProvider,
+	promised v1alpha1.CapabilityProviderSpec,
+	problems []string,
+	claims int32,
+	now time.Time,
+) v1alpha1.CapabilityProviderStatus {
 	status := v1alpha1.CapabilityProviderStatus{ObservedGeneration: provider.Generation, Claims: claims}
+	if promised.Plugin != nil {
+		status.Versions, status.Parameters = promised.Versions, promised.Parameters
+	}
 	set := conditions.New(provider.Status.Conditions, provider.Generation, now)
 	if len(problems) == 0 {
 		set.Put(v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonOffered, "offers "+strings.ToLower(provider.Spec.Capability))

@@ -135,6 +135,9 @@ func (v *visit) serve(ctx context.Context) (time.Duration, error) {
 // is woken by rights that are given, so they are looked for again soon.
 func (v *visit) stays(ctx context.Context, problem *capabilities.Problem) (time.Duration, error) {
 	after := v.k.safetyNet()
+	if v.again > 0 {
+		after = min(after, v.again)
+	}
 	if problem.Reason == v1alpha1.ReasonServiceAccountNotFound || problem.Reason == v1alpha1.ReasonAccessDenied {
 		after = min(after, rightsRetry)
 	}
@@ -217,9 +220,12 @@ func (v *visit) move(ctx context.Context) error {
 		return nil
 	}
 	at := slices.IndexFunc(providers, func(p capabilities.Provider) bool { return p.Name == bound.Provider })
-	if at < 0 {
+	switch {
+	case at < 0:
 		v.outdated = capabilities.Outdated(bound, v.claim.Spec, nil)
-	} else {
+	case providers[at].Lacks != "": // what it offers now is not known
+		v.outdated = capabilities.OutdatedOf(v.claim)
+	default:
 		v.outdated = capabilities.Outdated(bound, v.claim.Spec, &providers[at])
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -163,14 +164,35 @@ func (k *Keeper) claimsOn(ctx context.Context, cluster string) []ctrl.Request {
 	})
 }
 
+// wakeUps have claims looked at again, from the start of their controller on: it looks at all of
+// them then.
+type wakeUps struct {
+	mu sync.Mutex
+	q  queue
+}
+
+func (w *wakeUps) to(q queue) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.q = q
+}
+
+// wake has some claims looked at again.
+func (w *wakeUps) wake(claims []informers.Follower) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.q == nil {
+		return
+	}
+	for _, one := range claims {
+		w.q.Add(ctrl.Request{NamespacedName: one.NamespacedName})
+	}
+}
+
 // takeWakeUps has claims looked at again whose objects somebody else has, and those of clusters
 // that this process has connected to: what an earlier connection watched, this one does not yet.
 func (k *Keeper) takeWakeUps(ctx context.Context, q queue) error {
-	k.wake = func(claims []informers.Follower) {
-		for _, one := range claims {
-			q.Add(ctrl.Request{NamespacedName: one.NamespacedName})
-		}
-	}
+	k.wakeUps.to(q)
 	if k.Remotes == nil {
 		return nil
 	}

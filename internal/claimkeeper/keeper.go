@@ -38,6 +38,7 @@ import (
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/ownwrites"
+	"github.com/strata-project/strata/internal/providers"
 	"github.com/strata-project/strata/internal/round"
 )
 
@@ -80,6 +81,8 @@ type Options struct {
 	Accounts *informers.Accounts
 	// Remotes are the connections to other clusters; nil where there are none.
 	Remotes *informers.Remotes
+	// Plugins runs the programs of providers; nil where none is run.
+	Plugins *providers.Host
 	// Selector narrows the claims and providers that are looked after; nil means all.
 	Selector labels.Selector
 	// Concurrent is how many claims are looked at side by side.
@@ -109,8 +112,8 @@ type Keeper struct {
 	executor *apply.Executor
 	// follows are the objects that claims only observe.
 	follows *informers.Follows
-	// wake looks at claims again; it is set before the first look.
-	wake     func([]informers.Follower)
+	// wakeUps have claims looked at again.
+	wakeUps  wakeUps
 	releases releases
 
 	// written are the claims as this process has written them last, and recent its writes
@@ -124,6 +127,7 @@ type Keeper struct {
 	there   memo[accountOf, time.Time]
 	secrets secrets
 	plans   blueprints
+	plugins plugins
 }
 
 // New returns a keeper, which SetupWithManager starts.
@@ -139,8 +143,14 @@ func (k *Keeper) SetupWithManager(mgr manager.Manager) error {
 		return err
 	}
 	k.follows = k.newFollows()
-	if err := mgr.Add(manager.RunnableFunc(k.follows.UntilDone)); err != nil {
-		return fmt.Errorf("cannot follow objects: %w", err)
+	runs := []manager.RunnableFunc{k.follows.UntilDone}
+	if k.Plugins != nil {
+		runs = append(runs, k.Plugins.UntilDone)
+	}
+	for _, run := range runs {
+		if err := mgr.Add(run); err != nil {
+			return fmt.Errorf("cannot set the keeper of claims up: %w", err)
+		}
 	}
 	if err := k.setupClaims(mgr); err != nil {
 		return err

@@ -36,6 +36,7 @@ import (
 	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/providers"
 	"github.com/strata-project/strata/test/controlplane"
 )
 
@@ -73,6 +74,9 @@ type fixture struct {
 	dieAt, counted int
 	dead           bool
 	killed         chan struct{}
+	// plugins is the folder of plug-ins; empty for none. host runs them.
+	plugins string
+	host    *providers.Host
 	// elsewhere is true where the keeper is connected to the other cluster, over remotes.
 	elsewhere bool
 	remotes   *informers.Remotes
@@ -183,8 +187,12 @@ func (f *fixture) start(dieAt int) {
 	key, err := digests.NewKey([]byte("0123456789abcdefghijklmnopqrstuv"))
 	f.must(err)
 	f.remotes = informers.NewRemotes(informers.Options{Scheme: f.scheme, Wiring: deaf, Wake: func(types.NamespacedName) {}})
+	if f.host = nil; f.plugins != "" {
+		f.host = providers.NewHost(providers.Options{Folder: f.plugins, Log: logr.Discard()})
+	}
 	keeper := claimkeeper.New(claimkeeper.Options{
-		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Accounts: informers.NewAccounts(mgr, mgr.GetAPIReader()), Remotes: f.remotes,
+		Plugins: f.host,
+		Client:  mgr.GetClient(), Reader: mgr.GetAPIReader(), Accounts: informers.NewAccounts(mgr, mgr.GetAPIReader()), Remotes: f.remotes,
 		Events: mgr.GetEventRecorder("strata"), Concurrent: workers, Selector: namespaced{selector, f.shop},
 		Settings: layers.Settings{Interval: time.Hour, Namespace: f.system, DigestKey: key},
 	})

@@ -111,13 +111,9 @@ func (v *visit) wanted(ctx context.Context, look *primaries.Look, instance *capa
 	if object, has := instance.PasswordsObject(have, taken, fresh); has {
 		look.Objects = append(look.Objects, object)
 	}
-	made, err := v.objects(ctx, instance)
-	var mistake *capabilities.Mistake
-	switch {
-	case errors.As(err, &mistake):
-		return invalid(v.record.bound.Provider, err), nil
-	case err != nil:
-		return nil, err
+	made, problem, err := v.objects(ctx, look, instance)
+	if problem != nil || err != nil {
+		return problem, err
 	}
 	for id, live := range instance.Observed {
 		look.Live[id] = live
@@ -170,7 +166,7 @@ func (v *visit) binding(ctx context.Context, look *primaries.Look, instance *cap
 	}
 	binding, err := instance.Binding(values, waits)
 	if err != nil {
-		return invalid(v.record.bound.Provider, err), nil
+		return v.mistaken(err), nil
 	}
 	return v.bind(ctx, look, binding, instance.Rotation)
 }
@@ -217,7 +213,7 @@ func (v *visit) values(
 ) (values map[string][]byte, waits string, failure *capabilities.Problem, err error) {
 	asked, err := instance.SecretKeys()
 	if err != nil {
-		return nil, "", invalid(v.record.bound.Provider, err), nil
+		return nil, "", v.mistaken(err), nil
 	}
 	own := map[objects.ID]bool{}
 	for _, known := range look.Known {

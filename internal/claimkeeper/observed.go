@@ -5,6 +5,7 @@ package claimkeeper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,21 +34,31 @@ func (k *Keeper) newFollows() *informers.Follows {
 			return nil
 		}
 		return k.Remotes.Dynamic(cluster, account)
-	}, func(readers []informers.Follower) { k.wake(readers) })
+	}, k.wakeUps.wake)
 }
 
 func claimReader(claim types.NamespacedName) informers.Follower {
 	return informers.Follower{Kind: v1alpha1.CapabilityClaimKind, NamespacedName: claim}
 }
 
-// objects returns what the templates of an instance make, with what they observe. That is read
-// until they name nothing more: what is observed may say what else is.
-func (v *visit) objects(ctx context.Context, instance *capabilities.Instance) ([]primaries.Object, error) {
+// objects returns what an instance is made of, with what its templates, or its plug-in, observe.
+// That is read until they name nothing more: what is observed may say what else is.
+func (v *visit) objects(ctx context.Context, look *primaries.Look, instance *capabilities.Instance) ([]primaries.Object, *capabilities.Problem, error) {
 	following := map[objects.ID]bool{}
-	for {
+	for round := 0; ; round++ {
+		if round >= maxRounds && v.record.bound.Spec.Plugin != nil {
+			return nil, v.invalidPlan(fmt.Sprintf("observes something more each of %d times that it is asked", maxRounds)), nil
+		}
+		if problem, err := v.ask(ctx, look, instance); problem != nil || err != nil {
+			return nil, problem, err
+		}
 		made, err := instance.Objects()
+		var mistake *capabilities.Mistake
+		if errors.As(err, &mistake) {
+			return nil, v.mistaken(err), nil
+		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		more := false
 		for _, object := range made {
@@ -57,14 +68,22 @@ func (v *visit) objects(ctx context.Context, instance *capabilities.Instance) ([
 			}
 			following[id], more = true, true
 			if err := v.follow(ctx, instance, object); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		}
 		if !more {
 			v.k.follows.KeepAs(claimReader(client.ObjectKeyFromObject(v.claim)), following, v.account())
-			return made, nil
+			return made, nil, nil
 		}
 	}
+}
+
+// mistaken says what is wrong with what a provider makes.
+func (v *visit) mistaken(err error) *capabilities.Problem {
+	if v.record.bound.Spec.Plugin != nil {
+		return v.invalidPlan("says what cannot be made: " + err.Error())
+	}
+	return invalid(v.record.bound.Provider, err)
 }
 
 // follow reads an object that is only observed, as the provider's account may.

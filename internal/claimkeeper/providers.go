@@ -39,12 +39,12 @@ func (k *Keeper) providersOf(ctx context.Context, capability string) ([]capabili
 		if !k.isOwn(provider) || !provider.DeletionTimestamp.IsZero() {
 			continue
 		}
-		spec := *provider.Spec.DeepCopy()
+		spec, lacks := k.promise(*provider.Spec.DeepCopy())
 		known, err := k.understand(spec)
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, capabilities.Provider{Name: provider.Name, Labels: provider.Labels, Spec: spec, Blueprint: known.blueprint})
+		found = append(found, capabilities.Provider{Name: provider.Name, Labels: provider.Labels, Spec: spec, Blueprint: known.blueprint, Lacks: lacks})
 	}
 	return found, nil
 }
@@ -80,18 +80,27 @@ func (k *Keeper) reconcileProvider(ctx context.Context, req ctrl.Request) (time.
 			bound++
 		}
 	}
-	known, err := k.understand(provider.Spec)
+	var problems []string
+	var again time.Duration
+	if provider.Spec.Plugin != nil {
+		var problem string
+		if problem, again = k.describe(ctx, provider.Spec); problem != "" {
+			problems = append(problems, problem)
+		}
+	}
+	spec, _ := k.promise(provider.Spec)
+	known, err := k.understand(spec)
 	if err != nil {
 		return 0, err
 	}
-	problems := known.problems
+	problems = append(problems, known.problems...)
 	if err := k.checkAccount(k.account(provider.Spec)); err != nil {
 		problems = append(slices.Clone(problems), err.Error())
 	}
 	patched := provider.DeepCopy()
-	patched.Status = capabilities.ProviderStatus(provider, problems, bound, k.now())
+	patched.Status = capabilities.ProviderStatus(provider, spec, problems, bound, k.now())
 	if equality.Semantic.DeepEqual(patched.Status, provider.Status) {
-		return 0, nil
+		return again, nil
 	}
 	if err := apply.PatchStatus(ctx, k.Client, patched, provider); err != nil {
 		return 0, client.IgnoreNotFound(err)
@@ -99,5 +108,5 @@ func (k *Keeper) reconcileProvider(ctx context.Context, req ctrl.Request) (time.
 	if k.Tell != nil {
 		k.Tell(patched, v1alpha1.CapabilityProviderKind, "", patched.Status.Conditions, provider.Status.Conditions)
 	}
-	return 0, nil
+	return again, nil
 }

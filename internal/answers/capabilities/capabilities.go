@@ -47,12 +47,13 @@ func Offers(s *snapshot.Snapshot, capability, controller string) []Offer {
 		if capability != "" && !matches(provider.Spec.Capability, capability) {
 			continue
 		}
+		offered := capabilities.Offered(provider)
 		offer := Offer{
 			Name: provider.Name, Capability: strings.ToLower(provider.Spec.Capability), Description: provider.Spec.Description,
-			Versions: append([]string{}, provider.Spec.Versions...), Default: provider.Spec.Default, Serves: serves(provider.Spec, controller), Claims: []string{},
+			Versions: append([]string{}, offered.Versions...), Default: provider.Spec.Default, Serves: serves(provider.Spec, controller), Claims: []string{},
 		}
-		if provider.Spec.Parameters != nil {
-			offer.Parameters = provider.Spec.Parameters.Schema
+		if offered.Parameters != nil {
+			offer.Parameters = offered.Parameters.Schema
 		}
 		offer.Ready, offer.Message = said(provider.Status.Conditions, provider.Status.ObservedGeneration, provider.Generation)
 		for _, claim := range s.Claims {

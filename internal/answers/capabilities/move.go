@@ -100,6 +100,9 @@ func Moved(s *snapshot.Snapshot, of *v1alpha1.CapabilityClaim, to, controller st
 		return move
 	}
 	move.Steps = steps(of.Status.Objects, made, instance)
+	if bound.Spec.Plugin != nil {
+		move.Steps = append(move.Steps, Step{Verb: Applies, Of: bound.Provider, Note: "what the provider's plug-in says, which is not asked for this"})
+	}
 	return move
 }
 
@@ -201,8 +204,9 @@ func seekerOf(s *snapshot.Snapshot, of *v1alpha1.CapabilityClaim, controller str
 func providersOf(s *snapshot.Snapshot) []capabilities.Provider {
 	found := make([]capabilities.Provider, 0, len(s.Providers))
 	for _, provider := range s.Providers {
-		blueprint, _ := capabilities.Understand(provider.Spec)
-		found = append(found, capabilities.Provider{Name: provider.Name, Labels: provider.Labels, Spec: provider.Spec, Blueprint: blueprint})
+		spec := capabilities.Offered(provider)
+		blueprint, _ := capabilities.Understand(spec)
+		found = append(found, capabilities.Provider{Name: provider.Name, Labels: provider.Labels, Spec: spec, Blueprint: blueprint})
 	}
 	return found
 }

@@ -136,6 +136,8 @@ var advice = map[string][]string{
 	v1alpha1.ReasonNoProvider:            {seeProviders},
 	v1alpha1.ReasonInvalidParameters:     {seeClaims, seeProviders},
 	v1alpha1.ReasonInvalidTemplate:       {seeProviders},
+	v1alpha1.ReasonPluginFailed:          {seeProviders},
+	v1alpha1.ReasonInvalidPlan:           {seeProviders},
 	v1alpha1.ReasonObjectFailed:          {seeClaims, seeEvents},
 	v1alpha1.ReasonInUse:                 {seeClaims},
 	v1alpha1.ReasonProviderChanged:       {seeClaims, seeProviders},
