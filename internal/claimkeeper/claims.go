@@ -407,6 +407,9 @@ func (v *visit) client(ctx context.Context, cluster string) (client.Client, *cap
 // failed says in the status why a claim cannot be looked at, and returns that. A cluster that
 // cannot be used now is no error: what is there stays as it is.
 func (v *visit) failed(ctx context.Context, err error) (time.Duration, error) {
+	if errors.Is(err, errAsking) {
+		return answerPatience, nil
+	}
 	var away *awayError
 	if errors.As(err, &away) {
 		if away.soon {

@@ -77,6 +77,8 @@ type fixture struct {
 	// plugins is the folder of plug-ins; empty for none. host runs them.
 	plugins string
 	host    *providers.Host
+	// patience bounds a question to a plug-in; 0 is as it is outside of tests.
+	patience time.Duration
 	// elsewhere is true where the keeper is connected to the other cluster, over remotes.
 	elsewhere bool
 	remotes   *informers.Remotes
@@ -188,7 +190,7 @@ func (f *fixture) start(dieAt int) {
 	f.must(err)
 	f.remotes = informers.NewRemotes(informers.Options{Scheme: f.scheme, Wiring: deaf, Wake: func(types.NamespacedName) {}})
 	if f.host = nil; f.plugins != "" {
-		f.host = providers.NewHost(providers.Options{Folder: f.plugins, Log: logr.Discard()})
+		f.host = providers.NewHost(providers.Options{Folder: f.plugins, Log: logr.Discard(), CallTimeout: f.patience})
 	}
 	keeper := claimkeeper.New(claimkeeper.Options{
 		Plugins: f.host,

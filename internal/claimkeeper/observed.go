@@ -47,7 +47,7 @@ func (v *visit) objects(ctx context.Context, look *primaries.Look, instance *cap
 	following := map[objects.ID]bool{}
 	for round := 0; ; round++ {
 		if round >= maxRounds && v.record.bound.Spec.Plugin != nil {
-			return nil, v.invalidPlan(fmt.Sprintf("observes something more each of %d times that it is asked", maxRounds)), nil
+			return nil, invalidPlan(v.record.bound.Provider, fmt.Sprintf("observes something more each of %d times that it is asked", maxRounds)), nil
 		}
 		if problem, err := v.ask(ctx, look, instance); problem != nil || err != nil {
 			return nil, problem, err
@@ -81,7 +81,7 @@ func (v *visit) objects(ctx context.Context, look *primaries.Look, instance *cap
 // mistaken says what is wrong with what a provider makes.
 func (v *visit) mistaken(err error) *capabilities.Problem {
 	if v.record.bound.Spec.Plugin != nil {
-		return v.invalidPlan("says what cannot be made: " + err.Error())
+		return invalidPlan(v.record.bound.Provider, "says what cannot be made: "+err.Error())
 	}
 	return invalid(v.record.bound.Provider, err)
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -31,6 +32,9 @@ const (
 	// one that never says the same twice would have its objects written for ever.
 	maxChanges    = 10
 	changesWithin = time.Minute
+	// answerPatience is when a claim is looked at again whose plug-in has yet to answer, if nobody
+	// wakes it before.
+	answerPatience = time.Minute
 	// maxRounds is how often a plug-in is asked in one look, each time with more that it observes.
 	maxRounds = 5
 )
@@ -50,6 +54,7 @@ type plugins struct {
 	// described is what each serves, by its digest, and answers what it has said of claims.
 	described memo[string, *pluginv1.DescribeResponse]
 	answers   memo[types.UID, answer]
+	flights   flights
 }
 
 // noPlugins says that there is nobody who would run a plug-in.
@@ -114,8 +119,12 @@ func retryOf(err error, now time.Time) time.Duration {
 	return pluginRetry
 }
 
+// errAsking says that a plug-in has yet to answer, which has the claim looked at again. Nobody
+// waits for that meanwhile: one that hangs would have all other claims wait, too.
+var errAsking = errors.New("the plug-in has yet to answer")
+
 // ask has a claim's plug-in say of what the instance is made, unless it has said so of the very
-// same. Templates say that by themselves.
+// same. Templates say that by themselves. The error is errAsking until the plug-in has answered.
 func (v *visit) ask(ctx context.Context, look *primaries.Look, instance *capabilities.Instance) (*capabilities.Problem, error) {
 	spec := v.record.bound.Spec
 	if spec.Plugin == nil {
@@ -132,78 +141,164 @@ func (v *visit) ask(ctx context.Context, look *primaries.Look, instance *capabil
 	if err != nil {
 		return nil, fmt.Errorf("cannot write a request: %w", err)
 	}
+	asked := question{claim: v.claim.UID, key: sha256.Sum256(data), provider: v.record.bound.Provider, spec: spec, request: request}
 	said, known := v.k.plugins.answers.get(v.claim.UID)
-	if key := sha256.Sum256(data); !known || said.request != key {
-		next, problem := v.answer(ctx, said, known, request)
-		if problem != nil {
-			return problem, nil
+	if !known || said.request != asked.key {
+		if known {
+			asked.last = &said
 		}
-		next.request = key
-		v.k.plugins.answers.set(v.claim.UID, next)
-		said = next
+		ended := v.k.fly(ctx, asked, claimReader(client.ObjectKeyFromObject(v.claim)))
+		switch {
+		case ended == nil:
+			return nil, errAsking
+		case ended.problem != nil:
+			if !ended.again.IsZero() {
+				v.again = max(ended.again.Sub(v.now), time.Second)
+			}
+			return ended.problem, nil
+		}
+		said = ended.answer
+		v.k.plugins.answers.set(v.claim.UID, said)
 	}
 	understood := v.k.plans.understand(said.said, said.filled.Spec)
 	if understood.blueprint == nil {
-		return v.invalidPlan(understood.problems[0]), nil
+		return invalidPlan(v.record.bound.Provider, understood.problems[0]), nil
 	}
 	instance.Blueprint, instance.Waits, instance.Lacks, instance.Confined = understood.blueprint, said.filled.Waits, said.filled.Lacks, true
 	instance.Scopes, err = v.watch(ctx, look, instance.Cluster, understood.blueprint.Kinds())
 	return nil, err
 }
 
-// answer asks the plug-in, and checks what it says.
-func (v *visit) answer(ctx context.Context, last answer, known bool, request *pluginv1.PlanRequest) (answer, *capabilities.Problem) {
-	spec, next := v.record.bound.Spec, answer{parameters: sha256.Sum256(request.Parameters)}
-	if v.k.Plugins == nil {
-		return next, v.pluginFailed(errors.New(noPlugins))
+// question is what a plug-in is asked about a claim.
+type question struct {
+	claim types.UID
+	// key identifies the request.
+	key      [sha256.Size]byte
+	provider string
+	spec     v1alpha1.CapabilityProviderSpec
+	request  *pluginv1.PlanRequest
+	// last is what it has said before; nil for nothing.
+	last *answer
+}
+
+// flights are questions that are on their way, and how they have ended, by the UIDs of claims.
+type flights struct {
+	mu sync.Mutex
+	of map[types.UID]*flight
+}
+
+// flight is one question.
+type flight struct {
+	key     [sha256.Size]byte
+	done    bool
+	answer  answer
+	problem *capabilities.Problem
+	// again is when it is asked again after a problem; zero where that hangs on the question.
+	again time.Time
+}
+
+func (f *flights) forget(claim types.UID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.of, claim)
+}
+
+// fly returns how a question has ended, or nil while it is on its way: it has claim looked at
+// again then. Of one claim there is one question at a time.
+func (k *Keeper) fly(ctx context.Context, of question, claim informers.Follower) *flight {
+	f := &k.plugins.flights
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	last := f.of[of.claim]
+	switch {
+	case last != nil && !last.done:
+		return nil
+	case last != nil && last.key == of.key && (last.again.IsZero() || k.now().Before(last.again)):
+		return last
 	}
-	if !known || last.parameters != next.parameters {
-		checked, err := v.k.Plugins.Validate(ctx, spec.Plugin.Digest, &pluginv1.ValidateRequest{Claim: request.Claim, Parameters: request.Parameters})
+	if f.of == nil {
+		f.of = map[types.UID]*flight{}
+	}
+	begun := &flight{key: of.key}
+	f.of[of.claim] = begun
+	ctx = context.WithoutCancel(ctx) // a question ends by itself
+	go func() {
+		answer, problem, again := k.answer(ctx, of)
+		f.mu.Lock()
+		begun.done, begun.answer, begun.problem, begun.again = true, answer, problem, again
+		f.mu.Unlock()
+		k.wakeUps.wake([]informers.Follower{claim})
+	}()
+	return nil
+}
+
+// answer asks a plug-in, and checks what it says. It returns what is wrong with that, and when it
+// is asked again.
+func (k *Keeper) answer(ctx context.Context, of question) (answer, *capabilities.Problem, time.Time) {
+	next := answer{request: of.key, parameters: sha256.Sum256(of.request.Parameters)}
+	if k.Plugins == nil {
+		return next, pluginFailed(of.provider, errors.New(noPlugins)), time.Time{}
+	}
+	failed := func(err error) (answer, *capabilities.Problem, time.Time) {
+		now := k.now()
+		return next, pluginFailed(of.provider, err), now.Add(retryOf(err, now))
+	}
+	isSame := of.last != nil && of.last.parameters == next.parameters
+	if !isSame {
+		checked, err := k.Plugins.Validate(ctx, of.spec.Plugin.Digest, &pluginv1.ValidateRequest{Claim: of.request.Claim, Parameters: of.request.Parameters})
 		if err != nil {
-			return next, v.pluginFailed(err)
+			return failed(err)
 		}
 		if wrong := providers.Refusal(checked); wrong != "" {
-			message := "CapabilityProvider " + v.record.bound.Provider + " " + wrong
-			return next, &capabilities.Problem{Reason: v1alpha1.ReasonInvalidParameters, Message: message, Stalled: true}
+			message := "CapabilityProvider " + of.provider + " " + wrong
+			return next, &capabilities.Problem{Reason: v1alpha1.ReasonInvalidParameters, Message: message, Stalled: true}, time.Time{}
 		}
 	}
-	response, err := v.k.Plugins.Plan(ctx, spec.Plugin.Digest, request)
+	response, err := k.Plugins.Plan(ctx, of.spec.Plugin.Digest, of.request)
 	if err != nil {
-		return next, v.pluginFailed(err)
+		return failed(err)
 	}
-	if next.filled, err = providers.Fill(spec, request.Claim.Namespace, response); err != nil {
-		return next, v.invalidPlan(err.Error())
+	if next.filled, err = providers.Fill(of.spec, of.request.Claim.Namespace, response); err != nil {
+		return next, invalidPlan(of.provider, err.Error()), time.Time{}
 	}
 	data, err := json.Marshal(next.filled)
 	if err != nil {
-		return next, v.invalidPlan("cannot be written")
+		return next, invalidPlan(of.provider, "cannot be written"), time.Time{}
 	}
 	next.said = sha256.Sum256(data)
-	for _, at := range last.changed {
-		if v.now.Sub(at) < changesWithin {
-			next.changed = append(next.changed, at)
+	now := k.now()
+	if isSame {
+		next.changed = recent(of.last.changed, now)
+		if of.last.said != next.said {
+			next.changed = append(next.changed, now)
 		}
 	}
-	if known && last.said != next.said && last.parameters == next.parameters {
-		next.changed = append(next.changed, v.now)
-	}
 	if len(next.changed) > maxChanges {
-		v.again = changesWithin
-		return next, v.invalidPlan(fmt.Sprintf("has said something else %d times within %s of the same parameters", maxChanges, changesWithin))
+		wrong := fmt.Sprintf("has said something else %d times within %s of the same parameters", maxChanges, changesWithin)
+		return next, invalidPlan(of.provider, wrong), now.Add(changesWithin)
 	}
-	return next, nil
+	return next, nil, time.Time{}
 }
 
-// pluginFailed says that the plug-in has not answered. What is there stays as it is.
-func (v *visit) pluginFailed(err error) *capabilities.Problem {
-	v.again = retryOf(err, v.now)
-	return &capabilities.Problem{Reason: v1alpha1.ReasonPluginFailed, Message: "CapabilityProvider " + v.record.bound.Provider + ": " + err.Error()}
+// recent returns which of some moments count for how often a plug-in has changed its mind.
+func recent(all []time.Time, now time.Time) []time.Time {
+	var found []time.Time
+	for _, at := range all {
+		if now.Sub(at) < changesWithin {
+			found = append(found, at)
+		}
+	}
+	return found
 }
 
-// invalidPlan says what is wrong with what a plug-in says.
-func (v *visit) invalidPlan(wrong string) *capabilities.Problem {
+// pluginFailed says that the plug-in of a provider has not answered. What is there stays.
+func pluginFailed(provider string, err error) *capabilities.Problem {
+	return &capabilities.Problem{Reason: v1alpha1.ReasonPluginFailed, Message: "CapabilityProvider " + provider + ": " + err.Error()}
+}
+
+// invalidPlan says what is wrong with what the plug-in of a provider says.
+func invalidPlan(provider, wrong string) *capabilities.Problem {
 	return &capabilities.Problem{
-		Reason: v1alpha1.ReasonInvalidPlan, Stalled: true,
-		Message: fmt.Sprintf("CapabilityProvider %s: its plug-in %s", v.record.bound.Provider, wrong),
+		Reason: v1alpha1.ReasonInvalidPlan, Stalled: true, Message: fmt.Sprintf("CapabilityProvider %s: its plug-in %s", provider, wrong),
 	}
 }

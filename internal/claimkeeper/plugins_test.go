@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -147,6 +148,33 @@ func TestNaughtyPlugins(t *testing.T) {
 	if precious.Data["version"] != "precious" || len(precious.Labels) > 0 {
 		t.Errorf("what is somebody else's is %v", precious.Data)
 	}
+}
+
+// A plug-in that hangs for good keeps nobody waiting but its own claims, however many those are,
+// and these may go.
+func TestPluginThatHangs(t *testing.T) {
+	f := newFixture(t)
+	f.offered("a", f.plugged())
+	f.provider("b", instance)
+	f.patience = time.Hour
+	f.start(0)
+	var hang []client.Object
+	for i := range 3 * workers {
+		hang = append(hang, f.wants(fmt.Sprintf("hang%d", i), "  parameters: {do: hang}\n"))
+	}
+	f.eventually("the plug-in is asked", func() error {
+		if f.host.Calls() < workers {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	f.claims("beside", "")
+	f.says("beside", v1alpha1.ReasonBound)
+	for _, claim := range hang {
+		f.must(f.client.Delete(f.ctx, claim))
+		f.gone(&v1alpha1.CapabilityClaim{}, claim.GetName())
+	}
+	f.end()
 }
 
 // A claim whose plug-in is not there says so, and keeps what it has; it goes without it, too.

@@ -116,5 +116,6 @@ func (v *visit) finalize(ctx context.Context) error {
 	v.k.records.forget(v.claim.UID)
 	v.k.unsaved.forget(v.claim.UID)
 	v.k.plugins.answers.forget(v.claim.UID)
+	v.k.plugins.flights.forget(v.claim.UID)
 	return nil
 }

@@ -102,7 +102,7 @@ func (r *releases) watch() error {
 }
 
 func (k *Keeper) setupProviders(mgr manager.Manager) error {
-	c, err := k.newController(mgr, "capabilityprovider", k.reconcileProvider, 1)
+	c, err := k.newController(mgr, "capabilityprovider", k.reconcileProvider, max(k.Concurrent, 1))
 	if err != nil {
 		return err
 	}

@@ -5,9 +5,12 @@
 package providers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +26,8 @@ type Options struct {
 	Folder string
 	// Log receives what programs say.
 	Log logr.Logger
+	// CallTimeout bounds one question; 0 is 5s.
+	CallTimeout time.Duration
 	// Now returns the time; nil means time.Now.
 	Now func() time.Time
 }
@@ -50,6 +55,7 @@ func NewHost(options Options) *Host {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
+	options.CallTimeout = cmp.Or(options.CallTimeout, callTimeout)
 	return &Host{options: options, programs: map[string]*program{}}
 }
 
@@ -143,9 +149,28 @@ func (h *Host) Keep(digests map[string]bool) {
 	}
 }
 
-// UntilDone waits for the end of ctx, and ends all programs.
+// Rest ends the programs that were asked nothing for a while. They start again with the next
+// question.
+func (h *Host) Rest() {
+	h.mu.Lock()
+	all := slices.Collect(maps.Values(h.programs))
+	h.mu.Unlock()
+	for _, p := range all {
+		p.rest()
+	}
+}
+
+// UntilDone has programs rest that nobody asks until the end of ctx, and then ends all.
 func (h *Host) UntilDone(ctx context.Context) error {
-	<-ctx.Done()
+	tick := time.NewTicker(restEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+			h.Rest()
+		}
+	}
 	h.mu.Lock()
 	h.closed = true
 	h.mu.Unlock()

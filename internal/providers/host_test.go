@@ -293,6 +293,28 @@ func TestForeignPrograms(t *testing.T) {
 	}
 }
 
+// A program that nobody asks ends, and starts again with the next question.
+func TestProgramsRest(t *testing.T) {
+	f := newFixture(t)
+	pid := func() string {
+		t.Helper()
+		plan, err := f.plan("pid")
+		f.must(err)
+		return string(plan.GetObjects()[0].GetTemplate())
+	}
+	was := pid()
+	f.later(9 * time.Minute)
+	f.Rest()
+	if pid() != was {
+		t.Error("a program that was asked a while ago has ended")
+	}
+	f.later(11 * time.Minute)
+	f.Rest()
+	if pid() == was {
+		t.Error("a program that nobody has asked for a while runs on")
+	}
+}
+
 // With the host its programs end, and their folders go.
 func TestProgramsEnd(t *testing.T) {
 	f := newFixture(t)

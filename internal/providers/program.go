@@ -31,8 +31,12 @@ import (
 const (
 	// startTimeout bounds the start of a program.
 	startTimeout = 10 * time.Second
-	// callTimeout bounds one question, with the wait for others.
+	// callTimeout bounds one question.
 	callTimeout = 5 * time.Second
+	// restAfter is for how long nobody asks a program that is ended then, and restEvery how often
+	// that is looked for.
+	restAfter = 10 * time.Minute
+	restEvery = time.Minute
 	// callsAtOnce is how many questions a program has at a time, and callsPerSecond how many are
 	// begun.
 	callsAtOnce    = 4
@@ -64,7 +68,9 @@ type program struct {
 	// is started again after the last one.
 	failures, hung int
 	pause          time.Time
-	ended          bool
+	// asked is when it was asked last.
+	asked time.Time
+	ended bool
 }
 
 // process is a program that runs.
@@ -117,24 +123,25 @@ func (p *program) describes(response *pluginv1.DescribeResponse) {
 	p.described = response
 }
 
-// ask asks a program something, which is started where it does not run.
+// ask asks a program something, which is started where it does not run. It waits for as long as
+// others ask.
 func (p *program) ask(ctx context.Context, question func(context.Context, pluginv1.CapabilityPluginClient) error) error {
-	waiting, cancel := context.WithTimeout(ctx, startTimeout+callTimeout)
-	defer cancel()
-	if err := p.limit.Wait(waiting); err != nil {
-		return p.failed(time.Time{}, "is asked too much")
-	}
 	select {
 	case p.slots <- struct{}{}:
 		defer func() { <-p.slots }()
-	case <-waiting.Done():
-		return p.failed(time.Time{}, "has not answered others within %s", startTimeout+callTimeout)
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	api, err := p.running(waiting)
+	if err := p.limit.Wait(ctx); err != nil {
+		return err
+	}
+	starting, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	api, err := p.running(starting)
 	if err != nil {
 		return err
 	}
-	asking, cancel := context.WithTimeout(ctx, callTimeout)
+	asking, cancel := context.WithTimeout(ctx, p.options.CallTimeout)
 	defer cancel()
 	return p.outcome(ctx, question(asking, api))
 }
@@ -155,7 +162,7 @@ func (p *program) outcome(ctx context.Context, err error) error {
 		if p.hung >= hangs {
 			p.stop()
 		}
-		return p.failed(p.pause, "does not answer within %s", callTimeout)
+		return p.failed(p.pause, "does not answer within %s", p.options.CallTimeout)
 	case said.Code() == codes.Unavailable || p.process == nil || p.process.client.Exited():
 		p.stop()
 		return p.failed(p.pause, "has ended")
@@ -176,9 +183,18 @@ func (p *program) stop() {
 // kill ends the process. p.mu is held.
 func (p *program) kill() {
 	ended := p.process
-	p.process, p.described = nil, nil
+	p.process = nil
 	if ended != nil {
 		go ended.kill()
+	}
+}
+
+// rest ends the process where nobody has asked it for a while.
+func (p *program) rest() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.process != nil && len(p.slots) == 0 && p.options.Now().Sub(p.asked) >= restAfter {
+		p.kill()
 	}
 }
 
@@ -202,6 +218,7 @@ func (p *program) running(ctx context.Context) (pluginv1.CapabilityPluginClient,
 	if p.process != nil && p.process.client.Exited() {
 		p.stop()
 	}
+	p.asked = p.options.Now()
 	runs, pause, ended := p.process, p.pause, p.ended
 	p.mu.Unlock()
 	switch {
