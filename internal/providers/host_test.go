@@ -198,6 +198,7 @@ func TestPlans(t *testing.T) {
 func TestNaughtyPrograms(t *testing.T) {
 	f := newFixture(t)
 	f.fails("fail", "says: it cannot be planned")
+	f.fails("panic", "says: panic: it fell over")
 	f.fails("flood", "answers with more than 4 MiB")
 	f.fails("exit", "has ended")
 	f.fails("", "has failed, and is started again at")

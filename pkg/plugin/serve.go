@@ -6,6 +6,7 @@ package plugin
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
@@ -61,12 +62,21 @@ type service struct {
 }
 
 // Describe says which capabilities there are.
-func (s *service) Describe(context.Context, *pluginv1.DescribeRequest) (*pluginv1.DescribeResponse, error) {
+func (s *service) Describe(context.Context, *pluginv1.DescribeRequest) (_ *pluginv1.DescribeResponse, err error) {
+	defer recovers(&err)
 	return describe(s.plugin.Describe()), nil
 }
 
+// recovers has a panic be the answer to the question at hand, and not to all others.
+func recovers(err *error) {
+	if panicked := recover(); panicked != nil {
+		*err = status.Error(codes.Internal, fmt.Sprintf("panic: %v", panicked))
+	}
+}
+
 // Validate checks parameters, where the plug-in does.
-func (s *service) Validate(_ context.Context, in *pluginv1.ValidateRequest) (*pluginv1.ValidateResponse, error) {
+func (s *service) Validate(_ context.Context, in *pluginv1.ValidateRequest) (_ *pluginv1.ValidateResponse, err error) {
+	defer recovers(&err)
 	validator, is := s.plugin.(Validator)
 	if !is {
 		return &pluginv1.ValidateResponse{}, nil
@@ -83,7 +93,8 @@ func (s *service) Validate(_ context.Context, in *pluginv1.ValidateRequest) (*pl
 }
 
 // Plan says of what an instance is made.
-func (s *service) Plan(_ context.Context, in *pluginv1.PlanRequest) (*pluginv1.PlanResponse, error) {
+func (s *service) Plan(_ context.Context, in *pluginv1.PlanRequest) (_ *pluginv1.PlanResponse, err error) {
+	defer recovers(&err)
 	request, err := requestOf(in.GetClaim(), in.GetParameters(), in.GetObjects())
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())

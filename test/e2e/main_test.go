@@ -48,7 +48,8 @@ var kindsOfTheSuite = []any{
 	map[string]any{"apiGroup": groupLater, "resources": []any{"gadgets"}},
 	map[string]any{"apiGroup": groupOwned, "resources": []any{"boxes", "crates", "kegs", "tins", "jars", "cups"}},
 	map[string]any{"apiGroup": groupMoving, "resources": []any{"movers", "leavers"}},
-	map[string]any{"apiGroup": "", "resources": []any{"persistentvolumeclaims", "resourcequotas"}},
+	map[string]any{"apiGroup": "", "resources": []any{"persistentvolumeclaims", "resourcequotas", "services"}},
+	map[string]any{"apiGroup": "apps", "resources": []any{"statefulsets"}},
 	map[string]any{"apiGroup": "batch", "resources": []any{"jobs"}},
 	map[string]any{"apiGroup": "cluster.x-k8s.io", "resources": []any{"clusters"}},
 	map[string]any{"apiGroup": "postgresql.cnpg.io", "resources": []any{"clusters"}},
@@ -131,8 +132,10 @@ func startController(ctx context.Context) error {
 		return err
 	}
 	dir := filepath.Join(stack.plane.Dir(), "strata")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+	for _, folder := range []string{dir, capabilityPlugins()} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return err
+		}
 	}
 	binary, err := testedBinary()
 	if err != nil {
@@ -143,14 +146,20 @@ func startController(ctx context.Context) error {
 		// make nightly sets it: client-go compares all that is in a cache every second, and
 		// ends the process where something has changed it. The tests of the controllers
 		// have it always.
-		Env:  []string{"KUBE_CACHE_MUTATION_DETECTOR=" + os.Getenv("KUBE_CACHE_MUTATION_DETECTOR")},
-		Args: []string{"--log-level", "debug", "--watch-label-selector", "!" + ownController, "--events-addr", stack.plane.EventsURL()},
+		Env: []string{"KUBE_CACHE_MUTATION_DETECTOR=" + os.Getenv("KUBE_CACHE_MUTATION_DETECTOR")},
+		Args: []string{
+			"--log-level", "debug", "--watch-label-selector", "!" + ownController, "--events-addr", stack.plane.EventsURL(),
+			"--plugin-processes", capabilityPlugins(),
+		},
 	})
 	if err != nil {
 		return err
 	}
 	return stack.controller.Start(ctx)
 }
+
+// capabilityPlugins is the folder of the programs that serve capabilities.
+func capabilityPlugins() string { return filepath.Join(stack.plane.Dir(), "capability-plugins") }
 
 // tearDown stops what setUp has started, and fails when a status did not
 // conform or the controller has data races.

@@ -180,6 +180,13 @@ func (s *Server) own(paths ...string) error {
 	return errors.Join(errs...)
 }
 
+// Stop ends the server, and removes its data.
+func (s *Server) Stop(t testing.TB) {
+	t.Helper()
+	s.stop(t)
+	s.process = nil
+}
+
 func (s *Server) stop(t testing.TB) {
 	if s.process != nil {
 		_ = s.process.Process.Signal(syscall.SIGINT) // at once, and in order

@@ -63,6 +63,8 @@ func (n *naughty) Plan(request plugin.Request) (plugin.Plan, error) {
 		select {}
 	case "exit":
 		os.Exit(1)
+	case "panic":
+		panic("it fell over")
 	case "fail":
 		return plan, errors.New("it cannot be planned")
 	case "flood":
