@@ -26,6 +26,7 @@ shows what that does, by the controller's own rules, and asks.
 make      the object is made
 apply     it becomes as the provider's template has it now
 keep      it stays as it is, data and all, until the claim goes
+observe   somebody else has it, and it is waited for
 conflict  it is there already and stays as it is, so that the claim would not be
           ready
 

@@ -5,11 +5,9 @@
 
 package providers
 
-import (
-	"errors"
-	"os/exec"
-)
+import "os/exec"
 
 func endWithParent(*exec.Cmd) {}
 
-func limitProcess(int) error { return errors.New("programs of plug-ins run on Linux alone") }
+// limitProcess limits nothing: a controller runs on Linux, and authors test their plug-ins elsewhere.
+func limitProcess(int) error { return nil }

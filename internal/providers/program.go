@@ -234,7 +234,8 @@ func (p *program) running(ctx context.Context) (pluginv1.CapabilityPluginClient,
 	defer p.mu.Unlock()
 	if err != nil {
 		p.stop()
-		return nil, p.failed(p.pause, "cannot be started: %s", err)
+		said, _, _ := strings.Cut(err.Error(), "\n") // what follows are guesses, of many lines
+		return nil, p.failed(p.pause, "cannot be started: %s", said)
 	}
 	p.process = made
 	return made.api, nil

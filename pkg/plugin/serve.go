@@ -34,7 +34,7 @@ func Serve(plugin Plugin) {
 		HandshakeConfig: Handshake,
 		Plugins:         goplugin.PluginSet{ServiceName: served{plugin: plugin}},
 		GRPCServer: func(options []grpc.ServerOption) *grpc.Server {
-			return grpc.NewServer(append(options, grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage))...)
+			return grpc.NewServer(append(options, grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage), grpc.ChainUnaryInterceptor(recovering))...)
 		},
 	})
 }
@@ -62,21 +62,22 @@ type service struct {
 }
 
 // Describe says which capabilities there are.
-func (s *service) Describe(context.Context, *pluginv1.DescribeRequest) (_ *pluginv1.DescribeResponse, err error) {
-	defer recovers(&err)
+func (s *service) Describe(context.Context, *pluginv1.DescribeRequest) (*pluginv1.DescribeResponse, error) {
 	return describe(s.plugin.Describe()), nil
 }
 
-// recovers has a panic be the answer to the question at hand, and not to all others.
-func recovers(err *error) {
-	if panicked := recover(); panicked != nil {
-		*err = status.Error(codes.Internal, fmt.Sprintf("panic: %v", panicked))
-	}
+// recovering has a panic be the answer to the question at hand, and not the end of all others.
+func recovering(ctx context.Context, request any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (_ any, err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = status.Error(codes.Internal, fmt.Sprintf("panic: %v", panicked))
+		}
+	}()
+	return next(ctx, request)
 }
 
 // Validate checks parameters, where the plug-in does.
-func (s *service) Validate(_ context.Context, in *pluginv1.ValidateRequest) (_ *pluginv1.ValidateResponse, err error) {
-	defer recovers(&err)
+func (s *service) Validate(_ context.Context, in *pluginv1.ValidateRequest) (*pluginv1.ValidateResponse, error) {
 	validator, is := s.plugin.(Validator)
 	if !is {
 		return &pluginv1.ValidateResponse{}, nil
@@ -93,8 +94,7 @@ func (s *service) Validate(_ context.Context, in *pluginv1.ValidateRequest) (_ *
 }
 
 // Plan says of what an instance is made.
-func (s *service) Plan(_ context.Context, in *pluginv1.PlanRequest) (_ *pluginv1.PlanResponse, err error) {
-	defer recovers(&err)
+func (s *service) Plan(_ context.Context, in *pluginv1.PlanRequest) (*pluginv1.PlanResponse, error) {
 	request, err := requestOf(in.GetClaim(), in.GetParameters(), in.GetObjects())
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())

@@ -13,6 +13,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/capabilities"
 	"github.com/strata-project/strata/internal/primaries"
+	"github.com/strata-project/strata/internal/providers"
 )
 
 // OfferRows returns a row for each provider, in the columns CAPABILITY, PROVIDER, VERSIONS,
@@ -80,6 +81,19 @@ func DependentRows(dependents []v1alpha1.Dependent) [][]string {
 		rows = append(rows, []string{
 			dependent.ID, strings.TrimSpace(primaries.IdentityOf(dependent).String()), dependent.Of, dependent.Status, dependent.Message,
 		})
+	}
+	return rows
+}
+
+// CheckRows returns a row for each promise of a plug-in, in the columns KEPT, CHECK and MESSAGE.
+func CheckRows(checks []providers.Check) [][]string {
+	rows := [][]string{}
+	for _, check := range checks {
+		kept := "yes"
+		if !check.Passed {
+			kept = "no"
+		}
+		rows = append(rows, []string{kept, check.Name, check.Message})
 	}
 	return rows
 }
