@@ -263,12 +263,23 @@ func uninstalled(t *testing.T) {
 			}
 			return client.IgnoreNotFound(err)
 		}))
-		crds := &apiextensionsv1.CustomResourceDefinitionList{}
-		must(t, stack.client.List(ctx, crds))
-		for i := range crds.Items {
-			if crds.Items[i].Spec.Group == v1alpha1.GroupVersion.Group {
-				must(t, client.IgnoreNotFound(stack.client.Delete(ctx, &crds.Items[i])))
+		// One that is on its way to its end is in the way of the next chart, and one may come late.
+		must(t, controlplane.WaitFor(ctx, patience, func(ctx context.Context) error {
+			crds := &apiextensionsv1.CustomResourceDefinitionList{}
+			if err := stack.client.List(ctx, crds); err != nil {
+				return err
 			}
-		}
+			var left error
+			for i := range crds.Items {
+				if crds.Items[i].Spec.Group != v1alpha1.GroupVersion.Group {
+					continue
+				}
+				left = fmt.Errorf("%w: %s is there", errNotYet, crds.Items[i].Name)
+				if err := client.IgnoreNotFound(stack.client.Delete(ctx, &crds.Items[i])); err != nil {
+					return err
+				}
+			}
+			return left
+		}))
 	})
 }
