@@ -8,18 +8,18 @@ import (
 	"encoding/json"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/strata-project/strata/internal/providers"
+	"github.com/strata-project/strata/internal/providers/providerstest"
 )
 
 // A plug-in that keeps its contract is told from one that does not, and from what is none.
 func TestCapabilityTest(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "naughty")
-	if out, err := exec.Command("go", "build", "-o", program, "../../internal/providers/testdata/naughty").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	folder := t.TempDir()
+	program := filepath.Join(folder, providers.FileOf(providerstest.Naughty(t, folder)))
 	none := filepath.Join(t.TempDir(), "none")
 	if err := os.WriteFile(none, []byte("#!/bin/sh\nexit 0\n"), 0o600); err != nil {
 		t.Fatal(err)

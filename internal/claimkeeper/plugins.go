@@ -131,7 +131,7 @@ func (v *visit) ask(ctx context.Context, look *primaries.Look, instance *capabil
 		return nil, nil
 	}
 	request, err := providers.Asked{
-		Claim: v.claim, Version: instance.Version, Cluster: instance.Cluster, Namespace: instance.Namespace, Parameters: instance.Parameters,
+		Claim: v.claim, Version: instance.Version, Namespace: instance.Namespace, Parameters: instance.Parameters,
 		Rotation: instance.Rotation, Rotating: len(instance.Previous) > 0, Objects: instance.Live,
 	}.Request()
 	if err != nil {

@@ -4,14 +4,8 @@
 package claimkeeper_test
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,32 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/providers"
+	"github.com/strata-project/strata/internal/providers/providerstest"
 )
-
-// naughty is a plug-in that does what the parameters of a claim say; it is built once.
-var naughty = sync.OnceValues(func() ([]byte, error) {
-	folder, err := os.MkdirTemp("", "strata-naughty-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	path := filepath.Join(folder, "naughty")
-	if out, err := exec.Command("go", "build", "-o", path, "../providers/testdata/naughty").CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w: %s", err, out)
-	}
-	return os.ReadFile(path)
-})
 
 // plugged has the keeper run the naughty plug-in, and returns what a provider says of it.
 func (f *fixture) plugged() string {
 	f.Helper()
-	program, err := naughty()
-	f.must(err)
-	sum := sha256.Sum256(program)
-	digest := "sha256:" + hex.EncodeToString(sum[:])
 	f.plugins = f.TempDir()
-	f.must(os.WriteFile(filepath.Join(f.plugins, providers.FileOf(digest)), program, 0o500))
+	digest := providerstest.Naughty(f, f.plugins)
 	return fmt.Sprintf("  plugin: {digest: %q, run: Process, kinds: [{apiVersion: v1, kind: ConfigMap}, {apiVersion: v1, kind: Secret}]}\n", digest)
 }
 

@@ -88,9 +88,9 @@ type Asked struct {
 	Claim *v1alpha1.CapabilityClaim
 	// Version that the claim is bound to.
 	Version string
-	// Cluster and Namespace of the objects, as capabilities.Place has them.
-	Cluster, Namespace string
-	Parameters         map[string]any
+	// Namespace of the objects, as capabilities.Place has it.
+	Namespace  string
+	Parameters map[string]any
 	// Rotation is the number of the passwords; Rotating is true while those of before are valid.
 	Rotation int64
 	Rotating bool

@@ -5,8 +5,6 @@ package providers_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,21 +22,8 @@ import (
 
 	pluginv1 "github.com/strata-project/strata/api/plugin/v1"
 	"github.com/strata-project/strata/internal/providers"
+	"github.com/strata-project/strata/internal/providers/providerstest"
 )
-
-// naughty is built once, and does what its parameters say.
-var naughty = sync.OnceValues(func() ([]byte, error) {
-	folder, err := os.MkdirTemp("", "strata-naughty-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	path := filepath.Join(folder, "naughty")
-	if out, err := exec.Command("go", "build", "-o", path, "./testdata/naughty").CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w: %s", err, out)
-	}
-	return os.ReadFile(path)
-})
 
 // envHost has this program be a host that asks a plug-in once, and is killed then: FOLDER DIGEST.
 const envHost = "STRATA_TEST_HOST"
@@ -107,13 +92,8 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	t.Parallel()
-	program, err := naughty()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := sha256.Sum256(program)
-	f := &fixture{T: t, folder: t.TempDir(), digest: "sha256:" + hex.EncodeToString(sum[:]), now: time.Now(), patience: time.Minute}
-	f.must(os.WriteFile(filepath.Join(f.folder, providers.FileOf(f.digest)), program, 0o500))
+	f := &fixture{T: t, folder: t.TempDir(), now: time.Now(), patience: time.Minute}
+	f.digest = providerstest.Naughty(t, f.folder)
 	log := funcr.New(func(_, args string) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -250,13 +230,8 @@ func TestProgramThatHangs(t *testing.T) {
 // in lines that can be printed, and not more than so many.
 func TestWhatAProgramGets(t *testing.T) {
 	t.Setenv("PRECIOUS", "precious")
-	program, err := naughty()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := sha256.Sum256(program)
-	f := &fixture{T: t, folder: t.TempDir(), digest: "sha256:" + hex.EncodeToString(sum[:]), now: time.Now(), patience: time.Minute}
-	f.must(os.WriteFile(filepath.Join(f.folder, providers.FileOf(f.digest)), program, 0o500))
+	f := &fixture{T: t, folder: t.TempDir(), now: time.Now(), patience: time.Minute}
+	f.digest = providerstest.Naughty(t, f.folder)
 	f.host(funcr.New(func(_, args string) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
