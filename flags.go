@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -51,6 +52,9 @@ type options struct {
 	remotes
 	// pluginFolder holds the programs of CapabilityProviders; empty where none is run.
 	pluginFolder string
+	// pluginImages are those whose programs may be fetched, and pluginCache is where they are kept.
+	pluginImages []string
+	pluginCache  string
 
 	client fluxclient.Options
 	log    logger.Options
@@ -250,13 +254,28 @@ func (o *options) bindPlugins(flags *pflag.FlagSet) {
 		&o.pluginFolder,
 		"plugin-processes",
 		"",
-		"folder with the programs of CapabilityProviders, each in a file sha256-HEX; they run as processes of the controller's user, so that only programs belong there that are trusted as the controller is. Without it none is run",
+		"folder with the programs of CapabilityProviders, each in a file sha256-HEX; they run as processes of the controller's user, so that only programs belong there that are trusted as the controller is. Without it none is run as a process",
+	)
+	flags.StringSliceVar(
+		&o.pluginImages,
+		"plugin-process-images",
+		nil,
+		"registries as HOST, or repositories as HOST/PATH, whose images may run as processes, too, where --plugin-processes is given: they are trusted as the controller is",
+	)
+	flags.StringVar(
+		&o.pluginCache,
+		"plugin-cache",
+		filepath.Join(os.TempDir(), "strata-plugins"),
+		"folder for programs that were fetched, and for the signatures of images; it is the controller's own",
 	)
 }
 
-// checkPlugins refuses what is no folder.
+// checkPlugins refuses what is no folder, and images without one.
 func (o *options) checkPlugins() error {
 	if o.pluginFolder == "" {
+		if len(o.pluginImages) > 0 {
+			return errors.New("--plugin-process-images needs --plugin-processes")
+		}
 		return nil
 	}
 	if info, err := os.Stat(o.pluginFolder); err != nil || !info.IsDir() {

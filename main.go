@@ -34,6 +34,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/controllers"
 	"github.com/strata-project/strata/internal/digests"
+	"github.com/strata-project/strata/internal/images"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/placement"
@@ -223,12 +224,11 @@ func (o *options) addReconcilers(mgr manager.Manager, process *controllers.Proce
 	return nil
 }
 
-// plugins returns what runs the programs of CapabilityProviders; nil where none is run.
+// plugins returns what runs the programs of CapabilityProviders.
 func (o *options) plugins() *providers.Host {
-	if o.pluginFolder == "" {
-		return nil
-	}
-	return providers.NewHost(providers.Options{Folder: o.pluginFolder, Log: ctrl.Log.WithName("plugins")})
+	return providers.NewHost(providers.Options{
+		Folder: o.pluginFolder, Images: images.NewStore(o.pluginCache), ImagesFrom: o.pluginImages, Log: ctrl.Log.WithName("plugins"),
+	})
 }
 
 func (o *options) managerOptions(clusterVersion *controllers.ClusterVersion, serving metricsserver.Options) ctrl.Options {

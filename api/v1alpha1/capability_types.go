@@ -306,6 +306,11 @@ type CapabilityProviderStatus struct {
 	// +optional
 	Claims int32 `json:"claims"`
 
+	// Plugin is the program that serves new claims: the last one of the specification's that has
+	// described itself.
+	// +optional
+	Plugin *CapabilityPluginStatus `json:"plugin,omitempty"`
+
 	// Versions that the provider's plug-in has, and Parameters that it takes; empty for a provider
 	// with templates, whose specification says that.
 	// +kubebuilder:validation:MaxItems=50

@@ -55,6 +55,11 @@ const (
 	// HoldsDataAnnotation with the value "true" is on objects that data go with, as the plug-in
 	// of their claim has said.
 	HoldsDataAnnotation = "kraan.io/holds-data"
+
+	// PluginLabel is on the objects that the plug-in of a CapabilityProvider runs by, with what
+	// identifies the provider, and PluginAnnotation says what they were made by.
+	PluginLabel      = "kraan.io/plugin"
+	PluginAnnotation = "kraan.io/plugin-spec"
 )
 
 // AllowNext is the value of AllowEmptyAnnotation and AllowPruneAnnotation that

@@ -16,6 +16,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/spf13/cobra"
 
+	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
 	"github.com/strata-project/strata/internal/providers"
@@ -83,8 +84,9 @@ func (t *tool) capabilityTest(ctx context.Context, program string, p *pluginTest
 		}
 	}, funcr.Options{})
 	host := providers.NewHost(providers.Options{Folder: folder, Log: log})
-	defer host.Keep(nil)
-	checks := providers.Conformance{Host: host, Digest: digest, Parameters: []byte(p.parameters)}.Run(ctx)
+	defer host.End()
+	plugin := providers.Reference{CapabilityPlugin: v1alpha1.CapabilityPlugin{Digest: digest, Run: v1alpha1.PluginProcess}}
+	checks := providers.Conformance{Host: host, Plugin: plugin, Parameters: []byte(p.parameters)}.Run(ctx)
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -74,7 +74,8 @@ func (postgres) Plan(request plugin.Request) (plugin.Plan, error) {
 				Spec: corev1.PodSpec{Containers: []corev1.Container{{
 					Name: "postgres", Image: "docker.io/library/postgres:" + request.Claim.Version, Args: []string{"-p", fmt.Sprint(port)},
 					Env: []corev1.EnvVar{
-						{Name: "POSTGRES_USER", Value: "app"}, {Name: "POSTGRES_DB", Value: database},
+						{Name: "POSTGRES_USER", Value: "app"},
+						{Name: "POSTGRES_DB", Value: database},
 						{Name: "PGDATA", Value: "/data/postgres"},
 						{Name: "POSTGRES_PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 							LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: "password",

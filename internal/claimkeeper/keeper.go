@@ -113,8 +113,10 @@ type Keeper struct {
 	// follows are the objects that claims only observe.
 	follows *informers.Follows
 	// wakeUps have claims looked at again.
-	wakeUps  wakeUps
-	releases releases
+	wakeUps wakeUps
+	// providerWakeUps have providers looked at again.
+	providerWakeUps wakeUps
+	releases        releases
 
 	// written are the claims as this process has written them last, and recent its writes
 	// of objects.
@@ -145,6 +147,7 @@ func (k *Keeper) SetupWithManager(mgr manager.Manager) error {
 	k.follows = k.newFollows()
 	runs := []manager.RunnableFunc{k.follows.UntilDone}
 	if k.Plugins != nil {
+		k.Plugins.On(pluginCluster{k})
 		runs = append(runs, k.Plugins.UntilDone)
 	}
 	for _, run := range runs {

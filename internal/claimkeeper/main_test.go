@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,6 +36,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/claimkeeper"
 	"github.com/strata-project/strata/internal/digests"
+	"github.com/strata-project/strata/internal/images"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/providers"
@@ -76,7 +79,12 @@ type fixture struct {
 	killed         chan struct{}
 	// plugins is the folder of plug-ins; empty for none. host runs them.
 	plugins string
-	host    *providers.Host
+	// programs is the folder of fetched programs, imagesFrom are whose images run as processes, and
+	// dial connects with plug-ins of the cluster.
+	programs   string
+	imagesFrom []string
+	dial       func(ctx context.Context, network, address string) (net.Conn, error)
+	host       *providers.Host
 	// patience bounds a question to a plug-in; 0 is as it is outside of tests.
 	patience time.Duration
 	// elsewhere is true where the keeper is connected to the other cluster, over remotes.
@@ -107,6 +115,7 @@ func newFixture(t testing.TB) *fixture {
 	for _, namespace := range []string{f.shop, f.system} {
 		f.must(plane.CreateNamespace(f.ctx, namespace))
 	}
+	f.programs = filepath.Join(f.TempDir(), "programs")
 	f.create(fmt.Sprintf("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: databases, namespace: %s}\n", f.system))
 	f.grant(f.shop, "secrets", "configmaps")
 	return f
@@ -189,9 +198,9 @@ func (f *fixture) start(dieAt int) {
 	key, err := digests.NewKey([]byte("0123456789abcdefghijklmnopqrstuv"))
 	f.must(err)
 	f.remotes = informers.NewRemotes(informers.Options{Scheme: f.scheme, Wiring: deaf, Wake: func(types.NamespacedName) {}})
-	if f.host = nil; f.plugins != "" {
-		f.host = providers.NewHost(providers.Options{Folder: f.plugins, Log: logr.Discard(), CallTimeout: f.patience})
-	}
+	f.host = providers.NewHost(providers.Options{
+		Folder: f.plugins, Log: logr.Discard(), CallTimeout: f.patience, Dial: f.dial, ImagesFrom: f.imagesFrom, Images: images.NewStore(f.programs),
+	})
 	keeper := claimkeeper.New(claimkeeper.Options{
 		Plugins: f.host,
 		Client:  mgr.GetClient(), Reader: mgr.GetAPIReader(), Accounts: informers.NewAccounts(mgr, mgr.GetAPIReader()), Remotes: f.remotes,
@@ -282,6 +291,26 @@ func (f *fixture) eventually(what string, check func() error) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// providerSays waits until a provider says something of its condition Ready.
+func (f *fixture) providerSays(name string, words ...string) *v1alpha1.CapabilityProvider {
+	f.Helper()
+	provider := &v1alpha1.CapabilityProvider{}
+	f.eventually(fmt.Sprintf("provider %s says %q", name, words), func() error {
+		f.must(f.client.Get(f.ctx, types.NamespacedName{Name: f.shop + "-" + name}, provider))
+		found := meta.FindStatusCondition(provider.Status.Conditions, v1alpha1.ReadyCondition)
+		if found == nil || found.ObservedGeneration != provider.Generation {
+			return errors.New("it says nothing yet")
+		}
+		for _, word := range words {
+			if !strings.Contains(found.Message, word) {
+				return fmt.Errorf("it says %s", found.Message)
+			}
+		}
+		return nil
+	})
+	return provider
 }
 
 // get reads a claim by its name, or by NAMESPACE/NAME.

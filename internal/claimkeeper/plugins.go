@@ -22,6 +22,7 @@ import (
 	"github.com/strata-project/strata/internal/capabilities"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/primaries"
+	"github.com/strata-project/strata/internal/printable"
 	"github.com/strata-project/strata/internal/providers"
 )
 
@@ -51,54 +52,117 @@ type answer struct {
 
 // plugins are what is known of plug-ins.
 type plugins struct {
-	// described is what each serves, by its digest, and answers what it has said of claims.
-	described memo[string, *pluginv1.DescribeResponse]
+	// inquiries are what each serves, and answers what it has said of claims.
+	inquiries inquiries
 	answers   memo[types.UID, answer]
 	flights   flights
+	// needed are the names of what runs for each provider when the rest was last removed.
+	needed memo[types.UID, string]
 }
 
 // noPlugins says that there is nobody who would run a plug-in.
-const noPlugins = "is a plug-in, and this controller runs none: start it with --plugin-processes"
+const noPlugins = "is a plug-in, and this controller runs none"
 
-// promise returns what a provider says of its capability; lacks says why that is not known.
-func (k *Keeper) promise(spec v1alpha1.CapabilityProviderSpec) (promised v1alpha1.CapabilityProviderSpec, lacks string) {
+// promise returns what a provider says of its capability; lacks says why that is not known. While
+// a plug-in has not described itself, the one before it serves new claims.
+func (k *Keeper) promise(ctx context.Context, provider *v1alpha1.CapabilityProvider) (promised v1alpha1.CapabilityProviderSpec, lacks string) {
+	spec := *provider.Spec.DeepCopy()
 	if spec.Plugin == nil {
 		return spec, ""
 	}
-	if k.Plugins == nil {
-		return spec, noPlugins
+	promised, _, lacks = k.promised(ctx, provider.Name, spec)
+	if last := before(provider); lacks != "" && last != nil {
+		if earlier, _, lacksToo := k.promised(ctx, provider.Name, *last); lacksToo == "" {
+			return earlier, ""
+		}
 	}
-	described, known := k.plugins.described.get(spec.Plugin.Digest)
-	if !known {
-		return spec, "is a plug-in that has not said yet what it serves: its status says why"
-	}
-	promised, err := providers.Promise(spec, described)
-	if err != nil {
-		return spec, "is a plug-in that " + err.Error()
-	}
-	return promised, ""
+	return promised, lacks
 }
 
-// describe asks a provider's plug-in what it serves, and has its claims looked at where that was
-// not known. It returns what is wrong with it, and when it is asked again.
-func (k *Keeper) describe(ctx context.Context, spec v1alpha1.CapabilityProviderSpec) (problem string, again time.Duration) {
+// promised returns what one plug-in says of the capability of a provider.
+func (k *Keeper) promised(
+	ctx context.Context,
+	provider string,
+	spec v1alpha1.CapabilityProviderSpec,
+) (v1alpha1.CapabilityProviderSpec, *pluginv1.DescribeResponse, string) {
 	if k.Plugins == nil {
-		return noPlugins, 0
+		return spec, nil, noPlugins
 	}
-	described, err := k.Plugins.Describe(ctx, spec.Plugin.Digest)
+	described := k.plugins.inquiries.get(k.reference(ctx, provider, spec).Key()).described
+	if described == nil {
+		return spec, nil, "is a plug-in that has not said yet what it serves: its status says why"
+	}
+	promised, err := providers.Promise(spec, described)
+	if err == nil {
+		if known, wrong := k.understand(promised); wrong != nil || known.blueprint == nil {
+			err = errors.New("describes what cannot be offered: " + strings.Join(known.problems, "; "))
+		}
+	}
 	if err != nil {
-		return err.Error(), retryOf(err, k.now())
+		return spec, described, "is a plug-in that " + err.Error()
 	}
-	was, known := k.plugins.described.get(spec.Plugin.Digest)
-	if !known || !proto.Equal(was, described) {
-		k.plugins.described.set(spec.Plugin.Digest, described)
-		k.wakeUps.wake(k.readersOf(ctx, spec.Capability))
-	}
-	if _, lacks := k.promise(spec); lacks != "" {
-		return lacks, 0
-	}
-	return "", 0
+	return promised, described, ""
 }
+
+// offer is what a provider's plug-in offers.
+type offer struct {
+	// problem says what is wrong with it; empty for nothing.
+	problem string
+	// serves is the program that serves new claims; nil for none.
+	serves *v1alpha1.CapabilityPluginStatus
+	// again is when it is looked at again; zero for no time of its own.
+	again time.Duration
+}
+
+// offers looks after a provider's plug-in, and after the one that serves in its place.
+func (k *Keeper) offers(ctx context.Context, provider *v1alpha1.CapabilityProvider) offer {
+	if k.Plugins == nil {
+		return offer{problem: noPlugins}
+	}
+	made := k.offersBy(ctx, provider, provider.Spec)
+	last := before(provider)
+	if made.serves != nil || last == nil {
+		return made
+	}
+	if of := k.offersBy(ctx, provider, *last); of.serves != nil {
+		made.serves = of.serves
+		if made.problem != "" {
+			made.problem += "; the one of before serves new claims meanwhile: " + of.serves.Digest
+		}
+	}
+	return made
+}
+
+// offersBy looks after one plug-in of a provider.
+func (k *Keeper) offersBy(ctx context.Context, provider *v1alpha1.CapabilityProvider, spec v1alpha1.CapabilityProviderSpec) offer {
+	known := k.inquire(ctx, k.reference(ctx, provider.Name, spec), spec.Capability)
+	made := offer{again: max(known.next.Sub(k.now()), time.Second)}
+	if known.asking {
+		made.again = 0 // its end has the provider looked at
+	}
+	_, described, lacks := k.promised(ctx, provider.Name, spec)
+	switch {
+	case known.err != nil:
+		made.problem = known.err.Error()
+	case described == nil:
+		made.problem = "its plug-in " + short(spec.Plugin.Digest) + " is being started"
+	case lacks != "":
+		made.problem = lacks
+	}
+	if described != nil && lacks == "" {
+		made.serves = &v1alpha1.CapabilityPluginStatus{
+			Image: spec.Plugin.Image, Digest: spec.Plugin.Digest,
+			Name: printable.Line(described.GetName(), maxName), Version: printable.Line(described.GetVersion(), maxName),
+		}
+	}
+	return made
+}
+
+// maxName bounds the name of a plug-in, in bytes.
+const maxName = 128
+
+// short names a plug-in for people.
+func short(digest string) string { return digest[:min(len(digest), len("sha256:")+12)] }
 
 // readersOf returns the claims of a capability.
 func (k *Keeper) readersOf(ctx context.Context, capability string) []informers.Follower {
@@ -243,9 +307,10 @@ func (k *Keeper) answer(ctx context.Context, of question) (answer, *capabilities
 		now := k.now()
 		return next, pluginFailed(of.provider, err), now.Add(retryOf(err, now))
 	}
+	plugin := k.reference(ctx, of.provider, of.spec)
 	isSame := of.last != nil && of.last.parameters == next.parameters
 	if !isSame {
-		checked, err := k.Plugins.Validate(ctx, of.spec.Plugin.Digest, &pluginv1.ValidateRequest{Claim: of.request.Claim, Parameters: of.request.Parameters})
+		checked, err := k.Plugins.Validate(ctx, plugin, &pluginv1.ValidateRequest{Claim: of.request.Claim, Parameters: of.request.Parameters})
 		if err != nil {
 			return failed(err)
 		}
@@ -254,7 +319,7 @@ func (k *Keeper) answer(ctx context.Context, of question) (answer, *capabilities
 			return next, &capabilities.Problem{Reason: v1alpha1.ReasonInvalidParameters, Message: message, Stalled: true}, time.Time{}
 		}
 	}
-	response, err := k.Plugins.Plan(ctx, of.spec.Plugin.Digest, of.request)
+	response, err := k.Plugins.Plan(ctx, plugin, of.request)
 	if err != nil {
 		return failed(err)
 	}

@@ -165,7 +165,8 @@ func TestPluginThatIsNotThere(t *testing.T) {
 	f.plugins = ""
 	f.start(0)
 	f.wants("late", "")
-	f.says("late", v1alpha1.ReasonNoProvider, "this controller runs none: start it with --plugin-processes")
+	f.says("late", v1alpha1.ReasonNoProvider, "is a plug-in that has not said yet what it serves: its status says why")
+	f.providerSays("a", "this controller runs no programs: start it with --plugin-processes")
 	f.eventually("the claim says that its plug-in does not run", func() error {
 		if f.isReady("db") == nil {
 			return errors.New("it says nothing")

@@ -39,7 +39,7 @@ func (k *Keeper) providersOf(ctx context.Context, capability string) ([]capabili
 		if !k.isOwn(provider) || !provider.DeletionTimestamp.IsZero() {
 			continue
 		}
-		spec, lacks := k.promise(*provider.Spec.DeepCopy())
+		spec, lacks := k.promise(ctx, provider)
 		known, err := k.understand(spec)
 		if err != nil {
 			return nil, err
@@ -82,13 +82,15 @@ func (k *Keeper) reconcileProvider(ctx context.Context, req ctrl.Request) (time.
 	}
 	var problems []string
 	var again time.Duration
+	var serves *v1alpha1.CapabilityPluginStatus
 	if provider.Spec.Plugin != nil {
-		var problem string
-		if problem, again = k.describe(ctx, provider.Spec); problem != "" {
-			problems = append(problems, problem)
+		of := k.offers(ctx, provider)
+		if serves, again = of.serves, of.again; of.problem != "" {
+			problems = append(problems, of.problem)
 		}
+		k.withdraw(ctx, provider, serves)
 	}
-	spec, _ := k.promise(provider.Spec)
+	spec, _ := k.promise(ctx, provider)
 	known, err := k.understand(spec)
 	if err != nil {
 		return 0, err
@@ -99,6 +101,9 @@ func (k *Keeper) reconcileProvider(ctx context.Context, req ctrl.Request) (time.
 	}
 	patched := provider.DeepCopy()
 	patched.Status = capabilities.ProviderStatus(provider, spec, problems, bound, k.now())
+	if patched.Status.Plugin = serves; serves == nil && provider.Spec.Plugin != nil {
+		patched.Status.Plugin = provider.Status.Plugin
+	}
 	if equality.Semantic.DeepEqual(patched.Status, provider.Status) {
 		return again, nil
 	}

@@ -126,6 +126,10 @@ func (k *Keeper) setupProviders(mgr manager.Manager) error {
 		c,
 		source.Kind(mgr.GetCache(), client.Object(&v1alpha1.CapabilityProvider{}), &handler.EnqueueRequestForObject{}, keeping.SpecChanged),
 		source.Kind(mgr.GetCache(), client.Object(&v1alpha1.CapabilityClaim{}), counts),
+		source.Func(func(_ context.Context, q queue) error {
+			k.providerWakeUps.to(q)
+			return nil
+		}),
 	)
 }
 

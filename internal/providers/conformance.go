@@ -32,9 +32,10 @@ type Check struct {
 
 // Conformance is what is asked of a plug-in.
 type Conformance struct {
-	// Host runs the program with a digest.
-	Host   *Host
-	Digest string
+	// Host runs the program.
+	Host *Host
+	// Plugin is the program.
+	Plugin Reference
 	// Parameters of the claim that is asked about, in JSON; empty for the defaults.
 	Parameters []byte
 }
@@ -86,14 +87,14 @@ func (c Conformance) describe(ctx context.Context) (*pluginv1.DescribeResponse, 
 
 // fresh asks a process that has just begun what it serves.
 func (c Conformance) fresh(ctx context.Context) (*pluginv1.DescribeResponse, error) {
-	c.Host.Keep(nil)
-	return c.Host.Describe(ctx, c.Digest)
+	c.Host.End()
+	return c.Host.Describe(ctx, c.Plugin)
 }
 
 // capability asks about a claim of one capability, at each version.
 func (c Conformance) capability(ctx context.Context, described *pluginv1.DescribeResponse, of *pluginv1.Capability) []Check {
 	name := of.GetCapability() + " can be offered"
-	spec := v1alpha1.CapabilityProviderSpec{Capability: of.GetCapability(), Plugin: &v1alpha1.CapabilityPlugin{Digest: c.Digest}}
+	spec := v1alpha1.CapabilityProviderSpec{Capability: of.GetCapability(), Plugin: c.Plugin.DeepCopy()}
 	promised, err := Promise(spec, described)
 	if err != nil {
 		return []Check{failed(name, fmt.Errorf("it %w", err))}
@@ -146,7 +147,7 @@ func (t *trial) run(ctx context.Context) []Check {
 	if err != nil {
 		return []Check{failed(name, err)}
 	}
-	checked, err := t.Host.Validate(ctx, t.Digest, &pluginv1.ValidateRequest{Claim: request.GetClaim(), Parameters: request.GetParameters()})
+	checked, err := t.Host.Validate(ctx, t.Plugin, &pluginv1.ValidateRequest{Claim: request.GetClaim(), Parameters: request.GetParameters()})
 	if err != nil {
 		return []Check{failed(name, err)}
 	}
@@ -174,7 +175,7 @@ func (t *trial) run(ctx context.Context) []Check {
 
 // plans asks for a plan, and sees to it that Strata would make it.
 func (t *trial) plans(ctx context.Context, name string, request *pluginv1.PlanRequest) (*pluginv1.PlanResponse, Check) {
-	plan, err := t.Host.Plan(ctx, t.Digest, request)
+	plan, err := t.Host.Plan(ctx, t.Plugin, request)
 	if err != nil {
 		return nil, failed(name, err)
 	}
@@ -202,7 +203,7 @@ func (t *trial) plans(ctx context.Context, name string, request *pluginv1.PlanRe
 func (t *trial) same(ctx context.Context, plan *pluginv1.PlanResponse, request *pluginv1.PlanRequest) Check {
 	name := t.subject + ": says the same when it is asked the same"
 	for range repeats {
-		other, err := t.Host.Plan(ctx, t.Digest, request)
+		other, err := t.Host.Plan(ctx, t.Plugin, request)
 		if err != nil {
 			return failed(name, err)
 		}
@@ -219,7 +220,7 @@ func (t *trial) afterRestart(ctx context.Context, plan *pluginv1.PlanResponse, r
 	if _, err := t.fresh(ctx); err != nil {
 		return failed(name, err)
 	}
-	other, err := t.Host.Plan(ctx, t.Digest, request)
+	other, err := t.Host.Plan(ctx, t.Plugin, request)
 	if err != nil {
 		return failed(name, err)
 	}
@@ -251,13 +252,13 @@ func (t *trial) survives(ctx context.Context, plan *pluginv1.PlanResponse, reque
 		{Claim: request.GetClaim(), Parameters: []byte("{}")},
 		{Claim: request.GetClaim(), Parameters: request.GetParameters(), Objects: map[string][]byte{"x": []byte("[]")}},
 	} {
-		_, err := t.Host.Plan(ctx, t.Digest, broken)
+		_, err := t.Host.Plan(ctx, t.Plugin, broken)
 		var gone *FailedError
 		if errors.As(err, &gone) && !gone.Again.IsZero() {
 			return failed(name, fmt.Errorf("of the request %s it %s", broken, gone.Message))
 		}
 	}
-	other, err := t.Host.Plan(ctx, t.Digest, request)
+	other, err := t.Host.Plan(ctx, t.Plugin, request)
 	if err != nil {
 		return failed(name, err)
 	}

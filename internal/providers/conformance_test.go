@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 		"named":    {"database/naughty 1.0: plans an instance: spec.objects[server].template.metadata.name: is missing"},
 	} {
 		parameters := fmt.Appendf(nil, `{"do": %q}`, do)
-		checks := providers.Conformance{Host: f.Host, Digest: f.digest, Parameters: parameters}.Run(t.Context())
+		checks := providers.Conformance{Host: f.Host, Plugin: process(f.digest), Parameters: parameters}.Run(t.Context())
 		var failures []string
 		for _, check := range checks {
 			if !check.Passed {

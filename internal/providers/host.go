@@ -7,23 +7,38 @@ package providers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
+	"net"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	pluginv1 "github.com/strata-project/strata/api/plugin/v1"
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/images"
 )
 
 // Options are what a host is made of.
 type Options struct {
-	// Folder holds the programs, each by the name that FileOf gives it.
+	// Folder holds the programs, each by the name that FileOf gives it; where it is empty no
+	// program is run as a process.
 	Folder string
+	// Images fetches programs out of images, and checks who has signed those; nil where neither is
+	// done.
+	Images *images.Store
+	// ImagesFrom are the registries, and repositories of such, whose programs may run as
+	// processes.
+	ImagesFrom []string
+	// Dial connects with programs that run elsewhere; nil means as ever.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Log receives what programs say.
 	Log logr.Logger
 	// CallTimeout bounds one question; 0 is 5s.
@@ -32,12 +47,12 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Host runs programs, each from the first question to it on, as processes of this one's user. It
-// is safe for concurrent use.
+// Host runs programs, each from the first question to it on. It is safe for concurrent use.
 type Host struct {
 	options Options
 
 	mu       sync.Mutex
+	cluster  Cluster
 	programs map[string]*program
 	closed   bool
 	calls    int
@@ -59,12 +74,19 @@ func NewHost(options Options) *Host {
 	return &Host{options: options, programs: map[string]*program{}}
 }
 
+// On has the host run programs on a cluster, too. It is called before the first question.
+func (h *Host) On(cluster Cluster) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.cluster = cluster
+}
+
 // FileOf returns the name of the file of a program with a digest: sha256-HEX for sha256:HEX.
 func FileOf(digest string) string { return strings.Replace(digest, ":", "-", 1) }
 
-// Describe returns what a program serves, which it is asked once in its life.
-func (h *Host) Describe(ctx context.Context, digest string) (*pluginv1.DescribeResponse, error) {
-	p, err := h.program(digest)
+// Describe returns what a program serves, which it is asked once in its life. It is healthy then.
+func (h *Host) Describe(ctx context.Context, of Reference) (*pluginv1.DescribeResponse, error) {
+	p, err := h.program(of)
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +97,13 @@ func (h *Host) Describe(ctx context.Context, digest string) (*pluginv1.DescribeR
 	err = p.ask(ctx, func(ctx context.Context, api pluginv1.CapabilityPluginClient) error {
 		var err error
 		response, err = api.Describe(ctx, &pluginv1.DescribeRequest{})
+		if err != nil {
+			return err
+		}
+		problem, err := health(ctx, api)
+		if err == nil && problem != "" {
+			err = status.Error(codes.FailedPrecondition, "it is not healthy: "+problem)
+		}
 		return err
 	})
 	if err != nil {
@@ -84,9 +113,51 @@ func (h *Host) Describe(ctx context.Context, digest string) (*pluginv1.DescribeR
 	return response, nil
 }
 
+// Tend sees to what a program runs by: that its image is still signed, and that the cluster has
+// what it needs. One that may not run any more is ended.
+func (h *Host) Tend(ctx context.Context, of Reference) error {
+	p, err := h.program(of)
+	if err != nil {
+		return err
+	}
+	err = p.launcher.tend(ctx)
+	var unsigned *images.UnsignedError
+	if errors.As(err, &unsigned) {
+		h.endAll(of)
+	}
+	return err
+}
+
+// endAll ends what runs of a program of a provider, however it was referred to.
+func (h *Host) endAll(of Reference) {
+	h.mu.Lock()
+	var ended []*program
+	for _, p := range h.programs {
+		if p.provider == of.Provider && p.digest == of.Digest {
+			ended = append(ended, p)
+		}
+	}
+	h.mu.Unlock()
+	for _, p := range ended {
+		p.mu.Lock()
+		p.kill()
+		p.mu.Unlock()
+	}
+}
+
+// health returns what keeps a program from its work; empty for nothing. One that does not know
+// the question is healthy.
+func health(ctx context.Context, api pluginv1.CapabilityPluginClient, options ...grpc.CallOption) (string, error) {
+	response, err := api.Health(ctx, &pluginv1.HealthRequest{}, options...)
+	if status.Code(err) == codes.Unimplemented {
+		return "", nil
+	}
+	return response.GetProblem(), err
+}
+
 // Validate asks a program what is wrong with parameters.
-func (h *Host) Validate(ctx context.Context, digest string, request *pluginv1.ValidateRequest) (*pluginv1.ValidateResponse, error) {
-	p, err := h.program(digest)
+func (h *Host) Validate(ctx context.Context, of Reference, request *pluginv1.ValidateRequest) (*pluginv1.ValidateResponse, error) {
+	p, err := h.program(of)
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +171,8 @@ func (h *Host) Validate(ctx context.Context, digest string, request *pluginv1.Va
 }
 
 // Plan asks a program of what an instance is made.
-func (h *Host) Plan(ctx context.Context, digest string, request *pluginv1.PlanRequest) (*pluginv1.PlanResponse, error) {
-	p, err := h.program(digest)
+func (h *Host) Plan(ctx context.Context, of Reference, request *pluginv1.PlanRequest) (*pluginv1.PlanResponse, error) {
+	p, err := h.program(of)
 	if err != nil {
 		return nil, err
 	}
@@ -114,35 +185,37 @@ func (h *Host) Plan(ctx context.Context, digest string, request *pluginv1.PlanRe
 	return response, err
 }
 
-// program returns the program of a digest, which need not run.
-func (h *Host) program(digest string) (*program, error) {
+// program returns the program of a reference, which need not run.
+func (h *Host) program(of Reference) (*program, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return nil, fmt.Errorf("plug-in %s: %w", short(digest), context.Canceled)
+		return nil, fmt.Errorf("plug-in %s: %w", short(of.Digest), context.Canceled)
 	}
 	h.calls++
-	if known := h.programs[digest]; known != nil {
+	key := of.Key()
+	if known := h.programs[key]; known != nil {
 		return known, nil
 	}
-	if !isDigest(digest) { // it becomes the name of a file
-		return nil, fmt.Errorf("%q is no digest such as sha256:0123", digest)
+	if err := of.check(); err != nil {
+		return nil, err
 	}
-	made := newProgram(digest, filepath.Join(h.options.Folder, FileOf(digest)), h.options)
-	h.programs[digest] = made
+	var by launcher
+	if RunOf(of.CapabilityPlugin) == v1alpha1.PluginProcess {
+		by = processes{of: of, options: h.options, cluster: h.cluster}
+	} else {
+		by = deployed{of: of, options: h.options, cluster: h.cluster}
+	}
+	made := newProgram(of, by, h.options)
+	h.programs[key] = made
 	return made, nil
 }
 
-// Keep ends the programs that are not among some digests.
-func (h *Host) Keep(digests map[string]bool) {
+// End ends all programs. They start again with the next question.
+func (h *Host) End() {
 	h.mu.Lock()
-	var ended []*program
-	for digest, p := range h.programs {
-		if !digests[digest] {
-			ended = append(ended, p)
-			delete(h.programs, digest)
-		}
-	}
+	ended := h.programs
+	h.programs = map[string]*program{}
 	h.mu.Unlock()
 	for _, p := range ended {
 		p.end()
@@ -174,7 +247,7 @@ func (h *Host) UntilDone(ctx context.Context) error {
 	h.mu.Lock()
 	h.closed = true
 	h.mu.Unlock()
-	h.Keep(nil)
+	h.End()
 	return nil
 }
 

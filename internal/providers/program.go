@@ -5,21 +5,13 @@ package providers
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-	goplugin "github.com/hashicorp/go-plugin"
 	"golang.org/x/time/rate"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -29,8 +21,10 @@ import (
 )
 
 const (
-	// startTimeout bounds the start of a program.
+	// startTimeout bounds the start of a program that is there.
 	startTimeout = 10 * time.Second
+	// fetchTimeout bounds that of one that is fetched first.
+	fetchTimeout = 5 * time.Minute
 	// callTimeout bounds one question.
 	callTimeout = 5 * time.Second
 	// restAfter is for how long nobody asks a program that is ended then, and restEvery how often
@@ -45,57 +39,71 @@ const (
 	hangs = 3
 	// minPause and maxPause bound the pause after a program has failed.
 	minPause = time.Second
-	maxPause = 2 * time.Minute
+	// waitPause is the pause while a program is on its way.
+	waitPause = 2 * time.Second
+	maxPause  = 2 * time.Minute
 	// maxSaid bounds what is told of an answer, in bytes.
 	maxSaid = 512
 )
 
 // program is one that serves capabilities.
 type program struct {
-	digest, path string
-	options      Options
-	slots        chan struct{}
-	limit        *rate.Limiter
+	// digest is what it is known by, and provider the one that it serves.
+	digest, provider string
+	launcher         launcher
+	options          Options
+	slots            chan struct{}
+	limit            *rate.Limiter
 
 	// starting is held by the one who starts it.
 	starting sync.Mutex
 
 	mu sync.Mutex
-	// process is what runs; nil where nothing does.
-	process   *process
+	// runs is what runs; nil where nothing does.
+	runs      *running
 	described *pluginv1.DescribeResponse
 	// failures counts those in a row, hung the questions left open in a row, and pause is when it
 	// is started again after the last one.
 	failures, hung int
 	pause          time.Time
+	// why says why it did not run when it was last asked.
+	why string
 	// asked is when it was asked last.
 	asked time.Time
 	ended bool
 }
 
-// process is a program that runs.
-type process struct {
-	client *goplugin.Client
-	api    pluginv1.CapabilityPluginClient
-	// folder is its own, and goes with it.
-	folder string
-	// over is closed with its end, for the thread that has started it.
-	over chan struct{}
+// running is a program that can be asked.
+type running struct {
+	api pluginv1.CapabilityPluginClient
+	// gone tells whether it has ended by itself.
+	gone func() bool
+	// end ends it, or what leads to it.
+	end func()
 }
 
-// kill ends the process, after a moment in which it may end by itself.
-func (p *process) kill() {
-	p.client.Kill()
-	close(p.over)
-	_ = os.RemoveAll(p.folder)
+// launcher has a program run, and returns what asks it.
+type launcher interface {
+	launch(ctx context.Context) (*running, error)
+	// tend sees to what a program runs by.
+	tend(ctx context.Context) error
 }
 
-func newProgram(digest, path string, options Options) *program {
+func newProgram(of Reference, launcher launcher, options Options) *program {
 	return &program{
-		digest: digest, path: path, options: options,
+		digest: of.Digest, provider: of.Provider, launcher: launcher, options: options,
 		slots: make(chan struct{}, callsAtOnce), limit: rate.NewLimiter(callsPerSecond, callsPerSecond),
 	}
 }
+
+// WaitingError says that a program cannot be asked yet, which nothing need be done about.
+type WaitingError struct {
+	// Waits says for what, after the program's name.
+	Waits string
+}
+
+// Error says for what.
+func (e *WaitingError) Error() string { return e.Waits }
 
 // FailedError says that a program has not answered.
 type FailedError struct {
@@ -135,7 +143,7 @@ func (p *program) ask(ctx context.Context, question func(context.Context, plugin
 	if err := p.limit.Wait(ctx); err != nil {
 		return err
 	}
-	starting, cancel := context.WithTimeout(ctx, startTimeout)
+	starting, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	api, err := p.running(starting)
 	if err != nil {
@@ -159,33 +167,35 @@ func (p *program) outcome(ctx context.Context, err error) error {
 		return ctx.Err()
 	case said.Code() == codes.DeadlineExceeded:
 		p.hung++
+		why := fmt.Sprintf("does not answer within %s", p.options.CallTimeout)
 		if p.hung >= hangs {
-			p.stop()
+			return p.stop(why)
 		}
-		return p.failed(p.pause, "does not answer within %s", p.options.CallTimeout)
-	case said.Code() == codes.Unavailable || p.process == nil || p.process.client.Exited():
-		p.stop()
-		return p.failed(p.pause, "has ended")
+		return p.failed(p.pause, "%s", why)
+	case said.Code() == codes.Unavailable || p.runs == nil || p.runs.gone():
+		return p.stop("has ended")
 	case said.Code() == codes.ResourceExhausted:
 		return p.failed(time.Time{}, "answers with more than %d MiB", plugin.MaxMessage>>20)
 	}
 	return p.failed(time.Time{}, "says: %s", said.Message())
 }
 
-// stop ends the process, and has it started again after a pause. p.mu is held.
-func (p *program) stop() {
+// stop ends the process, and has it started again after a pause, until when the error says why.
+// p.mu is held.
+func (p *program) stop(why string) error {
 	p.failures++
 	p.hung = 0
-	p.pause = p.options.Now().Add(min(minPause<<min(p.failures-1, 10), maxPause))
+	p.why, p.pause = why, p.options.Now().Add(min(minPause<<min(p.failures-1, 10), maxPause))
 	p.kill()
+	return p.failed(p.pause, "%s", why)
 }
 
 // kill ends the process. p.mu is held.
 func (p *program) kill() {
-	ended := p.process
-	p.process = nil
+	ended := p.runs
+	p.runs = nil
 	if ended != nil {
-		go ended.kill()
+		go ended.end()
 	}
 }
 
@@ -193,7 +203,7 @@ func (p *program) kill() {
 func (p *program) rest() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.process != nil && len(p.slots) == 0 && p.options.Now().Sub(p.asked) >= restAfter {
+	if p.runs != nil && len(p.slots) == 0 && p.options.Now().Sub(p.asked) >= restAfter {
 		p.kill()
 	}
 }
@@ -203,10 +213,10 @@ func (p *program) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended = true
-	ended := p.process
-	p.process = nil
+	ended := p.runs
+	p.runs = nil
 	if ended != nil {
-		ended.kill()
+		ended.end()
 	}
 }
 
@@ -215,11 +225,11 @@ func (p *program) running(ctx context.Context) (pluginv1.CapabilityPluginClient,
 	p.starting.Lock()
 	defer p.starting.Unlock()
 	p.mu.Lock()
-	if p.process != nil && p.process.client.Exited() {
-		p.stop()
+	if p.runs != nil && p.runs.gone() {
+		_ = p.stop("has ended") // which is said below
 	}
 	p.asked = p.options.Now()
-	runs, pause, ended := p.process, p.pause, p.ended
+	runs, pause, why, ended := p.runs, p.pause, p.why, p.ended
 	p.mu.Unlock()
 	switch {
 	case ended:
@@ -227,100 +237,20 @@ func (p *program) running(ctx context.Context) (pluginv1.CapabilityPluginClient,
 	case runs != nil:
 		return runs.api, nil
 	case p.options.Now().Before(pause):
-		return nil, p.failed(pause, "has failed, and is started again at %s", pause.UTC().Format(time.RFC3339))
+		return nil, p.failed(pause, "%s", why)
 	}
-	made, err := p.start(ctx)
+	made, err := p.launcher.launch(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil {
-		p.stop()
+		var waits *WaitingError
+		if errors.As(err, &waits) { // which is no failure
+			p.why, p.pause = waits.Waits, p.options.Now().Add(waitPause)
+			return nil, p.failed(p.pause, "%s", p.why)
+		}
 		said, _, _ := strings.Cut(err.Error(), "\n") // what follows are guesses, of many lines
-		return nil, p.failed(p.pause, "cannot be started: %s", said)
+		return nil, p.stop("cannot be started: " + said)
 	}
-	p.process = made
+	p.runs = made
 	return made.api, nil
-}
-
-// start starts the process: with a checked checksum, an empty environment, a folder of its own,
-// limits, and certificates that both sides make for this start.
-func (p *program) start(ctx context.Context) (*process, error) {
-	sum, err := hex.DecodeString(strings.TrimPrefix(p.digest, "sha256:"))
-	if err != nil {
-		return nil, fmt.Errorf("its digest is none: %w", err)
-	}
-	if _, err := os.Stat(p.path); err != nil {
-		return nil, fmt.Errorf("there is no file %s of it", FileOf(p.digest))
-	}
-	folder, err := os.MkdirTemp("", "strata-plugin-")
-	if err != nil {
-		return nil, fmt.Errorf("cannot make a folder: %w", err)
-	}
-	command := exec.Command(p.path) //nolint:gosec // its checksum is checked before each start
-	command.Dir, command.Env = folder, []string{"TMPDIR=" + folder, "HOME=" + folder}
-	endWithParent(command)
-	made := &process{folder: folder, over: make(chan struct{}), client: goplugin.NewClient(&goplugin.ClientConfig{
-		HandshakeConfig: plugin.Handshake, Plugins: goplugin.PluginSet{plugin.ServiceName: asked{}}, Cmd: command,
-		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC}, AutoMTLS: true, SkipHostEnv: true, StartTimeout: startTimeout,
-		SecureConfig: &goplugin.SecureConfig{Checksum: sum, Hash: sha256.New()},
-		GRPCDialOptions: []grpc.DialOption{
-			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(plugin.MaxMessage), grpc.MaxCallSendMsgSize(plugin.MaxMessage)),
-		},
-		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: folder},
-		Logger:           hclog.NewNullLogger(), Stderr: newLogWriter(p.options.Log.WithValues("plugin", short(p.digest))),
-	})}
-	dispensed := make(chan error, 1)
-	go func() {
-		// The process ends with the thread that has started it: that lives until it has ended.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		var err error
-		made.api, err = dispense(made.client)
-		dispensed <- err
-		<-made.over
-	}()
-	select {
-	case err = <-dispensed:
-	case <-ctx.Done():
-		err = ctx.Err()
-	}
-	if err == nil {
-		err = limitProcess(command.Process.Pid)
-	}
-	if err != nil {
-		made.kill()
-		return nil, err
-	}
-	return made, nil
-}
-
-// dispense starts a process, and returns what asks it.
-func dispense(client *goplugin.Client) (pluginv1.CapabilityPluginClient, error) {
-	protocol, err := client.Client()
-	if err != nil {
-		return nil, err
-	}
-	raw, err := protocol.Dispense(plugin.ServiceName)
-	if err != nil {
-		return nil, err
-	}
-	api, is := raw.(pluginv1.CapabilityPluginClient)
-	if !is {
-		return nil, errors.New("it serves no capabilities")
-	}
-	return api, nil
-}
-
-// asked is a plug-in as go-plugin asks it.
-type asked struct {
-	goplugin.NetRPCUnsupportedPlugin
-}
-
-// GRPCServer is for the other side.
-func (asked) GRPCServer(*goplugin.GRPCBroker, *grpc.Server) error {
-	return errors.New("a host serves nothing")
-}
-
-// GRPCClient returns what asks it.
-func (asked) GRPCClient(_ context.Context, _ *goplugin.GRPCBroker, over *grpc.ClientConn) (any, error) {
-	return pluginv1.NewCapabilityPluginClient(over), nil
 }

@@ -31,6 +31,13 @@ type Validator interface {
 	Validate(Request) []Problem
 }
 
+// HealthChecker is a Plugin that knows when it cannot work. Others always can.
+type HealthChecker interface {
+	// Health says what keeps the program from its work; nil for nothing. It is asked before a new
+	// version takes over from the one of before.
+	Health() error
+}
+
 // Description says what a program serves.
 type Description struct {
 	// Name and Version of the program, for people.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
@@ -28,15 +29,29 @@ const ServiceName = "capabilities"
 // MaxMessage bounds a message of either side, in bytes.
 const MaxMessage = 4 << 20
 
-// Serve serves a plug-in until whoever has started the program ends it.
+// Serve serves a plug-in until whoever has started the program ends it: over a socket where
+// Strata has started it, and over the network where ListenVariable is set, as it is in a
+// Deployment of Strata's.
 func Serve(plugin Plugin) {
+	//nolint:forbidigo // it is main's place that this has
+	if address, certificates := os.Getenv(ListenVariable), os.Getenv(CertificatesVariable); address != "" {
+		if err := listen(plugin, address, certificates); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig: Handshake,
 		Plugins:         goplugin.PluginSet{ServiceName: served{plugin: plugin}},
 		GRPCServer: func(options []grpc.ServerOption) *grpc.Server {
-			return grpc.NewServer(append(options, grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage), grpc.ChainUnaryInterceptor(recovering))...)
+			return grpc.NewServer(append(options, serverOptions()...)...)
 		},
 	})
+}
+
+func serverOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage), grpc.ChainUnaryInterceptor(recovering)}
 }
 
 // served is a plug-in as go-plugin serves it.
@@ -74,6 +89,17 @@ func recovering(ctx context.Context, request any, _ *grpc.UnaryServerInfo, next 
 		}
 	}()
 	return next(ctx, request)
+}
+
+// Health says what keeps the plug-in from its work, where it knows.
+func (s *service) Health(context.Context, *pluginv1.HealthRequest) (*pluginv1.HealthResponse, error) {
+	response := &pluginv1.HealthResponse{}
+	if checker, is := s.plugin.(HealthChecker); is {
+		if err := checker.Health(); err != nil {
+			response.Problem = err.Error()
+		}
+	}
+	return response, nil
 }
 
 // Validate checks parameters, where the plug-in does.

@@ -421,6 +421,87 @@ func (x *Claim) GetRotating() bool {
 	return false
 }
 
+type HealthRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HealthRequest) Reset() {
+	*x = HealthRequest{}
+	mi := &file_plugin_v1_plugin_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HealthRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HealthRequest) ProtoMessage() {}
+
+func (x *HealthRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_plugin_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HealthRequest.ProtoReflect.Descriptor instead.
+func (*HealthRequest) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{5}
+}
+
+type HealthResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Problem that keeps it from its work; empty for none.
+	Problem       string `protobuf:"bytes,1,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HealthResponse) Reset() {
+	*x = HealthResponse{}
+	mi := &file_plugin_v1_plugin_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HealthResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HealthResponse) ProtoMessage() {}
+
+func (x *HealthResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_plugin_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HealthResponse.ProtoReflect.Descriptor instead.
+func (*HealthResponse) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *HealthResponse) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
 type ValidateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Claim *Claim                 `protobuf:"bytes,1,opt,name=claim,proto3" json:"claim,omitempty"`
@@ -432,7 +513,7 @@ type ValidateRequest struct {
 
 func (x *ValidateRequest) Reset() {
 	*x = ValidateRequest{}
-	mi := &file_plugin_v1_plugin_proto_msgTypes[5]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -444,7 +525,7 @@ func (x *ValidateRequest) String() string {
 func (*ValidateRequest) ProtoMessage() {}
 
 func (x *ValidateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_plugin_proto_msgTypes[5]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -457,7 +538,7 @@ func (x *ValidateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateRequest.ProtoReflect.Descriptor instead.
 func (*ValidateRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{5}
+	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ValidateRequest) GetClaim() *Claim {
@@ -484,7 +565,7 @@ type ValidateResponse struct {
 
 func (x *ValidateResponse) Reset() {
 	*x = ValidateResponse{}
-	mi := &file_plugin_v1_plugin_proto_msgTypes[6]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -496,7 +577,7 @@ func (x *ValidateResponse) String() string {
 func (*ValidateResponse) ProtoMessage() {}
 
 func (x *ValidateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_plugin_proto_msgTypes[6]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -509,7 +590,7 @@ func (x *ValidateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateResponse.ProtoReflect.Descriptor instead.
 func (*ValidateResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{6}
+	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ValidateResponse) GetProblems() []*Problem {
@@ -531,7 +612,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_plugin_v1_plugin_proto_msgTypes[7]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -543,7 +624,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_plugin_proto_msgTypes[7]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -556,7 +637,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{7}
+	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Problem) GetField() string {
@@ -587,7 +668,7 @@ type PlanRequest struct {
 
 func (x *PlanRequest) Reset() {
 	*x = PlanRequest{}
-	mi := &file_plugin_v1_plugin_proto_msgTypes[8]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -599,7 +680,7 @@ func (x *PlanRequest) String() string {
 func (*PlanRequest) ProtoMessage() {}
 
 func (x *PlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_plugin_proto_msgTypes[8]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -612,7 +693,7 @@ func (x *PlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRequest.ProtoReflect.Descriptor instead.
 func (*PlanRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{8}
+	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PlanRequest) GetClaim() *Claim {
@@ -650,7 +731,7 @@ type PlanResponse struct {
 
 func (x *PlanResponse) Reset() {
 	*x = PlanResponse{}
-	mi := &file_plugin_v1_plugin_proto_msgTypes[9]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -662,7 +743,7 @@ func (x *PlanResponse) String() string {
 func (*PlanResponse) ProtoMessage() {}
 
 func (x *PlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_plugin_proto_msgTypes[9]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -675,7 +756,7 @@ func (x *PlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanResponse.ProtoReflect.Descriptor instead.
 func (*PlanResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{9}
+	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PlanResponse) GetObjects() []*Object {
@@ -723,7 +804,7 @@ type Object struct {
 
 func (x *Object) Reset() {
 	*x = Object{}
-	mi := &file_plugin_v1_plugin_proto_msgTypes[10]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -735,7 +816,7 @@ func (x *Object) String() string {
 func (*Object) ProtoMessage() {}
 
 func (x *Object) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_plugin_proto_msgTypes[10]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -748,7 +829,7 @@ func (x *Object) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Object.ProtoReflect.Descriptor instead.
 func (*Object) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{10}
+	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Object) GetId() string {
@@ -815,7 +896,7 @@ type Value struct {
 
 func (x *Value) Reset() {
 	*x = Value{}
-	mi := &file_plugin_v1_plugin_proto_msgTypes[11]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -827,7 +908,7 @@ func (x *Value) String() string {
 func (*Value) ProtoMessage() {}
 
 func (x *Value) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_plugin_proto_msgTypes[11]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -840,7 +921,7 @@ func (x *Value) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Value.ProtoReflect.Descriptor instead.
 func (*Value) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{11}
+	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Value) GetKey() string {
@@ -904,7 +985,7 @@ type SecretKey struct {
 
 func (x *SecretKey) Reset() {
 	*x = SecretKey{}
-	mi := &file_plugin_v1_plugin_proto_msgTypes[12]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -916,7 +997,7 @@ func (x *SecretKey) String() string {
 func (*SecretKey) ProtoMessage() {}
 
 func (x *SecretKey) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_plugin_proto_msgTypes[12]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -929,7 +1010,7 @@ func (x *SecretKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecretKey.ProtoReflect.Descriptor instead.
 func (*SecretKey) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{12}
+	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SecretKey) GetNamespace() string {
@@ -984,7 +1065,10 @@ const file_plugin_v1_plugin_proto_rawDesc = "" +
 	"\aversion\x18\x05 \x01(\tR\aversion\x12\x18\n" +
 	"\acluster\x18\x06 \x01(\tR\acluster\x12\x1a\n" +
 	"\brotation\x18\a \x01(\x03R\brotation\x12\x1a\n" +
-	"\brotating\x18\b \x01(\bR\brotating\"`\n" +
+	"\brotating\x18\b \x01(\bR\brotating\"\x0f\n" +
+	"\rHealthRequest\"*\n" +
+	"\x0eHealthResponse\x12\x18\n" +
+	"\aproblem\x18\x01 \x01(\tR\aproblem\"`\n" +
 	"\x0fValidateRequest\x12-\n" +
 	"\x05claim\x18\x01 \x01(\v2\x17.strata.plugin.v1.ClaimR\x05claim\x12\x1e\n" +
 	"\n" +
@@ -1033,11 +1117,12 @@ const file_plugin_v1_plugin_proto_rawDesc = "" +
 	"\n" +
 	"MODE_APPLY\x10\x01\x12\x14\n" +
 	"\x10MODE_CREATE_ONCE\x10\x02\x12\x10\n" +
-	"\fMODE_OBSERVE\x10\x032\xff\x01\n" +
+	"\fMODE_OBSERVE\x10\x032\xcc\x02\n" +
 	"\x10CapabilityPlugin\x12Q\n" +
 	"\bDescribe\x12!.strata.plugin.v1.DescribeRequest\x1a\".strata.plugin.v1.DescribeResponse\x12Q\n" +
 	"\bValidate\x12!.strata.plugin.v1.ValidateRequest\x1a\".strata.plugin.v1.ValidateResponse\x12E\n" +
-	"\x04Plan\x12\x1d.strata.plugin.v1.PlanRequest\x1a\x1e.strata.plugin.v1.PlanResponseB9Z7github.com/strata-project/strata/api/plugin/v1;pluginv1b\x06proto3"
+	"\x04Plan\x12\x1d.strata.plugin.v1.PlanRequest\x1a\x1e.strata.plugin.v1.PlanResponse\x12K\n" +
+	"\x06Health\x12\x1f.strata.plugin.v1.HealthRequest\x1a .strata.plugin.v1.HealthResponseB9Z7github.com/strata-project/strata/api/plugin/v1;pluginv1b\x06proto3"
 
 var (
 	file_plugin_v1_plugin_proto_rawDescOnce sync.Once
@@ -1052,7 +1137,7 @@ func file_plugin_v1_plugin_proto_rawDescGZIP() []byte {
 }
 
 var file_plugin_v1_plugin_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_plugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_plugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_plugin_v1_plugin_proto_goTypes = []any{
 	(Mode)(0),                // 0: strata.plugin.v1.Mode
 	(*DescribeRequest)(nil),  // 1: strata.plugin.v1.DescribeRequest
@@ -1060,35 +1145,39 @@ var file_plugin_v1_plugin_proto_goTypes = []any{
 	(*Capability)(nil),       // 3: strata.plugin.v1.Capability
 	(*Password)(nil),         // 4: strata.plugin.v1.Password
 	(*Claim)(nil),            // 5: strata.plugin.v1.Claim
-	(*ValidateRequest)(nil),  // 6: strata.plugin.v1.ValidateRequest
-	(*ValidateResponse)(nil), // 7: strata.plugin.v1.ValidateResponse
-	(*Problem)(nil),          // 8: strata.plugin.v1.Problem
-	(*PlanRequest)(nil),      // 9: strata.plugin.v1.PlanRequest
-	(*PlanResponse)(nil),     // 10: strata.plugin.v1.PlanResponse
-	(*Object)(nil),           // 11: strata.plugin.v1.Object
-	(*Value)(nil),            // 12: strata.plugin.v1.Value
-	(*SecretKey)(nil),        // 13: strata.plugin.v1.SecretKey
-	nil,                      // 14: strata.plugin.v1.PlanRequest.ObjectsEntry
+	(*HealthRequest)(nil),    // 6: strata.plugin.v1.HealthRequest
+	(*HealthResponse)(nil),   // 7: strata.plugin.v1.HealthResponse
+	(*ValidateRequest)(nil),  // 8: strata.plugin.v1.ValidateRequest
+	(*ValidateResponse)(nil), // 9: strata.plugin.v1.ValidateResponse
+	(*Problem)(nil),          // 10: strata.plugin.v1.Problem
+	(*PlanRequest)(nil),      // 11: strata.plugin.v1.PlanRequest
+	(*PlanResponse)(nil),     // 12: strata.plugin.v1.PlanResponse
+	(*Object)(nil),           // 13: strata.plugin.v1.Object
+	(*Value)(nil),            // 14: strata.plugin.v1.Value
+	(*SecretKey)(nil),        // 15: strata.plugin.v1.SecretKey
+	nil,                      // 16: strata.plugin.v1.PlanRequest.ObjectsEntry
 }
 var file_plugin_v1_plugin_proto_depIdxs = []int32{
 	3,  // 0: strata.plugin.v1.DescribeResponse.capabilities:type_name -> strata.plugin.v1.Capability
 	4,  // 1: strata.plugin.v1.Capability.passwords:type_name -> strata.plugin.v1.Password
 	5,  // 2: strata.plugin.v1.ValidateRequest.claim:type_name -> strata.plugin.v1.Claim
-	8,  // 3: strata.plugin.v1.ValidateResponse.problems:type_name -> strata.plugin.v1.Problem
+	10, // 3: strata.plugin.v1.ValidateResponse.problems:type_name -> strata.plugin.v1.Problem
 	5,  // 4: strata.plugin.v1.PlanRequest.claim:type_name -> strata.plugin.v1.Claim
-	14, // 5: strata.plugin.v1.PlanRequest.objects:type_name -> strata.plugin.v1.PlanRequest.ObjectsEntry
-	11, // 6: strata.plugin.v1.PlanResponse.objects:type_name -> strata.plugin.v1.Object
-	12, // 7: strata.plugin.v1.PlanResponse.publishes:type_name -> strata.plugin.v1.Value
+	16, // 5: strata.plugin.v1.PlanRequest.objects:type_name -> strata.plugin.v1.PlanRequest.ObjectsEntry
+	13, // 6: strata.plugin.v1.PlanResponse.objects:type_name -> strata.plugin.v1.Object
+	14, // 7: strata.plugin.v1.PlanResponse.publishes:type_name -> strata.plugin.v1.Value
 	0,  // 8: strata.plugin.v1.Object.mode:type_name -> strata.plugin.v1.Mode
-	13, // 9: strata.plugin.v1.Value.secret_key:type_name -> strata.plugin.v1.SecretKey
+	15, // 9: strata.plugin.v1.Value.secret_key:type_name -> strata.plugin.v1.SecretKey
 	1,  // 10: strata.plugin.v1.CapabilityPlugin.Describe:input_type -> strata.plugin.v1.DescribeRequest
-	6,  // 11: strata.plugin.v1.CapabilityPlugin.Validate:input_type -> strata.plugin.v1.ValidateRequest
-	9,  // 12: strata.plugin.v1.CapabilityPlugin.Plan:input_type -> strata.plugin.v1.PlanRequest
-	2,  // 13: strata.plugin.v1.CapabilityPlugin.Describe:output_type -> strata.plugin.v1.DescribeResponse
-	7,  // 14: strata.plugin.v1.CapabilityPlugin.Validate:output_type -> strata.plugin.v1.ValidateResponse
-	10, // 15: strata.plugin.v1.CapabilityPlugin.Plan:output_type -> strata.plugin.v1.PlanResponse
-	13, // [13:16] is the sub-list for method output_type
-	10, // [10:13] is the sub-list for method input_type
+	8,  // 11: strata.plugin.v1.CapabilityPlugin.Validate:input_type -> strata.plugin.v1.ValidateRequest
+	11, // 12: strata.plugin.v1.CapabilityPlugin.Plan:input_type -> strata.plugin.v1.PlanRequest
+	6,  // 13: strata.plugin.v1.CapabilityPlugin.Health:input_type -> strata.plugin.v1.HealthRequest
+	2,  // 14: strata.plugin.v1.CapabilityPlugin.Describe:output_type -> strata.plugin.v1.DescribeResponse
+	9,  // 15: strata.plugin.v1.CapabilityPlugin.Validate:output_type -> strata.plugin.v1.ValidateResponse
+	12, // 16: strata.plugin.v1.CapabilityPlugin.Plan:output_type -> strata.plugin.v1.PlanResponse
+	7,  // 17: strata.plugin.v1.CapabilityPlugin.Health:output_type -> strata.plugin.v1.HealthResponse
+	14, // [14:18] is the sub-list for method output_type
+	10, // [10:14] is the sub-list for method input_type
 	10, // [10:10] is the sub-list for extension type_name
 	10, // [10:10] is the sub-list for extension extendee
 	0,  // [0:10] is the sub-list for field type_name
@@ -1099,7 +1188,7 @@ func file_plugin_v1_plugin_proto_init() {
 	if File_plugin_v1_plugin_proto != nil {
 		return
 	}
-	file_plugin_v1_plugin_proto_msgTypes[11].OneofWrappers = []any{
+	file_plugin_v1_plugin_proto_msgTypes[13].OneofWrappers = []any{
 		(*Value_Text)(nil),
 		(*Value_SecretKey)(nil),
 	}
@@ -1109,7 +1198,7 @@ func file_plugin_v1_plugin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plugin_v1_plugin_proto_rawDesc), len(file_plugin_v1_plugin_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   14,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -35,6 +35,7 @@ const (
 	CapabilityPlugin_Describe_FullMethodName = "/strata.plugin.v1.CapabilityPlugin/Describe"
 	CapabilityPlugin_Validate_FullMethodName = "/strata.plugin.v1.CapabilityPlugin/Validate"
 	CapabilityPlugin_Plan_FullMethodName     = "/strata.plugin.v1.CapabilityPlugin/Plan"
+	CapabilityPlugin_Health_FullMethodName   = "/strata.plugin.v1.CapabilityPlugin/Health"
 )
 
 // CapabilityPluginClient is the client API for CapabilityPlugin service.
@@ -49,6 +50,9 @@ type CapabilityPluginClient interface {
 	Validate(ctx context.Context, in *ValidateRequest, opts ...grpc.CallOption) (*ValidateResponse, error)
 	// Plan says which objects a claim is to have, and what its binding holds.
 	Plan(ctx context.Context, in *PlanRequest, opts ...grpc.CallOption) (*PlanResponse, error)
+	// Health says what keeps the plug-in from its work. It is asked before a new version takes over
+	// from the one of before.
+	Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*HealthResponse, error)
 }
 
 type capabilityPluginClient struct {
@@ -89,6 +93,16 @@ func (c *capabilityPluginClient) Plan(ctx context.Context, in *PlanRequest, opts
 	return out, nil
 }
 
+func (c *capabilityPluginClient) Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*HealthResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(HealthResponse)
+	err := c.cc.Invoke(ctx, CapabilityPlugin_Health_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // CapabilityPluginServer is the server API for CapabilityPlugin service.
 // All implementations must embed UnimplementedCapabilityPluginServer
 // for forward compatibility.
@@ -101,6 +115,9 @@ type CapabilityPluginServer interface {
 	Validate(context.Context, *ValidateRequest) (*ValidateResponse, error)
 	// Plan says which objects a claim is to have, and what its binding holds.
 	Plan(context.Context, *PlanRequest) (*PlanResponse, error)
+	// Health says what keeps the plug-in from its work. It is asked before a new version takes over
+	// from the one of before.
+	Health(context.Context, *HealthRequest) (*HealthResponse, error)
 	mustEmbedUnimplementedCapabilityPluginServer()
 }
 
@@ -119,6 +136,9 @@ func (UnimplementedCapabilityPluginServer) Validate(context.Context, *ValidateRe
 }
 func (UnimplementedCapabilityPluginServer) Plan(context.Context, *PlanRequest) (*PlanResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Plan not implemented")
+}
+func (UnimplementedCapabilityPluginServer) Health(context.Context, *HealthRequest) (*HealthResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Health not implemented")
 }
 func (UnimplementedCapabilityPluginServer) mustEmbedUnimplementedCapabilityPluginServer() {}
 func (UnimplementedCapabilityPluginServer) testEmbeddedByValue()                          {}
@@ -195,6 +215,24 @@ func _CapabilityPlugin_Plan_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _CapabilityPlugin_Health_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(HealthRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CapabilityPluginServer).Health(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CapabilityPlugin_Health_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CapabilityPluginServer).Health(ctx, req.(*HealthRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // CapabilityPlugin_ServiceDesc is the grpc.ServiceDesc for CapabilityPlugin service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -213,6 +251,10 @@ var CapabilityPlugin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Plan",
 			Handler:    _CapabilityPlugin_Plan_Handler,
+		},
+		{
+			MethodName: "Health",
+			Handler:    _CapabilityPlugin_Health_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

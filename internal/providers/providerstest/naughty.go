@@ -11,9 +11,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/strata-project/strata/internal/images/imagestest"
 	"github.com/strata-project/strata/internal/providers"
 )
 
@@ -26,12 +30,32 @@ var naughty = sync.OnceValues(func() ([]byte, error) {
 	defer func() { _ = os.RemoveAll(folder) }()
 	path := filepath.Join(folder, "naughty")
 	//nolint:gosec // the path is of the folder made above
-	out, err := exec.Command("go", "build", "-o", path, "github.com/strata-project/strata/internal/providers/testdata/naughty").CombinedOutput()
+	command := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "github.com/strata-project/strata/internal/providers/testdata/naughty")
+	command.Env = append(command.Environ(), "CGO_ENABLED=0") // it runs without files of this machine
+	out, err := command.CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", err, out)
 	}
 	return os.ReadFile(path) //nolint:gosec // it was built above
 })
+
+// Image pushes an image of the plug-in to host/repository, with further files, and returns its
+// digest.
+func Image(t testing.TB, reference string, more ...imagestest.File) (digest string) {
+	t.Helper()
+	program, err := naughty()
+	if err != nil {
+		t.Fatal(err)
+	}
+	layers := []v1.Layer{imagestest.Layer(t, imagestest.File{Name: strings.TrimPrefix(imagestest.Entrypoint, "/"), Content: string(program)})}
+	if len(more) > 0 {
+		layers = append(layers, imagestest.Layer(t, more...))
+	}
+	return imagestest.Push(t, reference+":latest", imagestest.Index(t, imagestest.Image(t, layers...)))
+}
+
+// Unhealthy is a file that has the plug-in say that it cannot work.
+var Unhealthy = imagestest.File{Name: "etc/unhealthy", Content: "yes"}
 
 // Naughty puts the plug-in into a folder, as a host reads it, and returns its digest.
 func Naughty(t testing.TB, folder string) (digest string) {

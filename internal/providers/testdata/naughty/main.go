@@ -29,6 +29,14 @@ func (n *naughty) Describe() plugin.Description {
 	}}}
 }
 
+// Health is bad where a file says so.
+func (n *naughty) Health() error {
+	if _, err := os.Stat("/etc/unhealthy"); err == nil {
+		return errors.New("the server is away")
+	}
+	return nil
+}
+
 // Validate refuses what is said to be wrong.
 func (n *naughty) Validate(request plugin.Request) []plugin.Problem {
 	if request.Parameters["do"] == "wrong" {
