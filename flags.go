@@ -55,6 +55,8 @@ type options struct {
 	// pluginImages are those whose programs may be fetched, and pluginCache is where they are kept.
 	pluginImages []string
 	pluginCache  string
+	// pluginCredentials has what processes need outside of clusters; empty where none hands anything out.
+	pluginCredentials string
 
 	client fluxclient.Options
 	log    logger.Options
@@ -263,6 +265,12 @@ func (o *options) bindPlugins(flags *pflag.FlagSet) {
 		"registries as HOST, or repositories as HOST/PATH, whose images may run as processes, too, where --plugin-processes is given: they are trusted as the controller is",
 	)
 	flags.StringVar(
+		&o.pluginCredentials,
+		"plugin-process-credentials",
+		"",
+		"folder with a folder for each CapabilityProvider, by its name, whose process hands out what is outside of clusters, with the credentials for that. Without it no process hands anything out",
+	)
+	flags.StringVar(
 		&o.pluginCache,
 		"plugin-cache",
 		filepath.Join(os.TempDir(), "strata-plugins"),
@@ -273,8 +281,8 @@ func (o *options) bindPlugins(flags *pflag.FlagSet) {
 // checkPlugins refuses what is no folder, and images without one.
 func (o *options) checkPlugins() error {
 	if o.pluginFolder == "" {
-		if len(o.pluginImages) > 0 {
-			return errors.New("--plugin-process-images needs --plugin-processes")
+		if len(o.pluginImages) > 0 || o.pluginCredentials != "" {
+			return errors.New("--plugin-process-images and --plugin-process-credentials need --plugin-processes")
 		}
 		return nil
 	}

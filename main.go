@@ -227,7 +227,8 @@ func (o *options) addReconcilers(mgr manager.Manager, process *controllers.Proce
 // plugins returns what runs the programs of CapabilityProviders.
 func (o *options) plugins() *providers.Host {
 	return providers.NewHost(providers.Options{
-		Folder: o.pluginFolder, Images: images.NewStore(o.pluginCache), ImagesFrom: o.pluginImages, Log: ctrl.Log.WithName("plugins"),
+		Folder: o.pluginFolder, Images: images.NewStore(o.pluginCache), ImagesFrom: o.pluginImages,
+		Credentials: o.pluginCredentials, Log: ctrl.Log.WithName("plugins"),
 	})
 }
 

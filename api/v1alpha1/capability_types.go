@@ -37,6 +37,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.passwords) || self.passwords.size() == 0 || has(self.serviceAccountName)",message="serviceAccountName must name the account that keeps the passwords"
 // +kubebuilder:validation:XValidation:rule="has(self.cluster) == (has(self.placement) && self.placement == 'Cluster')",message="cluster names the RemoteCluster that objects with placement Cluster are on: give both, or neither"
 // +kubebuilder:validation:XValidation:rule="!has(self.plugin) || !has(self.objects) && !has(self.passwords) && !has(self.publishes) && !has(self.ready) && !has(self.parameters)",message="objects, passwords, publishes, ready and parameters are what the plug-in says: give either them or plugin"
+// +kubebuilder:validation:XValidation:rule="!has(self.credentialsRef) || has(self.plugin) && has(self.plugin.image) && !(has(self.plugin.run) && self.plugin.run == 'Process')",message="credentialsRef is for a plug-in that the cluster runs; a process has a folder of --plugin-process-credentials"
 // +kubebuilder:validation:XValidation:rule="!has(self.plugin) || has(self.serviceAccountName)",message="serviceAccountName must name the account that makes the objects"
 type CapabilityProviderSpec struct {
 	// Description says in a sentence or two what somebody gets who claims it.
@@ -121,6 +122,11 @@ type CapabilityProviderSpec struct {
 	// and which versions there are. With versions, no others of those are offered.
 	// +optional
 	Plugin *CapabilityPlugin `json:"plugin,omitempty"`
+
+	// CredentialsRef is a Secret of the provider's namespace with what the plug-in needs to hand
+	// out what is outside of any cluster. A Deployment has it as files; Strata never reads it.
+	// +optional
+	CredentialsRef *LocalSecretReference `json:"credentialsRef,omitempty"`
 
 	// Parameters that a claim may give; none where it is not given.
 	// +optional

@@ -149,6 +149,10 @@ const (
 	RotationAnnotation = "kraan.io/rotation"
 	// ClaimFinalizer keeps a claim until what was made for it has gone.
 	ClaimFinalizer = "kraan.io/capability-claim"
+
+	// OutsideFinalizer keeps a claim until its plug-in has taken back what it has handed out
+	// outside of any cluster.
+	OutsideFinalizer = "kraan.io/outside"
 )
 
 // Labels and annotations on the RemoteClusters that a ClusterDiscovery has made.

@@ -1152,6 +1152,11 @@ func (in *CapabilityProviderSpec) DeepCopyInto(out *CapabilityProviderSpec) {
 		*out = new(CapabilityPlugin)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.CredentialsRef != nil {
+		in, out := &in.CredentialsRef, &out.CredentialsRef
+		*out = new(LocalSecretReference)
+		**out = **in
+	}
 	if in.Parameters != nil {
 		in, out := &in.Parameters, &out.Parameters
 		*out = new(CapabilityParameters)

@@ -25,7 +25,8 @@ import (
 const capabilityTestLong = `Run a plug-in and ask it all that its contract says: that it describes itself,
 takes parameters, plans an instance of each version that Strata would make, says
 the same whenever it is asked the same, also after a restart, plans rotations,
-and survives what it cannot read. No cluster is asked.
+and survives what it cannot read. No cluster is asked. What is outside of clusters
+is handed out, rotated and taken back with --credentials alone.
 
 The program is run as you. Its log is shown with --log.
 
@@ -41,8 +42,8 @@ const capabilityTestExamples = `  go build -trimpath -o plugin . && kubectl stra
 
 // pluginTest says how a plug-in is tested.
 type pluginTest struct {
-	parameters, output string
-	log                bool
+	parameters, output, credentials string
+	log                             bool
 }
 
 func newCapabilityTest(t *tool) *cobra.Command {
@@ -55,6 +56,7 @@ func newCapabilityTest(t *tool) *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&p.parameters, "parameters", "", "parameters of the claim that is asked about, in JSON; without them the defaults")
+	command.Flags().StringVar(&p.credentials, "credentials", "", "folder with its credentials, for a plug-in that hands out what is outside of clusters: it does")
 	command.Flags().BoolVar(&p.log, "log", false, "show what the plug-in logs")
 	console.OutputFlag(command, &p.output, "json", "yaml")
 	return command
@@ -83,9 +85,15 @@ func (t *tool) capabilityTest(ctx context.Context, program string, p *pluginTest
 			console.Say(t.ErrOut, "%s", line)
 		}
 	}, funcr.Options{})
-	host := providers.NewHost(providers.Options{Folder: folder, Log: log})
+	options := providers.Options{Folder: folder, Log: log}
+	if p.credentials != "" {
+		if options.Credentials, err = credentialsOf(folder, p.credentials); err != nil {
+			return err
+		}
+	}
+	host := providers.NewHost(options)
 	defer host.End()
-	plugin := providers.Reference{CapabilityPlugin: v1alpha1.CapabilityPlugin{Digest: digest, Run: v1alpha1.PluginProcess}}
+	plugin := providers.Reference{Provider: testedProvider, CapabilityPlugin: v1alpha1.CapabilityPlugin{Digest: digest, Run: v1alpha1.PluginProcess}}
 	checks := providers.Conformance{Host: host, Plugin: plugin, Parameters: []byte(p.parameters)}.Run(ctx)
 	if err := ctx.Err(); err != nil {
 		return err
@@ -103,4 +111,26 @@ func (t *tool) capabilityTest(ctx context.Context, program string, p *pluginTest
 		}
 	}
 	return err
+}
+
+// testedProvider is whose credentials the plug-in has.
+const testedProvider = "tested"
+
+// credentialsOf returns a folder as a host has it, in which those of the plug-in are the given ones.
+func credentialsOf(folder, given string) (string, error) {
+	given, err := filepath.Abs(given)
+	if err == nil {
+		var info os.FileInfo
+		if info, err = os.Stat(given); err == nil && !info.IsDir() {
+			err = errors.New("it is no folder")
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("--credentials: %w", err)
+	}
+	all := filepath.Join(folder, "credentials")
+	if err := os.Mkdir(all, 0o700); err != nil {
+		return "", fmt.Errorf("cannot make a folder: %w", err)
+	}
+	return all, os.Symlink(given, filepath.Join(all, testedProvider))
 }

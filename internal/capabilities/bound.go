@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -88,8 +89,12 @@ func differing(a, b v1alpha1.CapabilityProviderSpec) []string {
 		if err != nil {
 			return nil // of a type of the API, which can be converted
 		}
-		for _, beside := range []string{"versions", "default", "allowedNamespaces", "allowedClusters", "allowedClusterNamespaces", "description"} {
+		for _, beside := range []string{"versions", "default", "allowedNamespaces", "allowedClusters", "allowedClusterNamespaces", "description", "credentialsRef"} {
 			delete(content, beside)
+		}
+		// The provider is asked for these as they are now.
+		for _, now := range []string{"verify", "pullSecretRef", "memory", "egress"} {
+			unstructured.RemoveNestedField(content, "plugin", now)
 		}
 		return content
 	}

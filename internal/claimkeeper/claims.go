@@ -94,6 +94,8 @@ type visit struct {
 	record        *record
 	// outdated, refused and rotating as in capabilities.Outcome.
 	outdated, refused, rotating string
+	// outside is true where the claim's plug-in hands out something outside of any cluster.
+	outside bool
 	// rotation is the number of the passwords that the binding has.
 	rotation int64
 	// again is when the claim is looked at again in any case; 0 for the safety net.
@@ -242,9 +244,17 @@ func (v *visit) moved(ctx context.Context, seeker capabilities.Seeker, to string
 	case is && borrowed.Provider != to:
 		return nil, borrowed.Elsewhere(), nil
 	case is:
+		if why := v.staysWith(borrowed); why != "" {
+			return nil, why, nil
+		}
 		return borrowed, "", nil
 	}
 	moved, refused := capabilities.Move(seeker, to, v.record.bound, providers)
+	if moved != nil {
+		if why := v.staysWith(moved); why != "" {
+			return nil, why, nil
+		}
+	}
 	return moved, refused, nil
 }
 

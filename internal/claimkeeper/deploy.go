@@ -74,7 +74,8 @@ func (c pluginCluster) plugin(ctx context.Context, of providers.Reference) (plug
 		return plugindeploy.Plugin{}, fmt.Errorf("cannot read CapabilityProvider %s: %w", of.Provider, err)
 	}
 	return plugindeploy.Plugin{
-		Provider: of.Provider, ProviderUID: provider.UID, Namespace: of.Namespace, Controller: c.k.Settings.Namespace, CapabilityPlugin: of.CapabilityPlugin,
+		Provider: of.Provider, ProviderUID: provider.UID, Namespace: of.Namespace, Controller: c.k.Settings.Namespace,
+		Credentials: of.Credentials, CapabilityPlugin: of.CapabilityPlugin,
 	}, nil
 }
 

@@ -102,6 +102,9 @@ func (k *Keeper) reference(ctx context.Context, provider string, spec v1alpha1.C
 			of.Verify, of.PullSecretRef = now.Verify, now.PullSecretRef
 		}
 		of.Memory, of.Egress = now.Memory, now.Egress
+		if credentials := current.Spec.CredentialsRef; credentials != nil {
+			of.Credentials = credentials.Name
+		}
 	}
 	return of
 }

@@ -83,8 +83,10 @@ type fixture struct {
 	// dial connects with plug-ins of the cluster.
 	programs   string
 	imagesFrom []string
-	dial       func(ctx context.Context, network, address string) (net.Conn, error)
-	host       *providers.Host
+	// credentials is the folder with those of processes.
+	credentials string
+	dial        func(ctx context.Context, network, address string) (net.Conn, error)
+	host        *providers.Host
 	// patience bounds a question to a plug-in; 0 is as it is outside of tests.
 	patience time.Duration
 	// elsewhere is true where the keeper is connected to the other cluster, over remotes.
@@ -200,6 +202,7 @@ func (f *fixture) start(dieAt int) {
 	f.remotes = informers.NewRemotes(informers.Options{Scheme: f.scheme, Wiring: deaf, Wake: func(types.NamespacedName) {}})
 	f.host = providers.NewHost(providers.Options{
 		Folder: f.plugins, Log: logr.Discard(), CallTimeout: f.patience, Dial: f.dial, ImagesFrom: f.imagesFrom, Images: images.NewStore(f.programs),
+		Credentials: f.credentials,
 	})
 	keeper := claimkeeper.New(claimkeeper.Options{
 		Plugins: f.host,

@@ -160,6 +160,13 @@ func (v *visit) binding(ctx context.Context, look *primaries.Look, instance *cap
 	if waits == "" {
 		var failure *capabilities.Problem
 		var err error
+		if waits, failure, err = v.hand(ctx, instance); failure != nil || err != nil {
+			return failure, err
+		}
+	}
+	if waits == "" {
+		var failure *capabilities.Problem
+		var err error
 		if values, waits, failure, err = v.values(ctx, look, instance); failure != nil || err != nil {
 			return failure, err
 		}

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -46,6 +45,8 @@ type answer struct {
 	// checked.
 	request, said, parameters [sha256.Size]byte
 	filled                    providers.Filled
+	// handed is what it has handed out outside of any cluster.
+	handed providers.Handed
 	// changed is when it has said something else than before.
 	changed []time.Time
 }
@@ -56,6 +57,9 @@ type plugins struct {
 	inquiries inquiries
 	answers   memo[types.UID, answer]
 	flights   flights
+	// handed is what each has handed out to claims, and outside are the questions about that.
+	handed  memo[types.UID, answer]
+	outside flights
 	// needed are the names of what runs for each provider when the rest was last removed.
 	needed memo[types.UID, string]
 }
@@ -194,24 +198,24 @@ func (v *visit) ask(ctx context.Context, look *primaries.Look, instance *capabil
 	if spec.Plugin == nil {
 		return nil, nil
 	}
-	request, err := providers.Asked{
-		Claim: v.claim, Version: instance.Version, Namespace: instance.Namespace, Parameters: instance.Parameters,
-		Rotation: instance.Rotation, Rotating: len(instance.Previous) > 0, Objects: instance.Live,
-	}.Request()
+	request, err := v.asked(instance).Request()
 	if err != nil {
 		return nil, err
 	}
-	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(request)
+	key, err := keyOf(request, spec.Plugin.Digest)
 	if err != nil {
-		return nil, fmt.Errorf("cannot write a request: %w", err)
+		return nil, err
 	}
-	asked := question{claim: v.claim.UID, key: sha256.Sum256(data), provider: v.record.bound.Provider, spec: spec, request: request}
+	asked := question{key: key, provider: v.record.bound.Provider, spec: spec, request: request}
 	said, known := v.k.plugins.answers.get(v.claim.UID)
 	if !known || said.request != asked.key {
 		if known {
 			asked.last = &said
 		}
-		ended := v.k.fly(ctx, asked, claimReader(client.ObjectKeyFromObject(v.claim)))
+		ended := v.k.fly(ctx, &v.k.plugins.flights, v.claim, key, func(ctx context.Context) flight {
+			answer, problem, again := v.k.answer(ctx, asked)
+			return flight{answer: answer, problem: problem, again: again}
+		})
 		switch {
 		case ended == nil:
 			return nil, errAsking
@@ -228,6 +232,7 @@ func (v *visit) ask(ctx context.Context, look *primaries.Look, instance *capabil
 	if understood.blueprint == nil {
 		return invalidPlan(v.record.bound.Provider, understood.problems[0]), nil
 	}
+	v.outside = said.filled.Ensure
 	instance.Blueprint, instance.Waits, instance.Lacks, instance.Confined = understood.blueprint, said.filled.Waits, said.filled.Lacks, true
 	instance.Scopes, err = v.watch(ctx, look, instance.Cluster, understood.blueprint.Kinds())
 	return nil, err
@@ -235,7 +240,6 @@ func (v *visit) ask(ctx context.Context, look *primaries.Look, instance *capabil
 
 // question is what a plug-in is asked about a claim.
 type question struct {
-	claim types.UID
 	// key identifies the request.
 	key      [sha256.Size]byte
 	provider string
@@ -267,31 +271,37 @@ func (f *flights) forget(claim types.UID) {
 	delete(f.of, claim)
 }
 
-// fly returns how a question has ended, or nil while it is on its way: it has claim looked at
-// again then. Of one claim there is one question at a time.
-func (k *Keeper) fly(ctx context.Context, of question, claim informers.Follower) *flight {
-	f := &k.plugins.flights
+// fly returns how a question about a claim has ended, or nil while it is on its way: it has the
+// claim looked at again then. Of one claim there is one question of a kind at a time.
+func (k *Keeper) fly(
+	ctx context.Context,
+	f *flights,
+	claim *v1alpha1.CapabilityClaim,
+	key [sha256.Size]byte,
+	ask func(context.Context) flight,
+) *flight {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	last := f.of[of.claim]
+	last := f.of[claim.UID]
 	switch {
 	case last != nil && !last.done:
 		return nil
-	case last != nil && last.key == of.key && (last.again.IsZero() || k.now().Before(last.again)):
+	case last != nil && last.key == key && (last.again.IsZero() || k.now().Before(last.again)):
 		return last
 	}
 	if f.of == nil {
 		f.of = map[types.UID]*flight{}
 	}
-	begun := &flight{key: of.key}
-	f.of[of.claim] = begun
+	begun := &flight{key: key}
+	f.of[claim.UID] = begun
 	ctx = context.WithoutCancel(ctx) // a question ends by itself
+	reader := claimReader(client.ObjectKeyFromObject(claim))
 	go func() {
-		answer, problem, again := k.answer(ctx, of)
+		ended := ask(ctx)
 		f.mu.Lock()
-		begun.done, begun.answer, begun.problem, begun.again = true, answer, problem, again
+		begun.done, begun.answer, begun.problem, begun.again = true, ended.answer, ended.problem, ended.again
 		f.mu.Unlock()
-		k.wakeUps.wake([]informers.Follower{claim})
+		k.wakeUps.wake([]informers.Follower{reader})
 	}()
 	return nil
 }

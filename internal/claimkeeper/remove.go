@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -24,7 +25,8 @@ func (v *visit) remove(ctx context.Context) (time.Duration, error) {
 	if v.record, err = v.k.bound(ctx, v.claim); err != nil {
 		return v.failed(ctx, err)
 	}
-	if v.claim.Annotations[v1alpha1.AbandonAnnotation] == "true" || len(v.claim.Status.Objects) == 0 {
+	hasOutside := controllerutil.ContainsFinalizer(v.stored, v1alpha1.OutsideFinalizer)
+	if v.claim.Annotations[v1alpha1.AbandonAnnotation] == "true" || len(v.claim.Status.Objects) == 0 && !hasOutside {
 		return 0, v.finalize(ctx)
 	}
 	if err := v.leaveBehind(ctx); err != nil {
@@ -33,6 +35,13 @@ func (v *visit) remove(ctx context.Context) (time.Duration, error) {
 	look := v.newLook()
 	if _, err := v.k.objects.Watch(ctx, &look, "", nil); err != nil {
 		return v.failed(ctx, err)
+	}
+	if v.record == nil && hasOutside {
+		_, problem, err := v.release(ctx)
+		if err != nil {
+			return 0, err
+		}
+		return v.stays(ctx, problem)
 	}
 	if v.record == nil {
 		return v.removeUnknown(ctx, look)
@@ -45,6 +54,15 @@ func (v *visit) remove(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	problem := capabilities.KeepsFromGoing(v.claim, v.record.bound, look.Live, users)
+	if problem == nil {
+		released, unreleased, err := v.release(ctx)
+		switch {
+		case err != nil:
+			return 0, err
+		case !released:
+			return v.stays(ctx, unreleased)
+		}
+	}
 	look.MayPrune = problem == nil
 	look.Stays = "stays until the claim may go"
 	plan := look.Plan()
@@ -109,6 +127,10 @@ func (v *visit) finalize(ctx context.Context) error {
 	}
 	patched := v.stored.DeepCopy()
 	controllerutil.RemoveFinalizer(patched, v1alpha1.ClaimFinalizer)
+	if controllerutil.RemoveFinalizer(patched, v1alpha1.OutsideFinalizer) {
+		v.k.Events.Eventf(v.claim, nil, corev1.EventTypeWarning, v1alpha1.ReasonLeftBehind, "Reconcile",
+			"is let go, and what its plug-in has handed out outside of any cluster stays")
+	}
 	err := apply.PatchLocked(ctx, v.k.Client, patched, v.stored)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot remove the finalizer of CapabilityClaim %s/%s: %w", patched.Namespace, patched.Name, err)
@@ -117,5 +139,7 @@ func (v *visit) finalize(ctx context.Context) error {
 	v.k.unsaved.forget(v.claim.UID)
 	v.k.plugins.answers.forget(v.claim.UID)
 	v.k.plugins.flights.forget(v.claim.UID)
+	v.k.plugins.handed.forget(v.claim.UID)
+	v.k.plugins.outside.forget(v.claim.UID)
 	return nil
 }

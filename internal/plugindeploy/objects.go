@@ -32,6 +32,8 @@ const (
 	// certificatesFolder has its certificates, and temporaryFolder is what it may write to.
 	certificatesFolder = "/etc/strata/certificates"
 	temporaryFolder    = "/tmp"
+	// credentialsFolder has what it needs outside of the cluster.
+	credentialsFolder = "/etc/strata/credentials" //nolint:gosec // it is a folder
 	// user is as whom it runs: nobody that an image has.
 	user = 65532
 	// container is its name in the Pod.
@@ -52,6 +54,9 @@ type Plugin struct {
 	ProviderUID types.UID
 	// Namespace that it runs in, and the Controller's, from which alone it is asked.
 	Namespace, Controller string
+	// Credentials is the Secret of the namespace with what it needs outside of the cluster; empty
+	// for none.
+	Credentials string
 	v1alpha1.CapabilityPlugin
 }
 
@@ -226,6 +231,14 @@ func (p Plugin) podSpec() corev1.PodSpec {
 				Medium: corev1.StorageMediumMemory, SizeLimit: &temporary,
 			}}},
 		},
+	}
+	if p.Credentials != "" {
+		of := &spec.Containers[0]
+		of.Env = append(of.Env, corev1.EnvVar{Name: plugin.CredentialsVariable, Value: credentialsFolder})
+		of.VolumeMounts = append(of.VolumeMounts, corev1.VolumeMount{Name: "credentials", MountPath: credentialsFolder, ReadOnly: true})
+		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "credentials", VolumeSource: corev1.VolumeSource{
+			Secret: &corev1.SecretVolumeSource{SecretName: p.Credentials, DefaultMode: &mode},
+		}})
 	}
 	if p.PullSecretRef != nil {
 		spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: p.PullSecretRef.Name}}

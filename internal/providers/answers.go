@@ -159,12 +159,14 @@ type Filled struct {
 	// Waits says why the instance is not ready, and Lacks what each object lacks, by its ID.
 	Waits string
 	Lacks map[string]string
+	// Ensure is true where something is outside of any cluster, too.
+	Ensure bool
 }
 
 // Fill returns what a plug-in has said of an instance, or what is wrong with that: it is refused
 // as a whole. namespace is the one that objects are in.
 func Fill(spec v1alpha1.CapabilityProviderSpec, namespace string, plan *pluginv1.PlanResponse) (Filled, error) {
-	filled := Filled{Spec: *spec.DeepCopy(), Waits: printable.Line(plan.GetWaits(), maxSaid), Lacks: map[string]string{}}
+	filled := Filled{Spec: *spec.DeepCopy(), Waits: printable.Line(plan.GetWaits(), maxSaid), Lacks: map[string]string{}, Ensure: plan.GetEnsure()}
 	if len(plan.GetObjects()) > maxObjects || len(plan.GetPublishes()) > maxPublishes {
 		return filled, fmt.Errorf("wants %d objects and publishes %d values, more than %d of each", len(plan.GetObjects()), len(plan.GetPublishes()), maxObjects)
 	}
@@ -178,17 +180,25 @@ func Fill(spec v1alpha1.CapabilityProviderSpec, namespace string, plan *pluginv1
 		}
 		filled.Spec.Objects = append(filled.Spec.Objects, one)
 	}
-	for _, value := range plan.GetPublishes() {
+	var err error
+	filled.Spec.Publishes, err = published(plan.GetPublishes())
+	return filled, err
+}
+
+// published returns values of a binding, or what is wrong with them.
+func published(values []*pluginv1.Value) ([]v1alpha1.CapabilityValue, error) {
+	var found []v1alpha1.CapabilityValue
+	for _, value := range values {
 		one := v1alpha1.CapabilityValue{Key: value.GetKey(), Value: value.GetText()}
 		if from := value.GetSecretKey(); from != nil {
 			one.SecretKeyRef = &v1alpha1.CapabilitySecretKey{Namespace: literal(from.GetNamespace()), Name: literal(from.GetName()), Key: from.GetKey()}
 		}
 		if !isKey(one.Key) || one.Key == "type" || one.Key == "provider" {
-			return filled, fmt.Errorf("publishes the key %q, which is none of a Secret, or is given", printable.Line(one.Key, 100))
+			return nil, fmt.Errorf("publishes the key %q, which is none of a Secret, or is given", printable.Line(one.Key, 100))
 		}
-		filled.Spec.Publishes = append(filled.Spec.Publishes, one)
+		found = append(found, one)
 	}
-	return filled, nil
+	return found, nil
 }
 
 // literal writes a text as templates have it.

@@ -103,7 +103,7 @@ func (c Conformance) capability(ctx context.Context, described *pluginv1.Describ
 	if len(problems) > 0 {
 		return []Check{failed(name, errors.New(strings.Join(problems, "; ")))}
 	}
-	checks := []Check{passed(name, "versions %s", strings.Join(promised.Versions, ", "))}
+	checks := []Check{passed(name, "%s", counted("version", promised.Versions))}
 	versions := promised.Versions
 	if len(versions) == 0 {
 		versions = []string{""}
@@ -170,7 +170,11 @@ func (t *trial) run(ctx context.Context) []Check {
 		_, check := t.plans(ctx, t.subject+": plans a rotation", rotating)
 		checks = append(checks, check)
 	}
-	return append(checks, t.survives(ctx, plan, request))
+	checks = append(checks, t.survives(ctx, plan, request))
+	if plan.GetEnsure() {
+		checks = append(checks, t.outside(ctx, asked)...)
+	}
+	return checks
 }
 
 // plans asks for a plan, and sees to it that Strata would make it.
@@ -196,7 +200,28 @@ func (t *trial) plans(ctx context.Context, name string, request *pluginv1.PlanRe
 	if _, problems := capabilities.Understand(filled.Spec); len(problems) > 0 {
 		return nil, failed(name, errors.New(strings.Join(problems, "; ")))
 	}
-	return plan, passed(name, "%d objects of %s", len(plan.GetObjects()), strings.Join(kinds, ", "))
+	return plan, passed(name, "%s", planned(len(plan.GetObjects()), kinds))
+}
+
+// counted names some things of a kind.
+func counted(kind string, names []string) string {
+	switch len(names) {
+	case 0:
+		return "no " + kind + "s"
+	case 1:
+		return kind + " " + names[0]
+	}
+	return kind + "s " + strings.Join(names, ", ")
+}
+
+func planned(objects int, kinds []string) string {
+	switch objects {
+	case 0:
+		return "no objects"
+	case 1:
+		return "1 object of " + kinds[0]
+	}
+	return fmt.Sprintf("%d objects of %s", objects, strings.Join(kinds, ", "))
 }
 
 // same asks the same again.

@@ -37,6 +37,9 @@ type Options struct {
 	// ImagesFrom are the registries, and repositories of such, whose programs may run as
 	// processes.
 	ImagesFrom []string
+	// Credentials has a folder for each provider whose program, as a process, hands out what is
+	// outside of clusters, with its credentials for that; where it is empty, none does.
+	Credentials string
 	// Dial connects with programs that run elsewhere; nil means as ever.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Log receives what programs say.

@@ -50,11 +50,24 @@ func (p processes) launch(ctx context.Context) (*running, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	made, err := start(ctx, digest, path, p.options.Log.WithValues("plugin", short(p.of.Digest)))
+	made, err := start(ctx, digest, path, p.credentials(), p.options.Log.WithValues("plugin", short(p.of.Digest)))
 	if err != nil {
 		return nil, err
 	}
 	return &running{api: made.api, gone: made.client.Exited, end: made.kill}, nil
+}
+
+// credentials returns the folder with what the program needs outside of clusters; empty where it
+// has none.
+func (p processes) credentials() string {
+	if p.options.Credentials == "" {
+		return ""
+	}
+	folder := filepath.Join(p.options.Credentials, p.of.Provider)
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return ""
+	}
+	return folder
 }
 
 // fetched returns the program of an image. Only images are fetched that the controller was told
@@ -101,7 +114,7 @@ func (p *process) kill() {
 
 // start starts a process: with a checked checksum, an empty environment, a folder of its own,
 // limits, and certificates that both sides make for this start.
-func start(ctx context.Context, digest, path string, log logr.Logger) (*process, error) {
+func start(ctx context.Context, digest, path, credentials string, log logr.Logger) (*process, error) {
 	sum, err := hex.DecodeString(strings.TrimPrefix(digest, "sha256:"))
 	if err != nil {
 		return nil, fmt.Errorf("its digest is none: %w", err)
@@ -112,6 +125,9 @@ func start(ctx context.Context, digest, path string, log logr.Logger) (*process,
 	}
 	command := exec.Command(path) // its checksum is checked before each start
 	command.Dir, command.Env = folder, []string{"TMPDIR=" + folder, "HOME=" + folder}
+	if credentials != "" {
+		command.Env = append(command.Env, plugin.CredentialsVariable+"="+credentials)
+	}
 	endWithParent(command)
 	made := &process{folder: folder, over: make(chan struct{}), client: goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig: plugin.Handshake, Plugins: goplugin.PluginSet{plugin.ServiceName: asked{}}, Cmd: command,

@@ -134,6 +134,11 @@ func (p *program) describes(response *pluginv1.DescribeResponse) {
 // ask asks a program something, which is started where it does not run. It waits for as long as
 // others ask.
 func (p *program) ask(ctx context.Context, question func(context.Context, pluginv1.CapabilityPluginClient) error) error {
+	return p.askFor(ctx, p.options.CallTimeout, question)
+}
+
+// askFor is as ask, for a question that may take longer.
+func (p *program) askFor(ctx context.Context, timeout time.Duration, question func(context.Context, pluginv1.CapabilityPluginClient) error) error {
 	select {
 	case p.slots <- struct{}{}:
 		defer func() { <-p.slots }()
@@ -149,13 +154,13 @@ func (p *program) ask(ctx context.Context, question func(context.Context, plugin
 	if err != nil {
 		return err
 	}
-	asking, cancel := context.WithTimeout(ctx, p.options.CallTimeout)
+	asking, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return p.outcome(ctx, question(asking, api))
+	return p.outcome(ctx, timeout, question(asking, api))
 }
 
 // outcome judges an answer. A program that has gone, or hangs, is started again after a pause.
-func (p *program) outcome(ctx context.Context, err error) error {
+func (p *program) outcome(ctx context.Context, timeout time.Duration, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	said := status.Convert(err)
@@ -167,7 +172,7 @@ func (p *program) outcome(ctx context.Context, err error) error {
 		return ctx.Err()
 	case said.Code() == codes.DeadlineExceeded:
 		p.hung++
-		why := fmt.Sprintf("does not answer within %s", p.options.CallTimeout)
+		why := fmt.Sprintf("does not answer within %s", timeout)
 		if p.hung >= hangs {
 			return p.stop(why)
 		}

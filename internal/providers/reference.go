@@ -17,6 +17,9 @@ import (
 type Reference struct {
 	// Provider that it serves, and the Namespace and the Account of that.
 	Provider, Namespace, Account string
+	// Credentials is the Secret of that namespace with what the program needs outside of the
+	// cluster; empty for none. Nobody reads it but the program.
+	Credentials string
 	v1alpha1.CapabilityPlugin
 }
 
@@ -25,17 +28,14 @@ func RunOf(plugin v1alpha1.CapabilityPlugin) v1alpha1.PluginRun {
 	return cmp.Or(plugin.Run, v1alpha1.PluginDeployment)
 }
 
-// Key identifies what is started once. Files are the same for all providers; images are each
-// provider's own, which may have other keys.
+// Key identifies what is started once. Each provider has programs of its own: they may have
+// other credentials, and other keys.
 func (r Reference) Key() string {
-	if r.Image == "" {
-		return r.Digest
-	}
 	verify := ""
 	if r.Verify != nil {
 		verify = strings.Join(r.Verify.Keys, "\n")
 	}
-	return strings.Join([]string{r.Provider, r.Digest, string(RunOf(r.CapabilityPlugin)), r.Image, r.Namespace, r.Account, verify}, "\x00")
+	return strings.Join([]string{r.Provider, r.Digest, string(RunOf(r.CapabilityPlugin)), r.Image, r.Namespace, r.Account, r.Credentials, verify}, "\x00")
 }
 
 // check says what is wrong with a reference.

@@ -120,12 +120,18 @@ func planned(plan Plan) (*pluginv1.PlanResponse, error) {
 			DependsOn: object.DependsOn, Waits: object.Waits,
 		})
 	}
-	for _, value := range plan.Publishes {
+	response.Publishes = published(plan.Publishes)
+	return response, nil
+}
+
+func published(values []Value) []*pluginv1.Value {
+	var found []*pluginv1.Value
+	for _, value := range values {
 		one := &pluginv1.Value{Key: value.Key, From: &pluginv1.Value_Text{Text: written(value.Text)}}
 		if from := value.Secret; from != nil {
 			one.From = &pluginv1.Value_SecretKey{SecretKey: &pluginv1.SecretKey{Namespace: from.Namespace, Name: from.Name, Key: from.Key}}
 		}
-		response.Publishes = append(response.Publishes, one)
+		found = append(found, one)
 	}
-	return response, nil
+	return found
 }

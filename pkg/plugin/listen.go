@@ -30,12 +30,21 @@ const (
 	// AuthorityFile, whose content is renewed while the program runs.
 	CertificatesVariable = "STRATA_PLUGIN_CERTIFICATES"
 
+	// CredentialsVariable is the one with the folder that Credentials returns.
+	CredentialsVariable = "STRATA_PLUGIN_CREDENTIALS" //nolint:gosec // it is a name
+
 	// CertificateFile and KeyFile are the program's own, and AuthorityFile has who signs the
 	// certificates of those that may ask, all in PEM.
 	CertificateFile = "tls.crt"
 	KeyFile         = "tls.key"
 	AuthorityFile   = "ca.crt"
 )
+
+// Credentials returns the folder of the program's own credentials, which has a file for each key
+// of the Secret that the provider names; empty where it names none.
+func Credentials() string {
+	return os.Getenv(CredentialsVariable) //nolint:forbidigo // it is main's place that this has
+}
 
 // endTimeout bounds how long questions are answered that are open when the program ends.
 const endTimeout = 5 * time.Second

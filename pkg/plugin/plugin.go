@@ -10,6 +10,7 @@
 package plugin
 
 import (
+	"context"
 	"encoding/json"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,6 +30,46 @@ type Plugin interface {
 type Validator interface {
 	// Validate says what is wrong with the parameters of a claim.
 	Validate(Request) []Problem
+}
+
+// Outsider is a Plugin that hands out what is outside of any cluster, such as a role of a server
+// that exists. It has credentials of its own for that: see Credentials.
+type Outsider interface {
+	// Ensure hands out what a claim asks for, or brings it to that. It is called once the objects
+	// of the plan are ready, and again whenever something has changed, after a restart and after an
+	// error; it does the same each time. What it makes is known by Claim.UID, whatever the claim is
+	// called. An error is told to claimants: passwords in it are masked.
+	Ensure(ctx context.Context, request EnsureRequest) (Ensured, error)
+	// Release takes that back, and succeeds where it is gone already. Until it does, the claim
+	// stays.
+	Release(ctx context.Context, request ReleaseRequest) error
+}
+
+// EnsureRequest is a claim with what it asks for, and with its passwords.
+type EnsureRequest struct {
+	Claim Claim
+	// Parameters with the defaults of the schema.
+	Parameters map[string]any
+	// Passwords that are valid, by their names. Previous are those of before, which are valid, too,
+	// while Claim.Rotating is true; others are not any more.
+	Passwords, Previous map[string]string
+}
+
+// Ensured is what was handed out.
+type Ensured struct {
+	// Waits says why it is not there yet, and Ensure is called again soon; empty where it is.
+	Waits string
+	// Publishes is what the binding has beside what the plan publishes.
+	Publishes []Value
+}
+
+// ReleaseRequest is a claim that goes.
+type ReleaseRequest struct {
+	Claim Claim
+	// Parameters as they were last.
+	Parameters map[string]any
+	// DeleteData is true where somebody has confirmed that data may go, too. Otherwise they stay.
+	DeleteData bool
 }
 
 // HealthChecker is a Plugin that knows when it cannot work. Others always can.

@@ -133,5 +133,42 @@ func (s *service) Plan(_ context.Context, in *pluginv1.PlanRequest) (*pluginv1.P
 	if err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}
+	_, response.Ensure = s.plugin.(Outsider)
 	return response, nil
+}
+
+// Ensure hands out what is outside of any cluster.
+func (s *service) Ensure(ctx context.Context, in *pluginv1.EnsureRequest) (*pluginv1.EnsureResponse, error) {
+	outsider, is := s.plugin.(Outsider)
+	if !is {
+		return nil, status.Error(codes.Unimplemented, "it hands out nothing outside of clusters")
+	}
+	request, err := requestOf(in.GetClaim(), in.GetParameters(), nil)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	ensured, err := outsider.Ensure(ctx, EnsureRequest{
+		Claim: request.Claim, Parameters: request.Parameters, Passwords: in.GetPasswords(), Previous: in.GetPrevious(),
+	})
+	if err != nil {
+		return nil, status.Error(codes.Unknown, err.Error())
+	}
+	return &pluginv1.EnsureResponse{Waits: ensured.Waits, Publishes: published(ensured.Publishes)}, nil
+}
+
+// Release takes back what was handed out.
+func (s *service) Release(ctx context.Context, in *pluginv1.ReleaseRequest) (*pluginv1.ReleaseResponse, error) {
+	outsider, is := s.plugin.(Outsider)
+	if !is {
+		return &pluginv1.ReleaseResponse{}, nil
+	}
+	request, err := requestOf(in.GetClaim(), in.GetParameters(), nil)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	released := ReleaseRequest{Claim: request.Claim, Parameters: request.Parameters, DeleteData: in.GetDeleteData()}
+	if err := outsider.Release(ctx, released); err != nil {
+		return nil, status.Error(codes.Unknown, err.Error())
+	}
+	return &pluginv1.ReleaseResponse{}, nil
 }

@@ -70,21 +70,34 @@ func Start(t testing.TB, port int, user, password string) *Server {
 	if out, err := s.command("initdb", "-D", folder, "-U", user, "--pwfile", secret, "-A", "scram-sha-256", "--no-sync").CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v: %s", err, out)
 	}
-	log, err := os.Create(filepath.Join(data, "log"))
+	s.Again(t)
+	if user != "postgres" {
+		if _, err := s.Query(s.URI(user, password, "postgres"), "CREATE DATABASE "+user); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// Again starts the server that was stopped, with what it has.
+func (s *Server) Again(t testing.TB) {
+	t.Helper()
+	log, err := os.OpenFile(filepath.Join(s.data, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = log.Close() }()
-	s.process = s.command("postgres", "-D", folder, "-p", strconv.Itoa(port), "-h", "127.0.0.1", "-k", data, "-F")
+	port := strconv.Itoa(s.port)
+	s.process = s.command("postgres", "-D", filepath.Join(s.data, "data"), "-p", port, "-h", "127.0.0.1", "-k", s.data, "-F")
 	s.process.Stdout, s.process.Stderr = log, log
 	if err := s.process.Start(); err != nil {
 		t.Fatal(err)
 	}
 	deadline := time.Now().Add(time.Minute)
 	for {
-		out, err := s.command("pg_isready", "-h", "127.0.0.1", "-p", strconv.Itoa(port)).CombinedOutput()
+		out, err := s.command("pg_isready", "-h", "127.0.0.1", "-p", port).CombinedOutput()
 		if err == nil {
-			break
+			return
 		}
 		if time.Now().After(deadline) {
 			said, _ := os.ReadFile(log.Name())
@@ -92,12 +105,6 @@ func Start(t testing.TB, port int, user, password string) *Server {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	if user != "postgres" {
-		if _, err := s.Query(s.URI(user, password, "postgres"), "CREATE DATABASE "+user); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return s
 }
 
 // URI returns the address of a database, for a user.
@@ -184,14 +191,19 @@ func (s *Server) own(paths ...string) error {
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
 	s.stop(t)
-	s.process = nil
 }
 
-func (s *Server) stop(t testing.TB) {
+// Pause ends the server, which Again starts with the data that it has.
+func (s *Server) Pause() {
 	if s.process != nil {
 		_ = s.process.Process.Signal(syscall.SIGINT) // at once, and in order
 		_ = s.process.Wait()
 	}
+	s.process = nil
+}
+
+func (s *Server) stop(t testing.TB) {
+	s.Pause()
 	if err := os.RemoveAll(s.data); err != nil {
 		t.Errorf("cannot remove the server's folder: %v", err)
 	}

@@ -421,6 +421,238 @@ func (x *Claim) GetRotating() bool {
 	return false
 }
 
+type EnsureRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Claim *Claim                 `protobuf:"bytes,1,opt,name=claim,proto3" json:"claim,omitempty"`
+	// Parameters in JSON, with the defaults of the schema.
+	Parameters []byte `protobuf:"bytes,2,opt,name=parameters,proto3" json:"parameters,omitempty"`
+	// Passwords that are valid, by their names. Previous are those of before, which are valid, too,
+	// while the claim is rotating; others are not any more.
+	Passwords     map[string]string `protobuf:"bytes,3,rep,name=passwords,proto3" json:"passwords,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Previous      map[string]string `protobuf:"bytes,4,rep,name=previous,proto3" json:"previous,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnsureRequest) Reset() {
+	*x = EnsureRequest{}
+	mi := &file_plugin_v1_plugin_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnsureRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnsureRequest) ProtoMessage() {}
+
+func (x *EnsureRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_plugin_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnsureRequest.ProtoReflect.Descriptor instead.
+func (*EnsureRequest) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *EnsureRequest) GetClaim() *Claim {
+	if x != nil {
+		return x.Claim
+	}
+	return nil
+}
+
+func (x *EnsureRequest) GetParameters() []byte {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+func (x *EnsureRequest) GetPasswords() map[string]string {
+	if x != nil {
+		return x.Passwords
+	}
+	return nil
+}
+
+func (x *EnsureRequest) GetPrevious() map[string]string {
+	if x != nil {
+		return x.Previous
+	}
+	return nil
+}
+
+type EnsureResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Waits says why it is not there yet, and it is asked again soon; empty where it is.
+	Waits string `protobuf:"bytes,1,opt,name=waits,proto3" json:"waits,omitempty"`
+	// Values of the binding, beside those of the plan.
+	Publishes     []*Value `protobuf:"bytes,2,rep,name=publishes,proto3" json:"publishes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnsureResponse) Reset() {
+	*x = EnsureResponse{}
+	mi := &file_plugin_v1_plugin_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnsureResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnsureResponse) ProtoMessage() {}
+
+func (x *EnsureResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_plugin_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnsureResponse.ProtoReflect.Descriptor instead.
+func (*EnsureResponse) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *EnsureResponse) GetWaits() string {
+	if x != nil {
+		return x.Waits
+	}
+	return ""
+}
+
+func (x *EnsureResponse) GetPublishes() []*Value {
+	if x != nil {
+		return x.Publishes
+	}
+	return nil
+}
+
+type ReleaseRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Claim *Claim                 `protobuf:"bytes,1,opt,name=claim,proto3" json:"claim,omitempty"`
+	// Parameters in JSON, as they were last.
+	Parameters []byte `protobuf:"bytes,2,opt,name=parameters,proto3" json:"parameters,omitempty"`
+	// DeleteData is true where somebody has confirmed that data may go, too. Otherwise they stay.
+	DeleteData    bool `protobuf:"varint,3,opt,name=delete_data,json=deleteData,proto3" json:"delete_data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseRequest) Reset() {
+	*x = ReleaseRequest{}
+	mi := &file_plugin_v1_plugin_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseRequest) ProtoMessage() {}
+
+func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_plugin_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
+func (*ReleaseRequest) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ReleaseRequest) GetClaim() *Claim {
+	if x != nil {
+		return x.Claim
+	}
+	return nil
+}
+
+func (x *ReleaseRequest) GetParameters() []byte {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+func (x *ReleaseRequest) GetDeleteData() bool {
+	if x != nil {
+		return x.DeleteData
+	}
+	return false
+}
+
+type ReleaseResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Waits says why it is not released yet, and it is asked again soon; empty where it is.
+	Waits         string `protobuf:"bytes,1,opt,name=waits,proto3" json:"waits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseResponse) Reset() {
+	*x = ReleaseResponse{}
+	mi := &file_plugin_v1_plugin_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseResponse) ProtoMessage() {}
+
+func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_plugin_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
+func (*ReleaseResponse) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ReleaseResponse) GetWaits() string {
+	if x != nil {
+		return x.Waits
+	}
+	return ""
+}
+
 type HealthRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -429,7 +661,7 @@ type HealthRequest struct {
 
 func (x *HealthRequest) Reset() {
 	*x = HealthRequest{}
-	mi := &file_plugin_v1_plugin_proto_msgTypes[5]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -441,7 +673,7 @@ func (x *HealthRequest) String() string {
 func (*HealthRequest) ProtoMessage() {}
 
 func (x *HealthRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_plugin_proto_msgTypes[5]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -454,7 +686,7 @@ func (x *HealthRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthRequest.ProtoReflect.Descriptor instead.
 func (*HealthRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{5}
+	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{9}
 }
 
 type HealthResponse struct {
@@ -467,7 +699,7 @@ type HealthResponse struct {
 
 func (x *HealthResponse) Reset() {
 	*x = HealthResponse{}
-	mi := &file_plugin_v1_plugin_proto_msgTypes[6]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -479,7 +711,7 @@ func (x *HealthResponse) String() string {
 func (*HealthResponse) ProtoMessage() {}
 
 func (x *HealthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_plugin_proto_msgTypes[6]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -492,7 +724,7 @@ func (x *HealthResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthResponse.ProtoReflect.Descriptor instead.
 func (*HealthResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{6}
+	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *HealthResponse) GetProblem() string {
@@ -513,7 +745,7 @@ type ValidateRequest struct {
 
 func (x *ValidateRequest) Reset() {
 	*x = ValidateRequest{}
-	mi := &file_plugin_v1_plugin_proto_msgTypes[7]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -525,7 +757,7 @@ func (x *ValidateRequest) String() string {
 func (*ValidateRequest) ProtoMessage() {}
 
 func (x *ValidateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_plugin_proto_msgTypes[7]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -538,7 +770,7 @@ func (x *ValidateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateRequest.ProtoReflect.Descriptor instead.
 func (*ValidateRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{7}
+	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ValidateRequest) GetClaim() *Claim {
@@ -565,7 +797,7 @@ type ValidateResponse struct {
 
 func (x *ValidateResponse) Reset() {
 	*x = ValidateResponse{}
-	mi := &file_plugin_v1_plugin_proto_msgTypes[8]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -577,7 +809,7 @@ func (x *ValidateResponse) String() string {
 func (*ValidateResponse) ProtoMessage() {}
 
 func (x *ValidateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_plugin_proto_msgTypes[8]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -590,7 +822,7 @@ func (x *ValidateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateResponse.ProtoReflect.Descriptor instead.
 func (*ValidateResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{8}
+	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ValidateResponse) GetProblems() []*Problem {
@@ -612,7 +844,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_plugin_v1_plugin_proto_msgTypes[9]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -624,7 +856,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_plugin_proto_msgTypes[9]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -637,7 +869,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{9}
+	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Problem) GetField() string {
@@ -668,7 +900,7 @@ type PlanRequest struct {
 
 func (x *PlanRequest) Reset() {
 	*x = PlanRequest{}
-	mi := &file_plugin_v1_plugin_proto_msgTypes[10]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -680,7 +912,7 @@ func (x *PlanRequest) String() string {
 func (*PlanRequest) ProtoMessage() {}
 
 func (x *PlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_plugin_proto_msgTypes[10]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -693,7 +925,7 @@ func (x *PlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRequest.ProtoReflect.Descriptor instead.
 func (*PlanRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{10}
+	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PlanRequest) GetClaim() *Claim {
@@ -724,14 +956,17 @@ type PlanResponse struct {
 	// Waits says why the instance is not ready, although each object is; empty where it is.
 	Waits string `protobuf:"bytes,2,opt,name=waits,proto3" json:"waits,omitempty"`
 	// Values of the binding, beside type and provider.
-	Publishes     []*Value `protobuf:"bytes,3,rep,name=publishes,proto3" json:"publishes,omitempty"`
+	Publishes []*Value `protobuf:"bytes,3,rep,name=publishes,proto3" json:"publishes,omitempty"`
+	// Ensure is true where something is outside of any cluster, too: Ensure is called once the
+	// objects are ready, and Release before the claim goes.
+	Ensure        bool `protobuf:"varint,4,opt,name=ensure,proto3" json:"ensure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PlanResponse) Reset() {
 	*x = PlanResponse{}
-	mi := &file_plugin_v1_plugin_proto_msgTypes[11]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -743,7 +978,7 @@ func (x *PlanResponse) String() string {
 func (*PlanResponse) ProtoMessage() {}
 
 func (x *PlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_plugin_proto_msgTypes[11]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -756,7 +991,7 @@ func (x *PlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanResponse.ProtoReflect.Descriptor instead.
 func (*PlanResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{11}
+	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PlanResponse) GetObjects() []*Object {
@@ -778,6 +1013,13 @@ func (x *PlanResponse) GetPublishes() []*Value {
 		return x.Publishes
 	}
 	return nil
+}
+
+func (x *PlanResponse) GetEnsure() bool {
+	if x != nil {
+		return x.Ensure
+	}
+	return false
 }
 
 // Object is one that a claim is to have.
@@ -804,7 +1046,7 @@ type Object struct {
 
 func (x *Object) Reset() {
 	*x = Object{}
-	mi := &file_plugin_v1_plugin_proto_msgTypes[12]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -816,7 +1058,7 @@ func (x *Object) String() string {
 func (*Object) ProtoMessage() {}
 
 func (x *Object) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_plugin_proto_msgTypes[12]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -829,7 +1071,7 @@ func (x *Object) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Object.ProtoReflect.Descriptor instead.
 func (*Object) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{12}
+	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Object) GetId() string {
@@ -896,7 +1138,7 @@ type Value struct {
 
 func (x *Value) Reset() {
 	*x = Value{}
-	mi := &file_plugin_v1_plugin_proto_msgTypes[13]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -908,7 +1150,7 @@ func (x *Value) String() string {
 func (*Value) ProtoMessage() {}
 
 func (x *Value) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_plugin_proto_msgTypes[13]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -921,7 +1163,7 @@ func (x *Value) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Value.ProtoReflect.Descriptor instead.
 func (*Value) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{13}
+	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Value) GetKey() string {
@@ -985,7 +1227,7 @@ type SecretKey struct {
 
 func (x *SecretKey) Reset() {
 	*x = SecretKey{}
-	mi := &file_plugin_v1_plugin_proto_msgTypes[14]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -997,7 +1239,7 @@ func (x *SecretKey) String() string {
 func (*SecretKey) ProtoMessage() {}
 
 func (x *SecretKey) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_plugin_proto_msgTypes[14]
+	mi := &file_plugin_v1_plugin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1010,7 +1252,7 @@ func (x *SecretKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecretKey.ProtoReflect.Descriptor instead.
 func (*SecretKey) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{14}
+	return file_plugin_v1_plugin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SecretKey) GetNamespace() string {
@@ -1065,7 +1307,32 @@ const file_plugin_v1_plugin_proto_rawDesc = "" +
 	"\aversion\x18\x05 \x01(\tR\aversion\x12\x18\n" +
 	"\acluster\x18\x06 \x01(\tR\acluster\x12\x1a\n" +
 	"\brotation\x18\a \x01(\x03R\brotation\x12\x1a\n" +
-	"\brotating\x18\b \x01(\bR\brotating\"\x0f\n" +
+	"\brotating\x18\b \x01(\bR\brotating\"\xf2\x02\n" +
+	"\rEnsureRequest\x12-\n" +
+	"\x05claim\x18\x01 \x01(\v2\x17.strata.plugin.v1.ClaimR\x05claim\x12\x1e\n" +
+	"\n" +
+	"parameters\x18\x02 \x01(\fR\n" +
+	"parameters\x12L\n" +
+	"\tpasswords\x18\x03 \x03(\v2..strata.plugin.v1.EnsureRequest.PasswordsEntryR\tpasswords\x12I\n" +
+	"\bprevious\x18\x04 \x03(\v2-.strata.plugin.v1.EnsureRequest.PreviousEntryR\bprevious\x1a<\n" +
+	"\x0ePasswordsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a;\n" +
+	"\rPreviousEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"]\n" +
+	"\x0eEnsureResponse\x12\x14\n" +
+	"\x05waits\x18\x01 \x01(\tR\x05waits\x125\n" +
+	"\tpublishes\x18\x02 \x03(\v2\x17.strata.plugin.v1.ValueR\tpublishes\"\x80\x01\n" +
+	"\x0eReleaseRequest\x12-\n" +
+	"\x05claim\x18\x01 \x01(\v2\x17.strata.plugin.v1.ClaimR\x05claim\x12\x1e\n" +
+	"\n" +
+	"parameters\x18\x02 \x01(\fR\n" +
+	"parameters\x12\x1f\n" +
+	"\vdelete_data\x18\x03 \x01(\bR\n" +
+	"deleteData\"'\n" +
+	"\x0fReleaseResponse\x12\x14\n" +
+	"\x05waits\x18\x01 \x01(\tR\x05waits\"\x0f\n" +
 	"\rHealthRequest\"*\n" +
 	"\x0eHealthResponse\x12\x18\n" +
 	"\aproblem\x18\x01 \x01(\tR\aproblem\"`\n" +
@@ -1087,11 +1354,12 @@ const file_plugin_v1_plugin_proto_rawDesc = "" +
 	"\aobjects\x18\x03 \x03(\v2*.strata.plugin.v1.PlanRequest.ObjectsEntryR\aobjects\x1a:\n" +
 	"\fObjectsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"\x8f\x01\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"\xa7\x01\n" +
 	"\fPlanResponse\x122\n" +
 	"\aobjects\x18\x01 \x03(\v2\x18.strata.plugin.v1.ObjectR\aobjects\x12\x14\n" +
 	"\x05waits\x18\x02 \x01(\tR\x05waits\x125\n" +
-	"\tpublishes\x18\x03 \x03(\v2\x17.strata.plugin.v1.ValueR\tpublishes\"\xde\x01\n" +
+	"\tpublishes\x18\x03 \x03(\v2\x17.strata.plugin.v1.ValueR\tpublishes\x12\x16\n" +
+	"\x06ensure\x18\x04 \x01(\bR\x06ensure\"\xde\x01\n" +
 	"\x06Object\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\btemplate\x18\x02 \x01(\fR\btemplate\x12*\n" +
@@ -1117,11 +1385,13 @@ const file_plugin_v1_plugin_proto_rawDesc = "" +
 	"\n" +
 	"MODE_APPLY\x10\x01\x12\x14\n" +
 	"\x10MODE_CREATE_ONCE\x10\x02\x12\x10\n" +
-	"\fMODE_OBSERVE\x10\x032\xcc\x02\n" +
+	"\fMODE_OBSERVE\x10\x032\xe9\x03\n" +
 	"\x10CapabilityPlugin\x12Q\n" +
 	"\bDescribe\x12!.strata.plugin.v1.DescribeRequest\x1a\".strata.plugin.v1.DescribeResponse\x12Q\n" +
 	"\bValidate\x12!.strata.plugin.v1.ValidateRequest\x1a\".strata.plugin.v1.ValidateResponse\x12E\n" +
 	"\x04Plan\x12\x1d.strata.plugin.v1.PlanRequest\x1a\x1e.strata.plugin.v1.PlanResponse\x12K\n" +
+	"\x06Ensure\x12\x1f.strata.plugin.v1.EnsureRequest\x1a .strata.plugin.v1.EnsureResponse\x12N\n" +
+	"\aRelease\x12 .strata.plugin.v1.ReleaseRequest\x1a!.strata.plugin.v1.ReleaseResponse\x12K\n" +
 	"\x06Health\x12\x1f.strata.plugin.v1.HealthRequest\x1a .strata.plugin.v1.HealthResponseB9Z7github.com/strata-project/strata/api/plugin/v1;pluginv1b\x06proto3"
 
 var (
@@ -1137,7 +1407,7 @@ func file_plugin_v1_plugin_proto_rawDescGZIP() []byte {
 }
 
 var file_plugin_v1_plugin_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_plugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_plugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_plugin_v1_plugin_proto_goTypes = []any{
 	(Mode)(0),                // 0: strata.plugin.v1.Mode
 	(*DescribeRequest)(nil),  // 1: strata.plugin.v1.DescribeRequest
@@ -1145,42 +1415,57 @@ var file_plugin_v1_plugin_proto_goTypes = []any{
 	(*Capability)(nil),       // 3: strata.plugin.v1.Capability
 	(*Password)(nil),         // 4: strata.plugin.v1.Password
 	(*Claim)(nil),            // 5: strata.plugin.v1.Claim
-	(*HealthRequest)(nil),    // 6: strata.plugin.v1.HealthRequest
-	(*HealthResponse)(nil),   // 7: strata.plugin.v1.HealthResponse
-	(*ValidateRequest)(nil),  // 8: strata.plugin.v1.ValidateRequest
-	(*ValidateResponse)(nil), // 9: strata.plugin.v1.ValidateResponse
-	(*Problem)(nil),          // 10: strata.plugin.v1.Problem
-	(*PlanRequest)(nil),      // 11: strata.plugin.v1.PlanRequest
-	(*PlanResponse)(nil),     // 12: strata.plugin.v1.PlanResponse
-	(*Object)(nil),           // 13: strata.plugin.v1.Object
-	(*Value)(nil),            // 14: strata.plugin.v1.Value
-	(*SecretKey)(nil),        // 15: strata.plugin.v1.SecretKey
-	nil,                      // 16: strata.plugin.v1.PlanRequest.ObjectsEntry
+	(*EnsureRequest)(nil),    // 6: strata.plugin.v1.EnsureRequest
+	(*EnsureResponse)(nil),   // 7: strata.plugin.v1.EnsureResponse
+	(*ReleaseRequest)(nil),   // 8: strata.plugin.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),  // 9: strata.plugin.v1.ReleaseResponse
+	(*HealthRequest)(nil),    // 10: strata.plugin.v1.HealthRequest
+	(*HealthResponse)(nil),   // 11: strata.plugin.v1.HealthResponse
+	(*ValidateRequest)(nil),  // 12: strata.plugin.v1.ValidateRequest
+	(*ValidateResponse)(nil), // 13: strata.plugin.v1.ValidateResponse
+	(*Problem)(nil),          // 14: strata.plugin.v1.Problem
+	(*PlanRequest)(nil),      // 15: strata.plugin.v1.PlanRequest
+	(*PlanResponse)(nil),     // 16: strata.plugin.v1.PlanResponse
+	(*Object)(nil),           // 17: strata.plugin.v1.Object
+	(*Value)(nil),            // 18: strata.plugin.v1.Value
+	(*SecretKey)(nil),        // 19: strata.plugin.v1.SecretKey
+	nil,                      // 20: strata.plugin.v1.EnsureRequest.PasswordsEntry
+	nil,                      // 21: strata.plugin.v1.EnsureRequest.PreviousEntry
+	nil,                      // 22: strata.plugin.v1.PlanRequest.ObjectsEntry
 }
 var file_plugin_v1_plugin_proto_depIdxs = []int32{
 	3,  // 0: strata.plugin.v1.DescribeResponse.capabilities:type_name -> strata.plugin.v1.Capability
 	4,  // 1: strata.plugin.v1.Capability.passwords:type_name -> strata.plugin.v1.Password
-	5,  // 2: strata.plugin.v1.ValidateRequest.claim:type_name -> strata.plugin.v1.Claim
-	10, // 3: strata.plugin.v1.ValidateResponse.problems:type_name -> strata.plugin.v1.Problem
-	5,  // 4: strata.plugin.v1.PlanRequest.claim:type_name -> strata.plugin.v1.Claim
-	16, // 5: strata.plugin.v1.PlanRequest.objects:type_name -> strata.plugin.v1.PlanRequest.ObjectsEntry
-	13, // 6: strata.plugin.v1.PlanResponse.objects:type_name -> strata.plugin.v1.Object
-	14, // 7: strata.plugin.v1.PlanResponse.publishes:type_name -> strata.plugin.v1.Value
-	0,  // 8: strata.plugin.v1.Object.mode:type_name -> strata.plugin.v1.Mode
-	15, // 9: strata.plugin.v1.Value.secret_key:type_name -> strata.plugin.v1.SecretKey
-	1,  // 10: strata.plugin.v1.CapabilityPlugin.Describe:input_type -> strata.plugin.v1.DescribeRequest
-	8,  // 11: strata.plugin.v1.CapabilityPlugin.Validate:input_type -> strata.plugin.v1.ValidateRequest
-	11, // 12: strata.plugin.v1.CapabilityPlugin.Plan:input_type -> strata.plugin.v1.PlanRequest
-	6,  // 13: strata.plugin.v1.CapabilityPlugin.Health:input_type -> strata.plugin.v1.HealthRequest
-	2,  // 14: strata.plugin.v1.CapabilityPlugin.Describe:output_type -> strata.plugin.v1.DescribeResponse
-	9,  // 15: strata.plugin.v1.CapabilityPlugin.Validate:output_type -> strata.plugin.v1.ValidateResponse
-	12, // 16: strata.plugin.v1.CapabilityPlugin.Plan:output_type -> strata.plugin.v1.PlanResponse
-	7,  // 17: strata.plugin.v1.CapabilityPlugin.Health:output_type -> strata.plugin.v1.HealthResponse
-	14, // [14:18] is the sub-list for method output_type
-	10, // [10:14] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	5,  // 2: strata.plugin.v1.EnsureRequest.claim:type_name -> strata.plugin.v1.Claim
+	20, // 3: strata.plugin.v1.EnsureRequest.passwords:type_name -> strata.plugin.v1.EnsureRequest.PasswordsEntry
+	21, // 4: strata.plugin.v1.EnsureRequest.previous:type_name -> strata.plugin.v1.EnsureRequest.PreviousEntry
+	18, // 5: strata.plugin.v1.EnsureResponse.publishes:type_name -> strata.plugin.v1.Value
+	5,  // 6: strata.plugin.v1.ReleaseRequest.claim:type_name -> strata.plugin.v1.Claim
+	5,  // 7: strata.plugin.v1.ValidateRequest.claim:type_name -> strata.plugin.v1.Claim
+	14, // 8: strata.plugin.v1.ValidateResponse.problems:type_name -> strata.plugin.v1.Problem
+	5,  // 9: strata.plugin.v1.PlanRequest.claim:type_name -> strata.plugin.v1.Claim
+	22, // 10: strata.plugin.v1.PlanRequest.objects:type_name -> strata.plugin.v1.PlanRequest.ObjectsEntry
+	17, // 11: strata.plugin.v1.PlanResponse.objects:type_name -> strata.plugin.v1.Object
+	18, // 12: strata.plugin.v1.PlanResponse.publishes:type_name -> strata.plugin.v1.Value
+	0,  // 13: strata.plugin.v1.Object.mode:type_name -> strata.plugin.v1.Mode
+	19, // 14: strata.plugin.v1.Value.secret_key:type_name -> strata.plugin.v1.SecretKey
+	1,  // 15: strata.plugin.v1.CapabilityPlugin.Describe:input_type -> strata.plugin.v1.DescribeRequest
+	12, // 16: strata.plugin.v1.CapabilityPlugin.Validate:input_type -> strata.plugin.v1.ValidateRequest
+	15, // 17: strata.plugin.v1.CapabilityPlugin.Plan:input_type -> strata.plugin.v1.PlanRequest
+	6,  // 18: strata.plugin.v1.CapabilityPlugin.Ensure:input_type -> strata.plugin.v1.EnsureRequest
+	8,  // 19: strata.plugin.v1.CapabilityPlugin.Release:input_type -> strata.plugin.v1.ReleaseRequest
+	10, // 20: strata.plugin.v1.CapabilityPlugin.Health:input_type -> strata.plugin.v1.HealthRequest
+	2,  // 21: strata.plugin.v1.CapabilityPlugin.Describe:output_type -> strata.plugin.v1.DescribeResponse
+	13, // 22: strata.plugin.v1.CapabilityPlugin.Validate:output_type -> strata.plugin.v1.ValidateResponse
+	16, // 23: strata.plugin.v1.CapabilityPlugin.Plan:output_type -> strata.plugin.v1.PlanResponse
+	7,  // 24: strata.plugin.v1.CapabilityPlugin.Ensure:output_type -> strata.plugin.v1.EnsureResponse
+	9,  // 25: strata.plugin.v1.CapabilityPlugin.Release:output_type -> strata.plugin.v1.ReleaseResponse
+	11, // 26: strata.plugin.v1.CapabilityPlugin.Health:output_type -> strata.plugin.v1.HealthResponse
+	21, // [21:27] is the sub-list for method output_type
+	15, // [15:21] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_plugin_v1_plugin_proto_init() }
@@ -1188,7 +1473,7 @@ func file_plugin_v1_plugin_proto_init() {
 	if File_plugin_v1_plugin_proto != nil {
 		return
 	}
-	file_plugin_v1_plugin_proto_msgTypes[13].OneofWrappers = []any{
+	file_plugin_v1_plugin_proto_msgTypes[17].OneofWrappers = []any{
 		(*Value_Text)(nil),
 		(*Value_SecretKey)(nil),
 	}
@@ -1198,7 +1483,7 @@ func file_plugin_v1_plugin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plugin_v1_plugin_proto_rawDesc), len(file_plugin_v1_plugin_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   16,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -35,6 +35,8 @@ const (
 	CapabilityPlugin_Describe_FullMethodName = "/strata.plugin.v1.CapabilityPlugin/Describe"
 	CapabilityPlugin_Validate_FullMethodName = "/strata.plugin.v1.CapabilityPlugin/Validate"
 	CapabilityPlugin_Plan_FullMethodName     = "/strata.plugin.v1.CapabilityPlugin/Plan"
+	CapabilityPlugin_Ensure_FullMethodName   = "/strata.plugin.v1.CapabilityPlugin/Ensure"
+	CapabilityPlugin_Release_FullMethodName  = "/strata.plugin.v1.CapabilityPlugin/Release"
 	CapabilityPlugin_Health_FullMethodName   = "/strata.plugin.v1.CapabilityPlugin/Health"
 )
 
@@ -50,6 +52,13 @@ type CapabilityPluginClient interface {
 	Validate(ctx context.Context, in *ValidateRequest, opts ...grpc.CallOption) (*ValidateResponse, error)
 	// Plan says which objects a claim is to have, and what its binding holds.
 	Plan(ctx context.Context, in *PlanRequest, opts ...grpc.CallOption) (*PlanResponse, error)
+	// Ensure hands out what is outside of any cluster, such as a role of a server that exists, and
+	// brings it to what the request says. It is called again and again, and does the same each time:
+	// what it makes is known by the claim's UID.
+	Ensure(ctx context.Context, in *EnsureRequest, opts ...grpc.CallOption) (*EnsureResponse, error)
+	// Release takes that back. It is called again until it succeeds; what is not there any more is
+	// released.
+	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error)
 	// Health says what keeps the plug-in from its work. It is asked before a new version takes over
 	// from the one of before.
 	Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*HealthResponse, error)
@@ -93,6 +102,26 @@ func (c *capabilityPluginClient) Plan(ctx context.Context, in *PlanRequest, opts
 	return out, nil
 }
 
+func (c *capabilityPluginClient) Ensure(ctx context.Context, in *EnsureRequest, opts ...grpc.CallOption) (*EnsureResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EnsureResponse)
+	err := c.cc.Invoke(ctx, CapabilityPlugin_Ensure_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *capabilityPluginClient) Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReleaseResponse)
+	err := c.cc.Invoke(ctx, CapabilityPlugin_Release_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *capabilityPluginClient) Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*HealthResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(HealthResponse)
@@ -115,6 +144,13 @@ type CapabilityPluginServer interface {
 	Validate(context.Context, *ValidateRequest) (*ValidateResponse, error)
 	// Plan says which objects a claim is to have, and what its binding holds.
 	Plan(context.Context, *PlanRequest) (*PlanResponse, error)
+	// Ensure hands out what is outside of any cluster, such as a role of a server that exists, and
+	// brings it to what the request says. It is called again and again, and does the same each time:
+	// what it makes is known by the claim's UID.
+	Ensure(context.Context, *EnsureRequest) (*EnsureResponse, error)
+	// Release takes that back. It is called again until it succeeds; what is not there any more is
+	// released.
+	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
 	// Health says what keeps the plug-in from its work. It is asked before a new version takes over
 	// from the one of before.
 	Health(context.Context, *HealthRequest) (*HealthResponse, error)
@@ -136,6 +172,12 @@ func (UnimplementedCapabilityPluginServer) Validate(context.Context, *ValidateRe
 }
 func (UnimplementedCapabilityPluginServer) Plan(context.Context, *PlanRequest) (*PlanResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Plan not implemented")
+}
+func (UnimplementedCapabilityPluginServer) Ensure(context.Context, *EnsureRequest) (*EnsureResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Ensure not implemented")
+}
+func (UnimplementedCapabilityPluginServer) Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Release not implemented")
 }
 func (UnimplementedCapabilityPluginServer) Health(context.Context, *HealthRequest) (*HealthResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Health not implemented")
@@ -215,6 +257,42 @@ func _CapabilityPlugin_Plan_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _CapabilityPlugin_Ensure_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EnsureRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CapabilityPluginServer).Ensure(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CapabilityPlugin_Ensure_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CapabilityPluginServer).Ensure(ctx, req.(*EnsureRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _CapabilityPlugin_Release_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReleaseRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CapabilityPluginServer).Release(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CapabilityPlugin_Release_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CapabilityPluginServer).Release(ctx, req.(*ReleaseRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _CapabilityPlugin_Health_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(HealthRequest)
 	if err := dec(in); err != nil {
@@ -251,6 +329,14 @@ var CapabilityPlugin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Plan",
 			Handler:    _CapabilityPlugin_Plan_Handler,
+		},
+		{
+			MethodName: "Ensure",
+			Handler:    _CapabilityPlugin_Ensure_Handler,
+		},
+		{
+			MethodName: "Release",
+			Handler:    _CapabilityPlugin_Release_Handler,
 		},
 		{
 			MethodName: "Health",
