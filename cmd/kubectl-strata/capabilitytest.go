@@ -43,7 +43,7 @@ const capabilityTestExamples = `  go build -trimpath -o plugin . && kubectl stra
 // pluginTest says how a plug-in is tested.
 type pluginTest struct {
 	parameters, output, credentials string
-	log                             bool
+	log, listen                     bool
 }
 
 func newCapabilityTest(t *tool) *cobra.Command {
@@ -57,6 +57,8 @@ func newCapabilityTest(t *tool) *cobra.Command {
 	}
 	command.Flags().StringVar(&p.parameters, "parameters", "", "parameters of the claim that is asked about, in JSON; without them the defaults")
 	command.Flags().StringVar(&p.credentials, "credentials", "", "folder with its credentials, for a plug-in that hands out what is outside of clusters: it does")
+	command.Flags().BoolVar(&p.listen, "listen", false,
+		"run it in place, and as a Deployment does: it listens where STRATA_PLUGIN_LISTEN says. That is for other languages than Go")
 	command.Flags().BoolVar(&p.log, "log", false, "show what the plug-in logs")
 	console.OutputFlag(command, &p.output, "json", "yaml")
 	return command
@@ -86,6 +88,11 @@ func (t *tool) capabilityTest(ctx context.Context, program string, p *pluginTest
 		}
 	}, funcr.Options{})
 	options := providers.Options{Folder: folder, Log: log}
+	if p.listen {
+		if options.Listens, err = filepath.Abs(program); err != nil {
+			return fmt.Errorf("cannot find the plug-in: %w", err)
+		}
+	}
 	if p.credentials != "" {
 		if options.Credentials, err = credentialsOf(folder, p.credentials); err != nil {
 			return err

@@ -314,7 +314,7 @@ func TestProcessesHandNothingOut(t *testing.T) {
 }
 
 // What a plug-in says of what it hands out has no password in it, whatever it says.
-func TestPasswordsAreNotTold(t *testing.T) {
+func TestPluginsTellNoPasswords(t *testing.T) {
 	f := newFixture(t)
 	f.plugins, f.credentials = t.TempDir(), t.TempDir()
 	digest := providerstest.Put(t, f.plugins, providerstest.Build(t, ".", "github.com/strata-project/strata/internal/providers/testdata/leaky"))

@@ -40,6 +40,9 @@ type Options struct {
 	// Credentials has a folder for each provider whose program, as a process, hands out what is
 	// outside of clusters, with its credentials for that; where it is empty, none does.
 	Credentials string
+	// Listens is a program that is run as a Deployment would, on this machine, in place of each that
+	// is asked; where it is empty none is.
+	Listens string
 	// Dial connects with programs that run elsewhere; nil means as ever.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Log receives what programs say.
@@ -204,9 +207,12 @@ func (h *Host) program(of Reference) (*program, error) {
 		return nil, err
 	}
 	var by launcher
-	if RunOf(of.CapabilityPlugin) == v1alpha1.PluginProcess {
+	switch {
+	case h.options.Listens != "":
+		by = listening{of: of, options: h.options}
+	case RunOf(of.CapabilityPlugin) == v1alpha1.PluginProcess:
 		by = processes{of: of, options: h.options, cluster: h.cluster}
-	} else {
+	default:
 		by = deployed{of: of, options: h.options, cluster: h.cluster}
 	}
 	made := newProgram(of, by, h.options)

@@ -113,6 +113,17 @@ func (k *Kubelet) Dial(ctx context.Context, network, address string) (net.Conn, 
 	return (&net.Dialer{}).DialContext(ctx, network, of.port)
 }
 
+// Addresses returns where the Pods listen, as nobody else knows it.
+func (k *Kubelet) Addresses() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var all []string
+	for _, of := range k.pods {
+		all = append(all, of.port)
+	}
+	return all
+}
+
 // PID returns the process of a Deployment; 0 where it has none.
 func (k *Kubelet) PID(deployment string) int {
 	k.mu.Lock()
