@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -149,7 +150,8 @@ func startController(ctx context.Context) error {
 		Env: []string{"KUBE_CACHE_MUTATION_DETECTOR=" + os.Getenv("KUBE_CACHE_MUTATION_DETECTOR")},
 		Args: []string{
 			"--log-level", "debug", "--watch-label-selector", "!" + ownController, "--events-addr", stack.plane.EventsURL(),
-			"--plugin-processes", capabilityPlugins(),
+			"--plugin-processes", capabilityPlugins(), "--plugin-process-images", strings.TrimSuffix(strings.TrimPrefix(stack.oci.URL(""), "oci://"), "/"),
+			"--plugin-cache", filepath.Join(stack.plane.Dir(), "plugin-cache"),
 		},
 	})
 	if err != nil {
