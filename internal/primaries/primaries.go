@@ -284,9 +284,18 @@ func (l Look) standings(plan dependents.Plan, results []dependents.Result) []obj
 			outcome[result.Action.ID] = result
 		}
 	}
+	waits := map[string]string{}
+	for _, object := range l.Objects {
+		if object.Object == nil {
+			waits[object.key()] = object.Waits
+		}
+	}
 	standings := slices.Clone(plan.Standings)
 	for i := range standings {
 		standing := &standings[i]
+		if why := waits[standing.Origin]; why != "" && standing.Health == objects.Progressing && !standing.Unwanted {
+			standing.Message = why // it stays as it is until then
+		}
 		result, done := outcome[standing.ID]
 		switch {
 		case done && result.Err != nil:
