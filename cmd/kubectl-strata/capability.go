@@ -101,10 +101,10 @@ func (t *tool) capabilityList(ctx context.Context, capability, output string) er
 		}
 		return t.PrintNames(snapshot.Providers, names)
 	}
-	columns := console.Columns("CAPABILITY", "PROVIDER", "VERSIONS:2", "DEFAULT:4", "SERVES:1", "CLAIMS:3", "READY", "WHY", "DESCRIPTION")
+	columns := console.Columns("CAPABILITY", "PROVIDER", "VERSIONS:2", "DEFAULT:4", "SERVES:1", "CLAIMS:3", "READY", "WHY", "PLUG-IN", "DESCRIPTION")
 	rows := printing.OfferRows(offers)
 	if output != "wide" {
-		columns, rows = console.Without(columns, rows, "DESCRIPTION")
+		columns, rows = console.Without(columns, rows, "PLUG-IN", "DESCRIPTION")
 	}
 	none := "No CapabilityProviders found."
 	if len(s.Providers) > 0 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -35,20 +36,10 @@ const claimsOfBench = 200
 // Claims are served beside the same objects applied plainly, as the same account and with as
 // many workers: the ratios of time and of writes, and what the keeper holds of each claim.
 func BenchmarkClaims(b *testing.B) {
-	count := claimsOfBench
-	if text := os.Getenv("STRATA_BENCH_CLAIMS"); text != "" {
-		var err error
-		if count, err = strconv.Atoi(text); err != nil {
-			b.Fatal(err)
-		}
-	}
+	count := benchCount(b)
 	for range b.N {
 		f := newFixture(b)
-		settings := ""
-		for i := range 9 {
-			settings += fmt.Sprintf("  - {id: s%d, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: \"${claim.name}-%d\"}, data: {of: \"${claim.name}\"}}}\n", i, i)
-		}
-		f.provider("a", fmt.Sprintf(benchProvider, settings))
+		f.provider("a", templatesOfBench())
 		before := heap()
 		f.start(0)
 		f.settled()
@@ -75,6 +66,109 @@ func BenchmarkClaims(b *testing.B) {
 		b.Logf("%d claims: made in %s, served after %s; their objects applied plainly in %s", count, made, took, plainly)
 		f.end()
 	}
+}
+
+func benchCount(b *testing.B) int {
+	b.Helper()
+	text := os.Getenv("STRATA_BENCH_CLAIMS")
+	if text == "" {
+		return claimsOfBench
+	}
+	count, err := strconv.Atoi(text)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return count
+}
+
+func templatesOfBench() string {
+	settings := ""
+	for i := range 9 {
+		settings += fmt.Sprintf("  - {id: s%d, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: \"${claim.name}-%d\"}, data: {of: \"${claim.name}\"}}}\n", i, i)
+	}
+	return fmt.Sprintf(benchProvider, settings)
+}
+
+// Claims are served by a plug-in beside the same by templates: the ratios of time and of what is
+// held, and what the plug-in's process has.
+func BenchmarkClaimsByPlugin(b *testing.B) {
+	count := benchCount(b)
+	for range b.N {
+		byTemplates := newFixture(b)
+		byTemplates.provider("a", templatesOfBench())
+		byTemplates.start(0)
+		plainTook, plainHeld, plainAsked := byTemplates.serveMany(count, func(i int) { byTemplates.claims(fmt.Sprintf("db%d", i), "") })
+		byTemplates.end()
+
+		byPlugin := newFixture(b)
+		byPlugin.offered("a", byPlugin.plugged())
+		byPlugin.start(0)
+		byPlugin.wants("first", "  parameters: {do: many}\n") // the start is apart
+		byPlugin.says("first", v1alpha1.ReasonBound)
+		took, held, asked := byPlugin.serveMany(count, func(i int) { byPlugin.wants(fmt.Sprintf("db%d", i), "  parameters: {do: many}\n") })
+		calls := byPlugin.host.Calls()
+		if more := byPlugin.settled(); len(more) > 0 || byPlugin.host.Calls() != calls {
+			b.Errorf("settled, the keeper asks for %d things, and the plug-in %d times", len(more), byPlugin.host.Calls()-calls)
+		}
+		b.ReportMetric(took.Seconds()/plainTook.Seconds(), "time/templates")
+		b.ReportMetric(float64(asked)/float64(plainAsked), "requests/templates")
+		b.ReportMetric(float64(held)/float64(plainHeld), "held/templates")
+		b.ReportMetric(float64(calls)/float64(count), "calls/claim")
+		b.ReportMetric(float64(byPlugin.resident()), "B/process")
+		b.Logf("%d claims by templates: %s, %d B each; by plug-in: %s, %d B each", count, plainTook, plainHeld/int64(count), took, held/int64(count))
+		byPlugin.end()
+	}
+}
+
+// serveMany has claims made and waits until they are served; it returns how long that took, what
+// the process holds of them, and how many requests there were.
+func (f *fixture) serveMany(count int, create func(i int)) (took time.Duration, held int64, asked int) {
+	f.Helper()
+	f.settled()
+	before, began := heap(), time.Now()
+	have := f.served()
+	for i := range count {
+		create(i)
+	}
+	f.allReady(have + count)
+	took = time.Since(began)
+	asked = len(f.settled())
+	return took, heap() - before, asked
+}
+
+// served returns how many claims are.
+func (f *fixture) served() int {
+	f.Helper()
+	list := &v1alpha1.CapabilityClaimList{}
+	f.must(f.client.List(f.ctx, list, client.InNamespace(f.shop)))
+	ready := 0
+	for i := range list.Items {
+		if list.Items[i].Status.Binding != nil {
+			ready++
+		}
+	}
+	return ready
+}
+
+// resident returns how much memory the plug-in's process has, in bytes.
+func (f *fixture) resident() int64 {
+	f.Helper()
+	links, err := filepath.Glob("/proc/[0-9]*/exe")
+	f.must(err)
+	for _, link := range links {
+		if path, err := os.Readlink(link); err != nil || !strings.HasPrefix(path, f.plugins) {
+			continue
+		}
+		status, err := os.ReadFile(filepath.Join(filepath.Dir(link), "statm"))
+		f.must(err)
+		var size, pages int64
+		if _, err := fmt.Sscan(string(status), &size, &pages); err != nil {
+			f.Fatal(err)
+		}
+		return pages * int64(os.Getpagesize())
+	}
+	f.Fatal("the plug-in does not run")
+	return 0
 }
 
 // byKind counts requests by what they do to which kind.
@@ -105,14 +199,7 @@ func (f *fixture) allReady(count int) {
 	f.Helper()
 	deadline := time.Now().Add(10 * patience)
 	for {
-		list := &v1alpha1.CapabilityClaimList{}
-		f.must(f.client.List(f.ctx, list, client.InNamespace(f.shop)))
-		ready := 0
-		for i := range list.Items {
-			if list.Items[i].Status.Binding != nil {
-				ready++
-			}
-		}
+		ready := f.served()
 		if ready == count {
 			return
 		}

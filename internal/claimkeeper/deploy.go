@@ -216,6 +216,28 @@ func (c pluginCluster) put(ctx context.Context, as client.Client, object client.
 	return nil
 }
 
+// Deployed tells whether the Deployment of a plug-in is there as it is wanted.
+func (c pluginCluster) Deployed(ctx context.Context, of providers.Reference) (bool, error) {
+	made, err := c.plugin(ctx, of)
+	if err != nil {
+		return false, err
+	}
+	as, err := c.as(ctx, of)
+	if err != nil {
+		return false, err
+	}
+	objects, err := made.Objects()
+	if err != nil {
+		return false, err
+	}
+	live := &appsv1.Deployment{}
+	if err := as.Get(ctx, types.NamespacedName{Namespace: made.Namespace, Name: made.Name()}, live); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	wanted := objects[len(objects)-1].GetAnnotations()[v1alpha1.PluginAnnotation]
+	return live.Annotations[v1alpha1.PluginAnnotation] == wanted && belongs(live, made) == nil, nil
+}
+
 // Withdraw removes the Deployment of a plug-in.
 func (c pluginCluster) Withdraw(ctx context.Context, of providers.Reference) error {
 	made, err := c.plugin(ctx, of)
@@ -246,18 +268,20 @@ func (c pluginCluster) Withdraw(ctx context.Context, of providers.Reference) err
 
 // withdraw removes what the plug-ins of a provider run by that nobody needs any more: neither the
 // provider, nor new claims, nor one that is bound. It looks where the needed ones are other ones
-// than before.
-func (k *Keeper) withdraw(ctx context.Context, provider *v1alpha1.CapabilityProvider, serves *v1alpha1.CapabilityPluginStatus) {
+// than before. It returns false once nothing is needed.
+func (k *Keeper) withdraw(ctx context.Context, provider *v1alpha1.CapabilityProvider, serves *v1alpha1.CapabilityPluginStatus) (left bool) {
 	needed, known := k.needed(ctx, provider, serves)
+	left = !known || len(needed) > 0
 	text := strings.Join(slices.Sorted(maps.Keys(needed)), " ")
 	if last, did := k.plugins.needed.get(provider.UID); !known || did && last == text {
-		return
+		return left
 	}
 	if err := k.removeOthers(ctx, provider, needed); err != nil {
 		logf.FromContext(ctx).Info("what a plug-in has left is still there", "provider", provider.Name, "error", err.Error())
-		return
+		return true
 	}
 	k.plugins.needed.set(provider.UID, text)
+	return left
 }
 
 // needed returns the names of what the plug-ins of a provider run by; known is false where a
@@ -268,17 +292,17 @@ func (k *Keeper) needed(
 	serves *v1alpha1.CapabilityPluginStatus,
 ) (names map[string]bool, known bool) {
 	names = map[string]bool{}
-	add := func(spec v1alpha1.CapabilityProviderSpec) {
-		if spec.Plugin != nil && providers.RunOf(*spec.Plugin) == v1alpha1.PluginDeployment {
-			names[plugindeploy.Plugin{Provider: provider.Name, CapabilityPlugin: *spec.Plugin}.Name()] = true
+	add := func(plugin *v1alpha1.CapabilityPlugin) {
+		if plugin != nil && providers.RunOf(*plugin) == v1alpha1.PluginDeployment {
+			names[plugindeploy.Plugin{Provider: provider.Name, CapabilityPlugin: *plugin}.Name()] = true
 		}
 	}
-	add(provider.Spec)
-	for _, of := range []*v1alpha1.CapabilityPluginStatus{serves, provider.Status.Plugin} {
-		if of != nil {
-			spec := provider.Spec.DeepCopy()
-			spec.Plugin.Digest = of.Digest
-			add(*spec)
+	add(provider.Spec.Plugin)
+	if provider.Spec.Plugin != nil {
+		for _, of := range []*v1alpha1.CapabilityPluginStatus{serves, provider.Status.Plugin} {
+			if of != nil {
+				add(&v1alpha1.CapabilityPlugin{Digest: of.Digest, Run: provider.Spec.Plugin.Run})
+			}
 		}
 	}
 	claims := &v1alpha1.CapabilityClaimList{}
@@ -294,7 +318,7 @@ func (k *Keeper) needed(
 		if err != nil || record == nil {
 			return nil, false
 		}
-		add(record.bound.Spec)
+		add(record.bound.Spec.Plugin)
 	}
 	return names, true
 }

@@ -362,3 +362,52 @@ func TestPluginOfAnImageAsAProcess(t *testing.T) {
 		"later-binding": true, "later-passwords": true, "later-server": true, "later-users": true,
 	}))...)
 }
+
+// The image of a plug-in of the cluster must be signed, too. While the registry is away, what was
+// signed when it was deployed goes on, also for a controller that has just begun; and where the key
+// goes, so does the Deployment.
+func TestSignedPluginOfTheCluster(t *testing.T) {
+	c := newCluster(t)
+	key, public := newKey(t)
+	digest := c.push()
+	provider := c.offered("a", c.plugin(digest, fmt.Sprintf("    verify: {keys: [%q]}\n", public)))
+	c.start(0)
+	c.providerSays("a", "@"+digest+" is not signed")
+	if names := c.deployments(); len(names) > 0 {
+		t.Errorf("what is not signed runs: %v", names)
+	}
+	c.must(c.registry.Sign(c.ctx, "plugins/naughty", "x@"+digest, key))
+	c.providerSays("a", "offers database/naughty")
+	claim := c.wants("db", "")
+	c.says("db", v1alpha1.ReasonBound)
+	c.end()
+
+	c.must(c.registry.Stop())
+	c.programs = t.TempDir()
+	c.start(0)
+	c.patch(claim, `{"spec":{"parameters":{"do":"waits"}}}`)
+	c.says("db", v1alpha1.ReasonProgressing, "waits for the moon")
+	c.patch(claim, `{"spec":{"parameters":{"do":"x"}}}`)
+	c.says("db", v1alpha1.ReasonBound)
+
+	c.must(c.registry.Start())
+	_, other := newKey(t)
+	c.patch(provider, fmt.Sprintf(`{"spec":{"plugin":{"verify":{"keys":[%q]}}}}`, other))
+	c.providerSays("a", "none of the 1 signatures")
+	c.only(0)
+	c.patch(claim, `{"spec":{"parameters":{"do":"y"}}}`)
+	c.says("db", v1alpha1.ReasonPluginFailed, "none of the 1 signatures")
+	c.has("here", c.client, "db-binding", "db-passwords", "db-server", "db-users")
+
+	t.Log("a provider that goes over to templates keeps the Deployment for what is bound to it")
+	c.patch(provider, fmt.Sprintf(`{"spec":{"plugin":{"verify":{"keys":[%q]}}}}`, public))
+	c.says("db", v1alpha1.ReasonBound)
+	c.only(1)
+	c.patch(provider, `{"spec":{"plugin":null,"versions":["1.0"],"publishes":[{"key":"host","value":"db"}],"parameters":{"schema":{"type":"object","properties":{"do":{"type":"string"}}}}}}`)
+	c.condition("db", v1alpha1.BindingOutdatedCondition, v1alpha1.ReasonProviderChanged)
+	c.only(1)
+	c.annotate(claim, v1alpha1.ConfirmDeletionAnnotation, "true")
+	c.must(c.client.Delete(c.ctx, claim))
+	c.gone(&v1alpha1.CapabilityClaim{}, "db")
+	c.only(0)
+}

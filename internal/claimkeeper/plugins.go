@@ -116,6 +116,8 @@ type offer struct {
 	serves *v1alpha1.CapabilityPluginStatus
 	// again is when it is looked at again; zero for no time of its own.
 	again time.Duration
+	// unknown is true until it has answered, or failed, once.
+	unknown bool
 }
 
 // offers looks after a provider's plug-in, and after the one that serves in its place.
@@ -140,7 +142,7 @@ func (k *Keeper) offers(ctx context.Context, provider *v1alpha1.CapabilityProvid
 // offersBy looks after one plug-in of a provider.
 func (k *Keeper) offersBy(ctx context.Context, provider *v1alpha1.CapabilityProvider, spec v1alpha1.CapabilityProviderSpec) offer {
 	known := k.inquire(ctx, k.reference(ctx, provider.Name, spec), spec.Capability)
-	made := offer{again: max(known.next.Sub(k.now()), time.Second)}
+	made := offer{again: max(known.next.Sub(k.now()), time.Second), unknown: !known.known}
 	if known.asking {
 		made.again = 0 // its end has the provider looked at
 	}

@@ -71,6 +71,22 @@ func TestPluginServesAClaim(t *testing.T) {
 		t.Errorf("the provider offers %v", got)
 	}
 
+	t.Log("a controller that begins says nothing else of it")
+	f.eventually("the provider counts its claim", func() error {
+		if provider = f.providerSays("a"); provider.Status.Claims != 1 {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+	f.end()
+	f.start(0)
+	f.settled()
+	again := &v1alpha1.CapabilityProvider{}
+	f.must(f.client.Get(f.ctx, types.NamespacedName{Name: f.shop + "-a"}, again))
+	if again.ResourceVersion != provider.ResourceVersion {
+		t.Errorf("the provider says %+v, and said %+v", again.Status, provider.Status)
+	}
+
 	t.Log("what holds data goes where that is confirmed")
 	f.must(f.client.Delete(f.ctx, claim))
 	f.says("db", v1alpha1.ReasonDeletionBlocked, "data would go with Secret "+f.shop+"/db-users")

@@ -85,10 +85,16 @@ func (k *Keeper) reconcileProvider(ctx context.Context, req ctrl.Request) (time.
 	var serves *v1alpha1.CapabilityPluginStatus
 	if provider.Spec.Plugin != nil {
 		of := k.offers(ctx, provider)
+		if of.unknown && provider.Status.Plugin != nil && provider.Status.ObservedGeneration == provider.Generation {
+			return of.again, nil // what it was before this process began, it is until more is known
+		}
 		if serves, again = of.serves, of.again; of.problem != "" {
 			problems = append(problems, of.problem)
 		}
-		k.withdraw(ctx, provider, serves)
+	}
+	runs := provider.Status.Plugin != nil || provider.Spec.Plugin != nil
+	if runs {
+		runs = k.withdraw(ctx, provider, serves)
 	}
 	spec, _ := k.promise(ctx, provider)
 	known, err := k.understand(spec)
@@ -101,8 +107,8 @@ func (k *Keeper) reconcileProvider(ctx context.Context, req ctrl.Request) (time.
 	}
 	patched := provider.DeepCopy()
 	patched.Status = capabilities.ProviderStatus(provider, spec, problems, bound, k.now())
-	if patched.Status.Plugin = serves; serves == nil && provider.Spec.Plugin != nil {
-		patched.Status.Plugin = provider.Status.Plugin
+	if patched.Status.Plugin = serves; serves == nil && (provider.Spec.Plugin != nil || runs) {
+		patched.Status.Plugin = provider.Status.Plugin // which says that something of it runs
 	}
 	if equality.Semantic.DeepEqual(patched.Status, provider.Status) {
 		return again, nil

@@ -92,12 +92,15 @@ func (p Plugin) meta() metav1.ObjectMeta {
 func (p Plugin) pod() map[string]string { return map[string]string{"app.kubernetes.io/name": p.Name()} }
 
 // Objects returns the objects beside the Secret, the Deployment last. All of them carry in an
-// annotation what identifies them.
+// annotation what identifies them, and who must have signed the image.
 func (p Plugin) Objects() ([]client.Object, error) {
 	objects := []client.Object{p.service(), p.policy(), p.deployment()}
 	data, err := json.Marshal(objects)
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the objects of a plug-in: %w", err)
+	}
+	if p.Verify != nil {
+		data = append(data, strings.Join(p.Verify.Keys, "\n")...)
 	}
 	sum := sha256.Sum256(data)
 	for _, object := range objects {

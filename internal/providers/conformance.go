@@ -8,8 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -170,7 +172,7 @@ func (t *trial) run(ctx context.Context) []Check {
 		_, check := t.plans(ctx, t.subject+": plans a rotation", rotating)
 		checks = append(checks, check)
 	}
-	checks = append(checks, t.survives(ctx, plan, request))
+	checks = append(checks, t.survives(ctx, plan, request), t.goesOn(ctx, plan, request), t.inTime(ctx, request))
 	if plan.GetEnsure() {
 		checks = append(checks, t.outside(ctx, asked)...)
 	}
@@ -292,3 +294,69 @@ func (t *trial) survives(ctx context.Context, plan *pluginv1.PlanResponse, reque
 	}
 	return passed(name, "")
 }
+
+// goesOn kills the program at each question, and asks for the plan again.
+func (t *trial) goesOn(ctx context.Context, plan *pluginv1.PlanResponse, request *pluginv1.PlanRequest) Check {
+	name := t.subject + ": goes on when it is killed at a question"
+	for _, question := range []func() error{
+		func() error { _, err := t.Host.Describe(ctx, t.Plugin); return err },
+		func() error {
+			_, err := t.Host.Validate(ctx, t.Plugin, &pluginv1.ValidateRequest{Claim: request.GetClaim(), Parameters: request.GetParameters()})
+			return err
+		},
+		func() error { _, err := t.Host.Plan(ctx, t.Plugin, request); return err },
+	} {
+		if err := t.killedAt(question); err != nil {
+			return failed(name, err)
+		}
+		other, err := t.Host.Plan(ctx, t.Plugin, request)
+		if err != nil {
+			return failed(name, err)
+		}
+		if !proto.Equal(plan, other) {
+			return failed(name, errors.New("it says something else after that"))
+		}
+	}
+	return passed(name, "")
+}
+
+// killedAt kills the program while it is asked something, which may have an answer all the same.
+func (t *trial) killedAt(question func() error) error {
+	asked := make(chan error, 1)
+	go func() { asked <- question() }()
+	for !t.Host.isAsking(t.Plugin) && len(asked) == 0 {
+		runtime.Gosched() // for it is a moment that an answer takes
+	}
+	t.Host.End()
+	var gone *FailedError
+	if err := <-asked; err != nil && !errors.As(err, &gone) {
+		return err
+	}
+	return nil
+}
+
+// inTime asks as often as a program is asked of by many claims, and says how long the longest
+// answer took.
+func (t *trial) inTime(ctx context.Context, request *pluginv1.PlanRequest) Check {
+	name := t.subject + ": answers in time"
+	slowest := time.Duration(0)
+	for asked := 0; asked < manyQuestions && slowest <= slowAnswer; asked++ {
+		began := time.Now()
+		if _, err := t.Host.Plan(ctx, t.Plugin, request); err != nil {
+			return failed(name, err)
+		}
+		slowest = max(slowest, time.Since(began))
+	}
+	if slowest > slowAnswer {
+		return failed(name, fmt.Errorf("an answer took %s, and a question is given up after %s: it must decide from its request alone, and ask nobody",
+			slowest.Round(time.Millisecond), callTimeout))
+	}
+	return passed(name, "within %s, %d times", slowAnswer, manyQuestions)
+}
+
+const (
+	// manyQuestions are asked after each other, and slowAnswer is when an answer is late: a fifth of
+	// what ends the question.
+	manyQuestions = 50
+	slowAnswer    = callTimeout / 5
+)

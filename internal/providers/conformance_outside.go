@@ -41,6 +41,14 @@ func (t *trial) outside(ctx context.Context, asked Asked) []Check {
 	}{
 		{"hands it out", func() (string, error) { return t.ensures(ctx, asked, passwords(trialPassword), nil, false) }},
 		{"hands it out again after a restart", func() (string, error) { return t.ensures(ctx, asked, passwords(trialPassword), nil, true) }},
+		{"hands it out after it was killed at that", func() (string, error) {
+			if request, err := asked.EnsureRequest(passwords(trialPassword), nil); err == nil {
+				if err := t.killedAt(func() error { _, err := t.Host.Ensure(ctx, t.Plugin, request); return err }); err != nil {
+					return "", err
+				}
+			}
+			return t.ensures(ctx, asked, passwords(trialPassword), nil, false)
+		}},
 		{"rotates", func() (string, error) {
 			asked.Rotation, asked.Rotating = 1, true
 			return t.ensures(ctx, asked, passwords(nextPassword), passwords(trialPassword), false)

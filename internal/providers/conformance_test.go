@@ -20,6 +20,7 @@ func TestConformance(t *testing.T) {
 		"wrong":    {"database/naughty 1.0: the parameters are taken: it does not take the parameters: parameters.do is wrong"},
 		"fail":     {"database/naughty 1.0: plans an instance: plug-in"},
 		"unsteady": {"database/naughty 1.0: says the same when it is asked the same: it says something else"},
+		"slow":     {"database/naughty 1.0: answers in time: an answer took 1.2"},
 		"named":    {"database/naughty 1.0: plans an instance: spec.objects[server].template.metadata.name: is missing"},
 	} {
 		parameters := fmt.Appendf(nil, `{"do": %q}`, do)

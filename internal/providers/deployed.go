@@ -24,6 +24,9 @@ type Cluster interface {
 	// Deploy brings the Deployment of a program about, and returns where it listens. The error is
 	// a WaitingError until it does.
 	Deploy(ctx context.Context, of Reference) (Endpoint, error)
+	// Deployed tells whether the Deployment of a program is there as it is wanted, by what it has
+	// been signed with.
+	Deployed(ctx context.Context, of Reference) (bool, error)
 	// Withdraw removes the Deployment of a program that may not run.
 	Withdraw(ctx context.Context, of Reference) error
 }
@@ -110,5 +113,14 @@ func (d deployed) trusted(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return d.options.Images.Check(ctx, image)
+	err = d.options.Images.Check(ctx, image)
+	var unsigned *images.UnsignedError
+	if err == nil || errors.As(err, &unsigned) {
+		return err
+	}
+	// Its registry is away. It was signed when it was deployed.
+	if there, failure := d.cluster.Deployed(ctx, d.of); failure == nil && there {
+		return nil
+	}
+	return err
 }

@@ -134,6 +134,14 @@ func (h *Host) Tend(ctx context.Context, of Reference) error {
 	return err
 }
 
+// isAsking tells whether a program is being asked something.
+func (h *Host) isAsking(of Reference) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	known := h.programs[of.Key()]
+	return known != nil && len(known.slots) > 0
+}
+
 // endAll ends what runs of a program of a provider, however it was referred to.
 func (h *Host) endAll(of Reference) {
 	h.mu.Lock()

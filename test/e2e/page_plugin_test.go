@@ -50,6 +50,6 @@ func TestPageOfWritingAPlugin(t *testing.T) {
 	runPage(t, "../../docs/write-a-plugin.md", folder, environment, 20, map[string]string{
 		"registry.example.com": strings.TrimSuffix(strings.TrimPrefix(stack.oci.URL(""), "oci://"), "/"),
 		"go mod tidy":          "go mod edit -replace github.com/strata-project/strata=" + root + " && cp " + root + "/go.sum . && go mod tidy",
-		"digest: DIGEST\n":     "digest: DIGEST\n    run: Process\n",
+		"    kinds:\n":         "    run: Process\n    kinds:\n",
 	})
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // OfferRows returns a row for each provider, in the columns CAPABILITY, PROVIDER, VERSIONS,
-// DEFAULT, SERVES, CLAIMS, READY, WHY and DESCRIPTION.
+// DEFAULT, SERVES, CLAIMS, READY, WHY, PLUG-IN and DESCRIPTION.
 func OfferRows(offers []capabilities.Offer) [][]string {
 	rows := [][]string{}
 	for _, offer := range offers {
@@ -29,11 +29,23 @@ func OfferRows(offers []capabilities.Offer) [][]string {
 			why = ""
 		}
 		rows = append(rows, []string{
-			offer.Capability, offer.Name, few(offer.Versions), isDefault, offer.Serves, strconv.Itoa(len(offer.Claims)), offer.Ready, why, offer.Description,
+			offer.Capability, offer.Name, few(offer.Versions), isDefault, offer.Serves, strconv.Itoa(len(offer.Claims)),
+			offer.Ready, why, programOf(offer.Plugin), offer.Description,
 		})
 	}
 	return rows
 }
+
+// programOf names the program that serves new claims; empty for a provider without one.
+func programOf(plugin *v1alpha1.CapabilityPluginStatus) string {
+	if plugin == nil {
+		return ""
+	}
+	return strings.TrimSpace(plugin.Name+" "+plugin.Version) + " " + plugin.Digest[:min(len(plugin.Digest), shownDigest)]
+}
+
+// shownDigest is how much of a digest is shown.
+const shownDigest = len("sha256:") + 12
 
 // ClaimRows returns a row for each claim, in the columns NAMESPACE, NAME, CAPABILITY, WANTED,
 // PROVIDER, VERSION, READY, AGE, WHY, BINDING, LAYER and RELEASES.

@@ -35,6 +35,8 @@ type Offer struct {
 	// Ready is the status of the condition, and Message what the controller says.
 	Ready   string `json:"ready"`
 	Message string `json:"message"`
+	// Plugin is the program that serves new claims; null for a provider with templates.
+	Plugin *v1alpha1.CapabilityPluginStatus `json:"plugin"`
 	// Claims that are bound to it, as NAMESPACE/NAME.
 	Claims []string `json:"claims"`
 }
@@ -55,6 +57,7 @@ func Offers(s *snapshot.Snapshot, capability, controller string) []Offer {
 		if offered.Parameters != nil {
 			offer.Parameters = offered.Parameters.Schema
 		}
+		offer.Plugin = provider.Status.Plugin
 		offer.Ready, offer.Message = said(provider.Status.Conditions, provider.Status.ObservedGeneration, provider.Generation)
 		for _, claim := range s.Claims {
 			if claim.Status.Provider == provider.Name {

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
@@ -28,6 +29,9 @@ type File struct {
 	// Content of it, or where it leads to as a link.
 	Content, Link string
 }
+
+// large is from how many bytes on a layer is not compressed.
+const large = 1 << 20
 
 // Layer returns a layer with files.
 func Layer(t testing.TB, files ...File) v1.Layer {
@@ -44,6 +48,9 @@ func Layer(t testing.TB, files ...File) v1.Layer {
 		must(t, err)
 	}
 	must(t, archive.Close())
+	if packed.Len() > large { // which takes long with -race
+		return static.NewLayer(packed.Bytes(), types.OCIUncompressedLayer)
+	}
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(packed.Bytes())), nil }
 	layer, err := tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer))
 	must(t, err)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,6 +68,8 @@ func (n *naughty) Plan(request plugin.Request) (plugin.Plan, error) {
 		},
 	}
 	switch do, _ := request.Parameters["do"].(string); do {
+	case "many":
+		plan = many(request.Claim)
 	case "hang":
 		select {}
 	case "exit":
@@ -91,6 +94,10 @@ func (n *naughty) Plan(request plugin.Request) (plugin.Plan, error) {
 		server.Data["environment"] = strings.Join(os.Environ(), "\n")
 	case "pid":
 		server.Data["pid"] = fmt.Sprint(os.Getpid())
+	case "slow":
+		if asked%20 == 0 {
+			time.Sleep(1200 * time.Millisecond)
+		}
 	case "unsteady":
 		server.Labels = map[string]string{"asked": fmt.Sprint(asked)}
 	case "kind":
@@ -104,4 +111,23 @@ func (n *naughty) Plan(request plugin.Request) (plugin.Plan, error) {
 		plan.Objects[0].Waits = "has no disk yet"
 	}
 	return plan, nil
+}
+
+// many has ten objects, as the templates have that it is compared with.
+func many(claim plugin.Claim) plugin.Plan {
+	users := &corev1.Secret{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: claim.Name + "-users"},
+		StringData: map[string]string{"app": plugin.Password("app")},
+	}
+	plan := plugin.Plan{
+		Objects:   []plugin.Object{{ID: "users", Object: users}},
+		Publishes: []plugin.Value{{Key: "password", Secret: &plugin.SecretKey{Name: users.Name, Key: "app"}}},
+	}
+	for i := range 9 {
+		plan.Objects = append(plan.Objects, plugin.Object{ID: fmt.Sprintf("s%d", i), Object: &corev1.ConfigMap{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", claim.Name, i)},
+			Data: map[string]string{"of": claim.Name},
+		}})
+	}
+	return plan
 }
