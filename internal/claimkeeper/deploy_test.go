@@ -169,6 +169,17 @@ func TestPluginOfTheCluster(t *testing.T) {
 		t.Errorf("with the controller's it does not answer: %v", err)
 	}
 
+	t.Log("what the provider says of how it runs is changed where it runs")
+	c.patch(provider, `{"spec":{"plugin":{"memory":"128Mi"}}}`)
+	c.eventually("it has more memory", func() error {
+		c.must(c.client.Get(c.ctx, at, deployment))
+		if memory := deployment.Spec.Template.Spec.Containers[0].Resources.Limits.Memory(); memory.String() != "128Mi" {
+			return fmt.Errorf("it has %s", memory)
+		}
+		return nil
+	})
+	c.providerSays("a", "offers database/naughty")
+
 	t.Log("what has gone comes again, and claims go on")
 	for round, gone := range []func(){
 		func() { c.must(syscall.Kill(c.kubelet.PID(name), syscall.SIGKILL)) },

@@ -6,6 +6,7 @@ package providers
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -28,14 +29,16 @@ func RunOf(plugin v1alpha1.CapabilityPlugin) v1alpha1.PluginRun {
 	return cmp.Or(plugin.Run, v1alpha1.PluginDeployment)
 }
 
-// Key identifies what is started once. Each provider has programs of its own: they may have
-// other credentials, and other keys.
+// Key identifies what is started once: by all that says how it is run. Each provider has programs
+// of its own, as they may have other credentials, and other keys.
 func (r Reference) Key() string {
-	verify := ""
-	if r.Verify != nil {
-		verify = strings.Join(r.Verify.Keys, "\n")
+	runs := *r.DeepCopy()
+	runs.Kinds = nil // what it may want is not how it is run
+	data, err := json.Marshal(runs)
+	if err != nil {
+		panic(err) // of a type of the API, which can be written
 	}
-	return strings.Join([]string{r.Provider, r.Digest, string(RunOf(r.CapabilityPlugin)), r.Image, r.Namespace, r.Account, r.Credentials, verify}, "\x00")
+	return strings.Join([]string{r.Provider, r.Namespace, r.Account, r.Credentials, string(data)}, "\x00")
 }
 
 // check says what is wrong with a reference.

@@ -75,10 +75,7 @@ spec:
 // itself; and what holds data goes once that is confirmed.
 func TestClaimIsServedByAnOperator(t *testing.T) {
 	f := newCapabilityFixture(t)
-	crds, err := controlplane.Binary(cache.CloudNativePGCRDs)
-	f.must(err)
-	f.must(stack.plane.InstallCRDs(f.ctx, crds))
-	f.bind("operator", f.prefix, f.accountKey(databases), mayOn("postgresql.cnpg.io", "clusters", "get", "create", "patch", "delete"))
+	f.installOperator()
 	operator := f.provider(operatorProvider)
 	f.provider(strings.ReplaceAll(operatorProvider, "PREFIX-operator", "PREFIX-other"))
 	claim := &v1alpha1.CapabilityClaim{}
@@ -224,4 +221,14 @@ func (f *fixture) keepsToItself(password string) {
 	if strings.Contains(string(log), password) {
 		f.Error("the controller's log has the password")
 	}
+}
+
+// installOperator installs the kinds of CloudNativePG, of which the providers' account may have
+// Clusters.
+func (f *fixture) installOperator() {
+	f.Helper()
+	crds, err := controlplane.Binary(cache.CloudNativePGCRDs)
+	f.must(err)
+	f.must(stack.plane.InstallCRDs(f.ctx, crds))
+	f.bind("operator", f.prefix, f.accountKey(databases), mayOn("postgresql.cnpg.io", "clusters", "get", "create", "patch", "delete"))
 }
