@@ -5,12 +5,9 @@ package claimkeeper_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
@@ -53,11 +50,13 @@ func newCluster(t *testing.T) *cluster {
 	c := &cluster{fixture: f, registry: registry, kubelet: providerstest.NewKubelet(t, f.client, f.system)}
 	f.dial = c.kubelet.Dial
 	at := metav1.ObjectMeta{Namespace: f.system, Name: "plugins"}
-	verbs := []string{"get", "list", "create", "update", "patch", "delete"}
+	// No more than the Role that docs/plugins.md shows.
+	applied := []string{"get", "create", "patch", "delete"}
 	f.must(f.client.Create(f.ctx, &rbacv1.Role{ObjectMeta: at, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: verbs},
-		{APIGroups: []string{""}, Resources: []string{"services", "secrets"}, Verbs: verbs},
-		{APIGroups: []string{"networking.k8s.io"}, Resources: []string{"networkpolicies"}, Verbs: verbs},
+		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: append([]string{"list"}, applied...)},
+		{APIGroups: []string{"networking.k8s.io"}, Resources: []string{"networkpolicies"}, Verbs: applied},
+		{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: applied},
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "create", "update", "delete"}},
 	}}))
 	f.must(f.client.Create(f.ctx, &rbacv1.RoleBinding{
 		ObjectMeta: at, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: at.Name},
@@ -230,7 +229,7 @@ func pair(t testing.TB, certificate, key []byte) tls.Certificate {
 // foreign is a certificate of somebody else.
 func foreign(t testing.TB) tls.Certificate {
 	t.Helper()
-	key, _ := newKey(t)
+	key, _ := imagestest.NewKey(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"strata"}, NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	data, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
@@ -316,24 +315,11 @@ func (f *fixture) annotateProvider(name, key, value string) {
 	f.patch(provider, fmt.Sprintf(`{"spec":{"description":"%s %s"}}`, key, value))
 }
 
-func newKey(t testing.TB) (*ecdsa.PrivateKey, string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key, string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: data}))
-}
-
 // Programs of images run as processes where the controller was told of their registry, and where
 // one of the provider's keys has signed them; that holds without the registry until the key goes.
 func TestPluginOfAnImageAsAProcess(t *testing.T) {
 	c := newCluster(t)
-	key, public := newKey(t)
+	key, public := imagestest.NewKey(t)
 	digest := c.push()
 	verify := "    verify:\n      keys:\n      - |\n        " + strings.ReplaceAll(strings.TrimSpace(public), "\n", "\n        ") + "\n"
 	provider := c.offered("a", c.plugin(digest, "    run: Process\n"+verify))
@@ -361,7 +347,7 @@ func TestPluginOfAnImageAsAProcess(t *testing.T) {
 	c.says("later", v1alpha1.ReasonBound)
 
 	t.Log("with another key")
-	_, other := newKey(t)
+	_, other := imagestest.NewKey(t)
 	c.patch(provider, fmt.Sprintf(`{"spec":{"plugin":{"verify":{"keys":[%q]}}}}`, other))
 	c.providerSays("a", "cannot fetch")
 	c.must(c.registry.Start())
@@ -379,7 +365,7 @@ func TestPluginOfAnImageAsAProcess(t *testing.T) {
 // goes, so does the Deployment.
 func TestSignedPluginOfTheCluster(t *testing.T) {
 	c := newCluster(t)
-	key, public := newKey(t)
+	key, public := imagestest.NewKey(t)
 	digest := c.push()
 	provider := c.offered("a", c.plugin(digest, fmt.Sprintf("    verify: {keys: [%q]}\n", public)))
 	c.start(0)
@@ -402,7 +388,7 @@ func TestSignedPluginOfTheCluster(t *testing.T) {
 	c.says("db", v1alpha1.ReasonBound)
 
 	c.must(c.registry.Start())
-	_, other := newKey(t)
+	_, other := imagestest.NewKey(t)
 	c.patch(provider, fmt.Sprintf(`{"spec":{"plugin":{"verify":{"keys":[%q]}}}}`, other))
 	c.providerSays("a", "none of the 1 signatures")
 	c.only(0)

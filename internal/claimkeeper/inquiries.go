@@ -69,9 +69,8 @@ func (k *Keeper) inquire(ctx context.Context, of providers.Reference, capability
 	ctx = context.WithoutCancel(ctx) // it ends by itself
 	go func() {
 		described, err := k.Plugins.Describe(ctx, of)
-		if tended := k.Plugins.Tend(ctx, of); tended != nil {
-			err = errors.Join(err, tended)
-		}
+		// Also of one that has not begun: what runs of it by another key must end.
+		err = errors.Join(err, k.Plugins.Tend(ctx, of))
 		all.mu.Lock()
 		isOther := err == nil && !proto.Equal(one.described, described)
 		if err == nil {

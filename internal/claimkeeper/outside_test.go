@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -245,11 +244,7 @@ func TestKilledWhileHandingOut(t *testing.T) {
 	go func() { // the plug-in has a hard time, too
 		defer close(ended)
 		for range 20 {
-			for _, name := range d.deployments() {
-				if pid := d.kubelet.PID(name); pid > 0 {
-					_ = syscall.Kill(pid, syscall.SIGKILL)
-				}
-			}
+			d.kubelet.Kill()
 			time.Sleep(100 * time.Millisecond)
 		}
 	}()

@@ -268,14 +268,14 @@ func (s *Store) repository(image Image) (*remote.Repository, error) {
 	}
 	host := repository.Reference.Host()
 	repository.Client = &auth.Client{Client: s.client, Credential: credentials.Credential(store), Cache: auth.NewCache()}
-	repository.PlainHTTP = isLoopback(host)
+	repository.PlainHTTP = IsLoopback(host)
 	repository.MaxMetadataBytes = maxManifest
 	return repository, nil
 }
 
-// isLoopback tells whether a registry is on this very machine, where connections need not be
-// encrypted.
-func isLoopback(host string) bool {
+// IsLoopback tells whether a registry, as HOST or HOST:PORT, is on this very machine, where
+// registries have no certificates.
+func IsLoopback(host string) bool {
 	if bare, _, err := net.SplitHostPort(host); err == nil {
 		host = bare
 	}

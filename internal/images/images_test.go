@@ -6,12 +6,8 @@ package images_test
 import (
 	"bytes"
 	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/hex"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -228,25 +224,12 @@ func TestForgedImages(t *testing.T) {
 	}
 }
 
-func newKey(t testing.TB) (*ecdsa.PrivateKey, string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key, string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: data}))
-}
-
 // An image with keys counts where one of them has signed it; once it has, that holds without the
 // registry, until the key goes.
 func TestSignedImages(t *testing.T) {
 	f := newFixture(t)
-	key, public := newKey(t)
-	foreign, other := newKey(t)
+	key, public := imagestest.NewKey(t)
+	foreign, other := imagestest.NewKey(t)
 	image := f.push(true, program(t, "signed"))
 	image.Keys = []string{other, public}
 	refused := func(image images.Image, want string) {

@@ -81,7 +81,7 @@ func Push(ctx context.Context, address string, programs []Built, credential auth
 		return "", fmt.Errorf("%s has no tag: give oci://HOST/PATH:TAG", address)
 	}
 	repository.Client = &auth.Client{Client: &http.Client{Transport: retry.NewTransport(http.DefaultTransport)}, Credential: credential, Cache: auth.NewCache()}
-	repository.PlainHTTP = isLoopback(repository.Reference.Host())
+	repository.PlainHTTP = IsLoopback(repository.Reference.Host())
 	store := memory.New()
 	index := ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex}
 	seen := map[string]bool{}

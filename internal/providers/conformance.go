@@ -226,16 +226,21 @@ func planned(objects int, kinds []string) string {
 	return fmt.Sprintf("%d objects of %s", objects, strings.Join(kinds, ", "))
 }
 
+// asksAgain asks for a plan once more, which must be the same.
+func (t *trial) asksAgain(ctx context.Context, plan *pluginv1.PlanResponse, request *pluginv1.PlanRequest) error {
+	other, err := t.Host.Plan(ctx, t.Plugin, request)
+	if err == nil && !proto.Equal(plan, other) {
+		err = errors.New("it says something else: what it says must hang on the request alone, and not on the time, on chance or on the order of a map")
+	}
+	return err
+}
+
 // same asks the same again.
 func (t *trial) same(ctx context.Context, plan *pluginv1.PlanResponse, request *pluginv1.PlanRequest) Check {
 	name := t.subject + ": says the same when it is asked the same"
 	for range repeats {
-		other, err := t.Host.Plan(ctx, t.Plugin, request)
-		if err != nil {
+		if err := t.asksAgain(ctx, plan, request); err != nil {
 			return failed(name, err)
-		}
-		if !proto.Equal(plan, other) {
-			return failed(name, errors.New("it says something else: what it says must hang on the request alone, and not on the time, on chance or on the order of a map"))
 		}
 	}
 	return passed(name, "%d times", repeats)
@@ -247,12 +252,8 @@ func (t *trial) afterRestart(ctx context.Context, plan *pluginv1.PlanResponse, r
 	if _, err := t.fresh(ctx); err != nil {
 		return failed(name, err)
 	}
-	other, err := t.Host.Plan(ctx, t.Plugin, request)
-	if err != nil {
+	if err := t.asksAgain(ctx, plan, request); err != nil {
 		return failed(name, err)
-	}
-	if !proto.Equal(plan, other) {
-		return failed(name, errors.New("it says something else"))
 	}
 	return passed(name, "")
 }
@@ -285,12 +286,8 @@ func (t *trial) survives(ctx context.Context, plan *pluginv1.PlanResponse, reque
 			return failed(name, fmt.Errorf("of the request %s it %s", broken, gone.Message))
 		}
 	}
-	other, err := t.Host.Plan(ctx, t.Plugin, request)
-	if err != nil {
+	if err := t.asksAgain(ctx, plan, request); err != nil {
 		return failed(name, err)
-	}
-	if !proto.Equal(plan, other) {
-		return failed(name, errors.New("it says something else after that"))
 	}
 	return passed(name, "")
 }
@@ -309,12 +306,8 @@ func (t *trial) goesOn(ctx context.Context, plan *pluginv1.PlanResponse, request
 		if err := t.killedAt(question); err != nil {
 			return failed(name, err)
 		}
-		other, err := t.Host.Plan(ctx, t.Plugin, request)
-		if err != nil {
+		if err := t.asksAgain(ctx, plan, request); err != nil {
 			return failed(name, err)
-		}
-		if !proto.Equal(plan, other) {
-			return failed(name, errors.New("it says something else after that"))
 		}
 	}
 	return passed(name, "")

@@ -4,12 +4,9 @@
 package e2e_test
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -20,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/providers/providerstest"
 )
 
 // The example of a plug-in with a repository of its own builds, tests and pushes itself.
@@ -48,15 +46,7 @@ func TestExampleBuildsTestsAndPushes(t *testing.T) {
 func TestCloudNativePGByAPlugin(t *testing.T) {
 	f := newCapabilityFixture(t)
 	f.installOperator()
-	built := filepath.Join(t.TempDir(), "plugin")
-	if out, err := exec.CommandContext(f.ctx, "go", "build", "-C", "../../examples/plugins", "-trimpath", "-o", built, "./cloudnative-pg").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	program, err := os.ReadFile(built)
-	f.must(err)
-	sum := sha256.Sum256(program)
-	digest := hex.EncodeToString(sum[:])
-	f.must(os.WriteFile(filepath.Join(capabilityPlugins(), "sha256-"+digest), program, 0o700))
+	digest := providerstest.Put(t, capabilityPlugins(), providerstest.Build(t, "../../examples/plugins", "./cloudnative-pg"))
 	f.provider(fmt.Sprintf(`
 metadata: {name: PREFIX-cnpg}
 spec:
@@ -64,7 +54,7 @@ spec:
   namespace: PREFIX
   serviceAccountName: databases
   plugin:
-    digest: sha256:%s
+    digest: %s
     run: Process
     kinds: [{apiVersion: v1, kind: Secret}, {apiVersion: postgresql.cnpg.io/v1, kind: Cluster}]
 `, digest))

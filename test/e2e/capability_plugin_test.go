@@ -4,14 +4,8 @@
 package e2e_test
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -23,25 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/providers/providerstest"
 	"github.com/strata-project/strata/test/postgres"
 )
-
-// examplePlugin is the digest of the example of a plug-in, which is built once into the folder
-// that the controller runs plug-ins from.
-var examplePlugin = sync.OnceValues(func() (string, error) {
-	built := filepath.Join(capabilityPlugins(), "new")
-	out, err := exec.Command("go", "build", "-C", "../../examples/capability-plugin", "-trimpath", "-o", built, ".").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	program, err := os.ReadFile(built)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(program)
-	digest := hex.EncodeToString(sum[:])
-	return "sha256:" + digest, os.Rename(built, filepath.Join(capabilityPlugins(), "sha256-"+digest))
-})
 
 // runStatefulServer is the kubelet of a server that is a StatefulSet: it gives it a volume, and
 // runs PostgreSQL as the StatefulSet says. What Pods are to be ready says kwok.
@@ -74,8 +52,7 @@ func (f *fixture) runStatefulServer(name string) *postgres.Server {
 // the claim goes. With that the new one goes, too, once somebody has confirmed it.
 func TestDatabaseMovesToAPlugin(t *testing.T) {
 	f := newCapabilityFixture(t)
-	digest, err := examplePlugin()
-	f.must(err)
+	digest := providerstest.Put(t, capabilityPlugins(), providerstest.Build(t, "../../examples/capability-plugin", "."))
 	all := []string{"get", "create", "patch", "delete"}
 	f.bind("servers", f.prefix, f.accountKey(databases), mayOn("", "services", all...), mayOn("apps", "statefulsets", all...))
 	app := &v1alpha1.HelmApplication{}

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"regexp"
 	"slices"
@@ -26,6 +25,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/credentials"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
+	"github.com/strata-project/strata/internal/images"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -169,7 +169,7 @@ func (r *Renderer) Pull(ctx context.Context, address, reference string, credenti
 		return nil, "", fmt.Errorf("%q is no address of a chart in a registry: it must be oci://HOST/PATH", redacted(address))
 	}
 	repository.Client = &auth.Client{Client: r.client(access{}), Credential: credential, Cache: auth.NewCache()}
-	repository.PlainHTTP = isLoopback(repository.Reference.Host())
+	repository.PlainHTTP = images.IsLoopback(repository.Reference.Host())
 	at := &artifacts{Renderer: r, source: named("the chart"), address: redacted(address), remote: repository}
 	data, digest, err := at.layer(ctx, reference, chartMediaTypes...)
 	if err != nil {
@@ -209,19 +209,8 @@ func (r *Renderer) artifacts(ctx context.Context, q Request, source objects.ID, 
 		credential = credentials.Credential(store)
 	}
 	repository.Client = &auth.Client{Client: r.client(a), Credential: credential, Cache: auth.NewCache()}
-	repository.PlainHTTP = insecure || isLoopback(host)
+	repository.PlainHTTP = insecure || images.IsLoopback(host)
 	return &artifacts{Renderer: r, source: source, address: redacted(address), names: names, access: a, remote: repository}, nil
-}
-
-// isLoopback tells whether a host, with its port, is this machine. Registries there
-// have no certificates.
-func isLoopback(host string) bool {
-	name, _, err := net.SplitHostPort(host)
-	if err != nil {
-		name = host
-	}
-	ip := net.ParseIP(strings.Trim(name, "[]"))
-	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // newest returns the newest version among the tags that is in a range, as it is

@@ -7,6 +7,11 @@ package imagestest
 import (
 	"archive/tar"
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"io"
 	"path"
 	"runtime"
@@ -108,4 +113,14 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// NewKey returns a key that signs images, and its public half in PEM.
+func NewKey(t testing.TB) (*ecdsa.PrivateKey, string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	data, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	must(t, err)
+	return key, string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: data}))
 }

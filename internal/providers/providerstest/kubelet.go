@@ -124,6 +124,17 @@ func (k *Kubelet) Addresses() []string {
 	return all
 }
 
+// Kill kills all that runs.
+func (k *Kubelet) Kill() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, of := range k.pods {
+		if of.process != nil {
+			_ = of.process.Process.Kill() // unless it has ended
+		}
+	}
+}
+
 // PID returns the process of a Deployment; 0 where it has none.
 func (k *Kubelet) PID(deployment string) int {
 	k.mu.Lock()
