@@ -188,7 +188,8 @@ func TestWhySaysWhatItMayNotSee(t *testing.T) {
 	server := seen(t)
 	server.Refuse["pods"] = http.StatusForbidden
 	code, out, errOut := commandLine(t, server, terminal.Screen{}, "why apps")
-	if code != exitBlocked || !strings.Contains(out, "apps <- mesh <- HelmRelease mesh/istiod <- Deployment mesh/istiod  InProgress") || !strings.Contains(errOut, "you may not list pods, so the cause may lie deeper than is shown") {
+	if code != exitBlocked || !strings.Contains(out, "apps <- mesh <- HelmRelease mesh/istiod <- Deployment mesh/istiod  InProgress") || errOut != "" ||
+		!strings.Contains(out, "note: you may not list pods, so the cause may lie deeper than is shown") {
 		t.Errorf("without Pods: exit code %d\n%s%s", code, out, errOut)
 	}
 }

@@ -5,14 +5,16 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
-	"github.com/strata-project/strata/internal/answers/snapshot"
-	"github.com/strata-project/strata/internal/answers/why"
+	"github.com/strata-project/strata/internal/answers/gather"
+	"github.com/strata-project/strata/internal/reach"
 )
 
 const whyLong = `Say why a layer is not deployed: the root cause, and not the symptom. Causes are
@@ -20,8 +22,11 @@ followed through other layers, HelmReleases and what Helm says, down to the Pod
 that is not ready, and what its events say.
 
 Beside it: since when and until when, what else waits for it, and what to try. Of a
-layer that is deployed it says what is notable. Objects on other clusters are not
-read.
+layer that is deployed it says what is notable.
+
+What a layer has on another cluster is followed there too, by the kubeconfig that
+Strata keeps for that, where you may read its Secret. --remote=false asks no other
+cluster.
 
 Exit codes:
   0  the layer is deployed, or gets there by itself
@@ -37,18 +42,48 @@ const whyExamples = `  # The root cause
 // newWhy returns the command that names root causes.
 func newWhy(t *tool) *cobra.Command {
 	var output string
+	remote := remoteFlags{}
 	command := &cobra.Command{
 		Use: "why LAYER", Short: "Say why a layer is not deployed", Long: whyLong, Example: whyExamples, Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, names []string) error {
-			return t.why(command.Context(), names[0], output)
+			o, err := remote.options(t)
+			if err != nil {
+				return err
+			}
+			return t.why(command.Context(), names[0], o, output)
 		},
 	}
+	remote.add(command)
 	console.OutputFlag(command, &output, "json", "yaml")
 	return command
 }
 
-func (t *tool) why(ctx context.Context, name, output string) error {
-	s, err := t.Cluster.Read(ctx, append([]snapshot.Part{snapshot.Layers, snapshot.Releases}, snapshot.Sources...)...)
+// remoteFlags say how causes are followed to other clusters.
+type remoteFlags struct {
+	remote bool
+	ranges []string
+}
+
+func (r *remoteFlags) add(command *cobra.Command) {
+	command.Flags().BoolVar(&r.remote, "remote", true, "follow causes to other clusters, where you may read their kubeconfigs")
+	command.Flags().StringSliceVar(&r.ranges, "allowed-cluster-ranges", nil,
+		"the addresses that other clusters may have, such as 10.0.0.0/8; without any, all but special ones such as loopback")
+}
+
+func (r *remoteFlags) options(t *tool) (gather.WhyOptions, error) {
+	o := gather.WhyOptions{Program: t.program(), Stay: !r.remote}
+	for _, text := range r.ranges {
+		parsed, err := reach.ParseRange(strings.TrimSpace(text))
+		if err != nil {
+			return o, fmt.Errorf("--allowed-cluster-ranges: %w", err)
+		}
+		o.Allowed.Ranges = append(o.Allowed.Ranges, parsed)
+	}
+	return o, nil
+}
+
+func (t *tool) why(ctx context.Context, name string, o gather.WhyOptions, output string) error {
+	s, err := t.Cluster.Read(ctx, gather.WhyParts...)
 	if err != nil {
 		return err
 	}
@@ -56,23 +91,11 @@ func (t *tool) why(ctx context.Context, name, output string) error {
 	if layer == nil {
 		return console.NoLayer(s, name)
 	}
-	answer := why.Of(s, layer)
 	t.WarnUnread(s, "what they say is not known")
-	if namespace, deeper := answer.Deeper(s); deeper {
-		below, err := t.Cluster.ReadIn(ctx, namespace, why.Depths...)
-		if err != nil {
-			return err
-		}
-		t.WarnUnread(below, "the cause may lie deeper than is shown")
-		answer = answer.Deepen(s, below)
-	}
-	values, _ := why.Values(s, layer)
-	labels, err := t.Cluster.Labels(ctx, values)
+	answer, err := t.Cluster.Why(ctx, s, layer, o)
 	if err != nil {
 		return err
 	}
-	answer = answer.Unwatched(s, layer, labels)
-	answer = answer.Conclude(s, t.program())
 	if output != "" {
 		err = t.PrintAs(output, answer)
 	} else {

@@ -41,8 +41,8 @@ var farClusters struct {
 }
 
 // startFar starts a cluster that is stopped by tearDown, or by the test.
-func startFar(ctx context.Context) (*farCluster, error) {
-	plane, err := controlplane.Start(ctx, controlplane.Options{With: controlplane.APIOnly()})
+func startFar(ctx context.Context, with []controlplane.Component) (*farCluster, error) {
+	plane, err := controlplane.Start(ctx, controlplane.Options{With: with})
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (f *fixture) far(number int) *farCluster {
 	farClusters.Lock()
 	defer farClusters.Unlock()
 	for len(farClusters.started) <= number {
-		started, err := startFar(f.ctx)
+		started, err := startFar(f.ctx, controlplane.APIOnly())
 		f.must(err)
 		farClusters.started = append(farClusters.started, started)
 	}
@@ -68,9 +68,12 @@ func (f *fixture) far(number int) *farCluster {
 }
 
 // mortalFar returns a cluster of the test's own, which it may stop.
-func (f *fixture) mortalFar() *farCluster {
+func (f *fixture) mortalFar() *farCluster { return f.farWith(controlplane.APIOnly()...) }
+
+// farWith is as mortalFar, with more than an API server.
+func (f *fixture) farWith(components ...controlplane.Component) *farCluster {
 	f.Helper()
-	started, err := startFar(f.ctx)
+	started, err := startFar(f.ctx, components)
 	f.must(err)
 	f.Cleanup(func() {
 		if err := started.Stop(); err != nil {

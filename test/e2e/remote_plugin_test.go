@@ -5,10 +5,12 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -114,4 +116,71 @@ func TestThePluginShowsRemoteClusters(t *testing.T) {
 	f.must(far.StartComponent(f.ctx, controlplane.APIServer))
 	f.deployed("base", revision)
 	viewer.expect(0, []string{cluster.String() + " True True"}, "clusters", cluster.String())
+}
+
+// Causes are followed into another cluster for whoever may read the Secret that leads
+// there, to addresses that they allow, and everybody else is told what is missing.
+func TestThePluginFollowsCausesToOtherClusters(t *testing.T) {
+	f := newFixture(t)
+	path, err := builtPlugin()
+	f.must(err)
+	far := f.farWith(controlplane.KubernetesOnly()...)
+	cluster := f.joined("deep", far)
+	f.push(map[string]string{"edge/release.yaml": f.deploymentRelease("edge", true)})
+	f.layer("edge", on(cluster))
+	edge, secret := f.name("edge"), "strata-kubeconfig-deep"
+	viewer := plugin{fixture: f, path: path}.of("viewer", "view", f.fluxView())
+
+	f.eventually("a Pod there waits for a node", func() error {
+		pods := &corev1.PodList{}
+		if err := far.client.List(f.ctx, pods); err != nil {
+			return err
+		}
+		for _, pod := range pods.Items {
+			if strings.HasPrefix(pod.Name, "edge-") && len(pod.Status.Conditions) > 0 {
+				return nil
+			}
+		}
+		return errors.New("there is none")
+	})
+	chain := edge + " <- HelmRelease " + f.prefix + "/deep-edge-"
+	denied := "you may not read Secret " + cluster.Namespace + "/" + secret + ", which leads there"
+	f.eventually("the layer waits for its release", func() error {
+		if _, output := viewer.run("why", edge); !strings.Contains(output, denied) {
+			return errors.New(output)
+		}
+		return nil
+	})
+	viewer.expect(2, []string{"of " + cluster.String() + ": " + denied, "kubectl --context CONTEXT-OF-" + cluster.String() + " get pods,events"}, "why", edge)
+
+	role := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.prefix, Name: "deep"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secret}, Verbs: []string{"get"}}},
+	}
+	f.must(stack.client.Create(f.ctx, role))
+	f.must(stack.client.Create(f.ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.prefix, Name: "deep"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: f.prefix + "-viewer"}},
+	}))
+	f.eventually("the right counts", func() error {
+		if _, output := viewer.run("why", edge); strings.Contains(output, denied) {
+			return errors.New(output)
+		}
+		return nil
+	})
+	viewer.expect(2, []string{"is a loopback address", "--allowed-cluster-ranges"}, "why", edge)
+	viewer.expect(2, []string{"other clusters are not asked"}, "why", edge, "--remote=false")
+	viewer.expect(1, []string{"--allowed-cluster-ranges", "is no range of addresses"}, "why", edge, "--allowed-cluster-ranges", "home")
+	allowed := []string{"why", edge, "--allowed-cluster-ranges", "127.0.0.0/8"}
+	viewer.expect(2, []string{
+		chain, " <- Pod " + f.prefix + "/edge-", " on " + cluster.String(), "Unschedulable", "0/1 nodes are available",
+		"try: kubectl --context CONTEXT-OF-" + cluster.String() + " get nodes",
+		"try: kubectl --context CONTEXT-OF-" + cluster.String() + " --namespace " + f.prefix + " describe pod edge-",
+	}, allowed...)
+	viewer.expect(2, []string{`"kind": "ReplicaSet"`, `"cluster": "` + cluster.String() + `"`, `"reason": "FailedScheduling"`}, append(allowed, "-o", "json")...)
+
+	f.must(far.KillComponent(controlplane.APIServer))
+	viewer.expect(2, []string{"of " + cluster.String() + ": ", "connection refused"}, allowed...)
+	f.must(far.StartComponent(f.ctx, controlplane.APIServer))
 }

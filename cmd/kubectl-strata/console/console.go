@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 
@@ -91,14 +90,7 @@ func (c *Console) Progress() *terminal.Progress {
 // WarnUnread says which kinds could not be read, and what that means for what is
 // shown. Kinds that the cluster does not serve have no objects that could be shown.
 func (c *Console) WarnUnread(s *snapshot.Snapshot, meaning string) {
-	var lacking []string
-	for part, err := range s.Unread {
-		if apierrors.IsForbidden(err) {
-			lacking = append(lacking, part.GroupResource().String())
-		}
-	}
-	if len(lacking) > 0 {
-		slices.Sort(lacking)
+	if lacking := gather.Lacking(s); len(lacking) > 0 {
 		fmt.Fprintf(c.ErrOut, "kubectl strata: you may not list %s, so %s\n", strings.Join(lacking, ", "), meaning)
 	}
 }

@@ -9,6 +9,7 @@ package gather
 
 import (
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
@@ -33,6 +34,8 @@ type Options struct {
 	Mapper func() (meta.RESTMapper, error)
 	// Now returns the time.
 	Now func() time.Time
+	// Web sends the requests of clients; where it is nil, Config says how.
+	Web *http.Client
 	// Explain says what to do about an answer of the API server, where somebody asks for
 	// a part; nil leaves errors as they are.
 	Explain func(err error, of snapshot.Part) error
@@ -42,6 +45,7 @@ type Options struct {
 // them, and once. Its methods may be called at the same time.
 type Cluster struct {
 	now     func() time.Time
+	web     *http.Client
 	explain func(err error, of snapshot.Part) error
 
 	config    func() (*rest.Config, error)
@@ -53,7 +57,7 @@ type Cluster struct {
 
 // New returns a cluster. Nothing is asked yet.
 func New(o Options) *Cluster {
-	c := &Cluster{now: o.Now, explain: o.Explain, config: sync.OnceValues(o.Config)}
+	c := &Cluster{now: o.Now, web: o.Web, explain: o.Explain, config: sync.OnceValues(o.Config)}
 	if c.explain == nil {
 		c.explain = func(err error, _ snapshot.Part) error { return err }
 	}
@@ -61,26 +65,36 @@ func New(o Options) *Cluster {
 		c.mapper = sync.OnceValues(o.Mapper)
 	}
 	c.dynamic = sync.OnceValues(func() (dynamic.Interface, error) {
-		return made(c, func(config *rest.Config) (dynamic.Interface, error) { return dynamic.NewForConfig(config) })
+		return made(c, func(config *rest.Config, web *http.Client) (dynamic.Interface, error) {
+			return dynamic.NewForConfigAndClient(config, web)
+		})
 	})
 	c.discovery = sync.OnceValues(func() (discovery.DiscoveryInterface, error) {
-		return made(c, func(config *rest.Config) (discovery.DiscoveryInterface, error) {
-			return discovery.NewDiscoveryClientForConfig(config)
+		return made(c, func(config *rest.Config, web *http.Client) (discovery.DiscoveryInterface, error) {
+			return discovery.NewDiscoveryClientForConfigAndClient(config, web)
 		})
 	})
 	c.typed = sync.OnceValues(func() (kubernetes.Interface, error) {
-		return made(c, func(config *rest.Config) (kubernetes.Interface, error) { return kubernetes.NewForConfig(config) })
+		return made(c, func(config *rest.Config, web *http.Client) (kubernetes.Interface, error) {
+			return kubernetes.NewForConfigAndClient(config, web)
+		})
 	})
 	return c
 }
 
 // made makes a client.
-func made[T any](c *Cluster, with func(*rest.Config) (T, error)) (client T, err error) {
+func made[T any](c *Cluster, with func(*rest.Config, *http.Client) (T, error)) (client T, err error) {
 	config, err := c.config()
 	if err != nil {
 		return client, err
 	}
-	if client, err = with(config); err != nil {
+	web := c.web
+	if web == nil {
+		if web, err = rest.HTTPClientFor(config); err != nil {
+			return client, fmt.Errorf("cannot use the kubeconfig: %w", err)
+		}
+	}
+	if client, err = with(config, web); err != nil {
 		return client, fmt.Errorf("cannot use the kubeconfig: %w", err)
 	}
 	return client, nil

@@ -14,42 +14,60 @@ import (
 	"github.com/strata-project/strata/internal/answers/events"
 	"github.com/strata-project/strata/internal/answers/releases"
 	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
 
 // Depths are the kinds that are looked at below a HelmRelease.
 var Depths = append([]snapshot.Part{snapshot.ReplicaSets, snapshot.Pods, snapshot.Events}, snapshot.Workloads...)
 
-// Deeper returns the namespace in which to look for what keeps the end of a chain
-// from being ready, empty for all; false where nothing deeper is on this cluster.
-func (w Answer) Deeper(s *snapshot.Snapshot) (namespace string, ok bool) {
+// Place is where the objects are that may explain the end of a chain.
+type Place struct {
+	// Cluster as namespace/name of a RemoteCluster; empty for the one that was read.
+	Cluster string
+	// Namespace of the objects; empty for all.
+	Namespace string
+}
+
+// Deeper returns where to look for what keeps the end of a chain from being ready;
+// false where nothing deeper can be found.
+func (w Answer) Deeper(s *snapshot.Snapshot) (place Place, ok bool) {
 	last := w.Chain[len(w.Chain)-1]
 	switch {
-	case last.Cluster != "" || len(w.Chain) < 2:
-		return "", false
+	case len(w.Chain) < 2:
+		return Place{}, false
 	case slices.ContainsFunc(snapshot.Workloads, func(p snapshot.Part) bool { return p.Kind == last.Kind }):
-		return last.Namespace, true
-	case last.Kind != "HelmRelease":
-		return "", false
+		return Place{last.Cluster, last.Namespace}, true
+	case last.Cluster != "" || last.Kind != "HelmRelease":
+		return Place{}, false
 	}
 	release := releases.Named(s, last.Namespace, last.Name)
-	if release == nil || releases.IsElsewhere(release) {
-		return "", false
+	if release == nil {
+		return Place{}, false
 	}
-	target, _, _ := unstructured.NestedString(release.Object, "spec", "targetNamespace")
-	namespace = cmp.Or(target, release.GetNamespace())
-	for _, made := range releases.Inventory(release) {
-		if made.Namespace != "" && made.Namespace != namespace && (made.Group == "apps" || made.Group == "batch") {
-			return "", true
+	if releases.IsElsewhere(release) {
+		// The cluster of a kubeconfig that no RemoteCluster has made is nobody's here.
+		if place.Cluster = layers.TargetOf(release); place.Cluster == "" {
+			return Place{}, false
 		}
 	}
-	return namespace, true
+	target, _, _ := unstructured.NestedString(release.Object, "spec", "targetNamespace")
+	place.Namespace = cmp.Or(target, release.GetNamespace())
+	for _, made := range releases.Inventory(release) {
+		if made.Namespace != "" && made.Namespace != place.Namespace && (made.Group == "apps" || made.Group == "batch") {
+			place.Namespace = ""
+		}
+	}
+	return place, true
 }
 
 // Deepen follows a chain on into what Helm has made: the workload that is not
-// ready, its Pod, and what is said of that. below holds what was read there.
-func (w Answer) Deepen(s, below *snapshot.Snapshot) Answer {
+// ready, its Pod, and what is said of that. below holds what was read at the place.
+func (w Answer) Deepen(s, below *snapshot.Snapshot, place Place) Answer {
 	last := w.Chain[len(w.Chain)-1]
+	linkTo := func(object *unstructured.Unstructured, reason, message string) Link {
+		return Link{Kind: object.GetKind(), Cluster: place.Cluster, Namespace: object.GetNamespace(), Name: object.GetName(), Reason: reason, Message: message}
+	}
 	workload := worstWorkload(s, below, last)
 	if workload == nil {
 		return w
@@ -81,15 +99,11 @@ func (w Answer) Deepen(s, below *snapshot.Snapshot) Answer {
 			w.Chain = append(w.Chain, linkTo(owner, event.Reason, ""))
 		}
 		w.Chain = append(w.Chain, Link{
-			Kind: "Event", Namespace: owner.GetNamespace(), Name: owner.GetName(), Reason: event.Reason,
+			Kind: "Event", Cluster: place.Cluster, Namespace: owner.GetNamespace(), Name: owner.GetName(), Reason: event.Reason,
 			Message: event.Message, Since: event.First, Count: event.Count,
 		})
 	}
 	return w
-}
-
-func linkTo(object *unstructured.Unstructured, reason, message string) Link {
-	return Link{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(), Reason: reason, Message: message}
 }
 
 // worstWorkload returns the workload that keeps the end of a chain: what it is

@@ -234,30 +234,39 @@ func (w Answer) Deployed() bool {
 	return w.State == string(v1alpha1.StateDeployed) && !w.Blocked
 }
 
-// Conclude adds what to try about the end of the chain, and on which cluster there
-// is more to see. program is how the plug-in is called.
+// Unasked notes why what is at a place was not read, or not all of it.
+func (w Answer) Unasked(place Place, why string) Answer {
+	if place.Cluster != "" {
+		why = "of " + place.Cluster + ": " + why
+	}
+	w.Notes = append(w.Notes, why)
+	return w
+}
+
+// Conclude adds what to try about the end of the chain. program is how the plug-in is
+// called.
 func (w Answer) Conclude(s *snapshot.Snapshot, program string) Answer {
-	end := w.End()
 	if w.Deployed() {
 		return w
 	}
-	for i := len(w.Chain) - 1; i > 0 && end.Cluster == ""; i-- {
-		if w.Chain[i].Kind != "HelmRelease" {
-			continue
-		}
-		if release := releases.Named(s, w.Chain[i].Namespace, w.Chain[i].Name); release != nil && releases.IsElsewhere(release) {
-			cluster := releases.Elsewhere(release)
-			w.Notes = append(w.Notes, "what Helm has made is on "+cluster+", which is not asked: ask it with the kubectl context that you have for it")
-			// The cluster of a kubeconfig that no RemoteCluster has made has no name.
-			if strings.Contains(cluster, "/") {
-				end.Cluster = cluster
-			}
-		}
-		break
-	}
+	end := w.End()
 	w.Try = append(w.Try, Advice(program, w.Root, end)...)
+	if end.Kind != "HelmRelease" {
+		return w
+	}
+	// What Helm has made there was not found.
+	if release := releases.Named(s, end.Namespace, end.Name); release != nil && releases.IsElsewhere(release) {
+		context := "CONTEXT"
+		if cluster := layers.TargetOf(release); cluster != "" {
+			context = contextOf(cluster)
+		}
+		w.Try = append(w.Try, "kubectl --context "+context+" get pods,events --all-namespaces")
+	}
 	return w
 }
+
+// contextOf stands for the user's own context of a cluster.
+func contextOf(cluster string) string { return "CONTEXT-OF-" + cluster }
 
 // End returns what the chain ends with, but for an event of it.
 func (w Answer) End() Link {
@@ -313,12 +322,14 @@ func Advice(program, layer string, link Link) []string {
 	var commands []string
 	for _, command := range found {
 		command = strings.Join(strings.Fields(fill.Replace(command)), " ")
+		// Layers are on this cluster, and so is what the plug-in asks.
+		rest, asks := strings.CutPrefix(command, "kubectl ")
+		if asks && link.Cluster != "" && !strings.HasPrefix(command, program) && !strings.Contains(rest, "addonslayer") {
+			command = "kubectl --context " + contextOf(link.Cluster) + " " + rest
+		}
 		if !slices.Contains(commands, command) {
 			commands = append(commands, command)
 		}
-	}
-	if link.Cluster != "" {
-		commands = append(commands, "kubectl --context CONTEXT-OF-"+link.Cluster+" get pods,events --all-namespaces")
 	}
 	return commands
 }

@@ -50,7 +50,7 @@ func TestEveryReasonHasAdvice(t *testing.T) {
 	if found < 70 {
 		t.Errorf("%d reasons were found", found)
 	}
-	if got := Advice("kubectl strata", "base", Link{Kind: "Widget", Namespace: "ns", Name: "x", Reason: "Odd", Cluster: "fleet/a"}); len(got) != 3 {
+	if got := Advice("kubectl strata", "base", Link{Kind: "Widget", Namespace: "ns", Name: "x", Reason: "Odd", Cluster: "fleet/a"}); fmt.Sprint(got) != "[kubectl strata events base kubectl --context CONTEXT-OF-fleet/a --namespace ns describe widget x]" {
 		t.Errorf("about what nobody knows: %q", got)
 	}
 }
@@ -183,8 +183,9 @@ apiVersion: helm.toolkit.fluxcd.io/v2
 kind: HelmRelease
 metadata: {namespace: ns, name: web}
 `)
-	if namespace, deeper := why.Deeper(s); namespace != "ns" || !deeper {
-		t.Errorf("looks deeper in %q: %v", namespace, deeper)
+	place, deeper := why.Deeper(s)
+	if place != (Place{Namespace: "ns"}) || !deeper {
+		t.Errorf("looks deeper in %v: %v", place, deeper)
 	}
 	below := snapshottest.New(t, `apiVersion: apps/v1
 kind: Deployment
@@ -204,7 +205,7 @@ type: Warning
 reason: FailedCreate
 message: "exceeded quota: pods"
 `)
-	why = why.Deepen(s, below)
+	why = why.Deepen(s, below, place)
 	if got := heading(why); got != "a <- HelmRelease ns/web <- ReplicaSet ns/web-1  FailedCreate" {
 		t.Error(got)
 	}
