@@ -54,7 +54,12 @@ func TestCommandIsHeld(t *testing.T) {
 	if got := <-heard; got != "." {
 		t.Errorf("it has heard %q", got)
 	}
-	if err := held.Say("."); err == nil || !strings.Contains(err.Error(), "m no longer listens") {
+	// The other side has heard of the end; this one hears of it a moment later.
+	err := held.Say(".")
+	for deadline := time.Now().Add(time.Minute); err == nil && time.Now().Before(deadline); err = held.Say(".") {
+		time.Sleep(time.Millisecond)
+	}
+	if err == nil || !strings.Contains(err.Error(), "m no longer listens") {
 		t.Errorf("error %v", err)
 	}
 	held.Release("e", time.Minute)
