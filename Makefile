@@ -164,7 +164,7 @@ E2E_PARALLEL ?= 10
 .PHONY: e2e
 e2e: tool-gotestsum tool-cosign tool-krew ## End-to-end tests on a real API server with the real Flux controllers, and attacks on the chart's lockdown, and a release that is installed, upgraded and taken back
 	@mkdir -p $(TIMES)
-	$(call E2E,all) -timeout 35m $(LEFT) $(TESTFLAGS) ./test/e2e ./test/hostile ./test/release ./test/lab
+	$(call E2E,all) -timeout 35m $(LEFT) $(TESTFLAGS) ./test/e2e ./test/hostile ./test/page ./test/release ./test/lab
 
 .PHONY: e2e-heavy
 e2e-heavy: tool-gotestsum ## The end-to-end tests of test/heavy.txt

@@ -10,6 +10,7 @@
 #   config/rbac/*role.yaml    from chart/files/rbac
 #   docs/api.md               from the types of api/
 #   docs/cli.md               from the commands of the plug-in
+#   internal/web/dist         from the sources of the page
 #   docs/architecture.md      in part, from the imports and declarations of the rooms
 #
 #   hack/generate.sh           write
@@ -19,7 +20,8 @@ cd "$(dirname "$0")/.."
 
 if [[ ${1:-} == --list ]]; then
   ls api/*/zz_generated.deepcopy.go api/plugin/v1/*.pb.go config/crd/bases/*.yaml chart/files/crds/*.yaml \
-    config/rbac/role.yaml config/rbac/leader_election_role.yaml config/rbac/revisions_role.yaml docs/api.md docs/cli.md docs/architecture.md 2>/dev/null || true
+    config/rbac/role.yaml config/rbac/leader_election_role.yaml config/rbac/revisions_role.yaml docs/api.md docs/cli.md docs/architecture.md \
+    internal/web/dist/* 2>/dev/null || true
   exit
 fi
 
@@ -27,6 +29,8 @@ tools=$(hack/tools.sh --dir)
 hack/tools.sh controller-gen crd-ref-docs protogen protoc-gen-go-grpc
 
 "$tools/protogen" api "$tools/protoc-gen-go-grpc" plugin/v1/plugin.proto
+
+hack/page.sh
 
 "$tools/controller-gen" object:headerFile=hack/boilerplate.go.txt paths=./api/...
 

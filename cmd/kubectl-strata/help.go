@@ -88,6 +88,9 @@ func (t *tool) more(command *cobra.Command, whole bool) string {
 	if !whole && command.Long != "" && command.HasParent() {
 		hints = append(hints, fmt.Sprintf("%s help %s says more.", program, nameBelow(command.Root(), command)))
 	}
+	if command == command.Root() {
+		return "\n" + program + " COMMAND -h says how a command is used, and options which flags all have.\n"
+	}
 	if command.HasAvailableSubCommands() {
 		hints = append(hints, command.CommandPath()+" COMMAND -h says how a command is used.")
 	}

@@ -161,6 +161,9 @@ func TestWhyIsGolden(t *testing.T) {
 		screen     terminal.Screen
 		code       int
 	}{
+		{"status.txt", "status", terminal.Screen{}, exitBlocked},
+		{"status-40.txt", "status", narrow, exitBlocked},
+		{"status.json", "status -o json", terminal.Screen{}, exitBlocked},
 		{"why.txt", "why apps", terminal.Screen{}, exitBlocked},
 		{"why-base.txt", "why base", terminal.Screen{}, exitFine},
 		{"why-hold.txt", "why ml", terminal.Screen{}, exitBlocked},

@@ -44,7 +44,7 @@ const treeExamples = `  # All layers
 
 // seeCommands are those that say where things stand.
 func seeCommands(t *tool) []*cobra.Command {
-	return []*cobra.Command{newTree(t), newWhy(t), newEvents(t), newOwner(t)}
+	return []*cobra.Command{newStatus(t), newUI(t), newTree(t), newWhy(t), newEvents(t), newOwner(t)}
 }
 
 // newTree returns the command that shows what layers are made of.
@@ -120,6 +120,9 @@ func (o *treeOptions) print(trees []tree.Layer) error {
 	return err
 }
 
+// errSelector says how labels are written. It does not repeat what cannot be understood.
+var errSelector = errors.New("--selector cannot be understood: write labels such as team=platform")
+
 // chosenLayers returns the layers that are named, or that a selector finds; all
 // where neither is given.
 func chosenLayers(s *snapshot.Snapshot, names []string, selector string) ([]*v1alpha1.AddonsLayer, error) {
@@ -128,7 +131,7 @@ func chosenLayers(s *snapshot.Snapshot, names []string, selector string) ([]*v1a
 	}
 	wanted, err := labels.Parse(selector)
 	if err != nil {
-		return nil, errors.New("--selector cannot be understood: write labels such as team=platform")
+		return nil, errSelector
 	}
 	named := map[string]bool{}
 	var missing []error

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
@@ -62,6 +63,12 @@ func newWhy(t *tool) *cobra.Command {
 type remoteFlags struct {
 	remote bool
 	ranges []string
+	// selector chooses the layers that are judged; empty for all.
+	selector string
+}
+
+func (r *remoteFlags) addSelector(command *cobra.Command) {
+	command.Flags().StringVarP(&r.selector, "selector", "l", "", "the layers with these labels, for example team=platform")
 }
 
 func (r *remoteFlags) add(command *cobra.Command) {
@@ -72,6 +79,13 @@ func (r *remoteFlags) add(command *cobra.Command) {
 
 func (r *remoteFlags) options(t *tool) (gather.WhyOptions, error) {
 	o := gather.WhyOptions{Program: t.program(), Stay: !r.remote}
+	if r.selector != "" {
+		wanted, err := labels.Parse(r.selector)
+		if err != nil {
+			return o, errSelector
+		}
+		o.Wanted = wanted
+	}
 	for _, text := range r.ranges {
 		parsed, err := reach.ParseRange(strings.TrimSpace(text))
 		if err != nil {

@@ -13,12 +13,14 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/address"
 	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/answers/verdict"
 	"github.com/strata-project/strata/internal/answers/why"
 	"github.com/strata-project/strata/internal/kubeconfig"
 	"github.com/strata-project/strata/internal/placement"
@@ -33,6 +35,8 @@ var WhyParts = append([]snapshot.Part{snapshot.Layers, snapshot.Releases}, snaps
 
 // WhyOptions say how far causes are followed.
 type WhyOptions struct {
+	// Wanted chooses the layers of a verdict; nil for all.
+	Wanted labels.Selector
 	// Program is how the plug-in is called.
 	Program string
 	// Stay has no other cluster be asked.
@@ -60,11 +64,11 @@ func (c *Cluster) Why(ctx context.Context, s *snapshot.Snapshot, layer *v1alpha1
 		}
 	}
 	values, _ := why.Values(s, layer)
-	labels, err := c.Labels(ctx, values)
+	of, err := c.Labels(ctx, values)
 	if err != nil {
 		return answer, err
 	}
-	return answer.Unwatched(s, layer, labels).Conclude(s, o.Program), nil
+	return answer.Unwatched(s, layer, of).Conclude(s, o.Program), nil
 }
 
 // Lacking names the resources that whoever asked may not list, sorted.
@@ -81,23 +85,31 @@ func Lacking(s *snapshot.Snapshot) []string {
 
 // below reads what may explain the end of a chain.
 func (c *Cluster) below(ctx context.Context, place why.Place, o WhyOptions) (*snapshot.Snapshot, error) {
+	if place.Cluster != "" {
+		short, cancel := context.WithTimeout(ctx, farTime)
+		defer cancel()
+		ctx = short
+	}
+	at, err := c.Beneath(ctx, place, o)
+	if err != nil {
+		return nil, err
+	}
+	below, err := at.ReadIn(ctx, place.Namespace, why.Depths...)
+	if err != nil && place.Cluster != "" && ctx.Err() != nil {
+		return nil, fmt.Errorf("it has not answered within %s", farTime)
+	}
+	return below, err
+}
+
+// Beneath returns the cluster that a place is on.
+func (c *Cluster) Beneath(ctx context.Context, place why.Place, o WhyOptions) (*Cluster, error) {
 	if place.Cluster == "" {
-		return c.ReadIn(ctx, place.Namespace, why.Depths...)
+		return c, nil
 	}
 	if o.Stay {
 		return nil, errors.New("other clusters are not asked: ask it with the kubectl context that you have for it")
 	}
-	ctx, cancel := context.WithTimeout(ctx, farTime)
-	defer cancel()
-	far, err := c.Beyond(ctx, place.Cluster, o.Allowed)
-	if err != nil {
-		return nil, err
-	}
-	below, err := far.ReadIn(ctx, place.Namespace, why.Depths...)
-	if err != nil && ctx.Err() != nil {
-		return nil, fmt.Errorf("it has not answered within %s", farTime)
-	}
-	return below, err
+	return c.Beyond(ctx, place.Cluster, o.Allowed)
 }
 
 // Beyond returns the cluster of a RemoteCluster, namespace/name, by the copy of its
@@ -135,4 +147,28 @@ func (c *Cluster) Beyond(ctx context.Context, cluster string, allowed reach.Allo
 	return New(Options{
 		Config: func() (*rest.Config, error) { return connection.Config, nil }, Web: connection.Web, Now: c.now,
 	}), nil
+}
+
+// deepened is how many causes a verdict follows below what layers say themselves.
+const deepened = 3
+
+// VerdictParts are what a verdict is made from.
+var VerdictParts = append([]snapshot.Part{snapshot.Clusters}, WhyParts...)
+
+// Verdict says how everything stands. s has VerdictParts; what lies below the worst
+// causes is read now.
+func (c *Cluster) Verdict(ctx context.Context, s *snapshot.Snapshot, o WhyOptions) (verdict.Verdict, error) {
+	v := verdict.Of(s, o.Wanted, Lacking(s))
+	for _, cause := range v.Causes[:min(deepened, len(v.Causes))] {
+		layer := s.Layer(cause.Layer)
+		if layer == nil {
+			continue
+		}
+		answer, err := c.Why(ctx, s, layer, o)
+		if err != nil {
+			return v, err
+		}
+		v = v.Deepen(answer)
+	}
+	return v, nil
 }

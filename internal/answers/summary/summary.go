@@ -73,7 +73,7 @@ func Of(layer *v1alpha1.AddonsLayer, now time.Time) Row {
 		Source:   source(layer.Spec.Source),
 		Path:     layer.Spec.Source.Path,
 		Age:      age(layer.CreationTimestamp, now),
-		Blocked:  blocked(layer),
+		Blocked:  Blocked(layer),
 	}
 	if ready := condition(layer, v1alpha1.ReadyCondition); ready != nil {
 		row.Since, row.Reason = age(ready.LastTransitionTime, now), ready.Reason
@@ -193,8 +193,8 @@ func suspended(resources []v1alpha1.Resource) []string {
 	return names
 }
 
-// blocked tells whether a layer does not get on by itself.
-func blocked(layer *v1alpha1.AddonsLayer) bool {
+// Blocked tells whether a layer does not get on by itself.
+func Blocked(layer *v1alpha1.AddonsLayer) bool {
 	ready := condition(layer, v1alpha1.ReadyCondition)
 	if ready == nil || outdated(layer) || ready.Status == metav1.ConditionFalse {
 		return true

@@ -73,7 +73,7 @@ type Answer struct {
 // which nothing more is known from what the controller has written.
 func Of(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) Answer {
 	row := summary.Of(layer, s.Now)
-	why := Answer{Layer: layer.Name, State: row.State, Blocked: row.Blocked, Chain: []Link{linkOf(layer)}, Root: layer.Name, Try: []string{}, Notes: []string{}}
+	why := Answer{Layer: layer.Name, State: row.State, Blocked: row.Blocked, Chain: []Link{LinkOf(layer)}, Root: layer.Name, Try: []string{}, Notes: []string{}}
 	deployed := layer.Status.State == v1alpha1.StateDeployed && !row.Blocked
 	if deployed {
 		if row.Why != "" {
@@ -85,7 +85,7 @@ func Of(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) Answer {
 	told := map[string]bool{layer.Name: true}
 	for next := layer; next != nil; {
 		causes := next.Status.BlockedBy
-		chain := toRoot(causes)
+		chain := ToRoot(causes)
 		why.Notes = append(why.Notes, beside(causes, chain)...)
 		next = nil
 		for _, cause := range chain {
@@ -122,8 +122,8 @@ func (w *Answer) refine(cause v1alpha1.Cause) {
 	}
 }
 
-// linkOf returns a layer as the beginning of a chain.
-func linkOf(layer *v1alpha1.AddonsLayer) Link {
+// LinkOf returns a layer as the beginning of a chain.
+func LinkOf(layer *v1alpha1.AddonsLayer) Link {
 	link := Link{Kind: v1alpha1.AddonsLayerKind, Name: layer.Name, Reason: NotObserved, Message: "the controller has not looked at it yet"}
 	ready := meta.FindStatusCondition(layer.Status.Conditions, v1alpha1.ReadyCondition)
 	if ready == nil {
@@ -144,7 +144,7 @@ func linkOfCause(s *snapshot.Snapshot, cause v1alpha1.Cause) Link {
 	switch cause.Kind {
 	case v1alpha1.AddonsLayerKind:
 		if layer := s.Layer(cause.Name); layer != nil {
-			link.Since = linkOf(layer).Since
+			link.Since = LinkOf(layer).Since
 		}
 	default:
 		if object := objectNamed(s, cause); object != nil {
@@ -154,9 +154,9 @@ func linkOfCause(s *snapshot.Snapshot, cause v1alpha1.Cause) Link {
 	return link
 }
 
-// toRoot returns the causes from what the layer itself waits for down to the root
+// ToRoot returns the causes from what the layer itself waits for down to the root
 // of them all.
-func toRoot(causes []v1alpha1.Cause) []v1alpha1.Cause {
+func ToRoot(causes []v1alpha1.Cause) []v1alpha1.Cause {
 	root, found := layers.RootCause(causes)
 	if !found {
 		return nil

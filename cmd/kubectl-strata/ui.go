@@ -1,0 +1,150 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/strata-project/strata/cmd/kubectl-strata/console"
+	"github.com/strata-project/strata/internal/answers/gather"
+	"github.com/strata-project/strata/internal/answers/live"
+	"github.com/strata-project/strata/internal/web"
+)
+
+const uiLong = `Show on a page whether everything is well that you may see, and if not, what the
+cause is and until when: the layers in the order in which they are deployed, what
+waits for what, and why, down to the Pod. What changes in the cluster changes on the
+page at once.
+
+The page is served on this machine alone, with your own kubeconfig and rights, until
+the command is interrupted. The address that is printed opens it in one browser, once.
+Nothing is installed, and nothing can be changed from the page.
+
+Exit codes:
+  0  it was interrupted
+  1  the cluster cannot be read, or the page cannot be served`
+
+const uiExamples = `  # Open the page
+  kubectl strata ui
+
+  # The layers of a team
+  kubectl strata ui -l team=payments
+
+  # At a port of your own, without a browser
+  kubectl strata ui --port 8080 --open=false`
+
+// newUI returns the command that serves the page.
+func newUI(t *tool) *cobra.Command {
+	port, open := 0, true
+	remote := remoteFlags{}
+	command := &cobra.Command{
+		Use: "ui", Short: "Show on a page how everything stands", Long: uiLong, Example: uiExamples, Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			o, err := remote.options(t)
+			if err != nil {
+				return err
+			}
+			if port < 0 || port > 65535 {
+				return fmt.Errorf("--port is %d: it must be from 1 to 65535, or 0 for any that is free", port)
+			}
+			return t.ui(command.Context(), o, port, open)
+		},
+	}
+	remote.add(command)
+	remote.addSelector(command)
+	command.Flags().IntVar(&port, "port", port, "the port of 127.0.0.1 to serve at; 0 for any that is free")
+	command.Flags().BoolVar(&open, "open", open, "open the browser")
+	return command
+}
+
+// firstRead bounds how long the cluster is waited for.
+const firstRead = 30 * time.Second
+
+func (t *tool) ui(ctx context.Context, o gather.WhyOptions, port int, open bool) error {
+	cluster, err := live.Open(ctx, live.Options{Cluster: t.Cluster, Now: t.Now, Why: o})
+	if err != nil {
+		return err
+	}
+	defer cluster.Close()
+	first, cancel := context.WithTimeout(ctx, firstRead)
+	defer cancel()
+	if err := cluster.Ready(first); err != nil {
+		return err
+	}
+	page, err := web.New(web.Options{Cluster: cluster, Program: t.program(), Name: t.contextName()})
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return fmt.Errorf("cannot serve the page: %w", err)
+	}
+	local, err := web.NewLocal(page, listener.Addr().String())
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	address := "http://" + listener.Addr().String() + local.Path()
+	console.Say(t.Out, "The page is at %s\nThe address opens it once, in one browser. Ctrl-C ends it.", address)
+	if open {
+		t.browse(ctx, address)
+	}
+	return serve(ctx, listener, local)
+}
+
+// serve serves until ctx ends.
+func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("cannot serve the page: %w", err)
+	case <-ctx.Done():
+	}
+	return server.Close()
+}
+
+// browse opens the user's browser. Where there is none, the address is there to be copied.
+func (t *tool) browse(ctx context.Context, address string) {
+	program, args := "xdg-open", []string{address}
+	switch runtime.GOOS {
+	case "darwin":
+		program = "open"
+	case "windows":
+		program, args = "rundll32", []string{"url.dll,FileProtocolHandler", address}
+	}
+	if _, err := exec.LookPath(program); err != nil {
+		return
+	}
+	command := exec.CommandContext(context.WithoutCancel(ctx), program, args...) //nolint:gosec // It is one of three programs.
+	if command.Start() == nil {
+		go func() { _ = command.Wait() }()
+	}
+}
+
+// contextName names the cluster that flags name: its context, or else its address.
+func (t *tool) contextName() string {
+	if raw, err := t.Flags.ToRawKubeConfigLoader().RawConfig(); err == nil {
+		if name := t.Flags.Context; name != nil && *name != "" {
+			return *name
+		}
+		if raw.CurrentContext != "" {
+			return raw.CurrentContext
+		}
+	}
+	return ""
+}

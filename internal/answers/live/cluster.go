@@ -1,0 +1,278 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/gather"
+	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/answers/verdict"
+	"github.com/strata-project/strata/internal/answers/why"
+	"github.com/strata-project/strata/internal/objects"
+)
+
+const (
+	// deepened is how many causes a verdict follows below what layers say themselves.
+	deepened = 3
+	// unused is how long what lies below a cause is watched after the last look at it.
+	unused = time.Minute
+	// retried is how long a cluster that could not be reached waits for the next try, and
+	// labels that were read count.
+	retried = time.Minute
+	// mostPlaces bounds how many places are watched at a time.
+	mostPlaces = 12
+)
+
+// Parts are what is always watched.
+var Parts = append([]snapshot.Part{
+	snapshot.Platforms, snapshot.Bundles, snapshot.Claims,
+}, gather.VerdictParts...)
+
+// Options say what a Cluster is made of. All but Why must be set.
+type Options struct {
+	Cluster *gather.Cluster
+	Now     func() time.Time
+	// Why says how far causes are followed.
+	Why gather.WhyOptions
+}
+
+// Cluster gives the answers of package gather from what it watches. Its methods may be
+// called at the same time.
+type Cluster struct {
+	o      Options
+	ctx    context.Context // of the watches
+	cancel context.CancelFunc
+	main   *Watched
+
+	mu      sync.Mutex
+	version uint64
+	changed chan struct{}
+	places  map[why.Place]*place
+	labels  map[objects.ID]known
+}
+
+// place is somewhere below a cause.
+type place struct {
+	// watched is nil until it can be watched, and where err says why it cannot.
+	watched *Watched
+	err     error
+	tried   time.Time
+	used    time.Time
+	cancel  context.CancelFunc
+}
+
+// known is what is known of the labels of an object that values are taken from.
+type known struct {
+	of   map[string]string
+	read bool
+	at   time.Time
+}
+
+// Open begins to watch a cluster, until ctx ends or Close is called.
+func Open(ctx context.Context, o Options) (*Cluster, error) {
+	client, err := o.Cluster.Dynamic()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	c := &Cluster{o: o, ctx: ctx, cancel: cancel, changed: make(chan struct{}), places: map[why.Place]*place{}, labels: map[objects.ID]known{}}
+	c.main = Watch(ctx, client, "", o.Now, c.change, Parts...)
+	go c.sweep(ctx)
+	return c, nil
+}
+
+// Close ends all watches.
+func (c *Cluster) Close() {
+	c.cancel()
+	c.main.Stop()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, each := range c.places {
+		each.stop()
+	}
+}
+
+// Ready waits until everything was read once.
+func (c *Cluster) Ready(ctx context.Context) error { return c.main.Ready(ctx) }
+
+// Broken says since when what is shown may be old, and why; false while it is not.
+func (c *Cluster) Broken() (Break, bool) { return c.main.Broken() }
+
+// Version returns a number that grows with each change, and what is closed at the next.
+func (c *Cluster) Version() (uint64, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.version, c.changed
+}
+
+// Snapshot returns what is held by now.
+func (c *Cluster) Snapshot() *snapshot.Snapshot { return c.main.Snapshot() }
+
+func (c *Cluster) change() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.version++
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// Wanted chooses the layers that are shown; nil for all.
+func (c *Cluster) Wanted() labels.Selector { return c.o.Why.Wanted }
+
+// Why says why a layer is not deployed, from what is held by now. What lies below is
+// watched from now on, and changes the answer once it is there.
+func (c *Cluster) Why(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) why.Answer {
+	answer := why.Of(s, layer)
+	if at, deeper := answer.Deeper(s); deeper {
+		below, note := c.below(at)
+		if below != nil {
+			answer = answer.Deepen(s, below, at)
+		}
+		if note != "" {
+			answer = answer.Unasked(at, note)
+		}
+	}
+	return answer.Unwatched(s, layer, c.labelsOf(s, layer)).Conclude(s, c.o.Why.Program)
+}
+
+// Verdict says how everything stands, from what is held by now.
+func (c *Cluster) Verdict(s *snapshot.Snapshot) verdict.Verdict {
+	v := verdict.Of(s, c.o.Why.Wanted, gather.Lacking(s))
+	for _, cause := range v.Causes[:min(deepened, len(v.Causes))] {
+		if layer := s.Layer(cause.Layer); layer != nil {
+			v = v.Deepen(c.Why(s, layer))
+		}
+	}
+	return v
+}
+
+// below returns what is watched at a place; nil while it is not there. note says why it is
+// not, or not all of it.
+func (c *Cluster) below(at why.Place) (below *snapshot.Snapshot, note string) {
+	now := c.o.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := c.places[at]
+	if found == nil || found.err != nil && now.Sub(found.tried) > retried {
+		if found == nil && len(c.places) >= mostPlaces {
+			return nil, "too many causes are looked into at a time, so the cause may lie deeper than is shown"
+		}
+		ctx, cancel := context.WithCancel(c.ctx)
+		found = &place{tried: now, cancel: cancel}
+		c.places[at] = found
+		go c.open(ctx, at, found)
+	}
+	found.used = now
+	switch {
+	case found.err != nil:
+		return nil, found.err.Error()
+	case found.watched == nil || !found.watched.IsReady():
+		return nil, ""
+	}
+	below = found.watched.Snapshot()
+	if lacking := gather.Lacking(below); len(lacking) > 0 {
+		note = fmt.Sprintf("you may not list %s, so the cause may lie deeper than is shown", strings.Join(lacking, ", "))
+	}
+	return below, note
+}
+
+// open begins to watch a place.
+func (c *Cluster) open(ctx context.Context, at why.Place, into *place) {
+	watched, err := c.watch(ctx, at)
+	c.mu.Lock()
+	into.watched, into.err = watched, err
+	c.mu.Unlock()
+	c.change()
+}
+
+func (c *Cluster) watch(ctx context.Context, at why.Place) (*Watched, error) {
+	cluster, err := c.o.Cluster.Beneath(ctx, at, c.o.Why)
+	if err != nil {
+		return nil, err
+	}
+	client, err := cluster.Dynamic()
+	if err != nil {
+		return nil, err
+	}
+	return Watch(ctx, client, at.Namespace, c.o.Now, c.change, why.Depths...), nil
+}
+
+// sweep ends what nobody looks at any more.
+func (c *Cluster) sweep(ctx context.Context) {
+	ticker := time.NewTicker(unused / 4)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := c.o.Now()
+		c.mu.Lock()
+		for at, each := range c.places {
+			if now.Sub(each.used) > unused {
+				each.stop()
+				delete(c.places, at)
+			}
+		}
+		c.mu.Unlock()
+	}
+}
+
+func (p *place) stop() { p.cancel() }
+
+// labelsOf returns the labels that were read of what a layer takes values from. What was
+// not read yet is, and changes the answer then.
+func (c *Cluster) labelsOf(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) map[objects.ID]map[string]string {
+	values, _ := why.Values(s, layer)
+	if len(values) == 0 {
+		return nil
+	}
+	now := c.o.Now()
+	found := map[objects.ID]map[string]string{}
+	var lacking []objects.ID
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, id := range values {
+		each, had := c.labels[id]
+		if each.read {
+			found[id] = each.of
+		}
+		if !had || now.Sub(each.at) > retried {
+			c.labels[id] = known{each.of, each.read, now}
+			lacking = append(lacking, id)
+		}
+	}
+	if len(lacking) > 0 {
+		go c.readLabels(lacking)
+	}
+	return found
+}
+
+func (c *Cluster) readLabels(ids []objects.ID) {
+	read, err := c.o.Cluster.Labels(c.ctx, ids)
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	now, differ := c.o.Now(), false
+	for _, id := range ids {
+		of, is := read[id]
+		last := c.labels[id]
+		differ = differ || is != last.read || fmt.Sprint(of) != fmt.Sprint(last.of)
+		c.labels[id] = known{of, is, now}
+	}
+	c.mu.Unlock()
+	if differ {
+		c.change()
+	}
+}

@@ -1,0 +1,114 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package web
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// onward is the page that leads on.
+const onward = `<!doctype html><html lang=en><title>Strata</title><link rel=icon href="data:,"><meta http-equiv=refresh content="0;url=/">` +
+	`<a href="/">Strata</a></html>`
+
+// another is what to do for one more browser.
+const another = "Start kubectl strata ui again for another one."
+
+// Local lets one browser of one's own machine look at what a handler serves. Other
+// programs of the machine may reach the port, and pages of others may have the browser
+// reach it; so that it answers only under its own name, to whoever has shown a token that
+// only the address has that was printed.
+type Local struct {
+	next   http.Handler
+	cookie string
+	hosts  map[string]bool
+
+	mu sync.Mutex
+	// token is good for one visit; empty once it was used.
+	token string
+	// session is what the cookie of the browser has.
+	session string
+}
+
+// NewLocal returns what guards a handler that is served at an address of the loopback
+// network, as 127.0.0.1:PORT.
+func NewLocal(next http.Handler, address string) (*Local, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		return nil, fmt.Errorf("%s is no loopback address", host)
+	}
+	return &Local{
+		next: next, token: rand.Text() + rand.Text(), session: rand.Text() + rand.Text(),
+		// A cookie counts for all ports of a host, so that each port has one of its own.
+		cookie: "strata-" + port,
+		hosts:  map[string]bool{address: true, "localhost:" + port: true},
+	}, nil
+}
+
+// Path returns the path that opens the page once.
+func (l *Local) Path() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return "/?token=" + l.token
+}
+
+// ServeHTTP lets a request pass, or says why not.
+func (l *Local) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	secure(w.Header())
+	if !l.hosts[r.Host] {
+		// The name of somebody else leads here.
+		http.Error(w, "the page is not served under this name", http.StatusMisdirectedRequest)
+		return
+	}
+	if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host {
+		http.Error(w, "another page asks, which may not", http.StatusForbidden)
+		return
+	}
+	switch site := r.Header.Get("Sec-Fetch-Site"); {
+	case site == "" || site == "same-origin" || site == "none":
+	case r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Method == http.MethodGet:
+		// A link that somebody follows: the cookie is not sent with it, the token may be.
+	default:
+		http.Error(w, "another page asks, which may not", http.StatusForbidden)
+		return
+	}
+	if token := r.URL.Query().Get("token"); token != "" {
+		l.admit(w, token)
+		return
+	}
+	cookie, err := r.Cookie(l.cookie)
+	if err != nil || subtle.ConstantTimeCompare([]byte(cookie.Value), []byte(l.session)) != 1 {
+		http.Error(w, "This page opens with the address that kubectl strata ui has printed, once in one browser.\n"+another, http.StatusUnauthorized)
+		return
+	}
+	l.next.ServeHTTP(w, r)
+}
+
+// admit gives whoever shows the token the cookie, once.
+func (l *Local) admit(w http.ResponseWriter, token string) {
+	l.mu.Lock()
+	good := l.token != "" && subtle.ConstantTimeCompare([]byte(token), []byte(l.token)) == 1
+	if good {
+		l.token = ""
+	}
+	l.mu.Unlock()
+	if !good {
+		http.Error(w, "This address was used already, or is not the one that was printed.\n"+another, http.StatusUnauthorized)
+		return
+	}
+	//nolint:gosec // Nothing encrypts what stays on this machine.
+	http.SetCookie(w, &http.Cookie{Name: l.cookie, Value: l.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	// A page of its own leads on, and no redirect: the browser then sends the cookie, wherever
+	// the first address was opened from.
+	_, _ = io.WriteString(w, onward) // Whoever is gone reads nothing.
+}

@@ -1,0 +1,116 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package web
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+const here = "127.0.0.1:4321"
+
+// guarded returns a guard, and what it lets pass.
+func guarded(t *testing.T) (*Local, *int) {
+	t.Helper()
+	passed := 0
+	local, err := NewLocal(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { passed++ }), here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return local, &passed
+}
+
+// ask sends a request with headers, as Name: value.
+func ask(h http.Handler, method, target string, headers ...string) *http.Response {
+	r := httptest.NewRequest(method, "http://"+here+target, nil)
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		if name == "Host" {
+			r.Host = value
+			continue
+		}
+		r.Header.Set(name, value)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Result()
+}
+
+func TestTokenIsUsedOnce(t *testing.T) {
+	local, passed := guarded(t)
+	path := local.Path()
+	if got := ask(local, "GET", "/?token=wrong").StatusCode; got != http.StatusUnauthorized {
+		t.Errorf("a wrong token is answered with %d", got)
+	}
+	if got := ask(local, "GET", "/"); got.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without a cookie: %d", got.StatusCode)
+	}
+	first := ask(local, "GET", path)
+	cookies := first.Cookies()
+	if first.StatusCode != http.StatusOK || len(cookies) != 1 {
+		t.Fatalf("the token is answered with %d and %v", first.StatusCode, cookies)
+	}
+	cookie := cookies[0]
+	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Name != "strata-4321" || strings.Contains(path, cookie.Value) {
+		t.Errorf("the cookie is %v", cookie)
+	}
+	if again := ask(local, "GET", path); again.StatusCode != http.StatusUnauthorized || len(again.Cookies()) > 0 {
+		t.Errorf("a second visit is answered with %d", again.StatusCode)
+	}
+	if *passed != 0 {
+		t.Error("something passed without a cookie")
+	}
+	if got := ask(local, "GET", "/", "Cookie: "+cookie.Name+"="+cookie.Value).StatusCode; got != http.StatusOK || *passed != 1 {
+		t.Errorf("with the cookie: %d", got)
+	}
+	if got := ask(local, "GET", "/", "Cookie: "+cookie.Name+"="+cookie.Value[1:]).StatusCode; got != http.StatusUnauthorized {
+		t.Errorf("with half a cookie: %d", got)
+	}
+	if empty := ask(local, "GET", "/?token="); empty.StatusCode != http.StatusUnauthorized {
+		t.Errorf("an empty token after the first visit is answered with %d", empty.StatusCode)
+	}
+}
+
+// Whatever a page of somebody else has a browser send, the cookie along with it, is
+// refused: by the name that leads here, by where it comes from, and by its method.
+func TestForgedRequests(t *testing.T) {
+	for name, test := range map[string]struct {
+		method, target string
+		headers        []string
+		want           int
+	}{
+		"its own":                  {"GET", "/stream", []string{"Sec-Fetch-Site: same-origin"}, http.StatusOK},
+		"typed by hand":            {"GET", "/", []string{"Sec-Fetch-Site: none"}, http.StatusOK},
+		"as localhost":             {"GET", "/", []string{"Host: localhost:4321"}, http.StatusOK},
+		"DNS rebinding":            {"GET", "/", []string{"Host: evil.example:4321"}, http.StatusMisdirectedRequest},
+		"another port":             {"GET", "/", []string{"Host: 127.0.0.1:80"}, http.StatusMisdirectedRequest},
+		"no port":                  {"GET", "/", []string{"Host: 127.0.0.1"}, http.StatusMisdirectedRequest},
+		"another origin":           {"GET", "/stream", []string{"Origin: http://evil.example"}, http.StatusForbidden},
+		"another port's origin":    {"GET", "/stream", []string{"Origin: http://127.0.0.1:80"}, http.StatusForbidden},
+		"an origin without a name": {"GET", "/stream", []string{"Origin: null"}, http.StatusForbidden},
+		"another site's script":    {"GET", "/stream", []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: cors"}, http.StatusForbidden},
+		"another port's script":    {"GET", "/app.js", []string{"Sec-Fetch-Site: same-site", "Sec-Fetch-Mode: no-cors"}, http.StatusForbidden},
+		"another site's form":      {"POST", "/", []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"}, http.StatusForbidden},
+		"a link of another site":   {"GET", "/", []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"}, http.StatusOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			local, passed := guarded(t)
+			cookie := ask(local, "GET", local.Path()).Cookies()[0]
+			got := ask(local, test.method, test.target, append(test.headers, "Cookie: "+cookie.Name+"="+cookie.Value)...)
+			if got.StatusCode != test.want || (*passed > 0) != (test.want == http.StatusOK) {
+				t.Errorf("it is answered with %d, want %d; %d passed", got.StatusCode, test.want, *passed)
+			}
+		})
+	}
+}
+
+func TestLocalIsLoopback(t *testing.T) {
+	for address, good := range map[string]bool{"127.0.0.1:1": true, "[::1]:1": true, "0.0.0.0:1": false, "192.0.2.1:1": false, "example.com:1": false, "x": false} {
+		if _, err := NewLocal(nil, address); (err == nil) != good {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}

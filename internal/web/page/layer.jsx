@@ -1,0 +1,134 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// One layer: why it is not deployed, and what it is made of.
+
+import { useEffect, useRef } from "preact/hooks";
+import { Icon } from "./icons.jsx";
+import { copy, go, opened, pathOf } from "./state.js";
+import { part } from "./stream.js";
+import { moment } from "./text.js";
+
+const layer = part("layer");
+
+const fares = (state) => ({ Ready: "Well", Open: "Well", Deployed: "Well", NotRead: "Unknown", Unseen: "Unknown", Closed: "Waiting", InProgress: "Moving", Applying: "Moving", Missing: "Failed" })[state] ?? "Failed";
+
+/** Layer is the panel of the layer that is open. */
+export function Layer() {
+  const name = opened.value;
+  const heading = useRef(null);
+  useEffect(() => { heading.current?.focus(); }, [name]);
+  if (!name) return null;
+  const shown = layer.value?.name === name ? layer.value : null;
+  return (
+    <aside class="panel" aria-labelledby="panel-title">
+      <header>
+        <h2 id="panel-title" tabIndex={-1} ref={heading}>{name}</h2>
+        <button type="button" class="close" onClick={() => go("/")} aria-label="Close">✕</button>
+      </header>
+      {!shown && <p class="dim">Reads …</p>}
+      {shown?.missing && <Missing layer={shown} />}
+      {shown && !shown.missing && <Details layer={shown} />}
+    </aside>
+  );
+}
+
+function Missing({ layer }) {
+  return (
+    <div class="empty">
+      <p>There is no layer {layer.name}.</p>
+      {layer.near?.length > 0 && <p>Did you mean {layer.near.map((name) => <a key={name} href={pathOf(name)}>{name}</a>)}?</p>}
+    </div>
+  );
+}
+
+function Details({ layer }) {
+  const tree = layer.tree;
+  return (
+    <>
+      <p class="facts">
+        <span><Icon state={layer.why.blocked ? "Failed" : fares(layer.why.state)} /> {layer.why.state}</span>
+        <span>version {tree.version}</span><span>{tree.ready} ready</span>
+        {tree.cluster && <span>on {tree.cluster}</span>}
+      </p>
+      <Why why={layer.why} />
+      <h3>What it is made of</h3>
+      <Tree layer={layer} />
+      <h3>On a terminal</h3>
+      <ul class="commands">{layer.commands.map((text) => <Command key={text} text={text} />)}</ul>
+    </>
+  );
+}
+
+function Command({ text }) {
+  return <li><code>{text}</code><button type="button" onClick={() => copy(text)} aria-label={"Copy " + text}>copy</button></li>;
+}
+
+/** Why shows the chain of causes, from the layer down to its root. */
+function Why({ why }) {
+  const well = why.state === "Deployed" && !why.blocked;
+  return (
+    <section aria-labelledby="why-title">
+      <h3 id="why-title">{well ? "It is deployed" : "Why it is not deployed"}</h3>
+      {!well && (
+        <ol class="chain">
+          {why.chain.map((link, i) => (
+            <li key={i} class={i === why.chain.length - 1 ? "end" : undefined}>
+              <span class="kind">{link.kind}</span>{" "}
+              {link.kind === "AddonsLayer" ? <a href={pathOf(link.name)}>{link.name}</a> : <b>{[link.namespace, link.name].filter(Boolean).join("/")}</b>}
+              {link.cluster && <span class="on"> on {link.cluster}</span>}
+              {link.reason && <span class="reason">{link.reason}</span>}
+              {link.message && <p>{link.message}</p>}
+              <p class="dim">
+                {link.since && <>since <time dateTime={link.since}>{moment(link.since)}</time> </>}
+                {link.count > 1 && <>{link.count} events </>}
+                {link.until && <span class="until">until <time dateTime={link.until}>{moment(link.until)}</time></span>}
+              </p>
+            </li>
+          ))}
+        </ol>
+      )}
+      {why.notes.map((note) => <p key={note} class="note">{note}</p>)}
+      {why.affects.layers.length > 0 && <p class="dim">{why.affects.layers.length === 1 ? "1 layer relies" : why.affects.layers.length + " layers rely"} on {why.root}: {why.affects.layers.slice(0, 5).join(", ")}{why.affects.layers.length > 5 && ", …"}</p>}
+      {why.try.length > 0 && (<><h4>Try</h4><ul class="commands">{why.try.map((text) => <Command key={text} text={text} />)}</ul></>)}
+    </section>
+  );
+}
+
+function Tree({ layer }) {
+  const tree = layer.tree;
+  return (
+    <ul class="tree">
+      {tree.gates.map((gate, i) => <Row key={"gate" + i} kind="gate" state={gate.state} name={gate.wants} said={gate.seen} until={gate.until} />)}
+      {tree.claims.map((claim) => <Row key={"claim" + claim.namespace + claim.name} kind="CapabilityClaim" state={claim.state} name={claim.namespace + "/" + claim.name} said={claim.message} />)}
+      {tree.releases.map((release) => {
+        const name = release.namespace + "/" + release.name;
+        return (
+          <Row key={name} kind="HelmRelease" state={release.state} name={name} said={[release.version, release.cluster && "on " + release.cluster, release.message].filter(Boolean).join(" · ")}>
+            {release.objects.length > 0 && (
+              <details>
+                <summary>{release.objects.length + (layer.more?.[name] ?? 0)} objects</summary>
+                <ul>
+                  {release.objects.map((object) => <li key={object.kind + object.namespace + object.name}><span class="kind">{object.kind}</span> {[object.namespace, object.name].filter(Boolean).join("/")}</li>)}
+                  {layer.more?.[name] > 0 && <li class="left">and {layer.more[name]} more</li>}
+                </ul>
+              </details>
+            )}
+          </Row>
+        );
+      })}
+      {tree.objects.map((object) => <Row key={object.kind + object.namespace + object.name} kind={object.kind} state={object.state} name={[object.namespace, object.name].filter(Boolean).join("/")} said={object.message} />)}
+    </ul>
+  );
+}
+
+function Row({ kind, state, name, said, until, children }) {
+  return (
+    <li>
+      <Icon state={fares(state)} /> <span class="kind">{kind}</span> <b>{name}</b> <span class="word">{state}</span>
+      {said && <p class="dim">{said}</p>}
+      {until && <p class="until">until <time dateTime={until}>{moment(until)}</time></p>}
+      {children}
+    </li>
+  );
+}

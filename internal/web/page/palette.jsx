@@ -1,0 +1,100 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// The palette finds layers by name and does what has a key. The server looks, so that the
+// page need not hold all names.
+
+import { signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { Icon } from "./icons.jsx";
+import { copy, go, help, opened, palette, pathOf, turn } from "./state.js";
+import { part } from "./stream.js";
+
+const typed = signal("");
+const found = signal([]);
+const at = signal(0);
+let asked = 0;
+
+const acts = () => [
+  { name: "Show everything", run: () => go("/") },
+  { name: "Change between light and dark", run: turn },
+  { name: "Show the keys", run: () => { help.value = true; } },
+  ...(opened.value ? [{ name: "Copy the command that shows this", run: () => copy(part("cluster").value.program + " why " + opened.value) }] : [{ name: "Copy the command that shows this", run: () => copy(part("cluster").value.program + " status") }]),
+];
+
+async function look(text) {
+  typed.value = text;
+  at.value = 0;
+  const mine = ++asked;
+  try {
+    const answer = await fetch("/search?q=" + encodeURIComponent(text));
+    if (mine === asked && answer.ok) found.value = await answer.json();
+  } catch {
+    if (mine === asked) found.value = [];
+  }
+}
+
+const choices = () => {
+  const word = typed.value.toLowerCase();
+  return [
+    ...found.value.map((layer) => ({ name: layer.name, state: layer.fares, more: layer.cluster, run: () => go(pathOf(layer.name)) })),
+    ...acts().filter((act) => act.name.toLowerCase().includes(word)),
+  ];
+};
+
+/** Palette is a dialog over the page. */
+export function Palette() {
+  const dialog = useRef(null);
+  useEffect(() => {
+    if (!palette.value) return;
+    dialog.current.showModal();
+    look("");
+  }, [palette.value]);
+  if (!palette.value) return null;
+  const list = choices();
+  const close = () => { dialog.current?.close(); palette.value = false; };
+  const choose = (choice) => { close(); choice?.run(); };
+  const key = (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step) {
+      at.value = (at.value + step + list.length) % Math.max(list.length, 1);
+      event.preventDefault();
+      document.getElementById("choice-" + at.value)?.scrollIntoView({ block: "nearest" });
+    } else if (event.key === "Enter") {
+      event.preventDefault();
+      choose(list[at.value]);
+    }
+  };
+  return (
+    <dialog ref={dialog} class="palette" aria-label="Find a layer, or do something" onClose={() => { palette.value = false; }} onKeyDown={key}>
+      <input type="text" role="combobox" aria-expanded="true" aria-controls="choices" aria-autocomplete="list" aria-activedescendant={list.length ? "choice-" + at.value : undefined}
+        aria-label="Name of a layer, or what to do" placeholder="A layer, or what to do" value={typed.value} onInput={(event) => look(event.target.value)} autoFocus />
+      <ul id="choices" role="listbox" aria-label="What was found">
+        {list.map((choice, i) => (
+          <li key={i} id={"choice-" + i} role="option" aria-selected={i === at.value} onClick={() => choose(choice)}>
+            {choice.state && <Icon state={choice.state} said />}<span>{choice.name}</span>{choice.more && <span class="on">on {choice.more}</span>}
+          </li>
+        ))}
+      </ul>
+      {list.length === 0 && <p class="dim" role="status">Nothing has this name.</p>}
+    </dialog>
+  );
+}
+
+/** Help lists the keys. */
+export function Help() {
+  const dialog = useRef(null);
+  useEffect(() => { if (help.value) dialog.current.showModal(); }, [help.value]);
+  if (!help.value) return null;
+  return (
+    <dialog ref={dialog} class="keys" aria-labelledby="keys-title" onClose={() => { help.value = false; }}>
+      <h2 id="keys-title">Keys</h2>
+      <dl>
+        {[["/ or Ctrl-K", "find a layer, or do something"], ["arrows", "go from layer to layer"], ["Enter", "open a layer"], ["Esc", "close what is open"], ["c", "copy the command that shows this"], ["t", "light, dark, or as the system has it"], ["?", "this list"]].map(([key, what]) => (
+          <div key={key}><dt><kbd>{key}</kbd></dt><dd>{what}</dd></div>
+        ))}
+      </dl>
+      <button type="button" onClick={() => dialog.current.close()}>Close</button>
+    </dialog>
+  );
+}

@@ -1,0 +1,184 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/strata-project/strata/internal/answers/live"
+	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/answers/summary"
+	"github.com/strata-project/strata/internal/answers/tree"
+	"github.com/strata-project/strata/internal/answers/verdict"
+	"github.com/strata-project/strata/internal/answers/waves"
+	"github.com/strata-project/strata/internal/answers/why"
+	"github.com/strata-project/strata/internal/placement"
+)
+
+const (
+	// mostNodes is how many layers are drawn, however many there are.
+	mostNodes = 200
+	// mostCauses is how many causes stand below the verdict.
+	mostCauses = 5
+	// mostObjects is how many objects of one release are listed.
+	mostObjects = 100
+	// longestText is how many runes of a message are sent.
+	longestText = 4000
+	// treeDepth is down to what Helm has made.
+	treeDepth = 2
+)
+
+// query says what a tab shows.
+type query struct {
+	// layer that is opened; empty for none.
+	layer string
+}
+
+// queryOf reads what a tab asks for. Names that nothing can have are refused, so that what
+// is kept for each query is bounded.
+func queryOf(values url.Values) (query, error) {
+	q := query{layer: values.Get("layer")}
+	if len(q.layer) > 253 {
+		return q, fmt.Errorf("a layer has no name of %d characters", len(q.layer))
+	}
+	return q, nil
+}
+
+// layerView is what is shown of one layer.
+type layerView struct {
+	Name string `json:"name"`
+	// Missing is true where there is no such layer, and Near are the names that may be meant.
+	Missing bool        `json:"missing,omitempty"`
+	Near    []string    `json:"near,omitempty"`
+	Source  string      `json:"source,omitempty"`
+	Path    string      `json:"path,omitempty"`
+	At      string      `json:"revision,omitempty"`
+	Tree    *tree.Layer `json:"tree,omitempty"`
+	// More counts the objects of releases that are left out of the tree, by release.
+	More map[string]int `json:"more,omitempty"`
+	Why  *why.Answer    `json:"why,omitempty"`
+	// Commands are what shows the same on a terminal.
+	Commands []string `json:"commands,omitempty"`
+}
+
+// verdictView is the verdict with as many causes as somebody reads.
+type verdictView struct {
+	verdict.Verdict
+	// More counts the causes that are left out.
+	More int `json:"more"`
+}
+
+func verdictOf(v verdict.Verdict) verdictView {
+	kept := slices.Clone(v.Causes[:min(len(v.Causes), mostCauses)])
+	more := len(v.Causes) - len(kept)
+	for i := range kept {
+		kept[i].Message = clip(kept[i].Message)
+	}
+	v.Causes = kept
+	return verdictView{v, more}
+}
+
+// stale says since when what is shown may be old.
+type stale struct {
+	Since string `json:"since"`
+	Error string `json:"error"`
+}
+
+// sections returns what a tab shows, in parts that change by themselves. It reads nothing
+// but what is held.
+func sections(o Options, q query) map[string]any {
+	s := o.Cluster.Snapshot()
+	v := verdictOf(o.Cluster.Verdict(s))
+	graph := waves.Of(s, o.Cluster.Wanted(), mostNodes)
+	all := map[string]any{"cluster": map[string]string{"name": o.Name, "program": o.Program}, "verdict": v, "graph": graph}
+	for name, node := range graph.Nodes {
+		all["node/"+name] = node
+	}
+	if broken, is := o.Cluster.Broken(); is {
+		all["stale"] = staleOf(broken)
+	}
+	if q.layer != "" {
+		all["layer"] = layerOf(o, s, q.layer)
+	}
+	return all
+}
+
+func staleOf(broken live.Break) stale {
+	return stale{Since: snapshot.Stamp(broken.Since), Error: clip(broken.Err.Error())}
+}
+
+func layerOf(o Options, s *snapshot.Snapshot, name string) layerView {
+	layer := s.Layer(name)
+	if layer == nil {
+		return layerView{Name: name, Missing: true, Near: summary.Near(name, s.LayerNames())}
+	}
+	row := summary.Of(layer, s.Now)
+	made := tree.Of(s, layer, nil, treeDepth)
+	answer := o.Cluster.Why(s, layer)
+	view := layerView{
+		Name: name, Source: row.Source, Path: row.Path, At: row.Revision, Tree: &made, Why: &answer, More: map[string]int{},
+		Commands: []string{o.Program + " why " + name, o.Program + " tree " + name + " --objects", o.Program + " events " + name},
+	}
+	for i := range made.Releases {
+		release := &made.Releases[i]
+		release.Message = clip(release.Message)
+		if more := len(release.Objects) - mostObjects; more > 0 {
+			release.Objects = release.Objects[:mostObjects]
+			view.More[release.Namespace+"/"+release.Name] = more
+		}
+	}
+	made.Message = clip(made.Message)
+	for i := range answer.Chain {
+		answer.Chain[i].Message = clip(answer.Chain[i].Message)
+	}
+	for i, note := range answer.Notes {
+		answer.Notes[i] = clip(note)
+	}
+	return view
+}
+
+// clip cuts a text that somebody made very long.
+func clip(text string) string {
+	if len(text) <= longestText {
+		return text
+	}
+	runes := []rune(text)
+	if len(runes) <= longestText {
+		return text
+	}
+	return fmt.Sprintf("%s… and %d characters more", string(runes[:longestText]), len(runes)-longestText)
+}
+
+// mostFound is how many layers a search returns.
+const mostFound = 20
+
+// hit is a layer that was looked for.
+type hit struct {
+	Name    string        `json:"name"`
+	Cluster string        `json:"cluster,omitempty"`
+	Fares   verdict.State `json:"fares"`
+}
+
+// find returns the layers with a text in their names: those that begin with it come
+// first, and where none is given, the worst.
+func find(s *snapshot.Snapshot, text string) []hit {
+	text = strings.ToLower(strings.TrimSpace(text))
+	hits := []hit{}
+	for _, layer := range s.Layers {
+		if strings.Contains(layer.Name, text) {
+			hits = append(hits, hit{layer.Name, placement.ClusterName(placement.Of(layer, "")), verdict.StateOf(layer)})
+		}
+	}
+	slices.SortStableFunc(hits, func(a, b hit) int {
+		if text == "" {
+			return verdict.Compare(a.Fares, b.Fares)
+		}
+		return cmp.Compare(strings.Index(a.Name, text), strings.Index(b.Name, text))
+	})
+	return hits[:min(len(hits), mostFound)]
+}

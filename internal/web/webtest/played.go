@@ -1,0 +1,103 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package webtest plays clusters to the page: snapshots that were recorded or made up.
+package webtest
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/gather"
+	"github.com/strata-project/strata/internal/answers/live"
+	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/answers/verdict"
+	"github.com/strata-project/strata/internal/answers/why"
+)
+
+// Program is how the plug-in is called.
+const Program = "kubectl strata"
+
+// Played is a cluster of which everything is known. It is used as a live.Cluster is.
+type Played struct {
+	mu      sync.Mutex
+	s       *snapshot.Snapshot
+	below   *snapshot.Snapshot
+	broken  *live.Break
+	version uint64
+	changed chan struct{}
+}
+
+// Play returns a cluster that shows a snapshot. below holds what lies below causes; it may
+// be nil.
+func Play(s, below *snapshot.Snapshot) *Played {
+	return &Played{s: s, below: below, changed: make(chan struct{})}
+}
+
+// Set shows another snapshot from now on.
+func (p *Played) Set(s *snapshot.Snapshot) { p.change(func() { p.s = s }) }
+
+// Break has what is shown be old from now on; nil has it be current again.
+func (p *Played) Break(b *live.Break) { p.change(func() { p.broken = b }) }
+
+func (p *Played) change(do func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	do()
+	p.version++
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// Ready returns at once.
+func (p *Played) Ready(context.Context) error { return nil }
+
+// Version returns how often something has changed.
+func (p *Played) Version() (uint64, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.version, p.changed
+}
+
+// Broken returns what Break was given.
+func (p *Played) Broken() (live.Break, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.broken == nil {
+		return live.Break{}, false
+	}
+	return *p.broken, true
+}
+
+// Wanted chooses everything.
+func (p *Played) Wanted() labels.Selector { return nil }
+
+// Snapshot returns what is played.
+func (p *Played) Snapshot() *snapshot.Snapshot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.s
+}
+
+// Verdict returns what the snapshot comes to.
+func (p *Played) Verdict(s *snapshot.Snapshot) verdict.Verdict {
+	v := verdict.Of(s, nil, gather.Lacking(s))
+	for _, cause := range v.Causes[:min(3, len(v.Causes))] {
+		if layer := s.Layer(cause.Layer); layer != nil {
+			v = v.Deepen(p.Why(s, layer))
+		}
+	}
+	return v
+}
+
+// Why returns why a layer is not deployed.
+func (p *Played) Why(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) why.Answer {
+	answer := why.Of(s, layer)
+	if place, deeper := answer.Deeper(s); deeper && p.below != nil {
+		answer = answer.Deepen(s, p.below, place)
+	}
+	return answer.Conclude(s, Program)
+}

@@ -1,0 +1,169 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/why"
+	"github.com/strata-project/strata/test/browser"
+)
+
+// pageAddress is what kubectl strata ui prints.
+var pageAddress = regexp.MustCompile(`http://127\.0\.0\.1:\d+/\?token=\w+`)
+
+// ui starts kubectl strata ui, which ends with the test, and returns the address that
+// opens the page.
+func (p plugin) ui(args ...string) string {
+	p.Helper()
+	command := p.command(append([]string{"ui", "--open=false"}, args...)...)
+	out, err := command.StdoutPipe()
+	p.must(err)
+	p.must(command.Start())
+	p.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if address := pageAddress.FindString(lines.Text()); address != "" {
+			return address
+		}
+	}
+	p.Fatal("kubectl strata ui has printed no address")
+	return ""
+}
+
+// labelled has a layer be of the test's team.
+func (f *fixture) labelled(layer *v1alpha1.AddonsLayer) {
+	if layer.Labels == nil {
+		layer.Labels = map[string]string{}
+	}
+	layer.Labels["team"] = f.prefix
+}
+
+// The page shows how layers get on while they do, names the Pod that keeps them, says what
+// the plug-in says, and is used by the keyboard alone.
+func TestThePageFollowsTheCluster(t *testing.T) {
+	f := newFixture(t)
+	path, err := builtPlugin()
+	f.must(err)
+	base, mesh, apps := f.name("base"), f.name("mesh"), f.name("apps")
+	viewer := plugin{fixture: f, path: path}.of("viewer", "view", f.fluxView())
+	address := viewer.ui("-l", "team="+f.prefix)
+	tab := browser.Open(t)
+	tab.Go(address)
+	tab.Says("h1", "0 clusters, no layers")
+	tab.Says(".empty", "There are no layers yet")
+
+	revision := f.push(map[string]string{
+		"base/release.yaml": f.deploymentRelease("base", false),
+		"mesh/release.yaml": f.deploymentRelease("mesh", true),
+		"apps/release.yaml": f.configMapRelease("apps", "x"),
+	})
+	f.layer("base", f.labelled)
+	f.layer("mesh", f.labelled, f.dependsOn("base"))
+	f.layer("apps", f.labelled, f.dependsOn("mesh"))
+	node := func(name string) string { return fmt.Sprintf("[data-layer=%q]", name) }
+	tab.Says(node(apps), "ApplyPending")
+	f.deployed("base", revision)
+	tab.Says(node(base)+".Well", "Deployed 1/1")
+	// The Pod is named while the layer's own time is not over yet.
+	tab.Says("h1", "1 waits for "+mesh+"; "+mesh+" waits: Pod mesh-")
+	tab.Says("h1", "cannot be scheduled")
+	tab.Until("document.title.startsWith('!') || document.title.startsWith('✕')")
+	tab.Until("document.getElementById('icon').href.match(/icon-(waiting|failed)/)")
+	tab.Until(`document.querySelectorAll(".edge.lit").length === 1`)
+
+	// By the keyboard alone: from layer to layer, and to one by its name.
+	tab.Until(fmt.Sprintf("(document.querySelector(%q).focus(), document.activeElement.dataset.layer === %q)", node(base), base))
+	tab.Press(browser.Right)
+	tab.Until(fmt.Sprintf("document.activeElement.dataset.layer === %q", mesh))
+	tab.Press(browser.Enter)
+	tab.Says(".panel h2", mesh)
+	tab.Says(".chain", "FailedScheduling")
+	tab.Press(browser.Escape)
+	tab.Until("!document.querySelector('.panel')")
+	tab.Press("/")
+	tab.Until("document.activeElement.matches('.palette input')")
+	tab.Press(apps)
+	tab.Says("[role=option][aria-selected=true]", apps)
+	tab.Press(browser.Enter)
+	tab.Says(".panel h2", apps)
+	tab.Says(".chain .end", "nodes are available")
+	tab.Until(fmt.Sprintf("location.pathname === '/layers/%s'", apps))
+	tab.Accessible("a layer that waits")
+
+	// What the page was sent is what the plug-in says.
+	f.eventually("page and plug-in say the same", func() error {
+		var shown, said why.Answer
+		text := browser.Value[string](tab, fmt.Sprintf(`(async () => {
+			const reader = (await fetch("/stream?layer=%s")).body.getReader();
+			let text = "";
+			while (!text.includes("\n\n")) text += new TextDecoder().decode((await reader.read()).value);
+			reader.cancel();
+			return JSON.stringify(JSON.parse(text.slice("data: ".length, text.indexOf("\n\n"))).set.layer.why);
+		})()`, apps))
+		_, output := viewer.run("why", apps, "-o", "json")
+		if err := json.Unmarshal([]byte(text), &shown); err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(output), &said); err != nil {
+			return fmt.Errorf("%w: %s", err, output)
+		}
+		if diff := cmp.Diff(said, shown); diff != "" {
+			return fmt.Errorf("they differ, -plug-in +page:\n%s", diff)
+		}
+		return nil
+	})
+
+	f.hold("apps")
+	tab.Says(node(apps), "Hold")
+	tab.Says(".panel .facts", "Hold")
+	tab.Says(".panel .commands", "kubectl strata resume "+apps)
+	tab.Press(browser.Escape)
+	f.resume("apps")
+	tab.Says(node(apps), "ApplyPending")
+}
+
+// Whoever may not see something is told that, and is shown nothing of it.
+func TestThePageShowsWhatItsUserMaySee(t *testing.T) {
+	f := newFixture(t)
+	path, err := builtPlugin()
+	f.must(err)
+	f.push(map[string]string{"secret/release.yaml": f.deploymentRelease("secret", true)})
+	f.layer("secret", f.labelled)
+	nobody := plugin{fixture: f, path: path}.of("nobody").ui("-l", "team="+f.prefix)
+	tab := browser.Open(t)
+	tab.Go(nobody)
+	tab.Says("h1", "you may not list")
+	tab.Says("h1", "addonslayers.kraan.io")
+	if text := browser.Value[string](tab, "document.body.innerText"); regexp.MustCompile(f.name("secret")).MatchString(text) {
+		t.Errorf("what may not be seen is shown:\n%s", text)
+	}
+
+	// Layers alone, and nothing of what they are made of.
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: f.prefix + "-layers"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"kraan.io"}, Resources: []string{"addonslayers"}, Verbs: []string{"get", "list", "watch"}}},
+	}
+	f.must(stack.client.Create(f.ctx, role))
+	f.Cleanup(func() { _ = stack.client.Delete(f.ctx, role) })
+	tab.Go(plugin{fixture: f, path: path}.of("some", role.Name).ui("-l", "team="+f.prefix))
+	tab.Says("h1", "1 cluster, 1 layer: ")
+	tab.Says("h1", "not counted, because you may not list them: ")
+	tab.Says("h1", "helmreleases.helm.toolkit.fluxcd.io")
+	tab.Says(".node", "secret")
+	tab.Until("!document.querySelector('h1').textContent.includes('Pod')")
+	tab.Go("about:blank") // The tab outlives what serves the page.
+}
