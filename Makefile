@@ -179,7 +179,7 @@ e2e-hosts: tool-gotestsum controlplane-host ## The tests of test/heavy.txt on ho
 .PHONY: e2e-all
 e2e-all: tool-gotestsum controlplane-host ## All end-to-end tests, with all detectors
 	@mkdir -p $(TIMES)
-	$(DETECT) STRATA_RACE=1 STRATA_TEST_ALL=1 $(call E2E,all) -race -timeout 90m $(TESTFLAGS) ./test/e2e ./test/hostile ./test/release ./test/lab
+	$(DETECT) STRATA_RACE=1 STRATA_TEST_ALL=1 $(call E2E,all) -race -timeout 90m $(TESTFLAGS) ./test/e2e ./test/hostile ./test/page ./test/release ./test/lab
 
 .PHONY: simulate
 simulate: ## The rules against a simulated cluster, 1000 runs; STRATA_SEED=N shows one run, STRATA_RUNS=N makes N

@@ -46,6 +46,7 @@ type demo struct {
 	layers     []string
 	platform   string // with --fleet: the layers are those of it
 	context    string // with --cluster current: the name of the context
+	page       string // the address that opens the page once
 	proxy      string // the HTTP proxy of the controller; "" for none
 	// ownNamespaces are those that the cluster of the context did not have.
 	ownNamespaces []string

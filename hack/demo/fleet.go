@@ -37,11 +37,13 @@ func (d *demo) showFleet(ctx context.Context, s settings) error {
 		{"starting two more clusters, north and south", d.startFleet},
 		{"serving examples/charts", func(context.Context) error { return d.serveCharts() }},
 		{"installing Strata's chart, starting its controller", d.startController},
+		{"serving the page", d.servePage},
 		{"applying examples/fleet", d.applyFleet},
 	})
 	if err != nil {
 		return err
 	}
+	d.sayPage()
 	return d.followFor(ctx, s)
 }
 

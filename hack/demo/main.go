@@ -120,7 +120,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	if s.exit {
-		return nil
+		return d.lookAtPage(ctx)
 	}
 	if err := invite(); err != nil {
 		return err
@@ -138,11 +138,13 @@ func (d *demo) show(ctx context.Context, s settings) error {
 		first,
 		{"serving examples/charts, and examples/platform from git", d.serve},
 		{"installing Strata's chart, starting its controller", d.startController},
+		{"serving the page", d.servePage},
 		{"applying the GitRepository and the layers", d.apply},
 	})
 	if err != nil {
 		return err
 	}
+	d.sayPage()
 	if err := d.followFor(ctx, s); err != nil || !s.remote {
 		return err
 	}
