@@ -5,10 +5,14 @@ package web
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/strata-project/strata/internal/answers/live"
 	"github.com/strata-project/strata/internal/answers/snapshot"
@@ -33,8 +37,18 @@ const (
 	treeDepth = 2
 )
 
+// The views that a tab may show.
+const (
+	viewLayers   = ""
+	viewClusters = "clusters"
+)
+
 // query says what a tab shows.
 type query struct {
+	view string
+	// clusters chooses clusters by their labels, and from is the first row that is shown.
+	clusters string
+	from     int
 	// layer that is opened; empty for none.
 	layer string
 }
@@ -42,9 +56,22 @@ type query struct {
 // queryOf reads what a tab asks for. Names that nothing can have are refused, so that what
 // is kept for each query is bounded.
 func queryOf(values url.Values) (query, error) {
-	q := query{layer: values.Get("layer")}
+	q := query{view: values.Get("view"), layer: values.Get("layer"), clusters: values.Get("clusters")}
+	if q.view != viewLayers && q.view != viewClusters {
+		return q, fmt.Errorf("there is no view %q", clip(q.view))
+	}
 	if len(q.layer) > 253 {
 		return q, fmt.Errorf("a layer has no name of %d characters", len(q.layer))
+	}
+	if _, err := labels.Parse(q.clusters); err != nil || len(q.clusters) > 1000 {
+		return q, errors.New("the labels cannot be understood: write them as region=eu,stage!=test")
+	}
+	if text := values.Get("from"); text != "" {
+		from, err := strconv.Atoi(text)
+		if err != nil || from < 0 {
+			return q, errors.New("the first row must be a number")
+		}
+		q.from = from
 	}
 	return q, nil
 }
@@ -94,10 +121,15 @@ type stale struct {
 func sections(o Options, q query) map[string]any {
 	s := o.Cluster.Snapshot()
 	v := verdictOf(o.Cluster.Verdict(s))
-	graph := waves.Of(s, o.Cluster.Wanted(), mostNodes)
-	all := map[string]any{"cluster": map[string]string{"name": o.Name, "program": o.Program}, "verdict": v, "graph": graph}
-	for name, node := range graph.Nodes {
-		all["node/"+name] = node
+	all := map[string]any{"cluster": map[string]string{"name": o.Name, "program": o.Program}, "verdict": v}
+	if q.view == viewClusters {
+		addClusters(all, o, s, q)
+	} else {
+		graph := waves.Of(s, o.Cluster.Wanted(), mostNodes)
+		all["graph"] = graph
+		for name, node := range graph.Nodes {
+			all["node/"+name] = node
+		}
 	}
 	if broken, is := o.Cluster.Broken(); is {
 		all["stale"] = staleOf(broken)

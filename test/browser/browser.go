@@ -19,7 +19,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/heapprofiler"
+	"github.com/chromedp/cdproto/memory"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -220,6 +223,20 @@ func quoted(text string) string {
 	return string(data)
 }
 
+// Nodes returns how many nodes the document has, texts among them, once what is gone was
+// collected.
+func (b *Tab) Nodes() int {
+	b.Helper()
+	if _, err := chromedp.Call(b.ctx, heapprofiler.CollectGarbage, cdp.Empty{}); err != nil {
+		b.Fatal(err)
+	}
+	counted, err := chromedp.Call(b.ctx, memory.GetDOMCounters, cdp.Empty{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return int(counted.Nodes)
+}
+
 // Size sets the size of the window in pixels.
 func (b *Tab) Size(width, height int64) { b.Helper(); b.Do(chromedp.EmulateViewport(width, height)) }
 
@@ -244,7 +261,7 @@ func (b *Tab) Shoot(path string) {
 	quality := int64(80)
 	picture, err := chromedp.Call(b.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatWebp, Quality: &quality})
 	if err == nil {
-		err = errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, picture.Data, 0o644)) //nolint:gosec // Everybody may look at it.
+		err = errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, picture.Data, 0o644))
 	}
 	if err != nil {
 		b.Fatal(err)

@@ -84,25 +84,12 @@ func serve(t testing.TB, cluster *webtest.Played) string {
 // Each view is looked at in light and dark, on a telephone, a laptop and a wall: nobody is
 // kept from using it, and nothing sticks out to the side.
 func TestViews(t *testing.T) {
-	address := serve(t, recorded(t, "platform.yaml"))
+	cluster := recorded(t, "platform.yaml")
+	address := serve(t, cluster)
 	tab := browser.Open(t)
 	tab.Go(address)
 	tab.Says("h1", "5 layers")
-	views := []struct {
-		name string
-		show func()
-	}{
-		{"overview", func() { tab.Press(browser.Escape); tab.Until("!document.querySelector('.panel')") }},
-		{"layer", func() {
-			tab.Do(clickOn("a[data-layer=mesh]")...)
-			tab.Says(".panel h2", "mesh")
-			tab.Says(".chain", "istiod")
-		}},
-		{"palette", func() { tab.Control("k"); tab.Until("document.querySelectorAll('.palette [role=option]').length > 4") }},
-		{"keys", func() { tab.Press(browser.Escape, browser.Escape, "?"); tab.Says("dialog h2", "Keys") }},
-	}
-	for _, view := range views {
-		view.show()
+	look := func(view string) {
 		for _, dark := range []bool{false, true} {
 			tab.Dark(dark)
 			for _, size := range []struct {
@@ -110,7 +97,7 @@ func TestViews(t *testing.T) {
 				width, height int64
 			}{{"laptop", 1440, 900}, {"telephone", 320, 640}, {"wall", 3840, 2160}} {
 				tab.Size(size.width, size.height)
-				name := fmt.Sprintf("ui-%s-%s-%s", view.name, size.name, map[bool]string{false: "light", true: "dark"}[dark])
+				name := fmt.Sprintf("ui-%s-%s-%s", view, size.name, map[bool]string{false: "light", true: "dark"}[dark])
 				if wide := browser.Value[int](tab, "document.documentElement.scrollWidth - document.documentElement.clientWidth"); wide > 0 {
 					t.Errorf("%s: %d pixels stick out to the side", name, wide)
 				}
@@ -124,7 +111,34 @@ func TestViews(t *testing.T) {
 		}
 		tab.Size(1440, 900)
 	}
+	views := []struct {
+		name string
+		show func()
+	}{
+		{"overview", func() { tab.Press(browser.Escape); tab.Until("!document.querySelector('.panel')") }},
+		{"layer", func() {
+			tab.Do(clickOn("a[data-layer=mesh]")...)
+			tab.Says(".panel h2", "mesh")
+			tab.Says(".chain", "istiod")
+		}},
+		{"palette", func() { tab.Control("k"); tab.Until("document.querySelectorAll('.palette [role=option]').length > 4") }},
+		{"keys", func() {
+			tab.Press(browser.Escape)
+			tab.Until("!document.querySelector('dialog')")
+			tab.Press("?")
+			tab.Says("dialog h2", "Keys")
+		}},
+	}
+	for _, view := range views {
+		view.show()
+		look(view.name)
+	}
 	tab.Press(browser.Escape)
+	tab.Until("!document.querySelector('dialog')")
+	cluster.Set(fleet(40, 10))
+	tab.Press("2")
+	tab.Says(".bar", "40 clusters")
+	look("clusters")
 }
 
 // clickOn clicks on an element.

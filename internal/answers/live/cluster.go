@@ -34,7 +34,7 @@ const (
 
 // Parts are what is always watched.
 var Parts = append([]snapshot.Part{
-	snapshot.Platforms, snapshot.Bundles, snapshot.Claims,
+	snapshot.Platforms, snapshot.Bundles, snapshot.Claims, snapshot.HostClusters,
 }, gather.VerdictParts...)
 
 // Options say what a Cluster is made of. All but Why must be set.

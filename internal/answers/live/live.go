@@ -147,6 +147,7 @@ func (w *Watched) make() *snapshot.Snapshot {
 			s.Platforms = append(s.Platforms, one.Platforms...)
 			s.Providers = append(s.Providers, one.Providers...)
 			s.Claims = append(s.Claims, one.Claims...)
+			s.HostClusters = append(s.HostClusters, one.HostClusters...)
 			maps.Copy(s.Objects, one.Objects)
 		}
 	}

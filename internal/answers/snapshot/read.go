@@ -60,6 +60,8 @@ func (s *Snapshot) Add(part Part, objs []unstructured.Unstructured) error {
 		s.Providers, err = typed(s.Providers, objs)
 	case v1alpha1.CapabilityClaimKind:
 		s.Claims, err = typed(s.Claims, objs)
+	case v1alpha1.HostClusterKind:
+		s.HostClusters, err = typed(s.HostClusters, objs)
 	}
 	return err
 }

@@ -46,6 +46,7 @@ var (
 	Platforms    = own("platforms", v1alpha1.PlatformKind)
 	Providers    = own("capabilityproviders", v1alpha1.CapabilityProviderKind)
 	Claims       = own("capabilityclaims", v1alpha1.CapabilityClaimKind)
+	HostClusters = own("hostclusters", v1alpha1.HostClusterKind)
 
 	Releases          = flux("helm", "helmreleases", "v2", "HelmRelease")
 	Kustomizations    = flux("kustomize", "kustomizations", "v1", "Kustomization")
@@ -91,6 +92,7 @@ type Snapshot struct {
 	Platforms    []*v1alpha1.Platform
 	Providers    []*v1alpha1.CapabilityProvider
 	Claims       []*v1alpha1.CapabilityClaim
+	HostClusters []*v1alpha1.HostCluster
 	// Objects holds everything of all other parts by its ID.
 	Objects map[objects.ID]*unstructured.Unstructured
 	// Unread says of parts that were asked for why they could not be read: the

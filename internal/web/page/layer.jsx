@@ -5,7 +5,7 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import { Icon } from "./icons.jsx";
-import { copy, go, opened, pathOf } from "./state.js";
+import { closed, copy, go, opened, pathOf } from "./state.js";
 import { part } from "./stream.js";
 import { moment } from "./text.js";
 
@@ -24,7 +24,7 @@ export function Layer() {
     <aside class="panel" aria-labelledby="panel-title">
       <header>
         <h2 id="panel-title" tabIndex={-1} ref={heading}>{name}</h2>
-        <button type="button" class="close" onClick={() => go("/")} aria-label="Close">✕</button>
+        <button type="button" class="close" onClick={() => go(closed())} aria-label="Close">✕</button>
       </header>
       {!shown && <p class="dim">Reads …</p>}
       {shown?.missing && <Missing layer={shown} />}

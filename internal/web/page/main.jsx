@@ -3,10 +3,11 @@
 
 import { effect } from "@preact/signals";
 import { render } from "preact";
+import { Clusters } from "./clusters.jsx";
 import { Graph } from "./graph.jsx";
 import { Layer } from "./layer.jsx";
 import { Help, Palette } from "./palette.jsx";
-import { copy, follow, go, help, opened, palette, said, theme, turn } from "./state.js";
+import { closed, copy, filter, follow, from, go, help, opened, palette, said, theme, turn, view } from "./state.js";
 import { part, show } from "./stream.js";
 import { Freshness, Verdict } from "./verdict.jsx";
 
@@ -17,13 +18,17 @@ function Page() {
       <header class="top">
         <a class="brand" href="/">Strata</a>
         <span class="where">{part("cluster").value?.name}</span>
+        <nav aria-label="Views">
+          <a href="/" aria-current={view.value === "layers" ? "page" : undefined}>Layers</a>
+          <a href="/clusters" aria-current={view.value === "clusters" ? "page" : undefined}>Clusters</a>
+        </nav>
         <Freshness />
         <button type="button" onClick={() => { palette.value = true; }}>Find <kbd>/</kbd></button>
         <button type="button" onClick={turn}>{{ "": "Auto", dark: "Dark", light: "Light" }[theme.value]}</button>
         <button type="button" onClick={() => { help.value = true; }} aria-label="Keys">?</button>
       </header>
       <main id="layers" tabIndex={-1} class={opened.value ? "split" : undefined}>
-        <div class="view"><Verdict /><Graph /></div>
+        <div class="view"><Verdict />{view.value === "clusters" ? <Clusters /> : <Graph />}</div>
         <Layer />
       </main>
       <Palette /><Help />
@@ -32,7 +37,7 @@ function Page() {
   );
 }
 
-const commandOf = () => part("cluster").value.program + (opened.value ? " why " + opened.value : " status");
+const commandOf = () => part("cluster").value.program + (opened.value ? " why " + opened.value : view.value === "clusters" ? " clusters" : " status");
 
 document.addEventListener("click", follow);
 document.addEventListener("keydown", (event) => {
@@ -43,10 +48,12 @@ document.addEventListener("keydown", (event) => {
     return;
   } else if (event.key === "Escape" && opened.value) {
     const was = opened.value;
-    go("/");
+    go(closed());
     document.querySelector(`[data-layer="${CSS.escape(was)}"]`)?.focus();
   } else if (event.key === "?") {
     help.value = true;
+  } else if (event.key === "1" || event.key === "2") {
+    go(event.key === "1" ? "/" : "/clusters");
   } else if (event.key === "t") {
     turn();
   } else if (event.key === "c") {
@@ -58,7 +65,10 @@ document.addEventListener("keydown", (event) => {
 });
 
 effect(() => { document.documentElement.dataset.theme = theme.value; });
-effect(() => { show(opened.value ? { layer: opened.value } : {}); });
+effect(() => {
+  const query = view.value === "clusters" ? { view: "clusters", clusters: filter.value, from: from.value } : {};
+  show(opened.value ? { ...query, layer: opened.value } : query);
+});
 
 const root = document.getElementById("page");
 root.replaceChildren();

@@ -16,7 +16,8 @@ const at = signal(0);
 let asked = 0;
 
 const acts = () => [
-  { name: "Show everything", run: () => go("/") },
+  { name: "Show the layers", run: () => go("/") },
+  { name: "Show the clusters", run: () => go("/clusters") },
   { name: "Change between light and dark", run: turn },
   { name: "Show the keys", run: () => { help.value = true; } },
   ...(opened.value ? [{ name: "Copy the command that shows this", run: () => copy(part("cluster").value.program + " why " + opened.value) }] : [{ name: "Copy the command that shows this", run: () => copy(part("cluster").value.program + " status") }]),
@@ -90,7 +91,7 @@ export function Help() {
     <dialog ref={dialog} class="keys" aria-labelledby="keys-title" onClose={() => { help.value = false; }}>
       <h2 id="keys-title">Keys</h2>
       <dl>
-        {[["/ or Ctrl-K", "find a layer, or do something"], ["arrows", "go from layer to layer"], ["Enter", "open a layer"], ["Esc", "close what is open"], ["c", "copy the command that shows this"], ["t", "light, dark, or as the system has it"], ["?", "this list"]].map(([key, what]) => (
+        {[["/ or Ctrl-K", "find a layer, or do something"], ["arrows", "go from layer to layer"], ["Enter", "open a layer"], ["Esc", "close what is open"], ["1, 2", "the layers, the clusters"], ["c", "copy the command that shows this"], ["t", "light, dark, or as the system has it"], ["?", "this list"]].map(([key, what]) => (
           <div key={key}><dt><kbd>{key}</kbd></dt><dd>{what}</dd></div>
         ))}
       </dl>

@@ -1,0 +1,152 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package page_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/web/webtest"
+	"github.com/strata-project/strata/test/browser"
+)
+
+// kinds of layers that clusters of a fleet have.
+var layerNames = []string{"bootstrap", "network", "storage", "ingress", "monitoring", "logging", "policy", "mesh", "database", "apps"}
+
+// fleet returns a snapshot of clusters by layers, of which some are in trouble.
+func fleet(clusters, layers int) *snapshot.Snapshot {
+	s := &snapshot.Snapshot{Now: now, Unread: map[snapshot.Part]error{}}
+	at := metav1.NewTime(now.Add(-time.Hour))
+	condition := func(kind string, good bool, reason, message string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: map[bool]metav1.ConditionStatus{true: "True", false: "False"}[good], Reason: reason, Message: message, LastTransitionTime: at}
+	}
+	for c := range clusters {
+		name := fmt.Sprintf("edge-%04d", c)
+		ends := metav1.NewTime(now.Add(time.Duration(c+1) * 24 * time.Hour))
+		cluster := &v1alpha1.RemoteCluster{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, Generation: 1, Labels: map[string]string{"region": []string{"eu", "us", "ap"}[c%3]}},
+			Status: v1alpha1.RemoteClusterStatus{
+				ObservedGeneration: 1, Version: []string{"v1.36.3", "v1.35.7"}[c%2], CredentialsExpire: &ends,
+				Conditions: []metav1.Condition{condition(v1alpha1.ReadyCondition, true, v1alpha1.ReasonReachable, "the API server answers")},
+			},
+		}
+		if c%50 == 7 {
+			cluster.Status.Conditions[0] = condition(v1alpha1.ReadyCondition, false, v1alpha1.ReasonUnreachable, "the cluster cannot be reached: no route to host")
+			seen := metav1.NewTime(now.Add(-2 * time.Hour))
+			cluster.Status.LastSeen = &seen
+		}
+		if c == 0 {
+			cluster.Status.Conditions = append(cluster.Status.Conditions, condition(v1alpha1.CredentialsExpiringCondition, true, v1alpha1.ReasonCredentialsExpiring, "the credentials end tomorrow"))
+		}
+		s.Clusters = append(s.Clusters, cluster)
+		for l := range layers {
+			layer := &v1alpha1.AddonsLayer{
+				ObjectMeta: metav1.ObjectMeta{
+					Name: fmt.Sprintf("main-%s-%s", name, layerNames[l%len(layerNames)]), Generation: 1,
+					Labels: map[string]string{v1alpha1.PlatformLabel: "main", v1alpha1.PlatformLayerLabel: layerNames[l%len(layerNames)]},
+				},
+				Spec: v1alpha1.AddonsLayerSpec{Version: "1.4.0", Cluster: &v1alpha1.ClusterReference{Namespace: "fleet", Name: name}},
+				Status: v1alpha1.AddonsLayerStatus{
+					State: v1alpha1.StateDeployed, Version: "1.4.0", ObservedGeneration: 1,
+					Conditions: []metav1.Condition{condition(v1alpha1.ReadyCondition, true, v1alpha1.ReasonDeployed, "version 1.4.0 is deployed")},
+				},
+			}
+			if l > 0 {
+				layer.Spec.Prereqs.DependsOn = []string{fmt.Sprintf("main-%s-%s", name, layerNames[(l-1)%len(layerNames)])}
+			}
+			switch {
+			case c%40 == 3 && l == 3:
+				layer.Status.State = v1alpha1.StateFailed
+				layer.Status.Conditions[0] = condition(v1alpha1.ReadyCondition, false, v1alpha1.ReasonReleaseFailed, "HelmRelease ingress has failed")
+				layer.Status.BlockedBy = []v1alpha1.Cause{{Kind: "HelmRelease", Namespace: "fleet", Name: name + "-ingress", Reason: "InstallFailed", Message: "context deadline exceeded"}}
+			case c%40 == 3 && l > 3:
+				layer.Status.State = v1alpha1.StateApplyPending
+				layer.Status.Conditions[0] = condition(v1alpha1.ReadyCondition, false, v1alpha1.ReasonDependencyNotDeployed, "waits for the layer before it")
+				layer.Status.BlockedBy = []v1alpha1.Cause{{Kind: v1alpha1.AddonsLayerKind, Name: layer.Spec.Prereqs.DependsOn[0], Reason: v1alpha1.ReasonDependencyNotDeployed}}
+			case c%40 == 5 && l == layers-1:
+				layer.Status.State = v1alpha1.StateApplying
+				layer.Status.Conditions[0].Status = metav1.ConditionUnknown
+			}
+			s.Layers = append(s.Layers, layer)
+		}
+	}
+	s.HostClusters = []*v1alpha1.HostCluster{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "rack-1", Generation: 1},
+		Status: v1alpha1.HostClusterStatus{
+			ObservedGeneration: 1, Version: "v1.36.3", Healthy: "4/5", Etcd: "2/3", CertificatesEnd: &at,
+			Hosts:      []v1alpha1.HostStatus{{Name: "cp-2", Role: "control-plane", Class: "Away", Note: "no route to host"}},
+			Conditions: []metav1.Condition{condition(v1alpha1.ReadyCondition, false, "HostAway", "cp-2 does not answer; etcd has 2 of 3 members, and no other may go")},
+		},
+	}}
+	s.Claims = []*v1alpha1.CapabilityClaim{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop-db", Generation: 1},
+		Status:     v1alpha1.CapabilityClaimStatus{Conditions: []metav1.Condition{condition(v1alpha1.ReadyCondition, false, v1alpha1.ReasonNoProvider, "there is no provider of database/postgresql")}},
+	}}
+	return s
+}
+
+// A fleet is looked at in windows, those in trouble first, and what the document holds does
+// not grow with it.
+func TestFleetIsShownInWindows(t *testing.T) {
+	cluster := webtest.Play(fleet(1000, 10), nil)
+	address := serve(t, cluster)
+	tab := browser.Open(t)
+	tab.Go(address)
+	tab.Says("h1", "1000 clusters, 10000 layers")
+	tab.Says(".graph .left", "and 9800 more")
+	tab.Do(clickOn("nav a[href='/clusters']")...)
+	tab.Says("#map-title", "Clusters by layers")
+	tab.Says(".bar", "45 failed, 25 under way, 930 well")
+	tab.Until("document.querySelectorAll('.map tbody tr').length === 50")
+	tab.Until("document.querySelector('.map tbody tr').textContent.includes('edge-0003')")
+	if nodes := tab.Nodes(); nodes > 5000 {
+		t.Errorf("the document has %d nodes", nodes)
+	}
+	tab.Do(clickOn(".pages a")...)
+	tab.Says(".pages", "51 to 100 of 1000")
+	tab.Until("location.search.includes('from=50')")
+
+	// Clusters by their labels; a selector that cannot be understood is said to be one.
+	tab.Do(clickOn(".bar input")...)
+	tab.Press("region=eu", browser.Enter)
+	tab.Says(".bar", "334 clusters")
+	tab.Until("location.search === '?labels=region%3Deu'")
+	tab.Expect("400 (Bad Request)")
+	tab.Do(clickOn(".bar input")...)
+	tab.Press("=(", browser.Enter)
+	tab.Says(".fresh", "the labels cannot be understood")
+	tab.Go(address[:len(address)-len(pathOf(address))] + "/clusters?labels=region%3Dus")
+	tab.Says(".bar", "333 clusters")
+
+	// One cell is one click from its answer, beside the map, and by an address that can be sent.
+	tab.Do(clickOn(".cell.Failed")...)
+	tab.Says(".panel .chain", "InstallFailed")
+	tab.Until("document.querySelector('.map') !== null && location.search.includes('layer=')")
+	tab.Do(clickOn(".panel .close")...)
+	tab.Until("!document.querySelector('.panel') && document.querySelector('.map') !== null")
+
+	// What changes is drawn where it is.
+	calm := fleet(1000, 10)
+	for _, layer := range calm.Layers {
+		layer.Status.State, layer.Status.BlockedBy = v1alpha1.StateDeployed, nil
+		layer.Status.Conditions[0].Status = metav1.ConditionTrue
+	}
+	cluster.Set(calm)
+	tab.Until("document.querySelectorAll('.cell.Failed').length === 1") // That of the legend.
+}
+
+// pathOf returns what is behind the host of an address.
+func pathOf(address string) string {
+	for i := len("http://"); i < len(address); i++ {
+		if address[i] == '/' {
+			return address[i:]
+		}
+	}
+	return ""
+}
