@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/events"
 	"github.com/strata-project/strata/internal/answers/live"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/verdict"
@@ -50,6 +51,8 @@ type Cluster interface {
 	Wanted() labels.Selector
 	Verdict(s *snapshot.Snapshot) verdict.Verdict
 	Why(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) why.Answer
+	// Events returns what happened to a layer, the newest last, and what is not among it.
+	Events(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) ([]events.Event, []string)
 }
 
 // Options say what is shown. All but Name must be set.

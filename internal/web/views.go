@@ -80,15 +80,19 @@ func queryOf(values url.Values) (query, error) {
 type layerView struct {
 	Name string `json:"name"`
 	// Missing is true where there is no such layer, and Near are the names that may be meant.
-	Missing bool        `json:"missing,omitempty"`
-	Near    []string    `json:"near,omitempty"`
-	Source  string      `json:"source,omitempty"`
-	Path    string      `json:"path,omitempty"`
-	At      string      `json:"revision,omitempty"`
-	Tree    *tree.Layer `json:"tree,omitempty"`
+	Missing bool          `json:"missing,omitempty"`
+	Near    []string      `json:"near,omitempty"`
+	Fares   verdict.State `json:"fares,omitempty"`
+	Source  string        `json:"source,omitempty"`
+	Path    string        `json:"path,omitempty"`
+	At      string        `json:"revision,omitempty"`
+	Tree    *tree.Layer   `json:"tree,omitempty"`
 	// More counts the objects of releases that are left out of the tree, by release.
 	More map[string]int `json:"more,omitempty"`
 	Why  *why.Answer    `json:"why,omitempty"`
+	// Happened is what happened to it, the newest first, and Unseen says what is not among it.
+	Happened []happening `json:"happened,omitempty"`
+	Unseen   []string    `json:"unseen,omitempty"`
 	// Commands are what shows the same on a terminal.
 	Commands []string `json:"commands,omitempty"`
 }
@@ -153,9 +157,10 @@ func layerOf(o Options, s *snapshot.Snapshot, name string) layerView {
 	made := tree.Of(s, layer, nil, treeDepth)
 	answer := o.Cluster.Why(s, layer)
 	view := layerView{
-		Name: name, Source: row.Source, Path: row.Path, At: row.Revision, Tree: &made, Why: &answer, More: map[string]int{},
-		Commands: []string{o.Program + " why " + name, o.Program + " tree " + name + " --objects", o.Program + " events " + name},
+		Name: name, Fares: verdict.StateOf(layer), Source: row.Source, Path: row.Path, At: row.Revision, Tree: &made, Why: &answer, More: map[string]int{},
+		Commands: []string{o.Program + " why " + name, o.Program + " tree " + name + " --objects", o.Program + " events " + name, o.Program + " history " + name},
 	}
+	view.Happened, view.Unseen = happenedTo(o, s, layer)
 	for i := range made.Releases {
 		release := &made.Releases[i]
 		release.Message = clip(release.Message)

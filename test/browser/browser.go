@@ -24,6 +24,7 @@ import (
 	"github.com/chromedp/cdproto/heapprofiler"
 	"github.com/chromedp/cdproto/memory"
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -70,6 +71,8 @@ var find = sync.OnceValues(func() (string, error) {
 type Tab struct {
 	testing.TB
 	ctx context.Context
+	// profile is the folder of the browser.
+	profile string
 
 	mu       sync.Mutex
 	problems []string
@@ -83,14 +86,15 @@ func Open(t testing.TB) *Tab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.UserDataDir(t.TempDir()),
+	profile := t.TempDir()
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.UserDataDir(profile),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.WSURLReadTimeout(patience))
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
 	}
 	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(ctx)
-	b := &Tab{TB: t, ctx: ctx}
+	b := &Tab{TB: t, ctx: ctx, profile: profile}
 	t.Cleanup(func() {
 		_ = chromedp.Cancel(ctx) // The browser is told to end, and waited for.
 		cancel()
@@ -235,6 +239,45 @@ func (b *Tab) Nodes() int {
 		b.Fatal(err)
 	}
 	return int(counted.Nodes)
+}
+
+// Heap returns how many bytes the scripts of the page hold, once what is gone was collected.
+func (b *Tab) Heap() int64 {
+	b.Helper()
+	b.Nodes()
+	used, err := chromedp.Call(b.ctx, runtime.GetHeapUsage, cdp.Empty{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return int64(used.UsedSize)
+}
+
+// Resident returns the share of memory, in bytes, that the processes of the test's own
+// Chromium that draw pages have.
+func (b *Tab) Resident() int64 {
+	b.Helper()
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var sum int64
+	for _, path := range commands {
+		command, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(command), "--type=renderer") || !strings.Contains(string(command), filepath.Base(b.profile)) {
+			continue // It has ended, or is somebody else's.
+		}
+		rollup, err := os.ReadFile(filepath.Join(filepath.Dir(path), "smaps_rollup"))
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(rollup)) {
+			var kilobytes int64
+			if _, err := fmt.Sscanf(line, "Pss: %d kB", &kilobytes); err == nil {
+				sum += kilobytes << 10
+			}
+		}
+	}
+	return sum
 }
 
 // Size sets the size of the window in pixels.

@@ -5,8 +5,11 @@ package e2e_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"os/exec"
 	"regexp"
 	"testing"
 
@@ -26,11 +29,21 @@ var pageAddress = regexp.MustCompile(`http://127\.0\.0\.1:\d+/\?token=\w+`)
 // opens the page.
 func (p plugin) ui(args ...string) string {
 	p.Helper()
-	command := p.command(append([]string{"ui", "--open=false"}, args...)...)
+	return startUI(p, p.path, p.kubeconfig, args...)
+}
+
+func startUI(t testing.TB, path, kubeconfig string, args ...string) string {
+	t.Helper()
+	command := exec.CommandContext(context.Background(), path, append([]string{"ui", "--open=false"}, args...)...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	out, err := command.StdoutPipe()
-	p.must(err)
-	p.must(command.Start())
-	p.Cleanup(func() {
+	if err == nil {
+		err = command.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
 		_ = command.Process.Kill()
 		_ = command.Wait()
 	})
@@ -40,7 +53,7 @@ func (p plugin) ui(args ...string) string {
 			return address
 		}
 	}
-	p.Fatal("kubectl strata ui has printed no address")
+	t.Fatal("kubectl strata ui has printed no address")
 	return ""
 }
 
@@ -92,6 +105,8 @@ func TestThePageFollowsTheCluster(t *testing.T) {
 	tab.Press(browser.Enter)
 	tab.Says(".panel h2", mesh)
 	tab.Says(".chain", "FailedScheduling")
+	tab.Says(".line", "FailedScheduling")
+	tab.Says(".line", "AddonsLayer "+mesh)
 	tab.Press(browser.Escape)
 	tab.Until("!document.querySelector('.panel')")
 	tab.Press("/")
@@ -134,6 +149,9 @@ func TestThePageFollowsTheCluster(t *testing.T) {
 	tab.Press(browser.Escape)
 	f.resume("apps")
 	tab.Says(node(apps), "ApplyPending")
+	tab.Until(fmt.Sprintf("(document.querySelector(%q).click(), true)", node(base)))
+	tab.Says(".line .deployment", "deployment 1")
+	tab.Says(".line .deployment", revision)
 }
 
 // Whoever may not see something is told that, and is shown nothing of it.

@@ -150,3 +150,62 @@ func pathOf(address string) string {
 	}
 	return ""
 }
+
+// BenchmarkFleet says what a landing on a fleet costs: the time to the verdict on the screen
+// and to the first paint, what is sent, what the document and its scripts hold, and how much
+// more memory the tab has than an empty one.
+func BenchmarkFleet(b *testing.B) {
+	for _, size := range []struct{ clusters, layers int }{{100, 10}, {1000, 10}} {
+		for _, view := range []string{"/", "/clusters"} {
+			b.Run(fmt.Sprintf("clusters=%d/view=%s", size.clusters, view), func(b *testing.B) {
+				address := serve(b, webtest.Play(fleet(size.clusters, size.layers), nil))
+				at := address[:len(address)-len(pathOf(address))] + view
+				var tab *browser.Tab
+				var empty int64
+				// One landing each: a document of before would be counted, too.
+				for b.Loop() {
+					if tab != nil {
+						b.Fatal("run it with -benchtime 1x")
+					}
+					tab = browser.Open(b)
+					tab.Go("about:blank")
+					tab.Nodes()
+					empty = tab.Resident()
+					tab.Go(address)
+					tab.Until("document.cookie === '' && location.search === ''")
+					tab.Go(at)
+					tab.Until(`performance.getEntriesByName("verdict").length > 0 && performance.getEntriesByType("paint").length > 1`)
+				}
+				took := func(expression string) float64 { return browser.Value[float64](tab, expression) }
+				b.ReportMetric(took(`performance.getEntriesByName("verdict")[0].startTime`), "verdict-ms")
+				b.ReportMetric(took(`performance.getEntriesByName("first-contentful-paint")[0].startTime`), "paint-ms")
+				b.ReportMetric(took(`performance.getEntriesByType("resource").length + 1`), "requests")
+				b.ReportMetric(took(`performance.getEntriesByType("resource").concat(performance.getEntriesByType("navigation")).reduce((sum, e) => sum + e.transferSize, 0)`)/1024, "files-kB")
+				b.ReportMetric(sentFirst(tab, at)/1024, "stream-kB")
+				b.ReportMetric(float64(tab.Nodes()), "nodes")
+				b.ReportMetric(float64(tab.Heap())/(1<<20), "heap-MB")
+				b.ReportMetric(float64(tab.Resident()-empty)/(1<<20), "more-MB")
+			})
+		}
+	}
+}
+
+// sentFirst returns how many bytes the first message of a stream has, as it is sent.
+func sentFirst(tab *browser.Tab, at string) float64 {
+	view := ""
+	if pathOf(at) == "/clusters" {
+		view = "view=clusters"
+	}
+	return browser.Value[float64](tab, fmt.Sprintf(`(async () => {
+		const reader = (await fetch("/stream?%s")).body.getReader();
+		const parts = [];
+		for (let text = ""; !text.includes("\n\n");) {
+			const read = (await reader.read()).value;
+			parts.push(read);
+			text += new TextDecoder().decode(read);
+		}
+		reader.cancel();
+		const packed = new Response(new Blob(parts).stream().pipeThrough(new CompressionStream("gzip")));
+		return (await packed.arrayBuffer()).byteLength;
+	})()`, view))
+}

@@ -120,6 +120,8 @@ func TestViews(t *testing.T) {
 			tab.Do(clickOn("a[data-layer=mesh]")...)
 			tab.Says(".panel h2", "mesh")
 			tab.Says(".chain", "istiod")
+			tab.Says(".line", "RolledBack")
+			tab.Says(".line", "Stopping container")
 		}},
 		{"palette", func() { tab.Control("k"); tab.Until("document.querySelectorAll('.palette [role=option]').length > 4") }},
 		{"keys", func() {

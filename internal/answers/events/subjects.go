@@ -5,10 +5,12 @@ package events
 
 import (
 	"cmp"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -93,6 +95,16 @@ func (s *Subjects) Namespace() (string, bool) {
 		}
 	}
 	return namespace, true
+}
+
+// Namespaces returns the namespaces that events of the objects are in, sorted: Kubernetes
+// has those of objects without a namespace in default.
+func (s *Subjects) Namespaces() []string {
+	found := map[string]bool{}
+	for each := range s.its {
+		found[cmp.Or(each.namespace, metav1.NamespaceDefault)] = true
+	}
+	return slices.Sorted(maps.Keys(found))
 }
 
 // Adopt adds what the layer's objs have made, by who owns it.

@@ -6,6 +6,7 @@ package live
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/events"
 	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/verdict"
@@ -29,7 +31,7 @@ const (
 	// labels that were read count.
 	retried = time.Minute
 	// mostPlaces bounds how many places are watched at a time.
-	mostPlaces = 12
+	mostPlaces = 24
 )
 
 // Parts are what is always watched.
@@ -56,11 +58,24 @@ type Cluster struct {
 	mu      sync.Mutex
 	version uint64
 	changed chan struct{}
-	places  map[why.Place]*place
+	places  map[spot]*place
 	labels  map[objects.ID]known
 }
 
-// place is somewhere below a cause.
+// spot is what is watched at a place: what explains a cause there, or what happened.
+type spot struct {
+	why.Place
+	happened bool
+}
+
+func (s spot) parts() []snapshot.Part {
+	if s.happened {
+		return append([]snapshot.Part{snapshot.Events}, events.Makers...)
+	}
+	return why.Depths
+}
+
+// place is somewhere below a cause, or where something happened.
 type place struct {
 	// watched is nil until it can be watched, and where err says why it cannot.
 	watched *Watched
@@ -84,7 +99,7 @@ func Open(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	c := &Cluster{o: o, ctx: ctx, cancel: cancel, changed: make(chan struct{}), places: map[why.Place]*place{}, labels: map[objects.ID]known{}}
+	c := &Cluster{o: o, ctx: ctx, cancel: cancel, changed: make(chan struct{}), places: map[spot]*place{}, labels: map[objects.ID]known{}}
 	c.main = Watch(ctx, client, "", o.Now, c.change, Parts...)
 	go c.sweep(ctx)
 	return c, nil
@@ -133,7 +148,7 @@ func (c *Cluster) Wanted() labels.Selector { return c.o.Why.Wanted }
 func (c *Cluster) Why(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) why.Answer {
 	answer := why.Of(s, layer)
 	if at, deeper := answer.Deeper(s); deeper {
-		below, note := c.below(at)
+		below, note := c.below(spot{Place: at})
 		if below != nil {
 			answer = answer.Deepen(s, below, at)
 		}
@@ -155,16 +170,53 @@ func (c *Cluster) Verdict(s *snapshot.Snapshot) verdict.Verdict {
 	return v
 }
 
+// mostNamespaces is how many namespaces are looked into for what happened to a layer.
+const mostNamespaces = 5
+
+// Events returns what happened to a layer and to all that is its, the newest last, and notes
+// on what is not among it. What is not watched yet changes the answer once it is there.
+func (c *Cluster) Events(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) (found []events.Event, notes []string) {
+	subjects := events.SubjectsOf(s, layer)
+	namespaces := subjects.Namespaces()
+	if more := len(namespaces) - mostNamespaces; more > 0 {
+		namespaces = namespaces[:mostNamespaces]
+		notes = append(notes, fmt.Sprintf("what happened in %d more namespaces is not shown", more))
+	}
+	for _, cluster := range subjects.Elsewhere {
+		notes = append(notes, "what happened on "+cluster+" is not shown: that cluster is not asked")
+	}
+	var all []*snapshot.Snapshot
+	for _, namespace := range namespaces {
+		below, note := c.below(spot{Place: why.Place{Namespace: namespace}, happened: true})
+		if below != nil {
+			subjects.Adopt(below)
+			all = append(all, below)
+		}
+		if note != "" && !slices.Contains(notes, note) {
+			notes = append(notes, note)
+		}
+	}
+	for _, below := range all {
+		for _, object := range below.Of(snapshot.Events) {
+			if event := events.Of(object); subjects.Has(event) {
+				found = append(found, event)
+			}
+		}
+	}
+	events.Sort(found)
+	return found, notes
+}
+
 // below returns what is watched at a place; nil while it is not there. note says why it is
 // not, or not all of it.
-func (c *Cluster) below(at why.Place) (below *snapshot.Snapshot, note string) {
+func (c *Cluster) below(at spot) (below *snapshot.Snapshot, note string) {
 	now := c.o.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	found := c.places[at]
 	if found == nil || found.err != nil && now.Sub(found.tried) > retried {
 		if found == nil && len(c.places) >= mostPlaces {
-			return nil, "too many causes are looked into at a time, so the cause may lie deeper than is shown"
+			return nil, "too much is looked into at a time: look again in a minute"
 		}
 		ctx, cancel := context.WithCancel(c.ctx)
 		found = &place{tried: now, cancel: cancel}
@@ -180,13 +232,17 @@ func (c *Cluster) below(at why.Place) (below *snapshot.Snapshot, note string) {
 	}
 	below = found.watched.Snapshot()
 	if lacking := gather.Lacking(below); len(lacking) > 0 {
-		note = fmt.Sprintf("you may not list %s, so the cause may lie deeper than is shown", strings.Join(lacking, ", "))
+		meaning := "the cause may lie deeper than is shown"
+		if at.happened {
+			meaning = "not all that happened is shown"
+		}
+		note = fmt.Sprintf("you may not list %s, so %s", strings.Join(lacking, ", "), meaning)
 	}
 	return below, note
 }
 
 // open begins to watch a place.
-func (c *Cluster) open(ctx context.Context, at why.Place, into *place) {
+func (c *Cluster) open(ctx context.Context, at spot, into *place) {
 	watched, err := c.watch(ctx, at)
 	c.mu.Lock()
 	into.watched, into.err = watched, err
@@ -194,8 +250,8 @@ func (c *Cluster) open(ctx context.Context, at why.Place, into *place) {
 	c.change()
 }
 
-func (c *Cluster) watch(ctx context.Context, at why.Place) (*Watched, error) {
-	cluster, err := c.o.Cluster.Beneath(ctx, at, c.o.Why)
+func (c *Cluster) watch(ctx context.Context, at spot) (*Watched, error) {
+	cluster, err := c.o.Cluster.Beneath(ctx, at.Place, c.o.Why)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +259,7 @@ func (c *Cluster) watch(ctx context.Context, at why.Place) (*Watched, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Watch(ctx, client, at.Namespace, c.o.Now, c.change, why.Depths...), nil
+	return Watch(ctx, client, at.Namespace, c.o.Now, c.change, at.parts()...), nil
 }
 
 // sweep ends what nobody looks at any more.

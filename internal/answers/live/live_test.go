@@ -53,6 +53,7 @@ var resources = map[string]schema.GroupVersionResource{
 	"AddonsLayer": snapshot.Layers.GroupVersionResource, "HelmRelease": snapshot.Releases.GroupVersionResource,
 	"Namespace": snapshot.Namespaces.GroupVersionResource, "Pod": snapshot.Pods.GroupVersionResource,
 	"ReplicaSet": snapshot.ReplicaSets.GroupVersionResource, "Deployment": snapshot.Workloads[0].GroupVersionResource,
+	"Event": snapshot.Events.GroupVersionResource,
 }
 
 // fixture is a cluster that is looked at through a door that can be shut.
@@ -328,6 +329,43 @@ status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reas
 		}
 		return nil
 	})
+}
+
+// What happens to a layer is told from the first look on, and what happens to others is not.
+func TestWhatHappensIsFollowedLive(t *testing.T) {
+	f := newFixture(t)
+	f.put(fmt.Sprintf(layer, "happens", "Deployed", "True", ""))
+	cluster, _ := f.open(plane.Config())
+	told := func(reasons ...string) {
+		t.Helper()
+		f.until(cluster, fmt.Sprint(reasons), func() error {
+			s := cluster.Snapshot()
+			var got []string
+			found, notes := cluster.Events(s, s.Layer("happens"))
+			for _, each := range found {
+				got = append(got, each.Reason)
+			}
+			if fmt.Sprint(got) != fmt.Sprint(reasons) || len(notes) > 0 {
+				return fmt.Errorf("it is %v %v", got, notes)
+			}
+			return nil
+		})
+	}
+	event := func(name, of, reason, at string) string {
+		return fmt.Sprintf(`apiVersion: v1
+kind: Event
+metadata: {namespace: default, name: %s}
+involvedObject: {apiVersion: kraan.io/v1alpha1, kind: AddonsLayer, name: %s}
+type: Normal
+reason: %s
+lastTimestamp: %q`, name, of, reason, at)
+	}
+	told()
+	f.put(event("one", "happens", "Applying", "2026-12-01T12:00:00Z"))
+	told("Applying")
+	f.put(event("other", "somebody", "Hold", "2026-12-01T12:00:01Z"))
+	f.put(event("two", "happens", "Deployed", "2026-12-01T12:00:02Z"))
+	told("Applying", "Deployed")
 }
 
 // Many look at the same time while much changes.

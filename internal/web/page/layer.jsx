@@ -47,13 +47,14 @@ function Details({ layer }) {
   return (
     <>
       <p class="facts">
-        <span><Icon state={layer.why.blocked ? "Failed" : fares(layer.why.state)} /> {layer.why.state}</span>
+        <span><Icon state={layer.fares} /> {layer.why.state}</span>
         <span>version {tree.version}</span><span>{tree.ready} ready</span>
         {tree.cluster && <span>on {tree.cluster}</span>}
       </p>
       <Why why={layer.why} />
       <h3>What it is made of</h3>
       <Tree layer={layer} />
+      <Happened layer={layer} />
       <h3>On a terminal</h3>
       <ul class="commands">{layer.commands.map((text) => <Command key={text} text={text} />)}</ul>
     </>
@@ -91,6 +92,29 @@ function Why({ why }) {
       {why.notes.map((note) => <p key={note} class="note">{note}</p>)}
       {why.affects.layers.length > 0 && <p class="dim">{why.affects.layers.length === 1 ? "1 layer relies" : why.affects.layers.length + " layers rely"} on {why.root}: {why.affects.layers.slice(0, 5).join(", ")}{why.affects.layers.length > 5 && ", …"}</p>}
       {why.try.length > 0 && (<><h4>Try</h4><ul class="commands">{why.try.map((text) => <Command key={text} text={text} />)}</ul></>)}
+    </section>
+  );
+}
+
+/** Happened is the time line of a layer: its deployments, and events between them. */
+function Happened({ layer }) {
+  const results = { Deployed: "Well", RolledBack: "Waiting", Failed: "Failed" };
+  return (
+    <section aria-labelledby="happened-title">
+      <h3 id="happened-title">What happened</h3>
+      <ol class="line">
+        {(layer.happened ?? []).map((each, i) => (
+          <li key={i} class={each.id ? "deployment" : each.warning ? "warning" : undefined}>
+            <time class="dim" dateTime={each.at}>{moment(each.at)}</time>{" "}
+            {each.id
+              ? <><Icon state={results[each.result]} /> <b>{each.result}</b> {each.version} <span class="dim">{each.revision}{each.took && ", took " + each.took}, deployment {each.id}</span></>
+              : <>{each.warning && <Icon state="Waiting" said />} <span class="kind">{each.object}</span> <span class="reason">{each.reason}</span>{each.count > 1 && <span class="dim"> {each.count} times</span>}</>}
+            {each.message && <p>{each.message}</p>}
+          </li>
+        ))}
+      </ol>
+      {!layer.happened && <p class="dim">Nothing is kept that happened to it.</p>}
+      {(layer.unseen ?? []).map((note) => <p key={note} class="note">{note}</p>)}
     </section>
   );
 }

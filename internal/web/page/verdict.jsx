@@ -17,6 +17,8 @@ export function Verdict() {
   useSignalEffect(() => {
     const now = verdict.value;
     if (!now) return;
+    // For whoever measures how long the verdict takes.
+    if (!performance.getEntriesByName("verdict").length) performance.mark("verdict");
     const bad = now.failed + now.waiting;
     document.title = (now.state === "Well" ? "✓ well" : now.state === "Moving" ? "→ under way" : `${now.state === "Failed" ? "✕" : "!"} ${bad || now.causes.length} ${words[now.state]}`) +
       " – Strata" + (cluster.value?.name ? " on " + cluster.value.name : "");

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/events"
 	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/answers/live"
 	"github.com/strata-project/strata/internal/answers/snapshot"
@@ -91,6 +92,22 @@ func (p *Played) Verdict(s *snapshot.Snapshot) verdict.Verdict {
 		}
 	}
 	return v
+}
+
+// Events returns the events of a layer that lie below.
+func (p *Played) Events(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) (found []events.Event, notes []string) {
+	if p.below == nil {
+		return nil, nil
+	}
+	subjects := events.SubjectsOf(s, layer)
+	subjects.Adopt(p.below)
+	for _, object := range p.below.Of(snapshot.Events) {
+		if event := events.Of(object); subjects.Has(event) {
+			found = append(found, event)
+		}
+	}
+	events.Sort(found)
+	return found, nil
 }
 
 // Why returns why a layer is not deployed.
