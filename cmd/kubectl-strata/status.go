@@ -8,12 +8,10 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
 	"github.com/strata-project/strata/internal/answers/gather"
-	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/verdict"
 )
 
@@ -59,7 +57,7 @@ func newStatus(t *tool) *cobra.Command {
 }
 
 func (t *tool) status(ctx context.Context, o gather.WhyOptions, output string) error {
-	s, err := t.Cluster.ReadNeeding(ctx, metav1.NamespaceAll, snapshot.Layers, gather.VerdictParts...)
+	s, err := t.Cluster.Read(ctx, gather.VerdictParts...)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/verdict"
 	"github.com/strata-project/strata/internal/answers/why"
 	"github.com/strata-project/strata/test/browser"
 )
@@ -138,6 +139,18 @@ func TestThePageFollowsTheCluster(t *testing.T) {
 		}
 		if diff := cmp.Diff(said, shown); diff != "" {
 			return fmt.Errorf("they differ, -plug-in +page:\n%s", diff)
+		}
+		return nil
+	})
+
+	f.eventually("page and plug-in have the same verdict", func() error {
+		_, output := viewer.run("status", "-l", "team="+f.prefix, "-o", "json")
+		var said verdict.Verdict
+		if err := json.Unmarshal([]byte(output), &said); err != nil {
+			return fmt.Errorf("%w: %s", err, output)
+		}
+		if shown := browser.Value[string](tab, "document.querySelector('h1').textContent"); shown != said.Sentence || said.Layers != 3 {
+			return fmt.Errorf("the page says %q, and the plug-in of %d layers %q", shown, said.Layers, said.Sentence)
 		}
 		return nil
 	})

@@ -57,7 +57,10 @@ func (c *Cluster) ReadIn(ctx context.Context, namespace string, parts ...snapsho
 	s := &snapshot.Snapshot{Now: c.now(), Objects: map[objects.ID]*unstructured.Unstructured{}, Unread: map[snapshot.Part]error{}}
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
-	for _, part := range parts {
+	for i, part := range parts {
+		if slices.Contains(parts[:i], part) {
+			continue // Read twice, each of its objects would be there twice.
+		}
 		group.Go(func() error {
 			list, err := client.Resource(part.GroupVersionResource).Namespace(namespace).List(ctx, metav1.ListOptions{})
 			mu.Lock()
