@@ -125,7 +125,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch {
-	case r.URL.Path == "/stream":
+	case r.URL.Path == "/stream" && r.Method == http.MethodGet:
 		s.boards.stream(w, r)
 	case r.URL.Path == "/search":
 		s.search(w, r)
@@ -174,7 +174,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, f file) {
 
 // search answers which layers have a text in their names.
 func (s *Server) search(w http.ResponseWriter, r *http.Request) {
-	text, err := json.Marshal(find(s.boards.o.Cluster.Snapshot(), r.URL.Query().Get("q")))
+	text, err := json.Marshal(find(s.boards.o.Cluster, r.URL.Query().Get("q")))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

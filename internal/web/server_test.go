@@ -14,9 +14,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/strata-project/strata/internal/answers/live"
 	"github.com/strata-project/strata/internal/answers/snapshot"
@@ -263,8 +266,15 @@ func TestFilesAndPaths(t *testing.T) {
 	}
 }
 
+// A search finds what is shown: layers with other labels are none of it.
 func TestSearch(t *testing.T) {
-	server := served(t, webtest.Play(layers(t, "Deployed", "mesh", "a-mesh", "base"), nil))
+	s := layers(t, "Deployed", "mesh", "a-mesh", "base", "mesh-of-others")
+	for _, layer := range s.Layers {
+		layer.Labels = map[string]string{"mine": strconv.FormatBool(layer.Name != "mesh-of-others")}
+	}
+	cluster := webtest.Play(s, nil)
+	cluster.Want(labels.SelectorFromSet(labels.Set{"mine": "true"}))
+	server := served(t, cluster)
 	for query, want := range map[string]string{
 		"MES":  `[{"name":"mesh","fares":"Well"},{"name":"a-mesh","fares":"Well"}]`,
 		"":     `[{"name":"a-mesh","fares":"Well"},{"name":"base","fares":"Well"},{"name":"mesh","fares":"Well"}]`,

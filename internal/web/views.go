@@ -203,11 +203,12 @@ type hit struct {
 
 // find returns the layers with a text in their names: those that begin with it come
 // first, and where none is given, the worst.
-func find(s *snapshot.Snapshot, text string) []hit {
+func find(cluster Cluster, text string) []hit {
+	wanted := cluster.Wanted()
 	text = strings.ToLower(strings.TrimSpace(text))
 	hits := []hit{}
-	for _, layer := range s.Layers {
-		if strings.Contains(layer.Name, text) {
+	for _, layer := range cluster.Snapshot().Layers {
+		if strings.Contains(layer.Name, text) && (wanted == nil || wanted.Matches(labels.Set(layer.Labels))) {
 			hits = append(hits, hit{layer.Name, placement.ClusterName(placement.Of(layer, "")), verdict.StateOf(layer)})
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/address"
 	"github.com/strata-project/strata/internal/answers/events"
 	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/answers/snapshot"
@@ -218,6 +219,9 @@ func (c *Cluster) below(at spot) (below *snapshot.Snapshot, note string) {
 		if found == nil && len(c.places) >= mostPlaces {
 			return nil, "too much is looked into at a time: look again in a minute"
 		}
+		if found != nil {
+			found.stop()
+		}
 		ctx, cancel := context.WithCancel(c.ctx)
 		found = &place{tried: now, cancel: cancel}
 		c.places[at] = found
@@ -226,9 +230,14 @@ func (c *Cluster) below(at spot) (below *snapshot.Snapshot, note string) {
 	found.used = now
 	switch {
 	case found.err != nil:
-		return nil, found.err.Error()
-	case found.watched == nil || !found.watched.IsReady():
+		return nil, address.Error(found.err).Error()
+	case found.watched == nil:
 		return nil, ""
+	case !found.watched.IsReady():
+		if broken, is := found.watched.Broken(); is {
+			note = "it does not answer: " + address.Error(broken.Err).Error()
+		}
+		return nil, note
 	}
 	below = found.watched.Snapshot()
 	if lacking := gather.Lacking(below); len(lacking) > 0 {

@@ -27,6 +27,7 @@ type Played struct {
 	mu      sync.Mutex
 	s       *snapshot.Snapshot
 	below   *snapshot.Snapshot
+	wanted  labels.Selector
 	broken  *live.Break
 	version uint64
 	changed chan struct{}
@@ -73,8 +74,11 @@ func (p *Played) Broken() (live.Break, bool) {
 	return *p.broken, true
 }
 
-// Wanted chooses everything.
-func (p *Played) Wanted() labels.Selector { return nil }
+// Want has layers with some labels be shown alone. It is called before anybody looks.
+func (p *Played) Want(wanted labels.Selector) { p.wanted = wanted }
+
+// Wanted returns what Want was given.
+func (p *Played) Wanted() labels.Selector { return p.wanted }
 
 // Snapshot returns what is played.
 func (p *Played) Snapshot() *snapshot.Snapshot {
@@ -85,7 +89,7 @@ func (p *Played) Snapshot() *snapshot.Snapshot {
 
 // Verdict returns what the snapshot comes to.
 func (p *Played) Verdict(s *snapshot.Snapshot) verdict.Verdict {
-	v := verdict.Of(s, nil, gather.Lacking(s))
+	v := verdict.Of(s, p.wanted, gather.Lacking(s))
 	for _, cause := range v.Causes[:min(3, len(v.Causes))] {
 		if layer := s.Layer(cause.Layer); layer != nil {
 			v = v.Deepen(p.Why(s, layer))
