@@ -21,6 +21,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/live"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/snapshot/snapshottest"
@@ -144,6 +145,11 @@ func TestStreamsAreBounded(t *testing.T) {
 	for _, layer := range s.Layers {
 		layer.Status.Conditions[0].Message = long
 	}
+	for i := range 1000 {
+		s.Layers[7].Status.Resources = append(s.Layers[7].Status.Resources, v1alpha1.Resource{
+			Namespace: "ns", Name: fmt.Sprintf("r-%d", i), Kind: "helmreleases.helm.toolkit.fluxcd.io", Status: "Deployed",
+		})
+	}
 	cluster := webtest.Play(s, nil)
 	first := stream(t, served(t, cluster), "layer=layer-00007").next()
 	nodes, size := 0, 0
@@ -155,6 +161,9 @@ func TestStreamsAreBounded(t *testing.T) {
 	}
 	if nodes != 200 || size > 300_000 {
 		t.Errorf("%d layers and %d bytes are sent", nodes, size)
+	}
+	if text := string(first.Set["layer"]); !strings.Contains(text, `"left":["900 releases"]`) {
+		t.Errorf("the releases that are left out are not said: %.300s", text)
 	}
 	if text := string(first.Set["graph"]); !strings.Contains(text, "and 9800 more: 9800 failed") {
 		t.Errorf("what is left out is not said: %s", text)

@@ -29,7 +29,8 @@ const (
 	mostNodes = 200
 	// mostCauses is how many causes stand below the verdict.
 	mostCauses = 5
-	// mostObjects is how many objects of one release are listed.
+	// mostObjects is how many objects of one release are listed, and how many releases, claims
+	// and objects of a layer.
 	mostObjects = 100
 	// longestText is how many runes of a message are sent.
 	longestText = 4000
@@ -87,6 +88,8 @@ type layerView struct {
 	Path    string        `json:"path,omitempty"`
 	At      string        `json:"revision,omitempty"`
 	Tree    *tree.Layer   `json:"tree,omitempty"`
+	// Left says what is left out of the tree, such as 20 releases.
+	Left []string `json:"left,omitempty"`
 	// More counts the objects of releases that are left out of the tree, by release.
 	More map[string]int `json:"more,omitempty"`
 	Why  *why.Answer    `json:"why,omitempty"`
@@ -161,6 +164,10 @@ func layerOf(o Options, s *snapshot.Snapshot, name string) layerView {
 		Commands: []string{o.Program + " why " + name, o.Program + " tree " + name + " --objects", o.Program + " events " + name, o.Program + " history " + name},
 	}
 	view.Happened, view.Unseen = happenedTo(o, s, layer)
+	made.Releases, view.Left = cut(made.Releases, "releases", view.Left)
+	made.Objects, view.Left = cut(made.Objects, "objects", view.Left)
+	made.Claims, view.Left = cut(made.Claims, "claims", view.Left)
+	made.Gates, view.Left = cut(made.Gates, "gates", view.Left)
 	for i := range made.Releases {
 		release := &made.Releases[i]
 		release.Message = clip(release.Message)
@@ -177,6 +184,14 @@ func layerOf(o Options, s *snapshot.Snapshot, name string) layerView {
 		answer.Notes[i] = clip(note)
 	}
 	return view
+}
+
+// cut keeps as many of a list as somebody reads, and says how many are left out.
+func cut[T any](all []T, what string, left []string) ([]T, []string) {
+	if more := len(all) - mostObjects; more > 0 {
+		return all[:mostObjects], append(left, fmt.Sprintf("%d %s", more, what))
+	}
+	return all, left
 }
 
 // clip cuts a text that somebody made very long.

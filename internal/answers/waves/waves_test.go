@@ -92,6 +92,17 @@ func TestWaves(t *testing.T) {
 	}
 }
 
+// However many layers that do not exist are named, what is drawn has an end.
+func TestNamesOfNothingAreBounded(t *testing.T) {
+	var gone []string
+	for i := range 1000 {
+		gone = append(gone, fmt.Sprintf("gone-%d", i))
+	}
+	if g := Of(snapshottest.New(t, layer("a", "ApplyPending", "", "", gone...)), nil, 5); len(g.Nodes) != 10 {
+		t.Errorf("%d nodes are drawn", len(g.Nodes))
+	}
+}
+
 func TestNodes(t *testing.T) {
 	g := Of(snapshottest.New(t, layer("a", "ApplyPending", "", "", "gone")), nil, 9)
 	want := map[string]Node{

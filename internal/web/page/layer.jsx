@@ -54,6 +54,7 @@ function Details({ layer }) {
       <Why why={layer.why} />
       <h3>What it is made of</h3>
       <Tree layer={layer} />
+      {layer.left && <p class="left">and {layer.left.join(", ")} more</p>}
       <Happened layer={layer} />
       <h3>On a terminal</h3>
       <ul class="commands">{layer.commands.map((text) => <Command key={text} text={text} />)}</ul>
