@@ -149,26 +149,13 @@ func (c *Cluster) Beyond(ctx context.Context, cluster string, allowed reach.Allo
 	}), nil
 }
 
-// deepened is how many causes a verdict follows below what layers say themselves.
-const deepened = 3
-
 // VerdictParts are what a verdict is made from.
 var VerdictParts = append([]snapshot.Part{snapshot.Clusters}, WhyParts...)
 
 // Verdict says how everything stands. s has VerdictParts; what lies below the worst
 // causes is read now.
 func (c *Cluster) Verdict(ctx context.Context, s *snapshot.Snapshot, o WhyOptions) (verdict.Verdict, error) {
-	v := verdict.Of(s, o.Wanted, Lacking(s))
-	for _, cause := range v.Causes[:min(deepened, len(v.Causes))] {
-		layer := s.Layer(cause.Layer)
-		if layer == nil {
-			continue
-		}
-		answer, err := c.Why(ctx, s, layer, o)
-		if err != nil {
-			return v, err
-		}
-		v = v.Deepen(answer)
-	}
-	return v, nil
+	return verdict.Of(s, o.Wanted, Lacking(s)).Follow(s, func(layer *v1alpha1.AddonsLayer) (why.Answer, error) {
+		return c.Why(ctx, s, layer, o)
+	})
 }

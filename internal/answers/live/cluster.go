@@ -24,8 +24,6 @@ import (
 )
 
 const (
-	// deepened is how many causes a verdict follows below what layers say themselves.
-	deepened = 3
 	// unused is how long what lies below a cause is watched after the last look at it.
 	unused = time.Minute
 	// retried is how long a cluster that could not be reached waits for the next try, and
@@ -162,12 +160,9 @@ func (c *Cluster) Why(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) why.Ans
 
 // Verdict says how everything stands, from what is held by now.
 func (c *Cluster) Verdict(s *snapshot.Snapshot) verdict.Verdict {
-	v := verdict.Of(s, c.o.Why.Wanted, gather.Lacking(s))
-	for _, cause := range v.Causes[:min(deepened, len(v.Causes))] {
-		if layer := s.Layer(cause.Layer); layer != nil {
-			v = v.Deepen(c.Why(s, layer))
-		}
-	}
+	v, _ := verdict.Of(s, c.o.Why.Wanted, gather.Lacking(s)).Follow(s, func(layer *v1alpha1.AddonsLayer) (why.Answer, error) {
+		return c.Why(s, layer), nil // What is held can be looked at.
+	})
 	return v
 }
 

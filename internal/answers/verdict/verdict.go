@@ -130,6 +130,26 @@ func Of(s *snapshot.Snapshot, wanted labels.Selector, lacking []string) Verdict 
 	return v.conclude()
 }
 
+// followed is how many causes are followed below what layers say themselves.
+const followed = 3
+
+// Follow returns the verdict with its worst causes followed to where the answers of their
+// layers end.
+func (v Verdict) Follow(s *snapshot.Snapshot, explain func(*v1alpha1.AddonsLayer) (why.Answer, error)) (Verdict, error) {
+	for _, cause := range v.Causes[:min(followed, len(v.Causes))] {
+		layer := s.Layer(cause.Layer)
+		if layer == nil {
+			continue
+		}
+		answer, err := explain(layer)
+		if err != nil {
+			return v, err
+		}
+		v = v.Deepen(answer)
+	}
+	return v, nil
+}
+
 // count adds a layer.
 func (v *Verdict) count(state State) {
 	switch state {

@@ -89,12 +89,9 @@ func (p *Played) Snapshot() *snapshot.Snapshot {
 
 // Verdict returns what the snapshot comes to.
 func (p *Played) Verdict(s *snapshot.Snapshot) verdict.Verdict {
-	v := verdict.Of(s, p.wanted, gather.Lacking(s))
-	for _, cause := range v.Causes[:min(3, len(v.Causes))] {
-		if layer := s.Layer(cause.Layer); layer != nil {
-			v = v.Deepen(p.Why(s, layer))
-		}
-	}
+	v, _ := verdict.Of(s, p.wanted, gather.Lacking(s)).Follow(s, func(layer *v1alpha1.AddonsLayer) (why.Answer, error) {
+		return p.Why(s, layer), nil
+	})
 	return v
 }
 
