@@ -30,6 +30,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/verdict"
 	"github.com/strata-project/strata/internal/answers/why"
+	"github.com/strata-project/strata/internal/platforms"
 )
 
 // dist holds the files of the page, as hack/page.sh makes them of the folder page.
@@ -51,8 +52,11 @@ type Cluster interface {
 	Wanted() labels.Selector
 	Verdict(s *snapshot.Snapshot) verdict.Verdict
 	Why(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) why.Answer
-	// Events returns what happened to a layer, the newest last, and what is not among it.
-	Events(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) ([]events.Event, []string)
+	// Events returns what happened to objects, the newest last, and what is not among it.
+	Events(subjects *events.Subjects) ([]events.Event, []string)
+	// Observe returns what a Platform would be decided from at a moment, and what of that is
+	// missing.
+	Observe(s *snapshot.Snapshot, platform *v1alpha1.Platform, at time.Time) (platforms.Observation, []string)
 }
 
 // Options say what is shown. All but Name must be set.
@@ -143,7 +147,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // isView tells whether a path is that of a view, which the page itself finds out.
 func isView(name string) bool {
-	return name == "/" || name == "/clusters" || strings.HasPrefix(name, "/layers/")
+	return name == "/" || name == "/clusters" || name == "/platforms" || strings.HasPrefix(name, "/platforms/") || strings.HasPrefix(name, "/layers/")
 }
 
 // secure sets what every answer says of how it may be used.

@@ -25,6 +25,9 @@ const (
 	// alive is how often a stream says that it is there, so that neither side waits for one
 	// that is gone. No script of the page sees it.
 	alive = 15 * time.Second
+	// rest is how many times as long as it took to make what a board shows nothing is made
+	// anew, so that what takes long does not keep a machine busy while much changes.
+	rest = 4
 	// written is how long a tab may take to read one message.
 	written = 30 * time.Second
 )
@@ -35,6 +38,8 @@ type boards struct {
 
 	mu      sync.Mutex
 	streams int
+	// making has one board be made at a time, so that many tabs keep one core busy at most.
+	making sync.Mutex
 	// made has what was made at a version, for each query that a tab has.
 	made map[query]*board
 }
@@ -45,6 +50,8 @@ type board struct {
 	version uint64
 	at      time.Time
 	parts   map[string]json.RawMessage
+	// next is when parts may be made anew.
+	next time.Time
 	// tabs counts who shows it.
 	tabs int
 }
@@ -83,6 +90,9 @@ func (b *boards) parts(at *board, q query, version uint64) (map[string]json.RawM
 	if at.parts != nil && at.version == version && time.Since(at.at) < looked/2 {
 		return at.parts, nil
 	}
+	b.making.Lock()
+	defer b.making.Unlock()
+	began := time.Now()
 	parts := map[string]json.RawMessage{}
 	for name, value := range sections(b.o, q) {
 		text, err := json.Marshal(value)
@@ -92,6 +102,7 @@ func (b *boards) parts(at *board, q query, version uint64) (map[string]json.RawM
 		parts[name] = text
 	}
 	at.parts, at.version, at.at = parts, version, time.Now()
+	at.next = at.at.Add(rest * at.at.Sub(began))
 	return parts, nil
 }
 
@@ -150,6 +161,9 @@ func (b *boards) send(ctx context.Context, out *messages, shown *board, q query)
 	var had map[string]json.RawMessage
 	sent := time.Now()
 	for {
+		if err := shown.pause(ctx); err != nil {
+			return err
+		}
 		version, changed := b.o.Cluster.Version()
 		is, err := b.parts(shown, q, version)
 		if err != nil {
@@ -172,6 +186,22 @@ func (b *boards) send(ctx context.Context, out *messages, shown *board, q query)
 		case <-changed:
 		case <-time.After(alive):
 		}
+	}
+}
+
+// pause waits until what the board shows may be made anew.
+func (b *board) pause(ctx context.Context) error {
+	b.mu.Lock()
+	wait := time.Until(b.next)
+	b.mu.Unlock()
+	if wait <= 0 {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(wait):
+		return nil
 	}
 }
 

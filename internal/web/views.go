@@ -8,12 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/events"
 	"github.com/strata-project/strata/internal/answers/live"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/summary"
@@ -40,8 +43,9 @@ const (
 
 // The views that a tab may show.
 const (
-	viewLayers   = ""
-	viewClusters = "clusters"
+	viewLayers    = ""
+	viewClusters  = "clusters"
+	viewPlatforms = "platforms"
 )
 
 // query says what a tab shows.
@@ -50,19 +54,33 @@ type query struct {
 	// clusters chooses clusters by their labels, and from is the first row that is shown.
 	clusters string
 	from     int
-	// layer that is opened; empty for none.
-	layer string
+	// platform that is shown alone, and the version that it is planned with; empty for none.
+	platform, plan string
+	// layer, or cluster as namespace/name, that is opened; empty for none.
+	layer, cluster string
 }
+
+// planned are versions and ranges of them, such as >=1.2 <2, and now. They become part of a
+// command that somebody may copy.
+var planned = regexp.MustCompile(`^[0-9A-Za-z.+~^<>=!|,* -]{0,128}$`)
 
 // queryOf reads what a tab asks for. Names that nothing can have are refused, so that what
 // is kept for each query is bounded.
 func queryOf(values url.Values) (query, error) {
-	q := query{view: values.Get("view"), layer: values.Get("layer"), clusters: values.Get("clusters")}
-	if q.view != viewLayers && q.view != viewClusters {
+	q := query{
+		view: values.Get("view"), layer: values.Get("layer"), cluster: values.Get("cluster"), clusters: values.Get("clusters"),
+		platform: values.Get("platform"), plan: values.Get("plan"),
+	}
+	if q.view != viewLayers && q.view != viewClusters && q.view != viewPlatforms {
 		return q, fmt.Errorf("there is no view %q", clip(q.view))
 	}
-	if len(q.layer) > 253 {
-		return q, fmt.Errorf("a layer has no name of %d characters", len(q.layer))
+	for what, name := range map[string]string{"layer": q.layer, "platform": q.platform, "cluster": q.cluster} {
+		if len(name) > 253 {
+			return q, fmt.Errorf("a %s has no name of %d characters", what, len(name))
+		}
+	}
+	if !planned.MatchString(q.plan) {
+		return q, errors.New("the version to plan cannot be understood: write it as 1.2.0 or >=1.2 <2")
 	}
 	if _, err := labels.Parse(q.clusters); err != nil || len(q.clusters) > 1000 {
 		return q, errors.New("the labels cannot be understood: write them as region=eu,stage!=test")
@@ -91,11 +109,9 @@ type layerView struct {
 	// Left says what is left out of the tree, such as 20 releases.
 	Left []string `json:"left,omitempty"`
 	// More counts the objects of releases that are left out of the tree, by release.
-	More map[string]int `json:"more,omitempty"`
-	Why  *why.Answer    `json:"why,omitempty"`
-	// Happened is what happened to it, the newest first, and Unseen says what is not among it.
-	Happened []happening `json:"happened,omitempty"`
-	Unseen   []string    `json:"unseen,omitempty"`
+	More     map[string]int `json:"more,omitempty"`
+	Why      *why.Answer    `json:"why,omitempty"`
+	Happened *happened      `json:"happened,omitempty"`
 	// Commands are what shows the same on a terminal.
 	Commands []string `json:"commands,omitempty"`
 }
@@ -129,9 +145,12 @@ func sections(o Options, q query) map[string]any {
 	s := o.Cluster.Snapshot()
 	v := verdictOf(o.Cluster.Verdict(s))
 	all := map[string]any{"cluster": map[string]string{"name": o.Name, "program": o.Program}, "verdict": v}
-	if q.view == viewClusters {
+	switch q.view {
+	case viewClusters:
 		addClusters(all, o, s, q)
-	} else {
+	case viewPlatforms:
+		addPlatforms(all, o, s, q)
+	default:
 		graph := waves.Of(s, o.Cluster.Wanted(), mostNodes)
 		all["graph"] = graph
 		for name, node := range graph.Nodes {
@@ -143,6 +162,9 @@ func sections(o Options, q query) map[string]any {
 	}
 	if q.layer != "" {
 		all["layer"] = layerOf(o, s, q.layer)
+	}
+	if q.cluster != "" {
+		all["opened"] = clusterOf(o, s, q.cluster)
 	}
 	return all
 }
@@ -163,7 +185,8 @@ func layerOf(o Options, s *snapshot.Snapshot, name string) layerView {
 		Name: name, Fares: verdict.StateOf(layer), Source: row.Source, Path: row.Path, At: row.Revision, Tree: &made, Why: &answer, More: map[string]int{},
 		Commands: []string{o.Program + " why " + name, o.Program + " tree " + name + " --objects", o.Program + " events " + name, o.Program + " history " + name},
 	}
-	view.Happened, view.Unseen = happenedTo(o, s, layer)
+	all := happenedTo(o, events.SubjectsOf(s, layer), []*v1alpha1.AddonsLayer{layer}, nil, false)
+	view.Happened = &all
 	made.Releases, view.Left = cut(made.Releases, "releases", view.Left)
 	made.Objects, view.Left = cut(made.Objects, "objects", view.Left)
 	made.Claims, view.Left = cut(made.Claims, "claims", view.Left)

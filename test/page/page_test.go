@@ -141,6 +141,23 @@ func TestViews(t *testing.T) {
 	tab.Press("2")
 	tab.Says(".bar", "40 clusters")
 	look("clusters")
+	tab.Do(clickOn(".map tbody th a")...)
+	tab.Says(".panel", "main-edge-0003-ingress Failed")
+	look("cluster")
+	tab.Press(browser.Escape)
+	r := newRolling(t, 20)
+	r.to("1.1.0", now.Add(-2*time.Hour))
+	r.settle()
+	r.at(now)
+	r.decide(nil)
+	cluster.Set(r.s)
+	tab.Press("3")
+	tab.Says(".cards", "canary")
+	look("rollouts")
+	tab.Do(clickOn(".cards h2 a")...)
+	tab.Until("(() => { const s = document.querySelector('.bar select'); s.value = '1.2.0'; s.dispatchEvent(new Event('change')); return true; })()")
+	tab.Says(".rows", "1.2.0")
+	look("rollout")
 }
 
 // clickOn clicks on an element.

@@ -68,6 +68,15 @@ func SubjectsOf(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) *Subjects {
 	return found
 }
 
+// SubjectsNamed returns objects alone, without what they have made.
+func SubjectsNamed(ids ...objects.ID) *Subjects {
+	found := &Subjects{its: map[subject]bool{}, others: map[subject]bool{}}
+	for _, id := range ids {
+		found.its[subject{id.Kind, id.Namespace, id.Name}] = true
+	}
+	return found
+}
+
 func (s *Subjects) elsewhere(cluster string) {
 	if !slices.Contains(s.Elsewhere, cluster) {
 		s.Elsewhere = append(s.Elsewhere, cluster)

@@ -34,10 +34,7 @@ func (c *Cluster) Fleet(ctx context.Context, needed snapshot.Part, more ...snaps
 	if err != nil {
 		return fleet.World{}, nil, err
 	}
-	return fleet.World{
-		Now: s.Now, Applications: s.Applications, Bundles: s.Bundles, Platforms: s.Platforms, Layers: s.Layers, Clusters: s.Clusters,
-		Namespace: c.ControllerNamespace(ctx),
-	}, s, nil
+	return WorldOf(s, c.ControllerNamespace(ctx)), s, nil
 }
 
 // DefaultNamespace is where the chart's page installs the controller.
@@ -82,35 +79,101 @@ func (c *Cluster) Platforms(ctx context.Context) (*Platforms, *snapshot.Snapshot
 	if p.client, err = c.Dynamic(); err != nil {
 		return nil, nil, err
 	}
-	for part, err := range s.Unread {
-		p.Missing = append(p.Missing, fmt.Sprintf("%s: %v", part.GroupResource(), err))
-	}
-	slices.Sort(p.Missing)
+	p.Missing = Missing(s)
 	if asked, err := c.Discovery(); err == nil {
 		p.version = versionOf(asked)
 	}
 	return p, s, nil
 }
 
+// Missing says what Platforms are decided from that could not be read, sorted.
+func Missing(s *snapshot.Snapshot) []string {
+	var missing []string
+	for _, part := range installable {
+		if err := s.Unread[part]; err != nil {
+			missing = append(missing, fmt.Sprintf("%s: %v", part.GroupResource(), err))
+		}
+	}
+	slices.Sort(missing)
+	return missing
+}
+
+// About is what is known of the cluster that Strata runs in beside its objects.
+type About struct {
+	// Namespace of the controller.
+	Namespace string
+	// Version of the API server; empty where it does not say.
+	Version string
+}
+
+// About reads what is known of the cluster beside its objects.
+func (c *Cluster) About(ctx context.Context) About {
+	about := About{Namespace: c.ControllerNamespace(ctx)}
+	if asked, err := c.Discovery(); err == nil {
+		about.Version = versionOf(asked)
+	}
+	return about
+}
+
+// WorldOf returns what a snapshot holds of the fleet.
+func WorldOf(s *snapshot.Snapshot, namespace string) fleet.World {
+	return fleet.World{
+		Now: s.Now, Applications: s.Applications, Bundles: s.Bundles, Platforms: s.Platforms, Layers: s.Layers, Clusters: s.Clusters, Namespace: namespace,
+	}
+}
+
 // Observe gathers what the controller would decide from at a moment.
 func (p *Platforms) Observe(ctx context.Context, platform *v1alpha1.Platform, at time.Time) platforms.Observation {
+	return Observation(p.World, p.version, platform, at, func(name types.NamespacedName) (map[string]string, error) {
+		configMaps := p.client.Resource(snapshot.ConfigMaps.GroupVersionResource)
+		found, err := configMaps.Namespace(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		if err != nil {
+			p.Missing = append(p.Missing, fmt.Sprintf("ConfigMap %s: %v", name, err))
+			return nil, err
+		}
+		return DataOf(found), nil
+	})
+}
+
+// DataOf returns what a ConfigMap holds; it is not nil.
+func DataOf(configMap *unstructured.Unstructured) map[string]string {
+	data, _, _ := unstructured.NestedStringMap(configMap.Object, "data")
+	if data == nil {
+		data = map[string]string{}
+	}
+	return data
+}
+
+// Observation puts together what the controller would decide from at a moment. version is
+// that of the API server, empty where it is not known, and configMap returns what a
+// ConfigMap holds; nil where there is none.
+func Observation(
+	w fleet.World,
+	version string,
+	platform *v1alpha1.Platform,
+	at time.Time,
+	configMap func(name types.NamespacedName) (map[string]string, error),
+) platforms.Observation {
 	o := platforms.Observation{
-		Now: at, Namespace: p.World.Namespace, Platform: platforms.Trusted(platform), Bundles: p.World.Bundles, Version: p.version,
+		Now: at, Namespace: w.Namespace, Platform: platforms.Trusted(platform), Bundles: w.Bundles, Version: version,
 		Catalogue: map[string]*v1alpha1.HelmApplication{}, Clusters: map[types.NamespacedName]*v1alpha1.RemoteCluster{},
 		ConfigMaps: map[types.NamespacedName]map[string]string{}, ConfigMapErrors: map[types.NamespacedName]error{}, Taken: map[string]*v1alpha1.AddonsLayer{},
 		Platforms: map[string]*v1alpha1.Platform{},
 	}
-	for _, other := range p.World.Platforms {
+	for _, other := range w.Platforms {
 		o.Platforms[other.Name] = other
 	}
-	for _, app := range p.World.Applications {
+	for _, app := range w.Applications {
 		o.Catalogue[app.Name] = app
 	}
-	for _, cluster := range p.World.Clusters {
+	for _, cluster := range w.Clusters {
 		o.Clusters[types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}] = cluster
 	}
 	others := map[string]*v1alpha1.AddonsLayer{}
-	for _, layer := range p.World.Layers {
+	for _, layer := range w.Layers {
 		if layer.Labels[v1alpha1.PlatformLabel] == platform.Name {
 			o.Layers = append(o.Layers, layer)
 		} else {
@@ -120,7 +183,13 @@ func (p *Platforms) Observe(ctx context.Context, platform *v1alpha1.Platform, at
 	}
 	if platform.DeletionTimestamp.IsZero() {
 		for _, ref := range platform.Spec.InputsFrom {
-			p.configMap(ctx, &o, types.NamespacedName{Namespace: cmp.Or(ref.Namespace, o.Namespace), Name: ref.Name})
+			name := types.NamespacedName{Namespace: cmp.Or(ref.Namespace, o.Namespace), Name: ref.Name}
+			switch data, err := configMap(name); {
+			case err != nil:
+				o.ConfigMapErrors[name] = err
+			case data != nil:
+				o.ConfigMaps[name] = data
+			}
 		}
 	}
 	for _, name := range platforms.Names(o) {
@@ -129,18 +198,4 @@ func (p *Platforms) Observe(ctx context.Context, platform *v1alpha1.Platform, at
 		}
 	}
 	return o
-}
-
-func (p *Platforms) configMap(ctx context.Context, o *platforms.Observation, name types.NamespacedName) {
-	configMaps := p.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"})
-	found, err := configMaps.Namespace(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-	case err != nil:
-		o.ConfigMapErrors[name] = err
-		p.Missing = append(p.Missing, fmt.Sprintf("ConfigMap %s: %v", name, err))
-	default:
-		data, _, _ := unstructured.NestedStringMap(found.Object, "data")
-		o.ConfigMaps[name] = data
-	}
 }

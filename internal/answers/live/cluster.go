@@ -35,7 +35,7 @@ const (
 
 // Parts are what is always watched.
 var Parts = append([]snapshot.Part{
-	snapshot.Platforms, snapshot.Bundles, snapshot.Claims, snapshot.HostClusters,
+	snapshot.Platforms, snapshot.Bundles, snapshot.Applications, snapshot.Claims, snapshot.HostClusters,
 }, gather.VerdictParts...)
 
 // Options say what a Cluster is made of. All but Why must be set.
@@ -53,6 +53,9 @@ type Cluster struct {
 	ctx    context.Context // of the watches
 	cancel context.CancelFunc
 	main   *Watched
+	// about is read once, before anybody looks.
+	about     gather.About
+	aboutRead chan struct{}
 
 	mu      sync.Mutex
 	version uint64
@@ -61,14 +64,19 @@ type Cluster struct {
 	labels  map[objects.ID]known
 }
 
-// spot is what is watched at a place: what explains a cause there, or what happened.
+// spot is what is watched at a place: what explains a cause there, what happened, or a
+// ConfigMap.
 type spot struct {
 	why.Place
-	happened bool
+	happened  bool
+	configMap string
 }
 
 func (s spot) parts() []snapshot.Part {
-	if s.happened {
+	switch {
+	case s.configMap != "":
+		return []snapshot.Part{snapshot.ConfigMaps}
+	case s.happened:
 		return append([]snapshot.Part{snapshot.Events}, events.Makers...)
 	}
 	return why.Depths
@@ -98,8 +106,15 @@ func Open(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	c := &Cluster{o: o, ctx: ctx, cancel: cancel, changed: make(chan struct{}), places: map[spot]*place{}, labels: map[objects.ID]known{}}
-	c.main = Watch(ctx, client, "", o.Now, c.change, Parts...)
+	c := &Cluster{
+		o: o, ctx: ctx, cancel: cancel, changed: make(chan struct{}), aboutRead: make(chan struct{}),
+		places: map[spot]*place{}, labels: map[objects.ID]known{},
+	}
+	c.main = Watch(ctx, client, Scope{}, o.Now, c.change, Parts...)
+	go func() {
+		defer close(c.aboutRead)
+		c.about = o.Cluster.About(ctx)
+	}()
 	go c.sweep(ctx)
 	return c, nil
 }
@@ -116,7 +131,17 @@ func (c *Cluster) Close() {
 }
 
 // Ready waits until everything was read once.
-func (c *Cluster) Ready(ctx context.Context) error { return c.main.Ready(ctx) }
+func (c *Cluster) Ready(ctx context.Context) error {
+	if err := c.main.Ready(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-c.aboutRead:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the cluster does not answer: %w", context.Cause(ctx))
+	}
+}
 
 // Broken says since when what is shown may be old, and why; false while it is not.
 func (c *Cluster) Broken() (Break, bool) { return c.main.Broken() }
@@ -169,10 +194,10 @@ func (c *Cluster) Verdict(s *snapshot.Snapshot) verdict.Verdict {
 // mostNamespaces is how many namespaces are looked into for what happened to a layer.
 const mostNamespaces = 5
 
-// Events returns what happened to a layer and to all that is its, the newest last, and notes
-// on what is not among it. What is not watched yet changes the answer once it is there.
-func (c *Cluster) Events(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) (found []events.Event, notes []string) {
-	subjects := events.SubjectsOf(s, layer)
+// Events returns what happened to objects, the newest last, and notes on what is not among
+// it. What is not watched yet changes the answer once it is there. More may be added to
+// subjects: what they have made.
+func (c *Cluster) Events(subjects *events.Subjects) (found []events.Event, notes []string) {
 	namespaces := subjects.Namespaces()
 	if more := len(namespaces) - mostNamespaces; more > 0 {
 		namespaces = namespaces[:mostNamespaces]
@@ -235,6 +260,9 @@ func (c *Cluster) below(at spot) (below *snapshot.Snapshot, note string) {
 		return nil, note
 	}
 	below = found.watched.Snapshot()
+	if at.configMap != "" {
+		return below, ""
+	}
 	if lacking := gather.Lacking(below); len(lacking) > 0 {
 		meaning := "the cause may lie deeper than is shown"
 		if at.happened {
@@ -263,7 +291,7 @@ func (c *Cluster) watch(ctx context.Context, at spot) (*Watched, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Watch(ctx, client, at.Namespace, c.o.Now, c.change, at.parts()...), nil
+	return Watch(ctx, client, Scope{at.Namespace, at.configMap}, c.o.Now, c.change, at.parts()...), nil
 }
 
 // sweep ends what nobody looks at any more.

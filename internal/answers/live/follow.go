@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
@@ -23,10 +24,10 @@ import (
 // may come.
 const again = 5 * time.Minute
 
-// follow keeps one part current until ctx ends.
-func (w *Watched) follow(ctx context.Context, client dynamic.ResourceInterface, part snapshot.Part) {
+// follow keeps one part current until ctx ends: all objects of it, or the one of a name.
+func (w *Watched) follow(ctx context.Context, client dynamic.ResourceInterface, name string, part snapshot.Part) {
 	for ctx.Err() == nil {
-		w.once(ctx, client, part)
+		w.once(ctx, client, name, part)
 		select {
 		case <-ctx.Done():
 		case <-time.After(again):
@@ -35,11 +36,16 @@ func (w *Watched) follow(ctx context.Context, client dynamic.ResourceInterface, 
 }
 
 // once keeps one part current until ctx ends, or the part may not be listed any more.
-func (w *Watched) once(ctx context.Context, client dynamic.ResourceInterface, part snapshot.Part) {
+func (w *Watched) once(ctx context.Context, client dynamic.ResourceInterface, name string, part snapshot.Part) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	only := ""
+	if name != "" {
+		only = fields.OneTermEqualSelector("metadata.name", name).String()
+	}
 	informer := reach.NewInformer(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = only
 			list, err := client.List(ctx, options)
 			if refused(err) {
 				w.refuse(part, err)
@@ -48,6 +54,7 @@ func (w *Watched) once(ctx context.Context, client dynamic.ResourceInterface, pa
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = only
 			watching, err := client.Watch(ctx, options)
 			if err == nil {
 				w.mend(part)

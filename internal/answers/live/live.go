@@ -3,7 +3,7 @@
 
 // Package live keeps what answers are made from current, by watches that all who look
 // share. Beside gather it is the only package of the answers that has a client. It may
-// import snapshot, why and gather, and nothing may import it but pages.
+// import the other answers, and nothing may import it but pages.
 package live
 
 import (
@@ -64,16 +64,21 @@ type entry struct {
 	one *snapshot.Snapshot
 }
 
-// Watch begins to watch parts in a namespace, empty for all, until ctx ends or Stop is
-// called. now returns the time, and told is called a little after changes.
-func Watch(ctx context.Context, client dynamic.Interface, namespace string, now func() time.Time, told func(), parts ...snapshot.Part) *Watched {
+// Scope says which objects are watched; the zero value is all of them.
+type Scope struct{ Namespace, Name string }
+
+// Watch begins to watch parts until ctx ends or Stop is called. now returns the time, and
+// told is called a little after changes.
+func Watch(ctx context.Context, client dynamic.Interface, scope Scope, now func() time.Time, told func(), parts ...snapshot.Part) *Watched {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &Watched{
 		now: now, parts: parts, told: told, cancel: cancel, held: map[snapshot.Part]map[objects.ID]entry{}, listed: map[snapshot.Part]bool{},
 		unread: map[snapshot.Part]error{}, broken: map[snapshot.Part]Break{}, ready: make(chan struct{}),
 	}
 	for _, part := range parts {
-		w.ended.Go(func() { w.follow(ctx, client.Resource(part.GroupVersionResource).Namespace(namespace), part) })
+		w.ended.Go(func() {
+			w.follow(ctx, client.Resource(part.GroupVersionResource).Namespace(scope.Namespace), scope.Name, part)
+		})
 	}
 	return w
 }

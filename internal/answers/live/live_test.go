@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
+	"github.com/strata-project/strata/internal/answers/events"
 	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/answers/live"
 	"github.com/strata-project/strata/internal/answers/snapshot"
@@ -261,7 +262,8 @@ func TestWhatMayNotBeListed(t *testing.T) {
 	if v.State != "Unknown" || !strings.Contains(v.Sentence, "you may not list addonslayers.kraan.io") {
 		t.Errorf("%s: %s", v.State, v.Sentence)
 	}
-	if asked := f.asked.Load(); asked != int64(len(live.Parts)) {
+	// One for each kind, and two for the controller's namespace and the cluster's version.
+	if asked := f.asked.Load(); asked != int64(len(live.Parts))+2 {
 		t.Errorf("%d requests for %d kinds", asked, len(live.Parts))
 	}
 }
@@ -341,7 +343,7 @@ func TestWhatHappensIsFollowedLive(t *testing.T) {
 		f.until(cluster, fmt.Sprint(reasons), func() error {
 			s := cluster.Snapshot()
 			var got []string
-			found, notes := cluster.Events(s, s.Layer("happens"))
+			found, notes := cluster.Events(events.SubjectsOf(s, s.Layer("happens")))
 			for _, each := range found {
 				got = append(got, each.Reason)
 			}

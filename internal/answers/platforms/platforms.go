@@ -61,8 +61,10 @@ type Stage struct {
 	Failed      int    `json:"failed"`
 	Waiting     int    `json:"waiting"`
 	Unreachable int    `json:"unreachable"`
-	// SoakLeft is how many seconds the soak still takes.
-	SoakLeft int64 `json:"soakLeftSeconds"`
+	// SoakLeft is how many seconds the soak still takes, and SoakUntil when it ends; 0 and nil
+	// where nothing soaks.
+	SoakLeft  int64        `json:"soakLeftSeconds"`
+	SoakUntil *metav1.Time `json:"soakUntil"`
 	// Approval is what has to be approved, as STAGE@VERSION; empty for nothing.
 	Approval string `json:"approval"`
 	// Waits says what the stage waits for.
@@ -96,11 +98,7 @@ func Of(o platforms.Observation) Standing {
 		From: []string{}, Lock: []v1alpha1.LockedApplication{}, Worst: append([]v1alpha1.ClusterTrouble{}, status.Worst...),
 		Stages: stages(o, look), Clusters: clustersOf(look), Approvals: append([]v1alpha1.StageApproval{}, status.Approvals...),
 	}
-	if platform.Spec.Bundle != nil {
-		s.Family = platform.Spec.Bundle.Family
-	} else if len(platform.Spec.Layers) > 0 {
-		s.Family = "(its own layers)"
-	}
+	s.Family = familyOf(platform)
 	if ready != nil {
 		s.Ready, s.Why = string(ready.Status), ready.Message
 	}
@@ -117,6 +115,17 @@ func Of(o platforms.Observation) Standing {
 	}
 	slices.SortFunc(s.From, fleet.Compare)
 	return s
+}
+
+// familyOf names the bundle of a Platform.
+func familyOf(platform *v1alpha1.Platform) string {
+	switch {
+	case platform.Spec.Bundle != nil:
+		return platform.Spec.Bundle.Family
+	case len(platform.Spec.Layers) > 0:
+		return "(its own layers)"
+	}
+	return ""
 }
 
 // Blocked tells whether the Platform does not get on by itself.
@@ -144,6 +153,8 @@ func stages(o platforms.Observation, look platforms.Outlook) []Stage {
 		}
 		if left := p.Soaked.Sub(o.Now); !p.Soaked.IsZero() && left > 0 {
 			stage.SoakLeft = int64(left.Round(time.Second) / time.Second)
+			until := metav1.NewTime(p.Soaked.UTC())
+			stage.SoakUntil = &until
 		}
 		stage.Waits = stageWaits(stage, look)
 		found = append(found, stage)

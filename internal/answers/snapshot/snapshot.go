@@ -59,6 +59,8 @@ var (
 
 	Namespaces = Part{corev1.SchemeGroupVersion.WithResource("namespaces"), "Namespace"}
 
+	ConfigMaps = Part{corev1.SchemeGroupVersion.WithResource("configmaps"), "ConfigMap"}
+
 	Pods   = Part{corev1.SchemeGroupVersion.WithResource("pods"), "Pod"}
 	Events = Part{corev1.SchemeGroupVersion.WithResource("events"), "Event"}
 )

@@ -5,7 +5,7 @@
 // columns there are.
 
 import { Icon } from "./icons.jsx";
-import { clustersAt, filter, from, go, opened, pathOf } from "./state.js";
+import { clusterPath, clustersAt, filter, from, go, opened, pathOf } from "./state.js";
 import { part } from "./stream.js";
 import { moment, words } from "./text.js";
 
@@ -55,7 +55,7 @@ function Row({ name, columns }) {
   if (!row) return null;
   return (
     <tr>
-      <th scope="row"><Icon state={row.fares} said /> {name || "this cluster"} {row.kubernetes && <span class="dim">{row.kubernetes}</span>}</th>
+      <th scope="row"><Icon state={row.fares} said /> {name ? <a href={clusterPath(name)}>{name}</a> : "this cluster"} {row.kubernetes && <span class="dim">{row.kubernetes}</span>}</th>
       <td class="ready" title={row.message}>{row.ready ? row.deployed + "/" + row.layers : row.reason}{row.seen && <span class="dim"> seen {moment(row.seen)}</span>}</td>
       <td class={row.ending ? "until" : "dim"}>{row.expires && <>until <time dateTime={row.expires}>{moment(row.expires)}</time></>}</td>
       {row.cells.map((cell, i) => <td key={columns[i]}>{cell && <Cell cell={cell} at={name} />}</td>)}

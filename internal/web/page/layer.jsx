@@ -3,9 +3,10 @@
 
 // One layer: why it is not deployed, and what it is made of.
 
-import { useEffect, useRef } from "preact/hooks";
+import { Happened } from "./happened.jsx";
 import { Icon } from "./icons.jsx";
-import { closed, copy, go, opened, pathOf } from "./state.js";
+import { Commands, Panel } from "./panel.jsx";
+import { opened, pathOf } from "./state.js";
 import { part } from "./stream.js";
 import { moment } from "./text.js";
 
@@ -16,20 +17,14 @@ const fares = (state) => ({ Ready: "Well", Open: "Well", Deployed: "Well", NotRe
 /** Layer is the panel of the layer that is open. */
 export function Layer() {
   const name = opened.value;
-  const heading = useRef(null);
-  useEffect(() => { heading.current?.focus(); }, [name]);
   if (!name) return null;
   const shown = layer.value?.name === name ? layer.value : null;
   return (
-    <aside class="panel" aria-labelledby="panel-title">
-      <header>
-        <h2 id="panel-title" tabIndex={-1} ref={heading}>{name}</h2>
-        <button type="button" class="close" onClick={() => go(closed())} aria-label="Close">✕</button>
-      </header>
+    <Panel name={name}>
       {!shown && <p class="dim">Reads …</p>}
       {shown?.missing && <Missing layer={shown} />}
       {shown && !shown.missing && <Details layer={shown} />}
-    </aside>
+    </Panel>
   );
 }
 
@@ -55,15 +50,11 @@ function Details({ layer }) {
       <h3>What it is made of</h3>
       <Tree layer={layer} />
       {layer.left && <p class="left">and {layer.left.join(", ")} more</p>}
-      <Happened layer={layer} />
+      <Happened happened={layer.happened} />
       <h3>On a terminal</h3>
-      <ul class="commands">{layer.commands.map((text) => <Command key={text} text={text} />)}</ul>
+      <Commands all={layer.commands} />
     </>
   );
-}
-
-function Command({ text }) {
-  return <li><code>{text}</code><button type="button" onClick={() => copy(text)} aria-label={"Copy " + text}>copy</button></li>;
 }
 
 /** Why shows the chain of causes, from the layer down to its root. */
@@ -92,30 +83,7 @@ function Why({ why }) {
       )}
       {why.notes.map((note) => <p key={note} class="note">{note}</p>)}
       {why.affects.layers.length > 0 && <p class="dim">{why.affects.layers.length === 1 ? "1 layer relies" : why.affects.layers.length + " layers rely"} on {why.root}: {why.affects.layers.slice(0, 5).join(", ")}{why.affects.layers.length > 5 && ", …"}</p>}
-      {why.try.length > 0 && (<><h4>Try</h4><ul class="commands">{why.try.map((text) => <Command key={text} text={text} />)}</ul></>)}
-    </section>
-  );
-}
-
-/** Happened is the time line of a layer: its deployments, and events between them. */
-function Happened({ layer }) {
-  const results = { Deployed: "Well", RolledBack: "Waiting", Failed: "Failed" };
-  return (
-    <section aria-labelledby="happened-title">
-      <h3 id="happened-title">What happened</h3>
-      <ol class="line">
-        {(layer.happened ?? []).map((each, i) => (
-          <li key={i} class={each.id ? "deployment" : each.warning ? "warning" : undefined}>
-            <time class="dim" dateTime={each.at}>{moment(each.at)}</time>{" "}
-            {each.id
-              ? <><Icon state={results[each.result]} /> <b>{each.result}</b> {each.version} <span class="dim">{each.revision}{each.took && ", took " + each.took}, deployment {each.id}</span></>
-              : <>{each.warning && <Icon state="Waiting" said />} <span class="kind">{each.object}</span> <span class="reason">{each.reason}</span>{each.count > 1 && <span class="dim"> {each.count} times</span>}</>}
-            {each.message && <p>{each.message}</p>}
-          </li>
-        ))}
-      </ol>
-      {!layer.happened && <p class="dim">Nothing is kept that happened to it.</p>}
-      {(layer.unseen ?? []).map((note) => <p key={note} class="note">{note}</p>)}
+      {why.try.length > 0 && (<><h4>Try</h4><Commands all={why.try} /></>)}
     </section>
   );
 }

@@ -3,15 +3,24 @@
 
 import { effect } from "@preact/signals";
 import { render } from "preact";
+import { Cluster } from "./cluster.jsx";
 import { Clusters } from "./clusters.jsx";
+import { commandOf } from "./command.js";
 import { Graph } from "./graph.jsx";
 import { Layer } from "./layer.jsx";
 import { Help, Palette } from "./palette.jsx";
-import { closed, copy, filter, follow, from, go, help, opened, palette, said, theme, turn, view } from "./state.js";
+import { Rollouts } from "./rollouts.jsx";
+import { closed, cluster, copy, filter, follow, from, go, help, opened, palette, planned, platform, said, theme, turn, view } from "./state.js";
 import { part, show } from "./stream.js";
 import { Freshness, Verdict } from "./verdict.jsx";
 
+/** views are what the keys 1 and on lead to. */
+const views = [["layers", "/", "Layers"], ["clusters", "/clusters", "Clusters"], ["platforms", "/platforms", "Roll-outs"]];
+
+const shown = { layers: Graph, clusters: Clusters, platforms: Rollouts };
+
 function Page() {
+  const View = shown[view.value];
   return (
     <>
       <a class="skip" href="#layers">To the layers</a>
@@ -19,25 +28,22 @@ function Page() {
         <a class="brand" href="/">Strata</a>
         <span class="where">{part("cluster").value?.name}</span>
         <nav aria-label="Views">
-          <a href="/" aria-current={view.value === "layers" ? "page" : undefined}>Layers</a>
-          <a href="/clusters" aria-current={view.value === "clusters" ? "page" : undefined}>Clusters</a>
+          {views.map(([name, path, title]) => <a key={name} href={path} aria-current={view.value === name ? "page" : undefined}>{title}</a>)}
         </nav>
         <Freshness />
         <button type="button" onClick={() => { palette.value = true; }}>Find <kbd>/</kbd></button>
         <button type="button" onClick={turn}>{{ "": "Auto", dark: "Dark", light: "Light" }[theme.value]}</button>
         <button type="button" onClick={() => { help.value = true; }} aria-label="Keys">?</button>
       </header>
-      <main id="layers" tabIndex={-1} class={opened.value ? "split" : undefined}>
-        <div class="view"><Verdict />{view.value === "clusters" ? <Clusters /> : <Graph />}</div>
-        <Layer />
+      <main id="layers" tabIndex={-1} class={opened.value || cluster.value ? "split" : undefined}>
+        <div class="view"><Verdict /><View /></div>
+        <Layer /><Cluster />
       </main>
       <Palette /><Help />
       <p class="said" role="status" aria-live="polite">{said.value}</p>
     </>
   );
 }
-
-const commandOf = () => part("cluster").value.program + (opened.value ? " why " + opened.value : view.value === "clusters" ? " clusters" : " status");
 
 document.addEventListener("click", follow);
 document.addEventListener("keydown", (event) => {
@@ -46,14 +52,14 @@ document.addEventListener("keydown", (event) => {
     palette.value = true;
   } else if (typing || event.ctrlKey || event.metaKey || event.altKey || palette.value || help.value) {
     return;
-  } else if (event.key === "Escape" && opened.value) {
+  } else if (event.key === "Escape" && (opened.value || cluster.value)) {
     const was = opened.value;
     go(closed());
-    document.querySelector(`[data-layer="${CSS.escape(was)}"]`)?.focus();
+    if (was) document.querySelector(`[data-layer="${CSS.escape(was)}"]`)?.focus();
   } else if (event.key === "?") {
     help.value = true;
-  } else if (event.key === "1" || event.key === "2") {
-    go(event.key === "1" ? "/" : "/clusters");
+  } else if (views[event.key - 1]) {
+    go(views[event.key - 1][1]);
   } else if (event.key === "t") {
     turn();
   } else if (event.key === "c") {
@@ -66,8 +72,11 @@ document.addEventListener("keydown", (event) => {
 
 effect(() => { document.documentElement.dataset.theme = theme.value; });
 effect(() => {
-  const query = view.value === "clusters" ? { view: "clusters", clusters: filter.value, from: from.value } : {};
-  show(opened.value ? { ...query, layer: opened.value } : query);
+  const query = {
+    layers: {}, clusters: { view: "clusters", clusters: filter.value, from: from.value },
+    platforms: { view: "platforms", platform: platform.value, plan: planned.value },
+  }[view.value];
+  show({ ...query, ...(opened.value && { layer: opened.value }), ...(cluster.value && { cluster: cluster.value }) });
 });
 
 const root = document.getElementById("page");

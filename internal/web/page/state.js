@@ -12,18 +12,31 @@ export const address = signal(here());
 
 const at = computed(() => new URL(address.value, location.origin));
 
-/** view is what is shown beside a layer: "layers" or "clusters". */
-export const view = computed(() => (at.value.pathname === "/clusters" ? "clusters" : "layers"));
+/** view is what is shown beside a panel: "layers", "clusters" or "platforms". */
+export const view = computed(() => {
+  const path = at.value.pathname;
+  return path === "/clusters" ? "clusters" : path === "/platforms" || path.startsWith("/platforms/") ? "platforms" : "layers";
+});
+
+const searched = (name) => at.value.searchParams.get(name) ?? "";
 
 /** filter chooses clusters by their labels, and from is the first row of them. */
-export const filter = computed(() => at.value.searchParams.get("labels") ?? "");
-export const from = computed(() => Number(at.value.searchParams.get("from") ?? 0) || 0);
+export const filter = computed(() => searched("labels"));
+export const from = computed(() => Number(searched("from")) || 0);
 
-/** opened is the layer that is open; empty for none. */
+/** platform is the Platform that is shown alone, and planned the version that it is planned with; empty for none. */
+export const platform = computed(() => {
+  const path = at.value.pathname;
+  return path.startsWith("/platforms/") ? nameIn(path.slice("/platforms/".length)) : "";
+});
+export const planned = computed(() => (platform.value ? searched("plan") : ""));
+
+/** opened is the layer that is open, and cluster the cluster that is; empty for none. */
 export const opened = computed(() => {
   const path = at.value.pathname;
-  return path.startsWith("/layers/") ? nameIn(path.slice("/layers/".length)) : at.value.searchParams.get("layer") ?? "";
+  return path.startsWith("/layers/") ? nameIn(path.slice("/layers/".length)) : searched("layer");
 });
+export const cluster = computed(() => (opened.value ? "" : searched("cluster")));
 
 function nameIn(text) {
   try {
@@ -43,18 +56,34 @@ export const said = signal("");
 /** theme is light, dark, or empty for that of the system. */
 export const theme = signal(localStorage.getItem("theme") ?? "");
 
-/** pathOf returns where a layer is shown: beside what is shown now. */
-export const pathOf = (layer) => (view.value === "clusters" ? clustersAt({ layer }) : "/layers/" + encodeURIComponent(layer));
+/** hereWith returns where the same is shown, but for what is given; what is empty is left out. */
+function hereWith(change) {
+  const search = new URLSearchParams(at.value.search);
+  for (const [name, value] of Object.entries(change)) {
+    if (value) search.set(name, value);
+    else search.delete(name);
+  }
+  const text = search.toString();
+  return at.value.pathname + (text && "?" + text);
+}
 
-/** closed returns where the same is shown without a layer. */
-export const closed = () => (view.value === "clusters" ? clustersAt({ layer: "" }) : "/");
+/** pathOf returns where a layer is shown: beside what is shown now. */
+export const pathOf = (layer) => (view.value === "layers" ? "/layers/" + encodeURIComponent(layer) : hereWith({ layer, cluster: "" }));
+
+/** clusterPath returns where a cluster is shown: beside what is shown now. */
+export const clusterPath = (name) => (view.value === "layers" ? "/clusters?" + new URLSearchParams({ cluster: name }) : hereWith({ cluster: name, layer: "" }));
+
+/** platformPath returns where a Platform is shown alone. */
+export const platformPath = (name) => "/platforms/" + encodeURIComponent(name);
+
+/** planPath returns where the Platform that is shown is planned with a version. */
+export const planPath = (version) => hereWith({ plan: version });
+
+/** closed returns where the same is shown without a panel. */
+export const closed = () => (view.value === "layers" ? "/" : hereWith({ layer: "", cluster: "" }));
 
 /** clustersAt returns where clusters are shown, as now but for what is given. */
-export function clustersAt(change) {
-  const all = { labels: filter.value, from: from.value || "", layer: view.value === "clusters" ? opened.value : "", ...change };
-  const search = new URLSearchParams(Object.entries(all).filter(([, value]) => value !== "" && value !== 0)).toString();
-  return "/clusters" + (search && "?" + search);
-}
+export const clustersAt = (change) => (view.value === "clusters" ? hereWith(change) : "/clusters");
 
 /** go shows another path. */
 export function go(path) {

@@ -8,8 +8,7 @@ const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric",
 
 const date = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hour12: false });
 
-/** moment writes a time: that of day for today, and the date besides for
- * others. It does
+/** moment writes a time: that of day for today, and the date besides for others. It does
  * not say how long ago that is, for the page does nothing while nothing changes. */
 export function moment(text) {
   const at = new Date(text);

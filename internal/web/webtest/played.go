@@ -7,8 +7,10 @@ package webtest
 import (
 	"context"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/events"
@@ -17,6 +19,8 @@ import (
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/verdict"
 	"github.com/strata-project/strata/internal/answers/why"
+	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/platforms"
 )
 
 // Program is how the plug-in is called.
@@ -95,12 +99,24 @@ func (p *Played) Verdict(s *snapshot.Snapshot) verdict.Verdict {
 	return v
 }
 
-// Events returns the events of a layer that lie below.
-func (p *Played) Events(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) (found []events.Event, notes []string) {
+// Observe returns what a Platform would be decided from. ConfigMaps lie below.
+func (p *Played) Observe(s *snapshot.Snapshot, platform *v1alpha1.Platform, at time.Time) (platforms.Observation, []string) {
+	return gather.Observation(gather.WorldOf(s, gather.DefaultNamespace), s.Version, platform, at, func(name types.NamespacedName) (map[string]string, error) {
+		if p.below == nil {
+			return nil, nil
+		}
+		if found := p.below.Objects[objects.ID{Kind: "ConfigMap", Namespace: name.Namespace, Name: name.Name}]; found != nil {
+			return gather.DataOf(found), nil
+		}
+		return nil, nil
+	}), gather.Missing(s)
+}
+
+// Events returns the events of objects that lie below.
+func (p *Played) Events(subjects *events.Subjects) (found []events.Event, notes []string) {
 	if p.below == nil {
 		return nil, nil
 	}
-	subjects := events.SubjectsOf(s, layer)
 	subjects.Adopt(p.below)
 	for _, object := range p.below.Of(snapshot.Events) {
 		if event := events.Of(object); subjects.Has(event) {
