@@ -159,13 +159,7 @@ func (t *tool) rollback(ctx context.Context, o *rollbackOptions, name string) er
 		return fmt.Errorf("deployment %s of layer %s has %s: go back to one that was deployed", o.to, name, strings.ToLower(string(entry.Result)))
 	}
 	if o.plan {
-		p, err := t.planned(ctx, &planOptions{names: []string{name}, charts: o.charts}, func(g *gather.Plan) {
-			changed := g.PlannedLayer(name)
-			if changed.Annotations == nil {
-				changed.Annotations = map[string]string{}
-			}
-			changed.Annotations[v1alpha1.RollbackToAnnotation] = o.to
-		})
+		p, err := t.planned(ctx, &planOptions{names: []string{name}, charts: o.charts}, func(g *gather.Plan) error { return g.RollBack(name, o.to) })
 		if err != nil {
 			return err
 		}

@@ -140,7 +140,7 @@ func (t *tool) plan(ctx context.Context, o *planOptions) error {
 }
 
 // planned makes a plan, of what is gathered after change has changed it.
-func (t *tool) planned(ctx context.Context, o *planOptions, change func(*gather.Plan)) (*preview.Plan, error) {
+func (t *tool) planned(ctx context.Context, o *planOptions, change func(*gather.Plan) error) (*preview.Plan, error) {
 	progress := t.Progress()
 	defer progress.Done()
 	progress.Say("reading the cluster")
@@ -150,7 +150,9 @@ func (t *tool) planned(ctx context.Context, o *planOptions, change func(*gather.
 	}
 	defer gathered.Close()
 	if change != nil {
-		change(gathered)
+		if err := change(gathered); err != nil {
+			return nil, err
+		}
 	}
 	return gathered.Preview(ctx, gather.PreviewOptions{Names: names, NoCharts: o.noCharts, Say: progress.Say})
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"time"
@@ -17,8 +18,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
-	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/answers/live"
+	"github.com/strata-project/strata/internal/answers/repository"
 	"github.com/strata-project/strata/internal/web"
 )
 
@@ -48,6 +49,7 @@ const uiExamples = `  # Open the page
 func newUI(t *tool) *cobra.Command {
 	port, open := 0, true
 	remote := remoteFlags{}
+	plan := live.Options{}
 	command := &cobra.Command{
 		Use: "ui", Short: "Show on a page how everything stands", Long: uiLong, Example: uiExamples, Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -58,21 +60,43 @@ func newUI(t *tool) *cobra.Command {
 			if port < 0 || port > 65535 {
 				return fmt.Errorf("--port is %d: it must be from 1 to 65535, or 0 for any that is free", port)
 			}
-			return t.ui(command.Context(), o, port, open)
+			if plan.Repository, err = repositoryOf(command.Flags().Changed("git"), plan.Repository); err != nil {
+				return err
+			}
+			plan.Why = o
+			return t.ui(command.Context(), plan, port, open)
 		},
 	}
 	remote.add(command)
 	remote.addSelector(command)
 	command.Flags().IntVar(&port, "port", port, "the port of 127.0.0.1 to serve at; 0 for any that is free")
-	command.Flags().BoolVar(&open, "open", open, "open the browser")
+	flags := command.Flags()
+	flags.BoolVar(&open, "open", open, "open the browser")
+	flags.StringVar(&plan.Repository, "git", ".", "a folder of the git repository whose branches, tags and commits can be planned")
+	flags.StringVar(&plan.Source, "source", "", "the source that the repository stands for, as [KIND/][NAMESPACE/]NAME, where there are several")
+	flags.StringSliceVar(&plan.LayersIn, "layers", nil, "files and folders of it that hold the AddonsLayers of this cluster, where others have some, too")
 	return command
 }
 
 // firstRead bounds how long the cluster is waited for.
 const firstRead = 30 * time.Second
 
-func (t *tool) ui(ctx context.Context, o gather.WhyOptions, port int, open bool) error {
-	cluster, err := live.Open(ctx, live.Options{Cluster: t.Cluster, Now: t.Now, Why: o})
+// repositoryOf returns the folder of a git repository; none where the folder that the
+// command runs in is in none, and nothing else was asked for.
+func repositoryOf(asked bool, folder string) (string, error) {
+	err := repository.InGit(folder)
+	switch {
+	case err == nil:
+		return filepath.Abs(folder)
+	case asked:
+		return "", fmt.Errorf("--git is %s: %w", folder, err)
+	}
+	return "", nil
+}
+
+func (t *tool) ui(ctx context.Context, o live.Options, port int, open bool) error {
+	o.Cluster, o.Now = t.Cluster, t.Now
+	cluster, err := live.Open(ctx, o)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,6 +58,10 @@ type Cluster interface {
 	// Observe returns what a Platform would be decided from at a moment, and what of that is
 	// missing.
 	Observe(s *snapshot.Snapshot, platform *v1alpha1.Platform, at time.Time) (platforms.Observation, []string)
+	// Preview returns what a plan or a comparison comes to, which takes its time.
+	Preview(r live.Request) live.Preview
+	// Repository says which revisions may be planned.
+	Repository() live.Repository
 }
 
 // Options say what is shown. All but Name must be set.
@@ -147,7 +152,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // isView tells whether a path is that of a view, which the page itself finds out.
 func isView(name string) bool {
-	return name == "/" || name == "/clusters" || name == "/platforms" || strings.HasPrefix(name, "/platforms/") || strings.HasPrefix(name, "/layers/")
+	return slices.Contains([]string{"/", "/clusters", "/platforms", "/plan"}, name) ||
+		strings.HasPrefix(name, "/platforms/") || strings.HasPrefix(name, "/layers/")
 }
 
 // secure sets what every answer says of how it may be used.

@@ -46,6 +46,7 @@ const (
 	viewLayers    = ""
 	viewClusters  = "clusters"
 	viewPlatforms = "platforms"
+	viewPlan      = "plan"
 )
 
 // query says what a tab shows.
@@ -56,6 +57,9 @@ type query struct {
 	from     int
 	// platform that is shown alone, and the version that it is planned with; empty for none.
 	platform, plan string
+	// of is what is previewed, only the layer that is asked about, and again tells requests
+	// of the same apart.
+	of, only, again string
 	// layer, or cluster as namespace/name, that is opened; empty for none.
 	layer, cluster string
 }
@@ -69,9 +73,9 @@ var planned = regexp.MustCompile(`^[0-9A-Za-z.+~^<>=!|,* -]{0,128}$`)
 func queryOf(values url.Values) (query, error) {
 	q := query{
 		view: values.Get("view"), layer: values.Get("layer"), cluster: values.Get("cluster"), clusters: values.Get("clusters"),
-		platform: values.Get("platform"), plan: values.Get("plan"),
+		platform: values.Get("platform"), plan: values.Get("plan"), of: values.Get("of"), only: values.Get("only"), again: values.Get("again"),
 	}
-	if q.view != viewLayers && q.view != viewClusters && q.view != viewPlatforms {
+	if !slices.Contains([]string{viewLayers, viewClusters, viewPlatforms, viewPlan}, q.view) {
 		return q, fmt.Errorf("there is no view %q", clip(q.view))
 	}
 	for what, name := range map[string]string{"layer": q.layer, "platform": q.platform, "cluster": q.cluster} {
@@ -81,6 +85,9 @@ func queryOf(values url.Values) (query, error) {
 	}
 	if !planned.MatchString(q.plan) {
 		return q, errors.New("the version to plan cannot be understood: write it as 1.2.0 or >=1.2 <2")
+	}
+	if _, err := requestOf(q.of, q.only, q.again); q.of != "" && err != nil {
+		return q, err
 	}
 	if _, err := labels.Parse(q.clusters); err != nil || len(q.clusters) > 1000 {
 		return q, errors.New("the labels cannot be understood: write them as region=eu,stage!=test")
@@ -150,6 +157,8 @@ func sections(o Options, q query) map[string]any {
 		addClusters(all, o, s, q)
 	case viewPlatforms:
 		addPlatforms(all, o, s, q)
+	case viewPlan:
+		addPreview(all, o, q)
 	default:
 		graph := waves.Of(s, o.Cluster.Wanted(), mostNodes)
 		all["graph"] = graph

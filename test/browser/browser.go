@@ -154,6 +154,24 @@ func (b *Tab) Do(actions ...chromedp.Action[chromedp.Void]) {
 // Go opens an address.
 func (b *Tab) Go(address string) { b.Helper(); b.Do(chromedp.Navigate(address)) }
 
+// Click clicks on the first element that a selector finds.
+func (b *Tab) Click(selector string) {
+	b.Helper()
+	b.Do(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// Choose has an element that offers choices be at one of them, once it offers that.
+func (b *Tab) Choose(selector, value string) {
+	b.Helper()
+	b.Until(fmt.Sprintf(`(() => {
+		const at = document.querySelector(%q);
+		if (!at || ![...at.options].some((option) => option.value === %q)) return false;
+		at.value = %q;
+		at.dispatchEvent(new Event("change", {bubbles: true}));
+		return true;
+	})()`, selector, value, value))
+}
+
 // Press presses keys one after the other.
 func (b *Tab) Press(keys ...string) {
 	b.Helper()

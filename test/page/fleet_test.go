@@ -100,7 +100,7 @@ func TestFleetIsShownInWindows(t *testing.T) {
 	tab.Go(address)
 	tab.Says("h1", "1000 clusters, 10000 layers")
 	tab.Says(".graph .left", "and 9800 more")
-	tab.Do(clickOn("nav a[href='/clusters']")...)
+	tab.Click("nav a[href='/clusters']")
 	tab.Says("#map-title", "Clusters by layers")
 	tab.Says(".bar", "45 failed, 25 under way, 930 well")
 	tab.Until("document.querySelectorAll('.map tbody tr').length === 50")
@@ -108,27 +108,27 @@ func TestFleetIsShownInWindows(t *testing.T) {
 	if nodes := tab.Nodes(); nodes > 5000 {
 		t.Errorf("the document has %d nodes", nodes)
 	}
-	tab.Do(clickOn(".pages a")...)
+	tab.Click(".pages a")
 	tab.Says(".pages", "51 to 100 of 1000")
 	tab.Until("location.search.includes('from=50')")
 
 	// Clusters by their labels; a selector that cannot be understood is said to be one.
-	tab.Do(clickOn(".bar input")...)
+	tab.Click(".bar input")
 	tab.Press("region=eu", browser.Enter)
 	tab.Says(".bar", "334 clusters")
 	tab.Until("location.search === '?labels=region%3Deu'")
 	tab.Expect("400 (Bad Request)")
-	tab.Do(clickOn(".bar input")...)
+	tab.Click(".bar input")
 	tab.Press("=(", browser.Enter)
 	tab.Says(".fresh", "the labels cannot be understood")
 	tab.Go(address[:len(address)-len(pathOf(address))] + "/clusters?labels=region%3Dus")
 	tab.Says(".bar", "333 clusters")
 
 	// One cell is one click from its answer, beside the map, and by an address that can be sent.
-	tab.Do(clickOn(".cell.Failed")...)
+	tab.Click(".cell.Failed")
 	tab.Says(".panel .chain", "InstallFailed")
 	tab.Until("document.querySelector('.map') !== null && location.search.includes('layer=')")
-	tab.Do(clickOn(".panel .close")...)
+	tab.Click(".panel .close")
 	tab.Until("!document.querySelector('.panel') && document.querySelector('.map') !== null")
 
 	// What changes is drawn where it is.

@@ -17,7 +17,6 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/chromedp/chromedp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/internal/answers/snapshot"
@@ -117,7 +116,7 @@ func TestViews(t *testing.T) {
 	}{
 		{"overview", func() { tab.Press(browser.Escape); tab.Until("!document.querySelector('.panel')") }},
 		{"layer", func() {
-			tab.Do(clickOn("a[data-layer=mesh]")...)
+			tab.Click("a[data-layer=mesh]")
 			tab.Says(".panel h2", "mesh")
 			tab.Says(".chain", "istiod")
 			tab.Says(".line", "RolledBack")
@@ -137,11 +136,19 @@ func TestViews(t *testing.T) {
 	}
 	tab.Press(browser.Escape)
 	tab.Until("!document.querySelector('dialog')")
+	planned(cluster)
+	tab.Press("4")
+	tab.Choose(".chooser select", "git:gateway-4")
+	tab.Says(".actions", "upgrade HelmRelease")
+	look("plan")
+	tab.Choose(".chooser select", "drift")
+	tab.Says(".drift", "2 objects differ")
+	look("drift")
 	cluster.Set(fleet(40, 10))
 	tab.Press("2")
 	tab.Says(".bar", "40 clusters")
 	look("clusters")
-	tab.Do(clickOn(".map tbody th a")...)
+	tab.Click(".map tbody th a")
 	tab.Says(".panel", "main-edge-0003-ingress Failed")
 	look("cluster")
 	tab.Press(browser.Escape)
@@ -154,15 +161,10 @@ func TestViews(t *testing.T) {
 	tab.Press("3")
 	tab.Says(".cards", "canary")
 	look("rollouts")
-	tab.Do(clickOn(".cards h2 a")...)
-	tab.Until("(() => { const s = document.querySelector('.bar select'); s.value = '1.2.0'; s.dispatchEvent(new Event('change')); return true; })()")
+	tab.Click(".cards h2 a")
+	tab.Choose(".bar select", "1.2.0")
 	tab.Says(".rows", "1.2.0")
 	look("rollout")
-}
-
-// clickOn clicks on an element.
-func clickOn(selector string) []chromedp.Action[chromedp.Void] {
-	return []chromedp.Action[chromedp.Void]{chromedp.Click(chromedp.CSS(selector))}
 }
 
 // What a cluster says is shown as it is written, and does nothing: neither markup, nor
@@ -195,7 +197,7 @@ status:
 	tab.Says("h1", "2 failed")
 	tab.Says("h1", "<img src=x")
 	for _, name := range []string{"constructor", "__proto__"} {
-		tab.Do(clickOn(fmt.Sprintf("a[data-layer=%s]", name))...)
+		tab.Click(fmt.Sprintf("a[data-layer=%s]", name))
 		tab.Says(".panel h2", name)
 		tab.Says(".chain", "<script>")
 		tab.Press(browser.Escape)

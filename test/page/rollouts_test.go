@@ -177,9 +177,9 @@ func TestRolloutIsShown(t *testing.T) {
 	tab.Until("document.querySelector('.cards .icon.Well') !== null")
 
 	// What a version would do, without anything being done.
-	tab.Do(clickOn(".cards h2 a")...)
+	tab.Click(".cards h2 a")
 	tab.Says("#plan-title", "What would be done")
-	tab.Until("(() => { const s = document.querySelector('.bar select'); s.value = '1.1.0'; s.dispatchEvent(new Event('change')); return true; })()")
+	tab.Choose(".bar select", "1.1.0")
 	tab.Until("location.pathname === '/platforms/edge' && location.search === '?plan=1.1.0'")
 	tab.Says("section[aria-labelledby=plan-title]", "layers would be written now, 0 deleted")
 	tab.Says(".rows tr.change", "1.0.0 → 1.1.0")
@@ -194,7 +194,7 @@ func TestRolloutIsShown(t *testing.T) {
 	tab.Press("3")
 	tab.Says(".stage.now", "canary")
 	tab.Says(".stage.now", "2 done of 2")
-	tab.Do(clickOn(".cards h2 a")...)
+	tab.Click(".cards h2 a")
 	tab.Says(".stage.now", "soaks until")
 	tab.Until(fmt.Sprintf("document.querySelector('.stage.now time').dateTime === %q", now.Add(4*time.Hour).Format(time.RFC3339)))
 

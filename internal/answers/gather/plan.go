@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/preview"
 	"github.com/strata-project/strata/internal/answers/repository"
@@ -28,6 +30,9 @@ type PlanOptions struct {
 	// FromDir and FromGit are a folder and a revision that stand for a source; at most one
 	// is given.
 	FromDir, FromGit string
+	// Repository is a folder of the git repository that FromGit is a revision of; where it is
+	// empty, FromGit may be a folder, too.
+	Repository string
 	// Source that they stand for, as [KIND/][NAMESPACE/]NAME; empty where there is one.
 	Source string
 	// LayersIn are files and folders of them that hold the layers of this cluster.
@@ -63,6 +68,8 @@ func (c *Cluster) Plan(ctx context.Context, o PlanOptions) (*Plan, error) {
 	switch {
 	case o.FromDir != "":
 		g.repository, err = repository.OpenFolder(o.FromDir)
+	case o.FromGit != "" && o.Repository != "":
+		g.repository, err = repository.OpenRevision(ctx, o.Repository, o.FromGit)
 	case o.FromGit != "":
 		g.repository, err = repository.OpenGit(ctx, o.FromGit)
 	}
@@ -172,6 +179,37 @@ func (g *Plan) PlannedLayer(name string) *v1alpha1.AddonsLayer {
 			return layer
 		}
 	}
+	return nil
+}
+
+// Replace has layers be written, as somebody would write them, and others be deleted.
+func (g *Plan) Replace(write, remove []*v1alpha1.AddonsLayer) {
+	for _, layer := range write {
+		g.take(layer.DeepCopy())
+	}
+	now := metav1.NewTime(g.Now)
+	for _, layer := range remove {
+		for i, live := range g.Planned {
+			if live.Name == layer.Name && live.DeletionTimestamp.IsZero() {
+				g.Planned[i] = live.DeepCopy()
+				g.Planned[i].DeletionTimestamp = &now
+			}
+		}
+	}
+}
+
+// RollBack has a layer go back to a deployment. The error says why it cannot.
+func (g *Plan) RollBack(name, to string) error {
+	at := slices.IndexFunc(g.Planned, func(layer *v1alpha1.AddonsLayer) bool { return layer.Name == name })
+	if at < 0 {
+		return fmt.Errorf("there is no layer %s", name)
+	}
+	changed := g.Planned[at].DeepCopy()
+	if changed.Annotations == nil {
+		changed.Annotations = map[string]string{}
+	}
+	changed.Annotations[v1alpha1.RollbackToAnnotation] = to
+	g.Planned[at] = changed
 	return nil
 }
 

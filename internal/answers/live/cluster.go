@@ -44,6 +44,11 @@ type Options struct {
 	Now     func() time.Time
 	// Why says how far causes are followed.
 	Why gather.WhyOptions
+	// Repository is a folder of the git repository whose revisions may be planned; empty for
+	// none. Source and LayersIn say what they stand for, as in gather.PlanOptions.
+	Repository string
+	Source     string
+	LayersIn   []string
 }
 
 // Cluster gives the answers of package gather from what it watches. Its methods may be
@@ -62,6 +67,10 @@ type Cluster struct {
 	changed chan struct{}
 	places  map[spot]*place
 	labels  map[objects.ID]known
+	// previews that were asked for, of which one is made at a time: it has the turn.
+	previews   map[Request]*job
+	turn       chan struct{}
+	repository Repository
 }
 
 // spot is what is watched at a place: what explains a cause there, what happened, or a
@@ -108,7 +117,7 @@ func Open(ctx context.Context, o Options) (*Cluster, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &Cluster{
 		o: o, ctx: ctx, cancel: cancel, changed: make(chan struct{}), aboutRead: make(chan struct{}),
-		places: map[spot]*place{}, labels: map[objects.ID]known{},
+		places: map[spot]*place{}, labels: map[objects.ID]known{}, previews: map[Request]*job{}, turn: make(chan struct{}, 1),
 	}
 	c.main = Watch(ctx, client, Scope{}, o.Now, c.change, Parts...)
 	go func() {
@@ -310,6 +319,12 @@ func (c *Cluster) sweep(ctx context.Context) {
 			if now.Sub(each.used) > unused {
 				each.stop()
 				delete(c.places, at)
+			}
+		}
+		for r, each := range c.previews {
+			if now.Sub(each.used) > unused {
+				each.cancel()
+				delete(c.previews, r)
 			}
 		}
 		c.mu.Unlock()

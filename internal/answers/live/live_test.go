@@ -20,11 +20,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/internal/answers/events"
@@ -54,7 +58,7 @@ var resources = map[string]schema.GroupVersionResource{
 	"AddonsLayer": snapshot.Layers.GroupVersionResource, "HelmRelease": snapshot.Releases.GroupVersionResource,
 	"Namespace": snapshot.Namespaces.GroupVersionResource, "Pod": snapshot.Pods.GroupVersionResource,
 	"ReplicaSet": snapshot.ReplicaSets.GroupVersionResource, "Deployment": snapshot.Workloads[0].GroupVersionResource,
-	"Event": snapshot.Events.GroupVersionResource,
+	"Event": snapshot.Events.GroupVersionResource, "ConfigMap": snapshot.ConfigMaps.GroupVersionResource,
 }
 
 // fixture is a cluster that is looked at through a door that can be shut.
@@ -100,13 +104,21 @@ func (f *fixture) through(config *rest.Config) *rest.Config {
 		proxy.ServeHTTP(w, r)
 	}))
 	f.Cleanup(func() { f.door.CloseClientConnections(); f.door.Close() })
-	return &rest.Config{Host: f.door.URL}
+	return &rest.Config{Host: f.door.URL, QPS: -1}
 }
 
 // open looks at the cluster as a user.
 func (f *fixture) open(config *rest.Config) (*live.Cluster, *gather.Cluster) {
 	f.Helper()
-	read := gather.New(gather.Options{Config: func() (*rest.Config, error) { return f.through(config), nil }, Now: time.Now})
+	through := f.through(config)
+	mapper := func() (meta.RESTMapper, error) {
+		client, err := discovery.NewDiscoveryClientForConfig(through)
+		if err != nil {
+			return nil, err
+		}
+		return restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client)), nil
+	}
+	read := gather.New(gather.Options{Config: func() (*rest.Config, error) { return through, nil }, Mapper: mapper, Now: time.Now})
 	cluster, err := live.Open(f.Context(), live.Options{Cluster: read, Now: time.Now, Why: gather.WhyOptions{Program: "kubectl strata"}})
 	f.must(err)
 	f.Cleanup(cluster.Close)

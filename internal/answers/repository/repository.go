@@ -84,13 +84,25 @@ func OpenGit(ctx context.Context, name string) (*Repository, error) {
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		at, revision = name, "HEAD"
 	}
-	opened, err := git.PlainOpenWithOptions(at, &git.PlainOpenOptions{DetectDotGit: true, EnableDotGitCommonDir: true})
+	opened, err := openGit(at)
 	if errors.Is(err, git.ErrRepositoryNotExists) {
 		if at == "." {
 			return nil, fmt.Errorf("%s is no folder, and the folder that you are in is in no git repository: name the folder of a repository, or change into it", name)
 		}
 		return nil, fmt.Errorf("%s is in no git repository; --from-dir reads it as it is", at)
 	}
+	return unpacked(ctx, opened, err, at, name, revision)
+}
+
+// OpenRevision opens what a branch, a tag or a commit of the git repository around a folder
+// has. What is named is never a folder.
+func OpenRevision(ctx context.Context, folder, revision string) (*Repository, error) {
+	opened, err := openGit(folder)
+	return unpacked(ctx, opened, err, folder, revision, revision)
+}
+
+// unpacked returns a revision of a repository; err is that of opening it.
+func unpacked(ctx context.Context, opened *git.Repository, err error, at, name, revision string) (*Repository, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the git repository of %s: %w", at, err)
 	}

@@ -9,11 +9,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
@@ -144,7 +146,33 @@ func TestOpenGit(t *testing.T) {
 			t.Errorf("%s: %s is left behind", name, temp)
 		}
 	}
+	// A revision is one of the repository, and never a folder.
+	for _, name := range []string{dir, ".", "../apps", "no-such-branch", "-x"} {
+		if r, err := OpenRevision(t.Context(), dir, name); err == nil {
+			t.Errorf("%s opens %s", name, r.Revision)
+		}
+	}
+	if _, err := repository.CreateTag("v1", plumbing.NewHash(first), &git.CreateTagOptions{Message: "one", Tagger: &object.Signature{Name: "a", Email: "a@b.c"}}); err != nil {
+		t.Fatal(err)
+	}
+	revisions, err := Revisions(t.Context(), filepath.Join(dir, "apps"), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, revision := range revisions {
+		got = append(got, revision.Name+" "+revision.Commit+" "+revision.Title)
+	}
+	if want := []string{"HEAD " + second[:12] + " change", "master " + second[:12] + " change", "v1 " + first[:12] + " change"}; !slices.Equal(got, want) {
+		t.Errorf("the revisions are %q, want %q", got, want)
+	}
+	if few, err := Revisions(t.Context(), dir, 1); err != nil || len(few) != 1 {
+		t.Errorf("of one revision %d are given: %v", len(few), err)
+	}
 	outside := t.TempDir()
+	if _, err := Revisions(t.Context(), outside, 10); err == nil || InGit(outside) == nil || InGit(dir) != nil {
+		t.Errorf("a folder in no repository has revisions: %v", err)
+	}
 	for name, want := range map[string]string{"no-such-branch": "the git repository has no no-such-branch", outside: "is in no git repository; --from-dir reads it as it is"} {
 		if _, err := OpenGit(t.Context(), name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", name, err, want)

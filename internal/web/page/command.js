@@ -9,6 +9,7 @@ export function commandOf() {
   const what = opened.value ? "why " + opened.value
     : cluster.value ? "clusters " + cluster.value
     : platform.value ? (planned.value ? "platform plan " : "platform get ") + platform.value + (planned.value && planned.value !== "now" ? ` --version '${planned.value}'` : "")
-    : { layers: "status", clusters: "clusters", platforms: "platform list" }[view.value];
+    : view.value === "plan" && part("preview").value ? part("preview").value.command.slice(part("cluster").value.program.length + 1)
+    : { plan: "plan", layers: "status", clusters: "clusters", platforms: "platform list" }[view.value];
   return part("cluster").value.program + " " + what;
 }

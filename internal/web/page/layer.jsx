@@ -6,7 +6,7 @@
 import { Happened } from "./happened.jsx";
 import { Icon } from "./icons.jsx";
 import { Commands, Panel } from "./panel.jsx";
-import { opened, pathOf } from "./state.js";
+import { opened, pathOf, previewPath } from "./state.js";
 import { part } from "./stream.js";
 import { moment } from "./text.js";
 
@@ -50,6 +50,7 @@ function Details({ layer }) {
       <h3>What it is made of</h3>
       <Tree layer={layer} />
       {layer.left && <p class="left">and {layer.left.join(", ")} more</p>}
+      <p><a href={previewPath("drift", layer.name)}>What differs now</a> · <a href={previewPath("sources", layer.name)}>What its source would change now</a></p>
       <Happened happened={layer.happened} />
       <h3>On a terminal</h3>
       <Commands all={layer.commands} />

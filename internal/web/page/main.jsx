@@ -9,15 +9,16 @@ import { commandOf } from "./command.js";
 import { Graph } from "./graph.jsx";
 import { Layer } from "./layer.jsx";
 import { Help, Palette } from "./palette.jsx";
+import { Plan } from "./plan.jsx";
 import { Rollouts } from "./rollouts.jsx";
-import { closed, cluster, copy, filter, follow, from, go, help, opened, palette, planned, platform, said, theme, turn, view } from "./state.js";
+import { again, closed, cluster, copy, filter, follow, from, go, help, of, only, opened, palette, planned, platform, said, theme, turn, view } from "./state.js";
 import { part, show } from "./stream.js";
 import { Freshness, Verdict } from "./verdict.jsx";
 
 /** views are what the keys 1 and on lead to. */
-const views = [["layers", "/", "Layers"], ["clusters", "/clusters", "Clusters"], ["platforms", "/platforms", "Roll-outs"]];
+const views = [["layers", "/", "Layers"], ["clusters", "/clusters", "Clusters"], ["platforms", "/platforms", "Roll-outs"], ["plan", "/plan", "Plan"]];
 
-const shown = { layers: Graph, clusters: Clusters, platforms: Rollouts };
+const shown = { layers: Graph, clusters: Clusters, platforms: Rollouts, plan: Plan };
 
 function Page() {
   const View = shown[view.value];
@@ -75,6 +76,7 @@ effect(() => {
   const query = {
     layers: {}, clusters: { view: "clusters", clusters: filter.value, from: from.value },
     platforms: { view: "platforms", platform: platform.value, plan: planned.value },
+    plan: { view: "plan", ...(of.value && { of: of.value }), ...(only.value && { only: only.value }), ...(again.value && { again: again.value }) },
   }[view.value];
   show({ ...query, ...(opened.value && { layer: opened.value }), ...(cluster.value && { cluster: cluster.value }) });
 });

@@ -8,7 +8,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { Icon } from "./icons.jsx";
 import { commandOf } from "./command.js";
-import { copy, go, help, palette, pathOf, turn } from "./state.js";
+import { copy, go, help, opened, palette, pathOf, previewPath, turn } from "./state.js";
 
 const typed = signal("");
 const found = signal([]);
@@ -19,6 +19,9 @@ const acts = () => [
   { name: "Show the layers", run: () => go("/") },
   { name: "Show the clusters", run: () => go("/clusters") },
   { name: "Show the roll-outs", run: () => go("/platforms") },
+  { name: "Plan a revision", run: () => go("/plan") },
+  { name: "Show what the sources would change now", run: () => go(previewPath("sources", opened.value)) },
+  { name: "Show what differs now from what is wanted", run: () => go(previewPath("drift", opened.value)) },
   { name: "Change between light and dark", run: turn },
   { name: "Show the keys", run: () => { help.value = true; } },
   { name: "Copy the command that shows this", run: () => copy(commandOf()) },
@@ -92,7 +95,7 @@ export function Help() {
     <dialog ref={dialog} class="keys" aria-labelledby="keys-title" onClose={() => { help.value = false; }}>
       <h2 id="keys-title">Keys</h2>
       <dl>
-        {[["/ or Ctrl-K", "find a layer, or do something"], ["arrows", "go from layer to layer"], ["Enter", "open a layer"], ["Esc", "close what is open"], ["1, 2, 3", "the layers, the clusters, the roll-outs"], ["c", "copy the command that shows this"], ["t", "light, dark, or as the system has it"], ["?", "this list"]].map(([key, what]) => (
+        {[["/ or Ctrl-K", "find a layer, or do something"], ["arrows", "go from layer to layer"], ["Enter", "open a layer"], ["Esc", "close what is open"], ["1, 2, 3, 4", "the layers, the clusters, the roll-outs, plans"], ["c", "copy the command that shows this"], ["t", "light, dark, or as the system has it"], ["?", "this list"]].map(([key, what]) => (
           <div key={key}><dt><kbd>{key}</kbd></dt><dd>{what}</dd></div>
         ))}
       </dl>

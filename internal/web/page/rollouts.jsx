@@ -7,7 +7,7 @@
 import { Happened } from "./happened.jsx";
 import { Icon } from "./icons.jsx";
 import { Commands } from "./panel.jsx";
-import { clusterPath, go, pathOf, planned, planPath, platform, platformPath } from "./state.js";
+import { clusterPath, go, pathOf, planned, planPath, platform, platformPath, previewPath } from "./state.js";
 import { part } from "./stream.js";
 import { moment } from "./text.js";
 
@@ -173,14 +173,14 @@ function Plan({ at }) {
       {of && !shown && <p class="says dim">Reads …</p>}
       {!of && <p class="says dim">Choose a version to see which clusters would go to it, and what would be written and deleted. Nothing is done.</p>}
       {shown?.error && <p class="says bad">{shown.error}</p>}
-      {shown && !shown.error && <Planned plan={shown} />}
+      {shown && !shown.error && <Planned name={at.name} plan={shown} />}
     </section>
   );
 }
 
 const verbs = { create: "+", change: "~", delete: "−" };
 
-function Planned({ plan: made }) {
+function Planned({ name, plan: made }) {
   const p = made.plan;
   return (
     <>
@@ -208,7 +208,7 @@ function Planned({ plan: made }) {
       )}
       {made.more > 0 && <p class="left">and {made.more} more</p>}
       <ClusterTable clusters={p.clusters} />
-      <div class="padded"><Commands all={[made.command]} /></div>
+      <div class="padded"><p><a href={previewPath(`platform:${name}${made.of === "now" ? "" : "@" + made.of}`)}>What that changes, object by object</a></p><Commands all={[made.command]} /></div>
     </>
   );
 }

@@ -12,10 +12,10 @@ export const address = signal(here());
 
 const at = computed(() => new URL(address.value, location.origin));
 
-/** view is what is shown beside a panel: "layers", "clusters" or "platforms". */
+/** view is what is shown beside a panel: "layers", "clusters", "platforms" or "plan". */
 export const view = computed(() => {
   const path = at.value.pathname;
-  return path === "/clusters" ? "clusters" : path === "/platforms" || path.startsWith("/platforms/") ? "platforms" : "layers";
+  return path === "/plan" ? "plan" : path === "/clusters" ? "clusters" : path === "/platforms" || path.startsWith("/platforms/") ? "platforms" : "layers";
 });
 
 const searched = (name) => at.value.searchParams.get(name) ?? "";
@@ -30,6 +30,11 @@ export const platform = computed(() => {
   return path.startsWith("/platforms/") ? nameIn(path.slice("/platforms/".length)) : "";
 });
 export const planned = computed(() => (platform.value ? searched("plan") : ""));
+
+/** of is what is previewed, only the layer that is asked about, and again tells requests of the same apart. */
+export const of = computed(() => (view.value === "plan" ? searched("of") : ""));
+export const only = computed(() => (view.value === "plan" ? searched("only") : ""));
+export const again = computed(() => (view.value === "plan" ? searched("again") : ""));
 
 /** opened is the layer that is open, and cluster the cluster that is; empty for none. */
 export const opened = computed(() => {
@@ -78,6 +83,12 @@ export const platformPath = (name) => "/platforms/" + encodeURIComponent(name);
 
 /** planPath returns where the Platform that is shown is planned with a version. */
 export const planPath = (version) => hereWith({ plan: version });
+
+/** previewPath returns where a preview is shown, of all layers or of one. */
+export function previewPath(of, only, again) {
+  const search = new URLSearchParams(Object.entries({ of, only, again }).filter(([, value]) => value)).toString();
+  return "/plan" + (search && "?" + search);
+}
 
 /** closed returns where the same is shown without a panel. */
 export const closed = () => (view.value === "layers" ? "/" : hereWith({ layer: "", cluster: "" }));

@@ -28,19 +28,54 @@ const Program = "kubectl strata"
 
 // Played is a cluster of which everything is known. It is used as a live.Cluster is.
 type Played struct {
-	mu      sync.Mutex
-	s       *snapshot.Snapshot
-	below   *snapshot.Snapshot
-	wanted  labels.Selector
-	broken  *live.Break
-	version uint64
-	changed chan struct{}
+	mu     sync.Mutex
+	s      *snapshot.Snapshot
+	below  *snapshot.Snapshot
+	wanted labels.Selector
+	broken *live.Break
+	// previews have answers to requests.
+	previews   map[live.Request]live.Preview
+	repository live.Repository
+	version    uint64
+	changed    chan struct{}
 }
 
 // Play returns a cluster that shows a snapshot. below holds what lies below causes; it may
 // be nil.
 func Play(s, below *snapshot.Snapshot) *Played {
 	return &Played{s: s, below: below, changed: make(chan struct{})}
+}
+
+// Answer has a request for a preview come to something.
+func (p *Played) Answer(r live.Request, with live.Preview) {
+	p.change(func() {
+		if p.previews == nil {
+			p.previews = map[live.Request]live.Preview{}
+		}
+		r.Again = ""
+		p.previews[r] = with
+	})
+}
+
+// Preview returns what Answer was given; what was not given is under way.
+func (p *Played) Preview(r live.Request) live.Preview {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r.Again = ""
+	if found, is := p.previews[r]; is {
+		return found
+	}
+	return live.Preview{Says: "reads the cluster"}
+}
+
+// Offer has revisions of a repository be there to plan.
+func (p *Played) Offer(r live.Repository) { p.change(func() { p.repository = r }) }
+
+// Repository returns what Offer was given.
+func (p *Played) Repository() live.Repository {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.repository
 }
 
 // Set shows another snapshot from now on.
