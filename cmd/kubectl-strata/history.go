@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
+	"github.com/strata-project/strata/internal/answers/acts"
 	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/terminal"
 )
@@ -150,16 +149,14 @@ func (t *tool) rollback(ctx context.Context, o *rollbackOptions, name string) er
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(layer.Status.History, func(entry v1alpha1.HistoryEntry) bool { return entry.ID == o.to })
-	if at < 0 {
-		return fmt.Errorf("layer %s has no deployment %s: kubectl strata history %s shows those it has", name, o.to, name)
-	}
-	entry := layer.Status.History[at]
-	if entry.Result != v1alpha1.ResultDeployed {
-		return fmt.Errorf("deployment %s of layer %s has %s: go back to one that was deployed", o.to, name, strings.ToLower(string(entry.Result)))
+	entry, err := acts.RollbackOf(layer, o.to)
+	if err != nil {
+		return err
 	}
 	if o.plan {
-		p, err := t.planned(ctx, &planOptions{names: []string{name}, charts: o.charts}, func(g *gather.Plan) error { return g.RollBack(name, o.to) })
+		p, err := t.planned(ctx, &planOptions{names: []string{name}, charts: o.charts}, func(g *gather.Plan) error {
+			return g.Annotate(name, map[string]any{v1alpha1.RollbackToAnnotation: o.to})
+		})
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
+	"github.com/strata-project/strata/internal/answers/acts"
 )
 
 const holdLong = `Hold layers: nothing of them is applied, removed, adopted or corrected until
@@ -66,23 +67,13 @@ func (c *choice) hold(ctx context.Context, out io.Writer, names []string, reason
 	if reason == "false" {
 		return errors.New(`--reason cannot be "false", which the annotation takes for no hold`)
 	}
-	end, err := endOf(until, time.Now())
+	annotations, text, err := acts.HoldOf(reason, until, releases, time.Now())
 	if err != nil {
-		return err
+		return fmt.Errorf("--until: %w", err)
 	}
 	objects, layers, err := c.layers(ctx, names)
 	if err != nil {
 		return err
-	}
-	annotations := map[string]any{v1alpha1.HoldAnnotation: reason, v1alpha1.HoldUntilAnnotation: nil, v1alpha1.HoldReleasesAnnotation: nil}
-	text := reason
-	if !end.IsZero() {
-		annotations[v1alpha1.HoldUntilAnnotation] = end.UTC().Format(time.RFC3339)
-		text += fmt.Sprintf(" (until %s)", end.UTC().Format(time.RFC3339))
-	}
-	if releases {
-		annotations[v1alpha1.HoldReleasesAnnotation] = "true"
-		text += ", with its releases"
 	}
 	for i := range layers {
 		if _, err := c.annotate(ctx, objects, layers[i].GetName(), annotations); err != nil {
@@ -91,24 +82,6 @@ func (c *choice) hold(ctx context.Context, out io.Writer, names []string, reason
 		console.Say(out, "layer %s is held: %s", layers[i].GetName(), text)
 	}
 	return nil
-}
-
-// endOf reads when a hold ends; zero for never.
-func endOf(text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	end, err := time.Parse(time.RFC3339, text)
-	if duration, no := time.ParseDuration(text); no == nil {
-		end, err = now.Add(duration), nil
-	}
-	if err != nil {
-		return time.Time{}, fmt.Errorf("--until is %q: it must be a time such as 2026-12-07T08:00:00Z, or a duration such as 4h", text)
-	}
-	if !end.After(now) {
-		return time.Time{}, fmt.Errorf("--until is %q, which has passed", text)
-	}
-	return end, nil
 }
 
 // newResume returns the command that ends holds.
@@ -134,8 +107,7 @@ func (c *choice) resume(ctx context.Context, out io.Writer, names []string) erro
 		layer := &layers[i]
 		_, held := layer.GetAnnotations()[v1alpha1.HoldAnnotation]
 		if held {
-			none := map[string]any{v1alpha1.HoldAnnotation: nil, v1alpha1.HoldUntilAnnotation: nil, v1alpha1.HoldReleasesAnnotation: nil}
-			if _, err := c.annotate(ctx, objects, layer.GetName(), none); err != nil {
+			if _, err := c.annotate(ctx, objects, layer.GetName(), acts.Unhold()); err != nil {
 				return err
 			}
 		}

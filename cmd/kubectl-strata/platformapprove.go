@@ -11,13 +11,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 
-	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
+	"github.com/strata-project/strata/internal/answers/acts"
+	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/answers/platforms"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/summary"
@@ -46,15 +44,7 @@ func (t *tool) platformApprove(ctx context.Context, name, stage, reason, output 
 	if err != nil {
 		return err
 	}
-	annotations := map[string]any{
-		v1alpha1.ApproveAnnotation: approval.Annotation, v1alpha1.ApproveReasonAnnotation: nil, v1alpha1.ApprovedByAnnotation: nil,
-	}
-	if user := userOf(ctx, client); user != "" {
-		annotations[v1alpha1.ApprovedByAnnotation] = user
-	}
-	if reason != "" {
-		annotations[v1alpha1.ApproveReasonAnnotation] = reason
-	}
+	annotations := acts.ApproveOf(approval, gather.UserOf(ctx, client))
 	// What somebody else has approved meanwhile must not be lost.
 	change := map[string]any{"metadata": map[string]any{"resourceVersion": platform.ResourceVersion, "annotations": annotations}}
 	data, err := json.Marshal(change)
@@ -79,17 +69,4 @@ func (t *tool) platformApprove(ctx context.Context, name, stage, reason, output 
 		t.Paragraph(t.Out, "it begins when that is done: %s", approval.Waits)
 	}
 	return nil
-}
-
-// userOf returns who the API server takes the caller for; empty where it does not say.
-func userOf(ctx context.Context, client dynamic.Interface) string {
-	review := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}}
-	answer, err := client.Resource(schema.GroupVersionResource{
-		Group: "authentication.k8s.io", Version: "v1", Resource: "selfsubjectreviews",
-	}).Create(ctx, review, metav1.CreateOptions{})
-	if err != nil {
-		return ""
-	}
-	user, _, _ := unstructured.NestedString(answer.Object, "status", "userInfo", "username")
-	return user
 }

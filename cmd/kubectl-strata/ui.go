@@ -20,6 +20,7 @@ import (
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/internal/answers/live"
 	"github.com/strata-project/strata/internal/answers/repository"
+	"github.com/strata-project/strata/internal/terminal"
 	"github.com/strata-project/strata/internal/web"
 )
 
@@ -30,7 +31,9 @@ page at once.
 
 The page is served on this machine alone, with your own kubeconfig and rights, until
 the command is interrupted. The address that is printed opens it in one browser, once.
-Nothing is installed, and nothing can be changed from the page.
+Nothing is installed. With --act layers can be held, resumed, reconciled and rolled
+back on the page, and stages approved, each where the API server lets you and once you
+have confirmed what it does; without it nothing can be changed.
 
 Exit codes:
   0  it was interrupted
@@ -42,12 +45,15 @@ const uiExamples = `  # Open the page
   # The layers of a team
   kubectl strata ui -l team=payments
 
+  # With buttons to hold, resume, reconcile, roll back and approve
+  kubectl strata ui --act
+
   # At a port of your own, without a browser
   kubectl strata ui --port 8080 --open=false`
 
 // newUI returns the command that serves the page.
 func newUI(t *tool) *cobra.Command {
-	port, open := 0, true
+	port, open, act := 0, true, false
 	remote := remoteFlags{}
 	plan := live.Options{}
 	command := &cobra.Command{
@@ -64,7 +70,7 @@ func newUI(t *tool) *cobra.Command {
 				return err
 			}
 			plan.Why = o
-			return t.ui(command.Context(), plan, port, open)
+			return t.ui(command.Context(), plan, port, open, act)
 		},
 	}
 	remote.add(command)
@@ -72,6 +78,7 @@ func newUI(t *tool) *cobra.Command {
 	command.Flags().IntVar(&port, "port", port, "the port of 127.0.0.1 to serve at; 0 for any that is free")
 	flags := command.Flags()
 	flags.BoolVar(&open, "open", open, "open the browser")
+	flags.BoolVar(&act, "act", act, "offer to hold, resume, reconcile, roll back and approve, where you may")
 	flags.StringVar(&plan.Repository, "git", ".", "a folder of the git repository whose branches, tags and commits can be planned")
 	flags.StringVar(&plan.Source, "source", "", "the source that the repository stands for, as [KIND/][NAMESPACE/]NAME, where there are several")
 	flags.StringSliceVar(&plan.LayersIn, "layers", nil, "files and folders of it that hold the AddonsLayers of this cluster, where others have some, too")
@@ -94,7 +101,7 @@ func repositoryOf(asked bool, folder string) (string, error) {
 	return "", nil
 }
 
-func (t *tool) ui(ctx context.Context, o live.Options, port int, open bool) error {
+func (t *tool) ui(ctx context.Context, o live.Options, port int, open, act bool) error {
 	o.Cluster, o.Now = t.Cluster, t.Now
 	cluster, err := live.Open(ctx, o)
 	if err != nil {
@@ -106,7 +113,11 @@ func (t *tool) ui(ctx context.Context, o live.Options, port int, open bool) erro
 	if err := cluster.Ready(first); err != nil {
 		return err
 	}
-	page, err := web.New(web.Options{Cluster: cluster, Program: t.program(), Name: t.contextName()})
+	shown := web.Options{Cluster: cluster, Program: t.program(), Name: t.contextName()}
+	if act {
+		shown.Actor, shown.Told = cluster, func(what string) { console.Say(t.Out, "%s", terminal.Safe(what)) }
+	}
+	page, err := web.New(shown)
 	if err != nil {
 		return err
 	}

@@ -7,15 +7,17 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"sync"
 )
 
-// onward is the page that leads on.
-const onward = `<!doctype html><html lang=en><title>Strata</title><link rel=icon href="data:,"><meta http-equiv=refresh content="0;url=/">` +
-	`<a href="/">Strata</a></html>`
+// onward is the page that leads on, with what acts are asked for with.
+const onward = `<!doctype html><html lang=en><title>Strata</title><link rel=icon href="data:,"><meta http-equiv=refresh content="0;url=/#act=%[1]s">` +
+	`<a href="/#act=%[1]s">Strata</a></html>`
+
+// actHeader has, in a request to do something, what only the page knows.
+const actHeader = "X-Strata-Act"
 
 // another is what to do for one more browser.
 const another = "Start kubectl strata ui again for another one."
@@ -32,8 +34,9 @@ type Local struct {
 	mu sync.Mutex
 	// token is good for one visit; empty once it was used.
 	token string
-	// session is what the cookie of the browser has.
-	session string
+	// session is what the cookie of the browser has, and acting what requests to do something
+	// have besides. Cookies go to all ports of a host; this does not leave the page.
+	session, acting string
 }
 
 // NewLocal returns what guards a handler that is served at an address of the loopback
@@ -47,7 +50,7 @@ func NewLocal(next http.Handler, address string) (*Local, error) {
 		return nil, fmt.Errorf("%s is no loopback address", host)
 	}
 	return &Local{
-		next: next, token: rand.Text() + rand.Text(), session: rand.Text() + rand.Text(),
+		next: next, token: rand.Text() + rand.Text(), session: rand.Text() + rand.Text(), acting: rand.Text() + rand.Text(),
 		// A cookie counts for all ports of a host, so that each port has one of its own.
 		cookie: "strata-" + port,
 		hosts:  map[string]bool{address: true, "localhost:" + port: true},
@@ -90,7 +93,17 @@ func (l *Local) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "This page opens with the address that kubectl strata ui has printed, once in one browser.\n"+another, http.StatusUnauthorized)
 		return
 	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead && !l.mayAct(r) {
+		http.Error(w, "only the page itself may ask for that; open it with the address that kubectl strata ui has printed.\n"+another, http.StatusForbidden)
+		return
+	}
 	l.next.ServeHTTP(w, r)
+}
+
+// mayAct tells whether the page itself asks: a browser names its origin, and it has been
+// given what nobody else was.
+func (l *Local) mayAct(r *http.Request) bool {
+	return r.Header.Get("Origin") == "http://"+r.Host && subtle.ConstantTimeCompare([]byte(r.Header.Get(actHeader)), []byte(l.acting)) == 1
 }
 
 // admit gives whoever shows the token the cookie, once.
@@ -110,5 +123,5 @@ func (l *Local) admit(w http.ResponseWriter, token string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	// A page of its own leads on, and no redirect: the browser then sends the cookie, wherever
 	// the first address was opened from.
-	_, _ = io.WriteString(w, onward) // Whoever is gone reads nothing.
+	_, _ = fmt.Fprintf(w, onward, l.acting) // Whoever is gone reads nothing.
 }

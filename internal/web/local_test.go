@@ -4,6 +4,7 @@
 package web
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -102,6 +103,51 @@ func TestForgedRequests(t *testing.T) {
 			got := ask(local, test.method, test.target, append(test.headers, "Cookie: "+cookie.Name+"="+cookie.Value)...)
 			if got.StatusCode != test.want || (*passed > 0) != (test.want == http.StatusOK) {
 				t.Errorf("it is answered with %d, want %d; %d passed", got.StatusCode, test.want, *passed)
+			}
+		})
+	}
+}
+
+// Whatever is asked for with another method than those that look comes from the page itself:
+// a browser says so, and the page was given what no cookie has.
+func TestForgedActs(t *testing.T) {
+	for name, test := range map[string]struct {
+		headers []string
+		want    int
+	}{
+		"its own":                     {[]string{"Origin: http://" + here, "Sec-Fetch-Site: same-origin", "X-Strata-Act: ACT"}, http.StatusOK},
+		"with the cookie alone":       {[]string{"Origin: http://" + here, "Sec-Fetch-Site: same-origin"}, http.StatusForbidden},
+		"with an empty secret":        {[]string{"Origin: http://" + here, "X-Strata-Act: "}, http.StatusForbidden},
+		"with half the secret":        {[]string{"Origin: http://" + here, "X-Strata-Act: HALF"}, http.StatusForbidden},
+		"without an origin":           {[]string{"X-Strata-Act: ACT"}, http.StatusForbidden},
+		"from localhost":              {[]string{"Origin: http://localhost:4321", "X-Strata-Act: ACT"}, http.StatusForbidden},
+		"from another port":           {[]string{"Origin: http://127.0.0.1:80", "X-Strata-Act: ACT"}, http.StatusForbidden},
+		"by a form of another site":   {[]string{"Origin: http://evil.example", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "X-Strata-Act: ACT"}, http.StatusForbidden},
+		"by a form, without a name":   {[]string{"Origin: null", "X-Strata-Act: ACT"}, http.StatusForbidden},
+		"under another name":          {[]string{"Host: evil.example:4321", "Origin: http://evil.example:4321", "X-Strata-Act: ACT"}, http.StatusMisdirectedRequest},
+		"of a browser without a word": {[]string{"Origin: http://" + here, "X-Strata-Act: ACT"}, http.StatusOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, method := range []string{"POST", "PUT", "DELETE", "PATCH"} {
+				local, passed := guarded(t)
+				first := ask(local, "GET", local.Path())
+				cookie := first.Cookies()[0]
+				text, err := io.ReadAll(first.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, rest, _ := strings.Cut(string(text), "/#act=")
+				secret, _, _ := strings.Cut(rest, `"`)
+				if len(secret) < 40 || strings.Contains(local.Path(), secret) || cookie.Value == secret {
+					t.Fatalf("the secret is %q", secret)
+				}
+				headers := []string{"Cookie: " + cookie.Name + "=" + cookie.Value}
+				for _, header := range test.headers {
+					headers = append(headers, strings.NewReplacer(": ACT", ": "+secret, ": HALF", ": "+secret[1:]).Replace(header))
+				}
+				if got := ask(local, method, "/act", headers...).StatusCode; got != test.want || (*passed > 0) != (test.want == http.StatusOK) {
+					t.Errorf("%s is answered with %d, want %d; %d passed", method, got, test.want, *passed)
+				}
 			}
 		})
 	}

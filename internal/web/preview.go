@@ -111,6 +111,8 @@ func requestOf(of, only, again string) (live.Request, error) {
 	case live.OfRollback:
 		r.Layer, r.To, _ = strings.Cut(rest, "@")
 		known = named.MatchString(r.Layer) && r.To != "" && counted.MatchString(r.To)
+	case live.OfResume:
+		r.Layer, known = rest, named.MatchString(rest)
 	default:
 		known = false
 	}
@@ -135,20 +137,23 @@ func commandOf(o Options, r live.Request) string {
 		}
 	case live.OfRollback:
 		command = o.Program + " rollback " + r.Layer + " --to " + r.To + " --plan"
+	case live.OfResume:
+		command = o.Program + " resume " + r.Layer
 	case live.OfDrift:
 		command = o.Program + " diff"
+	case live.OfSources:
 	}
 	switch {
 	case r.Only != "":
 		command += " " + r.Only
-	case o.Cluster.Wanted() != nil && r.Of != live.OfPlatform && r.Of != live.OfRollback:
+	case o.Cluster.Wanted() != nil && r.Layer == "" && r.Platform == "":
 		command += " -l '" + o.Cluster.Wanted().String() + "'"
 	}
 	return command
 }
 
-// addPreview adds what the view of plans shows.
-func addPreview(all map[string]any, o Options, q query) {
+// choicesOf returns what may be planned.
+func choicesOf(o Options) choices {
 	known := o.Cluster.Repository()
 	offered := choices{Folder: known.Folder, Revisions: append([]repository.Revision{}, known.Revisions...)}
 	for i := range offered.Revisions {
@@ -157,13 +162,7 @@ func addPreview(all map[string]any, o Options, q query) {
 	if known.Err != nil {
 		offered.Error = clip(known.Err.Error())
 	}
-	all["choices"] = offered
-	if q.of == "" {
-		return
-	}
-	if r, err := requestOf(q.of, q.only, q.again); err == nil {
-		all["preview"] = previewOf(o, r, q)
-	}
+	return offered
 }
 
 func previewOf(o Options, r live.Request, q query) previewView {

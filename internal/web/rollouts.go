@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/acts"
 	"github.com/strata-project/strata/internal/answers/events"
 	"github.com/strata-project/strata/internal/answers/fleet"
 	"github.com/strata-project/strata/internal/answers/platforms"
@@ -51,6 +52,8 @@ type platformView struct {
 	// Versions are those that a plan may be made for, the newest first.
 	Versions []versionView `json:"versions"`
 	Happened happened      `json:"happened"`
+	// Approve is true where stages may be approved.
+	Approve bool `json:"approve,omitempty"`
 	// Lacking says what the answer is made without.
 	Lacking  []string `json:"lacking,omitempty"`
 	Commands []string `json:"commands"`
@@ -158,6 +161,7 @@ func platformOf(o Options, observed rules.Observation, lacking []string) platfor
 	settled(standing.Stages)
 	subjects := events.SubjectsNamed(subjectsOf(v1alpha1.PlatformKind, "", name, observed.Layers)...)
 	view.Happened = happenedTo(o, subjects, observed.Layers, observed.Platform.Status.Approvals, true)
+	view.Approve = o.Actor != nil && o.Actor.May(acts.Approve, name)
 	view.Commands = []string{o.Program + " platform get " + name + " --clusters", o.Program + " platform plan " + name}
 	for _, stage := range standing.Stages {
 		if stage.Approval != "" {

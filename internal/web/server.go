@@ -64,9 +64,13 @@ type Cluster interface {
 	Repository() live.Repository
 }
 
-// Options say what is shown. All but Name must be set.
+// Options say what is shown. Cluster and Program must be set.
 type Options struct {
 	Cluster Cluster
+	// Actor does what is asked for on the page; nil for a page that is only looked at. Told
+	// is told what was done; it may be nil.
+	Actor Actor
+	Told  func(what string)
 	// Program is how the plug-in is called in the commands that the page shows.
 	Program string
 	// Name of the cluster, such as that of a context.
@@ -128,6 +132,10 @@ func fileOf(name string, data []byte) (file, error) {
 // ServeHTTP answers a request of somebody who may look.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
+	if r.Method == http.MethodPost && r.URL.Path == "/act" && s.boards.o.Actor != nil {
+		s.act(w, r)
+		return
+	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "the page is only looked at", http.StatusMethodNotAllowed)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/acts"
 	"github.com/strata-project/strata/internal/answers/events"
 	"github.com/strata-project/strata/internal/answers/live"
 	"github.com/strata-project/strata/internal/answers/snapshot"
@@ -119,6 +120,8 @@ type layerView struct {
 	More     map[string]int `json:"more,omitempty"`
 	Why      *why.Answer    `json:"why,omitempty"`
 	Happened *happened      `json:"happened,omitempty"`
+	// Acts are what may be done to it.
+	Acts []acts.Kind `json:"acts,omitempty"`
 	// Commands are what shows the same on a terminal.
 	Commands []string `json:"commands,omitempty"`
 }
@@ -158,13 +161,16 @@ func sections(o Options, q query) map[string]any {
 	case viewPlatforms:
 		addPlatforms(all, o, s, q)
 	case viewPlan:
-		addPreview(all, o, q)
+		all["choices"] = choicesOf(o)
 	default:
 		graph := waves.Of(s, o.Cluster.Wanted(), mostNodes)
 		all["graph"] = graph
 		for name, node := range graph.Nodes {
 			all["node/"+name] = node
 		}
+	}
+	if r, err := requestOf(q.of, q.only, q.again); q.of != "" && err == nil {
+		all["preview"] = previewOf(o, r, q)
 	}
 	if broken, is := o.Cluster.Broken(); is {
 		all["stale"] = staleOf(broken)
@@ -196,6 +202,7 @@ func layerOf(o Options, s *snapshot.Snapshot, name string) layerView {
 	}
 	all := happenedTo(o, events.SubjectsOf(s, layer), []*v1alpha1.AddonsLayer{layer}, nil, false)
 	view.Happened = &all
+	view.Acts = actsOf(o, layer)
 	made.Releases, view.Left = cut(made.Releases, "releases", view.Left)
 	made.Objects, view.Left = cut(made.Objects, "objects", view.Left)
 	made.Claims, view.Left = cut(made.Claims, "claims", view.Left)

@@ -65,7 +65,7 @@ func recorded(t testing.TB, name string) *webtest.Played {
 // serve serves a played cluster, and returns the address that opens the page.
 func serve(t testing.TB, cluster *webtest.Played) string {
 	t.Helper()
-	page, err := web.New(web.Options{Cluster: cluster, Program: webtest.Program, Name: "main"})
+	page, err := web.New(web.Options{Cluster: cluster, Actor: cluster, Program: webtest.Program, Name: "main"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,34 @@ func TestViews(t *testing.T) {
 			tab.Says(".line", "RolledBack")
 			tab.Says(".line", "Stopping container")
 		}},
-		{"palette", func() { tab.Control("k"); tab.Until("document.querySelectorAll('.palette [role=option]').length > 4") }},
+		{"act", func() {
+			planned(cluster)
+			tab.Until(`(() => {
+				const at = [...document.querySelectorAll(".panel button")].find((button) => button.textContent === "Go back to this");
+				at?.click();
+				return !!at;
+			})()`)
+			tab.Says("dialog", "goes back to deployment 4")
+			tab.Says("dialog .diff", "spec.replicas")
+		}},
+		{"hold", func() {
+			tab.Press(browser.Escape)
+			tab.Until("!document.querySelector('dialog')")
+			tab.Expect("422 (Unprocessable Entity)")
+			tab.Until(`(() => {
+				const at = [...document.querySelectorAll(".panel button")].find((button) => button.textContent === "Hold");
+				at?.click();
+				return document.activeElement.name === "reason";
+			})()`)
+			tab.Press("driver freeze")
+			tab.Says("dialog", "Nothing of layer mesh is applied")
+		}},
+		{"palette", func() {
+			tab.Press(browser.Escape)
+			tab.Until("!document.querySelector('dialog')")
+			tab.Control("k")
+			tab.Until("document.querySelectorAll('.palette [role=option]').length > 4")
+		}},
 		{"keys", func() {
 			tab.Press(browser.Escape)
 			tab.Until("!document.querySelector('dialog')")

@@ -45,6 +45,10 @@ func planned(cluster *webtest.Played) {
 		Notes:   []string{"charts never see values of Secrets, but what stands in for them"},
 	}
 	cluster.Answer(live.Request{Of: live.OfGit, Revision: "gateway-4"}, live.Preview{Done: true, At: now, Plan: p})
+	back := *p
+	back.From, back.Actions = "going back to deployment 4 of layer mesh", p.Actions[:1]
+	back.Blocked, back.Counts = nil, map[preview.Verb]int{preview.Upgrade: 1}
+	cluster.Answer(live.Request{Of: live.OfRollback, Layer: "mesh", To: "4"}, live.Preview{Done: true, At: now, Plan: &back})
 	cluster.Answer(live.Request{Of: live.OfDrift}, live.Preview{Done: true, At: now, Drift: []drift.Layer{
 		{Layer: "base", Objects: []drift.Object{
 			{Release: "kube-system/metrics-server", ObjectChange: changes([]string{"~ Deployment/kube-system/metrics-server", "  spec.replicas: 2 -> 1"})[0]},

@@ -35,7 +35,7 @@ var ErrDiffers = errors.New("something differs")
 var ErrBlocked = errors.New("a layer or a cluster is blocked or failed")
 
 // FieldManager is who has changed what the plug-in changes.
-const FieldManager = "kubectl-strata"
+const FieldManager = gather.FieldManager
 
 // Console is where a command comes from and what it writes to.
 type Console struct {

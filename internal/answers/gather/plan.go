@@ -198,8 +198,9 @@ func (g *Plan) Replace(write, remove []*v1alpha1.AddonsLayer) {
 	}
 }
 
-// RollBack has a layer go back to a deployment. The error says why it cannot.
-func (g *Plan) RollBack(name, to string) error {
+// Annotate has a layer have annotations; values that are nil are taken off. The error says
+// that there is no such layer.
+func (g *Plan) Annotate(name string, annotations map[string]any) error {
 	at := slices.IndexFunc(g.Planned, func(layer *v1alpha1.AddonsLayer) bool { return layer.Name == name })
 	if at < 0 {
 		return fmt.Errorf("there is no layer %s", name)
@@ -208,7 +209,13 @@ func (g *Plan) RollBack(name, to string) error {
 	if changed.Annotations == nil {
 		changed.Annotations = map[string]string{}
 	}
-	changed.Annotations[v1alpha1.RollbackToAnnotation] = to
+	for key, value := range annotations {
+		if text, is := value.(string); is {
+			changed.Annotations[key] = text
+		} else {
+			delete(changed.Annotations, key)
+		}
+	}
 	g.Planned[at] = changed
 	return nil
 }

@@ -71,6 +71,7 @@ type Cluster struct {
 	previews   map[Request]*job
 	turn       chan struct{}
 	repository Repository
+	rights     map[string]right
 }
 
 // spot is what is watched at a place: what explains a cause there, what happened, or a
@@ -117,7 +118,7 @@ func Open(ctx context.Context, o Options) (*Cluster, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &Cluster{
 		o: o, ctx: ctx, cancel: cancel, changed: make(chan struct{}), aboutRead: make(chan struct{}),
-		places: map[spot]*place{}, labels: map[objects.ID]known{}, previews: map[Request]*job{}, turn: make(chan struct{}, 1),
+		places: map[spot]*place{}, labels: map[objects.ID]known{}, previews: map[Request]*job{}, turn: make(chan struct{}, 1), rights: map[string]right{},
 	}
 	c.main = Watch(ctx, client, Scope{}, o.Now, c.change, Parts...)
 	go func() {

@@ -14,6 +14,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/acts"
 	"github.com/strata-project/strata/internal/answers/drift"
 	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/answers/preview"
@@ -47,6 +49,8 @@ const (
 	OfPlatform Of = "platform"
 	// OfRollback is a layer that goes back to a deployment.
 	OfRollback Of = "rollback"
+	// OfResume is a layer that is no longer held.
+	OfResume Of = "resume"
 	// OfDrift is what now differs from what is wanted.
 	OfDrift Of = "drift"
 )
@@ -55,7 +59,7 @@ const (
 type Request struct {
 	Of Of
 	// Revision of OfGit; Platform and Version of OfPlatform; Layer and To, the ID of a
-	// deployment, of OfRollback.
+	// deployment, of OfRollback; Layer of OfResume.
 	Revision, Platform, Version, Layer, To string
 	// Only is the layer that is asked about; empty for all.
 	Only string
@@ -182,6 +186,9 @@ func (c *Cluster) previewOf(ctx context.Context, r Request, say func(string, ...
 		made.From = fmt.Sprintf("platform %s with version %s", r.Platform, r.Version)
 	case OfRollback:
 		made.From = fmt.Sprintf("going back to deployment %s of layer %s", r.To, r.Layer)
+	case OfResume:
+		made.From = fmt.Sprintf("resuming layer %s", r.Layer)
+	default:
 	}
 	if len(lacking) > 0 {
 		made.Notes = append(made.Notes, fmt.Sprintf("you may not list %s: the plan does without them", strings.Join(lacking, ", ")))
@@ -197,7 +204,9 @@ func (c *Cluster) previewOf(ctx context.Context, r Request, say func(string, ...
 func (c *Cluster) replaced(gathered *gather.Plan, r Request) (names []string, more int, err error) {
 	switch r.Of {
 	case OfRollback:
-		return []string{r.Layer}, 0, gathered.RollBack(r.Layer, r.To)
+		return []string{r.Layer}, 0, gathered.Annotate(r.Layer, map[string]any{v1alpha1.RollbackToAnnotation: r.To})
+	case OfResume:
+		return []string{r.Layer}, 0, gathered.Annotate(r.Layer, acts.Unhold())
 	case OfPlatform:
 	default:
 		return nil, 0, nil

@@ -1,14 +1,16 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+import { Act } from "./acts.jsx";
 import { Icon } from "./icons.jsx";
 import { pathOf } from "./state.js";
 import { moment } from "./text.js";
 
 const results = { Deployed: "Well", RolledBack: "Waiting", Failed: "Failed" };
 
-/** Happened is a time line: deployments and approvals, and events between them. */
-export function Happened({ happened }) {
+/** Happened is a time line: deployments and approvals, and events between them. back is the
+ * layer that may go back to its deployments. */
+export function Happened({ happened, back }) {
   return (
     <section aria-labelledby="happened-title">
       <h3 id="happened-title">What happened</h3>
@@ -18,6 +20,7 @@ export function Happened({ happened }) {
             <time class="dim" dateTime={each.at}>{moment(each.at)}</time>{" "}
             {each.id ? <Deployment of={each} /> : each.approval ? <Approval of={each} /> : <Event of={each} />}
             {each.message && <p>{each.message}</p>}
+            {back && each.id && each.result === "Deployed" && <Act act="rollback" name="Go back to this" more={{ layer: back, to: each.id }} />}
           </li>
         ))}
       </ol>

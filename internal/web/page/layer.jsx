@@ -3,6 +3,7 @@
 
 // One layer: why it is not deployed, and what it is made of.
 
+import { Act } from "./acts.jsx";
 import { Happened } from "./happened.jsx";
 import { Icon } from "./icons.jsx";
 import { Commands, Panel } from "./panel.jsx";
@@ -46,12 +47,13 @@ function Details({ layer }) {
         <span>version {tree.version}</span><span>{tree.ready} ready</span>
         {tree.cluster && <span>on {tree.cluster}</span>}
       </p>
+      {layer.acts?.length > 0 && <p class="choices">{layer.acts.filter((act) => act !== "rollback").map((act) => <Act key={act} act={act} more={{ layer: layer.name }} />)}</p>}
       <Why why={layer.why} />
       <h3>What it is made of</h3>
       <Tree layer={layer} />
       {layer.left && <p class="left">and {layer.left.join(", ")} more</p>}
       <p><a href={previewPath("drift", layer.name)}>What differs now</a> · <a href={previewPath("sources", layer.name)}>What its source would change now</a></p>
-      <Happened happened={layer.happened} />
+      <Happened happened={layer.happened} back={layer.acts?.includes("rollback") && layer.name} />
       <h3>On a terminal</h3>
       <Commands all={layer.commands} />
     </>

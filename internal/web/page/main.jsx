@@ -3,6 +3,7 @@
 
 import { effect } from "@preact/signals";
 import { render } from "preact";
+import { Asking } from "./acts.jsx";
 import { Cluster } from "./cluster.jsx";
 import { Clusters } from "./clusters.jsx";
 import { commandOf } from "./command.js";
@@ -11,7 +12,7 @@ import { Layer } from "./layer.jsx";
 import { Help, Palette } from "./palette.jsx";
 import { Plan } from "./plan.jsx";
 import { Rollouts } from "./rollouts.jsx";
-import { again, closed, cluster, copy, filter, follow, from, go, help, of, only, opened, palette, planned, platform, said, theme, turn, view } from "./state.js";
+import { again, asking, closed, cluster, copy, filter, follow, from, go, help, of, only, opened, palette, planned, platform, said, theme, turn, view } from "./state.js";
 import { part, show } from "./stream.js";
 import { Freshness, Verdict } from "./verdict.jsx";
 
@@ -40,7 +41,7 @@ function Page() {
         <div class="view"><Verdict /><View /></div>
         <Layer /><Cluster />
       </main>
-      <Palette /><Help />
+      <Palette /><Help /><Asking />
       <p class="said" role="status" aria-live="polite">{said.value}</p>
     </>
   );
@@ -49,6 +50,7 @@ function Page() {
 document.addEventListener("click", follow);
 document.addEventListener("keydown", (event) => {
   const typing = event.target.matches?.("input, textarea");
+  if (asking.value) return;
   if ((event.key === "k" && (event.ctrlKey || event.metaKey)) || (event.key === "/" && !typing)) {
     palette.value = true;
   } else if (typing || event.ctrlKey || event.metaKey || event.altKey || palette.value || help.value) {
@@ -78,7 +80,8 @@ effect(() => {
     platforms: { view: "platforms", platform: platform.value, plan: planned.value },
     plan: { view: "plan", ...(of.value && { of: of.value }), ...(only.value && { only: only.value }), ...(again.value && { again: again.value }) },
   }[view.value];
-  show({ ...query, ...(opened.value && { layer: opened.value }), ...(cluster.value && { cluster: cluster.value }) });
+  const preview = asking.value?.preview;
+  show({ ...query, ...(preview && { of: preview, only: "", again: "" }), ...(opened.value && { layer: opened.value }), ...(cluster.value && { cluster: cluster.value }) });
 });
 
 const root = document.getElementById("page");

@@ -68,7 +68,8 @@ function Chooser() {
   );
 }
 
-function Made({ made }) {
+/** Made shows what a preview has come to. */
+export function Made({ made }) {
   return (
     <>
       <p class="says"><b>{made.verdict}</b></p>

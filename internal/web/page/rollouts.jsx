@@ -4,6 +4,7 @@
 // Platforms and how far their roll-outs have come; one alone with its clusters, and with
 // what another version would do.
 
+import { Act } from "./acts.jsx";
 import { Happened } from "./happened.jsx";
 import { Icon } from "./icons.jsx";
 import { Commands } from "./panel.jsx";
@@ -65,12 +66,12 @@ function Facts({ at }) {
 const fares = { Done: "Well", Active: "Moving", Halted: "Failed", Waiting: "Waiting" };
 
 /** Stages are shown in their order, each with how many of its clusters are where. */
-function Stages({ stages }) {
+function Stages({ stages, approves }) {
   if (stages.length === 0) return null;
-  return <ol class="stages">{stages.map((stage) => <Stage key={stage.name} stage={stage} />)}</ol>;
+  return <ol class="stages">{stages.map((stage) => <Stage key={stage.name} stage={stage} approves={approves} />)}</ol>;
 }
 
-function Stage({ stage }) {
+function Stage({ stage, approves }) {
   const counts = [["Well", "done", stage.done], ["Moving", "under way", stage.moving], ["Failed", "failed", stage.failed], ["Unknown", "away", stage.unreachable], ["Waiting", "waiting", stage.waiting]]
     .filter(([, , count]) => count > 0);
   const asks = stage.approval && stage.state === "Active";
@@ -81,6 +82,7 @@ function Stage({ stage }) {
       <p>{counts.map(([, word, count]) => count + " " + word).join(", ") || "no clusters"}{stage.total > 0 && " of " + stage.total}</p>
       {stage.soakUntil && <p class="until">soaks until <time dateTime={stage.soakUntil}>{moment(stage.soakUntil)}</time></p>}
       {asks && <p class="until">needs approval: {stage.approval}{stage.since && <>, since <time dateTime={stage.since}>{moment(stage.since)}</time></>}</p>}
+      {approves && stage.approval && <Act act="approve" more={{ platform: approves, stage: stage.name }} />}
       {stage.waitsFor && stage.state !== "Active" && <p class="dim">waits for {stage.waitsFor}</p>}
     </li>
   );
@@ -107,7 +109,7 @@ function Alone({ name }) {
           <Facts at={stands} /><a class="other" href="/platforms">all Platforms</a>
         </header>
         <p class="says">{stands.why}</p>
-        <Stages stages={stands.stages} />
+        <Stages stages={stands.stages} approves={at.approve && name} />
         {at.lacking?.map((text) => <p key={text} class="says note">not read: {text}</p>)}
       </article>
       <Plan at={at} />

@@ -51,6 +51,22 @@ function nameIn(text) {
   }
 }
 
+/** asking is the act that is asked about, with the preview that it has; null for none. */
+export const asking = signal(null);
+
+/** acting is what acts are asked for with: the address that opened the page has it, behind
+ * what is sent to the server, and no other port of this machine is told it. */
+export const acting = signal(given());
+
+function given() {
+  const found = new URLSearchParams(location.hash.slice(1)).get("act");
+  if (found) {
+    localStorage.setItem("act", found);
+    history.replaceState(null, "", here());
+  }
+  return localStorage.getItem("act") ?? "";
+}
+
 /** palette tells whether the palette is open, and help whether the list of keys is. */
 export const palette = signal(false);
 export const help = signal(false);

@@ -6,6 +6,7 @@ package webtest
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/acts"
 	"github.com/strata-project/strata/internal/answers/events"
 	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/answers/live"
@@ -35,6 +37,8 @@ type Played struct {
 	broken *live.Break
 	// previews have answers to requests.
 	previews   map[live.Request]live.Preview
+	denied     bool
+	done       []acts.Intent
 	repository live.Repository
 	version    uint64
 	changed    chan struct{}
@@ -66,6 +70,37 @@ func (p *Played) Preview(r live.Request) live.Preview {
 		return found
 	}
 	return live.Preview{Says: "reads the cluster"}
+}
+
+// Deny has nothing be allowed any more.
+func (p *Played) Deny() { p.change(func() { p.denied = true }) }
+
+// May returns true until Deny was called.
+func (p *Played) May(acts.Kind, string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.denied
+}
+
+// Intend says what an act comes to.
+func (p *Played) Intend(s *snapshot.Snapshot, act acts.Act) (acts.Intent, error) {
+	return acts.Intend(s, act, gather.DefaultNamespace, func(platform *v1alpha1.Platform) platforms.Observation {
+		o, _ := p.Observe(s, platform, s.Now)
+		return o
+	})
+}
+
+// Do remembers what is to be done, and changes nothing.
+func (p *Played) Do(_ context.Context, intent acts.Intent) error {
+	p.change(func() { p.done = append(p.done, intent) })
+	return nil
+}
+
+// Done returns what was to be done.
+func (p *Played) Done() []acts.Intent {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.done)
 }
 
 // Offer has revisions of a repository be there to plan.
