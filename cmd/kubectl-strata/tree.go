@@ -83,6 +83,9 @@ func (o *treeOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
+	if s, err = o.Cluster.Open(ctx, s, chosen...); err != nil {
+		return err
+	}
 	o.WarnUnread(s, "what they are is not shown")
 	var live *releases.Live
 	if o.objects {

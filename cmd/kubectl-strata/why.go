@@ -105,6 +105,9 @@ func (t *tool) why(ctx context.Context, name string, o gather.WhyOptions, output
 	if layer == nil {
 		return console.NoLayer(s, name)
 	}
+	if s, err = t.Cluster.Open(ctx, s, layer); err != nil {
+		return err
+	}
 	t.WarnUnread(s, "what they say is not known")
 	answer, err := t.Cluster.Why(ctx, s, layer, o)
 	if err != nil {

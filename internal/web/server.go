@@ -28,6 +28,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/events"
 	"github.com/strata-project/strata/internal/answers/live"
+	"github.com/strata-project/strata/internal/answers/releases"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/verdict"
 	"github.com/strata-project/strata/internal/answers/why"
@@ -52,6 +53,10 @@ type Cluster interface {
 	// Wanted chooses the layers that are shown; nil for all.
 	Wanted() labels.Selector
 	Verdict(s *snapshot.Snapshot) verdict.Verdict
+	// Open returns a snapshot with what may be seen of a layer that is looked at, although it
+	// may not be seen of all, and Made the objects that Helm has made for it.
+	Open(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) *snapshot.Snapshot
+	Made(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) *releases.Live
 	Why(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) why.Answer
 	// Events returns what happened to objects, the newest last, and what is not among it.
 	Events(subjects *events.Subjects) ([]events.Event, []string)

@@ -194,7 +194,8 @@ func layerOf(o Options, s *snapshot.Snapshot, name string) layerView {
 		return layerView{Name: name, Missing: true, Near: summary.Near(name, s.LayerNames())}
 	}
 	row := summary.Of(layer, s.Now)
-	made := tree.Of(s, layer, nil, treeDepth)
+	s = o.Cluster.Open(s, layer)
+	made := tree.Of(s, layer, o.Cluster.Made(s, layer), treeDepth)
 	answer := o.Cluster.Why(s, layer)
 	view := layerView{
 		Name: name, Fares: verdict.StateOf(layer), Source: row.Source, Path: row.Path, At: row.Revision, Tree: &made, Why: &answer, More: map[string]int{},
@@ -210,6 +211,11 @@ func layerOf(o Options, s *snapshot.Snapshot, name string) layerView {
 	for i := range made.Releases {
 		release := &made.Releases[i]
 		release.Message = clip(release.Message)
+		// What is not as it should be comes first, and is not left out.
+		slices.SortStableFunc(release.Objects, func(a, b tree.Object) int { return worseFirst(isWell(a), isWell(b)) })
+		for j := range release.Objects {
+			release.Objects[j].Message = clip(release.Objects[j].Message)
+		}
 		if more := len(release.Objects) - mostObjects; more > 0 {
 			release.Objects = release.Objects[:mostObjects]
 			view.More[release.Namespace+"/"+release.Name] = more
@@ -223,6 +229,11 @@ func layerOf(o Options, s *snapshot.Snapshot, name string) layerView {
 		answer.Notes[i] = clip(note)
 	}
 	return view
+}
+
+// isWell tells whether an object is as it should be, or is not looked at.
+func isWell(object tree.Object) bool {
+	return object.State == "" || object.State == tree.Ready || object.State == tree.NotRead
 }
 
 // cut keeps as many of a list as somebody reads, and says how many are left out.

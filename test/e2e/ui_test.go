@@ -160,6 +160,11 @@ func TestThePageFollowsTheCluster(t *testing.T) {
 	tab.Says(".panel .facts", "Hold")
 	tab.Says(".panel .commands", "kubectl strata resume "+apps)
 	tab.Press(browser.Escape)
+	// What Helm has made is shown with its state, as it is now.
+	tab.Until(fmt.Sprintf("(document.querySelector(%q).click(), true)", node(mesh)))
+	tab.Says(".panel .tree details[open]", "Deployment "+f.prefix+"/mesh")
+	tab.Says(".panel .tree details[open]", "InProgress")
+	tab.Press(browser.Escape)
 	f.resume("apps")
 	tab.Says(node(apps), "ApplyPending")
 	tab.Until(fmt.Sprintf("(document.querySelector(%q).click(), true)", node(base)))
@@ -196,5 +201,27 @@ func TestThePageShowsWhatItsUserMaySee(t *testing.T) {
 	tab.Says("h1", "helmreleases.helm.toolkit.fluxcd.io")
 	tab.Says(".node", "secret")
 	tab.Until("!document.querySelector('h1').textContent.includes('Pod')")
+	tab.Click(fmt.Sprintf("[data-layer=%q]", f.name("secret")))
+	tab.Says(".panel .tree", "HelmRelease")
+	tab.Until("!document.querySelector('.panel .tree').textContent.includes('1.0.0')")
+
+	// In one namespace HelmReleases may be listed: that of the layer is opened, and those of
+	// others stay closed. The plug-in opens it in the same way.
+	owner := plugin{fixture: f, path: path}.of("owner", role.Name)
+	releases := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.prefix, Name: "releases"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"helm.toolkit.fluxcd.io"}, Resources: []string{"helmreleases"}, Verbs: []string{"get", "list", "watch"}}},
+	}
+	f.must(stack.client.Create(f.ctx, releases))
+	f.must(stack.client.Create(f.ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.prefix, Name: "releases"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "releases"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: f.prefix + "-owner"}},
+	}))
+	tab.Go(owner.ui("-l", "team="+f.prefix))
+	tab.Says("h1", "helmreleases.helm.toolkit.fluxcd.io")
+	tab.Click(fmt.Sprintf("[data-layer=%q]", f.name("secret")))
+	tab.Says(".panel .tree", "1.0.0")
+	owner.expect(2, []string{"HelmRelease " + f.prefix + "/secret 1.0.0"}, "tree", f.name("secret"))
 	tab.Go("about:blank") // The tab outlives what serves the page.
 }

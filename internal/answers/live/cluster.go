@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -74,22 +75,41 @@ type Cluster struct {
 	rights     map[string]right
 }
 
-// spot is what is watched at a place: what explains a cause there, what happened, or a
-// ConfigMap.
+// spot is what is watched at a place: what explains a cause there, what happened, a
+// ConfigMap, or kinds of objects.
 type spot struct {
 	why.Place
 	happened  bool
 	configMap string
+	// kinds as group/version/Kind, with a space between two; or opened.
+	kinds string
 }
 
-func (s spot) parts() []snapshot.Part {
+// parts returns what is watched at a spot, and what cannot be, and why not.
+func (c *Cluster) parts(ctx context.Context, at spot, cluster *gather.Cluster) (watched []snapshot.Part, refused map[snapshot.Part]error, err error) {
+	refused = map[snapshot.Part]error{}
 	switch {
-	case s.configMap != "":
-		return []snapshot.Part{snapshot.ConfigMaps}
-	case s.happened:
-		return append([]snapshot.Part{snapshot.Events}, events.Makers...)
+	case at.configMap != "":
+		return []snapshot.Part{snapshot.ConfigMaps}, refused, nil
+	case at.happened:
+		return append([]snapshot.Part{snapshot.Events}, events.Makers...), refused, nil
+	case at.kinds == opened:
+		watched, err = cluster.MayList(ctx, at.Namespace, openable...)
+		for _, part := range openable {
+			if !slices.Contains(watched, part) {
+				refused[part] = apierrors.NewForbidden(part.GroupResource(), "", nil)
+			}
+		}
+	case at.kinds != "":
+		var unserved []snapshot.Part
+		watched, unserved = cluster.PartsOf(wantedIn(strings.Split(at.kinds, " ")))
+		for _, part := range unserved {
+			refused[part] = apierrors.NewNotFound(part.GroupResource(), "")
+		}
+	default:
+		return why.Depths, refused, nil
 	}
-	return why.Depths
+	return watched, refused, err
 }
 
 // place is somewhere below a cause, or where something happened.
@@ -270,8 +290,8 @@ func (c *Cluster) below(at spot) (below *snapshot.Snapshot, note string) {
 		return nil, note
 	}
 	below = found.watched.Snapshot()
-	if at.configMap != "" {
-		return below, ""
+	if at.configMap != "" || at.kinds != "" {
+		return below, "" // Whoever asks for these looks at what was not read.
 	}
 	if lacking := gather.Lacking(below); len(lacking) > 0 {
 		meaning := "the cause may lie deeper than is shown"
@@ -301,7 +321,15 @@ func (c *Cluster) watch(ctx context.Context, at spot) (*Watched, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Watch(ctx, client, Scope{at.Namespace, at.configMap}, c.o.Now, c.change, at.parts()...), nil
+	parts, refused, err := c.parts(ctx, at, cluster)
+	if err != nil {
+		return nil, err
+	}
+	watched := Watch(ctx, client, Scope{at.Namespace, at.configMap}, c.o.Now, c.change, parts...)
+	for part, err := range refused {
+		watched.deny(part, err)
+	}
+	return watched, nil
 }
 
 // sweep ends what nobody looks at any more.

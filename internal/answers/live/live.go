@@ -75,12 +75,24 @@ func Watch(ctx context.Context, client dynamic.Interface, scope Scope, now func(
 		now: now, parts: parts, told: told, cancel: cancel, held: map[snapshot.Part]map[objects.ID]entry{}, listed: map[snapshot.Part]bool{},
 		unread: map[snapshot.Part]error{}, broken: map[snapshot.Part]Break{}, ready: make(chan struct{}),
 	}
+	if len(parts) == 0 {
+		close(w.ready)
+	}
 	for _, part := range parts {
 		w.ended.Go(func() {
 			w.follow(ctx, client.Resource(part.GroupVersionResource).Namespace(scope.Namespace), scope.Name, part)
 		})
 	}
 	return w
+}
+
+// deny adds a part that cannot be watched.
+func (w *Watched) deny(part snapshot.Part, err error) {
+	w.change(func() bool {
+		w.parts = append(w.parts, part)
+		w.unread[part] = err
+		return true
+	})
 }
 
 // Stop ends all watches, and returns when they have ended.

@@ -102,10 +102,15 @@ function Tree({ layer }) {
         return (
           <Row key={name} kind="HelmRelease" state={release.state} name={name} said={[release.version, release.cluster && "on " + release.cluster, release.message].filter(Boolean).join(" · ")}>
             {release.objects.length > 0 && (
-              <details>
+              <details open={release.objects.some((object) => object.state && fares(object.state) !== "Well" && fares(object.state) !== "Unknown")}>
                 <summary>{release.objects.length + (layer.more?.[name] ?? 0)} objects</summary>
                 <ul>
-                  {release.objects.map((object) => <li key={object.kind + object.namespace + object.name}><span class="kind">{object.kind}</span> {[object.namespace, object.name].filter(Boolean).join("/")}</li>)}
+                  {release.objects.map((object) => (
+                    <li key={object.kind + object.namespace + object.name}>
+                      {object.state && <Icon state={fares(object.state)} />} <span class="kind">{object.kind}</span> {[object.namespace, object.name].filter(Boolean).join("/")}
+                      {object.state && object.state !== "Ready" && <> <span class="word">{object.state}</span> {object.message && <span class="dim">{object.message}</span>}</>}
+                    </li>
+                  ))}
                   {layer.more?.[name] > 0 && <li class="left">and {layer.more[name]} more</li>}
                 </ul>
               </details>

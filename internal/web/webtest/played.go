@@ -18,6 +18,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/events"
 	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/answers/live"
+	"github.com/strata-project/strata/internal/answers/releases"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/verdict"
 	"github.com/strata-project/strata/internal/answers/why"
@@ -195,6 +196,17 @@ func (p *Played) Events(subjects *events.Subjects) (found []events.Event, notes 
 	}
 	events.Sort(found)
 	return found, nil
+}
+
+// Open returns the snapshot as it is.
+func (p *Played) Open(s *snapshot.Snapshot, _ *v1alpha1.AddonsLayer) *snapshot.Snapshot { return s }
+
+// Made returns the objects that lie below; nil where nothing does.
+func (p *Played) Made(*snapshot.Snapshot, *v1alpha1.AddonsLayer) *releases.Live {
+	if p.below == nil {
+		return nil
+	}
+	return &releases.Live{Objects: p.below.Objects, Unread: map[string]string{}}
 }
 
 // Why returns why a layer is not deployed.
