@@ -12,8 +12,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -211,6 +213,67 @@ func TestStreamsAreCounted(t *testing.T) {
 	}
 	for _, cancel := range cancels {
 		cancel()
+	}
+}
+
+// A tab that reads slowly gets fewer and larger changes, and what there is in the end:
+// nothing is kept for it meanwhile.
+func TestSlowTabGetsFewerChanges(t *testing.T) {
+	names := make([]string, 150)
+	for i := range names {
+		names[i] = fmt.Sprintf("layer-%03d-%s", i, strings.Repeat("x", 40))
+	}
+	states := []*snapshot.Snapshot{layers(t, "Failed", names...), layers(t, "ApplyPending", names...)}
+	cluster := webtest.Play(layers(t, "Deployed", names...), nil)
+	server := served(t, cluster)
+	line, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = line.Close() }()
+	if err := line.(*net.TCPConn).SetReadBuffer(4096); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(line, "GET /stream HTTP/1.0\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	read := bufio.NewReader(line)
+	if _, err := read.ReadString('{'); err != nil { // The first message has begun.
+		t.Fatal(err)
+	}
+	held := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := held()
+	const changes = 400
+	for i := range changes {
+		cluster.Set(states[i%2])
+		if i%20 == 0 {
+			time.Sleep(20 * time.Millisecond) // As long as it takes to make what is shown.
+		}
+	}
+	grown := int64(held()) - int64(before)
+	cluster.Set(layers(t, "Hold", names...))
+	if err := line.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	messages, last := 0, ""
+	lines := bufio.NewScanner(read)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), "data: ") {
+			messages++
+			if strings.Contains(lines.Text(), `"state":"Hold"`) {
+				last = "Hold"
+				break
+			}
+		}
+	}
+	if last != "Hold" || messages > changes/4 || grown > 8<<20 {
+		t.Errorf("after %d changes it gets %d messages, the last of state %q (%v); %d bytes are held", changes, messages, last, lines.Err(), grown)
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/chromedp/cdproto/heapprofiler"
 	"github.com/chromedp/cdproto/memory"
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -268,6 +269,26 @@ func (b *Tab) Heap() int64 {
 		b.Fatal(err)
 	}
 	return int64(used.UsedSize)
+}
+
+// Ran returns for how many seconds scripts of the page have run so far.
+func (b *Tab) Ran() float64 {
+	b.Helper()
+	_, err := chromedp.Call(b.ctx, performance.Enable, performance.EnableParams{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	metrics, err := chromedp.Call(b.ctx, performance.GetMetrics, cdp.Empty{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, metric := range metrics.Metrics {
+		if metric.Name == "ScriptDuration" {
+			return metric.Value
+		}
+	}
+	b.Fatal("the browser does not say for how long scripts have run")
+	return 0
 }
 
 // Resident returns the share of memory, in bytes, that the processes of the test's own

@@ -11,11 +11,15 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/verdict"
@@ -66,8 +70,25 @@ func (f *fixture) labelled(layer *v1alpha1.AddonsLayer) {
 	layer.Labels["team"] = f.prefix
 }
 
-// The page shows how layers get on while they do, names the Pod that keeps them, says what
-// the plug-in says, and is used by the keyboard alone.
+// cordoned has no node take Pods any more, until what it returns is called, or the test ends.
+func (f *fixture) cordoned() (undo func()) {
+	f.Helper()
+	set := func(unschedulable bool) {
+		nodes := &corev1.NodeList{}
+		f.must(stack.client.List(f.ctx, nodes))
+		for i := range nodes.Items {
+			patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, unschedulable)
+			f.must(stack.client.Patch(f.ctx, &nodes.Items[i], client.RawPatch(types.StrategicMergePatchType, patch)))
+		}
+	}
+	set(true)
+	undo = sync.OnceFunc(func() { set(false) })
+	f.Cleanup(undo)
+	return undo
+}
+
+// The page shows how layers get on while they do, names the Pod that no node takes once these
+// are cordoned, says what the plug-in says, and is used by the keyboard alone.
 func TestThePageFollowsTheCluster(t *testing.T) {
 	f := newFixture(t)
 	path, err := builtPlugin()
@@ -82,16 +103,17 @@ func TestThePageFollowsTheCluster(t *testing.T) {
 
 	revision := f.push(map[string]string{
 		"base/release.yaml": f.deploymentRelease("base", false),
-		"mesh/release.yaml": f.deploymentRelease("mesh", true),
+		"mesh/release.yaml": f.deploymentRelease("mesh", false),
 		"apps/release.yaml": f.configMapRelease("apps", "x"),
 	})
 	f.layer("base", f.labelled)
-	f.layer("mesh", f.labelled, f.dependsOn("base"))
 	f.layer("apps", f.labelled, f.dependsOn("mesh"))
 	node := func(name string) string { return fmt.Sprintf("[data-layer=%q]", name) }
 	tab.Says(node(apps), "ApplyPending")
 	f.deployed("base", revision)
 	tab.Says(node(base)+".Well", "Deployed 1/1")
+	uncordon := f.cordoned()
+	f.layer("mesh", f.labelled, f.dependsOn("base"))
 	// The Pod is named while the layer's own time is not over yet.
 	tab.Says("h1", "1 waits for "+mesh+"; "+mesh+" waits: Pod mesh-")
 	tab.Says("h1", "cannot be scheduled")
@@ -160,16 +182,22 @@ func TestThePageFollowsTheCluster(t *testing.T) {
 	tab.Says(".panel .facts", "Hold")
 	tab.Says(".panel .commands", "kubectl strata resume "+apps)
 	tab.Press(browser.Escape)
-	// What Helm has made is shown with its state, as it is now.
-	tab.Until(fmt.Sprintf("(document.querySelector(%q).click(), true)", node(mesh)))
-	tab.Says(".panel .tree details[open]", "Deployment "+f.prefix+"/mesh")
-	tab.Says(".panel .tree details[open]", "InProgress")
-	tab.Press(browser.Escape)
 	f.resume("apps")
 	tab.Says(node(apps), "ApplyPending")
+	uncordon()
+	tab.Says(node(apps)+".Well", "Deployed 1/1")
+	tab.Says("h1", "3 layers: 3 deployed")
+	tab.Until("document.title.startsWith('✓')")
 	tab.Until(fmt.Sprintf("(document.querySelector(%q).click(), true)", node(base)))
 	tab.Says(".line .deployment", "deployment 1")
 	tab.Says(".line .deployment", revision)
+	// What Helm has made is shown with its state, as it is now.
+	tab.Says(".panel .tree details li:has(.icon.Well)", "Deployment "+f.prefix+"/base")
+	uncordon = f.cordoned()
+	f.must(stack.client.DeleteAllOf(f.ctx, &corev1.Pod{}, client.InNamespace(f.prefix), client.MatchingLabels{"app.kubernetes.io/instance": "base"}))
+	tab.Says(".panel .tree details[open] li:has(.icon.Moving)", "InProgress")
+	uncordon()
+	tab.Says(".panel .tree details li:has(.icon.Well)", "Deployment "+f.prefix+"/base")
 }
 
 // Whoever may not see something is told that, and is shown nothing of it.

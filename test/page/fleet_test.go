@@ -4,7 +4,9 @@
 package page_test
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -141,6 +143,72 @@ func TestFleetIsShownInWindows(t *testing.T) {
 	tab.Until("document.querySelectorAll('.cell.Failed').length === 1") // That of the legend.
 }
 
+// Ten thousand layers that change at once, again and again, are drawn as they are in the
+// end; the page is used meanwhile, and neither its document nor its scripts grow.
+func TestAllChangesAtOnce(t *testing.T) {
+	s := fleet(1000, 10)
+	cluster := webtest.Play(s, nil)
+	address := serve(t, cluster)
+	tab := browser.Open(t)
+	tab.Go(address)
+	tab.Says("h1", "1000 clusters, 10000 layers")
+	tab.Press("2")
+	tab.Says(".bar", "45 failed, 25 under way, 930 well")
+	before := tab.Heap()
+	for round := range 20 {
+		cluster.Set(all(s, []v1alpha1.State{v1alpha1.StateFailed, v1alpha1.StateApplying, v1alpha1.StateDeployed}[round%3]))
+		if browser.Value[int](tab, "document.querySelectorAll('.map tbody tr').length") != 50 {
+			t.Error("the map is gone while it changes")
+		}
+	}
+	cluster.Set(all(s, v1alpha1.StateHold))
+	tab.Says("h1", "10000 layers: 10000 waiting")
+	tab.Until("document.querySelectorAll('.map .cell.Waiting').length === 500")
+	if nodes, heap := tab.Nodes(), tab.Heap(); nodes > 5000 || heap > before+8<<20 {
+		t.Errorf("the document has %d nodes, and the scripts hold %d bytes more", nodes, heap-before)
+	}
+}
+
+// all returns a snapshot with all layers in one state.
+func all(s *snapshot.Snapshot, state v1alpha1.State) *snapshot.Snapshot {
+	next := *s
+	next.Layers = make([]*v1alpha1.AddonsLayer, len(s.Layers))
+	ready := map[v1alpha1.State]metav1.ConditionStatus{v1alpha1.StateDeployed: "True", v1alpha1.StateApplying: "Unknown"}[state]
+	for i, layer := range s.Layers {
+		layer = layer.DeepCopy()
+		layer.Status.State, layer.Status.BlockedBy = state, nil
+		layer.Status.Conditions[0].Status, layer.Status.Conditions[0].Reason = metav1.ConditionStatus(cmp.Or(string(ready), "False")), string(state)
+		next.Layers[i] = layer
+	}
+	return &next
+}
+
+// While nothing changes, no script of the page runs, whatever view is open.
+func TestNothingRunsAtRest(t *testing.T) {
+	cluster := recorded(t, "platform.yaml")
+	address := serve(t, cluster)
+	tab := browser.Open(t)
+	tab.Go(address)
+	tab.Says("h1", "5 layers")
+	for _, path := range []string{"/layers/mesh", "/clusters", "/platforms", "/plan"} {
+		tab.Go(strings.TrimSuffix(address, pathOf(address)) + path)
+		tab.Says("h1", "5 layers")
+		tab.Says(".fresh", "live")
+		settled := tab.Ran()
+		for deadline := time.Now().Add(10 * time.Second); ; {
+			time.Sleep(250 * time.Millisecond) // For what was drawn last to have been.
+			if now := tab.Ran(); now == settled || time.Now().After(deadline) {
+				break
+			}
+			settled = tab.Ran()
+		}
+		time.Sleep(time.Second) // At rest.
+		if more := tab.Ran() - settled; more > 0 {
+			t.Errorf("%s: scripts have run for %f seconds at rest", path, more)
+		}
+	}
+}
+
 // pathOf returns what is behind the host of an address.
 func pathOf(address string) string {
 	for i := len("http://"); i < len(address); i++ {
@@ -153,12 +221,14 @@ func pathOf(address string) string {
 
 // BenchmarkFleet says what a landing on a fleet costs: the time to the verdict on the screen
 // and to the first paint, what is sent, what the document and its scripts hold, and how much
-// more memory the tab has than an empty one.
+// more memory the tab has than an empty one, at rest and after much has changed.
 func BenchmarkFleet(b *testing.B) {
-	for _, size := range []struct{ clusters, layers int }{{100, 10}, {1000, 10}} {
+	for _, size := range []struct{ clusters, layers, rounds int }{{100, 10, 0}, {1000, 10, 0}, {1000, 10, 20}} {
 		for _, view := range []string{"/", "/clusters"} {
-			b.Run(fmt.Sprintf("clusters=%d/view=%s", size.clusters, view), func(b *testing.B) {
-				address := serve(b, webtest.Play(fleet(size.clusters, size.layers), nil))
+			b.Run(fmt.Sprintf("clusters=%d/changes=%d/view=%s", size.clusters, size.rounds*size.clusters*size.layers, view), func(b *testing.B) {
+				s := fleet(size.clusters, size.layers)
+				cluster := webtest.Play(s, nil)
+				address := serve(b, cluster)
 				at := address[:len(address)-len(pathOf(address))] + view
 				var tab *browser.Tab
 				var empty int64
@@ -175,6 +245,10 @@ func BenchmarkFleet(b *testing.B) {
 					tab.Until("document.cookie === '' && location.search === ''")
 					tab.Go(at)
 					tab.Until(`performance.getEntriesByName("verdict").length > 0 && performance.getEntriesByType("paint").length > 1`)
+				}
+				for round := range size.rounds {
+					cluster.Set(all(s, []v1alpha1.State{v1alpha1.StateFailed, v1alpha1.StateDeployed}[round%2]))
+					time.Sleep(100 * time.Millisecond) // As fast as changes are told of.
 				}
 				took := func(expression string) float64 { return browser.Value[float64](tab, expression) }
 				b.ReportMetric(took(`performance.getEntriesByName("verdict")[0].startTime`), "verdict-ms")

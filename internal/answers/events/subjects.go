@@ -29,17 +29,21 @@ type Subjects struct {
 	// others are objects that exist and are not the layer's.
 	others    map[subject]bool
 	workloads []objects.ID
+	// pending are the namespaces of what Helm is about to make, of which no inventory says
+	// yet what it is.
+	pending map[string]bool
 	// Elsewhere names the clusters whose events are not here, each once.
 	Elsewhere []string
 }
 
-// Makers are the kinds that others make, which an inventory does not list.
-var Makers = []snapshot.Part{snapshot.ReplicaSets, snapshot.Jobs, snapshot.Pods}
+// Makers are the kinds that have Pods, which an inventory lists only once Helm is done, and
+// those that these make, which none lists. Owners come before what they own.
+var Makers = append(slices.Clone(snapshot.Workloads), snapshot.ReplicaSets, snapshot.Pods)
 
 // SubjectsOf returns the layer, its HelmReleases with their charts, and what Helm
 // has made for them.
 func SubjectsOf(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) *Subjects {
-	found := &Subjects{its: map[subject]bool{{v1alpha1.AddonsLayerKind, "", layer.Name}: true}, others: map[subject]bool{}}
+	found := &Subjects{its: map[subject]bool{{v1alpha1.AddonsLayerKind, "", layer.Name}: true}, others: map[subject]bool{}, pending: map[string]bool{}}
 	for _, entry := range layers.Inventory(layer.Status.Resources, nil) {
 		if entry.ID.Cluster != "" {
 			found.elsewhere(entry.ID.Cluster)
@@ -61,8 +65,13 @@ func SubjectsOf(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) *Subjects {
 			found.elsewhere(releases.Elsewhere(release))
 			continue
 		}
-		for _, made := range releases.Inventory(release) {
-			found.add(made.ID)
+		made := releases.Inventory(release)
+		for _, each := range made {
+			found.add(each.ID)
+		}
+		if len(made) == 0 {
+			target, _, _ := unstructured.NestedString(release.Object, "spec", "targetNamespace")
+			found.pending[cmp.Or(target, release.GetNamespace())] = true
 		}
 	}
 	return found
@@ -91,47 +100,54 @@ func (s *Subjects) add(id objects.ID) {
 	}
 }
 
-// Namespace returns the one namespace that all workloads are in; empty for several.
+// Namespace returns the one namespace that all workloads are in, or will be; empty for several.
 // It returns false where there are none, and nothing is made by others.
 func (s *Subjects) Namespace() (string, bool) {
-	if len(s.workloads) == 0 {
-		return "", false
+	in := maps.Clone(s.pending)
+	if in == nil {
+		in = map[string]bool{}
 	}
-	namespace := s.workloads[0].Namespace
 	for _, id := range s.workloads {
-		if id.Namespace != namespace {
-			return "", true
-		}
+		in[id.Namespace] = true
 	}
-	return namespace, true
+	if len(in) == 1 {
+		return slices.Collect(maps.Keys(in))[0], true
+	}
+	return "", len(in) > 0
 }
 
 // Namespaces returns the namespaces that events of the objects are in, sorted: Kubernetes
 // has those of objects without a namespace in default.
 func (s *Subjects) Namespaces() []string {
 	found := map[string]bool{}
+	maps.Copy(found, s.pending)
 	for each := range s.its {
 		found[cmp.Or(each.namespace, metav1.NamespaceDefault)] = true
 	}
 	return slices.Sorted(maps.Keys(found))
 }
 
-// Adopt adds what the layer's objs have made, by who owns it.
+// Adopt adds what the layer's objects have made, by who owns it, and what Helm has made for
+// releases of which no inventory says it yet, by Flux's labels.
 func (s *Subjects) Adopt(made *snapshot.Snapshot) {
-	objs := made.Of(Makers[0])
-	for _, kind := range Makers[1:] {
-		objs = append(objs, made.Of(kind)...)
-	}
-	for _, object := range objs {
-		is := subject{object.GetKind(), object.GetNamespace(), object.GetName()}
-		mine := s.its[is]
-		for _, owner := range object.GetOwnerReferences() {
-			mine = mine || s.its[subject{owner.Kind, object.GetNamespace(), owner.Name}]
-		}
-		if mine {
-			s.its[is] = true
-		} else {
-			s.others[is] = true
+	for _, part := range Makers {
+		for _, object := range made.Of(part) {
+			is := subject{object.GetKind(), object.GetNamespace(), object.GetName()}
+			labels := object.GetLabels()
+			mine := s.its[is]
+			release := subject{"HelmRelease", labels[releases.NamespaceLabel], labels[releases.NameLabel]}
+			if release.name != "" && !mine && s.pending[is.namespace] && s.its[release] {
+				s.add(objects.IDOf(object))
+				mine = true
+			}
+			for _, owner := range object.GetOwnerReferences() {
+				mine = mine || s.its[subject{owner.Kind, object.GetNamespace(), owner.Name}]
+			}
+			if mine {
+				s.its[is] = true
+			} else {
+				s.others[is] = true
+			}
 		}
 	}
 }

@@ -69,3 +69,56 @@ metadata: {namespace: ns, name: web-7d9c5b8f6-x2x4z, ownerReferences: [{kind: Da
 		t.Error("a Pod of somebody else is the layer's")
 	}
 }
+
+// While Helm installs, no inventory says what it makes: Flux's labels do, in the namespace
+// that it installs into, and nowhere else.
+func TestEventsOfWhatHelmIsMaking(t *testing.T) {
+	s := snapshottest.New(t, `apiVersion: kraan.io/v1alpha1
+kind: AddonsLayer
+metadata: {name: a}
+status:
+  resources:
+  - {namespace: ns, name: web, kind: helmreleases.helm.toolkit.fluxcd.io, status: NotReady}
+---
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {namespace: ns, name: web}
+spec: {targetNamespace: apps}
+`)
+	subjects := SubjectsOf(s, s.Layer("a"))
+	if namespace, has := subjects.Namespace(); namespace != "apps" || !has {
+		t.Errorf("it is made in %q: %v", namespace, has)
+	}
+	subjects.Adopt(snapshottest.New(t, `apiVersion: apps/v1
+kind: Deployment
+metadata: {namespace: apps, name: web, labels: {helm.toolkit.fluxcd.io/name: web, helm.toolkit.fluxcd.io/namespace: ns}}
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {namespace: apps, name: web-1, ownerReferences: [{kind: Deployment, name: web, uid: x}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {namespace: apps, name: web-1-a, ownerReferences: [{kind: ReplicaSet, name: web-1, uid: x}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {namespace: mine, name: says-so, labels: {helm.toolkit.fluxcd.io/name: web, helm.toolkit.fluxcd.io/namespace: ns}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {namespace: apps, name: of-others, labels: {helm.toolkit.fluxcd.io/name: other, helm.toolkit.fluxcd.io/namespace: ns}}
+`))
+	for event, want := range map[Event]bool{
+		{Kind: "Deployment", Namespace: "apps", Name: "web"}:        true,
+		{Kind: "Pod", Namespace: "apps", Name: "web-1-a"}:           true,
+		{Kind: "Deployment", Namespace: "mine", Name: "says-so"}:    false,
+		{Kind: "Deployment", Namespace: "apps", Name: "of-others"}:  false,
+		{Kind: "HelmRelease", Namespace: "ns", Name: "web"}:         true,
+		{Kind: "HelmRelease", Namespace: "apps", Name: "something"}: false,
+	} {
+		if got := subjects.Has(event); got != want {
+			t.Errorf("%s is the layer's: %v", event.Object(), got)
+		}
+	}
+}

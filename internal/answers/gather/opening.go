@@ -62,7 +62,9 @@ func (c *Cluster) MayList(ctx context.Context, namespace string, parts ...snapsh
 	if err != nil {
 		return nil, fmt.Errorf("cannot ask what you may do in namespace %s: %w", namespace, err)
 	}
-	has := func(list []string, name string) bool { return slices.Contains(list, name) || slices.Contains(list, "*") }
+	has := func(list []string, name string) bool {
+		return slices.Contains(list, name) || slices.Contains(list, "*")
+	}
 	return slices.DeleteFunc(slices.Clone(parts), func(part snapshot.Part) bool {
 		return !slices.ContainsFunc(review.Status.ResourceRules, func(rule authorizationv1.ResourceRule) bool {
 			return len(rule.ResourceNames) == 0 && has(rule.Verbs, "list") && has(rule.APIGroups, part.Group) && has(rule.Resources, part.Resource)

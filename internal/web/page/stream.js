@@ -37,7 +37,39 @@ export function show(query) {
   if (source && shown === text) return;
   shown = text;
   if (source) source.close();
+  later = null;
   open();
+}
+
+/** later is what the first message of a stream has beside the verdict; null for nothing. */
+let later = null;
+
+/** take shows a change. */
+function take({ set = {}, drop = [] }) {
+  batch(() => {
+    for (const [name, value] of Object.entries(set)) part(name).value = value;
+    for (const name of drop) part(name).value = null;
+    link.value = "live";
+    refused.value = "";
+  });
+}
+
+function takeLater() {
+  const change = later;
+  later = null;
+  if (change) take(change);
+}
+
+/** begin shows the first message of a stream: the verdict at once, and all else once that
+ * is on the screen. */
+function begin(change) {
+  const { cluster, verdict, ...rest } = change.set;
+  // What the stream before had and this one has not is gone.
+  const gone = [...parts.keys()].filter((name) => !(name in change.set));
+  if (part("verdict").value) return take({ set: change.set, drop: gone });
+  later = { set: rest, drop: gone };
+  take({ set: { cluster, verdict } });
+  requestAnimationFrame(() => setTimeout(takeLater));
 }
 
 function open() {
@@ -47,17 +79,10 @@ function open() {
   mine.onmessage = (event) => {
     if (mine !== source) return;
     const change = JSON.parse(event.data);
-    batch(() => {
-      if (first) {
-        // What the stream before had and this one has not is gone.
-        for (const [name, at] of parts) if (!(name in change.set)) at.value = null;
-        first = false;
-      }
-      for (const [name, value] of Object.entries(change.set ?? {})) part(name).value = value;
-      for (const name of change.drop ?? []) part(name).value = null;
-      link.value = "live";
-      refused.value = "";
-    });
+    takeLater();
+    if (first) begin(change);
+    else take(change);
+    first = false;
   };
   mine.onopen = () => { first = true; };
   mine.onerror = () => {
