@@ -77,12 +77,14 @@ func (d *decider) count() {
 			clusters.Waiting++
 		}
 		if reason := m.trouble(d.target); reason != "" {
-			trouble := v1alpha1.ClusterTrouble{Cluster: placement.ClusterName(m.target), Stage: d.stageName(m), Reason: cut(reason, maxReason)}
+			trouble := v1alpha1.ClusterTrouble{Cluster: placement.ClusterName(m.target), Stage: d.stageName(m), Reason: reason}
 			troubles = append(troubles, ranked{trouble, rank})
 		}
 	}
 	slices.SortStableFunc(troubles, func(a, b ranked) int { return cmp.Compare(b.severity, a.severity) })
 	for _, trouble := range troubles[:min(len(troubles), mostWorst)] {
+		// Only what is told is cut: that takes its time, and in a bad hour all clusters fail.
+		trouble.Reason = cut(trouble.Reason, maxReason)
 		status.Worst = append(status.Worst, trouble.ClusterTrouble)
 	}
 }

@@ -5,6 +5,7 @@ package web
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -61,7 +62,7 @@ func clusterOf(o Options, s *snapshot.Snapshot, name string) clusterView {
 		return clusterView{Name: name, Missing: true, Near: summary.Near(name, names)}
 	}
 	view := clusterView{
-		Name: name, Version: cluster.Status.Version, Labels: cluster.Labels,
+		Name: name, Version: cluster.Status.Version, Labels: labelsOf(cluster.Labels),
 		Commands: []string{o.Program + " clusters " + name},
 	}
 	if ready := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ReadyCondition); ready != nil {
@@ -88,6 +89,17 @@ func clusterOf(o Options, s *snapshot.Snapshot, name string) clusterView {
 	}
 	view.Happened = happenedTo(o, events.SubjectsNamed(ids...), on, nil, true)
 	return view
+}
+
+// mostLabels is how many labels of a cluster are shown, by their names.
+const mostLabels = 30
+
+func labelsOf(all map[string]string) map[string]string {
+	kept := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(all))[:min(len(all), mostLabels)] {
+		kept[name] = all[name]
+	}
+	return kept
 }
 
 // briefsOf returns layers in one line each, the worst first.

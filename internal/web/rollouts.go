@@ -158,6 +158,9 @@ func platformOf(o Options, observed rules.Observation, lacking []string) platfor
 	}
 	standing.Clusters, view.More = listedClusters(standing.Clusters)
 	standing.Why = clip(standing.Why)
+	// The page shows each cluster, and not its versions or the worst once more.
+	standing.From, standing.Worst = []string{}, []v1alpha1.ClusterTrouble{}
+	standing.Lock = picked(standing.Lock)
 	settled(standing.Stages)
 	subjects := events.SubjectsNamed(subjectsOf(v1alpha1.PlatformKind, "", name, observed.Layers)...)
 	view.Happened = happenedTo(o, subjects, observed.Layers, observed.Platform.Status.Approvals, true)
@@ -187,6 +190,15 @@ func listedClusters(all []platforms.Cluster) ([]platforms.Cluster, int) {
 		kept[i].Why = clip(kept[i].Why)
 	}
 	return kept, len(all) - len(kept)
+}
+
+// picked returns as many picked applications as are shown.
+func picked(lock []v1alpha1.LockedApplication) []v1alpha1.LockedApplication {
+	kept := slices.Clone(lock[:min(len(lock), mostClusters)])
+	for i := range kept {
+		kept[i].Why = clip(kept[i].Why)
+	}
+	return append([]v1alpha1.LockedApplication{}, kept...)
 }
 
 // settled leaves out what changes with every look although nothing has.
@@ -249,6 +261,7 @@ func planOf(o Options, observed rules.Observation, lacking []string, version str
 	})
 	p.Plan.Clusters, _ = listedClusters(p.Plan.Clusters)
 	p.Plan.Why = clip(p.Plan.Why)
+	p.Plan.Lock = picked(p.Plan.Lock)
 	// When it was made says nothing: it is made anew with each change.
 	p.Plan.At = metav1.Time{}
 	settled(p.Plan.Stages)

@@ -17,8 +17,13 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/live"
+	"github.com/strata-project/strata/internal/answers/preview"
+	"github.com/strata-project/strata/internal/answers/repository"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/web"
 	"github.com/strata-project/strata/internal/web/webtest"
@@ -218,7 +223,8 @@ status:
 	s.Layers[0].Status.Conditions[0].Message = evil + long
 	s.Layers[1].Status.Conditions[0].Message = evil
 	s.Layers[1].Status.BlockedBy[0].Message = evil + "\u202egnp.exe\x00\u2028"
-	address := serve(t, webtest.Play(s, nil))
+	cluster := webtest.Play(s, nil)
+	address := serve(t, cluster)
 	tab := browser.Open(t)
 	tab.Go(address)
 	tab.Says("h1", "2 failed")
@@ -228,6 +234,24 @@ status:
 		tab.Says(".panel h2", name)
 		tab.Says(".chain", "<script>")
 		tab.Press(browser.Escape)
+	}
+	// Each other view, too: what a Platform, a cluster, a commit and a plan say.
+	s.Platforms = []*v1alpha1.Platform{{ObjectMeta: metav1.ObjectMeta{Name: "edge"}, Status: v1alpha1.PlatformStatus{
+		Conditions: []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: "False", Reason: evil, Message: evil}}, Stages: []v1alpha1.StageStatus{{Name: evil, State: evil, Approval: evil}},
+	}}}
+	s.Clusters = []*v1alpha1.RemoteCluster{{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "x", Labels: map[string]string{"a": evil}}, Status: v1alpha1.RemoteClusterStatus{
+		Version: evil, Conditions: []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: "False", Reason: evil, Message: evil}},
+	}}}
+	cluster.Offer(live.Repository{Folder: evil, Revisions: []repository.Revision{{Name: "HEAD", Commit: "x", Title: evil}}})
+	cluster.Answer(live.Request{Of: live.OfSources}, live.Preview{Done: true, Plan: &preview.Plan{
+		Notes: []string{evil}, Counts: map[preview.Verb]int{preview.Change: 1}, Blocked: []preview.Layer{{Layer: evil, Verdict: preview.Wait, Message: evil}},
+		Actions: []preview.Action{{Layer: evil, Object: preview.Object{Kind: evil, Name: evil}, Action: preview.Change, Note: evil, Changes: []preview.ObjectChange{{Verb: "change", Lines: []string{"~ " + evil}}}}},
+	}})
+	for path, selector := range map[string]string{
+		"/platforms": ".cards", "/platforms/edge": "article", "/clusters?cluster=fleet%2Fx": ".panel", "/plan?of=sources": ".diff",
+	} {
+		tab.Go(strings.TrimSuffix(address, pathOf(address)) + path)
+		tab.Says(selector, "<script>")
 	}
 	if browser.Value[bool](tab, "'evil' in document.body.dataset || document.querySelectorAll('main img, main script, main iframe, [href^=javascript]').length > 0") {
 		t.Error("what a layer says has become markup")
