@@ -108,6 +108,18 @@ func addPlatforms(all map[string]any, o Options, s *snapshot.Snapshot, q query) 
 	all["platforms"] = listed[string]{names, len(briefs) - len(names)}
 }
 
+// worstRollout says how the Platform fares that fares worst, whatever view is shown: a stage
+// that waits for approval is no layer's fault.
+func worstRollout(s *snapshot.Snapshot, wanted labels.Selector) verdict.State {
+	worst := verdict.Well
+	for _, platform := range shownPlatforms(s, wanted) {
+		if fares := platforms.BriefOf(platform).Fares; verdict.Compare(fares, worst) < 0 {
+			worst = fares
+		}
+	}
+	return worst
+}
+
 // shownPlatforms returns the Platforms that are chosen, or of which a chosen layer is.
 func shownPlatforms(s *snapshot.Snapshot, wanted labels.Selector) []*v1alpha1.Platform {
 	if wanted == nil {

@@ -172,6 +172,9 @@ func sections(o Options, q query) map[string]any {
 	if r, err := requestOf(q.of, q.only, q.again); q.of != "" && err == nil {
 		all["preview"] = previewOf(o, r, q)
 	}
+	if fares := worstRollout(s, o.Cluster.Wanted()); fares != verdict.Well {
+		all["rollouts"] = fares
+	}
 	if broken, is := o.Cluster.Broken(); is {
 		all["stale"] = staleOf(broken)
 	}

@@ -11,14 +11,13 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"sync"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -70,25 +69,31 @@ func (f *fixture) labelled(layer *v1alpha1.AddonsLayer) {
 	layer.Labels["team"] = f.prefix
 }
 
-// cordoned has no node take Pods any more, until what it returns is called, or the test ends.
-func (f *fixture) cordoned() (undo func()) {
+// pool makes a node that takes Pods of the test alone, and returns what cordons it, or takes
+// it back into use.
+func (f *fixture) pool() (cordon func(bool)) {
 	f.Helper()
-	set := func(unschedulable bool) {
-		nodes := &corev1.NodeList{}
-		f.must(stack.client.List(f.ctx, nodes))
-		for i := range nodes.Items {
-			patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, unschedulable)
-			f.must(stack.client.Patch(f.ctx, &nodes.Items[i], client.RawPatch(types.StrategicMergePatchType, patch)))
-		}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: f.prefix + "-node", Labels: map[string]string{"pool": f.prefix}, Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
+	}}
+	node.Spec.Taints = []corev1.Taint{{Key: "pool", Value: f.prefix, Effect: corev1.TaintEffectNoSchedule}}
+	f.must(stack.client.Create(f.ctx, node))
+	f.Cleanup(func() { _ = stack.client.Delete(f.ctx, node) })
+	return func(unschedulable bool) {
+		f.Helper()
+		f.patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}, fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, unschedulable))
 	}
-	set(true)
-	undo = sync.OnceFunc(func() { set(false) })
-	f.Cleanup(undo)
-	return undo
 }
 
-// The page shows how layers get on while they do, names the Pod that no node takes once these
-// are cordoned, says what the plug-in says, and is used by the keyboard alone.
+// pooled returns a HelmRelease with a Deployment whose Pods go to the pool of the test.
+func (f *fixture) pooled(name string) string {
+	f.Helper()
+	return strings.Replace(f.deploymentRelease(name, false), "{nodeSelector: {}}",
+		fmt.Sprintf("{nodeSelector: {pool: %s}, tolerations: [{key: pool, value: %s, effect: NoSchedule}]}", f.prefix, f.prefix), 1)
+}
+
+// The page shows how layers get on while they do, names the Pod that no node takes once
+// that is cordoned, says what the plug-in says, and is used by the keyboard alone.
 func TestThePageFollowsTheCluster(t *testing.T) {
 	f := newFixture(t)
 	path, err := builtPlugin()
@@ -102,17 +107,18 @@ func TestThePageFollowsTheCluster(t *testing.T) {
 	tab.Says(".empty", "There are no layers yet")
 
 	revision := f.push(map[string]string{
-		"base/release.yaml": f.deploymentRelease("base", false),
-		"mesh/release.yaml": f.deploymentRelease("mesh", false),
+		"base/release.yaml": f.pooled("base"),
+		"mesh/release.yaml": f.pooled("mesh"),
 		"apps/release.yaml": f.configMapRelease("apps", "x"),
 	})
+	cordon := f.pool()
 	f.layer("base", f.labelled)
 	f.layer("apps", f.labelled, f.dependsOn("mesh"))
 	node := func(name string) string { return fmt.Sprintf("[data-layer=%q]", name) }
 	tab.Says(node(apps), "ApplyPending")
 	f.deployed("base", revision)
 	tab.Says(node(base)+".Well", "Deployed 1/1")
-	uncordon := f.cordoned()
+	cordon(true)
 	f.layer("mesh", f.labelled, f.dependsOn("base"))
 	// The Pod is named while the layer's own time is not over yet.
 	tab.Says("h1", "1 waits for "+mesh+"; "+mesh+" waits: Pod mesh-")
@@ -184,7 +190,7 @@ func TestThePageFollowsTheCluster(t *testing.T) {
 	tab.Press(browser.Escape)
 	f.resume("apps")
 	tab.Says(node(apps), "ApplyPending")
-	uncordon()
+	cordon(false)
 	tab.Says(node(apps)+".Well", "Deployed 1/1")
 	tab.Says("h1", "3 layers: 3 deployed")
 	tab.Until("document.title.startsWith('✓')")
@@ -193,10 +199,10 @@ func TestThePageFollowsTheCluster(t *testing.T) {
 	tab.Says(".line .deployment", revision)
 	// What Helm has made is shown with its state, as it is now.
 	tab.Says(".panel .tree details li:has(.icon.Well)", "Deployment "+f.prefix+"/base")
-	uncordon = f.cordoned()
+	cordon(true)
 	f.must(stack.client.DeleteAllOf(f.ctx, &corev1.Pod{}, client.InNamespace(f.prefix), client.MatchingLabels{"app.kubernetes.io/instance": "base"}))
 	tab.Says(".panel .tree details[open] li:has(.icon.Moving)", "InProgress")
-	uncordon()
+	cordon(false)
 	tab.Says(".panel .tree details li:has(.icon.Well)", "Deployment "+f.prefix+"/base")
 }
 

@@ -202,6 +202,7 @@ func TestRolloutIsShown(t *testing.T) {
 	r.decide(nil)
 	cluster.Set(r.s)
 	tab.Says(".stage.now", "needs approval: europe@1.1.0")
+	tab.Until("document.querySelector('nav .icon.Waiting') !== null")
 	tab.Says(".commands", "kubectl strata platform approve edge --stage europe")
 	tab.Until("!document.querySelector('.stage time')")
 	tab.Says("table.rows", "edge-000")

@@ -220,6 +220,27 @@ func (g *Plan) Annotate(name string, annotations map[string]any) error {
 	return nil
 }
 
+// Unfetched says of sources whose artifacts could not be fetched why not, sorted; their layers
+// are taken to stay as they are. own is that of a layer among names. It knows them once a
+// plan was made that is lenient.
+func (g *Plan) Unfetched(names ...string) (others []string, own error) {
+	mine := map[sources.Ref]bool{}
+	for _, layer := range g.Planned {
+		if slices.Contains(names, layer.Name) {
+			mine[sources.Of(layer, g.settings.Namespace)] = true
+		}
+	}
+	for ref, err := range g.away {
+		if mine[ref] {
+			own = fmt.Errorf("cannot fetch what %s holds: %w", ref, err)
+		} else {
+			others = append(others, fmt.Sprintf("%s cannot be fetched, so that its layers are taken to stay as they are: %v", ref, err))
+		}
+	}
+	slices.Sort(others)
+	return others, own
+}
+
 // connect reads a cluster that is there.
 func (g *Plan) connect(ctx context.Context) error {
 	var err error

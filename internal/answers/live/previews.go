@@ -29,6 +29,8 @@ const (
 	mostPreviews = 8
 	// mostRevisions is how many branches and tags are offered, the newest.
 	mostRevisions = 50
+	// mostNoted is how many sources are named that cannot be fetched.
+	mostNoted = 5
 	// mostPlanned is how many layers of a Platform are planned object by object, in the order
 	// in which they are written.
 	mostPlanned = 20
@@ -122,7 +124,9 @@ func (c *Cluster) forget() bool {
 	return true
 }
 
+// make makes a preview once it is its turn.
 func (c *Cluster) make(ctx context.Context, r Request, into *job) {
+	defer into.cancel()
 	select {
 	case c.turn <- struct{}{}:
 		defer func() { <-c.turn }()
@@ -147,7 +151,8 @@ func (c *Cluster) make(ctx context.Context, r Request, into *job) {
 
 func (c *Cluster) previewOf(ctx context.Context, r Request, say func(string, ...any)) (*preview.Plan, []drift.Layer, error) {
 	var lacking []string
-	o := gather.PlanOptions{Lenient: r.Of == OfDrift, OnRead: func(s *snapshot.Snapshot) { lacking = gather.Lacking(s) }}
+	// One source that cannot be fetched is no reason to say nothing of the others.
+	o := gather.PlanOptions{Lenient: true, OnRead: func(s *snapshot.Snapshot) { lacking = gather.Lacking(s) }}
 	if r.Of == OfGit || r.Of == OfFolder {
 		if c.o.Repository == "" {
 			return nil, nil, errors.New("no repository is known: give one with --git when the page is opened")
@@ -180,6 +185,14 @@ func (c *Cluster) previewOf(ctx context.Context, r Request, say func(string, ...
 	made, err := gathered.Preview(ctx, wanted)
 	if err != nil {
 		return nil, nil, err
+	}
+	others, own := gathered.Unfetched(cmp.Or(r.Layer, r.Only))
+	if own != nil {
+		return nil, nil, own
+	}
+	made.Notes = append(made.Notes, others[:min(len(others), mostNoted)]...)
+	if more := len(others) - mostNoted; more > 0 {
+		made.Notes = append(made.Notes, fmt.Sprintf("%d more sources cannot be fetched", more))
 	}
 	switch r.Of {
 	case OfPlatform:

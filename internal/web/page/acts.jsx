@@ -27,7 +27,8 @@ export function Act({ act, name, more }) {
 function open(act) {
   intends.value = null;
   failed.value = "";
-  asking.value = { act, preview: "" };
+  // What it changes is made anew, however often the same was asked about.
+  asking.value = { act, preview: "", again: Date.now().toString(36) };
 }
 
 async function send(act, dry) {
@@ -44,10 +45,10 @@ async function look(act) {
   const mine = ++asked;
   try {
     const found = await send(act, true);
-    if (mine !== asked) return;
+    if (mine !== asked || !asking.value) return; // It was asked otherwise, or closed.
     intends.value = found;
     failed.value = "";
-    asking.value = { act, preview: found.preview ?? "" };
+    asking.value = { ...asking.value, act, preview: found.preview ?? "" };
   } catch (error) {
     if (mine === asked) [intends.value, failed.value] = [null, error.message];
   }
@@ -68,7 +69,7 @@ export function Asking() {
     look(filled(form.current, asking.value.act));
   }, [kind]);
   if (!kind) return null;
-  const { act, preview } = asking.value;
+  const { act, preview, again } = asking.value;
   const close = () => { asked++; dialog.current?.close(); asking.value = null; };
   const change = () => look(filled(form.current, act));
   const confirm = async (event) => {
@@ -84,7 +85,7 @@ export function Asking() {
     busy.value = false;
   };
   const made = part("preview").value;
-  const shown = preview && made?.of === preview ? made : null;
+  const shown = preview && made?.of === preview && made.again === again ? made : null;
   return (
     <dialog ref={dialog} class="act" aria-labelledby="act-title" onClose={() => { asking.value = null; }}>
       <form ref={form} onSubmit={confirm} onInput={change}>

@@ -8,6 +8,7 @@ import { Cluster } from "./cluster.jsx";
 import { Clusters } from "./clusters.jsx";
 import { commandOf } from "./command.js";
 import { Graph } from "./graph.jsx";
+import { Icon } from "./icons.jsx";
 import { Layer } from "./layer.jsx";
 import { Help, Palette } from "./palette.jsx";
 import { Plan } from "./plan.jsx";
@@ -18,6 +19,9 @@ import { Freshness, Verdict } from "./verdict.jsx";
 
 /** views are what the keys 1 and on lead to. */
 const views = [["layers", "/", "Layers"], ["clusters", "/clusters", "Clusters"], ["platforms", "/platforms", "Roll-outs"], ["plan", "/plan", "Plan"]];
+
+/** rollouts says how the Platform fares that fares worst; null where all are well. */
+const rollouts = part("rollouts");
 
 const shown = { layers: Graph, clusters: Clusters, platforms: Rollouts, plan: Plan };
 
@@ -30,7 +34,7 @@ function Page() {
         <a class="brand" href="/">Strata</a>
         <span class="where">{part("cluster").value?.name}</span>
         <nav aria-label="Views">
-          {views.map(([name, path, title]) => <a key={name} href={path} aria-current={view.value === name ? "page" : undefined}>{title}</a>)}
+          {views.map(([name, path, title]) => <a key={name} href={path} aria-current={view.value === name ? "page" : undefined}>{title}{name === "platforms" && rollouts.value && <> <Icon state={rollouts.value} said /></>}</a>)}
         </nav>
         <Freshness />
         <button type="button" onClick={() => { palette.value = true; }}>Find <kbd>/</kbd></button>
@@ -80,8 +84,8 @@ effect(() => {
     platforms: { view: "platforms", platform: platform.value, plan: planned.value },
     plan: { view: "plan", ...(of.value && { of: of.value }), ...(only.value && { only: only.value }), ...(again.value && { again: again.value }) },
   }[view.value];
-  const preview = asking.value?.preview;
-  show({ ...query, ...(preview && { of: preview, only: "", again: "" }), ...(opened.value && { layer: opened.value }), ...(cluster.value && { cluster: cluster.value }) });
+  const asked = asking.value;
+  show({ ...query, ...(asked?.preview && { of: asked.preview, only: "", again: asked.again }), ...(opened.value && { layer: opened.value }), ...(cluster.value && { cluster: cluster.value }) });
 });
 
 const root = document.getElementById("page");
