@@ -302,8 +302,9 @@ func (b *Tab) Resident() int64 {
 	var sum int64
 	for _, path := range commands {
 		command, err := os.ReadFile(path)
-		if err != nil || !strings.Contains(string(command), "--type=renderer") || !strings.Contains(string(command), filepath.Base(b.profile)) {
-			continue // It has ended, or is somebody else's.
+		if err != nil || !strings.Contains(string(command), "--type=renderer") || !strings.Contains(string(command), b.profile) ||
+			strings.Contains(string(command), "--top-chrome-webui") {
+			continue // It has ended, is somebody else's, or draws the browser's own window.
 		}
 		rollup, err := os.ReadFile(filepath.Join(filepath.Dir(path), "smaps_rollup"))
 		if err != nil {
