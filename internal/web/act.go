@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -158,14 +159,7 @@ func (o Options) commandFor(act acts.Act) string {
 
 // quoted writes a text as one word of a shell.
 func quoted(text string) string {
-	var word []rune
-	for _, r := range text {
-		if r == '\'' {
-			word = append(word, []rune(`'\'`)...)
-		}
-		word = append(word, r)
-	}
-	return "'" + string(word) + "'"
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
 // actsOf returns what may be done to a layer.
