@@ -85,6 +85,33 @@ func serve(t testing.TB, cluster *webtest.Played) string {
 	return server.URL + local.Path()
 }
 
+// A browser tells of a dialog that was closed in a task of its own. A stroke that comes
+// before that opens the next dialog all the same, and what was closed does not close it.
+func TestStrokesRightAfterEsc(t *testing.T) {
+	tab := browser.Open(t)
+	tab.Go(serve(t, recorded(t, "platform.yaml")))
+	tab.Says("h1", "5 layers")
+	for key, opens := range map[string]string{"/": ".palette", "?": ".keys"} {
+		for _, between := range []string{"", "await null"} {
+			tab.Press("/")
+			tab.Until("document.querySelector('dialog.palette[open]')")
+			open := browser.Value[bool](tab, fmt.Sprintf(`(async () => {
+				const told = new Promise((done) => document.querySelector("dialog").addEventListener("close", () => setTimeout(done)));
+				document.querySelector("dialog").requestClose();
+				%s;
+				document.body.dispatchEvent(new KeyboardEvent("keydown", {key: %q, bubbles: true}));
+				await Promise.race([told, new Promise((done) => setTimeout(done, 200))]);
+				return !!document.querySelector("dialog%s[open]");
+			})()`, between, key, opens))
+			if !open {
+				t.Errorf("%s right after Esc, with %q between, opens nothing", key, between)
+			}
+			tab.Press(browser.Escape)
+			tab.Until("!document.querySelector('dialog')")
+		}
+	}
+}
+
 // Each view is looked at in light and dark, on a telephone, a laptop and a wall: nobody is
 // kept from using it, and nothing sticks out to the side.
 func TestViews(t *testing.T) {

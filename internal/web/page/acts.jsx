@@ -6,6 +6,7 @@
 
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
+import { Dialog } from "./dialog.jsx";
 import { Commands } from "./panel.jsx";
 import { Made } from "./plan.jsx";
 import { acting, asking, said } from "./state.js";
@@ -60,47 +61,43 @@ function filled(form, act) {
 }
 
 /** Asking is the dialog of the act that is asked about. */
-export function Asking() {
-  const dialog = useRef(null), form = useRef(null);
-  const kind = asking.value?.act.act;
-  useEffect(() => {
-    if (!kind) return;
-    dialog.current.showModal();
-    look(filled(form.current, asking.value.act));
-  }, [kind]);
-  if (!kind) return null;
-  const { act, preview, again } = asking.value;
-  const close = () => { asked++; dialog.current?.close(); asking.value = null; };
+export const Asking = () => asking.value && <Asked {...asking.value} />;
+
+function Asked({ act, preview, again }) {
+  const form = useRef(null);
+  useEffect(() => { look(filled(form.current, act)); }, []);
+  const close = () => { asked++; asking.value = null; };
   const change = () => look(filled(form.current, act));
   const confirm = async (event) => {
     event.preventDefault();
     busy.value = true;
+    const open = () => asking.value?.again === again;
     try {
       const done = await send(filled(form.current, act), false);
       said.value = done.done;
-      close();
+      if (open()) close();
     } catch (error) {
-      failed.value = error.message;
+      (open() ? failed : said).value = error.message;
     }
     busy.value = false;
   };
   const made = part("preview").value;
   const shown = preview && made?.of === preview && made.again === again ? made : null;
   return (
-    <dialog ref={dialog} class="act" aria-labelledby="act-title" onClose={() => { asking.value = null; }}>
+    <Dialog class="act" aria-labelledby="act-title" onClose={close}>
       <form ref={form} onSubmit={confirm} onInput={change}>
-        <h2 id="act-title">{titles[kind]}: {act.layer ?? `stage ${act.stage} of platform ${act.platform}`}</h2>
+        <h2 id="act-title">{titles[act.act]}: {act.layer ?? `stage ${act.stage} of platform ${act.platform}`}</h2>
         <Fields act={act} />
         {intends.value?.says.map((text) => <p key={text}>{text}</p>)}
         {failed.value && <p class="until" role="status">{failed.value}</p>}
         {preview && <section class="group" aria-label="What it changes">{shown?.error ? <p class="says bad">{shown.error}</p> : shown?.done ? <Made made={shown} /> : <p class="says dim">{shown?.says ?? "reads"} …</p>}</section>}
         {intends.value && <Commands all={[intends.value.command]} />}
         <p class="choices">
-          <button type="submit" class="go" disabled={!intends.value || busy.value}>{titles[kind]}</button>
+          <button type="submit" class="go" disabled={!intends.value || busy.value}>{titles[act.act]}</button>
           <button type="button" onClick={close}>Cancel</button>
         </p>
       </form>
-    </dialog>
+    </Dialog>
   );
 }
 

@@ -5,7 +5,8 @@
 // page need not hold all names.
 
 import { signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect } from "preact/hooks";
+import { Dialog } from "./dialog.jsx";
 import { Icon } from "./icons.jsx";
 import { commandOf } from "./command.js";
 import { copy, go, help, opened, palette, pathOf, previewPath, turn } from "./state.js";
@@ -50,16 +51,12 @@ const choices = () => {
 };
 
 /** Palette is a dialog over the page. */
-export function Palette() {
-  const dialog = useRef(null);
-  useEffect(() => {
-    if (!palette.value) return;
-    dialog.current.showModal();
-    look("");
-  }, [palette.value]);
-  if (!palette.value) return null;
+export const Palette = () => palette.value && <Opened />;
+
+function Opened() {
+  useEffect(() => { look(""); }, []);
   const list = choices();
-  const close = () => { dialog.current?.close(); palette.value = false; };
+  const close = () => { palette.value = false; };
   const choose = (choice) => { close(); choice?.run(); };
   const key = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -73,7 +70,7 @@ export function Palette() {
     }
   };
   return (
-    <dialog ref={dialog} class="palette" aria-label="Find a layer, or do something" onClose={() => { palette.value = false; }} onKeyDown={key}>
+    <Dialog class="palette" aria-label="Find a layer, or do something" onClose={close} onKeyDown={key}>
       <input type="text" role="combobox" aria-expanded="true" aria-controls="choices" aria-autocomplete="list" aria-activedescendant={list.length ? "choice-" + at.value : undefined}
         aria-label="Name of a layer, or what to do" placeholder="A layer, or what to do" value={typed.value} onInput={(event) => look(event.target.value)} autoFocus />
       <ul id="choices" role="listbox" aria-label="What was found">
@@ -84,24 +81,22 @@ export function Palette() {
         ))}
       </ul>
       {list.length === 0 && <p class="dim" role="status">Nothing has this name.</p>}
-    </dialog>
+    </Dialog>
   );
 }
 
 /** Help lists the keys. */
 export function Help() {
-  const dialog = useRef(null);
-  useEffect(() => { if (help.value) dialog.current.showModal(); }, [help.value]);
-  if (!help.value) return null;
-  return (
-    <dialog ref={dialog} class="keys" aria-labelledby="keys-title" onClose={() => { help.value = false; }}>
+  const close = () => { help.value = false; };
+  return help.value && (
+    <Dialog class="keys" aria-labelledby="keys-title" onClose={close}>
       <h2 id="keys-title">Keys</h2>
       <dl>
         {[["/ or Ctrl-K", "find a layer, or do something"], ["arrows", "go from layer to layer"], ["Enter", "open a layer"], ["Esc", "close what is open"], ["1, 2, 3, 4", "the layers, the clusters, the roll-outs, plans"], ["c", "copy the command that shows this"], ["t", "light, dark, or as the system has it"], ["?", "this list"]].map(([key, what]) => (
           <div key={key}><dt><kbd>{key}</kbd></dt><dd>{what}</dd></div>
         ))}
       </dl>
-      <button type="button" onClick={() => dialog.current.close()}>Close</button>
-    </dialog>
+      <button type="button" onClick={close}>Close</button>
+    </Dialog>
   );
 }
