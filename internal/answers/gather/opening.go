@@ -117,19 +117,22 @@ func (c *Cluster) Open(ctx context.Context, s *snapshot.Snapshot, chosen ...*v1a
 		if err != nil {
 			return nil, err
 		}
-		Deny(here, parts, may)
+		maps.Copy(here.Unread, Refused(parts, may))
 		read[namespace] = here
 	}
 	return Opened(s, closed, read), nil
 }
 
-// Deny has parts that are not among those that may be listed be unread.
-func Deny(s *snapshot.Snapshot, parts, may []snapshot.Part) {
+// Refused returns, of parts, those that are not among what may be listed, each with an error
+// that says so.
+func Refused(parts, may []snapshot.Part) map[snapshot.Part]error {
+	refused := map[snapshot.Part]error{}
 	for _, part := range parts {
 		if !slices.Contains(may, part) {
-			s.Unread[part] = apierrors.NewForbidden(part.GroupResource(), "", nil)
+			refused[part] = apierrors.NewForbidden(part.GroupResource(), "", nil)
 		}
 	}
+	return refused
 }
 
 // PartsOf returns the parts that hold objects of kinds, and those that the cluster does not

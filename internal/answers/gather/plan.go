@@ -64,6 +64,15 @@ type PreviewOptions struct {
 // or revision, which stays open until Close.
 func (c *Cluster) Plan(ctx context.Context, o PlanOptions) (*Plan, error) {
 	g := &Plan{cluster: c, options: o, unread: map[objects.ID]bool{}, unreadable: map[objects.ID]error{}, away: map[sources.Ref]error{}, settings: defaultSettings}
+	if err := g.gather(ctx); err != nil {
+		g.Close()
+		return nil, err
+	}
+	return g, nil
+}
+
+func (g *Plan) gather(ctx context.Context) error {
+	o := g.options
 	var err error
 	switch {
 	case o.FromDir != "":
@@ -74,29 +83,29 @@ func (c *Cluster) Plan(ctx context.Context, o PlanOptions) (*Plan, error) {
 		g.repository, err = repository.OpenGit(ctx, o.FromGit)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if o.Offline {
-		g.Snapshot = &snapshot.Snapshot{Now: c.now(), Version: o.Kubernetes, Unread: map[snapshot.Part]error{}}
+		g.Snapshot = &snapshot.Snapshot{Now: g.cluster.now(), Version: o.Kubernetes, Unread: map[snapshot.Part]error{}}
 		if o.Kubernetes == "" {
 			g.note("--k8s is not given, so that it is not known which Kubernetes version this is for: layers that ask for one wait")
 		}
 	} else if err := g.connect(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	if o.Namespace != "" {
 		g.settings.Namespace = o.Namespace
 	}
 	if err := g.merge(ctx, o.LayersIn); err != nil {
-		return nil, err
+		return err
 	}
 	if g.repository == nil {
-		return g, nil
+		return nil
 	}
 	if g.source, err = g.sourceNamed(o.Source); err != nil {
-		return nil, err
+		return err
 	}
-	return g, g.archive(ctx)
+	return g.archive(ctx)
 }
 
 // Close ends the use of a folder or revision.

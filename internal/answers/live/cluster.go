@@ -68,9 +68,11 @@ type Cluster struct {
 	changed chan struct{}
 	places  map[spot]*place
 	labels  map[objects.ID]known
-	// previews that were asked for, of which one is made at a time: it has the turn.
+	// previews that were asked for, of which one is made at a time: it has the turn. Each that
+	// is made may have files.
 	previews   map[Request]*job
 	turn       chan struct{}
+	making     sync.WaitGroup
 	repository Repository
 	rights     map[string]right
 }
@@ -95,11 +97,7 @@ func (c *Cluster) parts(ctx context.Context, at spot, cluster *gather.Cluster) (
 		return append([]snapshot.Part{snapshot.Events}, events.Makers...), refused, nil
 	case at.kinds == opened:
 		watched, err = cluster.MayList(ctx, at.Namespace, openable...)
-		for _, part := range openable {
-			if !slices.Contains(watched, part) {
-				refused[part] = apierrors.NewForbidden(part.GroupResource(), "", nil)
-			}
-		}
+		refused = gather.Refused(openable, watched)
 	case at.kinds != "":
 		var unserved []snapshot.Part
 		watched, unserved = cluster.PartsOf(wantedIn(strings.Split(at.kinds, " ")))
@@ -149,15 +147,16 @@ func Open(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// Close ends all watches.
+// Close ends all watches and previews, and leaves no file of them behind.
 func (c *Cluster) Close() {
 	c.cancel()
 	c.main.Stop()
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	for _, each := range c.places {
 		each.stop()
 	}
+	c.mu.Unlock()
+	c.making.Wait()
 }
 
 // Ready waits until everything was read once.

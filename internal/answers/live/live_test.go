@@ -59,6 +59,7 @@ var resources = map[string]schema.GroupVersionResource{
 	"Namespace": snapshot.Namespaces.GroupVersionResource, "Pod": snapshot.Pods.GroupVersionResource,
 	"ReplicaSet": snapshot.ReplicaSets.GroupVersionResource, "Deployment": snapshot.Workloads[0].GroupVersionResource,
 	"Event": snapshot.Events.GroupVersionResource, "ConfigMap": snapshot.ConfigMaps.GroupVersionResource,
+	"GitRepository": snapshot.GitRepositories.GroupVersionResource,
 }
 
 // fixture is a cluster that is looked at through a door that can be shut.
@@ -107,8 +108,8 @@ func (f *fixture) through(config *rest.Config) *rest.Config {
 	return &rest.Config{Host: f.door.URL, QPS: -1}
 }
 
-// open looks at the cluster as a user.
-func (f *fixture) open(config *rest.Config) (*live.Cluster, *gather.Cluster) {
+// open looks at the cluster as a user, with options that are changed.
+func (f *fixture) open(config *rest.Config, with ...func(*live.Options)) (*live.Cluster, *gather.Cluster) {
 	f.Helper()
 	through := f.through(config)
 	mapper := func() (meta.RESTMapper, error) {
@@ -119,7 +120,11 @@ func (f *fixture) open(config *rest.Config) (*live.Cluster, *gather.Cluster) {
 		return restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client)), nil
 	}
 	read := gather.New(gather.Options{Config: func() (*rest.Config, error) { return through, nil }, Mapper: mapper, Now: time.Now})
-	cluster, err := live.Open(f.Context(), live.Options{Cluster: read, Now: time.Now, Why: gather.WhyOptions{Program: "kubectl strata"}})
+	options := live.Options{Cluster: read, Now: time.Now, Why: gather.WhyOptions{Program: "kubectl strata"}}
+	for _, change := range with {
+		change(&options)
+	}
+	cluster, err := live.Open(f.Context(), options)
 	f.must(err)
 	f.Cleanup(cluster.Close)
 	ctx, cancel := context.WithTimeout(f.Context(), patience)

@@ -103,7 +103,9 @@ func (c *Cluster) Preview(r Request) Preview {
 		ctx, cancel := context.WithCancel(c.ctx)
 		found = &job{cancel: cancel, Preview: Preview{Says: "waits for its turn"}}
 		c.previews[r] = found
-		go c.make(ctx, r, found)
+		if c.ctx.Err() == nil { // Otherwise Close waits for those that there are.
+			c.making.Go(func() { c.make(ctx, r, found) })
+		}
 	}
 	found.used = now
 	return found.Preview
@@ -190,18 +192,12 @@ func (c *Cluster) previewOf(ctx context.Context, r Request, say func(string, ...
 	if own != nil {
 		return nil, nil, own
 	}
+	if from := r.from(); from != "" {
+		made.From = from
+	}
 	made.Notes = append(made.Notes, others[:min(len(others), mostNoted)]...)
 	if more := len(others) - mostNoted; more > 0 {
 		made.Notes = append(made.Notes, fmt.Sprintf("%d more sources cannot be fetched", more))
-	}
-	switch r.Of {
-	case OfPlatform:
-		made.From = fmt.Sprintf("platform %s with version %s", r.Platform, r.Version)
-	case OfRollback:
-		made.From = fmt.Sprintf("going back to deployment %s of layer %s", r.To, r.Layer)
-	case OfResume:
-		made.From = fmt.Sprintf("resuming layer %s", r.Layer)
-	default:
 	}
 	if len(lacking) > 0 {
 		made.Notes = append(made.Notes, fmt.Sprintf("you may not list %s: the plan does without them", strings.Join(lacking, ", ")))
@@ -210,6 +206,20 @@ func (c *Cluster) previewOf(ctx context.Context, r Request, say func(string, ...
 		made.Notes = append(made.Notes, fmt.Sprintf("%d more layers are written or deleted, and are not shown", more))
 	}
 	return made, nil, nil
+}
+
+// from says what a plan is made from; empty where that is a source or what stands for it.
+func (r Request) from() string {
+	switch r.Of {
+	case OfPlatform:
+		return fmt.Sprintf("platform %s with version %s", r.Platform, r.Version)
+	case OfRollback:
+		return fmt.Sprintf("going back to deployment %s of layer %s", r.To, r.Layer)
+	case OfResume:
+		return fmt.Sprintf("resuming layer %s", r.Layer)
+	default:
+		return ""
+	}
 }
 
 // replaced has layers be as the request says, and returns those that are shown for it; nil

@@ -6,16 +6,21 @@ package live_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/plumbing/object"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/live"
+	"github.com/strata-project/strata/internal/answers/preview"
 )
 
 // A preview is made once for all who ask the same, and stays as it was made until somebody
@@ -24,17 +29,7 @@ func TestPreviews(t *testing.T) {
 	f := newFixture(t)
 	f.put(fmt.Sprintf(layer, "planned", "ApplyPending", "False", ""))
 	cluster, _ := f.open(plane.Config())
-	made := func(r live.Request) live.Preview {
-		t.Helper()
-		var p live.Preview
-		f.until(cluster, fmt.Sprint(r), func() error {
-			if p = cluster.Preview(r); !p.Done {
-				return errors.New(p.Says)
-			}
-			return nil
-		})
-		return p
-	}
+	made := func(r live.Request) live.Preview { t.Helper(); return f.made(cluster, r) }
 	first := made(live.Request{Of: live.OfSources, Only: "planned"})
 	if first.Err != nil || first.Plan == nil || len(first.Plan.Blocked) != 1 || first.Plan.Blocked[0].Layer != "planned" {
 		t.Fatalf("it comes to %+v, %v", first.Plan, first.Err)
@@ -61,6 +56,86 @@ func TestPreviews(t *testing.T) {
 	if again := made(live.Request{Of: live.OfSources, Only: "planned"}); !again.At.After(first.At) {
 		t.Error("a preview that was forgotten is still there")
 	}
+}
+
+// made returns what a request comes to once it is made.
+func (f *fixture) made(cluster *live.Cluster, r live.Request) live.Preview {
+	f.Helper()
+	var p live.Preview
+	f.until(cluster, fmt.Sprint(r), func() error {
+		if p = cluster.Preview(r); !p.Done {
+			return errors.New(p.Says)
+		}
+		return nil
+	})
+	return p
+}
+
+// What one source holds cannot be fetched, which is named, and is no reason to say nothing of
+// the layers of others.
+func TestPreviewsGoOnWithoutASource(t *testing.T) {
+	f := newFixture(t)
+	f.put(`apiVersion: source.toolkit.fluxcd.io/v1
+kind: GitRepository
+metadata: {namespace: default, name: away}
+spec: {url: "https://git.invalid/away", interval: 1h}
+status:
+  observedGeneration: 1
+  artifact: {url: "http://127.0.0.1:1/away.tar.gz", path: away.tar.gz, revision: main@sha1:1, digest: "sha256:` + strings.Repeat("0", 64) + `", lastUpdateTime: "2026-01-01T00:00:00Z"}
+  conditions: [{type: Ready, status: "True", reason: Succeeded, message: stored, lastTransitionTime: "2026-01-01T00:00:00Z"}]
+`)
+	f.put(fmt.Sprintf(layer, "beside", "ApplyPending", "False", ""))
+	f.put(strings.Replace(fmt.Sprintf(layer, "far", "Deployed", "True", ""), "{name: addons,", "{namespace: default, name: away,", 1))
+	cluster, _ := f.open(plane.Config())
+	const says = "GitRepository default/away cannot be fetched, so that its layers are taken to stay as they are: "
+	for _, only := range []string{"beside", ""} {
+		p := f.made(cluster, live.Request{Of: live.OfSources, Only: only})
+		if p.Err != nil || p.Plan == nil || !slices.ContainsFunc(p.Plan.Blocked, func(l preview.Layer) bool { return l.Layer == "beside" }) {
+			t.Errorf("only %q: it comes to %+v, %v", only, p.Plan, p.Err)
+		} else if !slices.ContainsFunc(p.Plan.Notes, func(note string) bool { return strings.HasPrefix(note, says) }) {
+			t.Errorf("only %q: the source is not named: %q", only, p.Plan.Notes)
+		}
+	}
+	if p := f.made(cluster, live.Request{Of: live.OfSources, Only: "far"}); p.Err == nil || !strings.Contains(p.Err.Error(), "cannot fetch what GitRepository default/away holds") {
+		t.Errorf("its own layer comes to %+v, %v", p.Plan, p.Err)
+	}
+}
+
+// A revision is unpacked into a temporary folder, which is gone however its preview ends.
+func TestPreviewsLeaveNoFiles(t *testing.T) {
+	temp, folder := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	f := newFixture(t)
+	repository, err := git.PlainInit(folder, false)
+	f.must(err)
+	tree, err := repository.Worktree()
+	f.must(err)
+	f.must(os.WriteFile(filepath.Join(folder, "README.md"), []byte("nothing\n"), 0o600))
+	_, err = tree.Add("README.md")
+	f.must(err)
+	_, err = tree.Commit("change", &git.CommitOptions{Author: &object.Signature{Name: "a", Email: "a@b.c", When: time.Unix(0, 0)}})
+	f.must(err)
+	left := func(what string) {
+		t.Helper()
+		if found, err := filepath.Glob(filepath.Join(temp, "kubectl-strata-*")); err != nil || len(found) > 0 {
+			t.Errorf("%s: left are %q, %v", what, found, err)
+		}
+	}
+	f.put(fmt.Sprintf(layer, "unpacked", "ApplyPending", "False", ""))
+	failing, _ := f.open(plane.Config(), func(o *live.Options) { o.Repository, o.Source = folder, "nowhere" })
+	if p := f.made(failing, live.Request{Of: live.OfGit, Revision: "master"}); p.Err == nil || !strings.Contains(p.Err.Error(), "no layer has the source nowhere") {
+		t.Errorf("it comes to %+v, %v", p.Plan, p.Err)
+	}
+	left("a source that is not there")
+	ended, _ := f.open(plane.Config(), func(o *live.Options) { o.Repository = folder })
+	f.until(ended, "a preview that is made", func() error {
+		if p := ended.Preview(live.Request{Of: live.OfGit, Revision: "master"}); p.Says != "reads the cluster" && !p.Done {
+			return errors.New(p.Says)
+		}
+		return nil
+	})
+	ended.Close()
+	left("the end of the page")
 }
 
 // A Platform is observed with the ConfigMaps that it takes inputs from: each is watched by
