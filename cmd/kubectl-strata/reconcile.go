@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
+	"github.com/strata-project/strata/internal/answers/acts"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/sources"
 )
@@ -79,9 +81,9 @@ func (o *reconcileOptions) run(ctx context.Context, out io.Writer, names []strin
 			return err
 		}
 	}
-	asked := time.Now().Format(time.RFC3339Nano)
+	annotations := acts.ReconcileOf(time.Now())
 	for i := range found {
-		if _, err := o.annotate(ctx, objects, found[i].GetName(), map[string]any{fluxmeta.ReconcileRequestAnnotation: asked}); err != nil {
+		if _, err := o.annotate(ctx, objects, found[i].GetName(), annotations); err != nil {
 			return err
 		}
 		console.Say(out, "layer %s is looked at", found[i].GetName())
@@ -91,7 +93,7 @@ func (o *reconcileOptions) run(ctx context.Context, out io.Writer, names []strin
 	}
 	deployed := goals[0]
 	return o.await(ctx, out, objects, namesOf(found), goal{name: deployed.name, met: func(layer *v1alpha1.AddonsLayer) bool {
-		return layer.Status.LastHandledReconcileAt == asked && deployed.met(layer)
+		return layer.Status.LastHandledReconcileAt == annotations[fluxmeta.ReconcileRequestAnnotation] && deployed.met(layer)
 	}}, o.timeout)
 }
 
@@ -126,9 +128,12 @@ func (o *reconcileOptions) fetch(ctx context.Context, out io.Writer, found []uns
 }
 
 func (o *reconcileOptions) fetchOne(ctx context.Context, out io.Writer, resources dynamic.ResourceInterface, ref sources.Ref) error {
-	asked := time.Now().Format(time.RFC3339Nano)
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, fluxmeta.ReconcileRequestAnnotation, asked)
-	_, err := resources.Patch(ctx, ref.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: console.FieldManager})
+	annotations := acts.ReconcileOf(time.Now())
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	if err != nil {
+		return fmt.Errorf("cannot write the change of %s: %w", ref, err)
+	}
+	_, err = resources.Patch(ctx, ref.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: console.FieldManager})
 	switch {
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("there is no %s; where its layer names no namespace, --source-namespace gives the controller's", ref)
@@ -147,7 +152,7 @@ func (o *reconcileOptions) fetchOne(ctx context.Context, out io.Writer, resource
 		handled, _, _ := unstructured.NestedString(source.Object, "status", "lastHandledReconcileAt")
 		revision, _, _ := unstructured.NestedString(source.Object, "status", "artifact", "revision")
 		ready, message := readyOf(source)
-		if last = message; handled != asked || ready == "Unknown" {
+		if last = message; handled != annotations[fluxmeta.ReconcileRequestAnnotation] || ready == "Unknown" {
 			return false, nil
 		}
 		if ready == "False" {

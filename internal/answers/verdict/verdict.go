@@ -375,6 +375,8 @@ func (c Cause) phrase() string {
 		return begin + name + " is under way"
 	case c.Reason == v1alpha1.ReasonHold:
 		return begin + name + " is on hold: " + c.Says()
+	case c.Reason == v1alpha1.ReasonRolledBack:
+		return begin + name + " is rolled back: " + c.Says()
 	case c.State == Failed:
 		return begin + name + " failed: " + c.Says()
 	}

@@ -76,6 +76,10 @@ func TestSentences(t *testing.T) {
 			layer("base", "Hold", "False", "Hold", "held by ops", ""),
 			"1 cluster, 1 layer: 1 waiting; base is on hold: held by ops", Waiting, nil,
 		},
+		"rolled back": {
+			layer("base", "Deployed", "False", "RolledBack", "went back from version 2 to version 1, because ops asked for it", ""),
+			"1 cluster, 1 layer: 1 failed; base is rolled back: went back from version 2 to version 1, because ops asked for it", Failed, nil,
+		},
 		"a cluster away": {
 			well("a") + fmt.Sprintf(remote, "False"),
 			"2 clusters, 1 layer: 1 deployed; cluster fleet/edge-7 is not ready: the cluster cannot be reached: no route", Failed, nil,
