@@ -5,18 +5,16 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
+	"github.com/strata-project/strata/internal/answers/acts"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 )
 
@@ -59,20 +57,11 @@ func (c *choice) layers(ctx context.Context, names []string) (dynamic.ResourceIn
 	return objects, found.Items, nil
 }
 
-// patch merges something into a layer.
-func (c *choice) patch(ctx context.Context, layers dynamic.ResourceInterface, name string, change map[string]any) (*unstructured.Unstructured, error) {
-	data, err := json.Marshal(change)
-	if err != nil {
-		return nil, fmt.Errorf("cannot write the change of layer %s: %w", name, err)
-	}
-	changed, err := layers.Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: console.FieldManager})
-	if apierrors.IsForbidden(err) {
-		return nil, fmt.Errorf("you may not change layer %s; ask for the right to patch addonslayers.kraan.io: %w", name, err)
-	}
-	return changed, c.Explain(err, snapshot.Layers)
-}
-
 // annotate sets annotations of a layer; nil removes one.
-func (c *choice) annotate(ctx context.Context, layers dynamic.ResourceInterface, name string, annotations map[string]any) (*unstructured.Unstructured, error) {
-	return c.patch(ctx, layers, name, map[string]any{"metadata": map[string]any{"annotations": annotations}})
+func (c *choice) annotate(ctx context.Context, name string, annotations map[string]any) error {
+	err := c.Cluster.Annotate(ctx, acts.Patch{Resource: snapshot.Layers.GroupVersionResource, Name: name, Annotations: annotations})
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("you may not change layer %s; ask for the right to patch addonslayers.kraan.io: %w", name, err)
+	}
+	return c.Explain(err, snapshot.Layers)
 }

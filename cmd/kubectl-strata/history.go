@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
@@ -37,7 +36,7 @@ func newHistory(t *tool) *cobra.Command {
 	command := &cobra.Command{
 		Use: "history LAYER", Short: "Show the last deployments of a layer", Long: historyLong, Example: historyExamples, Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, names []string) error {
-			_, layer, err := c.one(command.Context(), names[0])
+			layer, err := c.one(command.Context(), names[0])
 			if err != nil {
 				return err
 			}
@@ -48,17 +47,17 @@ func newHistory(t *tool) *cobra.Command {
 	return command
 }
 
-// one returns a layer by its name, and how layers are reached.
-func (c *choice) one(ctx context.Context, name string) (dynamic.ResourceInterface, *v1alpha1.AddonsLayer, error) {
-	objects, found, err := c.layers(ctx, []string{name})
+// one returns a layer by its name.
+func (c *choice) one(ctx context.Context, name string) (*v1alpha1.AddonsLayer, error) {
+	_, found, err := c.layers(ctx, []string{name})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	layer := &v1alpha1.AddonsLayer{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found[0].Object, layer); err != nil {
-		return nil, nil, fmt.Errorf("cannot understand layer %s: %w", name, err)
+		return nil, fmt.Errorf("cannot understand layer %s: %w", name, err)
 	}
-	return objects, layer, nil
+	return layer, nil
 }
 
 func (t *tool) printHistory(layer *v1alpha1.AddonsLayer, output string) error {
@@ -145,7 +144,7 @@ func (t *tool) rollback(ctx context.Context, o *rollbackOptions, name string) er
 	case (o.charts.ShowSecrets || o.charts.TrustSources) && !o.plan:
 		return errors.New("--show-secrets and --trust-sources are for --plan")
 	}
-	objects, layer, err := o.one(ctx, name)
+	layer, err := o.one(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -163,7 +162,7 @@ func (t *tool) rollback(ctx context.Context, o *rollbackOptions, name string) er
 		p.From = fmt.Sprintf("going back to deployment %s of layer %s, version %s of revision %s", o.to, name, entry.Version, entry.Revision)
 		return t.printPlan(p, o.output)
 	}
-	if _, err := o.annotate(ctx, objects, name, map[string]any{v1alpha1.RollbackToAnnotation: o.to}); err != nil {
+	if err := o.annotate(ctx, name, map[string]any{v1alpha1.RollbackToAnnotation: o.to}); err != nil {
 		return err
 	}
 	console.Say(t.Out, "layer %s goes back to deployment %s: version %s of revision %s", name, o.to, entry.Version, entry.Revision)

@@ -71,12 +71,12 @@ func (c *choice) hold(ctx context.Context, out io.Writer, names []string, reason
 	if err != nil {
 		return fmt.Errorf("--until: %w", err)
 	}
-	objects, layers, err := c.layers(ctx, names)
+	_, layers, err := c.layers(ctx, names)
 	if err != nil {
 		return err
 	}
 	for i := range layers {
-		if _, err := c.annotate(ctx, objects, layers[i].GetName(), annotations); err != nil {
+		if err := c.annotate(ctx, layers[i].GetName(), annotations); err != nil {
 			return err
 		}
 		console.Say(out, "layer %s is held: %s", layers[i].GetName(), text)
@@ -98,7 +98,7 @@ spec.hold stays: it is ended where the layer is written.`,
 }
 
 func (c *choice) resume(ctx context.Context, out io.Writer, names []string) error {
-	objects, layers, err := c.layers(ctx, names)
+	_, layers, err := c.layers(ctx, names)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (c *choice) resume(ctx context.Context, out io.Writer, names []string) erro
 		layer := &layers[i]
 		_, held := layer.GetAnnotations()[v1alpha1.HoldAnnotation]
 		if held {
-			if _, err := c.annotate(ctx, objects, layer.GetName(), acts.Unhold()); err != nil {
+			if err := c.annotate(ctx, layer.GetName(), acts.Unhold()); err != nil {
 				return err
 			}
 		}

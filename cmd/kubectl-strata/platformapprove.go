@@ -5,13 +5,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/internal/answers/acts"
@@ -46,13 +43,9 @@ func (t *tool) platformApprove(ctx context.Context, name, stage, reason, output 
 	}
 	annotations := acts.ApproveOf(approval, gather.UserOf(ctx, client))
 	// What somebody else has approved meanwhile must not be lost.
-	change := map[string]any{"metadata": map[string]any{"resourceVersion": platform.ResourceVersion, "annotations": annotations}}
-	data, err := json.Marshal(change)
-	if err != nil {
-		return fmt.Errorf("cannot write the approval: %w", err)
-	}
-	resource := client.Resource(snapshot.Platforms.GroupVersionResource)
-	_, err = resource.Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: console.FieldManager})
+	err = t.Cluster.Annotate(ctx, acts.Patch{
+		Resource: snapshot.Platforms.GroupVersionResource, Name: name, Annotations: annotations, Version: platform.ResourceVersion,
+	})
 	switch {
 	case console.Forbidden(err):
 		return fmt.Errorf("you may not approve for platform %s; ask for the right to patch platforms.kraan.io: %w", name, err)

@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,8 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 
@@ -40,13 +37,6 @@ const reconcileExamples = `  # One layer
 
   # Fetch its source first, and wait until it is deployed
   kubectl strata reconcile base --with-source --wait`
-
-// sourceResources are the resources of the kinds of sources that Flux fetches.
-var sourceResources = map[string]schema.GroupVersionResource{
-	sources.GitRepository: {Group: sources.Group, Version: "v1", Resource: "gitrepositories"},
-	sources.OCIRepository: {Group: sources.Group, Version: "v1", Resource: "ocirepositories"},
-	sources.Bucket:        {Group: sources.Group, Version: "v1", Resource: "buckets"},
-}
 
 // reconcileOptions are the flags of the command.
 type reconcileOptions struct {
@@ -83,7 +73,7 @@ func (o *reconcileOptions) run(ctx context.Context, out io.Writer, names []strin
 	}
 	annotations := acts.ReconcileOf(time.Now())
 	for i := range found {
-		if _, err := o.annotate(ctx, objects, found[i].GetName(), annotations); err != nil {
+		if err := o.annotate(ctx, found[i].GetName(), annotations); err != nil {
 			return err
 		}
 		console.Say(out, "layer %s is looked at", found[i].GetName())
@@ -110,7 +100,7 @@ func (o *reconcileOptions) fetch(ctx context.Context, out io.Writer, found []uns
 			return fmt.Errorf("cannot understand layer %s: %w", found[i].GetName(), err)
 		}
 		ref := sources.Of(layer, o.namespace)
-		resource, fetched := sourceResources[ref.Kind]
+		part, fetched := acts.Fetched(ref.Kind)
 		switch {
 		case done[ref]:
 			continue
@@ -120,20 +110,16 @@ func (o *reconcileOptions) fetch(ctx context.Context, out io.Writer, found []uns
 			continue
 		}
 		done[ref] = true
-		if err := o.fetchOne(ctx, out, client.Resource(resource).Namespace(ref.Namespace), ref); err != nil {
+		if err := o.fetchOne(ctx, out, client, part, ref); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (o *reconcileOptions) fetchOne(ctx context.Context, out io.Writer, resources dynamic.ResourceInterface, ref sources.Ref) error {
+func (o *reconcileOptions) fetchOne(ctx context.Context, out io.Writer, client dynamic.Interface, part snapshot.Part, ref sources.Ref) error {
 	annotations := acts.ReconcileOf(time.Now())
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
-	if err != nil {
-		return fmt.Errorf("cannot write the change of %s: %w", ref, err)
-	}
-	_, err = resources.Patch(ctx, ref.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: console.FieldManager})
+	err := o.Cluster.Annotate(ctx, acts.Patch{Resource: part.GroupVersionResource, Namespace: ref.Namespace, Name: ref.Name, Annotations: annotations})
 	switch {
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("there is no %s; where its layer names no namespace, --source-namespace gives the controller's", ref)
@@ -145,7 +131,7 @@ func (o *reconcileOptions) fetchOne(ctx context.Context, out io.Writer, resource
 	console.Say(out, "%s is fetched", ref)
 	var last string
 	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, o.timeout, true, func(ctx context.Context) (bool, error) {
-		source, err := resources.Get(ctx, ref.Name, metav1.GetOptions{})
+		source, err := client.Resource(part.GroupVersionResource).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 		if err != nil {
 			return false, err
 		}

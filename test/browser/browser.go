@@ -161,6 +161,16 @@ func (b *Tab) Click(selector string) {
 	b.Do(chromedp.Click(chromedp.CSS(selector)))
 }
 
+// Button clicks on the first button with a text, once there is one that can be pressed.
+func (b *Tab) Button(text string) {
+	b.Helper()
+	b.Until(fmt.Sprintf(`(() => {
+		const at = [...document.querySelectorAll("button")].find((button) => button.textContent === %s && !button.disabled);
+		at?.click();
+		return !!at;
+	})()`, quoted(text)))
+}
+
 // Choose has an element that offers choices be at one of them, once it offers that.
 func (b *Tab) Choose(selector, value string) {
 	b.Helper()

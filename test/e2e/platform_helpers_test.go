@@ -76,6 +76,26 @@ func (f *fixture) platform(name, spec string) {
 	})
 }
 
+// twoStages creates the Platform PREFIX-name of the bundle 1.0.0, which has twoLayers, on the
+// clusters north, its canary, and south, its production, which needs approval.
+func (f *fixture) twoStages(name string) {
+	f.Helper()
+	far := f.far(0)
+	f.application("app", "configmap", "1.0.0", "2.0.0")
+	f.bundle("1.0.0", fmt.Sprintf(twoLayers, "1.0.0"))
+	f.must(far.CreateNamespace(f.ctx, f.prefix))
+	for cluster, stage := range map[string]string{"north": "canary", "south": "production"} {
+		f.joined(cluster, far, func(c *v1alpha1.RemoteCluster) { c.Labels = map[string]string{"stage": stage} })
+	}
+	f.platform(name, `  bundle: {family: PREFIX, version: 1.0.0}
+  clusterSelector: {namespace: PREFIX}
+  rollout:
+    stages:
+    - {name: canary, selector: {matchLabels: {stage: canary}}}
+    - {name: production, selector: {matchLabels: {stage: production}}, approval: true}
+`)
+}
+
 func (f *fixture) describePlatform(name string) {
 	platform := &v1alpha1.Platform{}
 	if err := stack.client.Get(f.ctx, types.NamespacedName{Name: name}, platform); err == nil {

@@ -134,20 +134,7 @@ func TestThePluginPlansAndApprovesRollouts(t *testing.T) {
 	f := newFixture(t)
 	path, err := builtPlugin()
 	f.must(err)
-	far := f.far(0)
-	f.application("app", "configmap", "1.0.0", "2.0.0")
-	f.bundle("1.0.0", fmt.Sprintf(twoLayers, "1.0.0"))
-	f.must(far.CreateNamespace(f.ctx, f.prefix))
-	for name, stage := range map[string]string{"north": "canary", "south": "production"} {
-		f.joined(name, far, func(c *v1alpha1.RemoteCluster) { c.Labels = map[string]string{"stage": stage} })
-	}
-	f.platform("edge", `  bundle: {family: PREFIX, version: 1.0.0}
-  clusterSelector: {namespace: PREFIX}
-  rollout:
-    stages:
-    - {name: canary, selector: {matchLabels: {stage: canary}}}
-    - {name: production, selector: {matchLabels: {stage: production}}, approval: true}
-`)
+	f.twoStages("edge")
 	viewer, admin := plugin{fixture: f, path: path}.of("viewer", "view"), plugin{fixture: f, path: path}.of("admin", "cluster-admin")
 	edge := f.name("edge")
 	viewer.expect(2, []string{"canary Done 1 1", "production Active 1 0", "waits for approval: production@1.0.0"}, "platform", "get", edge)

@@ -16,15 +16,6 @@ import (
 	"github.com/strata-project/strata/test/browser"
 )
 
-// press clicks on the button that has a text.
-func press(tab *browser.Tab, text string) {
-	tab.Until(fmt.Sprintf(`(() => {
-		const at = [...document.querySelectorAll("button")].find((button) => button.textContent === %q && !button.disabled);
-		at?.click();
-		return !!at;
-	})()`, text))
-}
-
 // originOf returns an address without its path.
 func originOf(address string) string {
 	at, err := url.Parse(address)
@@ -65,7 +56,7 @@ func TestThePageActs(t *testing.T) {
 	// The dialog says what it does before anything is done, and lets nothing pass without a
 	// reason. All of it is done by the keyboard.
 	tab.Expect("422 (Unprocessable Entity)")
-	press(tab, "Hold")
+	tab.Button("Hold")
 	tab.Says("dialog", "the reason is missing")
 	tab.Until("document.activeElement.name === 'reason' && document.querySelector('dialog .go').disabled")
 	tab.Press("driver <b>freeze</b> & 'more'")
@@ -82,7 +73,7 @@ func TestThePageActs(t *testing.T) {
 	f.state("base", v1alpha1.StateHold, "driver <b>freeze</b> & 'more'")
 
 	second := f.commit(map[string]string{"base/release.yaml": f.configMapRelease("base", "two")})
-	press(tab, "Look at it now")
+	tab.Button("Look at it now")
 	tab.Click("dialog input[name=source]")
 	tab.Says("dialog", "GitRepository "+f.prefix+"/addons is fetched now")
 	tab.Until("(document.querySelector('dialog .go')?.click(), !document.querySelector('dialog'))")
@@ -94,7 +85,7 @@ func TestThePageActs(t *testing.T) {
 	})
 
 	// What the end of the hold changes is shown before it is ended.
-	press(tab, "Resume")
+	tab.Button("Resume")
 	tab.Says("dialog .actions", "change HelmRelease")
 	tab.Says("dialog .diff", "data.value: one -> two")
 	tab.Until("(document.querySelector('dialog .go')?.click(), !document.querySelector('dialog'))")
@@ -103,7 +94,7 @@ func TestThePageActs(t *testing.T) {
 	tab.Says(".line .deployment", "deployment 2")
 
 	tab.Expect("422 (Unprocessable Entity)")
-	press(tab, "Hold")
+	tab.Button("Hold")
 	tab.Until("document.activeElement.name === 'reason'")
 	tab.Press(browser.Escape)
 	tab.Until("!document.querySelector('dialog')")
@@ -152,20 +143,7 @@ func TestThePageApproves(t *testing.T) {
 	f := newFixture(t)
 	path, err := builtPlugin()
 	f.must(err)
-	far := f.far(0)
-	f.application("app", "configmap", "1.0.0", "2.0.0")
-	f.bundle("1.0.0", fmt.Sprintf(twoLayers, "1.0.0"))
-	f.must(far.CreateNamespace(f.ctx, f.prefix))
-	for name, stage := range map[string]string{"north": "canary", "south": "production"} {
-		f.joined(name, far, func(c *v1alpha1.RemoteCluster) { c.Labels = map[string]string{"stage": stage} })
-	}
-	f.platform("edge", `  bundle: {family: PREFIX, version: 1.0.0}
-  clusterSelector: {namespace: PREFIX}
-  rollout:
-    stages:
-    - {name: canary, selector: {matchLabels: {stage: canary}}}
-    - {name: production, selector: {matchLabels: {stage: production}}, approval: true}
-`)
+	f.twoStages("edge")
 	edge := f.name("edge")
 	admin := plugin{fixture: f, path: path}.of("admin", "cluster-admin")
 	tab := browser.Open(t)
@@ -175,7 +153,7 @@ func TestThePageApproves(t *testing.T) {
 	tab.Go(originOf(address) + "/platforms/" + edge)
 	tab.Says(".stage.now", "needs approval: production@1.0.0")
 	tab.Says(".stages", "1 done of 1")
-	press(tab, "Approve")
+	tab.Button("Approve")
 	tab.Says("dialog", "Stage production of platform "+edge+" may go to version 1.0.0.")
 	tab.Says("dialog", "Clusters that may begin: "+f.prefix+"/south.")
 	tab.Press("canary was well", browser.Enter)

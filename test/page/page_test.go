@@ -156,11 +156,7 @@ func TestViews(t *testing.T) {
 		}},
 		{"act", func() {
 			planned(cluster)
-			tab.Until(`(() => {
-				const at = [...document.querySelectorAll(".panel button")].find((button) => button.textContent === "Go back to this");
-				at?.click();
-				return !!at;
-			})()`)
+			tab.Button("Go back to this")
 			tab.Says("dialog", "goes back to deployment 4")
 			tab.Says("dialog .diff", "spec.replicas")
 		}},
@@ -168,11 +164,8 @@ func TestViews(t *testing.T) {
 			tab.Press(browser.Escape)
 			tab.Until("!document.querySelector('dialog')")
 			tab.Expect("422 (Unprocessable Entity)")
-			tab.Until(`(() => {
-				const at = [...document.querySelectorAll(".panel button")].find((button) => button.textContent === "Hold");
-				at?.click();
-				return document.activeElement.name === "reason";
-			})()`)
+			tab.Button("Hold")
+			tab.Until("document.activeElement.name === 'reason'")
 			tab.Press("driver freeze")
 			tab.Says("dialog", "Nothing of layer mesh is applied")
 		}},

@@ -208,6 +208,26 @@ func TestRolloutIsShown(t *testing.T) {
 	tab.Says("table.rows", "edge-000")
 	tab.Says(".line", "edge-000-network")
 
+	// Somebody thinks about an approval, and the Platform goes to another version meanwhile:
+	// that one is not approved.
+	tab.Button("Approve")
+	tab.Says("dialog", "Stage europe of platform edge may go to version 1.1.0.")
+	r.to("1.2.0", now.Add(5*time.Hour))
+	r.decide(nil)
+	cluster.Set(r.s)
+	tab.Says(".stages", "europe@1.2.0")
+	tab.Expect("422 (Unprocessable Entity)")
+	tab.Press("canary was well", browser.Enter)
+	tab.Says("dialog", "what platform edge asks for by now is europe@1.2.0")
+	tab.Press(browser.Escape)
+	tab.Button("Approve")
+	tab.Says("dialog", "may go to version 1.2.0.")
+	tab.Press(browser.Enter)
+	tab.Until("!document.querySelector('dialog')")
+	if done := cluster.Done(); len(done) != 1 || done[0].Patches[0].Annotations[v1alpha1.ApproveAnnotation] != "europe@1.0.0,europe@1.2.0" {
+		t.Errorf("what is done is %+v", done)
+	}
+
 	// Nobody is told of a Platform that is not there, nor of another's plan.
 	tab.Go(strings.TrimSuffix(address, pathOf(address)) + "/platforms/edg")
 	tab.Says(".empty", "Did you mean edge?")

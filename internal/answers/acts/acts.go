@@ -49,9 +49,11 @@ type Act struct {
 	Source bool `json:"source,omitempty"`
 	// To is the ID of a deployment, for Rollback.
 	To string `json:"to,omitempty"`
-	// Platform and Stage of Approve.
+	// Platform and Stage of Approve, and what is approved, as STAGE@VERSION: a Platform may go
+	// to another version while somebody thinks about one.
 	Platform string `json:"platform,omitempty"`
 	Stage    string `json:"stage,omitempty"`
+	Approval string `json:"approval,omitempty"`
 }
 
 // Patch changes annotations of one object; nil values take them off.
@@ -192,9 +194,19 @@ func ReconcileOf(now time.Time) map[string]any {
 	return map[string]any{fluxmeta.ReconcileRequestAnnotation: now.Format(time.RFC3339Nano)}
 }
 
-// fetched are the parts of sources that somebody fetches.
-var fetched = map[string]snapshot.Part{
-	sources.GitRepository: snapshot.GitRepositories, sources.OCIRepository: snapshot.OCIRepositories, sources.Bucket: snapshot.Buckets,
+// Fetched returns the part that has the sources of a kind; false where nobody has to fetch
+// them.
+func Fetched(kind string) (snapshot.Part, bool) {
+	switch kind {
+	case sources.GitRepository:
+		return snapshot.GitRepositories, true
+	case sources.OCIRepository:
+		return snapshot.OCIRepositories, true
+	case sources.Bucket:
+		return snapshot.Buckets, true
+	default:
+		return snapshot.Part{}, false
+	}
 }
 
 func reconcile(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer, act Act, namespace string) Intent {
@@ -202,7 +214,7 @@ func reconcile(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer, act Act, names
 	i := Intent{Says: []string{"Layer " + layer.Name + " is looked at now. Its gates count as before."}, Done: "layer " + layer.Name + " is looked at"}
 	if act.Source {
 		ref := sources.Of(layer, namespace)
-		if part, is := fetched[ref.Kind]; is && !sources.IsOfBundle(layer) {
+		if part, is := Fetched(ref.Kind); is {
 			i.Says = append(i.Says, ref.String()+" is fetched now, for all layers that come from it.")
 			i.Patches = []Patch{{Resource: part.GroupVersionResource, Namespace: ref.Namespace, Name: ref.Name, Annotations: asked}}
 		} else {
@@ -267,6 +279,9 @@ func approval(s *snapshot.Snapshot, act Act, observe func(*v1alpha1.Platform) ru
 	found, _, err := platforms.Approve(observe(platform), act.Stage, act.Reason)
 	if err != nil {
 		return Intent{}, err
+	}
+	if act.Approval != found.Value {
+		return Intent{}, fmt.Errorf("what platform %s asks for by now is %s, and what is approved is %q: look again", act.Platform, found.Value, act.Approval)
 	}
 	says := []string{
 		fmt.Sprintf("Stage %s of platform %s may go to version %s. Other versions need approval of their own.", act.Stage, act.Platform, found.Version),

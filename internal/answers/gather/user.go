@@ -5,11 +5,16 @@ package gather
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/strata-project/strata/internal/answers/acts"
 )
 
 // FieldManager is what API servers are told that writes for people.
@@ -26,4 +31,24 @@ func UserOf(ctx context.Context, client dynamic.Interface) string {
 	}
 	user, _, _ := unstructured.NestedString(answer.Object, "status", "userInfo", "username")
 	return user
+}
+
+// Annotate makes the change of an act, as whoever asks. The error is that of the API server,
+// which says whether they may, and whether the object is as it was.
+func (c *Cluster) Annotate(ctx context.Context, change acts.Patch) error {
+	client, err := c.Dynamic()
+	if err != nil {
+		return err
+	}
+	metadata := map[string]any{"annotations": change.Annotations}
+	if change.Version != "" {
+		metadata["resourceVersion"] = change.Version
+	}
+	data, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return fmt.Errorf("cannot write the change of %s: %w", change.Name, err)
+	}
+	resource := client.Resource(change.Resource).Namespace(change.Namespace)
+	_, err = resource.Patch(ctx, change.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: FieldManager})
+	return err
 }

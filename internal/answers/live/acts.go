@@ -5,14 +5,12 @@ package live
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/acts"
@@ -87,26 +85,17 @@ func (c *Cluster) Intend(s *snapshot.Snapshot, act acts.Act) (acts.Intent, error
 
 // Do makes the patches of an act, as whoever asks: the API server says whether they may.
 func (c *Cluster) Do(ctx context.Context, intent acts.Intent) error {
-	client, err := c.o.Cluster.Dynamic()
-	if err != nil {
-		return err
-	}
 	if intent.Names {
+		client, err := c.o.Cluster.Dynamic()
+		if err != nil {
+			return err
+		}
 		if user := gather.UserOf(ctx, client); user != "" {
 			intent.Patches[0].Annotations[v1alpha1.ApprovedByAnnotation] = user
 		}
 	}
 	for _, patch := range intent.Patches {
-		metadata := map[string]any{"annotations": patch.Annotations}
-		if patch.Version != "" {
-			metadata["resourceVersion"] = patch.Version
-		}
-		data, err := json.Marshal(map[string]any{"metadata": metadata})
-		if err != nil {
-			return fmt.Errorf("cannot write the change of %s: %w", patch.Name, err)
-		}
-		resource := client.Resource(patch.Resource).Namespace(patch.Namespace)
-		_, err = resource.Patch(ctx, patch.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: gather.FieldManager})
+		err := c.o.Cluster.Annotate(ctx, patch)
 		switch {
 		case apierrors.IsForbidden(err):
 			return fmt.Errorf("you may not change %s; ask for the right to patch %s: %w", patch.Name, patch.Resource.GroupResource(), err)

@@ -82,7 +82,7 @@ function Stage({ stage, approves }) {
       <p>{counts.map(([, word, count]) => count + " " + word).join(", ") || "no clusters"}{stage.total > 0 && " of " + stage.total}</p>
       {stage.soakUntil && <p class="until">soaks until <time dateTime={stage.soakUntil}>{moment(stage.soakUntil)}</time></p>}
       {asks && <p class="until">needs approval: {stage.approval}{stage.since && <>, since <time dateTime={stage.since}>{moment(stage.since)}</time></>}</p>}
-      {approves && stage.approval && <Act act="approve" more={{ platform: approves, stage: stage.name }} />}
+      {approves && stage.approval && <Act act="approve" more={{ platform: approves, stage: stage.name, approval: stage.approval }} />}
       {stage.waitsFor && stage.state !== "Active" && <p class="dim">waits for {stage.waitsFor}</p>}
     </li>
   );
