@@ -86,6 +86,25 @@ func cut(text string, limit int) string {
 	return strings.TrimRight(text[:end], " ") + more
 }
 
+// Clip returns at most so many characters of a text, of which the last is an ellipsis where
+// it has more. A limit of zero or less is none.
+func Clip(text string, limit int) string {
+	if limit <= 0 || len(text) <= limit {
+		return text
+	}
+	end, characters := 0, 0
+	for at := range text {
+		switch characters {
+		case limit - 1:
+			end = at
+		case limit:
+			return text[:end] + "…"
+		}
+		characters++
+	}
+	return text
+}
+
 // isPlain tells whether a text is as Line would leave it, but for its length.
 func isPlain(text string) bool {
 	last := byte(' ')

@@ -11,6 +11,20 @@ import (
 	"unicode/utf8"
 )
 
+func TestClip(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		limit int
+		want  string
+	}{
+		{"", 3, ""}, {"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"äöü", 3, "äöü"}, {"äöüß", 3, "äö…"}, {"大きさ", 1, "…"}, {"abc", 0, "abc"},
+	} {
+		if got := Clip(c.text, c.limit); got != c.want {
+			t.Errorf("%q in %d: %q, want %q", c.text, c.limit, got, c.want)
+		}
+	}
+}
+
 func TestLine(t *testing.T) {
 	for _, c := range []struct {
 		reason, text string

@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/strata-project/strata/internal/printable"
 )
 
 // gap is between two columns.
@@ -87,7 +89,7 @@ func (s Screen) line(columns []Column, shown []int, rows [][]string, cells []str
 			if left <= 0 {
 				break
 			}
-			cell = clip(cell, left)
+			cell = printable.Clip(cell, left)
 			left -= width + len(gap)
 		}
 		padding := ""

@@ -100,15 +100,7 @@ var standings = map[string]Role{"good": Good, "busy": Busy, "warning": Warning, 
 func RoleOf(standing string) Role { return standings[standing] }
 
 // Clip shortens a line to the width of the screen. The line must not be painted.
-func (s Screen) Clip(line string) string { return clip(line, s.Width) }
-
-func clip(line string, width int) string {
-	runes := []rune(line)
-	if width <= 0 || len(runes) <= width {
-		return line
-	}
-	return string(runes[:max(0, width-1)]) + "…"
-}
+func (s Screen) Clip(line string) string { return printable.Clip(line, s.Width) }
 
 // Wrap breaks a text into lines of the width of the screen, at spaces, and begins
 // all but the first with an indent. Without a limit it is one line. A word that is

@@ -14,6 +14,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/preview"
 	"github.com/strata-project/strata/internal/answers/repository"
 	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/printable"
 )
 
 const (
@@ -157,7 +158,7 @@ func choicesOf(o Options) choices {
 	known := o.Cluster.Repository()
 	offered := choices{Folder: known.Folder, Revisions: append([]repository.Revision{}, known.Revisions...)}
 	for i := range offered.Revisions {
-		offered.Revisions[i].Title = clipLine(offered.Revisions[i].Title)
+		offered.Revisions[i].Title = printable.Clip(offered.Revisions[i].Title, longestLine)
 	}
 	if known.Err != nil {
 		offered.Error = clip(known.Err.Error())
@@ -248,20 +249,11 @@ func linesOf(to []lineView, lines []string, left *int) []lineView {
 		if *left < 0 {
 			continue
 		}
-		one := lineView{Text: clipLine(line)}
+		one := lineView{Text: printable.Clip(line, longestLine)}
 		if line != "" && (line[0] == '+' || line[0] == '-' || line[0] == '~') {
-			one.Sign, one.Text = line[:1], clipLine(strings.TrimPrefix(line[1:], " "))
+			one.Sign, one.Text = line[:1], printable.Clip(strings.TrimPrefix(line[1:], " "), longestLine)
 		}
 		to = append(to, one)
 	}
 	return to
-}
-
-// clipLine cuts a line that somebody made very long.
-func clipLine(text string) string {
-	if len(text) <= longestLine {
-		return text
-	}
-	runes := []rune(text)
-	return string(runes[:min(len(runes), longestLine)]) + "…"
 }

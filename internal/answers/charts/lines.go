@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/strata-project/strata/internal/printable"
 )
 
 // longest is how many characters of a value are shown, around what differs.
@@ -120,9 +122,4 @@ func ambiguous(text string) bool {
 	return err == nil || text == "true" || text == "false" || text == "null" || strings.ContainsAny(text[:1], `{["`)
 }
 
-func shorten(text string) string {
-	if runes := []rune(text); len(runes) > longest {
-		return string(runes[:longest-1]) + "…"
-	}
-	return text
-}
+func shorten(text string) string { return printable.Clip(text, longest) }

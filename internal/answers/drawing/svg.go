@@ -7,6 +7,8 @@ import (
 	"encoding/xml"
 	"fmt"
 	"strings"
+
+	"github.com/strata-project/strata/internal/printable"
 )
 
 const fonts = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
@@ -52,7 +54,7 @@ func (l layout) node(text *strings.Builder, node Node) {
 			weight = ` font-weight="bold"`
 		}
 		fmt.Fprintf(text, `<text x="%.0f" y="%.0f" fill="%s"%s>%s</text>`,
-			at.x+10, at.y+float64((i+1)*lineHeight)+2, paint.text, weight, escape(clip(line, longest)))
+			at.x+10, at.y+float64((i+1)*lineHeight)+2, paint.text, weight, escape(printable.Clip(line, longest)))
 	}
 	text.WriteString("</g>\n")
 }
@@ -86,7 +88,7 @@ func (l layout) edge(text *strings.Builder, edge Edge) {
 	fmt.Fprintf(text, `<path d="M%.0f,%.0f l%.0f,-4 v8 z" fill="%s"/>`, x2, y2, arrow, edge.colour())
 	if label := edge.label(); label != "" {
 		fmt.Fprintf(text, `<text x="%.0f" y="%.0f" text-anchor="middle" font-size="%d" fill="%s" stroke="#ffffff" stroke-width="3" paint-order="stroke">%s</text>`,
-			middleX, labelY, fontSize-2, edge.colour(), escape(clip(label, longest/2)))
+			middleX, labelY, fontSize-2, edge.colour(), escape(printable.Clip(label, longest/2)))
 	}
 	text.WriteString("</g>\n")
 }
@@ -96,13 +98,4 @@ func escape(text string) string {
 	var escaped strings.Builder
 	_ = xml.EscapeText(&escaped, []byte(text)) // a Builder takes everything
 	return escaped.String()
-}
-
-// clip shortens a text to a number of characters.
-func clip(text string, most int) string {
-	runes := []rune(text)
-	if len(runes) <= most {
-		return text
-	}
-	return string(runes[:most-1]) + "…"
 }

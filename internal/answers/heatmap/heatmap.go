@@ -8,7 +8,6 @@ package heatmap
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -216,15 +215,4 @@ func columnsOf(cells map[string]map[string]*Cell, most int) ([]string, int) {
 }
 
 // Say writes in a few words how the clusters stand: 3 failed, 997 well.
-func (m Map) Say() string {
-	var parts []string
-	for _, each := range []struct {
-		state verdict.State
-		word  string
-	}{{verdict.Failed, "failed"}, {verdict.Waiting, "waiting"}, {verdict.Moving, "under way"}, {verdict.Well, "well"}} {
-		if number := m.Counts[each.state]; number > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", number, each.word))
-		}
-	}
-	return strings.Join(parts, ", ")
-}
+func (m Map) Say() string { return verdict.Counted(m.Counts, "well") }

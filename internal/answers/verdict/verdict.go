@@ -20,6 +20,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/why"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/placement"
+	"github.com/strata-project/strata/internal/printable"
 )
 
 // State is how things stand in one word.
@@ -44,6 +45,21 @@ var rank = map[State]int{Well: 0, Moving: 1, Waiting: 2, Failed: 3}
 
 // Compare orders states, the worst first.
 func Compare(a, b State) int { return cmp.Compare(rank[b], rank[a]) }
+
+// Counted says how many have each state, the worst first, such as 3 failed, 2 waiting; well
+// is what those are called that are Well.
+func Counted(counts map[State]int, well string) string {
+	var parts []string
+	for _, each := range []struct {
+		state State
+		word  string
+	}{{Failed, "failed"}, {Waiting, "waiting"}, {Moving, "under way"}, {Well, well}} {
+		if number := counts[each.state]; number > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", number, each.word))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
 
 // Verdict says how everything stands. No list is nil.
 type Verdict struct {
@@ -301,11 +317,7 @@ func (c Cause) Says() string {
 const longest = 120
 
 func shorten(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if runes := []rune(text); len(runes) > longest {
-		return string(runes[:longest-1]) + "…"
-	}
-	return text
+	return printable.Clip(strings.Join(strings.Fields(text), " "), longest)
 }
 
 // told is how many causes the sentence names.

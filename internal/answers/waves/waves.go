@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/why"
 	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/placement"
+	"github.com/strata-project/strata/internal/printable"
 )
 
 // Graph is layers in waves. No list is nil.
@@ -162,15 +162,9 @@ type remainder struct {
 
 // say writes what is left out: 412 more, all well.
 func (r *remainder) say() string {
-	total, parts := 0, []string(nil)
-	for _, each := range []struct {
-		state verdict.State
-		word  string
-	}{{verdict.Failed, "failed"}, {verdict.Waiting, "waiting"}, {verdict.Moving, "under way"}, {verdict.Well, "deployed"}} {
-		if number := r.counts[each.state]; number > 0 {
-			total += number
-			parts = append(parts, fmt.Sprintf("%d %s", number, each.word))
-		}
+	total := 0
+	for _, number := range r.counts {
+		total += number
 	}
 	switch {
 	case total == 0:
@@ -178,7 +172,7 @@ func (r *remainder) say() string {
 	case r.counts[verdict.Well] == total:
 		return fmt.Sprintf("and %d more, all deployed", total)
 	}
-	return fmt.Sprintf("and %d more: %s", total, strings.Join(parts, ", "))
+	return fmt.Sprintf("and %d more: %s", total, verdict.Counted(r.counts, "deployed"))
 }
 
 // choose returns the worst layers, and counts the others.
@@ -238,7 +232,7 @@ func nodeOf(layer *v1alpha1.AddonsLayer, needs []string, s *snapshot.Snapshot) N
 	row := summary.Of(layer, s.Now)
 	node := Node{
 		Name: layer.Name, Version: row.Version, State: row.State, Fares: verdict.StateOf(layer), Ready: row.Ready,
-		Why: shorten(row.Why), Since: why.LinkOf(layer).Since, Needs: needs,
+		Why: printable.Clip(row.Why, longest), Since: why.LinkOf(layer).Since, Needs: needs,
 	}
 	if node.State == "-" {
 		node.State = stateNew
@@ -247,11 +241,4 @@ func nodeOf(layer *v1alpha1.AddonsLayer, needs []string, s *snapshot.Snapshot) N
 		node.Ready = ""
 	}
 	return node
-}
-
-func shorten(text string) string {
-	if runes := []rune(text); len(runes) > longest {
-		return string(runes[:longest-1]) + "…"
-	}
-	return text
 }
