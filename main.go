@@ -14,6 +14,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/strata-project/strata/internal/reserved"
+
 	fluxclient "github.com/fluxcd/pkg/runtime/client"
 	"github.com/fluxcd/pkg/runtime/leaderelection"
 	"github.com/fluxcd/pkg/runtime/logger"
@@ -37,7 +39,6 @@ import (
 	"github.com/strata-project/strata/internal/images"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
-	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/providers"
 	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/internal/repos"
@@ -245,7 +246,7 @@ func (o *options) managerOptions(clusterVersion *controllers.ClusterVersion, ser
 		toolscache.DefaultWatchErrorHandler(ctx, r, err)
 	}
 	timeout := shutdownTimeout
-	leader := leaderelection.GenerateID(placement.LeaseName, o.selectorText)
+	leader := leaderelection.GenerateID(reserved.LeaseName, o.selectorText)
 	return ctrl.Options{
 		Scheme:                        scheme,
 		Logger:                        ctrl.Log,

@@ -24,6 +24,7 @@ import (
 	"github.com/strata-project/strata/internal/oldwords"
 	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/reach"
+	"github.com/strata-project/strata/internal/reserved"
 )
 
 // observe gathers what the rules decide from, and connects.
@@ -221,8 +222,17 @@ func secretData(secret *unstructured.Unstructured) (map[string][]byte, error) {
 }
 
 // observeReferences finds out whether RemoteClusters have their kubeconfig from a
-// Secret, and whether they are in a Namespace.
+// Secret, whether they are in a Namespace, and for whom a name is kept.
 func (o *observer) observeReferences(ctx context.Context, id objects.ID) error {
+	for _, owner := range reserved.Owners(id) {
+		exists, err := read(ctx, o.reads, ownerQuestion{id, owner.ID})
+		if err != nil {
+			return err
+		}
+		if exists {
+			o.Owned[id] = owner.Keeps
+		}
+	}
 	switch (schema.GroupKind{Group: id.Group, Kind: id.Kind}) {
 	case schema.GroupKind{Kind: "Secret"}:
 		named, err := read(ctx, o.reads, kubeConfigQuestion{id})

@@ -23,8 +23,8 @@ import (
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
-	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/repos"
+	"github.com/strata-project/strata/internal/reserved"
 )
 
 // content is where the directory of one layer comes from.
@@ -254,7 +254,7 @@ func (o *observer) given(ctx context.Context, field, kind, name, reason string) 
 			"%s is not read, because the layer names no account: name a ServiceAccount of namespace %s in spec.serviceAccountName that may get, list and watch it",
 			id, id.Namespace)
 	}
-	if why := placement.ReservedSecret(id); why != "" {
+	if why := reserved.Name(id, ""); why != "" {
 		return nil, unavailable(reason, field, "%s %s", id, why)
 	}
 	resource := corev1.SchemeGroupVersion.WithResource("configmaps")
@@ -278,7 +278,7 @@ func (o *observer) given(ctx context.Context, field, kind, name, reason string) 
 	case found == nil:
 		return nil, nil
 	}
-	if why := placement.ReservedObject(id.GroupKind(), found); why != "" {
+	if why := reserved.Unreadable(id, found); why != "" {
 		return nil, unavailable(reason, field, "%s %s", id, why)
 	}
 	return found, nil

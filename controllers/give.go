@@ -38,8 +38,9 @@ func (o *observer) give(ctx context.Context, place placement.Place, origins []ob
 // reads what the layer's account may get.
 func (o *observer) giveOne(ctx context.Context, place placement.Place, origin objects.ID) (placement.Given, error) {
 	var withheld, barred string
+	unshared := false
 	for _, at := range place.Places(origin) {
-		verdict, seen, err := o.judge(ctx, place, origin, at, placement.Looked{Barred: barred})
+		verdict, seen, err := o.judge(ctx, place, origin, at, placement.Looked{Barred: barred, Unshared: unshared})
 		if err != nil {
 			return placement.Given{}, err
 		}
@@ -50,9 +51,13 @@ func (o *observer) giveOne(ctx context.Context, place placement.Place, origin ob
 			verdict = place.Judge(origin, at, seen) // now that all of it is known
 		}
 		if verdict.Given {
-			return placement.Given{Object: seen.Object}, nil
+			return placement.Given{Object: seen.Object, By: verdict.By, Ending: verdict.Ending}, nil
+		}
+		if unshared && verdict.Unshared {
+			withheld = verdict.Withheld // which names the place before, too
 		}
 		withheld, barred = cmp.Or(withheld, verdict.Withheld), cmp.Or(barred, verdict.Barred)
+		unshared = verdict.Unshared
 	}
 	return placement.Given{Withheld: cmp.Or(withheld, barred)}, nil
 }
@@ -81,14 +86,20 @@ func (o *observer) judge(
 		return placement.Verdict{}, seen, err
 	}
 	if at.Kind == "Secret" {
-		clusters, err := read(ctx, o.reads, kubeConfigQuestion{at})
-		if err != nil {
+		if err := o.kept(ctx, place, at, &seen); err != nil {
 			return placement.Verdict{}, seen, err
 		}
-		seen.IsKubeConfig = len(clusters) > 0
 	}
 	verdict, err := o.ruled(ctx, place, origin, at, &seen)
-	return verdict, seen, err
+	if err != nil || !verdict.Unshared || at.Kind != "Secret" || at.Namespace != place.Cluster.Namespace {
+		return verdict, seen, err
+	}
+	copied, err := o.reads.noticed(ctx, place.CopyOf(origin))
+	if err != nil {
+		return placement.Verdict{}, seen, err
+	}
+	seen.Copied = place.WasGiven(origin, copied)
+	return place.Judge(origin, at, seen), seen, nil
 }
 
 // ruled returns the verdict on what is seen in a place, and asks for the rights of the

@@ -337,7 +337,7 @@ func TestGivenWithLeave(t *testing.T) {
 	f.mayGet("allowed")
 	f.must(f.far.Create(f.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.victim}}))
 	f.secret(f.far, f.victim, "there", "there")
-	f.secret(f.client, f.namespace, "beside", "beside")
+	f.secret(f.client, f.namespace, "beside", "beside", v1alpha1.ShareWithAnnotation, v1alpha1.ShareWithClusters)
 	f.secret(f.client, f.victim, "shared", "shared", v1alpha1.ShareWithAnnotation, "remotecluster/"+f.namespace+"/prod")
 	f.secret(f.client, f.victim, "named", "named", v1alpha1.ShareWithAnnotation, "layer/"+f.name("base"))
 	f.secret(f.client, f.victim, "allowed", "allowed")

@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/test/authority"
+
+	"github.com/strata-project/strata/api/v1alpha1"
 )
 
 // overheard notes what the other cluster is asked that tells of Secrets, and can have
@@ -106,7 +108,7 @@ func TestAccountBoundsWhatIsReadThere(t *testing.T) {
 		"base/kept.yaml":   f.valuesFrom("thief", "kept"), "base/absent.yaml": f.valuesFrom("thief-two", "absent"),
 	})
 	f.onFleet("base", "deployer")
-	why := "is not given from RemoteCluster " + f.namespace + "/prod, where ServiceAccount " + f.namespace + "/deployer may not get it, is not in the namespace " + f.namespace
+	why := "is not given from RemoteCluster " + f.namespace + "/prod, where ServiceAccount " + f.namespace + "/deployer may not get it, and those of the namespaces " + f.namespace + " and " + f.victim + " are not given without leave"
 	f.says("base", why)
 	f.eventually("the release that asks for nothing is written all the same", func() error {
 		if f.released("honest") == "" {
@@ -136,8 +138,8 @@ func TestAccountBoundsWhatIsReadThere(t *testing.T) {
 		}
 	}
 
-	// What is beside the RemoteCluster is given all the same.
-	f.secret(f.client, f.namespace, "kept", "of the fleet")
+	// What is beside the RemoteCluster, and shared with it, is given all the same.
+	f.secret(f.client, f.namespace, "kept", "of the fleet", v1alpha1.ShareWithAnnotation, v1alpha1.ShareWithClusters)
 	f.copied("what is here is given", map[string]string{"kept": "of the fleet"})
 }
 

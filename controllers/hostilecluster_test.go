@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/strata-project/strata/internal/reserved"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,7 +27,6 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/informers"
-	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/test/hostile"
 )
@@ -151,7 +152,7 @@ func TestKubeconfigLeadsNowhere(t *testing.T) {
 		f.hostileCluster(name, s, change)
 		f.clusterReady(name, metav1.ConditionFalse, "--allowed-cluster-")
 		copied := &corev1.Secret{}
-		err := f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: placement.KubeConfigName(name)}, copied)
+		err := f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: reserved.KubeConfigName(name)}, copied)
 		if !apierrors.IsNotFound(err) {
 			t.Errorf("%s: the kubeconfig was copied: %v", name, err)
 		}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/strata-project/strata/internal/reserved"
+
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,7 +22,6 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/clusters"
-	"github.com/strata-project/strata/internal/placement"
 )
 
 // clusterSays waits until a condition of a RemoteCluster has a status and a reason,
@@ -117,7 +118,7 @@ func (f *fixture) readyOne() helmv2.HelmRelease {
 func (f *fixture) copied(cluster string) *corev1.Secret {
 	f.Helper()
 	found := &corev1.Secret{}
-	f.must(f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: placement.KubeConfigName(cluster)}, found))
+	f.must(f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: reserved.KubeConfigName(cluster)}, found))
 	return found
 }
 

@@ -60,6 +60,7 @@ func (r *AddonsLayerReconciler) newObserver(layer *v1alpha1.AddonsLayer) *observ
 			Forsaken:          map[string]bool{},
 			KubeConfigs:       map[objects.ID][]types.NamespacedName{},
 			ClusterNamespaces: map[string]bool{},
+			Owned:             map[objects.ID]string{},
 		},
 		ObservedObjects: layers.ObservedObjects{
 			Live:      map[objects.ID]*unstructured.Unstructured{},

@@ -226,7 +226,7 @@ func (r *revisions) create(ctx context.Context, o *layers.Observation, digest st
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: r.settings.Namespace, Name: repos.RevisionName(o.Layer.Name, digest),
 			Labels:      map[string]string{v1alpha1.RevisionOfLabel: o.Layer.Name},
-			Annotations: map[string]string{"kraan.io/digest": digest},
+			Annotations: map[string]string{v1alpha1.DigestAnnotation: digest},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.AddonsLayerKind, Name: o.Layer.Name, UID: o.Layer.UID,
 			}},

@@ -29,6 +29,7 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/placement"
 )
 
@@ -41,6 +42,8 @@ const (
 	indexFormerOwner   = "strata.formerOwner"
 	indexCluster       = "strata.cluster"
 	indexKubeConfig    = "strata.kubeConfig"
+	indexSecrets       = "strata.secrets"
+	indexPlugin        = "strata.plugin"
 	indexPlatform      = "strata.platform"
 	indexApplication   = "strata.application"
 )
@@ -71,6 +74,18 @@ func setupIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		{&v1alpha1.RemoteCluster{}, indexKubeConfig, func(obj client.Object) []string {
 			return []string{placement.KubeConfigSecret(obj.(*v1alpha1.RemoteCluster)).String()}
 		}},
+		{&v1alpha1.HostCluster{}, indexSecrets, func(obj client.Object) []string {
+			return idsOf(placement.LoginSecrets(obj.(*v1alpha1.HostCluster)))
+		}},
+		{&v1alpha1.CapabilityProvider{}, indexSecrets, func(obj client.Object) []string {
+			return idsOf(placement.PluginSecrets(obj.(*v1alpha1.CapabilityProvider)))
+		}},
+		{&v1alpha1.CapabilityProvider{}, indexPlugin, func(obj client.Object) []string {
+			return placement.PluginNames(obj.(*v1alpha1.CapabilityProvider))
+		}},
+		{&v1alpha1.AddonsLayer{}, indexSecrets, func(obj client.Object) []string {
+			return []string{placement.DecryptionSecret(obj.(*v1alpha1.AddonsLayer))}
+		}},
 		{&v1alpha1.AddonsLayer{}, indexPlatform, func(obj client.Object) []string { return []string{obj.GetLabels()[v1alpha1.PlatformLabel]} }},
 		{&v1alpha1.ApplicationBundle{}, indexApplication, indexedApplications},
 		{helmRelease, indexIdentity, indexedIdentity},
@@ -82,6 +97,15 @@ func setupIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		}
 	}
 	return nil
+}
+
+// idsOf returns IDs as an index has them.
+func idsOf(ids []objects.ID) []string {
+	texts := make([]string, 0, len(ids))
+	for _, id := range ids {
+		texts = append(texts, id.String())
+	}
+	return texts
 }
 
 // indexedSource leaves the kind and the namespace out, which have defaults.

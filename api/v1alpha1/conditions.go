@@ -55,6 +55,10 @@ const (
 	// VariablesUnsetCondition is True while objects of the layer read variables that
 	// nobody gives, which are empty then. It stops nothing.
 	VariablesUnsetCondition = "VariablesUnset"
+	// UnsharedSecretsCondition is True while releases of the layer, which is on another
+	// cluster, still have copies of Secrets that nobody has shared with it. These copies go
+	// with the next minor version. It stops nothing.
+	UnsharedSecretsCondition = "UnsharedSecrets"
 )
 
 // Condition types of a RemoteCluster, beside Ready.
@@ -285,6 +289,9 @@ const (
 	ReasonDecryptionKeysUnavailable = "DecryptionKeysUnavailable"
 	// ReasonVariablesUnset says that objects read variables that nobody gives.
 	ReasonVariablesUnset = "VariablesUnset"
+	// ReasonGivenWithoutLeave says that releases still have copies of Secrets that nobody
+	// has shared with their cluster.
+	ReasonGivenWithoutLeave = "GivenWithoutLeave"
 	// ReasonKustomizeFailed says that the kustomization of the directory cannot be built.
 	ReasonKustomizeFailed = "KustomizeFailed"
 	// ReasonArtifactRefused says that the archive is not what its source says, or is

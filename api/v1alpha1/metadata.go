@@ -97,6 +97,9 @@ const (
 	// WithoutSnapshotAnnotation with the value AllowNext has members of etcd change without
 	// a snapshot, once. It is removed when it is used.
 	WithoutSnapshotAnnotation = "kraan.io/without-snapshot"
+	// UpgradingAnnotation is on a Node that Strata has cordoned to upgrade its host, and has
+	// the ID of the cluster. Other cordoned Nodes do not have it.
+	UpgradingAnnotation = "kraan.io/upgrading"
 	// ReconcileRequestAnnotation has an object looked at when its value changes; it is the
 	// one of Flux.
 	ReconcileRequestAnnotation = "reconcile.fluxcd.io/requestedAt"
@@ -131,9 +134,15 @@ const (
 	// its cluster does not answer, and will resume when it does.
 	SuspendedByLossAnnotation = "kraan.io/suspended-by-loss"
 	// ShareWithAnnotation on a ConfigMap or Secret gives it to layers of other
-	// clusters: a list of remotecluster/NAMESPACE/NAME and layer/NAME with commas
-	// between.
+	// clusters: a list of remotecluster/NAMESPACE/NAME, layer/NAME and ShareWithClusters,
+	// with commas between.
 	ShareWithAnnotation = "kraan.io/share-with"
+	// ShareWithClusters in ShareWithAnnotation gives the object to the layers of all
+	// RemoteClusters of its own namespace.
+	ShareWithClusters = "remoteclusters"
+	// SharedByAnnotation on a copy says by whose leave it was made. A copy of a Secret
+	// without it was made before a Secret beside a RemoteCluster needed leave.
+	SharedByAnnotation = "kraan.io/shared-by"
 )
 
 // What is on and about the objects of a CapabilityClaim.
@@ -175,6 +184,8 @@ const (
 	RevisionOfLabel = "kraan.io/revision-of"
 	// RevisionType is the type of such a Secret.
 	RevisionType = "kraan.io/revision"
+	// DigestAnnotation on such a Secret is the digest of the directory that it keeps.
+	DigestAnnotation = "kraan.io/digest"
 	// DigestKeyName is the name of the Secret in the controller's namespace that has
 	// the key of the digests of Secrets, and DigestKeyType its type.
 	DigestKeyName = "strata-digest-key"

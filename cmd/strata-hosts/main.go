@@ -36,14 +36,12 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/hostkeeper"
 	"github.com/strata-project/strata/internal/reach"
+	"github.com/strata-project/strata/internal/reserved"
 	"github.com/strata-project/strata/internal/signals"
 )
 
 // version is set by the linker.
 var version = "dev"
-
-// leaseName is the Lease of the process that works.
-const leaseName = "strata-hosts"
 
 // options are what the flags and the environment say.
 type options struct {
@@ -195,7 +193,7 @@ func (o *options) managerOptions() ctrl.Options {
 		Metrics:                       o.metricsOptions(),
 		HealthProbeBindAddress:        o.healthAddr,
 		LeaderElection:                o.leader.Enable,
-		LeaderElectionID:              leaseName,
+		LeaderElectionID:              reserved.HostsLease,
 		LeaderElectionNamespace:       o.namespace,
 		LeaderElectionReleaseOnCancel: o.leader.ReleaseOnCancel,
 		LeaseDuration:                 &o.leader.LeaseDuration,

@@ -14,10 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/reserved"
 )
-
-// recordPrefix begins the names of the records of bindings.
-const recordPrefix = "claim."
 
 // Bound is to whom a claim was bound, and what it was promised then. It is kept where only the
 // controller writes: it says as whom is acted, and with which templates.
@@ -36,11 +34,11 @@ type Bound struct {
 // RecordName returns the name of the record of a claim's binding: those of one claim are
 // numbered, and the last one counts.
 func RecordName(claim *v1alpha1.CapabilityClaim, number int64) string {
-	return fmt.Sprintf("%s%s.%d", recordPrefix, claim.UID, number)
+	return fmt.Sprintf("%s%s.%d", reserved.RecordPrefix, claim.UID, number)
 }
 
 // IsRecord tells whether an object of a name is the record of a binding.
-func IsRecord(name string) bool { return strings.HasPrefix(name, recordPrefix) }
+func IsRecord(name string) bool { return strings.HasPrefix(name, reserved.RecordPrefix) }
 
 // Encode writes a record.
 func (b Bound) Encode() ([]byte, error) { return json.Marshal(b) }

@@ -11,6 +11,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/primaries"
+	"github.com/strata-project/strata/internal/reserved"
 )
 
 // defaultPassword is how long a password is, in characters.
@@ -23,7 +24,7 @@ const (
 )
 
 // PasswordsName returns the name of the Secret that keeps what was made for a claim.
-func PasswordsName(claim *v1alpha1.CapabilityClaim) string { return claim.Name + "-passwords" }
+func PasswordsName(claim *v1alpha1.CapabilityClaim) string { return reserved.PasswordsName(claim.Name) }
 
 // PasswordsObject returns the Secret that keeps the passwords; false where the provider has
 // none. have is what it holds; nil where it is not there yet. What is missing is made by

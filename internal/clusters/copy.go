@@ -7,6 +7,8 @@ import (
 	"encoding/base64"
 	"fmt"
 
+	"github.com/strata-project/strata/internal/reserved"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,7 +22,7 @@ import (
 
 // CopyOf returns the ID of Strata's own copy of a cluster's kubeconfig.
 func CopyOf(cluster *v1alpha1.RemoteCluster) objects.ID {
-	return objects.ID{Kind: "Secret", Namespace: cluster.Namespace, Name: placement.KubeConfigName(cluster.Name)}
+	return objects.ID{Kind: "Secret", Namespace: cluster.Namespace, Name: reserved.KubeConfigName(cluster.Name)}
 }
 
 // wantedCopy returns Strata's own copy of a kubeconfig, with a finalizer of its

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/strata-project/strata/internal/reserved"
+
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,7 +22,7 @@ import (
 // release returns a HelmRelease that installs on a cluster.
 func release(namespace, name, cluster string) unstructured.Unstructured {
 	obj := unstructured.Unstructured{Object: map[string]any{"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "spec": map[string]any{
-		"kubeConfig": map[string]any{"secretRef": map[string]any{"name": placement.KubeConfigName(cluster)}},
+		"kubeConfig": map[string]any{"secretRef": map[string]any{"name": reserved.KubeConfigName(cluster)}},
 	}}}
 	obj.SetNamespace(namespace)
 	obj.SetName(name)

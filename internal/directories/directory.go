@@ -59,6 +59,12 @@ type Manifest struct {
 	// Copy is true for what Place has copied beside a RemoteCluster, and no
 	// directory lists there.
 	Copy bool
+	// Placed is true for a copy, and for a source that Place has put beside a
+	// RemoteCluster.
+	Placed bool
+	// Unshared says how to give leave for what was copied without it; empty for
+	// all else.
+	Unshared string
 	// Optional is true for one whose readers all do without it.
 	Optional bool
 	// Withheld says why an observed object is not to be had, whether it exists or

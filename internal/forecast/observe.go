@@ -25,6 +25,19 @@ import (
 	"github.com/strata-project/strata/internal/sources"
 )
 
+// observeOwned says for whom names that the layer lists are kept.
+func (f *future) observeOwned(o *layers.Observation) {
+	if f.world.Owned == nil || o.Directory == nil {
+		return
+	}
+	o.Owned = map[objects.ID]string{}
+	for _, manifest := range o.Directory.Manifests {
+		if why := f.world.Owned(manifest.ID()); why != "" {
+			o.Owned[manifest.ID()] = why
+		}
+	}
+}
+
 // observe gathers what the rules decide from, as the controller does from its
 // caches.
 func (f *future) observe(layer *v1alpha1.AddonsLayer) *layers.Observation {
@@ -69,6 +82,7 @@ func (f *future) observe(layer *v1alpha1.AddonsLayer) *layers.Observation {
 			o.Deployed = candidate
 		}
 	}
+	f.observeOwned(o)
 	f.observeRemote(o)
 	f.observeLayers(o)
 	f.observeObjects(o)

@@ -27,6 +27,9 @@ type World struct {
 	// Contents says by the names of layers what they would list.
 	Contents map[string]Content
 	Clusters []*v1alpha1.RemoteCluster
+	// Owned says what the name of an object is kept for by owners that exist; empty for
+	// nothing. Nil knows of none.
+	Owned func(objects.ID) string
 	// Objects on the cluster, and those of others that are taken to be there.
 	Objects map[objects.ID]*unstructured.Unstructured
 	// Scopes of kinds, their plural names, and versions that are not served.

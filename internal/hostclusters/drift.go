@@ -46,13 +46,9 @@ func (c Change) String() string {
 // Saved is the field of a Change that saves a manifest which was not saved before.
 const Saved = "the saved manifest"
 
-// HeldBack is the annotation of a Node that takes no Pods because its host is upgraded: it
-// has the ID of the cluster. Whoever else keeps Pods away from a Node does not have it.
-const HeldBack = "kraan.io/upgrading"
-
 // IsHeldBack tells whether a Node takes no Pods because of an upgrade.
 func IsHeldBack(node *corev1.Node) bool {
-	_, marked := node.Annotations[HeldBack]
+	_, marked := node.Annotations[v1alpha1.UpgradingAnnotation]
 	return marked
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/observe"
+	"github.com/strata-project/strata/internal/reserved"
 )
 
 // KubeconfigKey is the key of the Secret NAME-kubeconfig that has the kubeconfig. Names and
@@ -25,7 +26,9 @@ const KubeconfigKey = "value"
 // fieldOwner is as whom objects are written.
 const fieldOwner = client.FieldOwner("strata-hosts")
 
-func kubeconfigName(cluster *v1alpha1.HostCluster) string { return cluster.Name + "-kubeconfig" }
+func kubeconfigName(cluster *v1alpha1.HostCluster) string {
+	return reserved.HostKubeConfigName(cluster.Name)
+}
 
 // handOut writes the kubeconfig of a cluster into its Secret, where it differs. A Secret
 // that somebody else has made is left alone.

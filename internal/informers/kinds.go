@@ -370,6 +370,7 @@ func CacheOptions() cache.Options {
 			&v1alpha1.ClusterDiscovery{}:   everything,
 			&v1alpha1.CapabilityProvider{}: everything,
 			&v1alpha1.CapabilityClaim{}:    everything,
+			&v1alpha1.HostCluster{}:        everything,
 			helmRelease:                    everything,
 			namespace:                      everything,
 			crd:                            everything,

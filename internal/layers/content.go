@@ -99,7 +99,7 @@ func contentOf(
 			ID: id, Mode: dependents.ModeObserve, Assess: objects.AssessExistence, Optional: manifest.Optional, Withheld: manifest.Withheld, Origin: manifest.File,
 		}, nil
 	}
-	setMarks(obj, layer)
+	setMarks(manifest, obj, layer)
 	dependent := dependents.Dependent{
 		ID: id, Object: obj, Stage: kinds.StageOf(id.GroupKind()), Assess: kinds.AssessOf(obj), Origin: manifest.File,
 		Confidential: manifest.Confidential, Decrypted: manifest.Decrypted,

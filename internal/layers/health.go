@@ -18,6 +18,7 @@ import (
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/moments"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/reserved"
 )
 
 // maxWorkloads is how many objects of its releases a layer watches the health of: each
@@ -52,7 +53,7 @@ type Workload struct {
 // where the layer has no account: nothing is told of what is somebody else's.
 func (w Workload) isOurs() bool {
 	labels := w.Live.GetLabels()
-	return w.releases[labels[fluxLabels[1]]+"/"+labels[fluxLabels[0]]]
+	return w.releases[labels[reserved.ReleaseNamespaceLabel]+"/"+labels[reserved.ReleaseLabel]]
 }
 
 // watchesHealth tells whether the health of what the layer's releases have made is to be

@@ -5,54 +5,48 @@ package layers
 
 import (
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-)
-
-// strataLabels say what Strata knows of an object, and fluxLabels which HelmRelease
-// has installed it. What they say is for those to say that know it: no directory
-// does.
-var (
-	strataLabels = []string{
-		v1alpha1.OrphanedLabel, v1alpha1.PlatformLabel, v1alpha1.PlatformLayerLabel, v1alpha1.PlatformClusterLabel, v1alpha1.PlatformFamilyLabel,
-	}
-	fluxLabels        = []string{"helm.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/namespace"}
-	strataAnnotations = []string{
-		v1alpha1.SuspendedByHoldAnnotation, v1alpha1.SuspendedByLossAnnotation, v1alpha1.SupersededByAnnotation,
-		v1alpha1.PlatformBeforeAnnotation, v1alpha1.PlatformMovedAnnotation, v1alpha1.PlatformInputsAnnotation,
-		v1alpha1.PlatformInputsBeforeAnnotation, v1alpha1.PlatformDroppedAnnotation,
-		v1alpha1.CreatedForAnnotation,
-	}
+	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/reserved"
 )
 
 // setMarks makes an object the layer's, and takes off what a directory may not say
-// of it. Annotations by which people tell Strata what to do are theirs to write.
-func setMarks(obj *unstructured.Unstructured, layer string) {
-	labels := obj.GetLabels()
+// of it. What Place has put keeps what it says of that.
+func setMarks(manifest directories.Manifest, obj *unstructured.Unstructured, layer string) {
+	labels := sayable(reserved.Label, obj.GetLabels(), nil)
 	if labels == nil {
 		labels = map[string]string{}
-	}
-	for _, key := range slices.Concat(strataLabels, fluxLabels) {
-		delete(labels, key)
 	}
 	labels[v1alpha1.LayerLabel] = layer
 	obj.SetLabels(labels)
 	if annotations := obj.GetAnnotations(); len(annotations) > 0 {
-		for _, key := range strataAnnotations {
-			delete(annotations, key)
-		}
-		obj.SetAnnotations(annotations)
+		obj.SetAnnotations(sayable(reserved.Annotation, annotations, placed(manifest)))
 	}
 	if finalizers := obj.GetFinalizers(); len(finalizers) > 0 {
-		obj.SetFinalizers(slices.DeleteFunc(finalizers, isStrataFinalizer))
+		obj.SetFinalizers(slices.DeleteFunc(finalizers, func(name string) bool { return !reserved.MaySay(reserved.Finalizer, name) }))
 	}
 }
 
-// isStrataFinalizer tells a finalizer that Strata sets, and that keeps an object for
-// ever where Strata does not know it.
-func isStrataFinalizer(name string) bool {
-	return name == v1alpha1.Finalizer || strings.HasPrefix(name, "kraan.io/") || strings.HasPrefix(name, "platform.kraan.io/")
+// sayable returns texts without those that are not for a directory to say, but for others.
+func sayable(sort reserved.Sort, texts map[string]string, others []string) map[string]string {
+	for key := range texts {
+		if !reserved.MaySay(sort, key) && !slices.Contains(others, key) {
+			delete(texts, key)
+		}
+	}
+	return texts
+}
+
+// placed lists the annotations that Place has set on an object.
+func placed(manifest directories.Manifest) []string {
+	switch {
+	case manifest.Copy:
+		return []string{v1alpha1.PlacedForAnnotation, v1alpha1.CopyOfAnnotation, v1alpha1.SharedByAnnotation}
+	case manifest.Placed:
+		return []string{v1alpha1.PlacedForAnnotation}
+	}
+	return nil
 }

@@ -131,6 +131,9 @@ type ObservedClusters struct {
 	// of this cluster are in.
 	KubeConfigs       map[objects.ID][]types.NamespacedName
 	ClusterNamespaces map[string]bool
+	// Owned says what the names of objects in question are kept for by the HostClusters,
+	// claims and providers that exist.
+	Owned map[objects.ID]string
 	// Scopes of the kinds in question, as the cluster serves them.
 	Scopes map[objects.ServedKind]objects.Scope
 	// Resources are the plural names by which the clusters serve those kinds.

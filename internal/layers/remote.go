@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/strata-project/strata/internal/reserved"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -183,7 +185,7 @@ func ClustersLeft(layer *v1alpha1.AddonsLayer) []types.NamespacedName {
 // installs; empty for none.
 func TargetOf(live *unstructured.Unstructured) string {
 	name, _, _ := unstructured.NestedString(live.Object, "spec", "kubeConfig", "secretRef", "name")
-	cluster, ours := strings.CutPrefix(name, placement.KubeConfigName(""))
+	cluster, ours := strings.CutPrefix(name, reserved.KubeConfigName(""))
 	if !ours {
 		return ""
 	}
@@ -255,7 +257,7 @@ func (o Observation) isForCluster(entry dependents.Entry, cluster types.Namespac
 	if live := o.Live[entry.ID]; live != nil {
 		return live.GetAnnotations()[v1alpha1.PlacedForAnnotation] == cluster.String()
 	}
-	return entry.ID.Namespace == cluster.Namespace && strings.HasPrefix(strings.TrimPrefix(entry.ID.Name, placement.CopyPrefix), cluster.Name+"-")
+	return entry.ID.Namespace == cluster.Namespace && strings.HasPrefix(strings.TrimPrefix(entry.ID.Name, reserved.CopyPrefix), cluster.Name+"-")
 }
 
 // decideForsaken takes the layer off a cluster that is given up, and asks that one

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/strata-project/strata/internal/reserved"
+
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,7 +22,6 @@ import (
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/objects"
-	"github.com/strata-project/strata/internal/placement"
 )
 
 // remoteCluster returns the RemoteCluster fleet/prod, of which Ready and Reachable
@@ -192,7 +193,7 @@ func through(cluster string) func(*unstructured.Unstructured) {
 	return func(obj *unstructured.Unstructured) {
 		obj.SetNamespace("fleet")
 		obj.SetName(cluster + "-" + obj.GetName() + "-12345678")
-		_ = unstructured.SetNestedField(obj.Object, placement.KubeConfigName(cluster), "spec", "kubeConfig", "secretRef", "name")
+		_ = unstructured.SetNestedField(obj.Object, reserved.KubeConfigName(cluster), "spec", "kubeConfig", "secretRef", "name")
 	}
 }
 

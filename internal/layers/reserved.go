@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/strata-project/strata/internal/reserved"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -16,7 +18,6 @@ import (
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
-	"github.com/strata-project/strata/internal/placement"
 )
 
 // DefaultOwnName is the name of the controller's own objects unless it is told
@@ -51,28 +52,21 @@ func (s Settings) Reserved(id objects.ID, obj *unstructured.Unstructured) string
 	if why := s.reservedName(id); why != "" || obj == nil {
 		return why
 	}
-	return placement.ReservedObject(id.GroupKind(), obj)
+	return reserved.Live(id.GroupKind(), obj)
 }
 
 // ReservedFor is Reserved for a layer, which has copies of its own.
 func (s Settings) ReservedFor(layer string, id objects.ID, obj *unstructured.Unstructured) string {
 	why := s.Reserved(id, obj)
-	if why == placement.KeptCopy && obj != nil && obj.GetLabels()[v1alpha1.LayerLabel] == layer {
+	if why == reserved.KeptCopy && obj != nil && obj.GetLabels()[v1alpha1.LayerLabel] == layer {
 		return ""
 	}
 	return why
 }
 
-// reservedName says what the object of a name is kept for.
+// reservedName says what the object of a name is kept for, whoever exists.
 func (s Settings) reservedName(id objects.ID) string {
-	isLease := id.GroupKind() == schema.GroupKind{Group: "coordination.k8s.io", Kind: "Lease"}
-	if isLease && id.Cluster == "" && (strings.HasSuffix(id.Name, placement.LeaseName) || strings.HasSuffix(id.Name, placement.FluxLease)) {
-		return placement.KeptLease
-	}
-	if id.Group == "" {
-		return cmp.Or(placement.ReservedSecret(id), s.reservedOwn(id))
-	}
-	return s.reservedOwn(id)
+	return cmp.Or(reserved.Name(id, s.Namespace), s.reservedOwn(id))
 }
 
 // reservedOwn tells what the chart has made for the controller: what it runs as,
@@ -83,11 +77,11 @@ func (s Settings) reservedOwn(id objects.ID) string {
 		return ""
 	}
 	if id.Kind == "ServiceAccount" && s.Account.Name != "" && id.Key() == s.Account {
-		return placement.KeptOwn
+		return reserved.KeptOwn
 	}
 	suffix, found := strings.CutPrefix(id.Name, cmp.Or(s.OwnName, DefaultOwnName))
 	if found && slices.Contains(ownSuffixes, suffix) && (isRole || id.Namespace == s.Namespace || suffix == suffixAtFlux) {
-		return placement.KeptOwn
+		return reserved.KeptOwn
 	}
 	return ""
 }
@@ -99,15 +93,24 @@ func (o Observation) reserves(manifest directories.Manifest) string {
 		return ""
 	}
 	id := manifest.ID()
-	if why := o.Settings.Reserved(id, manifest.Object); why != "" {
+	if why := cmp.Or(o.Settings.reservedName(id), reserved.Written(id.GroupKind(), manifest.Object)); why != "" {
 		return why
 	}
 	if live := o.Live[id]; live != nil {
-		if why := placement.ReservedObject(id.GroupKind(), live); why != "" {
+		if why := reserved.Live(id.GroupKind(), live); why != "" {
 			return why
 		}
 	}
-	return o.reservedSource(id)
+	return cmp.Or(o.reservedSource(id), o.reservedByOwner(id))
+}
+
+// reservedByOwner says that a name is kept for an object that exists. A layer may have
+// it that has it already.
+func (o Observation) reservedByOwner(id objects.ID) string {
+	if live := o.Live[id]; live != nil && live.GetLabels()[v1alpha1.LayerLabel] == o.Layer.Name {
+		return ""
+	}
+	return o.Owned[id]
 }
 
 // reservedSource says that a RemoteCluster has its kubeconfig from a Secret. A layer
@@ -128,7 +131,7 @@ func (o Observation) reservedSource(id objects.ID) string {
 	}
 	for _, cluster := range clusters {
 		if !listed[objects.ID{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.RemoteClusterKind, Namespace: cluster.Namespace, Name: cluster.Name}] {
-			return placement.KeptSource
+			return reserved.KeptSource
 		}
 	}
 	return ""

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/strata-project/strata/internal/reserved"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,7 +23,6 @@ import (
 	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
-	"github.com/strata-project/strata/internal/placement"
 )
 
 // marks puts metadata on an object.
@@ -44,35 +45,35 @@ func TestReserved(t *testing.T) {
 		manifest directories.Manifest
 		want     string
 	}{
-		"copy of a kubeconfig":     {"of any namespace, as RemoteClusters are", secretListed("fleet", "strata-kubeconfig-prod"), placement.KeptKubeConfig},
-		"its finalizer":            {"the label may be gone", marks(secretListed("fleet", "a"), func(o *unstructured.Unstructured) { o.SetFinalizers([]string{v1alpha1.KubeConfigFinalizer}) }), placement.KeptKubeConfig},
-		"label of a RemoteCluster": {"what was made for one", marks(secretListed("fleet", "a"), directoriestest.Labelled(v1alpha1.ClusterLabel, "prod")), placement.KeptForCluster},
-		"label without a value":    {"it is the key that counts", marks(secretListed("fleet", "a"), directoriestest.Labelled(v1alpha1.ClusterLabel, "")), placement.KeptForCluster},
-		"joined":                   {"the kubeconfig that it was joined with", marks(secretListed("fleet", "prod-kubeconfig"), directoriestest.Labelled(v1alpha1.JoinedLabel, "strata-fleet-prod")), placement.KeptCredential},
-		"revision by name":         {"before it is kept", secretListed("gotk-system", "strata-revision.base.0123456789abcdef0123"), placement.KeptRevision},
-		"revision by label":        {"of older names", marks(secretListed("gotk-system", "base.0123456789ab"), directoriestest.Labelled(v1alpha1.RevisionOfLabel, "base")), placement.KeptRevision},
-		"revision by type":         {"the type cannot be changed later", marks(secretListed("gotk-system", "a"), directoriestest.OfType(v1alpha1.RevisionType)), placement.KeptRevision},
-		"copy by name":             {"of what a release of another cluster reads", secretListed("fleet", "strata-copy-prod-values-01234567890123456789"), placement.KeptCopy},
-		"copied ConfigMap by name": {"of either kind", directoriestest.Any("v1", "ConfigMap", "fleet", "strata-copy-prod-values-01234567890123456789"), placement.KeptCopy},
-		"copy by annotation":       {"of older names", marks(directoriestest.Any("v1", "ConfigMap", "fleet", "a"), directoriestest.Annotated(v1alpha1.CopyOfAnnotation, "Secret/a/b")), placement.KeptCopy},
-		"Helm's record by name":    {"it says what is installed", secretListed("default", "sh.helm.release.v1.podinfo.v1"), placement.KeptHelm},
-		"Helm's record by type":    {"under another name", marks(secretListed("default", "a"), directoriestest.OfType("helm.sh/release.v1")), placement.KeptHelm},
+		"copy of a kubeconfig":     {"of any namespace, as RemoteClusters are", secretListed("fleet", "strata-kubeconfig-prod"), reserved.KeptKubeConfig},
+		"its finalizer":            {"the label may be gone", marks(secretListed("fleet", "a"), func(o *unstructured.Unstructured) { o.SetFinalizers([]string{v1alpha1.KubeConfigFinalizer}) }), reserved.KeptKubeConfig},
+		"label of a RemoteCluster": {"what was made for one", marks(secretListed("fleet", "a"), directoriestest.Labelled(v1alpha1.ClusterLabel, "prod")), reserved.KeptForCluster},
+		"label without a value":    {"it is the key that counts", marks(secretListed("fleet", "a"), directoriestest.Labelled(v1alpha1.ClusterLabel, "")), reserved.KeptForCluster},
+		"joined":                   {"the kubeconfig that it was joined with", marks(secretListed("fleet", "prod-kubeconfig"), directoriestest.Labelled(v1alpha1.JoinedLabel, "strata-fleet-prod")), reserved.KeptCredential},
+		"revision by name":         {"before it is kept", secretListed("gotk-system", "strata-revision.base.0123456789abcdef0123"), reserved.KeptRevision},
+		"revision by label":        {"of older names", marks(secretListed("gotk-system", "base.0123456789ab"), directoriestest.Labelled(v1alpha1.RevisionOfLabel, "base")), reserved.KeptRevision},
+		"revision by type":         {"the type cannot be changed later", marks(secretListed("gotk-system", "a"), directoriestest.OfType(v1alpha1.RevisionType)), reserved.KeptRevision},
+		"copy by name":             {"of what a release of another cluster reads", secretListed("fleet", "strata-copy-prod-values-01234567890123456789"), reserved.KeptCopy},
+		"copied ConfigMap by name": {"of either kind", directoriestest.Any("v1", "ConfigMap", "fleet", "strata-copy-prod-values-01234567890123456789"), reserved.KeptCopy},
+		"copy by annotation":       {"of older names", marks(directoriestest.Any("v1", "ConfigMap", "fleet", "a"), directoriestest.Annotated(v1alpha1.CopyOfAnnotation, "Secret/a/b")), reserved.KeptCopy},
+		"Helm's record by name":    {"it says what is installed", secretListed("default", "sh.helm.release.v1.podinfo.v1"), reserved.KeptHelm},
+		"Helm's record by type":    {"under another name", marks(secretListed("default", "a"), directoriestest.OfType("helm.sh/release.v1")), reserved.KeptHelm},
 		"Helm's record by labels": {"of another driver", marks(directoriestest.Any("v1", "ConfigMap", "default", "a"), func(o *unstructured.Unstructured) {
 			o.SetLabels(map[string]string{"owner": "helm", "name": "a", "version": "1"})
-		}), placement.KeptHelm},
-		"token":                       {"the cluster writes a token of any account into it", marks(secretListed("kube-system", "a"), directoriestest.OfType("kubernetes.io/service-account-token")), placement.KeptToken},
-		"token by annotation":         {"where its type is not seen", marks(secretListed("kube-system", "a"), directoriestest.Annotated("kubernetes.io/service-account.name", "admin")), placement.KeptToken},
-		"bootstrap token":             {"a node joins with it", marks(secretListed("default", "a"), directoriestest.OfType("bootstrap.kubernetes.io/token")), placement.KeptBootstrap},
-		"bootstrap token by name":     {"its name is fixed", secretListed("kube-system", "bootstrap-token-abcdef"), placement.KeptBootstrap},
-		"Lease":                       {"whoever has it leads", directoriestest.Any("coordination.k8s.io/v1", "Lease", "gotk-system", "strata.kraan.io"), placement.KeptLease},
-		"Lease of a shard":            {"there is one for each selector", directoriestest.Any("coordination.k8s.io/v1", "Lease", "gotk-system", "1234.strata.kraan.io"), placement.KeptLease},
-		"Lease of Flux":               {"Flux's, too", directoriestest.Any("coordination.k8s.io/v1", "Lease", "flux-system", "helm-controller-leader-election"), placement.KeptLease},
-		"Deployment":                  {"it runs the controller", directoriestest.Any("apps/v1", "Deployment", "gotk-system", "strata"), placement.KeptOwn},
-		"account":                     {"it is the controller's", directoriestest.Any("v1", "ServiceAccount", "gotk-system", "strata"), placement.KeptOwn},
-		"account of another name":     {"as the API server says", directoriestest.Any("v1", "ServiceAccount", "gotk-system", "robot"), placement.KeptOwn},
-		"ClusterRole":                 {"its rights", directoriestest.Any(role, "ClusterRole", "", "strata-remote-clusters"), placement.KeptOwn},
-		"ClusterRoleBinding":          {"who has them", directoriestest.Any(role, "ClusterRoleBinding", "", "strata-cluster-admin"), placement.KeptOwn},
-		"Role elsewhere":              {"as whom it may act there", directoriestest.Any(role, "Role", "team-a", "strata-impersonate"), placement.KeptOwn},
+		}), reserved.KeptHelm},
+		"token":                       {"the cluster writes a token of any account into it", marks(secretListed("kube-system", "a"), directoriestest.OfType("kubernetes.io/service-account-token")), reserved.KeptToken},
+		"token by annotation":         {"where its type is not seen", marks(secretListed("kube-system", "a"), directoriestest.Annotated("kubernetes.io/service-account.name", "admin")), reserved.KeptToken},
+		"bootstrap token":             {"a node joins with it", marks(secretListed("default", "a"), directoriestest.OfType("bootstrap.kubernetes.io/token")), reserved.KeptBootstrap},
+		"bootstrap token by name":     {"its name is fixed", secretListed("kube-system", "bootstrap-token-abcdef"), reserved.KeptBootstrap},
+		"Lease":                       {"whoever has it leads", directoriestest.Any("coordination.k8s.io/v1", "Lease", "gotk-system", "strata.kraan.io"), reserved.KeptLease},
+		"Lease of a shard":            {"there is one for each selector", directoriestest.Any("coordination.k8s.io/v1", "Lease", "gotk-system", "1234.strata.kraan.io"), reserved.KeptLease},
+		"Lease of Flux":               {"Flux's, too", directoriestest.Any("coordination.k8s.io/v1", "Lease", "flux-system", "helm-controller-leader-election"), reserved.KeptLease},
+		"Deployment":                  {"it runs the controller", directoriestest.Any("apps/v1", "Deployment", "gotk-system", "strata"), reserved.KeptOwn},
+		"account":                     {"it is the controller's", directoriestest.Any("v1", "ServiceAccount", "gotk-system", "strata"), reserved.KeptOwn},
+		"account of another name":     {"as the API server says", directoriestest.Any("v1", "ServiceAccount", "gotk-system", "robot"), reserved.KeptOwn},
+		"ClusterRole":                 {"its rights", directoriestest.Any(role, "ClusterRole", "", "strata-remote-clusters"), reserved.KeptOwn},
+		"ClusterRoleBinding":          {"who has them", directoriestest.Any(role, "ClusterRoleBinding", "", "strata-cluster-admin"), reserved.KeptOwn},
+		"Role elsewhere":              {"as whom it may act there", directoriestest.Any(role, "Role", "team-a", "strata-impersonate"), reserved.KeptOwn},
 		"ordinary Secret":             {"of a layer", secretListed("fleet", "prod-kubeconfig-of-ours"), ""},
 		"ordinary type":               {"of a layer", marks(secretListed("fleet", "a"), directoriestest.OfType("kubernetes.io/tls")), ""},
 		"somebody's Helm":             {"a label alone is not Helm's", marks(secretListed("fleet", "a"), directoriestest.Labelled("owner", "helm")), ""},
@@ -93,7 +94,7 @@ func TestReserved(t *testing.T) {
 // The names are those that the chart gave.
 func TestReservedNamesOfTheChart(t *testing.T) {
 	settings := Settings{Namespace: "addons", OwnName: "blue-strata"}
-	if why := settings.Reserved(directoriestest.Any("apps/v1", "Deployment", "addons", "blue-strata").ID(), nil); why != placement.KeptOwn {
+	if why := settings.Reserved(directoriestest.Any("apps/v1", "Deployment", "addons", "blue-strata").ID(), nil); why != reserved.KeptOwn {
 		t.Errorf("its Deployment is %q", why)
 	}
 	if why := settings.Reserved(directoriestest.Any("apps/v1", "Deployment", "addons", "strata").ID(), nil); why != "" {
@@ -297,5 +298,40 @@ func TestNamespacesOfOthersGoWithNoLayer(t *testing.T) {
 				t.Errorf("in %s Namespace %s: %q because %q", when, name, done, why)
 			}
 		}
+	}
+}
+
+// The name of what is made for an owner is kept while that owner exists. A layer that has
+// the object already keeps it, so that no layer stops because of an owner that came later.
+func TestNameIsKeptForItsOwner(t *testing.T) {
+	listed := secretListed("fleet", "edge-kubeconfig")
+	listed.File, listed.Line = "base/evil.yaml", 3
+	had := listed.Object.DeepCopy()
+	had.SetLabels(map[string]string{v1alpha1.LayerLabel: "base"})
+	had.SetUID("uid")
+	made := listed.Object.DeepCopy()
+	made.SetLabels(map[string]string{v1alpha1.HostClusterLabel: "edge"})
+	made.SetUID("uid")
+	owned := func(o *Observation) { o.Owned = map[objects.ID]string{listed.ID(): reserved.KeptForHosts} }
+	for name, tc := range map[string]struct {
+		reason  string
+		changes []func(*Observation)
+		refused bool
+	}{
+		"without an owner":   {"it is an ordinary name", nil, false},
+		"with its owner":     {"the controller of hosts is about to write it", []func(*Observation){owned}, true},
+		"had before":         {"the owner came later, and leaves it alone", []func(*Observation){owned, lives(had)}, false},
+		"made for its owner": {"it says itself whose it is", []func(*Observation){lives(made)}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := observation(layer(), directoriestest.Of(newRevision, listed), append(tc.changes, secretsServed)...)
+			d := Decide(o)
+			if refused := d.Reason == v1alpha1.ReasonReservedObject; refused != tc.refused {
+				t.Errorf("%s: it is %s (%s): %s", tc.reason, d.State, d.Reason, d.Message)
+			}
+			if tc.refused && (d.Plan.Writes() || !strings.Contains(d.Message, "base/evil.yaml:3: Secret fleet/edge-kubeconfig is "+reserved.KeptForHosts)) {
+				t.Errorf("the plan is %q, the message %q", verbs(d.Plan), d.Message)
+			}
+		})
 	}
 }

@@ -155,6 +155,9 @@ func allConditions(o Observation, d Decision) []metav1.Condition {
 	if unset := unsetMessage(o.Directory); unset != "" {
 		set.Put(v1alpha1.VariablesUnsetCondition, metav1.ConditionTrue, v1alpha1.ReasonVariablesUnset, truncate(unset))
 	}
+	if unshared := unsharedMessage(o.Directory); unshared != "" {
+		set.Put(v1alpha1.UnsharedSecretsCondition, metav1.ConditionTrue, v1alpha1.ReasonGivenWithoutLeave, truncate(unshared))
+	}
 	if d.SourceMessage != "" {
 		set.Put(v1alpha1.SourceReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonSourceNotReady,
 			truncate("the last artifact is used: "+d.SourceMessage))
@@ -203,6 +206,38 @@ func unsetMessage(directory *directories.Directory) string {
 	message := "nobody gives these variables, so they are empty: " + strings.Join(named, "; ")
 	if more := count - len(named); more > 0 {
 		message += fmt.Sprintf("; and %d more objects", more)
+	}
+	return message
+}
+
+// maxUnsharedNamed is how many Secrets are named that nobody has shared: each with a command.
+const maxUnsharedNamed = 3
+
+// unsharedMessage names the Secrets that releases of another cluster still have although
+// nobody has shared them; empty where there are none.
+func unsharedMessage(directory *directories.Directory) string {
+	if directory == nil {
+		return ""
+	}
+	var named []string
+	count := 0
+	for i := range directory.Manifests {
+		manifest := &directory.Manifests[i]
+		if manifest.Unshared == "" {
+			continue
+		}
+		count++
+		if count <= maxUnsharedNamed {
+			of := strings.TrimPrefix(manifest.Object.GetAnnotations()[v1alpha1.CopyOfAnnotation], "Secret/")
+			named = append(named, fmt.Sprintf("of Secret %s: %s", of, manifest.Unshared))
+		}
+	}
+	if count == 0 {
+		return ""
+	}
+	message := "copies of Secrets are used that nobody has shared, and go with the next minor version of Strata: " + strings.Join(named, "; ")
+	if more := count - len(named); more > 0 {
+		message += fmt.Sprintf("; and of %d more", more)
 	}
 	return message
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/strata-project/strata/internal/reserved"
+
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/placement"
@@ -43,7 +45,7 @@ func (t Twins) Identities(identity string) []string {
 			found = append(found, release)
 			continue
 		}
-		found = append(found, namespace+"/"+placement.KubeConfigName(name)+"/"+release)
+		found = append(found, namespace+"/"+reserved.KubeConfigName(name)+"/"+release)
 	}
 	return found
 }
@@ -56,7 +58,7 @@ func clusterIn(identity string) (cluster, release string, known bool) {
 	if len(parts) < 3 {
 		return "", identity, true
 	}
-	name, ours := strings.CutPrefix(parts[1], placement.KubeConfigName(""))
+	name, ours := strings.CutPrefix(parts[1], reserved.KubeConfigName(""))
 	return parts[0] + "/" + name, parts[2], ours
 }
 

@@ -32,17 +32,18 @@ import (
 	"github.com/strata-project/strata/internal/hosts"
 	"github.com/strata-project/strata/internal/machines"
 	"github.com/strata-project/strata/internal/probes"
+	"github.com/strata-project/strata/internal/reserved"
 	"github.com/strata-project/strata/internal/ssh"
 	"github.com/strata-project/strata/internal/versions"
 )
 
 // SavedName is the ConfigMap in kube-system that has what was last applied.
-const SavedName = "strata-hostcluster"
+const SavedName = reserved.SavedName
 
 // EncryptionName is the ConfigMap in kube-system that says, in its key WrittenWith, with what
 // all Secrets in etcd are known to be written.
 const (
-	EncryptionName = "strata-encryption"
+	EncryptionName = reserved.EncryptionName
 	WrittenWith    = "written"
 )
 

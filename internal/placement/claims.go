@@ -78,7 +78,7 @@ func (p *putting) provider(manifest directories.Manifest) (*unstructured.Unstruc
 func (p *putting) binding(secret objects.ID) string {
 	name, is := kinds.ClaimOfBinding(secret.Name)
 	claim := objects.ID{Group: kinds.ClaimKind.Group, Kind: kinds.ClaimKind.Kind, Namespace: secret.Namespace, Name: name}
-	if _, listed := p.own[claim]; !is || !listed || secret.Kind != "Secret" {
+	if _, listed := p.own[claim]; !is || !listed || secret.Kind != secretKind {
 		return ""
 	}
 	return kinds.BindingNameOf(p.name(claim))

@@ -17,6 +17,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/printable"
+	"github.com/strata-project/strata/internal/reserved"
 )
 
 // Given is what a release of another cluster gets of a ConfigMap or Secret that
@@ -24,17 +25,25 @@ import (
 type Given struct {
 	// Object is the one that is copied; nil where none is.
 	Object *unstructured.Unstructured
+	// By says by whose leave it is given, as its copy notes; empty with Ending.
+	By string
 	// Withheld says why it is not given, as what follows its name; empty where it
 	// is, and where there is nothing to be given.
 	Withheld string
+	// Ending says that it is given without leave, because it was before leave was
+	// needed, and how to give leave; empty for all that is given otherwise.
+	Ending string
 }
 
 // Looked is what is known of one of the Places of a ConfigMap or Secret.
 type Looked struct {
 	// Object with its metadata at least; nil where there is none.
 	Object *unstructured.Unstructured
-	// IsKubeConfig is true where a RemoteCluster has its kubeconfig from it.
-	IsKubeConfig bool
+	// Kept says what a Secret is kept for by what refers to it, or by the owner of its
+	// name; empty where nothing does.
+	Kept string
+	// IsBinding is true for the binding of a claim of the RemoteCluster.
+	IsBinding bool
 	// Allowed says whether the layer's account may get it, on the cluster that it
 	// is on; nil where nobody has asked. Unasked says why nobody can; empty where
 	// that is possible.
@@ -42,6 +51,12 @@ type Looked struct {
 	Unasked string
 	// Barred as in the Verdict on the layer's own cluster, which is looked at first.
 	Barred string
+	// Unshared as in the Verdict on what is beside the RemoteCluster, which is looked at
+	// second.
+	Unshared bool
+	// Copied is true where the layer has a copy that was made before a Secret beside the
+	// RemoteCluster needed leave.
+	Copied bool
 }
 
 // Verdict says whether an object goes to the other cluster.
@@ -51,12 +66,24 @@ type Verdict struct {
 	// Ask is true where that hangs on what the layer's account may do, and nobody
 	// has asked.
 	Ask bool
-	// Withheld as in Given.
-	Withheld string
+	// Unshared is true where it would be given with leave.
+	Unshared bool
+	// By, Withheld and Ending as in Given.
+	By, Withheld, Ending string
 	// Barred is as Withheld, of the layer's own cluster where the layer's account
 	// may not look: what is in a farther place is given all the same.
 	Barred string
 }
+
+// By whose leave an object is given, as its copy says.
+const (
+	byDirectory  = "directory"
+	byCluster    = "cluster"
+	byNamespace  = "namespace"
+	byAnnotation = "annotation"
+	byAccount    = "account"
+	byClaim      = "claim"
+)
 
 // Places returns where a ConfigMap or Secret that the directory does not list is
 // looked for, in order: on the layer's own cluster, under its name in the
@@ -74,45 +101,52 @@ func (p Place) Places(origin objects.ID) []objects.ID {
 
 // Judge says whether what lies in one of the Places of origin is given to the
 // layer. What is on the layer's own cluster is where the layer's account may get it
-// there, and without an account always; what is beside the RemoteCluster is; what is
-// elsewhere needs leave: that of its owner, who names the RemoteCluster or the layer
-// in an annotation, or that of RBAC, where the layer's account may get it here.
-// Nothing is told of an object without that, not even whether there is one.
+// there, and without an account always. A ConfigMap beside the RemoteCluster is, and so
+// is the binding of a claim of that cluster. Everything else needs leave: that of its
+// owner, in an annotation, or that of RBAC, where the layer's account may get it here.
+// Nothing is told of an object without leave, not even whether there is one.
 func (p Place) Judge(origin, at objects.ID, seen Looked) Verdict {
-	if why := ReservedSecret(at); why != "" {
+	if why := reserved.Name(at, ""); why != "" {
 		return Verdict{Withheld: never(origin, at, why)}
 	}
-	if at.Cluster != "" {
-		if verdict := p.leaveThere(seen); !verdict.Given {
-			return verdict
-		}
-	}
-	if at.Cluster == "" && (at.Namespace != p.Cluster.Namespace || isOfClusterAPI(seen.Object)) {
-		if verdict := p.leave(origin, at, seen); !verdict.Given {
-			return verdict
-		}
+	verdict := p.mayHave(at, seen)
+	if !verdict.Given {
+		return verdict
 	}
 	switch {
 	case seen.Object == nil:
 		return Verdict{}
-	case seen.IsKubeConfig:
-		return Verdict{Withheld: never(origin, at, KeptSource)}
+	case seen.Kept != "":
+		return Verdict{Withheld: never(origin, at, seen.Kept)}
 	}
-	if why := ReservedObject(at.GroupKind(), seen.Object); why != "" {
+	if why := reserved.Unreadable(at.On(""), seen.Object); why != "" {
 		return Verdict{Withheld: never(origin, at, why)}
 	}
-	return Verdict{Given: true}
+	return verdict
+}
+
+// mayHave says whether the layer may have what lies in a place, whatever it is.
+func (p Place) mayHave(at objects.ID, seen Looked) Verdict {
+	switch {
+	case at.Cluster != "":
+		return p.leaveThere(seen)
+	case seen.IsBinding:
+		return Verdict{Given: true, By: byClaim}
+	case at.Kind == secretKind || at.Namespace != p.Cluster.Namespace || isOfClusterAPI(seen.Object):
+		return p.leave(at, seen)
+	}
+	return Verdict{Given: true, By: byNamespace}
 }
 
 // IsReserved tells whether an object is known by its name alone to be given to nobody.
-func IsReserved(id objects.ID) bool { return ReservedSecret(id) != "" }
+func IsReserved(id objects.ID) bool { return reserved.Name(id, "") != "" }
 
 // leaveThere says whether the layer may have what is on its own cluster: no more than
 // its account may get there.
 func (p Place) leaveThere(seen Looked) Verdict {
 	switch {
 	case p.Account == "", seen.Allowed != nil && *seen.Allowed:
-		return Verdict{Given: true}
+		return Verdict{Given: true, By: byCluster}
 	case seen.Allowed == nil && seen.Unasked == "":
 		return Verdict{Ask: true}
 	}
@@ -124,34 +158,81 @@ func (p Place) leaveThere(seen Looked) Verdict {
 }
 
 // leave says whether there is leave for an object of this cluster that needs it.
-func (p Place) leave(origin, at objects.ID, seen Looked) Verdict {
+func (p Place) leave(at objects.ID, seen Looked) Verdict {
 	shared, err := p.sharedWith(seen.Object)
 	switch {
-	case shared, seen.Allowed != nil && *seen.Allowed:
-		return Verdict{Given: true}
+	case shared:
+		return Verdict{Given: true, By: byAnnotation}
+	case seen.Allowed != nil && *seen.Allowed:
+		return Verdict{Given: true, By: byAccount}
 	case err != nil:
 		return Verdict{
 			Withheld: fmt.Sprintf("is not given to RemoteCluster %s: its annotation %s is wrong: %v", ClusterName(p.Cluster), v1alpha1.ShareWithAnnotation, err),
 		}
 	case p.Account != "" && seen.Allowed == nil && seen.Unasked == "":
 		return Verdict{Ask: true}
+	case seen.Copied && at.Namespace == p.Cluster.Namespace:
+		return Verdict{Given: true, Ending: p.howToShare(at, seen)}
 	}
-	where := fmt.Sprintf("is neither on RemoteCluster %s nor in the namespace %s", ClusterName(p.Cluster), p.Cluster.Namespace)
-	switch beside := at.Namespace == p.Cluster.Namespace; {
-	case beside:
-		where = cmp.Or(seen.Barred, "is not on RemoteCluster "+ClusterName(p.Cluster))
+	where, of := p.where(at, seen), "that of the namespace "+at.Namespace+" is"
+	how := p.howToShare(at, seen)
+	if beside := at; seen.Unshared {
+		beside.Namespace = p.Cluster.Namespace
+		of = fmt.Sprintf("those of the namespaces %s and %s are", beside.Namespace, at.Namespace)
+		how = p.share(beside) + ", or " + how
+	}
+	return Verdict{Unshared: true, Withheld: fmt.Sprintf("%s, and %s not given without leave: %s", where, of, how)}
+}
+
+// where says where an object that is not given was not found.
+func (p Place) where(at objects.ID, seen Looked) string {
+	switch {
+	case at.Namespace == p.Cluster.Namespace || seen.Unshared:
+		return cmp.Or(seen.Barred, "is not on RemoteCluster "+ClusterName(p.Cluster))
 	case seen.Barred != "":
-		where = fmt.Sprintf("%s, is not in the namespace %s", seen.Barred, p.Cluster.Namespace)
+		return fmt.Sprintf("%s, is not in the namespace %s", seen.Barred, p.Cluster.Namespace)
 	}
-	text := fmt.Sprintf("%s, and that of the namespace %s is not given without leave: kubectl --namespace %s annotate %s %s %s=%s",
-		where, at.Namespace, at.Namespace, strings.ToLower(origin.Kind), at.Name, v1alpha1.ShareWithAnnotation, shareWithCluster+ClusterName(p.Cluster))
+	return fmt.Sprintf("is neither on RemoteCluster %s nor in the namespace %s", ClusterName(p.Cluster), p.Cluster.Namespace)
+}
+
+// howToShare names the ways to give leave for an object.
+func (p Place) howToShare(at objects.ID, seen Looked) string {
+	text := p.share(at)
+	if at.Namespace == p.Cluster.Namespace {
+		text += fmt.Sprintf(" (%s in place of that gives it to all RemoteClusters of %s)", v1alpha1.ShareWithClusters, at.Namespace)
+	}
 	if account := p.ReadsAs(); account.Name != "" {
 		text += fmt.Sprintf(", or let ServiceAccount %s get it here", account)
 		if seen.Unasked != "" {
 			text += " (whether it may cannot be asked: " + seen.Unasked + ")"
 		}
 	}
-	return Verdict{Withheld: text}
+	return text
+}
+
+// HowToShare names the ways to give the layer leave for an object of this cluster.
+func (p Place) HowToShare(at objects.ID) string { return p.howToShare(at, Looked{}) }
+
+// share returns the command that gives leave for an object.
+func (p Place) share(at objects.ID) string {
+	return fmt.Sprintf("kubectl --namespace %s annotate %s %s %s=%s",
+		at.Namespace, strings.ToLower(at.Kind), at.Name, v1alpha1.ShareWithAnnotation, shareWithCluster+ClusterName(p.Cluster))
+}
+
+// CopyOf returns the ID of the copy that the layer has of an object.
+func (p Place) CopyOf(origin objects.ID) objects.ID {
+	return objects.ID{Kind: origin.Kind, Namespace: p.Cluster.Namespace, Name: p.copyName(origin)}
+}
+
+// WasGiven tells whether a live copy of an object was made for the layer before a Secret
+// beside the RemoteCluster needed leave. copied has its metadata; nil where there is none.
+func (p Place) WasGiven(origin objects.ID, copied *unstructured.Unstructured) bool {
+	if copied == nil || origin.Kind != secretKind || copied.GetLabels()[v1alpha1.LayerLabel] != p.Layer {
+		return false
+	}
+	annotations := copied.GetAnnotations()
+	_, marked := annotations[v1alpha1.SharedByAnnotation]
+	return !marked && annotations[v1alpha1.CopyOfAnnotation] == copyOf(origin)
 }
 
 // ReadsAs returns the ServiceAccount whose rights to read are those of the layer, the
@@ -194,14 +275,18 @@ func (p Place) sharedWith(obj *unstructured.Unstructured) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return slices.Contains(shares, Share{Cluster: p.Cluster}) || slices.Contains(shares, Share{Layer: p.Layer}), nil
+	return slices.ContainsFunc(shares, func(share Share) bool {
+		return share == Share{Cluster: p.Cluster} || share == Share{Layer: p.Layer} ||
+			share.Clusters && obj.GetNamespace() == p.Cluster.Namespace
+	}), nil
 }
 
-// Share names whom an object is given to: every layer of a RemoteCluster, or one
-// layer.
+// Share names whom an object is given to: every layer of a RemoteCluster, one layer, or
+// every layer of all RemoteClusters of the object's own namespace.
 type Share struct {
-	Cluster types.NamespacedName
-	Layer   string
+	Cluster  types.NamespacedName
+	Layer    string
+	Clusters bool
 }
 
 const (
@@ -212,9 +297,9 @@ const (
 )
 
 // ParseShares reads the value of the annotation that shares an object: a list of
-// remotecluster/NAMESPACE/NAME and layer/NAME with commas between. All of it must be
-// right. There are no patterns, so that nothing is given to a cluster that comes
-// later under a name that somebody else chooses.
+// remotecluster/NAMESPACE/NAME, layer/NAME and remoteclusters with commas between. All
+// of it must be right. There are no patterns, so that nothing is given to a cluster of
+// another namespace under a name that somebody else chooses.
 func ParseShares(text string) ([]Share, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, errors.New("it is empty")
@@ -227,7 +312,7 @@ func ParseShares(text string) ([]Share, error) {
 	for _, entry := range entries {
 		share, ok := parseShare(strings.Trim(entry, " "))
 		if !ok {
-			return nil, fmt.Errorf("%q must be remotecluster/NAMESPACE/NAME or layer/NAME", printable.Shorten(entry))
+			return nil, fmt.Errorf("%q must be remotecluster/NAMESPACE/NAME, layer/NAME or remoteclusters", printable.Shorten(entry))
 		}
 		shares = append(shares, share)
 	}
@@ -235,6 +320,9 @@ func ParseShares(text string) ([]Share, error) {
 }
 
 func parseShare(entry string) (Share, bool) {
+	if entry == v1alpha1.ShareWithClusters {
+		return Share{Clusters: true}, true
+	}
 	if name, found := strings.CutPrefix(entry, shareWithLayer); found {
 		return Share{Layer: name}, isName(name)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/reserved"
 )
 
 func sharedWith(text string) func(*unstructured.Unstructured) {
@@ -46,7 +47,11 @@ func TestPlaces(t *testing.T) {
 
 func TestJudge(t *testing.T) {
 	yes, no := true, false
-	const command = "kubectl --namespace payments annotate secret db kraan.io/share-with=remotecluster/fleet/prod"
+	unshared := Verdict{Unshared: true}
+	const (
+		command       = "kubectl --namespace payments annotate secret db kraan.io/share-with=remotecluster/fleet/prod"
+		commandBeside = "is not given without leave: kubectl --namespace fleet annotate secret db kraan.io/share-with=remotecluster/fleet/prod (remoteclusters in place of that gives it to all RemoteClusters of fleet)"
+	)
 	withAccount := prod
 	withAccount.Account = "deployer"
 	there := func(name string) objects.ID {
@@ -55,7 +60,7 @@ func TestJudge(t *testing.T) {
 	here := func(namespace, name string) objects.ID {
 		return objects.ID{Kind: "Secret", Namespace: namespace, Name: name}
 	}
-	reserved := map[string]func(*unstructured.Unstructured){
+	kept := map[string]func(*unstructured.Unstructured){
 		"a copy of a kubeconfig":  directoriestest.Labelled(v1alpha1.ClusterLabel, "other"),
 		"a revision":              directoriestest.Labelled(v1alpha1.RevisionOfLabel, "base"),
 		"the key of digests":      directoriestest.OfType(v1alpha1.DigestKeyType),
@@ -64,6 +69,9 @@ func TestJudge(t *testing.T) {
 		"a token of an account":   directoriestest.OfType("kubernetes.io/service-account-token"),
 		"one without its type":    directoriestest.Annotated("kubernetes.io/service-account.name", "admin"),
 		"a bootstrap token":       directoriestest.OfType("bootstrap.kubernetes.io/token"),
+		"passwords of a claim":    directoriestest.Labelled(v1alpha1.ClaimLabel, "uid"),
+		"what HostClusters have":  directoriestest.Labelled(v1alpha1.HostClusterLabel, "edge"),
+		"what a plug-in runs by":  directoriestest.Labelled(v1alpha1.PluginLabel, "0123"),
 		"a copy with a finalizer": func(obj *unstructured.Unstructured) { obj.SetFinalizers([]string{v1alpha1.KubeConfigFinalizer}) },
 	}
 	cases := map[string]struct {
@@ -74,28 +82,58 @@ func TestJudge(t *testing.T) {
 		want   Verdict
 		words  []string
 	}{
-		"on its own cluster":       {"as a release at home finds it", prod, there("db"), Looked{Object: directoriestest.Secret("payments", "db")}, Verdict{Given: true}, nil},
-		"beside the RemoteCluster": {"who may put layers on it has that namespace", prod, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db")}, Verdict{Given: true}, nil},
-		"nothing beside it":        {"there may be something elsewhere", prod, here("fleet", "db"), Looked{}, Verdict{}, nil},
-		"elsewhere":                {"nobody has given it", prod, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db")}, Verdict{}, []string{command}},
-		"nothing elsewhere":        {"whether it exists is not told", prod, here("payments", "db"), Looked{}, Verdict{}, []string{command}},
-		"shared with the cluster":  {"its owner says so", prod, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db", sharedWith("layer/other, remotecluster/fleet/prod"))}, Verdict{Given: true}, nil},
-		"shared with the layer":    {"its owner says so", prod, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db", sharedWith("layer/base"))}, Verdict{Given: true}, nil},
-		"shared with others":       {"a name that begins so is another's", prod, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db", sharedWith("layer/base2,remotecluster/fleet/prod-2,remotecluster/fleet2/prod"))}, Verdict{}, []string{command}},
+		"on its own cluster":       {"as a release at home finds it", prod, there("db"), Looked{Object: directoriestest.Secret("payments", "db")}, Verdict{Given: true, By: byCluster}, nil},
+		"beside the RemoteCluster": {"where it lies is no leave", prod, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db")}, unshared, []string{commandBeside}},
+		"a ConfigMap beside it":    {"ConfigMaps hold no secrets", prod, objects.ID{Kind: "ConfigMap", Namespace: "fleet", Name: "db"}, Looked{Object: directoriestest.Any("v1", "ConfigMap", "fleet", "db").Object}, Verdict{Given: true, By: byNamespace}, nil},
+		"beside it, shared with all": {
+			"one word for all clusters of the namespace", prod, here("fleet", "db"),
+			Looked{Object: directoriestest.Secret("fleet", "db", sharedWith("remoteclusters"))},
+			Verdict{Given: true, By: byAnnotation},
+			nil,
+		},
+		"elsewhere, shared with all": {
+			"with all of its own namespace, which has other clusters", prod, here("payments", "db"),
+			Looked{Object: directoriestest.Secret("payments", "db", sharedWith("remoteclusters"))},
+			unshared,
+			[]string{command},
+		},
+		"beside it, the account may":   {"it gets no more than that", withAccount, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db"), Allowed: &yes}, Verdict{Given: true, By: byAccount}, nil},
+		"beside it, with an account":   {"its rights have to be asked for", withAccount, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db")}, Verdict{Ask: true}, nil},
+		"nothing beside it":            {"whether it exists is not told", prod, here("fleet", "db"), Looked{}, unshared, []string{commandBeside}},
+		"beside it, copied before":     {"it goes on for a while, and says how it can for good", prod, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db"), Copied: true}, Verdict{Given: true, Ending: "kubectl --namespace fleet annotate secret db kraan.io/share-with=remotecluster/fleet/prod (remoteclusters in place of that gives it to all RemoteClusters of fleet)"}, nil},
+		"elsewhere, copied before":     {"that needed leave always", prod, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db"), Copied: true}, unshared, []string{command}},
+		"a key of hosts, shared":       {"no leave gives it", prod, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db", sharedWith("remoteclusters")), Kept: KeptForLogin}, Verdict{}, []string{"is never given", KeptForLogin}},
+		"a key of hosts, copied":       {"nor what was copied before", prod, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db"), Kept: KeptForLogin, Copied: true}, Verdict{}, []string{"is never given", KeptForLogin}},
+		"a key of hosts":               {"without leave nothing is told of it", prod, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db"), Kept: KeptForLogin}, unshared, []string{commandBeside}},
+		"passwords of a claim, shared": {"they are for its provider", prod, here("fleet", "db-passwords"), Looked{Object: directoriestest.Secret("fleet", "db-passwords", sharedWith("layer/base"), directoriestest.Labelled(v1alpha1.ClaimLabel, "uid"))}, Verdict{}, []string{"is never given", reserved.KeptForClaim}},
+		"the cluster's own binding":    {"it was claimed for that cluster", prod, here("fleet", "db-binding"), Looked{Object: directoriestest.Secret("fleet", "db-binding", directoriestest.Labelled(v1alpha1.ClaimLabel, "uid")), IsBinding: true}, Verdict{Given: true, By: byClaim}, nil},
+		"another binding":              {"it needs leave", prod, here("fleet", "db-binding"), Looked{Object: directoriestest.Secret("fleet", "db-binding", directoriestest.Labelled(v1alpha1.ClaimLabel, "uid"))}, unshared, []string{"annotate secret db-binding"}},
+		"another binding, shared":      {"its owner says so", prod, here("fleet", "db-binding"), Looked{Object: directoriestest.Secret("fleet", "db-binding", sharedWith("layer/base"), directoriestest.Labelled(v1alpha1.ClaimLabel, "uid"))}, Verdict{Given: true, By: byAnnotation}, nil},
+		"neither is shared": {
+			"both places are named", prod, here("payments", "db"),
+			Looked{Unshared: true},
+			unshared,
+			[]string{"is not on RemoteCluster fleet/prod, and those of the namespaces fleet and payments are not given without leave: kubectl --namespace fleet annotate secret db kraan.io/share-with=remotecluster/fleet/prod, or " + command},
+		},
+		"elsewhere":               {"nobody has given it", prod, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db")}, unshared, []string{command}},
+		"nothing elsewhere":       {"whether it exists is not told", prod, here("payments", "db"), Looked{}, unshared, []string{command}},
+		"shared with the cluster": {"its owner says so", prod, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db", sharedWith("layer/other, remotecluster/fleet/prod"))}, Verdict{Given: true, By: byAnnotation}, nil},
+		"shared with the layer":   {"its owner says so", prod, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db", sharedWith("layer/base"))}, Verdict{Given: true, By: byAnnotation}, nil},
+		"shared with others":      {"a name that begins so is another's", prod, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db", sharedWith("layer/base2,remotecluster/fleet/prod-2,remotecluster/fleet2/prod"))}, unshared, []string{command}},
 		"shared by a mistake": {
 			"nothing is given where it is not clear to whom", prod, here("payments", "db"),
 			Looked{Object: directoriestest.Secret("payments", "db", sharedWith("layer/base, remotecluster/fleet/*"))},
 			Verdict{},
-			[]string{`its annotation kraan.io/share-with is wrong: " remotecluster/fleet/*" must be remotecluster/NAMESPACE/NAME or layer/NAME`},
+			[]string{`its annotation kraan.io/share-with is wrong: " remotecluster/fleet/*" must be remotecluster/NAMESPACE/NAME, layer/NAME or remoteclusters`},
 		},
 		"with an account":                 {"its rights have to be asked for", withAccount, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db")}, Verdict{Ask: true}, nil},
-		"shared, with an account":         {"nobody has to ask", withAccount, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db", sharedWith("layer/base"))}, Verdict{Given: true}, nil},
-		"the account may":                 {"it gets no more than that", withAccount, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db"), Allowed: &yes}, Verdict{Given: true}, nil},
+		"shared, with an account":         {"nobody has to ask", withAccount, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db", sharedWith("layer/base"))}, Verdict{Given: true, By: byAnnotation}, nil},
+		"the account may":                 {"it gets no more than that", withAccount, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db"), Allowed: &yes}, Verdict{Given: true, By: byAccount}, nil},
 		"the account may, missing":        {"then it is told", withAccount, here("payments", "db"), Looked{Allowed: &yes}, Verdict{}, nil},
-		"the account may not":             {"both ways are named", withAccount, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db"), Allowed: &no}, Verdict{}, []string{command, "or let ServiceAccount fleet/deployer get it"}},
-		"the account cannot be asked for": {"that is told", withAccount, here("payments", "db"), Looked{Unasked: "no right"}, Verdict{}, []string{command, "whether it may cannot be asked: no right"}},
+		"the account may not":             {"both ways are named", withAccount, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db"), Allowed: &no}, unshared, []string{command, "or let ServiceAccount fleet/deployer get it"}},
+		"the account cannot be asked for": {"that is told", withAccount, here("payments", "db"), Looked{Unasked: "no right"}, unshared, []string{command, "whether it may cannot be asked: no right"}},
 		"there, with an account":          {"its rights there have to be asked for, before anything is read", withAccount, there("db"), Looked{}, Verdict{Ask: true}, nil},
-		"there, the account may":          {"as a release at home finds it", withAccount, there("db"), Looked{Object: directoriestest.Secret("payments", "db"), Allowed: &yes}, Verdict{Given: true}, nil},
+		"there, the account may":          {"as a release at home finds it", withAccount, there("db"), Looked{Object: directoriestest.Secret("payments", "db"), Allowed: &yes}, Verdict{Given: true, By: byCluster}, nil},
 		"there, the account may, missing": {"there may be something elsewhere", withAccount, there("db"), Looked{Allowed: &yes}, Verdict{}, nil},
 		"there, the account may not": {
 			"the kubeconfig's rights are not the layer's", withAccount, there("db"),
@@ -112,24 +150,24 @@ func TestJudge(t *testing.T) {
 		"elsewhere, barred there": {
 			"both clusters are named, and neither tells", withAccount, here("payments", "db"),
 			Looked{Allowed: &no, Barred: "is barred there"},
-			Verdict{},
+			unshared,
 			[]string{"is barred there, is not in the namespace fleet, and that of the namespace payments is not given without leave: " + command},
 		},
 		"Cluster API's, barred there": {
 			"both clusters are named", withAccount, here("fleet", "db"),
 			Looked{Object: directoriestest.Secret("fleet", "db", directoriestest.Labelled("cluster.x-k8s.io/cluster-name", "other")), Allowed: &no, Barred: "is barred there"},
-			Verdict{},
+			unshared,
 			[]string{"is barred there, and that of the namespace fleet is not given without leave: "},
 		},
-		"beside it, barred there": {"what is beside it is given all the same", withAccount, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db"), Barred: "is barred there"}, Verdict{Given: true}, nil},
+		"beside it, barred there": {"both clusters are named", withAccount, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db"), Allowed: &no, Barred: "is barred there"}, unshared, []string{"is barred there, and that of the namespace fleet is not given without leave: "}},
 		"its own copy by name":    {"never, whoever says so", withAccount, here("payments", "strata-kubeconfig-other"), Looked{Allowed: &yes}, Verdict{}, []string{"is never given", "Strata's own copy of a kubeconfig"}},
 		"its own copy there":      {"the other cluster may have clusters, too", prod, there("strata-kubeconfig-other"), Looked{}, Verdict{}, []string{"is never given"}},
 		"its own copy beside it":  {"of the namespace, too", prod, here("fleet", "strata-kubeconfig-other"), Looked{}, Verdict{}, []string{"is never given"}},
 		"Helm's by name":          {"never", prod, here("fleet", "sh.helm.release.v1.a.v1"), Looked{}, Verdict{}, []string{"is never given", "what Helm keeps"}},
-		"a kubeconfig beside it":  {"of whichever RemoteCluster", prod, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db"), IsKubeConfig: true}, Verdict{}, []string{"what a RemoteCluster has its kubeconfig from"}},
-		"a kubeconfig there":      {"of a RemoteCluster behind it", prod, there("db"), Looked{Object: directoriestest.Secret("payments", "db"), IsKubeConfig: true}, Verdict{}, []string{"what a RemoteCluster has its kubeconfig from"}},
-		"Cluster API's":           {"the keys of another cluster lie in the same namespace", prod, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db", directoriestest.Labelled("cluster.x-k8s.io/cluster-name", "other"))}, Verdict{}, []string{"kubectl --namespace fleet annotate secret db"}},
-		"Cluster API's, shared":   {"its owner says so", prod, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db", directoriestest.Labelled("cluster.x-k8s.io/cluster-name", "other"), sharedWith("layer/base"))}, Verdict{Given: true}, nil},
+		"a kubeconfig beside it":  {"of whichever RemoteCluster", prod, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db", sharedWith("layer/base")), Kept: reserved.KeptSource}, Verdict{}, []string{"what a RemoteCluster has its kubeconfig from"}},
+		"a kubeconfig there":      {"of a RemoteCluster behind it", prod, there("db"), Looked{Object: directoriestest.Secret("payments", "db"), Kept: reserved.KeptSource}, Verdict{}, []string{"what a RemoteCluster has its kubeconfig from"}},
+		"Cluster API's":           {"the keys of another cluster lie in the same namespace", prod, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db", directoriestest.Labelled("cluster.x-k8s.io/cluster-name", "other"))}, unshared, []string{"kubectl --namespace fleet annotate secret db"}},
+		"Cluster API's, shared":   {"its owner says so", prod, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db", directoriestest.Labelled("cluster.x-k8s.io/cluster-name", "other"), sharedWith("layer/base"))}, Verdict{Given: true, By: byAnnotation}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -148,7 +186,7 @@ func TestJudge(t *testing.T) {
 			}
 		})
 	}
-	for name, change := range reserved {
+	for name, change := range kept {
 		t.Run(name, func(t *testing.T) {
 			for _, at := range []objects.ID{there("db"), here("fleet", "db"), here("payments", "db")} {
 				obj := directoriestest.Secret(at.Namespace, "db", sharedWith("layer/base"), change)
@@ -177,7 +215,7 @@ func TestJudgeTellsNothing(t *testing.T) {
 	for _, change := range []func(*unstructured.Unstructured){
 		func(*unstructured.Unstructured) {}, directoriestest.OfType("helm.sh/release.v1"), directoriestest.Labelled(v1alpha1.ClusterLabel, "x"), sharedWith("layer/other"), directoriestest.Annotated(v1alpha1.CopyOfAnnotation, "x"),
 	} {
-		seen := Looked{Object: directoriestest.Secret("payments", "db", change), IsKubeConfig: true}
+		seen := Looked{Object: directoriestest.Secret("payments", "db", change), Kept: reserved.KeptSource}
 		if got := prod.Judge(origin, origin, seen); got != want {
 			t.Errorf("it says %+v, and of nothing %+v", got, want)
 		}
@@ -192,7 +230,7 @@ func TestParseShares(t *testing.T) {
 	cluster := func(namespace, name string) Share {
 		return Share{Cluster: types.NamespacedName{Namespace: namespace, Name: name}}
 	}
-	const noShare = "must be remotecluster/NAMESPACE/NAME or layer/NAME"
+	const noShare = "must be remotecluster/NAMESPACE/NAME, layer/NAME or remoteclusters"
 	cases := map[string]struct {
 		text string
 		want []Share
@@ -200,6 +238,9 @@ func TestParseShares(t *testing.T) {
 	}{
 		"a cluster":        {"remotecluster/fleet/prod", []Share{cluster("fleet", "prod")}, ""},
 		"both, with space": {"remotecluster/fleet/prod.eu,  layer/base.v2 ", []Share{cluster("fleet", "prod.eu"), {Layer: "base.v2"}}, ""},
+		"all clusters":     {"layer/base, remoteclusters", []Share{{Layer: "base"}, {Clusters: true}}, ""},
+		"one word more":    {"remoteclusters/fleet", nil, noShare},
+		"another word":     {"remotecluster", nil, noShare},
 		"empty":            {"", nil, "it is empty"},
 		"blank":            {"  ", nil, "it is empty"},
 		"ends in a comma":  {"layer/base,", nil, noShare},

@@ -22,6 +22,7 @@ import (
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/printable"
+	"github.com/strata-project/strata/internal/reserved"
 	"github.com/strata-project/strata/internal/sources"
 )
 
@@ -164,7 +165,7 @@ func (p *putting) manifest(manifest directories.Manifest) error {
 		if err != nil {
 			return err
 		}
-		manifest.Object = obj
+		manifest.Object, manifest.Placed = obj, true
 	default:
 		manifest.Cluster = p.cluster()
 	}
@@ -212,7 +213,7 @@ func (p *putting) release(manifest directories.Manifest) (*unstructured.Unstruct
 	if err := p.references(manifest, obj); err != nil {
 		return nil, err
 	}
-	spec["kubeConfig"] = map[string]any{"secretRef": map[string]any{"name": KubeConfigName(p.Cluster.Name), "key": KubeConfigKey}}
+	spec["kubeConfig"] = map[string]any{"secretRef": map[string]any{"name": reserved.KubeConfigName(p.Cluster.Name), "key": KubeConfigKey}}
 	if account, _ := spec["serviceAccountName"].(string); account == "" && p.Account != "" {
 		spec["serviceAccountName"] = p.Account
 	}
@@ -415,7 +416,7 @@ func (p *putting) copies(manifest directories.Manifest, namespace string, value 
 
 func (p *putting) copySecret(manifest directories.Manifest, namespace string, value any) {
 	if ref, _ := value.(map[string]any); ref != nil {
-		p.copy(manifest, "Secret", namespace, ref)
+		p.copy(manifest, secretKind, namespace, ref)
 	}
 }
 
@@ -423,7 +424,7 @@ func (p *putting) copySecret(manifest directories.Manifest, namespace string, va
 // Flux looks for it, and has a reference name that.
 func (p *putting) copy(manifest directories.Manifest, kind, namespace string, ref map[string]any) {
 	name, _ := ref["name"].(string)
-	if name == "" || kind != "Secret" && kind != "ConfigMap" {
+	if name == "" || kind != secretKind && kind != configMapKind {
 		return
 	}
 	origin := objects.ID{Kind: kind, Namespace: namespace, Name: name}
@@ -432,7 +433,7 @@ func (p *putting) copy(manifest directories.Manifest, kind, namespace string, re
 		return
 	}
 	// Each layer has copies of its own, so that none goes with another layer.
-	copied := CopyPrefix + p.name(origin, p.Layer)
+	copied := p.copyName(origin)
 	ref["name"] = copied
 	own, listed := p.own[origin]
 	given := p.Given[origin]
@@ -468,28 +469,42 @@ func (p *putting) copy(manifest directories.Manifest, kind, namespace string, re
 			own.Object.Object[field] = value
 		}
 	}
-	own.Copy = true
+	own.Copy, own.Placed, own.Unshared = true, true, given.Ending
 	own.Object.SetNamespace(p.Cluster.Namespace)
 	own.Object.SetName(copied)
 	// With this label helm-controller and kustomize-controller look again at once.
 	own.Object.SetLabels(map[string]string{kinds.WatchLabel: kinds.WatchEnabled})
-	own.Object.SetAnnotations(map[string]string{v1alpha1.CopyOfAnnotation: kind + "/" + namespace + "/" + name, v1alpha1.PlacedForAnnotation: p.cluster()})
+	annotations := map[string]string{v1alpha1.CopyOfAnnotation: copyOf(origin), v1alpha1.PlacedForAnnotation: p.cluster()}
+	if given.By != "" {
+		annotations[v1alpha1.SharedByAnnotation] = given.By
+	}
+	own.Object.SetAnnotations(annotations)
 	p.manifests = append(p.manifests, own)
+}
+
+// copyOf is what a copy says of its origin.
+func copyOf(origin objects.ID) string {
+	return origin.Kind + "/" + origin.Namespace + "/" + origin.Name
+}
+
+// copyName returns the name of the layer's copy of an object.
+func (p Place) copyName(origin objects.ID) string {
+	return reserved.CopyPrefix + p.name(origin, p.Layer)
 }
 
 // listed gives what the directory itself lists.
 func (p *putting) listed(origin objects.ID, own directories.Manifest) Given {
-	if why := cmp.Or(ReservedSecret(origin), ReservedObject(origin.GroupKind(), own.Object)); why != "" {
+	if why := cmp.Or(reserved.Name(origin, ""), reserved.Written(origin.GroupKind(), own.Object)); why != "" {
 		return Given{Withheld: never(origin, origin, why)}
 	}
-	return Given{Object: own.Object}
+	return Given{Object: own.Object, By: byDirectory}
 }
 
 // name returns the name that an object has beside the RemoteCluster: always the
 // same, and another for every object and cluster. A user who chooses names finds no two
 // objects with one name: the hash has 80 bits, of parts that none of them may hold
 // the separator of.
-func (p *putting) name(id objects.ID, more ...string) string {
+func (p Place) name(id objects.ID, more ...string) string {
 	parts := append([]string{p.Cluster.Namespace, p.Cluster.Name, id.Group, id.Kind, id.Namespace, id.Name}, more...)
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	hash := hex.EncodeToString(sum[:10])

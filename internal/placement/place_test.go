@@ -19,6 +19,7 @@ import (
 	"github.com/strata-project/strata/internal/directories/directoriestest"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/reserved"
 )
 
 var prod = Place{Layer: "base", Cluster: types.NamespacedName{Namespace: "fleet", Name: "prod"}}
@@ -38,7 +39,7 @@ func putAll(t *testing.T, place Place, manifests ...directories.Manifest) map[st
 	for _, m := range placed.Manifests {
 		name := m.Object.GetName()
 		if m.Cluster == "" && !m.Observed {
-			name = strings.TrimPrefix(name[:len(name)-21], CopyPrefix)
+			name = strings.TrimPrefix(name[:len(name)-21], reserved.CopyPrefix)
 		}
 		found[m.Object.GetKind()+" "+m.Object.GetNamespace()+"/"+name] = m
 	}
@@ -422,7 +423,7 @@ func TestPutClaims(t *testing.T) {
 	if got := values[0].(map[string]any)["name"]; got != name+"-binding" {
 		t.Errorf("the release reads %s, and the claim is %s", got, name)
 	}
-	if got := values[1].(map[string]any)["name"].(string); !strings.HasPrefix(got, CopyPrefix) {
+	if got := values[1].(map[string]any)["name"].(string); !strings.HasPrefix(got, reserved.CopyPrefix) {
 		t.Errorf("the release reads %s, of which there is no claim", got)
 	}
 	if diff := cmp.Diff([]objects.ID{placed.ID()}, found["HelmRelease fleet/prod-shop"].Needs[:1]); diff != "" {

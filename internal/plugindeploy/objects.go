@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/reserved"
 	"github.com/strata-project/strata/pkg/plugin"
 )
 
@@ -61,11 +62,7 @@ type Plugin struct {
 }
 
 // Name returns the name of all its objects.
-func (p Plugin) Name() string {
-	sum := sha256.Sum256([]byte(p.Provider + " " + p.Digest))
-	name := strings.ReplaceAll(p.Provider, ".", "-")
-	return "plugin-" + strings.TrimRight(name[:min(len(name), 40)], "-") + "-" + hex.EncodeToString(sum[:5])
-}
+func (p Plugin) Name() string { return reserved.PluginName(p.Provider, p.Digest) }
 
 // Host returns the name by which it is asked.
 func (p Plugin) Host() string { return p.Name() + "." + p.Namespace + ".svc" }

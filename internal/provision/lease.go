@@ -16,11 +16,12 @@ import (
 	leases "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/strata-project/strata/internal/printable"
+	"github.com/strata-project/strata/internal/reserved"
 )
 
 const (
 	// leaseName is the Lease in kube-system of who works on the cluster.
-	leaseName = "strata-hosts"
+	leaseName = reserved.HostsLease
 	// leaseTime is how long a Lease holds that is not renewed.
 	leaseTime = 30 * time.Second
 	// renewEvery is how often it is renewed.

@@ -165,7 +165,7 @@ func (w *worker) holdBack(ctx context.Context, client kubernetes.Interface, host
 		if node.Annotations == nil {
 			node.Annotations = map[string]string{}
 		}
-		node.Annotations[hostclusters.HeldBack], node.Spec.Unschedulable = w.id, true
+		node.Annotations[v1alpha1.UpgradingAnnotation], node.Spec.Unschedulable = w.id, true
 		return true
 	})
 }
@@ -183,7 +183,7 @@ func (w *worker) letIn(ctx context.Context, but ...string) error {
 	for i := range nodes.Items {
 		if name := nodes.Items[i].Name; !slices.Contains(but, name) && hostclusters.IsHeldBack(&nodes.Items[i]) {
 			err := changeNode(ctx, cluster.Client, name, func(node *corev1.Node) bool {
-				delete(node.Annotations, hostclusters.HeldBack)
+				delete(node.Annotations, v1alpha1.UpgradingAnnotation)
 				node.Spec.Unschedulable = false
 				return true
 			})

@@ -14,13 +14,14 @@ import (
 	"path"
 	"strings"
 
+	"github.com/strata-project/strata/internal/reserved"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
-	"github.com/strata-project/strata/internal/placement"
 )
 
 // RevisionKey is the key of the Secrets that keep packed directories.
@@ -31,7 +32,7 @@ const RevisionKey = "objects.json.gz"
 // name.
 func RevisionName(layer, digest string) string {
 	_, hex, _ := strings.Cut(digest, ":")
-	return fmt.Sprintf("%s%s.%s", placement.RevisionPrefix, layer, hex[:min(len(hex), 20)])
+	return fmt.Sprintf("%s%s.%s", reserved.RevisionPrefix, layer, hex[:min(len(hex), 20)])
 }
 
 // MaxRevision is how many bytes a packed directory may have: what the API

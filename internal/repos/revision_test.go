@@ -13,12 +13,13 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/strata-project/strata/internal/reserved"
+
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/directories"
-	"github.com/strata-project/strata/internal/placement"
 )
 
 func revisionOf(t *testing.T, content string) *directories.Directory {
@@ -133,7 +134,7 @@ func TestRevisionNames(t *testing.T) {
 	for _, layer := range []string{"base", "sh.helm.release.v1.strata", "strata-kubeconfig-prod"} {
 		for _, digest := range []string{"sha256:0123456789abcdef0123456789abcdef", "x:v1", "", "none"} {
 			name := RevisionName(layer, digest)
-			if !strings.HasPrefix(name, placement.RevisionPrefix+layer+".") {
+			if !strings.HasPrefix(name, reserved.RevisionPrefix+layer+".") {
 				t.Errorf("%s of %s is in Secret %s", digest, layer, name)
 			}
 		}

@@ -10,12 +10,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/strata-project/strata/internal/reserved"
+
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/clusters"
-	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/test/bench/report"
 )
 
@@ -64,7 +65,7 @@ func TestFleetHasObjectsOfItsOwn(t *testing.T) {
 			continue
 		}
 		cluster := strings.Join(strings.SplitN(name, "-", 3)[:2], "-")
-		if obj.Spec.KubeConfig.SecretRef.Name != placement.KubeConfigName(cluster) || obj.Spec.Values.Mark != w.marks[name] {
+		if obj.Spec.KubeConfig.SecretRef.Name != reserved.KubeConfigName(cluster) || obj.Spec.Values.Mark != w.marks[name] {
 			t.Errorf("%s belongs on %q and has the mark %q, want %q", name, obj.Spec.KubeConfig.SecretRef.Name, obj.Spec.Values.Mark, w.marks[name])
 		}
 	}

@@ -40,9 +40,10 @@ func TestValuesOnRemoteCluster(t *testing.T) {
 	f.must(far.client.Create(f.ctx, valuesFile(f.prefix, "there", "data: {there: one}")))
 	f.push(map[string]string{"base/release.yaml": release, "base/listed.yaml": listed("one")})
 	f.layer("base", on(cluster))
-	f.state("base", v1alpha1.StateApplying, "waits for Secret "+f.prefix+"/beside, which does not exist yet")
+	f.state("base", v1alpha1.StateApplying, "is not given without leave: kubectl --namespace "+f.prefix+" annotate secret beside kraan.io/share-with=remotecluster/"+cluster.String())
 
-	beside := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.prefix, Name: "beside"}, StringData: map[string]string{"values.yaml": "data: {beside: one}"}}
+	shared := map[string]string{v1alpha1.ShareWithAnnotation: v1alpha1.ShareWithClusters}
+	beside := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.prefix, Name: "beside", Annotations: shared}, StringData: map[string]string{"values.yaml": "data: {beside: one}"}}
 	f.must(stack.client.Create(f.ctx, beside))
 	installs := func(listed, there, beside string) {
 		t.Helper()
@@ -106,7 +107,7 @@ func TestValuesOfAnotherNamespace(t *testing.T) {
 		}
 	}
 	secret(far.client, apps, "there", "one", nil)
-	secret(stack.client, f.prefix, "beside", "one", nil)
+	secret(stack.client, f.prefix, "beside", "one", map[string]string{v1alpha1.ShareWithAnnotation: v1alpha1.ShareWithClusters})
 	secret(stack.client, apps, "shared", "one", nil)
 	secret(stack.client, apps, "allowed", "one", nil)
 	listed := fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: listed, namespace: %s}\nstringData: {values.yaml: 'data: {listed: one}'}\n", apps)

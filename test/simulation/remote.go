@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/strata-project/strata/internal/reserved"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -209,7 +211,7 @@ func sourceOfKubeConfig(name string) string { return "Secret/" + name + "-kubeco
 // copyOfKubeConfig is the key of Strata's own copy.
 func copyOfKubeConfig(name string) string {
 	namespace, name, _ := strings.Cut(name, "/")
-	return "Secret/" + namespace + "/" + placement.KubeConfigName(name)
+	return "Secret/" + namespace + "/" + reserved.KubeConfigName(name)
 }
 
 // giveCredentials has people write the Secret that lets Strata in.

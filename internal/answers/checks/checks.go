@@ -69,6 +69,9 @@ type Facts struct {
 	// Roles are the ClusterRoles with the labels of Strata's chart.
 	Roles    []rbacv1.ClusterRole
 	RolesErr error
+	// Unshared are the copies of Secrets that would not be made now.
+	Unshared    []Unshared
+	UnsharedErr error
 	// May says of rights whether whoever asks has them.
 	May    map[Right]bool
 	MayErr error
@@ -95,7 +98,7 @@ func Before(f Facts, w Wanted) []Finding {
 
 // All returns what must hold where Strata is installed.
 func All(f Facts, w Wanted) []Finding {
-	return slices.Concat(kubernetes(f, w), flux(f), definitions(f, w), controller(f, w), roles(f, w), kraan(f), rights(f))
+	return slices.Concat(kubernetes(f, w), flux(f), definitions(f, w), controller(f, w), roles(f, w), kraan(f), sharing(f), rights(f))
 }
 
 // Failed tells whether a check has failed.

@@ -120,8 +120,15 @@ func TestAll(t *testing.T) {
 			stopped.Spec.Replicas = &zero
 			f.Deployments = append(f.Deployments, stopped)
 		}, Warn, "Kraan's own controller is stopped"},
-		"few rights":   {func(f *Facts) { f.May[CommandRights[6]] = false }, Warn, "you may not patch addonslayers.kraan.io"},
-		"rights asked": {func(f *Facts) { f.MayErr = forbidden }, Warn, "what you may do is not known"},
+		"few rights": {func(f *Facts) { f.May[CommandRights[6]] = false }, Warn, "you may not patch addonslayers.kraan.io"},
+		"a Secret that is not shared": {func(f *Facts) {
+			f.Unshared = []Unshared{{Layer: "base", Secret: "fleet/db", Cluster: "fleet/prod", Share: "kubectl --namespace fleet annotate secret db kraan.io/share-with=remotecluster/fleet/prod"}}
+		}, Warn, "layer base has a copy of Secret fleet/db, which nobody has shared with RemoteCluster fleet/prod: the copy goes with the next minor version"},
+		"a Secret that is given to nobody": {func(f *Facts) {
+			f.Unshared = []Unshared{{Layer: "base", Secret: "fleet/ssh", Cluster: "fleet/prod", Never: "what HostClusters log in with"}}
+		}, Warn, "layer base has a copy of Secret fleet/ssh, which is what HostClusters log in with: no layer of another cluster is given that"},
+		"Secrets not read": {func(f *Facts) { f.UnsharedErr = forbidden }, Warn, "which Secrets layers of other clusters have is not known"},
+		"rights asked":     {func(f *Facts) { f.MayErr = forbidden }, Warn, "what you may do is not known"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := well()

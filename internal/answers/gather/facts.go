@@ -63,6 +63,11 @@ func (c *Cluster) Facts(ctx context.Context, wanted checks.Wanted) (checks.Facts
 		return err
 	})
 	group.Go(func() (err error) {
+		facts.Unshared, err = c.unshared(ctx, c.ControllerNamespace(ctx))
+		facts.UnsharedErr, err = lacking(err)
+		return err
+	})
+	group.Go(func() (err error) {
 		facts.May, err = MayDo(ctx, client, checks.CommandRights)
 		facts.MayErr, err = lacking(err)
 		return err

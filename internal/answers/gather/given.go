@@ -8,8 +8,10 @@ import (
 	"slices"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/placement"
+	"github.com/strata-project/strata/internal/reserved"
 )
 
 // given judges what releases of another cluster read beside them, by what is on this
@@ -33,16 +35,14 @@ func (g *Plan) given(ctx context.Context, place placement.Place, origins []objec
 
 func (g *Plan) givenOne(ctx context.Context, place placement.Place, origin objects.ID) placement.Given {
 	var withheld string
+	unshared := false
 	for _, at := range place.Places(origin) {
 		if at.Cluster != "" {
 			continue
 		}
-		var seen placement.Looked
+		seen := placement.Looked{Unshared: unshared}
 		if !placement.IsReserved(at) {
-			seen.Object = g.read(ctx, []objects.ID{at})[at]
-			seen.IsKubeConfig = slices.ContainsFunc(g.Clusters, func(cluster *v1alpha1.RemoteCluster) bool {
-				return placement.KubeConfigSecret(cluster) == at
-			})
+			g.look(ctx, place, origin, at, &seen)
 		}
 		verdict := place.Judge(origin, at, seen)
 		if verdict.Ask {
@@ -51,11 +51,72 @@ func (g *Plan) givenOne(ctx context.Context, place placement.Place, origin objec
 			verdict = place.Judge(origin, at, seen)
 		}
 		if verdict.Given {
-			return placement.Given{Object: seen.Object}
+			return placement.Given{Object: seen.Object, By: verdict.By, Ending: verdict.Ending}
 		}
-		if withheld == "" {
+		if withheld == "" || unshared && verdict.Unshared {
 			withheld = verdict.Withheld
 		}
+		unshared = verdict.Unshared
 	}
 	return placement.Given{Withheld: withheld}
+}
+
+// look reads what decides whether an object of this cluster is given.
+func (g *Plan) look(ctx context.Context, place placement.Place, origin, at objects.ID, seen *placement.Looked) {
+	seen.Object = g.read(ctx, []objects.ID{at})[at]
+	if at.Kind != "Secret" {
+		return
+	}
+	if claim := g.claimOf(at); claim != nil && claim.Spec.Cluster == place.Cluster.Name && at.Namespace == place.Cluster.Namespace {
+		seen.IsBinding = seen.Object != nil && seen.Object.GetLabels()[v1alpha1.ClaimLabel] == string(claim.UID)
+	}
+	seen.Kept = placement.Referrers{
+		Clusters: g.Clusters, Hosts: g.HostClusters, Providers: g.Providers, Layers: g.Planned, NamespaceOf: g.settings.NamespaceFor,
+	}.Kept(at)
+	if why := g.ownedName(at); seen.Kept == "" && why != "" && !reserved.IsBinding(at) {
+		seen.Kept = why
+	}
+	copied := place.CopyOf(origin)
+	seen.Copied = place.WasGiven(origin, g.read(ctx, []objects.ID{copied})[copied])
+}
+
+// claimOf returns the claim that a Secret is the binding of, or nil.
+func (g *Plan) claimOf(secret objects.ID) *v1alpha1.CapabilityClaim {
+	name, is := kinds.ClaimOfBinding(secret.Name)
+	at := slices.IndexFunc(g.Claims, func(claim *v1alpha1.CapabilityClaim) bool {
+		return is && claim.Namespace == secret.Namespace && claim.Name == name
+	})
+	if at < 0 {
+		return nil
+	}
+	return g.Claims[at]
+}
+
+// ownedName says what the name of an object is kept for by the HostClusters, claims and
+// providers that exist; empty for any other name.
+func (g *Plan) ownedName(id objects.ID) string {
+	for _, owner := range reserved.Owners(id) {
+		if g.exists(id, owner.ID) {
+			return owner.Keeps
+		}
+	}
+	return ""
+}
+
+func (g *Plan) exists(of, owner objects.ID) bool {
+	switch owner.Kind {
+	case v1alpha1.HostClusterKind:
+		return slices.ContainsFunc(g.HostClusters, func(cluster *v1alpha1.HostCluster) bool {
+			return cluster.Namespace == owner.Namespace && cluster.Name == owner.Name
+		})
+	case v1alpha1.CapabilityClaimKind:
+		return slices.ContainsFunc(g.Claims, func(claim *v1alpha1.CapabilityClaim) bool {
+			return claim.Namespace == owner.Namespace && claim.Name == owner.Name
+		})
+	case v1alpha1.CapabilityProviderKind:
+		return slices.ContainsFunc(g.Providers, func(provider *v1alpha1.CapabilityProvider) bool {
+			return slices.Contains(placement.PluginNames(provider), of.Key().String())
+		})
+	}
+	return false
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/strata-project/strata/internal/reserved"
+
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,7 +25,6 @@ import (
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/upgrade"
 	"github.com/strata-project/strata/internal/objects"
-	"github.com/strata-project/strata/internal/placement"
 )
 
 // upgradeWork looks at releases.
@@ -167,7 +168,7 @@ func (w *upgradeWork) versionFor(release *unstructured.Unstructured) string {
 	}
 	for _, cluster := range w.Clusters {
 		name, _, _ := unstructured.NestedString(release.Object, "spec", "kubeConfig", "secretRef", "name")
-		if cluster.Namespace == release.GetNamespace() && placement.KubeConfigName(cluster.Name) == name {
+		if cluster.Namespace == release.GetNamespace() && reserved.KubeConfigName(cluster.Name) == name {
 			return cluster.Status.Version
 		}
 	}

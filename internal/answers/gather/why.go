@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/strata-project/strata/internal/reserved"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -23,7 +25,6 @@ import (
 	"github.com/strata-project/strata/internal/answers/verdict"
 	"github.com/strata-project/strata/internal/answers/why"
 	"github.com/strata-project/strata/internal/kubeconfig"
-	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/reach"
 )
 
@@ -122,7 +123,7 @@ func (c *Cluster) Beyond(ctx context.Context, cluster string, allowed reach.Allo
 		return nil, err
 	}
 	namespace, name, _ := strings.Cut(cluster, "/")
-	secret := types.NamespacedName{Namespace: namespace, Name: placement.KubeConfigName(name)}
+	secret := types.NamespacedName{Namespace: namespace, Name: reserved.KubeConfigName(name)}
 	held, err := client.CoreV1().Secrets(namespace).Get(ctx, secret.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsForbidden(err):

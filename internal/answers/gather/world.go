@@ -37,7 +37,8 @@ import (
 
 // planParts are what a plan reads of a cluster.
 var planParts = append([]snapshot.Part{
-	snapshot.Layers, snapshot.Releases, snapshot.Clusters, snapshot.Bundles, snapshot.Applications, snapshot.HelmRepositories, snapshot.HelmCharts,
+	snapshot.Layers, snapshot.Releases, snapshot.Clusters, snapshot.HostClusters, snapshot.Claims, snapshot.Providers,
+	snapshot.Bundles, snapshot.Applications, snapshot.HelmRepositories, snapshot.HelmCharts,
 }, snapshot.Sources...)
 
 // Plan is what the controller would decide from: a cluster as it is, and what would be
@@ -102,7 +103,7 @@ func (g *Plan) World(ctx context.Context) (forecast.World, error) {
 	defer g.session.Close()
 	w := forecast.World{
 		Now: g.Now, Settings: g.settings, Version: g.Version, Layers: g.Planned, Clusters: g.Clusters, Contents: map[string]forecast.Content{},
-		Complete: g.defaults.complete,
+		Complete: g.defaults.complete, Owned: g.ownedName,
 	}
 	for _, layer := range g.Planned {
 		content, err := g.content(ctx, layer)

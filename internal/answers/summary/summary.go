@@ -154,8 +154,10 @@ func Why(layer *v1alpha1.AddonsLayer) string {
 	if contested := condition(layer, v1alpha1.ContestedCondition); contested != nil && contested.Status == metav1.ConditionTrue {
 		notes = append(notes, contested.Message)
 	}
-	if unset := condition(layer, v1alpha1.VariablesUnsetCondition); unset != nil && unset.Status == metav1.ConditionTrue {
-		notes = append(notes, unset.Message)
+	for _, about := range []string{v1alpha1.VariablesUnsetCondition, v1alpha1.UnsharedSecretsCondition} {
+		if is := condition(layer, about); is != nil && is.Status == metav1.ConditionTrue {
+			notes = append(notes, is.Message)
+		}
 	}
 	if names := suspended(layer.Status.Resources); len(names) > 0 {
 		notes = append(notes, "suspended: "+strings.Join(names, ", "))
