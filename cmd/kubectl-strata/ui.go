@@ -9,9 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"time"
 
@@ -125,14 +123,14 @@ func (t *tool) ui(ctx context.Context, o live.Options, port int, open, act bool)
 	if err != nil {
 		return fmt.Errorf("cannot serve the page: %w", err)
 	}
-	local, err := web.NewLocal(page, listener.Addr().String())
+	local, err := web.NewLocal(page, listener.Addr().String(), port != 0)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	address := "http://" + listener.Addr().String() + local.Path()
 	console.Say(t.Out, "The page is at %s\nThe address opens it once, in one browser. Ctrl-C ends it.", address)
 	if open {
-		t.browse(ctx, address)
+		t.browse(ctx, address, local.Opened())
 	}
 	return serve(ctx, listener, local)
 }
@@ -151,24 +149,6 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 	case <-ctx.Done():
 	}
 	return server.Close()
-}
-
-// browse opens the user's browser. Where there is none, the address is there to be copied.
-func (t *tool) browse(ctx context.Context, address string) {
-	program, args := "xdg-open", []string{address}
-	switch runtime.GOOS {
-	case "darwin":
-		program = "open"
-	case "windows":
-		program, args = "rundll32", []string{"url.dll,FileProtocolHandler", address}
-	}
-	if _, err := exec.LookPath(program); err != nil {
-		return
-	}
-	command := exec.CommandContext(context.WithoutCancel(ctx), program, args...) //nolint:gosec // It is one of three programs.
-	if command.Start() == nil {
-		go func() { _ = command.Wait() }()
-	}
 }
 
 // contextName names the cluster that flags name: its context, or else its address.

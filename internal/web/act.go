@@ -11,8 +11,9 @@ import (
 	"mime"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/strata-project/strata/internal/printable"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/acts"
@@ -129,37 +130,32 @@ func previewFor(act acts.Act) string {
 	}
 }
 
-// commandFor returns the command that does the same. What somebody has typed is quoted.
+// commandFor returns the command that does the same.
 func (o Options) commandFor(act acts.Act) string {
-	command := o.Program + " " + string(act.Kind) + " " + act.Layer
+	words := []string{string(act.Kind), act.Layer}
 	switch act.Kind {
 	case acts.Hold:
-		command += " --reason " + quoted(act.Reason)
+		words = append(words, "--reason", act.Reason)
 		if act.Until != "" {
-			command += " --until " + quoted(act.Until)
+			words = append(words, "--until", act.Until)
 		}
 		if act.Releases {
-			command += " --releases"
+			words = append(words, "--releases")
 		}
 	case acts.Reconcile:
 		if act.Source {
-			command += " --with-source"
+			words = append(words, "--with-source")
 		}
 	case acts.Rollback:
-		command += " --to " + act.To
+		words = append(words, "--to", act.To)
 	case acts.Approve:
-		command = o.Program + " platform approve " + act.Platform + " --stage " + act.Stage
+		words = []string{"platform", "approve", act.Platform, "--stage", act.Stage}
 		if act.Reason != "" {
-			command += " --reason " + quoted(act.Reason)
+			words = append(words, "--reason", act.Reason)
 		}
 	default:
 	}
-	return command
-}
-
-// quoted writes a text as one word of a shell.
-func quoted(text string) string {
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	return printable.Command(o.Program, words...)
 }
 
 // actsOf returns what may be done to a layer.

@@ -52,9 +52,9 @@ func TestActs(t *testing.T) {
 		says       string
 		done       bool
 	}{
-		"asked about":           {kind, `{"act":"hold","layer":"a","reason":"x","dry":true}`, 200, `"command":"kubectl strata hold a --reason 'x'"`, false},
+		"asked about":           {kind, `{"act":"hold","layer":"a","reason":"x","dry":true}`, 200, `"command":"kubectl strata hold a --reason x"`, false},
 		"done":                  {kind + "; charset=utf-8", `{"act":"hold","layer":"a","reason":"x"}`, 200, `"done":"layer a is held: x"`, true},
-		"a command with quotes": {kind, `{"act":"hold","layer":"a","reason":"it's; reboot","until":"1h","dry":true}`, 200, `--reason 'it'\\''s; reboot' --until '1h'`, false},
+		"a command with quotes": {kind, `{"act":"hold","layer":"a","reason":"it's; reboot","until":"1h","dry":true}`, 200, `--reason 'it'\\''s; reboot' --until 1h`, false},
 		"no reason":             {kind, `{"act":"hold","layer":"a"}`, 422, "the reason is missing", false},
 		"no such layer":         {kind, `{"act":"hold","layer":"b","reason":"x"}`, 422, "there is no layer b", false},
 		"no such act":           {kind, `{"act":"delete","layer":"a"}`, 422, `nothing that is called "delete"`, false},

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/strata-project/strata/internal/printable"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -63,7 +65,7 @@ func clusterOf(o Options, s *snapshot.Snapshot, name string) clusterView {
 	}
 	view := clusterView{
 		Name: name, Version: cluster.Status.Version, Labels: labelsOf(cluster.Labels),
-		Commands: []string{o.Program + " clusters " + name},
+		Commands: []string{printable.Command(o.Program, "clusters", name)},
 	}
 	if ready := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ReadyCondition); ready != nil {
 		view.Ready, view.Reason, view.Message = ready.Status == "True", ready.Reason, clip(ready.Message)

@@ -9,12 +9,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 )
-
-// onward is the page that leads on, with what acts are asked for with.
-const onward = `<!doctype html><html lang=en><title>Strata</title><link rel=icon href="data:,"><meta http-equiv=refresh content="0;url=/#act=%[1]s">` +
-	`<a href="/#act=%[1]s">Strata</a></html>`
 
 // actHeader has, in a request to do something, what only the page knows.
 const actHeader = "X-Strata-Act"
@@ -31,17 +28,23 @@ type Local struct {
 	cookie string
 	hosts  map[string]bool
 
+	opened chan struct{}
+
 	mu sync.Mutex
 	// token is good for one visit; empty once it was used.
 	token string
 	// session is what the cookie of the browser has, and acting what requests to do something
-	// have besides. Cookies go to all ports of a host; this does not leave the page.
+	// have besides. Cookies go to all ports of a host; this does not leave the page, and no
+	// answer has it.
 	session, acting string
+	// clears is true where another server may have had the address before.
+	clears bool
 }
 
 // NewLocal returns what guards a handler that is served at an address of the loopback
-// network, as 127.0.0.1:PORT.
-func NewLocal(next http.Handler, address string) (*Local, error) {
+// network, as 127.0.0.1:PORT. isChosen says that the port was chosen and may have been another
+// server's before: what that one has left in the browser is cleared.
+func NewLocal(next http.Handler, address string, isChosen bool) (*Local, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -52,17 +55,21 @@ func NewLocal(next http.Handler, address string) (*Local, error) {
 	return &Local{
 		next: next, token: rand.Text() + rand.Text(), session: rand.Text() + rand.Text(), acting: rand.Text() + rand.Text(),
 		// A cookie counts for all ports of a host, so that each port has one of its own.
-		cookie: "strata-" + port,
-		hosts:  map[string]bool{address: true, "localhost:" + port: true},
+		cookie: "strata-" + port, clears: isChosen, opened: make(chan struct{}),
+		hosts: map[string]bool{address: true, "localhost:" + port: true},
 	}, nil
 }
 
-// Path returns the path that opens the page once.
+// Path returns the path that opens the page once. What acts are asked for with is behind the
+// #, which no browser sends: it is for who has the address, and not for who comes first.
 func (l *Local) Path() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return "/?token=" + l.token
+	return "/?token=" + l.token + "#act=" + l.acting
 }
+
+// Opened returns what is closed once the path was used.
+func (l *Local) Opened() <-chan struct{} { return l.opened }
 
 // ServeHTTP lets a request pass, or says why not.
 func (l *Local) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -85,7 +92,7 @@ func (l *Local) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if token := r.URL.Query().Get("token"); token != "" {
-		l.admit(w, token)
+		l.admit(w, r, token)
 		return
 	}
 	cookie, err := r.Cookie(l.cookie)
@@ -106,12 +113,14 @@ func (l *Local) mayAct(r *http.Request) bool {
 	return r.Header.Get("Origin") == "http://"+r.Host && subtle.ConstantTimeCompare([]byte(r.Header.Get(actHeader)), []byte(l.acting)) == 1
 }
 
-// admit gives whoever shows the token the cookie, once.
-func (l *Local) admit(w http.ResponseWriter, token string) {
+// admit gives whoever shows the token the cookie, once, and the page with it: after a redirect
+// the browser would send no cookie where the first address was opened from elsewhere.
+func (l *Local) admit(w http.ResponseWriter, r *http.Request, token string) {
 	l.mu.Lock()
-	good := l.token != "" && subtle.ConstantTimeCompare([]byte(token), []byte(l.token)) == 1
+	good := r.Method == http.MethodGet && l.token != "" && subtle.ConstantTimeCompare([]byte(token), []byte(l.token)) == 1
 	if good {
 		l.token = ""
+		close(l.opened)
 	}
 	l.mu.Unlock()
 	if !good {
@@ -120,8 +129,13 @@ func (l *Local) admit(w http.ResponseWriter, token string) {
 	}
 	//nolint:gosec // Nothing encrypts what stays on this machine.
 	http.SetCookie(w, &http.Cookie{Name: l.cookie, Value: l.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	// A page of its own leads on, and no redirect: the browser then sends the cookie, wherever
-	// the first address was opened from.
-	_, _ = fmt.Fprintf(w, onward, l.acting) // Whoever is gone reads nothing.
+	if l.clears {
+		// Service workers of an earlier server of this address would see all that comes. The
+		// cookie stays.
+		w.Header().Set("Clear-Site-Data", `"storage"`)
+	}
+	page := r.Clone(r.Context())
+	page.URL = &url.URL{Path: "/"}
+	page.Header.Del("If-None-Match")
+	l.next.ServeHTTP(w, page)
 }

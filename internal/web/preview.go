@@ -125,32 +125,32 @@ func requestOf(of, only, again string) (live.Request, error) {
 
 // commandOf returns what shows the same on a terminal.
 func commandOf(o Options, r live.Request) string {
-	command := o.Program + " plan"
+	words := []string{"plan"}
 	switch r.Of {
 	case live.OfGit:
-		command += " --from-git " + r.Revision
+		words = append(words, "--from-git", r.Revision)
 	case live.OfFolder:
-		command += " --from-dir ."
+		words = append(words, "--from-dir", ".")
 	case live.OfPlatform:
-		command = o.Program + " platform plan " + r.Platform
+		words = []string{"platform", "plan", r.Platform}
 		if r.Version != "" {
-			command += " --version '" + r.Version + "'"
+			words = append(words, "--version", r.Version)
 		}
 	case live.OfRollback:
-		command = o.Program + " rollback " + r.Layer + " --to " + r.To + " --plan"
+		words = []string{"rollback", r.Layer, "--to", r.To, "--plan"}
 	case live.OfResume:
-		command = o.Program + " resume " + r.Layer
+		words = []string{"resume", r.Layer}
 	case live.OfDrift:
-		command = o.Program + " diff"
+		words = []string{"diff"}
 	case live.OfSources:
 	}
 	switch {
 	case r.Only != "":
-		command += " " + r.Only
+		words = append(words, r.Only)
 	case o.Cluster.Wanted() != nil && r.Layer == "" && r.Platform == "":
-		command += " -l '" + o.Cluster.Wanted().String() + "'"
+		words = append(words, "-l", o.Cluster.Wanted().String())
 	}
-	return command
+	return printable.Command(o.Program, words...)
 }
 
 // choicesOf returns what may be planned.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/strata-project/strata/internal/printable"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -177,10 +179,12 @@ func platformOf(o Options, observed rules.Observation, lacking []string) platfor
 	subjects := events.SubjectsNamed(subjectsOf(v1alpha1.PlatformKind, "", name, observed.Layers)...)
 	view.Happened = happenedTo(o, subjects, observed.Layers, observed.Platform.Status.Approvals, true)
 	view.Approve = o.Actor != nil && o.Actor.May(acts.Approve, name)
-	view.Commands = []string{o.Program + " platform get " + name + " --clusters", o.Program + " platform plan " + name}
+	view.Commands = []string{
+		printable.Command(o.Program, "platform", "get", name, "--clusters"), printable.Command(o.Program, "platform", "plan", name),
+	}
 	for _, stage := range standing.Stages {
 		if stage.Approval != "" {
-			view.Commands = append(view.Commands, o.Program+" platform approve "+name+" --stage "+stage.Name)
+			view.Commands = append(view.Commands, printable.Command(o.Program, "platform", "approve", name, "--stage", stage.Name))
 		}
 	}
 	return view
@@ -248,7 +252,11 @@ func noteOf(release rollout.Bundle) string {
 
 // planOf returns what would be done for a Platform with a version, or as it is.
 func planOf(o Options, observed rules.Observation, lacking []string, version string) rolloutPlan {
-	p := rolloutPlan{Of: version, Command: o.Program + " platform plan " + observed.Platform.Name}
+	words := []string{"platform", "plan", observed.Platform.Name}
+	if version != planNow {
+		words = append(words, "--version", version)
+	}
+	p := rolloutPlan{Of: version, Command: printable.Command(o.Program, words...)}
 	if version != planNow {
 		if observed.Platform.Spec.Bundle == nil {
 			p.Error = fmt.Sprintf("platform %s has no bundle that could have a version", observed.Platform.Name)
@@ -256,7 +264,6 @@ func planOf(o Options, observed rules.Observation, lacking []string, version str
 		}
 		observed.Platform = observed.Platform.DeepCopy()
 		observed.Platform.Spec.Bundle.Version = version
-		p.Command += " --version '" + version + "'"
 	}
 	p.Plan = platforms.PlanOf(observed, clipped(lacking))
 	for _, layer := range p.Plan.Layers {

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/strata-project/strata/internal/printable"
+
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -202,7 +204,10 @@ func layerOf(o Options, s *snapshot.Snapshot, name string) layerView {
 	answer := o.Cluster.Why(s, layer)
 	view := layerView{
 		Name: name, Fares: verdict.StateOf(layer), Source: row.Source, Path: row.Path, At: row.Revision, Tree: &made, Why: &answer, More: map[string]int{},
-		Commands: []string{o.Program + " why " + name, o.Program + " tree " + name + " --objects", o.Program + " events " + name, o.Program + " history " + name},
+		Commands: []string{
+			printable.Command(o.Program, "why", name), printable.Command(o.Program, "tree", name, "--objects"),
+			printable.Command(o.Program, "events", name), printable.Command(o.Program, "history", name),
+		},
 	}
 	all := happenedTo(o, events.SubjectsOf(s, layer), []*v1alpha1.AddonsLayer{layer}, nil, false)
 	view.Happened = &all

