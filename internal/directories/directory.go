@@ -32,6 +32,9 @@ type Directory struct {
 	// Sealed lists files that are encrypted and that no key was given for, in order. Their
 	// objects are as they are written.
 	Sealed []string
+	// Ignored lists kustomizations of several documents, in order. kustomize reads the first
+	// document alone, and says nothing of the others. It is known of what was just built.
+	Ignored []string
 	// Missing is true where the artifact has no such directory; Manifests is
 	// empty then.
 	Missing bool

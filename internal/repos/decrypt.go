@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/konfig"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/builds"
@@ -54,6 +55,9 @@ func decrypt(ctx context.Context, files map[string][]byte, how *builds.Decryptio
 			request.Files[piece(name, i)], request.Decrypt.Formats[piece(name, i)] = d.text, format
 		}
 	}
+	if generatesFrom(files, func(name string) bool { return sealed[name] != nil || request.Files[name] != nil }) {
+		found.add("ConfigMap")
+	}
 	if len(request.Files) == 0 || how.Sealed {
 		found.all = how.Sealed // nothing of what is encrypted is told as it is
 		return found, nil
@@ -66,6 +70,7 @@ func decrypt(ctx context.Context, files map[string][]byte, how *builds.Decryptio
 	for name, text := range plain {
 		if _, whole := files[name]; whole {
 			files[name] = text
+			found.addText(text)
 		}
 	}
 	for name, documents := range sealed {
@@ -86,6 +91,61 @@ func decrypt(ctx context.Context, files map[string][]byte, how *builds.Decryptio
 		files[name] = joined(name, documents, plain)
 	}
 	return found, nil
+}
+
+// generatesFrom tells whether a generator of a build reads an encrypted file, or is one. It
+// makes a ConfigMap then that holds what was decrypted. What makes a Secret does, too, and
+// Secrets are told of no more anyway.
+func generatesFrom(files map[string][]byte, isSealed func(string) bool) bool {
+	for name, data := range files {
+		if !slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name)) {
+			continue
+		}
+		documents, err := splitDocuments(name, data)
+		if err != nil || len(documents) != 1 || documents[0].parse() != nil || documents[0].root == nil {
+			continue // what carriesValues says of it covers all kinds
+		}
+		root := documents[0].root
+		found := false
+		if list := field(root, "configMapGenerator"); list != nil {
+			for _, generator := range list.Content {
+				found = found || reads(generator, path.Dir(name), isSealed)
+			}
+		}
+		if list := field(root, "generators"); list != nil { // which were written out when they were judged
+			for _, text := range list.Content {
+				generator := &document{file: name, first: 1, text: []byte(text.Value)}
+				if strings.Contains(text.Value, "ENC[") || generator.parse() != nil || generator.root == nil {
+					return true
+				}
+				found = found || reads(generator.root, path.Dir(name), isSealed)
+			}
+		}
+		if found {
+			return true
+		}
+	}
+	return false
+}
+
+// reads tells whether a generator of a directory takes values from a file that is encrypted.
+func reads(generator *kyaml.Node, directory string, isSealed func(string) bool) bool {
+	for _, key := range []string{"files", "envs", "env"} {
+		listed := field(generator, key)
+		if listed == nil {
+			continue
+		}
+		for _, item := range append(listed.Content, listed) {
+			file := item.Value
+			if _, after, named := strings.Cut(file, "="); named {
+				file = after
+			}
+			if file != "" && isSealed(path.Join(directory, file)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // carriesValues tells whether a build may put what one object or file holds into an object

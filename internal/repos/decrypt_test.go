@@ -121,6 +121,55 @@ func TestDecryptedValuesAreFollowed(t *testing.T) {
 	}
 }
 
+// What a generator makes that reads an encrypted file, or is one, is kept as what was
+// decrypted, and so is whatever holds a decrypted value as text or base64; nothing else is.
+func TestWhatGeneratorsReadIsFollowed(t *testing.T) {
+	recipient := sopstest.Age(t)
+	object := func(kind, name, rest string) string {
+		return "apiVersion: v1\nkind: " + kind + "\nmetadata:\n    name: " + name + "\n    namespace: b\n" + rest
+	}
+	const value = "t0k3n-of-the-database"
+	generator := "apiVersion: builtin\nkind: ConfigMapGenerator\nmetadata: {name: made, namespace: b}\noptions: {disableNameSuffixHash: true}\n"
+	const listed = "configMapGenerator: [{name: made, namespace: b, options: {disableNameSuffixHash: true}, "
+	for name, test := range map[string]struct {
+		kustomization, file string
+		want                bool
+	}{
+		"of an encrypted Secret":         {listed + "files: [secret.yaml]}]\n", "", true},
+		"under another name":             {listed + "files: [a=secret.yaml]}]\n", "", true},
+		"listed as a resource, too":      {"resources: [secret.yaml]\n" + listed + "files: [secret.yaml]}]\n", "", true},
+		"of encrypted variables":         {listed + "envs: [env.enc]}]\n", "", true},
+		"of an encrypted file":           {listed + "files: [blob.enc]}]\n", "", true},
+		"of a plain file":                {"resources: [secret.yaml]\n" + listed + "files: [plain.txt]}]\n", "", false},
+		"by a plug-in":                   {"generators: [plugin.yaml]\n", generator + "files: [secret.yaml]\n", true},
+		"by a plug-in, of variables":     {"generators: [plugin.yaml]\n", generator + "envs: [env.enc]\n", true},
+		"by a plug-in, of a plain file":  {"resources: [secret.yaml]\ngenerators: [plugin.yaml]\n", generator + "files: [plain.txt]\n", false},
+		"copied by hand":                 {"resources: [secret.yaml, plugin.yaml]\n", object("ConfigMap", "made", "data: {a: 'postgres://"+value+"@db'}\n"), true},
+		"copied by hand, in base64":      {"resources: [secret.yaml, plugin.yaml]\n", object("ConfigMap", "made", "binaryData: {a: dDBrM24tb2YtdGhlLWRhdGFiYXNl}\n"), true},
+		"something that only looks like": {"resources: [secret.yaml, plugin.yaml]\n", object("ConfigMap", "made", "data: {a: t0k3n-of-the-data}\n"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{
+				"apps/kustomization.yaml": test.kustomization,
+				"apps/secret.yaml":        sopstest.Encrypt(t, object("Secret", "secret", "stringData:\n    token: "+value+"\n"), sops.YAML, only, recipient),
+				"apps/env.enc":            sopstest.Encrypt(t, "TOKEN="+value+"\n", sops.Dotenv, "", recipient),
+				"apps/blob.enc":           sopstest.Encrypt(t, value, sops.Binary, "", recipient),
+				"apps/plain.txt":          "nothing",
+				"apps/plugin.yaml":        test.file,
+			}
+			directory, err := ParseAs(t.Context(), fluxTree(files), "./apps", opening(t, recipient, func(*v1alpha1.AddonsLayerSpec) {}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range directory.Manifests {
+				if m.Object.GetName() == "made" && (m.Decrypted != test.want || m.Confidential != test.want) {
+					t.Errorf("%v: decrypted is %v, want %v", m.Object.Object, m.Decrypted, test.want)
+				}
+			}
+		})
+	}
+}
+
 // What nobody has the key of is taken as it is written where only a look is wanted, and
 // refused by name where it is to be applied. Messages tell nothing of what was decrypted.
 func TestEncryptedFilesAreNotTold(t *testing.T) {

@@ -23,10 +23,11 @@ import (
 // judged before, and what it does has no other way than that.
 func build(ctx context.Context, files fs.FS, file string, how builds.Build, set *objectSet, with programs) error {
 	directory := path.Dir(file)
-	needed, err := load(ctx, files, directory, how.Decryption != nil)
+	needed, ignored, err := load(ctx, files, directory, how.Decryption != nil)
 	if err != nil {
 		return err
 	}
+	set.ignored = ignored
 	made := making{asFlux: !how.IsZero(), variablesUnknown: how.VariablesUnknown}
 	if how.Decryption != nil {
 		if made.secret, err = decrypt(ctx, needed, how.Decryption, with.decrypt); err != nil {
@@ -102,7 +103,8 @@ func addBuilt(file string, built *kustomize.Object, made making, set *objectSet)
 	if made.sealed {
 		delete(value, "sops")
 	}
-	from := provenance{made.asFlux, built.Confidential, made.secret.covers(built.Kind), built.Unset, made.variablesUnknown}
+	isDecrypted := made.secret.covers(built.Kind) || made.secret.carries(value)
+	from := provenance{made.asFlux, built.Confidential, isDecrypted, built.Unset, made.variablesUnknown}
 	if err := addObjects(place{file: file, whole: true, provenance: from}, value, d.root, set, 0); err != nil {
 		return ofObject(err, name)
 	}

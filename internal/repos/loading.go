@@ -40,6 +40,8 @@ type loading struct {
 	files, kustomizations map[string][]byte
 	// encrypted are files that nothing decrypts.
 	encrypted []string
+	// ignored are kustomizations of several documents, of which kustomize reads the first.
+	ignored []string
 	// opens is true where encrypted files are decrypted.
 	opens bool
 	// waiting are directories whose kustomization is to be judged, each once.
@@ -48,7 +50,8 @@ type loading struct {
 }
 
 // load returns the files that the kustomization of a directory needs.
-func load(ctx context.Context, files fs.FS, directory string, opens bool) (map[string][]byte, error) {
+// ignored as in the loading.
+func load(ctx context.Context, files fs.FS, directory string, opens bool) (needed map[string][]byte, ignored []string, err error) {
 	l := &loading{
 		ctx: ctx, reader: reader{files: files}, factory: resmap.NewFactory(provider.NewDefaultDepProvider().GetResourceFactory()),
 		opens: opens, files: map[string][]byte{}, kustomizations: map[string][]byte{}, seen: map[string]bool{},
@@ -58,19 +61,20 @@ func load(ctx context.Context, files fs.FS, directory string, opens bool) (map[s
 		next := l.waiting[0]
 		l.waiting = l.waiting[1:]
 		if err := l.kustomization(next); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if len(l.encrypted) > 0 {
-		return nil, encryptedFiles(l.encrypted)
+		return nil, nil, encryptedFiles(l.encrypted)
 	}
 	for name, anew := range l.kustomizations {
 		if _, ok := l.files[name]; ok {
-			return nil, failed(name, "", "is loaded as a file, too, which a kustomization cannot be: load a copy of another name")
+			return nil, nil, failed(name, "", "is loaded as a file, too, which a kustomization cannot be: load a copy of another name")
 		}
 		l.files[name] = anew
 	}
-	return l.files, nil
+	slices.Sort(l.ignored)
+	return l.files, l.ignored, nil
 }
 
 func (l *loading) enqueue(directory string) {
@@ -103,6 +107,9 @@ func (l *loading) kustomization(directory string) error {
 	if err := checkPlain(found[0], data); err != nil {
 		return err
 	}
+	if hasSeveral(found[0], data) {
+		l.ignored = append(l.ignored, found[0])
+	}
 	var decoded types.Kustomization
 	if err := decoded.Unmarshal(data); err != nil {
 		return failed(found[0], "", "kustomize: %s", buildMessage(err, map[string][]byte{found[0]: data}))
@@ -118,6 +125,21 @@ func (l *loading) kustomization(directory string) error {
 	}
 	l.kustomizations[found[0]], err = j.anew(&decoded)
 	return err
+}
+
+// hasSeveral tells whether a file has something behind its first document.
+func hasSeveral(name string, data []byte) bool {
+	documents, err := splitDocuments(name, data)
+	if err != nil {
+		return false
+	}
+	count := 0
+	for _, each := range documents {
+		if each.parse() != nil || each.root != nil {
+			count++
+		}
+	}
+	return count > 1
 }
 
 // read reads a file, while there is time.

@@ -5,9 +5,11 @@ package repos
 
 import (
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
@@ -66,6 +68,56 @@ func (k *secretKinds) addValues(plain, sealed *kyaml.Node) {
 	})
 }
 
+// addText adds what a file holds that was decrypted as a whole: each line of it, or what
+// follows the first = of the line, and all of it.
+func (k *secretKinds) addText(text []byte) {
+	k.values = append(k.values, strings.TrimSpace(string(text)))
+	for line := range strings.SplitSeq(string(text), "\n") {
+		if _, value, isVariable := strings.Cut(line, "="); isVariable {
+			line = value
+		}
+		k.values = append(k.values, strings.Trim(strings.TrimSpace(line), `"'`))
+	}
+}
+
+// leastTold is the length from which on a decrypted value is looked for in objects: shorter
+// ones, such as true or 8080, are in many that have nothing to do with it.
+const leastTold = 5
+
+// carries tells whether a text of an object is a decrypted value, holds one, or holds it in
+// base64. Where build and objects cannot be followed, this finds what was decrypted.
+func (k *secretKinds) carries(in any) bool {
+	switch in := in.(type) {
+	case string:
+		if k.tells(in) {
+			return true
+		}
+		plain, err := base64.StdEncoding.DecodeString(in)
+		return err == nil && len(plain) >= leastTold && k.tells(string(plain))
+	case []any:
+		return slices.ContainsFunc(in, k.carries)
+	case map[string]any:
+		for key, value := range in {
+			if k.tells(key) || k.carries(value) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// tells tells whether a text is a decrypted value or holds one. A short one has to be all of
+// it: admin is a word of many names.
+func (k *secretKinds) tells(text string) bool {
+	const leastWithin = 8
+	for _, value := range k.values {
+		if len(value) >= leastTold && (text == value || len(value) >= leastWithin && strings.Contains(text, value)) {
+			return true
+		}
+	}
+	return false
+}
+
 // scalars goes through the values of a document.
 func scalars(node *kyaml.Node, each func(string)) {
 	if node.Kind == kyaml.ScalarNode {
@@ -91,6 +143,8 @@ type objectSet struct {
 	manifests map[identity]directories.Manifest
 	// sealed are the files that stay encrypted.
 	sealed []string
+	// ignored are kustomizations of which a part is not read.
+	ignored []string
 }
 
 func newObjectSet() *objectSet {
@@ -126,7 +180,7 @@ func (s *objectSet) directory() *directories.Directory {
 		ids = append(ids, id)
 	}
 	slices.SortFunc(ids, identity.compare)
-	directory := &directories.Directory{Sealed: s.sealed}
+	directory := &directories.Directory{Sealed: s.sealed, Ignored: s.ignored}
 	for _, id := range ids {
 		directory.Manifests = append(directory.Manifests, s.manifests[id])
 	}

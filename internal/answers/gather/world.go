@@ -174,6 +174,9 @@ func (g *Plan) content(ctx context.Context, layer *v1alpha1.AddonsLayer) (foreca
 	}
 	if directory != nil {
 		directory.Revision = g.repository.Revision
+		for _, name := range directory.Ignored {
+			g.noteOf([]string{layer.Name}, "%s has several documents, and kustomize reads the first alone: make it one", name)
+		}
 	}
 	var content *directories.ContentError
 	if err != nil && !errors.As(err, &content) {
