@@ -97,6 +97,7 @@ type tenancy struct {
 	requireServiceAccount bool
 	reservedAccounts      []string
 	noCrossNamespaceRefs  bool
+	noSecretsInNames      bool
 	sourceNamespaces      []string
 	kindNames             []string
 	layerKinds            layers.LayerKinds
@@ -224,6 +225,12 @@ func (o *tenancy) bind(flags *pflag.FlagSet) {
 		"no-cross-namespace-refs",
 		false,
 		"refuse sources outside --runtime-namespace and --source-namespaces, clusters outside the namespace of the source, and objects of layers that refer to another namespace than their own",
+	)
+	flags.BoolVar(
+		&o.noSecretsInNames,
+		"no-secrets-in-names",
+		false,
+		"refuse objects of layers whose names are made of values of Secrets, which statuses and messages tell",
 	)
 	flags.StringSliceVar(
 		&o.sourceNamespaces,

@@ -177,6 +177,7 @@ func (o *options) settings(account types.NamespacedName, key digests.Key) layers
 	return layers.Settings{
 		Interval: o.syncPeriod, Namespace: o.runtimeNamespace, MaxPrunePercent: o.maxPrunePercent,
 		DefaultServiceAccount: o.defaultServiceAccount, NoCrossNamespaceRefs: o.noCrossNamespaceRefs,
+		NoSecretsInNames: o.noSecretsInNames,
 		DigestKey:        key,
 		SourceNamespaces: o.sourceNamespaces, RequireServiceAccount: o.requireServiceAccount,
 		OwnName: o.ownName, Account: account, ReservedAccounts: o.reservedAccounts, LayerKinds: o.layerKinds,

@@ -320,7 +320,7 @@ func TestSchemaRefusesMistakes(t *testing.T) {
 func TestLockdown(t *testing.T) {
 	objects := render(t, `{lockdown: true, controller: {noCrossNamespaceRefs: false, requireServiceAccount: false}, metrics: {secure: false}, networkPolicy: {enabled: false}}`)
 	args := only[*appsv1.Deployment](t, objects).Spec.Template.Spec.Containers[0].Args
-	for _, want := range []string{"--no-cross-namespace-refs", "--require-service-account", "--metrics-secure"} {
+	for _, want := range []string{"--no-cross-namespace-refs", "--require-service-account", "--no-secrets-in-names", "--metrics-secure"} {
 		if !slices.Contains(args, want) {
 			t.Errorf("the controller's arguments lack %s: %q", want, args)
 		}

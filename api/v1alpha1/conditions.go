@@ -55,6 +55,9 @@ const (
 	// VariablesUnsetCondition is True while objects of the layer read variables that
 	// nobody gives, which are empty then. It stops nothing.
 	VariablesUnsetCondition = "VariablesUnset"
+	// SecretsInNamesCondition is True while names of objects of the layer are made of values
+	// of Secrets, which statuses and messages tell then. It stops nothing.
+	SecretsInNamesCondition = "SecretsInNames"
 	// UnsharedSecretsCondition is True while releases of the layer, which is on another
 	// cluster, still have copies of Secrets that nobody has shared with it. These copies go
 	// with the next minor version. It stops nothing.
@@ -289,6 +292,8 @@ const (
 	ReasonDecryptionKeysUnavailable = "DecryptionKeysUnavailable"
 	// ReasonVariablesUnset says that objects read variables that nobody gives.
 	ReasonVariablesUnset = "VariablesUnset"
+	// ReasonSecretsInNames says that names of objects are made of values of Secrets.
+	ReasonSecretsInNames = "SecretsInNames"
 	// ReasonGivenWithoutLeave says that releases still have copies of Secrets that nobody
 	// has shared with their cluster.
 	ReasonGivenWithoutLeave = "GivenWithoutLeave"

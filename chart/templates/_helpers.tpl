@@ -114,7 +114,7 @@ and only one order of units; PromQL compares numbers. */}}
 {{- end -}}
 {{- end -}}
 {{- range .Values.extraArgs -}}
-{{- if regexMatch "^--(no-cross-namespace-refs|source-namespaces|require-service-account|insecure-|artifact-hosts|allowed-cluster-|metrics-secure)" . -}}
+{{- if regexMatch "^--(no-cross-namespace-refs|source-namespaces|require-service-account|no-secrets-in-names|insecure-|artifact-hosts|allowed-cluster-|metrics-secure)" . -}}
 {{- fail (printf "lockdown: extraArgs must not have %s" .) -}}
 {{- end -}}
 {{- end -}}

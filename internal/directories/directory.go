@@ -84,6 +84,9 @@ type Manifest struct {
 	AsFlux bool
 	// Unset names the variables of the object that nobody gives, and that are empty.
 	Unset []string
+	// Named lists the variables with values of Secrets that the name, the namespace or the
+	// kind of the object is made of. Statuses and messages tell these.
+	Named []string
 	// Needs lists what the object waits for beside what it says itself.
 	Needs []objects.ID
 }

@@ -74,6 +74,7 @@ func (o *Object) substitute(made *resource.Resource, with *builds.Substitution) 
 	if err != nil {
 		return err
 	}
+	identity := strings.Join([]string{made.GetApiVersion(), made.GetKind(), made.GetNamespace(), made.GetName()}, "\n")
 	variables := make(map[string]any, len(with.Variables))
 	for name, value := range with.Variables {
 		variables[name] = value
@@ -87,6 +88,14 @@ func (o *Object) substitute(made *resource.Resource, with *builds.Substitution) 
 	var read map[string]bool
 	read, o.Unset = variablesOf(string(text), with.Variables)
 	o.Confidential = slices.ContainsFunc(with.Secrets, func(name string) bool { return read[name] })
+	if o.Confidential && strings.Contains(identity, "$") {
+		named, _ := variablesOf(identity, with.Variables)
+		for _, name := range with.Secrets {
+			if named[name] {
+				o.Named = append(o.Named, name)
+			}
+		}
+	}
 	return nil
 }
 

@@ -65,8 +65,10 @@ type Object struct {
 	JSON []byte
 	// Unset names the variables of the object that nobody gives, and that are empty.
 	Unset []string
-	// Confidential is true where the object is made with a variable of a Secret.
+	// Confidential is true where the object is made with a variable of a Secret, and Named
+	// lists, sorted, those of which its name, namespace or kind is made.
 	Confidential bool
+	Named        []string
 }
 
 // Kustomization is a file that kustomize builds from.

@@ -28,6 +28,7 @@ var beforePrune = []gate{
 	kindListGate,
 	accountsOfContentGate,
 	contentAccessGate,
+	secretNameGate,
 	k8sVersionGate,
 	specGate,
 	hookGate,
@@ -36,7 +37,7 @@ var beforePrune = []gate{
 
 // ofContent are the gates that judge what the layer is to hold, whether that is
 // what its source has or what it goes back to.
-var ofContent = []gate{reservedGate, kindListGate, accountsOfContentGate, contentAccessGate}
+var ofContent = []gate{reservedGate, kindListGate, accountsOfContentGate, contentAccessGate, secretNameGate}
 
 // beforeMove are the gates that must be open before a layer moves to what it
 // asks for; one that goes back to what it had does not. What they say is the

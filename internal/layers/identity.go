@@ -6,6 +6,7 @@ package layers
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -133,6 +134,25 @@ func contentAccessGate(o Observation) *Blocked {
 		return blocked
 	}
 	return crossing(o.Directory)
+}
+
+// secretNameGate wants no name that is made of a value of a Secret, where these are refused.
+func secretNameGate(o Observation) *Blocked {
+	if !o.Settings.NoSecretsInNames || o.Directory == nil {
+		return nil
+	}
+	for i := range o.Directory.Manifests {
+		manifest := &o.Directory.Manifests[i]
+		if len(manifest.Named) == 0 {
+			continue
+		}
+		return accessDenied((&directories.ContentError{
+			File: manifest.File, Line: manifest.Line,
+			Message: fmt.Sprintf("the name of a %s is made of %s, which a Secret gives, and names are told (--no-secrets-in-names): give that from a ConfigMap, or name the object otherwise",
+				manifest.Object.GetKind(), strings.Join(manifest.Named, ", ")),
+		}).Error())
+	}
+	return nil
 }
 
 func crossing(directory *directories.Directory) *Blocked {

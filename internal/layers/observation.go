@@ -41,6 +41,8 @@ type Settings struct {
 	SourceNamespaces []string
 	// RequireServiceAccount refuses layers that no account writes.
 	RequireServiceAccount bool
+	// NoSecretsInNames refuses objects whose names are made of values of Secrets.
+	NoSecretsInNames bool
 	// OwnName is the name that the chart gave what it made for the controller;
 	// empty means DefaultOwnName. Account is the controller's own ServiceAccount;
 	// the zero value means that it is not known.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/strata-project/strata/internal/reserved"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -333,5 +334,24 @@ func TestNameIsKeptForItsOwner(t *testing.T) {
 				t.Errorf("the plan is %q, the message %q", verbs(d.Plan), d.Message)
 			}
 		})
+	}
+}
+
+// A name that is made of a Secret's value is told of by a condition that does not tell the
+// name, and refused where the controller was told so.
+func TestNamesMadeOfSecrets(t *testing.T) {
+	named := secretListed("fleet", "a-t0")
+	named.Named, named.File = []string{"token"}, "base/secret.yaml"
+	directory := directoriestest.Of(newRevision, named)
+	o := observation(layer(), directory, secretsServed)
+	status, _ := Report(o, Decide(o), nil)
+	condition := meta.FindStatusCondition(status.Conditions, v1alpha1.SecretsInNamesCondition)
+	if condition == nil || condition.Status != metav1.ConditionTrue || !strings.Contains(condition.Message, "names of Secret are made of token") || strings.Contains(condition.Message, "a-t0") {
+		t.Errorf("the condition is %+v", condition)
+	}
+	o.Settings.NoSecretsInNames = true
+	d := Decide(o)
+	if d.Reason != v1alpha1.ReasonAccessDenied || d.Plan.Writes() || !strings.Contains(d.Message, "--no-secrets-in-names") || strings.Contains(d.Message, "a-t0") {
+		t.Errorf("it is %s (%s): %s", d.State, d.Reason, d.Message)
 	}
 }

@@ -155,6 +155,9 @@ func allConditions(o Observation, d Decision) []metav1.Condition {
 	if unset := unsetMessage(o.Directory); unset != "" {
 		set.Put(v1alpha1.VariablesUnsetCondition, metav1.ConditionTrue, v1alpha1.ReasonVariablesUnset, truncate(unset))
 	}
+	if named := namedMessage(o.Directory); named != "" {
+		set.Put(v1alpha1.SecretsInNamesCondition, metav1.ConditionTrue, v1alpha1.ReasonSecretsInNames, truncate(named))
+	}
 	if unshared := unsharedMessage(o.Directory); unshared != "" {
 		set.Put(v1alpha1.UnsharedSecretsCondition, metav1.ConditionTrue, v1alpha1.ReasonGivenWithoutLeave, truncate(unshared))
 	}
@@ -208,6 +211,27 @@ func unsetMessage(directory *directories.Directory) string {
 		message += fmt.Sprintf("; and %d more objects", more)
 	}
 	return message
+}
+
+// namedMessage names the variables of Secrets that names of objects are made of; empty where
+// there are none. It does not name the objects.
+func namedMessage(directory *directories.Directory) string {
+	if directory == nil {
+		return ""
+	}
+	var variables, kinds []string
+	for i := range directory.Manifests {
+		if manifest := &directory.Manifests[i]; len(manifest.Named) > 0 {
+			variables, kinds = append(variables, manifest.Named...), append(kinds, manifest.Object.GetKind())
+		}
+	}
+	if len(variables) == 0 {
+		return ""
+	}
+	slices.Sort(variables)
+	slices.Sort(kinds)
+	return fmt.Sprintf("names of %s are made of %s, which a Secret gives: statuses and messages tell names, so give that from a ConfigMap, or name the objects otherwise",
+		strings.Join(slices.Compact(kinds), ", "), strings.Join(slices.Compact(variables), ", "))
 }
 
 // maxUnsharedNamed is how many Secrets are named that nobody has shared: each with a command.

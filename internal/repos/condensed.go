@@ -30,7 +30,7 @@ type condensedItem struct {
 	confidential bool
 	decrypted    bool
 	asFlux       bool
-	unset        []string
+	unset, named []string
 	needs        []objects.ID
 	end          int
 }
@@ -62,7 +62,7 @@ func condense(manifests []directories.Manifest) (*condensed, int64) {
 		data = append(data, object...)
 		c.items = append(c.items, condensedItem{
 			file: manifest.File, line: manifest.Line, home: manifest.Home, confidential: manifest.Confidential,
-			decrypted: manifest.Decrypted, asFlux: manifest.AsFlux, unset: manifest.Unset, needs: manifest.Needs, end: len(data),
+			decrypted: manifest.Decrypted, asFlux: manifest.AsFlux, unset: manifest.Unset, named: manifest.Named, needs: manifest.Needs, end: len(data),
 		})
 	}
 	if w.inexact {
@@ -96,7 +96,7 @@ func (c *condensed) expand() ([]directories.Manifest, error) {
 		}
 		manifests = append(manifests, directories.Manifest{
 			File: item.file, Line: item.line, Home: item.home, Confidential: item.confidential,
-			Decrypted: item.decrypted, AsFlux: item.asFlux, Unset: item.unset, Needs: item.needs, Object: object,
+			Decrypted: item.decrypted, AsFlux: item.asFlux, Unset: item.unset, Named: item.named, Needs: item.needs, Object: object,
 		})
 		begin = item.end
 	}

@@ -121,6 +121,39 @@ func TestDecryptedValuesAreFollowed(t *testing.T) {
 	}
 }
 
+// A name that is made of a Secret's value is told of as such, however little of the value it
+// has; one that is made of other variables is not.
+func TestNamesThatTellSecrets(t *testing.T) {
+	object := func(name, namespace string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '" + name + "', namespace: '" + namespace + "'}\ndata: {a: '${token}'}\n"
+	}
+	how := buildOf(t, func(spec *v1alpha1.AddonsLayerSpec) { spec.PostBuild = &v1alpha1.PostBuild{} },
+		builds.Variables{Values: map[string]string{"token": "t0k3n", "pin": "1234"}, Secret: true}, builds.Variables{Values: map[string]string{"region": "north"}})
+	for name, test := range map[string]struct {
+		object string
+		want   []string
+	}{
+		"a part of a value":    {object("a-${token:0:2}", "b"), []string{"token"}},
+		"a whole value":        {object("a-${pin}", "b"), []string{"pin"}},
+		"in the namespace":     {object("a", "b-${pin}"), []string{"pin"}},
+		"replaced":             {object("a-${token/0/o}", "b"), []string{"token"}},
+		"of another variable":  {object("a-${region}", "b"), nil},
+		"in what it holds":     {object("a", "b"), nil},
+		"of a default of both": {object("a-${nothing:=${pin}}", "b"), []string{"pin"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{"apps/kustomization.yaml": "resources: [a.yaml]\n", "apps/a.yaml": test.object}
+			directory, err := ParseAs(t.Context(), fluxTree(files), "./apps", how)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, directory.Manifests[0].Named); diff != "" || !directory.Manifests[0].Confidential {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
 // What a generator makes that reads an encrypted file, or is one, is kept as what was
 // decrypted, and so is whatever holds a decrypted value as text or base64; nothing else is.
 func TestWhatGeneratorsReadIsFollowed(t *testing.T) {

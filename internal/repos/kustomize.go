@@ -104,7 +104,10 @@ func addBuilt(file string, built *kustomize.Object, made making, set *objectSet)
 		delete(value, "sops")
 	}
 	isDecrypted := made.secret.covers(built.Kind) || made.secret.carries(value)
-	from := provenance{made.asFlux, built.Confidential, isDecrypted, built.Unset, made.variablesUnknown}
+	from := provenance{
+		asFlux: made.asFlux, confidential: built.Confidential, decrypted: isDecrypted, unset: built.Unset, named: built.Named,
+		variablesUnknown: made.variablesUnknown,
+	}
 	if err := addObjects(place{file: file, whole: true, provenance: from}, value, d.root, set, 0); err != nil {
 		return ofObject(err, name)
 	}

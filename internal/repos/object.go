@@ -78,8 +78,9 @@ type provenance struct {
 	// confidential is true where it is made with values of Secrets, and decrypted where it
 	// may hold what was decrypted.
 	confidential, decrypted bool
-	// unset names its variables that nobody gives.
-	unset []string
+	// unset names its variables that nobody gives, and named those with values of Secrets
+	// that its identity is made of.
+	unset, named []string
 	// variablesUnknown is true where variables stay as they are written because it is not
 	// known what they stand for.
 	variablesUnknown bool
@@ -171,7 +172,7 @@ func addObject(at place, value map[string]any, node *kyaml.Node, set *objectSet)
 	from := at.provenance
 	return set.add(directories.Manifest{
 		File: at.file, Line: at.line(node), Object: object,
-		AsFlux: from.asFlux, Decrypted: from.decrypted, Confidential: from.confidential || from.decrypted, Unset: from.unset,
+		AsFlux: from.asFlux, Decrypted: from.decrypted, Confidential: from.confidential || from.decrypted, Unset: from.unset, Named: from.named,
 	})
 }
 

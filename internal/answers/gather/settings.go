@@ -90,6 +90,8 @@ func settingsIn(deployment *appsv1.Deployment) layers.Settings {
 				settings.DefaultServiceAccount = value
 			case "no-cross-namespace-refs":
 				settings.NoCrossNamespaceRefs = value != "false"
+			case "no-secrets-in-names":
+				settings.NoSecretsInNames = value != "false"
 			case "source-namespaces":
 				settings.SourceNamespaces = append(settings.SourceNamespaces, strings.Split(value, ",")...)
 			case "require-service-account":

@@ -154,7 +154,7 @@ func Why(layer *v1alpha1.AddonsLayer) string {
 	if contested := condition(layer, v1alpha1.ContestedCondition); contested != nil && contested.Status == metav1.ConditionTrue {
 		notes = append(notes, contested.Message)
 	}
-	for _, about := range []string{v1alpha1.VariablesUnsetCondition, v1alpha1.UnsharedSecretsCondition} {
+	for _, about := range []string{v1alpha1.VariablesUnsetCondition, v1alpha1.SecretsInNamesCondition, v1alpha1.UnsharedSecretsCondition} {
 		if is := condition(layer, about); is != nil && is.Status == metav1.ConditionTrue {
 			notes = append(notes, is.Message)
 		}

@@ -70,6 +70,7 @@ var advice = map[string][]string{
 	v1alpha1.ReasonVariablesUnavailable:      {seeLayer},
 	v1alpha1.ReasonVariablesUnset:            {seeLayer},
 	v1alpha1.ReasonDecryptionKeysUnavailable: {seeLayer},
+	v1alpha1.ReasonSecretsInNames:            {seeLayer},
 	v1alpha1.ReasonGivenWithoutLeave:         {seeLayer, "{strata} check"},
 	v1alpha1.ReasonDuplicateObject:           {seePlan, runFetch},
 	v1alpha1.ReasonKustomizeFailed:           {seePlan, runFetch},
