@@ -73,7 +73,7 @@ func (w *worker) takeInto(ctx context.Context, dir string, keep int) (snapshots.
 	ctx, cancel := context.WithTimeoutCause(ctx, actionTime, fmt.Errorf("it takes longer than %s to save etcd", actionTime))
 	defer cancel()
 	taken, err := snapshots.Take(ctx, snapshots.Options{
-		Etcd: etcd, Dir: dir, Cluster: w.Cluster.Namespace + "/" + w.Cluster.Name, ClusterID: w.id, Version: w.sight.Observation.Cluster.Version,
+		Etcd: etcd, Member: cluster.Leader, Dir: dir, Cluster: w.Cluster.Namespace + "/" + w.Cluster.Name, ClusterID: w.id, Version: w.sight.Observation.Cluster.Version,
 		Recipients: recipients, Keep: keep, Now: w.Now,
 	})
 	if cause := context.Cause(ctx); err != nil && cause != nil {

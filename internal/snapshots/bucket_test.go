@@ -94,7 +94,7 @@ func TestBucketKeepsSnapshots(t *testing.T) {
 	}
 	notIn(t, dir, "in clear")
 	restored := filepath.Join(t.TempDir(), "data")
-	if err := snapshots.Restore(back, []age.Identity{identity}, snapshots.Member{Name: "a", PeerURL: "http://127.0.0.1:1", Token: "b"}, t.TempDir(), restored); err != nil {
+	if err := snapshots.Restore(t.Context(), back, []age.Identity{identity}, snapshots.Member{Name: "a", PeerURL: "http://127.0.0.1:1", Token: "b"}, t.TempDir(), restored); err != nil {
 		t.Fatal(err)
 	}
 	for _, wrong := range []string{"s3://other/north/etcd/" + filepath.Base(last.File), "s3://saved/north/etcd/../x.db", "s3://saved/north/etcd/x.db", "/etc/passwd"} {

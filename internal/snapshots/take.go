@@ -35,6 +35,8 @@ const askTime = time.Minute
 type Options struct {
 	// Etcd is one member of the cluster.
 	Etcd *clientv3.Client
+	// Member names the host that the member is on, for messages.
+	Member string
 	// Dir is the folder of snapshots, which is made where it lacks.
 	Dir string
 	// Cluster, ClusterID and Version as in Snapshot.
@@ -45,6 +47,14 @@ type Options struct {
 	Keep int
 	// Now returns the time.
 	Now func() time.Time
+}
+
+// member names the member of etcd that is saved.
+func (o Options) member() string {
+	if o.Member == "" {
+		return "etcd"
+	}
+	return "the member of etcd on " + o.Member
 }
 
 // Take saves etcd. What it returns has been started from once, with the keys that were
@@ -74,7 +84,7 @@ func Take(ctx context.Context, o Options) (taken Snapshot, err error) {
 			continue // somebody has had etcd forget that revision in between
 		}
 		if err != nil {
-			return Snapshot{}, fmt.Errorf("the snapshot does not count: %w", err)
+			return Snapshot{}, fmt.Errorf("the snapshot of %s does not count: %w", o.member(), err)
 		}
 		break
 	}
