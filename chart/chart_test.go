@@ -311,6 +311,7 @@ func TestSchemaRefusesMistakes(t *testing.T) {
 		{"a Secret's name that is none", `{metrics: {secure: true, certSecret: "a:b"}}`, "does not match pattern"},
 		{"a range without a length", `{remoteClusters: {allowedRanges: [10.20.0.1]}}`, "allowedRanges"},
 		{"a name with a space", `{remoteClusters: {allowedHosts: ["a b"]}}`, "allowedHosts"},
+		{"a quota that is none", `{hosts: {snapshots: {quota: much}}}`, "does not match pattern"},
 		{"other clusters by a word", `{remoteClusters: {enabled: "yes"}}`, "want boolean"},
 	}
 	for _, tc := range cases {
@@ -320,6 +321,21 @@ func TestSchemaRefusesMistakes(t *testing.T) {
 				t.Errorf("%s gives the error %v, want one with %q", tc.values, err, tc.want)
 			}
 		})
+	}
+}
+
+// What snapshots take is bounded: those of a cluster by the quota, and those on their way to a
+// bucket by the folder for temporary files.
+func TestSnapshotsOfHostsAreBounded(t *testing.T) {
+	objects := index(render(t, `{hosts: {enabled: true, snapshots: {claim: snapshots, quota: 3Gi}, tmpSizeLimit: 30Gi}}`))
+	pod := objects["Deployment strata-hosts"].(*appsv1.Deployment).Spec.Template.Spec
+	if !slices.Contains(pod.Containers[0].Args, "--snapshot-quota=3Gi") {
+		t.Errorf("the controller of hosts has no quota: %q", pod.Containers[0].Args)
+	}
+	for _, volume := range pod.Volumes {
+		if folder := volume.EmptyDir; folder != nil && (folder.SizeLimit == nil || folder.SizeLimit.String() != "30Gi") {
+			t.Errorf("volume %s may grow without a limit", volume.Name)
+		}
 	}
 }
 

@@ -50,6 +50,9 @@ type Options struct {
 	SnapshotDir string
 	// Bucket is where they are kept in place of that; nil for none.
 	Bucket *snapshots.Bucket
+	// MaxQuota is how many bytes the snapshots of one cluster may have at most, whatever the
+	// manifest says; 0 for any.
+	MaxQuota int64
 	// WithoutSnapshot has members of etcd change without one.
 	WithoutSnapshot bool
 	// RenewCertificates has those of all hosts renewed, whenever they end.

@@ -74,7 +74,7 @@ func (w *worker) takeInto(ctx context.Context, dir string, keep int) (snapshots.
 	defer cancel()
 	taken, err := snapshots.Take(ctx, snapshots.Options{
 		Etcd: etcd, Member: cluster.Leader, Dir: dir, Cluster: w.Cluster.Namespace + "/" + w.Cluster.Name, ClusterID: w.id, Version: w.sight.Observation.Cluster.Version,
-		Recipients: recipients, Keep: keep, Now: w.Now,
+		Recipients: recipients, Keep: keep, Quota: hostclusters.Quota(spec, w.MaxQuota), ForBucket: w.Bucket != nil, Now: w.Now,
 	})
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause

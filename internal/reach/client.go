@@ -4,6 +4,7 @@
 package reach
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,7 +58,7 @@ func connectHolding(config *rest.Config, allowed Allowed, over func(Dial) Dial, 
 		return nil, err
 	}
 	made := rest.CopyConfig(config)
-	made.UserAgent = rest.DefaultKubernetesUserAgent()
+	made.UserAgent = cmp.Or(config.UserAgent, rest.DefaultKubernetesUserAgent())
 	made.QPS, made.Burst, made.Timeout = -1, 0, 0
 	through := c.proxy
 	dialer := &net.Dialer{Timeout: dialTime, KeepAlive: dialTime, Control: allowed.control}

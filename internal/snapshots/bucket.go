@@ -28,6 +28,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/strata-project/strata/internal/printable"
+	"github.com/strata-project/strata/internal/reach"
 )
 
 const (
@@ -38,6 +39,11 @@ const (
 	// connectTime is how long a bucket may take to accept a connection, and headerTime to begin
 	// its answer.
 	connectTime, headerTime = 30 * time.Second, 2 * time.Minute
+	// listTime is how long a whole answer may take, and objectTime that with a snapshot.
+	listTime, objectTime = 2 * time.Minute, time.Hour
+	// maxListing is how long a page of a list may be, maxPages how many there are, and
+	// maxHeader how long the headers of an answer are.
+	maxListing, maxPages, maxHeader = 16 << 20, 1000, 64 << 10
 )
 
 // BucketOptions say which bucket of S3 has snapshots.
@@ -64,6 +70,7 @@ type Bucket struct {
 func OpenBucket(ctx context.Context, o BucketOptions) (*Bucket, error) {
 	made := awshttp.NewBuildableClient().WithTransportOptions(func(transport *http.Transport) {
 		transport.DialContext, transport.ResponseHeaderTimeout = (&net.Dialer{Timeout: connectTime}).DialContext, headerTime
+		transport.MaxResponseHeaderBytes = maxHeader
 		if o.Dial != nil {
 			transport.Proxy, transport.DialContext = nil, o.Dial
 		}
@@ -79,17 +86,31 @@ func OpenBucket(ctx context.Context, o BucketOptions) (*Bucket, error) {
 			made = with // with the authorities of the environment
 		}
 	}
-	// A server may not have what is signed for it sent to somebody else.
-	loaded.HTTPClient = &http.Client{Transport: made.GetTransport(), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	found := &Bucket{name: o.Bucket, prefix: strings.Trim(o.Prefix, "/")}
+	// A server may not have what is signed for it sent to somebody else: no redirect is followed.
+	loaded.HTTPClient = reach.Client(made.GetTransport(), reach.Bounds{Who: found.String(), Of: boundOf})
 	// Servers other than Amazon's do not know its newer checksums; a snapshot has its own.
 	loaded.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 	loaded.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
-	client := s3.NewFromConfig(loaded, func(options *s3.Options) {
+	found.client = s3.NewFromConfig(loaded, func(options *s3.Options) {
 		if o.Endpoint != "" {
 			options.BaseEndpoint, options.UsePathStyle = aws.String(o.Endpoint), true
 		}
 	})
-	return &Bucket{client: client, name: o.Bucket, prefix: strings.Trim(o.Prefix, "/")}, nil
+	return found, nil
+}
+
+// boundOf bounds the answer of a bucket: a page of a list, what is known of a snapshot, a
+// snapshot, or the few words that say that something was done.
+func boundOf(req *http.Request) reach.Bound {
+	isObject := strings.HasSuffix(req.URL.Path, plainEnding) || strings.HasSuffix(req.URL.Path, encryptedEnding)
+	switch {
+	case !isObject || req.Method == http.MethodDelete:
+		return reach.Bound{Size: maxListing, Time: listTime}
+	case req.Method == http.MethodGet:
+		return reach.Bound{Size: maxObject, Time: objectTime}
+	}
+	return reach.Bound{Size: maxListing, Time: objectTime}
 }
 
 // String names the bucket with its prefix, as a URL.
@@ -101,7 +122,10 @@ func (b *Bucket) key(name string) *string { return aws.String(path.Join(b.prefix
 func (b *Bucket) plainly(doing string, err error) error {
 	var said smithy.APIError
 	var refused *net.OpError
+	var large *reach.TooLargeError
 	switch {
+	case errors.As(err, &large):
+		err = large
 	case errors.As(err, &said):
 		err = fmt.Errorf("%s: %s", said.ErrorCode(), printable.Line(said.ErrorMessage(), 200))
 	case errors.As(err, &refused):
@@ -156,7 +180,10 @@ func (b *Bucket) List(ctx context.Context, cluster string) ([]Snapshot, error) {
 	begins := *b.key(strings.ReplaceAll(cluster, "/", "-") + "-")
 	pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: &begins})
 	var names []string
-	for count := 0; pages.HasMorePages(); {
+	for count, read := 0, 0; pages.HasMorePages(); read++ {
+		if read >= maxPages {
+			return nil, fmt.Errorf("%s lists its objects on more than %d pages, which are not read", b, maxPages)
+		}
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, b.plainly("cannot list the snapshots in", err)
@@ -214,13 +241,21 @@ func (b *Bucket) Fetch(ctx context.Context, snapshot Snapshot, dir string) (Snap
 	if facts := factsOf(base); snapshot.File != b.String()+"/"+base || facts == base+factsEnding || !named.MatchString(facts) {
 		return Snapshot{}, fmt.Errorf("%s is no snapshot in %s", printable.Line(snapshot.File, 200), b)
 	}
-	for _, name := range []string{base, factsOf(base)} {
-		err := write(filepath.Join(dir, ".fetching"), filepath.Join(dir, name), func(to io.Writer) error { return b.get(ctx, name, to, maxSize) })
+	fetch := func(name string, limit int64) error {
+		err := write(filepath.Join(dir, ".fetching"), filepath.Join(dir, name), func(to io.Writer) error { return b.get(ctx, name, to, limit) })
 		if err != nil {
-			return Snapshot{}, fmt.Errorf("cannot fetch the snapshot: %w", err)
+			return fmt.Errorf("cannot fetch the snapshot: %w", err)
 		}
+		return nil
 	}
-	return Find(filepath.Join(dir, path.Base(snapshot.File)))
+	if err := fetch(factsOf(base), maxFacts); err != nil {
+		return Snapshot{}, err
+	}
+	found, err := Find(filepath.Join(dir, base))
+	if err != nil {
+		return Snapshot{}, err
+	}
+	return found, fetch(base, min(found.Size, maxObject))
 }
 
 // IsInBucket tells whether something names an object of S3.

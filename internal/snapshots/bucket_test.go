@@ -4,8 +4,11 @@
 package snapshots_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -104,6 +107,14 @@ func TestBucketKeepsSnapshots(t *testing.T) {
 	}
 }
 
+// endless writes blanks for as long as somebody reads.
+func endless(to io.Writer, begins string) {
+	_, err := io.WriteString(to, begins)
+	for blanks := bytes.Repeat([]byte(" "), 64<<10); err == nil; {
+		_, err = to.Write(blanks)
+	}
+}
+
 // What a server of S3 answers is bounded, goes nowhere else, and is said without a key; an
 // address that is not allowed is not reached.
 func TestBucketThatIsNone(t *testing.T) {
@@ -135,6 +146,22 @@ func TestBucketThatIsNone(t *testing.T) {
 			w.WriteHeader(http.StatusForbidden)
 			_, _ = w.Write([]byte("<Error>\x1b[31m"))
 		}, "cannot list the snapshots in s3://saved: "},
+		"an error without an end": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+			endless(w, "<Error><Code>AccessDenied</Code><Message>")
+		}, "s3://saved answers with an error of more than 256 KiB, which is not read"},
+		"an error without an end, compressed": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			w.WriteHeader(http.StatusForbidden)
+			packed := gzip.NewWriter(w)
+			endless(packed, "<Error><Code>AccessDenied</Code><Message>")
+		}, "s3://saved answers with an error of more than 256 KiB, which is not read"},
+		"a list without an end": {func(w http.ResponseWriter, _ *http.Request) {
+			endless(w, "<ListBucketResult>")
+		}, "s3://saved answers with data of more than 16384 KiB, which is not read"},
+		"pages without an end": {func(w http.ResponseWriter, r *http.Request) {
+			_, _ = w.Write([]byte("<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>again</NextContinuationToken></ListBucketResult>"))
+		}, "s3://saved lists its objects on more than 1000 pages"},
 		"facts without an end": {func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Query().Has("list-type") {
 				_, _ = w.Write([]byte("<ListBucketResult><Contents><Key>fleet-edge-20260301T000000Z-1.json</Key></Contents></ListBucketResult>"))

@@ -63,6 +63,9 @@ const (
 // named is how files of snapshots are called: cluster, time and revision.
 var named = regexp.MustCompile(`^[a-z0-9.-]+-[0-9]{8}T[0-9]{6}Z-[0-9]{1,20}\.json$`)
 
+// moment is what follows the name of the cluster there.
+var moment = regexp.MustCompile(`^-[0-9]{8}T[0-9]{6}Z-[0-9]{1,20}$`)
+
 // nameOf returns the name of a snapshot's files, without their endings.
 func nameOf(cluster string, at time.Time, revision int64) string {
 	return fmt.Sprintf("%s-%s-%d", strings.ReplaceAll(cluster, "/", "-"), at.UTC().Format("20060102T150405Z"), revision)
@@ -164,6 +167,48 @@ func readBounded(path string, limit int64) ([]byte, error) {
 		err = fmt.Errorf("%s is longer than %d bytes", path, limit)
 	}
 	return data, err
+}
+
+// room returns how many bytes another snapshot of a cluster may have, beside those that are
+// there and stay.
+func room(o Options) (int64, error) {
+	quota := cmp.Or(o.Quota, maxSize)
+	goes := map[string]bool{}
+	if o.Keep > 0 {
+		all, err := List(o.Dir, o.Cluster)
+		if err != nil {
+			return 0, err
+		}
+		for _, each := range oldOnes(all, o.ClusterID, o.Keep-1) {
+			goes[filepath.Base(each.File)] = true
+		}
+	}
+	files, err := os.ReadDir(o.Dir)
+	if err != nil {
+		return 0, fmt.Errorf("cannot list the snapshots: %w", err)
+	}
+	left := quota
+	for _, file := range files {
+		// Also those of which nothing is known any more.
+		if goes[file.Name()] || !isFileOf(file.Name(), o.Cluster) {
+			continue
+		}
+		if info, err := file.Info(); err == nil {
+			left -= info.Size()
+		}
+	}
+	if left <= 0 {
+		return 0, fmt.Errorf("the snapshots of %s in %s have %d MiB, and spec.snapshots.quota is %d MiB: raise it, or delete some",
+			o.Cluster, o.Dir, (quota-left)>>20, quota>>20)
+	}
+	return min(left, maxSize), nil
+}
+
+// isFileOf tells whether a file has a snapshot of clusters with a name.
+func isFileOf(file, cluster string) bool {
+	base := strings.TrimSuffix(strings.TrimSuffix(file, ".age"), plainEnding)
+	rest, is := strings.CutPrefix(base, strings.ReplaceAll(cluster, "/", "-"))
+	return is && base != file && moment.MatchString(rest)
 }
 
 // keep deletes all snapshots of a cluster but the newest ones, and returns those that went.

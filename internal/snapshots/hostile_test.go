@@ -202,3 +202,78 @@ func TestHostileSnapshotEndsNobody(t *testing.T) {
 		t.Fatalf("%v, %+v", err, taken)
 	}
 }
+
+// A member hands out no more than it has stated, and states no more than the quota leaves.
+func TestMemberStreamsWithoutEnd(t *testing.T) {
+	part := make([]byte, 1<<20)
+	for name, tc := range map[string]struct {
+		states uint64
+		blob   []byte
+		want   string
+	}{
+		"more than it states": {3 << 20, part, "it has stated that its data have 4194304 bytes, and sends more"},
+		"more than the quota": {100 << 20, part, "it states that its data have 101 MiB, and spec.snapshots.quota leaves 64 MiB"},
+		"all that there is":   {1<<64 - 1, part, "spec.snapshots.quota leaves 64 MiB"},
+		"nothing":             {3 << 20, nil, "parts with nothing in them"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			etcd := (&member{keys: 1, revision: 2, stream: func(to grpc.ServerStreamingServer[etcdserverpb.SnapshotResponse]) error {
+				for {
+					if err := to.Send(&etcdserverpb.SnapshotResponse{RemainingBytes: tc.states, Blob: tc.blob}); err != nil {
+						return err
+					}
+				}
+			}}).serve(t)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			dir := t.TempDir()
+			_, err := snapshots.Take(ctx, snapshots.Options{
+				Etcd: etcd, Member: "cp-1", Dir: dir, Cluster: "fleet/edge", ClusterID: "1", Quota: 64 << 20, Now: time.Now,
+			})
+			if err == nil || !strings.Contains(err.Error(), "cp-1") || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want one that names cp-1 and has %q", err, tc.want)
+			}
+			if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
+				t.Errorf("it has left %v", left)
+			}
+		})
+	}
+}
+
+// All snapshots of a cluster that stay count for its quota, also those whose facts have gone,
+// and those of others do not.
+func TestQuotaOfSnapshots(t *testing.T) {
+	const keys = 20
+	db, revision := database(t, keys)
+	etcd := (&member{keys: keys, revision: revision, stream: hands(db)}).serve(t)
+	dir, now := t.TempDir(), clock()
+	one := int64(len(db))
+	take := func(cluster string, keep int, quota int64) error {
+		_, err := snapshots.Take(t.Context(), snapshots.Options{
+			Etcd: etcd, Member: "cp-1", Dir: dir, Cluster: cluster, ClusterID: cluster, Keep: keep, Quota: quota, Now: now,
+		})
+		return err
+	}
+	if err := take("fleet/edge", 0, 3*one); err != nil {
+		t.Fatal(err)
+	}
+	if err := take("fleet/edge-2", 0, 3*one/2); err != nil {
+		t.Errorf("another cluster's count: %v", err)
+	}
+	if err := take("fleet/edge", 0, 3*one/2); err == nil || !strings.Contains(err.Error(), "spec.snapshots.quota leaves") {
+		t.Errorf("two where there is room for one: %v", err)
+	}
+	if err := take("fleet/edge", 1, 3*one/2); err != nil {
+		t.Errorf("one in place of another: %v", err)
+	}
+	facts, err := filepath.Glob(filepath.Join(dir, "fleet-edge-2026*.json"))
+	if err != nil || len(facts) != 1 {
+		t.Fatalf("%v %v", facts, err)
+	}
+	if err := os.Remove(facts[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := take("fleet/edge", 1, one); err == nil || !strings.Contains(err.Error(), "the snapshots of fleet/edge in "+dir) {
+		t.Errorf("what is left without facts does not count: %v", err)
+	}
+}

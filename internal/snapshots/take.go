@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"filippo.io/age"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -27,6 +28,9 @@ const Prefix = "/registry/"
 // maxSize is the longest snapshot that is read: more than etcd itself is recommended to
 // have.
 const maxSize = 32 << 30
+
+// maxEmpty is how many parts of a snapshot may have nothing in them.
+const maxEmpty = 100
 
 // askTime is how long a member may take to count its keys.
 const askTime = time.Minute
@@ -45,6 +49,11 @@ type Options struct {
 	Recipients []age.Recipient
 	// Keep is how many are kept; 0 keeps all.
 	Keep int
+	// Quota is how many bytes the snapshots of the cluster in Dir may have together; 0 is as
+	// many as one may have at most.
+	Quota int64
+	// ForBucket is true where it goes into a bucket, which takes less than a folder.
+	ForBucket bool
 	// Now returns the time.
 	Now func() time.Time
 }
@@ -69,6 +78,10 @@ func Take(ctx context.Context, o Options) (taken Snapshot, err error) {
 		return Snapshot{}, fmt.Errorf("cannot save etcd: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	left, err := room(o)
+	if err != nil {
+		return Snapshot{}, err
+	}
 	db := filepath.Join(work, "db")
 	taken = Snapshot{Cluster: o.Cluster, ClusterID: o.ClusterID, Version: o.Version, Encrypted: len(o.Recipients) > 0}
 	for attempt := 1; ; attempt++ {
@@ -76,8 +89,8 @@ func Take(ctx context.Context, o Options) (taken Snapshot, err error) {
 			return Snapshot{}, err
 		}
 		taken.Time = o.Now().UTC().Truncate(time.Second)
-		if taken.Etcd, err = fetch(ctx, o.Etcd, db); err != nil {
-			return Snapshot{}, err
+		if taken.Etcd, err = fetch(ctx, o, db, left); err != nil {
+			return Snapshot{}, fmt.Errorf("cannot save %s: %w", o.member(), err)
 		}
 		err = prove(ctx, db, filepath.Join(work, "scratch"), &taken)
 		if attempt < 3 && errors.Is(err, rpctypes.ErrCompacted) {
@@ -110,25 +123,58 @@ func count(ctx context.Context, etcd *clientv3.Client) (revision, keys int64, er
 	return answer.Header.Revision, answer.Count, nil
 }
 
-// fetch writes a snapshot into a file, and returns the version of the member.
-func fetch(ctx context.Context, etcd *clientv3.Client, path string) (version string, err error) {
-	answer, err := etcd.SnapshotWithVersion(ctx)
+// fetch writes a snapshot into a file, and returns the version of the member. The member says
+// how long it is, which must be within the limit, and no more is read.
+func fetch(ctx context.Context, o Options, path string, limit int64) (version string, err error) {
+	ctx, cancel := context.WithCancel(ctx) // ends the stream, however much of it is left
+	defer cancel()
+	stream, err := etcdserverpb.NewMaintenanceClient(o.Etcd.ActiveConnection()).Snapshot(ctx, &etcdserverpb.SnapshotRequest{})
 	if err != nil {
-		return "", fmt.Errorf("cannot save etcd: %w", err)
+		return "", err
 	}
-	defer func() { _ = answer.Snapshot.Close() }()
+	part, err := stream.Recv()
+	if err != nil {
+		return "", err
+	}
+	stated := part.GetRemainingBytes() + uint64(len(part.GetBlob()))
+	if part.GetRemainingBytes() > maxSize || stated > uint64(limit) { //nolint:gosec // a limit is no negative number
+		return "", fmt.Errorf("it states that its data have %d MiB, and spec.snapshots.quota leaves %d MiB: raise it, or keep fewer snapshots", stated>>20, limit>>20)
+	}
+	if o.ForBucket && stated > maxObject {
+		return "", fmt.Errorf("it states that its data have %d MiB, and a bucket takes %d MiB: keep them in spec.snapshots.directory", stated>>20, maxObject>>20)
+	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) //nolint:gosec // it is in a folder of ours
 	if err != nil {
-		return "", fmt.Errorf("cannot save etcd: %w", err)
+		return "", err
 	}
-	n, err := io.Copy(file, io.LimitReader(answer.Snapshot, maxSize+1))
-	if err == nil && n > maxSize {
-		err = fmt.Errorf("it is longer than %d bytes", int64(maxSize))
+	return part.GetVersion(), errors.Join(receive(stream, part, file, stated), file.Close())
+}
+
+// receive writes the parts of a snapshot, of which the first is there: what the member has
+// stated, and a digest.
+func receive(stream etcdserverpb.Maintenance_SnapshotClient, part *etcdserverpb.SnapshotResponse, to io.Writer, stated uint64) error {
+	empty := 0
+	for left := stated + sha256.Size; ; {
+		n := uint64(len(part.GetBlob()))
+		if n > left {
+			return fmt.Errorf("it has stated that its data have %d bytes, and sends more", stated)
+		}
+		if left -= n; n == 0 {
+			empty++
+		}
+		if empty > maxEmpty {
+			return fmt.Errorf("it sends more than %d parts with nothing in them", maxEmpty)
+		}
+		if _, err := to.Write(part.GetBlob()); err != nil {
+			return err
+		}
+		var err error
+		if part, err = stream.Recv(); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
 	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return "", fmt.Errorf("cannot save etcd: %w", err)
-	}
-	return answer.Version, nil
 }
 
 // place puts a snapshot where it stays, encrypted where that is wanted, and then what is
