@@ -88,7 +88,7 @@ func TestKeysThatAreNone(t *testing.T) {
 		"no key":          {map[string][]byte{"identity": []byte("hunter2")}, "the Secret ssh: the private key is no private key of OpenSSH"},
 		"a key in public": {map[string][]byte{"identity": []byte("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIhunter2")}, "is no private key"},
 	} {
-		_, err := methods(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "ssh"}, Data: test.data})
+		_, err := keysOf(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "ssh"}, Data: test.data})
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -166,7 +166,8 @@ func (k *keeper) options(ctx context.Context) (provision.Options, error) {
 	}
 	if quota := cluster.Spec.Snapshots.Quota; quota != nil && k.SnapshotQuota > 0 && quota.Value() > k.SnapshotQuota {
 		problems = append(problems, hostclusters.Problem{
-			Field: "spec.snapshots.quota", Message: fmt.Sprintf("must be at most %d MiB, which hosts.snapshots.quota of the controller's chart gives", k.SnapshotQuota>>20),
+			Field:   "spec.snapshots.quota",
+			Message: fmt.Sprintf("must be at most %d MiB, which hosts.snapshots.quota of the controller's chart gives", k.SnapshotQuota>>20),
 		})
 	}
 	if len(problems) > 0 {
@@ -176,7 +177,7 @@ func (k *keeper) options(ctx context.Context) (provision.Options, error) {
 		}
 		return provision.Options{}, &problem{v1alpha1.ReasonInvalidSpec, strings.Join(lines, "; "), false}
 	}
-	access, err := k.access(ctx, cluster)
+	access, keys, err := k.access(ctx, cluster)
 	if err != nil {
 		return provision.Options{}, err
 	}
@@ -188,7 +189,7 @@ func (k *keeper) options(ctx context.Context) (provision.Options, error) {
 		return provision.Options{}, err
 	}
 	return provision.Options{
-		Cluster: cluster, Machines: machines.Open(cluster, access), SnapshotDir: dir, MaxQuota: k.SnapshotQuota, Bucket: bucket,
+		Cluster: cluster, Machines: machines.Open(cluster, access), Keys: keys, SnapshotDir: dir, MaxQuota: k.SnapshotQuota, Bucket: bucket,
 		WithoutSnapshot: cluster.Annotations[v1alpha1.WithoutSnapshotAnnotation] == v1alpha1.AllowNext,
 		Actor:           fmt.Sprintf("HostCluster %s/%s", cluster.Namespace, cluster.Name),
 		Manager:         fmt.Sprintf("HostCluster %s/%s of the management cluster %s", cluster.Namespace, cluster.Name, k.Hub),

@@ -91,7 +91,7 @@ func hostileHost(t *testing.T, serve http.HandlerFunc) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{both}} //nolint:gosec // it is a test
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{both}}
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	access := credentials(t, certificate, key)

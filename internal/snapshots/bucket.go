@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -29,6 +30,7 @@ import (
 
 	"github.com/strata-project/strata/internal/printable"
 	"github.com/strata-project/strata/internal/reach"
+	"github.com/strata-project/strata/internal/sshsig"
 )
 
 const (
@@ -142,7 +144,12 @@ func (b *Bucket) Keep(ctx context.Context, taken Snapshot, newest int) (Snapshot
 	if taken.Size > maxObject {
 		return Snapshot{}, fmt.Errorf("the snapshot has %d bytes, and a bucket takes %d: keep it in spec.snapshots.directory", taken.Size, int64(maxObject))
 	}
-	for _, file := range []string{taken.File, factsOf(taken.File)} {
+	files := filesOf(taken.File)
+	slices.Reverse(files) // the facts last: until then it is no snapshot
+	for _, file := range files {
+		if taken.SignedBy == "" && strings.HasSuffix(file, signatureEnding) {
+			continue
+		}
 		if err := b.put(ctx, file); err != nil {
 			return Snapshot{}, b.plainly("cannot keep the snapshot in", err)
 		}
@@ -155,8 +162,8 @@ func (b *Bucket) Keep(ctx context.Context, taken Snapshot, newest int) (Snapshot
 	if err != nil {
 		return taken, err
 	}
-	for _, old := range oldOnes(all, taken.ClusterID, newest) {
-		for _, file := range []string{factsOf(old.File), old.File} {
+	for _, old := range oldOnes(all, taken.ClusterID, newest, taken.SignedBy) {
+		for _, file := range filesOf(old.File) {
 			if _, err := b.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &b.name, Key: b.key(path.Base(file))}); err != nil {
 				return taken, b.plainly("cannot delete an old snapshot in", err)
 			}
@@ -180,6 +187,7 @@ func (b *Bucket) List(ctx context.Context, cluster string) ([]Snapshot, error) {
 	begins := *b.key(strings.ReplaceAll(cluster, "/", "-") + "-")
 	pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: &begins})
 	var names []string
+	signed := map[string]bool{}
 	for count, read := 0, 0; pages.HasMorePages(); read++ {
 		if read >= maxPages {
 			return nil, fmt.Errorf("%s lists its objects on more than %d pages, which are not read", b, maxPages)
@@ -194,16 +202,23 @@ func (b *Bucket) List(ctx context.Context, cluster string) ([]Snapshot, error) {
 		for _, each := range page.Contents {
 			if name := path.Base(aws.ToString(each.Key)); named.MatchString(name) && *b.key(name) == aws.ToString(each.Key) {
 				names = append(names, name)
+			} else if facts, is := strings.CutSuffix(name, signatureEnding); is && *b.key(name) == aws.ToString(each.Key) {
+				signed[facts] = true
 			}
 		}
 	}
 	var found []Snapshot
 	for _, name := range names {
-		data, err := b.facts(ctx, name)
+		data, err := b.read(ctx, name, maxFacts)
 		if err != nil {
 			return nil, err
 		}
-		snapshot, err := parseFacts(b.String()+"/"+name, data)
+		snapshot, err := readSigned(b.String()+"/"+name, data, func() ([]byte, error) {
+			if !signed[name] {
+				return nil, fs.ErrNotExist
+			}
+			return b.read(ctx, name+signatureEnding, sshsig.MaxSize)
+		})
 		if err == nil && snapshot.Cluster == cluster {
 			found = append(found, snapshot)
 		}
@@ -212,15 +227,19 @@ func (b *Bucket) List(ctx context.Context, cluster string) ([]Snapshot, error) {
 	return found, nil
 }
 
-func (b *Bucket) facts(ctx context.Context, name string) ([]byte, error) {
+func (b *Bucket) read(ctx context.Context, name string, limit int64) ([]byte, error) {
 	into := &bytes.Buffer{}
-	err := b.get(ctx, name, into, maxFacts)
+	err := b.get(ctx, name, into, limit)
 	return into.Bytes(), err
 }
 
 // get writes an object, which has a limit.
 func (b *Bucket) get(ctx context.Context, name string, to io.Writer, limit int64) error {
 	answer, err := b.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &b.name, Key: b.key(name)})
+	var said smithy.APIError
+	if errors.As(err, &said) && (said.ErrorCode() == "NoSuchKey" || said.ErrorCode() == "NotFound") {
+		return fmt.Errorf("there is no %s in %s: %w", name, b, fs.ErrNotExist)
+	}
 	if err != nil {
 		return b.plainly("cannot read "+name+" of", err)
 	}
@@ -235,8 +254,9 @@ func (b *Bucket) get(ctx context.Context, name string, to io.Writer, limit int64
 	return nil
 }
 
-// Fetch writes a snapshot of the bucket into a folder, and returns it there.
-func (b *Bucket) Fetch(ctx context.Context, snapshot Snapshot, dir string) (Snapshot, error) {
+// Fetch writes a snapshot of the bucket into a folder, and returns it there. One that is not
+// taken is not fetched: what is in the bucket may be another one than was listed.
+func (b *Bucket) Fetch(ctx context.Context, snapshot Snapshot, dir string, trust Trust) (Snapshot, error) {
 	base := path.Base(snapshot.File)
 	if facts := factsOf(base); snapshot.File != b.String()+"/"+base || facts == base+factsEnding || !named.MatchString(facts) {
 		return Snapshot{}, fmt.Errorf("%s is no snapshot in %s", printable.Line(snapshot.File, 200), b)
@@ -251,7 +271,15 @@ func (b *Bucket) Fetch(ctx context.Context, snapshot Snapshot, dir string) (Snap
 	if err := fetch(factsOf(base), maxFacts); err != nil {
 		return Snapshot{}, err
 	}
+	if err := fetch(factsOf(base)+signatureEnding, sshsig.MaxSize); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Snapshot{}, err
+	}
 	found, err := Find(filepath.Join(dir, base))
+	if err == nil {
+		asked := found
+		asked.File = snapshot.File // which is what somebody knows it by
+		err = trust.Check(asked)
+	}
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -262,11 +290,4 @@ func (b *Bucket) Fetch(ctx context.Context, snapshot Snapshot, dir string) (Snap
 func IsInBucket(file string) bool {
 	parsed, err := url.Parse(file)
 	return err == nil && parsed.Scheme == "s3"
-}
-
-// oldOnes are all snapshots of a cluster but the newest ones. Those of an earlier cluster of
-// that name are all that is left of it, and stay.
-func oldOnes(all []Snapshot, clusterID string, newest int) []Snapshot {
-	all = slices.DeleteFunc(slices.Clone(all), func(s Snapshot) bool { return s.ClusterID != clusterID })
-	return all[min(newest, len(all)):]
 }

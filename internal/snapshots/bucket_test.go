@@ -91,7 +91,7 @@ func TestBucketKeepsSnapshots(t *testing.T) {
 		t.Fatalf("%v, %+v", err, found)
 	}
 	dir := t.TempDir()
-	back, err := bucket.Fetch(t.Context(), found[0], dir)
+	back, err := bucket.Fetch(t.Context(), found[0], dir, snapshots.Trust{Unsigned: true})
 	if err != nil || back.Digest != last.Digest || filepath.Dir(back.File) != dir {
 		t.Fatalf("%v, %+v", err, back)
 	}
@@ -101,7 +101,7 @@ func TestBucketKeepsSnapshots(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, wrong := range []string{"s3://other/north/etcd/" + filepath.Base(last.File), "s3://saved/north/etcd/../x.db", "s3://saved/north/etcd/x.db", "/etc/passwd"} {
-		if _, err := bucket.Fetch(t.Context(), snapshots.Snapshot{File: wrong}, dir); err == nil || !strings.Contains(err.Error(), "is no snapshot in s3://saved/north/etcd") {
+		if _, err := bucket.Fetch(t.Context(), snapshots.Snapshot{File: wrong}, dir, snapshots.Trust{}); err == nil || !strings.Contains(err.Error(), "is no snapshot in s3://saved/north/etcd") {
 			t.Errorf("%s: %v", wrong, err)
 		}
 	}

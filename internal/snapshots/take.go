@@ -20,6 +20,9 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	cryptossh "golang.org/x/crypto/ssh"
+
+	"github.com/strata-project/strata/internal/sshsig"
 )
 
 // Prefix is where Kubernetes keeps its keys.
@@ -54,8 +57,18 @@ type Options struct {
 	Quota int64
 	// ForBucket is true where it goes into a bucket, which takes less than a folder.
 	ForBucket bool
+	// Signer signs what is known of the snapshot; without one it is not signed.
+	Signer cryptossh.Signer
 	// Now returns the time.
 	Now func() time.Time
+}
+
+// signedBy is the fingerprint of the key that signs; empty for none.
+func (o Options) signedBy() string {
+	if o.Signer == nil {
+		return ""
+	}
+	return sshsig.Fingerprint(o.Signer.PublicKey())
 }
 
 // member names the member of etcd that is saved.
@@ -105,7 +118,7 @@ func Take(ctx context.Context, o Options) (taken Snapshot, err error) {
 		return Snapshot{}, fmt.Errorf("cannot keep the snapshot: %w", err)
 	}
 	if o.Keep > 0 {
-		if _, err := keep(o.Dir, o.Cluster, o.ClusterID, o.Keep); err != nil {
+		if _, err := keep(o.Dir, o.Cluster, o.ClusterID, o.Keep, o.signedBy()); err != nil {
 			return taken, err
 		}
 	}
@@ -210,16 +223,38 @@ func place(o Options, db, work string, taken Snapshot) (Snapshot, error) {
 		return Snapshot{}, err
 	}
 	taken.Digest, taken.Size = "sha256:"+hex.EncodeToString(sum.Sum(nil)), size.n
-	known := taken
+	err = describe(o, base, work, &taken)
+	return taken, err
+}
+
+// describe writes what is known of a snapshot beside it, and before that who says so.
+func describe(o Options, base, work string, taken *Snapshot) error {
+	known := *taken
 	known.File = filepath.Base(taken.File)
 	facts, err := json.MarshalIndent(known, "", "  ")
 	if err != nil {
-		return Snapshot{}, err
-	}
-	return taken, write(filepath.Join(work, "facts"), base+factsEnding, func(to io.Writer) error {
-		_, err := to.Write(append(facts, '\n'))
 		return err
-	})
+	}
+	facts = append(facts, '\n')
+	if o.Signer != nil {
+		signature, err := sign(o.Signer, facts)
+		if err != nil {
+			return err
+		}
+		if err := write(filepath.Join(work, "signature"), base+factsEnding+signatureEnding, content(signature)); err != nil {
+			return err
+		}
+	}
+	taken.SignedBy = o.signedBy()
+	return write(filepath.Join(work, "facts"), base+factsEnding, content(facts))
+}
+
+// content writes bytes.
+func content(data []byte) func(io.Writer) error {
+	return func(to io.Writer) error {
+		_, err := to.Write(data)
+		return err
+	}
 }
 
 // counter counts bytes.
