@@ -89,7 +89,7 @@ func NewStore(folder string) *Store {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is documented
 	transport.ResponseHeaderTimeout = answerTimeout
 	transport.MaxResponseHeaderBytes = maxHeader
-	within := reach.Bounds{Who: "the registry", Of: reach.Always(maxLayer, fetchTimeout), Redirects: maxRedirects}
+	within := reach.Bounds{Server: "the registry", Of: reach.Always(maxLayer, fetchTimeout), Redirects: maxRedirects}
 	return &Store{folder: folder, client: reach.Client(retry.NewTransport(transport), within)}
 }
 

@@ -86,7 +86,7 @@ func Push(ctx context.Context, address string, programs []Built, credential auth
 	if tag == "" {
 		return "", fmt.Errorf("%s has no tag: give oci://HOST/PATH:TAG", address)
 	}
-	within := reach.Bounds{Who: "the registry", Of: reach.Always(maxManifest, pushTimeout), Redirects: maxRedirects}
+	within := reach.Bounds{Server: "the registry", Of: reach.Always(maxManifest, pushTimeout), Redirects: maxRedirects}
 	repository.Client = &auth.Client{Client: reach.Client(retry.NewTransport(http.DefaultTransport), within), Credential: credential, Cache: auth.NewCache()}
 	repository.PlainHTTP = IsLoopback(repository.Reference.Host())
 	store := memory.New()

@@ -62,7 +62,7 @@ func newEtcd(all *machines.Machines, leader string, control []v1alpha1.ClusterHo
 	return &etcd{
 		leader: leader, control: control, tls: credentials.Etcd, dial: dial,
 		client: reach.Client(&http.Transport{TLSClientConfig: credentials.Etcd, DialContext: dial, DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeader},
-			reach.Bounds{Who: "etcd through " + leader, Of: reach.Always(maxAnswer, answerTime)}),
+			reach.Bounds{Server: "etcd through " + leader, Of: reach.Always(maxAnswer, answerTime)}),
 	}
 }
 

@@ -44,8 +44,8 @@ var ErrRedirect = errors.New("the API server answers with a redirect to another 
 
 // TooLargeError says that an answer was not read to its end.
 type TooLargeError struct {
-	// Who has answered; an API server where it is empty.
-	Who string
+	// Server is the name of the server that has answered; an API server where it is empty.
+	Server string
 	// What is too large, and how much it may hold.
 	What  string
 	Limit int64
@@ -53,7 +53,7 @@ type TooLargeError struct {
 
 // Error says what is too large.
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("%s answers with %s of more than %d KiB, which is not read", cmp.Or(e.Who, "the API server"), e.What, e.Limit>>10)
+	return fmt.Sprintf("%s answers with %s of more than %d KiB, which is not read", cmp.Or(e.Server, "the API server"), e.What, e.Limit>>10)
 }
 
 // limits is a transport that follows no redirects and reads no answer without an
@@ -243,7 +243,7 @@ func (b *bounded) count(data []byte) error {
 		return nil
 	}
 	if b.read += int64(len(data)); b.read > b.limit {
-		return &TooLargeError{Who: b.who, What: b.what, Limit: b.limit}
+		return &TooLargeError{Server: b.who, What: b.what, Limit: b.limit}
 	}
 	return nil
 }

@@ -16,8 +16,8 @@ const maxServerError = 256 << 10
 
 // Bounds are those of the answers of a server that is no API server.
 type Bounds struct {
-	// Who names the server in errors, such as the bucket s3://backups.
-	Who string
+	// Server is the name of the server in errors, such as s3://backups.
+	Server string
 	// Of returns the bound of the answer to a request.
 	Of func(*http.Request) Bound
 	// Redirects is how many are followed one after another; 0 takes one for the answer.
@@ -47,7 +47,7 @@ func Client(over http.RoundTripper, within Bounds) *http.Client {
 			case within.Redirects == 0:
 				return http.ErrUseLastResponse
 			case len(via) > within.Redirects:
-				return fmt.Errorf("%s has sent elsewhere more than %d times", within.Who, within.Redirects)
+				return fmt.Errorf("%s has sent elsewhere more than %d times", within.Server, within.Redirects)
 			}
 			return nil
 		},
@@ -66,7 +66,7 @@ func (l *serverLimits) WrappedRoundTripper() http.RoundTripper { return l.next }
 // RoundTrip sends a request, and returns an answer that can be read to its end.
 func (l *serverLimits) RoundTrip(req *http.Request) (*http.Response, error) {
 	allowed := l.within.Of(req)
-	slow := fmt.Errorf("%s takes longer than %s for an answer: %w", l.within.Who, allowed.Time, context.DeadlineExceeded)
+	slow := fmt.Errorf("%s takes longer than %s for an answer: %w", l.within.Server, allowed.Time, context.DeadlineExceeded)
 	ctx, cancel := context.WithTimeoutCause(req.Context(), allowed.Time, slow)
 	answer, err := l.next.RoundTrip(req.WithContext(ctx))
 	if err != nil {
@@ -76,13 +76,13 @@ func (l *serverLimits) RoundTrip(req *http.Request) (*http.Response, error) {
 		cancel()
 		return nil, err
 	}
-	body := &bounded{body: answer.Body, end: cancel, who: l.within.Who, what: "data", limit: allowed.Size}
+	body := &bounded{body: answer.Body, end: cancel, who: l.within.Server, what: "data", limit: allowed.Size}
 	if answer.StatusCode >= http.StatusMultipleChoices {
 		body.what, body.limit = "an error", min(allowed.Size, maxServerError)
 	}
 	if answer.ContentLength > body.limit && req.Method != http.MethodHead {
 		_ = body.Close()
-		return nil, &TooLargeError{Who: body.who, What: body.what, Limit: body.limit}
+		return nil, &TooLargeError{Server: body.who, What: body.what, Limit: body.limit}
 	}
 	answer.Body = body
 	return answer, nil

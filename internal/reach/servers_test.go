@@ -69,7 +69,7 @@ func TestServersAreBounded(t *testing.T) {
 			if tc.limit == 0 {
 				tc.limit = time.Minute
 			}
-			client := reach.Client(&http.Transport{}, reach.Bounds{Who: "the bucket", Of: reach.Always(1<<20, tc.limit), Redirects: tc.redirects})
+			client := reach.Client(&http.Transport{}, reach.Bounds{Server: "the bucket", Of: reach.Always(1<<20, tc.limit), Redirects: tc.redirects})
 			answer, err := client.Get(server.URL)
 			if err == nil {
 				_, err = io.Copy(io.Discard, answer.Body)

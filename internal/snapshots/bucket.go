@@ -90,7 +90,7 @@ func OpenBucket(ctx context.Context, o BucketOptions) (*Bucket, error) {
 	}
 	found := &Bucket{name: o.Bucket, prefix: strings.Trim(o.Prefix, "/")}
 	// A server may not have what is signed for it sent to somebody else: no redirect is followed.
-	loaded.HTTPClient = reach.Client(made.GetTransport(), reach.Bounds{Who: found.String(), Of: boundOf})
+	loaded.HTTPClient = reach.Client(made.GetTransport(), reach.Bounds{Server: found.String(), Of: boundOf})
 	// Servers other than Amazon's do not know its newer checksums; a snapshot has its own.
 	loaded.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 	loaded.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
