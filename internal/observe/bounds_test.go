@@ -172,6 +172,12 @@ func TestAnswersOfHostsAreBounded(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, `{"kind":"NodeList","apiVersion":"v1","metadata":{"continue":"again"},"items":[{"metadata":{"name":"h-0"}}]}`)
 		}, "lists more than 5000 Nodes, which are not read"},
+		"large pages": {"/api/v1/nodes", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"kind":"NodeList","apiVersion":"v1","metadata":{"continue":"again"},"items":[{"metadata":{"name":"h-0","annotations":{"a":"`)
+			_, _ = w.Write(bytes.Repeat([]byte("a"), 20<<20))
+			_, _ = io.WriteString(w, `"}}}]}`)
+		}, "lists and watches of more than 65536 KiB"},
 		"a redirect": {"/api/v1/nodes", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://127.0.0.1:1/", http.StatusTemporaryRedirect)
 		}, "redirect"},

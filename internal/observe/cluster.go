@@ -185,7 +185,7 @@ func connect(all *machines.Machines, name, address string, credentials *probes.C
 // what its API server answers. Where that leads is decided on the host.
 func bound(config *rest.Config, dial dialer) (*reach.Connection, error) {
 	config.Proxy, config.UserAgent = noProxy, "strata-hosts"
-	return reach.Connect(config, reach.Allowed{Elsewhere: true}, func(reach.Dial) reach.Dial { return reach.Dial(dial) })
+	return reach.ConnectHolding(config, reach.Allowed{Elsewhere: true}, func(reach.Dial) reach.Dial { return reach.Dial(dial) }, maxHeld)
 }
 
 // noProxy leaves out what the environment says of proxies: the way is that of SSH.
@@ -214,8 +214,9 @@ func isReady(ctx context.Context, over *reach.Connection, limit time.Duration) b
 // errNotFound says that what was asked for is not there.
 var errNotFound = errors.New("it answers that there is none")
 
-// maxAnswer is how much of an answer over HTTP is read, in bytes.
-const maxAnswer = 1 << 20
+// maxAnswer is how much of an answer over HTTP is read, in bytes, and maxHeld how much the lists
+// of one cluster may bring: several are looked at side by side, in little memory.
+const maxAnswer, maxHeld = 1 << 20, 64 << 20
 
 // get asks and reads a bounded answer.
 func get(ctx context.Context, client *http.Client, address string) ([]byte, error) {

@@ -51,6 +51,12 @@ func Connect(config *rest.Config, allowed Allowed, over func(Dial) Dial) (*Conne
 	return connectHolding(config, allowed, over, maxHeld)
 }
 
+// ConnectHolding is Connect for a cluster of which less is kept: its lists and watches may bring
+// so many bytes.
+func ConnectHolding(config *rest.Config, allowed Allowed, over func(Dial) Dial, most int64) (*Connection, error) {
+	return connectHolding(config, allowed, over, most)
+}
+
 // connectHolding returns a connection whose lists and watches may bring so much.
 func connectHolding(config *rest.Config, allowed Allowed, over func(Dial) Dial, most int64) (*Connection, error) {
 	c, own, err := judge(config, allowed)
