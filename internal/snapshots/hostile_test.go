@@ -23,6 +23,8 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/strata-project/strata/internal/snapshots"
 )
@@ -275,5 +277,16 @@ func TestQuotaOfSnapshots(t *testing.T) {
 	}
 	if err := take("fleet/edge", 1, one); err == nil || !strings.Contains(err.Error(), "the snapshots of fleet/edge in "+dir) {
 		t.Errorf("what is left without facts does not count: %v", err)
+	}
+}
+
+// What a member says of an error is one line that is not long.
+func TestErrorsOfMembersAreShort(t *testing.T) {
+	etcd := (&member{keys: 1, revision: 2, stream: func(grpc.ServerStreamingServer[etcdserverpb.SnapshotResponse]) error {
+		return status.Error(codes.Internal, "\x1b[31m"+strings.Repeat("no\n", 1000))
+	}}).serve(t)
+	_, err := snapshots.Take(t.Context(), snapshots.Options{Etcd: etcd, Member: "cp-1", Dir: t.TempDir(), Cluster: "fleet/edge", ClusterID: "1", Now: time.Now})
+	if err == nil || len(err.Error()) > 500 || strings.ContainsAny(err.Error(), "\x1b\n") || !strings.Contains(err.Error(), "cp-1") {
+		t.Errorf("%q", err)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	cryptossh "golang.org/x/crypto/ssh"
 
+	"github.com/strata-project/strata/internal/printable"
 	"github.com/strata-project/strata/internal/sshsig"
 )
 
@@ -103,7 +104,7 @@ func Take(ctx context.Context, o Options) (taken Snapshot, err error) {
 		}
 		taken.Time = o.Now().UTC().Truncate(time.Second)
 		if taken.Etcd, err = fetch(ctx, o, db, left); err != nil {
-			return Snapshot{}, fmt.Errorf("cannot save %s: %w", o.member(), err)
+			return Snapshot{}, fmt.Errorf("cannot save %s: %w", o.member(), plainly(err))
 		}
 		err = prove(ctx, db, filepath.Join(work, "scratch"), &taken)
 		if attempt < 3 && errors.Is(err, rpctypes.ErrCompacted) {
@@ -125,13 +126,16 @@ func Take(ctx context.Context, o Options) (taken Snapshot, err error) {
 	return taken, nil
 }
 
+// plainly returns an error as one printable line: a member says of one what it likes.
+func plainly(err error) error { return errors.New(printable.Line(err.Error(), maxSaid)) }
+
 // count returns how many keys Kubernetes has in etcd, and at which revision.
 func count(ctx context.Context, etcd *clientv3.Client) (revision, keys int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	answer, err := etcd.Get(ctx, Prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil {
-		return 0, 0, fmt.Errorf("cannot count the keys of etcd: %w", err)
+		return 0, 0, fmt.Errorf("cannot count the keys of etcd: %w", plainly(err))
 	}
 	return answer.Header.Revision, answer.Count, nil
 }
