@@ -45,7 +45,7 @@ const (
 	listTime, objectTime = 2 * time.Minute, time.Hour
 	// maxListing is how long a page of a list may be, maxPages how many there are, and
 	// maxHeader how long the headers of an answer are.
-	maxListing, maxPages, maxHeader = 16 << 20, 1000, 64 << 10
+	maxListing, maxPages, maxHeader = 16 << 20, 100, 64 << 10
 )
 
 // BucketOptions say which bucket of S3 has snapshots.

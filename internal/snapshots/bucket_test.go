@@ -161,7 +161,7 @@ func TestBucketThatIsNone(t *testing.T) {
 		}, "s3://saved answers with data of more than 16384 KiB, which is not read"},
 		"pages without an end": {func(w http.ResponseWriter, r *http.Request) {
 			_, _ = w.Write([]byte("<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>again</NextContinuationToken></ListBucketResult>"))
-		}, "s3://saved lists its objects on more than 1000 pages"},
+		}, "s3://saved lists its objects on more than 100 pages"},
 		"facts without an end": {func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Query().Has("list-type") {
 				_, _ = w.Write([]byte("<ListBucketResult><Contents><Key>fleet-edge-20260301T000000Z-1.json</Key></Contents></ListBucketResult>"))
