@@ -46,6 +46,37 @@ func TestPromisesHaveTests(t *testing.T) {
 	}
 }
 
+// A workflow runs no action but at a commit that is written down: a tag can be moved to
+// another one, also in the workflow that has the key of releases.
+func TestActionsArePinned(t *testing.T) {
+	workflows, err := fs.Glob(os.DirFS("."), ".github/workflows/*.y*ml")
+	if err != nil || len(workflows) == 0 {
+		t.Fatalf("no workflow was found: %v", err)
+	}
+	uses := regexp.MustCompile(`^\s*(?:- )?uses:\s*(.*)$`)
+	pinned := regexp.MustCompile(`^(?:\./\S+|[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+)$`)
+	found := 0
+	for _, workflow := range workflows {
+		data, err := os.ReadFile(workflow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			match := uses.FindStringSubmatch(strings.TrimRight(line, "\n"))
+			if match == nil {
+				continue
+			}
+			found++
+			if !pinned.MatchString(match[1]) {
+				t.Errorf("%s: %s is not OWNER/NAME@COMMIT # vMAJOR.MINOR.PATCH", workflow, match[1])
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no action was found: workflows have another form")
+	}
+}
+
 // testsOf returns the names of all tests and fuzz tests of the module.
 func testsOf(t *testing.T) map[string]bool {
 	t.Helper()

@@ -19,6 +19,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -298,12 +299,19 @@ func TestSchemaRefusesMistakes(t *testing.T) {
 		{"lockdown with clusters at every address", `{lockdown: true, remoteClusters: {enabled: true, allowedRanges: [10.0.0.0/8, "::/0"]}}`, "lockdown: remoteClusters.allowedRanges must not have ::/0"},
 		{"lockdown with more ranges", `{lockdown: true, extraArgs: ["--allowed-cluster-ranges=0.0.0.0/0"]}`, "lockdown: extraArgs must not have --allowed-cluster-ranges=0.0.0.0/0"},
 		{"lockdown with more sources", `{lockdown: true, extraArgs: ["--source-namespaces=b"]}`, "lockdown: extraArgs must not have --source-namespaces=b"},
+		{"lockdown with hosts of every namespace", `{lockdown: true, hosts: {enabled: true, allowedCIDRs: [10.0.0.0/8]}}`, "lockdown: hosts.namespaces must say whose HostClusters are kept"},
+		{"lockdown with hosts of no namespace", `{lockdown: true, hosts: {enabled: true, namespaces: []}}`, "lockdown: hosts.namespaces must say whose HostClusters are kept"},
+		{"lockdown with hosts of more namespaces", `{lockdown: true, hosts: {enabled: true, namespaces: [fleet], extraArgs: ["--namespaces=other"]}}`, "lockdown: hosts.extraArgs must not have --namespaces=other"},
+		{"lockdown with hosts at every address", `{lockdown: true, hosts: {enabled: true, namespaces: [fleet], allowedCIDRs: [0.0.0.0/0]}}`, "lockdown: hosts.allowedCIDRs must not have 0.0.0.0/0"},
+		{"lockdown with hosts in more ranges", `{lockdown: true, hosts: {enabled: true, namespaces: [fleet], extraArgs: ["--allowed-host-ranges=0.0.0.0/0"]}}`, "lockdown: hosts.extraArgs must not have --allowed-host-ranges=0.0.0.0/0"},
+		{"lockdown with metrics of hosts for everybody", `{lockdown: true, hosts: {enabled: true, namespaces: [fleet], extraArgs: ["--metrics-secure=false"]}}`, "lockdown: hosts.extraArgs must not have --metrics-secure=false"},
 		{"lockdown with metrics for everybody", `{lockdown: true, extraArgs: ["--metrics-secure=false"]}`, "lockdown: extraArgs must not have --metrics-secure=false"},
 		{"metrics for those who may by a word", `{metrics: {secure: "yes"}}`, "want boolean"},
 		{"a certificate that nobody is shown", `{metrics: {certSecret: metrics-tls}}`, "metrics.certSecret needs metrics.secure"},
 		{"a Secret's name that is none", `{metrics: {secure: true, certSecret: "a:b"}}`, "does not match pattern"},
 		{"a range without a length", `{remoteClusters: {allowedRanges: [10.20.0.1]}}`, "allowedRanges"},
 		{"a name with a space", `{remoteClusters: {allowedHosts: ["a b"]}}`, "allowedHosts"},
+		{"a quota that is none", `{hosts: {snapshots: {quota: much}}}`, "does not match pattern"},
 		{"other clusters by a word", `{remoteClusters: {enabled: "yes"}}`, "want boolean"},
 	}
 	for _, tc := range cases {
@@ -314,6 +322,36 @@ func TestSchemaRefusesMistakes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What snapshots take is bounded: those of a cluster by the quota, and those on their way to a
+// bucket by the folder for temporary files.
+func TestSnapshotsOfHostsAreBounded(t *testing.T) {
+	objects := index(render(t, `{hosts: {enabled: true, snapshots: {claim: snapshots, quota: 3Gi}, tmpSizeLimit: 30Gi}}`))
+	pod := objects["Deployment strata-hosts"].(*appsv1.Deployment).Spec.Template.Spec
+	if !slices.Contains(pod.Containers[0].Args, "--snapshot-quota=3Gi") {
+		t.Errorf("the controller of hosts has no quota: %q", pod.Containers[0].Args)
+	}
+	for _, volume := range pod.Volumes {
+		if folder := volume.EmptyDir; folder != nil && (folder.SizeLimit == nil || folder.SizeLimit.String() != "30Gi") {
+			t.Errorf("volume %s may grow without a limit", volume.Name)
+		}
+	}
+}
+
+// Under lockdown the controller of hosts reads the Secrets of the namespaces that were named,
+// and of no other one: it has no ClusterRoleBinding for them.
+func TestLockdownOfHosts(t *testing.T) {
+	objects := index(render(t, `{lockdown: true, hosts: {enabled: true, namespaces: [fleet], allowedCIDRs: [10.0.0.0/8]}}`))
+	if objects["ClusterRoleBinding strata-hosts"] != nil {
+		t.Error("the controller of hosts has its rights in every namespace")
+	}
+	bound, is := objects["RoleBinding strata-hosts"].(*rbacv1.RoleBinding)
+	if !is || bound.Namespace != "fleet" {
+		t.Errorf("the controller of hosts has no rights in its namespace: %+v", bound)
+	}
+	// Without hosts lockdown asks for none of their values.
+	render(t, `{lockdown: true, hosts: {enabled: false, allowedCIDRs: [0.0.0.0/0]}}`)
 }
 
 // lockdown is one switch: all that it stands for is set, whatever else is said.

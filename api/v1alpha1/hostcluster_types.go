@@ -119,6 +119,12 @@ type HostSnapshots struct {
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	Keep int32 `json:"keep,omitempty"`
+	// Quota is how many bytes the snapshots of the cluster may have, such as 20Gi, which it is
+	// where it is not given: those that are kept in the directory together, and each one in a
+	// bucket. A member of etcd that would hand out more is not saved. The controller may allow
+	// less.
+	// +optional
+	Quota *resource.Quantity `json:"quota,omitempty"`
 	// Encryption says for whom snapshots are encrypted. Without it they are in clear.
 	// +optional
 	Encryption HostSnapshotEncryption `json:"encryption,omitempty,omitzero"`

@@ -2500,6 +2500,11 @@ func (in *HostSnapshots) DeepCopyInto(out *HostSnapshots) {
 		*out = new(HostSnapshotBucket)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.Quota != nil {
+		in, out := &in.Quota, &out.Quota
+		x := (*in).DeepCopy()
+		*out = &x
+	}
 	in.Encryption.DeepCopyInto(&out.Encryption)
 }
 

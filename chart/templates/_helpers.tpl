@@ -113,6 +113,21 @@ and only one order of units; PromQL compares numbers. */}}
 {{- fail (printf "lockdown: remoteClusters.allowedRanges must not have %s, which is every address" .) -}}
 {{- end -}}
 {{- end -}}
+{{- if and .Values.hosts.enabled (not .Values.hosts.namespaces) -}}
+{{- fail "lockdown: hosts.namespaces must say whose HostClusters are kept; without it the controller of hosts reads and writes the Secrets of all namespaces" -}}
+{{- end -}}
+{{- if .Values.hosts.enabled -}}
+{{- range .Values.hosts.extraArgs -}}
+{{- if regexMatch "^--(namespaces|allowed-host-|snapshot-|metrics-secure|insecure-)" . -}}
+{{- fail (printf "lockdown: hosts.extraArgs must not have %s" .) -}}
+{{- end -}}
+{{- end -}}
+{{- range .Values.hosts.allowedCIDRs -}}
+{{- if hasSuffix "/0" . -}}
+{{- fail (printf "lockdown: hosts.allowedCIDRs must not have %s, which is every address" .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- range .Values.extraArgs -}}
 {{- if regexMatch "^--(no-cross-namespace-refs|source-namespaces|require-service-account|no-secrets-in-names|insecure-|artifact-hosts|allowed-cluster-|metrics-secure)" . -}}
 {{- fail (printf "lockdown: extraArgs must not have %s" .) -}}

@@ -21,6 +21,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/logger"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -51,6 +52,8 @@ type options struct {
 	ranges      []string
 	allowed     reach.Allowed
 	snapshotDir string
+	quotaText   string
+	quota       int64
 	concurrent  int
 	retry       time.Duration
 	metricsAddr string
@@ -97,6 +100,7 @@ func parseFlags(args []string, getenv func(string) string) (*options, error) {
 	flags.StringSliceVar(&o.ranges, "allowed-host-ranges", nil,
 		"ranges of addresses, such as 10.0.0.0/16, at which hosts and bastions may be reached; without any, none is")
 	flags.StringVar(&o.snapshotDir, "snapshot-dir", "", "folder of the snapshots of all clusters, each in one of its own; without it none is taken")
+	flags.StringVar(&o.quotaText, "snapshot-quota", "20Gi", "how many bytes the snapshots of one cluster may have at most, whatever its spec.snapshots.quota says")
 	flags.IntVar(&o.concurrent, "concurrent", 4, "how many clusters are worked on side by side")
 	flags.DurationVar(&o.retry, "retry-interval", time.Minute, "how soon hosts are looked at again that are not as they should be")
 	flags.StringVar(&o.metricsAddr, "metrics-addr", ":8080", "address of the metrics; 0 turns them off")
@@ -126,6 +130,11 @@ func (o *options) check() error {
 		}
 		o.allowed.Ranges = append(o.allowed.Ranges, parsed)
 	}
+	quota, err := resource.ParseQuantity(o.quotaText)
+	if err != nil || quota.Value() <= 0 {
+		return fmt.Errorf("--snapshot-quota must be more than 0, such as 20Gi, and is %q", o.quotaText)
+	}
+	o.quota = quota.Value()
 	if o.concurrent < 1 {
 		return errors.New("--concurrent must be at least 1")
 	}
@@ -154,7 +163,7 @@ func run(ctx context.Context, o *options) error {
 	}
 	keeper := &hostkeeper.Reconciler{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("strata-hosts"),
-		Allowed: o.allowed, SnapshotDir: o.snapshotDir, Hub: string(home.UID), Retry: o.retry, Concurrent: o.concurrent, Now: time.Now,
+		Allowed: o.allowed, SnapshotDir: o.snapshotDir, SnapshotQuota: o.quota, Hub: string(home.UID), Retry: o.retry, Concurrent: o.concurrent, Now: time.Now,
 	}
 	if err := keeper.SetupWithManager(mgr); err != nil {
 		return err

@@ -14,6 +14,8 @@ func TestFlagMistakes(t *testing.T) {
 		"no flag":              {"hosts.yaml", `"hosts.yaml" is no flag`},
 		"an address":           {"--allowed-host-ranges=10.0.0.1", "--allowed-host-ranges: netip.ParsePrefix"},
 		"nobody works":         {"--concurrent=0", "--concurrent must be at least 1"},
+		"no quota":             {"--snapshot-quota=much", `--snapshot-quota must be more than 0, such as 20Gi, and is "much"`},
+		"a quota of nothing":   {"--snapshot-quota=0", "--snapshot-quota must be more than 0"},
 		"it never comes to it": {"--retry-interval=1ms", "--retry-interval must be at least 1s"},
 	} {
 		if _, err := parseFlags(strings.Fields(test.args), func(string) string { return "" }); err == nil || !strings.Contains(err.Error(), test.want) {

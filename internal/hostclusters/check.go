@@ -78,6 +78,22 @@ func KeepsSnapshots(spec v1alpha1.HostClusterSpec) bool {
 	return spec.Snapshots.Directory != "" || spec.Snapshots.S3 != nil
 }
 
+// defaultQuota is how many bytes the snapshots of a cluster may have that says nothing of it.
+const defaultQuota = 20 << 30
+
+// Quota returns how many bytes the snapshots of a cluster may have, at most as many as
+// somebody allows; 0 allows all.
+func Quota(snapshots v1alpha1.HostSnapshots, most int64) int64 {
+	quota := int64(defaultQuota)
+	if snapshots.Quota != nil {
+		quota = snapshots.Quota.Value()
+	}
+	if most > 0 {
+		quota = min(quota, most)
+	}
+	return quota
+}
+
 // checker gathers problems.
 type checker struct{ found []Problem }
 
@@ -111,6 +127,9 @@ func Check(cluster *v1alpha1.HostCluster) []Problem {
 	c.kubeVIP(cluster.Spec)
 	if _, err := Recipients(cluster.Spec.Snapshots); err != nil {
 		c.add("spec.snapshots.encryption.age", "%s", err)
+	}
+	if quota := cluster.Spec.Snapshots.Quota; quota != nil && quota.Value() <= 0 {
+		c.add("spec.snapshots.quota", "must be more than 0, such as 20Gi")
 	}
 	return c.found
 }

@@ -115,6 +115,7 @@ func TestMistakesNameTheirFields(t *testing.T) {
 		"a key of no generation":          {"spec:", "spec:\n  apiServer: {encryption: {keyGeneration: -1}}", []string{"spec.apiServer.encryption.keyGeneration"}},
 		"a folder that is none":           {"spec:", "spec:\n  packages: {directory: '/opt/$(reboot)'}", []string{"spec.packages.directory"}},
 		"no worker at once":               {"spec:", "spec:\n  upgrade: {maxUnavailable: 0}", []string{"spec.upgrade.maxUnavailable: must be a number from 1 on, or a part such as 25%"}},
+		"snapshots without room":          {"spec:", "spec:\n  snapshots: {directory: s, quota: 0}", []string{"spec.snapshots.quota: must be more than 0, such as 20Gi"}},
 		"a part of nothing":               {"spec:", "spec:\n  upgrade: {maxUnavailable: many}", []string{"spec.upgrade.maxUnavailable: must be"}},
 		"no snapshots":                    {"spec:", "spec:\n  snapshots: {directory: s, keep: 0}", []string{"spec.snapshots.keep"}},
 		"a user":                          {"spec:", "spec:\n  ssh: {user: 'root; reboot'}", []string{"spec.ssh.user"}},

@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"syscall"
 
-	cryptossh "golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -46,34 +45,41 @@ type problem struct {
 // Error is the message.
 func (p *problem) Error() string { return p.message }
 
-// access reads the keys for the hosts of a cluster from the Secrets of its namespace.
-func (r *Reconciler) access(ctx context.Context, cluster *v1alpha1.HostCluster) (machines.Access, error) {
+// access reads the keys for the hosts of a cluster from the Secrets of its namespace, and
+// returns those of the hosts as well.
+func (r *Reconciler) access(ctx context.Context, cluster *v1alpha1.HostCluster) (machines.Access, *ssh.Keys, error) {
 	spec := cluster.Spec.SSH
 	if spec.SecretRef == nil {
-		return machines.Access{}, &problem{
+		return machines.Access{}, nil, &problem{
 			v1alpha1.ReasonInvalidSpec, "spec.ssh.secretRef is missing: it names the Secret with the private key for the hosts, in its key " + identityKey, false,
 		}
 	}
 	found := machines.Access{Dial: r.dial, May: r.may}
 	secret, err := r.secret(ctx, cluster.Namespace, spec.SecretRef.Name)
 	if err != nil {
-		return found, err
+		return found, nil, err
 	}
-	if found.Auth, err = methods(secret); err != nil {
-		return found, err
+	keys, err := keysOf(secret)
+	if err != nil {
+		return found, nil, err
 	}
+	found.Auth = keys.Recorded()
 	if found.Pins, err = ssh.FixedPins(secret.Data[knownHostsKey]); err != nil {
-		return found, &problem{v1alpha1.ReasonInvalidSpec, fmt.Sprintf("%s of the Secret %s cannot be read: %v", knownHostsKey, secret.Name, err), true}
+		return found, nil, &problem{v1alpha1.ReasonInvalidSpec, fmt.Sprintf("%s of the Secret %s cannot be read: %v", knownHostsKey, secret.Name, err), true}
 	}
-	found.BastionAuth = found.Auth
+	found.BastionAuth = keys.Methods()
 	if spec.Bastion == nil || spec.Bastion.SecretRef == nil {
-		return found, nil
+		return found, keys, nil
 	}
 	if secret, err = r.secret(ctx, cluster.Namespace, spec.Bastion.SecretRef.Name); err != nil {
-		return found, err
+		return found, nil, err
 	}
-	found.BastionAuth, err = methods(secret)
-	return found, err
+	bastion, err := keysOf(secret)
+	if err != nil {
+		return found, nil, err
+	}
+	found.BastionAuth = bastion.Methods()
+	return found, keys, nil
 }
 
 // bucket opens the bucket for the snapshots of a cluster; nil where it has none. It is asked
@@ -117,12 +123,12 @@ func (r *Reconciler) secret(ctx context.Context, namespace, name string) (*corev
 	return secret, nil
 }
 
-// methods reads the keys of a Secret. Nothing of them is in an error.
-func methods(secret *corev1.Secret) ([]cryptossh.AuthMethod, error) {
+// keysOf reads the keys of a Secret. Nothing of them is in an error.
+func keysOf(secret *corev1.Secret) (*ssh.Keys, error) {
 	if len(secret.Data[identityKey]) == 0 {
 		return nil, &problem{v1alpha1.ReasonInvalidSpec, fmt.Sprintf("the Secret %s has no %s, which is the private key", secret.Name, identityKey), true}
 	}
-	found, err := ssh.KeyMethods(secret.Data[identityKey], secret.Data[certificateKey])
+	found, err := ssh.ReadKeys(secret.Data[identityKey], secret.Data[certificateKey])
 	if err != nil {
 		return nil, &problem{v1alpha1.ReasonInvalidSpec, fmt.Sprintf("the Secret %s: %v", secret.Name, err), true}
 	}

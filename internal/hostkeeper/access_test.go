@@ -12,8 +12,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/reach"
 )
 
@@ -86,9 +88,27 @@ func TestKeysThatAreNone(t *testing.T) {
 		"no key":          {map[string][]byte{"identity": []byte("hunter2")}, "the Secret ssh: the private key is no private key of OpenSSH"},
 		"a key in public": {map[string][]byte{"identity": []byte("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIhunter2")}, "is no private key"},
 	} {
-		_, err := methods(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "ssh"}, Data: test.data})
+		_, err := keysOf(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "ssh"}, Data: test.data})
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A HostCluster gives its snapshots no more room than whoever runs the controller has given it.
+func TestQuotaOfTheController(t *testing.T) {
+	for quota, want := range map[string]string{"2Gi": "spec.snapshots.quota: must be at most 1024 MiB", "1Gi": "spec.ssh.secretRef is missing", "": "spec.ssh.secretRef is missing"} {
+		object := &v1alpha1.HostCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "edge"}}
+		object.Spec.Version = "v1.36.3"
+		object.Spec.ControlPlane = []v1alpha1.ClusterHost{{Name: "cp-0", Address: "10.88.40.10"}}
+		object.Spec.Snapshots.S3 = &v1alpha1.HostSnapshotBucket{Bucket: "saved"}
+		if quota != "" {
+			given := resource.MustParse(quota)
+			object.Spec.Snapshots.Quota = &given
+		}
+		k := &keeper{Reconciler: &Reconciler{SnapshotQuota: 1 << 30}, object: object}
+		if _, err := k.options(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("a quota of %q: error %v, want one with %q", quota, err, want)
 		}
 	}
 }

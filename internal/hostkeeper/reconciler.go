@@ -63,6 +63,8 @@ type Reconciler struct {
 	Allowed reach.Allowed
 	// SnapshotDir is the folder of all snapshots; empty for none.
 	SnapshotDir string
+	// SnapshotQuota is how many bytes the snapshots of one cluster may have at most; 0 for any.
+	SnapshotQuota int64
 	// Hub identifies the cluster that this runs in: the UID of its namespace kube-system.
 	Hub string
 	// Retry is how soon hosts are looked at again that are not as they should be.
@@ -162,6 +164,12 @@ func (k *keeper) options(ctx context.Context) (provision.Options, error) {
 	case dir != "" && !filepath.IsLocal(dir):
 		problems = append(problems, hostclusters.Problem{Field: field, Message: "must be below the place that the controller has for snapshots, such as etcd"})
 	}
+	if quota := cluster.Spec.Snapshots.Quota; quota != nil && k.SnapshotQuota > 0 && quota.Value() > k.SnapshotQuota {
+		problems = append(problems, hostclusters.Problem{
+			Field:   "spec.snapshots.quota",
+			Message: fmt.Sprintf("must be at most %d MiB, which hosts.snapshots.quota of the controller's chart gives", k.SnapshotQuota>>20),
+		})
+	}
 	if len(problems) > 0 {
 		lines := make([]string, len(problems))
 		for i, each := range problems {
@@ -169,7 +177,7 @@ func (k *keeper) options(ctx context.Context) (provision.Options, error) {
 		}
 		return provision.Options{}, &problem{v1alpha1.ReasonInvalidSpec, strings.Join(lines, "; "), false}
 	}
-	access, err := k.access(ctx, cluster)
+	access, keys, err := k.access(ctx, cluster)
 	if err != nil {
 		return provision.Options{}, err
 	}
@@ -181,7 +189,7 @@ func (k *keeper) options(ctx context.Context) (provision.Options, error) {
 		return provision.Options{}, err
 	}
 	return provision.Options{
-		Cluster: cluster, Machines: machines.Open(cluster, access), SnapshotDir: dir, Bucket: bucket,
+		Cluster: cluster, Machines: machines.Open(cluster, access), Keys: keys, SnapshotDir: dir, MaxQuota: k.SnapshotQuota, Bucket: bucket,
 		WithoutSnapshot: cluster.Annotations[v1alpha1.WithoutSnapshotAnnotation] == v1alpha1.AllowNext,
 		Actor:           fmt.Sprintf("HostCluster %s/%s", cluster.Namespace, cluster.Name),
 		Manager:         fmt.Sprintf("HostCluster %s/%s of the management cluster %s", cluster.Namespace, cluster.Name, k.Hub),

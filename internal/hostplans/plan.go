@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/hostclusters"
 	"github.com/strata-project/strata/internal/hosts"
@@ -100,8 +102,27 @@ func New(cluster *v1alpha1.HostCluster, sight *observe.Sight) *Plan {
 	for _, each := range seen.Cluster.Members {
 		p.Members = append(p.Members, Member{each.Name, each.ID, each.Learner, each.Healthy})
 	}
+	p.Warnings = append(p.Warnings, p.keepers(cluster)...)
 	p.Digest = p.digest(cluster)
 	return p
+}
+
+// keepers names the hosts of the control plane that leave the cluster with its keys: they are
+// not in the manifest any more, so that nothing is done on them.
+func (p *Plan) keepers(cluster *v1alpha1.HostCluster) []string {
+	var found []string
+	for _, each := range p.Actions {
+		if _, _, err := hostclusters.ByName(cluster, each.Host); each.Verb != hosts.VerbRemoveMember || err == nil {
+			continue
+		}
+		how := ""
+		// Its member of etcd may call itself whatever it likes, and this is a command.
+		if len(validation.IsDNS1123Subdomain(each.Host)) == 0 {
+			how = "reset it with the manifest of before (kubectl strata hosts reset BEFORE.yaml --host " + each.Host + "), or "
+		}
+		found = append(found, each.Host+" leaves, and has the keys of the cluster: "+how+"wipe it")
+	}
+	return found
 }
 
 // noteOf says what there is to know of a host.

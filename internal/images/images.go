@@ -31,6 +31,8 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/credentials"
 	"oras.land/oras-go/v2/registry/remote/retry"
+
+	"github.com/strata-project/strata/internal/reach"
 )
 
 const (
@@ -49,6 +51,10 @@ const (
 	// a registry may take to begin with an answer.
 	fetchTimeout  = 5 * time.Minute
 	answerTimeout = 30 * time.Second
+	// maxHeader is how long the headers of an answer are, and maxRedirects how many are followed:
+	// registries keep layers elsewhere.
+	maxHeader    = 64 << 10
+	maxRedirects = 5
 )
 
 // Image is one of a registry.
@@ -82,7 +88,9 @@ type Store struct {
 func NewStore(folder string) *Store {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is documented
 	transport.ResponseHeaderTimeout = answerTimeout
-	return &Store{folder: folder, client: &http.Client{Transport: retry.NewTransport(transport)}}
+	transport.MaxResponseHeaderBytes = maxHeader
+	within := reach.Bounds{Server: "the registry", Of: reach.Always(maxLayer, fetchTimeout), Redirects: maxRedirects}
+	return &Store{folder: folder, client: reach.Client(retry.NewTransport(transport), within)}
 }
 
 // Program is one that was fetched.

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/specs-go"
@@ -23,7 +24,12 @@ import (
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/retry"
+
+	"github.com/strata-project/strata/internal/reach"
 )
+
+// pushTimeout bounds one request of a push, with what it sends.
+const pushTimeout = time.Hour
 
 const (
 	// programName is the file that an image of Push runs, and programUser who runs it.
@@ -80,7 +86,8 @@ func Push(ctx context.Context, address string, programs []Built, credential auth
 	if tag == "" {
 		return "", fmt.Errorf("%s has no tag: give oci://HOST/PATH:TAG", address)
 	}
-	repository.Client = &auth.Client{Client: &http.Client{Transport: retry.NewTransport(http.DefaultTransport)}, Credential: credential, Cache: auth.NewCache()}
+	within := reach.Bounds{Server: "the registry", Of: reach.Always(maxManifest, pushTimeout), Redirects: maxRedirects}
+	repository.Client = &auth.Client{Client: reach.Client(retry.NewTransport(http.DefaultTransport), within), Credential: credential, Cache: auth.NewCache()}
 	repository.PlainHTTP = IsLoopback(repository.Reference.Host())
 	store := memory.New()
 	index := ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex}

@@ -9,15 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
-	"runtime/debug"
-	"runtime/metrics"
 	"strconv"
 	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
+
+	"github.com/strata-project/strata/internal/confined"
 )
 
 // marker is the name under which a program is started to build. Its arguments are the
@@ -55,20 +54,9 @@ func parseLimits(arguments []string) (limits, error) {
 	return limits{memory: memory, cpu: time.Duration(cpu) * time.Second}, nil
 }
 
-const (
-	// maxStack is what a recursion may take. Without it that would be a gigabyte.
-	maxStack = 64 << 20
-	// maxCopied is how many bytes the copies of one JSON patch may come to. kustomize
-	// takes a hundred times as much memory for what is in them.
-	maxCopied = 1 << 20
-)
-
-// Exit codes of a build. Others are those of Go's runtime, and of signals.
-const (
-	exitFine   = 0
-	exitFailed = 70
-	exitMemory = 71
-)
+// maxCopied is how many bytes the copies of one JSON patch may come to. kustomize takes a
+// hundred times as much memory for what is in them.
+const maxCopied = 1 << 20
 
 // A program that is started to build does that and nothing else. It is asked here, and
 // not in main, so that no program and no test that links the package can forget it:
@@ -81,24 +69,19 @@ func init() {
 
 // serve builds what it is asked for, until nobody asks any more.
 func serve(arguments []string, in io.Reader, out, errOut io.Writer) int {
-	closeNetwork()
 	jsonpatch.AccumulatedCopySizeLimit = maxCopied
-	debug.SetMaxStack(maxStack)
-	debug.SetTraceback("none")
 	l, err := parseLimits(arguments)
 	if err == nil {
-		debug.SetMemoryLimit(int64(l.memory / 4 * 3)) //nolint:gosec // less than a terabyte
-		err = l.set()
+		err = confined.Bounds{Memory: l.memory, CPU: l.cpu}.Enter()
 	}
 	if err == nil {
-		go watchMemory(l.memory)
 		err = answer(in, out)
 	}
 	if err != nil {
 		fmt.Fprintln(errOut, err)
-		return exitFailed
+		return confined.ExitFailed
 	}
-	return exitFine
+	return confined.ExitFine
 }
 
 // answer reads requests, and writes what comes of each.
@@ -145,7 +128,7 @@ func work(request *handed, encoder *json.Encoder) (message, error) {
 	if request.Generate != nil {
 		// It reads the files of its folder, so they cannot be closed yet.
 		last.Kustomization, err = generate(request.Folder, &request.Request)
-	} else if err := closeFiles(); err != nil {
+	} else if err := confined.CloseFiles(); err != nil {
 		// The runtime has what it needs for timers by now: watchMemory runs one.
 		return message{}, err
 	}
@@ -161,31 +144,4 @@ func work(request *handed, encoder *json.Encoder) (message, error) {
 		return message{Refusal: refusal.Message}, nil
 	}
 	return last, err
-}
-
-// errNoNetwork is what kustomize is told where it wants to fetch something.
-var errNoNetwork = errors.New("a build has no network")
-
-type noNetwork struct{}
-
-// RoundTrip refuses a request.
-func (noNetwork) RoundTrip(*http.Request) (*http.Response, error) { return nil, errNoNetwork }
-
-// closeNetwork has all clients that say nothing else refuse. It must not be called in a
-// process that does anything but build.
-func closeNetwork() {
-	http.DefaultTransport = noNetwork{}
-	http.DefaultClient.Transport = noNetwork{}
-}
-
-// watchMemory ends a process that takes more than its share. Where the system limits
-// the memory this comes first, and says why; where it does not, this is the limit.
-func watchMemory(limit uint64) {
-	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
-	for range time.Tick(5 * time.Millisecond) {
-		metrics.Read(samples)
-		if samples[0].Value.Uint64()-samples[1].Value.Uint64() > limit {
-			os.Exit(exitMemory)
-		}
-	}
 }

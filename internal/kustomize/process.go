@@ -13,10 +13,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/strata-project/strata/internal/confined"
 )
 
 // process is a process that builds, one request after another. The zero value has not been
@@ -24,7 +25,7 @@ import (
 type process struct {
 	within    limits
 	command   *exec.Cmd
-	complaint *beginning
+	complaint *confined.Complaint
 	input     io.WriteCloser
 	output    *io.LimitedReader
 	decoder   *json.Decoder
@@ -36,32 +37,18 @@ type process struct {
 	bytes  int
 }
 
-// self returns the file of this program. On Linux that is the one which runs, also
-// where it has been replaced since.
-func self() (string, error) {
-	if runtime.GOOS == "linux" {
-		return "/proc/self/exe", nil
-	}
-	return os.Executable()
-}
-
 // start starts the process, which takes no more than the limits.
 func (p *process) start(within limits) error {
-	program, err := self()
-	if err != nil {
-		return fmt.Errorf("cannot find the program to build with: %w", err)
-	}
+	var err error
 	if p.folder, err = os.MkdirTemp("", "strata-empty-"); err != nil {
 		return fmt.Errorf("cannot make the folder to build in: %w", err)
 	}
-	p.within, p.complaint = within, &beginning{}
-	// It outlives the request that it is started for, and is this program.
-	command := exec.CommandContext(context.Background(), program) //nolint:gosec // see above
-	command.Args = within.arguments()
-	command.Env = []string{}
-	command.Dir = p.folder
-	command.Stderr = p.complaint
-	command.WaitDelay = time.Second
+	// It outlives the request that it is started for.
+	command, complaint, err := confined.Command(context.Background(), p.folder, within.arguments())
+	if err != nil {
+		return fmt.Errorf("cannot start a build: %w", err)
+	}
+	p.within, p.complaint = within, complaint
 	if p.input, err = command.StdinPipe(); err != nil {
 		return fmt.Errorf("cannot start a build: %w", err)
 	}
@@ -174,23 +161,16 @@ func (l limits) read(limited *io.LimitedReader, decoder *json.Decoder) (answered
 // death says why a build has ended before it was done. One that was late, and has hardly
 // been let run, may do better another time.
 func (l limits) death(state *os.ProcessState, err error, late bool, complaint string) error {
-	used := time.Duration(0)
-	if state != nil {
-		used = state.UserTime() + state.SystemTime()
-	}
-	said := complaint
-	if line, _, found := strings.Cut(complaint, "\n"); found {
-		said = line
-	}
-	switch code := exitCode(state); {
-	case code == exitMemory, strings.Contains(complaint, "out of memory"), strings.Contains(complaint, "cannot allocate memory"),
-		strings.Contains(complaint, "ThreadSanitizer failed to allocate"): // as a program with the race detector says it
+	used := confined.Used(state)
+	said, _, _ := strings.Cut(complaint, "\n")
+	switch code := confined.ExitCode(state); {
+	case confined.IsOutOfMemory(code, complaint):
 		return ended("takes more than %d MiB of memory", l.memory>>20)
 	case used >= l.cpu/2:
 		return ended("takes more than %s of processor time", l.cpu)
 	case late:
 		return fmt.Errorf("a build was given up after %s, in which it could run for %s", l.time, used.Round(time.Millisecond))
-	case code == exitFailed:
+	case code == confined.ExitFailed:
 		return fmt.Errorf("a build has failed: %s", said)
 	case strings.Contains(complaint, "stack exceeds"), strings.Contains(complaint, "stack overflow"):
 		return ended("leads around in circles, or is nested too deeply")
@@ -199,20 +179,4 @@ func (l limits) death(state *os.ProcessState, err error, late bool, complaint st
 	default:
 		return ended("has ended kustomize: %s (%v)", said, err)
 	}
-}
-
-func exitCode(state *os.ProcessState) int {
-	if state == nil {
-		return -1
-	}
-	return state.ExitCode()
-}
-
-// beginning keeps the beginning of what is written.
-type beginning struct{ strings.Builder }
-
-// Write keeps what there is room for.
-func (b *beginning) Write(text []byte) (int, error) {
-	b.Builder.Write(text[:min(len(text), maxComplaint-b.Len())])
-	return len(text), nil
 }

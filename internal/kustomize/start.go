@@ -14,12 +14,8 @@ import (
 // it, and where that is reached ends them all.
 var standard = limits{memory: 256 << 20, cpu: time.Minute, time: 3 * time.Minute, output: 64 << 20}
 
-const (
-	// maxBuilds is how many builds run at the same time.
-	maxBuilds = 2
-	// maxComplaint is how much is kept of what a build that fails says.
-	maxComplaint = 4 << 10
-)
+// maxBuilds is how many builds run at the same time.
+const maxBuilds = 2
 
 var slots = make(chan struct{}, maxBuilds)
 

@@ -22,6 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
@@ -32,6 +33,7 @@ import (
 	"github.com/strata-project/strata/internal/hosts"
 	"github.com/strata-project/strata/internal/machines"
 	"github.com/strata-project/strata/internal/probes"
+	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/internal/reserved"
 	"github.com/strata-project/strata/internal/ssh"
 	"github.com/strata-project/strata/internal/versions"
@@ -94,8 +96,8 @@ func (l *looker) askCluster(ctx context.Context) {
 			continue
 		}
 		group.Go(func() {
-			config := ConfigOf(l.Machines, seen[i].Name, spec.ControlPlane[i].Address, credentials)
-			seen[i].Serving = isReady(ctx, config, l.HostTime)
+			over, err := connect(l.Machines, seen[i].Name, spec.ControlPlane[i].Address, credentials)
+			seen[i].Serving = err == nil && isReady(ctx, over, l.HostTime)
 		})
 	}
 	group.Wait()
@@ -105,34 +107,42 @@ func (l *looker) askCluster(ctx context.Context) {
 		return
 	}
 	cluster := &Cluster{Leader: seen[leader].Name}
-	cluster.Config = ConfigOf(l.Machines, cluster.Leader, spec.ControlPlane[leader].Address, credentials)
-	var err error
-	if cluster.Client, err = kubernetes.NewForConfig(cluster.Config); err == nil {
-		cluster.etcd = newEtcd(l.Machines, cluster.Leader, spec.ControlPlane, credentials)
-		l.sight.Observation.Cluster, err = cluster.ask(ctx, spec, l.HostTime)
-	}
-	if err != nil {
-		l.sight.Unasked = plain(cluster.Leader, err)
+	if err := l.ask(ctx, cluster, leader, credentials); err != nil {
+		l.sight.Unasked = "asked through " + cluster.Leader + ": " + plain(cluster.Leader, err)
 		return
 	}
 	l.sight.Cluster = cluster
 	l.sight.Endpoint = cluster.askEndpoint(ctx, spec.Endpoint, l.HostTime)
 }
 
+// ask connects to a cluster through the host that leads, and asks what it is.
+func (l *looker) ask(ctx context.Context, cluster *Cluster, leader int, credentials *probes.Credentials) error {
+	spec := l.Cluster.Spec
+	over, err := connect(l.Machines, cluster.Leader, spec.ControlPlane[leader].Address, credentials)
+	if err != nil {
+		return err
+	}
+	cluster.Config = over.Config
+	if cluster.Client, err = kubernetes.NewForConfigAndClient(over.Config, over.Web); err != nil {
+		return err
+	}
+	cluster.etcd = newEtcd(l.Machines, cluster.Leader, spec.ControlPlane, credentials)
+	l.sight.Observation.Cluster, err = cluster.ask(ctx, spec, l.HostTime)
+	return err
+}
+
 // askEndpoint asks the cluster where people and hosts do, from the leader, and says why it
 // does not answer there: hosts that join do it at the endpoint.
 func (c *Cluster) askEndpoint(ctx context.Context, endpoint v1alpha1.HostEndpoint, limit time.Duration) string {
-	config := rest.CopyConfig(c.Config)
 	at := net.JoinHostPort(endpoint.Host, strconv.Itoa(int(endpoint.Port)))
-	config.Host = "https://" + at
-	client, err := rest.HTTPClientFor(config)
+	over, err := bound(&rest.Config{Host: "https://" + at, TLSClientConfig: c.Config.TLSClientConfig}, c.etcd.dial)
 	if err != nil {
 		return "it cannot be asked"
 	}
-	defer client.CloseIdleConnections()
+	defer utilnet.CloseIdleConnectionsFor(over.Web.Transport)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	_, err = get(ctx, client, config.Host+"/readyz")
+	_, err = get(ctx, over.Web, over.Config.Host+"/readyz")
 	var unknown x509.UnknownAuthorityError
 	var other x509.HostnameError
 	switch {
@@ -164,16 +174,19 @@ func (l *looker) credentials(ctx context.Context) (found *probes.Credentials, fr
 	return nil, "", why
 }
 
-// ConfigOf returns how the API server of a host is asked, through the host itself.
-func ConfigOf(all *machines.Machines, name, address string, credentials *probes.Credentials) *rest.Config {
-	return &rest.Config{
+// connect returns the connection to the API server of a host, through the host itself.
+func connect(all *machines.Machines, name, address string, credentials *probes.Credentials) (*reach.Connection, error) {
+	return bound(&rest.Config{
 		Host:            "https://" + net.JoinHostPort(address, strconv.Itoa(hostclusters.APIPort)),
 		TLSClientConfig: rest.TLSClientConfig{CAData: credentials.Authority, CertData: credentials.Certificate, KeyData: credentials.Key},
-		Dial:            through(all, name),
-		Proxy:           noProxy,
-		UserAgent:       "strata-hosts",
-		QPS:             50, Burst: 100,
-	}
+	}, through(all, name))
+}
+
+// bound returns a connection whose answers end somewhere: whoever is root on a host decides
+// what its API server answers. Where that leads is decided on the host.
+func bound(config *rest.Config, dial dialer) (*reach.Connection, error) {
+	config.Proxy, config.UserAgent = noProxy, "strata-hosts"
+	return reach.ConnectHolding(config, reach.Allowed{Elsewhere: true}, func(reach.Dial) reach.Dial { return reach.Dial(dial) }, maxHeld)
 }
 
 // noProxy leaves out what the environment says of proxies: the way is that of SSH.
@@ -191,23 +204,20 @@ func through(all *machines.Machines, name string) dialer {
 }
 
 // isReady asks an API server whether it is ready, which its etcd must be, too.
-func isReady(ctx context.Context, config *rest.Config, limit time.Duration) bool {
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return false
-	}
-	defer client.CloseIdleConnections()
+func isReady(ctx context.Context, over *reach.Connection, limit time.Duration) bool {
+	defer utilnet.CloseIdleConnectionsFor(over.Web.Transport)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	_, err = get(ctx, client, config.Host+"/readyz")
+	_, err := get(ctx, over.Web, over.Config.Host+"/readyz")
 	return err == nil
 }
 
 // errNotFound says that what was asked for is not there.
 var errNotFound = errors.New("it answers that there is none")
 
-// maxAnswer is how much of an answer over HTTP is read, in bytes.
-const maxAnswer = 1 << 20
+// maxAnswer is how much of an answer over HTTP is read, in bytes, and maxHeld how much the lists
+// of one cluster may bring: several are looked at side by side, in little memory.
+const maxAnswer, maxHeld = 1 << 20, 64 << 20
 
 // get asks and reads a bounded answer.
 func get(ctx context.Context, client *http.Client, address string) ([]byte, error) {
@@ -267,37 +277,19 @@ func (c *Cluster) ask(ctx context.Context, wanted v1alpha1.HostClusterSpec, limi
 			return hosts.Cluster{}, err
 		}
 	}
-	nodes, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return hosts.Cluster{}, fmt.Errorf("cannot list the Nodes: %w", err)
+	if c.nodes, err = c.Nodes(ctx); err != nil {
+		return hosts.Cluster{}, err
 	}
-	c.nodes = nodes.Items
-	for i := range nodes.Items {
-		found.Nodes = append(found.Nodes, nodes.Items[i].Name)
+	for i := range c.nodes {
+		found.Nodes = append(found.Nodes, c.nodes[i].Name)
 	}
 	if c.Saved.Spec != nil {
-		found.Left = hostclusters.Left(*c.Saved.Spec, wanted, nodes.Items)
+		found.Left = hostclusters.Left(*c.Saved.Spec, wanted, c.nodes)
 	}
 	if found.Members, err = c.etcd.members(ctx); err != nil {
 		return hosts.Cluster{}, err
 	}
 	return found, nil
-}
-
-// listLayers lists the layers; none where the cluster does not know them.
-func (c *Cluster) listLayers(ctx context.Context) ([]v1alpha1.AddonsLayer, error) {
-	data, err := c.Client.Discovery().RESTClient().Get().AbsPath("/apis", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "addonslayers").DoRaw(ctx)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	var list v1alpha1.AddonsLayerList
-	if err == nil {
-		err = json.Unmarshal(data, &list)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot list the AddonsLayers: %w", err)
-	}
-	return list.Items, nil
 }
 
 // askKubeadm reads kubeadm's own configuration, with the version at which hosts join.
@@ -343,18 +335,4 @@ func (c *Cluster) writtenWith(ctx context.Context) (string, error) {
 		return provider, nil
 	}
 	return "", nil
-}
-
-// maxRequests is how many requests for certificates are read.
-const maxRequests = 1000
-
-// openRequests lists what kubelets ask for that nobody has answered.
-func (c *Cluster) openRequests(ctx context.Context) ([]certificatesv1.CertificateSigningRequest, error) {
-	list, err := c.Client.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{
-		FieldSelector: "spec.signerName=" + certificatesv1.KubeletServingSignerName, Limit: maxRequests,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cannot list the CertificateSigningRequests: %w", err)
-	}
-	return slices.DeleteFunc(list.Items, func(r certificatesv1.CertificateSigningRequest) bool { return !hostclusters.IsOpen(&r) }), nil
 }

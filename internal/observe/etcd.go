@@ -29,6 +29,7 @@ import (
 	"github.com/strata-project/strata/internal/machines"
 	"github.com/strata-project/strata/internal/printable"
 	"github.com/strata-project/strata/internal/probes"
+	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/internal/ssh"
 )
 
@@ -37,6 +38,10 @@ const (
 	clientPort = "2379"
 	// memberTime is how long a member may take to say that it is healthy.
 	memberTime = 5 * time.Second
+	// answerTime is how long an answer may take whose question has no other limit.
+	answerTime = time.Minute
+	// maxHeader is how long the headers of an answer may be.
+	maxHeader = 64 << 10
 	// maxMembers is how many members are read.
 	maxMembers = 50
 	// maxMessage is how long a message of a member may be: a snapshot comes in parts.
@@ -56,7 +61,8 @@ func newEtcd(all *machines.Machines, leader string, control []v1alpha1.ClusterHo
 	dial := through(all, leader)
 	return &etcd{
 		leader: leader, control: control, tls: credentials.Etcd, dial: dial,
-		client: &http.Client{Transport: &http.Transport{TLSClientConfig: credentials.Etcd, DialContext: dial, DisableKeepAlives: true}},
+		client: reach.Client(&http.Transport{TLSClientConfig: credentials.Etcd, DialContext: dial, DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeader},
+			reach.Bounds{Server: "etcd through " + leader, Of: reach.Always(maxAnswer, answerTime)}),
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/strata-project/strata/internal/hosts"
 	"github.com/strata-project/strata/internal/observe"
 	"github.com/strata-project/strata/internal/probes"
+	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/internal/scripts"
 	"github.com/strata-project/strata/internal/snapshots"
 	"github.com/strata-project/strata/internal/ssh"
@@ -30,8 +31,8 @@ import (
 // where somebody was killed.
 const maxEncryptionSteps = 10
 
-// secretsAtOnce is how many Secrets are listed at once.
-const secretsAtOnce = 100
+// secretsAtOnce is how many Secrets are listed at once, and maxSecretPages how often.
+const secretsAtOnce, maxSecretPages = 100, 10_000
 
 // encrypt takes the cluster to the key that the manifest wants. done is false where a host is
 // still at work for an earlier actor.
@@ -208,8 +209,12 @@ func (w *worker) firstEncryption(ctx context.Context, action hosts.Action) (encr
 // the key that comes first. One that somebody else has written meanwhile is so already.
 func (w *worker) rewriteSecrets(ctx context.Context, provider string) error {
 	secrets := w.sight.Cluster.Client.CoreV1()
+	ctx = reach.Passing(ctx)
 	written := 0
-	for from := ""; ; {
+	for from, pages := "", 0; ; pages++ {
+		if pages > maxSecretPages {
+			return fmt.Errorf("the API server lists more than %d Secrets, which are not written again", maxSecretPages*secretsAtOnce)
+		}
 		list, err := secrets.Secrets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: secretsAtOnce, Continue: from})
 		if apierrors.IsResourceExpired(err) {
 			return nil // what is not written yet is seen in etcd

@@ -187,7 +187,7 @@ func (w *worker) sendData(ctx context.Context, name string, back Return) (err er
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	w.Report(Event{Host: name, Message: "is sent what was saved " + back.Snapshot.Time.Format(time.RFC3339)})
 	data := filepath.Join(work, "data")
-	err = snapshots.Restore(back.Snapshot, back.Identities, snapshots.Member{
+	err = snapshots.Restore(ctx, back.Snapshot, back.Identities, snapshots.Member{
 		Name: name, PeerURL: "https://" + net.JoinHostPort(host.Address, "2380"), Token: "restored-" + strings.ToLower(rand.Text()),
 	}, work, data)
 	if err != nil {

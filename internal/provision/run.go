@@ -19,6 +19,7 @@ import (
 	"github.com/strata-project/strata/internal/observe"
 	"github.com/strata-project/strata/internal/printable"
 	"github.com/strata-project/strata/internal/snapshots"
+	"github.com/strata-project/strata/internal/ssh"
 )
 
 const (
@@ -42,6 +43,9 @@ type Options struct {
 	// Cluster with its defaults, and its Machines.
 	Cluster  *v1alpha1.HostCluster
 	Machines *machines.Machines
+	// Keys are those of whoever works on it, who signs snapshots with the one that hosts have
+	// let in; nil for nobody who signs.
+	Keys *ssh.Keys
 	// ID is that of the cluster that Reset may take away; empty for the one of the manifest.
 	ID string
 	// TakeOver has the cluster be taken from another manager.
@@ -50,6 +54,9 @@ type Options struct {
 	SnapshotDir string
 	// Bucket is where they are kept in place of that; nil for none.
 	Bucket *snapshots.Bucket
+	// MaxQuota is how many bytes the snapshots of one cluster may have at most, whatever the
+	// manifest says; 0 for any.
+	MaxQuota int64
 	// WithoutSnapshot has members of etcd change without one.
 	WithoutSnapshot bool
 	// RenewCertificates has those of all hosts renewed, whenever they end.

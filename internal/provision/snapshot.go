@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 
+	cryptossh "golang.org/x/crypto/ssh"
+
 	"github.com/strata-project/strata/internal/hostclusters"
 	"github.com/strata-project/strata/internal/hosts"
 	"github.com/strata-project/strata/internal/snapshots"
@@ -72,9 +74,14 @@ func (w *worker) takeInto(ctx context.Context, dir string, keep int) (snapshots.
 	defer func() { _ = etcd.Close() }()
 	ctx, cancel := context.WithTimeoutCause(ctx, actionTime, fmt.Errorf("it takes longer than %s to save etcd", actionTime))
 	defer cancel()
+	var signer cryptossh.Signer
+	if w.Keys != nil {
+		signer = w.Keys.Signer()
+	}
 	taken, err := snapshots.Take(ctx, snapshots.Options{
-		Etcd: etcd, Dir: dir, Cluster: w.Cluster.Namespace + "/" + w.Cluster.Name, ClusterID: w.id, Version: w.sight.Observation.Cluster.Version,
-		Recipients: recipients, Keep: keep, Now: w.Now,
+		Etcd: etcd, Member: cluster.Leader, Dir: dir,
+		Cluster: w.Cluster.Namespace + "/" + w.Cluster.Name, ClusterID: w.id, Version: w.sight.Observation.Cluster.Version,
+		Recipients: recipients, Keep: keep, Quota: hostclusters.Quota(spec, w.MaxQuota), ForBucket: w.Bucket != nil, Signer: signer, Now: w.Now,
 	})
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause

@@ -176,12 +176,12 @@ func (w *worker) letIn(ctx context.Context, but ...string) error {
 	if cluster == nil {
 		return nil // a later run does it
 	}
-	nodes, err := cluster.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := cluster.Nodes(ctx)
 	if err != nil {
-		return fmt.Errorf("cannot list the Nodes: %w", err)
+		return err
 	}
-	for i := range nodes.Items {
-		if name := nodes.Items[i].Name; !slices.Contains(but, name) && hostclusters.IsHeldBack(&nodes.Items[i]) {
+	for i := range nodes {
+		if name := nodes[i].Name; !slices.Contains(but, name) && hostclusters.IsHeldBack(&nodes[i]) {
 			err := changeNode(ctx, cluster.Client, name, func(node *corev1.Node) bool {
 				delete(node.Annotations, v1alpha1.UpgradingAnnotation)
 				node.Spec.Unschedulable = false

@@ -4,7 +4,8 @@
 // Package reach makes every connection to another cluster: to addresses that are
 // allowed only, without redirects, and with answers that end somewhere. Whoever
 // runs a cluster decides what its API server answers, and whoever writes its
-// kubeconfig where that is; neither is trusted here.
+// kubeconfig where that is; neither is trusted here. Clients of other servers, such as
+// buckets and registries, have answers that end somewhere from here, too.
 package reach
 
 import (
@@ -26,6 +27,9 @@ type Allowed struct {
 	// is each below example.com. Where there are ranges or names, there are no
 	// other names behind a proxy.
 	Hosts []string
+	// Elsewhere allows every address: connections are made from another machine, by somebody
+	// who is root there, and lead nowhere that this one alone can reach.
+	Elsewhere bool
 	// RangesFlag is the flag that gives the ranges; --allowed-cluster-ranges where it is
 	// empty.
 	RangesFlag string
@@ -74,6 +78,9 @@ func (e *RefusedError) Error() string { return e.Message }
 // Address returns an error where an address may not be connected to: a
 // *RefusedError.
 func (a Allowed) Address(address netip.Addr) error {
+	if a.Elsewhere {
+		return nil
+	}
 	address = address.WithZone("").Unmap()
 	if is := specially(address); is != "" && !a.names(address) {
 		return refused("%s is %s, which is refused (%s allows it)", address, is, a.rangesFlag())

@@ -4,6 +4,7 @@
 package reach
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,6 +51,12 @@ func Connect(config *rest.Config, allowed Allowed, over func(Dial) Dial) (*Conne
 	return connectHolding(config, allowed, over, maxHeld)
 }
 
+// ConnectHolding is Connect for a cluster of which less is kept: its lists and watches may bring
+// so many bytes.
+func ConnectHolding(config *rest.Config, allowed Allowed, over func(Dial) Dial, most int64) (*Connection, error) {
+	return connectHolding(config, allowed, over, most)
+}
+
 // connectHolding returns a connection whose lists and watches may bring so much.
 func connectHolding(config *rest.Config, allowed Allowed, over func(Dial) Dial, most int64) (*Connection, error) {
 	c, own, err := judge(config, allowed)
@@ -57,7 +64,7 @@ func connectHolding(config *rest.Config, allowed Allowed, over func(Dial) Dial, 
 		return nil, err
 	}
 	made := rest.CopyConfig(config)
-	made.UserAgent = rest.DefaultKubernetesUserAgent()
+	made.UserAgent = cmp.Or(config.UserAgent, rest.DefaultKubernetesUserAgent())
 	made.QPS, made.Burst, made.Timeout = -1, 0, 0
 	through := c.proxy
 	dialer := &net.Dialer{Timeout: dialTime, KeepAlive: dialTime, Control: allowed.control}

@@ -4,6 +4,7 @@
 package reach
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,8 @@ var ErrRedirect = errors.New("the API server answers with a redirect to another 
 
 // TooLargeError says that an answer was not read to its end.
 type TooLargeError struct {
+	// Server is the name of the server that has answered; an API server where it is empty.
+	Server string
 	// What is too large, and how much it may hold.
 	What  string
 	Limit int64
@@ -50,7 +53,7 @@ type TooLargeError struct {
 
 // Error says what is too large.
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("the API server answers with %s of more than %d KiB, which is not read", e.What, e.Limit>>10)
+	return fmt.Sprintf("%s answers with %s of more than %d KiB, which is not read", cmp.Or(e.Server, "the API server"), e.What, e.Limit>>10)
 }
 
 // limits is a transport that follows no redirects and reads no answer without an
@@ -94,7 +97,7 @@ func (l *limits) RoundTrip(req *http.Request) (*http.Response, error) {
 		_ = body.Close()
 		return nil, &TooLargeError{What: body.what, Limit: body.limit}
 	}
-	if asked.list != "" {
+	if asked.list != "" && req.Context().Value(passing{}) == nil {
 		least := int64(minPage)
 		if asked.begins || asked.watches {
 			least = 0
@@ -103,6 +106,13 @@ func (l *limits) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	return answer, nil
 }
+
+// passing is the key of a context whose lists are not kept.
+type passing struct{}
+
+// Passing returns a context for lists of which no page is kept after the next one was asked for:
+// each page is bounded, and all of them together are bounded by whoever asks.
+func Passing(ctx context.Context) context.Context { return context.WithValue(ctx, passing{}, true) }
 
 // question is what a request asks for.
 type question struct {
@@ -186,6 +196,7 @@ func listOf(path string, query url.Values) string {
 type bounded struct {
 	body  io.ReadCloser
 	end   context.CancelFunc
+	who   string
 	what  string
 	limit int64
 	// frames finds the events of a watch; nil for one answer.
@@ -232,7 +243,7 @@ func (b *bounded) count(data []byte) error {
 		return nil
 	}
 	if b.read += int64(len(data)); b.read > b.limit {
-		return &TooLargeError{What: b.what, Limit: b.limit}
+		return &TooLargeError{Server: b.who, What: b.what, Limit: b.limit}
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,6 +127,62 @@ func TestScriptsAreThoseOfTheGoldenFiles(t *testing.T) {
 			t.Errorf("%s differs from %s: look at it, and write it with -update", name, path)
 		}
 	})
+}
+
+// A host that is reset has no key of the cluster any more, and nothing that was a Secret there:
+// not where kubeadm or an action that was killed has put it aside either.
+func TestResetLeavesNoKey(t *testing.T) {
+	const secret = "THE SECRET"
+	secrets := []string{
+		"etc/kubernetes/pki/ca.key", "etc/kubernetes/pki/sa.key", "etc/kubernetes/pki/front-proxy-ca.key", "etc/kubernetes/pki/apiserver-etcd-client.key",
+		"etc/kubernetes/pki/etcd/ca.key", "etc/kubernetes/pki/etcd/server.key", "etc/kubernetes/strata/encryption-01234567.yaml",
+		"etc/kubernetes/manifests/kube-apiserver.yaml", "etc/kubernetes/patches/kube-apiserver.yaml",
+		"etc/kubernetes/admin.conf", "etc/kubernetes/super-admin.conf", "etc/kubernetes/kubelet.conf", "etc/kubernetes/bootstrap-kubelet.conf",
+		"etc/kubernetes/tmp/kubeadm-backup-etcd-2026-03-01/member/snap/db", "etc/kubernetes/tmp/kubeadm-upgraded-manifests1/etcd.yaml",
+		"var/lib/kubelet/pki/kubelet-client-current.pem", "var/lib/etcd/member/snap/db", "var/lib/etcd/member/wal/0.wal",
+		"var/lib/strata/restoring/a", "var/lib/strata/restore.tar.gz", "var/lib/strata/restore.tar.gz.new", "var/lib/strata/manifests/etcd.yaml",
+		"var/lib/strata/etcd-20260301T120000Z/snap/db", "run/strata/kubeadm.yaml", "run/strata/upload.yaml",
+	}
+	others := []string{"etc/hostname", "var/lib/other/data", "root/.ssh/authorized_keys"}
+	root := t.TempDir()
+	for _, file := range slices.Concat(secrets, others) {
+		path := filepath.Join(root, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(secret), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	script, err := os.ReadFile("shell/reset.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := regexp.MustCompile(`[^ ]/(etc|var|run)/`).FindString(strings.ReplaceAll(string(script), "unix:///run/", "")); found != "" {
+		t.Fatalf("%s would be one of this machine", found)
+	}
+	// The host's folders are below another one, and its programs are not there.
+	moved := strings.NewReplacer(" /etc/", " "+root+"/etc/", " /var/", " "+root+"/var/").Replace(string(script))
+	stubs := "set -eu; STATE=" + root + "/var/lib/strata WORK=" + root + "/run/strata KEEP= FORGET=1\n" +
+		"journal() { :; }; say() { :; }; run() { :; }; must() { :; }; park() { :; }\n"
+	command := exec.CommandContext(t.Context(), "sh", "-c", stubs+moved)
+	if said, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	var left []string
+	err = filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			left = append(left, strings.TrimPrefix(path, root+"/"))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(others)
+	if !slices.Equal(left, others) {
+		t.Errorf("what is left is %v, want %v", left, others)
+	}
 }
 
 // A shell reads every script, whatever stands in its values.

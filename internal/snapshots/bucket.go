@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -28,6 +29,8 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/strata-project/strata/internal/printable"
+	"github.com/strata-project/strata/internal/reach"
+	"github.com/strata-project/strata/internal/sshsig"
 )
 
 const (
@@ -38,6 +41,11 @@ const (
 	// connectTime is how long a bucket may take to accept a connection, and headerTime to begin
 	// its answer.
 	connectTime, headerTime = 30 * time.Second, 2 * time.Minute
+	// listTime is how long a whole answer may take, and objectTime that with a snapshot.
+	listTime, objectTime = 2 * time.Minute, time.Hour
+	// maxListing is how long a page of a list may be, maxPages how many there are, and
+	// maxHeader how long the headers of an answer are.
+	maxListing, maxPages, maxHeader = 16 << 20, 100, 64 << 10
 )
 
 // BucketOptions say which bucket of S3 has snapshots.
@@ -64,6 +72,7 @@ type Bucket struct {
 func OpenBucket(ctx context.Context, o BucketOptions) (*Bucket, error) {
 	made := awshttp.NewBuildableClient().WithTransportOptions(func(transport *http.Transport) {
 		transport.DialContext, transport.ResponseHeaderTimeout = (&net.Dialer{Timeout: connectTime}).DialContext, headerTime
+		transport.MaxResponseHeaderBytes = maxHeader
 		if o.Dial != nil {
 			transport.Proxy, transport.DialContext = nil, o.Dial
 		}
@@ -79,17 +88,31 @@ func OpenBucket(ctx context.Context, o BucketOptions) (*Bucket, error) {
 			made = with // with the authorities of the environment
 		}
 	}
-	// A server may not have what is signed for it sent to somebody else.
-	loaded.HTTPClient = &http.Client{Transport: made.GetTransport(), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	found := &Bucket{name: o.Bucket, prefix: strings.Trim(o.Prefix, "/")}
+	// A server may not have what is signed for it sent to somebody else: no redirect is followed.
+	loaded.HTTPClient = reach.Client(made.GetTransport(), reach.Bounds{Server: found.String(), Of: boundOf})
 	// Servers other than Amazon's do not know its newer checksums; a snapshot has its own.
 	loaded.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 	loaded.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
-	client := s3.NewFromConfig(loaded, func(options *s3.Options) {
+	found.client = s3.NewFromConfig(loaded, func(options *s3.Options) {
 		if o.Endpoint != "" {
 			options.BaseEndpoint, options.UsePathStyle = aws.String(o.Endpoint), true
 		}
 	})
-	return &Bucket{client: client, name: o.Bucket, prefix: strings.Trim(o.Prefix, "/")}, nil
+	return found, nil
+}
+
+// boundOf bounds the answer of a bucket: a page of a list, what is known of a snapshot, a
+// snapshot, or the few words that say that something was done.
+func boundOf(req *http.Request) reach.Bound {
+	isObject := strings.HasSuffix(req.URL.Path, plainEnding) || strings.HasSuffix(req.URL.Path, encryptedEnding)
+	switch {
+	case !isObject || req.Method == http.MethodDelete:
+		return reach.Bound{Size: maxListing, Time: listTime}
+	case req.Method == http.MethodGet:
+		return reach.Bound{Size: maxObject, Time: objectTime}
+	}
+	return reach.Bound{Size: maxListing, Time: objectTime}
 }
 
 // String names the bucket with its prefix, as a URL.
@@ -101,7 +124,10 @@ func (b *Bucket) key(name string) *string { return aws.String(path.Join(b.prefix
 func (b *Bucket) plainly(doing string, err error) error {
 	var said smithy.APIError
 	var refused *net.OpError
+	var large *reach.TooLargeError
 	switch {
+	case errors.As(err, &large):
+		err = large
 	case errors.As(err, &said):
 		err = fmt.Errorf("%s: %s", said.ErrorCode(), printable.Line(said.ErrorMessage(), 200))
 	case errors.As(err, &refused):
@@ -118,7 +144,12 @@ func (b *Bucket) Keep(ctx context.Context, taken Snapshot, newest int) (Snapshot
 	if taken.Size > maxObject {
 		return Snapshot{}, fmt.Errorf("the snapshot has %d bytes, and a bucket takes %d: keep it in spec.snapshots.directory", taken.Size, int64(maxObject))
 	}
-	for _, file := range []string{taken.File, factsOf(taken.File)} {
+	files := filesOf(taken.File)
+	slices.Reverse(files) // the facts last: until then it is no snapshot
+	for _, file := range files {
+		if taken.SignedBy == "" && strings.HasSuffix(file, signatureEnding) {
+			continue
+		}
 		if err := b.put(ctx, file); err != nil {
 			return Snapshot{}, b.plainly("cannot keep the snapshot in", err)
 		}
@@ -131,8 +162,8 @@ func (b *Bucket) Keep(ctx context.Context, taken Snapshot, newest int) (Snapshot
 	if err != nil {
 		return taken, err
 	}
-	for _, old := range oldOnes(all, taken.ClusterID, newest) {
-		for _, file := range []string{factsOf(old.File), old.File} {
+	for _, old := range oldOnes(all, taken.ClusterID, newest, taken.SignedBy) {
+		for _, file := range filesOf(old.File) {
 			if _, err := b.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &b.name, Key: b.key(path.Base(file))}); err != nil {
 				return taken, b.plainly("cannot delete an old snapshot in", err)
 			}
@@ -156,7 +187,11 @@ func (b *Bucket) List(ctx context.Context, cluster string) ([]Snapshot, error) {
 	begins := *b.key(strings.ReplaceAll(cluster, "/", "-") + "-")
 	pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: &begins})
 	var names []string
-	for count := 0; pages.HasMorePages(); {
+	signed := map[string]bool{}
+	for count, read := 0, 0; pages.HasMorePages(); read++ {
+		if read >= maxPages {
+			return nil, fmt.Errorf("%s lists its objects on more than %d pages, which are not read", b, maxPages)
+		}
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, b.plainly("cannot list the snapshots in", err)
@@ -167,16 +202,23 @@ func (b *Bucket) List(ctx context.Context, cluster string) ([]Snapshot, error) {
 		for _, each := range page.Contents {
 			if name := path.Base(aws.ToString(each.Key)); named.MatchString(name) && *b.key(name) == aws.ToString(each.Key) {
 				names = append(names, name)
+			} else if facts, is := strings.CutSuffix(name, signatureEnding); is && *b.key(name) == aws.ToString(each.Key) {
+				signed[facts] = true
 			}
 		}
 	}
 	var found []Snapshot
 	for _, name := range names {
-		data, err := b.facts(ctx, name)
+		data, err := b.read(ctx, name, maxFacts)
 		if err != nil {
 			return nil, err
 		}
-		snapshot, err := parseFacts(b.String()+"/"+name, data)
+		snapshot, err := readSigned(b.String()+"/"+name, data, func() ([]byte, error) {
+			if !signed[name] {
+				return nil, fs.ErrNotExist
+			}
+			return b.read(ctx, name+signatureEnding, sshsig.MaxSize)
+		})
 		if err == nil && snapshot.Cluster == cluster {
 			found = append(found, snapshot)
 		}
@@ -185,15 +227,19 @@ func (b *Bucket) List(ctx context.Context, cluster string) ([]Snapshot, error) {
 	return found, nil
 }
 
-func (b *Bucket) facts(ctx context.Context, name string) ([]byte, error) {
+func (b *Bucket) read(ctx context.Context, name string, limit int64) ([]byte, error) {
 	into := &bytes.Buffer{}
-	err := b.get(ctx, name, into, maxFacts)
+	err := b.get(ctx, name, into, limit)
 	return into.Bytes(), err
 }
 
 // get writes an object, which has a limit.
 func (b *Bucket) get(ctx context.Context, name string, to io.Writer, limit int64) error {
 	answer, err := b.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &b.name, Key: b.key(name)})
+	var said smithy.APIError
+	if errors.As(err, &said) && (said.ErrorCode() == "NoSuchKey" || said.ErrorCode() == "NotFound") {
+		return fmt.Errorf("there is no %s in %s: %w", name, b, fs.ErrNotExist)
+	}
 	if err != nil {
 		return b.plainly("cannot read "+name+" of", err)
 	}
@@ -208,30 +254,40 @@ func (b *Bucket) get(ctx context.Context, name string, to io.Writer, limit int64
 	return nil
 }
 
-// Fetch writes a snapshot of the bucket into a folder, and returns it there.
-func (b *Bucket) Fetch(ctx context.Context, snapshot Snapshot, dir string) (Snapshot, error) {
+// Fetch writes a snapshot of the bucket into a folder, and returns it there. One that is not
+// taken is not fetched: what is in the bucket may be another one than was listed.
+func (b *Bucket) Fetch(ctx context.Context, snapshot Snapshot, dir string, trust Trust) (Snapshot, error) {
 	base := path.Base(snapshot.File)
 	if facts := factsOf(base); snapshot.File != b.String()+"/"+base || facts == base+factsEnding || !named.MatchString(facts) {
 		return Snapshot{}, fmt.Errorf("%s is no snapshot in %s", printable.Line(snapshot.File, 200), b)
 	}
-	for _, name := range []string{base, factsOf(base)} {
-		err := write(filepath.Join(dir, ".fetching"), filepath.Join(dir, name), func(to io.Writer) error { return b.get(ctx, name, to, maxSize) })
+	fetch := func(name string, limit int64) error {
+		err := write(filepath.Join(dir, ".fetching"), filepath.Join(dir, name), func(to io.Writer) error { return b.get(ctx, name, to, limit) })
 		if err != nil {
-			return Snapshot{}, fmt.Errorf("cannot fetch the snapshot: %w", err)
+			return fmt.Errorf("cannot fetch the snapshot: %w", err)
 		}
+		return nil
 	}
-	return Find(filepath.Join(dir, path.Base(snapshot.File)))
+	if err := fetch(factsOf(base), maxFacts); err != nil {
+		return Snapshot{}, err
+	}
+	if err := fetch(factsOf(base)+signatureEnding, sshsig.MaxSize); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Snapshot{}, err
+	}
+	found, err := Find(filepath.Join(dir, base))
+	if err == nil {
+		asked := found
+		asked.File = snapshot.File // which is what somebody knows it by
+		err = trust.Check(asked)
+	}
+	if err != nil {
+		return Snapshot{}, err
+	}
+	return found, fetch(base, min(found.Size, maxObject))
 }
 
 // IsInBucket tells whether something names an object of S3.
 func IsInBucket(file string) bool {
 	parsed, err := url.Parse(file)
 	return err == nil && parsed.Scheme == "s3"
-}
-
-// oldOnes are all snapshots of a cluster but the newest ones. Those of an earlier cluster of
-// that name are all that is left of it, and stay.
-func oldOnes(all []Snapshot, clusterID string, newest int) []Snapshot {
-	all = slices.DeleteFunc(slices.Clone(all), func(s Snapshot) bool { return s.ClusterID != clusterID })
-	return all[min(newest, len(all)):]
 }

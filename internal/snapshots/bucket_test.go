@@ -4,8 +4,11 @@
 package snapshots_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -88,19 +91,27 @@ func TestBucketKeepsSnapshots(t *testing.T) {
 		t.Fatalf("%v, %+v", err, found)
 	}
 	dir := t.TempDir()
-	back, err := bucket.Fetch(t.Context(), found[0], dir)
+	back, err := bucket.Fetch(t.Context(), found[0], dir, snapshots.Trust{Unsigned: true})
 	if err != nil || back.Digest != last.Digest || filepath.Dir(back.File) != dir {
 		t.Fatalf("%v, %+v", err, back)
 	}
 	notIn(t, dir, "in clear")
 	restored := filepath.Join(t.TempDir(), "data")
-	if err := snapshots.Restore(back, []age.Identity{identity}, snapshots.Member{Name: "a", PeerURL: "http://127.0.0.1:1", Token: "b"}, t.TempDir(), restored); err != nil {
+	if err := snapshots.Restore(t.Context(), back, []age.Identity{identity}, snapshots.Member{Name: "a", PeerURL: "http://127.0.0.1:1", Token: "b"}, t.TempDir(), restored); err != nil {
 		t.Fatal(err)
 	}
 	for _, wrong := range []string{"s3://other/north/etcd/" + filepath.Base(last.File), "s3://saved/north/etcd/../x.db", "s3://saved/north/etcd/x.db", "/etc/passwd"} {
-		if _, err := bucket.Fetch(t.Context(), snapshots.Snapshot{File: wrong}, dir); err == nil || !strings.Contains(err.Error(), "is no snapshot in s3://saved/north/etcd") {
+		if _, err := bucket.Fetch(t.Context(), snapshots.Snapshot{File: wrong}, dir, snapshots.Trust{}); err == nil || !strings.Contains(err.Error(), "is no snapshot in s3://saved/north/etcd") {
 			t.Errorf("%s: %v", wrong, err)
 		}
+	}
+}
+
+// endless writes blanks for as long as somebody reads.
+func endless(to io.Writer, begins string) {
+	_, err := io.WriteString(to, begins)
+	for blanks := bytes.Repeat([]byte(" "), 64<<10); err == nil; {
+		_, err = to.Write(blanks)
 	}
 }
 
@@ -135,6 +146,22 @@ func TestBucketThatIsNone(t *testing.T) {
 			w.WriteHeader(http.StatusForbidden)
 			_, _ = w.Write([]byte("<Error>\x1b[31m"))
 		}, "cannot list the snapshots in s3://saved: "},
+		"an error without an end": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+			endless(w, "<Error><Code>AccessDenied</Code><Message>")
+		}, "s3://saved answers with an error of more than 256 KiB, which is not read"},
+		"an error without an end, compressed": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			w.WriteHeader(http.StatusForbidden)
+			packed := gzip.NewWriter(w)
+			endless(packed, "<Error><Code>AccessDenied</Code><Message>")
+		}, "s3://saved answers with an error of more than 256 KiB, which is not read"},
+		"a list without an end": {func(w http.ResponseWriter, _ *http.Request) {
+			endless(w, "<ListBucketResult>")
+		}, "s3://saved answers with data of more than 16384 KiB, which is not read"},
+		"pages without an end": {func(w http.ResponseWriter, r *http.Request) {
+			_, _ = w.Write([]byte("<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>again</NextContinuationToken></ListBucketResult>"))
+		}, "s3://saved lists its objects on more than 100 pages"},
 		"facts without an end": {func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Query().Has("list-type") {
 				_, _ = w.Write([]byte("<ListBucketResult><Contents><Key>fleet-edge-20260301T000000Z-1.json</Key></Contents></ListBucketResult>"))

@@ -18,6 +18,7 @@ import (
 
 	"github.com/strata-project/strata/internal/encryption"
 	"github.com/strata-project/strata/internal/printable"
+	"github.com/strata-project/strata/internal/sshsig"
 )
 
 // Snapshot is one that counts. It is written beside its file, under the same name with
@@ -44,6 +45,14 @@ type Snapshot struct {
 	Providers []string `json:"providers,omitempty"`
 	// Encrypted is true where the file is encrypted with age.
 	Encrypted bool `json:"encrypted,omitempty"`
+	// SignedBy is the fingerprint of the SSH key with which all of that was signed, as
+	// SHA256:...; empty where it was not. It is not among what was signed.
+	SignedBy string `json:"signedBy,omitempty"`
+	// Forged says why a signature does not count; empty where it does, and where there is none.
+	Forged string `json:"forged,omitempty"`
+
+	// kept is the file as it was named when it was kept.
+	kept string
 }
 
 // The endings of files.
@@ -62,6 +71,9 @@ const (
 
 // named is how files of snapshots are called: cluster, time and revision.
 var named = regexp.MustCompile(`^[a-z0-9.-]+-[0-9]{8}T[0-9]{6}Z-[0-9]{1,20}\.json$`)
+
+// moment is what follows the name of the cluster there.
+var moment = regexp.MustCompile(`^-[0-9]{8}T[0-9]{6}Z-[0-9]{1,20}$`)
 
 // nameOf returns the name of a snapshot's files, without their endings.
 func nameOf(cluster string, at time.Time, revision int64) string {
@@ -109,6 +121,11 @@ func factsOf(file string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(file, ".age"), plainEnding) + factsEnding
 }
 
+// filesOf are the files of a snapshot, in the order in which they go: the facts first.
+func filesOf(file string) []string {
+	return []string{factsOf(file), factsOf(file) + signatureEnding, file}
+}
+
 // Find returns what is known of a snapshot's file. The error says that it does not count.
 func Find(file string) (Snapshot, error) {
 	base := strings.TrimSuffix(strings.TrimSuffix(file, ".age"), plainEnding)
@@ -131,7 +148,7 @@ func readFacts(path string) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("nothing is known of the snapshot: %w", err)
 	}
-	return parseFacts(path, data)
+	return readSigned(path, data, func() ([]byte, error) { return readBounded(path+signatureEnding, sshsig.MaxSize) })
 }
 
 // parseFacts reads what is known of a snapshot, which stands at a path.
@@ -148,7 +165,8 @@ func parseFacts(path string, data []byte) (Snapshot, error) {
 	if found.Encrypted {
 		ending = encryptedEnding
 	}
-	found.File = strings.TrimSuffix(path, factsEnding) + ending
+	found.kept, found.File = found.File, strings.TrimSuffix(path, factsEnding)+ending
+	found.SignedBy, found.Forged = "", "" // which only a signature says
 	return found, nil
 }
 
@@ -166,16 +184,58 @@ func readBounded(path string, limit int64) ([]byte, error) {
 	return data, err
 }
 
+// room returns how many bytes another snapshot of a cluster may have, beside those that are
+// there and stay.
+func room(o Options) (int64, error) {
+	quota := cmp.Or(o.Quota, maxSize)
+	goes := map[string]bool{}
+	if o.Keep > 0 {
+		all, err := List(o.Dir, o.Cluster)
+		if err != nil {
+			return 0, err
+		}
+		for _, each := range oldOnes(all, o.ClusterID, o.Keep-1, o.signedBy()) {
+			goes[filepath.Base(each.File)] = true
+		}
+	}
+	files, err := os.ReadDir(o.Dir)
+	if err != nil {
+		return 0, fmt.Errorf("cannot list the snapshots: %w", err)
+	}
+	left := quota
+	for _, file := range files {
+		// Also those of which nothing is known any more.
+		if goes[file.Name()] || !isFileOf(file.Name(), o.Cluster) {
+			continue
+		}
+		if info, err := file.Info(); err == nil {
+			left -= info.Size()
+		}
+	}
+	if left <= 0 {
+		return 0, fmt.Errorf("the snapshots of %s in %s have %d MiB, and spec.snapshots.quota is %d MiB: raise it, or delete some",
+			o.Cluster, o.Dir, (quota-left)>>20, quota>>20)
+	}
+	return min(left, maxSize), nil
+}
+
+// isFileOf tells whether a file has a snapshot of clusters with a name.
+func isFileOf(file, cluster string) bool {
+	base := strings.TrimSuffix(strings.TrimSuffix(file, ".age"), plainEnding)
+	rest, is := strings.CutPrefix(base, strings.ReplaceAll(cluster, "/", "-"))
+	return is && base != file && moment.MatchString(rest)
+}
+
 // keep deletes all snapshots of a cluster but the newest ones, and returns those that went.
-func keep(dir, cluster, clusterID string, newest int) ([]Snapshot, error) {
+func keep(dir, cluster, clusterID string, newest int, by string) ([]Snapshot, error) {
 	all, err := List(dir, cluster)
 	if err != nil {
 		return nil, err
 	}
-	gone := oldOnes(all, clusterID, newest)
+	gone := oldOnes(all, clusterID, newest, by)
 	for _, each := range gone {
 		// The facts first: what is left without them is no snapshot.
-		for _, file := range []string{factsOf(each.File), each.File} {
+		for _, file := range filesOf(each.File) {
 			if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return nil, fmt.Errorf("cannot delete an old snapshot: %w", err)
 			}

@@ -5,6 +5,7 @@ package snapshots
 
 import (
 	"bufio"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -14,8 +15,6 @@ import (
 	"path/filepath"
 
 	"filippo.io/age"
-	"go.etcd.io/etcd/etcdutl/v3/snapshot"
-	"go.uber.org/zap"
 )
 
 // RevisionBump is by how much the revision grows when a snapshot is restored: no client has
@@ -33,17 +32,14 @@ type Member struct {
 // Restore makes the data of the first member of a snapshot, in a folder that must not be
 // there. work is a folder for what is decrypted meanwhile. Revisions are higher than any
 // before, and what was watched has to be listed again.
-func Restore(taken Snapshot, identities []age.Identity, member Member, work, dir string) error {
+func Restore(ctx context.Context, taken Snapshot, identities []age.Identity, member Member, work, dir string) error {
 	db := filepath.Join(work, "db")
 	if err := open(taken, identities, db); err != nil {
 		return err
 	}
-	err := snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
-		SnapshotPath: db, Name: member.Name, OutputDataDir: dir, PeerURLs: []string{member.PeerURL},
-		InitialCluster: member.Name + "=" + member.PeerURL, InitialClusterToken: member.Token, RevisionBump: RevisionBump, MarkCompacted: true,
-	})
+	_, err := run(ctx, &task{DB: db, Dir: dir, Member: &member})
 	if err = errors.Join(err, os.Remove(db)); err != nil {
-		return fmt.Errorf("the snapshot cannot be restored: %w", err)
+		return fmt.Errorf("%s cannot be restored: %w", taken.File, err)
 	}
 	return nil
 }

@@ -169,17 +169,17 @@ func TestWhatWasSavedComesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := snapshots.Restore(found, nil, member, work, data); err == nil || !strings.Contains(err.Error(), "--identity") {
+	if err := snapshots.Restore(t.Context(), found, nil, member, work, data); err == nil || !strings.Contains(err.Error(), "--identity") {
 		t.Errorf("without a key: %v", err)
 	}
 	other, err := age.GenerateX25519Identity()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := snapshots.Restore(found, []age.Identity{other}, member, work, data); err == nil || !strings.Contains(err.Error(), "cannot be decrypted") {
+	if err := snapshots.Restore(t.Context(), found, []age.Identity{other}, member, work, data); err == nil || !strings.Contains(err.Error(), "cannot be decrypted") {
 		t.Errorf("with another key: %v", err)
 	}
-	if err := snapshots.Restore(found, []age.Identity{key}, member, work, data); err != nil {
+	if err := snapshots.Restore(t.Context(), found, []age.Identity{key}, member, work, data); err != nil {
 		t.Fatal(err)
 	}
 	notIn(t, work, secret)
@@ -273,7 +273,7 @@ func TestSnapshotsThatDoNotCount(t *testing.T) {
 			found, err := snapshots.Find(taken.File)
 			data := filepath.Join(t.TempDir(), "data")
 			if err == nil {
-				err = snapshots.Restore(found, nil, snapshots.Member{Name: "a", PeerURL: "http://127.0.0.1:1", Token: "t"}, t.TempDir(), data)
+				err = snapshots.Restore(t.Context(), found, nil, snapshots.Member{Name: "a", PeerURL: "http://127.0.0.1:1", Token: "t"}, t.TempDir(), data)
 			}
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%v", err)

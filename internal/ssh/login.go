@@ -40,37 +40,48 @@ type Login struct {
 // Methods reads the keys. What it returns is used until close is called. An error names
 // the file.
 func (l Login) Methods(ctx context.Context) (methods []ssh.AuthMethod, closeAgent func(), err error) {
-	closeAgent = func() {}
-	var signers []ssh.Signer
+	keys, err := l.Keys(ctx)
+	if err != nil {
+		return nil, func() {}, err
+	}
+	return keys.Methods(), keys.Close, nil
+}
+
+// Keys reads the keys, which are to be closed. An error names the file.
+func (l Login) Keys(ctx context.Context) (*Keys, error) {
+	found := &Keys{close: func() {}}
 	if l.KeyFile != "" {
 		signer, err := l.readKey(l.KeyFile, l.CertificateFile)
 		if err != nil {
-			return nil, closeAgent, err
+			return nil, err
 		}
-		signers = append(signers, signer)
+		found.signers = append(found.signers, signer)
 	}
 	if l.Agent != "" {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", l.Agent)
 		if err != nil {
-			return nil, closeAgent, fmt.Errorf("the SSH agent at %s does not answer: %w", l.Agent, err)
+			return nil, fmt.Errorf("the SSH agent at %s does not answer: %w", l.Agent, err)
 		}
-		closeAgent = func() { _ = conn.Close() }
+		found.close = func() { _ = conn.Close() }
 		held, err := agent.NewClient(conn).Signers()
 		if err != nil {
-			closeAgent()
-			return nil, func() {}, fmt.Errorf("the SSH agent at %s tells no keys: %w", l.Agent, err)
+			found.Close()
+			return nil, fmt.Errorf("the SSH agent at %s tells no keys: %w", l.Agent, err)
 		}
-		signers = append(signers, held...)
+		found.signers = append(found.signers, held...)
 	}
-	if l.KeyFile == "" && len(signers) == 0 {
-		if signers, err = l.readDefaults(); err != nil {
-			return nil, closeAgent, err
+	if l.KeyFile == "" && len(found.signers) == 0 {
+		var err error
+		if found.signers, err = l.readDefaults(); err != nil {
+			found.Close()
+			return nil, err
 		}
 	}
-	if len(signers) == 0 {
-		return nil, closeAgent, errors.New("there is no SSH key: give --ssh-key, or add one to an agent")
+	if len(found.signers) == 0 {
+		found.Close()
+		return nil, errors.New("there is no SSH key: give --ssh-key, or add one to an agent")
 	}
-	return []ssh.AuthMethod{ssh.PublicKeys(signers...)}, closeAgent, nil
+	return found, nil
 }
 
 // readDefaults reads the keys of Dir that there are.
@@ -116,14 +127,14 @@ func (l Login) readKey(file, certificate string) (ssh.Signer, error) {
 // errPassphrase says that a key cannot be used as it is.
 var errPassphrase = errors.New("has a passphrase")
 
-// KeyMethods are those of a private key without a passphrase, and of its certificate; empty
-// for none. An error names the one that is wrong.
-func KeyMethods(key, certificate []byte) ([]ssh.AuthMethod, error) {
+// ReadKeys returns a private key without a passphrase, with its certificate; empty for none. An
+// error names the one that is wrong.
+func ReadKeys(key, certificate []byte) (*Keys, error) {
 	signer, err := signerOf("the private key", key, "the certificate", certificate)
 	if err != nil {
 		return nil, err
 	}
-	return []ssh.AuthMethod{ssh.PublicKeys(signer)}, nil
+	return &Keys{signers: []ssh.Signer{signer}, close: func() {}}, nil
 }
 
 // signerOf reads a private key, and its certificate where that is not empty. An error names

@@ -19,6 +19,7 @@ import (
 
 	"github.com/strata-project/strata/internal/ssh"
 	"github.com/strata-project/strata/internal/ssh/sshtest"
+	"github.com/strata-project/strata/internal/sshsig"
 )
 
 // keyFile writes a new private key into a file, and returns it.
@@ -131,6 +132,66 @@ func TestKeysAreFound(t *testing.T) {
 	} {
 		if got := letsIn(t, tc.login, tc.key); got != tc.want {
 			t.Errorf("%s: let in %t", name, got)
+		}
+	}
+}
+
+// Of several keys the one that a machine lets in is known afterwards, and signs: one of a file,
+// or of an agent.
+func TestKeyThatWasLetInIsKnown(t *testing.T) {
+	dir := t.TempDir()
+	named := keyFile(t, filepath.Join(dir, "key"), "")
+	ring, socket := agent.NewKeyring(), filepath.Join(dir, "agent")
+	var held []ed25519.PrivateKey
+	for range 3 {
+		_, key, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := ring.Add(agent.AddedKey{PrivateKey: key}); err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, key)
+	}
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _ = agent.ServeAgent(ring, conn) }()
+		}
+	}()
+	for name, key := range map[string]ed25519.PrivateKey{"the file": named, "the first of the agent": held[0], "the last of the agent": held[2]} {
+		keys, err := ssh.Login{KeyFile: filepath.Join(dir, "key"), Agent: socket}.Keys(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(keys.Close)
+		if len(keys.Public()) != 4 || !bytes.Equal(keys.Signer().PublicKey().Marshal(), signerOf(t, named).PublicKey().Marshal()) {
+			t.Errorf("%s: before anybody was let in it is %v of %d", name, keys.Signer().PublicKey(), len(keys.Public()))
+		}
+		m := sshtest.New(t, nil)
+		m.User = signerOf(t, key)
+		at := target(m, "m")
+		at.Auth = keys.Recorded()
+		client, err := ssh.Dial(t.Context(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+		if !bytes.Equal(keys.Signer().PublicKey().Marshal(), m.User.PublicKey().Marshal()) {
+			t.Errorf("%s: another key is taken for the one that was let in", name)
+		}
+		if _, err := sshsig.Sign(keys.Signer(), "test", []byte("message")); err != nil {
+			t.Errorf("%s does not sign: %v", name, err)
 		}
 	}
 }

@@ -38,13 +38,30 @@ func TestClusterShrinksFromFiveToThree(t *testing.T) {
 	u := newUser(t, 5)
 	cp := u.lab.Hosts()
 	u.must(0, []string{"apply", "--yes"}, "Done: ")
+	five := u.read()
 	u.write("edge", cp[:3]...)
+	three := u.read()
 	u.want(hosts.Blocked, hosts.SnapshotFirst, "RemoveMember cp-3, RemoveMember cp-4")
-	u.must(2, []string{"plan", "--without-snapshot"}, "RemoveMember cp-3: its host is not in the manifest; etcd 5 of 5 healthy, then 4 of 4", "then 3 of 3")
+	u.must(2, []string{"plan", "--without-snapshot"}, "RemoveMember cp-3: its host is not in the manifest; etcd 5 of 5 healthy, then 4 of 4", "then 3 of 3",
+		"cp-3 leaves, and has the keys of the cluster: reset it with the manifest of before")
 	u.eachStep(0, "apply", "--yes", "--without-snapshot")
 	if plan := u.plan(); len(plan.Members) != 3 || u.nodes() != "cp-0 cp-1 cp-2" {
 		t.Fatalf("%+v, Nodes %s", plan.Members, u.nodes())
 	}
+
+	// One that has left gives the keys of the cluster up, with the manifest of before.
+	u.save(five)
+	u.must(0, []string{"reset", "--host", "cp-3", "--confirm", "fleet/edge"}, "cp-3 has been reset")
+	for _, key := range []string{"pki/ca.key", "pki/sa.key", "pki/etcd/ca.key", "admin.conf", "kubelet.conf"} {
+		if cp[3].File("/etc/kubernetes/"+key) != "" {
+			t.Errorf("cp-3 still has %s", key)
+		}
+		if cp[4].File("/etc/kubernetes/"+key) == "" {
+			t.Errorf("cp-4, which was not reset, has no %s", key)
+		}
+	}
+	u.save(three)
+	u.must(0, []string{"plan", "--without-snapshot"}, "Done: ")
 
 	// The machines that left are workers from now on.
 	for _, host := range cp[3:] {

@@ -17,11 +17,13 @@ import (
 
 	"filippo.io/age"
 	"github.com/spf13/cobra"
+	cryptossh "golang.org/x/crypto/ssh"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/internal/hosts"
 	"github.com/strata-project/strata/internal/provision"
 	"github.com/strata-project/strata/internal/snapshots"
+	"github.com/strata-project/strata/internal/sshsig"
 	"github.com/strata-project/strata/internal/terminal"
 )
 
@@ -30,7 +32,8 @@ const etcdLong = `Save etcd of the cluster, and have the cluster begin again wit
 A snapshot has all objects of the cluster, with every Secret. It is kept in the folder of
 spec.snapshots.directory or the bucket of spec.snapshots.s3, encrypted with age for
 spec.snapshots.encryption. It counts only after an etcd was started from it on this machine
-that has all keys that were there. For a bucket, credentials are found as AWS's own programs
+that has all keys that were there. What is known of it is signed with the SSH key that hosts
+have let in, and restore takes what it can say of whom it is. For a bucket, credentials are found as AWS's own programs
 find them.`
 
 func newEtcd(c *console.Console) *cobra.Command {
@@ -121,16 +124,31 @@ func (w *work) snapshots(ctx context.Context, file, output string) error {
 	if output != "" {
 		return w.PrintAs(output, found)
 	}
-	columns := []terminal.Column{{Name: "TAKEN"}, {Name: "KUBERNETES"}, {Name: "KEYS"}, {Name: "REVISION"}, {Name: "ENCRYPTED"}, {Name: "FILE"}}
+	columns := []terminal.Column{
+		{Name: "TAKEN"}, {Name: "KUBERNETES"}, {Name: "KEYS"}, {Name: "REVISION"}, {Name: "ENCRYPTED"}, {Name: "SIGNED BY"}, {Name: "FILE"},
+	}
 	var rows [][]string
 	for _, each := range found {
 		encrypted := "no"
 		if each.Encrypted {
 			encrypted = "yes"
 		}
-		rows = append(rows, []string{each.Time.UTC().Format(time.RFC3339), each.Version, fmt.Sprint(each.Keys), fmt.Sprint(each.Revision), encrypted, each.File})
+		rows = append(rows, []string{
+			each.Time.UTC().Format(time.RFC3339), each.Version, fmt.Sprint(each.Keys), fmt.Sprint(each.Revision), encrypted, signedBy(each), each.File,
+		})
 	}
 	return w.Table(columns, rows, fmt.Sprintf("There is no snapshot of %s/%s in %s.", w.cluster.Namespace, w.cluster.Name, w.place()))
+}
+
+// signedBy says with which key a snapshot is signed.
+func signedBy(taken snapshots.Snapshot) string {
+	switch {
+	case taken.Forged != "":
+		return "forged"
+	case taken.SignedBy == "":
+		return "nobody"
+	}
+	return taken.SignedBy
 }
 
 // place is where the snapshots of the manifest are, in words.
@@ -161,6 +179,10 @@ What etcd has had stays on the hosts in /var/lib/strata. Revisions grow by a tho
 million, so that nobody takes an old one for a new one. A host of the control plane that
 cannot be reached must be named with --without, and must not come back as it was.
 
+The snapshot has to be signed with an SSH key that you log in with, or with one that --signed-by
+names: whoever can write where snapshots are can make one. Others are named, and the next
+one is taken. Find out whose a key is before you give --signed-by.
+
 When it is killed, run it again. The name of the cluster has to be typed, or given by
 --confirm.`
 
@@ -168,12 +190,19 @@ const restoreExamples = `  # From the newest snapshot
   kubectl strata hosts etcd restore --identity ~/keys/edge.agekey
 
   # From one that is named, with a host that has burnt down
-  kubectl strata hosts etcd restore --from snapshots/fleet-edge-20260301T120000Z-4711.db --without cp-2`
+  kubectl strata hosts etcd restore --from snapshots/fleet-edge-20260301T120000Z-4711.db --without cp-2
+
+  # From what the controller of a management cluster has saved, whose public key you have
+  kubectl strata hosts etcd restore --signed-by controller.pub`
 
 // restoring is what somebody asks for.
 type restoring struct {
 	from, identity, confirmed, output string
-	wish                              hosts.Wish
+	// signedBy are fingerprints of keys, and files with public keys, and unsigned takes one that
+	// nobody has signed.
+	signedBy []string
+	unsigned bool
+	wish     hosts.Wish
 }
 
 func newRestore(c *console.Console) *cobra.Command {
@@ -192,6 +221,9 @@ func newRestore(c *console.Console) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&asked.from, "from", "", "the file of the snapshot, or its s3:// address; the newest of spec.snapshots where it is not given")
 	flags.StringVar(&asked.identity, "identity", "", "the file with a private key of age that decrypts it")
+	flags.StringSliceVar(&asked.signedBy, "signed-by", nil,
+		"fingerprints (SHA256:...) of the SSH keys, or files with public keys, whose snapshots are taken; the keys that you log in with where it is not given")
+	flags.BoolVar(&asked.unsigned, "accept-unsigned", false, "with --from, take a snapshot that nobody has signed, as those of earlier versions")
 	flags.StringVar(&asked.wish.Host, "host", "", "the host on which it begins; the first that can where it is not given")
 	flags.StringSliceVar(&asked.wish.Without, "without", nil, "hosts of the control plane that cannot be reached, and do not come back as they were")
 	flags.BoolVar(&asked.wish.AlthoughItAnswers, "although-it-answers", false, "have a cluster go back that has its majority")
@@ -205,7 +237,11 @@ func (w *work) restore(ctx context.Context, file string, asked restoring) error 
 	if err := w.open(ctx, file); err != nil {
 		return err
 	}
-	taken, err := w.snapshotOf(ctx, asked.from)
+	trust, err := w.trust(asked)
+	if err != nil {
+		return err
+	}
+	taken, err := w.snapshotOf(ctx, asked.from, trust)
 	if err != nil {
 		return err
 	}
@@ -224,11 +260,60 @@ func (w *work) restore(ctx context.Context, file string, asked restoring) error 
 	return w.finish(plan, asked.output, w.Now().Sub(begin))
 }
 
-// snapshotOf returns a snapshot that is named, or the newest one. One of a bucket is fetched
-// into a folder that goes at the end.
-func (w *work) snapshotOf(ctx context.Context, file string) (snapshots.Snapshot, error) {
+// trust says whose snapshots are taken.
+func (w *work) trust(asked restoring) (snapshots.Trust, error) {
+	if asked.unsigned && asked.from == "" {
+		return snapshots.Trust{}, errors.New("--accept-unsigned is for a snapshot that you name with --from")
+	}
+	trust := snapshots.Trust{Unsigned: asked.unsigned}
+	for _, each := range asked.signedBy {
+		if strings.HasPrefix(each, "SHA256:") {
+			trust.Keys = append(trust.Keys, each)
+			continue
+		}
+		found, err := fingerprints(each)
+		if err != nil {
+			return trust, err
+		}
+		trust.Keys = append(trust.Keys, found...)
+	}
+	if len(asked.signedBy) == 0 {
+		for _, key := range w.keys.Public() {
+			trust.Keys = append(trust.Keys, sshsig.Fingerprint(key))
+		}
+	}
+	return trust, nil
+}
+
+// fingerprints reads the public keys of a file.
+func fingerprints(file string) ([]string, error) {
+	rest, err := readBounded(file)
+	if err != nil {
+		return nil, fmt.Errorf("--signed-by: %w", err)
+	}
+	var found []string
+	for len(bytes.TrimSpace(rest)) > 0 {
+		var key cryptossh.PublicKey
+		if key, _, _, rest, err = cryptossh.ParseAuthorizedKey(rest); err != nil {
+			break
+		}
+		found = append(found, sshsig.Fingerprint(key))
+	}
+	if err != nil || len(found) == 0 {
+		return nil, fmt.Errorf("--signed-by: %s has no public keys of SSH: one of them is ssh-ed25519 AAAA... in a line", file)
+	}
+	return found, nil
+}
+
+// snapshotOf returns a snapshot that is named, or the newest one that is taken. One of a bucket
+// is fetched into a folder that goes at the end.
+func (w *work) snapshotOf(ctx context.Context, file string, trust snapshots.Trust) (snapshots.Snapshot, error) {
 	if file != "" && !snapshots.IsInBucket(file) {
-		return snapshots.Find(file)
+		found, err := snapshots.Find(file)
+		if err == nil {
+			err = trust.Check(found)
+		}
+		return found, err
 	}
 	if file != "" && w.bucket == nil {
 		return snapshots.Snapshot{}, errors.New("--from is in a bucket, and spec.snapshots.s3 names none")
@@ -236,7 +321,7 @@ func (w *work) snapshotOf(ctx context.Context, file string) (snapshots.Snapshot,
 	taken := snapshots.Snapshot{File: file}
 	if file == "" {
 		var err error
-		if taken, err = w.newestSnapshot(ctx); err != nil {
+		if taken, err = w.newestSnapshot(ctx, trust); err != nil {
 			return taken, err
 		}
 	}
@@ -248,10 +333,11 @@ func (w *work) snapshotOf(ctx context.Context, file string) (snapshots.Snapshot,
 		return taken, fmt.Errorf("cannot fetch the snapshot: %w", err)
 	}
 	w.close = append(w.close, func() { _ = os.RemoveAll(dir) })
-	return w.bucket.Fetch(ctx, taken, dir)
+	return w.bucket.Fetch(ctx, taken, dir, trust)
 }
 
-func (w *work) newestSnapshot(ctx context.Context) (snapshots.Snapshot, error) {
+// newestSnapshot returns the newest snapshot that is taken, and names those that are not.
+func (w *work) newestSnapshot(ctx context.Context, trust snapshots.Trust) (snapshots.Snapshot, error) {
 	if w.snapshotDir == "" && w.bucket == nil {
 		return snapshots.Snapshot{}, errors.New("nothing says which snapshot: give --from, or name a folder in spec.snapshots.directory")
 	}
@@ -262,8 +348,21 @@ func (w *work) newestSnapshot(ctx context.Context) (snapshots.Snapshot, error) {
 	if err != nil {
 		return snapshots.Snapshot{}, err
 	}
-	return found[0], nil
+	taken, passed := trust.Newest(found)
+	if taken == nil {
+		return snapshots.Snapshot{}, fmt.Errorf("none of the %d snapshots in %s is taken: %w", len(found), w.place(), passed[0])
+	}
+	for _, each := range passed[:min(len(passed), maxPassed)] {
+		w.Paragraph(w.ErrOut, "Passed over: %s", each)
+	}
+	if more := len(passed) - maxPassed; more > 0 {
+		w.Paragraph(w.ErrOut, "%d more are passed over: kubectl strata hosts etcd list shows them", more)
+	}
+	return *taken, nil
 }
+
+// maxPassed is how many snapshots are named that are passed over.
+const maxPassed = 10
 
 // readIdentities reads private keys of age; none where no file is given. An error repeats
 // nothing of the file.
@@ -292,6 +391,11 @@ func (w *work) confirmRestore(taken snapshots.Snapshot, back provision.Back, con
 func describe(taken snapshots.Snapshot, back provision.Back, now time.Time) string {
 	said := []string{fmt.Sprintf("The cluster goes back to %s, %s ago (%s, revision %d, %d keys), and begins on %s.",
 		taken.Time.UTC().Format(time.RFC3339), now.Sub(taken.Time).Round(time.Second), filepath.Base(taken.File), taken.Revision, taken.Keys, back.Host)}
+	if taken.SignedBy == "" {
+		said = append(said, "Nobody has signed it.")
+	} else {
+		said = append(said, "It is signed with the SSH key "+taken.SignedBy+".")
+	}
 	switch {
 	case back.From == "":
 		said = append(said, "No etcd answers: what is newer cannot be said.")

@@ -64,9 +64,11 @@ func fileOf(args []string) string {
 type work struct {
 	*console.Console
 	login, bastionLogin ssh.Login
-	known               string
-	takeOver            bool
-	withoutSnapshot     bool
+	// keys are those of login, once it was opened.
+	keys            *ssh.Keys
+	known           string
+	takeOver        bool
+	withoutSnapshot bool
 	// snapshotDir is where the snapshots of the manifest are; empty for nowhere.
 	snapshotDir string
 	// bucket has them in place of that.
@@ -106,14 +108,13 @@ func (w *work) open(ctx context.Context, file string) error {
 	if access.Pins, err = ssh.OpenPins(cmp.Or(w.known, filepath.Join(home, ".ssh", "known_hosts"))); err != nil {
 		return err
 	}
-	methods, closeAgent, err := w.login.Methods(ctx)
-	if err != nil {
+	if w.keys, err = w.login.Keys(ctx); err != nil {
 		return err
 	}
-	w.close = append(w.close, closeAgent)
-	access.Auth, access.BastionAuth = methods, methods
+	w.close = append(w.close, w.keys.Close)
+	access.Auth, access.BastionAuth = w.keys.Recorded(), w.keys.Methods()
 	if w.bastionLogin.KeyFile != "" {
-		methods, closeAgent, err = w.bastionLogin.Methods(ctx)
+		methods, closeAgent, err := w.bastionLogin.Methods(ctx)
 		if err != nil {
 			return err
 		}
@@ -162,7 +163,7 @@ func (w *work) read(ctx context.Context, file string) error {
 // options of what is done to the hosts.
 func (w *work) options() provision.Options {
 	return provision.Options{
-		Cluster: w.cluster, Machines: w.machines, TakeOver: w.takeOver, Actor: whoAmI(), Now: w.Now, Report: w.report,
+		Cluster: w.cluster, Machines: w.machines, Keys: w.keys, TakeOver: w.takeOver, Actor: whoAmI(), Now: w.Now, Report: w.report,
 		SnapshotDir: w.snapshotDir, Bucket: w.bucket, WithoutSnapshot: w.withoutSnapshot,
 	}
 }

@@ -11,11 +11,13 @@ fi
 if [ -n "$KEEP" ] && [ -d /var/lib/etcd/member ]; then
   park
 fi
-rm -rf /etc/kubernetes/manifests /etc/kubernetes/pki /etc/kubernetes/patches /etc/kubernetes/strata /var/lib/kubelet/pki /etc/cni/net.d
+# The keys of the authorities, of etcd and of what is encrypted there; kubeadm keeps copies of
+# manifests, and of etcd, in its folder for temporary files.
+rm -rf /etc/kubernetes/manifests /etc/kubernetes/pki /etc/kubernetes/patches /etc/kubernetes/strata /etc/kubernetes/tmp /var/lib/kubelet/pki /etc/cni/net.d
 if [ -d /var/lib/etcd ]; then
   find /var/lib/etcd -mindepth 1 -delete # it may be a file system of its own
 fi
-rm -f /etc/kubernetes/*.conf
+rm -f /etc/kubernetes/*.conf "$WORK"/*.yaml
 # What an action has put aside that was killed belongs to what is gone.
 rm -rf "$STATE/restoring" "$STATE/manifests" "$STATE/restore.tar.gz" "$STATE/restore.tar.gz.new"
 journal ',"ended":true'

@@ -29,6 +29,8 @@ type Machine struct {
 	Host cryptossh.Signer
 	// Logins counts attempts to log in.
 	Logins atomic.Int32
+	// Forward returns where an address leads from the machine; nil for the address itself.
+	Forward func(address string) string
 	// run plays a command, and returns its status; below 0 there is none.
 	run func(line string, channel cryptossh.Channel) int
 }
@@ -97,7 +99,7 @@ func (m *Machine) serve(conn net.Conn) {
 		case "session":
 			go m.session(asked)
 		case "direct-tcpip":
-			go forward(asked)
+			go m.forward(asked)
 		default:
 			_ = asked.Reject(cryptossh.UnknownChannelType, "no")
 		}
@@ -135,7 +137,7 @@ func (m *Machine) session(asked cryptossh.NewChannel) {
 }
 
 // forward reaches where the client asks for.
-func forward(asked cryptossh.NewChannel) {
+func (m *Machine) forward(asked cryptossh.NewChannel) {
 	var to struct {
 		Host   string
 		Port   uint32
@@ -143,7 +145,11 @@ func forward(asked cryptossh.NewChannel) {
 		Source uint32
 	}
 	_ = cryptossh.Unmarshal(asked.ExtraData(), &to)
-	conn, err := net.Dial("tcp", net.JoinHostPort(to.Host, strconv.Itoa(int(to.Port))))
+	address := net.JoinHostPort(to.Host, strconv.Itoa(int(to.Port)))
+	if m.Forward != nil {
+		address = m.Forward(address)
+	}
+	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		_ = asked.Reject(cryptossh.ConnectionFailed, "no")
 		return

@@ -3,7 +3,7 @@
 
 //go:build linux || darwin
 
-package kustomize
+package confined
 
 import (
 	"fmt"
@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// set limits what this process may take, before it knows what it is to
-// build: processor time, files written, and the memory where the system counts that.
-func (l limits) set() error {
-	seconds := uint64(l.cpu / time.Second) //nolint:gosec // a limit is no negative number
+// set has the system limit what this process may take: processor time, the size of each file
+// that it writes, and the memory where the system counts that.
+func (b Bounds) set() error {
+	seconds := uint64(b.CPU / time.Second) //nolint:gosec // a limit is no negative number
 	for _, limit := range []struct {
 		of         int
 		soft, hard uint64
@@ -22,19 +22,19 @@ func (l limits) set() error {
 	}{
 		// At the first the runtime says so and ends, at the second the system ends it.
 		{syscall.RLIMIT_CPU, seconds, seconds + 2, "processor time"},
-		{syscall.RLIMIT_FSIZE, 0, 0, "the size of files"},
+		{syscall.RLIMIT_FSIZE, b.FileSize, b.FileSize, "the size of files"},
 		{syscall.RLIMIT_CORE, 0, 0, "core dumps"},
 	} {
 		if err := syscall.Setrlimit(limit.of, &syscall.Rlimit{Cur: limit.soft, Max: limit.hard}); err != nil {
 			return fmt.Errorf("cannot limit %s: %w", limit.what, err)
 		}
 	}
-	return limitMemory(l.memory)
+	return limitMemory(b.Memory)
 }
 
-// closeFiles takes away that anything can be opened from here on: a file, a socket, or
+// CloseFiles takes away that anything can be opened from here on: a file, a socket, or
 // the pipe that starting a program takes. What is open stays.
-func closeFiles() error {
+func CloseFiles() error {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{}); err != nil {
 		return fmt.Errorf("cannot limit what is opened: %w", err)
 	}
